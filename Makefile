@@ -1,0 +1,28 @@
+# make quickstart: install, build, make data, train, evaluate.   make test: set up, build, run every test.
+JOBS ?= 2
+DATA := $(abspath $(firstword $(RECMILL_DATA) $(wildcard ../shared/data)))
+export RECMILL_DATA := $(DATA)
+
+.PHONY: setup build test test-asan test-tsan test-all quickstart install format rivals
+
+setup:
+	@tools/setup
+
+build: setup
+	@cmake --preset release >build.log 2>&1 || { cat build.log; rm -f build.log; exit 1; }; rm -f build.log
+	@cmake --build build -j $(JOBS)
+
+test: build
+	cd build && ctest --output-on-failure -j $(JOBS)
+
+test-asan test-tsan: test-%: setup
+	cmake --preset $* && cmake --build build-$* -j $(JOBS)
+	cd build-$* && ctest --output-on-failure
+
+test-all: test test-asan test-tsan
+
+install: build
+	cmake --install build $(if $(PREFIX),--prefix $(PREFIX))
+
+format:
+	git ls-files '*.cc' '*.h' | xargs clang-format -i

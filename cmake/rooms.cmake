@@ -1,0 +1,113 @@
+# The rooms of Recmill, their layers and their doors (docs/ARCHITECTURE.md). Every library is made by
+# recmill_library(), which refuses an edge that the architecture does not allow at configure time;
+# tools/check_layers.py reads the #include lines for the same tables.
+
+set(RECMILL_ROOMS
+    base=0
+    schema=1 device=1 solve=1
+    batch=2 comm=2
+    reader=3 checkpoint=3 stats=3 kernels=3
+    preprocess=4 table=4 placement=4 hotset=4 lookahead=4
+    remote=5 model=5
+    store=6
+    server=7 train=7 serve=7
+    cli=8 python=8)
+
+# One door for each big third party: the rooms that may link it.
+set(RECMILL_DOOR_arrow reader remote server)
+set(RECMILL_DOOR_torch model train serve)
+set(RECMILL_DOOR_onednn kernels/dense_layer)
+set(RECMILL_DOOR_mpi comm)
+set(RECMILL_DOOR_highs solve)
+set(RECMILL_DOOR_xgboost preprocess/plan)
+set(RECMILL_DOOR_cli11 cli)
+set(RECMILL_DOOR_toml cli)
+
+foreach(entry IN LISTS RECMILL_ROOMS)
+  string(REPLACE "=" ";" pair ${entry})
+  list(GET pair 0 room)
+  list(GET pair 1 layer)
+  set(RECMILL_LAYER_${room} ${layer})
+endforeach()
+
+# kernels/dense_layer -> kernels
+function(recmill_room_of path out)
+  string(REGEX REPLACE "/.*" "" room ${path})
+  if(NOT DEFINED RECMILL_LAYER_${room})
+    message(FATAL_ERROR "'${path}' is in no room of cmake/rooms.cmake")
+  endif()
+  set(${out} ${room} PARENT_SCOPE)
+endfunction()
+
+function(recmill_check_edge from to)
+  recmill_room_of(${from} from_room)
+  recmill_room_of(${to} to_room)
+  if(from_room STREQUAL to_room)
+    return() # parts of one room; CMake itself refuses a cycle
+  endif()
+  if(NOT RECMILL_LAYER_${to_room} LESS RECMILL_LAYER_${from_room})
+    message(FATAL_ERROR "layers: ${from} (layer ${RECMILL_LAYER_${from_room}}) may not link "
+                        "${to} (layer ${RECMILL_LAYER_${to_room}})")
+  endif()
+endfunction()
+
+function(recmill_check_door path door)
+  if(NOT DEFINED RECMILL_DOOR_${door})
+    return() # small third parties (fmt, nlohmann json, Highway, zlib, zstd) are open to all
+  endif()
+  foreach(allowed IN LISTS RECMILL_DOOR_${door})
+    if(path STREQUAL allowed OR path MATCHES "^${allowed}/")
+      return()
+    endif()
+  endforeach()
+  message(FATAL_ERROR "doors: '${path}' may not link ${door}; its door is ${RECMILL_DOOR_${door}}")
+endfunction()
+
+# recmill_library(room/part SOURCES ... LINKS room ... DOORS third_party ...)
+# makes the target recmill_room_part.
+function(recmill_library path)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;DOORS" ${ARGN})
+  string(REPLACE "/" "_" name ${path})
+  if(ARG_SOURCES)
+    add_library(recmill_${name} STATIC ${ARG_SOURCES})
+    set(scope PUBLIC)
+    target_link_libraries(recmill_${name} PRIVATE recmill_warnings)
+  else()
+    add_library(recmill_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(recmill_${name} ${scope} ${RECMILL_SRC})
+  foreach(link IN LISTS ARG_LINKS)
+    recmill_check_edge(${path} ${link})
+    string(REPLACE "/" "_" link_name ${link})
+    target_link_libraries(recmill_${name} ${scope} recmill_${link_name})
+  endforeach()
+  foreach(door IN LISTS ARG_DOORS)
+    recmill_check_door(${path} ${door})
+    target_link_libraries(recmill_${name} ${scope} recmill_door_${door})
+  endforeach()
+endfunction()
+
+# recmill_test(name SOURCES ... LINKS target-paths ... DOORS ... TIMEOUT s) makes one GoogleTest
+# program, one CTest entry. A test may link any room.
+function(recmill_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINKS;DOORS" ${ARGN})
+  if(NOT RECMILL_TESTS)
+    return()
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE recmill_warnings recmill_door_gtest)
+  foreach(link IN LISTS ARG_LINKS)
+    string(REPLACE "/" "_" link_name ${link})
+    target_link_libraries(${name} PRIVATE recmill_${link_name})
+  endforeach()
+  foreach(door IN LISTS ARG_DOORS)
+    target_link_libraries(${name} PRIVATE recmill_door_${door})
+  endforeach()
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 600)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+endfunction()

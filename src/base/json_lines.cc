@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/json_lines.h"
+
+namespace recmill {
+
+Result<JsonLines> JsonLines::append_to(Files& files, const std::string& path) {
+  RECMILL_ASSIGN_OR_RETURN(auto file, files.open_append(path));
+  return JsonLines(std::move(file));
+}
+
+Status JsonLines::write(const Json& object) {
+  const std::string line = object.dump() + "\n";
+  return file_->append(std::as_bytes(std::span(line)));
+}
+
+Status JsonLines::close() {
+  return file_->close();
+}
+
+Result<Json> read_json(Files& files, const std::string& path) {
+  RECMILL_ASSIGN_OR_RETURN(const std::string text, read_text(files, path));
+  Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (value.is_discarded()) return Status::Failed(path + ": is not valid JSON");
+  return value;
+}
+
+}  // namespace recmill

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// One JSON object a line, appended through the file seam.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/files.h"
+
+namespace recmill {
+
+/// Keys keep the order in which they were written, so that output is the same bytes every time.
+using Json = nlohmann::ordered_json;
+
+class JsonLines {
+ public:
+  static Result<JsonLines> append_to(Files& files, const std::string& path);
+  Status write(const Json& object);
+  Status close();
+
+ private:
+  explicit JsonLines(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
+  std::unique_ptr<WritableFile> file_;
+};
+
+/// Parses a whole file; an error names the path and the byte.
+Result<Json> read_json(Files& files, const std::string& path);
+
+}  // namespace recmill

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages for people, on stderr; stdout belongs to results.
+#pragma once
+
+#include <string_view>
+
+namespace recmill {
+
+enum class LogLevel { quiet, warning, info, debug };
+
+void set_log_level(LogLevel level);
+LogLevel log_level();
+
+/// One line each, written whole even when several threads log.
+void log_info(std::string_view message);
+void log_warning(std::string_view message);  // prefixed with "warning: "
+void log_debug(std::string_view message);
+
+}  // namespace recmill

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <glob.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/files.h"
+
+namespace recmill {
+namespace {
+
+Status errno_status(const std::string& path, const char* what) {
+  return Status::Failed(path + ": " + what + ": " + std::strerror(errno));
+}
+
+class PosixReadableFile final : public ReadableFile {
+ public:
+  PosixReadableFile(int fd, uint64_t size, std::string path)
+      : fd_(fd), size_(size), path_(std::move(path)) {}
+  ~PosixReadableFile() override { ::close(fd_); }
+
+  Result<size_t> read(uint64_t offset, std::span<std::byte> buffer) const override {
+    size_t done = 0;
+    while (done < buffer.size()) {
+      const ssize_t n = ::pread(fd_, buffer.data() + done, buffer.size() - done,
+                                static_cast<off_t>(offset + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return errno_status(path_, "cannot read");
+      if (n == 0) break;
+      done += static_cast<size_t>(n);
+    }
+    return done;
+  }
+  uint64_t size() const override { return size_; }
+
+ private:
+  const int fd_;
+  const uint64_t size_;
+  const std::string path_;
+};
+
+class PosixWritableFile final : public WritableFile {
+ public:
+  PosixWritableFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  ~PosixWritableFile() override {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  Status append(std::span<const std::byte> bytes) override {
+    size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t n = ::write(fd_, bytes.data() + done, bytes.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return errno_status(path_, "cannot write");
+      done += static_cast<size_t>(n);
+    }
+    return {};
+  }
+  Status sync() override {
+    return ::fsync(fd_) == 0 ? Status() : errno_status(path_, "cannot sync");
+  }
+  Status close() override {
+    const int fd = fd_;
+    fd_ = -1;
+    return ::close(fd) == 0 ? Status() : errno_status(path_, "cannot close");
+  }
+
+ private:
+  int fd_;
+  const std::string path_;
+};
+
+class PosixFiles final : public Files {
+ public:
+  Result<std::unique_ptr<ReadableFile>> open(const std::string& path) override {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return errno_status(path, "cannot open");
+    struct stat info {};
+    if (::fstat(fd, &info) != 0) {
+      ::close(fd);
+      return errno_status(path, "cannot stat");
+    }
+    if (S_ISDIR(info.st_mode)) {
+      ::close(fd);
+      return Status::Failed(path + ": is a folder, not a file");
+    }
+    return std::unique_ptr<ReadableFile>(
+        new PosixReadableFile(fd, static_cast<uint64_t>(info.st_size), path));
+  }
+  Result<std::unique_ptr<WritableFile>> create(const std::string& path) override {
+    return open_for_writing(path, O_TRUNC);
+  }
+  Result<std::unique_ptr<WritableFile>> open_append(const std::string& path) override {
+    return open_for_writing(path, O_APPEND);
+  }
+  Status rename(const std::string& from, const std::string& to) override {
+    return ::rename(from.c_str(), to.c_str()) == 0 ? Status()
+                                                   : errno_status(to, "cannot rename to");
+  }
+  Status remove(const std::string& path) override {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+    return error ? Status::Failed(path + ": cannot remove: " + error.message()) : Status();
+  }
+  Status make_folder(const std::string& path) override {
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    return error ? Status::Failed(path + ": cannot make folder: " + error.message()) : Status();
+  }
+  Status sync_folder(const std::string& path) override {
+    const int fd = ::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return errno_status(path, "cannot open folder");
+    const int result = ::fsync(fd);
+    ::close(fd);
+    return result == 0 ? Status() : errno_status(path, "cannot sync folder");
+  }
+  Result<std::vector<std::string>> list(const std::string& folder) override {
+    std::error_code error;
+    std::vector<std::string> names;
+    for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
+         it.increment(error)) {
+      names.push_back(it->path().filename().string());
+    }
+    if (error) return Status::Failed(folder + ": cannot list: " + error.message());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  bool exists(const std::string& path) override { return ::access(path.c_str(), F_OK) == 0; }
+  bool is_folder(const std::string& path) override {
+    struct stat info {};
+    return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  }
+  Result<int64_t> changed_at(const std::string& path) override {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) return errno_status(path, "cannot stat");
+    return int64_t{info.st_mtim.tv_sec} * 1000000000 + info.st_mtim.tv_nsec;
+  }
+
+ private:
+  static Result<std::unique_ptr<WritableFile>> open_for_writing(const std::string& path, int mode) {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | mode, 0644);
+    if (fd < 0) return errno_status(path, "cannot create");
+    return std::unique_ptr<WritableFile>(new PosixWritableFile(fd, path));
+  }
+};
+
+}  // namespace
+
+Files& posix_files() {
+  static PosixFiles files;
+  return files;
+}
+
+Result<std::string> read_text(Files& files, const std::string& path) {
+  RECMILL_ASSIGN_OR_RETURN(auto file, files.open(path));
+  std::string text(file->size(), '\0');
+  RECMILL_ASSIGN_OR_RETURN(const size_t size,
+                           file->read(0, std::as_writable_bytes(std::span(text))));
+  text.resize(size);
+  return text;
+}
+
+Status write_atomically(Files& files, const std::string& path, std::span<const std::byte> bytes) {
+  const std::string beside = path + ".tmp";
+  const auto write = [&]() -> Status {
+    RECMILL_ASSIGN_OR_RETURN(auto file, files.create(beside));
+    RECMILL_RETURN_IF_ERROR(file->append(bytes));
+    RECMILL_RETURN_IF_ERROR(file->sync());
+    RECMILL_RETURN_IF_ERROR(file->close());
+    RECMILL_RETURN_IF_ERROR(files.rename(beside, path));
+    return files.sync_folder(std::filesystem::path(path).parent_path().string());
+  };
+  Status status = write();
+  if (!status.ok() && files.exists(beside)) (void)files.remove(beside).ok();
+  return status;
+}
+
+Status write_atomically(Files& files, const std::string& path, const std::string& text) {
+  return write_atomically(files, path, std::as_bytes(std::span(text)));
+}
+
+Result<std::vector<std::string>> glob(const std::string& pattern) {
+  glob_t matches{};
+  const int outcome = ::glob(pattern.c_str(), GLOB_TILDE, nullptr, &matches);
+  std::vector<std::string> paths(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
+  globfree(&matches);
+  if (outcome == 0) return paths;
+  return Status::BadRequest(pattern + ": matches no file");
+}
+
+}  // namespace recmill

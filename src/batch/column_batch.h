@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Raw columns, as a reader hands them on: ids are still raw 64-bit ids.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace recmill {
+
+/// A bag of raw ids for each sample. A missing cell is an empty bag.
+struct IdColumn {
+  std::vector<int64_t> offsets;  // [samples + 1]
+  std::vector<uint64_t> ids;     // [offsets.back()]
+  std::vector<float> weights;    // [offsets.back()] or empty: all 1
+};
+
+struct ColumnBatch {
+  int64_t first = 0;  // position of sample 0 in the reader's seeded order
+  int64_t samples = 0;
+  std::vector<float> labels;              // [samples]
+  std::vector<std::vector<float>> dense;  // [columns][samples]; NaN: missing
+  std::vector<IdColumn> ids;              // [columns]
+  std::vector<float> sample_weights;      // [samples] or empty: all 1
+  std::vector<uint64_t> groups;           // [samples] or empty
+  std::vector<int64_t> times;             // [samples] or empty, as in the data (often unix seconds)
+};
+
+}  // namespace recmill

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What training consumes: dense values, and for each feature the rows to look up.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+
+namespace recmill {
+
+struct DenseBatch {
+  int64_t first = 0;  // position of sample 0 in the global order
+  int64_t samples = 0;
+  int64_t columns = 0;
+  std::vector<float> values;          // [samples][columns]
+  std::vector<float> labels;          // [samples]
+  std::vector<float> sample_weights;  // [samples] or empty: all 1
+  std::vector<uint64_t> groups;       // [samples] or empty
+};
+
+/// The bags of one feature as a view: rows of its table. Trivially copyable.
+struct JaggedView {
+  const int64_t* offsets = nullptr;  // [samples + 1], into rows; offsets[0] need not be 0
+  const int64_t* rows = nullptr;     // row of the table, in [0, TableSpec::rows)
+  const float* weights = nullptr;    // beside rows, or null: all 1
+  int64_t samples = 0;
+  bool one_each = false;  // every bag has exactly one lookup
+
+  int64_t lookups() const { return samples == 0 ? 0 : offsets[samples] - offsets[0]; }
+  /// Samples [begin, end) of this view.
+  JaggedView slice(int64_t begin, int64_t end) const {
+    return {offsets + begin, rows, weights, end - begin, one_each};
+  }
+};
+
+struct SparseFeature {
+  std::vector<int64_t> offsets;  // [samples + 1]
+  std::vector<int64_t> rows;     // [offsets.back()]
+  std::vector<float> weights;    // [offsets.back()] or empty: all 1
+  bool one_each = false;
+
+  JaggedView view(int64_t samples) const {
+    return {offsets.data(), rows.data(), weights.empty() ? nullptr : weights.data(), samples,
+            one_each};
+  }
+};
+
+struct SparseBatch {
+  int64_t first = 0;
+  int64_t samples = 0;
+  std::vector<SparseFeature> features;  // in the order of ModelSpec::features
+};
+
+/// How global batch i is cut into shards (architecture: one order of summation). Shard s of n
+/// samples is [s n / S, (s + 1) n / S), a function of n and S alone.
+struct ShardCut {
+  int64_t samples = 0;  // of the global batch
+  int shards = 1;       // S, a power of two
+
+  int64_t begin(int shard) const { return shard * samples / shards; }
+  int64_t end(int shard) const { return begin(shard + 1); }
+  /// First shard of rank r of `ranks`; rank r owns [first_of(r), first_of(r + 1)).
+  int first_of(int rank, int ranks) const { return rank * shards / ranks; }
+
+  /// Largest power of two up to 8 that leaves 64 samples a shard: the default of train.shards.
+  static int default_shards(int64_t batch) {
+    int shards = 8;
+    while (shards > 1 && batch / shards < 64) shards /= 2;
+    return shards;
+  }
+};
+
+}  // namespace recmill

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks talk through this. Every call is collective: all ranks make the same calls in the same
+// order; a rank with nothing to send takes part with empty pieces.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+
+namespace recmill {
+
+/// Bytes received from each rank, in rank order.
+struct Received {
+  std::vector<std::byte> bytes;
+  std::vector<size_t> offsets;  // [ranks + 1]
+  std::span<const std::byte> from(int rank) const {
+    return std::span(bytes).subspan(offsets[rank], offsets[rank + 1] - offsets[rank]);
+  }
+};
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int ranks() const = 0;
+
+  /// Sends to_rank[r] to rank r; counts need not be known to the receiver. to_rank.size() ==
+  /// ranks().
+  virtual Result<Received> all_to_all(std::span<const std::span<const std::byte>> to_rank) = 0;
+  /// Every rank gets every rank's bytes.
+  virtual Result<Received> all_gather(std::span<const std::byte> bytes) = 0;
+  /// Every rank gets root's bytes; sizes are equal on all ranks.
+  virtual Status broadcast(std::span<std::byte> bytes, int root) = 0;
+  virtual Status barrier() = 0;
+  /// Tells all ranks that this one has failed: their pending and later calls return an error that
+  /// names this rank and `why`, so that nobody waits for it.
+  virtual void abort(const Status& why) = 0;
+};
+
+}  // namespace recmill

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/buffer.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace recmill {
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kPage = 4096;
+
+size_t round_up(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+Result<Buffer> Buffer::allocate(size_t bytes) {
+  Buffer buffer;
+  if (bytes == 0) return buffer;
+  const size_t unit = bytes >= kHugePage ? kHugePage : kPage;
+  const size_t wanted = round_up(bytes, unit);
+  // Huge pages need an address that is a multiple of theirs: map more and give the ends back.
+  const size_t mapped = wanted + (unit > kPage ? unit : 0);
+  void* raw = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED) {
+    return Status::Failed("cannot allocate " + std::to_string(bytes) +
+                          " bytes: " + std::strerror(errno));
+  }
+  auto* begin = static_cast<std::byte*>(raw);
+  if (unit > kPage) {
+    const auto address = reinterpret_cast<uintptr_t>(raw);
+    const size_t head = round_up(address, unit) - address;
+    if (head > 0) ::munmap(begin, head);
+    if (mapped - head - wanted > 0) ::munmap(begin + head + wanted, mapped - head - wanted);
+    begin += head;
+    ::madvise(begin, wanted, MADV_HUGEPAGE);
+  }
+  buffer.data_ = begin;
+  buffer.size_ = bytes;
+  buffer.mapped_ = wanted;
+  return buffer;
+}
+
+void Buffer::release() {
+  if (mapped_ > 0) ::munmap(data_, mapped_);
+  data_ = nullptr;
+  mapped_ = size_ = 0;
+}
+
+}  // namespace recmill

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "device/pool.h"
+
+namespace recmill {
+
+/// An ordered queue of work on one device. On the CPU device work runs at once, on the pool.
+class Stream {
+ public:
+  explicit Stream(Pool& pool) : pool_(&pool) {}
+  Pool& pool() const { return *pool_; }
+  /// Returns when everything enqueued so far is done.
+  void synchronize() const {}
+
+ private:
+  Pool* pool_;
+};
+
+}  // namespace recmill

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dense part of a recommendation model: from dense values and looked-up rows to a logit, and
+// back.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "device/pool.h"
+#include "schema/table_spec.h"
+
+namespace recmill::model {
+
+/// One named part of the flat float32 parameter vector, e.g. {"bottom.0.weight", {512, 13}, 0}.
+/// Names and shapes are those of the equivalent PyTorch model's state_dict.
+struct ParameterSpec {
+  std::string name;
+  std::vector<int64_t> shape;  // row-major
+  int64_t offset = 0;          // floats into the flat vector
+  bool trained = true;         // false: running statistics, carried in checkpoints only
+  int64_t size() const {
+    int64_t product = 1;
+    for (int64_t extent : shape) product *= extent;
+    return product;
+  }
+};
+
+/// Where each feature's rows stand in the embedding buffer of a batch.
+/// Pooled features: sample i at pooled + i * stride + offset[f]. An unpooled feature has a buffer
+/// of its own, [lookups][dim].
+struct EmbeddingLayout {
+  int64_t stride = 0;           // floats a sample
+  std::vector<int64_t> offset;  // [features]; -1 for an unpooled feature
+};
+
+/// The samples of one shard.
+struct ShardInput {
+  int64_t first_sample = 0;  // global position, for dropout
+  int64_t iteration = 0;
+  int64_t samples = 0;
+  bool training = false;
+  const float* dense = nullptr;  // [samples][num_dense]
+  float* pooled = nullptr;       // [samples][layout.stride]; the model may use gaps of the layout
+  struct Sequence {
+    const float* rows = nullptr;       // [lookups of the shard][dim]
+    const int64_t* offsets = nullptr;  // [samples + 1]; subtract offsets[0]
+  };
+  std::span<const Sequence> sequences;  // [unpooled features], in feature order
+};
+
+/// Where backward writes: by pooled rows, by sequence rows, by parameters.
+struct ShardGradient {
+  float* pooled = nullptr;            // [samples][layout.stride]
+  std::span<float* const> sequences;  // [unpooled features], each [lookups of the shard][dim]
+  float* parameters = nullptr;        // [parameter count]; overwritten
+};
+
+/// Activations of one shard between forward and backward; reused from batch to batch.
+class ShardState {
+ public:
+  virtual ~ShardState() = default;
+};
+
+/// A model computes each shard alone, on the calling thread, in an order that is a function of the
+/// shard alone. What needs the global batch (batch normalisation) cuts forward and backward into
+/// phases: after each phase but the last, the caller adds the shards' sums by the balanced tree,
+/// and hands the total to every shard of the next phase.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const std::vector<ParameterSpec>& parameters() const = 0;
+  virtual int64_t parameter_count() const = 0;  // floats of the flat vector, trained or not
+  virtual EmbeddingLayout embedding_layout() const = 0;
+
+  /// Values of all parameters, drawn from `seed`: a function of (seed, name, element).
+  virtual void initialize(uint64_t seed, std::span<float> parameters) const = 0;
+
+  virtual std::unique_ptr<ShardState> make_state() const = 0;
+
+  /// Takes new parameter values into use (packs them for the kernels). Called after every update,
+  /// and before the first forward; `parameters` must stay where it is until the next call.
+  virtual Status load(std::span<const float> parameters, Pool& pool) = 0;
+
+  /// 1, plus one for each synchronisation over the global batch.
+  virtual int phases() const { return 1; }
+  /// Floats that a shard sums for the end of `phase` (0 for the last one).
+  virtual int64_t forward_sum_size(int /*phase*/) const { return 0; }
+  virtual int64_t backward_sum_size(int /*phase*/) const { return 0; }
+
+  /// Phase 0 ... phases() - 1 in this order. `total`: the tree's sum at the end of the phase
+  /// before, empty in phase 0; `sum`: what this shard contributes; `logits` [samples]: written by
+  /// the last phase.
+  virtual Status forward(int phase, const ShardInput& input, std::span<const float> total,
+                         ShardState& state, std::span<float> sum,
+                         std::span<float> logits) const = 0;
+
+  /// Phase phases() - 1 ... 0 in this order. `total`: the tree's sum of the backward phase before
+  /// (of phase + 1), `logit_gradient` [samples]: by the loss. The gradient is complete after phase
+  /// 0.
+  virtual Status backward(int phase, const ShardInput& input, std::span<const float> total,
+                          std::span<const float> logit_gradient, ShardState& state,
+                          std::span<float> sum, ShardGradient gradient) const = 0;
+
+  /// Totals of the forward phases of one training iteration, to update running statistics with;
+  /// called once an iteration. `samples` is the size of the global batch.
+  virtual void finish_iteration(std::span<const std::vector<float>> /*totals*/, int64_t /*samples*/,
+                                std::span<float> /*parameters*/) const {}
+};
+
+}  // namespace recmill::model

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A data set as one sequence of rows in a seeded order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/status.h"
+#include "batch/column_batch.h"
+#include "schema/column_spec.h"
+
+namespace recmill::reader {
+
+/// Counts of what was passed over, for the summary.
+struct ReaderCounts {
+  int64_t rows = 0;      // handed out
+  int64_t bad_rows = 0;  // skipped under on_bad_row = "skip"
+};
+
+/// Rows in an order that is a function of the data, the options, the seed and the epoch: never of
+/// the number of ranks or threads, nor of what was read before. Position p of epoch e is one
+/// certain row. Reading on from the last position is fast (threads read and parse ahead); any other
+/// position is a seek. Memory is bounded by the options, not by the data.
+class Reader {
+ public:
+  virtual ~Reader() = default;
+  virtual const DataSchema& schema() const = 0;
+  /// Rows in an epoch (text files are counted once and indexed in the cache folder).
+  virtual Result<int64_t> rows() = 0;
+  /// Replaces `batch` by rows [first, first + count) of the order of `epoch`; fewer at the end of
+  /// the data, none after it. Vectors of `batch` are reused. Errors name file and line.
+  virtual Status read(int64_t epoch, int64_t first, int64_t count, ColumnBatch& batch) = 0;
+  virtual ReaderCounts counts() const = 0;
+};
+
+}  // namespace recmill::reader

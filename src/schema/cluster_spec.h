@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machines that a run uses, as a value.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace recmill {
+
+struct DeviceSpec {
+  std::string name;  // "cpu0"
+  int64_t memory_bytes = 0;
+};
+
+struct ClusterSpec {
+  std::vector<DeviceSpec> devices;  // one for each rank
+};
+
+/// Bytes that something will allocate on one device, by purpose, before it does.
+struct MemoryItem {
+  std::string what;  // "table C3: weights"
+  int device = 0;
+  int64_t bytes = 0;
+};
+struct MemoryLedger {
+  std::vector<MemoryItem> items;
+  int64_t total(int device) const {
+    int64_t sum = 0;
+    for (const auto& item : items) sum += item.device == device ? item.bytes : 0;
+    return sum;
+  }
+};
+
+}  // namespace recmill

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a raw log's columns are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schema/options.h"
+
+namespace recmill {
+
+enum class ColumnRole { label, dense, id, sample_weight, time, group, ignore };
+template <>
+struct EnumNames<ColumnRole> {
+  static constexpr std::array names{
+      std::pair{ColumnRole::label, std::string_view{"label"}},
+      std::pair{ColumnRole::dense, std::string_view{"dense"}},
+      std::pair{ColumnRole::id, std::string_view{"id"}},
+      std::pair{ColumnRole::sample_weight, std::string_view{"sample_weight"}},
+      std::pair{ColumnRole::time, std::string_view{"time"}},
+      std::pair{ColumnRole::group, std::string_view{"group"}},
+      std::pair{ColumnRole::ignore, std::string_view{"ignore"}}};
+};
+
+/// How the text of an id cell becomes a 64-bit id: hexadecimal digits, a decimal integer (negative
+/// ones by two's complement), or hash_bytes() of the text.
+enum class IdText { hex, integer, text };
+template <>
+struct EnumNames<IdText> {
+  static constexpr std::array names{std::pair{IdText::hex, std::string_view{"hex"}},
+                                    std::pair{IdText::integer, std::string_view{"integer"}},
+                                    std::pair{IdText::text, std::string_view{"text"}}};
+};
+
+struct ColumnSpec {
+  std::string name;
+  ColumnRole role = ColumnRole::ignore;
+  IdText id_text = IdText::text;  // role id and group
+  std::string list_separator;     // role id: cells are lists split at this character; empty: one id
+  std::string weight_separator;   // role id: "id<separator>weight" in each list item; empty: none
+  std::vector<std::string> missing;  // cells that mean missing, besides the empty one
+};
+template <typename Visitor>
+void describe(Visitor& v, ColumnSpec& o) {
+  v("name", o.name, "name of the column");
+  v("role", o.role, "what the column is: label, dense, id, sample_weight, time, group or ignore");
+  v("id_text", o.id_text, "how an id is written: hex, integer, or text (hashed to 64 bits)");
+  v("list_separator", o.list_separator, "character that splits a cell into several ids");
+  v("weight_separator", o.weight_separator, "character between an id and its weight");
+  v("missing", o.missing, "cells that mean 'no value', besides the empty one");
+}
+
+/// The columns of a data set that a batch carries, in file order within each role.
+struct DataSchema {
+  std::vector<std::string> dense;  // names of ColumnBatch::dense
+  std::vector<std::string> ids;    // names of ColumnBatch::ids
+  bool has_sample_weight = false;
+  bool has_time = false;
+  bool has_group = false;
+  bool operator==(const DataSchema&) const = default;
+};
+
+}  // namespace recmill

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is trained: embedding tables, the features that look them up, and how each is optimised.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schema/options.h"
+
+namespace recmill {
+
+enum class RowPrecision { float32, bfloat16, float16 };
+template <>
+struct EnumNames<RowPrecision> {
+  static constexpr std::array names{std::pair{RowPrecision::float32, std::string_view{"float32"}},
+                                    std::pair{RowPrecision::bfloat16, std::string_view{"bfloat16"}},
+                                    std::pair{RowPrecision::float16, std::string_view{"float16"}}};
+};
+
+enum class OptimizerKind { sgd, adagrad, rowwise_adagrad, adam, ftrl };
+template <>
+struct EnumNames<OptimizerKind> {
+  static constexpr std::array names{
+      std::pair{OptimizerKind::sgd, std::string_view{"sgd"}},
+      std::pair{OptimizerKind::adagrad, std::string_view{"adagrad"}},
+      std::pair{OptimizerKind::rowwise_adagrad, std::string_view{"rowwise_adagrad"}},
+      std::pair{OptimizerKind::adam, std::string_view{"adam"}},
+      std::pair{OptimizerKind::ftrl, std::string_view{"ftrl"}}};
+};
+
+/// Row optimizer and its constants. Formulas stand in the headers of table/.
+struct RowOptimizerOptions {
+  OptimizerKind kind = OptimizerKind::rowwise_adagrad;
+  double learning_rate = 0.01;            // before warm-up and decay
+  double epsilon = 1e-8;                  // adagrad, rowwise_adagrad, adam
+  double initial_accumulator = 0.0;       // adagrad, rowwise_adagrad, ftrl
+  double beta1 = 0.9, beta2 = 0.999;      // adam
+  double l1 = 0.0, l2 = 0.0, beta = 1.0;  // ftrl
+  bool operator==(const RowOptimizerOptions&) const = default;
+};
+template <typename Visitor>
+void describe(Visitor& v, RowOptimizerOptions& o) {
+  v("kind", o.kind, "sgd, adagrad, rowwise_adagrad, adam or ftrl");
+  v("learning_rate", o.learning_rate, "learning rate, before warm-up and decay");
+  v("epsilon", o.epsilon, "added to the root in adagrad, rowwise_adagrad and adam");
+  v("initial_accumulator", o.initial_accumulator, "first value of the sum of squares");
+  v("beta1", o.beta1, "adam: decay of the first moment");
+  v("beta2", o.beta2, "adam: decay of the second moment");
+  v("l1", o.l1, "ftrl: L1 strength");
+  v("l2", o.l2, "ftrl: L2 strength");
+  v("beta", o.beta, "ftrl: smoothing of the learning rate");
+}
+
+/// Initial rows: uniform in [-scale, scale); scale 0 means 1 / sqrt(rows). A function of
+/// (seed, table name, row).
+struct TableSpec {
+  std::string name;
+  int64_t rows = 0;
+  int64_t dim = 0;
+  RowPrecision precision = RowPrecision::float32;
+  RowOptimizerOptions optimizer;
+  double initial_scale = 0.0;
+  bool frozen = false;  // looked up, never updated
+  bool operator==(const TableSpec&) const = default;
+};
+
+enum class Pooling { sum, mean, none };
+template <>
+struct EnumNames<Pooling> {
+  static constexpr std::array names{std::pair{Pooling::sum, std::string_view{"sum"}},
+                                    std::pair{Pooling::mean, std::string_view{"mean"}},
+                                    std::pair{Pooling::none, std::string_view{"none"}}};
+};
+
+/// One way of looking a table up; several features may share a table. `none` hands the model every
+/// row of the bag, in order (sequences).
+struct FeatureSpec {
+  std::string name;
+  int table = 0;  // index into ModelSpec::tables
+  Pooling pooling = Pooling::sum;
+  bool weighted = false;  // lookups carry a float weight each
+  bool operator==(const FeatureSpec&) const = default;
+};
+
+/// What a store and a model must agree on. Order of `features` is the order of
+/// SparseBatch::features and of summation.
+struct ModelSpec {
+  std::vector<TableSpec> tables;
+  std::vector<FeatureSpec> features;
+  int64_t num_dense = 0;
+
+  int64_t dim_of(size_t feature) const { return tables[features[feature].table].dim; }
+};
+
+}  // namespace recmill

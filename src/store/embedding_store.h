@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam between models and embedding rows, wherever those live.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "batch/sparse_batch.h"
+#include "device/stream.h"
+#include "schema/cluster_spec.h"
+#include "schema/table_spec.h"
+
+namespace recmill::store {
+
+enum class Purpose { train, evaluate, serve };
+
+/// What a decider wants a store to do for one batch; empty for stores that need no plan.
+struct StepPlan {
+  virtual ~StepPlan() = default;
+};
+
+/// This rank's samples of one global batch.
+struct Batch {
+  int64_t iteration = 0;
+  Purpose purpose = Purpose::train;
+  ShardCut cut;         // of the global batch
+  int first_shard = 0;  // this rank owns shards [first_shard, end_shard)
+  int end_shard = 1;
+  const SparseBatch* sparse = nullptr;  // samples [cut.begin(first_shard), cut.begin(end_shard))
+  std::shared_ptr<const StepPlan> plan;
+};
+
+/// What prepare() found out about a batch. Opaque; travels with the batch; used by one lookup and
+/// at most one update. It refers to the batch's SparseBatch, which must outlive it.
+class Prepared {
+ public:
+  virtual ~Prepared() = default;
+};
+
+/// Where lookups of one feature go, float32. Pooled: sample i of the rank's batch at
+/// data + i * stride, dim floats. Unpooled: lookup j of the feature at data + j * stride.
+struct FeatureOutput {
+  float* data = nullptr;
+  int64_t stride = 0;  // floats
+};
+using Output = std::span<const FeatureOutput>;  // [features]
+
+/// The loss's gradient by what lookup() wrote, laid out alike.
+struct FeatureGradient {
+  const float* data = nullptr;
+  int64_t stride = 0;  // floats
+};
+using Gradient = std::span<const FeatureGradient>;  // [features]
+
+/// One training step. `learning_rate_scale` multiplies each table's own learning rate.
+struct Step {
+  int64_t iteration = 0;  // counts from 0
+  double learning_rate_scale = 1.0;
+};
+
+/// One prepared batch and the gradient of the same iteration.
+struct Update {
+  Prepared* prepared = nullptr;
+  Gradient gradient;
+};
+
+/// Rows [first, first + count) of a table, as after one iteration: weights in float32 (exact for
+/// every precision), and the optimizer's state columns in the order of table::RowState.
+struct RowBlock {
+  int table = 0;
+  int64_t first = 0;
+  int64_t count = 0;
+  std::span<const float> weights;                 // [count][dim]
+  std::span<const std::span<const float>> state;  // per column: [count][width of the column]
+};
+
+struct StoreStats {
+  int64_t lookups = 0;
+  int64_t distinct_rows = 0;
+  int64_t updated_rows = 0;
+};
+
+/// Contract: docs/ARCHITECTURE.md, "The mathematical contract" and "EmbeddingStore, the seam".
+/// prepare() may run on another thread, ahead of training, in iteration order; the rest on one
+/// thread. lookup, update and settle are collective: every rank calls them in iteration order, with
+/// an empty batch where it has none. No call changes an answer by how it is scheduled.
+class EmbeddingStore {
+ public:
+  virtual ~EmbeddingStore() = default;
+
+  /// Bytes a device, before anything is allocated.
+  virtual MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const = 0;
+
+  /// Works on ids only: distinct rows, addresses, order of lookups. A row outside its table is an
+  /// error that names feature, sample and row.
+  virtual Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) = 0;
+
+  /// Enqueues the lookups into the caller's output. Sees every update of earlier iterations and
+  /// none of later ones. Evaluation and serving change nothing.
+  virtual Status lookup(Prepared& prepared, Output output, Stream& stream) = 0;
+
+  /// Sums the gradients of each distinct row over all `updates` of this iteration, all shards and
+  /// all ranks, and applies its row optimizer once. May finish later; what a later lookup needs is
+  /// finished before it.
+  virtual Status update(std::span<const Update> updates, const Step& step, Stream& stream) = 0;
+
+  /// Everything finished; every row at home and current.
+  virtual Status settle() = 0;
+
+  /// Hands every row that this rank owns to `sink`, in ascending order of (table, row); over all
+  /// ranks every row exactly once. After settle().
+  virtual Status read_rows(const std::function<Status(const RowBlock&)>& sink) = 0;
+  /// Replaces rows; those of other owners are ignored, so that every rank may be given all of them.
+  virtual Status write_rows(const RowBlock& block) = 0;
+
+  virtual StoreStats stats() const = 0;
+};
+
+}  // namespace recmill::store
