@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/option_binder.h"
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+
+namespace recmill {
+namespace {
+
+enum class Color { red, green };
+
+struct Inner {
+  int64_t size = 3;
+  std::vector<double> weights;
+};
+template <typename Visitor>
+void describe(Visitor& v, Inner& o) {
+  v("size", o.size, "how many");
+  v("weights", o.weights, "one each");
+}
+
+struct Outer {
+  bool on = false;
+  double rate = 0.5;
+  std::string name = "x";
+  Color color = Color::red;
+  Inner inner;
+  std::vector<Inner> parts;
+};
+template <typename Visitor>
+void describe(Visitor& v, Outer& o) {
+  v("on", o.on, "a switch");
+  v("rate", o.rate, "a rate");
+  v("name", o.name, "a name");
+  v("color", o.color, "a color");
+  v("inner", o.inner, "a section");
+  v("parts", o.parts, "sections");
+}
+
+}  // namespace
+
+template <>
+struct EnumNames<Color> {
+  static constexpr std::array names{std::pair{Color::red, std::string_view{"red"}},
+                                    std::pair{Color::green, std::string_view{"green"}}};
+};
+
+namespace cli {
+namespace {
+
+Status bind_text(const std::string& text, Outer& options) {
+  auto node = parse_toml(text, "a.toml");
+  if (!node.ok()) return node.status();
+  return OptionBinder(*node, "").bind(options);
+}
+
+std::string error_of(const std::string& text) {
+  Outer options;
+  const Status status = bind_text(text, options);
+  EXPECT_EQ(status.code(), Status::Code::bad_request) << text;
+  return status.message();
+}
+
+}  // namespace
+
+TEST(OptionBinder, reads_every_type) {
+  Outer options;
+  ASSERT_TRUE(bind_text("on = true\nrate = 2\nname = 'n'\ncolor = 'green'\n"
+                        "[inner]\nsize = 7\nweights = [1, 2.5]\n[[parts]]\nsize = 1\n[[parts]]\n",
+                        options)
+                  .ok());
+  EXPECT_TRUE(options.on);
+  EXPECT_EQ(options.rate, 2.0);
+  EXPECT_EQ(options.color, Color::green);
+  EXPECT_EQ(options.inner.size, 7);
+  EXPECT_EQ(options.inner.weights, (std::vector<double>{1, 2.5}));
+  ASSERT_EQ(options.parts.size(), 2u);
+  EXPECT_EQ(options.parts[0].size, 1);
+  EXPECT_EQ(options.parts[1].size, 3);
+}
+
+TEST(OptionBinder, one_value_stands_for_a_list_of_one) {
+  Outer options;
+  ASSERT_TRUE(bind_text("inner.weights = 4", options).ok());
+  EXPECT_EQ(options.inner.weights, std::vector<double>{4});
+}
+
+TEST(OptionBinder, errors_name_file_line_key_and_the_nearest_known_one) {
+  EXPECT_EQ(error_of("on = true\nrat = 1"), "a.toml:2: rat is no known key; did you mean 'rate'?");
+  EXPECT_EQ(error_of("[inner]\nsize = -1"), "a.toml:2: inner.size must not be negative, is -1");
+  EXPECT_EQ(error_of("[inner]\n\nsize = 'x'"), "a.toml:3: inner.size must be an integer, not text");
+  EXPECT_EQ(error_of("color = 'gren'"),
+            "a.toml:1: color must be one of red, green, not 'gren'; did you mean 'green'?");
+  EXPECT_EQ(error_of("inner = 3"), "a.toml:1: inner must be a section");
+  EXPECT_EQ(error_of("inner.weights = [1, 'a']"),
+            "a.toml:1: inner.weights[1] must be a number, not text");
+  EXPECT_NE(error_of("on = = 3").find("a.toml:1: "), std::string::npos);
+}
+
+TEST(OptionBinder, set_overrides_the_file_and_is_named_in_errors) {
+  auto node = parse_toml("name = 'file'\ninner.size = 2", "a.toml");
+  ASSERT_TRUE(node.ok());
+  ASSERT_TRUE(apply_set(*node, "name=plain words").ok());
+  ASSERT_TRUE(apply_set(*node, "inner.size=9").ok());
+  Outer options;
+  ASSERT_TRUE(OptionBinder(*node, "").bind(options).ok());
+  EXPECT_EQ(options.name, "plain words");
+  EXPECT_EQ(options.inner.size, 9);
+  ASSERT_TRUE(apply_set(*node, "inner.size=true").ok());
+  EXPECT_EQ(OptionBinder(*node, "").bind(options).message(),
+            "--set inner.size=true: inner.size must be an integer, not true or false");
+  EXPECT_FALSE(apply_set(*node, "nothing").ok());
+}
+
+TEST(OptionWriter, what_it_writes_binds_to_the_same_values) {
+  Outer options;
+  options.color = Color::green;
+  options.parts.resize(1);
+  EXPECT_EQ(OptionWriter::write(options).dump(),
+            R"({"on":false,"rate":0.5,"name":"x","color":"green",)"
+            R"("inner":{"size":3,"weights":[]},"parts":[{"size":3,"weights":[]}]})");
+}
+
+TEST(OptionReference, lists_nested_keys_with_defaults) {
+  const std::string page = OptionReference::markdown<Outer>("top");
+  EXPECT_NE(page.find("| `top.inner.size` | `3` | how many |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| `top.parts[].weights` | `[]` | one each |"), std::string::npos) << page;
+}
+
+TEST(ParseToml, survives_mutated_text) {
+  const std::string seed_text =
+      "on = true\nrate = 2e3\nname = \"a\\n\"\n[inner]\nweights = [1, 2]\n";
+  const uint64_t seed = 11;
+  const Random random(seed, Purpose::test);
+  for (uint64_t round = 0; round < 3000; ++round) {
+    std::string text = seed_text;
+    for (uint64_t edit = 0; edit < 1 + round % 5; ++edit) {
+      const size_t at = random.below(text.size(), round, edit * 3);
+      text[at] = static_cast<char>(random.bits(round, edit * 12 + 7));
+      if (random.bits(round, edit * 12 + 8) % 3 == 0) text.erase(at);
+      if (text.empty()) text = "\n";
+    }
+    Outer options;
+    const Status status = bind_text(text, options);
+    EXPECT_TRUE(status.ok() || !status.message().empty()) << "seed " << seed << ' ' << round;
+  }
+}
+
+}  // namespace cli
+}  // namespace recmill
