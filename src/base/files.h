@@ -61,6 +61,24 @@ Result<std::string> read_text(Files& files, const std::string& path);
 Status write_atomically(Files& files, const std::string& path, std::span<const std::byte> bytes);
 Status write_atomically(Files& files, const std::string& path, const std::string& text);
 
+/// A file that is there under `path` when it is whole, and not at all before: written beside, and
+/// renamed by close(). Destroyed without close(), or after a failure, it leaves nothing.
+class AtomicFile final : public WritableFile {
+ public:
+  static Result<std::unique_ptr<AtomicFile>> create(Files& files, const std::string& path);
+  ~AtomicFile() override;
+  Status append(std::span<const std::byte> bytes) override { return file_->append(bytes); }
+  Status sync() override { return file_->sync(); }
+  Status close() override;
+
+ private:
+  AtomicFile(Files& files, std::string path) : files_(files), path_(std::move(path)) {}
+  std::string beside() const { return path_ + ".tmp"; }
+  Files& files_;
+  const std::string path_;
+  std::unique_ptr<WritableFile> file_;  // null: closed
+};
+
 /// Files that match `pattern` ('*', '?', '[...]' in any path component), sorted; an exact path
 /// matches itself. No match is an error that names the pattern.
 Result<std::vector<std::string>> glob(const std::string& pattern);

@@ -16,6 +16,20 @@ TEST(Files, write_atomically_leaves_the_new_content_and_nothing_beside) {
   EXPECT_EQ(*posix_files().list(folder.path()), std::vector<std::string>{"a.txt"});
 }
 
+TEST(Files, an_atomic_file_that_is_abandoned_leaves_the_old_content_and_nothing_beside) {
+  TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.txt";
+  ASSERT_TRUE(write_atomically(posix_files(), path, "old").ok());
+  {
+    auto file = AtomicFile::create(posix_files(), path);
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE((*file)->append(std::as_bytes(std::span("new", 3))).ok());
+    EXPECT_EQ(*read_text(posix_files(), path), "old");
+  }
+  EXPECT_EQ(*read_text(posix_files(), path), "old");
+  EXPECT_EQ(*posix_files().list(folder.path()), std::vector<std::string>{"a.txt"});
+}
+
 TEST(Files, errors_name_the_path) {
   const auto missing = posix_files().open("no/such/file");
   ASSERT_FALSE(missing.ok());

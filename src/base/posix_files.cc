@@ -165,19 +165,30 @@ Result<std::string> read_text(Files& files, const std::string& path) {
   return text;
 }
 
+Result<std::unique_ptr<AtomicFile>> AtomicFile::create(Files& files, const std::string& path) {
+  std::unique_ptr<AtomicFile> file(new AtomicFile(files, path));
+  RECMILL_ASSIGN_OR_RETURN(file->file_, files.create(file->beside()));
+  return file;
+}
+
+AtomicFile::~AtomicFile() {
+  if (file_ == nullptr) return;
+  file_.reset();
+  if (files_.exists(beside())) (void)files_.remove(beside()).ok();
+}
+
+Status AtomicFile::close() {
+  RECMILL_RETURN_IF_ERROR(file_->sync());
+  RECMILL_RETURN_IF_ERROR(file_->close());
+  RECMILL_RETURN_IF_ERROR(files_.rename(beside(), path_));
+  file_.reset();
+  return files_.sync_folder(std::filesystem::path(path_).parent_path().string());
+}
+
 Status write_atomically(Files& files, const std::string& path, std::span<const std::byte> bytes) {
-  const std::string beside = path + ".tmp";
-  const auto write = [&]() -> Status {
-    RECMILL_ASSIGN_OR_RETURN(auto file, files.create(beside));
-    RECMILL_RETURN_IF_ERROR(file->append(bytes));
-    RECMILL_RETURN_IF_ERROR(file->sync());
-    RECMILL_RETURN_IF_ERROR(file->close());
-    RECMILL_RETURN_IF_ERROR(files.rename(beside, path));
-    return files.sync_folder(std::filesystem::path(path).parent_path().string());
-  };
-  Status status = write();
-  if (!status.ok() && files.exists(beside)) (void)files.remove(beside).ok();
-  return status;
+  RECMILL_ASSIGN_OR_RETURN(auto file, AtomicFile::create(files, path));
+  RECMILL_RETURN_IF_ERROR(file->append(bytes));
+  return file->close();
 }
 
 Status write_atomically(Files& files, const std::string& path, const std::string& text) {

@@ -53,8 +53,10 @@ void describe(Visitor& v, ColumnSpec& o) {
 
 /// The columns of a data set that a batch carries, in file order within each role.
 struct DataSchema {
-  std::vector<std::string> dense;  // names of ColumnBatch::dense
-  std::vector<std::string> ids;    // names of ColumnBatch::ids
+  std::vector<std::string> dense;     // names of ColumnBatch::dense
+  std::vector<std::string> ids;       // names of ColumnBatch::ids
+  std::vector<std::string> bags;      // those of `ids` whose cells may hold several ids
+  std::vector<std::string> weighted;  // those of `bags` whose ids carry weights
   bool has_sample_weight = false;
   bool has_time = false;
   bool has_group = false;
