@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every transport must do. A transport is a fixture: a type with a name and
+//     static Status run(int ranks, const std::function<Status(Communicator&)>& body);
+// which calls body once for each rank, all at the same time, and returns the first error; then
+//     INSTANTIATE_TYPED_TEST_SUITE_P(Threads, CommunicatorContract, ThreadsTransport);
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "comm/communicator.h"
+
+namespace recmill {
+
+/// The bytes that `from` sends to `to` in one round: contents and size are a function of these.
+inline std::vector<std::byte> message(int from, int to, int round, size_t size) {
+  const Random random(17, Purpose::test, round);
+  std::vector<std::byte> bytes(size);
+  for (size_t i = 0; i < size; ++i) {
+    bytes[i] = static_cast<std::byte>(random.bits(from * 100 + to, i));
+  }
+  return bytes;
+}
+
+inline bool equal(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+template <typename Transport>
+class CommunicatorContract : public ::testing::Test {};
+TYPED_TEST_SUITE_P(CommunicatorContract);
+
+constexpr int kRankCounts[] = {1, 2, 3, 4, 8};
+
+TYPED_TEST_P(CommunicatorContract, all_to_all_delivers_every_size_to_every_rank) {
+  for (int ranks : kRankCounts) {
+    const auto size_of = [](int from, int to, int round) -> size_t {
+      constexpr size_t kSizes[] = {0, 1, 3, 63, 64, 65, 4097, 100'003};
+      return kSizes[(from * 3 + to * 5 + round) % 8];
+    };
+    const Status status = TypeParam::run(ranks, [&](Communicator& communicator) -> Status {
+      const int rank = communicator.rank();
+      EXPECT_EQ(communicator.ranks(), ranks);
+      for (int round = 0; round < 8; ++round) {
+        std::vector<std::vector<std::byte>> messages;
+        for (int to = 0; to < ranks; ++to) {
+          messages.push_back(message(rank, to, round, size_of(rank, to, round)));
+        }
+        const std::vector<std::span<const std::byte>> views(messages.begin(), messages.end());
+        RECMILL_ASSIGN_OR_RETURN(const Received received, communicator.all_to_all(views));
+        for (auto& sent : messages) sent.assign(sent.size(), std::byte{0xFF});
+        for (int from = 0; from < ranks; ++from) {
+          EXPECT_TRUE(
+              equal(received.from(from), message(from, rank, round, size_of(from, rank, round))))
+              << "round " << round << ", from " << from << " to " << rank << " of " << ranks;
+        }
+      }
+      return {};
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
+TYPED_TEST_P(CommunicatorContract, all_gather_gives_every_rank_all_pieces) {
+  for (int ranks : kRankCounts) {
+    const Status status = TypeParam::run(ranks, [&](Communicator& communicator) -> Status {
+      for (size_t size : {0, 1, 65, 70'001}) {
+        // Rank r brings r * size bytes: rank 0 always brings none.
+        const auto mine = message(communicator.rank(), 0, 0, communicator.rank() * size);
+        RECMILL_ASSIGN_OR_RETURN(const Received received, communicator.all_gather(mine));
+        for (int from = 0; from < ranks; ++from) {
+          EXPECT_TRUE(equal(received.from(from), message(from, 0, 0, from * size)));
+        }
+      }
+      return {};
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
+TYPED_TEST_P(CommunicatorContract, broadcast_gives_every_rank_the_bytes_of_any_root) {
+  for (int ranks : kRankCounts) {
+    const Status status = TypeParam::run(ranks, [&](Communicator& communicator) -> Status {
+      for (int root = 0; root < ranks; ++root) {
+        for (size_t size : {0, 1, 33, 50'000}) {
+          auto bytes = message(communicator.rank(), 0, root, size);
+          RECMILL_RETURN_IF_ERROR(communicator.broadcast(bytes, root));
+          EXPECT_TRUE(equal(bytes, message(root, 0, root, size)));
+        }
+      }
+      return {};
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
+TYPED_TEST_P(CommunicatorContract, many_rounds_of_mixed_calls_stay_in_step) {
+  for (int ranks : kRankCounts) {
+    const Status status = TypeParam::run(ranks, [&](Communicator& communicator) -> Status {
+      const Random random(3, Purpose::test);
+      for (int round = 0; round < 200; ++round) {
+        const uint64_t call = random.below(3, round);
+        if (call == 0) RECMILL_RETURN_IF_ERROR(communicator.barrier());
+        if (call == 1) {
+          int value = communicator.rank() == round % ranks ? round : -1;
+          RECMILL_RETURN_IF_ERROR(
+              communicator.broadcast(std::as_writable_bytes(std::span(&value, 1)), round % ranks));
+          EXPECT_EQ(value, round);
+        }
+        if (call == 2) {
+          const auto mine = message(communicator.rank(), 0, round, round % 7);
+          RECMILL_ASSIGN_OR_RETURN(const Received received, communicator.all_gather(mine));
+          for (int from = 0; from < ranks; ++from) {
+            EXPECT_TRUE(equal(received.from(from), message(from, 0, round, round % 7)));
+          }
+        }
+      }
+      return {};
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
+TYPED_TEST_P(CommunicatorContract, abort_wakes_everybody_and_names_the_rank_that_failed) {
+  for (int ranks : {2, 3, 8}) {
+    for (int failing = 0; failing < ranks; ++failing) {
+      std::vector<Status> seen(ranks), later(ranks);
+      const Status status = TypeParam::run(ranks, [&](Communicator& communicator) -> Status {
+        RECMILL_RETURN_IF_ERROR(communicator.barrier());
+        const int rank = communicator.rank();
+        if (rank == failing) return Status::BadRequest("table 'C3' is on fire");
+        seen[rank] = communicator.barrier();  // `failing` never comes
+        later[rank] = communicator.all_gather({}).status();
+        return seen[rank];
+      });
+      EXPECT_EQ(status.code(), Status::Code::bad_request);
+      const std::string expected = "rank " + std::to_string(failing) + ": table 'C3' is on fire";
+      EXPECT_EQ(status.message(), expected);
+      for (int rank = 0; rank < ranks; ++rank) {
+        if (rank == failing) continue;
+        EXPECT_EQ(seen[rank].message(), expected);
+        EXPECT_EQ(later[rank].message(), expected);
+      }
+    }
+  }
+}
+
+REGISTER_TYPED_TEST_SUITE_P(CommunicatorContract, all_to_all_delivers_every_size_to_every_rank,
+                            all_gather_gives_every_rank_all_pieces,
+                            broadcast_gives_every_rank_the_bytes_of_any_root,
+                            many_rounds_of_mixed_calls_stay_in_step,
+                            abort_wakes_everybody_and_names_the_rank_that_failed);
+
+}  // namespace recmill

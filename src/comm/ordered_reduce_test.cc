@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/ordered_reduce.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "base/random.h"
+#include "comm/testing/delayed_communicator.h"
+#include "comm/threads.h"
+
+namespace recmill {
+namespace {
+
+// Shard sums of very different sizes, so that another order of summation gives other bits.
+template <typename T>
+std::vector<T> shard_sums(int shard, int64_t elements) {
+  const Random random(23, Purpose::test, shard);
+  std::vector<T> sums(elements);
+  for (int64_t i = 0; i < elements; ++i) {
+    const auto words = random.block(i);
+    sums[i] =
+        static_cast<T>(std::ldexp(Random::unit(words[0]) - 0.5, static_cast<int>(words[1] % 40)));
+  }
+  return sums;
+}
+
+template <typename T>
+std::vector<T> plain_tree(int begin, int end, int64_t elements) {
+  if (end - begin == 1) return shard_sums<T>(begin, elements);
+  auto left = plain_tree<T>(begin, (begin + end) / 2, elements);
+  const auto right = plain_tree<T>((begin + end) / 2, end, elements);
+  for (int64_t i = 0; i < elements; ++i) left[i] += right[i];
+  return left;
+}
+
+template <typename T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+template <typename T>
+Status reduce_and_compare(Communicator& inner, int shards, bool whole_subtrees) {
+  DelayedCommunicator communicator(inner, 7);
+  Pool pool(2);
+  OrderedReduce<T> reduce(communicator, shards, pool);
+  const ShardRange own = shards_of_rank(communicator.rank(), communicator.ranks(), shards);
+  for (int64_t elements : {1, 0, 5, 3000, 64}) {  // the same object takes any size
+    std::vector<std::vector<T>> sums;
+    std::vector<ShardPart<T>> parts;
+    if (whole_subtrees) {
+      for (ShardRange tree : subtrees(own)) {
+        sums.push_back(plain_tree<T>(tree.begin, tree.end, elements));
+        parts.push_back({tree, sums.back().data()});
+      }
+    } else {
+      for (int shard = own.begin; shard < own.end; ++shard) {
+        sums.push_back(shard_sums<T>(shard, elements));
+        parts.push_back({{shard, shard + 1}, sums.back().data()});
+      }
+    }
+    std::vector<T> total(elements, T{-1});
+    RECMILL_RETURN_IF_ERROR(reduce(parts, total));
+    EXPECT_TRUE(same_bits(total, plain_tree<T>(0, shards, elements)))
+        << shards << " shards, " << communicator.ranks() << " ranks, " << elements << " elements";
+  }
+  return {};
+}
+
+TEST(OrderedReduce, gives_the_bits_of_the_tree_at_every_number_of_ranks) {
+  for (int shards : {1, 2, 4, 8, 16}) {
+    for (int ranks = 1; ranks <= shards; ++ranks) {
+      for (bool whole_subtrees : {false, true}) {
+        const Status status = run_ranks(ranks, [&](Communicator& communicator) -> Status {
+          RECMILL_RETURN_IF_ERROR(reduce_and_compare<float>(communicator, shards, whole_subtrees));
+          return reduce_and_compare<double>(communicator, shards, whole_subtrees);
+        });
+        EXPECT_TRUE(status.ok()) << status.message();
+      }
+    }
+  }
+}
+
+TEST(OrderedReduce, counts_shards_without_a_part_as_zeros) {
+  const std::vector<float> sums = shard_sums<float>(5, 100);
+  const Status status = run_ranks(4, [&](Communicator& communicator) -> Status {
+    Pool pool(1);
+    OrderedReduce<float> reduce(communicator, 8, pool);
+    std::vector<ShardPart<float>> parts;
+    if (communicator.rank() == 2) parts.push_back({{5, 6}, sums.data()});
+    std::vector<float> total(100, -1.0f);
+    RECMILL_RETURN_IF_ERROR(reduce(parts, total));
+    EXPECT_TRUE(same_bits(total, sums));
+    return {};
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST(OrderedReduce, refuses_vectors_of_different_sizes) {
+  const Status status = run_ranks(2, [&](Communicator& communicator) -> Status {
+    Pool pool(1);
+    OrderedReduce<float> reduce(communicator, 2, pool);
+    std::vector<float> total(10 + 4 * communicator.rank());
+    return reduce({}, total);
+  });
+  EXPECT_NE(status.message().find("another size"), std::string::npos) << status.message();
+}
+
+TEST(OrderedReduce, ends_with_the_error_of_a_rank_that_failed) {
+  const Status status = run_ranks(3, [&](Communicator& communicator) -> Status {
+    if (communicator.rank() == 1) return Status::Failed("no more data");
+    Pool pool(1);
+    OrderedReduce<float> reduce(communicator, 8, pool);
+    std::vector<float> total(10);
+    return reduce({}, total);
+  });
+  EXPECT_EQ(status.message(), "rank 1: no more data");
+}
+
+}  // namespace
+}  // namespace recmill

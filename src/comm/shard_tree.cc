@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/shard_tree.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "base/status.h"
+
+namespace recmill {
+namespace {
+
+constexpr int64_t kTile = 1024;  // elements; the scratch of a tile stays in the first-level cache
+constexpr int kMaxLevels = 12;   // 4,096 shards
+
+int log2_of(int power) {
+  return std::countr_zero(static_cast<unsigned>(power));
+}
+
+// Adds the parts of one tile. Scratch of level l holds the right half of a subtree of 2^l shards
+// until it is added.
+template <typename T>
+class TileSum {
+ public:
+  TileSum(std::span<const ShardPart<T>> parts, int64_t begin, int64_t count)
+      : parts_(parts), begin_(begin), count_(count) {}
+
+  // Writes the sum over `range` to `out`.
+  void write(ShardRange range, T* out) {
+    const T* sum = fold(range, out);
+    if (sum == nullptr) {
+      std::fill_n(out, count_, T{0});
+    } else if (sum != out) {
+      std::copy_n(sum, count_, out);
+    }
+  }
+
+ private:
+  // Where the sum over `range` stands: in `out`, or in the one part it consists of; null: no part.
+  const T* fold(ShardRange range, T* out) {
+    if (next_ == parts_.size() || parts_[next_].shards.begin >= range.end) return nullptr;
+    if (parts_[next_].shards == range) return parts_[next_++].data + begin_;
+    const int middle = range.begin + range.size() / 2;
+    T* scratch = scratch_[log2_of(range.size())];
+    const T* left = fold({range.begin, middle}, out);
+    const T* right = fold({middle, range.end}, left == out ? scratch : out);
+    if (left == nullptr) return right;
+    if (right == nullptr) return left;
+    for (int64_t i = 0; i < count_; ++i) out[i] = left[i] + right[i];
+    return out;
+  }
+
+  std::span<const ShardPart<T>> parts_;
+  const int64_t begin_, count_;
+  size_t next_ = 0;  // first part not yet taken
+  T scratch_[kMaxLevels + 1][kTile];
+};
+
+template <typename T>
+void check(ShardRange whole, std::span<const ShardPart<T>> parts) {
+  RECMILL_CHECK(is_subtree(whole) && log2_of(whole.size()) <= kMaxLevels);
+  int end = whole.begin;
+  for (const auto& part : parts) {
+    RECMILL_CHECK(
+        is_subtree(part.shards) && part.shards.begin >= end && part.shards.end <= whole.end,
+        "shards [" + std::to_string(part.shards.begin) + ", " + std::to_string(part.shards.end) +
+            ")");
+    end = part.shards.end;
+  }
+}
+
+}  // namespace
+
+bool is_subtree(ShardRange range) {
+  return range.begin >= 0 && range.end > range.begin &&
+         std::has_single_bit(static_cast<unsigned>(range.size())) &&
+         range.begin % range.size() == 0;
+}
+
+ShardRange shards_of_rank(int rank, int ranks, int shards) {
+  return {rank * shards / ranks, (rank + 1) * shards / ranks};
+}
+
+std::vector<ShardRange> subtrees(ShardRange range) {
+  std::vector<ShardRange> result;
+  while (range.size() > 0) {
+    const int fits = static_cast<int>(std::bit_floor(static_cast<unsigned>(range.size())));
+    const int aligned = range.begin == 0 ? fits : range.begin & -range.begin;
+    const int size = std::min(fits, aligned);
+    result.push_back({range.begin, range.begin + size});
+    range.begin += size;
+  }
+  return result;
+}
+
+template <typename T>
+void tree_sum(ShardRange whole, std::span<const ShardPart<T>> parts, std::span<T> out, Pool& pool) {
+  check(whole, parts);
+  pool.run_ranges(static_cast<int64_t>(out.size()), kTile, [&](int64_t begin, int64_t end) {
+    TileSum<T>(parts, begin, end - begin).write(whole, out.data() + begin);
+  });
+}
+
+template <typename T>
+void tree_sum(ShardRange whole, std::span<const ShardPart<T>> parts, std::span<T> out) {
+  check(whole, parts);
+  const int64_t elements = static_cast<int64_t>(out.size());
+  for (int64_t begin = 0; begin < elements; begin += kTile) {
+    TileSum<T>(parts, begin, std::min(kTile, elements - begin)).write(whole, out.data() + begin);
+  }
+}
+
+template void tree_sum(ShardRange, std::span<const ShardPart<float>>, std::span<float>, Pool&);
+template void tree_sum(ShardRange, std::span<const ShardPart<double>>, std::span<double>, Pool&);
+template void tree_sum(ShardRange, std::span<const ShardPart<float>>, std::span<float>);
+template void tree_sum(ShardRange, std::span<const ShardPart<double>>, std::span<double>);
+
+}  // namespace recmill

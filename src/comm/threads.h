@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as threads of one process: what `[train] ranks = N` and the tests run on.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "base/status.h"
+#include "comm/communicator.h"
+
+namespace recmill {
+
+/// Hands out one Communicator for each of its ranks. A call copies straight from the sender's
+/// memory to the receiver's, waits on a condition variable, and uses no thread of the pool. A call
+/// that all ranks have entered finishes on all of them; one that some rank never enters ends with
+/// abort(). Ranks that disagree about the call or its sizes are a bug, and CHECKed.
+class ThreadsGroup {
+ public:
+  explicit ThreadsGroup(int ranks);
+
+  /// For one thread at a time, except for abort(). Keeps what it needs of the group alive.
+  std::unique_ptr<Communicator> communicator(int rank) const;
+
+  struct State;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+/// Runs body(communicator) on one thread for each rank and waits for all of them. A rank that
+/// returns an error aborts the others; that of the rank which failed first is returned, with the
+/// rank in front of its message when there are several.
+Status run_ranks(int ranks, const std::function<Status(Communicator&)>& body);
+
+}  // namespace recmill
