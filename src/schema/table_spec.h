@@ -80,6 +80,10 @@ struct FeatureSpec {
   int table = 0;  // index into ModelSpec::tables
   Pooling pooling = Pooling::sum;
   bool weighted = false;  // lookups carry a float weight each
+  /// Index of an earlier feature whose lookups (offsets, rows, weights) this one repeats in a table
+  /// of its own with as many rows; -1: its ids come from the data. A model adds such features
+  /// (model::with_model_tables); preprocessing fills them from that feature.
+  int same_ids_as = -1;
   bool operator==(const FeatureSpec&) const = default;
 };
 

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/model_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+namespace recmill::model {
+namespace {
+
+using Kinds = std::initializer_list<ModelKind>;
+
+bool has(Kinds kinds, ModelKind kind) {
+  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
+/// A list of layer sizes: whether the kind uses it, and that its sizes are positive.
+Status check_list(const char* key, const std::vector<int64_t>& sizes, ModelKind kind, Kinds users) {
+  if (!has(users, kind)) {
+    if (sizes.empty()) return {};
+    return Status::BadRequest(fmt::format("model.{}: '{}' has no such layers", key, name_of(kind)));
+  }
+  for (int64_t size : sizes) {
+    if (size <= 0)
+      return Status::BadRequest(fmt::format("model.{}: size {} is not positive", key, size));
+  }
+  return {};
+}
+
+Status needs_layers(const char* key, const std::vector<int64_t>& sizes, ModelKind kind) {
+  if (!sizes.empty()) return {};
+  return Status::BadRequest(
+      fmt::format("model.{}: '{}' needs at least one layer size", key, name_of(kind)));
+}
+
+Status last_is(const char* key, const std::vector<int64_t>& sizes, int64_t expected,
+               const char* why) {
+  if (sizes.back() == expected) return {};
+  return Status::BadRequest(
+      fmt::format("model.{}: last size {} must equal {} {}", key, sizes.back(), why, expected));
+}
+
+Status to_logit(const char* key, const std::vector<int64_t>& sizes, ModelKind kind) {
+  RECMILL_RETURN_IF_ERROR(needs_layers(key, sizes, kind));
+  return last_is(key, sizes, 1, "the logit's size");
+}
+
+/// Dense values come in exactly where there are layers over them.
+Status check_bottom(const ModelOptions& o, const ModelSpec& spec) {
+  if (spec.num_dense > 0) return needs_layers("bottom", o.bottom, o.kind);
+  if (o.bottom.empty()) return {};
+  return Status::BadRequest("model.bottom: the data has no dense columns to put layers over");
+}
+
+Status one_dim(const ModelOptions& o, const ModelSpec& spec) {
+  for (size_t f = 1; f < spec.features.size(); ++f) {
+    if (spec.dim_of(f) == spec.dim_of(0)) continue;
+    return Status::BadRequest(fmt::format(
+        "model.kind: '{}' needs rows of one dimension: feature '{}' has {}, '{}' has {}",
+        name_of(o.kind), spec.features[0].name, spec.dim_of(0), spec.features[f].name,
+        spec.dim_of(f)));
+  }
+  return {};
+}
+
+Status all_pooled(const ModelOptions& o, const ModelSpec& spec) {
+  for (const auto& feature : spec.features) {
+    if (feature.pooling != Pooling::none) continue;
+    return Status::BadRequest(fmt::format("model.kind: '{}' takes pooled features, and '{}' is not",
+                                          name_of(o.kind), feature.name));
+  }
+  return {};
+}
+
+Status check_bottom_dim(const ModelOptions& o, const ModelSpec& spec) {
+  RECMILL_RETURN_IF_ERROR(check_bottom(o, spec));
+  RECMILL_RETURN_IF_ERROR(one_dim(o, spec));
+  if (o.bottom.empty()) return {};
+  return last_is("bottom", o.bottom, spec.dim_of(0), "the rows' dimension");
+}
+
+Status check_dlrm(const ModelOptions& o, const ModelSpec& spec) {
+  RECMILL_RETURN_IF_ERROR(all_pooled(o, spec));
+  RECMILL_RETURN_IF_ERROR(check_bottom_dim(o, spec));
+  return to_logit("top", o.top, o.kind);
+}
+
+Status check_deep_input(const ModelOptions& o, const ModelSpec& spec) {
+  RECMILL_RETURN_IF_ERROR(all_pooled(o, spec));
+  if (o.deep_input == DeepInput::dense && spec.num_dense == 0) {
+    return Status::BadRequest("model.deep_input: the data has no dense columns");
+  }
+  return {};
+}
+
+Status check_wide_and_deep(const ModelOptions& o, const ModelSpec& spec) {
+  RECMILL_RETURN_IF_ERROR(check_deep_input(o, spec));
+  return needs_layers("deep", o.deep, o.kind);
+}
+
+Status check_deep_fm(const ModelOptions& o, const ModelSpec& spec) {
+  RECMILL_RETURN_IF_ERROR(check_deep_input(o, spec));
+  RECMILL_RETURN_IF_ERROR(one_dim(o, spec));
+  if (!(o.dropout >= 0.0 && o.dropout < 1.0)) {
+    return Status::BadRequest(fmt::format("model.dropout: {} is not in [0, 1)", o.dropout));
+  }
+  return to_logit("deep", o.deep, o.kind);
+}
+
+Status check_deep_cross(const ModelOptions& o, const ModelSpec& spec) {
+  RECMILL_RETURN_IF_ERROR(all_pooled(o, spec));
+  RECMILL_RETURN_IF_ERROR(check_bottom(o, spec));
+  if (o.cross_layers < 1) {
+    return Status::BadRequest(fmt::format("model.cross_layers: {} is below 1", o.cross_layers));
+  }
+  if (o.cross_rank < 1) {
+    return Status::BadRequest(fmt::format("model.cross_rank: {} is below 1", o.cross_rank));
+  }
+  return to_logit("over", o.over, o.kind);
+}
+
+Status check_tbsm(const ModelOptions& o, const ModelSpec& spec) {
+  RECMILL_RETURN_IF_ERROR(check_bottom_dim(o, spec));
+  RECMILL_RETURN_IF_ERROR(needs_layers("top", o.top, o.kind));
+  if (o.sequence_length < 1) {
+    return Status::BadRequest(
+        fmt::format("model.sequence_length: {} is below 1", o.sequence_length));
+  }
+  bool any = false;
+  for (const auto& history : spec.features) {
+    if (history.pooling != Pooling::none) continue;
+    any = true;
+    const auto targets = std::ranges::count_if(spec.features, [&](const FeatureSpec& f) {
+      return f.pooling != Pooling::none && f.table == history.table;
+    });
+    if (targets == 1) continue;
+    return Status::BadRequest(fmt::format(
+        "model.kind: 'tbsm' needs one pooled feature (the target) on table '{}' of history '{}', "
+        "and there are {}",
+        spec.tables[history.table].name, history.name, targets));
+  }
+  if (!any) return Status::BadRequest("model.kind: 'tbsm' needs an unpooled feature (a history)");
+  return to_logit("over", o.over, o.kind);
+}
+
+}  // namespace
+
+Status check_options(const ModelOptions& o, const ModelSpec& spec) {
+  using enum ModelKind;
+  RECMILL_RETURN_IF_ERROR(check_list("bottom", o.bottom, o.kind, {dlrm, deep_cross, tbsm}));
+  RECMILL_RETURN_IF_ERROR(check_list("top", o.top, o.kind, {dlrm, tbsm}));
+  RECMILL_RETURN_IF_ERROR(check_list("deep", o.deep, o.kind, {wide_and_deep, deep_fm}));
+  RECMILL_RETURN_IF_ERROR(check_list("over", o.over, o.kind, {deep_cross, tbsm}));
+  RECMILL_RETURN_IF_ERROR(check_list("attention", o.attention, o.kind, {tbsm}));
+  if (spec.features.empty()) return Status::BadRequest("model.kind: there are no id features");
+  if (o.kind != deep_fm && o.dropout != 0.0) {
+    return Status::BadRequest(fmt::format("model.dropout: '{}' has none", name_of(o.kind)));
+  }
+  if (o.kind != deep_fm && o.batch_norm) {
+    return Status::BadRequest(fmt::format("model.batch_norm: '{}' has none", name_of(o.kind)));
+  }
+  switch (o.kind) {
+    case dlrm:
+      return check_dlrm(o, spec);
+    case wide_and_deep:
+      return check_wide_and_deep(o, spec);
+    case deep_fm:
+      return check_deep_fm(o, spec);
+    case deep_cross:
+      return check_deep_cross(o, spec);
+    case tbsm:
+      return check_tbsm(o, spec);
+  }
+  return Status::BadRequest("model.kind: unknown");
+}
+
+ModelSpec with_model_tables(ModelSpec spec, const ModelOptions& options) {
+  if (options.kind != ModelKind::deep_fm || options.first_order != FirstOrder::table) return spec;
+  const size_t tables = spec.tables.size();
+  const size_t features = spec.features.size();
+  for (size_t t = 0; t < tables; ++t) {
+    TableSpec table = spec.tables[t];
+    table.name += ".first_order";
+    table.dim = 1;
+    spec.tables.push_back(std::move(table));
+  }
+  for (size_t f = 0; f < features; ++f) {
+    FeatureSpec feature = spec.features[f];
+    feature.name += ".first_order";
+    feature.table += static_cast<int>(tables);
+    feature.same_ids_as = static_cast<int>(f);
+    spec.features.push_back(std::move(feature));
+  }
+  return spec;
+}
+
+}  // namespace recmill::model
