@@ -4,6 +4,7 @@
 #pragma once
 
 #include <concepts>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -34,6 +35,11 @@ template <typename T>
 constexpr bool is_vector = false;
 template <typename T>
 constexpr bool is_vector<std::vector<T>> = true;
+
+template <typename T>
+constexpr bool is_optional = false;
+template <typename T>
+constexpr bool is_optional<std::optional<T>> = true;
 
 }  // namespace internal
 
@@ -77,6 +83,8 @@ class OptionBinder {
       return OptionBinder(node, path).bind(field);
     } else if constexpr (internal::is_vector<T>) {
       return read_list(node, path, field);
+    } else if constexpr (internal::is_optional<T>) {
+      return read(node, path, field.emplace());
     } else if constexpr (NamedEnum<T>) {
       return read_name(node, path, field);
     } else if constexpr (std::same_as<T, double>) {
@@ -160,7 +168,11 @@ class OptionWriter {
 
   template <typename T, typename... Rest>
   void operator()(std::string_view key, T& field, std::string_view, Rest...) {
-    object_[std::string(key)] = value_of(field);
+    if constexpr (internal::is_optional<T>) {
+      if (field.has_value()) object_[std::string(key)] = value_of(*field);
+    } else {
+      object_[std::string(key)] = value_of(field);
+    }
   }
 
  private:
@@ -206,6 +218,8 @@ class OptionReference {
         Item item{};
         nested(path + "[]", item);
       }
+    } else if constexpr (internal::is_optional<T>) {
+      row(path, "", documentation);
     } else {
       OptionWriter writer;
       writer(key, field, documentation);

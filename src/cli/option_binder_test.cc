@@ -13,11 +13,13 @@ enum class Color { red, green };
 struct Inner {
   int64_t size = 3;
   std::vector<double> weights;
+  std::optional<double> own_rate;
 };
 template <typename Visitor>
 void describe(Visitor& v, Inner& o) {
   v("size", o.size, "how many");
   v("weights", o.weights, "one each");
+  v("own_rate", o.own_rate, "in place of rate");
 }
 
 struct Outer {
@@ -113,6 +115,18 @@ TEST(OptionBinder, set_overrides_the_file_and_is_named_in_errors) {
   EXPECT_FALSE(apply_set(*node, "nothing").ok());
 }
 
+TEST(OptionBinder, an_optional_value_is_absent_unless_given_and_is_then_written) {
+  Outer options;
+  ASSERT_TRUE(bind_text("inner.size = 1", options).ok());
+  EXPECT_FALSE(options.inner.own_rate.has_value());
+  ASSERT_TRUE(bind_text("inner.own_rate = 0.25", options).ok());
+  EXPECT_EQ(options.inner.own_rate, 0.25);
+  EXPECT_EQ(OptionWriter::write(options.inner).dump(),
+            R"({"size":1,"weights":[],"own_rate":0.25})");
+  EXPECT_EQ(error_of("inner.own_rate = 'x'"),
+            "a.toml:1: inner.own_rate must be a number, not text");
+}
+
 TEST(OptionWriter, what_it_writes_binds_to_the_same_values) {
   Outer options;
   options.color = Color::green;
@@ -125,6 +139,8 @@ TEST(OptionWriter, what_it_writes_binds_to_the_same_values) {
 TEST(OptionReference, lists_nested_keys_with_defaults) {
   const std::string page = OptionReference::markdown<Outer>("top");
   EXPECT_NE(page.find("| `top.inner.size` | `3` | how many |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| `top.inner.own_rate` | `` | in place of rate |"), std::string::npos)
+      << page;
   EXPECT_NE(page.find("| `top.parts[].weights` | `[]` | one each |"), std::string::npos) << page;
 }
 

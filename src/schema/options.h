@@ -6,7 +6,8 @@
 // next to it, the only list of its fields. The configuration reader, the resolved configuration,
 // the reference pages and --set are all visitors of it, so that none can forget a field. Field
 // types: bool, int64_t, double, std::string, an enum with an EnumNames<> specialisation, a nested
-// options struct, and std::vector of any of these.
+// options struct, std::vector of any of these, and std::optional of one value (an exception to a
+// default given elsewhere; absent: the default holds).
 #pragma once
 
 #include <array>

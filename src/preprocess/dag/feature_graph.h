@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations from raw columns to dense values and rows, as a value: printable, comparable,
+// JSON. A graph is a list of chains, one for each output; its nodes are (chain, position).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json_lines.h"
+#include "base/status.h"
+#include "preprocess/ops/op.h"
+
+namespace recmill::preprocess {
+
+enum class Source { dense, ids };
+
+/// One output and the ops that make it from one raw column, in order.
+struct Chain {
+  std::string output;           // dense column or feature
+  Source source = Source::ids;  // kind of the raw column
+  std::string column;           // its name
+  int column_index = 0;         // into DataSchema::dense or ::ids
+  std::vector<OpSpec> ops;
+  bool weighted = false;  // features: the column's weights travel with its ids
+  bool operator==(const Chain&) const = default;
+};
+
+/// A dictionary from raw ids to rows (ops/categorify.h), shared by the features whose last op is
+/// {"categorify", {"dictionary": name}}.
+struct DictionarySpec {
+  std::string name;                 // of its table
+  int64_t rows = 0;                 // row 0 is that of unseen ids; so rows - 1 entries at most
+  std::string when_full = "error";  // error, clamp (row 0) or drop
+  bool operator==(const DictionarySpec&) const = default;
+};
+
+struct FeatureGraph {
+  std::vector<Chain> dense;     // in the order of DenseBatch's columns
+  std::vector<Chain> features;  // in the order of ModelSpec::features that have ids of their own
+  std::vector<DictionarySpec> dictionaries;
+  bool operator==(const FeatureGraph&) const = default;
+};
+
+Json to_json(const FeatureGraph& graph);
+/// Errors name the place in the JSON.
+Result<FeatureGraph> feature_graph_from_json(const Json& json);
+
+}  // namespace recmill::preprocess

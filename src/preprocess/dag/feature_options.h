@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user says about features and tables: defaults in [embedding], exceptions in [[tables]] and
+// [[features]], operations on dense columns in [preprocess]. resolve() (preprocess/dag/resolve.h)
+// turns them into a ModelSpec and a FeatureGraph.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schema/options.h"
+#include "schema/table_spec.h"
+
+namespace recmill::preprocess {
+
+/// Where rows live (store/).
+enum class StoreKind { local };
+
+/// How a raw 64-bit id becomes a row of a table with `rows` rows.
+///   hash        SigridHash: any id; ids may collide
+///   dictionary  Categorify: the n-th distinct id of the training data gets row n (from 1); row 0
+///               is that of ids never seen in training
+///   direct      the id is the row
+///   modulo      the id modulo rows
+enum class Mapping { hash, dictionary, direct, modulo };
+
+/// What a missing cell (an empty bag) becomes: the id `missing_id`, or a bag that stays empty.
+enum class MissingId { value, empty };
+
+/// What becomes of an id that has no row: under `direct` one outside [0, rows), under `dictionary`
+/// a new one when the table is full. `clamp` takes the nearest row under `direct`, and row 0, that
+/// of unseen ids, under `dictionary`; `drop` leaves the lookup out.
+enum class OutOfRange { error, clamp, drop };
+
+/// Stands for a missing cell: no id of 40 bits, and one of 2^64 for ids made of text.
+inline constexpr int64_t kMissingId = 0x6D697373696E6721;  // "missing!"
+
+}  // namespace recmill::preprocess
+
+namespace recmill {
+template <>
+struct EnumNames<preprocess::StoreKind> {
+  static constexpr std::array names{
+      std::pair{preprocess::StoreKind::local, std::string_view{"local"}}};
+};
+template <>
+struct EnumNames<preprocess::Mapping> {
+  static constexpr std::array names{
+      std::pair{preprocess::Mapping::hash, std::string_view{"hash"}},
+      std::pair{preprocess::Mapping::dictionary, std::string_view{"dictionary"}},
+      std::pair{preprocess::Mapping::direct, std::string_view{"direct"}},
+      std::pair{preprocess::Mapping::modulo, std::string_view{"modulo"}}};
+};
+template <>
+struct EnumNames<preprocess::MissingId> {
+  static constexpr std::array names{
+      std::pair{preprocess::MissingId::value, std::string_view{"value"}},
+      std::pair{preprocess::MissingId::empty, std::string_view{"empty"}}};
+};
+template <>
+struct EnumNames<preprocess::OutOfRange> {
+  static constexpr std::array names{
+      std::pair{preprocess::OutOfRange::error, std::string_view{"error"}},
+      std::pair{preprocess::OutOfRange::clamp, std::string_view{"clamp"}},
+      std::pair{preprocess::OutOfRange::drop, std::string_view{"drop"}}};
+};
+}  // namespace recmill
+
+namespace recmill::preprocess {
+
+struct EmbeddingOptions {
+  StoreKind store = StoreKind::local;
+  int64_t dim = 16;
+  std::vector<int64_t> rows;
+  RowOptimizerOptions optimizer;
+  RowPrecision precision = RowPrecision::float32;
+  double initial_scale = 0.0;
+  Mapping mapping = Mapping::hash;
+  OutOfRange out_of_range = OutOfRange::error;
+  MissingId missing = MissingId::value;
+  int64_t missing_id = kMissingId;
+  Pooling pooling = Pooling::sum;
+  int64_t max_length = 0;
+};
+
+/// One [[tables]] entry: what differs from [embedding].
+struct TableOptions {
+  std::string name;
+  std::optional<int64_t> rows;
+  std::optional<int64_t> dim;
+  std::optional<OptimizerKind> optimizer;
+  std::optional<double> learning_rate;
+  std::optional<RowPrecision> precision;
+  std::optional<double> initial_scale;
+  std::optional<Mapping> mapping;
+  std::optional<OutOfRange> out_of_range;
+  bool frozen = false;
+};
+
+/// One [[features]] entry. A column that any entry names gets only the features named there; every
+/// other id column is a feature of its own name, in a table of its own name.
+struct FeatureOptions {
+  std::string name;
+  std::string column;
+  std::string table;
+  std::optional<MissingId> missing;
+  std::optional<int64_t> missing_id;
+  std::optional<Pooling> pooling;
+  std::optional<int64_t> max_length;
+  std::optional<bool> weighted;
+  std::vector<double> borders;
+};
+
+struct PreprocessOptions {
+  std::vector<std::string> dense = {"fill_null", "log"};
+  double fill_value = 0.0;
+  double clamp_low = 0.0;
+  double clamp_high = 1.0;
+};
+
+template <typename Visitor>
+void describe(Visitor& v, EmbeddingOptions& o) {
+  v("store", o.store, "where rows live: local");
+  v("dim", o.dim, "dimension of an embedding row");
+  v("rows", o.rows, "rows of a table: one number, or one for each id column in order");
+  v("optimizer", o.optimizer, "row optimizer");
+  v("precision", o.precision, "rows are float32, bfloat16 or float16");
+  v("initial_scale", o.initial_scale,
+    "first values are uniform in [-scale, scale); 0: 1 / sqrt(rows)");
+  v("mapping", o.mapping, "from raw id to row: hash, dictionary, direct or modulo");
+  v("out_of_range", o.out_of_range,
+    "an id that has no row (direct: outside [0, rows); dictionary: new when the table is full) is "
+    "an error, clamped (to the nearest row; to row 0), or dropped: error, clamp, drop");
+  v("missing", o.missing, "a missing cell is an id of its own, or an empty bag: value, empty");
+  v("missing_id", o.missing_id, "the id that a missing cell stands for under missing = \"value\"");
+  v("pooling", o.pooling, "rows of a bag are summed, averaged or handed on: sum, mean, none");
+  v("max_length", o.max_length, "longer bags keep their first ids only; 0: no limit");
+}
+template <typename Visitor>
+void describe(Visitor& v, TableOptions& o) {
+  v("name", o.name, "name of the table");
+  v("rows", o.rows, "rows, in place of embedding.rows");
+  v("dim", o.dim, "dimension, in place of embedding.dim");
+  v("optimizer", o.optimizer, "kind of optimizer, in place of embedding.optimizer.kind");
+  v("learning_rate", o.learning_rate, "in place of embedding.optimizer.learning_rate");
+  v("precision", o.precision, "in place of embedding.precision");
+  v("initial_scale", o.initial_scale, "in place of embedding.initial_scale");
+  v("mapping", o.mapping, "in place of embedding.mapping");
+  v("out_of_range", o.out_of_range, "in place of embedding.out_of_range");
+  v("frozen", o.frozen, "rows are looked up and never updated");
+}
+template <typename Visitor>
+void describe(Visitor& v, FeatureOptions& o) {
+  v("name", o.name, "name of the feature");
+  v("column", o.column, "column that it reads; empty: the one of the same name");
+  v("table", o.table, "table that it looks up, shared by all that name it; empty: its own name");
+  v("missing", o.missing, "in place of embedding.missing");
+  v("missing_id", o.missing_id, "in place of embedding.missing_id");
+  v("pooling", o.pooling, "in place of embedding.pooling");
+  v("max_length", o.max_length, "in place of embedding.max_length");
+  v("weighted", o.weighted,
+    "the column's weights multiply the rows; true where the column has weights");
+  v("borders", o.borders,
+    "for a dense column: its value becomes the number of borders below it, as a row");
+}
+template <typename Visitor>
+void describe(Visitor& v, PreprocessOptions& o) {
+  v("dense", o.dense, "operations on every dense column, in order: fill_null, clamp, log");
+  v("fill_value", o.fill_value, "fill_null: the value of a missing cell");
+  v("clamp_low", o.clamp_low, "clamp: smallest value");
+  v("clamp_high", o.clamp_high, "clamp: largest value");
+}
+
+}  // namespace recmill::preprocess

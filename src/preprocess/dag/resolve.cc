@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preprocess/dag/resolve.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/hash.h"
+
+namespace recmill::preprocess {
+namespace {
+
+Status bad(const std::string& key, const std::string& what) {
+  return Status::BadRequest(key + ": " + what);
+}
+
+std::string entry(const char* list, size_t index, const char* key) {
+  return std::string(list) + "[" + std::to_string(index) + "]." + key;
+}
+
+int index_of(const std::vector<std::string>& names, const std::string& name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  return found == names.end() ? -1 : static_cast<int>(found - names.begin());
+}
+
+/// A feature before its table is known by number: [[features]] entry `key`, or a column by itself.
+struct Draft {
+  FeatureOptions options;
+  std::string key;  // where it stands, for errors
+  Source source = Source::ids;
+  int column = 0;
+};
+
+class Resolver {
+ public:
+  Resolver(const DataSchema& schema, const EmbeddingOptions& embedding,
+           const std::vector<TableOptions>& tables, const std::vector<FeatureOptions>& features,
+           const PreprocessOptions& preprocess)
+      : schema_(schema),
+        embedding_(embedding),
+        tables_(tables),
+        features_(features),
+        preprocess_(preprocess) {}
+
+  Result<ResolvedFeatures> run() {
+    RECMILL_RETURN_IF_ERROR(check_embedding());
+    RECMILL_RETURN_IF_ERROR(check_names());
+    RECMILL_RETURN_IF_ERROR(add_dense());
+    RECMILL_RETURN_IF_ERROR(draft_features());
+    for (const auto& draft : drafts_) RECMILL_RETURN_IF_ERROR(add_feature(draft));
+    for (size_t i = 0; i < tables_.size(); ++i) {
+      if (table_index_.count(tables_[i].name) == 0) {
+        return bad(entry("tables", i, "name"),
+                   "'" + tables_[i].name + "' is the table of no feature");
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  Status check_embedding() const {
+    const size_t given = embedding_.rows.size();
+    if (given > 1 && given != schema_.ids.size()) {
+      return bad("embedding.rows", std::to_string(given) + " numbers for " +
+                                       std::to_string(schema_.ids.size()) +
+                                       " id columns: give one number, or one for each column");
+    }
+    return {};
+  }
+
+  Status check_names() const {
+    std::set<std::string> seen;
+    for (size_t i = 0; i < tables_.size(); ++i) {
+      if (tables_[i].name.empty()) return bad(entry("tables", i, "name"), "must be given");
+      if (!seen.insert(tables_[i].name).second) {
+        return bad(entry("tables", i, "name"), "'" + tables_[i].name + "' is there twice");
+      }
+    }
+    seen.clear();
+    for (size_t i = 0; i < features_.size(); ++i) {
+      if (features_[i].name.empty()) return bad(entry("features", i, "name"), "must be given");
+      if (!seen.insert(features_[i].name).second) {
+        return bad(entry("features", i, "name"), "'" + features_[i].name + "' is there twice");
+      }
+    }
+    return {};
+  }
+
+  Result<OpSpec> dense_op(size_t position) const {
+    const std::string& op = preprocess_.dense[position];
+    if (op == "fill_null") return OpSpec{op, {{"value", preprocess_.fill_value}}};
+    if (op == "log") return OpSpec{op, Json::object()};
+    if (op == "clamp") {
+      if (!(preprocess_.clamp_low <= preprocess_.clamp_high)) {
+        return bad("preprocess.clamp_low", "must not be above preprocess.clamp_high");
+      }
+      return OpSpec{op, {{"low", preprocess_.clamp_low}, {"high", preprocess_.clamp_high}}};
+    }
+    return bad("preprocess.dense[" + std::to_string(position) + "]",
+               "'" + op + "' is no operation on dense columns: fill_null, clamp or log");
+  }
+
+  Status add_dense() {
+    out_.model.num_dense = static_cast<int64_t>(schema_.dense.size());
+    for (size_t column = 0; column < schema_.dense.size(); ++column) {
+      Chain chain{schema_.dense[column],
+                  Source::dense,
+                  schema_.dense[column],
+                  static_cast<int>(column),
+                  {},
+                  false};
+      for (size_t i = 0; i < preprocess_.dense.size(); ++i) {
+        RECMILL_ASSIGN_OR_RETURN(OpSpec op, dense_op(i));
+        chain.ops.push_back(std::move(op));
+      }
+      out_.graph.dense.push_back(std::move(chain));
+    }
+    return {};
+  }
+
+  Status draft_features() {
+    std::set<std::string> named;  // columns of [[features]]
+    for (size_t i = 0; i < features_.size(); ++i) {
+      Draft draft{features_[i], entry("features", i, ""), Source::ids, 0};
+      draft.key.pop_back();
+      if (draft.options.column.empty()) draft.options.column = draft.options.name;
+      const std::string& column = draft.options.column;
+      draft.source = draft.options.borders.empty() ? Source::ids : Source::dense;
+      draft.column = index_of(draft.source == Source::ids ? schema_.ids : schema_.dense, column);
+      if (draft.column < 0) {
+        return bad(draft.key + ".column", "'" + column + "' is no " +
+                                              (draft.source == Source::ids ? "id" : "dense") +
+                                              " column of the data");
+      }
+      if (draft.source == Source::ids) named.insert(column);
+      drafts_.push_back(std::move(draft));
+    }
+    for (size_t column = 0; column < schema_.ids.size(); ++column) {
+      const std::string& name = schema_.ids[column];
+      if (named.count(name) > 0) continue;
+      Draft draft{{}, "id column '" + name + "'", Source::ids, static_cast<int>(column)};
+      draft.options.name = draft.options.column = name;
+      for (size_t i = 0; i < features_.size(); ++i) {
+        if (features_[i].name == name) {
+          return bad(entry("features", i, "name"),
+                     "'" + name + "' is also an id column that becomes a feature of its own");
+        }
+      }
+      drafts_.push_back(std::move(draft));
+    }
+    std::stable_sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) {
+      return std::pair(a.source == Source::dense, a.column) <
+             std::pair(b.source == Source::dense, b.column);
+    });
+    return {};
+  }
+
+  const TableOptions* options_of(const std::string& table) const {
+    for (const auto& options : tables_) {
+      if (options.name == table) return &options;
+    }
+    return nullptr;
+  }
+
+  std::string table_key(const std::string& table, const char* key) const {
+    for (size_t i = 0; i < tables_.size(); ++i) {
+      if (tables_[i].name == table) return entry("tables", i, key);
+    }
+    return std::string("embedding.") + key;
+  }
+
+  /// Rows of a table that no [[tables]] entry sizes: those of its largest column.
+  int64_t default_rows(const std::string& table) const {
+    int64_t rows = 0;
+    for (const auto& draft : drafts_) {
+      if (table_of(draft) != table) continue;
+      if (draft.source == Source::dense) {
+        rows = std::max<int64_t>(rows, static_cast<int64_t>(draft.options.borders.size()) + 1);
+      } else if (embedding_.rows.size() > 1) {
+        rows = std::max(rows, embedding_.rows[draft.column]);
+      } else if (embedding_.rows.size() == 1) {
+        rows = std::max(rows, embedding_.rows[0]);
+      }
+    }
+    return rows;
+  }
+
+  static const std::string& table_of(const Draft& draft) {
+    return draft.options.table.empty() ? draft.options.name : draft.options.table;
+  }
+
+  /// How ids become rows of a table. Bucketised columns count their own rows.
+  Mapping mapping_of(const std::string& table) const {
+    const TableOptions* options = options_of(table);
+    return options != nullptr && options->mapping ? *options->mapping : embedding_.mapping;
+  }
+
+  Result<int> table_index(const std::string& name) {
+    const auto found = table_index_.find(name);
+    if (found != table_index_.end()) return found->second;
+    TableSpec table;
+    table.name = name;
+    table.dim = embedding_.dim;
+    table.precision = embedding_.precision;
+    table.optimizer = embedding_.optimizer;
+    table.initial_scale = embedding_.initial_scale;
+    table.rows = default_rows(name);
+    if (const TableOptions* options = options_of(name); options != nullptr) {
+      table.rows = options->rows.value_or(table.rows);
+      table.dim = options->dim.value_or(table.dim);
+      table.precision = options->precision.value_or(table.precision);
+      table.optimizer.kind = options->optimizer.value_or(table.optimizer.kind);
+      table.optimizer.learning_rate =
+          options->learning_rate.value_or(table.optimizer.learning_rate);
+      table.initial_scale = options->initial_scale.value_or(table.initial_scale);
+      table.frozen = options->frozen;
+    }
+    RECMILL_RETURN_IF_ERROR(check_table(table));
+    const int index = static_cast<int>(out_.model.tables.size());
+    out_.model.tables.push_back(std::move(table));
+    table_index_[name] = index;
+    return index;
+  }
+
+  Status check_table(const TableSpec& table) const {
+    const auto refuse = [&](const char* key, const std::string& what) {
+      return bad(table_key(table.name, key), what + " (table '" + table.name + "')");
+    };
+    if (table.rows < 1) return refuse("rows", "must be given and at least 1");
+    if (table.dim < 1) return refuse("dim", "must be at least 1");
+    if (mapping_of(table.name) == Mapping::dictionary && table.rows < 2) {
+      return refuse("rows", "a dictionary needs 2 rows or more; row 0 is that of unseen ids");
+    }
+    if (!(table.initial_scale >= 0) || !std::isfinite(table.initial_scale)) {
+      return refuse("initial_scale", "must be 0 or positive");
+    }
+    if (!(table.optimizer.learning_rate >= 0) || !std::isfinite(table.optimizer.learning_rate)) {
+      return refuse("learning_rate", "must be 0 or positive");
+    }
+    return {};
+  }
+
+  /// The op that makes rows of a table.
+  OpSpec mapping_op(const TableSpec& table) {
+    const TableOptions* options = options_of(table.name);
+    const OutOfRange policy = options != nullptr && options->out_of_range ? *options->out_of_range
+                                                                          : embedding_.out_of_range;
+    switch (mapping_of(table.name)) {
+      case Mapping::hash:
+        return {"sigrid_hash", {{"rows", table.rows}, {"salt", hash_bytes(table.name)}}};
+      case Mapping::modulo:
+        return {"modulo", {{"rows", table.rows}}};
+      case Mapping::direct:
+        return {"direct", {{"rows", table.rows}, {"out_of_range", name_of(policy)}}};
+      case Mapping::dictionary:
+        break;
+    }
+    const auto same_name = [&](const DictionarySpec& d) { return d.name == table.name; };
+    auto& dictionaries = out_.graph.dictionaries;
+    if (std::none_of(dictionaries.begin(), dictionaries.end(), same_name)) {
+      dictionaries.push_back({table.name, table.rows, std::string(name_of(policy))});
+    }
+    return {"categorify", {{"dictionary", table.name}}};
+  }
+
+  Status add_feature(const Draft& draft) {
+    const FeatureOptions& options = draft.options;
+    RECMILL_ASSIGN_OR_RETURN(const int table_number, table_index(table_of(draft)));
+    const TableSpec& table = out_.model.tables[table_number];
+    Chain chain{options.name, draft.source, options.column, draft.column, {}, false};
+    if (draft.source == Source::dense) {
+      RECMILL_RETURN_IF_ERROR(add_bucket_ops(draft, table, chain));
+    } else {
+      chain.weighted = options.weighted.value_or(index_of(schema_.weighted, options.column) >= 0);
+      if (chain.weighted && index_of(schema_.weighted, options.column) < 0) {
+        return bad(draft.key + ".weighted", "column '" + options.column + "' has no weights");
+      }
+      const int64_t length = options.max_length.value_or(embedding_.max_length);
+      if (length > 0) chain.ops.push_back({"first_x", {{"x", length}}});
+      if (options.missing.value_or(embedding_.missing) == MissingId::value) {
+        chain.ops.push_back(
+            {"fill_missing_id", {{"id", options.missing_id.value_or(embedding_.missing_id)}}});
+      }
+      chain.ops.push_back(mapping_op(table));
+    }
+    out_.model.features.push_back({options.name, table_number,
+                                   options.pooling.value_or(embedding_.pooling), chain.weighted,
+                                   -1});
+    out_.graph.features.push_back(std::move(chain));
+    return {};
+  }
+
+  Status add_bucket_ops(const Draft& draft, const TableSpec& table, Chain& chain) const {
+    const auto& borders = draft.options.borders;
+    if (!std::is_sorted(borders.begin(), borders.end()) ||
+        std::any_of(borders.begin(), borders.end(), [](double b) { return std::isnan(b); })) {
+      return bad(draft.key + ".borders", "must ascend");
+    }
+    if (table.rows < static_cast<int64_t>(borders.size()) + 1) {
+      return bad(draft.key + ".borders", std::to_string(borders.size()) + " borders need " +
+                                             std::to_string(borders.size() + 1) + " rows; table '" +
+                                             table.name + "' has " + std::to_string(table.rows));
+    }
+    chain.ops.push_back({"fill_null", {{"value", preprocess_.fill_value}}});
+    chain.ops.push_back({"bucketize", {{"borders", borders}}});
+    return {};
+  }
+
+  const DataSchema& schema_;
+  const EmbeddingOptions& embedding_;
+  const std::vector<TableOptions>& tables_;
+  const std::vector<FeatureOptions>& features_;
+  const PreprocessOptions& preprocess_;
+  std::vector<Draft> drafts_;
+  std::map<std::string, int> table_index_;
+  ResolvedFeatures out_;
+};
+
+}  // namespace
+
+Result<ResolvedFeatures> resolve(const DataSchema& schema, const EmbeddingOptions& embedding,
+                                 const std::vector<TableOptions>& tables,
+                                 const std::vector<FeatureOptions>& features,
+                                 const PreprocessOptions& preprocess) {
+  return Resolver(schema, embedding, tables, features, preprocess).run();
+}
+
+}  // namespace recmill::preprocess
