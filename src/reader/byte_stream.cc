@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/byte_stream.h"
+
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace recmill::reader {
+namespace {
+
+class PlainStream final : public ByteStream {
+ public:
+  explicit PlainStream(std::unique_ptr<ReadableFile> file) : file_(std::move(file)) {}
+  Result<size_t> read(std::span<char> buffer) override {
+    RECMILL_ASSIGN_OR_RETURN(const size_t size,
+                             file_->read(offset_, std::as_writable_bytes(buffer)));
+    offset_ += size;
+    return size;
+  }
+  Status seek(uint64_t offset) override {
+    offset_ = offset;
+    return {};
+  }
+
+ private:
+  const std::unique_ptr<ReadableFile> file_;
+  uint64_t offset_ = 0;
+};
+
+// What gzip and zstd share: compressed input in pieces, forward skips, restarts.
+class CompressedStream : public ByteStream {
+ public:
+  CompressedStream(std::unique_ptr<ReadableFile> file, std::string path)
+      : file_(std::move(file)), path_(std::move(path)), input_(256 << 10) {}
+
+  Result<size_t> read(std::span<char> buffer) final {
+    size_t done = 0;
+    while (done < buffer.size()) {
+      RECMILL_RETURN_IF_ERROR(fill());
+      if (available_ == 0 && at_frame_end()) break;
+      RECMILL_ASSIGN_OR_RETURN(const size_t made, decompress(buffer.subspan(done)));
+      if (made == 0 && available_ == 0 && file_offset_ == file_->size() && !at_frame_end()) {
+        return Status::Failed(path_ + ": ends in the middle of the compressed data");
+      }
+      done += made;
+    }
+    position_ += done;
+    return done;
+  }
+
+  Status seek(uint64_t offset) final {
+    if (offset < position_) {
+      file_offset_ = available_ = position_ = 0;
+      RECMILL_RETURN_IF_ERROR(restart());
+    }
+    std::vector<char> skipped(std::min<uint64_t>(offset - position_, 1 << 20));
+    while (position_ < offset) {
+      const size_t wanted = std::min<uint64_t>(offset - position_, skipped.size());
+      RECMILL_ASSIGN_OR_RETURN(const size_t size, read({skipped.data(), wanted}));
+      if (size < wanted)
+        return Status::Failed(path_ + ": ends before byte " + std::to_string(offset));
+    }
+    return {};
+  }
+
+ protected:
+  // Decompresses from next_ (available_ bytes), moving both on; returns the bytes made.
+  virtual Result<size_t> decompress(std::span<char> out) = 0;
+  virtual bool at_frame_end() const = 0;  // nothing is begun and not ended
+  virtual Status restart() = 0;
+  Status damaged(const char* why) const {
+    return Status::Failed(path_ + ": damaged compressed data before byte " +
+                          std::to_string(file_offset_ - available_) + ": " + why);
+  }
+
+  char* next_ = nullptr;
+  size_t available_ = 0;
+
+ private:
+  Status fill() {
+    if (available_ > 0) return {};
+    RECMILL_ASSIGN_OR_RETURN(available_,
+                             file_->read(file_offset_, std::as_writable_bytes(std::span(input_))));
+    next_ = input_.data();
+    file_offset_ += available_;
+    return {};
+  }
+
+  const std::unique_ptr<ReadableFile> file_;
+  const std::string path_;
+  std::vector<char> input_;
+  uint64_t file_offset_ = 0;  // of the compressed byte after input_
+  uint64_t position_ = 0;     // of the next decompressed byte
+};
+
+class GzipStream final : public CompressedStream {
+ public:
+  using CompressedStream::CompressedStream;
+  ~GzipStream() override { inflateEnd(&inflate_); }
+
+  Status start() {
+    constexpr int kGzipOnly = 16 + MAX_WBITS;
+    if (inflateInit2(&inflate_, kGzipOnly) == Z_OK) return {};
+    return Status::Failed("cannot start decompression: out of memory");
+  }
+
+ protected:
+  Result<size_t> decompress(std::span<char> out) override {
+    if (ended_ && available_ > 0) RECMILL_RETURN_IF_ERROR(restart());  // the next member
+    inflate_.next_in = reinterpret_cast<Bytef*>(next_);
+    inflate_.avail_in = static_cast<uInt>(available_);
+    inflate_.next_out = reinterpret_cast<Bytef*>(out.data());
+    const auto wanted = static_cast<uInt>(std::min<size_t>(out.size(), 1u << 30));
+    inflate_.avail_out = wanted;
+    ended_ = false;
+    const int outcome = inflate(&inflate_, Z_NO_FLUSH);
+    next_ = reinterpret_cast<char*>(inflate_.next_in);
+    available_ = inflate_.avail_in;
+    if (outcome == Z_STREAM_END) ended_ = true;
+    if (outcome != Z_OK && outcome != Z_STREAM_END && outcome != Z_BUF_ERROR) {
+      return damaged(inflate_.msg != nullptr ? inflate_.msg : "not gzip");
+    }
+    return size_t{wanted - inflate_.avail_out};
+  }
+  bool at_frame_end() const override { return ended_; }
+  Status restart() override {
+    ended_ = true;
+    return inflateReset(&inflate_) == Z_OK ? Status() : damaged("cannot restart");
+  }
+
+ private:
+  z_stream inflate_{};
+  bool ended_ = true;
+};
+
+class ZstdStream final : public CompressedStream {
+ public:
+  ZstdStream(std::unique_ptr<ReadableFile> file, std::string path)
+      : CompressedStream(std::move(file), std::move(path)), context_(ZSTD_createDCtx()) {}
+  ~ZstdStream() override { ZSTD_freeDCtx(context_); }
+
+ protected:
+  Result<size_t> decompress(std::span<char> out) override {
+    ZSTD_outBuffer output{out.data(), out.size(), 0};
+    ZSTD_inBuffer input{next_, available_, 0};
+    const size_t left = ZSTD_decompressStream(context_, &output, &input);
+    next_ += input.pos;
+    available_ -= input.pos;
+    if (ZSTD_isError(left)) return damaged(ZSTD_getErrorName(left));
+    ended_ = left == 0;
+    return output.pos;
+  }
+  bool at_frame_end() const override { return ended_; }
+  Status restart() override {
+    ended_ = true;
+    ZSTD_DCtx_reset(context_, ZSTD_reset_session_only);
+    return {};
+  }
+
+ private:
+  ZSTD_DCtx* const context_;
+  bool ended_ = true;
+};
+
+}  // namespace
+
+bool is_compressed(const std::string& path) {
+  return path.ends_with(".gz") || path.ends_with(".zst");
+}
+
+Result<std::unique_ptr<ByteStream>> open_byte_stream(Files& files, const std::string& path) {
+  RECMILL_ASSIGN_OR_RETURN(auto file, files.open(path));
+  if (path.ends_with(".gz")) {
+    auto stream = std::make_unique<GzipStream>(std::move(file), path);
+    RECMILL_RETURN_IF_ERROR(stream->start());
+    return std::unique_ptr<ByteStream>(std::move(stream));
+  }
+  if (path.ends_with(".zst")) {
+    return std::unique_ptr<ByteStream>(new ZstdStream(std::move(file), path));
+  }
+  return std::unique_ptr<ByteStream>(new PlainStream(std::move(file)));
+}
+
+}  // namespace recmill::reader

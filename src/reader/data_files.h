@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "reader/data_options.h"
+
+namespace recmill::reader {
+
+/// Paths of a subset, in reading order: each entry of data.train or data.eval relative to
+/// data.path, patterns sorted. With a row split both subsets are the files of data.train; `all` is
+/// train, then those of eval that are not in it. Names a folder, a missing file and a pattern
+/// without a match.
+Result<std::vector<std::string>> data_files(const DataOptions& options, Subset subset,
+                                            Files& files);
+
+}  // namespace recmill::reader

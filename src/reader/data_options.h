@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Section [data] of a configuration: which rows are read, in what form, and in which order.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schema/column_spec.h"
+#include "schema/options.h"
+
+namespace recmill {
+
+enum class DataFormat { criteo_tsv, csv, behavior_log, parquet, arrow_ipc, synthetic };
+template <>
+struct EnumNames<DataFormat> {
+  static constexpr std::array names{
+      std::pair{DataFormat::criteo_tsv, std::string_view{"criteo_tsv"}},
+      std::pair{DataFormat::csv, std::string_view{"csv"}},
+      std::pair{DataFormat::behavior_log, std::string_view{"behavior_log"}},
+      std::pair{DataFormat::parquet, std::string_view{"parquet"}},
+      std::pair{DataFormat::arrow_ipc, std::string_view{"arrow_ipc"}},
+      std::pair{DataFormat::synthetic, std::string_view{"synthetic"}}};
+};
+
+enum class OnBadRow { fail, skip };
+template <>
+struct EnumNames<OnBadRow> {
+  static constexpr std::array names{std::pair{OnBadRow::fail, std::string_view{"fail"}},
+                                    std::pair{OnBadRow::skip, std::string_view{"skip"}}};
+};
+
+enum class ShuffleKind { none, window };
+template <>
+struct EnumNames<ShuffleKind> {
+  static constexpr std::array names{std::pair{ShuffleKind::none, std::string_view{"none"}},
+                                    std::pair{ShuffleKind::window, std::string_view{"window"}}};
+};
+
+enum class SplitKind { file, fraction, hash, time };
+template <>
+struct EnumNames<SplitKind> {
+  static constexpr std::array names{std::pair{SplitKind::file, std::string_view{"file"}},
+                                    std::pair{SplitKind::fraction, std::string_view{"fraction"}},
+                                    std::pair{SplitKind::hash, std::string_view{"hash"}},
+                                    std::pair{SplitKind::time, std::string_view{"time"}}};
+};
+
+/// Which rows of a data set a reader hands out.
+enum class Subset { train, eval, all };
+template <>
+struct EnumNames<Subset> {
+  static constexpr std::array names{std::pair{Subset::train, std::string_view{"train"}},
+                                    std::pair{Subset::eval, std::string_view{"eval"}},
+                                    std::pair{Subset::all, std::string_view{"all"}}};
+};
+
+/// The order of training rows; evaluation is always in the order of the data. Windows of `window`
+/// rows are permuted, and the rows within each (Parquet: within and among row groups).
+struct ShuffleOptions {
+  ShuffleKind kind = ShuffleKind::none;
+  int64_t window = 65536;
+  bool operator==(const ShuffleOptions&) const = default;
+};
+template <typename Visitor>
+void describe(Visitor& v, ShuffleOptions& o) {
+  v("kind", o.kind, "none (the order of the data, as time demands) or window");
+  v("window", o.window, "rows of a window; its text is held in memory");
+}
+
+/// How rows are told apart into training and evaluation. `file`: the lists data.train and
+/// data.eval. The others split the rows of data.train; which side a row is on is a function of that
+/// row (its content, or its file's name and its number there), of `seed` and of nothing else.
+struct SplitOptions {
+  SplitKind by = SplitKind::file;
+  double eval_fraction = 0.1;
+  std::string column;    // hash: a column's name; empty: the whole row
+  int64_t boundary = 0;  // time: first time of evaluation; 0: the last eval_fraction of the rows
+  int64_t seed = 0;
+  bool operator==(const SplitOptions&) const = default;
+};
+template <typename Visitor>
+void describe(Visitor& v, SplitOptions& o) {
+  v("by", o.by, "file (train and eval lists), fraction (of rows), hash (of a column) or time");
+  v("eval_fraction", o.eval_fraction, "share of the rows, of hashes or of the last times");
+  v("column", o.column, "hash: the column whose equal cells stay together; empty: the whole row");
+  v("boundary", o.boundary, "time: rows from this time on evaluate; 0: by eval_fraction");
+  v("seed", o.seed, "another seed is another split");
+}
+
+/// Criteo's layout: a label, `dense` integers, `ids` hexadecimal ids.
+struct CriteoOptions {
+  int64_t dense = 13;
+  int64_t ids = 26;
+  bool operator==(const CriteoOptions&) const = default;
+};
+template <typename Visitor>
+void describe(Visitor& v, CriteoOptions& o) {
+  v("dense", o.dense, "columns of integers, named I1, I2, ...");
+  v("ids", o.ids, "columns of hexadecimal ids, named C1, C2, ...");
+}
+
+/// Sequences from a log of user, item, category, behaviour, unix time (Taobao UserBehavior). Each
+/// event after the first `minimum_history` of a user's is a positive sample; beside it stand
+/// `negatives` seeded random items.
+struct BehaviorLogOptions {
+  std::vector<std::string> behaviors;  // kept ones ("pv", "buy"); empty: all
+  int64_t sequence_length = 20;        // events before the target, at most
+  int64_t minimum_history = 1;         // events that a user must have had before a target
+  int64_t negatives = 1;               // for each positive
+  int64_t first_time = 0;              // events outside [first_time, last_time] are passed over
+  int64_t last_time = 0;               // 0: no limit
+  int64_t max_events = 200'000'000;    // held in memory, 24 bytes each
+  bool operator==(const BehaviorLogOptions&) const = default;
+};
+template <typename Visitor>
+void describe(Visitor& v, BehaviorLogOptions& o) {
+  v("behaviors", o.behaviors, "behaviours that are read, as pv or buy; empty: all");
+  v("sequence_length", o.sequence_length, "events of the history, at most");
+  v("minimum_history", o.minimum_history, "events that a user must have had before a target");
+  v("negatives", o.negatives, "random items for each real next one, with their true category");
+  v("first_time", o.first_time, "events before this time are passed over and counted");
+  v("last_time", o.last_time, "events after this time are passed over and counted; 0: none");
+  v("max_events", o.max_events, "events held in memory, 24 bytes each; more is an error");
+}
+
+struct DataOptions {
+  DataFormat format = DataFormat::criteo_tsv;
+  std::string path;                // folder that train and eval are relative to
+  std::vector<std::string> train;  // paths or patterns
+  std::vector<std::string> eval;
+  int64_t rows = 0;  // 0: all
+  OnBadRow on_bad_row = OnBadRow::fail;
+  int64_t bad_row_limit = 1000;
+  int64_t prefetch = 2;
+  std::string cache = ".cache/recmill";
+  std::string delimiter = ",";
+  std::string quote = "\"";
+  bool header = true;
+  std::vector<ColumnSpec> columns;
+  ShuffleOptions shuffle;
+  SplitOptions split;
+  CriteoOptions criteo;
+  BehaviorLogOptions behavior_log;
+};
+template <typename Visitor>
+void describe(Visitor& v, DataOptions& o) {
+  v("format", o.format, "criteo_tsv, csv, behavior_log, parquet, arrow_ipc or synthetic");
+  v("path", o.path, "folder that train and eval are relative to");
+  v("train", o.train, "files or patterns of the training rows, in this order");
+  v("eval", o.eval, "files or patterns of the evaluation rows");
+  v("rows", o.rows, "reads the first rows only; 0: all");
+  v("on_bad_row", o.on_bad_row, "fail, or skip (and count)");
+  v("bad_row_limit", o.bad_row_limit, "skip: more bad rows than this in a file fail");
+  v("prefetch", o.prefetch, "windows of rows that are read ahead");
+  v("cache", o.cache, "folder of row indexes; empty: none are kept");
+  v("delimiter", o.delimiter, "csv: the character between cells");
+  v("quote", o.quote, "csv: the character around cells (RFC 4180); empty: no quotes");
+  v("header", o.header, "csv: the first line of each file names the columns");
+  v("columns", o.columns, "csv: by name with a header, else all in order; Parquet: by name");
+  v("shuffle", o.shuffle, "order of the training rows");
+  v("split", o.split, "how rows are told apart into training and evaluation");
+  v("criteo", o.criteo, "criteo_tsv: numbers of columns");
+  v("behavior_log", o.behavior_log, "behavior_log: how sequences are made");
+}
+
+}  // namespace recmill

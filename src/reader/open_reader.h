@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the options of a data set to a reader of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/files.h"
+#include "device/pool.h"
+#include "reader/data_options.h"
+#include "reader/reader.h"
+
+namespace recmill::reader {
+
+/// Opens `subset` of the data set. `seed` is that of the shuffle (training rows only) and of random
+/// negatives. Errors name the option or the file. Parsing runs on `pool`, which must outlive the
+/// reader, as `files` must. Nothing is counted or indexed before the first rows() or read().
+Result<std::unique_ptr<Reader>> open_reader(const DataOptions& options, Subset subset,
+                                            uint64_t seed, Pool& pool, Files& files);
+
+}  // namespace recmill::reader

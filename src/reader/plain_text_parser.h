@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The definition of what a row of text means, one row at a time and written for reading. The fast
+// parser must equal it bit by bit; `recmill verify` reads through it alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "reader/text_layout.h"
+
+namespace recmill::reader {
+
+struct RowValues {
+  float label = 0;
+  std::vector<float> dense;                 // [dense columns]; NaN: missing
+  std::vector<std::vector<uint64_t>> ids;   // [id columns][ids of the bag]; missing: none
+  std::vector<std::vector<float>> weights;  // beside ids; filled where the column has weights
+  float sample_weight = 1;
+  int64_t time = 0;
+  uint64_t group = 0;
+};
+
+/// The cells of a row (without its line end), quotes taken off.
+Status split_cells(const TextLayout& layout, std::string_view row, std::vector<std::string>& cells);
+
+/// A finite decimal number, rounded to float32 once; no sign '+', no spaces.
+Result<float> parse_number(std::string_view cell);
+
+/// A decimal integer in [-2^63, 2^63).
+Result<int64_t> parse_integer(std::string_view cell);
+
+/// An id as `text` says: up to 16 hexadecimal digits; a decimal integer in [-2^63, 2^64); or
+/// hash_bytes() of the cell.
+Result<uint64_t> parse_id(IdText text, std::string_view cell);
+
+/// Replaces `values` by those of one row. Errors name the column and the cell's text.
+Status parse_row(const TextLayout& layout, std::string_view row, RowValues& values);
+
+/// True when the last character of `row` is a UTF-8 sequence that lacks bytes.
+bool ends_inside_character(std::string_view row);
+
+}  // namespace recmill::reader

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every Reader must do. A reader's test includes this once and instantiates the suite with its
+// own cases:
+//     INSTANTIATE_TEST_SUITE_P(Csv, ReaderContract, ::testing::Values(ReaderCase{"csv", options}),
+//                              ReaderCase::name_of);
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "reader/open_reader.h"
+
+namespace recmill::reader {
+
+struct ReaderCase {
+  std::string name;
+  DataOptions options;  // of a data set of some hundred to some thousand rows
+  Subset subset = Subset::train;
+  bool shuffles = true;  // the reader has a shuffled order
+
+  static std::string name_of(const ::testing::TestParamInfo<ReaderCase>& info) {
+    return info.param.name;
+  }
+};
+
+inline void put_bytes(std::string& text, const void* bytes, size_t size) {
+  text.append(static_cast<const char*>(bytes), size);
+}
+
+/// Each sample of a batch as bytes: equal samples, equal bytes. Checks the shape of the batch.
+inline std::vector<std::string> samples_of(const DataSchema& schema, const ColumnBatch& batch) {
+  const auto samples = static_cast<size_t>(batch.samples);
+  EXPECT_EQ(batch.labels.size(), samples);
+  EXPECT_EQ(batch.dense.size(), schema.dense.size());
+  EXPECT_EQ(batch.ids.size(), schema.ids.size());
+  EXPECT_EQ(batch.sample_weights.size(), schema.has_sample_weight ? samples : 0);
+  EXPECT_EQ(batch.groups.size(), schema.has_group ? samples : 0);
+  EXPECT_EQ(batch.times.size(), schema.has_time ? samples : 0);
+  for (const auto& column : batch.dense) EXPECT_EQ(column.size(), samples);
+  for (const auto& column : batch.ids) {
+    EXPECT_EQ(column.offsets.size(), samples + 1);
+    EXPECT_EQ(column.offsets.front(), 0);
+    EXPECT_EQ(column.offsets.back(), static_cast<int64_t>(column.ids.size()));
+    EXPECT_TRUE(column.weights.empty() || column.weights.size() == column.ids.size());
+  }
+  std::vector<std::string> texts(samples);
+  for (size_t i = 0; i < samples; ++i) {
+    std::string& text = texts[i];
+    put_bytes(text, &batch.labels[i], sizeof(float));
+    for (const auto& column : batch.dense) put_bytes(text, &column[i], sizeof(float));
+    for (const auto& column : batch.ids) {
+      const int64_t size = column.offsets[i + 1] - column.offsets[i];
+      put_bytes(text, &size, sizeof size);
+      put_bytes(text, column.ids.data() + column.offsets[i], size * sizeof(uint64_t));
+      if (!column.weights.empty()) {
+        put_bytes(text, column.weights.data() + column.offsets[i], size * sizeof(float));
+      }
+    }
+    if (schema.has_sample_weight) put_bytes(text, &batch.sample_weights[i], sizeof(float));
+    if (schema.has_group) put_bytes(text, &batch.groups[i], sizeof(uint64_t));
+    if (schema.has_time) put_bytes(text, &batch.times[i], sizeof(int64_t));
+  }
+  return texts;
+}
+
+class ReaderContract : public ::testing::TestWithParam<ReaderCase> {
+ protected:
+  static constexpr uint64_t kSeed = 17;
+
+  std::unique_ptr<Reader> open(const DataOptions& options, uint64_t seed = kSeed) {
+    auto reader = open_reader(options, GetParam().subset, seed, pool_, posix_files());
+    EXPECT_TRUE(reader.ok()) << reader.status().message();
+    return reader.ok() ? *std::move(reader) : nullptr;
+  }
+  DataOptions shuffled(int64_t window) const {
+    DataOptions options = GetParam().options;
+    options.shuffle = {ShuffleKind::window, window};
+    return options;
+  }
+  static std::vector<std::string> read(Reader& reader, int64_t epoch, int64_t first,
+                                       int64_t count) {
+    ColumnBatch batch;
+    const Status status = reader.read(epoch, first, count, batch);
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(batch.first, first);
+    return samples_of(reader.schema(), batch);
+  }
+  static std::vector<std::string> read_epoch(Reader& reader, int64_t epoch, int64_t chunk) {
+    std::vector<std::string> all;
+    while (true) {
+      const auto some = read(reader, epoch, static_cast<int64_t>(all.size()), chunk);
+      if (some.empty()) return all;
+      all.insert(all.end(), some.begin(), some.end());
+    }
+  }
+  static std::multiset<std::string> as_set(const std::vector<std::string>& rows) {
+    return {rows.begin(), rows.end()};
+  }
+
+  Pool pool_{2};
+};
+
+TEST_P(ReaderContract, rows_is_what_an_epoch_hands_out_and_nothing_follows) {
+  auto reader = open(GetParam().options);
+  const auto rows = reader->rows();
+  ASSERT_TRUE(rows.ok()) << rows.status().message();
+  EXPECT_GT(*rows, 0);
+  EXPECT_EQ(read_epoch(*reader, 0, 1000).size(), static_cast<size_t>(*rows));
+  EXPECT_EQ(reader->counts().rows, *rows);
+  EXPECT_TRUE(read(*reader, 0, *rows, 10).empty());
+  EXPECT_TRUE(read(*reader, 0, *rows + 5, 10).empty());
+  EXPECT_TRUE(read(*reader, 0, 0, 0).empty());
+  EXPECT_EQ(read(*reader, 0, *rows - 1, 10).size(), 1u);
+}
+
+TEST_P(ReaderContract, size_of_chunks_does_not_matter) {
+  for (const DataOptions& options : {GetParam().options, shuffled(100)}) {
+    auto reader = open(options);
+    const auto all = read_epoch(*reader, 0, 1 << 20);
+    for (const int64_t chunk : {13, 99, 100, 101, 4096}) {
+      EXPECT_EQ(read_epoch(*open(options), 0, chunk), all) << chunk;
+    }
+  }
+}
+
+TEST_P(ReaderContract, seeks_give_what_sequential_reading_gives) {
+  for (const DataOptions& options : {GetParam().options, shuffled(64)}) {
+    auto reader = open(options);
+    const auto all = read_epoch(*reader, 0, 512);
+    const Random random(kSeed, Purpose::test);
+    for (uint64_t i = 0; i < 25; ++i) {
+      const auto first = static_cast<int64_t>(random.below(all.size(), i, 0));
+      const auto count = static_cast<int64_t>(random.below(200, i, 1));
+      const auto end = std::min<int64_t>(first + count, all.size());
+      const std::vector<std::string> expected(all.begin() + first, all.begin() + end);
+      EXPECT_EQ(read(*reader, 0, first, count), expected) << first << " " << count;
+    }
+    EXPECT_EQ(read(*open(options), 0, 77, 50), read(*reader, 0, 77, 50)) << "a new reader resumes";
+  }
+}
+
+TEST_P(ReaderContract, number_of_threads_and_read_ahead_do_not_matter) {
+  auto expected = read_epoch(*open(shuffled(128)), 1, 300);
+  for (const int threads : {1, 3}) {
+    for (const int64_t prefetch : {1, 4}) {
+      Pool pool(threads);
+      DataOptions options = shuffled(128);
+      options.prefetch = prefetch;
+      auto reader = open_reader(options, GetParam().subset, kSeed, pool, posix_files());
+      ASSERT_TRUE(reader.ok()) << reader.status().message();
+      EXPECT_EQ(read_epoch(**reader, 1, 300), expected) << threads << " " << prefetch;
+    }
+  }
+}
+
+TEST_P(ReaderContract, epochs_are_permutations_of_the_same_rows_and_seeds_are_orders) {
+  auto plain = open(GetParam().options);
+  const auto in_order = read_epoch(*plain, 0, 512);
+  EXPECT_EQ(read_epoch(*plain, 3, 512), in_order);
+  if (!GetParam().shuffles) return;
+  auto reader = open(shuffled(128));
+  const auto first = read_epoch(*reader, 0, 512), second = read_epoch(*reader, 1, 512);
+  EXPECT_NE(first, in_order);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(read_epoch(*reader, 0, 512), first);
+  EXPECT_NE(read_epoch(*open(shuffled(128), kSeed + 1), 0, 512), first);
+  EXPECT_EQ(as_set(first), as_set(in_order));
+  EXPECT_EQ(as_set(second), as_set(in_order));
+}
+
+TEST_P(ReaderContract, row_limit_keeps_the_first_rows) {
+  const auto all = read_epoch(*open(GetParam().options), 0, 512);
+  for (const int64_t limit : {1, 57, 128}) {
+    DataOptions options = GetParam().options;
+    options.rows = limit;
+    const std::vector<std::string> expected(all.begin(), all.begin() + limit);
+    auto reader = open(options);
+    EXPECT_EQ(read_epoch(*reader, 0, 50), expected);
+    EXPECT_EQ(*reader->rows(), limit);
+    DataOptions mixed = shuffled(32);
+    mixed.rows = limit;
+    EXPECT_EQ(as_set(read_epoch(*open(mixed), 2, 50)), as_set(expected));
+  }
+  DataOptions options = GetParam().options;
+  options.rows = static_cast<int64_t>(all.size()) + 100;
+  EXPECT_EQ(read_epoch(*open(options), 0, 512), all) << "a limit beyond the data is none";
+}
+
+}  // namespace recmill::reader

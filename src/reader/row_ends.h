@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "reader/text_layout.h"
+
+namespace recmill::reader {
+
+/// Bytes that may be read before and after every text that is handed to a parser.
+inline constexpr size_t kTextPadding = 64;
+/// A longer row is an error: a quote that is never closed, or no text at all.
+inline constexpr size_t kMaxRowBytes = size_t{16} << 20;
+
+/// A row within a text: its line end (LF or CR LF) is left out.
+struct TextRow {
+  uint32_t begin = 0;
+  uint32_t size = 0;
+};
+
+/// Appends, for each whole row of `text`, the offset past its line end. `text` starts at a row and
+/// is shorter than 4 GiB; what follows the last line end is no whole row.
+void find_row_ends(std::string_view text, const TextLayout& layout, std::vector<uint32_t>& ends);
+
+/// The row at [begin, end) of `text`, where `end` is past its line end or the end of the text.
+inline TextRow trim_row(const char* text, uint32_t begin, uint32_t end) {
+  if (end > begin && text[end - 1] == '\n') --end;
+  if (end > begin && text[end - 1] == '\r') --end;
+  return {begin, end - begin};
+}
+
+}  // namespace recmill::reader

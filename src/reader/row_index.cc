@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/row_index.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "reader/byte_stream.h"
+#include "reader/plain_text_parser.h"
+
+namespace recmill::reader {
+namespace {
+
+constexpr size_t kChunkBytes = size_t{8} << 20;
+
+// The pass itself: text comes in chunks, each begins at a row.
+class RowScan {
+ public:
+  RowScan(const std::string& path, const RowRule& rule, Pool& pool)
+      : path_(path),
+        file_name_(std::filesystem::path(path).filename().string()),
+        rule_(rule),
+        pool_(pool),
+        header_(rule.layout.header) {}
+
+  // Takes rows [0, ends[0]), [ends[0], ends[1]) ... of `text`.
+  Status take(std::string_view text, const std::vector<uint32_t>& ends) {
+    size_t first = 0;
+    if (header_ && !ends.empty()) {
+      pass(text, 0, ends[0]);
+      header_ = false;
+      first = 1;
+    }
+    RECMILL_RETURN_IF_ERROR(judge(text, ends, first));
+    for (size_t i = first; i < ends.size(); ++i) {
+      const uint32_t begin = i == 0 ? 0 : ends[i - 1];
+      if (index_.rows % kRowsPerBlock == 0) {
+        pass(text, passed_, begin);
+        index_.blocks.push_back({offset_, line_, index_.kept});
+      }
+      if (verdicts_.empty() || verdicts_[i] == Verdict::keep) ++index_.kept;
+      if (!verdicts_.empty() && verdicts_[i] == Verdict::bad) index_.bad.push_back(index_.rows);
+      ++index_.rows;
+    }
+    pass(text, passed_, ends.empty() ? 0 : ends.back());
+    passed_ = 0;
+    return {};
+  }
+
+  int64_t line() const { return line_; }
+  Result<RowIndex> finish() {
+    if (index_.rows == 0) {
+      return Status::Failed(path_ + (offset_ == 0 ? ": is empty" : ": has no rows"));
+    }
+    index_.bytes = offset_;
+    return std::move(index_);
+  }
+
+ private:
+  enum class Verdict : uint8_t { keep, other_side, bad };
+
+  // Counts bytes and lines of [begin, end).
+  void pass(std::string_view text, uint32_t begin, uint32_t end) {
+    line_ += std::count(text.begin() + begin, text.begin() + end, '\n');
+    offset_ += end - begin;
+    passed_ = end;
+  }
+
+  // Fills verdicts_, unless every row is kept without a look.
+  Status judge(std::string_view text, const std::vector<uint32_t>& ends, size_t first) {
+    verdicts_.clear();
+    if (rule_.split.keeps_all() && rule_.on_bad_row == OnBadRow::fail) return {};
+    verdicts_.resize(ends.size());
+    reasons_.assign(ends.size(), {});
+    pool_.run_ranges(static_cast<int64_t>(ends.size() - first), 512, [&](int64_t b, int64_t e) {
+      for (size_t i = first + b; i < first + e; ++i) judge_row(text, ends, i, first);
+    });
+    size_t bad = index_.bad.size();
+    for (size_t i = first; i < ends.size(); ++i) {
+      if (verdicts_[i] != Verdict::bad) continue;
+      const bool fails = rule_.on_bad_row == OnBadRow::fail;
+      if (!fails && ++bad <= static_cast<size_t>(rule_.bad_row_limit)) continue;
+      const uint32_t begin = i == 0 ? 0 : ends[i - 1];
+      const auto line = line_ + std::count(text.begin() + passed_, text.begin() + begin, '\n');
+      const Status status = reasons_[i].at(path_ + ":" + std::to_string(line));
+      if (fails) return status;
+      return Status::Failed(
+          status.message() + " (and " + std::to_string(bad - 1) +
+          " bad rows before; data.bad_row_limit = " + std::to_string(rule_.bad_row_limit) + ")");
+    }
+    return {};
+  }
+
+  void judge_row(std::string_view text, const std::vector<uint32_t>& ends, size_t i, size_t first) {
+    const TextRow row = trim_row(text.data(), i == 0 ? 0 : ends[i - 1], ends[i]);
+    const std::string_view content = text.substr(row.begin, row.size);
+    if (rule_.on_bad_row == OnBadRow::skip) {
+      thread_local RowValues values;
+      reasons_[i] = parse_row(rule_.layout, content, values);
+      if (!reasons_[i].ok()) {
+        verdicts_[i] = Verdict::bad;
+        return;
+      }
+    }
+    const auto number = index_.rows + static_cast<int64_t>(i - first);
+    const auto keeps = rule_.split.keeps(rule_.layout, content, file_name_, number);
+    if (!keeps.ok()) reasons_[i] = keeps.status();
+    verdicts_[i] = !keeps.ok() ? Verdict::bad : *keeps ? Verdict::keep : Verdict::other_side;
+  }
+
+  const std::string& path_;
+  const std::string file_name_;
+  const RowRule& rule_;
+  Pool& pool_;
+  bool header_;
+  RowIndex index_;
+  uint64_t offset_ = 0;  // of the text at passed_
+  int64_t line_ = 1;
+  uint32_t passed_ = 0;  // bytes of the text already counted
+  std::vector<Verdict> verdicts_;
+  std::vector<Status> reasons_;
+};
+
+// ---- the file in the cache folder ----
+
+constexpr char kMagic[8] = {'R', 'M', 'R', 'O', 'W', 'I', 'D', '1'};
+
+template <typename Value>
+void put(std::string& bytes, const Value* values, size_t count) {
+  bytes.append(reinterpret_cast<const char*>(values), count * sizeof(Value));
+}
+
+std::string encode(const RowIndex& index, const std::string& key) {
+  std::string bytes(kMagic, sizeof kMagic);
+  const uint64_t head[] = {key.size(),
+                           index.bytes,
+                           static_cast<uint64_t>(index.rows),
+                           static_cast<uint64_t>(index.kept),
+                           index.blocks.size(),
+                           index.bad.size()};
+  put(bytes, head, std::size(head));
+  bytes += key;
+  put(bytes, index.blocks.data(), index.blocks.size());
+  put(bytes, index.bad.data(), index.bad.size());
+  const uint32_t checksum = crc32c(std::as_bytes(std::span(bytes)));
+  put(bytes, &checksum, 1);
+  return bytes;
+}
+
+// Nothing for bytes that are damaged or belong to another key.
+std::optional<RowIndex> decode(const std::string& bytes, const std::string& key) {
+  uint64_t head[6];
+  const size_t fixed = sizeof kMagic + sizeof head;
+  if (bytes.size() < fixed + key.size() + 4) return {};
+  uint32_t checksum;
+  std::memcpy(&checksum, bytes.data() + bytes.size() - 4, 4);
+  const auto content = std::as_bytes(std::span(bytes)).first(bytes.size() - 4);
+  if (checksum != crc32c(content)) return {};
+  if (std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) return {};
+  std::memcpy(head, bytes.data() + sizeof kMagic, sizeof head);
+  if (head[0] != key.size() || bytes.compare(fixed, key.size(), key) != 0) return {};
+  RowIndex index{head[1], static_cast<int64_t>(head[2]), static_cast<int64_t>(head[3]), {}, {}};
+  const size_t blocks = head[4] * sizeof(RowBlock), bad = head[5] * sizeof(int64_t);
+  if (bytes.size() != fixed + key.size() + blocks + bad + 4) return {};
+  index.blocks.resize(head[4]);
+  index.bad.resize(head[5]);
+  std::memcpy(index.blocks.data(), bytes.data() + fixed + key.size(), blocks);
+  std::memcpy(index.bad.data(), bytes.data() + fixed + key.size() + blocks, bad);
+  return index;
+}
+
+std::string hexadecimal(uint64_t value) {
+  std::string text(16, '0');
+  for (int digit = 15; digit >= 0; --digit, value >>= 4) {
+    text[digit] = "0123456789abcdef"[value & 15];
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string RowRule::fingerprint() const {
+  return layout.fingerprint() + '\n' + split.fingerprint() + '\n' +
+         std::string(name_of(on_bad_row)) +
+         (on_bad_row == OnBadRow::skip ? std::to_string(bad_row_limit) : "");
+}
+
+Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule& rule, Pool& pool) {
+  RECMILL_ASSIGN_OR_RETURN(auto stream, open_byte_stream(files, path));
+  RowScan scan(path, rule, pool);
+  std::string text(kChunkBytes, '\0');
+  std::vector<uint32_t> ends;
+  size_t carried = 0;  // bytes of an unfinished row at the front of `text`
+  while (true) {
+    if (text.size() < carried + kChunkBytes) text.resize(carried + kChunkBytes);
+    RECMILL_ASSIGN_OR_RETURN(const size_t size, stream->read({text.data() + carried, kChunkBytes}));
+    const std::string_view content(text.data(), carried + size);
+    const bool at_end = size < kChunkBytes;
+    ends.clear();
+    find_row_ends(content, rule.layout, ends);
+    const size_t whole = ends.empty() ? 0 : ends.back();
+    if (at_end && whole < content.size()) ends.push_back(static_cast<uint32_t>(content.size()));
+    RECMILL_RETURN_IF_ERROR(scan.take(content, ends));
+    if (at_end) return scan.finish();
+    carried = content.size() - whole;
+    if (carried > kMaxRowBytes) {
+      return Status::Failed(path + ":" + std::to_string(scan.line()) +
+                            ": the row does not end within 16 MiB (a quote that is not closed?)");
+    }
+    std::memmove(text.data(), text.data() + whole, carried);
+  }
+}
+
+Result<RowIndex> find_or_scan_rows(Files& files, const std::string& cache, const std::string& path,
+                                   const RowRule& rule, Pool& pool) {
+  if (cache.empty()) return scan_rows(files, path, rule, pool);
+  RECMILL_ASSIGN_OR_RETURN(const auto file, files.open(path));
+  RECMILL_ASSIGN_OR_RETURN(const int64_t changed, files.changed_at(path));
+  const std::string name = std::filesystem::absolute(path).lexically_normal().string();
+  const std::string identity = name + '\n' + rule.fingerprint();
+  const std::string key =
+      identity + '\n' + std::to_string(file->size()) + '\n' + std::to_string(changed);
+  const std::string place = cache + "/" + hexadecimal(hash_bytes(identity)) + ".rows";
+  if (files.exists(place)) {
+    const auto bytes = read_text(files, place);
+    auto found = bytes.ok() ? decode(*bytes, key) : std::nullopt;
+    if (found) return *std::move(found);
+  }
+  RECMILL_ASSIGN_OR_RETURN(auto index, scan_rows(files, path, rule, pool));
+  Status written = files.make_folder(cache);
+  if (written.ok()) written = write_atomically(files, place, encode(index, key));
+  if (!written.ok()) log_warning("no row index is kept: " + written.message());
+  return index;
+}
+
+}  // namespace recmill::reader

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the rows of a text file are: one entry for every 4,096 rows, made in one pass over the file
+// and kept in the cache folder (docs/formats/row_index.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "device/pool.h"
+#include "reader/row_ends.h"
+#include "reader/row_split.h"
+
+namespace recmill::reader {
+
+inline constexpr int64_t kRowsPerBlock = 4096;
+
+/// Rows [4096 b, 4096 (b + 1)) of a file, header and blank end apart.
+struct RowBlock {
+  uint64_t offset = 0;  // of its first row in the decompressed file
+  int64_t line = 1;     // line number of its first row, from 1
+  int64_t kept = 0;     // rows before it that the subset keeps
+  bool operator==(const RowBlock&) const = default;
+};
+
+struct RowIndex {
+  uint64_t bytes = 0;  // of the decompressed file
+  int64_t rows = 0;
+  int64_t kept = 0;              // rows that the subset keeps
+  std::vector<RowBlock> blocks;  // [ceil(rows / 4096)]
+  std::vector<int64_t> bad;      // numbers of the rows that are skipped as bad, ascending
+  bool operator==(const RowIndex&) const = default;
+};
+
+/// What makes a row count.
+struct RowRule {
+  TextLayout layout;
+  RowSplit split;
+  OnBadRow on_bad_row = OnBadRow::fail;
+  int64_t bad_row_limit = 0;  // skip: more bad rows in a file are an error
+
+  std::string fingerprint() const;
+};
+
+/// One pass over a file. An empty file, a row without an end in 16 MiB and more bad rows than the
+/// limit are errors that name file and line.
+Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule& rule, Pool& pool);
+
+/// The index of `path` from the cache folder, where it is whole and that of this file (path, size,
+/// time of change) under this rule; else scanned, and written there atomically. An empty `cache`
+/// keeps none; a folder that cannot be written is a warning, as the index is only an
+/// acceleration.
+Result<RowIndex> find_or_scan_rows(Files& files, const std::string& cache, const std::string& path,
+                                   const RowRule& rule, Pool& pool);
+
+}  // namespace recmill::reader

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kept rows of a list of text files as one sequence, read in windows from any position.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reader/byte_stream.h"
+#include "reader/row_index.h"
+
+namespace recmill::reader {
+
+/// Text of some rows, and where it came from. Memory is reused from load to load.
+class TextWindow {
+ public:
+  std::vector<TextRow> rows;  // in the order of the data, until somebody permutes them
+
+  const char* text() const { return memory_.get() + kTextPadding; }
+  std::string_view row(size_t i) const { return {text() + rows[i].begin, rows[i].size}; }
+  /// "file:line" of a row.
+  std::string place_of(const TextRow& row) const;
+
+ private:
+  friend class RowSource;
+  struct Segment {  // text of one file
+    const std::string* path;
+    int64_t line;    // of its first byte
+    uint32_t begin;  // in text()
+  };
+  void clear();
+  char* grow(size_t bytes);  // room for as many more, past size_
+
+  std::unique_ptr<char[]> memory_;  // kTextPadding, text, kTextPadding
+  size_t capacity_ = 0, size_ = 0;  // of the text
+  std::vector<Segment> segments_;
+};
+
+class RowSource {
+ public:
+  /// Finds or makes the index of each file.
+  static Result<std::unique_ptr<RowSource>> open(Files& files, std::vector<std::string> paths,
+                                                 const std::string& cache, RowRule rule,
+                                                 Pool& pool);
+
+  int64_t rows() const { return first_.back(); }
+  int64_t bad_rows() const;
+  const RowRule& rule() const { return rule_; }
+
+  /// Replaces `window` by rows [first, first + count). One caller at a time.
+  Status load(int64_t first, int64_t count, TextWindow& window);
+
+ private:
+  RowSource(Files& files, std::vector<std::string> paths, RowRule rule)
+      : files_(files), paths_(std::move(paths)), rule_(std::move(rule)) {}
+  Status load_file(size_t file, int64_t first, int64_t count, TextWindow& window);
+  Status take_rows(size_t file, size_t block, int64_t skip, int64_t count, uint32_t begin,
+                   TextWindow& window);
+  Result<ByteStream*> stream_of(size_t file);
+
+  Files& files_;
+  const std::vector<std::string> paths_;
+  const RowRule rule_;
+  std::vector<RowIndex> indexes_;  // [files]
+  std::vector<int64_t> first_{0};  // [files + 1], kept rows before each file
+  struct OpenStream {
+    size_t file;
+    std::unique_ptr<ByteStream> stream;
+  };
+  std::vector<OpenStream> open_;  // those used last, at the back
+  std::vector<uint32_t> ends_;
+};
+
+}  // namespace recmill::reader

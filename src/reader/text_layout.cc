@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/text_layout.h"
+
+#include <algorithm>
+
+namespace recmill::reader {
+namespace {
+
+// Numbers dense and id columns in file order and fills the schema.
+Status assign_targets(TextLayout& layout) {
+  for (TextColumn& column : layout.columns) {
+    const ColumnSpec& spec = column.spec;
+    const auto once = [&](bool& seen) -> Status {
+      if (!std::exchange(seen, true)) return {};
+      return Status::BadRequest("data.columns: a second column of role " +
+                                std::string(name_of(spec.role)) + ": " + spec.name);
+    };
+    bool seen_label = layout.column_of(ColumnRole::label) < &column - layout.columns.data();
+    switch (spec.role) {
+      case ColumnRole::label:
+        RECMILL_RETURN_IF_ERROR(once(seen_label));
+        break;
+      case ColumnRole::dense:
+        column.target = static_cast<int>(layout.schema.dense.size());
+        layout.schema.dense.push_back(spec.name);
+        break;
+      case ColumnRole::id:
+        column.target = static_cast<int>(layout.schema.ids.size());
+        layout.schema.ids.push_back(spec.name);
+        if (!spec.list_separator.empty()) layout.schema.bags.push_back(spec.name);
+        if (!spec.weight_separator.empty()) layout.schema.weighted.push_back(spec.name);
+        break;
+      case ColumnRole::sample_weight:
+        RECMILL_RETURN_IF_ERROR(once(layout.schema.has_sample_weight));
+        break;
+      case ColumnRole::time:
+        RECMILL_RETURN_IF_ERROR(once(layout.schema.has_time));
+        break;
+      case ColumnRole::group:
+        RECMILL_RETURN_IF_ERROR(once(layout.schema.has_group));
+        break;
+      case ColumnRole::ignore:
+        break;
+    }
+    if (spec.list_separator.size() > 1 || spec.weight_separator.size() > 1) {
+      return Status::BadRequest("data.columns: a separator is one character: column " + spec.name);
+    }
+    if (!spec.weight_separator.empty() && spec.list_separator.empty()) {
+      return Status::BadRequest("data.columns: weight_separator needs list_separator: column " +
+                                spec.name);
+    }
+  }
+  if (layout.column_of(ColumnRole::label) < 0) {
+    return Status::BadRequest("data.columns: no column has the role label");
+  }
+  return {};
+}
+
+TextColumn column(std::string name, ColumnRole role) {
+  TextColumn column;
+  column.spec.name = std::move(name);
+  column.spec.role = role;
+  return column;
+}
+
+std::string numbered(char letter, int64_t number) {
+  std::string name(1, letter);
+  return name += std::to_string(number);
+}
+
+Result<char> one_character(const std::string& text, const char* key) {
+  if (text.size() == 1) return text[0];
+  return Status::BadRequest(std::string("data.") + key + ": must be one character: '" + text + "'");
+}
+
+}  // namespace
+
+int TextLayout::column_of(ColumnRole role) const {
+  const auto found = std::find_if(columns.begin(), columns.end(),
+                                  [&](const TextColumn& c) { return c.spec.role == role; });
+  return found == columns.end() ? -1 : static_cast<int>(found - columns.begin());
+}
+
+int TextLayout::column_named(std::string_view name) const {
+  const auto found = std::find_if(columns.begin(), columns.end(),
+                                  [&](const TextColumn& c) { return c.spec.name == name; });
+  return found == columns.end() ? -1 : static_cast<int>(found - columns.begin());
+}
+
+std::string TextLayout::fingerprint() const {
+  std::string text{delimiter, quote ? quote : '-', header ? 'h' : '-'};
+  for (const TextColumn& column : columns) {
+    const ColumnSpec& s = column.spec;
+    text += '|';
+    for (const std::string& part :
+         {s.name, std::string(name_of(s.role)), std::string(name_of(s.id_text)), s.list_separator,
+          s.weight_separator}) {
+      text += part + ',';
+    }
+    for (const std::string& missing : s.missing) text += missing + ';';
+  }
+  return text;
+}
+
+Result<TextLayout> criteo_layout(const CriteoOptions& options) {
+  if (options.dense < 0 || options.ids < 0 || options.dense + options.ids > 10000) {
+    return Status::BadRequest("data.criteo: dense and ids must lie in [0, 10000]");
+  }
+  TextLayout layout;
+  layout.columns.push_back(column("label", ColumnRole::label));
+  for (int64_t i = 1; i <= options.dense; ++i) {
+    layout.columns.push_back(column(numbered('I', i), ColumnRole::dense));
+  }
+  for (int64_t i = 1; i <= options.ids; ++i) {
+    layout.columns.push_back(column(numbered('C', i), ColumnRole::id));
+    layout.columns.back().spec.id_text = IdText::hex;
+  }
+  RECMILL_RETURN_IF_ERROR(assign_targets(layout));
+  return layout;
+}
+
+Result<TextLayout> csv_layout(const DataOptions& options, const std::vector<std::string>& header) {
+  TextLayout layout;
+  RECMILL_ASSIGN_OR_RETURN(layout.delimiter, one_character(options.delimiter, "delimiter"));
+  if (!options.quote.empty()) {
+    RECMILL_ASSIGN_OR_RETURN(layout.quote, one_character(options.quote, "quote"));
+  }
+  if (layout.delimiter == '\n' || layout.delimiter == '\r' || layout.delimiter == layout.quote) {
+    return Status::BadRequest("data.delimiter: must differ from data.quote and from a line end");
+  }
+  layout.header = options.header;
+  for (size_t i = 0; i < options.columns.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (options.columns[i].name == options.columns[j].name && !options.columns[i].name.empty()) {
+        return Status::BadRequest("data.columns: listed twice: " + options.columns[i].name);
+      }
+    }
+  }
+  if (!options.header) {
+    for (const ColumnSpec& spec : options.columns) {
+      layout.columns.push_back({spec, 0});
+    }
+  } else {
+    for (const std::string& name : header) {
+      layout.columns.push_back(column(name, ColumnRole::ignore));
+    }
+    for (const ColumnSpec& spec : options.columns) {
+      const int at = layout.column_named(spec.name);
+      if (at < 0) {
+        return Status::BadRequest("data.columns: the header has no column '" + spec.name + "'");
+      }
+      layout.columns[at].spec = spec;
+    }
+  }
+  RECMILL_RETURN_IF_ERROR(assign_targets(layout));
+  return layout;
+}
+
+}  // namespace recmill::reader

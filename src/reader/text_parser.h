@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of text to columns, many at once.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "batch/column_batch.h"
+#include "device/pool.h"
+#include "reader/row_ends.h"
+#include "reader/text_layout.h"
+
+namespace recmill::reader {
+
+enum class ParserKind { plain, fast };
+
+/// The first of some rows that cannot be parsed, and why.
+struct BadRow {
+  int64_t row = -1;  // -1: none
+  Status status;
+};
+
+class TextParser {
+ public:
+  explicit TextParser(TextLayout layout, ParserKind kind = ParserKind::fast);
+  ~TextParser();
+
+  /// Makes `batch` an empty one of this layout, with room for `rows`.
+  void clear(ColumnBatch& batch, int64_t rows) const;
+
+  /// Appends `rows` of `text` (readable for kTextPadding bytes beyond both of its ends) to
+  /// `batch`; not more than clear() made room for. The same batch for every number of threads.
+  BadRow append(const char* text, std::span<const TextRow> rows, Pool& pool, ColumnBatch& batch);
+
+  const TextLayout& layout() const { return layout_; }
+
+ private:
+  const TextLayout layout_;
+  const ParserKind kind_;
+  std::vector<std::vector<IdColumn>> pieces_;  // [tasks][id columns], reused
+  std::vector<BadRow> bad_;                    // [tasks]
+};
+
+}  // namespace recmill::reader

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/text_reader.h"
+
+#include <algorithm>
+
+#include "reader/byte_stream.h"
+#include "reader/data_files.h"
+#include "reader/plain_text_parser.h"
+#include "reader/row_order.h"
+#include "reader/row_source.h"
+#include "reader/window_read_ahead.h"
+
+namespace recmill::reader {
+namespace {
+
+// Rows of a window where nothing is shuffled: 4 MiB of Criteo, so that text stays in the cache.
+constexpr int64_t kPlainWindow = 16384;
+
+class TextReader final : public Reader {
+ public:
+  TextReader(const DataOptions& options, Subset subset, uint64_t seed, Pool& pool, Files& files,
+             std::vector<std::string> paths, RowRule rule, ParserKind parser)
+      : options_(options),
+        shuffle_(subset == Subset::train ? options.shuffle.kind : ShuffleKind::none),
+        seed_(seed),
+        pool_(pool),
+        files_(files),
+        paths_(std::move(paths)),
+        rule_(std::move(rule)),
+        parser_(rule_.layout, parser) {}
+
+  const DataSchema& schema() const override { return rule_.layout.schema; }
+
+  Result<int64_t> rows() override {
+    RECMILL_RETURN_IF_ERROR(find_rows());
+    return bounds_.back();
+  }
+
+  Status read(int64_t epoch, int64_t first, int64_t count, ColumnBatch& batch) override {
+    RECMILL_RETURN_IF_ERROR(find_rows());
+    RECMILL_CHECK(epoch >= 0 && first >= 0 && count >= 0, std::to_string(first));
+    if (epoch != epoch_) {
+      order_ = order_of_epoch(bounds_, shuffle_, seed_, epoch);
+      epoch_ = epoch;
+    }
+    const int64_t end = std::min(first + count, order_.rows());
+    parser_.clear(batch, std::max<int64_t>(end - first, 0));
+    batch.first = first;
+    while (first + batch.samples < end) {
+      RECMILL_RETURN_IF_ERROR(append_from_slot(first + batch.samples, end, batch));
+    }
+    handed_out_ += batch.samples;
+    return {};
+  }
+
+  ReaderCounts counts() const override {
+    return {handed_out_, source_ == nullptr ? 0 : source_->bad_rows()};
+  }
+
+ private:
+  // Opens the indexes, at the first call.
+  Status find_rows() {
+    if (source_ != nullptr) return {};
+    RECMILL_ASSIGN_OR_RETURN(auto source,
+                             RowSource::open(files_, paths_, options_.cache, rule_, pool_));
+    int64_t rows = source->rows();
+    if (options_.rows > 0) rows = std::min(rows, options_.rows);
+    const bool shuffles = shuffle_ == ShuffleKind::window;
+    bounds_ = equal_windows(rows, shuffles ? options_.shuffle.window : kPlainWindow);
+    source_ = std::move(source);
+    ahead_ = std::make_unique<WindowReadAhead>(
+        [this](int64_t epoch, int64_t slot, TextWindow& window) {
+          return load(epoch, slot, window);
+        },
+        options_.prefetch);
+    return {};
+  }
+
+  // Runs on the read-ahead thread.
+  Status load(int64_t epoch, int64_t slot, TextWindow& window) {
+    if (epoch != ahead_epoch_) {
+      ahead_order_ = order_of_epoch(bounds_, shuffle_, seed_, epoch);
+      ahead_epoch_ = epoch;
+    }
+    const int64_t number = ahead_order_.windows[slot];
+    const int64_t size = bounds_[number + 1] - bounds_[number];
+    RECMILL_RETURN_IF_ERROR(source_->load(bounds_[number], size, window));
+    if (shuffle_ == ShuffleKind::none) return {};
+    const auto order = order_in_window(size, shuffle_, seed_, epoch, number);
+    const std::vector<TextRow> rows = std::move(window.rows);
+    window.rows.clear();
+    for (const uint32_t row : order) window.rows.push_back(rows[row]);
+    return {};
+  }
+
+  // Appends the rows from `position` on that stand in the same slot, up to `end`.
+  Status append_from_slot(int64_t position, int64_t end, ColumnBatch& batch) {
+    const int64_t slot = order_.slot_of(position);
+    RECMILL_ASSIGN_OR_RETURN(TextWindow* const window, ahead_->get(epoch_, slot, order_.slots()));
+    const int64_t from = position - order_.starts[slot];
+    const int64_t count = std::min(end, order_.starts[slot + 1]) - position;
+    const auto rows = std::span(window->rows).subspan(from, count);
+    const BadRow bad = parser_.append(window->text(), rows, pool_, batch);
+    if (bad.row < 0) return {};
+    return bad.status.at(window->place_of(rows[bad.row]));
+  }
+
+  const DataOptions options_;
+  const ShuffleKind shuffle_;
+  const uint64_t seed_;
+  Pool& pool_;
+  Files& files_;
+  const std::vector<std::string> paths_;
+  const RowRule rule_;
+  TextParser parser_;
+
+  std::unique_ptr<RowSource> source_;  // null before the rows are found
+  std::vector<int64_t> bounds_;
+  EpochOrder order_;
+  int64_t epoch_ = -1;
+  int64_t handed_out_ = 0;
+  // The read-ahead thread's own:
+  EpochOrder ahead_order_;
+  int64_t ahead_epoch_ = -1;
+  std::unique_ptr<WindowReadAhead> ahead_;  // last: its thread uses the others
+};
+
+// The cells of the first row of a file.
+Result<std::vector<std::string>> read_header(const DataOptions& options, const std::string& path,
+                                             Files& files) {
+  RECMILL_ASSIGN_OR_RETURN(auto stream, open_byte_stream(files, path));
+  std::string text(1 << 20, '\0');
+  RECMILL_ASSIGN_OR_RETURN(const size_t size, stream->read(text));
+  text.resize(size);
+  if (size == 0) return Status::Failed(path + ": is empty");
+  TextLayout layout;
+  layout.delimiter = options.delimiter.empty() ? ',' : options.delimiter[0];
+  layout.quote = options.quote.empty() ? 0 : options.quote[0];
+  std::vector<uint32_t> ends;
+  find_row_ends(text, layout, ends);
+  if (ends.empty()) ends.push_back(static_cast<uint32_t>(size));
+  const TextRow row = trim_row(text.data(), 0, ends[0]);
+  std::vector<std::string> cells;
+  std::string_view content(text.data(), row.size);
+  if (content.starts_with("\xEF\xBB\xBF")) content.remove_prefix(3);  // a byte order mark
+  const Status status = split_cells(layout, content, cells);
+  if (!status.ok()) return status.at(path + ":1");
+  return cells;
+}
+
+}  // namespace
+
+Result<TextLayout> text_layout(const DataOptions& options, const std::string& path, Files& files) {
+  if (options.format == DataFormat::criteo_tsv) return criteo_layout(options.criteo);
+  std::vector<std::string> header;
+  if (options.header) {
+    RECMILL_ASSIGN_OR_RETURN(header, read_header(options, path, files));
+  }
+  auto layout = csv_layout(options, header);
+  if (!layout.ok()) return options.header ? layout.status().at(path + ":1") : layout.status();
+  return layout;
+}
+
+Result<std::unique_ptr<Reader>> open_text_reader(const DataOptions& options, Subset subset,
+                                                 uint64_t seed, Pool& pool, Files& files,
+                                                 ParserKind parser) {
+  if (options.shuffle.window <= 0 || options.shuffle.window > (int64_t{1} << 24)) {
+    return Status::BadRequest("data.shuffle.window: must lie in [1, 16777216]: " +
+                              std::to_string(options.shuffle.window));
+  }
+  RECMILL_ASSIGN_OR_RETURN(auto paths, data_files(options, subset, files));
+  RowRule rule;
+  RECMILL_ASSIGN_OR_RETURN(rule.layout, text_layout(options, paths[0], files));
+  for (const std::string& path : paths) {
+    RECMILL_ASSIGN_OR_RETURN(const auto layout, text_layout(options, path, files));
+    if (layout.fingerprint() != rule.layout.fingerprint()) {
+      return Status::Failed(path + ":1: the header differs from that of " + paths[0]);
+    }
+  }
+  RECMILL_ASSIGN_OR_RETURN(rule.split, RowSplit::make(options.split, subset, rule.layout));
+  rule.on_bad_row = options.on_bad_row;
+  rule.bad_row_limit = options.bad_row_limit;
+  return std::unique_ptr<Reader>(new TextReader(options, subset, seed, pool, files,
+                                                std::move(paths), std::move(rule), parser));
+}
+
+}  // namespace recmill::reader
