@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/dense_layer/dense_layer.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/bfloat16.h"
+#include "device/buffer.h"
+#include "kernels/dense_layer/elementwise.h"
+#include "kernels/dense_layer/panels.h"
+
+namespace recmill::kernels::dense_layer {
+namespace {
+
+using dnnl::memory;
+using dnnl::primitive_attr;
+
+// oneDNN divides work by the threads that OpenMP reports, when it makes a primitive and when it
+// runs one.
+class OneThread {
+ public:
+  OneThread() : before_(omp_get_max_threads()) {
+    if (before_ != 1) omp_set_num_threads(1);
+  }
+  ~OneThread() {
+    if (before_ != 1) omp_set_num_threads(before_);
+  }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  const int before_;
+};
+
+dnnl::engine& cpu() {
+  static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+memory::data_type type_of(Precision precision) {
+  return precision == Precision::float32 ? memory::data_type::f32 : memory::data_type::bf16;
+}
+
+memory::desc matrix(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride,
+                    Precision precision) {
+  return {{rows, columns}, type_of(precision), {row_stride, column_stride}};
+}
+
+// C = A B of one layer and one number of samples.
+struct Product {
+  uint64_t identity;  // never reused, unlike an address
+  dnnl::matmul::primitive_desc description;
+  dnnl::matmul primitive;
+};
+
+// B's layout is the library's choice (format `any`), or one that it chose before.
+Result<std::unique_ptr<Product>> make_product(const memory::desc& a, const memory::desc& b,
+                                              const memory::desc& c, const memory::desc* bias,
+                                              const dnnl::post_ops& after) {
+  static std::atomic<uint64_t> made{0};
+  const OneThread one_thread;
+  primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  attributes.set_post_ops(after);
+  const auto request = bias ? dnnl::matmul::desc(a, b, *bias, c) : dnnl::matmul::desc(a, b, c);
+  try {
+    dnnl::matmul::primitive_desc description(request, attributes, cpu());
+    return std::make_unique<Product>(
+        Product{made.fetch_add(1), description, dnnl::matmul(description)});
+  } catch (const dnnl::error& error) {
+    return Status::Failed(std::string("dense layer: oneDNN has no such product on this machine: ") +
+                          error.what());
+  }
+}
+
+// How a layout that oneDNN chose for B [depth][columns] stores it; no value: not in panels.
+Result<PanelLayout> panels_of(const memory::desc& b, Precision precision) {
+  const auto& d = b.data;
+  const auto& blocks = d.format_desc.blocking;
+  const int64_t columns = d.padded_dims[1];
+  const int pair = precision == Precision::float32 ? 1 : 2;
+  if (blocks.inner_nblks == 0 && pair == 1 && blocks.strides[1] == 1) {
+    return PanelLayout{blocks.strides[0], 1, 0, 1};
+  }
+  // Blocks [a / pair][columns of a panel][pair]; the depth within a panel is contiguous.
+  const bool in_panels =
+      blocks.inner_nblks == 1 + pair && blocks.inner_idxs[0] == 0 && blocks.inner_idxs[1] == 1 &&
+      (pair == 1 || (blocks.inner_idxs[2] == 0 && blocks.inner_blks[2] == pair)) &&
+      blocks.strides[0] == blocks.inner_blks[0] * blocks.inner_blks[1] * pair;
+  if (!in_panels) return Status::Failed("dense layer: oneDNN chose an unknown layout of weights");
+  const int64_t width = blocks.inner_blks[1];
+  return PanelLayout{width, pair, blocks.strides[1], columns / width};
+}
+
+// The products of one kind, one for each number of samples; made at first use, read without a lock.
+class Products {
+ public:
+  template <typename Make>
+  const Product& get(int64_t samples, const Make& make) {
+    auto& slot = ready_[static_cast<size_t>(samples)];
+    if (const Product* found = slot.load(std::memory_order_acquire)) return *found;
+    std::lock_guard lock(mutex_);
+    if (const Product* found = slot.load(std::memory_order_relaxed)) return *found;
+    auto made = make(samples);
+    RECMILL_CHECK(made.ok(), made.status().message());  // make() of the layer has tried them
+    owned_.push_back(*std::move(made));
+    slot.store(owned_.back().get(), std::memory_order_release);
+    return *owned_.back();
+  }
+
+ private:
+  std::array<std::atomic<const Product*>, kBlock + 1> ready_{};
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Product>> owned_;
+};
+
+Buffer allocate(int64_t bytes) {
+  auto buffer = Buffer::allocate(static_cast<size_t>(bytes));
+  RECMILL_CHECK(buffer.ok(), buffer.status().message());
+  return *std::move(buffer);
+}
+
+// Packed weights in one of the two orders, and oneDNN's view of them.
+struct PackedWeights {
+  memory::desc description;
+  PanelLayout layout;
+  Buffer data;
+  memory view;
+
+  Status take(const memory::desc& chosen, Precision precision) {
+    description = chosen;
+    auto found = panels_of(chosen, precision);
+    RECMILL_RETURN_IF_ERROR(found.status());
+    layout = *found;
+    data = allocate(static_cast<int64_t>(chosen.get_size()));
+    view = memory(chosen, cpu(), data.data());
+    return {};
+  }
+};
+
+}  // namespace
+
+struct Workspace::State {
+  // The memory objects of one product; null: not used by it.
+  struct Bound {
+    std::array<memory, 3> abc;
+    memory scratch;
+  };
+  dnnl::stream stream{cpu()};
+  std::unordered_map<uint64_t, Bound> bound;  // by Product::identity
+  Buffer gradient;                            // g
+  Buffer scratch;
+
+  static std::byte* grow(Buffer& buffer, int64_t bytes) {
+    if (static_cast<int64_t>(buffer.size()) < bytes) buffer = allocate(bytes);
+    return buffer.data();
+  }
+
+  Bound& bind(const Product& product) {
+    auto [found, fresh] = bound.try_emplace(product.identity);
+    if (fresh) {
+      const auto& d = product.description;
+      found->second.abc = {memory(d.src_desc(), cpu(), nullptr),
+                           memory(d.weights_desc(), cpu(), nullptr),
+                           memory(d.dst_desc(), cpu(), nullptr)};
+      found->second.scratch = memory(d.scratchpad_desc(), cpu(), nullptr);
+    }
+    return found->second;
+  }
+
+  static dnnl_memory_t point(memory& m, const void* data) {
+    m.set_data_handle(const_cast<void*>(data));
+    return m.get();
+  }
+
+  // `packed`: B in place of `b`. `bias` may be null.
+  void run(const Product& product, const void* a, const void* b, const memory* packed,
+           const memory* bias, void* c) {
+    Bound& m = bind(product);
+    const auto bytes = static_cast<int64_t>(product.description.scratchpad_desc().get_size());
+    std::array<dnnl_exec_arg_t, 5> arguments = {{
+        {DNNL_ARG_SRC, point(m.abc[0], a)},
+        {DNNL_ARG_WEIGHTS, packed ? packed->get() : point(m.abc[1], b)},
+        {DNNL_ARG_DST, point(m.abc[2], c)},
+        {DNNL_ARG_SCRATCHPAD, point(m.scratch, grow(scratch, bytes))},
+        {DNNL_ARG_BIAS, bias ? bias->get() : nullptr},
+    }};
+    const OneThread one_thread;
+    const auto status = dnnl_primitive_execute(product.primitive.get(), stream.get(), bias ? 5 : 4,
+                                               arguments.data());
+    RECMILL_CHECK(status == dnnl_success, std::to_string(status));
+  }
+};
+
+Workspace::Workspace() : state_(std::make_unique<State>()) {}
+Workspace::~Workspace() = default;
+Workspace::Workspace(Workspace&&) noexcept = default;
+Workspace& Workspace::operator=(Workspace&&) noexcept = default;
+
+struct Layer::State {
+  LayerSpec spec;
+  PackedWeights forward_weights;   // B = W^T
+  PackedWeights backward_weights;  // B = W
+  Buffer bias;                     // float32 [outputs]
+  memory bias_view;
+  std::vector<float> single_weight;  // [inputs] when there is one output: as the products see it
+  Products forward, data_gradient, weight_gradient, weight_gradient_sum;
+
+  bool single() const { return spec.outputs == 1; }
+  bool has_data_gradient() const { return spec.needs_input_gradient && !single(); }
+
+  memory::desc any(int64_t rows, int64_t columns) const {
+    return {{rows, columns}, type_of(spec.precision), memory::format_tag::any};
+  }
+
+  Result<std::unique_ptr<Product>> make_forward(int64_t samples, const memory::desc& b) const {
+    dnnl::post_ops after;
+    if (spec.activation == Activation::relu) {
+      after.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+    }
+    const memory::desc bias_description =
+        matrix(1, spec.outputs, spec.outputs, 1, Precision::float32);
+    return make_product(matrix(samples, spec.inputs, spec.inputs, 1, spec.precision), b,
+                        matrix(samples, spec.outputs, spec.outputs, 1, spec.output_precision),
+                        &bias_description, after);
+  }
+
+  Result<std::unique_ptr<Product>> make_data_gradient(int64_t samples,
+                                                      const memory::desc& b) const {
+    return make_product(matrix(samples, spec.outputs, spec.outputs, 1, spec.precision), b,
+                        matrix(samples, spec.inputs, spec.inputs, 1, spec.precision), nullptr, {});
+  }
+
+  Result<std::unique_ptr<Product>> make_weight_gradient(int64_t samples, bool accumulate) const {
+    dnnl::post_ops after;
+    if (accumulate) after.append_sum(1.0f);
+    return make_product(matrix(spec.outputs, samples, 1, spec.outputs, spec.precision),
+                        matrix(samples, spec.inputs, spec.inputs, 1, spec.precision),
+                        matrix(spec.outputs, spec.inputs, spec.inputs, 1, Precision::float32),
+                        nullptr, after);
+  }
+
+  Status prepare();
+};
+
+// Learns the layouts from the products of a whole block, and that all kinds exist on this machine.
+Status Layer::State::prepare() {
+  if (single()) {
+    single_weight.assign(static_cast<size_t>(spec.inputs), 0.0f);
+    bias = allocate(sizeof(float));
+    return {};
+  }
+  bias = allocate(spec.outputs * static_cast<int64_t>(sizeof(float)));
+  bias_view =
+      memory(matrix(1, spec.outputs, spec.outputs, 1, Precision::float32), cpu(), bias.data());
+  RECMILL_ASSIGN_OR_RETURN(auto first, make_forward(kBlock, any(spec.inputs, spec.outputs)));
+  RECMILL_RETURN_IF_ERROR(forward_weights.take(first->description.weights_desc(), spec.precision));
+  if (has_data_gradient()) {
+    RECMILL_ASSIGN_OR_RETURN(auto second,
+                             make_data_gradient(kBlock, any(spec.outputs, spec.inputs)));
+    RECMILL_RETURN_IF_ERROR(
+        backward_weights.take(second->description.weights_desc(), spec.precision));
+  }
+  return make_weight_gradient(kBlock, true).status();
+}
+
+Result<Layer> Layer::make(const LayerSpec& spec) {
+  RECMILL_CHECK(spec.inputs > 0 && spec.outputs > 0);
+  RECMILL_CHECK(spec.inputs >= spec.inputs && spec.outputs >= spec.outputs);
+  auto state = std::make_unique<State>();
+  state->spec = spec;
+  RECMILL_RETURN_IF_ERROR(state->prepare());
+  return Layer(std::move(state));
+}
+
+Layer::Layer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Layer::~Layer() = default;
+Layer::Layer(Layer&&) noexcept = default;
+Layer& Layer::operator=(Layer&&) noexcept = default;
+
+const LayerSpec& Layer::spec() const {
+  return state_->spec;
+}
+
+int64_t Layer::pack_tasks() const {
+  if (state_->single()) return 1;
+  return state_->forward_weights.layout.panels + state_->backward_weights.layout.panels;
+}
+
+void Layer::pack(int64_t task, const float* weight, const float* bias) {
+  State& s = *state_;
+  if (task == 0) std::copy_n(bias, s.spec.outputs, s.bias.as<float>().data());
+  if (s.single()) {
+    const bool exact = s.spec.precision == Precision::float32;
+    for (size_t k = 0; k < s.single_weight.size(); ++k) {
+      s.single_weight[k] = exact ? weight[k] : to_float(to_bfloat16(weight[k]));
+    }
+    return;
+  }
+  const int64_t transposed = s.forward_weights.layout.panels;
+  PackedWeights& to = task < transposed ? s.forward_weights : s.backward_weights;
+  const auto write = task < transposed ? pack_transposed : pack_straight;
+  write(weight, s.spec.outputs, s.spec.inputs, task < transposed ? task : task - transposed,
+        to.layout, s.spec.precision, to.data.data());
+}
+
+void Layer::forward(int64_t samples, const void* x, void* y, Workspace& workspace) const {
+  State& s = *state_;
+  RECMILL_CHECK(samples >= 0 && samples <= kBlock, std::to_string(samples));
+  if (samples == 0) return;
+  if (s.single()) {
+    single_output_forward(s.spec, samples, x, s.single_weight.data(), s.bias.as<float>()[0], y);
+    return;
+  }
+  const Product& product = s.forward.get(
+      samples, [&](int64_t n) { return s.make_forward(n, s.forward_weights.description); });
+  workspace.state_->run(product, x, nullptr, &s.forward_weights.view, &s.bias_view, y);
+}
+
+void Layer::backward(int64_t samples, const BackwardArguments& a, Workspace& workspace) const {
+  State& s = *state_;
+  RECMILL_CHECK(samples >= 0 && samples <= kBlock, std::to_string(samples));
+  Workspace::State& w = *workspace.state_;
+  void* g =
+      Workspace::State::grow(w.gradient, kBlock * s.spec.outputs * bytes_of(s.spec.precision));
+  activation_gradient(s.spec, samples, a, g);
+  if (s.single()) {
+    single_output_backward(s.spec, samples, s.single_weight.data(), g, a);
+    return;
+  }
+  if (samples == 0) {
+    if (!a.accumulate) std::fill_n(a.weight_gradient, s.spec.outputs * s.spec.inputs, 0.0f);
+    return;
+  }
+  Products& of_weights = a.accumulate ? s.weight_gradient_sum : s.weight_gradient;
+  const Product& weights =
+      of_weights.get(samples, [&](int64_t n) { return s.make_weight_gradient(n, a.accumulate); });
+  w.run(weights, g, a.x, nullptr, nullptr, a.weight_gradient);
+  if (!s.spec.needs_input_gradient) return;
+  const Product& data = s.data_gradient.get(
+      samples, [&](int64_t n) { return s.make_data_gradient(n, s.backward_weights.description); });
+  w.run(data, g, nullptr, &s.backward_weights.view, nullptr, a.dx);
+}
+
+void use_one_thread() {
+  omp_set_num_threads(1);
+}
+
+}  // namespace recmill::kernels::dense_layer

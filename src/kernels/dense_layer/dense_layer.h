@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fully connected layer on the CPU device, y = act(x W^T + b), and its gradients. The only door
+// of oneDNN.
+//
+//   forward:   y[i][o]  = act(b[o] + sum over k of x[i][k] W[o][k])
+//   backward:  g[i][o]  = act == relu && !(y[i][o] > 0) ? 0 : dy[i][o]
+//              db[o]   (+)= sum over i of g[i][o]              (a fold in the order of samples)
+//              dW[o][k](+)= sum over i of g[i][o] x[i][k]
+//              dx[i][k]  = sum over o of g[i][o] W[o][k]
+//
+// bfloat16: x, W and g are rounded to bfloat16 (to nearest, ties to even) for the products; sums,
+// b, db and dW are float32; the master weights stay the caller's float32.
+//
+// Determinism. A call computes at most kBlock samples on the calling thread, and its order of
+// summation is a function of the layer's sizes and the number of samples alone; a shard is computed
+// in blocks of kBlock samples in order. So results are bitwise independent of threads and ranks (on
+// one instruction set).
+//
+// Why oneDNN with weights packed by us. On a Zen 5 core with an FMA peak of 234 Gflop/s in float32
+// and about 475 in bfloat16, its matmul makes 224 to 234 and 440 to 462 on the DLRM layers
+// 367-512-256 at 64 and 128 samples (oneDNN 2.6.3, one thread, 2026-11-21), but its own reorder of
+// the weights takes as long as half a block's product; ours writes the same layout some ten times
+// faster. Layers with one output are dot products of ours: oneDNN makes 12 Gflop/s there.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/status.h"
+#include "kernels/precision.h"
+
+namespace recmill::kernels::dense_layer {
+
+/// Samples of one call, at most.
+inline constexpr int64_t kBlock = 128;
+
+enum class Activation { none, relu };
+
+struct LayerSpec {
+  int64_t inputs = 0;   // > 0
+  int64_t outputs = 0;  // > 0
+  Activation activation = Activation::none;
+  Precision precision = Precision::float32;         // of x, dx and the products
+  Precision output_precision = Precision::float32;  // of y and dy
+  bool needs_input_gradient = true;                 // false: backward computes no dx
+};
+
+/// What one call needs besides its arguments: gradients after the activation, oneDNN's scratch
+/// memory. One for each shard or thread, for any number of layers; grows at first use, then stays.
+class Workspace {
+ public:
+  Workspace();
+  ~Workspace();
+  Workspace(Workspace&&) noexcept;
+  Workspace& operator=(Workspace&&) noexcept;
+
+ private:
+  friend class Layer;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// What backward() reads and writes; element types as LayerSpec says.
+struct BackwardArguments {
+  const void* x = nullptr;           // [samples][inputs], as given to forward
+  const void* y = nullptr;           // [samples][outputs], as forward left it
+  const void* dy = nullptr;          // [samples][outputs]
+  void* dx = nullptr;                // [samples][inputs]; unused without needs_input_gradient
+  float* weight_gradient = nullptr;  // [outputs][inputs]
+  float* bias_gradient = nullptr;    // [outputs]
+  bool accumulate = false;  // false: overwrites the two (a shard's first block); true: adds to them
+};
+
+class Layer {
+ public:
+  /// Fails when this machine cannot multiply in spec.precision (bfloat16 needs AVX-512).
+  static Result<Layer> make(const LayerSpec& spec);
+  ~Layer();
+  Layer(Layer&&) noexcept;
+  Layer& operator=(Layer&&) noexcept;
+
+  const LayerSpec& spec() const;
+
+  /// Takes new parameters into use, in pieces that may run on any threads, each exactly once:
+  /// pack(t, ...) for t in [0, pack_tasks()). `weight` [outputs][inputs], `bias` [outputs].
+  int64_t pack_tasks() const;
+  void pack(int64_t task, const float* weight, const float* bias);
+
+  /// samples in [0, kBlock]; x [samples][inputs], y [samples][outputs]: no gaps, which oneDNN
+  /// 2.6 answers with kernels a hundred times slower. Safe to call from several threads, each with
+  /// its own workspace.
+  void forward(int64_t samples, const void* x, void* y, Workspace& workspace) const;
+  void backward(int64_t samples, const BackwardArguments& arguments, Workspace& workspace) const;
+
+ private:
+  struct State;
+  explicit Layer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// Tells OpenMP, which oneDNN runs on, to stay on the calling thread: the start of every thread of
+/// a pool that computes layers (Pool::set_thread_start). Calls are right without it, but then
+/// switch OpenMP to and fro.
+void use_one_thread();
+
+}  // namespace recmill::kernels::dense_layer
