@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 namespace recmill {
 
@@ -22,10 +23,15 @@ class SteadyClock final : public Clock {
   }
 };
 
-/// Seconds since construction.
+/// Seconds since construction or the last lap().
 class Stopwatch {
  public:
   double seconds() const { return static_cast<double>(clock_.now_ns() - start_) * 1e-9; }
+  /// The seconds, and starts again.
+  double lap() {
+    const int64_t now = clock_.now_ns();
+    return static_cast<double>(now - std::exchange(start_, now)) * 1e-9;
+  }
 
  private:
   SteadyClock clock_;

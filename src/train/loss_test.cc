@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/loss.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "train/learning_rate.h"
+
+namespace recmill::train {
+
+TEST(LogLoss, equals_the_definition_and_its_difference_quotient) {
+  const std::vector<float> logits{-3.f, -0.5f, 0.f, 0.25f, 4.f};
+  const std::vector<float> labels{0.f, 1.f, 1.f, 0.f, 1.f};
+  const std::vector<float> weights{1.f, 2.f, 1.f, 0.5f, 3.f};
+  std::vector<float> gradient(5), probabilities(5);
+  const double sum = log_loss_shard(logits, labels, weights, 10, gradient, probabilities);
+  double expected = 0;
+  for (int i = 0; i < 5; ++i) {
+    const double p = 1 / (1 + std::exp(-double{logits[i]}));
+    expected -= weights[i] * (labels[i] * std::log(p) + (1 - labels[i]) * std::log(1 - p));
+    EXPECT_NEAR(probabilities[i], p, 1e-7);
+    std::vector<float> moved = logits;
+    const float step = 1e-3f;
+    moved[i] += step;
+    const double up = log_loss_shard(moved, labels, weights, 10, {}, {});
+    moved[i] = logits[i] - step;
+    const double down = log_loss_shard(moved, labels, weights, 10, {}, {});
+    EXPECT_NEAR(gradient[i], (up - down) / (2 * step) / 10, 1e-5);
+  }
+  EXPECT_NEAR(sum, expected, 1e-12);
+}
+
+TEST(LogLoss, stays_finite_at_extreme_logits) {
+  const std::vector<float> logits{-1e4f, 1e4f};
+  std::vector<float> gradient(2);
+  EXPECT_EQ(log_loss_shard(logits, std::vector<float>{0, 1}, {}, 1, gradient, {}), 0.0);
+  EXPECT_EQ(log_loss_shard(logits, std::vector<float>{1, 0}, {}, 1, gradient, {}), 2e4);
+  EXPECT_EQ(gradient, (std::vector<float>{-1.f, 1.f}));
+}
+
+TEST(LearningRate, warms_up_then_decays) {
+  const WarmupOptions warmup{.iterations = 10, .start = 0.0};
+  const DecayOptions decay{.kind = DecayKind::linear, .start = 20, .iterations = 10, .end = 0.1};
+  EXPECT_DOUBLE_EQ(learning_rate_scale(warmup, decay, 0), 0.1);
+  EXPECT_DOUBLE_EQ(learning_rate_scale(warmup, decay, 9), 1.0);
+  EXPECT_DOUBLE_EQ(learning_rate_scale(warmup, decay, 20), 1.0);
+  EXPECT_DOUBLE_EQ(learning_rate_scale(warmup, decay, 25), 0.55);
+  EXPECT_DOUBLE_EQ(learning_rate_scale(warmup, decay, 1000), 0.1);
+  const DecayOptions cosine{.kind = DecayKind::cosine, .start = 0, .iterations = 4, .end = 0.0};
+  EXPECT_NEAR(learning_rate_scale({}, cosine, 2), 0.5, 1e-12);
+}
+
+}  // namespace recmill::train

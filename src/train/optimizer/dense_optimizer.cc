@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/optimizer/dense_optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace recmill::train {
+namespace {
+
+constexpr int64_t kBlock = 4096;
+
+// The constants of one step in float32, as the formulas use them.
+struct StepConstants {
+  float learning_rate, clip, weight_decay, momentum, epsilon, beta1, beta2, correction1,
+      correction2;
+};
+
+StepConstants constants_of(const DenseOptimizerOptions& options, int64_t iteration, double scale,
+                           double clip) {
+  const double t = static_cast<double>(iteration + 1);
+  return {static_cast<float>(options.learning_rate * scale),
+          static_cast<float>(clip),
+          static_cast<float>(options.weight_decay),
+          static_cast<float>(options.momentum),
+          static_cast<float>(options.epsilon),
+          static_cast<float>(options.beta1),
+          static_cast<float>(options.beta2),
+          static_cast<float>(1.0 - std::pow(options.beta1, t)),
+          static_cast<float>(1.0 - std::pow(options.beta2, t))};
+}
+
+struct Elements {
+  float* w;        // parameters
+  const float* g;  // gradient
+  float* m;        // first state, or null
+  float* v;        // second state, or null
+};
+
+inline float effective(const StepConstants& c, float gradient, float parameter) {
+  return c.clip * gradient + c.weight_decay * parameter;
+}
+
+void sgd(const StepConstants& c, Elements e, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    e.w[i] -= c.learning_rate * effective(c, e.g[i], e.w[i]);
+  }
+}
+
+void momentum(const StepConstants& c, Elements e, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    e.m[i] = c.momentum * e.m[i] + effective(c, e.g[i], e.w[i]);
+    e.w[i] -= c.learning_rate * e.m[i];
+  }
+}
+
+void adagrad(const StepConstants& c, Elements e, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float g = effective(c, e.g[i], e.w[i]);
+    e.m[i] += g * g;
+    e.w[i] -= c.learning_rate * g / (std::sqrt(e.m[i]) + c.epsilon);
+  }
+}
+
+void adam(const StepConstants& c, Elements e, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float g = effective(c, e.g[i], e.w[i]);
+    e.m[i] = c.beta1 * e.m[i] + (1.0f - c.beta1) * g;
+    e.v[i] = c.beta2 * e.v[i] + (1.0f - c.beta2) * g * g;
+    const float root = std::sqrt(e.v[i] / c.correction2) + c.epsilon;
+    e.w[i] -= c.learning_rate * (e.m[i] / c.correction1) / root;
+  }
+}
+
+std::vector<std::string> state_names(const DenseOptimizerOptions& options) {
+  switch (options.kind) {
+    case DenseOptimizerKind::sgd:
+      if (options.momentum == 0.0) return {};
+      return {"momentum"};
+    case DenseOptimizerKind::adagrad:
+      return {"sum_of_squares"};
+    case DenseOptimizerKind::adam:
+      return {"first_moment", "second_moment"};
+  }
+  return {};
+}
+
+}  // namespace
+
+DenseOptimizer::DenseOptimizer(const DenseOptimizerOptions& options, int64_t parameters,
+                               std::vector<ParameterRange> trained)
+    : options_(options), trained_(std::move(trained)) {
+  const float first = options.kind == DenseOptimizerKind::adagrad
+                          ? static_cast<float>(options.initial_accumulator)
+                          : 0.0f;
+  for (const std::string& name : state_names(options)) {
+    state_.push_back({name, std::vector<float>(parameters, first)});
+  }
+}
+
+void DenseOptimizer::step(int64_t iteration, double learning_rate_scale,
+                          std::span<const float> gradient, std::span<float> parameters,
+                          Pool& pool) {
+  double clip = 1.0;
+  if (options_.clip_norm > 0.0) {
+    const double norm = l2_norm(gradient, pool);
+    if (norm > options_.clip_norm) clip = options_.clip_norm / norm;
+  }
+  const StepConstants c = constants_of(options_, iteration, learning_rate_scale, clip);
+  for (const ParameterRange& range : trained_) {
+    pool.run_ranges(range.count, 16 * kBlock, [&](int64_t begin, int64_t end) {
+      const int64_t at = range.first + begin;
+      const Elements e{parameters.data() + at, gradient.data() + at,
+                       state_.empty() ? nullptr : state_[0].values.data() + at,
+                       state_.size() < 2 ? nullptr : state_[1].values.data() + at};
+      switch (options_.kind) {
+        case DenseOptimizerKind::sgd:
+          return e.m == nullptr ? sgd(c, e, end - begin) : momentum(c, e, end - begin);
+        case DenseOptimizerKind::adagrad:
+          return adagrad(c, e, end - begin);
+        case DenseOptimizerKind::adam:
+          return adam(c, e, end - begin);
+      }
+    });
+  }
+}
+
+double l2_norm(std::span<const float> values, Pool& pool) {
+  const auto size = static_cast<int64_t>(values.size());
+  std::vector<double> sums((size + kBlock - 1) / kBlock);
+  pool.run_ranges(size, kBlock, [&](int64_t begin, int64_t end) {
+    double sum = 0.0;
+    for (int64_t i = begin; i < end; ++i) {
+      sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    }
+    sums[begin / kBlock] = sum;
+  });
+  double total = 0.0;
+  for (const double sum : sums) total += sum;
+  return std::sqrt(total);
+}
+
+}  // namespace recmill::train

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The section [train] of a configuration.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "schema/options.h"
+
+namespace recmill::train {
+
+enum class DecayKind { none, linear, cosine, exponential };
+
+struct WarmupOptions {
+  int64_t iterations = 0;
+  double start = 0.0;
+};
+template <typename Visitor>
+void describe(Visitor& v, WarmupOptions& o) {
+  v("iterations", o.iterations, "the learning rate grows linearly over so many iterations");
+  v("start", o.start, "share of the learning rate at iteration 0");
+}
+
+struct DecayOptions {
+  DecayKind kind = DecayKind::none;
+  int64_t start = 0;
+  int64_t iterations = 0;
+  double end = 0.0;
+};
+template <typename Visitor>
+void describe(Visitor& v, DecayOptions& o) {
+  v("kind", o.kind, "none, linear, cosine or exponential");
+  v("start", o.start, "first iteration that decays");
+  v("iterations", o.iterations, "how many iterations the decay takes");
+  v("end", o.end, "share of the learning rate after the decay");
+}
+
+struct EarlyStopOptions {
+  int64_t patience = 0;
+  std::string metric = "log_loss";
+  double minimum_gain = 0.0;
+};
+template <typename Visitor>
+void describe(Visitor& v, EarlyStopOptions& o) {
+  v("patience", o.patience, "evaluations without gain after which training stops; 0: never");
+  v("metric", o.metric, "metric that must gain: log_loss, auc, gauc, normalized_entropy");
+  v("minimum_gain", o.minimum_gain, "change that counts as a gain");
+}
+
+struct CheckpointOptions {
+  int64_t every = 0;
+  int64_t keep = 2;
+  bool at_end = true;
+};
+template <typename Visitor>
+void describe(Visitor& v, CheckpointOptions& o) {
+  v("every", o.every, "iterations between checkpoints; 0: none on the way");
+  v("keep", o.keep, "newest checkpoints that are kept");
+  v("at_end", o.at_end, "whether the end of training is a checkpoint");
+}
+
+struct TrainOptions {
+  int64_t batch_size = 2048;
+  int64_t epochs = 1;
+  int64_t iterations = 0;
+  int64_t shards = 0;
+  int64_t ranks = 1;
+  int64_t threads = 0;
+  int64_t seed = 1;
+  bool deterministic = true;
+  int64_t queue = 4;
+  int64_t evaluate_every = 0;
+  int64_t eval_batch_size = 8192;
+  int64_t log_every = 0;
+  int64_t window = 1000000;
+  double negative_keep = 1.0;
+  WarmupOptions warmup;
+  DecayOptions decay;
+  EarlyStopOptions early_stop;
+  CheckpointOptions checkpoint;
+  std::string runs = "runs";
+};
+template <typename Visitor>
+void describe(Visitor& v, TrainOptions& o) {
+  v("batch_size", o.batch_size, "samples of a global batch, over all ranks");
+  v("epochs", o.epochs, "passes over the training rows");
+  v("iterations", o.iterations, "stop after so many iterations in all; 0: by epochs");
+  v("shards", o.shards,
+    "parts into which a batch is cut for summation, a power of two, part of the run's identity; 0: "
+    "the largest up to 8 that leaves 64 samples each");
+  v("ranks", o.ranks, "ranks in this process; at most as many as shards");
+  v("threads", o.threads, "compute threads of the process; 0: one for each core");
+  v("seed", o.seed, "seed of everything random");
+  v("deterministic", o.deterministic,
+    "bitwise the same for every store, plan, number of threads and ranks");
+  v("queue", o.queue, "batches that are read and prepared ahead of training");
+  v("evaluate_every", o.evaluate_every, "iterations between evaluations; 0: at the end of an epoch");
+  v("eval_batch_size", o.eval_batch_size, "samples of an evaluation batch");
+  v("log_every", o.log_every, "iterations between lines of metrics; 0: about every second");
+  v("window", o.window, "samples of the metrics while training, scored before their update");
+  v("negative_keep", o.negative_keep,
+    "share of negative samples that training keeps; predictions are calibrated for it");
+  v("warmup", o.warmup, "");
+  v("decay", o.decay, "");
+  v("early_stop", o.early_stop, "");
+  v("checkpoint", o.checkpoint, "");
+  v("runs", o.runs, "folder that holds the run folders");
+}
+
+}  // namespace recmill::train
+
+namespace recmill {
+template <>
+struct EnumNames<train::DecayKind> {
+  static constexpr std::array names{
+      std::pair{train::DecayKind::none, std::string_view{"none"}},
+      std::pair{train::DecayKind::linear, std::string_view{"linear"}},
+      std::pair{train::DecayKind::cosine, std::string_view{"cosine"}},
+      std::pair{train::DecayKind::exponential, std::string_view{"exponential"}}};
+};
+}  // namespace recmill
