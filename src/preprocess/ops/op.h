@@ -92,6 +92,8 @@ class BagOp : public Op {
   Kind kind() const final { return Kind::bag; }
   virtual int64_t length(int64_t before) const = 0;
   virtual Bag plain(const Bag& bag) const = 0;
+  /// Whether a bag of one id always stays as it is; then a column of such bags may skip the op.
+  virtual bool keeps_single() const { return false; }
   /// Writes bag s of `in` to out + (out_offsets[s] - out_offsets[0]), its weights alike unless
   /// `weights` is null; out_offsets [in.samples + 1] are the sums of length(). Not in place.
   virtual void run(const BagView& in, const int64_t* out_offsets, uint64_t* out,

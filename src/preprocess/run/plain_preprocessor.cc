@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The definition of preprocessing, written for reading.
+#include <map>
+
+#include "preprocess/run/compiled_graph.h"
+#include "preprocess/run/preprocessor.h"
+
+namespace recmill::preprocess {
+namespace {
+
+class PlainPreprocessor final : public Preprocessor {
+ public:
+  explicit PlainPreprocessor(CompiledGraph graph) : graph_(std::move(graph)) {
+    dictionaries_.resize(graph_.dictionaries.size());
+    counts_.resize(graph_.features.size());
+  }
+
+  Status train(const ColumnBatch& batch, DenseBatch& dense, SparseBatch& sparse) override {
+    return run(batch, nullptr, dense, sparse);
+  }
+  Status evaluate(const ColumnBatch& batch, const DictionaryVersions& as_of, DenseBatch& dense,
+                  SparseBatch& sparse) override {
+    return run(batch, &as_of, dense, sparse);
+  }
+  DictionaryVersions versions() const override {
+    DictionaryVersions versions;
+    for (const auto& d : dictionaries_) versions.push_back(static_cast<int64_t>(d.ids.size()));
+    return versions;
+  }
+  void read_dictionary(int dictionary, int64_t first, std::span<uint64_t> ids) const override {
+    for (size_t i = 0; i < ids.size(); ++i) ids[i] = dictionaries_[dictionary].ids[first + i];
+  }
+  Status restore_dictionary(int dictionary, std::span<const uint64_t> ids) override {
+    dictionaries_[dictionary] = {};
+    for (const uint64_t id : ids) {
+      dictionaries_[dictionary].ids.push_back(id);
+      dictionaries_[dictionary].rows.emplace(id, dictionaries_[dictionary].ids.size());
+    }
+    return {};
+  }
+  std::vector<FeatureCounts> counts() const override {
+    std::vector<FeatureCounts> counts;
+    for (const int feature : graph_.feature_of_output) counts.push_back(counts_[feature]);
+    return counts;
+  }
+
+ private:
+  struct PlainDictionary {
+    std::map<uint64_t, uint64_t> rows;
+    std::vector<uint64_t> ids;
+  };
+
+  Status run(const ColumnBatch& batch, const DictionaryVersions* as_of, DenseBatch& dense,
+             SparseBatch& sparse) {
+    make_dense(batch, dense);
+    // bags[feature][sample]: before the dictionary, then rows
+    std::vector<std::vector<Bag>> bags(graph_.features.size());
+    std::vector<Status> refused(graph_.features.size());
+    for (size_t f = 0; f < graph_.features.size(); ++f) {
+      for (int64_t s = 0; s < batch.samples; ++s) {
+        bags[f].push_back(make_bag(batch, static_cast<int>(f), s, refused[f]));
+      }
+    }
+    for (size_t d = 0; d < dictionaries_.size(); ++d) {
+      for (int64_t s = 0; s < batch.samples; ++s) {
+        for (const int f : graph_.features_of_dictionary[d]) {
+          const int64_t* version = as_of == nullptr ? nullptr : &(*as_of)[d];
+          categorify(static_cast<int>(d), version, f, batch.first + s, bags[f][s], refused[f]);
+        }
+      }
+    }
+    for (const Status& status : refused) RECMILL_RETURN_IF_ERROR(status);
+    sparse.first = batch.first;
+    sparse.samples = batch.samples;
+    sparse.features.assign(graph_.feature_of_output.size(), {});
+    for (size_t output = 0; output < sparse.features.size(); ++output) {
+      const int f = graph_.feature_of_output[output];
+      sparse.features[output] = join(bags[f], graph_.features[f].chain.weighted);
+      if (graph_.output_of_feature[f] == static_cast<int>(output)) {
+        counts_[f].lookups += static_cast<int64_t>(sparse.features[output].rows.size());
+      }
+    }
+    return {};
+  }
+
+  void make_dense(const ColumnBatch& batch, DenseBatch& dense) const {
+    dense.first = batch.first;
+    dense.samples = batch.samples;
+    dense.columns = static_cast<int64_t>(graph_.dense.size());
+    dense.values.resize(static_cast<size_t>(dense.samples * dense.columns));
+    dense.labels = batch.labels;
+    dense.sample_weights = batch.sample_weights;
+    dense.groups = batch.groups;
+    for (int64_t s = 0; s < dense.samples; ++s) {
+      for (int64_t c = 0; c < dense.columns; ++c) {
+        float value = batch.dense[graph_.dense[c].chain.column_index][s];
+        for (const auto* op : graph_.dense[c].dense) value = op->plain(value);
+        dense.values[s * dense.columns + c] = value;
+      }
+    }
+  }
+
+  /// The ids of one sample after all ops but categorify.
+  Bag make_bag(const ColumnBatch& batch, int feature, int64_t sample, Status& refused) {
+    const CompiledChain& chain = graph_.features[feature];
+    Bag bag;
+    if (chain.chain.source == Source::dense) {
+      float value = batch.dense[chain.chain.column_index][sample];
+      counts_[feature].missing += value != value ? 1 : 0;
+      for (const auto* op : chain.dense) value = op->plain(value);
+      bag = {{chain.bucket->plain(value)}, {1.0f}};
+    } else {
+      const IdColumn& column = batch.ids[chain.chain.column_index];
+      for (int64_t i = column.offsets[sample]; i < column.offsets[sample + 1]; ++i) {
+        bag.ids.push_back(column.ids[i]);
+        bag.weights.push_back(column.weights.empty() ? 1.0f : column.weights[i]);
+      }
+      counts_[feature].missing += bag.ids.empty() ? 1 : 0;
+    }
+    for (const auto* op : chain.bags) bag = op->plain(bag);
+    Bag kept;
+    for (size_t i = 0; i < bag.ids.size(); ++i) {
+      IdCounts counts;
+      uint64_t id = bag.ids[i];
+      for (const auto* op : chain.ids) {
+        id = op->plain(id, counts);
+        if (id == kNoRow) break;
+      }
+      note(feature, counts, batch.first + sample, bag.ids[i], refused);
+      if (id == kNoRow) continue;
+      kept.ids.push_back(id);
+      kept.weights.push_back(bag.weights[i]);
+    }
+    return kept;
+  }
+
+  void note(int feature, const IdCounts& counts, int64_t sample, uint64_t id, Status& refused) {
+    counts_[feature].ids.add(counts);
+    if (counts.refused > 0 && refused.ok()) refused = refused_id(graph_, feature, sample, id);
+  }
+
+  void categorify(int d, const int64_t* version, int feature, int64_t sample, Bag& bag,
+                  Status& refused) {
+    PlainDictionary& dictionary = dictionaries_[d];
+    Bag kept;
+    for (size_t i = 0; i < bag.ids.size(); ++i) {
+      IdCounts counts;
+      uint64_t row = kNoRow;
+      const auto found = dictionary.rows.find(bag.ids[i]);
+      if (version != nullptr) {
+        const bool seen =
+            found != dictionary.rows.end() && found->second <= static_cast<uint64_t>(*version);
+        row = seen ? found->second : 0;
+        counts.unseen += seen ? 0 : 1;
+      } else if (found != dictionary.rows.end()) {
+        row = found->second;
+      } else if (static_cast<int64_t>(dictionary.ids.size()) < graph_.dictionaries[d].rows - 1) {
+        dictionary.ids.push_back(bag.ids[i]);
+        row = dictionary.ids.size();
+        dictionary.rows.emplace(bag.ids[i], row);
+      } else if (graph_.when_full[d] == Dictionary::WhenFull::clamp) {
+        row = 0;
+        ++counts.clamped;
+      } else {
+        ++(graph_.when_full[d] == Dictionary::WhenFull::drop ? counts.dropped : counts.refused);
+      }
+      note(feature, counts, sample, bag.ids[i], refused);
+      if (row == kNoRow) continue;
+      kept.ids.push_back(row);
+      kept.weights.push_back(bag.weights[i]);
+    }
+    bag = std::move(kept);
+  }
+
+  static SparseFeature join(const std::vector<Bag>& bags, bool weighted) {
+    SparseFeature feature;
+    feature.offsets.push_back(0);
+    feature.one_each = true;
+    for (const auto& bag : bags) {
+      for (size_t i = 0; i < bag.ids.size(); ++i) {
+        feature.rows.push_back(static_cast<int64_t>(bag.ids[i]));
+        if (weighted) feature.weights.push_back(bag.weights[i]);
+      }
+      feature.offsets.push_back(static_cast<int64_t>(feature.rows.size()));
+      feature.one_each = feature.one_each && bag.ids.size() == 1;
+    }
+    return feature;
+  }
+
+  CompiledGraph graph_;
+  std::vector<PlainDictionary> dictionaries_;
+  std::vector<FeatureCounts> counts_;  // [features with ids of their own]
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Preprocessor>> make_plain_preprocessor(const FeatureGraph& graph,
+                                                              const ModelSpec& model) {
+  RECMILL_ASSIGN_OR_RETURN(auto compiled, compile(graph, model));
+  return std::unique_ptr<Preprocessor>(new PlainPreprocessor(std::move(compiled)));
+}
+
+}  // namespace recmill::preprocess

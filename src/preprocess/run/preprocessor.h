@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a feature graph: raw columns become dense values and rows.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "batch/column_batch.h"
+#include "batch/sparse_batch.h"
+#include "device/pool.h"
+#include "preprocess/dag/feature_graph.h"
+#include "preprocess/ops/op.h"
+#include "schema/table_spec.h"
+
+namespace recmill::preprocess {
+
+/// Entries of each dictionary at some moment, in the order of FeatureGraph::dictionaries. Travels
+/// with a batch, so that a checkpoint after that batch, or an evaluation there, sees the
+/// dictionaries as they were.
+using DictionaryVersions = std::vector<int64_t>;
+
+/// What became of a feature's lookups, over all batches so far.
+struct FeatureCounts {
+  int64_t lookups = 0;  // rows handed on
+  int64_t missing = 0;  // samples whose cell was empty
+  IdCounts ids;
+  bool operator==(const FeatureCounts&) const = default;
+};
+
+/// Equal batches in equal order give equal bits, at any number of threads, and however training and
+/// evaluation are interleaved. train() is called in the order of the data, by one thread at a time;
+/// the other calls may come from any thread at any time.
+class Preprocessor {
+ public:
+  virtual ~Preprocessor() = default;
+
+  /// Replaces `dense` and `sparse` (their vectors are reused) by what the graph makes of `batch`.
+  /// Dictionaries grow in the order (sample, feature, position). An id that is an error is named
+  /// with column, sample (position in the global order) and value.
+  virtual Status train(const ColumnBatch& batch, DenseBatch& dense, SparseBatch& sparse) = 0;
+
+  /// The same, with dictionaries as they were at `as_of`: nothing grows, unseen ids get row 0.
+  virtual Status evaluate(const ColumnBatch& batch, const DictionaryVersions& as_of,
+                          DenseBatch& dense, SparseBatch& sparse) = 0;
+
+  /// After the last train().
+  virtual DictionaryVersions versions() const = 0;
+
+  /// Copies the ids of rows 1 + first ... of a dictionary; [first, first + ids.size()) must be
+  /// there. Their order never changes, so a version's state is its first entries.
+  virtual void read_dictionary(int dictionary, int64_t first, std::span<uint64_t> ids) const = 0;
+  /// Replaces a dictionary's entries (those of a checkpoint).
+  virtual Status restore_dictionary(int dictionary, std::span<const uint64_t> ids) = 0;
+
+  /// In the order of ModelSpec::features.
+  virtual std::vector<FeatureCounts> counts() const = 0;
+};
+
+/// On all threads of `pool`, which must outlive it. `model` is that of resolve(), to which a model
+/// may have added features that repeat the ids of others (FeatureSpec::same_ids_as). Errors name
+/// the chain and the op.
+Result<std::unique_ptr<Preprocessor>> make_preprocessor(const FeatureGraph& graph,
+                                                        const ModelSpec& model, Pool& pool);
+
+/// The definition of the above, for verification: Op::plain, one value after the other, and a
+/// std::map for each dictionary.
+Result<std::unique_ptr<Preprocessor>> make_plain_preprocessor(const FeatureGraph& graph,
+                                                              const ModelSpec& model);
+
+}  // namespace recmill::preprocess

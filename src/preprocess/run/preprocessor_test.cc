@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preprocess/run/preprocessor.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <limits>
+
+#include "base/random.h"
+#include "preprocess/dag/resolve.h"
+
+namespace recmill::preprocess {
+namespace {
+
+constexpr int64_t kDense = 3;
+
+/// Two columns of one id or none, one of one id each, bags with and without weights.
+DataSchema schema() {
+  DataSchema schema;
+  schema.dense = {"I1", "I2", "I3"};
+  schema.ids = {"a", "b", "always", "tags", "scored"};
+  schema.bags = {"tags", "scored"};
+  schema.weighted = {"scored"};
+  return schema;
+}
+
+ColumnBatch make_batch(int64_t first, int64_t samples, uint64_t ids, uint64_t seed) {
+  const Random random(seed, Purpose::test);
+  ColumnBatch batch;
+  batch.first = first;
+  batch.samples = samples;
+  batch.dense.resize(kDense);
+  batch.ids.resize(5);
+  for (auto& column : batch.ids) column.offsets.push_back(0);
+  for (int64_t s = first; s < first + samples; ++s) {
+    batch.labels.push_back(random.uniform(s, 0));
+    for (int64_t c = 0; c < kDense; ++c) {
+      const uint32_t bits = random.bits(s, 4 + c);
+      batch.dense[c].push_back(bits % 5 == 0 ? std::numeric_limits<float>::quiet_NaN()
+                                             : static_cast<float>(bits % 3000) - 10.0f);
+    }
+    for (uint64_t c = 0; c < 5; ++c) {
+      const uint64_t length = c < 2    ? random.below(4, s, 100 + c) > 0
+                              : c == 2 ? 1
+                                       : random.below(c == 3 ? 5 : 20, s, 100 + c);
+      for (uint64_t i = 0; i < length; ++i) {
+        batch.ids[c].ids.push_back(random.below(ids, s, 1000 + c * 100 + i));
+        if (c == 4) batch.ids[c].weights.push_back(random.uniform(s, 8000 + i));
+      }
+      batch.ids[c].offsets.push_back(static_cast<int64_t>(batch.ids[c].ids.size()));
+    }
+  }
+  return batch;
+}
+
+struct Options {
+  EmbeddingOptions embedding;
+  std::vector<TableOptions> tables;
+  std::vector<FeatureOptions> features;
+  PreprocessOptions preprocess;
+  Options() { embedding.rows = {1000}; }
+  ResolvedFeatures resolve() const {
+    auto resolved = preprocess::resolve(schema(), embedding, tables, features, preprocess);
+    EXPECT_TRUE(resolved.ok()) << resolved.status().message();
+    return *std::move(resolved);
+  }
+};
+
+FeatureOptions feature(const std::string& name, const std::string& column,
+                       const std::string& table) {
+  FeatureOptions feature;
+  feature.name = name;
+  feature.column = column;
+  feature.table = table;
+  return feature;
+}
+
+void expect_equal(const DenseBatch& a, const DenseBatch& b) {
+  EXPECT_EQ(a.first, b.first);
+  EXPECT_EQ(a.columns, b.columns);
+  EXPECT_EQ(a.labels, b.labels);
+  ASSERT_EQ(a.values.size(), b.values.size());
+  for (size_t i = 0; i < a.values.size(); ++i) {
+    ASSERT_EQ(std::bit_cast<uint32_t>(a.values[i]), std::bit_cast<uint32_t>(b.values[i])) << i;
+  }
+}
+
+void expect_equal(const SparseBatch& a, const SparseBatch& b) {
+  EXPECT_EQ(a.first, b.first);
+  EXPECT_EQ(a.samples, b.samples);
+  ASSERT_EQ(a.features.size(), b.features.size());
+  for (size_t f = 0; f < a.features.size(); ++f) {
+    SCOPED_TRACE("feature " + std::to_string(f));
+    EXPECT_EQ(a.features[f].offsets, b.features[f].offsets);
+    EXPECT_EQ(a.features[f].rows, b.features[f].rows);
+    EXPECT_EQ(a.features[f].weights, b.features[f].weights);
+    EXPECT_EQ(a.features[f].one_each, b.features[f].one_each);
+  }
+}
+
+/// Every way to map ids, with bags cut, filled, dropped and shared.
+std::vector<std::pair<std::string, Options>> all_options() {
+  std::vector<std::pair<std::string, Options>> list;
+  list.emplace_back("defaults", Options());
+  for (const auto mapping :
+       {Mapping::hash, Mapping::dictionary, Mapping::direct, Mapping::modulo}) {
+    for (const auto policy : {OutOfRange::clamp, OutOfRange::drop}) {
+      for (const auto missing : {MissingId::value, MissingId::empty}) {
+        Options options;
+        options.embedding.rows = {300};
+        options.embedding.mapping = mapping;
+        options.embedding.out_of_range = policy;
+        options.embedding.missing = missing;
+        options.embedding.missing_id = 5;
+        list.emplace_back(std::string(name_of(mapping)) + ' ' + std::string(name_of(policy)) + ' ' +
+                              std::string(name_of(missing)),
+                          options);
+        options.embedding.max_length = 3;
+        auto bucket = feature("I1_bucket", "I1", "");
+        bucket.borders = {0, 10, 100};
+        options.features = {feature("left", "a", "shared"), feature("right", "tags", "shared"),
+                            feature("again", "a", "shared"), bucket};
+        list.emplace_back(list.back().first + " shared", options);
+      }
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
+TEST(Preprocessor, equals_the_plain_one_bitwise_at_any_number_of_threads) {
+  for (const auto& [name, options] : all_options()) {
+    ResolvedFeatures resolved = options.resolve();
+    // What DeepFM does: the same rows of a narrower table.
+    resolved.model.features.push_back({"a_first_order", 0, Pooling::sum, false, 0});
+    auto plain = make_plain_preprocessor(resolved.graph, resolved.model);
+    ASSERT_TRUE(plain.ok()) << plain.status().message();
+    std::vector<std::unique_ptr<Pool>> pools;
+    std::vector<std::unique_ptr<Preprocessor>> fast;
+    for (int threads : {1, 2, 3}) {
+      pools.push_back(std::make_unique<Pool>(threads));
+      auto made = make_preprocessor(resolved.graph, resolved.model, *pools.back());
+      ASSERT_TRUE(made.ok()) << made.status().message();
+      fast.push_back(*std::move(made));
+    }
+    DictionaryVersions early;
+    int64_t first = 0;
+    // The vectors of the outputs are reused from batch to batch.
+    DenseBatch dense[3], plain_dense;
+    SparseBatch sparse[3], plain_sparse;
+    for (const int64_t samples : {0, 1, 1023, 1024, 1025, 2500, 7}) {
+      SCOPED_TRACE(name + ", " + std::to_string(samples) + " samples");
+      const ColumnBatch batch = make_batch(first, samples, 400, 31);
+      ASSERT_TRUE((*plain)->train(batch, plain_dense, plain_sparse).ok());
+      for (size_t i = 0; i < fast.size(); ++i) {
+        ASSERT_TRUE(fast[i]->train(batch, dense[i], sparse[i]).ok());
+        expect_equal(dense[i], plain_dense);
+        expect_equal(sparse[i], plain_sparse);
+        EXPECT_EQ(fast[i]->versions(), (*plain)->versions());
+      }
+      first += samples;
+      if (samples == 1023) early = (*plain)->versions();
+    }
+    const ColumnBatch held_out = make_batch(first, 1500, 500, 32);
+    for (const auto& as_of : {early, (*plain)->versions()}) {
+      ASSERT_TRUE((*plain)->evaluate(held_out, as_of, plain_dense, plain_sparse).ok());
+      for (size_t i = 0; i < fast.size(); ++i) {
+        ASSERT_TRUE(fast[i]->evaluate(held_out, as_of, dense[i], sparse[i]).ok());
+        SCOPED_TRACE(name + ", evaluation");
+        expect_equal(sparse[i], plain_sparse);
+        EXPECT_EQ(fast[i]->versions(), (*plain)->versions()) << "evaluation grew a dictionary";
+        EXPECT_EQ(fast[i]->counts(), (*plain)->counts());
+      }
+    }
+  }
+}
+
+TEST(Preprocessor, restored_at_the_version_of_a_batch_it_goes_on_as_it_did) {
+  Options options;
+  options.embedding.mapping = Mapping::dictionary;
+  options.embedding.rows = {100000};
+  const ResolvedFeatures resolved = options.resolve();
+  Pool pool(2);
+  auto whole = *make_preprocessor(resolved.graph, resolved.model, pool);
+  DenseBatch dense;
+  SparseBatch sparse, again;
+  ASSERT_TRUE(whole->train(make_batch(0, 500, 50000, 1), dense, sparse).ok());
+  const DictionaryVersions version = whole->versions();
+  const ColumnBatch next = make_batch(500, 500, 50000, 1);
+  ASSERT_TRUE(whole->train(next, dense, sparse).ok());  // preprocessing runs ahead
+  auto restored = *make_preprocessor(resolved.graph, resolved.model, pool);
+  for (size_t d = 0; d < version.size(); ++d) {
+    std::vector<uint64_t> ids(version[d]);
+    whole->read_dictionary(static_cast<int>(d), 0, ids);
+    ASSERT_TRUE(restored->restore_dictionary(static_cast<int>(d), ids).ok());
+  }
+  EXPECT_EQ(restored->versions(), version);
+  ASSERT_TRUE(restored->train(next, dense, again).ok());
+  expect_equal(again, sparse);
+}
+
+TEST(Preprocessor, an_id_without_a_row_is_named_with_column_sample_and_value) {
+  for (const auto mapping : {Mapping::direct, Mapping::dictionary}) {
+    Options options;
+    options.embedding.mapping = mapping;
+    options.embedding.rows = {10};
+    options.embedding.missing = MissingId::empty;
+    const ResolvedFeatures resolved = options.resolve();
+    Pool pool(2);
+    ColumnBatch batch = make_batch(0, 3000, 9, 4);
+    batch.first = 7000;
+    batch.ids[3].ids[batch.ids[3].offsets[2001] - 1] = 77;  // some sample up to 2000
+    int64_t sample = 2000;
+    while (batch.ids[3].offsets[sample + 1] == batch.ids[3].offsets[sample]) --sample;
+    const std::string where = "column 'tags', sample " + std::to_string(7000 + sample) + ": id 77 ";
+    auto fast = *make_preprocessor(resolved.graph, resolved.model, pool);
+    auto plain = *make_plain_preprocessor(resolved.graph, resolved.model);
+    DenseBatch dense;
+    SparseBatch sparse;
+    const std::string message = fast->train(batch, dense, sparse).message();
+    EXPECT_EQ(message, plain->train(batch, dense, sparse).message());
+    EXPECT_EQ(message, where + (mapping == Mapping::direct
+                                    ? "is outside the table of feature 'tags': rows = 10"
+                                    : "is new, and the dictionary of table 'tags' is full: "
+                                      "rows = 10"));
+  }
+}
+
+TEST(Preprocessor, equal_ids_of_different_columns_take_unrelated_rows) {
+  Options options;
+  const ResolvedFeatures resolved = options.resolve();
+  auto plain = *make_plain_preprocessor(resolved.graph, resolved.model);
+  ColumnBatch batch = make_batch(0, 1000, 400, 5);
+  batch.ids[1] = batch.ids[0];
+  DenseBatch dense;
+  SparseBatch sparse;
+  ASSERT_TRUE(plain->train(batch, dense, sparse).ok());
+  int equal = 0;
+  for (size_t i = 0; i < 1000; ++i) {
+    equal += sparse.features[0].rows[i] == sparse.features[1].rows[i];
+  }
+  EXPECT_LT(equal, 50);  // 1000 rows: about one in a thousand
+}
+
+TEST(Preprocessor, a_graph_that_cannot_run_is_an_error_that_names_the_chain) {
+  ResolvedFeatures resolved = Options().resolve();
+  resolved.graph.features[1].ops.push_back({"first_x", {{"x", 1}}});
+  const auto made = make_plain_preprocessor(resolved.graph, resolved.model);
+  EXPECT_EQ(made.status().message(), "chain 'b': op 'first_x' cannot stand there");
+}
+
+}  // namespace recmill::preprocess
