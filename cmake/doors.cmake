@@ -40,8 +40,9 @@ if(RECMILL_TORCH)
     message(FATAL_ERROR "LibTorch is not in ${RECMILL_VENV}: run 'make setup'")
   endif()
   recmill_door(torch ${TORCH_ROOT}/lib/libtorch_cpu.so ${TORCH_ROOT}/lib/libc10.so)
-  target_include_directories(recmill_door_torch SYSTEM INTERFACE
-      ${TORCH_ROOT}/include ${TORCH_ROOT}/include/torch/csrc/api/include)
+  # Searched last: the wheel brings its own copies of other people's headers (fmt, protobuf).
+  target_compile_options(recmill_door_torch INTERFACE "SHELL:-idirafter ${TORCH_ROOT}/include"
+      "SHELL:-idirafter ${TORCH_ROOT}/include/torch/csrc/api/include")
   # libtorch_cpu.so itself links the CUDA profiling libraries of the wheel; nothing of them runs.
   file(GLOB nvidia_libs LIST_DIRECTORIES true ${RECMILL_SITE}/nvidia/*/lib)
   list(APPEND CMAKE_BUILD_RPATH ${TORCH_ROOT}/lib ${nvidia_libs})

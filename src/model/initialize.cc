@@ -20,4 +20,13 @@ void initialize_linear(uint64_t seed, const ParameterSpec& spec, std::span<float
   }
 }
 
+void initialize_uniform(uint64_t seed, const ParameterSpec& spec, std::span<float> values) {
+  RECMILL_CHECK(static_cast<int64_t>(values.size()) == spec.size(), spec.name);
+  const float scale = static_cast<float>(1.0 / std::sqrt(double(spec.shape[0])));
+  const Random random(seed, Purpose::initial_layer, hash_bytes(spec.name));
+  for (size_t e = 0; e < values.size(); ++e) {
+    values[e] = (2.0f * random.uniform(e) - 1.0f) * scale;
+  }
+}
+
 }  // namespace recmill::model

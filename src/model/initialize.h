@@ -15,6 +15,10 @@ namespace recmill::model {
 /// `values`: the parameter's own [spec.size()] floats.
 void initialize_linear(uint64_t seed, const ParameterSpec& spec, std::span<float> values);
 
+/// One row of a table for each element, [rows, 1]: uniform in [-scale, scale), scale = 1 /
+/// sqrt(rows).
+void initialize_uniform(uint64_t seed, const ParameterSpec& spec, std::span<float> values);
+
 /// The part of the flat vector that `spec` names.
 template <typename T>
 std::span<T> part_of(std::span<T> flat, const ParameterSpec& spec) {

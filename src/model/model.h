@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "batch/sparse_batch.h"
 #include "device/pool.h"
 #include "schema/table_spec.h"
 
@@ -50,6 +51,7 @@ struct ShardInput {
     const int64_t* offsets = nullptr;  // [samples + 1]; subtract offsets[0]
   };
   std::span<const Sequence> sequences;  // [unpooled features], in feature order
+  std::span<const JaggedView> rows;     // [features], of the shard; empty unless reads_rows()
 };
 
 /// Where backward writes: by pooled rows, by sequence rows, by parameters.
@@ -76,6 +78,8 @@ class Model {
   virtual const std::vector<ParameterSpec>& parameters() const = 0;
   virtual int64_t parameter_count() const = 0;  // floats of the flat vector, trained or not
   virtual EmbeddingLayout embedding_layout() const = 0;
+  /// Whether ShardInput::rows must be filled (DeepFM with first_order = dense).
+  virtual bool reads_rows() const { return false; }
 
   /// Values of all parameters, drawn from `seed`: a function of (seed, name, element).
   virtual void initialize(uint64_t seed, std::span<float> parameters) const = 0;

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/tbsm.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/torch_model.h"
+
+namespace recmill::model {
+namespace {
+
+class Tbsm : public TorchModel {
+ public:
+  Tbsm(const ModelOptions& options, const ModelSpec& spec) : TorchModel(options, spec) {
+    int histories = 0;
+    std::vector<int> history_of_table(spec.tables.size(), -1);
+    for (const auto& feature : spec.features) {
+      if (feature.pooling == Pooling::none) history_of_table[feature.table] = histories++;
+    }
+    for (size_t f = 0; f < spec.features.size(); ++f) {
+      if (spec.features[f].pooling == Pooling::none) continue;
+      vectors_.push_back({embedding_layout().offset[f], history_of_table[spec.features[f].table]});
+    }
+    dim_ = spec.dim_of(0);
+    const int64_t length = options.sequence_length;
+    bottom_ = add_layers("bottom", spec.num_dense, options.bottom);
+    const auto n = static_cast<int64_t>(vectors_.size()) + (bottom_.empty() ? 0 : 1);
+    const int64_t products = n * (n - 1) / 2;
+    top_ = add_layers("top", products + (bottom_.empty() ? 0 : dim_), options.top);
+    if (!options.attention.empty()) {
+      std::vector<int64_t> sizes = options.attention;
+      sizes.push_back(length);
+      attention_ = add_layers("attention", length, sizes);
+    }
+    over_ = add_layers("over", 2 * options.top.back(), options.over);
+    for (int64_t i = 1; i < n; ++i) {
+      for (int64_t j = 0; j < i; ++j) pairs_.push_back(i * n + j);
+    }
+  }
+
+ protected:
+  Status check(const ShardInput& input) const override;
+  Segment run(int, const ShardTensors& shard, const std::vector<at::Tensor>&,
+              const at::Tensor&) const override;
+
+ private:
+  /// Where a step's vectors come from: a pooled feature, and the history that replaces it in the
+  /// steps before the target (-1: none).
+  struct Vector {
+    int64_t pooled_offset = 0;
+    int history = -1;
+  };
+  /// vectors: [samples or steps, dim] each.
+  at::Tensor step(const ShardTensors& shard, const std::vector<at::Tensor>& vectors) const;
+
+  int64_t dim_ = 0;
+  std::vector<Vector> vectors_;
+  std::vector<int64_t> pairs_;  // positions i n + j, i > j, of the matrix of products
+  Layers bottom_, top_, attention_, over_;
+};
+
+Status Tbsm::check(const ShardInput& input) const {
+  const int64_t* first = input.sequences[0].offsets;
+  for (const auto& sequence : input.sequences) {
+    for (int64_t i = 0; i < input.samples; ++i) {
+      const int64_t expected = first[i + 1] - first[i];
+      const int64_t steps = sequence.offsets[i + 1] - sequence.offsets[i];
+      if (steps == expected) continue;
+      return Status::Failed(fmt::format(
+          "model: sample {}: its histories have {} and {} steps, and must be equally long",
+          input.first_sample + i, expected, steps));
+    }
+  }
+  return {};
+}
+
+at::Tensor Tbsm::step(const ShardTensors& shard, const std::vector<at::Tensor>& vectors) const {
+  const at::Tensor v = at::stack(vectors, 1);  // [steps, n, dim]
+  const at::Tensor products = at::bmm(v, v.transpose(1, 2)).flatten(1);
+  at::Tensor inputs = products.index_select(1, at::tensor(pairs_, at::kLong));
+  if (!bottom_.empty()) inputs = at::cat({vectors[0], inputs}, 1);
+  return layers(shard, top_, inputs, Last::relu);
+}
+
+TorchModel::Segment Tbsm::run(int, const ShardTensors& shard, const std::vector<at::Tensor>&,
+                              const at::Tensor&) const {
+  const int64_t length = options_.sequence_length;
+  std::vector<int64_t> lookup_of, sample_of, place_of;  // [steps that count]
+  const std::span<const int64_t> offsets = shard.offsets[0];
+  for (int64_t i = 0; i < shard.samples; ++i) {
+    const int64_t end = offsets[i + 1];
+    for (int64_t j = std::max(offsets[i], end - length); j < end; ++j) {
+      lookup_of.push_back(j - offsets[0]);
+      sample_of.push_back(i);
+      place_of.push_back((i + 1) * length - (end - j));
+    }
+  }
+  const at::Tensor lookups = at::tensor(lookup_of, at::kLong);
+  const at::Tensor samples = at::tensor(sample_of, at::kLong);
+  std::vector<at::Tensor> target, steps;
+  if (!bottom_.empty()) {
+    target.push_back(layers(shard, bottom_, shard.dense, Last::relu));
+    steps.push_back(target[0].index_select(0, samples));
+  }
+  for (const Vector& vector : vectors_) {
+    target.push_back(shard.pooled.narrow(1, vector.pooled_offset, dim_));
+    steps.push_back(vector.history < 0 ? target.back().index_select(0, samples)
+                                       : shard.sequences[vector.history].index_select(0, lookups));
+  }
+  const at::Tensor q = step(shard, target);
+  const int64_t width = q.size(1);
+  const at::Tensor h = at::zeros({shard.samples * length, width})
+                           .index_add(0, at::tensor(place_of, at::kLong), step(shard, steps))
+                           .reshape({shard.samples, length, width});
+  at::Tensor weights = at::bmm(h, q.unsqueeze(2)).squeeze(2);
+  weights = layers(shard, attention_, weights, Last::plain);
+  const at::Tensor context = at::bmm(weights.unsqueeze(1), h).squeeze(1);
+  return {{layers(shard, over_, at::cat({context, q}, 1), Last::plain).squeeze(1)}, {}};
+}
+
+}  // namespace
+
+std::unique_ptr<Model> make_tbsm(const ModelOptions& options, const ModelSpec& spec) {
+  return std::make_unique<Tbsm>(options, spec);
+}
+
+}  // namespace recmill::model

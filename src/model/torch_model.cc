@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/torch_model.h"
+
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "model/initialize.h"
+#include "model/make_model.h"
+
+namespace recmill::model {
+namespace {
+
+constexpr int64_t kAlignFloats = 16;  // 64 bytes
+
+/// A view of floats that nobody writes through.
+at::Tensor view_of(const float* values, at::IntArrayRef shape) {
+  return at::from_blob(const_cast<float*>(values), shape, at::kFloat);
+}
+
+void copy_out(const at::Tensor& tensor, float* out, int64_t floats) {
+  if (!tensor.defined()) {
+    std::fill_n(out, floats, 0.0f);
+    return;
+  }
+  const at::Tensor values = tensor.contiguous();
+  RECMILL_CHECK(values.numel() == floats && values.scalar_type() == at::kFloat);
+  std::copy_n(values.const_data_ptr<float>(), floats, out);
+}
+
+void add_to(at::Tensor& sum, const at::Tensor& part) {
+  if (!part.defined()) return;
+  sum = sum.defined() ? sum + part : part;
+}
+
+/// Torch reports by exceptions; none leaves this file.
+template <typename Body>
+Status guarded(const char* what, const Body& body) {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    std::string line = error.what();
+    line.resize(std::min(line.size(), line.find('\n')));
+    return Status::Failed(fmt::format("model: {}: {}", what, line));
+  }
+}
+
+}  // namespace
+
+void use_one_torch_thread() {
+  at::set_num_threads(1);
+}
+
+/// The graph of each phase, and the gradients by the leaves that phases have added up.
+struct TorchModel::State : ShardState {
+  struct Phase {
+    std::vector<at::Tensor> carried;  // leaves
+    at::Tensor total;                 // leaf; undefined for none
+    Segment made;
+  };
+  ShardTensors shard;
+  std::vector<at::Tensor> leaves;  // pooled, sequences, trained parameters
+  std::vector<Phase> phases;
+  std::vector<at::Tensor> leaf_gradients;
+  std::vector<at::Tensor> carry_gradients;  // by what the phase before carried
+
+  void begin(ShardTensors tensors, const std::vector<ParameterSpec>& specs, int count) {
+    shard = std::move(tensors);
+    phases.assign(count, {});
+    carry_gradients.clear();
+    leaves = {shard.pooled};
+    leaves.insert(leaves.end(), shard.sequences.begin(), shard.sequences.end());
+    for (size_t p = 0; p < specs.size(); ++p) {
+      if (specs[p].trained) leaves.push_back(shard.parameters[p]);
+    }
+    leaf_gradients.assign(leaves.size(), {});
+    if (!shard.training) return;
+    for (at::Tensor& leaf : leaves) leaf.set_requires_grad(true);
+  }
+  void clear() { *this = {}; }
+};
+
+TorchModel::TorchModel(const ModelOptions& options, const ModelSpec& spec)
+    : options_(options), spec_(spec) {
+  for (size_t f = 0; f < spec.features.size(); ++f) {
+    if (spec.features[f].pooling == Pooling::none) {
+      layout_.offset.push_back(-1);
+      continue;
+    }
+    layout_.offset.push_back(layout_.stride);
+    layout_.stride += spec.dim_of(f);
+  }
+}
+
+int TorchModel::add_parameter(std::string name, std::vector<int64_t> shape, Initial initial,
+                              bool trained) {
+  ParameterSpec spec{std::move(name), std::move(shape), parameter_count_, trained};
+  parameter_count_ += (spec.size() + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
+  parameters_.push_back(std::move(spec));
+  initial_.push_back(initial);
+  return static_cast<int>(parameters_.size()) - 1;
+}
+
+TorchModel::Linear TorchModel::add_linear(const std::string& name, int64_t inputs,
+                                          int64_t outputs) {
+  const int weight = add_parameter(name + ".weight", {outputs, inputs}, Initial::linear);
+  return {weight, add_parameter(name + ".bias", {outputs}, Initial::linear)};
+}
+
+TorchModel::Layers TorchModel::add_layers(const std::string& name, int64_t inputs,
+                                          const std::vector<int64_t>& sizes) {
+  Layers stack;
+  for (size_t l = 0; l < sizes.size(); ++l) {
+    stack.push_back(add_linear(fmt::format("{}.{}", name, l), inputs, sizes[l]));
+    inputs = sizes[l];
+  }
+  return stack;
+}
+
+at::Tensor TorchModel::product(const ShardTensors& shard, int parameter,
+                               const at::Tensor& x) const {
+  const at::Tensor& weight = shard.parameters[parameter];
+  if (options_.precision == LayerPrecision::float32) return at::linear(x, weight);
+  return at::linear(x.to(at::kBFloat16), weight.to(at::kBFloat16)).to(at::kFloat);
+}
+
+at::Tensor TorchModel::linear(const ShardTensors& shard, const Linear& layer,
+                              const at::Tensor& x) const {
+  const at::Tensor& bias = shard.parameters[layer.bias];
+  if (options_.precision == LayerPrecision::float32) {
+    return at::linear(x, shard.parameters[layer.weight], bias);
+  }
+  return product(shard, layer.weight, x) + bias;
+}
+
+at::Tensor TorchModel::layers(const ShardTensors& shard, const Layers& stack, at::Tensor x,
+                              Last last) const {
+  for (size_t l = 0; l < stack.size(); ++l) {
+    x = linear(shard, stack[l], x);
+    if (l + 1 < stack.size() || last == Last::relu) x = at::relu(x);
+  }
+  return x;
+}
+
+at::Tensor TorchModel::deep_input(const ShardTensors& shard, const at::Tensor& rows) const {
+  switch (options_.deep_input) {
+    case DeepInput::dense:
+      return shard.dense;
+    case DeepInput::rows:
+      return rows;
+    case DeepInput::all:
+      return at::cat({shard.dense, rows}, 1);
+  }
+  RECMILL_CHECK(false);
+  return {};
+}
+
+int64_t TorchModel::deep_inputs(int64_t rows_width) const {
+  return (options_.deep_input != DeepInput::rows ? spec_.num_dense : 0) +
+         (options_.deep_input != DeepInput::dense ? rows_width : 0);
+}
+
+void TorchModel::initialize(uint64_t seed, std::span<float> parameters) const {
+  RECMILL_CHECK(static_cast<int64_t>(parameters.size()) == parameter_count_);
+  std::ranges::fill(parameters, 0.0f);
+  for (size_t p = 0; p < parameters_.size(); ++p) {
+    const std::span<float> values = part_of(parameters, parameters_[p]);
+    if (initial_[p] == Initial::linear) initialize_linear(seed, parameters_[p], values);
+    if (initial_[p] == Initial::one) std::ranges::fill(values, 1.0f);
+    if (initial_[p] == Initial::row) initialize_uniform(seed, parameters_[p], values);
+  }
+}
+
+std::unique_ptr<ShardState> TorchModel::make_state() const {
+  return std::make_unique<State>();
+}
+
+Status TorchModel::load(std::span<const float> parameters, Pool& /*pool*/) {
+  RECMILL_CHECK(static_cast<int64_t>(parameters.size()) == parameter_count_);
+  loaded_ = parameters.data();
+  if (reinterpret_cast<uintptr_t>(loaded_) % (kAlignFloats * sizeof(float)) == 0) return {};
+  return guarded("load", [&]() -> Status {
+    if (!aligned_.defined()) aligned_ = at::empty({parameter_count_}, at::kFloat);
+    std::ranges::copy(parameters, aligned_.mutable_data_ptr<float>());
+    loaded_ = aligned_.const_data_ptr<float>();
+    return {};
+  });
+}
+
+ShardTensors TorchModel::tensors_of(const ShardInput& input) const {
+  RECMILL_CHECK(loaded_ != nullptr);
+  ShardTensors shard;
+  shard.samples = input.samples;
+  shard.first_sample = input.first_sample;
+  shard.iteration = input.iteration;
+  shard.training = input.training;
+  shard.rows = input.rows;
+  shard.dense = spec_.num_dense == 0
+                    ? at::empty({input.samples, 0})
+                    : view_of(input.dense, {input.samples, spec_.num_dense}).clone();
+  shard.pooled = view_of(input.pooled, {input.samples, layout_.stride}).clone();
+  size_t sequence = 0;
+  for (size_t f = 0; f < spec_.features.size(); ++f) {
+    if (spec_.features[f].pooling != Pooling::none) continue;
+    const ShardInput::Sequence& from = input.sequences[sequence++];
+    const int64_t lookups = from.offsets[input.samples] - from.offsets[0];
+    shard.sequences.push_back(lookups == 0
+                                  ? at::empty({0, spec_.dim_of(f)})
+                                  : view_of(from.rows, {lookups, spec_.dim_of(f)}).clone());
+    shard.offsets.emplace_back(from.offsets, static_cast<size_t>(input.samples) + 1);
+  }
+  for (const auto& spec : parameters_) {
+    shard.parameters.push_back(view_of(loaded_ + spec.offset, spec.shape));
+  }
+  return shard;
+}
+
+Status TorchModel::forward(int phase, const ShardInput& input, std::span<const float> total,
+                           ShardState& shard_state, std::span<float> sum,
+                           std::span<float> logits) const {
+  std::ranges::fill(sum, 0.0f);
+  if (input.samples == 0) return {};
+  RECMILL_RETURN_IF_ERROR(check(input));
+  return guarded("forward", [&]() -> Status {
+    const c10::AutoGradMode grad(input.training);
+    auto& state = static_cast<State&>(shard_state);
+    if (phase == 0) state.begin(tensors_of(input), parameters_, phases());
+    State::Phase& now = state.phases[phase];
+    if (phase > 0) {
+      for (const at::Tensor& tensor : state.phases[phase - 1].made.carry) {
+        now.carried.push_back(tensor.detach().set_requires_grad(input.training));
+      }
+      now.total = view_of(total.data(), {static_cast<int64_t>(total.size())}).clone();
+      now.total.set_requires_grad(input.training);
+    }
+    now.made = run(phase, state.shard, now.carried, now.total);
+    if (!sum.empty()) copy_out(now.made.sum, sum.data(), static_cast<int64_t>(sum.size()));
+    if (phase + 1 < phases()) return {};
+    copy_out(now.made.carry.at(0), logits.data(), input.samples);
+    if (!input.training) state.clear();
+    return {};
+  });
+}
+
+Status TorchModel::backward(int phase, const ShardInput& input, std::span<const float> total,
+                            std::span<const float> logit_gradient, ShardState& shard_state,
+                            std::span<float> sum, ShardGradient gradient) const {
+  std::ranges::fill(sum, 0.0f);
+  auto& state = static_cast<State&>(shard_state);
+  if (input.samples == 0) {
+    if (phase == 0) write_gradient(input, state, gradient);
+    return {};
+  }
+  return guarded("backward", [&]() -> Status {
+    State::Phase& now = state.phases[phase];
+    std::vector<at::Tensor> outputs = now.made.carry;
+    std::vector<at::Tensor> output_gradients = state.carry_gradients;
+    if (phase + 1 == phases()) {
+      output_gradients = {view_of(logit_gradient.data(), {input.samples}).clone()};
+    } else {
+      outputs.push_back(now.made.sum);
+      output_gradients.push_back(
+          view_of(total.data(), {static_cast<int64_t>(total.size())}).clone());
+    }
+    std::vector<at::Tensor> inputs = state.leaves;
+    inputs.insert(inputs.end(), now.carried.begin(), now.carried.end());
+    if (now.total.defined()) inputs.push_back(now.total);
+    auto gradients = torch::autograd::grad(outputs, inputs, output_gradients, false, false, true);
+    const size_t leaves = state.leaves.size();
+    for (size_t l = 0; l < leaves; ++l) add_to(state.leaf_gradients[l], gradients[l]);
+    state.carry_gradients.clear();
+    for (size_t c = 0; c < now.carried.size(); ++c) {
+      const at::Tensor& by_carried = gradients[leaves + c];
+      state.carry_gradients.push_back(by_carried.defined() ? by_carried
+                                                           : at::zeros_like(now.carried[c]));
+    }
+    if (!sum.empty()) copy_out(gradients.back(), sum.data(), static_cast<int64_t>(sum.size()));
+    if (phase == 0) write_gradient(input, state, gradient);
+    return {};
+  });
+}
+
+void TorchModel::write_gradient(const ShardInput& input, State& state,
+                                ShardGradient gradient) const {
+  state.leaf_gradients.resize(1 + input.sequences.size() + parameters_.size());
+  auto next = state.leaf_gradients.begin();
+  copy_out(*next++, gradient.pooled, input.samples * layout_.stride);
+  size_t sequence = 0;
+  for (size_t f = 0; f < spec_.features.size(); ++f) {
+    if (spec_.features[f].pooling != Pooling::none) continue;
+    const int64_t* offsets = input.sequences[sequence].offsets;
+    const int64_t lookups = offsets[input.samples] - offsets[0];
+    copy_out(*next++, gradient.sequences[sequence++], lookups * spec_.dim_of(f));
+  }
+  std::fill_n(gradient.parameters, parameter_count_, 0.0f);
+  for (const auto& spec : parameters_) {
+    if (spec.trained) copy_out(*next++, gradient.parameters + spec.offset, spec.size());
+  }
+  state.clear();
+}
+
+}  // namespace recmill::model

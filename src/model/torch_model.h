@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models whose forward pass is written with tensors; LibTorch's autograd does the rest.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/model.h"
+#include "model/model_options.h"
+
+namespace recmill::model {
+
+/// What one shard's forward pass reads. Copies of the inputs, in memory that Torch aligned, so that
+/// its kernels run alike wherever the caller's buffers stand; parameters are views, not copies.
+struct ShardTensors {
+  int64_t samples = 0;
+  int64_t first_sample = 0;  // global position
+  int64_t iteration = 0;
+  bool training = false;
+  at::Tensor dense;                               // [samples, num_dense]
+  at::Tensor pooled;                              // [samples, layout.stride]
+  std::vector<at::Tensor> sequences;              // [unpooled features]: [lookups, dim]
+  std::vector<std::span<const int64_t>> offsets;  // [unpooled features]: [samples + 1]
+  std::span<const JaggedView> rows;               // [features], where reads_rows()
+  std::vector<at::Tensor> parameters;             // in the order of parameters()
+};
+
+/// Runs each shard on the calling thread, keeps its graph, and differentiates it. A subclass adds
+/// its parameters in its constructor and writes run().
+///
+/// Phases: each phase is a graph of its own. Its inputs are the tensors carried from the phase
+/// before and that phase's total over the global batch; as total = sum over shards of `sum`, the
+/// gradient by a shard's `sum` is the sum over all shards of their gradients by `total`, which is
+/// what backward phases add up. A subclass so writes its forward formulas only.
+class TorchModel : public Model {
+ public:
+  const std::vector<ParameterSpec>& parameters() const override { return parameters_; }
+  int64_t parameter_count() const override { return parameter_count_; }
+  EmbeddingLayout embedding_layout() const override { return layout_; }
+  void initialize(uint64_t seed, std::span<float> parameters) const override;
+  std::unique_ptr<ShardState> make_state() const override;
+  Status load(std::span<const float> parameters, Pool& pool) override;
+  int64_t backward_sum_size(int phase) const override {
+    return phase == 0 ? 0 : forward_sum_size(phase - 1);
+  }
+  Status forward(int phase, const ShardInput& input, std::span<const float> total,
+                 ShardState& state, std::span<float> sum, std::span<float> logits) const override;
+  Status backward(int phase, const ShardInput& input, std::span<const float> total,
+                  std::span<const float> logit_gradient, ShardState& state, std::span<float> sum,
+                  ShardGradient gradient) const override;
+
+ protected:
+  /// Pooled features stand side by side in feature order.
+  TorchModel(const ModelOptions& options, const ModelSpec& spec);
+
+  struct Segment {
+    std::vector<at::Tensor> carry;  // to the next phase; of the last phase: {logits [samples]}
+    at::Tensor sum;                 // [forward_sum_size(phase)]; undefined for none
+  };
+  /// One phase of the forward pass, at least one sample. Throws c10::Error or std::exception.
+  virtual Segment run(int phase, const ShardTensors& shard, const std::vector<at::Tensor>& carry,
+                      const at::Tensor& total) const = 0;
+  /// What is wrong with a shard's input, before run() sees it.
+  virtual Status check(const ShardInput& /*input*/) const { return {}; }
+
+  enum class Initial { linear, row, zero, one };
+  /// Index into parameters() and ShardTensors::parameters. Offsets are multiples of 16 floats.
+  int add_parameter(std::string name, std::vector<int64_t> shape, Initial initial,
+                    bool trained = true);
+
+  struct Linear {
+    int weight = 0, bias = 0;
+  };
+  using Layers = std::vector<Linear>;
+  /// "name.weight" [outputs, inputs], "name.bias" [outputs].
+  Linear add_linear(const std::string& name, int64_t inputs, int64_t outputs);
+  /// "name.0.weight" [sizes[0], inputs], "name.0.bias", "name.1.weight" ...
+  Layers add_layers(const std::string& name, int64_t inputs, const std::vector<int64_t>& sizes);
+  /// x [samples, inputs] W^T + b; with bfloat16 the operands and their product are rounded.
+  at::Tensor linear(const ShardTensors& shard, const Linear& layer, const at::Tensor& x) const;
+  enum class Last { relu, plain };
+  /// ReLU after every layer, after the last one as `last` says.
+  at::Tensor layers(const ShardTensors& shard, const Layers& stack, at::Tensor x, Last last) const;
+
+  /// x [samples, inputs] times parameter [outputs, inputs] transposed, in the layers' precision.
+  at::Tensor product(const ShardTensors& shard, int parameter, const at::Tensor& x) const;
+  /// What options.deep_input names, of the dense values and `rows`; and its width.
+  at::Tensor deep_input(const ShardTensors& shard, const at::Tensor& rows) const;
+  int64_t deep_inputs(int64_t rows_width) const;
+
+  const ModelOptions options_;
+  const ModelSpec spec_;
+
+ private:
+  struct State;
+  ShardTensors tensors_of(const ShardInput& input) const;
+  void write_gradient(const ShardInput& input, State& state, ShardGradient gradient) const;
+
+  EmbeddingLayout layout_;
+  std::vector<ParameterSpec> parameters_;
+  std::vector<Initial> initial_;
+  int64_t parameter_count_ = 0;
+  const float* loaded_ = nullptr;  // the caller's vector, or aligned_
+  at::Tensor aligned_;             // a copy where the caller's vector is not aligned to 64 bytes
+};
+
+}  // namespace recmill::model
