@@ -2,6 +2,9 @@
 #include "reader/open_reader.h"
 
 #include "reader/text_reader.h"
+#ifdef RECMILL_WITH_ARROW
+#include "reader/columnar_data.h"
+#endif
 
 namespace recmill::reader {
 
@@ -11,6 +14,13 @@ Result<std::unique_ptr<Reader>> open_reader(const DataOptions& options, Subset s
     case DataFormat::criteo_tsv:
     case DataFormat::csv:
       return open_text_reader(options, subset, seed, pool, files);
+    case DataFormat::parquet:
+    case DataFormat::arrow_ipc:
+#ifdef RECMILL_WITH_ARROW
+      return open_columnar_data(options, subset, seed, pool, files);
+#else
+      return Status::BadRequest("data.format: this program was built without Arrow");
+#endif
     default:
       break;
   }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <arrow/array.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "reader/columnar_reader.h"
+
+namespace recmill::reader {
+
+/// A field as a sequence of Arrow arrays of any length.
+class ArrayCursor final : public FieldCursor {
+ public:
+  /// The next array, or null at the end.
+  using Next = std::function<Result<std::shared_ptr<arrow::Array>>()>;
+
+  ArrayCursor(const BoundColumn& column, CellKind kind, std::string where, Next next)
+      : column_(column), kind_(kind), where_(std::move(where)), next_(std::move(next)) {}
+
+  Status read(int64_t rows, ColumnCells& cells) override {
+    return advance(rows, [&](const arrow::Array& array) {
+      return append_cells(array, column_, kind_, where_, row_, cells);
+    });
+  }
+  Status skip(int64_t rows) override {
+    return advance(rows, [](const arrow::Array&) { return Status(); });
+  }
+
+ private:
+  template <typename Use>
+  Status advance(int64_t rows, Use&& use) {
+    while (rows > 0) {
+      if (left_ == nullptr || left_->length() == 0) {
+        RECMILL_ASSIGN_OR_RETURN(left_, next_());
+        if (left_ == nullptr) {
+          return Status::Failed(where_ + ": ends after " + std::to_string(row_) +
+                                " rows, before the footer says");
+        }
+        continue;
+      }
+      const int64_t count = std::min(rows, left_->length());
+      RECMILL_RETURN_IF_ERROR(use(*left_->Slice(0, count)));
+      left_ = left_->Slice(count);
+      row_ += count;
+      rows -= count;
+    }
+    return {};
+  }
+
+  const BoundColumn& column_;
+  const CellKind kind_;
+  const std::string where_;
+  const Next next_;
+  std::shared_ptr<arrow::Array> left_;  // of the last array
+  int64_t row_ = 0;                     // of the row group
+};
+
+}  // namespace recmill::reader

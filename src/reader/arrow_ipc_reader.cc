@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/arrow_ipc_reader.h"
+
+#include <arrow/ipc/reader.h>
+#include <arrow/record_batch.h>
+#include <arrow/util/key_value_metadata.h>
+
+#include "reader/array_cursor.h"
+#include "reader/arrow_checksum.h"
+#include "reader/arrow_files.h"
+#include "reader/columnar_roles.h"
+
+namespace recmill::reader {
+namespace {
+
+class ArrowIpcFile final : public RowGroupFile {
+ public:
+  static Result<std::unique_ptr<RowGroupFile>> open(Files& files, const std::string& path,
+                                                    const std::vector<ColumnSpec>& columns) {
+    std::unique_ptr<ArrowIpcFile> file(new ArrowIpcFile);
+    file->path_ = path;
+    RECMILL_ASSIGN_OR_RETURN(auto bytes, files.open(path));
+    if (bytes->size() == 0) return Status::Failed(path + ": is empty, no Arrow IPC file");
+    file->input_ = arrow_input(std::move(bytes));
+    const Status read = without_exceptions(path, [&] { return file->read_footer(columns); });
+    RECMILL_RETURN_IF_ERROR(read);
+    return std::unique_ptr<RowGroupFile>(std::move(file));
+  }
+
+  const std::string& path() const override { return path_; }
+  const ColumnarSchema& columns() const override { return schema_; }
+  const std::vector<int64_t>& row_groups() const override { return row_groups_; }
+
+  Result<std::unique_ptr<FieldCursor>> open(int64_t group, const BoundColumn& column, CellKind kind,
+                                            bool) override {
+    const bool weights = kind == CellKind::weights;
+    const std::string where =
+        path_ + ": column '" + column.spec.name + "'" + (weights ? " (weights)" : "");
+    // Decoded here and not on demand: a reader object is for one thread.
+    RECMILL_ASSIGN_OR_RETURN(
+        std::shared_ptr<arrow::Array> array,
+        read_field(static_cast<int>(group), weights ? column.weights_field : column.field, where));
+    auto once = [array]() mutable -> Result<std::shared_ptr<arrow::Array>> {
+      return std::exchange(array, nullptr);
+    };
+    return std::unique_ptr<FieldCursor>(new ArrayCursor(column, kind, where, std::move(once)));
+  }
+
+ private:
+  static arrow::ipc::IpcReadOptions options_for(std::vector<int> fields) {
+    auto options = arrow::ipc::IpcReadOptions::Defaults();
+    options.use_threads = false;
+    options.included_fields = std::move(fields);
+    return options;
+  }
+
+  Result<std::shared_ptr<arrow::Array>> read_field(int group, int field,
+                                                   const std::string& where) const {
+    std::shared_ptr<arrow::Array> array;
+    const Status read = without_exceptions(where, [&]() -> Status {
+      RECMILL_ASSIGN_FROM_ARROW(
+          auto reader, arrow::ipc::RecordBatchFileReader::Open(input_.get(), options_for({field})),
+          where);
+      RECMILL_ASSIGN_FROM_ARROW(const auto read, reader->ReadRecordBatchWithCustomMetadata(group),
+                                where);
+      // Offsets and sizes are the file's word: believe them only after a look.
+      RECMILL_RETURN_IF_ARROW_ERROR(read.batch->ValidateFull(), where);
+      array = read.batch->column(0);
+      if (read.custom_metadata == nullptr || !read.custom_metadata->Contains(kBatchCrcKey))
+        return {};
+      if (crc_is(*array, *read.custom_metadata->Get(kBatchCrcKey), field)) return {};
+      return Status::Failed(where + ": record batch " + std::to_string(group) +
+                            " is damaged (checksum)");
+    });
+    RECMILL_RETURN_IF_ERROR(read);
+    if (array->length() != row_groups_[static_cast<size_t>(group)]) {
+      return Status::Failed(where + ": record batch " + std::to_string(group) + " has " +
+                            std::to_string(array->length()) + " rows, not " +
+                            std::to_string(row_groups_[static_cast<size_t>(group)]));
+    }
+    return array;
+  }
+
+  Status read_footer(const std::vector<ColumnSpec>& columns) {
+    RECMILL_ASSIGN_FROM_ARROW(
+        auto reader, arrow::ipc::RecordBatchFileReader::Open(input_.get(), options_for({})), path_);
+    RECMILL_ASSIGN_OR_RETURN(schema_, bind_columns(columns, *reader->schema(), path_));
+    // Row counts stand in the headers of the record batches: read them with one field, the label's.
+    RECMILL_ASSIGN_FROM_ARROW(auto counter,
+                              arrow::ipc::RecordBatchFileReader::Open(
+                                  input_.get(), options_for({schema_.columns[0].field})),
+                              path_);
+    for (int group = 0; group < counter->num_record_batches(); ++group) {
+      RECMILL_ASSIGN_FROM_ARROW(auto batch, counter->ReadRecordBatch(group), path_);
+      row_groups_.push_back(batch->num_rows());
+    }
+    return {};
+  }
+
+  std::string path_;
+  std::shared_ptr<arrow::io::RandomAccessFile> input_;
+  ColumnarSchema schema_;
+  std::vector<int64_t> row_groups_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<RowGroupFile>> open_arrow_ipc(Files& files, const std::string& path,
+                                                     const std::vector<ColumnSpec>& columns) {
+  return ArrowIpcFile::open(files, path, columns);
+}
+
+}  // namespace recmill::reader

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/columnar_reader.h"
+
+#include <arrow/api.h>
+#include <arrow/ipc/writer.h>
+#include <arrow/util/key_value_metadata.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <parquet/arrow/writer.h>
+
+#include "base/hash.h"
+#include "base/temporary_folder.h"
+#include "reader/arrow_files.h"
+#include "reader/generated_data.h"
+#include "reader/reader_contract.h"
+
+namespace recmill::reader {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string& folder() {
+  static const TemporaryFolder folder;
+  return folder.path();
+}
+
+/// Three files of different sizes; row groups of 100 rows.
+DataOptions three_files(const std::string& suffix, const DataSchema& schema) {
+  DataOptions options = options_for("a" + suffix, schema);
+  options.train.clear();
+  options.path = folder();
+  for (int part = 0; part < 3; ++part) {
+    const std::string name =
+        std::to_string(schema.ids.size()) + "-" + std::to_string(part) + suffix;
+    const ColumnBatch batch = generate(schema, static_cast<uint64_t>(part), 250 + 97 * part);
+    EXPECT_TRUE(write_file(folder() + "/" + name, schema, batch).ok());
+    options.train.push_back(name);
+  }
+  return options;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Columnar, ReaderContract,
+    ::testing::Values(ReaderCase{"parquet", three_files(".parquet", criteo_schema())},
+                      ReaderCase{"parquet_bags", three_files(".parquet", schema_of_all_kinds())},
+                      ReaderCase{"arrow", three_files(".arrow", criteo_schema())},
+                      ReaderCase{"arrow_bags", three_files(".arrow", schema_of_all_kinds())}),
+    ReaderCase::name_of);
+
+Result<ColumnBatch> read_all(const DataOptions& options, DataSchema* schema = nullptr) {
+  Pool pool(2);
+  RECMILL_ASSIGN_OR_RETURN(auto reader,
+                           open_reader(options, Subset::train, 0, pool, posix_files()));
+  if (schema != nullptr) *schema = reader->schema();
+  ColumnBatch batch;
+  RECMILL_RETURN_IF_ERROR(reader->read(0, 0, int64_t{1} << 40, batch));
+  return batch;
+}
+
+std::string failure_of(const DataOptions& options) {
+  const auto batch = read_all(options);
+  return batch.ok() ? "read" : batch.status().message();
+}
+
+// Files that others wrote: arrays of any type.
+struct Foreign {
+  arrow::FieldVector fields;
+  arrow::ArrayVector arrays;
+  DataOptions options;
+
+  template <typename Builder, typename Value>
+  void add(const std::string& name, ColumnRole role, Builder&& builder,
+           const std::vector<std::optional<Value>>& values, IdText text = IdText::text) {
+    for (const auto& value : values) {
+      EXPECT_TRUE((value ? builder.Append(*value) : builder.AppendNull()).ok());
+    }
+    add_array(name, role, *builder.Finish(), text);
+  }
+  void add_array(const std::string& name, ColumnRole role, std::shared_ptr<arrow::Array> array,
+                 IdText text = IdText::text) {
+    fields.push_back(arrow::field(name, array->type()));
+    arrays.push_back(std::move(array));
+    if (role == ColumnRole::ignore) return;
+    ColumnSpec& column = options.columns.emplace_back();
+    column.name = name;
+    column.role = role;
+    column.id_text = text;
+  }
+  void label(int64_t rows) {
+    add<arrow::Int8Builder, int8_t>("click", ColumnRole::label, arrow::Int8Builder(),
+                                    std::vector<std::optional<int8_t>>(rows, 1));
+  }
+  /// Writes the columns to a file and returns how it is read.
+  DataOptions write(const std::string& suffix) {
+    static int count = 0;
+    const std::string path = folder() + "/foreign" + std::to_string(++count) + suffix;
+    const auto table = arrow::Table::Make(arrow::schema(fields), arrays);
+    Status failure;
+    auto output = arrow_output(*posix_files().create(path), failure);
+    if (suffix == ".parquet") {
+      EXPECT_TRUE(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), output).ok());
+    } else {
+      auto writer = *arrow::ipc::MakeFileWriter(output, table->schema());
+      EXPECT_TRUE(writer->WriteTable(*table).ok());
+      EXPECT_TRUE(writer->Close().ok());
+    }
+    EXPECT_TRUE(output->Close().ok());
+    options.train = {path};
+    options.format = suffix == ".parquet" ? DataFormat::parquet : DataFormat::arrow_ipc;
+    return options;
+  }
+};
+
+std::shared_ptr<arrow::Array> dictionary(const std::vector<std::string>& words,
+                                         const std::vector<std::optional<int8_t>>& codes) {
+  arrow::StringBuilder text;
+  for (const auto& word : words) EXPECT_TRUE(text.Append(word).ok());
+  arrow::Int8Builder index;
+  for (const auto& code : codes)
+    EXPECT_TRUE((code ? index.Append(*code) : index.AppendNull()).ok());
+  return *arrow::DictionaryArray::FromArrays(arrow::dictionary(arrow::int8(), arrow::utf8()),
+                                             *index.Finish(), *text.Finish());
+}
+
+class ForeignFile : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ForeignFile, ids_of_every_type_become_64_bits) {
+  Foreign file;
+  file.label(3);
+  using Text = std::optional<std::string>;
+  file.add<arrow::Int32Builder, int32_t>("i32", ColumnRole::id, arrow::Int32Builder(),
+                                         {-1, std::nullopt, 7});
+  file.add<arrow::UInt32Builder, uint32_t>("u32", ColumnRole::id, arrow::UInt32Builder(),
+                                           {0xFFFFFFFF, 1, 2});
+  file.add<arrow::Int64Builder, int64_t>("i64", ColumnRole::id, arrow::Int64Builder(),
+                                         {INT64_MIN, 1, 2});
+  file.add<arrow::UInt64Builder, uint64_t>("u64", ColumnRole::id, arrow::UInt64Builder(),
+                                           {UINT64_MAX, 1, 2});
+  file.add<arrow::StringBuilder, std::string>("hex", ColumnRole::id, arrow::StringBuilder(),
+                                              {Text("ffffffffffffffff"), Text("0a"), Text("")},
+                                              IdText::hex);
+  file.add<arrow::LargeStringBuilder, std::string>(
+      "decimal", ColumnRole::id, arrow::LargeStringBuilder(), {Text("-2"), std::nullopt, Text("5")},
+      IdText::integer);
+  file.add<arrow::BinaryBuilder, std::string>("text", ColumnRole::id, arrow::BinaryBuilder(),
+                                              {Text("a b"), Text("c"), std::nullopt});
+  file.add_array("coded", ColumnRole::id, dictionary({"x", "y"}, {1, std::nullopt, 0}));
+  const auto batch = read_all(file.write(GetParam()));
+  ASSERT_TRUE(batch.ok()) << batch.status().message();
+  const auto bags = [&](size_t column) {
+    const IdColumn& ids = batch->ids[column];
+    std::vector<std::vector<uint64_t>> result;
+    for (int64_t i = 0; i < batch->samples; ++i) {
+      result.emplace_back(ids.ids.begin() + ids.offsets[i], ids.ids.begin() + ids.offsets[i + 1]);
+    }
+    return result;
+  };
+  using Bags = std::vector<std::vector<uint64_t>>;
+  EXPECT_EQ(bags(0), (Bags{{UINT64_MAX}, {}, {7}}));
+  EXPECT_EQ(bags(1), (Bags{{0xFFFFFFFF}, {1}, {2}}));
+  EXPECT_EQ(bags(2), (Bags{{uint64_t{1} << 63}, {1}, {2}}));
+  EXPECT_EQ(bags(3), (Bags{{UINT64_MAX}, {1}, {2}}));
+  EXPECT_EQ(bags(4), (Bags{{UINT64_MAX}, {10}, {}}));
+  EXPECT_EQ(bags(5), (Bags{{static_cast<uint64_t>(-2)}, {}, {5}}));
+  EXPECT_EQ(bags(6), (Bags{{hash_bytes("a b")}, {hash_bytes("c")}, {}}));
+  EXPECT_EQ(bags(7), (Bags{{hash_bytes("y")}, {}, {hash_bytes("x")}}));
+}
+
+TEST_P(ForeignFile, lists_are_bags_and_lists_beside_them_their_weights) {
+  Foreign file;
+  file.label(4);
+  auto ids = std::make_shared<arrow::Int32Builder>();
+  arrow::ListBuilder id_lists(arrow::default_memory_pool(), ids);
+  auto weights = std::make_shared<arrow::DoubleBuilder>();
+  arrow::LargeListBuilder weight_lists(arrow::default_memory_pool(), weights);
+  ASSERT_TRUE(id_lists.Append().ok() && ids->AppendValues({5, -1}).ok());
+  ASSERT_TRUE(id_lists.AppendNull().ok() && id_lists.AppendEmptyValue().ok());
+  ASSERT_TRUE(id_lists.Append().ok() && ids->Append(9).ok());
+  ASSERT_TRUE(weight_lists.Append().ok() && weights->AppendValues({0.5, 2}).ok());
+  ASSERT_TRUE(weight_lists.AppendEmptyValue().ok() && weight_lists.AppendNull().ok());
+  ASSERT_TRUE(weight_lists.Append().ok() && weights->Append(-1).ok());
+  file.add_array("seen", ColumnRole::id, *id_lists.Finish());
+  file.add_array("seen.weights", ColumnRole::ignore, *weight_lists.Finish());
+  const auto batch = read_all(file.write(GetParam()));
+  ASSERT_TRUE(batch.ok()) << batch.status().message();
+  EXPECT_EQ(batch->ids[0].offsets, (std::vector<int64_t>{0, 2, 2, 2, 3}));
+  EXPECT_EQ(batch->ids[0].ids, (std::vector<uint64_t>{5, UINT64_MAX, 9}));
+  EXPECT_EQ(batch->ids[0].weights, (std::vector<float>{0.5f, 2, -1}));
+}
+
+TEST_P(ForeignFile, numbers_of_every_type_are_floats_and_timestamps_are_seconds) {
+  Foreign file;
+  file.label(3);
+  file.add<arrow::DoubleBuilder, double>("double", ColumnRole::dense, arrow::DoubleBuilder(),
+                                         {0.1, std::nullopt, 3.0});
+  file.add<arrow::Int64Builder, int64_t>("long", ColumnRole::dense, arrow::Int64Builder(),
+                                         {-5, 16777217, std::nullopt});
+  file.add<arrow::BooleanBuilder, bool>("bool", ColumnRole::dense, arrow::BooleanBuilder(),
+                                        {true, false, std::nullopt});
+  file.add<arrow::TimestampBuilder, int64_t>(
+      "when", ColumnRole::time,
+      arrow::TimestampBuilder(arrow::timestamp(arrow::TimeUnit::MICRO),
+                              arrow::default_memory_pool()),
+      {1'999'999, -1, 0});
+  file.options.columns[2].missing = {"-5"};
+  const auto batch = read_all(file.write(GetParam()));
+  ASSERT_TRUE(batch.ok()) << batch.status().message();
+  using ::testing::ElementsAre;
+  using ::testing::IsNan;
+  EXPECT_THAT(batch->dense[0], ElementsAre(0.1f, IsNan(), 3.0f));
+  EXPECT_THAT(batch->dense[1], ElementsAre(IsNan(), 16777216.0f, IsNan()));
+  EXPECT_THAT(batch->dense[2], ElementsAre(1.0f, 0.0f, IsNan()));
+  EXPECT_THAT(batch->times, ElementsAre(1, -1, 0));
+  EXPECT_THAT(batch->labels, ElementsAre(1.0f, 1.0f, 1.0f));
+}
+
+TEST_P(ForeignFile, errors_name_file_column_type_and_what_was_expected) {
+  Foreign file;
+  file.label(2);
+  file.add<arrow::StringBuilder, std::string>("name", ColumnRole::id, arrow::StringBuilder(),
+                                              {std::string("0f"), std::string("xyz")}, IdText::hex);
+  file.add<arrow::DoubleBuilder, double>("price", ColumnRole::dense, arrow::DoubleBuilder(),
+                                         {1.0, std::nullopt});
+  const DataOptions good = file.write(GetParam());
+  const std::string at = good.train[0] + ": column 'name'";
+  EXPECT_THAT(failure_of(good), HasSubstr(at));
+  EXPECT_THAT(failure_of(good), HasSubstr("xyz"));
+
+  DataOptions options = good;
+  options.columns[1].name = "nowhere";
+  EXPECT_EQ(failure_of(options), good.train[0] +
+                                     ": column 'nowhere' is missing; the file has "
+                                     "'click', 'name', 'price'");
+  options = good;
+  options.columns[1].role = ColumnRole::dense;
+  EXPECT_EQ(failure_of(options), at + " is string; role dense needs a float or an integer");
+  options = good;
+  options.columns[1].role = ColumnRole::ignore;
+  options.columns[2].role = ColumnRole::id;
+  EXPECT_EQ(failure_of(options),
+            good.train[0] +
+                ": column 'price' is double; role id needs an integer, a string, "
+                "binary, a dictionary of these, or a list of one of them");
+  options.columns[2].role = ColumnRole::sample_weight;
+  EXPECT_EQ(failure_of(options), good.train[0] + ": column 'price', row 1: no value");
+  options.columns[0].role = ColumnRole::ignore;
+  EXPECT_EQ(failure_of(options), good.train[0] + ": no column has the role label");
+  options.columns.clear();
+  EXPECT_THAT(failure_of(options), HasSubstr("data.columns must name them"));
+}
+
+TEST_P(ForeignFile, weights_that_are_not_as_many_as_the_ids_are_an_error) {
+  Foreign file;
+  file.label(1);
+  auto ids = std::make_shared<arrow::Int32Builder>();
+  arrow::ListBuilder id_lists(arrow::default_memory_pool(), ids);
+  auto weights = std::make_shared<arrow::FloatBuilder>();
+  arrow::ListBuilder weight_lists(arrow::default_memory_pool(), weights);
+  ASSERT_TRUE(id_lists.Append().ok() && ids->AppendValues({5, 1}).ok());
+  ASSERT_TRUE(weight_lists.Append().ok() && weights->AppendValues({1}).ok());
+  file.add_array("seen", ColumnRole::id, *id_lists.Finish());
+  file.add_array("seen.weights", ColumnRole::ignore, *weight_lists.Finish());
+  const DataOptions options = file.write(GetParam());
+  EXPECT_THAT(failure_of(options), HasSubstr(options.train[0] + ": column 'seen', row 0"));
+  EXPECT_THAT(failure_of(options), HasSubstr("weights are not as many as its ids"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Columnar, ForeignFile, ::testing::Values(".parquet", ".arrow"),
+                         [](const auto& info) { return info.param.substr(1); });
+
+class DamagedFile : public ::testing::TestWithParam<std::string> {
+ protected:
+  DamagedFile() {
+    batch_ = generate(schema_, 23, 300);
+    EXPECT_TRUE(write_file(path_, schema_, batch_).ok());
+    bytes_ = *read_text(posix_files(), path_);
+  }
+  void replace_file(std::string_view bytes) {
+    auto file = posix_files().create(path_);
+    ASSERT_TRUE(file.ok() && (*file)->append(std::as_bytes(std::span(bytes))).ok());
+    ASSERT_TRUE((*file)->close().ok());
+  }
+  /// Reads `bytes` as a file. It fails with one line that names it, or it is the data.
+  void expect_error_or_data(const std::string& bytes, const std::string& what) {
+    replace_file(bytes);
+    DataSchema schema;
+    const auto read = read_all(options_for(path_, schema_), &schema);
+    if (!read.ok()) {
+      EXPECT_THAT(read.status().message(), HasSubstr(path_)) << what;
+      EXPECT_EQ(read.status().message().find('\n'), std::string::npos) << what;
+      ++errors_;
+      return;
+    }
+    ++silent_;
+    EXPECT_TRUE(schema == schema_ && samples_of(schema, *read) == samples_of(schema_, batch_))
+        << what;
+  }
+
+  const DataSchema schema_ = schema_of_all_kinds();
+  const std::string path_ = folder() + "/damaged" + GetParam();
+  ColumnBatch batch_;
+  std::string bytes_;
+  int errors_ = 0, silent_ = 0;
+};
+
+TEST_P(DamagedFile, cut_at_any_place_is_an_error) {
+  const size_t step = std::max<size_t>(1, bytes_.size() / 200);
+  for (size_t size = 0; size < bytes_.size(); size += step) {
+    replace_file(bytes_.substr(0, size));
+    EXPECT_THAT(failure_of(options_for(path_, schema_)), HasSubstr(path_)) << size;
+  }
+  EXPECT_NE(failure_of(options_for(path_ + "-none", schema_)), "read");
+}
+
+TEST_P(DamagedFile, one_flipped_bit_is_an_error_or_changes_nothing) {
+  const Random random(99, Purpose::test);
+  constexpr int kFlips = 600;
+  for (int flip = 0; flip < kFlips; ++flip) {
+    std::string damaged = bytes_;
+    const uint64_t bit = random.below(bytes_.size() * 8, static_cast<uint64_t>(flip));
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+    expect_error_or_data(damaged, "seed 99, bit " + std::to_string(bit) + " of " +
+                                      std::to_string(bytes_.size() * 8));
+  }
+  EXPECT_GT(errors_, kFlips / 2) << "of the rest, " << silent_ << ", nothing is known";
+}
+
+INSTANTIATE_TEST_SUITE_P(Columnar, DamagedFile, ::testing::Values(".parquet", ".arrow"),
+                         [](const auto& info) { return info.param.substr(1); });
+
+TEST(ColumnarReader, files_that_differ_in_their_columns_are_refused_by_name) {
+  DataSchema schema = criteo_schema();
+  const std::string one = folder() + "/one.parquet", two = folder() + "/two.parquet";
+  ASSERT_TRUE(write_file(one, schema, generate(schema, 1, 10)).ok());
+  schema.dense.pop_back();
+  ASSERT_TRUE(write_file(two, schema, generate(schema, 1, 10)).ok());
+  DataOptions options = options_for(one, schema);
+  options.train.push_back(two);
+  EXPECT_THAT(failure_of(options), HasSubstr(two + ": its columns are not those of " + one));
+}
+
+}  // namespace
+}  // namespace recmill::reader

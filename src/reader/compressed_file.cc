@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/compressed_file.h"
+
+#include <zlib.h>
+#include <zstd.h>
+
+#include <vector>
+
+namespace recmill::reader {
+namespace {
+
+constexpr size_t kBufferBytes = 256 << 10;
+
+class GzipFile final : public WritableFile {
+ public:
+  explicit GzipFile(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {
+    constexpr int kGzipWindow = 15 + 16;  // 32 KiB, with a gzip header
+    const int outcome = deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, 8,
+                                     Z_DEFAULT_STRATEGY);
+    RECMILL_CHECK(outcome == Z_OK);
+  }
+  ~GzipFile() override { deflateEnd(&stream_); }
+
+  Status append(std::span<const std::byte> bytes) override {
+    constexpr size_t kLargest = 1 << 30;  // zlib counts in 32 bits
+    for (; bytes.size() > kLargest; bytes = bytes.subspan(kLargest)) {
+      RECMILL_RETURN_IF_ERROR(compress(bytes.first(kLargest), Z_NO_FLUSH));
+    }
+    return compress(bytes, Z_NO_FLUSH);
+  }
+  Status sync() override { return file_->sync(); }
+  Status close() override {
+    RECMILL_RETURN_IF_ERROR(compress({}, Z_FINISH));
+    return file_->close();
+  }
+
+ private:
+  Status compress(std::span<const std::byte> bytes, int flush) {
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));
+    stream_.avail_in = static_cast<uInt>(bytes.size());
+    do {
+      stream_.next_out = reinterpret_cast<Bytef*>(buffer_.data());
+      stream_.avail_out = static_cast<uInt>(buffer_.size());
+      RECMILL_CHECK(deflate(&stream_, flush) != Z_STREAM_ERROR);
+      const size_t made = buffer_.size() - stream_.avail_out;
+      RECMILL_RETURN_IF_ERROR(file_->append(std::span(buffer_).first(made)));
+    } while (stream_.avail_out == 0);
+    return {};
+  }
+
+  std::unique_ptr<WritableFile> file_;
+  z_stream stream_{};
+  std::vector<std::byte> buffer_ = std::vector<std::byte>(kBufferBytes);
+};
+
+class ZstdFile final : public WritableFile {
+ public:
+  explicit ZstdFile(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {
+    RECMILL_CHECK(context_ != nullptr);
+    ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_checksumFlag, 1);
+  }
+
+  Status append(std::span<const std::byte> bytes) override {
+    return compress(bytes, ZSTD_e_continue);
+  }
+  Status sync() override { return file_->sync(); }
+  Status close() override {
+    RECMILL_RETURN_IF_ERROR(compress({}, ZSTD_e_end));
+    return file_->close();
+  }
+
+ private:
+  struct Free {
+    void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+  };
+
+  Status compress(std::span<const std::byte> bytes, ZSTD_EndDirective directive) {
+    ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
+    bool done = false;
+    while (!done) {
+      ZSTD_outBuffer out{buffer_.data(), buffer_.size(), 0};
+      const size_t left = ZSTD_compressStream2(context_.get(), &out, &in, directive);
+      RECMILL_CHECK(!ZSTD_isError(left), ZSTD_getErrorName(left));
+      RECMILL_RETURN_IF_ERROR(file_->append(std::span(buffer_).first(out.pos)));
+      done = directive == ZSTD_e_end ? left == 0 : in.pos == in.size;
+    }
+    return {};
+  }
+
+  std::unique_ptr<WritableFile> file_;
+  std::unique_ptr<ZSTD_CCtx, Free> context_{ZSTD_createCCtx()};
+  std::vector<std::byte> buffer_ = std::vector<std::byte>(kBufferBytes);
+};
+
+}  // namespace
+
+std::unique_ptr<WritableFile> compress_by_name(const std::string& path,
+                                               std::unique_ptr<WritableFile> file) {
+  if (path.ends_with(".gz")) return std::make_unique<GzipFile>(std::move(file));
+  if (path.ends_with(".zst")) return std::make_unique<ZstdFile>(std::move(file));
+  return file;
+}
+
+}  // namespace recmill::reader

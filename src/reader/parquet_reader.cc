@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/parquet_reader.h"
+
+#include <arrow/record_batch.h>
+#include <parquet/arrow/reader.h>
+#include <parquet/arrow/schema.h>
+#include <parquet/file_reader.h>
+
+#include "reader/array_cursor.h"
+#include "reader/arrow_files.h"
+
+namespace recmill::reader {
+namespace {
+
+/// Rows of an Arrow array on the way to the cells: it stays in the second-level cache.
+constexpr int64_t kArrayRows = 16384;
+
+/// How a file is opened: `streaming` reads a column chunk through a small buffer instead of whole.
+Result<std::unique_ptr<parquet::arrow::FileReader>> open_file(
+    std::shared_ptr<arrow::io::RandomAccessFile> input, const std::string& path, bool streaming) {
+  std::unique_ptr<parquet::arrow::FileReader> reader;
+  const Status opened = without_exceptions(path, [&]() -> Status {
+    parquet::ReaderProperties properties;
+    properties.set_page_checksum_verification(true);
+    constexpr int64_t kStreamBytes = 128 << 10;
+    if (streaming) {
+      properties.enable_buffered_stream();
+      properties.set_buffer_size(kStreamBytes);
+    }
+    parquet::ArrowReaderProperties arrow_properties(/*use_threads=*/false);
+    arrow_properties.set_batch_size(kArrayRows);
+    arrow_properties.set_pre_buffer(false);
+    RECMILL_ASSIGN_FROM_ARROW(
+        reader,
+        parquet::arrow::FileReader::Make(
+            arrow::default_memory_pool(),
+            parquet::ParquetFileReader::Open(std::move(input), properties), arrow_properties),
+        path);
+    return {};
+  });
+  RECMILL_RETURN_IF_ERROR(opened);
+  return reader;
+}
+
+int first_leaf(const parquet::arrow::SchemaField& field) {
+  return field.children.empty() ? field.column_index : first_leaf(field.children[0]);
+}
+
+class ParquetFile final : public RowGroupFile {
+ public:
+  static Result<std::unique_ptr<RowGroupFile>> open(Files& files, const std::string& path,
+                                                    const std::vector<ColumnSpec>& columns) {
+    std::unique_ptr<ParquetFile> file(new ParquetFile);
+    file->path_ = path;
+    RECMILL_ASSIGN_OR_RETURN(auto bytes, files.open(path));
+    if (bytes->size() == 0) return Status::Failed(path + ": is empty, no Parquet file");
+    auto input = arrow_input(std::move(bytes));
+    RECMILL_ASSIGN_OR_RETURN(file->whole_, open_file(input, path, false));
+    RECMILL_ASSIGN_OR_RETURN(file->streaming_, open_file(input, path, true));
+    const Status read = without_exceptions(path, [&] { return file->read_footer(columns); });
+    RECMILL_RETURN_IF_ERROR(read);
+    return std::unique_ptr<RowGroupFile>(std::move(file));
+  }
+
+  const std::string& path() const override { return path_; }
+  const ColumnarSchema& columns() const override { return schema_; }
+  const std::vector<int64_t>& row_groups() const override { return row_groups_; }
+
+  Result<std::unique_ptr<FieldCursor>> open(int64_t group, const BoundColumn& column, CellKind kind,
+                                            bool sliced) override {
+    const std::string where = path_ + ": column '" + column.spec.name + "'" +
+                              (kind == CellKind::weights ? " (weights)" : "");
+    const int field = kind == CellKind::weights ? column.weights_field : column.field;
+    std::unique_ptr<FieldCursor> cursor;
+    const Status opened = without_exceptions(where, [&]() -> Status {
+      parquet::arrow::FileReader& reader = sliced ? *streaming_ : *whole_;
+      const int leaf = first_leaf(reader.manifest().schema_fields[static_cast<size_t>(field)]);
+      RECMILL_ASSIGN_FROM_ARROW(
+          auto batches, reader.GetRecordBatchReader({static_cast<int>(group)}, {leaf}), where);
+      cursor = std::make_unique<ArrayCursor>(column, kind, where,
+                                             [source = std::shared_ptr(std::move(batches)), where] {
+                                               return next_array(*source, where);
+                                             });
+      return {};
+    });
+    RECMILL_RETURN_IF_ERROR(opened);
+    return cursor;
+  }
+
+ private:
+  static Result<std::shared_ptr<arrow::Array>> next_array(arrow::RecordBatchReader& batches,
+                                                          const std::string& where) {
+    std::shared_ptr<arrow::Array> array;
+    const Status read = without_exceptions(where, [&]() -> Status {
+      std::shared_ptr<arrow::RecordBatch> batch;
+      RECMILL_RETURN_IF_ARROW_ERROR(batches.ReadNext(&batch), where);
+      if (batch != nullptr) array = batch->column(0);
+      return {};
+    });
+    RECMILL_RETURN_IF_ERROR(read);
+    return array;
+  }
+
+  Status read_footer(const std::vector<ColumnSpec>& columns) {
+    std::shared_ptr<arrow::Schema> fields;
+    RECMILL_RETURN_IF_ARROW_ERROR(whole_->GetSchema(&fields), path_);
+    RECMILL_ASSIGN_OR_RETURN(schema_, bind_columns(columns, *fields, path_));
+    const auto metadata = whole_->parquet_reader()->metadata();
+    int64_t all = 0;
+    for (int group = 0; group < metadata->num_row_groups(); ++group) {
+      const int64_t rows = metadata->RowGroup(group)->num_rows();
+      if (rows < 0) {
+        return Status::Failed(path_ + ": row group " + std::to_string(group) + " has " +
+                              std::to_string(rows) + " rows");
+      }
+      row_groups_.push_back(rows);
+      all += rows;
+    }
+    if (all != metadata->num_rows()) {
+      return Status::Failed(path_ +
+                            ": its footer is damaged: " + std::to_string(metadata->num_rows()) +
+                            " rows, but " + std::to_string(all) + " in its row groups");
+    }
+    return {};
+  }
+
+  std::string path_;
+  std::unique_ptr<parquet::arrow::FileReader> whole_, streaming_;
+  ColumnarSchema schema_;
+  std::vector<int64_t> row_groups_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<RowGroupFile>> open_parquet(Files& files, const std::string& path,
+                                                   const std::vector<ColumnSpec>& columns) {
+  return ParquetFile::open(files, path, columns);
+}
+
+}  // namespace recmill::reader
