@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "model/dlrm.h"
+
 #ifdef RECMILL_TORCH
 #include "model/deep_fm.h"
 #include "model/tbsm.h"
@@ -33,7 +35,7 @@ Result<std::unique_ptr<Model>> make_model(const ModelOptions& options, const Mod
   RECMILL_CHECK(with_model_tables(user, options).features == spec.features);
   switch (options.kind) {
     case ModelKind::dlrm:
-      break;
+      return make_dlrm(options, spec);
 #ifdef RECMILL_TORCH
     case ModelKind::wide_and_deep:
       return make_wide_and_deep(options, spec);
