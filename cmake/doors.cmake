@@ -17,6 +17,11 @@ endfunction()
 recmill_door(fmt fmt::fmt)
 recmill_door(json nlohmann_json::nlohmann_json)
 recmill_door(highway PkgConfig::HWY)
+# The same for code whose portable target is part of the program, not only of its tests: compiled for
+# AVX-512, AVX2 and plain C++, nothing between.
+recmill_door(highway_portable PkgConfig::HWY)
+target_compile_definitions(recmill_door_highway_portable INTERFACE
+    "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL)")
 recmill_door(zlib ZLIB::ZLIB)
 recmill_door(zstd PkgConfig::ZSTD)
 recmill_door(cli11 CLI11::CLI11)

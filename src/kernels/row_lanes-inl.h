@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Embedding rows as SIMD lanes: at most 16 floats, loaded from rows of every precision. Included
+// once for each instruction set (Highway's foreach_target).
+
+#if defined(RECMILL_KERNELS_ROW_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RECMILL_KERNELS_ROW_LANES_INL_H_
+#undef RECMILL_KERNELS_ROW_LANES_INL_H_
+#else
+#define RECMILL_KERNELS_ROW_LANES_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace recmill::kernels {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using FloatTag = hn::CappedTag<float, 16>;
+using Floats = hn::Vec<FloatTag>;
+constexpr FloatTag kFloats{};
+constexpr int64_t kLanes = HWY_LANES(float) < 16 ? HWY_LANES(float) : 16;
+
+/// The first `count` < kLanes floats; the rest is +0 and not read.
+HWY_INLINE Floats load_first(const float* from, int64_t count) {
+  return hn::MaskedLoad(hn::FirstN(kFloats, count), kFloats, from);
+}
+/// Writes the first `count` < kLanes floats and nothing else.
+HWY_INLINE void store_first(Floats value, float* to, int64_t count) {
+  hn::BlendedStore(value, hn::FirstN(kFloats, count), kFloats, to);
+}
+
+/// How a row's weights are read: `at` is where the first lane's weight stands.
+struct Float32Row {
+  static constexpr int64_t kBytes = 4;
+  static HWY_INLINE Floats load(const std::byte* at) {
+    return hn::LoadU(kFloats, reinterpret_cast<const float*>(at));
+  }
+  static HWY_INLINE Floats load_first(const std::byte* at, int64_t count) {
+    return HWY_NAMESPACE::load_first(reinterpret_cast<const float*>(at), count);
+  }
+};
+
+template <class Half>
+struct HalfRow {
+  static constexpr int64_t kBytes = 2;
+  static constexpr hn::Rebind<Half, FloatTag> kHalves{};
+  static HWY_INLINE Floats load(const std::byte* at) {
+    return hn::PromoteTo(kFloats, hn::LoadU(kHalves, reinterpret_cast<const Half*>(at)));
+  }
+  static HWY_INLINE Floats load_first(const std::byte* at, int64_t count) {
+    alignas(32) std::byte padded[2 * kLanes] = {};
+    std::memcpy(padded, at, static_cast<size_t>(2 * count));
+    return load(padded);
+  }
+};
+using BFloat16Row = HalfRow<hwy::bfloat16_t>;
+using Float16Row = HalfRow<hwy::float16_t>;
+
+}  // namespace HWY_NAMESPACE
+}  // namespace recmill::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif

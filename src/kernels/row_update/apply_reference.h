@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plain meaning of apply_rows.h.
+#pragma once
+
+#include "kernels/row_update/apply_rows.h"
+#include "kernels/row_update/rounding.h"
+#include "kernels/row_values.h"
+
+namespace recmill::kernels {
+
+inline float mean_square_reference(const float* gradient, int64_t dim) {
+  float lanes[16] = {};
+  for (int64_t e = 0; e < dim; ++e) lanes[e % 16] = lanes[e % 16] + gradient[e] * gradient[e];
+  for (int width = 8; width > 0; width /= 2) {
+    for (int l = 0; l < width; ++l) lanes[l] = lanes[l] + lanes[l + width];
+  }
+  return lanes[0] / static_cast<float>(dim);
+}
+
+inline void set_weight_stochastically(const RowStorage& rows, int64_t slot, int64_t element,
+                                      float value, uint32_t word) {
+  if (rows.precision == RowPrecision::bfloat16)
+    value = to_float(round_stochastically_to_bfloat16(value, word));
+  if (rows.precision == RowPrecision::float16)
+    value = to_float(round_stochastically_to_float16(value, word));
+  set_weight(rows, slot, element, value);
+}
+
+template <class Formula>
+void apply_rows_reference(const ApplyRange& range, const Formula& formula) {
+  const RowStorage& rows = range.rows;
+  const int64_t dim = rows.dim;
+  for (int64_t i = 0; i < range.count; ++i) {
+    const int64_t slot = range.slots[i];
+    const float* gradient = range.gradients + i * dim;
+    float factor = 0.0f;
+    if constexpr (Formula::kRowState)
+      factor = formula.row(rows.row_state[slot], mean_square_reference(gradient, dim));
+    for (int64_t e = 0; e < dim; ++e) {
+      float weight = weight_value(rows, slot, e);
+      float state[Formula::kElementColumns + 1] = {};
+      for (int c = 0; c < Formula::kElementColumns; ++c) state[c] = rows.state(slot)[c * dim + e];
+      formula.element(weight, state, gradient[e], factor);
+      for (int c = 0; c < Formula::kElementColumns; ++c) rows.state(slot)[c * dim + e] = state[c];
+      const uint64_t key = static_cast<uint64_t>(range.keys[i]);
+      set_weight_stochastically(rows, slot, e, weight, range.rounding.bits(key, e));
+    }
+  }
+}
+
+}  // namespace recmill::kernels

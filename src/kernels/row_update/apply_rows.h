@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Applies a row optimizer to rows whose gradients are summed. The formula comes from table/:
+//
+//   struct Formula {
+//     static constexpr int kElementColumns;  // float32 columns of dim elements kept for each row
+//     static constexpr bool kRowState;       // one float32 kept for each row
+//     float row(float& state, float mean_square) const;  // once a row, if kRowState: its factor
+//     void element(float& weight, float* state, float gradient, float factor) const;
+//   };
+//
+//   for row:
+//     factor = kRowState ? formula.row(row_state[slot], mean_square(gradient)) : 0
+//     for element e: formula.element(weight[e], {state column c at e}, gradient[e], factor)
+//     weights of 16-bit rows are rounded stochastically (rounding.h)
+//
+// element() is one stream of IEEE operations on floats; the loop over elements is compiled for each
+// instruction set (apply_rows-inl.h), and without contraction gives the same bits on all of them.
+// mean_square folds squares in 16 lanes from +0, lane l elements l, l + 16, ...; adds the lanes
+// pairwise 8, 4, 2, 1; divides once by dim.
+#pragma once
+
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "base/random.h"
+#include "kernels/row_storage.h"
+
+namespace recmill::kernels {
+
+/// For formulas: the same choice between equal zeros on every device.
+RECMILL_HOST_DEVICE inline float clamp(float x, float low, float high) {
+  return x < low ? low : (high < x ? high : x);
+}
+
+/// Rows to update: each slot at most once.
+struct ApplyRange {
+  RowStorage rows;
+  const int64_t* slots = nullptr;    // [count]
+  const int64_t* keys = nullptr;     // [count], rows of the table: what rounding is keyed by
+  const float* gradients = nullptr;  // [count][dim]
+  int64_t count = 0;
+  Random rounding{0, Purpose::stochastic_rounding};  // of this table and iteration
+};
+
+}  // namespace recmill::kernels

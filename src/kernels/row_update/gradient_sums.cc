@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/row_update/gradient_sums.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <type_traits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/row_update/gradient_sums.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/row_lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace recmill::kernels {
+namespace HWY_NAMESPACE {
+
+/// Lookups that gradient rows are fetched ahead.
+constexpr int64_t kPrefetchGradients = 8;
+
+/// to = to + from, both [dim].
+HWY_INLINE void add_row(float* to, const float* from, int64_t dim) {
+  int64_t e = 0;
+  for (; e + kLanes <= dim; e += kLanes) {
+    const Floats sum = hn::Add(hn::LoadU(kFloats, to + e), hn::LoadU(kFloats, from + e));
+    hn::StoreU(sum, kFloats, to + e);
+  }
+  for (; e < dim; ++e) to[e] = to[e] + from[e];
+}
+
+/// A node of the tree whose sum is at hand: `first` is its first shard.
+struct Node {
+  float* sum;
+  int first;
+};
+
+/// Adds nodes of one tree up, in place, into nodes[0]: at each level those that have the same
+/// parent. Absent nodes are skipped.
+HWY_INLINE void add_tree(Node* nodes, int64_t count, int64_t dim) {
+  for (int level = 1; count > 1; ++level) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      if (kept > 0 && nodes[kept - 1].first >> level == nodes[i].first >> level) {
+        add_row(nodes[kept - 1].sum, nodes[i].sum, dim);
+      } else {
+        nodes[kept++] = nodes[i];
+      }
+    }
+    count = kept;
+  }
+}
+
+/// Folds lookups of one shard, column block by column block.
+template <bool kScaled>
+class Folder {
+ public:
+  explicit Folder(const GradientSource& source)
+      : sources_(source.distinct->sources.data()),
+        lookups_(source.distinct->lookups()),
+        gradients_(source.gradients.data()),
+        counts_(source.distinct->counts.empty() ? nullptr : source.distinct->counts.data()),
+        weights_(source.distinct->weights.empty() ? nullptr : source.distinct->weights.data()),
+        dim_(source.dim) {}
+
+  /// out [dim] = the fold of lookups [begin, end).
+  HWY_INLINE void fold(int64_t begin, int64_t end, float* out) const {
+    int64_t column = 0;
+    for (; column + 8 * kLanes <= dim_; column += 8 * kLanes) block<8>(begin, end, column, out);
+    if (column + 4 * kLanes <= dim_) block<4>(begin, end, column, out), column += 4 * kLanes;
+    if (column + 2 * kLanes <= dim_) block<2>(begin, end, column, out), column += 2 * kLanes;
+    if (column + kLanes <= dim_) block<1>(begin, end, column, out), column += kLanes;
+    if (column < dim_) tail(begin, end, column, out);
+  }
+
+ private:
+  HWY_INLINE const float* row_of(int64_t lookup) const {
+    const LookupSource from = sources_[lookup];
+    const GradientRows& rows = gradients_[from.feature];
+    return rows.data + static_cast<int64_t>(from.gradient_row) * rows.stride;
+  }
+
+  HWY_INLINE Floats scaled(Floats gradient, int64_t lookup) const {
+    if constexpr (kScaled) {
+      if (counts_ != nullptr) gradient = hn::Div(gradient, hn::Set(kFloats, counts_[lookup]));
+      if (weights_ != nullptr) gradient = hn::Mul(gradient, hn::Set(kFloats, weights_[lookup]));
+    }
+    return gradient;
+  }
+
+  template <int64_t kVectors>
+  HWY_INLINE void block(int64_t begin, int64_t end, int64_t column, float* out) const {
+    Floats sum[kVectors];
+    for (int64_t k = 0; k < kVectors; ++k) sum[k] = hn::Zero(kFloats);
+    for (int64_t j = begin; j < end; ++j) {
+      if (j + kPrefetchGradients < lookups_) {
+        const float* ahead = row_of(j + kPrefetchGradients) + column;
+        for (int64_t k = 0; k < kVectors * kLanes; k += 16) __builtin_prefetch(ahead + k);
+      }
+      const float* row = row_of(j) + column;
+      for (int64_t k = 0; k < kVectors; ++k)
+        sum[k] = hn::Add(sum[k], scaled(hn::LoadU(kFloats, row + k * kLanes), j));
+    }
+    for (int64_t k = 0; k < kVectors; ++k) hn::StoreU(sum[k], kFloats, out + column + k * kLanes);
+  }
+
+  HWY_INLINE void tail(int64_t begin, int64_t end, int64_t column, float* out) const {
+    Floats sum = hn::Zero(kFloats);
+    for (int64_t j = begin; j < end; ++j)
+      sum = hn::Add(sum, scaled(load_first(row_of(j) + column, dim_ - column), j));
+    store_first(sum, out + column, dim_ - column);
+  }
+
+  const LookupSource* sources_;
+  int64_t lookups_;
+  const GradientRows* gradients_;
+  const float* counts_;
+  const float* weights_;
+  int64_t dim_;
+};
+
+/// Sums one row over one subtree: lookups [begin, end), all inside it, at least one.
+template <bool kScaled>
+class RowSummer {
+ public:
+  explicit RowSummer(const GradientSource& source)
+      : folder_(source), sources_(source.distinct->sources.data()), dim_(source.dim) {}
+
+  HWY_INLINE void sum(int64_t begin, int64_t end, float* out) {
+    if (sources_[begin].shard == sources_[end - 1].shard) return folder_.fold(begin, end, out);
+    sum_shards(begin, end, out);
+  }
+
+ private:
+  HWY_NOINLINE void sum_shards(int64_t begin, int64_t end, float* out) {
+    nodes_.clear();
+    const size_t shards = sources_[end - 1].shard - sources_[begin].shard;
+    if (parts_.size() < shards * dim_) parts_.resize(shards * dim_);
+    for (int64_t j = begin; j < end;) {
+      int64_t next = j + 1;
+      while (next < end && sources_[next].shard == sources_[j].shard) ++next;
+      float* sum = nodes_.empty() ? out : parts_.data() + (nodes_.size() - 1) * dim_;
+      folder_.fold(j, next, sum);
+      nodes_.push_back({sum, sources_[j].shard});
+      j = next;
+    }
+    add_tree(nodes_.data(), static_cast<int64_t>(nodes_.size()), dim_);
+  }
+
+  Folder<kScaled> folder_;
+  const LookupSource* sources_;
+  int64_t dim_;
+  std::vector<Node> nodes_;
+  std::vector<float> parts_;  // of all but the first node, which stands in the output
+};
+
+template <bool kScaled>
+void sum_range(const GradientSource& source, const SumRange& range,
+               std::span<const Subtree> subtrees, float* out) {
+  const DistinctRows& distinct = *source.distinct;
+  RowSummer<kScaled> summer(source);
+  for (int64_t i = 0; i < range.count; ++i) {
+    const int64_t row = range.order != nullptr ? range.order[i] : range.begin + i;
+    if (range.ahead != nullptr) {
+      const std::byte* record = range.ahead->record(range.ahead_slots[i]);
+      for (int64_t at = 0; at < range.ahead->stride; at += 64) __builtin_prefetch(record + at, 1);
+      if (range.ahead->row_state != nullptr)
+        __builtin_prefetch(range.ahead->row_state + range.ahead_slots[i], 1);
+    }
+    int64_t begin = distinct.begins[row];
+    const int64_t end_of_row = distinct.begins[row + 1];
+    for (const Subtree& subtree : subtrees) {
+      int64_t end = end_of_row;
+      if (subtrees.size() > 1) {
+        end = begin;
+        while (end < end_of_row && distinct.sources[end].shard < subtree.first + subtree.size)
+          ++end;
+      }
+      if (begin < end) {
+        summer.sum(begin, end, out);
+      } else {
+        std::fill_n(out, source.dim, 0.0f);
+      }
+      out += source.dim;
+      begin = end;
+    }
+  }
+}
+
+void SumGradients(const GradientSource& source, const SumRange& range,
+                  std::span<const Subtree> subtrees, float* out) {
+  if (source.distinct->counts.empty() && source.distinct->weights.empty()) {
+    sum_range<false>(source, range, subtrees, out);
+  } else {
+    sum_range<true>(source, range, subtrees, out);
+  }
+}
+
+void SumParts(const RowParts& rows, int64_t begin, int64_t count, int64_t dim, float* out) {
+  std::vector<float> copies;
+  std::vector<Node> nodes;
+  for (int64_t i = begin; i < begin + count; ++i, out += dim) {
+    const auto parts = rows.parts.subspan(rows.begins[i], rows.begins[i + 1] - rows.begins[i]);
+    if (parts.empty()) {
+      std::fill_n(out, dim, 0.0f);
+      continue;
+    }
+    nodes.clear();
+    copies.resize(parts.size() * dim);
+    for (size_t p = 0; p < parts.size(); ++p) {
+      if (!nodes.empty() && nodes.back().first == parts[p].first) {
+        add_row(nodes.back().sum, parts[p].data, dim);
+        continue;
+      }
+      float* sum = nodes.empty() ? out : copies.data() + p * dim;
+      std::copy_n(parts[p].data, dim, sum);
+      nodes.push_back({sum, parts[p].first});
+    }
+    add_tree(nodes.data(), static_cast<int64_t>(nodes.size()), dim);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace recmill::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace recmill::kernels {
+
+HWY_EXPORT(SumGradients);
+HWY_EXPORT(SumParts);
+
+void sum_gradients(const GradientSource& source, const SumRange& range,
+                   std::span<const Subtree> subtrees, float* out) {
+  HWY_DYNAMIC_DISPATCH(SumGradients)(source, range, subtrees, out);
+}
+
+void sum_parts(const RowParts& rows, int64_t begin, int64_t count, int64_t dim, float* out) {
+  HWY_DYNAMIC_DISPATCH(SumParts)(rows, begin, count, dim, out);
+}
+
+}  // namespace recmill::kernels
+#endif

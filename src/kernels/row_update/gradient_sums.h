@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gradient of each distinct row, in the one order of summation.
+//
+// The gradient g of one lookup is the gradient row of its bag (unpooled: its own row), for a mean
+// divided element by element by the lookups of the bag, then, where the feature has weights,
+// multiplied by the lookup's weight.
+//
+//   part[s] = fold from +0 of g over the row's lookups in shard s, in order (feature, sample,
+//   position) sum = the balanced binary tree over parts: ((p0 + p1) + (p2 + p3)) + ((p4 + p5) + (p6
+//   + p7))
+//
+// An absent part is skipped, which gives the same bits as a part of zeros: a fold from +0 never
+// ends at -0.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "batch/distinct_rows.h"
+#include "kernels/row_storage.h"
+
+namespace recmill::kernels {
+
+/// Gradient rows of one feature: LookupSource::gradient_row r at data + r * stride.
+struct GradientRows {
+  const float* data = nullptr;
+  int64_t stride = 0;  // floats
+};
+
+/// Shards [first, first + size) of the global batch, size a power of two, first a multiple of it:
+/// one node of the tree.
+struct Subtree {
+  int first = 0;
+  int size = 1;
+  bool operator==(const Subtree&) const = default;
+};
+
+/// The largest subtrees that make up shards [first, end), in order. At most 2 log2(S) of them; one
+/// for each rank when the number of ranks is a power of two.
+std::vector<Subtree> subtrees_of(int first, int end);
+
+/// What one table's gradients are summed from.
+struct GradientSource {
+  const DistinctRows* distinct = nullptr;
+  std::span<const GradientRows> gradients;  // [features of the table], as distinct->sources names
+  int64_t dim = 0;
+};
+
+/// Which distinct rows: order[0 .. count), or without `order` [begin, begin + count).
+struct SumRange {
+  const int64_t* order = nullptr;  // indices into DistinctRows::rows
+  int64_t begin = 0;
+  int64_t count = 0;
+  const RowStorage* ahead = nullptr;     // records that will be updated next, fetched on the way
+  const int64_t* ahead_slots = nullptr;  // [count], beside `ahead`
+};
+
+/// For each row of `range` and each of `subtrees` the sum over that subtree:
+/// out [count][subtrees][dim], +0 where the row has no lookup in it. Every lookup of the row must
+/// lie in one of `subtrees`, which ascend. Runs on the calling thread; the same bits on any
+/// instruction set.
+void sum_gradients(const GradientSource& source, const SumRange& range,
+                   std::span<const Subtree> subtrees, float* out);
+
+/// The plain meaning of the above.
+void sum_gradients_reference(const GradientSource& source, const SumRange& range,
+                             std::span<const Subtree> subtrees, float* out);
+
+/// A part of one row's gradient: the sum over the subtree that begins at shard `first`.
+struct GradientPart {
+  const float* data = nullptr;  // [dim]
+  int first = 0;
+};
+
+/// Parts of several rows: row i's are parts[begins[i] .. begins[i + 1]), in ascending order of
+/// `first`, of subtrees that do not overlap. Equal `first` (several batches of one iteration) are
+/// folded in order before the tree.
+struct RowParts {
+  std::span<const int64_t> begins;  // [rows + 1]
+  std::span<const GradientPart> parts;
+};
+
+/// The gradient of rows [begin, begin + count): out [count][dim]; +0 for a row without parts.
+void sum_parts(const RowParts& rows, int64_t begin, int64_t count, int64_t dim, float* out);
+void sum_parts_reference(const RowParts& rows, int64_t begin, int64_t count, int64_t dim,
+                         float* out);
+
+}  // namespace recmill::kernels

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <bit>
+#include <optional>
+#include <vector>
+
+#include "kernels/row_update/gradient_sums.h"
+
+namespace recmill::kernels {
+
+std::vector<Subtree> subtrees_of(int first, int end) {
+  std::vector<Subtree> subtrees;
+  while (first < end) {
+    int size = first == 0 ? 1 << 30 : first & -first;
+    while (first + size > end) size /= 2;
+    subtrees.push_back({first, size});
+    first += size;
+  }
+  return subtrees;
+}
+
+namespace {
+
+/// Element e of the gradient of one lookup.
+float gradient_of_lookup(const GradientSource& source, int64_t lookup, int64_t e) {
+  const DistinctRows& distinct = *source.distinct;
+  const LookupSource& from = distinct.sources[lookup];
+  const GradientRows& rows = source.gradients[from.feature];
+  float gradient = rows.data[from.gradient_row * rows.stride + e];
+  if (!distinct.counts.empty()) gradient = gradient / distinct.counts[lookup];
+  if (!distinct.weights.empty()) gradient = gradient * distinct.weights[lookup];
+  return gradient;
+}
+
+/// The tree's sum of shards [first, first + size): nothing where none of them has a part.
+template <class PartOf>
+std::optional<float> tree_sum(int first, int size, const PartOf& part_of) {
+  if (size == 1) return part_of(first);
+  const auto left = tree_sum(first, size / 2, part_of);
+  const auto right = tree_sum(first + size / 2, size / 2, part_of);
+  if (!left || !right) return left ? left : right;
+  return *left + *right;
+}
+
+}  // namespace
+
+void sum_gradients_reference(const GradientSource& source, const SumRange& range,
+                             std::span<const Subtree> subtrees, float* out) {
+  const DistinctRows& distinct = *source.distinct;
+  for (int64_t i = 0; i < range.count; ++i) {
+    const int64_t row = range.order != nullptr ? range.order[i] : range.begin + i;
+    for (const Subtree& subtree : subtrees) {
+      for (int64_t e = 0; e < source.dim; ++e) {
+        const auto part_of = [&](int shard) -> std::optional<float> {
+          std::optional<float> sum;
+          for (int64_t j = distinct.begins[row]; j < distinct.begins[row + 1]; ++j) {
+            if (distinct.sources[j].shard != shard) continue;
+            sum = sum.value_or(0.0f) + gradient_of_lookup(source, j, e);
+          }
+          return sum;
+        };
+        *out++ = tree_sum(subtree.first, subtree.size, part_of).value_or(0.0f);
+      }
+    }
+  }
+}
+
+void sum_parts_reference(const RowParts& rows, int64_t begin, int64_t count, int64_t dim,
+                         float* out) {
+  for (int64_t i = begin; i < begin + count; ++i) {
+    const auto parts = rows.parts.subspan(rows.begins[i], rows.begins[i + 1] - rows.begins[i]);
+    const int shards =
+        parts.empty() ? 1 : static_cast<int>(std::bit_ceil(unsigned(parts.back().first) + 1));
+    for (int64_t e = 0; e < dim; ++e) {
+      const auto part_of = [&](int shard) -> std::optional<float> {
+        std::optional<float> sum;
+        for (const auto& part : parts) {
+          if (part.first == shard) sum = sum.value_or(0.0f) + part.data[e];
+        }
+        return sum;
+      };
+      *out++ = tree_sum(0, shards, part_of).value_or(0.0f);
+    }
+  }
+}
+
+}  // namespace recmill::kernels

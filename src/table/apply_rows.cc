@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "table/apply_rows.h"
+
+#include "table/row_formulas.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "table/apply_rows.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/row_update/apply_rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace recmill::table {
+namespace HWY_NAMESPACE {
+
+void ApplyRows(const RowOptimizerOptions& options, const RowStep& step,
+               const kernels::ApplyRange& range) {
+  with_formula(options, step,
+               [&](const auto& formula) { kernels::HWY_NAMESPACE::apply_rows(range, formula); });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace recmill::table
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace recmill::table {
+
+HWY_EXPORT(ApplyRows);
+
+void apply_rows(const RowOptimizerOptions& options, const RowStep& step,
+                const kernels::ApplyRange& range) {
+  HWY_DYNAMIC_DISPATCH(ApplyRows)(options, step, range);
+}
+
+}  // namespace recmill::table
+#endif

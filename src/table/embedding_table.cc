@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "table/embedding_table.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "kernels/row_values.h"
+#include "table/row_formulas.h"
+
+namespace recmill::table {
+namespace {
+
+constexpr int64_t kFillRows = 4096;  // rows of one task
+
+/// What a table keeps besides weights: columns by element, and whether one float by row.
+struct StateShape {
+  int64_t element_columns = 0;
+  bool by_row = false;
+};
+
+StateShape state_shape(const TableSpec& spec) {
+  StateShape shape;
+  if (spec.frozen) return shape;
+  with_formula(spec.optimizer, {}, [&]<class Formula>(const Formula&) {
+    shape = {Formula::kElementColumns, Formula::kRowState};
+  });
+  return shape;
+}
+
+/// Where the parts of a record stand; the owner adds the addresses.
+kernels::RowStorage layout_of(const TableSpec& spec, const RowShare& share) {
+  const int64_t weights = spec.dim * kernels::bytes_of(spec.precision);
+  const int64_t columns = state_shape(spec).element_columns;
+  kernels::RowStorage rows;
+  rows.count = share.slots();
+  rows.dim = spec.dim;
+  rows.precision = spec.precision;
+  rows.element_state = columns > 0 ? (weights + 3) / 4 * 4 : weights;
+  rows.stride = rows.element_state + columns * spec.dim * 4;
+  return rows;
+}
+
+float initial_scale(const TableSpec& spec) {
+  return static_cast<float>(spec.initial_scale != 0.0
+                                ? spec.initial_scale
+                                : 1.0 / std::sqrt(static_cast<double>(spec.rows)));
+}
+
+/// Initial weights and state of one slot.
+void fill_slot(const kernels::RowStorage& rows, const RowState& state, int64_t slot, uint64_t row,
+               const Random& random, float scale) {
+  std::array<uint32_t, 4> words{};
+  for (int64_t e = 0; e < rows.dim; ++e) {
+    if (e % 4 == 0) words = random.block(row, e / 4);
+    // Exact in float32: a multiple of 2^-23 in [-1, 1).
+    const float centred = Random::unit(words[e % 4]) * 2.0f - 1.0f;
+    kernels::set_weight(rows, slot, e, centred * scale);
+  }
+  if (rows.row_state != nullptr) {
+    rows.row_state[slot] = state[0].initial;
+    return;
+  }
+  for (size_t c = 0; c < state.size(); ++c)
+    std::fill_n(rows.state(slot) + static_cast<int64_t>(c) * rows.dim, rows.dim, state[c].initial);
+}
+
+}  // namespace
+
+RowState row_state(const TableSpec& spec) {
+  RowState state;
+  if (spec.frozen) return state;
+  with_formula(spec.optimizer, {}, [&]<class Formula>(const Formula&) {
+    static_assert(Formula::kState.size() ==
+                  Formula::kElementColumns + (Formula::kRowState ? 1 : 0));
+    static_assert(!Formula::kRowState || Formula::kElementColumns == 0);
+    for (const StateName& column : Formula::kState) {
+      const double initial = column.from_accumulator ? spec.optimizer.initial_accumulator : 0.0;
+      state.push_back(
+          {column.name, Formula::kRowState ? 1 : spec.dim, static_cast<float>(initial)});
+    }
+  });
+  return state;
+}
+
+void EmbeddingTable::need(const TableSpec& spec, const RowShare& share, int device,
+                          MemoryLedger& ledger) {
+  const auto layout = layout_of(spec, share);
+  const int64_t weights = spec.dim * kernels::bytes_of(spec.precision);
+  const int64_t by_row = state_shape(spec).by_row ? 4 : 0;
+  ledger.items.push_back({"table " + spec.name + ": weights", device, layout.count * weights});
+  const int64_t state = layout.count * (layout.stride - weights + by_row);
+  if (state > 0)
+    ledger.items.push_back({"table " + spec.name + ": optimizer state", device, state});
+}
+
+Result<EmbeddingTable> EmbeddingTable::create(const TableSpec& spec, uint64_t seed,
+                                              const RowShare& share, Pool& pool) {
+  if (spec.dim < 1 || spec.rows < 1) {
+    return Status::BadRequest("table " + spec.name + ": rows and dim must be at least 1, are " +
+                              std::to_string(spec.rows) + " and " + std::to_string(spec.dim));
+  }
+  RECMILL_CHECK(share.rows() == spec.rows, spec.name);
+  EmbeddingTable table;
+  table.spec_ = spec;
+  table.share_ = share;
+  table.seed_ = seed;
+  table.state_ = row_state(spec);
+  table.rows_ = layout_of(spec, share);
+  auto records = Buffer::allocate(static_cast<size_t>(table.rows_.count * table.rows_.stride));
+  if (!records.ok()) return records.status().at("table " + spec.name);
+  table.records_ = *std::move(records);
+  table.rows_.data = table.records_.data();
+  if (state_shape(spec).by_row) {
+    auto by_row = Buffer::allocate(static_cast<size_t>(table.rows_.count * 4));
+    if (!by_row.ok()) return by_row.status().at("table " + spec.name);
+    table.row_state_ = *std::move(by_row);
+    table.rows_.row_state = table.row_state_.as<float>().data();
+  }
+  const Random random(seed, Purpose::initial_row, hash_bytes(spec.name));
+  const float scale = initial_scale(spec);
+  pool.run_ranges(table.rows_.count, kFillRows, [&](int64_t begin, int64_t end) {
+    for (int64_t slot = begin; slot < end; ++slot)
+      fill_slot(table.rows_, table.state_, slot, static_cast<uint64_t>(share.row(slot)), random,
+                scale);
+  });
+  return table;
+}
+
+void EmbeddingTable::read(int64_t first, int64_t count, std::span<float> weights,
+                          std::span<const std::span<float>> state) const {
+  RECMILL_CHECK(first >= 0 && count >= 0 && first + count <= rows_.count, spec_.name);
+  RECMILL_CHECK(static_cast<int64_t>(weights.size()) == count * rows_.dim, spec_.name);
+  RECMILL_CHECK(state.empty() || state.size() == state_.size(), spec_.name);
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t e = 0; e < rows_.dim; ++e)
+      weights[i * rows_.dim + e] = kernels::weight_value(rows_, first + i, e);
+    for (size_t c = 0; c < state.size(); ++c) {
+      const float* from = state_column(first + i, c);
+      std::copy_n(from, state_[c].width, state[c].data() + i * state_[c].width);
+    }
+  }
+}
+
+void EmbeddingTable::write(int64_t first, int64_t count, std::span<const float> weights,
+                           std::span<const std::span<const float>> state) {
+  RECMILL_CHECK(first >= 0 && count >= 0 && first + count <= rows_.count, spec_.name);
+  RECMILL_CHECK(static_cast<int64_t>(weights.size()) == count * rows_.dim, spec_.name);
+  RECMILL_CHECK(state.empty() || state.size() == state_.size(), spec_.name);
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t e = 0; e < rows_.dim; ++e)
+      kernels::set_weight(rows_, first + i, e, weights[i * rows_.dim + e]);
+    for (size_t c = 0; c < state.size(); ++c)
+      std::copy_n(state[c].data() + i * state_[c].width, state_[c].width,
+                  state_column(first + i, c));
+  }
+}
+
+float* EmbeddingTable::state_column(int64_t slot, size_t column) const {
+  if (rows_.row_state != nullptr) return rows_.row_state + slot;
+  return rows_.state(slot) + static_cast<int64_t>(column) * rows_.dim;
+}
+
+}  // namespace recmill::table

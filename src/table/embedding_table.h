@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// One embedding table, or one rank's share of it: weights and row optimizer's state.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/status.h"
+#include "device/buffer.h"
+#include "device/pool.h"
+#include "kernels/row_storage.h"
+#include "schema/cluster_spec.h"
+#include "schema/table_spec.h"
+#include "table/row_share.h"
+#include "table/row_state.h"
+
+namespace recmill::table {
+
+/// Move-only. Rows in memory stand in records (kernels::RowStorage) of one huge-page buffer.
+class EmbeddingTable {
+ public:
+  /// Bytes that create() will allocate on `device`.
+  static void need(const TableSpec& spec, const RowShare& share, int device, MemoryLedger& ledger);
+
+  /// Allocates and fills the rows of `share` on `pool`. Initial weights are uniform in
+  /// [-scale, scale), a function of (seed, name, row, element), scale being spec.initial_scale or,
+  /// where that is 0, 1 / sqrt(rows); rounded to nearest for 16-bit rows. Fails, naming the table,
+  /// on a dimension or a number of rows below 1 and when memory is short.
+  static Result<EmbeddingTable> create(const TableSpec& spec, uint64_t seed, const RowShare& share,
+                                       Pool& pool);
+
+  const TableSpec& spec() const { return spec_; }
+  const RowShare& share() const { return share_; }
+  uint64_t seed() const { return seed_; }
+  const RowState& state() const { return state_; }
+  /// The rows as kernels see them, by slot. The view stays valid while the table lives, moved or
+  /// not.
+  const kernels::RowStorage& rows() const { return rows_; }
+
+  /// Copies slots [first, first + count) out: weights [count][dim] in float32, exact for every
+  /// precision; state[c] [count][width of column c].
+  void read(int64_t first, int64_t count, std::span<float> weights,
+            std::span<const std::span<float>> state) const;
+  /// Replaces them. Weights that came from read() come back bit for bit; others are rounded to
+  /// nearest. Without state columns given, the state stays.
+  void write(int64_t first, int64_t count, std::span<const float> weights,
+             std::span<const std::span<const float>> state);
+
+ private:
+  float* state_column(int64_t slot, size_t column) const;
+
+  TableSpec spec_;
+  RowShare share_;
+  uint64_t seed_ = 0;
+  RowState state_;
+  Buffer records_;
+  Buffer row_state_;
+  kernels::RowStorage rows_;
+};
+
+}  // namespace recmill::table

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "table/embedding_table.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "kernels/row_values.h"
+
+namespace recmill::table {
+namespace {
+
+TableSpec spec_of(OptimizerKind kind, int64_t rows = 100, int64_t dim = 5) {
+  TableSpec spec;
+  spec.name = "C7";
+  spec.rows = rows;
+  spec.dim = dim;
+  spec.optimizer.kind = kind;
+  spec.optimizer.initial_accumulator = 0.25;
+  return spec;
+}
+
+EmbeddingTable make(const TableSpec& spec, int rank = 0, int ranks = 1, int threads = 2) {
+  Pool pool(threads);
+  auto table = EmbeddingTable::create(spec, 42, RowShare(spec.rows, rank, ranks), pool);
+  EXPECT_TRUE(table.ok()) << table.status().message();
+  return *std::move(table);
+}
+
+TEST(EmbeddingTable, initial_rows_are_a_function_of_seed_name_row_and_element) {
+  const auto spec = spec_of(OptimizerKind::sgd);
+  const auto table = make(spec);
+  const Random random(42, Purpose::initial_row, hash_bytes("C7"));
+  for (int64_t row = 0; row < spec.rows; ++row) {
+    for (int64_t e = 0; e < spec.dim; ++e) {
+      const float expected = (random.uniform(row, e) * 2.0f - 1.0f) * 0.1f;
+      ASSERT_EQ(kernels::weight_value(table.rows(), row, e), expected);
+    }
+  }
+}
+
+TEST(EmbeddingTable, shares_hold_the_rows_of_the_whole) {
+  for (auto precision : {RowPrecision::float32, RowPrecision::bfloat16, RowPrecision::float16}) {
+    auto spec = spec_of(OptimizerKind::adam);
+    spec.precision = precision;
+    const auto whole = make(spec);
+    for (int rank = 0; rank < 3; ++rank) {
+      const auto part = make(spec, rank, 3, 1);
+      for (int64_t slot = 0; slot < part.share().slots(); ++slot) {
+        std::vector<float> a(spec.dim), b(spec.dim);
+        part.read(slot, 1, a, {});
+        whole.read(part.share().row(slot), 1, b, {});
+        ASSERT_EQ(a, b);
+      }
+    }
+  }
+}
+
+TEST(EmbeddingTable, a_share_of_a_table_beyond_32_bits_has_its_rows) {
+  const auto spec = spec_of(OptimizerKind::rowwise_adagrad, (int64_t{1} << 34) + 1, 3);
+  const auto part = make(spec, 7, 1 << 22);
+  ASSERT_GT(part.share().slots(), 4000);
+  const Random random(42, Purpose::initial_row, hash_bytes("C7"));
+  const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec.rows)));
+  int64_t beyond = 0;
+  for (int64_t slot = 0; slot < part.share().slots(); ++slot) {
+    const int64_t row = part.share().row(slot);
+    beyond += row >> 32 != 0;
+    ASSERT_EQ(kernels::weight_value(part.rows(), slot, 2),
+              (random.uniform(row, 2) * 2.0f - 1.0f) * scale);
+  }
+  EXPECT_GT(beyond, 1000);
+}
+
+TEST(EmbeddingTable, state_starts_where_its_optimizer_says_and_need_counts_every_byte) {
+  struct Expectation {
+    OptimizerKind kind;
+    RowState state;
+    int64_t state_bytes;
+  };
+  const Expectation expectations[] = {
+      {OptimizerKind::sgd, {}, 0},
+      {OptimizerKind::adagrad, {{"sum_of_squares", 5, 0.25f}}, 2000},
+      {OptimizerKind::rowwise_adagrad, {{"sum_of_squares", 1, 0.25f}}, 400},
+      {OptimizerKind::adam, {{"first_moment", 5, 0.0f}, {"second_moment", 5, 0.0f}}, 4000},
+      {OptimizerKind::ftrl, {{"sum_of_squares", 5, 0.25f}, {"linear", 5, 0.0f}}, 4000},
+  };
+  for (const auto& [kind, state, state_bytes] : expectations) {
+    const auto spec = spec_of(kind);
+    const auto table = make(spec);
+    ASSERT_EQ(table.state(), state);
+    std::vector<std::vector<float>> columns;
+    std::vector<std::span<float>> views;
+    for (const auto& column : state) columns.emplace_back(spec.rows * column.width, -1.0f);
+    for (auto& column : columns) views.emplace_back(column);
+    std::vector<float> weights(spec.rows * spec.dim);
+    table.read(0, spec.rows, weights, views);
+    for (size_t c = 0; c < state.size(); ++c) {
+      for (float value : columns[c]) ASSERT_EQ(value, state[c].initial);
+    }
+    MemoryLedger ledger;
+    EmbeddingTable::need(spec, table.share(), 3, ledger);
+    EXPECT_EQ(ledger.total(3), spec.rows * spec.dim * 4 + state_bytes);
+  }
+}
+
+TEST(EmbeddingTable, what_was_read_is_written_back_bit_for_bit) {
+  for (auto precision : {RowPrecision::float32, RowPrecision::bfloat16, RowPrecision::float16}) {
+    for (auto kind : {OptimizerKind::sgd, OptimizerKind::rowwise_adagrad, OptimizerKind::ftrl}) {
+      auto spec = spec_of(kind, 9, 3);
+      spec.precision = precision;
+      const auto from = make(spec);
+      spec.name = "other";
+      auto to = make(spec);
+      const RowState state = row_state(spec);
+      std::vector<std::vector<float>> columns;
+      std::vector<std::span<float>> views;
+      std::vector<std::span<const float>> inputs;
+      for (const auto& column : state) columns.emplace_back(9 * column.width);
+      for (auto& column : columns) {
+        views.emplace_back(column);
+        inputs.emplace_back(column);
+      }
+      std::vector<float> weights(27), again(27);
+      from.read(0, 9, weights, views);
+      to.read(0, 9, again, {});
+      ASSERT_NE(weights, again);
+      to.write(0, 9, weights, inputs);
+      to.read(0, 9, again, views);
+      EXPECT_EQ(weights, again);
+    }
+  }
+}
+
+TEST(EmbeddingTable, a_frozen_table_keeps_no_state) {
+  auto spec = spec_of(OptimizerKind::adam);
+  spec.frozen = true;
+  EXPECT_TRUE(make(spec).state().empty());
+  EXPECT_EQ(make(spec).rows().stride, 20);
+}
+
+TEST(EmbeddingTable, refuses_impossible_sizes_by_name) {
+  Pool pool(1);
+  const auto none =
+      EmbeddingTable::create(spec_of(OptimizerKind::sgd, 0), 1, RowShare(0, 0, 1), pool);
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.status().message().find("table C7"), std::string::npos);
+  const int64_t rows = int64_t{1} << 50;
+  const auto huge =
+      EmbeddingTable::create(spec_of(OptimizerKind::sgd, rows), 1, RowShare(rows, 0, 1), pool);
+  ASSERT_FALSE(huge.ok());
+  EXPECT_NE(huge.status().message().find("table C7"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace recmill::table

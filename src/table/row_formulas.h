@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one list of row optimizers.
+#pragma once
+
+#include "base/status.h"
+#include "table/adagrad.h"
+#include "table/adam.h"
+#include "table/ftrl.h"
+#include "table/rowwise_adagrad.h"
+#include "table/sgd.h"
+
+namespace recmill::table {
+
+/// Calls body(formula) with the formula of options.kind, its constants as of `step`.
+template <class Body>
+void with_formula(const RowOptimizerOptions& options, const RowStep& step, const Body& body) {
+  switch (options.kind) {
+    case OptimizerKind::sgd:
+      return body(Sgd::at(options, step));
+    case OptimizerKind::adagrad:
+      return body(Adagrad::at(options, step));
+    case OptimizerKind::rowwise_adagrad:
+      return body(RowwiseAdagrad::at(options, step));
+    case OptimizerKind::adam:
+      return body(Adam::at(options, step));
+    case OptimizerKind::ftrl:
+      return body(Ftrl::at(options, step));
+  }
+  RECMILL_CHECK(false, "row optimizer of unknown kind");
+}
+
+}  // namespace recmill::table

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "table/row_share.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+
+namespace recmill::table {
+namespace {
+
+/// x with x * factor = 1 mod `modulus`, which is prime to it (extended Euclid).
+int64_t inverse_of(int64_t factor, int64_t modulus) {
+  __int128 x = 0, next = 1, remainder = modulus, divisor = factor;
+  while (divisor != 0) {
+    const __int128 quotient = remainder / divisor;
+    x = std::exchange(next, x - quotient * next);
+    remainder = std::exchange(divisor, remainder - quotient * divisor);
+  }
+  return static_cast<int64_t>(x < 0 ? x + modulus : x);
+}
+
+}  // namespace
+
+RowShare::RowShare(int64_t rows, int rank, int ranks) : rows_(rows), rank_(rank), ranks_(ranks) {
+  RECMILL_CHECK(rows >= 0 && ranks >= 1 && rank >= 0 && rank < ranks,
+                std::to_string(rows) + " " + std::to_string(rank) + " " + std::to_string(ranks));
+  block_ = std::max<int64_t>((rows + ranks - 1) / ranks, 1);
+  slots_ = std::clamp<int64_t>(rows - rank * block_, 0, block_);
+  if (ranks == 1 || rows < 2) return;
+  factor_ =
+      std::max<int64_t>(static_cast<int64_t>(static_cast<double>(rows) * 0.6180339887498949), 1);
+  while (std::gcd(factor_, rows) != 1) ++factor_;
+  inverse_ = inverse_of(factor_, rows);
+}
+
+}  // namespace recmill::table

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cmath>
+
+#include "base/host_device.h"
+#include "schema/table_spec.h"
+#include "table/row_state.h"
+#include "table/row_step.h"
+
+namespace recmill::table {
+
+/// Row-wise Adagrad (Mudigere et al., ISCA 2022, section 4.1.4): one sum for each row, of the mean
+/// of its gradient's squares (kernels/row_update/apply_rows.h says in which order). State:
+/// sum_of_squares, one a row, from initial_accumulator. Epsilon is added to the root:
+///   sum = sum + mean(gradient * gradient)
+///   weight = weight - (learning_rate / (sqrt(sum) + epsilon)) * gradient
+struct RowwiseAdagrad {
+  static constexpr int kElementColumns = 0;
+  static constexpr bool kRowState = true;
+  static constexpr std::array<StateName, 1> kState{{{"sum_of_squares", true}}};
+  float learning_rate;
+  float epsilon;
+
+  static RowwiseAdagrad at(const RowOptimizerOptions& options, const RowStep& step) {
+    return {static_cast<float>(options.learning_rate * step.learning_rate_scale),
+            static_cast<float>(options.epsilon)};
+  }
+
+  RECMILL_HOST_DEVICE float row(float& sum, float mean_square) const {
+    sum = sum + mean_square;
+    return learning_rate / (std::sqrt(sum) + epsilon);
+  }
+
+  RECMILL_HOST_DEVICE void element(float& weight, float*, float gradient, float factor) const {
+    weight = weight - factor * gradient;
+  }
+};
+
+}  // namespace recmill::table

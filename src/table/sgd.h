@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+
+#include "base/host_device.h"
+#include "schema/table_spec.h"
+#include "table/row_state.h"
+#include "table/row_step.h"
+
+namespace recmill::table {
+
+/// Stochastic gradient descent. No state.
+///   weight = weight - learning_rate * gradient
+struct Sgd {
+  static constexpr int kElementColumns = 0;
+  static constexpr bool kRowState = false;
+  static constexpr std::array<StateName, 0> kState{};
+  float learning_rate;
+
+  static Sgd at(const RowOptimizerOptions& options, const RowStep& step) {
+    return {static_cast<float>(options.learning_rate * step.learning_rate_scale)};
+  }
+
+  RECMILL_HOST_DEVICE void element(float& weight, float*, float gradient, float) const {
+    weight = weight - learning_rate * gradient;
+  }
+};
+
+}  // namespace recmill::table

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backward and row optimizer of all tables of a batch in one call: each distinct row once.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/random.h"
+#include "batch/distinct_rows.h"
+#include "device/pool.h"
+#include "kernels/row_update/gradient_sums.h"
+#include "table/embedding_table.h"
+#include "table/row_step.h"
+
+namespace recmill::table {
+
+/// The random numbers of a table's stochastic rounding in one iteration, by row and element.
+Random rounding_of(const EmbeddingTable& table, const RowStep& step);
+
+/// One table's part of an iteration when this rank holds all of its rows and sees all of its
+/// lookups (share().ranks() == 1).
+struct TableUpdate {
+  EmbeddingTable* table = nullptr;
+  const DistinctRows* distinct = nullptr;            // over all shards of the global batch
+  std::span<const kernels::GradientRows> gradients;  // [features of the table]
+  int shards = 1;                                    // of the global batch
+};
+
+/// Sums the gradient of each distinct row (kernels/row_update/gradient_sums.h) and applies the
+/// table's row optimizer to it. Frozen tables are left alone. Tables and rows run in parallel,
+/// balanced by lookups; the same bits at any number of threads and on any instruction set.
+void update_tables(std::span<const TableUpdate> updates, const RowStep& step, Pool& pool);
+
+/// The plain meaning of the above, on one thread.
+void update_tables_reference(std::span<const TableUpdate> updates, const RowStep& step);
+
+/// One table's part of an iteration when gradients were summed by several ranks: the rows of this
+/// rank's share that anyone looked up, each once, and the parts of their gradients.
+struct TableParts {
+  EmbeddingTable* table = nullptr;
+  std::span<const int64_t> rows;  // [n], rows of the table, owned by its share
+  kernels::RowParts parts;        // of the n rows
+};
+
+/// Completes the sums over the same tree and applies the row optimizer: bitwise what
+/// update_tables() does with the whole batch.
+void update_tables_from_parts(std::span<const TableParts> updates, const RowStep& step, Pool& pool);
+
+}  // namespace recmill::table

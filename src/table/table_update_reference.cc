@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include "base/hash.h"
+#include "kernels/row_update/apply_reference.h"
+#include "table/row_formulas.h"
+#include "table/table_update.h"
+
+namespace recmill::table {
+
+Random rounding_of(const EmbeddingTable& table, const RowStep& step) {
+  const uint64_t iteration = Random::mix(static_cast<uint64_t>(step.iteration));
+  return Random(table.seed(), Purpose::stochastic_rounding,
+                hash_bytes(table.spec().name) ^ iteration);
+}
+
+void update_tables_reference(std::span<const TableUpdate> updates, const RowStep& step) {
+  for (const TableUpdate& update : updates) {
+    EmbeddingTable& table = *update.table;
+    if (table.spec().frozen) continue;
+    const DistinctRows& distinct = *update.distinct;
+    std::vector<float> sums(distinct.count() * table.rows().dim);
+    const kernels::Subtree whole{0, update.shards};
+    kernels::sum_gradients_reference({update.distinct, update.gradients, table.rows().dim},
+                                     {nullptr, 0, distinct.count()}, {&whole, 1}, sums.data());
+    with_formula(table.spec().optimizer, step, [&](const auto& formula) {
+      kernels::apply_rows_reference({table.rows(), distinct.rows.data(), distinct.rows.data(),
+                                     sums.data(), distinct.count(), rounding_of(table, step)},
+                                    formula);
+    });
+  }
+}
+
+}  // namespace recmill::table

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "table/table_update.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/testing/instruction_sets.h"
+#include "kernels/testing/random_bags.h"
+#include "table/row_formulas.h"
+
+namespace recmill::table {
+namespace {
+
+using kernels::on_every_instruction_set;
+
+constexpr OptimizerKind kKinds[] = {OptimizerKind::sgd, OptimizerKind::adagrad,
+                                    OptimizerKind::rowwise_adagrad, OptimizerKind::adam,
+                                    OptimizerKind::ftrl};
+
+TableSpec spec_of(OptimizerKind kind, int64_t rows, int64_t dim, RowPrecision precision) {
+  TableSpec spec;
+  spec.name = "C7";
+  spec.rows = rows;
+  spec.dim = dim;
+  spec.precision = precision;
+  spec.optimizer = {kind, 0.05, 1e-6, 0.1, 0.9, 0.99, 0.01, 0.02, 1.0};
+  return spec;
+}
+
+EmbeddingTable make(const TableSpec& spec, int rank = 0, int ranks = 1) {
+  Pool pool(1);
+  return *EmbeddingTable::create(spec, 42, RowShare(spec.rows, rank, ranks), pool);
+}
+
+/// Weights and state of a table, one after the other.
+std::vector<float> contents(const EmbeddingTable& table) {
+  const int64_t slots = table.share().slots();
+  std::vector<float> all(slots * table.spec().dim);
+  std::vector<std::vector<float>> columns;
+  std::vector<std::span<float>> views;
+  for (const auto& column : table.state()) columns.emplace_back(slots * column.width);
+  for (auto& column : columns) views.emplace_back(column);
+  table.read(0, slots, all, views);
+  for (const auto& column : columns) all.insert(all.end(), column.begin(), column.end());
+  return all;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+/// Lookups of two features in one table and the gradients of their bags.
+struct Lookups {
+  std::vector<SparseFeature> features;
+  std::vector<kernels::FeatureBags> bags;
+  std::vector<std::vector<float>> values;
+  std::vector<kernels::GradientRows> gradients;
+  DistinctRows distinct;
+
+  Lookups(const TableSpec& spec, int64_t samples, int shards, int64_t longest, uint64_t seed) {
+    for (int f = 0; f < 2; ++f)
+      features.push_back(kernels::random_bags({samples, longest, spec.rows, f == 1, 3}, seed + f));
+    for (int f = 0; f < 2; ++f) {
+      bags.push_back({features[f].view(samples), f == 0 ? Pooling::sum : Pooling::mean});
+      values.push_back(kernels::random_floats(samples * spec.dim, seed + 10 + f));
+    }
+    for (int f = 0; f < 2; ++f) gradients.push_back({values[f].data(), spec.dim});
+    kernels::distinct_rows_reference({spec.rows, bags}, {0, kernels::shard_begins(samples, shards)},
+                                     distinct);
+  }
+};
+
+TEST(TableUpdate, equals_the_reference_for_every_optimizer_dimension_and_precision) {
+  Pool pool(2);
+  on_every_instruction_set([&] {
+    for (auto kind : kKinds) {
+      for (auto precision :
+           {RowPrecision::float32, RowPrecision::bfloat16, RowPrecision::float16}) {
+        for (int64_t dim : {1, 2, 3, 4, 8, 15, 16, 17, 31, 32, 48, 64, 100, 128, 256, 1024}) {
+          if (precision != RowPrecision::float32 && dim > 100) continue;
+          const auto spec = spec_of(kind, 50, dim, precision);
+          auto fast = make(spec), plain = make(spec);
+          for (int64_t iteration : {0, 1, 2}) {
+            const Lookups lookups(spec, 40, 4, 3, 100 * dim + iteration);
+            const RowStep step{iteration, 0.5};
+            const TableUpdate to_fast{&fast, &lookups.distinct, lookups.gradients, 4};
+            const TableUpdate to_plain{&plain, &lookups.distinct, lookups.gradients, 4};
+            update_tables({&to_fast, 1}, step, pool);
+            update_tables_reference({&to_plain, 1}, step);
+          }
+          ASSERT_TRUE(same_bits(contents(fast), contents(plain)))
+              << name_of(kind) << " " << name_of(precision) << " dim " << dim;
+        }
+      }
+    }
+  });
+}
+
+TEST(TableUpdate, gives_the_same_bits_at_any_number_of_threads) {
+  std::vector<std::vector<float>> ends;
+  for (int threads : {1, 2, 3, 8}) {
+    Pool pool(threads);
+    std::vector<EmbeddingTable> tables;
+    std::vector<Lookups> lookups;
+    for (int t = 0; t < 3; ++t) {
+      const auto spec = spec_of(kKinds[t + 1], 3000, 16 + t, RowPrecision::float32);
+      tables.push_back(make(spec));
+      lookups.emplace_back(spec, 4000, 8, 5, t);
+    }
+    std::vector<TableUpdate> updates;
+    for (int t = 0; t < 3; ++t)
+      updates.push_back({&tables[t], &lookups[t].distinct, lookups[t].gradients, 8});
+    update_tables(updates, {0, 1.0}, pool);
+    ends.emplace_back();
+    for (const auto& table : tables) {
+      const auto all = contents(table);
+      ends.back().insert(ends.back().end(), all.begin(), all.end());
+    }
+  }
+  for (const auto& end : ends) EXPECT_TRUE(same_bits(end, ends[0]));
+}
+
+TEST(TableUpdate, from_parts_of_several_ranks_equals_the_update_of_one) {
+  Pool pool(2);
+  for (auto kind : kKinds) {
+    for (int ranks : {1, 2, 3, 4, 8}) {
+      const auto spec = spec_of(kind, 61, 20, RowPrecision::bfloat16);
+      auto whole = make(spec);
+      const Lookups lookups(spec, 64, 8, 3, 5);
+      const RowStep step{3, 1.0};
+      const TableUpdate update{&whole, &lookups.distinct, lookups.gradients, 8};
+      update_tables_reference({&update, 1}, step);
+      // Every rank's sums over its shards, for all rows at once.
+      std::vector<kernels::Subtree> subtrees;
+      for (int r = 0; r < ranks; ++r) {
+        const auto own = kernels::subtrees_of(r * 8 / ranks, (r + 1) * 8 / ranks);
+        subtrees.insert(subtrees.end(), own.begin(), own.end());
+      }
+      const int64_t n = lookups.distinct.count();
+      std::vector<float> sums(n * subtrees.size() * spec.dim);
+      kernels::sum_gradients({&lookups.distinct, lookups.gradients, spec.dim}, {nullptr, 0, n},
+                             subtrees, sums.data());
+      for (int owner = 0; owner < ranks; ++owner) {
+        auto part = make(spec, owner, ranks);
+        std::vector<int64_t> rows, begins{0};
+        std::vector<kernels::GradientPart> parts;
+        for (int64_t i = 0; i < n; ++i) {
+          if (!part.share().owns(lookups.distinct.rows[i])) continue;
+          rows.push_back(lookups.distinct.rows[i]);
+          for (size_t s = 0; s < subtrees.size(); ++s)
+            parts.push_back(
+                {sums.data() + (i * subtrees.size() + s) * spec.dim, subtrees[s].first});
+          begins.push_back(static_cast<int64_t>(parts.size()));
+        }
+        const TableParts from_parts{&part, rows, {begins, parts}};
+        update_tables_from_parts({&from_parts, 1}, step, pool);
+        for (int64_t slot = 0; slot < part.share().slots(); ++slot) {
+          std::vector<float> a(spec.dim), b(spec.dim);
+          part.read(slot, 1, a, {});
+          whole.read(part.share().row(slot), 1, b, {});
+          ASSERT_TRUE(same_bits(a, b)) << name_of(kind) << " " << ranks << " ranks";
+        }
+      }
+    }
+  }
+}
+
+TEST(TableUpdate, touches_only_rows_that_are_named_and_no_frozen_table) {
+  Pool pool(1);
+  auto spec = spec_of(OptimizerKind::adam, 1000, 8, RowPrecision::float32);
+  const Lookups lookups(spec, 16, 2, 2, 1);
+  auto table = make(spec);
+  const auto before = make(spec);
+  const TableUpdate update{&table, &lookups.distinct, lookups.gradients, 2};
+  update_tables({&update, 1}, {}, pool);
+  const auto& named = lookups.distinct.rows;
+  for (int64_t row = 0; row < spec.rows; ++row) {
+    std::vector<float> a(8), b(8);
+    table.read(row, 1, a, {});
+    before.read(row, 1, b, {});
+    EXPECT_EQ(a != b, std::find(named.begin(), named.end(), row) != named.end()) << row;
+  }
+  spec.frozen = true;
+  auto frozen = make(spec);
+  const TableUpdate to_frozen{&frozen, &lookups.distinct, lookups.gradients, 2};
+  update_tables({&to_frozen, 1}, {}, pool);
+  EXPECT_TRUE(same_bits(contents(frozen), contents(make(spec))));
+}
+
+// Textbook formulas in float64 over a few steps with one gradient.
+TEST(RowFormulas, follow_their_papers) {
+  const double lr = 0.05, eps = 1e-6, g[3] = {0.5, -0.25, 0.125};
+  const auto run = [&](OptimizerKind kind, float weight) {
+    auto spec = spec_of(kind, 1, 1, RowPrecision::float32);
+    auto table = make(spec);
+    const float start[] = {weight};
+    table.write(0, 1, start, {});
+    Pool pool(1);
+    DistinctRows distinct;
+    distinct.rows = {0};
+    distinct.begins = {0, 1};
+    distinct.sources = {{0, 0, 0}};
+    for (int t = 0; t < 3; ++t) {
+      const float gradient = static_cast<float>(g[t]);
+      const kernels::GradientRows rows{&gradient, 1};
+      const TableUpdate update{&table, &distinct, {&rows, 1}, 1};
+      update_tables({&update, 1}, {t, 1.0}, pool);
+    }
+    return contents(table)[0];
+  };
+  double sgd = 1.0, adagrad = 1.0, sum = 0.1, adam = 1.0, m = 0.0, v = 0.0, ftrl = 1.0, n = 0.1,
+         z = 0.0;
+  for (int t = 0; t < 3; ++t) {
+    sgd -= lr * g[t];
+    sum += g[t] * g[t];
+    adagrad -= lr * g[t] / (std::sqrt(sum) + eps);
+    m = 0.9 * m + 0.1 * g[t];
+    v = 0.99 * v + 0.01 * g[t] * g[t];
+    adam -=
+        lr * (m / (1 - std::pow(0.9, t + 1))) / (std::sqrt(v / (1 - std::pow(0.99, t + 1))) + eps);
+    const double sigma = (std::sqrt(n + g[t] * g[t]) - std::sqrt(n)) / lr;
+    n += g[t] * g[t];
+    z += g[t] - sigma * ftrl;
+    ftrl = std::fabs(z) <= 0.01
+               ? 0.0
+               : -(z - std::copysign(0.01, z)) / ((1.0 + std::sqrt(n)) / lr + 0.02);
+  }
+  EXPECT_NEAR(run(OptimizerKind::sgd, 1.0f), sgd, 1e-6);
+  EXPECT_NEAR(run(OptimizerKind::adagrad, 1.0f), adagrad, 1e-6);
+  EXPECT_NEAR(run(OptimizerKind::rowwise_adagrad, 1.0f), adagrad, 1e-6);
+  EXPECT_NEAR(run(OptimizerKind::adam, 1.0f), adam, 1e-6);
+  EXPECT_NEAR(run(OptimizerKind::ftrl, 1.0f), ftrl, 1e-6);
+}
+
+TEST(RowFormulas, mean_square_folds_in_sixteen_lanes) {
+  std::vector<float> gradient(37);
+  for (size_t e = 0; e < gradient.size(); ++e) gradient[e] = 1.0f + static_cast<float>(e) * 0.37f;
+  float lanes[16] = {};
+  for (size_t e = 0; e < gradient.size(); ++e) lanes[e % 16] += gradient[e] * gradient[e];
+  float eight[8], four[4];
+  for (int l = 0; l < 8; ++l) eight[l] = lanes[l] + lanes[l + 8];
+  for (int l = 0; l < 4; ++l) four[l] = eight[l] + eight[l + 4];
+  const float expected = ((four[0] + four[2]) + (four[1] + four[3])) / 37.0f;
+  auto spec = spec_of(OptimizerKind::rowwise_adagrad, 1, 37, RowPrecision::float32);
+  spec.optimizer.initial_accumulator = 0.0;
+  Pool pool(1);
+  DistinctRows distinct;
+  distinct.rows = {0};
+  distinct.begins = {0, 1};
+  distinct.sources = {{0, 0, 0}};
+  const kernels::GradientRows rows{gradient.data(), 37};
+  on_every_instruction_set([&] {
+    auto table = make(spec);
+    const TableUpdate update{&table, &distinct, {&rows, 1}, 1};
+    update_tables({&update, 1}, {}, pool);
+    EXPECT_EQ(contents(table).back(), expected);
+  });
+}
+
+}  // namespace
+}  // namespace recmill::table
