@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/metrics/metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+namespace recmill::train::metrics {
+namespace {
+
+constexpr double kSmallest = 1.0 / 16777216.0;
+
+struct Scored {
+  float probability;
+  float weight;
+  bool positive;
+};
+
+// Walks runs of equal scores upwards: each positive beats the negatives below it, and half of those
+// beside it.
+std::optional<double> auc_of(std::vector<Scored>& samples) {
+  std::sort(samples.begin(), samples.end(),
+            [](const Scored& a, const Scored& b) { return a.probability < b.probability; });
+  double below = 0, pairs = 0, positives = 0;
+  for (size_t i = 0; i < samples.size();) {
+    double tied_positive = 0, tied_negative = 0;
+    const float score = samples[i].probability;
+    for (; i < samples.size() && samples[i].probability == score; ++i) {
+      (samples[i].positive ? tied_positive : tied_negative) += samples[i].weight;
+    }
+    pairs += tied_positive * (below + 0.5 * tied_negative);
+    below += tied_negative;
+    positives += tied_positive;
+  }
+  if (positives == 0 || below == 0) return std::nullopt;
+  return pairs / (positives * below);
+}
+
+Scored scored(const ScoredSamples& samples, size_t i) {
+  return {samples.probabilities[i], samples.weight(i), samples.labels[i] > 0.5f};
+}
+
+double entropy(double p) {
+  return p <= 0 || p >= 1 ? 0.0 : -(p * std::log(p) + (1 - p) * std::log(1 - p));
+}
+
+}  // namespace
+
+std::optional<double> auc(const ScoredSamples& samples) {
+  std::vector<Scored> copy(samples.size());
+  for (size_t i = 0; i < copy.size(); ++i) copy[i] = scored(samples, i);
+  return auc_of(copy);
+}
+
+GroupedAuc gauc(const ScoredSamples& samples) {
+  if (samples.groups.empty()) return {};
+  std::vector<size_t> order(samples.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return samples.groups[a] < samples.groups[b]; });
+  GroupedAuc result;
+  double sum = 0, weight = 0;
+  std::vector<Scored> group;
+  for (size_t i = 0; i < order.size();) {
+    const uint64_t key = samples.groups[order[i]];
+    double group_weight = 0;
+    group.clear();
+    for (; i < order.size() && samples.groups[order[i]] == key; ++i) {
+      group.push_back(scored(samples, order[i]));
+      group_weight += group.back().weight;
+    }
+    if (const auto value = auc_of(group)) {
+      sum += group_weight * *value;
+      weight += group_weight;
+      ++result.groups;
+    }
+  }
+  if (weight > 0) result.value = sum / weight;
+  return result;
+}
+
+Metrics measure(const ScoredSamples& samples) {
+  Metrics metrics;
+  metrics.samples = static_cast<int64_t>(samples.size());
+  double loss = 0, labels = 0, predictions = 0, right = 0;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const double w = samples.weight(i);
+    const double y = samples.labels[i];
+    const double p = std::clamp<double>(samples.probabilities[i], kSmallest, 1.0 - kSmallest);
+    metrics.weight += w;
+    loss -= w * (y * std::log(p) + (1 - y) * std::log1p(-p));
+    labels += w * y;
+    predictions += w * samples.probabilities[i];
+    right += (samples.probabilities[i] > 0.5f) == (y > 0.5) ? w : 0.0;
+  }
+  if (metrics.weight > 0) {
+    metrics.click_rate = labels / metrics.weight;
+    metrics.log_loss = loss / metrics.weight;
+    metrics.accuracy = right / metrics.weight;
+  }
+  const double baseline = entropy(metrics.click_rate);
+  if (baseline > 0) metrics.normalized_entropy = metrics.log_loss / baseline;
+  if (labels > 0) metrics.calibration = predictions / labels;
+  metrics.auc = auc(samples);
+  const GroupedAuc grouped = gauc(samples);
+  metrics.gauc = grouped.value;
+  metrics.gauc_groups = grouped.groups;
+  return metrics;
+}
+
+Result<double> value_of(const Metrics& metrics, std::string_view name) {
+  const std::array<std::pair<std::string_view, std::optional<double>>, 6> values{{
+      {"log_loss", metrics.log_loss},
+      {"auc", metrics.auc},
+      {"gauc", metrics.gauc},
+      {"normalized_entropy", metrics.normalized_entropy},
+      {"calibration", metrics.calibration},
+      {"accuracy", metrics.accuracy},
+  }};
+  for (const auto& [known, value] : values) {
+    if (known != name) continue;
+    if (value) return *value;
+    return Status::Failed(std::string(name) + ": the evaluation data does not define it");
+  }
+  return Status::BadRequest("'" + std::string(name) + "' is no metric: log_loss, auc, gauc, " +
+                            "normalized_entropy, calibration, accuracy");
+}
+
+bool smaller_is_better(std::string_view name) {
+  return name == "log_loss" || name == "normalized_entropy";
+}
+
+float calibrated(float probability, double keep) {
+  const double p = probability;
+  return static_cast<float>(p / (p + (1.0 - p) / keep));
+}
+
+}  // namespace recmill::train::metrics

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// How good predictions are. Every sum is in float64 and in the order of the samples, so that the
+// numbers do not depend on threads, ranks or batches.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace recmill::train::metrics {
+
+/// Predictions and truths. Probabilities are taken into [2^-24, 1 - 2^-24] for the logarithms.
+struct ScoredSamples {
+  std::span<const float> probabilities;
+  std::span<const float> labels;     // above 0.5: positive
+  std::span<const float> weights;    // or empty: all 1
+  std::span<const uint64_t> groups;  // or empty
+
+  size_t size() const { return probabilities.size(); }
+  float weight(size_t i) const { return weights.empty() ? 1.0f : weights[i]; }
+};
+
+struct Metrics {
+  int64_t samples = 0;
+  double weight = 0;           // sum of sample weights
+  double click_rate = 0;       // weighted mean of labels
+  double log_loss = 0;         // weighted mean
+  std::optional<double> auc;   // none with one class only
+  std::optional<double> gauc;  // none without groups of two classes
+  int64_t gauc_groups = 0;     // groups that count: those with both classes
+  std::optional<double>
+      normalized_entropy;             // log loss over that of always predicting the click rate
+  std::optional<double> calibration;  // sum of predictions over sum of labels
+  double accuracy = 0;                // share right at threshold 0.5
+};
+
+/// Exact area under the ROC curve: the weighted share of (positive, negative) pairs in which the
+/// positive scores higher, ties counting half. Sorts a copy: O(n log n), 16 bytes a sample. None
+/// when one class is missing.
+std::optional<double> auc(const ScoredSamples& samples);
+
+/// AUC inside each group, averaged by the groups' weights; groups of one class count for nothing.
+struct GroupedAuc {
+  std::optional<double> value;
+  int64_t groups = 0;
+};
+GroupedAuc gauc(const ScoredSamples& samples);
+
+Metrics measure(const ScoredSamples& samples);
+
+/// A metric by its name in configurations and summaries; an error lists the names.
+Result<double> value_of(const Metrics& metrics, std::string_view name);
+bool smaller_is_better(std::string_view name);
+
+/// The prediction on the data as it is, of a model whose training kept the share `keep` of the
+/// negatives: q = p / (p + (1 - p) / keep) (He et al., ADKDD 2014, section 6.3).
+float calibrated(float probability, double keep);
+
+}  // namespace recmill::train::metrics

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "train/metrics/metrics.h"
+
+namespace recmill::train::metrics {
+
+/// The last `capacity` scored samples, oldest first once measured; capacity 0 keeps all of them.
+/// 9 to 20 bytes a sample.
+class SampleWindow {
+ public:
+  explicit SampleWindow(int64_t capacity) : capacity_(capacity) {}
+
+  void add(const ScoredSamples& samples);
+  void clear();
+  int64_t total() const { return total_; }  // samples ever added
+  Metrics metrics() const;
+
+ private:
+  const int64_t capacity_;
+  int64_t total_ = 0;
+  size_t next_ = 0;  // where the next sample goes once the window is full
+  std::vector<float> probabilities_, labels_, weights_;
+  std::vector<uint64_t> groups_;
+};
+
+}  // namespace recmill::train::metrics
