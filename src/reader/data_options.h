@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reader/synthetic_options.h"
 #include "schema/column_spec.h"
 #include "schema/options.h"
 
@@ -142,6 +143,7 @@ struct DataOptions {
   SplitOptions split;
   CriteoOptions criteo;
   BehaviorLogOptions behavior_log;
+  reader::SyntheticOptions synthetic;
 };
 template <typename Visitor>
 void describe(Visitor& v, DataOptions& o) {
@@ -162,6 +164,7 @@ void describe(Visitor& v, DataOptions& o) {
   v("split", o.split, "how rows are told apart into training and evaluation");
   v("criteo", o.criteo, "criteo_tsv: numbers of columns");
   v("behavior_log", o.behavior_log, "behavior_log: how sequences are made");
+  v("synthetic", o.synthetic, "synthetic: rows made as they are read; their order is their own");
 }
 
 }  // namespace recmill

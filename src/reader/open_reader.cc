@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/open_reader.h"
 
+#include "reader/synthetic_reader.h"
 #include "reader/text_reader.h"
 #ifdef RECMILL_WITH_ARROW
 #include "reader/columnar_data.h"
@@ -21,6 +22,8 @@ Result<std::unique_ptr<Reader>> open_reader(const DataOptions& options, Subset s
 #else
       return Status::BadRequest("data.format: this program was built without Arrow");
 #endif
+    case DataFormat::synthetic:
+      return open_synthetic_reader(options, subset, pool);
     default:
       break;
   }
