@@ -81,8 +81,8 @@ std::vector<uint64_t> cells(const ColumnBatch& batch, int64_t i) {
 ReaderCase contract_case(const std::string& name, SyntheticOptions synthetic, Subset subset) {
   DataOptions options;
   options.format = DataFormat::synthetic;
-  synthetic.rows = 1500;
-  synthetic.eval_rows = 700;
+  synthetic.rows = 1000;
+  synthetic.eval_rows = 500;
   options.synthetic = synthetic;
   return {name, options, subset, false};
 }
