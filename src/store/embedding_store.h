@@ -35,7 +35,8 @@ struct Batch {
 };
 
 /// What prepare() found out about a batch. Opaque; travels with the batch; used by one lookup and
-/// at most one update. It refers to the batch's SparseBatch, which must outlive it.
+/// at most one update. It refers to the batch's SparseBatch, which must outlive it; the store
+/// outlives both.
 class Prepared {
  public:
   virtual ~Prepared() = default;
@@ -62,7 +63,8 @@ struct Step {
   double learning_rate_scale = 1.0;
 };
 
-/// One prepared batch and the gradient of the same iteration.
+/// One prepared batch and the gradient of the same iteration. Both are the caller's again when
+/// update() returns: a store that finishes later keeps what it needs.
 struct Update {
   Prepared* prepared = nullptr;
   Gradient gradient;
@@ -104,8 +106,9 @@ class EmbeddingStore {
   virtual Status lookup(Prepared& prepared, Output output, Stream& stream) = 0;
 
   /// Sums the gradients of each distinct row over all `updates` of this iteration, all shards and
-  /// all ranks, and applies its row optimizer once. May finish later; what a later lookup needs is
-  /// finished before it.
+  /// all ranks, and applies its row optimizer once. Batches of several updates have the same number
+  /// of shards; within a shard the fold goes on over the updates: order (update, feature, sample,
+  /// position). May finish later; what a later lookup needs is finished before it.
   virtual Status update(std::span<const Update> updates, const Step& step, Stream& stream) = 0;
 
   /// Everything finished; every row at home and current.

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/status.h"
+#include "schema/table_spec.h"
+#include "store/embedding_store.h"
+
+namespace recmill::store {
+
+/// What every prepare() begins with. A row outside its table is an error that names feature, sample
+/// (in the reader's order), row and table; a batch that does not fit its shards or `model` is a
+/// bug, and CHECKed.
+Status check_batch(const ModelSpec& model, const Batch& batch);
+
+}  // namespace recmill::store

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/local_store.h"
+
+#include <utility>
+
+#include "kernels/embedding_pool/embedding_pool.h"
+#include "store/batch_check.h"
+#include "store/merge_distinct_rows.h"
+#include "store/table_rows.h"
+#include "table/table_update.h"
+
+namespace recmill::store {
+
+// What prepare() fills in; its memory goes from batch to batch.
+struct LocalStore::Work {
+  std::vector<int64_t> begins;               // [own shards + 1], sample of the rank's batch
+  std::vector<DistinctRows> distinct;        // [tables]
+  std::vector<RowsByOwner> by_owner;         // [tables], of distinct rows; several ranks
+  std::vector<std::vector<int64_t>> places;  // [features][lookups]: among the rows fetched
+};
+
+class LocalStore::LocalPrepared final : public Prepared {
+ public:
+  LocalPrepared(LocalStore& store, const Batch& of, std::unique_ptr<Work> filled)
+      : batch(of), work(std::move(filled)), store_(store) {}
+  ~LocalPrepared() override {
+    if (work == nullptr) return;
+    std::lock_guard lock(store_.prepare_mutex_);
+    store_.resting_.push_back(std::move(work));
+  }
+
+  const Batch batch;
+  std::unique_ptr<Work> work;  // null: one rank and no update to come
+
+ private:
+  LocalStore& store_;
+};
+
+Result<std::unique_ptr<LocalStore>> LocalStore::create(ModelSpec model, uint64_t seed,
+                                                       Communicator& communicator, Pool& pool) {
+  RECMILL_ASSIGN_OR_RETURN(
+      auto tables, create_tables(model, seed, communicator.rank(), communicator.ranks(), pool));
+  return std::unique_ptr<LocalStore>(
+      new LocalStore(std::move(model), std::move(tables), communicator, pool));
+}
+
+LocalStore::LocalStore(ModelSpec model, std::vector<table::EmbeddingTable> tables,
+                       Communicator& communicator, Pool& pool)
+    : model_(std::move(model)),
+      features_of_(model_.tables.size()),
+      tables_(std::move(tables)),
+      pool_(pool),
+      rank_(communicator.rank()),
+      ranks_(communicator.ranks()),
+      exchange_(communicator, tables_, pool) {
+  for (size_t f = 0; f < model_.features.size(); ++f) {
+    features_of_[model_.features[f].table].push_back(f);
+  }
+}
+
+LocalStore::~LocalStore() = default;
+
+MemoryLedger LocalStore::need(const ModelSpec& model, const ClusterSpec& cluster) const {
+  return tables_need(model, cluster.devices.empty() ? 1 : static_cast<int>(cluster.devices.size()));
+}
+
+Result<std::unique_ptr<Prepared>> LocalStore::prepare(const Batch& batch) {
+  RECMILL_RETURN_IF_ERROR(check_batch(model_, batch));
+  RECMILL_CHECK(shards_of_rank(rank_, ranks_, batch.cut.shards) ==
+                (ShardRange{batch.first_shard, batch.end_shard}));
+  std::unique_ptr<Work> work;
+  if (ranks_ > 1 || batch.purpose == Purpose::train) {
+    std::lock_guard lock(prepare_mutex_);
+    work = resting_.empty() ? std::make_unique<Work>() : std::move(resting_.back());
+    if (!resting_.empty()) resting_.pop_back();
+    find_distinct(batch, *work);
+  }
+  return std::unique_ptr<Prepared>(std::make_unique<LocalPrepared>(*this, batch, std::move(work)));
+}
+
+void LocalStore::find_distinct(const Batch& batch, Work& work) {
+  const SparseBatch& sparse = *batch.sparse;
+  work.begins.clear();
+  for (int shard = batch.first_shard; shard <= batch.end_shard; ++shard) {
+    work.begins.push_back(batch.cut.begin(shard) - batch.cut.begin(batch.first_shard));
+  }
+  std::vector<std::vector<kernels::FeatureBags>> bags(tables_.size());
+  std::vector<kernels::TableLookups> lookups(tables_.size());
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    // A frozen table is never updated, and with one rank nothing has to be fetched.
+    const bool needed = ranks_ > 1 || !model_.tables[t].frozen;
+    for (size_t f : features_of_[t]) {
+      if (!needed) continue;
+      bags[t].push_back({sparse.features[f].view(sparse.samples), model_.features[f].pooling});
+    }
+    lookups[t] = {model_.tables[t].rows, bags[t]};
+  }
+  work.distinct.resize(tables_.size());
+  finder_.find(lookups, {batch.first_shard, work.begins}, work.distinct, pool_);
+  for (const DistinctRows& distinct : work.distinct) distinct_rows_ += distinct.count();
+  if (ranks_ == 1) return;
+  work.by_owner.resize(tables_.size());
+  work.places.resize(model_.features.size());
+  pool_.run(static_cast<int64_t>(tables_.size()), [&](int64_t t) {
+    const DistinctRows& distinct = work.distinct[t];
+    work.by_owner[t].group(distinct.rows, tables_[t].share());
+    for (size_t i = 0; i < features_of_[t].size(); ++i) {
+      auto& places = work.places[features_of_[t][i]];
+      places.clear();
+      for (int64_t j = distinct.feature_begins[i]; j < distinct.feature_begins[i + 1]; ++j) {
+        places.push_back(work.by_owner[t].place[distinct.positions[j]]);
+      }
+    }
+  });
+}
+
+Status LocalStore::lookup(Prepared& prepared, Output output, Stream& stream) {
+  const auto& local = static_cast<const LocalPrepared&>(prepared);
+  const SparseBatch& sparse = *local.batch.sparse;
+  for (const SparseFeature& bags : sparse.features) {
+    lookups_ += bags.view(sparse.samples).lookups();
+  }
+  if (ranks_ > 1) return lookup_remote(local, output);
+  std::vector<kernels::PoolTask> tasks;
+  for (size_t f = 0; f < model_.features.size(); ++f) {
+    const FeatureSpec& feature = model_.features[f];
+    tasks.push_back({sparse.features[f].view(sparse.samples), tables_[feature.table].rows(),
+                     feature.pooling, output[f].data, output[f].stride});
+  }
+  kernels::embedding_pool(tasks, stream.pool());
+  return {};
+}
+
+Status LocalStore::lookup_remote(const LocalPrepared& prepared, Output output) {
+  const SparseBatch& sparse = *prepared.batch.sparse;
+  RECMILL_ASSIGN_OR_RETURN(const auto fetched, exchange_.fetch(prepared.work->by_owner));
+  std::vector<kernels::PoolTask> tasks;
+  for (size_t f = 0; f < model_.features.size(); ++f) {
+    const FeatureSpec& feature = model_.features[f];
+    JaggedView bags = sparse.features[f].view(sparse.samples);
+    RECMILL_CHECK(bags.offsets[0] == 0, feature.name);
+    bags.rows = prepared.work->places[f].data();
+    tasks.push_back(
+        {bags, fetched[feature.table], feature.pooling, output[f].data, output[f].stride});
+  }
+  kernels::embedding_pool(tasks, pool_);
+  return {};
+}
+
+Status LocalStore::update(std::span<const Update> updates, const Step& step, Stream& stream) {
+  if (updates.empty()) return {};
+  const auto& first = static_cast<const LocalPrepared&>(*updates[0].prepared).batch;
+  std::vector<DistinctRows> merged;
+  const auto distinct = distinct_of(updates, merged);
+  const auto gradients = gradients_of(updates);
+  const table::RowStep row_step{step.iteration, step.learning_rate_scale};
+  if (ranks_ > 1) {
+    std::vector<RowsByOwner> by_owner(tables_.size());
+    std::vector<TableGradients> sources;
+    for (size_t t = 0; t < tables_.size(); ++t) {
+      by_owner[t].group(distinct[t]->rows, tables_[t].share());
+      sources.push_back({distinct[t], gradients[t], &by_owner[t]});
+    }
+    RECMILL_ASSIGN_OR_RETURN(const int64_t rows,
+                             exchange_.update(sources, first.cut.shards, row_step));
+    updated_rows_ += rows;
+    return {};
+  }
+  std::vector<table::TableUpdate> tasks;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (model_.tables[t].frozen) continue;
+    tasks.push_back({&tables_[t], distinct[t], gradients[t], first.cut.shards});
+    updated_rows_ += distinct[t]->count();
+  }
+  table::update_tables(tasks, row_step, stream.pool());
+  return {};
+}
+
+// By table: the distinct rows over all updates; `merged` keeps what is not some batch's own.
+std::vector<const DistinctRows*> LocalStore::distinct_of(std::span<const Update> updates,
+                                                         std::vector<DistinctRows>& merged) const {
+  std::vector<const DistinctRows*> result;
+  merged.resize(tables_.size());
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    std::vector<const DistinctRows*> parts;
+    for (const Update& update : updates) {
+      const auto& prepared = static_cast<const LocalPrepared&>(*update.prepared);
+      RECMILL_CHECK(prepared.batch.purpose == Purpose::train);
+      parts.push_back(&prepared.work->distinct[t]);
+    }
+    if (parts.size() > 1) {
+      merged[t] = merge_distinct_rows(parts, static_cast<int>(features_of_[t].size()));
+      parts[0] = &merged[t];
+    }
+    result.push_back(parts[0]);
+  }
+  return result;
+}
+
+// By table: the gradients of its features in the first update, in the second ...
+std::vector<std::vector<kernels::GradientRows>> LocalStore::gradients_of(
+    std::span<const Update> updates) const {
+  std::vector<std::vector<kernels::GradientRows>> result(tables_.size());
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    for (const Update& update : updates) {
+      for (size_t f : features_of_[t]) {
+        result[t].push_back({update.gradient[f].data, update.gradient[f].stride});
+      }
+    }
+  }
+  return result;
+}
+
+Status LocalStore::read_rows(const std::function<Status(const RowBlock&)>& sink) {
+  return read_tables(tables_, sink);
+}
+
+Status LocalStore::write_rows(const RowBlock& block) {
+  return write_table(tables_, block);
+}
+
+StoreStats LocalStore::stats() const {
+  return {lookups_.load(), distinct_rows_.load(), updated_rows_.load()};
+}
+
+}  // namespace recmill::store

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The store whose rows all stand in the memory of the ranks that train: one rank holds them all, or
+// every rank holds the share that table::RowShare gives it.
+//
+// One rank: prepare() finds the distinct rows, lookup() pools straight from the tables, update()
+// sums and applies in one pass over the distinct rows.
+//
+// Several ranks: prepare() works on this rank's ids alone and sends nothing, so that it can never
+// wait for a lookup or an update of another rank. lookup() asks each owner for each distinct row
+// once (all-to-all of slots, all-to-all of rows) and pools here, in the contract's order. update()
+// sends the owners each distinct row's sums over this rank's largest subtrees of shards; they
+// finish the tree and apply the optimizer once. One communicator serves both; lookups of
+// evaluation batches may run at the same time only with one rank.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "device/pool.h"
+#include "kernels/distinct_rows/distinct_rows.h"
+#include "store/embedding_store.h"
+#include "store/row_exchange.h"
+#include "table/embedding_table.h"
+
+namespace recmill::store {
+
+class LocalStore final : public EmbeddingStore {
+ public:
+  /// Allocates this rank's share of all tables with their initial rows. Fails as
+  /// table::EmbeddingTable::create. The communicator and the pool outlive the store.
+  static Result<std::unique_ptr<LocalStore>> create(ModelSpec model, uint64_t seed,
+                                                    Communicator& communicator, Pool& pool);
+
+  ~LocalStore() override;
+
+  /// One device a rank: as many as `cluster` has.
+  MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const override;
+  Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override;
+  Status lookup(Prepared& prepared, Output output, Stream& stream) override;
+  Status update(std::span<const Update> updates, const Step& step, Stream& stream) override;
+  Status settle() override { return {}; }
+  Status read_rows(const std::function<Status(const RowBlock&)>& sink) override;
+  Status write_rows(const RowBlock& block) override;
+  StoreStats stats() const override;
+
+ private:
+  struct Work;
+  class LocalPrepared;
+
+  LocalStore(ModelSpec model, std::vector<table::EmbeddingTable> tables, Communicator& communicator,
+             Pool& pool);
+  void find_distinct(const Batch& batch, Work& work);
+  Status lookup_remote(const LocalPrepared& prepared, Output output);
+  std::vector<const DistinctRows*> distinct_of(std::span<const Update> updates,
+                                               std::vector<DistinctRows>& merged) const;
+  std::vector<std::vector<kernels::GradientRows>> gradients_of(
+      std::span<const Update> updates) const;
+
+  const ModelSpec model_;
+  std::vector<std::vector<size_t>> features_of_;  // by table: its features, ascending
+  std::vector<table::EmbeddingTable> tables_;
+  Pool& pool_;
+  const int rank_, ranks_;
+  RowExchange exchange_;  // several ranks
+
+  std::mutex prepare_mutex_;
+  kernels::DistinctRowsFinder finder_;  // guarded by prepare_mutex_
+  std::vector<std::unique_ptr<Work>>
+      resting_;  // guarded by prepare_mutex_: memory to be used again
+
+  std::atomic<int64_t> lookups_{0}, distinct_rows_{0}, updated_rows_{0};
+};
+
+}  // namespace recmill::store

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/local_store.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "store/store_contract.h"
+#include "store/table_rows.h"
+
+namespace recmill::store {
+namespace {
+
+struct LocalFixture {
+  static constexpr bool kManyRanks = true;
+  static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
+                                                      Communicator& communicator, Pool& pool) {
+    RECMILL_ASSIGN_OR_RETURN(auto store, LocalStore::create(model, seed, communicator, pool));
+    return std::unique_ptr<EmbeddingStore>(std::move(store));
+  }
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(Local, StoreContract, LocalFixture);
+
+TEST(Scenario, has_operations_of_every_kind_and_updates_of_several_batches) {
+  std::map<testing::Operation::Kind, int> kinds;
+  int several = 0;
+  for (uint64_t seed : {1, 2}) {
+    for (const auto& operation : testing::random_scenario(seed, 24).operations) {
+      ++kinds[operation.kind];
+      several += operation.kind == testing::Operation::Kind::train && operation.batches.size() > 1;
+    }
+  }
+  EXPECT_EQ(kinds.size(), 5u);
+  EXPECT_GE(several, 2);
+}
+
+TEST(RowsByOwner, keeps_every_row_once_at_its_owner) {
+  for (int ranks : {1, 3, 8}) {
+    std::vector<int64_t> rows;
+    for (int64_t row = 0; row < 100; row += 1 + row % 3) rows.push_back(99 - row);
+    RowsByOwner by_owner;
+    by_owner.group(rows, table::RowShare(100, 0, ranks));
+    ASSERT_EQ(by_owner.begins.back(), static_cast<int64_t>(rows.size()));
+    std::vector<int> seen(rows.size());
+    for (int rank = 0; rank < ranks; ++rank) {
+      const table::RowShare share(100, rank, ranks);
+      for (int64_t i = by_owner.begins[rank]; i < by_owner.begins[rank + 1]; ++i) {
+        const int64_t index = by_owner.order[i];
+        ++seen[index];
+        EXPECT_EQ(by_owner.place[index], i);
+        EXPECT_EQ(share.owner(rows[index]), rank);
+        EXPECT_EQ(share.row(by_owner.slots[i]), rows[index]);
+      }
+    }
+    EXPECT_EQ(seen, std::vector<int>(rows.size(), 1));
+  }
+}
+
+TEST(RowMessage, comes_back_from_its_bytes_and_refuses_others) {
+  const std::vector<int64_t> counts{2, 0, 1}, widths{3, 1, 2};
+  RowMessage message;
+  for (int round = 0; round < 2; ++round) {  // the second one in used memory
+    message.reset(counts, widths);
+    message.rows(0)[1] = 7;
+    message.rows(2)[0] = 9;
+    message.values(0)[5] = 1.5f;
+    message.values(2)[1] = 2.5f;
+  }
+  EXPECT_EQ(message.bytes().size() % 64, 0u);
+  const std::vector<std::byte> bytes(message.bytes().begin(), message.bytes().end());
+  const auto parsed = RowMessage::parse(bytes, widths);
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed->count(0), 2);
+  EXPECT_EQ(parsed->rows(0)[1], 7);
+  EXPECT_EQ(parsed->rows(2)[0], 9);
+  EXPECT_EQ(parsed->values(0)[5], 1.5f);
+  EXPECT_EQ(parsed->values(2)[1], 2.5f);
+  EXPECT_FALSE(RowMessage::parse(bytes, std::vector<int64_t>{30, 1, 2}).ok());
+  EXPECT_FALSE(RowMessage::parse({}, widths).ok());
+}
+
+TEST(LocalStore, needs_every_byte_of_its_rows_and_state_and_no_other) {
+  constexpr int kRanks = 3;
+  const ModelSpec model = testing::scenario_model();
+  const ClusterSpec cluster{std::vector<DeviceSpec>(kRanks)};
+  const Status status = run_ranks(kRanks, [&](Communicator& communicator) -> Status {
+    Pool pool(1);
+    RECMILL_ASSIGN_OR_RETURN(const auto store, LocalStore::create(model, 1, communicator, pool));
+    int64_t bytes = 0;
+    RECMILL_RETURN_IF_ERROR(store->read_rows([&](const RowBlock& block) -> Status {
+      const TableSpec& table = model.tables[block.table];
+      int64_t record = table.dim * kernels::bytes_of(table.precision), state = 0;
+      for (const auto& column : block.state) {
+        state += static_cast<int64_t>(column.size_bytes()) / block.count;
+      }
+      if (state > 0 && table.optimizer.kind != OptimizerKind::rowwise_adagrad) {
+        record = (record + 3) / 4 * 4;  // float32 state stands behind the weights
+      }
+      bytes += block.count * (record + state);
+      return {};
+    }));
+    EXPECT_EQ(store->need(model, cluster).total(communicator.rank()), bytes);
+    return {};
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST(LocalStore, counts_lookups_distinct_rows_and_updates) {
+  ModelSpec model;
+  model.tables.push_back({.name = "t", .rows = 10, .dim = 4, .optimizer = {}});
+  model.features.push_back({.name = "f", .table = 0});
+  SparseBatch sparse;
+  sparse.samples = 2;
+  sparse.features.push_back({{0, 3, 4}, {5, 5, 1, 5}, {}, false});
+  const ThreadsGroup group(1);
+  const auto communicator = group.communicator(0);
+  Pool pool(1);
+  const auto store = LocalStore::create(model, 1, *communicator, pool);
+  ASSERT_TRUE(store.ok());
+  Batch batch;
+  batch.cut = {2, 1};
+  batch.sparse = &sparse;
+  auto prepared = (*store)->prepare(batch);
+  ASSERT_TRUE(prepared.ok());
+  std::vector<float> out(8), gradient(8, 1.0f);
+  const FeatureOutput output{out.data(), 4};
+  const FeatureGradient feature_gradient{gradient.data(), 4};
+  Stream stream(pool);
+  ASSERT_TRUE((*store)->lookup(**prepared, {&output, 1}, stream).ok());
+  const Update update{prepared->get(), {&feature_gradient, 1}};
+  ASSERT_TRUE((*store)->update({&update, 1}, {}, stream).ok());
+  const StoreStats stats = (*store)->stats();
+  EXPECT_EQ(stats.lookups, 4);
+  EXPECT_EQ(stats.distinct_rows, 2);
+  EXPECT_EQ(stats.updated_rows, 2);
+}
+
+}  // namespace
+}  // namespace recmill::store

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plain reference: every store must give its bits. One process, one thread, the reference
+// kernels and straight loops in the contract's order; `recmill verify` trains with it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "store/embedding_store.h"
+#include "table/embedding_table.h"
+
+namespace recmill::store {
+
+class PlainStore final : public EmbeddingStore {
+ public:
+  /// Allocates all tables, whole. Fails as table::EmbeddingTable::create.
+  static Result<std::unique_ptr<PlainStore>> create(ModelSpec model, uint64_t seed, Pool& pool);
+
+  MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const override;
+  /// The batch holds all shards.
+  Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override;
+  Status lookup(Prepared& prepared, Output output, Stream& stream) override;
+  Status update(std::span<const Update> updates, const Step& step, Stream& stream) override;
+  Status settle() override { return {}; }
+  Status read_rows(const std::function<Status(const RowBlock&)>& sink) override;
+  Status write_rows(const RowBlock& block) override;
+  StoreStats stats() const override { return stats_; }
+
+ private:
+  using ShardSums = std::vector<std::vector<float>>;  // [S][dim]
+
+  PlainStore(ModelSpec model, std::vector<table::EmbeddingTable> tables)
+      : model_(std::move(model)), tables_(std::move(tables)) {}
+  void add_gradients(const Update& update, int shard, size_t feature,
+                     std::map<int64_t, ShardSums>& sums) const;
+
+  const ModelSpec model_;
+  std::vector<table::EmbeddingTable> tables_;
+  StoreStats stats_;
+};
+
+}  // namespace recmill::store

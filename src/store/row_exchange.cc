@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/row_exchange.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <string>
+
+#include "kernels/embedding_pool/embedding_pool.h"
+#include "table/table_update.h"
+
+namespace recmill::store {
+namespace {
+
+constexpr size_t kMessageUnit = 8;   // words: a message ends where another may begin
+constexpr int64_t kRowsATask = 256;  // rows summed by one task of the pool
+
+// Words of a message; at least its counts.
+size_t message_words(std::span<const int64_t> counts, std::span<const int64_t> widths) {
+  int64_t rows = 0, values = 0;
+  for (size_t t = 0; t < counts.size(); ++t) {
+    rows += counts[t];
+    values += counts[t] * widths[t];
+  }
+  const size_t words = counts.size() + rows + (values + 1) / 2;
+  return (words + kMessageUnit - 1) / kMessageUnit * kMessageUnit;
+}
+
+}  // namespace
+
+void RowsByOwner::group(std::span<const int64_t> rows, const table::RowShare& share) {
+  const int64_t count = static_cast<int64_t>(rows.size());
+  std::vector<int> owner(count);
+  begins.assign(share.ranks() + 1, 0);
+  for (int64_t i = 0; i < count; ++i) {
+    owner[i] = share.owner(rows[i]);
+    ++begins[owner[i] + 1];
+  }
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+  std::vector<int64_t> next(begins.begin(), begins.end() - 1);
+  order.resize(count);
+  place.resize(count);
+  slots.resize(count);
+  for (int64_t i = 0; i < count; ++i) {
+    place[i] = next[owner[i]]++;
+    order[place[i]] = i;
+    slots[place[i]] = share.slot(rows[i]);
+  }
+}
+
+void RowMessage::reset(std::span<const int64_t> counts, std::span<const int64_t> widths) {
+  words_.resize(message_words(counts, widths));
+  std::fill(words_.end() - kMessageUnit, words_.end(), 0);  // what the values leave of it
+  std::copy(counts.begin(), counts.end(), words_.begin());
+  point_into(words_.data(), widths);
+}
+
+Result<RowMessage> RowMessage::parse(std::span<const std::byte> bytes,
+                                     std::span<const int64_t> widths) {
+  const size_t words = bytes.size() / sizeof(int64_t);
+  // Nobody writes through the pointers of a parsed message: its accessors are const.
+  auto* data = reinterpret_cast<int64_t*>(const_cast<std::byte*>(bytes.data()));
+  if (words < widths.size() || words != message_words({data, widths.size()}, widths)) {
+    return Status::Failed("a message of rows has another size: " + std::to_string(bytes.size()) +
+                          " bytes");
+  }
+  RowMessage message;
+  message.point_into(data, widths);
+  return message;
+}
+
+void RowMessage::point_into(int64_t* words, std::span<const int64_t> widths) {
+  const size_t tables = widths.size();
+  counts_.assign(words, words + tables);
+  rows_.resize(tables);
+  values_.resize(tables);
+  words += tables;
+  for (size_t t = 0; t < tables; ++t) {
+    rows_[t] = words;
+    words += counts_[t];
+  }
+  auto* floats = reinterpret_cast<float*>(words);
+  for (size_t t = 0; t < tables; ++t) {
+    values_[t] = floats;
+    floats += counts_[t] * widths[t];
+  }
+}
+
+RowExchange::RowExchange(Communicator& communicator, std::vector<table::EmbeddingTable>& tables,
+                         Pool& pool)
+    : communicator_(communicator),
+      tables_(tables),
+      pool_(pool),
+      outgoing_(communicator.ranks()),
+      replies_(communicator.ranks()),
+      fetched_(tables.size()),
+      distinct_(tables.size()),
+      parts_(tables.size()) {}
+
+Result<Received> RowExchange::send() {
+  std::vector<std::span<const std::byte>> bytes;
+  for (const RowMessage& message : outgoing_) bytes.push_back(message.bytes());
+  return communicator_.all_to_all(bytes);
+}
+
+Result<std::vector<kernels::RowStorage>> RowExchange::fetch(std::span<const RowsByOwner> wanted) {
+  const size_t ranks = outgoing_.size(), tables = tables_.size();
+  const std::vector<int64_t> no_values(tables, 0);
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    std::vector<int64_t> counts;
+    for (const RowsByOwner& rows : wanted) {
+      counts.push_back(rows.begins[rank + 1] - rows.begins[rank]);
+    }
+    outgoing_[rank].reset(counts, no_values);
+    for (size_t t = 0; t < tables; ++t) {
+      std::copy_n(wanted[t].slots.begin() + wanted[t].begins[rank], counts[t],
+                  outgoing_[rank].rows(t).begin());
+    }
+  }
+  RECMILL_ASSIGN_OR_RETURN(const Received requests, send());
+  std::vector<RowMessage> asked;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    RECMILL_ASSIGN_OR_RETURN(auto message,
+                             RowMessage::parse(requests.from(static_cast<int>(rank)), no_values));
+    asked.push_back(std::move(message));
+  }
+  RECMILL_ASSIGN_OR_RETURN(const Received rows, reply(asked));
+  for (size_t t = 0; t < tables; ++t) {
+    fetched_[t].resize(wanted[t].order.size() * tables_[t].spec().dim);
+  }
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    const std::byte* from = rows.from(static_cast<int>(rank)).data();
+    for (size_t t = 0; t < tables; ++t) {
+      const int64_t dim = tables_[t].spec().dim, begin = wanted[t].begins[rank];
+      const size_t bytes = (wanted[t].begins[rank + 1] - begin) * dim * sizeof(float);
+      if (bytes > 0) std::memcpy(fetched_[t].data() + begin * dim, from, bytes);
+      from += bytes;
+    }
+  }
+  std::vector<kernels::RowStorage> storage;
+  for (size_t t = 0; t < tables; ++t) {
+    storage.push_back(kernels::RowStorage::of(
+        fetched_[t].data(), static_cast<int64_t>(wanted[t].order.size()), tables_[t].spec().dim));
+  }
+  return storage;
+}
+
+// Sends each rank the rows in the slots it asked for, as float32.
+Result<Received> RowExchange::reply(const std::vector<RowMessage>& asked) {
+  const size_t ranks = outgoing_.size(), tables = tables_.size();
+  std::vector<std::array<int64_t, 2>> offsets(ranks * tables);
+  std::vector<kernels::PoolTask> tasks;
+  std::vector<std::span<const std::byte>> bytes;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    int64_t floats = 0;
+    for (size_t t = 0; t < tables; ++t) floats += asked[rank].count(t) * tables_[t].spec().dim;
+    replies_[rank].resize(floats);
+    float* out = replies_[rank].data();
+    for (size_t t = 0; t < tables; ++t) {
+      const int64_t dim = tables_[t].spec().dim, count = asked[rank].count(t);
+      auto& bag = offsets[rank * tables + t] = {0, count};
+      tasks.push_back({{bag.data(), asked[rank].rows(t).data(), nullptr, 1, count == 1},
+                       tables_[t].rows(),
+                       Pooling::none,
+                       out,
+                       dim});
+      out += count * dim;
+    }
+    bytes.push_back(std::as_bytes(std::span(replies_[rank])));
+  }
+  kernels::embedding_pool(tasks, pool_);
+  return communicator_.all_to_all(bytes);
+}
+
+// Floats that `rank` sends with a row, by table: a sum for each of its subtrees.
+std::vector<int64_t> RowExchange::widths(int rank, int shards) const {
+  const auto own = subtrees(shards_of_rank(rank, communicator_.ranks(), shards));
+  std::vector<int64_t> widths;
+  for (const auto& table : tables_) {
+    widths.push_back(static_cast<int64_t>(own.size()) * table.spec().dim);
+  }
+  return widths;
+}
+
+Result<int64_t> RowExchange::update(std::span<const TableGradients> sources, int shards,
+                                    const table::RowStep& step) {
+  address(sources, shards);
+  sum_subtrees(sources, shards);
+  RECMILL_ASSIGN_OR_RETURN(const Received received, send());
+  std::vector<RowMessage> messages;
+  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
+    RECMILL_ASSIGN_OR_RETURN(auto message,
+                             RowMessage::parse(received.from(rank), widths(rank, shards)));
+    messages.push_back(std::move(message));
+  }
+  return apply(messages, shards, step);
+}
+
+// Begins a message to each owner: its rows, and room for their sums.
+void RowExchange::address(std::span<const TableGradients> sources, int shards) {
+  const auto own_widths = widths(communicator_.rank(), shards);
+  for (size_t rank = 0; rank < outgoing_.size(); ++rank) {
+    std::vector<int64_t> counts;
+    for (size_t t = 0; t < tables_.size(); ++t) {
+      const auto& begins = sources[t].by_owner->begins;
+      counts.push_back(tables_[t].spec().frozen ? 0 : begins[rank + 1] - begins[rank]);
+    }
+    outgoing_[rank].reset(counts, own_widths);
+    for (size_t t = 0; t < tables_.size(); ++t) {
+      const RowsByOwner& by_owner = *sources[t].by_owner;
+      const auto rows = outgoing_[rank].rows(t);
+      for (size_t i = 0; i < rows.size(); ++i) {
+        rows[i] = sources[t].distinct->rows[by_owner.order[by_owner.begins[rank] + i]];
+      }
+    }
+  }
+}
+
+void RowExchange::sum_subtrees(std::span<const TableGradients> sources, int shards) {
+  struct Task {
+    size_t table;
+    int64_t begin, count;  // of RowsByOwner::order
+    float* out;
+  };
+  std::vector<kernels::Subtree> own;
+  for (ShardRange tree :
+       subtrees(shards_of_rank(communicator_.rank(), communicator_.ranks(), shards))) {
+    own.push_back({tree.begin, tree.size()});
+  }
+  std::vector<Task> tasks;
+  for (size_t rank = 0; rank < outgoing_.size(); ++rank) {
+    for (size_t t = 0; t < tables_.size(); ++t) {
+      const int64_t width = static_cast<int64_t>(own.size()) * tables_[t].spec().dim;
+      const int64_t count = outgoing_[rank].count(t);
+      for (int64_t i = 0; i < count; i += kRowsATask) {
+        tasks.push_back({t, sources[t].by_owner->begins[rank] + i, std::min(kRowsATask, count - i),
+                         outgoing_[rank].values(t) + i * width});
+      }
+    }
+  }
+  pool_.run(static_cast<int64_t>(tasks.size()), [&](int64_t index) {
+    const Task& task = tasks[index];
+    const TableGradients& source = sources[task.table];
+    kernels::SumRange range;
+    range.order = source.by_owner->order.data() + task.begin;
+    range.count = task.count;
+    kernels::sum_gradients({source.distinct, source.gradients, tables_[task.table].spec().dim},
+                           range, own, task.out);
+  });
+}
+
+Result<int64_t> RowExchange::apply(const std::vector<RowMessage>& messages, int shards,
+                                   const table::RowStep& step) {
+  const size_t ranks = messages.size(), tables = tables_.size();
+  // A rank is a feature, and its list of rows the one bag of the one sample.
+  std::vector<std::array<int64_t, 2>> offsets(ranks * tables);
+  std::vector<std::vector<kernels::FeatureBags>> lists(tables);
+  std::vector<kernels::TableLookups> lookups(tables);
+  for (size_t t = 0; t < tables; ++t) {
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      auto& bag = offsets[t * ranks + rank] = {0, messages[rank].count(t)};
+      lists[t].push_back(
+          {{bag.data(), messages[rank].rows(t).data(), nullptr, 1, false}, Pooling::none});
+    }
+    lookups[t] = {tables_[t].spec().rows, lists[t]};
+  }
+  constexpr std::array<int64_t, 2> kOneSample{0, 1};
+  finder_.find(lookups, {0, kOneSample}, distinct_, pool_);
+  std::vector<table::TableParts> updates;
+  int64_t rows = 0;
+  for (size_t t = 0; t < tables; ++t) {
+    if (tables_[t].spec().frozen) continue;
+    collect_parts(t, messages, shards);
+    updates.push_back({&tables_[t], distinct_[t].rows, {parts_[t].begins, parts_[t].parts}});
+    rows += distinct_[t].count();
+  }
+  table::update_tables_from_parts(updates, step, pool_);
+  return rows;
+}
+
+void RowExchange::collect_parts(size_t table, const std::vector<RowMessage>& messages, int shards) {
+  const int64_t dim = tables_[table].spec().dim;
+  const DistinctRows& distinct = distinct_[table];
+  std::vector<std::vector<ShardRange>> trees;
+  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
+    trees.push_back(subtrees(shards_of_rank(rank, communicator_.ranks(), shards)));
+  }
+  Parts& parts = parts_[table];
+  parts.parts.clear();
+  parts.begins.assign(1, 0);
+  for (int64_t row = 0; row < distinct.count(); ++row) {
+    for (int64_t i = distinct.begins[row]; i < distinct.begins[row + 1]; ++i) {
+      const LookupSource& source = distinct.sources[i];
+      const auto& own = trees[source.feature];
+      const float* sums = messages[source.feature].values(table) +
+                          source.gradient_row * static_cast<int64_t>(own.size()) * dim;
+      for (size_t tree = 0; tree < own.size(); ++tree) {
+        parts.parts.push_back({sums + tree * dim, own[tree].begin});
+      }
+    }
+    parts.begins.push_back(static_cast<int64_t>(parts.parts.size()));
+  }
+}
+
+}  // namespace recmill::store

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every store must do. A store is a fixture: a type with
+//     static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
+//                                                         Communicator& communicator, Pool& pool);
+//     static constexpr bool kManyRanks;  // false: it serves one rank alone
+// then
+//     INSTANTIATE_TYPED_TEST_SUITE_P(Local, StoreContract, LocalFixture);
+// What it shows is compared, bit for bit, with the plain store.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/testing/delayed_communicator.h"
+#include "comm/threads.h"
+#include "store/embedding_store.h"
+#include "store/plain_store.h"
+#include "store/testing/scenario.h"
+
+namespace recmill::store {
+
+/// What the plain store shows of a scenario.
+inline std::unique_ptr<testing::Trace> plain_trace(const testing::Scenario& scenario) {
+  auto trace = std::make_unique<testing::Trace>(scenario);
+  Pool pool(1);
+  auto store = PlainStore::create(scenario.model, scenario.seed, pool);
+  EXPECT_TRUE(store.ok()) << store.status().message();
+  const Status status = testing::carry_out(scenario, **store, 0, 1, pool, *trace);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return trace;
+}
+
+template <typename Fixture>
+class StoreContract : public ::testing::Test {
+ protected:
+  static std::vector<int> rank_counts() {
+    return Fixture::kManyRanks ? std::vector{1, 2, 3, 4, 8} : std::vector{1};
+  }
+
+  // Carries `scenario` out on `ranks` threads that share `pool`, with shuffled delivery.
+  static void expect_trace(const testing::Scenario& scenario, const testing::Trace& expected,
+                           int ranks, Pool& pool) {
+    testing::Trace trace(scenario);
+    const Status status = run_ranks(ranks, [&](Communicator& inner) -> Status {
+      DelayedCommunicator communicator(inner, scenario.seed);
+      RECMILL_ASSIGN_OR_RETURN(const auto store,
+                               Fixture::make(scenario.model, scenario.seed, communicator, pool));
+      return testing::carry_out(scenario, *store, communicator.rank(), ranks, pool, trace);
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(trace.difference(expected), "")
+        << "seed " << scenario.seed << ", " << ranks << " ranks, " << pool.threads() << " threads";
+  }
+
+  static std::unique_ptr<EmbeddingStore> make(const ModelSpec& model, Communicator& communicator,
+                                              Pool& pool) {
+    auto store = Fixture::make(model, 1, communicator, pool);
+    EXPECT_TRUE(store.ok()) << store.status().message();
+    return *std::move(store);
+  }
+};
+TYPED_TEST_SUITE_P(StoreContract);
+
+TYPED_TEST_P(StoreContract, trains_to_the_bits_of_the_plain_store_at_every_number_of_ranks) {
+  const auto scenario = testing::training_scenario(31, 16);
+  const auto expected = plain_trace(scenario);
+  for (int ranks : this->rank_counts()) {
+    Pool pool(2);
+    this->expect_trace(scenario, *expected, ranks, pool);
+  }
+}
+
+TYPED_TEST_P(StoreContract, gives_the_same_bits_at_every_number_of_shards_and_threads) {
+  auto scenario = testing::training_scenario(32, 8);
+  for (int shards : {1, 2, 16}) {
+    scenario.shards = shards;
+    const auto expected = plain_trace(scenario);
+    for (int threads : {1, 2, 3}) {
+      const int ranks = TypeParam::kManyRanks && threads == 3 ? std::min(shards, 5) : 1;
+      Pool pool(threads);
+      this->expect_trace(scenario, *expected, ranks, pool);
+    }
+  }
+}
+
+TYPED_TEST_P(StoreContract, shows_under_random_operations_what_the_plain_store_shows) {
+  for (uint64_t seed : {1, 2}) {
+    const auto scenario = testing::random_scenario(seed, 24);
+    const auto expected = plain_trace(scenario);
+    for (int ranks : this->rank_counts()) {
+      Pool pool(2);
+      this->expect_trace(scenario, *expected, ranks, pool);
+    }
+  }
+}
+
+TYPED_TEST_P(StoreContract, names_feature_sample_and_row_of_a_lookup_outside_its_table) {
+  const ModelSpec model = testing::scenario_model();
+  const ThreadsGroup group(1);
+  const auto communicator = group.communicator(0);
+  Pool pool(1);
+  const auto store = this->make(model, *communicator, pool);
+  for (int64_t row : {int64_t{-1}, model.tables[2].rows}) {
+    SparseBatch sparse = testing::random_batch(model, 5, 7, 20);
+    SparseFeature& bags = sparse.features[2];
+    const int64_t sample =
+        std::find(bags.offsets.begin(), bags.offsets.end(), bags.offsets.back()) -
+        bags.offsets.begin() - 1;  // the last that is not empty
+    bags.rows.back() = row;
+    Batch batch;
+    batch.cut = {20, 1};
+    batch.sparse = &sparse;
+    const auto prepared = store->prepare(batch);
+    ASSERT_FALSE(prepared.ok());
+    EXPECT_EQ(prepared.status().message(), "feature '" + model.features[2].name + "', sample " +
+                                               std::to_string(sparse.first + sample) + ": row " +
+                                               std::to_string(row) + " is outside table '" +
+                                               model.tables[2].name + "' of " +
+                                               std::to_string(model.tables[2].rows) + " rows");
+  }
+}
+
+TYPED_TEST_P(StoreContract, evaluates_batches_at_the_same_time_and_changes_nothing) {
+  testing::Scenario scenario{testing::scenario_model(), 1, 8, {}};
+  for (int i = 0; i < 4; ++i) {
+    scenario.operations.push_back({testing::Operation::Kind::evaluate, {20}, 1.0, 0});
+  }
+  scenario.operations.push_back({testing::Operation::Kind::read_rows, {}, 1.0, 0});
+  const auto expected = plain_trace(scenario);
+  const ThreadsGroup group(1);
+  const auto communicator = group.communicator(0);
+  Pool pool(2);
+  const auto store = this->make(scenario.model, *communicator, pool);
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&] {
+      testing::Trace trace(scenario);
+      auto evaluations = scenario;
+      evaluations.operations.pop_back();
+      const Status status = testing::carry_out(evaluations, *store, 0, 1, pool, trace);
+      EXPECT_TRUE(status.ok()) << status.message();
+      trace.rows = expected->rows;
+      EXPECT_EQ(trace.difference(*expected), "");
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  testing::Trace after(scenario);
+  const Status status = testing::carry_out(scenario, *store, 0, 1, pool, after);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(after.difference(*expected), "");
+}
+
+TYPED_TEST_P(StoreContract, refuses_rows_that_do_not_fit_their_table) {
+  const ModelSpec model = testing::scenario_model();
+  const ThreadsGroup group(1);
+  const auto communicator = group.communicator(0);
+  Pool pool(1);
+  const auto store = this->make(model, *communicator, pool);
+  const TableSpec& table = model.tables[3];
+  const std::vector<float> weights(table.dim * 2);
+  for (const RowBlock& block : {RowBlock{3, table.rows - 1, 2, weights, {}},
+                                RowBlock{3, -1, 2, weights, {}}, RowBlock{3, 0, 1, weights, {}}}) {
+    const Status status = store->write_rows(block);
+    EXPECT_NE(status.message().find("table '" + table.name + "'"), std::string::npos)
+        << status.message();
+  }
+  EXPECT_FALSE(store->write_rows({1000, 0, 0, {}, {}}).ok());
+}
+
+REGISTER_TYPED_TEST_SUITE_P(StoreContract,
+                            trains_to_the_bits_of_the_plain_store_at_every_number_of_ranks,
+                            gives_the_same_bits_at_every_number_of_shards_and_threads,
+                            shows_under_random_operations_what_the_plain_store_shows,
+                            names_feature_sample_and_row_of_a_lookup_outside_its_table,
+                            evaluates_batches_at_the_same_time_and_changes_nothing,
+                            refuses_rows_that_do_not_fit_their_table);
+
+}  // namespace recmill::store

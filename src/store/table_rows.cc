@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/table_rows.h"
+
+#include <algorithm>
+#include <string>
+
+namespace recmill::store {
+namespace {
+
+constexpr int64_t kBlock = 4096;  // rows handed on at a time
+
+// One table's rows on their way to a sink: a buffer of at most kBlock consecutive rows.
+class BlockReader {
+ public:
+  BlockReader(const table::EmbeddingTable& table, int index) : table_(table), index_(index) {
+    weights_.resize(kBlock * table.spec().dim);
+    for (const auto& column : table.state()) state_.emplace_back(kBlock * column.width);
+  }
+
+  // Rows [first, first + count) of the share, which stand in slots from `slot` on.
+  Status hand_on(int64_t first, int64_t slot, int64_t count,
+                 const std::function<Status(const RowBlock&)>& sink) {
+    const std::span<float> weights = std::span(weights_).first(count * table_.spec().dim);
+    std::vector<std::span<float>> state;
+    for (size_t c = 0; c < state_.size(); ++c) {
+      state.push_back(std::span(state_[c]).first(count * table_.state()[c].width));
+    }
+    table_.read(slot, count, weights, state);
+    const std::vector<std::span<const float>> views(state.begin(), state.end());
+    return sink({index_, first, count, weights, views});
+  }
+
+ private:
+  const table::EmbeddingTable& table_;
+  const int index_;
+  std::vector<float> weights_;
+  std::vector<std::vector<float>> state_;
+};
+
+}  // namespace
+
+Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
+                                                         int rank, int ranks, Pool& pool) {
+  std::vector<table::EmbeddingTable> tables;
+  for (const TableSpec& spec : model.tables) {
+    RECMILL_ASSIGN_OR_RETURN(
+        auto table,
+        table::EmbeddingTable::create(spec, seed, table::RowShare(spec.rows, rank, ranks), pool));
+    tables.push_back(std::move(table));
+  }
+  return tables;
+}
+
+MemoryLedger tables_need(const ModelSpec& model, int ranks) {
+  MemoryLedger ledger;
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (const TableSpec& spec : model.tables) {
+      table::EmbeddingTable::need(spec, table::RowShare(spec.rows, rank, ranks), rank, ledger);
+    }
+  }
+  return ledger;
+}
+
+Status read_tables(const std::vector<table::EmbeddingTable>& tables,
+                   const std::function<Status(const RowBlock&)>& sink) {
+  for (size_t index = 0; index < tables.size(); ++index) {
+    const auto& share = tables[index].share();
+    BlockReader reader(tables[index], static_cast<int>(index));
+    for (int64_t row = 0, next; row < share.rows(); row = next) {
+      next = row + 1;
+      if (!share.owns(row)) continue;
+      const int64_t slot = share.slot(row);
+      while (next < share.rows() && next - row < kBlock && share.owns(next) &&
+             share.slot(next) == slot + next - row) {
+        ++next;
+      }
+      RECMILL_RETURN_IF_ERROR(reader.hand_on(row, slot, next - row, sink));
+    }
+  }
+  return {};
+}
+
+Status write_table(std::vector<table::EmbeddingTable>& tables, const RowBlock& block) {
+  if (block.table < 0 || block.table >= static_cast<int>(tables.size())) {
+    return Status::Failed("there is no table " + std::to_string(block.table));
+  }
+  table::EmbeddingTable& table = tables[block.table];
+  const TableSpec& spec = table.spec();
+  const auto& columns = table.state();
+  bool fits = block.first >= 0 && block.count >= 0 && block.first + block.count <= spec.rows &&
+              static_cast<int64_t>(block.weights.size()) == block.count * spec.dim &&
+              (block.state.empty() || block.state.size() == columns.size());
+  for (size_t c = 0; fits && c < block.state.size(); ++c) {
+    fits = static_cast<int64_t>(block.state[c].size()) == block.count * columns[c].width;
+  }
+  if (!fits) {
+    return Status::Failed("table '" + spec.name + "' of " + std::to_string(spec.rows) + " x " +
+                          std::to_string(spec.dim) + ": rows [" + std::to_string(block.first) +
+                          ", " + std::to_string(block.first + block.count) +
+                          ") to be written have another shape");
+  }
+  std::vector<std::span<const float>> state(block.state.size());
+  for (int64_t i = 0; i < block.count; ++i) {
+    const int64_t row = block.first + i;
+    if (!table.share().owns(row)) continue;
+    for (size_t c = 0; c < state.size(); ++c) {
+      state[c] = block.state[c].subspan(i * columns[c].width, columns[c].width);
+    }
+    table.write(table.share().slot(row), 1, block.weights.subspan(i * spec.dim, spec.dim), state);
+  }
+  return {};
+}
+
+}  // namespace recmill::store

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random work for stores: batches, gradients and operations that are a function of a seed, and a
+// driver that carries them out on one rank and records everything that can be seen.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "comm/shard_tree.h"
+#include "device/pool.h"
+#include "schema/table_spec.h"
+#include "store/embedding_store.h"
+
+namespace recmill::store::testing {
+
+/// Every optimizer in every precision at dimensions 1, 4, 16, 33 and 64; tables of 1 to 300 rows
+/// looked up by one to three features; sums, means, sequences, with weights and without; one frozen
+/// table.
+ModelSpec scenario_model();
+
+/// The whole global batch: bags of none, one, a few or some hundred lookups, mostly of few rows.
+SparseBatch random_batch(const ModelSpec& model, uint64_t seed, int64_t number, int64_t samples);
+
+/// Samples [begin, end) of a batch.
+SparseBatch slice(const SparseBatch& batch, int64_t begin, int64_t end);
+
+struct Operation {
+  enum class Kind { train, evaluate, settle, read_rows, write_rows };
+  Kind kind = Kind::train;
+  std::vector<int64_t> batches;  // train, evaluate: samples of each; train: all of one update
+  double learning_rate_scale = 1.0;
+  int table = 0;  // write_rows
+};
+
+struct Scenario {
+  ModelSpec model;
+  uint64_t seed = 0;
+  int shards = 8;
+  std::vector<Operation> operations;
+};
+
+/// `count` training iterations of assorted sizes: smaller than the shards, one sample, none.
+Scenario training_scenario(uint64_t seed, int count);
+/// `count` operations of all kinds.
+Scenario random_scenario(uint64_t seed, int count);
+
+/// What a scenario showed. Outputs: for each lookup, for each feature [samples or lookups][stride],
+/// over the whole global batch. Rows: for each read_rows (one ends every scenario) and each
+/// (table, row) its weights and state columns.
+struct Trace {
+  std::vector<std::vector<std::vector<float>>> outputs;
+  std::vector<std::map<std::pair<int, int64_t>, std::vector<float>>> rows;
+
+  /// Room for what all ranks will show.
+  explicit Trace(const Scenario& scenario);
+  /// "" when all bits are the same, else the first difference in words.
+  std::string difference(const Trace& other) const;
+
+  std::mutex mutex;  // of rows; ranks write disjoint parts of outputs
+};
+
+/// Carries out one rank's share, preparing batches on a thread of its own, and writes this rank's
+/// part into `trace`, which ranks share. A row that is handed out twice is an error.
+Status carry_out(const Scenario& scenario, EmbeddingStore& store, int rank, int ranks, Pool& pool,
+                 Trace& trace);
+
+}  // namespace recmill::store::testing
