@@ -63,36 +63,6 @@ Status store(Result<Value> parsed, Value& target) {
   return parsed.status();
 }
 
-Status parse_cell(const TextColumn& column, std::string_view cell, RowValues& values) {
-  const ColumnSpec& spec = column.spec;
-  const bool missing = is_missing(spec, cell);
-  switch (spec.role) {
-    case ColumnRole::ignore:
-      return {};
-    case ColumnRole::id:
-      return parse_bag(spec, cell, values.ids[column.target], values.weights[column.target]);
-    case ColumnRole::dense:
-      if (missing) {
-        values.dense[column.target] = kMissing;
-        return {};
-      }
-      return store(parse_number(cell), values.dense[column.target]);
-    default:
-      break;
-  }
-  if (missing) return Status::Failed("no value");
-  switch (spec.role) {
-    case ColumnRole::label:
-      return store(parse_number(cell), values.label);
-    case ColumnRole::sample_weight:
-      return store(parse_number(cell), values.sample_weight);
-    case ColumnRole::time:
-      return store(parse_integer(cell), values.time);
-    default:
-      return store(parse_id(spec.id_text, cell), values.group);
-  }
-}
-
 // Reads the quoted cell at `at`; returns the offset past its closing quote.
 Result<size_t> take_quoted(std::string_view row, size_t at, char quote, std::string& cell) {
   for (++at; at < row.size(); ++at) {
@@ -157,6 +127,38 @@ Result<uint64_t> parse_id(IdText text, std::string_view cell) {
   return id;
 }
 
+Status parse_cell(const TextColumn& column, std::string_view cell, RowValues& values) {
+  const ColumnSpec& spec = column.spec;
+  const bool missing = is_missing(spec, cell);
+  switch (spec.role) {
+    case ColumnRole::ignore:
+      return {};
+    case ColumnRole::id:
+      values.ids[column.target].clear();
+      values.weights[column.target].clear();
+      return parse_bag(spec, cell, values.ids[column.target], values.weights[column.target]);
+    case ColumnRole::dense:
+      if (missing) {
+        values.dense[column.target] = kMissing;
+        return {};
+      }
+      return store(parse_number(cell), values.dense[column.target]);
+    default:
+      break;
+  }
+  if (missing) return Status::Failed("no value");
+  switch (spec.role) {
+    case ColumnRole::label:
+      return store(parse_number(cell), values.label);
+    case ColumnRole::sample_weight:
+      return store(parse_number(cell), values.sample_weight);
+    case ColumnRole::time:
+      return store(parse_integer(cell), values.time);
+    default:
+      return store(parse_id(spec.id_text, cell), values.group);
+  }
+}
+
 bool ends_inside_character(std::string_view row) {
   for (size_t back = 1; back <= std::min<size_t>(3, row.size()); ++back) {
     const auto byte = static_cast<unsigned char>(row[row.size() - back]);
@@ -170,8 +172,6 @@ Status parse_row(const TextLayout& layout, std::string_view row, RowValues& valu
   values.dense.resize(layout.schema.dense.size());
   values.ids.resize(layout.schema.ids.size());
   values.weights.resize(layout.schema.ids.size());
-  for (auto& bag : values.ids) bag.clear();
-  for (auto& bag : values.weights) bag.clear();
   if (ends_inside_character(row)) return Status::Failed("the row ends inside a UTF-8 character");
   thread_local std::vector<std::string> cells;
   RECMILL_RETURN_IF_ERROR(split_cells(layout, row, cells));

@@ -39,6 +39,9 @@ Result<uint64_t> parse_id(IdText text, std::string_view cell);
 /// Replaces `values` by those of one row. Errors name the column and the cell's text.
 Status parse_row(const TextLayout& layout, std::string_view row, RowValues& values);
 
+/// Puts the value of one cell into `values`; a bag is replaced.
+Status parse_cell(const TextColumn& column, std::string_view cell, RowValues& values);
+
 /// True when the last character of `row` is a UTF-8 sequence that lacks bytes.
 bool ends_inside_character(std::string_view row);
 

@@ -2,14 +2,12 @@
 // Rows of text to columns, many at once.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "batch/column_batch.h"
 #include "device/pool.h"
-#include "reader/row_ends.h"
-#include "reader/text_layout.h"
+#include "reader/fast_text_parser.h"
 
 namespace recmill::reader {
 
@@ -23,8 +21,10 @@ struct BadRow {
 
 class TextParser {
  public:
-  explicit TextParser(TextLayout layout, ParserKind kind = ParserKind::fast);
-  ~TextParser();
+  explicit TextParser(TextLayout layout, ParserKind kind = ParserKind::fast)
+      : layout_(std::move(layout)), fast_(layout_), kind_(kind) {}
+  TextParser(const TextParser&) = delete;  // fast_ points into layout_
+  TextParser& operator=(const TextParser&) = delete;
 
   /// Makes `batch` an empty one of this layout, with room for `rows`.
   void clear(ColumnBatch& batch, int64_t rows) const;
@@ -36,10 +36,13 @@ class TextParser {
   const TextLayout& layout() const { return layout_; }
 
  private:
+  BadRow parse(const char* text, std::span<const TextRow> rows, ParsedPiece& piece) const;
+
   const TextLayout layout_;
+  const FastLayout fast_;
   const ParserKind kind_;
-  std::vector<std::vector<IdColumn>> pieces_;  // [tasks][id columns], reused
-  std::vector<BadRow> bad_;                    // [tasks]
+  std::vector<ParsedPiece> pieces_;  // [tasks], reused
+  std::vector<BadRow> bad_;          // [tasks]
 };
 
 }  // namespace recmill::reader

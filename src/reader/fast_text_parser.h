@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of text to columns with SIMD (Highway, chosen at run time): delimiters of 64 bytes at once
+// as a bit mask, 8 decimal digits in one word (SWAR), 16 hexadecimal digits in one vector. Whatever
+// is out of the ordinary - quotes, signs in ids, long numbers, any error - goes to the plain
+// parser, row by row or cell by cell; so both give the same bits and the same errors.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "reader/parsed_piece.h"
+#include "reader/row_ends.h"
+#include "reader/text_layout.h"
+
+namespace recmill::reader {
+
+/// Columns in a row that are parsed alike.
+struct ColumnRun {
+  enum class Kind { ignore, label, dense, hex, integer, text, plain } kind = Kind::ignore;
+  int first = 0, count = 0;  // columns
+  int target = 0;            // of the first: index among dense or id columns
+};
+
+struct FastLayout {
+  explicit FastLayout(const TextLayout& text_layout);
+  const TextLayout* layout;  // must outlive this
+  std::vector<ColumnRun> runs;
+};
+
+/// Parses rows into a piece that was begun for them. Returns their number, or that of the first row
+/// that parse_row() refuses.
+int64_t parse_rows_fast(const FastLayout& layout, const char* text, std::span<const TextRow> rows,
+                        ParsedPiece& piece);
+
+}  // namespace recmill::reader

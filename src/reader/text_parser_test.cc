@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fast parser against the plain one: the same bits and the same errors, on every SIMD target.
+#include "reader/text_parser.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "reader/testing/samples_of.h"
+
+namespace recmill::reader {
+namespace {
+
+using ::testing::HasSubstr;
+
+ColumnSpec column(const char* name, ColumnRole role, IdText id_text = IdText::text) {
+  ColumnSpec spec;
+  spec.name = name;
+  spec.role = role;
+  spec.id_text = id_text;
+  return spec;
+}
+
+// Every kind of column, quotes, lists, weights and words for 'missing'.
+DataOptions mixed_options() {
+  DataOptions options;
+  options.format = DataFormat::csv;
+  options.header = false;
+  options.columns = {column("y", ColumnRole::label),
+                     column("d1", ColumnRole::dense),
+                     column("d2", ColumnRole::dense),
+                     column("hex", ColumnRole::id, IdText::hex),
+                     column("number", ColumnRole::id, IdText::integer),
+                     column("word", ColumnRole::id),
+                     column("list", ColumnRole::id, IdText::integer),
+                     column("rest", ColumnRole::ignore),
+                     column("pairs", ColumnRole::id),
+                     column("user", ColumnRole::group),
+                     column("when", ColumnRole::time),
+                     column("w", ColumnRole::sample_weight)};
+  options.columns[2].missing = {"NA", "-"};
+  options.columns[6].list_separator = "|";
+  options.columns[8].list_separator = ";";
+  options.columns[8].weight_separator = ":";
+  return options;
+}
+
+TextLayout mixed_layout() {
+  auto layout = csv_layout(mixed_options(), {});
+  EXPECT_TRUE(layout.ok()) << layout.status().message();
+  return *std::move(layout);
+}
+
+// Parses all rows of `text` that the parser takes: a bad row is left out.
+struct Outcome {
+  std::vector<std::string> rows;
+  std::vector<std::string> errors;  // "row: message"
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome parse_all(const TextLayout& layout, const std::string& text, ParserKind kind,
+                  int threads = 2) {
+  const std::string padding(kTextPadding, '\0');
+  const std::string padded = padding + text + padding;
+  std::vector<uint32_t> ends;
+  find_row_ends(text, layout, ends);
+  if ((ends.empty() ? 0 : ends.back()) < text.size()) ends.push_back(text.size());
+  std::vector<TextRow> rows;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    rows.push_back(trim_row(text.data(), i == 0 ? 0 : ends[i - 1], ends[i]));
+  }
+  Pool pool(threads);
+  TextParser parser(layout, kind);
+  Outcome outcome;
+  while (true) {
+    ColumnBatch batch;
+    parser.clear(batch, static_cast<int64_t>(rows.size()));
+    const BadRow bad = parser.append(padded.data() + kTextPadding, rows, pool, batch);
+    if (bad.row < 0) {
+      outcome.rows = samples_of(layout.schema, batch);
+      return outcome;
+    }
+    outcome.errors.push_back(std::to_string(bad.row) + ": " + bad.status.message());
+    rows.erase(rows.begin() + bad.row);
+  }
+}
+
+void expect_equal(const TextLayout& layout, const std::string& text, const std::string& what) {
+  const Outcome plain = parse_all(layout, text, ParserKind::plain);
+  const Outcome fast = parse_all(layout, text, ParserKind::fast);
+  EXPECT_EQ(fast.errors, plain.errors) << what << ": " << text;
+  ASSERT_EQ(fast.rows.size(), plain.rows.size()) << what;
+  for (size_t i = 0; i < plain.rows.size(); ++i) {
+    ASSERT_EQ(fast.rows[i], plain.rows[i]) << what << ", row " << i << " of " << text;
+  }
+}
+
+template <typename Body>
+void on_every_target(Body body) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().DeInit();
+    body();
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().DeInit();
+}
+
+// A few random edits: bytes changed, doubled, removed, or one of the characters that matter.
+std::string mutated(std::string text, uint64_t seed) {
+  const Random random(seed, Purpose::test);
+  constexpr std::string_view kTelling = "\t\n\r,\"-+.0123456789abcdefABCDEFxz|;: \xC3\xE2\x00";
+  const auto edits = 1 + random.below(4, 0, 1000);
+  for (uint64_t edit = 1; edit <= edits && !text.empty(); ++edit) {
+    const size_t at = random.below(text.size(), edit, 0);
+    const char telling = kTelling[random.below(kTelling.size(), edit, 1)];
+    switch (random.below(5, edit, 2)) {
+      case 0:
+        text[at] = telling;
+        break;
+      case 1:
+        text.insert(at, 1, telling);
+        break;
+      case 2:
+        text.erase(at, 1 + random.below(6, edit, 3));
+        break;
+      case 3:
+        text.insert(at, text.substr(at, random.below(20, edit, 3)));
+        break;
+      default:
+        text.resize(at);
+        break;
+    }
+  }
+  return text;
+}
+
+std::string mixed_rows() {
+  return "1,0.5,NA,ff,12,apple,1|2|3,x,a:1;b:0.5,u1,100,1\n"
+         "0,,-,,,,,,,u2,-5,0.25\n"
+         "1,-3,7,DEADBEEFdeadbeef,-1,\"a,b\",5,\"x\"\"y\",c:2,u3,7,2\n"
+         "0,123456789,1e3,0,18446744073709551615,pear,|4||,,,u1,0,1\r\n"
+         "1,-0,00000012,123456789a,1234567890123456,\"line\nend\",9,,d:1,u9,12,1.5\n";
+}
+
+const TextLayout& criteo() {
+  static const TextLayout layout = *criteo_layout({});
+  return layout;
+}
+
+std::string criteo_row(const char* integer = "5", const char* id = "68fd1e64") {
+  std::string row = "1";
+  for (int i = 0; i < 13; ++i) row += std::string("\t") + integer;
+  for (int i = 0; i < 26; ++i) row += std::string("\t") + id;
+  return row;
+}
+
+TEST(PlainTextParser, reads_each_kind_of_cell) {
+  RowValues values;
+  const auto layout = mixed_layout();
+  ASSERT_TRUE(parse_row(layout, "1,0.5,NA,ff,-1,apple,1|2||3,x,a:1;b:0.5,u1,100,2", values).ok());
+  EXPECT_EQ(values.label, 1);
+  EXPECT_EQ(values.dense[0], 0.5f);
+  EXPECT_TRUE(std::isnan(values.dense[1]));
+  EXPECT_EQ(values.ids[0], std::vector<uint64_t>{255});
+  EXPECT_EQ(values.ids[1], std::vector<uint64_t>{~uint64_t{0}});
+  EXPECT_EQ(values.ids[2], std::vector<uint64_t>{hash_bytes("apple")});
+  EXPECT_EQ(values.ids[3], (std::vector<uint64_t>{1, 2, 3}));
+  EXPECT_EQ(values.ids[4], (std::vector<uint64_t>{hash_bytes("a"), hash_bytes("b")}));
+  EXPECT_EQ(values.weights[4], (std::vector<float>{1, 0.5f}));
+  EXPECT_EQ(values.group, hash_bytes("u1"));
+  EXPECT_EQ(values.time, 100);
+  EXPECT_EQ(values.sample_weight, 2);
+}
+
+TEST(PlainTextParser, takes_quotes_off_as_rfc_4180_says) {
+  const auto layout = mixed_layout();
+  std::vector<std::string> cells;
+  const auto split = [&](std::string_view row) { return split_cells(layout, row, cells); };
+  ASSERT_TRUE(split("\"a,b\",\"say \"\"no\"\"\",,\"\"").ok());
+  EXPECT_EQ(cells, (std::vector<std::string>{"a,b", "say \"no\"", "", ""}));
+  ASSERT_TRUE(split("5\" tall,").ok());
+  EXPECT_EQ(cells, (std::vector<std::string>{"5\" tall", ""}));
+  EXPECT_THAT(split("\"open").message(), HasSubstr("not closed"));
+  EXPECT_THAT(split("\"a\"\"").message(), HasSubstr("not closed"));
+  EXPECT_THAT(split("\"a\"b,c").message(), HasSubstr("after a closing quote"));
+}
+
+TEST(PlainTextParser, errors_name_the_column_and_show_the_cell) {
+  RowValues values;
+  const auto message = [&](std::string_view row) {
+    return parse_row(criteo(), row, values).message();
+  };
+  EXPECT_EQ(message(criteo_row("x")), "column I1: 'x' is not a finite number");
+  EXPECT_EQ(message(criteo_row("1", "0g")),
+            "column C1: '0g' is not a hexadecimal id of up to 16 digits");
+  EXPECT_THAT(message(criteo_row("1", "11112222333344445")), HasSubstr("up to 16 digits"));
+  EXPECT_EQ(message("1\t2"), "has 2 columns instead of 40");
+  EXPECT_EQ(message(""), "has 1 columns instead of 40");
+  EXPECT_EQ(message(criteo_row() + "\t"), "has 41 columns instead of 40");
+  EXPECT_EQ(message(criteo_row().substr(1)), "column label: no value");
+  EXPECT_THAT(message(criteo_row() + "\xE2\x82"), HasSubstr("inside a UTF-8 character"));
+  EXPECT_THAT(message(criteo_row("inf")), HasSubstr("finite"));
+}
+
+TEST(PlainTextParser, knows_when_text_ends_inside_a_character) {
+  EXPECT_FALSE(ends_inside_character(""));
+  EXPECT_FALSE(ends_inside_character("a"));
+  EXPECT_FALSE(ends_inside_character("\xC3\xA9"));
+  EXPECT_FALSE(ends_inside_character("\xE2\x82\xAC"));
+  EXPECT_FALSE(ends_inside_character("\xF0\x9F\x98\x80"));
+  for (const char* cut : {"\xC3", "\xE2", "\xE2\x82", "\xF0", "\xF0\x9F", "\xF0\x9F\x98"}) {
+    EXPECT_TRUE(ends_inside_character(cut));
+  }
+}
+
+TEST(RowEnds, of_text_with_quotes_are_those_outside_of_them) {
+  const auto layout = mixed_layout();
+  const auto ends_of = [&](std::string_view text) {
+    std::vector<uint32_t> ends;
+    find_row_ends(text, layout, ends);
+    return ends;
+  };
+  EXPECT_EQ(ends_of("a\nb\n\nc"), (std::vector<uint32_t>{2, 4, 5}));
+  EXPECT_EQ(ends_of("\"a\nb\",c\nd\n"), (std::vector<uint32_t>{8, 10}));
+  EXPECT_EQ(ends_of("\"a\"\"\n\"\nx\"\ny\"\n"), (std::vector<uint32_t>{7, 10, 13}));
+}
+
+TEST(FastTextParser, equals_the_plain_one_on_cells_around_every_edge) {
+  on_every_target([] {
+    for (const char* integer :
+         {"",          "0",          "-1",
+          "-",         "--1",        "+1",
+          "1234567",   "12345678",   "123456789",
+          "-12345678", "-123456789", "99999999",
+          "16777217",  "-0",         "007",
+          "1.5",       "1e5",        " 1",
+          "0x1",       "nan",        "99999999999999999999999999999999999999999",
+          "/",         ":",          "1:",
+          "\x80"}) {
+      expect_equal(criteo(), criteo_row(integer) + "\n" + criteo_row("7"), integer);
+    }
+    for (const char* id : {"",
+                           "0",
+                           "f",
+                           "F",
+                           "g",
+                           "G",
+                           "@",
+                           "`",
+                           "/",
+                           ":",
+                           "0123456789abcdef",
+                           "FFFFFFFFFFFFFFFF",
+                           "0123456789abcdeg",
+                           "g123456789abcdef",
+                           "12345678",
+                           "123456789",
+                           "00000000000000000",
+                           "0x12",
+                           "-1",
+                           "\xC3\xA9",
+                           "a\x80"}) {
+      expect_equal(criteo(), criteo_row("1", id) + "\r\n" + criteo_row("7"), id);
+    }
+    for (const char* row : {"", "\n", "\t", "\r\n", "1", "1\n\n1", "\t\t\t\t\n"}) {
+      expect_equal(criteo(), row, "row");
+    }
+  });
+}
+
+TEST(FastTextParser, equals_the_plain_one_at_every_number_of_rows_and_columns) {
+  on_every_target([] {
+    for (const int rows : {0, 1, 2, 511, 512, 513, 1025}) {
+      std::string text;
+      for (int row = 0; row < rows; ++row) {
+        text += criteo_row(row % 3 ? std::to_string(row * row).c_str() : "",
+                           row % 5 ? std::to_string(row * 7).c_str() : "");
+        text += '\n';
+      }
+      expect_equal(criteo(), text, std::to_string(rows));
+    }
+    for (int64_t columns = 0; columns < 140; columns += 9) {
+      const auto layout = criteo_layout({columns, columns / 2});
+      std::string row = "0";
+      for (int64_t c = 0; c < columns + columns / 2; ++c) row += "\t1";
+      expect_equal(*layout, row + "\n" + row + "\t\n" + row, std::to_string(columns));
+    }
+  });
+}
+
+TEST(FastTextParser, equals_the_plain_one_on_mutations_of_every_kind_of_column) {
+  const auto layout = mixed_layout();
+  expect_equal(layout, mixed_rows(), "whole");
+  EXPECT_EQ(parse_all(layout, mixed_rows(), ParserKind::fast).rows.size(), 5u);
+  on_every_target([&] {
+    for (uint64_t seed = 0; seed < 1500; ++seed) {
+      expect_equal(layout, mutated(mixed_rows(), seed), "seed " + std::to_string(seed));
+    }
+  });
+}
+
+// The samples of real data, if they are there.
+std::string real_rows(const char* file, size_t rows) {
+  const char* const folder = std::getenv("RECMILL_DATA");
+  if (folder == nullptr || *folder == 0) return "";
+  auto text = read_text(posix_files(), std::string(folder) + "/" + file);
+  if (!text.ok()) return "";
+  size_t end = 0;
+  for (size_t row = 0; row < rows && end < text->size(); ++row) end = text->find('\n', end) + 1;
+  return text->substr(0, end);
+}
+
+TEST(FastTextParser, equals_the_plain_one_on_real_samples_and_their_mutations) {
+  for (const char* file : {"criteo_kaggle/train.tsv", "criteo_terabyte/part-0.tsv"}) {
+    const std::string text = real_rows(file, 3000);
+    if (text.empty()) GTEST_SKIP() << "no real samples: RECMILL_DATA does not have " << file;
+    const std::string few = text.substr(0, text.find('\n', 2000) + 1);
+    on_every_target([&] {
+      expect_equal(criteo(), text, file);
+      for (uint64_t seed = 0; seed < 300; ++seed) {
+        expect_equal(criteo(), mutated(few, seed), "seed " + std::to_string(seed));
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace recmill::reader
