@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small checkpoint with everything in it, for tests.
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "checkpoint/reader.h"
+#include "checkpoint/writer.h"
+
+namespace recmill::checkpoint {
+
+inline const EntrySpec kWeight{"table/C1/weight", ElementType::float32, {40, 3}};
+inline const EntrySpec kState{"table/C1/state/sum", ElementType::float32, {40, 1}};
+inline const EntrySpec kHalf{"table/C2/weight", ElementType::bfloat16, {5, 2}};
+inline const EntrySpec kLayer{"dense/top.0.bias", ElementType::float32, {4}};
+inline const EntrySpec kIds{"dictionary/C1", ElementType::uint64, {0}};
+
+/// Value of element e of row r: differs between entries, rows and steps.
+inline float small_value(int64_t step, const EntrySpec& spec, int64_t row, int64_t element) {
+  return static_cast<float>(step * 1000 + static_cast<int64_t>(spec.name.size()) * 100 + row) +
+         static_cast<float>(element) * 0.25f;
+}
+
+inline std::vector<std::byte> small_rows(int64_t step, const EntrySpec& spec, int64_t first,
+                                         int64_t count) {
+  std::vector<std::byte> bytes(count * spec.row_bytes());
+  const int64_t size = size_of(spec.type);
+  for (int64_t i = 0; i < count * spec.row_elements(); ++i) {
+    const float value =
+        small_value(step, spec, first + i / spec.row_elements(), i % spec.row_elements());
+    // The upper bytes of the float, so that 16-bit types vary too.
+    std::memcpy(bytes.data() + i * size, reinterpret_cast<const char*>(&value) + 4 - size, size);
+  }
+  return bytes;
+}
+
+/// Writes step `step` as `parts` ranks do whose rows are split by row modulo `parts`.
+inline Status write_small(Files& files, const std::string& folder, int64_t step, int parts = 1,
+                          int64_t piece = 7) {
+  RECMILL_ASSIGN_OR_RETURN(auto writer, Writer::create(files, folder, step));
+  std::vector<PartContents> contents;
+  for (int number = 0; number < parts; ++number) {
+    RECMILL_ASSIGN_OR_RETURN(auto part, PartWriter::create(files, writer->path(), number));
+    if (number == 0) {
+      for (const EntrySpec& spec : {kHalf, kLayer, kIds}) {
+        RECMILL_RETURN_IF_ERROR(part->add(spec, small_rows(step, spec, 0, spec.rows())));
+      }
+    }
+    const int64_t count = parts == 1 ? piece : 1;
+    for (int64_t row = number; row < kWeight.rows(); row += parts == 1 ? piece : parts) {
+      const int64_t rows = std::min(count, kWeight.rows() - row);
+      RECMILL_RETURN_IF_ERROR(part->add(kWeight, row, small_rows(step, kWeight, row, rows)));
+      RECMILL_RETURN_IF_ERROR(part->add(kState, row, small_rows(step, kState, row, rows)));
+    }
+    RECMILL_ASSIGN_OR_RETURN(PartContents finished, part->finish());
+    // Over the wire and back, as between ranks.
+    RECMILL_ASSIGN_OR_RETURN(finished, decode_part(encode(finished)));
+    contents.push_back(std::move(finished));
+  }
+  return writer->finish(std::move(contents), {{"iteration", step}, {"seed", 7}});
+}
+
+/// Whether a checkpoint holds what write_small() wrote for its step.
+inline Status check_small(Reader& reader) {
+  RECMILL_RETURN_IF_ERROR(reader.verify());
+  if (reader.properties().value("iteration", -1) != reader.step()) {
+    return Status::Failed("wrong properties");
+  }
+  for (const EntrySpec& spec : {kWeight, kState, kHalf, kLayer, kIds}) {
+    RECMILL_ASSIGN_OR_RETURN(const Entry* entry, reader.expect(spec));
+    std::vector<std::byte> bytes(spec.rows() * spec.row_bytes());
+    RECMILL_RETURN_IF_ERROR(reader.read(*entry, 0, spec.rows(), bytes));
+    if (bytes != small_rows(reader.step(), spec, 0, spec.rows())) {
+      return Status::Failed(spec.name + " is not what was written");
+    }
+  }
+  return {};
+}
+
+}  // namespace recmill::checkpoint

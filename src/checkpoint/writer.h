@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes checkpoints (docs/formats/checkpoint.md). Rows are handed over in pieces, as views; no
+// more than a few blocks of them are ever copied.
+//
+//   auto writer = Writer::create(files, "runs/a/checkpoints", iteration);          // rank 0
+//   auto part = PartWriter::create(files, (*writer)->path(), rank);                // each rank
+//   part->add({"table/C1/weight", ElementType::float32, {rows, dim}}, first_row, bytes); ...
+//   auto contents = part->finish();                                                // to rank 0
+//   writer->finish(all_contents, properties);                                      // rank 0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/status.h"
+#include "checkpoint/format.h"
+
+namespace recmill::checkpoint {
+
+/// What one part file holds; small, and JSON on its way between ranks.
+struct PartContents {
+  Part part;
+  std::vector<Entry> entries;
+};
+std::string encode(const PartContents& contents);
+Result<PartContents> decode_part(const std::string& text);
+
+/// One part file. For one thread. Errors name the file.
+class PartWriter {
+ public:
+  static Result<std::unique_ptr<PartWriter>> create(Files& files, const std::string& path,
+                                                    int number);
+
+  /// Adds rows [first_row, first_row + bytes.size() / row_bytes) of an entry. Rows of one entry may
+  /// come in any order, and mixed with those of others (weights and state of a piece of a table);
+  /// pieces that follow each other become one block.
+  Status add(const EntrySpec& entry, int64_t first_row, std::span<const std::byte> bytes);
+  /// A whole entry.
+  Status add(const EntrySpec& entry, std::span<const std::byte> bytes) {
+    return add(entry, 0, bytes);
+  }
+
+  /// Writes what is left, syncs and closes.
+  Result<PartContents> finish();
+
+ private:
+  /// Rows of one entry that are not written yet, at most a block.
+  struct Pending {
+    size_t entry = 0;                  // into contents_.entries
+    std::vector<int64_t> row_numbers;  // ascending; empty: first_row, first_row + 1, ...
+    int64_t first_row = 0;
+    int64_t rows = 0;
+    std::vector<std::byte> bytes;
+  };
+  explicit PartWriter(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
+  Status append(Pending& pending, int64_t first_row, std::span<const std::byte> bytes);
+  Status write(Pending& pending);
+  Status write_block(size_t entry, Block block, std::span<const std::byte> row_numbers,
+                     std::span<const std::byte> bytes);
+
+  std::unique_ptr<WritableFile> file_;
+  PartContents contents_;
+  std::map<std::string, Pending> pending_;  // by entry name
+};
+
+/// One checkpoint. Until finish() returns, nothing is there under its name; destroyed before, it
+/// leaves nothing.
+class Writer {
+ public:
+  /// `folder` is made if needed; what an earlier attempt at the same step left is removed.
+  static Result<std::unique_ptr<Writer>> create(Files& files, const std::string& folder,
+                                                int64_t step);
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  /// The folder in which parts are written.
+  const std::string& path() const { return beside_; }
+
+  /// `parts` in order of their numbers. Checks that every row of every entry is there once.
+  Status finish(std::vector<PartContents> parts, Json properties);
+
+ private:
+  Writer(Files& files, std::string folder, int64_t step);
+  Status publish();
+
+  Files& files_;
+  const std::string folder_;
+  const int64_t step_;
+  const std::string beside_;
+  bool finished_ = false;
+};
+
+}  // namespace recmill::checkpoint
