@@ -5,8 +5,34 @@
 
 namespace recmill::preprocess {
 
+namespace {
+
+/// Bags of at most one id, without branches: which cells are missing cannot be predicted.
+void fill_singles(const BagView& in, uint64_t id, uint64_t* out) {
+  const int64_t end = in.offsets[in.samples];
+  for (int64_t s = 0; s < in.samples; ++s) {
+    const int64_t from = in.offsets[s];
+    // An empty bag reads the id that follows, or one before the end, and does not use it.
+    const uint64_t next = in.ids[from - (from == end)];
+    const uint64_t missing = uint64_t{0} - static_cast<uint64_t>(in.offsets[s + 1] == from);
+    out[s] = (next & ~missing) | (id & missing);
+  }
+}
+
+bool only_singles(const BagView& in) {
+  int64_t others = 0;
+  for (int64_t s = 0; s < in.samples; ++s) others |= in.offsets[s + 1] - in.offsets[s];
+  return (others & ~int64_t{1}) == 0 && in.offsets[in.samples] > 0;
+}
+
+}  // namespace
+
 void FillMissingId::run(const BagView& in, const int64_t* out_offsets, uint64_t* out,
                         float* weights) const {
+  if (weights == nullptr && only_singles(in)) {
+    fill_singles(in, id_, out);
+    return;
+  }
   for (int64_t s = 0; s < in.samples; ++s) {
     const int64_t from = in.offsets[s];
     const int64_t size = in.offsets[s + 1] - from;

@@ -113,11 +113,11 @@ struct Bags {
   std::vector<float> weights;
 };
 
-// Bags of 0 to 4 ids, which start at an offset that is not 0.
-Bags make_bags(size_t samples) {
+// Bags of 0 to `longest` ids, which start at an offset that is not 0.
+Bags make_bags(size_t samples, uint64_t longest) {
   Bags bags{{3}, {1, 2, 3}, {0, 0, 0}};
   for (size_t s = 0; s < samples; ++s) {
-    const uint64_t length = Random(kSeed, Purpose::test, 2).below(5, s);
+    const uint64_t length = Random(kSeed, Purpose::test, 2).below(longest + 1, s);
     for (uint64_t j = 0; j < length; ++j) {
       bags.ids.push_back(raw_id(bags.ids.size()));
       bags.weights.push_back(static_cast<float>(bags.ids.size()));
@@ -136,8 +136,8 @@ void run_piece(const BagOp& op, const Bags& in, int64_t begin, int64_t end, bool
   op.run(view, out.offsets.data() + begin, out.ids.data() + to, out.weights.data() + to);
 }
 
-void check_bags(const BagOp& op, size_t samples, bool weighted) {
-  const Bags in = make_bags(samples);
+void check_bags(const BagOp& op, size_t samples, uint64_t longest, bool weighted) {
+  const Bags in = make_bags(samples, longest);
   Bags want{{0}, {}, {}};
   for (size_t s = 0; s < samples; ++s) {
     Bag bag;
@@ -164,6 +164,11 @@ void check_bags(const BagOp& op, size_t samples, bool weighted) {
     run_piece(op, in, cut, count, weighted, out);
     EXPECT_EQ(out.ids, want.ids);
     expect_same_bits(out.weights, want.weights);
+    if (weighted) continue;
+    std::fill(out.ids.begin(), out.ids.end(), ~uint64_t{0});
+    op.run({in.offsets.data(), in.ids.data(), nullptr, count}, out.offsets.data(), out.ids.data(),
+           nullptr);
+    EXPECT_EQ(out.ids, want.ids) << "without weights";
   }
 }
 
@@ -177,7 +182,9 @@ void check(const Op& op, size_t size) {
       return check_bucket(static_cast<const BucketOp&>(op), size);
     case Op::Kind::bag:
       for (bool weighted : {false, true}) {
-        check_bags(static_cast<const BagOp&>(op), size, weighted);
+        for (uint64_t longest : {0, 1, 4}) {
+          check_bags(static_cast<const BagOp&>(op), size, longest, weighted);
+        }
       }
   }
 }
