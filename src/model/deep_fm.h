@@ -24,8 +24,9 @@ namespace recmill::model {
 /// `spec` is with_model_tables()'s. first_order = table: w_f comes from tables of dimension 1, the
 /// model has only b. first_order = dense: a parameter first_order.weight [rows of all tables, 1],
 /// table t's from row (sum of the rows of tables before t); needs ShardInput::rows.
-/// Parameters first_order.bias [1], [first_order.weight,] deep.L.{weight,bias},
-/// norm.L.{weight,bias,running_mean,running_var}.
+/// Parameters first_order.bias [1], [first_order.weight,] deep.{2 l}.{weight,bias} (an
+/// nn.Sequential of Linear and ReLU), norm.l.{weight,bias,running_mean,running_var} (an
+/// nn.ModuleList).
 std::unique_ptr<Model> make_deep_fm(const ModelOptions& options, const ModelSpec& spec,
                                     uint64_t seed);
 

@@ -22,7 +22,7 @@ namespace recmill::model {
 ///   s [T]   = attention(a): layers T - options.attention - T, ReLU between; none: s = a
 ///   c [K]   = sum_t s_t h_t over the steps that exist
 ///   logit = over([c; q]), ReLU between
-/// Parameters bottom.L, top.L, attention.L, over.L.
+/// Parameters bottom.{2 l}, top.{2 l}, attention.{2 l}, over.{2 l}, each .weight and .bias.
 std::unique_ptr<Model> make_tbsm(const ModelOptions& options, const ModelSpec& spec);
 
 }  // namespace recmill::model

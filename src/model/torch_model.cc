@@ -118,7 +118,7 @@ TorchModel::Layers TorchModel::add_layers(const std::string& name, int64_t input
                                           const std::vector<int64_t>& sizes) {
   Layers stack;
   for (size_t l = 0; l < sizes.size(); ++l) {
-    stack.push_back(add_linear(fmt::format("{}.{}", name, l), inputs, sizes[l]));
+    stack.push_back(add_linear(fmt::format("{}.{}", name, 2 * l), inputs, sizes[l]));
     inputs = sizes[l];
   }
   return stack;

@@ -78,7 +78,8 @@ class TorchModel : public Model {
   using Layers = std::vector<Linear>;
   /// "name.weight" [outputs, inputs], "name.bias" [outputs].
   Linear add_linear(const std::string& name, int64_t inputs, int64_t outputs);
-  /// "name.0.weight" [sizes[0], inputs], "name.0.bias", "name.1.weight" ...
+  /// Named as an nn.Sequential of Linear and ReLU names them: "name.0.weight" [sizes[0], inputs],
+  /// "name.0.bias", "name.2.weight" ...
   Layers add_layers(const std::string& name, int64_t inputs, const std::vector<int64_t>& sizes);
   /// x [samples, inputs] W^T + b; with bfloat16 the operands and their product are rounded.
   at::Tensor linear(const ShardTensors& shard, const Linear& layer, const at::Tensor& x) const;

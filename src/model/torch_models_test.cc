@@ -256,11 +256,11 @@ struct Plain {
     return at::linear(x, parameters.at(name + ".weight"), parameters.at(name + ".bias"));
   }
   at::Tensor layers(const std::string& name, at::Tensor x, bool last_relu) const {
-    for (int l = 0;; ++l) {
+    for (int l = 0;; l += 2) {
       const std::string layer = name + "." + std::to_string(l);
       if (!parameters.contains(layer + ".weight")) return x;
       x = linear(layer, x);
-      const bool last = !parameters.contains(name + "." + std::to_string(l + 1) + ".weight");
+      const bool last = !parameters.contains(name + "." + std::to_string(l + 2) + ".weight");
       if (!last || last_relu) x = x.relu();
     }
   }
@@ -276,6 +276,7 @@ at::Tensor leaf(std::span<const float> values, at::IntArrayRef shape, at::Scalar
 }
 
 Outcome plain_outcome(const Problem& p, const PlainModel& plain_model, at::ScalarType type) {
+  use_one_torch_thread();
   const auto model = model_of(p);
   Outcome out;
   out.parameters = parameters_of(*model);
@@ -364,6 +365,17 @@ at::Tensor plain_deep_input(const Problem& p, const Plain& m, const at::Tensor& 
   return at::cat({m.dense, rows}, 1);
 }
 
+at::Tensor plain_dlrm(const Problem& p, const Plain& m) {
+  const int64_t dim = p.spec.dim_of(0);
+  std::vector<at::Tensor> vectors, inputs;
+  if (!p.options.bottom.empty()) vectors = inputs = {m.layers("bottom", m.dense, true)};
+  for (size_t f = 0; f < p.spec.features.size(); ++f) vectors.push_back(m.feature(f, dim));
+  for (size_t i = 0; i < vectors.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) inputs.push_back((vectors[i] * vectors[j]).sum(1, true));
+  }
+  return m.layers("top", at::cat(inputs, 1), false).flatten();
+}
+
 at::Tensor plain_wide_and_deep(const Problem& p, const Plain& m) {
   const at::Tensor deep = m.layers("deep", plain_deep_input(p, m, m.pooled), false);
   return m.linear("wide", at::cat({m.pooled, deep}, 1)).flatten();
@@ -417,7 +429,7 @@ at::Tensor plain_deep_fm(const Problem& p, const Plain& m, bool training) {
   const Random random(kSeed, Purpose::dropout, 3);
   int64_t element = 0;
   for (size_t l = 0; l + 1 < p.options.deep.size(); ++l) {
-    x = m.linear("deep." + std::to_string(l), x);
+    x = m.linear("deep." + std::to_string(2 * l), x);
     if (p.options.batch_norm) {
       const std::string norm = "norm." + std::to_string(l);
       at::Tensor mean = m.parameters.at(norm + ".running_mean").detach();
@@ -438,7 +450,7 @@ at::Tensor plain_deep_fm(const Problem& p, const Plain& m, bool training) {
     }
     element += x.size(1);
   }
-  return logit + m.linear("deep." + std::to_string(p.options.deep.size() - 1), x).flatten();
+  return logit + m.linear("deep." + std::to_string(2 * p.options.deep.size() - 2), x).flatten();
 }
 
 /// One sample and one step at a time.
@@ -516,6 +528,12 @@ std::vector<Case> all_cases(int64_t samples) {
   dense_first.first_order = FirstOrder::dense;
   dense_first.batch_norm = false;
   std::vector<Case> cases;
+  cases.push_back({"dlrm",
+                   problem_of({.kind = dlrm, .bottom = {32, 8}, .top = {24, 1}}, spec, samples),
+                   plain_dlrm});
+  cases.push_back({"dlrm without dense values",
+                   problem_of({.kind = dlrm, .top = {24, 1}}, spec_of(5, 8, 40, 0), samples),
+                   plain_dlrm});
   cases.push_back({"wide_and_deep",
                    problem_of({.kind = wide_and_deep, .deep = {32, 16}}, spec, samples),
                    plain_wide_and_deep});
@@ -604,6 +622,7 @@ TEST(TorchModels, unaligned_parameters_are_used_alike) {
 
 TEST(TorchModels, bfloat16_layers_stay_near_float32) {
   for (Case& c : all_cases(67)) {
+    if (c.problem.options.kind == ModelKind::dlrm) continue;  // by kernels/dense_layer
     SCOPED_TRACE(c.name);
     const Outcome full = outcome_of(c.problem, 2, 1);
     c.problem.options.precision = LayerPrecision::bfloat16;
