@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "reader/portable_math.h"
 
@@ -16,10 +17,10 @@ constexpr uint64_t stream_of(Use use, uint64_t column = 0) {
 }
 
 /// Close to standard normal, within [-6, 6), by sums alone: twelve uniform numbers less 6.
-double bell(const Random& random, int64_t item, uint64_t element) {
+double bell(const Random& random, int64_t item) {
   double sum = -6.0;
   for (uint64_t block = 0; block < 3; ++block) {
-    for (uint32_t word : random.block(static_cast<uint64_t>(item), element * 3 + block)) {
+    for (uint32_t word : random.block(static_cast<uint64_t>(item), block)) {
       sum += Random::unit(word);
     }
   }
@@ -78,9 +79,7 @@ void PlantedModel::plant_dense() {
 }
 
 /// The ids that are expected often enough, with room for their values; `shares` beside the values.
-template <typename Value>
-PlantedModel::Learnable<Value> PlantedModel::learnable(size_t column,
-                                                       std::vector<double>& shares) const {
+PlantedModel::Learnable PlantedModel::learnable(size_t column, std::vector<double>& shares) const {
   const IdSource& source = ids_[column];
   const int64_t n = source.column().cardinality;
   const double lookups = source.expected_lookups(options_.rows);
@@ -101,12 +100,28 @@ PlantedModel::Learnable<Value> PlantedModel::learnable(size_t column,
     if (!enough(share)) break;
     below.push_back(share);
   }
-  Learnable<Value> result;
+  Learnable result;
   result.below = static_cast<int64_t>(below.size());
   result.values.resize(below.size() + above.size());
   shares.assign(below.rbegin(), below.rend());
   shares.insert(shares.end(), above.begin(), above.end());
   return result;
+}
+
+/// Draws values with mean 0 by `shares`; returns the mean of their squares by `shares`.
+double PlantedModel::draw_centred(const Random& random, const std::vector<double>& shares,
+                                  Learnable& column) {
+  double mass = 0, mean = 0, square = 0;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    column.values[i] = bell(random, static_cast<int64_t>(i) - column.below);
+    mass += shares[i];
+    mean += shares[i] * column.values[i];
+  }
+  for (size_t i = 0; i < shares.size(); ++i) {
+    column.values[i] -= mean / mass;
+    square += shares[i] * column.values[i] * column.values[i];
+  }
+  return square;
 }
 
 void PlantedModel::plant_effects() {
@@ -115,27 +130,19 @@ void PlantedModel::plant_effects() {
   for (size_t c = 0; c < ids_.size(); ++c) {
     const Random random(static_cast<uint64_t>(options_.seed), Purpose::synthetic,
                         stream_of(Use::effect, c));
-    Learnable<double> column = learnable<double>(c, shares);
-    double mass = 0, mean = 0, square = 0;
-    for (size_t i = 0; i < shares.size(); ++i) {
-      column.values[i] = bell(random, static_cast<int64_t>(i) - column.below, 0);
-      mass += shares[i];
-      mean += shares[i] * column.values[i];
-    }
-    for (size_t i = 0; i < shares.size(); ++i) {
-      column.values[i] -= mean / mass;
-      square += shares[i] * column.values[i] * column.values[i];
-    }
+    Learnable column = learnable(c, shares);
+    const double square = draw_centred(random, shares, column);
+    const double mass = std::accumulate(shares.begin(), shares.end(), 0.0);
     // To variance 1 / sqrt(learnable ids) over the learnable lookups of the column: what a few ids
     // say counts for more than what many say, each of which is seen less often.
     const double wanted = 1.0 / std::sqrt(static_cast<double>(shares.size()));
-    for (double& value : column.values)
-      value *= square > 0 ? std::sqrt(wanted * mass / square) : 0.0;
+    const double scale = square > 0 ? std::sqrt(wanted * mass / square) : 0.0;
+    for (double& value : column.values) value *= scale;
     if (square > 0) variance += wanted * mass * (1.0 - ids_[c].column().empty_share);
     effects_.push_back(std::move(column));
   }
   const double scale = variance > 0 ? std::sqrt(options_.planted.id_variance / variance) : 0.0;
-  for (Learnable<double>& column : effects_) {
+  for (Learnable& column : effects_) {
     for (double& value : column.values) value *= scale;
   }
 }
@@ -162,39 +169,21 @@ void PlantedModel::plant_crosses() {
     return ids_[a].column().cardinality < ids_[b].column().cardinality;
   });
   columns.resize(static_cast<size_t>(2 * options_.planted.crosses));
+  const double wanted =
+      options_.planted.cross_variance / static_cast<double>(options_.planted.crosses);
   for (size_t i = 0; i < columns.size() / 2; ++i) {
     Cross cross{{columns[i], columns[columns.size() - 1 - i]}, {}};
-    // Second moments of the factors of each side: <u, v>^2 has mean sum of their products.
-    std::array<std::array<double, 4>, 2> moments{};
+    double variance = 1;  // of the product: that of one factor times that of the other
     for (int side = 0; side < 2; ++side) {
       std::vector<double> shares;
       const size_t c = cross.columns[side];
       const Random random(static_cast<uint64_t>(options_.seed), Purpose::synthetic,
                           stream_of(Use::factor, c));
-      Learnable<Factors>& factors = cross.factors[side] = learnable<Factors>(c, shares);
-      Factors mean{};
-      double mass = 0;
-      for (size_t k = 0; k < shares.size(); ++k) {
-        mass += shares[k];
-        for (size_t d = 0; d < 2; ++d) {
-          factors.values[k][d] = bell(random, static_cast<int64_t>(k) - factors.below, d);
-          mean[d] += shares[k] * factors.values[k][d];
-        }
-      }
-      for (size_t k = 0; k < shares.size(); ++k) {
-        Factors& f = factors.values[k];
-        for (size_t d = 0; d < 2; ++d) f[d] -= mean[d] / mass;
-        for (size_t m = 0; m < 4; ++m) moments[side][m] += shares[k] * f[m / 2] * f[m % 2];
-      }
+      cross.factors[side] = learnable(c, shares);
+      variance *= draw_centred(random, shares, cross.factors[side]);
     }
-    double variance = 0;
-    for (size_t m = 0; m < 4; ++m) variance += moments[0][m] * moments[1][m];
-    const double wanted =
-        options_.planted.cross_variance / static_cast<double>(options_.planted.crosses);
     const double scale = variance > 0 ? std::sqrt(wanted / variance) : 0.0;
-    for (Factors& f : cross.factors[0].values) {
-      for (double& value : f) value *= scale;
-    }
+    for (double& factor : cross.factors[0].values) factor *= scale;
     crosses_.push_back(std::move(cross));
   }
 }
@@ -264,9 +253,9 @@ void PlantedModel::add_crosses(SyntheticRows& rows) const {
     for (int64_t i = 0; i < rows.count; ++i) {
       const int64_t in_a = rows.offsets[a][i], in_b = rows.offsets[b][i];
       if (rows.offsets[a][i + 1] == in_a || rows.offsets[b][i + 1] == in_b) continue;
-      const Factors u = cross.factors[0].at(rows.positions[a][in_a], ids_[a].column().cardinality);
-      const Factors v = cross.factors[1].at(rows.positions[b][in_b], ids_[b].column().cardinality);
-      rows.logits[i].crosses += u[0] * v[0] + u[1] * v[1];
+      rows.logits[i].crosses +=
+          cross.factors[0].at(rows.positions[a][in_a], ids_[a].column().cardinality) *
+          cross.factors[1].at(rows.positions[b][in_b], ids_[b].column().cardinality);
     }
   }
 }

@@ -4,13 +4,13 @@
 //
 //   logit = intercept + sum over dense columns of a_j * (ln(1 + max(x_j, 0)) - mean_j)
 //                     + sum over id columns and the ids of a cell of w * effect(id)
-//                     + sum over crosses (A, B) of <u(id in A), v(id in B)>
+//                     + sum over crosses (A, B) of u(id in A) * v(id in B)
 //
-// A missing x counts as 0. An id has an effect, and factors, when it is expected at least
+// A missing x counts as 0. An id has an effect, and a factor, when it is expected at least
 // learnable_count times in the training rows; else 0, so that what a model makes of it is noise.
 // Weight w of an id: 1 / sqrt(mean_length), and in a sequence halved for each id after it. Effects
 // have mean 0 in each column and a variance that falls with the square root of its learnable ids.
-// Factors (two numbers an id) have mean 0 in both columns: given one id alone, the mean of a cross
+// Factors have mean 0 in both columns: given one id alone, the mean of a cross
 // is 0, so that a model without crosses, however well fitted, gains nothing from them: its best is
 // the logit without the crosses.
 #pragma once
@@ -69,20 +69,18 @@ class PlantedModel {
 
  private:
   /// Values of the learnable ids, positions [-below, values.size() - below) modulo cardinality.
-  template <typename Value>
   struct Learnable {
     int64_t below = 0;
-    std::vector<Value> values;
-    Value at(int64_t position, int64_t cardinality) const {
+    std::vector<double> values;
+    double at(int64_t position, int64_t cardinality) const {
       int64_t index = position + below;
       if (index >= cardinality) index -= cardinality;
-      return index < static_cast<int64_t>(values.size()) ? values[index] : Value{};
+      return index < static_cast<int64_t>(values.size()) ? values[index] : 0.0;
     }
   };
-  using Factors = std::array<double, 2>;
   struct Cross {
     std::array<size_t, 2> columns;
-    std::array<Learnable<Factors>, 2> factors;
+    std::array<Learnable, 2> factors;
   };
 
   PlantedModel() = default;
@@ -93,15 +91,16 @@ class PlantedModel {
   void add_dense(SyntheticRows& rows) const;
   void add_ids(SyntheticRows& rows) const;
   void add_crosses(SyntheticRows& rows) const;
-  template <typename Value>
-  Learnable<Value> learnable(size_t column, std::vector<double>& shares) const;
+  static double draw_centred(const Random& random, const std::vector<double>& shares,
+                             Learnable& column);
+  Learnable learnable(size_t column, std::vector<double>& shares) const;
 
   SyntheticOptions options_;
   DataSchema schema_;
   std::vector<DenseSource> dense_;
   std::vector<IdSource> ids_;
-  std::vector<double> coefficients_;        // [dense columns]
-  std::vector<Learnable<double>> effects_;  // [id columns]
+  std::vector<double> coefficients_;  // [dense columns]
+  std::vector<Learnable> effects_;    // [id columns]
   std::vector<Cross> crosses_;
   double intercept_ = 0;
 };

@@ -76,9 +76,9 @@ void describe(Visitor& v, SyntheticIdColumn& o) {
 /// are those of the three parts over the training rows.
 struct PlantedOptions {
   double click_rate = 0.25;
-  double dense_variance = 1.2;
-  double id_variance = 0.5;
-  double cross_variance = 0.22;
+  double dense_variance = 1.1;
+  double id_variance = 0.4;
+  double cross_variance = 0.5;
   int64_t crosses = 3;
   double learnable_count = 200;
 };
