@@ -223,11 +223,7 @@ void RowExchange::sum_subtrees(std::span<const TableGradients> sources, int shar
     int64_t begin, count;  // of RowsByOwner::order
     float* out;
   };
-  std::vector<kernels::Subtree> own;
-  for (ShardRange tree :
-       subtrees(shards_of_rank(communicator_.rank(), communicator_.ranks(), shards))) {
-    own.push_back({tree.begin, tree.size()});
-  }
+  const auto own = subtrees(shards_of_rank(communicator_.rank(), communicator_.ranks(), shards));
   std::vector<Task> tasks;
   for (size_t rank = 0; rank < outgoing_.size(); ++rank) {
     for (size_t t = 0; t < tables_.size(); ++t) {

@@ -48,7 +48,7 @@ void update_stretch(const TableUpdate& update, const Task& task, const RowStep& 
   const EmbeddingTable& table = *update.table;
   const int64_t dim = table.rows().dim;
   const kernels::GradientSource source{update.distinct, update.gradients, dim};
-  const kernels::Subtree whole{0, update.shards};
+  const ShardRange whole{0, update.shards};
   const int64_t block = block_rows(dim);
   const Random rounding = rounding_of(table, step);
   std::vector<float> sums(block * dim);

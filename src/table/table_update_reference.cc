@@ -20,7 +20,7 @@ void update_tables_reference(std::span<const TableUpdate> updates, const RowStep
     if (table.spec().frozen) continue;
     const DistinctRows& distinct = *update.distinct;
     std::vector<float> sums(distinct.count() * table.rows().dim);
-    const kernels::Subtree whole{0, update.shards};
+    const ShardRange whole{0, update.shards};
     kernels::sum_gradients_reference({update.distinct, update.gradients, table.rows().dim},
                                      {nullptr, 0, distinct.count()}, {&whole, 1}, sums.data());
     with_formula(table.spec().optimizer, step, [&](const auto& formula) {

@@ -133,15 +133,15 @@ TEST(TableUpdate, from_parts_of_several_ranks_equals_the_update_of_one) {
       const TableUpdate update{&whole, &lookups.distinct, lookups.gradients, 8};
       update_tables_reference({&update, 1}, step);
       // Every rank's sums over its shards, for all rows at once.
-      std::vector<kernels::Subtree> subtrees;
+      std::vector<ShardRange> trees;
       for (int r = 0; r < ranks; ++r) {
-        const auto own = kernels::subtrees_of(r * 8 / ranks, (r + 1) * 8 / ranks);
-        subtrees.insert(subtrees.end(), own.begin(), own.end());
+        const auto own = subtrees(shards_of_rank(r, ranks, 8));
+        trees.insert(trees.end(), own.begin(), own.end());
       }
       const int64_t n = lookups.distinct.count();
-      std::vector<float> sums(n * subtrees.size() * spec.dim);
+      std::vector<float> sums(n * trees.size() * spec.dim);
       kernels::sum_gradients({&lookups.distinct, lookups.gradients, spec.dim}, {nullptr, 0, n},
-                             subtrees, sums.data());
+                             trees, sums.data());
       for (int owner = 0; owner < ranks; ++owner) {
         auto part = make(spec, owner, ranks);
         std::vector<int64_t> rows, begins{0};
@@ -149,9 +149,8 @@ TEST(TableUpdate, from_parts_of_several_ranks_equals_the_update_of_one) {
         for (int64_t i = 0; i < n; ++i) {
           if (!part.share().owns(lookups.distinct.rows[i])) continue;
           rows.push_back(lookups.distinct.rows[i]);
-          for (size_t s = 0; s < subtrees.size(); ++s)
-            parts.push_back(
-                {sums.data() + (i * subtrees.size() + s) * spec.dim, subtrees[s].first});
+          for (size_t s = 0; s < trees.size(); ++s)
+            parts.push_back({sums.data() + (i * trees.size() + s) * spec.dim, trees[s].begin});
           begins.push_back(static_cast<int64_t>(parts.size()));
         }
         const TableParts from_parts{&part, rows, {begins, parts}};

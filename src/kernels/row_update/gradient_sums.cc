@@ -157,7 +157,7 @@ class RowSummer {
 
 template <bool kScaled>
 void sum_range(const GradientSource& source, const SumRange& range,
-               std::span<const Subtree> subtrees, float* out) {
+               std::span<const ShardRange> subtrees, float* out) {
   const DistinctRows& distinct = *source.distinct;
   RowSummer<kScaled> summer(source);
   for (int64_t i = 0; i < range.count; ++i) {
@@ -170,12 +170,11 @@ void sum_range(const GradientSource& source, const SumRange& range,
     }
     int64_t begin = distinct.begins[row];
     const int64_t end_of_row = distinct.begins[row + 1];
-    for (const Subtree& subtree : subtrees) {
+    for (const ShardRange& subtree : subtrees) {
       int64_t end = end_of_row;
       if (subtrees.size() > 1) {
         end = begin;
-        while (end < end_of_row && distinct.sources[end].shard < subtree.first + subtree.size)
-          ++end;
+        while (end < end_of_row && distinct.sources[end].shard < subtree.end) ++end;
       }
       if (begin < end) {
         summer.sum(begin, end, out);
@@ -189,7 +188,7 @@ void sum_range(const GradientSource& source, const SumRange& range,
 }
 
 void SumGradients(const GradientSource& source, const SumRange& range,
-                  std::span<const Subtree> subtrees, float* out) {
+                  std::span<const ShardRange> subtrees, float* out) {
   if (source.distinct->counts.empty() && source.distinct->weights.empty()) {
     sum_range<false>(source, range, subtrees, out);
   } else {
@@ -209,10 +208,6 @@ void SumParts(const RowParts& rows, int64_t begin, int64_t count, int64_t dim, f
     nodes.clear();
     copies.resize(parts.size() * dim);
     for (size_t p = 0; p < parts.size(); ++p) {
-      if (!nodes.empty() && nodes.back().first == parts[p].first) {
-        add_row(nodes.back().sum, parts[p].data, dim);
-        continue;
-      }
       float* sum = nodes.empty() ? out : copies.data() + p * dim;
       std::copy_n(parts[p].data, dim, sum);
       nodes.push_back({sum, parts[p].first});
@@ -232,7 +227,7 @@ HWY_EXPORT(SumGradients);
 HWY_EXPORT(SumParts);
 
 void sum_gradients(const GradientSource& source, const SumRange& range,
-                   std::span<const Subtree> subtrees, float* out) {
+                   std::span<const ShardRange> subtrees, float* out) {
   HWY_DYNAMIC_DISPATCH(SumGradients)(source, range, subtrees, out);
 }
 

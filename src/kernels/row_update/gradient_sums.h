@@ -5,19 +5,16 @@
 // divided element by element by the lookups of the bag, then, where the feature has weights,
 // multiplied by the lookup's weight.
 //
-//   part[s] = fold from +0 of g over the row's lookups in shard s, in order (feature, sample,
-//   position) sum = the balanced binary tree over parts: ((p0 + p1) + (p2 + p3)) + ((p4 + p5) + (p6
-//   + p7))
-//
-// An absent part is skipped, which gives the same bits as a part of zeros: a fold from +0 never
-// ends at -0.
+//   part[s] = fold from +0 of g over the row's lookups in shard s,
+//             in order (feature, sample, position)
+//   sum = the tree of comm/shard_tree.h over parts; an absent part is skipped
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "batch/distinct_rows.h"
+#include "comm/shard_tree.h"
 #include "kernels/row_storage.h"
 
 namespace recmill::kernels {
@@ -27,18 +24,6 @@ struct GradientRows {
   const float* data = nullptr;
   int64_t stride = 0;  // floats
 };
-
-/// Shards [first, first + size) of the global batch, size a power of two, first a multiple of it:
-/// one node of the tree.
-struct Subtree {
-  int first = 0;
-  int size = 1;
-  bool operator==(const Subtree&) const = default;
-};
-
-/// The largest subtrees that make up shards [first, end), in order. At most 2 log2(S) of them; one
-/// for each rank when the number of ranks is a power of two.
-std::vector<Subtree> subtrees_of(int first, int end);
 
 /// What one table's gradients are summed from.
 struct GradientSource {
@@ -61,11 +46,11 @@ struct SumRange {
 /// lie in one of `subtrees`, which ascend. Runs on the calling thread; the same bits on any
 /// instruction set.
 void sum_gradients(const GradientSource& source, const SumRange& range,
-                   std::span<const Subtree> subtrees, float* out);
+                   std::span<const ShardRange> subtrees, float* out);
 
 /// The plain meaning of the above.
 void sum_gradients_reference(const GradientSource& source, const SumRange& range,
-                             std::span<const Subtree> subtrees, float* out);
+                             std::span<const ShardRange> subtrees, float* out);
 
 /// A part of one row's gradient: the sum over the subtree that begins at shard `first`.
 struct GradientPart {
@@ -74,8 +59,7 @@ struct GradientPart {
 };
 
 /// Parts of several rows: row i's are parts[begins[i] .. begins[i + 1]), in ascending order of
-/// `first`, of subtrees that do not overlap. Equal `first` (several batches of one iteration) are
-/// folded in order before the tree.
+/// `first`, of subtrees that do not overlap.
 struct RowParts {
   std::span<const int64_t> begins;  // [rows + 1]
   std::span<const GradientPart> parts;

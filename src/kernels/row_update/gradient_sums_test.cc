@@ -44,7 +44,7 @@ TEST(GradientSums, equal_the_reference_at_every_dimension) {
     for (int64_t dim : {1, 2, 3, 4, 8, 15, 16, 17, 31, 32, 48, 64, 100, 128, 256, 1024}) {
       for (bool scaled : {false, true}) {
         const TestTable table(64, 8, dim, scaled);
-        const Subtree whole{0, 8};
+        const ShardRange whole{0, 8};
         const SumRange range{nullptr, 0, table.distinct.count()};
         std::vector<float> expected(range.count * dim, 9.0f), found(range.count * dim, 7.0f);
         sum_gradients_reference(table.source(), range, {&whole, 1}, expected.data());
@@ -58,7 +58,7 @@ TEST(GradientSums, equal_the_reference_at_every_dimension) {
 TEST(GradientSums, equal_the_reference_for_parts_of_the_rows_in_any_order) {
   const TestTable table(64, 8, 20, true, 9);
   const std::vector<int64_t> order{5, 2, 11, 0};
-  const std::vector<Subtree> subtrees{{0, 2}, {2, 2}, {4, 4}};
+  const std::vector<ShardRange> subtrees{{0, 2}, {2, 4}, {4, 8}};
   for (const SumRange& range : {SumRange{order.data(), 0, 4}, SumRange{nullptr, 3, 4}}) {
     std::vector<float> expected(4 * 3 * 20), found(4 * 3 * 20);
     sum_gradients_reference(table.source(), range, subtrees, expected.data());
@@ -71,16 +71,15 @@ TEST(GradientSums, equal_the_reference_for_parts_of_the_rows_in_any_order) {
 TEST(GradientSums, of_ranks_add_up_to_those_of_one_bit_for_bit) {
   for (int shards : {1, 2, 4, 8, 16}) {
     const TestTable table(80, shards, 18, true, 6);
-    const Subtree whole{0, shards};
+    const ShardRange whole{0, shards};
     const SumRange range{nullptr, 0, table.distinct.count()};
     std::vector<float> expected(range.count * 18);
     sum_gradients_reference(table.source(), range, {&whole, 1}, expected.data());
     for (int ranks = 1; ranks <= shards; ++ranks) {
-      std::vector<std::vector<Subtree>> of_rank;
-      std::vector<Subtree> all;
+      std::vector<ShardRange> all;
       for (int r = 0; r < ranks; ++r) {
-        const auto subtrees = subtrees_of(r * shards / ranks, (r + 1) * shards / ranks);
-        all.insert(all.end(), subtrees.begin(), subtrees.end());
+        const auto own = subtrees(shards_of_rank(r, ranks, shards));
+        all.insert(all.end(), own.begin(), own.end());
       }
       std::vector<float> sums(range.count * all.size() * 18);
       sum_gradients(table.source(), range, all, sums.data());
@@ -91,7 +90,7 @@ TEST(GradientSums, of_ranks_add_up_to_those_of_one_bit_for_bit) {
           const float* sum = sums.data() + (i * all.size() + s) * 18;
           // Absent or zeros, as it may happen to travel.
           const bool zeros = std::all_of(sum, sum + 18, [](float x) { return x == 0.0f; });
-          if (!zeros || i % 2 == 0) parts.push_back({sum, all[s].first});
+          if (!zeros || i % 2 == 0) parts.push_back({sum, all[s].begin});
         }
         begins.push_back(static_cast<int64_t>(parts.size()));
       }
@@ -104,22 +103,13 @@ TEST(GradientSums, of_ranks_add_up_to_those_of_one_bit_for_bit) {
   }
 }
 
-TEST(GradientSums, fold_parts_of_equal_shards_first_and_give_zeros_without_parts) {
+TEST(GradientSums, give_zeros_for_a_row_without_parts) {
   const std::vector<float> a{1e8f, 1.0f}, b{1.0f, 2.0f}, c{-1e8f, 4.0f};
-  const std::vector<GradientPart> parts{{a.data(), 2}, {b.data(), 2}, {c.data(), 3}};
+  const std::vector<GradientPart> parts{{a.data(), 1}, {b.data(), 2}, {c.data(), 3}};
   const std::vector<int64_t> begins{0, 0, 3};
   std::vector<float> found(4, 9.0f);
   sum_parts({begins, parts}, 0, 2, 2, found.data());
-  EXPECT_EQ(found, (std::vector<float>{0.0f, 0.0f, (1e8f + 1.0f) - 1e8f, 7.0f}));
-}
-
-TEST(Subtrees, are_the_largest_that_make_up_the_shards) {
-  EXPECT_EQ(subtrees_of(0, 8), (std::vector<Subtree>{{0, 8}}));
-  EXPECT_EQ(subtrees_of(4, 8), (std::vector<Subtree>{{4, 4}}));
-  EXPECT_EQ(subtrees_of(2, 5), (std::vector<Subtree>{{2, 2}, {4, 1}}));
-  EXPECT_EQ(subtrees_of(5, 8), (std::vector<Subtree>{{5, 1}, {6, 2}}));
-  EXPECT_EQ(subtrees_of(0, 5), (std::vector<Subtree>{{0, 4}, {4, 1}}));
-  EXPECT_TRUE(subtrees_of(3, 3).empty());
+  EXPECT_EQ(found, (std::vector<float>{0.0f, 0.0f, 1e8f + (1.0f - 1e8f), 7.0f}));
 }
 
 }  // namespace

@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <bit>
 #include <optional>
-#include <vector>
 
 #include "kernels/row_update/gradient_sums.h"
 
 namespace recmill::kernels {
-
-std::vector<Subtree> subtrees_of(int first, int end) {
-  std::vector<Subtree> subtrees;
-  while (first < end) {
-    int size = first == 0 ? 1 << 30 : first & -first;
-    while (first + size > end) size /= 2;
-    subtrees.push_back({first, size});
-    first += size;
-  }
-  return subtrees;
-}
 
 namespace {
 
@@ -31,12 +19,13 @@ float gradient_of_lookup(const GradientSource& source, int64_t lookup, int64_t e
   return gradient;
 }
 
-/// The tree's sum of shards [first, first + size): nothing where none of them has a part.
+/// The tree's sum over `shards`: nothing where none of them has a part.
 template <class PartOf>
-std::optional<float> tree_sum(int first, int size, const PartOf& part_of) {
-  if (size == 1) return part_of(first);
-  const auto left = tree_sum(first, size / 2, part_of);
-  const auto right = tree_sum(first + size / 2, size / 2, part_of);
+std::optional<float> tree_of(ShardRange shards, const PartOf& part_of) {
+  if (shards.size() == 1) return part_of(shards.begin);
+  const int middle = (shards.begin + shards.end) / 2;
+  const auto left = tree_of({shards.begin, middle}, part_of);
+  const auto right = tree_of({middle, shards.end}, part_of);
   if (!left || !right) return left ? left : right;
   return *left + *right;
 }
@@ -44,11 +33,11 @@ std::optional<float> tree_sum(int first, int size, const PartOf& part_of) {
 }  // namespace
 
 void sum_gradients_reference(const GradientSource& source, const SumRange& range,
-                             std::span<const Subtree> subtrees, float* out) {
+                             std::span<const ShardRange> subtrees, float* out) {
   const DistinctRows& distinct = *source.distinct;
   for (int64_t i = 0; i < range.count; ++i) {
     const int64_t row = range.order != nullptr ? range.order[i] : range.begin + i;
-    for (const Subtree& subtree : subtrees) {
+    for (const ShardRange& subtree : subtrees) {
       for (int64_t e = 0; e < source.dim; ++e) {
         const auto part_of = [&](int shard) -> std::optional<float> {
           std::optional<float> sum;
@@ -58,7 +47,7 @@ void sum_gradients_reference(const GradientSource& source, const SumRange& range
           }
           return sum;
         };
-        *out++ = tree_sum(subtree.first, subtree.size, part_of).value_or(0.0f);
+        *out++ = tree_of(subtree, part_of).value_or(0.0f);
       }
     }
   }
@@ -72,13 +61,12 @@ void sum_parts_reference(const RowParts& rows, int64_t begin, int64_t count, int
         parts.empty() ? 1 : static_cast<int>(std::bit_ceil(unsigned(parts.back().first) + 1));
     for (int64_t e = 0; e < dim; ++e) {
       const auto part_of = [&](int shard) -> std::optional<float> {
-        std::optional<float> sum;
         for (const auto& part : parts) {
-          if (part.first == shard) sum = sum.value_or(0.0f) + part.data[e];
+          if (part.first == shard) return part.data[e];
         }
-        return sum;
+        return {};
       };
-      *out++ = tree_sum(0, shards, part_of).value_or(0.0f);
+      *out++ = tree_of({0, shards}, part_of).value_or(0.0f);
     }
   }
 }
