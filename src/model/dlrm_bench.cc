@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "batch/sparse_batch.h"
-#include "comm/shard_tree.h"
+#include "comm/subtree_sums.h"
 #include "kernels/dense_layer/dense_layer.h"
 #include "kernels/dense_layer/fma_peak.h"
 #include "model/dlrm.h"
@@ -58,9 +58,9 @@ class DenseStep {
     logits_.resize(static_cast<size_t>(batch));
     logit_gradients_.resize(static_cast<size_t>(batch));
     total_.resize(count);
+    sums_ = std::make_unique<SubtreeSums>(ShardRange{0, cut_.shards}, static_cast<int64_t>(count));
     for (int s = 0; s < cut_.shards; ++s) {
       states_.push_back(model_->make_state());
-      gradients_.emplace_back(count);
     }
     for (const ParameterSpec& p : model_->parameters()) {
       if (p.shape.size() == 2) products_ += p.size();
@@ -77,13 +77,10 @@ class DenseStep {
 
   void run() {
     Stopwatch watch;
+    sums_->reset();
     pool_.run(cut_.shards, [&](int64_t s) { run_shard(static_cast<int>(s)); });
     lap(0, watch);
-    std::vector<ShardPart<float>> parts;
-    for (int s = 0; s < cut_.shards; ++s) {
-      parts.push_back({{s, s + 1}, gradients_[static_cast<size_t>(s)].data()});
-    }
-    tree_sum<float>({0, cut_.shards}, parts, total_, pool_);
+    tree_sum<float>({0, cut_.shards}, sums_->parts(), total_, pool_);
     lap(1, watch);
     pool_.run_ranges(static_cast<int64_t>(total_.size()), 16384, [&](int64_t begin, int64_t end) {
       for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
@@ -121,9 +118,12 @@ class DenseStep {
 
   void run_shard(int s) {
     const int64_t begin = cut_.begin(s), samples = cut_.end(s) - begin;
-    const auto shard = static_cast<size_t>(s);
     std::unique_ptr<ShardState> state;
-    { std::lock_guard lock(mutex_); state = std::move(states_.back()); states_.pop_back(); }
+    {
+      std::lock_guard lock(mutex_);
+      state = std::move(states_.back());
+      states_.pop_back();
+    }
     ShardInput input;
     input.samples = samples;
     input.training = true;
@@ -132,16 +132,16 @@ class DenseStep {
     const auto at = static_cast<size_t>(begin), count = static_cast<size_t>(samples);
     const auto logits = std::span(logits_).subspan(at, count);
     const auto gradients = std::span(logit_gradients_).subspan(at, count);
+    float* sum = sums_->take();
     RECMILL_CHECK(model_->forward(0, input, {}, *state, {}, logits).ok());
     for (size_t i = 0; i < count; ++i) {
       gradients[i] = (logits[i] > 0 ? 1e-3f : -1e-3f) / static_cast<float>(cut_.samples);
     }
-    RECMILL_CHECK(
-        model_
-            ->backward(
-                0, input, {}, gradients, *state, {},
-                {row_gradients_.data() + begin * kFeatures * kDim, {}, gradients_[shard].data()})
-            .ok());
+    RECMILL_CHECK(model_
+                      ->backward(0, input, {}, gradients, *state, {},
+                                 {row_gradients_.data() + begin * kFeatures * kDim, {}, sum})
+                      .ok());
+    sums_->put(s, sum);
     std::lock_guard lock(mutex_);
     states_.push_back(std::move(state));
   }
@@ -153,7 +153,7 @@ class DenseStep {
   std::mutex mutex_;
   std::vector<float> parameters_, dense_, rows_, row_gradients_, logits_, logit_gradients_, total_;
   std::vector<std::unique_ptr<ShardState>> states_;
-  std::vector<std::vector<float>> gradients_;
+  std::unique_ptr<SubtreeSums> sums_;
   std::vector<Part> parts_ = {{"shards"}, {"tree"}, {"sgd"}, {"pack"}};
 };
 

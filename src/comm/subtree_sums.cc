@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/subtree_sums.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+
+namespace recmill {
+namespace {
+
+// From this size on a Buffer has huge pages.
+constexpr int64_t kHugePage = int64_t{2} << 20;
+
+}  // namespace
+
+void SubtreeSums::reset() {
+  std::lock_guard lock(mutex_);
+  for (const auto& [first, part] : standing_) free_.push_back(const_cast<float*>(part.data));
+  standing_.clear();
+}
+
+float* SubtreeSums::take() {
+  std::lock_guard lock(mutex_);
+  if (free_.empty()) {
+    const int64_t bytes = std::max(elements_ * static_cast<int64_t>(sizeof(float)), kHugePage);
+    auto buffer = Buffer::allocate(static_cast<size_t>(bytes));
+    RECMILL_CHECK(buffer.ok(), buffer.status().message());
+    owned_.push_back(*std::move(buffer));
+    free_.push_back(owned_.back().as<float>().data());
+  }
+  float* vector = free_.back();
+  free_.pop_back();
+  return vector;
+}
+
+void SubtreeSums::put(int shard, float* sum) {
+  ShardRange range{shard, shard + 1};
+  while (true) {
+    const bool is_left = range.begin / range.size() % 2 == 0;
+    const int other = is_left ? range.end : range.begin - range.size();
+    float* sibling = nullptr;
+    {
+      std::lock_guard lock(mutex_);
+      const auto found = standing_.find(other);
+      if (2 * range.size() > own_.size() / 2 || found == standing_.end() ||
+          found->second.shards.size() != range.size()) {
+        const bool fresh = standing_.emplace(range.begin, ShardPart<float>{range, sum}).second;
+        RECMILL_CHECK(fresh, std::to_string(shard));
+        return;
+      }
+      sibling = const_cast<float*>(found->second.data);
+      standing_.erase(found);
+    }
+    // Left plus right has the bits of right plus left.
+    for (int64_t i = 0; i < elements_; ++i) sum[i] += sibling[i];
+    range = {std::min(range.begin, other), std::max(range.end, other + range.size())};
+    std::lock_guard lock(mutex_);
+    free_.push_back(sibling);
+  }
+}
+
+std::vector<ShardPart<float>> SubtreeSums::parts() const {
+  std::vector<ShardPart<float>> parts;
+  for (const auto& [first, part] : standing_) parts.push_back(part);
+  return parts;
+}
+
+}  // namespace recmill
