@@ -21,6 +21,7 @@ class ArrayCursor final : public FieldCursor {
       : column_(column), kind_(kind), where_(std::move(where)), next_(std::move(next)) {}
 
   Status read(int64_t rows, ColumnCells& cells) override {
+    cells.clear();
     return advance(rows, [&](const arrow::Array& array) {
       return append_cells(array, column_, kind_, where_, row_, cells);
     });

@@ -2,6 +2,7 @@
 #include "reader/arrow_files.h"
 
 #include <arrow/buffer.h>
+#include <arrow/memory_pool.h>
 
 #include <algorithm>
 
@@ -44,7 +45,8 @@ class Input final : public arrow::io::RandomAccessFile {
     // A damaged footer may ask for any number of bytes: allocate no more than there are.
     const int64_t left = std::max<int64_t>(0, static_cast<int64_t>(file_->size()) - position);
     if (count < 0) return arrow::Status::IOError("a negative size");
-    ARROW_ASSIGN_OR_RAISE(auto buffer, arrow::AllocateResizableBuffer(std::min(count, left)));
+    ARROW_ASSIGN_OR_RAISE(auto buffer, arrow::AllocateResizableBuffer(std::min(count, left),
+                                                                      arrow::system_memory_pool()));
     ARROW_ASSIGN_OR_RAISE(const int64_t got,
                           ReadAt(position, buffer->size(), buffer->mutable_data()));
     ARROW_RETURN_NOT_OK(buffer->Resize(got));

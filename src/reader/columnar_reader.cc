@@ -72,7 +72,9 @@ class SliceDecoder {
 
   /// Replaces `batch` by `rows` of the slice in their order; empty: all, in the order of the data.
   Status decode(const RowSlice& slice, const std::vector<uint32_t>& rows, ColumnBatch& batch) {
-    clear_rows(batch, schema().schema);
+    // Not cleared: what is exchanged with the cells keeps its size, and so is not zeroed again.
+    batch.dense.resize(schema().schema.dense.size());
+    batch.ids.resize(schema().schema.ids.size());
     const bool follows = slice.group == group_ && slice.begin == next_row_;
     std::vector<Status> statuses(columns_.size());
     pool_.run(static_cast<int64_t>(columns_.size()), [&](int64_t task) {
@@ -134,7 +136,6 @@ class SliceDecoder {
       RECMILL_ASSIGN_OR_RETURN(cursor, file.open(place.group, what, kind, rows > slice.rows));
       if (slice.begin > 0) RECMILL_RETURN_IF_ERROR(cursor->skip(slice.begin));
     }
-    cells.clear();
     RECMILL_RETURN_IF_ERROR(cursor->read(slice.rows, cells));
     RECMILL_CHECK(cells.rows(kind) == slice.rows, what.spec.name);
     return {};

@@ -18,7 +18,8 @@ namespace recmill::reader {
 class FieldCursor {
  public:
   virtual ~FieldCursor() = default;
-  /// Appends the next `rows` rows, which are there by the footer. Errors name file and column.
+  /// Replaces `cells` by the next `rows` rows, which are there by the footer; its memory is reused.
+  /// Errors name file and column.
   virtual Status read(int64_t rows, ColumnCells& cells) = 0;
   /// Passes over `rows` rows.
   virtual Status skip(int64_t rows) = 0;

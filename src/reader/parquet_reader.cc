@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/parquet_reader.h"
 
+#include <arrow/memory_pool.h>
 #include <arrow/record_batch.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/arrow/schema.h>
@@ -8,6 +9,7 @@
 
 #include "reader/array_cursor.h"
 #include "reader/arrow_files.h"
+#include "reader/parquet_flat_cursor.h"
 
 namespace recmill::reader {
 namespace {
@@ -20,7 +22,9 @@ Result<std::unique_ptr<parquet::arrow::FileReader>> open_file(
     std::shared_ptr<arrow::io::RandomAccessFile> input, const std::string& path, bool streaming) {
   std::unique_ptr<parquet::arrow::FileReader> reader;
   const Status opened = without_exceptions(path, [&]() -> Status {
-    parquet::ReaderProperties properties;
+    // The system's allocator keeps what is freed; Arrow's own gave the pages back to the kernel,
+    // which cost a tenth of the time of reading Criteo's columns.
+    parquet::ReaderProperties properties(arrow::system_memory_pool());
     properties.set_page_checksum_verification(true);
     constexpr int64_t kStreamBytes = 128 << 10;
     if (streaming) {
@@ -33,7 +37,7 @@ Result<std::unique_ptr<parquet::arrow::FileReader>> open_file(
     RECMILL_ASSIGN_FROM_ARROW(
         reader,
         parquet::arrow::FileReader::Make(
-            arrow::default_memory_pool(),
+            arrow::system_memory_pool(),
             parquet::ParquetFileReader::Open(std::move(input), properties), arrow_properties),
         path);
     return {};
@@ -75,6 +79,9 @@ class ParquetFile final : public RowGroupFile {
     const Status opened = without_exceptions(where, [&]() -> Status {
       parquet::arrow::FileReader& reader = sliced ? *streaming_ : *whole_;
       const int leaf = first_leaf(reader.manifest().schema_fields[static_cast<size_t>(field)]);
+      cursor = open_flat_cursor(*reader.parquet_reader()->RowGroup(static_cast<int>(group)), leaf,
+                                *fields_->field(field)->type(), column, kind, where);
+      if (cursor != nullptr) return {};
       RECMILL_ASSIGN_FROM_ARROW(
           auto batches, reader.GetRecordBatchReader({static_cast<int>(group)}, {leaf}), where);
       cursor = std::make_unique<ArrayCursor>(column, kind, where,
@@ -102,9 +109,8 @@ class ParquetFile final : public RowGroupFile {
   }
 
   Status read_footer(const std::vector<ColumnSpec>& columns) {
-    std::shared_ptr<arrow::Schema> fields;
-    RECMILL_RETURN_IF_ARROW_ERROR(whole_->GetSchema(&fields), path_);
-    RECMILL_ASSIGN_OR_RETURN(schema_, bind_columns(columns, *fields, path_));
+    RECMILL_RETURN_IF_ARROW_ERROR(whole_->GetSchema(&fields_), path_);
+    RECMILL_ASSIGN_OR_RETURN(schema_, bind_columns(columns, *fields_, path_));
     const auto metadata = whole_->parquet_reader()->metadata();
     int64_t all = 0;
     for (int group = 0; group < metadata->num_row_groups(); ++group) {
@@ -126,6 +132,7 @@ class ParquetFile final : public RowGroupFile {
 
   std::string path_;
   std::unique_ptr<parquet::arrow::FileReader> whole_, streaming_;
+  std::shared_ptr<arrow::Schema> fields_;
   ColumnarSchema schema_;
   std::vector<int64_t> row_groups_;
 };

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/parquet_flat_cursor.h"
+
+#include <arrow/type_traits.h>
+#include <parquet/column_reader.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <type_traits>
+
+#include "reader/arrow_files.h"
+
+namespace recmill::reader {
+namespace {
+
+/// Rows that are decoded at once: values and levels stay in the first-level cache.
+constexpr int64_t kRowsAtOnce = 2048;
+
+/// `Value` is what the column's bits mean: the physical type, or an unsigned one of its width.
+template <typename Physical, typename Value>
+class FlatCursor final : public FieldCursor {
+  using Stored = typename Physical::c_type;
+  static_assert(sizeof(Stored) == sizeof(Value));
+
+ public:
+  FlatCursor(std::shared_ptr<parquet::ColumnReader> pages, const BoundColumn& column, CellKind kind,
+             std::string where)
+      : pages_(std::static_pointer_cast<parquet::TypedColumnReader<Physical>>(std::move(pages))),
+        optional_(pages_->descr()->max_definition_level() > 0),
+        dense_(column.spec.role == ColumnRole::dense),
+        kind_(kind),
+        where_(std::move(where)) {}
+
+  Status read(int64_t rows, ColumnCells& cells) override {
+    return without_exceptions(where_, [&]() -> Status {
+      make_room(rows, cells);
+      values_done_ = 0;
+      for (int64_t done = 0; done < rows;) {
+        int64_t present = 0;
+        const int64_t count =
+            pages_->ReadBatch(std::min(rows - done, kRowsAtOnce), levels_, nullptr,
+                              reinterpret_cast<Stored*>(values_for(cells)), &present);
+        if (count <= 0 || (!optional_ && present != count)) return ends_early();
+        RECMILL_RETURN_IF_ERROR(take(done, count, present, cells));
+        row_ += count;
+        done += count;
+      }
+      if (kind_ == CellKind::id) cells.ids.ids.resize(static_cast<size_t>(values_done_));
+      return {};
+    });
+  }
+
+  Status skip(int64_t rows) override {
+    return without_exceptions(where_, [&]() -> Status {
+      while (rows > 0) {
+        const int64_t count = pages_->Skip(rows);
+        if (count <= 0) return ends_early();
+        row_ += count;
+        rows -= count;
+      }
+      return {};
+    });
+  }
+
+ private:
+  Status ends_early() const {
+    return Status::Failed(where_ + ": ends after " + std::to_string(row_) +
+                          " rows, before the footer says");
+  }
+
+  // Vectors that have the size already, as those of the last slice have, are not zeroed again.
+  void make_room(int64_t rows, ColumnCells& cells) const {
+    const auto size = static_cast<size_t>(rows);
+    switch (kind_) {
+      case CellKind::id:
+        cells.ids.offsets.resize(size + 1);
+        cells.ids.offsets[0] = 0;
+        cells.ids.ids.resize(size);
+        cells.ids.weights.clear();
+        return;
+      case CellKind::group:
+        return cells.groups.resize(size);
+      case CellKind::time:
+        return cells.times.resize(size);
+      default:
+        return cells.numbers.resize(size);
+    }
+  }
+
+  /// Where pages are decoded to: ids of 64 bits straight to their place.
+  Value* values_for(ColumnCells& cells) {
+    if constexpr (std::is_same_v<Value, uint64_t>) {
+      if (kind_ == CellKind::id) return cells.ids.ids.data() + values_done_;
+    }
+    return values_;
+  }
+
+  /// Puts `count` rows, of which `present` have a value, at row `at` of `cells`.
+  Status take(int64_t at, int64_t count, int64_t present, ColumnCells& cells) {
+    if (kind_ == CellKind::id) return take_ids(at, count, present, cells.ids), Status();
+    if (present < count && !(kind_ == CellKind::number && dense_)) {
+      const auto missing = std::find(levels_, levels_ + count, int16_t{0}) - levels_;
+      return Status::Failed(where_ + ", row " + std::to_string(row_ + missing) + ": no value");
+    }
+    if (kind_ == CellKind::group) {
+      convert(count, cells.groups.data() + at);
+    } else if (kind_ == CellKind::time) {
+      convert(count, cells.times.data() + at);
+    } else if (present == count) {
+      convert(count, cells.numbers.data() + at);
+    } else {
+      spread(count, cells.numbers.data() + at);
+    }
+    return {};
+  }
+
+  template <typename T>
+  void convert(int64_t count, T* to) const {
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(values_[i]);
+  }
+
+  /// Missing values come between those that are there. No branch: which are missing is random.
+  void spread(int64_t count, float* to) const {
+    constexpr uint32_t kMissing = std::bit_cast<uint32_t>(std::numeric_limits<float>::quiet_NaN());
+    int64_t next = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto level = static_cast<uint32_t>(levels_[i]);  // 0 or 1
+      const auto value = std::bit_cast<uint32_t>(static_cast<float>(values_[next]));
+      to[i] = std::bit_cast<float>((value & (0 - level)) | (kMissing & (level - 1)));
+      next += level;
+    }
+  }
+
+  void take_ids(int64_t at, int64_t count, int64_t present, IdColumn& ids) {
+    if (values_for_is_scratch()) convert(present, ids.ids.data() + values_done_);
+    int64_t* out = ids.offsets.data() + at + 1;
+    if (present == count) {
+      for (int64_t i = 0; i < count; ++i) out[i] = values_done_ + i + 1;
+    } else {
+      int64_t offset = values_done_;
+      for (int64_t i = 0; i < count; ++i) out[i] = offset += levels_[i];
+    }
+    values_done_ += present;
+  }
+  static constexpr bool values_for_is_scratch() { return !std::is_same_v<Value, uint64_t>; }
+
+  const std::shared_ptr<parquet::TypedColumnReader<Physical>> pages_;
+  const bool optional_;
+  const bool dense_;  // a value may be missing
+  const CellKind kind_;
+  const std::string where_;
+  int64_t row_ = 0;                     // of the row group
+  int64_t values_done_ = 0;             // ids of this read()
+  int16_t levels_[kRowsAtOnce];         // 1: there is a value
+  Value values_[kRowsAtOnce + 1] = {};  // those that are there, one behind the other
+};
+
+template <typename Physical, typename Value>
+std::unique_ptr<FieldCursor> make(std::shared_ptr<parquet::ColumnReader> pages,
+                                  const BoundColumn& column, CellKind kind, std::string where) {
+  return std::make_unique<FlatCursor<Physical, Value>>(std::move(pages), column, kind,
+                                                       std::move(where));
+}
+
+}  // namespace
+
+std::unique_ptr<FieldCursor> open_flat_cursor(parquet::RowGroupReader& row_group, int leaf,
+                                              const arrow::DataType& type,
+                                              const BoundColumn& column, CellKind kind,
+                                              std::string where) {
+  const parquet::ColumnDescriptor& stored = *row_group.metadata()->schema()->Column(leaf);
+  if (stored.max_repetition_level() > 0 || stored.max_definition_level() > 1) return nullptr;
+  if (!column.spec.missing.empty()) return nullptr;
+  const bool number = type.id() == arrow::Type::FLOAT || type.id() == arrow::Type::DOUBLE;
+  if (!arrow::is_integer(type.id()) && !number) return nullptr;
+  const bool is_unsigned = arrow::is_unsigned_integer(type.id());
+  const auto open = [&](auto made) {
+    return made(row_group.Column(leaf), column, kind, std::move(where));
+  };
+  switch (stored.physical_type()) {
+    case parquet::Type::INT32:
+      return is_unsigned ? open(make<parquet::Int32Type, uint32_t>)
+                         : open(make<parquet::Int32Type, int32_t>);
+    case parquet::Type::INT64:
+      return is_unsigned ? open(make<parquet::Int64Type, uint64_t>)
+                         : open(make<parquet::Int64Type, int64_t>);
+    case parquet::Type::FLOAT:
+      return open(make<parquet::FloatType, float>);
+    case parquet::Type::DOUBLE:
+      return open(make<parquet::DoubleType, double>);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace recmill::reader
