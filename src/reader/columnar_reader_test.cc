@@ -364,6 +364,35 @@ TEST(ColumnarReader, pages_decoded_straight_to_cells_equal_the_way_through_arrow
   EXPECT_EQ(samples_of(foreign_schema, *one), samples_of(foreign_schema, *other));
 }
 
+TEST(ColumnarReader, a_column_chunk_too_large_to_hold_is_streamed_and_sliced) {
+  DataSchema schema;
+  schema.dense = {"x"};
+  schema.ids = {"user"};
+  const int64_t rows = 250'000;  // 2 MB of ids that no dictionary helps
+  ColumnBatch batch = generate(schema, 31, rows, /*integers=*/true);
+  const Random random(31, Purpose::test);
+  IdColumn& users = batch.ids[0];
+  for (int64_t row = 0; row < rows; ++row) users.offsets[row + 1] = row + 1;
+  users.ids.resize(rows);
+  for (int64_t row = 0; row < rows; ++row) users.ids[row] = random.bits64(row);
+  const std::string path = folder() + "/large.parquet";
+  ASSERT_TRUE(write_file(path, schema, batch, rows).ok());
+  DataOptions options = options_for(path, schema);
+  options.shuffle.window = 7000;
+  Pool pool(2);
+  auto reader = open_reader(options, Subset::train, 0, pool, posix_files());
+  ASSERT_TRUE(reader.ok()) << reader.status().message();
+  const auto expected = samples_of(schema, batch);
+  for (const int64_t first : {0, 6990, 123'456, 249'990, 7000}) {
+    ColumnBatch read;
+    ASSERT_TRUE((*reader)->read(0, first, 20'000, read).ok());
+    const auto end = std::min(first + 20'000, rows);
+    EXPECT_TRUE(samples_of(schema, read) ==
+                std::vector<std::string>(expected.begin() + first, expected.begin() + end))
+        << first;
+  }
+}
+
 TEST(ColumnarReader, files_that_differ_in_their_columns_are_refused_by_name) {
   DataSchema schema = criteo_schema();
   const std::string one = folder() + "/one.parquet", two = folder() + "/two.parquet";

@@ -77,8 +77,13 @@ class ParquetFile final : public RowGroupFile {
     const int field = kind == CellKind::weights ? column.weights_field : column.field;
     std::unique_ptr<FieldCursor> cursor;
     const Status opened = without_exceptions(where, [&]() -> Status {
-      parquet::arrow::FileReader& reader = sliced ? *streaming_ : *whole_;
-      const int leaf = first_leaf(reader.manifest().schema_fields[static_cast<size_t>(field)]);
+      const int leaf = first_leaf(whole_->manifest().schema_fields[static_cast<size_t>(field)]);
+      const auto metadata = whole_->parquet_reader()->metadata()->RowGroup(static_cast<int>(group));
+      // A chunk that is small as it lies in the file is held whole whatever is decoded of it.
+      constexpr int64_t kSmallChunk = 1 << 20;
+      const bool stream =
+          sliced && metadata->ColumnChunk(leaf)->total_compressed_size() > kSmallChunk;
+      parquet::arrow::FileReader& reader = stream ? *streaming_ : *whole_;
       cursor = open_flat_cursor(*reader.parquet_reader()->RowGroup(static_cast<int>(group)), leaf,
                                 *fields_->field(field)->type(), column, kind, where);
       if (cursor != nullptr) return {};
