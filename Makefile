@@ -26,3 +26,6 @@ install: build
 
 format:
 	git ls-files '*.cc' '*.h' | xargs clang-format -i
+
+rivals:
+	@tools/setup_rivals

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench/alternation.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "cli/bench/machine.h"
+
+namespace recmill::cli {
+namespace {
+
+constexpr double kLoadWindow = 0.25;  // seconds; a jiffy of two cores is 2 % of it
+
+/// Waits until the machine is quiet or patience is at its end; returns the load last seen.
+double wait_for_quiet(const AlternationOptions& options, const Stopwatch& since) {
+  double load = foreign_load(options.own, kLoadWindow);
+  while (load >= options.quiet_load && since.seconds() < options.patience_seconds)
+    load = foreign_load(options.own, kLoadWindow);
+  return load;
+}
+
+/// Every batch `passes` times, the passes shuffled together.
+std::vector<int64_t> random_order(const AlternationOptions& options, uint64_t repetition) {
+  std::vector<int64_t> order(options.batches * options.passes);
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i) % options.batches;
+  const Random random(options.seed, Purpose::test, repetition);
+  for (size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[random.below(i + 1, i)]);
+  return order;
+}
+
+double quantile(std::vector<double> values, double at) {
+  std::sort(values.begin(), values.end());
+  const double place = at * static_cast<double>(values.size() - 1);
+  const auto low = static_cast<size_t>(place);
+  const size_t high = std::min(low + 1, values.size() - 1);
+  return values[low] + (values[high] - values[low]) * (place - static_cast<double>(low));
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  return values.empty() ? 0.0 : quantile(std::move(values), 0.5);
+}
+
+Result<Timing> alternate(const Contender& ours, const Contender& rival,
+                         const AlternationOptions& options) {
+  Timing timing;
+  const Stopwatch since;
+  for (int64_t pair = 0; pair <= options.pairs; ++pair) {
+    for (const bool is_rival : {false, true}) {
+      const Contender& contender = is_rival ? rival : ours;
+      if (!contender) continue;
+      const double load = wait_for_quiet(options, since);
+      const auto order = random_order(options, 2 * pair + is_rival);
+      RECMILL_ASSIGN_OR_RETURN(const double seconds, contender(order));
+      if (pair == 0) continue;  // warms code and page tables
+      timing.foreign_load = std::max(timing.foreign_load, load);
+      (is_rival ? timing.rivals : timing.ours)
+          .push_back(seconds / static_cast<double>(order.size()));
+    }
+  }
+  return timing;
+}
+
+Ratio ratio_of(const Timing& timing) {
+  Ratio result;
+  if (timing.rivals.empty()) return result;
+  std::vector<double> ratios;
+  for (size_t i = 0; i < timing.ours.size(); ++i)
+    ratios.push_back(timing.rivals[i] / timing.ours[i]);
+  result.ratio = median(timing.rivals) / median(timing.ours);
+  result.spread = (quantile(ratios, 0.75) - quantile(ratios, 0.25)) / 2.0 / result.ratio;
+  return result;
+}
+
+}  // namespace recmill::cli

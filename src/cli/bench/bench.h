@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Benchmarks: each checks its answer, then times itself against a rival in the same run, and
+// reports one JSON object a line.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/json_lines.h"
+#include "base/status.h"
+#include "cli/bench/alternation.h"
+
+namespace recmill::cli {
+
+struct BenchOptions {
+  std::vector<std::string> cases;  // names; empty: all of the benchmark
+  int64_t threads = 2;             // of the cases that do not say otherwise
+  int64_t pairs = 7;               // timed repetitions of each side
+  bool rivals = true;              // false: only ours
+  std::string python = ".venv-rivals/bin/python";
+  std::string scripts = "bench/rivals";  // folder of the rivals' scripts
+  std::string commit = "unknown";        // of this build
+
+  bool wants(const std::string& name) const;
+};
+
+/// One line. Ratios are of medians, and above 1 ours is better whatever the unit.
+struct BenchLine {
+  std::string bench;
+  std::string name;    // of the case
+  std::string metric;  // "time_per_batch"
+  double value = 0.0;  // ours
+  std::string unit;    // "ms"
+  std::string rival;   // empty: none
+  Ratio ratio;
+  double limit = 0.0;         // the physical bound, in `unit`; 0: none
+  double of_limit = 0.0;      // our share of it
+  double foreign_load = 0.0;  // reported when the machine was not quiet
+};
+Json to_json(const BenchLine& line, const BenchOptions& options);
+
+using BenchSink = std::function<void(const BenchLine&)>;
+
+/// A benchmark runs its cases, those that options.wants(), and hands each line to `sink`.
+using Bench = std::function<Status(const BenchOptions& options, const BenchSink& sink)>;
+
+/// Runs the benchmark called `name` and prints its lines on stdout.
+Status run_bench(const std::string& name, const BenchOptions& options);
+
+}  // namespace recmill::cli

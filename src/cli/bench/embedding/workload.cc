@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench/embedding/workload.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/random.h"
+
+namespace recmill::cli {
+namespace {
+
+/// Cumulative shares of ranks 1 .. rows under Zipf's law.
+std::vector<double> zipf_shares(int64_t rows, double exponent) {
+  std::vector<double> shares(rows);
+  double sum = 0.0;
+  for (int64_t i = 0; i < rows; ++i)
+    shares[i] = sum += std::pow(static_cast<double>(i + 1), -exponent);
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
+TableSpec spec_of(const EmbeddingShape& shape, int64_t table) {
+  TableSpec spec;
+  spec.name = "t" + std::to_string(table);
+  spec.rows = shape.rows;
+  spec.dim = shape.dim;
+  spec.optimizer.kind = shape.optimizer;
+  spec.optimizer.learning_rate = kBenchLearningRate;
+  return spec;
+}
+
+Status write_bytes(Files& files, const std::string& path, std::span<const std::byte> bytes) {
+  RECMILL_ASSIGN_OR_RETURN(auto file, files.create(path));
+  RECMILL_RETURN_IF_ERROR(file->append(bytes));
+  return file->close();
+}
+
+}  // namespace
+
+Result<EmbeddingWorkload> EmbeddingWorkload::make(const EmbeddingShape& shape, Pool& pool) {
+  EmbeddingWorkload workload;
+  workload.shape_ = shape;
+  for (int64_t t = 0; t < shape.tables; ++t) {
+    RECMILL_ASSIGN_OR_RETURN(
+        auto table, table::EmbeddingTable::create(spec_of(shape, t), 1,
+                                                  table::RowShare(shape.rows, 0, 1), pool));
+    const auto rows = table.rows();
+    pool.run_ranges(shape.rows, 4096, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        auto* weights = reinterpret_cast<float*>(rows.record(row));
+        for (int64_t e = 0; e < shape.dim; ++e)
+          weights[e] = static_cast<float>(row % 8191) * 0x1p-20f + static_cast<float>(e) * 0x1p-12f;
+      }
+    });
+    workload.tables_.push_back(std::move(table));
+  }
+  const ShardCut cut{shape.samples, ShardCut::default_shards(shape.samples)};
+  for (int s = 0; s <= cut.shards; ++s) workload.shard_begins_.push_back(cut.begin(s));
+  workload.distinct_.resize(shape.tables);
+  workload.make_batches();
+  return workload;
+}
+
+void EmbeddingWorkload::make_batches() {
+  const Random random(7, Purpose::test);
+  const int64_t columns = shape_.tables * shape_.dim;
+  output_.resize(shape_.samples * columns);
+  gradient_.resize(shape_.samples * columns);
+  for (size_t i = 0; i < gradient_.size(); ++i)
+    gradient_[i] = (random.uniform(i, 1) - 0.5f) * 0.01f;
+  for (int64_t i = 0; i <= shape_.samples; ++i) offsets_.push_back(i * shape_.bag);
+  const auto shares =
+      shape_.zipf > 0.0 ? zipf_shares(shape_.rows, shape_.zipf) : std::vector<double>();
+  const int64_t lookups = shape_.samples * shape_.bag;
+  int64_t stride = 7919;  // permutes ranks over rows
+  while (std::gcd(stride, shape_.rows) != 1) ++stride;
+  ids_.resize(kBenchBatches * shape_.tables * lookups);
+  for (size_t i = 0; i < ids_.size(); ++i) {
+    if (shares.empty()) {
+      ids_[i] = static_cast<int64_t>(random.below(shape_.rows, i, 2));
+      continue;
+    }
+    const double at = random.uniform64(i, 2);
+    const int64_t rank = std::min<int64_t>(
+        std::upper_bound(shares.begin(), shares.end(), at) - shares.begin(), shape_.rows - 1);
+    const int64_t table = static_cast<int64_t>(i) / lookups % shape_.tables;
+    ids_[i] = (rank * stride + table * 104729) % shape_.rows;
+  }
+}
+
+void EmbeddingWorkload::lookup(int64_t batch, Pool& pool) {
+  const int64_t lookups = shape_.samples * shape_.bag;
+  const int64_t columns = shape_.tables * shape_.dim;
+  std::vector<kernels::PoolTask> tasks;
+  for (int64_t t = 0; t < shape_.tables; ++t) {
+    const JaggedView bags{offsets_.data(), ids_.data() + (batch * shape_.tables + t) * lookups,
+                          nullptr, shape_.samples, shape_.bag == 1};
+    tasks.push_back(
+        {bags, tables_[t].rows(), Pooling::sum, output_.data() + t * shape_.dim, columns});
+  }
+  kernels::embedding_pool(tasks, pool);
+}
+
+void EmbeddingWorkload::train(int64_t batch, Pool& pool) {
+  const int64_t lookups = shape_.samples * shape_.bag;
+  const int64_t columns = shape_.tables * shape_.dim;
+  std::vector<kernels::FeatureBags> features;
+  std::vector<kernels::GradientRows> gradients;
+  for (int64_t t = 0; t < shape_.tables; ++t) {
+    features.push_back({{offsets_.data(), ids_.data() + (batch * shape_.tables + t) * lookups,
+                         nullptr, shape_.samples, shape_.bag == 1},
+                        Pooling::sum});
+    gradients.push_back({gradient_.data() + t * shape_.dim, columns});
+  }
+  std::vector<kernels::TableLookups> tables;
+  std::vector<table::TableUpdate> updates;
+  for (int64_t t = 0; t < shape_.tables; ++t) {
+    tables.push_back({shape_.rows, {&features[t], 1}});
+    updates.push_back({&tables_[t],
+                       &distinct_[t],
+                       {&gradients[t], 1},
+                       static_cast<int>(shard_begins_.size()) - 1});
+  }
+  finder_.find(tables, {0, shard_begins_}, distinct_, pool);
+  lookup(batch, pool);
+  table::update_tables(updates, {iteration_++, 1.0}, pool);
+}
+
+const std::byte* EmbeddingWorkload::row_address(int64_t batch, int64_t table, int64_t i) const {
+  const int64_t lookups = shape_.samples * shape_.bag;
+  return tables_[table].rows().record(ids_[(batch * shape_.tables + table) * lookups + i]);
+}
+
+Status EmbeddingWorkload::write(Files& files, const std::string& folder, int threads,
+                                const std::string& rival) const {
+  RECMILL_RETURN_IF_ERROR(write_bytes(files, folder + "/ids.bin", std::as_bytes(std::span(ids_))));
+  RECMILL_RETURN_IF_ERROR(
+      write_bytes(files, folder + "/gradient.bin", std::as_bytes(std::span(gradient_))));
+  Json json;
+  json["rival"] = rival;
+  json["threads"] = threads;
+  json["tables"] = shape_.tables;
+  json["rows"] = shape_.rows;
+  json["dim"] = shape_.dim;
+  json["samples"] = shape_.samples;
+  json["bag"] = shape_.bag;
+  json["batches"] = kBenchBatches;
+  json["learning_rate"] = kBenchLearningRate;
+  json["epsilon"] = RowOptimizerOptions{}.epsilon;
+  const std::string text = json.dump();
+  return write_bytes(files, folder + "/shape.json", std::as_bytes(std::span(text)));
+}
+
+}  // namespace recmill::cli

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a measurement must say of, and ask from, the machine it runs on.
+#pragma once
+
+#include <sys/types.h>
+
+#include <span>
+#include <string>
+
+namespace recmill::cli {
+
+/// Model of the processor and number of cores, e.g. "AMD EPYC, 2 cores".
+std::string machine_name();
+
+/// Share of the machine's cores, 0 to 1, that processes other than this one and `own` used during
+/// the next `seconds` (/proc/stat less the processes' own times). Sleeps meanwhile.
+double foreign_load(std::span<const pid_t> own, double seconds);
+
+}  // namespace recmill::cli
