@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace recmill {
@@ -24,5 +25,11 @@ struct ColumnBatch {
   std::vector<uint64_t> groups;           // [samples] or empty
   std::vector<int64_t> times;             // [samples] or empty, as in the data (often unix seconds)
 };
+
+/// Appends samples `which` of `from` (ascending) to `to`, which has the same columns or is blank.
+void append_samples(const ColumnBatch& from, std::span<const int64_t> which, ColumnBatch& to);
+
+/// Empties all columns and keeps their memory.
+void clear_samples(ColumnBatch& batch);
 
 }  // namespace recmill

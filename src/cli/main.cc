@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// recmill VERB CONFIG.toml [--set key=value ...] [--json]
+// Exit status: 0 done; 1 failed while running; 2 the request was wrong.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "cli/verb.h"
+
+namespace recmill::cli {
+namespace {
+
+int run(int argc, char** argv) {
+  CLI::App app{"Recmill trains and serves recommendation models.", "recmill"};
+  app.require_subcommand(1);
+  Chosen chosen;
+  add_train(app, chosen);
+  add_eval(app, chosen);
+  add_predict(app, chosen);
+  add_version(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;  // --help is 0
+  }
+  const Status status = chosen.action();
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "recmill: %s\n", status.message().c_str());
+  return status.code() == Status::Code::bad_request ? 2 : 1;
+}
+
+}  // namespace
+}  // namespace recmill::cli
+
+int main(int argc, char** argv) {
+  try {
+    return recmill::cli::run(argc, argv);
+  } catch (const std::exception& error) {  // std::bad_alloc, or a library that throws
+    std::fprintf(stderr, "recmill: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_config.h"
+
+#include <filesystem>
+
+#include "base/files.h"
+#include "cli/option_binder.h"
+
+namespace recmill::cli {
+namespace {
+
+// JSON scalars and lists of them are TOML but for infinities, which no option has.
+std::string inline_value(const Json& value) {
+  if (!value.is_array()) return value.dump();
+  std::string text = "[";
+  for (const Json& item : value) text += (text.size() > 1 ? ", " : "") + inline_value(item);
+  return text + "]";
+}
+
+bool is_list_of_sections(const Json& value) {
+  return value.is_array() && !value.empty() && value.front().is_object();
+}
+
+void write_section(const Json& section, const std::string& path, std::string& out) {
+  for (const auto& [key, value] : section.items()) {
+    if (!value.is_object() && !is_list_of_sections(value)) {
+      out += key + " = " + inline_value(value) + "\n";
+    }
+  }
+  for (const auto& [key, value] : section.items()) {
+    const std::string inner = path.empty() ? key : path + "." + key;
+    if (value.is_object()) {
+      out += "\n[" + inner + "]\n";
+      write_section(value, inner, out);
+    } else if (is_list_of_sections(value)) {
+      for (const Json& item : value) {
+        out += "\n[[" + inner + "]]\n";
+        write_section(item, inner, out);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Result<RunConfig> load_run_config(const std::string& path, const std::vector<std::string>& sets) {
+  const bool is_run = posix_files().is_folder(path);
+  const std::string file = is_run ? path + "/config.toml" : path;
+  const auto text = read_text(posix_files(), file);
+  if (!text.ok()) return Status::BadRequest(text.status().message());
+  RunConfig config;
+  RECMILL_ASSIGN_OR_RETURN(config.source, parse_toml(*text, file));
+  for (const std::string& set : sets) RECMILL_RETURN_IF_ERROR(apply_set(config.source, set));
+  RECMILL_RETURN_IF_ERROR(OptionBinder(config.source, "").bind(config.options));
+  if (config.options.name.empty()) {
+    config.options.name = std::filesystem::path(file).stem().string();
+  }
+  return config;
+}
+
+std::string to_toml(const train::RunOptions& options) {
+  std::string text;
+  write_section(OptionWriter::write(options), "", text);
+  return text;
+}
+
+}  // namespace recmill::cli

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a configuration file and --set to the options of a run, and back to text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "cli/config_node.h"
+#include "train/run_options.h"
+
+namespace recmill::cli {
+
+struct RunConfig {
+  train::RunOptions options;
+  ConfigNode source;  // to name the line of a problem that is found later
+
+  /// `status` with file and line in front when it names a key of the configuration.
+  Status locate(const Status& status) const { return cli::locate(status, source); }
+};
+
+/// Reads a configuration file, or the run folder that training made; `sets` are "key=value".
+Result<RunConfig> load_run_config(const std::string& path, const std::vector<std::string>& sets);
+
+/// The whole configuration as TOML: load_run_config() of it gives the same options.
+std::string to_toml(const train::RunOptions& options);
+
+}  // namespace recmill::cli

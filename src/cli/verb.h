@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs of the program. Each stands in a file of its own, verb_NAME.cc, and adds itself to the
+// command line; the one that the user chose leaves what is to be run in `Chosen`.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/json_lines.h"
+#include "base/status.h"
+#include "train/progress.h"
+
+namespace CLI {
+class App;
+}
+
+namespace recmill::cli {
+
+struct Chosen {
+  std::function<Status()> action;  // set by the chosen verb
+};
+
+/// A configuration file and --set, as most verbs take them.
+struct ConfigArguments {
+  std::string path;
+  std::vector<std::string> sets;
+};
+void add_config_arguments(CLI::App& verb, ConfigArguments& arguments);
+
+/// How progress is shown: on a terminal, as lines, or not at all (--quiet).
+train::Progress::Style progress_style(bool quiet);
+
+/// Becomes true at the first SIGINT or SIGTERM; the second one ends the program.
+const std::atomic<bool>& watch_interrupts();
+
+/// A result on stdout: one JSON object on a line, or a line for each key.
+void print_result(const Json& result, bool json);
+
+void add_train(CLI::App& app, Chosen& chosen);
+void add_eval(CLI::App& app, Chosen& chosen);
+void add_predict(CLI::App& app, Chosen& chosen);
+void add_version(CLI::App& app, Chosen& chosen);
+
+}  // namespace recmill::cli

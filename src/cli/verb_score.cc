@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// recmill eval, recmill predict
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/build_info.h"
+#include "cli/run_config.h"
+#include "cli/verb.h"
+#include "train/scoring.h"
+
+namespace recmill::cli {
+namespace {
+
+struct Arguments {
+  ConfigArguments config;
+  train::ScoringRequest request;
+  std::vector<std::string> rows;
+  bool json = false, quiet = false;
+};
+
+Status score(const Arguments& arguments) {
+  RECMILL_ASSIGN_OR_RETURN(RunConfig config,
+                           load_run_config(arguments.config.path, arguments.config.sets));
+  if (!arguments.rows.empty()) config.options.data.eval = arguments.rows;
+  const train::JobSetting setting{posix_files(), build_commit(), progress_style(arguments.quiet),
+                                  nullptr};
+  const auto metrics = run_scoring(config.options, arguments.request, setting);
+  if (!metrics.ok()) return config.locate(metrics.status());
+  print_result(*metrics, arguments.json);
+  return {};
+}
+
+std::shared_ptr<Arguments> add_scoring(CLI::App& verb, Chosen& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  add_config_arguments(verb, arguments->config);
+  verb.add_option("--checkpoint", arguments->request.checkpoint,
+                  "checkpoint folder; by default the run's newest whole one");
+  verb.add_option("--rows", arguments->rows, "files or patterns to score in place of data.eval");
+  verb.add_flag("--json", arguments->json, "print the metrics as one JSON object");
+  verb.add_flag("--quiet", arguments->quiet, "show no progress");
+  verb.callback(
+      [arguments, &chosen] { chosen.action = [arguments] { return score(*arguments); }; });
+  return arguments;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, Chosen& chosen) {
+  add_scoring(*app.add_subcommand("eval", "evaluate a run's checkpoint"), chosen);
+}
+
+void add_predict(CLI::App& app, Chosen& chosen) {
+  CLI::App* verb = app.add_subcommand("predict", "score rows and write the predictions");
+  const auto arguments = add_scoring(*verb, chosen);
+  verb->add_option("--out", arguments->request.predictions, "Parquet file of the predictions")
+      ->required();
+}
+
+}  // namespace recmill::cli

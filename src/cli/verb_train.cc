@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/log.h"
+#include "cli/build_info.h"
+#include "cli/run_config.h"
+#include "cli/verb.h"
+#include "train/job.h"
+#include "train/memory.h"
+
+namespace recmill::cli {
+namespace {
+
+struct Arguments {
+  ConfigArguments config;
+  bool resume = false, overwrite = false, dry_run = false, json = false, quiet = false;
+};
+
+Status print_ledger(const train::RunOptions& options, bool json) {
+  RECMILL_ASSIGN_OR_RETURN(const auto run, train::resolve_run(options, posix_files()));
+  const MemoryLedger ledger = train::memory_ledger(run);
+  Json result;
+  int64_t total = 0;
+  for (const MemoryItem& item : ledger.items) {
+    result[fmt::format("rank {}: {}", item.device, item.what)] = item.bytes;
+    total += item.bytes;
+  }
+  result["total bytes"] = total;
+  print_result(result, json);
+  return train::check_memory(ledger);
+}
+
+Status train_model(const Arguments& arguments) {
+  RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
+                           load_run_config(arguments.config.path, arguments.config.sets));
+  if (arguments.dry_run) {
+    return config.locate(print_ledger(config.options, arguments.json));
+  }
+  train::TrainingRequest request;
+  request.config = to_toml(config.options);
+  if (arguments.resume) request.existing = train::ExistingRun::resume;
+  if (arguments.overwrite) request.existing = train::ExistingRun::overwrite;
+  const train::JobSetting setting{posix_files(), build_commit(), progress_style(arguments.quiet),
+                                  &watch_interrupts()};
+  const auto summary = run_training(config.options, request, setting);
+  if (!summary.ok()) return config.locate(summary.status());
+  print_result(*summary, arguments.json);
+  if (!arguments.quiet) {
+    log_info("results are in " + config.options.train.runs + "/" + config.options.name);
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Chosen& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand("train", "train a model, with evaluations on the way");
+  add_config_arguments(*verb, arguments->config);
+  auto* resume =
+      verb->add_flag("--resume", arguments->resume, "go on from the run's newest checkpoint");
+  verb->add_flag("--overwrite", arguments->overwrite, "begin the run anew")->excludes(resume);
+  verb->add_flag("--dry-run", arguments->dry_run, "print the memory that training needs, and stop");
+  verb->add_flag("--json", arguments->json, "print the summary as one JSON object");
+  verb->add_flag("--quiet", arguments->quiet, "show no progress");
+  verb->callback(
+      [arguments, &chosen] { chosen.action = [arguments] { return train_model(*arguments); }; });
+}
+
+}  // namespace recmill::cli

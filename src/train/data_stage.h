@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stage that reads, preprocesses and prepares batches ahead of training, on a thread of its
+// own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "base/status.h"
+#include "preprocess/run/preprocessor.h"
+#include "reader/reader.h"
+#include "store/embedding_store.h"
+#include "train/bounded_queue.h"
+#include "train/rank_batch.h"
+
+namespace recmill::train {
+
+/// Which batches there are, and where evaluation stands among them.
+struct BatchSchedule {
+  int64_t batch_size = 1;
+  int64_t eval_batch_size = 1;
+  int64_t epochs = 1;
+  int64_t iterations = 0;      // 0: by epochs
+  int64_t evaluate_every = 0;  // 0: after each epoch
+  double negative_keep = 1.0;  // share of negatives that training keeps
+  uint64_t seed = 0;           // of the down-sampling
+  int shards = 1;
+  int rank = 0;
+  int ranks = 1;
+};
+
+/// Whether training is over at `position`, given that epochs end where a position's row is 0.
+bool training_is_over(const BatchSchedule& schedule, const StreamPosition& position);
+/// Whether an evaluation follows the training batch that led to `position`.
+bool evaluation_is_due(const BatchSchedule& schedule, const StreamPosition& position);
+
+/// Hands out this rank's part of each global batch, in the order of training, with the batches of
+/// every evaluation at their place in the stream. Global batch i is the same rows at every number
+/// of ranks. A rank reads only its own samples, unless a dictionary or down-sampling needs to see
+/// all.
+class DataStage {
+ public:
+  /// `eval` may be null: no evaluations. Starts at `start`; the preprocessor's state is that of
+  /// `start` already. All referenced objects outlive the stage.
+  DataStage(const BatchSchedule& schedule, reader::Reader& train, reader::Reader* eval,
+            preprocess::Preprocessor& preprocessor, store::EmbeddingStore& store,
+            const StreamPosition& start, size_t queue);
+  ~DataStage();  // stops the thread; batches not yet handed out are dropped
+
+  /// The next batch, or null after the last one.
+  Result<std::unique_ptr<RankBatch>> next();
+  /// Gives a batch's memory back for later ones.
+  void recycle(std::unique_ptr<RankBatch> batch);
+
+ private:
+  using Item = Result<std::unique_ptr<RankBatch>>;
+  Status produce();
+  Status produce_training();
+  Status produce_evaluation();
+  Result<std::unique_ptr<RankBatch>> read_training();
+  Status fill(reader::Reader& reader, int64_t epoch, int64_t first, int64_t samples,
+              RankBatch& batch);
+  Status finish(const ColumnBatch& columns, bool whole, RankBatch& batch);
+  Status gather_kept(int64_t rows, int64_t& row);
+  std::unique_ptr<RankBatch> blank();
+  bool reads_whole_batches() const;
+
+  const BatchSchedule schedule_;
+  reader::Reader& train_;
+  reader::Reader* const eval_;
+  preprocess::Preprocessor& preprocessor_;
+  store::EmbeddingStore& store_;
+  StreamPosition position_;
+  bool stopped_ = false;
+  ColumnBatch columns_;     // as read
+  ColumnBatch kept_;        // after down-sampling, the batch under way
+  DenseBatch whole_dense_;  // when this rank must see the whole batch
+  SparseBatch whole_sparse_;
+  BoundedQueue<Item> ready_;
+  BoundedQueue<std::unique_ptr<RankBatch>> used_;
+  std::thread thread_;  // last: starts when all else stands
+};
+
+}  // namespace recmill::train

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/job.h"
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "checkpoint/folder.h"
+#include "comm/threads.h"
+#include "train/checkpointing.h"
+#include "train/memory.h"
+#include "train/training_loop.h"
+
+namespace recmill::train {
+namespace {
+
+const char* text_of(Ending ending) {
+  switch (ending) {
+    case Ending::finished:
+      return "finished";
+    case Ending::early_stop:
+      return "early stop";
+    case Ending::interrupted:
+      return "interrupted";
+  }
+  return "?";
+}
+
+// The state that ranks of a process share while they train.
+struct Training {
+  const ResolvedRun& run;
+  const TrainingRequest& request;
+  const JobSetting& setting;
+  const RunFolder& folder;
+  Pool& pool;
+  Json summary;  // written by rank 0
+};
+
+// What the generator of the data said of the best there is (planted.json beside the rows).
+void add_planted(const DataOptions& data, Files& files, Json& summary) {
+  const auto planted = read_json(files, data.path + "/planted.json");
+  if (planted.ok() && planted->contains("best_auc")) {
+    summary["planted_auc"] = (*planted)["best_auc"];
+  }
+}
+
+Result<Json> summarize(const Training& training, Rank& rank, const LoopOutcome& outcome) {
+  Json summary;
+  summary["name"] = training.run.options.name;
+  summary["ending"] = text_of(outcome.ending);
+  summary["iterations"] = outcome.state.position.iteration;
+  summary["samples"] = outcome.samples;
+  summary["seconds"] = outcome.seconds;
+  summary["samples_per_second"] =
+      outcome.seconds > 0 ? static_cast<double>(outcome.samples) / outcome.seconds : 0.0;
+  if (outcome.held_out) summary.update(to_json(*outcome.held_out));
+  const reader::ReaderCounts counts = rank.train_rows->counts();
+  summary["bad_rows"] = counts.bad_rows;
+  add_planted(training.run.options.data, training.setting.files, summary);
+  summary["ranks"] = training.run.ranks;
+  summary["shards"] = training.run.shards;
+  summary["threads"] = training.run.threads;
+  summary["seed"] = training.run.options.train.seed;
+  summary["commit"] = training.setting.commit;
+  return summary;
+}
+
+Result<LoopState> starting_state(const Training& training, Rank& rank) {
+  if (training.request.existing != ExistingRun::resume) return LoopState{};
+  Files& files = training.setting.files;
+  RECMILL_ASSIGN_OR_RETURN(const auto newest,
+                           checkpoint::open_newest(files, training.folder.checkpoints()));
+  for (const std::string& damaged : newest.damaged) log_warning(damaged);
+  if (newest.reader == nullptr) return LoopState{};
+  return restore_checkpoint(training.run, rank, *newest.reader, /*for_training=*/true);
+}
+
+Status train_rank(Training& training, Communicator& communicator) {
+  const ResolvedRun& run = training.run;
+  const JobSetting& setting = training.setting;
+  RECMILL_ASSIGN_OR_RETURN(Rank rank,
+                           make_rank(run, Way::engine, communicator, training.pool, setting.files));
+  RECMILL_ASSIGN_OR_RETURN(const LoopState start, starting_state(training, rank));
+  std::optional<RunLog> log;
+  if (communicator.rank() == 0) {
+    RECMILL_ASSIGN_OR_RETURN(const int64_t rows, rank.train_rows->rows());
+    RECMILL_ASSIGN_OR_RETURN(log, RunLog::open(setting.files, training.folder, setting.progress,
+                                               run.samples_in_all(rows)));
+    if (start.position.iteration > 0) {
+      log->progress().say(fmt::format("resumes after iteration {}", start.position.iteration));
+    }
+  }
+  const LoopSetting loop_setting{.log = log ? &*log : nullptr,
+                                 .interrupted = setting.interrupted,
+                                 .save = [&](const LoopState& state) {
+                                   return save_checkpoint(run, rank, communicator, setting.files,
+                                                          training.folder.checkpoints(), state);
+                                 }};
+  TrainingLoop loop(run, rank, communicator, loop_setting, start);
+  RECMILL_ASSIGN_OR_RETURN(const LoopOutcome outcome, loop.run());
+  if (communicator.rank() != 0) return {};
+  RECMILL_ASSIGN_OR_RETURN(training.summary, summarize(training, rank, outcome));
+  RECMILL_RETURN_IF_ERROR(training.folder.write_summary(training.summary));
+  return log->close();
+}
+
+}  // namespace
+
+Result<Json> run_training(const RunOptions& options, const TrainingRequest& request,
+                          const JobSetting& setting) {
+  RECMILL_ASSIGN_OR_RETURN(const ResolvedRun run, resolve_run(options, setting.files));
+  RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run)));
+  RECMILL_ASSIGN_OR_RETURN(const RunFolder folder,
+                           RunFolder::create(setting.files, options.train.runs + "/" + options.name,
+                                             request.existing, request.config));
+  const auto pool = make_pool(run.threads);
+  Training training{run, request, setting, folder, *pool, {}};
+  RECMILL_RETURN_IF_ERROR(run_ranks(
+      run.ranks, [&](Communicator& communicator) { return train_rank(training, communicator); }));
+  return training.summary;
+}
+
+}  // namespace recmill::train

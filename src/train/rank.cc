@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/rank.h"
+
+#include "kernels/dense_layer/dense_layer.h"
+#include "model/make_model.h"
+#include "reader/open_reader.h"
+#include "store/local_store.h"
+#include "store/plain_store.h"
+
+namespace recmill::train {
+namespace {
+
+bool names_evaluation_rows(const DataOptions& data) {
+  return !data.eval.empty() || data.split.by != SplitKind::file;
+}
+
+Result<std::unique_ptr<preprocess::Preprocessor>> make_preprocessor(const ResolvedRun& run, Way way,
+                                                                    Pool& pool) {
+  return way == Way::plain ? preprocess::make_plain_preprocessor(run.graph, run.spec)
+                           : preprocess::make_preprocessor(run.graph, run.spec, pool);
+}
+
+Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run, Way way,
+                                                          Communicator& communicator, Pool& pool) {
+  const auto seed = static_cast<uint64_t>(run.options.train.seed);
+  if (way == Way::plain) {
+    RECMILL_ASSIGN_OR_RETURN(auto plain, store::PlainStore::create(run.spec, seed, pool));
+    return std::unique_ptr<store::EmbeddingStore>(std::move(plain));
+  }
+  RECMILL_ASSIGN_OR_RETURN(auto local,
+                           store::LocalStore::create(run.spec, seed, communicator, pool));
+  return std::unique_ptr<store::EmbeddingStore>(std::move(local));
+}
+
+std::vector<ParameterRange> trained_ranges(const model::Model& model) {
+  std::vector<ParameterRange> ranges;
+  for (const model::ParameterSpec& parameter : model.parameters()) {
+    if (!parameter.trained) continue;
+    const bool adjoins =
+        !ranges.empty() && ranges.back().first + ranges.back().count == parameter.offset;
+    if (adjoins) {
+      ranges.back().count += parameter.size();
+    } else {
+      ranges.push_back({parameter.offset, parameter.size()});
+    }
+  }
+  return ranges;
+}
+
+}  // namespace
+
+std::unique_ptr<Pool> make_pool(int threads) {
+  auto pool = std::make_unique<Pool>(threads);
+  pool->set_thread_start([] {
+    model::use_one_torch_thread();
+    kernels::dense_layer::use_one_thread();
+  });
+  return pool;
+}
+
+Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicator, Pool& pool,
+                       Files& files) {
+  const RunOptions& options = run.options;
+  const auto seed = static_cast<uint64_t>(options.train.seed);
+  Rank rank;
+  RECMILL_ASSIGN_OR_RETURN(rank.train_rows,
+                           reader::open_reader(options.data, Subset::train, seed, pool, files));
+  if (names_evaluation_rows(options.data)) {
+    RECMILL_ASSIGN_OR_RETURN(rank.eval_rows,
+                             reader::open_reader(options.data, Subset::eval, seed, pool, files));
+  }
+  RECMILL_ASSIGN_OR_RETURN(rank.preprocessor, make_preprocessor(run, way, pool));
+  RECMILL_ASSIGN_OR_RETURN(rank.store, make_store(run, way, communicator, pool));
+  RECMILL_ASSIGN_OR_RETURN(rank.model, model::make_model(options.model, run.spec, seed));
+  std::vector<float> parameters(rank.model->parameter_count());
+  rank.model->initialize(seed, parameters);
+  rank.dense_optimizer = std::make_unique<DenseOptimizer>(
+      options.optimizer, rank.model->parameter_count(), trained_ranges(*rank.model));
+  rank.trainer =
+      std::make_unique<RankTrainer>(run.spec, *rank.model, *rank.store, *rank.dense_optimizer,
+                                    communicator, pool, run.shards, std::move(parameters));
+  RECMILL_RETURN_IF_ERROR(rank.trainer->load_parameters());
+  return rank;
+}
+
+}  // namespace recmill::train

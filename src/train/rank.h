@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that one rank holds, made from a resolved run.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/files.h"
+#include "base/status.h"
+#include "comm/communicator.h"
+#include "device/pool.h"
+#include "model/model.h"
+#include "preprocess/run/preprocessor.h"
+#include "reader/reader.h"
+#include "store/embedding_store.h"
+#include "train/optimizer/dense_optimizer.h"
+#include "train/rank_trainer.h"
+#include "train/resolved_run.h"
+
+namespace recmill::train {
+
+/// How a run is carried out: by the engine, or by the plain references of parser, preprocessing and
+/// store that `verify` compares it with.
+enum class Way { engine, plain };
+
+struct Rank {
+  std::unique_ptr<reader::Reader> train_rows;
+  std::unique_ptr<reader::Reader> eval_rows;  // null: the data names no evaluation rows
+  std::unique_ptr<preprocess::Preprocessor> preprocessor;
+  std::unique_ptr<store::EmbeddingStore> store;
+  std::unique_ptr<model::Model> model;
+  std::unique_ptr<DenseOptimizer> dense_optimizer;
+  std::unique_ptr<RankTrainer> trainer;  // refers to all of the above
+};
+
+/// Makes a rank with its initial rows and parameters, a function of the run's seed. `run`, `pool`,
+/// `files` and the communicator outlive it.
+Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicator, Pool& pool,
+                       Files& files);
+
+/// A pool whose threads keep Torch, oneDNN and OpenMP to one thread each.
+std::unique_ptr<Pool> make_pool(int threads);
+
+}  // namespace recmill::train

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's part of a global batch, as it travels from the data stage to training.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "batch/sparse_batch.h"
+#include "preprocess/run/preprocessor.h"
+#include "store/embedding_store.h"
+
+namespace recmill::train {
+
+/// Where the data path stands: everything before it has been handed out.
+struct StreamPosition {
+  int64_t iteration = 0;  // training batches handed out
+  int64_t epoch = 0;
+  int64_t row = 0;  // position in the epoch's order, before down-sampling
+  bool operator==(const StreamPosition&) const = default;
+};
+
+struct RankBatch {
+  store::Purpose purpose = store::Purpose::train;
+  StreamPosition before;  // where the data path stood before this batch ...
+  StreamPosition after;   // ... and as after it: what a checkpoint after this batch holds
+  preprocess::DictionaryVersions dictionaries;  // as after this batch
+  bool last_of_pass = false;                    // the last batch of an epoch or of an evaluation
+  bool ends_training = false;                   // nothing follows
+
+  ShardCut cut;         // of the global batch
+  int first_shard = 0;  // this rank's shards [first_shard, end_shard)
+  int end_shard = 0;
+  DenseBatch dense;  // this rank's samples
+  SparseBatch sparse;
+  std::unique_ptr<store::Prepared> prepared;
+
+  int64_t samples() const { return dense.samples; }
+  /// Samples of local shard `shard`, counted from this rank's first one.
+  int64_t begin_of(int shard) const { return cut.begin(shard) - cut.begin(first_shard); }
+};
+
+/// Copies samples [begin, end) of a batch; vectors of `part` are reused.
+void copy_samples(const DenseBatch& whole, int64_t begin, int64_t end, DenseBatch& part);
+void copy_samples(const SparseBatch& whole, int64_t begin, int64_t end, SparseBatch& part);
+
+}  // namespace recmill::train

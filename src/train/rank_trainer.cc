@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/rank_trainer.h"
+
+#include <cmath>
+#include <mutex>
+
+#include "base/clock.h"
+#include "train/loss.h"
+#include "train/non_finite.h"
+
+namespace recmill::train {
+
+struct RankTrainer::Shard {
+  std::unique_ptr<model::ShardState> state;
+  model::ShardInput input;
+  std::vector<model::ShardInput::Sequence> sequences;
+  std::vector<float*> sequence_gradients;
+  std::vector<JaggedView> rows;
+  std::vector<float> sum;  // what the shard adds at the end of a phase
+  std::span<float> logits, logit_gradient, probabilities;
+  std::span<const float> labels, weights;
+  model::ShardGradient gradient;
+  double loss = 0.0;
+};
+
+RankTrainer::RankTrainer(const ModelSpec& spec, model::Model& model, store::EmbeddingStore& store,
+                         DenseOptimizer& dense_optimizer, Communicator& communicator, Pool& pool,
+                         int shards, std::vector<float> parameters)
+    : spec_(spec),
+      model_(model),
+      store_(store),
+      dense_optimizer_(dense_optimizer),
+      communicator_(communicator),
+      pool_(pool),
+      stream_(pool),
+      shards_(shards),
+      layout_(model.embedding_layout()),
+      parameters_(std::move(parameters)),
+      gradient_(parameters_.size()),
+      reduce_gradient_(communicator, shards, pool),
+      reduce_phase_(communicator, shards, pool),
+      reduce_loss_(communicator, shards, pool) {
+  const ShardRange own = shards_of_rank(communicator.rank(), communicator.ranks(), shards);
+  for (int shard = 0; shard < own.size(); ++shard) {
+    shard_.push_back(std::make_unique<Shard>());
+    shard_.back()->state = model.make_state();
+    shard_gradients_.emplace_back(parameters_.size());
+  }
+  for (size_t f = 0; f < spec.features.size(); ++f) {
+    if (spec.features[f].pooling == Pooling::none) {
+      sequences_.emplace_back();
+      sequence_gradients_.emplace_back();
+    }
+  }
+  forward_totals_.resize(model.phases());
+  backward_totals_.resize(model.phases());
+}
+
+RankTrainer::~RankTrainer() = default;
+
+Status RankTrainer::load_parameters() {
+  return model_.load(parameters_, pool_);
+}
+
+// Sizes the buffers for the batch and points the store and the shards at them.
+void RankTrainer::bind(const RankBatch& batch, bool training) {
+  const int64_t samples = batch.samples();
+  pooled_.resize(samples * layout_.stride);
+  logits_.resize(samples);
+  probabilities_.resize(samples);
+  if (training) {
+    pooled_gradient_.resize(samples * layout_.stride);
+    logit_gradient_.resize(samples);
+  }
+  outputs_.clear();
+  gradients_.clear();
+  size_t sequence = 0;
+  for (size_t f = 0; f < spec_.features.size(); ++f) {
+    if (spec_.features[f].pooling != Pooling::none) {
+      outputs_.push_back({pooled_.data() + layout_.offset[f], layout_.stride});
+      gradients_.push_back({pooled_gradient_.data() + layout_.offset[f], layout_.stride});
+      continue;
+    }
+    const int64_t dim = spec_.dim_of(f);
+    const int64_t lookups = batch.sparse.features[f].view(samples).lookups();
+    sequences_[sequence].resize(lookups * dim);
+    if (training) sequence_gradients_[sequence].resize(lookups * dim);
+    outputs_.push_back({sequences_[sequence].data(), dim});
+    gradients_.push_back({sequence_gradients_[sequence].data(), dim});
+    ++sequence;
+  }
+  for (size_t shard = 0; shard < shard_.size(); ++shard) bind_shard(batch, shard, training);
+}
+
+void RankTrainer::bind_shard(const RankBatch& batch, size_t index, bool training) {
+  Shard& shard = *shard_[index];
+  const int global = batch.first_shard + static_cast<int>(index);
+  const int64_t begin = batch.begin_of(global);
+  const int64_t samples = batch.cut.end(global) - batch.cut.begin(global);
+  const auto part = [&](auto& whole) { return std::span(whole).subspan(begin, samples); };
+  shard.input = {.first_sample = batch.dense.first + begin,
+                 .iteration = batch.before.iteration,
+                 .samples = samples,
+                 .training = training,
+                 .dense = batch.dense.values.data() + begin * batch.dense.columns,
+                 .pooled = pooled_.data() + begin * layout_.stride,
+                 .sequences = {},
+                 .rows = {}};
+  shard.gradient = {.pooled = training ? pooled_gradient_.data() + begin * layout_.stride : nullptr,
+                    .sequences = {},
+                    .parameters = shard_gradients_[index].data()};
+  shard.logits = part(logits_);
+  shard.probabilities = part(probabilities_);
+  if (training) shard.logit_gradient = part(logit_gradient_);
+  shard.labels = part(batch.dense.labels);
+  shard.weights = batch.dense.sample_weights.empty() ? std::span<const float>()
+                                                     : part(batch.dense.sample_weights);
+  shard.sequences.clear();
+  shard.sequence_gradients.clear();
+  for (size_t f = 0; f < spec_.features.size(); ++f) {
+    if (spec_.features[f].pooling != Pooling::none) continue;
+    const size_t sequence = shard.sequences.size();
+    const int64_t* offsets = batch.sparse.features[f].offsets.data() + begin;
+    const int64_t at = (offsets[0] - batch.sparse.features[f].offsets[0]) * spec_.dim_of(f);
+    shard.sequences.push_back({sequences_[sequence].data() + at, offsets});
+    if (training) shard.sequence_gradients.push_back(sequence_gradients_[sequence].data() + at);
+  }
+  shard.input.sequences = shard.sequences;
+  if (model_.reads_rows()) {
+    shard.rows.clear();
+    for (const SparseFeature& feature : batch.sparse.features) {
+      shard.rows.push_back(feature.view(batch.samples()).slice(begin, begin + samples));
+    }
+    shard.input.rows = shard.rows;
+  }
+  shard.gradient.sequences = shard.sequence_gradients;
+}
+
+Status RankTrainer::run_shards(const std::function<Status(Shard&)>& body) {
+  std::vector<Status> outcomes(shard_.size());
+  pool_.run(static_cast<int64_t>(shard_.size()), [&](int64_t shard) {
+    if (shard_[shard]->input.samples > 0) outcomes[shard] = body(*shard_[shard]);
+  });
+  for (Status& outcome : outcomes) RECMILL_RETURN_IF_ERROR(std::move(outcome));
+  return {};
+}
+
+template <typename T>
+Status RankTrainer::reduce_shards(OrderedReduce<T>& reduce,
+                                  const std::function<const T*(size_t shard)>& part_of,
+                                  std::span<T> total) {
+  const int first = shards_of_rank(communicator_.rank(), communicator_.ranks(), shards_).begin;
+  std::vector<ShardPart<T>> parts;
+  for (size_t shard = 0; shard < shard_.size(); ++shard) {
+    if (shard_[shard]->input.samples == 0) continue;
+    const int global = first + static_cast<int>(shard);
+    parts.push_back({{global, global + 1}, part_of(shard)});
+  }
+  return reduce(parts, total);
+}
+
+Status RankTrainer::reduce_phase(int64_t size, std::vector<float>& total) {
+  total.assign(size, 0.0f);
+  if (size == 0) return {};
+  return reduce_shards<float>(
+      reduce_phase_, [&](size_t shard) { return shard_[shard]->sum.data(); }, total);
+}
+
+Status RankTrainer::forward_phase(int phase, Shard& shard) {
+  const std::span<const float> total =
+      phase == 0 ? std::span<const float>() : std::span<const float>(forward_totals_[phase - 1]);
+  shard.sum.assign(model_.forward_sum_size(phase), 0.0f);
+  RECMILL_RETURN_IF_ERROR(
+      model_.forward(phase, shard.input, total, *shard.state, shard.sum, shard.logits));
+  if (phase + 1 == model_.phases()) {
+    shard.loss = log_loss_shard(shard.logits, shard.labels, shard.weights, global_samples_,
+                                shard.logit_gradient, shard.probabilities);
+  }
+  return {};
+}
+
+Status RankTrainer::backward_phase(int phase, Shard& shard) {
+  const bool first = phase + 1 == model_.phases();
+  const std::span<const float> total =
+      first ? std::span<const float>() : std::span<const float>(backward_totals_[phase + 1]);
+  shard.sum.assign(model_.backward_sum_size(phase), 0.0f);
+  return model_.backward(phase, shard.input, total, shard.logit_gradient, *shard.state, shard.sum,
+                         shard.gradient);
+}
+
+Status RankTrainer::forward(const RankBatch& batch, bool training) {
+  bind(batch, training);
+  global_samples_ = batch.cut.samples;
+  for (auto& shard : shard_) {
+    shard->loss = 0.0;
+    if (!training) shard->logit_gradient = {};
+  }
+  RECMILL_RETURN_IF_ERROR(store_.lookup(*batch.prepared, outputs_, stream_));
+  const int phases = model_.phases();
+  for (int phase = 0; phase < phases; ++phase) {
+    RECMILL_RETURN_IF_ERROR(run_shards([&](Shard& shard) -> Status {
+      RECMILL_RETURN_IF_ERROR(forward_phase(phase, shard));
+      // Without a synchronisation backward follows while the activations are warm.
+      return training && phases == 1 ? backward_phase(0, shard) : Status();
+    }));
+    if (phase + 1 < phases) {
+      RECMILL_RETURN_IF_ERROR(reduce_phase(model_.forward_sum_size(phase), forward_totals_[phase]));
+    }
+  }
+  return {};
+}
+
+Status RankTrainer::backward_phases() {
+  for (int phase = model_.phases() - 1; phase >= 0; --phase) {
+    RECMILL_RETURN_IF_ERROR(run_shards([&](Shard& shard) { return backward_phase(phase, shard); }));
+    if (phase > 0) {
+      RECMILL_RETURN_IF_ERROR(
+          reduce_phase(model_.backward_sum_size(phase), backward_totals_[phase]));
+    }
+  }
+  return {};
+}
+
+Result<StepResult> RankTrainer::result(const RankBatch& batch) {
+  StepResult result;
+  RECMILL_RETURN_IF_ERROR(reduce_shards<double>(
+      reduce_loss_, [&](size_t shard) { return &shard_[shard]->loss; },
+      std::span<double>(&result.loss, 1)));
+  result.samples = batch.cut.samples;
+  result.probabilities = probabilities_;
+  if (std::isfinite(result.loss)) return result;
+  const Status cause =
+      name_non_finite({spec_, batch, outputs_, model_.parameters(), parameters_, logits_});
+  return cause.ok() ? Status::Failed("the loss is not finite; the cause is on another rank")
+                    : cause;
+}
+
+Result<StepResult> RankTrainer::train(const RankBatch& batch, const store::Step& step) {
+  Stopwatch watch;
+  RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/true));
+  RECMILL_ASSIGN_OR_RETURN(StepResult outcome, result(batch));
+  if (model_.phases() > 1) RECMILL_RETURN_IF_ERROR(backward_phases());
+  times_.compute += watch.lap();
+  RECMILL_RETURN_IF_ERROR(reduce_shards<float>(
+      reduce_gradient_, [&](size_t shard) { return shard_gradients_[shard].data(); }, gradient_));
+  times_.reduce += watch.lap();
+  dense_optimizer_.step(step.iteration, step.learning_rate_scale, gradient_, parameters_, pool_);
+  model_.finish_iteration(forward_totals_, batch.cut.samples, parameters_);
+  RECMILL_RETURN_IF_ERROR(model_.load(parameters_, pool_));
+  times_.dense_update += watch.lap();
+  const store::Update update{batch.prepared.get(), gradients_};
+  RECMILL_RETURN_IF_ERROR(store_.update(std::span(&update, 1), step, stream_));
+  times_.row_update += watch.lap();
+  ++times_.steps;
+  return outcome;
+}
+
+Result<StepResult> RankTrainer::score(const RankBatch& batch) {
+  RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/false));
+  return result(batch);
+}
+
+}  // namespace recmill::train

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's training step: lookup, forward, loss, backward, reduce, update.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "comm/communicator.h"
+#include "comm/ordered_reduce.h"
+#include "device/pool.h"
+#include "device/stream.h"
+#include "model/model.h"
+#include "store/embedding_store.h"
+#include "train/optimizer/dense_optimizer.h"
+#include "train/rank_batch.h"
+
+namespace recmill::train {
+
+/// What a step or a scoring found, on every rank the same but for `probabilities`.
+struct StepResult {
+  double loss = 0.0;    // sum of w_i l_i over the global batch, by the tree over shards
+  int64_t samples = 0;  // of the global batch
+  std::span<const float>
+      probabilities;  // this rank's samples, before the update; until the next step
+};
+
+/// Seconds of one rank by stage, summed over its training steps.
+struct StepTimes {
+  int64_t steps = 0;
+  double compute = 0;  // lookup, forward, loss, backward
+  double reduce = 0;
+  double dense_update = 0;
+  double row_update = 0;
+};
+
+class RankTrainer {
+ public:
+  /// All referenced objects outlive the trainer.
+  RankTrainer(const ModelSpec& spec, model::Model& model, store::EmbeddingStore& store,
+              DenseOptimizer& dense_optimizer, Communicator& communicator, Pool& pool, int shards,
+              std::vector<float> parameters);
+  ~RankTrainer();
+
+  /// Takes parameters() into use: once before the first step, and after they were changed.
+  Status load_parameters();
+
+  /// One training iteration. Collective. A loss that is not finite is an error that names table and
+  /// row, layer, or dense column; parameters and rows are then as before the step.
+  Result<StepResult> train(const RankBatch& batch, const store::Step& step);
+
+  /// Scores a batch; changes nothing. Collective.
+  Result<StepResult> score(const RankBatch& batch);
+
+  std::vector<float>& parameters() { return parameters_; }
+  const StepTimes& times() const { return times_; }
+
+ private:
+  struct Shard;
+  void bind(const RankBatch& batch, bool training);
+  void bind_shard(const RankBatch& batch, size_t index, bool training);
+  Status run_shards(const std::function<Status(Shard&)>& body);
+  template <typename T>
+  Status reduce_shards(OrderedReduce<T>& reduce,
+                       const std::function<const T*(size_t shard)>& part_of, std::span<T> total);
+  Status reduce_phase(int64_t size, std::vector<float>& total);
+  Status forward_phase(int phase, Shard& shard);
+  Status backward_phase(int phase, Shard& shard);
+  Status forward(const RankBatch& batch, bool training);
+  Status backward_phases();
+  Result<StepResult> result(const RankBatch& batch);
+
+  const ModelSpec& spec_;
+  model::Model& model_;
+  store::EmbeddingStore& store_;
+  DenseOptimizer& dense_optimizer_;
+  Communicator& communicator_;
+  Pool& pool_;
+  Stream stream_;
+  const int shards_;
+  const model::EmbeddingLayout layout_;
+
+  std::vector<float> parameters_;
+  std::vector<float> gradient_;                      // [parameters], of the global batch
+  std::vector<std::vector<float>> shard_gradients_;  // [own shards][parameters]
+  std::vector<std::unique_ptr<Shard>> shard_;        // [own shards]
+  OrderedReduce<float> reduce_gradient_;
+  OrderedReduce<float> reduce_phase_;
+  OrderedReduce<double> reduce_loss_;
+
+  // Of the batch in hand.
+  int64_t global_samples_ = 0;
+  std::vector<float> pooled_, pooled_gradient_;                     // [samples][layout.stride]
+  std::vector<std::vector<float>> sequences_, sequence_gradients_;  // [unpooled][lookups][dim]
+  std::vector<store::FeatureOutput> outputs_;
+  std::vector<store::FeatureGradient> gradients_;
+  std::vector<float> logits_, logit_gradient_, probabilities_;        // [samples]
+  std::vector<std::vector<float>> forward_totals_, backward_totals_;  // [phases][sum size]
+  StepTimes times_;
+};
+
+}  // namespace recmill::train

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run's options with everything that follows from them and from the data's columns. Pure values.
+#pragma once
+
+#include <vector>
+
+#include "base/files.h"
+#include "base/status.h"
+#include "preprocess/dag/resolve.h"
+#include "schema/column_spec.h"
+#include "train/data_stage.h"
+#include "train/run_options.h"
+
+namespace recmill::train {
+
+struct ResolvedRun {
+  RunOptions options;
+  DataSchema schema;
+  ModelSpec spec;  // with the tables that the model adds
+  preprocess::FeatureGraph graph;
+  int shards = 1;
+  int ranks = 1;
+  int threads = 1;
+
+  BatchSchedule schedule(int rank) const;
+  /// Samples that training goes through when the data has `rows` training rows.
+  int64_t samples_in_all(int64_t rows) const;
+};
+
+/// Checks the options against each other and the columns; errors name the key. `cores` stands in
+/// for train.threads = 0.
+Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& schema, int cores);
+
+/// The same for this machine and the columns of the data that the options name.
+Result<ResolvedRun> resolve_run(const RunOptions& options, Files& files);
+
+}  // namespace recmill::train

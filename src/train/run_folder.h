@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run leaves behind: runs/NAME/ with
+//   config.toml      the configuration as resolved; `recmill train` takes it as it is
+//   metrics.jsonl    one JSON object a line, as training went
+//   events/          the same for TensorBoard
+//   checkpoints/     step-N/, the newest ones (docs/formats/checkpoint.md)
+//   summary.json     final metrics, samples a second, commit
+#pragma once
+
+#include <string>
+
+#include "base/files.h"
+#include "base/json_lines.h"
+#include "base/status.h"
+
+namespace recmill::train {
+
+enum class ExistingRun { refuse, resume, overwrite };
+
+class RunFolder {
+ public:
+  /// Makes the folder and writes the configuration. An existing run is a bad request unless it is
+  /// resumed or overwritten.
+  static Result<RunFolder> create(Files& files, const std::string& path, ExistingRun existing,
+                                  const std::string& config);
+
+  const std::string& path() const { return path_; }
+  std::string checkpoints() const { return path_ + "/checkpoints"; }
+  std::string events() const { return path_ + "/events"; }
+  std::string metrics() const { return path_ + "/metrics.jsonl"; }
+
+  Status write_summary(const Json& summary) const;
+
+ private:
+  RunFolder(Files& files, std::string path) : files_(&files), path_(std::move(path)) {}
+  Files* files_;
+  std::string path_;
+};
+
+}  // namespace recmill::train

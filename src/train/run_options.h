@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole configuration file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/model_options.h"
+#include "preprocess/dag/feature_options.h"
+#include "reader/data_options.h"
+#include "schema/options.h"
+#include "train/optimizer/optimizer_options.h"
+#include "train/train_options.h"
+
+namespace recmill::train {
+
+struct RunOptions {
+  std::string name;
+  DataOptions data;
+  preprocess::PreprocessOptions preprocess;
+  preprocess::EmbeddingOptions embedding;
+  std::vector<preprocess::TableOptions> tables;
+  std::vector<preprocess::FeatureOptions> features;
+  model::ModelOptions model;
+  DenseOptimizerOptions optimizer;
+  TrainOptions train;
+};
+template <typename Visitor>
+void describe(Visitor& v, RunOptions& o) {
+  v("name", o.name, "name of the run and of its folder; empty: that of the configuration file");
+  v("data", o.data, "the rows");
+  v("preprocess", o.preprocess, "operations on dense columns");
+  v("embedding", o.embedding, "defaults of all tables and features");
+  v("tables", o.tables, "tables that differ from the defaults");
+  v("features", o.features, "features that differ from the defaults");
+  v("model", o.model, "the dense part");
+  v("optimizer", o.optimizer, "the dense part's optimizer");
+  v("train", o.train, "training and evaluation");
+}
+
+}  // namespace recmill::train

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/scores.h"
+
+#include <cstring>
+#include <span>
+
+namespace recmill::train {
+namespace {
+
+template <typename T>
+Status gather(Communicator& communicator, std::span<const T> own, std::vector<T>& all) {
+  if (communicator.ranks() == 1) {
+    all.assign(own.begin(), own.end());
+    return {};
+  }
+  RECMILL_ASSIGN_OR_RETURN(const Received received, communicator.all_gather(std::as_bytes(own)));
+  all.resize(received.bytes.size() / sizeof(T));
+  if (!all.empty()) std::memcpy(all.data(), received.bytes.data(), received.bytes.size());
+  return {};
+}
+
+template <typename T>
+void append(const std::vector<T>& more, std::vector<T>& all) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+void calibrate(Scores& scores, double keep) {
+  if (keep >= 1.0) return;
+  for (float& probability : scores.probabilities) {
+    probability = metrics::calibrated(probability, keep);
+  }
+}
+
+void append(const Scores& more, Scores& all) {
+  append(more.probabilities, all.probabilities);
+  append(more.labels, all.labels);
+  append(more.weights, all.weights);
+  append(more.groups, all.groups);
+}
+
+Status gather_scores(Communicator& communicator, const RankBatch& batch, const StepResult& step,
+                     Scores& scores) {
+  const DenseBatch& dense = batch.dense;
+  RECMILL_RETURN_IF_ERROR(gather<float>(communicator, step.probabilities, scores.probabilities));
+  RECMILL_RETURN_IF_ERROR(gather<float>(communicator, dense.labels, scores.labels));
+  RECMILL_RETURN_IF_ERROR(gather<float>(communicator, dense.sample_weights, scores.weights));
+  return gather<uint64_t>(communicator, dense.groups, scores.groups);
+}
+
+}  // namespace recmill::train

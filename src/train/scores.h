@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "comm/communicator.h"
+#include "train/metrics/metrics.h"
+#include "train/rank_batch.h"
+#include "train/rank_trainer.h"
+
+namespace recmill::train {
+
+/// Predictions and truths of the samples of one global batch, in global order.
+struct Scores {
+  std::vector<float> probabilities, labels;
+  std::vector<float> weights;    // or empty: all 1
+  std::vector<uint64_t> groups;  // or empty
+
+  metrics::ScoredSamples view() const { return {probabilities, labels, weights, groups}; }
+};
+
+/// Turns predictions of a model that trained on the share `keep` of the negatives into those on the
+/// data as it is (metrics::calibrated); keep = 1 changes nothing.
+void calibrate(Scores& scores, double keep);
+
+/// Appends scores of later samples.
+void append(const Scores& more, Scores& all);
+
+/// Brings the ranks' scores together on every rank. Collective.
+Status gather_scores(Communicator& communicator, const RankBatch& batch, const StepResult& step,
+                     Scores& scores);
+
+}  // namespace recmill::train

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/training_loop.h"
+
+#include <fmt/format.h>
+
+#include "train/learning_rate.h"
+
+namespace recmill::train {
+
+TrainingLoop::TrainingLoop(const ResolvedRun& run, Rank& rank, Communicator& communicator,
+                           const LoopSetting& setting, const LoopState& start)
+    : run_(run),
+      rank_(rank),
+      communicator_(communicator),
+      setting_(setting),
+      state_(start),
+      window_(run.options.train.window) {}
+
+Result<LoopOutcome> TrainingLoop::run() {
+  DataStage stage(run_.schedule(communicator_.rank()), *rank_.train_rows, rank_.eval_rows.get(),
+                  *rank_.preprocessor, *rank_.store, state_.position,
+                  static_cast<size_t>(run_.options.train.queue));
+  while (!stop_) {
+    RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
+    if (batch == nullptr) break;
+    if (batch->purpose == store::Purpose::train) {
+      RECMILL_RETURN_IF_ERROR(train(*batch));
+    } else {
+      RECMILL_RETURN_IF_ERROR(evaluate(*batch));
+    }
+    stage.recycle(std::move(batch));
+  }
+  if (run_.options.train.checkpoint.at_end && saved_iteration_ != state_.position.iteration) {
+    RECMILL_RETURN_IF_ERROR(setting_.save(state_));
+  }
+  outcome_.state = state_;
+  return outcome_;
+}
+
+Status TrainingLoop::train(const RankBatch& batch) {
+  const TrainOptions& options = run_.options.train;
+  Stopwatch watch;
+  const double scale = learning_rate_scale(options.warmup, options.decay, batch.before.iteration);
+  RECMILL_ASSIGN_OR_RETURN(const StepResult step,
+                           rank_.trainer->train(batch, store::Step{batch.before.iteration, scale}));
+  RECMILL_RETURN_IF_ERROR(gather_scores(communicator_, batch, step, scores_));
+  outcome_.seconds += watch.seconds();
+  outcome_.samples += step.samples;
+  state_.position = batch.after;
+  state_.dictionaries = batch.dictionaries;
+  if (setting_.log != nullptr) {
+    window_.add(scores_.view());
+    RECMILL_RETURN_IF_ERROR(report(batch, scale));
+  }
+  const bool interrupted = setting_.interrupted != nullptr && setting_.interrupted->load();
+  RECMILL_ASSIGN_OR_RETURN(stop_, agree(interrupted));
+  if (stop_) outcome_.ending = Ending::interrupted;
+  const int64_t every = options.checkpoint.every;
+  if (every > 0 && batch.after.iteration % every == 0) {
+    RECMILL_RETURN_IF_ERROR(setting_.save(state_));
+    saved_iteration_ = batch.after.iteration;
+  }
+  return {};
+}
+
+// Rank 0 decides and tells the others, so that all leave after the same iteration.
+Result<bool> TrainingLoop::agree(bool stop) {
+  if (communicator_.ranks() == 1) return stop;
+  std::byte flag{static_cast<unsigned char>(stop ? 1 : 0)};
+  RECMILL_RETURN_IF_ERROR(communicator_.broadcast(std::span(&flag, 1), 0));
+  return flag == std::byte{1};
+}
+
+Status TrainingLoop::report(const RankBatch& batch, double learning_rate_scale) {
+  const int64_t every = run_.options.train.log_every;
+  const bool due = every > 0 ? batch.after.iteration % every == 0 : since_report_.seconds() >= 1.0;
+  if (!due && !batch.ends_training) {
+    setting_.log->progress().show(window_.total(), detail_);
+    return {};
+  }
+  const double seconds = since_report_.lap();
+  const double rate = static_cast<double>(outcome_.samples - reported_samples_) / seconds;
+  reported_samples_ = outcome_.samples;
+  const metrics::Metrics metrics = window_.metrics();
+  detail_ = brief(metrics);
+  setting_.log->progress().show(window_.total(), detail_);
+  return setting_.log->training(batch.after.iteration, window_.total(), rate, learning_rate_scale,
+                                metrics);
+}
+
+Status TrainingLoop::evaluate(const RankBatch& batch) {
+  RECMILL_ASSIGN_OR_RETURN(const StepResult step, rank_.trainer->score(batch));
+  RECMILL_RETURN_IF_ERROR(gather_scores(communicator_, batch, step, scores_));
+  calibrate(scores_, run_.options.train.negative_keep);
+  held_out_.add(scores_.view());
+  return batch.last_of_pass ? finish_evaluation() : Status();
+}
+
+Status TrainingLoop::finish_evaluation() {
+  const metrics::Metrics metrics = held_out_.metrics();
+  held_out_.clear();
+  outcome_.held_out = metrics;
+  if (setting_.log != nullptr) {
+    RECMILL_RETURN_IF_ERROR(setting_.log->evaluation(state_.position.iteration, metrics));
+  }
+  RECMILL_ASSIGN_OR_RETURN(const double value,
+                           metrics::value_of(metrics, run_.options.train.early_stop.metric));
+  if (state_.early_stop.after(run_.options.train.early_stop,
+                              metrics::smaller_is_better(run_.options.train.early_stop.metric),
+                              value)) {
+    outcome_.ending = Ending::early_stop;
+    stop_ = true;
+  }
+  return {};
+}
+
+}  // namespace recmill::train

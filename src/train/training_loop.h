@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's training from the first batch to the last: steps, evaluations, metrics, checkpoints.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "comm/communicator.h"
+#include "train/early_stop.h"
+#include "train/metrics/sample_window.h"
+#include "train/rank.h"
+#include "train/run_log.h"
+#include "train/scores.h"
+
+namespace recmill::train {
+
+/// What travels in a checkpoint beside rows and parameters.
+struct LoopState {
+  StreamPosition position;
+  preprocess::DictionaryVersions dictionaries;
+  EarlyStop early_stop;
+  bool operator==(const LoopState&) const = default;
+};
+
+enum class Ending { finished, early_stop, interrupted };
+
+struct LoopOutcome {
+  Ending ending = Ending::finished;
+  LoopState state;
+  std::optional<metrics::Metrics> held_out;  // of the last evaluation
+  int64_t samples = 0;                       // trained by this part of the run
+  double seconds = 0;                        // of training, evaluations and checkpoints left out
+};
+
+struct LoopSetting {
+  RunLog* log = nullptr;                           // rank 0 alone
+  const std::atomic<bool>* interrupted = nullptr;  // read by rank 0
+  /// Saves everything as after `state.position`. Collective.
+  std::function<Status(const LoopState& state)> save;
+};
+
+class TrainingLoop {
+ public:
+  TrainingLoop(const ResolvedRun& run, Rank& rank, Communicator& communicator,
+               const LoopSetting& setting, const LoopState& start);
+
+  /// Collective; the outcome is the same on every rank.
+  Result<LoopOutcome> run();
+
+ private:
+  Status train(const RankBatch& batch);
+  Status evaluate(const RankBatch& batch);
+  Status finish_evaluation();
+  Status report(const RankBatch& batch, double learning_rate_scale);
+  Result<bool> agree(bool stop);
+
+  const ResolvedRun& run_;
+  Rank& rank_;
+  Communicator& communicator_;
+  const LoopSetting setting_;
+  LoopState state_;
+  LoopOutcome outcome_;
+  bool stop_ = false;
+  int64_t saved_iteration_ = -1;
+  Scores scores_;
+  metrics::SampleWindow window_;       // rank 0: samples scored before their update
+  metrics::SampleWindow held_out_{0};  // of the evaluation under way
+  std::string detail_;                 // behind the progress line
+  Stopwatch since_report_;
+  int64_t reported_samples_ = 0;
+};
+
+}  // namespace recmill::train
