@@ -13,7 +13,12 @@ void append_rows(const ColumnBatch& from, int64_t first, int64_t count, ColumnBa
 /// Takes all rows out; columns and capacity stay.
 void clear_rows(ColumnBatch& batch);
 
-/// No rows, with the columns of `schema`; capacity stays.
-void clear_rows(ColumnBatch& batch, const DataSchema& schema);
+/// Sizes `batch` for `count` rows of `schema`, ids excepted. Memory is reused, and what has the
+/// size already is not zeroed again.
+void make_room(const DataSchema& schema, int64_t count, ColumnBatch& batch);
+
+/// Copies rows [first, first + count) of `from` to row `at` of `to`, which make_room() sized and
+/// whose rows before `at` are there.
+void copy_rows(const ColumnBatch& from, int64_t first, int64_t count, ColumnBatch& to, int64_t at);
 
 }  // namespace recmill::reader

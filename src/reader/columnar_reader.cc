@@ -288,9 +288,9 @@ class ColumnarReader final : public Reader {
   ReaderCounts counts() const override { return counts_; }
 
   Status read(int64_t epoch, int64_t first, int64_t count, ColumnBatch& batch) override {
-    clear_rows(batch, schema());
+    const int64_t end = std::max(first, std::min(first + count, rows_));
+    make_room(schema(), end - first, batch);
     batch.first = first;
-    const int64_t end = std::min(first + count, rows_);
     for (int64_t position = first; position < end;) {
       if (epoch != epoch_) start_epoch(epoch);
       const auto after = std::ranges::upper_bound(slices_, position, {}, &RowSlice::position);
@@ -299,7 +299,7 @@ class ColumnarReader final : public Reader {
       RECMILL_ASSIGN_OR_RETURN(const ColumnBatch* decoded, queue_.wait_for(index));
       const RowSlice& slice = slices_[static_cast<size_t>(index)];
       const int64_t taken = std::min(end, slice.position + slice.kept) - position;
-      append_rows(*decoded, position - slice.position, taken, batch);
+      copy_rows(*decoded, position - slice.position, taken, batch, position - first);
       position += taken;
     }
     counts_.rows += batch.samples;

@@ -5,11 +5,13 @@
 
 #include "cli/bench/bench.h"
 #include "cli/bench/embedding/embedding_bench.h"
+#include "cli/bench/reader/reader_bench.h"
 
 namespace recmill::cli {
 
 Status run_bench(const std::string& name, const BenchOptions& options) {
-  const std::map<std::string, Bench> benches{{"embedding", run_embedding_bench}};
+  const std::map<std::string, Bench> benches{{"embedding", run_embedding_bench},
+                                             {"reader", run_reader_bench}};
   const auto found = benches.find(name);
   if (found == benches.end()) {
     std::string names;
