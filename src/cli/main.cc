@@ -17,6 +17,7 @@ int run(int argc, char** argv) {
   add_train(app, chosen);
   add_eval(app, chosen);
   add_predict(app, chosen);
+  add_verify(app, chosen);
   add_version(app, chosen);
   try {
     app.parse(argc, argv);

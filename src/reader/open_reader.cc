@@ -10,11 +10,12 @@
 namespace recmill::reader {
 
 Result<std::unique_ptr<Reader>> open_reader(const DataOptions& options, Subset subset,
-                                            uint64_t seed, Pool& pool, Files& files) {
+                                            uint64_t seed, Pool& pool, Files& files,
+                                            ParserKind parser) {
   switch (options.format) {
     case DataFormat::criteo_tsv:
     case DataFormat::csv:
-      return open_text_reader(options, subset, seed, pool, files);
+      return open_text_reader(options, subset, seed, pool, files, parser);
     case DataFormat::parquet:
     case DataFormat::arrow_ipc:
 #ifdef RECMILL_WITH_ARROW

@@ -9,13 +9,16 @@
 #include "device/pool.h"
 #include "reader/data_options.h"
 #include "reader/reader.h"
+#include "reader/text_parser.h"
 
 namespace recmill::reader {
 
 /// Opens `subset` of the data set. `seed` is that of the shuffle (training rows only) and of random
 /// negatives. Errors name the option or the file. Parsing runs on `pool`, which must outlive the
 /// reader, as `files` must. Nothing is counted or indexed before the first rows() or read().
+/// `parser` is for text; both kinds give the same bits.
 Result<std::unique_ptr<Reader>> open_reader(const DataOptions& options, Subset subset,
-                                            uint64_t seed, Pool& pool, Files& files);
+                                            uint64_t seed, Pool& pool, Files& files,
+                                            ParserKind parser = ParserKind::fast);
 
 }  // namespace recmill::reader

@@ -62,12 +62,14 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
                        Files& files) {
   const RunOptions& options = run.options;
   const auto seed = static_cast<uint64_t>(options.train.seed);
+  const reader::ParserKind parser =
+      way == Way::plain ? reader::ParserKind::plain : reader::ParserKind::fast;
   Rank rank;
-  RECMILL_ASSIGN_OR_RETURN(rank.train_rows,
-                           reader::open_reader(options.data, Subset::train, seed, pool, files));
+  RECMILL_ASSIGN_OR_RETURN(
+      rank.train_rows, reader::open_reader(options.data, Subset::train, seed, pool, files, parser));
   if (names_evaluation_rows(options.data)) {
-    RECMILL_ASSIGN_OR_RETURN(rank.eval_rows,
-                             reader::open_reader(options.data, Subset::eval, seed, pool, files));
+    RECMILL_ASSIGN_OR_RETURN(
+        rank.eval_rows, reader::open_reader(options.data, Subset::eval, seed, pool, files, parser));
   }
   RECMILL_ASSIGN_OR_RETURN(rank.preprocessor, make_preprocessor(run, way, pool));
   RECMILL_ASSIGN_OR_RETURN(rank.store, make_store(run, way, communicator, pool));

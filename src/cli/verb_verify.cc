@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/log.h"
+#include "checkpoint/digest.h"
+#include "cli/run_config.h"
+#include "cli/verb.h"
+#include "train/verification.h"
+
+namespace recmill::cli {
+namespace {
+
+struct Arguments {
+  ConfigArguments config;
+  train::VerificationRequest request;
+  std::vector<std::string> checkpoints;
+  bool json = false;
+};
+
+Status compare_checkpoints(const Arguments& arguments) {
+  RECMILL_ASSIGN_OR_RETURN(auto a,
+                           checkpoint::Reader::open(posix_files(), arguments.checkpoints[0]));
+  RECMILL_ASSIGN_OR_RETURN(auto b,
+                           checkpoint::Reader::open(posix_files(), arguments.checkpoints[1]));
+  RECMILL_ASSIGN_OR_RETURN(const auto all, checkpoint::digests(*a));
+  Json digests;
+  for (const checkpoint::Digest& digest : all) {
+    char crc[16];
+    std::snprintf(crc, sizeof crc, "%08x", digest.crc);
+    digests[digest.name] = crc;
+  }
+  print_result(digests, arguments.json);
+  RECMILL_ASSIGN_OR_RETURN(const auto differences, checkpoint::compare(*a, *b));
+  if (differences.empty()) return {};
+  for (const auto& difference : differences) log_info(difference.text);
+  return Status::Failed(std::to_string(differences.size()) +
+                        " entries differ, the first: " + differences.front().text);
+}
+
+Status verify_run(Arguments& arguments) {
+  if (!arguments.checkpoints.empty()) return compare_checkpoints(arguments);
+  if (arguments.config.path.empty()) {
+    return Status::BadRequest("verify: name a configuration, or --checkpoints A B");
+  }
+  RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
+                           load_run_config(arguments.config.path, arguments.config.sets));
+  arguments.request.say = [](const std::string& line) { log_info(line); };
+  const auto result = train::verify(config.options, arguments.request, posix_files());
+  if (!result.ok()) return config.locate(result.status());
+  print_result(*result, arguments.json);
+  return {};
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Chosen& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand(
+      "verify", "compare the engine with the plain references, bit for bit, on your data");
+  add_config_arguments(*verb, arguments->config);
+  verb->get_option("config")->required(false);
+  verb->add_option("--ranks", arguments->request.ranks, "numbers of ranks to compare")
+      ->delimiter(',');
+  verb->add_option("--iterations", arguments->request.iterations, "training iterations, at most");
+  verb->add_option("--checkpoints", arguments->checkpoints, "compare two checkpoints instead")
+      ->expected(2);
+  verb->add_flag("--json", arguments->json, "print one JSON object");
+  verb->callback(
+      [arguments, &chosen] { chosen.action = [arguments] { return verify_run(*arguments); }; });
+}
+
+}  // namespace recmill::cli
