@@ -19,6 +19,11 @@ test-asan test-tsan: test-%: setup
 	cmake --preset $* && cmake --build build-$* -j $(JOBS)
 	cd build-$* && ctest --output-on-failure
 
+# Installs, builds, makes data, trains a DLRM on it and evaluates it.
+quickstart: build
+	@[ -e data/quickstart/planted.json ] || build/recmill synth --rows 1900000 --eval-rows 100000 --out data/quickstart
+	build/recmill train examples/quickstart.toml --overwrite
+
 test-all: test test-asan test-tsan
 
 install: build

@@ -18,6 +18,8 @@ int run(int argc, char** argv) {
   add_eval(app, chosen);
   add_predict(app, chosen);
   add_verify(app, chosen);
+  add_synth(app, chosen);
+  add_convert(app, chosen);
   add_version(app, chosen);
   try {
     app.parse(argc, argv);

@@ -19,11 +19,14 @@ double decay_scale(const DecayOptions& decay, int64_t iteration) {
   const double length = static_cast<double>(std::max<int64_t>(decay.iterations, 1));
   const double done = std::min(1.0, static_cast<double>(iteration - decay.start) / length);
   switch (decay.kind) {
-    case DecayKind::none: break;
-    case DecayKind::linear: return 1.0 + (decay.end - 1.0) * done;
+    case DecayKind::none:
+      break;
+    case DecayKind::linear:
+      return 1.0 + (decay.end - 1.0) * done;
     case DecayKind::cosine:
       return decay.end + (1.0 - decay.end) * 0.5 * (1.0 + std::cos(std::numbers::pi * done));
-    case DecayKind::exponential: return std::pow(std::max(decay.end, 1e-30), done);
+    case DecayKind::exponential:
+      return std::pow(std::max(decay.end, 1e-30), done);
   }
   return 1.0;
 }

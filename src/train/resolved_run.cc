@@ -75,13 +75,16 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& sch
   return run;
 }
 
+int machine_cores() {
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
 Result<ResolvedRun> resolve_run(const RunOptions& options, Files& files) {
   Pool pool(1);
   RECMILL_ASSIGN_OR_RETURN(
       const auto rows, reader::open_reader(options.data, Subset::train,
                                            static_cast<uint64_t>(options.train.seed), pool, files));
-  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  return resolve_run(options, rows->schema(), static_cast<int>(cores));
+  return resolve_run(options, rows->schema(), machine_cores());
 }
 
 }  // namespace recmill::train

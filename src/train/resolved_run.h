@@ -34,4 +34,7 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& sch
 /// The same for this machine and the columns of the data that the options name.
 Result<ResolvedRun> resolve_run(const RunOptions& options, Files& files);
 
+/// Processors of this machine: what train.threads = 0 means.
+int machine_cores();
+
 }  // namespace recmill::train

@@ -94,7 +94,8 @@ void describe(Visitor& v, TrainOptions& o) {
   v("deterministic", o.deterministic,
     "bitwise the same for every store, plan, number of threads and ranks");
   v("queue", o.queue, "batches that are read and prepared ahead of training");
-  v("evaluate_every", o.evaluate_every, "iterations between evaluations; 0: at the end of an epoch");
+  v("evaluate_every", o.evaluate_every,
+    "iterations between evaluations; 0: at the end of an epoch");
   v("eval_batch_size", o.eval_batch_size, "samples of an evaluation batch");
   v("log_every", o.log_every, "iterations between lines of metrics; 0: about every second");
   v("window", o.window, "samples of the metrics while training, scored before their update");

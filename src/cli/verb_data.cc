@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// recmill synth, recmill convert
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/log.h"
+#include "cli/option_binder.h"
+#include "cli/run_config.h"
+#include "cli/verb.h"
+#include "reader/convert.h"
+#include "reader/generate.h"
+#include "reader/open_reader.h"
+#include "train/metrics/metrics.h"
+#include "train/resolved_run.h"
+
+namespace recmill::cli {
+namespace {
+
+struct SynthArguments {
+  std::string config;
+  std::vector<std::string> sets;
+  std::string out;
+  int64_t rows = 0, eval_rows = 0;
+  bool overwrite = false, json = false, quiet = false;
+};
+
+Result<reader::GenerateOptions> synth_options(const SynthArguments& arguments) {
+  ConfigNode root;
+  if (!arguments.config.empty()) {
+    const auto text = read_text(posix_files(), arguments.config);
+    if (!text.ok()) return Status::BadRequest(text.status().message());
+    RECMILL_ASSIGN_OR_RETURN(root, parse_toml(*text, arguments.config));
+  }
+  for (const std::string& set : arguments.sets) RECMILL_RETURN_IF_ERROR(apply_set(root, set));
+  reader::GenerateOptions options;
+  RECMILL_RETURN_IF_ERROR(OptionBinder(root, "").bind(options));
+  if (!arguments.out.empty()) options.folder = arguments.out;
+  if (arguments.rows > 0) options.data.rows = arguments.rows;
+  if (arguments.eval_rows > 0) options.data.eval_rows = arguments.eval_rows;
+  options.overwrite = options.overwrite || arguments.overwrite;
+  return options;
+}
+
+Status synthesize(const SynthArguments& arguments) {
+  RECMILL_ASSIGN_OR_RETURN(const auto options, synth_options(arguments));
+  Pool pool(train::machine_cores());
+  train::Progress progress(progress_style(arguments.quiet), "writing", "rows",
+                           options.data.rows + options.data.eval_rows);
+  const auto auc = [](std::span<const float> scores, std::span<const float> labels) {
+    return train::metrics::auc({scores, labels, {}, {}}).value_or(0.5);
+  };
+  RECMILL_ASSIGN_OR_RETURN(const auto figures,
+                           generate(options, pool, posix_files(), auc, [&](int64_t rows, int64_t) {
+                             progress.show(rows, "");
+                             return true;
+                           }));
+  Json result;
+  result["folder"] = options.folder;
+  const Json known = to_json(figures);
+  for (const auto& [key, value] : known.items()) {
+    if (value.is_number()) result[key] = value;
+  }
+  print_result(result, arguments.json);
+  return {};
+}
+
+struct ConvertArguments {
+  ConfigArguments config;
+  std::string out, subset = "train";
+  bool json = false, quiet = false;
+};
+
+Status convert_rows(const ConvertArguments& arguments) {
+  RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
+                           load_run_config(arguments.config.path, arguments.config.sets));
+  Subset subset = Subset::all;
+  bool known = false;
+  for (const auto& [value, name] : EnumNames<Subset>::names) {
+    if (name != arguments.subset) continue;
+    subset = value;
+    known = true;
+  }
+  if (!known) return Status::BadRequest("--subset: must be train, eval or all");
+  Pool pool(train::machine_cores());
+  auto rows =
+      reader::open_reader(config.options.data, subset,
+                          static_cast<uint64_t>(config.options.train.seed), pool, posix_files());
+  if (!rows.ok()) return config.locate(rows.status());
+  train::Progress progress(progress_style(arguments.quiet), "converting", "rows", 0);
+  RECMILL_ASSIGN_OR_RETURN(
+      const int64_t count,
+      reader::convert(**rows, {}, arguments.out, posix_files(), [&](int64_t done, int64_t) {
+        progress.show(done, "");
+        return true;
+      }));
+  print_result({{"file", arguments.out}, {"rows", count}}, arguments.json);
+  return {};
+}
+
+}  // namespace
+
+void add_synth(CLI::App& app, Chosen& chosen) {
+  auto arguments = std::make_shared<SynthArguments>();
+  CLI::App* verb = app.add_subcommand("synth", "make a data set with a planted click model");
+  verb->add_option("config", arguments->config, "TOML file of options; none: Criteo's shape");
+  verb->add_option("--set", arguments->sets, "key=value, in place of the file's; may be repeated")
+      ->allow_extra_args(false);
+  verb->add_option("--out", arguments->out, "folder to write");
+  verb->add_option("--rows", arguments->rows, "training rows");
+  verb->add_option("--eval-rows", arguments->eval_rows, "held-out rows");
+  verb->add_flag("--overwrite", arguments->overwrite, "replace a data set that is there");
+  verb->add_flag("--json", arguments->json, "print the figures as one JSON object");
+  verb->add_flag("--quiet", arguments->quiet, "show no progress");
+  verb->callback(
+      [arguments, &chosen] { chosen.action = [arguments] { return synthesize(*arguments); }; });
+}
+
+void add_convert(CLI::App& app, Chosen& chosen) {
+  auto arguments = std::make_shared<ConvertArguments>();
+  CLI::App* verb = app.add_subcommand("convert", "write a configuration's rows in another format");
+  add_config_arguments(*verb, arguments->config);
+  verb->add_option("--out", arguments->out,
+                   "file; its name says the format: .tsv .csv .parquet .arrow, .gz .zst")
+      ->required();
+  verb->add_option("--subset", arguments->subset, "train, eval or all");
+  verb->add_flag("--json", arguments->json, "print one JSON object");
+  verb->add_flag("--quiet", arguments->quiet, "show no progress");
+  verb->callback(
+      [arguments, &chosen] { chosen.action = [arguments] { return convert_rows(*arguments); }; });
+}
+
+}  // namespace recmill::cli
