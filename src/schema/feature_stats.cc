@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schema/feature_stats.h"
+
+namespace recmill {
+namespace {
+
+constexpr int64_t format_version = 1;
+
+// The only lists of the fields in JSON.
+template <typename Visitor, typename Stats>
+void visit_dense(Visitor&& v, Stats& s) {
+  v("name", s.name);
+  v("missing", s.missing);
+  v("minimum", s.minimum);
+  v("maximum", s.maximum);
+  v("mean", s.mean);
+}
+template <typename Visitor, typename Stats>
+void visit_ids(Visitor&& v, Stats& s) {
+  v("name", s.name);
+  v("missing", s.missing);
+  v("lookups", s.lookups);
+  v("longest", s.longest);
+  v("lengths", s.lengths);
+  v("exact", s.exact);
+  v("cardinality", s.cardinality);
+  v("undercount", s.undercount);
+  v("top_1_percent", s.top_1_percent);
+  v("top_10_percent", s.top_10_percent);
+  v("zipf", s.zipf);
+  v("table_rows", s.table_rows);
+  v("expected_collisions", s.expected_collisions);
+  v("observed_collisions", s.observed_collisions);
+}
+
+bool parse(const Json& json, bool& value) {
+  if (json.is_boolean()) value = json.get<bool>();
+  return json.is_boolean();
+}
+bool parse(const Json& json, int64_t& value) {
+  if (json.is_number_integer()) value = json.get<int64_t>();
+  return json.is_number_integer();
+}
+bool parse(const Json& json, double& value) {
+  if (json.is_number()) value = json.get<double>();
+  return json.is_number();
+}
+bool parse(const Json& json, std::string& value) {
+  if (json.is_string()) value = json.get<std::string>();
+  return json.is_string();
+}
+bool parse(const Json& json, std::vector<int64_t>& values) {
+  if (!json.is_array()) return false;
+  values.resize(json.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!parse(json[i], values[i])) return false;
+  }
+  return true;
+}
+
+/// Takes keys out of an object and remembers the first that is missing or of another type.
+struct KeyReader {
+  const Json& json;
+  std::string at;
+  Status status;
+
+  template <typename T>
+  void operator()(const char* key, T& value) {
+    if (!status.ok()) return;
+    if (!json.is_object() || !json.contains(key)) {
+      status = Status::Failed("feature stats: no key " + at + key);
+    } else if (!parse(json[key], value)) {
+      status = Status::Failed("feature stats: " + at + key + ": a value of another type");
+    }
+  }
+};
+
+template <typename Column, typename Visit>
+Status read_columns(const Json& json, const char* key, std::vector<Column>& columns,
+                    const Visit& visit) {
+  if (!json.contains(key) || !json[key].is_array()) {
+    return Status::Failed(std::string("feature stats: no list ") + key);
+  }
+  for (size_t i = 0; i < json[key].size(); ++i) {
+    KeyReader reader{json[key][i], std::string(key) + "[" + std::to_string(i) + "].", {}};
+    visit(reader, columns.emplace_back());
+    RECMILL_RETURN_IF_ERROR(reader.status);
+  }
+  return {};
+}
+
+}  // namespace
+
+Json to_json(const FeatureStats& stats) {
+  Json json;
+  json["version"] = format_version;
+  json["samples"] = stats.samples;
+  json["label_mean"] = stats.label_mean;
+  json["dense"] = Json::array();
+  json["ids"] = Json::array();
+  for (const DenseColumnStats& column : stats.dense) {
+    Json& object = json["dense"].emplace_back();
+    visit_dense([&](const char* key, const auto& value) { object[key] = value; }, column);
+  }
+  for (const IdColumnStats& column : stats.ids) {
+    Json& object = json["ids"].emplace_back();
+    visit_ids([&](const char* key, const auto& value) { object[key] = value; }, column);
+  }
+  return json;
+}
+
+Result<FeatureStats> feature_stats_from_json(const Json& json) {
+  FeatureStats stats;
+  int64_t version = 0;
+  KeyReader reader{json, "", {}};
+  reader("version", version);
+  reader("samples", stats.samples);
+  reader("label_mean", stats.label_mean);
+  RECMILL_RETURN_IF_ERROR(reader.status);
+  if (version != format_version) {
+    return Status::Failed("feature stats: version " + std::to_string(version) +
+                          "; 1 is known here");
+  }
+  RECMILL_RETURN_IF_ERROR(
+      read_columns(json, "dense", stats.dense, [](auto& v, auto& s) { visit_dense(v, s); }));
+  RECMILL_RETURN_IF_ERROR(
+      read_columns(json, "ids", stats.ids, [](auto& v, auto& s) { visit_ids(v, s); }));
+  return stats;
+}
+
+}  // namespace recmill
