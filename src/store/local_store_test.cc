@@ -105,6 +105,28 @@ TEST(LocalStore, needs_every_byte_of_its_rows_and_state_and_no_other) {
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
+TEST(LocalStore, ends_the_lookup_of_other_ranks_with_the_error_of_the_one_that_failed) {
+  const ModelSpec model = testing::scenario_model();
+  const Status status = run_ranks(3, [&](Communicator& communicator) -> Status {
+    Pool pool(1);
+    RECMILL_ASSIGN_OR_RETURN(const auto store, LocalStore::create(model, 1, communicator, pool));
+    if (communicator.rank() == 2) return Status::Failed("part-7.tsv:12: 39 columns");
+    const ShardRange own = shards_of_rank(communicator.rank(), 3, 8);
+    const SparseBatch sparse = testing::random_batch(model, 1, 0, own.size());
+    Batch batch;
+    batch.cut = {8, 8};
+    batch.first_shard = own.begin;
+    batch.end_shard = own.end;
+    batch.sparse = &sparse;
+    RECMILL_ASSIGN_OR_RETURN(const auto prepared, store->prepare(batch));
+    Stream stream(pool);
+    const Status looked_up = store->lookup(*prepared, {}, stream);
+    EXPECT_EQ(looked_up.message(), "rank 2: part-7.tsv:12: 39 columns");
+    return looked_up;
+  });
+  EXPECT_EQ(status.message(), "rank 2: part-7.tsv:12: 39 columns");
+}
+
 TEST(LocalStore, counts_lookups_distinct_rows_and_updates) {
   ModelSpec model;
   model.tables.push_back({.name = "t", .rows = 10, .dim = 4, .optimizer = {}});
