@@ -69,7 +69,7 @@ Status PlainStore::lookup(Prepared& prepared, Output output, Stream&) {
     kernels::embedding_pool_reference({batch.features[f].view(batch.samples),
                                        tables_[feature.table].rows(), feature.pooling,
                                        output[f].data, output[f].stride});
-    stats_.lookups += batch.features[f].view(batch.samples).lookups();
+    lookups_ += batch.features[f].view(batch.samples).lookups();
   }
   return {};
 }
@@ -92,7 +92,7 @@ Status PlainStore::update(std::span<const Update> updates, const Step& step, Str
     for (const auto& [row, by_shard] : sums) {
       const std::vector<float> gradient = tree(by_shard, 0, shards);
       apply(tables_[table], row, gradient, {step.iteration, step.learning_rate_scale});
-      ++stats_.updated_rows;
+      ++updated_rows_;
     }
   }
   return {};

@@ -3,6 +3,7 @@
 // kernels and straight loops in the contract's order; `recmill verify` trains with it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -27,7 +28,7 @@ class PlainStore final : public EmbeddingStore {
   Status settle() override { return {}; }
   Status read_rows(const std::function<Status(const RowBlock&)>& sink) override;
   Status write_rows(const RowBlock& block) override;
-  StoreStats stats() const override { return stats_; }
+  StoreStats stats() const override { return {lookups_.load(), 0, updated_rows_}; }
 
  private:
   using ShardSums = std::vector<std::vector<float>>;  // [S][dim]
@@ -39,7 +40,8 @@ class PlainStore final : public EmbeddingStore {
 
   const ModelSpec model_;
   std::vector<table::EmbeddingTable> tables_;
-  StoreStats stats_;
+  std::atomic<int64_t> lookups_{0};  // evaluations may look up at the same time
+  int64_t updated_rows_ = 0;
 };
 
 }  // namespace recmill::store
