@@ -3,6 +3,9 @@
 
 #include <array>
 #include <cstring>
+#if defined(__SSE4_2__)
+#include <nmmintrin.h>
+#endif
 
 #include "base/random.h"
 
@@ -29,7 +32,7 @@ constexpr auto kTables = make_tables();
 
 }  // namespace
 
-uint32_t crc32c(std::span<const std::byte> bytes, uint32_t crc) {
+uint32_t crc32c_by_tables(std::span<const std::byte> bytes, uint32_t crc) {
   crc = ~crc;
   const auto* p = reinterpret_cast<const unsigned char*>(bytes.data());
   size_t left = bytes.size();
@@ -43,6 +46,26 @@ uint32_t crc32c(std::span<const std::byte> bytes, uint32_t crc) {
   for (; left > 0; --left, ++p) crc = (crc >> 8) ^ kTables[0][(crc ^ *p) & 0xFF];
   return ~crc;
 }
+
+#if defined(__SSE4_2__)
+uint32_t crc32c(std::span<const std::byte> bytes, uint32_t crc) {
+  uint64_t state = ~crc;
+  const std::byte* p = bytes.data();
+  size_t left = bytes.size();
+  for (; left >= 8; left -= 8, p += 8) {
+    uint64_t word;
+    std::memcpy(&word, p, 8);
+    state = _mm_crc32_u64(state, word);
+  }
+  auto rest = static_cast<uint32_t>(state);
+  for (; left > 0; --left, ++p) rest = _mm_crc32_u8(rest, static_cast<uint8_t>(*p));
+  return ~rest;
+}
+#else
+uint32_t crc32c(std::span<const std::byte> bytes, uint32_t crc) {
+  return crc32c_by_tables(bytes, crc);
+}
+#endif
 
 uint64_t hash_bytes(std::string_view bytes) {
   uint64_t hash = 0xCBF29CE484222325ull;

@@ -12,6 +12,8 @@ namespace recmill {
 /// CRC-32C (Castagnoli, reflected), as checkpoints store it. `crc` continues an earlier call.
 /// crc32c("123456789") == 0xE3069283.
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t crc = 0);
+/// The same by tables, for any processor; crc32c() has an instruction for it where there is one.
+uint32_t crc32c_by_tables(std::span<const std::byte> bytes, uint32_t crc = 0);
 
 /// 64-bit content hash of bytes: the definition of an id made of text. FNV-1a 64 with a SplitMix64
 /// finaliser; the same on every machine.
