@@ -31,13 +31,14 @@ class RowIndex {
   }
   bool direct() const { return direct_; }
 
-  /// The slot that holds the index of `row`, or is empty and its place.
+  /// The slot that holds the index of `row` in `rows`, or is empty and its place.
   template <bool kDirect>
-  int32_t& find(int64_t row, const std::vector<int64_t>& rows) {
+  int32_t& find(int64_t row, const int64_t* rows) {
     if constexpr (kDirect) return slots_[row];
     // Fibonacci hashing: neighbours fall far apart.
     uint64_t slot = (static_cast<uint64_t>(row) * 0x9E3779B97F4A7C15ull) >> shift_;
-    while (slots_[slot] != kEmpty && rows[slots_[slot]] != row) slot = (slot + 1) & mask_;
+    // One branch for "empty or the row", which is nearly always so: rows[kEmpty] may be read.
+    while (!((slots_[slot] == kEmpty) | (rows[slots_[slot]] == row))) slot = (slot + 1) & mask_;
     return slots_[slot];
   }
 
@@ -51,14 +52,17 @@ class RowIndex {
 /// What finding the rows of one table needs besides its output.
 struct TableScratch {
   RowIndex index;
-  std::vector<int64_t> rows;     // [lookups], of which `distinct` are used
+  std::vector<int64_t> rows;     // [1 + lookups], from 1 on, of which `distinct` are used
   std::vector<int64_t> cursors;  // [lookups]: lookups of the row, then where its next one goes
 };
 
-/// Gives every row an index in the order of first lookup, and counts its lookups.
+/// Gives every row an index in the order of first lookup, and counts its lookups. Whether a row is
+/// new cannot be predicted, so both ways are one: what a known row writes is overwritten.
 template <bool kDirect>
 int64_t number_rows(const TableLookups& table, const LocalShards& shards, TableScratch& scratch,
                     DistinctRows& out) {
+  int64_t* seen = scratch.rows.data() + 1;
+  int64_t* counts = scratch.cursors.data();
   int64_t distinct = 0;
   for (int shard = 0; shard < shards.count(); ++shard) {
     for (size_t f = 0; f < table.features.size(); ++f) {
@@ -67,13 +71,14 @@ int64_t number_rows(const TableLookups& table, const LocalShards& shards, TableS
       int64_t* positions = out.positions.data() + out.feature_begins[f] - bags.offsets[0];
       const int64_t end = bags.offsets[shards.begins[shard + 1]];
       for (int64_t j = bags.offsets[shards.begins[shard]]; j < end; ++j) {
-        int32_t& index = scratch.index.find<kDirect>(bags.rows[j], scratch.rows);
-        if (index == kEmpty) {
-          index = static_cast<int32_t>(distinct);
-          scratch.rows[distinct] = bags.rows[j];
-          scratch.cursors[distinct++] = 0;
-        }
-        ++scratch.cursors[index];
+        const int64_t row = bags.rows[j];
+        int32_t& slot = scratch.index.find<kDirect>(row, seen);
+        const bool is_new = slot == kEmpty;
+        const int64_t index = is_new ? distinct : slot;
+        slot = static_cast<int32_t>(index);
+        seen[distinct] = row;
+        distinct += is_new;
+        ++counts[index];
         positions[j] = index;
       }
     }
@@ -119,14 +124,15 @@ void find_in_table(const TableLookups& table, const LocalShards& shards, TableSc
   out.sources.resize(lookups);
   out.weights.resize(weighted ? lookups : 0);
   out.counts.resize(mean ? lookups : 0);
-  if (static_cast<int64_t>(scratch.rows.size()) < lookups) {
-    scratch.rows.resize(lookups);
-    scratch.cursors.resize(lookups);
+  if (static_cast<int64_t>(scratch.rows.size()) < lookups + 1) {
+    scratch.rows.resize(lookups + 1);
+    scratch.cursors.resize(lookups + 1);
   }
+  std::fill_n(scratch.cursors.begin(), lookups, 0);
   scratch.index.reset(table.rows, lookups);
   const int64_t distinct = scratch.index.direct() ? number_rows<true>(table, shards, scratch, out)
                                                   : number_rows<false>(table, shards, scratch, out);
-  out.rows.assign(scratch.rows.begin(), scratch.rows.begin() + distinct);
+  out.rows.assign(scratch.rows.begin() + 1, scratch.rows.begin() + 1 + distinct);
   out.begins.resize(distinct + 1);
   int64_t begin = 0;
   for (int64_t i = 0; i < distinct; ++i) {

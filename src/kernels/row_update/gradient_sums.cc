@@ -52,11 +52,13 @@ HWY_INLINE void add_tree(Node* nodes, int64_t count, int64_t dim) {
   }
 }
 
-/// Folds lookups of one shard, column block by column block.
+constexpr int kDeepest = 17;  // parts that wait for their siblings: shards are 16 bits
+
+/// Sums one row over one subtree, column block by column block, in registers.
 template <bool kScaled>
-class Folder {
+class RowSummer {
  public:
-  explicit Folder(const GradientSource& source)
+  explicit RowSummer(const GradientSource& source)
       : sources_(source.distinct->sources.data()),
         lookups_(source.distinct->lookups()),
         gradients_(source.gradients.data()),
@@ -64,14 +66,15 @@ class Folder {
         weights_(source.distinct->weights.empty() ? nullptr : source.distinct->weights.data()),
         dim_(source.dim) {}
 
-  /// out [dim] = the fold of lookups [begin, end).
-  HWY_INLINE void fold(int64_t begin, int64_t end, float* out) const {
+  /// out [dim] = the tree over the folds of lookups [begin, end), at least one.
+  HWY_INLINE void sum(int64_t begin, int64_t end, float* out) const {
     int64_t column = 0;
-    for (; column + 8 * kLanes <= dim_; column += 8 * kLanes) block<8>(begin, end, column, out);
-    if (column + 4 * kLanes <= dim_) block<4>(begin, end, column, out), column += 4 * kLanes;
-    if (column + 2 * kLanes <= dim_) block<2>(begin, end, column, out), column += 2 * kLanes;
-    if (column + kLanes <= dim_) block<1>(begin, end, column, out), column += kLanes;
-    if (column < dim_) tail(begin, end, column, out);
+    for (; column + 8 * kLanes <= dim_; column += 8 * kLanes)
+      block<8, false>(begin, end, column, out);
+    if (column + 4 * kLanes <= dim_) block<4, false>(begin, end, column, out), column += 4 * kLanes;
+    if (column + 2 * kLanes <= dim_) block<2, false>(begin, end, column, out), column += 2 * kLanes;
+    if (column + kLanes <= dim_) block<1, false>(begin, end, column, out), column += kLanes;
+    if (column < dim_) block<1, true>(begin, end, column, out);
   }
 
  private:
@@ -89,27 +92,59 @@ class Folder {
     return gradient;
   }
 
-  template <int64_t kVectors>
-  HWY_INLINE void block(int64_t begin, int64_t end, int64_t column, float* out) const {
-    Floats sum[kVectors];
+  /// Folds the lookups of the shard that lookup `j` lies in; returns the first one behind them.
+  template <int64_t kVectors, bool kTail>
+  HWY_INLINE int64_t fold(int64_t j, int64_t end, int64_t column, Floats* sum) const {
+    const uint16_t shard = sources_[j].shard;
     for (int64_t k = 0; k < kVectors; ++k) sum[k] = hn::Zero(kFloats);
-    for (int64_t j = begin; j < end; ++j) {
+    do {
       if (j + kPrefetchGradients < lookups_) {
         const float* ahead = row_of(j + kPrefetchGradients) + column;
         for (int64_t k = 0; k < kVectors * kLanes; k += 16) __builtin_prefetch(ahead + k);
       }
       const float* row = row_of(j) + column;
-      for (int64_t k = 0; k < kVectors; ++k)
-        sum[k] = hn::Add(sum[k], scaled(hn::LoadU(kFloats, row + k * kLanes), j));
-    }
-    for (int64_t k = 0; k < kVectors; ++k) hn::StoreU(sum[k], kFloats, out + column + k * kLanes);
+      for (int64_t k = 0; k < kVectors; ++k) {
+        const Floats gradient =
+            kTail ? load_first(row, dim_ - column) : hn::LoadU(kFloats, row + k * kLanes);
+        sum[k] = hn::Add(sum[k], scaled(gradient, j));
+      }
+      ++j;
+    } while (j < end && sources_[j].shard == shard);
+    return j;
   }
 
-  HWY_INLINE void tail(int64_t begin, int64_t end, int64_t column, float* out) const {
-    Floats sum = hn::Zero(kFloats);
-    for (int64_t j = begin; j < end; ++j)
-      sum = hn::Add(sum, scaled(load_first(row_of(j) + column, dim_ - column), j));
-    store_first(sum, out + column, dim_ - column);
+  template <int64_t kVectors, bool kTail>
+  HWY_INLINE void block(int64_t begin, int64_t end, int64_t column, float* out) const {
+    Floats sum[kVectors];
+    unsigned shard = sources_[begin].shard;
+    int64_t j = fold<kVectors, kTail>(begin, end, column, sum);
+    if (j < end) {
+      // Sums of finished subtrees wait until the subtree beside them is finished too. Of shards
+      // a < b < c, b's common subtree with a is inside that with c when (a ^ b) < (b ^ c).
+      Floats waiting[kDeepest][kVectors];
+      unsigned shards[kDeepest];
+      int depth = 0;
+      const auto join = [&] {
+        --depth;
+        for (int64_t k = 0; k < kVectors; ++k) sum[k] = hn::Add(waiting[depth][k], sum[k]);
+      };
+      while (j < end) {
+        const unsigned next = sources_[j].shard;
+        while (depth > 0 && (shards[depth - 1] ^ shard) < (shard ^ next)) join();
+        for (int64_t k = 0; k < kVectors; ++k) waiting[depth][k] = sum[k];
+        shards[depth++] = shard;
+        shard = next;
+        j = fold<kVectors, kTail>(j, end, column, sum);
+      }
+      while (depth > 0) join();
+    }
+    for (int64_t k = 0; k < kVectors; ++k) {
+      if constexpr (kTail) {
+        store_first(sum[k], out + column, dim_ - column);
+      } else {
+        hn::StoreU(sum[k], kFloats, out + column + k * kLanes);
+      }
+    }
   }
 
   const LookupSource* sources_;
@@ -120,46 +155,11 @@ class Folder {
   int64_t dim_;
 };
 
-/// Sums one row over one subtree: lookups [begin, end), all inside it, at least one.
-template <bool kScaled>
-class RowSummer {
- public:
-  explicit RowSummer(const GradientSource& source)
-      : folder_(source), sources_(source.distinct->sources.data()), dim_(source.dim) {}
-
-  HWY_INLINE void sum(int64_t begin, int64_t end, float* out) {
-    if (sources_[begin].shard == sources_[end - 1].shard) return folder_.fold(begin, end, out);
-    sum_shards(begin, end, out);
-  }
-
- private:
-  HWY_NOINLINE void sum_shards(int64_t begin, int64_t end, float* out) {
-    nodes_.clear();
-    const size_t shards = sources_[end - 1].shard - sources_[begin].shard;
-    if (parts_.size() < shards * dim_) parts_.resize(shards * dim_);
-    for (int64_t j = begin; j < end;) {
-      int64_t next = j + 1;
-      while (next < end && sources_[next].shard == sources_[j].shard) ++next;
-      float* sum = nodes_.empty() ? out : parts_.data() + (nodes_.size() - 1) * dim_;
-      folder_.fold(j, next, sum);
-      nodes_.push_back({sum, sources_[j].shard});
-      j = next;
-    }
-    add_tree(nodes_.data(), static_cast<int64_t>(nodes_.size()), dim_);
-  }
-
-  Folder<kScaled> folder_;
-  const LookupSource* sources_;
-  int64_t dim_;
-  std::vector<Node> nodes_;
-  std::vector<float> parts_;  // of all but the first node, which stands in the output
-};
-
 template <bool kScaled>
 void sum_range(const GradientSource& source, const SumRange& range,
                std::span<const ShardRange> subtrees, float* out) {
   const DistinctRows& distinct = *source.distinct;
-  RowSummer<kScaled> summer(source);
+  const RowSummer<kScaled> summer(source);
   for (int64_t i = 0; i < range.count; ++i) {
     const int64_t row = range.order != nullptr ? range.order[i] : range.begin + i;
     if (range.ahead != nullptr) {

@@ -130,10 +130,12 @@ uint64_t touch_rows(const EmbeddingWorkload& workload, int64_t batch, int64_t ah
   const EmbeddingShape& shape = workload.shape();
   std::atomic<uint64_t> all{0};
   pool.run(shape.tables, [&](int64_t t) {
+    const int64_t* ids = workload.ids(batch, t);
+    const kernels::RowStorage rows = workload.rows(t);
     uint64_t sum = 0;
     for (int64_t i = 0; i < shape.samples; ++i) {
-      if (i + ahead < shape.samples) __builtin_prefetch(workload.row_address(batch, t, i + ahead));
-      const auto* words = reinterpret_cast<const uint64_t*>(workload.row_address(batch, t, i));
+      if (i + ahead < shape.samples) __builtin_prefetch(rows.data + ids[i + ahead] * rows.stride);
+      const auto* words = reinterpret_cast<const uint64_t*>(rows.data + ids[i] * rows.stride);
       for (int64_t w = 0; w < shape.dim / 2; ++w) sum ^= words[w];
     }
     all.fetch_xor(sum, std::memory_order_relaxed);
@@ -160,7 +162,8 @@ Status run_random_case(const BenchOptions& options, const BenchSink& sink) {
   RECMILL_ASSIGN_OR_RETURN(auto workload, EmbeddingWorkload::make(shape, pool));
   for (int64_t batch = 0; batch < kBenchBatches; ++batch) {
     workload.lookup(batch, pool);
-    const auto* row = reinterpret_cast<const float*>(workload.row_address(batch, 1, 5));
+    const auto* row =
+        reinterpret_cast<const float*>(workload.rows(1).record(workload.ids(batch, 1)[5]));
     const float* out = workload.output().data() + (5 * shape.tables + 1) * shape.dim;
     if (!std::equal(row, row + shape.dim, out)) return Status::Failed("wrong rows: " + shape.name);
   }

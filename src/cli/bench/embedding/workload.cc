@@ -90,12 +90,10 @@ void EmbeddingWorkload::make_batches() {
 }
 
 void EmbeddingWorkload::lookup(int64_t batch, Pool& pool) {
-  const int64_t lookups = shape_.samples * shape_.bag;
   const int64_t columns = shape_.tables * shape_.dim;
   std::vector<kernels::PoolTask> tasks;
   for (int64_t t = 0; t < shape_.tables; ++t) {
-    const JaggedView bags{offsets_.data(), ids_.data() + (batch * shape_.tables + t) * lookups,
-                          nullptr, shape_.samples, shape_.bag == 1};
+    const JaggedView bags{offsets_.data(), ids(batch, t), nullptr, shape_.samples, shape_.bag == 1};
     tasks.push_back(
         {bags, tables_[t].rows(), Pooling::sum, output_.data() + t * shape_.dim, columns});
   }
@@ -103,14 +101,12 @@ void EmbeddingWorkload::lookup(int64_t batch, Pool& pool) {
 }
 
 void EmbeddingWorkload::train(int64_t batch, Pool& pool) {
-  const int64_t lookups = shape_.samples * shape_.bag;
   const int64_t columns = shape_.tables * shape_.dim;
   std::vector<kernels::FeatureBags> features;
   std::vector<kernels::GradientRows> gradients;
   for (int64_t t = 0; t < shape_.tables; ++t) {
-    features.push_back({{offsets_.data(), ids_.data() + (batch * shape_.tables + t) * lookups,
-                         nullptr, shape_.samples, shape_.bag == 1},
-                        Pooling::sum});
+    features.push_back(
+        {{offsets_.data(), ids(batch, t), nullptr, shape_.samples, shape_.bag == 1}, Pooling::sum});
     gradients.push_back({gradient_.data() + t * shape_.dim, columns});
   }
   std::vector<kernels::TableLookups> tables;
@@ -125,11 +121,6 @@ void EmbeddingWorkload::train(int64_t batch, Pool& pool) {
   finder_.find(tables, {0, shard_begins_}, distinct_, pool);
   lookup(batch, pool);
   table::update_tables(updates, {iteration_++, 1.0}, pool);
-}
-
-const std::byte* EmbeddingWorkload::row_address(int64_t batch, int64_t table, int64_t i) const {
-  const int64_t lookups = shape_.samples * shape_.bag;
-  return tables_[table].rows().record(ids_[(batch * shape_.tables + table) * lookups + i]);
 }
 
 Status EmbeddingWorkload::write(Files& files, const std::string& folder, int threads,

@@ -43,8 +43,11 @@ class EmbeddingWorkload {
   /// Distinct rows, forward, backward and row optimizer of one batch.
   void train(int64_t batch, Pool& pool);
   const std::vector<float>& output() const { return output_; }
-  /// Row of lookup `i` of one table and batch, where it stands.
-  const std::byte* row_address(int64_t batch, int64_t table, int64_t i) const;
+  const kernels::RowStorage& rows(int64_t table) const { return tables_[table].rows(); }
+  /// Rows that one batch looks up in one table, [samples * bag].
+  const int64_t* ids(int64_t batch, int64_t table) const {
+    return ids_.data() + (batch * shape_.tables + table) * shape_.samples * shape_.bag;
+  }
 
   /// Writes ids.bin int64 [batches][tables][samples * bag], gradient.bin [samples][tables * dim]
   /// and shape.json for a rival.
