@@ -22,6 +22,9 @@
 namespace recmill::kernels::dense_layer {
 namespace {
 
+// Rows of W that are packed at once, in both orders: they are read from memory once.
+constexpr int64_t kPackedRows = 64;
+
 using dnnl::memory;
 using dnnl::primitive_attr;
 
@@ -87,10 +90,9 @@ Result<std::unique_ptr<Product>> make_product(const memory::desc& a, const memor
 Result<PanelLayout> panels_of(const memory::desc& b, Precision precision) {
   const auto& d = b.data;
   const auto& blocks = d.format_desc.blocking;
-  const int64_t columns = d.padded_dims[1];
   const int pair = precision == Precision::float32 ? 1 : 2;
   if (blocks.inner_nblks == 0 && pair == 1 && blocks.strides[1] == 1) {
-    return PanelLayout{blocks.strides[0], 1, 0, 1};
+    return PanelLayout{blocks.strides[0], 1, 0};
   }
   // Blocks [a / pair][columns of a panel][pair]; the depth within a panel is contiguous.
   const bool in_panels =
@@ -98,8 +100,7 @@ Result<PanelLayout> panels_of(const memory::desc& b, Precision precision) {
       (pair == 1 || (blocks.inner_idxs[2] == 0 && blocks.inner_blks[2] == pair)) &&
       blocks.strides[0] == blocks.inner_blks[0] * blocks.inner_blks[1] * pair;
   if (!in_panels) return Status::Failed("dense layer: oneDNN chose an unknown layout of weights");
-  const int64_t width = blocks.inner_blks[1];
-  return PanelLayout{width, pair, blocks.strides[1], columns / width};
+  return PanelLayout{blocks.inner_blks[1], pair, blocks.strides[1]};
 }
 
 // The products of one kind, one for each number of samples; made at first use, read without a lock.
@@ -293,8 +294,7 @@ const LayerSpec& Layer::spec() const {
 }
 
 int64_t Layer::pack_tasks() const {
-  if (state_->single()) return 1;
-  return state_->forward_weights.layout.panels + state_->backward_weights.layout.panels;
+  return state_->single() ? 1 : (state_->spec.outputs + kPackedRows - 1) / kPackedRows;
 }
 
 void Layer::pack(int64_t task, const float* weight, const float* bias) {
@@ -307,11 +307,12 @@ void Layer::pack(int64_t task, const float* weight, const float* bias) {
     }
     return;
   }
-  const int64_t transposed = s.forward_weights.layout.panels;
-  PackedWeights& to = task < transposed ? s.forward_weights : s.backward_weights;
-  const auto write = task < transposed ? pack_transposed : pack_straight;
-  write(weight, s.spec.outputs, s.spec.inputs, task < transposed ? task : task - transposed,
-        to.layout, s.spec.precision, to.data.data());
+  const int64_t begin = task * kPackedRows;
+  const WeightRows rows{weight, s.spec.outputs, s.spec.inputs, begin,
+                        std::min(s.spec.outputs, begin + kPackedRows)};
+  pack_transposed(rows, s.forward_weights.layout, s.spec.precision, s.forward_weights.data.data());
+  if (!s.has_data_gradient()) return;
+  pack_straight(rows, s.backward_weights.layout, s.spec.precision, s.backward_weights.data.data());
 }
 
 void Layer::forward(int64_t samples, const void* x, void* y, Workspace& workspace) const {

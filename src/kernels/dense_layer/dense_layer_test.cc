@@ -238,13 +238,14 @@ TEST(Panels, hold_each_weight_where_the_layout_says_on_every_target) {
           const int64_t pair = precision == Precision::float32 ? 1 : 2;
           const int64_t depth = transposed ? inputs : outputs;
           const int64_t columns = transposed ? outputs : inputs;
-          const PanelLayout layout{32, pair, 32 * (depth + depth % 2), (columns + 31) / 32};
+          const PanelLayout layout{32, pair, 32 * (depth + depth % 2)};
           Elements weight(Precision::float32, outputs * inputs, 1);
-          Elements packed(precision, layout.panels * layout.panel_stride, 2);
+          Elements packed(precision, (columns + 31) / 32 * layout.panel_stride, 2);
           Elements expected = packed;
-          for (int64_t p = 0; p < layout.panels; ++p) {
-            (transposed ? pack_transposed : pack_straight)(weight.wide.data(), outputs, inputs, p,
-                                                           layout, precision, packed.data());
+          for (int64_t begin = 0; begin < outputs; begin += 48) {
+            const WeightRows rows{weight.wide.data(), outputs, inputs, begin,
+                                  std::min<int64_t>(outputs, begin + 48)};
+            (transposed ? pack_transposed : pack_straight)(rows, layout, precision, packed.data());
           }
           for (int64_t k = 0; k < depth; ++k) {
             for (int64_t n = 0; n < columns; ++n) {

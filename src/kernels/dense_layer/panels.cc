@@ -17,13 +17,13 @@ HWY_BEFORE_NAMESPACE();
 namespace recmill::kernels::dense_layer::HWY_NAMESPACE {
 using namespace precision_vectors::HWY_NAMESPACE;
 
-// The columns [begin, end) of one panel, which starts at `data`.
+// Columns [begin, end) of B, all in the panel that starts at `data` with column `first`.
 template <typename T>
 struct Panel {
   T* data;
-  int64_t begin, end, width, pair;
+  int64_t first, begin, end, width, pair;
   T* at(int64_t k, int64_t n) const {
-    return data + (k / pair * width + n - begin) * pair + k % pair;
+    return data + (k / pair * width + n - first) * pair + k % pair;
   }
 };
 
@@ -52,24 +52,31 @@ HWY_INLINE hn::Vec<Words> load_words(const float* from, const BFloat16*) {
   return hn::Or(hn::ShiftRight<16>(even), odd);
 }
 
-// 16 in depth at a time: whole cache lines of W, and a part of the panel that stays in L1.
-constexpr int64_t kDepth = 16;
+// Squares of 16 x 16: whole cache lines are read and written, and each row of W is read from left
+// to right, as the hardware's prefetch likes it.
+constexpr int64_t kSquare = 16;
+
+template <typename T>
+void transposed_square(const float* HWY_RESTRICT w, int64_t inputs, int64_t k0, int64_t n0,
+                       int64_t n1, const Panel<T>& p) {
+  const T* type = nullptr;
+  for (int64_t k = k0; k < k0 + kSquare; k += 4 * p.pair) {
+    for (int64_t n = n0; n < n1; n += 4) {
+      const float* rows = w + n * inputs + k;
+      store_transposed(Words(), load_words(rows, type), load_words(rows + inputs, type),
+                       load_words(rows + 2 * inputs, type), load_words(rows + 3 * inputs, type),
+                       reinterpret_cast<uint32_t*>(p.at(k, n)), p.width);
+    }
+  }
+}
 
 template <typename T>
 void transposed(const float* HWY_RESTRICT w, int64_t inputs, const Panel<T>& p) {
-  const int64_t whole = inputs - inputs % kDepth;
+  const int64_t whole = inputs - inputs % kSquare;
   const int64_t quads = p.begin + (p.end - p.begin) / 4 * 4;
-  const int64_t words = p.width;  // between neighbours in depth
-  for (int64_t k0 = 0; k0 < whole; k0 += kDepth) {
-    for (int64_t n = p.begin; n < quads; n += 4) {
-      const float* rows = w + n * inputs + k0;
-      for (int64_t k = 0; k < kDepth; k += 4 * p.pair) {
-        const T* type = nullptr;
-        store_transposed(Words(), load_words(rows + k, type), load_words(rows + inputs + k, type),
-                         load_words(rows + 2 * inputs + k, type),
-                         load_words(rows + 3 * inputs + k, type),
-                         reinterpret_cast<uint32_t*>(p.at(k0 + k, n)), words);
-      }
+  for (int64_t n = p.begin; n < quads; n += kSquare) {
+    for (int64_t k = 0; k < whole; k += kSquare) {
+      transposed_square(w, inputs, k, n, std::min(quads, n + kSquare), p);
     }
   }
   for (int64_t n = p.begin; n < p.end; ++n) {
@@ -79,55 +86,64 @@ void transposed(const float* HWY_RESTRICT w, int64_t inputs, const Panel<T>& p) 
   }
 }
 
-void straight(const float* HWY_RESTRICT w, int64_t outputs, int64_t inputs, const Panel<float>& p) {
-  for (int64_t k = 0; k < outputs; ++k) {
-    std::copy(w + k * inputs + p.begin, w + k * inputs + p.end, p.at(k, p.begin));
+void straight(const WeightRows& rows, const Panel<float>& p) {
+  for (int64_t k = rows.begin; k < rows.end; ++k) {
+    const float* row = rows.weight + k * rows.inputs;
+    std::copy(row + p.begin, row + p.end, p.at(k, p.begin));
   }
 }
 
-void straight(const float* HWY_RESTRICT w, int64_t outputs, int64_t inputs,
-              const Panel<BFloat16>& p) {
+void straight(const WeightRows& rows, const Panel<BFloat16>& p) {
   const hn::ScalableTag<float> df;
   const hn::RebindToUnsigned<decltype(df)> du;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
-  const int64_t vectors = p.pair == 2 ? p.begin + (p.end - p.begin) / lanes * lanes : p.begin;
-  const int64_t pairs = outputs - outputs % 2;
-  for (int64_t k = 0; k < pairs; k += 2) {
-    const float *even = w + k * inputs, *odd = even + inputs;
+  const int64_t vectors = p.begin + (p.end - p.begin) / lanes * lanes;
+  const int64_t pairs = rows.end - (rows.end - rows.begin) % 2;
+  for (int64_t k = rows.begin; k < pairs; k += 2) {
+    const float *even = rows.weight + k * rows.inputs, *odd = even + rows.inputs;
     for (int64_t n = p.begin; n < vectors; n += lanes) {
       const auto low = hn::ShiftRight<16>(rounded_bits(df, hn::LoadU(df, even + n)));
       const auto high = rounded_bits(df, hn::LoadU(df, odd + n));
       hn::StoreU(hn::Or(low, high), du, reinterpret_cast<uint32_t*>(p.at(k, n)));
     }
   }
-  for (int64_t k = 0; k < outputs; ++k) {
+  for (int64_t k = rows.begin; k < rows.end; ++k) {
     for (int64_t n = k < pairs ? vectors : p.begin; n < p.end; ++n) {
-      store_element(w[k * inputs + n], p.at(k, n));
+      store_element(rows.weight[k * rows.inputs + n], p.at(k, n));
     }
   }
 }
 
-template <typename T>
-Panel<T> panel_of(void* panels, int64_t columns, int64_t panel, const PanelLayout& layout) {
-  return {static_cast<T*>(panels) + panel * layout.panel_stride, panel * layout.width,
-          std::min(columns, (panel + 1) * layout.width), layout.width, layout.pair};
-}
-
-void pack_transposed(const float* weight, int64_t outputs, int64_t inputs, int64_t panel,
-                     const PanelLayout& layout, Precision precision, void* panels) {
-  if (precision == Precision::float32) {
-    transposed(weight, inputs, panel_of<float>(panels, outputs, panel, layout));
-  } else {
-    transposed(weight, inputs, panel_of<BFloat16>(panels, outputs, panel, layout));
+// Calls body for each panel's part of the columns [begin, end).
+template <typename T, typename Body>
+void for_panels(void* panels, int64_t begin, int64_t end, const PanelLayout& layout,
+                const Body& body) {
+  while (begin < end) {
+    const int64_t panel = begin / layout.width;
+    const int64_t stop = std::min(end, (panel + 1) * layout.width);
+    body(Panel<T>{static_cast<T*>(panels) + panel * layout.panel_stride, panel * layout.width,
+                  begin, stop, layout.width, layout.pair});
+    begin = stop;
   }
 }
 
-void pack_straight(const float* weight, int64_t outputs, int64_t inputs, int64_t panel,
-                   const PanelLayout& layout, Precision precision, void* panels) {
+void pack_transposed(const WeightRows& rows, const PanelLayout& layout, Precision precision,
+                     void* panels) {
+  const auto write = [&](const auto& panel) { transposed(rows.weight, rows.inputs, panel); };
   if (precision == Precision::float32) {
-    straight(weight, outputs, inputs, panel_of<float>(panels, inputs, panel, layout));
+    for_panels<float>(panels, rows.begin, rows.end, layout, write);
   } else {
-    straight(weight, outputs, inputs, panel_of<BFloat16>(panels, inputs, panel, layout));
+    for_panels<BFloat16>(panels, rows.begin, rows.end, layout, write);
+  }
+}
+
+void pack_straight(const WeightRows& rows, const PanelLayout& layout, Precision precision,
+                   void* panels) {
+  const auto write = [&](const auto& panel) { straight(rows, panel); };
+  if (precision == Precision::float32) {
+    for_panels<float>(panels, 0, rows.inputs, layout, write);
+  } else {
+    for_panels<BFloat16>(panels, 0, rows.inputs, layout, write);
   }
 }
 
@@ -141,25 +157,24 @@ HWY_EXPORT(pack_straight);
 namespace {
 
 // The vector code holds a word a column: float32 alone, bfloat16 in pairs.
-void check(const PanelLayout& layout, Precision precision, int64_t panel) {
+void check(const WeightRows& rows, const PanelLayout& layout, Precision precision) {
   RECMILL_CHECK(layout.pair == (precision == Precision::float32 ? 1 : 2));
-  RECMILL_CHECK(panel >= 0 && panel < layout.panels);
+  RECMILL_CHECK(rows.begin % 2 == 0 && rows.begin <= rows.end && rows.end <= rows.outputs);
+  RECMILL_CHECK(rows.end % 2 == 0 || rows.end == rows.outputs);
 }
 
 }  // namespace
 
-void pack_transposed(const float* weight, int64_t outputs, int64_t inputs, int64_t panel,
-                     const PanelLayout& layout, Precision precision, void* panels) {
-  check(layout, precision, panel);
-  HWY_DYNAMIC_DISPATCH(pack_transposed)
-  (weight, outputs, inputs, panel, layout, precision, panels);
+void pack_transposed(const WeightRows& rows, const PanelLayout& layout, Precision precision,
+                     void* panels) {
+  check(rows, layout, precision);
+  HWY_DYNAMIC_DISPATCH(pack_transposed)(rows, layout, precision, panels);
 }
 
-void pack_straight(const float* weight, int64_t outputs, int64_t inputs, int64_t panel,
-                   const PanelLayout& layout, Precision precision, void* panels) {
-  check(layout, precision, panel);
-  HWY_DYNAMIC_DISPATCH(pack_straight)
-  (weight, outputs, inputs, panel, layout, precision, panels);
+void pack_straight(const WeightRows& rows, const PanelLayout& layout, Precision precision,
+                   void* panels) {
+  check(rows, layout, precision);
+  HWY_DYNAMIC_DISPATCH(pack_straight)(rows, layout, precision, panels);
 }
 
 }  // namespace recmill::kernels::dense_layer

@@ -15,16 +15,24 @@ struct PanelLayout {
   int64_t width = 0;         // columns of a panel
   int64_t pair = 1;          // 2: neighbours in depth stand beside each other (bfloat16)
   int64_t panel_stride = 0;  // elements between panels
-  int64_t panels = 0;
 };
 
-/// Writes panel p of B = W^T (for forward), where W is [outputs][inputs]: depth = inputs, columns =
-/// outputs. `panels`: float32 or bfloat16 (rounded to nearest, ties to even).
-void pack_transposed(const float* weight, int64_t outputs, int64_t inputs, int64_t panel,
-                     const PanelLayout& layout, Precision precision, void* panels);
+/// Rows [begin, end) of a weight matrix W [outputs][inputs]; `begin` is even.
+struct WeightRows {
+  const float* weight = nullptr;
+  int64_t outputs = 0;
+  int64_t inputs = 0;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
 
-/// Writes panel p of B = W (for the data gradient): depth = outputs, columns = inputs.
-void pack_straight(const float* weight, int64_t outputs, int64_t inputs, int64_t panel,
-                   const PanelLayout& layout, Precision precision, void* panels);
+/// Writes these rows' part of B = W^T (for forward): depth = inputs, columns = outputs. `panels`:
+/// float32 or bfloat16 (rounded to nearest, ties to even).
+void pack_transposed(const WeightRows& rows, const PanelLayout& layout, Precision precision,
+                     void* panels);
+
+/// Writes these rows' part of B = W (for the data gradient): depth = outputs, columns = inputs.
+void pack_straight(const WeightRows& rows, const PanelLayout& layout, Precision precision,
+                   void* panels);
 
 }  // namespace recmill::kernels::dense_layer
