@@ -86,7 +86,7 @@ Result<std::unique_ptr<Product>> make_product(const memory::desc& a, const memor
   }
 }
 
-// How a layout that oneDNN chose for B [depth][columns] stores it; no value: not in panels.
+// How a layout that oneDNN chose for B [depth][columns] stores it.
 Result<PanelLayout> panels_of(const memory::desc& b, Precision precision) {
   const auto& d = b.data;
   const auto& blocks = d.format_desc.blocking;
@@ -280,7 +280,11 @@ Result<Layer> Layer::make(const LayerSpec& spec) {
   RECMILL_CHECK(spec.inputs >= spec.inputs && spec.outputs >= spec.outputs);
   auto state = std::make_unique<State>();
   state->spec = spec;
-  RECMILL_RETURN_IF_ERROR(state->prepare());
+  const Status prepared = state->prepare();
+  if (!prepared.ok() && spec.precision == Precision::bfloat16) {
+    return prepared.at("bfloat16 products need a CPU with AVX-512 and its bfloat16 extension");
+  }
+  RECMILL_RETURN_IF_ERROR(prepared);
   return Layer(std::move(state));
 }
 

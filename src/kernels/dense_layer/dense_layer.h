@@ -73,7 +73,8 @@ struct BackwardArguments {
 
 class Layer {
  public:
-  /// Fails when this machine cannot multiply in spec.precision (bfloat16 needs AVX-512).
+  /// Fails when this machine cannot multiply in spec.precision (bfloat16 needs AVX-512
+  /// with its bfloat16 extension).
   static Result<Layer> make(const LayerSpec& spec);
   ~Layer();
   Layer(Layer&&) noexcept;
