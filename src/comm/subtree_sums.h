@@ -13,10 +13,8 @@ namespace recmill {
 
 /// The sums of one rank's shards, added by the tree of shard_tree.h while shards are still being
 /// computed: whoever finishes the second half of a subtree adds the two. Few vectors are then
-/// alive, and they are written and read again while a cache still holds them (DLRM's gradients
-/// of 1.9 MB, eight shards on two threads: weight gradients a third faster than into memory of
-/// their own). The bits are those of tree_sum() over all shards, at any number of threads and in
-/// any order.
+/// alive, and they are written and read again while a cache still holds them. The bits are those of
+/// tree_sum() over all shards, at any number of threads and in any order.
 ///
 /// The upper half of the tree is left to tree_sum() or OrderedReduce, which add on all threads.
 class SubtreeSums {

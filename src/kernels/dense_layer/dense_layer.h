@@ -18,9 +18,11 @@
 //
 // Why oneDNN with weights packed by us. On a Zen 5 core with an FMA peak of 234 Gflop/s in float32
 // and about 475 in bfloat16, its matmul makes 224 to 234 and 440 to 462 on the DLRM layers
-// 367-512-256 at 64 and 128 samples (oneDNN 2.6.3, one thread, 2026-11-21), but its own reorder of
-// the weights takes as long as half a block's product; ours writes the same layout some ten times
-// faster. Layers with one output are dot products of ours: oneDNN makes 12 Gflop/s there.
+// 367-512-256 at 64 and 128 samples with operands in cache (oneDNN 2.6.3, one thread, 2026-11-21);
+// inside a training step 200 to 208 and 390 to 414. Its own reorder of one layer's weights takes a
+// quarter of a block's product in float32 and as long as the product in bfloat16, and would run on
+// one thread; ours writes the same layout in pieces for the pool. Layers with one output are dot
+// products of ours: oneDNN makes 12 Gflop/s there.
 #pragma once
 
 #include <cstdint>
@@ -87,8 +89,8 @@ class Layer {
   int64_t pack_tasks() const;
   void pack(int64_t task, const float* weight, const float* bias);
 
-  /// samples in [0, kBlock]; x [samples][inputs], y [samples][outputs]: no gaps, which oneDNN
-  /// 2.6 answers with kernels a hundred times slower. Safe to call from several threads, each with
+  /// samples in [0, kBlock]; x [samples][inputs], y [samples][outputs]: no gaps, for which oneDNN
+  /// 2.6 leaves its fast kernels. Safe to call from several threads, each with
   /// its own workspace.
   void forward(int64_t samples, const void* x, void* y, Workspace& workspace) const;
   void backward(int64_t samples, const BackwardArguments& arguments, Workspace& workspace) const;
