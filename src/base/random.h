@@ -21,6 +21,7 @@ enum class Purpose : uint32_t {
   down_sampling = 7,
   synthetic = 8,
   test = 9,
+  negative_items = 10,
 };
 
 struct PhiloxCounter {

@@ -111,7 +111,7 @@ struct BehaviorLogOptions {
   int64_t negatives = 1;               // for each positive
   int64_t first_time = 0;              // events outside [first_time, last_time] are passed over
   int64_t last_time = 0;               // 0: no limit
-  int64_t max_events = 200'000'000;    // held in memory, 24 bytes each
+  int64_t max_events = 200'000'000;    // held in memory, some 64 bytes each
   bool operator==(const BehaviorLogOptions&) const = default;
 };
 template <typename Visitor>
@@ -122,7 +122,7 @@ void describe(Visitor& v, BehaviorLogOptions& o) {
   v("negatives", o.negatives, "random items for each real next one, with their true category");
   v("first_time", o.first_time, "events before this time are passed over and counted");
   v("last_time", o.last_time, "events after this time are passed over and counted; 0: none");
-  v("max_events", o.max_events, "events held in memory, 24 bytes each; more is an error");
+  v("max_events", o.max_events, "events held in memory, some 64 bytes each; more is an error");
 }
 
 struct DataOptions {

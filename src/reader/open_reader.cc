@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/open_reader.h"
 
+#include "reader/behavior_log_reader.h"
 #include "reader/synthetic_reader.h"
 #include "reader/text_reader.h"
 #ifdef RECMILL_WITH_ARROW
@@ -25,8 +26,8 @@ Result<std::unique_ptr<Reader>> open_reader(const DataOptions& options, Subset s
 #endif
     case DataFormat::synthetic:
       return open_synthetic_reader(options, subset, pool);
-    default:
-      break;
+    case DataFormat::behavior_log:
+      return open_behavior_log(options, subset, seed, pool, files);
   }
   return Status::BadRequest("data.format: no reader is built for " +
                             std::string(name_of(options.format)));

@@ -13,8 +13,9 @@ namespace recmill::reader {
 
 /// Counts of what was passed over, for the summary.
 struct ReaderCounts {
-  int64_t rows = 0;      // handed out
-  int64_t bad_rows = 0;  // skipped under on_bad_row = "skip"
+  int64_t rows = 0;         // handed out
+  int64_t bad_rows = 0;     // skipped under on_bad_row = "skip"
+  int64_t passed_over = 0;  // behaviour logs: events outside [first_time, last_time]
 };
 
 /// Rows in an order that is a function of the data, the options, the seed and the epoch: never of

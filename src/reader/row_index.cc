@@ -202,14 +202,15 @@ Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule&
     ends.clear();
     find_row_ends(content, rule.layout, ends);
     const size_t whole = ends.empty() ? 0 : ends.back();
-    if (at_end && whole < content.size()) ends.push_back(static_cast<uint32_t>(content.size()));
-    RECMILL_RETURN_IF_ERROR(scan.take(content, ends));
-    if (at_end) return scan.finish();
     carried = content.size() - whole;
-    if (carried > kMaxRowBytes) {
+    const bool too_long = carried > kMaxRowBytes;
+    if (at_end && carried > 0 && !too_long) ends.push_back(static_cast<uint32_t>(content.size()));
+    RECMILL_RETURN_IF_ERROR(scan.take(content, ends));
+    if (too_long) {
       return Status::Failed(path + ":" + std::to_string(scan.line()) +
                             ": the row does not end within 16 MiB (a quote that is not closed?)");
     }
+    if (at_end) return scan.finish();
     std::memmove(text.data(), text.data() + whole, carried);
   }
 }

@@ -8,6 +8,7 @@
 #include "reader/plain_text_parser.h"
 #include "reader/row_order.h"
 #include "reader/row_source.h"
+#include "reader/time_boundary.h"
 #include "reader/window_read_ahead.h"
 
 namespace recmill::reader {
@@ -21,6 +22,7 @@ class TextReader final : public Reader {
   TextReader(const DataOptions& options, Subset subset, uint64_t seed, Pool& pool, Files& files,
              std::vector<std::string> paths, RowRule rule, ParserKind parser)
       : options_(options),
+        subset_(subset),
         shuffle_(subset == Subset::train ? options.shuffle.kind : ShuffleKind::none),
         seed_(seed),
         pool_(pool),
@@ -54,15 +56,27 @@ class TextReader final : public Reader {
   }
 
   ReaderCounts counts() const override {
-    return {handed_out_, source_ == nullptr ? 0 : source_->bad_rows()};
+    ReaderCounts counts;
+    counts.rows = handed_out_;
+    counts.bad_rows = source_ == nullptr ? 0 : source_->bad_rows();
+    return counts;
   }
 
  private:
   // Opens the indexes, at the first call.
   Status find_rows() {
     if (source_ != nullptr) return {};
-    RECMILL_ASSIGN_OR_RETURN(auto source,
-                             RowSource::open(files_, paths_, options_.cache, rule_, pool_));
+    RowRule rule = rule_;
+    SplitOptions split = options_.split;
+    if (!rule.split.keeps_all() && split.by == SplitKind::time && split.boundary == 0) {
+      rule.split = {};
+      RECMILL_ASSIGN_OR_RETURN(
+          split.boundary,
+          find_time_boundary(files_, options_.cache, paths_, rule, split.eval_fraction, pool_));
+      RECMILL_ASSIGN_OR_RETURN(rule.split, RowSplit::make(split, subset_, rule.layout));
+    }
+    RECMILL_ASSIGN_OR_RETURN(
+        auto source, RowSource::open(files_, paths_, options_.cache, std::move(rule), pool_));
     int64_t rows = source->rows();
     if (options_.rows > 0) rows = std::min(rows, options_.rows);
     const bool shuffles = shuffle_ == ShuffleKind::window;
@@ -106,12 +120,13 @@ class TextReader final : public Reader {
   }
 
   const DataOptions options_;
+  const Subset subset_;
   const ShuffleKind shuffle_;
   const uint64_t seed_;
   Pool& pool_;
   Files& files_;
   const std::vector<std::string> paths_;
-  const RowRule rule_;
+  const RowRule rule_;  // its split by time may lack the boundary
   TextParser parser_;
 
   std::unique_ptr<RowSource> source_;  // null before the rows are found

@@ -4,9 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <algorithm>
 
 #include "base/temporary_folder.h"
+#include "reader/compressed_file.h"
 #include "reader/reader_contract.h"
 
 namespace recmill::reader {
@@ -36,6 +37,45 @@ std::string criteo_text(uint64_t seed, int64_t rows, int digits = 8) {
   return text;
 }
 
+// CSV with a header, quotes around a line end, bags, weights; lines end in CR LF.
+std::string csv_text(int64_t rows) {
+  const Random random(99, Purpose::test);
+  std::string text = "when,word,y,x,list\r\n";
+  for (int64_t row = 0; row < rows; ++row) {
+    const uint64_t bits = random.bits64(row);
+    text += std::to_string(1000 + row / 3) + ",";
+    text +=
+        bits % 4 == 0 ? "\"two\nlines, " + std::to_string(row) + "\"" : "w" + std::to_string(row);
+    text +=
+        "," + std::to_string(bits & 1) + "," + (bits % 5 ? std::to_string(bits % 999) : "") + ",";
+    for (uint64_t i = 0; i < bits % 3; ++i)
+      text += (i ? "|" : "") + std::to_string(bits >> i) + ":2";
+    text += "\r\n";
+  }
+  return text;
+}
+
+// A log of 40 users; times repeat.
+std::string behavior_text(int64_t rows) {
+  const Random random(98, Purpose::test);
+  std::string text;
+  for (int64_t row = 0; row < rows; ++row) {
+    text += std::to_string(random.below(40, row, 0)) + "," +
+            std::to_string(random.below(90, row, 1)) + "," +
+            std::to_string(random.below(9, row, 2)) + ",pv," +
+            std::to_string(random.below(500, row, 3)) + "\n";
+  }
+  return text;
+}
+
+void write_compressed(const std::string& path, const std::string& text) {
+  auto file = posix_files().create(path);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const auto compressed = compress_by_name(path, *std::move(file));
+  ASSERT_TRUE(compressed->append(std::as_bytes(std::span(text))).ok());
+  ASSERT_TRUE(compressed->close().ok());
+}
+
 // Files of the contract's cases, made once.
 const std::string& folder() {
   static const TemporaryFolder folder;
@@ -43,36 +83,238 @@ const std::string& folder() {
     Files& files = posix_files();
     for (int part = 0; part < 3; ++part) {
       const std::string path = folder.path() + "/part-" + std::to_string(part) + ".tsv";
-      EXPECT_TRUE(write_atomically(files, path, criteo_text(part, 300 + 97 * part)).ok());
+      const std::string text = criteo_text(part, 300 + 97 * part);
+      EXPECT_TRUE(write_atomically(files, path, text).ok());
+      write_compressed(folder.path() + "/zip-" + std::to_string(part) + ".tsv.gz", text);
+      write_compressed(folder.path() + "/zst-" + std::to_string(part) + ".tsv.zst", text);
     }
+    EXPECT_TRUE(write_atomically(files, folder.path() + "/long.tsv", criteo_text(7, 9500)).ok());
+    EXPECT_TRUE(write_atomically(files, folder.path() + "/mixed.csv", csv_text(900)).ok());
+    EXPECT_TRUE(write_atomically(files, folder.path() + "/log.csv", behavior_text(700)).ok());
     return true;
   }();
   EXPECT_TRUE(made);
   return folder.path();
 }
 
-DataOptions criteo_options() {
+DataOptions criteo_options(const std::string& pattern = "part-*.tsv") {
   DataOptions options;
   options.path = folder();
   options.cache = folder() + "/cache";
-  options.train = {"part-*.tsv"};
+  options.train = {pattern};
   return options;
 }
 
-DataOptions with_split(SplitKind kind) {
-  DataOptions options = criteo_options();
+DataOptions with_split(SplitKind kind, const std::string& pattern = "part-*.tsv") {
+  DataOptions options = criteo_options(pattern);
   options.split.by = kind;
   options.split.eval_fraction = 0.3;
   options.split.column = "C1";
   return options;
 }
 
-INSTANTIATE_TEST_SUITE_P(Text, ReaderContract,
-                         ::testing::Values(ReaderCase{"criteo", criteo_options()},
-                                           ReaderCase{"criteo_fraction",
-                                                      with_split(SplitKind::fraction)},
-                                           ReaderCase{"criteo_hash", with_split(SplitKind::hash)}),
-                         ReaderCase::name_of);
+DataOptions skipping() {
+  const std::string path = folder() + "/bad.tsv";
+  std::string text = criteo_text(3, 500);
+  for (size_t at = 0, row = 0; at < text.size(); at = text.find('\n', at) + 1, ++row) {
+    if (row % 7 == 3) text[at] = 'x';
+  }
+  EXPECT_TRUE(write_atomically(posix_files(), path, text).ok());
+  DataOptions options = criteo_options("bad.tsv");
+  options.on_bad_row = OnBadRow::skip;
+  return options;
+}
+
+DataOptions csv_options() {
+  DataOptions options = criteo_options("mixed.csv");
+  options.format = DataFormat::csv;
+  const auto add = [&](const char* name, ColumnRole role) -> ColumnSpec& {
+    options.columns.emplace_back();
+    options.columns.back().name = name;
+    options.columns.back().role = role;
+    return options.columns.back();
+  };
+  add("y", ColumnRole::label);
+  add("x", ColumnRole::dense);
+  add("word", ColumnRole::id);
+  add("when", ColumnRole::time);
+  ColumnSpec& list = add("list", ColumnRole::id);
+  list.id_text = IdText::integer;
+  list.list_separator = "|";
+  list.weight_separator = ":";
+  return options;
+}
+
+DataOptions by_time(DataOptions options) {
+  options.split.by = SplitKind::time;
+  options.split.eval_fraction = 0.25;
+  return options;
+}
+
+DataOptions log_options() {
+  DataOptions options = criteo_options("log.csv");
+  options.format = DataFormat::behavior_log;
+  return options;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Text, ReaderContract,
+    ::testing::Values(ReaderCase{"criteo", criteo_options()},
+                      ReaderCase{"gzip", criteo_options("zip-*")},
+                      ReaderCase{"zstd", criteo_options("zst-*")},
+                      ReaderCase{"several_blocks", criteo_options("long.tsv")},
+                      ReaderCase{"fraction", with_split(SplitKind::fraction, "long.tsv")},
+                      ReaderCase{"hash", with_split(SplitKind::hash)},
+                      ReaderCase{"skipping", skipping()}, ReaderCase{"csv", csv_options()},
+                      ReaderCase{"time", by_time(csv_options())},
+                      ReaderCase{"time_eval", by_time(csv_options()), Subset::eval, false},
+                      ReaderCase{"behavior_log", log_options()},
+                      ReaderCase{"behavior_log_eval", by_time(log_options()), Subset::eval, false}),
+    ReaderCase::name_of);
+
+class TextReaders : public ::testing::Test {
+ protected:
+  // All rows of a subset, as bytes.
+  Result<std::vector<std::string>> rows(const DataOptions& options, Subset subset = Subset::train) {
+    RECMILL_ASSIGN_OR_RETURN(reader_, open_reader(options, subset, 1, pool_, posix_files()));
+    ColumnBatch batch;
+    RECMILL_RETURN_IF_ERROR(reader_->read(0, 0, 1 << 20, batch));
+    return samples_of(reader_->schema(), batch);
+  }
+  // The error of reading a file `name` with `text`.
+  std::string error(const std::string& text, const std::string& name = "data.tsv") {
+    const std::string path = bad_.path() + "/" + name;
+    EXPECT_TRUE(write_atomically(posix_files(), path, text).ok());
+    DataOptions options;
+    options.train = {path};
+    options.cache = bad_.path() + "/cache";
+    const auto outcome = rows(options);
+    return outcome.ok() ? "no error" : outcome.status().message();
+  }
+
+  Pool pool_{2};
+  TemporaryFolder bad_;
+  std::unique_ptr<Reader> reader_;
+};
+
+TEST_F(TextReaders, splits_part_the_rows_of_the_data) {
+  for (const DataOptions& options : {with_split(SplitKind::fraction), with_split(SplitKind::hash),
+                                     by_time(csv_options()), by_time(log_options())}) {
+    auto train = rows(options), eval = rows(options, Subset::eval),
+         all = rows(options, Subset::all);
+    ASSERT_TRUE(train.ok() && eval.ok() && all.ok());
+    EXPECT_GT(train->size(), all->size() / 2);
+    EXPECT_GT(eval->size(), all->size() / 10);
+    train->insert(train->end(), eval->begin(), eval->end());
+    std::sort(train->begin(), train->end());
+    std::sort(all->begin(), all->end());
+    EXPECT_EQ(*train, *all) << name_of(options.split.by);
+  }
+}
+
+TEST_F(TextReaders, a_split_by_time_keeps_order_and_takes_the_last_share) {
+  ColumnBatch batch;
+  auto reader = open_reader(by_time(csv_options()), Subset::eval, 1, pool_, posix_files());
+  ASSERT_TRUE((*reader)->read(0, 0, 1 << 20, batch).ok());
+  ASSERT_EQ(batch.samples, 225);  // of 900
+  EXPECT_EQ(batch.times.front(), 1000 + 675 / 3);
+}
+
+TEST_F(TextReaders, compressed_files_hold_the_same_rows) {
+  const auto plain = rows(criteo_options());
+  EXPECT_EQ(*rows(criteo_options("zip-*")), *plain);
+  EXPECT_EQ(*rows(criteo_options("zst-*")), *plain);
+}
+
+TEST_F(TextReaders, skips_and_counts_bad_rows_up_to_the_limit) {
+  DataOptions options = skipping();
+  const auto kept = rows(options);
+  ASSERT_TRUE(kept.ok()) << kept.status().message();
+  EXPECT_EQ(kept->size(), 500u - 71);
+  EXPECT_EQ(reader_->counts().bad_rows, 71);
+  options.bad_row_limit = 70;
+  EXPECT_THAT(rows(options).status().message(), HasSubstr("bad.tsv:494: column label: 'x'"));
+}
+
+TEST_F(TextReaders, name_file_and_line_of_bad_input) {
+  const std::string good = criteo_text(1, 3);
+  const std::string row = criteo_text(2, 1);
+  EXPECT_THAT(error(good + "1\t2\n"), HasSubstr("data.tsv:4: has 2 columns instead of 40"));
+  EXPECT_THAT(error(good + row.substr(0, row.size() / 2)), HasSubstr("data.tsv:4: "));
+  EXPECT_THAT(error(good + "\n" + row), HasSubstr("data.tsv:4: has 1 columns"));
+  EXPECT_THAT(error(good + row.substr(0, row.size() - 1) + "g\n"),
+              HasSubstr("data.tsv:4: column C26"));
+  EXPECT_THAT(error(good + row.substr(0, row.size() - 1) + "\xE2\x82"),
+              HasSubstr("data.tsv:4: the row ends inside a UTF-8 character"));
+  EXPECT_THAT(error(""), HasSubstr("data.tsv: is empty"));
+  EXPECT_THAT(error(std::string(20 << 20, 'a')), HasSubstr("data.tsv:1: the row does not end"));
+  EXPECT_EQ(error(good + row.substr(0, row.size() - 1)), "no error") << "no line end, but whole";
+  DataOptions options;
+  options.train = {bad_.path()};
+  EXPECT_THAT(rows(options).status().message(), HasSubstr("is a folder, not a file"));
+  options.train = {bad_.path() + "/none-*.tsv"};
+  EXPECT_THAT(rows(options).status().message(), HasSubstr("none-*.tsv: matches no file"));
+  options.train = {};
+  EXPECT_THAT(rows(options).status().message(), HasSubstr("data.train names no files"));
+}
+
+TEST_F(TextReaders, name_a_damaged_or_cut_compressed_file) {
+  for (const char* name : {"zip-0.tsv.gz", "zst-0.tsv.zst"}) {
+    const auto whole = read_text(posix_files(), folder() + "/" + name);
+    ASSERT_TRUE(whole.ok());
+    for (const size_t size : {whole->size() - 1, whole->size() / 2, size_t{1}}) {
+      EXPECT_THAT(error(whole->substr(0, size), name),
+                  HasSubstr(std::string(name) + ": ends in the middle of the compressed data"));
+    }
+    std::string damaged = *whole;
+    damaged[damaged.size() / 2] ^= 0x10;
+    EXPECT_NE(error(damaged, name), "no error") << name;
+    EXPECT_THAT(error("1\t2\n", name), HasSubstr("damaged compressed data"));
+    const auto once = rows(criteo_options(name));
+    DataOptions options;
+    options.train = {bad_.path() + "/" + name};
+    options.cache = "";
+    ASSERT_TRUE(write_atomically(posix_files(), options.train[0], *whole + *whole).ok());
+    EXPECT_EQ(rows(options)->size(), 2 * once->size()) << "several members follow each other";
+  }
+}
+
+TEST_F(TextReaders, a_damaged_or_stale_index_is_made_anew) {
+  Files& files = posix_files();
+  const std::string path = bad_.path() + "/data.tsv", cache = bad_.path() + "/cache";
+  DataOptions options;
+  options.train = {path};
+  options.cache = cache;
+  ASSERT_TRUE(write_atomically(files, path, criteo_text(1, 50)).ok());
+  const auto expected = rows(options);
+  ASSERT_TRUE(expected.ok());
+  const std::string index = cache + "/" + files.list(cache)->at(0);
+  const auto whole = read_text(files, index);
+  for (size_t at = 0; at < whole->size(); at += 11) {
+    std::string damaged = *whole;
+    damaged[at] ^= 0x40;
+    if (at % 2 == 0) damaged.resize(at);
+    ASSERT_TRUE(write_atomically(files, index, damaged).ok());
+    EXPECT_EQ(*rows(options), *expected) << at;
+    EXPECT_EQ(*read_text(files, index), *whole);
+  }
+  ASSERT_TRUE(write_atomically(files, path, criteo_text(2, 60)).ok());
+  EXPECT_EQ(rows(options)->size(), 60u);
+  EXPECT_EQ(files.list(cache)->size(), 1u);
+}
+
+TEST_F(TextReaders, columns_of_csv_are_checked_against_the_header) {
+  DataOptions options = csv_options();
+  options.columns[1].name = "z";
+  EXPECT_THAT(rows(options).status().message(),
+              HasSubstr("mixed.csv:1: data.columns: the header has no column 'z'"));
+  options = csv_options();
+  options.columns.erase(options.columns.begin());
+  EXPECT_THAT(rows(options).status().message(), HasSubstr("no column has the role label"));
+  options = csv_options();
+  options.delimiter = "";
+  EXPECT_THAT(rows(options).status().message(), HasSubstr("data.delimiter"));
+}
 
 }  // namespace
 }  // namespace recmill::reader

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/behavior_log_reader.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "reader/data_files.h"
+#include "reader/row_order.h"
+#include "reader/row_source.h"
+#include "reader/text_parser.h"
+
+namespace recmill::reader {
+namespace {
+
+constexpr int64_t kLoadRows = 65536;
+
+struct Event {
+  uint64_t user, item, category;
+  int64_t time;
+};
+
+struct Item {
+  uint64_t id, category;
+};
+
+// What the log holds, once it is in memory.
+struct BehaviorLog {
+  std::vector<Event> events;     // by user, then by time
+  std::vector<uint32_t> number;  // [events], of an event among its user's
+  std::vector<Item> items;       // distinct, by id; the category of the first event
+  int64_t bad_rows = 0;
+  int64_t passed_over = 0;  // outside the configured times
+};
+
+TextLayout log_layout(const DataOptions& options) {
+  TextLayout layout;
+  layout.delimiter = options.delimiter.empty() ? ',' : options.delimiter[0];
+  const auto add = [&](const char* name, ColumnRole role, IdText id_text, int target) {
+    TextColumn column;
+    column.spec.name = name;
+    column.spec.role = role;
+    column.spec.id_text = id_text;
+    column.target = target;
+    layout.columns.push_back(column);
+  };
+  add("user", ColumnRole::group, IdText::integer, 0);
+  add("item", ColumnRole::id, IdText::integer, 0);
+  add("category", ColumnRole::id, IdText::integer, 1);
+  add("behavior", ColumnRole::id, IdText::text, 2);
+  add("time", ColumnRole::time, IdText::integer, 0);
+  layout.schema.ids = {"item", "category", "behavior"};
+  layout.schema.has_group = layout.schema.has_time = true;
+  return layout;
+}
+
+class LogLoader {
+ public:
+  LogLoader(const BehaviorLogOptions& options, RowSource& source, Pool& pool)
+      : options_(options), source_(source), pool_(pool), parser_(source.rule().layout) {
+    for (const std::string& name : options.behaviors) kept_.push_back(hash_bytes(name));
+  }
+
+  Result<BehaviorLog> load() {
+    TextWindow window;
+    ColumnBatch batch;
+    for (int64_t first = 0; first < source_.rows(); first += kLoadRows) {
+      RECMILL_RETURN_IF_ERROR(source_.load(first, kLoadRows, window));
+      parser_.clear(batch, static_cast<int64_t>(window.rows.size()));
+      const BadRow bad = parser_.append(window.text(), window.rows, pool_, batch);
+      if (bad.row >= 0) return bad.status.at(window.place_of(window.rows[bad.row]));
+      RECMILL_RETURN_IF_ERROR(take(batch, window));
+    }
+    log_.bad_rows = source_.bad_rows();
+    sort();
+    return std::move(log_);
+  }
+
+ private:
+  Status take(const ColumnBatch& batch, const TextWindow& window) {
+    for (int64_t i = 0; i < batch.samples; ++i) {
+      for (const size_t column : {0, 1}) {
+        const auto& offsets = batch.ids[column].offsets;
+        if (offsets[i] == offsets[i + 1]) {
+          return Status::Failed(window.place_of(window.rows[i]) + ": column " +
+                                parser_.layout().schema.ids[column] + ": no value");
+        }
+      }
+      const auto id = [&](size_t c) { return batch.ids[c].ids[batch.ids[c].offsets[i]]; };
+      const bool named = batch.ids[2].offsets[i] != batch.ids[2].offsets[i + 1];
+      const bool kept =
+          kept_.empty() || (named && std::find(kept_.begin(), kept_.end(), id(2)) != kept_.end());
+      if (!kept) continue;
+      const int64_t time = batch.times[i];
+      if (time < options_.first_time || (options_.last_time > 0 && time > options_.last_time)) {
+        ++log_.passed_over;
+        continue;
+      }
+      if (static_cast<int64_t>(log_.events.size()) == options_.max_events) {
+        return Status::BadRequest(window.place_of(window.rows[i]) +
+                                  ": the log has more events than data.behavior_log.max_events = " +
+                                  std::to_string(options_.max_events) +
+                                  " (all are held in memory, some 64 bytes each)");
+      }
+      log_.events.push_back({batch.groups[i], id(0), id(1), time});
+    }
+    return {};
+  }
+
+  void sort() {
+    for (const Event& event : log_.events) log_.items.push_back({event.item, event.category});
+    std::stable_sort(log_.items.begin(), log_.items.end(),
+                     [](const Item& a, const Item& b) { return a.id < b.id; });
+    const auto last = std::unique(log_.items.begin(), log_.items.end(),
+                                  [](const Item& a, const Item& b) { return a.id == b.id; });
+    log_.items.erase(last, log_.items.end());
+    log_.items.shrink_to_fit();
+    std::stable_sort(log_.events.begin(), log_.events.end(), [](const Event& a, const Event& b) {
+      return std::tie(a.user, a.time) < std::tie(b.user, b.time);
+    });
+    log_.number.resize(log_.events.size());
+    for (size_t i = 1; i < log_.events.size(); ++i) {
+      const bool same = log_.events[i].user == log_.events[i - 1].user;
+      log_.number[i] = same ? log_.number[i - 1] + 1 : 0;
+    }
+  }
+
+  const BehaviorLogOptions& options_;
+  RowSource& source_;
+  Pool& pool_;
+  TextParser parser_;
+  std::vector<uint64_t> kept_;  // hashes of the behaviours that are read; empty: all
+  BehaviorLog log_;
+};
+
+// Events that are targets, in the order of samples.
+std::vector<uint64_t> targets_of(const BehaviorLog& log, int64_t minimum_history) {
+  std::vector<uint64_t> targets;
+  for (size_t i = 0; i < log.events.size(); ++i) {
+    if (log.number[i] >= minimum_history) targets.push_back(i);
+  }
+  std::stable_sort(targets.begin(), targets.end(),
+                   [&](uint64_t a, uint64_t b) { return log.events[a].time < log.events[b].time; });
+  return targets;
+}
+
+// Keeps the targets of a subset; `targets` are in the order of time.
+Status keep_subset(const SplitOptions& split, Subset subset, const BehaviorLog& log,
+                   std::vector<uint64_t>& targets) {
+  if (subset == Subset::all || split.by == SplitKind::file || targets.empty()) return {};
+  const auto unit = [&](uint64_t key) {
+    return Random(static_cast<uint64_t>(split.seed), Purpose::split).uniform64(key);
+  };
+  int64_t boundary = split.boundary;
+  if (split.by == SplitKind::time && boundary == 0) {
+    const auto eval =
+        static_cast<size_t>(split.eval_fraction * static_cast<double>(targets.size()));
+    boundary =
+        log.events[targets[targets.size() - std::clamp<size_t>(eval, 1, targets.size())]].time;
+  }
+  const bool known = split.column.empty() || split.column == "user" || split.column == "item" ||
+                     split.column == "category";
+  if (split.by == SplitKind::hash && !known) {
+    return Status::BadRequest("data.split.column: must be user, item or category: " + split.column);
+  }
+  const auto evaluates = [&](uint64_t target) {
+    const Event& event = log.events[target];
+    const uint64_t row = Random::mix(event.user) ^ log.number[target];
+    if (split.by == SplitKind::time) return event.time >= boundary;
+    if (split.by == SplitKind::fraction || split.column.empty()) {
+      return unit(row) < split.eval_fraction;
+    }
+    const uint64_t key = split.column == "user"   ? event.user
+                         : split.column == "item" ? event.item
+                                                  : event.category;
+    return unit(key) < split.eval_fraction;
+  };
+  std::erase_if(targets,
+                [&](uint64_t target) { return evaluates(target) != (subset == Subset::eval); });
+  return {};
+}
+
+class BehaviorLogReader final : public Reader {
+ public:
+  BehaviorLogReader(const DataOptions& options, Subset subset, uint64_t seed, Pool& pool,
+                    Files& files, std::vector<std::string> paths)
+      : options_(options),
+        log_options_(options_.behavior_log),
+        subset_(subset),
+        shuffle_(subset == Subset::train ? options.shuffle.kind : ShuffleKind::none),
+        seed_(seed),
+        negatives_(seed, Purpose::negative_items),
+        pool_(pool),
+        files_(files),
+        paths_(std::move(paths)) {
+    schema_.ids = {"item", "category", "item_history", "category_history"};
+    schema_.bags = {"item_history", "category_history"};
+    schema_.has_group = schema_.has_time = true;
+  }
+
+  const DataSchema& schema() const override { return schema_; }
+
+  Result<int64_t> rows() override {
+    RECMILL_RETURN_IF_ERROR(load());
+    return bounds_.back();
+  }
+
+  Status read(int64_t epoch, int64_t first, int64_t count, ColumnBatch& batch) override {
+    RECMILL_RETURN_IF_ERROR(load());
+    if (epoch != epoch_) {
+      order_ = order_of_epoch(bounds_, shuffle_, seed_, epoch);
+      epoch_ = epoch;
+      slot_ = -1;
+    }
+    const int64_t end = std::min(first + count, order_.rows());
+    clear(batch);
+    batch.first = first;
+    for (int64_t position = first; position < end; ++position) append(row_at(position), batch);
+    batch.samples = std::max<int64_t>(end - first, 0);
+    handed_out_ += batch.samples;
+    return {};
+  }
+
+  ReaderCounts counts() const override {
+    ReaderCounts counts;
+    counts.rows = handed_out_;
+    counts.bad_rows = log_.bad_rows;
+    counts.passed_over = log_.passed_over;
+    return counts;
+  }
+
+ private:
+  // Reads the log, at the first call.
+  Status load() {
+    if (!bounds_.empty()) return {};
+    RowRule rule;
+    rule.layout = log_layout(options_);
+    rule.on_bad_row = options_.on_bad_row;
+    rule.bad_row_limit = options_.bad_row_limit;
+    RECMILL_ASSIGN_OR_RETURN(
+        auto source, RowSource::open(files_, paths_, options_.cache, std::move(rule), pool_));
+    RECMILL_ASSIGN_OR_RETURN(log_, LogLoader(log_options_, *source, pool_).load());
+    targets_ = targets_of(log_, log_options_.minimum_history);
+    RECMILL_RETURN_IF_ERROR(keep_subset(options_.split, subset_, log_, targets_));
+    if (log_.items.size() < 2 && log_options_.negatives > 0 && !targets_.empty()) {
+      return Status::Failed(paths_[0] + ": has one item only, so there are no negatives");
+    }
+    auto rows = static_cast<int64_t>(targets_.size()) * (1 + log_options_.negatives);
+    if (options_.rows > 0) rows = std::min(rows, options_.rows);
+    bounds_ = equal_windows(rows, options_.shuffle.window);
+    return {};
+  }
+
+  // The sample in file order that stands at a position of the epoch.
+  int64_t row_at(int64_t position) {
+    if (shuffle_ == ShuffleKind::none) return position;
+    const int64_t slot = order_.slot_of(position);
+    const int64_t window = order_.windows[slot];
+    if (slot != slot_) {
+      in_window_ =
+          order_in_window(bounds_[window + 1] - bounds_[window], shuffle_, seed_, epoch_, window);
+      slot_ = slot;
+    }
+    return bounds_[window] + in_window_[position - order_.starts[slot]];
+  }
+
+  void clear(ColumnBatch& batch) const {
+    batch.labels.clear();
+    batch.dense.clear();
+    batch.sample_weights.clear();
+    batch.groups.clear();
+    batch.times.clear();
+    batch.ids.resize(schema_.ids.size());
+    for (IdColumn& column : batch.ids) {
+      column.offsets.assign(1, 0);
+      column.ids.clear();
+      column.weights.clear();
+    }
+  }
+
+  // A random item that is not the target's.
+  const Item& negative(uint64_t target, int64_t k) const {
+    const Event& event = log_.events[target];
+    const uint64_t key = Random::mix(event.user) ^ log_.number[target];
+    const uint64_t size = log_.items.size();
+    const uint64_t at = negatives_.below(size, key, static_cast<uint64_t>(k));
+    return log_.items[log_.items[at].id == event.item ? (at + 1) % size : at];
+  }
+
+  void append(int64_t row, ColumnBatch& batch) const {
+    const uint64_t target = targets_[row / (1 + log_options_.negatives)];
+    const int64_t k = row % (1 + log_options_.negatives);
+    const Event& event = log_.events[target];
+    const Item item = k == 0 ? Item{event.item, event.category} : negative(target, k - 1);
+    batch.labels.push_back(k == 0 ? 1.0f : 0.0f);
+    batch.groups.push_back(event.user);
+    batch.times.push_back(event.time);
+    batch.ids[0].ids.push_back(item.id);
+    batch.ids[1].ids.push_back(item.category);
+    const auto length = std::min<int64_t>(log_.number[target], log_options_.sequence_length);
+    for (uint64_t i = target - length; i < target; ++i) {
+      batch.ids[2].ids.push_back(log_.events[i].item);
+      batch.ids[3].ids.push_back(log_.events[i].category);
+    }
+    for (IdColumn& column : batch.ids) {
+      column.offsets.push_back(static_cast<int64_t>(column.ids.size()));
+    }
+  }
+
+  const DataOptions options_;
+  const BehaviorLogOptions& log_options_;
+  const Subset subset_;
+  const ShuffleKind shuffle_;
+  const uint64_t seed_;
+  const Random negatives_;
+  Pool& pool_;
+  Files& files_;
+  const std::vector<std::string> paths_;
+  DataSchema schema_;
+
+  BehaviorLog log_;
+  std::vector<uint64_t> targets_;  // events, in the order of samples
+  std::vector<int64_t> bounds_;    // of windows of samples; empty before the log is read
+  EpochOrder order_;
+  int64_t epoch_ = -1, slot_ = -1;
+  std::vector<uint32_t> in_window_;  // order of the window in slot_
+  int64_t handed_out_ = 0;
+};
+
+Status check(const DataOptions& options) {
+  const BehaviorLogOptions& log = options.behavior_log;
+  const auto at_least = [](const char* key, int64_t value, int64_t least) {
+    if (value >= least) return Status();
+    return Status::BadRequest("data." + std::string(key) + ": must be at least " +
+                              std::to_string(least) + ": " + std::to_string(value));
+  };
+  RECMILL_RETURN_IF_ERROR(at_least("behavior_log.sequence_length", log.sequence_length, 1));
+  RECMILL_RETURN_IF_ERROR(at_least("behavior_log.minimum_history", log.minimum_history, 0));
+  RECMILL_RETURN_IF_ERROR(at_least("behavior_log.negatives", log.negatives, 0));
+  RECMILL_RETURN_IF_ERROR(at_least("behavior_log.max_events", log.max_events, 1));
+  return at_least("shuffle.window", options.shuffle.window, 1);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Reader>> open_behavior_log(const DataOptions& options, Subset subset,
+                                                  uint64_t seed, Pool& pool, Files& files) {
+  RECMILL_RETURN_IF_ERROR(check(options));
+  RECMILL_ASSIGN_OR_RETURN(auto paths, data_files(options, subset, files));
+  return std::unique_ptr<Reader>(
+      new BehaviorLogReader(options, subset, seed, pool, files, std::move(paths)));
+}
+
+}  // namespace recmill::reader
