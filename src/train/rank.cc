@@ -11,6 +11,7 @@ namespace recmill::train {
 namespace {
 
 bool names_evaluation_rows(const DataOptions& data) {
+  if (data.format == DataFormat::synthetic) return data.synthetic.eval_rows > 0;
   return !data.eval.empty() || data.split.by != SplitKind::file;
 }
 

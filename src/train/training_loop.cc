@@ -14,6 +14,7 @@ TrainingLoop::TrainingLoop(const ResolvedRun& run, Rank& rank, Communicator& com
       communicator_(communicator),
       setting_(setting),
       state_(start),
+      saved_iteration_(start.position.iteration > 0 ? start.position.iteration : -1),
       window_(run.options.train.window) {}
 
 Result<LoopOutcome> TrainingLoop::run() {

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program as a user meets it: exit statuses, one clear line, runs that end where they should.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/files.h"
+#include "base/json_lines.h"
+#include "base/random.h"
+#include "base/temporary_folder.h"
+
+namespace recmill::cli {
+namespace {
+
+struct Outcome {
+  int status = -1;  // exit status; -1: ended by a signal
+  std::string out, err;
+};
+
+// The program in a folder of its own.
+class Program : public testing::Test {
+ protected:
+  pid_t start(const std::vector<std::string>& arguments) {
+    const pid_t child = fork();
+    if (child != 0) return child;
+    RECMILL_CHECK(chdir(folder_.path().c_str()) == 0);
+    RECMILL_CHECK(freopen("out", "w", stdout) != nullptr);
+    RECMILL_CHECK(freopen("err", "w", stderr) != nullptr);
+    std::vector<char*> argv{const_cast<char*>(RECMILL_PROGRAM)};
+    for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+
+  Outcome run(const std::vector<std::string>& arguments) {
+    const pid_t child = start(arguments);
+    int status = 0;
+    waitpid(child, &status, 0);
+    Outcome outcome;
+    if (WIFEXITED(status)) outcome.status = WEXITSTATUS(status);
+    outcome.out = *read_text(posix_files(), path("out"));
+    outcome.err = *read_text(posix_files(), path("err"));
+    return outcome;
+  }
+
+  Json run_json(std::vector<std::string> arguments) {
+    arguments.push_back("--json");
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    const Json result = Json::parse(outcome.out, nullptr, false);
+    return result.is_object() ? result : Json::object();
+  }
+
+  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
+  void write(const std::string& name, const std::string& text) {
+    ASSERT_TRUE(write_atomically(posix_files(), path(name), text).ok());
+  }
+  std::string only_checkpoint(const std::string& run_name) {
+    const std::string checkpoints = "runs/" + run_name + "/checkpoints";
+    const auto names = posix_files().list(path(checkpoints));
+    EXPECT_TRUE(names.ok() && !names->empty());
+    return checkpoints + "/" + names->back();
+  }
+
+  TemporaryFolder folder_;
+};
+
+// A small run over generated rows; `more` overrides by coming last within its sections.
+std::string config(const std::string& model, const std::string& embedding,
+                   const std::string& train) {
+  return "[data]\nformat = 'synthetic'\n[data.synthetic]\nrows = 6000\neval_rows = 1000\n"
+         "cardinality_scale = 0.001\n"
+         "[embedding]\nrows = 500\ndim = 8\n" +
+         embedding + "\n[model]\n" + model + "\n[train]\nshards = 8\nbatch_size = 128\n" + train +
+         "\n";
+}
+const char* const kDlrm = "kind = 'dlrm'\nbottom = [16, 8]\ntop = [16, 1]";
+
+}  // namespace
+
+TEST_F(Program, names_file_line_and_key_of_a_wrong_configuration_and_exits_with_2) {
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {"[train]\nbatch_sise = 3\n",
+       "recmill: a.toml:2: train.batch_sise is no known key; did you mean 'batch_size'?\n"},
+      {"[train]\n\nbatch_size = -3\n",
+       "recmill: a.toml:3: train.batch_size must not be negative, is -3\n"},
+      {"[model]\nkind = 'dlrn'\n", "recmill: a.toml:2: model.kind must be one of"},
+      {"[data]\nformat = 'criteo_tsv'\ntrain = ['nowhere*.tsv']\n", "nowhere*.tsv"},
+      {"[data\n", "recmill: a.toml:1: "}};
+  for (const auto& [text, message] : wrong) {
+    write("a.toml", text);
+    const Outcome outcome = run({"train", "a.toml"});
+    EXPECT_EQ(outcome.status, 2) << text << outcome.err;
+    EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_FALSE(posix_files().exists(path("runs"))) << "something was written for " << text;
+  }
+  EXPECT_EQ(run({"train", "missing.toml"}).status, 2);
+  EXPECT_EQ(run({"trian", "a.toml"}).status, 2);
+  EXPECT_EQ(run({"--help"}).status, 0);
+}
+
+TEST_F(Program, refuses_more_ranks_than_shards_and_tables_that_do_not_fit) {
+  write("a.toml", config(kDlrm, "", ""));
+  Outcome outcome = run({"train", "a.toml", "--set", "train.ranks=9"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.err.find("train.ranks: 9 is more than train.shards, which is 8"),
+            std::string::npos)
+      << outcome.err;
+  outcome = run({"train", "a.toml", "--set", "embedding.rows=100000000000"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.err.find("this run needs"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Program, trains_evaluates_and_predicts_the_same_numbers) {
+  write("a.toml", config(kDlrm, "", "epochs = 2"));
+  const Json summary = run_json({"train", "a.toml", "--quiet"});
+  EXPECT_EQ(summary.value("iterations", 0), 2 * 47);
+  const Json scored = run_json({"eval", "a.toml", "--quiet"});
+  EXPECT_EQ(scored.value("log_loss", -1.0), summary.value("log_loss", -2.0));
+  EXPECT_EQ(scored.value("auc", -1.0), summary.value("auc", -2.0));
+  // The run's folder is a configuration too.
+  const Json again = run_json({"predict", "runs/a", "--quiet", "--out", "scores.parquet"});
+  EXPECT_EQ(again.value("auc", -1.0), summary.value("auc", -2.0));
+  EXPECT_TRUE(posix_files().exists(path("scores.parquet")));
+  EXPECT_EQ(run({"train", "a.toml"}).status, 2) << "an existing run must be refused";
+  EXPECT_EQ(run({"train", "a.toml", "--overwrite", "--quiet"}).status, 0);
+}
+
+TEST_F(Program, verify_finds_every_way_bitwise_the_same) {
+  const std::vector<std::string> configs{
+      config(kDlrm, "optimizer.kind = 'sgd'", ""),
+      config(kDlrm, "mapping = 'dictionary'\nout_of_range = 'clamp'\nmissing = 'empty'",
+             "negative_keep = 0.5"),
+      config(kDlrm, "precision = 'bfloat16'\noptimizer.kind = 'adam'", "batch_size = 100\n"),
+      config("kind = 'deep_fm'\ndeep = [16, 1]\nbatch_norm = true\ndropout = 0.5",
+             "optimizer.kind = 'adagrad'", ""),
+      config("kind = 'wide_and_deep'\ndeep = [16]", "optimizer.kind = 'ftrl'", ""),
+      config("kind = 'deep_cross'\nbottom = [8]\nover = [16, 1]", "precision = 'float16'", "")};
+  for (size_t i = 0; i < configs.size(); ++i) {
+    std::string text = configs[i];
+    // "batch_size" may come twice; the later one counts.
+    if (const size_t twice = text.find("batch_size = 100\n"); twice != std::string::npos) {
+      text.erase(text.find("batch_size = 128\n"), 17);
+    }
+    write("a.toml", text);
+    const Outcome outcome = run({"verify", "a.toml", "--iterations", "12", "--ranks", "1,3,8"});
+    EXPECT_EQ(outcome.status, 0) << text << outcome.err;
+    EXPECT_NE(outcome.err.find("ranks 8: bitwise the same"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(Program, a_run_that_is_killed_again_and_again_ends_where_an_undisturbed_one_ends) {
+  const uint64_t seed = 17;
+  const std::string text =
+      config(kDlrm, "mapping = 'dictionary'\nout_of_range = 'clamp'\noptimizer.kind = 'adam'",
+             "epochs = 40\ncheckpoint.every = 7\nranks = 2");
+  write("undisturbed.toml", text);
+  write("killed.toml", text);
+  ASSERT_EQ(run({"train", "undisturbed.toml", "--quiet"}).status, 0);
+  const Random random(seed, Purpose::test);
+  int killed = 0;
+  for (uint64_t round = 0; round < 20; ++round) {
+    const pid_t child = start({"train", "killed.toml", "--quiet", "--resume"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(100 + random.below(500, round)));
+    kill(child, SIGKILL);
+    int status = 0;
+    waitpid(child, &status, 0);
+    killed += WIFSIGNALED(status) ? 1 : 0;
+  }
+  EXPECT_GT(killed, 0) << "seed " << seed;
+  const Outcome last = run({"train", "killed.toml", "--quiet", "--resume"});
+  ASSERT_EQ(last.status, 0) << last.err;
+  const Outcome compared =
+      run({"verify", "--checkpoints", only_checkpoint("undisturbed"), only_checkpoint("killed")});
+  EXPECT_EQ(compared.status, 0) << "seed " << seed << ": " << compared.err;
+}
+
+TEST_F(Program, an_interrupt_saves_and_leaves_and_the_run_goes_on_from_there) {
+  const std::string text = config(kDlrm, "", "epochs = 400\ncheckpoint.every = 0");
+  write("a.toml", text);
+  const pid_t child = start({"train", "a.toml", "--quiet"});
+  while (!posix_files().exists(path("runs/a/metrics.jsonl"))) {
+    ASSERT_EQ(waitpid(child, nullptr, WNOHANG), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  const Json summary = *read_json(posix_files(), path("runs/a/summary.json"));
+  EXPECT_EQ(summary.value("ending", ""), "interrupted");
+  EXPECT_NE(only_checkpoint("a"), "");
+}
+
+TEST_F(Program, converts_between_formats_and_back) {
+  write("synth.toml", "[data]\nshape = 'criteo'\n");
+  ASSERT_EQ(
+      run({"synth", "--out", "data", "--rows", "2000", "--eval-rows", "500", "--quiet"}).status, 0);
+  write("tsv.toml", "[data]\nformat = 'criteo_tsv'\npath = 'data'\ntrain = 'train.tsv'\n");
+  ASSERT_EQ(run({"convert", "tsv.toml", "--out", "rows.parquet", "--quiet"}).status, 0);
+  write("parquet.toml", "[data]\nformat = 'parquet'\ntrain = 'rows.parquet'\n");
+  const Outcome back = run({"convert", "parquet.toml", "--out", "back.tsv", "--quiet"});
+  ASSERT_EQ(back.status, 0) << back.err;
+  EXPECT_EQ(*read_text(posix_files(), path("data/train.tsv")),
+            *read_text(posix_files(), path("back.tsv")));
+}
+
+}  // namespace recmill::cli
