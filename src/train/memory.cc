@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <fstream>
 #include <string>
 
@@ -27,6 +28,14 @@ int64_t available_bytes() {
   return 0;
 }
 
+// Vectors that SubtreeSums holds at most: each shard in hand has one and leaves at most a finished
+// subtree of each size before it; all of them where a synchronisation makes every shard wait.
+int64_t gradient_vectors(const model::Model& model, int own_shards, int threads) {
+  if (model.phases() > 1) return own_shards;
+  return std::min<int64_t>(own_shards,
+                           threads * (1 + std::bit_width(static_cast<unsigned>(own_shards))));
+}
+
 void add_dense(const ResolvedRun& run, int rank, MemoryLedger& ledger) {
   const auto model =
       model::make_model(run.options.model, run.spec, static_cast<uint64_t>(run.options.train.seed));
@@ -37,7 +46,8 @@ void add_dense(const ResolvedRun& run, int rank, MemoryLedger& ledger) {
   const auto copies = static_cast<int64_t>(2 + optimizer.state().size());
   ledger.items.push_back(
       {"dense parameters, gradient and optimizer state", rank, parameters * copies * 4});
-  ledger.items.push_back({"dense gradients by shard", rank, parameters * own.size() * 4});
+  ledger.items.push_back({"dense gradients by shard", rank,
+                          parameters * gradient_vectors(**model, own.size(), run.threads) * 4});
   const int64_t samples = std::max(run.options.train.batch_size, run.options.train.eval_batch_size);
   const int64_t stride = (*model)->embedding_layout().stride;
   ledger.items.push_back(

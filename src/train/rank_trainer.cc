@@ -11,7 +11,8 @@
 namespace recmill::train {
 
 struct RankTrainer::Shard {
-  std::unique_ptr<model::ShardState> state;
+  int index = 0;                             // of the global batch
+  std::unique_ptr<model::ShardState> state;  // held from the first forward to the last backward
   model::ShardInput input;
   std::vector<model::ShardInput::Sequence> sequences;
   std::vector<float*> sequence_gradients;
@@ -37,14 +38,15 @@ RankTrainer::RankTrainer(const ModelSpec& spec, model::Model& model, store::Embe
       layout_(model.embedding_layout()),
       parameters_(std::move(parameters)),
       gradient_(parameters_.size()),
+      shard_gradients_(shards_of_rank(communicator.rank(), communicator.ranks(), shards),
+                       static_cast<int64_t>(parameters_.size())),
       reduce_gradient_(communicator, shards, pool),
       reduce_phase_(communicator, shards, pool),
       reduce_loss_(communicator, shards, pool) {
   const ShardRange own = shards_of_rank(communicator.rank(), communicator.ranks(), shards);
-  for (int shard = 0; shard < own.size(); ++shard) {
+  for (int shard = own.begin; shard < own.end; ++shard) {
     shard_.push_back(std::make_unique<Shard>());
-    shard_.back()->state = model.make_state();
-    shard_gradients_.emplace_back(parameters_.size());
+    shard_.back()->index = shard;
   }
   for (size_t f = 0; f < spec.features.size(); ++f) {
     if (spec.features[f].pooling == Pooling::none) {
@@ -94,9 +96,8 @@ void RankTrainer::bind(const RankBatch& batch, bool training) {
 
 void RankTrainer::bind_shard(const RankBatch& batch, size_t index, bool training) {
   Shard& shard = *shard_[index];
-  const int global = batch.first_shard + static_cast<int>(index);
-  const int64_t begin = batch.begin_of(global);
-  const int64_t samples = batch.cut.end(global) - batch.cut.begin(global);
+  const int64_t begin = batch.begin_of(shard.index);
+  const int64_t samples = batch.cut.end(shard.index) - batch.cut.begin(shard.index);
   const auto part = [&](auto& whole) { return std::span(whole).subspan(begin, samples); };
   shard.input = {.first_sample = batch.dense.first + begin,
                  .iteration = batch.before.iteration,
@@ -108,7 +109,7 @@ void RankTrainer::bind_shard(const RankBatch& batch, size_t index, bool training
                  .rows = {}};
   shard.gradient = {.pooled = training ? pooled_gradient_.data() + begin * layout_.stride : nullptr,
                     .sequences = {},
-                    .parameters = shard_gradients_[index].data()};
+                    .parameters = nullptr};
   shard.logits = part(logits_);
   shard.probabilities = part(probabilities_);
   if (training) shard.logit_gradient = part(logit_gradient_);
@@ -149,11 +150,10 @@ template <typename T>
 Status RankTrainer::reduce_shards(OrderedReduce<T>& reduce,
                                   const std::function<const T*(size_t shard)>& part_of,
                                   std::span<T> total) {
-  const int first = shards_of_rank(communicator_.rank(), communicator_.ranks(), shards_).begin;
   std::vector<ShardPart<T>> parts;
   for (size_t shard = 0; shard < shard_.size(); ++shard) {
     if (shard_[shard]->input.samples == 0) continue;
-    const int global = first + static_cast<int>(shard);
+    const int global = shard_[shard]->index;
     parts.push_back({{global, global + 1}, part_of(shard)});
   }
   return reduce(parts, total);
@@ -166,7 +166,21 @@ Status RankTrainer::reduce_phase(int64_t size, std::vector<float>& total) {
       reduce_phase_, [&](size_t shard) { return shard_[shard]->sum.data(); }, total);
 }
 
+void RankTrainer::take_state(Shard& shard) {
+  if (shard.state != nullptr) return;
+  std::lock_guard lock(state_mutex_);
+  if (free_states_.empty()) free_states_.push_back(model_.make_state());
+  shard.state = std::move(free_states_.back());
+  free_states_.pop_back();
+}
+
+void RankTrainer::give_state_back(Shard& shard) {
+  std::lock_guard lock(state_mutex_);
+  free_states_.push_back(std::move(shard.state));
+}
+
 Status RankTrainer::forward_phase(int phase, Shard& shard) {
+  take_state(shard);
   const std::span<const float> total =
       phase == 0 ? std::span<const float>() : std::span<const float>(forward_totals_[phase - 1]);
   shard.sum.assign(model_.forward_sum_size(phase), 0.0f);
@@ -175,6 +189,7 @@ Status RankTrainer::forward_phase(int phase, Shard& shard) {
   if (phase + 1 == model_.phases()) {
     shard.loss = log_loss_shard(shard.logits, shard.labels, shard.weights, global_samples_,
                                 shard.logit_gradient, shard.probabilities);
+    if (!shard.input.training) give_state_back(shard);
   }
   return {};
 }
@@ -184,12 +199,20 @@ Status RankTrainer::backward_phase(int phase, Shard& shard) {
   const std::span<const float> total =
       first ? std::span<const float>() : std::span<const float>(backward_totals_[phase + 1]);
   shard.sum.assign(model_.backward_sum_size(phase), 0.0f);
-  return model_.backward(phase, shard.input, total, shard.logit_gradient, *shard.state, shard.sum,
-                         shard.gradient);
+  if (first) shard.gradient.parameters = shard_gradients_.take();
+  const Status outcome = model_.backward(phase, shard.input, total, shard.logit_gradient,
+                                         *shard.state, shard.sum, shard.gradient);
+  if (phase == 0) {
+    // Of a failed shard too: reset() takes it back.
+    shard_gradients_.put(shard.index, shard.gradient.parameters);
+    give_state_back(shard);
+  }
+  return outcome;
 }
 
 Status RankTrainer::forward(const RankBatch& batch, bool training) {
   bind(batch, training);
+  if (training) shard_gradients_.reset();
   global_samples_ = batch.cut.samples;
   for (auto& shard : shard_) {
     shard->loss = 0.0;
@@ -241,8 +264,7 @@ Result<StepResult> RankTrainer::train(const RankBatch& batch, const store::Step&
   RECMILL_ASSIGN_OR_RETURN(StepResult outcome, result(batch));
   if (model_.phases() > 1) RECMILL_RETURN_IF_ERROR(backward_phases());
   times_.compute += watch.lap();
-  RECMILL_RETURN_IF_ERROR(reduce_shards<float>(
-      reduce_gradient_, [&](size_t shard) { return shard_gradients_[shard].data(); }, gradient_));
+  RECMILL_RETURN_IF_ERROR(reduce_gradient_(shard_gradients_.parts(), gradient_));
   times_.reduce += watch.lap();
   dense_optimizer_.step(step.iteration, step.learning_rate_scale, gradient_, parameters_, pool_);
   model_.finish_iteration(forward_totals_, batch.cut.samples, parameters_);

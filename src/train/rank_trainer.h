@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
 #include "base/status.h"
 #include "comm/communicator.h"
 #include "comm/ordered_reduce.h"
+#include "comm/subtree_sums.h"
 #include "device/pool.h"
 #include "device/stream.h"
 #include "model/model.h"
@@ -67,6 +69,8 @@ class RankTrainer {
   Status reduce_shards(OrderedReduce<T>& reduce,
                        const std::function<const T*(size_t shard)>& part_of, std::span<T> total);
   Status reduce_phase(int64_t size, std::vector<float>& total);
+  void take_state(Shard& shard);
+  void give_state_back(Shard& shard);
   Status forward_phase(int phase, Shard& shard);
   Status backward_phase(int phase, Shard& shard);
   Status forward(const RankBatch& batch, bool training);
@@ -84,9 +88,13 @@ class RankTrainer {
   const model::EmbeddingLayout layout_;
 
   std::vector<float> parameters_;
-  std::vector<float> gradient_;                      // [parameters], of the global batch
-  std::vector<std::vector<float>> shard_gradients_;  // [own shards][parameters]
-  std::vector<std::unique_ptr<Shard>> shard_;        // [own shards]
+  std::vector<float> gradient_;                // [parameters], of the global batch
+  SubtreeSums shard_gradients_;                // of the iteration in hand, [parameters] each
+  std::vector<std::unique_ptr<Shard>> shard_;  // [own shards]
+  std::mutex state_mutex_;
+  // Those that no shard holds; guarded by state_mutex_. Last in, first out: of a model with one
+  // phase, each thread works in one and the same state.
+  std::vector<std::unique_ptr<model::ShardState>> free_states_;
   OrderedReduce<float> reduce_gradient_;
   OrderedReduce<float> reduce_phase_;
   OrderedReduce<double> reduce_loss_;
