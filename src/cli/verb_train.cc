@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <string>
 
 #include "base/log.h"
 #include "cli/build_info.h"
@@ -17,6 +18,7 @@ namespace {
 struct Arguments {
   ConfigArguments config;
   bool resume = false, overwrite = false, dry_run = false, json = false, quiet = false;
+  std::string export_plain;
 };
 
 Status print_ledger(const train::RunOptions& options, bool json) {
@@ -43,6 +45,7 @@ Status train_model(const Arguments& arguments) {
   request.config = to_toml(config.options);
   if (arguments.resume) request.existing = train::ExistingRun::resume;
   if (arguments.overwrite) request.existing = train::ExistingRun::overwrite;
+  request.export_plain = arguments.export_plain;
   const train::JobSetting setting{posix_files(), build_commit(), progress_style(arguments.quiet),
                                   &watch_interrupts()};
   const auto summary = run_training(config.options, request, setting);
@@ -64,6 +67,10 @@ void add_train(CLI::App& app, Chosen& chosen) {
       verb->add_flag("--resume", arguments->resume, "go on from the run's newest checkpoint");
   verb->add_flag("--overwrite", arguments->overwrite, "begin the run anew")->excludes(resume);
   verb->add_flag("--dry-run", arguments->dry_run, "print the memory that training needs, and stop");
+  verb->add_option(
+          "--export-plain", arguments->export_plain,
+          "also write what a plain PyTorch model needs to repeat the run, into this folder")
+      ->excludes(resume);
   verb->add_flag("--json", arguments->json, "print the summary as one JSON object");
   verb->add_flag("--quiet", arguments->quiet, "show no progress");
   verb->callback(

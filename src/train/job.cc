@@ -7,6 +7,7 @@
 #include "checkpoint/folder.h"
 #include "comm/threads.h"
 #include "train/checkpointing.h"
+#include "train/export_plain_run.h"
 #include "train/memory.h"
 #include "train/training_loop.h"
 
@@ -112,6 +113,9 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
   RECMILL_ASSIGN_OR_RETURN(const RunFolder folder,
                            RunFolder::create(setting.files, options.train.runs + "/" + options.name,
                                              request.existing, request.config));
+  if (!request.export_plain.empty()) {
+    RECMILL_RETURN_IF_ERROR(export_plain_run(run, setting.files, request.export_plain));
+  }
   const auto pool = make_pool(run.threads);
   Training training{run, request, setting, folder, *pool, {}};
   RECMILL_RETURN_IF_ERROR(run_ranks(

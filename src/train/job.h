@@ -28,6 +28,7 @@ struct JobSetting {
 struct TrainingRequest {
   std::string config;  // the configuration as resolved, for the run folder
   ExistingRun existing = ExistingRun::refuse;
+  std::string export_plain;  // folder for export_plain_run(), before training; empty: none
 };
 
 /// Trains, with evaluations and checkpoints on the way. Returns what summary.json holds.

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/export_plain_run.h"
+
+#include <vector>
+
+#include "comm/threads.h"
+#include "train/learning_rate.h"
+#include "train/plain_export.h"
+#include "train/rank.h"
+
+namespace recmill::train {
+namespace {
+
+// What PlainExport::describe() does not refuse by itself.
+Status check_exportable(const ResolvedRun& run) {
+  if (run.ranks > 1) {
+    return Status::BadRequest("train.ranks: a plain export is written by one rank");
+  }
+  if (run.options.train.negative_keep < 1.0) {
+    return Status::BadRequest("train.negative_keep: the plain PyTorch script calibrates nothing");
+  }
+  return {};
+}
+
+Status export_rows(const ModelSpec& spec, store::EmbeddingStore& store, PlainExport& out) {
+  std::vector<float> rows;  // of one table: blocks come in ascending order of (table, row)
+  return store.read_rows([&](const store::RowBlock& block) -> Status {
+    const TableSpec& table = spec.tables[block.table];
+    rows.insert(rows.end(), block.weights.begin(), block.weights.end());
+    if (block.first + block.count < table.rows) return {};
+    RECMILL_RETURN_IF_ERROR(out.table(block.table, table.dim, rows));
+    rows.clear();
+    return {};
+  });
+}
+
+std::vector<double> learning_rates(const ResolvedRun& run, int64_t iteration) {
+  const TrainOptions& train = run.options.train;
+  const double scale = learning_rate_scale(train.warmup, train.decay, iteration);
+  std::vector<double> rates{scale * run.options.optimizer.learning_rate};
+  for (const TableSpec& table : run.spec.tables) {
+    rates.push_back(table.frozen ? 0.0 : scale * table.optimizer.learning_rate);
+  }
+  return rates;
+}
+
+Status export_batches(const ResolvedRun& run, Rank& rank, PlainExport& out) {
+  const BatchSchedule schedule = run.schedule(0);
+  DataStage stage(schedule, *rank.train_rows, rank.eval_rows.get(), *rank.preprocessor, *rank.store,
+                  {}, static_cast<size_t>(run.options.train.queue));
+  while (true) {
+    RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
+    if (batch == nullptr) return {};
+    if (!batch->dense.sample_weights.empty()) {
+      return Status::BadRequest("data: the plain PyTorch script knows no weights of samples");
+    }
+    if (batch->purpose == store::Purpose::train) {
+      out.train(batch->dense, batch->sparse, learning_rates(run, batch->before.iteration));
+    } else if (training_is_over(schedule, batch->before)) {
+      out.evaluate(batch->dense, batch->sparse);
+    }
+    stage.recycle(std::move(batch));
+  }
+}
+
+}  // namespace
+
+Status export_plain_run(const ResolvedRun& run, Files& files, const std::string& folder) {
+  RECMILL_RETURN_IF_ERROR(check_exportable(run));
+  PlainExport out(files, folder);
+  RECMILL_RETURN_IF_ERROR(out.describe(run.options.model, run.spec, run.options.optimizer));
+  const auto pool = make_pool(run.threads);
+  return run_ranks(1, [&](Communicator& communicator) -> Status {
+    RECMILL_ASSIGN_OR_RETURN(Rank rank, make_rank(run, Way::engine, communicator, *pool, files));
+    if (rank.eval_rows == nullptr) {
+      return Status::BadRequest("data.eval: a plain export needs evaluation rows");
+    }
+    RECMILL_RETURN_IF_ERROR(out.parameters(rank.model->parameters(), rank.trainer->parameters()));
+    RECMILL_RETURN_IF_ERROR(export_rows(run.spec, *rank.store, out));
+    RECMILL_RETURN_IF_ERROR(export_batches(run, rank, out));
+    return out.finish();
+  });
+}
+
+}  // namespace recmill::train
