@@ -20,6 +20,10 @@ int run(int argc, char** argv) {
   add_verify(app, chosen);
   add_synth(app, chosen);
   add_convert(app, chosen);
+  add_bench(app, chosen);
+  add_inspect(app, chosen);
+  add_export(app, chosen);
+  add_import(app, chosen);
   add_version(app, chosen);
   try {
     app.parse(argc, argv);

@@ -44,6 +44,10 @@ void add_predict(CLI::App& app, Chosen& chosen);
 void add_verify(CLI::App& app, Chosen& chosen);
 void add_synth(CLI::App& app, Chosen& chosen);
 void add_convert(CLI::App& app, Chosen& chosen);
+void add_bench(CLI::App& app, Chosen& chosen);
+void add_inspect(CLI::App& app, Chosen& chosen);
+void add_export(CLI::App& app, Chosen& chosen);
+void add_import(CLI::App& app, Chosen& chosen);
 void add_version(CLI::App& app, Chosen& chosen);
 
 }  // namespace recmill::cli

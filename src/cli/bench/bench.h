@@ -46,7 +46,10 @@ using BenchSink = std::function<void(const BenchLine&)>;
 /// A benchmark runs its cases, those that options.wants(), and hands each line to `sink`.
 using Bench = std::function<Status(const BenchOptions& options, const BenchSink& sink)>;
 
-/// Runs the benchmark called `name` and prints its lines on stdout.
-Status run_bench(const std::string& name, const BenchOptions& options);
+/// "embedding, reader": all that run_bench() knows.
+std::string bench_names();
+
+/// Runs the benchmark called `name`.
+Status run_bench(const std::string& name, const BenchOptions& options, const BenchSink& sink);
 
 }  // namespace recmill::cli

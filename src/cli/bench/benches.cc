@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one list of benchmarks.
-#include <cstdio>
 #include <map>
 
 #include "cli/bench/bench.h"
@@ -9,19 +8,28 @@
 
 namespace recmill::cli {
 
-Status run_bench(const std::string& name, const BenchOptions& options) {
-  const std::map<std::string, Bench> benches{{"embedding", run_embedding_bench},
-                                             {"reader", run_reader_bench}};
-  const auto found = benches.find(name);
-  if (found == benches.end()) {
-    std::string names;
-    for (const auto& [known, bench] : benches) names += (names.empty() ? "" : ", ") + known;
-    return Status::BadRequest("no benchmark '" + name + "'; there are: " + names);
+namespace {
+
+const std::map<std::string, Bench>& benches() {
+  static const std::map<std::string, Bench> all{{"embedding", run_embedding_bench},
+                                                {"reader", run_reader_bench}};
+  return all;
+}
+
+}  // namespace
+
+std::string bench_names() {
+  std::string names;
+  for (const auto& [name, bench] : benches()) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+Status run_bench(const std::string& name, const BenchOptions& options, const BenchSink& sink) {
+  const auto found = benches().find(name);
+  if (found == benches().end()) {
+    return Status::BadRequest("no benchmark '" + name + "'; there are: " + bench_names());
   }
-  return found->second(options, [&](const BenchLine& line) {
-    std::printf("%s\n", to_json(line, options).dump().c_str());
-    std::fflush(stdout);
-  });
+  return found->second(options, sink);
 }
 
 }  // namespace recmill::cli

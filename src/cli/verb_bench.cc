@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "cli/bench/bench.h"
+#include "cli/build_info.h"
+#include "cli/verb.h"
+
+namespace recmill::cli {
+namespace {
+
+struct Arguments {
+  std::string name;
+  BenchOptions options;
+  bool json = false, no_rivals = false;
+};
+
+void print_line(const BenchLine& line) {
+  std::printf("%-28s %12.6g %s", line.name.c_str(), line.value, line.unit.c_str());
+  if (!line.rival.empty()) {
+    std::printf("  %.3f x of %s (spread %.1f %%)", line.ratio.ratio, line.rival.c_str(),
+                100 * line.ratio.spread);
+  }
+  if (line.limit != 0) std::printf("  %.0f %% of the limit", 100 * line.of_limit);
+  std::printf("\n");
+}
+
+Status bench(Arguments& arguments) {
+  BenchOptions& options = arguments.options;
+  if (options.threads < 1) return Status::BadRequest("--threads: must be 1 or more");
+  if (options.pairs < 1) return Status::BadRequest("--pairs: must be 1 or more");
+  options.rivals = !arguments.no_rivals;
+  options.commit = build_commit();
+  return run_bench(arguments.name, options, [&](const BenchLine& line) {
+    if (arguments.json) {
+      std::printf("%s\n", to_json(line, options).dump().c_str());
+    } else {
+      print_line(line);
+    }
+    std::fflush(stdout);
+  });
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Chosen& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  BenchOptions& options = arguments->options;
+  CLI::App* verb = app.add_subcommand("bench", "check and time a part against its rivals");
+  verb->add_option("name", arguments->name, "one of: " + bench_names())->required();
+  verb->add_option("--case", options.cases, "a case to run, in place of all; may be repeated")
+      ->allow_extra_args(false);
+  verb->add_option("--threads", options.threads, "of the cases that do not say otherwise")
+      ->capture_default_str();
+  verb->add_option("--pairs", options.pairs, "timed repetitions of each side")
+      ->capture_default_str();
+  verb->add_flag("--no-rivals", arguments->no_rivals, "time ours alone");
+  verb->add_option("--python", options.python, "interpreter of the rivals")->capture_default_str();
+  verb->add_option("--scripts", options.scripts, "folder of the rivals' scripts")
+      ->capture_default_str();
+  verb->add_flag("--json", arguments->json, "print one JSON object a line");
+  verb->callback(
+      [arguments, &chosen] { chosen.action = [arguments] { return bench(*arguments); }; });
+}
+
+}  // namespace recmill::cli

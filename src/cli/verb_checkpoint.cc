@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// recmill inspect, recmill export, recmill import
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "base/log.h"
+#include "checkpoint/digest.h"
+#include "checkpoint/exchange.h"
+#include "checkpoint/folder.h"
+#include "checkpoint/npy.h"
+#include "checkpoint/safetensors.h"
+#include "cli/verb.h"
+
+namespace recmill::cli {
+namespace {
+
+using checkpoint::Reader;
+
+/// A checkpoint's own folder, or the newest whole one of a run's.
+Result<std::unique_ptr<Reader>> open_named(const std::string& path) {
+  Files& files = posix_files();
+  if (!files.is_folder(path)) return Status::BadRequest(path + ": is no folder");
+  if (files.exists(path + "/" + checkpoint::kManifestName)) return Reader::open(files, path);
+  const std::string of_run = path + "/checkpoints";
+  const std::string folder = files.is_folder(of_run) ? of_run : path;
+  RECMILL_ASSIGN_OR_RETURN(auto newest, checkpoint::open_newest(files, folder));
+  for (const std::string& damaged : newest.damaged) log_warning(damaged);
+  if (newest.reader == nullptr) return Status::BadRequest(folder + ": holds no whole checkpoint");
+  return std::move(newest.reader);
+}
+
+Status refuse_existing(const std::string& path, bool overwrite) {
+  if (overwrite || !posix_files().exists(path)) return {};
+  return Status::BadRequest(path + ": is there already; --overwrite replaces it");
+}
+
+// --- inspect ---
+
+struct InspectArguments {
+  std::string checkpoint;
+  bool verify = false, json = false;
+};
+
+Result<Json> describe_checkpoint(Reader& reader, bool verify) {
+  if (verify) RECMILL_RETURN_IF_ERROR(reader.verify());
+  RECMILL_ASSIGN_OR_RETURN(const auto digests, checkpoint::digests(reader));
+  Json entries = Json::array();
+  for (const checkpoint::Digest& digest : digests) {
+    if (digest.shape.empty()) continue;  // properties are shown whole
+    char crc[16];
+    std::snprintf(crc, sizeof crc, "%08x", digest.crc);
+    entries.push_back({{"name", digest.name}, {"shape", digest.shape}, {"crc", crc}});
+  }
+  Json all{{"checkpoint", reader.path()}, {"step", reader.step()}};
+  if (verify) all["verified"] = true;
+  all["properties"] = reader.properties();
+  all["entries"] = std::move(entries);
+  return all;
+}
+
+Status inspect(const InspectArguments& arguments) {
+  RECMILL_ASSIGN_OR_RETURN(const auto reader, open_named(arguments.checkpoint));
+  RECMILL_ASSIGN_OR_RETURN(Json all, describe_checkpoint(*reader, arguments.verify));
+  if (arguments.json) {
+    print_result(all, true);
+    return {};
+  }
+  const Json entries = std::move(all["entries"]);
+  Json properties = std::move(all["properties"]);
+  for (auto& [key, value] : properties.items()) {
+    if (value.dump().size() > 60) value = "(long: see --json)";
+  }
+  all.erase("entries");
+  all.erase("properties");
+  print_result(all, false);
+  print_result(properties, false);
+  for (const Json& entry : entries) {
+    std::printf("%s  %-28s %s\n", entry["crc"].get<std::string>().c_str(),
+                entry["shape"].get<std::string>().c_str(),
+                entry["name"].get<std::string>().c_str());
+  }
+  return {};
+}
+
+// --- export ---
+
+struct ExportArguments {
+  std::string checkpoint, out;
+  bool overwrite = false, json = false;
+};
+
+Status export_tensors(const ExportArguments& arguments) {
+  Files& files = posix_files();
+  RECMILL_RETURN_IF_ERROR(refuse_existing(arguments.out, arguments.overwrite));
+  RECMILL_ASSIGN_OR_RETURN(const auto reader, open_named(arguments.checkpoint));
+  Json result{{"checkpoint", reader->path()}, {"step", reader->step()}, {"out", arguments.out}};
+  if (arguments.out.ends_with(".safetensors")) {
+    RECMILL_RETURN_IF_ERROR(checkpoint::export_safetensors(files, *reader, arguments.out));
+  } else {
+    if (files.exists(arguments.out) && !files.is_folder(arguments.out)) {
+      return Status::BadRequest(arguments.out +
+                                ": is a file; name a folder or a .safetensors file");
+    }
+    RECMILL_ASSIGN_OR_RETURN(const auto paths,
+                             checkpoint::export_npy(files, *reader, arguments.out));
+    result["files"] = paths.size();
+  }
+  print_result(result, arguments.json);
+  return {};
+}
+
+// --- import ---
+
+struct ImportArguments {
+  std::string checkpoint, tensors, name, out;
+  bool overwrite = false, json = false;
+};
+
+Result<std::unique_ptr<checkpoint::TensorReader>> open_tensors(const ImportArguments& arguments) {
+  Files& files = posix_files();
+  const std::string& path = arguments.tensors;
+  if (!files.exists(path)) return Status::BadRequest(path + ": no such file");
+  if (path.ends_with(".npy")) {
+    const std::string stem = std::filesystem::path(path).stem().string();
+    return checkpoint::open_npy(files, path, arguments.name.empty() ? stem : arguments.name);
+  }
+  if (!path.ends_with(".safetensors")) {
+    return Status::BadRequest(path + ": must be a .safetensors or a .npy file");
+  }
+  if (!arguments.name.empty()) {
+    return Status::BadRequest("--name: is for .npy files; " + path + " names its tensors itself");
+  }
+  return checkpoint::open_safetensors(files, path);
+}
+
+Status import_file(const ImportArguments& arguments) {
+  RECMILL_ASSIGN_OR_RETURN(const auto base, open_named(arguments.checkpoint));
+  const std::string written = arguments.out + "/" + checkpoint::folder_name(base->step());
+  if (posix_files().exists(written)) {
+    std::error_code ignored;  // then they are two
+    if (std::filesystem::equivalent(written, base->path(), ignored)) {
+      return Status::BadRequest("--out: would replace the checkpoint that is read, " + written);
+    }
+  }
+  RECMILL_RETURN_IF_ERROR(refuse_existing(written, arguments.overwrite));
+  RECMILL_ASSIGN_OR_RETURN(const auto tensors, open_tensors(arguments));
+  RECMILL_RETURN_IF_ERROR(
+      checkpoint::import_tensors(posix_files(), *base, *tensors, arguments.out));
+  print_result({{"checkpoint", written}, {"replaced", tensors->tensors().size()}}, arguments.json);
+  return {};
+}
+
+constexpr char kNamed[] = "a checkpoint's folder, or a run's: its newest whole checkpoint";
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Chosen& chosen) {
+  auto arguments = std::make_shared<InspectArguments>();
+  CLI::App* verb = app.add_subcommand("inspect", "say what a checkpoint holds");
+  verb->add_option("checkpoint", arguments->checkpoint, kNamed)->required();
+  verb->add_flag("--verify", arguments->verify, "check every checksum and that no row is missing");
+  verb->add_flag("--json", arguments->json, "print one JSON object");
+  verb->callback(
+      [arguments, &chosen] { chosen.action = [arguments] { return inspect(*arguments); }; });
+}
+
+void add_export(CLI::App& app, Chosen& chosen) {
+  auto arguments = std::make_shared<ExportArguments>();
+  CLI::App* verb = app.add_subcommand("export", "write a checkpoint's weights for other programs");
+  verb->add_option("checkpoint", arguments->checkpoint, kNamed)->required();
+  verb->add_option("--out", arguments->out,
+                   "a .safetensors file, or a folder of one .npy file a tensor")
+      ->required();
+  verb->add_flag("--overwrite", arguments->overwrite, "replace what is there");
+  verb->add_flag("--json", arguments->json, "print one JSON object");
+  verb->callback(
+      [arguments, &chosen] { chosen.action = [arguments] { return export_tensors(*arguments); }; });
+}
+
+void add_import(CLI::App& app, Chosen& chosen) {
+  auto arguments = std::make_shared<ImportArguments>();
+  CLI::App* verb =
+      app.add_subcommand("import", "write a checkpoint with some of its tensors replaced");
+  verb->add_option("checkpoint", arguments->checkpoint, kNamed)->required();
+  verb->add_option("tensors", arguments->tensors, "a .safetensors file, or one tensor as .npy")
+      ->required();
+  verb->add_option("--name", arguments->name, "tensor that a .npy file is; else its file name");
+  verb->add_option("--out", arguments->out, "folder in which the checkpoint step-N is written")
+      ->required();
+  verb->add_flag("--overwrite", arguments->overwrite, "replace a checkpoint that is there");
+  verb->add_flag("--json", arguments->json, "print one JSON object");
+  verb->callback(
+      [arguments, &chosen] { chosen.action = [arguments] { return import_file(*arguments); }; });
+}
+
+}  // namespace recmill::cli
