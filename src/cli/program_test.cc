@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -162,14 +163,15 @@ TEST_F(Program, a_run_that_is_killed_again_and_again_ends_where_an_undisturbed_o
   const uint64_t seed = 17;
   const std::string text =
       config(kDlrm, "mapping = 'dictionary'\nout_of_range = 'clamp'\noptimizer.kind = 'adam'",
-             "epochs = 40\ncheckpoint.every = 7\nranks = 2");
+             "epochs = 40\ncheckpoint.every = 7");
   write("undisturbed.toml", text);
   write("killed.toml", text);
   ASSERT_EQ(run({"train", "undisturbed.toml", "--quiet"}).status, 0);
   const Random random(seed, Purpose::test);
   int killed = 0;
   for (uint64_t round = 0; round < 20; ++round) {
-    const pid_t child = start({"train", "killed.toml", "--quiet", "--resume"});
+    const pid_t child = start({"train", "killed.toml", "--quiet", "--resume", "--set",
+                               "train.ranks=" + std::to_string(1 + round % 3)});
     std::this_thread::sleep_for(std::chrono::milliseconds(100 + random.below(500, round)));
     kill(child, SIGKILL);
     int status = 0;
@@ -199,6 +201,23 @@ TEST_F(Program, an_interrupt_saves_and_leaves_and_the_run_goes_on_from_there) {
   const Json summary = *read_json(posix_files(), path("runs/a/summary.json"));
   EXPECT_EQ(summary.value("ending", ""), "interrupted");
   EXPECT_NE(only_checkpoint("a"), "");
+}
+
+TEST_F(Program, a_full_disk_is_one_clear_line_and_leaves_no_half_checkpoint) {
+  if (geteuid() != 0) GTEST_SKIP() << "mounting a small tmpfs needs root";
+  ASSERT_TRUE(posix_files().make_folder(path("small")).ok());
+  if (mount("tmpfs", path("small").c_str(), "tmpfs", 0, "size=300k") != 0) {
+    GTEST_SKIP() << "this system lets nobody mount a tmpfs";
+  }
+  write("a.toml", config(kDlrm, "", "runs = 'small'"));
+  const Outcome outcome = run({"train", "a.toml", "--quiet"});
+  const auto left = posix_files().list(path("small/a/checkpoints"));
+  umount(path("small").c_str());
+  EXPECT_EQ(outcome.status, 1) << outcome.err;
+  EXPECT_NE(outcome.err.find("No space left on device"), std::string::npos) << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  ASSERT_TRUE(left.ok());
+  EXPECT_TRUE(left->empty()) << left->front();
 }
 
 TEST_F(Program, converts_between_formats_and_back) {

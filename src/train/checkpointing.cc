@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/checkpointing.h"
 
-#include <map>
+#include <functional>
 
 #include "base/bfloat16.h"
 #include "checkpoint/folder.h"
@@ -16,6 +16,8 @@ using checkpoint::ElementType;
 using checkpoint::EntrySpec;
 
 constexpr int64_t kRowsAtOnce = 65536;
+// Copies that may wait to be written; more, and training waits for the disk.
+constexpr int64_t kWaitingBytes = int64_t{512} << 20;
 
 ElementType type_of(RowPrecision precision) {
   switch (precision) {
@@ -67,50 +69,51 @@ void widen(std::span<const uint16_t> bits, RowPrecision precision, std::span<flo
 
 // ---- saving
 
-Status add_rows(const ModelSpec& spec, const store::RowBlock& block, checkpoint::PartWriter& part) {
+/// Takes rows of an entry for one part of the checkpoint.
+using EntrySink = std::function<Status(const EntrySpec& entry, int64_t first_row,
+                                       std::span<const std::byte> bytes)>;
+
+Status add_rows(const ModelSpec& spec, const store::RowBlock& block, const EntrySink& add) {
   const TableSpec& table = spec.tables[block.table];
   if (table.precision == RowPrecision::float32) {
-    RECMILL_RETURN_IF_ERROR(
-        part.add(weight_entry(table), block.first, std::as_bytes(block.weights)));
+    RECMILL_RETURN_IF_ERROR(add(weight_entry(table), block.first, std::as_bytes(block.weights)));
   } else {
     const auto bits = narrow(block.weights, table.precision);
-    RECMILL_RETURN_IF_ERROR(
-        part.add(weight_entry(table), block.first, std::as_bytes(std::span(bits))));
+    RECMILL_RETURN_IF_ERROR(add(weight_entry(table), block.first, std::as_bytes(std::span(bits))));
   }
   const table::RowState columns = table::row_state(table);
   for (size_t c = 0; c < columns.size(); ++c) {
     RECMILL_RETURN_IF_ERROR(
-        part.add(state_entry(table, columns[c]), block.first, std::as_bytes(block.state[c])));
+        add(state_entry(table, columns[c]), block.first, std::as_bytes(block.state[c])));
   }
   return {};
 }
 
-Status add_layers(Rank& rank, checkpoint::PartWriter& part) {
+Status add_layers(Rank& rank, const EntrySink& add) {
   for (const model::ParameterSpec& parameter : rank.model->parameters()) {
     const auto slice = [&](const std::vector<float>& flat) {
       return std::as_bytes(std::span(flat).subspan(parameter.offset, parameter.size()));
     };
-    RECMILL_RETURN_IF_ERROR(part.add(layer_entry("dense/" + parameter.name, parameter),
-                                     slice(rank.trainer->parameters())));
+    RECMILL_RETURN_IF_ERROR(add(layer_entry("dense/" + parameter.name, parameter), 0,
+                                slice(rank.trainer->parameters())));
     for (const DenseOptimizer::State& state : rank.dense_optimizer->state()) {
       RECMILL_RETURN_IF_ERROR(
-          part.add(layer_entry("dense_state/" + parameter.name + "/" + state.name, parameter),
-                   slice(state.values)));
+          add(layer_entry("dense_state/" + parameter.name + "/" + state.name, parameter), 0,
+              slice(state.values)));
     }
   }
   return {};
 }
 
 Status add_dictionaries(const ResolvedRun& run, const Rank& rank,
-                        const preprocess::DictionaryVersions& versions,
-                        checkpoint::PartWriter& part) {
+                        const preprocess::DictionaryVersions& versions, const EntrySink& add) {
   for (size_t d = 0; d < run.graph.dictionaries.size(); ++d) {
     const int64_t entries = versions.empty() ? 0 : versions[d];
     std::vector<uint64_t> ids(entries);
     rank.preprocessor->read_dictionary(static_cast<int>(d), 0, ids);
     RECMILL_RETURN_IF_ERROR(
-        part.add({"dictionary/" + run.graph.dictionaries[d].name, ElementType::uint64, {entries}},
-                 std::as_bytes(std::span(ids))));
+        add({"dictionary/" + run.graph.dictionaries[d].name, ElementType::uint64, {entries}}, 0,
+            std::as_bytes(std::span(ids))));
   }
   return {};
 }
@@ -131,17 +134,25 @@ Json properties_of(const ResolvedRun& run, const LoopState& state) {
   return properties;
 }
 
+Status add_everything(const ResolvedRun& run, Rank& rank, bool first_rank, const LoopState& state,
+                      const EntrySink& add) {
+  RECMILL_RETURN_IF_ERROR(rank.store->settle());
+  RECMILL_RETURN_IF_ERROR(rank.store->read_rows(
+      [&](const store::RowBlock& block) { return add_rows(run.spec, block, add); }));
+  if (!first_rank) return {};
+  RECMILL_RETURN_IF_ERROR(add_layers(rank, add));
+  return add_dictionaries(run, rank, state.dictionaries, add);
+}
+
 Result<checkpoint::PartContents> write_part(const ResolvedRun& run, Rank& rank, int number,
                                             Files& files, const std::string& path,
                                             const LoopState& state) {
   RECMILL_ASSIGN_OR_RETURN(auto part, checkpoint::PartWriter::create(files, path, number));
-  RECMILL_RETURN_IF_ERROR(rank.store->settle());
-  RECMILL_RETURN_IF_ERROR(rank.store->read_rows(
-      [&](const store::RowBlock& block) { return add_rows(run.spec, block, *part); }));
-  if (number == 0) {
-    RECMILL_RETURN_IF_ERROR(add_layers(rank, *part));
-    RECMILL_RETURN_IF_ERROR(add_dictionaries(run, rank, state.dictionaries, *part));
-  }
+  RECMILL_RETURN_IF_ERROR(
+      add_everything(run, rank, number == 0, state,
+                     [&](const EntrySpec& entry, int64_t first, std::span<const std::byte> bytes) {
+                       return part->add(entry, first, bytes);
+                     }));
   return part->finish();
 }
 
@@ -258,20 +269,64 @@ LoopState state_of(const Json& properties) {
 
 }  // namespace
 
-Status save_checkpoint(const ResolvedRun& run, Rank& rank, Communicator& communicator, Files& files,
-                       const std::string& folder, const LoopState& state) {
+CheckpointSaver::CheckpointSaver(const ResolvedRun& run, Rank& rank, Communicator& communicator,
+                                 Files& files, std::string folder)
+    : run_(run),
+      rank_(rank),
+      communicator_(communicator),
+      files_(files),
+      folder_(std::move(folder)),
+      background_(kWaitingBytes) {}
+
+Status CheckpointSaver::save(const LoopState& state) {
+  return communicator_.ranks() == 1 ? save_behind(state) : save_together(state);
+}
+
+Status CheckpointSaver::publish(checkpoint::Writer& writer,
+                                std::vector<checkpoint::PartContents> parts,
+                                const LoopState& state) const {
+  RECMILL_RETURN_IF_ERROR(writer.finish(std::move(parts), properties_of(run_, state)));
+  const int64_t keep = std::max<int64_t>(run_.options.train.checkpoint.keep, 1);
+  return checkpoint::keep_last(files_, folder_, keep);
+}
+
+// Copies what is saved and hands it to the background; one checkpoint at a time.
+Status CheckpointSaver::save_behind(const LoopState& state) {
+  RECMILL_RETURN_IF_ERROR(background_.wait());
+  RECMILL_ASSIGN_OR_RETURN(std::shared_ptr<checkpoint::Writer> writer,
+                           checkpoint::Writer::create(files_, folder_, state.position.iteration));
+  RECMILL_ASSIGN_OR_RETURN(std::shared_ptr<checkpoint::PartWriter> part,
+                           checkpoint::PartWriter::create(files_, writer->path(), 0));
+  RECMILL_RETURN_IF_ERROR(add_everything(
+      run_, rank_, /*first_rank=*/true, state,
+      [&](const EntrySpec& entry, int64_t first, std::span<const std::byte> bytes) {
+        return background_.submit(
+            static_cast<int64_t>(bytes.size()),
+            [part, entry, first, copy = std::vector<std::byte>(bytes.begin(), bytes.end())] {
+              return part->add(entry, first, copy);
+            });
+      }));
+  return background_.submit(0, [this, writer, part, state]() -> Status {
+    RECMILL_ASSIGN_OR_RETURN(auto contents, part->finish());
+    std::vector<checkpoint::PartContents> parts;
+    parts.push_back(std::move(contents));
+    return publish(*writer, std::move(parts), state);
+  });
+}
+
+Status CheckpointSaver::save_together(const LoopState& state) {
   std::unique_ptr<checkpoint::Writer> writer;
   Status begun;
-  if (communicator.rank() == 0) {
-    auto created = checkpoint::Writer::create(files, folder, state.position.iteration);
+  if (communicator_.rank() == 0) {
+    auto created = checkpoint::Writer::create(files_, folder_, state.position.iteration);
     begun = created.status();
     if (created.ok()) writer = *std::move(created);
   }
   RECMILL_ASSIGN_OR_RETURN(const auto paths,
-                           gather_texts(communicator, begun, writer ? writer->path() : ""));
-  const auto contents = write_part(run, rank, communicator.rank(), files, paths[0], state);
+                           gather_texts(communicator_, begun, writer ? writer->path() : ""));
+  const auto contents = write_part(run_, rank_, communicator_.rank(), files_, paths[0], state);
   RECMILL_ASSIGN_OR_RETURN(const auto texts,
-                           gather_texts(communicator, contents.status(),
+                           gather_texts(communicator_, contents.status(),
                                         contents.ok() ? checkpoint::encode(*contents) : ""));
   Status published;
   if (writer) {
@@ -280,11 +335,9 @@ Status save_checkpoint(const ResolvedRun& run, Rank& rank, Communicator& communi
       RECMILL_ASSIGN_OR_RETURN(auto part, checkpoint::decode_part(text));
       parts.push_back(std::move(part));
     }
-    published = writer->finish(std::move(parts), properties_of(run, state));
-    const int64_t keep = std::max<int64_t>(run.options.train.checkpoint.keep, 1);
-    if (published.ok()) published = checkpoint::keep_last(files, folder, keep);
+    published = publish(*writer, std::move(parts), state);
   }
-  return gather_texts(communicator, published, "").status();
+  return gather_texts(communicator_, published, "").status();
 }
 
 Result<LoopState> restore_checkpoint(const ResolvedRun& run, Rank& rank, checkpoint::Reader& reader,

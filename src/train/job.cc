@@ -90,14 +90,13 @@ Status train_rank(Training& training, Communicator& communicator) {
       log->progress().say(fmt::format("resumes after iteration {}", start.position.iteration));
     }
   }
+  CheckpointSaver saver(run, rank, communicator, setting.files, training.folder.checkpoints());
   const LoopSetting loop_setting{.log = log ? &*log : nullptr,
                                  .interrupted = setting.interrupted,
-                                 .save = [&](const LoopState& state) {
-                                   return save_checkpoint(run, rank, communicator, setting.files,
-                                                          training.folder.checkpoints(), state);
-                                 }};
+                                 .save = [&](const LoopState& state) { return saver.save(state); }};
   TrainingLoop loop(run, rank, communicator, loop_setting, start);
   RECMILL_ASSIGN_OR_RETURN(const LoopOutcome outcome, loop.run());
+  RECMILL_RETURN_IF_ERROR(saver.wait());
   if (communicator.rank() != 0) return {};
   RECMILL_ASSIGN_OR_RETURN(training.summary, summarize(training, rank, outcome));
   RECMILL_RETURN_IF_ERROR(training.folder.write_summary(training.summary));

@@ -30,7 +30,9 @@ Json to_json(const metrics::Metrics& metrics) {
 Result<RunLog> RunLog::open(Files& files, const RunFolder& folder, Progress::Style style,
                             int64_t total) {
   RECMILL_ASSIGN_OR_RETURN(auto lines, JsonLines::append_to(files, folder.metrics()));
-  return RunLog(std::move(lines), std::make_unique<Progress>(style, "training", "samples", total));
+  RECMILL_ASSIGN_OR_RETURN(auto events, EventFile::create_in(files, folder.events()));
+  return RunLog(std::move(lines), std::move(events),
+                std::make_unique<Progress>(style, "training", "samples", total));
 }
 
 Status RunLog::write(const std::string& kind, int64_t iteration, const Json& values) {
@@ -39,6 +41,9 @@ Status RunLog::write(const std::string& kind, int64_t iteration, const Json& val
   line["iteration"] = iteration;
   for (const auto& [name, value] : values.items()) {
     line[name] = value;
+    if (value.is_number()) {
+      RECMILL_RETURN_IF_ERROR(events_.scalar(kind + "/" + name, iteration, value.get<double>()));
+    }
   }
   return lines_.write(line);
 }
@@ -58,7 +63,8 @@ Status RunLog::evaluation(int64_t iteration, const metrics::Metrics& held_out) {
 }
 
 Status RunLog::close() {
-  return lines_.close();
+  RECMILL_RETURN_IF_ERROR(lines_.close());
+  return events_.close();
 }
 
 }  // namespace recmill::train

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/json_lines.h"
+#include "train/event_file.h"
 #include "train/metrics/metrics.h"
 #include "train/progress.h"
 #include "train/run_folder.h"
@@ -34,11 +35,12 @@ class RunLog {
   Status close();
 
  private:
-  RunLog(JsonLines lines, std::unique_ptr<Progress> progress)
-      : lines_(std::move(lines)), progress_(std::move(progress)) {}
+  RunLog(JsonLines lines, EventFile events, std::unique_ptr<Progress> progress)
+      : lines_(std::move(lines)), events_(std::move(events)), progress_(std::move(progress)) {}
   Status write(const std::string& kind, int64_t iteration, const Json& values);
 
   JsonLines lines_;
+  EventFile events_;
   std::unique_ptr<Progress> progress_;
 };
 
