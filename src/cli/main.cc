@@ -24,6 +24,9 @@ int run(int argc, char** argv) {
   add_inspect(app, chosen);
   add_export(app, chosen);
   add_import(app, chosen);
+  add_stats(app, chosen);
+  add_init(app, chosen);
+  add_reference(app, chosen);
   add_version(app, chosen);
   try {
     app.parse(argc, argv);

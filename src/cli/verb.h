@@ -48,6 +48,9 @@ void add_bench(CLI::App& app, Chosen& chosen);
 void add_inspect(CLI::App& app, Chosen& chosen);
 void add_export(CLI::App& app, Chosen& chosen);
 void add_import(CLI::App& app, Chosen& chosen);
+void add_stats(CLI::App& app, Chosen& chosen);
+void add_init(CLI::App& app, Chosen& chosen);
+void add_reference(CLI::App& app, Chosen& chosen);
 void add_version(CLI::App& app, Chosen& chosen);
 
 }  // namespace recmill::cli

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "cli/run_config.h"
+#include "cli/verb.h"
+#include "reader/open_reader.h"
+#include "stats/collector.h"
+#include "train/resolved_run.h"
+
+namespace recmill::cli {
+namespace {
+
+constexpr int64_t kBatchRows = 8192;
+
+struct Arguments {
+  ConfigArguments config;
+  int64_t rows = 0, id_limit = 2'000'000;
+  bool json = false, quiet = false;
+};
+
+Result<FeatureStats> measure(const train::RunOptions& options, const Arguments& arguments) {
+  DataOptions data = options.data;
+  data.shuffle.kind = ShuffleKind::none;  // the figures do not depend on the order
+  Pool pool(train::machine_cores());
+  RECMILL_ASSIGN_OR_RETURN(
+      const auto rows,
+      reader::open_reader(data, Subset::train, static_cast<uint64_t>(options.train.seed), pool,
+                          posix_files()));
+  RECMILL_ASSIGN_OR_RETURN(int64_t count, rows->rows());
+  if (arguments.rows > 0) count = std::min(count, arguments.rows);
+  train::Progress progress(progress_style(arguments.quiet), "counting", "rows", count);
+  stats::Collector collector(rows->schema(), arguments.id_limit);
+  ColumnBatch batch;
+  for (int64_t first = 0; first < count; first += kBatchRows) {
+    RECMILL_RETURN_IF_ERROR(rows->read(0, first, std::min(kBatchRows, count - first), batch));
+    collector.add(batch, pool);
+    progress.show(std::min(first + kBatchRows, count), "");
+  }
+  return collector.finish();
+}
+
+Status print_stats(const Arguments& arguments) {
+  if (arguments.rows < 0) return Status::BadRequest("--rows: must not be negative");
+  if (arguments.id_limit < 2) return Status::BadRequest("--id-limit: must be 2 or more");
+  RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
+                           load_run_config(arguments.config.path, arguments.config.sets));
+  const auto measured = measure(config.options, arguments);
+  if (!measured.ok()) return config.locate(measured.status());
+  if (arguments.json) {
+    print_result(to_json(*measured), true);
+  } else {
+    std::fputs(stats::table_of(*measured).c_str(), stdout);
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_stats(CLI::App& app, Chosen& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb =
+      app.add_subcommand("stats", "measure the columns of the training rows: ids, skew, missing");
+  add_config_arguments(*verb, arguments->config);
+  verb->add_option("--rows", arguments->rows, "the first so many rows alone; 0: all");
+  verb->add_option("--id-limit", arguments->id_limit,
+                   "ids of a column that are counted exactly, some 60 bytes each")
+      ->capture_default_str();
+  verb->add_flag("--json", arguments->json, "print one JSON object");
+  verb->add_flag("--quiet", arguments->quiet, "show no progress");
+  verb->callback(
+      [arguments, &chosen] { chosen.action = [arguments] { return print_stats(*arguments); }; });
+}
+
+}  // namespace recmill::cli
