@@ -5,14 +5,15 @@
 #include "cli/bench/bench.h"
 #include "cli/bench/embedding/embedding_bench.h"
 #include "cli/bench/reader/reader_bench.h"
+#include "cli/bench/train/train_bench.h"
 
 namespace recmill::cli {
 
 namespace {
 
 const std::map<std::string, Bench>& benches() {
-  static const std::map<std::string, Bench> all{{"embedding", run_embedding_bench},
-                                                {"reader", run_reader_bench}};
+  static const std::map<std::string, Bench> all{
+      {"embedding", run_embedding_bench}, {"reader", run_reader_bench}, {"train", run_train_bench}};
   return all;
 }
 

@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench/embedding/workload.h"
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
 #include "base/random.h"
+#include "cli/bench/zipf.h"
 
 namespace recmill::cli {
 namespace {
-
-/// Cumulative shares of ranks 1 .. rows under Zipf's law.
-std::vector<double> zipf_shares(int64_t rows, double exponent) {
-  std::vector<double> shares(rows);
-  double sum = 0.0;
-  for (int64_t i = 0; i < rows; ++i)
-    shares[i] = sum += std::pow(static_cast<double>(i + 1), -exponent);
-  for (double& share : shares) share /= sum;
-  return shares;
-}
 
 TableSpec spec_of(const EmbeddingShape& shape, int64_t table) {
   TableSpec spec;
@@ -70,22 +57,15 @@ void EmbeddingWorkload::make_batches() {
   for (size_t i = 0; i < gradient_.size(); ++i)
     gradient_[i] = (random.uniform(i, 1) - 0.5f) * 0.01f;
   for (int64_t i = 0; i <= shape_.samples; ++i) offsets_.push_back(i * shape_.bag);
-  const auto shares =
-      shape_.zipf > 0.0 ? zipf_shares(shape_.rows, shape_.zipf) : std::vector<double>();
   const int64_t lookups = shape_.samples * shape_.bag;
-  int64_t stride = 7919;  // permutes ranks over rows
-  while (std::gcd(stride, shape_.rows) != 1) ++stride;
+  std::vector<ZipfRows> zipf;
+  for (int64_t t = 0; t < shape_.tables && shape_.zipf > 0.0; ++t)
+    zipf.emplace_back(shape_.rows, shape_.zipf, t * 104729);
   ids_.resize(kBenchBatches * shape_.tables * lookups);
   for (size_t i = 0; i < ids_.size(); ++i) {
-    if (shares.empty()) {
-      ids_[i] = static_cast<int64_t>(random.below(shape_.rows, i, 2));
-      continue;
-    }
-    const double at = random.uniform64(i, 2);
-    const int64_t rank = std::min<int64_t>(
-        std::upper_bound(shares.begin(), shares.end(), at) - shares.begin(), shape_.rows - 1);
-    const int64_t table = static_cast<int64_t>(i) / lookups % shape_.tables;
-    ids_[i] = (rank * stride + table * 104729) % shape_.rows;
+    const size_t table = i / lookups % shape_.tables;
+    ids_[i] = zipf.empty() ? static_cast<int64_t>(random.below(shape_.rows, i, 2))
+                           : zipf[table].row(random.uniform64(i, 2));
   }
 }
 

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench/train/train_bench.h"
+
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/temporary_folder.h"
+#include "cli/bench/rival.h"
+#include "cli/bench/train/workload.h"
+#include "kernels/dense_layer/dense_layer.h"
+#include "kernels/dense_layer/fma_peak.h"
+
+namespace recmill::cli {
+namespace {
+
+using model::LayerPrecision;
+
+constexpr int64_t kCheckedBatches = 3;
+
+/// Of mean log losses of order 0.6: the two sides add in different orders, and bfloat16 keeps eight
+/// bits of every operand.
+double tolerance(const TrainShape& shape) {
+  return shape.precision == LayerPrecision::float32 ? 1e-5 : 3e-3;
+}
+
+Status check_answer(const TrainShape& shape, TrainWorkload& workload, Rival& rival) {
+  Json request;
+  request["check"] = kCheckedBatches;
+  RECMILL_ASSIGN_OR_RETURN(const Json answer, rival.ask(request));
+  const auto expected = answer["losses"].get<std::vector<double>>();
+  for (int64_t batch = 0; batch < kCheckedBatches; ++batch) {
+    RECMILL_ASSIGN_OR_RETURN(const double loss, workload.train(batch));
+    if (!(std::fabs(loss - expected.at(batch)) <= tolerance(shape)))
+      return Status::Failed("losses of step " + std::to_string(batch) + " are " +
+                            std::to_string(loss) + " and " + std::to_string(expected[batch]) +
+                            ": " + shape.name);
+  }
+  return {};
+}
+
+Contender trainer(TrainWorkload& workload) {
+  return [&](std::span<const int64_t> order) -> Result<double> {
+    const Stopwatch watch;
+    for (int64_t batch : order) {
+      RECMILL_ASSIGN_OR_RETURN([[maybe_unused]] const double loss, workload.train(batch));
+    }
+    return watch.seconds();
+  };
+}
+
+Contender timed_rival(Rival& rival) {
+  return [&](std::span<const int64_t> order) -> Result<double> {
+    Json request;
+    request["run"] = std::vector<int64_t>(order.begin(), order.end());
+    RECMILL_ASSIGN_OR_RETURN(const Json answer, rival.ask(request));
+    return answer["seconds"].get<double>();
+  };
+}
+
+BenchLine line_of(const TrainShape& shape, const TrainWorkload& workload, const Timing& timing,
+                  double peak) {
+  BenchLine line;
+  line.bench = "train";
+  line.name = shape.name;
+  line.metric = "samples_per_second";
+  line.value = static_cast<double>(shape.samples) / median(timing.ours);
+  line.unit = "samples/s";
+  line.ratio = ratio_of(timing);
+  line.limit = peak / workload.operations();
+  if (line.limit > 0.0) line.of_limit = line.value / line.limit;
+  line.foreign_load = timing.foreign_load;
+  return line;
+}
+
+AlternationOptions alternation_of(const TrainShape& shape, const BenchOptions& options) {
+  AlternationOptions alternation;
+  alternation.batches = shape.batches;
+  alternation.passes = shape.passes;
+  alternation.pairs = options.pairs;
+  return alternation;
+}
+
+/// One rival; an empty name: none.
+Status run_pair(const TrainShape& shape, std::vector<train::RankBatch>& batches,
+                const std::string& rival_name, Pool& pool, const BenchOptions& options,
+                const BenchSink& sink) {
+  const double peak = kernels::dense_layer::fma_peak(shape.precision == LayerPrecision::float32
+                                                         ? kernels::Precision::float32
+                                                         : kernels::Precision::bfloat16,
+                                                     pool);
+  AlternationOptions alternation = alternation_of(shape, options);
+  RECMILL_ASSIGN_OR_RETURN(const auto workload, TrainWorkload::make(shape, batches, pool));
+  if (rival_name.empty()) {
+    RECMILL_ASSIGN_OR_RETURN(const Timing timing, alternate(trainer(*workload), {}, alternation));
+    sink(line_of(shape, *workload, timing, peak));
+    return {};
+  }
+  const TemporaryFolder folder;
+  RECMILL_RETURN_IF_ERROR(workload->write(posix_files(), folder.path()));
+  std::vector<std::string> arguments{options.scripts + "/pytorch_dlrm.py", folder.path(), "--serve",
+                                     "--threads", std::to_string(options.threads)};
+  if (rival_name == "pytorch_autocast_bf16") arguments.push_back("--autocast");
+  RECMILL_ASSIGN_OR_RETURN(Rival rival, Rival::start(options.python, arguments));
+  RECMILL_RETURN_IF_ERROR(check_answer(shape, *workload, rival));
+  alternation.own = {rival.pid()};
+  RECMILL_ASSIGN_OR_RETURN(const Timing timing,
+                           alternate(trainer(*workload), timed_rival(rival), alternation));
+  BenchLine line = line_of(shape, *workload, timing, peak);
+  line.rival = rival_name;
+  sink(line);
+  return {};
+}
+
+Status run_case(const TrainShape& shape, const BenchOptions& options, const BenchSink& sink) {
+  Pool pool(static_cast<int>(options.threads));
+  pool.set_thread_start([] { kernels::dense_layer::use_one_thread(); });
+  std::vector<std::string> rivals{"pytorch_f32"};
+  if (shape.precision == LayerPrecision::bfloat16) rivals.push_back("pytorch_autocast_bf16");
+  if (!options.rivals) rivals = {""};
+  auto batches = make_train_batches(shape, pool);
+  for (const std::string& rival : rivals)
+    RECMILL_RETURN_IF_ERROR(run_pair(shape, batches, rival, pool, options, sink));
+  return {};
+}
+
+}  // namespace
+
+Status run_train_bench(const BenchOptions& options, const BenchSink& sink) {
+  const TrainShape shapes[] = {{.name = "kaggle_b128", .samples = 128, .batches = 64, .passes = 2},
+                               {.name = "kaggle_b2048", .samples = 2048, .batches = 16},
+                               {.name = "kaggle_b16384", .samples = 16384, .batches = 4}};
+  for (const auto precision : {LayerPrecision::float32, LayerPrecision::bfloat16}) {
+    for (TrainShape shape : shapes) {
+      shape.precision = precision;
+      shape.name += precision == LayerPrecision::float32 ? "_f32" : "_bf16";
+      if (options.wants(shape.name)) RECMILL_RETURN_IF_ERROR(run_case(shape, options, sink));
+    }
+  }
+  return {};
+}
+
+}  // namespace recmill::cli

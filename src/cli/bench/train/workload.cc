@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench/train/workload.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/random.h"
+#include "cli/bench/zipf.h"
+#include "model/dlrm.h"
+#include "train/plain_export.h"
+
+namespace recmill::cli {
+namespace {
+
+constexpr int64_t kDense = 13;
+constexpr int64_t kDim = 16;
+constexpr double kLearningRate = 0.05;
+// Different ids of the columns of Criteo's Kaggle data: 33,762,577 in all.
+constexpr int64_t kTableRows[] = {1460,  583,  10131227, 2202608, 305, 24,     12517,   633,   3,
+                                  93145, 5683, 8351593,  3194,    27,  14992,  5461306, 10,    5652,
+                                  2173,  4,    7046547,  18,      15,  286181, 105,     142572};
+constexpr int64_t kTables = std::size(kTableRows);
+
+ModelSpec kaggle_spec() {
+  ModelSpec spec;
+  spec.num_dense = kDense;
+  for (int64_t t = 0; t < kTables; ++t) {
+    TableSpec table;
+    table.name = "C" + std::to_string(t + 1);
+    table.rows = kTableRows[t];
+    table.dim = kDim;
+    table.optimizer.kind = OptimizerKind::sgd;
+    table.optimizer.learning_rate = kLearningRate;
+    spec.features.push_back({.name = table.name, .table = static_cast<int>(t)});
+    spec.tables.push_back(std::move(table));
+  }
+  return spec;
+}
+
+/// Element e of a table as pytorch_dlrm.py has it where no file says otherwise.
+float initial_element(uint64_t e, int64_t rows) {
+  const auto word = static_cast<double>((e * 2654435761u) & 0xFFFFFFFFu);
+  return static_cast<float>((word / 2147483648.0 - 1.0) / std::sqrt(static_cast<double>(rows)));
+}
+
+void fill_dense(const TrainShape& shape, int64_t index, DenseBatch& dense) {
+  const Random random(11, Purpose::test, static_cast<uint64_t>(index));
+  dense.first = index * shape.samples;
+  dense.samples = shape.samples;
+  dense.columns = kDense;
+  dense.values.resize(shape.samples * kDense);
+  for (size_t i = 0; i < dense.values.size(); ++i) dense.values[i] = 4.0f * random.uniform(i);
+  dense.labels.resize(shape.samples);
+  for (size_t i = 0; i < dense.labels.size(); ++i)
+    dense.labels[i] = random.uniform64(i, 1u << 20) < 0.25 ? 1.0f : 0.0f;
+}
+
+void fill_feature(const TrainShape& shape, int64_t index, int64_t table, const ZipfRows& rows,
+                  SparseFeature& feature) {
+  const Random random(12, Purpose::test, static_cast<uint64_t>(index * kTables + table));
+  feature.one_each = true;
+  feature.offsets.resize(shape.samples + 1);
+  feature.rows.resize(shape.samples);
+  for (int64_t i = 0; i <= shape.samples; ++i) feature.offsets[i] = i;
+  for (int64_t i = 0; i < shape.samples; ++i) feature.rows[i] = rows.row(random.uniform64(i));
+}
+
+}  // namespace
+
+std::vector<train::RankBatch> make_train_batches(const TrainShape& shape, Pool& pool) {
+  std::vector<train::RankBatch> batches(shape.batches);
+  const int shards = ShardCut::default_shards(shape.samples);
+  for (int64_t b = 0; b < shape.batches; ++b) {
+    train::RankBatch& batch = batches[b];
+    batch.cut = {shape.samples, shards};
+    batch.end_shard = shards;
+    fill_dense(shape, b, batch.dense);
+    batch.sparse.first = batch.dense.first;
+    batch.sparse.samples = shape.samples;
+    batch.sparse.features.resize(kTables);
+  }
+  pool.run(kTables, [&](int64_t t) {
+    const ZipfRows rows(kTableRows[t], 1.05, t * 104729);
+    for (int64_t b = 0; b < shape.batches; ++b)
+      fill_feature(shape, b, t, rows, batches[b].sparse.features[t]);
+  });
+  return batches;
+}
+
+Result<std::unique_ptr<TrainWorkload>> TrainWorkload::make(const TrainShape& shape,
+                                                           std::vector<train::RankBatch>& batches,
+                                                           Pool& pool) {
+  std::unique_ptr<TrainWorkload> workload(new TrainWorkload(batches));
+  TrainWorkload& w = *workload;
+  w.spec_ = kaggle_spec();
+  w.options_.bottom = {512, 256, 64, kDim};
+  w.options_.top = {512, 256, 1};
+  w.options_.precision = shape.precision;
+  w.optimizer_.learning_rate = kLearningRate;
+  w.communicator_ = ThreadsGroup(1).communicator(0);
+  RECMILL_ASSIGN_OR_RETURN(w.store_, store::LocalStore::create(w.spec_, 1, *w.communicator_, pool));
+  RECMILL_RETURN_IF_ERROR(w.write_initial_rows(pool));
+  RECMILL_ASSIGN_OR_RETURN(w.model_, model::make_dlrm(w.options_, w.spec_));
+  const int64_t count = w.model_->parameter_count();
+  std::vector<float> parameters(count);
+  w.model_->initialize(1, parameters);
+  w.dense_optimizer_ = std::make_unique<train::DenseOptimizer>(
+      w.optimizer_, count, std::vector<train::ParameterRange>{{0, count}});
+  w.trainer_ = std::make_unique<train::RankTrainer>(
+      w.spec_, *w.model_, *w.store_, *w.dense_optimizer_, *w.communicator_, pool,
+      batches.front().cut.shards, std::move(parameters));
+  RECMILL_RETURN_IF_ERROR(w.trainer_->load_parameters());
+  return workload;
+}
+
+Status TrainWorkload::write_initial_rows(Pool& pool) {
+  constexpr int64_t kBlock = int64_t{1} << 18;
+  std::vector<float> weights;
+  for (int64_t t = 0; t < kTables; ++t) {
+    for (int64_t first = 0; first < kTableRows[t]; first += kBlock) {
+      const int64_t count = std::min(kBlock, kTableRows[t] - first);
+      weights.resize(count * kDim);
+      pool.run_ranges(count * kDim, 1 << 16, [&](int64_t begin, int64_t end) {
+        for (int64_t e = begin; e < end; ++e)
+          weights[e] = initial_element(static_cast<uint64_t>(first * kDim + e), kTableRows[t]);
+      });
+      RECMILL_RETURN_IF_ERROR(store_->write_rows({static_cast<int>(t), first, count, weights, {}}));
+    }
+  }
+  return {};
+}
+
+Result<double> TrainWorkload::train(int64_t index) {
+  train::RankBatch& batch = batches_[index];
+  store::Batch ids;
+  ids.iteration = iteration_;
+  ids.cut = batch.cut;
+  ids.first_shard = batch.first_shard;
+  ids.end_shard = batch.end_shard;
+  ids.sparse = &batch.sparse;
+  RECMILL_ASSIGN_OR_RETURN(batch.prepared, store_->prepare(ids));
+  batch.before.iteration = iteration_;
+  RECMILL_ASSIGN_OR_RETURN(const train::StepResult result,
+                           trainer_->train(batch, {iteration_, 1.0}));
+  batch.prepared.reset();
+  ++iteration_;
+  return result.loss / static_cast<double>(result.samples);
+}
+
+Status TrainWorkload::write(Files& files, const std::string& folder) const {
+  train::PlainExport plain(files, folder);
+  RECMILL_RETURN_IF_ERROR(plain.describe(options_, spec_, optimizer_));
+  RECMILL_RETURN_IF_ERROR(plain.parameters(model_->parameters(), trainer_->parameters()));
+  const std::vector<double> rates(1 + kTables, kLearningRate);
+  for (const train::RankBatch& batch : batches_) plain.train(batch.dense, batch.sparse, rates);
+  return plain.finish();
+}
+
+double TrainWorkload::operations() const {
+  double weights = 0.0;
+  for (const model::ParameterSpec& p : model_->parameters())
+    if (p.shape.size() == 2) weights += static_cast<double>(p.size());
+  const double first = static_cast<double>(options_.bottom.front() * kDense);
+  const double pairs = static_cast<double>((kTables + 1) * kTables / 2 * kDim);
+  return 6.0 * weights - 2.0 * first + 6.0 * pairs;
+}
+
+}  // namespace recmill::cli

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `bench train` works on: a DLRM 13-512-256-64-16 and 512-256-1 over 26 tables of dimension
+// 16, SGD, batches in memory, the same for both sides.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "comm/threads.h"
+#include "model/model_options.h"
+#include "store/local_store.h"
+#include "train/optimizer/dense_optimizer.h"
+#include "train/rank_trainer.h"
+
+namespace recmill::cli {
+
+struct TrainShape {
+  std::string name;
+  int64_t samples = 2048;  // of a batch
+  int64_t batches = 16;
+  int64_t passes = 1;  // over the batches in each repetition
+  model::LayerPrecision precision = model::LayerPrecision::float32;
+};
+
+/// Dense values, labels and ids of all batches: functions of the shape.
+std::vector<train::RankBatch> make_train_batches(const TrainShape& shape, Pool& pool);
+
+/// A rank trainer over its own store, with the initial rows that pytorch_dlrm.py makes by itself.
+class TrainWorkload {
+ public:
+  /// The batches and the pool outlive the workload.
+  static Result<std::unique_ptr<TrainWorkload>> make(const TrainShape& shape,
+                                                     std::vector<train::RankBatch>& batches,
+                                                     Pool& pool);
+
+  /// One iteration: distinct rows, lookup, forward, backward, both optimizers. The mean log loss
+  /// before the update.
+  Result<double> train(int64_t batch);
+  /// Before the first train(): the folder that pytorch_dlrm.py reads.
+  Status write(Files& files, const std::string& folder) const;
+  /// Floating-point operations of one sample's forward and backward: 2 for each weight in each of
+  /// the three products of a layer (two in the first one, whose input needs no gradient), and 6 for
+  /// each pair of rows and element in the interaction.
+  double operations() const;
+
+ private:
+  explicit TrainWorkload(std::vector<train::RankBatch>& batches) : batches_(batches) {}
+  Status write_initial_rows(Pool& pool);
+
+  std::vector<train::RankBatch>& batches_;
+  ModelSpec spec_;
+  model::ModelOptions options_;
+  train::DenseOptimizerOptions optimizer_;
+  std::unique_ptr<Communicator> communicator_;
+  std::unique_ptr<store::LocalStore> store_;
+  std::unique_ptr<model::Model> model_;
+  std::unique_ptr<train::DenseOptimizer> dense_optimizer_;
+  std::unique_ptr<train::RankTrainer> trainer_;
+  int64_t iteration_ = 0;
+};
+
+}  // namespace recmill::cli
