@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "checkpoint/folder.h"
 #include "comm/threads.h"
+#include "reader/planted_figures.h"
 #include "train/checkpointing.h"
 #include "train/export_plain_run.h"
 #include "train/memory.h"
@@ -36,12 +37,13 @@ struct Training {
   Json summary;  // written by rank 0
 };
 
-// What the generator of the data said of the best there is (planted.json beside the rows).
-void add_planted(const DataOptions& data, Files& files, Json& summary) {
-  const auto planted = read_json(files, data.path + "/planted.json");
-  if (planted.ok() && planted->contains("best_auc")) {
-    summary["planted_auc"] = (*planted)["best_auc"];
-  }
+// What the generator of the data said of the best there is, where it made the data.
+Status add_planted(const DataOptions& data, Files& files, Json& summary) {
+  const std::string path = data.path + "/planted.json";
+  if (data.path.empty() || !files.exists(path)) return {};
+  RECMILL_ASSIGN_OR_RETURN(const auto figures, reader::read_planted_figures(files, path));
+  summary["planted_auc"] = figures.best_auc;
+  return {};
 }
 
 Result<Json> summarize(const Training& training, Rank& rank, const LoopOutcome& outcome) {
@@ -56,7 +58,7 @@ Result<Json> summarize(const Training& training, Rank& rank, const LoopOutcome& 
   if (outcome.held_out) summary.update(to_json(*outcome.held_out));
   const reader::ReaderCounts counts = rank.train_rows->counts();
   summary["bad_rows"] = counts.bad_rows;
-  add_planted(training.run.options.data, training.setting.files, summary);
+  RECMILL_RETURN_IF_ERROR(add_planted(training.run.options.data, training.setting.files, summary));
   summary["ranks"] = training.run.ranks;
   summary["shards"] = training.run.shards;
   summary["threads"] = training.run.threads;

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <mutex>
 
-#include "base/clock.h"
 #include "train/loss.h"
 #include "train/non_finite.h"
 
@@ -259,21 +258,15 @@ Result<StepResult> RankTrainer::result(const RankBatch& batch) {
 }
 
 Result<StepResult> RankTrainer::train(const RankBatch& batch, const store::Step& step) {
-  Stopwatch watch;
   RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/true));
   RECMILL_ASSIGN_OR_RETURN(StepResult outcome, result(batch));
   if (model_.phases() > 1) RECMILL_RETURN_IF_ERROR(backward_phases());
-  times_.compute += watch.lap();
   RECMILL_RETURN_IF_ERROR(reduce_gradient_(shard_gradients_.parts(), gradient_));
-  times_.reduce += watch.lap();
   dense_optimizer_.step(step.iteration, step.learning_rate_scale, gradient_, parameters_, pool_);
   model_.finish_iteration(forward_totals_, batch.cut.samples, parameters_);
   RECMILL_RETURN_IF_ERROR(model_.load(parameters_, pool_));
-  times_.dense_update += watch.lap();
   const store::Update update{batch.prepared.get(), gradients_};
   RECMILL_RETURN_IF_ERROR(store_.update(std::span(&update, 1), step, stream_));
-  times_.row_update += watch.lap();
-  ++times_.steps;
   return outcome;
 }
 

@@ -30,15 +30,6 @@ struct StepResult {
       probabilities;  // this rank's samples, before the update; until the next step
 };
 
-/// Seconds of one rank by stage, summed over its training steps.
-struct StepTimes {
-  int64_t steps = 0;
-  double compute = 0;  // lookup, forward, loss, backward
-  double reduce = 0;
-  double dense_update = 0;
-  double row_update = 0;
-};
-
 class RankTrainer {
  public:
   /// All referenced objects outlive the trainer.
@@ -58,7 +49,6 @@ class RankTrainer {
   Result<StepResult> score(const RankBatch& batch);
 
   std::vector<float>& parameters() { return parameters_; }
-  const StepTimes& times() const { return times_; }
 
  private:
   struct Shard;
@@ -107,7 +97,6 @@ class RankTrainer {
   std::vector<store::FeatureGradient> gradients_;
   std::vector<float> logits_, logit_gradient_, probabilities_;        // [samples]
   std::vector<std::vector<float>> forward_totals_, backward_totals_;  // [phases][sum size]
-  StepTimes times_;
 };
 
 }  // namespace recmill::train
