@@ -277,7 +277,6 @@ Status Layer::State::prepare() {
 
 Result<Layer> Layer::make(const LayerSpec& spec) {
   RECMILL_CHECK(spec.inputs > 0 && spec.outputs > 0);
-  RECMILL_CHECK(spec.inputs >= spec.inputs && spec.outputs >= spec.outputs);
   auto state = std::make_unique<State>();
   state->spec = spec;
   const Status prepared = state->prepare();

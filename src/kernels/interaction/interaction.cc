@@ -84,20 +84,25 @@ void gather(const InteractionSpec& s, const Vectors& from, int64_t sample, const
   }
 }
 
-void transpose(const Scratch& s) {
+// to[c][r] = from[r][c] of a block of 4 x 4.
+HWY_INLINE void transpose_block(const float* from, int64_t from_stride, float* to,
+                                int64_t to_stride) {
   const hn::FixedTag<float, 4> d;
+  const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + from_stride);
+  const auto r2 = hn::LoadU(d, from + 2 * from_stride), r3 = hn::LoadU(d, from + 3 * from_stride);
+  const auto a = hn::InterleaveLower(d, r0, r2), b = hn::InterleaveUpper(d, r0, r2);
+  const auto c = hn::InterleaveLower(d, r1, r3), e = hn::InterleaveUpper(d, r1, r3);
+  hn::StoreU(hn::InterleaveLower(d, a, c), d, to);
+  hn::StoreU(hn::InterleaveUpper(d, a, c), d, to + to_stride);
+  hn::StoreU(hn::InterleaveLower(d, b, e), d, to + 2 * to_stride);
+  hn::StoreU(hn::InterleaveUpper(d, b, e), d, to + 3 * to_stride);
+}
+
+void transpose(const Scratch& s) {
   for (int64_t v = 0; v < s.rows; v += 4) {
     for (int64_t k = 0; k < s.columns; k += 4) {
-      const float* from = s.vectors + v * s.columns + k;
-      float* to = s.transposed + k * s.rows + v;
-      const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + s.columns);
-      const auto r2 = hn::LoadU(d, from + 2 * s.columns), r3 = hn::LoadU(d, from + 3 * s.columns);
-      const auto a = hn::InterleaveLower(d, r0, r2), b = hn::InterleaveUpper(d, r0, r2);
-      const auto c = hn::InterleaveLower(d, r1, r3), e = hn::InterleaveUpper(d, r1, r3);
-      hn::StoreU(hn::InterleaveLower(d, a, c), d, to);
-      hn::StoreU(hn::InterleaveUpper(d, a, c), d, to + s.rows);
-      hn::StoreU(hn::InterleaveLower(d, b, e), d, to + 2 * s.rows);
-      hn::StoreU(hn::InterleaveUpper(d, b, e), d, to + 3 * s.rows);
+      transpose_block(s.vectors + v * s.columns + k, s.columns, s.transposed + k * s.rows + v,
+                      s.rows);
     }
   }
 }
@@ -144,15 +149,23 @@ void square_to_triangle(const InteractionSpec& s, const Scratch& m) {
   }
 }
 
-// Symmetric, with zeros on the diagonal.
+// Symmetric, with zeros on the diagonal. What spills over the end of a row is overwritten by the
+// mirror image, which is written in blocks of 4 x 4; columns from vectors() on hold anything.
 void triangle_to_square(const InteractionSpec& s, const Scratch& m) {
   const Floats df;
-  for (int64_t i = 0; i < s.vectors(); ++i) {
+  for (int64_t i = 1; i < s.vectors(); ++i) {
     for (int64_t j = 0; j < i; j += lane_count()) {
       hn::StoreU(hn::LoadU(df, m.triangle + below(i) + j), df, m.square + i * m.rows + j);
     }
-    m.square[i * m.rows + i] = 0;
-    for (int64_t j = 0; j < i; ++j) m.square[j * m.rows + i] = m.square[i * m.rows + j];
+  }
+  for (int64_t i = 0; i < s.vectors(); i += 4) {
+    for (int64_t j = 0; j < i; j += 4) {
+      transpose_block(m.square + i * m.rows + j, m.rows, m.square + j * m.rows + i, m.rows);
+    }
+    for (int64_t r = i; r < i + 4; ++r) {
+      m.square[r * m.rows + r] = 0;
+      for (int64_t c = i; c < r; ++c) m.square[c * m.rows + r] = m.square[r * m.rows + c];
+    }
   }
 }
 

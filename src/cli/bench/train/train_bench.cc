@@ -38,8 +38,20 @@ Status check_answer(const TrainShape& shape, TrainWorkload& workload, Rival& riv
   return {};
 }
 
-Contender trainer(TrainWorkload& workload) {
+/// What the multiply-adds of all threads allow, measured before each repetition of ours: on a
+/// machine that alternate() has just found quiet, not once at the start, when others may hold a
+/// core.
+struct PeakMeter {
+  kernels::Precision precision;
+  Pool& pool;
+  std::vector<double> peaks = {};  // operations a second
+
+  void measure() { peaks.push_back(kernels::dense_layer::fma_peak(precision, pool)); }
+};
+
+Contender trainer(TrainWorkload& workload, PeakMeter& meter) {
   return [&](std::span<const int64_t> order) -> Result<double> {
+    meter.measure();
     const Stopwatch watch;
     for (int64_t batch : order) {
       RECMILL_ASSIGN_OR_RETURN([[maybe_unused]] const double loss, workload.train(batch));
@@ -84,15 +96,15 @@ AlternationOptions alternation_of(const TrainShape& shape, const BenchOptions& o
 Status run_pair(const TrainShape& shape, std::vector<train::RankBatch>& batches,
                 const std::string& rival_name, Pool& pool, const BenchOptions& options,
                 const BenchSink& sink) {
-  const double peak = kernels::dense_layer::fma_peak(shape.precision == LayerPrecision::float32
-                                                         ? kernels::Precision::float32
-                                                         : kernels::Precision::bfloat16,
-                                                     pool);
+  PeakMeter meter{shape.precision == LayerPrecision::float32 ? kernels::Precision::float32
+                                                             : kernels::Precision::bfloat16,
+                  pool};
   AlternationOptions alternation = alternation_of(shape, options);
   RECMILL_ASSIGN_OR_RETURN(const auto workload, TrainWorkload::make(shape, batches, pool));
   if (rival_name.empty()) {
-    RECMILL_ASSIGN_OR_RETURN(const Timing timing, alternate(trainer(*workload), {}, alternation));
-    sink(line_of(shape, *workload, timing, peak));
+    RECMILL_ASSIGN_OR_RETURN(const Timing timing,
+                             alternate(trainer(*workload, meter), {}, alternation));
+    sink(line_of(shape, *workload, timing, median(meter.peaks)));
     return {};
   }
   const TemporaryFolder folder;
@@ -104,8 +116,8 @@ Status run_pair(const TrainShape& shape, std::vector<train::RankBatch>& batches,
   RECMILL_RETURN_IF_ERROR(check_answer(shape, *workload, rival));
   alternation.own = {rival.pid()};
   RECMILL_ASSIGN_OR_RETURN(const Timing timing,
-                           alternate(trainer(*workload), timed_rival(rival), alternation));
-  BenchLine line = line_of(shape, *workload, timing, peak);
+                           alternate(trainer(*workload, meter), timed_rival(rival), alternation));
+  BenchLine line = line_of(shape, *workload, timing, median(meter.peaks));
   line.rival = rival_name;
   sink(line);
   return {};
