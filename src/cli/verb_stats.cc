@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/log.h"
 #include "cli/run_config.h"
 #include "cli/verb.h"
+#include "preprocess/ops/registry.h"
 #include "reader/open_reader.h"
 #include "stats/collector.h"
 #include "train/resolved_run.h"
@@ -20,6 +22,28 @@ struct Arguments {
   int64_t rows = 0, id_limit = 2'000'000;
   bool json = false, quiet = false;
 };
+
+/// For each id column the table of the first feature that reads it, and how an id becomes a row of
+/// it; neither where the mapping is not by hash or modulo, so that no two ids share a row.
+Result<std::vector<stats::ColumnTable>> tables_of(const train::RunOptions& options,
+                                                  const DataSchema& schema) {
+  RECMILL_ASSIGN_OR_RETURN(const auto run,
+                           train::resolve_run(options, schema, train::machine_cores()));
+  std::vector<stats::ColumnTable> tables(schema.ids.size());
+  for (const preprocess::Chain& chain : run.graph.features) {
+    if (chain.source != preprocess::Source::ids || chain.ops.empty()) continue;
+    stats::ColumnTable& table = tables[static_cast<size_t>(chain.column_index)];
+    const preprocess::OpSpec& last = chain.ops.back();
+    if (table.rows > 0 || (last.op != "sigrid_hash" && last.op != "modulo")) continue;
+    RECMILL_ASSIGN_OR_RETURN(std::shared_ptr<const preprocess::Op> op, preprocess::make_op(last));
+    table.rows = last.parameters["rows"].get<int64_t>();
+    table.row_of = [op](uint64_t id) {
+      preprocess::IdCounts counts;
+      return static_cast<int64_t>(static_cast<const preprocess::IdOp&>(*op).plain(id, counts));
+    };
+  }
+  return tables;
+}
 
 Result<FeatureStats> measure(const train::RunOptions& options, const Arguments& arguments) {
   DataOptions data = options.data;
@@ -39,6 +63,9 @@ Result<FeatureStats> measure(const train::RunOptions& options, const Arguments& 
     collector.add(batch, pool);
     progress.show(std::min(first + kBatchRows, count), "");
   }
+  const auto tables = tables_of(options, rows->schema());
+  if (tables.ok()) return collector.finish(*tables);
+  log_warning("no collisions are counted: " + tables.status().message());
   return collector.finish();
 }
 

@@ -2,6 +2,7 @@
 #include "reader/behavior_log_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <tuple>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "reader/data_files.h"
 #include "reader/row_order.h"
 #include "reader/row_source.h"
+#include "reader/row_split.h"
 #include "reader/text_parser.h"
 
 namespace recmill::reader {
@@ -136,6 +138,34 @@ class LogLoader {
   BehaviorLog log_;
 };
 
+// What data.behavior_log.columns may name. `user` is an id column, the others are dense.
+enum class LogColumn { user, seconds_since_last, history_length, item_seen, category_seen };
+constexpr std::array kLogColumns{
+    std::pair{LogColumn::user, std::string_view{"user"}},
+    std::pair{LogColumn::seconds_since_last, std::string_view{"seconds_since_last"}},
+    std::pair{LogColumn::history_length, std::string_view{"history_length"}},
+    std::pair{LogColumn::item_seen, std::string_view{"item_seen"}},
+    std::pair{LogColumn::category_seen, std::string_view{"category_seen"}}};
+
+Result<std::vector<LogColumn>> columns_of(const BehaviorLogOptions& options) {
+  std::vector<LogColumn> columns;
+  for (const std::string& name : options.columns) {
+    const auto* const known =
+        std::ranges::find(kLogColumns, name, [](const auto& column) { return column.second; });
+    if (known == kLogColumns.end()) {
+      return Status::BadRequest(
+          "data.behavior_log.columns: must be user, seconds_since_last, history_length, item_seen "
+          "or category_seen: '" +
+          name + "'");
+    }
+    if (std::ranges::count(columns, known->first) > 0) {
+      return Status::BadRequest("data.behavior_log.columns: '" + name + "' is there twice");
+    }
+    columns.push_back(known->first);
+  }
+  return columns;
+}
+
 // Events that are targets, in the order of samples.
 std::vector<uint64_t> targets_of(const BehaviorLog& log, int64_t minimum_history) {
   std::vector<uint64_t> targets;
@@ -180,13 +210,15 @@ Status keep_subset(const SplitOptions& split, Subset subset, const BehaviorLog& 
   };
   std::erase_if(targets,
                 [&](uint64_t target) { return evaluates(target) != (subset == Subset::eval); });
+  if (targets.empty()) return empty_side(split, subset, boundary);
   return {};
 }
 
 class BehaviorLogReader final : public Reader {
  public:
   BehaviorLogReader(const DataOptions& options, Subset subset, uint64_t seed, Pool& pool,
-                    Files& files, std::vector<std::string> paths)
+                    Files& files, std::vector<std::string> paths,
+                    const std::vector<LogColumn>& columns)
       : options_(options),
         log_options_(options_.behavior_log),
         subset_(subset),
@@ -199,6 +231,12 @@ class BehaviorLogReader final : public Reader {
     schema_.ids = {"item", "category", "item_history", "category_history"};
     schema_.bags = {"item_history", "category_history"};
     schema_.has_group = schema_.has_time = true;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const bool is_user = columns[i] == LogColumn::user;
+      has_user_ = has_user_ || is_user;
+      if (!is_user) dense_.push_back(columns[i]);
+      (is_user ? schema_.ids : schema_.dense).push_back(log_options_.columns[i]);
+    }
   }
 
   const DataSchema& schema() const override { return schema_; }
@@ -269,7 +307,8 @@ class BehaviorLogReader final : public Reader {
 
   void clear(ColumnBatch& batch) const {
     batch.labels.clear();
-    batch.dense.clear();
+    batch.dense.resize(dense_.size());
+    for (auto& column : batch.dense) column.clear();
     batch.sample_weights.clear();
     batch.groups.clear();
     batch.times.clear();
@@ -305,8 +344,31 @@ class BehaviorLogReader final : public Reader {
       batch.ids[2].ids.push_back(log_.events[i].item);
       batch.ids[3].ids.push_back(log_.events[i].category);
     }
+    if (has_user_) batch.ids[4].ids.push_back(event.user);
     for (IdColumn& column : batch.ids) {
       column.offsets.push_back(static_cast<int64_t>(column.ids.size()));
+    }
+    for (size_t c = 0; c < dense_.size(); ++c) {
+      batch.dense[c].push_back(dense_value(dense_[c], target, item));
+    }
+  }
+
+  // The value of a dense column beside an item in the place of the target's.
+  float dense_value(LogColumn column, uint64_t target, const Item& item) const {
+    const int64_t before = log_.number[target];
+    const auto history = std::span(log_.events)
+                             .subspan(target - std::min(before, log_options_.sequence_length))
+                             .first(std::min(before, log_options_.sequence_length));
+    switch (column) {
+      case LogColumn::seconds_since_last:
+        if (before == 0) return std::numeric_limits<float>::quiet_NaN();
+        return static_cast<float>(log_.events[target].time - log_.events[target - 1].time);
+      case LogColumn::history_length:
+        return static_cast<float>(before);
+      case LogColumn::item_seen:
+        return static_cast<float>(std::ranges::count(history, item.id, &Event::item));
+      default:
+        return static_cast<float>(std::ranges::count(history, item.category, &Event::category));
     }
   }
 
@@ -320,6 +382,8 @@ class BehaviorLogReader final : public Reader {
   Files& files_;
   const std::vector<std::string> paths_;
   DataSchema schema_;
+  bool has_user_ = false;
+  std::vector<LogColumn> dense_;  // [schema_.dense]
 
   BehaviorLog log_;
   std::vector<uint64_t> targets_;  // events, in the order of samples
@@ -350,8 +414,9 @@ Result<std::unique_ptr<Reader>> open_behavior_log(const DataOptions& options, Su
                                                   uint64_t seed, Pool& pool, Files& files) {
   RECMILL_RETURN_IF_ERROR(check(options));
   RECMILL_ASSIGN_OR_RETURN(auto paths, data_files(options, subset, files));
+  RECMILL_ASSIGN_OR_RETURN(const auto columns, columns_of(options.behavior_log));
   return std::unique_ptr<Reader>(
-      new BehaviorLogReader(options, subset, seed, pool, files, std::move(paths)));
+      new BehaviorLogReader(options, subset, seed, pool, files, std::move(paths), columns));
 }
 
 }  // namespace recmill::reader

@@ -18,6 +18,15 @@ namespace recmill::reader {
 /// time: that of the target. Lines are integers but for the behaviour, in any order, without a
 /// header.
 ///
+/// data.behavior_log.columns adds, in its order:
+///   user                an id column: the user
+///   seconds_since_last  dense: seconds between the target and the user's event before it; missing
+///                       where there is none
+///   history_length      dense: events of the user before the target, cut or not
+///   item_seen           dense: events of item_history with the item of the target
+///   category_seen       dense: the same of the category
+/// A random item has the user, the times and the history of the real event that it stands beside.
+///
 /// Order: by the time of the target, then by user; each real event is followed by its negatives.
 /// Events of equal time keep the order of the log. With a row split by fraction, by hash (column
 /// "user", "item" or "category") or by time, histories go on across the split.

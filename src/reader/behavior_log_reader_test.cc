@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -118,6 +120,58 @@ TEST_F(BehaviorLog, a_split_by_time_lets_histories_go_on) {
   EXPECT_THAT(train.times, ElementsAre(40, 45));
   EXPECT_THAT(eval.times, ElementsAre(50));
   EXPECT_THAT(bag(eval, 2, 0), ElementsAre(12, 13));
+}
+
+TEST_F(BehaviorLog, columns_add_the_user_and_what_is_known_at_the_time_of_the_target) {
+  write("1,10,100,pv,20\n1,12,101,pv,30\n1,11,100,pv,40\n1,10,100,pv,45\n");
+  options_.behavior_log.negatives = 3;
+  options_.behavior_log.minimum_history = 0;
+  options_.behavior_log.sequence_length = 2;
+  options_.behavior_log.columns = {"category_seen", "user", "item_seen", "seconds_since_last",
+                                   "history_length"};
+  ColumnBatch batch;
+  ASSERT_TRUE(read(batch).ok());
+  ASSERT_EQ(batch.samples, 4 * 4);
+  EXPECT_THAT(reader_->schema().dense,
+              ElementsAre("category_seen", "item_seen", "seconds_since_last", "history_length"));
+  EXPECT_EQ(reader_->schema().ids.back(), "user");
+  for (int64_t i = 0; i < batch.samples; ++i) {
+    const int64_t event = i / 4;
+    EXPECT_THAT(bag(batch, 4, i), ElementsAre(1));
+    const auto items = bag(batch, 2, i), categories = bag(batch, 3, i);
+    EXPECT_EQ(batch.dense[0][i], std::ranges::count(categories, batch.ids[1].ids[i]));
+    EXPECT_EQ(batch.dense[1][i], std::ranges::count(items, batch.ids[0].ids[i]));
+    EXPECT_EQ(batch.dense[3][i], event);
+    if (event == 0) {
+      EXPECT_TRUE(std::isnan(batch.dense[2][i]));
+    } else {
+      EXPECT_EQ(batch.dense[2][i], event == 3 ? 5 : 10);
+    }
+  }
+  EXPECT_EQ(batch.dense[0][12], 1) << "11 of category 100 is in the last two events, 10 is not";
+  EXPECT_EQ(batch.dense[1][12], 0);
+  options_.behavior_log.columns = {"gap"};
+  EXPECT_THAT(read(batch).message(), HasSubstr("data.behavior_log.columns: must be user"));
+  options_.behavior_log.columns = {"user", "user"};
+  EXPECT_THAT(read(batch).message(), HasSubstr("'user' is there twice"));
+}
+
+TEST_F(BehaviorLog, a_split_that_leaves_a_side_without_rows_is_an_error_that_names_its_key) {
+  write(kLog);
+  options_.split.by = SplitKind::time;
+  options_.split.boundary = 30;
+  ColumnBatch batch;
+  EXPECT_EQ(read(batch).message(),
+            "data.split.boundary: no row for training: none has a time before 30");
+  options_.split.boundary = 60;
+  EXPECT_EQ(read(batch, Subset::eval).message(),
+            "data.split.boundary: no row for evaluation: none has a time from 60");
+  options_.split.boundary = 0;
+  options_.split.eval_fraction = 1;
+  EXPECT_THAT(read(batch).message(), HasSubstr("data.split.eval_fraction: no row for training"));
+  options_.split.by = SplitKind::fraction;
+  EXPECT_EQ(read(batch).message(),
+            "data.split.eval_fraction: 1.000000 leaves no rows for training");
 }
 
 TEST_F(BehaviorLog, bad_lines_and_too_many_events_are_named) {

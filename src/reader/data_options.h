@@ -106,6 +106,7 @@ void describe(Visitor& v, CriteoOptions& o) {
 /// `negatives` seeded random items.
 struct BehaviorLogOptions {
   std::vector<std::string> behaviors;  // kept ones ("pv", "buy"); empty: all
+  std::vector<std::string> columns;    // beside target and histories, in this order
   int64_t sequence_length = 20;        // events before the target, at most
   int64_t minimum_history = 1;         // events that a user must have had before a target
   int64_t negatives = 1;               // for each positive
@@ -117,6 +118,9 @@ struct BehaviorLogOptions {
 template <typename Visitor>
 void describe(Visitor& v, BehaviorLogOptions& o) {
   v("behaviors", o.behaviors, "behaviours that are read, as pv or buy; empty: all");
+  v("columns", o.columns,
+    "columns beside the target and its histories: user (ids); seconds_since_last, history_length, "
+    "item_seen, category_seen (dense)");
   v("sequence_length", o.sequence_length, "events of the history, at most");
   v("minimum_history", o.minimum_history, "events that a user must have had before a target");
   v("negatives", o.negatives, "random items for each real next one, with their true category");

@@ -7,6 +7,19 @@
 
 namespace recmill::reader {
 
+Status empty_side(const SplitOptions& options, Subset subset, int64_t boundary) {
+  const std::string side = subset == Subset::train ? "training" : "evaluation";
+  if (options.by != SplitKind::time) {
+    return Status::BadRequest("data.split.eval_fraction: " + std::to_string(options.eval_fraction) +
+                              " leaves no rows for " + side);
+  }
+  const bool chosen = options.boundary != 0;
+  return Status::BadRequest(
+      std::string("data.split.") + (chosen ? "boundary" : "eval_fraction") + ": no row for " +
+      side + ": none has a time " + (subset == Subset::train ? "before " : "from ") +
+      std::to_string(boundary) + (chosen ? "" : " (where evaluation begins)"));
+}
+
 Result<RowSplit> RowSplit::make(const SplitOptions& options, Subset subset,
                                 const TextLayout& layout) {
   RowSplit split;

@@ -10,6 +10,9 @@
 
 namespace recmill::reader {
 
+/// The error for a side of a split that no row is on. `boundary`: of a split by time.
+Status empty_side(const SplitOptions& options, Subset subset, int64_t boundary);
+
 class RowSplit {
  public:
   /// A split by time needs its boundary in `options` (time_boundary.h finds one for a fraction).

@@ -8,6 +8,7 @@
 #include "reader/plain_text_parser.h"
 #include "reader/row_order.h"
 #include "reader/row_source.h"
+#include "reader/row_split.h"
 #include "reader/time_boundary.h"
 #include "reader/window_read_ahead.h"
 
@@ -78,6 +79,9 @@ class TextReader final : public Reader {
     RECMILL_ASSIGN_OR_RETURN(
         auto source, RowSource::open(files_, paths_, options_.cache, std::move(rule), pool_));
     int64_t rows = source->rows();
+    if (rows == 0 && !source->rule().split.keeps_all()) {
+      return empty_side(options_.split, subset_, split.boundary);
+    }
     if (options_.rows > 0) rows = std::min(rows, options_.rows);
     const bool shuffles = shuffle_ == ShuffleKind::window;
     bounds_ = equal_windows(rows, shuffles ? options_.shuffle.window : kPlainWindow);
