@@ -4,6 +4,7 @@
 usage: embedding_tables.py FOLDER   with shape.json, ids.bin and gradient.bin as `recmill bench` writes
 """
 import json
+import mmap
 import pathlib
 import sys
 import time
@@ -18,7 +19,21 @@ shape = json.loads((folder / "shape.json").read_text())
 torch.set_num_threads(shape["threads"])
 T, E, D, B, L = (shape[k] for k in ("tables", "rows", "dim", "samples", "bag"))
 ids = np.fromfile(folder / "ids.bin", dtype=np.int64).reshape(shape["batches"], T, B * L)
-gradient = torch.from_numpy(np.fromfile(folder / "gradient.bin", dtype=np.float32).reshape(B, T * D))
+
+
+def in_huge_pages(array):
+    """A copy on pages like those that Recmill's own gradient stands on."""
+    huge = 2 << 20
+    memory = mmap.mmap(-1, array.nbytes + 2 * huge, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    whole = np.frombuffer(memory, dtype=np.uint8)
+    begin = -whole.ctypes.data % huge
+    copy = whole[begin : begin + array.nbytes].view(array.dtype)
+    copy[:] = array
+    return copy
+
+
+gradient = torch.from_numpy(in_huge_pages(np.fromfile(folder / "gradient.bin", dtype=np.float32)).reshape(B, T * D))
 
 
 def initial_rows():

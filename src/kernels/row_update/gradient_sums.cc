@@ -18,7 +18,7 @@ namespace recmill::kernels {
 namespace HWY_NAMESPACE {
 
 /// Lookups that gradient rows are fetched ahead.
-constexpr int64_t kPrefetchGradients = 8;
+constexpr int64_t kPrefetchGradients = 16;
 
 /// to = to + from, both [dim].
 HWY_INLINE void add_row(float* to, const float* from, int64_t dim) {

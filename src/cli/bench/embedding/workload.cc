@@ -45,17 +45,18 @@ Result<EmbeddingWorkload> EmbeddingWorkload::make(const EmbeddingShape& shape, P
   const ShardCut cut{shape.samples, ShardCut::default_shards(shape.samples)};
   for (int s = 0; s <= cut.shards; ++s) workload.shard_begins_.push_back(cut.begin(s));
   workload.distinct_.resize(shape.tables);
-  workload.make_batches();
+  RECMILL_RETURN_IF_ERROR(workload.make_batches());
   return workload;
 }
 
-void EmbeddingWorkload::make_batches() {
+Status EmbeddingWorkload::make_batches() {
   const Random random(7, Purpose::test);
   const int64_t columns = shape_.tables * shape_.dim;
-  output_.resize(shape_.samples * columns);
-  gradient_.resize(shape_.samples * columns);
-  for (size_t i = 0; i < gradient_.size(); ++i)
-    gradient_[i] = (random.uniform(i, 1) - 0.5f) * 0.01f;
+  const size_t bytes = shape_.samples * columns * sizeof(float);
+  RECMILL_ASSIGN_OR_RETURN(output_, Buffer::allocate(bytes));
+  RECMILL_ASSIGN_OR_RETURN(gradient_, Buffer::allocate(bytes));
+  const auto gradient = gradient_.as<float>();
+  for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = (random.uniform(i, 1) - 0.5f) * 0.01f;
   for (int64_t i = 0; i <= shape_.samples; ++i) offsets_.push_back(i * shape_.bag);
   const int64_t lookups = shape_.samples * shape_.bag;
   std::vector<ZipfRows> zipf;
@@ -67,6 +68,7 @@ void EmbeddingWorkload::make_batches() {
     ids_[i] = zipf.empty() ? static_cast<int64_t>(random.below(shape_.rows, i, 2))
                            : zipf[table].row(random.uniform64(i, 2));
   }
+  return {};
 }
 
 void EmbeddingWorkload::lookup(int64_t batch, Pool& pool) {
@@ -74,8 +76,8 @@ void EmbeddingWorkload::lookup(int64_t batch, Pool& pool) {
   std::vector<kernels::PoolTask> tasks;
   for (int64_t t = 0; t < shape_.tables; ++t) {
     const JaggedView bags{offsets_.data(), ids(batch, t), nullptr, shape_.samples, shape_.bag == 1};
-    tasks.push_back(
-        {bags, tables_[t].rows(), Pooling::sum, output_.data() + t * shape_.dim, columns});
+    tasks.push_back({bags, tables_[t].rows(), Pooling::sum,
+                     output_.as<float>().data() + t * shape_.dim, columns});
   }
   kernels::embedding_pool(tasks, pool);
 }
@@ -87,7 +89,7 @@ void EmbeddingWorkload::train(int64_t batch, Pool& pool) {
   for (int64_t t = 0; t < shape_.tables; ++t) {
     features.push_back(
         {{offsets_.data(), ids(batch, t), nullptr, shape_.samples, shape_.bag == 1}, Pooling::sum});
-    gradients.push_back({gradient_.data() + t * shape_.dim, columns});
+    gradients.push_back({gradient_.as<float>().data() + t * shape_.dim, columns});
   }
   std::vector<kernels::TableLookups> tables;
   std::vector<table::TableUpdate> updates;
@@ -107,7 +109,7 @@ Status EmbeddingWorkload::write(Files& files, const std::string& folder, int thr
                                 const std::string& rival) const {
   RECMILL_RETURN_IF_ERROR(write_bytes(files, folder + "/ids.bin", std::as_bytes(std::span(ids_))));
   RECMILL_RETURN_IF_ERROR(
-      write_bytes(files, folder + "/gradient.bin", std::as_bytes(std::span(gradient_))));
+      write_bytes(files, folder + "/gradient.bin", std::as_bytes(gradient_.as<float>())));
   Json json;
   json["rival"] = rival;
   json["threads"] = threads;

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/files.h"
 #include "base/json_lines.h"
+#include "device/buffer.h"
 #include "kernels/distinct_rows/distinct_rows.h"
 #include "kernels/embedding_pool/embedding_pool.h"
 #include "table/embedding_table.h"
@@ -42,7 +44,7 @@ class EmbeddingWorkload {
   void lookup(int64_t batch, Pool& pool);
   /// Distinct rows, forward, backward and row optimizer of one batch.
   void train(int64_t batch, Pool& pool);
-  const std::vector<float>& output() const { return output_; }
+  std::span<const float> output() const { return output_.as<float>(); }
   const kernels::RowStorage& rows(int64_t table) const { return tables_[table].rows(); }
   /// Rows that one batch looks up in one table, [samples * bag].
   const int64_t* ids(int64_t batch, int64_t table) const {
@@ -55,14 +57,14 @@ class EmbeddingWorkload {
                const std::string& rival) const;
 
  private:
-  void make_batches();
+  Status make_batches();
 
   EmbeddingShape shape_;
   std::vector<table::EmbeddingTable> tables_;
   std::vector<int64_t> offsets_;       // [samples + 1], of every feature
   std::vector<int64_t> ids_;           // [batches][tables][samples * bag]
-  std::vector<float> gradient_;        // [samples][tables * dim]
-  std::vector<float> output_;          // [samples][tables * dim]
+  Buffer gradient_;                    // float [samples][tables * dim]
+  Buffer output_;                      // float [samples][tables * dim]
   std::vector<int64_t> shard_begins_;  // [shards + 1]
   std::vector<DistinctRows> distinct_;
   kernels::DistinctRowsFinder finder_;
