@@ -8,6 +8,20 @@
 #include "train/non_finite.h"
 
 namespace recmill::train {
+namespace {
+
+/// Room for at least `count` floats; what it held is lost where it grows.
+float* reserve(Buffer& buffer, int64_t count) {
+  const size_t bytes = static_cast<size_t>(count) * sizeof(float);
+  if (buffer.size() < bytes) {
+    auto larger = Buffer::allocate(bytes);
+    RECMILL_CHECK(larger.ok(), larger.status().message());
+    buffer = *std::move(larger);
+  }
+  return buffer.as<float>().data();
+}
+
+}  // namespace
 
 struct RankTrainer::Shard {
   int index = 0;                             // of the global batch
@@ -66,11 +80,12 @@ Status RankTrainer::load_parameters() {
 // Sizes the buffers for the batch and points the store and the shards at them.
 void RankTrainer::bind(const RankBatch& batch, bool training) {
   const int64_t samples = batch.samples();
-  pooled_.resize(samples * layout_.stride);
+  float* pooled = reserve(pooled_, samples * layout_.stride);
   logits_.resize(samples);
   probabilities_.resize(samples);
+  float* pooled_gradient = nullptr;
   if (training) {
-    pooled_gradient_.resize(samples * layout_.stride);
+    pooled_gradient = reserve(pooled_gradient_, samples * layout_.stride);
     logit_gradient_.resize(samples);
   }
   outputs_.clear();
@@ -78,8 +93,8 @@ void RankTrainer::bind(const RankBatch& batch, bool training) {
   size_t sequence = 0;
   for (size_t f = 0; f < spec_.features.size(); ++f) {
     if (spec_.features[f].pooling != Pooling::none) {
-      outputs_.push_back({pooled_.data() + layout_.offset[f], layout_.stride});
-      gradients_.push_back({pooled_gradient_.data() + layout_.offset[f], layout_.stride});
+      outputs_.push_back({pooled + layout_.offset[f], layout_.stride});
+      gradients_.push_back({pooled_gradient + layout_.offset[f], layout_.stride});
       continue;
     }
     const int64_t dim = spec_.dim_of(f);
@@ -103,12 +118,13 @@ void RankTrainer::bind_shard(const RankBatch& batch, size_t index, bool training
                  .samples = samples,
                  .training = training,
                  .dense = batch.dense.values.data() + begin * batch.dense.columns,
-                 .pooled = pooled_.data() + begin * layout_.stride,
+                 .pooled = pooled_.as<float>().data() + begin * layout_.stride,
                  .sequences = {},
                  .rows = {}};
-  shard.gradient = {.pooled = training ? pooled_gradient_.data() + begin * layout_.stride : nullptr,
-                    .sequences = {},
-                    .parameters = nullptr};
+  shard.gradient = {
+      .pooled = training ? pooled_gradient_.as<float>().data() + begin * layout_.stride : nullptr,
+      .sequences = {},
+      .parameters = nullptr};
   shard.logits = part(logits_);
   shard.probabilities = part(probabilities_);
   if (training) shard.logit_gradient = part(logit_gradient_);

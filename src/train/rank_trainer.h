@@ -13,6 +13,7 @@
 #include "comm/communicator.h"
 #include "comm/ordered_reduce.h"
 #include "comm/subtree_sums.h"
+#include "device/buffer.h"
 #include "device/pool.h"
 #include "device/stream.h"
 #include "model/model.h"
@@ -91,7 +92,9 @@ class RankTrainer {
 
   // Of the batch in hand.
   int64_t global_samples_ = 0;
-  std::vector<float> pooled_, pooled_gradient_;                     // [samples][layout.stride]
+  // [samples][layout.stride], on huge pages: the store goes through them a feature at a time, so
+  // that neighbouring accesses lie a sample apart.
+  Buffer pooled_, pooled_gradient_;
   std::vector<std::vector<float>> sequences_, sequence_gradients_;  // [unpooled][lookups][dim]
   std::vector<store::FeatureOutput> outputs_;
   std::vector<store::FeatureGradient> gradients_;
