@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench/train/train_bench.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/clock.h"
@@ -38,15 +39,16 @@ Status check_answer(const TrainShape& shape, TrainWorkload& workload, Rival& riv
   return {};
 }
 
-/// What the multiply-adds of all threads allow, measured before each repetition of ours: on a
-/// machine that alternate() has just found quiet, not once at the start, when others may hold a
-/// core.
+/// What the multiply-adds of all threads allow: the most that was reached before any repetition of
+/// ours, each on a machine that alternate() has just looked at. What disturbs a measurement only
+/// lowers it, and a lower limit would flatter us: so neither once at the start, when others may
+/// hold a core, nor the median.
 struct PeakMeter {
   kernels::Precision precision;
   Pool& pool;
-  std::vector<double> peaks = {};  // operations a second
+  double peak = 0.0;  // operations a second
 
-  void measure() { peaks.push_back(kernels::dense_layer::fma_peak(precision, pool)); }
+  void measure() { peak = std::max(peak, kernels::dense_layer::fma_peak(precision, pool)); }
 };
 
 Contender trainer(TrainWorkload& workload, PeakMeter& meter) {
@@ -104,7 +106,7 @@ Status run_pair(const TrainShape& shape, std::vector<train::RankBatch>& batches,
   if (rival_name.empty()) {
     RECMILL_ASSIGN_OR_RETURN(const Timing timing,
                              alternate(trainer(*workload, meter), {}, alternation));
-    sink(line_of(shape, *workload, timing, median(meter.peaks)));
+    sink(line_of(shape, *workload, timing, meter.peak));
     return {};
   }
   const TemporaryFolder folder;
@@ -117,7 +119,7 @@ Status run_pair(const TrainShape& shape, std::vector<train::RankBatch>& batches,
   alternation.own = {rival.pid()};
   RECMILL_ASSIGN_OR_RETURN(const Timing timing,
                            alternate(trainer(*workload, meter), timed_rival(rival), alternation));
-  BenchLine line = line_of(shape, *workload, timing, median(meter.peaks));
+  BenchLine line = line_of(shape, *workload, timing, meter.peak);
   line.rival = rival_name;
   sink(line);
   return {};
