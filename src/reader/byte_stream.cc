@@ -45,16 +45,13 @@ class CompressedStream : public ByteStream {
         return Status::Failed(path_ + ": ends in the middle of the compressed data");
       }
       done += made;
+      position_ += made;
     }
-    position_ += done;
     return done;
   }
 
   Status seek(uint64_t offset) final {
-    if (offset < position_) {
-      file_offset_ = available_ = position_ = 0;
-      RECMILL_RETURN_IF_ERROR(restart());
-    }
+    RECMILL_RETURN_IF_ERROR(approach(offset));
     std::vector<char> skipped(std::min<uint64_t>(offset - position_, 1 << 20));
     while (position_ < offset) {
       const size_t wanted = std::min<uint64_t>(offset - position_, skipped.size());
@@ -65,11 +62,28 @@ class CompressedStream : public ByteStream {
     return {};
   }
 
+  void collect(uint64_t spacing, std::vector<AccessPoint>& points) final {
+    spacing_ = spacing;
+    collected_ = &points;
+  }
+  void use(std::span<const AccessPoint> points) final { points_ = points; }
+
  protected:
   // Decompresses from next_ (available_ bytes), moving both on; returns the bytes made.
   virtual Result<size_t> decompress(std::span<char> out) = 0;
   virtual bool at_frame_end() const = 0;  // nothing is begun and not ended
-  virtual Status restart() = 0;
+  // Starts at a point; an AccessPoint() with begins_frame is the start of the file.
+  virtual Status resume(const AccessPoint& point) = 0;
+  bool collects() const { return collected_ != nullptr; }
+  // Adds the place after `made` bytes more, `available_` being what follows it, where it is due.
+  AccessPoint* point_if_due(size_t made) {
+    const uint64_t last = !collects() || collected_->empty() ? 0 : collected_->back().offset;
+    if (!collects() || position_ + made < last + spacing_) return nullptr;
+    AccessPoint& point = collected_->emplace_back();
+    point.offset = position_ + made;
+    point.compressed = file_offset_ - available_;
+    return &point;
+  }
   Status damaged(const char* why) const {
     return Status::Failed(path_ + ": damaged compressed data before byte " +
                           std::to_string(file_offset_ - available_) + ": " + why);
@@ -79,6 +93,19 @@ class CompressedStream : public ByteStream {
   size_t available_ = 0;
 
  private:
+  // Goes to the last access point before `offset`, unless the stream stands between the two.
+  Status approach(uint64_t offset) {
+    const auto after = std::ranges::upper_bound(points_, offset, {}, &AccessPoint::offset);
+    AccessPoint start;
+    start.begins_frame = true;
+    const AccessPoint& point = after == points_.begin() ? start : *std::prev(after);
+    if (point.offset <= position_ && position_ <= offset) return {};
+    file_offset_ = point.compressed;
+    position_ = point.offset;
+    available_ = 0;
+    return resume(point);
+  }
+
   Status fill() {
     if (available_ > 0) return {};
     RECMILL_ASSIGN_OR_RETURN(available_,
@@ -93,6 +120,9 @@ class CompressedStream : public ByteStream {
   std::vector<char> input_;
   uint64_t file_offset_ = 0;  // of the compressed byte after input_
   uint64_t position_ = 0;     // of the next decompressed byte
+  std::span<const AccessPoint> points_;
+  std::vector<AccessPoint>* collected_ = nullptr;
+  uint64_t spacing_ = 0;
 };
 
 class GzipStream final : public CompressedStream {
@@ -101,38 +131,88 @@ class GzipStream final : public CompressedStream {
   ~GzipStream() override { inflateEnd(&inflate_); }
 
   Status start() {
-    constexpr int kGzipOnly = 16 + MAX_WBITS;
     if (inflateInit2(&inflate_, kGzipOnly) == Z_OK) return {};
     return Status::Failed("cannot start decompression: out of memory");
   }
 
  protected:
   Result<size_t> decompress(std::span<char> out) override {
-    if (ended_ && available_ > 0) RECMILL_RETURN_IF_ERROR(restart());  // the next member
+    if (trailer_ > 0) return skip_trailer();
+    if (ended_ && available_ > 0 && inflateReset2(&inflate_, kGzipOnly) != Z_OK) {
+      return damaged("cannot restart");
+    }
     inflate_.next_in = reinterpret_cast<Bytef*>(next_);
     inflate_.avail_in = static_cast<uInt>(available_);
     inflate_.next_out = reinterpret_cast<Bytef*>(out.data());
     const auto wanted = static_cast<uInt>(std::min<size_t>(out.size(), 1u << 30));
     inflate_.avail_out = wanted;
     ended_ = false;
-    const int outcome = inflate(&inflate_, Z_NO_FLUSH);
+    const int outcome = inflate(&inflate_, collects() ? Z_BLOCK : Z_NO_FLUSH);
+    const bool consumed = inflate_.avail_in < available_;
     next_ = reinterpret_cast<char*>(inflate_.next_in);
     available_ = inflate_.avail_in;
-    if (outcome == Z_STREAM_END) ended_ = true;
+    if (outcome == Z_STREAM_END) {
+      ended_ = !raw_;
+      trailer_ = raw_ ? kTrailerBytes : 0;
+    }
     if (outcome != Z_OK && outcome != Z_STREAM_END && outcome != Z_BUF_ERROR) {
       return damaged(inflate_.msg != nullptr ? inflate_.msg : "not gzip");
     }
-    return size_t{wanted - inflate_.avail_out};
+    const size_t made = wanted - inflate_.avail_out;
+    constexpr int kBlockEnded = 128, kLastBlock = 64;
+    const bool between_blocks = (inflate_.data_type & (kBlockEnded | kLastBlock)) == kBlockEnded;
+    if (outcome == Z_OK && between_blocks && consumed) add_point(made);
+    return made;
   }
   bool at_frame_end() const override { return ended_; }
-  Status restart() override {
-    ended_ = true;
-    return inflateReset(&inflate_) == Z_OK ? Status() : damaged("cannot restart");
+
+  // Inside a member the content is raw deflate: its trailer, checked when the file was indexed, is
+  // passed over.
+  Status resume(const AccessPoint& point) override {
+    ended_ = point.begins_frame;
+    raw_ = !point.begins_frame;
+    trailer_ = 0;
+    bool ok = inflateReset2(&inflate_, raw_ ? -MAX_WBITS : kGzipOnly) == Z_OK;
+    if (ok && point.bits > 0) ok = inflatePrime(&inflate_, point.bits, point.bits_value) == Z_OK;
+    if (ok && !point.window.empty()) {
+      ok = inflateSetDictionary(&inflate_, reinterpret_cast<const Bytef*>(point.window.data()),
+                                static_cast<uInt>(point.window.size())) == Z_OK;
+    }
+    return ok ? Status() : damaged("cannot restart");
   }
 
  private:
+  static constexpr int kGzipOnly = 16 + MAX_WBITS;
+  static constexpr size_t kTrailerBytes = 8;
+
+  void add_point(size_t made) {
+    AccessPoint* const point = point_if_due(made);
+    if (point == nullptr) return;
+    point->bits = static_cast<uint8_t>(inflate_.data_type & 7);
+    if (point->bits > 0) {
+      point->bits_value =
+          static_cast<uint8_t>(static_cast<unsigned char>(next_[-1]) >> (8 - point->bits));
+    }
+    uInt size = 0;
+    point->window.resize(1u << MAX_WBITS);
+    inflateGetDictionary(&inflate_, reinterpret_cast<Bytef*>(point->window.data()), &size);
+    point->window.resize(size);
+  }
+
+  size_t skip_trailer() {
+    const size_t size = std::min(trailer_, available_);
+    next_ += size;
+    available_ -= size;
+    trailer_ -= size;
+    ended_ = trailer_ == 0;
+    raw_ = !ended_;
+    return 0;
+  }
+
   z_stream inflate_{};
   bool ended_ = true;
+  bool raw_ = false;    // resumed inside a member
+  size_t trailer_ = 0;  // bytes of a raw member's that are left
 };
 
 class ZstdStream final : public CompressedStream {
@@ -143,6 +223,9 @@ class ZstdStream final : public CompressedStream {
 
  protected:
   Result<size_t> decompress(std::span<char> out) override {
+    if (ended_ && available_ > 0) {
+      if (AccessPoint* const point = point_if_due(0)) point->begins_frame = true;
+    }
     ZSTD_outBuffer output{out.data(), out.size(), 0};
     ZSTD_inBuffer input{next_, available_, 0};
     const size_t left = ZSTD_decompressStream(context_, &output, &input);
@@ -153,7 +236,7 @@ class ZstdStream final : public CompressedStream {
     return output.pos;
   }
   bool at_frame_end() const override { return ended_; }
-  Status restart() override {
+  Status resume(const AccessPoint&) override {
     ended_ = true;
     ZSTD_DCtx_reset(context_, ZSTD_reset_session_only);
     return {};

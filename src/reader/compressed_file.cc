@@ -4,12 +4,14 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace recmill::reader {
 namespace {
 
 constexpr size_t kBufferBytes = 256 << 10;
+constexpr size_t kFrameBytes = size_t{8} << 20;
 
 class GzipFile final : public WritableFile {
  public:
@@ -61,7 +63,15 @@ class ZstdFile final : public WritableFile {
   }
 
   Status append(std::span<const std::byte> bytes) override {
-    return compress(bytes, ZSTD_e_continue);
+    while (!bytes.empty()) {
+      const auto piece = bytes.first(std::min(bytes.size(), kFrameBytes - in_frame_));
+      bytes = bytes.subspan(piece.size());
+      in_frame_ += piece.size();
+      const bool full = in_frame_ == kFrameBytes;
+      RECMILL_RETURN_IF_ERROR(compress(piece, full ? ZSTD_e_end : ZSTD_e_continue));
+      if (full) in_frame_ = 0;
+    }
+    return {};
   }
   Status sync() override { return file_->sync(); }
   Status close() override {
@@ -88,6 +98,7 @@ class ZstdFile final : public WritableFile {
   }
 
   std::unique_ptr<WritableFile> file_;
+  size_t in_frame_ = 0;  // bytes of the frame so far
   std::unique_ptr<ZSTD_CCtx, Free> context_{ZSTD_createCCtx()};
   std::vector<std::byte> buffer_ = std::vector<std::byte>(kBufferBytes);
 };

@@ -9,7 +9,8 @@
 namespace recmill::reader {
 
 /// A file that compresses what is appended to it, as the name of `path` says: .gz (gzip), .zst
-/// (Zstandard), anything else as it is. Takes `file`, closes it in close().
+/// (Zstandard, a frame for every 8 MiB, so that readers can start at each), anything else as it is.
+/// Takes `file`, closes it in close().
 std::unique_ptr<WritableFile> compress_by_name(const std::string& path,
                                                std::unique_ptr<WritableFile> file);
 

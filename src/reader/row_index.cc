@@ -8,13 +8,13 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "reader/byte_stream.h"
 #include "reader/plain_text_parser.h"
 
 namespace recmill::reader {
 namespace {
 
 constexpr size_t kChunkBytes = size_t{8} << 20;
+constexpr uint64_t kAccessSpacing = uint64_t{8} << 20;
 
 // The pass itself: text comes in chunks, each begins at a row.
 class RowScan {
@@ -126,7 +126,7 @@ class RowScan {
 
 // ---- the file in the cache folder ----
 
-constexpr char kMagic[8] = {'R', 'M', 'R', 'O', 'W', 'I', 'D', '1'};
+constexpr char kMagic[8] = {'R', 'M', 'R', 'O', 'W', 'I', 'D', '2'};
 
 template <typename Value>
 void put(std::string& bytes, const Value* values, size_t count) {
@@ -140,19 +140,45 @@ std::string encode(const RowIndex& index, const std::string& key) {
                            static_cast<uint64_t>(index.rows),
                            static_cast<uint64_t>(index.kept),
                            index.blocks.size(),
-                           index.bad.size()};
+                           index.bad.size(),
+                           index.access.size()};
   put(bytes, head, std::size(head));
   bytes += key;
   put(bytes, index.blocks.data(), index.blocks.size());
   put(bytes, index.bad.data(), index.bad.size());
+  for (const AccessPoint& point : index.access) {
+    const uint64_t numbers[] = {point.offset, point.compressed, point.window.size()};
+    const uint8_t small[] = {point.bits, point.bits_value, point.begins_frame};
+    put(bytes, numbers, std::size(numbers));
+    put(bytes, small, std::size(small));
+    bytes += point.window;
+  }
   const uint32_t checksum = crc32c(std::as_bytes(std::span(bytes)));
   put(bytes, &checksum, 1);
   return bytes;
 }
 
+// Reads access points up to the end of `bytes`; false where they do not end there.
+bool decode_access(std::string_view bytes, size_t count, std::vector<AccessPoint>& points) {
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t numbers[3];
+    constexpr size_t kFixed = sizeof numbers + 3;
+    if (bytes.size() < kFixed) return false;
+    std::memcpy(numbers, bytes.data(), sizeof numbers);
+    const auto small = [&](size_t at) { return static_cast<uint8_t>(bytes[sizeof numbers + at]); };
+    AccessPoint point{numbers[0], numbers[1], small(0), small(1), small(2) != 0, {}};
+    bytes.remove_prefix(kFixed);
+    if (bytes.size() < numbers[2]) return false;
+    point.window = bytes.substr(0, numbers[2]);
+    bytes.remove_prefix(numbers[2]);
+    points.push_back(std::move(point));
+  }
+  return bytes.empty();
+}
+
 // Nothing for bytes that are damaged or belong to another key.
 std::optional<RowIndex> decode(const std::string& bytes, const std::string& key) {
-  uint64_t head[6];
+  uint64_t head[7];
   const size_t fixed = sizeof kMagic + sizeof head;
   if (bytes.size() < fixed + key.size() + 4) return {};
   uint32_t checksum;
@@ -162,13 +188,16 @@ std::optional<RowIndex> decode(const std::string& bytes, const std::string& key)
   if (std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) return {};
   std::memcpy(head, bytes.data() + sizeof kMagic, sizeof head);
   if (head[0] != key.size() || bytes.compare(fixed, key.size(), key) != 0) return {};
-  RowIndex index{head[1], static_cast<int64_t>(head[2]), static_cast<int64_t>(head[3]), {}, {}};
+  RowIndex index{head[1], static_cast<int64_t>(head[2]), static_cast<int64_t>(head[3]), {}, {}, {}};
   const size_t blocks = head[4] * sizeof(RowBlock), bad = head[5] * sizeof(int64_t);
-  if (bytes.size() != fixed + key.size() + blocks + bad + 4) return {};
+  const size_t tables_end = fixed + key.size() + blocks + bad;
+  if (bytes.size() < tables_end + 4) return {};
   index.blocks.resize(head[4]);
   index.bad.resize(head[5]);
   std::memcpy(index.blocks.data(), bytes.data() + fixed + key.size(), blocks);
   std::memcpy(index.bad.data(), bytes.data() + fixed + key.size() + blocks, bad);
+  const auto access = std::string_view(bytes).substr(tables_end, bytes.size() - 4 - tables_end);
+  if (!decode_access(access, head[6], index.access)) return {};
   return index;
 }
 
@@ -190,6 +219,8 @@ std::string RowRule::fingerprint() const {
 
 Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule& rule, Pool& pool) {
   RECMILL_ASSIGN_OR_RETURN(auto stream, open_byte_stream(files, path));
+  std::vector<AccessPoint> access;
+  stream->collect(kAccessSpacing, access);
   RowScan scan(path, rule, pool);
   std::string text(kChunkBytes, '\0');
   std::vector<uint32_t> ends;
@@ -210,7 +241,11 @@ Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule&
       return Status::Failed(path + ":" + std::to_string(scan.line()) +
                             ": the row does not end within 16 MiB (a quote that is not closed?)");
     }
-    if (at_end) return scan.finish();
+    if (at_end) {
+      auto index = scan.finish();
+      if (index.ok()) index->access = std::move(access);
+      return index;
+    }
     std::memmove(text.data(), text.data() + whole, carried);
   }
 }

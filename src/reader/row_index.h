@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "device/pool.h"
+#include "reader/byte_stream.h"
 #include "reader/row_ends.h"
 #include "reader/row_split.h"
 
@@ -27,9 +28,10 @@ struct RowBlock {
 struct RowIndex {
   uint64_t bytes = 0;  // of the decompressed file
   int64_t rows = 0;
-  int64_t kept = 0;              // rows that the subset keeps
-  std::vector<RowBlock> blocks;  // [ceil(rows / 4096)]
-  std::vector<int64_t> bad;      // numbers of the rows that are skipped as bad, ascending
+  int64_t kept = 0;                 // rows that the subset keeps
+  std::vector<RowBlock> blocks;     // [ceil(rows / 4096)]
+  std::vector<int64_t> bad;         // numbers of the rows that are skipped as bad, ascending
+  std::vector<AccessPoint> access;  // compressed files: one for some 8 MiB of text
   bool operator==(const RowIndex&) const = default;
 };
 

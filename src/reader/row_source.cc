@@ -143,6 +143,7 @@ Result<ByteStream*> RowSource::stream_of(size_t file) {
   } else {
     if (open_.size() == kOpenStreams) open_.erase(open_.begin());
     RECMILL_ASSIGN_OR_RETURN(auto stream, open_byte_stream(files_, paths_[file]));
+    stream->use(indexes_[file].access);
     open_.push_back({file, std::move(stream)});
   }
   return open_.back().stream.get();
