@@ -21,7 +21,10 @@ test-asan test-tsan: test-%: setup
 
 # Installs, builds, makes data, trains a DLRM on it and evaluates it.
 quickstart: build
-	@[ -e data/quickstart/planted.json ] || build/recmill synth --rows 1900000 --eval-rows 100000 --out data/quickstart
+	@if [ -e data/quickstart/planted.json ]; then \
+	  echo "data/quickstart is there already and is used as it is; remove it to have it made anew"; \
+	else build/recmill synth --rows 1900000 --eval-rows 100000 --out data/quickstart; fi
+	@[ ! -e runs/quickstart ] || echo "runs/quickstart of an earlier quickstart is replaced"
 	build/recmill train examples/quickstart.toml --overwrite
 
 test-all: test test-asan test-tsan

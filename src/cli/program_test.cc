@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -184,6 +185,72 @@ TEST_F(Program, a_run_that_is_killed_again_and_again_ends_where_an_undisturbed_o
   const Outcome compared =
       run({"verify", "--checkpoints", only_checkpoint("undisturbed"), only_checkpoint("killed")});
   EXPECT_EQ(compared.status, 0) << "seed " << seed << ": " << compared.err;
+}
+
+TEST_F(Program, a_resumed_run_leaves_the_metrics_of_an_undisturbed_one) {
+  const std::string text =
+      config(kDlrm, "",
+             "epochs = 3\nlog_every = 10\nwindow = 700\ncheckpoint.every = 20\n" +
+                 std::string("checkpoint.keep = 20\nevaluate_every = 20"));
+  write("a.toml", text);
+  ASSERT_EQ(run({"train", "a.toml", "--quiet"}).status, 0);
+  const auto lines = [&] {  // less what a clock says
+    std::vector<Json> all;
+    std::istringstream in(*read_text(posix_files(), path("runs/a/metrics.jsonl")));
+    for (std::string line; std::getline(in, line);) {
+      all.push_back(Json::parse(line, nullptr, false));
+      if (all.back().is_object()) all.back().erase("samples_per_second");
+    }
+    return all;
+  };
+  const auto undisturbed = lines();
+  EXPECT_GT(undisturbed.size(), 20u);
+  // As if it had been killed after iteration 60, in the middle of a later line.
+  const std::string checkpoints = "runs/a/checkpoints/";
+  const auto saved = posix_files().list(path(checkpoints));
+  ASSERT_TRUE(saved.ok());
+  for (const std::string& name : *saved) {
+    if (name > "step-000000000060") {
+      ASSERT_TRUE(posix_files().remove(path(checkpoints + name)).ok());
+    }
+  }
+  write("runs/a/metrics.jsonl",
+        *read_text(posix_files(), path("runs/a/metrics.jsonl")) + "{\"kind\":\"tra");
+  const Outcome outcome = run({"train", "a.toml", "--quiet", "--resume"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(lines(), undisturbed);
+}
+
+TEST_F(Program, a_run_that_stopped_early_does_not_go_on_when_resumed) {
+  write("a.toml", config(kDlrm, "",
+                         "epochs = 9\nevaluate_every = 10\nearly_stop.patience = 1\n"
+                         "early_stop.minimum_gain = 10"));
+  Json summary = run_json({"train", "a.toml", "--quiet"});
+  EXPECT_EQ(summary.value("ending", ""), "early stop");
+  EXPECT_EQ(summary.value("iterations", 0), 20);
+  const double log_loss = summary.value("log_loss", -1.0);
+  for (const char* every : {"train.evaluate_every=10", "train.evaluate_every=7"}) {
+    const Outcome outcome = run({"train", "a.toml", "--resume", "--json", "--set", every});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE((outcome.out + outcome.err).find("had stopped early after iteration 20"),
+              std::string::npos)
+        << outcome.err;
+    summary = *read_json(posix_files(), path("runs/a/summary.json"));
+    EXPECT_EQ(summary.value("ending", ""), "early stop");
+    EXPECT_EQ(summary.value("iterations", 0), 20);
+    EXPECT_EQ(summary.value("log_loss", -2.0), log_loss);
+  }
+}
+
+TEST_F(Program, deterministic_false_says_what_it_means_and_gives_the_same_bits) {
+  write("a.toml", config(kDlrm, "", "epochs = 1"));
+  write("b.toml", config(kDlrm, "", "epochs = 1\ndeterministic = false"));
+  EXPECT_EQ(run({"train", "a.toml", "--quiet"}).err.find("train.deterministic"), std::string::npos);
+  const Outcome outcome = run({"train", "b.toml", "--quiet"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("train.deterministic = false"), std::string::npos) << outcome.err;
+  const Outcome same = run({"verify", "--checkpoints", only_checkpoint("a"), only_checkpoint("b")});
+  EXPECT_EQ(same.status, 0) << same.err;
 }
 
 TEST_F(Program, an_interrupt_saves_and_leaves_and_the_run_goes_on_from_there) {

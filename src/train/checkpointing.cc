@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/checkpointing.h"
 
+#include <fmt/format.h>
+
 #include <functional>
 
 #include "base/bfloat16.h"
@@ -118,6 +120,19 @@ Status add_dictionaries(const ResolvedRun& run, const Rank& rank,
   return {};
 }
 
+Status add_window(const metrics::WindowContents& window, const EntrySink& add) {
+  const auto add_column = [&]<typename T>(const char* name, ElementType type,
+                                          const std::vector<T>& values) {
+    return add({name, type, {static_cast<int64_t>(values.size())}}, 0,
+               std::as_bytes(std::span(values)));
+  };
+  RECMILL_RETURN_IF_ERROR(
+      add_column("metric/window/probability", ElementType::float32, window.probabilities));
+  RECMILL_RETURN_IF_ERROR(add_column("metric/window/label", ElementType::float32, window.labels));
+  RECMILL_RETURN_IF_ERROR(add_column("metric/window/weight", ElementType::float32, window.weights));
+  return add_column("metric/window/group", ElementType::uint64, window.groups);
+}
+
 Json properties_of(const ResolvedRun& run, const LoopState& state) {
   Json properties;
   properties["iteration"] = state.position.iteration;
@@ -127,7 +142,9 @@ Json properties_of(const ResolvedRun& run, const LoopState& state) {
   properties["schema"] = {{"dense", run.schema.dense}, {"ids", run.schema.ids}};
   properties["graph"] = preprocess::to_json(run.graph);
   properties["reader"] = {{"epoch", state.position.epoch}, {"row", state.position.row}};
+  properties["window"] = {{"total", state.window.total}};
   Json early_stop;
+  early_stop["counted"] = state.early_stop.counted;
   early_stop["without_gain"] = state.early_stop.without_gain;
   if (state.early_stop.best) early_stop["best"] = *state.early_stop.best;
   properties["early_stop"] = early_stop;
@@ -141,6 +158,7 @@ Status add_everything(const ResolvedRun& run, Rank& rank, bool first_rank, const
       [&](const store::RowBlock& block) { return add_rows(run.spec, block, add); }));
   if (!first_rank) return {};
   RECMILL_RETURN_IF_ERROR(add_layers(rank, add));
+  RECMILL_RETURN_IF_ERROR(add_window(state.window, add));
   return add_dictionaries(run, rank, state.dictionaries, add);
 }
 
@@ -243,28 +261,69 @@ Status restore_layers(Rank& rank, checkpoint::Reader& reader, bool with_state) {
   return rank.trainer->load_parameters();
 }
 
+// A whole entry of one extent, whatever its length.
+template <typename T>
+Result<std::vector<T>> read_column(checkpoint::Reader& reader, const std::string& name,
+                                   ElementType type) {
+  const checkpoint::Entry* entry = reader.find(name);
+  if (entry == nullptr) return Status::Failed(reader.path() + ": has no '" + name + "'");
+  if (entry->spec.type != type || entry->spec.shape.size() != 1) {
+    return Status::Failed(reader.path() + ": '" + name + "' is " + entry->spec.text());
+  }
+  return reader.read_all<T>(*entry);
+}
+
+Status restore_window(checkpoint::Reader& reader, metrics::WindowContents& window) {
+  const auto floats = [&](const char* name, std::vector<float>& values) -> Status {
+    RECMILL_ASSIGN_OR_RETURN(values, read_column<float>(reader, name, ElementType::float32));
+    return {};
+  };
+  RECMILL_RETURN_IF_ERROR(floats("metric/window/probability", window.probabilities));
+  RECMILL_RETURN_IF_ERROR(floats("metric/window/label", window.labels));
+  RECMILL_RETURN_IF_ERROR(floats("metric/window/weight", window.weights));
+  RECMILL_ASSIGN_OR_RETURN(
+      window.groups, read_column<uint64_t>(reader, "metric/window/group", ElementType::uint64));
+  const size_t samples = window.probabilities.size();
+  const auto fits = [&](size_t size) { return size == 0 || size == samples; };
+  if (window.labels.size() == samples && fits(window.weights.size()) && fits(window.groups.size()))
+    return {};
+  return Status::Failed(reader.path() + ": the columns of metric/window differ in length");
+}
+
 Status restore_dictionaries(const ResolvedRun& run, Rank& rank, checkpoint::Reader& reader,
                             LoopState& state) {
   for (size_t d = 0; d < run.graph.dictionaries.size(); ++d) {
     const std::string name = "dictionary/" + run.graph.dictionaries[d].name;
-    const checkpoint::Entry* entry = reader.find(name);
-    if (entry == nullptr) return Status::Failed(reader.path() + ": has no entry " + name);
-    RECMILL_ASSIGN_OR_RETURN(const auto ids, reader.read_all<uint64_t>(*entry));
+    RECMILL_ASSIGN_OR_RETURN(const auto ids,
+                             read_column<uint64_t>(reader, name, ElementType::uint64));
     RECMILL_RETURN_IF_ERROR(rank.preprocessor->restore_dictionary(static_cast<int>(d), ids));
     state.dictionaries.push_back(static_cast<int64_t>(ids.size()));
   }
   return {};
 }
 
-LoopState state_of(const Json& properties) {
-  LoopState state;
-  state.position.iteration = properties["iteration"].get<int64_t>();
-  state.position.epoch = properties["reader"]["epoch"].get<int64_t>();
-  state.position.row = properties["reader"]["row"].get<int64_t>();
-  const Json& early_stop = properties["early_stop"];
-  state.early_stop.without_gain = early_stop["without_gain"].get<int64_t>();
-  if (early_stop.contains("best")) state.early_stop.best = early_stop["best"].get<double>();
-  return state;
+// A checksum says that a manifest is as it was written, not that we wrote it.
+Status read_state(const Json& properties, LoopState& state) {
+  const std::pair<const char*, int64_t*> numbers[] = {
+      {"/iteration", &state.position.iteration},
+      {"/reader/epoch", &state.position.epoch},
+      {"/reader/row", &state.position.row},
+      {"/window/total", &state.window.total},
+      {"/early_stop/counted", &state.early_stop.counted},
+      {"/early_stop/without_gain", &state.early_stop.without_gain}};
+  for (const auto& [name, value] : numbers) {
+    const Json::json_pointer at(name);
+    if (!properties.contains(at) || !properties[at].is_number_integer() ||
+        properties[at].get<int64_t>() < 0) {
+      return Status::Failed(fmt::format("property {} is no count", name + 1));
+    }
+    *value = properties[at].get<int64_t>();
+  }
+  const Json::json_pointer best("/early_stop/best");
+  if (!properties.contains(best)) return {};
+  if (!properties[best].is_number()) return Status::Failed("property early_stop/best is no number");
+  state.early_stop.best = properties[best].get<double>();
+  return {};
 }
 
 }  // namespace
@@ -284,8 +343,8 @@ Status CheckpointSaver::save(const LoopState& state) {
 
 Status CheckpointSaver::publish(checkpoint::Writer& writer,
                                 std::vector<checkpoint::PartContents> parts,
-                                const LoopState& state) const {
-  RECMILL_RETURN_IF_ERROR(writer.finish(std::move(parts), properties_of(run_, state)));
+                                const Json& properties) const {
+  RECMILL_RETURN_IF_ERROR(writer.finish(std::move(parts), properties));
   const int64_t keep = std::max<int64_t>(run_.options.train.checkpoint.keep, 1);
   return checkpoint::keep_last(files_, folder_, keep);
 }
@@ -306,11 +365,12 @@ Status CheckpointSaver::save_behind(const LoopState& state) {
               return part->add(entry, first, copy);
             });
       }));
-  return background_.submit(0, [this, writer, part, state]() -> Status {
+  const Json properties = properties_of(run_, state);
+  return background_.submit(0, [this, writer, part, properties]() -> Status {
     RECMILL_ASSIGN_OR_RETURN(auto contents, part->finish());
     std::vector<checkpoint::PartContents> parts;
     parts.push_back(std::move(contents));
-    return publish(*writer, std::move(parts), state);
+    return publish(*writer, std::move(parts), properties);
   });
 }
 
@@ -335,7 +395,7 @@ Status CheckpointSaver::save_together(const LoopState& state) {
       RECMILL_ASSIGN_OR_RETURN(auto part, checkpoint::decode_part(text));
       parts.push_back(std::move(part));
     }
-    published = publish(*writer, std::move(parts), state);
+    published = publish(*writer, std::move(parts), properties_of(run_, state));
   }
   return gather_texts(communicator_, published, "").status();
 }
@@ -347,7 +407,9 @@ Result<LoopState> restore_checkpoint(const ResolvedRun& run, Rank& rank, checkpo
     RECMILL_RETURN_IF_ERROR(restore_table(run, rank, reader, static_cast<int>(t), for_training));
   }
   RECMILL_RETURN_IF_ERROR(restore_layers(rank, reader, for_training));
-  LoopState state = state_of(reader.properties());
+  LoopState state;
+  RECMILL_RETURN_IF_ERROR(read_state(reader.properties(), state).at(reader.path()));
+  if (for_training) RECMILL_RETURN_IF_ERROR(restore_window(reader, state.window));
   RECMILL_RETURN_IF_ERROR(restore_dictionaries(run, rank, reader, state));
   return state;
 }

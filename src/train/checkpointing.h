@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/json_lines.h"
 #include "base/status.h"
 #include "checkpoint/background_writer.h"
 #include "checkpoint/reader.h"
@@ -33,7 +34,7 @@ class CheckpointSaver {
   Status save_behind(const LoopState& state);
   Status save_together(const LoopState& state);
   Status publish(checkpoint::Writer& writer, std::vector<checkpoint::PartContents> parts,
-                 const LoopState& state) const;
+                 const Json& properties) const;
 
   const ResolvedRun& run_;
   Rank& rank_;

@@ -12,19 +12,28 @@ namespace recmill::train {
 struct EarlyStop {
   std::optional<double> best;
   int64_t without_gain = 0;
+  int64_t counted = 0;  // iteration of the last evaluation that was counted
   bool operator==(const EarlyStop&) const = default;
 
-  /// Takes the value of options.metric (larger is better unless `smaller_is_better`) and says
-  /// whether training stops here.
-  bool after(const EarlyStopOptions& options, bool smaller_is_better, double value) {
-    if (options.patience == 0) return false;
+  bool stopped(const EarlyStopOptions& options) const {
+    return options.patience > 0 && without_gain >= options.patience;
+  }
+
+  /// Takes the value of options.metric (larger is better unless `smaller_is_better`) at the
+  /// evaluation after `iteration` and says whether training stops here. An evaluation that a
+  /// resumed run repeats counts once.
+  bool after(const EarlyStopOptions& options, bool smaller_is_better, int64_t iteration,
+             double value) {
+    if (options.patience == 0 || iteration <= counted) return stopped(options);
+    counted = iteration;
     const double gain = best ? (smaller_is_better ? *best - value : value - *best) : 1.0;
     if (!best || gain > options.minimum_gain) {
       best = value;
       without_gain = 0;
       return false;
     }
-    return ++without_gain >= options.patience;
+    ++without_gain;
+    return stopped(options);
   }
 };
 

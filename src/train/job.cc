@@ -87,7 +87,7 @@ Status train_rank(Training& training, Communicator& communicator) {
   if (communicator.rank() == 0) {
     RECMILL_ASSIGN_OR_RETURN(const int64_t rows, rank.train_rows->rows());
     RECMILL_ASSIGN_OR_RETURN(log, RunLog::open(setting.files, training.folder, setting.progress,
-                                               run.samples_in_all(rows)));
+                                               run.samples_in_all(rows), start.position.iteration));
     if (start.position.iteration > 0) {
       log->progress().say(fmt::format("resumes after iteration {}", start.position.iteration));
     }
@@ -116,6 +116,11 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
                                              request.existing, request.config));
   if (!request.export_plain.empty()) {
     RECMILL_RETURN_IF_ERROR(export_plain_run(run, setting.files, request.export_plain));
+  }
+  if (!options.train.deterministic) {
+    log_info(
+        "train.deterministic = false: ways that reorder sums may be chosen; there are none yet, " +
+        std::string("so the results are those of true"));
   }
   const auto pool = make_pool(run.threads);
   Training training{run, request, setting, folder, *pool, {}};

@@ -15,8 +15,6 @@ Status check_training(const TrainOptions& train) {
   const auto refuse = [](const std::string& key, const std::string& what) {
     return Status::BadRequest("train." + key + ": " + what);
   };
-  if (!train.deterministic)
-    return refuse("deterministic", "there is no other way yet; leave it true");
   if (train.batch_size == 0) return refuse("batch_size", "must be at least 1");
   if (train.eval_batch_size == 0) return refuse("eval_batch_size", "must be at least 1");
   if (train.ranks == 0) return refuse("ranks", "must be at least 1");

@@ -4,6 +4,29 @@
 #include <fmt/format.h>
 
 namespace recmill::train {
+namespace {
+
+// A checkpoint stands between the training line of its iteration and the evaluation after it.
+bool stands_before(const Json& line, int64_t iteration) {
+  if (!line.is_object() || !line.contains("iteration") || !line.contains("kind")) return false;
+  const Json& at = line["iteration"];
+  if (!at.is_number_integer()) return false;
+  return at.get<int64_t>() < iteration || (at == iteration && line["kind"] == "train");
+}
+
+Status drop_lines_after(Files& files, const std::string& path, int64_t iteration) {
+  if (!files.exists(path)) return {};
+  RECMILL_ASSIGN_OR_RETURN(const std::string text, read_text(files, path));
+  std::string kept;
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos;
+       begin = end + 1) {
+    const std::string line = text.substr(begin, end + 1 - begin);
+    if (stands_before(Json::parse(line, nullptr, false), iteration)) kept += line;
+  }
+  return kept == text ? Status() : write_atomically(files, path, kept);
+}
+
+}  // namespace
 
 std::string brief(const metrics::Metrics& metrics) {
   std::string text = fmt::format("log loss {:.5f}", metrics.log_loss);
@@ -28,7 +51,8 @@ Json to_json(const metrics::Metrics& metrics) {
 }
 
 Result<RunLog> RunLog::open(Files& files, const RunFolder& folder, Progress::Style style,
-                            int64_t total) {
+                            int64_t total, int64_t iteration) {
+  RECMILL_RETURN_IF_ERROR(drop_lines_after(files, folder.metrics(), iteration));
   RECMILL_ASSIGN_OR_RETURN(auto lines, JsonLines::append_to(files, folder.metrics()));
   RECMILL_ASSIGN_OR_RETURN(auto events, EventFile::create_in(files, folder.events()));
   return RunLog(std::move(lines), std::move(events),

@@ -22,9 +22,9 @@ std::string brief(const metrics::Metrics& metrics);
 class RunLog {
  public:
   /// `total` samples of training in all, 0: unknown. Appends to what an earlier part of the run
-  /// wrote.
+  /// wrote, less the lines of metrics.jsonl that a run resumed after `iteration` writes again.
   static Result<RunLog> open(Files& files, const RunFolder& folder, Progress::Style style,
-                             int64_t total);
+                             int64_t total, int64_t iteration);
 
   /// Metrics of the training window after `iteration`.
   Status training(int64_t iteration, int64_t samples, double samples_per_second,

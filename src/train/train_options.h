@@ -92,7 +92,8 @@ void describe(Visitor& v, TrainOptions& o) {
   v("threads", o.threads, "compute threads of the process; 0: one for each core");
   v("seed", o.seed, "seed of everything random");
   v("deterministic", o.deterministic,
-    "bitwise the same for every store, plan, number of threads and ranks");
+    "bitwise the same for every store, plan, number of threads and ranks; false: ways that reorder "
+    "sums may be chosen too (there are none yet)");
   v("queue", o.queue, "batches that are read and prepared ahead of training");
   v("evaluate_every", o.evaluate_every,
     "iterations between evaluations; 0: at the end of an epoch");

@@ -15,12 +15,24 @@ TrainingLoop::TrainingLoop(const ResolvedRun& run, Rank& rank, Communicator& com
       setting_(setting),
       state_(start),
       saved_iteration_(start.position.iteration > 0 ? start.position.iteration : -1),
-      window_(run.options.train.window) {}
+      window_(run.options.train.window) {
+  window_.restore(state_.window);
+  state_.window = {};
+}
 
 Result<LoopOutcome> TrainingLoop::run() {
-  DataStage stage(run_.schedule(communicator_.rank()), *rank_.train_rows, rank_.eval_rows.get(),
-                  *rank_.preprocessor, *rank_.store, state_.position,
-                  static_cast<size_t>(run_.options.train.queue));
+  BatchSchedule schedule = run_.schedule(communicator_.rank());
+  if (state_.early_stop.stopped(run_.options.train.early_stop)) {
+    schedule.epochs = 0;  // training is over: the stream is one evaluation
+    outcome_.ending = Ending::early_stop;
+    if (setting_.log != nullptr) {
+      setting_.log->progress().say(
+          fmt::format("had stopped early after iteration {}: nothing is left to train",
+                      state_.position.iteration));
+    }
+  }
+  DataStage stage(schedule, *rank_.train_rows, rank_.eval_rows.get(), *rank_.preprocessor,
+                  *rank_.store, state_.position, static_cast<size_t>(run_.options.train.queue));
   while (!stop_) {
     RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
     if (batch == nullptr) break;
@@ -32,7 +44,7 @@ Result<LoopOutcome> TrainingLoop::run() {
     stage.recycle(std::move(batch));
   }
   if (run_.options.train.checkpoint.at_end && saved_iteration_ != state_.position.iteration) {
-    RECMILL_RETURN_IF_ERROR(setting_.save(state_));
+    RECMILL_RETURN_IF_ERROR(save());
   }
   outcome_.state = state_;
   return outcome_;
@@ -58,10 +70,16 @@ Status TrainingLoop::train(const RankBatch& batch) {
   if (stop_) outcome_.ending = Ending::interrupted;
   const int64_t every = options.checkpoint.every;
   if (every > 0 && batch.after.iteration % every == 0) {
-    RECMILL_RETURN_IF_ERROR(setting_.save(state_));
+    RECMILL_RETURN_IF_ERROR(save());
     saved_iteration_ = batch.after.iteration;
   }
   return {};
+}
+
+Status TrainingLoop::save() {
+  LoopState state = state_;
+  state.window = window_.contents();
+  return setting_.save(state);
 }
 
 // Rank 0 decides and tells the others, so that all leave after the same iteration.
@@ -108,7 +126,7 @@ Status TrainingLoop::finish_evaluation() {
                            metrics::value_of(metrics, run_.options.train.early_stop.metric));
   if (state_.early_stop.after(run_.options.train.early_stop,
                               metrics::smaller_is_better(run_.options.train.early_stop.metric),
-                              value)) {
+                              state_.position.iteration, value)) {
     outcome_.ending = Ending::early_stop;
     stop_ = true;
   }

@@ -23,6 +23,7 @@ struct LoopState {
   StreamPosition position;
   preprocess::DictionaryVersions dictionaries;
   EarlyStop early_stop;
+  metrics::WindowContents window;  // of rank 0; filled in when saved and restored
   bool operator==(const LoopState&) const = default;
 };
 
@@ -56,6 +57,7 @@ class TrainingLoop {
   Status evaluate(const RankBatch& batch);
   Status finish_evaluation();
   Status report(const RankBatch& batch, double learning_rate_scale);
+  Status save();
   Result<bool> agree(bool stop);
 
   const ResolvedRun& run_;

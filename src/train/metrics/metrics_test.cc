@@ -109,6 +109,20 @@ TEST(Measure, stays_finite_when_a_prediction_is_certain_and_wrong) {
   EXPECT_TRUE(std::isfinite(measure({probabilities, labels, {}, {}}).log_loss));
 }
 
+TEST(SampleWindow, goes_on_from_its_contents_as_if_it_had_never_stopped) {
+  const std::vector<float> probabilities{0.1f, 0.7f, 0.4f, 0.6f, 0.3f}, labels{0, 1, 0, 0, 1};
+  SampleWindow window(4), restored(4), smaller(2);
+  window.add({probabilities, labels, {}, {}});
+  restored.restore(window.contents());
+  smaller.restore(window.contents());
+  EXPECT_EQ(restored.contents(), window.contents());
+  EXPECT_EQ(restored.total(), 5);
+  EXPECT_EQ(smaller.contents().probabilities, (std::vector<float>{0.6f, 0.3f}));
+  window.add({probabilities, labels, {}, {}});
+  restored.add({probabilities, labels, {}, {}});
+  EXPECT_EQ(restored.contents(), window.contents());
+}
+
 TEST(SampleWindow, holds_the_newest_samples_whatever_the_batches) {
   const Drawn drawn = draw(100);
   const auto all = drawn.view(true, true);

@@ -45,6 +45,18 @@ void SampleWindow::clear() {
   groups_.clear();
 }
 
+WindowContents SampleWindow::contents() const {
+  return {total_, oldest_first(probabilities_, next_), oldest_first(labels_, next_),
+          weights_.empty() ? weights_ : oldest_first(weights_, next_),
+          groups_.empty() ? groups_ : oldest_first(groups_, next_)};
+}
+
+void SampleWindow::restore(const WindowContents& contents) {
+  clear();
+  add({contents.probabilities, contents.labels, contents.weights, contents.groups});
+  total_ = contents.total;
+}
+
 Metrics SampleWindow::metrics() const {
   if (next_ == 0) return measure({probabilities_, labels_, weights_, groups_});
   const auto probabilities = oldest_first(probabilities_, next_);

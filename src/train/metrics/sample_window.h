@@ -8,6 +8,14 @@
 
 namespace recmill::train::metrics {
 
+/// What a window holds, oldest first. Weights and groups are empty where samples have none.
+struct WindowContents {
+  int64_t total = 0;  // samples ever added
+  std::vector<float> probabilities, labels, weights;
+  std::vector<uint64_t> groups;
+  bool operator==(const WindowContents&) const = default;
+};
+
 /// The last `capacity` scored samples, oldest first once measured; capacity 0 keeps all of them.
 /// 9 to 20 bytes a sample.
 class SampleWindow {
@@ -16,6 +24,9 @@ class SampleWindow {
 
   void add(const ScoredSamples& samples);
   void clear();
+  WindowContents contents() const;
+  /// Begins anew with `contents`, the oldest of them left out where the window is smaller.
+  void restore(const WindowContents& contents);
   int64_t total() const { return total_; }  // samples ever added
   Metrics metrics() const;
 
