@@ -160,6 +160,34 @@ TEST_F(Program, verify_finds_every_way_bitwise_the_same) {
   }
 }
 
+TEST_F(Program, every_model_and_row_optimizer_is_as_near_to_float64_as_the_plain_run) {
+  const std::vector<std::string> configs{
+      config(kDlrm, "optimizer.kind = 'sgd'", "ranks = 2"),
+      config(kDlrm, "optimizer.kind = 'adam'\npooling = 'mean'", "negative_keep = 0.5"),
+      config("kind = 'deep_fm'\ndeep = [16, 1]\nbatch_norm = true\ndropout = 0.5",
+             "optimizer.kind = 'adagrad'", "deterministic = false"),
+      config("kind = 'wide_and_deep'\ndeep = [16]", "optimizer.kind = 'ftrl'", ""),
+      config("kind = 'deep_cross'\nbottom = [8]\nover = [16, 1]",
+             "optimizer.kind = 'rowwise_adagrad'", "")};
+  for (const std::string& text : configs) {
+    write("a.toml", text);
+    const Json result =
+        run_json({"verify", "a.toml", "--against", "float64", "--iterations", "20"});
+    EXPECT_TRUE(result.value("verified", false)) << text;
+    EXPECT_EQ(result.value("iterations", 0), 20) << text;
+    // Rounding to float32 is seen, and nothing but rounding: the float64 run is the same run.
+    for (const Json& d : result.value("distances", Json::array())) {
+      // Batch normalisation takes away what the bias before it adds.
+      const bool moves = d.value("name", "") != "layer deep.0.bias";
+      EXPECT_LT(d.value("plain", 1.0), 1e-5) << text << d.dump();
+      if (!moves) continue;
+      EXPECT_GT(d.value("plain", 0.0), 0.0) << text << d.dump();
+      EXPECT_NEAR(d.value("configured", 0.0) / d.value("plain", 1.0), 1.0, 1e-6)
+          << text << d.dump();
+    }
+  }
+}
+
 TEST_F(Program, a_run_that_is_killed_again_and_again_ends_where_an_undisturbed_one_ends) {
   const uint64_t seed = 17;
   const std::string text =

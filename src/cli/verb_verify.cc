@@ -6,6 +6,7 @@
 #include "checkpoint/digest.h"
 #include "cli/run_config.h"
 #include "cli/verb.h"
+#include "train/float64_verification.h"
 #include "train/verification.h"
 
 namespace recmill::cli {
@@ -15,6 +16,8 @@ struct Arguments {
   ConfigArguments config;
   train::VerificationRequest request;
   std::vector<std::string> checkpoints;
+  std::string against;
+  int64_t iterations = 0;  // 0: as the kind of comparison says
   bool json = false;
 };
 
@@ -46,7 +49,13 @@ Status verify_run(Arguments& arguments) {
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
   arguments.request.say = [](const std::string& line) { log_info(line); };
-  const auto result = train::verify(config.options, arguments.request, posix_files());
+  if (arguments.iterations > 0) arguments.request.iterations = arguments.iterations;
+  const auto result =
+      arguments.against.empty()
+          ? train::verify(config.options, arguments.request, posix_files())
+          : train::verify_against_float64(config.options,
+                                          arguments.iterations > 0 ? arguments.iterations : 100,
+                                          posix_files(), arguments.request.say);
   if (!result.ok()) return config.locate(result.status());
   print_result(*result, arguments.json);
   return {};
@@ -62,7 +71,11 @@ void add_verify(CLI::App& app, Chosen& chosen) {
   verb->get_option("config")->required(false);
   verb->add_option("--ranks", arguments->request.ranks, "numbers of ranks to compare")
       ->delimiter(',');
-  verb->add_option("--iterations", arguments->request.iterations, "training iterations, at most");
+  verb->add_option("--iterations", arguments->iterations,
+                   "training iterations, at most; 0: 50, against float64 100");
+  verb->add_option("--against", arguments->against,
+                   "float64: measure the run's and the plain run's distances to one in float64")
+      ->check(CLI::IsMember({"float64"}));
   verb->add_option("--checkpoints", arguments->checkpoints, "compare two checkpoints instead")
       ->expected(2);
   verb->add_flag("--json", arguments->json, "print one JSON object");

@@ -101,8 +101,9 @@ at::Tensor DeepFm::dense_first_order(const ShardTensors& shard) const {
   }
   const at::Tensor weights = shard.parameters[first_order_].squeeze(1);
   const at::Tensor looked_up = weights.index_select(0, at::tensor(row_of, at::kLong));
-  return at::zeros({shard.samples})
-      .index_add(0, at::tensor(sample_of, at::kLong), looked_up * at::tensor(scale_of));
+  return at::zeros({shard.samples}, weights.options())
+      .index_add(0, at::tensor(sample_of, at::kLong),
+                 looked_up * at::tensor(scale_of).to(weights.scalar_type()));
 }
 
 /// [samples]: all of the logit but the deep part.
@@ -123,7 +124,7 @@ at::Tensor DeepFm::dropped(const ShardTensors& shard, size_t layer, const at::Te
   const float kept = 1.0f / (1.0f - p);
   const Random random(seed_, Purpose::dropout, static_cast<uint64_t>(shard.iteration));
   const int64_t first = std::accumulate(options_.deep.begin(), options_.deep.begin() + layer, 0ll);
-  at::Tensor mask = at::empty_like(x);
+  at::Tensor mask = at::empty(x.sizes(), at::kFloat);
   float* values = mask.mutable_data_ptr<float>();
   for (int64_t i = 0; i < x.size(0); ++i) {
     for (int64_t j = 0; j < x.size(1); ++j) {

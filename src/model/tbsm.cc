@@ -111,7 +111,7 @@ TorchModel::Segment Tbsm::run(int, const ShardTensors& shard, const std::vector<
   }
   const at::Tensor q = step(shard, target);
   const int64_t width = q.size(1);
-  const at::Tensor h = at::zeros({shard.samples * length, width})
+  const at::Tensor h = at::zeros({shard.samples * length, width}, q.options())
                            .index_add(0, at::tensor(place_of, at::kLong), step(shard, steps))
                            .reshape({shard.samples, length, width});
   at::Tensor weights = at::bmm(h, q.unsqueeze(2)).squeeze(2);

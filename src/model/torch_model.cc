@@ -222,6 +222,12 @@ ShardTensors TorchModel::tensors_of(const ShardInput& input) const {
   return shard;
 }
 
+at::Tensor TorchModel::logits_of(const ShardTensors& batch) const {
+  Segment made;
+  for (int phase = 0; phase < phases(); ++phase) made = run(phase, batch, made.carry, made.sum);
+  return made.carry.at(0);
+}
+
 Status TorchModel::forward(int phase, const ShardInput& input, std::span<const float> total,
                            ShardState& shard_state, std::span<float> sum,
                            std::span<float> logits) const {

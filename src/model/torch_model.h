@@ -53,6 +53,10 @@ class TorchModel : public Model {
                   std::span<const float> logit_gradient, ShardState& state, std::span<float> sum,
                   ShardGradient gradient) const override;
 
+  /// All phases of a batch that is one shard, in the precision of its tensors: logits [samples].
+  /// Throws as run().
+  at::Tensor logits_of(const ShardTensors& batch) const;
+
  protected:
   /// Pooled features stand side by side in feature order.
   TorchModel(const ModelOptions& options, const ModelSpec& spec);

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/float64_model.h"
+
+#include <torch/csrc/autograd/autograd.h>
+
+#include "model/make_model.h"
+#include "model/torch_model.h"
+
+namespace recmill::model {
+namespace {
+
+/// DLRM with tensors (kernels/interaction/interaction.h has the order of the products).
+class TensorDlrm : public TorchModel {
+ public:
+  TensorDlrm(const ModelOptions& options, const ModelSpec& spec) : TorchModel(options, spec) {
+    bottom_ = add_layers("bottom", spec.num_dense, options.bottom);
+    dim_ = spec.features.empty() ? options.bottom.back() : spec.dim_of(0);
+    vectors_ = static_cast<int64_t>(spec.features.size()) + (bottom_.empty() ? 0 : 1);
+    for (int64_t i = 1; i < vectors_; ++i) {
+      for (int64_t j = 0; j < i; ++j) pairs_.push_back(i * vectors_ + j);
+    }
+    const auto products = static_cast<int64_t>(pairs_.size());
+    top_ = add_layers("top", products + (bottom_.empty() ? 0 : dim_), options.top);
+  }
+
+ protected:
+  Segment run(int, const ShardTensors& shard, const std::vector<at::Tensor>&,
+              const at::Tensor&) const override {
+    at::Tensor v = shard.pooled, z;
+    at::Tensor bottom;
+    if (!bottom_.empty()) {
+      bottom = layers(shard, bottom_, shard.dense, Last::relu);
+      v = at::cat({bottom, v}, 1);
+    }
+    v = v.reshape({shard.samples, vectors_, dim_});
+    z = at::bmm(v, v.transpose(1, 2)).flatten(1).index_select(1, at::tensor(pairs_, at::kLong));
+    if (!bottom_.empty()) z = at::cat({bottom, z}, 1);
+    return {{layers(shard, top_, z, Last::plain).squeeze(1)}, {}};
+  }
+
+ private:
+  Layers bottom_, top_;
+  int64_t dim_ = 0, vectors_ = 0;
+  std::vector<int64_t> pairs_;  // positions i n + j, i > j, of the matrix of products
+};
+
+at::Tensor tensor_of(std::span<const double> values, at::IntArrayRef shape) {
+  at::Tensor tensor = at::empty(shape, at::kDouble);
+  RECMILL_CHECK(tensor.numel() == static_cast<int64_t>(values.size()));
+  std::ranges::copy(values, tensor.mutable_data_ptr<double>());
+  return tensor;
+}
+
+std::vector<double> values_of(const at::Tensor& tensor, const at::Tensor& like) {
+  std::vector<double> values(like.numel(), 0.0);
+  if (!tensor.defined()) return values;
+  const at::Tensor straight = tensor.contiguous();
+  std::copy_n(straight.const_data_ptr<double>(), values.size(), values.data());
+  return values;
+}
+
+class Float64TorchModel final : public Float64Model {
+ public:
+  Float64TorchModel(std::unique_ptr<TorchModel> model, ModelSpec spec)
+      : model_(std::move(model)), spec_(std::move(spec)) {}
+
+  const std::vector<ParameterSpec>& parameters() const override { return model_->parameters(); }
+  int64_t parameter_count() const override { return model_->parameter_count(); }
+
+  Result<std::vector<double>> forward(const Float64Batch& batch,
+                                      std::span<const double> parameters) override {
+    try {
+      take(batch, parameters);
+      logits_ = model_->logits_of(tensors_);
+      return values_of(logits_.detach(), logits_);
+    } catch (const std::exception& error) {
+      return Status::Failed(std::string("model in float64: ") + error.what());
+    }
+  }
+
+  Result<Float64Gradient> backward(std::span<const double> logit_gradient) override {
+    try {
+      const auto gradients = torch::autograd::grad(
+          {logits_}, leaves_, {tensor_of(logit_gradient, logits_.sizes())}, false, false, true);
+      Float64Gradient result;
+      auto next = gradients.begin();
+      result.pooled = values_of(*next++, tensors_.pooled);
+      for (const at::Tensor& sequence : tensors_.sequences) {
+        result.sequences.push_back(values_of(*next++, sequence));
+      }
+      result.parameters.assign(parameter_count(), 0.0);
+      for (size_t p = 0; p < parameters().size(); ++p) {
+        if (!parameters()[p].trained) continue;
+        std::ranges::copy(values_of(*next++, tensors_.parameters[p]),
+                          result.parameters.begin() + parameters()[p].offset);
+      }
+      return result;
+    } catch (const std::exception& error) {
+      return Status::Failed(std::string("model in float64: ") + error.what());
+    }
+  }
+
+ private:
+  void take(const Float64Batch& batch, std::span<const double> parameters) {
+    tensors_ = {};
+    tensors_.samples = batch.samples;
+    tensors_.first_sample = batch.first_sample;
+    tensors_.iteration = batch.iteration;
+    tensors_.training = true;
+    tensors_.rows = batch.rows;
+    tensors_.dense = tensor_of(batch.dense, {batch.samples, spec_.num_dense});
+    tensors_.pooled = tensor_of(batch.pooled, {batch.samples, model_->embedding_layout().stride});
+    for (size_t f = 0; f < spec_.features.size(); ++f) {
+      if (spec_.features[f].pooling != Pooling::none) continue;
+      const auto& sequence = batch.sequences[tensors_.sequences.size()];
+      const JaggedView& bags = batch.rows[f];
+      tensors_.sequences.push_back(tensor_of(sequence, {bags.lookups(), spec_.dim_of(f)}));
+      tensors_.offsets.emplace_back(bags.offsets, static_cast<size_t>(batch.samples) + 1);
+    }
+    leaves_ = {tensors_.pooled};
+    leaves_.insert(leaves_.end(), tensors_.sequences.begin(), tensors_.sequences.end());
+    for (const ParameterSpec& p : this->parameters()) {
+      tensors_.parameters.push_back(tensor_of(parameters.subspan(p.offset, p.size()), p.shape));
+      if (p.trained) leaves_.push_back(tensors_.parameters.back());
+    }
+    for (at::Tensor& leaf : leaves_) leaf.set_requires_grad(true);
+  }
+
+  const std::unique_ptr<TorchModel> model_;
+  const ModelSpec spec_;
+  ShardTensors tensors_;
+  std::vector<at::Tensor> leaves_;  // pooled, sequences, trained parameters
+  at::Tensor logits_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Float64Model>> make_float64_model(const ModelOptions& options,
+                                                         const ModelSpec& spec, uint64_t seed) {
+  ModelOptions exact = options;
+  exact.precision = LayerPrecision::float32;  // no rounding of operands
+  RECMILL_ASSIGN_OR_RETURN(auto made, make_model(exact, spec, seed));
+  std::unique_ptr<TorchModel> model;
+  if (options.kind == ModelKind::dlrm) {
+    model = std::make_unique<TensorDlrm>(exact, spec);
+  } else {
+    auto* torch = dynamic_cast<TorchModel*>(made.get());
+    RECMILL_CHECK(torch != nullptr);
+    (void)made.release();
+    model.reset(torch);
+  }
+  return std::unique_ptr<Float64Model>(std::make_unique<Float64TorchModel>(std::move(model), spec));
+}
+
+}  // namespace recmill::model

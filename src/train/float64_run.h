@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training run in float64: plain parser and preprocessing, then rows, layers, loss and optimizers
+// in float64, the whole batch at once.
+#pragma once
+
+#include <vector>
+
+#include "base/files.h"
+#include "base/status.h"
+#include "model/model.h"
+#include "train/resolved_run.h"
+
+namespace recmill::train {
+
+/// Rows and parameters as training left them.
+struct Float64Outcome {
+  int64_t iterations = 0;
+  std::vector<std::vector<double>> tables;  // [tables], each [rows][dim]
+  std::vector<model::ParameterSpec> layers;
+  std::vector<double> parameters;  // as `layers` says where
+};
+
+/// Trains from the initial rows and parameters of the float32 run, over the same batches. Running
+/// statistics of batch normalisation are not followed: training does not read them.
+Result<Float64Outcome> train_in_float64(const ResolvedRun& run, Files& files);
+
+}  // namespace recmill::train

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/float64_verification.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace recmill::train {
+namespace {
+
+RunOptions small_run() {
+  RunOptions options;
+  options.name = "small";
+  options.data.format = DataFormat::synthetic;
+  options.data.synthetic.rows = 2000;
+  options.data.synthetic.cardinality_scale = 0.001;
+  options.embedding.dim = 4;
+  options.embedding.rows = {100};
+  options.model.bottom = {8, 4};
+  options.model.top = {8, 1};
+  options.train.batch_size = 64;
+  options.train.iterations = 10;
+  options.train.shards = 4;
+  options.train.threads = 1;
+  return options;
+}
+
+double worst_ratio(const RunOptions& options, const RunOptions& configured) {
+  const auto comparison = float64_distances(options, configured, posix_files());
+  EXPECT_TRUE(comparison.ok()) << comparison.status().message();
+  if (!comparison.ok()) return -1.0;
+  EXPECT_EQ(comparison->iterations, 10);
+  EXPECT_EQ(comparison->distances.size(), 26u + 8u);
+  double worst = 0.0;
+  for (const Float64Distance& d : comparison->distances) worst = std::max(worst, d.ratio());
+  return worst;
+}
+
+}  // namespace
+
+TEST(Float64Verification, a_run_of_another_order_of_summation_is_as_near_as_the_plain_one) {
+  RunOptions other = small_run();
+  other.train.shards = 1;
+  const double worst = worst_ratio(small_run(), other);
+  EXPECT_GT(worst, 0.0);
+  EXPECT_LE(worst, kMostOverPlain);
+}
+
+TEST(Float64Verification, another_learning_rate_seed_or_precision_is_far_off) {
+  RunOptions other = small_run();
+  other.optimizer.learning_rate *= 1.01;
+  EXPECT_GT(worst_ratio(small_run(), other), kMostOverPlain) << "dense learning rate";
+  other = small_run();
+  other.embedding.optimizer.learning_rate *= 1.01;
+  EXPECT_GT(worst_ratio(small_run(), other), kMostOverPlain) << "rows' learning rate";
+  other = small_run();
+  other.model.precision = model::LayerPrecision::bfloat16;
+  EXPECT_GT(worst_ratio(small_run(), other), kMostOverPlain) << "precision of layers";
+}
+
+TEST(Float64Verification, takes_one_rounded_element_where_the_plain_run_is_nearer) {
+  const Float64Distance untouched{"table a", 100, 0.0, 0.0};
+  EXPECT_EQ(untouched.ratio(), 0.0);
+  const Float64Distance one_element{"table a", 100, std::ldexp(1.0, -24) / 10.0, 0.0};
+  EXPECT_DOUBLE_EQ(one_element.ratio(), 1.0);
+  const Float64Distance far{"table a", 100, 6e-6, 1e-6};
+  EXPECT_DOUBLE_EQ(far.ratio(), 6.0);
+}
+
+TEST(Float64Verification, reports_every_table_and_layer_and_what_was_trained) {
+  int lines = 0;
+  const auto result =
+      verify_against_float64(small_run(), 5, posix_files(), [&](const std::string&) { ++lines; });
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ((*result)["iterations"], 5);
+  EXPECT_EQ(lines, 26 + 8);
+  EXPECT_LE((*result)["worst_ratio"].get<double>(), kMostOverPlain);
+}
+
+}  // namespace recmill::train
