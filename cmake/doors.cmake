@@ -12,6 +12,7 @@ find_package(dnnl REQUIRED)
 function(recmill_door name)
   add_library(recmill_door_${name} INTERFACE)
   target_link_libraries(recmill_door_${name} INTERFACE ${ARGN})
+  recmill_install_door(${name})
 endfunction()
 
 recmill_door(fmt fmt::fmt)
@@ -29,7 +30,7 @@ recmill_door(onednn DNNL::dnnl)
 
 find_path(TOMLPP_INCLUDE toml++/toml.h REQUIRED)
 recmill_door(toml)
-target_include_directories(recmill_door_toml SYSTEM INTERFACE ${TOMLPP_INCLUDE})
+target_include_directories(recmill_door_toml SYSTEM INTERFACE $<BUILD_INTERFACE:${TOMLPP_INCLUDE}>)
 
 if(RECMILL_TESTS)
   find_package(GTest REQUIRED)
@@ -39,38 +40,57 @@ endif()
 set(RECMILL_VENV ${CMAKE_SOURCE_DIR}/.venv CACHE PATH "the Python environment that 'make setup' made")
 file(GLOB RECMILL_SITE LIST_DIRECTORIES true ${RECMILL_VENV}/lib/python3*/site-packages)
 
+# recmill_wheel_libraries(door FOLDER file...): shared libraries of a wheel, FOLDER below site-packages.
+# An installation has copies of them, in the same folders below lib/recmill: they find each other there.
+function(recmill_wheel_libraries door folder)
+  recmill_install_wheel_libraries(${folder} ${ARGN})
+  foreach(file IN LISTS ARGN)
+    target_link_libraries(recmill_door_${door} INTERFACE
+        $<BUILD_INTERFACE:${RECMILL_SITE}/${folder}/${file}>
+        $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/lib/recmill/${folder}/${file}>)
+  endforeach()
+  list(APPEND CMAKE_BUILD_RPATH ${RECMILL_SITE}/${folder})
+  list(APPEND CMAKE_INSTALL_RPATH $ORIGIN/../lib/recmill/${folder})
+  set(CMAKE_BUILD_RPATH ${CMAKE_BUILD_RPATH} PARENT_SCOPE)
+  set(CMAKE_INSTALL_RPATH ${CMAKE_INSTALL_RPATH} PARENT_SCOPE)
+endfunction()
+
 if(RECMILL_TORCH)
-  find_path(TORCH_ROOT lib/libtorch_cpu.so HINTS ${RECMILL_SITE}/torch NO_DEFAULT_PATH)
-  if(NOT TORCH_ROOT)
+  if(NOT EXISTS ${RECMILL_SITE}/torch/lib/libtorch_cpu.so)
     message(FATAL_ERROR "LibTorch is not in ${RECMILL_VENV}: run 'make setup'")
   endif()
-  recmill_door(torch ${TORCH_ROOT}/lib/libtorch_cpu.so ${TORCH_ROOT}/lib/libc10.so)
+  recmill_door(torch)
+  recmill_wheel_libraries(torch torch/lib libtorch_cpu.so libc10.so)
+  recmill_install_wheel_libraries(torch/lib libgomp.so.1)
   # Searched last: the wheel brings its own copies of other people's headers (fmt, protobuf).
-  target_compile_options(recmill_door_torch INTERFACE "SHELL:-idirafter ${TORCH_ROOT}/include"
-      "SHELL:-idirafter ${TORCH_ROOT}/include/torch/csrc/api/include")
-  # libtorch_cpu.so itself links the CUDA profiling libraries of the wheel; nothing of them runs.
-  file(GLOB nvidia_libs LIST_DIRECTORIES true ${RECMILL_SITE}/nvidia/*/lib)
-  list(APPEND CMAKE_BUILD_RPATH ${TORCH_ROOT}/lib ${nvidia_libs})
-  list(APPEND CMAKE_INSTALL_RPATH ${TORCH_ROOT}/lib ${nvidia_libs})
-  foreach(directory IN LISTS nvidia_libs)
-    target_link_options(recmill_door_torch INTERFACE -Wl,-rpath-link,${directory})
+  foreach(include include include/torch/csrc/api/include)
+    target_compile_options(recmill_door_torch INTERFACE
+        "$<BUILD_INTERFACE:SHELL:-idirafter ${RECMILL_SITE}/torch/${include}>")
   endforeach()
+  # libtorch_cpu.so itself links the CUDA profiling libraries of the wheel; nothing of them runs.
+  set(profiling nvidia/cu13/lib)
+  recmill_install_wheel_libraries(${profiling} libcupti.so.13 libcudart.so.13)
+  target_link_options(recmill_door_torch INTERFACE
+      $<BUILD_INTERFACE:-Wl,-rpath-link,${RECMILL_SITE}/${profiling}>
+      $<INSTALL_INTERFACE:-Wl,-rpath-link,$<INSTALL_PREFIX>/lib/recmill/${profiling}>)
 endif()
 
+set(RECMILL_SYSTEM_ARROW OFF)
 if(RECMILL_ARROW)
   find_package(Arrow QUIET)
   find_package(Parquet QUIET)
   if(Arrow_FOUND AND Parquet_FOUND)
+    set(RECMILL_SYSTEM_ARROW ON)
     recmill_door(arrow Arrow::arrow_shared Parquet::parquet_shared)
   else()
-    find_path(PYARROW_ROOT include/arrow/api.h HINTS ${RECMILL_SITE}/pyarrow NO_DEFAULT_PATH)
-    if(NOT PYARROW_ROOT)
+    file(GLOB arrow_libraries RELATIVE ${RECMILL_SITE}/pyarrow ${RECMILL_SITE}/pyarrow/libarrow.so.*
+         ${RECMILL_SITE}/pyarrow/libparquet.so.*)
+    if(NOT arrow_libraries)
       message(FATAL_ERROR "Arrow C++ is neither on the system nor in ${RECMILL_VENV}: run 'make setup'")
     endif()
-    file(GLOB arrow_libs ${PYARROW_ROOT}/libarrow.so.* ${PYARROW_ROOT}/libparquet.so.*)
-    recmill_door(arrow ${arrow_libs})
-    target_include_directories(recmill_door_arrow SYSTEM INTERFACE ${PYARROW_ROOT}/include)
-    list(APPEND CMAKE_BUILD_RPATH ${PYARROW_ROOT})
-    list(APPEND CMAKE_INSTALL_RPATH ${PYARROW_ROOT})
+    recmill_door(arrow)
+    recmill_wheel_libraries(arrow pyarrow ${arrow_libraries})
+    target_include_directories(recmill_door_arrow SYSTEM INTERFACE
+                               $<BUILD_INTERFACE:${RECMILL_SITE}/pyarrow/include>)
   endif()
 endif()

@@ -99,8 +99,8 @@ Status Reader::read(const Entry& entry, int64_t first, int64_t count, std::span<
     if (!block.listed) {
       const int64_t from = std::max(first, block.first_row);
       const int64_t rows = std::min(end, block.last_row + 1) - from;
-      std::memcpy(out.data() + (from - first) * row_bytes,
-                  loaded->rows + (from - block.first_row) * row_bytes, rows * row_bytes);
+      std::copy_n(loaded->rows + (from - block.first_row) * row_bytes, rows * row_bytes,
+                  out.data() + (from - first) * row_bytes);
       found += rows;
       continue;
     }

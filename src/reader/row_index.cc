@@ -194,8 +194,8 @@ std::optional<RowIndex> decode(const std::string& bytes, const std::string& key)
   if (bytes.size() < tables_end + 4) return {};
   index.blocks.resize(head[4]);
   index.bad.resize(head[5]);
-  std::memcpy(index.blocks.data(), bytes.data() + fixed + key.size(), blocks);
-  std::memcpy(index.bad.data(), bytes.data() + fixed + key.size() + blocks, bad);
+  if (blocks > 0) std::memcpy(index.blocks.data(), bytes.data() + fixed + key.size(), blocks);
+  if (bad > 0) std::memcpy(index.bad.data(), bytes.data() + fixed + key.size() + blocks, bad);
   const auto access = std::string_view(bytes).substr(tables_end, bytes.size() - 4 - tables_end);
   if (!decode_access(access, head[6], index.access)) return {};
   return index;

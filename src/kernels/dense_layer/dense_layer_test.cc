@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -203,8 +205,9 @@ TEST_P(DenseLayer, gives_the_same_bits_on_any_thread_and_again) {
     others.push_back(again);
     for (const Case& other : others) {
       const auto same = [](const Elements& a, const Elements& b) {
-        return std::memcmp(a.wide.data(), b.wide.data(), a.wide.size() * 4) == 0 &&
-               std::memcmp(a.narrow.data(), b.narrow.data(), a.narrow.size() * 2) == 0;
+        const auto bytes = [](const auto& values) { return std::as_bytes(std::span(values)); };
+        return std::ranges::equal(bytes(a.wide), bytes(b.wide)) &&
+               std::ranges::equal(bytes(a.narrow), bytes(b.narrow));
       };
       EXPECT_TRUE(same(first.y, other.y) && same(first.dx, other.dx) && same(first.dw, other.dw) &&
                   same(first.db, other.db))
