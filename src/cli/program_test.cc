@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <sstream>
 #include <string>
@@ -313,6 +314,48 @@ TEST_F(Program, a_full_disk_is_one_clear_line_and_leaves_no_half_checkpoint) {
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   ASSERT_TRUE(left.ok());
   EXPECT_TRUE(left->empty()) << left->front();
+}
+
+TEST_F(Program, stats_counts_the_ids_that_share_a_row_of_their_table) {
+  write("a.toml", config(kDlrm, "", ""));
+  const Json stats = run_json({"stats", "a.toml", "--quiet"});
+  ASSERT_EQ(stats["ids"].size(), 26u);
+  int64_t crowded = 0;
+  for (const Json& column : stats["ids"]) {
+    const auto ids = column["cardinality"].get<int64_t>();
+    const auto observed = column["observed_collisions"].get<int64_t>();
+    EXPECT_EQ(column["table_rows"], 500);
+    EXPECT_GE(observed, std::max<int64_t>(0, ids - 500)) << column.dump();
+    EXPECT_LT(observed, ids);
+    crowded += ids > 500;
+  }
+  EXPECT_GT(crowded, 0);
+  write("b.toml", config(kDlrm, "mapping = 'dictionary'\nout_of_range = 'clamp'", ""));
+  const Json exact = run_json({"stats", "b.toml", "--quiet"});
+  EXPECT_EQ(exact["ids"][0]["observed_collisions"], -1) << "each id has a row of its own";
+}
+
+TEST_F(Program, a_bad_row_is_one_line_with_its_place_and_leaves_no_file) {
+  std::string row = "1";
+  for (int i = 0; i < 13; ++i) row += "\t5";
+  for (int i = 0; i < 26; ++i) row += "\tab";
+  const std::pair<std::string, std::string> wrong[] = {
+      {"0\t1\n", "rows.tsv:3: has 2 columns instead of 40"},
+      {row.substr(0, row.size() - 1) + "x\n", "rows.tsv:3: column C26: 'ax' is not a hexadecimal"},
+      {row + "\xE2\x82", "rows.tsv:3: the row ends inside a UTF-8 character"}};
+  write("a.toml", "[data]\ntrain = 'rows.tsv'\ncache = ''\n");
+  for (const auto& [bad, message] : wrong) {
+    write("rows.tsv", row + "\n" + row + "\n" + bad);
+    for (const std::string out : {"out.tsv", "out.csv.gz", "out.parquet", "out.arrow"}) {
+      const Outcome outcome = run({"convert", "a.toml", "--out", out, "--quiet"});
+      EXPECT_EQ(outcome.status, 1) << outcome.err;
+      EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
+      EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+      const auto names = posix_files().list(folder_.path());
+      ASSERT_TRUE(names.ok());
+      for (const std::string& name : *names) EXPECT_FALSE(name.starts_with("out.")) << name;
+    }
+  }
 }
 
 TEST_F(Program, converts_between_formats_and_back) {
