@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json_keys.h"
+
 namespace recmill::reader {
 namespace {
 
@@ -25,28 +27,6 @@ void visit(Visitor&& v, Figures& f) {
   v("cardinalities", f.cardinalities);
   v("learnable_ids", f.learnable_ids);
   v("crosses", f.crosses);
-}
-
-bool parse(const Json& json, int64_t& value) {
-  if (json.is_number_integer()) value = json.get<int64_t>();
-  return json.is_number_integer();
-}
-bool parse(const Json& json, double& value) {
-  if (json.is_number()) value = json.get<double>();
-  return json.is_number();
-}
-bool parse(const Json& json, std::string& value) {
-  if (json.is_string()) value = json.get<std::string>();
-  return json.is_string();
-}
-template <typename T>
-bool parse(const Json& json, std::vector<T>& values) {
-  if (!json.is_array()) return false;
-  values.resize(json.size());
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (!parse(json[i], values[i])) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -103,21 +83,14 @@ Result<PlantedFigures> read_planted_figures(Files& files, const std::string& pat
   RECMILL_ASSIGN_OR_RETURN(const Json json, read_json(files, path));
   if (!json.is_object()) return Status::Failed(path + ": no JSON object");
   int64_t version = 0;
-  if (!json.contains("version") || !parse(json["version"], version) || version != format_version) {
+  if (!json.contains("version") || !read_value(json["version"], version) ||
+      version != format_version) {
     return Status::Failed(path + ": version: 1 is known here");
   }
   PlantedFigures figures;
-  Status status;
-  visit(
-      [&](const char* key, auto& value) {
-        if (!json.contains(key)) {
-          status = Status::Failed(path + ": no key " + key);
-        } else if (!parse(json[key], value)) {
-          status = Status::Failed(path + ": " + key + ": a value of another type");
-        }
-      },
-      figures);
-  if (!status.ok()) return status;
+  KeyReader keys{json, path, {}, {}};
+  visit(keys, figures);
+  if (!keys.status.ok()) return keys.status;
   return figures;
 }
 

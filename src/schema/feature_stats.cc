@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schema/feature_stats.h"
 
+#include "base/json_keys.h"
+
 namespace recmill {
 namespace {
 
 constexpr int64_t format_version = 1;
+constexpr char kSource[] = "feature stats";  // begins each error
 
 // The only lists of the fields in JSON.
 template <typename Visitor, typename Stats>
@@ -33,56 +36,14 @@ void visit_ids(Visitor&& v, Stats& s) {
   v("observed_collisions", s.observed_collisions);
 }
 
-bool parse(const Json& json, bool& value) {
-  if (json.is_boolean()) value = json.get<bool>();
-  return json.is_boolean();
-}
-bool parse(const Json& json, int64_t& value) {
-  if (json.is_number_integer()) value = json.get<int64_t>();
-  return json.is_number_integer();
-}
-bool parse(const Json& json, double& value) {
-  if (json.is_number()) value = json.get<double>();
-  return json.is_number();
-}
-bool parse(const Json& json, std::string& value) {
-  if (json.is_string()) value = json.get<std::string>();
-  return json.is_string();
-}
-bool parse(const Json& json, std::vector<int64_t>& values) {
-  if (!json.is_array()) return false;
-  values.resize(json.size());
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (!parse(json[i], values[i])) return false;
-  }
-  return true;
-}
-
-/// Takes keys out of an object and remembers the first that is missing or of another type.
-struct KeyReader {
-  const Json& json;
-  std::string at;
-  Status status;
-
-  template <typename T>
-  void operator()(const char* key, T& value) {
-    if (!status.ok()) return;
-    if (!json.is_object() || !json.contains(key)) {
-      status = Status::Failed("feature stats: no key " + at + key);
-    } else if (!parse(json[key], value)) {
-      status = Status::Failed("feature stats: " + at + key + ": a value of another type");
-    }
-  }
-};
-
 template <typename Column, typename Visit>
 Status read_columns(const Json& json, const char* key, std::vector<Column>& columns,
                     const Visit& visit) {
   if (!json.contains(key) || !json[key].is_array()) {
-    return Status::Failed(std::string("feature stats: no list ") + key);
+    return Status::Failed(std::string(kSource) + ": no list " + key);
   }
   for (size_t i = 0; i < json[key].size(); ++i) {
-    KeyReader reader{json[key][i], std::string(key) + "[" + std::to_string(i) + "].", {}};
+    KeyReader reader{json[key][i], kSource, std::string(key) + "[" + std::to_string(i) + "].", {}};
     visit(reader, columns.emplace_back());
     RECMILL_RETURN_IF_ERROR(reader.status);
   }
@@ -112,7 +73,7 @@ Json to_json(const FeatureStats& stats) {
 Result<FeatureStats> feature_stats_from_json(const Json& json) {
   FeatureStats stats;
   int64_t version = 0;
-  KeyReader reader{json, "", {}};
+  KeyReader reader{json, kSource, "", {}};
   reader("version", version);
   reader("samples", stats.samples);
   reader("label_mean", stats.label_mean);

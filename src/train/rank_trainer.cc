@@ -94,7 +94,8 @@ void RankTrainer::bind(const RankBatch& batch, bool training) {
   for (size_t f = 0; f < spec_.features.size(); ++f) {
     if (spec_.features[f].pooling != Pooling::none) {
       outputs_.push_back({pooled + layout_.offset[f], layout_.stride});
-      gradients_.push_back({pooled_gradient + layout_.offset[f], layout_.stride});
+      gradients_.push_back(
+          {training ? pooled_gradient + layout_.offset[f] : nullptr, layout_.stride});
       continue;
     }
     const int64_t dim = spec_.dim_of(f);
