@@ -18,6 +18,7 @@
 #include "device/buffer.h"
 #include "kernels/dense_layer/elementwise.h"
 #include "kernels/dense_layer/panels.h"
+#include "kernels/dense_layer/products.h"
 
 namespace recmill::kernels::dense_layer {
 namespace {
@@ -59,17 +60,17 @@ memory::desc matrix(int64_t rows, int64_t columns, int64_t row_stride, int64_t c
   return {{rows, columns}, type_of(precision), {row_stride, column_stride}};
 }
 
-// C = A B of one layer and one number of samples.
-struct Product {
+// C = A B of one layer and one number of samples, by oneDNN.
+struct Primitive {
   uint64_t identity;  // never reused, unlike an address
   dnnl::matmul::primitive_desc description;
   dnnl::matmul primitive;
 };
 
 // B's layout is the library's choice (format `any`), or one that it chose before.
-Result<std::unique_ptr<Product>> make_product(const memory::desc& a, const memory::desc& b,
-                                              const memory::desc& c, const memory::desc* bias,
-                                              const dnnl::post_ops& after) {
+Result<std::unique_ptr<Primitive>> make_primitive(const memory::desc& a, const memory::desc& b,
+                                                  const memory::desc& c, const memory::desc* bias,
+                                                  const dnnl::post_ops& after) {
   static std::atomic<uint64_t> made{0};
   const OneThread one_thread;
   primitive_attr attributes;
@@ -78,8 +79,8 @@ Result<std::unique_ptr<Product>> make_product(const memory::desc& a, const memor
   const auto request = bias ? dnnl::matmul::desc(a, b, *bias, c) : dnnl::matmul::desc(a, b, c);
   try {
     dnnl::matmul::primitive_desc description(request, attributes, cpu());
-    return std::make_unique<Product>(
-        Product{made.fetch_add(1), description, dnnl::matmul(description)});
+    return std::make_unique<Primitive>(
+        Primitive{made.fetch_add(1), description, dnnl::matmul(description)});
   } catch (const dnnl::error& error) {
     return Status::Failed(std::string("dense layer: oneDNN has no such product on this machine: ") +
                           error.what());
@@ -87,31 +88,27 @@ Result<std::unique_ptr<Product>> make_product(const memory::desc& a, const memor
 }
 
 // How a layout that oneDNN chose for B [depth][columns] stores it.
-Result<PanelLayout> panels_of(const memory::desc& b, Precision precision) {
-  const auto& d = b.data;
-  const auto& blocks = d.format_desc.blocking;
-  const int pair = precision == Precision::float32 ? 1 : 2;
-  if (blocks.inner_nblks == 0 && pair == 1 && blocks.strides[1] == 1) {
-    return PanelLayout{blocks.strides[0], 1, 0};
-  }
-  // Blocks [a / pair][columns of a panel][pair]; the depth within a panel is contiguous.
-  const bool in_panels =
-      blocks.inner_nblks == 1 + pair && blocks.inner_idxs[0] == 0 && blocks.inner_idxs[1] == 1 &&
-      (pair == 1 || (blocks.inner_idxs[2] == 0 && blocks.inner_blks[2] == pair)) &&
-      blocks.strides[0] == blocks.inner_blks[0] * blocks.inner_blks[1] * pair;
+Result<PanelLayout> panels_of(const memory::desc& b) {
+  const auto& blocks = b.data.format_desc.blocking;
+  // Blocks [depth / 2][columns of a panel][2]; the depth within a panel is contiguous.
+  const bool in_panels = blocks.inner_nblks == 3 && blocks.inner_idxs[0] == 0 &&
+                         blocks.inner_idxs[1] == 1 && blocks.inner_idxs[2] == 0 &&
+                         blocks.inner_blks[2] == 2 &&
+                         blocks.strides[0] == blocks.inner_blks[0] * blocks.inner_blks[1] * 2;
   if (!in_panels) return Status::Failed("dense layer: oneDNN chose an unknown layout of weights");
-  return PanelLayout{blocks.inner_blks[1], pair, blocks.strides[1]};
+  return PanelLayout{blocks.inner_blks[1], 2, blocks.strides[1]};
 }
 
-// The products of one kind, one for each number of samples; made at first use, read without a lock.
-class Products {
+// The primitives of one kind, one for each number of samples; made at first use, read without a
+// lock.
+class Primitives {
  public:
   template <typename Make>
-  const Product& get(int64_t samples, const Make& make) {
+  const Primitive& get(int64_t samples, const Make& make) {
     auto& slot = ready_[static_cast<size_t>(samples)];
-    if (const Product* found = slot.load(std::memory_order_acquire)) return *found;
+    if (const Primitive* found = slot.load(std::memory_order_acquire)) return *found;
     std::lock_guard lock(mutex_);
-    if (const Product* found = slot.load(std::memory_order_relaxed)) return *found;
+    if (const Primitive* found = slot.load(std::memory_order_relaxed)) return *found;
     auto made = make(samples);
     RECMILL_CHECK(made.ok(), made.status().message());  // make() of the layer has tried them
     owned_.push_back(*std::move(made));
@@ -120,9 +117,9 @@ class Products {
   }
 
  private:
-  std::array<std::atomic<const Product*>, kBlock + 1> ready_{};
+  std::array<std::atomic<const Primitive*>, kBlock + 1> ready_{};
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Product>> owned_;
+  std::vector<std::unique_ptr<Primitive>> owned_;
 };
 
 Buffer allocate(int64_t bytes) {
@@ -131,18 +128,22 @@ Buffer allocate(int64_t bytes) {
   return *std::move(buffer);
 }
 
-// Packed weights in one of the two orders, and oneDNN's view of them.
+// Packed weights B [depth][columns] in one of the two orders.
 struct PackedWeights {
-  memory::desc description;
   PanelLayout layout;
   Buffer data;
+  memory::desc description;  // bfloat16 only, as oneDNN sees them
   memory view;
 
-  Status take(const memory::desc& chosen, Precision precision) {
+  void take(int64_t depth, int64_t columns) {
+    layout = product_panels(depth);
+    const int64_t panels = (columns + layout.width - 1) / layout.width;
+    data = allocate(panels * layout.panel_stride * static_cast<int64_t>(sizeof(float)));
+  }
+
+  Status take(const memory::desc& chosen) {
     description = chosen;
-    auto found = panels_of(chosen, precision);
-    RECMILL_RETURN_IF_ERROR(found.status());
-    layout = *found;
+    RECMILL_ASSIGN_OR_RETURN(layout, panels_of(chosen));
     data = allocate(static_cast<int64_t>(chosen.get_size()));
     view = memory(chosen, cpu(), data.data());
     return {};
@@ -158,7 +159,7 @@ struct Workspace::State {
     memory scratch;
   };
   dnnl::stream stream{cpu()};
-  std::unordered_map<uint64_t, Bound> bound;  // by Product::identity
+  std::unordered_map<uint64_t, Bound> bound;  // by Primitive::identity
   Buffer gradient;                            // g
   Buffer scratch;
 
@@ -167,7 +168,7 @@ struct Workspace::State {
     return buffer.data();
   }
 
-  Bound& bind(const Product& product) {
+  Bound& bind(const Primitive& product) {
     auto [found, fresh] = bound.try_emplace(product.identity);
     if (fresh) {
       const auto& d = product.description;
@@ -185,7 +186,7 @@ struct Workspace::State {
   }
 
   // `packed`: B in place of `b`. `bias` may be null.
-  void run(const Product& product, const void* a, const void* b, const memory* packed,
+  void run(const Primitive& product, const void* a, const void* b, const memory* packed,
            const memory* bias, void* c) {
     Bound& m = bind(product);
     const auto bytes = static_cast<int64_t>(product.description.scratchpad_desc().get_size());
@@ -215,68 +216,82 @@ struct Layer::State {
   Buffer bias;                     // float32 [outputs]
   memory bias_view;
   std::vector<float> single_weight;  // [inputs] when there is one output: as the products see it
-  Products forward, data_gradient, weight_gradient, weight_gradient_sum;
+  Primitives forward, data_gradient, weight_gradient, weight_gradient_sum;
 
   bool single() const { return spec.outputs == 1; }
+  bool is_float32() const { return spec.precision == Precision::float32; }
   bool has_data_gradient() const { return spec.needs_input_gradient && !single(); }
 
   memory::desc any(int64_t rows, int64_t columns) const {
     return {{rows, columns}, type_of(spec.precision), memory::format_tag::any};
   }
 
-  Result<std::unique_ptr<Product>> make_forward(int64_t samples, const memory::desc& b) const {
+  Result<std::unique_ptr<Primitive>> make_forward(int64_t samples, const memory::desc& b) const {
     dnnl::post_ops after;
     if (spec.activation == Activation::relu) {
       after.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
     }
     const memory::desc bias_description =
         matrix(1, spec.outputs, spec.outputs, 1, Precision::float32);
-    return make_product(matrix(samples, spec.inputs, spec.inputs, 1, spec.precision), b,
-                        matrix(samples, spec.outputs, spec.outputs, 1, spec.output_precision),
-                        &bias_description, after);
+    return make_primitive(matrix(samples, spec.inputs, spec.inputs, 1, spec.precision), b,
+                          matrix(samples, spec.outputs, spec.outputs, 1, spec.output_precision),
+                          &bias_description, after);
   }
 
-  Result<std::unique_ptr<Product>> make_data_gradient(int64_t samples,
-                                                      const memory::desc& b) const {
-    return make_product(matrix(samples, spec.outputs, spec.outputs, 1, spec.precision), b,
-                        matrix(samples, spec.inputs, spec.inputs, 1, spec.precision), nullptr, {});
+  Result<std::unique_ptr<Primitive>> make_data_gradient(int64_t samples,
+                                                        const memory::desc& b) const {
+    return make_primitive(matrix(samples, spec.outputs, spec.outputs, 1, spec.precision), b,
+                          matrix(samples, spec.inputs, spec.inputs, 1, spec.precision), nullptr,
+                          {});
   }
 
-  Result<std::unique_ptr<Product>> make_weight_gradient(int64_t samples, bool accumulate) const {
+  Result<std::unique_ptr<Primitive>> make_weight_gradient(int64_t samples, bool accumulate) const {
     dnnl::post_ops after;
     if (accumulate) after.append_sum(1.0f);
-    return make_product(matrix(spec.outputs, samples, 1, spec.outputs, spec.precision),
-                        matrix(samples, spec.inputs, spec.inputs, 1, spec.precision),
-                        matrix(spec.outputs, spec.inputs, spec.inputs, 1, Precision::float32),
-                        nullptr, after);
+    return make_primitive(matrix(spec.outputs, samples, 1, spec.outputs, spec.precision),
+                          matrix(samples, spec.inputs, spec.inputs, 1, spec.precision),
+                          matrix(spec.outputs, spec.inputs, spec.inputs, 1, Precision::float32),
+                          nullptr, after);
   }
 
   Status prepare();
+  Status prepare_bfloat16();
+
+  void backward_float32(int64_t samples, const BackwardArguments& a, const float* g) const;
+  void backward_bfloat16(int64_t samples, const BackwardArguments& a, const void* g,
+                         Workspace::State& workspace);
 };
 
-// Learns the layouts from the products of a whole block, and that all kinds exist on this machine.
 Status Layer::State::prepare() {
+  bias = allocate(spec.outputs * static_cast<int64_t>(sizeof(float)));
   if (single()) {
     single_weight.assign(static_cast<size_t>(spec.inputs), 0.0f);
-    bias = allocate(sizeof(float));
     return {};
   }
-  bias = allocate(spec.outputs * static_cast<int64_t>(sizeof(float)));
+  if (!is_float32()) return prepare_bfloat16();
+  forward_weights.take(spec.inputs, spec.outputs);
+  if (has_data_gradient()) backward_weights.take(spec.outputs, spec.inputs);
+  return {};
+}
+
+// Learns the layouts from the products of a whole block, and that all kinds exist on this machine.
+Status Layer::State::prepare_bfloat16() {
   bias_view =
       memory(matrix(1, spec.outputs, spec.outputs, 1, Precision::float32), cpu(), bias.data());
   RECMILL_ASSIGN_OR_RETURN(auto first, make_forward(kBlock, any(spec.inputs, spec.outputs)));
-  RECMILL_RETURN_IF_ERROR(forward_weights.take(first->description.weights_desc(), spec.precision));
+  RECMILL_RETURN_IF_ERROR(forward_weights.take(first->description.weights_desc()));
   if (has_data_gradient()) {
     RECMILL_ASSIGN_OR_RETURN(auto second,
                              make_data_gradient(kBlock, any(spec.outputs, spec.inputs)));
-    RECMILL_RETURN_IF_ERROR(
-        backward_weights.take(second->description.weights_desc(), spec.precision));
+    RECMILL_RETURN_IF_ERROR(backward_weights.take(second->description.weights_desc()));
   }
   return make_weight_gradient(kBlock, true).status();
 }
 
 Result<Layer> Layer::make(const LayerSpec& spec) {
   RECMILL_CHECK(spec.inputs > 0 && spec.outputs > 0);
+  RECMILL_CHECK(spec.precision == Precision::bfloat16 ||
+                spec.output_precision == Precision::float32);
   auto state = std::make_unique<State>();
   state->spec = spec;
   const Status prepared = state->prepare();
@@ -304,9 +319,8 @@ void Layer::pack(int64_t task, const float* weight, const float* bias) {
   State& s = *state_;
   if (task == 0) std::copy_n(bias, s.spec.outputs, s.bias.as<float>().data());
   if (s.single()) {
-    const bool exact = s.spec.precision == Precision::float32;
     for (size_t k = 0; k < s.single_weight.size(); ++k) {
-      s.single_weight[k] = exact ? weight[k] : to_float(to_bfloat16(weight[k]));
+      s.single_weight[k] = s.is_float32() ? weight[k] : to_float(to_bfloat16(weight[k]));
     }
     return;
   }
@@ -326,7 +340,18 @@ void Layer::forward(int64_t samples, const void* x, void* y, Workspace& workspac
     single_output_forward(s.spec, samples, x, s.single_weight.data(), s.bias.as<float>()[0], y);
     return;
   }
-  const Product& product = s.forward.get(
+  if (s.is_float32()) {
+    multiply({.rows = samples,
+              .columns = s.spec.outputs,
+              .depth = s.spec.inputs,
+              .a = static_cast<const float*>(x),
+              .b = s.forward_weights.data.as<float>().data(),
+              .c = static_cast<float*>(y),
+              .bias = s.bias.as<float>().data(),
+              .relu = s.spec.activation == Activation::relu});
+    return;
+  }
+  const Primitive& product = s.forward.get(
       samples, [&](int64_t n) { return s.make_forward(n, s.forward_weights.description); });
   workspace.state_->run(product, x, nullptr, &s.forward_weights.view, &s.bias_view, y);
 }
@@ -346,14 +371,43 @@ void Layer::backward(int64_t samples, const BackwardArguments& a, Workspace& wor
     if (!a.accumulate) std::fill_n(a.weight_gradient, s.spec.outputs * s.spec.inputs, 0.0f);
     return;
   }
-  Products& of_weights = a.accumulate ? s.weight_gradient_sum : s.weight_gradient;
-  const Product& weights =
-      of_weights.get(samples, [&](int64_t n) { return s.make_weight_gradient(n, a.accumulate); });
-  w.run(weights, g, a.x, nullptr, nullptr, a.weight_gradient);
-  if (!s.spec.needs_input_gradient) return;
-  const Product& data = s.data_gradient.get(
-      samples, [&](int64_t n) { return s.make_data_gradient(n, s.backward_weights.description); });
-  w.run(data, g, nullptr, &s.backward_weights.view, nullptr, a.dx);
+  if (s.is_float32()) {
+    s.backward_float32(samples, a, static_cast<const float*>(g));
+  } else {
+    s.backward_bfloat16(samples, a, g, w);
+  }
+}
+
+void Layer::State::backward_float32(int64_t samples, const BackwardArguments& a,
+                                    const float* g) const {
+  multiply({.rows = spec.outputs,
+            .columns = spec.inputs,
+            .depth = samples,
+            .a = g,
+            .a_transposed = true,
+            .b = static_cast<const float*>(a.x),
+            .b_in_rows = true,
+            .c = a.weight_gradient,
+            .accumulate = a.accumulate});
+  if (!spec.needs_input_gradient) return;
+  multiply({.rows = samples,
+            .columns = spec.inputs,
+            .depth = spec.outputs,
+            .a = g,
+            .b = backward_weights.data.as<float>().data(),
+            .c = static_cast<float*>(a.dx)});
+}
+
+void Layer::State::backward_bfloat16(int64_t samples, const BackwardArguments& a, const void* g,
+                                     Workspace::State& workspace) {
+  Primitives& of_weights = a.accumulate ? weight_gradient_sum : weight_gradient;
+  const Primitive& weights =
+      of_weights.get(samples, [&](int64_t n) { return make_weight_gradient(n, a.accumulate); });
+  workspace.run(weights, g, a.x, nullptr, nullptr, a.weight_gradient);
+  if (!spec.needs_input_gradient) return;
+  const Primitive& data = data_gradient.get(
+      samples, [&](int64_t n) { return make_data_gradient(n, backward_weights.description); });
+  workspace.run(data, g, nullptr, &backward_weights.view, nullptr, a.dx);
 }
 
 void use_one_thread() {

@@ -12,15 +12,19 @@
 // b, db and dW are float32; the master weights stay the caller's float32.
 //
 // Determinism. A call computes at most kBlock samples on the calling thread, and its order of
-// summation is a function of the layer's sizes and the number of samples alone; a shard is computed
-// in blocks of kBlock samples in order. So results are bitwise independent of threads and ranks (on
+// summation is a function of the layer's sizes and the number of samples alone (in float32 that of
+// products.h: over samples and over a layer's units from left to right); a shard is computed in
+// blocks of kBlock samples in order. So results are bitwise independent of threads and ranks (on
 // one instruction set).
 //
-// Why oneDNN with weights packed by us. On a Zen 5 core with an FMA peak of 234 Gflop/s in float32
-// and about 475 in bfloat16, its matmul makes 224 to 234 and 440 to 462 on the DLRM layers
-// 367-512-256 at 64 and 128 samples with operands in cache (oneDNN 2.6.3, one thread, 2026-11-21);
-// inside a training step 200 to 208 and 390 to 414. Its own reorder of one layer's weights takes a
-// quarter of a block's product in float32 and as long as the product in bfloat16, and would run on
+// Why products of our own in float32 (products.h). In a training step weights and their gradients
+// come from the third-level cache. Ours fetch the next panel of weights while they multiply with
+// this one, and reach 89 to 94 % of the FMA peak over all layers of a DLRM 13-512-256-64-16,
+// 367-512-256 at 64 and 128 samples; oneDNN 2.6.3 on weights packed by us 80 to 86 % (one thread of
+// a Zen 5, AVX-512, alternating in one process, 2026-11-21).
+//
+// Why oneDNN in bfloat16, with weights packed by us. Highway 1.0 has no name for its instruction.
+// oneDNN's own reorder of one layer's weights takes as long as a block's product and would run on
 // one thread; ours writes the same layout in pieces for the pool. Layers with one output are dot
 // products of ours: oneDNN makes 12 Gflop/s there.
 #pragma once
@@ -43,7 +47,7 @@ struct LayerSpec {
   int64_t outputs = 0;  // > 0
   Activation activation = Activation::none;
   Precision precision = Precision::float32;         // of x, dx and the products
-  Precision output_precision = Precision::float32;  // of y and dy
+  Precision output_precision = Precision::float32;  // of y and dy; bfloat16 only beside bfloat16
   bool needs_input_gradient = true;                 // false: backward computes no dx
 };
 
@@ -89,9 +93,8 @@ class Layer {
   int64_t pack_tasks() const;
   void pack(int64_t task, const float* weight, const float* bias);
 
-  /// samples in [0, kBlock]; x [samples][inputs], y [samples][outputs]: no gaps, for which oneDNN
-  /// 2.6 leaves its fast kernels. Safe to call from several threads, each with
-  /// its own workspace.
+  /// samples in [0, kBlock]; x [samples][inputs], y [samples][outputs]: no gaps. Safe to call from
+  /// several threads, each with its own workspace.
   void forward(int64_t samples, const void* x, void* y, Workspace& workspace) const;
   void backward(int64_t samples, const BackwardArguments& arguments, Workspace& workspace) const;
 

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/dense_layer/products.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/status.h"
+#include "kernels/dense_layer/dense_layer.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/dense_layer/products.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace recmill::kernels::dense_layer::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::CappedTag<float, 16>;
+using Vector = hn::Vec<Floats>;
+constexpr Floats kFloats;
+constexpr int64_t kLanes = hn::MaxLanes(kFloats);
+constexpr int64_t kPanel = product_panels(1).width;
+
+// Rows of a tile: the sums of two vectors each, a row of B and an element of A fill the registers.
+constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 ? 14 : 6;
+
+// A part of C; columns: two vectors, or at most one.
+struct Tile {
+  int64_t row, column, columns;
+  const float* b;  // its first column in the panel
+  // What is wanted soon: a line for each element of depth, so many floats apart.
+  const float* next;
+  int64_t next_step;
+};
+
+// `count` elements in [1, kLanes], zeros behind them; touches no others.
+HWY_INLINE Vector load_some(const float* from, int64_t count) {
+#if HWY_TARGET <= HWY_AVX2
+  return hn::MaskedLoad(hn::FirstN(kFloats, static_cast<size_t>(count)), kFloats, from);
+#else
+  alignas(64) float all[kLanes] = {};
+  std::copy_n(from, count, all);
+  return hn::Load(kFloats, all);
+#endif
+}
+
+HWY_INLINE void store_some(Vector v, float* to, int64_t count) {
+#if HWY_TARGET <= HWY_AVX2
+  hn::BlendedStore(v, hn::FirstN(kFloats, static_cast<size_t>(count)), kFloats, to);
+#else
+  alignas(64) float all[kLanes];
+  hn::Store(v, kFloats, all);
+  std::copy_n(all, count, to);
+#endif
+}
+
+template <int vectors>
+HWY_INLINE Vector load(const float* from, int v, int64_t columns) {
+  return vectors == 1 ? load_some(from, columns) : hn::LoadU(kFloats, from + v * kLanes);
+}
+
+template <int vectors>
+HWY_INLINE void store(Vector value, float* to, int v, int64_t columns) {
+  vectors == 1 ? store_some(value, to, columns) : hn::StoreU(value, kFloats, to + v * kLanes);
+}
+
+// Calls body(r, v) for each vector of a tile, unrolled.
+template <int rows, int vectors, typename Body>
+HWY_INLINE void for_tile(const Body& body) {
+#pragma GCC unroll 16
+  for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; ++v) body(r, v);
+  }
+}
+
+template <int rows, int vectors>
+HWY_INLINE void finish(const Product& p, const Tile& at, Vector (&sums)[rows][vectors]) {
+  float* c = p.c + at.row * p.columns + at.column;
+  if (p.bias) {
+    for_tile<rows, vectors>([&](int r, int v) HWY_ATTR {
+      sums[r][v] = hn::Add(sums[r][v], load<vectors>(p.bias + at.column, v, at.columns));
+    });
+  }
+  if (p.relu) {
+    for_tile<rows, vectors>([&](int r, int v) HWY_ATTR {
+      const auto negative = hn::Lt(sums[r][v], hn::Zero(kFloats));
+      sums[r][v] = hn::IfThenZeroElse(negative, sums[r][v]);
+    });
+  }
+  if (p.accumulate) {
+    for_tile<rows, vectors>([&](int r, int v) HWY_ATTR {
+      sums[r][v] = hn::Add(load<vectors>(c + r * p.columns, v, at.columns), sums[r][v]);
+    });
+  }
+  for_tile<rows, vectors>(
+      [&](int r, int v) HWY_ATTR { store<vectors>(sums[r][v], c + r * p.columns, v, at.columns); });
+}
+
+template <int rows, int vectors, bool a_transposed>
+void compute(const Product& p, const Tile& at) {
+  Vector sums[rows][vectors];
+  for_tile<rows, vectors>([&](int r, int v) HWY_ATTR { sums[r][v] = hn::Zero(kFloats); });
+#pragma GCC unroll 16
+  for (int r = 0; r < rows; ++r) {
+    const float* c = p.c + (at.row + r) * p.columns + at.column;
+    __builtin_prefetch(c, 1);
+    __builtin_prefetch(c + 16, 1);
+    if (vectors > 1) __builtin_prefetch(c + 31, 1);
+  }
+  const float* b = at.b;
+  const float* a = p.a + (a_transposed ? at.row : at.row * p.depth);
+  const int64_t a_row = a_transposed ? 1 : p.depth, a_depth = a_transposed ? p.rows : 1;
+  // Every third row of A: the other addresses need no registers of their own.
+  const float* thirds[(rows + 2) / 3];
+#pragma GCC unroll 16
+  for (int t = 0; t < (rows + 2) / 3; ++t) thirds[t] = a + 3 * t * a_row;
+  for (int64_t k = 0; k < p.depth; ++k, b += kPanel) {
+    __builtin_prefetch(at.next + k * at.next_step, 0, 2);
+    Vector of_b[vectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; ++v) of_b[v] = hn::LoadU(kFloats, b + v * kLanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+      const Vector of_a = hn::Set(kFloats, thirds[r / 3][r % 3 * a_row + k * a_depth]);
+#pragma GCC unroll 2
+      for (int v = 0; v < vectors; ++v) sums[r][v] = hn::MulAdd(of_a, of_b[v], sums[r][v]);
+    }
+  }
+  finish<rows, vectors>(p, at, sums);
+}
+
+using Compute = void (*)(const Product&, const Tile&);
+
+// By rows - 1.
+template <int vectors, bool a_transposed, int... less>
+constexpr std::array<Compute, kTileRows> kernels(std::integer_sequence<int, less...>) {
+  return {compute<less + 1, vectors, a_transposed>...};
+}
+
+// The columns that begin with `column`, as far as the panel goes that holds them. Of the panel's
+// two lines for each element of depth, each tile fetches one of the panel that follows.
+template <bool a_transposed>
+void compute_panel(const Product& p, int64_t column, const float* panel) {
+  constexpr auto kLess = std::make_integer_sequence<int, kTileRows>();
+  static constexpr auto kWide = kernels<2, a_transposed>(kLess);
+  static constexpr auto kNarrow = kernels<1, a_transposed>(kLess);
+  const int64_t tiles = (p.rows + kTileRows - 1) / kTileRows;
+  const int64_t end = std::min(p.columns, column + kPanel);
+  const int64_t follows = end < p.columns ? end : column;
+  const float* next = p.b + (p.b_in_rows ? follows : follows * p.depth);
+  const int64_t next_step = p.b_in_rows ? p.columns : kPanel;
+  for (int64_t n = column; n < end;) {
+    const bool wide = end - n >= 2 * kLanes;
+    const int64_t columns = wide ? 2 * kLanes : std::min(kLanes, end - n);
+    for (int64_t t = 0; t < tiles; ++t) {
+      const int64_t row = p.rows * t / tiles, rows = p.rows * (t + 1) / tiles - row;
+      (wide ? kWide : kNarrow)[static_cast<size_t>(rows - 1)](
+          p, {row, n, columns, panel + n - column, next + t % 2 * 16, next_step});
+    }
+    n += columns;
+  }
+}
+
+// Rows of B as a panel: read as often as C has tiles below each other.
+void copy_panel(const Product& p, int64_t column, float* panel) {
+  const int64_t columns = std::min(kPanel, p.columns - column);
+  for (int64_t k = 0; k < p.depth; ++k, panel += kPanel) {
+    const float* row = p.b + k * p.columns + column;
+    if (columns == kPanel) {
+      for (int64_t n = 0; n < kPanel; n += kLanes) {
+        hn::Store(hn::LoadU(kFloats, row + n), kFloats, panel + n);
+      }
+    } else {
+      std::fill(std::copy_n(row, columns, panel), panel + kPanel, 0.0f);
+    }
+  }
+}
+
+void multiply(const Product& p) {
+  alignas(64) float copy[kBlock * kPanel];
+  for (int64_t column = 0; column < p.columns; column += kPanel) {
+    if (p.b_in_rows) copy_panel(p, column, copy);
+    const float* panel = p.b_in_rows ? copy : p.b + column * p.depth;
+    (p.a_transposed ? compute_panel<true> : compute_panel<false>)(p, column, panel);
+  }
+}
+
+}  // namespace recmill::kernels::dense_layer::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace recmill::kernels::dense_layer {
+HWY_EXPORT(multiply);
+
+void multiply(const Product& product) {
+  RECMILL_CHECK(!product.b_in_rows || product.depth <= kBlock);
+  HWY_DYNAMIC_DISPATCH(multiply)(product);
+}
+
+}  // namespace recmill::kernels::dense_layer
+#endif  // HWY_ONCE

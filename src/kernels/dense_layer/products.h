@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of float32 matrices on the calling thread.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/dense_layer/panels.h"
+
+namespace recmill::kernels::dense_layer {
+
+/// C [rows][columns] = A B, each element the fold over k from +0 of fma(A(m, k), B(k, n), sum)
+/// (product and sum each rounded where the instruction set has no fma); then, in this order: plus
+/// bias[n]; 0 where negative (a NaN stays); added to what C holds.
+struct Product {
+  int64_t rows = 0, columns = 0, depth = 0;
+  const float* a = nullptr;     // A(m, k) = a[m * depth + k]
+  bool a_transposed = false;    // A(m, k) = a[k * rows + m]
+  const float* b = nullptr;     // in product_panels(depth), what pads them zero
+  bool b_in_rows = false;       // B(k, n) = b[k * columns + n]; depth at most kBlock
+  float* c = nullptr;           // C(m, n) = c[m * columns + n]
+  const float* bias = nullptr;  // [columns], or null
+  bool relu = false;
+  bool accumulate = false;
+};
+
+/// How multiply() reads B [depth][columns].
+constexpr PanelLayout product_panels(int64_t depth) {
+  return {32, 1, 32 * depth};
+}
+
+void multiply(const Product& product);
+
+}  // namespace recmill::kernels::dense_layer
