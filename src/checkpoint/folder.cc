@@ -51,12 +51,17 @@ Result<Newest> open_newest(Files& files, const std::string& folder) {
   return newest;
 }
 
-Status keep_last(Files& files, const std::string& folder, int64_t keep) {
-  RECMILL_CHECK(keep >= 1, std::to_string(keep));
+Status remove_leftovers(Files& files, const std::string& folder) {
   RECMILL_ASSIGN_OR_RETURN(const auto names, files.list(folder));
   for (const auto& name : names) {
     if (is_leftover(name)) RECMILL_RETURN_IF_ERROR(files.remove(folder + "/" + name));
   }
+  return {};
+}
+
+Status keep_last(Files& files, const std::string& folder, int64_t keep) {
+  RECMILL_CHECK(keep >= 1, std::to_string(keep));
+  RECMILL_RETURN_IF_ERROR(remove_leftovers(files, folder));
   RECMILL_ASSIGN_OR_RETURN(auto steps, list_steps(files, folder));
   for (int64_t whole = 0; !steps.empty(); steps.pop_back()) {
     const std::string path = folder + "/" + folder_name(steps.back());

@@ -23,6 +23,9 @@ Result<Newest> open_newest(Files& files, const std::string& folder);
 /// Steps of the checkpoints that are there by name, whole or not, ascending.
 Result<std::vector<int64_t>> list_steps(Files& files, const std::string& folder);
 
+/// Deletes what writers left that did not finish; none may be at work.
+Status remove_leftovers(Files& files, const std::string& folder);
+
 /// Deletes all but the newest `keep` >= 1 whole checkpoints, and leftovers of writers (none may be
 /// at work). Those that are damaged count for nothing, and go when they are older than the newest
 /// whole one; that one is never touched.

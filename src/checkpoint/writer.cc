@@ -10,15 +10,10 @@
 namespace recmill::checkpoint {
 namespace {
 
-// Scattered rows are gathered into a list up to this size; longer runs become blocks of their own.
+// Fewer bytes than these wait for the rows that follow them.
 constexpr size_t kRunBytes = size_t{64} << 10;
 // Entries that may wait for more rows at a time: weights and state of a table or two.
 constexpr size_t kMostPending = 8;
-
-template <typename T>
-std::span<const std::byte> bytes_of(const std::vector<T>& values) {
-  return std::as_bytes(std::span(values));
-}
 
 /// A folder whose name survives a loss of power, as do those above it.
 Status make_durable_folder(Files& files, const std::string& path) {
@@ -56,8 +51,36 @@ Result<std::unique_ptr<PartWriter>> PartWriter::create(Files& files, const std::
 
 Status PartWriter::add(const EntrySpec& entry, int64_t first_row,
                        std::span<const std::byte> bytes) {
+  return add_rows(entry, {first_row, {}, bytes});
+}
+
+Status PartWriter::add(const EntrySpec& entry, std::span<const int64_t> rows,
+                       std::span<const std::byte> bytes) {
+  RECMILL_CHECK(rows.size() * entry.row_bytes() == bytes.size(), entry.name);
+  return rows.empty() ? Status() : add_rows(entry, {rows[0], rows, bytes});
+}
+
+// At most a block of rows at a time.
+Status PartWriter::add_rows(const EntrySpec& entry, Rows rows) {
   const auto row_bytes = static_cast<size_t>(entry.row_bytes());
-  RECMILL_CHECK(row_bytes == 0 || bytes.size() % row_bytes == 0, entry.name);
+  RECMILL_CHECK(row_bytes == 0 || rows.bytes.size() % row_bytes == 0, entry.name);
+  RECMILL_ASSIGN_OR_RETURN(Pending* const pending, pending_of(entry));
+  while (!rows.bytes.empty()) {
+    const size_t most = std::max<size_t>(1, kBlockBytes / row_bytes);
+    const size_t count = std::min(rows.bytes.size() / row_bytes, most);
+    const bool listed = !rows.listed.empty();
+    RECMILL_RETURN_IF_ERROR(append(
+        *pending, {listed ? rows.listed[0] : rows.first_row, rows.listed.first(listed ? count : 0),
+                   rows.bytes.first(count * row_bytes)}));
+    rows.first_row += static_cast<int64_t>(count);
+    if (listed) rows.listed = rows.listed.subspan(count);
+    rows.bytes = rows.bytes.subspan(count * row_bytes);
+  }
+  return {};
+}
+
+// The entry is in contents_ after this, even when it has no rows.
+Result<PartWriter::Pending*> PartWriter::pending_of(const EntrySpec& entry) {
   auto found = pending_.find(entry.name);
   if (found == pending_.end()) {
     if (pending_.size() == kMostPending) {
@@ -71,70 +94,52 @@ Status PartWriter::add(const EntrySpec& entry, int64_t first_row,
     found = pending_.emplace(entry.name, Pending{}).first;
     found->second.entry = static_cast<size_t>(known - entries.begin());
   }
-  Pending& pending = found->second;
-  RECMILL_CHECK(contents_.entries[pending.entry].spec == entry, entry.name);
-  while (!bytes.empty()) {
-    const size_t most = std::max<size_t>(1, kBlockBytes / row_bytes) * row_bytes;
-    const size_t size = std::min(bytes.size(), most);
-    RECMILL_RETURN_IF_ERROR(append(pending, first_row, bytes.first(size)));
-    bytes = bytes.subspan(size);
-    first_row += static_cast<int64_t>(size / row_bytes);
-  }
-  return {};
+  RECMILL_CHECK(contents_.entries[found->second.entry].spec == entry, entry.name);
+  return &found->second;
 }
 
-/// Adds at most one block of rows.
-Status PartWriter::append(Pending& pending, int64_t first_row, std::span<const std::byte> bytes) {
-  const EntrySpec& spec = contents_.entries[pending.entry].spec;
-  const int64_t rows = static_cast<int64_t>(bytes.size()) / spec.row_bytes();
-  const int64_t last = pending.row_numbers.empty() ? pending.first_row + pending.rows - 1
-                                                   : pending.row_numbers.back();
-  const bool follows = pending.row_numbers.empty() && first_row == last + 1;
-  const bool scattered = first_row > last && bytes.size() < kRunBytes &&
-                         (!pending.row_numbers.empty() || pending.bytes.size() < kRunBytes);
-  if (pending.rows > 0 &&
-      (pending.bytes.size() + bytes.size() > kBlockBytes || !(follows || scattered))) {
-    RECMILL_RETURN_IF_ERROR(write(pending));
-  }
-  if (pending.rows == 0) {
-    if (bytes.size() >= kRunBytes) {  // long enough: no need to copy it
-      const Block block{0, 0, first_row, first_row + rows - 1, rows, false, 0};
-      return write_block(pending.entry, block, {}, bytes);
-    }
-    pending.first_row = first_row;
-  } else if (!follows && pending.row_numbers.empty()) {
-    for (int64_t i = 0; i < pending.rows; ++i) {
-      pending.row_numbers.push_back(pending.first_row + i);
+Status PartWriter::append(Pending& pending, const Rows& rows) {
+  if (!pending.bytes.empty()) {
+    const int64_t row_bytes = contents_.entries[pending.entry].spec.row_bytes();
+    const int64_t next = pending.first_row + static_cast<int64_t>(pending.bytes.size()) / row_bytes;
+    const bool follows = rows.listed.empty()
+                             ? pending.listed.empty() && rows.first_row == next
+                             : !pending.listed.empty() && rows.listed[0] > pending.listed.back();
+    if (!follows || pending.bytes.size() + rows.bytes.size() > kBlockBytes) {
+      RECMILL_RETURN_IF_ERROR(write(pending));
     }
   }
-  if (!pending.row_numbers.empty()) {
-    for (int64_t i = 0; i < rows; ++i) pending.row_numbers.push_back(first_row + i);
+  if (pending.bytes.empty()) {
+    // Long enough: no need to copy it.
+    if (rows.bytes.size() >= kRunBytes) return write_block(pending.entry, rows);
+    pending.first_row = rows.first_row;
   }
-  pending.rows += rows;
-  pending.bytes.insert(pending.bytes.end(), bytes.begin(), bytes.end());
+  pending.listed.insert(pending.listed.end(), rows.listed.begin(), rows.listed.end());
+  pending.bytes.insert(pending.bytes.end(), rows.bytes.begin(), rows.bytes.end());
   return {};
 }
 
 Status PartWriter::write(Pending& pending) {
-  if (pending.rows == 0) return {};
-  const bool listed = !pending.row_numbers.empty();
-  const int64_t last = listed ? pending.row_numbers.back() : pending.first_row + pending.rows - 1;
-  const Block block{0, 0, pending.first_row, last, pending.rows, listed, 0};
+  if (pending.bytes.empty()) return {};
   const Status status =
-      write_block(pending.entry, block, bytes_of(pending.row_numbers), pending.bytes);
-  pending.row_numbers.clear();
+      write_block(pending.entry, {pending.first_row, pending.listed, pending.bytes});
+  pending.listed.clear();
   pending.bytes.clear();
-  pending.rows = 0;
   return status;
 }
 
-Status PartWriter::write_block(size_t entry, Block block, std::span<const std::byte> row_numbers,
-                               std::span<const std::byte> bytes) {
+Status PartWriter::write_block(size_t entry, const Rows& rows) {
+  const auto row_numbers = std::as_bytes(rows.listed);
+  Block block;
   block.offset = contents_.part.bytes;
-  block.crc = crc32c(bytes, crc32c(row_numbers));
-  if (!row_numbers.empty()) RECMILL_RETURN_IF_ERROR(file_->append(row_numbers));
-  RECMILL_RETURN_IF_ERROR(file_->append(bytes));
-  contents_.part.bytes += static_cast<int64_t>(row_numbers.size() + bytes.size());
+  block.rows = static_cast<int64_t>(rows.bytes.size()) / contents_.entries[entry].spec.row_bytes();
+  block.first_row = rows.first_row;
+  block.listed = !rows.listed.empty();
+  block.last_row = block.listed ? rows.listed.back() : rows.first_row + block.rows - 1;
+  block.crc = crc32c(rows.bytes, crc32c(row_numbers));
+  if (block.listed) RECMILL_RETURN_IF_ERROR(file_->append(row_numbers));
+  RECMILL_RETURN_IF_ERROR(file_->append(rows.bytes));
+  contents_.part.bytes += static_cast<int64_t>(row_numbers.size() + rows.bytes.size());
   contents_.entries[entry].blocks.push_back(block);
   return {};
 }

@@ -40,6 +40,9 @@ class PartWriter {
   /// come in any order, and mixed with those of others (weights and state of a piece of a table);
   /// pieces that follow each other become one block.
   Status add(const EntrySpec& entry, int64_t first_row, std::span<const std::byte> bytes);
+  /// Adds the rows of these numbers, ascending; for entries whose rows take bytes.
+  Status add(const EntrySpec& entry, std::span<const int64_t> rows,
+             std::span<const std::byte> bytes);
   /// A whole entry.
   Status add(const EntrySpec& entry, std::span<const std::byte> bytes) {
     return add(entry, 0, bytes);
@@ -49,19 +52,25 @@ class PartWriter {
   Result<PartContents> finish();
 
  private:
+  /// Some rows of one entry: first_row, first_row + 1, ... or those listed.
+  struct Rows {
+    int64_t first_row = 0;
+    std::span<const int64_t> listed;
+    std::span<const std::byte> bytes;
+  };
   /// Rows of one entry that are not written yet, at most a block.
   struct Pending {
-    size_t entry = 0;                  // into contents_.entries
-    std::vector<int64_t> row_numbers;  // ascending; empty: first_row, first_row + 1, ...
+    size_t entry = 0;  // into contents_.entries
     int64_t first_row = 0;
-    int64_t rows = 0;
-    std::vector<std::byte> bytes;
+    std::vector<int64_t> listed;
+    std::vector<std::byte> bytes;  // empty: nothing is pending
   };
   explicit PartWriter(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
-  Status append(Pending& pending, int64_t first_row, std::span<const std::byte> bytes);
+  Status add_rows(const EntrySpec& entry, Rows rows);
+  Result<Pending*> pending_of(const EntrySpec& entry);
+  Status append(Pending& pending, const Rows& rows);
   Status write(Pending& pending);
-  Status write_block(size_t entry, Block block, std::span<const std::byte> row_numbers,
-                     std::span<const std::byte> bytes);
+  Status write_block(size_t entry, const Rows& rows);
 
   std::unique_ptr<WritableFile> file_;
   PartContents contents_;

@@ -70,14 +70,27 @@ struct Update {
   Gradient gradient;
 };
 
-/// Rows [first, first + count) of a table, as after one iteration: weights in float32 (exact for
-/// every precision), and the optimizer's state columns in the order of table::RowState.
+/// Some rows of a table, as after one iteration: weights in float32 (exact for every precision),
+/// and the optimizer's state columns in the order of table::RowState.
 struct RowBlock {
   int table = 0;
-  int64_t first = 0;
+  int64_t first = 0;  // of rows that follow each other
   int64_t count = 0;
   std::span<const float> weights;                 // [count][dim]
   std::span<const std::span<const float>> state;  // per column: [count][width of the column]
+  std::span<const int64_t> listed = {};  // [count] ascending, where there are gaps; else empty
+
+  int64_t row(int64_t i) const { return listed.empty() ? first + i : listed[i]; }
+};
+
+/// Rows of a store as they were when it was taken, whatever is updated meanwhile. May be read on
+/// another thread than the store's, once; destroyed before, it is given up. The store outlives it.
+class RowSnapshot {
+ public:
+  virtual ~RowSnapshot() = default;
+  /// Hands every row that this rank owns to `sink`, in ascending order of (table, row); over all
+  /// ranks every row exactly once. Ends with the first error of `sink`.
+  virtual Status read(const std::function<Status(const RowBlock&)>& sink) = 0;
 };
 
 struct StoreStats {
@@ -114,10 +127,16 @@ class EmbeddingStore {
   /// Everything finished; every row at home and current.
   virtual Status settle() = 0;
 
-  /// Hands every row that this rank owns to `sink`, in ascending order of (table, row); over all
-  /// ranks every row exactly once. After settle().
-  virtual Status read_rows(const std::function<Status(const RowBlock&)>& sink) = 0;
+  /// The rows as they are now; after settle(), one at a time. Until it has been read, an update
+  /// first keeps copies of the rows that it changes and that were not read yet; it waits for the
+  /// reader where these copies are more than `kept_bytes`.
+  virtual std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) = 0;
+  /// A snapshot that is read at once.
+  Status read_rows(const std::function<Status(const RowBlock&)>& sink) {
+    return snapshot(0)->read(sink);
+  }
   /// Replaces rows; those of other owners are ignored, so that every rank may be given all of them.
+  /// Of rows that follow each other; not while a snapshot is there.
   virtual Status write_rows(const RowBlock& block) = 0;
 
   virtual StoreStats stats() const = 0;

@@ -49,10 +49,11 @@ LocalStore::LocalStore(ModelSpec model, std::vector<table::EmbeddingTable> table
     : model_(std::move(model)),
       features_of_(model_.tables.size()),
       tables_(std::move(tables)),
+      snapshots_(tables_),
       pool_(pool),
       rank_(communicator.rank()),
       ranks_(communicator.ranks()),
-      exchange_(communicator, tables_, pool) {
+      exchange_(communicator, tables_, snapshots_, pool) {
   for (size_t f = 0; f < model_.features.size(); ++f) {
     features_of_[model_.features[f].table].push_back(f);
   }
@@ -167,11 +168,14 @@ Status LocalStore::update(std::span<const Update> updates, const Step& step, Str
     return {};
   }
   std::vector<table::TableUpdate> tasks;
+  std::vector<std::span<const int64_t>> rows(tables_.size());
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (model_.tables[t].frozen) continue;
     tasks.push_back({&tables_[t], distinct[t], gradients[t], first.cut.shards});
+    rows[t] = distinct[t]->rows;
     updated_rows_ += distinct[t]->count();
   }
+  const auto change = snapshots_.before(rows, stream.pool());
   table::update_tables(tasks, row_step, stream.pool());
   return {};
 }
@@ -209,10 +213,6 @@ std::vector<std::vector<kernels::GradientRows>> LocalStore::gradients_of(
     }
   }
   return result;
-}
-
-Status LocalStore::read_rows(const std::function<Status(const RowBlock&)>& sink) {
-  return read_tables(tables_, sink);
 }
 
 Status LocalStore::write_rows(const RowBlock& block) {

@@ -25,6 +25,7 @@
 #include "kernels/distinct_rows/distinct_rows.h"
 #include "store/embedding_store.h"
 #include "store/row_exchange.h"
+#include "store/table_snapshots.h"
 #include "table/embedding_table.h"
 
 namespace recmill::store {
@@ -44,7 +45,9 @@ class LocalStore final : public EmbeddingStore {
   Status lookup(Prepared& prepared, Output output, Stream& stream) override;
   Status update(std::span<const Update> updates, const Step& step, Stream& stream) override;
   Status settle() override { return {}; }
-  Status read_rows(const std::function<Status(const RowBlock&)>& sink) override;
+  std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override {
+    return snapshots_.take(kept_bytes);
+  }
   Status write_rows(const RowBlock& block) override;
   StoreStats stats() const override;
 
@@ -64,6 +67,7 @@ class LocalStore final : public EmbeddingStore {
   const ModelSpec model_;
   std::vector<std::vector<size_t>> features_of_;  // by table: its features, ascending
   std::vector<table::EmbeddingTable> tables_;
+  TableSnapshots snapshots_;
   Pool& pool_;
   const int rank_, ranks_;
   RowExchange exchange_;  // several ranks

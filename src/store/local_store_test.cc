@@ -30,7 +30,7 @@ TEST(Scenario, has_operations_of_every_kind_and_updates_of_several_batches) {
       several += operation.kind == testing::Operation::Kind::train && operation.batches.size() > 1;
     }
   }
-  EXPECT_EQ(kinds.size(), 5u);
+  EXPECT_EQ(kinds.size(), 6u);
   EXPECT_GE(several, 2);
 }
 

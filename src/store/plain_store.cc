@@ -74,7 +74,7 @@ Status PlainStore::lookup(Prepared& prepared, Output output, Stream&) {
   return {};
 }
 
-Status PlainStore::update(std::span<const Update> updates, const Step& step, Stream&) {
+Status PlainStore::update(std::span<const Update> updates, const Step& step, Stream& stream) {
   if (updates.empty()) return {};
   const int shards = batch_of(*updates[0].prepared).cut.shards;
   for (size_t table = 0; table < tables_.size(); ++table) {
@@ -91,6 +91,9 @@ Status PlainStore::update(std::span<const Update> updates, const Step& step, Str
     }
     for (const auto& [row, by_shard] : sums) {
       const std::vector<float> gradient = tree(by_shard, 0, shards);
+      std::vector<std::span<const int64_t>> rows(tables_.size());
+      rows[table] = {&row, 1};
+      const auto change = snapshots_.before(rows, stream.pool());
       apply(tables_[table], row, gradient, {step.iteration, step.learning_rate_scale});
       ++updated_rows_;
     }
@@ -120,10 +123,6 @@ void PlainStore::add_gradients(const Update& update, int shard, size_t feature,
       }
     }
   }
-}
-
-Status PlainStore::read_rows(const std::function<Status(const RowBlock&)>& sink) {
-  return read_tables(tables_, sink);
 }
 
 Status PlainStore::write_rows(const RowBlock& block) {

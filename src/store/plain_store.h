@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "store/embedding_store.h"
+#include "store/table_snapshots.h"
 #include "table/embedding_table.h"
 
 namespace recmill::store {
@@ -26,7 +27,9 @@ class PlainStore final : public EmbeddingStore {
   Status lookup(Prepared& prepared, Output output, Stream& stream) override;
   Status update(std::span<const Update> updates, const Step& step, Stream& stream) override;
   Status settle() override { return {}; }
-  Status read_rows(const std::function<Status(const RowBlock&)>& sink) override;
+  std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override {
+    return snapshots_.take(kept_bytes);
+  }
   Status write_rows(const RowBlock& block) override;
   StoreStats stats() const override { return {lookups_.load(), 0, updated_rows_}; }
 
@@ -34,12 +37,13 @@ class PlainStore final : public EmbeddingStore {
   using ShardSums = std::vector<std::vector<float>>;  // [S][dim]
 
   PlainStore(ModelSpec model, std::vector<table::EmbeddingTable> tables)
-      : model_(std::move(model)), tables_(std::move(tables)) {}
+      : model_(std::move(model)), tables_(std::move(tables)), snapshots_(tables_) {}
   void add_gradients(const Update& update, int shard, size_t feature,
                      std::map<int64_t, ShardSums>& sums) const;
 
   const ModelSpec model_;
   std::vector<table::EmbeddingTable> tables_;
+  TableSnapshots snapshots_;
   std::atomic<int64_t> lookups_{0};  // evaluations may look up at the same time
   int64_t updated_rows_ = 0;
 };

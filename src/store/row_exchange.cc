@@ -88,9 +88,10 @@ void RowMessage::point_into(int64_t* words, std::span<const int64_t> widths) {
 }
 
 RowExchange::RowExchange(Communicator& communicator, std::vector<table::EmbeddingTable>& tables,
-                         Pool& pool)
+                         TableSnapshots& snapshots, Pool& pool)
     : communicator_(communicator),
       tables_(tables),
+      snapshots_(snapshots),
       pool_(pool),
       outgoing_(communicator.ranks()),
       replies_(communicator.ranks()),
@@ -264,13 +265,16 @@ Result<int64_t> RowExchange::apply(const std::vector<RowMessage>& messages, int 
   constexpr std::array<int64_t, 2> kOneSample{0, 1};
   finder_.find(lookups, {0, kOneSample}, distinct_, pool_);
   std::vector<table::TableParts> updates;
+  std::vector<std::span<const int64_t>> changed(tables);
   int64_t rows = 0;
   for (size_t t = 0; t < tables; ++t) {
     if (tables_[t].spec().frozen) continue;
     collect_parts(t, messages, shards);
+    changed[t] = distinct_[t].rows;
     updates.push_back({&tables_[t], distinct_[t].rows, {parts_[t].begins, parts_[t].parts}});
     rows += distinct_[t].count();
   }
+  const auto change = snapshots_.before(changed, pool_);
   table::update_tables_from_parts(updates, step, pool_);
   return rows;
 }

@@ -14,6 +14,7 @@
 #include "kernels/distinct_rows/distinct_rows.h"
 #include "kernels/row_storage.h"
 #include "kernels/row_update/gradient_sums.h"
+#include "store/table_snapshots.h"
 #include "table/embedding_table.h"
 #include "table/row_step.h"
 
@@ -75,8 +76,9 @@ class RowMessage {
 /// Both calls are collective.
 class RowExchange {
  public:
-  /// `tables`: this rank's shares; they, the communicator and the pool outlive the exchange.
-  RowExchange(Communicator& communicator, std::vector<table::EmbeddingTable>& tables, Pool& pool);
+  /// `tables`: this rank's shares; all referenced objects outlive the exchange.
+  RowExchange(Communicator& communicator, std::vector<table::EmbeddingTable>& tables,
+              TableSnapshots& snapshots, Pool& pool);
 
   /// Every row that `wanted` [tables] names, by table in the order of RowsByOwner::order, as
   /// float32. Valid until the next call.
@@ -106,6 +108,7 @@ class RowExchange {
 
   Communicator& communicator_;
   std::vector<table::EmbeddingTable>& tables_;
+  TableSnapshots& snapshots_;
   Pool& pool_;
   std::vector<RowMessage> outgoing_;         // [ranks]
   std::vector<std::vector<float>> replies_;  // [ranks][rows][dim], table after table

@@ -25,13 +25,14 @@
 
 namespace recmill::store {
 
-/// What the plain store shows of a scenario.
+/// What the plain store shows of a scenario; snapshots are read at once.
 inline std::unique_ptr<testing::Trace> plain_trace(const testing::Scenario& scenario) {
   auto trace = std::make_unique<testing::Trace>(scenario);
   Pool pool(1);
   auto store = PlainStore::create(scenario.model, scenario.seed, pool);
   EXPECT_TRUE(store.ok()) << store.status().message();
-  const Status status = testing::carry_out(scenario, **store, 0, 1, pool, *trace);
+  const Status status =
+      testing::carry_out(testing::without_snapshots(scenario), **store, 0, 1, pool, *trace);
   EXPECT_TRUE(status.ok()) << status.message();
   return trace;
 }

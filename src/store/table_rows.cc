@@ -5,40 +5,6 @@
 #include <string>
 
 namespace recmill::store {
-namespace {
-
-constexpr int64_t kBlock = 4096;  // rows handed on at a time
-
-// One table's rows on their way to a sink: a buffer of at most kBlock consecutive rows.
-class BlockReader {
- public:
-  BlockReader(const table::EmbeddingTable& table, int index) : table_(table), index_(index) {
-    weights_.resize(kBlock * table.spec().dim);
-    for (const auto& column : table.state()) state_.emplace_back(kBlock * column.width);
-  }
-
-  // Rows [first, first + count) of the share, which stand in slots from `slot` on.
-  Status hand_on(int64_t first, int64_t slot, int64_t count,
-                 const std::function<Status(const RowBlock&)>& sink) {
-    const std::span<float> weights = std::span(weights_).first(count * table_.spec().dim);
-    std::vector<std::span<float>> state;
-    for (size_t c = 0; c < state_.size(); ++c) {
-      state.push_back(std::span(state_[c]).first(count * table_.state()[c].width));
-    }
-    table_.read(slot, count, weights, state);
-    const std::vector<std::span<const float>> views(state.begin(), state.end());
-    return sink({index_, first, count, weights, views});
-  }
-
- private:
-  const table::EmbeddingTable& table_;
-  const int index_;
-  std::vector<float> weights_;
-  std::vector<std::vector<float>> state_;
-};
-
-}  // namespace
-
 Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
                                                          int rank, int ranks, Pool& pool) {
   std::vector<table::EmbeddingTable> tables;
@@ -59,25 +25,6 @@ MemoryLedger tables_need(const ModelSpec& model, int ranks) {
     }
   }
   return ledger;
-}
-
-Status read_tables(const std::vector<table::EmbeddingTable>& tables,
-                   const std::function<Status(const RowBlock&)>& sink) {
-  for (size_t index = 0; index < tables.size(); ++index) {
-    const auto& share = tables[index].share();
-    BlockReader reader(tables[index], static_cast<int>(index));
-    for (int64_t row = 0, next; row < share.rows(); row = next) {
-      next = row + 1;
-      if (!share.owns(row)) continue;
-      const int64_t slot = share.slot(row);
-      while (next < share.rows() && next - row < kBlock && share.owns(next) &&
-             share.slot(next) == slot + next - row) {
-        ++next;
-      }
-      RECMILL_RETURN_IF_ERROR(reader.hand_on(row, slot, next - row, sink));
-    }
-  }
-  return {};
 }
 
 Status write_table(std::vector<table::EmbeddingTable>& tables, const RowBlock& block) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole sets of tables: allocated, read and written as the seam says.
+// Whole sets of tables: allocated, and written as the seam says.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "base/status.h"
@@ -19,11 +18,6 @@ Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model,
 
 /// What create_tables() allocates on each of `ranks` devices.
 MemoryLedger tables_need(const ModelSpec& model, int ranks);
-
-/// EmbeddingStore::read_rows: hands on the rows of the shares in ascending order of (table, row),
-/// in blocks of rows that follow each other.
-Status read_tables(const std::vector<table::EmbeddingTable>& tables,
-                   const std::function<Status(const RowBlock&)>& sink);
 
 /// EmbeddingStore::write_rows: rows of other shares are ignored. A block that does not fit its
 /// table is an error that names the table.

@@ -25,6 +25,18 @@ class RowShare {
   bool owns(int64_t row) const { return owner(row) == rank_; }
   /// Slot at the row's owner, whichever rank that is.
   int64_t slot(int64_t row) const { return ranks_ == 1 ? row : place(row) % block_; }
+  /// The first row of this share from `row` on; rows() when there is none. Arithmetic on every row
+  /// that is passed over, but no division.
+  int64_t next(int64_t row) const {
+    if (ranks_ == 1 || row >= rows_) return row;
+    const int64_t begin = rank_ * block_;
+    for (int64_t at = place(row); at < begin || at >= begin + slots_;) {
+      if (++row == rows_) break;
+      at += factor_;
+      if (at >= rows_) at -= rows_;
+    }
+    return row;
+  }
   /// The row in one of this rank's slots.
   int64_t row(int64_t slot) const {
     return ranks_ == 1 ? slot : multiply(rank_ * block_ + slot, inverse_);

@@ -31,6 +31,24 @@ TEST(RowShare, gives_every_row_one_owner_and_one_slot_there) {
   }
 }
 
+TEST(RowShare, next_finds_every_row_of_the_share_in_ascending_order) {
+  for (int64_t rows : {0, 1, 2, 7, 64, 1000, 1460}) {
+    for (int ranks : {1, 2, 3, 8}) {
+      for (int rank = 0; rank < ranks; ++rank) {
+        const RowShare share(rows, rank, ranks);
+        std::vector<int64_t> expected, found;
+        for (int64_t row = 0; row < rows; ++row) {
+          if (share.owns(row)) expected.push_back(row);
+        }
+        for (int64_t row = share.next(0); row < rows; row = share.next(row + 1)) {
+          found.push_back(row);
+        }
+        ASSERT_EQ(found, expected) << rows << " rows, rank " << rank << " of " << ranks;
+      }
+    }
+  }
+}
+
 TEST(RowShare, with_one_rank_the_slot_is_the_row) {
   const RowShare share(int64_t{1} << 40, 0, 1);
   EXPECT_EQ(share.slot((int64_t{1} << 40) - 1), (int64_t{1} << 40) - 1);

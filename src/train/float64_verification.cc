@@ -79,9 +79,11 @@ Status measure(const ResolvedRun& run, Way way, Files& files, const Float64Outco
     std::lock_guard lock(mutex);
     RECMILL_RETURN_IF_ERROR(rank.store->read_rows([&](const store::RowBlock& block) {
       const int64_t dim = run.spec.tables[block.table].dim;
-      squares[block.table].add(
-          block.weights,
-          std::span(exact.tables[block.table]).subspan(block.first * dim, block.count * dim));
+      const std::span exact_rows(exact.tables[block.table]);
+      for (int64_t i = 0; i < block.count; ++i) {
+        squares[block.table].add(block.weights.subspan(i * dim, dim),
+                                 exact_rows.subspan(block.row(i) * dim, dim));
+      }
       return Status();
     }));
     if (communicator.rank() == 0) {

@@ -7,9 +7,10 @@
 #include "checkpoint/folder.h"
 #include "comm/threads.h"
 #include "reader/planted_figures.h"
-#include "train/checkpointing.h"
+#include "train/checkpoint_saver.h"
 #include "train/export_plain_run.h"
 #include "train/memory.h"
+#include "train/restore_checkpoint.h"
 #include "train/training_loop.h"
 
 namespace recmill::train {
@@ -93,12 +94,10 @@ Status train_rank(Training& training, Communicator& communicator) {
     }
   }
   CheckpointSaver saver(run, rank, communicator, setting.files, training.folder.checkpoints());
-  const LoopSetting loop_setting{.log = log ? &*log : nullptr,
-                                 .interrupted = setting.interrupted,
-                                 .save = [&](const LoopState& state) { return saver.save(state); }};
+  const LoopSetting loop_setting{
+      .log = log ? &*log : nullptr, .interrupted = setting.interrupted, .saver = saver};
   TrainingLoop loop(run, rank, communicator, loop_setting, start);
   RECMILL_ASSIGN_OR_RETURN(const LoopOutcome outcome, loop.run());
-  RECMILL_RETURN_IF_ERROR(saver.wait());
   if (communicator.rank() != 0) return {};
   RECMILL_ASSIGN_OR_RETURN(training.summary, summarize(training, rank, outcome));
   RECMILL_RETURN_IF_ERROR(training.folder.write_summary(training.summary));
@@ -124,8 +123,13 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
   }
   const auto pool = make_pool(run.threads);
   Training training{run, request, setting, folder, *pool, {}};
-  RECMILL_RETURN_IF_ERROR(run_ranks(
-      run.ranks, [&](Communicator& communicator) { return train_rank(training, communicator); }));
+  const Status trained = run_ranks(
+      run.ranks, [&](Communicator& communicator) { return train_rank(training, communicator); });
+  if (!trained.ok()) {
+    // Ranks that ended one by one may have left parts of a checkpoint that the others gave up.
+    (void)checkpoint::remove_leftovers(setting.files, folder.checkpoints()).ok();
+    return trained;
+  }
   return training.summary;
 }
 

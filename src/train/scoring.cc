@@ -7,8 +7,9 @@
 #include "checkpoint/folder.h"
 #include "comm/threads.h"
 #include "reader/columnar_writer.h"
-#include "train/checkpointing.h"
+#include "train/restore_checkpoint.h"
 #include "train/run_log.h"
+#include "train/scores.h"
 
 namespace recmill::train {
 namespace {

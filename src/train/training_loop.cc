@@ -46,6 +46,7 @@ Result<LoopOutcome> TrainingLoop::run() {
   if (run_.options.train.checkpoint.at_end && saved_iteration_ != state_.position.iteration) {
     RECMILL_RETURN_IF_ERROR(save());
   }
+  RECMILL_RETURN_IF_ERROR(setting_.saver.wait());
   outcome_.state = state_;
   return outcome_;
 }
@@ -68,6 +69,7 @@ Status TrainingLoop::train(const RankBatch& batch) {
   const bool interrupted = setting_.interrupted != nullptr && setting_.interrupted->load();
   RECMILL_ASSIGN_OR_RETURN(stop_, agree(interrupted));
   if (stop_) outcome_.ending = Ending::interrupted;
+  RECMILL_RETURN_IF_ERROR(setting_.saver.advance());
   const int64_t every = options.checkpoint.every;
   if (every > 0 && batch.after.iteration % every == 0) {
     RECMILL_RETURN_IF_ERROR(save());
@@ -79,7 +81,7 @@ Status TrainingLoop::train(const RankBatch& batch) {
 Status TrainingLoop::save() {
   LoopState state = state_;
   state.window = window_.contents();
-  return setting_.save(state);
+  return setting_.saver.save(state);
 }
 
 // Rank 0 decides and tells the others, so that all leave after the same iteration.

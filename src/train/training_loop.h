@@ -4,28 +4,19 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "base/status.h"
 #include "comm/communicator.h"
-#include "train/early_stop.h"
+#include "train/checkpoint_saver.h"
+#include "train/loop_state.h"
 #include "train/metrics/sample_window.h"
 #include "train/rank.h"
 #include "train/run_log.h"
 #include "train/scores.h"
 
 namespace recmill::train {
-
-/// What travels in a checkpoint beside rows and parameters.
-struct LoopState {
-  StreamPosition position;
-  preprocess::DictionaryVersions dictionaries;
-  EarlyStop early_stop;
-  metrics::WindowContents window;  // of rank 0; filled in when saved and restored
-  bool operator==(const LoopState&) const = default;
-};
 
 enum class Ending { finished, early_stop, interrupted };
 
@@ -40,8 +31,7 @@ struct LoopOutcome {
 struct LoopSetting {
   RunLog* log = nullptr;                           // rank 0 alone
   const std::atomic<bool>* interrupted = nullptr;  // read by rank 0
-  /// Saves everything as after `state.position`. Collective.
-  std::function<Status(const LoopState& state)> save;
+  CheckpointSaver& saver;
 };
 
 class TrainingLoop {
@@ -49,7 +39,7 @@ class TrainingLoop {
   TrainingLoop(const ResolvedRun& run, Rank& rank, Communicator& communicator,
                const LoopSetting& setting, const LoopState& start);
 
-  /// Collective; the outcome is the same on every rank.
+  /// Collective; the outcome is the same on every rank. What was saved is on the disk then.
   Result<LoopOutcome> run();
 
  private:

@@ -101,15 +101,18 @@ void keep(const store::RowBlock& block, int64_t dim, TableRows& rows) {
   }
 }
 
-Status compare_column(const std::string& what, int64_t first_row, int64_t count,
+Status compare_column(const std::string& what, const store::RowBlock& block,
                       std::span<const float> engine, const std::vector<float>& plain) {
-  const auto width = static_cast<int64_t>(engine.size()) / std::max<int64_t>(count, 1);
-  const auto expected = std::span(plain).subspan(first_row * width, engine.size());
-  if (same_bits(engine, expected)) return {};
-  const size_t at = first_difference(engine, expected);
-  return Status::Failed(fmt::format("{}, row {}, element {}: engine {}, plain {}", what,
-                                    first_row + static_cast<int64_t>(at) / width,
-                                    static_cast<int64_t>(at) % width, engine[at], expected[at]));
+  const auto width = static_cast<int64_t>(engine.size()) / std::max<int64_t>(block.count, 1);
+  for (int64_t i = 0; i < block.count; ++i) {
+    const auto row = engine.subspan(i * width, width);
+    const auto expected = std::span(plain).subspan(block.row(i) * width, width);
+    if (same_bits(row, expected)) continue;
+    const size_t at = first_difference(row, expected);
+    return Status::Failed(fmt::format("{}, row {}, element {}: engine {}, plain {}", what,
+                                      block.row(i), at, row[at], expected[at]));
+  }
+  return {};
 }
 
 Status compare_block(const ModelSpec& spec, const store::RowBlock& block,
@@ -117,12 +120,11 @@ Status compare_block(const ModelSpec& spec, const store::RowBlock& block,
   const TableSpec& table = spec.tables[block.table];
   const TableRows& rows = plain[block.table];
   RECMILL_RETURN_IF_ERROR(
-      compare_column("table " + table.name, block.first, block.count, block.weights, rows.weights));
+      compare_column("table " + table.name, block, block.weights, rows.weights));
   const table::RowState columns = table::row_state(table);
   for (size_t c = 0; c < columns.size(); ++c) {
     RECMILL_RETURN_IF_ERROR(compare_column("table " + table.name + ", state " + columns[c].name,
-                                           block.first, block.count, block.state[c],
-                                           rows.state[c]));
+                                           block, block.state[c], rows.state[c]));
   }
   return {};
 }

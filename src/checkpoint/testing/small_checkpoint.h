@@ -48,11 +48,21 @@ inline Status write_small(Files& files, const std::string& folder, int64_t step,
         RECMILL_RETURN_IF_ERROR(part->add(spec, small_rows(step, spec, 0, spec.rows())));
       }
     }
-    const int64_t count = parts == 1 ? piece : 1;
-    for (int64_t row = number; row < kWeight.rows(); row += parts == 1 ? piece : parts) {
-      const int64_t rows = std::min(count, kWeight.rows() - row);
-      RECMILL_RETURN_IF_ERROR(part->add(kWeight, row, small_rows(step, kWeight, row, rows)));
-      RECMILL_RETURN_IF_ERROR(part->add(kState, row, small_rows(step, kState, row, rows)));
+    for (int64_t row = number; row < kWeight.rows();) {
+      const int64_t first = row;
+      std::vector<int64_t> rows;
+      std::vector<std::byte> weights, state;
+      for (int64_t i = 0; i < piece && row < kWeight.rows(); ++i, row += parts) {
+        const auto weight = small_rows(step, kWeight, row, 1),
+                   sum = small_rows(step, kState, row, 1);
+        rows.push_back(row);
+        weights.insert(weights.end(), weight.begin(), weight.end());
+        state.insert(state.end(), sum.begin(), sum.end());
+      }
+      RECMILL_RETURN_IF_ERROR(parts == 1 ? part->add(kWeight, first, weights)
+                                         : part->add(kWeight, rows, weights));
+      RECMILL_RETURN_IF_ERROR(parts == 1 ? part->add(kState, first, state)
+                                         : part->add(kState, rows, state));
     }
     RECMILL_ASSIGN_OR_RETURN(PartContents finished, part->finish());
     // Over the wire and back, as between ranks.

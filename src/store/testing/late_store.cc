@@ -146,9 +146,9 @@ Status LateStore::settle() {
   return inner_->settle();
 }
 
-Status LateStore::read_rows(const std::function<Status(const RowBlock&)>& sink) {
-  RECMILL_CHECK(pending_.empty(), "read_rows() before settle()");
-  return inner_->read_rows(sink);
+std::unique_ptr<RowSnapshot> LateStore::snapshot(int64_t kept_bytes) {
+  RECMILL_CHECK(pending_.empty(), "snapshot() before settle()");
+  return inner_->snapshot(kept_bytes);
 }
 
 Status LateStore::write_rows(const RowBlock& block) {

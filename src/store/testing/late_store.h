@@ -34,7 +34,7 @@ class LateStore final : public EmbeddingStore {
   Status update(std::span<const Update> updates, const Step& step, Stream& stream) override;
   Status settle() override;
   /// CHECKs that settle() came first.
-  Status read_rows(const std::function<Status(const RowBlock&)>& sink) override;
+  std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override;
   Status write_rows(const RowBlock& block) override;
   StoreStats stats() const override { return inner_->stats(); }
 

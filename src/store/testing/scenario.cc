@@ -89,9 +89,10 @@ class Driver {
 
   Status run() {
     std::thread preparing([this] { prepare_all(); });
-    const Status status = run_operations();
+    Status status = run_operations();
     preparing.join();
-    return status;
+    const Status finished = finish_snapshot();
+    return status.ok() ? finished : status;
   }
 
  private:
@@ -162,7 +163,11 @@ class Driver {
         case Operation::Kind::read_rows:
           RECMILL_RETURN_IF_ERROR(read_rows());
           break;
+        case Operation::Kind::snapshot:
+          RECMILL_RETURN_IF_ERROR(take_snapshot());
+          break;
         case Operation::Kind::write_rows:
+          RECMILL_RETURN_IF_ERROR(finish_snapshot());
           RECMILL_RETURN_IF_ERROR(store_.settle());
           RECMILL_RETURN_IF_ERROR(write_rows(operation.table));
           break;
@@ -216,13 +221,43 @@ class Driver {
   }
 
   Status read_rows() {
+    RECMILL_RETURN_IF_ERROR(finish_snapshot());
     RECMILL_RETURN_IF_ERROR(store_.settle());
-    auto& rows = trace_.rows[operation_];
+    return read(*store_.snapshot(0), operation_);
+  }
+
+  // Every other snapshot is read while later operations wait for it again and again; the others
+  // after all that follows.
+  Status take_snapshot() {
+    RECMILL_RETURN_IF_ERROR(finish_snapshot());
+    RECMILL_RETURN_IF_ERROR(store_.settle());
+    const bool late = (scenario_.seed + operation_) % 2 == 0;
+    snapshot_ = store_.snapshot(late ? int64_t{1} << 40 : 0);
+    snapshot_operation_ = operation_;
+    if (!late) reading_ = std::thread([this] { snapshot_status_ = read_snapshot(); });
+    return {};
+  }
+
+  Status read_snapshot() {
+    const auto snapshot = std::move(snapshot_);
+    return read(*snapshot, snapshot_operation_);
+  }
+
+  Status finish_snapshot() {
+    if (reading_.joinable()) {
+      reading_.join();
+      return snapshot_status_;
+    }
+    return snapshot_ == nullptr ? Status() : read_snapshot();
+  }
+
+  Status read(RowSnapshot& snapshot, size_t operation) {
+    auto& rows = trace_.rows[operation];
     std::pair<int, int64_t> last{-1, -1};
-    return store_.read_rows([&](const RowBlock& block) -> Status {
+    return snapshot.read([&](const RowBlock& block) -> Status {
       const int64_t dim = scenario_.model.tables[block.table].dim;
       for (int64_t i = 0; i < block.count; ++i) {
-        const std::pair key{block.table, block.first + i};
+        const std::pair key{block.table, block.row(i)};
         if (key <= last) return Status::Failed("rows do not ascend");
         last = key;
         std::vector<float> values(block.weights.begin() + i * dim,
@@ -268,6 +303,10 @@ class Driver {
   Stream stream_;
   Trace& trace_;
   size_t operation_ = 0;
+  std::unique_ptr<RowSnapshot> snapshot_;  // not read yet, or handed to reading_
+  size_t snapshot_operation_ = 0;
+  std::thread reading_;
+  Status snapshot_status_;  // of reading_
 
   std::mutex mutex_;
   std::condition_variable ready_;
@@ -345,12 +384,20 @@ SparseBatch slice(const SparseBatch& batch, int64_t begin, int64_t end) {
   return part;
 }
 
+Scenario without_snapshots(Scenario scenario) {
+  for (Operation& operation : scenario.operations) {
+    if (operation.kind == Operation::Kind::snapshot) operation.kind = Operation::Kind::read_rows;
+  }
+  return scenario;
+}
+
 Scenario training_scenario(uint64_t seed, int count) {
   constexpr int64_t kSizes[] = {50, 5, 1, 64, 33, 8, 0, 17};
   Scenario scenario{scenario_model(), seed, 8, {}};
   for (int i = 0; i < count; ++i) {
     scenario.operations.push_back(
         {Operation::Kind::train, {kSizes[i % 8]}, i % 3 == 2 ? 0.5 : 1.0, 0});
+    if (i % 3 == 0) scenario.operations.push_back({Operation::Kind::snapshot, {}, 1.0, 0});
   }
   scenario.operations.push_back({Operation::Kind::read_rows, {}, 1.0, 0});
   return scenario;
@@ -364,8 +411,9 @@ Scenario random_scenario(uint64_t seed, int count) {
     const uint64_t draw = random.below(20, i, 0);
     operation.kind = draw < 10   ? Operation::Kind::train
                      : draw < 15 ? Operation::Kind::evaluate
-                     : draw < 17 ? Operation::Kind::settle
-                     : draw < 18 ? Operation::Kind::read_rows
+                     : draw < 16 ? Operation::Kind::settle
+                     : draw < 17 ? Operation::Kind::read_rows
+                     : draw < 18 ? Operation::Kind::snapshot
                                  : Operation::Kind::write_rows;
     const bool looks_up =
         operation.kind == Operation::Kind::train || operation.kind == Operation::Kind::evaluate;

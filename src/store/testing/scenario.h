@@ -30,7 +30,8 @@ SparseBatch random_batch(const ModelSpec& model, uint64_t seed, int64_t number, 
 SparseBatch slice(const SparseBatch& batch, int64_t begin, int64_t end);
 
 struct Operation {
-  enum class Kind { train, evaluate, settle, read_rows, write_rows };
+  /// snapshot: read_rows whose rows are read while later operations go on, or after them.
+  enum class Kind { train, evaluate, settle, read_rows, snapshot, write_rows };
   Kind kind = Kind::train;
   std::vector<int64_t> batches;  // train, evaluate: samples of each; train: all of one update
   double learning_rate_scale = 1.0;
@@ -49,9 +50,12 @@ Scenario training_scenario(uint64_t seed, int count);
 /// `count` operations of all kinds.
 Scenario random_scenario(uint64_t seed, int count);
 
+/// The same with every snapshot read at once.
+Scenario without_snapshots(Scenario scenario);
+
 /// What a scenario showed. Outputs: for each lookup, for each feature [samples or lookups][stride],
-/// over the whole global batch. Rows: for each read_rows (one ends every scenario) and each
-/// (table, row) its weights and state columns.
+/// over the whole global batch. Rows: for each read_rows (one ends every scenario) or snapshot and
+/// each (table, row) its weights and state columns.
 struct Trace {
   std::vector<std::vector<std::vector<float>>> outputs;
   std::vector<std::map<std::pair<int, int64_t>, std::vector<float>>> rows;

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/restore_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include "table/embedding_table.h"
+#include "train/checkpoint_entries.h"
+
+namespace recmill::train {
+namespace {
+
+using checkpoint::ElementType;
+
+constexpr int64_t kRowsAtOnce = 65536;
+
+Status check_properties(const ResolvedRun& run, const Json& properties, bool for_training,
+                        const std::string& path) {
+  const Json expected = properties_of(run, {});
+  for (const char* key : {"schema", "graph", "shards", "batch_size", "seed"}) {
+    const bool of_the_run = std::string_view(key) != "schema" && std::string_view(key) != "graph";
+    if (of_the_run && !for_training) continue;
+    if (!properties.contains(key) || properties[key] != expected[key]) {
+      return Status::BadRequest(path + ": was written by a run with another " + key +
+                                " than this configuration's");
+    }
+  }
+  return {};
+}
+
+Status restore_table(const ResolvedRun& run, Rank& rank, checkpoint::Reader& reader, int number,
+                     bool with_state) {
+  const TableSpec& table = run.spec.tables[number];
+  RECMILL_ASSIGN_OR_RETURN(const auto* weights, reader.expect(weight_entry(table)));
+  const table::RowState columns = with_state ? table::row_state(table) : table::RowState{};
+  std::vector<const checkpoint::Entry*> states;
+  for (const table::StateColumn& column : columns) {
+    RECMILL_ASSIGN_OR_RETURN(const auto* entry, reader.expect(state_entry(table, column)));
+    states.push_back(entry);
+  }
+  std::vector<float> values;
+  std::vector<uint16_t> bits;
+  std::vector<std::vector<float>> state(columns.size());
+  for (int64_t first = 0; first < table.rows; first += kRowsAtOnce) {
+    const int64_t count = std::min(kRowsAtOnce, table.rows - first);
+    values.resize(count * table.dim);
+    if (table.precision == RowPrecision::float32) {
+      RECMILL_RETURN_IF_ERROR(
+          reader.read(*weights, first, count, std::as_writable_bytes(std::span(values))));
+    } else {
+      bits.resize(values.size());
+      RECMILL_RETURN_IF_ERROR(
+          reader.read(*weights, first, count, std::as_writable_bytes(std::span(bits))));
+      widen(bits, table.precision, values);
+    }
+    std::vector<std::span<const float>> views;
+    for (size_t c = 0; c < columns.size(); ++c) {
+      state[c].resize(count * columns[c].width);
+      RECMILL_RETURN_IF_ERROR(
+          reader.read(*states[c], first, count, std::as_writable_bytes(std::span(state[c]))));
+      views.push_back(state[c]);
+    }
+    RECMILL_RETURN_IF_ERROR(rank.store->write_rows({number, first, count, values, views}));
+  }
+  return {};
+}
+
+Status restore_layers(Rank& rank, checkpoint::Reader& reader, bool with_state) {
+  for (const model::ParameterSpec& parameter : rank.model->parameters()) {
+    const auto restore = [&](const std::string& name, std::vector<float>& flat) -> Status {
+      RECMILL_ASSIGN_OR_RETURN(const auto* entry, reader.expect(layer_entry(name, parameter)));
+      return reader.read(
+          *entry, 0, entry->spec.rows(),
+          std::as_writable_bytes(std::span(flat).subspan(parameter.offset, parameter.size())));
+    };
+    RECMILL_RETURN_IF_ERROR(restore("dense/" + parameter.name, rank.trainer->parameters()));
+    if (!with_state) continue;
+    for (DenseOptimizer::State& state : rank.dense_optimizer->state()) {
+      RECMILL_RETURN_IF_ERROR(
+          restore("dense_state/" + parameter.name + "/" + state.name, state.values));
+    }
+  }
+  return rank.trainer->load_parameters();
+}
+
+// A whole entry of one extent, whatever its length.
+template <typename T>
+Result<std::vector<T>> read_column(checkpoint::Reader& reader, const std::string& name,
+                                   ElementType type) {
+  const checkpoint::Entry* entry = reader.find(name);
+  if (entry == nullptr) return Status::Failed(reader.path() + ": has no '" + name + "'");
+  if (entry->spec.type != type || entry->spec.shape.size() != 1) {
+    return Status::Failed(reader.path() + ": '" + name + "' is " + entry->spec.text());
+  }
+  return reader.read_all<T>(*entry);
+}
+
+Status restore_window(checkpoint::Reader& reader, metrics::WindowContents& window) {
+  const auto floats = [&](const char* name, std::vector<float>& values) -> Status {
+    RECMILL_ASSIGN_OR_RETURN(values, read_column<float>(reader, name, ElementType::float32));
+    return {};
+  };
+  RECMILL_RETURN_IF_ERROR(floats("metric/window/probability", window.probabilities));
+  RECMILL_RETURN_IF_ERROR(floats("metric/window/label", window.labels));
+  RECMILL_RETURN_IF_ERROR(floats("metric/window/weight", window.weights));
+  RECMILL_ASSIGN_OR_RETURN(
+      window.groups, read_column<uint64_t>(reader, "metric/window/group", ElementType::uint64));
+  const size_t samples = window.probabilities.size();
+  const auto fits = [&](size_t size) { return size == 0 || size == samples; };
+  if (window.labels.size() == samples && fits(window.weights.size()) && fits(window.groups.size()))
+    return {};
+  return Status::Failed(reader.path() + ": the columns of metric/window differ in length");
+}
+
+Status restore_dictionaries(const ResolvedRun& run, Rank& rank, checkpoint::Reader& reader,
+                            LoopState& state) {
+  for (size_t d = 0; d < run.graph.dictionaries.size(); ++d) {
+    const std::string name = "dictionary/" + run.graph.dictionaries[d].name;
+    RECMILL_ASSIGN_OR_RETURN(const auto ids,
+                             read_column<uint64_t>(reader, name, ElementType::uint64));
+    RECMILL_RETURN_IF_ERROR(rank.preprocessor->restore_dictionary(static_cast<int>(d), ids));
+    state.dictionaries.push_back(static_cast<int64_t>(ids.size()));
+  }
+  return {};
+}
+
+// A checksum says that a manifest is as it was written, not that we wrote it.
+Status read_state(const Json& properties, LoopState& state) {
+  const std::pair<const char*, int64_t*> numbers[] = {
+      {"/iteration", &state.position.iteration},
+      {"/reader/epoch", &state.position.epoch},
+      {"/reader/row", &state.position.row},
+      {"/window/total", &state.window.total},
+      {"/early_stop/counted", &state.early_stop.counted},
+      {"/early_stop/without_gain", &state.early_stop.without_gain}};
+  for (const auto& [name, value] : numbers) {
+    const Json::json_pointer at(name);
+    if (!properties.contains(at) || !properties[at].is_number_integer() ||
+        properties[at].get<int64_t>() < 0) {
+      return Status::Failed(fmt::format("property {} is no count", name + 1));
+    }
+    *value = properties[at].get<int64_t>();
+  }
+  const Json::json_pointer best("/early_stop/best");
+  if (!properties.contains(best)) return {};
+  if (!properties[best].is_number()) return Status::Failed("property early_stop/best is no number");
+  state.early_stop.best = properties[best].get<double>();
+  return {};
+}
+
+// The data may have become another since.
+Status check_position(const StreamPosition& position, reader::Reader& rows) {
+  RECMILL_ASSIGN_OR_RETURN(const int64_t there, rows.rows());
+  if (position.row == 0 || position.row < there) return {};
+  return Status::Failed(fmt::format("training stood before row {} of the data, which has {} rows",
+                                    position.row, there));
+}
+
+}  // namespace
+
+Result<LoopState> restore_checkpoint(const ResolvedRun& run, Rank& rank, checkpoint::Reader& reader,
+                                     bool for_training) {
+  RECMILL_RETURN_IF_ERROR(check_properties(run, reader.properties(), for_training, reader.path()));
+  for (size_t t = 0; t < run.spec.tables.size(); ++t) {
+    RECMILL_RETURN_IF_ERROR(restore_table(run, rank, reader, static_cast<int>(t), for_training));
+  }
+  RECMILL_RETURN_IF_ERROR(restore_layers(rank, reader, for_training));
+  LoopState state;
+  RECMILL_RETURN_IF_ERROR(read_state(reader.properties(), state).at(reader.path()));
+  if (for_training) {
+    RECMILL_RETURN_IF_ERROR(check_position(state.position, *rank.train_rows).at(reader.path()));
+    RECMILL_RETURN_IF_ERROR(restore_window(reader, state.window));
+  }
+  RECMILL_RETURN_IF_ERROR(restore_dictionaries(run, rank, reader, state));
+  return state;
+}
+
+}  // namespace recmill::train

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run of some iterations over generated rows, for tests of whole jobs.
+#pragma once
+
+#include <string>
+
+#include "base/files.h"
+#include "train/job.h"
+#include "train/run_options.h"
+
+namespace recmill::train {
+
+/// 9 iterations in 3 epochs of 70 rows, with dictionaries that grow, a 16-bit table, state by
+/// element and for the dense part; a checkpoint after iterations 4 and 8 and at the end.
+inline RunOptions small_run() {
+  RunOptions options;
+  options.name = "small";
+  options.data.format = DataFormat::synthetic;
+  reader::SyntheticOptions& rows = options.data.synthetic;
+  rows.shape = reader::SyntheticShape::columns;
+  rows.rows = 70;
+  rows.eval_rows = 10;
+  rows.dense = {{.name = "price"}};
+  rows.ids = {{.name = "shop", .cardinality = 30},
+              {.name = "words", .cardinality = 50, .mean_length = 2.0, .max_length = 4}};
+  rows.planted.crosses = 0;
+  options.embedding.dim = 4;
+  options.embedding.rows = {100};
+  options.embedding.mapping = preprocess::Mapping::dictionary;
+  options.embedding.optimizer.kind = OptimizerKind::adam;
+  options.tables.resize(1);
+  options.tables[0].name = "shop";
+  options.tables[0].precision = RowPrecision::bfloat16;
+  options.model.bottom = {4};
+  options.model.top = {1};
+  options.optimizer.kind = DenseOptimizerKind::adagrad;
+  options.train.batch_size = 24;
+  options.train.epochs = 3;
+  options.train.shards = 8;
+  options.train.threads = 1;
+  options.train.log_every = 1;
+  options.train.window = 50;
+  options.train.checkpoint.every = 4;
+  options.train.checkpoint.keep = 3;
+  return options;
+}
+
+inline Result<Json> train(const RunOptions& options, Files& files,
+                          ExistingRun existing = ExistingRun::refuse) {
+  const TrainingRequest request{"# small\n", existing, ""};
+  return run_training(options, request, {.files = files, .commit = ""});
+}
+
+inline std::string small_checkpoints() {
+  return "runs/small/checkpoints";
+}
+
+}  // namespace recmill::train
