@@ -23,16 +23,29 @@ namespace recmill::kernels {
 namespace HWY_NAMESPACE {
 
 constexpr int64_t kSquareLanes = 16;
+/// Elements and rows that are worked through at a time: local arrays of this length, which nothing
+/// else can point to, are what the compiler turns into vectors.
+constexpr int64_t kGroup = 16;
 
-/// Adds 16 lanes pairwise 8, 4, 2, 1.
-HWY_INLINE float add_lanes(const float* lanes) {
-  float eight[8], four[4];
-  for (int l = 0; l < 8; ++l) eight[l] = lanes[l] + lanes[l + 8];
-  for (int l = 0; l < 4; ++l) four[l] = eight[l] + eight[l + 4];
-  return (four[0] + four[2]) + (four[1] + four[3]);
+/// Adds a vector's lanes pairwise, the upper half to the lower, until one is left.
+#if HWY_TARGET == HWY_SCALAR
+HWY_INLINE float add_lanes(FloatTag, Floats lanes) {
+  return hn::GetLane(lanes);
 }
+#else
+template <class Tag>
+HWY_INLINE float add_lanes(Tag, hn::Vec<Tag> lanes) {
+  if constexpr (hn::MaxLanes(Tag()) == 1) {
+    return hn::GetLane(lanes);
+  } else {
+    constexpr hn::Half<Tag> half;
+    return add_lanes(half, hn::Add(hn::LowerHalf(half, lanes), hn::UpperHalf(half, lanes)));
+  }
+}
+#endif
 
-HWY_INLINE float mean_square(const float* gradient, int64_t dim) {
+/// In 16 lanes, then pairwise.
+HWY_INLINE float sum_of_squares(const float* gradient, int64_t dim) {
   constexpr int64_t kParts = kSquareLanes / kLanes;
   Floats sums[kParts];
   for (int64_t p = 0; p < kParts; ++p) sums[p] = hn::Zero(kFloats);
@@ -43,23 +56,61 @@ HWY_INLINE float mean_square(const float* gradient, int64_t dim) {
       sums[p] = hn::Add(sums[p], hn::Mul(g, g));
     }
   }
-  alignas(64) float lanes[kSquareLanes];
-  for (int64_t p = 0; p < kParts; ++p) hn::Store(sums[p], kFloats, lanes + p * kLanes);
-  for (int64_t l = 0; e < dim; ++e, ++l) lanes[l] = lanes[l] + gradient[e] * gradient[e];
-  return add_lanes(lanes) / static_cast<float>(dim);
+  for (int64_t p = 0; e < dim; e += kLanes, ++p) {
+    const Floats g =
+        dim - e < kLanes ? load_first(gradient + e, dim - e) : hn::LoadU(kFloats, gradient + e);
+    sums[p] = hn::Add(sums[p], hn::Mul(g, g));
+  }
+  for (int64_t half = kParts / 2; half > 0; half /= 2)
+    for (int64_t p = 0; p < half; ++p) sums[p] = hn::Add(sums[p], sums[p + half]);
+  return add_lanes(kFloats, sums[0]);
+}
+
+/// Elements [0, count) of a row, at most kGroup, whose state columns are `dim` floats apart.
+template <class Formula>
+HWY_INLINE void update_group(const Formula& formula, float* weight, float* state,
+                             const float* gradient, float factor, int64_t count, int64_t dim) {
+  float weights[kGroup] = {}, gradients[kGroup] = {};
+  float states[Formula::kElementColumns + 1][kGroup] = {};
+  std::copy_n(weight, count, weights);
+  std::copy_n(gradient, count, gradients);
+  for (int c = 0; c < Formula::kElementColumns; ++c) std::copy_n(state + c * dim, count, states[c]);
+  for (int64_t l = 0; l < kGroup; ++l) {
+    float kept[Formula::kElementColumns + 1] = {};
+    for (int c = 0; c < Formula::kElementColumns; ++c) kept[c] = states[c][l];
+    formula.element(weights[l], kept, gradients[l], factor);
+    for (int c = 0; c < Formula::kElementColumns; ++c) states[c][l] = kept[c];
+  }
+  std::copy_n(weights, count, weight);
+  for (int c = 0; c < Formula::kElementColumns; ++c) std::copy_n(states[c], count, state + c * dim);
 }
 
 /// Elements [0, count) of a row whose state columns are `dim` floats apart.
 template <class Formula>
-HWY_INLINE void update_elements(const Formula& formula, float* __restrict weight,
-                                float* __restrict state, const float* __restrict gradient,
-                                float factor, int64_t count, int64_t dim) {
-  for (int64_t e = 0; e < count; ++e) {
-    float kept[Formula::kElementColumns + 1] = {};
-    for (int c = 0; c < Formula::kElementColumns; ++c) kept[c] = state[c * dim + e];
-    formula.element(weight[e], kept, gradient[e], factor);
-    for (int c = 0; c < Formula::kElementColumns; ++c) state[c * dim + e] = kept[c];
+HWY_INLINE void update_elements(const Formula& formula, float* weight, float* state,
+                                const float* gradient, float factor, int64_t count, int64_t dim) {
+  int64_t e = 0;
+  for (; e + kGroup <= count; e += kGroup)
+    update_group(formula, weight + e, state + e, gradient + e, factor, kGroup, dim);
+  if (e < count) update_group(formula, weight + e, state + e, gradient + e, factor, count - e, dim);
+}
+
+/// The factors of rows [begin, begin + count) of the range, at most kGroup; keeps their state.
+template <int64_t kDim, class Formula>
+HWY_INLINE void update_row_states(const Formula& formula, const ApplyRange& range, int64_t begin,
+                                  int64_t count, float* factors) {
+  const int64_t dim = kDim > 0 ? kDim : range.rows.dim;
+  float* const kept = range.rows.row_state;
+  const int64_t* const slots = range.slots + begin;
+  float states[kGroup] = {}, squares[kGroup] = {};
+  for (int64_t i = 0; i < count; ++i) {
+    squares[i] = sum_of_squares(range.gradients + (begin + i) * dim, dim);
+    states[i] = kept[slots[i]];
   }
+  for (int64_t i = 0; i < kGroup; ++i) {
+    factors[i] = formula.row(states[i], squares[i] / static_cast<float>(dim));
+  }
+  for (int64_t i = 0; i < count; ++i) kept[slots[i]] = states[i];
 }
 
 /// A row of 16-bit weights: through float32, a chunk at a time, rounded stochastically.
@@ -96,31 +147,34 @@ struct Float16Store {
 };
 
 /// kDim: the dimension where it is known to the compiler, else 0.
+template <int64_t kDim, class Formula, class UpdateRow>
+HWY_INLINE void apply_to_each(const ApplyRange& range, const Formula& formula,
+                              const UpdateRow& update_row) {
+  for (int64_t begin = 0; begin < range.count; begin += kGroup) {
+    const int64_t count = std::min(kGroup, range.count - begin);
+    float factors[kGroup] = {};
+    if constexpr (Formula::kRowState)
+      update_row_states<kDim>(formula, range, begin, count, factors);
+    for (int64_t i = 0; i < count; ++i) update_row(begin + i, factors[i]);
+  }
+}
+
 template <int64_t kDim, class Formula>
 void apply_float_rows(const ApplyRange& range, const Formula& formula) {
   const RowStorage& rows = range.rows;
   const int64_t dim = kDim > 0 ? kDim : rows.dim;
-  for (int64_t i = 0; i < range.count; ++i) {
+  apply_to_each<kDim>(range, formula, [&](int64_t i, float factor) {
     const int64_t slot = range.slots[i];
-    const float* gradient = range.gradients + i * dim;
-    float factor = 0.0f;
-    if constexpr (Formula::kRowState)
-      factor = formula.row(rows.row_state[slot], mean_square(gradient, dim));
     update_elements(formula, reinterpret_cast<float*>(rows.record(slot)), rows.state(slot),
-                    gradient, factor, dim, dim);
-  }
+                    range.gradients + i * dim, factor, dim, dim);
+  });
 }
 
 template <class Store, class Formula>
 void apply_half_rows(const ApplyRange& range, const Formula& formula) {
-  const RowStorage& rows = range.rows;
-  for (int64_t i = 0; i < range.count; ++i) {
-    float factor = 0.0f;
-    if constexpr (Formula::kRowState)
-      factor = formula.row(rows.row_state[range.slots[i]],
-                           mean_square(range.gradients + i * rows.dim, rows.dim));
+  apply_to_each<0>(range, formula, [&](int64_t i, float factor) {
     update_half_row<Store>(formula, range, i, factor);
-  }
+  });
 }
 
 template <class Formula>
