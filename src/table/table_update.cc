@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "table/apply_rows.h"
 
+extern int64_t g_knob[8];
 namespace recmill::table {
 namespace {
 
@@ -17,7 +18,7 @@ constexpr int64_t kTaskFloats = 64 * 1024;  // gradients and weights that one ta
 /// Rows whose sums are made before any of them is applied: as many as fit the cache, so that each
 /// record has the time of a block to arrive.
 int64_t block_rows(int64_t dim) {
-  return std::clamp<int64_t>(kBlockFloats / dim, 1, 64);
+  return std::clamp<int64_t>(g_knob[0]>64?16*kBlockFloats:kBlockFloats / dim, 1, ::g_knob[0]);
 }
 
 /// A stretch of one update's rows.
@@ -52,12 +53,15 @@ void update_stretch(const TableUpdate& update, const Task& task, const RowStep& 
   const int64_t block = block_rows(dim);
   const Random rounding = rounding_of(table, step);
   std::vector<float> sums(block * dim);
+  const int64_t far = ::g_knob[1];
+  const int64_t* all = update.distinct->rows.data();
   for (int64_t begin = task.begin; begin < task.end; begin += block) {
     const int64_t count = std::min(block, task.end - begin);
-    const int64_t* rows = update.distinct->rows.data() + begin;
-    kernels::sum_gradients(source, {nullptr, begin, count, &table.rows(), rows}, {&whole, 1},
-                           sums.data());
-    apply_rows(table.spec().optimizer, step,
+    const int64_t* rows = all + begin;
+    const int64_t next = std::clamp<int64_t>(task.end - begin - far, 0, count);
+    kernels::sum_gradients(source, {nullptr, begin, count, &table.rows(), rows + far, next},
+                           {&whole, 1}, sums.data());
+    if (!g_knob[3]) apply_rows(table.spec().optimizer, step,
                {table.rows(), rows, rows, sums.data(), count, rounding});
   }
 }

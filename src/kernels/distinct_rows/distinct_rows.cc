@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <mutex>
 #include <string>
@@ -14,97 +15,145 @@
 namespace recmill::kernels {
 namespace {
 
-constexpr int32_t kEmpty = -1;
-
-/// Index of a row among those seen so far, by open addressing at a load of at most one half. A
+/// Index of a row among those seen so far, by open addressing at a load of at most two thirds. A
 /// table no longer than the slots is addressed directly.
 class RowIndex {
  public:
+  enum class Kind { direct, narrow, wide };  // wide: rows do not fit 32 bits
+
   void reset(int64_t table_rows, int64_t lookups) {
-    const auto slots = std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(2 * lookups, 16)));
-    direct_ = table_rows <= static_cast<int64_t>(slots);
+    const auto slots = std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(3 * lookups / 2, 16)));
+    const bool direct = table_rows <= static_cast<int64_t>(slots);
+    kind_ = direct ? Kind::direct : table_rows <= int64_t{1} << 32 ? Kind::narrow : Kind::wide;
     mask_ = slots - 1;
     shift_ = 64 - std::countr_zero(slots);
-    const size_t used = direct_ ? static_cast<size_t>(table_rows) : slots;
+    const size_t used = direct ? static_cast<size_t>(table_rows) : slots;
     if (slots_.size() < used) slots_.resize(used);
     std::fill_n(slots_.begin(), used, kEmpty);
   }
-  bool direct() const { return direct_; }
+  Kind kind() const { return kind_; }
 
-  /// The slot that holds the index of `row` in `rows`, or is empty and its place.
-  template <bool kDirect>
-  int32_t& find(int64_t row, const int64_t* rows) {
-    if constexpr (kDirect) return slots_[row];
+  struct Found {
+    int64_t index;
+    int64_t added;  // -1 when the row was not there, else 0
+  };
+  /// The index of `row` in `rows`; `next`, and kept, when it was not there. Nothing branches on
+  /// that, which cannot be predicted.
+  template <Kind kKind>
+  Found find_or_add(int64_t row, const int64_t* rows, int64_t next) {
+    const uint64_t tag = static_cast<uint32_t>(row);
     // Fibonacci hashing: neighbours fall far apart.
-    uint64_t slot = (static_cast<uint64_t>(row) * 0x9E3779B97F4A7C15ull) >> shift_;
-    // One branch for "empty or the row", which is nearly always so: rows[kEmpty] may be read.
-    while (!((slots_[slot] == kEmpty) | (rows[slots_[slot]] == row))) slot = (slot + 1) & mask_;
-    return slots_[slot];
+    uint64_t slot = kKind == Kind::direct
+                        ? static_cast<uint64_t>(row)
+                        : (static_cast<uint64_t>(row) * 0x9E3779B97F4A7C15ull) >> shift_;
+    uint64_t kept = slots_[slot];
+    if constexpr (kKind != Kind::direct) {
+      while (std::min(differs<kKind>(kept, tag, row, rows), kept - kEmpty) != 0) [[unlikely]] {
+          slot = (slot + 1) & mask_;
+          kept = slots_[slot];
+        }
+    }
+    const int64_t added = -static_cast<int64_t>(kept == kEmpty);
+    const int64_t index = (next & added) | (static_cast<uint32_t>(kept) & ~added);
+    slots_[slot] = tag << 32 | static_cast<uint64_t>(index);
+    return {index, added};
   }
 
  private:
-  std::vector<int32_t> slots_;  // [slots]: index into rows, or kEmpty
+  static constexpr uint64_t kEmpty = ~uint64_t{0};  // no row has this index
+
+  /// 0 when a used slot holds `row`.
+  template <Kind kKind>
+  static uint64_t differs(uint64_t kept, uint64_t tag, int64_t row, const int64_t* rows) {
+    uint64_t difference = kept >> 32 ^ tag;
+    if constexpr (kKind == Kind::wide) {
+      if (difference == 0 && kept != kEmpty) difference = rows[kept & 0xFFFFFFFF] != row;
+    }
+    return difference;
+  }
+
+  std::vector<uint64_t> slots_;  // low half of a row, then, in the lower 32 bits, its index
   uint64_t mask_ = 0;
   int shift_ = 0;
-  bool direct_ = false;
+  Kind kind_ = Kind::direct;
 };
 
 /// What finding the rows of one table needs besides its output.
 struct TableScratch {
   RowIndex index;
-  std::vector<int64_t> rows;     // [1 + lookups], from 1 on, of which `distinct` are used
-  std::vector<int64_t> cursors;  // [lookups]: lookups of the row, then where its next one goes
+  std::vector<int64_t> rows;     // [1 + lookups], of which `distinct` are used
+  std::vector<int32_t> cursors;  // [lookups]: lookups of the row, then where its next one goes
 };
 
-/// Gives every row an index in the order of first lookup, and counts its lookups. Whether a row is
-/// new cannot be predicted, so both ways are one: what a known row writes is overwritten.
-template <bool kDirect>
+/// Gives every row an index in the order of first lookup, and counts its lookups. What a row that
+/// was seen before writes behind the last row is overwritten.
+template <RowIndex::Kind kKind>
 int64_t number_rows(const TableLookups& table, const LocalShards& shards, TableScratch& scratch,
                     DistinctRows& out) {
-  int64_t* seen = scratch.rows.data() + 1;
-  int64_t* counts = scratch.cursors.data();
+  int64_t* const seen = scratch.rows.data();
+  int32_t* const counts = scratch.cursors.data();
+  RowIndex index = std::move(scratch.index);
   int64_t distinct = 0;
   for (int shard = 0; shard < shards.count(); ++shard) {
     for (size_t f = 0; f < table.features.size(); ++f) {
       const JaggedView& bags = table.features[f].bags;
       if (bags.samples == 0) continue;  // an empty batch may have no offsets
-      int64_t* positions = out.positions.data() + out.feature_begins[f] - bags.offsets[0];
+      int64_t* const positions = out.positions.data() + out.feature_begins[f] - bags.offsets[0];
+      const int64_t* const rows = bags.rows;
       const int64_t end = bags.offsets[shards.begins[shard + 1]];
       for (int64_t j = bags.offsets[shards.begins[shard]]; j < end; ++j) {
-        const int64_t row = bags.rows[j];
-        int32_t& slot = scratch.index.find<kDirect>(row, seen);
-        const bool is_new = slot == kEmpty;
-        const int64_t index = is_new ? distinct : slot;
-        slot = static_cast<int32_t>(index);
-        seen[distinct] = row;
-        distinct += is_new;
-        ++counts[index];
-        positions[j] = index;
+        const auto [at, added] = index.find_or_add<kKind>(rows[j], seen, distinct);
+        seen[distinct] = rows[j];
+        counts[at] = (counts[at] & static_cast<int32_t>(~added)) + 1;
+        positions[j] = at;
+        distinct -= added;
       }
     }
   }
+  scratch.index = std::move(index);
   return distinct;
 }
 
 /// Puts the lookups of one feature and shard behind those that their rows already have.
+template <bool kScaled>
 void place_lookups(const FeatureBags& feature, size_t number, int shard, int64_t first_sample,
-                   int64_t end_sample, std::vector<int64_t>& cursors, DistinctRows& out) {
+                   int64_t end_sample, std::vector<int32_t>& cursors, DistinctRows& out) {
   const JaggedView& bags = feature.bags;
   if (bags.samples == 0) return;
-  const int64_t* positions = out.positions.data() + out.feature_begins[number] - bags.offsets[0];
+  const int64_t* const positions =
+      out.positions.data() + out.feature_begins[number] - bags.offsets[0];
   const bool pooled = feature.pooling != Pooling::none;
+  LookupSource* const sources = out.sources.data();
+  int32_t* const next = cursors.data();
   LookupSource source{0, static_cast<uint16_t>(number), static_cast<uint16_t>(shard)};
   for (int64_t i = first_sample; i < end_sample; ++i) {
     const int64_t begin = bags.offsets[i], end = bags.offsets[i + 1];
     for (int64_t j = begin; j < end; ++j) {
-      const int64_t at = cursors[positions[j]]++;
+      const int64_t at = next[positions[j]]++;
       source.gradient_row = static_cast<uint32_t>(pooled ? i : j - bags.offsets[0]);
-      out.sources[at] = source;
-      if (!out.weights.empty()) out.weights[at] = bags.weights != nullptr ? bags.weights[j] : 1.0f;
-      if (!out.counts.empty())
-        out.counts[at] = feature.pooling == Pooling::mean ? static_cast<float>(end - begin) : 1.0f;
+      std::memcpy(sources + at, &source, sizeof source);  // one store, not three
+      if constexpr (kScaled) {
+        if (!out.weights.empty())
+          out.weights[at] = bags.weights != nullptr ? bags.weights[j] : 1.0f;
+        if (!out.counts.empty())
+          out.counts[at] =
+              feature.pooling == Pooling::mean ? static_cast<float>(end - begin) : 1.0f;
+      }
     }
   }
+}
+
+int64_t number_rows(const TableLookups& table, const LocalShards& shards, TableScratch& scratch,
+                    DistinctRows& out) {
+  switch (scratch.index.kind()) {
+    case RowIndex::Kind::direct:
+      return number_rows<RowIndex::Kind::direct>(table, shards, scratch, out);
+    case RowIndex::Kind::narrow:
+      return number_rows<RowIndex::Kind::narrow>(table, shards, scratch, out);
+    case RowIndex::Kind::wide:
+      return number_rows<RowIndex::Kind::wide>(table, shards, scratch, out);
+  }
+  RECMILL_CHECK(false, "row index of unknown kind");
 }
 
 void find_in_table(const TableLookups& table, const LocalShards& shards, TableScratch& scratch,
@@ -128,22 +177,21 @@ void find_in_table(const TableLookups& table, const LocalShards& shards, TableSc
     scratch.rows.resize(lookups + 1);
     scratch.cursors.resize(lookups + 1);
   }
-  std::fill_n(scratch.cursors.begin(), lookups, 0);
   scratch.index.reset(table.rows, lookups);
-  const int64_t distinct = scratch.index.direct() ? number_rows<true>(table, shards, scratch, out)
-                                                  : number_rows<false>(table, shards, scratch, out);
-  out.rows.assign(scratch.rows.begin() + 1, scratch.rows.begin() + 1 + distinct);
+  const int64_t distinct = number_rows(table, shards, scratch, out);
+  out.rows.assign(scratch.rows.begin(), scratch.rows.begin() + distinct);
   out.begins.resize(distinct + 1);
-  int64_t begin = 0;
+  int32_t begin = 0;
   for (int64_t i = 0; i < distinct; ++i) {
     out.begins[i] = begin;
     begin += std::exchange(scratch.cursors[i], begin);
   }
   out.begins[distinct] = begin;
+  const auto place = weighted || mean ? place_lookups<true> : place_lookups<false>;
   for (int shard = 0; shard < shards.count(); ++shard) {
     for (size_t f = 0; f < table.features.size(); ++f)
-      place_lookups(table.features[f], f, shards.first + shard, shards.begins[shard],
-                    shards.begins[shard + 1], scratch.cursors, out);
+      place(table.features[f], f, shards.first + shard, shards.begins[shard],
+            shards.begins[shard + 1], scratch.cursors, out);
   }
 }
 

@@ -18,6 +18,7 @@
 #include "kernels/row_update/rounding.h"
 #include "kernels/row_values.h"
 
+extern int64_t g_knob[8];
 HWY_BEFORE_NAMESPACE();
 namespace recmill::kernels {
 namespace HWY_NAMESPACE {
@@ -155,7 +156,15 @@ HWY_INLINE void apply_to_each(const ApplyRange& range, const Formula& formula,
     float factors[kGroup] = {};
     if constexpr (Formula::kRowState)
       update_row_states<kDim>(formula, range, begin, count, factors);
-    for (int64_t i = 0; i < count; ++i) update_row(begin + i, factors[i]);
+    for (int64_t i = 0; i < count; ++i) {
+      if (g_knob[4] && begin + i + g_knob[4] < range.count) {
+        const int64_t slot = range.slots[begin + i + g_knob[4]];
+        const std::byte* record = range.rows.record(slot);
+        for (int64_t at = 0; at < range.rows.stride; at += 64) __builtin_prefetch(record + at, 1);
+        if (Formula::kRowState) __builtin_prefetch(range.rows.row_state + slot);
+      }
+      update_row(begin + i, factors[i]);
+    }
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "kernels/row_lanes-inl.h"
 
+extern int64_t g_knob[8];
 HWY_BEFORE_NAMESPACE();
 namespace recmill::kernels {
 namespace HWY_NAMESPACE {
@@ -100,7 +101,9 @@ class RowSummer {
     do {
       if (j + kPrefetchGradients < lookups_) {
         const float* ahead = row_of(j + kPrefetchGradients) + column;
-        for (int64_t k = 0; k < kVectors * kLanes; k += 16) __builtin_prefetch(ahead + k);
+        if (g_knob[6]==0) for (int64_t k = 0; k < kVectors * kLanes; k += 16) __builtin_prefetch(ahead + k);
+        if (g_knob[6]==1) for (int64_t k = 0; k < kVectors * kLanes; k += 16) __builtin_prefetch(ahead + k,0,2);
+        if (g_knob[6]==2) __builtin_prefetch(ahead);
       }
       const float* row = row_of(j) + column;
       for (int64_t k = 0; k < kVectors; ++k) {
@@ -162,9 +165,14 @@ void sum_range(const GradientSource& source, const SumRange& range,
   const RowSummer<kScaled> summer(source);
   for (int64_t i = 0; i < range.count; ++i) {
     const int64_t row = range.order != nullptr ? range.order[i] : range.begin + i;
-    if (range.ahead != nullptr) {
+    if (i < range.ahead_count && !g_knob[2]) {
       const std::byte* record = range.ahead->record(range.ahead_slots[i]);
-      for (int64_t at = 0; at < range.ahead->stride; at += 64) __builtin_prefetch(record + at, 1);
+      if (g_knob[5]==0) for (int64_t at = 0; at < range.ahead->stride; at += 64) __builtin_prefetch(record + at, 1);
+      if (g_knob[5]==1) for (int64_t at = 0; at < range.ahead->stride; at += 64) __builtin_prefetch(record + at, 0, 2);
+      if (g_knob[5]==2) for (int64_t at = 0; at < range.ahead->stride; at += 64) __builtin_prefetch(record + at, 0, 1);
+      if (g_knob[5]==3) for (int64_t at = 0; at < range.ahead->stride; at += 64) __builtin_prefetch(record + at, 0, 0);
+      if (g_knob[5]==4) __builtin_prefetch(record , 0, 3);
+      if (g_knob[5]==5) for (int64_t at = 0; at < range.ahead->stride; at += 128) __builtin_prefetch(record + at, 0, 3);
       if (range.ahead->row_state != nullptr)
         __builtin_prefetch(range.ahead->row_state + range.ahead_slots[i], 1);
     }
