@@ -8,18 +8,12 @@
 #include "base/status.h"
 #include "table/apply_rows.h"
 
-extern int64_t g_knob[8];
 namespace recmill::table {
 namespace {
 
-constexpr int64_t kBlockFloats = 4096;      // summed gradients that wait in the first-level cache
+constexpr int64_t kBlockRows =
+    16;  // summed before they are applied, so that rows have time to come
 constexpr int64_t kTaskFloats = 64 * 1024;  // gradients and weights that one task works through
-
-/// Rows whose sums are made before any of them is applied: as many as fit the cache, so that each
-/// record has the time of a block to arrive.
-int64_t block_rows(int64_t dim) {
-  return std::clamp<int64_t>(g_knob[0]>64?16*kBlockFloats:kBlockFloats / dim, 1, ::g_knob[0]);
-}
 
 /// A stretch of one update's rows.
 struct Task {
@@ -50,36 +44,31 @@ void update_stretch(const TableUpdate& update, const Task& task, const RowStep& 
   const int64_t dim = table.rows().dim;
   const kernels::GradientSource source{update.distinct, update.gradients, dim};
   const ShardRange whole{0, update.shards};
-  const int64_t block = block_rows(dim);
   const Random rounding = rounding_of(table, step);
-  std::vector<float> sums(block * dim);
-  const int64_t far = ::g_knob[1];
-  const int64_t* all = update.distinct->rows.data();
-  for (int64_t begin = task.begin; begin < task.end; begin += block) {
-    const int64_t count = std::min(block, task.end - begin);
-    const int64_t* rows = all + begin;
-    const int64_t next = std::clamp<int64_t>(task.end - begin - far, 0, count);
-    kernels::sum_gradients(source, {nullptr, begin, count, &table.rows(), rows + far, next},
-                           {&whole, 1}, sums.data());
-    if (!g_knob[3]) apply_rows(table.spec().optimizer, step,
-               {table.rows(), rows, rows, sums.data(), count, rounding});
+  std::vector<float> sums(kBlockRows * dim);
+  for (int64_t begin = task.begin; begin < task.end; begin += kBlockRows) {
+    const int64_t count = std::min(kBlockRows, task.end - begin);
+    const int64_t* rows = update.distinct->rows.data() + begin;
+    kernels::sum_gradients(source, {nullptr, begin, count}, {&whole, 1}, sums.data());
+    apply_rows(table.spec().optimizer, step,
+               {table.rows(), rows, rows, sums.data(), count, rounding, task.end - begin - count});
   }
 }
 
 void update_stretch(const TableParts& update, const Task& task, const RowStep& step) {
   const EmbeddingTable& table = *update.table;
   const int64_t dim = table.rows().dim;
-  const int64_t block = block_rows(dim);
   const Random rounding = rounding_of(table, step);
-  std::vector<float> sums(block * dim);
-  std::vector<int64_t> slots(block);
-  for (int64_t begin = task.begin; begin < task.end; begin += block) {
-    const int64_t count = std::min(block, task.end - begin);
-    const int64_t* rows = update.rows.data() + begin;
-    for (int64_t i = 0; i < count; ++i) slots[i] = table.share().slot(rows[i]);
+  std::vector<float> sums(kBlockRows * dim);
+  std::vector<int64_t> slots(task.end - task.begin);
+  for (int64_t i = 0; i < task.end - task.begin; ++i)
+    slots[i] = table.share().slot(update.rows[task.begin + i]);
+  for (int64_t begin = task.begin; begin < task.end; begin += kBlockRows) {
+    const int64_t count = std::min(kBlockRows, task.end - begin);
     kernels::sum_parts(update.parts, begin, count, dim, sums.data());
     apply_rows(table.spec().optimizer, step,
-               {table.rows(), slots.data(), rows, sums.data(), count, rounding});
+               {table.rows(), slots.data() + (begin - task.begin), update.rows.data() + begin,
+                sums.data(), count, rounding, task.end - begin - count});
   }
 }
 

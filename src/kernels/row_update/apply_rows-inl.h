@@ -18,7 +18,6 @@
 #include "kernels/row_update/rounding.h"
 #include "kernels/row_values.h"
 
-extern int64_t g_knob[8];
 HWY_BEFORE_NAMESPACE();
 namespace recmill::kernels {
 namespace HWY_NAMESPACE {
@@ -27,6 +26,8 @@ constexpr int64_t kSquareLanes = 16;
 /// Elements and rows that are worked through at a time: local arrays of this length, which nothing
 /// else can point to, are what the compiler turns into vectors.
 constexpr int64_t kGroup = 16;
+/// Records that are fetched ahead of the update, in bytes.
+constexpr int64_t kFetchBytes = 4096;
 
 /// Adds a vector's lanes pairwise, the upper half to the lower, until one is left.
 #if HWY_TARGET == HWY_SCALAR
@@ -147,23 +148,29 @@ struct Float16Store {
   }
 };
 
-/// kDim: the dimension where it is known to the compiler, else 0.
+/// Fetches what an update of row i of the range will need.
+HWY_INLINE void fetch(const ApplyRange& range, int64_t i) {
+  const int64_t slot = range.slots[i];
+  const std::byte* record = range.rows.record(slot);
+  for (int64_t at = 0; at < range.rows.stride; at += 64) __builtin_prefetch(record + at, 1);
+  if (range.rows.row_state != nullptr) __builtin_prefetch(range.rows.row_state + slot, 1);
+}
+
+/// Calls update_row(i, factor) for each row of the range. kDim: the dimension where it is known to
+/// the compiler, else 0.
 template <int64_t kDim, class Formula, class UpdateRow>
 HWY_INLINE void apply_to_each(const ApplyRange& range, const Formula& formula,
                               const UpdateRow& update_row) {
+  const int64_t ahead = std::clamp<int64_t>(kFetchBytes / range.rows.stride, 4, 32);
+  const int64_t fetched = range.count + range.following;
   for (int64_t begin = 0; begin < range.count; begin += kGroup) {
     const int64_t count = std::min(kGroup, range.count - begin);
     float factors[kGroup] = {};
     if constexpr (Formula::kRowState)
       update_row_states<kDim>(formula, range, begin, count, factors);
-    for (int64_t i = 0; i < count; ++i) {
-      if (g_knob[4] && begin + i + g_knob[4] < range.count) {
-        const int64_t slot = range.slots[begin + i + g_knob[4]];
-        const std::byte* record = range.rows.record(slot);
-        for (int64_t at = 0; at < range.rows.stride; at += 64) __builtin_prefetch(record + at, 1);
-        if (Formula::kRowState) __builtin_prefetch(range.rows.row_state + slot);
-      }
-      update_row(begin + i, factors[i]);
+    for (int64_t i = begin; i < begin + count; ++i) {
+      if (i + ahead < fetched) fetch(range, i + ahead);
+      update_row(i, factors[i - begin]);
     }
   }
 }

@@ -40,6 +40,7 @@ struct ApplyRange {
   const float* gradients = nullptr;  // [count][dim]
   int64_t count = 0;
   Random rounding{0, Purpose::stochastic_rounding};  // of this table and iteration
+  int64_t following = 0;  // slots behind `count` whose rows are updated next, and fetched meanwhile
 };
 
 }  // namespace recmill::kernels

@@ -13,7 +13,6 @@
 
 #include "kernels/row_lanes-inl.h"
 
-extern int64_t g_knob[8];
 HWY_BEFORE_NAMESPACE();
 namespace recmill::kernels {
 namespace HWY_NAMESPACE {
@@ -67,18 +66,98 @@ class RowSummer {
         weights_(source.distinct->weights.empty() ? nullptr : source.distinct->weights.data()),
         dim_(source.dim) {}
 
-  /// out [dim] = the tree over the folds of lookups [begin, end), at least one.
+  /// out [dim] = the tree over the folds of lookups [begin, end), +0 when there are none.
   HWY_INLINE void sum(int64_t begin, int64_t end, float* out) const {
-    int64_t column = 0;
-    for (; column + 8 * kLanes <= dim_; column += 8 * kLanes)
-      block<8, false>(begin, end, column, out);
-    if (column + 4 * kLanes <= dim_) block<4, false>(begin, end, column, out), column += 4 * kLanes;
-    if (column + 2 * kLanes <= dim_) block<2, false>(begin, end, column, out), column += 2 * kLanes;
-    if (column + kLanes <= dim_) block<1, false>(begin, end, column, out), column += kLanes;
-    if (column < dim_) block<1, true>(begin, end, column, out);
+    switch (end - begin) {
+      case 0:
+        return static_cast<void>(std::fill_n(out, dim_, 0.0f));
+      case 1:
+        return sum_few<1>(begin, out);
+      case 2:
+        return sum_few<2>(begin, out);
+      case 3:
+        return sum_few<3>(begin, out);
+      default:
+        by_columns([&]<int64_t kVectors, bool kTail>(int64_t column) {
+          block<kVectors, kTail>(begin, end, column, out);
+        });
+    }
   }
 
  private:
+  /// kCount lookups from `begin` on, 1, 2 or 3: without a branch on their shards, which cannot be
+  /// predicted.
+  template <int64_t kCount>
+  HWY_INLINE void sum_few(int64_t begin, float* out) const {
+    int64_t order[3] = {begin, begin + 1, begin + 2};
+    if constexpr (kCount == 3) {
+      // (a + b) + c, or (b + c) + a when b and c meet first in the tree.
+      const int64_t turn = (sources_[begin].shard ^ sources_[begin + 1].shard) >
+                           (sources_[begin + 1].shard ^ sources_[begin + 2].shard);
+      order[0] += turn, order[1] += turn, order[2] -= 2 * turn;
+    }
+    const float* rows[kCount];
+    for (int64_t n = 0; n < kCount; ++n) {
+      fetch_ahead(begin + n, 0, dim_);
+      rows[n] = row_of(order[n]);
+    }
+    by_columns([&]<int64_t kVectors, bool kTail>(int64_t column) {
+      Floats sum[kVectors];
+      for (int64_t k = 0; k < kVectors; ++k) sum[k] = hn::Zero(kFloats);
+      for (int64_t n = 0; n < kCount; ++n)
+        add<kVectors, kTail>(rows[n] + column, order[n], column, sum);
+      store<kVectors, kTail>(sum, column, out);
+    });
+  }
+
+  /// Columns [column, column + columns) of a lookup that comes soon after `lookup`.
+  HWY_INLINE void fetch_ahead(int64_t lookup, int64_t column, int64_t columns) const {
+    if (lookup + kPrefetchGradients >= lookups_) return;
+    const float* row = row_of(lookup + kPrefetchGradients) + column;
+    for (int64_t e = 0; e < columns; e += 16) __builtin_prefetch(row + e);
+  }
+
+  template <class Block>
+  HWY_INLINE void by_columns(const Block& block) const {
+    int64_t column = 0;
+    for (; column + 8 * kLanes <= dim_; column += 8 * kLanes)
+      block.template operator()<8, false>(column);
+    if (column + 4 * kLanes <= dim_) {
+      block.template operator()<4, false>(column);
+      column += 4 * kLanes;
+    }
+    if (column + 2 * kLanes <= dim_) {
+      block.template operator()<2, false>(column);
+      column += 2 * kLanes;
+    }
+    if (column + kLanes <= dim_) {
+      block.template operator()<1, false>(column);
+      column += kLanes;
+    }
+    if (column < dim_) block.template operator()<1, true>(column);
+  }
+
+  /// sum += columns of lookup `lookup`, whose gradient's columns begin at `row`.
+  template <int64_t kVectors, bool kTail>
+  HWY_INLINE void add(const float* row, int64_t lookup, int64_t column, Floats* sum) const {
+    for (int64_t k = 0; k < kVectors; ++k) {
+      const Floats gradient =
+          kTail ? load_first(row, dim_ - column) : hn::LoadU(kFloats, row + k * kLanes);
+      sum[k] = hn::Add(sum[k], scaled(gradient, lookup));
+    }
+  }
+
+  template <int64_t kVectors, bool kTail>
+  HWY_INLINE void store(const Floats* sum, int64_t column, float* out) const {
+    for (int64_t k = 0; k < kVectors; ++k) {
+      if constexpr (kTail) {
+        store_first(sum[k], out + column, dim_ - column);
+      } else {
+        hn::StoreU(sum[k], kFloats, out + column + k * kLanes);
+      }
+    }
+  }
+
   HWY_INLINE const float* row_of(int64_t lookup) const {
     const LookupSource from = sources_[lookup];
     const GradientRows& rows = gradients_[from.feature];
@@ -99,18 +178,8 @@ class RowSummer {
     const uint16_t shard = sources_[j].shard;
     for (int64_t k = 0; k < kVectors; ++k) sum[k] = hn::Zero(kFloats);
     do {
-      if (j + kPrefetchGradients < lookups_) {
-        const float* ahead = row_of(j + kPrefetchGradients) + column;
-        if (g_knob[6]==0) for (int64_t k = 0; k < kVectors * kLanes; k += 16) __builtin_prefetch(ahead + k);
-        if (g_knob[6]==1) for (int64_t k = 0; k < kVectors * kLanes; k += 16) __builtin_prefetch(ahead + k,0,2);
-        if (g_knob[6]==2) __builtin_prefetch(ahead);
-      }
-      const float* row = row_of(j) + column;
-      for (int64_t k = 0; k < kVectors; ++k) {
-        const Floats gradient =
-            kTail ? load_first(row, dim_ - column) : hn::LoadU(kFloats, row + k * kLanes);
-        sum[k] = hn::Add(sum[k], scaled(gradient, j));
-      }
+      fetch_ahead(j, column, kVectors * kLanes);
+      add<kVectors, kTail>(row_of(j) + column, j, column, sum);
       ++j;
     } while (j < end && sources_[j].shard == shard);
     return j;
@@ -141,13 +210,7 @@ class RowSummer {
       }
       while (depth > 0) join();
     }
-    for (int64_t k = 0; k < kVectors; ++k) {
-      if constexpr (kTail) {
-        store_first(sum[k], out + column, dim_ - column);
-      } else {
-        hn::StoreU(sum[k], kFloats, out + column + k * kLanes);
-      }
-    }
+    store<kVectors, kTail>(sum, column, out);
   }
 
   const LookupSource* sources_;
@@ -165,17 +228,6 @@ void sum_range(const GradientSource& source, const SumRange& range,
   const RowSummer<kScaled> summer(source);
   for (int64_t i = 0; i < range.count; ++i) {
     const int64_t row = range.order != nullptr ? range.order[i] : range.begin + i;
-    if (i < range.ahead_count && !g_knob[2]) {
-      const std::byte* record = range.ahead->record(range.ahead_slots[i]);
-      if (g_knob[5]==0) for (int64_t at = 0; at < range.ahead->stride; at += 64) __builtin_prefetch(record + at, 1);
-      if (g_knob[5]==1) for (int64_t at = 0; at < range.ahead->stride; at += 64) __builtin_prefetch(record + at, 0, 2);
-      if (g_knob[5]==2) for (int64_t at = 0; at < range.ahead->stride; at += 64) __builtin_prefetch(record + at, 0, 1);
-      if (g_knob[5]==3) for (int64_t at = 0; at < range.ahead->stride; at += 64) __builtin_prefetch(record + at, 0, 0);
-      if (g_knob[5]==4) __builtin_prefetch(record , 0, 3);
-      if (g_knob[5]==5) for (int64_t at = 0; at < range.ahead->stride; at += 128) __builtin_prefetch(record + at, 0, 3);
-      if (range.ahead->row_state != nullptr)
-        __builtin_prefetch(range.ahead->row_state + range.ahead_slots[i], 1);
-    }
     int64_t begin = distinct.begins[row];
     const int64_t end_of_row = distinct.begins[row + 1];
     for (const ShardRange& subtree : subtrees) {
@@ -184,11 +236,7 @@ void sum_range(const GradientSource& source, const SumRange& range,
         end = begin;
         while (end < end_of_row && distinct.sources[end].shard < subtree.end) ++end;
       }
-      if (begin < end) {
-        summer.sum(begin, end, out);
-      } else {
-        std::fill_n(out, source.dim, 0.0f);
-      }
+      summer.sum(begin, end, out);
       out += source.dim;
       begin = end;
     }

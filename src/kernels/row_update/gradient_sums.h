@@ -15,7 +15,6 @@
 
 #include "batch/distinct_rows.h"
 #include "comm/shard_tree.h"
-#include "kernels/row_storage.h"
 
 namespace recmill::kernels {
 
@@ -37,9 +36,6 @@ struct SumRange {
   const int64_t* order = nullptr;  // indices into DistinctRows::rows
   int64_t begin = 0;
   int64_t count = 0;
-  const RowStorage* ahead = nullptr;     // records that will be updated soon, fetched on the way
-  const int64_t* ahead_slots = nullptr;  // [ahead_count], of `ahead`
-  int64_t ahead_count = 0;               // at most count
 };
 
 /// For each row of `range` and each of `subtrees` the sum over that subtree:
