@@ -16,8 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace recmill::kernels {
 namespace HWY_NAMESPACE {
 
-/// Lookups that rows are fetched ahead: some 2 KiB to 8 KiB in flight for each core.
-constexpr int64_t kPrefetchLookups = 32;
+/// Lookups that rows are fetched ahead: some 4 KiB to 16 KiB in flight for each core.
+constexpr int64_t kPrefetchLookups = 64;
 
 HWY_INLINE void prefetch(const std::byte* begin, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(begin + at);
