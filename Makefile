@@ -1,9 +1,10 @@
 # make quickstart: install, build, make data, train, evaluate.   make test: set up, build, run every test.
 JOBS ?= 2
+FUZZ_SECONDS ?= 10
 DATA := $(abspath $(firstword $(RECMILL_DATA) $(wildcard ../shared/data)))
 export RECMILL_DATA := $(DATA)
 
-.PHONY: setup build test test-asan test-tsan test-all quickstart install format rivals
+.PHONY: setup build test test-asan test-tsan test-all fuzz quickstart install format rivals
 
 setup:
 	@tools/setup
@@ -28,6 +29,13 @@ quickstart: build
 	build/recmill train examples/quickstart.toml --overwrite
 
 test-all: test test-asan test-tsan
+
+# Each parser takes what libFuzzer makes of its seeds, FUZZ_SECONDS long.
+fuzz: setup
+	@command -v clang++ >/dev/null || { echo "fuzz: clang++ is missing (Debian: apt-get install clang)"; exit 2; }
+	cmake --preset fuzz && cmake --build build-fuzz -j $(JOBS) --target fuzz
+	@for program in build-fuzz/fuzz/*; do echo "$$program" && $$program -verbosity=0 -rss_limit_mb=1024 \
+	  -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=$$program- || exit 1; done
 
 install: build
 	cmake --install build $(if $(PREFIX),--prefix $(PREFIX))

@@ -90,15 +90,11 @@ function(recmill_library path)
   endforeach()
 endfunction()
 
-# recmill_test(name SOURCES ... LINKS target-paths ... DOORS ... TIMEOUT s) makes one GoogleTest
-# program, one CTest entry. A test may link any room.
-function(recmill_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINKS;DOORS" ${ARGN})
-  if(NOT RECMILL_TESTS)
-    return()
-  endif()
+# An executable, which may link any room.
+function(recmill_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;DOORS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE recmill_warnings recmill_door_gtest)
+  target_link_libraries(${name} PRIVATE recmill_warnings)
   foreach(link IN LISTS ARG_LINKS)
     string(REPLACE "/" "_" link_name ${link})
     target_link_libraries(${name} PRIVATE recmill_${link_name})
@@ -106,10 +102,39 @@ function(recmill_test name)
   foreach(door IN LISTS ARG_DOORS)
     target_link_libraries(${name} PRIVATE recmill_door_${door})
   endforeach()
+endfunction()
+
+# recmill_test(name SOURCES ... LINKS target-paths ... DOORS ... TIMEOUT s) makes one GoogleTest
+# program, one CTest entry. A test may link any room.
+function(recmill_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINKS;DOORS" ${ARGN})
+  if(NOT RECMILL_TESTS)
+    return()
+  endif()
+  recmill_program(${name} SOURCES ${ARG_SOURCES} LINKS ${ARG_LINKS} DOORS gtest ${ARG_DOORS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
   endif()
+  if(RECMILL_SANITIZE)
+    math(EXPR ARG_TIMEOUT "5 * ${ARG_TIMEOUT}")
+  endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+# recmill_fuzz(name SOURCES ... LINKS ...) makes, of the two functions of base/testing/fuzz.h that the
+# sources define, the test `name`, and with RECMILL_FUZZ the libFuzzer program fuzz/name.
+function(recmill_fuzz name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  set(entry ${RECMILL_SRC}/base/testing)
+  recmill_test(${name} SOURCES ${ARG_SOURCES} ${entry}/fuzz_test.cc LINKS base/testing ${ARG_LINKS})
+  if(RECMILL_FUZZ)
+    recmill_program(${name}_libfuzzer SOURCES ${ARG_SOURCES} ${entry}/libfuzzer.cc
+                    LINKS base/testing ${ARG_LINKS})
+    target_link_options(${name}_libfuzzer PRIVATE -fsanitize=fuzzer)
+    set_target_properties(${name}_libfuzzer PROPERTIES OUTPUT_NAME ${name}
+                          RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+    add_dependencies(fuzz ${name}_libfuzzer)
+  endif()
 endfunction()

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/random.h"
-
 namespace recmill {
 namespace {
 
@@ -142,25 +140,6 @@ TEST(OptionReference, lists_nested_keys_with_defaults) {
   EXPECT_NE(page.find("| `top.inner.own_rate` | `` | in place of rate |"), std::string::npos)
       << page;
   EXPECT_NE(page.find("| `top.parts[].weights` | `[]` | one each |"), std::string::npos) << page;
-}
-
-TEST(ParseToml, survives_mutated_text) {
-  const std::string seed_text =
-      "on = true\nrate = 2e3\nname = \"a\\n\"\n[inner]\nweights = [1, 2]\n";
-  const uint64_t seed = 11;
-  const Random random(seed, Purpose::test);
-  for (uint64_t round = 0; round < 3000; ++round) {
-    std::string text = seed_text;
-    for (uint64_t edit = 0; edit < 1 + round % 5; ++edit) {
-      const size_t at = random.below(text.size(), round, edit * 3);
-      text[at] = static_cast<char>(random.bits(round, edit * 12 + 7));
-      if (random.bits(round, edit * 12 + 8) % 3 == 0) text.erase(at);
-      if (text.empty()) text = "\n";
-    }
-    Outer options;
-    const Status status = bind_text(text, options);
-    EXPECT_TRUE(status.ok() || !status.message().empty()) << "seed " << seed << ' ' << round;
-  }
 }
 
 }  // namespace cli

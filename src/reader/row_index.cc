@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <optional>
+#include <memory>
 
 #include "base/hash.h"
 #include "base/log.h"
 #include "reader/plain_text_parser.h"
+#include "reader/row_index_file.h"
 
 namespace recmill::reader {
 namespace {
@@ -124,83 +125,6 @@ class RowScan {
   std::vector<Status> reasons_;
 };
 
-// ---- the file in the cache folder ----
-
-constexpr char kMagic[8] = {'R', 'M', 'R', 'O', 'W', 'I', 'D', '2'};
-
-template <typename Value>
-void put(std::string& bytes, const Value* values, size_t count) {
-  bytes.append(reinterpret_cast<const char*>(values), count * sizeof(Value));
-}
-
-std::string encode(const RowIndex& index, const std::string& key) {
-  std::string bytes(kMagic, sizeof kMagic);
-  const uint64_t head[] = {key.size(),
-                           index.bytes,
-                           static_cast<uint64_t>(index.rows),
-                           static_cast<uint64_t>(index.kept),
-                           index.blocks.size(),
-                           index.bad.size(),
-                           index.access.size()};
-  put(bytes, head, std::size(head));
-  bytes += key;
-  put(bytes, index.blocks.data(), index.blocks.size());
-  put(bytes, index.bad.data(), index.bad.size());
-  for (const AccessPoint& point : index.access) {
-    const uint64_t numbers[] = {point.offset, point.compressed, point.window.size()};
-    const uint8_t small[] = {point.bits, point.bits_value, point.begins_frame};
-    put(bytes, numbers, std::size(numbers));
-    put(bytes, small, std::size(small));
-    bytes += point.window;
-  }
-  const uint32_t checksum = crc32c(std::as_bytes(std::span(bytes)));
-  put(bytes, &checksum, 1);
-  return bytes;
-}
-
-// Reads access points up to the end of `bytes`; false where they do not end there.
-bool decode_access(std::string_view bytes, size_t count, std::vector<AccessPoint>& points) {
-  for (size_t i = 0; i < count; ++i) {
-    uint64_t numbers[3];
-    constexpr size_t kFixed = sizeof numbers + 3;
-    if (bytes.size() < kFixed) return false;
-    std::memcpy(numbers, bytes.data(), sizeof numbers);
-    const auto small = [&](size_t at) { return static_cast<uint8_t>(bytes[sizeof numbers + at]); };
-    AccessPoint point{numbers[0], numbers[1], small(0), small(1), small(2) != 0, {}};
-    bytes.remove_prefix(kFixed);
-    if (bytes.size() < numbers[2]) return false;
-    point.window = bytes.substr(0, numbers[2]);
-    bytes.remove_prefix(numbers[2]);
-    points.push_back(std::move(point));
-  }
-  return bytes.empty();
-}
-
-// Nothing for bytes that are damaged or belong to another key.
-std::optional<RowIndex> decode(const std::string& bytes, const std::string& key) {
-  uint64_t head[7];
-  const size_t fixed = sizeof kMagic + sizeof head;
-  if (bytes.size() < fixed + key.size() + 4) return {};
-  uint32_t checksum;
-  std::memcpy(&checksum, bytes.data() + bytes.size() - 4, 4);
-  const auto content = std::as_bytes(std::span(bytes)).first(bytes.size() - 4);
-  if (checksum != crc32c(content)) return {};
-  if (std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) return {};
-  std::memcpy(head, bytes.data() + sizeof kMagic, sizeof head);
-  if (head[0] != key.size() || bytes.compare(fixed, key.size(), key) != 0) return {};
-  RowIndex index{head[1], static_cast<int64_t>(head[2]), static_cast<int64_t>(head[3]), {}, {}, {}};
-  const size_t blocks = head[4] * sizeof(RowBlock), bad = head[5] * sizeof(int64_t);
-  const size_t tables_end = fixed + key.size() + blocks + bad;
-  if (bytes.size() < tables_end + 4) return {};
-  index.blocks.resize(head[4]);
-  index.bad.resize(head[5]);
-  if (blocks > 0) std::memcpy(index.blocks.data(), bytes.data() + fixed + key.size(), blocks);
-  if (bad > 0) std::memcpy(index.bad.data(), bytes.data() + fixed + key.size() + blocks, bad);
-  const auto access = std::string_view(bytes).substr(tables_end, bytes.size() - 4 - tables_end);
-  if (!decode_access(access, head[6], index.access)) return {};
-  return index;
-}
-
 std::string hexadecimal(uint64_t value) {
   std::string text(16, '0');
   for (int digit = 15; digit >= 0; --digit, value >>= 4) {
@@ -222,13 +146,13 @@ Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule&
   std::vector<AccessPoint> access;
   stream->collect(kAccessSpacing, access);
   RowScan scan(path, rule, pool);
-  std::string text(kChunkBytes, '\0');
+  // Not cleared: a small file touches little of it.
+  const auto text = std::make_unique_for_overwrite<char[]>(kMaxRowBytes + kChunkBytes);
   std::vector<uint32_t> ends;
   size_t carried = 0;  // bytes of an unfinished row at the front of `text`
   while (true) {
-    if (text.size() < carried + kChunkBytes) text.resize(carried + kChunkBytes);
-    RECMILL_ASSIGN_OR_RETURN(const size_t size, stream->read({text.data() + carried, kChunkBytes}));
-    const std::string_view content(text.data(), carried + size);
+    RECMILL_ASSIGN_OR_RETURN(const size_t size, stream->read({text.get() + carried, kChunkBytes}));
+    const std::string_view content(text.get(), carried + size);
     const bool at_end = size < kChunkBytes;
     ends.clear();
     find_row_ends(content, rule.layout, ends);
@@ -246,7 +170,7 @@ Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule&
       if (index.ok()) index->access = std::move(access);
       return index;
     }
-    std::memmove(text.data(), text.data() + whole, carried);
+    std::memmove(text.get(), text.get() + whole, carried);
   }
 }
 
@@ -262,12 +186,12 @@ Result<RowIndex> find_or_scan_rows(Files& files, const std::string& cache, const
   const std::string place = cache + "/" + hexadecimal(hash_bytes(identity)) + ".rows";
   if (files.exists(place)) {
     const auto bytes = read_text(files, place);
-    auto found = bytes.ok() ? decode(*bytes, key) : std::nullopt;
+    auto found = bytes.ok() ? decode_row_index(*bytes, key) : std::nullopt;
     if (found) return *std::move(found);
   }
   RECMILL_ASSIGN_OR_RETURN(auto index, scan_rows(files, path, rule, pool));
   Status written = files.make_folder(cache);
-  if (written.ok()) written = write_atomically(files, place, encode(index, key));
+  if (written.ok()) written = write_atomically(files, place, encode_row_index(index, key));
   if (!written.ok()) log_warning("no row index is kept: " + written.message());
   return index;
 }

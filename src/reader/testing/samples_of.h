@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "batch/column_batch.h"
 #include "schema/column_spec.h"
 
@@ -18,18 +17,18 @@ inline void put_bytes(std::string& text, const void* bytes, size_t size) {
 /// Each sample of a batch as bytes: equal samples, equal bytes. Checks the shape of the batch.
 inline std::vector<std::string> samples_of(const DataSchema& schema, const ColumnBatch& batch) {
   const auto samples = static_cast<size_t>(batch.samples);
-  EXPECT_EQ(batch.labels.size(), samples);
-  EXPECT_EQ(batch.dense.size(), schema.dense.size());
-  EXPECT_EQ(batch.ids.size(), schema.ids.size());
-  EXPECT_EQ(batch.sample_weights.size(), schema.has_sample_weight ? samples : 0);
-  EXPECT_EQ(batch.groups.size(), schema.has_group ? samples : 0);
-  EXPECT_EQ(batch.times.size(), schema.has_time ? samples : 0);
-  for (const auto& column : batch.dense) EXPECT_EQ(column.size(), samples);
+  RECMILL_CHECK(batch.labels.size() == samples);
+  RECMILL_CHECK(batch.dense.size() == schema.dense.size());
+  RECMILL_CHECK(batch.ids.size() == schema.ids.size());
+  RECMILL_CHECK(batch.sample_weights.size() == (schema.has_sample_weight ? samples : 0));
+  RECMILL_CHECK(batch.groups.size() == (schema.has_group ? samples : 0));
+  RECMILL_CHECK(batch.times.size() == (schema.has_time ? samples : 0));
+  for (const auto& column : batch.dense) RECMILL_CHECK(column.size() == samples);
   for (const auto& column : batch.ids) {
-    EXPECT_EQ(column.offsets.size(), samples + 1);
-    EXPECT_EQ(column.offsets.front(), 0);
-    EXPECT_EQ(column.offsets.back(), static_cast<int64_t>(column.ids.size()));
-    EXPECT_TRUE(column.weights.empty() || column.weights.size() == column.ids.size());
+    RECMILL_CHECK(column.offsets.size() == samples + 1);
+    RECMILL_CHECK(column.offsets.front() == 0);
+    RECMILL_CHECK(column.offsets.back() == static_cast<int64_t>(column.ids.size()));
+    RECMILL_CHECK(column.weights.empty() || column.weights.size() == column.ids.size());
   }
   std::vector<std::string> texts(samples);
   for (size_t i = 0; i < samples; ++i) {

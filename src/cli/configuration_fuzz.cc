@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A configuration file, and the same bytes as --set: options that are taken are written as they
+// were read.
+#include "base/testing/fuzz.h"
+#include "cli/option_binder.h"
+#include "cli/run_config.h"
+
+namespace recmill {
+namespace {
+
+Result<train::RunOptions> options_of(const cli::ConfigNode& node) {
+  train::RunOptions options;
+  RECMILL_RETURN_IF_ERROR(cli::OptionBinder(node, "").bind(options));
+  return options;
+}
+
+// One clear line: it says something, and says where.
+void check_refusal(const Status& status) {
+  const std::string& line = status.message();
+  RECMILL_CHECK(line.starts_with("a.toml") || line.starts_with("--set"), line);
+}
+
+}  // namespace
+
+std::vector<std::string> fuzz::seeds() {
+  const train::RunOptions defaults;
+  return {cli::to_toml(defaults),
+          "name = \"a\\n\\u00E9\"\n[data]\ntrain = [\"*.tsv\", 'b']\nformat = \"csv\"\n"
+          "[[data.columns]]\nname = \"y\"\nrole = \"label\"\n[model]\ntop = [1_000, 0x10]\n",
+          "embedding.rows=1e3", "train.seed = 2\n[[tables]]\nname='C1'\nrows = 7 # seven\n"};
+}
+
+void fuzz::feed(const std::string& bytes) {
+  const auto file = cli::parse_toml(bytes, "a.toml");
+  cli::ConfigNode set;
+  const Status applied = cli::apply_set(set, bytes);
+  if (!applied.ok()) check_refusal(applied);
+  if (!file.ok()) return check_refusal(file.status());
+  const auto options = options_of(*file);
+  if (!options.ok()) return check_refusal(options.status());
+  const std::string text = cli::to_toml(*options);
+  const auto again = cli::parse_toml(text, "again.toml");
+  RECMILL_CHECK(again.ok(), again.status().message());
+  const auto same = options_of(*again);
+  RECMILL_CHECK(same.ok(), same.status().message());
+  RECMILL_CHECK(cli::to_toml(*same) == text, text);
+}
+
+}  // namespace recmill
