@@ -4,7 +4,7 @@ FUZZ_SECONDS ?= 10
 DATA := $(abspath $(firstword $(RECMILL_DATA) $(wildcard ../shared/data)))
 export RECMILL_DATA := $(DATA)
 
-.PHONY: setup build test test-asan test-tsan test-all fuzz quickstart install format rivals
+.PHONY: setup build test test-asan test-tsan test-all fuzz quickstart install format tidy rivals
 
 setup:
 	@tools/setup
@@ -42,6 +42,9 @@ install: build
 
 format:
 	git ls-files '*.cc' '*.h' | xargs clang-format -i
+
+tidy: build
+	tools/tidy $(TIDY)
 
 rivals:
 	@tools/setup_rivals

@@ -22,6 +22,7 @@ struct MemoryItem {
   std::string what;  // "table C3: weights"
   int device = 0;
   int64_t bytes = 0;
+  bool certain = true;  // else an estimate, or taken already: no reason to refuse a run
 };
 struct MemoryLedger {
   std::vector<MemoryItem> items;

@@ -18,12 +18,13 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
-// MemAvailable of /proc/meminfo in bytes; 0 where there is none.
-int64_t available_bytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  for (int64_t value = 0; file >> key >> value; std::getline(file, unit)) {
-    if (key == "MemAvailable:") return value * 1024;
+// A figure in KiB of a file of /proc, in bytes; 0 where it is not there.
+int64_t proc_bytes(const char* path, const std::string& wanted) {
+  std::ifstream file(path);
+  std::string key, rest;
+  while (file >> key) {
+    if (int64_t value = 0; key == wanted && file >> value) return value * 1024;
+    std::getline(file, rest);
   }
   return 0;
 }
@@ -54,20 +55,45 @@ void add_dense(const ResolvedRun& run, int rank, MemoryLedger& ledger) {
       {"looked-up rows and their gradient", rank, samples / run.ranks * stride * 2 * 4});
 }
 
+// What holds rows on their way to training: estimates, as what a row takes is not known before it
+// is read. Text and parsed columns both take some 8 bytes a cell.
+void add_data(const ResolvedRun& run, int rank, MemoryLedger& ledger) {
+  const DataOptions& data = run.options.data;
+  const TrainOptions& train = run.options.train;
+  const auto cells = static_cast<int64_t>(1 + run.schema.dense.size() + run.schema.ids.size());
+  const auto add = [&](const char* what, int64_t bytes) {
+    ledger.items.push_back({what, rank, bytes, /*certain=*/false});
+  };
+  add("rows read ahead", (data.prefetch + 2) * data.shuffle.window * cells * 8);
+  // Raw and preprocessed values, and of each id its row, its place and where its gradient goes.
+  const auto features = static_cast<int64_t>(run.spec.features.size());
+  constexpr int64_t kInHand = 3;  // being made, being trained, being scored
+  add("batches in hand", (train.queue + kInHand) * train.batch_size / run.ranks *
+                             (run.spec.num_dense * 12 + features * 56));
+  constexpr int64_t kCopies = 3;  // the window, in the order of time, and sorted
+  if (rank == 0) add("window of metrics", train.window * kCopies * 8);
+}
+
 }  // namespace
 
 MemoryLedger memory_ledger(const ResolvedRun& run) {
   MemoryLedger ledger = store::tables_need(run.spec, run.ranks);
-  for (int rank = 0; rank < run.ranks; ++rank) add_dense(run, rank, ledger);
+  for (int rank = 0; rank < run.ranks; ++rank) {
+    add_dense(run, rank, ledger);
+    add_data(run, rank, ledger);
+  }
+  ledger.items.push_back(
+      {"program and libraries", 0, proc_bytes("/proc/self/status", "VmRSS:"), /*certain=*/false});
   return ledger;
 }
 
 Status check_memory(const MemoryLedger& ledger) {
   int64_t need = 0;
-  for (const MemoryItem& item : ledger.items) need += item.bytes;
-  const int64_t available = available_bytes();
+  for (const MemoryItem& item : ledger.items) need += item.certain ? item.bytes : 0;
+  const int64_t available = proc_bytes("/proc/meminfo", "MemAvailable:");
   if (available == 0 || need <= available) return {};
   auto largest = ledger.items;
+  std::erase_if(largest, [](const MemoryItem& item) { return !item.certain; });
   std::stable_sort(largest.begin(), largest.end(),
                    [](const MemoryItem& a, const MemoryItem& b) { return a.bytes > b.bytes; });
   std::string names;
