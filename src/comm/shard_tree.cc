@@ -133,17 +133,19 @@ void tree_sum(ShardRange whole, std::span<const ShardPart<T>> parts, std::span<T
 }
 
 template <typename T>
-void tree_sum(ShardRange whole, std::span<const ShardPart<T>> parts, std::span<T> out) {
+void tree_sum(ShardRange whole, std::span<const ShardPart<T>> parts, std::span<T> out,
+              int64_t first) {
   check(whole, parts);
   const int64_t elements = static_cast<int64_t>(out.size());
   for (int64_t begin = 0; begin < elements; begin += kTile) {
-    TileSum<T>(parts, begin, std::min(kTile, elements - begin)).write(whole, out.data() + begin);
+    TileSum<T>(parts, first + begin, std::min(kTile, elements - begin))
+        .write(whole, out.data() + begin);
   }
 }
 
 template void tree_sum(ShardRange, std::span<const ShardPart<float>>, std::span<float>, Pool&);
 template void tree_sum(ShardRange, std::span<const ShardPart<double>>, std::span<double>, Pool&);
-template void tree_sum(ShardRange, std::span<const ShardPart<float>>, std::span<float>);
-template void tree_sum(ShardRange, std::span<const ShardPart<double>>, std::span<double>);
+template void tree_sum(ShardRange, std::span<const ShardPart<float>>, std::span<float>, int64_t);
+template void tree_sum(ShardRange, std::span<const ShardPart<double>>, std::span<double>, int64_t);
 
 }  // namespace recmill

@@ -48,15 +48,18 @@ struct ShardPart {
 template <typename T>
 void tree_sum(ShardRange whole, std::span<const ShardPart<T>> parts, std::span<T> out, Pool& pool);
 
-/// The same on the calling thread: for a row, or a loss.
+/// The same on the calling thread, of parts[.].data[first + i]: for a row, a loss, or a piece.
 template <typename T>
-void tree_sum(ShardRange whole, std::span<const ShardPart<T>> parts, std::span<T> out);
+void tree_sum(ShardRange whole, std::span<const ShardPart<T>> parts, std::span<T> out,
+              int64_t first = 0);
 
 extern template void tree_sum(ShardRange, std::span<const ShardPart<float>>, std::span<float>,
                               Pool&);
 extern template void tree_sum(ShardRange, std::span<const ShardPart<double>>, std::span<double>,
                               Pool&);
-extern template void tree_sum(ShardRange, std::span<const ShardPart<float>>, std::span<float>);
-extern template void tree_sum(ShardRange, std::span<const ShardPart<double>>, std::span<double>);
+extern template void tree_sum(ShardRange, std::span<const ShardPart<float>>, std::span<float>,
+                              int64_t);
+extern template void tree_sum(ShardRange, std::span<const ShardPart<double>>, std::span<double>,
+                              int64_t);
 
 }  // namespace recmill

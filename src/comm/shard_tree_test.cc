@@ -123,6 +123,11 @@ TEST(TreeSum, gives_the_same_bits_at_every_length_and_number_of_threads_also_in_
       for (auto& shard : values) leaves.push_back(&shard[i]);
       expected[i] = plain_tree(leaves, 0, kShards);
     }
+    for (int64_t first : {int64_t{0}, elements / 3, elements}) {
+      std::vector<float> rest(elements - first, -1.0f);
+      tree_sum<float>({0, kShards}, parts, rest, first);
+      EXPECT_EQ(rest, std::vector<float>(expected.begin() + first, expected.end()));
+    }
     for (int threads : {1, 2, 3}) {
       Pool pool(threads);
       std::vector<float> sum(elements, -1.0f);

@@ -90,7 +90,7 @@ class Dlrm final : public Model {
   EmbeddingLayout embedding_layout() const override;
   void initialize(uint64_t seed, std::span<float> parameters) const override;
   std::unique_ptr<ShardState> make_state() const override;
-  Status load(std::span<const float> parameters, Pool& pool) override;
+  Status load(std::span<const float> parameters, Pool& pool, const Renew& renew) override;
   Status forward(int phase, const ShardInput& input, std::span<const float> total,
                  ShardState& state, std::span<float> sum, std::span<float> logits) const override;
   Status backward(int phase, const ShardInput& input, std::span<const float> total,
@@ -184,7 +184,7 @@ std::unique_ptr<ShardState> Dlrm::make_state() const {
                                      kernels::interaction::scratch_size(interaction_));
 }
 
-Status Dlrm::load(std::span<const float> parameters, Pool& pool) {
+Status Dlrm::load(std::span<const float> parameters, Pool& pool, const Renew& renew) {
   struct Task {
     Layer* layer;
     int64_t piece;
@@ -202,6 +202,12 @@ Status Dlrm::load(std::span<const float> parameters, Pool& pool) {
   }
   pool.run(static_cast<int64_t>(tasks.size()), [&](int64_t t) {
     const Task& task = tasks[static_cast<size_t>(t)];
+    if (renew) {
+      const int64_t first = task.weight->offset, inputs = task.weight->shape[1];
+      renew(first + task.layer->pack_begin(task.piece) * inputs,
+            first + task.layer->pack_begin(task.piece + 1) * inputs);
+      if (task.piece == 0) renew(task.bias->offset, task.bias->offset + task.bias->size());
+    }
     task.layer->pack(task.piece, parameters.data() + task.weight->offset,
                      parameters.data() + task.bias->offset);
   });

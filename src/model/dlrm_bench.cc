@@ -5,6 +5,7 @@
 // share of the FMA peak that was measured just before.
 // usage: dlrm_bench [threads [float32|bfloat16 [batch]]]
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -23,6 +24,7 @@ namespace recmill::model {
 namespace {
 
 constexpr int64_t kFeatures = 26, kDim = 16, kDense = 13;
+constexpr int64_t kPiece = 2048;  // parameters that are renewed at once
 
 struct Part {
   const char* name;
@@ -57,7 +59,6 @@ class DenseStep {
     row_gradients_.resize(rows_.size());
     logits_.resize(static_cast<size_t>(batch));
     logit_gradients_.resize(static_cast<size_t>(batch));
-    total_.resize(count);
     sums_ = std::make_unique<SubtreeSums>(ShardRange{0, cut_.shards}, static_cast<int64_t>(count));
     for (int s = 0; s < cut_.shards; ++s) {
       states_.push_back(model_->make_state());
@@ -80,16 +81,18 @@ class DenseStep {
     sums_->reset();
     pool_.run(cut_.shards, [&](int64_t s) { run_shard(static_cast<int>(s)); });
     lap(0, watch);
-    tree_sum<float>({0, cut_.shards}, sums_->parts(), total_, pool_);
-    lap(1, watch);
-    pool_.run_ranges(static_cast<int64_t>(total_.size()), 16384, [&](int64_t begin, int64_t end) {
-      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-        parameters_[i] -= 0.01f * total_[i];
+    const auto parts = sums_->parts();
+    const auto renew = [&](int64_t begin, int64_t end) {
+      std::array<float, kPiece> sum;
+      for (int64_t at = begin; at < end; at += kPiece) {
+        const auto count = static_cast<size_t>(std::min(kPiece, end - at));
+        tree_sum<float>({0, cut_.shards}, parts, std::span(sum).first(count), at);
+        float* weights = parameters_.data() + at;
+        for (size_t i = 0; i < count; ++i) weights[i] -= 0.01f * sum[i];
       }
-    });
-    lap(2, watch);
-    RECMILL_CHECK(model_->load(parameters_, pool_).ok());
-    lap(3, watch);
+    };
+    RECMILL_CHECK(model_->load(parameters_, pool_, renew).ok());
+    lap(1, watch);
   }
 
   void print_parts(int64_t steps) const {
@@ -151,10 +154,10 @@ class DenseStep {
   std::unique_ptr<Model> model_;
   int64_t products_ = 0;
   std::mutex mutex_;
-  std::vector<float> parameters_, dense_, rows_, row_gradients_, logits_, logit_gradients_, total_;
+  std::vector<float> parameters_, dense_, rows_, row_gradients_, logits_, logit_gradients_;
   std::vector<std::unique_ptr<ShardState>> states_;
   std::unique_ptr<SubtreeSums> sums_;
-  std::vector<Part> parts_ = {{"shards"}, {"tree"}, {"sgd"}, {"pack"}};
+  std::vector<Part> parts_ = {{"shards"}, {"update"}};
 };
 
 double median(std::vector<double> values) {

@@ -306,6 +306,31 @@ TEST_P(DlrmPrecision, gives_the_same_bits_with_any_pool_and_any_state) {
   }
 }
 
+TEST_P(DlrmPrecision, renews_each_parameter_once_and_before_it_is_packed) {
+  const auto [options, spec] = variants(GetParam())[0];
+  const auto renewed = made(options, spec), loaded = made(options, spec);
+  std::vector<float> values(static_cast<size_t>(renewed->parameter_count()));
+  renewed->initialize(kSeed, values);
+  Pool pool(3);
+  ASSERT_TRUE(loaded->load(values, pool).ok());
+  std::vector<float> parameters(values.size());
+  std::vector<int> times(values.size());
+  ASSERT_TRUE(renewed
+                  ->load(parameters, pool,
+                         [&](int64_t begin, int64_t end) {
+                           std::copy(values.begin() + begin, values.begin() + end,
+                                     parameters.begin() + begin);
+                           for (int64_t p = begin; p < end; ++p) ++times[static_cast<size_t>(p)];
+                         })
+                  .ok());
+  EXPECT_EQ(times, std::vector<int>(values.size(), 1));
+  Shard actual(*renewed, spec, 70), expected(*loaded, spec, 70);
+  actual.run(*renewed, *renewed->make_state());
+  expected.run(*loaded, *loaded->make_state());
+  EXPECT_EQ(actual.logits, expected.logits);
+  EXPECT_EQ(actual.row_gradient, expected.row_gradient);
+}
+
 // The slope of sum(logit_gradient * logit) along each of some parameters and rows, by differences.
 TEST(Dlrm, gradients_are_the_slopes_of_the_logits) {
   Pool pool(1);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -86,9 +87,14 @@ class Model {
 
   virtual std::unique_ptr<ShardState> make_state() const = 0;
 
+  /// Computes new values of the parameters [begin, end) in place.
+  using Renew = std::function<void(int64_t begin, int64_t end)>;
+
   /// Takes new parameter values into use (packs them for the kernels). Called after every update,
-  /// and before the first forward; `parameters` must stay where it is until the next call.
-  virtual Status load(std::span<const float> parameters, Pool& pool) = 0;
+  /// and before the first forward; `parameters` must stay where it is until the next call. With
+  /// `renew`, the update itself: it is called once for each parameter, in pieces, from any threads,
+  /// before that piece is read, so that a piece is packed while a cache holds it.
+  virtual Status load(std::span<const float> parameters, Pool& pool, const Renew& renew = {}) = 0;
 
   /// 1, plus one for each synchronisation over the global batch.
   virtual int phases() const { return 1; }

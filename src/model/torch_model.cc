@@ -19,6 +19,7 @@ namespace recmill::model {
 namespace {
 
 constexpr int64_t kAlignFloats = 16;  // 64 bytes
+constexpr int64_t kRenewed = 16384;   // parameters that are renewed at once
 
 /// A view of floats that nobody writes through.
 at::Tensor view_of(const float* values, at::IntArrayRef shape) {
@@ -182,8 +183,9 @@ std::unique_ptr<ShardState> TorchModel::make_state() const {
   return std::make_unique<State>();
 }
 
-Status TorchModel::load(std::span<const float> parameters, Pool& /*pool*/) {
+Status TorchModel::load(std::span<const float> parameters, Pool& pool, const Renew& renew) {
   RECMILL_CHECK(static_cast<int64_t>(parameters.size()) == parameter_count_);
+  if (renew) pool.run_ranges(parameter_count_, kRenewed, renew);
   loaded_ = parameters.data();
   if (reinterpret_cast<uintptr_t>(loaded_) % (kAlignFloats * sizeof(float)) == 0) return {};
   return guarded("load", [&]() -> Status {

@@ -43,7 +43,7 @@ class TorchModel : public Model {
   EmbeddingLayout embedding_layout() const override { return layout_; }
   void initialize(uint64_t seed, std::span<float> parameters) const override;
   std::unique_ptr<ShardState> make_state() const override;
-  Status load(std::span<const float> parameters, Pool& pool) override;
+  Status load(std::span<const float> parameters, Pool& pool, const Renew& renew) override;
   int64_t backward_sum_size(int phase) const override {
     return phase == 0 ? 0 : forward_sum_size(phase - 1);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/rank_trainer.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <mutex>
 
@@ -9,6 +11,8 @@
 
 namespace recmill::train {
 namespace {
+
+constexpr int64_t kPiece = 2048;  // parameters; their gradient stays in the first-level cache
 
 /// Room for at least `count` floats; what it held is lost where it grows.
 float* reserve(Buffer& buffer, int64_t count) {
@@ -50,7 +54,6 @@ RankTrainer::RankTrainer(const ModelSpec& spec, model::Model& model, store::Embe
       shards_(shards),
       layout_(model.embedding_layout()),
       parameters_(std::move(parameters)),
-      gradient_(parameters_.size()),
       shard_gradients_(shards_of_rank(communicator.rank(), communicator.ranks(), shards),
                        static_cast<int64_t>(parameters_.size())),
       reduce_gradient_(communicator, shards, pool),
@@ -274,14 +277,34 @@ Result<StepResult> RankTrainer::result(const RankBatch& batch) {
                     : cause;
 }
 
+// Where nobody needs the whole gradient, a piece of it is added over shards, applied and packed
+// while a cache holds it.
+Status RankTrainer::update_parameters(const store::Step& step) {
+  const auto parts = shard_gradients_.parts();
+  const bool whole = communicator_.ranks() > 1 || dense_optimizer_.clips();
+  if (whole) {
+    gradient_.resize(parameters_.size());
+    RECMILL_RETURN_IF_ERROR(reduce_gradient_(parts, gradient_));
+  }
+  dense_optimizer_.begin(step.iteration, step.learning_rate_scale, gradient_, pool_);
+  return model_.load(parameters_, pool_, [&](int64_t begin, int64_t end) {
+    std::array<float, kPiece> sum;
+    for (int64_t at = begin; at < end; at += kPiece) {
+      const int64_t count = std::min(kPiece, end - at);
+      const auto piece =
+          whole ? std::span(gradient_).subspan(at, count) : std::span(sum).first(count);
+      if (!whole) tree_sum<float>({0, shards_}, parts, piece, at);
+      dense_optimizer_.apply(at, piece, parameters_);
+    }
+  });
+}
+
 Result<StepResult> RankTrainer::train(const RankBatch& batch, const store::Step& step) {
   RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/true));
   RECMILL_ASSIGN_OR_RETURN(StepResult outcome, result(batch));
   if (model_.phases() > 1) RECMILL_RETURN_IF_ERROR(backward_phases());
-  RECMILL_RETURN_IF_ERROR(reduce_gradient_(shard_gradients_.parts(), gradient_));
-  dense_optimizer_.step(step.iteration, step.learning_rate_scale, gradient_, parameters_, pool_);
   model_.finish_iteration(forward_totals_, batch.cut.samples, parameters_);
-  RECMILL_RETURN_IF_ERROR(model_.load(parameters_, pool_));
+  RECMILL_RETURN_IF_ERROR(update_parameters(step));
   const store::Update update{batch.prepared.get(), gradients_};
   RECMILL_RETURN_IF_ERROR(store_.update(std::span(&update, 1), step, stream_));
   return outcome;

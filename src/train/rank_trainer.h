@@ -66,6 +66,7 @@ class RankTrainer {
   Status backward_phase(int phase, Shard& shard);
   Status forward(const RankBatch& batch, bool training);
   Status backward_phases();
+  Status update_parameters(const store::Step& step);
   Result<StepResult> result(const RankBatch& batch);
 
   const ModelSpec& spec_;
@@ -79,7 +80,8 @@ class RankTrainer {
   const model::EmbeddingLayout layout_;
 
   std::vector<float> parameters_;
-  std::vector<float> gradient_;                // [parameters], of the global batch
+  std::vector<float>
+      gradient_;  // [parameters], of the global batch; only where somebody needs it whole
   SubtreeSums shard_gradients_;                // of the iteration in hand, [parameters] each
   std::vector<std::unique_ptr<Shard>> shard_;  // [own shards]
   std::mutex state_mutex_;

@@ -315,6 +315,10 @@ int64_t Layer::pack_tasks() const {
   return state_->single() ? 1 : (state_->spec.outputs + kPackedRows - 1) / kPackedRows;
 }
 
+int64_t Layer::pack_begin(int64_t task) const {
+  return std::min(state_->spec.outputs, task * kPackedRows);
+}
+
 void Layer::pack(int64_t task, const float* weight, const float* bias) {
   State& s = *state_;
   if (task == 0) std::copy_n(bias, s.spec.outputs, s.bias.as<float>().data());
@@ -324,9 +328,8 @@ void Layer::pack(int64_t task, const float* weight, const float* bias) {
     }
     return;
   }
-  const int64_t begin = task * kPackedRows;
-  const WeightRows rows{weight, s.spec.outputs, s.spec.inputs, begin,
-                        std::min(s.spec.outputs, begin + kPackedRows)};
+  const WeightRows rows{weight, s.spec.outputs, s.spec.inputs, pack_begin(task),
+                        pack_begin(task + 1)};
   pack_transposed(rows, s.forward_weights.layout, s.spec.precision, s.forward_weights.data.data());
   if (!s.has_data_gradient()) return;
   pack_straight(rows, s.backward_weights.layout, s.spec.precision, s.backward_weights.data.data());

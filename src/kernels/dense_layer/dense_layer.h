@@ -89,8 +89,10 @@ class Layer {
   const LayerSpec& spec() const;
 
   /// Takes new parameters into use, in pieces that may run on any threads, each exactly once:
-  /// pack(t, ...) for t in [0, pack_tasks()). `weight` [outputs][inputs], `bias` [outputs].
+  /// pack(t, ...) for t in [0, pack_tasks()). `weight` [outputs][inputs], `bias` [outputs]. Task t
+  /// reads rows [pack_begin(t), pack_begin(t + 1)) of `weight`; task 0 reads `bias`.
   int64_t pack_tasks() const;
+  int64_t pack_begin(int64_t task) const;
   void pack(int64_t task, const float* weight, const float* bias);
 
   /// samples in [0, kBlock]; x [samples][inputs], y [samples][outputs]: no gaps. Safe to call from

@@ -27,7 +27,8 @@ struct Panel {
   }
 };
 
-// Stores the 4 x 4 words of four rows as columns, `stride` words apart.
+// Stores words r0[c], r1[c], r2[c], r3[c] beside each other for c = 0 ... 3, `stride` words apart;
+// with more than four lanes the same of each four rows that follow, to the right of them.
 template <class D, class V>
 HWY_INLINE void store_transposed(D d, V r0, V r1, V r2, V r3, hn::TFromD<D>* to, int64_t stride) {
   const auto a = hn::InterleaveLower(d, r0, r2), b = hn::InterleaveUpper(d, r0, r2);
@@ -39,57 +40,71 @@ HWY_INLINE void store_transposed(D d, V r0, V r1, V r2, V r3, hn::TFromD<D>* to,
 }
 
 // A word a column: one float, or a pair of bfloat16 that are neighbours in depth.
-using Words = hn::FixedTag<uint32_t, 4>;
+template <int lanes>
+using Words = hn::FixedTag<uint32_t, lanes>;
 
-HWY_INLINE hn::Vec<Words> load_words(const float* from, const float*) {
-  return hn::LoadU(Words(), reinterpret_cast<const uint32_t*>(from));
+HWY_INLINE hn::Vec<Words<4>> load_words(const float* from, const float*) {
+  return hn::LoadU(Words<4>(), reinterpret_cast<const uint32_t*>(from));
 }
-HWY_INLINE hn::Vec<Words> load_words(const float* from, const BFloat16*) {
+HWY_INLINE hn::Vec<Words<4>> load_words(const float* from, const BFloat16*) {
   const hn::FixedTag<float, 4> df;
   const auto low = rounded_bits(df, hn::LoadU(df, from));
   const auto high = rounded_bits(df, hn::LoadU(df, from + 4));
-  const auto even = hn::ConcatEven(Words(), high, low), odd = hn::ConcatOdd(Words(), high, low);
+  const auto even = hn::ConcatEven(Words<4>(), high, low);
+  const auto odd = hn::ConcatOdd(Words<4>(), high, low);
   return hn::Or(hn::ShiftRight<16>(even), odd);
 }
 
-// Squares of 16 x 16: whole cache lines are read and written, and each row of W is read from left
-// to right, as the hardware's prefetch likes it.
-constexpr int64_t kSquare = 16;
+// Four words of every fourth row.
+template <int lanes, typename T>
+HWY_INLINE hn::Vec<Words<lanes>> load_rows(const float* from, int64_t inputs, const T* type) {
+  if constexpr (lanes == 4) {
+    return load_words(from, type);
+  } else {
+    const auto low = load_rows<lanes / 2>(from, inputs, type);
+    const auto high = load_rows<lanes / 2>(from + lanes / 2 * inputs, inputs, type);
+    return hn::Combine(Words<lanes>(), high, low);
+  }
+}
 
-template <typename T>
-void transposed_square(const float* HWY_RESTRICT w, int64_t inputs, int64_t k0, int64_t n0,
-                       int64_t n1, const Panel<T>& p) {
+// `lanes` columns from n on, and all depths below `whole`.
+template <int lanes, typename T>
+void transposed_columns(const float* HWY_RESTRICT w, int64_t inputs, int64_t whole, int64_t n,
+                        const Panel<T>& p) {
   const T* type = nullptr;
-  for (int64_t k = k0; k < k0 + kSquare; k += 4 * p.pair) {
-    for (int64_t n = n0; n < n1; n += 4) {
-      const float* rows = w + n * inputs + k;
-      store_transposed(Words(), load_words(rows, type), load_words(rows + inputs, type),
-                       load_words(rows + 2 * inputs, type), load_words(rows + 3 * inputs, type),
-                       reinterpret_cast<uint32_t*>(p.at(k, n)), p.width);
-    }
+  for (int64_t k = 0; k < whole; k += 4 * p.pair) {
+    const float* rows = w + n * inputs + k;
+    store_transposed(Words<lanes>(), load_rows<lanes>(rows, inputs, type),
+                     load_rows<lanes>(rows + inputs, inputs, type),
+                     load_rows<lanes>(rows + 2 * inputs, inputs, type),
+                     load_rows<lanes>(rows + 3 * inputs, inputs, type),
+                     reinterpret_cast<uint32_t*>(p.at(k, n)), p.width);
   }
 }
 
 template <typename T>
 void transposed(const float* HWY_RESTRICT w, int64_t inputs, const Panel<T>& p) {
-  const int64_t whole = inputs - inputs % kSquare;
-  const int64_t quads = p.begin + (p.end - p.begin) / 4 * 4;
-  for (int64_t n = p.begin; n < quads; n += kSquare) {
-    for (int64_t k = 0; k < whole; k += kSquare) {
-      transposed_square(w, inputs, k, n, std::min(quads, n + kSquare), p);
-    }
-  }
-  for (int64_t n = p.begin; n < p.end; ++n) {
-    for (int64_t k = n < quads ? whole : 0; k < inputs; ++k) {
-      store_element(w[n * inputs + k], p.at(k, n));
+  constexpr int kLanes = HWY_MIN(16, HWY_LANES(float));
+  const int64_t whole = inputs - inputs % (4 * p.pair);
+  int64_t n = p.begin;
+  for (; n + kLanes <= p.end; n += kLanes) transposed_columns<kLanes>(w, inputs, whole, n, p);
+  for (; n + 4 <= p.end; n += 4) transposed_columns<4>(w, inputs, whole, n, p);
+  for (int64_t c = p.begin; c < p.end; ++c) {
+    for (int64_t k = c < n ? whole : 0; k < inputs; ++k) {
+      store_element(w[c * inputs + k], p.at(k, c));
     }
   }
 }
 
 void straight(const WeightRows& rows, const Panel<float>& p) {
+  const hn::ScalableTag<float> df;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
   for (int64_t k = rows.begin; k < rows.end; ++k) {
     const float* row = rows.weight + k * rows.inputs;
-    std::copy(row + p.begin, row + p.end, p.at(k, p.begin));
+    float* to = p.at(k, p.begin) - p.begin;
+    int64_t n = p.begin;
+    for (; n + lanes <= p.end; n += lanes) hn::StoreU(hn::LoadU(df, row + n), df, to + n);
+    for (; n < p.end; ++n) to[n] = row[n];
   }
 }
 

@@ -9,12 +9,6 @@ namespace {
 
 constexpr int64_t kBlock = 4096;
 
-// The constants of one step in float32, as the formulas use them.
-struct StepConstants {
-  float learning_rate, clip, weight_decay, momentum, epsilon, beta1, beta2, correction1,
-      correction2;
-};
-
 StepConstants constants_of(const DenseOptimizerOptions& options, int64_t iteration, double scale,
                            double clip) {
   const double t = static_cast<double>(iteration + 1);
@@ -100,27 +94,44 @@ DenseOptimizer::DenseOptimizer(const DenseOptimizerOptions& options, int64_t par
 void DenseOptimizer::step(int64_t iteration, double learning_rate_scale,
                           std::span<const float> gradient, std::span<float> parameters,
                           Pool& pool) {
+  begin(iteration, learning_rate_scale, gradient, pool);
+  pool.run_ranges(static_cast<int64_t>(gradient.size()), 16 * kBlock,
+                  [&](int64_t begin, int64_t end) {
+                    apply(begin, gradient.subspan(begin, end - begin), parameters);
+                  });
+}
+
+void DenseOptimizer::begin(int64_t iteration, double learning_rate_scale,
+                           std::span<const float> gradient, Pool& pool) {
   double clip = 1.0;
-  if (options_.clip_norm > 0.0) {
+  if (clips()) {
     const double norm = l2_norm(gradient, pool);
     if (norm > options_.clip_norm) clip = options_.clip_norm / norm;
   }
-  const StepConstants c = constants_of(options_, iteration, learning_rate_scale, clip);
+  constants_ = constants_of(options_, iteration, learning_rate_scale, clip);
+}
+
+void DenseOptimizer::apply(int64_t first, std::span<const float> gradient,
+                           std::span<float> parameters) {
+  const int64_t end = first + static_cast<int64_t>(gradient.size());
   for (const ParameterRange& range : trained_) {
-    pool.run_ranges(range.count, 16 * kBlock, [&](int64_t begin, int64_t end) {
-      const int64_t at = range.first + begin;
-      const Elements e{parameters.data() + at, gradient.data() + at,
-                       state_.empty() ? nullptr : state_[0].values.data() + at,
-                       state_.size() < 2 ? nullptr : state_[1].values.data() + at};
-      switch (options_.kind) {
-        case DenseOptimizerKind::sgd:
-          return e.m == nullptr ? sgd(c, e, end - begin) : momentum(c, e, end - begin);
-        case DenseOptimizerKind::adagrad:
-          return adagrad(c, e, end - begin);
-        case DenseOptimizerKind::adam:
-          return adam(c, e, end - begin);
-      }
-    });
+    const int64_t at = std::max(first, range.first);
+    const int64_t count = std::min(end, range.first + range.count) - at;
+    if (count <= 0) continue;
+    const Elements e{parameters.data() + at, gradient.data() + (at - first),
+                     state_.empty() ? nullptr : state_[0].values.data() + at,
+                     state_.size() < 2 ? nullptr : state_[1].values.data() + at};
+    switch (options_.kind) {
+      case DenseOptimizerKind::sgd:
+        e.m == nullptr ? sgd(constants_, e, count) : momentum(constants_, e, count);
+        break;
+      case DenseOptimizerKind::adagrad:
+        adagrad(constants_, e, count);
+        break;
+      case DenseOptimizerKind::adam:
+        adam(constants_, e, count);
+        break;
+    }
   }
 }
 

@@ -27,6 +27,12 @@ struct ParameterRange {
   int64_t count = 0;
 };
 
+/// The constants of one step in float32, as the formulas use them.
+struct StepConstants {
+  float learning_rate, clip, weight_decay, momentum, epsilon, beta1, beta2, correction1,
+      correction2;
+};
+
 class DenseOptimizer {
  public:
   /// `trained`: the ranges that are updated; `parameters`: size of the whole vector.
@@ -36,6 +42,14 @@ class DenseOptimizer {
   /// One step. `learning_rate_scale` multiplies the learning rate.
   void step(int64_t iteration, double learning_rate_scale, std::span<const float> gradient,
             std::span<float> parameters, Pool& pool);
+
+  /// The same in pieces: begin() once, then apply() on any threads, over each element once.
+  /// begin() reads `gradient`, of the whole vector, where clips(). `gradient` of apply() is that of
+  /// elements [first, first + size).
+  bool clips() const { return options_.clip_norm > 0.0; }
+  void begin(int64_t iteration, double learning_rate_scale, std::span<const float> gradient,
+             Pool& pool);
+  void apply(int64_t first, std::span<const float> gradient, std::span<float> parameters);
 
   /// State by name, [parameters] each: what a checkpoint holds.
   struct State {
@@ -49,6 +63,7 @@ class DenseOptimizer {
   const DenseOptimizerOptions options_;
   const std::vector<ParameterRange> trained_;
   std::vector<State> state_;
+  StepConstants constants_{};  // of the step begun
 };
 
 /// L2 norm in float64: blocks of 4,096 elements folded in order, then folded in order themselves.

@@ -91,6 +91,30 @@ TEST(DenseOptimizer, follows_its_formula_and_is_the_same_at_any_number_of_thread
   }
 }
 
+TEST(DenseOptimizer, gives_the_same_bits_in_pieces) {
+  Pool pool(2);
+  constexpr int64_t kCount = 1000;
+  for (const auto kind :
+       {DenseOptimizerKind::sgd, DenseOptimizerKind::adagrad, DenseOptimizerKind::adam}) {
+    DenseOptimizerOptions options = options_of(kind);
+    options.clip_norm = 0.5;
+    const std::vector<ParameterRange> trained{{3, 400}, {403, 20}, {500, 499}};
+    DenseOptimizer whole(options, kCount, trained), pieces(options, kCount, trained);
+    std::vector<float> expected = draw(kCount, 1), actual = expected;
+    for (int t = 0; t < 3; ++t) {
+      const auto gradient = draw(kCount, 100 + t);
+      whole.step(t, 0.7, gradient, expected, pool);
+      pieces.begin(t, 0.7, gradient, pool);
+      for (int64_t end = kCount, size = 1; end > 0; size += 7) {
+        const int64_t begin = std::max<int64_t>(0, end - size);
+        pieces.apply(begin, std::span(gradient).subspan(begin, end - begin), actual);
+        end = begin;
+      }
+    }
+    EXPECT_EQ(actual, expected) << name_of(kind);
+  }
+}
+
 TEST(DenseOptimizer, leaves_what_is_not_trained) {
   Pool pool(2);
   std::vector<float> w(10, 1.0f);
