@@ -2,16 +2,18 @@
 #include "checkpoint/exchange.h"
 
 #include <algorithm>
-#include <map>
+#include <set>
+#include <string_view>
 
+#include "checkpoint/export_folder.h"
 #include "checkpoint/npy.h"
 #include "checkpoint/safetensors.h"
-#include "checkpoint/writer.h"
 
 namespace recmill::checkpoint {
 namespace {
 
 constexpr int64_t kPieceBytes = int64_t{1} << 20;
+constexpr std::string_view kNpy = ".npy";
 
 /// "prefix/T/suffix" is "T"; empty where prefix or suffix differ.
 std::string between(const std::string& name, const std::string& prefix, const std::string& suffix) {
@@ -55,27 +57,51 @@ std::vector<const Entry*> exported(const Reader& reader) {
   return list;
 }
 
-/// Which tensor replaces each entry; -1: none. Every tensor must replace one.
-Result<std::vector<int>> match(const Reader& base, const TensorReader& tensors) {
-  std::vector<int> replaced_by(base.entries().size(), -1);
-  for (size_t t = 0; t < tensors.tensors().size(); ++t) {
-    const EntrySpec& tensor = tensors.tensors()[t].spec;
-    bool found = false;
-    for (size_t e = 0; e < base.entries().size(); ++e) {
-      const EntrySpec& entry = base.entries()[e].spec;
-      if (tensor_name(entry.name) != tensor.name) continue;
-      if (entry.type != tensor.type || entry.shape != tensor.shape) {
-        return Status::BadRequest("tensor '" + tensor.name + "' is " + tensor.text() + ", and in " +
-                                  base.path() + " " + entry.text());
+/// A tensor of a file.
+struct Source {
+  const TensorReader* file = nullptr;  // null: none
+  size_t tensor = 0;
+};
+
+/// The place of the entry with this outside name; -1: none.
+int64_t find_named(const Reader& base, const std::string& name) {
+  const auto& entries = base.entries();
+  const auto found = std::ranges::find_if(
+      entries, [&](const Entry& entry) { return tensor_name(entry.spec.name) == name; });
+  return found == entries.end() ? -1 : found - entries.begin();
+}
+
+/// What replaces each entry. Every tensor must replace one.
+Result<std::vector<Source>> match(const Reader& base,
+                                  std::span<const std::unique_ptr<TensorReader>> files) {
+  std::vector<Source> sources(base.entries().size());
+  for (const auto& file : files) {
+    for (size_t t = 0; t < file->tensors().size(); ++t) {
+      const EntrySpec& tensor = file->tensors()[t].spec;
+      const int64_t e = tensor.name.empty() ? -1 : find_named(base, tensor.name);
+      if (e < 0) {
+        return Status::BadRequest(file->path() + ": " + base.path() + " has no tensor '" +
+                                  tensor.name + "' to replace");
       }
-      replaced_by[e] = static_cast<int>(t);
-      found = true;
-    }
-    if (!found) {
-      return Status::BadRequest(base.path() + ": has no tensor '" + tensor.name + "' to replace");
+      const EntrySpec& entry = base.entries()[e].spec;
+      if (entry.type != tensor.type || entry.shape != tensor.shape) {
+        return Status::BadRequest(file->path() + ": tensor '" + tensor.name + "' is " +
+                                  tensor.text() + ", and in " + base.path() + " " + entry.text());
+      }
+      if (sources[e].file != nullptr) {
+        return Status::BadRequest(file->path() + ": tensor '" + tensor.name + "' is also in " +
+                                  sources[e].file->path());
+      }
+      sources[e] = {file.get(), t};
     }
   }
-  return replaced_by;
+  return sources;
+}
+
+/// A name is one file; a table may be called anything.
+std::string file_stem(std::string tensor) {
+  std::replace(tensor.begin(), tensor.end(), '/', '_');
+  return tensor;
 }
 
 }  // namespace
@@ -102,40 +128,66 @@ Status export_safetensors(Files& files, Reader& reader, const std::string& path)
   return writer->close();
 }
 
-Result<std::vector<std::string>> export_npy(Files& files, Reader& reader,
-                                            const std::string& folder) {
-  RECMILL_RETURN_IF_ERROR(files.make_folder(folder));
-  std::vector<std::string> paths;
+Result<int64_t> export_npy(Files& files, Reader& reader, const std::string& folder) {
+  RECMILL_ASSIGN_OR_RETURN(const auto out,
+                           ExportFolder::create(files, folder, [](const std::string& name) {
+                             return name.ends_with(kNpy);
+                           }));
+  std::set<std::string> stems;
   for (const Entry* entry : exported(reader)) {
-    std::string name = tensor_name(entry->spec.name);
-    // A name is one file; a table may be called anything.
-    std::replace(name.begin(), name.end(), '/', '_');
-    paths.push_back(folder + "/" + name + ".npy");
-    if (std::find(paths.begin(), paths.end() - 1, paths.back()) != paths.end() - 1) {
-      return Status::Failed(paths.back() + ": is the name of two tensors");
+    const std::string stem = file_stem(tensor_name(entry->spec.name));
+    if (!stems.insert(stem).second) {
+      return Status::Failed(folder + "/" + stem + ".npy: is the name of two tensors");
     }
-    RECMILL_ASSIGN_OR_RETURN(auto writer, create_npy(files, paths.back(), entry->spec));
+    RECMILL_ASSIGN_OR_RETURN(auto writer,
+                             create_npy(files, out->path() + "/" + stem + ".npy", entry->spec));
     RECMILL_RETURN_IF_ERROR(copy_entry(reader, *entry, *writer));
     RECMILL_RETURN_IF_ERROR(writer->close());
   }
-  return paths;
+  RECMILL_RETURN_IF_ERROR(out->publish());
+  return static_cast<int64_t>(stems.size());
 }
 
-Status import_tensors(Files& files, Reader& base, const TensorReader& tensors,
-                      const std::string& folder) {
-  RECMILL_ASSIGN_OR_RETURN(const auto replaced_by, match(base, tensors));
-  RECMILL_ASSIGN_OR_RETURN(auto writer, Writer::create(files, folder, base.step()));
+std::string tensor_of_npy(const Reader& base, const std::string& stem) {
+  for (const Entry* entry : exported(base)) {
+    const std::string name = tensor_name(entry->spec.name);
+    if (file_stem(name) == stem) return name;
+  }
+  return stem;
+}
+
+Result<std::vector<std::unique_ptr<TensorReader>>> open_npy_folder(Files& files, const Reader& base,
+                                                                   const std::string& folder) {
+  RECMILL_ASSIGN_OR_RETURN(const auto names, files.list(folder));
+  std::vector<std::unique_ptr<TensorReader>> readers;
+  for (const std::string& name : names) {
+    const std::string path = folder + "/" + name;
+    if (!name.ends_with(kNpy)) return Status::BadRequest(path + ": is no .npy file");
+    const std::string stem = name.substr(0, name.size() - kNpy.size());
+    RECMILL_ASSIGN_OR_RETURN(auto reader, open_npy(files, path, tensor_of_npy(base, stem)));
+    readers.push_back(std::move(reader));
+  }
+  if (readers.empty()) return Status::BadRequest(folder + ": holds no .npy file");
+  return readers;
+}
+
+Status import_tensors(Files& files, Reader& base,
+                      std::span<const std::unique_ptr<TensorReader>> sources,
+                      const std::string& folder, Standing standing) {
+  RECMILL_ASSIGN_OR_RETURN(const auto replaced_by, match(base, sources));
+  RECMILL_ASSIGN_OR_RETURN(auto writer, Writer::create(files, folder, base.step(), standing));
   RECMILL_ASSIGN_OR_RETURN(auto part, PartWriter::create(files, writer->path(), 0));
   for (size_t e = 0; e < base.entries().size(); ++e) {
     const Entry& entry = base.entries()[e];
+    const Source& source = replaced_by[e];
     // Once in any case: an entry without rows is there too.
     RECMILL_RETURN_IF_ERROR(part->add(entry.spec, {}));
     RECMILL_RETURN_IF_ERROR(for_each_piece(
         entry.spec,
         [&](int64_t first, int64_t count, std::span<std::byte> bytes) {
-          return replaced_by[e] < 0 ? base.read(entry, first, count, bytes)
-                                    : tensors.read(static_cast<size_t>(replaced_by[e]),
-                                                   first * entry.spec.row_bytes(), bytes);
+          return source.file == nullptr
+                     ? base.read(entry, first, count, bytes)
+                     : source.file->read(source.tensor, first * entry.spec.row_bytes(), bytes);
         },
         [&](int64_t first, std::span<const std::byte> bytes) {
           return part->add(entry.spec, first, bytes);

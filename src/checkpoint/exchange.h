@@ -2,6 +2,8 @@
 // From checkpoints to the tensor files of other programs, and back.
 #pragma once
 
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "base/status.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/tensor_file.h"
+#include "checkpoint/writer.h"
 
 namespace recmill::checkpoint {
 
@@ -21,15 +24,25 @@ std::string tensor_name(const std::string& entry);
 /// metadata. Dictionaries go along as "dictionaries.T", so that rows can be found by id.
 Status export_safetensors(Files& files, Reader& reader, const std::string& path);
 
-/// The same as one file NAME.npy a tensor in `folder`, which is made. Returns the paths.
-Result<std::vector<std::string>> export_npy(Files& files, Reader& reader,
-                                            const std::string& folder);
+/// The same as one file NAME.npy a tensor ('/' in a name is '_' in the file's) in `folder`, which
+/// is there when all of them are; it takes the place of an earlier export, and of nothing else
+/// (ExportFolder). Returns the number of files.
+Result<int64_t> export_npy(Files& files, Reader& reader, const std::string& folder);
+
+/// The tensor of `base` that export_npy() writes into the file STEM.npy; STEM when there is none.
+std::string tensor_of_npy(const Reader& base, const std::string& stem);
+
+/// Opens every .npy file of a folder as the tensor of `base` that its name stands for. A folder
+/// with none, or with another file, is a bad request.
+Result<std::vector<std::unique_ptr<TensorReader>>> open_npy_folder(Files& files, const Reader& base,
+                                                                   const std::string& folder);
 
 /// Writes a checkpoint into `folder` that is `base` with some of its tensors replaced by those of
-/// `tensors`, by their outside names (a .npy file's only tensor has the name it was opened with).
-/// Optimizer state is that of `base`. A tensor that `base` has not,
-/// or of another type or shape, is a bad request that names both.
-Status import_tensors(Files& files, Reader& base, const TensorReader& tensors,
-                      const std::string& folder);
+/// `sources`, by their outside names. Optimizer state is that of `base`. A tensor that `base` has
+/// not, one of another type or shape, and one that is given twice are bad requests that name it;
+/// then nothing is written.
+Status import_tensors(Files& files, Reader& base,
+                      std::span<const std::unique_ptr<TensorReader>> sources,
+                      const std::string& folder, Standing standing = Standing::keep);
 
 }  // namespace recmill::checkpoint

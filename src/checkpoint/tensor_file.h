@@ -47,6 +47,7 @@ class TensorReader {
   TensorReader(std::string path, std::unique_ptr<ReadableFile> file, std::vector<Tensor> tensors)
       : path_(std::move(path)), file_(std::move(file)), tensors_(std::move(tensors)) {}
 
+  const std::string& path() const { return path_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }
   /// Index of the tensor `name`; -1: none.
   int find(const std::string& name) const;

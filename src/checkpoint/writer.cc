@@ -152,16 +152,17 @@ Result<PartContents> PartWriter::finish() {
   return std::move(contents_);
 }
 
-Writer::Writer(Files& files, std::string folder, int64_t step)
+Writer::Writer(Files& files, std::string folder, int64_t step, Standing standing)
     : files_(files),
       folder_(std::move(folder)),
       step_(step),
+      standing_(standing),
       beside_(folder_ + "/" + folder_name(step) + ".tmp") {}
 
 Result<std::unique_ptr<Writer>> Writer::create(Files& files, const std::string& folder,
-                                               int64_t step) {
+                                               int64_t step, Standing standing) {
   RECMILL_RETURN_IF_ERROR(make_durable_folder(files, folder));
-  std::unique_ptr<Writer> writer(new Writer(files, folder, step));
+  std::unique_ptr<Writer> writer(new Writer(files, folder, step, standing));
   if (files.exists(writer->beside_)) RECMILL_RETURN_IF_ERROR(files.remove(writer->beside_));
   RECMILL_RETURN_IF_ERROR(files.make_folder(writer->beside_));
   return writer;
@@ -195,8 +196,9 @@ Status Writer::finish(std::vector<PartContents> parts, Json properties) {
 Status Writer::publish() {
   const std::string path = folder_ + "/" + folder_name(step_);
   if (files_.exists(path)) {
-    // A whole checkpoint is never replaced; what is not whole was of no use.
-    if (Reader::open(files_, path).ok()) return Status::Failed(path + ": is there already");
+    // What is not whole was of no use.
+    if (standing_ == Standing::keep && Reader::open(files_, path).ok())
+      return Status::Failed(path + ": is there already");
     RECMILL_RETURN_IF_ERROR(files_.remove(path));
   }
   RECMILL_RETURN_IF_ERROR(files_.rename(beside_, path));

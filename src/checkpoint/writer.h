@@ -77,13 +77,17 @@ class PartWriter {
   std::map<std::string, Pending> pending_;  // by entry name
 };
 
+/// What becomes of a whole checkpoint that stands where one is written.
+enum class Standing { keep, replace };
+
 /// One checkpoint. Until finish() returns, nothing is there under its name; destroyed before, it
 /// leaves nothing.
 class Writer {
  public:
-  /// `folder` is made if needed; what an earlier attempt at the same step left is removed.
+  /// `folder` is made if needed; what an earlier attempt at the same step left is removed. A whole
+  /// checkpoint of the step that is to be kept makes finish() fail.
   static Result<std::unique_ptr<Writer>> create(Files& files, const std::string& folder,
-                                                int64_t step);
+                                                int64_t step, Standing standing = Standing::keep);
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -95,12 +99,13 @@ class Writer {
   Status finish(std::vector<PartContents> parts, Json properties);
 
  private:
-  Writer(Files& files, std::string folder, int64_t step);
+  Writer(Files& files, std::string folder, int64_t step, Standing standing);
   Status publish();
 
   Files& files_;
   const std::string folder_;
   const int64_t step_;
+  const Standing standing_;
   const std::string beside_;
   bool finished_ = false;
 };

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // recmill VERB CONFIG.toml [--set key=value ...] [--json]
 // Exit status: 0 done; 1 failed while running; 2 the request was wrong.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <new>
 
 #include "cli/verb.h"
 
@@ -43,9 +46,15 @@ int run(int argc, char** argv) {
 }  // namespace recmill::cli
 
 int main(int argc, char** argv) {
+  // On any thread, and before anything is thrown through our functions.
+  std::set_new_handler([] {
+    static constexpr char kLine[] = "recmill: the machine has no memory left\n";
+    (void)!::write(STDERR_FILENO, kLine, sizeof kLine - 1);
+    ::_exit(1);
+  });
   try {
     return recmill::cli::run(argc, argv);
-  } catch (const std::exception& error) {  // std::bad_alloc, or a library that throws
+  } catch (const std::exception& error) {  // a library that throws
     std::fprintf(stderr, "recmill: %s\n", error.what());
     return 1;
   }

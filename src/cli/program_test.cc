@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program as a user meets it: exit statuses, one clear line, runs that end where they should.
+#include "cli/testing/program.h"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -9,85 +11,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "base/files.h"
-#include "base/json_lines.h"
 #include "base/random.h"
-#include "base/temporary_folder.h"
+#include "train/event_file.h"
 
 namespace recmill::cli {
-namespace {
-
-struct Outcome {
-  int status = -1;  // exit status; -1: ended by a signal
-  std::string out, err;
-};
-
-// The program in a folder of its own.
-class Program : public testing::Test {
- protected:
-  pid_t start(const std::vector<std::string>& arguments) {
-    const pid_t child = fork();
-    if (child != 0) return child;
-    RECMILL_CHECK(chdir(folder_.path().c_str()) == 0);
-    RECMILL_CHECK(freopen("out", "w", stdout) != nullptr);
-    RECMILL_CHECK(freopen("err", "w", stderr) != nullptr);
-    std::vector<char*> argv{const_cast<char*>(RECMILL_PROGRAM)};
-    for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-    argv.push_back(nullptr);
-    execv(argv[0], argv.data());
-    _exit(127);
-  }
-
-  Outcome run(const std::vector<std::string>& arguments) {
-    const pid_t child = start(arguments);
-    int status = 0;
-    waitpid(child, &status, 0);
-    Outcome outcome;
-    if (WIFEXITED(status)) outcome.status = WEXITSTATUS(status);
-    outcome.out = *read_text(posix_files(), path("out"));
-    outcome.err = *read_text(posix_files(), path("err"));
-    return outcome;
-  }
-
-  Json run_json(std::vector<std::string> arguments) {
-    arguments.push_back("--json");
-    const Outcome outcome = run(arguments);
-    EXPECT_EQ(outcome.status, 0) << outcome.err;
-    const Json result = Json::parse(outcome.out, nullptr, false);
-    return result.is_object() ? result : Json::object();
-  }
-
-  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
-  void write(const std::string& name, const std::string& text) {
-    ASSERT_TRUE(write_atomically(posix_files(), path(name), text).ok());
-  }
-  std::string only_checkpoint(const std::string& run_name) {
-    const std::string checkpoints = "runs/" + run_name + "/checkpoints";
-    const auto names = posix_files().list(path(checkpoints));
-    EXPECT_TRUE(names.ok() && !names->empty());
-    return checkpoints + "/" + names->back();
-  }
-
-  TemporaryFolder folder_;
-};
-
-// A small run over generated rows; `more` overrides by coming last within its sections.
-std::string config(const std::string& model, const std::string& embedding,
-                   const std::string& train) {
-  return "[data]\nformat = 'synthetic'\n[data.synthetic]\nrows = 6000\neval_rows = 1000\n"
-         "cardinality_scale = 0.001\n"
-         "[embedding]\nrows = 500\ndim = 8\n" +
-         embedding + "\n[model]\n" + model + "\n[train]\nshards = 8\nbatch_size = 128\n" + train +
-         "\n";
-}
-const char* const kDlrm = "kind = 'dlrm'\nbottom = [16, 8]\ntop = [16, 1]";
-
-}  // namespace
 
 TEST_F(Program, names_file_line_and_key_of_a_wrong_configuration_and_exits_with_2) {
   const std::vector<std::pair<std::string, std::string>> wrong{
@@ -121,6 +54,28 @@ TEST_F(Program, refuses_more_ranks_than_shards_and_tables_that_do_not_fit) {
   outcome = run({"train", "a.toml", "--set", "embedding.rows=100000000000"});
   EXPECT_EQ(outcome.status, 2);
   EXPECT_NE(outcome.err.find("this run needs"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Program, says_in_one_line_what_found_no_memory_and_leaves_no_run) {
+  // The machine has it, so that the ledger lets it pass; the process may not have it.
+  write("table.toml", config(kDlrm, "", "") + "[[tables]]\nname = 'C7'\nrows = 67108864\n");
+  std::string text = config("kind = 'wide_and_deep'\ndeep = [1]", "", "");
+  text.replace(text.find("rows = 500\ndim = 8"), 18, "rows = 10\ndim = 4096");
+  text.replace(text.find("batch_size = 128"), 16, "batch_size = 5000");
+  write("batch.toml", text);
+  const std::pair<std::vector<std::string>, std::string> wanted[] = {
+      {{"train", "table.toml"}, "table C7: cannot allocate 2147483648 bytes: "},
+      {{"train", "batch.toml"}, "rows looked up by a batch: cannot allocate "}};
+  for (const auto& [arguments, message] : wanted) {
+    // 2 GiB are wanted beside what the program maps at its start.
+    address_space_ = int64_t{arguments[1] == "table.toml" ? 2200 : 3400} << 20;
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+  EXPECT_FALSE(posix_files().exists(path("runs/table")));
+  EXPECT_FALSE(posix_files().exists(path("runs/batch")));
 }
 
 TEST_F(Program, trains_evaluates_and_predicts_the_same_numbers) {
@@ -222,17 +177,30 @@ TEST_F(Program, a_resumed_run_leaves_the_metrics_of_an_undisturbed_one) {
              "epochs = 3\nlog_every = 10\nwindow = 700\ncheckpoint.every = 20\n" +
                  std::string("checkpoint.keep = 20\nevaluate_every = 20"));
   write("a.toml", text);
-  ASSERT_EQ(run({"train", "a.toml", "--quiet"}).status, 0);
+  const Json whole = run_json({"train", "a.toml", "--quiet"});
   const auto lines = [&] {  // less what a clock says
     std::vector<Json> all;
     std::istringstream in(*read_text(posix_files(), path("runs/a/metrics.jsonl")));
     for (std::string line; std::getline(in, line);) {
       all.push_back(Json::parse(line, nullptr, false));
-      if (all.back().is_object()) all.back().erase("samples_per_second");
+      if (!all.back().is_object()) continue;
+      all.back().erase("samples_per_second");
+      all.back().erase("seconds");
     }
     return all;
   };
+  const auto events = [&] {
+    std::multiset<std::pair<std::string, int64_t>> all;
+    EXPECT_TRUE(train::keep_events(posix_files(), path("runs/a/events"),
+                                   [&](std::string_view tag, int64_t step) {
+                                     if (!tag.ends_with("seconds")) all.emplace(tag, step);
+                                     return true;
+                                   })
+                    .ok());
+    return all;
+  };
   const auto undisturbed = lines();
+  const auto undisturbed_events = events();
   EXPECT_GT(undisturbed.size(), 20u);
   // As if it had been killed after iteration 60, in the middle of a later line.
   const std::string checkpoints = "runs/a/checkpoints/";
@@ -245,9 +213,16 @@ TEST_F(Program, a_resumed_run_leaves_the_metrics_of_an_undisturbed_one) {
   }
   write("runs/a/metrics.jsonl",
         *read_text(posix_files(), path("runs/a/metrics.jsonl")) + "{\"kind\":\"tra");
-  const Outcome outcome = run({"train", "a.toml", "--quiet", "--resume"});
-  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const Json resumed = run_json({"train", "a.toml", "--quiet", "--resume"});
   EXPECT_EQ(lines(), undisturbed);
+  EXPECT_GT(undisturbed_events.size(), 100u);
+  EXPECT_EQ(events(), undisturbed_events) << "TensorBoard sees a step twice";
+  // The summary is of the whole run.
+  EXPECT_EQ(whole.value("samples", 0), 3 * 6000);
+  for (const char* key : {"samples", "iterations", "auc", "log_loss", "bad_rows"}) {
+    EXPECT_EQ(resumed.value(key, -1.0), whole.value(key, -2.0)) << key;
+  }
+  EXPECT_GT(resumed.value("seconds", 0.0), whole.value("seconds", 0.0) / 10);
 }
 
 TEST_F(Program, a_run_that_stopped_early_does_not_go_on_when_resumed) {

@@ -100,13 +100,8 @@ Status export_tensors(const ExportArguments& arguments) {
   if (arguments.out.ends_with(".safetensors")) {
     RECMILL_RETURN_IF_ERROR(checkpoint::export_safetensors(files, *reader, arguments.out));
   } else {
-    if (files.exists(arguments.out) && !files.is_folder(arguments.out)) {
-      return Status::BadRequest(arguments.out +
-                                ": is a file; name a folder or a .safetensors file");
-    }
-    RECMILL_ASSIGN_OR_RETURN(const auto paths,
+    RECMILL_ASSIGN_OR_RETURN(result["files"],
                              checkpoint::export_npy(files, *reader, arguments.out));
-    result["files"] = paths.size();
   }
   print_result(result, arguments.json);
   return {};
@@ -119,21 +114,30 @@ struct ImportArguments {
   bool overwrite = false, json = false;
 };
 
-Result<std::unique_ptr<checkpoint::TensorReader>> open_tensors(const ImportArguments& arguments) {
+using TensorReaders = std::vector<std::unique_ptr<checkpoint::TensorReader>>;
+
+Result<TensorReaders> open_tensors(const ImportArguments& arguments, const Reader& base) {
   Files& files = posix_files();
   const std::string& path = arguments.tensors;
   if (!files.exists(path)) return Status::BadRequest(path + ": no such file");
-  if (path.ends_with(".npy")) {
-    const std::string stem = std::filesystem::path(path).stem().string();
-    return checkpoint::open_npy(files, path, arguments.name.empty() ? stem : arguments.name);
+  const bool npy = path.ends_with(".npy") && !files.is_folder(path);
+  if (!npy && !arguments.name.empty()) {
+    return Status::BadRequest("--name: is for one .npy file; " + path +
+                              " names its tensors itself");
   }
-  if (!path.ends_with(".safetensors")) {
-    return Status::BadRequest(path + ": must be a .safetensors or a .npy file");
+  if (files.is_folder(path)) return checkpoint::open_npy_folder(files, base, path);
+  if (!npy && !path.ends_with(".safetensors")) {
+    return Status::BadRequest(path +
+                              ": must be a .safetensors file, a .npy file or a folder of those");
   }
-  if (!arguments.name.empty()) {
-    return Status::BadRequest("--name: is for .npy files; " + path + " names its tensors itself");
-  }
-  return checkpoint::open_safetensors(files, path);
+  const std::string stem = std::filesystem::path(path).stem().string();
+  const std::string name =
+      arguments.name.empty() ? checkpoint::tensor_of_npy(base, stem) : arguments.name;
+  RECMILL_ASSIGN_OR_RETURN(auto tensors, npy ? checkpoint::open_npy(files, path, name)
+                                             : checkpoint::open_safetensors(files, path));
+  TensorReaders readers;
+  readers.push_back(std::move(tensors));
+  return readers;
 }
 
 Status import_file(const ImportArguments& arguments) {
@@ -146,10 +150,13 @@ Status import_file(const ImportArguments& arguments) {
     }
   }
   RECMILL_RETURN_IF_ERROR(refuse_existing(written, arguments.overwrite));
-  RECMILL_ASSIGN_OR_RETURN(const auto tensors, open_tensors(arguments));
-  RECMILL_RETURN_IF_ERROR(
-      checkpoint::import_tensors(posix_files(), *base, *tensors, arguments.out));
-  print_result({{"checkpoint", written}, {"replaced", tensors->tensors().size()}}, arguments.json);
+  RECMILL_ASSIGN_OR_RETURN(const auto readers, open_tensors(arguments, *base));
+  RECMILL_RETURN_IF_ERROR(checkpoint::import_tensors(
+      posix_files(), *base, readers, arguments.out,
+      arguments.overwrite ? checkpoint::Standing::replace : checkpoint::Standing::keep));
+  size_t replaced = 0;
+  for (const auto& reader : readers) replaced += reader->tensors().size();
+  print_result({{"checkpoint", written}, {"replaced", replaced}}, arguments.json);
   return {};
 }
 
@@ -174,7 +181,8 @@ void add_export(CLI::App& app, Chosen& chosen) {
   verb->add_option("--out", arguments->out,
                    "a .safetensors file, or a folder of one .npy file a tensor")
       ->required();
-  verb->add_flag("--overwrite", arguments->overwrite, "replace what is there");
+  verb->add_flag("--overwrite", arguments->overwrite,
+                 "replace the file, or the folder of an earlier export");
   verb->add_flag("--json", arguments->json, "print one JSON object");
   verb->callback(
       [arguments, &chosen] { chosen.action = [arguments] { return export_tensors(*arguments); }; });
@@ -185,9 +193,10 @@ void add_import(CLI::App& app, Chosen& chosen) {
   CLI::App* verb =
       app.add_subcommand("import", "write a checkpoint with some of its tensors replaced");
   verb->add_option("checkpoint", arguments->checkpoint, kNamed)->required();
-  verb->add_option("tensors", arguments->tensors, "a .safetensors file, or one tensor as .npy")
+  verb->add_option("tensors", arguments->tensors,
+                   "a .safetensors file, a tensor as .npy, or a folder of those")
       ->required();
-  verb->add_option("--name", arguments->name, "tensor that a .npy file is; else its file name");
+  verb->add_option("--name", arguments->name, "tensor that one .npy file is; else its file name");
   verb->add_option("--out", arguments->out, "folder in which the checkpoint step-N is written")
       ->required();
   verb->add_flag("--overwrite", arguments->overwrite, "replace a checkpoint that is there");

@@ -61,8 +61,13 @@ std::vector<double> values_of(const at::Tensor& tensor, const at::Tensor& like) 
 
 class Float64TorchModel final : public Float64Model {
  public:
-  Float64TorchModel(std::unique_ptr<TorchModel> model, ModelSpec spec)
-      : model_(std::move(model)), spec_(std::move(spec)) {}
+  /// `model` is a TorchModel.
+  Float64TorchModel(std::unique_ptr<Model> model, ModelSpec spec)
+      : owner_(std::move(model)),
+        model_(dynamic_cast<TorchModel*>(owner_.get())),
+        spec_(std::move(spec)) {
+    RECMILL_CHECK(model_ != nullptr);
+  }
 
   const std::vector<ParameterSpec>& parameters() const override { return model_->parameters(); }
   int64_t parameter_count() const override { return model_->parameter_count(); }
@@ -126,7 +131,8 @@ class Float64TorchModel final : public Float64Model {
     for (at::Tensor& leaf : leaves_) leaf.set_requires_grad(true);
   }
 
-  const std::unique_ptr<TorchModel> model_;
+  const std::unique_ptr<Model> owner_;
+  TorchModel* const model_;  // owner_
   const ModelSpec spec_;
   ShardTensors tensors_;
   std::vector<at::Tensor> leaves_;  // pooled, sequences, trained parameters
@@ -139,16 +145,8 @@ Result<std::unique_ptr<Float64Model>> make_float64_model(const ModelOptions& opt
                                                          const ModelSpec& spec, uint64_t seed) {
   ModelOptions exact = options;
   exact.precision = LayerPrecision::float32;  // no rounding of operands
-  RECMILL_ASSIGN_OR_RETURN(auto made, make_model(exact, spec, seed));
-  std::unique_ptr<TorchModel> model;
-  if (options.kind == ModelKind::dlrm) {
-    model = std::make_unique<TensorDlrm>(exact, spec);
-  } else {
-    auto* torch = dynamic_cast<TorchModel*>(made.get());
-    RECMILL_CHECK(torch != nullptr);
-    (void)made.release();
-    model.reset(torch);
-  }
+  RECMILL_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, make_model(exact, spec, seed));
+  if (options.kind == ModelKind::dlrm) model = std::make_unique<TensorDlrm>(exact, spec);
   return std::unique_ptr<Float64Model>(std::make_unique<Float64TorchModel>(std::move(model), spec));
 }
 

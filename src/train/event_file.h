@@ -40,6 +40,11 @@ class EventFile {
   WallClock clock_;
 };
 
+/// Takes the scalars out of the event files of `folder` for which `keep` is false, and what a
+/// killed run left of a record. Files that nothing is taken from stay untouched.
+Status keep_events(Files& files, const std::string& folder,
+                   const std::function<bool(std::string_view tag, int64_t step)>& keep);
+
 /// One framed record.
 std::string framed_record(std::string_view data);
 

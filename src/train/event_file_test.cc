@@ -57,6 +57,52 @@ TEST(EventFile, frames_a_record_with_masked_checksums) {
   EXPECT_EQ(record.size(), 25u);
 }
 
+TEST(KeepEvents, takes_out_what_is_not_kept_and_half_a_record_and_leaves_the_rest_as_it_is) {
+  TemporaryFolder folder;
+  const auto written = [&](double clock, const std::vector<int64_t>& steps) {
+    auto file = EventFile::create_in(posix_files(), folder.path(), [=] { return clock; });
+    EXPECT_TRUE(file.ok());
+    for (const int64_t step : steps) {
+      EXPECT_TRUE(file->scalar("train/auc", step, 0.5).ok());
+      EXPECT_TRUE(file->scalar("eval/log_loss", step, 0.25).ok());
+    }
+    EXPECT_TRUE(file->close().ok());
+    const std::string path = folder.path() + "/events.out.tfevents." +
+                             std::to_string(static_cast<int64_t>(clock)) + ".recmill";
+    return *read_text(posix_files(), path);
+  };
+  const auto content = [&](const std::string& name) {
+    return *read_text(posix_files(), folder.path() + "/events.out.tfevents." + name + ".recmill");
+  };
+  const std::string first = written(1, {1, 2, 128});
+  const std::string second = written(2, {300, 70000});
+  ASSERT_TRUE(write_atomically(posix_files(), folder.path() + "/events.out.tfevents.2.recmill",
+                               second + second.substr(0, 20))
+                  .ok());
+  std::vector<std::pair<std::string, int64_t>> seen;
+  Status status = keep_events(posix_files(), folder.path(), [&](std::string_view tag, int64_t at) {
+    seen.emplace_back(tag, at);
+    return true;
+  });
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(seen.size(), 10u);
+  EXPECT_EQ(seen[4], std::pair(std::string("train/auc"), int64_t{128}));
+  EXPECT_EQ(seen[9], std::pair(std::string("eval/log_loss"), int64_t{70000}));
+  EXPECT_EQ(content("1"), first);
+  EXPECT_EQ(content("2"), second) << "half a record stays";
+  status = keep_events(posix_files(), folder.path(), [](std::string_view tag, int64_t at) {
+    return at < 300 || (at == 300 && tag == "train/auc");
+  });
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(content("1"), first);
+  const size_t version = framed_record(from_hex(at_1_5 + "1a0d") + "brain.Event:2").size();
+  const std::string left = content("2");
+  EXPECT_EQ(left, second.substr(0, left.size()));
+  EXPECT_GT(left.size(), version);
+  EXPECT_LT(left.size(), version + (second.size() - version) / 2);
+  EXPECT_TRUE(keep_events(posix_files(), folder.path() + "/nowhere", nullptr).ok());
+}
+
 TEST(EventFile, a_second_file_in_the_same_second_gets_a_name_of_its_own) {
   TemporaryFolder folder;
   for (int i = 0; i < 3; ++i) {

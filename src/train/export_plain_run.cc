@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "checkpoint/export_folder.h"
 #include "comm/threads.h"
 #include "train/learning_rate.h"
 #include "train/plain_export.h"
@@ -67,7 +68,13 @@ Status export_batches(const ResolvedRun& run, Rank& rank, PlainExport& out) {
 
 Status export_plain_run(const ResolvedRun& run, Files& files, const std::string& folder) {
   RECMILL_RETURN_IF_ERROR(check_exportable(run));
-  PlainExport out(files, folder);
+  RECMILL_ASSIGN_OR_RETURN(
+      const auto beside,
+      checkpoint::ExportFolder::create(files, folder, [](const std::string& name) {
+        return name == "model.json" || name == "parameters" || name == "tables" ||
+               name == "train" || name == "eval";
+      }));
+  PlainExport out(files, beside->path());
   RECMILL_RETURN_IF_ERROR(out.describe(run.options.model, run.spec, run.options.optimizer));
   const auto pool = make_pool(run.threads);
   return run_ranks(1, [&](Communicator& communicator) -> Status {
@@ -78,7 +85,8 @@ Status export_plain_run(const ResolvedRun& run, Files& files, const std::string&
     RECMILL_RETURN_IF_ERROR(out.parameters(rank.model->parameters(), rank.trainer->parameters()));
     RECMILL_RETURN_IF_ERROR(export_rows(run.spec, *rank.store, out));
     RECMILL_RETURN_IF_ERROR(export_batches(run, rank, out));
-    return out.finish();
+    RECMILL_RETURN_IF_ERROR(out.finish());
+    return beside->publish();
   });
 }
 

@@ -11,6 +11,7 @@
 #include "train/data_stage.h"
 #include "train/float64_run.h"
 #include "train/learning_rate.h"
+#include "train/memory.h"
 #include "train/rank.h"
 #include "train/resolved_run.h"
 
@@ -106,6 +107,7 @@ Result<Float64Comparison> float64_distances(const RunOptions& options, const Run
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun plain, resolve_run(options, files));
   plain.ranks = 1;
   plain.threads = 1;
+  RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run)));
   RECMILL_ASSIGN_OR_RETURN(const Float64Outcome exact, train_in_float64(plain, files));
   std::vector<Squares> by_plain = blank(run, exact), by_run = blank(run, exact);
   RECMILL_RETURN_IF_ERROR(measure(plain, Way::plain, files, exact, by_plain));

@@ -47,15 +47,17 @@ Status add_planted(const DataOptions& data, Files& files, Json& summary) {
   return {};
 }
 
-Result<Json> summarize(const Training& training, Rank& rank, const LoopOutcome& outcome) {
+Result<Json> summarize(const Training& training, Rank& rank, const LoopOutcome& outcome,
+                       double earlier_seconds) {
+  const double seconds = earlier_seconds + outcome.seconds;
   Json summary;
   summary["name"] = training.run.options.name;
   summary["ending"] = text_of(outcome.ending);
   summary["iterations"] = outcome.state.position.iteration;
   summary["samples"] = outcome.samples;
-  summary["seconds"] = outcome.seconds;
+  summary["seconds"] = seconds;
   summary["samples_per_second"] =
-      outcome.seconds > 0 ? static_cast<double>(outcome.samples) / outcome.seconds : 0.0;
+      seconds > 0 ? static_cast<double>(outcome.samples) / seconds : 0.0;
   if (outcome.held_out) summary.update(to_json(*outcome.held_out));
   const reader::ReaderCounts counts = rank.train_rows->counts();
   summary["bad_rows"] = counts.bad_rows;
@@ -99,7 +101,8 @@ Status train_rank(Training& training, Communicator& communicator) {
   TrainingLoop loop(run, rank, communicator, loop_setting, start);
   RECMILL_ASSIGN_OR_RETURN(const LoopOutcome outcome, loop.run());
   if (communicator.rank() != 0) return {};
-  RECMILL_ASSIGN_OR_RETURN(training.summary, summarize(training, rank, outcome));
+  RECMILL_ASSIGN_OR_RETURN(training.summary,
+                           summarize(training, rank, outcome, log->earlier_seconds()));
   RECMILL_RETURN_IF_ERROR(training.folder.write_summary(training.summary));
   return log->close();
 }
@@ -110,12 +113,14 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
                           const JobSetting& setting) {
   RECMILL_ASSIGN_OR_RETURN(const ResolvedRun run, resolve_run(options, setting.files));
   RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run)));
-  RECMILL_ASSIGN_OR_RETURN(const RunFolder folder,
-                           RunFolder::create(setting.files, options.train.runs + "/" + options.name,
-                                             request.existing, request.config));
+  const std::string path = options.train.runs + "/" + options.name;
+  RECMILL_RETURN_IF_ERROR(RunFolder::check(setting.files, path, request.existing));
   if (!request.export_plain.empty()) {
     RECMILL_RETURN_IF_ERROR(export_plain_run(run, setting.files, request.export_plain));
   }
+  RECMILL_ASSIGN_OR_RETURN(
+      const RunFolder folder,
+      RunFolder::create(setting.files, path, request.existing, request.config));
   if (!options.train.deterministic) {
     log_info(
         "train.deterministic = false: ways that reorder sums may be chosen; there are none yet, " +
@@ -128,6 +133,7 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
   if (!trained.ok()) {
     // Ranks that ended one by one may have left parts of a checkpoint that the others gave up.
     (void)checkpoint::remove_leftovers(setting.files, folder.checkpoints()).ok();
+    (void)folder.remove_if_nothing_was_done().ok();
     return trained;
   }
   return training.summary;

@@ -4,36 +4,22 @@
 #include <fmt/format.h>
 
 #include "base/json_lines.h"
+#include "checkpoint/npy.h"
 #include "model/initialize.h"
 
 namespace recmill::train {
 namespace {
 
-template <typename T>
-constexpr const char* kType = nullptr;
-template <>
-constexpr const char* kType<float> = "<f4";
-template <>
-constexpr const char* kType<double> = "<f8";
-template <>
-constexpr const char* kType<int64_t> = "<i8";
+using checkpoint::ElementType;
 
-/// Version 1.0 of numpy's format: magic, length, a Python dictionary padded so that the data starts
-/// at a multiple of 64 bytes.
-std::string npy_header(const char* type, const std::vector<int64_t>& shape) {
-  std::string extents;
-  for (int64_t extent : shape) extents += fmt::format("{},", extent);
-  std::string header =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type, extents);
-  const size_t size = (10 + header.size() + 1 + 63) / 64 * 64;
-  header.resize(size - 11, ' ');
-  const auto length = static_cast<uint16_t>(size - 10);
-  std::string magic("\x93NUMPY\x01", 7);
-  magic.push_back('\0');
-  magic.push_back(static_cast<char>(length & 0xFF));
-  magic.push_back(static_cast<char>(length >> 8));
-  return magic + header + "\n";
-}
+template <typename T>
+constexpr ElementType kType = ElementType::uint8;
+template <>
+constexpr ElementType kType<float> = ElementType::float32;
+template <>
+constexpr ElementType kType<double> = ElementType::float64;
+template <>
+constexpr ElementType kType<int64_t> = ElementType::int64;
 
 template <typename T>
 void append(std::vector<T>& to, const std::vector<T>& from) {
@@ -51,10 +37,8 @@ Json row_optimizer(const RowOptimizerOptions& o) {
 template <typename T>
 Status PlainExport::write_array(const std::string& name, const std::vector<int64_t>& shape,
                                 std::span<const T> values) {
-  const std::string path = folder_ + "/" + name + ".npy";
-  RECMILL_ASSIGN_OR_RETURN(auto file, AtomicFile::create(files_, path));
-  const std::string header = npy_header(kType<T>, shape);
-  RECMILL_RETURN_IF_ERROR(file->append(std::as_bytes(std::span(header))));
+  RECMILL_ASSIGN_OR_RETURN(auto file, checkpoint::create_npy(files_, folder_ + "/" + name + ".npy",
+                                                             {name, kType<T>, shape}));
   RECMILL_RETURN_IF_ERROR(file->append(std::as_bytes(values)));
   return file->close();
 }

@@ -86,14 +86,14 @@ TEST(PlainExport, writes_batches_behind_each_other_as_numpy_reads_them) {
   std::string header;
   const std::string at = folder.path();
   EXPECT_THAT(values_of<float>(at + "/train/dense.npy", &header), ElementsAre(0, 1, 2, 3, 4));
-  EXPECT_THAT(header, HasSubstr("{'descr': '<f4', 'fortran_order': False, 'shape': (5,1,), }"));
+  EXPECT_THAT(header, HasSubstr("{'descr': '<f4', 'fortran_order': False, 'shape': (5, 1), }"));
   EXPECT_THAT(values_of<int64_t>(at + "/train/batches.npy"), ElementsAre(0, 3, 5));
   EXPECT_THAT(values_of<int64_t>(at + "/train/rows_0.npy"), ElementsAre(0, 1, 2, 3, 4));
   EXPECT_THAT(values_of<int64_t>(at + "/eval/rows_1.npy"), ElementsAre(0, 0, 1, 0));
   EXPECT_THAT(values_of<int64_t>(at + "/eval/offsets_1.npy"), ElementsAre(0, 0, 1, 3, 3, 4));
   EXPECT_THAT(values_of<double>(at + "/train/learning_rates.npy", &header),
               ElementsAre(0.1, 0.2, 0.3, 0.1, 0.2, 0.3));
-  EXPECT_THAT(header, HasSubstr("'descr': '<f8', 'fortran_order': False, 'shape': (2,3,)"));
+  EXPECT_THAT(header, HasSubstr("'descr': '<f8', 'fortran_order': False, 'shape': (2, 3)"));
   EXPECT_THAT(values_of<float>(at + "/parameters/bottom.0.weight.npy"), ElementsAre(0.5f, 0.5f));
   EXPECT_EQ(20u, values_of<float>(at + "/tables/1.npy").size());
   auto text = read_text(posix_files(), at + "/model.json");

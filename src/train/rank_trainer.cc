@@ -15,11 +15,12 @@ namespace {
 constexpr int64_t kPiece = 2048;  // parameters; their gradient stays in the first-level cache
 
 /// Room for at least `count` floats; what it held is lost where it grows.
-float* reserve(Buffer& buffer, int64_t count) {
+Result<float*> reserve(Buffer& buffer, int64_t count) {
   const size_t bytes = static_cast<size_t>(count) * sizeof(float);
   if (buffer.size() < bytes) {
+    buffer = {};
     auto larger = Buffer::allocate(bytes);
-    RECMILL_CHECK(larger.ok(), larger.status().message());
+    if (!larger.ok()) return larger.status().at("rows looked up by a batch");
     buffer = *std::move(larger);
   }
   return buffer.as<float>().data();
@@ -81,14 +82,14 @@ Status RankTrainer::load_parameters() {
 }
 
 // Sizes the buffers for the batch and points the store and the shards at them.
-void RankTrainer::bind(const RankBatch& batch, bool training) {
+Status RankTrainer::bind(const RankBatch& batch, bool training) {
   const int64_t samples = batch.samples();
-  float* pooled = reserve(pooled_, samples * layout_.stride);
+  RECMILL_ASSIGN_OR_RETURN(float* const pooled, reserve(pooled_, samples * layout_.stride));
   logits_.resize(samples);
   probabilities_.resize(samples);
   float* pooled_gradient = nullptr;
   if (training) {
-    pooled_gradient = reserve(pooled_gradient_, samples * layout_.stride);
+    RECMILL_ASSIGN_OR_RETURN(pooled_gradient, reserve(pooled_gradient_, samples * layout_.stride));
     logit_gradient_.resize(samples);
   }
   outputs_.clear();
@@ -110,6 +111,7 @@ void RankTrainer::bind(const RankBatch& batch, bool training) {
     ++sequence;
   }
   for (size_t shard = 0; shard < shard_.size(); ++shard) bind_shard(batch, shard, training);
+  return {};
 }
 
 void RankTrainer::bind_shard(const RankBatch& batch, size_t index, bool training) {
@@ -230,7 +232,7 @@ Status RankTrainer::backward_phase(int phase, Shard& shard) {
 }
 
 Status RankTrainer::forward(const RankBatch& batch, bool training) {
-  bind(batch, training);
+  RECMILL_RETURN_IF_ERROR(bind(batch, training));
   if (training) shard_gradients_.reset();
   global_samples_ = batch.cut.samples;
   for (auto& shard : shard_) {

@@ -53,7 +53,7 @@ class RankTrainer {
 
  private:
   struct Shard;
-  void bind(const RankBatch& batch, bool training);
+  Status bind(const RankBatch& batch, bool training);
   void bind_shard(const RankBatch& batch, size_t index, bool training);
   Status run_shards(const std::function<Status(Shard&)>& body);
   template <typename T>

@@ -117,7 +117,8 @@ Status restore_dictionaries(const ResolvedRun& run, Rank& rank, checkpoint::Read
     const std::string name = "dictionary/" + run.graph.dictionaries[d].name;
     RECMILL_ASSIGN_OR_RETURN(const auto ids,
                              read_column<uint64_t>(reader, name, ElementType::uint64));
-    RECMILL_RETURN_IF_ERROR(rank.preprocessor->restore_dictionary(static_cast<int>(d), ids));
+    RECMILL_RETURN_IF_ERROR(
+        rank.preprocessor->restore_dictionary(static_cast<int>(d), ids).at(reader.path()));
     state.dictionaries.push_back(static_cast<int64_t>(ids.size()));
   }
   return {};

@@ -3,20 +3,32 @@
 
 namespace recmill::train {
 
+Status RunFolder::check(Files& files, const std::string& path, ExistingRun existing) {
+  if (existing != ExistingRun::refuse || !files.exists(path + "/config.toml")) return {};
+  return Status::BadRequest(path + ": this run exists: --resume goes on with it, --overwrite " +
+                            "begins anew, --set name=NAME starts another");
+}
+
 Result<RunFolder> RunFolder::create(Files& files, const std::string& path, ExistingRun existing,
                                     const std::string& config) {
+  RECMILL_RETURN_IF_ERROR(check(files, path, existing));
   RunFolder folder(files, path);
-  if (files.exists(path + "/config.toml")) {
-    if (existing == ExistingRun::refuse) {
-      return Status::BadRequest(path + ": this run exists: --resume goes on with it, --overwrite " +
-                                "begins anew, --set name=NAME starts another");
-    }
-    if (existing == ExistingRun::overwrite) RECMILL_RETURN_IF_ERROR(files.remove(path));
+  if (files.exists(path + "/config.toml") && existing == ExistingRun::overwrite) {
+    RECMILL_RETURN_IF_ERROR(files.remove(path));
   }
   RECMILL_RETURN_IF_ERROR(files.make_folder(folder.checkpoints()));
   RECMILL_RETURN_IF_ERROR(files.make_folder(folder.events()));
   RECMILL_RETURN_IF_ERROR(write_atomically(files, path + "/config.toml", config));
   return folder;
+}
+
+Status RunFolder::remove_if_nothing_was_done() const {
+  if (files_->exists(metrics())) {
+    RECMILL_ASSIGN_OR_RETURN(const auto file, files_->open(metrics()));
+    if (file->size() > 0) return {};
+  }
+  RECMILL_ASSIGN_OR_RETURN(const auto saved, files_->list(checkpoints()));
+  return saved.empty() ? files_->remove(path_) : Status();
 }
 
 Status RunFolder::write_summary(const Json& summary) const {

@@ -19,8 +19,10 @@ enum class ExistingRun { refuse, resume, overwrite };
 
 class RunFolder {
  public:
-  /// Makes the folder and writes the configuration. An existing run is a bad request unless it is
-  /// resumed or overwritten.
+  /// A bad request when a run of this folder exists that is neither resumed nor overwritten.
+  static Status check(Files& files, const std::string& path, ExistingRun existing);
+
+  /// Makes the folder and writes the configuration, after check().
   static Result<RunFolder> create(Files& files, const std::string& path, ExistingRun existing,
                                   const std::string& config);
 
@@ -30,6 +32,10 @@ class RunFolder {
   std::string metrics() const { return path_ + "/metrics.jsonl"; }
 
   Status write_summary(const Json& summary) const;
+
+  /// Deletes the folder of a run that failed before it left a line of metrics or a checkpoint, so
+  /// that the next attempt finds nothing in its way.
+  Status remove_if_nothing_was_done() const;
 
  private:
   RunFolder(Files& files, std::string path) : files_(&files), path_(std::move(path)) {}

@@ -19,29 +19,45 @@ Json to_json(const metrics::Metrics& metrics);
 /// "log loss 0.4521, AUC 0.7931".
 std::string brief(const metrics::Metrics& metrics);
 
+/// How far training is.
+struct TrainingFigures {
+  int64_t iteration = 0;
+  int64_t samples = 0;            // of the whole run
+  double seconds = 0;             // of training, in this part of a resumed run
+  double samples_per_second = 0;  // since the line before
+  double learning_rate_scale = 0;
+};
+
 class RunLog {
  public:
   /// `total` samples of training in all, 0: unknown. Appends to what an earlier part of the run
-  /// wrote, less the lines of metrics.jsonl that a run resumed after `iteration` writes again.
+  /// wrote, less the lines and events that a run resumed after `iteration` writes again.
   static Result<RunLog> open(Files& files, const RunFolder& folder, Progress::Style style,
                              int64_t total, int64_t iteration);
 
-  /// Metrics of the training window after `iteration`.
-  Status training(int64_t iteration, int64_t samples, double samples_per_second,
-                  double learning_rate_scale, const metrics::Metrics& window);
+  /// Metrics of the training window.
+  Status training(const TrainingFigures& figures, const metrics::Metrics& window);
   /// Metrics of the evaluation after `iteration`.
   Status evaluation(int64_t iteration, const metrics::Metrics& held_out);
   Progress& progress() { return *progress_; }
+  /// Seconds of training of the parts of a resumed run before this one, as far as their last line
+  /// of metrics tells.
+  double earlier_seconds() const { return earlier_seconds_; }
   Status close();
 
  private:
-  RunLog(JsonLines lines, EventFile events, std::unique_ptr<Progress> progress)
-      : lines_(std::move(lines)), events_(std::move(events)), progress_(std::move(progress)) {}
+  RunLog(JsonLines lines, EventFile events, std::unique_ptr<Progress> progress,
+         double earlier_seconds)
+      : lines_(std::move(lines)),
+        events_(std::move(events)),
+        progress_(std::move(progress)),
+        earlier_seconds_(earlier_seconds) {}
   Status write(const std::string& kind, int64_t iteration, const Json& values);
 
   JsonLines lines_;
   EventFile events_;
   std::unique_ptr<Progress> progress_;
+  double earlier_seconds_;
 };
 
 }  // namespace recmill::train

@@ -7,6 +7,7 @@
 #include "checkpoint/folder.h"
 #include "comm/threads.h"
 #include "reader/columnar_writer.h"
+#include "train/memory.h"
 #include "train/restore_checkpoint.h"
 #include "train/run_log.h"
 #include "train/scores.h"
@@ -79,6 +80,7 @@ Result<Json> run_scoring(const RunOptions& options, const ScoringRequest& reques
                          const JobSetting& setting) {
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(options, setting.files));
   run.ranks = 1;
+  RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run)));
   const auto pool = make_pool(run.threads);
   Scoring scoring{run, request, setting, *pool, {}, {}};
   RECMILL_RETURN_IF_ERROR(

@@ -16,6 +16,7 @@ TrainingLoop::TrainingLoop(const ResolvedRun& run, Rank& rank, Communicator& com
       state_(start),
       saved_iteration_(start.position.iteration > 0 ? start.position.iteration : -1),
       window_(run.options.train.window) {
+  outcome_.samples = reported_samples_ = state_.window.total;
   window_.restore(state_.window);
   state_.window = {};
 }
@@ -105,7 +106,11 @@ Status TrainingLoop::report(const RankBatch& batch, double learning_rate_scale) 
   const metrics::Metrics metrics = window_.metrics();
   detail_ = brief(metrics);
   setting_.log->progress().show(window_.total(), detail_);
-  return setting_.log->training(batch.after.iteration, window_.total(), rate, learning_rate_scale,
+  return setting_.log->training({.iteration = batch.after.iteration,
+                                 .samples = window_.total(),
+                                 .seconds = outcome_.seconds,
+                                 .samples_per_second = rate,
+                                 .learning_rate_scale = learning_rate_scale},
                                 metrics);
 }
 

@@ -24,8 +24,8 @@ struct LoopOutcome {
   Ending ending = Ending::finished;
   LoopState state;
   std::optional<metrics::Metrics> held_out;  // of the last evaluation
-  int64_t samples = 0;                       // trained by this part of the run
-  double seconds = 0;                        // of training, evaluations and checkpoints left out
+  int64_t samples = 0;                       // trained by the whole run
+  double seconds = 0;  // of training by this part of it, evaluations and checkpoints left out
 };
 
 struct LoopSetting {

@@ -11,6 +11,7 @@
 #include "comm/threads.h"
 #include "table/embedding_table.h"
 #include "train/learning_rate.h"
+#include "train/memory.h"
 #include "train/rank.h"
 #include "train/resolved_run.h"
 #include "train/scores.h"
@@ -222,6 +223,7 @@ Result<Json> verify(const RunOptions& options, const VerificationRequest& reques
                                  ? std::min(options.train.iterations, request.iterations)
                                  : request.iterations;
   RECMILL_ASSIGN_OR_RETURN(const ResolvedRun run, resolve_run(limited, files));
+  RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run)));
   Trace plain;
   std::vector<TableRows> rows = blank_rows(run.spec);
   RECMILL_RETURN_IF_ERROR(run_plain(with_ranks(run, 1, 1), files, plain, rows));

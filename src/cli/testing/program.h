@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program as a user meets it, in a folder of its own. RECMILL_PROGRAM is its path.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/json_lines.h"
+#include "base/temporary_folder.h"
+
+namespace recmill::cli {
+
+struct Outcome {
+  int status = -1;  // exit status; -1: ended by a signal
+  std::string out, err;
+};
+
+// The program in a folder of its own.
+class Program : public testing::Test {
+ protected:
+  pid_t start(const std::vector<std::string>& arguments) {
+    const pid_t child = fork();
+    if (child != 0) return child;
+    RECMILL_CHECK(chdir(folder_.path().c_str()) == 0);
+    RECMILL_CHECK(freopen("out", "w", stdout) != nullptr);
+    RECMILL_CHECK(freopen("err", "w", stderr) != nullptr);
+    if (address_space_ > 0) {
+      const rlimit limit{static_cast<rlim_t>(address_space_), static_cast<rlim_t>(address_space_)};
+      RECMILL_CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    }
+    std::vector<char*> argv{const_cast<char*>(RECMILL_PROGRAM)};
+    for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+
+  Outcome run(const std::vector<std::string>& arguments) {
+    const pid_t child = start(arguments);
+    int status = 0;
+    waitpid(child, &status, 0);
+    Outcome outcome;
+    if (WIFEXITED(status)) outcome.status = WEXITSTATUS(status);
+    outcome.out = *read_text(posix_files(), path("out"));
+    outcome.err = *read_text(posix_files(), path("err"));
+    return outcome;
+  }
+
+  Json run_json(std::vector<std::string> arguments) {
+    arguments.push_back("--json");
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    const Json result = Json::parse(outcome.out, nullptr, false);
+    return result.is_object() ? result : Json::object();
+  }
+
+  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
+  void write(const std::string& name, const std::string& text) {
+    ASSERT_TRUE(write_atomically(posix_files(), path(name), text).ok());
+  }
+  std::string only_checkpoint(const std::string& run_name) {
+    const std::string checkpoints = "runs/" + run_name + "/checkpoints";
+    const auto names = posix_files().list(path(checkpoints));
+    EXPECT_TRUE(names.ok() && !names->empty());
+    return checkpoints + "/" + names->back();
+  }
+
+  TemporaryFolder folder_;
+  int64_t address_space_ = 0;  // bytes that a program may map; 0: as many as there are
+};
+
+// A small run over generated rows; `more` overrides by coming last within its sections.
+inline std::string config(const std::string& model, const std::string& embedding,
+                          const std::string& train) {
+  return "[data]\nformat = 'synthetic'\n[data.synthetic]\nrows = 6000\neval_rows = 1000\n"
+         "cardinality_scale = 0.001\n"
+         "[embedding]\nrows = 500\ndim = 8\n" +
+         embedding + "\n[model]\n" + model + "\n[train]\nshards = 8\nbatch_size = 128\n" + train +
+         "\n";
+}
+inline const char* const kDlrm = "kind = 'dlrm'\nbottom = [16, 8]\ntop = [16, 1]";
+
+}  // namespace recmill::cli

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a checkpoint says is checked, even where its checksums are right: one line that names it.
+#include "train/restore_checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/testing/faulty_files.h"
+#include "base/testing/shared_files.h"
+#include "checkpoint/folder.h"
+#include "checkpoint/writer.h"
+#include "train/testing/small_run.h"
+
+namespace recmill::train {
+namespace {
+
+/// A checkpoint in memory, to be changed and written again with right checksums.
+struct Content {
+  Json properties;
+  std::vector<std::pair<checkpoint::EntrySpec, std::vector<std::byte>>> entries;
+
+  std::pair<checkpoint::EntrySpec, std::vector<std::byte>>& entry(const std::string& name) {
+    const auto found =
+        std::ranges::find_if(entries, [&](const auto& entry) { return entry.first.name == name; });
+    RECMILL_CHECK(found != entries.end(), name);
+    return *found;
+  }
+  void erase(const std::string& name) {
+    entries.erase(entries.begin() + (&entry(name) - &entries[0]));
+  }
+  /// Drops the last rows of an entry.
+  void cut(const std::string& name, int64_t rows) {
+    auto& [spec, bytes] = entry(name);
+    spec.shape[0] -= rows;
+    bytes.resize(spec.rows() * spec.row_bytes());
+  }
+};
+
+Result<Content> read_content(Files& files, const std::string& path) {
+  RECMILL_ASSIGN_OR_RETURN(const auto reader, checkpoint::Reader::open(files, path));
+  Content content{reader->properties(), {}};
+  for (const checkpoint::Entry& entry : reader->entries()) {
+    std::vector<std::byte> bytes(entry.spec.rows() * entry.spec.row_bytes());
+    RECMILL_RETURN_IF_ERROR(reader->read(entry, 0, entry.spec.rows(), bytes));
+    content.entries.emplace_back(entry.spec, std::move(bytes));
+  }
+  return content;
+}
+
+Status write_content(Files& files, const std::string& folder, int64_t step,
+                     const Content& content) {
+  RECMILL_ASSIGN_OR_RETURN(
+      auto writer, checkpoint::Writer::create(files, folder, step, checkpoint::Standing::replace));
+  RECMILL_ASSIGN_OR_RETURN(auto part, checkpoint::PartWriter::create(files, writer->path(), 0));
+  for (const auto& [spec, bytes] : content.entries) {
+    RECMILL_RETURN_IF_ERROR(part->add(spec, bytes));
+  }
+  RECMILL_ASSIGN_OR_RETURN(auto contents, part->finish());
+  return writer->finish({std::move(contents)}, content.properties);
+}
+
+struct Damage {
+  const char* expected;  // in the message
+  std::function<void(Content&)> make;
+};
+
+std::vector<Damage> damages() {
+  const auto property = [](const char* pointer, const Json& value) {
+    return [=](Content& content) { content.properties[Json::json_pointer(pointer)] = value; };
+  };
+  return {
+      {"property iteration is no count", property("/iteration", "8")},
+      {"property iteration is no count", property("/iteration", -1)},
+      {"property reader/epoch is no count", property("/reader/epoch", nullptr)},
+      {"property reader/row is no count", property("/reader/row", 1.5)},
+      {"property reader/epoch is no count", property("/reader", Json::array())},
+      {"training stood before row 70 of the data, which has 70 rows", property("/reader/row", 70)},
+      {"training stood before row 9223372036854775807",
+       property("/reader/row", std::numeric_limits<int64_t>::max())},
+      {"property window/total is no count", property("/window", Json::object())},
+      {"property early_stop/counted is no count", property("/early_stop/counted", true)},
+      {"property early_stop/best is no number", property("/early_stop/best", "0.5")},
+      {"another seed", property("/seed", 2)},
+      {"another shards", property("/shards", 4)},
+      {"another batch_size", property("/batch_size", 25)},
+      {"another schema", property("/schema/ids", Json::array())},
+      {"another graph", property("/graph", nullptr)},
+      {"another schema", [](Content& content) { content.properties = Json::array(); }},
+      {"has no 'table/words/weight'",
+       [](Content& content) { content.erase("table/words/weight"); }},
+      {"'table/words/weight' is float32 [99, 4] instead of float32 [100, 4]",
+       [](Content& content) { content.cut("table/words/weight", 1); }},
+      {"has no 'dense/",
+       [](Content& content) {
+         std::erase_if(content.entries,
+                       [](const auto& entry) { return entry.first.name.starts_with("dense/"); });
+       }},
+      {"has no 'dictionary/words'", [](Content& content) { content.erase("dictionary/words"); }},
+      {"'dictionary/words' is int64",
+       [](Content& content) {
+         content.entry("dictionary/words").first.type = checkpoint::ElementType::int64;
+       }},
+      {"dictionary 'words'",
+       [](Content& content) {  // one id twice
+         auto& bytes = content.entry("dictionary/words").second;
+         std::memcpy(bytes.data(), bytes.data() + 8, 8);
+       }},
+      {"has no 'metric/window/label'",
+       [](Content& content) { content.erase("metric/window/label"); }},
+      {"the columns of metric/window differ in length",
+       [](Content& content) { content.cut("metric/window/label", 1); }},
+  };
+}
+
+void expect_one_line(const Status& status, const std::string& part) {
+  ASSERT_FALSE(status.ok()) << part;
+  EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  EXPECT_EQ(std::count(status.message().begin(), status.message().end(), '\n'), 0)
+      << status.message();
+}
+
+}  // namespace
+
+TEST(RestoreCheckpoint, state_that_cannot_be_is_one_line_though_its_checksums_are_right) {
+  FaultyFiles disk;
+  SharedFiles files(disk, [](const std::string&) { return Status(); });
+  RunOptions options = small_run();
+  options.train.iterations = 8;
+  ASSERT_TRUE(train(options, files).ok());
+  const std::string path = small_checkpoints() + "/" + checkpoint::folder_name(8);
+  const auto whole = read_content(files, path);
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  for (const Damage& damage : damages()) {
+    Content content = *whole;
+    damage.make(content);
+    ASSERT_TRUE(write_content(files, small_checkpoints(), 8, content).ok()) << damage.expected;
+    const Status status = train(options, files, ExistingRun::resume).status();
+    expect_one_line(status, damage.expected);
+    EXPECT_NE(status.message().find(path), std::string::npos) << status.message();
+  }
+  ASSERT_TRUE(write_content(files, small_checkpoints(), 8, *whole).ok());
+  EXPECT_TRUE(train(options, files, ExistingRun::resume).ok());
+}
+
+TEST(RestoreCheckpoint, a_block_with_a_flipped_bit_is_one_line_that_names_its_file) {
+  FaultyFiles disk;
+  SharedFiles files(disk, [](const std::string&) { return Status(); });
+  RunOptions options = small_run();
+  options.train.iterations = 8;
+  options.train.ranks = 2;
+  ASSERT_TRUE(train(options, files).ok());
+  const std::string folder = small_checkpoints() + "/" + checkpoint::folder_name(8);
+  for (const char* part : {"/part-0", "/part-1"}) {
+    std::string& content = disk.content(folder + part);
+    const size_t step = std::max<size_t>(1, content.size() / 8);
+    for (size_t byte = 0; byte < content.size(); byte += step) {
+      content[byte] = static_cast<char>(content[byte] ^ 1);
+      expect_one_line(train(options, files, ExistingRun::resume).status(), folder + part);
+      content[byte] = static_cast<char>(content[byte] ^ 1);
+    }
+  }
+}
+
+}  // namespace recmill::train
