@@ -118,6 +118,7 @@ std::string tensor_name(const std::string& entry) {
 Status export_safetensors(Files& files, Reader& reader, const std::string& path) {
   const auto entries = exported(reader);
   std::vector<EntrySpec> tensors;
+  tensors.reserve(entries.size());
   for (const Entry* entry : entries) {
     tensors.push_back({tensor_name(entry->spec.name), entry->spec.type, entry->spec.shape});
   }

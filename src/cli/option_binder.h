@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/json_lines.h"
@@ -47,7 +48,8 @@ constexpr bool is_optional<std::optional<T>> = true;
 /// place and key, and for an unknown key or name the nearest known one.
 class OptionBinder {
  public:
-  OptionBinder(const ConfigNode& section, std::string path) : section_(section), path_(path) {}
+  OptionBinder(const ConfigNode& section, std::string path)
+      : section_(section), path_(std::move(path)) {}
 
   /// Binds all fields of `options`, then refuses keys that no field has.
   template <typename Options>

@@ -161,7 +161,7 @@ double TrainWorkload::operations() const {
   for (const model::ParameterSpec& p : model_->parameters())
     if (p.shape.size() == 2) weights += static_cast<double>(p.size());
   const double first = static_cast<double>(options_.bottom.front() * kDense);
-  const double pairs = static_cast<double>((kTables + 1) * kTables / 2 * kDim);
+  const double pairs = static_cast<double>((kTables + 1) * kTables * kDim) / 2.0;
   return 6.0 * weights - 2.0 * first + 6.0 * pairs;
 }
 
