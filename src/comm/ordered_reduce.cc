@@ -32,6 +32,7 @@ Status OrderedReduce<T>::operator()(std::span<const ShardPart<T>> parts, std::sp
   }
   const int64_t size = static_cast<int64_t>(total.size());
   std::vector<std::span<const std::byte>> outgoing;
+  outgoing.reserve(ranks);
   for (int to = 0; to < ranks; ++to) outgoing.push_back(pack(to, parts, size));
   RECMILL_ASSIGN_OR_RETURN(const Received received, communicator_.all_to_all(outgoing));
   const int64_t begin = chunk_begin(size, rank, ranks), end = chunk_begin(size, rank + 1, ranks);

@@ -151,6 +151,7 @@ Status run_ranks(int ranks, const std::function<Status(Communicator&)>& body) {
   std::mutex mutex;
   Status first;  // guarded by mutex
   std::vector<std::thread> threads;
+  threads.reserve(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       const auto communicator = group.communicator(rank);

@@ -88,7 +88,7 @@ class Output final : public arrow::io::OutputStream {
   using OutputStream::Write;
 
  private:
-  arrow::Status keep(Status status) {
+  arrow::Status keep(const Status& status) {
     if (failure_.ok()) failure_ = status;
     return to_arrow(status);
   }
