@@ -283,6 +283,7 @@ void RowExchange::collect_parts(size_t table, const std::vector<RowMessage>& mes
   const int64_t dim = tables_[table].spec().dim;
   const DistinctRows& distinct = distinct_[table];
   std::vector<std::vector<ShardRange>> trees;
+  trees.reserve(communicator_.ranks());
   for (int rank = 0; rank < communicator_.ranks(); ++rank) {
     trees.push_back(subtrees(shards_of_rank(rank, communicator_.ranks(), shards)));
   }
