@@ -9,16 +9,16 @@
 
 #include "base/hash.h"
 #include "base/random.h"
+#include "reader/batch_rows.h"
 #include "reader/data_files.h"
 #include "reader/row_order.h"
-#include "reader/row_source.h"
 #include "reader/row_split.h"
-#include "reader/text_parser.h"
+#include "reader/text_pass.h"
 
 namespace recmill::reader {
 namespace {
 
-constexpr int64_t kLoadRows = 65536;
+constexpr int64_t kRowsAtOnce = 65536;
 
 struct Event {
   uint64_t user, item, category;
@@ -67,15 +67,10 @@ class LogLoader {
   }
 
   Result<BehaviorLog> load() {
-    TextWindow window;
-    ColumnBatch batch;
-    for (int64_t first = 0; first < source_.rows(); first += kLoadRows) {
-      RECMILL_RETURN_IF_ERROR(source_.load(first, kLoadRows, window));
-      parser_.clear(batch, static_cast<int64_t>(window.rows.size()));
-      const BadRow bad = parser_.append(window.text(), window.rows, pool_, batch);
-      if (bad.row >= 0) return bad.status.at(window.place_of(window.rows[bad.row]));
-      RECMILL_RETURN_IF_ERROR(take(batch, window));
-    }
+    RECMILL_RETURN_IF_ERROR(parse_all(source_, parser_, kRowsAtOnce, pool_,
+                                      [this](const ColumnBatch& batch, const TextWindow& window) {
+                                        return take(batch, window);
+                                      }));
     log_.bad_rows = source_.bad_rows();
     sort();
     return std::move(log_);
@@ -178,50 +173,36 @@ std::vector<uint64_t> targets_of(const BehaviorLog& log, int64_t minimum_history
 }
 
 // Keeps the targets of a subset; `targets` are in the order of time.
-Status keep_subset(const SplitOptions& split, Subset subset, const BehaviorLog& log,
-                   std::vector<uint64_t>& targets) {
-  if (subset == Subset::all || split.by == SplitKind::file || targets.empty()) return {};
-  const auto unit = [&](uint64_t key) {
-    return Random(static_cast<uint64_t>(split.seed), Purpose::split).uniform64(key);
-  };
-  int64_t boundary = split.boundary;
-  if (split.by == SplitKind::time && boundary == 0) {
-    const auto eval =
-        static_cast<size_t>(split.eval_fraction * static_cast<double>(targets.size()));
-    boundary =
-        log.events[targets[targets.size() - std::clamp<size_t>(eval, 1, targets.size())]].time;
+Status keep_subset(RowSplit split, const BehaviorLog& log, std::vector<uint64_t>& targets) {
+  if (split.keeps_all() || targets.empty()) return {};
+  if (split.lacks_boundary()) {
+    const auto rows = static_cast<int64_t>(targets.size());
+    const int64_t first = rows_before_evaluation(rows, split.eval_fraction());
+    split = split.with_boundary(log.events[targets[static_cast<size_t>(first)]].time);
   }
-  const bool known = split.column.empty() || split.column == "user" || split.column == "item" ||
-                     split.column == "category";
-  if (split.by == SplitKind::hash && !known) {
-    return Status::BadRequest("data.split.column: must be user, item or category: " + split.column);
-  }
-  const auto evaluates = [&](uint64_t target) {
+  const std::string& column = split.column();
+  const auto keeps = [&](uint64_t target) {
     const Event& event = log.events[target];
-    const uint64_t row = Random::mix(event.user) ^ log.number[target];
-    if (split.by == SplitKind::time) return event.time >= boundary;
-    if (split.by == SplitKind::fraction || split.column.empty()) {
-      return unit(row) < split.eval_fraction;
+    if (split.by() == SplitKind::time) return split.keeps_time(event.time);
+    if (split.by() == SplitKind::fraction || column.empty()) {
+      return split.keeps_key(Random::mix(event.user) ^ log.number[target]);
     }
-    const uint64_t key = split.column == "user"   ? event.user
-                         : split.column == "item" ? event.item
-                                                  : event.category;
-    return unit(key) < split.eval_fraction;
+    return split.keeps_key(column == "user"   ? event.user
+                           : column == "item" ? event.item
+                                              : event.category);
   };
-  std::erase_if(targets,
-                [&](uint64_t target) { return evaluates(target) != (subset == Subset::eval); });
-  if (targets.empty()) return empty_side(split, subset, boundary);
-  return {};
+  std::erase_if(targets, [&](uint64_t target) { return !keeps(target); });
+  return targets.empty() ? split.empty_side() : Status();
 }
 
 class BehaviorLogReader final : public Reader {
  public:
-  BehaviorLogReader(const DataOptions& options, Subset subset, uint64_t seed, Pool& pool,
-                    Files& files, std::vector<std::string> paths,
+  BehaviorLogReader(const DataOptions& options, Subset subset, RowSplit split, uint64_t seed,
+                    Pool& pool, Files& files, std::vector<std::string> paths,
                     const std::vector<LogColumn>& columns)
       : options_(options),
         log_options_(options_.behavior_log),
-        subset_(subset),
+        split_(std::move(split)),
         shuffle_(subset == Subset::train ? options.shuffle.kind : ShuffleKind::none),
         seed_(seed),
         negatives_(seed, Purpose::negative_items),
@@ -282,7 +263,7 @@ class BehaviorLogReader final : public Reader {
         auto source, RowSource::open(files_, paths_, options_.cache, std::move(rule), pool_));
     RECMILL_ASSIGN_OR_RETURN(log_, LogLoader(log_options_, *source, pool_).load());
     targets_ = targets_of(log_, log_options_.minimum_history);
-    RECMILL_RETURN_IF_ERROR(keep_subset(options_.split, subset_, log_, targets_));
+    RECMILL_RETURN_IF_ERROR(keep_subset(split_, log_, targets_));
     if (log_.items.size() < 2 && log_options_.negatives > 0 && !targets_.empty()) {
       return Status::Failed(paths_[0] + ": has one item only, so there are no negatives");
     }
@@ -306,18 +287,9 @@ class BehaviorLogReader final : public Reader {
   }
 
   void clear(ColumnBatch& batch) const {
-    batch.labels.clear();
     batch.dense.resize(dense_.size());
-    for (auto& column : batch.dense) column.clear();
-    batch.sample_weights.clear();
-    batch.groups.clear();
-    batch.times.clear();
     batch.ids.resize(schema_.ids.size());
-    for (IdColumn& column : batch.ids) {
-      column.offsets.assign(1, 0);
-      column.ids.clear();
-      column.weights.clear();
-    }
+    clear_rows(batch);
   }
 
   // A random item that is not the target's.
@@ -374,7 +346,7 @@ class BehaviorLogReader final : public Reader {
 
   const DataOptions options_;
   const BehaviorLogOptions& log_options_;
-  const Subset subset_;
+  const RowSplit split_;
   const ShuffleKind shuffle_;
   const uint64_t seed_;
   const Random negatives_;
@@ -405,7 +377,13 @@ Status check(const DataOptions& options) {
   RECMILL_RETURN_IF_ERROR(at_least("behavior_log.minimum_history", log.minimum_history, 0));
   RECMILL_RETURN_IF_ERROR(at_least("behavior_log.negatives", log.negatives, 0));
   RECMILL_RETURN_IF_ERROR(at_least("behavior_log.max_events", log.max_events, 1));
-  return at_least("shuffle.window", options.shuffle.window, 1);
+  RECMILL_RETURN_IF_ERROR(at_least("shuffle.window", options.shuffle.window, 1));
+  const SplitOptions& split = options.split;
+  if (split.by != SplitKind::hash || split.column.empty() || split.column == "user" ||
+      split.column == "item" || split.column == "category") {
+    return {};
+  }
+  return Status::BadRequest("data.split.column: must be user, item or category: " + split.column);
 }
 
 }  // namespace
@@ -415,8 +393,9 @@ Result<std::unique_ptr<Reader>> open_behavior_log(const DataOptions& options, Su
   RECMILL_RETURN_IF_ERROR(check(options));
   RECMILL_ASSIGN_OR_RETURN(auto paths, data_files(options, subset, files));
   RECMILL_ASSIGN_OR_RETURN(const auto columns, columns_of(options.behavior_log));
+  RECMILL_ASSIGN_OR_RETURN(const auto split, RowSplit::make(options.split, subset));
   return std::unique_ptr<Reader>(
-      new BehaviorLogReader(options, subset, seed, pool, files, std::move(paths), columns));
+      new BehaviorLogReader(options, subset, split, seed, pool, files, std::move(paths), columns));
 }
 
 }  // namespace recmill::reader

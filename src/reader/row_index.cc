@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "reader/bad_row.h"
 #include "reader/plain_text_parser.h"
 #include "reader/row_index_file.h"
 
@@ -88,9 +89,7 @@ class RowScan {
       const auto line = line_ + std::count(text.begin() + passed_, text.begin() + begin, '\n');
       const Status status = reasons_[i].at(path_ + ":" + std::to_string(line));
       if (fails) return status;
-      return Status::Failed(
-          status.message() + " (and " + std::to_string(bad - 1) +
-          " bad rows before; data.bad_row_limit = " + std::to_string(rule_.bad_row_limit) + ")");
+      return too_many_bad_rows(status, static_cast<int64_t>(bad) - 1, rule_.bad_row_limit);
     }
     return {};
   }
@@ -136,7 +135,7 @@ std::string hexadecimal(uint64_t value) {
 }  // namespace
 
 std::string RowRule::fingerprint() const {
-  return layout.fingerprint() + '\n' + split.fingerprint() + '\n' +
+  return layout.fingerprint() + '\n' + split.rule().fingerprint() + '\n' +
          std::string(name_of(on_bad_row)) +
          (on_bad_row == OnBadRow::skip ? std::to_string(bad_row_limit) : "");
 }
@@ -176,11 +175,18 @@ Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule&
 
 Result<RowIndex> find_or_scan_rows(Files& files, const std::string& cache, const std::string& path,
                                    const RowRule& rule, Pool& pool) {
-  if (cache.empty()) return scan_rows(files, path, rule, pool);
+  return find_or_scan(files, cache, path, rule.fingerprint(),
+                      [&] { return scan_rows(files, path, rule, pool); });
+}
+
+Result<RowIndex> find_or_scan(Files& files, const std::string& cache, const std::string& path,
+                              const std::string& rule,
+                              const std::function<Result<RowIndex>()>& scan) {
+  if (cache.empty()) return scan();
   RECMILL_ASSIGN_OR_RETURN(const auto file, files.open(path));
   RECMILL_ASSIGN_OR_RETURN(const int64_t changed, files.changed_at(path));
   const std::string name = std::filesystem::absolute(path).lexically_normal().string();
-  const std::string identity = name + '\n' + rule.fingerprint();
+  const std::string identity = name + '\n' + rule;
   const std::string key =
       identity + '\n' + std::to_string(file->size()) + '\n' + std::to_string(changed);
   const std::string place = cache + "/" + hexadecimal(hash_bytes(identity)) + ".rows";
@@ -189,7 +195,7 @@ Result<RowIndex> find_or_scan_rows(Files& files, const std::string& cache, const
     auto found = bytes.ok() ? decode_row_index(*bytes, key) : std::nullopt;
     if (found) return *std::move(found);
   }
-  RECMILL_ASSIGN_OR_RETURN(auto index, scan_rows(files, path, rule, pool));
+  RECMILL_ASSIGN_OR_RETURN(auto index, scan());
   Status written = files.make_folder(cache);
   if (written.ok()) written = write_atomically(files, place, encode_row_index(index, key));
   if (!written.ok()) log_warning("no row index is kept: " + written.message());

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the rows of a text file are: one entry for every 4,096 rows, made in one pass over the file
-// and kept in the cache folder (docs/formats/row_index.md).
+// Which rows of a file there are: one entry for every 4,096 rows of text, or for every slice of row
+// groups, made in one pass over the file and kept in the cache folder (docs/formats/row_index.md).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,34 +12,34 @@
 #include "device/pool.h"
 #include "reader/byte_stream.h"
 #include "reader/row_ends.h"
-#include "reader/row_split.h"
+#include "reader/text_split.h"
 
 namespace recmill::reader {
 
 inline constexpr int64_t kRowsPerBlock = 4096;
 
-/// Rows [4096 b, 4096 (b + 1)) of a file, header and blank end apart.
+/// Text: rows [4096 b, 4096 (b + 1)) of a file, header and blank end apart. Row groups: a slice.
 struct RowBlock {
-  uint64_t offset = 0;  // of its first row in the decompressed file
-  int64_t line = 1;     // line number of its first row, from 1
+  uint64_t offset = 0;  // of its first row in the decompressed file; row groups: 0
+  int64_t line = 1;     // line number of its first row, from 1; row groups: row number, from 0
   int64_t kept = 0;     // rows before it that the subset keeps
   bool operator==(const RowBlock&) const = default;
 };
 
 struct RowIndex {
-  uint64_t bytes = 0;  // of the decompressed file
+  uint64_t bytes = 0;  // of the decompressed file; row groups: 0
   int64_t rows = 0;
-  int64_t kept = 0;                 // rows that the subset keeps
-  std::vector<RowBlock> blocks;     // [ceil(rows / 4096)]
+  int64_t kept = 0;  // rows that the subset keeps
+  std::vector<RowBlock> blocks;
   std::vector<int64_t> bad;         // numbers of the rows that are skipped as bad, ascending
   std::vector<AccessPoint> access;  // compressed files: one for some 8 MiB of text
   bool operator==(const RowIndex&) const = default;
 };
 
-/// What makes a row count.
+/// What makes a row of text count.
 struct RowRule {
   TextLayout layout;
-  RowSplit split;
+  TextSplit split;
   OnBadRow on_bad_row = OnBadRow::fail;
   int64_t bad_row_limit = 0;  // skip: more bad rows in a file are an error
 
@@ -50,9 +51,14 @@ struct RowRule {
 Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule& rule, Pool& pool);
 
 /// The index of `path` from the cache folder, where it is whole and that of this file (path, size,
-/// time of change) under this rule; else scanned, and written there atomically. An empty `cache`
-/// keeps none; a folder that cannot be written is a warning, as the index is only an
-/// acceleration.
+/// time of change) under this rule (text that differs wherever the index would); else what `scan`
+/// returns, written there atomically. An empty `cache` keeps none; a folder that cannot be written
+/// is a warning, as the index is only an acceleration.
+Result<RowIndex> find_or_scan(Files& files, const std::string& cache, const std::string& path,
+                              const std::string& rule,
+                              const std::function<Result<RowIndex>()>& scan);
+
+/// The same by scan_rows().
 Result<RowIndex> find_or_scan_rows(Files& files, const std::string& cache, const std::string& path,
                                    const RowRule& rule, Pool& pool);
 

@@ -7,17 +7,12 @@
 
 #include "batch/column_batch.h"
 #include "device/pool.h"
+#include "reader/bad_row.h"
 #include "reader/fast_text_parser.h"
 
 namespace recmill::reader {
 
 enum class ParserKind { plain, fast };
-
-/// The first of some rows that cannot be parsed, and why.
-struct BadRow {
-  int64_t row = -1;  // -1: none
-  Status status;
-};
 
 class TextParser {
  public:
@@ -30,7 +25,8 @@ class TextParser {
   void clear(ColumnBatch& batch, int64_t rows) const;
 
   /// Appends `rows` of `text` (readable for kTextPadding bytes beyond both of its ends) to
-  /// `batch`; not more than clear() made room for. The same batch for every number of threads.
+  /// `batch`; not more than clear() made room for. Returns the first row that cannot be parsed. The
+  /// same batch for every number of threads.
   BadRow append(const char* text, std::span<const TextRow> rows, Pool& pool, ColumnBatch& batch);
 
   const TextLayout& layout() const { return layout_; }

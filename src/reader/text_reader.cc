@@ -8,8 +8,7 @@
 #include "reader/plain_text_parser.h"
 #include "reader/row_order.h"
 #include "reader/row_source.h"
-#include "reader/row_split.h"
-#include "reader/time_boundary.h"
+#include "reader/text_boundary.h"
 #include "reader/window_read_ahead.h"
 
 namespace recmill::reader {
@@ -23,7 +22,6 @@ class TextReader final : public Reader {
   TextReader(const DataOptions& options, Subset subset, uint64_t seed, Pool& pool, Files& files,
              std::vector<std::string> paths, RowRule rule, ParserKind parser)
       : options_(options),
-        subset_(subset),
         shuffle_(subset == Subset::train ? options.shuffle.kind : ShuffleKind::none),
         seed_(seed),
         pool_(pool),
@@ -68,20 +66,19 @@ class TextReader final : public Reader {
   Status find_rows() {
     if (source_ != nullptr) return {};
     RowRule rule = rule_;
-    SplitOptions split = options_.split;
-    if (!rule.split.keeps_all() && split.by == SplitKind::time && split.boundary == 0) {
+    if (const RowSplit split = rule.split.rule(); split.lacks_boundary()) {
       rule.split = {};
       RECMILL_ASSIGN_OR_RETURN(
-          split.boundary,
-          find_time_boundary(files_, options_.cache, paths_, rule, split.eval_fraction, pool_));
-      RECMILL_ASSIGN_OR_RETURN(rule.split, RowSplit::make(split, subset_, rule.layout));
+          const int64_t boundary,
+          find_text_boundary(files_, options_.cache, paths_, rule, split.eval_fraction(), pool_));
+      RECMILL_ASSIGN_OR_RETURN(rule.split,
+                               TextSplit::make(split.with_boundary(boundary), rule.layout));
     }
     RECMILL_ASSIGN_OR_RETURN(
         auto source, RowSource::open(files_, paths_, options_.cache, std::move(rule), pool_));
     int64_t rows = source->rows();
-    if (rows == 0 && !source->rule().split.keeps_all()) {
-      return empty_side(options_.split, subset_, split.boundary);
-    }
+    const RowSplit& split = source->rule().split.rule();
+    if (rows == 0 && !split.keeps_all()) return split.empty_side();
     if (options_.rows > 0) rows = std::min(rows, options_.rows);
     const bool shuffles = shuffle_ == ShuffleKind::window;
     bounds_ = equal_windows(rows, shuffles ? options_.shuffle.window : kPlainWindow);
@@ -124,7 +121,6 @@ class TextReader final : public Reader {
   }
 
   const DataOptions options_;
-  const Subset subset_;
   const ShuffleKind shuffle_;
   const uint64_t seed_;
   Pool& pool_;
@@ -196,7 +192,8 @@ Result<std::unique_ptr<Reader>> open_text_reader(const DataOptions& options, Sub
       return Status::Failed(path + ":1: the header differs from that of " + paths[0]);
     }
   }
-  RECMILL_ASSIGN_OR_RETURN(rule.split, RowSplit::make(options.split, subset, rule.layout));
+  RECMILL_ASSIGN_OR_RETURN(const auto split, RowSplit::make(options.split, subset));
+  RECMILL_ASSIGN_OR_RETURN(rule.split, TextSplit::make(split, rule.layout));
   rule.on_bad_row = options.on_bad_row;
   rule.bad_row_limit = options.bad_row_limit;
   return std::unique_ptr<Reader>(new TextReader(options, subset, seed, pool, files,

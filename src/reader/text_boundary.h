@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "device/pool.h"
+#include "reader/row_index.h"
+
+namespace recmill::reader {
+
+/// find_time_boundary() over the time column of text files. `rule` keeps all rows but bad ones and
+/// has a time column.
+Result<int64_t> find_text_boundary(Files& files, const std::string& cache,
+                                   const std::vector<std::string>& paths, const RowRule& rule,
+                                   double eval_fraction, Pool& pool);
+
+}  // namespace recmill::reader
