@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "reader/columnar_reader.h"
+#include "reader/row_group_file.h"
 
 namespace recmill::reader {
 
@@ -23,7 +23,7 @@ class ArrayCursor final : public FieldCursor {
   Status read(int64_t rows, ColumnCells& cells) override {
     cells.clear();
     return advance(rows, [&](const arrow::Array& array) {
-      return append_cells(array, column_, kind_, where_, row_, cells);
+      return append_cells(array, column_, kind_, where_, cells);
     });
   }
   Status skip(int64_t rows) override {

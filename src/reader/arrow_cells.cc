@@ -5,8 +5,10 @@
 #include <arrow/util/float16.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "reader/plain_text_parser.h"
 
@@ -17,6 +19,7 @@ namespace {
 struct FlatIds {
   std::vector<uint64_t> values;  // [length]
   std::vector<uint8_t> present;  // [length]
+  std::vector<BadRow> bad;       // those that are no id, ascending
 };
 
 /// Calls body(i) for each value that is there, in order.
@@ -86,21 +89,20 @@ Status unreadable_type(const arrow::Array& array, const std::string& where) {
 
 Status flat_text_ids(const arrow::Array& array, const ColumnSpec& spec, const std::string& where,
                      FlatIds& flat) {
-  Status status;
   const bool known = visit_text(array, [&](const auto& text_at) {
     for_each_present(array, [&](int64_t i) {
       const std::string_view text = text_at(i);
-      if (!status.ok() || text.empty() || std::ranges::count(spec.missing, text) > 0) return;
-      auto id = parse_id(spec.id_text, text);
+      if (text.empty() || std::ranges::count(spec.missing, text) > 0) return;
+      const auto id = parse_id(spec.id_text, text);
       if (!id.ok()) {
-        status = id.status().at(where);
+        flat.bad.push_back({i, id.status()});
         return;
       }
       flat.values[static_cast<size_t>(i)] = *id;
       flat.present[static_cast<size_t>(i)] = 1;
     });
   });
-  return known ? status : unreadable_type(array, where);
+  return known ? Status() : unreadable_type(array, where);
 }
 
 /// True when `missing` lists the whole number `value`.
@@ -114,6 +116,7 @@ Status flat_ids(const arrow::Array& array, const ColumnSpec& spec, const std::st
   const auto length = static_cast<size_t>(array.length());
   flat.values.assign(length, 0);
   flat.present.assign(length, 0);
+  flat.bad.clear();
   if (array.type_id() == arrow::Type::NA) return {};
   if (array.type_id() == arrow::Type::DICTIONARY) {
     const auto& coded = static_cast<const arrow::DictionaryArray&>(array);
@@ -130,6 +133,8 @@ Status flat_ids(const arrow::Array& array, const ColumnSpec& spec, const std::st
       }
       flat.values[static_cast<size_t>(i)] = dictionary.values[static_cast<size_t>(code)];
       flat.present[static_cast<size_t>(i)] = dictionary.present[static_cast<size_t>(code)];
+      const auto bad = std::ranges::lower_bound(dictionary.bad, code, {}, &BadRow::row);
+      if (bad != dictionary.bad.end() && bad->row == code) flat.bad.push_back({i, bad->status});
     });
     return status;
   }
@@ -251,14 +256,20 @@ class ListBounds {
 };
 
 Status append_id_lists(const arrow::Array& array, const ColumnSpec& spec, const std::string& where,
-                       IdColumn& ids) {
+                       ColumnCells& cells) {
   const ListBounds bounds(array);
+  IdColumn& ids = cells.ids;
+  const int64_t begin = cells.rows(CellKind::id);
   FlatIds flat;
   const int64_t rows = array.length();
   const int64_t first = rows == 0 ? 0 : bounds.begin(0);
   const int64_t last = rows == 0 ? 0 : std::max(first, bounds.end(rows - 1));
   RECMILL_RETURN_IF_ERROR(flat_ids(*bounds.items().Slice(first, last - first), spec, where, flat));
+  auto bad = flat.bad.begin();
   for (int64_t row = 0; row < rows; ++row) {
+    for (; bad != flat.bad.end() && bad->row < bounds.end(row) - first; ++bad) {
+      if (bad->row >= bounds.begin(row) - first) cells.note_bad(begin + row, bad->status);
+    }
     for (int64_t i = bounds.begin(row) - first; i < bounds.end(row) - first; ++i) {
       if (flat.present[static_cast<size_t>(i)])
         ids.ids.push_back(flat.values[static_cast<size_t>(i)]);
@@ -268,22 +279,33 @@ Status append_id_lists(const arrow::Array& array, const ColumnSpec& spec, const 
   return {};
 }
 
-Status append_weight_lists(const arrow::Array& array, const std::string& where, IdColumn& ids) {
+Status append_weight_lists(const arrow::Array& array, const std::string& where,
+                           ColumnCells& cells) {
   const ListBounds bounds(array);
+  IdColumn& ids = cells.ids;
+  const int64_t begin = cells.rows(CellKind::weights);
   std::vector<float> flat;
   RECMILL_RETURN_IF_ERROR(append_numbers(bounds.items(), {}, where, flat));
   for (int64_t row = 0; row < array.length(); ++row) {
-    ids.weights.insert(ids.weights.end(), flat.begin() + bounds.begin(row),
-                       flat.begin() + bounds.end(row));
+    const auto weights =
+        std::span(flat).subspan(static_cast<size_t>(bounds.begin(row)),
+                                static_cast<size_t>(bounds.end(row) - bounds.begin(row)));
+    ids.weights.insert(ids.weights.end(), weights.begin(), weights.end());
+    if (!std::ranges::all_of(weights, [](float weight) { return std::isfinite(weight); })) {
+      cells.note_bad(begin + row, Status::Failed("a weight is no finite number"));
+    }
     ids.offsets.push_back(static_cast<int64_t>(ids.weights.size()));
   }
   return {};
 }
 
 Status append_single_ids(const arrow::Array& array, const ColumnSpec& spec,
-                         const std::string& where, IdColumn& ids) {
+                         const std::string& where, ColumnCells& cells) {
   FlatIds flat;
   RECMILL_RETURN_IF_ERROR(flat_ids(array, spec, where, flat));
+  IdColumn& ids = cells.ids;
+  const int64_t begin = cells.rows(CellKind::id);
+  for (const BadRow& bad : flat.bad) cells.note_bad(begin + bad.row, bad.status);
   for (size_t i = 0; i < flat.values.size(); ++i) {
     if (flat.present[i]) ids.ids.push_back(flat.values[i]);
     ids.offsets.push_back(static_cast<int64_t>(ids.ids.size()));
@@ -291,19 +313,18 @@ Status append_single_ids(const arrow::Array& array, const ColumnSpec& spec,
   return {};
 }
 
-Status no_value(const std::string& where, int64_t row) {
-  return Status::Failed(where + ", row " + std::to_string(row) + ": no value");
-}
-
 Status append_groups(const arrow::Array& array, const ColumnSpec& spec, const std::string& where,
-                     int64_t first_row, std::vector<uint64_t>& groups) {
+                     ColumnCells& cells) {
   FlatIds flat;
   RECMILL_RETURN_IF_ERROR(flat_ids(array, spec, where, flat));
-  const auto missing = std::ranges::find(flat.present, uint8_t{0});
-  if (missing != flat.present.end()) {
-    return no_value(where, first_row + (missing - flat.present.begin()));
+  const int64_t begin = cells.rows(CellKind::group);
+  auto bad = flat.bad.begin();
+  for (int64_t i = 0; i < array.length(); ++i) {
+    if (flat.present[static_cast<size_t>(i)] != 0) continue;
+    const bool no_id = bad != flat.bad.end() && bad->row == i;
+    cells.note_bad(begin + i, no_id ? (bad++)->status : no_value());
   }
-  groups.insert(groups.end(), flat.values.begin(), flat.values.end());
+  cells.groups.insert(cells.groups.end(), flat.values.begin(), flat.values.end());
   return {};
 }
 
@@ -316,6 +337,7 @@ void ColumnCells::clear() {
   ids.weights.clear();
   groups.clear();
   times.clear();
+  bad.clear();
 }
 
 int64_t ColumnCells::rows(CellKind kind) const {
@@ -331,30 +353,47 @@ int64_t ColumnCells::rows(CellKind kind) const {
   }
 }
 
+Status no_value() {
+  return Status::Failed("no value");
+}
+
+void note_bad_numbers(int64_t first, int64_t count, bool may_be_missing, ColumnCells& cells) {
+  const auto numbers = std::span<const float>(cells.numbers)
+                           .subspan(static_cast<size_t>(first), static_cast<size_t>(count));
+  // One look at all of them first, without a branch: bad ones are rare.
+  constexpr uint32_t kInfinite = 0x7F800000;
+  const uint32_t looked_at = may_be_missing ? 0x7FFFFFFF : kInfinite;
+  bool any = false;
+  for (const float number : numbers) {
+    any |= (std::bit_cast<uint32_t>(number) & looked_at) == kInfinite;
+  }
+  if (!any) return;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const bool missing = std::isnan(numbers[i]);
+    if (std::isfinite(numbers[i]) || (missing && may_be_missing)) continue;
+    cells.note_bad(first + static_cast<int64_t>(i),
+                   missing ? no_value() : Status::Failed("is not a finite number"));
+  }
+}
+
 Status append_cells(const arrow::Array& array, const BoundColumn& column, CellKind kind,
-                    const std::string& where, int64_t first_row, ColumnCells& cells) {
+                    const std::string& where, ColumnCells& cells) {
+  const int64_t begin = cells.rows(kind);
   switch (kind) {
-    case CellKind::number: {
-      const size_t begin = cells.numbers.size();
+    case CellKind::number:
       RECMILL_RETURN_IF_ERROR(append_numbers(array, column.spec.missing, where, cells.numbers));
-      if (column.spec.role == ColumnRole::dense) return {};
-      for (size_t i = begin; i < cells.numbers.size(); ++i) {
-        if (std::isnan(cells.numbers[i])) {
-          return no_value(where, first_row + static_cast<int64_t>(i - begin));
-        }
-      }
+      note_bad_numbers(begin, array.length(), may_be_missing(column), cells);
       return {};
-    }
     case CellKind::id:
-      return column.list ? append_id_lists(array, column.spec, where, cells.ids)
-                         : append_single_ids(array, column.spec, where, cells.ids);
+      return column.list ? append_id_lists(array, column.spec, where, cells)
+                         : append_single_ids(array, column.spec, where, cells);
     case CellKind::weights:
-      return append_weight_lists(array, where, cells.ids);
+      return append_weight_lists(array, where, cells);
     case CellKind::group:
-      return append_groups(array, column.spec, where, first_row, cells.groups);
+      return append_groups(array, column.spec, where, cells);
     case CellKind::time:
       for (int64_t i = 0; i < array.length(); ++i) {
-        if (array.IsNull(i)) return no_value(where, first_row + i);
+        if (array.IsNull(i)) cells.note_bad(begin + i, no_value());
       }
       return append_times(array, where, cells.times);
   }

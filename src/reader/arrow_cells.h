@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "batch/column_batch.h"
+#include "reader/bad_row.h"
 #include "reader/columnar_schema.h"
 
 namespace recmill::reader {
@@ -20,17 +21,34 @@ struct ColumnCells {
   IdColumn ids;  // kinds id and weights (weights alone)
   std::vector<uint64_t> groups;
   std::vector<int64_t> times;
+  /// Rows whose cell the role does not allow; they have some value above.
+  std::vector<BadRow> bad;
+  size_t most_bad = 1;  // the first so many of a read() are kept
 
   void clear();
+  void note_bad(int64_t row, Status why) {
+    if (bad.size() < most_bad) bad.push_back({row, std::move(why)});
+  }
   int64_t rows(CellKind kind) const;
 };
 
 /// Appends the cells of `array`. A null, and a cell that ColumnSpec::missing lists, is a missing
-/// value: NaN, an empty bag, or an error where a row must have a value (label, sample_weight, time,
-/// group). Integers are ids as they are (negative ones by two's complement); text is read as
-/// ColumnSpec::id_text says. Timestamps and dates become unix seconds. Errors name the cell's place
-/// behind `where`; `first_row` is the number of the array's first row.
+/// value: NaN or an empty bag. Integers are ids as they are (negative ones by two's complement);
+/// text is read as ColumnSpec::id_text says. Timestamps and dates become unix seconds. A row is bad
+/// that lacks a value and must have one (label, sample_weight, time, group, weights), has an
+/// infinite number, or text that is no id. What is no fault of a row is an error behind `where`.
 Status append_cells(const arrow::Array& array, const BoundColumn& column, CellKind kind,
-                    const std::string& where, int64_t first_row, ColumnCells& cells);
+                    const std::string& where, ColumnCells& cells);
+
+/// What a row lacks that must have a value.
+Status no_value();
+/// True for numbers that need not be there: NaN then.
+inline bool may_be_missing(const BoundColumn& column) {
+  return column.spec.role == ColumnRole::dense || column.spec.role == ColumnRole::ignore;
+}
+
+/// Notes the rows of [first, first + count) whose number is infinite, or, unless it
+/// `may_be_missing`, NaN.
+void note_bad_numbers(int64_t first, int64_t count, bool may_be_missing, ColumnCells& cells);
 
 }  // namespace recmill::reader

@@ -3,7 +3,10 @@
 
 #include <arrow/ipc/reader.h>
 #include <arrow/record_batch.h>
+#include <arrow/type_traits.h>
 #include <arrow/util/key_value_metadata.h>
+
+#include <algorithm>
 
 #include "reader/array_cursor.h"
 #include "reader/arrow_checksum.h"
@@ -15,31 +18,12 @@ namespace {
 
 class ArrowIpcFile final : public RowGroupFile {
  public:
-  static Result<std::unique_ptr<RowGroupFile>> open(Files& files, const std::string& path,
-                                                    const std::vector<ColumnSpec>& columns) {
-    std::unique_ptr<ArrowIpcFile> file(new ArrowIpcFile);
-    file->path_ = path;
-    RECMILL_ASSIGN_OR_RETURN(auto bytes, files.open(path));
-    if (bytes->size() == 0) return Status::Failed(path + ": is empty, no Arrow IPC file");
-    file->input_ = arrow_input(std::move(bytes));
-    const Status read = without_exceptions(path, [&] { return file->read_footer(columns); });
-    RECMILL_RETURN_IF_ERROR(read);
-    return std::unique_ptr<RowGroupFile>(std::move(file));
-  }
-
-  const std::string& path() const override { return path_; }
-  const ColumnarSchema& columns() const override { return schema_; }
-  const std::vector<int64_t>& row_groups() const override { return row_groups_; }
-
   Result<std::unique_ptr<FieldCursor>> open(int64_t group, const BoundColumn& column, CellKind kind,
                                             bool) override {
-    const bool weights = kind == CellKind::weights;
-    const std::string where =
-        path_ + ": column '" + column.spec.name + "'" + (weights ? " (weights)" : "");
+    const std::string where = place_of(column, kind);
     // Decoded here and not on demand: a reader object is for one thread.
-    RECMILL_ASSIGN_OR_RETURN(
-        std::shared_ptr<arrow::Array> array,
-        read_field(static_cast<int>(group), weights ? column.weights_field : column.field, where));
+    RECMILL_ASSIGN_OR_RETURN(std::shared_ptr<arrow::Array> array,
+                             read_field(static_cast<int>(group), field_of(column, kind), where));
     auto once = [array]() mutable -> Result<std::shared_ptr<arrow::Array>> {
       return std::exchange(array, nullptr);
     };
@@ -81,33 +65,35 @@ class ArrowIpcFile final : public RowGroupFile {
     return array;
   }
 
-  Status read_footer(const std::vector<ColumnSpec>& columns) {
+  Status read_footer(std::shared_ptr<arrow::io::RandomAccessFile> input) override {
+    input_ = std::move(input);
     RECMILL_ASSIGN_FROM_ARROW(
-        auto reader, arrow::ipc::RecordBatchFileReader::Open(input_.get(), options_for({})), path_);
-    RECMILL_ASSIGN_OR_RETURN(schema_, bind_columns(columns, *reader->schema(), path_));
-    // Row counts stand in the headers of the record batches: read them with one field, the label's.
-    RECMILL_ASSIGN_FROM_ARROW(auto counter,
-                              arrow::ipc::RecordBatchFileReader::Open(
-                                  input_.get(), options_for({schema_.columns[0].field})),
-                              path_);
+        auto reader, arrow::ipc::RecordBatchFileReader::Open(input_.get(), options_for({})),
+        path());
+    fields_ = reader->schema();
+    if (fields_->num_fields() == 0) return {};
+    // Row counts stand in the headers of the record batches: read them with one field, a small one.
+    const auto& all = fields_->fields();
+    const auto small = std::ranges::find_if(
+        all, [](const auto& field) { return arrow::is_primitive(field->type()->id()); });
+    const auto field = small == all.end() ? 0 : static_cast<int>(small - all.begin());
+    RECMILL_ASSIGN_FROM_ARROW(
+        auto counter, arrow::ipc::RecordBatchFileReader::Open(input_.get(), options_for({field})),
+        path());
     for (int group = 0; group < counter->num_record_batches(); ++group) {
-      RECMILL_ASSIGN_FROM_ARROW(auto batch, counter->ReadRecordBatch(group), path_);
+      RECMILL_ASSIGN_FROM_ARROW(auto batch, counter->ReadRecordBatch(group), path());
       row_groups_.push_back(batch->num_rows());
     }
     return {};
   }
 
-  std::string path_;
   std::shared_ptr<arrow::io::RandomAccessFile> input_;
-  ColumnarSchema schema_;
-  std::vector<int64_t> row_groups_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<RowGroupFile>> open_arrow_ipc(Files& files, const std::string& path,
-                                                     const std::vector<ColumnSpec>& columns) {
-  return ArrowIpcFile::open(files, path, columns);
+Result<std::unique_ptr<RowGroupFile>> open_arrow_ipc(Files& files, const std::string& path) {
+  return RowGroupFile::open<ArrowIpcFile>(files, path);
 }
 
 }  // namespace recmill::reader

@@ -3,17 +3,15 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/files.h"
-#include "reader/columnar_reader.h"
+#include "reader/row_group_file.h"
 
 namespace recmill::reader {
 
 /// Opens an Arrow IPC file (Feather version 2); its record batches are the row groups. A field of
 /// one record batch is the least that is held in memory. Errors name the file, and the column where
 /// one is at fault.
-Result<std::unique_ptr<RowGroupFile>> open_arrow_ipc(Files& files, const std::string& path,
-                                                     const std::vector<ColumnSpec>& columns);
+Result<std::unique_ptr<RowGroupFile>> open_arrow_ipc(Files& files, const std::string& path);
 
 }  // namespace recmill::reader

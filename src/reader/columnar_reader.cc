@@ -5,171 +5,17 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
-#include <limits>
 #include <mutex>
-#include <numeric>
 #include <thread>
 
+#include "reader/arrow_ipc_reader.h"
 #include "reader/batch_rows.h"
+#include "reader/data_files.h"
+#include "reader/parquet_reader.h"
+#include "reader/slice_source.h"
 
 namespace recmill::reader {
 namespace {
-
-template <typename T>
-void gather(const std::vector<T>& from, const std::vector<uint32_t>& rows, std::vector<T>& to) {
-  to.resize(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) to[i] = from[rows[i]];
-}
-
-void gather(const IdColumn& from, const std::vector<uint32_t>& rows, IdColumn& to) {
-  to.offsets.resize(rows.size() + 1);
-  to.offsets[0] = 0;
-  to.ids.resize(from.ids.size());
-  to.weights.resize(from.weights.size());
-  int64_t at = 0;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const int64_t begin = from.offsets[rows[i]], end = from.offsets[rows[i] + 1];
-    for (int64_t j = begin; j < end; ++j)
-      to.ids[static_cast<size_t>(at + j - begin)] = from.ids[static_cast<size_t>(j)];
-    if (!from.weights.empty()) {
-      std::copy(from.weights.begin() + begin, from.weights.begin() + end, to.weights.begin() + at);
-    }
-    at += end - begin;
-    to.offsets[i + 1] = at;
-  }
-  to.ids.resize(static_cast<size_t>(at));
-  if (!from.weights.empty()) to.weights.resize(static_cast<size_t>(at));
-}
-
-/// Moves `from` to `to`: all of it, or `rows` of it in their order.
-template <typename Column>
-void take(Column& from, const std::vector<uint32_t>& rows, Column& to) {
-  rows.empty() ? std::swap(from, to) : gather(from, rows, to);
-}
-
-/// Decodes slices, one after another. Cheap where the next slice follows the last one.
-class SliceDecoder {
- public:
-  SliceDecoder(std::vector<std::unique_ptr<RowGroupFile>> files, Pool& pool)
-      : files_(std::move(files)), pool_(pool) {
-    for (size_t file = 0; file < files_.size(); ++file) {
-      const auto groups = static_cast<int64_t>(files_[file]->row_groups().size());
-      for (int64_t group = 0; group < groups; ++group) groups_.push_back({file, group});
-    }
-    columns_.resize(schema().columns.size());
-  }
-
-  const ColumnarSchema& schema() const { return files_[0]->columns(); }
-  size_t columns() const { return columns_.size(); }
-
-  std::vector<int64_t> group_rows() const {
-    std::vector<int64_t> rows;
-    for (const auto& file : files_) {
-      rows.insert(rows.end(), file->row_groups().begin(), file->row_groups().end());
-    }
-    return rows;
-  }
-
-  /// Replaces `batch` by `rows` of the slice in their order; empty: all, in the order of the data.
-  Status decode(const RowSlice& slice, const std::vector<uint32_t>& rows, ColumnBatch& batch) {
-    // Not cleared: what is exchanged with the cells keeps its size, and so is not zeroed again.
-    batch.dense.resize(schema().schema.dense.size());
-    batch.ids.resize(schema().schema.ids.size());
-    const bool follows = slice.group == group_ && slice.begin == next_row_;
-    std::vector<Status> statuses(columns_.size());
-    pool_.run(static_cast<int64_t>(columns_.size()), [&](int64_t task) {
-      const auto column = static_cast<size_t>(task);
-      statuses[column] = decode_column(column, slice, follows);
-      if (statuses[column].ok()) hand_over(column, rows, batch);
-    });
-    group_ = slice.group;
-    next_row_ = slice.begin + slice.rows;
-    for (const Status& status : statuses) {
-      if (!status.ok()) group_ = -1;  // cursors stand anywhere
-      RECMILL_RETURN_IF_ERROR(status);
-    }
-    batch.samples = rows.empty() ? slice.rows : static_cast<int64_t>(rows.size());
-    return {};
-  }
-
- private:
-  struct GroupPlace {
-    size_t file;
-    int64_t group;
-  };
-  struct ColumnState {
-    std::unique_ptr<FieldCursor> cells_at, weights_at;
-    ColumnCells cells, weights;
-  };
-
-  const BoundColumn& bound(size_t column, const RowSlice& slice) const {
-    return files_[groups_[static_cast<size_t>(slice.group)].file]->columns().columns[column];
-  }
-
-  Status decode_column(size_t column, const RowSlice& slice, bool follows) {
-    ColumnState& state = columns_[column];
-    const BoundColumn& what = bound(column, slice);
-    RECMILL_RETURN_IF_ERROR(
-        decode_field(what, what.kind, slice, follows, state.cells_at, state.cells));
-    if (what.weights_field < 0) return {};
-    RECMILL_RETURN_IF_ERROR(
-        decode_field(what, CellKind::weights, slice, follows, state.weights_at, state.weights));
-    const auto [ids, weights] =
-        std::ranges::mismatch(state.cells.ids.offsets, state.weights.ids.offsets);
-    if (ids != state.cells.ids.offsets.end()) {
-      const auto row = slice.begin + (ids - state.cells.ids.offsets.begin()) - 1;
-      const GroupPlace place = groups_[static_cast<size_t>(slice.group)];
-      return Status::Failed(files_[place.file]->path() + ": column '" + what.spec.name + "', row " +
-                            std::to_string(row) + " of row group " + std::to_string(place.group) +
-                            ": its weights are not as many as its ids");
-    }
-    state.cells.ids.weights.swap(state.weights.ids.weights);
-    return {};
-  }
-
-  Status decode_field(const BoundColumn& what, CellKind kind, const RowSlice& slice, bool follows,
-                      std::unique_ptr<FieldCursor>& cursor, ColumnCells& cells) {
-    const GroupPlace place = groups_[static_cast<size_t>(slice.group)];
-    RowGroupFile& file = *files_[place.file];
-    if (!follows || cursor == nullptr) {
-      const int64_t rows = file.row_groups()[static_cast<size_t>(place.group)];
-      RECMILL_ASSIGN_OR_RETURN(cursor, file.open(place.group, what, kind, rows > slice.rows));
-      if (slice.begin > 0) RECMILL_RETURN_IF_ERROR(cursor->skip(slice.begin));
-    }
-    RECMILL_RETURN_IF_ERROR(cursor->read(slice.rows, cells));
-    RECMILL_CHECK(cells.rows(kind) == slice.rows, what.spec.name);
-    return {};
-  }
-
-  void hand_over(size_t column, const std::vector<uint32_t>& rows, ColumnBatch& batch) {
-    const BoundColumn& what = schema().columns[column];
-    const auto target = static_cast<size_t>(what.target);
-    ColumnCells& cells = columns_[column].cells;
-    switch (what.spec.role) {
-      case ColumnRole::label:
-        return take(cells.numbers, rows, batch.labels);
-      case ColumnRole::dense:
-        return take(cells.numbers, rows, batch.dense[target]);
-      case ColumnRole::id:
-        return take(cells.ids, rows, batch.ids[target]);
-      case ColumnRole::sample_weight:
-        return take(cells.numbers, rows, batch.sample_weights);
-      case ColumnRole::group:
-        return take(cells.groups, rows, batch.groups);
-      case ColumnRole::time:
-        return take(cells.times, rows, batch.times);
-      case ColumnRole::ignore:
-        return;
-    }
-  }
-
-  const std::vector<std::unique_ptr<RowGroupFile>> files_;
-  Pool& pool_;
-  std::vector<GroupPlace> groups_;  // of all files, in order
-  std::vector<ColumnState> columns_;
-  int64_t group_ = -1;  // where the cursors stand
-  int64_t next_row_ = 0;
-};
 
 /// A thread that decodes the slices of an order ahead of who takes them.
 class SliceQueue {
@@ -267,27 +113,25 @@ class SliceQueue {
 
 class ColumnarReader final : public Reader {
  public:
-  ColumnarReader(const ColumnarOptions& options, std::vector<std::unique_ptr<RowGroupFile>> files,
-                 Pool& pool)
+  ColumnarReader(const DataOptions& options, Subset subset, uint64_t seed, Files& files,
+                 SliceSource source)
       : options_(options),
-        decoder_(std::move(files), pool),
+        shuffle_(subset == Subset::train ? options.shuffle.kind : ShuffleKind::none),
+        seed_(seed),
+        files_(files),
+        source_(std::move(source)),
         queue_(std::max<int64_t>(1, options.prefetch),
-               [this](int64_t index, ColumnBatch& batch) { return decode(index, batch); }) {
-    std::vector<int64_t> group_rows = decoder_.group_rows();
-    int64_t left = options.rows > 0 ? options.rows : std::numeric_limits<int64_t>::max();
-    for (int64_t& rows : group_rows) {
-      rows = std::min(rows, left);
-      left -= rows;
-    }
-    data_slices_ = cut_row_groups(group_rows, options.window);
-    rows_ = std::accumulate(group_rows.begin(), group_rows.end(), int64_t{0});
-  }
+               [this](int64_t index, ColumnBatch& batch) { return decode(index, batch); }) {}
 
-  const DataSchema& schema() const override { return decoder_.schema().schema; }
-  Result<int64_t> rows() override { return rows_; }
-  ReaderCounts counts() const override { return counts_; }
+  const DataSchema& schema() const override { return source_.schema().schema; }
+  Result<int64_t> rows() override {
+    RECMILL_RETURN_IF_ERROR(find_rows());
+    return rows_;
+  }
+  ReaderCounts counts() const override { return {handed_out_, source_.bad_rows(), 0}; }
 
   Status read(int64_t epoch, int64_t first, int64_t count, ColumnBatch& batch) override {
+    RECMILL_RETURN_IF_ERROR(find_rows());
     const int64_t end = std::max(first, std::min(first + count, rows_));
     make_room(schema(), end - first, batch);
     batch.first = first;
@@ -302,49 +146,82 @@ class ColumnarReader final : public Reader {
       copy_rows(*decoded, position - slice.position, taken, batch, position - first);
       position += taken;
     }
-    counts_.rows += batch.samples;
+    handed_out_ += batch.samples;
     return {};
   }
 
  private:
+  // Tells which rows count, at the first call.
+  Status find_rows() {
+    if (rows_ >= 0) return {};
+    RECMILL_RETURN_IF_ERROR(source_.find_rows(files_, options_.cache, options_.rows));
+    rows_ = source_.rows();
+    return {};
+  }
+
   void start_epoch(int64_t epoch) {
     queue_.stop();
     epoch_ = epoch;
-    slices_ = slices_of_epoch(data_slices_, options_.shuffle, options_.seed, epoch);
+    slices_ = slices_of_epoch(source_.slices(), shuffle_, seed_, epoch);
   }
 
   /// Runs on the queue's thread, which is stopped before epoch_ or slices_ change.
   Status decode(int64_t index, ColumnBatch& batch) {
     const RowSlice& slice = slices_[static_cast<size_t>(index)];
-    if (options_.shuffle == ShuffleKind::none) return decoder_.decode(slice, {}, batch);
-    return decoder_.decode(
-        slice,
-        order_in_window(slice.rows, options_.shuffle, options_.seed, epoch_, slice.first_row),
-        batch);
+    if (shuffle_ == ShuffleKind::none) return source_.load(slice, {}, batch);
+    return source_.load(
+        slice, order_in_window(slice.kept, shuffle_, seed_, epoch_, slice.first_row), batch);
   }
 
-  const ColumnarOptions options_;
-  SliceDecoder decoder_;
-  std::vector<RowSlice> data_slices_;  // in the order of the data
-  std::vector<RowSlice> slices_;       // in the order of epoch_
-  int64_t rows_ = 0;
+  const DataOptions options_;
+  const ShuffleKind shuffle_;
+  const uint64_t seed_;
+  Files& files_;
+  SliceSource source_;
+  std::vector<RowSlice> slices_;  // in the order of epoch_
+  int64_t rows_ = -1;             // before they are found
   int64_t epoch_ = -1;
-  ReaderCounts counts_;
+  int64_t handed_out_ = 0;
   SliceQueue queue_;  // last: its thread uses what is above
 };
 
+bool same_columns(const ColumnarSchema& one, const ColumnarSchema& other) {
+  const auto same = [](const BoundColumn& a, const BoundColumn& b) {
+    return a.spec.name == b.spec.name && a.spec.role == b.spec.role && a.kind == b.kind;
+  };
+  return one.schema == other.schema && std::ranges::equal(one.columns, other.columns, same);
+}
+
 }  // namespace
 
-Result<std::unique_ptr<Reader>> read_row_groups(const ColumnarOptions& options,
-                                                std::vector<std::unique_ptr<RowGroupFile>> files,
-                                                Pool& pool) {
-  RECMILL_CHECK(!files.empty() && options.window > 0);
-  for (const auto& file : files) {
-    if (file->columns().schema == files[0]->columns().schema) continue;
-    return Status::BadRequest(file->path() + ": its columns are not those of " + files[0]->path() +
-                              " (names, bags or weights differ)");
+Result<std::unique_ptr<Reader>> open_columnar_reader(const DataOptions& options, Subset subset,
+                                                     uint64_t seed, Pool& pool, Files& files) {
+  constexpr int64_t kMaxWindow = int64_t{1} << 24;
+  if (options.shuffle.window <= 0 || options.shuffle.window > kMaxWindow) {
+    return Status::BadRequest("data.shuffle.window: must lie in [1, 16777216]: " +
+                              std::to_string(options.shuffle.window));
   }
-  return std::unique_ptr<Reader>(new ColumnarReader(options, std::move(files), pool));
+  const bool by_hash = subset != Subset::all && options.split.by == SplitKind::hash;
+  RECMILL_ASSIGN_OR_RETURN(const auto paths, data_files(options, subset, files));
+  std::vector<BoundFile> bound;
+  for (const std::string& path : paths) {
+    BoundFile& next = bound.emplace_back();
+    RECMILL_ASSIGN_OR_RETURN(next.file, open_row_groups(options.format, path, files));
+    RECMILL_ASSIGN_OR_RETURN(next.columns,
+                             bind_columns(options.columns, by_hash ? options.split.column : "",
+                                          next.file->fields(), path));
+    if (same_columns(next.columns, bound[0].columns)) continue;
+    return Status::BadRequest(path + ": its columns are not those of " + paths[0] +
+                              " (names, roles, bags or weights differ)");
+  }
+  RECMILL_ASSIGN_OR_RETURN(auto rule, SliceRule::make(options, subset, bound[0].columns));
+  return std::unique_ptr<Reader>(new ColumnarReader(
+      options, subset, seed, files, SliceSource(std::move(bound), std::move(rule), pool)));
+}
+
+Result<std::unique_ptr<RowGroupFile>> open_row_groups(DataFormat format, const std::string& path,
+                                                      Files& files) {
+  return format == DataFormat::parquet ? open_parquet(files, path) : open_arrow_ipc(files, path);
 }
 
 }  // namespace recmill::reader

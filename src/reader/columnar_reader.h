@@ -4,52 +4,29 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "base/files.h"
 #include "device/pool.h"
-#include "reader/arrow_cells.h"
-#include "reader/columnar_schema.h"
+#include "reader/data_options.h"
 #include "reader/reader.h"
-#include "reader/row_group_order.h"
+#include "reader/row_group_file.h"
 
 namespace recmill::reader {
 
-/// Reads one field of one row group, front to back.
-class FieldCursor {
- public:
-  virtual ~FieldCursor() = default;
-  /// Replaces `cells` by the next `rows` rows, which are there by the footer; its memory is reused.
-  /// Errors name file and column.
-  virtual Status read(int64_t rows, ColumnCells& cells) = 0;
-  /// Passes over `rows` rows.
-  virtual Status skip(int64_t rows) = 0;
-};
+/// Opens `subset` of a data set in Parquet or Arrow IPC files, as open_reader() does; the files
+/// must have the same columns, and all footers are read here. A thread decodes slices ahead of the
+/// position on `pool`, column by column; memory is data.prefetch + 1 slices.
+///
+/// A row is bad that has no value or none that its role allows (append_cells()), or a bag whose
+/// weights are not as many as its ids; damage, a missing column and a wrong type are no fault of a
+/// row and always fail. Slices are decoded whole: with on_bad_row = "fail" a bad row fails on
+/// whichever side of a split it is. A split by hash looks at values and not at their text, so it
+/// parts other rows than that of a text file with the same content.
+Result<std::unique_ptr<Reader>> open_columnar_reader(const DataOptions& options, Subset subset,
+                                                     uint64_t seed, Pool& pool, Files& files);
 
-/// An open file. All calls but the constructor are safe from several threads.
-class RowGroupFile {
- public:
-  virtual ~RowGroupFile() = default;
-  virtual const std::string& path() const = 0;
-  virtual const ColumnarSchema& columns() const = 0;
-  virtual const std::vector<int64_t>& row_groups() const = 0;  // rows of each, by the footer
-  /// `kind` is column.kind, or `weights` for the weights of a bag. `sliced`: the row group is read
-  /// in slices, so it must not be held whole.
-  virtual Result<std::unique_ptr<FieldCursor>> open(int64_t group, const BoundColumn& column,
-                                                    CellKind kind, bool sliced) = 0;
-};
-
-struct ColumnarOptions {
-  ShuffleKind shuffle = ShuffleKind::none;
-  int64_t window = 65536;  // rows of a slice at most
-  uint64_t seed = 0;
-  int64_t prefetch = 2;  // slices that are decoded ahead
-  int64_t rows = 0;      // the first rows of the data only; 0: all
-};
-
-/// A reader of `files`, in this order, which must have the same columns. A thread decodes slices
-/// ahead of the position on `pool`, column by column; memory is prefetch + 1 slices.
-Result<std::unique_ptr<Reader>> read_row_groups(const ColumnarOptions& options,
-                                                std::vector<std::unique_ptr<RowGroupFile>> files,
-                                                Pool& pool);
+/// Opens a file of format parquet or arrow_ipc.
+Result<std::unique_ptr<RowGroupFile>> open_row_groups(DataFormat format, const std::string& path,
+                                                      Files& files);
 
 }  // namespace recmill::reader

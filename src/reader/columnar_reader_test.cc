@@ -8,11 +8,14 @@
 #include <gtest/gtest.h>
 #include <parquet/arrow/writer.h>
 
+#include <set>
+
 #include "base/hash.h"
 #include "base/temporary_folder.h"
 #include "reader/arrow_files.h"
 #include "reader/generated_data.h"
 #include "reader/reader_contract.h"
+#include "reader/row_split.h"
 
 namespace recmill::reader {
 namespace {
@@ -39,22 +42,65 @@ DataOptions three_files(const std::string& suffix, const DataSchema& schema) {
   return options;
 }
 
+DataOptions with_split(DataOptions options, SplitKind by, const std::string& column = "") {
+  options.cache = folder() + "/cache";
+  options.split.by = by;
+  options.split.eval_fraction = 0.3;
+  options.split.column = column;
+  return options;
+}
+
+/// Files of `suffix` in which every 9th row has an infinite number.
+DataOptions with_bad_rows(const std::string& suffix) {
+  const DataSchema schema = schema_of_all_kinds();
+  ColumnBatch batch = generate(schema, 41, 700);
+  for (size_t row = 4; row < 700; row += 9) {
+    batch.dense[2][row] = -std::numeric_limits<float>::infinity();
+  }
+  EXPECT_TRUE(write_file(folder() + "/infinite" + suffix, schema, batch).ok());
+  DataOptions options = options_for(folder() + "/infinite" + suffix, schema);
+  options.on_bad_row = OnBadRow::skip;
+  return options;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Columnar, ReaderContract,
-    ::testing::Values(ReaderCase{"parquet", three_files(".parquet", criteo_schema())},
-                      ReaderCase{"parquet_bags", three_files(".parquet", schema_of_all_kinds())},
-                      ReaderCase{"arrow", three_files(".arrow", criteo_schema())},
-                      ReaderCase{"arrow_bags", three_files(".arrow", schema_of_all_kinds())}),
+    ::testing::Values(
+        ReaderCase{"parquet", three_files(".parquet", criteo_schema())},
+        ReaderCase{"parquet_bags", three_files(".parquet", schema_of_all_kinds())},
+        ReaderCase{"arrow", three_files(".arrow", criteo_schema())},
+        ReaderCase{"arrow_bags", three_files(".arrow", schema_of_all_kinds())},
+        ReaderCase{"fraction",
+                   with_split(three_files(".parquet", criteo_schema()), SplitKind::fraction)},
+        ReaderCase{"hash",
+                   with_split(three_files(".arrow", schema_of_all_kinds()), SplitKind::hash, "C1")},
+        ReaderCase{"time_eval",
+                   with_split(three_files(".parquet", schema_of_all_kinds()), SplitKind::time),
+                   Subset::eval, false},
+        ReaderCase{"skipping", with_bad_rows(".parquet")},
+        ReaderCase{"skipping_time", with_split(with_bad_rows(".arrow"), SplitKind::time)}),
     ReaderCase::name_of);
 
-Result<ColumnBatch> read_all(const DataOptions& options, DataSchema* schema = nullptr) {
-  Pool pool(2);
-  RECMILL_ASSIGN_OR_RETURN(auto reader,
-                           open_reader(options, Subset::train, 0, pool, posix_files()));
-  if (schema != nullptr) *schema = reader->schema();
+struct Rows {
   ColumnBatch batch;
-  RECMILL_RETURN_IF_ERROR(reader->read(0, 0, int64_t{1} << 40, batch));
-  return batch;
+  DataSchema schema;
+  ReaderCounts counts;
+
+  std::vector<std::string> samples() const { return samples_of(schema, batch); }
+};
+
+Result<Rows> read_rows(const DataOptions& options, Subset subset = Subset::train) {
+  Pool pool(2);
+  RECMILL_ASSIGN_OR_RETURN(auto reader, open_reader(options, subset, 0, pool, posix_files()));
+  Rows rows{{}, reader->schema(), {}};
+  RECMILL_RETURN_IF_ERROR(reader->read(0, 0, int64_t{1} << 40, rows.batch));
+  rows.counts = reader->counts();
+  return rows;
+}
+
+Result<ColumnBatch> read_all(const DataOptions& options) {
+  RECMILL_ASSIGN_OR_RETURN(Rows rows, read_rows(options));
+  return std::move(rows.batch);
 }
 
 std::string failure_of(const DataOptions& options) {
@@ -249,20 +295,109 @@ TEST_P(ForeignFile, errors_name_file_column_type_and_what_was_expected) {
   EXPECT_THAT(failure_of(options), HasSubstr("data.columns must name them"));
 }
 
-TEST_P(ForeignFile, weights_that_are_not_as_many_as_the_ids_are_an_error) {
+TEST_P(ForeignFile, bad_rows_fail_or_are_skipped_and_counted_up_to_the_limit) {
+  constexpr int64_t kRows = 40;
   Foreign file;
-  file.label(1);
+  using Text = std::optional<std::string>;
+  using Whole = std::optional<int64_t>;
+  std::vector<std::optional<double>> labels(kRows, 1.0), prices(kRows, 0.5);
+  std::vector<std::optional<float>> weights(kRows, 2.0f);
+  std::vector<Whole> times, groups(kRows, 7);
+  for (int64_t row = 0; row < kRows; ++row) times.push_back(row);
+  std::vector<Text> names(kRows, "0f");
   auto ids = std::make_shared<arrow::Int32Builder>();
-  arrow::ListBuilder id_lists(arrow::default_memory_pool(), ids);
-  auto weights = std::make_shared<arrow::FloatBuilder>();
-  arrow::ListBuilder weight_lists(arrow::default_memory_pool(), weights);
-  ASSERT_TRUE(id_lists.Append().ok() && ids->AppendValues({5, 1}).ok());
-  ASSERT_TRUE(weight_lists.Append().ok() && weights->AppendValues({1}).ok());
-  file.add_array("seen", ColumnRole::id, *id_lists.Finish());
-  file.add_array("seen.weights", ColumnRole::ignore, *weight_lists.Finish());
-  const DataOptions options = file.write(GetParam());
-  EXPECT_THAT(failure_of(options), HasSubstr(options.train[0] + ": column 'seen', row 0"));
-  EXPECT_THAT(failure_of(options), HasSubstr("weights are not as many as its ids"));
+  arrow::ListBuilder bags(arrow::default_memory_pool(), ids);
+  auto shares = std::make_shared<arrow::DoubleBuilder>();
+  arrow::ListBuilder bag_weights(arrow::default_memory_pool(), shares);
+  for (int64_t row = 0; row < kRows; ++row) {
+    ASSERT_TRUE(bags.Append().ok() && ids->AppendValues({5, 1}).ok());
+    ASSERT_TRUE(bag_weights.Append().ok() && shares->Append(1).ok());
+    if (row == 17) continue;
+    ASSERT_TRUE((row == 19 ? shares->AppendNull() : shares->Append(2)).ok());
+  }
+  labels[3] = weights[7] = times[9] = groups[11] = std::nullopt;
+  labels[5] = std::numeric_limits<double>::quiet_NaN();
+  names[13] = "xyz";
+  prices[15] = 1e300;  // no float
+  prices[16] = std::nullopt;
+  file.add<arrow::DoubleBuilder, double>("click", ColumnRole::label, arrow::DoubleBuilder(),
+                                         labels);
+  file.add<arrow::FloatBuilder, float>("weight", ColumnRole::sample_weight, arrow::FloatBuilder(),
+                                       weights);
+  file.add<arrow::Int64Builder, int64_t>("time", ColumnRole::time, arrow::Int64Builder(), times);
+  file.add<arrow::Int64Builder, int64_t>("user", ColumnRole::group, arrow::Int64Builder(), groups);
+  file.add<arrow::StringBuilder, std::string>("name", ColumnRole::id, arrow::StringBuilder(), names,
+                                              IdText::hex);
+  file.add<arrow::DoubleBuilder, double>("price", ColumnRole::dense, arrow::DoubleBuilder(),
+                                         prices);
+  file.add_array("seen", ColumnRole::id, *bags.Finish());
+  file.add_array("seen.weights", ColumnRole::ignore, *bag_weights.Finish());
+  DataOptions options = file.write(GetParam());
+  options.cache = "";
+  options.shuffle.window = 8;
+  const std::vector<std::string> bad{"'click', row 3: no value",
+                                     "'click', row 5: no value",
+                                     "'weight', row 7: no value",
+                                     "'time', row 9: no value",
+                                     "'user', row 11: no value",
+                                     "'name', row 13: 'xyz' is not a hexadecimal id",
+                                     "'price', row 15: is not a finite number",
+                                     "'seen', row 17: its weights are not as many as its ids",
+                                     "'seen', row 19: a weight is no finite number"};
+  const std::string at = options.train[0] + ": column ";
+  EXPECT_EQ(failure_of(options), at + bad[0]);
+  options.on_bad_row = OnBadRow::skip;
+  for (size_t limit = 0; limit < bad.size(); ++limit) {
+    options.bad_row_limit = static_cast<int64_t>(limit);
+    const std::string message = failure_of(options);
+    EXPECT_TRUE(message.starts_with(at + bad[limit])) << message;
+    EXPECT_THAT(message, HasSubstr("(and " + std::to_string(limit) + " bad rows before; "));
+  }
+  options.bad_row_limit = static_cast<int64_t>(bad.size());
+  for (const SplitKind by : {SplitKind::file, SplitKind::fraction, SplitKind::time}) {
+    options.split.by = by;
+    options.split.eval_fraction = 0.5;
+    const auto all = read_rows(options, Subset::all), train = read_rows(options);
+    ASSERT_TRUE(all.ok() && train.ok()) << all.status().message() << train.status().message();
+    EXPECT_EQ(all->batch.samples, kRows - 9);
+    EXPECT_EQ(all->counts.bad_rows, 9);
+    EXPECT_EQ(train->counts.bad_rows, 9);
+    EXPECT_EQ(std::ranges::count(all->batch.times, 16), 1) << "a missing dense value is none";
+    if (by == SplitKind::time) {
+      EXPECT_EQ(train->batch.samples, 16) << "of 31 rows";
+    }
+  }
+}
+
+TEST_P(ForeignFile, a_split_by_hash_keeps_equal_cells_together_even_of_a_column_without_a_role) {
+  Foreign file;
+  constexpr int64_t kRows = 300;
+  std::vector<std::optional<int32_t>> users, numbers;
+  for (int32_t row = 0; row < kRows; ++row) {
+    users.emplace_back(row % 50);
+    numbers.emplace_back(row);
+  }
+  file.label(kRows);
+  file.add<arrow::Int32Builder, int32_t>("user", ColumnRole::ignore, arrow::Int32Builder(), users);
+  file.add<arrow::Int32Builder, int32_t>("row", ColumnRole::id, arrow::Int32Builder(), numbers);
+  DataOptions options = file.write(GetParam());
+  options.cache = "";
+  options.split.by = SplitKind::hash;
+  options.split.column = "user";
+  options.split.eval_fraction = 0.4;
+  const auto train = read_all(options);
+  const auto eval = read_rows(options, Subset::eval);
+  ASSERT_TRUE(train.ok() && eval.ok()) << train.status().message() << eval.status().message();
+  EXPECT_EQ(train->samples + eval->batch.samples, kRows);
+  std::set<uint64_t> seen, held_out;
+  for (const uint64_t row : train->ids[0].ids) seen.insert(row % 50);
+  for (const uint64_t row : eval->batch.ids[0].ids) held_out.insert(row % 50);
+  EXPECT_GT(held_out.size(), 10u);
+  EXPECT_EQ(seen.size() + held_out.size(), 50u) << "no user is on both sides";
+  options.split.column = "nowhere";
+  EXPECT_EQ(failure_of(options), "data.split.column: the data has no column 'nowhere'");
+  options.split.by = SplitKind::time;
+  EXPECT_EQ(failure_of(options), "data.split.by = time: no time column");
 }
 
 INSTANTIATE_TEST_SUITE_P(Columnar, ForeignFile, ::testing::Values(".parquet", ".arrow"),
@@ -283,8 +418,7 @@ class DamagedFile : public ::testing::TestWithParam<std::string> {
   /// Reads `bytes` as a file. It fails with one line that names it, or it is the data.
   void expect_error_or_data(const std::string& bytes, const std::string& what) {
     replace_file(bytes);
-    DataSchema schema;
-    const auto read = read_all(options_for(path_, schema_), &schema);
+    const auto read = read_rows(options_for(path_, schema_));
     if (!read.ok()) {
       EXPECT_THAT(read.status().message(), HasSubstr(path_)) << what;
       EXPECT_EQ(read.status().message().find('\n'), std::string::npos) << what;
@@ -292,8 +426,7 @@ class DamagedFile : public ::testing::TestWithParam<std::string> {
       return;
     }
     ++silent_;
-    EXPECT_TRUE(schema == schema_ && samples_of(schema, *read) == samples_of(schema_, batch_))
-        << what;
+    EXPECT_TRUE(read->schema == schema_ && read->samples() == samples_of(schema_, batch_)) << what;
   }
 
   const DataSchema schema_ = schema_of_all_kinds();
@@ -352,16 +485,15 @@ TEST(ColumnarReader, pages_decoded_straight_to_cells_equal_the_way_through_arrow
   file.add<arrow::Int8Builder, int8_t>("i8", ColumnRole::id, arrow::Int8Builder(),
                                        {-128, 1, std::nullopt, 2});
   file.add<arrow::DoubleBuilder, double>("f64", ColumnRole::dense, arrow::DoubleBuilder(),
-                                         {1e300, 0.1, std::nullopt, -0.0});
+                                         {1e30, 0.1, std::nullopt, -0.0});
   file.add<arrow::Int64Builder, int64_t>("i64", ColumnRole::group, arrow::Int64Builder(),
                                          {-1, 1, 2, INT64_MAX});
   DataOptions foreign = file.write(".parquet");
-  DataSchema foreign_schema;
-  const auto one = read_all(foreign, &foreign_schema);
+  const auto one = read_rows(foreign);
   for (ColumnSpec& column : foreign.columns) column.missing = {"nowhere"};
-  const auto other = read_all(foreign);
+  const auto other = read_rows(foreign);
   ASSERT_TRUE(one.ok() && other.ok());
-  EXPECT_EQ(samples_of(foreign_schema, *one), samples_of(foreign_schema, *other));
+  EXPECT_EQ(one->samples(), other->samples());
 }
 
 TEST(ColumnarReader, a_column_chunk_too_large_to_hold_is_streamed_and_sliced) {
@@ -391,6 +523,62 @@ TEST(ColumnarReader, a_column_chunk_too_large_to_hold_is_streamed_and_sliced) {
                 std::vector<std::string>(expected.begin() + first, expected.begin() + end))
         << first;
   }
+}
+
+TEST(ColumnarReader, splits_keep_the_rows_that_the_decider_names_one_by_one) {
+  for (const std::string suffix : {".parquet", ".arrow"}) {
+    const DataOptions files = three_files(suffix, schema_of_all_kinds());
+    const auto all = read_rows(files, Subset::all);
+    ASSERT_TRUE(all.ok()) << all.status().message();
+    const auto samples = all->samples();
+    auto times = all->batch.times;
+    std::ranges::sort(times);
+    for (const DataOptions& options :
+         {with_split(files, SplitKind::fraction), with_split(files, SplitKind::time),
+          with_split(files, SplitKind::hash, "group"), with_split(files, SplitKind::hash)}) {
+      size_t kept = 0;
+      for (const Subset subset : {Subset::train, Subset::eval}) {
+        RowSplit split = *RowSplit::make(options.split, subset);
+        const int64_t before = rows_before_evaluation(all->batch.samples, 0.3);
+        split = split.with_boundary(times[static_cast<size_t>(before)]);
+        std::vector<std::string> expected;
+        for (int64_t row = 0, file = 0, first = 0; row < all->batch.samples; ++row) {
+          if (row == first + 250 + 97 * file) first += 250 + 97 * file++;
+          const uint64_t group = all->batch.groups[row];
+          const std::string bytes(reinterpret_cast<const char*>(&group), sizeof group);
+          const bool keeps = options.split.by == SplitKind::fraction
+                                 ? split.keeps_number(options.train[file], row - first)
+                             : options.split.by == SplitKind::time
+                                 ? split.keeps_time(all->batch.times[row])
+                                 : split.keeps_key(hash_bytes(bytes));
+          if (keeps) expected.push_back(samples[row]);
+        }
+        for (const char* often : {"indexed", "found in the cache"}) {
+          const auto got = read_rows(options, subset);
+          ASSERT_TRUE(got.ok()) << got.status().message();
+          kept += got->samples().size();
+          if (options.split.by == SplitKind::hash && options.split.column.empty()) continue;
+          EXPECT_EQ(got->samples(), expected) << name_of(options.split.by) << often;
+        }
+      }
+      EXPECT_EQ(kept, 2 * samples.size());
+    }
+  }
+}
+
+TEST(ColumnarReader, a_split_that_leaves_a_side_without_rows_is_the_error_of_every_reader) {
+  DataOptions options =
+      with_split(three_files(".parquet", schema_of_all_kinds()), SplitKind::fraction);
+  options.split.eval_fraction = 1;
+  EXPECT_EQ(failure_of(options), "data.split.eval_fraction: 1.000000 leaves no rows for training");
+  options.split.eval_fraction = 1.5;
+  EXPECT_EQ(failure_of(options), "data.split.eval_fraction: must lie in [0, 1]: 1.500000");
+  options.split.by = SplitKind::time;
+  options.split.eval_fraction = 0.5;
+  options.split.boundary = std::numeric_limits<int64_t>::min();
+  EXPECT_EQ(failure_of(options),
+            "data.split.boundary: no row for training: none has a time before "
+            "-9223372036854775808");
 }
 
 TEST(ColumnarReader, files_that_differ_in_their_columns_are_refused_by_name) {

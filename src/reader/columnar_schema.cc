@@ -98,9 +98,31 @@ class Binder {
     RECMILL_ASSIGN_OR_RETURN(column.field, find(spec.name, column.kind, spec.role));
     const arrow::DataType& type = *fields_.field(column.field)->type();
     column.list = item_type(type) != nullptr;
-    column.type = type.ToString();
     RECMILL_RETURN_IF_ERROR(enter(column));
     bound_.columns.push_back(std::move(column));
+    return {};
+  }
+
+  /// Binds a column for what it holds, unless it is bound for its role.
+  Status add_key(const std::string& name) {
+    const bool bound =
+        std::ranges::any_of(bound_.columns, [&](const auto& c) { return c.spec.name == name; });
+    if (name.empty() || bound) return {};
+    const std::vector<int> found = fields_.GetAllFieldIndices(name);
+    if (found.size() != 1) {
+      return Status::BadRequest("data.split.column: the data has no column '" + name + "'");
+    }
+    const arrow::DataType& type = *fields_.field(found[0])->type();
+    const std::vector<ColumnRole> roles = roles_of(type);
+    if (roles.empty()) {
+      return Status::BadRequest("data.split.column: '" + name + "' is " + type.ToString() +
+                                ", which is not read");
+    }
+    BoundColumn& column = bound_.columns.emplace_back();
+    column.spec.name = name;
+    column.kind = kind_of(roles[0]);
+    column.field = found[0];
+    column.list = item_type(type) != nullptr;
     return {};
   }
 
@@ -225,7 +247,15 @@ std::string schema_crc(const arrow::FieldVector& fields) {
   return std::to_string(crc32c(std::as_bytes(std::span(text))));
 }
 
-Result<ColumnarSchema> bind_columns(const std::vector<ColumnSpec>& columns,
+std::vector<ColumnRole> roles_of(const arrow::DataType& type) {
+  std::vector<ColumnRole> roles;
+  for (const ColumnRole role : {ColumnRole::id, ColumnRole::dense, ColumnRole::time}) {
+    if (expected_instead(kind_of(role), type).empty()) roles.push_back(role);
+  }
+  return roles;
+}
+
+Result<ColumnarSchema> bind_columns(const std::vector<ColumnSpec>& columns, const std::string& key,
                                     const arrow::Schema& fields, const std::string& path) {
   const auto& metadata = fields.metadata();
   if (metadata != nullptr && metadata->Contains(kSchemaCrcKey) &&
@@ -238,6 +268,7 @@ Result<ColumnarSchema> bind_columns(const std::vector<ColumnSpec>& columns,
   }
   Binder binder(fields, path);
   for (const ColumnSpec& column : wanted) RECMILL_RETURN_IF_ERROR(binder.add(column));
+  RECMILL_RETURN_IF_ERROR(binder.add_key(key));
   return binder.finish();
 }
 

@@ -5,7 +5,7 @@
 #include "reader/synthetic_reader.h"
 #include "reader/text_reader.h"
 #ifdef RECMILL_WITH_ARROW
-#include "reader/columnar_data.h"
+#include "reader/columnar_reader.h"
 #endif
 
 namespace recmill::reader {
@@ -20,7 +20,7 @@ Result<std::unique_ptr<Reader>> open_reader(const DataOptions& options, Subset s
     case DataFormat::parquet:
     case DataFormat::arrow_ipc:
 #ifdef RECMILL_WITH_ARROW
-      return open_columnar_data(options, subset, seed, pool, files);
+      return open_columnar_reader(options, subset, seed, pool, files);
 #else
       return Status::BadRequest("data.format: this program was built without Arrow");
 #endif

@@ -28,7 +28,7 @@ class FlatCursor final : public FieldCursor {
              std::string where)
       : pages_(std::static_pointer_cast<parquet::TypedColumnReader<Physical>>(std::move(pages))),
         optional_(pages_->descr()->max_definition_level() > 0),
-        dense_(column.spec.role == ColumnRole::dense),
+        may_be_missing_(may_be_missing(column)),
         kind_(kind),
         where_(std::move(where)) {}
 
@@ -42,7 +42,7 @@ class FlatCursor final : public FieldCursor {
             pages_->ReadBatch(std::min(rows - done, kRowsAtOnce), levels_, nullptr,
                               reinterpret_cast<Stored*>(values_for(cells)), &present);
         if (count <= 0 || (!optional_ && present != count)) return ends_early();
-        RECMILL_RETURN_IF_ERROR(take(done, count, present, cells));
+        take(done, count, present, cells);
         row_ += count;
         done += count;
       }
@@ -72,6 +72,7 @@ class FlatCursor final : public FieldCursor {
   // Vectors that have the size already, as those of the last slice have, are not zeroed again.
   void make_room(int64_t rows, ColumnCells& cells) const {
     const auto size = static_cast<size_t>(rows);
+    cells.bad.clear();
     switch (kind_) {
       case CellKind::id:
         cells.ids.offsets.resize(size + 1);
@@ -97,22 +98,34 @@ class FlatCursor final : public FieldCursor {
   }
 
   /// Puts `count` rows, of which `present` have a value, at row `at` of `cells`.
-  Status take(int64_t at, int64_t count, int64_t present, ColumnCells& cells) {
-    if (kind_ == CellKind::id) return take_ids(at, count, present, cells.ids), Status();
-    if (present < count && !(kind_ == CellKind::number && dense_)) {
-      const auto missing = std::find(levels_, levels_ + count, int16_t{0}) - levels_;
-      return Status::Failed(where_ + ", row " + std::to_string(row_ + missing) + ": no value");
+  void take(int64_t at, int64_t count, int64_t present, ColumnCells& cells) {
+    switch (kind_) {
+      case CellKind::id:
+        return take_ids(at, count, present, cells.ids);
+      case CellKind::group:
+        return take_whole(at, count, present, cells.groups, cells);
+      case CellKind::time:
+        return take_whole(at, count, present, cells.times, cells);
+      default:
+        present == count ? convert(count, cells.numbers.data() + at)
+                         : spread(count, cells.numbers.data() + at);
+        // Integers are finite.
+        if (std::is_floating_point_v<Value> || (present < count && !may_be_missing_)) {
+          note_bad_numbers(at, count, may_be_missing_, cells);
+        }
     }
-    if (kind_ == CellKind::group) {
-      convert(count, cells.groups.data() + at);
-    } else if (kind_ == CellKind::time) {
-      convert(count, cells.times.data() + at);
-    } else if (present == count) {
-      convert(count, cells.numbers.data() + at);
-    } else {
-      spread(count, cells.numbers.data() + at);
+  }
+
+  template <typename Whole>
+  void take_whole(int64_t at, int64_t count, int64_t present, std::vector<Whole>& to,
+                  ColumnCells& cells) const {
+    convert(present, to.data() + at);
+    if (present == count) return;
+    int64_t next = present;
+    for (int64_t i = count - 1; i >= 0; --i) to[at + i] = levels_[i] != 0 ? to[at + --next] : 0;
+    for (int64_t i = 0; i < count; ++i) {
+      if (levels_[i] == 0) cells.note_bad(at + i, no_value());
     }
-    return {};
   }
 
   template <typename T>
@@ -147,7 +160,7 @@ class FlatCursor final : public FieldCursor {
 
   const std::shared_ptr<parquet::TypedColumnReader<Physical>> pages_;
   const bool optional_;
-  const bool dense_;  // a value may be missing
+  const bool may_be_missing_;
   const CellKind kind_;
   const std::string where_;
   int64_t row_ = 0;                     // of the row group

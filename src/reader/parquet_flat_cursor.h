@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "reader/columnar_reader.h"
+#include "reader/row_group_file.h"
 
 namespace recmill::reader {
 

@@ -52,29 +52,10 @@ int first_leaf(const parquet::arrow::SchemaField& field) {
 
 class ParquetFile final : public RowGroupFile {
  public:
-  static Result<std::unique_ptr<RowGroupFile>> open(Files& files, const std::string& path,
-                                                    const std::vector<ColumnSpec>& columns) {
-    std::unique_ptr<ParquetFile> file(new ParquetFile);
-    file->path_ = path;
-    RECMILL_ASSIGN_OR_RETURN(auto bytes, files.open(path));
-    if (bytes->size() == 0) return Status::Failed(path + ": is empty, no Parquet file");
-    auto input = arrow_input(std::move(bytes));
-    RECMILL_ASSIGN_OR_RETURN(file->whole_, open_file(input, path, false));
-    RECMILL_ASSIGN_OR_RETURN(file->streaming_, open_file(input, path, true));
-    const Status read = without_exceptions(path, [&] { return file->read_footer(columns); });
-    RECMILL_RETURN_IF_ERROR(read);
-    return std::unique_ptr<RowGroupFile>(std::move(file));
-  }
-
-  const std::string& path() const override { return path_; }
-  const ColumnarSchema& columns() const override { return schema_; }
-  const std::vector<int64_t>& row_groups() const override { return row_groups_; }
-
   Result<std::unique_ptr<FieldCursor>> open(int64_t group, const BoundColumn& column, CellKind kind,
                                             bool sliced) override {
-    const std::string where = path_ + ": column '" + column.spec.name + "'" +
-                              (kind == CellKind::weights ? " (weights)" : "");
-    const int field = kind == CellKind::weights ? column.weights_field : column.field;
+    const std::string where = place_of(column, kind);
+    const int field = field_of(column, kind);
     std::unique_ptr<FieldCursor> cursor;
     const Status opened = without_exceptions(where, [&]() -> Status {
       const int leaf = first_leaf(whole_->manifest().schema_fields[static_cast<size_t>(field)]);
@@ -113,40 +94,36 @@ class ParquetFile final : public RowGroupFile {
     return array;
   }
 
-  Status read_footer(const std::vector<ColumnSpec>& columns) {
-    RECMILL_RETURN_IF_ARROW_ERROR(whole_->GetSchema(&fields_), path_);
-    RECMILL_ASSIGN_OR_RETURN(schema_, bind_columns(columns, *fields_, path_));
+  Status read_footer(std::shared_ptr<arrow::io::RandomAccessFile> input) override {
+    RECMILL_ASSIGN_OR_RETURN(whole_, open_file(input, path(), false));
+    RECMILL_ASSIGN_OR_RETURN(streaming_, open_file(std::move(input), path(), true));
+    RECMILL_RETURN_IF_ARROW_ERROR(whole_->GetSchema(&fields_), path());
     const auto metadata = whole_->parquet_reader()->metadata();
     int64_t all = 0;
     for (int group = 0; group < metadata->num_row_groups(); ++group) {
       const int64_t rows = metadata->RowGroup(group)->num_rows();
       if (rows < 0) {
-        return Status::Failed(path_ + ": row group " + std::to_string(group) + " has " +
+        return Status::Failed(path() + ": row group " + std::to_string(group) + " has " +
                               std::to_string(rows) + " rows");
       }
       row_groups_.push_back(rows);
       all += rows;
     }
     if (all != metadata->num_rows()) {
-      return Status::Failed(path_ +
+      return Status::Failed(path() +
                             ": its footer is damaged: " + std::to_string(metadata->num_rows()) +
                             " rows, but " + std::to_string(all) + " in its row groups");
     }
     return {};
   }
 
-  std::string path_;
   std::unique_ptr<parquet::arrow::FileReader> whole_, streaming_;
-  std::shared_ptr<arrow::Schema> fields_;
-  ColumnarSchema schema_;
-  std::vector<int64_t> row_groups_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<RowGroupFile>> open_parquet(Files& files, const std::string& path,
-                                                   const std::vector<ColumnSpec>& columns) {
-  return ParquetFile::open(files, path, columns);
+Result<std::unique_ptr<RowGroupFile>> open_parquet(Files& files, const std::string& path) {
+  return RowGroupFile::open<ParquetFile>(files, path);
 }
 
 }  // namespace recmill::reader

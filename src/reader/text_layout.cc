@@ -87,18 +87,20 @@ int TextLayout::column_named(std::string_view name) const {
   return found == columns.end() ? -1 : static_cast<int>(found - columns.begin());
 }
 
+std::string fingerprint_of(const ColumnSpec& spec) {
+  std::string text;
+  for (const std::string& part :
+       {spec.name, std::string(name_of(spec.role)), std::string(name_of(spec.id_text)),
+        spec.list_separator, spec.weight_separator}) {
+    text += part + ',';
+  }
+  for (const std::string& missing : spec.missing) text += missing + ';';
+  return text;
+}
+
 std::string TextLayout::fingerprint() const {
   std::string text{delimiter, quote ? quote : '-', header ? 'h' : '-'};
-  for (const TextColumn& column : columns) {
-    const ColumnSpec& s = column.spec;
-    text += '|';
-    for (const std::string& part :
-         {s.name, std::string(name_of(s.role)), std::string(name_of(s.id_text)), s.list_separator,
-          s.weight_separator}) {
-      text += part + ',';
-    }
-    for (const std::string& missing : s.missing) text += missing + ';';
-  }
+  for (const TextColumn& column : columns) text += '|' + fingerprint_of(column.spec);
   return text;
 }
 

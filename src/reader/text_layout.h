@@ -32,6 +32,9 @@ struct TextLayout {
   std::string fingerprint() const;
 };
 
+/// Text that differs wherever the cells of a column would be read differently.
+std::string fingerprint_of(const ColumnSpec& spec);
+
 /// The layout of Criteo TSV: label, I1.. (dense), C1.. (hexadecimal ids).
 Result<TextLayout> criteo_layout(const CriteoOptions& options);
 
