@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <mutex>
+#include <set>
 #include <string>
 
 namespace recmill {
@@ -33,6 +35,12 @@ void log_info(std::string_view message) {
 }
 void log_warning(std::string_view message) {
   write_line(LogLevel::warning, "warning: ", message);
+}
+void log_warning_once(const std::string& message) {
+  static std::mutex mutex;
+  static std::set<std::string> written;
+  const std::lock_guard lock(mutex);
+  if (written.insert(message).second) log_warning(message);
 }
 void log_debug(std::string_view message) {
   write_line(LogLevel::debug, "debug: ", message);

@@ -2,6 +2,7 @@
 // Messages for people, on stderr; stdout belongs to results.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace recmill {
@@ -14,6 +15,8 @@ LogLevel log_level();
 /// One line each, written whole even when several threads log.
 void log_info(std::string_view message);
 void log_warning(std::string_view message);  // prefixed with "warning: "
+/// The same message is written once a process.
+void log_warning_once(const std::string& message);
 void log_debug(std::string_view message);
 
 }  // namespace recmill

@@ -7,16 +7,6 @@
 #include "checkpoint/testing/small_checkpoint.h"
 
 namespace recmill::checkpoint {
-namespace {
-
-std::unique_ptr<Reader> open_small(FaultyFiles& files, const std::string& folder, int64_t step,
-                                   int parts) {
-  EXPECT_TRUE(write_small(files, folder, step, parts).ok());
-  return *Reader::open(files, folder + "/" + folder_name(step));
-}
-
-}  // namespace
-
 TEST(Digest, does_not_depend_on_how_many_ranks_wrote) {
   FaultyFiles files;
   auto one = open_small(files, "a", 4, 1), three = open_small(files, "b", 4, 3);

@@ -10,16 +10,6 @@
 #include "checkpoint/testing/small_checkpoint.h"
 
 namespace recmill::checkpoint {
-namespace {
-
-std::unique_ptr<Reader> open_small(FaultyFiles& files, const std::string& folder, int64_t step,
-                                   int parts) {
-  EXPECT_TRUE(write_small(files, folder, step, parts).ok());
-  return *Reader::open(files, folder + "/" + folder_name(step));
-}
-
-}  // namespace
-
 TEST(TensorName, is_that_of_the_state_dict_and_empty_for_what_is_no_weight) {
   EXPECT_EQ(tensor_name("dense/top.0.weight"), "top.0.weight");
   EXPECT_EQ(tensor_name("table/C1/weight"), "embeddings.C1.weight");

@@ -87,13 +87,15 @@ Status convert_rows(const ConvertArguments& arguments) {
                           static_cast<uint64_t>(config.options.train.seed), pool, posix_files());
   if (!rows.ok()) return config.locate(rows.status());
   train::Progress progress(progress_style(arguments.quiet), "converting", "rows", 0);
-  RECMILL_ASSIGN_OR_RETURN(
-      const int64_t count,
+  const auto count =
       reader::convert(**rows, {}, arguments.out, posix_files(), [&](int64_t done, int64_t) {
         progress.show(done, "");
         return true;
-      }));
-  print_result({{"file", arguments.out}, {"rows", count}}, arguments.json);
+      });
+  if (!count.ok()) return config.locate(count.status());
+  Json result{{"file", arguments.out}, {"rows", *count}};
+  result["bad_rows"] = (*rows)->counts().bad_rows;
+  print_result(result, arguments.json);
   return {};
 }
 

@@ -54,7 +54,7 @@ Status write_config(const Arguments& arguments) {
 
 void add_init(CLI::App& app, Chosen& chosen) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = app.add_subcommand("init", "guess a configuration from text data");
+  CLI::App* verb = app.add_subcommand("init", "guess a configuration from data of any format");
   verb->add_option("data", arguments->data, "a file, a folder or a pattern")->required();
   verb->add_option("--out", arguments->out, "TOML file to write; else it is printed");
   verb->add_flag("--overwrite", arguments->overwrite, "replace a file that is there");

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/log.h"
+
 namespace recmill::reader {
 namespace {
 
@@ -28,6 +30,9 @@ class PlainStream final : public ByteStream {
   const std::unique_ptr<ReadableFile> file_;
   uint64_t offset_ = 0;
 };
+
+// Far more than lies between access points, so that it shows in the time.
+constexpr uint64_t kFarBytes = uint64_t{32} << 20;
 
 // What gzip and zstd share: compressed input in pieces, forward skips, restarts.
 class CompressedStream : public ByteStream {
@@ -100,6 +105,11 @@ class CompressedStream : public ByteStream {
     start.begins_frame = true;
     const AccessPoint& point = after == points_.begin() ? start : *std::prev(after);
     if (point.offset <= position_ && position_ <= offset) return {};
+    if (offset - point.offset > kFarBytes) {
+      log_warning_once(path_ +
+                       ": is one long compressed frame, which is decompressed from its start again "
+                       "and again; write it with recmill convert, or as several frames");
+    }
     file_offset_ = point.compressed;
     position_ = point.offset;
     available_ = 0;

@@ -2,6 +2,7 @@
 #include "reader/byte_stream.h"
 
 #include <gtest/gtest.h>
+#include <zstd.h>
 
 #include <atomic>
 
@@ -57,7 +58,7 @@ class CountingFiles final : public Files {
   std::atomic<uint64_t> bytes = 0;
 };
 
-class CompressedStreams : public ::testing::TestWithParam<const char*> {
+class CompressedFiles : public ::testing::TestWithParam<const char*> {
  protected:
   // Rows of seeded digits, so that deflate makes blocks of all lengths.
   static std::string text_of(size_t bytes) {
@@ -98,7 +99,7 @@ class CompressedStreams : public ::testing::TestWithParam<const char*> {
   TemporaryFolder folder_;
 };
 
-TEST_P(CompressedStreams, any_seek_by_access_points_gives_the_text_itself) {
+TEST_P(CompressedFiles, any_seek_by_access_points_gives_the_text_itself) {
   const std::string text = text_of(3 << 20);
   for (const size_t members : {1, 30}) {
     const std::string path = write(text, members);
@@ -122,7 +123,7 @@ TEST_P(CompressedStreams, any_seek_by_access_points_gives_the_text_itself) {
   }
 }
 
-TEST_P(CompressedStreams, windows_in_any_order_read_the_file_a_few_times_and_no_more) {
+TEST_P(CompressedFiles, windows_in_any_order_read_the_file_a_few_times_and_no_more) {
   constexpr uint64_t kWindow = uint64_t{512} << 10;
   const std::string text = text_of(uint64_t{24} << 20);
   const std::string path = write(text, GetParam() == std::string("gz") ? 1 : 48);
@@ -141,7 +142,7 @@ TEST_P(CompressedStreams, windows_in_any_order_read_the_file_a_few_times_and_no_
   EXPECT_LT(files.bytes, 6 * (*files.open(path))->size());
 }
 
-TEST_P(CompressedStreams, the_index_in_the_cache_keeps_the_access_points) {
+TEST_P(CompressedFiles, the_index_in_the_cache_keeps_the_access_points) {
   const std::string path = write(text_of(uint64_t{20} << 20), 1);
   Pool pool(2);
   RowRule rule;
@@ -156,7 +157,30 @@ TEST_P(CompressedStreams, the_index_in_the_cache_keeps_the_access_points) {
   EXPECT_LT(files.bytes, 1 << 20) << "the file was not read again";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CompressedStreams, ::testing::Values("gz", "zst"));
+TEST(CompressedFrames, a_long_single_frame_is_named_in_one_warning_when_it_is_read_again) {
+  const TemporaryFolder folder;
+  const std::string text((size_t{40} << 20), 'a');
+  std::string frame(ZSTD_compressBound(text.size()), '\0');
+  frame.resize(ZSTD_compress(frame.data(), frame.size(), text.data(), text.size(), 1));
+  const std::string path = folder.path() + "/one.zst";
+  ASSERT_TRUE(write_atomically(posix_files(), path, frame).ok());
+  const auto warnings_of = [&](std::initializer_list<uint64_t> offsets) {
+    auto stream = *open_byte_stream(posix_files(), path);
+    testing::internal::CaptureStderr();
+    for (const uint64_t offset : offsets) EXPECT_TRUE(stream->seek(offset).ok());
+    return testing::internal::GetCapturedStderr();
+  };
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  EXPECT_EQ(warnings_of({10 * kMiB, 39 * kMiB, 0, 20 * kMiB, 10 * kMiB}), "")
+      << "ahead, to the start, and a short way again";
+  EXPECT_EQ(warnings_of({39 * kMiB, 38 * kMiB, 36 * kMiB}),
+            "warning: " + path +
+                ": is one long compressed frame, which is decompressed from its start again and "
+                "again; write it with recmill convert, or as several frames\n");
+  EXPECT_EQ(warnings_of({39 * kMiB, 38 * kMiB}), "") << "once for a file";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CompressedFiles, ::testing::Values("gz", "zst"));
 
 }  // namespace
 }  // namespace recmill::reader

@@ -14,6 +14,7 @@
 #include "base/temporary_folder.h"
 #include "reader/arrow_files.h"
 #include "reader/generated_data.h"
+#include "reader/guess_schema.h"
 #include "reader/reader_contract.h"
 #include "reader/row_split.h"
 
@@ -105,7 +106,9 @@ Result<ColumnBatch> read_all(const DataOptions& options) {
 
 std::string failure_of(const DataOptions& options) {
   const auto batch = read_all(options);
-  return batch.ok() ? "read" : batch.status().message();
+  const std::string message = batch.ok() ? "read" : batch.status().message();
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  return message;
 }
 
 // Files that others wrote: arrays of any type.
@@ -367,6 +370,66 @@ TEST_P(ForeignFile, bad_rows_fail_or_are_skipped_and_counted_up_to_the_limit) {
       EXPECT_EQ(train->batch.samples, 16) << "of 31 rows";
     }
   }
+}
+
+TEST_P(ForeignFile, a_guess_takes_roles_from_types_and_names) {
+  constexpr int32_t kRows = 400;
+  std::vector<std::optional<int32_t>> clicks, shops;
+  std::vector<std::optional<double>> prices;
+  std::vector<std::optional<int64_t>> times;
+  std::vector<std::optional<std::string>> words;
+  auto ids = std::make_shared<arrow::Int32Builder>();
+  arrow::ListBuilder bags(arrow::default_memory_pool(), ids);
+  for (int32_t row = 0; row < kRows; ++row) {
+    clicks.emplace_back(row % 2);
+    shops.emplace_back(row % 7);
+    prices.emplace_back(row * 0.5);
+    times.emplace_back(row);
+    words.emplace_back("w" + std::to_string(row % 30));
+    ASSERT_TRUE(bags.Append().ok() && ids->AppendValues({row % 11, 99}).ok());
+  }
+  Foreign file;
+  file.add<arrow::Int32Builder, int32_t>("shop", ColumnRole::ignore, arrow::Int32Builder(), shops);
+  file.add<arrow::Int32Builder, int32_t>("bought", ColumnRole::ignore, arrow::Int32Builder(),
+                                         clicks);
+  file.add<arrow::DoubleBuilder, double>("price", ColumnRole::ignore, arrow::DoubleBuilder(),
+                                         prices);
+  file.add<arrow::TimestampBuilder, int64_t>(
+      "seen_at", ColumnRole::ignore,
+      arrow::TimestampBuilder(arrow::timestamp(arrow::TimeUnit::SECOND),
+                              arrow::default_memory_pool()),
+      times);
+  file.add<arrow::StringBuilder, std::string>("word", ColumnRole::ignore, arrow::StringBuilder(),
+                                              words);
+  file.add_array("list", ColumnRole::ignore, *bags.Finish());
+  file.add_array("pair", ColumnRole::ignore,
+                 *arrow::StructArray::Make({file.arrays[0]}, std::vector<std::string>{"a"}));
+  const DataOptions written = file.write(GetParam());
+  const auto guess = guess_schema(posix_files(), written.train[0]);
+  ASSERT_TRUE(guess.ok()) << guess.status().message();
+  EXPECT_EQ(guess->options.format, written.format);
+  EXPECT_EQ(guess->estimated_rows, kRows);
+  const std::vector<std::pair<std::string, ColumnRole>> roles{
+      {"shop", ColumnRole::id},      {"bought", ColumnRole::label}, {"price", ColumnRole::dense},
+      {"seen_at", ColumnRole::time}, {"word", ColumnRole::id},      {"list", ColumnRole::id},
+      {"pair", ColumnRole::ignore}};
+  ASSERT_EQ(guess->options.columns.size(), roles.size());
+  for (size_t i = 0; i < roles.size(); ++i) {
+    EXPECT_EQ(guess->options.columns[i].name, roles[i].first);
+    EXPECT_EQ(guess->options.columns[i].role, roles[i].second) << roles[i].first;
+  }
+  ASSERT_EQ(guess->tables.size(), 3u);
+  EXPECT_EQ(guess->tables[0].distinct, 7);
+  EXPECT_EQ(guess->tables[1].distinct, 30);
+  EXPECT_EQ(guess->tables[2].distinct, 12);
+  DataOptions options = guess->options;
+  options.cache = "";
+  const auto read = read_rows(options);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->batch.samples, kRows);
+  EXPECT_EQ(read->batch.times[399], 399);
+  EXPECT_THAT(guess->toml, HasSubstr(GetParam() == ".parquet" ? "format = \"parquet\""
+                                                              : "format = \"arrow_ipc\""));
 }
 
 TEST_P(ForeignFile, a_split_by_hash_keeps_equal_cells_together_even_of_a_column_without_a_role) {

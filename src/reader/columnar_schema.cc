@@ -112,17 +112,13 @@ class Binder {
     if (found.size() != 1) {
       return Status::BadRequest("data.split.column: the data has no column '" + name + "'");
     }
-    const arrow::DataType& type = *fields_.field(found[0])->type();
-    const std::vector<ColumnRole> roles = roles_of(type);
-    if (roles.empty()) {
-      return Status::BadRequest("data.split.column: '" + name + "' is " + type.ToString() +
+    std::optional<BoundColumn> column = bind_by_type(fields_, found[0]);
+    if (!column.has_value()) {
+      return Status::BadRequest("data.split.column: '" + name + "' is " +
+                                fields_.field(found[0])->type()->ToString() +
                                 ", which is not read");
     }
-    BoundColumn& column = bound_.columns.emplace_back();
-    column.spec.name = name;
-    column.kind = kind_of(roles[0]);
-    column.field = found[0];
-    column.list = item_type(type) != nullptr;
+    bound_.columns.push_back(*std::move(column));
     return {};
   }
 
@@ -247,12 +243,23 @@ std::string schema_crc(const arrow::FieldVector& fields) {
   return std::to_string(crc32c(std::as_bytes(std::span(text))));
 }
 
-std::vector<ColumnRole> roles_of(const arrow::DataType& type) {
-  std::vector<ColumnRole> roles;
-  for (const ColumnRole role : {ColumnRole::id, ColumnRole::dense, ColumnRole::time}) {
-    if (expected_instead(kind_of(role), type).empty()) roles.push_back(role);
+std::optional<BoundColumn> bind_by_type(const arrow::Schema& fields, int field) {
+  const arrow::DataType& type = *fields.field(field)->type();
+  for (const CellKind kind : {CellKind::id, CellKind::number, CellKind::time}) {
+    if (!expected_instead(kind, type).empty()) continue;
+    BoundColumn column;
+    column.spec.name = fields.field(field)->name();
+    column.kind = kind;
+    column.field = field;
+    column.list = item_type(type) != nullptr;
+    return column;
   }
-  return roles;
+  return {};
+}
+
+bool is_whole_type(const arrow::DataType& type) {
+  const arrow::DataType* const items = item_type(type);
+  return is_whole(without_dictionary(items == nullptr ? type : *items));
 }
 
 Result<ColumnarSchema> bind_columns(const std::vector<ColumnSpec>& columns, const std::string& key,

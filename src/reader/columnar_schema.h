@@ -4,6 +4,7 @@
 
 #include <arrow/type.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,11 @@ struct ColumnarSchema {
 Result<ColumnarSchema> bind_columns(const std::vector<ColumnSpec>& columns, const std::string& key,
                                     const arrow::Schema& fields, const std::string& path);
 
-/// The roles that a field of this type can have, the likeliest first; none: it cannot be read.
-std::vector<ColumnRole> roles_of(const arrow::DataType& type);
+/// A field bound as what its type is likeliest to hold (ids, numbers, times), with the role ignore;
+/// nothing: a type that is not read.
+std::optional<BoundColumn> bind_by_type(const arrow::Schema& fields, int field);
+/// True for integers and booleans, lists of them and dictionaries.
+bool is_whole_type(const arrow::DataType& type);
 
 /// The CRC-32C of names, types and roles, as files that Recmill wrote have it in the metadata of
 /// their schema; bind_columns() refuses a file where it is another.

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/temporary_folder.h"
+#include "base/testing/faulty_files.h"
 #include "reader/compressed_file.h"
 #include "reader/reader_contract.h"
 
@@ -189,7 +190,9 @@ class TextReaders : public ::testing::Test {
     options.train = {path};
     options.cache = bad_.path() + "/cache";
     const auto outcome = rows(options);
-    return outcome.ok() ? "no error" : outcome.status().message();
+    const std::string message = outcome.ok() ? "no error" : outcome.status().message();
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    return message;
   }
 
   Pool pool_{2};
@@ -301,6 +304,28 @@ TEST_F(TextReaders, a_damaged_or_stale_index_is_made_anew) {
   ASSERT_TRUE(write_atomically(files, path, criteo_text(2, 60)).ok());
   EXPECT_EQ(rows(options)->size(), 60u);
   EXPECT_EQ(files.list(cache)->size(), 1u);
+}
+
+TEST_F(TextReaders, a_full_disk_is_a_warning_for_an_index_and_leaves_nothing_of_it) {
+  const std::string text = criteo_text(1, 5000);
+  for (const int64_t room : {0, 10, 100}) {
+    FaultyFiles files;
+    ASSERT_TRUE(write_atomically(files, "data.tsv", text).ok());
+    files.limit_bytes(room);
+    DataOptions options;
+    options.train = {"data.tsv"};
+    options.cache = "cache";
+    testing::internal::CaptureStderr();
+    auto reader = open_reader(options, Subset::train, 1, pool_, files);
+    ColumnBatch batch;
+    const Status status = (*reader)->read(0, 4990, 20, batch);
+    const std::string warning = testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(batch.samples, 10);
+    EXPECT_THAT(warning, HasSubstr("warning: no row index is kept: cache/"));
+    EXPECT_EQ(std::ranges::count(warning, '\n'), 1) << warning;
+    EXPECT_TRUE(files.list("cache")->empty()) << room;
+  }
 }
 
 TEST_F(TextReaders, columns_of_csv_are_checked_against_the_header) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/temporary_folder.h"
+#include "base/testing/faulty_files.h"
 #include "reader/generated_data.h"
 #include "reader/reader_contract.h"
 
@@ -195,65 +196,14 @@ TEST(Writer, names_the_row_that_a_format_cannot_hold_and_leaves_nothing) {
   EXPECT_TRUE(posix_files().list(folder.path())->empty());
 }
 
-/// The machine's files on a disk that holds `room` bytes.
-class SmallDisk final : public Files {
- public:
-  explicit SmallDisk(int64_t room) : room_(room) {}
-
-  Result<std::unique_ptr<WritableFile>> create(const std::string& path) override {
-    RECMILL_ASSIGN_OR_RETURN(auto file, posix_files().create(path));
-    return std::unique_ptr<WritableFile>(new SmallFile(path, std::move(file), room_));
-  }
-  Result<std::unique_ptr<ReadableFile>> open(const std::string& path) override {
-    return posix_files().open(path);
-  }
-  Result<std::unique_ptr<WritableFile>> open_append(const std::string& path) override {
-    return posix_files().open_append(path);
-  }
-  Status rename(const std::string& from, const std::string& to) override {
-    return posix_files().rename(from, to);
-  }
-  Status remove(const std::string& path) override { return posix_files().remove(path); }
-  Status make_folder(const std::string& path) override { return posix_files().make_folder(path); }
-  Status sync_folder(const std::string& path) override { return posix_files().sync_folder(path); }
-  Result<std::vector<std::string>> list(const std::string& folder) override {
-    return posix_files().list(folder);
-  }
-  bool exists(const std::string& path) override { return posix_files().exists(path); }
-  bool is_folder(const std::string& path) override { return posix_files().is_folder(path); }
-  Result<int64_t> changed_at(const std::string& path) override {
-    return posix_files().changed_at(path);
-  }
-
- private:
-  class SmallFile final : public WritableFile {
-   public:
-    SmallFile(std::string path, std::unique_ptr<WritableFile> file, int64_t& room)
-        : path_(std::move(path)), file_(std::move(file)), room_(room) {}
-    Status append(std::span<const std::byte> bytes) override {
-      room_ -= static_cast<int64_t>(bytes.size());
-      if (room_ < 0) return Status::Failed(path_ + ": cannot write: No space left on device");
-      return file_->append(bytes);
-    }
-    Status sync() override { return file_->sync(); }
-    Status close() override { return file_->close(); }
-
-   private:
-    const std::string path_;
-    const std::unique_ptr<WritableFile> file_;
-    int64_t& room_;
-  };
-  int64_t room_;
-};
-
 TEST(Writer, a_full_disk_is_one_line_with_the_path_and_leaves_nothing) {
-  TemporaryFolder folder;
   const DataSchema schema = criteo_schema();
   const ColumnBatch batch = generate(schema, 11, 400, /*integers=*/true);
   for (const std::string& suffix : suffixes({".tsv", ".tsv.gz", ".csv.zst"})) {
-    const std::string path = folder.path() + "/a" + suffix;
+    const std::string path = "a" + suffix;
     for (const int64_t room : {0, 3, 100, 2000, 20000}) {
-      SmallDisk disk(room);
+      FaultyFiles disk;
+      disk.limit_bytes(room);
       WriterOptions options;
       options.row_group_rows = 100;
       const auto write = [&]() -> Status {
@@ -263,8 +213,8 @@ TEST(Writer, a_full_disk_is_one_line_with_the_path_and_leaves_nothing) {
       };
       const Status status = write();
       EXPECT_FALSE(status.ok()) << suffix << room;
-      EXPECT_EQ(status.message(), path + ".tmp: cannot write: No space left on device");
-      EXPECT_TRUE(posix_files().list(folder.path())->empty()) << suffix << room;
+      EXPECT_EQ(status.message(), path + ".tmp: no space left on device");
+      EXPECT_TRUE(disk.list("")->empty()) << suffix << room;
     }
   }
 }

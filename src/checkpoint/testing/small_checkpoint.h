@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,14 @@ inline Status write_small(Files& files, const std::string& folder, int64_t step,
     contents.push_back(std::move(finished));
   }
   return writer->finish(std::move(contents), {{"iteration", step}, {"seed", 7}});
+}
+
+/// Writes one and opens it; a failure aborts.
+inline std::unique_ptr<Reader> open_small(Files& files, const std::string& folder, int64_t step,
+                                          int parts) {
+  const Status written = write_small(files, folder, step, parts);
+  RECMILL_CHECK(written.ok(), written.message());
+  return *Reader::open(files, folder + "/" + folder_name(step));
 }
 
 /// Whether a checkpoint holds what write_small() wrote for its step.
