@@ -346,4 +346,93 @@ TEST_F(Program, converts_between_formats_and_back) {
             *read_text(posix_files(), path("back.tsv")));
 }
 
+TEST_F(Program, what_cannot_be_read_is_one_line_with_its_place_for_every_verb_and_leaves_nothing) {
+  ASSERT_EQ(run({"synth", "--out", "data", "--rows", "300", "--eval-rows", "10", "--quiet"}).status,
+            0);
+  write("tsv.toml", "[data]\npath = 'data'\ntrain = 'train.tsv'\ncache = ''\n");
+  for (const char* file : {"rows.tsv.gz", "rows.parquet", "rows.arrow"}) {
+    ASSERT_EQ(run({"convert", "tsv.toml", "--out", file, "--quiet"}).status, 0) << file;
+    const std::string whole = *read_text(posix_files(), path(file));
+    write(std::string("cut-") + file, whole.substr(0, whole.size() / 2));
+    std::string damaged = whole;
+    for (size_t at = whole.size() / 3; at < whole.size() / 3 + 40; ++at) damaged[at] ^= 0x55;
+    write(std::string("damaged-") + file, damaged);
+  }
+  write("empty.tsv", "");
+  write("empty.parquet", "");
+  const std::string columns = "columns = [{name = 'label', role = 'label'}, ";
+  const struct {
+    std::string file, format, more, message;
+  } wrong[] = {
+      {"empty.tsv", "criteo_tsv", "", "empty.tsv: is empty"},
+      {"empty.parquet", "parquet", "", "empty.parquet: is empty"},
+      {"data", "criteo_tsv", "", "data: is a folder, not a file"},
+      {"data", "parquet", "", "data: is a folder, not a file"},
+      {"none.parquet", "parquet", "", "none.parquet: matches no file"},
+      {"cut-rows.tsv.gz", "criteo_tsv", "", "ends in the middle of the compressed data"},
+      {"damaged-rows.tsv.gz", "criteo_tsv", "", "damaged-rows.tsv.gz: damaged compressed data"},
+      {"cut-rows.parquet", "parquet", "", "cut-rows.parquet: "},
+      {"damaged-rows.parquet", "parquet", "", "damaged-rows.parquet: "},
+      {"cut-rows.arrow", "arrow_ipc", "", "cut-rows.arrow: "},
+      {"damaged-rows.arrow", "arrow_ipc", "", "damaged-rows.arrow: "},
+      {"rows.parquet", "parquet", columns + "{name = 'user', role = 'id'}]\n",
+       "rows.parquet: column 'user' is missing; the file has 'label', "},
+      {"rows.parquet", "parquet",
+       columns + "{name = 'C1', role = 'dense'}, "
+                 "{name = 'I1', role = 'time'}]\n",
+       "rows.parquet: column 'I1' is float; role time needs an integer"},
+      {"rows.parquet", "parquet", "split.by = 'hash'\nsplit.column = 'user'\n",
+       "a.toml:6: data.split.column: the data has no column 'user'"},
+      {"data/train.tsv", "criteo_tsv", "split.by = 'fraction'\nsplit.eval_fraction = 1\n",
+       "a.toml:6: data.split.eval_fraction: 1.000000 leaves no rows for training"},
+      {"data/train.tsv", "criteo_tsv", "prefetch = -1\n", "a.toml:5: data.prefetch"},
+      {"data/train.tsv", "criteo_tsv", "rosw = 7\n", "a.toml:5: data.rosw is no known key"}};
+  const std::vector<std::string> verbs[]{
+      {"stats", "a.toml"}, {"convert", "a.toml", "--out", "out.csv"}, {"train", "a.toml"}};
+  const auto names = *posix_files().list(folder_.path());
+  size_t turn = 0;
+  for (const auto& [file, format, more, message] : wrong) {
+    write("a.toml", "[data]\nformat = '" + format + "'\ntrain = '" + file + "'\ncache = ''\n" +
+                        more + "\n[embedding]\nrows = 50\ndim = 8\n[model]\n" + kDlrm);
+    std::vector<std::string> arguments = verbs[turn++ % std::size(verbs)];
+    arguments.push_back("--quiet");
+    const Outcome outcome = run(arguments);
+    EXPECT_TRUE(outcome.status == 1 || outcome.status == 2) << file << outcome.status;
+    EXPECT_NE(outcome.err.find(message), std::string::npos) << arguments[0] << outcome.err;
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << arguments[0] << outcome.err;
+    const auto left = *posix_files().list(folder_.path());
+    for (const std::string& name : left) {
+      if (name == "a.toml" || std::ranges::count(names, name) == 1) continue;
+      EXPECT_TRUE(name == "runs" && posix_files().list(path(name))->empty())
+          << arguments[0] << " of " << file << " left " << name;
+    }
+  }
+}
+
+TEST_F(Program, what_init_writes_trains_for_every_format) {
+  ASSERT_EQ(run({"synth", "--out", "data", "--rows", "800", "--eval-rows", "10", "--quiet"}).status,
+            0);
+  write("tsv.toml", "[data]\npath = 'data'\ntrain = 'train.tsv'\n");
+  for (const char* file : {"rows.csv.gz", "rows.parquet"}) {
+    ASSERT_EQ(run({"convert", "tsv.toml", "--out", file, "--quiet"}).status, 0) << file;
+  }
+  std::string log, ids = "id;click;hour;site;price\n";
+  for (int i = 0; i < 800; ++i) {
+    log += std::to_string(i % 40) + "," + std::to_string(i * 7 % 90) + "," +
+           std::to_string(i * 7 % 9) + ",pv," + std::to_string(1511544070 + i) + "\n";
+    ids += std::to_string(i) + ";" + std::to_string(i % 2) + ";" + std::to_string(14102100 + i) +
+           ";s" + std::to_string(i % 13) + ";" + std::to_string(i) + ".5\n";
+  }
+  write("log.csv", log);
+  write("ids.csv", ids);
+  for (const char* file : {"data/train.tsv", "rows.csv.gz", "rows.parquet", "log.csv", "ids.csv"}) {
+    const Outcome made = run({"init", file, "--out", "a.toml", "--overwrite"});
+    ASSERT_EQ(made.status, 0) << file << made.err;
+    const Json summary =
+        run_json({"train", "a.toml", "--quiet", "--overwrite", "--set", "train.batch_size=128"});
+    EXPECT_GE(summary.value("iterations", 0), 4) << file;
+    EXPECT_GT(summary.value("log_loss", 0.0), 0.0) << file;
+  }
+}
+
 }  // namespace recmill::cli
