@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // recmill VERB CONFIG.toml [--set key=value ...] [--json]
 // Exit status: 0 done; 1 failed while running; 2 the request was wrong.
+#include <malloc.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -46,6 +47,9 @@ int run(int argc, char** argv) {
 }  // namespace recmill::cli
 
 int main(int argc, char** argv) {
+  // Long arrays go back to the system when they are freed. Left alone, the C library raises this
+  // limit to the longest one freed so far, and a run's memory grows with its length.
+  ::mallopt(M_MMAP_THRESHOLD, 4 << 20);
   // On any thread, and before anything is thrown through our functions.
   std::set_new_handler([] {
     static constexpr char kLine[] = "recmill: the machine has no memory left\n";
