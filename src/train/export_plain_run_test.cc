@@ -9,6 +9,7 @@
 #include "checkpoint/npy.h"
 #include "comm/threads.h"
 #include "train/rank.h"
+#include "train/testing/small_run.h"
 
 namespace recmill::train {
 namespace {
@@ -20,29 +21,14 @@ using testing::HasSubstr;
 using Shape = std::vector<int64_t>;
 
 /// 40 rows in batches of 16, twice; two tables; 10 evaluation rows in batches of 8.
-RunOptions small_run() {
-  RunOptions options;
-  options.name = "small";
-  options.data.format = DataFormat::synthetic;
-  reader::SyntheticOptions& rows = options.data.synthetic;
-  rows.shape = reader::SyntheticShape::columns;
-  rows.rows = 40;
-  rows.eval_rows = 10;
-  rows.dense = {{.name = "price"}};
-  rows.ids = {{.name = "shop", .cardinality = 30},
-              {.name = "words", .cardinality = 50, .mean_length = 2.0, .max_length = 4}};
-  rows.planted.crosses = 0;
-  options.embedding.dim = 4;
-  options.embedding.rows = {100};
+RunOptions exported_run() {
+  RunOptions options = generated_run(40);
   options.embedding.optimizer.learning_rate = 0.5;
-  options.model.bottom = {4};
-  options.model.top = {1};
   options.optimizer.learning_rate = 0.25;
   options.train.batch_size = 16;
   options.train.eval_batch_size = 8;
   options.train.epochs = 2;
   options.train.shards = 2;
-  options.train.threads = 1;
   options.train.warmup.iterations = 2;
   return options;
 }
@@ -71,7 +57,7 @@ struct ExportPlainRun : testing::Test {
 };
 
 TEST_F(ExportPlainRun, writes_every_training_batch_of_every_epoch_and_the_last_evaluation) {
-  const Status status = export_plain_run(resolved(small_run()), posix_files(), folder.path());
+  const Status status = export_plain_run(resolved(exported_run()), posix_files(), folder.path());
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_THAT(values_of<int64_t>("train/batches", {7}), ElementsAre(0, 16, 32, 40, 56, 72, 80));
   EXPECT_THAT(values_of<int64_t>("eval/batches", {3}), ElementsAre(0, 8, 10));
@@ -89,7 +75,7 @@ TEST_F(ExportPlainRun, writes_every_training_batch_of_every_epoch_and_the_last_e
 }
 
 TEST_F(ExportPlainRun, learning_rates_are_those_of_parameters_and_tables_after_warm_up) {
-  RunOptions options = small_run();
+  RunOptions options = exported_run();
   preprocess::TableOptions frozen;
   frozen.name = "words";
   frozen.frozen = true;
@@ -102,7 +88,7 @@ TEST_F(ExportPlainRun, learning_rates_are_those_of_parameters_and_tables_after_w
 }
 
 TEST_F(ExportPlainRun, rows_and_parameters_are_those_that_training_begins_with) {
-  const ResolvedRun run = resolved(small_run());
+  const ResolvedRun run = resolved(exported_run());
   ASSERT_TRUE(export_plain_run(run, posix_files(), folder.path()).ok());
   const auto pool = make_pool(1);
   const Status status = run_ranks(1, [&](Communicator& communicator) -> Status {
@@ -128,7 +114,7 @@ TEST_F(ExportPlainRun, rows_and_parameters_are_those_that_training_begins_with) 
 
 TEST_F(ExportPlainRun, names_the_key_that_the_plain_script_cannot_repeat) {
   const auto message_of = [&](const auto& change) {
-    RunOptions options = small_run();
+    RunOptions options = exported_run();
     change(options);
     const Status status = export_plain_run(resolved(options), posix_files(), folder.path());
     EXPECT_EQ(Status::Code::bad_request, status.code());

@@ -10,34 +10,40 @@
 
 namespace recmill::train {
 
-/// 9 iterations in 3 epochs of 70 rows, with dictionaries that grow, a 16-bit table, state by
-/// element and for the dense part; a checkpoint after iterations 4 and 8 and at the end.
-inline RunOptions small_run() {
+/// `rows` generated rows and 10 held out, one dense column, a table of ids and one of bags, a DLRM.
+inline RunOptions generated_run(int64_t rows) {
   RunOptions options;
   options.name = "small";
   options.data.format = DataFormat::synthetic;
-  reader::SyntheticOptions& rows = options.data.synthetic;
-  rows.shape = reader::SyntheticShape::columns;
-  rows.rows = 70;
-  rows.eval_rows = 10;
-  rows.dense = {{.name = "price"}};
-  rows.ids = {{.name = "shop", .cardinality = 30},
+  reader::SyntheticOptions& data = options.data.synthetic;
+  data.shape = reader::SyntheticShape::columns;
+  data.rows = rows;
+  data.eval_rows = 10;
+  data.dense = {{.name = "price"}};
+  data.ids = {{.name = "shop", .cardinality = 30},
               {.name = "words", .cardinality = 50, .mean_length = 2.0, .max_length = 4}};
-  rows.planted.crosses = 0;
+  data.planted.crosses = 0;
   options.embedding.dim = 4;
   options.embedding.rows = {100};
+  options.model.bottom = {4};
+  options.model.top = {1};
+  options.train.threads = 1;
+  return options;
+}
+
+/// 9 iterations in 3 epochs of 70 rows, with dictionaries that grow, a 16-bit table, state by
+/// element and for the dense part; a checkpoint after iterations 4 and 8 and at the end.
+inline RunOptions small_run() {
+  RunOptions options = generated_run(70);
   options.embedding.mapping = preprocess::Mapping::dictionary;
   options.embedding.optimizer.kind = OptimizerKind::adam;
   options.tables.resize(1);
   options.tables[0].name = "shop";
   options.tables[0].precision = RowPrecision::bfloat16;
-  options.model.bottom = {4};
-  options.model.top = {1};
   options.optimizer.kind = DenseOptimizerKind::adagrad;
   options.train.batch_size = 24;
   options.train.epochs = 3;
   options.train.shards = 8;
-  options.train.threads = 1;
   options.train.log_every = 1;
   options.train.window = 50;
   options.train.checkpoint.every = 4;
