@@ -11,6 +11,7 @@
 #include "reader/bad_row.h"
 #include "reader/plain_text_parser.h"
 #include "reader/row_index_file.h"
+#include "reader/source_version.h"
 
 namespace recmill::reader {
 namespace {
@@ -183,14 +184,12 @@ Result<RowIndex> find_or_scan(Files& files, const std::string& cache, const std:
                               const std::string& rule,
                               const std::function<Result<RowIndex>()>& scan) {
   if (cache.empty()) return scan();
-  RECMILL_ASSIGN_OR_RETURN(const auto file, files.open(path));
-  RECMILL_ASSIGN_OR_RETURN(const int64_t changed, files.changed_at(path));
-  const std::string name = std::filesystem::absolute(path).lexically_normal().string();
-  const std::string identity = name + '\n' + rule;
-  const std::string key =
-      identity + '\n' + std::to_string(file->size()) + '\n' + std::to_string(changed);
+  RECMILL_ASSIGN_OR_RETURN(const SourceVersion version, version_of(files, {&path, 1}));
+  const std::string identity =
+      std::filesystem::absolute(path).lexically_normal().string() + '\n' + rule;
+  const std::string key = version.text + rule;
   const std::string place = cache + "/" + hexadecimal(hash_bytes(identity)) + ".rows";
-  if (files.exists(place)) {
+  if (is_later(files, place, version)) {
     const auto bytes = read_text(files, place);
     auto found = bytes.ok() ? decode_row_index(*bytes, key) : std::nullopt;
     if (found) return *std::move(found);

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 
 #include "base/temporary_folder.h"
 #include "base/testing/faulty_files.h"
@@ -304,6 +306,28 @@ TEST_F(TextReaders, a_damaged_or_stale_index_is_made_anew) {
   ASSERT_TRUE(write_atomically(files, path, criteo_text(2, 60)).ok());
   EXPECT_EQ(rows(options)->size(), 60u);
   EXPECT_EQ(files.list(cache)->size(), 1u);
+}
+
+TEST_F(TextReaders, an_index_of_the_same_tick_as_its_file_is_not_trusted) {
+  Files& files = posix_files();
+  const std::string path = bad_.path() + "/data.tsv", cache = bad_.path() + "/cache";
+  const auto tick = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  DataOptions options;
+  options.train = {path};
+  options.cache = cache;
+  const std::string text = criteo_text(1, 2);
+  const auto size_of_rows_with = [&](std::string content) {
+    EXPECT_TRUE(write_atomically(files, path, content).ok());
+    std::filesystem::last_write_time(path, tick);
+    const auto found = rows(options);
+    return found.ok() ? std::to_string(found->size()) : found.status().message();
+  };
+  ASSERT_EQ(size_of_rows_with(text + text), "4");
+  const std::string index = cache + "/" + files.list(cache)->at(0);
+  std::string one_row_less = text + text;
+  one_row_less[text.size() - 1] = 'a';  // for the line end: of 3 rows, the middle one is bad
+  std::filesystem::last_write_time(index, tick);
+  EXPECT_THAT(size_of_rows_with(one_row_less), HasSubstr("data.tsv:2: has "));
 }
 
 TEST_F(TextReaders, a_full_disk_is_a_warning_for_an_index_and_leaves_nothing_of_it) {

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <limits>
 
 #include "base/hash.h"
 #include "base/log.h"
 #include "reader/row_split.h"
+#include "reader/source_version.h"
 
 namespace recmill::reader {
 
@@ -55,15 +55,10 @@ Result<int64_t> find_time_boundary(Files& files, const std::string& cache,
                                    double eval_fraction,
                                    const std::function<Result<int64_t>()>& search) {
   if (cache.empty()) return search();
-  std::string key = "\n" + rule + '\n' + std::to_string(eval_fraction);
-  for (const std::string& path : paths) {
-    RECMILL_ASSIGN_OR_RETURN(const auto file, files.open(path));
-    RECMILL_ASSIGN_OR_RETURN(const int64_t changed, files.changed_at(path));
-    key += '\n' + std::filesystem::absolute(path).lexically_normal().string() + ' ' +
-           std::to_string(file->size()) + ' ' + std::to_string(changed);
-  }
+  RECMILL_ASSIGN_OR_RETURN(const SourceVersion version, version_of(files, paths));
+  const std::string key = "\n" + rule + '\n' + std::to_string(eval_fraction) + '\n' + version.text;
   const std::string place = cache + "/" + std::to_string(hash_bytes(key)) + ".boundary";
-  if (files.exists(place)) {
+  if (is_later(files, place, version)) {
     const auto text = read_text(files, place);
     int64_t boundary = 0;
     if (text.ok() && text->ends_with(key)) {
