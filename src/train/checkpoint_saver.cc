@@ -158,24 +158,51 @@ bool is_ready(const std::future<T>& future) {
 
 }  // namespace
 
+Status CheckpointPublisher::publish(checkpoint::Writer& writer, std::vector<PartContents> parts,
+                                    const Json& properties) const {
+  RECMILL_RETURN_IF_ERROR(writer.finish(std::move(parts), properties));
+  return checkpoint::keep_last(files_, folder_, std::max<int64_t>(keep_, 1));
+}
+
+void CheckpointPublisher::leave(int rank, PartContents part) {
+  std::lock_guard lock(mutex_);
+  parts_[rank] = std::move(part);
+}
+
+void CheckpointPublisher::leave(std::unique_ptr<checkpoint::Writer> writer, Json properties) {
+  std::lock_guard lock(mutex_);
+  writer_ = std::move(writer);
+  properties_ = std::move(properties);
+}
+
+Status CheckpointPublisher::publish_left() {
+  std::lock_guard lock(mutex_);
+  const auto writer = std::move(writer_);  // deletes what it did not finish
+  std::vector<PartContents> parts;
+  for (auto& part : parts_) {
+    if (part) parts.push_back(*std::exchange(part, std::nullopt));
+  }
+  if (writer == nullptr || parts.size() < parts_.size()) return {};
+  return publish(*writer, std::move(parts), properties_);
+}
+
 CheckpointSaver::CheckpointSaver(const ResolvedRun& run, Rank& rank, Communicator& communicator,
-                                 Files& files, std::string folder)
-    : run_(run),
-      rank_(rank),
-      communicator_(communicator),
-      files_(files),
-      folder_(std::move(folder)) {}
+                                 CheckpointPublisher& publisher)
+    : run_(run), rank_(rank), communicator_(communicator), publisher_(publisher) {}
 
 CheckpointSaver::~CheckpointSaver() {
-  // Only on the way out of a failure, whose error is the one to be told.
-  if (communicator_.ranks() == 1) (void)wait().ok();
+  // What is being published is waited for by its future.
+  if (stage_ != Stage::writing) return;
+  if (auto part = part_.get(); part.ok()) publisher_.leave(communicator_.rank(), *std::move(part));
+  if (writer_ != nullptr) publisher_.leave(std::move(writer_), std::move(properties_));
 }
 
 Status CheckpointSaver::save(const LoopState& state) {
   RECMILL_RETURN_IF_ERROR(wait());
   Status begun;
   if (communicator_.rank() == 0) {
-    auto created = checkpoint::Writer::create(files_, folder_, state.position.iteration);
+    auto created = checkpoint::Writer::create(publisher_.files(), publisher_.folder(),
+                                              state.position.iteration);
     begun = created.status();
     if (created.ok()) writer_ = *std::move(created);
   }
@@ -187,7 +214,8 @@ Status CheckpointSaver::save(const LoopState& state) {
                      [this, path = paths[0],
                       taken = take(rank_, communicator_, state)]() mutable -> Result<PartContents> {
                        RECMILL_ASSIGN_OR_RETURN(
-                           auto part, PartWriter::create(files_, path, communicator_.rank()));
+                           auto part,
+                           PartWriter::create(publisher_.files(), path, communicator_.rank()));
                        return write_part(run_, rank_, std::move(taken), *part);
                      });
   stage_ = Stage::writing;
@@ -231,9 +259,7 @@ Status CheckpointSaver::finish_writing() {
       RECMILL_ASSIGN_OR_RETURN(auto part, checkpoint::decode_part(text));
       parts.push_back(std::move(part));
     }
-    RECMILL_RETURN_IF_ERROR(writer_->finish(std::move(parts), properties_));
-    const int64_t keep = std::max<int64_t>(run_.options.train.checkpoint.keep, 1);
-    return checkpoint::keep_last(files_, folder_, keep);
+    return publisher_.publish(*writer_, std::move(parts), properties_);
   });
   return {};
 }

@@ -9,7 +9,10 @@
 
 #include <future>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/files.h"
 #include "base/json_lines.h"
@@ -21,16 +24,47 @@
 
 namespace recmill::train {
 
+/// Publishes the checkpoints of one run and deletes old ones. When training fails, the ranks end
+/// one by one and can no longer ask each other: each leaves here what it has in hand of a
+/// checkpoint, so that one that was taken as a whole becomes one.
+class CheckpointPublisher {
+ public:
+  /// `folder`/step-N, of which the newest `keep` stay.
+  CheckpointPublisher(Files& files, std::string folder, int ranks, int64_t keep)
+      : files_(files), folder_(std::move(folder)), keep_(keep), parts_(ranks) {}
+
+  Files& files() const { return files_; }
+  const std::string& folder() const { return folder_; }
+
+  /// `parts` of all ranks.
+  Status publish(checkpoint::Writer& writer, std::vector<checkpoint::PartContents> parts,
+                 const Json& properties) const;
+
+  /// A rank's part of the save in hand. Any thread.
+  void leave(int rank, checkpoint::PartContents part);
+  /// The rest of it. Any thread.
+  void leave(std::unique_ptr<checkpoint::Writer> writer, Json properties);
+  /// After all ranks have ended: publishes what was left, if it is whole. Deletes it otherwise.
+  Status publish_left();
+
+ private:
+  Files& files_;
+  const std::string folder_;
+  const int64_t keep_;
+  std::mutex mutex_;
+  std::vector<std::optional<checkpoint::PartContents>> parts_;  // [ranks]; guarded by mutex_
+  std::unique_ptr<checkpoint::Writer> writer_;                  // guarded by mutex_
+  Json properties_;                                             // guarded by mutex_
+};
+
 /// All calls are collective. An error of any rank is returned on every rank by the call that finds
 /// it, names the file, and leaves nothing of the checkpoint.
 class CheckpointSaver {
  public:
-  /// Into `folder`/step-N, of which the newest checkpoint.keep stay. All referenced objects outlive
-  /// the saver.
-  CheckpointSaver(const ResolvedRun& run, Rank& rank, Communicator& communicator, Files& files,
-                  std::string folder);
-  /// What wait() did not wait for is finished with one rank and given up with several, whose ranks
-  /// may end one by one; then what was written of it is deleted.
+  /// All referenced objects outlive the saver; the publisher is that of all ranks.
+  CheckpointSaver(const ResolvedRun& run, Rank& rank, Communicator& communicator,
+                  CheckpointPublisher& publisher);
+  /// What wait() did not wait for, on the way out of a failure, is left to the publisher.
   ~CheckpointSaver();
 
   /// Begins to save everything as after `state.position`; waits for the save before.
@@ -50,8 +84,7 @@ class CheckpointSaver {
   const ResolvedRun& run_;
   Rank& rank_;
   Communicator& communicator_;
-  Files& files_;
-  const std::string folder_;
+  CheckpointPublisher& publisher_;
   Stage stage_ = Stage::idle;
   Json properties_;                                     // of the save under way
   std::unique_ptr<checkpoint::Writer> writer_;          // rank 0: of the save under way

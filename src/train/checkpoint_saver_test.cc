@@ -147,6 +147,38 @@ TEST(CheckpointSaver, training_goes_on_while_a_checkpoint_is_written) {
   }
 }
 
+TEST(CheckpointSaver, a_checkpoint_that_was_taken_when_training_fails_is_still_written) {
+  for (const int ranks : {1, 2, 4}) {
+    for (const bool part_fails : {false, true}) {
+      SCOPED_TRACE(std::to_string(ranks) + " ranks, the part fails: " + std::to_string(part_fails));
+      Machine machine;
+      std::mutex mutex;
+      std::condition_variable changed;
+      int lines = 0;
+      machine.before = [&](const std::string& path) {
+        std::unique_lock lock(mutex);
+        // Opened, three iterations, an evaluation, two iterations: training fails at the fifth, and
+        // the checkpoint of the fourth waits for that.
+        if (path.ends_with("metrics.jsonl") && ++lines == 7) {
+          changed.notify_all();
+          return Status::Failed(path + ": no more lines");
+        }
+        if (!path.ends_with(".tmp/part-" + std::to_string(ranks - 1))) return Status();
+        changed.wait(lock, [&] { return lines >= 7; });
+        return part_fails ? Status::Failed(path + ": no space left on device") : Status();
+      };
+      const Status status = train(with_ranks(ranks), machine.files).status();
+      EXPECT_NE(status.message().find("metrics.jsonl: no more lines"), std::string::npos)
+          << status.message();
+      const Steps whole = part_fails ? Steps{} : Steps{4};
+      EXPECT_EQ(*checkpoint::list_steps(machine.disk, small_checkpoints()), whole);
+      expect_sound(machine.disk);
+      machine.before = [](const std::string&) { return Status(); };
+      expect_resumes(machine, 2);
+    }
+  }
+}
+
 TEST(CheckpointSaver, an_error_of_one_rank_is_one_line_that_names_its_file_and_ends_all_ranks) {
   for (const char* step : {"step-000000000004", "step-000000000009"}) {
     Machine machine;

@@ -5,7 +5,6 @@
 
 #include "checkpoint/export_folder.h"
 #include "comm/threads.h"
-#include "train/learning_rate.h"
 #include "train/plain_export.h"
 #include "train/rank.h"
 
@@ -35,9 +34,7 @@ Status export_rows(const ModelSpec& spec, store::EmbeddingStore& store, PlainExp
   });
 }
 
-std::vector<double> learning_rates(const ResolvedRun& run, int64_t iteration) {
-  const TrainOptions& train = run.options.train;
-  const double scale = learning_rate_scale(train.warmup, train.decay, iteration);
+std::vector<double> learning_rates(const ResolvedRun& run, double scale) {
   std::vector<double> rates{scale * run.options.optimizer.learning_rate};
   for (const TableSpec& table : run.spec.tables) {
     rates.push_back(table.frozen ? 0.0 : scale * table.optimizer.learning_rate);
@@ -56,7 +53,8 @@ Status export_batches(const ResolvedRun& run, Rank& rank, PlainExport& out) {
       return Status::BadRequest("data: the plain PyTorch script knows no weights of samples");
     }
     if (batch->purpose == store::Purpose::train) {
-      out.train(batch->dense, batch->sparse, learning_rates(run, batch->before.iteration));
+      const double scale = rank.learning_rate.scale(batch->before.iteration);
+      out.train(batch->dense, batch->sparse, learning_rates(run, scale));
     } else if (training_is_over(schedule, batch->before)) {
       out.evaluate(batch->dense, batch->sparse);
     }

@@ -9,7 +9,6 @@
 #include "model/float64_model.h"
 #include "table/row_state.h"
 #include "train/data_stage.h"
-#include "train/learning_rate.h"
 #include "train/rank.h"
 
 namespace recmill::train {
@@ -262,10 +261,8 @@ Result<Float64Outcome> train_in_float64(const ResolvedRun& run, Files& files) {
     while (true) {
       RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
       if (batch == nullptr) break;
-      const TrainOptions& options = run.options.train;
-      const int64_t iteration = batch->before.iteration;
-      RECMILL_RETURN_IF_ERROR(
-          training.step(*batch, learning_rate_scale(options.warmup, options.decay, iteration)));
+      const double scale = rank.learning_rate.scale(batch->before.iteration);
+      RECMILL_RETURN_IF_ERROR(training.step(*batch, scale));
       stage.recycle(std::move(batch));
     }
     outcome = std::move(training.outcome);

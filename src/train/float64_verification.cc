@@ -10,7 +10,6 @@
 #include "comm/threads.h"
 #include "train/data_stage.h"
 #include "train/float64_run.h"
-#include "train/learning_rate.h"
 #include "train/memory.h"
 #include "train/rank.h"
 #include "train/resolved_run.h"
@@ -45,13 +44,11 @@ std::vector<Squares> blank(const ResolvedRun& run, const Float64Outcome& exact) 
 Status train(const ResolvedRun& run, Rank& rank, Communicator& communicator) {
   DataStage stage(run.schedule(communicator.rank()), *rank.train_rows, nullptr, *rank.preprocessor,
                   *rank.store, {}, static_cast<size_t>(run.options.train.queue));
-  const TrainOptions& options = run.options.train;
   while (true) {
     RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
     if (batch == nullptr) return rank.store->settle();
     const int64_t iteration = batch->before.iteration;
-    const store::Step step{iteration,
-                           learning_rate_scale(options.warmup, options.decay, iteration)};
+    const store::Step step{iteration, rank.learning_rate.scale(iteration)};
     RECMILL_RETURN_IF_ERROR(rank.trainer->train(*batch, step).status());
     stage.recycle(std::move(batch));
   }

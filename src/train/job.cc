@@ -35,6 +35,7 @@ struct Training {
   const JobSetting& setting;
   const RunFolder& folder;
   Pool& pool;
+  CheckpointPublisher& publisher;
   Json summary;  // written by rank 0
 };
 
@@ -95,7 +96,7 @@ Status train_rank(Training& training, Communicator& communicator) {
       log->progress().say(fmt::format("resumes after iteration {}", start.position.iteration));
     }
   }
-  CheckpointSaver saver(run, rank, communicator, setting.files, training.folder.checkpoints());
+  CheckpointSaver saver(run, rank, communicator, training.publisher);
   const LoopSetting loop_setting{
       .log = log ? &*log : nullptr, .interrupted = setting.interrupted, .saver = saver};
   TrainingLoop loop(run, rank, communicator, loop_setting, start);
@@ -127,11 +128,14 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
         std::string("so the results are those of true"));
   }
   const auto pool = make_pool(run.threads);
-  Training training{run, request, setting, folder, *pool, {}};
+  CheckpointPublisher publisher(setting.files, folder.checkpoints(), run.ranks,
+                                options.train.checkpoint.keep);
+  Training training{run, request, setting, folder, *pool, publisher, {}};
   const Status trained = run_ranks(
       run.ranks, [&](Communicator& communicator) { return train_rank(training, communicator); });
   if (!trained.ok()) {
-    // Ranks that ended one by one may have left parts of a checkpoint that the others gave up.
+    // The failure of training is the one to be told.
+    (void)publisher.publish_left().ok();
     (void)checkpoint::remove_leftovers(setting.files, folder.checkpoints()).ok();
     (void)folder.remove_if_nothing_was_done().ok();
     return trained;

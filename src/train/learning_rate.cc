@@ -16,8 +16,8 @@ double warmup_scale(const WarmupOptions& warmup, int64_t iteration) {
 
 double decay_scale(const DecayOptions& decay, int64_t iteration) {
   if (decay.kind == DecayKind::none || iteration < decay.start) return 1.0;
-  const double length = static_cast<double>(std::max<int64_t>(decay.iterations, 1));
-  const double done = std::min(1.0, static_cast<double>(iteration - decay.start) / length);
+  const double done = std::min(
+      1.0, static_cast<double>(iteration - decay.start) / static_cast<double>(decay.iterations));
   switch (decay.kind) {
     case DecayKind::none:
       break;
@@ -33,9 +33,21 @@ double decay_scale(const DecayOptions& decay, int64_t iteration) {
 
 }  // namespace
 
-double learning_rate_scale(const WarmupOptions& warmup, const DecayOptions& decay,
-                           int64_t iteration) {
+double LearningRate::scale(int64_t iteration) const {
   return warmup_scale(warmup, iteration) * decay_scale(decay, iteration);
+}
+
+LearningRate learning_rate_of(const TrainOptions& train, int64_t rows) {
+  LearningRate rate{train.warmup, train.decay};
+  if (!decays_to_the_end(train)) return rate;
+  int64_t iterations = (rows + train.batch_size - 1) / train.batch_size * train.epochs;
+  if (train.iterations > 0) iterations = std::min(iterations, train.iterations);
+  rate.decay.iterations = std::max<int64_t>(iterations - train.decay.start, 1);
+  return rate;
+}
+
+bool decays_to_the_end(const TrainOptions& train) {
+  return train.decay.kind != DecayKind::none && train.decay.iterations == 0;
 }
 
 }  // namespace recmill::train

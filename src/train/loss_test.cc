@@ -41,15 +41,31 @@ TEST(LogLoss, stays_finite_at_extreme_logits) {
 }
 
 TEST(LearningRate, warms_up_then_decays) {
-  const WarmupOptions warmup{.iterations = 10, .start = 0.0};
-  const DecayOptions decay{.kind = DecayKind::linear, .start = 20, .iterations = 10, .end = 0.1};
-  EXPECT_DOUBLE_EQ(learning_rate_scale(warmup, decay, 0), 0.1);
-  EXPECT_DOUBLE_EQ(learning_rate_scale(warmup, decay, 9), 1.0);
-  EXPECT_DOUBLE_EQ(learning_rate_scale(warmup, decay, 20), 1.0);
-  EXPECT_DOUBLE_EQ(learning_rate_scale(warmup, decay, 25), 0.55);
-  EXPECT_DOUBLE_EQ(learning_rate_scale(warmup, decay, 1000), 0.1);
-  const DecayOptions cosine{.kind = DecayKind::cosine, .start = 0, .iterations = 4, .end = 0.0};
-  EXPECT_NEAR(learning_rate_scale({}, cosine, 2), 0.5, 1e-12);
+  const LearningRate rate{
+      .warmup = {.iterations = 10, .start = 0.0},
+      .decay = {.kind = DecayKind::linear, .start = 20, .iterations = 10, .end = 0.1}};
+  EXPECT_DOUBLE_EQ(rate.scale(0), 0.1);
+  EXPECT_DOUBLE_EQ(rate.scale(9), 1.0);
+  EXPECT_DOUBLE_EQ(rate.scale(20), 1.0);
+  EXPECT_DOUBLE_EQ(rate.scale(25), 0.55);
+  EXPECT_DOUBLE_EQ(rate.scale(1000), 0.1);
+  const LearningRate cosine{{}, {.kind = DecayKind::cosine, .start = 0, .iterations = 4}};
+  EXPECT_NEAR(cosine.scale(2), 0.5, 1e-12);
+}
+
+TEST(LearningRate, a_decay_of_no_given_length_ends_with_the_run) {
+  TrainOptions train;
+  train.batch_size = 10;
+  train.epochs = 2;
+  train.decay = {.kind = DecayKind::linear, .start = 4};
+  // 11 batches an epoch, the last of each shorter.
+  EXPECT_EQ(learning_rate_of(train, 101).decay.iterations, 22 - 4);
+  EXPECT_DOUBLE_EQ(learning_rate_of(train, 101).scale(21), 1.0 / 18);
+  train.iterations = 12;
+  EXPECT_EQ(learning_rate_of(train, 101).decay.iterations, 12 - 4);
+  EXPECT_EQ(learning_rate_of(train, 20).decay.iterations, 1) << "training ends before it starts";
+  train.decay.iterations = 7;
+  EXPECT_EQ(learning_rate_of(train, 101).decay.iterations, 7);
 }
 
 }  // namespace recmill::train

@@ -33,6 +33,13 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run
   return std::unique_ptr<store::EmbeddingStore>(std::move(local));
 }
 
+// Counts the rows, which may read all of them, only where it must.
+Result<LearningRate> make_learning_rate(const TrainOptions& train, reader::Reader& train_rows) {
+  if (!decays_to_the_end(train)) return learning_rate_of(train, 0);
+  RECMILL_ASSIGN_OR_RETURN(const int64_t rows, train_rows.rows());
+  return learning_rate_of(train, rows);
+}
+
 std::vector<ParameterRange> trained_ranges(const model::Model& model) {
   std::vector<ParameterRange> ranges;
   for (const model::ParameterSpec& parameter : model.parameters()) {
@@ -79,6 +86,7 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
   rank.model->initialize(seed, parameters);
   rank.dense_optimizer = std::make_unique<DenseOptimizer>(
       options.optimizer, rank.model->parameter_count(), trained_ranges(*rank.model));
+  RECMILL_ASSIGN_OR_RETURN(rank.learning_rate, make_learning_rate(options.train, *rank.train_rows));
   rank.trainer =
       std::make_unique<RankTrainer>(run.spec, *rank.model, *rank.store, *rank.dense_optimizer,
                                     communicator, pool, run.shards, std::move(parameters));

@@ -13,6 +13,7 @@
 #include "preprocess/run/preprocessor.h"
 #include "reader/reader.h"
 #include "store/embedding_store.h"
+#include "train/learning_rate.h"
 #include "train/optimizer/dense_optimizer.h"
 #include "train/rank_trainer.h"
 #include "train/resolved_run.h"
@@ -30,6 +31,7 @@ struct Rank {
   std::unique_ptr<store::EmbeddingStore> store;
   std::unique_ptr<model::Model> model;
   std::unique_ptr<DenseOptimizer> dense_optimizer;
+  LearningRate learning_rate;
   std::unique_ptr<RankTrainer> trainer;  // refers to all of the above
 };
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "reader/open_reader.h"
+#include "train/learning_rate.h"
 
 namespace recmill::train {
 namespace {
@@ -26,6 +27,11 @@ Status check_training(const TrainOptions& train) {
   if (train.shards > 1024) return refuse("shards", "must be at most 1024");
   if (!(train.negative_keep > 0.0 && train.negative_keep <= 1.0)) {
     return refuse("negative_keep", "must be above 0 and at most 1");
+  }
+  if (train.negative_keep < 1.0 && decays_to_the_end(train)) {
+    return refuse(
+        "decay.iterations",
+        "must be given with train.negative_keep: where training ends is not known before");
   }
   return {};
 }

@@ -80,6 +80,7 @@ Result<Json> run_scoring(const RunOptions& options, const ScoringRequest& reques
                          const JobSetting& setting) {
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(options, setting.files));
   run.ranks = 1;
+  run.options.train.decay = {};  // nothing is trained: nobody has to count the training rows
   RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run)));
   const auto pool = make_pool(run.threads);
   Scoring scoring{run, request, setting, *pool, {}, {}};

@@ -31,7 +31,7 @@ template <typename Visitor>
 void describe(Visitor& v, DecayOptions& o) {
   v("kind", o.kind, "none, linear, cosine or exponential");
   v("start", o.start, "first iteration that decays");
-  v("iterations", o.iterations, "how many iterations the decay takes");
+  v("iterations", o.iterations, "how many iterations the decay takes; 0: to the end of training");
   v("end", o.end, "share of the learning rate after the decay");
 }
 

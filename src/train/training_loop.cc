@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "train/learning_rate.h"
-
 namespace recmill::train {
 
 TrainingLoop::TrainingLoop(const ResolvedRun& run, Rank& rank, Communicator& communicator,
@@ -55,7 +53,7 @@ Result<LoopOutcome> TrainingLoop::run() {
 Status TrainingLoop::train(const RankBatch& batch) {
   const TrainOptions& options = run_.options.train;
   Stopwatch watch;
-  const double scale = learning_rate_scale(options.warmup, options.decay, batch.before.iteration);
+  const double scale = rank_.learning_rate.scale(batch.before.iteration);
   RECMILL_ASSIGN_OR_RETURN(const StepResult step,
                            rank_.trainer->train(batch, store::Step{batch.before.iteration, scale}));
   RECMILL_RETURN_IF_ERROR(gather_scores(communicator_, batch, step, scores_));

@@ -10,7 +10,6 @@
 
 #include "comm/threads.h"
 #include "table/embedding_table.h"
-#include "train/learning_rate.h"
 #include "train/memory.h"
 #include "train/rank.h"
 #include "train/resolved_run.h"
@@ -50,14 +49,13 @@ Status train_and_score(const ResolvedRun& run, Rank& rank, Communicator& communi
   DataStage stage(run.schedule(communicator.rank()), *rank.train_rows, rank.eval_rows.get(),
                   *rank.preprocessor, *rank.store, {},
                   static_cast<size_t>(run.options.train.queue));
-  const TrainOptions& options = run.options.train;
   Scores scores;
   while (true) {
     RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
     if (batch == nullptr) break;
     const int64_t iteration = batch->before.iteration;
     const bool training = batch->purpose == store::Purpose::train;
-    const double scale = learning_rate_scale(options.warmup, options.decay, iteration);
+    const double scale = rank.learning_rate.scale(iteration);
     RECMILL_ASSIGN_OR_RETURN(const StepResult step,
                              training ? rank.trainer->train(*batch, store::Step{iteration, scale})
                                       : rank.trainer->score(*batch));
