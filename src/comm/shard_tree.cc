@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "comm/add_vectors.h"
 
 namespace recmill {
 namespace {
@@ -40,45 +41,33 @@ class TileSum {
   const T* fold(ShardRange range, T* out) {
     if (next_ == parts_.size() || parts_[next_].shards.begin >= range.end) return nullptr;
     if (parts_[next_].shards == range) return parts_[next_++].data + begin_;
-    if (add_equal_parts<8>(range, out) || add_equal_parts<4>(range, out)) return out;
+    if (add_equal_parts(8, range, out) || add_equal_parts(4, range, out)) return out;
     const int middle = range.begin + range.size() / 2;
     T* scratch = scratch_[log2_of(range.size())];
     const T* left = fold({range.begin, middle}, out);
     const T* right = fold({middle, range.end}, left == out ? scratch : out);
     if (left == nullptr) return right;
     if (right == nullptr) return left;
-      // Elements do not depend on each other, whether `out` is `left` or not.
-#pragma GCC ivdep
-    for (int64_t i = 0; i < count_; ++i) out[i] = left[i] + right[i];
+    const T* const both[] = {left, right};
+    add_vectors(both, 2, out, count_);
     return out;
   }
 
-  // One pass, where `range` consists of N parts of one size (4 times the rate of a pass a pair).
-  template <int N>
-  bool add_equal_parts(ShardRange range, T* out) {
-    if (range.size() < N || next_ + N > parts_.size()) return false;
-    const int size = range.size() / N;
-    const T* data[N];
-    for (int i = 0; i < N; ++i) {
-      const auto& part = parts_[next_ + i];
+  // One pass, where `range` consists of n parts of one size (4 times the rate of a pass a pair).
+  bool add_equal_parts(int n, ShardRange range, T* out) {
+    if (range.size() < n || next_ + static_cast<size_t>(n) > parts_.size()) return false;
+    const int size = range.size() / n;
+    const T* data[8];
+    for (int i = 0; i < n; ++i) {
+      const auto& part = parts_[next_ + static_cast<size_t>(i)];
       if (part.shards != ShardRange{range.begin + i * size, range.begin + (i + 1) * size}) {
         return false;
       }
       data[i] = part.data + begin_;
     }
-    next_ += N;
-#pragma GCC ivdep
-    for (int64_t i = 0; i < count_; ++i) out[i] = pairwise<N>(data, i);
+    next_ += static_cast<size_t>(n);
+    add_vectors(data, n, out, count_);
     return true;
-  }
-
-  template <int N>
-  static T pairwise(const T* const* data, int64_t i) {
-    if constexpr (N == 1) {
-      return data[0][i];
-    } else {
-      return pairwise<N / 2>(data, i) + pairwise<N / 2>(data + N / 2, i);
-    }
   }
 
   std::span<const ShardPart<T>> parts_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "comm/add_vectors.h"
 
 namespace recmill {
 namespace {
@@ -53,7 +54,8 @@ void SubtreeSums::put(int shard, float* sum) {
       standing_.erase(found);
     }
     // Left plus right has the bits of right plus left.
-    for (int64_t i = 0; i < elements_; ++i) sum[i] += sibling[i];
+    const float* const both[] = {sum, sibling};
+    add_vectors(both, 2, sum, elements_);
     range = {std::min(range.begin, other), std::max(range.end, other + range.size())};
     std::lock_guard lock(mutex_);
     free_.push_back(sibling);

@@ -190,6 +190,11 @@ TEST_P(DenseLayer, equals_the_reference_at_the_edges_of_its_blocks_on_every_targ
   hwy::SetSupportedTargetsForTest(0);
 }
 
+// Weights of such sizes are packed for the data gradient too.
+TEST_P(DenseLayer, equals_the_reference_where_rows_of_weights_share_cache_sets) {
+  check_against_reference({1024, 512, Activation::relu, GetParam(), GetParam(), true}, 17);
+}
+
 TEST_P(DenseLayer, gives_the_same_bits_on_any_thread_and_again) {
   for (const LayerSpec& spec : specs(GetParam())) {
     Case first(spec, 129);

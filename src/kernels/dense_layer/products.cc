@@ -5,9 +5,6 @@
 #include <array>
 #include <utility>
 
-#include "base/status.h"
-#include "kernels/dense_layer/dense_layer.h"
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/dense_layer/products.cc"
 #include <hwy/foreach_target.h>
@@ -29,10 +26,9 @@ constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 ? 14 : 6;
 // A part of C; columns: two vectors, or at most one.
 struct Tile {
   int64_t row, column, columns;
-  const float* b;  // its first column in the panel
-  // What is wanted soon: a line for each element of depth, so many floats apart.
-  const float* next;
-  int64_t next_step;
+  const float* b;     // B(0, column)
+  int64_t b_step;     // floats between elements of depth
+  const float* next;  // what is wanted soon: a line for each element of depth, as far apart
 };
 
 // `count` elements in [1, kLanes], zeros behind them; touches no others.
@@ -118,17 +114,17 @@ void compute(const Product& p, const Tile& at) {
   for_tile<rows, vectors>([&](int r, int v) HWY_ATTR { sums[r][v] = hn::Zero(kFloats); });
   if (p.accumulate) fetch<rows>(p, at);
   const float* b = at.b;
-  const float* a = p.a + (a_transposed ? at.row : at.row * p.depth);
-  const int64_t a_row = a_transposed ? 1 : p.depth, a_depth = a_transposed ? p.rows : 1;
+  const int64_t a_row = a_transposed ? 1 : p.a_stride, a_depth = a_transposed ? p.a_stride : 1;
+  const float* a = p.a + at.row * a_row;
   // Every third row of A: the other addresses need no registers of their own.
   const float* thirds[(rows + 2) / 3];
 #pragma GCC unroll 16
   for (int t = 0; t < (rows + 2) / 3; ++t) thirds[t] = a + 3 * t * a_row;
-  for (int64_t k = 0; k < p.depth; ++k, b += kPanel) {
-    __builtin_prefetch(at.next + k * at.next_step, 0, 2);
+  for (int64_t k = 0; k < p.depth; ++k, b += at.b_step) {
+    __builtin_prefetch(at.next + k * at.b_step, 0, 2);
     Vector of_b[vectors];
 #pragma GCC unroll 2
-    for (int v = 0; v < vectors; ++v) of_b[v] = hn::LoadU(kFloats, b + v * kLanes);
+    for (int v = 0; v < vectors; ++v) of_b[v] = load<vectors>(b, v, at.columns);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
       const Vector of_a = hn::Set(kFloats, thirds[r / 3][r % 3 * a_row + k * a_depth]);
@@ -147,51 +143,34 @@ constexpr std::array<Compute, kTileRows> kernels(std::integer_sequence<int, less
   return {compute<less + 1, vectors, a_transposed>...};
 }
 
-// The columns that begin with `column`, as far as the panel goes that holds them. Of the panel's
-// two lines for each element of depth, each tile fetches one of the panel that follows.
+// The columns that begin with `column`, as far as their panel goes. Of the two lines that each
+// element of depth has there, each tile fetches one of the panel that follows.
 template <bool a_transposed>
-void compute_panel(const Product& p, int64_t column, const float* panel) {
+void compute_panel(const Product& p, int64_t column) {
   constexpr auto kLess = std::make_integer_sequence<int, kTileRows>();
   static constexpr auto kWide = kernels<2, a_transposed>(kLess);
   static constexpr auto kNarrow = kernels<1, a_transposed>(kLess);
   const int64_t tiles = (p.rows + kTileRows - 1) / kTileRows;
   const int64_t end = std::min(p.columns, column + kPanel);
   const int64_t follows = end < p.columns ? end : column;
-  const float* next = p.b + (p.b_in_rows ? follows : follows * p.depth);
-  const int64_t next_step = p.b_in_rows ? p.columns : kPanel;
+  const int64_t step = p.b_in_rows ? p.columns : kPanel, of_column = p.b_in_rows ? 1 : p.depth;
+  const float* next = p.b + follows * of_column;
   for (int64_t n = column; n < end;) {
     const bool wide = end - n >= 2 * kLanes;
     const int64_t columns = wide ? 2 * kLanes : std::min(kLanes, end - n);
+    const float* b = p.b + column * of_column + (n - column);
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t row = p.rows * t / tiles, rows = p.rows * (t + 1) / tiles - row;
       (wide ? kWide : kNarrow)[static_cast<size_t>(rows - 1)](
-          p, {row, n, columns, panel + n - column, next + t % 2 * 16, next_step});
+          p, {row, n, columns, b, step, next + t % 2 * 16});
     }
     n += columns;
   }
 }
 
-// Rows of B as a panel: read as often as C has tiles below each other.
-void copy_panel(const Product& p, int64_t column, float* panel) {
-  const int64_t columns = std::min(kPanel, p.columns - column);
-  for (int64_t k = 0; k < p.depth; ++k, panel += kPanel) {
-    const float* row = p.b + k * p.columns + column;
-    if (columns == kPanel) {
-      for (int64_t n = 0; n < kPanel; n += kLanes) {
-        hn::Store(hn::LoadU(kFloats, row + n), kFloats, panel + n);
-      }
-    } else {
-      std::fill(std::copy_n(row, columns, panel), panel + kPanel, 0.0f);
-    }
-  }
-}
-
 void multiply(const Product& p) {
-  alignas(64) float copy[kBlock * kPanel];
   for (int64_t column = 0; column < p.columns; column += kPanel) {
-    if (p.b_in_rows) copy_panel(p, column, copy);
-    const float* panel = p.b_in_rows ? copy : p.b + column * p.depth;
-    (p.a_transposed ? compute_panel<true> : compute_panel<false>)(p, column, panel);
+    (p.a_transposed ? compute_panel<true> : compute_panel<false>)(p, column);
   }
 }
 
@@ -203,7 +182,6 @@ namespace recmill::kernels::dense_layer {
 HWY_EXPORT(multiply);
 
 void multiply(const Product& product) {
-  RECMILL_CHECK(!product.b_in_rows || product.depth <= kBlock);
   HWY_DYNAMIC_DISPATCH(multiply)(product);
 }
 

@@ -13,10 +13,11 @@ namespace recmill::kernels::dense_layer {
 /// bias[n]; 0 where negative (a NaN stays); added to what C holds.
 struct Product {
   int64_t rows = 0, columns = 0, depth = 0;
-  const float* a = nullptr;     // A(m, k) = a[m * depth + k]
-  bool a_transposed = false;    // A(m, k) = a[k * rows + m]
-  const float* b = nullptr;     // in product_panels(depth), what pads them zero
-  bool b_in_rows = false;       // B(k, n) = b[k * columns + n]; depth at most kBlock
+  const float* a = nullptr;  // A(m, k) = a[m * a_stride + k]
+  int64_t a_stride = 0;
+  bool a_transposed = false;    // A(m, k) = a[k * a_stride + m]
+  const float* b = nullptr;     // in product_panels(depth)
+  bool b_in_rows = false;       // B(k, n) = b[k * columns + n]
   float* c = nullptr;           // C(m, n) = c[m * columns + n]
   const float* bias = nullptr;  // [columns], or null
   bool relu = false;

@@ -23,48 +23,6 @@ StepConstants constants_of(const DenseOptimizerOptions& options, int64_t iterati
           static_cast<float>(1.0 - std::pow(options.beta2, t))};
 }
 
-struct Elements {
-  float* w;        // parameters
-  const float* g;  // gradient
-  float* m;        // first state, or null
-  float* v;        // second state, or null
-};
-
-inline float effective(const StepConstants& c, float gradient, float parameter) {
-  return c.clip * gradient + c.weight_decay * parameter;
-}
-
-void sgd(const StepConstants& c, Elements e, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    e.w[i] -= c.learning_rate * effective(c, e.g[i], e.w[i]);
-  }
-}
-
-void momentum(const StepConstants& c, Elements e, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    e.m[i] = c.momentum * e.m[i] + effective(c, e.g[i], e.w[i]);
-    e.w[i] -= c.learning_rate * e.m[i];
-  }
-}
-
-void adagrad(const StepConstants& c, Elements e, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    const float g = effective(c, e.g[i], e.w[i]);
-    e.m[i] += g * g;
-    e.w[i] -= c.learning_rate * g / (std::sqrt(e.m[i]) + c.epsilon);
-  }
-}
-
-void adam(const StepConstants& c, Elements e, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    const float g = effective(c, e.g[i], e.w[i]);
-    e.m[i] = c.beta1 * e.m[i] + (1.0f - c.beta1) * g;
-    e.v[i] = c.beta2 * e.v[i] + (1.0f - c.beta2) * g * g;
-    const float root = std::sqrt(e.v[i] / c.correction2) + c.epsilon;
-    e.w[i] -= c.learning_rate * (e.m[i] / c.correction1) / root;
-  }
-}
-
 std::vector<std::string> state_names(const DenseOptimizerOptions& options) {
   switch (options.kind) {
     case DenseOptimizerKind::sgd:
@@ -118,20 +76,11 @@ void DenseOptimizer::apply(int64_t first, std::span<const float> gradient,
     const int64_t at = std::max(first, range.first);
     const int64_t count = std::min(end, range.first + range.count) - at;
     if (count <= 0) continue;
-    const Elements e{parameters.data() + at, gradient.data() + (at - first),
-                     state_.empty() ? nullptr : state_[0].values.data() + at,
-                     state_.size() < 2 ? nullptr : state_[1].values.data() + at};
-    switch (options_.kind) {
-      case DenseOptimizerKind::sgd:
-        e.m == nullptr ? sgd(constants_, e, count) : momentum(constants_, e, count);
-        break;
-      case DenseOptimizerKind::adagrad:
-        adagrad(constants_, e, count);
-        break;
-      case DenseOptimizerKind::adam:
-        adam(constants_, e, count);
-        break;
-    }
+    update(options_.kind, constants_,
+           {parameters.data() + at, gradient.data() + (at - first),
+            state_.empty() ? nullptr : state_[0].values.data() + at,
+            state_.size() < 2 ? nullptr : state_[1].values.data() + at},
+           count);
   }
 }
 

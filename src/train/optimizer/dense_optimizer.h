@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "device/pool.h"
+#include "train/optimizer/dense_update.h"
 #include "train/optimizer/optimizer_options.h"
 
 namespace recmill::train {
@@ -25,12 +26,6 @@ namespace recmill::train {
 struct ParameterRange {
   int64_t first = 0;
   int64_t count = 0;
-};
-
-/// The constants of one step in float32, as the formulas use them.
-struct StepConstants {
-  float learning_rate, clip, weight_decay, momentum, epsilon, beta1, beta2, correction1,
-      correction2;
 };
 
 class DenseOptimizer {
