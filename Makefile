@@ -1,5 +1,6 @@
 # make quickstart: install, build, make data, train, evaluate.   make test: set up, build, run every test.
-JOBS ?= 2
+# A compiler takes some 2 GB where it sees LibTorch.
+JOBS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n : 8)))
 FUZZ_SECONDS ?= 10
 DATA := $(abspath $(firstword $(RECMILL_DATA) $(wildcard ../shared/data)))
 export RECMILL_DATA := $(DATA)

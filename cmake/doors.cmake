@@ -61,7 +61,10 @@ if(RECMILL_TORCH)
   endif()
   recmill_door(torch)
   recmill_wheel_libraries(torch torch/lib libtorch_cpu.so libc10.so)
+  # A process has one OpenMP library: the wheel's, which libtorch_cpu.so finds beside itself. FindOpenMP
+  # takes it from here for what runs on oneDNN, so that the one that is linked is the one that is loaded.
   recmill_install_wheel_libraries(torch/lib libgomp.so.1)
+  set(OpenMP_gomp_LIBRARY ${RECMILL_SITE}/torch/lib/libgomp.so.1)
   # Searched last: the wheel brings its own copies of other people's headers (fmt, protobuf).
   foreach(include include include/torch/csrc/api/include)
     target_compile_options(recmill_door_torch INTERFACE
