@@ -10,6 +10,7 @@
 #include "base/temporary_folder.h"
 #include "reader/compressed_file.h"
 #include "reader/row_index.h"
+#include "reader/testing/change_long_ago.h"
 
 namespace recmill::reader {
 namespace {
@@ -144,6 +145,7 @@ TEST_P(CompressedFiles, windows_in_any_order_read_the_file_a_few_times_and_no_mo
 
 TEST_P(CompressedFiles, the_index_in_the_cache_keeps_the_access_points) {
   const std::string path = write(text_of(uint64_t{20} << 20), 1);
+  change_long_ago(path);
   Pool pool(2);
   RowRule rule;
   const std::string cache = folder_.path() + "/cache";

@@ -12,11 +12,13 @@
 
 #include "base/hash.h"
 #include "base/temporary_folder.h"
+#include "base/testing/shared_files.h"
 #include "reader/arrow_files.h"
-#include "reader/generated_data.h"
 #include "reader/guess_schema.h"
 #include "reader/reader_contract.h"
 #include "reader/row_split.h"
+#include "reader/testing/change_long_ago.h"
+#include "reader/testing/generated_data.h"
 
 namespace recmill::reader {
 namespace {
@@ -109,6 +111,26 @@ std::string failure_of(const DataOptions& options) {
   const std::string message = batch.ok() ? "read" : batch.status().message();
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   return message;
+}
+
+TEST(ColumnarIndex, of_a_split_is_kept_and_used_however_many_slices_a_file_has) {
+  for (const char* suffix : {".parquet", ".arrow"}) {
+    DataOptions options =
+        with_split(three_files(suffix, schema_of_all_kinds()), SplitKind::hash, "C1");
+    options.cache = folder() + "/indexes" + suffix;
+    for (const std::string& name : options.train) change_long_ago(folder() + "/" + name);
+    int indexes = 0;
+    SharedFiles files(posix_files(), [&](const std::string& changed) {
+      indexes += changed.ends_with(".rows") ? 1 : 0;
+      return Status();
+    });
+    Pool pool(2);
+    for (int time = 0; time < 2; ++time) {
+      const auto reader = open_reader(options, Subset::train, 0, pool, files);
+      ASSERT_TRUE(reader.ok() && (*reader)->rows().ok());
+      EXPECT_EQ(indexes, 3) << suffix;
+    }
+  }
 }
 
 // Files that others wrote: arrays of any type.

@@ -6,12 +6,10 @@
 #include <filesystem>
 #include <memory>
 
-#include "base/hash.h"
-#include "base/log.h"
 #include "reader/bad_row.h"
+#include "reader/cache_entry.h"
 #include "reader/plain_text_parser.h"
 #include "reader/row_index_file.h"
-#include "reader/source_version.h"
 
 namespace recmill::reader {
 namespace {
@@ -125,14 +123,6 @@ class RowScan {
   std::vector<Status> reasons_;
 };
 
-std::string hexadecimal(uint64_t value) {
-  std::string text(16, '0');
-  for (int digit = 15; digit >= 0; --digit, value >>= 4) {
-    text[digit] = "0123456789abcdef"[value & 15];
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string RowRule::fingerprint() const {
@@ -184,20 +174,13 @@ Result<RowIndex> find_or_scan(Files& files, const std::string& cache, const std:
                               const std::string& rule,
                               const std::function<Result<RowIndex>()>& scan) {
   if (cache.empty()) return scan();
-  RECMILL_ASSIGN_OR_RETURN(const SourceVersion version, version_of(files, {&path, 1}));
-  const std::string identity =
-      std::filesystem::absolute(path).lexically_normal().string() + '\n' + rule;
-  const std::string key = version.text + rule;
-  const std::string place = cache + "/" + hexadecimal(hash_bytes(identity)) + ".rows";
-  if (is_later(files, place, version)) {
-    const auto bytes = read_text(files, place);
-    auto found = bytes.ok() ? decode_row_index(*bytes, key) : std::nullopt;
-    if (found) return *std::move(found);
+  RECMILL_ASSIGN_OR_RETURN(const CacheEntry entry,
+                           CacheEntry::open(files, cache, {&path, 1}, rule, ".rows"));
+  if (const auto bytes = entry.find()) {
+    if (auto found = decode_row_index(*bytes, entry.key())) return *std::move(found);
   }
   RECMILL_ASSIGN_OR_RETURN(auto index, scan());
-  Status written = files.make_folder(cache);
-  if (written.ok()) written = write_atomically(files, place, encode_row_index(index, key));
-  if (!written.ok()) log_warning("no row index is kept: " + written.message());
+  entry.keep(encode_row_index(index, entry.key()), "row index");
   return index;
 }
 

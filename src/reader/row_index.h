@@ -50,10 +50,8 @@ struct RowRule {
 /// limit are errors that name file and line.
 Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule& rule, Pool& pool);
 
-/// The index of `path` from the cache folder, where it is whole and that of this file (its
-/// source_version.h) under this rule (text that differs wherever the index would); else what `scan`
-/// returns, written there atomically. An empty `cache` keeps none; a folder that cannot be written
-/// is a warning, as the index is only an acceleration.
+/// The index of `path` from the cache folder, where it is whole and that of this file under this
+/// rule (CacheEntry); else what `scan` returns, which is kept there. An empty `cache` keeps none.
 Result<RowIndex> find_or_scan(Files& files, const std::string& cache, const std::string& path,
                               const std::string& rule,
                               const std::function<Result<RowIndex>()>& scan);

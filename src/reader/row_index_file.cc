@@ -73,10 +73,13 @@ std::optional<RowIndex> decode_row_index(const std::string& bytes, const std::st
   std::memcpy(head, bytes.data() + sizeof kMagic, sizeof head);
   if (head[0] != key.size() || bytes.compare(fixed, key.size(), key) != 0) return {};
   RowIndex index{head[1], static_cast<int64_t>(head[2]), static_cast<int64_t>(head[3]), {}, {}, {}};
-  // Counts that belong together and, so that no product below can wrap, are no more than the bytes.
-  const uint64_t rows = head[2], full = rows / kRowsPerBlock;
-  if (head[4] != full + (rows % kRowsPerBlock > 0 ? 1 : 0) || head[3] > rows || head[5] > rows ||
-      head[4] > bytes.size() || head[5] > bytes.size()) {
+  // Text has a block for every 4,096 rows; row groups, which have no bytes, one for each slice.
+  const uint64_t rows = head[2];
+  const bool whole = head[1] > 0 ? head[4] == rows / kRowsPerBlock + (rows % kRowsPerBlock > 0)
+                                 : head[4] <= rows && (head[4] > 0) == (rows > 0);
+  // And so that no product below can wrap, counts are no more than the bytes.
+  if (!whole || head[3] > rows || head[5] > rows || head[4] > bytes.size() ||
+      head[5] > bytes.size()) {
     return {};
   }
   const size_t blocks = head[4] * sizeof(RowBlock), bad = head[5] * sizeof(int64_t);

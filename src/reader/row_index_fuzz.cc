@@ -21,8 +21,13 @@ std::vector<std::string> fuzz::seeds() {
   index.bad = {7, 4'097};
   reader::RowIndex packed = index;
   packed.access = {{40'000, 900, 3, 5, false, "window"}, {60'000, 1'500, 0, 0, true, ""}};
+  reader::RowIndex slices;  // of row groups
+  slices.rows = 5'000;
+  slices.kept = 4'999;
+  slices.blocks = {{0, 0, 0}, {0, 100, 100}, {0, 200, 199}};
+  slices.bad = {107};
   std::vector<std::string> seeds;
-  for (const reader::RowIndex& one : {index, packed}) {
+  for (const reader::RowIndex& one : {index, packed, slices}) {
     seeds.push_back(encode_row_index(one, kKey));
     seeds.back().resize(seeds.back().size() - kChecksumBytes);
   }

@@ -5,13 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "base/temporary_folder.h"
 #include "base/testing/faulty_files.h"
+#include "base/testing/shared_files.h"
 #include "reader/compressed_file.h"
 #include "reader/reader_contract.h"
+#include "reader/testing/change_long_ago.h"
 
 namespace recmill::reader {
 namespace {
@@ -328,6 +332,31 @@ TEST_F(TextReaders, an_index_of_the_same_tick_as_its_file_is_not_trusted) {
   one_row_less[text.size() - 1] = 'a';  // for the line end: of 3 rows, the middle one is bad
   std::filesystem::last_write_time(index, tick);
   EXPECT_THAT(size_of_rows_with(one_row_less), HasSubstr("data.tsv:2: has "));
+}
+
+TEST_F(TextReaders, ranks_that_open_the_same_file_at_once_make_one_index_and_later_ones_use_it) {
+  const std::string path = bad_.path() + "/data.tsv";
+  ASSERT_TRUE(write_atomically(posix_files(), path, criteo_text(1, 9000)).ok());
+  change_long_ago(path);
+  std::atomic<int> indexes = 0;
+  SharedFiles files(posix_files(), [&](const std::string& changed) {
+    indexes += changed.ends_with(".rows") ? 1 : 0;
+    return Status();
+  });
+  DataOptions options;
+  options.train = {path};
+  options.cache = bad_.path() + "/cache";
+  testing::internal::CaptureStderr();
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 6; ++rank) {
+    ranks.emplace_back([&] {
+      const auto reader = open_reader(options, Subset::train, 1, pool_, files);
+      EXPECT_EQ(*(*reader)->rows(), 9000);
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(indexes, 1);
 }
 
 TEST_F(TextReaders, a_full_disk_is_a_warning_for_an_index_and_leaves_nothing_of_it) {

@@ -5,10 +5,8 @@
 #include <charconv>
 #include <limits>
 
-#include "base/hash.h"
-#include "base/log.h"
+#include "reader/cache_entry.h"
 #include "reader/row_split.h"
-#include "reader/source_version.h"
 
 namespace recmill::reader {
 
@@ -55,21 +53,18 @@ Result<int64_t> find_time_boundary(Files& files, const std::string& cache,
                                    double eval_fraction,
                                    const std::function<Result<int64_t>()>& search) {
   if (cache.empty()) return search();
-  RECMILL_ASSIGN_OR_RETURN(const SourceVersion version, version_of(files, paths));
-  const std::string key = "\n" + rule + '\n' + std::to_string(eval_fraction) + '\n' + version.text;
-  const std::string place = cache + "/" + std::to_string(hash_bytes(key)) + ".boundary";
-  if (is_later(files, place, version)) {
-    const auto text = read_text(files, place);
+  RECMILL_ASSIGN_OR_RETURN(
+      const CacheEntry entry,
+      CacheEntry::open(files, cache, paths, rule + '\n' + std::to_string(eval_fraction),
+                       ".boundary"));
+  const std::string key = "\n" + entry.key();
+  if (const auto text = entry.find(); text && text->ends_with(key)) {
     int64_t boundary = 0;
-    if (text.ok() && text->ends_with(key)) {
-      const char* const end = text->data() + text->size() - key.size();
-      if (std::from_chars(text->data(), end, boundary).ptr == end) return boundary;
-    }
+    const char* const end = text->data() + text->size() - key.size();
+    if (std::from_chars(text->data(), end, boundary).ptr == end) return boundary;
   }
   RECMILL_ASSIGN_OR_RETURN(const int64_t boundary, search());
-  Status written = files.make_folder(cache);
-  if (written.ok()) written = write_atomically(files, place, std::to_string(boundary) + key);
-  if (!written.ok()) log_warning("the boundary of a split is not kept: " + written.message());
+  entry.keep(std::to_string(boundary) + key, "boundary of a split");
   return boundary;
 }
 

@@ -8,8 +8,8 @@
 
 #include "base/temporary_folder.h"
 #include "base/testing/faulty_files.h"
-#include "reader/generated_data.h"
 #include "reader/reader_contract.h"
+#include "reader/testing/generated_data.h"
 
 namespace recmill::reader {
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ReaderContract);  // its samples_of() alone

@@ -49,13 +49,15 @@ inline TextLayout mixed_layout() {
   return *std::move(layout);
 }
 
-// Parses all rows of `text` that the parser takes: a bad row is left out.
+// All rows of `text` that the parser takes, and why it refuses the others.
 struct Outcome {
   std::vector<std::string> rows;
   std::vector<std::string> errors;  // "row: message"
   bool operator==(const Outcome&) const = default;
 };
 
+// Parses each row alone, to tell the bad ones; then all, of which the first bad one is named; then
+// the good ones.
 inline Outcome parse_all(const TextLayout& layout, const std::string& text, ParserKind kind,
                          int threads = 2) {
   const std::string padding(kTextPadding, '\0');
@@ -63,24 +65,34 @@ inline Outcome parse_all(const TextLayout& layout, const std::string& text, Pars
   std::vector<uint32_t> ends;
   find_row_ends(text, layout, ends);
   if ((ends.empty() ? 0 : ends.back()) < text.size()) ends.push_back(text.size());
-  std::vector<TextRow> rows;
-  for (size_t i = 0; i < ends.size(); ++i) {
-    rows.push_back(trim_row(text.data(), i == 0 ? 0 : ends[i - 1], ends[i]));
-  }
   Pool pool(threads);
   TextParser parser(layout, kind);
-  Outcome outcome;
-  while (true) {
-    ColumnBatch batch;
+  ColumnBatch batch;
+  const auto parse = [&](std::span<const TextRow> rows) {
     parser.clear(batch, static_cast<int64_t>(rows.size()));
-    const BadRow bad = parser.append(padded.data() + kTextPadding, rows, pool, batch);
+    return parser.append(padded.data() + kTextPadding, rows, pool, batch);
+  };
+  const auto error = [](int64_t row, const BadRow& bad) {
+    return std::to_string(row) + ": " + bad.status.message();
+  };
+  Outcome outcome;
+  std::vector<TextRow> all, good;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const TextRow row = trim_row(text.data(), i == 0 ? 0 : ends[i - 1], ends[i]);
+    all.push_back(row);
+    const BadRow bad = parse({&row, 1});
     if (bad.row < 0) {
-      outcome.rows = samples_of(layout.schema, batch);
-      return outcome;
+      good.push_back(row);
+    } else {
+      outcome.errors.push_back(error(static_cast<int64_t>(i), bad));
     }
-    outcome.errors.push_back(std::to_string(bad.row) + ": " + bad.status.message());
-    rows.erase(rows.begin() + bad.row);
   }
+  const BadRow first = parse(all);
+  RECMILL_CHECK((first.row < 0) == outcome.errors.empty());
+  if (first.row >= 0) RECMILL_CHECK(error(first.row, first) == outcome.errors[0]);
+  RECMILL_CHECK(parse(good).row < 0);
+  outcome.rows = samples_of(layout.schema, batch);
+  return outcome;
 }
 
 inline std::string mixed_rows() {
