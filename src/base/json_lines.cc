@@ -17,6 +17,16 @@ Status JsonLines::close() {
   return file_->close();
 }
 
+Result<std::string> quote(const std::string& text) {
+  std::string result = Json(text).dump(-1, ' ', false, Json::error_handler_t::ignore);
+  if (Json::parse(result) != text) return Status::Failed("is no UTF-8 text");
+  // JSON leaves this one control character as it is, and TOML does not.
+  for (size_t at; (at = result.find('\x7F')) != std::string::npos;) {
+    result.replace(at, 1, "\\u007F");
+  }
+  return result;
+}
+
 Result<Json> read_json(Files& files, const std::string& path) {
   RECMILL_ASSIGN_OR_RETURN(const std::string text, read_text(files, path));
   Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);

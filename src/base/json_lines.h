@@ -24,7 +24,10 @@ class JsonLines {
   std::unique_ptr<WritableFile> file_;
 };
 
-/// Parses a whole file; an error names the path and the byte.
+/// `text` in quotes, as JSON and TOML both read it. It must be UTF-8.
+Result<std::string> quote(const std::string& text);
+
+/// Parses a whole file; an error names the path.
 Result<Json> read_json(Files& files, const std::string& path);
 
 }  // namespace recmill

@@ -27,7 +27,8 @@ std::vector<std::string> fuzz::seeds() {
   return {cli::to_toml(defaults),
           "name = \"a\\n\\u00E9\"\n[data]\ntrain = [\"*.tsv\", 'b']\nformat = \"csv\"\n"
           "[[data.columns]]\nname = \"y\"\nrole = \"label\"\n[model]\ntop = [1_000, 0x10]\n",
-          "embedding.rows=1e3", "train.seed = 2\n[[tables]]\nname='C1'\nrows = 7 # seven\n"};
+          "embedding.rows=1e3", "name = \"\\u007F\\u0001\"\n",
+          "train.seed = 2\n[[tables]]\nname='C1'\nrows = 7 # seven\n"};
 }
 
 void fuzz::feed(const std::string& bytes) {

@@ -9,8 +9,13 @@
 namespace recmill::cli {
 namespace {
 
-// JSON scalars and lists of them are TOML but for infinities, which no option has.
+// JSON's numbers and lists are TOML but for infinities, which no option has.
 std::string inline_value(const Json& value) {
+  if (value.is_string()) {
+    const auto text = quote(value.get<std::string>());
+    RECMILL_CHECK(text.ok(), text.status().message());  // what was read was TOML, or checked
+    return *text;
+  }
   if (!value.is_array()) return value.dump();
   std::string text = "[";
   for (const Json& item : value) text += (text.size() > 1 ? ", " : "") + inline_value(item);
@@ -54,6 +59,9 @@ Result<RunConfig> load_run_config(const std::string& path, const std::vector<std
   RECMILL_RETURN_IF_ERROR(OptionBinder(config.source, "").bind(config.options));
   if (config.options.name.empty()) {
     config.options.name = std::filesystem::path(file).stem().string();
+    if (!quote(config.options.name).ok()) {
+      return Status::BadRequest("name: is that of the file, which is no UTF-8 text; set another");
+    }
   }
   return config;
 }

@@ -159,7 +159,8 @@ Status append_numbers(const arrow::Array& array, const std::vector<std::string>&
   const auto copy = [&](const auto& typed) {
     for_each_present(array, [&](int64_t i) {
       const auto value = typed.Value(i);
-      if (!missing.empty() && std::floor(static_cast<double>(value)) == value &&
+      const auto number = static_cast<double>(value);
+      if (!missing.empty() && std::floor(number) == number && std::abs(number) < 0x1p63 &&
           is_listed(missing, static_cast<int64_t>(value))) {
         return;
       }

@@ -259,10 +259,6 @@ class ZstdStream final : public CompressedStream {
 
 }  // namespace
 
-bool is_compressed(const std::string& path) {
-  return path.ends_with(".gz") || path.ends_with(".zst");
-}
-
 Result<std::unique_ptr<ByteStream>> open_byte_stream(Files& files, const std::string& path) {
   RECMILL_ASSIGN_OR_RETURN(auto file, files.open(path));
   if (path.ends_with(".gz")) {

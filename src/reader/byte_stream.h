@@ -42,7 +42,4 @@ class ByteStream {
 
 Result<std::unique_ptr<ByteStream>> open_byte_stream(Files& files, const std::string& path);
 
-/// True for names that end in .gz or .zst.
-bool is_compressed(const std::string& path);
-
 }  // namespace recmill::reader

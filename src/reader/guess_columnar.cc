@@ -123,7 +123,7 @@ Result<SchemaGuess> guess_columnar(Files& files, DataFormat format, const std::s
       }
     }
   }
-  write_toml(guess);
+  RECMILL_RETURN_IF_ERROR(write_toml(guess));
   return guess;
 }
 

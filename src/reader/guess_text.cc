@@ -161,7 +161,7 @@ Result<SchemaGuess> guess_text(Files& files, const std::string& file) {
       if (options.columns[c].role == ColumnRole::id) add_table(facts[c].name, facts[c], guess);
     }
   }
-  write_toml(guess);
+  RECMILL_RETURN_IF_ERROR(write_toml(guess));
   return guess;
 }
 

@@ -65,7 +65,6 @@ class PlantedModel {
   }
   /// The two id columns of a cross.
   std::vector<std::array<size_t, 2>> crossed_columns() const;
-  double intercept() const { return intercept_; }
 
  private:
   /// Values of the learnable ids, positions [-below, values.size() - below) modulo cardinality.

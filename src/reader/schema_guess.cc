@@ -5,6 +5,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/json_lines.h"
+
 namespace recmill::reader {
 namespace {
 
@@ -31,17 +33,16 @@ int64_t guess_rows(const ColumnFacts& f, int64_t sampled, int64_t estimated) {
   return std::min(kMaxRows, (whole / 100 + 1) * 100);
 }
 
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '\t') {
-      result += "\\t";
-      continue;
-    }
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
+// Names are the file's, which may hold any bytes; TOML is UTF-8.
+Status check_names(const SchemaGuess& guess) {
+  const DataOptions& data = guess.options;
+  const std::string file = (std::filesystem::path(data.path) / data.train[0]).string();
+  RECMILL_RETURN_IF_ERROR(quote(file).status().at("the name of the data"));
+  for (size_t c = 0; c < data.columns.size(); ++c) {
+    const Status status = quote(data.columns[c].name).status();
+    if (!status.ok()) return status.at(file + ": the name of column " + std::to_string(c + 1));
   }
-  return result += '"';
+  return {};
 }
 
 }  // namespace
@@ -89,12 +90,14 @@ void add_table(std::string name, const ColumnFacts& facts, SchemaGuess& guess) {
   guess.tables.push_back({std::move(name), facts.distinct, rows});
 }
 
-void write_toml(SchemaGuess& guess) {
+Status write_toml(SchemaGuess& guess) {
   const DataOptions& data = guess.options;
+  RECMILL_RETURN_IF_ERROR(check_names(guess));
+  const auto quoted = [](const std::string& name) { return *quote(name); };
   std::string text = "# Guessed from the first " + std::to_string(guess.sampled_rows) +
-                     " rows of " + data.train[0] + "; some " +
+                     " rows of " + quoted(data.train[0]) + "; some " +
                      std::to_string(guess.estimated_rows) + " rows in all. Look it over.\n[data]\n";
-  text += "format = " + quoted(std::string(name_of(data.format))) + "\n";
+  text += "format = \"" + std::string(name_of(data.format)) + "\"\n";
   text += "path = " + quoted(data.path) + "\ntrain = [" + quoted(data.train[0]) + "]\n";
   if (data.format == DataFormat::csv) {
     text += "delimiter = " + quoted(data.delimiter) +
@@ -108,10 +111,10 @@ void write_toml(SchemaGuess& guess) {
     text += "# No column looks like the label: one must get the role \"label\".\n";
   }
   for (const ColumnSpec& column : data.columns) {
-    text += "\n[[data.columns]]\nname = " + quoted(column.name) +
-            "\nrole = " + quoted(std::string(name_of(column.role))) + "\n";
+    text += "\n[[data.columns]]\nname = " + quoted(column.name) + "\nrole = \"" +
+            std::string(name_of(column.role)) + "\"\n";
     if (column.role == ColumnRole::id) {
-      text += "id_text = " + quoted(std::string(name_of(column.id_text))) + "\n";
+      text += "id_text = \"" + std::string(name_of(column.id_text)) + "\"\n";
     }
   }
   text += "\n[embedding]\ndim = 16\nrows = 100000\n";
@@ -130,6 +133,7 @@ void write_toml(SchemaGuess& guess) {
   if (guess.has_dense) text += "bottom = [64, 16]\n";
   text += "top = [64, 1]\n";
   guess.toml = std::move(text);
+  return {};
 }
 
 }  // namespace recmill::reader

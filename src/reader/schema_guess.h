@@ -46,7 +46,7 @@ std::vector<ColumnSpec> guess_roles(const std::vector<ColumnFacts>& facts, int64
 /// Adds a table for the ids of `facts`; sampled_rows and estimated_rows are known.
 void add_table(std::string name, const ColumnFacts& facts, SchemaGuess& guess);
 
-/// Fills toml from the rest.
-void write_toml(SchemaGuess& guess);
+/// Fills toml from the rest. A name that is no UTF-8 text is an error: TOML cannot hold it.
+Status write_toml(SchemaGuess& guess);
 
 }  // namespace recmill::reader
