@@ -57,7 +57,9 @@ TEST_F(Program, refuses_more_ranks_than_shards_and_tables_that_do_not_fit) {
 }
 
 TEST_F(Program, says_in_one_line_what_found_no_memory_and_leaves_no_run) {
-  // The machine has it, so that the ledger lets it pass; the process may not have it.
+  // The machine has it, so that the ledger lets it pass; the process, which maps less than 1 GiB
+  // beside the 2 GiB that are wanted, may not have it.
+  address_space_ = int64_t{1800} << 20;
   write("table.toml", config(kDlrm, "", "") + "[[tables]]\nname = 'C7'\nrows = 67108864\n");
   std::string text = config("kind = 'wide_and_deep'\ndeep = [1]", "", "");
   text.replace(text.find("rows = 500\ndim = 8"), 18, "rows = 10\ndim = 4096");
@@ -67,8 +69,6 @@ TEST_F(Program, says_in_one_line_what_found_no_memory_and_leaves_no_run) {
       {{"train", "table.toml"}, "table C7: cannot allocate 2147483648 bytes: "},
       {{"train", "batch.toml"}, "rows looked up by a batch: cannot allocate "}};
   for (const auto& [arguments, message] : wanted) {
-    // 2 GiB are wanted beside what the program maps at its start.
-    address_space_ = int64_t{arguments[1] == "table.toml" ? 2200 : 3400} << 20;
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.status, 1) << outcome.err;
     EXPECT_NE(outcome.err.find(message), std::string::npos) << outcome.err;
@@ -155,19 +155,28 @@ TEST_F(Program, a_run_that_is_killed_again_and_again_ends_where_an_undisturbed_o
   const Random random(seed, Purpose::test);
   int killed = 0;
   for (uint64_t round = 0; round < 20; ++round) {
+    const std::string before = newest_checkpoint("killed");
     const pid_t child = start({"train", "killed.toml", "--quiet", "--resume", "--set",
                                "train.ranks=" + std::to_string(1 + round % 3)});
-    std::this_thread::sleep_for(std::chrono::milliseconds(100 + random.below(500, round)));
-    kill(child, SIGKILL);
+    // Most runs get somewhere first, however busy the machine is.
     int status = 0;
-    waitpid(child, &status, 0);
+    pid_t ended = 0;
+    while (ended == 0 && round % 5 != 0 && newest_checkpoint("killed") <= before) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      ended = waitpid(child, &status, WNOHANG);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(random.below(120, round)));
+    if (ended == 0) {
+      kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+    }
     killed += WIFSIGNALED(status) ? 1 : 0;
   }
   EXPECT_GT(killed, 0) << "seed " << seed;
   const Outcome last = run({"train", "killed.toml", "--quiet", "--resume"});
   ASSERT_EQ(last.status, 0) << last.err;
-  const Outcome compared =
-      run({"verify", "--checkpoints", only_checkpoint("undisturbed"), only_checkpoint("killed")});
+  const Outcome compared = run(
+      {"verify", "--checkpoints", newest_checkpoint("undisturbed"), newest_checkpoint("killed")});
   EXPECT_EQ(compared.status, 0) << "seed " << seed << ": " << compared.err;
 }
 
@@ -178,12 +187,16 @@ TEST_F(Program, a_resumed_run_leaves_the_metrics_of_an_undisturbed_one) {
                  std::string("checkpoint.keep = 20\nevaluate_every = 20"));
   write("a.toml", text);
   const Json whole = run_json({"train", "a.toml", "--quiet"});
+  double seconds_at_60 = -1;
   const auto lines = [&] {  // less what a clock says
     std::vector<Json> all;
     std::istringstream in(*read_text(posix_files(), path("runs/a/metrics.jsonl")));
     for (std::string line; std::getline(in, line);) {
       all.push_back(Json::parse(line, nullptr, false));
       if (!all.back().is_object()) continue;
+      if (all.back()["kind"] == "train" && all.back()["iteration"] == 60) {
+        seconds_at_60 = all.back()["seconds"];
+      }
       all.back().erase("samples_per_second");
       all.back().erase("seconds");
     }
@@ -222,7 +235,8 @@ TEST_F(Program, a_resumed_run_leaves_the_metrics_of_an_undisturbed_one) {
   for (const char* key : {"samples", "iterations", "auc", "log_loss", "bad_rows"}) {
     EXPECT_EQ(resumed.value(key, -1.0), whole.value(key, -2.0)) << key;
   }
-  EXPECT_GT(resumed.value("seconds", 0.0), whole.value("seconds", 0.0) / 10);
+  EXPECT_GT(seconds_at_60, 0.0);
+  EXPECT_GT(resumed.value("seconds", 0.0), seconds_at_60);
 }
 
 TEST_F(Program, a_run_that_stopped_early_does_not_go_on_when_resumed) {
@@ -253,13 +267,13 @@ TEST_F(Program, deterministic_false_says_what_it_means_and_gives_the_same_bits) 
   const Outcome outcome = run({"train", "b.toml", "--quiet"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("train.deterministic = false"), std::string::npos) << outcome.err;
-  const Outcome same = run({"verify", "--checkpoints", only_checkpoint("a"), only_checkpoint("b")});
+  const Outcome same =
+      run({"verify", "--checkpoints", newest_checkpoint("a"), newest_checkpoint("b")});
   EXPECT_EQ(same.status, 0) << same.err;
 }
 
 TEST_F(Program, an_interrupt_saves_and_leaves_and_the_run_goes_on_from_there) {
-  const std::string text = config(kDlrm, "", "epochs = 400\ncheckpoint.every = 0");
-  write("a.toml", text);
+  write("a.toml", config(kDlrm, "", "epochs = 1000000\ncheckpoint.every = 0"));
   const pid_t child = start({"train", "a.toml", "--quiet"});
   while (!posix_files().exists(path("runs/a/metrics.jsonl"))) {
     ASSERT_EQ(waitpid(child, nullptr, WNOHANG), 0);
@@ -271,7 +285,7 @@ TEST_F(Program, an_interrupt_saves_and_leaves_and_the_run_goes_on_from_there) {
   ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   const Json summary = *read_json(posix_files(), path("runs/a/summary.json"));
   EXPECT_EQ(summary.value("ending", ""), "interrupted");
-  EXPECT_NE(only_checkpoint("a"), "");
+  EXPECT_NE(newest_checkpoint("a"), "");
 }
 
 TEST_F(Program, a_full_disk_is_one_clear_line_and_leaves_no_half_checkpoint) {

@@ -67,18 +67,20 @@ class Program : public testing::Test {
   void write(const std::string& name, const std::string& text) {
     ASSERT_TRUE(write_atomically(posix_files(), path(name), text).ok());
   }
-  std::string only_checkpoint(const std::string& run_name) {
+  /// The folder of a run's newest checkpoint; empty: there is none.
+  std::string newest_checkpoint(const std::string& run_name) {
     const std::string checkpoints = "runs/" + run_name + "/checkpoints";
-    const auto names = posix_files().list(path(checkpoints));
-    EXPECT_TRUE(names.ok() && !names->empty());
-    return checkpoints + "/" + names->back();
+    auto names = posix_files().list(path(checkpoints));
+    if (!names.ok()) return "";
+    std::erase_if(*names, [](const std::string& name) { return name.ends_with(".tmp"); });
+    return names->empty() ? "" : checkpoints + "/" + names->back();
   }
 
   TemporaryFolder folder_;
   int64_t address_space_ = 0;  // bytes that a program may map; 0: as many as there are
 };
 
-// A small run over generated rows; `more` overrides by coming last within its sections.
+// A small run over generated rows; the arguments are lines of [model], [embedding] and [train].
 inline std::string config(const std::string& model, const std::string& embedding,
                           const std::string& train) {
   return "[data]\nformat = 'synthetic'\n[data.synthetic]\nrows = 6000\neval_rows = 1000\n"
