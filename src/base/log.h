@@ -7,16 +7,10 @@
 
 namespace recmill {
 
-enum class LogLevel { quiet, warning, info, debug };
-
-void set_log_level(LogLevel level);
-LogLevel log_level();
-
 /// One line each, written whole even when several threads log.
 void log_info(std::string_view message);
 void log_warning(std::string_view message);  // prefixed with "warning: "
 /// The same message is written once a process.
 void log_warning_once(const std::string& message);
-void log_debug(std::string_view message);
 
 }  // namespace recmill

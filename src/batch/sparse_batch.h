@@ -61,8 +61,6 @@ struct ShardCut {
 
   int64_t begin(int shard) const { return shard * samples / shards; }
   int64_t end(int shard) const { return begin(shard + 1); }
-  /// First shard of rank r of `ranks`; rank r owns [first_of(r), first_of(r + 1)).
-  int first_of(int rank, int ranks) const { return rank * shards / ranks; }
 
   /// Largest power of two up to 8 that leaves 64 samples a shard: the default of train.shards.
   static int default_shards(int64_t batch) {

@@ -34,6 +34,8 @@ Result<reader::GenerateOptions> synth_options(const SynthArguments& arguments) {
   for (const std::string& set : arguments.sets) RECMILL_RETURN_IF_ERROR(apply_set(root, set));
   reader::GenerateOptions options;
   RECMILL_RETURN_IF_ERROR(OptionBinder(root, "").bind(options));
+  if (arguments.rows < 0) return Status::BadRequest("--rows: must not be negative");
+  if (arguments.eval_rows < 0) return Status::BadRequest("--eval-rows: must not be negative");
   if (!arguments.out.empty()) options.folder = arguments.out;
   if (arguments.rows > 0) options.data.rows = arguments.rows;
   if (arguments.eval_rows > 0) options.data.eval_rows = arguments.eval_rows;
@@ -108,8 +110,9 @@ void add_synth(CLI::App& app, Chosen& chosen) {
   verb->add_option("--set", arguments->sets, "key=value, in place of the file's; may be repeated")
       ->allow_extra_args(false);
   verb->add_option("--out", arguments->out, "folder to write");
-  verb->add_option("--rows", arguments->rows, "training rows");
-  verb->add_option("--eval-rows", arguments->eval_rows, "held-out rows");
+  verb->add_option("--rows", arguments->rows, "training rows; 0: as the configuration says");
+  verb->add_option("--eval-rows", arguments->eval_rows,
+                   "held-out rows; 0: as the configuration says");
   verb->add_flag("--overwrite", arguments->overwrite, "replace a data set that is there");
   verb->add_flag("--json", arguments->json, "print the figures as one JSON object");
   verb->add_flag("--quiet", arguments->quiet, "show no progress");

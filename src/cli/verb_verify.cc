@@ -48,6 +48,7 @@ Status verify_run(Arguments& arguments) {
   }
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
+  if (arguments.iterations < 0) return Status::BadRequest("--iterations: must not be negative");
   arguments.request.say = [](const std::string& line) { log_info(line); };
   if (arguments.iterations > 0) arguments.request.iterations = arguments.iterations;
   const auto result =
