@@ -8,13 +8,6 @@
 #include "comm/add_vectors.h"
 
 namespace recmill {
-namespace {
-
-// From this size on a Buffer has huge pages.
-constexpr int64_t kHugePage = int64_t{2} << 20;
-
-}  // namespace
-
 void SubtreeSums::reset() {
   std::lock_guard lock(mutex_);
   for (const auto& [first, part] : standing_) free_.push_back(const_cast<float*>(part.data));
@@ -24,8 +17,7 @@ void SubtreeSums::reset() {
 float* SubtreeSums::take() {
   std::lock_guard lock(mutex_);
   if (free_.empty()) {
-    const int64_t bytes = std::max(elements_ * static_cast<int64_t>(sizeof(float)), kHugePage);
-    auto buffer = Buffer::allocate(static_cast<size_t>(bytes));
+    auto buffer = Buffer::allocate_huge(static_cast<size_t>(elements_) * sizeof(float));
     RECMILL_CHECK(buffer.ok(), buffer.status().message());
     owned_.push_back(*std::move(buffer));
     free_.push_back(owned_.back().as<float>().data());

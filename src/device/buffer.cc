@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -44,6 +45,12 @@ Result<Buffer> Buffer::allocate(size_t bytes) {
   buffer.data_ = begin;
   buffer.size_ = bytes;
   buffer.mapped_ = wanted;
+  return buffer;
+}
+
+Result<Buffer> Buffer::allocate_huge(size_t bytes) {
+  RECMILL_ASSIGN_OR_RETURN(Buffer buffer, allocate(std::max(bytes, kHugePage)));
+  buffer.size_ = bytes;
   return buffer;
 }
 

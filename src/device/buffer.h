@@ -18,6 +18,8 @@ class Buffer {
   Buffer() = default;
   /// Fails, naming the size, when the machine does not have the memory.
   static Result<Buffer> allocate(size_t bytes);
+  /// The same, of at least one huge page: for a megabyte or two that every step goes through.
+  static Result<Buffer> allocate_huge(size_t bytes);
   ~Buffer() { release(); }
   Buffer(Buffer&& other) noexcept { *this = std::move(other); }
   Buffer& operator=(Buffer&& other) noexcept {

@@ -38,7 +38,8 @@ Taken take(Rank& rank, const Communicator& communicator, const LoopState& state)
   taken.rows = rank.store->snapshot(kKeptBytes / communicator.ranks());
   taken.first_rank = communicator.rank() == 0;
   if (!taken.first_rank) return taken;
-  taken.parameters = rank.trainer->parameters();
+  const std::span<const float> parameters = rank.trainer->parameters();
+  taken.parameters.assign(parameters.begin(), parameters.end());
   taken.dense_state = rank.dense_optimizer->state();
   taken.state = state;
   return taken;

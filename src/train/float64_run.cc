@@ -90,7 +90,7 @@ Status Float64Training::start() {
   }
   outcome.layers = model_.parameters();
   outcome.parameters.assign(model_.parameter_count(), 0.0);
-  const std::vector<float>& initial = rank_.trainer->parameters();
+  const std::span<const float> initial = rank_.trainer->parameters();
   for (const model::ParameterSpec& to : outcome.layers) {
     for (const model::ParameterSpec& from : rank_.model->parameters()) {
       if (from.name != to.name) continue;

@@ -2,6 +2,7 @@
 #include "train/rank.h"
 
 #include "kernels/dense_layer/dense_layer.h"
+#include "model/initialize.h"
 #include "model/make_model.h"
 #include "reader/open_reader.h"
 #include "store/local_store.h"
@@ -82,8 +83,7 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
   RECMILL_ASSIGN_OR_RETURN(rank.preprocessor, make_preprocessor(run, way, pool));
   RECMILL_ASSIGN_OR_RETURN(rank.store, make_store(run, way, communicator, pool));
   RECMILL_ASSIGN_OR_RETURN(rank.model, model::make_model(options.model, run.spec, seed));
-  std::vector<float> parameters(rank.model->parameter_count());
-  rank.model->initialize(seed, parameters);
+  RECMILL_ASSIGN_OR_RETURN(Buffer parameters, model::initial_parameters(*rank.model, seed));
   rank.dense_optimizer = std::make_unique<DenseOptimizer>(
       options.optimizer, rank.model->parameter_count(), trained_ranges(*rank.model));
   RECMILL_ASSIGN_OR_RETURN(rank.learning_rate, make_learning_rate(options.train, *rank.train_rows));

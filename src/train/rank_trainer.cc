@@ -44,7 +44,7 @@ struct RankTrainer::Shard {
 
 RankTrainer::RankTrainer(const ModelSpec& spec, model::Model& model, store::EmbeddingStore& store,
                          DenseOptimizer& dense_optimizer, Communicator& communicator, Pool& pool,
-                         int shards, std::vector<float> parameters)
+                         int shards, Buffer parameters)
     : spec_(spec),
       model_(model),
       store_(store),
@@ -56,7 +56,7 @@ RankTrainer::RankTrainer(const ModelSpec& spec, model::Model& model, store::Embe
       layout_(model.embedding_layout()),
       parameters_(std::move(parameters)),
       shard_gradients_(shards_of_rank(communicator.rank(), communicator.ranks(), shards),
-                       static_cast<int64_t>(parameters_.size())),
+                       model.parameter_count()),
       reduce_gradient_(communicator, shards, pool),
       reduce_phase_(communicator, shards, pool),
       reduce_loss_(communicator, shards, pool) {
@@ -78,7 +78,7 @@ RankTrainer::RankTrainer(const ModelSpec& spec, model::Model& model, store::Embe
 RankTrainer::~RankTrainer() = default;
 
 Status RankTrainer::load_parameters() {
-  return model_.load(parameters_, pool_);
+  return model_.load(parameters(), pool_);
 }
 
 // Sizes the buffers for the batch and points the store and the shards at them.
@@ -274,7 +274,7 @@ Result<StepResult> RankTrainer::result(const RankBatch& batch) {
   result.probabilities = probabilities_;
   if (std::isfinite(result.loss)) return result;
   const Status cause =
-      name_non_finite({spec_, batch, outputs_, model_.parameters(), parameters_, logits_});
+      name_non_finite({spec_, batch, outputs_, model_.parameters(), parameters(), logits_});
   return cause.ok() ? Status::Failed("the loss is not finite; the cause is on another rank")
                     : cause;
 }
@@ -285,18 +285,18 @@ Status RankTrainer::update_parameters(const store::Step& step) {
   const auto parts = shard_gradients_.parts();
   const bool whole = communicator_.ranks() > 1 || dense_optimizer_.clips();
   if (whole) {
-    gradient_.resize(parameters_.size());
+    gradient_.resize(model_.parameter_count());
     RECMILL_RETURN_IF_ERROR(reduce_gradient_(parts, gradient_));
   }
   dense_optimizer_.begin(step.iteration, step.learning_rate_scale, gradient_, pool_);
-  return model_.load(parameters_, pool_, [&](int64_t begin, int64_t end) {
+  return model_.load(parameters(), pool_, [&](int64_t begin, int64_t end) {
     std::array<float, kPiece> sum;
     for (int64_t at = begin; at < end; at += kPiece) {
       const int64_t count = std::min(kPiece, end - at);
       const auto piece =
           whole ? std::span(gradient_).subspan(at, count) : std::span(sum).first(count);
       if (!whole) tree_sum<float>({0, shards_}, parts, piece, at);
-      dense_optimizer_.apply(at, piece, parameters_);
+      dense_optimizer_.apply(at, piece, parameters());
     }
   });
 }
@@ -305,7 +305,7 @@ Result<StepResult> RankTrainer::train(const RankBatch& batch, const store::Step&
   RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/true));
   RECMILL_ASSIGN_OR_RETURN(StepResult outcome, result(batch));
   if (model_.phases() > 1) RECMILL_RETURN_IF_ERROR(backward_phases());
-  model_.finish_iteration(forward_totals_, batch.cut.samples, parameters_);
+  model_.finish_iteration(forward_totals_, batch.cut.samples, parameters());
   RECMILL_RETURN_IF_ERROR(update_parameters(step));
   const store::Update update{batch.prepared.get(), gradients_};
   RECMILL_RETURN_IF_ERROR(store_.update(std::span(&update, 1), step, stream_));

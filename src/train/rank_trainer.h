@@ -33,10 +33,10 @@ struct StepResult {
 
 class RankTrainer {
  public:
-  /// All referenced objects outlive the trainer.
+  /// All referenced objects outlive the trainer. `parameters`: model.parameter_count() floats.
   RankTrainer(const ModelSpec& spec, model::Model& model, store::EmbeddingStore& store,
               DenseOptimizer& dense_optimizer, Communicator& communicator, Pool& pool, int shards,
-              std::vector<float> parameters);
+              Buffer parameters);
   ~RankTrainer();
 
   /// Takes parameters() into use: once before the first step, and after they were changed.
@@ -49,7 +49,7 @@ class RankTrainer {
   /// Scores a batch; changes nothing. Collective.
   Result<StepResult> score(const RankBatch& batch);
 
-  std::vector<float>& parameters() { return parameters_; }
+  std::span<float> parameters() const { return parameters_.as<float>(); }
 
  private:
   struct Shard;
@@ -79,7 +79,7 @@ class RankTrainer {
   const int shards_;
   const model::EmbeddingLayout layout_;
 
-  std::vector<float> parameters_;
+  const Buffer parameters_;
   std::vector<float>
       gradient_;  // [parameters], of the global batch; only where somebody needs it whole
   SubtreeSums shard_gradients_;                // of the iteration in hand, [parameters] each

@@ -66,11 +66,10 @@ Status restore_table(const ResolvedRun& run, Rank& rank, checkpoint::Reader& rea
 
 Status restore_layers(Rank& rank, checkpoint::Reader& reader, bool with_state) {
   for (const model::ParameterSpec& parameter : rank.model->parameters()) {
-    const auto restore = [&](const std::string& name, std::vector<float>& flat) -> Status {
+    const auto restore = [&](const std::string& name, std::span<float> flat) -> Status {
       RECMILL_ASSIGN_OR_RETURN(const auto* entry, reader.expect(layer_entry(name, parameter)));
-      return reader.read(
-          *entry, 0, entry->spec.rows(),
-          std::as_writable_bytes(std::span(flat).subspan(parameter.offset, parameter.size())));
+      return reader.read(*entry, 0, entry->spec.rows(),
+                         std::as_writable_bytes(flat.subspan(parameter.offset, parameter.size())));
     };
     RECMILL_RETURN_IF_ERROR(restore("dense/" + parameter.name, rank.trainer->parameters()));
     if (!with_state) continue;

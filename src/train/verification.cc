@@ -67,7 +67,8 @@ Status train_and_score(const ResolvedRun& run, Rank& rank, Communicator& communi
     }
     stage.recycle(std::move(batch));
   }
-  trace.parameters = rank.trainer->parameters();
+  const std::span<const float> parameters = rank.trainer->parameters();
+  trace.parameters.assign(parameters.begin(), parameters.end());
   trace.dense_state = rank.dense_optimizer->state();
   const preprocess::DictionaryVersions versions = rank.preprocessor->versions();
   for (size_t d = 0; d < versions.size(); ++d) {

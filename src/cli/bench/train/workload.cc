@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "cli/bench/zipf.h"
 #include "model/dlrm.h"
+#include "model/initialize.h"
 #include "train/plain_export.h"
 
 namespace recmill::cli {
@@ -102,8 +103,7 @@ Result<std::unique_ptr<TrainWorkload>> TrainWorkload::make(const TrainShape& sha
   RECMILL_RETURN_IF_ERROR(w.write_initial_rows(pool));
   RECMILL_ASSIGN_OR_RETURN(w.model_, model::make_dlrm(w.options_, w.spec_));
   const int64_t count = w.model_->parameter_count();
-  std::vector<float> parameters(count);
-  w.model_->initialize(1, parameters);
+  RECMILL_ASSIGN_OR_RETURN(Buffer parameters, model::initial_parameters(*w.model_, 1));
   w.dense_optimizer_ = std::make_unique<train::DenseOptimizer>(
       w.optimizer_, count, std::vector<train::ParameterRange>{{0, count}});
   w.trainer_ = std::make_unique<train::RankTrainer>(
