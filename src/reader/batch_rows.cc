@@ -64,20 +64,6 @@ void append_rows(const ColumnBatch& from, int64_t first, int64_t count, ColumnBa
   to.samples += count;
 }
 
-void clear_rows(ColumnBatch& batch) {
-  batch.samples = 0;
-  batch.labels.clear();
-  for (auto& column : batch.dense) column.clear();
-  for (auto& column : batch.ids) {
-    column.offsets.assign(1, 0);
-    column.ids.clear();
-    column.weights.clear();
-  }
-  batch.sample_weights.clear();
-  batch.groups.clear();
-  batch.times.clear();
-}
-
 void make_room(const DataSchema& schema, int64_t count, ColumnBatch& batch) {
   const auto rows = static_cast<size_t>(count);
   batch.samples = count;

@@ -10,9 +10,6 @@ namespace recmill::reader {
 /// Appends rows [first, first + count) of `from` to `to`, which has the same columns or no rows.
 void append_rows(const ColumnBatch& from, int64_t first, int64_t count, ColumnBatch& to);
 
-/// Takes all rows out; columns and capacity stay.
-void clear_rows(ColumnBatch& batch);
-
 /// Sizes `batch` for `count` rows of `schema`, ids excepted. Memory is reused, and what has the
 /// size already is not zeroed again.
 void make_room(const DataSchema& schema, int64_t count, ColumnBatch& batch);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <mutex>
 #include <tuple>
 #include <vector>
 
@@ -254,6 +255,7 @@ class BehaviorLogReader final : public Reader {
  private:
   // Reads the log, at the first call.
   Status load() {
+    const std::lock_guard lock(loading_);
     if (!bounds_.empty()) return {};
     RowRule rule;
     rule.layout = log_layout(options_);
@@ -289,7 +291,7 @@ class BehaviorLogReader final : public Reader {
   void clear(ColumnBatch& batch) const {
     batch.dense.resize(dense_.size());
     batch.ids.resize(schema_.ids.size());
-    clear_rows(batch);
+    clear_samples(batch);
   }
 
   // A random item that is not the target's.
@@ -357,6 +359,7 @@ class BehaviorLogReader final : public Reader {
   bool has_user_ = false;
   std::vector<LogColumn> dense_;  // [schema_.dense]
 
+  std::mutex loading_;
   BehaviorLog log_;
   std::vector<uint64_t> targets_;  // events, in the order of samples
   std::vector<int64_t> bounds_;    // of windows of samples; empty before the log is read

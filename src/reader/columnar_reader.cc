@@ -153,6 +153,7 @@ class ColumnarReader final : public Reader {
  private:
   // Tells which rows count, at the first call.
   Status find_rows() {
+    const std::lock_guard lock(finding_);
     if (rows_ >= 0) return {};
     RECMILL_RETURN_IF_ERROR(source_.find_rows(files_, options_.cache, options_.rows));
     rows_ = source_.rows();
@@ -179,7 +180,8 @@ class ColumnarReader final : public Reader {
   Files& files_;
   SliceSource source_;
   std::vector<RowSlice> slices_;  // in the order of epoch_
-  int64_t rows_ = -1;             // before they are found
+  std::mutex finding_;
+  int64_t rows_ = -1;  // before they are found
   int64_t epoch_ = -1;
   int64_t handed_out_ = 0;
   SliceQueue queue_;  // last: its thread uses what is above

@@ -241,7 +241,7 @@ class ColumnarWriter final : public Writer {
     auto batch = arrow::RecordBatch::Make(arrow_schema_, group_.samples, std::move(arrays));
     RECMILL_RETURN_IF_ERROR(sink_->write(*batch));
     rows_ += group_.samples;
-    clear_rows(group_);
+    clear_samples(group_);
     return {};
   }
 

@@ -76,6 +76,20 @@ TEST(GuessSchema, what_it_guesses_reads_the_samples_of_real_data) {
   }
 }
 
+TEST(GuessSchema, a_byte_order_mark_is_no_part_of_the_first_name) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/clicks.csv";
+  ASSERT_TRUE(write_atomically(posix_files(), path, "\xEF\xBB\xBFsite,click\na,0\nb,1\n").ok());
+  auto guess = guess_schema(posix_files(), path);
+  ASSERT_TRUE(guess.ok()) << guess.status().message();
+  EXPECT_EQ(role_of(*guess, "site"), ColumnRole::id);
+  guess->options.cache = "";
+  Pool pool(1);
+  const auto reader = open_reader(guess->options, Subset::all, 1, pool, posix_files());
+  ASSERT_TRUE(reader.ok()) << reader.status().message();
+  EXPECT_EQ(*(*reader)->rows(), 2);
+}
+
 TEST(GuessSchema, says_why_it_cannot) {
   const TemporaryFolder folder;
   const auto message = [&](const std::string& path) {
@@ -85,6 +99,9 @@ TEST(GuessSchema, says_why_it_cannot) {
   EXPECT_THAT(message(folder.path() + "/none"), HasSubstr("none: matches no file"));
   ASSERT_TRUE(write_atomically(posix_files(), folder.path() + "/empty.csv", "").ok());
   EXPECT_THAT(message(folder.path()), HasSubstr("empty.csv: is empty"));
+  const std::string latin = folder.path() + "/latin.csv";
+  ASSERT_TRUE(write_atomically(posix_files(), latin, "click,caf\xE9\n1,a\n0,b\n").ok());
+  EXPECT_EQ(message(latin), latin + ": the name of column 2: is no UTF-8 text");
 }
 
 }  // namespace

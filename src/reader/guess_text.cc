@@ -112,6 +112,7 @@ Result<Head> read_head(Files& files, const std::string& file) {
     const TextRow row = trim_row(text.data(), i == 0 ? 0 : ends[i - 1], ends[i]);
     head.lines.push_back(text.substr(row.begin, row.size));
   }
+  head.lines[0] = std::string(after_byte_order_mark(head.lines[0]));
   head.bytes_a_row = static_cast<double>(ends.back()) / static_cast<double>(ends.size());
   return head;
 }

@@ -26,7 +26,8 @@ class Reader {
  public:
   virtual ~Reader() = default;
   virtual const DataSchema& schema() const = 0;
-  /// Rows in an epoch (text files are counted once and indexed in the cache folder).
+  /// Rows in an epoch (text files are counted once and indexed in the cache folder). May be asked
+  /// for while another thread reads.
   virtual Result<int64_t> rows() = 0;
   /// Replaces `batch` by rows [first, first + count) of the order of `epoch`; fewer at the end of
   /// the data, none after it. Vectors of `batch` are reused. Errors name file and line.

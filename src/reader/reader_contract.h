@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/random.h"
@@ -77,6 +78,18 @@ TEST_P(ReaderContract, rows_is_what_an_epoch_hands_out_and_nothing_follows) {
   EXPECT_TRUE(read(*reader, 0, *rows + 5, 10).empty());
   EXPECT_TRUE(read(*reader, 0, 0, 0).empty());
   EXPECT_EQ(read(*reader, 0, *rows - 1, 10).size(), 1u);
+}
+
+TEST_P(ReaderContract, rows_may_be_asked_for_while_another_thread_reads) {
+  const auto expected = read(*open(GetParam().options), 0, 3, 20);
+  for (int time = 0; time < 20; ++time) {
+    auto reader = open(GetParam().options);
+    std::vector<std::string> rows;
+    std::thread reading([&] { rows = read(*reader, 0, 3, 20); });
+    EXPECT_GT(*reader->rows(), 0);
+    reading.join();
+    EXPECT_EQ(rows, expected);
+  }
 }
 
 TEST_P(ReaderContract, size_of_chunks_does_not_matter) {

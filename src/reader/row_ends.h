@@ -20,6 +20,12 @@ struct TextRow {
   uint32_t size = 0;
 };
 
+/// The start of a file without the byte order mark that some programs put there.
+inline std::string_view after_byte_order_mark(std::string_view text) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  return text.starts_with(kMark) ? text.substr(kMark.size()) : text;
+}
+
 /// Appends, for each whole row of `text`, the offset past its line end. `text` starts at a row and
 /// is shorter than 4 GiB; what follows the last line end is no whole row.
 void find_row_ends(std::string_view text, const TextLayout& layout, std::vector<uint32_t>& ends);

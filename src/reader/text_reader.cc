@@ -2,6 +2,7 @@
 #include "reader/text_reader.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "reader/byte_stream.h"
 #include "reader/data_files.h"
@@ -64,6 +65,7 @@ class TextReader final : public Reader {
  private:
   // Opens the indexes, at the first call.
   Status find_rows() {
+    const std::lock_guard lock(finding_);
     if (source_ != nullptr) return {};
     RowRule rule = rule_;
     if (const RowSplit split = rule.split.rule(); split.lacks_boundary()) {
@@ -129,6 +131,7 @@ class TextReader final : public Reader {
   const RowRule rule_;  // its split by time may lack the boundary
   TextParser parser_;
 
+  std::mutex finding_;
   std::unique_ptr<RowSource> source_;  // null before the rows are found
   std::vector<int64_t> bounds_;
   EpochOrder order_;
@@ -156,9 +159,7 @@ Result<std::vector<std::string>> read_header(const DataOptions& options, const s
   if (ends.empty()) ends.push_back(static_cast<uint32_t>(size));
   const TextRow row = trim_row(text.data(), 0, ends[0]);
   std::vector<std::string> cells;
-  std::string_view content(text.data(), row.size);
-  if (content.starts_with("\xEF\xBB\xBF")) content.remove_prefix(3);  // a byte order mark
-  const Status status = split_cells(layout, content, cells);
+  const Status status = split_cells(layout, after_byte_order_mark({text.data(), row.size}), cells);
   if (!status.ok()) return status.at(path + ":1");
   return cells;
 }
