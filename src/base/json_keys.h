@@ -54,6 +54,14 @@ struct KeyReader {
       status = Status::Failed(source + ": " + at + key + ": a value of another type");
     }
   }
+  /// Takes the key "version", which must be `known`.
+  void version(int64_t known) {
+    int64_t version = 0;
+    (*this)("version", version);
+    if (!status.ok() || version == known) return;
+    status = Status::Failed(source + ": version " + std::to_string(version) + "; " +
+                            std::to_string(known) + " is known here");
+  }
 };
 
 }  // namespace recmill

@@ -138,7 +138,7 @@ TEST(PlantedFigures, a_damaged_file_is_an_error_that_names_file_and_key) {
             path + ": no key best_auc");
   ASSERT_TRUE(write_atomically(posix_files(), path, std::string("[1]")).ok());
   EXPECT_EQ(read_planted_figures(posix_files(), path).status().message(),
-            path + ": no JSON object");
+            path + ": no key version");
 }
 
 }  // namespace recmill::reader

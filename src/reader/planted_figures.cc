@@ -81,14 +81,9 @@ Json to_json(const PlantedFigures& figures) {
 
 Result<PlantedFigures> read_planted_figures(Files& files, const std::string& path) {
   RECMILL_ASSIGN_OR_RETURN(const Json json, read_json(files, path));
-  if (!json.is_object()) return Status::Failed(path + ": no JSON object");
-  int64_t version = 0;
-  if (!json.contains("version") || !read_value(json["version"], version) ||
-      version != format_version) {
-    return Status::Failed(path + ": version: 1 is known here");
-  }
   PlantedFigures figures;
   KeyReader keys{json, path, {}, {}};
+  keys.version(format_version);
   visit(keys, figures);
   if (!keys.status.ok()) return keys.status;
   return figures;

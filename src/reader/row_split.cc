@@ -61,6 +61,10 @@ Status RowSplit::empty_side() const {
       std::to_string(options_.boundary) + (boundary_chosen_ ? "" : " (where evaluation begins)"));
 }
 
+Status RowSplit::no_time_column() {
+  return Status::BadRequest("data.split.by: time needs a column of role time, and there is none");
+}
+
 std::string RowSplit::fingerprint() const {
   if (keeps_all()) return "all";
   std::string text;

@@ -39,6 +39,8 @@ class RowSplit {
 
   /// The error for a subset without rows.
   Status empty_side() const;
+  /// The error for a split by time of data without a time column.
+  static Status no_time_column();
   /// Text that differs wherever other rows would be kept.
   std::string fingerprint() const;
 

@@ -40,7 +40,7 @@ Result<SliceRule> SliceRule::make(const DataOptions& options, Subset subset,
   const auto found = std::ranges::find_if(schema.columns, decides);
   if (found == schema.columns.end()) {
     RECMILL_CHECK(by_time, rule.split.column());  // bind_columns() binds the key
-    return Status::BadRequest("data.split.by = time: no time column");
+    return RowSplit::no_time_column();
   }
   rule.column = static_cast<int>(found - schema.columns.begin());
   return rule;

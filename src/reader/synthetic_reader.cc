@@ -74,8 +74,10 @@ void SyntheticReader::copy(const SyntheticRows& rows, int64_t at, ColumnBatch& b
 Result<std::unique_ptr<Reader>> open_synthetic_reader(const DataOptions& options, Subset subset,
                                                       Pool& pool) {
   if (options.split.by != SplitKind::file) {
-    return Status::BadRequest("data.split.by = " + std::string(name_of(options.split.by)) +
-                              ": synthetic data holds out its last rows (synthetic.eval_rows)");
+    return Status::BadRequest(
+        "data.split.by: synthetic data holds out its last rows (data.synthetic.eval_rows), not "
+        "by " +
+        std::string(name_of(options.split.by)));
   }
   auto model = PlantedModel::build(options.synthetic);
   if (!model.ok()) return model.status().at("data.synthetic");

@@ -12,7 +12,7 @@ Result<TextSplit> TextSplit::make(const RowSplit& split, const TextLayout& layou
   if (split.keeps_all()) return text;
   if (split.by() == SplitKind::time) {
     text.column_ = layout.column_of(ColumnRole::time);
-    if (text.column_ < 0) return Status::BadRequest("data.split.by = time: no time column");
+    if (text.column_ < 0) return RowSplit::no_time_column();
   }
   if (split.by() == SplitKind::hash && !split.column().empty()) {
     text.column_ = layout.column_named(split.column());

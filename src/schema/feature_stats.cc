@@ -72,16 +72,11 @@ Json to_json(const FeatureStats& stats) {
 
 Result<FeatureStats> feature_stats_from_json(const Json& json) {
   FeatureStats stats;
-  int64_t version = 0;
   KeyReader reader{json, kSource, "", {}};
-  reader("version", version);
+  reader.version(format_version);
   reader("samples", stats.samples);
   reader("label_mean", stats.label_mean);
   RECMILL_RETURN_IF_ERROR(reader.status);
-  if (version != format_version) {
-    return Status::Failed("feature stats: version " + std::to_string(version) +
-                          "; 1 is known here");
-  }
   RECMILL_RETURN_IF_ERROR(
       read_columns(json, "dense", stats.dense, [](auto& v, auto& s) { visit_dense(v, s); }));
   RECMILL_RETURN_IF_ERROR(
