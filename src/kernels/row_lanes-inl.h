@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/partial_vectors-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace recmill::kernels {
 namespace HWY_NAMESPACE {
@@ -28,11 +30,11 @@ constexpr int64_t kLanes = HWY_LANES(float) < 16 ? HWY_LANES(float) : 16;
 
 /// The first `count` < kLanes floats; the rest is +0 and not read.
 HWY_INLINE Floats load_first(const float* from, int64_t count) {
-  return hn::MaskedLoad(hn::FirstN(kFloats, count), kFloats, from);
+  return partial_vectors::HWY_NAMESPACE::load_first(kFloats, from, count);
 }
 /// Writes the first `count` < kLanes floats and nothing else.
 HWY_INLINE void store_first(Floats value, float* to, int64_t count) {
-  hn::BlendedStore(value, hn::FirstN(kFloats, count), kFloats, to);
+  partial_vectors::HWY_NAMESPACE::store_first(kFloats, value, to, count);
 }
 
 /// How a row's weights are read: `at` is where the first lane's weight stands.

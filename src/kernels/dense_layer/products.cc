@@ -10,9 +10,13 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/partial_vectors-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace recmill::kernels::dense_layer::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+using partial_vectors::HWY_NAMESPACE::load_first;
+using partial_vectors::HWY_NAMESPACE::store_first;
 
 using Floats = hn::CappedTag<float, 16>;
 using Vector = hn::Vec<Floats>;
@@ -31,35 +35,15 @@ struct Tile {
   const float* next;  // what is wanted soon: a line for each element of depth, as far apart
 };
 
-// `count` elements in [1, kLanes], zeros behind them; touches no others.
-HWY_INLINE Vector load_some(const float* from, int64_t count) {
-#if HWY_TARGET <= HWY_AVX2
-  return hn::MaskedLoad(hn::FirstN(kFloats, static_cast<size_t>(count)), kFloats, from);
-#else
-  alignas(64) float all[kLanes] = {};
-  std::copy_n(from, count, all);
-  return hn::Load(kFloats, all);
-#endif
-}
-
-HWY_INLINE void store_some(Vector v, float* to, int64_t count) {
-#if HWY_TARGET <= HWY_AVX2
-  hn::BlendedStore(v, hn::FirstN(kFloats, static_cast<size_t>(count)), kFloats, to);
-#else
-  alignas(64) float all[kLanes];
-  hn::Store(v, kFloats, all);
-  std::copy_n(all, count, to);
-#endif
-}
-
 template <int vectors>
 HWY_INLINE Vector load(const float* from, int v, int64_t columns) {
-  return vectors == 1 ? load_some(from, columns) : hn::LoadU(kFloats, from + v * kLanes);
+  return vectors == 1 ? load_first(kFloats, from, columns) : hn::LoadU(kFloats, from + v * kLanes);
 }
 
 template <int vectors>
 HWY_INLINE void store(Vector value, float* to, int v, int64_t columns) {
-  vectors == 1 ? store_some(value, to, columns) : hn::StoreU(value, kFloats, to + v * kLanes);
+  vectors == 1 ? store_first(kFloats, value, to, columns)
+               : hn::StoreU(value, kFloats, to + v * kLanes);
 }
 
 // Calls body(r, v) for each vector of a tile, unrolled.
