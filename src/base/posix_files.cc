@@ -78,16 +78,18 @@ class PosixWritableFile final : public WritableFile {
 class PosixFiles final : public Files {
  public:
   Result<std::unique_ptr<ReadableFile>> open(const std::string& path) override {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    // A pipe without a writer would not be opened otherwise.
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return errno_status(path, "cannot open");
     struct stat info {};
     if (::fstat(fd, &info) != 0) {
       ::close(fd);
       return errno_status(path, "cannot stat");
     }
-    if (S_ISDIR(info.st_mode)) {
+    if (!S_ISREG(info.st_mode)) {
       ::close(fd);
-      return Status::Failed(path + ": is a folder, not a file");
+      return Status::Failed(path + (S_ISDIR(info.st_mode) ? ": is a folder, not a file"
+                                                          : ": is a pipe or device, not a file"));
     }
     return std::unique_ptr<ReadableFile>(
         new PosixReadableFile(fd, static_cast<uint64_t>(info.st_size), path));

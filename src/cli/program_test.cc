@@ -67,6 +67,8 @@ TEST_F(Program, says_in_one_line_what_found_no_memory_and_leaves_no_run) {
   write("batch.toml", text);
   const std::pair<std::vector<std::string>, std::string> wanted[] = {
       {{"train", "table.toml"}, "table C7: cannot allocate 2147483648 bytes: "},
+      {{"verify", "table.toml"},
+       "table C7, rows of the plain run: cannot allocate 2147483648 bytes: "},
       {{"train", "batch.toml"}, "rows looked up by a batch: cannot allocate "}};
   for (const auto& [arguments, message] : wanted) {
     const Outcome outcome = run(arguments);
@@ -76,6 +78,22 @@ TEST_F(Program, says_in_one_line_what_found_no_memory_and_leaves_no_run) {
   }
   EXPECT_FALSE(posix_files().exists(path("runs/table")));
   EXPECT_FALSE(posix_files().exists(path("runs/batch")));
+}
+
+TEST_F(Program, a_dry_run_counts_no_less_memory_than_the_run_takes) {
+  const std::string table = "[[tables]]\nname = 'C7'\nrows = 1000000\n";
+  write("a.toml",
+        config(kDlrm, "optimizer.kind = 'rowwise_adagrad'", "checkpoint.every = 5") + table);
+  write("b.toml", config("kind = 'deep_fm'\ndeep = [64, 32, 1]",
+                         "mapping = 'dictionary'\nout_of_range = 'clamp'",
+                         "ranks = 4\nwindow = 1000\neval_batch_size = 500") +
+                      table);
+  for (const char* name : {"a.toml", "b.toml"}) {
+    const Json ledger = run_json({"train", name, "--dry-run"});
+    const Outcome outcome = run({"train", name, "--quiet"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_GE(ledger.value("total bytes", int64_t{0}), outcome.peak) << name << ledger.dump(1);
+  }
 }
 
 TEST_F(Program, trains_evaluates_and_predicts_the_same_numbers) {
@@ -421,6 +439,56 @@ TEST_F(Program, what_cannot_be_read_is_one_line_with_its_place_for_every_verb_an
           << arguments[0] << " of " << file << " left " << name;
     }
   }
+}
+
+TEST_F(Program, tells_of_lists_of_files_that_a_user_may_not_mean) {
+  run_json({"synth", "--rows", "300", "--eval-rows", "50", "--out", "data", "--quiet"});
+  ASSERT_EQ(mkfifo(path("data/pipe").c_str(), 0600), 0);
+  const auto outcome = [&](const std::string& train, const std::string& eval,
+                           const std::string& more) {
+    write("a.toml", "[data]\ntrain = " + train + "\neval = ['" + eval + "']\ncache = ''\n" + more +
+                        "\n[embedding]\nrows = 50\ndim = 8\n[model]\n" + kDlrm);
+    return run({"train", "a.toml", "--overwrite", "--quiet"});
+  };
+  const struct {
+    std::string train, eval, more, line;
+  } doubtful[] = {{"'data/t*.tsv'", "data/eval.tsv", "", ""},
+                  {"['data/train.tsv', './data/t*.tsv']", "data/eval.tsv", "",
+                   "data.train: ./data/train.tsv is named twice: its rows are trained on twice"},
+                  {"'data/*.tsv'", path("data/eval.tsv"), "",
+                   "data.eval: " + path("data/eval.tsv") +
+                       " is a file of data.train too: its rows are no longer held out"},
+                  {"'data/train.tsv'", "data/eval.tsv", "split.by = 'fraction'",
+                   "data.eval: is not read, as data.split.by takes rows of data.train instead"}};
+  for (const auto& [train, eval, more, line] : doubtful) {
+    const Outcome done = outcome(train, eval, more);
+    EXPECT_EQ(done.status, 0) << done.err;
+    EXPECT_EQ(done.err, line.empty() ? "" : "warning: " + line + "\n");
+  }
+  const std::pair<std::string, std::string> wrong[] = {
+      {"['data/t*.tsv', 'data/none*.tsv']", "data/none*.tsv: matches no file"},
+      {"'data/**/train.tsv'", "data/**/train.tsv: a * stays within one folder, ** means no more"},
+      {"'data/pipe'", "data/pipe: is a pipe or device, not a file"}};
+  for (const auto& [train, message] : wrong) {
+    const Outcome refused = outcome(train, "data/eval.tsv", "");
+    EXPECT_NE(refused.status, 0) << train;
+    EXPECT_NE(refused.err.find(message), std::string::npos) << refused.err;
+    EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+  }
+}
+
+TEST_F(Program, a_behavior_log_says_how_many_events_it_passed_over) {
+  std::string log;
+  for (int i = 0; i < 800; ++i) {
+    log += std::to_string(i % 40) + "," + std::to_string(i % 90) + "," + std::to_string(i % 9) +
+           ",pv," + std::to_string(1511544000 + i) + "\n";
+  }
+  write("log.csv", log);
+  ASSERT_EQ(run({"init", "log.csv", "--out", "a.toml"}).status, 0);
+  const Json summary =
+      run_json({"train", "a.toml", "--quiet", "--set", "data.behavior_log.first_time=1511544033",
+                "--set", "data.behavior_log.last_time=1511544789"});
+  EXPECT_EQ(summary.value("passed_over_events", 0), 33 + 10);
 }
 
 TEST_F(Program, what_init_writes_trains_for_every_format) {

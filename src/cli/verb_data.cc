@@ -96,7 +96,11 @@ Status convert_rows(const ConvertArguments& arguments) {
       });
   if (!count.ok()) return config.locate(count.status());
   Json result{{"file", arguments.out}, {"rows", *count}};
-  result["bad_rows"] = (*rows)->counts().bad_rows;
+  const reader::ReaderCounts counts = (*rows)->counts();
+  result["bad_rows"] = counts.bad_rows;
+  if (config.options.data.format == DataFormat::behavior_log) {
+    result["passed_over_events"] = counts.passed_over;
+  }
   print_result(result, arguments.json);
   return {};
 }

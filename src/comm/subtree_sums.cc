@@ -8,6 +8,12 @@
 #include "comm/add_vectors.h"
 
 namespace recmill {
+
+int64_t SubtreeSums::vector_bytes(int64_t elements) {
+  return static_cast<int64_t>(
+      Buffer::mapped_bytes_huge(static_cast<size_t>(elements) * sizeof(float)));
+}
+
 void SubtreeSums::reset() {
   std::lock_guard lock(mutex_);
   for (const auto& [first, part] : standing_) free_.push_back(const_cast<float*>(part.data));

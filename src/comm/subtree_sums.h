@@ -22,6 +22,9 @@ class SubtreeSums {
   /// `own`: the rank's shards. Allocates as shards ask for it.
   SubtreeSums(ShardRange own, int64_t elements) : own_(own), elements_(elements) {}
 
+  /// What a vector takes of the machine.
+  static int64_t vector_bytes(int64_t elements);
+
   /// Takes all vectors back: the start of an iteration.
   void reset();
   /// A vector [elements] for the sum of one shard, with old content. Any thread.

@@ -21,11 +21,15 @@ size_t round_up(size_t bytes, size_t unit) {
 
 }  // namespace
 
+size_t Buffer::mapped_bytes(size_t bytes) {
+  return round_up(bytes, bytes >= kHugePage ? kHugePage : kPage);
+}
+
 Result<Buffer> Buffer::allocate(size_t bytes) {
   Buffer buffer;
   if (bytes == 0) return buffer;
   const size_t unit = bytes >= kHugePage ? kHugePage : kPage;
-  const size_t wanted = round_up(bytes, unit);
+  const size_t wanted = mapped_bytes(bytes);
   // Huge pages need an address that is a multiple of theirs: map more and give the ends back.
   const size_t mapped = wanted + (unit > kPage ? unit : 0);
   void* raw = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -46,6 +50,10 @@ Result<Buffer> Buffer::allocate(size_t bytes) {
   buffer.size_ = bytes;
   buffer.mapped_ = wanted;
   return buffer;
+}
+
+size_t Buffer::mapped_bytes_huge(size_t bytes) {
+  return mapped_bytes(std::max(bytes, kHugePage));
 }
 
 Result<Buffer> Buffer::allocate_huge(size_t bytes) {

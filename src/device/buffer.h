@@ -20,6 +20,9 @@ class Buffer {
   static Result<Buffer> allocate(size_t bytes);
   /// The same, of at least one huge page: for a megabyte or two that every step goes through.
   static Result<Buffer> allocate_huge(size_t bytes);
+  /// What allocate() and allocate_huge() take of the machine: whole pages.
+  static size_t mapped_bytes(size_t bytes);
+  static size_t mapped_bytes_huge(size_t bytes);
   ~Buffer() { release(); }
   Buffer(Buffer&& other) noexcept { *this = std::move(other); }
   Buffer& operator=(Buffer&& other) noexcept {

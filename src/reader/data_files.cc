@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 namespace recmill::reader {
 namespace {
@@ -14,6 +15,9 @@ Result<std::vector<std::string>> expand(const std::vector<std::string>& entries,
     const std::string path = (std::filesystem::path(folder) / entry).string();
     std::vector<std::string> found{path};
     if (!files.exists(path)) {
+      if (path.find("**") != std::string::npos) {
+        return Status::BadRequest(path + ": a * stays within one folder, ** means no more");
+      }
       RECMILL_ASSIGN_OR_RETURN(found, glob(path));
     }
     for (const std::string& file : found) {
@@ -26,6 +30,11 @@ Result<std::vector<std::string>> expand(const std::vector<std::string>& entries,
   return paths;
 }
 
+/// Another name of the same file is told apart where only its links are read.
+std::string plain_path(const std::string& path) {
+  return std::filesystem::absolute(path).lexically_normal().string();
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> data_files(const DataOptions& options, Subset subset,
@@ -34,16 +43,47 @@ Result<std::vector<std::string>> data_files(const DataOptions& options, Subset s
   const bool eval_list = subset == Subset::eval && !split_rows;
   const auto& entries = eval_list ? options.eval : options.train;
   if (entries.empty() && !(subset == Subset::all && !options.eval.empty())) {
-    return Status::BadRequest(eval_list ? "data.eval names no files" : "data.train names no files");
+    return Status::BadRequest(std::string(eval_list ? "data.eval" : "data.train") +
+                              ": names no files");
   }
-  RECMILL_ASSIGN_OR_RETURN(auto paths, expand(entries, options.path, files));
+  auto paths = expand(entries, options.path, files);
+  if (!paths.ok()) return paths.status().at(eval_list ? "data.eval" : "data.train");
   if (subset == Subset::all) {
-    RECMILL_ASSIGN_OR_RETURN(const auto eval, expand(options.eval, options.path, files));
-    for (const auto& path : eval) {
-      if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
+    const auto eval = expand(options.eval, options.path, files);
+    if (!eval.ok()) return eval.status().at("data.eval");
+    for (const auto& path : *eval) {
+      if (std::find(paths->begin(), paths->end(), path) == paths->end()) paths->push_back(path);
     }
   }
   return paths;
+}
+
+std::vector<std::string> doubts_about_files(const DataOptions& options, Files& files) {
+  std::vector<std::string> doubts;
+  if (options.format == DataFormat::synthetic) return doubts;
+  const auto train = expand(options.train, options.path, files);
+  const auto eval = expand(options.eval, options.path, files);
+  if (!train.ok() || !eval.ok()) return doubts;
+  std::set<std::string> trained, evaluated;
+  for (const std::string& file : *train) {
+    if (trained.insert(plain_path(file)).second) continue;
+    doubts.push_back("data.train: " + file + " is named twice: its rows are trained on twice");
+  }
+  if (options.split.by != SplitKind::file) {
+    if (!eval->empty()) {
+      doubts.push_back("data.eval: is not read, as data.split.by takes rows of data.train instead");
+    }
+    return doubts;
+  }
+  for (const std::string& file : *eval) {
+    if (!evaluated.insert(plain_path(file)).second) {
+      doubts.push_back("data.eval: " + file + " is named twice: its rows count twice");
+    } else if (trained.contains(plain_path(file))) {
+      doubts.push_back("data.eval: " + file +
+                       " is a file of data.train too: its rows are no longer held out");
+    }
+  }
+  return doubts;
 }
 
 }  // namespace recmill::reader

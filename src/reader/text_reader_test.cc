@@ -264,7 +264,7 @@ TEST_F(TextReaders, name_file_and_line_of_bad_input) {
   options.train = {bad_.path() + "/none-*.tsv"};
   EXPECT_THAT(rows(options).status().message(), HasSubstr("none-*.tsv: matches no file"));
   options.train = {};
-  EXPECT_THAT(rows(options).status().message(), HasSubstr("data.train names no files"));
+  EXPECT_THAT(rows(options).status().message(), HasSubstr("data.train: names no files"));
 }
 
 TEST_F(TextReaders, name_a_damaged_or_cut_compressed_file) {

@@ -50,6 +50,13 @@ void copy_row(const table::EmbeddingTable& table, int64_t row, std::vector<float
 
 }  // namespace
 
+int64_t kept_bytes_of_row(const TableSpec& spec) {
+  constexpr int64_t kPlaceBytes = 48;  // an entry of a hash map and its share of the buckets
+  int64_t floats = spec.dim;
+  for (const table::StateColumn& column : table::row_state(spec)) floats += column.width;
+  return floats * 4 * 3 / 2 + kPlaceBytes;  // a vector that grows is on average three quarters full
+}
+
 // Where the reader is, and what was overwritten before it came there.
 class TableSnapshots::State {
  public:
@@ -118,9 +125,7 @@ class TableSnapshots::State {
     kept_bytes_ += bytes;
   }
 
-  int64_t bytes_of_row(size_t table) const {
-    return floats_of_row(tables_[table]) * 4 + 32;  // with its place
-  }
+  int64_t bytes_of_row(size_t table) const { return kept_bytes_of_row(tables_[table].spec()); }
 
   // The rows from next_row_ on: at most kBlockRows, all of one chunk.
   void read(Rows& rows) {

@@ -15,6 +15,9 @@
 
 namespace recmill::store {
 
+/// Bytes that a copy of a row takes, its place and what containers hold back included.
+int64_t kept_bytes_of_row(const TableSpec& spec);
+
 class TableSnapshots {
  public:
   /// While one lives, rows may change and no reader looks at them.

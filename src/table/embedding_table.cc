@@ -98,6 +98,16 @@ void EmbeddingTable::need(const TableSpec& spec, const RowShare& share, int devi
     ledger.items.push_back({"table " + spec.name + ": optimizer state", device, state});
 }
 
+int64_t EmbeddingTable::mapped_bytes(const TableSpec& spec, const RowShare& share) {
+  const auto layout = layout_of(spec, share);
+  const int64_t by_row = state_shape(spec).by_row ? 4 : 0;
+  const auto mapped = [&](int64_t bytes_of_slot) {
+    return static_cast<int64_t>(
+        Buffer::mapped_bytes(static_cast<size_t>(layout.count * bytes_of_slot)));
+  };
+  return mapped(layout.stride) + mapped(by_row);
+}
+
 Result<EmbeddingTable> EmbeddingTable::create(const TableSpec& spec, uint64_t seed,
                                               const RowShare& share, Pool& pool) {
   if (spec.dim < 1 || spec.rows < 1) {

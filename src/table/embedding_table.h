@@ -21,6 +21,8 @@ class EmbeddingTable {
  public:
   /// Bytes that create() will allocate on `device`.
   static void need(const TableSpec& spec, const RowShare& share, int device, MemoryLedger& ledger);
+  /// What create() takes of the machine: the same in whole pages.
+  static int64_t mapped_bytes(const TableSpec& spec, const RowShare& share);
 
   /// Allocates and fills the rows of `share` on `pool`. Initial weights are uniform in
   /// [-scale, scale), a function of (seed, name, row, element), scale being spec.initial_scale or,

@@ -18,9 +18,7 @@ using checkpoint::ElementType;
 using checkpoint::PartContents;
 using checkpoint::PartWriter;
 
-// Copies of rows that updates overwrite before they are written, over all ranks; more, and training
-// waits for the disk.
-constexpr int64_t kKeptBytes = int64_t{512} << 20;
+constexpr int64_t kKeptBytes = int64_t{512} << 20;  // over all ranks
 constexpr int64_t kIdsAtOnce = 65536;
 
 /// What a rank saves, as after one iteration, whatever training does meanwhile.
@@ -35,7 +33,7 @@ struct Taken {
 
 Taken take(Rank& rank, const Communicator& communicator, const LoopState& state) {
   Taken taken;
-  taken.rows = rank.store->snapshot(kKeptBytes / communicator.ranks());
+  taken.rows = rank.store->snapshot(CheckpointSaver::kept_bytes(communicator.ranks()));
   taken.first_rank = communicator.rank() == 0;
   if (!taken.first_rank) return taken;
   const std::span<const float> parameters = rank.trainer->parameters();
@@ -190,6 +188,10 @@ Status CheckpointPublisher::publish_left() {
 CheckpointSaver::CheckpointSaver(const ResolvedRun& run, Rank& rank, Communicator& communicator,
                                  CheckpointPublisher& publisher)
     : run_(run), rank_(rank), communicator_(communicator), publisher_(publisher) {}
+
+int64_t CheckpointSaver::kept_bytes(int ranks) {
+  return kKeptBytes / ranks;
+}
 
 CheckpointSaver::~CheckpointSaver() {
   // What is being published is waited for by its future.

@@ -67,6 +67,10 @@ class CheckpointSaver {
   /// What wait() did not wait for, on the way out of a failure, is left to the publisher.
   ~CheckpointSaver();
 
+  /// Copies of rows that a rank keeps at most while they are written, in bytes; more, and training
+  /// waits for the disk.
+  static int64_t kept_bytes(int ranks);
+
   /// Begins to save everything as after `state.position`; waits for the save before.
   Status save(const LoopState& state);
   /// Brings a save under way forward without waiting for the disk.

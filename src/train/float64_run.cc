@@ -75,17 +75,26 @@ class Float64Training {
   const ResolvedRun& run_;
   Rank& rank_;
   model::Float64Model& model_;
-  std::vector<std::vector<std::vector<double>>> state_;  // [tables][columns][rows * width]
-  std::vector<std::vector<double>> dense_state_;         // [columns][parameters]
+  std::vector<std::vector<Buffer>> state_;        // [tables][columns], float64 [rows][width]
+  std::vector<std::vector<double>> dense_state_;  // [columns][parameters]
   model::Float64Batch inputs_;
 };
 
+Result<Buffer> make_column(const TableSpec& spec, int64_t width, double value) {
+  auto column = Buffer::allocate(static_cast<size_t>(spec.rows * width) * sizeof(double));
+  if (!column.ok()) return column.status().at("table " + spec.name + ", rows in float64");
+  std::ranges::fill(column->as<double>(), value);
+  return column;
+}
+
 Status Float64Training::start() {
   for (const TableSpec& spec : run_.spec.tables) {
-    outcome.tables.emplace_back(spec.rows * spec.dim);
+    RECMILL_ASSIGN_OR_RETURN(auto weights, make_column(spec, spec.dim, 0.0));
+    outcome.tables.push_back(std::move(weights));
     state_.emplace_back();
     for (const table::StateColumn& column : table::row_state(spec)) {
-      state_.back().emplace_back(spec.rows * column.width, double{column.initial});
+      RECMILL_ASSIGN_OR_RETURN(auto state, make_column(spec, column.width, double{column.initial}));
+      state_.back().push_back(std::move(state));
     }
   }
   outcome.layers = model_.parameters();
@@ -104,7 +113,7 @@ Status Float64Training::start() {
     dense_state_.emplace_back(outcome.parameters.size(), first);
   }
   return rank_.store->read_rows([&](const store::RowBlock& block) {
-    std::ranges::copy(block.weights, outcome.tables[block.table].begin() +
+    std::ranges::copy(block.weights, outcome.tables[block.table].as<double>().begin() +
                                          block.first * run_.spec.tables[block.table].dim);
     return Status();
   });
@@ -133,7 +142,7 @@ void Float64Training::look_up(const RankBatch& batch) {
       const int64_t begin = bags.offsets[i], end = bags.offsets[i + 1];
       const double share = feature.pooling == Pooling::mean ? 1.0 / double(end - begin) : 1.0;
       for (int64_t j = begin; j < end; ++j) {
-        const double* row = outcome.tables[feature.table].data() + bags.rows[j] * dim;
+        const double* row = outcome.tables[feature.table].as<double>().data() + bags.rows[j] * dim;
         double* to = pooled ? inputs_.pooled.data() + i * stride + at
                             : inputs_.sequences.back().data() + (j - bags.offsets[0]) * dim;
         const double weight = share * (bags.weights == nullptr ? 1.0 : double{bags.weights[j]});
@@ -190,9 +199,10 @@ void Float64Training::update_tables(const RankBatch& batch, const model::Float64
     for (const auto& [row, sum] : sums[t]) {
       std::vector<double*> state;
       for (auto& column : state_[t]) {
-        state.push_back(column.data() + row * (static_cast<int64_t>(column.size()) / table.rows));
+        const auto values = column.as<double>();
+        state.push_back(values.data() + row * (static_cast<int64_t>(values.size()) / table.rows));
       }
-      const auto weights = std::span(outcome.tables[t]).subspan(row * table.dim, table.dim);
+      const auto weights = outcome.tables[t].as<double>().subspan(row * table.dim, table.dim);
       update_row(table.optimizer, rate, batch.before.iteration, sum, weights, state);
     }
   }

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/status.h"
+#include "device/buffer.h"
 #include "model/model.h"
 #include "train/resolved_run.h"
 
@@ -15,7 +16,7 @@ namespace recmill::train {
 /// Rows and parameters as training left them.
 struct Float64Outcome {
   int64_t iterations = 0;
-  std::vector<std::vector<double>> tables;  // [tables], each [rows][dim]
+  std::vector<Buffer> tables;  // [tables], each float64 [rows][dim]
   std::vector<model::ParameterSpec> layers;
   std::vector<double> parameters;  // as `layers` says where
 };

@@ -77,7 +77,7 @@ Status measure(const ResolvedRun& run, Way way, Files& files, const Float64Outco
     std::lock_guard lock(mutex);
     RECMILL_RETURN_IF_ERROR(rank.store->read_rows([&](const store::RowBlock& block) {
       const int64_t dim = run.spec.tables[block.table].dim;
-      const std::span exact_rows(exact.tables[block.table]);
+      const std::span exact_rows = exact.tables[block.table].as<const double>();
       for (int64_t i = 0; i < block.count; ++i) {
         squares[block.table].add(block.weights.subspan(i * dim, dim),
                                  exact_rows.subspan(block.row(i) * dim, dim));
@@ -104,7 +104,8 @@ Result<Float64Comparison> float64_distances(const RunOptions& options, const Run
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun plain, resolve_run(options, files));
   plain.ranks = 1;
   plain.threads = 1;
-  RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run)));
+  RECMILL_RETURN_IF_ERROR(
+      check_memory(with_all_rows(memory_ledger(run), run.spec, "rows in float64", sizeof(double))));
   RECMILL_ASSIGN_OR_RETURN(const Float64Outcome exact, train_in_float64(plain, files));
   std::vector<Squares> by_plain = blank(run, exact), by_run = blank(run, exact);
   RECMILL_RETURN_IF_ERROR(measure(plain, Way::plain, files, exact, by_plain));

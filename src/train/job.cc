@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "checkpoint/folder.h"
 #include "comm/threads.h"
+#include "reader/data_files.h"
 #include "reader/planted_figures.h"
 #include "train/checkpoint_saver.h"
 #include "train/export_plain_run.h"
@@ -62,6 +63,9 @@ Result<Json> summarize(const Training& training, Rank& rank, const LoopOutcome& 
   if (outcome.held_out) summary.update(to_json(*outcome.held_out));
   const reader::ReaderCounts counts = rank.train_rows->counts();
   summary["bad_rows"] = counts.bad_rows;
+  if (training.run.options.data.format == DataFormat::behavior_log) {
+    summary["passed_over_events"] = counts.passed_over;
+  }
   RECMILL_RETURN_IF_ERROR(add_planted(training.run.options.data, training.setting.files, summary));
   summary["ranks"] = training.run.ranks;
   summary["shards"] = training.run.shards;
@@ -114,6 +118,9 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
                           const JobSetting& setting) {
   RECMILL_ASSIGN_OR_RETURN(const ResolvedRun run, resolve_run(options, setting.files));
   RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run)));
+  for (const std::string& doubt : reader::doubts_about_files(options.data, setting.files)) {
+    log_warning(doubt);
+  }
   const std::string path = options.train.runs + "/" + options.name;
   RECMILL_RETURN_IF_ERROR(RunFolder::check(setting.files, path, request.existing));
   if (!request.export_plain.empty()) {

@@ -6,11 +6,17 @@
 #include <algorithm>
 #include <bit>
 #include <fstream>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "comm/shard_tree.h"
+#include "comm/subtree_sums.h"
 #include "model/make_model.h"
 #include "store/table_rows.h"
+#include "store/table_snapshots.h"
+#include "table/embedding_table.h"
+#include "train/checkpoint_saver.h"
 #include "train/optimizer/dense_optimizer.h"
 
 namespace recmill::train {
@@ -37,53 +43,181 @@ int64_t gradient_vectors(const model::Model& model, int own_shards, int threads)
                            threads * (1 + std::bit_width(static_cast<unsigned>(own_shards))));
 }
 
-void add_dense(const ResolvedRun& run, int rank, MemoryLedger& ledger) {
-  const auto model =
-      model::make_model(run.options.model, run.spec, static_cast<uint64_t>(run.options.train.seed));
-  if (!model.ok()) return;  // refused with its own line when the rank is made
-  const ShardRange own = shards_of_rank(rank, run.ranks, run.shards);
-  const int64_t parameters = (*model)->parameter_count();
-  const DenseOptimizer optimizer(run.options.optimizer, 0, {});
-  const auto copies = static_cast<int64_t>(2 + optimizer.state().size());
-  ledger.items.push_back(
-      {"dense parameters, gradient and optimizer state", rank, parameters * copies * 4});
-  ledger.items.push_back({"dense gradients by shard", rank,
-                          parameters * gradient_vectors(**model, own.size(), run.threads) * 4});
-  const int64_t samples = std::max(run.options.train.batch_size, run.options.train.eval_batch_size);
-  const int64_t stride = (*model)->embedding_layout().stride;
-  ledger.items.push_back(
-      {"looked-up rows and their gradient", rank, samples / run.ranks * stride * 2 * 4});
+// Numbers that a model keeps of a sample between forward and backward: inputs and outputs of its
+// layers, and again their gradients; LibTorch keeps the results of each operation.
+int64_t activations(const model::ModelOptions& options, int64_t inputs) {
+  const auto sum = [](const std::vector<int64_t>& sizes) {
+    return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  };
+  const bool steps = options.kind == model::ModelKind::tbsm;
+  const int64_t layers =
+      sum(options.bottom) + sum(options.deep) + sum(options.over) + sum(options.attention) +
+      (steps ? options.sequence_length : 1) * sum(options.top) +
+      (options.kind == model::ModelKind::deep_cross ? options.cross_layers * inputs : 0);
+  return (options.kind == model::ModelKind::dlrm ? 2 : 4) * (inputs + layers);
 }
 
-// What holds rows on their way to training: estimates, as what a row takes is not known before it
-// is read. Text and parsed columns both take some 8 bytes a cell.
-void add_data(const ResolvedRun& run, int rank, MemoryLedger& ledger) {
-  const DataOptions& data = run.options.data;
-  const TrainOptions& train = run.options.train;
-  const auto cells = static_cast<int64_t>(1 + run.schema.dense.size() + run.schema.ids.size());
-  const auto add = [&](const char* what, int64_t bytes) {
-    ledger.items.push_back({what, rank, bytes, /*certain=*/false});
-  };
-  add("rows read ahead", (data.prefetch + 2) * data.shuffle.window * cells * 8);
-  // Raw and preprocessed values, and of each id its row, its place and where its gradient goes.
-  const auto features = static_cast<int64_t>(run.spec.features.size());
-  constexpr int64_t kInHand = 3;  // being made, being trained, being scored
-  add("batches in hand", (train.queue + kInHand) * train.batch_size / run.ranks *
-                             (run.spec.num_dense * 12 + features * 56));
-  constexpr int64_t kCopies = 3;  // the window, in the order of time, and sorted
-  if (rank == 0) add("window of metrics", train.window * kCopies * 8);
+// Whole pages; huge ones leave up to 2 MiB of a table unused.
+int64_t rest_of_pages(const ResolvedRun& run, int rank) {
+  int64_t rest = 0;
+  for (const TableSpec& spec : run.spec.tables) {
+    const table::RowShare share(spec.rows, rank, run.ranks);
+    MemoryLedger need;
+    table::EmbeddingTable::need(spec, share, rank, need);
+    rest += table::EmbeddingTable::mapped_bytes(spec, share) - need.total(rank);
+  }
+  return rest;
 }
+
+/// Appends the items of one rank.
+class RankItems {
+ public:
+  RankItems(const ResolvedRun& run, const model::Model& model, int rank, MemoryLedger& ledger)
+      : run_(run),
+        train_(run.options.train),
+        model_(model),
+        rank_(rank),
+        own_shards_(shards_of_rank(rank, run.ranks, run.shards).size()),
+        ledger_(ledger) {}
+
+  void add_dense() {
+    const int64_t parameters = model_.parameter_count();
+    const DenseOptimizer optimizer(run_.options.optimizer, 0, {});
+    const auto state = static_cast<int64_t>(optimizer.state().size());
+    const int64_t vector = SubtreeSums::vector_bytes(parameters);  // the others stand alike
+    add("dense parameters, gradient and optimizer state", vector * (2 + state));
+    add("dense gradients by shard", vector * gradient_vectors(model_, own_shards_, run_.threads));
+    estimate("dense parameters as kernels read them", parameters * 2 * 4);
+    const int64_t stride = model_.embedding_layout().stride;
+    add("looked-up rows and their gradient",
+        (std::max(train_.batch_size, train_.eval_batch_size) + train_.batch_size) / run_.ranks *
+            stride * 4);
+    const int64_t samples = std::max(train_.batch_size, train_.eval_batch_size) / run_.shards + 1;
+    const int64_t in_hand = model_.phases() > 1 ? own_shards_ : std::min(own_shards_, run_.threads);
+    estimate("activations", in_hand * samples * 4 *
+                                activations(run_.options.model,
+                                            stride + run_.spec.num_dense + steps_of_histories()));
+  }
+
+  // What holds rows on their way to training: what a row takes is not known before it is read.
+  // Text and parsed columns both take some 8 bytes a cell.
+  void add_data() {
+    const DataOptions& data = run_.options.data;
+    const auto cells = static_cast<int64_t>(1 + run_.schema.dense.size() + run_.schema.ids.size());
+    estimate("rows read ahead", (data.prefetch + 2) * data.shuffle.window * cells * 8);
+    // Raw and preprocessed values; of each id its row, and in training its place and where its
+    // gradient goes. A batch in hand has been either kind before.
+    constexpr int64_t kInHand = 3;  // being made, being trained, being scored
+    const int64_t ids = lookups();
+    const int64_t dense = run_.spec.num_dense * 12;
+    const int64_t batch = std::max(train_.batch_size * (dense + ids * 56),
+                                   train_.eval_batch_size * (dense + ids * 24));
+    estimate("batches in hand", (train_.queue + kInHand) * batch / run_.ranks);
+    int64_t entries = 0;
+    for (const auto& dictionary : run_.graph.dictionaries) entries += dictionary.rows;
+    constexpr int64_t kEntryBytes = 40;  // the id, its slot, and what growing takes
+    if (entries > 0) estimate("dictionaries, when full", entries * kEntryBytes);
+  }
+
+  void add_metrics() {
+    if (rank_ != 0) return;
+    // The window, the same in the order of time, and sorted.
+    estimate("window of metrics", train_.window * (2 * bytes_of_scored() + 16));
+  }
+
+  // Training goes on over rows that are not written yet; a copy of the rest waits for the disk.
+  void add_checkpoint() {
+    if (train_.checkpoint.every > 0) {
+      estimate("rows kept for a checkpoint",
+               std::min(CheckpointSaver::kept_bytes(run_.ranks), most_kept()));
+    }
+    if (rank_ != 0 || (train_.checkpoint.every == 0 && !train_.checkpoint.at_end)) return;
+    const DenseOptimizer optimizer(run_.options.optimizer, 0, {});
+    const auto state = static_cast<int64_t>(optimizer.state().size());
+    estimate("layers and metrics of a checkpoint",
+             model_.parameter_count() * (1 + state) * 4 + train_.window * bytes_of_scored());
+  }
+
+ private:
+  void add(const char* what, int64_t bytes) { ledger_.items.push_back({what, rank_, bytes}); }
+  void estimate(const char* what, int64_t bytes) {
+    ledger_.items.push_back({what, rank_, bytes, /*certain=*/false});
+  }
+
+  // Of a sample: a history counts with its longest length, a bag as one id.
+  int64_t lookups() const {
+    int64_t ids = 0;
+    for (const FeatureSpec& feature : run_.spec.features) {
+      ids += feature.pooling == Pooling::none ? longest_history() : 1;
+    }
+    return ids;
+  }
+  int64_t steps_of_histories() const {
+    int64_t numbers = 0;
+    for (size_t f = 0; f < run_.spec.features.size(); ++f) {
+      if (run_.spec.features[f].pooling != Pooling::none) continue;
+      numbers += longest_history() * run_.spec.dim_of(f);
+    }
+    return numbers;
+  }
+  int64_t longest_history() const {
+    const RunOptions& options = run_.options;
+    if (options.data.format == DataFormat::behavior_log) {
+      return options.data.behavior_log.sequence_length;
+    }
+    return std::max(options.embedding.max_length, options.model.sequence_length);
+  }
+
+  int64_t bytes_of_scored() const {
+    return 8 + (run_.schema.has_sample_weight ? 4 : 0) + (run_.schema.has_group ? 8 : 0);
+  }
+
+  int64_t most_kept() const {
+    int64_t bytes = 0;
+    for (const TableSpec& spec : run_.spec.tables) {
+      const table::RowShare share(spec.rows, rank_, run_.ranks);
+      bytes += share.slots() * store::kept_bytes_of_row(spec);
+    }
+    return bytes;
+  }
+
+  const ResolvedRun& run_;
+  const TrainOptions& train_;
+  const model::Model& model_;
+  const int rank_, own_shards_;
+  MemoryLedger& ledger_;
+};
 
 }  // namespace
 
 MemoryLedger memory_ledger(const ResolvedRun& run) {
   MemoryLedger ledger = store::tables_need(run.spec, run.ranks);
-  for (int rank = 0; rank < run.ranks; ++rank) {
-    add_dense(run, rank, ledger);
-    add_data(run, rank, ledger);
+  const auto model =
+      model::make_model(run.options.model, run.spec, static_cast<uint64_t>(run.options.train.seed));
+  for (int rank = 0; rank < run.ranks && model.ok(); ++rank) {  // else refused when a rank is made
+    ledger.items.push_back({"rest of the tables' pages", rank, rest_of_pages(run, rank)});
+    RankItems items(run, **model, rank, ledger);
+    items.add_dense();
+    items.add_data();
+    items.add_metrics();
+    items.add_checkpoint();
   }
-  ledger.items.push_back(
-      {"program and libraries", 0, proc_bytes("/proc/self/status", "VmRSS:"), /*certain=*/false});
+  // What training touches of the libraries comes on top of what stands now.
+  constexpr int64_t kTouchedLater = int64_t{24} << 20;
+  ledger.items.push_back({"program and libraries", 0,
+                          proc_bytes("/proc/self/status", "VmRSS:") + kTouchedLater,
+                          /*certain=*/false});
+  return ledger;
+}
+
+MemoryLedger with_all_rows(MemoryLedger ledger, const ModelSpec& spec, const std::string& what,
+                           int64_t element) {
+  for (const TableSpec& table : spec.tables) {
+    int64_t numbers = table.dim;
+    for (const table::StateColumn& column : table::row_state(table)) numbers += column.width;
+    ledger.items.push_back(
+        {"table " + table.name + ", " + what, 0, table.rows * numbers * element});
+  }
   return ledger;
 }
 

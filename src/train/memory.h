@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "base/status.h"
 #include "schema/cluster_spec.h"
 #include "train/resolved_run.h"
 
 namespace recmill::train {
 
-/// What a run takes, by purpose and rank: rows and their state, dense parameters and their
-/// gradients, looked-up rows; estimates of what rows read ahead, batches in hand and metrics take;
-/// and what the program has taken already. Left out are what an evaluation keeps of each held-out
-/// row (8 to 20 bytes) and what allocators hold back.
+/// What a run takes at its peak, by purpose and rank: rows and their state, dense parameters and
+/// their gradients, looked-up rows; estimates, rather above than below, of activations, rows read
+/// ahead, batches in hand, full dictionaries, metrics, and rows kept for a checkpoint; and what the
+/// program takes. Left out is what only the data says: what an evaluation keeps of each held-out
+/// row (24 to 36 bytes), the events of a behaviour log (64 bytes each), and bags of many ids.
 MemoryLedger memory_ledger(const ResolvedRun& run);
+
+/// `ledger` and, beside it, all rows of all tables with their state once more, `element` bytes a
+/// number.
+MemoryLedger with_all_rows(MemoryLedger ledger, const ModelSpec& spec, const std::string& what,
+                           int64_t element);
 
 /// Refuses a run whose ledger is larger than the machine's free memory, naming both and the largest
 /// items.

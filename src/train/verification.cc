@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "comm/threads.h"
+#include "device/buffer.h"
 #include "table/embedding_table.h"
 #include "train/memory.h"
 #include "train/rank.h"
@@ -29,8 +30,8 @@ struct Trace {
 
 /// All rows of a table as the plain way left them.
 struct TableRows {
-  std::vector<float> weights;
-  std::vector<std::vector<float>> state;
+  Buffer weights;             // float32 [rows][dim]
+  std::vector<Buffer> state;  // [columns], float32 [rows][width]
 };
 
 bool same_bits(std::span<const float> a, std::span<const float> b) {
@@ -78,13 +79,22 @@ Status train_and_score(const ResolvedRun& run, Rank& rank, Communicator& communi
   return rank.store->settle();
 }
 
-std::vector<TableRows> blank_rows(const ModelSpec& spec) {
+constexpr const char* kPlainRows = "rows of the plain run";
+
+Result<Buffer> blank_column(const TableSpec& table, int64_t width) {
+  auto column = Buffer::allocate(static_cast<size_t>(table.rows * width) * sizeof(float));
+  if (!column.ok()) return column.status().at("table " + table.name + ", " + kPlainRows);
+  return column;
+}
+
+Result<std::vector<TableRows>> blank_rows(const ModelSpec& spec) {
   std::vector<TableRows> tables;
   for (const TableSpec& table : spec.tables) {
     TableRows rows;
-    rows.weights.resize(table.rows * table.dim);
+    RECMILL_ASSIGN_OR_RETURN(rows.weights, blank_column(table, table.dim));
     for (const table::StateColumn& column : table::row_state(table)) {
-      rows.state.emplace_back(table.rows * column.width);
+      RECMILL_ASSIGN_OR_RETURN(auto state, blank_column(table, column.width));
+      rows.state.push_back(std::move(state));
     }
     tables.push_back(std::move(rows));
   }
@@ -92,21 +102,20 @@ std::vector<TableRows> blank_rows(const ModelSpec& spec) {
 }
 
 void keep(const store::RowBlock& block, int64_t dim, TableRows& rows) {
-  std::copy(block.weights.begin(), block.weights.end(), rows.weights.begin() + block.first * dim);
+  std::ranges::copy(block.weights, rows.weights.as<float>().begin() + block.first * dim);
   for (size_t c = 0; c < block.state.size(); ++c) {
     const auto width =
         static_cast<int64_t>(block.state[c].size()) / std::max<int64_t>(block.count, 1);
-    std::copy(block.state[c].begin(), block.state[c].end(),
-              rows.state[c].begin() + block.first * width);
+    std::ranges::copy(block.state[c], rows.state[c].as<float>().begin() + block.first * width);
   }
 }
 
 Status compare_column(const std::string& what, const store::RowBlock& block,
-                      std::span<const float> engine, const std::vector<float>& plain) {
+                      std::span<const float> engine, const Buffer& plain) {
   const auto width = static_cast<int64_t>(engine.size()) / std::max<int64_t>(block.count, 1);
   for (int64_t i = 0; i < block.count; ++i) {
     const auto row = engine.subspan(i * width, width);
-    const auto expected = std::span(plain).subspan(block.row(i) * width, width);
+    const auto expected = plain.as<const float>().subspan(block.row(i) * width, width);
     if (same_bits(row, expected)) continue;
     const size_t at = first_difference(row, expected);
     return Status::Failed(fmt::format("{}, row {}, element {}: engine {}, plain {}", what,
@@ -222,9 +231,10 @@ Result<Json> verify(const RunOptions& options, const VerificationRequest& reques
                                  ? std::min(options.train.iterations, request.iterations)
                                  : request.iterations;
   RECMILL_ASSIGN_OR_RETURN(const ResolvedRun run, resolve_run(limited, files));
-  RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run)));
+  RECMILL_RETURN_IF_ERROR(
+      check_memory(with_all_rows(memory_ledger(run), run.spec, kPlainRows, sizeof(float))));
   Trace plain;
-  std::vector<TableRows> rows = blank_rows(run.spec);
+  RECMILL_ASSIGN_OR_RETURN(std::vector<TableRows> rows, blank_rows(run.spec));
   RECMILL_RETURN_IF_ERROR(run_plain(with_ranks(run, 1, 1), files, plain, rows));
   request.say(fmt::format("plain run: {} batches", plain.losses.size()));
   Json result;

@@ -22,6 +22,7 @@ namespace recmill::cli {
 struct Outcome {
   int status = -1;  // exit status; -1: ended by a signal
   std::string out, err;
+  int64_t peak = 0;  // bytes that it held in memory at most
 };
 
 // The program in a folder of its own.
@@ -47,8 +48,10 @@ class Program : public testing::Test {
   Outcome run(const std::vector<std::string>& arguments) {
     const pid_t child = start(arguments);
     int status = 0;
-    waitpid(child, &status, 0);
+    rusage usage{};
+    wait4(child, &status, 0, &usage);
     Outcome outcome;
+    outcome.peak = int64_t{usage.ru_maxrss} * 1024;
     if (WIFEXITED(status)) outcome.status = WEXITSTATUS(status);
     outcome.out = *read_text(posix_files(), path("out"));
     outcome.err = *read_text(posix_files(), path("err"));
