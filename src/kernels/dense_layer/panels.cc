@@ -12,10 +12,12 @@
 #include <hwy/highway.h>
 
 #include "kernels/precision_vectors-inl.h"
+#include "kernels/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace recmill::kernels::dense_layer::HWY_NAMESPACE {
 using namespace precision_vectors::HWY_NAMESPACE;
+using transpose::HWY_NAMESPACE::transpose_columns;
 
 // Columns [begin, end) of B, all in the panel that starts at `data` with column `first`.
 template <typename T>
@@ -26,18 +28,6 @@ struct Panel {
     return data + (k / pair * width + n - first) * pair + k % pair;
   }
 };
-
-// Stores words r0[c], r1[c], r2[c], r3[c] beside each other for c = 0 ... 3, `stride` words apart;
-// with more than four lanes the same of each four rows that follow, to the right of them.
-template <class D, class V>
-HWY_INLINE void store_transposed(D d, V r0, V r1, V r2, V r3, hn::TFromD<D>* to, int64_t stride) {
-  const auto a = hn::InterleaveLower(d, r0, r2), b = hn::InterleaveUpper(d, r0, r2);
-  const auto c = hn::InterleaveLower(d, r1, r3), e = hn::InterleaveUpper(d, r1, r3);
-  hn::StoreU(hn::InterleaveLower(d, a, c), d, to);
-  hn::StoreU(hn::InterleaveUpper(d, a, c), d, to + stride);
-  hn::StoreU(hn::InterleaveLower(d, b, e), d, to + 2 * stride);
-  hn::StoreU(hn::InterleaveUpper(d, b, e), d, to + 3 * stride);
-}
 
 // A word a column: one float, or a pair of bfloat16 that are neighbours in depth.
 template <int lanes>
@@ -55,30 +45,18 @@ HWY_INLINE hn::Vec<Words<4>> load_words(const float* from, const BFloat16*) {
   return hn::Or(hn::ShiftRight<16>(even), odd);
 }
 
-// Four words of every fourth row.
-template <int lanes, typename T>
-HWY_INLINE hn::Vec<Words<lanes>> load_rows(const float* from, int64_t inputs, const T* type) {
-  if constexpr (lanes == 4) {
-    return load_words(from, type);
-  } else {
-    const auto low = load_rows<lanes / 2>(from, inputs, type);
-    const auto high = load_rows<lanes / 2>(from + lanes / 2 * inputs, inputs, type);
-    return hn::Combine(Words<lanes>(), high, low);
-  }
-}
-
 // `lanes` columns from n on, and all depths below `whole`.
 template <int lanes, typename T>
 void transposed_columns(const float* HWY_RESTRICT w, int64_t inputs, int64_t whole, int64_t n,
                         const Panel<T>& p) {
+  const Words<lanes> words;
   const T* type = nullptr;
   for (int64_t k = 0; k < whole; k += 4 * p.pair) {
     const float* rows = w + n * inputs + k;
-    store_transposed(Words<lanes>(), load_rows<lanes>(rows, inputs, type),
-                     load_rows<lanes>(rows + inputs, inputs, type),
-                     load_rows<lanes>(rows + 2 * inputs, inputs, type),
-                     load_rows<lanes>(rows + 3 * inputs, inputs, type),
-                     reinterpret_cast<uint32_t*>(p.at(k, n)), p.width);
+    auto* to = reinterpret_cast<uint32_t*>(p.at(k, n));
+    transpose_columns(
+        words, [&](int64_t row) HWY_ATTR { return load_words(rows + row * inputs, type); },
+        [&](int64_t c, auto column) HWY_ATTR { hn::StoreU(column, words, to + c * p.width); });
   }
 }
 

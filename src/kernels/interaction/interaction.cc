@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/precision_vectors-inl.h"
+#include "kernels/transpose-inl.h"
 
 #ifndef RECMILL_KERNELS_INTERACTION_SCRATCH
 #define RECMILL_KERNELS_INTERACTION_SCRATCH
@@ -55,8 +56,10 @@ inline int64_t below(int64_t row) {
 HWY_BEFORE_NAMESPACE();
 namespace recmill::kernels::interaction::HWY_NAMESPACE {
 using namespace precision_vectors::HWY_NAMESPACE;
+using transpose::HWY_NAMESPACE::transpose_columns;
 
 using Floats = hn::CappedTag<float, kLanes>;
+using Four = hn::FixedTag<float, 4>;
 HWY_INLINE int64_t lane_count() {
   return static_cast<int64_t>(hn::Lanes(Floats()));
 }
@@ -72,52 +75,48 @@ HWY_INLINE void convert(const From* HWY_RESTRICT from, int64_t size, To* HWY_RES
   for (; k < size; ++k) store_element(load_element(from + k), to + k);
 }
 
+// Copies or converts `count` vectors of `dim` elements, so far apart on either side.
+template <typename From, typename To>
+HWY_INLINE void convert_rows(const From* from, int64_t from_stride, int64_t count, int64_t dim,
+                             To* to, int64_t to_stride) {
+  if (from_stride == dim && to_stride == dim) return convert(from, count * dim, to);
+  for (int64_t v = 0; v < count; ++v) convert(from + v * from_stride, dim, to + v * to_stride);
+}
+
 void gather(const InteractionSpec& s, const Vectors& from, int64_t sample, const Scratch& to) {
   float* row = to.vectors;
   if (s.bottom) {
     convert(from.bottom + sample * s.dim, s.dim, row);
     row += to.columns;
   }
-  const float* feature = from.rows + sample * from.row_stride;
-  for (int64_t f = 0; f < s.features; ++f, feature += s.dim, row += to.columns) {
-    convert(feature, s.dim, row);
-  }
-}
-
-// to[c][r] = from[r][c] of a block of 4 x 4.
-HWY_INLINE void transpose_block(const float* from, int64_t from_stride, float* to,
-                                int64_t to_stride) {
-  const hn::FixedTag<float, 4> d;
-  const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + from_stride);
-  const auto r2 = hn::LoadU(d, from + 2 * from_stride), r3 = hn::LoadU(d, from + 3 * from_stride);
-  const auto a = hn::InterleaveLower(d, r0, r2), b = hn::InterleaveUpper(d, r0, r2);
-  const auto c = hn::InterleaveLower(d, r1, r3), e = hn::InterleaveUpper(d, r1, r3);
-  hn::StoreU(hn::InterleaveLower(d, a, c), d, to);
-  hn::StoreU(hn::InterleaveUpper(d, a, c), d, to + to_stride);
-  hn::StoreU(hn::InterleaveLower(d, b, e), d, to + 2 * to_stride);
-  hn::StoreU(hn::InterleaveUpper(d, b, e), d, to + 3 * to_stride);
+  convert_rows(from.rows + sample * from.row_stride, s.dim, s.features, s.dim, row, to.columns);
 }
 
 void transpose(const Scratch& s) {
-  for (int64_t v = 0; v < s.rows; v += 4) {
+  const Floats df;
+  for (int64_t v = 0; v < s.rows; v += lane_count()) {
     for (int64_t k = 0; k < s.columns; k += 4) {
-      transpose_block(s.vectors + v * s.columns + k, s.columns, s.transposed + k * s.rows + v,
-                      s.rows);
+      const float* from = s.vectors + v * s.columns + k;
+      float* to = s.transposed + k * s.rows + v;
+      transpose_columns(
+          df, [&](int64_t r) HWY_ATTR { return hn::LoadU(Four(), from + r * s.columns); },
+          [&](int64_t c, auto column) HWY_ATTR { hn::StoreU(column, df, to + c * s.rows); });
     }
   }
 }
 
-// C[r][0, lanes) (+)= sum over k < depth of A[r][k] B[k][0, lanes) for the kTile rows of C, folded
-// over k.
-HWY_INLINE void multiply_tile(const float* HWY_RESTRICT a, int64_t a_stride,
-                              const float* HWY_RESTRICT b, int64_t b_stride, int64_t depth,
-                              float* HWY_RESTRICT c, int64_t c_stride) {
+// C[r][0, lanes) = sum over k < depth of A[r][k] B[k][0, lanes) for the kTile rows of C, folded
+// over k from what C holds, or from +0.
+template <bool from_zero>
+void multiply_tile(const float* HWY_RESTRICT a, int64_t a_stride, const float* HWY_RESTRICT b,
+                   int64_t b_stride, int64_t depth, float* HWY_RESTRICT c, int64_t c_stride) {
   static_assert(kTile == 8);
   const Floats df;
-  auto c0 = hn::LoadU(df, c), c1 = hn::LoadU(df, c + c_stride);
-  auto c2 = hn::LoadU(df, c + 2 * c_stride), c3 = hn::LoadU(df, c + 3 * c_stride);
-  auto c4 = hn::LoadU(df, c + 4 * c_stride), c5 = hn::LoadU(df, c + 5 * c_stride);
-  auto c6 = hn::LoadU(df, c + 6 * c_stride), c7 = hn::LoadU(df, c + 7 * c_stride);
+  const auto first = [&](int64_t r) HWY_ATTR {
+    return from_zero ? hn::Zero(df) : hn::LoadU(df, c + r * c_stride);
+  };
+  auto c0 = first(0), c1 = first(1), c2 = first(2), c3 = first(3);
+  auto c4 = first(4), c5 = first(5), c6 = first(6), c7 = first(7);
   for (int64_t k = 0; k < depth; ++k) {
     const auto row = hn::LoadU(df, b + k * b_stride);
     c0 = hn::MulAdd(hn::Set(df, a[k]), row, c0);
@@ -150,7 +149,7 @@ void square_to_triangle(const InteractionSpec& s, const Scratch& m) {
 }
 
 // Symmetric, with zeros on the diagonal. What spills over the end of a row is overwritten by the
-// mirror image, which is written in blocks of 4 x 4; columns from vectors() on hold anything.
+// mirror image; columns from vectors() on hold anything.
 void triangle_to_square(const InteractionSpec& s, const Scratch& m) {
   const Floats df;
   for (int64_t i = 1; i < s.vectors(); ++i) {
@@ -158,13 +157,18 @@ void triangle_to_square(const InteractionSpec& s, const Scratch& m) {
       hn::StoreU(hn::LoadU(df, m.triangle + below(i) + j), df, m.square + i * m.rows + j);
     }
   }
-  for (int64_t i = 0; i < s.vectors(); i += 4) {
-    for (int64_t j = 0; j < i; j += 4) {
-      transpose_block(m.square + i * m.rows + j, m.rows, m.square + j * m.rows + i, m.rows);
-    }
-    for (int64_t r = i; r < i + 4; ++r) {
-      m.square[r * m.rows + r] = 0;
-      for (int64_t c = i; c < r; ++c) m.square[c * m.rows + r] = m.square[r * m.rows + c];
+  const auto lane = hn::Iota(df, 0.0f);
+  for (int64_t i = 0; i < s.vectors(); i += lane_count()) {
+    for (int64_t j = 0; j < std::min(i + lane_count(), s.vectors()); j += 4) {
+      const float* from = m.square + i * m.rows + j;
+      const auto store = [&](int64_t c, auto column) HWY_ATTR {
+        // Lanes up to this one are of the triangle itself, or the diagonal.
+        const auto last = hn::Set(df, static_cast<float>(j + c - i));
+        column = hn::IfThenElseZero(hn::Gt(lane, last), column);
+        hn::BlendedStore(column, hn::Ge(lane, last), df, m.square + (j + c) * m.rows + i);
+      };
+      transpose_columns(
+          df, [&](int64_t r) HWY_ATTR { return hn::LoadU(Four(), from + r * m.rows); }, store);
     }
   }
 }
@@ -180,11 +184,8 @@ void forward_samples(const InteractionSpec& s, int64_t samples, const Vectors& v
     for (int64_t tile = 0; tile < s.vectors(); tile += kTile) {
       float* dots = m.square + tile * m.rows;
       for (int64_t j = 0; j < std::min(tile + kTile, s.vectors()); j += lane_count()) {
-        for (int64_t r = 0; r < kTile; ++r) {
-          hn::StoreU(hn::Zero(Floats()), Floats(), dots + r * m.rows + j);
-        }
-        multiply_tile(m.vectors + tile * m.columns, m.columns, m.transposed + j, m.rows, s.dim,
-                      dots + j, m.rows);
+        multiply_tile<true>(m.vectors + tile * m.columns, m.columns, m.transposed + j, m.rows,
+                            s.dim, dots + j, m.rows);
       }
     }
     square_to_triangle(s, m);
@@ -203,19 +204,20 @@ void backward_samples(const InteractionSpec& s, int64_t samples, const Vectors& 
     gather(s, vectors, i, m);
     convert(gradient + (s.bottom ? s.dim : 0), s.pairs(), m.triangle);
     triangle_to_square(s, m);
-    std::fill_n(sums, m.rows * m.columns, 0.0f);
-    if (s.bottom) convert(gradient, s.dim, sums);
+    if (s.bottom) {
+      std::fill_n(sums, kTile * m.columns, 0.0f);
+      convert(gradient, s.dim, sums);
+    }
     for (int64_t tile = 0; tile < s.vectors(); tile += kTile) {
+      const auto multiply = s.bottom && tile == 0 ? multiply_tile<false> : multiply_tile<true>;
       for (int64_t d = 0; d < s.dim; d += lane_count()) {
-        multiply_tile(m.square + tile * m.rows, m.rows, m.vectors + d, m.columns, s.vectors(),
-                      sums + tile * m.columns + d, m.columns);
+        multiply(m.square + tile * m.rows, m.rows, m.vectors + d, m.columns, s.vectors(),
+                 sums + tile * m.columns + d, m.columns);
       }
     }
     if (s.bottom) convert(sums, s.dim, to.bottom + i * s.dim);
-    const float* row = sums + (s.bottom ? m.columns : 0);
-    for (int64_t f = 0; f < s.features; ++f, row += m.columns) {
-      convert(row, s.dim, to.rows + i * to.row_stride + f * s.dim);
-    }
+    convert_rows(sums + (s.bottom ? m.columns : 0), m.columns, s.features, s.dim,
+                 to.rows + i * to.row_stride, s.dim);
   }
 }
 
