@@ -280,7 +280,8 @@ void Dlrm::backward_block(const ShardInput& input, int64_t first, int64_t sample
                           ShardGradient gradient) const {
   BackwardArguments a;
   a.accumulate = first > 0;
-  a.dy = logit_gradient + first;
+  a.dy = state.gradient(0);
+  std::copy_n(logit_gradient + first, samples, static_cast<float*>(a.dy));
   for (size_t l = top_.layers.size(); l-- > 0; a.dy = a.dx) {
     a.x = state.at(l > 0 ? top_output(l - 1) : interaction_output(), first);
     // The last layer has no activation: its output is not read.

@@ -74,7 +74,7 @@ LayerRun our_layer(const LayerProblem& p, Precision precision) {
   for (int64_t t = 0; t < layer->pack_tasks(); ++t) layer->pack(t, p.weight.data(), p.bias.data());
   const auto type = precision == Precision::float32 ? at::kFloat : at::kBFloat16;
   const at::Tensor x = tensor_of(p.x, {p.samples, p.inputs}, type);
-  const at::Tensor dy = tensor_of(p.dy, {p.samples, p.outputs}, at::kFloat);
+  const at::Tensor dy = tensor_of(p.dy, {p.samples, p.outputs}, at::kFloat).clone();
   LayerRun run{at::empty({p.samples, p.outputs}), at::empty({p.samples, p.inputs}, type),
                at::empty({p.outputs, p.inputs}), at::empty({p.outputs})};
   Workspace workspace;
@@ -82,7 +82,7 @@ LayerRun our_layer(const LayerProblem& p, Precision precision) {
   layer->backward(p.samples,
                   {.x = x.const_data_ptr(),
                    .y = run.y.const_data_ptr(),
-                   .dy = dy.const_data_ptr(),
+                   .dy = dy.data_ptr(),
                    .dx = run.dx.data_ptr(),
                    .weight_gradient = run.weight_gradient.mutable_data_ptr<float>(),
                    .bias_gradient = run.bias_gradient.mutable_data_ptr<float>()},

@@ -382,8 +382,10 @@ void Layer::backward(int64_t samples, const BackwardArguments& a, Workspace& wor
   State& s = *state_;
   RECMILL_CHECK(samples >= 0 && samples <= kBlock, std::to_string(samples));
   Workspace::State& w = *workspace.state_;
-  void* g =
-      Workspace::State::grow(w.gradient, kBlock * s.spec.outputs * bytes_of(s.spec.precision));
+  // In place: what the layer above has just left in a cache.
+  void* g = s.is_float32() ? a.dy
+                           : Workspace::State::grow(
+                                 w.gradient, kBlock * s.spec.outputs * bytes_of(s.spec.precision));
   activation_gradient(s.spec, samples, a, g);
   if (s.single()) {
     single_output_backward(s.spec, samples, s.single_weight.data(), g, a);

@@ -51,8 +51,8 @@ struct LayerSpec {
   bool needs_input_gradient = true;                 // false: backward computes no dx
 };
 
-/// What one call needs besides its arguments: gradients after the activation, oneDNN's scratch
-/// memory. One for each shard or thread, for any number of layers; grows at first use, then stays.
+/// What one call needs besides its arguments: in bfloat16 g and oneDNN's scratch memory. One for
+/// each shard or thread, for any number of layers; grows at first use, then stays.
 class Workspace {
  public:
   Workspace();
@@ -70,7 +70,7 @@ class Workspace {
 struct BackwardArguments {
   const void* x = nullptr;           // [samples][inputs], as given to forward
   const void* y = nullptr;           // [samples][outputs], as forward left it
-  const void* dy = nullptr;          // [samples][outputs]
+  void* dy = nullptr;                // [samples][outputs]; in float32 g is written over it
   void* dx = nullptr;                // [samples][inputs]; unused without needs_input_gradient
   float* weight_gradient = nullptr;  // [outputs][inputs]
   float* bias_gradient = nullptr;    // [outputs]

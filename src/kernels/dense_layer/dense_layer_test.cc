@@ -154,6 +154,7 @@ void check_against_reference(const LayerSpec& spec, int64_t samples) {
   // A sum near zero may fall on either side of the activation: the backward pass is judged from
   // equal outputs.
   actual.y = expected.y;
+  actual.dy = expected.dy;
   Workspace workspace;
   const Layer layer = layer_of(actual);
   for (int64_t first = 0; first == 0 || first < samples; first += kBlock) {

@@ -18,8 +18,8 @@ using namespace precision_vectors::HWY_NAMESPACE;
 
 // `rows` neighbouring samples at once, so that the sums are loaded and stored once for all of them.
 template <int rows, typename Y, typename G>
-void gradient_rows(const LayerSpec& spec, const Y* HWY_RESTRICT y, const Y* HWY_RESTRICT dy,
-                   G* HWY_RESTRICT g, float* HWY_RESTRICT sums) {
+void gradient_rows(const LayerSpec& spec, const Y* HWY_RESTRICT y, const Y* dy, G* g,
+                   float* HWY_RESTRICT sums) {
   const hn::ScalableTag<float> df;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
   const bool relu = spec.activation == Activation::relu;

@@ -9,8 +9,9 @@
 
 namespace recmill::kernels::dense_layer {
 
-/// Writes g [samples][outputs] in spec.precision, and folds its columns into bias_gradient in the
-/// order of samples (from +0 unless arguments.accumulate).
+/// Writes g [samples][outputs] in spec.precision, which may be dy where the two have one type, and
+/// folds its columns into bias_gradient in the order of samples (from +0 unless
+/// arguments.accumulate).
 void activation_gradient(const LayerSpec& spec, int64_t samples, const BackwardArguments& arguments,
                          void* g);
 
