@@ -25,7 +25,7 @@ test-asan test-tsan: test-%: setup
 quickstart: build
 	@if [ -e data/quickstart/planted.json ]; then \
 	  echo "data/quickstart is there already and is used as it is; remove it to have it made anew"; \
-	else build/recmill synth --rows 1900000 --eval-rows 100000 --out data/quickstart; fi
+	else build/recmill synth --rows 1900000 --eval-rows 100000 --out data/quickstart --overwrite; fi
 	@[ ! -e runs/quickstart ] || echo "runs/quickstart of an earlier quickstart is replaced"
 	build/recmill train examples/quickstart.toml --overwrite
 

@@ -26,6 +26,17 @@ std::vector<File> files_of(const GenerateOptions& options) {
   return files;
 }
 
+// Without `overwrite` nothing that is there may be replaced, whoever wrote it.
+Status refuse_existing(const GenerateOptions& options, const std::string& planted, Files& files) {
+  std::vector<std::string> paths{planted};
+  for (const File& file : files_of(options)) paths.push_back(file.path);
+  for (const std::string& path : paths) {
+    if (options.overwrite || !files.exists(path)) continue;
+    return Status::BadRequest(path + ": is there already; overwrite = true replaces it");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<PlantedFigures> generate(const GenerateOptions& options, Pool& pool, Files& files,
@@ -38,13 +49,9 @@ Result<PlantedFigures> generate(const GenerateOptions& options, Pool& pool, File
   if (!built.ok()) return built.status().at("data");
   const auto model = std::make_shared<const PlantedModel>(*std::move(built));
   const std::string planted = options.folder + "/planted.json";
+  RECMILL_RETURN_IF_ERROR(refuse_existing(options, planted, files));
   RECMILL_RETURN_IF_ERROR(files.make_folder(options.folder));
-  if (files.exists(planted)) {
-    if (!options.overwrite) {
-      return Status::BadRequest(planted + ": a data set is there; overwrite = true replaces it");
-    }
-    RECMILL_RETURN_IF_ERROR(files.remove(planted));
-  }
+  if (files.exists(planted)) RECMILL_RETURN_IF_ERROR(files.remove(planted));
   const int64_t total = options.data.rows + options.data.eval_rows;
   for (const File& file : files_of(options)) {
     SyntheticReader reader(model, file.begin, file.end, pool);

@@ -108,7 +108,11 @@ TEST(Generate, refuses_to_replace_a_data_set_unasked) {
   options.data.seed = 2;
   const auto refused = generate(options, pool, posix_files(), auc_by_pairs, ConvertProgress());
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.status().message().find("planted.json"), std::string::npos);
+  EXPECT_NE(refused.status().message().find("planted.json: is there already"), std::string::npos);
+  ASSERT_TRUE(posix_files().remove(folder.path() + "/planted.json").ok());
+  const auto not_its_own = generate(options, pool, posix_files(), auc_by_pairs, ConvertProgress());
+  ASSERT_FALSE(not_its_own.ok());
+  EXPECT_NE(not_its_own.status().message().find("train.tsv: is there already"), std::string::npos);
   options.overwrite = true;
   const auto replaced = generate(options, pool, posix_files(), auc_by_pairs, ConvertProgress());
   ASSERT_TRUE(replaced.ok()) << replaced.status().message();
