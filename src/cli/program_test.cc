@@ -134,6 +134,16 @@ TEST_F(Program, verify_finds_every_way_bitwise_the_same) {
   }
 }
 
+TEST_F(Program, verify_refuses_numbers_of_ranks_that_compare_nothing) {
+  write("a.toml", config(kDlrm, "", ""));
+  Outcome outcome = run({"verify", "a.toml", "--iterations", "1", "--ranks", "0,1"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.err, "recmill: --ranks: must be at least 1\n");
+  outcome = run({"verify", "a.toml", "--iterations", "1", "--ranks", "16"});
+  EXPECT_EQ(outcome.status, 2) << outcome.out;
+  EXPECT_NE(outcome.err.find("--ranks: all are above train.shards"), std::string::npos);
+}
+
 TEST_F(Program, every_model_and_row_optimizer_is_as_near_to_float64_as_the_plain_run) {
   const std::vector<std::string> configs{
       config(kDlrm, "optimizer.kind = 'sgd'", "ranks = 2"),
@@ -285,8 +295,7 @@ TEST_F(Program, deterministic_false_says_what_it_means_and_gives_the_same_bits) 
   const Outcome outcome = run({"train", "b.toml", "--quiet"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("train.deterministic = false"), std::string::npos) << outcome.err;
-  const Outcome same =
-      run({"verify", "--checkpoints", newest_checkpoint("a"), newest_checkpoint("b")});
+  const Outcome same = run({"verify", "--checkpoints", "runs/a", "runs/b"});
   EXPECT_EQ(same.status, 0) << same.err;
 }
 

@@ -6,31 +6,18 @@
 #include <map>
 #include <memory>
 
-#include "base/log.h"
 #include "checkpoint/digest.h"
 #include "checkpoint/exchange.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/npy.h"
 #include "checkpoint/safetensors.h"
+#include "cli/named_checkpoint.h"
 #include "cli/verb.h"
 
 namespace recmill::cli {
 namespace {
 
 using checkpoint::Reader;
-
-/// A checkpoint's own folder, or the newest whole one of a run's.
-Result<std::unique_ptr<Reader>> open_named(const std::string& path) {
-  Files& files = posix_files();
-  if (!files.is_folder(path)) return Status::BadRequest(path + ": is no folder");
-  if (files.exists(path + "/" + checkpoint::kManifestName)) return Reader::open(files, path);
-  const std::string of_run = path + "/checkpoints";
-  const std::string folder = files.is_folder(of_run) ? of_run : path;
-  RECMILL_ASSIGN_OR_RETURN(auto newest, checkpoint::open_newest(files, folder));
-  for (const std::string& damaged : newest.damaged) log_warning(damaged);
-  if (newest.reader == nullptr) return Status::BadRequest(folder + ": holds no whole checkpoint");
-  return std::move(newest.reader);
-}
 
 Status refuse_existing(const std::string& path, bool overwrite) {
   if (overwrite || !posix_files().exists(path)) return {};
@@ -50,9 +37,8 @@ Result<Json> describe_checkpoint(Reader& reader, bool verify) {
   Json entries = Json::array();
   for (const checkpoint::Digest& digest : digests) {
     if (digest.shape.empty()) continue;  // properties are shown whole
-    char crc[16];
-    std::snprintf(crc, sizeof crc, "%08x", digest.crc);
-    entries.push_back({{"name", digest.name}, {"shape", digest.shape}, {"crc", crc}});
+    entries.push_back(
+        {{"name", digest.name}, {"shape", digest.shape}, {"crc", crc_text(digest.crc)}});
   }
   Json all{{"checkpoint", reader.path()}, {"step", reader.step()}};
   if (verify) all["verified"] = true;
@@ -62,7 +48,7 @@ Result<Json> describe_checkpoint(Reader& reader, bool verify) {
 }
 
 Status inspect(const InspectArguments& arguments) {
-  RECMILL_ASSIGN_OR_RETURN(const auto reader, open_named(arguments.checkpoint));
+  RECMILL_ASSIGN_OR_RETURN(const auto reader, open_named_checkpoint(arguments.checkpoint));
   RECMILL_ASSIGN_OR_RETURN(Json all, describe_checkpoint(*reader, arguments.verify));
   if (arguments.json) {
     print_result(all, true);
@@ -95,7 +81,7 @@ struct ExportArguments {
 Status export_tensors(const ExportArguments& arguments) {
   Files& files = posix_files();
   RECMILL_RETURN_IF_ERROR(refuse_existing(arguments.out, arguments.overwrite));
-  RECMILL_ASSIGN_OR_RETURN(const auto reader, open_named(arguments.checkpoint));
+  RECMILL_ASSIGN_OR_RETURN(const auto reader, open_named_checkpoint(arguments.checkpoint));
   Json result{{"checkpoint", reader->path()}, {"step", reader->step()}, {"out", arguments.out}};
   if (arguments.out.ends_with(".safetensors")) {
     RECMILL_RETURN_IF_ERROR(checkpoint::export_safetensors(files, *reader, arguments.out));
@@ -141,7 +127,7 @@ Result<TensorReaders> open_tensors(const ImportArguments& arguments, const Reade
 }
 
 Status import_file(const ImportArguments& arguments) {
-  RECMILL_ASSIGN_OR_RETURN(const auto base, open_named(arguments.checkpoint));
+  RECMILL_ASSIGN_OR_RETURN(const auto base, open_named_checkpoint(arguments.checkpoint));
   const std::string written = arguments.out + "/" + checkpoint::folder_name(base->step());
   if (posix_files().exists(written)) {
     std::error_code ignored;  // then they are two
@@ -160,14 +146,12 @@ Status import_file(const ImportArguments& arguments) {
   return {};
 }
 
-constexpr char kNamed[] = "a checkpoint's folder, or a run's: its newest whole checkpoint";
-
 }  // namespace
 
 void add_inspect(CLI::App& app, Chosen& chosen) {
   auto arguments = std::make_shared<InspectArguments>();
   CLI::App* verb = app.add_subcommand("inspect", "say what a checkpoint holds");
-  verb->add_option("checkpoint", arguments->checkpoint, kNamed)->required();
+  verb->add_option("checkpoint", arguments->checkpoint, kNamedCheckpoint)->required();
   verb->add_flag("--verify", arguments->verify, "check every checksum and that no row is missing");
   verb->add_flag("--json", arguments->json, "print one JSON object");
   verb->callback(
@@ -177,7 +161,7 @@ void add_inspect(CLI::App& app, Chosen& chosen) {
 void add_export(CLI::App& app, Chosen& chosen) {
   auto arguments = std::make_shared<ExportArguments>();
   CLI::App* verb = app.add_subcommand("export", "write a checkpoint's weights for other programs");
-  verb->add_option("checkpoint", arguments->checkpoint, kNamed)->required();
+  verb->add_option("checkpoint", arguments->checkpoint, kNamedCheckpoint)->required();
   verb->add_option("--out", arguments->out,
                    "a .safetensors file, or a folder of one .npy file a tensor")
       ->required();
@@ -192,7 +176,7 @@ void add_import(CLI::App& app, Chosen& chosen) {
   auto arguments = std::make_shared<ImportArguments>();
   CLI::App* verb =
       app.add_subcommand("import", "write a checkpoint with some of its tensors replaced");
-  verb->add_option("checkpoint", arguments->checkpoint, kNamed)->required();
+  verb->add_option("checkpoint", arguments->checkpoint, kNamedCheckpoint)->required();
   verb->add_option("tensors", arguments->tensors,
                    "a .safetensors file, a tensor as .npy, or a folder of those")
       ->required();

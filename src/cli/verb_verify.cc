@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "checkpoint/digest.h"
+#include "cli/named_checkpoint.h"
 #include "cli/run_config.h"
 #include "cli/verb.h"
 #include "train/float64_verification.h"
@@ -22,17 +23,11 @@ struct Arguments {
 };
 
 Status compare_checkpoints(const Arguments& arguments) {
-  RECMILL_ASSIGN_OR_RETURN(auto a,
-                           checkpoint::Reader::open(posix_files(), arguments.checkpoints[0]));
-  RECMILL_ASSIGN_OR_RETURN(auto b,
-                           checkpoint::Reader::open(posix_files(), arguments.checkpoints[1]));
+  RECMILL_ASSIGN_OR_RETURN(const auto a, open_named_checkpoint(arguments.checkpoints[0]));
+  RECMILL_ASSIGN_OR_RETURN(const auto b, open_named_checkpoint(arguments.checkpoints[1]));
   RECMILL_ASSIGN_OR_RETURN(const auto all, checkpoint::digests(*a));
   Json digests;
-  for (const checkpoint::Digest& digest : all) {
-    char crc[16];
-    std::snprintf(crc, sizeof crc, "%08x", digest.crc);
-    digests[digest.name] = crc;
-  }
+  for (const checkpoint::Digest& digest : all) digests[digest.name] = crc_text(digest.crc);
   print_result(digests, arguments.json);
   RECMILL_ASSIGN_OR_RETURN(const auto differences, checkpoint::compare(*a, *b));
   if (differences.empty()) return {};
@@ -48,6 +43,9 @@ Status verify_run(Arguments& arguments) {
   }
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
+  for (const int64_t ranks : arguments.request.ranks) {
+    if (ranks < 1) return Status::BadRequest("--ranks: must be at least 1");
+  }
   if (arguments.iterations < 0) return Status::BadRequest("--iterations: must not be negative");
   arguments.request.say = [](const std::string& line) { log_info(line); };
   if (arguments.iterations > 0) arguments.request.iterations = arguments.iterations;
@@ -58,6 +56,9 @@ Status verify_run(Arguments& arguments) {
                                           arguments.iterations > 0 ? arguments.iterations : 100,
                                           posix_files(), arguments.request.say);
   if (!result.ok()) return config.locate(result.status());
+  if (arguments.against.empty() && (*result)["ranks"].empty()) {
+    return Status::BadRequest("--ranks: all are above train.shards, so nothing was compared");
+  }
   print_result(*result, arguments.json);
   return {};
 }
@@ -77,7 +78,8 @@ void add_verify(CLI::App& app, Chosen& chosen) {
   verb->add_option("--against", arguments->against,
                    "float64: measure the run's and the plain run's distances to one in float64")
       ->check(CLI::IsMember({"float64"}));
-  verb->add_option("--checkpoints", arguments->checkpoints, "compare two checkpoints instead")
+  verb->add_option("--checkpoints", arguments->checkpoints,
+                   "instead compare two checkpoints, or the newest of two runs")
       ->expected(2);
   verb->add_flag("--json", arguments->json, "print one JSON object");
   verb->callback(
