@@ -38,6 +38,8 @@ struct BenchLine {
   double limit = 0.0;         // the physical bound, in `unit`; 0: none
   double of_limit = 0.0;      // our share of it
   double foreign_load = 0.0;  // reported when the machine was not quiet
+  // machine.h, the median over our repetitions; 0: not measured
+  double core_to_core_ns = 0.0;
 };
 Json to_json(const BenchLine& line, const BenchOptions& options);
 

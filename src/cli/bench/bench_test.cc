@@ -70,6 +70,9 @@ TEST(BenchLine, has_the_promised_keys_and_says_when_the_machine_was_not_quiet) {
             (std::vector<std::string>{"bench", "case", "metric", "value", "unit", "rival", "ratio",
                                       "spread", "limit", "of_limit", "machine", "commit"}));
   EXPECT_TRUE(json["limit"].is_null());
+  EXPECT_FALSE(to_json(line, {}).contains("core_to_core_ns"));
+  line.core_to_core_ns = 31.5;
+  EXPECT_EQ(to_json(line, {})["core_to_core_ns"], 31.5);
   line.foreign_load = 0.3;
   EXPECT_EQ(to_json(line, {})["foreign_load"], 0.3);
 }

@@ -4,11 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <thread>
+
+#include "base/clock.h"
 
 namespace recmill::cli {
 namespace {
@@ -62,6 +66,28 @@ std::string machine_name() {
     }
   }
   return model + ", " + std::to_string(std::thread::hardware_concurrency()) + " cores";
+}
+
+double core_to_core_ns() {
+  if (std::thread::hardware_concurrency() < 2) return 0.0;
+  constexpr int kTries = 5, kTrips = 4000;
+  alignas(64) std::atomic<int> ball{0};  // even: ours
+  const auto play = [&](int parity) {
+    double best = std::numeric_limits<double>::infinity();
+    for (int tries = 0; tries < kTries; ++tries) {
+      const Stopwatch watch;
+      for (int trip = 0; trip < kTrips; ++trip) {
+        while (ball.load(std::memory_order_acquire) % 2 != parity) continue;
+        ball.fetch_add(1, std::memory_order_release);
+      }
+      best = std::min(best, watch.seconds());
+    }
+    return best * 1e9 / (2.0 * kTrips);
+  };
+  std::thread other(play, 1);
+  const double nanoseconds = play(0);
+  other.join();
+  return nanoseconds;
 }
 
 double foreign_load(std::span<const pid_t> own, double seconds) {

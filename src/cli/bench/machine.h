@@ -16,4 +16,10 @@ std::string machine_name();
 /// the next `seconds` (/proc/stat less the processes' own times). Sleeps meanwhile.
 double foreign_load(std::span<const pid_t> own, double seconds);
 
+/// Nanoseconds until a store by one core is seen by another: half of a round trip between two
+/// threads, wherever the system runs them, at its best of a few tries. Cores that share a cache
+/// take some 30 ns; on a virtual machine the answer changes from minute to minute, and with it what
+/// threads lose by sharing data. 0 on a machine of one core.
+double core_to_core_ns();
+
 }  // namespace recmill::cli

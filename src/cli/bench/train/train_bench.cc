@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/temporary_folder.h"
+#include "cli/bench/machine.h"
 #include "cli/bench/rival.h"
 #include "cli/bench/train/workload.h"
 #include "kernels/dense_layer/dense_layer.h"
@@ -46,9 +47,13 @@ Status check_answer(const TrainShape& shape, TrainWorkload& workload, Rival& riv
 struct PeakMeter {
   kernels::Precision precision;
   Pool& pool;
-  double peak = 0.0;  // operations a second
+  double peak = 0.0;                      // operations a second
+  std::vector<double> core_to_core = {};  // ns
 
-  void measure() { peak = std::max(peak, kernels::dense_layer::fma_peak(precision, pool)); }
+  void measure() {
+    core_to_core.push_back(core_to_core_ns());
+    peak = std::max(peak, kernels::dense_layer::fma_peak(precision, pool));
+  }
 };
 
 Contender trainer(TrainWorkload& workload, PeakMeter& meter) {
@@ -72,7 +77,7 @@ Contender timed_rival(Rival& rival) {
 }
 
 BenchLine line_of(const TrainShape& shape, const TrainWorkload& workload, const Timing& timing,
-                  double peak) {
+                  const PeakMeter& meter) {
   BenchLine line;
   line.bench = "train";
   line.name = shape.name;
@@ -80,9 +85,10 @@ BenchLine line_of(const TrainShape& shape, const TrainWorkload& workload, const 
   line.value = static_cast<double>(shape.samples) / median(timing.ours);
   line.unit = "samples/s";
   line.ratio = ratio_of(timing);
-  line.limit = peak / workload.operations();
+  line.limit = meter.peak / workload.operations();
   if (line.limit > 0.0) line.of_limit = line.value / line.limit;
   line.foreign_load = timing.foreign_load;
+  line.core_to_core_ns = median(meter.core_to_core);
   return line;
 }
 
@@ -106,7 +112,7 @@ Status run_pair(const TrainShape& shape, std::vector<train::RankBatch>& batches,
   if (rival_name.empty()) {
     RECMILL_ASSIGN_OR_RETURN(const Timing timing,
                              alternate(trainer(*workload, meter), {}, alternation));
-    sink(line_of(shape, *workload, timing, meter.peak));
+    sink(line_of(shape, *workload, timing, meter));
     return {};
   }
   const TemporaryFolder folder;
@@ -119,7 +125,7 @@ Status run_pair(const TrainShape& shape, std::vector<train::RankBatch>& batches,
   alternation.own = {rival.pid()};
   RECMILL_ASSIGN_OR_RETURN(const Timing timing,
                            alternate(trainer(*workload, meter), timed_rival(rival), alternation));
-  BenchLine line = line_of(shape, *workload, timing, meter.peak);
+  BenchLine line = line_of(shape, *workload, timing, meter);
   line.rival = rival_name;
   sink(line);
   return {};
