@@ -39,12 +39,12 @@ Result<std::unique_ptr<checkpoint::Reader>> open_checkpoint(const Scoring& scori
 
 Status score_stream(Scoring& scoring, Rank& rank, Communicator& communicator,
                     const StreamPosition& after) {
+  RECMILL_ASSIGN_OR_RETURN(const int64_t rows, rank.eval_rows->rows());
   BatchSchedule schedule = scoring.run.schedule(0);
   schedule.epochs = 0;  // training is over: the stream is one evaluation
   DataStage stage(schedule, *rank.train_rows, rank.eval_rows.get(), *rank.preprocessor, *rank.store,
                   {std::max<int64_t>(after.iteration, 1), 0, 0},
                   static_cast<size_t>(scoring.run.options.train.queue));
-  RECMILL_ASSIGN_OR_RETURN(const int64_t rows, rank.eval_rows->rows());
   Progress progress(scoring.setting.progress, "scoring", "samples", rows);
   Scores scores;
   while (true) {
