@@ -500,6 +500,28 @@ TEST_F(Program, a_behavior_log_says_how_many_events_it_passed_over) {
   EXPECT_EQ(summary.value("passed_over_events", 0), 33 + 10);
 }
 
+TEST_F(Program, ids_out_of_range_are_counted_by_feature_the_same_on_any_number_of_ranks) {
+  std::string rows = "label,user,item\n";
+  for (int i = 0; i < 200; ++i) {
+    rows += std::to_string(i % 2) + "," + std::to_string(i % 50) + "," + std::to_string(i) + "\n";
+  }
+  write("rows.csv", rows);
+  ASSERT_EQ(run({"init", "rows.csv", "--out", "a.toml"}).status, 0);
+  std::string text = *read_text(posix_files(), path("a.toml"));
+  text.replace(text.find("rows = 500"), 10, "rows = 150");
+  write("a.toml", text);
+  const auto ids = [&](const std::string& mapping, const std::string& ranks) {
+    const Json summary = run_json(
+        {"train", "a.toml", "--quiet", "--overwrite", "--set", "embedding.out_of_range=clamp",
+         "--set", "embedding.mapping=" + mapping, "--set", "train.ranks=" + ranks});
+    return summary.value("ids", Json());
+  };
+  EXPECT_EQ(ids("direct", "1"), Json::parse(R"({"item": {"clamped": 50}})"));
+  EXPECT_EQ(ids("direct", "2"), ids("direct", "1"));
+  EXPECT_EQ(ids("dictionary", "2"), ids("dictionary", "1"));
+  EXPECT_EQ(ids("hash", "1"), Json());
+}
+
 TEST_F(Program, what_init_writes_trains_for_every_format) {
   ASSERT_EQ(run({"synth", "--out", "data", "--rows", "800", "--eval-rows", "10", "--quiet"}).status,
             0);

@@ -58,9 +58,9 @@ std::unique_ptr<RankBatch> DataStage::blank() {
   return std::make_unique<RankBatch>();
 }
 
-bool DataStage::reads_whole_batches() const {
-  return schedule_.ranks > 1 &&
-         (!preprocessor_.versions().empty() || schedule_.negative_keep < 1.0);
+bool reads_whole_batches(const BatchSchedule& schedule,
+                         const preprocess::Preprocessor& preprocessor) {
+  return schedule.ranks > 1 && (!preprocessor.versions().empty() || schedule.negative_keep < 1.0);
 }
 
 Status DataStage::produce() {
@@ -109,7 +109,7 @@ Result<std::unique_ptr<RankBatch>> DataStage::read_training() {
   batch->first_shard = own.begin;
   batch->end_shard = own.end;
   if (schedule_.negative_keep < 1.0) {
-    RECMILL_RETURN_IF_ERROR(finish(kept_, reads_whole_batches(), *batch));
+    RECMILL_RETURN_IF_ERROR(finish(kept_, reads_whole_batches(schedule_, preprocessor_), *batch));
   } else {
     RECMILL_RETURN_IF_ERROR(fill(train_, epoch, first, batch->cut.samples, *batch));
   }
@@ -160,7 +160,7 @@ Status DataStage::produce_evaluation() {
 
 Status DataStage::fill(reader::Reader& reader, int64_t epoch, int64_t first, int64_t samples,
                        RankBatch& batch) {
-  const bool whole = reads_whole_batches();
+  const bool whole = reads_whole_batches(schedule_, preprocessor_);
   const int64_t begin = whole ? 0 : batch.cut.begin(batch.first_shard);
   const int64_t end = whole ? samples : batch.cut.begin(batch.end_shard);
   RECMILL_RETURN_IF_ERROR(reader.read(epoch, first + begin, end - begin, columns_));

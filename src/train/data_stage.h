@@ -40,6 +40,11 @@ bool evaluation_is_due(const BatchSchedule& schedule, const StreamPosition& posi
 /// every evaluation at their place in the stream. Global batch i is the same rows at every number
 /// of ranks. A rank reads only its own samples, unless a dictionary or down-sampling needs to see
 /// all.
+/// Whether each rank reads and preprocesses all samples of a batch, not only its own shards':
+/// because dictionaries grow, or samples are left out.
+bool reads_whole_batches(const BatchSchedule& schedule,
+                         const preprocess::Preprocessor& preprocessor);
+
 class DataStage {
  public:
   /// `eval` may be null: no evaluations. Starts at `start`; the preprocessor's state is that of
@@ -65,7 +70,6 @@ class DataStage {
   Status finish(const ColumnBatch& columns, bool whole, RankBatch& batch);
   Status gather_kept(int64_t rows, int64_t& row);
   std::unique_ptr<RankBatch> blank();
-  bool reads_whole_batches() const;
 
   const BatchSchedule schedule_;
   reader::Reader& train_;

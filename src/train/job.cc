@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+#include <span>
+
 #include "base/log.h"
 #include "checkpoint/folder.h"
 #include "comm/threads.h"
@@ -47,6 +50,30 @@ Status add_planted(const DataOptions& data, Files& files, Json& summary) {
   RECMILL_ASSIGN_OR_RETURN(const auto figures, reader::read_planted_figures(files, path));
   summary["planted_auc"] = figures.best_auc;
   return {};
+}
+
+// What became of each feature's ids, over all ranks and batches so far, evaluations too; what there
+// is nothing to tell of is left out. Collective.
+Result<Json> count_ids(const ResolvedRun& run, const Rank& rank, Communicator& communicator) {
+  const std::vector<preprocess::FeatureCounts> own = rank.preprocessor->counts();
+  RECMILL_ASSIGN_OR_RETURN(const Received received,
+                           communicator.all_gather(std::as_bytes(std::span(own))));
+  const bool whole = reads_whole_batches(run.schedule(communicator.rank()), *rank.preprocessor);
+  Json features = Json::object();
+  for (size_t f = 0; f < own.size(); ++f) {
+    preprocess::IdCounts ids;
+    for (int from = 0; from < (whole ? 1 : communicator.ranks()); ++from) {
+      preprocess::FeatureCounts counts;
+      std::memcpy(&counts, received.from(from).data() + f * sizeof(counts), sizeof(counts));
+      ids.add(counts.ids);
+    }
+    Json feature = Json::object();
+    if (ids.clamped > 0) feature["clamped"] = ids.clamped;
+    if (ids.dropped > 0) feature["dropped"] = ids.dropped;
+    if (ids.unseen > 0) feature["unseen"] = ids.unseen;
+    if (!feature.empty()) features[run.spec.features[f].name] = feature;
+  }
+  return features;
 }
 
 Result<Json> summarize(const Training& training, Rank& rank, const LoopOutcome& outcome,
@@ -105,9 +132,11 @@ Status train_rank(Training& training, Communicator& communicator) {
       .log = log ? &*log : nullptr, .interrupted = setting.interrupted, .saver = saver};
   TrainingLoop loop(run, rank, communicator, loop_setting, start);
   RECMILL_ASSIGN_OR_RETURN(const LoopOutcome outcome, loop.run());
+  RECMILL_ASSIGN_OR_RETURN(const Json ids, count_ids(run, rank, communicator));
   if (communicator.rank() != 0) return {};
   RECMILL_ASSIGN_OR_RETURN(training.summary,
                            summarize(training, rank, outcome, log->earlier_seconds()));
+  if (!ids.empty()) training.summary["ids"] = ids;
   RECMILL_RETURN_IF_ERROR(training.folder.write_summary(training.summary));
   return log->close();
 }
