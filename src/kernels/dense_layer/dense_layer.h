@@ -91,7 +91,7 @@ class Layer {
   /// Takes new parameters into use, in pieces that may run on any threads, each exactly once:
   /// pack(t, ...) for t in [0, pack_tasks()). `weight` [outputs][inputs], `bias` [outputs]. Task t
   /// reads rows [pack_begin(t), pack_begin(t + 1)) of `weight`; task 0 reads `bias`. `weight` must
-  /// stay where and what it is until then again: backward() may read it.
+  /// stay where and what it is until the next pack(): backward() reads it.
   int64_t pack_tasks() const;
   int64_t pack_begin(int64_t task) const;
   void pack(int64_t task, const float* weight, const float* bias);
