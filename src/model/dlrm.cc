@@ -9,6 +9,7 @@
 #include "device/buffer.h"
 #include "kernels/dense_layer/dense_layer.h"
 #include "kernels/interaction/interaction.h"
+#include "kernels/transpose/transpose.h"
 #include "model/initialize.h"
 
 namespace recmill::model {
@@ -21,6 +22,7 @@ using kernels::dense_layer::BackwardArguments;
 using kernels::dense_layer::kBlock;
 using kernels::dense_layer::Layer;
 using kernels::dense_layer::Workspace;
+using kernels::transpose::transpose_matrix;
 
 /// Fully connected layers, one behind the other, and where their parameters stand: layer l has
 /// weight parameters[first + 2 l] and bias parameters[first + 2 l + 1].
@@ -29,7 +31,8 @@ struct Tower {
   size_t first_parameter = 0;
 };
 
-/// What a shard's forward pass keeps for its backward pass: one matrix [samples][width] of each.
+/// What a block's forward pass keeps for its backward pass: one matrix of each, by feature or by
+/// sample as the layers' precision wants it (dense_layer.h).
 struct Activation2d {
   int64_t width = 0;
   Precision precision = Precision::float32;
@@ -44,40 +47,30 @@ Buffer allocate(int64_t bytes) {
 class DlrmState final : public ShardState {
  public:
   /// `widest`: floats of the widest gradient of one sample. `scratch`: floats for the interaction.
-  DlrmState(std::vector<Activation2d> kept, int64_t widest, int64_t scratch)
-      : kept_(std::move(kept)),
-        begin_(kept_.size()),
-        gradients_(allocate(2 * kBlock * widest * 4)),
-        scratch_(allocate(scratch * 4)) {}
-
-  /// Makes room for `samples`; what was kept is lost where there was less.
-  void reserve(int64_t samples) {
-    if (samples <= capacity_) return;
-    capacity_ = samples;
+  DlrmState(const std::vector<Activation2d>& kept, int64_t widest, int64_t scratch)
+      : gradients_(allocate(2 * kBlock * widest * 4)), scratch_(allocate(scratch * 4)) {
     int64_t end = 0;
-    for (size_t a = 0; a < kept_.size(); ++a) {
-      begin_[a] = end;
-      end += (samples * row_bytes(a) + 63) / 64 * 64;
+    for (const Activation2d& matrix : kept) {
+      begin_.push_back(end);
+      end += (kBlock * matrix.width * bytes_of(matrix.precision) + 63) / 64 * 64;
     }
     activations_ = allocate(end);
   }
 
-  /// Row `sample` of kept matrix `a`.
-  std::byte* at(size_t a, int64_t sample) {
-    return activations_.data() + begin_[a] + sample * row_bytes(a);
+  /// Kept matrix `a`.
+  std::byte* at(size_t a) { return activations_.data() + begin_[a]; }
+  float* floats(size_t a) { return reinterpret_cast<float*>(at(a)); }
+  /// One of two places for the gradient of a block, [kBlock * widest]; the other one of `which`.
+  float* gradient(size_t which) {
+    return reinterpret_cast<float*>(gradients_.data() + which * gradients_.size() / 2);
   }
-  /// One of two places for the gradient of a block, [kBlock][widest].
-  std::byte* gradient(size_t which) { return gradients_.data() + which * gradients_.size() / 2; }
+  float* other_gradient(const void* which) { return gradient(which == gradient(0) ? 1 : 0); }
   float* scratch() { return scratch_.as<float>().data(); }
 
   Workspace workspace;
 
  private:
-  int64_t row_bytes(size_t a) const { return kept_[a].width * bytes_of(kept_[a].precision); }
-
-  const std::vector<Activation2d> kept_;
   std::vector<int64_t> begin_;  // bytes into activations_
-  int64_t capacity_ = 0;        // samples
   Buffer activations_, gradients_, scratch_;
 };
 
@@ -90,6 +83,7 @@ class Dlrm final : public Model {
   EmbeddingLayout embedding_layout() const override;
   void initialize(uint64_t seed, std::span<float> parameters) const override;
   std::unique_ptr<ShardState> make_state() const override;
+  int64_t block_samples() const override { return kBlock; }
   Status load(std::span<const float> parameters, Pool& pool, const Renew& renew) override;
   Status forward(int phase, const ShardInput& input, std::span<const float> total,
                  ShardState& state, std::span<float> sum, std::span<float> logits) const override;
@@ -100,20 +94,20 @@ class Dlrm final : public Model {
  private:
   Status add_tower(const std::string& name, int64_t inputs, const std::vector<int64_t>& sizes,
                    Tower& tower);
-  const void* input_of(const ShardInput& input, int64_t first, DlrmState& state) const;
-  void forward_block(const ShardInput& input, int64_t first, int64_t samples, DlrmState& state,
-                     float* logits) const;
-  void backward_block(const ShardInput& input, int64_t first, int64_t samples,
-                      const float* logit_gradient, DlrmState& state, ShardGradient gradient) const;
+  void take_dense(const ShardInput& input, DlrmState& state) const;
+  void interact(const ShardInput& input, DlrmState& state) const;
+  float* interact_backward(const ShardInput& input, float* dz, float* pooled_gradient,
+                           DlrmState& state) const;
   void backward_layer(const Tower& tower, size_t layer, int64_t samples, BackwardArguments& a,
                       float* gradient, DlrmState& state) const;
-  kernels::interaction::Vectors vectors(const ShardInput& input, int64_t first,
-                                        DlrmState& state) const;
+  kernels::interaction::Vectors vectors(const ShardInput& input, DlrmState& state) const;
+  bool by_feature() const { return precision_ == Precision::float32; }
 
-  // Kept matrices: the dense values (bfloat16 only), the bottom layers' outputs, z, the top layers'
-  // outputs but the last.
+  // Kept matrices: the dense values, the bottom layers' outputs, the last of them by sample as the
+  // interaction reads it (where it is not so already), z, the top layers' outputs but the last.
   size_t bottom_output(size_t layer) const { return 1 + layer; }
-  size_t interaction_output() const { return 1 + bottom_.layers.size(); }
+  size_t bottom_by_sample() const { return bottom_output(bottom_.layers.size()); }
+  size_t interaction_output() const { return bottom_by_sample() + 1; }
   size_t top_output(size_t layer) const { return interaction_output() + 1 + layer; }
 
   Precision precision_ = Precision::float32;
@@ -171,16 +165,17 @@ void Dlrm::initialize(uint64_t seed, std::span<float> parameters) const {
 
 std::unique_ptr<ShardState> Dlrm::make_state() const {
   std::vector<Activation2d> kept;
-  kept.push_back({precision_ == Precision::bfloat16 ? num_dense_ : 0, precision_});
+  kept.push_back({num_dense_, precision_});
   int64_t widest = std::max(interaction_.outputs(), interaction_.dim);
   const auto keep = [&](const Layer& layer) {
     kept.push_back({layer.spec().outputs, layer.spec().output_precision});
     widest = std::max(widest, layer.spec().outputs);
   };
   for (const Layer& layer : bottom_.layers) keep(layer);
+  kept.push_back({by_feature() ? interaction_.dim : 0, Precision::float32});
   kept.push_back({interaction_.outputs(), precision_});
   for (size_t l = 0; l + 1 < top_.layers.size(); ++l) keep(top_.layers[l]);
-  return std::make_unique<DlrmState>(std::move(kept), widest,
+  return std::make_unique<DlrmState>(kept, widest,
                                      kernels::interaction::scratch_size(interaction_));
 }
 
@@ -214,52 +209,76 @@ Status Dlrm::load(std::span<const float> parameters, Pool& pool, const Renew& re
   return {};
 }
 
-/// The dense values of a block as the first bottom layer reads them.
-const void* Dlrm::input_of(const ShardInput& input, int64_t first, DlrmState& state) const {
-  if (precision_ == Precision::float32) return input.dense + first * num_dense_;
-  return state.at(0, first);
+/// The dense values as the first bottom layer reads them.
+void Dlrm::take_dense(const ShardInput& input, DlrmState& state) const {
+  if (by_feature())
+    return transpose_matrix(input.samples, num_dense_, input.dense, state.floats(0));
+  auto* to = reinterpret_cast<BFloat16*>(state.at(0));
+  for (int64_t k = 0; k < input.samples * num_dense_; ++k) to[k] = to_bfloat16(input.dense[k]);
 }
 
-kernels::interaction::Vectors Dlrm::vectors(const ShardInput& input, int64_t first,
-                                            DlrmState& state) const {
+kernels::interaction::Vectors Dlrm::vectors(const ShardInput& input, DlrmState& state) const {
   const int64_t stride = interaction_.features * interaction_.dim;
-  const void* bottom =
-      interaction_.bottom ? state.at(bottom_output(bottom_.layers.size() - 1), first) : nullptr;
-  return {static_cast<const float*>(bottom), input.pooled + first * stride, stride};
+  if (!interaction_.bottom) return {nullptr, input.pooled, stride};
+  const size_t bottom =
+      by_feature() ? bottom_by_sample() : bottom_output(bottom_.layers.size() - 1);
+  return {state.floats(bottom), input.pooled, stride};
 }
 
-void Dlrm::forward_block(const ShardInput& input, int64_t first, int64_t samples, DlrmState& state,
-                         float* logits) const {
-  if (precision_ == Precision::bfloat16) {
-    const float* from = input.dense + first * num_dense_;
-    auto* to = reinterpret_cast<BFloat16*>(state.at(0, first));
-    for (int64_t k = 0; k < samples * num_dense_; ++k) to[k] = to_bfloat16(from[k]);
+/// From the bottom layers' output and the pooled rows to z.
+void Dlrm::interact(const ShardInput& input, DlrmState& state) const {
+  std::byte* z = state.at(interaction_output());
+  if (!by_feature()) {
+    return kernels::interaction::forward(interaction_, input.samples, vectors(input, state), z,
+                                         state.scratch());
   }
-  const void* x = input_of(input, first, state);
-  for (size_t l = 0; l < bottom_.layers.size(); ++l) {
-    void* y = state.at(bottom_output(l), first);
-    bottom_.layers[l].forward(samples, x, y, state.workspace);
-    x = y;
+  if (interaction_.bottom) {
+    transpose_matrix(interaction_.dim, input.samples,
+                     state.floats(bottom_output(bottom_.layers.size() - 1)),
+                     state.floats(bottom_by_sample()));
   }
-  void* z = state.at(interaction_output(), first);
-  kernels::interaction::forward(interaction_, samples, vectors(input, first, state), z,
+  float* by_sample = state.gradient(0);  // free as yet
+  kernels::interaction::forward(interaction_, input.samples, vectors(input, state), by_sample,
                                 state.scratch());
-  x = z;
-  for (size_t l = 0; l < top_.layers.size(); ++l) {
-    const bool last = l + 1 == top_.layers.size();
-    void* y = last ? static_cast<void*>(logits + first) : state.at(top_output(l), first);
-    top_.layers[l].forward(samples, x, y, state.workspace);
-    x = y;
+  transpose_matrix(input.samples, interaction_.outputs(), by_sample,
+                   state.floats(interaction_output()));
+}
+
+/// From z's gradient to the pooled rows' and the bottom layers' output's, which it returns.
+float* Dlrm::interact_backward(const ShardInput& input, float* dz, float* pooled_gradient,
+                               DlrmState& state) const {
+  const int64_t stride = interaction_.features * interaction_.dim;
+  if (by_feature()) {
+    float* by_sample = state.other_gradient(dz);
+    transpose_matrix(interaction_.outputs(), input.samples, dz, by_sample);
+    dz = by_sample;
   }
+  float* bottom = state.other_gradient(dz);
+  kernels::interaction::backward(interaction_, input.samples, vectors(input, state), dz,
+                                 {bottom, pooled_gradient, stride}, state.scratch());
+  if (!by_feature() || !interaction_.bottom) return bottom;
+  transpose_matrix(input.samples, interaction_.dim, bottom, dz);
+  return dz;
 }
 
 Status Dlrm::forward(int /*phase*/, const ShardInput& input, std::span<const float> /*total*/,
                      ShardState& shard_state, std::span<float> /*sum*/,
                      std::span<float> logits) const {
   auto& state = static_cast<DlrmState&>(shard_state);
-  state.reserve(input.samples);
-  for (int64_t first = 0; first < input.samples; first += kBlock) {
-    forward_block(input, first, std::min(kBlock, input.samples - first), state, logits.data());
+  take_dense(input, state);
+  const void* x = state.at(0);
+  for (size_t l = 0; l < bottom_.layers.size(); ++l) {
+    void* y = state.at(bottom_output(l));
+    bottom_.layers[l].forward(input.samples, x, y, state.workspace);
+    x = y;
+  }
+  interact(input, state);
+  x = state.at(interaction_output());
+  for (size_t l = 0; l < top_.layers.size(); ++l) {
+    const bool last = l + 1 == top_.layers.size();
+    void* y = last ? static_cast<void*>(logits.data()) : state.at(top_output(l));
+    top_.layers[l].forward(input.samples, x, y, state.workspace);
+    x = y;
   }
   return {};
 }
@@ -269,47 +288,31 @@ Status Dlrm::forward(int /*phase*/, const ShardInput& input, std::span<const flo
 void Dlrm::backward_layer(const Tower& tower, size_t layer, int64_t samples, BackwardArguments& a,
                           float* gradient, DlrmState& state) const {
   const ParameterSpec* weight = &parameters_[tower.first_parameter + 2 * layer];
-  a.dx = state.gradient(a.dy == state.gradient(0) ? 1 : 0);
+  a.dx = state.other_gradient(a.dy);
   a.weight_gradient = gradient + weight[0].offset;
   a.bias_gradient = gradient + weight[1].offset;
   tower.layers[layer].backward(samples, a, state.workspace);
-}
-
-void Dlrm::backward_block(const ShardInput& input, int64_t first, int64_t samples,
-                          const float* logit_gradient, DlrmState& state,
-                          ShardGradient gradient) const {
-  BackwardArguments a;
-  a.accumulate = first > 0;
-  a.dy = state.gradient(0);
-  std::copy_n(logit_gradient + first, samples, static_cast<float*>(a.dy));
-  for (size_t l = top_.layers.size(); l-- > 0; a.dy = a.dx) {
-    a.x = state.at(l > 0 ? top_output(l - 1) : interaction_output(), first);
-    // The last layer has no activation: its output is not read.
-    a.y = l + 1 < top_.layers.size() ? state.at(top_output(l), first) : nullptr;
-    backward_layer(top_, l, samples, a, gradient.parameters, state);
-  }
-  const int64_t stride = interaction_.features * interaction_.dim;
-  std::byte* bottom_gradient = state.gradient(a.dy == state.gradient(0) ? 1 : 0);
-  kernels::interaction::backward(
-      interaction_, samples, vectors(input, first, state), a.dy,
-      {reinterpret_cast<float*>(bottom_gradient), gradient.pooled + first * stride, stride},
-      state.scratch());
-  a.dy = bottom_gradient;
-  for (size_t l = bottom_.layers.size(); l-- > 0; a.dy = a.dx) {
-    a.x = l > 0 ? state.at(bottom_output(l - 1), first) : input_of(input, first, state);
-    a.y = state.at(bottom_output(l), first);
-    backward_layer(bottom_, l, samples, a, gradient.parameters, state);
-  }
 }
 
 Status Dlrm::backward(int /*phase*/, const ShardInput& input, std::span<const float> /*total*/,
                       std::span<const float> logit_gradient, ShardState& shard_state,
                       std::span<float> /*sum*/, ShardGradient gradient) const {
   auto& state = static_cast<DlrmState&>(shard_state);
-  if (input.samples == 0) std::fill_n(gradient.parameters, count_, 0.0f);
-  for (int64_t first = 0; first < input.samples; first += kBlock) {
-    backward_block(input, first, std::min(kBlock, input.samples - first), logit_gradient.data(),
-                   state, gradient);
+  BackwardArguments a;
+  a.accumulate = gradient.accumulate;
+  a.dy = state.gradient(0);
+  std::copy(logit_gradient.begin(), logit_gradient.end(), state.gradient(0));
+  for (size_t l = top_.layers.size(); l-- > 0; a.dy = a.dx) {
+    a.x = state.at(l > 0 ? top_output(l - 1) : interaction_output());
+    // The last layer has no activation: its output is not read.
+    a.y = l + 1 < top_.layers.size() ? state.at(top_output(l)) : nullptr;
+    backward_layer(top_, l, input.samples, a, gradient.parameters, state);
+  }
+  a.dy = interact_backward(input, static_cast<float*>(a.dy), gradient.pooled, state);
+  for (size_t l = bottom_.layers.size(); l-- > 0; a.dy = a.dx) {
+    a.x = state.at(l > 0 ? bottom_output(l - 1) : 0);
+    a.y = state.at(bottom_output(l));
+    backward_layer(bottom_, l, input.samples, a, gradient.parameters, state);
   }
   return {};
 }

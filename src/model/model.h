@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,7 +40,7 @@ struct EmbeddingLayout {
   std::vector<int64_t> offset;  // [features]; -1 for an unpooled feature
 };
 
-/// The samples of one shard.
+/// The samples of one shard, or of a block of it (Model::block_samples()).
 struct ShardInput {
   int64_t first_sample = 0;  // global position, for dropout
   int64_t iteration = 0;
@@ -59,10 +60,12 @@ struct ShardInput {
 struct ShardGradient {
   float* pooled = nullptr;            // [samples][layout.stride]
   std::span<float* const> sequences;  // [unpooled features], each [lookups of the shard][dim]
-  float* parameters = nullptr;        // [parameter count]; overwritten
+  float* parameters = nullptr;        // [parameter count]
+  bool accumulate = false;  // adds to the parameters' gradient: a shard's later blocks; else
+                            // overwrites it
 };
 
-/// Activations of one shard between forward and backward; reused from batch to batch.
+/// Activations of one shard (or block) between forward and backward; reused from batch to batch.
 class ShardState {
  public:
   virtual ~ShardState() = default;
@@ -101,6 +104,11 @@ class Model {
   /// Floats that a shard sums for the end of `phase` (0 for the last one).
   virtual int64_t forward_sum_size(int /*phase*/) const { return 0; }
   virtual int64_t backward_sum_size(int /*phase*/) const { return 0; }
+
+  /// Samples that forward and backward take at once, at most. A shard goes through in such blocks
+  /// in order, each forward and backward before the next, so that a cache holds its activations. No
+  /// limit where there is more than one phase.
+  virtual int64_t block_samples() const { return std::numeric_limits<int64_t>::max(); }
 
   /// Phase 0 ... phases() - 1 in this order. `total`: the tree's sum at the end of the phase
   /// before, empty in phase 0; `sum`: what this shard contributes; `logits` [samples]: written by

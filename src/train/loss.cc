@@ -6,10 +6,9 @@
 
 namespace recmill::train {
 
-double log_loss_shard(std::span<const float> logits, std::span<const float> labels,
-                      std::span<const float> weights, int64_t global_samples,
-                      std::span<float> gradient, std::span<float> probabilities) {
-  double sum = 0.0;
+double add_log_loss(double sum, std::span<const float> logits, std::span<const float> labels,
+                    std::span<const float> weights, int64_t global_samples,
+                    std::span<float> gradient, std::span<float> probabilities) {
   const double count = static_cast<double>(global_samples);
   for (size_t i = 0; i < logits.size(); ++i) {
     const double z = logits[i];

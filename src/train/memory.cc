@@ -87,16 +87,21 @@ class RankItems {
     const int64_t vector = SubtreeSums::vector_bytes(parameters);  // the others stand alike
     add("dense parameters, gradient and optimizer state", vector * (2 + state));
     add("dense gradients by shard", vector * gradient_vectors(model_, own_shards_, run_.threads));
-    estimate("dense parameters as kernels read them", parameters * 2 * 4);
+    const model::ModelOptions& options = run_.options.model;
+    const bool in_place = options.kind == model::ModelKind::dlrm &&
+                          options.precision == model::LayerPrecision::float32;
+    if (!in_place) estimate("dense parameters as kernels read them", parameters * 2 * 4);
     const int64_t stride = model_.embedding_layout().stride;
     add("looked-up rows and their gradient",
         (std::max(train_.batch_size, train_.eval_batch_size) + train_.batch_size) / run_.ranks *
             stride * 4);
-    const int64_t samples = std::max(train_.batch_size, train_.eval_batch_size) / run_.shards + 1;
+    const int64_t samples =
+        std::min(std::max(train_.batch_size, train_.eval_batch_size) / run_.shards + 1,
+                 model_.block_samples());
     const int64_t in_hand = model_.phases() > 1 ? own_shards_ : std::min(own_shards_, run_.threads);
-    estimate("activations", in_hand * samples * 4 *
-                                activations(run_.options.model,
-                                            stride + run_.spec.num_dense + steps_of_histories()));
+    estimate("activations",
+             in_hand * samples * 4 *
+                 activations(options, stride + run_.spec.num_dense + steps_of_histories()));
   }
 
   // What holds rows on their way to training: what a row takes is not known before it is read.

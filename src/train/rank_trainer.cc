@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <mutex>
+#include <utility>
 
 #include "train/loss.h"
 #include "train/non_finite.h"
@@ -28,17 +29,23 @@ Result<float*> reserve(Buffer& buffer, int64_t count) {
 
 }  // namespace
 
-struct RankTrainer::Shard {
-  int index = 0;                             // of the global batch
-  std::unique_ptr<model::ShardState> state;  // held from the first forward to the last backward
+// What the model takes at once: a shard, or a block of it.
+struct RankTrainer::Block {
   model::ShardInput input;
   std::vector<model::ShardInput::Sequence> sequences;
   std::vector<float*> sequence_gradients;
   std::vector<JaggedView> rows;
-  std::vector<float> sum;  // what the shard adds at the end of a phase
   std::span<float> logits, logit_gradient, probabilities;
   std::span<const float> labels, weights;
   model::ShardGradient gradient;
+};
+
+struct RankTrainer::Shard {
+  int index = 0;                             // of the global batch
+  std::unique_ptr<model::ShardState> state;  // held from the first forward to the last backward
+  std::vector<Block> blocks;                 // none: no samples
+  std::vector<float> sum;                    // what the shard adds at the end of a phase
+  float* parameter_gradient = nullptr;
   double loss = 0.0;
 };
 
@@ -118,8 +125,20 @@ void RankTrainer::bind_shard(const RankBatch& batch, size_t index, bool training
   Shard& shard = *shard_[index];
   const int64_t begin = batch.begin_of(shard.index);
   const int64_t samples = batch.cut.end(shard.index) - batch.cut.begin(shard.index);
+  const int64_t step = std::min(std::max<int64_t>(1, samples), model_.block_samples());
+  shard.blocks.resize((samples + step - 1) / step);
+  for (size_t b = 0; b < shard.blocks.size(); ++b) {
+    const int64_t first = static_cast<int64_t>(b) * step;
+    bind_block(batch, begin + first, std::min(step, samples - first), training, shard.blocks[b]);
+    shard.blocks[b].gradient.accumulate = b > 0;
+  }
+}
+
+// Samples [begin, begin + samples) of the rank's.
+void RankTrainer::bind_block(const RankBatch& batch, int64_t begin, int64_t samples, bool training,
+                             Block& block) {
   const auto part = [&](auto& whole) { return std::span(whole).subspan(begin, samples); };
-  shard.input = {.first_sample = batch.dense.first + begin,
+  block.input = {.first_sample = batch.dense.first + begin,
                  .iteration = batch.before.iteration,
                  .samples = samples,
                  .training = training,
@@ -127,41 +146,41 @@ void RankTrainer::bind_shard(const RankBatch& batch, size_t index, bool training
                  .pooled = pooled_.as<float>().data() + begin * layout_.stride,
                  .sequences = {},
                  .rows = {}};
-  shard.gradient = {
+  block.gradient = {
       .pooled = training ? pooled_gradient_.as<float>().data() + begin * layout_.stride : nullptr,
       .sequences = {},
       .parameters = nullptr};
-  shard.logits = part(logits_);
-  shard.probabilities = part(probabilities_);
-  if (training) shard.logit_gradient = part(logit_gradient_);
-  shard.labels = part(batch.dense.labels);
-  shard.weights = batch.dense.sample_weights.empty() ? std::span<const float>()
+  block.logits = part(logits_);
+  block.probabilities = part(probabilities_);
+  block.logit_gradient = training ? part(logit_gradient_) : std::span<float>();
+  block.labels = part(batch.dense.labels);
+  block.weights = batch.dense.sample_weights.empty() ? std::span<const float>()
                                                      : part(batch.dense.sample_weights);
-  shard.sequences.clear();
-  shard.sequence_gradients.clear();
+  block.sequences.clear();
+  block.sequence_gradients.clear();
   for (size_t f = 0; f < spec_.features.size(); ++f) {
     if (spec_.features[f].pooling != Pooling::none) continue;
-    const size_t sequence = shard.sequences.size();
+    const size_t sequence = block.sequences.size();
     const int64_t* offsets = batch.sparse.features[f].offsets.data() + begin;
     const int64_t at = (offsets[0] - batch.sparse.features[f].offsets[0]) * spec_.dim_of(f);
-    shard.sequences.push_back({sequences_[sequence].data() + at, offsets});
-    if (training) shard.sequence_gradients.push_back(sequence_gradients_[sequence].data() + at);
+    block.sequences.push_back({sequences_[sequence].data() + at, offsets});
+    if (training) block.sequence_gradients.push_back(sequence_gradients_[sequence].data() + at);
   }
-  shard.input.sequences = shard.sequences;
+  block.input.sequences = block.sequences;
   if (model_.reads_rows()) {
-    shard.rows.clear();
+    block.rows.clear();
     for (const SparseFeature& feature : batch.sparse.features) {
-      shard.rows.push_back(feature.view(batch.samples()).slice(begin, begin + samples));
+      block.rows.push_back(feature.view(batch.samples()).slice(begin, begin + samples));
     }
-    shard.input.rows = shard.rows;
+    block.input.rows = block.rows;
   }
-  shard.gradient.sequences = shard.sequence_gradients;
+  block.gradient.sequences = block.sequence_gradients;
 }
 
 Status RankTrainer::run_shards(const std::function<Status(Shard&)>& body) {
   std::vector<Status> outcomes(shard_.size());
   pool_.run(static_cast<int64_t>(shard_.size()), [&](int64_t shard) {
-    if (shard_[shard]->input.samples > 0) outcomes[shard] = body(*shard_[shard]);
+    if (!shard_[shard]->blocks.empty()) outcomes[shard] = body(*shard_[shard]);
   });
   for (Status& outcome : outcomes) RECMILL_RETURN_IF_ERROR(std::move(outcome));
   return {};
@@ -173,7 +192,7 @@ Status RankTrainer::reduce_shards(OrderedReduce<T>& reduce,
                                   std::span<T> total) {
   std::vector<ShardPart<T>> parts;
   for (size_t shard = 0; shard < shard_.size(); ++shard) {
-    if (shard_[shard]->input.samples == 0) continue;
+    if (shard_[shard]->blocks.empty()) continue;
     const int global = shard_[shard]->index;
     parts.push_back({{global, global + 1}, part_of(shard)});
   }
@@ -200,35 +219,45 @@ void RankTrainer::give_state_back(Shard& shard) {
   free_states_.push_back(std::move(shard.state));
 }
 
-Status RankTrainer::forward_phase(int phase, Shard& shard) {
-  take_state(shard);
+Status RankTrainer::forward_phase(int phase, Shard& shard, Block& block) {
   const std::span<const float> total =
       phase == 0 ? std::span<const float>() : std::span<const float>(forward_totals_[phase - 1]);
   shard.sum.assign(model_.forward_sum_size(phase), 0.0f);
   RECMILL_RETURN_IF_ERROR(
-      model_.forward(phase, shard.input, total, *shard.state, shard.sum, shard.logits));
+      model_.forward(phase, block.input, total, *shard.state, shard.sum, block.logits));
   if (phase + 1 == model_.phases()) {
-    shard.loss = log_loss_shard(shard.logits, shard.labels, shard.weights, global_samples_,
-                                shard.logit_gradient, shard.probabilities);
-    if (!shard.input.training) give_state_back(shard);
+    shard.loss = add_log_loss(shard.loss, block.logits, block.labels, block.weights,
+                              global_samples_, block.logit_gradient, block.probabilities);
   }
   return {};
 }
 
-Status RankTrainer::backward_phase(int phase, Shard& shard) {
+Status RankTrainer::backward_phase(int phase, Shard& shard, Block& block) {
   const bool first = phase + 1 == model_.phases();
   const std::span<const float> total =
       first ? std::span<const float>() : std::span<const float>(backward_totals_[phase + 1]);
   shard.sum.assign(model_.backward_sum_size(phase), 0.0f);
-  if (first) shard.gradient.parameters = shard_gradients_.take();
-  const Status outcome = model_.backward(phase, shard.input, total, shard.logit_gradient,
-                                         *shard.state, shard.sum, shard.gradient);
-  if (phase == 0) {
-    // Of a failed shard too: reset() takes it back.
-    shard_gradients_.put(shard.index, shard.gradient.parameters);
-    give_state_back(shard);
+  if (!shard.parameter_gradient) shard.parameter_gradient = shard_gradients_.take();
+  block.gradient.parameters = shard.parameter_gradient;
+  return model_.backward(phase, block.input, total, block.logit_gradient, *shard.state, shard.sum,
+                         block.gradient);
+}
+
+// After a shard's last pass, of a failed shard too: reset() takes its gradient back.
+void RankTrainer::finish(Shard& shard) {
+  if (shard.parameter_gradient) {
+    shard_gradients_.put(shard.index, std::exchange(shard.parameter_gradient, nullptr));
   }
-  return outcome;
+  give_state_back(shard);
+}
+
+// Without a synchronisation a block's backward follows its forward, while its activations are warm.
+Status RankTrainer::run_blocks(Shard& shard) {
+  for (Block& block : shard.blocks) {
+    RECMILL_RETURN_IF_ERROR(forward_phase(0, shard, block));
+    if (block.input.training) RECMILL_RETURN_IF_ERROR(backward_phase(0, shard, block));
+  }
+  return {};
 }
 
 Status RankTrainer::forward(const RankBatch& batch, bool training) {
@@ -237,15 +266,17 @@ Status RankTrainer::forward(const RankBatch& batch, bool training) {
   global_samples_ = batch.cut.samples;
   for (auto& shard : shard_) {
     shard->loss = 0.0;
-    if (!training) shard->logit_gradient = {};
+    shard->parameter_gradient = nullptr;  // after a failure reset() has taken it back
   }
   RECMILL_RETURN_IF_ERROR(store_.lookup(*batch.prepared, outputs_, stream_));
   const int phases = model_.phases();
   for (int phase = 0; phase < phases; ++phase) {
     RECMILL_RETURN_IF_ERROR(run_shards([&](Shard& shard) -> Status {
-      RECMILL_RETURN_IF_ERROR(forward_phase(phase, shard));
-      // Without a synchronisation backward follows while the activations are warm.
-      return training && phases == 1 ? backward_phase(0, shard) : Status();
+      take_state(shard);
+      const Status outcome =
+          phases == 1 ? run_blocks(shard) : forward_phase(phase, shard, shard.blocks.front());
+      if (phases == 1 || (!training && phase + 1 == phases)) finish(shard);
+      return outcome;
     }));
     if (phase + 1 < phases) {
       RECMILL_RETURN_IF_ERROR(reduce_phase(model_.forward_sum_size(phase), forward_totals_[phase]));
@@ -256,7 +287,11 @@ Status RankTrainer::forward(const RankBatch& batch, bool training) {
 
 Status RankTrainer::backward_phases() {
   for (int phase = model_.phases() - 1; phase >= 0; --phase) {
-    RECMILL_RETURN_IF_ERROR(run_shards([&](Shard& shard) { return backward_phase(phase, shard); }));
+    RECMILL_RETURN_IF_ERROR(run_shards([&](Shard& shard) {
+      const Status outcome = backward_phase(phase, shard, shard.blocks.front());
+      if (phase == 0) finish(shard);
+      return outcome;
+    }));
     if (phase > 0) {
       RECMILL_RETURN_IF_ERROR(
           reduce_phase(model_.backward_sum_size(phase), backward_totals_[phase]));

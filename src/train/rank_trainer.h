@@ -52,9 +52,12 @@ class RankTrainer {
   std::span<float> parameters() const { return parameters_.as<float>(); }
 
  private:
+  struct Block;
   struct Shard;
   Status bind(const RankBatch& batch, bool training);
   void bind_shard(const RankBatch& batch, size_t index, bool training);
+  void bind_block(const RankBatch& batch, int64_t begin, int64_t samples, bool training,
+                  Block& block);
   Status run_shards(const std::function<Status(Shard&)>& body);
   template <typename T>
   Status reduce_shards(OrderedReduce<T>& reduce,
@@ -62,8 +65,10 @@ class RankTrainer {
   Status reduce_phase(int64_t size, std::vector<float>& total);
   void take_state(Shard& shard);
   void give_state_back(Shard& shard);
-  Status forward_phase(int phase, Shard& shard);
-  Status backward_phase(int phase, Shard& shard);
+  void finish(Shard& shard);
+  Status forward_phase(int phase, Shard& shard, Block& block);
+  Status backward_phase(int phase, Shard& shard, Block& block);
+  Status run_blocks(Shard& shard);
   Status forward(const RankBatch& batch, bool training);
   Status backward_phases();
   Status update_parameters(const store::Step& step);

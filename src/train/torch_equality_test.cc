@@ -73,10 +73,15 @@ LayerRun our_layer(const LayerProblem& p, Precision precision) {
   EXPECT_TRUE(layer.ok()) << layer.status().message();
   for (int64_t t = 0; t < layer->pack_tasks(); ++t) layer->pack(t, p.weight.data(), p.bias.data());
   const auto type = precision == Precision::float32 ? at::kFloat : at::kBFloat16;
-  const at::Tensor x = tensor_of(p.x, {p.samples, p.inputs}, type);
-  const at::Tensor dy = tensor_of(p.dy, {p.samples, p.outputs}, at::kFloat).clone();
-  LayerRun run{at::empty({p.samples, p.outputs}), at::empty({p.samples, p.inputs}, type),
-               at::empty({p.outputs, p.inputs}), at::empty({p.outputs})};
+  // By feature in float32; the same back again.
+  const auto turned = [&](const at::Tensor& t) {
+    return precision == Precision::float32 ? t.t().contiguous() : t;
+  };
+  const at::Tensor x = turned(tensor_of(p.x, {p.samples, p.inputs}, type));
+  const at::Tensor dy = turned(tensor_of(p.dy, {p.samples, p.outputs}, at::kFloat).clone());
+  LayerRun run{turned(at::empty({p.samples, p.outputs})),
+               turned(at::empty({p.samples, p.inputs}, type)), at::empty({p.outputs, p.inputs}),
+               at::empty({p.outputs})};
   Workspace workspace;
   layer->forward(p.samples, x.const_data_ptr(), run.y.data_ptr(), workspace);
   layer->backward(p.samples,
@@ -87,6 +92,8 @@ LayerRun our_layer(const LayerProblem& p, Precision precision) {
                    .weight_gradient = run.weight_gradient.mutable_data_ptr<float>(),
                    .bias_gradient = run.bias_gradient.mutable_data_ptr<float>()},
                   workspace);
+  run.y = turned(run.y);
+  run.dx = turned(run.dx);
   return run;
 }
 

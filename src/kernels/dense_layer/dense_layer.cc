@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
-#include <numeric>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <unordered_map>
@@ -21,10 +20,14 @@
 #include "kernels/dense_layer/panels.h"
 #include "kernels/dense_layer/products.h"
 
+extern "C" __attribute__((weak)) void dev_part(int slot);
+extern "C" __attribute__((weak)) int64_t dev_defer();
+#define PART(i) \
+  if (dev_part) dev_part(i)
 namespace recmill::kernels::dense_layer {
 namespace {
 
-// Rows of W that are packed at once, in both orders: they are read from memory once.
+// Rows of W that are taken into use at once.
 constexpr int64_t kPackedRows = 64;
 
 using dnnl::memory;
@@ -129,28 +132,12 @@ Buffer allocate(int64_t bytes) {
   return *std::move(buffer);
 }
 
-// Whether rows of W lie such powers of two apart that the columns of one panel take twice the lines
-// which a second-level cache of 1,024 sets of 16 has for them. (Layers of 1,024 x 1,024 then lose a
-// fifth against packed weights, 512 x 512 nothing.)
-bool rows_collide(const LayerSpec& spec) {
-  constexpr int64_t kLine = 16, kSets = 1024, kWays = 16;
-  if (spec.inputs % kLine != 0) return false;
-  const int64_t sets = kSets / std::gcd(spec.inputs / kLine, kSets);
-  return spec.outputs >= sets * kWays * 2;
-}
-
-// Packed weights B [depth][columns] in one of the two orders.
+// Packed weights B [depth][columns] in one of the two orders, as oneDNN wants them.
 struct PackedWeights {
   PanelLayout layout;
   Buffer data;
-  memory::desc description;  // bfloat16 only, as oneDNN sees them
+  memory::desc description;
   memory view;
-
-  void take(int64_t depth, int64_t columns) {
-    layout = product_panels(depth);
-    const int64_t panels = (columns + layout.width - 1) / layout.width;
-    data = allocate(panels * layout.panel_stride * static_cast<int64_t>(sizeof(float)));
-  }
 
   Status take(const memory::desc& chosen) {
     description = chosen;
@@ -172,6 +159,7 @@ struct Workspace::State {
   dnnl::stream stream{cpu()};
   std::unordered_map<uint64_t, Bound> bound;  // by Primitive::identity
   Buffer gradient;                            // g
+  Buffer inputs;                              // x in panels
   Buffer scratch;
 
   static std::byte* grow(Buffer& buffer, int64_t bytes) {
@@ -222,20 +210,18 @@ Workspace& Workspace::operator=(Workspace&&) noexcept = default;
 
 struct Layer::State {
   LayerSpec spec;
+  Buffer bias;                    // float32 [outputs]
+  const float* weight = nullptr;  // [outputs][inputs], the caller's; float32 only
+
+  // bfloat16 only.
   PackedWeights forward_weights;   // B = W^T
   PackedWeights backward_weights;  // B = W
-  Buffer bias;                     // float32 [outputs]
   memory bias_view;
   std::vector<float> single_weight;  // [inputs] when there is one output: as the products see it
-  const float* weight = nullptr;     // [outputs][inputs], the caller's
   Primitives forward, data_gradient, weight_gradient, weight_gradient_sum;
 
-  bool single() const { return spec.outputs == 1; }
   bool is_float32() const { return spec.precision == Precision::float32; }
-  bool has_data_gradient() const { return spec.needs_input_gradient && !single(); }
-  bool packs_backward_weights() const {
-    return has_data_gradient() && (!is_float32() || rows_collide(spec));
-  }
+  bool single() const { return spec.outputs == 1; }
 
   memory::desc any(int64_t rows, int64_t columns) const {
     return {{rows, columns}, type_of(spec.precision), memory::format_tag::any};
@@ -269,33 +255,27 @@ struct Layer::State {
                           nullptr, after);
   }
 
-  Status prepare();
   Status prepare_bfloat16();
+  void pack_bfloat16(const WeightRows& rows);
 
-  void backward_float32(int64_t samples, const BackwardArguments& a, const float* g) const;
-  void backward_bfloat16(int64_t samples, const BackwardArguments& a, const void* g,
-                         Workspace::State& workspace);
+  void forward_float32(int64_t samples, const float* x, float* y) const;
+  void forward_bfloat16(int64_t samples, const void* x, void* y, Workspace::State& workspace);
+  void backward_float32(int64_t samples, const BackwardArguments& a,
+                        Workspace::State& workspace) const;
+  void backward_bfloat16(int64_t samples, const BackwardArguments& a, Workspace::State& workspace);
 };
 
-Status Layer::State::prepare() {
-  bias = allocate(spec.outputs * static_cast<int64_t>(sizeof(float)));
+// Learns the layouts from the products of a whole block, and that all kinds exist on this machine.
+Status Layer::State::prepare_bfloat16() {
   if (single()) {
     single_weight.assign(static_cast<size_t>(spec.inputs), 0.0f);
     return {};
   }
-  if (!is_float32()) return prepare_bfloat16();
-  forward_weights.take(spec.inputs, spec.outputs);
-  if (packs_backward_weights()) backward_weights.take(spec.outputs, spec.inputs);
-  return {};
-}
-
-// Learns the layouts from the products of a whole block, and that all kinds exist on this machine.
-Status Layer::State::prepare_bfloat16() {
   bias_view =
       memory(matrix(1, spec.outputs, spec.outputs, 1, Precision::float32), cpu(), bias.data());
   RECMILL_ASSIGN_OR_RETURN(auto first, make_forward(kBlock, any(spec.inputs, spec.outputs)));
   RECMILL_RETURN_IF_ERROR(forward_weights.take(first->description.weights_desc()));
-  if (has_data_gradient()) {
+  if (spec.needs_input_gradient) {
     RECMILL_ASSIGN_OR_RETURN(auto second,
                              make_data_gradient(kBlock, any(spec.outputs, spec.inputs)));
     RECMILL_RETURN_IF_ERROR(backward_weights.take(second->description.weights_desc()));
@@ -309,11 +289,11 @@ Result<Layer> Layer::make(const LayerSpec& spec) {
                 spec.output_precision == Precision::float32);
   auto state = std::make_unique<State>();
   state->spec = spec;
-  const Status prepared = state->prepare();
-  if (!prepared.ok() && spec.precision == Precision::bfloat16) {
-    return prepared.at("bfloat16 products need a CPU with AVX-512 and its bfloat16 extension");
+  state->bias = allocate(spec.outputs * static_cast<int64_t>(sizeof(float)));
+  if (!state->is_float32()) {
+    RECMILL_RETURN_IF_ERROR(state->prepare_bfloat16().at(
+        "bfloat16 products need a CPU with AVX-512 and its bfloat16 extension"));
   }
-  RECMILL_RETURN_IF_ERROR(prepared);
   return Layer(std::move(state));
 }
 
@@ -327,7 +307,7 @@ const LayerSpec& Layer::spec() const {
 }
 
 int64_t Layer::pack_tasks() const {
-  return state_->single() ? 1 : (state_->spec.outputs + kPackedRows - 1) / kPackedRows;
+  return (state_->spec.outputs + kPackedRows - 1) / kPackedRows;
 }
 
 int64_t Layer::pack_begin(int64_t task) const {
@@ -340,97 +320,111 @@ void Layer::pack(int64_t task, const float* weight, const float* bias) {
     std::copy_n(bias, s.spec.outputs, s.bias.as<float>().data());
     s.weight = weight;
   }
-  if (s.single()) {
-    for (size_t k = 0; k < s.single_weight.size(); ++k) {
-      s.single_weight[k] = s.is_float32() ? weight[k] : to_float(to_bfloat16(weight[k]));
+  if (s.is_float32()) return;
+  s.pack_bfloat16({weight, s.spec.outputs, s.spec.inputs, pack_begin(task), pack_begin(task + 1)});
+}
+
+void Layer::State::pack_bfloat16(const WeightRows& rows) {
+  if (single()) {
+    for (size_t k = 0; k < single_weight.size(); ++k) {
+      single_weight[k] = to_float(to_bfloat16(rows.weight[k]));
     }
     return;
   }
-  const WeightRows rows{weight, s.spec.outputs, s.spec.inputs, pack_begin(task),
-                        pack_begin(task + 1)};
-  pack_transposed(rows, s.forward_weights.layout, s.spec.precision, s.forward_weights.data.data());
-  if (!s.packs_backward_weights()) return;
-  pack_straight(rows, s.backward_weights.layout, s.spec.precision, s.backward_weights.data.data());
+  pack_transposed(rows, forward_weights.layout, spec.precision, forward_weights.data.data());
+  if (!spec.needs_input_gradient) return;
+  pack_straight(rows, backward_weights.layout, spec.precision, backward_weights.data.data());
 }
 
 void Layer::forward(int64_t samples, const void* x, void* y, Workspace& workspace) const {
   State& s = *state_;
   RECMILL_CHECK(samples >= 0 && samples <= kBlock, std::to_string(samples));
   if (samples == 0) return;
-  if (s.single()) {
-    single_output_forward(s.spec, samples, x, s.single_weight.data(), s.bias.as<float>()[0], y);
-    return;
-  }
   if (s.is_float32()) {
-    multiply({.rows = samples,
-              .columns = s.spec.outputs,
-              .depth = s.spec.inputs,
-              .a = static_cast<const float*>(x),
-              .a_stride = s.spec.inputs,
-              .b = s.forward_weights.data.as<float>().data(),
-              .c = static_cast<float*>(y),
-              .bias = s.bias.as<float>().data(),
-              .relu = s.spec.activation == Activation::relu});
-    return;
+    s.forward_float32(samples, static_cast<const float*>(x), static_cast<float*>(y));
+  } else {
+    s.forward_bfloat16(samples, x, y, *workspace.state_);
   }
-  const Primitive& product = s.forward.get(
-      samples, [&](int64_t n) { return s.make_forward(n, s.forward_weights.description); });
-  workspace.state_->run(product, x, nullptr, &s.forward_weights.view, &s.bias_view, y);
 }
 
 void Layer::backward(int64_t samples, const BackwardArguments& a, Workspace& workspace) const {
   State& s = *state_;
   RECMILL_CHECK(samples >= 0 && samples <= kBlock, std::to_string(samples));
-  Workspace::State& w = *workspace.state_;
-  // In place: what the layer above has just left in a cache.
-  void* g = s.is_float32() ? a.dy
-                           : Workspace::State::grow(
-                                 w.gradient, kBlock * s.spec.outputs * bytes_of(s.spec.precision));
-  activation_gradient(s.spec, samples, a, g);
-  if (s.single()) {
-    single_output_backward(s.spec, samples, s.single_weight.data(), g, a);
-    return;
-  }
-  if (samples == 0) {
-    if (!a.accumulate) std::fill_n(a.weight_gradient, s.spec.outputs * s.spec.inputs, 0.0f);
-    return;
-  }
   if (s.is_float32()) {
-    s.backward_float32(samples, a, static_cast<const float*>(g));
+    s.backward_float32(samples, a, *workspace.state_);
   } else {
-    s.backward_bfloat16(samples, a, g, w);
+    s.backward_bfloat16(samples, a, *workspace.state_);
   }
+}
+
+void Layer::State::forward_float32(int64_t samples, const float* x, float* y) const {
+  multiply({.rows = spec.outputs,
+            .columns = samples,
+            .depth = spec.inputs,
+            .a = weight,
+            .a_stride = spec.inputs,
+            .b = x,
+            .c = y,
+            .bias = bias.as<float>().data(),
+            .relu = spec.activation == Activation::relu});
 }
 
 void Layer::State::backward_float32(int64_t samples, const BackwardArguments& a,
-                                    const float* g) const {
-  // Some rows at a time, so that few pages of the gradient are in use at once.
-  for (int64_t row = 0; row < spec.outputs; row += kPackedRows) {
-    multiply({.rows = std::min(kPackedRows, spec.outputs - row),
-              .columns = spec.inputs,
-              .depth = samples,
-              .a = g + row,
-              .a_stride = spec.outputs,
-              .a_transposed = true,
-              .b = static_cast<const float*>(a.x),
-              .b_in_rows = true,
-              .c = a.weight_gradient + row * spec.inputs,
-              .accumulate = a.accumulate});
-  }
-  if (!spec.needs_input_gradient) return;
-  const bool packed = packs_backward_weights();
-  multiply({.rows = samples,
+                                    Workspace::State& workspace) const {
+  // In place: what the layer above has just left in a cache.
+  gradient_by_feature(spec, samples, a);
+  const float* g = static_cast<const float*>(a.dy);
+  const PanelLayout layout = product_panels(samples);
+  const int64_t panels = (spec.inputs + layout.width - 1) / layout.width;
+  std::byte* x = Workspace::State::grow(
+      workspace.inputs, panels * layout.panel_stride * static_cast<int64_t>(sizeof(float)));
+  pack_transposed({static_cast<const float*>(a.x), spec.inputs, samples, 0, spec.inputs}, layout,
+                  Precision::float32, x);
+  multiply({.rows = spec.outputs,
             .columns = spec.inputs,
-            .depth = spec.outputs,
+            .depth = samples,
             .a = g,
-            .a_stride = spec.outputs,
-            .b = packed ? backward_weights.data.as<float>().data() : weight,
-            .b_in_rows = !packed,
+            .a_stride = samples,
+            .b = reinterpret_cast<const float*>(x),
+            .b_in_panels = true,
+            .c = a.weight_gradient,
+            .accumulate = a.accumulate});
+  if (!spec.needs_input_gradient) return;
+  multiply({.rows = spec.inputs,
+            .columns = samples,
+            .depth = spec.outputs,
+            .a = weight,
+            .a_stride = spec.inputs,
+            .a_transposed = true,
+            .b = g,
             .c = static_cast<float*>(a.dx)});
+  PART(24);
 }
 
-void Layer::State::backward_bfloat16(int64_t samples, const BackwardArguments& a, const void* g,
+void Layer::State::forward_bfloat16(int64_t samples, const void* x, void* y,
+                                    Workspace::State& workspace) {
+  if (single()) {
+    single_output_forward(spec, samples, x, single_weight.data(), bias.as<float>()[0], y);
+    return;
+  }
+  const Primitive& product =
+      forward.get(samples, [&](int64_t n) { return make_forward(n, forward_weights.description); });
+  workspace.run(product, x, nullptr, &forward_weights.view, &bias_view, y);
+}
+
+void Layer::State::backward_bfloat16(int64_t samples, const BackwardArguments& a,
                                      Workspace::State& workspace) {
+  void* g =
+      Workspace::State::grow(workspace.gradient, kBlock * spec.outputs * bytes_of(spec.precision));
+  gradient_by_sample(spec, samples, a, g);
+  if (single()) {
+    single_output_backward(spec, samples, single_weight.data(), g, a);
+    return;
+  }
+  if (samples == 0) {
+    if (!a.accumulate) std::fill_n(a.weight_gradient, spec.outputs * spec.inputs, 0.0f);
+    return;
+  }
   Primitives& of_weights = a.accumulate ? weight_gradient_sum : weight_gradient;
   const Primitive& weights =
       of_weights.get(samples, [&](int64_t n) { return make_weight_gradient(n, a.accumulate); });

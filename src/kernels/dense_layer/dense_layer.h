@@ -17,11 +17,16 @@
 // blocks of kBlock samples in order. So results are bitwise independent of threads and ranks (on
 // one instruction set).
 //
+// Layout. In float32 activations and their gradients stand by feature, a block's x as
+// [inputs][samples] and y as [outputs][samples]: then both products read W as the optimizer left
+// it, each row once, and no step packs weights. In bfloat16 they stand by sample, x as
+// [samples][inputs], as oneDNN's fast kernels want them.
+//
 // Why products of our own in float32 (products.h). In a training step weights and their gradients
-// come from the third-level cache. Ours fetch the next panel of weights while they multiply with
-// this one, and reach 89 to 94 % of the FMA peak over all layers of a DLRM 13-512-256-64-16,
-// 367-512-256 at 64 and 128 samples; oneDNN 2.6.3 on weights packed by us 80 to 86 % (one thread of
-// a Zen 5, AVX-512, alternating in one process, 2026-11-21).
+// come from the third-level cache. Ours fetch the next rows of weights while they multiply with
+// these; oneDNN 2.6.3 on weights packed by us reached 80 to 86 % of the FMA peak over all layers of
+// a DLRM 13-512-256-64-16, 367-512-256 at 64 and 128 samples (one thread of a Zen 5, AVX-512,
+// 2026-11-21).
 //
 // Why oneDNN in bfloat16, with weights packed by us. Highway 1.0 has no name for its instruction.
 // oneDNN's own reorder of one layer's weights takes as long as a block's product and would run on
@@ -51,8 +56,9 @@ struct LayerSpec {
   bool needs_input_gradient = true;                 // false: backward computes no dx
 };
 
-/// What one call needs besides its arguments: in bfloat16 g and oneDNN's scratch memory. One for
-/// each shard or thread, for any number of layers; grows at first use, then stays.
+/// What one call needs besides its arguments: in float32 x by sample, in bfloat16 g and oneDNN's
+/// scratch memory. One for each shard or thread, for any number of layers; grows at first use, then
+/// stays.
 class Workspace {
  public:
   Workspace();
@@ -66,12 +72,13 @@ class Workspace {
   std::unique_ptr<State> state_;
 };
 
-/// What backward() reads and writes; element types as LayerSpec says.
+/// What backward() reads and writes; element types as LayerSpec says. x, y, dy and dx by feature or
+/// by sample as the layout above says.
 struct BackwardArguments {
-  const void* x = nullptr;           // [samples][inputs], as given to forward
-  const void* y = nullptr;           // [samples][outputs], as forward left it
-  void* dy = nullptr;                // [samples][outputs]; in float32 g is written over it
-  void* dx = nullptr;                // [samples][inputs]; unused without needs_input_gradient
+  const void* x = nullptr;           // as given to forward
+  const void* y = nullptr;           // as forward left it; unused without an activation
+  void* dy = nullptr;                // in float32 g is written over it
+  void* dx = nullptr;                // unused without needs_input_gradient
   float* weight_gradient = nullptr;  // [outputs][inputs]
   float* bias_gradient = nullptr;    // [outputs]
   bool accumulate = false;  // false: overwrites the two (a shard's first block); true: adds to them
@@ -90,14 +97,14 @@ class Layer {
 
   /// Takes new parameters into use, in pieces that may run on any threads, each exactly once:
   /// pack(t, ...) for t in [0, pack_tasks()). `weight` [outputs][inputs], `bias` [outputs]. Task t
-  /// reads rows [pack_begin(t), pack_begin(t + 1)) of `weight`; task 0 reads `bias`. `weight` must
-  /// stay where and what it is until the next pack(): backward() reads it.
+  /// reads rows [pack_begin(t), pack_begin(t + 1)) of `weight`; task 0 reads `bias`. In float32
+  /// `weight` must stay where and what it is until the next pack(): the products read it.
   int64_t pack_tasks() const;
   int64_t pack_begin(int64_t task) const;
   void pack(int64_t task, const float* weight, const float* bias);
 
-  /// samples in [0, kBlock]; x [samples][inputs], y [samples][outputs]: no gaps. Safe to call from
-  /// several threads, each with its own workspace.
+  /// samples in [0, kBlock]; no gaps in x and y. Safe to call from several threads, each with its
+  /// own workspace.
   void forward(int64_t samples, const void* x, void* y, Workspace& workspace) const;
   void backward(int64_t samples, const BackwardArguments& arguments, Workspace& workspace) const;
 

@@ -79,6 +79,7 @@ struct Case {
         dw(Precision::float32, s.outputs * s.inputs, 7),
         db(Precision::float32, s.outputs, 8) {}
 
+  // Everything by sample, as the reference wants it.
   BackwardArguments arguments(int64_t first) {
     const int64_t in = first * spec.inputs * bytes_of(spec.precision);
     const int64_t out = first * spec.outputs * bytes_of(spec.output_precision);
@@ -91,14 +92,40 @@ struct Case {
             first > 0};
   }
 
-  void run(const Layer& layer) {
-    Workspace workspace;
+  // The layer's layout of a block is that of its precision.
+  void turn(bool to_feature, int64_t first, int64_t count) {
+    if (spec.precision == Precision::bfloat16) return;
+    for (auto [matrix, width] : {std::pair{&x, spec.inputs}, std::pair{&dx, spec.inputs},
+                                 std::pair{&y, spec.outputs}, std::pair{&dy, spec.outputs}}) {
+      float* block = matrix->wide.data() + first * width;
+      const std::vector<float> before(block, block + count * width);
+      for (int64_t i = 0; i < count; ++i) {
+        for (int64_t k = 0; k < width; ++k) {
+          const int64_t by_sample = i * width + k, by_feature = k * count + i;
+          block[to_feature ? by_feature : by_sample] =
+              before[static_cast<size_t>(to_feature ? by_sample : by_feature)];
+        }
+      }
+    }
+  }
+
+  // body(samples, arguments) for each block.
+  template <typename Body>
+  void for_blocks(const Body& body) {
     for (int64_t first = 0; first == 0 || first < samples; first += kBlock) {
       const int64_t count = std::min(kBlock, samples - first);
-      const auto a = arguments(first);
+      turn(true, first, count);
+      body(count, arguments(first));
+      turn(false, first, count);
+    }
+  }
+
+  void run(const Layer& layer) {
+    Workspace workspace;
+    for_blocks([&](int64_t count, const BackwardArguments& a) {
       layer.forward(count, a.x, const_cast<void*>(a.y), workspace);
       layer.backward(count, a, workspace);
-    }
+    });
   }
 
   void run_reference() {
@@ -157,9 +184,8 @@ void check_against_reference(const LayerSpec& spec, int64_t samples) {
   actual.dy = expected.dy;
   Workspace workspace;
   const Layer layer = layer_of(actual);
-  for (int64_t first = 0; first == 0 || first < samples; first += kBlock) {
-    layer.backward(std::min(kBlock, samples - first), actual.arguments(first), workspace);
-  }
+  actual.for_blocks(
+      [&](int64_t count, const BackwardArguments& a) { layer.backward(count, a, workspace); });
   expect_near(actual.dx, expected.dx, spec.outputs, "dx");
   expect_near(actual.dw, expected.dw, samples, "dW");
   expect_near(actual.db, expected.db, samples, "db");
@@ -191,7 +217,6 @@ TEST_P(DenseLayer, equals_the_reference_at_the_edges_of_its_blocks_on_every_targ
   hwy::SetSupportedTargetsForTest(0);
 }
 
-// Weights of such sizes are packed for the data gradient too.
 TEST_P(DenseLayer, equals_the_reference_where_rows_of_weights_share_cache_sets) {
   check_against_reference({1024, 512, Activation::relu, GetParam(), GetParam(), true}, 17);
 }

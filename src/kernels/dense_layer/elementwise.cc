@@ -11,14 +11,65 @@
 #include <hwy/highway.h>
 
 #include "kernels/precision_vectors-inl.h"
+#include "kernels/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace recmill::kernels::dense_layer::HWY_NAMESPACE {
 using namespace precision_vectors::HWY_NAMESPACE;
+using transpose::HWY_NAMESPACE::transpose_columns;
+
+// g over dy, each [outputs][samples].
+void mask(int64_t size, const float* HWY_RESTRICT y, float* HWY_RESTRICT dy) {
+  const hn::ScalableTag<float> df;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
+  int64_t k = 0;
+  for (; k + lanes <= size; k += lanes) {
+    const auto passes = hn::Gt(hn::LoadU(df, y + k), hn::Zero(df));
+    hn::StoreU(hn::IfThenElseZero(passes, hn::LoadU(df, dy + k)), df, dy + k);
+  }
+  for (; k < size; ++k) dy[k] = y[k] > 0 ? dy[k] : 0;
+}
+
+// sums[r] += the fold over g[r][0, samples), for as many rows r as a vector has lanes.
+template <class D>
+void add_rows(D df, const float* HWY_RESTRICT g, int64_t samples, float* HWY_RESTRICT sums) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
+  const hn::FixedTag<float, 4> four;
+  const int64_t whole = samples - samples % 4;
+  auto sum = hn::LoadU(df, sums);
+  for (int64_t i = 0; i < whole; i += 4) {
+    transpose_columns(
+        df, [&](int64_t r) HWY_ATTR { return hn::LoadU(four, g + r * samples + i); },
+        [&](int64_t, auto column) HWY_ATTR { sum = hn::Add(sum, column); });
+  }
+  hn::StoreU(sum, df, sums);
+  for (int64_t i = whole; i < samples; ++i) {
+    for (int64_t r = 0; r < lanes; ++r) sums[r] += g[r * samples + i];
+  }
+}
+
+void gradient_by_feature(const LayerSpec& spec, int64_t samples, const BackwardArguments& a) {
+  const hn::CappedTag<float, 16> df;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
+  const float* y = static_cast<const float*>(a.y);
+  float *g = static_cast<float*>(a.dy), *sums = a.bias_gradient;
+  if (!a.accumulate) std::fill_n(sums, spec.outputs, 0.0f);
+  for (int64_t o = 0; o < spec.outputs; o += lanes) {
+    const int64_t rows = std::min(lanes, spec.outputs - o), at = o * samples;
+    if (spec.activation == Activation::relu) mask(rows * samples, y + at, g + at);
+    if (rows == lanes) {
+      add_rows(df, g + at, samples, sums + o);
+      continue;
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t i = 0; i < samples; ++i) sums[o + r] += g[at + r * samples + i];
+    }
+  }
+}
 
 // `rows` neighbouring samples at once, so that the sums are loaded and stored once for all of them.
-template <int rows, typename Y, typename G>
-void gradient_rows(const LayerSpec& spec, const Y* HWY_RESTRICT y, const Y* dy, G* g,
+template <int rows, typename Y>
+void gradient_rows(const LayerSpec& spec, const Y* HWY_RESTRICT y, const Y* dy, BFloat16* g,
                    float* HWY_RESTRICT sums) {
   const hn::ScalableTag<float> df;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
@@ -43,10 +94,10 @@ void gradient_rows(const LayerSpec& spec, const Y* HWY_RESTRICT y, const Y* dy, 
   }
 }
 
-template <typename Y, typename G>
+template <typename Y>
 void gradient(const LayerSpec& spec, int64_t samples, const BackwardArguments& a, void* g_data) {
   const Y *y = static_cast<const Y*>(a.y), *dy = static_cast<const Y*>(a.dy);
-  G* g = static_cast<G*>(g_data);
+  BFloat16* g = static_cast<BFloat16*>(g_data);
   if (!a.accumulate) std::fill_n(a.bias_gradient, spec.outputs, 0.0f);
   int64_t i = 0;
   for (; i + 4 <= samples; i += 4) {
@@ -59,18 +110,13 @@ void gradient(const LayerSpec& spec, int64_t samples, const BackwardArguments& a
   }
 }
 
-void activation_gradient(const LayerSpec& spec, int64_t samples, const BackwardArguments& arguments,
-                         void* g) {
-  const bool narrow_y = spec.output_precision == Precision::bfloat16;
-  const bool narrow_g = spec.precision == Precision::bfloat16;
-  const auto f = narrow_y   ? narrow_g ? gradient<BFloat16, BFloat16> : gradient<BFloat16, float>
-                   : narrow_g ? gradient<float, BFloat16>
-                            : gradient<float, float>;
-  f(spec, samples, arguments, g);
+void gradient_by_sample(const LayerSpec& spec, int64_t samples, const BackwardArguments& arguments,
+                        void* g) {
+  const bool narrow = spec.output_precision == Precision::bfloat16;
+  (narrow ? gradient<BFloat16> : gradient<float>)(spec, samples, arguments, g);
 }
 
-template <typename T>
-float dot(const T* HWY_RESTRICT x, const float* HWY_RESTRICT w, int64_t size) {
+float dot(const BFloat16* HWY_RESTRICT x, const float* HWY_RESTRICT w, int64_t size) {
   const hn::ScalableTag<float> df;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
   auto a = hn::Zero(df), b = hn::Zero(df);
@@ -84,10 +130,9 @@ float dot(const T* HWY_RESTRICT x, const float* HWY_RESTRICT w, int64_t size) {
   return sum;
 }
 
-template <typename T>
-void output_forward(const LayerSpec& spec, int64_t samples, const void* x_data, const float* weight,
-                    float bias, void* y) {
-  const T* x = static_cast<const T*>(x_data);
+void single_output_forward(const LayerSpec& spec, int64_t samples, const void* x_data,
+                           const float* weight, float bias, void* y) {
+  const BFloat16* x = static_cast<const BFloat16*>(x_data);
   for (int64_t i = 0; i < samples; ++i) {
     float value = dot(x + i * spec.inputs, weight, spec.inputs) + bias;
     if (spec.activation == Activation::relu) value = std::max(value, 0.0f);
@@ -100,20 +145,13 @@ void output_forward(const LayerSpec& spec, int64_t samples, const void* x_data, 
   }
 }
 
-void single_output_forward(const LayerSpec& spec, int64_t samples, const void* x,
-                           const float* weight, float bias, void* y) {
-  const auto f =
-      spec.precision == Precision::float32 ? output_forward<float> : output_forward<BFloat16>;
-  f(spec, samples, x, weight, bias, y);
-}
-
-template <typename T>
-void output_backward(const LayerSpec& spec, int64_t samples, const float* HWY_RESTRICT weight,
-                     const void* g_data, const BackwardArguments& a) {
+void single_output_backward(const LayerSpec& spec, int64_t samples,
+                            const float* HWY_RESTRICT weight, const void* g_data,
+                            const BackwardArguments& a) {
   const hn::ScalableTag<float> df;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
-  const T *x = static_cast<const T*>(a.x), *g = static_cast<const T*>(g_data);
-  T* dx = static_cast<T*>(a.dx);
+  const auto *x = static_cast<const BFloat16*>(a.x), *g = static_cast<const BFloat16*>(g_data);
+  auto* dx = spec.needs_input_gradient ? static_cast<BFloat16*>(a.dx) : nullptr;
   float* HWY_RESTRICT dw = a.weight_gradient;
   if (!a.accumulate) std::fill_n(dw, spec.inputs, 0.0f);
   int64_t k = 0;
@@ -136,27 +174,24 @@ void output_backward(const LayerSpec& spec, int64_t samples, const float* HWY_RE
   }
 }
 
-void single_output_backward(const LayerSpec& spec, int64_t samples, const float* weight,
-                            const void* g, const BackwardArguments& arguments) {
-  BackwardArguments a = arguments;
-  if (!spec.needs_input_gradient) a.dx = nullptr;
-  const auto f =
-      spec.precision == Precision::float32 ? output_backward<float> : output_backward<BFloat16>;
-  f(spec, samples, weight, g, a);
-}
-
 }  // namespace recmill::kernels::dense_layer::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace recmill::kernels::dense_layer {
-HWY_EXPORT(activation_gradient);
+HWY_EXPORT(gradient_by_feature);
+HWY_EXPORT(gradient_by_sample);
 HWY_EXPORT(single_output_forward);
 HWY_EXPORT(single_output_backward);
 
-void activation_gradient(const LayerSpec& spec, int64_t samples, const BackwardArguments& arguments,
-                         void* g) {
-  HWY_DYNAMIC_DISPATCH(activation_gradient)(spec, samples, arguments, g);
+void gradient_by_feature(const LayerSpec& spec, int64_t samples,
+                         const BackwardArguments& arguments) {
+  HWY_DYNAMIC_DISPATCH(gradient_by_feature)(spec, samples, arguments);
+}
+
+void gradient_by_sample(const LayerSpec& spec, int64_t samples, const BackwardArguments& arguments,
+                        void* g) {
+  HWY_DYNAMIC_DISPATCH(gradient_by_sample)(spec, samples, arguments, g);
 }
 
 void single_output_forward(const LayerSpec& spec, int64_t samples, const void* x,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is fused around the products: the gradient through the activation with the bias's gradient,
-// and layers with one output.
+// and bfloat16 layers with one output.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,19 @@
 
 namespace recmill::kernels::dense_layer {
 
-/// Writes g [samples][outputs] in spec.precision, which may be dy where the two have one type, and
-/// folds its columns into bias_gradient in the order of samples (from +0 unless
-/// arguments.accumulate).
-void activation_gradient(const LayerSpec& spec, int64_t samples, const BackwardArguments& arguments,
-                         void* g);
+/// float32: writes g over dy [outputs][samples], and folds its rows into bias_gradient in the order
+/// of samples (from +0 unless arguments.accumulate).
+void gradient_by_feature(const LayerSpec& spec, int64_t samples,
+                         const BackwardArguments& arguments);
 
-/// spec.outputs == 1. `weight` [inputs]: float32 values, already rounded to spec.precision.
+/// bfloat16: writes g [samples][outputs], and folds its columns likewise.
+void gradient_by_sample(const LayerSpec& spec, int64_t samples, const BackwardArguments& arguments,
+                        void* g);
+
+/// bfloat16 with spec.outputs == 1. `weight` [inputs]: already rounded to bfloat16.
 void single_output_forward(const LayerSpec& spec, int64_t samples, const void* x,
                            const float* weight, float bias, void* y);
-/// `g` as activation_gradient() wrote it; the bias's gradient is done.
+/// `g` as gradient_by_sample() wrote it; the bias's gradient is done.
 void single_output_backward(const LayerSpec& spec, int64_t samples, const float* weight,
                             const void* g, const BackwardArguments& arguments);
 

@@ -32,7 +32,8 @@ struct Tile {
   int64_t row, column, columns;
   const float* b;     // B(0, column)
   int64_t b_step;     // floats between elements of depth
-  const float* next;  // what is wanted soon: a line for each element of depth, as far apart
+  const float* next;  // what is wanted soon: a place for each element of depth
+  int64_t next_step;  // floats between them
 };
 
 template <int vectors>
@@ -61,7 +62,7 @@ HWY_INLINE void finish(const Product& p, const Tile& at, Vector (&sums)[rows][ve
   float* c = p.c + at.row * p.columns + at.column;
   if (p.bias) {
     for_tile<rows, vectors>([&](int r, int v) HWY_ATTR {
-      sums[r][v] = hn::Add(sums[r][v], load<vectors>(p.bias + at.column, v, at.columns));
+      sums[r][v] = hn::Add(sums[r][v], hn::Set(kFloats, p.bias[at.row + r]));
     });
   }
   if (p.relu) {
@@ -105,7 +106,7 @@ void compute(const Product& p, const Tile& at) {
 #pragma GCC unroll 16
   for (int t = 0; t < (rows + 2) / 3; ++t) thirds[t] = a + 3 * t * a_row;
   for (int64_t k = 0; k < p.depth; ++k, b += at.b_step) {
-    __builtin_prefetch(at.next + k * at.b_step, 0, 2);
+    __builtin_prefetch(at.next + k * at.next_step, 0, 2);
     Vector of_b[vectors];
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) of_b[v] = load<vectors>(b, v, at.columns);
@@ -127,34 +128,50 @@ constexpr std::array<Compute, kTileRows> kernels(std::integer_sequence<int, less
   return {compute<less + 1, vectors, a_transposed>...};
 }
 
-// The columns that begin with `column`, as far as their panel goes. Of the two lines that each
-// element of depth has there, each tile fetches one of the panel that follows.
+// What the tiles of some rows of C fetch of the next rows' part of A.
+struct Ahead {
+  const float* first;
+  int64_t tile_step, depth_step;  // floats
+};
+
 template <bool a_transposed>
-void compute_panel(const Product& p, int64_t column) {
+HWY_INLINE Ahead ahead(const Product& p, int64_t next_row, int64_t rows, int64_t tiles) {
+  if constexpr (a_transposed) {
+    // A piece of a line, or of two, for each element of depth.
+    return {p.a + next_row, tiles > 1 ? rows - 1 : 0, p.a_stride};
+  } else {
+    const int64_t step = (rows + tiles - 1) / tiles;
+    return {p.a + next_row * p.a_stride, p.depth * step, step};
+  }
+}
+
+// Rows [row, row + rows) of C, while the part of A that belongs to `next_row` is on its way.
+template <bool a_transposed>
+void compute_rows(const Product& p, int64_t row, int64_t rows, int64_t next_row) {
   constexpr auto kLess = std::make_integer_sequence<int, kTileRows>();
   static constexpr auto kWide = kernels<2, a_transposed>(kLess);
   static constexpr auto kNarrow = kernels<1, a_transposed>(kLess);
-  const int64_t tiles = (p.rows + kTileRows - 1) / kTileRows;
-  const int64_t end = std::min(p.columns, column + kPanel);
-  const int64_t follows = end < p.columns ? end : column;
-  const int64_t step = p.b_in_rows ? p.columns : kPanel, of_column = p.b_in_rows ? 1 : p.depth;
-  const float* next = p.b + follows * of_column;
-  for (int64_t n = column; n < end;) {
-    const bool wide = end - n >= 2 * kLanes;
-    const int64_t columns = wide ? 2 * kLanes : std::min(kLanes, end - n);
-    const float* b = p.b + column * of_column + (n - column);
-    for (int64_t t = 0; t < tiles; ++t) {
-      const int64_t row = p.rows * t / tiles, rows = p.rows * (t + 1) / tiles - row;
-      (wide ? kWide : kNarrow)[static_cast<size_t>(rows - 1)](
-          p, {row, n, columns, b, step, next + t % 2 * 16});
-    }
+  const int64_t tiles = (p.columns + 2 * kLanes - 1) / (2 * kLanes);
+  const Ahead next = ahead<a_transposed>(p, next_row, rows, tiles);
+  const int64_t step = p.b_in_panels ? kPanel : p.columns;
+  for (int64_t n = 0, tile = 0; n < p.columns; ++tile) {
+    const bool wide = p.columns - n >= 2 * kLanes;
+    const int64_t columns = wide ? 2 * kLanes : std::min(kLanes, p.columns - n);
+    const float* b = p.b + (p.b_in_panels ? n / kPanel * kPanel * p.depth + n % kPanel : n);
+    const float* fetched = next.first + (a_transposed ? tile % 2 : tile) * next.tile_step;
+    (wide ? kWide : kNarrow)[static_cast<size_t>(rows - 1)](
+        p, {row, n, columns, b, step, fetched, next.depth_step});
     n += columns;
   }
 }
 
 void multiply(const Product& p) {
-  for (int64_t column = 0; column < p.columns; column += kPanel) {
-    (p.a_transposed ? compute_panel<true> : compute_panel<false>)(p, column);
+  if (p.columns == 0) return;
+  const int64_t tiles = (p.rows + kTileRows - 1) / kTileRows;
+  for (int64_t t = 0; t < tiles; ++t) {
+    const int64_t row = p.rows * t / tiles, next = p.rows * (t + 1) / tiles;
+    (p.a_transposed ? compute_rows<true> : compute_rows<false>)(p, row, next - row,
+                                                                next < p.rows ? next : row);
   }
 }
 

@@ -30,7 +30,7 @@ std::vector<float> numbers(int64_t size, uint64_t stream) {
 
 // B [depth][columns] as `p` wants it.
 std::vector<float> stored(const Product& p, const std::vector<float>& b) {
-  if (p.b_in_rows) return b;
+  if (!p.b_in_panels) return b;
   std::vector<float> panels((p.columns + kWidth - 1) / kWidth * kWidth * p.depth, 0.0f);
   for (int64_t k = 0; k < p.depth; ++k) {
     for (int64_t n = 0; n < p.columns; ++n) {
@@ -50,7 +50,7 @@ void plain_multiply(const Product& p, const std::vector<float>& b, bool has_fma,
         const float y = b[k * p.columns + n];
         sum = has_fma ? std::fma(x, y, sum) : sum + x * y;
       }
-      if (p.bias) sum += p.bias[n];
+      if (p.bias) sum += p.bias[m];
       if (p.relu && sum < 0) sum = 0;
       float& to = c[m * p.columns + n];
       to = p.accumulate ? to + sum : sum;
@@ -61,9 +61,9 @@ void plain_multiply(const Product& p, const std::vector<float>& b, bool has_fma,
 void check(Product p, int64_t target) {
   SCOPED_TRACE(testing::Message() << hwy::TargetName(target) << " " << p.rows << " x " << p.columns
                                   << " x " << p.depth << (p.a_transposed ? " transposed" : "")
-                                  << (p.b_in_rows ? " rows" : " panels") << ", seed " << kSeed);
+                                  << (p.b_in_panels ? " panels" : " rows") << ", seed " << kSeed);
   const auto a = numbers((p.rows + 3) * (p.depth + 3), 1), b = numbers(p.depth * p.columns, 2);
-  const auto bias = numbers(p.columns, 3), in = stored(p, b);
+  const auto bias = numbers(p.rows, 3), in = stored(p, b);
   auto actual = numbers(p.rows * p.columns + kGuard, 4), expected = actual;
   p.a = a.data();
   p.a_stride = (p.a_transposed ? p.rows : p.depth) + 3;
@@ -87,7 +87,7 @@ TEST(Products, have_the_bits_of_the_plain_fold_at_the_edges_of_tiles_on_every_ta
                    .columns = columns,
                    .depth = depth,
                    .a_transposed = form / 2 % 2 == 1,
-                   .b_in_rows = form % 2 == 1,
+                   .b_in_panels = form % 2 == 1,
                    .relu = form / 4 == 1,
                    .accumulate = form / 2 == 1},
                   target);
@@ -102,7 +102,7 @@ TEST(Products, have_the_bits_of_the_plain_fold_at_the_edges_of_tiles_on_every_ta
 TEST(Products, are_folds_over_any_depth_and_number_of_rows) {
   const int64_t best = hwy::SupportedTargets() & -hwy::SupportedTargets();
   check({.rows = 300, .columns = 70, .depth = 2000}, best);
-  check({.rows = 128, .columns = 70, .depth = 2000, .b_in_rows = true}, best);
+  check({.rows = 128, .columns = 70, .depth = 2000, .b_in_panels = true}, best);
 }
 
 TEST(Products, hand_on_what_is_no_number) {
@@ -117,7 +117,6 @@ TEST(Products, hand_on_what_is_no_number) {
               .a = a.data(),
               .a_stride = 1,
               .b = b.data(),
-              .b_in_rows = true,
               .c = c.data(),
               .relu = true});
     for (int n = 0; n < 3; ++n) {
