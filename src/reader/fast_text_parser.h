@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of text to columns with SIMD (Highway, chosen at run time): delimiters of 64 bytes at once
-// as a bit mask, 8 decimal digits in one word (SWAR), 16 hexadecimal digits in one vector. Whatever
-// is out of the ordinary - quotes, signs in ids, long numbers, any error - goes to the plain
-// parser, row by row or cell by cell; so both give the same bits and the same errors.
+// as a bit mask, then the cells of a column in eight rows at once where they have 8 characters at
+// most. Longer cells are parsed one at a time. Whatever is out of the ordinary - quotes, signs in
+// ids, long numbers, any error - goes to the plain parser, row by row or cell by cell; so both give
+// the same bits and the same errors.
 #pragma once
 
 #include <span>

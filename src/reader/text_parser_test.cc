@@ -12,6 +12,7 @@
 
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/random.h"
 #include "base/testing/mutate.h"
 #include "reader/testing/text_rows.h"
 
@@ -118,6 +119,18 @@ TEST(RowEnds, of_text_with_quotes_are_those_outside_of_them) {
   EXPECT_EQ(ends_of("\"a\"\"\n\"\nx\"\ny\"\n"), (std::vector<uint32_t>{7, 10, 13}));
 }
 
+// In each of the places of rows that are parsed together.
+void expect_equal_among_others(const std::string& row, const std::string& what) {
+  for (int place = 0; place < 8; ++place) {
+    std::string text;
+    for (int i = 0; i < 20; ++i) {
+      const std::string number = std::to_string(i * 12345 - 99999);
+      text += (i == 8 + place ? row : criteo_row(number.c_str(), number.c_str() + 1)) + "\n";
+    }
+    expect_equal(criteo(), text, what + " at " + std::to_string(place));
+  }
+}
+
 TEST(FastTextParser, equals_the_plain_one_on_cells_around_every_edge) {
   on_every_target([] {
     for (const char* integer :
@@ -131,6 +144,7 @@ TEST(FastTextParser, equals_the_plain_one_on_cells_around_every_edge) {
           "/",         ":",          "1:",
           "\x80"}) {
       expect_equal(criteo(), criteo_row(integer) + "\n" + criteo_row("7"), integer);
+      expect_equal_among_others(criteo_row(integer), integer);
     }
     for (const char* id : {"",
                            "0",
@@ -154,6 +168,7 @@ TEST(FastTextParser, equals_the_plain_one_on_cells_around_every_edge) {
                            "\xC3\xA9",
                            "a\x80"}) {
       expect_equal(criteo(), criteo_row("1", id) + "\r\n" + criteo_row("7"), id);
+      expect_equal_among_others(criteo_row("1", id), id);
     }
     for (const char* row : {"", "\n", "\t", "\r\n", "1", "1\n\n1", "\t\t\t\t\n"}) {
       expect_equal(criteo(), row, "row");
@@ -177,6 +192,31 @@ TEST(FastTextParser, equals_the_plain_one_at_every_number_of_rows_and_columns) {
       std::string row = "0";
       for (int64_t c = 0; c < columns + columns / 2; ++c) row += "\t1";
       expect_equal(*layout, row + "\n" + row + "\t\n" + row, std::to_string(columns));
+    }
+  });
+}
+
+TEST(FastTextParser, equals_the_plain_one_whatever_cells_stand_above_each_other) {
+  const std::vector<std::string> integers{"",          "0",        "-1",        "7",
+                                          "-0",        "1234567",  "-1234567",  "12345678",
+                                          "-12345678", "99999999", "123456789", "2.5"};
+  const std::vector<std::string> ids{"",         "0",        "f",         "aB",
+                                     "deadbeef", "FFFFFFFF", "123456789", "0123456789abcdef"};
+  on_every_target([&] {
+    for (uint64_t seed = 0; seed < 60; ++seed) {
+      const Random random(seed, Purpose::test);
+      std::string text;
+      for (uint64_t row = 0; row < 100; ++row) {
+        text += "1";
+        for (uint64_t c = 0; c < 39; ++c) {
+          const auto& cells = c < 13 ? integers : ids;
+          // Most columns of a group have short cells only, so that those are parsed together.
+          const uint64_t rare = random.below(8, row / 8 * 64 + c, 0) == 0 ? cells.size() : 5;
+          text += "\t" + cells[random.below(rare, row * 64 + c, 1)];
+        }
+        text += random.below(150, row, 2) == 0 ? "x\n" : "\n";
+      }
+      expect_equal(criteo(), text, "seed " + std::to_string(seed));
     }
   });
 }
