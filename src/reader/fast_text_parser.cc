@@ -146,13 +146,13 @@ HWY_INLINE bool HexIds(const uint64_t* words, uint64_t sizes, int64_t index, Pie
   const uint64_t present = ((sizes + 0x7F7F7F7F7F7F7F7Fu) >> 7) & 0x0101010101010101u;
   const uint64_t counts = present * 0x0101010101010101u;
   const auto before = static_cast<uint64_t>(column.size);
-  auto* const ends = reinterpret_cast<uint64_t*>(column.ends.data() + index);
+  auto* const ends = reinterpret_cast<uint64_t*>(column.ends + index);
   HWY_ALIGN uint64_t ids[kGroup];
   for (size_t r = 0; r < kGroup; r += hn::Lanes(d)) {
     hn::Store(HexWords(d, words + r, BytesFrom(d, sizes, r), bad), d, ids + r);
     hn::StoreU(hn::Add(BytesFrom(d, counts, r), hn::Set(d, before)), d, ends + r);
   }
-  uint64_t* const target = column.ids.data() + before;
+  uint64_t* const target = column.ids + before;
   if (counts >> 56 == kGroup) {
     std::copy_n(ids, kGroup, target);
   } else {  // a missing one is written too, where the next one goes

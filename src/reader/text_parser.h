@@ -16,12 +16,12 @@ enum class ParserKind { plain, fast };
 
 class TextParser {
  public:
-  explicit TextParser(TextLayout layout, ParserKind kind = ParserKind::fast)
-      : layout_(std::move(layout)), fast_(layout_), kind_(kind) {}
+  explicit TextParser(TextLayout layout, ParserKind kind = ParserKind::fast);
   TextParser(const TextParser&) = delete;  // fast_ points into layout_
   TextParser& operator=(const TextParser&) = delete;
 
-  /// Makes `batch` an empty one of this layout, with room for `rows`.
+  /// Makes `batch` an empty one of this layout, with room for `rows`; it is whole, and not to be
+  /// used before, when as many were appended.
   void clear(ColumnBatch& batch, int64_t rows) const;
 
   /// Appends `rows` of `text` (readable for kTextPadding bytes beyond both of its ends) to
@@ -36,6 +36,7 @@ class TextParser {
 
   const TextLayout layout_;
   const FastLayout fast_;
+  const std::vector<bool> has_bags_;  // [id columns]: more than one id a row, or weights
   const ParserKind kind_;
   std::vector<ParsedPiece> pieces_;  // [tasks], reused
   std::vector<BadRow> bad_;          // [tasks]
