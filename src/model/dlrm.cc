@@ -9,7 +9,6 @@
 #include "device/buffer.h"
 #include "kernels/dense_layer/dense_layer.h"
 #include "kernels/interaction/interaction.h"
-#include "kernels/transpose/transpose.h"
 #include "model/initialize.h"
 
 namespace recmill::model {
@@ -22,7 +21,6 @@ using kernels::dense_layer::BackwardArguments;
 using kernels::dense_layer::kBlock;
 using kernels::dense_layer::Layer;
 using kernels::dense_layer::Workspace;
-using kernels::transpose::transpose_matrix;
 
 /// Fully connected layers, one behind the other, and where their parameters stand: layer l has
 /// weight parameters[first + 2 l] and bias parameters[first + 2 l + 1].
@@ -95,19 +93,14 @@ class Dlrm final : public Model {
   Status add_tower(const std::string& name, int64_t inputs, const std::vector<int64_t>& sizes,
                    Tower& tower);
   void take_dense(const ShardInput& input, DlrmState& state) const;
-  void interact(const ShardInput& input, DlrmState& state) const;
-  float* interact_backward(const ShardInput& input, float* dz, float* pooled_gradient,
-                           DlrmState& state) const;
   void backward_layer(const Tower& tower, size_t layer, int64_t samples, BackwardArguments& a,
                       float* gradient, DlrmState& state) const;
   kernels::interaction::Vectors vectors(const ShardInput& input, DlrmState& state) const;
-  bool by_feature() const { return precision_ == Precision::float32; }
 
-  // Kept matrices: the dense values, the bottom layers' outputs, the last of them by sample as the
-  // interaction reads it (where it is not so already), z, the top layers' outputs but the last.
+  // Kept matrices: the dense values, the bottom layers' outputs, z, the top layers' outputs but the
+  // last.
   size_t bottom_output(size_t layer) const { return 1 + layer; }
-  size_t bottom_by_sample() const { return bottom_output(bottom_.layers.size()); }
-  size_t interaction_output() const { return bottom_by_sample() + 1; }
+  size_t interaction_output() const { return 1 + bottom_.layers.size(); }
   size_t top_output(size_t layer) const { return interaction_output() + 1 + layer; }
 
   Precision precision_ = Precision::float32;
@@ -172,7 +165,6 @@ std::unique_ptr<ShardState> Dlrm::make_state() const {
     widest = std::max(widest, layer.spec().outputs);
   };
   for (const Layer& layer : bottom_.layers) keep(layer);
-  kept.push_back({by_feature() ? interaction_.dim : 0, Precision::float32});
   kept.push_back({interaction_.outputs(), precision_});
   for (size_t l = 0; l + 1 < top_.layers.size(); ++l) keep(top_.layers[l]);
   return std::make_unique<DlrmState>(kept, widest,
@@ -211,8 +203,13 @@ Status Dlrm::load(std::span<const float> parameters, Pool& pool, const Renew& re
 
 /// The dense values as the first bottom layer reads them.
 void Dlrm::take_dense(const ShardInput& input, DlrmState& state) const {
-  if (by_feature())
-    return transpose_matrix(input.samples, num_dense_, input.dense, state.floats(0));
+  if (precision_ == Precision::float32) {
+    float* to = state.floats(0);
+    for (int64_t k = 0; k < num_dense_; ++k) {
+      for (int64_t i = 0; i < input.samples; ++i) *to++ = input.dense[i * num_dense_ + k];
+    }
+    return;
+  }
   auto* to = reinterpret_cast<BFloat16*>(state.at(0));
   for (int64_t k = 0; k < input.samples * num_dense_; ++k) to[k] = to_bfloat16(input.dense[k]);
 }
@@ -220,45 +217,7 @@ void Dlrm::take_dense(const ShardInput& input, DlrmState& state) const {
 kernels::interaction::Vectors Dlrm::vectors(const ShardInput& input, DlrmState& state) const {
   const int64_t stride = interaction_.features * interaction_.dim;
   if (!interaction_.bottom) return {nullptr, input.pooled, stride};
-  const size_t bottom =
-      by_feature() ? bottom_by_sample() : bottom_output(bottom_.layers.size() - 1);
-  return {state.floats(bottom), input.pooled, stride};
-}
-
-/// From the bottom layers' output and the pooled rows to z.
-void Dlrm::interact(const ShardInput& input, DlrmState& state) const {
-  std::byte* z = state.at(interaction_output());
-  if (!by_feature()) {
-    return kernels::interaction::forward(interaction_, input.samples, vectors(input, state), z,
-                                         state.scratch());
-  }
-  if (interaction_.bottom) {
-    transpose_matrix(interaction_.dim, input.samples,
-                     state.floats(bottom_output(bottom_.layers.size() - 1)),
-                     state.floats(bottom_by_sample()));
-  }
-  float* by_sample = state.gradient(0);  // free as yet
-  kernels::interaction::forward(interaction_, input.samples, vectors(input, state), by_sample,
-                                state.scratch());
-  transpose_matrix(input.samples, interaction_.outputs(), by_sample,
-                   state.floats(interaction_output()));
-}
-
-/// From z's gradient to the pooled rows' and the bottom layers' output's, which it returns.
-float* Dlrm::interact_backward(const ShardInput& input, float* dz, float* pooled_gradient,
-                               DlrmState& state) const {
-  const int64_t stride = interaction_.features * interaction_.dim;
-  if (by_feature()) {
-    float* by_sample = state.other_gradient(dz);
-    transpose_matrix(interaction_.outputs(), input.samples, dz, by_sample);
-    dz = by_sample;
-  }
-  float* bottom = state.other_gradient(dz);
-  kernels::interaction::backward(interaction_, input.samples, vectors(input, state), dz,
-                                 {bottom, pooled_gradient, stride}, state.scratch());
-  if (!by_feature() || !interaction_.bottom) return bottom;
-  transpose_matrix(input.samples, interaction_.dim, bottom, dz);
-  return dz;
+  return {state.floats(bottom_output(bottom_.layers.size() - 1)), input.pooled, stride};
 }
 
 Status Dlrm::forward(int /*phase*/, const ShardInput& input, std::span<const float> /*total*/,
@@ -272,8 +231,10 @@ Status Dlrm::forward(int /*phase*/, const ShardInput& input, std::span<const flo
     bottom_.layers[l].forward(input.samples, x, y, state.workspace);
     x = y;
   }
-  interact(input, state);
-  x = state.at(interaction_output());
+  void* z = state.at(interaction_output());
+  kernels::interaction::forward(interaction_, input.samples, vectors(input, state), z,
+                                state.scratch());
+  x = z;
   for (size_t l = 0; l < top_.layers.size(); ++l) {
     const bool last = l + 1 == top_.layers.size();
     void* y = last ? static_cast<void*>(logits.data()) : state.at(top_output(l));
@@ -308,7 +269,12 @@ Status Dlrm::backward(int /*phase*/, const ShardInput& input, std::span<const fl
     a.y = l + 1 < top_.layers.size() ? state.at(top_output(l)) : nullptr;
     backward_layer(top_, l, input.samples, a, gradient.parameters, state);
   }
-  a.dy = interact_backward(input, static_cast<float*>(a.dy), gradient.pooled, state);
+  float* bottom_gradient = state.other_gradient(a.dy);
+  kernels::interaction::backward(
+      interaction_, input.samples, vectors(input, state), a.dy,
+      {bottom_gradient, gradient.pooled, interaction_.features * interaction_.dim},
+      state.scratch());
+  a.dy = bottom_gradient;
   for (size_t l = bottom_.layers.size(); l-- > 0; a.dy = a.dx) {
     a.x = state.at(l > 0 ? bottom_output(l - 1) : 0);
     a.y = state.at(bottom_output(l));

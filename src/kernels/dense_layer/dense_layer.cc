@@ -256,7 +256,7 @@ struct Layer::State {
   }
 
   Status prepare_bfloat16();
-  void pack_bfloat16(const WeightRows& rows);
+  void pack_bfloat16(const MatrixRows& rows);
 
   void forward_float32(int64_t samples, const float* x, float* y) const;
   void forward_bfloat16(int64_t samples, const void* x, void* y, Workspace::State& workspace);
@@ -324,16 +324,16 @@ void Layer::pack(int64_t task, const float* weight, const float* bias) {
   s.pack_bfloat16({weight, s.spec.outputs, s.spec.inputs, pack_begin(task), pack_begin(task + 1)});
 }
 
-void Layer::State::pack_bfloat16(const WeightRows& rows) {
+void Layer::State::pack_bfloat16(const MatrixRows& rows) {
   if (single()) {
     for (size_t k = 0; k < single_weight.size(); ++k) {
-      single_weight[k] = to_float(to_bfloat16(rows.weight[k]));
+      single_weight[k] = to_float(to_bfloat16(rows.data[k]));
     }
     return;
   }
   pack_transposed(rows, forward_weights.layout, spec.precision, forward_weights.data.data());
   if (!spec.needs_input_gradient) return;
-  pack_straight(rows, backward_weights.layout, spec.precision, backward_weights.data.data());
+  pack_straight(rows, backward_weights.layout, backward_weights.data.data());
 }
 
 void Layer::forward(int64_t samples, const void* x, void* y, Workspace& workspace) const {

@@ -74,26 +74,14 @@ void transposed(const float* HWY_RESTRICT w, int64_t inputs, const Panel<T>& p) 
   }
 }
 
-void straight(const WeightRows& rows, const Panel<float>& p) {
-  const hn::ScalableTag<float> df;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
-  for (int64_t k = rows.begin; k < rows.end; ++k) {
-    const float* row = rows.weight + k * rows.inputs;
-    float* to = p.at(k, p.begin) - p.begin;
-    int64_t n = p.begin;
-    for (; n + lanes <= p.end; n += lanes) hn::StoreU(hn::LoadU(df, row + n), df, to + n);
-    for (; n < p.end; ++n) to[n] = row[n];
-  }
-}
-
-void straight(const WeightRows& rows, const Panel<BFloat16>& p) {
+void straight(const MatrixRows& rows, const Panel<BFloat16>& p) {
   const hn::ScalableTag<float> df;
   const hn::RebindToUnsigned<decltype(df)> du;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
   const int64_t vectors = p.begin + (p.end - p.begin) / lanes * lanes;
   const int64_t pairs = rows.end - (rows.end - rows.begin) % 2;
   for (int64_t k = rows.begin; k < pairs; k += 2) {
-    const float *even = rows.weight + k * rows.inputs, *odd = even + rows.inputs;
+    const float *even = rows.data + k * rows.inputs, *odd = even + rows.inputs;
     for (int64_t n = p.begin; n < vectors; n += lanes) {
       const auto low = hn::ShiftRight<16>(rounded_bits(df, hn::LoadU(df, even + n)));
       const auto high = rounded_bits(df, hn::LoadU(df, odd + n));
@@ -102,7 +90,7 @@ void straight(const WeightRows& rows, const Panel<BFloat16>& p) {
   }
   for (int64_t k = rows.begin; k < rows.end; ++k) {
     for (int64_t n = k < pairs ? vectors : p.begin; n < p.end; ++n) {
-      store_element(rows.weight[k * rows.inputs + n], p.at(k, n));
+      store_element(rows.data[k * rows.inputs + n], p.at(k, n));
     }
   }
 }
@@ -120,9 +108,9 @@ void for_panels(void* panels, int64_t begin, int64_t end, const PanelLayout& lay
   }
 }
 
-void pack_transposed(const WeightRows& rows, const PanelLayout& layout, Precision precision,
+void pack_transposed(const MatrixRows& rows, const PanelLayout& layout, Precision precision,
                      void* panels) {
-  const auto write = [&](const auto& panel) { transposed(rows.weight, rows.inputs, panel); };
+  const auto write = [&](const auto& panel) { transposed(rows.data, rows.inputs, panel); };
   if (precision == Precision::float32) {
     for_panels<float>(panels, rows.begin, rows.end, layout, write);
   } else {
@@ -130,14 +118,9 @@ void pack_transposed(const WeightRows& rows, const PanelLayout& layout, Precisio
   }
 }
 
-void pack_straight(const WeightRows& rows, const PanelLayout& layout, Precision precision,
-                   void* panels) {
-  const auto write = [&](const auto& panel) { straight(rows, panel); };
-  if (precision == Precision::float32) {
-    for_panels<float>(panels, 0, rows.inputs, layout, write);
-  } else {
-    for_panels<BFloat16>(panels, 0, rows.inputs, layout, write);
-  }
+void pack_straight(const MatrixRows& rows, const PanelLayout& layout, void* panels) {
+  for_panels<BFloat16>(panels, 0, rows.inputs, layout,
+                       [&](const auto& panel) { straight(rows, panel); });
 }
 
 }  // namespace recmill::kernels::dense_layer::HWY_NAMESPACE
@@ -150,7 +133,7 @@ HWY_EXPORT(pack_straight);
 namespace {
 
 // The vector code holds a word a column: float32 alone, bfloat16 in pairs.
-void check(const WeightRows& rows, const PanelLayout& layout, Precision precision) {
+void check(const MatrixRows& rows, const PanelLayout& layout, Precision precision) {
   RECMILL_CHECK(layout.pair == (precision == Precision::float32 ? 1 : 2));
   RECMILL_CHECK(rows.begin % 2 == 0 && rows.begin <= rows.end && rows.end <= rows.outputs);
   RECMILL_CHECK(rows.end % 2 == 0 || rows.end == rows.outputs);
@@ -158,16 +141,15 @@ void check(const WeightRows& rows, const PanelLayout& layout, Precision precisio
 
 }  // namespace
 
-void pack_transposed(const WeightRows& rows, const PanelLayout& layout, Precision precision,
+void pack_transposed(const MatrixRows& rows, const PanelLayout& layout, Precision precision,
                      void* panels) {
   check(rows, layout, precision);
   HWY_DYNAMIC_DISPATCH(pack_transposed)(rows, layout, precision, panels);
 }
 
-void pack_straight(const WeightRows& rows, const PanelLayout& layout, Precision precision,
-                   void* panels) {
-  check(rows, layout, precision);
-  HWY_DYNAMIC_DISPATCH(pack_straight)(rows, layout, precision, panels);
+void pack_straight(const MatrixRows& rows, const PanelLayout& layout, void* panels) {
+  check(rows, layout, Precision::bfloat16);
+  HWY_DYNAMIC_DISPATCH(pack_straight)(rows, layout, panels);
 }
 
 }  // namespace recmill::kernels::dense_layer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights as the products read them: panels of neighbouring columns.
+// Matrices as the products read them: panels of neighbouring columns.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,23 @@ struct PanelLayout {
   int64_t panel_stride = 0;  // elements between panels
 };
 
-/// Rows [begin, end) of a weight matrix W [outputs][inputs]; `begin` is even.
-struct WeightRows {
-  const float* weight = nullptr;
+/// Rows [begin, end) of a matrix W [outputs][inputs]; `begin` is even.
+struct MatrixRows {
+  const float* data = nullptr;
   int64_t outputs = 0;
   int64_t inputs = 0;
   int64_t begin = 0;
   int64_t end = 0;
 };
 
-/// Writes these rows' part of B = W^T (for forward): depth = inputs, columns = outputs. `panels`:
-/// float32 or bfloat16 (rounded to nearest, ties to even).
-void pack_transposed(const WeightRows& rows, const PanelLayout& layout, Precision precision,
+/// Writes these rows' part of B = W^T: depth = inputs, columns = outputs. `panels`: float32, or
+/// bfloat16 (rounded to nearest, ties to even). For bfloat16's forward, W being weights; in float32
+/// for the weight gradient, W being a block's inputs by feature.
+void pack_transposed(const MatrixRows& rows, const PanelLayout& layout, Precision precision,
                      void* panels);
 
-/// Writes these rows' part of B = W (for the data gradient): depth = outputs, columns = inputs.
-void pack_straight(const WeightRows& rows, const PanelLayout& layout, Precision precision,
-                   void* panels);
+/// Writes these rows' part of B = W (for bfloat16's data gradient): depth = outputs, columns =
+/// inputs. `panels`: bfloat16.
+void pack_straight(const MatrixRows& rows, const PanelLayout& layout, void* panels);
 
 }  // namespace recmill::kernels::dense_layer

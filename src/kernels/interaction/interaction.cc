@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A lane is a sample: as many samples as a vector has lanes go through at once, so that each sum
+// stays in its lane and vectors need no shuffling but to come in from rows and to leave as rows.
 #include "kernels/interaction/interaction.h"
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/partial_vectors-inl.h"
 #include "kernels/precision_vectors-inl.h"
 #include "kernels/transpose-inl.h"
 
@@ -18,37 +21,40 @@
 #define RECMILL_KERNELS_INTERACTION_SCRATCH
 namespace recmill::kernels::interaction {
 
-// Vectors computed at once: with one load of the other operand each, as many independent sums as
-// two fused units need.
-inline constexpr int64_t kTile = 8;
-// The widest vector of floats; all extents in the scratch memory are multiples of it.
-inline constexpr int64_t kLanes = 16;
+// Vectors, and elements of a vector, that are computed at once, at most.
+inline constexpr int64_t kTile = 4;
+// The widest vector of floats.
+inline constexpr int64_t kMostLanes = 16;
 
 inline int64_t padded(int64_t size) {
-  return (size + kLanes - 1) / kLanes * kLanes;
+  return (size + kTile - 1) / kTile * kTile;
 }
 
-// One sample in the scratch memory, padded with zeros or with what does no harm.
+inline int64_t below(int64_t row) {
+  return row * (row - 1) / 2;
+}  // pairs of the rows before
+
+// A group of samples in the scratch memory; of each number one a lane. What pads is computed with
+// and goes nowhere.
 struct Scratch {
-  int64_t columns;    // padded dim
-  int64_t rows;       // padded vectors
-  float* vectors;     // [rows][columns]
-  float* transposed;  // [columns][rows]
-  float* square;      // [rows][rows]: dots, or their gradients
-  float* triangle;    // [pairs, padded, and kLanes more]
+  int64_t columns;   // padded dim
+  int64_t rows;      // padded vectors
+  float* vectors;    // [rows][columns]
+  float* gradients;  // [rows][columns]
+  float* outputs;    // [copied + pairs of rows]
 
   Scratch(const InteractionSpec& s, float* memory)
       : columns(padded(s.dim)),
         rows(padded(s.vectors())),
         vectors(memory),
-        transposed(vectors + rows * columns),
-        square(transposed + rows * columns),
-        triangle(square + rows * rows) {}
-};
+        gradients(vectors + rows * columns * kMostLanes),
+        outputs(gradients + rows * columns * kMostLanes) {}
 
-inline int64_t below(int64_t row) {
-  return row * (row - 1) / 2;
-}  // pairs of the rows before
+  static int64_t size(const InteractionSpec& s) {
+    const int64_t rows = padded(s.vectors());
+    return (2 * rows * padded(s.dim) + std::max(s.copied(), kTile) + below(rows)) * kMostLanes;
+  }
+};
 
 }  // namespace recmill::kernels::interaction
 #endif
@@ -56,182 +62,241 @@ inline int64_t below(int64_t row) {
 HWY_BEFORE_NAMESPACE();
 namespace recmill::kernels::interaction::HWY_NAMESPACE {
 using namespace precision_vectors::HWY_NAMESPACE;
+using partial_vectors::HWY_NAMESPACE::load_first;
+using partial_vectors::HWY_NAMESPACE::store_first;
 using transpose::HWY_NAMESPACE::transpose_columns;
 
-using Floats = hn::CappedTag<float, kLanes>;
+using Floats = hn::CappedTag<float, kMostLanes>;
+using Vector = hn::Vec<Floats>;
 using Four = hn::FixedTag<float, 4>;
-HWY_INLINE int64_t lane_count() {
-  return static_cast<int64_t>(hn::Lanes(Floats()));
-}
+constexpr Floats kFloats;
+constexpr int64_t kLanes = hn::MaxLanes(kFloats);
+// Sums of kTileRows vectors and kTile elements fill the registers.
+constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 
-// Copies or converts `size` elements.
-template <typename From, typename To>
-HWY_INLINE void convert(const From* HWY_RESTRICT from, int64_t size, To* HWY_RESTRICT to) {
-  const Floats df;
-  int64_t k = 0;
-  for (; k + lane_count() <= size; k += lane_count()) {
-    store_elements(df, load_elements(df, from + k), to + k);
+// The samples of a group: [first, first + count) of all.
+struct Group {
+  int64_t first, count, samples;
+};
+
+// Numbers by sample, `columns` at every `stride` elements, to a number a lane.
+template <typename T>
+void gather_by_sample(const Group& g, const T* from, int64_t stride, int64_t columns, float* to) {
+  // Lanes without a sample hold the last one.
+  const auto row = [&](int64_t lane)
+                       HWY_ATTR { return from + (g.first + std::min(lane, g.count - 1)) * stride; };
+  // The last four columns may overlap those before.
+  for (int64_t next = 0; next < columns && columns >= 4; next += 4) {
+    const int64_t k = std::min(next, columns - 4);
+    transpose_columns(
+        kFloats, [&](int64_t lane) HWY_ATTR { return load_elements(Four(), row(lane) + k); },
+        [&](int64_t c, auto v) HWY_ATTR { hn::StoreU(v, kFloats, to + (k + c) * kLanes); });
   }
-  for (; k < size; ++k) store_element(load_element(from + k), to + k);
+  for (int64_t k = 0; k < columns && columns < 4; ++k) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      to[k * kLanes + lane] = load_element(row(lane) + k);
+    }
+  }
 }
 
-// Copies or converts `count` vectors of `dim` elements, so far apart on either side.
-template <typename From, typename To>
-HWY_INLINE void convert_rows(const From* from, int64_t from_stride, int64_t count, int64_t dim,
-                             To* to, int64_t to_stride) {
-  if (from_stride == dim && to_stride == dim) return convert(from, count * dim, to);
-  for (int64_t v = 0; v < count; ++v) convert(from + v * from_stride, dim, to + v * to_stride);
+// The other way round.
+template <typename T>
+void scatter_by_sample(const Group& g, const float* from, int64_t columns, T* to, int64_t stride) {
+  for (int64_t next = 0; next < columns && columns >= kLanes; next += kLanes) {
+    const int64_t k = std::min(next, columns - kLanes);
+    for (int64_t lane = 0; lane < g.count; lane += 4) {
+      transpose_columns(
+          kFloats,
+          [&](int64_t r) HWY_ATTR { return hn::LoadU(Four(), from + (k + r) * kLanes + lane); },
+          [&](int64_t c, auto v) HWY_ATTR {
+            if (lane + c >= g.count) return;
+            store_elements(kFloats, v, to + (g.first + lane + c) * stride + k);
+          });
+    }
+  }
+  for (int64_t k = 0; k < columns && columns < kLanes; ++k) {
+    for (int64_t lane = 0; lane < g.count; ++lane) {
+      store_element(from[k * kLanes + lane], to + (g.first + lane) * stride + k);
+    }
+  }
 }
 
-void gather(const InteractionSpec& s, const Vectors& from, int64_t sample, const Scratch& to) {
+// Numbers by feature, [columns][samples], to a number a lane, and back.
+void gather_by_feature(const Group& g, const float* from, int64_t columns, float* to) {
+  from += g.first;
+  for (int64_t k = 0; k < columns; ++k, from += g.samples) {
+    const auto v =
+        g.count == kLanes ? hn::LoadU(kFloats, from) : load_first(kFloats, from, g.count);
+    hn::StoreU(v, kFloats, to + k * kLanes);
+  }
+}
+void scatter_by_feature(const Group& g, const float* from, int64_t columns, float* to) {
+  to += g.first;
+  for (int64_t k = 0; k < columns; ++k, to += g.samples) {
+    const auto v = hn::LoadU(kFloats, from + k * kLanes);
+    g.count == kLanes ? hn::StoreU(v, kFloats, to) : store_first(kFloats, v, to, g.count);
+  }
+}
+
+// What stands as the dense layers want it.
+template <typename T>
+void gather(const InteractionSpec& s, const Group& g, const void* from, int64_t columns,
+            float* to) {
+  if (s.by_feature()) return gather_by_feature(g, static_cast<const float*>(from), columns, to);
+  gather_by_sample(g, static_cast<const T*>(from), columns, columns, to);
+}
+template <typename T>
+void scatter(const InteractionSpec& s, const Group& g, const float* from, int64_t columns,
+             void* to) {
+  if (s.by_feature()) return scatter_by_feature(g, from, columns, static_cast<float*>(to));
+  scatter_by_sample(g, from, columns, static_cast<T*>(to), columns);
+}
+
+void gather_vectors(const InteractionSpec& s, const Group& g, const Vectors& from,
+                    const Scratch& to) {
   float* row = to.vectors;
   if (s.bottom) {
-    convert(from.bottom + sample * s.dim, s.dim, row);
-    row += to.columns;
+    gather<float>(s, g, from.bottom, s.dim, row);
+    row += to.columns * kLanes;
   }
-  convert_rows(from.rows + sample * from.row_stride, s.dim, s.features, s.dim, row, to.columns);
+  if (to.columns == s.dim) {
+    return gather_by_sample(g, from.rows, from.row_stride, s.features * s.dim, row);
+  }
+  for (int64_t f = 0; f < s.features; ++f, row += to.columns * kLanes) {
+    gather_by_sample(g, from.rows + f * s.dim, from.row_stride, s.dim, row);
+  }
 }
 
-void transpose(const Scratch& s) {
-  const Floats df;
-  for (int64_t v = 0; v < s.rows; v += lane_count()) {
-    for (int64_t k = 0; k < s.columns; k += 4) {
-      const float* from = s.vectors + v * s.columns + k;
-      float* to = s.transposed + k * s.rows + v;
-      transpose_columns(
-          df, [&](int64_t r) HWY_ATTR { return hn::LoadU(Four(), from + r * s.columns); },
-          [&](int64_t c, auto column) HWY_ATTR { hn::StoreU(column, df, to + c * s.rows); });
+void scatter_gradients(const InteractionSpec& s, const Group& g, const Scratch& from,
+                       const VectorGradients& to) {
+  const float* row = from.gradients;
+  if (s.bottom) {
+    scatter<float>(s, g, row, s.dim, to.bottom);
+    row += from.columns * kLanes;
+  }
+  if (from.columns == s.dim) {
+    return scatter_by_sample(g, row, s.features * s.dim, to.rows, to.row_stride);
+  }
+  for (int64_t f = 0; f < s.features; ++f, row += from.columns * kLanes) {
+    scatter_by_sample(g, row, s.dim, to.rows + f * s.dim, to.row_stride);
+  }
+}
+
+HWY_INLINE Vector load(const float* numbers, int64_t index) {
+  return hn::LoadU(kFloats, numbers + index * kLanes);
+}
+
+// Calls body(r, c) for each sum of a tile, unrolled.
+template <typename Body>
+HWY_INLINE void for_tile(const Body& body) {
+#pragma GCC unroll 4
+  for (int r = 0; r < kTileRows; ++r) {
+#pragma GCC unroll 4
+    for (int c = 0; c < kTile; ++c) body(r, c);
+  }
+}
+
+// Dots of the vectors [i, i + kTileRows) with [j, j + kTile), as far as they are below the
+// diagonal.
+void dot_tile(const InteractionSpec& s, const Scratch& m, int64_t i, int64_t j) {
+  Vector sums[kTileRows][kTile];
+  for_tile([&](int r, int c) HWY_ATTR { sums[r][c] = hn::Zero(kFloats); });
+  for (int64_t d = 0; d < s.dim; ++d) {
+    Vector right[kTile];
+#pragma GCC unroll 4
+    for (int c = 0; c < kTile; ++c) right[c] = load(m.vectors, (j + c) * m.columns + d);
+#pragma GCC unroll 4
+    for (int r = 0; r < kTileRows; ++r) {
+      const Vector left = load(m.vectors, (i + r) * m.columns + d);
+#pragma GCC unroll 4
+      for (int c = 0; c < kTile; ++c) sums[r][c] = hn::MulAdd(left, right[c], sums[r][c]);
     }
   }
+  float* triangle = m.outputs + s.copied() * kLanes;
+  for_tile([&](int r, int c) HWY_ATTR {
+    if (j + c >= i + r) return;
+    hn::StoreU(sums[r][c], kFloats, triangle + (below(i + r) + j + c) * kLanes);
+  });
 }
 
-// C[r][0, lanes) = sum over k < depth of A[r][k] B[k][0, lanes) for the kTile rows of C, folded
-// over k from what C holds, or from +0.
-template <bool from_zero>
-void multiply_tile(const float* HWY_RESTRICT a, int64_t a_stride, const float* HWY_RESTRICT b,
-                   int64_t b_stride, int64_t depth, float* HWY_RESTRICT c, int64_t c_stride) {
-  static_assert(kTile == 8);
-  const Floats df;
-  const auto first = [&](int64_t r) HWY_ATTR {
-    return from_zero ? hn::Zero(df) : hn::LoadU(df, c + r * c_stride);
+// dv[i, i + kTileRows) of the elements [d, d + kTile).
+void gradient_tile(const InteractionSpec& s, const Scratch& m, int64_t i, int64_t d) {
+  const float* triangle = m.outputs + s.copied() * kLanes;
+  Vector sums[kTileRows][kTile];
+  for_tile([&](int r, int c) HWY_ATTR {
+    sums[r][c] = s.bottom && i + r == 0 ? load(m.outputs, d + c) : hn::Zero(kFloats);
+  });
+  // Adds what vector j contributes to those r for which weight(r) is not null.
+  const auto add = [&](int64_t j, const auto& weight) HWY_ATTR {
+    Vector right[kTile];
+#pragma GCC unroll 4
+    for (int c = 0; c < kTile; ++c) right[c] = load(m.vectors, j * m.columns + d + c);
+#pragma GCC unroll 4
+    for (int r = 0; r < kTileRows; ++r) {
+      const int64_t pair = weight(r);
+      if (pair < 0) continue;
+      const Vector left = load(triangle, pair);
+#pragma GCC unroll 4
+      for (int c = 0; c < kTile; ++c) sums[r][c] = hn::MulAdd(left, right[c], sums[r][c]);
+    }
   };
-  auto c0 = first(0), c1 = first(1), c2 = first(2), c3 = first(3);
-  auto c4 = first(4), c5 = first(5), c6 = first(6), c7 = first(7);
-  for (int64_t k = 0; k < depth; ++k) {
-    const auto row = hn::LoadU(df, b + k * b_stride);
-    c0 = hn::MulAdd(hn::Set(df, a[k]), row, c0);
-    c1 = hn::MulAdd(hn::Set(df, a[a_stride + k]), row, c1);
-    c2 = hn::MulAdd(hn::Set(df, a[2 * a_stride + k]), row, c2);
-    c3 = hn::MulAdd(hn::Set(df, a[3 * a_stride + k]), row, c3);
-    c4 = hn::MulAdd(hn::Set(df, a[4 * a_stride + k]), row, c4);
-    c5 = hn::MulAdd(hn::Set(df, a[5 * a_stride + k]), row, c5);
-    c6 = hn::MulAdd(hn::Set(df, a[6 * a_stride + k]), row, c6);
-    c7 = hn::MulAdd(hn::Set(df, a[7 * a_stride + k]), row, c7);
+  const int64_t end = std::min(i + kTileRows, s.vectors());
+  for (int64_t j = 0; j < i; ++j) {
+    add(j, [&](int r) HWY_ATTR { return below(i + r) + j; });
   }
-  hn::StoreU(c0, df, c);
-  hn::StoreU(c1, df, c + c_stride);
-  hn::StoreU(c2, df, c + 2 * c_stride);
-  hn::StoreU(c3, df, c + 3 * c_stride);
-  hn::StoreU(c4, df, c + 4 * c_stride);
-  hn::StoreU(c5, df, c + 5 * c_stride);
-  hn::StoreU(c6, df, c + 6 * c_stride);
-  hn::StoreU(c7, df, c + 7 * c_stride);
+  for (int64_t j = i; j < end; ++j) {
+    add(j, [&](int r) HWY_ATTR {
+      if (j == i + r) return int64_t{-1};
+      return j < i + r ? below(i + r) + j : below(j) + i + r;
+    });
+  }
+  for (int64_t j = end; j < s.vectors(); ++j) {
+    add(j, [&](int r) HWY_ATTR { return below(j) + i + r; });
+  }
+  for_tile([&](int r, int c) HWY_ATTR {
+    hn::StoreU(sums[r][c], kFloats, m.gradients + ((i + r) * m.columns + d + c) * kLanes);
+  });
 }
 
-// Whole vectors are copied: what spills over the end of a row is overwritten by the next one.
-void square_to_triangle(const InteractionSpec& s, const Scratch& m) {
-  const Floats df;
-  for (int64_t i = 1; i < s.vectors(); ++i) {
-    for (int64_t j = 0; j < i; j += lane_count()) {
-      hn::StoreU(hn::LoadU(df, m.square + i * m.rows + j), df, m.triangle + below(i) + j);
+template <typename T>
+void forward_groups(const InteractionSpec& s, int64_t samples, const Vectors& vectors, void* out,
+                    float* memory) {
+  const Scratch m(s, memory);
+  for (int64_t first = 0; first < samples; first += kLanes) {
+    const Group g{first, std::min(kLanes, samples - first), samples};
+    gather_vectors(s, g, vectors, m);
+    std::copy_n(m.vectors, s.copied() * kLanes, m.outputs);
+    for (int64_t i = 0; i < s.vectors(); i += kTileRows) {
+      for (int64_t j = 0; j < i + kTileRows; j += kTile) dot_tile(s, m, i, j);
     }
-  }
-}
-
-// Symmetric, with zeros on the diagonal. What spills over the end of a row is overwritten by the
-// mirror image; columns from vectors() on hold anything.
-void triangle_to_square(const InteractionSpec& s, const Scratch& m) {
-  const Floats df;
-  for (int64_t i = 1; i < s.vectors(); ++i) {
-    for (int64_t j = 0; j < i; j += lane_count()) {
-      hn::StoreU(hn::LoadU(df, m.triangle + below(i) + j), df, m.square + i * m.rows + j);
-    }
-  }
-  const auto lane = hn::Iota(df, 0.0f);
-  for (int64_t i = 0; i < s.vectors(); i += lane_count()) {
-    for (int64_t j = 0; j < std::min(i + lane_count(), s.vectors()); j += 4) {
-      const float* from = m.square + i * m.rows + j;
-      const auto store = [&](int64_t c, auto column) HWY_ATTR {
-        // Lanes up to this one are of the triangle itself, or the diagonal.
-        const auto last = hn::Set(df, static_cast<float>(j + c - i));
-        column = hn::IfThenElseZero(hn::Gt(lane, last), column);
-        hn::BlendedStore(column, hn::Ge(lane, last), df, m.square + (j + c) * m.rows + i);
-      };
-      transpose_columns(
-          df, [&](int64_t r) HWY_ATTR { return hn::LoadU(Four(), from + r * m.rows); }, store);
-    }
+    scatter<T>(s, g, m.outputs, s.outputs(), out);
   }
 }
 
 template <typename T>
-void forward_samples(const InteractionSpec& s, int64_t samples, const Vectors& vectors,
-                     void* out_data, float* memory) {
+void backward_groups(const InteractionSpec& s, int64_t samples, const Vectors& vectors,
+                     const void* gradient, const VectorGradients& to, float* memory) {
   const Scratch m(s, memory);
-  T* out = static_cast<T*>(out_data);
-  for (int64_t i = 0; i < samples; ++i, out += s.outputs()) {
-    gather(s, vectors, i, m);
-    transpose(m);
-    for (int64_t tile = 0; tile < s.vectors(); tile += kTile) {
-      float* dots = m.square + tile * m.rows;
-      for (int64_t j = 0; j < std::min(tile + kTile, s.vectors()); j += lane_count()) {
-        multiply_tile<true>(m.vectors + tile * m.columns, m.columns, m.transposed + j, m.rows,
-                            s.dim, dots + j, m.rows);
-      }
+  for (int64_t first = 0; first < samples; first += kLanes) {
+    const Group g{first, std::min(kLanes, samples - first), samples};
+    gather_vectors(s, g, vectors, m);
+    gather<T>(s, g, gradient, s.outputs(), m.outputs);
+    for (int64_t d = 0; d < s.dim; d += kTile) {
+      for (int64_t i = 0; i < s.vectors(); i += kTileRows) gradient_tile(s, m, i, d);
     }
-    square_to_triangle(s, m);
-    if (s.bottom) convert(m.vectors, s.dim, out);
-    convert(m.triangle, s.pairs(), out + (s.bottom ? s.dim : 0));
-  }
-}
-
-template <typename T>
-void backward_samples(const InteractionSpec& s, int64_t samples, const Vectors& vectors,
-                      const void* gradient_data, const VectorGradients& to, float* memory) {
-  const Scratch m(s, memory);
-  const T* gradient = static_cast<const T*>(gradient_data);
-  float* sums = m.transposed;  // [rows][columns]
-  for (int64_t i = 0; i < samples; ++i, gradient += s.outputs()) {
-    gather(s, vectors, i, m);
-    convert(gradient + (s.bottom ? s.dim : 0), s.pairs(), m.triangle);
-    triangle_to_square(s, m);
-    if (s.bottom) {
-      std::fill_n(sums, kTile * m.columns, 0.0f);
-      convert(gradient, s.dim, sums);
-    }
-    for (int64_t tile = 0; tile < s.vectors(); tile += kTile) {
-      const auto multiply = s.bottom && tile == 0 ? multiply_tile<false> : multiply_tile<true>;
-      for (int64_t d = 0; d < s.dim; d += lane_count()) {
-        multiply(m.square + tile * m.rows, m.rows, m.vectors + d, m.columns, s.vectors(),
-                 sums + tile * m.columns + d, m.columns);
-      }
-    }
-    if (s.bottom) convert(sums, s.dim, to.bottom + i * s.dim);
-    convert_rows(sums + (s.bottom ? m.columns : 0), m.columns, s.features, s.dim,
-                 to.rows + i * to.row_stride, s.dim);
+    scatter_gradients(s, g, m, to);
   }
 }
 
 void forward(const InteractionSpec& s, int64_t samples, const Vectors& vectors, void* out,
              float* scratch) {
-  const auto f =
-      s.precision == Precision::float32 ? forward_samples<float> : forward_samples<BFloat16>;
+  const auto f = s.by_feature() ? forward_groups<float> : forward_groups<BFloat16>;
   f(s, samples, vectors, out, scratch);
 }
 
 void backward(const InteractionSpec& s, int64_t samples, const Vectors& vectors,
               const void* out_gradient, const VectorGradients& gradients, float* scratch) {
-  const auto f =
-      s.precision == Precision::float32 ? backward_samples<float> : backward_samples<BFloat16>;
+  const auto f = s.by_feature() ? backward_groups<float> : backward_groups<BFloat16>;
   f(s, samples, vectors, out_gradient, gradients, scratch);
 }
 
@@ -243,9 +308,8 @@ namespace recmill::kernels::interaction {
 HWY_EXPORT(forward);
 HWY_EXPORT(backward);
 
-int64_t scratch_size(const InteractionSpec& s) {
-  const int64_t columns = padded(s.dim), rows = padded(s.vectors());
-  return 2 * rows * columns + rows * rows + padded(s.pairs()) + kLanes;
+int64_t scratch_size(const InteractionSpec& spec) {
+  return Scratch::size(spec);
 }
 
 void forward(const InteractionSpec& spec, int64_t samples, const Vectors& vectors, void* out,

@@ -13,6 +13,9 @@
 // Order of summation: each sample alone; dot folds over the elements, and dv[i] over j from 0 up,
 // from left to right, one multiply-add an element (fused on instruction sets that have it). Sums
 // are float32 in both precisions.
+//
+// Layout: `out` and the bottom layers' output, with their gradients, stand as the dense layers want
+// them (dense_layer.h): by feature in float32, by sample in bfloat16. Rows stand by sample.
 #pragma once
 
 #include <cstdint>
@@ -29,17 +32,19 @@ struct InteractionSpec {
 
   int64_t vectors() const { return features + (bottom ? 1 : 0); }
   int64_t pairs() const { return vectors() * (vectors() - 1) / 2; }
-  int64_t outputs() const { return (bottom ? dim : 0) + pairs(); }
+  int64_t copied() const { return bottom ? dim : 0; }
+  int64_t outputs() const { return copied() + pairs(); }
+  bool by_feature() const { return precision == Precision::float32; }
 };
 
 /// The vectors of all samples; feature f of sample i at rows + i * row_stride + f * dim.
 struct Vectors {
-  const float* bottom = nullptr;  // [samples][dim], or null
+  const float* bottom = nullptr;  // [dim][samples] or [samples][dim], or null
   const float* rows = nullptr;
   int64_t row_stride = 0;  // floats
 };
 struct VectorGradients {
-  float* bottom = nullptr;  // [samples][dim], or null
+  float* bottom = nullptr;  // as Vectors::bottom
   float* rows = nullptr;    // laid out as Vectors::rows
   int64_t row_stride = 0;   // floats
 };
@@ -47,10 +52,10 @@ struct VectorGradients {
 /// Floats of zeroed scratch memory that forward() and backward() want, one a thread.
 int64_t scratch_size(const InteractionSpec& spec);
 
-/// out: [samples][outputs].
+/// out: [outputs][samples] or [samples][outputs].
 void forward(const InteractionSpec& spec, int64_t samples, const Vectors& vectors, void* out,
              float* scratch);
-/// out_gradient: [samples][outputs]. Overwrites the gradients.
+/// out_gradient: as out. Overwrites the gradients.
 void backward(const InteractionSpec& spec, int64_t samples, const Vectors& vectors,
               const void* out_gradient, const VectorGradients& gradients, float* scratch);
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -23,23 +24,36 @@ std::vector<float> random_floats(int64_t size, uint64_t stream) {
   return values;
 }
 
-// Elements of spec.precision, as bytes and as what they mean.
-struct Elements {
-  std::vector<float> wide;
-  std::vector<BFloat16> narrow;
-
-  Elements(Precision precision, const std::vector<float>& values) {
-    if (precision == Precision::float32) wide = values;
-    if (precision == Precision::bfloat16) {
-      for (float value : values) narrow.push_back(to_bfloat16(value));
+// A block's numbers, [samples][width], as the kernels want them: by feature or by sample, in
+// float32 or in bfloat16.
+class Block {
+ public:
+  Block(const InteractionSpec& s, Precision precision, const float* values, int64_t samples,
+        int64_t width)
+      : by_feature_(s.by_feature()), samples_(samples), width_(width) {
+    for (int64_t i = 0; i < samples * width; ++i) {
+      const float value = values[canonical(i)];
+      precision == Precision::float32 ? wide_.push_back(value)
+                                      : narrow_.push_back(to_bfloat16(value));
     }
   }
-  void* data() { return narrow.empty() ? static_cast<void*>(wide.data()) : narrow.data(); }
-  std::vector<float> values() const {
-    std::vector<float> values = wide;
-    for (BFloat16 value : narrow) values.push_back(to_float(value));
-    return values;
+  void* data() { return narrow_.empty() ? static_cast<void*>(wide_.data()) : narrow_.data(); }
+  void write_to(float* values) const {
+    for (int64_t i = 0; i < samples_ * width_; ++i) {
+      const auto at = static_cast<size_t>(i);
+      values[canonical(i)] = narrow_.empty() ? wide_[at] : to_float(narrow_[at]);
+    }
   }
+
+ private:
+  // Where element i stands in [samples][width].
+  int64_t canonical(int64_t i) const {
+    return by_feature_ ? i % samples_ * width_ + i / samples_ : i;
+  }
+  const bool by_feature_;
+  const int64_t samples_, width_;
+  std::vector<float> wide_;
+  std::vector<BFloat16> narrow_;
 };
 
 struct Outcome {
@@ -51,27 +65,33 @@ Outcome run(const InteractionSpec& s, int64_t samples, int64_t step, bool by_ref
   const int64_t stride = s.features * s.dim + kGap;
   const auto bottom = random_floats(samples * s.dim, 1);
   const auto rows = random_floats(samples * stride, 2);
-  Elements out(s.precision, random_floats(samples * s.outputs(), 3));
-  Elements dout(s.precision, random_floats(samples * s.outputs(), 4));
-  Outcome result{{}, random_floats(samples * s.dim, 5), random_floats(samples * stride, 6)};
+  const auto dout = random_floats(samples * s.outputs(), 4);
+  Outcome result{random_floats(samples * s.outputs(), 3), random_floats(samples * s.dim, 5),
+                 random_floats(samples * stride, 6)};
   std::vector<float> scratch(static_cast<size_t>(scratch_size(s)));
   for (int64_t i = 0; i < samples; i += step) {
     const int64_t count = std::min(step, samples - i);
-    const int64_t at = i * s.outputs() * bytes_of(s.precision);
-    const Vectors v{s.bottom ? bottom.data() + i * s.dim : nullptr, rows.data() + i * stride,
+    const auto block = [&](const std::vector<float>& values, Precision precision, int64_t width) {
+      return Block(s, precision, values.data() + i * width, count, width);
+    };
+    Block v0 = block(bottom, Precision::float32, s.dim);
+    Block dv0 = block(result.bottom_gradient, Precision::float32, s.dim);
+    Block out = block(result.out, s.precision, s.outputs());
+    Block gradient = block(dout, s.precision, s.outputs());
+    const Vectors v{s.bottom ? static_cast<float*>(v0.data()) : nullptr, rows.data() + i * stride,
                     stride};
-    const VectorGradients g{s.bottom ? result.bottom_gradient.data() + i * s.dim : nullptr,
+    const VectorGradients g{s.bottom ? static_cast<float*>(dv0.data()) : nullptr,
                             result.row_gradient.data() + i * stride, stride};
-    char *to = static_cast<char*>(out.data()) + at, *from = static_cast<char*>(dout.data()) + at;
     if (by_reference) {
-      reference::forward(s, count, v, to);
-      reference::backward(s, count, v, from, g);
+      reference::forward(s, count, v, out.data());
+      reference::backward(s, count, v, gradient.data(), g);
     } else {
-      forward(s, count, v, to, scratch.data());
-      backward(s, count, v, from, g, scratch.data());
+      forward(s, count, v, out.data(), scratch.data());
+      backward(s, count, v, gradient.data(), g, scratch.data());
     }
+    out.write_to(result.out.data() + i * s.outputs());
+    dv0.write_to(result.bottom_gradient.data() + i * s.dim);
   }
-  result.out = out.values();
   return result;
 }
 
@@ -112,8 +132,8 @@ TEST(Interaction, equals_the_reference_on_every_target) {
     for (const InteractionSpec& s : specs()) {
       SCOPED_TRACE(testing::Message() << hwy::TargetName(target) << ", " << s.features
                                       << " features of " << s.dim << ", bottom " << s.bottom);
-      for (int64_t samples : {0, 1, 5}) {
-        const auto actual = run(s, samples, 5, false), expected = run(s, samples, 5, true);
+      for (int64_t samples : {0, 1, 5, 16, 35}) {
+        const auto actual = run(s, samples, 35, false), expected = run(s, samples, 35, true);
         const float rounding = s.precision == Precision::bfloat16 ? 1.0f / 128 : 0;
         expect_near(actual.out, expected.out, s.dim, rounding, "out");
         expect_near(actual.bottom_gradient, expected.bottom_gradient, s.vectors(), 0, "bottom");
@@ -127,7 +147,7 @@ TEST(Interaction, equals_the_reference_on_every_target) {
 
 TEST(Interaction, computes_each_sample_alone) {
   for (const InteractionSpec& s : specs()) {
-    const auto together = run(s, 5, 5, false), alone = run(s, 5, 1, false);
+    const auto together = run(s, 21, 21, false), alone = run(s, 21, 1, false);
     EXPECT_EQ(together.out, alone.out);
     EXPECT_EQ(together.bottom_gradient, alone.bottom_gradient);
     EXPECT_EQ(together.row_gradient, alone.row_gradient);
