@@ -106,7 +106,15 @@ TEST_F(Program, trains_evaluates_and_predicts_the_same_numbers) {
   // The run's folder is a configuration too.
   const Json again = run_json({"predict", "runs/a", "--quiet", "--out", "scores.parquet"});
   EXPECT_EQ(again.value("auc", -1.0), summary.value("auc", -2.0));
-  EXPECT_TRUE(posix_files().exists(path("scores.parquet")));
+  const std::string scores = *read_text(posix_files(), path("scores.parquet"));
+  write("scores.parquet", "somebody's own");
+  const Outcome refused = run({"predict", "runs/a", "--quiet", "--out", "scores.parquet"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.err, "recmill: scores.parquet: is there already; --overwrite replaces it\n");
+  EXPECT_EQ(*read_text(posix_files(), path("scores.parquet")), "somebody's own");
+  EXPECT_EQ(run({"predict", "runs/a", "--quiet", "--out", "scores.parquet", "--overwrite"}).status,
+            0);
+  EXPECT_EQ(*read_text(posix_files(), path("scores.parquet")), scores);
   EXPECT_EQ(run({"train", "a.toml"}).status, 2) << "an existing run must be refused";
   EXPECT_EQ(run({"train", "a.toml", "--overwrite", "--quiet"}).status, 0);
 }
@@ -383,8 +391,16 @@ TEST_F(Program, converts_between_formats_and_back) {
   write("parquet.toml", "[data]\nformat = 'parquet'\ntrain = 'rows.parquet'\n");
   const Outcome back = run({"convert", "parquet.toml", "--out", "back.tsv", "--quiet"});
   ASSERT_EQ(back.status, 0) << back.err;
-  EXPECT_EQ(*read_text(posix_files(), path("data/train.tsv")),
-            *read_text(posix_files(), path("back.tsv")));
+  const std::string rows = *read_text(posix_files(), path("data/train.tsv"));
+  EXPECT_EQ(*read_text(posix_files(), path("back.tsv")), rows);
+  write("back.tsv", "somebody's own");
+  const Outcome refused = run({"convert", "parquet.toml", "--out", "back.tsv", "--quiet"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.err, "recmill: back.tsv: is there already; --overwrite replaces it\n");
+  EXPECT_EQ(*read_text(posix_files(), path("back.tsv")), "somebody's own");
+  ASSERT_EQ(run({"convert", "parquet.toml", "--out", "back.tsv", "--quiet", "--overwrite"}).status,
+            0);
+  EXPECT_EQ(*read_text(posix_files(), path("back.tsv")), rows);
 }
 
 TEST_F(Program, what_cannot_be_read_is_one_line_with_its_place_for_every_verb_and_leaves_nothing) {

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <cstdio>
 
+#include "base/files.h"
+
 namespace recmill::cli {
 namespace {
 
@@ -38,6 +40,11 @@ const std::atomic<bool>& watch_interrupts() {
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
   return g_interrupted;
+}
+
+Status refuse_existing(const std::string& path, bool overwrite) {
+  if (overwrite || !posix_files().exists(path)) return {};
+  return Status::BadRequest(path + ": is there already; --overwrite replaces it");
 }
 
 void print_result(const Json& result, bool json) {

@@ -35,6 +35,9 @@ train::Progress::Style progress_style(bool quiet);
 /// Becomes true at the first SIGINT or SIGTERM; the second one ends the program.
 const std::atomic<bool>& watch_interrupts();
 
+/// Refuses a file or folder that is there, unless --overwrite was given.
+Status refuse_existing(const std::string& path, bool overwrite);
+
 /// A result on stdout: one JSON object on a line, or a line for each key.
 void print_result(const Json& result, bool json);
 

@@ -19,11 +19,6 @@ namespace {
 
 using checkpoint::Reader;
 
-Status refuse_existing(const std::string& path, bool overwrite) {
-  if (overwrite || !posix_files().exists(path)) return {};
-  return Status::BadRequest(path + ": is there already; --overwrite replaces it");
-}
-
 // --- inspect ---
 
 struct InspectArguments {

@@ -69,10 +69,11 @@ Status synthesize(const SynthArguments& arguments) {
 struct ConvertArguments {
   ConfigArguments config;
   std::string out, subset = "train";
-  bool json = false, quiet = false;
+  bool overwrite = false, json = false, quiet = false;
 };
 
 Status convert_rows(const ConvertArguments& arguments) {
+  RECMILL_RETURN_IF_ERROR(refuse_existing(arguments.out, arguments.overwrite));
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
   Subset subset = Subset::all;
@@ -132,6 +133,7 @@ void add_convert(CLI::App& app, Chosen& chosen) {
                    "file; its name says the format: .tsv .csv .parquet .arrow, .gz .zst")
       ->required();
   verb->add_option("--subset", arguments->subset, "train, eval or all");
+  verb->add_flag("--overwrite", arguments->overwrite, "replace a file that is there");
   verb->add_flag("--json", arguments->json, "print one JSON object");
   verb->add_flag("--quiet", arguments->quiet, "show no progress");
   verb->callback(

@@ -28,8 +28,8 @@ Json to_json(const reader::SchemaGuess& guess) {
 
 Status write_config(const Arguments& arguments) {
   Files& files = posix_files();
-  if (!arguments.out.empty() && !arguments.overwrite && files.exists(arguments.out)) {
-    return Status::BadRequest(arguments.out + ": is there already; --overwrite replaces it");
+  if (!arguments.out.empty()) {
+    RECMILL_RETURN_IF_ERROR(refuse_existing(arguments.out, arguments.overwrite));
   }
   RECMILL_ASSIGN_OR_RETURN(const auto guess, reader::guess_schema(files, arguments.data));
   if (!arguments.out.empty()) {

@@ -15,10 +15,11 @@ struct Arguments {
   ConfigArguments config;
   train::ScoringRequest request;
   std::vector<std::string> rows;
-  bool json = false, quiet = false;
+  bool overwrite = false, json = false, quiet = false;
 };
 
 Status score(const Arguments& arguments) {
+  RECMILL_RETURN_IF_ERROR(refuse_existing(arguments.request.predictions, arguments.overwrite));
   RECMILL_ASSIGN_OR_RETURN(RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
   if (!arguments.rows.empty()) config.options.data.eval = arguments.rows;
@@ -54,6 +55,7 @@ void add_predict(CLI::App& app, Chosen& chosen) {
   const auto arguments = add_scoring(*verb, chosen);
   verb->add_option("--out", arguments->request.predictions, "Parquet file of the predictions")
       ->required();
+  verb->add_flag("--overwrite", arguments->overwrite, "replace a file that is there");
 }
 
 }  // namespace recmill::cli
