@@ -39,6 +39,12 @@ class Files {
   virtual ~Files() = default;
   virtual Result<std::unique_ptr<ReadableFile>> open(const std::string& path) = 0;
   virtual Result<std::unique_ptr<WritableFile>> create(const std::string& path) = 0;  // truncates
+  /// The same, or null, and nothing is changed, where a file that this call returned for `path`, to
+  /// whatever process of the machine, is still there and open. Where the disk knows no locks, or
+  /// has one user, the others are not seen.
+  virtual Result<std::unique_ptr<WritableFile>> create_unless_open(const std::string& path) {
+    return create(path);
+  }
   virtual Result<std::unique_ptr<WritableFile>> open_append(const std::string& path) = 0;
   virtual Status rename(const std::string& from, const std::string& to) = 0;  // replaces `to`
   virtual Status remove(const std::string& path) = 0;       // a file, or a folder with its content
@@ -62,7 +68,9 @@ Status write_atomically(Files& files, const std::string& path, std::span<const s
 Status write_atomically(Files& files, const std::string& path, const std::string& text);
 
 /// A file that is there under `path` when it is whole, and not at all before: written beside, and
-/// renamed by close(). Destroyed without close(), or after a failure, it leaves nothing.
+/// renamed by close(). Destroyed without close(), or after a failure, it leaves nothing. Of several
+/// for one path at a time each is written apart, and the last one closed is there in the end. What
+/// a killed process leaves beside, the next one for its path writes over.
 class AtomicFile final : public WritableFile {
  public:
   static Result<std::unique_ptr<AtomicFile>> create(Files& files, const std::string& path);
@@ -73,9 +81,9 @@ class AtomicFile final : public WritableFile {
 
  private:
   AtomicFile(Files& files, std::string path) : files_(files), path_(std::move(path)) {}
-  std::string beside() const { return path_ + ".tmp"; }
   Files& files_;
   const std::string path_;
+  std::string beside_;                  // PATH.tmp, or PATH.1.tmp ... while others write there
   std::unique_ptr<WritableFile> file_;  // null: closed
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <glob.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -97,6 +98,22 @@ class PosixFiles final : public Files {
   Result<std::unique_ptr<WritableFile>> create(const std::string& path) override {
     return open_for_writing(path, O_TRUNC);
   }
+  Result<std::unique_ptr<WritableFile>> create_unless_open(const std::string& path) override {
+    while (true) {
+      const int fd = open_descriptor(path, 0);
+      if (fd < 0) return errno_status(path, "cannot create");
+      auto file = std::make_unique<PosixWritableFile>(fd, path);
+      if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return std::unique_ptr<WritableFile>();
+      // Whoever had the lock before may have renamed or removed the file since it was opened.
+      struct stat opened {
+      }, there{};
+      if (::fstat(fd, &opened) != 0) return errno_status(path, "cannot stat");
+      if (::stat(path.c_str(), &there) != 0 || opened.st_ino != there.st_ino) continue;
+      if (::ftruncate(fd, 0) != 0) return errno_status(path, "cannot truncate");
+      return std::unique_ptr<WritableFile>(std::move(file));
+    }
+  }
   Result<std::unique_ptr<WritableFile>> open_append(const std::string& path) override {
     return open_for_writing(path, O_APPEND);
   }
@@ -144,8 +161,11 @@ class PosixFiles final : public Files {
   }
 
  private:
+  static int open_descriptor(const std::string& path, int mode) {
+    return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | mode, 0644);
+  }
   static Result<std::unique_ptr<WritableFile>> open_for_writing(const std::string& path, int mode) {
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | mode, 0644);
+    const int fd = open_descriptor(path, mode);
     if (fd < 0) return errno_status(path, "cannot create");
     return std::unique_ptr<WritableFile>(new PosixWritableFile(fd, path));
   }
@@ -169,21 +189,23 @@ Result<std::string> read_text(Files& files, const std::string& path) {
 
 Result<std::unique_ptr<AtomicFile>> AtomicFile::create(Files& files, const std::string& path) {
   std::unique_ptr<AtomicFile> file(new AtomicFile(files, path));
-  RECMILL_ASSIGN_OR_RETURN(file->file_, files.create(file->beside()));
+  for (int others = 0; file->file_ == nullptr; ++others) {
+    file->beside_ = path + (others == 0 ? "" : "." + std::to_string(others)) + ".tmp";
+    RECMILL_ASSIGN_OR_RETURN(file->file_, files.create_unless_open(file->beside_));
+  }
   return file;
 }
 
+// A file is renamed or removed while it is open: closed, it may be another's.
 AtomicFile::~AtomicFile() {
-  if (file_ == nullptr) return;
-  file_.reset();
-  if (files_.exists(beside())) (void)files_.remove(beside()).ok();
+  if (file_ != nullptr && files_.exists(beside_)) (void)files_.remove(beside_).ok();
 }
 
 Status AtomicFile::close() {
   RECMILL_RETURN_IF_ERROR(file_->sync());
-  RECMILL_RETURN_IF_ERROR(file_->close());
-  RECMILL_RETURN_IF_ERROR(files_.rename(beside(), path_));
-  file_.reset();
+  RECMILL_RETURN_IF_ERROR(files_.rename(beside_, path_));
+  const std::unique_ptr<WritableFile> file = std::move(file_);
+  RECMILL_RETURN_IF_ERROR(file->close());
   return files_.sync_folder(std::filesystem::path(path_).parent_path().string());
 }
 
