@@ -91,4 +91,6 @@ def main(root: pathlib.Path) -> int:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: check_layers.py SOURCE_ROOT")
     sys.exit(main(pathlib.Path(sys.argv[1])))
