@@ -10,8 +10,6 @@ class Stream {
  public:
   explicit Stream(Pool& pool) : pool_(&pool) {}
   Pool& pool() const { return *pool_; }
-  /// Returns when everything enqueued so far is done.
-  void synchronize() const {}
 
  private:
   Pool* pool_;
