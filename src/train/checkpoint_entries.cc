@@ -62,6 +62,11 @@ Json properties_of(const ResolvedRun& run, const LoopState& state) {
   properties["batch_size"] = run.options.train.batch_size;
   properties["schema"] = {{"dense", run.schema.dense}, {"ids", run.schema.ids}};
   properties["graph"] = preprocess::to_json(run.graph);
+  Json& optimizers = properties["optimizers"];
+  optimizers["dense"] = name_of(run.options.optimizer.kind);
+  for (const TableSpec& table : run.spec.tables) {
+    optimizers["tables"][table.name] = name_of(table.optimizer.kind);
+  }
   properties["reader"] = {{"epoch", state.position.epoch}, {"row", state.position.row}};
   properties["window"] = {{"total", state.window.total}};
   Json early_stop;

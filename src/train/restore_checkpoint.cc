@@ -13,6 +13,34 @@ using checkpoint::ElementType;
 
 constexpr int64_t kRowsAtOnce = 65536;
 
+// The key of the configuration that says a table's optimizer.
+std::string optimizer_key(const RunOptions& options, const std::string& table) {
+  for (size_t i = 0; i < options.tables.size(); ++i) {
+    if (options.tables[i].name == table && options.tables[i].optimizer) {
+      return fmt::format("tables[{}].optimizer", i);
+    }
+  }
+  return "embedding.optimizer.kind";
+}
+
+Status check_optimizers(const ResolvedRun& run, const Json& then, const Json& now,
+                        const std::string& path) {
+  const auto check = [&](const std::string& key, const Json::json_pointer& place,
+                         const std::string& whose) -> Status {
+    if (then.contains(place) && then[place] == now[place]) return {};
+    return Status::BadRequest(fmt::format("{}: is {}{}, and {} was written with {}", key,
+                                          now[place].dump(), whose, path,
+                                          then.contains(place) ? then[place].dump() : "none"));
+  };
+  RECMILL_RETURN_IF_ERROR(check("optimizer.kind", Json::json_pointer("/dense"), ""));
+  for (const TableSpec& table : run.spec.tables) {
+    RECMILL_RETURN_IF_ERROR(check(optimizer_key(run.options, table.name),
+                                  Json::json_pointer("/tables") / table.name,
+                                  " (table '" + table.name + "')"));
+  }
+  return {};
+}
+
 Status check_properties(const ResolvedRun& run, const Json& properties, bool for_training,
                         const std::string& path) {
   const Json expected = properties_of(run, {});
@@ -24,7 +52,9 @@ Status check_properties(const ResolvedRun& run, const Json& properties, bool for
                                 " than this configuration's");
     }
   }
-  return {};
+  if (!for_training) return {};
+  return check_optimizers(run, properties.value("optimizers", Json()), expected["optimizers"],
+                          path);
 }
 
 Status restore_table(const ResolvedRun& run, Rank& rank, checkpoint::Reader& reader, int number,
