@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/config_node.h"
 
+#include <algorithm>
+#include <charconv>
 #include <optional>
 #include <sstream>
 
@@ -13,7 +15,8 @@ struct TomlAssertion {};
 }  // namespace
 #define TOML_ASSERT(condition) ((condition) ? void() : fail_toml_assertion())
 #define TOML_EXCEPTIONS 0
-// And it calls "unreachable" what it does for U+00A1 to U+0499 when asked whether they are white space.
+// And it calls "unreachable" what it does for U+00A1 to U+0499 when asked whether they are white
+// space.
 #include <toml++/impl/preprocessor.h>
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
@@ -81,6 +84,17 @@ void merge(ConfigNode& into, ConfigNode from) {
   }
 }
 
+// The item of `list` that a key's "[3]" means; null: there is none. One value stands for a list.
+const ConfigNode* item(const ConfigNode& list, std::string_view brackets) {
+  size_t index = 0;
+  const char* const end = brackets.data() + brackets.size() - 1;
+  const auto [stop, error] = std::from_chars(brackets.data() + 1, end, index);
+  if (error != std::errc() || stop != end || *end != ']') return nullptr;
+  const auto* items = list.array();
+  if (items == nullptr) return index == 0 ? &list : nullptr;
+  return index < items->size() ? &(*items)[index] : nullptr;
+}
+
 }  // namespace
 
 const char* ConfigNode::type_name() const {
@@ -125,13 +139,16 @@ const ConfigNode* find(const ConfigNode& root, std::string_view path) {
   const ConfigNode* node = &root;
   while (!path.empty()) {
     const size_t dot = path.find('.');
-    const std::string key(path.substr(0, dot));
+    std::string_view key = path.substr(0, dot);
+    const std::string_view brackets = key.substr(std::min(key.find('['), key.size()));
+    key.remove_suffix(brackets.size());
     path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
     const auto* table = node->table();
     if (table == nullptr) return nullptr;
-    const auto entry = table->find(key);
+    const auto entry = table->find(std::string(key));
     if (entry == table->end()) return nullptr;
-    node = &entry->second;
+    node = brackets.empty() ? &entry->second : item(entry->second, brackets);
+    if (node == nullptr) return nullptr;
   }
   return node;
 }
@@ -140,7 +157,11 @@ Status locate(const Status& status, const ConfigNode& root) {
   if (status.ok()) return status;
   const size_t colon = status.message().find(": ");
   if (colon == std::string::npos) return status;
-  const ConfigNode* node = find(root, std::string_view(status.message()).substr(0, colon));
+  const std::string_view path = std::string_view(status.message()).substr(0, colon);
+  const ConfigNode* node = find(root, path);
+  // A key that is not given has the place of the list's item that lacks it.
+  const size_t dot = path.rfind("].");
+  if (node == nullptr && dot != std::string_view::npos) node = find(root, path.substr(0, dot + 1));
   if (node == nullptr || node == &root) return status;
   return status.at(node->place.text());
 }

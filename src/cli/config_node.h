@@ -38,10 +38,11 @@ Result<ConfigNode> parse_toml(const std::string& text, const std::string& file);
 /// Applies one "key.path=value" of --set; the value is TOML, or text where it is not valid TOML.
 Status apply_set(ConfigNode& root, const std::string& assignment);
 
-/// The node at a dotted path, or null.
+/// The node at a dotted path, "tables[2].rows", or null.
 const ConfigNode* find(const ConfigNode& root, std::string_view path);
 
-/// Puts file and line in front of a status whose message begins with "dotted.key: ".
+/// Puts file and line in front of a status whose message begins with "dotted.key: "; those of the
+/// item of a list where it is that which lacks the key.
 Status locate(const Status& status, const ConfigNode& root);
 
 }  // namespace recmill::cli

@@ -45,7 +45,8 @@ Result<std::vector<stats::ColumnTable>> tables_of(const train::RunOptions& optio
   return tables;
 }
 
-Result<FeatureStats> measure(const train::RunOptions& options, const Arguments& arguments) {
+Result<FeatureStats> measure(const RunConfig& config, const Arguments& arguments) {
+  const train::RunOptions& options = config.options;
   DataOptions data = options.data;
   data.shuffle.kind = ShuffleKind::none;  // the figures do not depend on the order
   Pool pool(train::machine_cores());
@@ -65,7 +66,7 @@ Result<FeatureStats> measure(const train::RunOptions& options, const Arguments& 
   }
   const auto tables = tables_of(options, rows->schema());
   if (tables.ok()) return collector.finish(*tables);
-  log_warning("no collisions are counted: " + tables.status().message());
+  log_warning("no collisions are counted: " + config.locate(tables.status()).message());
   return collector.finish();
 }
 
@@ -74,7 +75,7 @@ Status print_stats(const Arguments& arguments) {
   if (arguments.id_limit < 2) return Status::BadRequest("--id-limit: must be 2 or more");
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
-  const auto measured = measure(config.options, arguments);
+  const auto measured = measure(config, arguments);
   if (!measured.ok()) return config.locate(measured.status());
   if (arguments.json) {
     print_result(to_json(*measured), true);
