@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -22,15 +23,25 @@ std::mutex& mutex_of(const std::string& place) {
   return mutexes[place];
 }
 
+// Of what was written just now: its sources cannot have changed later, if clocks are right.
+void warn_of_the_future(int64_t written, int64_t changed, const std::string& source) {
+  static std::atomic<bool> warned = false;
+  if (written >= changed || warned.exchange(true)) return;
+  log_warning(source +
+              ": its time of change lies in the future, so that no index of it is trusted " +
+              "and every run reads the whole file first; touch it");
+}
+
 }  // namespace
 
 CacheEntry::CacheEntry(Files& files, std::string folder, std::string place, std::string key,
-                       int64_t changed)
+                       int64_t changed, std::string latest_source)
     : files_(&files),
       folder_(std::move(folder)),
       place_(std::move(place)),
       key_(std::move(key)),
       changed_(changed),
+      latest_source_(std::move(latest_source)),
       lock_(mutex_of(place_)) {}
 
 Result<CacheEntry> CacheEntry::open(Files& files, const std::string& cache,
@@ -38,16 +49,20 @@ Result<CacheEntry> CacheEntry::open(Files& files, const std::string& cache,
                                     const std::string& suffix) {
   std::string identity, key;
   int64_t latest = 0;
+  std::string latest_source;
   for (const std::string& source : sources) {
     RECMILL_ASSIGN_OR_RETURN(const auto file, files.open(source));
     RECMILL_ASSIGN_OR_RETURN(const int64_t changed, files.changed_at(source));
-    latest = std::max(latest, changed);
+    if (changed > latest) {
+      latest = changed;
+      latest_source = source;
+    }
     const std::string path = std::filesystem::absolute(source).lexically_normal().string();
     identity += path + '\n';
     key += fmt::format("{}\n{}\n{}\n", path, file->size(), changed);
   }
   const std::string place = fmt::format("{}/{:016x}{}", cache, hash_bytes(identity + rule), suffix);
-  return CacheEntry(files, cache, place, key + rule, latest);
+  return CacheEntry(files, cache, place, key + rule, latest, latest_source);
 }
 
 std::optional<std::string> CacheEntry::find() const {
@@ -62,7 +77,13 @@ std::optional<std::string> CacheEntry::find() const {
 void CacheEntry::keep(const std::string& content, const std::string& what) const {
   Status written = files_->make_folder(folder_);
   if (written.ok()) written = write_atomically(*files_, place_, content);
-  if (written.ok() || find()) return;
+  if (written.ok()) {
+    if (const auto at = files_->changed_at(place_); at.ok()) {
+      warn_of_the_future(*at, changed_, latest_source_);
+    }
+    return;
+  }
+  if (find()) return;
   log_warning("no " + what + " is kept: " + written.message());
 }
 

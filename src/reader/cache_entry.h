@@ -34,15 +34,18 @@ class CacheEntry {
   std::optional<std::string> find() const;
 
   /// Writes the content atomically. A cache is only an acceleration: where it cannot be written,
-  /// and no other process has, a warning says that there is no `what`.
+  /// and no other process has, a warning says that there is no `what`; and where find() will not
+  /// trust it, for a source lies in the future, another says so, once a process.
   void keep(const std::string& content, const std::string& what) const;
 
  private:
-  CacheEntry(Files& files, std::string folder, std::string place, std::string key, int64_t changed);
+  CacheEntry(Files& files, std::string folder, std::string place, std::string key, int64_t changed,
+             std::string latest_source);
 
   Files* files_;
   std::string folder_, place_, key_;
-  int64_t changed_;  // latest time of change of the sources, nanoseconds since 1970
+  int64_t changed_;            // latest time of change of the sources, nanoseconds since 1970
+  std::string latest_source_;  // the one that changed then
   std::unique_lock<std::mutex> lock_;
 };
 

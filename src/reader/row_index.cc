@@ -51,6 +51,9 @@ class RowScan {
     return {};
   }
 
+  // Counts the first bytes of the file, which are no row.
+  void skip(size_t bytes) { offset_ = bytes; }
+
   int64_t line() const { return line_; }
   Result<RowIndex> finish() {
     if (index_.rows == 0) {
@@ -140,9 +143,13 @@ Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule&
   const auto text = std::make_unique_for_overwrite<char[]>(kMaxRowBytes + kChunkBytes);
   std::vector<uint32_t> ends;
   size_t carried = 0;  // bytes of an unfinished row at the front of `text`
-  while (true) {
+  for (bool at_start = true; true; at_start = false) {
     RECMILL_ASSIGN_OR_RETURN(const size_t size, stream->read({text.get() + carried, kChunkBytes}));
-    const std::string_view content(text.get(), carried + size);
+    std::string_view content(text.get(), carried + size);
+    if (at_start) {
+      content = after_byte_order_mark(content);
+      scan.skip(size - content.size());
+    }
     const bool at_end = size < kChunkBytes;
     ends.clear();
     find_row_ends(content, rule.layout, ends);
@@ -160,7 +167,7 @@ Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule&
       if (index.ok()) index->access = std::move(access);
       return index;
     }
-    std::memmove(text.get(), text.get() + whole, carried);
+    std::memmove(text.get(), content.data() + whole, carried);
   }
 }
 

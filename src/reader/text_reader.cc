@@ -155,11 +155,12 @@ Result<std::vector<std::string>> read_header(const DataOptions& options, const s
   layout.delimiter = options.delimiter.empty() ? ',' : options.delimiter[0];
   layout.quote = options.quote.empty() ? 0 : options.quote[0];
   std::vector<uint32_t> ends;
-  find_row_ends(text, layout, ends);
-  if (ends.empty()) ends.push_back(static_cast<uint32_t>(size));
-  const TextRow row = trim_row(text.data(), 0, ends[0]);
+  const std::string_view content = after_byte_order_mark(text);
+  find_row_ends(content, layout, ends);
+  if (ends.empty()) ends.push_back(static_cast<uint32_t>(content.size()));
+  const TextRow row = trim_row(content.data(), 0, ends[0]);
   std::vector<std::string> cells;
-  const Status status = split_cells(layout, after_byte_order_mark({text.data(), row.size}), cells);
+  const Status status = split_cells(layout, content.substr(0, row.size), cells);
   if (!status.ok()) return status.at(path + ":1");
   return cells;
 }

@@ -267,6 +267,62 @@ TEST_F(TextReaders, name_file_and_line_of_bad_input) {
   EXPECT_THAT(rows(options).status().message(), HasSubstr("data.train: names no files"));
 }
 
+TEST_F(TextReaders, a_byte_order_mark_is_no_part_of_the_first_row) {
+  DataOptions headless = csv_options();
+  headless.train = {"headless.csv"};
+  headless.header = false;
+  auto& columns = headless.columns;  // in the order of the file
+  std::swap(columns[0], columns[3]);
+  std::swap(columns[1], columns[2]);
+  std::swap(columns[2], columns[3]);
+  const std::string csv = csv_text(900);
+  const std::string quoted = "\"when\"" + csv.substr(csv.find(','));
+  const std::string text = csv.substr(csv.find('\n') + 1);
+  Files& files = posix_files();
+  ASSERT_TRUE(write_atomically(files, folder() + "/headless.csv", text).ok());
+  const std::pair<DataOptions, std::string> cases[] = {
+      {criteo_options("part-0.tsv"), criteo_text(0, 300)},
+      {csv_options(), csv},
+      {csv_options(), quoted},
+      {headless, text},
+      {log_options(), behavior_text(700)}};
+  for (auto [options, content] : cases) {
+    const auto expected = rows(options);
+    ASSERT_TRUE(expected.ok()) << expected.status().message();
+    options.path = bad_.path();
+    options.cache = bad_.path() + "/cache";
+    for (const std::string suffix : {"", ".gz"}) {
+      options.train = {"marked" + suffix};
+      write_compressed(bad_.path() + "/" + options.train[0], "\xEF\xBB\xBF" + content);
+      const auto marked = rows(options);
+      ASSERT_TRUE(marked.ok()) << marked.status().message();
+      EXPECT_EQ(*marked, *expected) << content.substr(0, 20);
+    }
+  }
+  EXPECT_THAT(error("\xEF\xBB\xBF"), HasSubstr("data.tsv: has no rows"));
+  EXPECT_THAT(error("\xEF\xBB\xBF" + criteo_text(1, 1) + "1\t2\n"), HasSubstr("data.tsv:2: has 2"));
+}
+
+TEST_F(TextReaders, a_file_from_the_future_is_a_warning_and_no_index_of_it_is_trusted) {
+  const std::string path = bad_.path() + "/data.tsv";
+  DataOptions options;
+  options.train = {path};
+  options.cache = bad_.path() + "/cache";
+  for (const bool warned : {false, true}) {
+    const std::string text = criteo_text(warned ? 1 : 2, 5);  // of different length
+    ASSERT_TRUE(write_atomically(posix_files(), path, text).ok());
+    std::filesystem::last_write_time(
+        path, std::filesystem::file_time_type::clock::now() + std::chrono::hours(24));
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(rows(options).ok());
+    const std::string line =
+        "warning: " + path +
+        ": its time of change lies in the future, so that no index of it is trusted and every run "
+        "reads the whole file first; touch it\n";
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), warned ? "" : line);
+  }
+}
+
 TEST_F(TextReaders, name_a_damaged_or_cut_compressed_file) {
   for (const char* name : {"zip-0.tsv.gz", "zst-0.tsv.zst"}) {
     const auto whole = read_text(posix_files(), folder() + "/" + name);
