@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/status.h"
 #include "comm/add_vectors.h"
 
 namespace recmill {
@@ -20,11 +19,11 @@ void SubtreeSums::reset() {
   standing_.clear();
 }
 
-float* SubtreeSums::take() {
+Result<float*> SubtreeSums::take() {
   std::lock_guard lock(mutex_);
   if (free_.empty()) {
     auto buffer = Buffer::allocate_huge(static_cast<size_t>(elements_) * sizeof(float));
-    RECMILL_CHECK(buffer.ok(), buffer.status().message());
+    if (!buffer.ok()) return buffer.status().at("dense gradients of a shard");
     owned_.push_back(*std::move(buffer));
     free_.push_back(owned_.back().as<float>().data());
   }

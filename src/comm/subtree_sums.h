@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/status.h"
 #include "comm/shard_tree.h"
 #include "device/buffer.h"
 
@@ -27,8 +28,9 @@ class SubtreeSums {
 
   /// Takes all vectors back: the start of an iteration.
   void reset();
-  /// A vector [elements] for the sum of one shard, with old content. Any thread.
-  float* take();
+  /// A vector [elements] for the sum of one shard, with old content. Any thread. Fails, naming what
+  /// it is for, when the machine does not have the memory.
+  Result<float*> take();
   /// `sum`, from take(), is the sum of `shard` now. Any thread; each shard once.
   void put(int shard, float* sum);
   /// After all put(): what stands now, ascending; valid until reset().

@@ -51,7 +51,7 @@ TEST(SubtreeSums, have_the_bits_of_the_tree_in_any_order_of_shards) {
       });
       sums.reset();
       for (int s : shuffled) {
-        float* to = sums.take();
+        float* to = *sums.take();
         std::ranges::copy(sum_of_shard(s), to);
         sums.put(s, to);
       }
@@ -70,7 +70,7 @@ TEST(SubtreeSums, have_the_bits_of_the_tree_on_several_threads) {
     for (int round = 0; round < 50; ++round) {
       sums.reset();
       pool.run(8, [&](int64_t s) {
-        float* to = sums.take();
+        float* to = *sums.take();
         std::ranges::copy(sum_of_shard(static_cast<int>(s)), to);
         sums.put(static_cast<int>(s), to);
       });
@@ -79,6 +79,14 @@ TEST(SubtreeSums, have_the_bits_of_the_tree_on_several_threads) {
       ASSERT_EQ(total, expected) << threads << " threads";
     }
   }
+}
+
+TEST(SubtreeSums, that_find_no_memory_say_what_it_was_for) {
+  SubtreeSums sums({0, 2}, int64_t{1} << 50);
+  const auto vector = sums.take();
+  ASSERT_FALSE(vector.ok());
+  EXPECT_EQ(vector.status().message().find("dense gradients of a shard: cannot allocate "), 0u)
+      << vector.status().message();
 }
 
 }  // namespace

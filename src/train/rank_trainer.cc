@@ -237,7 +237,9 @@ Status RankTrainer::backward_phase(int phase, Shard& shard, Block& block) {
   const std::span<const float> total =
       first ? std::span<const float>() : std::span<const float>(backward_totals_[phase + 1]);
   shard.sum.assign(model_.backward_sum_size(phase), 0.0f);
-  if (!shard.parameter_gradient) shard.parameter_gradient = shard_gradients_.take();
+  if (!shard.parameter_gradient) {
+    RECMILL_ASSIGN_OR_RETURN(shard.parameter_gradient, shard_gradients_.take());
+  }
   block.gradient.parameters = shard.parameter_gradient;
   return model_.backward(phase, block.input, total, block.logit_gradient, *shard.state, shard.sum,
                          block.gradient);
