@@ -22,7 +22,8 @@ class RunFolder {
   /// A bad request when a run of this folder exists that is neither resumed nor overwritten.
   static Status check(Files& files, const std::string& path, ExistingRun existing);
 
-  /// Makes the folder and writes the configuration, after check().
+  /// Makes the folder and writes the configuration, after check(). Of what is there nothing but the
+  /// files and folders above is ever deleted.
   static Result<RunFolder> create(Files& files, const std::string& path, ExistingRun existing,
                                   const std::string& config);
 
@@ -31,14 +32,17 @@ class RunFolder {
   std::string events() const { return path_ + "/events"; }
   std::string metrics() const { return path_ + "/metrics.jsonl"; }
 
-  Status write_summary(const Json& summary) const;
+  Status write_summary(const Json& figures) const;
 
-  /// Deletes the folder of a run that failed before it left a line of metrics or a checkpoint, so
-  /// that the next attempt finds nothing in its way.
+  /// Deletes the run, if it failed before it left a line of metrics or a checkpoint, so that the
+  /// next attempt finds nothing in its way.
   Status remove_if_nothing_was_done() const;
 
  private:
   RunFolder(Files& files, std::string path) : files_(&files), path_(std::move(path)) {}
+  std::string config() const { return path_ + "/config.toml"; }
+  std::string summary() const { return path_ + "/summary.json"; }
+  Status remove() const;
   Files* files_;
   std::string path_;
 };
