@@ -30,6 +30,18 @@ TEST_F(Program, names_file_line_and_key_of_a_wrong_configuration_and_exits_with_
        "recmill: a.toml:3: train.batch_size must not be negative, is -3\n"},
       {"[model]\nkind = 'dlrn'\n", "recmill: a.toml:2: model.kind must be one of"},
       {"[data]\nformat = 'criteo_tsv'\ntrain = ['nowhere*.tsv']\n", "nowhere*.tsv"},
+      {"[data]\nformat = 'synthetic'\n[embedding]\nrows = 9\ndim = 0\n",
+       "recmill: a.toml:5: embedding.dim: must be at least 1"},
+      {"[data]\nformat = 'synthetic'\n[embedding]\nrows = 9\n[[tables]]\nname = 'C2'\n"
+       "[[tables]]\nname = 'C3'\ndim = 0\n",
+       "recmill: a.toml:9: tables[1].dim: must be at least 1"},
+      {"[data]\nformat = 'synthetic'\n[[tables]]\nname = 'C2'\n[[tables]]\nrows = 5\n",
+       "recmill: a.toml:5: tables[1].name: must be given"},
+      {"[data]\nformat = 'synthetic'\n[embedding]\nrows = 9\n[train]\nranks = 4294967297\n",
+       "recmill: a.toml:6: train.ranks: must be at most 1024, is 4294967297\n"},
+      {"[data]\nformat = 'synthetic'\n[embedding]\nrows = 9\n[train]\n"
+       "batch_size = 9223372036854775807\n",
+       "recmill: a.toml:6: train.batch_size: must be at most 16777216, is "},
       {"[data\n", "recmill: a.toml:1: "}};
   for (const auto& [text, message] : wrong) {
     write("a.toml", text);
@@ -119,6 +131,19 @@ TEST_F(Program, trains_evaluates_and_predicts_the_same_numbers) {
   EXPECT_EQ(run({"train", "a.toml", "--overwrite", "--quiet"}).status, 0);
 }
 
+TEST_F(Program, deletes_nothing_of_a_run_folder_that_no_run_put_there) {
+  write("a.toml", config(kDlrm, "mapping = 'direct'", ""));
+  ASSERT_TRUE(posix_files().make_folder(path("runs/a")).ok());
+  write("runs/a/notes.txt", "of the user");
+  EXPECT_EQ(run({"train", "a.toml", "--quiet"}).status, 1);  // ids without a row
+  EXPECT_EQ(*posix_files().list(path("runs/a")), std::vector<std::string>{"notes.txt"});
+  const std::string hash = "embedding.mapping=hash";
+  EXPECT_EQ(run({"train", "a.toml", "--quiet", "--set", hash}).status, 0);
+  EXPECT_TRUE(posix_files().exists(path("runs/a/summary.json")));
+  EXPECT_EQ(run({"train", "a.toml", "--quiet", "--overwrite"}).status, 1);
+  EXPECT_EQ(*posix_files().list(path("runs/a")), std::vector<std::string>{"notes.txt"});
+}
+
 TEST_F(Program, verify_finds_every_way_bitwise_the_same) {
   const std::vector<std::string> configs{
       config(kDlrm, "optimizer.kind = 'sgd'", ""),
@@ -149,7 +174,7 @@ TEST_F(Program, verify_refuses_numbers_of_ranks_that_compare_nothing) {
   EXPECT_EQ(outcome.err, "recmill: --ranks: must be at least 1\n");
   outcome = run({"verify", "a.toml", "--iterations", "1", "--ranks", "16"});
   EXPECT_EQ(outcome.status, 2) << outcome.out;
-  EXPECT_NE(outcome.err.find("--ranks: all are above train.shards"), std::string::npos);
+  EXPECT_NE(outcome.err.find("--ranks: all are more than the run can have"), std::string::npos);
 }
 
 TEST_F(Program, every_model_and_row_optimizer_is_as_near_to_float64_as_the_plain_run) {
@@ -177,6 +202,45 @@ TEST_F(Program, every_model_and_row_optimizer_is_as_near_to_float64_as_the_plain
       EXPECT_NEAR(d.value("configured", 0.0) / d.value("plain", 1.0), 1.0, 1e-6)
           << text << d.dump();
     }
+  }
+}
+
+TEST_F(Program, the_plain_store_trains_to_the_bits_of_the_local_one_and_has_one_rank) {
+  const std::string embedding = "mapping = 'dictionary'\nout_of_range = 'clamp'\n";
+  write("local.toml", config(kDlrm, embedding, "iterations = 20\nranks = 2"));
+  write("plain.toml", config(kDlrm, embedding + "store = 'plain'", "iterations = 20"));
+  for (const char* name : {"local.toml", "plain.toml"}) {
+    const Outcome outcome = run({"train", name, "--quiet"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+  }
+  const Outcome same = run({"verify", "--checkpoints", "runs/local", "runs/plain"});
+  EXPECT_EQ(same.status, 0) << same.err;
+  const Outcome refused = run({"train", "plain.toml", "--set", "train.ranks=2"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(
+      refused.err.find("train.ranks: 2 is more than embedding.store = \"plain\" has, which is 1\n"),
+      std::string::npos)
+      << refused.err;
+  const Outcome verified = run({"verify", "plain.toml", "--iterations", "2", "--ranks", "1,2"});
+  EXPECT_EQ(verified.status, 0) << verified.err;
+  EXPECT_NE(verified.err.find("ranks 2: left out"), std::string::npos) << verified.err;
+}
+
+TEST_F(Program, distances_to_float64_are_a_table_and_with_json_an_object) {
+  write("a.toml", config(kDlrm, "", ""));
+  const std::vector<std::string> arguments{"verify",  "a.toml",       "--against",
+                                           "float64", "--iterations", "2"};
+  const Outcome outcome = run(arguments);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(outcome.out.find_first_of("{}[]"), std::string::npos) << outcome.out;
+  const Json result = run_json(arguments);
+  const auto lines = std::ranges::count(outcome.out, '\n');
+  EXPECT_EQ(lines, static_cast<int64_t>(result.size()) - 1 + 1 +
+                       static_cast<int64_t>(result["distances"].size()));
+  for (const Json& distance : result["distances"]) {
+    EXPECT_NE(outcome.out.find("\n" + distance["name"].get<std::string>() + " "), std::string::npos)
+        << outcome.out;
   }
 }
 

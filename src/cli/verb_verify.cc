@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <memory>
 
 #include "base/log.h"
@@ -36,6 +37,19 @@ Status compare_checkpoints(const Arguments& arguments) {
                         " entries differ, the first: " + differences.front().text);
 }
 
+// The distances to a run in float64 as a table, below what is said of all of them.
+void print_distances(Json result) {
+  const Json distances = std::move(result["distances"]);
+  result.erase("distances");
+  print_result(result, /*json=*/false);
+  std::printf("%-32s %12s %12s %8s\n", "distance from float64", "configured", "plain", "ratio");
+  for (const Json& distance : distances) {
+    std::printf("%-32s %12.3g %12.3g %8.3g\n", distance["name"].get<std::string>().c_str(),
+                distance["configured"].get<double>(), distance["plain"].get<double>(),
+                distance["ratio"].get<double>());
+  }
+}
+
 Status verify_run(Arguments& arguments) {
   if (!arguments.checkpoints.empty()) return compare_checkpoints(arguments);
   if (arguments.config.path.empty()) {
@@ -57,9 +71,13 @@ Status verify_run(Arguments& arguments) {
                                           posix_files(), arguments.request.say);
   if (!result.ok()) return config.locate(result.status());
   if (arguments.against.empty() && (*result)["ranks"].empty()) {
-    return Status::BadRequest("--ranks: all are above train.shards, so nothing was compared");
+    return Status::BadRequest("--ranks: all are more than the run can have, so nothing was compared");
   }
-  print_result(*result, arguments.json);
+  if (result->contains("distances") && !arguments.json) {
+    print_distances(*result);
+  } else {
+    print_result(*result, arguments.json);
+  }
   return {};
 }
 

@@ -35,7 +35,7 @@ inline constexpr double kMostOverPlain = 4.0;
 /// Trains at most `iterations`, and one epoch: in float64, the plain way, and as configured (its
 /// ranks and threads). The plain way has the configuration's precisions of rows and layers, so that
 /// the ratio measures how the run is carried out. Fails, naming the worst table or layer, where a
-/// ratio is above kMostOverPlain. Returns the distances.
+/// ratio is above kMostOverPlain; `say` hears of each one that is. Returns the distances.
 Result<Json> verify_against_float64(const RunOptions& options, int64_t iterations, Files& files,
                                     const std::function<void(const std::string&)>& say);
 

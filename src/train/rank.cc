@@ -25,7 +25,7 @@ Result<std::unique_ptr<preprocess::Preprocessor>> make_preprocessor(const Resolv
 Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run, Way way,
                                                           Communicator& communicator, Pool& pool) {
   const auto seed = static_cast<uint64_t>(run.options.train.seed);
-  if (way == Way::plain) {
+  if (way == Way::plain || run.options.embedding.store == preprocess::StoreKind::plain) {
     RECMILL_ASSIGN_OR_RETURN(auto plain, store::PlainStore::create(run.spec, seed, pool));
     return std::unique_ptr<store::EmbeddingStore>(std::move(plain));
   }

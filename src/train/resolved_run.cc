@@ -12,19 +12,37 @@
 namespace recmill::train {
 namespace {
 
+constexpr int64_t kMostShards = 1024;
+
 Status check_training(const TrainOptions& train) {
   const auto refuse = [](const std::string& key, const std::string& what) {
     return Status::BadRequest("train." + key + ": " + what);
   };
-  if (train.batch_size == 0) return refuse("batch_size", "must be at least 1");
-  if (train.eval_batch_size == 0) return refuse("eval_batch_size", "must be at least 1");
-  if (train.ranks == 0) return refuse("ranks", "must be at least 1");
-  if (train.queue == 0) return refuse("queue", "must be at least 1");
-  if (train.epochs == 0) return refuse("epochs", "must be at least 1");
+  // Above them is no run, and no product of them with rows or bytes overflows.
+  constexpr int64_t kMostSamples = int64_t{1} << 24, kMostEpochs = 1'000'000;
+  const struct {
+    const char* key;
+    int64_t value, least, most;
+  } limits[] = {{"batch_size", train.batch_size, 1, kMostSamples},
+                {"eval_batch_size", train.eval_batch_size, 1, kMostSamples},
+                {"ranks", train.ranks, 1, kMostShards},
+                {"threads", train.threads, 0, 4096},
+                {"queue", train.queue, 1, 4096},
+                {"epochs", train.epochs, 1, kMostEpochs},
+                {"window", train.window, 0, int64_t{1} << 32}};
+  for (const auto& [key, value, least, most] : limits) {
+    if (value < least) return refuse(key, "must be at least " + std::to_string(least));
+    if (value > most) {
+      return refuse(key,
+                    "must be at most " + std::to_string(most) + ", is " + std::to_string(value));
+    }
+  }
   if (train.shards != 0 && !std::has_single_bit(static_cast<uint64_t>(train.shards))) {
     return refuse("shards", "must be a power of two, is " + std::to_string(train.shards));
   }
-  if (train.shards > 1024) return refuse("shards", "must be at most 1024");
+  if (train.shards > kMostShards) {
+    return refuse("shards", "must be at most " + std::to_string(kMostShards));
+  }
   if (!(train.negative_keep > 0.0 && train.negative_keep <= 1.0)) {
     return refuse("negative_keep", "must be above 0 and at most 1");
   }
@@ -52,10 +70,15 @@ BatchSchedule ResolvedRun::schedule(int rank) const {
           .ranks = ranks};
 }
 
+int ResolvedRun::most_ranks() const {
+  return options.embedding.store == preprocess::StoreKind::plain ? 1 : shards;
+}
+
 int64_t ResolvedRun::samples_in_all(int64_t rows) const {
   const int64_t by_epochs = rows * options.train.epochs;
-  const int64_t by_iterations = options.train.iterations * options.train.batch_size;
-  return options.train.iterations > 0 ? std::min(by_epochs, by_iterations) : by_epochs;
+  const int64_t iterations = options.train.iterations, batch = options.train.batch_size;
+  const bool ends_before = iterations > 0 && iterations <= by_epochs / batch;
+  return ends_before ? iterations * batch : by_epochs;
 }
 
 Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& schema, int cores) {
@@ -71,6 +94,10 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& sch
   if (run.ranks > run.shards) {
     return Status::BadRequest("train.ranks: " + std::to_string(run.ranks) +
                               " is more than train.shards, which is " + std::to_string(run.shards));
+  }
+  if (run.ranks > run.most_ranks()) {
+    return Status::BadRequest("train.ranks: " + std::to_string(run.ranks) +
+                              " is more than embedding.store = \"plain\" has, which is 1");
   }
   RECMILL_ASSIGN_OR_RETURN(auto resolved,
                            preprocess::resolve(schema, options.embedding, options.tables,

@@ -23,6 +23,9 @@ struct ResolvedRun {
   int threads = 1;
 
   BatchSchedule schedule(int rank) const;
+  /// Ranks that the run can have: as many as it has shards, and one where its store is the plain
+  /// one.
+  int most_ranks() const;
   /// Samples that training goes through when the data has `rows` training rows.
   int64_t samples_in_all(int64_t rows) const;
 };

@@ -244,8 +244,8 @@ Result<Json> verify(const RunOptions& options, const VerificationRequest& reques
   result["evaluation_samples"] = plain.evaluation.size();
   Json compared = Json::array();
   for (const int64_t ranks : request.ranks) {
-    if (ranks > run.shards) {
-      request.say(fmt::format("ranks {}: left out, the run has {} shards", ranks, run.shards));
+    if (ranks > run.most_ranks()) {
+      request.say(fmt::format("ranks {}: left out, the run can have {}", ranks, run.most_ranks()));
       continue;
     }
     RECMILL_RETURN_IF_ERROR(

@@ -16,7 +16,7 @@
 namespace recmill::train {
 
 struct VerificationRequest {
-  std::vector<int64_t> ranks = {1, 2, 4, 8};  // those above the run's shards are left out
+  std::vector<int64_t> ranks = {1, 2, 4, 8};  // those that the run cannot have are left out
   int64_t iterations = 50;                    // at most so many, and one epoch
   std::function<void(const std::string& line)> say = [](const std::string&) {};
 };
