@@ -10,6 +10,7 @@
 #include "base/temporary_folder.h"
 #include "reader/compressed_file.h"
 #include "reader/row_index.h"
+#include "reader/row_source.h"
 #include "reader/testing/change_long_ago.h"
 
 namespace recmill::reader {
@@ -180,6 +181,43 @@ TEST(CompressedFrames, a_long_single_frame_is_named_in_one_warning_when_it_is_re
                 ": is one long compressed frame, which is decompressed from its start again and "
                 "again; write it with recmill convert, or as several frames\n");
   EXPECT_EQ(warnings_of({39 * kMiB, 38 * kMiB}), "") << "once for a file";
+}
+
+TEST(RowSource, reads_each_byte_once_in_pieces_of_blocks_whichever_rows_count) {
+  const TemporaryFolder folder;
+  std::vector<std::string> paths;
+  uint64_t bytes = 0;
+  for (const int64_t rows : {2 * kRowsPerBlock + 100, kRowsPerBlock, int64_t{50}}) {
+    std::string text;
+    for (int64_t row = 0; row < rows; ++row) text += std::to_string(row * row) + "\n";
+    paths.push_back(folder.path() + "/" + std::to_string(rows) + ".tsv");
+    ASSERT_TRUE(write_atomically(posix_files(), paths.back(), text).ok());
+    bytes += text.size();
+  }
+  Pool pool(2);
+  for (const Subset subset : {Subset::all, Subset::train, Subset::eval}) {
+    RowRule rule;
+    SplitOptions split;
+    split.by = SplitKind::fraction;
+    split.eval_fraction = 0.3;
+    rule.split = *TextSplit::make(*RowSplit::make(split, subset), rule.layout);
+    CountingFiles files;
+    auto opened = RowSource::open(files, paths, "", rule, pool);
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    RowSource& source = **opened;
+    const auto bounds = source.block_bounds(source.rows());
+    ASSERT_EQ(bounds.front(), 0);
+    ASSERT_EQ(bounds.back(), source.rows());
+    files.bytes = 0;
+    TextWindow window;
+    for (size_t i = 1; i < bounds.size(); ++i) {
+      ASSERT_TRUE(source.load(bounds[i - 1], bounds[i] - bounds[i - 1], window).ok());
+      EXPECT_EQ(static_cast<int64_t>(window.rows.size()), bounds[i] - bounds[i - 1]);
+    }
+    EXPECT_EQ(files.bytes, bytes) << name_of(subset);
+    EXPECT_EQ(source.block_bounds(0), std::vector<int64_t>{0});
+    EXPECT_EQ(source.block_bounds(5), (std::vector<int64_t>{0, 5}));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CompressedFiles, ::testing::Values("gz", "zst"));

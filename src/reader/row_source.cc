@@ -59,6 +59,18 @@ int64_t RowSource::bad_rows() const {
   return bad;
 }
 
+std::vector<int64_t> RowSource::block_bounds(int64_t rows) const {
+  std::vector<int64_t> bounds{0};
+  for (size_t file = 0; file < indexes_.size(); ++file) {
+    for (const RowBlock& block : indexes_[file].blocks) {
+      const int64_t bound = first_[file] + block.kept;  // that of the next one where it keeps none
+      if (bound > bounds.back() && bound < rows) bounds.push_back(bound);
+    }
+  }
+  if (rows > 0) bounds.push_back(rows);
+  return bounds;
+}
+
 Status RowSource::load(int64_t first, int64_t count, TextWindow& window) {
   window.clear();
   const int64_t end = std::min(first + count, rows());

@@ -47,6 +47,9 @@ class RowSource {
   int64_t rows() const { return first_.back(); }
   int64_t bad_rows() const;
   const RowRule& rule() const { return rule_; }
+  /// Where to cut the first `rows` rows so that each piece stands in one block of one file, and no
+  /// block is read twice: 0, the first rows of blocks, `rows`.
+  std::vector<int64_t> block_bounds(int64_t rows) const;
 
   /// Replaces `window` by rows [first, first + count). One caller at a time.
   Status load(int64_t first, int64_t count, TextWindow& window);

@@ -15,9 +15,6 @@
 namespace recmill::reader {
 namespace {
 
-// Rows of a window where nothing is shuffled: 4 MiB of Criteo, so that text stays in the cache.
-constexpr int64_t kPlainWindow = 16384;
-
 class TextReader final : public Reader {
  public:
   TextReader(const DataOptions& options, Subset subset, uint64_t seed, Pool& pool, Files& files,
@@ -82,8 +79,9 @@ class TextReader final : public Reader {
     const RowSplit& split = source->rule().split.rule();
     if (rows == 0 && !split.keeps_all()) return split.empty_side();
     if (options_.rows > 0) rows = std::min(rows, options_.rows);
-    const bool shuffles = shuffle_ == ShuffleKind::window;
-    bounds_ = equal_windows(rows, shuffles ? options_.shuffle.window : kPlainWindow);
+    // Unshuffled, a window is a block (1 MiB of Criteo), so that text stays in the cache.
+    bounds_ = shuffle_ == ShuffleKind::window ? equal_windows(rows, options_.shuffle.window)
+                                              : source->block_bounds(rows);
     source_ = std::move(source);
     ahead_ = std::make_unique<WindowReadAhead>(
         [this](int64_t epoch, int64_t slot, TextWindow& window) {
