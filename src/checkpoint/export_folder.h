@@ -14,9 +14,9 @@ namespace recmill::checkpoint {
 /// renamed by publish(). Destroyed before, it leaves nothing.
 class ExportFolder {
  public:
-  /// `path` may end in '/'. What is there under this name is replaced by publish(); it must be a
-  /// folder whose names are all `of_an_export`, so that nothing else is ever deleted: a bad request
-  /// names what is there besides.
+  /// `path` may end in '/'. What is there under this name, and beside it of an export that was
+  /// killed, is replaced; it must be a folder whose names are all `of_an_export`, so that nothing
+  /// else is ever deleted: a bad request names what is there besides.
   static Result<std::unique_ptr<ExportFolder>> create(
       Files& files, const std::string& path,
       const std::function<bool(const std::string& name)>& of_an_export);
@@ -34,7 +34,7 @@ class ExportFolder {
   Files& files_;
   const std::string path_;
   const std::string beside_;
-  bool published_ = false;
+  bool made_ = false;  // what is at beside_ is ours
 };
 
 }  // namespace recmill::checkpoint

@@ -116,6 +116,14 @@ TEST_F(CheckpointVerbs, overwrite_replaces_an_export_and_nothing_else) {
   expect_failure({"export", "runs/a", "--out", "runs", "--overwrite"}, 2,
                  "runs: holds 'a', which no export wrote");
   EXPECT_EQ(names_in("runs"), std::vector<std::string>{"a"});
+  ASSERT_TRUE(posix_files().make_folder(path("other.tmp")).ok());
+  write("other.tmp/a.npy", "of an export that was killed");
+  write("other.tmp/notes", "of the user");
+  expect_failure({"export", "runs/a", "--out", "other"}, 2, "other.tmp: holds 'notes', which no");
+  EXPECT_EQ(names_in("other.tmp"), (std::vector<std::string>{"a.npy", "notes"}));
+  ASSERT_TRUE(posix_files().remove(path("other.tmp/notes")).ok());
+  EXPECT_EQ(run({"export", "runs/a", "--out", "other"}).status, 0);
+  EXPECT_EQ(names_in("other"), names);
 
   ASSERT_EQ(run({"import", "runs/a", "exported/top.0.bias.npy", "--out", "new"}).status, 0);
   expect_failure({"import", "runs/a", "exported", "--out", "new"}, 2,
