@@ -39,7 +39,10 @@ Result<int64_t> time_boundary(double eval_fraction, const TimePass& pass) {
       }
     }));
     size_t bin = 0;
-    for (; before + counts[bin] <= rank; ++bin) before += counts[bin];
+    for (; bin < counts.size() && before + counts[bin] <= rank; ++bin) before += counts[bin];
+    if (bin == counts.size()) {
+      return Status::Failed("the times of the data changed while they were read");
+    }
     least = static_cast<int64_t>(static_cast<uint64_t>(least) + bin * width);
     most = static_cast<int64_t>(
         std::min(static_cast<uint64_t>(most) - static_cast<uint64_t>(least), width - 1) +
