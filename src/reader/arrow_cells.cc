@@ -224,24 +224,30 @@ Status append_times(const arrow::Array& array, const std::string& where,
   }
 }
 
-/// The items of a list array as they lie in its values: [begin, end) of row i.
+/// The items of a list array: [begin, end) of items() are those of row i.
 class ListBounds {
  public:
-  explicit ListBounds(const arrow::Array& array) : array_(array) {}
-  const arrow::Array& items() const {
-    switch (array_.type_id()) {
-      case arrow::Type::LIST:
-        return *static_cast<const arrow::ListArray&>(array_).values();
-      case arrow::Type::LARGE_LIST:
-        return *static_cast<const arrow::LargeListArray&>(array_).values();
-      default:
-        return *static_cast<const arrow::FixedSizeListArray&>(array_).values();
-    }
+  explicit ListBounds(const arrow::Array& array)
+      : array_(array), first_(array.length() == 0 ? 0 : bound(0, 0)) {}
+  /// Those of the array's rows, and no others that lie beside them.
+  std::shared_ptr<arrow::Array> items() const {
+    const int64_t rows = array_.length();
+    return values()->Slice(first_, rows == 0 ? 0 : end(rows - 1));
   }
-  int64_t begin(int64_t row) const { return bound(row, 0); }
-  int64_t end(int64_t row) const { return array_.IsNull(row) ? bound(row, 0) : bound(row, 1); }
+  int64_t begin(int64_t row) const { return bound(row, 0) - first_; }
+  int64_t end(int64_t row) const { return bound(row, array_.IsNull(row) ? 0 : 1) - first_; }
 
  private:
+  std::shared_ptr<arrow::Array> values() const {
+    switch (array_.type_id()) {
+      case arrow::Type::LIST:
+        return static_cast<const arrow::ListArray&>(array_).values();
+      case arrow::Type::LARGE_LIST:
+        return static_cast<const arrow::LargeListArray&>(array_).values();
+      default:
+        return static_cast<const arrow::FixedSizeListArray&>(array_).values();
+    }
+  }
   int64_t bound(int64_t row, int64_t side) const {
     switch (array_.type_id()) {
       case arrow::Type::LIST:
@@ -254,6 +260,7 @@ class ListBounds {
     }
   }
   const arrow::Array& array_;
+  const int64_t first_;  // item of the first row
 };
 
 Status append_id_lists(const arrow::Array& array, const ColumnSpec& spec, const std::string& where,
@@ -262,16 +269,13 @@ Status append_id_lists(const arrow::Array& array, const ColumnSpec& spec, const 
   IdColumn& ids = cells.ids;
   const int64_t begin = cells.rows(CellKind::id);
   FlatIds flat;
-  const int64_t rows = array.length();
-  const int64_t first = rows == 0 ? 0 : bounds.begin(0);
-  const int64_t last = rows == 0 ? 0 : std::max(first, bounds.end(rows - 1));
-  RECMILL_RETURN_IF_ERROR(flat_ids(*bounds.items().Slice(first, last - first), spec, where, flat));
+  RECMILL_RETURN_IF_ERROR(flat_ids(*bounds.items(), spec, where, flat));
   auto bad = flat.bad.begin();
-  for (int64_t row = 0; row < rows; ++row) {
-    for (; bad != flat.bad.end() && bad->row < bounds.end(row) - first; ++bad) {
-      if (bad->row >= bounds.begin(row) - first) cells.note_bad(begin + row, bad->status);
+  for (int64_t row = 0; row < array.length(); ++row) {
+    for (; bad != flat.bad.end() && bad->row < bounds.end(row); ++bad) {
+      if (bad->row >= bounds.begin(row)) cells.note_bad(begin + row, bad->status);
     }
-    for (int64_t i = bounds.begin(row) - first; i < bounds.end(row) - first; ++i) {
+    for (int64_t i = bounds.begin(row); i < bounds.end(row); ++i) {
       if (flat.present[static_cast<size_t>(i)])
         ids.ids.push_back(flat.values[static_cast<size_t>(i)]);
     }
@@ -286,7 +290,7 @@ Status append_weight_lists(const arrow::Array& array, const std::string& where,
   IdColumn& ids = cells.ids;
   const int64_t begin = cells.rows(CellKind::weights);
   std::vector<float> flat;
-  RECMILL_RETURN_IF_ERROR(append_numbers(bounds.items(), {}, where, flat));
+  RECMILL_RETURN_IF_ERROR(append_numbers(*bounds.items(), {}, where, flat));
   for (int64_t row = 0; row < array.length(); ++row) {
     const auto weights =
         std::span(flat).subspan(static_cast<size_t>(bounds.begin(row)),

@@ -82,6 +82,10 @@ class ArrowIpcFile final : public RowGroupFile {
         path());
     for (int group = 0; group < counter->num_record_batches(); ++group) {
       RECMILL_ASSIGN_FROM_ARROW(auto batch, counter->ReadRecordBatch(group), path());
+      if (batch->num_rows() < 0) {
+        return Status::Failed(path() + ": record batch " + std::to_string(group) + " has " +
+                              std::to_string(batch->num_rows()) + " rows");
+      }
       row_groups_.push_back(batch->num_rows());
     }
     return {};

@@ -138,6 +138,8 @@ struct Foreign {
   arrow::FieldVector fields;
   arrow::ArrayVector arrays;
   DataOptions options;
+  std::shared_ptr<parquet::WriterProperties> parquet_properties =
+      parquet::default_writer_properties();
 
   template <typename Builder, typename Value>
   void add(const std::string& name, ColumnRole role, Builder&& builder,
@@ -169,7 +171,10 @@ struct Foreign {
     Status failure;
     auto output = arrow_output(*posix_files().create(path), failure);
     if (suffix == ".parquet") {
-      EXPECT_TRUE(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), output).ok());
+      EXPECT_TRUE(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), output,
+                                             parquet::DEFAULT_MAX_ROW_GROUP_LENGTH,
+                                             parquet_properties)
+                      .ok());
     } else {
       auto writer = *arrow::ipc::MakeFileWriter(output, table->schema());
       EXPECT_TRUE(writer->WriteTable(*table).ok());
@@ -552,6 +557,35 @@ TEST_P(DamagedFile, one_flipped_bit_is_an_error_or_changes_nothing) {
 
 INSTANTIATE_TEST_SUITE_P(Columnar, DamagedFile, ::testing::Values(".parquet", ".arrow"),
                          [](const auto& info) { return info.param.substr(1); });
+
+TEST(ColumnarReader, levels_of_a_page_that_say_of_more_rows_that_they_have_a_value_are_an_error) {
+  for (const ColumnRole role : {ColumnRole::id, ColumnRole::dense, ColumnRole::group}) {
+    Foreign file;
+    file.label(40);
+    std::vector<std::optional<int64_t>> values(40);
+    for (int64_t row = 0; row < 40; row += 2) values[static_cast<size_t>(row)] = row * row;
+    file.add<arrow::Int64Builder, int64_t>("column", role, arrow::Int64Builder(), values);
+    // No checksum, and an encoding that itself says how many values there are.
+    parquet::WriterProperties::Builder properties;
+    properties.disable_dictionary()->encoding(parquet::Encoding::DELTA_BINARY_PACKED);
+    file.parquet_properties = properties.disable_statistics()->build();
+    file.options.on_bad_row = OnBadRow::skip;
+    file.options.bad_row_limit = 40;
+    file.options.cache = "";
+    const DataOptions options = file.write(".parquet");
+    const std::string whole = *read_text(posix_files(), options.train[0]);
+    int told = 0;
+    for (size_t bit = 32; bit < 8 * std::min<size_t>(whole.size(), 250); ++bit) {
+      std::string damaged = whole;
+      damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+      auto rewritten = *posix_files().create(options.train[0]);
+      ASSERT_TRUE(rewritten->append(std::as_bytes(std::span(damaged))).ok());
+      ASSERT_TRUE(rewritten->close().ok());
+      told += failure_of(options).find(": levels and values do not agree") != std::string::npos;
+    }
+    EXPECT_GT(told, 10) << name_of(role);
+  }
+}
 
 TEST(ColumnarReader, pages_decoded_straight_to_cells_equal_the_way_through_arrow_arrays) {
   const DataSchema schema = criteo_schema();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 
 #include "reader/arrow_files.h"
@@ -42,7 +43,10 @@ class FlatCursor final : public FieldCursor {
             pages_->ReadBatch(std::min(rows - done, kRowsAtOnce), levels_, nullptr,
                               reinterpret_cast<Stored*>(values_for(cells)), &present);
         if (count <= 0 || (!optional_ && present != count)) return ends_early();
-        take(done, count, present, cells);
+        if (!take(done, count, present, cells)) {
+          return Status::Failed(where_ + ": is damaged behind row " + std::to_string(row_) +
+                                ": levels and values do not agree");
+        }
         row_ += count;
         done += count;
       }
@@ -97,8 +101,9 @@ class FlatCursor final : public FieldCursor {
     return values_;
   }
 
-  /// Puts `count` rows, of which `present` have a value, at row `at` of `cells`.
-  void take(int64_t at, int64_t count, int64_t present, ColumnCells& cells) {
+  /// Puts `count` rows, of which `present` have a value, at row `at` of `cells`. False where levels
+  /// say of more or fewer rows that they have one.
+  bool take(int64_t at, int64_t count, int64_t present, ColumnCells& cells) {
     switch (kind_) {
       case CellKind::id:
         return take_ids(at, count, present, cells.ids);
@@ -107,25 +112,31 @@ class FlatCursor final : public FieldCursor {
       case CellKind::time:
         return take_whole(at, count, present, cells.times, cells);
       default:
-        present == count ? convert(count, cells.numbers.data() + at)
-                         : spread(count, cells.numbers.data() + at);
+        if (present == count) {
+          convert(count, cells.numbers.data() + at);
+        } else if (spread(count, cells.numbers.data() + at) != present) {
+          return false;
+        }
         // Integers are finite.
         if (std::is_floating_point_v<Value> || (present < count && !may_be_missing_)) {
           note_bad_numbers(at, count, may_be_missing_, cells);
         }
+        return true;
     }
   }
 
   template <typename Whole>
-  void take_whole(int64_t at, int64_t count, int64_t present, std::vector<Whole>& to,
+  bool take_whole(int64_t at, int64_t count, int64_t present, std::vector<Whole>& to,
                   ColumnCells& cells) const {
     convert(present, to.data() + at);
-    if (present == count) return;
+    if (present == count) return true;
+    if (std::accumulate(levels_, levels_ + count, int64_t{0}) != present) return false;
     int64_t next = present;
     for (int64_t i = count - 1; i >= 0; --i) to[at + i] = levels_[i] != 0 ? to[at + --next] : 0;
     for (int64_t i = 0; i < count; ++i) {
       if (levels_[i] == 0) cells.note_bad(at + i, no_value());
     }
+    return true;
   }
 
   template <typename T>
@@ -134,7 +145,8 @@ class FlatCursor final : public FieldCursor {
   }
 
   /// Missing values come between those that are there. No branch: which are missing is random.
-  void spread(int64_t count, float* to) const {
+  /// Returns how many are there.
+  int64_t spread(int64_t count, float* to) const {
     constexpr uint32_t kMissing = std::bit_cast<uint32_t>(std::numeric_limits<float>::quiet_NaN());
     int64_t next = 0;
     for (int64_t i = 0; i < count; ++i) {
@@ -143,18 +155,20 @@ class FlatCursor final : public FieldCursor {
       to[i] = std::bit_cast<float>((value & (0 - level)) | (kMissing & (level - 1)));
       next += level;
     }
+    return next;
   }
 
-  void take_ids(int64_t at, int64_t count, int64_t present, IdColumn& ids) {
+  bool take_ids(int64_t at, int64_t count, int64_t present, IdColumn& ids) {
     if (values_for_is_scratch()) convert(present, ids.ids.data() + values_done_);
     int64_t* out = ids.offsets.data() + at + 1;
+    int64_t offset = values_done_;
+    values_done_ += present;
     if (present == count) {
-      for (int64_t i = 0; i < count; ++i) out[i] = values_done_ + i + 1;
+      for (int64_t i = 0; i < count; ++i) out[i] = ++offset;
     } else {
-      int64_t offset = values_done_;
       for (int64_t i = 0; i < count; ++i) out[i] = offset += levels_[i];
     }
-    values_done_ += present;
+    return offset == values_done_;
   }
   static constexpr bool values_for_is_scratch() { return !std::is_same_v<Value, uint64_t>; }
 

@@ -102,19 +102,17 @@ class ParquetFile final : public RowGroupFile {
     int64_t all = 0;
     for (int group = 0; group < metadata->num_row_groups(); ++group) {
       const int64_t rows = metadata->RowGroup(group)->num_rows();
-      if (rows < 0) {
-        return Status::Failed(path() + ": row group " + std::to_string(group) + " has " +
-                              std::to_string(rows) + " rows");
-      }
+      if (rows < 0 || rows > metadata->num_rows() - all) break;  // and no sum overflows
       row_groups_.push_back(rows);
       all += rows;
     }
-    if (all != metadata->num_rows()) {
-      return Status::Failed(path() +
-                            ": its footer is damaged: " + std::to_string(metadata->num_rows()) +
-                            " rows, but " + std::to_string(all) + " in its row groups");
+    if (static_cast<int>(row_groups_.size()) == metadata->num_row_groups() &&
+        all == metadata->num_rows()) {
+      return {};
     }
-    return {};
+    return Status::Failed(path() +
+                          ": its footer is damaged: " + std::to_string(metadata->num_rows()) +
+                          " rows, but others in its row groups");
   }
 
   std::unique_ptr<parquet::arrow::FileReader> whole_, streaming_;
