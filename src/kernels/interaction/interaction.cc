@@ -258,6 +258,15 @@ void gradient_tile(const InteractionSpec& s, const Scratch& m, int64_t i, int64_
   });
 }
 
+// Rows of the samples that follow, while this group is computed: their lines lie far apart.
+void fetch_rows(const InteractionSpec& s, const Group& g, const Vectors& vectors) {
+  const int64_t end = std::min(g.first + g.count + kLanes, g.samples);
+  for (int64_t i = g.first + g.count; i < end; ++i) {
+    const float* row = vectors.rows + i * vectors.row_stride;
+    for (int64_t k = 0; k < s.features * s.dim; k += 16) __builtin_prefetch(row + k);
+  }
+}
+
 template <typename T>
 void forward_groups(const InteractionSpec& s, int64_t samples, const Vectors& vectors, void* out,
                     float* memory) {
@@ -265,6 +274,7 @@ void forward_groups(const InteractionSpec& s, int64_t samples, const Vectors& ve
   for (int64_t first = 0; first < samples; first += kLanes) {
     const Group g{first, std::min(kLanes, samples - first), samples};
     gather_vectors(s, g, vectors, m);
+    fetch_rows(s, g, vectors);
     std::copy_n(m.vectors, s.copied() * kLanes, m.outputs);
     for (int64_t i = 0; i < s.vectors(); i += kTileRows) {
       for (int64_t j = 0; j < i + kTileRows; j += kTile) dot_tile(s, m, i, j);
@@ -280,6 +290,7 @@ void backward_groups(const InteractionSpec& s, int64_t samples, const Vectors& v
   for (int64_t first = 0; first < samples; first += kLanes) {
     const Group g{first, std::min(kLanes, samples - first), samples};
     gather_vectors(s, g, vectors, m);
+    fetch_rows(s, g, vectors);
     gather<T>(s, g, gradient, s.outputs(), m.outputs);
     for (int64_t d = 0; d < s.dim; d += kTile) {
       for (int64_t i = 0; i < s.vectors(); i += kTileRows) gradient_tile(s, m, i, d);
