@@ -372,7 +372,7 @@ TEST_F(Program, deterministic_false_says_what_it_means_and_gives_the_same_bits) 
 }
 
 TEST_F(Program, an_interrupt_saves_and_leaves_and_the_run_goes_on_from_there) {
-  write("a.toml", config(kDlrm, "", "epochs = 1000000\ncheckpoint.every = 0"));
+  write("a.toml", config(kDlrm, "", "epochs = 1000000\ncheckpoint.every = 0\ncheckpoint.at_end = false"));
   const pid_t child = start({"train", "a.toml", "--quiet"});
   while (!posix_files().exists(path("runs/a/metrics.jsonl"))) {
     ASSERT_EQ(waitpid(child, nullptr, WNOHANG), 0);

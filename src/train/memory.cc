@@ -136,7 +136,7 @@ class RankItems {
       estimate("rows kept for a checkpoint",
                std::min(CheckpointSaver::kept_bytes(run_.ranks), most_kept()));
     }
-    if (rank_ != 0 || (train_.checkpoint.every == 0 && !train_.checkpoint.at_end)) return;
+    if (rank_ != 0) return;
     const DenseOptimizer optimizer(run_.options.optimizer, 0, {});
     const auto state = static_cast<int64_t>(optimizer.state().size());
     estimate("layers and metrics of a checkpoint",

@@ -56,7 +56,8 @@ template <typename Visitor>
 void describe(Visitor& v, CheckpointOptions& o) {
   v("every", o.every, "iterations between checkpoints; 0: none on the way");
   v("keep", o.keep, "newest checkpoints that are kept");
-  v("at_end", o.at_end, "whether the end of training is a checkpoint");
+  v("at_end", o.at_end,
+    "whether the end of training is a checkpoint; an interruption is one always");
 }
 
 struct TrainOptions {

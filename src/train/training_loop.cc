@@ -42,9 +42,9 @@ Result<LoopOutcome> TrainingLoop::run() {
     }
     stage.recycle(std::move(batch));
   }
-  if (run_.options.train.checkpoint.at_end && saved_iteration_ != state_.position.iteration) {
-    RECMILL_RETURN_IF_ERROR(save());
-  }
+  // Whoever interrupts a run wants to go on from there.
+  const bool saves = run_.options.train.checkpoint.at_end || outcome_.ending == Ending::interrupted;
+  if (saves && saved_iteration_ != state_.position.iteration) RECMILL_RETURN_IF_ERROR(save());
   RECMILL_RETURN_IF_ERROR(setting_.saver.wait());
   outcome_.state = state_;
   return outcome_;
