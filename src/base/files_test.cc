@@ -43,8 +43,8 @@ TEST(Files, an_atomic_file_that_is_abandoned_leaves_the_old_content_and_nothing_
 TEST(Files, atomic_files_for_one_path_at_a_time_do_not_mix_and_leave_nothing_beside) {
   TemporaryFolder folder;
   const std::string path = folder.path() + "/a.txt";
-  std::vector<std::unique_ptr<AtomicFile>> open;
-  for (int i = 0; i < 4; ++i) open.push_back(*AtomicFile::create(posix_files(), path));
+  std::vector<std::unique_ptr<AtomicFile>> open(4);
+  for (auto& file : open) file = *AtomicFile::create(posix_files(), path);
   for (int part = 0; part < 3; ++part) {
     for (int i = 0; i < 4; ++i) {
       ASSERT_TRUE(append(*open[i], std::string(5 * (4 - i), static_cast<char>('a' + i))).ok());

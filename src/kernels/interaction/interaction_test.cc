@@ -145,6 +145,64 @@ TEST(Interaction, equals_the_reference_on_every_target) {
   hwy::SetSupportedTargetsForTest(0);
 }
 
+// interaction.h's order of summation, word for word, in float32 over the numbers that run() takes.
+Outcome folded(const InteractionSpec& s, int64_t samples, bool has_fma) {
+  const int64_t stride = s.features * s.dim + kGap;
+  const auto bottom = random_floats(samples * s.dim, 1);
+  const auto rows = random_floats(samples * stride, 2);
+  const auto dout = random_floats(samples * s.outputs(), 4);
+  Outcome result{random_floats(samples * s.outputs(), 3), random_floats(samples * s.dim, 5),
+                 random_floats(samples * stride, 6)};
+  const auto add = [&](float sum, float a, float b) {
+    return has_fma ? std::fma(a, b, sum) : sum + a * b;
+  };
+  for (int64_t sample = 0; sample < samples; ++sample) {
+    const auto at = [&](int64_t v, int64_t d) {
+      return s.bottom && v == 0 ? sample * s.dim + d
+                                : sample * stride + (v - (s.bottom ? 1 : 0)) * s.dim + d;
+    };
+    const auto value = [&](int64_t v, int64_t d) {
+      return (s.bottom && v == 0 ? bottom : rows)[at(v, d)];
+    };
+    const auto output = [&](int64_t i, int64_t j) {
+      return sample * s.outputs() + s.copied() + std::max(i, j) * (std::max(i, j) - 1) / 2 +
+             std::min(i, j);
+    };
+    for (int64_t d = 0; d < s.copied(); ++d) result.out[sample * s.outputs() + d] = value(0, d);
+    for (int64_t i = 0; i < s.vectors(); ++i) {
+      for (int64_t j = 0; j < i; ++j) {
+        float dot = 0;
+        for (int64_t d = 0; d < s.dim; ++d) dot = add(dot, value(i, d), value(j, d));
+        result.out[output(i, j)] = dot;
+      }
+      for (int64_t d = 0; d < s.dim; ++d) {
+        float sum = s.bottom && i == 0 ? dout[sample * s.outputs() + d] : 0;
+        for (int64_t j = 0; j < s.vectors(); ++j) {
+          if (j != i) sum = add(sum, dout[output(i, j)], value(j, d));
+        }
+        (s.bottom && i == 0 ? result.bottom_gradient : result.row_gradient)[at(i, d)] = sum;
+      }
+    }
+  }
+  return result;
+}
+
+TEST(Interaction, has_the_bits_of_the_plain_folds_on_every_target) {
+  for (int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    for (const InteractionSpec& s : specs()) {
+      if (s.precision != Precision::float32) continue;
+      SCOPED_TRACE(testing::Message() << hwy::TargetName(target) << ", " << s.features
+                                      << " features of " << s.dim << ", seed " << kSeed);
+      const auto actual = run(s, 21, 21, false), expected = folded(s, 21, target <= HWY_AVX2);
+      EXPECT_EQ(actual.out, expected.out);
+      EXPECT_EQ(actual.row_gradient, expected.row_gradient);
+      EXPECT_EQ(actual.bottom_gradient, expected.bottom_gradient);
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
 TEST(Interaction, computes_each_sample_alone) {
   for (const InteractionSpec& s : specs()) {
     const auto together = run(s, 21, 21, false), alone = run(s, 21, 1, false);
