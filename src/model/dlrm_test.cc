@@ -185,11 +185,12 @@ class PlainDlrm {
 
 // One shard of random samples, forward and backward.
 struct Shard {
-  int64_t samples;
+  int64_t samples, num_dense;
   std::vector<float> dense, rows, logit_gradient, logits, row_gradient, gradient;
 
   Shard(const Model& model, const ModelSpec& spec, int64_t n)
       : samples(n),
+        num_dense(spec.num_dense),
         dense(random_values<float>(n * spec.num_dense, 1)),
         rows(random_values<float>(n * model.embedding_layout().stride, 2)),
         logit_gradient(random_values<float>(n, 3)),
@@ -197,18 +198,18 @@ struct Shard {
         row_gradient(rows.size(), 7.0f),
         gradient(static_cast<size_t>(model.parameter_count()), 7.0f) {}
 
-  ShardInput block(const Model& model, const ModelSpec& spec, int64_t first) {
+  ShardInput block(const Model& model, int64_t first) {
     ShardInput input;
     input.samples = std::min(samples - first, model.block_samples());
     input.training = true;
-    input.dense = dense.data() + first * spec.num_dense;
+    input.dense = dense.data() + first * num_dense;
     input.pooled = rows.data() + first * model.embedding_layout().stride;
     return input;
   }
 
-  void run(const Model& model, const ModelSpec& spec, ShardState& state) {
+  void run(const Model& model, ShardState& state) {
     for (int64_t first = 0; first == 0 || first < samples; first += model.block_samples()) {
-      const ShardInput input = block(model, spec, first);
+      const ShardInput input = block(model, first);
       const auto part = [&](auto& whole) { return std::span(whole).subspan(first, input.samples); };
       RECMILL_CHECK(model.forward(0, input, {}, state, {}, part(logits)).ok());
       float* to = row_gradient.data() + first * model.embedding_layout().stride;
@@ -268,7 +269,7 @@ TEST_P(DlrmPrecision, equals_the_plain_model_in_float64) {
     const auto state = model->make_state();
     for (int64_t samples : {129, 1, 0, 300, 16}) {
       Shard shard(*model, spec, samples);
-      shard.run(*model, spec, *state);
+      shard.run(*model, *state);
       PlainDlrm plain(options, spec, parameters);
       std::vector<double> logits, rows;
       const int64_t stride = model->embedding_layout().stride;
@@ -303,7 +304,7 @@ TEST_P(DlrmPrecision, gives_the_same_bits_with_any_pool_and_any_state) {
     for (int round = 0; round < 2; ++round) {
       pool.run(static_cast<int64_t>(shards.size()), [&](int64_t s) {
         const auto at = static_cast<size_t>(s);
-        shards[at].run(*model, spec, *states[(at + static_cast<size_t>(round)) % states.size()]);
+        shards[at].run(*model, *states[(at + static_cast<size_t>(round)) % states.size()]);
       });
       outcomes.push_back(shards);
     }
@@ -336,8 +337,8 @@ TEST_P(DlrmPrecision, renews_each_parameter_once_and_before_it_is_packed) {
                   .ok());
   EXPECT_EQ(times, std::vector<int>(values.size(), 1));
   Shard actual(*renewed, spec, 70), expected(*loaded, spec, 70);
-  actual.run(*renewed, spec, *renewed->make_state());
-  expected.run(*loaded, spec, *loaded->make_state());
+  actual.run(*renewed, *renewed->make_state());
+  expected.run(*loaded, *loaded->make_state());
   EXPECT_EQ(actual.logits, expected.logits);
   EXPECT_EQ(actual.row_gradient, expected.row_gradient);
 }
@@ -352,7 +353,7 @@ TEST(Dlrm, gradients_are_the_slopes_of_the_logits) {
   const auto state = model->make_state();
   Shard shard(*model, spec, 20);
   const auto value = [&] {
-    const ShardInput input = shard.block(*model, spec, 0);
+    const ShardInput input = shard.block(*model, 0);
     RECMILL_CHECK(model->load(parameters, pool).ok());
     RECMILL_CHECK(model->forward(0, input, {}, *state, {}, shard.logits).ok());
     double sum = 0;
@@ -361,7 +362,7 @@ TEST(Dlrm, gradients_are_the_slopes_of_the_logits) {
     return sum;
   };
   ASSERT_TRUE(model->load(parameters, pool).ok());
-  shard.run(*model, spec, *state);
+  shard.run(*model, *state);
   const auto expect_slopes = [&](std::vector<float>& point, const std::vector<float>& gradient) {
     for (size_t e = 0; e < point.size(); e += 37) {
       const float before = point[e];

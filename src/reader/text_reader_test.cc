@@ -376,7 +376,7 @@ TEST_F(TextReaders, an_index_of_the_same_tick_as_its_file_is_not_trusted) {
   options.train = {path};
   options.cache = cache;
   const std::string text = criteo_text(1, 2);
-  const auto size_of_rows_with = [&](std::string content) {
+  const auto size_of_rows_with = [&](const std::string& content) {
     EXPECT_TRUE(write_atomically(files, path, content).ok());
     std::filesystem::last_write_time(path, tick);
     const auto found = rows(options);
@@ -403,9 +403,9 @@ TEST_F(TextReaders, ranks_that_open_the_same_file_at_once_make_one_index_and_lat
   options.train = {path};
   options.cache = bad_.path() + "/cache";
   testing::internal::CaptureStderr();
-  std::vector<std::thread> ranks;
-  for (int rank = 0; rank < 6; ++rank) {
-    ranks.emplace_back([&] {
+  std::vector<std::thread> ranks(6);
+  for (std::thread& rank : ranks) {
+    rank = std::thread([&] {
       const auto reader = open_reader(options, Subset::train, 1, pool_, files);
       EXPECT_EQ(*(*reader)->rows(), 9000);
     });

@@ -243,6 +243,7 @@ TEST_P(DenseLayer, gives_the_same_bits_on_any_thread_and_again) {
     first.run(layer);
     std::vector<Case> others(3, Case(spec, 129));
     std::vector<std::thread> threads;
+    threads.reserve(others.size());
     for (Case& other : others) threads.emplace_back([&] { other.run(layer); });
     for (auto& thread : threads) thread.join();
     Case again(spec, 129);
