@@ -26,7 +26,8 @@ void on_interrupt(int signal) {
 
 void add_config_arguments(CLI::App& verb, ConfigArguments& arguments) {
   verb.add_option("config", arguments.path, "configuration file, or a run's folder")->required();
-  verb.add_option("--set", arguments.sets, "one key=value in place of the file's; --set again for each other")
+  verb.add_option("--set", arguments.sets,
+                  "one key=value in place of the file's; --set again for each other")
       ->allow_extra_args(false);
 }
 

@@ -112,7 +112,8 @@ void add_synth(CLI::App& app, Chosen& chosen) {
   auto arguments = std::make_shared<SynthArguments>();
   CLI::App* verb = app.add_subcommand("synth", "make a data set with a planted click model");
   verb->add_option("config", arguments->config, "TOML file of options; none: Criteo's shape");
-  verb->add_option("--set", arguments->sets, "one key=value in place of the file's; --set again for each other")
+  verb->add_option("--set", arguments->sets,
+                   "one key=value in place of the file's; --set again for each other")
       ->allow_extra_args(false);
   verb->add_option("--out", arguments->out, "folder to write");
   verb->add_option("--rows", arguments->rows, "training rows; 0: as the configuration says");

@@ -60,14 +60,26 @@ struct Outcome {
   std::vector<float> out, bottom_gradient, row_gradient;
 };
 
+// What forward and backward take, by sample, and what stood where they write.
+struct Problem {
+  Problem(const InteractionSpec& s, int64_t samples)
+      : stride(s.features * s.dim + kGap),
+        bottom(random_floats(samples * s.dim, 1)),
+        rows(random_floats(samples * stride, 2)),
+        dout(random_floats(samples * s.outputs(), 4)),
+        before{random_floats(samples * s.outputs(), 3), random_floats(samples * s.dim, 5),
+               random_floats(samples * stride, 6)} {}
+  int64_t stride;
+  std::vector<float> bottom, rows, dout;
+  Outcome before;
+};
+
 // Forward and backward over `samples`, `step` of them at a time, by the kernels or the reference.
 Outcome run(const InteractionSpec& s, int64_t samples, int64_t step, bool by_reference) {
-  const int64_t stride = s.features * s.dim + kGap;
-  const auto bottom = random_floats(samples * s.dim, 1);
-  const auto rows = random_floats(samples * stride, 2);
-  const auto dout = random_floats(samples * s.outputs(), 4);
-  Outcome result{random_floats(samples * s.outputs(), 3), random_floats(samples * s.dim, 5),
-                 random_floats(samples * stride, 6)};
+  const Problem problem(s, samples);
+  const int64_t stride = problem.stride;
+  const auto &bottom = problem.bottom, &rows = problem.rows, &dout = problem.dout;
+  Outcome result = problem.before;
   std::vector<float> scratch(static_cast<size_t>(scratch_size(s)));
   for (int64_t i = 0; i < samples; i += step) {
     const int64_t count = std::min(step, samples - i);
@@ -147,12 +159,10 @@ TEST(Interaction, equals_the_reference_on_every_target) {
 
 // interaction.h's order of summation, word for word, in float32 over the numbers that run() takes.
 Outcome folded(const InteractionSpec& s, int64_t samples, bool has_fma) {
-  const int64_t stride = s.features * s.dim + kGap;
-  const auto bottom = random_floats(samples * s.dim, 1);
-  const auto rows = random_floats(samples * stride, 2);
-  const auto dout = random_floats(samples * s.outputs(), 4);
-  Outcome result{random_floats(samples * s.outputs(), 3), random_floats(samples * s.dim, 5),
-                 random_floats(samples * stride, 6)};
+  const Problem problem(s, samples);
+  const int64_t stride = problem.stride;
+  const auto &bottom = problem.bottom, &rows = problem.rows, &dout = problem.dout;
+  Outcome result = problem.before;
   const auto add = [&](float sum, float a, float b) {
     return has_fma ? std::fma(a, b, sum) : sum + a * b;
   };
