@@ -8,9 +8,13 @@
 
 namespace recmill {
 
+enum class DeviceKind { cpu, cuda };
+
 struct DeviceSpec {
   std::string name;  // "cpu0"
   int64_t memory_bytes = 0;
+  DeviceKind kind = DeviceKind::cpu;
+  int64_t l2_bytes = 1 << 20;  // a core's own (a CUDA device: shared memory of a multiprocessor)
 };
 
 struct ClusterSpec {
