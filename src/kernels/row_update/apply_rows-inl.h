@@ -97,6 +97,59 @@ HWY_INLINE void update_elements(const Formula& formula, float* weight, float* st
   if (e < count) update_group(formula, weight + e, state + e, gradient + e, factor, count - e, dim);
 }
 
+/// Rows of kDim elements that stand side by side in a group; 0: a row does not fit, or is no part.
+template <int64_t kDim>
+constexpr int64_t kRowsOfGroup = kDim > 0 && kDim < kGroup && kGroup % kDim == 0 ? kGroup / kDim
+                                                                                 : 0;
+
+/// Rows [begin, begin + count) of the range, at most kRowsOfGroup<kDim>; factors [count].
+template <int64_t kDim, class Formula>
+HWY_INLINE void update_rows_of_group(const Formula& formula, const ApplyRange& range, int64_t begin,
+                                     int64_t count, const float* factors) {
+  constexpr int kColumns = Formula::kElementColumns;
+  float weights[kGroup] = {}, gradients[kGroup] = {}, spread[kGroup] = {};
+  float states[kColumns + 1][kGroup] = {};
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t slot = range.slots[begin + i];
+    std::copy_n(reinterpret_cast<const float*>(range.rows.record(slot)), kDim, weights + i * kDim);
+    std::copy_n(range.gradients + (begin + i) * kDim, kDim, gradients + i * kDim);
+    std::fill_n(spread + i * kDim, kDim, factors[i]);
+    for (int c = 0; c < kColumns; ++c)
+      std::copy_n(range.rows.state(slot) + c * kDim, kDim, states[c] + i * kDim);
+  }
+  for (int64_t l = 0; l < kGroup; ++l) {
+    float kept[kColumns + 1] = {};
+    for (int c = 0; c < kColumns; ++c) kept[c] = states[c][l];
+    formula.element(weights[l], kept, gradients[l], spread[l]);
+    for (int c = 0; c < kColumns; ++c) states[c][l] = kept[c];
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t slot = range.slots[begin + i];
+    std::copy_n(weights + i * kDim, kDim, reinterpret_cast<float*>(range.rows.record(slot)));
+    for (int c = 0; c < kColumns; ++c)
+      std::copy_n(states[c] + i * kDim, kDim, range.rows.state(slot) + c * kDim);
+  }
+}
+
+/// The sums of squares of `count` rows of kDim elements, at most kGroup: in lanes of which those
+/// from kDim on stay +0, so that a narrow row's are added pairwise at once.
+template <int64_t kDim>
+HWY_INLINE void sums_of_squares(const float* gradients, int64_t count, float* squares) {
+  if constexpr (kRowsOfGroup<kDim> > 0) {
+    float values[kDim][kGroup] = {};
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t e = 0; e < kDim; ++e) values[e][i] = gradients[i * kDim + e];
+    for (int64_t e = 0; e < kDim; ++e)
+      for (int64_t i = 0; i < kGroup; ++i) values[e][i] = values[e][i] * values[e][i];
+    for (int64_t half = kDim / 2; half > 0; half /= 2)
+      for (int64_t e = 0; e < half; ++e)
+        for (int64_t i = 0; i < kGroup; ++i) values[e][i] = values[e][i] + values[e + half][i];
+    std::copy_n(values[0], kGroup, squares);
+  } else {
+    for (int64_t i = 0; i < count; ++i) squares[i] = sum_of_squares(gradients + i * kDim, kDim);
+  }
+}
+
 /// The factors of rows [begin, begin + count) of the range, at most kGroup; keeps their state.
 template <int64_t kDim, class Formula>
 HWY_INLINE void update_row_states(const Formula& formula, const ApplyRange& range, int64_t begin,
@@ -105,10 +158,13 @@ HWY_INLINE void update_row_states(const Formula& formula, const ApplyRange& rang
   float* const kept = range.rows.row_state;
   const int64_t* const slots = range.slots + begin;
   float states[kGroup] = {}, squares[kGroup] = {};
-  for (int64_t i = 0; i < count; ++i) {
-    squares[i] = sum_of_squares(range.gradients + (begin + i) * dim, dim);
-    states[i] = kept[slots[i]];
+  if constexpr (kDim > 0) {
+    sums_of_squares<kDim>(range.gradients + begin * kDim, count, squares);
+  } else {
+    for (int64_t i = 0; i < count; ++i)
+      squares[i] = sum_of_squares(range.gradients + (begin + i) * dim, dim);
   }
+  for (int64_t i = 0; i < count; ++i) states[i] = kept[slots[i]];
   for (int64_t i = 0; i < kGroup; ++i) {
     factors[i] = formula.row(states[i], squares[i] / static_cast<float>(dim));
   }
@@ -156,11 +212,11 @@ HWY_INLINE void fetch(const ApplyRange& range, int64_t i) {
   if (range.rows.row_state != nullptr) __builtin_prefetch(range.rows.row_state + slot, 1);
 }
 
-/// Calls update_row(i, factor) for each row of the range. kDim: the dimension where it is known to
-/// the compiler, else 0.
-template <int64_t kDim, class Formula, class UpdateRow>
+/// Calls update(i, n, factors) for rows i ... i + n - 1 of the range, n at most kTogether, a divisor
+/// of kGroup. kDim: the dimension where it is known to the compiler, else 0.
+template <int64_t kDim, int64_t kTogether, class Formula, class UpdateRows>
 HWY_INLINE void apply_to_each(const ApplyRange& range, const Formula& formula,
-                              const UpdateRow& update_row) {
+                              const UpdateRows& update) {
   const int64_t ahead = std::clamp<int64_t>(kFetchBytes / range.rows.stride, 4, 32);
   const int64_t fetched = range.count + range.following;
   for (int64_t begin = 0; begin < range.count; begin += kGroup) {
@@ -168,9 +224,11 @@ HWY_INLINE void apply_to_each(const ApplyRange& range, const Formula& formula,
     float factors[kGroup] = {};
     if constexpr (Formula::kRowState)
       update_row_states<kDim>(formula, range, begin, count, factors);
-    for (int64_t i = begin; i < begin + count; ++i) {
-      if (i + ahead < fetched) fetch(range, i + ahead);
-      update_row(i, factors[i - begin]);
+    for (int64_t i = begin; i < begin + count; i += kTogether) {
+      const int64_t end = std::min(i + kTogether, begin + count);
+      for (int64_t next = i + ahead; next < std::min(end + ahead, fetched); ++next)
+        fetch(range, next);
+      update(i, end - i, factors + (i - begin));
     }
   }
 }
@@ -179,17 +237,24 @@ template <int64_t kDim, class Formula>
 void apply_float_rows(const ApplyRange& range, const Formula& formula) {
   const RowStorage& rows = range.rows;
   const int64_t dim = kDim > 0 ? kDim : rows.dim;
-  apply_to_each<kDim>(range, formula, [&](int64_t i, float factor) {
-    const int64_t slot = range.slots[i];
-    update_elements(formula, reinterpret_cast<float*>(rows.record(slot)), rows.state(slot),
-                    range.gradients + i * dim, factor, dim, dim);
-  });
+  if constexpr (kRowsOfGroup<kDim> > 0) {
+    apply_to_each<kDim, kRowsOfGroup<kDim>>(
+        range, formula, [&](int64_t i, int64_t n, const float* factors) {
+          update_rows_of_group<kDim>(formula, range, i, n, factors);
+        });
+  } else {
+    apply_to_each<kDim, 1>(range, formula, [&](int64_t i, int64_t, const float* factors) {
+      const int64_t slot = range.slots[i];
+      update_elements(formula, reinterpret_cast<float*>(rows.record(slot)), rows.state(slot),
+                      range.gradients + i * dim, factors[0], dim, dim);
+    });
+  }
 }
 
 template <class Store, class Formula>
 void apply_half_rows(const ApplyRange& range, const Formula& formula) {
-  apply_to_each<0>(range, formula, [&](int64_t i, float factor) {
-    update_half_row<Store>(formula, range, i, factor);
+  apply_to_each<0, 1>(range, formula, [&](int64_t i, int64_t, const float* factors) {
+    update_half_row<Store>(formula, range, i, factors[0]);
   });
 }
 
@@ -204,6 +269,10 @@ void apply_rows(const ApplyRange& range, const Formula& formula) {
       break;
   }
   switch (range.rows.dim) {
+    case 4:
+      return apply_float_rows<4>(range, formula);
+    case 8:
+      return apply_float_rows<8>(range, formula);
     case 16:
       return apply_float_rows<16>(range, formula);
     case 32:
