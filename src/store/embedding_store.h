@@ -95,7 +95,7 @@ class RowSnapshot {
 
 struct StoreStats {
   int64_t lookups = 0;
-  int64_t distinct_rows = 0;
+  int64_t distinct_rows = 0;  // of training batches, once they have been updated
   int64_t updated_rows = 0;
 };
 

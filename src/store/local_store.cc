@@ -13,8 +13,10 @@ namespace recmill::store {
 
 // What prepare() fills in; its memory goes from batch to batch.
 struct LocalStore::Work {
-  std::vector<int64_t> begins;               // [own shards + 1], sample of the rank's batch
-  std::vector<DistinctRows> distinct;        // [tables]
+  std::vector<int64_t> begins;  // [own shards + 1], sample of the rank's batch
+  // [tables], how they are updated; one rank.
+  std::vector<const kernels::RowUpdateKernel*> kernels;
+  std::vector<DistinctRows> distinct;        // [tables], of those whose kernel needs them
   std::vector<RowsByOwner> by_owner;         // [tables], of distinct rows; several ranks
   std::vector<std::vector<int64_t>> places;  // [features][lookups]: among the rows fetched
 };
@@ -36,19 +38,23 @@ class LocalStore::LocalPrepared final : public Prepared {
   LocalStore& store_;
 };
 
-Result<std::unique_ptr<LocalStore>> LocalStore::create(ModelSpec model, uint64_t seed,
-                                                       Communicator& communicator, Pool& pool) {
+Result<std::unique_ptr<LocalStore>> LocalStore::create(
+    ModelSpec model, uint64_t seed, Communicator& communicator, Pool& pool,
+    std::vector<kernels::RowUpdateKernel> row_update) {
+  RECMILL_CHECK(row_update.empty() || row_update.size() == model.tables.size());
   RECMILL_ASSIGN_OR_RETURN(
       auto tables, create_tables(model, seed, communicator.rank(), communicator.ranks(), pool));
-  return std::unique_ptr<LocalStore>(
-      new LocalStore(std::move(model), std::move(tables), communicator, pool));
+  return std::unique_ptr<LocalStore>(new LocalStore(std::move(model), std::move(tables),
+                                                    communicator, pool, std::move(row_update)));
 }
 
 LocalStore::LocalStore(ModelSpec model, std::vector<table::EmbeddingTable> tables,
-                       Communicator& communicator, Pool& pool)
+                       Communicator& communicator, Pool& pool,
+                       std::vector<kernels::RowUpdateKernel> row_update)
     : model_(std::move(model)),
       features_of_(model_.tables.size()),
       tables_(std::move(tables)),
+      row_update_(std::move(row_update)),
       snapshots_(tables_),
       pool_(pool),
       rank_(communicator.rank()),
@@ -79,6 +85,15 @@ Result<std::unique_ptr<Prepared>> LocalStore::prepare(const Batch& batch) {
   return std::unique_ptr<Prepared>(std::make_unique<LocalPrepared>(*this, batch, std::move(work)));
 }
 
+const kernels::RowUpdateKernel& LocalStore::kernel_of(size_t table, const Batch& batch) const {
+  if (!row_update_.empty()) return row_update_[table];
+  int64_t lookups = 0;
+  for (size_t f : features_of_[table])
+    lookups += batch.sparse->features[f].view(batch.sparse->samples).lookups();
+  const TableSpec& spec = model_.tables[table];
+  return kernels::default_row_update({spec.rows, spec.dim, lookups, batch.cut.shards});
+}
+
 void LocalStore::find_distinct(const Batch& batch, Work& work) {
   const SparseBatch& sparse = *batch.sparse;
   work.begins.clear();
@@ -87,9 +102,12 @@ void LocalStore::find_distinct(const Batch& batch, Work& work) {
   }
   std::vector<std::vector<kernels::FeatureBags>> bags(tables_.size());
   std::vector<kernels::TableLookups> lookups(tables_.size());
+  work.kernels.resize(tables_.size());
   for (size_t t = 0; t < tables_.size(); ++t) {
     // A frozen table is never updated, and with one rank nothing has to be fetched.
-    const bool needed = ranks_ > 1 || !model_.tables[t].frozen;
+    work.kernels[t] = &kernel_of(t, batch);
+    const bool needed =
+        ranks_ > 1 || (!model_.tables[t].frozen && work.kernels[t]->needs_distinct_rows());
     for (size_t f : features_of_[t]) {
       if (!needed) continue;
       bags[t].push_back({sparse.features[f].view(sparse.samples), model_.features[f].pooling});
@@ -150,34 +168,87 @@ Status LocalStore::lookup_remote(const LocalPrepared& prepared, Output output) {
 
 Status LocalStore::update(std::span<const Update> updates, const Step& step, Stream& stream) {
   if (updates.empty()) return {};
-  const auto& first = static_cast<const LocalPrepared&>(*updates[0].prepared).batch;
+  const table::RowStep row_step{step.iteration, step.learning_rate_scale};
+  if (ranks_ > 1) return update_remote(updates, row_step);
+  const int shards = batch_of(updates[0]).cut.shards;
   std::vector<DistinctRows> merged;
   const auto distinct = distinct_of(updates, merged);
   const auto gradients = gradients_of(updates);
-  const table::RowStep row_step{step.iteration, step.learning_rate_scale};
-  if (ranks_ > 1) {
-    std::vector<RowsByOwner> by_owner(tables_.size());
-    std::vector<TableGradients> sources;
-    for (size_t t = 0; t < tables_.size(); ++t) {
-      by_owner[t].group(distinct[t]->rows, tables_[t].share());
-      sources.push_back({distinct[t], gradients[t], &by_owner[t]});
-    }
-    RECMILL_ASSIGN_OR_RETURN(const int64_t rows,
-                             exchange_.update(sources, first.cut.shards, row_step));
-    updated_rows_ += rows;
-    return {};
-  }
-  std::vector<table::TableUpdate> tasks;
+  std::vector<std::vector<kernels::BagGradients>> bags(tables_.size());
+  std::vector<std::vector<int64_t>> touched(tables_.size());
   std::vector<std::span<const int64_t>> rows(tables_.size());
+  std::vector<table::TableUpdate> tasks;
+  int64_t found = 0;  // distinct rows that prepare() counted
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (model_.tables[t].frozen) continue;
-    tasks.push_back({&tables_[t], distinct[t], gradients[t], first.cut.shards});
-    rows[t] = distinct[t]->rows;
-    updated_rows_ += distinct[t]->count();
+    const TableSpec& spec = model_.tables[t];
+    table::TableUpdate task{&tables_[t], distinct[t], gradients[t], shards};
+    task.kernel = kernel_of(t, updates);
+    if (task.kernel->needs_distinct_rows()) {
+      rows[t] = distinct[t]->rows;
+      found += distinct[t]->count();
+    } else {
+      bags[t] = bags_of(t, updates);
+      task.bags = {bags[t], spec.rows, spec.dim, shards};
+      if (snapshots_.wanted()) rows[t] = touched[t] = kernels::touched_rows(task.bags);
+    }
+    tasks.push_back(task);
   }
   const auto change = snapshots_.before(rows, stream.pool());
-  table::update_tables(tasks, row_step, stream.pool());
+  const int64_t updated = updater_.update(tasks, row_step, stream.pool());
+  updated_rows_ += updated;
+  distinct_rows_ += updated - found;
   return {};
+}
+
+Status LocalStore::update_remote(std::span<const Update> updates, const table::RowStep& step) {
+  std::vector<DistinctRows> merged;
+  const auto distinct = distinct_of(updates, merged);
+  const auto gradients = gradients_of(updates);
+  std::vector<RowsByOwner> by_owner(tables_.size());
+  std::vector<TableGradients> sources;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    by_owner[t].group(distinct[t]->rows, tables_[t].share());
+    sources.push_back({distinct[t], gradients[t], &by_owner[t]});
+  }
+  RECMILL_ASSIGN_OR_RETURN(const int64_t rows,
+                           exchange_.update(sources, batch_of(updates[0]).cut.shards, step));
+  updated_rows_ += rows;
+  return {};
+}
+
+const Batch& LocalStore::batch_of(const Update& update) {
+  const auto& prepared = static_cast<const LocalPrepared&>(*update.prepared);
+  RECMILL_CHECK(prepared.batch.purpose == Purpose::train);
+  return prepared.batch;
+}
+
+// Over several batches, distinct rows do only where prepare() found them in each.
+const kernels::RowUpdateKernel* LocalStore::kernel_of(size_t table,
+                                                      std::span<const Update> updates) {
+  const kernels::RowUpdateKernel* kernel = nullptr;
+  for (const Update& update : updates) {
+    const auto& prepared = static_cast<const LocalPrepared&>(*update.prepared);
+    if (kernel == nullptr || kernel->needs_distinct_rows()) kernel = prepared.work->kernels[table];
+  }
+  return kernel;
+}
+
+// The bags and gradients of the table's features in the first update, in the second ...
+std::vector<kernels::BagGradients> LocalStore::bags_of(size_t table,
+                                                       std::span<const Update> updates) const {
+  std::vector<kernels::BagGradients> bags;
+  for (const Update& update : updates) {
+    const SparseBatch& sparse = *batch_of(update).sparse;
+    const auto& prepared = static_cast<const LocalPrepared&>(*update.prepared);
+    for (size_t f : features_of_[table]) {
+      bags.push_back({sparse.features[f].view(sparse.samples),
+                      model_.features[f].pooling,
+                      {update.gradient[f].data, update.gradient[f].stride},
+                      prepared.work->begins});
+    }
+  }
+  return bags;
 }
 
 // By table: the distinct rows over all updates; `merged` keeps what is not some batch's own.
@@ -188,9 +259,8 @@ std::vector<const DistinctRows*> LocalStore::distinct_of(std::span<const Update>
   for (size_t t = 0; t < tables_.size(); ++t) {
     std::vector<const DistinctRows*> parts;
     for (const Update& update : updates) {
-      const auto& prepared = static_cast<const LocalPrepared&>(*update.prepared);
-      RECMILL_CHECK(prepared.batch.purpose == Purpose::train);
-      parts.push_back(&prepared.work->distinct[t]);
+      batch_of(update);
+      parts.push_back(&static_cast<const LocalPrepared&>(*update.prepared).work->distinct[t]);
     }
     if (parts.size() > 1) {
       merged[t] = merge_distinct_rows(parts, static_cast<int>(features_of_[t].size()));

@@ -2,8 +2,9 @@
 // The store whose rows all stand in the memory of the ranks that train: one rank holds them all, or
 // every rank holds the share that table::RowShare gives it.
 //
-// One rank: prepare() finds the distinct rows, lookup() pools straight from the tables, update()
-// sums and applies in one pass over the distinct rows.
+// One rank: lookup() pools straight from the tables; update() sums and applies in one pass over the
+// rows that are named. How, a schedule says for each table (kernels/row_update): prepare() finds
+// the distinct rows of those tables whose schedule needs them.
 //
 // Several ranks: prepare() works on this rank's ids alone and sends nothing, so that it can never
 // wait for a lookup or an update of another rank. lookup() asks each owner for each distinct row
@@ -27,15 +28,19 @@
 #include "store/row_exchange.h"
 #include "store/table_snapshots.h"
 #include "table/embedding_table.h"
+#include "table/table_update.h"
 
 namespace recmill::store {
 
 class LocalStore final : public EmbeddingStore {
  public:
   /// Allocates this rank's share of all tables with their initial rows. Fails as
-  /// table::EmbeddingTable::create. The communicator and the pool outlive the store.
-  static Result<std::unique_ptr<LocalStore>> create(ModelSpec model, uint64_t seed,
-                                                    Communicator& communicator, Pool& pool);
+  /// table::EmbeddingTable::create. The communicator and the pool outlive the store. `row_update`
+  /// [tables], or empty: each batch takes kernels::default_row_update. Several ranks sum by
+  /// distinct rows, whatever it says.
+  static Result<std::unique_ptr<LocalStore>> create(
+      ModelSpec model, uint64_t seed, Communicator& communicator, Pool& pool,
+      std::vector<kernels::RowUpdateKernel> row_update = {});
 
   ~LocalStore() override;
 
@@ -56,18 +61,25 @@ class LocalStore final : public EmbeddingStore {
   class LocalPrepared;
 
   LocalStore(ModelSpec model, std::vector<table::EmbeddingTable> tables, Communicator& communicator,
-             Pool& pool);
+             Pool& pool, std::vector<kernels::RowUpdateKernel> row_update);
+  const kernels::RowUpdateKernel& kernel_of(size_t table, const Batch& batch) const;
   void find_distinct(const Batch& batch, Work& work);
   Status lookup_remote(const LocalPrepared& prepared, Output output);
+  static const Batch& batch_of(const Update& update);  // CHECKs that it is one of training
+  static const kernels::RowUpdateKernel* kernel_of(size_t table, std::span<const Update> updates);
+  Status update_remote(std::span<const Update> updates, const table::RowStep& step);
   std::vector<const DistinctRows*> distinct_of(std::span<const Update> updates,
                                                std::vector<DistinctRows>& merged) const;
   std::vector<std::vector<kernels::GradientRows>> gradients_of(
       std::span<const Update> updates) const;
+  std::vector<kernels::BagGradients> bags_of(size_t table, std::span<const Update> updates) const;
 
   const ModelSpec model_;
   std::vector<std::vector<size_t>> features_of_;  // by table: its features, ascending
   std::vector<table::EmbeddingTable> tables_;
+  const std::vector<kernels::RowUpdateKernel> row_update_;  // [tables] or empty
   TableSnapshots snapshots_;
+  table::TableUpdater updater_;
   Pool& pool_;
   const int rank_, ranks_;
   RowExchange exchange_;  // several ranks

@@ -21,6 +21,30 @@ struct LocalFixture {
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(Local, StoreContract, LocalFixture);
 
+// A schedule for all tables of one rank.
+template <size_t kTemplate>
+struct ScheduledFixture {
+  static constexpr bool kManyRanks = false;
+  static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
+                                                      Communicator& communicator, Pool& pool) {
+    const auto& of = kernels::row_update_templates()[kTemplate];
+    std::vector<kernels::RowUpdateKernel> row_update;
+    for (size_t t = 0; t < model.tables.size(); ++t) {
+      row_update.push_back({&of, {}});  // the first values of its parameters
+      for (const auto& tunable : of.tunables) row_update[t].values.push_back(tunable.values[0]);
+    }
+    RECMILL_ASSIGN_OR_RETURN(
+        auto store, LocalStore::create(model, seed, communicator, pool, std::move(row_update)));
+    return std::unique_ptr<EmbeddingStore>(std::move(store));
+  }
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(DistinctRows, StoreContract, ScheduledFixture<0>);
+INSTANTIATE_TYPED_TEST_SUITE_P(DenseSums, StoreContract, ScheduledFixture<1>);
+
+TEST(ScheduledFixture, is_there_for_every_template) {
+  EXPECT_EQ(kernels::row_update_templates().size(), 2u);
+}
+
 TEST(Scenario, has_operations_of_every_kind_and_updates_of_several_batches) {
   std::map<testing::Operation::Kind, int> kinds;
   int several = 0;

@@ -31,7 +31,10 @@ class TableSnapshots {
   /// CHECK.
   std::unique_ptr<RowSnapshot> take(int64_t kept_bytes);
 
-  /// Before rows of this share change: `rows` [tables]. Waits while more than kept_bytes are kept.
+  /// Whether before() has a use for rows.
+  bool wanted() const { return latest_ != nullptr; }
+  /// Before rows of this share change: `rows` [tables],
+  /// empty unless wanted(). Waits while more than kept_bytes are kept.
   Change before(std::span<const std::span<const int64_t>> rows, Pool& pool);
 
  private:

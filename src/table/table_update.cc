@@ -2,6 +2,7 @@
 #include "table/table_update.h"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,9 @@ namespace recmill::table {
 namespace {
 
 constexpr int64_t kBlockRows =
-    16;  // summed before they are applied, so that rows have time to come
+    16;  // completed before they are applied, so that rows have time to come
 constexpr int64_t kTaskFloats = 64 * 1024;  // gradients and weights that one task works through
+constexpr int64_t kBlockFloats = 4 * 1024;  // row gradients that wait in a cache to be applied
 
 /// A stretch of one update's rows.
 struct Task {
@@ -40,18 +42,39 @@ void cut(size_t update, std::span<const int64_t> begins, int64_t rows, int64_t d
 }
 
 void update_stretch(const TableUpdate& update, const Task& task, const RowStep& step) {
+  static const kernels::RowUpdateKernel untuned =
+      *kernels::row_update_kernel({"distinct_rows", {{"block", 16}, {"ahead", 16}}});
+  const auto& values = (update.kernel == nullptr ? untuned : *update.kernel).values;
+  const int64_t block = values[0], ahead = values[1];
   const EmbeddingTable& table = *update.table;
   const int64_t dim = table.rows().dim;
-  const kernels::GradientSource source{update.distinct, update.gradients, dim};
+  const kernels::GradientSource source{update.distinct, update.gradients, dim, ahead};
   const ShardRange whole{0, update.shards};
   const Random rounding = rounding_of(table, step);
-  std::vector<float> sums(kBlockRows * dim);
-  for (int64_t begin = task.begin; begin < task.end; begin += kBlockRows) {
-    const int64_t count = std::min(kBlockRows, task.end - begin);
+  std::vector<float> sums(block * dim);
+  for (int64_t begin = task.begin; begin < task.end; begin += block) {
+    const int64_t count = std::min(block, task.end - begin);
     const int64_t* rows = update.distinct->rows.data() + begin;
     kernels::sum_gradients(source, {nullptr, begin, count}, {&whole, 1}, sums.data());
     apply_rows(table.spec().optimizer, step,
                {table.rows(), rows, rows, sums.data(), count, rounding, task.end - begin - count});
+  }
+}
+
+/// Rows [begin, end) of those that were folded.
+void update_folded(const TableUpdate& update, kernels::RowSums& folded, int64_t begin, int64_t end,
+                   const RowStep& step) {
+  const EmbeddingTable& table = *update.table;
+  const int64_t dim = table.rows().dim;
+  const int64_t block = std::clamp<int64_t>(kBlockFloats / dim, 4, 256);
+  const Random rounding = rounding_of(table, step);
+  std::vector<float> sums(block * dim);
+  for (; begin < end; begin += block) {
+    const int64_t count = std::min(block, end - begin);
+    const int64_t* rows = folded.rows().data() + begin;
+    folded.take(begin, count, sums.data());
+    apply_rows(table.spec().optimizer, step,
+               {table.rows(), rows, rows, sums.data(), count, rounding, end - begin - count});
   }
 }
 
@@ -72,18 +95,84 @@ void update_stretch(const TableParts& update, const Task& task, const RowStep& s
   }
 }
 
+/// The rows of updates[which[f]], folded[f], cut into stretches for all threads.
+void apply_folded(std::span<const TableUpdate> updates, std::span<const size_t> which,
+                  std::span<const std::unique_ptr<kernels::RowSums>> folded, const RowStep& step,
+                  Pool& pool) {
+  struct Stretch {
+    size_t number;
+    int64_t begin;
+    int64_t end;
+  };
+  std::vector<Stretch> stretches;
+  for (size_t f = 0; f < which.size(); ++f) {
+    const auto rows = static_cast<int64_t>(folded[f]->rows().size());
+    const int64_t grain =
+        std::max<int64_t>(kTaskFloats / 2 / updates[which[f]].table->rows().dim, 64);
+    for (int64_t begin = 0; begin < rows; begin += grain)
+      stretches.push_back({f, begin, std::min(begin + grain, rows)});
+  }
+  pool.run(static_cast<int64_t>(stretches.size()), [&](int64_t t) {
+    const auto& [f, begin, end] = stretches[t];
+    update_folded(updates[which[f]], *folded[f], begin, end, step);
+  });
+}
+
 }  // namespace
 
-void update_tables(std::span<const TableUpdate> updates, const RowStep& step, Pool& pool) {
-  std::vector<Task> tasks;
+int64_t TableUpdater::update(std::span<const TableUpdate> updates, const RowStep& step,
+                             Pool& pool) {
+  std::vector<Task> stretches;
+  std::vector<size_t> from_bags;
+  std::vector<int64_t> floats(updates.size());
+  int64_t all_floats = 0;
+  std::atomic<int64_t> updated = 0;
   for (size_t u = 0; u < updates.size(); ++u) {
     const TableUpdate& update = updates[u];
     RECMILL_CHECK(update.table->share().ranks() == 1, update.table->spec().name);
-    if (!update.table->spec().frozen)
-      cut(u, update.distinct->begins, update.distinct->count(), update.table->rows().dim, tasks);
+    if (update.table->spec().frozen) continue;
+    const bool distinct = update.kernel == nullptr || update.kernel->needs_distinct_rows();
+    if (!distinct) from_bags.push_back(u);
+    if (distinct) updated += update.distinct->count();
+    if (distinct)
+      cut(u, update.distinct->begins, update.distinct->count(), update.table->rows().dim,
+          stretches);
+    floats[u] =
+        (distinct ? update.distinct->lookups() : update.bags.lookups()) * update.table->rows().dim;
+    all_floats += floats[u];
   }
-  pool.run(static_cast<int64_t>(tasks.size()),
-           [&](int64_t t) { update_stretch(updates[tasks[t].update], tasks[t], step); });
+  // A table that would keep one thread busy for long is folded by one, then applied by all.
+  const auto shared = std::stable_partition(from_bags.begin(), from_bags.end(), [&](size_t u) {
+    return pool.threads() > 1 && floats[u] * 4 * pool.threads() > all_floats;
+  });
+  const auto folds = shared - from_bags.begin();
+  const auto tables = static_cast<int64_t>(from_bags.size());
+  std::vector<std::unique_ptr<kernels::RowSums>> folded(folds);
+  pool.run(tables + static_cast<int64_t>(stretches.size()), [&](int64_t task) {
+    if (task >= tables) {
+      const Task& stretch = stretches[task - tables];
+      return update_stretch(updates[stretch.update], stretch, step);
+    }
+    const TableUpdate& update = updates[from_bags[task]];
+    auto sums = stock_.take(*update.kernel->of);
+    sums->fold(update.bags, update.kernel->values);
+    const auto rows = static_cast<int64_t>(sums->rows().size());
+    updated += rows;
+    if (task < folds) {
+      folded[task] = std::move(sums);
+    } else {
+      update_folded(update, *sums, 0, rows, step);
+      stock_.give_back(*update.kernel->of, std::move(sums));
+    }
+  });
+  apply_folded(updates, {from_bags.data(), static_cast<size_t>(folds)}, folded, step, pool);
+  for (int64_t f = 0; f < folds; ++f)
+    stock_.give_back(*updates[from_bags[f]].kernel->of, std::move(folded[f]));
+  return updated;
+}
+
+void update_tables(std::span<const TableUpdate> updates, const RowStep& step, Pool& pool) {
+  TableUpdater().update(updates, step, pool);
 }
 
 void update_tables_from_parts(std::span<const TableParts> updates, const RowStep& step,

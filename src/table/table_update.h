@@ -9,6 +9,7 @@
 #include "batch/distinct_rows.h"
 #include "device/pool.h"
 #include "kernels/row_update/gradient_sums.h"
+#include "kernels/row_update/templates.h"
 #include "table/embedding_table.h"
 #include "table/row_step.h"
 
@@ -24,14 +25,29 @@ struct TableUpdate {
   const DistinctRows* distinct = nullptr;            // over all shards of the global batch
   std::span<const kernels::GradientRows> gradients;  // [features of the table]
   int shards = 1;                                    // of the global batch
+  /// How it is done; null: with DistinctRows, as untuned. What the kernel does not need of
+  /// `distinct` with `gradients`, and `bags`, may be left out.
+  const kernels::RowUpdateKernel* kernel = nullptr;
+  kernels::TableBags bags = {};
 };
 
-/// Sums the gradient of each distinct row (kernels/row_update/gradient_sums.h) and applies the
-/// table's row optimizer to it. Frozen tables are left alone. Tables and rows run in parallel,
-/// balanced by lookups; the same bits at any number of threads and on any instruction set.
+/// Sums the gradient of each row that a lookup names (kernels/row_update) and applies the table's
+/// row optimizer to it. Frozen tables are left alone. Tables and rows run in parallel, balanced by
+/// lookups; the same bits with every kernel, at any number of threads and on any instruction set.
+/// Keeps memory from batch to batch.
+class TableUpdater {
+ public:
+  /// Gives the rows that were updated.
+  int64_t update(std::span<const TableUpdate> updates, const RowStep& step, Pool& pool);
+
+ private:
+  kernels::RowSumsStock stock_;
+};
+
+/// TableUpdater::update(), once.
 void update_tables(std::span<const TableUpdate> updates, const RowStep& step, Pool& pool);
 
-/// The plain meaning of the above, on one thread.
+/// The plain meaning of the above, on one thread, with DistinctRows.
 void update_tables_reference(std::span<const TableUpdate> updates, const RowStep& step);
 
 /// One table's part of an iteration when gradients were summed by several ranks: the rows of this

@@ -58,8 +58,11 @@ struct Lookups {
   std::vector<std::vector<float>> values;
   std::vector<kernels::GradientRows> gradients;
   DistinctRows distinct;
+  std::vector<int64_t> begins;
+  std::vector<kernels::BagGradients> bag_gradients;
 
-  Lookups(const TableSpec& spec, int64_t samples, int shards, int64_t longest, uint64_t seed) {
+  Lookups(const TableSpec& spec, int64_t samples, int shards, int64_t longest, uint64_t seed)
+      : begins(kernels::shard_begins(samples, shards)) {
     for (int f = 0; f < 2; ++f)
       features.push_back(kernels::random_bags({samples, longest, spec.rows, f == 1, 3}, seed + f));
     for (int f = 0; f < 2; ++f) {
@@ -67,8 +70,15 @@ struct Lookups {
       values.push_back(kernels::random_floats(samples * spec.dim, seed + 10 + f));
     }
     for (int f = 0; f < 2; ++f) gradients.push_back({values[f].data(), spec.dim});
-    kernels::distinct_rows_reference({spec.rows, bags}, {0, kernels::shard_begins(samples, shards)},
-                                     distinct);
+    kernels::distinct_rows_reference({spec.rows, bags}, {0, begins}, distinct);
+    for (int f = 0; f < 2; ++f)
+      bag_gradients.push_back({bags[f].bags, bags[f].pooling, gradients[f], begins});
+  }
+  TableUpdate update_of(EmbeddingTable& table, const kernels::RowUpdateKernel* kernel) const {
+    const int shards = static_cast<int>(begins.size()) - 1;
+    const auto& spec = table.spec();
+    return {&table, &distinct, gradients,
+            shards, kernel,    {bag_gradients, spec.rows, spec.dim, shards}};
   }
 };
 
@@ -96,6 +106,83 @@ TEST(TableUpdate, equals_the_reference_for_every_optimizer_dimension_and_precisi
       }
     }
   });
+}
+
+/// Of every template, the schedule with the first value of each parameter, and with the last.
+std::vector<kernels::RowUpdateKernel> kernels_of_every_template() {
+  std::vector<kernels::RowUpdateKernel> all;
+  for (const auto& of : kernels::row_update_templates()) {
+    all.push_back({&of, {}});
+    for (const auto& tunable : of.tunables) all.back().values.push_back(tunable.values.front());
+    all.push_back({&of, {}});
+    for (const auto& tunable : of.tunables) all.back().values.push_back(tunable.values.back());
+  }
+  return all;
+}
+
+TEST(TableUpdate, equals_the_reference_with_every_kernel) {
+  Pool pool(2);
+  const auto kernels = kernels_of_every_template();
+  on_every_instruction_set([&] {
+    for (auto kind : kKinds) {
+      for (auto precision :
+           {RowPrecision::float32, RowPrecision::bfloat16, RowPrecision::float16}) {
+        for (int64_t dim : {1, 3, 4, 5, 8, 16, 17, 32, 64, 100, 128, 1024}) {
+          if (precision != RowPrecision::float32 && dim > 100) continue;
+          const auto spec = spec_of(kind, 50, dim, precision);
+          auto plain = make(spec);
+          std::vector<EmbeddingTable> tables;
+          for (size_t k = 0; k < kernels.size(); ++k) tables.push_back(make(spec));
+          TableUpdater updater;
+          for (int64_t iteration : {0, 1}) {
+            const Lookups lookups(spec, 20, 4, 3, 100 * dim + iteration);
+            const RowStep step{iteration, 0.5};
+            const TableUpdate to_plain = lookups.update_of(plain, nullptr);
+            update_tables_reference({&to_plain, 1}, step);
+            std::vector<TableUpdate> updates;
+            for (size_t k = 0; k < kernels.size(); ++k)
+              updates.push_back(lookups.update_of(tables[k], &kernels[k]));
+            EXPECT_EQ(updater.update(updates, step, pool),
+                      lookups.distinct.count() * static_cast<int64_t>(kernels.size()));
+          }
+          for (size_t k = 0; k < kernels.size(); ++k)
+            ASSERT_TRUE(same_bits(contents(tables[k]), contents(plain)))
+                << kernels[k].of->name << " " << name_of(kind) << " " << name_of(precision)
+                << " dim " << dim;
+        }
+      }
+    }
+  });
+}
+
+// One table keeps all threads busy, then many do.
+TEST(TableUpdate, gives_the_same_bits_however_tables_are_shared_by_threads) {
+  for (const auto& kernel : kernels_of_every_template()) {
+    for (int64_t tables : {1, 40}) {
+      std::vector<std::vector<float>> ends;
+      for (int threads : {1, 3}) {
+        Pool pool(threads);
+        TableUpdater updater;
+        std::vector<EmbeddingTable> made;
+        std::vector<Lookups> lookups;
+        for (int64_t t = 0; t < tables; ++t) {
+          const auto spec = spec_of(kKinds[t % 5], 900, 8 + 4 * (t % 3), RowPrecision::float32);
+          made.push_back(make(spec));
+          lookups.emplace_back(spec, 300, 4, t == 0 ? 60 : 3, t);
+        }
+        std::vector<TableUpdate> updates;
+        for (int64_t t = 0; t < tables; ++t)
+          updates.push_back(lookups[t].update_of(made[t], &kernel));
+        updater.update(updates, {0, 1.0}, pool);
+        ends.emplace_back();
+        for (const auto& table : made) {
+          const auto all = contents(table);
+          ends.back().insert(ends.back().end(), all.begin(), all.end());
+        }
+      }
+      EXPECT_TRUE(same_bits(ends[0], ends[1])) << kernel.of->name << ", " << tables << " tables";
+    }
+  }
 }
 
 TEST(TableUpdate, gives_the_same_bits_at_any_number_of_threads) {

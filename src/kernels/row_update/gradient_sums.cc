@@ -17,9 +17,6 @@ HWY_BEFORE_NAMESPACE();
 namespace recmill::kernels {
 namespace HWY_NAMESPACE {
 
-/// Lookups that gradient rows are fetched ahead.
-constexpr int64_t kPrefetchGradients = 16;
-
 /// to = to + from, both [dim].
 HWY_INLINE void add_row(float* to, const float* from, int64_t dim) {
   int64_t e = 0;
@@ -64,7 +61,8 @@ class RowSummer {
         gradients_(source.gradients.data()),
         counts_(source.distinct->counts.empty() ? nullptr : source.distinct->counts.data()),
         weights_(source.distinct->weights.empty() ? nullptr : source.distinct->weights.data()),
-        dim_(source.dim) {}
+        dim_(source.dim),
+        ahead_(source.ahead) {}
 
   /// out [dim] = the tree over the folds of lookups [begin, end), +0 when there are none.
   HWY_INLINE void sum(int64_t begin, int64_t end, float* out) const {
@@ -112,8 +110,8 @@ class RowSummer {
 
   /// Columns [column, column + columns) of a lookup that comes soon after `lookup`.
   HWY_INLINE void fetch_ahead(int64_t lookup, int64_t column, int64_t columns) const {
-    if (lookup + kPrefetchGradients >= lookups_) return;
-    const float* row = row_of(lookup + kPrefetchGradients) + column;
+    if (lookup + ahead_ >= lookups_) return;
+    const float* row = row_of(lookup + ahead_) + column;
     for (int64_t e = 0; e < columns; e += 16) __builtin_prefetch(row + e);
   }
 
@@ -219,6 +217,7 @@ class RowSummer {
   const float* counts_;
   const float* weights_;
   int64_t dim_;
+  int64_t ahead_;
 };
 
 template <bool kScaled>

@@ -29,6 +29,7 @@ struct GradientSource {
   const DistinctRows* distinct = nullptr;
   std::span<const GradientRows> gradients;  // [features of the table], as distinct->sources names
   int64_t dim = 0;
+  int64_t ahead = 16;  // lookups that gradient rows are fetched ahead
 };
 
 /// Which distinct rows: order[0 .. count), or without `order` [begin, begin + count).

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <bit>
 #include <optional>
 
 #include "kernels/row_update/gradient_sums.h"
+#include "kernels/row_update/row_sums.h"
 
 namespace recmill::kernels {
 
@@ -69,6 +71,18 @@ void sum_parts_reference(const RowParts& rows, int64_t begin, int64_t count, int
       *out++ = tree_of({0, shards}, part_of).value_or(0.0f);
     }
   }
+}
+
+std::vector<int64_t> touched_rows(const TableBags& bags) {
+  std::vector<int64_t> rows;
+  for (const BagGradients& feature : bags.features) {
+    if (feature.bags.samples == 0) continue;
+    const int64_t* begin = feature.bags.rows + feature.bags.offsets[0];
+    rows.insert(rows.end(), begin, begin + feature.bags.lookups());
+  }
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  return rows;
 }
 
 }  // namespace recmill::kernels

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one list of ways to sum a table's row gradients and apply its optimizer. All of them give the
+// same bits.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "kernels/row_update/row_sums.h"
+#include "kernels/schedule/schedule.h"
+
+namespace recmill::kernels {
+
+struct RowUpdateTemplate : TemplateSpec {
+  /// Makes a body. Empty: the template works on DistinctRows (gradient_sums.h).
+  std::function<std::unique_ptr<RowSums>()> make_sums;
+
+  bool needs_distinct_rows() const { return make_sums == nullptr; }
+};
+
+std::span<const RowUpdateTemplate> row_update_templates();
+
+/// A schedule, looked up: what table::TableUpdater runs.
+struct RowUpdateKernel {
+  const RowUpdateTemplate* of = nullptr;  // of row_update_templates()
+  std::vector<int64_t> values;            // of its parameters
+
+  bool needs_distinct_rows() const { return of->needs_distinct_rows(); }
+};
+
+/// Fails, naming the schedule, on an unknown template or a value that it does not have.
+Result<RowUpdateKernel> row_update_kernel(const Schedule& schedule);
+
+/// What one batch asks of one table.
+struct RowUpdateWork {
+  int64_t rows = 0;  // of the table
+  int64_t dim = 0;
+  int64_t lookups = 0;
+  int shards = 1;
+};
+
+/// The schedule where none was tuned: "dense_sums" where all folds fit a mebibyte and there are at
+/// least half as many lookups as rows, else "distinct_rows".
+const RowUpdateKernel& default_row_update(const RowUpdateWork& work);
+
+/// Bodies that rest between batches, so that their memory is used again. Any thread.
+class RowSumsStock {
+ public:
+  std::unique_ptr<RowSums> take(const RowUpdateTemplate& of);
+  void give_back(const RowUpdateTemplate& of, std::unique_ptr<RowSums> sums);
+
+ private:
+  struct Resting {
+    const RowUpdateTemplate* of;
+    std::unique_ptr<RowSums> sums;
+  };
+  std::mutex mutex_;
+  std::vector<Resting> resting_;  // guarded by mutex_
+};
+
+}  // namespace recmill::kernels
