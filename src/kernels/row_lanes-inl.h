@@ -11,6 +11,7 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -40,25 +41,31 @@ HWY_INLINE void store_first(Floats value, float* to, int64_t count) {
 /// How a row's weights are read: `at` is where the first lane's weight stands.
 struct Float32Row {
   static constexpr int64_t kBytes = 4;
-  static HWY_INLINE Floats load(const std::byte* at) {
-    return hn::LoadU(kFloats, reinterpret_cast<const float*>(at));
+  template <class Tag>
+  static HWY_INLINE hn::Vec<Tag> load(Tag tag, const std::byte* at) {
+    return hn::LoadU(tag, reinterpret_cast<const float*>(at));
   }
-  static HWY_INLINE Floats load_first(const std::byte* at, int64_t count) {
-    return HWY_NAMESPACE::load_first(reinterpret_cast<const float*>(at), count);
+  /// The first `count` lanes, fewer than the tag has; the rest is +0 and not read.
+  template <class Tag>
+  static HWY_INLINE hn::Vec<Tag> load_first(Tag tag, const std::byte* at, int64_t count) {
+    return partial_vectors::HWY_NAMESPACE::load_first(tag, reinterpret_cast<const float*>(at),
+                                                      count);
   }
 };
 
 template <class Half>
 struct HalfRow {
   static constexpr int64_t kBytes = 2;
-  static constexpr hn::Rebind<Half, FloatTag> kHalves{};
-  static HWY_INLINE Floats load(const std::byte* at) {
-    return hn::PromoteTo(kFloats, hn::LoadU(kHalves, reinterpret_cast<const Half*>(at)));
+  template <class Tag>
+  static HWY_INLINE hn::Vec<Tag> load(Tag tag, const std::byte* at) {
+    constexpr hn::Rebind<Half, Tag> halves{};
+    return hn::PromoteTo(tag, hn::LoadU(halves, reinterpret_cast<const Half*>(at)));
   }
-  static HWY_INLINE Floats load_first(const std::byte* at, int64_t count) {
+  template <class Tag>
+  static HWY_INLINE hn::Vec<Tag> load_first(Tag tag, const std::byte* at, int64_t count) {
     alignas(32) std::byte padded[2 * kLanes] = {};
-    std::memcpy(padded, at, static_cast<size_t>(2 * count));
-    return load(padded);
+    std::memcpy(padded, at, std::min(static_cast<size_t>(2 * count), sizeof padded));
+    return load(tag, padded);
   }
 };
 using BFloat16Row = HalfRow<hwy::bfloat16_t>;

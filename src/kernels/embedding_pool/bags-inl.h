@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Template `bags`: one bag after the other, each sum in registers. Included once for each
+// instruction set (Highway's foreach_target), and by generated source.
+
+#if defined(RECMILL_KERNELS_EMBEDDING_POOL_BAGS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RECMILL_KERNELS_EMBEDDING_POOL_BAGS_INL_H_
+#undef RECMILL_KERNELS_EMBEDDING_POOL_BAGS_INL_H_
+#else
+#define RECMILL_KERNELS_EMBEDDING_POOL_BAGS_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "kernels/embedding_pool/pool_template.h"
+#include "kernels/embedding_pool/row_columns-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace recmill::kernels {
+namespace HWY_NAMESPACE {
+
+/// How sums reach the output.
+enum class PoolStore : int64_t { plain, fetched, streamed };
+
+/// Samples whose output is fetched ahead of their sums (PoolStore::fetched).
+constexpr int64_t kFetchedSamples = 8;
+
+struct BagsParameters {
+  int64_t fetch;                       // lookups that rows are fetched ahead; 0: not
+  PoolStore store = PoolStore::plain;  // streamed: for whole cache lines of an aligned output
+};
+
+/// When all rows of a small table are brought into the core's cache: by lookups, by reading them in
+/// order before the first lookup, or by the piece before, which fetches them while it computes.
+enum class Stage : int64_t { never, first, ahead };
+
+/// Reads all of the rows in order, so that lookups find them in the core's cache.
+inline void read_rows(const RowStorage& rows) {
+  const hn::ScalableTag<uint64_t> words;
+  auto all = hn::Zero(words);
+  const std::byte* const end = rows.data + rows.count * rows.stride;
+  const std::byte* at = rows.data;
+  constexpr int64_t kWord = static_cast<int64_t>(hn::MaxLanes(words)) * 8;
+  for (; at + 64 <= end; at += 64)
+    all = hn::Or(all, hn::LoadU(words, reinterpret_cast<const uint64_t*>(at)));
+  static_assert(kWord <= 64);
+  // A use that the compiler cannot leave out.
+  asm volatile("" ::"r"(hn::GetLane(all)));
+}
+
+/// What a template does first.
+HWY_INLINE void stage(const PoolPiece& piece, Stage when) {
+  if (when != Stage::never && !piece.rows_fetched) read_rows(piece.task->rows);
+}
+
+/// Spreads the fetching of a piece's ahead bytes over its samples.
+class AheadFetcher {
+ public:
+  explicit AheadFetcher(const PoolPiece& piece)
+      : at_(piece.ahead.data), end_(piece.ahead.data + piece.ahead.bytes) {
+    const int64_t samples = std::max<int64_t>(piece.last - piece.first, 1);
+    step_ = (piece.ahead.bytes / 64 / samples + 1) * 64;
+  }
+  HWY_INLINE void after_sample() {
+    const std::byte* const stop = std::min(at_ + step_, end_);
+    for (; at_ < stop; at_ += 64) __builtin_prefetch(at_, 0, 2);
+  }
+
+ private:
+  const std::byte* at_;
+  const std::byte* end_;
+  int64_t step_;
+};
+
+/// One block of columns of the bags of a piece.
+template <class Columns, bool kWeighted, bool kFetch>
+class BagColumns {
+ public:
+  using Vector = typename Columns::Vector;
+
+  BagColumns(const PoolTask& task, Columns columns, const BagsParameters& parameters)
+      : rows_(task.bags.rows),
+        weights_(task.bags.weights),
+        data_(task.rows.data),
+        row_bytes_(task.rows.stride),
+        columns_(columns),
+        fetch_(parameters.fetch) {}
+
+  /// sum = lookups [begin, end) folded from +0; rows are fetched as far as lookup `last`.
+  HWY_INLINE void fold(int64_t begin, int64_t end, int64_t last, Vector* sum) const {
+    for (size_t k = 0; k < Columns::kVectors; ++k) sum[k] = hn::Zero(Columns::kTag);
+    for (int64_t j = begin; j < end; ++j) {
+      fetch_before(j, last);
+      add(j, sum);
+    }
+  }
+  /// Fetches the row of the lookup that comes so much later than `lookup`, if it is before `last`.
+  HWY_INLINE void fetch_before(int64_t lookup, int64_t last) const {
+    if constexpr (kFetch) {
+      if (lookup + fetch_ < last) columns_.fetch(row(lookup + fetch_));
+    }
+  }
+
+  /// sum = the bag of lookups [begin, end): runs folded, their sums folded, divided for a mean.
+  HWY_INLINE void pool(int64_t begin, int64_t end, int64_t last, bool mean, Vector* sum) const {
+    fold(begin, std::min(begin + kPoolRun, end), last, sum);
+    for (int64_t run = begin + kPoolRun; run < end; run += kPoolRun) {
+      Vector next[Columns::kVectors];
+      fold(run, std::min(run + kPoolRun, end), last, next);
+      for (size_t k = 0; k < Columns::kVectors; ++k) sum[k] = hn::Add(sum[k], next[k]);
+    }
+    if (mean) divide(end - begin, sum);
+  }
+
+  /// The mean of a bag of `count` lookups from its sum.
+  HWY_INLINE void divide(int64_t count, Vector* sum) const {
+    if (count < 2) return;
+    const Vector divisor = hn::Set(Columns::kTag, static_cast<float>(count));
+    for (size_t k = 0; k < Columns::kVectors; ++k) sum[k] = hn::Div(sum[k], divisor);
+  }
+
+  /// The row of `lookup`, weighted.
+  HWY_INLINE void load(int64_t lookup, Vector* to) const {
+    columns_.load(row(lookup), to);
+    if constexpr (kWeighted) {
+      const Vector weight = hn::Set(Columns::kTag, weights_[lookup]);
+      for (size_t k = 0; k < Columns::kVectors; ++k) to[k] = hn::Mul(weight, to[k]);
+    }
+  }
+  /// sum = sum + the row of `lookup`, weighted.
+  HWY_INLINE void add(int64_t lookup, Vector* sum) const {
+    Vector loaded[Columns::kVectors];
+    load(lookup, loaded);
+    for (size_t k = 0; k < Columns::kVectors; ++k) sum[k] = hn::Add(sum[k], loaded[k]);
+  }
+
+ private:
+  HWY_INLINE const std::byte* row(int64_t lookup) const {
+    return data_ + rows_[lookup] * row_bytes_;
+  }
+
+  const int64_t* rows_;
+  const float* weights_;
+  const std::byte* data_;
+  int64_t row_bytes_;
+  Columns columns_;
+  int64_t fetch_;
+};
+
+/// Whether sums can be streamed: every sample's output begins on a cache line.
+HWY_INLINE bool on_cache_lines(const PoolTask& task) {
+  return reinterpret_cast<uintptr_t>(task.out) % 64 == 0 && task.stride % 16 == 0;
+}
+
+template <class Row, bool kWeighted, bool kFetch, size_t kHeld>
+void pool_bags(const PoolPiece& piece, const BagsParameters& parameters) {
+  const PoolTask& task = *piece.task;
+  const int64_t* const offsets = task.bags.offsets;
+  const int64_t last = offsets[piece.last];
+  const bool mean = task.pooling == Pooling::mean;
+  const bool streamed = parameters.store == PoolStore::streamed && on_cache_lines(task);
+  AheadFetcher ahead(piece);
+  by_columns<Row, kHeld>(task.rows.dim, [&](auto columns) {
+    using Columns = decltype(columns);
+    const BagColumns<Columns, kWeighted, kFetch> bags(task, columns, parameters);
+    const bool whole_lines = streamed && columns.count() % 16 == 0;
+    for (int64_t i = piece.first; i < piece.last; ++i) {
+      float* const out = task.out + i * task.stride;
+      if (parameters.store == PoolStore::fetched && i + kFetchedSamples < piece.last)
+        __builtin_prefetch(out + kFetchedSamples * task.stride + columns.column(), 1);
+      typename Columns::Vector sum[Columns::kVectors];
+      bags.pool(offsets[i], offsets[i + 1], last, mean, sum);
+      if (whole_lines) {
+        columns.stream(sum, out);
+      } else {
+        columns.store(sum, out);
+      }
+      if (columns.column() == 0) ahead.after_sample();
+    }
+  });
+  if (streamed) hwy::FlushStream();
+}
+
+/// Calls body(Row, weighted) with the types of the task's rows.
+template <class Body>
+HWY_INLINE void with_row_class(const PoolTask& task, const Body& body) {
+  const auto with_weights = [&](auto row) {
+    if (task.bags.weights != nullptr) {
+      body(row, std::true_type());
+    } else {
+      body(row, std::false_type());
+    }
+  };
+  switch (task.rows.precision) {
+    case RowPrecision::float32:
+      return with_weights(Float32Row());
+    case RowPrecision::bfloat16:
+      return with_weights(BFloat16Row());
+    case RowPrecision::float16:
+      return with_weights(Float16Row());
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace recmill::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif

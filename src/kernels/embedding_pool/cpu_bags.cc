@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/embedding_pool/cpu_templates.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/embedding_pool/cpu_bags.cc"
+#include <hwy/foreach_target.h>
+// after foreach_target.h
+#include <hwy/highway.h>
+
+#include "kernels/embedding_pool/bags-inl.h"
+#include "kernels/embedding_pool/copied_rows-inl.h"
+#include "kernels/embedding_pool/one_each-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace recmill::kernels {
+namespace HWY_NAMESPACE {
+
+template <bool kFetch, size_t kHeld>
+void pool_held(const PoolPiece& piece, const BagsParameters& parameters) {
+  with_row_class(*piece.task, [&](auto row, auto weighted) {
+    pool_bags<decltype(row), decltype(weighted)::value, kFetch, kHeld>(piece, parameters);
+  });
+}
+
+// Values: fetch, held, store, stage.
+void PoolBags(const PoolPiece& piece, ParameterValues values, std::byte*) {
+  const BagsParameters parameters{values[0], static_cast<PoolStore>(values[2])};
+  stage(piece, static_cast<Stage>(values[3]));
+  if (values[1] == 8) {
+    parameters.fetch > 0 ? pool_held<true, 8>(piece, parameters)
+                         : pool_held<false, 8>(piece, parameters);
+  } else {
+    parameters.fetch > 0 ? pool_held<true, 2>(piece, parameters)
+                         : pool_held<false, 2>(piece, parameters);
+  }
+}
+
+// Values: fetch, store, stage.
+void PoolOneEach(const PoolPiece& piece, ParameterValues values, std::byte*) {
+  const BagsParameters parameters{values[0], static_cast<PoolStore>(values[1])};
+  stage(piece, static_cast<Stage>(values[2]));
+  with_row_class(*piece.task, [&](auto row, auto weighted) {
+    if (parameters.fetch > 0) {
+      pool_one_each<decltype(row), decltype(weighted)::value, true, 8>(piece, parameters);
+    } else {
+      pool_one_each<decltype(row), decltype(weighted)::value, false, 8>(piece, parameters);
+    }
+  });
+}
+
+// Values: fetch.
+void CopyRows(const PoolPiece& piece, ParameterValues values, std::byte*) {
+  with_row_class(*piece.task, [&](auto row, auto weighted) {
+    copy_rows<decltype(row), decltype(weighted)::value>(piece, values[0]);
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace recmill::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace recmill::kernels {
+
+HWY_EXPORT(PoolBags);
+HWY_EXPORT(PoolOneEach);
+HWY_EXPORT(CopyRows);
+
+void pool_bags(const PoolPiece& piece, ParameterValues values, std::byte* scratch) {
+  HWY_DYNAMIC_DISPATCH(PoolBags)(piece, values, scratch);
+}
+void pool_one_each(const PoolPiece& piece, ParameterValues values, std::byte* scratch) {
+  HWY_DYNAMIC_DISPATCH(PoolOneEach)(piece, values, scratch);
+}
+void copy_rows(const PoolPiece& piece, ParameterValues values, std::byte* scratch) {
+  HWY_DYNAMIC_DISPATCH(CopyRows)(piece, values, scratch);
+}
+
+}  // namespace recmill::kernels
+#endif

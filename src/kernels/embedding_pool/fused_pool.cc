@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/embedding_pool/fused_pool.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace recmill::kernels {
+namespace {
+
+/// What the bytes of rows and outputs cost where nobody measured: 4 bytes a nanosecond, and as much
+/// again for finding them.
+double guessed_cost(const RowStorage& rows) {
+  return 1.0 + static_cast<double>(rows.dim * bytes_of(rows.precision)) / 64.0;
+}
+/// Below this a task costs less than to hand it out, in nanoseconds.
+constexpr double kLeastTask = 5000.0;
+
+PoolKernel kernel_of(const char* schedule) {
+  auto kernel = find_pool_kernel(*parse_schedule(schedule));
+  RECMILL_CHECK(kernel.ok(), kernel.status().message());
+  return *std::move(kernel);
+}
+
+}  // namespace
+
+Result<PoolKernel> find_pool_kernel(const Schedule& schedule,
+                                    std::span<const PoolTemplate> templates) {
+  for (const PoolTemplate& candidate : templates) {
+    if (candidate.spec.name != schedule.of) continue;
+    PoolKernel kernel{&candidate, {}};
+    RECMILL_ASSIGN_OR_RETURN(kernel.values, values_of(schedule, candidate.spec));
+    return kernel;
+  }
+  return Status::BadRequest("schedule '" + schedule.name() + "': there is no template '" +
+                            schedule.of + "'");
+}
+
+FusedPool::FusedPool(std::vector<PoolKernel> kernels, int64_t tile)
+    : kernels_(std::move(kernels)),
+      tile_(tile),
+      bags_(kernel_of("bags fetch=64 held=8 store=0 stage=0")),
+      one_each_(kernel_of("one_each fetch=64 store=0 stage=0")),
+      rows_copied_(kernel_of("rows_copied fetch=64")) {}
+
+void FusedPool::map(std::span<const PoolTask> tasks, int threads, TaskMap& map) const {
+  RECMILL_CHECK(tasks.size() == kernels_.size());
+  std::vector<FeatureWork> work(tasks.size());
+  for (size_t f = 0; f < tasks.size(); ++f) {
+    const PoolTask& task = tasks[f];
+    const PoolKernel& kernel = kernels_[f];
+    const double guess = guessed_cost(task.rows);
+    work[f] = {task.bags.offsets, task.bags.samples,
+               kernel.per_lookup > 0.0 ? kernel.per_lookup : guess,
+               kernel.per_sample > 0.0 ? kernel.per_sample : 2.0 * guess};
+  }
+  map_tasks(work, {.threads = threads, .tile = tile_, .least_task = kLeastTask}, map);
+}
+
+const PoolKernel& FusedPool::kernel_for(const PoolTask& task, int64_t feature) const {
+  const PoolKernel& chosen = kernels_[feature];
+  if (chosen.of != nullptr && (chosen.of->admits == nullptr || chosen.of->admits(task.bags)))
+    return chosen;
+  if (task.pooling == Pooling::none) return rows_copied_;
+  return task.bags.one_each ? one_each_ : bags_;
+}
+
+void FusedPool::run_task(std::span<const PoolTask> tasks, std::span<const Piece> pieces) const {
+  bool fetched = false;
+  for (size_t p = 0; p < pieces.size(); ++p) {
+    const Piece& piece = pieces[p];
+    const PoolTask& task = tasks[piece.feature];
+    const PoolKernel& kernel = kernel_for(task, piece.feature);
+    PoolPiece work{&task, piece.first, piece.last, fetched, {}};
+    fetched = false;
+    if (p + 1 < pieces.size()) {
+      const Piece& next = pieces[p + 1];
+      const PoolTask& next_task = tasks[next.feature];
+      const PoolKernel& after = kernel_for(next_task, next.feature);
+      const bool same = next.feature == piece.feature;
+      fetched =
+          after.of->wants_rows_fetched != nullptr && after.of->wants_rows_fetched(after.values);
+      if (fetched && !same)
+        work.ahead = {next_task.rows.data, next_task.rows.count * next_task.rows.stride};
+    }
+    kernel.of->body(work, kernel.values, nullptr);
+  }
+}
+
+void FusedPool::run(std::span<const PoolTask> tasks, const TaskMap& map, Pool& pool) const {
+  RECMILL_CHECK(tasks.size() == kernels_.size());
+  const std::span<const Piece> pieces(map.pieces);
+  pool.run(map.tasks(), [&](int64_t t) {
+    run_task(tasks, pieces.subspan(map.begins[t], map.begins[t + 1] - map.begins[t]));
+  });
+}
+
+}  // namespace recmill::kernels

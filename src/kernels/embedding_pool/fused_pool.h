@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// All features of a batch in one call, each by the schedule that was chosen for it (RecFlex,
+// section IV-B): the way that needs no compiler.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "device/pool.h"
+#include "kernels/embedding_pool/pool_template.h"
+#include "kernels/schedule/task_map.h"
+
+namespace recmill::kernels {
+
+/// A schedule with its body, ready to run.
+struct PoolKernel {
+  const PoolTemplate* of = nullptr;  // null: the default schedule
+  std::vector<int64_t> values;       // of its parameters
+  // What a lookup and a sample cost, in nanoseconds where it was measured; 0: guessed.
+  double per_lookup = 0.0;
+  double per_sample = 0.0;
+};
+
+/// The kernel of `schedule`. Fails, naming it, when no template is called so, or has not such
+/// values.
+Result<PoolKernel> find_pool_kernel(const Schedule& schedule,
+                                    std::span<const PoolTemplate> templates = pool_templates());
+
+class FusedPool {
+ public:
+  /// One kernel a feature, in the order of the tasks; `tile`: samples of one piece, at most.
+  explicit FusedPool(std::vector<PoolKernel> kernels, int64_t tile = int64_t{1} << 62);
+
+  /// Counts the work of each feature of a batch and maps it to tasks. Outputs are not looked at, so
+  /// that it can be done as soon as the bags are there.
+  void map(std::span<const PoolTask> tasks, int threads, TaskMap& map) const;
+
+  /// Pools all of them: bitwise embedding_pool_reference() of each task, whatever the map.
+  void run(std::span<const PoolTask> tasks, const TaskMap& map, Pool& pool) const;
+
+  std::span<const PoolKernel> kernels() const { return kernels_; }
+
+ private:
+  void run_task(std::span<const PoolTask> tasks, std::span<const Piece> pieces) const;
+  const PoolKernel& kernel_for(const PoolTask& task, int64_t feature) const;
+
+  std::vector<PoolKernel> kernels_;
+  int64_t tile_;
+  PoolKernel bags_, one_each_, rows_copied_;  // the default schedule, by what the bags are like
+};
+
+}  // namespace recmill::kernels

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Template `one_each`: bags of exactly one lookup, no offsets to read. Included once for each
+// instruction set (Highway's foreach_target), and by generated source.
+
+#if defined(RECMILL_KERNELS_EMBEDDING_POOL_ONE_EACH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RECMILL_KERNELS_EMBEDDING_POOL_ONE_EACH_INL_H_
+#undef RECMILL_KERNELS_EMBEDDING_POOL_ONE_EACH_INL_H_
+#else
+#define RECMILL_KERNELS_EMBEDDING_POOL_ONE_EACH_INL_H_
+#endif
+
+#include "kernels/embedding_pool/bags-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace recmill::kernels {
+namespace HWY_NAMESPACE {
+
+template <class Row, bool kWeighted, bool kFetch, size_t kHeld>
+void pool_one_each(const PoolPiece& piece, const BagsParameters& parameters) {
+  const PoolTask& task = *piece.task;
+  const int64_t begin = task.bags.offsets[0];
+  const bool streamed = parameters.store == PoolStore::streamed && on_cache_lines(task);
+  AheadFetcher ahead(piece);
+  by_columns<Row, kHeld>(task.rows.dim, [&](auto columns) {
+    using Columns = decltype(columns);
+    const BagColumns<Columns, kWeighted, kFetch> bags(task, columns, parameters);
+    const bool whole_lines = streamed && columns.count() % 16 == 0;
+    for (int64_t i = piece.first; i < piece.last; ++i) {
+      float* const out = task.out + i * task.stride;
+      if (parameters.store == PoolStore::fetched && i + kFetchedSamples < piece.last)
+        __builtin_prefetch(out + kFetchedSamples * task.stride + columns.column(), 1);
+      typename Columns::Vector sum[Columns::kVectors];
+      bags.fold(begin + i, begin + i + 1, begin + piece.last, sum);
+      if (whole_lines) {
+        columns.stream(sum, out);
+      } else {
+        columns.store(sum, out);
+      }
+      if (columns.column() == 0) ahead.after_sample();
+    }
+  });
+  if (streamed) hwy::FlushStream();
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace recmill::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A way to pool one feature's bags: what it says of itself, and its body. Recmill's own are listed
+// in templates.cc; a user's stand in a file of their own (docs/ADDING.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/embedding_pool/embedding_pool.h"
+#include "kernels/schedule/schedule.h"
+
+namespace recmill::kernels {
+
+/// Memory that the same thread reads next, and that a body may ask for while it computes.
+struct AheadBytes {
+  const std::byte* data = nullptr;
+  int64_t bytes = 0;
+};
+
+/// The work of one task: samples [first, last) of a feature.
+struct PoolPiece {
+  const PoolTask* task = nullptr;
+  int64_t first = 0;
+  int64_t last = 0;
+  bool rows_fetched = false;  // by the piece before, as its ahead bytes
+  AheadBytes ahead;
+};
+
+/// Pools a piece as embedding_pool_reference() means it: writes dim floats for each of its samples
+/// and nothing else. `scratch` has TemplateSpec::scratch_bytes, aligned to 64. Runs on any thread,
+/// several pieces of one feature at once.
+using PoolBody = void (*)(const PoolPiece& piece, ParameterValues values, std::byte* scratch);
+
+struct PoolTemplate {
+  TemplateSpec spec;
+  PoolBody body = nullptr;
+  /// Whether the body is right for these bags, which may be other than those it was tuned on; where
+  /// it is not, the default schedule does the piece. Null: for all.
+  bool (*admits)(const JaggedView& bags) = nullptr;
+  /// Whether a schedule of these values wants all rows of its table in the core's cache, fetched by
+  /// the piece before. Null: none does.
+  bool (*wants_rows_fetched)(ParameterValues values) = nullptr;
+};
+
+/// Recmill's templates, the default one first.
+std::span<const PoolTemplate> pool_templates();
+
+}  // namespace recmill::kernels

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "device/buffer.h"
+#include "kernels/embedding_pool/fused_pool.h"
+#include "kernels/row_values.h"
+#include "kernels/testing/instruction_sets.h"
+#include "kernels/testing/random_bags.h"
+
+namespace recmill::kernels {
+namespace {
+
+constexpr int64_t kRows = 61;
+const DeviceSpec kDevice{.name = "cpu0", .l2_bytes = 1 << 20};
+
+FeatureShape shape_of(int64_t dim, const BagShape& bags) {
+  FeatureShape shape;
+  shape.rows = kRows;
+  shape.dim = dim;
+  shape.weighted = bags.weighted;
+  shape.bags.longest = std::max<int64_t>(bags.longest, 1);
+  shape.bags.empty_share = bags.longest < 0 ? 0.0 : 0.2;
+  return shape;
+}
+
+/// Features of one shape whose outputs stand beside each other on whole cache lines, so that they
+/// can be streamed; what nobody may write is NaN.
+class Features {
+ public:
+  Features(const FeatureShape& shape, const BagShape& bags, int64_t samples) : shape_(shape) {
+    table_.resize(kRows * shape.dim * bytes_of(shape.precision));
+    RowStorage rows;
+    rows.data = table_.data();
+    rows.count = kRows;
+    rows.dim = shape.dim;
+    rows.precision = shape.precision;
+    rows.stride = shape.dim * bytes_of(shape.precision);
+    const auto values = random_floats(kRows * shape.dim, 5);
+    for (int64_t i = 0; i < kRows * shape.dim; ++i)
+      set_weight(rows, i / shape.dim, i % shape.dim, values[i]);
+    const int count = shape.pooling == Pooling::none ? 1 : 3;  // lookups of bags differ in number
+    const int64_t stride = (shape.dim * count + 15) / 16 * 16;
+    int64_t outputs = samples;
+    for (int f = 0; f < count; ++f) bags_.push_back(random_bags(bags, f));
+    for (int f = 0; f < count; ++f) {
+      tasks_.push_back({bags_[f].view(samples), rows, shape.pooling, nullptr, stride});
+      outputs = std::max(outputs, tasks_.back().bags.lookups());
+    }
+    expected_ = *Buffer::allocate((outputs * stride + 1) * sizeof(float));
+    found_ = *Buffer::allocate((outputs * stride + 1) * sizeof(float));
+    point_to(expected_);
+    for (const PoolTask& task : tasks_) embedding_pool_reference(task);
+  }
+
+  void expect_equal(const Schedule& schedule, int64_t tile, Pool& pool) {
+    const auto kernel = find_pool_kernel(schedule);
+    ASSERT_TRUE(kernel.ok()) << kernel.status().message();
+    const FusedPool fused(std::vector<PoolKernel>(tasks_.size(), *kernel), tile);
+    point_to(found_);
+    TaskMap map;
+    fused.map(tasks_, pool.threads(), map);
+    fused.run(tasks_, map, pool);
+    ASSERT_EQ(std::memcmp(found_.data(), expected_.data(), expected_.size()), 0)
+        << schedule.name() << " dim " << shape_.dim << " " << name_of(shape_.precision) << " "
+        << name_of(shape_.pooling) << " weighted " << shape_.weighted << " longest "
+        << shape_.bags.longest << " tile " << tile;
+  }
+
+ private:
+  void point_to(Buffer& to) {
+    std::ranges::fill(to.as<float>(), std::numeric_limits<float>::quiet_NaN());
+    for (size_t f = 0; f < tasks_.size(); ++f)
+      tasks_[f].out = to.as<float>().data() + static_cast<int64_t>(f) * tasks_[f].rows.dim;
+  }
+
+  FeatureShape shape_;
+  std::vector<std::byte> table_;
+  std::vector<SparseFeature> bags_;
+  std::vector<PoolTask> tasks_;
+  Buffer expected_, found_;
+};
+
+/// Every schedule of every template that is valid for the shape.
+void expect_all_equal(const FeatureShape& shape, const BagShape& bags, int64_t tile, Pool& pool) {
+  Features features(shape, bags, bags.samples);
+  for (const PoolTemplate& candidate : pool_templates()) {
+    for (const Schedule& schedule : candidates(candidate.spec, shape, kDevice)) {
+      features.expect_equal(schedule, tile, pool);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(PoolTemplates, equal_the_reference_at_every_dimension_precision_and_pooling) {
+  Pool pool(2);
+  on_every_instruction_set([&] {
+    for (int64_t dim : {1, 3, 4, 5, 8, 12, 16, 17, 31, 32, 64, 100, 128, 129, 1024}) {
+      for (auto precision :
+           {RowPrecision::float32, RowPrecision::bfloat16, RowPrecision::float16}) {
+        for (auto pooling : {Pooling::sum, Pooling::mean, Pooling::none}) {
+          for (int64_t longest : {-1, 5}) {
+            const BagShape bags{23, longest, kRows, dim % 2 == 0, 3};
+            FeatureShape shape = shape_of(dim, bags);
+            shape.precision = precision;
+            shape.pooling = pooling;
+            expect_all_equal(shape, bags, 7, pool);
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(PoolTemplates, fold_long_bags_in_the_one_order) {
+  Pool pool(2);
+  on_every_instruction_set([&] {
+    for (int64_t dim : {4, 8, 16, 32, 48}) {
+      for (int64_t longest : {63, 64, 65, 200, 700}) {
+        for (bool weighted : {false, true}) {
+          const BagShape bags{19, longest, kRows, weighted, 3};
+          FeatureShape shape = shape_of(dim, bags);
+          expect_all_equal(shape, bags, 5, pool);
+          shape.pooling = Pooling::mean;
+          expect_all_equal(shape, bags, int64_t{1} << 40, pool);
+        }
+      }
+    }
+  });
+}
+
+TEST(PoolTemplates, are_right_for_batches_that_they_were_not_tuned_for) {
+  Pool pool(2);
+  const BagShape tuned{64, -1, kRows, false, 3};
+  const FeatureShape shape = shape_of(16, tuned);
+  for (int64_t samples : {0, 1, 640}) {
+    for (int64_t longest : {int64_t{-1}, int64_t{0}, int64_t{300}}) {
+      const BagShape batch{samples, longest, kRows, false, 3};
+      expect_all_equal(shape, batch, 16, pool);
+    }
+  }
+}
+
+TEST(PoolTemplates, one_bag_of_a_hundred_thousand_ids_is_right) {
+  Pool pool(2);
+  BagShape bags{2, 100000, kRows, false, 0};
+  expect_all_equal(shape_of(8, bags), bags, 1, pool);
+}
+
+TEST(PoolTemplates, a_schedule_of_no_template_is_refused_by_name) {
+  const auto kernel = find_pool_kernel(*parse_schedule("bagz fetch=1"));
+  EXPECT_EQ(kernel.status().message(), "schedule 'bagz fetch=1': there is no template 'bagz'");
+  EXPECT_FALSE(find_pool_kernel(*parse_schedule("bags fetch=1")).ok());
+}
+
+TEST(PoolTemplates, ten_thousand_features_without_a_lookup_take_few_tasks) {
+  const std::vector<int64_t> offsets(129, 0);
+  const std::vector<float> table(1024 * 8, 1.0f);
+  std::vector<float> out(128 * 8, -1.0f);
+  std::vector<PoolTask> tasks(10000, PoolTask{{offsets.data(), nullptr, nullptr, 128, false},
+                                              RowStorage::of(table.data(), 1024, 8),
+                                              Pooling::sum,
+                                              out.data(),
+                                              8});
+  const FusedPool fused(std::vector<PoolKernel>(tasks.size()));
+  TaskMap map;
+  fused.map(tasks, 2, map);
+  EXPECT_LE(map.tasks(), 33);
+  EXPECT_EQ(map.pieces.size(), tasks.size());
+  Pool pool(1);  // all features share one output
+  fused.run(tasks, map, pool);
+  EXPECT_EQ(out, std::vector<float>(128 * 8, 0.0f));
+}
+
+}  // namespace
+}  // namespace recmill::kernels
