@@ -40,9 +40,10 @@ struct ScheduledFixture {
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(DistinctRows, StoreContract, ScheduledFixture<0>);
 INSTANTIATE_TYPED_TEST_SUITE_P(DenseSums, StoreContract, ScheduledFixture<1>);
+INSTANTIATE_TYPED_TEST_SUITE_P(PlacedSums, StoreContract, ScheduledFixture<2>);
 
 TEST(ScheduledFixture, is_there_for_every_template) {
-  EXPECT_EQ(kernels::row_update_templates().size(), 2u);
+  EXPECT_EQ(kernels::row_update_templates().size(), 3u);
 }
 
 TEST(Scenario, has_operations_of_every_kind_and_updates_of_several_batches) {

@@ -61,14 +61,24 @@ void update_stretch(const TableUpdate& update, const Task& task, const RowStep& 
   }
 }
 
+/// Fetches what will be updated soon; apply_rows() fetches what comes behind.
+void fetch_rows(const kernels::RowStorage& storage, std::span<const int64_t> rows) {
+  for (const int64_t row : rows) {
+    for (int64_t at = 0; at < storage.stride; at += 64)
+      __builtin_prefetch(storage.record(row) + at, 1);
+    if (storage.row_state != nullptr) __builtin_prefetch(storage.row_state + row, 1);
+  }
+}
+
 /// Rows [begin, end) of those that were folded.
 void update_folded(const TableUpdate& update, kernels::RowSums& folded, int64_t begin, int64_t end,
                    const RowStep& step) {
   const EmbeddingTable& table = *update.table;
   const int64_t dim = table.rows().dim;
-  const int64_t block = std::clamp<int64_t>(kBlockFloats / dim, 4, 256);
+  const int64_t block = std::clamp<int64_t>(kBlockFloats / dim, 4, 64);
   const Random rounding = rounding_of(table, step);
   std::vector<float> sums(block * dim);
+  fetch_rows(table.rows(), folded.rows().subspan(begin, std::min(block, end - begin)));
   for (; begin < end; begin += block) {
     const int64_t count = std::min(block, end - begin);
     const int64_t* rows = folded.rows().data() + begin;

@@ -99,8 +99,7 @@ HWY_INLINE void update_elements(const Formula& formula, float* weight, float* st
 
 /// Rows of kDim elements that stand side by side in a group; 0: a row does not fit, or is no part.
 template <int64_t kDim>
-constexpr int64_t kRowsOfGroup = kDim > 0 && kDim < kGroup && kGroup % kDim == 0 ? kGroup / kDim
-                                                                                 : 0;
+constexpr int64_t kRowsOfGroup = kDim > 0 && kDim < kGroup&& kGroup % kDim == 0 ? kGroup / kDim : 0;
 
 /// Rows [begin, begin + count) of the range, at most kRowsOfGroup<kDim>; factors [count].
 template <int64_t kDim, class Formula>
@@ -135,7 +134,7 @@ HWY_INLINE void update_rows_of_group(const Formula& formula, const ApplyRange& r
 /// from kDim on stay +0, so that a narrow row's are added pairwise at once.
 template <int64_t kDim>
 HWY_INLINE void sums_of_squares(const float* gradients, int64_t count, float* squares) {
-  if constexpr (kRowsOfGroup<kDim> > 0) {
+  if constexpr (kRowsOfGroup < kDim >> 0) {
     float values[kDim][kGroup] = {};
     for (int64_t i = 0; i < count; ++i)
       for (int64_t e = 0; e < kDim; ++e) values[e][i] = gradients[i * kDim + e];
@@ -212,8 +211,8 @@ HWY_INLINE void fetch(const ApplyRange& range, int64_t i) {
   if (range.rows.row_state != nullptr) __builtin_prefetch(range.rows.row_state + slot, 1);
 }
 
-/// Calls update(i, n, factors) for rows i ... i + n - 1 of the range, n at most kTogether, a divisor
-/// of kGroup. kDim: the dimension where it is known to the compiler, else 0.
+/// Calls update(i, n, factors) for rows i ... i + n - 1 of the range, n at most kTogether, a
+/// divisor of kGroup. kDim: the dimension where it is known to the compiler, else 0.
 template <int64_t kDim, int64_t kTogether, class Formula, class UpdateRows>
 HWY_INLINE void apply_to_each(const ApplyRange& range, const Formula& formula,
                               const UpdateRows& update) {
@@ -237,7 +236,7 @@ template <int64_t kDim, class Formula>
 void apply_float_rows(const ApplyRange& range, const Formula& formula) {
   const RowStorage& rows = range.rows;
   const int64_t dim = kDim > 0 ? kDim : rows.dim;
-  if constexpr (kRowsOfGroup<kDim> > 0) {
+  if constexpr (kRowsOfGroup < kDim >> 0) {
     apply_to_each<kDim, kRowsOfGroup<kDim>>(
         range, formula, [&](int64_t i, int64_t n, const float* factors) {
           update_rows_of_group<kDim>(formula, range, i, n, factors);

@@ -5,12 +5,14 @@
 
 #include "base/status.h"
 #include "kernels/row_update/dense_sums.h"
+#include "kernels/row_update/placed_sums.h"
 
 namespace recmill::kernels {
 namespace {
 
 /// Of the folds that a table's update goes through: what a core's own cache holds beside the rest.
 constexpr int64_t kDenseBytes = 1 << 20;
+constexpr int64_t kPlacedRows = 1 << 16;
 
 template <class Sums>
 RowUpdateTemplate from_bags() {
@@ -41,7 +43,8 @@ RowUpdateKernel default_of(const std::string& schedule) {
 }  // namespace
 
 std::span<const RowUpdateTemplate> row_update_templates() {
-  static const std::vector<RowUpdateTemplate> templates{distinct_rows(), from_bags<DenseSums>()};
+  static const std::vector<RowUpdateTemplate> templates{distinct_rows(), from_bags<DenseSums>(),
+                                                        from_bags<PlacedSums>()};
   return templates;
 }
 
@@ -58,8 +61,14 @@ Result<RowUpdateKernel> row_update_kernel(const Schedule& schedule) {
 const RowUpdateKernel& default_row_update(const RowUpdateWork& work) {
   static const RowUpdateKernel distinct = default_of("distinct_rows block=16 ahead=16");
   static const RowUpdateKernel dense = default_of("dense_sums leaves=8");
-  const int64_t bytes = work.rows * work.dim * 4 * std::min(work.shards, 8);
-  return bytes <= kDenseBytes && 2 * work.lookups >= work.rows ? dense : distinct;
+  static const RowUpdateKernel by_count = default_of("placed_sums by_count=1");
+  static const RowUpdateKernel as_listed = default_of("placed_sums by_count=0");
+  const auto [rows, dim, lookups, shards] = work;
+  if (2 * lookups >= rows) {
+    if (rows * dim * 4 * std::min(shards, 8) <= kDenseBytes) return dense;
+    if (rows <= kPlacedRows) return lookups <= 8 * rows ? by_count : as_listed;
+  }
+  return dim <= 8 && rows <= std::min(kPlacedRows, 16 * lookups) ? as_listed : distinct;
 }
 
 std::unique_ptr<RowSums> RowSumsStock::take(const RowUpdateTemplate& of) {

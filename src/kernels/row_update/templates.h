@@ -42,8 +42,10 @@ struct RowUpdateWork {
   int shards = 1;
 };
 
-/// The schedule where none was tuned: "dense_sums" where all folds fit a mebibyte and there are at
-/// least half as many lookups as rows, else "distinct_rows".
+/// The schedule where none was tuned. With at least half as many lookups as rows: "dense_sums"
+/// where all folds fit a mebibyte, else "placed_sums" up to 2^16 rows, ordered by count up to 8
+/// lookups a row. With fewer, down to a sixteenth, and rows of at most 8 floats: "placed_sums".
+/// Else "distinct_rows".
 const RowUpdateKernel& default_row_update(const RowUpdateWork& work);
 
 /// Bodies that rest between batches, so that their memory is used again. Any thread.

@@ -174,9 +174,18 @@ TEST(RowUpdateTemplates, are_looked_up_by_their_schedules) {
 }
 
 TEST(RowUpdateTemplates, are_chosen_untuned_by_the_size_of_the_table_and_its_lookups) {
-  EXPECT_EQ(default_row_update({4096, 8, 12800, 4}).of->name, "dense_sums");
-  EXPECT_EQ(default_row_update({4096, 8, 100, 4}).of->name, "distinct_rows");
-  EXPECT_EQ(default_row_update({1000000, 16, 2048, 8}).of->name, "distinct_rows");
+  const auto chosen = [](const RowUpdateWork& work) {
+    const RowUpdateKernel& kernel = default_row_update(work);
+    return kernel.of->name + " " + std::to_string(kernel.values[0]);
+  };
+  EXPECT_EQ(chosen({4096, 8, 12800, 4}), "dense_sums 8");
+  EXPECT_EQ(chosen({4096, 64, 12800, 4}), "placed_sums 1");
+  EXPECT_EQ(chosen({4096, 64, 50000, 8}), "placed_sums 0");
+  EXPECT_EQ(chosen({1024, 4, 256, 4}), "placed_sums 0");
+  EXPECT_EQ(chosen({1024, 16, 256, 4}), "distinct_rows 16");
+  EXPECT_EQ(chosen({4096, 8, 100, 4}), "distinct_rows 16");
+  EXPECT_EQ(chosen({1000000, 16, 2048, 8}), "distinct_rows 16");
+  EXPECT_EQ(chosen({100, 16, 0, 1}), "distinct_rows 16");
 }
 
 }  // namespace
