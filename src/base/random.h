@@ -22,6 +22,7 @@ enum class Purpose : uint32_t {
   synthetic = 8,
   test = 9,
   negative_items = 10,
+  tuning = 11,
 };
 
 struct PhiloxCounter {

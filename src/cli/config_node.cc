@@ -129,6 +129,9 @@ Status apply_set(ConfigNode& root, const std::string& assignment) {
     if (auto* table = std::get_if<ConfigNode::Table>(&any.value)) {
       for (auto& [key, value] : *table) self(self, value);
     }
+    if (auto* array = std::get_if<ConfigNode::Array>(&any.value)) {
+      for (ConfigNode& item : *array) self(self, item);
+    }
   };
   forget_lines(forget_lines, node);
   merge(root, std::move(node));

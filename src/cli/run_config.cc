@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "cli/option_binder.h"
+#include "cli/workloads.h"
 
 namespace recmill::cli {
 namespace {
@@ -46,19 +47,37 @@ void write_section(const Json& section, const std::string& path, std::string& ou
   }
 }
 
+/// Text of a configuration, and what its places and its run are named after.
+struct ConfigText {
+  std::string text, file, name;
+};
+
+bool is_bare_name(const std::string& path) {
+  return path.find('/') == std::string::npos && !path.ends_with(".toml") &&
+         !posix_files().exists(path);
+}
+
+Result<ConfigText> config_text(const std::string& path) {
+  if (is_bare_name(path)) {
+    RECMILL_ASSIGN_OR_RETURN(const std::string_view text, workload_text(path));
+    return ConfigText{std::string(text), "workload " + path, path};
+  }
+  const std::string file = posix_files().is_folder(path) ? path + "/config.toml" : path;
+  const auto text = read_text(posix_files(), file);
+  if (!text.ok()) return Status::BadRequest(text.status().message());
+  return ConfigText{*text, file, std::filesystem::path(file).stem().string()};
+}
+
 }  // namespace
 
 Result<RunConfig> load_run_config(const std::string& path, const std::vector<std::string>& sets) {
-  const bool is_run = posix_files().is_folder(path);
-  const std::string file = is_run ? path + "/config.toml" : path;
-  const auto text = read_text(posix_files(), file);
-  if (!text.ok()) return Status::BadRequest(text.status().message());
+  RECMILL_ASSIGN_OR_RETURN(const ConfigText from, config_text(path));
   RunConfig config;
-  RECMILL_ASSIGN_OR_RETURN(config.source, parse_toml(*text, file));
+  RECMILL_ASSIGN_OR_RETURN(config.source, parse_toml(from.text, from.file));
   for (const std::string& set : sets) RECMILL_RETURN_IF_ERROR(apply_set(config.source, set));
   RECMILL_RETURN_IF_ERROR(OptionBinder(config.source, "").bind(config.options));
   if (config.options.name.empty()) {
-    config.options.name = std::filesystem::path(file).stem().string();
+    config.options.name = from.name;
     if (!quote(config.options.name).ok()) {
       return Status::BadRequest("name: is that of the file, which is no UTF-8 text; set another");
     }

@@ -19,7 +19,8 @@ struct RunConfig {
   Status locate(const Status& status) const { return cli::locate(status, source); }
 };
 
-/// Reads a configuration file, or the run folder that training made; `sets` are "key=value".
+/// Reads a configuration file, the run folder that training made, or, by a bare name that is
+/// neither, a workload (cli/workloads.h); `sets` are "key=value".
 Result<RunConfig> load_run_config(const std::string& path, const std::vector<std::string>& sets);
 
 /// The whole configuration as TOML: load_run_config() of it gives the same options.

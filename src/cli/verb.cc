@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/files.h"
+#include "cli/workloads.h"
 
 namespace recmill::cli {
 namespace {
@@ -25,7 +26,10 @@ void on_interrupt(int signal) {
 }  // namespace
 
 void add_config_arguments(CLI::App& verb, ConfigArguments& arguments) {
-  verb.add_option("config", arguments.path, "configuration file, or a run's folder")->required();
+  verb.add_option(
+          "config", arguments.path,
+          "configuration file, a run's folder, or a workload's name (" + workload_names() + ")")
+      ->required();
   verb.add_option("--set", arguments.sets,
                   "one key=value in place of the file's; --set again for each other")
       ->allow_extra_args(false);

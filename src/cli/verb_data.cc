@@ -10,6 +10,7 @@
 #include "reader/convert.h"
 #include "reader/generate.h"
 #include "reader/open_reader.h"
+#include "train/expand_workload.h"
 #include "train/metrics/metrics.h"
 #include "train/resolved_run.h"
 
@@ -84,10 +85,11 @@ Status convert_rows(const ConvertArguments& arguments) {
     known = true;
   }
   if (!known) return Status::BadRequest("--subset: must be train, eval or all");
+  const auto options = train::expand_workload(config.options);
+  if (!options.ok()) return config.locate(options.status());
   Pool pool(train::machine_cores());
-  auto rows =
-      reader::open_reader(config.options.data, subset,
-                          static_cast<uint64_t>(config.options.train.seed), pool, posix_files());
+  auto rows = reader::open_reader(options->data, subset, static_cast<uint64_t>(options->train.seed),
+                                  pool, posix_files());
   if (!rows.ok()) return config.locate(rows.status());
   train::Progress progress(progress_style(arguments.quiet), "converting", "rows", 0);
   const auto count =
@@ -99,7 +101,7 @@ Status convert_rows(const ConvertArguments& arguments) {
   Json result{{"file", arguments.out}, {"rows", *count}};
   const reader::ReaderCounts counts = (*rows)->counts();
   result["bad_rows"] = counts.bad_rows;
-  if (config.options.data.format == DataFormat::behavior_log) {
+  if (options->data.format == DataFormat::behavior_log) {
     result["passed_over_events"] = counts.passed_over;
   }
   print_result(result, arguments.json);

@@ -10,12 +10,14 @@
 #include "preprocess/ops/registry.h"
 #include "reader/open_reader.h"
 #include "stats/collector.h"
+#include "train/expand_workload.h"
 #include "train/resolved_run.h"
 
 namespace recmill::cli {
 namespace {
 
-constexpr int64_t kBatchRows = 8192;
+// Rows of a batch, and raw ids of one, as far as the batch before it tells.
+constexpr int64_t kFirstBatchRows = 64, kBatchRows = 8192, kBatchIds = 16'000'000;
 
 struct Arguments {
   ConfigArguments config;
@@ -46,7 +48,7 @@ Result<std::vector<stats::ColumnTable>> tables_of(const train::RunOptions& optio
 }
 
 Result<FeatureStats> measure(const RunConfig& config, const Arguments& arguments) {
-  const train::RunOptions& options = config.options;
+  RECMILL_ASSIGN_OR_RETURN(const train::RunOptions options, train::expand_workload(config.options));
   DataOptions data = options.data;
   data.shuffle.kind = ShuffleKind::none;  // the figures do not depend on the order
   Pool pool(train::machine_cores());
@@ -59,10 +61,15 @@ Result<FeatureStats> measure(const RunConfig& config, const Arguments& arguments
   train::Progress progress(progress_style(arguments.quiet), "counting", "rows", count);
   stats::Collector collector(rows->schema(), arguments.id_limit);
   ColumnBatch batch;
-  for (int64_t first = 0; first < count; first += kBatchRows) {
-    RECMILL_RETURN_IF_ERROR(rows->read(0, first, std::min(kBatchRows, count - first), batch));
+  for (int64_t first = 0, next = kFirstBatchRows; first < count;) {
+    RECMILL_RETURN_IF_ERROR(rows->read(0, first, std::min(next, count - first), batch));
+    if (batch.samples == 0) return Status::Failed("the data ended before its last row");
     collector.add(batch, pool);
-    progress.show(std::min(first + kBatchRows, count), "");
+    first += batch.samples;
+    progress.show(first, "");
+    int64_t ids = 0;
+    for (const IdColumn& column : batch.ids) ids += static_cast<int64_t>(column.ids.size());
+    next = std::clamp<int64_t>(kBatchIds / (ids / batch.samples + 1), 1, kBatchRows);
   }
   const auto tables = tables_of(options, rows->schema());
   if (tables.ok()) return collector.finish(*tables);

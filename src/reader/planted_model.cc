@@ -11,7 +11,7 @@ namespace recmill::reader {
 namespace {
 
 // Streams of random numbers: one for each column and use.
-enum class Use : uint64_t { dense = 1, ids, coefficient, effect, factor, label, group };
+enum class Use : uint64_t { dense = 1, ids, coefficient, effect, factor, label, group, line };
 constexpr uint64_t stream_of(Use use, uint64_t column = 0) {
   return (static_cast<uint64_t>(use) << 32) | column;
 }
@@ -47,13 +47,8 @@ Result<PlantedModel> PlantedModel::build(const SyntheticOptions& options) {
     model.dense_.emplace_back(o.dense[c], seed, stream_of(Use::dense, c));
     model.schema_.dense.push_back(o.dense[c].name);
   }
-  for (size_t c = 0; c < o.ids.size(); ++c) {
-    RECMILL_ASSIGN_OR_RETURN(auto source,
-                             IdSource::make(o.ids[c], seed, stream_of(Use::ids, c), o.id_bits));
-    model.ids_.push_back(std::move(source));
-    model.schema_.ids.push_back(o.ids[c].name);
-    if (o.ids[c].max_length > 1) model.schema_.bags.push_back(o.ids[c].name);
-  }
+  RECMILL_RETURN_IF_ERROR(model.make_id_sources());
+  model.choose_columns();
   model.schema_.has_group = o.groups > 0;
   model.schema_.has_time = o.time_step > 0;
   model.plant_dense();
@@ -61,6 +56,34 @@ Result<PlantedModel> PlantedModel::build(const SyntheticOptions& options) {
   model.plant_crosses();
   model.set_intercept();
   return model;
+}
+
+Status PlantedModel::make_id_sources() {
+  SharedTables tables;
+  ids_.reserve(options_.ids.size());
+  for (size_t c = 0; c < options_.ids.size(); ++c) {
+    const SyntheticIdColumn& column = options_.ids[c];
+    const uint64_t stream = stream_of(Use::ids, c);
+    const auto line = static_cast<uint64_t>(column.line);
+    const IdSource::Streams streams{static_cast<uint64_t>(options_.seed), stream,
+                                    line > 0 ? stream_of(Use::line, line) : stream};
+    RECMILL_ASSIGN_OR_RETURN(auto source,
+                             IdSource::make(column, streams, options_.id_bits, tables));
+    ids_.push_back(std::move(source));
+    schema_.ids.push_back(column.name);
+    if (column.max_length > 1) schema_.bags.push_back(column.name);
+  }
+  return {};
+}
+
+/// The columns with effects: the middle one of each of planted.columns equal runs.
+void PlantedModel::choose_columns() {
+  const auto all = static_cast<int64_t>(ids_.size());
+  const int64_t asked = options_.planted.columns;
+  const int64_t chosen = asked > 0 ? std::min(asked, all) : all;
+  has_effects_.assign(ids_.size(), false);
+  for (int64_t i = 0; i < chosen; ++i) has_effects_[(2 * i + 1) * all / (2 * chosen)] = true;
+  decides_ = has_effects_;
 }
 
 void PlantedModel::plant_dense() {
@@ -130,6 +153,10 @@ void PlantedModel::plant_effects() {
   for (size_t c = 0; c < ids_.size(); ++c) {
     const Random random(static_cast<uint64_t>(options_.seed), Purpose::synthetic,
                         stream_of(Use::effect, c));
+    if (!has_effects_[c]) {
+      effects_.emplace_back();
+      continue;
+    }
     Learnable column = learnable(c, shares);
     const double square = draw_centred(random, shares, column);
     const double mass = std::accumulate(shares.begin(), shares.end(), 0.0);
@@ -173,6 +200,7 @@ void PlantedModel::plant_crosses() {
       options_.planted.cross_variance / static_cast<double>(options_.planted.crosses);
   for (size_t i = 0; i < columns.size() / 2; ++i) {
     Cross cross{{columns[i], columns[columns.size() - 1 - i]}, {}};
+    decides_[cross.columns[0]] = decides_[cross.columns[1]] = true;
     double variance = 1;  // of the product: that of one factor times that of the other
     for (int side = 0; side < 2; ++side) {
       std::vector<double> shares;
@@ -229,6 +257,7 @@ void PlantedModel::add_ids(SyntheticRows& rows) const {
   rows.offsets.resize(ids_.size());
   rows.positions.resize(ids_.size());
   for (size_t c = 0; c < ids_.size(); ++c) {
+    if (!decides_[c]) continue;
     const IdSource& source = ids_[c];
     std::vector<int64_t>& offsets = rows.offsets[c];
     std::vector<int64_t>& positions = rows.positions[c];

@@ -31,7 +31,8 @@ struct LogitParts {
 /// Consecutive rows, column by column. Reused from block to block.
 struct SyntheticRows {
   int64_t first = 0, count = 0;
-  std::vector<std::vector<float>> dense;        // [dense columns][count]; NaN: missing
+  std::vector<std::vector<float>> dense;  // [dense columns][count]; NaN: missing
+  // Of the id columns that decide on clicks; the others have neither offsets nor positions here.
   std::vector<std::vector<int64_t>> offsets;    // [id columns][count + 1], into positions
   std::vector<std::vector<int64_t>> positions;  // [id columns][offsets.back()]
   std::vector<LogitParts> logits;               // [count]
@@ -47,6 +48,10 @@ class PlantedModel {
   const SyntheticOptions& options() const { return options_; }  // resolved
   const DataSchema& schema() const { return schema_; }
   const std::vector<IdSource>& ids() const { return ids_; }
+
+  /// Whether the ids of a column decide on clicks, so that generate() makes them: by
+  /// planted.columns, or because of a cross.
+  bool decides(size_t column) const { return decides_[column]; }
 
   /// Rows [first, first + count), wherever that lies. Any thread.
   void generate(int64_t first, int64_t count, SyntheticRows& rows) const;
@@ -83,6 +88,8 @@ class PlantedModel {
   };
 
   PlantedModel() = default;
+  Status make_id_sources();
+  void choose_columns();
   void plant_dense();
   void plant_effects();
   void plant_crosses();
@@ -98,8 +105,9 @@ class PlantedModel {
   DataSchema schema_;
   std::vector<DenseSource> dense_;
   std::vector<IdSource> ids_;
-  std::vector<double> coefficients_;  // [dense columns]
-  std::vector<Learnable> effects_;    // [id columns]
+  std::vector<bool> has_effects_, decides_;  // [id columns]
+  std::vector<double> coefficients_;         // [dense columns]
+  std::vector<Learnable> effects_;           // [id columns]
   std::vector<Cross> crosses_;
   double intercept_ = 0;
 };

@@ -5,9 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
+#include <span>
+#include <tuple>
 
 #include "base/random.h"
+#include "reader/even_law.h"
 #include "reader/synthetic_options.h"
 #include "reader/zipf_law.h"
 
@@ -29,38 +34,76 @@ class DenseSource {
   double log_mean_, log_variance_;
 };
 
+/// Lengths of cells that are not empty.
+class LengthTable {
+ public:
+  explicit LengthTable(const SyntheticIdColumn& column);
+  int64_t sample(uint64_t bits) const { return least_ + table_.sample(bits); }
+  double mean() const { return mean_; }
+
+ private:
+  LengthTable(int64_t least, std::span<const double> weights);
+  int64_t least_;
+  AliasTable table_;  // of length - least_
+  double mean_ = 0;
+};
+
+/// The tables that columns of one kind share: a workload has thousands of columns and few kinds.
+class SharedTables {
+ public:
+  std::shared_ptr<const ZipfLaw> zipf(int64_t ranks, double exponent);
+  /// Null where every length is max_length.
+  std::shared_ptr<const LengthTable> lengths(const SyntheticIdColumn& column);
+
+ private:
+  std::map<std::pair<int64_t, double>, std::shared_ptr<const ZipfLaw>> zipf_;
+  std::map<std::tuple<LengthLaw, double, double, int64_t>, std::shared_ptr<const LengthTable>>
+      lengths_;
+};
+
 class IdSource {
  public:
-  static Result<IdSource> make(const SyntheticIdColumn& column, uint64_t seed, uint64_t stream,
-                               int64_t id_bits);
+  /// Random numbers: `line` is the stream of lengths, that of the column where it has no line.
+  struct Streams {
+    uint64_t seed = 0, column = 0, line = 0;
+  };
+  static Result<IdSource> make(const SyntheticIdColumn& column, const Streams& streams,
+                               int64_t id_bits, SharedTables& tables);
 
   const SyntheticIdColumn& column() const { return column_; }
-  bool one_each() const { return column_.max_length == 1 && column_.empty_share == 0; }
+  bool one_each() const { return column_.max_length == 1 && !lengths_ && column_.empty_share == 0; }
 
   /// Ids in the cell of `row`.
   int64_t length(int64_t row) const;
   /// Position, in [0, cardinality), of id `element` in the cell of `row`.
   int64_t position(int64_t row, int64_t element) const;
   uint64_t raw_id(int64_t position) const;
+  /// The raw ids of the first ids.size() elements of the cell of `row`.
+  void cell(int64_t row, std::span<uint64_t> ids) const;
 
   /// Mean share over rows [0, rows) of an id among the column's lookups. Exact for the law drawn
   /// from, with the drift taken as continuous.
   double mean_share(int64_t position, int64_t rows) const;
+  /// Mean number of ids of a cell that is not empty.
+  double mean_length() const;
   /// Expected lookups of the whole column in `rows` rows.
   double expected_lookups(int64_t rows) const {
-    return static_cast<double>(rows) * (1.0 - column_.empty_share) * column_.mean_length;
+    return static_cast<double>(rows) * (1.0 - column_.empty_share) * mean_length();
   }
 
  private:
-  IdSource(const SyntheticIdColumn& column, ZipfLaw law, uint64_t seed, uint64_t stream,
-           int64_t id_bits);
-  double share_at(int64_t rank) const { return law_.probability(rank % column_.cardinality); }
+  IdSource(const SyntheticIdColumn& column, const Streams& streams, int64_t id_bits);
+  double probability(int64_t rank) const;
+  double share_at(int64_t rank) const { return probability(rank % column_.cardinality); }
+  template <typename Law>
+  void even_cell(const Law& law, int64_t row, std::span<uint64_t> ids) const;
 
   SyntheticIdColumn column_;
-  ZipfLaw law_;
-  std::optional<AliasTable> lengths_;  // of length - 1; none when every bag has one id
+  std::shared_ptr<const ZipfLaw> zipf_;         // law = zipf
+  std::shared_ptr<const LengthTable> lengths_;  // null: every cell that is not empty has max_length
   Random random_;
-  uint64_t key_;
+  Scatter scatter_;  // direct
+  uint64_t key_, length_key_;
   int64_t id_bits_;
 };
 

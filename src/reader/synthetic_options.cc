@@ -88,7 +88,30 @@ Status check(const SyntheticDenseColumn& column, const std::string& at) {
                      column.missing_share + column.negative_share);
 }
 
+/// The laws of ids and lengths, as far as the kind of law decides what is possible.
+Status check_laws(const SyntheticIdColumn& column, const std::string& at) {
+  if (column.law != IdLaw::zipf) {
+    RECMILL_RETURN_IF_ERROR(require(column.top_percent == 0, at + ".top_percent",
+                                    column.top_percent, "is for law = \"zipf\""));
+    RECMILL_RETURN_IF_ERROR(
+        require(column.drift == 0, at + ".drift", column.drift, "is for law = \"zipf\""));
+  }
+  if (column.law != IdLaw::zipf || column.direct) {
+    RECMILL_RETURN_IF_ERROR(
+        require(column.cardinality <= int64_t{1} << 31, at + ".cardinality",
+                static_cast<double>(column.cardinality),
+                "must be at most 2^31 with direct = true, and where law is not \"zipf\""));
+  }
+  if (column.lengths == LengthLaw::normal) {
+    return require(column.deviation > 0, at + ".deviation", column.deviation,
+                   "must be positive with lengths = \"normal\"");
+  }
+  return require(column.deviation == 0, at + ".deviation", column.deviation,
+                 "is for lengths = \"normal\"");
+}
+
 Status check(const SyntheticIdColumn& column, const std::string& at, int64_t id_bits) {
+  RECMILL_RETURN_IF_ERROR(check_laws(column, at));
   const int64_t most = id_bits == 32 ? int64_t{1} << 32 : int64_t{1} << 40;
   RECMILL_RETURN_IF_ERROR(require(column.cardinality >= 1 && column.cardinality <= most,
                                   at + ".cardinality", static_cast<double>(column.cardinality),
@@ -103,7 +126,9 @@ Status check(const SyntheticIdColumn& column, const std::string& at, int64_t id_
   RECMILL_RETURN_IF_ERROR(require(
       column.mean_length >= 1 && column.mean_length <= static_cast<double>(column.max_length),
       at + ".mean_length", column.mean_length, "must be in [1, max_length]"));
-  RECMILL_RETURN_IF_ERROR(check_share(at + ".empty_share", column.empty_share));
+  RECMILL_RETURN_IF_ERROR(require(column.empty_share >= 0 && column.empty_share <= 1,
+                                  at + ".empty_share", column.empty_share,
+                                  "a share of cells is in [0, 1]"));
   if (column.top_percent == 0 && column.top_access_percent == 0) return {};
   RECMILL_RETURN_IF_ERROR(require(column.top_percent > 0 && column.top_percent < 100,
                                   at + ".top_percent", column.top_percent, "must be in (0, 100)"));

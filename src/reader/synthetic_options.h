@@ -13,6 +13,16 @@ namespace recmill::reader {
 
 enum class SyntheticShape { criteo, columns };
 
+/// How often each id of a column comes (reader/zipf_law.h, reader/even_law.h).
+enum class IdLaw { zipf, uniform, power };
+
+/// Lengths of the cells that are not empty.
+///   geometric  q^l over 1 ... max_length, with q such that the mean is mean_length
+///   fixed      max_length
+///   normal     a normal law of mean mean_length and the given deviation, cut off outside
+///              [0, max_length] and rounded down: 0 is possible
+enum class LengthLaw { geometric, fixed, normal };
+
 }  // namespace recmill::reader
 
 namespace recmill {
@@ -21,6 +31,19 @@ struct EnumNames<reader::SyntheticShape> {
   static constexpr std::array names{
       std::pair{reader::SyntheticShape::criteo, std::string_view{"criteo"}},
       std::pair{reader::SyntheticShape::columns, std::string_view{"columns"}}};
+};
+template <>
+struct EnumNames<reader::IdLaw> {
+  static constexpr std::array names{std::pair{reader::IdLaw::zipf, std::string_view{"zipf"}},
+                                    std::pair{reader::IdLaw::uniform, std::string_view{"uniform"}},
+                                    std::pair{reader::IdLaw::power, std::string_view{"power"}}};
+};
+template <>
+struct EnumNames<reader::LengthLaw> {
+  static constexpr std::array names{
+      std::pair{reader::LengthLaw::geometric, std::string_view{"geometric"}},
+      std::pair{reader::LengthLaw::fixed, std::string_view{"fixed"}},
+      std::pair{reader::LengthLaw::normal, std::string_view{"normal"}}};
 };
 }  // namespace recmill
 
@@ -46,28 +69,43 @@ void describe(Visitor& v, SyntheticDenseColumn& o) {
 struct SyntheticIdColumn {
   std::string name;
   int64_t cardinality = 1000;
+  IdLaw law = IdLaw::zipf;
   double zipf = 1.05;
   double top_percent = 0.0;
   double top_access_percent = 0.0;
   double drift = 0.0;
+  LengthLaw lengths = LengthLaw::geometric;
   double mean_length = 1.0;
+  double deviation = 0.0;
   int64_t max_length = 1;
   double empty_share = 0.0;
+  int64_t line = 0;
+  bool direct = false;
   bool sequence = false;
 };
 template <typename Visitor>
 void describe(Visitor& v, SyntheticIdColumn& o) {
   v("name", o.name, "name of the column");
   v("cardinality", o.cardinality, "different ids");
+  v("law", o.law,
+    "how popular ids are: zipf (by rank), uniform, or power (weights U^(1/3), nearly even)");
   v("zipf", o.zipf, "exponent of Zipf's law over the ranks of the ids");
   v("top_percent", o.top_percent,
     "with top_access_percent, instead of zipf: this share of the ids ...");
   v("top_access_percent", o.top_access_percent,
     "... takes this share of the accesses; 0: zipf decides");
   v("drift", o.drift, "ranks by which popularity moves on in a million rows");
-  v("mean_length", o.mean_length, "mean number of ids in a cell that is not empty");
+  v("lengths", o.lengths,
+    "ids of a cell that is not empty: geometric (1 ... max_length), fixed (max_length), or normal "
+    "(cut off outside [0, max_length], rounded down)");
+  v("mean_length", o.mean_length,
+    "mean number of ids in a cell that is not empty; normal: of the law before it is cut off");
+  v("deviation", o.deviation, "normal: standard deviation before it is cut off");
   v("max_length", o.max_length, "largest number of ids in a cell");
   v("empty_share", o.empty_share, "share of cells without an id");
+  v("line", o.line,
+    "columns of one line, a number from 1, have cells of one length in each row; 0: its own");
+  v("direct", o.direct, "ids are 0 ... cardinality - 1, in no order of popularity");
   v("sequence", o.sequence,
     "the order of the ids matters: each counts half as much as the one after it");
 }
@@ -81,6 +119,7 @@ struct PlantedOptions {
   double cross_variance = 0.5;
   int64_t crosses = 3;
   double learnable_count = 200;
+  int64_t columns = 0;
 };
 template <typename Visitor>
 void describe(Visitor& v, PlantedOptions& o) {
@@ -91,6 +130,8 @@ void describe(Visitor& v, PlantedOptions& o) {
   v("crosses", o.crosses, "pairs of small id columns whose ids act together");
   v("learnable_count", o.learnable_count,
     "an id has an effect when it is expected this often in the training rows");
+  v("columns", o.columns,
+    "id columns, evenly spread, whose single ids have effects; 0: all of them");
 }
 
 struct SyntheticOptions {

@@ -27,11 +27,34 @@ Status SyntheticReader::read(int64_t /*epoch*/, int64_t first, int64_t count, Co
   });
   size_batch(first, count, batch);
   pool_.run(blocks, [&](int64_t b) { copy(blocks_[b], b * block_rows, batch); });
+  pool_.run(static_cast<int64_t>(batch.ids.size()), [&](int64_t c) {
+    const auto column = static_cast<size_t>(c);
+    if (!model_->decides(column)) make_column(column, batch);
+  });
   counts_.rows += count;
   return {};
 }
 
-/// Sizes every vector and fills in all offsets: then blocks can be copied in any order.
+/// A column that decides on no click, straight into the batch.
+void SyntheticReader::make_column(size_t c, ColumnBatch& batch) const {
+  const IdSource& source = model_->ids()[c];
+  IdColumn& column = batch.ids[c];
+  const int64_t first = begin_ + batch.first;
+  column.offsets.resize(static_cast<size_t>(batch.samples) + 1);
+  column.offsets[0] = 0;
+  for (int64_t i = 0; i < batch.samples; ++i) {
+    column.offsets[i + 1] = column.offsets[i] + source.length(first + i);
+  }
+  column.ids.resize(static_cast<size_t>(column.offsets.back()));
+  const std::span<uint64_t> ids = column.ids;
+  for (int64_t i = 0; i < batch.samples; ++i) {
+    const int64_t at = column.offsets[i];
+    source.cell(first + i, ids.subspan(at, column.offsets[i + 1] - at));
+  }
+}
+
+/// Sizes the vectors and fills in the offsets of all columns that blocks hold: then these can be
+/// copied in any order.
 void SyntheticReader::size_batch(int64_t first, int64_t count, ColumnBatch& batch) const {
   const auto samples = static_cast<size_t>(count);
   batch.first = first;
@@ -42,8 +65,9 @@ void SyntheticReader::size_batch(int64_t first, int64_t count, ColumnBatch& batc
   batch.ids.resize(schema().ids.size());
   for (size_t c = 0; c < batch.ids.size(); ++c) {
     IdColumn& column = batch.ids[c];
-    column.offsets.assign(1, 0);
     column.weights.clear();
+    if (!model_->decides(c)) continue;
+    column.offsets.assign(1, 0);
     for (int64_t b = 0; b * block_rows < count; ++b) {
       const int64_t before = column.offsets.back();
       const std::vector<int64_t>& offsets = blocks_[b].offsets[c];
@@ -62,6 +86,7 @@ void SyntheticReader::copy(const SyntheticRows& rows, int64_t at, ColumnBatch& b
     std::copy(rows.dense[c].begin(), rows.dense[c].end(), batch.dense[c].begin() + at);
   }
   for (size_t c = 0; c < batch.ids.size(); ++c) {
+    if (!model_->decides(c)) continue;
     uint64_t* out = batch.ids[c].ids.data() + batch.ids[c].offsets[at];
     for (int64_t position : rows.positions[c]) *out++ = model_->ids()[c].raw_id(position);
   }

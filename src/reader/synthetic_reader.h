@@ -27,6 +27,7 @@ class SyntheticReader final : public Reader {
 
  private:
   void size_batch(int64_t first, int64_t count, ColumnBatch& batch) const;
+  void make_column(size_t c, ColumnBatch& batch) const;
   void copy(const SyntheticRows& rows, int64_t at, ColumnBatch& batch) const;
 
   std::shared_ptr<const PlantedModel> model_;

@@ -48,6 +48,29 @@ SyntheticOptions with_bags() {
   return options;
 }
 
+/// As a workload's lines make columns; clicks are decided by one of the three.
+SyntheticOptions with_lines() {
+  SyntheticOptions options;
+  options.shape = SyntheticShape::columns;
+  options.rows = 20000;
+  options.eval_rows = 2000;
+  for (const char* name : {"f0", "f1", "f2"}) {
+    options.ids.push_back({.name = name,
+                           .cardinality = 700,
+                           .law = IdLaw::power,
+                           .lengths = LengthLaw::normal,
+                           .mean_length = 9,
+                           .deviation = 6,
+                           .max_length = 25,
+                           .empty_share = 0.3,
+                           .line = 1,
+                           .direct = true});
+  }
+  options.planted.crosses = 0;
+  options.planted.columns = 1;
+  return options;
+}
+
 std::shared_ptr<const PlantedModel> model_of(const SyntheticOptions& options) {
   auto model = PlantedModel::build(options);
   EXPECT_TRUE(model.ok()) << model.status().message();
@@ -91,6 +114,7 @@ INSTANTIATE_TEST_SUITE_P(Synthetic, ReaderContract,
                          ::testing::Values(contract_case("criteo", small_criteo(), Subset::train),
                                            contract_case("bags", with_bags(), Subset::train),
                                            contract_case("bags_all", with_bags(), Subset::all),
+                                           contract_case("lines", with_lines(), Subset::train),
                                            contract_case("bags_held_out", with_bags(),
                                                          Subset::eval)),
                          ReaderCase::name_of);
@@ -98,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Synthetic, ReaderContract,
 }  // namespace
 
 TEST(SyntheticReader, gives_a_row_the_same_cells_from_any_position_and_thread_count) {
-  for (const SyntheticOptions& options : {small_criteo(), with_bags()}) {
+  for (const SyntheticOptions& options : {small_criteo(), with_bags(), with_lines()}) {
     const auto model = model_of(options);
     const ColumnBatch whole = read(model, 0, 3000, 1);
     ASSERT_EQ(whole.samples, 3000);
@@ -222,6 +246,22 @@ TEST(SyntheticReader, moves_popularity_by_the_drift) {
   EXPECT_LT(chi2, 299 + 5 * 25);
 }
 
+TEST(SyntheticReader, reads_the_same_cells_whichever_columns_decide_on_clicks) {
+  SyntheticOptions all = with_lines();
+  all.planted.columns = 0;
+  const auto few = model_of(with_lines()), whole = model_of(all);
+  EXPECT_EQ(few->learnable_ids(0), 0);
+  EXPECT_GT(few->learnable_ids(1), 0);
+  EXPECT_GT(whole->learnable_ids(0), 0);
+  const ColumnBatch a = read(few, 100, 700, 2), b = read(whole, 100, 700, 1);
+  EXPECT_NE(a.labels, b.labels);
+  for (size_t c = 0; c < 3; ++c) {
+    EXPECT_EQ(a.ids[c].offsets, b.ids[c].offsets);
+    EXPECT_EQ(a.ids[c].ids, b.ids[c].ids);
+    EXPECT_EQ(a.ids[c].offsets, a.ids[0].offsets);
+  }
+}
+
 TEST(SyntheticReader, refuses_impossible_options_naming_the_key) {
   const auto message = [](auto&& change, SyntheticOptions options) {
     change(options);
@@ -234,6 +274,11 @@ TEST(SyntheticReader, refuses_impossible_options_naming_the_key) {
                 .find("ids[0].mean_length = 21"),
             std::string::npos);
   EXPECT_NE(message([](auto& o) { o.planted.crosses = 1; }, with_bags()).find("planted.crosses"),
+            std::string::npos);
+  EXPECT_NE(message([](auto& o) { o.ids[1].deviation = 0; }, with_lines())
+                .find("ids[1].deviation = 0: must be positive"),
+            std::string::npos);
+  EXPECT_NE(message([](auto& o) { o.ids[2].drift = 3; }, with_lines()).find("ids[2].drift = 3: is"),
             std::string::npos);
   EXPECT_NE(message([](auto& o) { o.id_bits = 40; }, with_bags()).find("id_bits"),
             std::string::npos);

@@ -109,7 +109,9 @@ class RankItems {
   void add_data() {
     const DataOptions& data = run_.options.data;
     const auto cells = static_cast<int64_t>(1 + run_.schema.dense.size() + run_.schema.ids.size());
-    estimate("rows read ahead", (data.prefetch + 2) * data.shuffle.window * cells * 8);
+    if (data.format != DataFormat::synthetic) {  // whose rows are made as they are read
+      estimate("rows read ahead", (data.prefetch + 2) * data.shuffle.window * cells * 8);
+    }
     // Raw and preprocessed values; of each id its row, and in training its place and where its
     // gradient goes. A batch in hand has been either kind before.
     constexpr int64_t kInHand = 3;  // being made, being trained, being scored
@@ -149,11 +151,22 @@ class RankItems {
     ledger_.items.push_back({what, rank_, bytes, /*certain=*/false});
   }
 
-  // Of a sample: a history counts with its longest length, a bag as one id.
+  // Of a sample: a history counts with its longest length, a bag of synthetic data with its mean
+  // one, any other bag as one id.
   int64_t lookups() const {
     int64_t ids = 0;
     for (const FeatureSpec& feature : run_.spec.features) {
       ids += feature.pooling == Pooling::none ? longest_history() : 1;
+    }
+    return ids + std::max<int64_t>(0, static_cast<int64_t>(ids_of_synthetic_bags()));
+  }
+  // Beyond one a column.
+  double ids_of_synthetic_bags() const {
+    const DataOptions& data = run_.options.data;
+    double ids = 0;
+    if (data.format != DataFormat::synthetic) return ids;
+    for (const auto& column : data.synthetic.ids) {
+      ids += column.mean_length * (1.0 - column.empty_share) - 1.0;
     }
     return ids;
   }

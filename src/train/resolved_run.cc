@@ -7,19 +7,31 @@
 #include <thread>
 
 #include "reader/open_reader.h"
+#include "train/expand_workload.h"
 #include "train/learning_rate.h"
 
 namespace recmill::train {
 namespace {
 
 constexpr int64_t kMostShards = 1024;
+constexpr int64_t kMostSamples = int64_t{1} << 24;  // of a batch
+
+Status check_tuning(const TuneOptions& tune) {
+  for (size_t i = 0; i < tune.batch_sizes.size(); ++i) {
+    if (tune.batch_sizes[i] >= 1 && tune.batch_sizes[i] <= kMostSamples) continue;
+    return Status::BadRequest("tune.batch_sizes[" + std::to_string(i) + "]: must be in [1, " +
+                              std::to_string(kMostSamples) + "], is " +
+                              std::to_string(tune.batch_sizes[i]));
+  }
+  return {};
+}
 
 Status check_training(const TrainOptions& train) {
   const auto refuse = [](const std::string& key, const std::string& what) {
     return Status::BadRequest("train." + key + ": " + what);
   };
   // Above them is no run, and no product of them with rows or bytes overflows.
-  constexpr int64_t kMostSamples = int64_t{1} << 24, kMostEpochs = 1'000'000;
+  constexpr int64_t kMostEpochs = 1'000'000;
   const struct {
     const char* key;
     int64_t value, least, most;
@@ -83,10 +95,11 @@ int64_t ResolvedRun::samples_in_all(int64_t rows) const {
 
 Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& schema, int cores) {
   RECMILL_RETURN_IF_ERROR(check_training(options.train));
+  RECMILL_RETURN_IF_ERROR(check_tuning(options.tune));
   ResolvedRun run;
-  run.options = options;
+  RECMILL_ASSIGN_OR_RETURN(run.options, expand_workload(options));
   run.schema = schema;
-  const TrainOptions& train = options.train;
+  const TrainOptions& train = run.options.train;
   run.shards = train.shards > 0 ? static_cast<int>(train.shards)
                                 : ShardCut::default_shards(train.batch_size);
   run.ranks = static_cast<int>(train.ranks);
@@ -100,8 +113,8 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& sch
                               " is more than embedding.store = \"plain\" has, which is 1");
   }
   RECMILL_ASSIGN_OR_RETURN(auto resolved,
-                           preprocess::resolve(schema, options.embedding, options.tables,
-                                               options.features, options.preprocess));
+                           preprocess::resolve(schema, run.options.embedding, run.options.tables,
+                                               run.options.features, run.options.preprocess));
   RECMILL_RETURN_IF_ERROR(model::check_options(options.model, resolved.model));
   run.spec = model::with_model_tables(std::move(resolved.model), options.model);
   run.graph = std::move(resolved.graph);
@@ -114,10 +127,11 @@ int machine_cores() {
 
 Result<ResolvedRun> resolve_run(const RunOptions& options, Files& files) {
   Pool pool(1);
+  RECMILL_ASSIGN_OR_RETURN(const RunOptions whole, expand_workload(options));
   RECMILL_ASSIGN_OR_RETURN(
-      const auto rows, reader::open_reader(options.data, Subset::train,
-                                           static_cast<uint64_t>(options.train.seed), pool, files));
-  return resolve_run(options, rows->schema(), machine_cores());
+      const auto rows, reader::open_reader(whole.data, Subset::train,
+                                           static_cast<uint64_t>(whole.train.seed), pool, files));
+  return resolve_run(whole, rows->schema(), machine_cores());
 }
 
 }  // namespace recmill::train

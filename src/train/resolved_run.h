@@ -14,7 +14,7 @@
 namespace recmill::train {
 
 struct ResolvedRun {
-  RunOptions options;
+  RunOptions options;  // with the lines of its workload written out
   DataSchema schema;
   ModelSpec spec;  // with the tables that the model adds
   preprocess::FeatureGraph graph;

@@ -11,12 +11,15 @@
 #include "schema/options.h"
 #include "train/optimizer/optimizer_options.h"
 #include "train/train_options.h"
+#include "train/tune_options.h"
+#include "train/workload_options.h"
 
 namespace recmill::train {
 
 struct RunOptions {
   std::string name;
   DataOptions data;
+  WorkloadOptions workload;
   preprocess::PreprocessOptions preprocess;
   preprocess::EmbeddingOptions embedding;
   std::vector<preprocess::TableOptions> tables;
@@ -24,11 +27,13 @@ struct RunOptions {
   model::ModelOptions model;
   DenseOptimizerOptions optimizer;
   TrainOptions train;
+  TuneOptions tune;
 };
 template <typename Visitor>
 void describe(Visitor& v, RunOptions& o) {
   v("name", o.name, "name of the run and of its folder; empty: that of the configuration file");
   v("data", o.data, "the rows");
+  v("workload", o.workload, "synthetic features by the line, of which each makes many");
   v("preprocess", o.preprocess, "operations on dense columns");
   v("embedding", o.embedding, "defaults of all tables and features");
   v("tables", o.tables, "tables that differ from the defaults");
@@ -36,6 +41,7 @@ void describe(Visitor& v, RunOptions& o) {
   v("model", o.model, "the dense part");
   v("optimizer", o.optimizer, "the dense part's optimizer");
   v("train", o.train, "training and evaluation");
+  v("tune", o.tune, "what kernels are tuned and timed on");
 }
 
 }  // namespace recmill::train

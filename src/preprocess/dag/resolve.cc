@@ -19,10 +19,24 @@ std::string entry(const char* list, size_t index, const char* key) {
   return std::string(list) + "[" + std::to_string(index) + "]." + key;
 }
 
-int index_of(const std::vector<std::string>& names, const std::string& name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  return found == names.end() ? -1 : static_cast<int>(found - names.begin());
-}
+/// Names, of which there may be many thousands, and the place of each.
+class NameIndex {
+ public:
+  explicit NameIndex(const std::vector<std::string>& names) {
+    for (const auto& name : names) add(name);
+  }
+  NameIndex() = default;
+  /// Of two equal names the first one counts.
+  void add(const std::string& name) { places_.emplace(name, static_cast<int>(added_++)); }
+  int find(const std::string& name) const {  // -1: is not there
+    const auto found = places_.find(name);
+    return found == places_.end() ? -1 : found->second;
+  }
+
+ private:
+  std::map<std::string, int> places_;
+  size_t added_ = 0;
+};
 
 /// A feature before its table is known by number: [[features]] entry `key`, or a column by itself.
 struct Draft {
@@ -41,7 +55,13 @@ class Resolver {
         embedding_(embedding),
         tables_(tables),
         features_(features),
-        preprocess_(preprocess) {}
+        preprocess_(preprocess),
+        id_columns_(schema.ids),
+        dense_columns_(schema.dense),
+        weighted_columns_(schema.weighted) {
+    for (const auto& table : tables) named_tables_.add(table.name);
+    for (const auto& feature : features) named_features_.add(feature.name);
+  }
 
   Result<ResolvedFeatures> run() {
     RECMILL_RETURN_IF_ERROR(check_embedding());
@@ -127,7 +147,7 @@ class Resolver {
       if (draft.options.column.empty()) draft.options.column = draft.options.name;
       const std::string& column = draft.options.column;
       draft.source = draft.options.borders.empty() ? Source::ids : Source::dense;
-      draft.column = index_of(draft.source == Source::ids ? schema_.ids : schema_.dense, column);
+      draft.column = (draft.source == Source::ids ? id_columns_ : dense_columns_).find(column);
       if (draft.column < 0) {
         return bad(draft.key + ".column", "'" + column + "' is no " +
                                               (draft.source == Source::ids ? "id" : "dense") +
@@ -141,11 +161,9 @@ class Resolver {
       if (named.count(name) > 0) continue;
       Draft draft{{}, "id column '" + name + "'", Source::ids, static_cast<int>(column)};
       draft.options.name = draft.options.column = name;
-      for (size_t i = 0; i < features_.size(); ++i) {
-        if (features_[i].name == name) {
-          return bad(entry("features", i, "name"),
-                     "'" + name + "' is also an id column that becomes a feature of its own");
-        }
+      if (const int same = named_features_.find(name); same >= 0) {
+        return bad(entry("features", static_cast<size_t>(same), "name"),
+                   "'" + name + "' is also an id column that becomes a feature of its own");
       }
       drafts_.push_back(std::move(draft));
     }
@@ -157,17 +175,14 @@ class Resolver {
   }
 
   const TableOptions* options_of(const std::string& table) const {
-    for (const auto& options : tables_) {
-      if (options.name == table) return &options;
-    }
-    return nullptr;
+    const int place = named_tables_.find(table);
+    return place < 0 ? nullptr : &tables_[static_cast<size_t>(place)];
   }
 
   std::string table_key(const std::string& table, const char* key) const {
-    for (size_t i = 0; i < tables_.size(); ++i) {
-      if (tables_[i].name == table) return entry("tables", i, key);
-    }
-    return std::string("embedding.") + key;
+    const int place = named_tables_.find(table);
+    return place < 0 ? std::string("embedding.") + key
+                     : entry("tables", static_cast<size_t>(place), key);
   }
 
   /// Rows of a table that no [[tables]] entry sizes: those of its largest column.
@@ -205,9 +220,9 @@ class Resolver {
     table.precision = embedding_.precision;
     table.optimizer = embedding_.optimizer;
     table.initial_scale = embedding_.initial_scale;
-    table.rows = default_rows(name);
-    if (const TableOptions* options = options_of(name); options != nullptr) {
-      table.rows = options->rows.value_or(table.rows);
+    const TableOptions* options = options_of(name);
+    table.rows = options != nullptr && options->rows ? *options->rows : default_rows(name);
+    if (options != nullptr) {
       table.dim = options->dim.value_or(table.dim);
       table.precision = options->precision.value_or(table.precision);
       table.optimizer.kind = options->optimizer.value_or(table.optimizer.kind);
@@ -272,8 +287,8 @@ class Resolver {
     if (draft.source == Source::dense) {
       RECMILL_RETURN_IF_ERROR(add_bucket_ops(draft, table, chain));
     } else {
-      chain.weighted = options.weighted.value_or(index_of(schema_.weighted, options.column) >= 0);
-      if (chain.weighted && index_of(schema_.weighted, options.column) < 0) {
+      chain.weighted = options.weighted.value_or(weighted_columns_.find(options.column) >= 0);
+      if (chain.weighted && weighted_columns_.find(options.column) < 0) {
         return bad(draft.key + ".weighted", "column '" + options.column + "' has no weights");
       }
       const int64_t length = options.max_length.value_or(embedding_.max_length);
@@ -312,6 +327,8 @@ class Resolver {
   const std::vector<TableOptions>& tables_;
   const std::vector<FeatureOptions>& features_;
   const PreprocessOptions& preprocess_;
+  const NameIndex id_columns_, dense_columns_, weighted_columns_;
+  NameIndex named_tables_, named_features_;
   std::vector<Draft> drafts_;
   std::map<std::string, int> table_index_;
   ResolvedFeatures out_;

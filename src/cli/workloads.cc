@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/workloads.h"
+
+#include <vector>
+
+#include "cli/option_binder.h"
+
+namespace recmill::cli {
+
+std::string workload_names() {
+  std::string names;
+  for (const Workload& workload : workloads()) {
+    names += (names.empty() ? "" : ", ") + std::string(workload.name);
+  }
+  return names;
+}
+
+Result<std::string_view> workload_text(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Workload& workload : workloads()) {
+    if (workload.name == name) return workload.text;
+    names.emplace_back(workload.name);
+  }
+  const std::string near = nearest(name, names);
+  return Status::BadRequest(name + ": is no file and no workload" +
+                            (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                            " (workloads: " + workload_names() + ")");
+}
+
+}  // namespace recmill::cli
