@@ -372,7 +372,8 @@ TEST_F(Program, deterministic_false_says_what_it_means_and_gives_the_same_bits) 
 }
 
 TEST_F(Program, an_interrupt_saves_and_leaves_and_the_run_goes_on_from_there) {
-  write("a.toml", config(kDlrm, "", "epochs = 1000000\ncheckpoint.every = 0\ncheckpoint.at_end = false"));
+  write("a.toml",
+        config(kDlrm, "", "epochs = 1000000\ncheckpoint.every = 0\ncheckpoint.at_end = false"));
   const pid_t child = start({"train", "a.toml", "--quiet"});
   while (!posix_files().exists(path("runs/a/metrics.jsonl"))) {
     ASSERT_EQ(waitpid(child, nullptr, WNOHANG), 0);
@@ -626,6 +627,53 @@ TEST_F(Program, what_init_writes_trains_for_every_format) {
     EXPECT_GE(summary.value("iterations", 0), 4) << file;
     EXPECT_GT(summary.value("log_loss", 0.0), 0.0) << file;
   }
+}
+
+TEST_F(Program, takes_a_workload_by_name_wherever_a_configuration_stands) {
+  const std::vector<std::string> small{
+      "--set", "train.batch_size=16",         "--set", "data.synthetic.rows=64",
+      "--set", "data.synthetic.eval_rows=16", "--set", "train.eval_batch_size=16"};
+  const auto with = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), small.begin(), small.end());
+    return arguments;
+  };
+  const Json verified = run_json(with({"verify", "recflex_d", "--iterations", "2"}));
+  EXPECT_EQ(verified["verified"], true);
+  EXPECT_EQ(verified["tables"], 1000);
+  const Json trained =
+      run_json(with({"train", "recflex_d", "--set", "train.iterations=2", "--quiet"}));
+  EXPECT_EQ(trained["name"], "recflex_d");
+  EXPECT_EQ(trained["iterations"], 2);
+  // The run's own configuration is as short as the workload's.
+  const auto written = read_text(posix_files(), path("runs/recflex_d/config.toml"));
+  ASSERT_TRUE(written.ok());
+  EXPECT_LT(written->size(), 20000u);
+  EXPECT_EQ(run({"eval", "runs/recflex_d"}).status, 0);
+  const Outcome wrong = run({"train", "recflexd"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_NE(wrong.err.find("did you mean 'recflex_d'?"), std::string::npos) << wrong.err;
+  EXPECT_EQ(std::count(wrong.err.begin(), wrong.err.end(), '\n'), 1) << wrong.err;
+  // A file or folder of the name comes first.
+  write("recflex_d", "[train]\nbatch_sise = 3\n");
+  EXPECT_NE(run({"train", "recflex_d"}).err.find("recflex_d:2: train.batch_sise"),
+            std::string::npos);
+}
+
+TEST_F(Program, names_line_and_key_of_a_wrong_line_of_a_workload) {
+  write("a.toml",
+        "[data]\nformat = 'synthetic'\n[data.synthetic]\nshape = 'columns'\n"
+        "[data.synthetic.planted]\ncrosses = 0\n[[workload.lines]]\ndims = [4]\n"
+        "[[workload.lines]]\ncount = 2\ncoverage = 1.5\ndims = [8]\n"
+        "[model]\nkind = 'mlp'\ntop = [1]\n");
+  const Outcome outcome = run({"train", "a.toml"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.err,
+            "recmill: a.toml:11: workload.lines[1].coverage: must be in [0, 1], is 1.5\n");
+  const Outcome set = run({"train", "recflex_a", "--set", "tune.batch_sizes=[4, 0]"});
+  EXPECT_EQ(
+      set.err,
+      "recmill: --set tune.batch_sizes=[4, 0]: tune.batch_sizes[1]: must be in [1, 16777216], "
+      "is 0\n");
 }
 
 }  // namespace recmill::cli

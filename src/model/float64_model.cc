@@ -44,6 +44,24 @@ class TensorDlrm : public TorchModel {
   std::vector<int64_t> pairs_;  // positions i n + j, i > j, of the matrix of products
 };
 
+/// The model of mlp.h with tensors.
+class TensorMlp : public TorchModel {
+ public:
+  TensorMlp(const ModelOptions& options, const ModelSpec& spec) : TorchModel(options, spec) {
+    top_ = add_layers("top", spec.num_dense + embedding_layout().stride, options.top);
+  }
+
+ protected:
+  Segment run(int, const ShardTensors& shard, const std::vector<at::Tensor>&,
+              const at::Tensor&) const override {
+    const at::Tensor x = at::cat({shard.dense, shard.pooled}, 1);
+    return {{layers(shard, top_, x, Last::plain).squeeze(1)}, {}};
+  }
+
+ private:
+  Layers top_;
+};
+
 at::Tensor tensor_of(std::span<const double> values, at::IntArrayRef shape) {
   at::Tensor tensor = at::empty(shape, at::kDouble);
   RECMILL_CHECK(tensor.numel() == static_cast<int64_t>(values.size()));
@@ -147,6 +165,7 @@ Result<std::unique_ptr<Float64Model>> make_float64_model(const ModelOptions& opt
   exact.precision = LayerPrecision::float32;  // no rounding of operands
   RECMILL_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, make_model(exact, spec, seed));
   if (options.kind == ModelKind::dlrm) model = std::make_unique<TensorDlrm>(exact, spec);
+  if (options.kind == ModelKind::mlp) model = std::make_unique<TensorMlp>(exact, spec);
   return std::unique_ptr<Float64Model>(std::make_unique<Float64TorchModel>(std::move(model), spec));
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "model/dlrm.h"
+#include "model/mlp.h"
 
 #ifdef RECMILL_TORCH
 #include "model/deep_fm.h"
@@ -36,6 +37,8 @@ Result<std::unique_ptr<Model>> make_model(const ModelOptions& options, const Mod
   switch (options.kind) {
     case ModelKind::dlrm:
       return make_dlrm(options, spec);
+    case ModelKind::mlp:
+      return make_mlp(options, spec);
 #ifdef RECMILL_TORCH
     case ModelKind::wide_and_deep:
       return make_wide_and_deep(options, spec);

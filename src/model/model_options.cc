@@ -86,6 +86,11 @@ Status check_dlrm(const ModelOptions& o, const ModelSpec& spec) {
   return to_logit("top", o.top, o.kind);
 }
 
+Status check_mlp(const ModelOptions& o, const ModelSpec& spec) {
+  RECMILL_RETURN_IF_ERROR(all_pooled(o, spec));
+  return to_logit("top", o.top, o.kind);
+}
+
 Status check_deep_input(const ModelOptions& o, const ModelSpec& spec) {
   RECMILL_RETURN_IF_ERROR(all_pooled(o, spec));
   if (o.deep_input == DeepInput::dense && spec.num_dense == 0) {
@@ -149,7 +154,7 @@ Status check_tbsm(const ModelOptions& o, const ModelSpec& spec) {
 Status check_options(const ModelOptions& o, const ModelSpec& spec) {
   using enum ModelKind;
   RECMILL_RETURN_IF_ERROR(check_list("bottom", o.bottom, o.kind, {dlrm, deep_cross, tbsm}));
-  RECMILL_RETURN_IF_ERROR(check_list("top", o.top, o.kind, {dlrm, tbsm}));
+  RECMILL_RETURN_IF_ERROR(check_list("top", o.top, o.kind, {dlrm, tbsm, mlp}));
   RECMILL_RETURN_IF_ERROR(check_list("deep", o.deep, o.kind, {wide_and_deep, deep_fm}));
   RECMILL_RETURN_IF_ERROR(check_list("over", o.over, o.kind, {deep_cross, tbsm}));
   RECMILL_RETURN_IF_ERROR(check_list("attention", o.attention, o.kind, {tbsm}));
@@ -171,6 +176,8 @@ Status check_options(const ModelOptions& o, const ModelSpec& spec) {
       return check_deep_cross(o, spec);
     case tbsm:
       return check_tbsm(o, spec);
+    case mlp:
+      return check_mlp(o, spec);
   }
   return Status::BadRequest("model.kind: unknown");
 }

@@ -11,7 +11,7 @@
 
 namespace recmill::model {
 
-enum class ModelKind { dlrm, wide_and_deep, deep_fm, deep_cross, tbsm };
+enum class ModelKind { dlrm, wide_and_deep, deep_fm, deep_cross, tbsm, mlp };
 
 /// float32, or bfloat16 operands of the dense layers' products over float32 master weights.
 enum class LayerPrecision { float32, bfloat16 };
@@ -27,10 +27,10 @@ enum class DeepInput { dense, rows, all };
 /// from the data and the tables. A list that the kind does not use must be empty.
 struct ModelOptions {
   ModelKind kind = ModelKind::dlrm;
-  std::vector<int64_t> bottom = {};     // dlrm, deep_cross, tbsm: over the dense values
-  std::vector<int64_t> top = {};        // dlrm: to the logit; tbsm: over the interactions of a step
-  std::vector<int64_t> deep = {};       // wide_and_deep; deep_fm: to the logit
-  std::vector<int64_t> over = {};       // deep_cross, tbsm: to the logit
+  std::vector<int64_t> bottom = {};  // dlrm, deep_cross, tbsm: over the dense values
+  std::vector<int64_t> top = {};   // dlrm, mlp: to the logit; tbsm: over the interactions of a step
+  std::vector<int64_t> deep = {};  // wide_and_deep; deep_fm: to the logit
+  std::vector<int64_t> over = {};  // deep_cross, tbsm: to the logit
   std::vector<int64_t> attention = {};  // tbsm: over the products with the target, may be empty
   int64_t cross_layers = 2;             // deep_cross
   int64_t cross_rank = 8;               // deep_cross
@@ -55,9 +55,9 @@ ModelSpec with_model_tables(ModelSpec spec, const ModelOptions& options);
 
 template <typename Visitor>
 void describe(Visitor& v, ModelOptions& o) {
-  v("kind", o.kind, "dlrm, wide_and_deep, deep_fm, deep_cross or tbsm");
+  v("kind", o.kind, "dlrm, wide_and_deep, deep_fm, deep_cross, tbsm or mlp");
   v("bottom", o.bottom, "dlrm, deep_cross, tbsm: layer sizes over the dense values");
-  v("top", o.top, "dlrm: layer sizes to the logit; tbsm: over the interactions of a step");
+  v("top", o.top, "dlrm, mlp: layer sizes to the logit; tbsm: over the interactions of a step");
   v("deep", o.deep, "wide_and_deep, deep_fm: layer sizes of the deep part");
   v("over", o.over, "deep_cross, tbsm: last layer sizes, to the logit");
   v("attention", o.attention, "tbsm: hidden sizes between a history's products and their weights");
@@ -82,7 +82,8 @@ struct EnumNames<model::ModelKind> {
       std::pair{model::ModelKind::wide_and_deep, std::string_view{"wide_and_deep"}},
       std::pair{model::ModelKind::deep_fm, std::string_view{"deep_fm"}},
       std::pair{model::ModelKind::deep_cross, std::string_view{"deep_cross"}},
-      std::pair{model::ModelKind::tbsm, std::string_view{"tbsm"}}};
+      std::pair{model::ModelKind::tbsm, std::string_view{"tbsm"}},
+      std::pair{model::ModelKind::mlp, std::string_view{"mlp"}}};
 };
 template <>
 struct EnumNames<model::LayerPrecision> {

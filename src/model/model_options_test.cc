@@ -54,6 +54,7 @@ TEST(CheckOptions, accepts_each_kind_with_fitting_sizes) {
                       spec_of({4, 16})));
   EXPECT_EQ("", error({.kind = ModelKind::tbsm, .bottom = {4}, .top = {5}, .over = {1}},
                       with_history(spec_of({4, 4}))));
+  EXPECT_EQ("", error({.kind = ModelKind::mlp, .top = {8, 1}}, spec_of({4, 16, 3}, 0)));
 }
 
 TEST(CheckOptions, names_the_key_and_both_sizes_when_layers_do_not_fit) {
@@ -69,6 +70,17 @@ TEST(CheckOptions, names_the_key_and_both_sizes_when_layers_do_not_fit) {
             error({.kind = ModelKind::dlrm, .bottom = {48}, .top = {1}}, spec_of({48}, 0)));
   EXPECT_EQ("model.bottom: size -3 is not positive",
             error({.kind = ModelKind::dlrm, .bottom = {-3, 48}, .top = {1}}, spec_of({48})));
+}
+
+TEST(CheckOptions, mlp_wants_pooled_rows_and_layers_to_the_logit) {
+  EXPECT_EQ("model.top: last size 8 must equal the logit's size 1",
+            error({.kind = ModelKind::mlp, .top = {16, 8}}, spec_of({4, 16})));
+  EXPECT_EQ("model.top: 'mlp' needs at least one layer size",
+            error({.kind = ModelKind::mlp}, spec_of({4})));
+  EXPECT_EQ("model.bottom: 'mlp' has no such layers",
+            error({.kind = ModelKind::mlp, .bottom = {4}, .top = {1}}, spec_of({4})));
+  EXPECT_THAT(error({.kind = ModelKind::mlp, .top = {1}}, with_history(spec_of({4}))),
+              HasSubstr("'mlp' takes pooled features, and 'history' is not"));
 }
 
 TEST(CheckOptions, refuses_what_the_kind_does_not_use) {

@@ -376,6 +376,10 @@ at::Tensor plain_dlrm(const Problem& p, const Plain& m) {
   return m.layers("top", at::cat(inputs, 1), false).flatten();
 }
 
+at::Tensor plain_mlp(const Problem&, const Plain& m) {
+  return m.layers("top", at::cat({m.dense, m.pooled}, 1), false).flatten();
+}
+
 at::Tensor plain_wide_and_deep(const Problem& p, const Plain& m) {
   const at::Tensor deep = m.layers("deep", plain_deep_input(p, m, m.pooled), false);
   return m.linear("wide", at::cat({m.pooled, deep}, 1)).flatten();
@@ -555,6 +559,10 @@ std::vector<Case> all_cases(int64_t samples) {
   cases.push_back(
       {"deep_fm, dense first order", problem_of(dense_first, mean_pooled, samples), plain});
   cases.push_back({"tbsm", tbsm_problem(samples), plain_tbsm});
+  ModelSpec two_dims = spec_of(5, 8, 40, 13);
+  two_dims.tables[1].dim = 3;
+  cases.push_back(
+      {"mlp", problem_of({.kind = mlp, .top = {32, 16, 1}}, two_dims, samples), plain_mlp});
   return cases;
 }
 
@@ -627,7 +635,8 @@ TEST(TorchModels, unaligned_parameters_are_used_alike) {
 
 TEST(TorchModels, bfloat16_layers_stay_near_float32) {
   for (Case& c : all_cases(67)) {
-    if (c.problem.options.kind == ModelKind::dlrm) continue;  // by kernels/dense_layer
+    const ModelKind kind = c.problem.options.kind;
+    if (kind == ModelKind::dlrm || kind == ModelKind::mlp) continue;  // by kernels/dense_layer
     SCOPED_TRACE(c.name);
     const Outcome full = outcome_of(c.problem, 2, 1);
     c.problem.options.precision = LayerPrecision::bfloat16;

@@ -43,6 +43,11 @@ int64_t gradient_vectors(const model::Model& model, int own_shards, int threads)
                            threads * (1 + std::bit_width(static_cast<unsigned>(own_shards))));
 }
 
+// Whether kernels/dense_layer computes all of the layers.
+bool has_own_layers(const model::ModelOptions& options) {
+  return options.kind == model::ModelKind::dlrm || options.kind == model::ModelKind::mlp;
+}
+
 // Numbers that a model keeps of a sample between forward and backward: inputs and outputs of its
 // layers, and again their gradients; LibTorch keeps the results of each operation.
 int64_t activations(const model::ModelOptions& options, int64_t inputs) {
@@ -54,7 +59,7 @@ int64_t activations(const model::ModelOptions& options, int64_t inputs) {
       sum(options.bottom) + sum(options.deep) + sum(options.over) + sum(options.attention) +
       (steps ? options.sequence_length : 1) * sum(options.top) +
       (options.kind == model::ModelKind::deep_cross ? options.cross_layers * inputs : 0);
-  return (options.kind == model::ModelKind::dlrm ? 2 : 4) * (inputs + layers);
+  return (has_own_layers(options) ? 2 : 4) * (inputs + layers);
 }
 
 // Whole pages; huge ones leave up to 2 MiB of a table unused.
@@ -88,8 +93,8 @@ class RankItems {
     add("dense parameters, gradient and optimizer state", vector * (2 + state));
     add("dense gradients by shard", vector * gradient_vectors(model_, own_shards_, run_.threads));
     const model::ModelOptions& options = run_.options.model;
-    const bool in_place = options.kind == model::ModelKind::dlrm &&
-                          options.precision == model::LayerPrecision::float32;
+    const bool in_place =
+        has_own_layers(options) && options.precision == model::LayerPrecision::float32;
     if (!in_place) estimate("dense parameters as kernels read them", parameters * 2 * 4);
     const int64_t stride = model_.embedding_layout().stride;
     add("looked-up rows and their gradient",

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/mlp.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/bfloat16.h"
+#include "model/initialize.h"
+#include "model/tower.h"
+
+namespace recmill::model {
+namespace {
+
+using kernels::Precision;
+using kernels::dense_layer::kBlock;
+
+// Columns that are transposed at once: their part of each sample's row is whole cache lines, and a
+// first-level cache holds all of it.
+constexpr int64_t kColumns = 32;
+
+/// to[k][i] = from[i][k] for `columns` columns; `from` has a row every `stride` floats, `to` has no
+/// gaps.
+void transpose(const float* from, int64_t samples, int64_t stride, int64_t columns, float* to) {
+  for (int64_t begin = 0; begin < columns; begin += kColumns) {
+    const int64_t end = std::min(begin + kColumns, columns);
+    for (int64_t k = begin; k < end; ++k) {
+      for (int64_t i = 0; i < samples; ++i) to[k * samples + i] = from[i * stride + k];
+    }
+  }
+}
+
+class Mlp final : public Model {
+ public:
+  Status make(const ModelOptions& options, const ModelSpec& spec);
+
+  const std::vector<ParameterSpec>& parameters() const override { return parameters_.specs; }
+  int64_t parameter_count() const override { return parameters_.count; }
+  EmbeddingLayout embedding_layout() const override { return layout_; }
+  void initialize(uint64_t seed, std::span<float> parameters) const override;
+  std::unique_ptr<ShardState> make_state() const override;
+  int64_t block_samples() const override { return kBlock; }
+  Status load(std::span<const float> parameters, Pool& pool, const Renew& renew) override;
+  Status forward(int phase, const ShardInput& input, std::span<const float> total,
+                 ShardState& state, std::span<float> sum, std::span<float> logits) const override;
+  Status backward(int phase, const ShardInput& input, std::span<const float> total,
+                  std::span<const float> logit_gradient, ShardState& state, std::span<float> sum,
+                  ShardGradient gradient) const override;
+
+ private:
+  int64_t inputs() const { return num_dense_ + layout_.stride; }
+  void take_inputs(const ShardInput& input, BlockState& state) const;
+  void give_gradient(int64_t samples, const float* by_x, float* pooled) const;
+
+  Precision precision_ = Precision::float32;
+  int64_t num_dense_ = 0;
+  EmbeddingLayout layout_;
+  Tower top_;
+  ParameterList parameters_;
+  std::vector<KeptMatrix> kept_;  // x, outputs of top_
+};
+
+Status Mlp::make(const ModelOptions& options, const ModelSpec& spec) {
+  precision_ = precision_of(options);
+  num_dense_ = spec.num_dense;
+  for (size_t f = 0; f < spec.features.size(); ++f) {
+    layout_.offset.push_back(layout_.stride);
+    layout_.stride += spec.dim_of(f);
+  }
+  kept_.push_back({inputs(), precision_});
+  RECMILL_ASSIGN_OR_RETURN(top_, Tower::make({.name = "top",
+                                              .inputs = inputs(),
+                                              .sizes = options.top,
+                                              .precision = precision_,
+                                              .to_logit = true},
+                                             parameters_, kept_));
+  return {};
+}
+
+void Mlp::initialize(uint64_t seed, std::span<float> parameters) const {
+  for (const ParameterSpec& p : parameters_.specs) {
+    initialize_linear(seed, p, part_of(parameters, p));
+  }
+}
+
+std::unique_ptr<ShardState> Mlp::make_state() const {
+  return std::make_unique<BlockState>(kept_, top_.widest(), /*scratch=*/0);
+}
+
+Status Mlp::load(std::span<const float> parameters, Pool& pool, const Renew& renew) {
+  Tower* const towers[] = {&top_};
+  load_towers(towers, parameters, pool, renew);
+  return {};
+}
+
+/// x as the first layer reads it: by feature in float32, by sample in bfloat16.
+void Mlp::take_inputs(const ShardInput& input, BlockState& state) const {
+  if (precision_ == Precision::float32) {
+    float* x = state.floats(0);
+    transpose(input.dense, input.samples, num_dense_, num_dense_, x);
+    transpose(input.pooled, input.samples, layout_.stride, layout_.stride,
+              x + num_dense_ * input.samples);
+    return;
+  }
+  auto* x = reinterpret_cast<BFloat16*>(state.at(0));
+  for (int64_t i = 0; i < input.samples; ++i) {
+    const float* dense = input.dense + i * num_dense_;
+    const float* pooled = input.pooled + i * layout_.stride;
+    for (int64_t k = 0; k < num_dense_; ++k) *x++ = to_bfloat16(dense[k]);
+    for (int64_t k = 0; k < layout_.stride; ++k) *x++ = to_bfloat16(pooled[k]);
+  }
+}
+
+/// The part of the gradient by x that is the rows', as rows stand.
+void Mlp::give_gradient(int64_t samples, const float* by_x, float* pooled) const {
+  if (precision_ == Precision::float32) {
+    const float* by_rows = by_x + num_dense_ * samples;  // [stride][samples]
+    for (int64_t begin = 0; begin < layout_.stride; begin += kColumns) {
+      const int64_t end = std::min(begin + kColumns, layout_.stride);
+      for (int64_t i = 0; i < samples; ++i) {
+        for (int64_t k = begin; k < end; ++k) {
+          pooled[i * layout_.stride + k] = by_rows[k * samples + i];
+        }
+      }
+    }
+    return;
+  }
+  const auto* from = reinterpret_cast<const BFloat16*>(by_x);
+  for (int64_t i = 0; i < samples; ++i) {
+    const BFloat16* by_rows = from + i * inputs() + num_dense_;
+    for (int64_t k = 0; k < layout_.stride; ++k) *pooled++ = to_float(by_rows[k]);
+  }
+}
+
+Status Mlp::forward(int /*phase*/, const ShardInput& input, std::span<const float> /*total*/,
+                    ShardState& shard_state, std::span<float> /*sum*/,
+                    std::span<float> logits) const {
+  auto& state = static_cast<BlockState&>(shard_state);
+  take_inputs(input, state);
+  top_.forward(input.samples, state.at(0), logits.data(), state);
+  return {};
+}
+
+Status Mlp::backward(int /*phase*/, const ShardInput& input, std::span<const float> /*total*/,
+                     std::span<const float> logit_gradient, ShardState& shard_state,
+                     std::span<float> /*sum*/, ShardGradient gradient) const {
+  auto& state = static_cast<BlockState&>(shard_state);
+  std::copy(logit_gradient.begin(), logit_gradient.end(), state.gradient(0));
+  const float* by_x = top_.backward(input.samples, state.at(0), state.gradient(0),
+                                    gradient.accumulate, gradient.parameters, state);
+  give_gradient(input.samples, by_x, gradient.pooled);
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> make_mlp(const ModelOptions& options, const ModelSpec& spec) {
+  auto model = std::make_unique<Mlp>();
+  RECMILL_RETURN_IF_ERROR(model->make(options, spec));
+  return std::unique_ptr<Model>(std::move(model));
+}
+
+}  // namespace recmill::model
