@@ -29,10 +29,6 @@ struct BagsParameters {
   PoolStore store = PoolStore::plain;  // streamed: for whole cache lines of an aligned output
 };
 
-/// When all rows of a small table are brought into the core's cache: by lookups, by reading them in
-/// order before the first lookup, or by the piece before, which fetches them while it computes.
-enum class Stage : int64_t { never, first, ahead };
-
 /// Reads all of the rows in order, so that lookups find them in the core's cache.
 inline void read_rows(const RowStorage& rows) {
   const hn::ScalableTag<uint64_t> words;
@@ -47,29 +43,10 @@ inline void read_rows(const RowStorage& rows) {
   asm volatile("" ::"r"(hn::GetLane(all)));
 }
 
-/// What a template does first.
-HWY_INLINE void stage(const PoolPiece& piece, Stage when) {
-  if (when != Stage::never && !piece.rows_fetched) read_rows(piece.task->rows);
+/// What a template does first where its schedule stages the table.
+HWY_INLINE void stage(const PoolPiece& piece, bool wanted) {
+  if (wanted && !piece.rows_staged) read_rows(piece.task->rows);
 }
-
-/// Spreads the fetching of a piece's ahead bytes over its samples.
-class AheadFetcher {
- public:
-  explicit AheadFetcher(const PoolPiece& piece)
-      : at_(piece.ahead.data), end_(piece.ahead.data + piece.ahead.bytes) {
-    const int64_t samples = std::max<int64_t>(piece.last - piece.first, 1);
-    step_ = (piece.ahead.bytes / 64 / samples + 1) * 64;
-  }
-  HWY_INLINE void after_sample() {
-    const std::byte* const stop = std::min(at_ + step_, end_);
-    for (; at_ < stop; at_ += 64) __builtin_prefetch(at_, 0, 2);
-  }
-
- private:
-  const std::byte* at_;
-  const std::byte* end_;
-  int64_t step_;
-};
 
 /// One block of columns of the bags of a piece.
 template <class Columns, bool kWeighted, bool kFetch>
@@ -158,7 +135,6 @@ void pool_bags(const PoolPiece& piece, const BagsParameters& parameters) {
   const int64_t last = offsets[piece.last];
   const bool mean = task.pooling == Pooling::mean;
   const bool streamed = parameters.store == PoolStore::streamed && on_cache_lines(task);
-  AheadFetcher ahead(piece);
   by_columns<Row, kHeld>(task.rows.dim, [&](auto columns) {
     using Columns = decltype(columns);
     const BagColumns<Columns, kWeighted, kFetch> bags(task, columns, parameters);
@@ -174,7 +150,6 @@ void pool_bags(const PoolPiece& piece, const BagsParameters& parameters) {
       } else {
         columns.store(sum, out);
       }
-      if (columns.column() == 0) ahead.after_sample();
     }
   });
   if (streamed) hwy::FlushStream();

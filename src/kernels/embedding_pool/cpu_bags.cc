@@ -25,7 +25,7 @@ void pool_held(const PoolPiece& piece, const BagsParameters& parameters) {
 // Values: fetch, held, store, stage.
 void PoolBags(const PoolPiece& piece, ParameterValues values, std::byte*) {
   const BagsParameters parameters{values[0], static_cast<PoolStore>(values[2])};
-  stage(piece, static_cast<Stage>(values[3]));
+  stage(piece, values[3] != 0);
   if (values[1] == 8) {
     parameters.fetch > 0 ? pool_held<true, 8>(piece, parameters)
                          : pool_held<false, 8>(piece, parameters);
@@ -38,7 +38,7 @@ void PoolBags(const PoolPiece& piece, ParameterValues values, std::byte*) {
 // Values: fetch, store, stage.
 void PoolOneEach(const PoolPiece& piece, ParameterValues values, std::byte*) {
   const BagsParameters parameters{values[0], static_cast<PoolStore>(values[1])};
-  stage(piece, static_cast<Stage>(values[2]));
+  stage(piece, values[2] != 0);
   with_row_class(*piece.task, [&](auto row, auto weighted) {
     if (parameters.fetch > 0) {
       pool_one_each<decltype(row), decltype(weighted)::value, true, 8>(piece, parameters);

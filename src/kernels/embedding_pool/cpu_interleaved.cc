@@ -16,7 +16,7 @@ namespace HWY_NAMESPACE {
 // Values of both: ways, fetch, stage.
 void PoolBagsInterleaved(const PoolPiece& piece, ParameterValues values, std::byte*) {
   const BagsParameters parameters{values[1]};
-  stage(piece, static_cast<Stage>(values[2]));
+  stage(piece, values[2] != 0);
   with_row_class(*piece.task, [&](auto row, auto weighted) {
     using Row = decltype(row);
     constexpr bool kWeighted = decltype(weighted)::value;
@@ -32,7 +32,7 @@ void PoolBagsInterleaved(const PoolPiece& piece, ParameterValues values, std::by
 
 void PoolRunsInterleaved(const PoolPiece& piece, ParameterValues values, std::byte*) {
   const BagsParameters parameters{values[1]};
-  stage(piece, static_cast<Stage>(values[2]));
+  stage(piece, values[2] != 0);
   with_row_class(*piece.task, [&](auto row, auto weighted) {
     using Row = decltype(row);
     constexpr bool kWeighted = decltype(weighted)::value;

@@ -66,24 +66,13 @@ const PoolKernel& FusedPool::kernel_for(const PoolTask& task, int64_t feature) c
 }
 
 void FusedPool::run_task(std::span<const PoolTask> tasks, std::span<const Piece> pieces) const {
-  bool fetched = false;
-  for (size_t p = 0; p < pieces.size(); ++p) {
-    const Piece& piece = pieces[p];
+  int64_t before = -1;
+  for (const Piece& piece : pieces) {
     const PoolTask& task = tasks[piece.feature];
     const PoolKernel& kernel = kernel_for(task, piece.feature);
-    PoolPiece work{&task, piece.first, piece.last, fetched, {}};
-    fetched = false;
-    if (p + 1 < pieces.size()) {
-      const Piece& next = pieces[p + 1];
-      const PoolTask& next_task = tasks[next.feature];
-      const PoolKernel& after = kernel_for(next_task, next.feature);
-      const bool same = next.feature == piece.feature;
-      fetched =
-          after.of->wants_rows_fetched != nullptr && after.of->wants_rows_fetched(after.values);
-      if (fetched && !same)
-        work.ahead = {next_task.rows.data, next_task.rows.count * next_task.rows.stride};
-    }
-    kernel.of->body(work, kernel.values, nullptr);
+    kernel.of->body({&task, piece.first, piece.last, piece.feature == before}, kernel.values,
+                    nullptr);
+    before = piece.feature;
   }
 }
 

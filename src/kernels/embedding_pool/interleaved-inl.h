@@ -102,7 +102,6 @@ void pool_bags_interleaved(const PoolPiece& piece, const BagsParameters& paramet
   const int64_t* const offsets = task.bags.offsets;
   const int64_t last = offsets[piece.last];
   const bool mean = task.pooling == Pooling::mean;
-  AheadFetcher ahead(piece);
   by_columns<Row, kWays == 2 ? 4 : 2>(task.rows.dim, [&](auto columns) {
     using Columns = decltype(columns);
     using Vector = typename Columns::Vector;
@@ -114,7 +113,6 @@ void pool_bags_interleaved(const PoolPiece& piece, const BagsParameters& paramet
       for (int w = 0; w < kWays; ++w) {
         if (mean) bags.divide(offsets[i + w + 1] - offsets[i + w], sums[w]);
         columns.store(sums[w], task.out + (i + w) * task.stride);
-        if (columns.column() == 0) ahead.after_sample();
       }
     }
     for (; i < piece.last; ++i) {
@@ -130,7 +128,6 @@ void pool_runs_interleaved(const PoolPiece& piece, const BagsParameters& paramet
   const PoolTask& task = *piece.task;
   const int64_t* const offsets = task.bags.offsets;
   const int64_t last = offsets[piece.last];
-  AheadFetcher ahead(piece);
   by_columns<Row, kWays == 2 ? 4 : 2>(task.rows.dim, [&](auto columns) {
     using Columns = decltype(columns);
     using Vector = typename Columns::Vector;
@@ -158,7 +155,6 @@ void pool_runs_interleaved(const PoolPiece& piece, const BagsParameters& paramet
       }
       if (task.pooling == Pooling::mean) bags.divide(end - begin, sum);
       columns.store(sum, task.out + i * task.stride);
-      if (columns.column() == 0) ahead.after_sample();
     }
   });
 }

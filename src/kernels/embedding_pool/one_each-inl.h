@@ -20,7 +20,6 @@ void pool_one_each(const PoolPiece& piece, const BagsParameters& parameters) {
   const PoolTask& task = *piece.task;
   const int64_t begin = task.bags.offsets[0];
   const bool streamed = parameters.store == PoolStore::streamed && on_cache_lines(task);
-  AheadFetcher ahead(piece);
   by_columns<Row, kHeld>(task.rows.dim, [&](auto columns) {
     using Columns = decltype(columns);
     const BagColumns<Columns, kWeighted, kFetch> bags(task, columns, parameters);
@@ -36,7 +35,6 @@ void pool_one_each(const PoolPiece& piece, const BagsParameters& parameters) {
       } else {
         columns.store(sum, out);
       }
-      if (columns.column() == 0) ahead.after_sample();
     }
   });
   if (streamed) hwy::FlushStream();

@@ -13,19 +13,12 @@
 
 namespace recmill::kernels {
 
-/// Memory that the same thread reads next, and that a body may ask for while it computes.
-struct AheadBytes {
-  const std::byte* data = nullptr;
-  int64_t bytes = 0;
-};
-
 /// The work of one task: samples [first, last) of a feature.
 struct PoolPiece {
   const PoolTask* task = nullptr;
   int64_t first = 0;
   int64_t last = 0;
-  bool rows_fetched = false;  // by the piece before, as its ahead bytes
-  AheadBytes ahead;
+  bool rows_staged = false;  // the same thread's piece before was of the same feature
 };
 
 /// Pools a piece as embedding_pool_reference() means it: writes dim floats for each of its samples
@@ -39,9 +32,6 @@ struct PoolTemplate {
   /// Whether the body is right for these bags, which may be other than those it was tuned on; where
   /// it is not, the default schedule does the piece. Null: for all.
   bool (*admits)(const JaggedView& bags) = nullptr;
-  /// Whether a schedule of these values wants all rows of its table in the core's cache, fetched by
-  /// the piece before. Null: none does.
-  bool (*wants_rows_fetched)(ParameterValues values) = nullptr;
 };
 
 /// Recmill's templates, the default one first.

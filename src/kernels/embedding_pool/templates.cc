@@ -7,24 +7,26 @@
 namespace recmill::kernels {
 namespace {
 
-constexpr int64_t kStageFirst = 1, kStageAhead = 2;  // Stage of bags-inl.h
-
-const Tunable kFetch{"fetch", "lookups that rows are fetched ahead; 0: not", {0, 16, 32, 64}};
+const Tunable kFetch{
+    "fetch", "lookups that rows are fetched ahead; 0: not", {0, 8, 16, 32, 64, 128, 256}};
 const Tunable kStore{
     "store", "0: plain; 1: the output is fetched ahead; 2: past the caches", {0, 1, 2}};
-const Tunable kStage{"stage",
-                     "all rows come into the core's cache: 0: by lookups; 1: first, in order; "
-                     "2: while the piece before computes",
-                     {0, 1, 2}};
+const Tunable kStage{
+    "stage", "1: all rows are read in order first, into the core's cache; 0: not", {0, 1}};
 
 int64_t table_bytes(const FeatureShape& shape) {
   return shape.rows * shape.dim * bytes_of(shape.precision);
 }
 
-/// Whether the table fits what a schedule may count on: alone, or beside the one before it.
+/// Rows in flight of which a core keeps some: more would push each other out of its first cache.
+constexpr int64_t kBytesInFlight = 32 * 1024;
+
+bool fetch_fits(const FeatureShape& shape, int64_t fetch) {
+  return fetch == 0 || fetch * shape.dim * bytes_of(shape.precision) <= kBytesInFlight;
+}
+/// Whether the table fits what a schedule may count on.
 bool stage_fits(const FeatureShape& shape, int64_t stage, const DeviceSpec& device) {
-  if (stage == 0) return true;
-  return table_bytes(shape) * (stage == kStageAhead ? 2 : 1) <= device.l2_bytes;
+  return stage == 0 || table_bytes(shape) <= device.l2_bytes;
 }
 
 bool pooled_on_cpu(const FeatureShape& shape, const DeviceSpec& device) {
@@ -33,11 +35,6 @@ bool pooled_on_cpu(const FeatureShape& shape, const DeviceSpec& device) {
 
 int64_t no_scratch(const FeatureShape&, ParameterValues) {
   return 0;
-}
-
-template <size_t kStageAt>
-bool wants_rows_fetched(ParameterValues values) {
-  return values[kStageAt] == kStageAhead;
 }
 
 PoolTemplate bags() {
@@ -51,12 +48,12 @@ PoolTemplate bags() {
        kStore,
        kStage},
       [](const FeatureShape& shape, ParameterValues values, const DeviceSpec& device) {
-        return pooled_on_cpu(shape, device) && (values[1] == 8 || shape.dim > 32) &&
-               (values[2] != 2 || shape.dim >= 16) && stage_fits(shape, values[3], device);
+        return pooled_on_cpu(shape, device) && fetch_fits(shape, values[0]) &&
+               (values[1] == 8 || shape.dim > 32) && (values[2] != 2 || shape.dim >= 16) &&
+               stage_fits(shape, values[3], device);
       },
       no_scratch};
   made.body = pool_bags;
-  made.wants_rows_fetched = wants_rows_fetched<3>;
   return made;
 }
 
@@ -68,12 +65,12 @@ PoolTemplate one_each() {
                {kFetch, kStore, kStage},
                [](const FeatureShape& shape, ParameterValues values, const DeviceSpec& device) {
                  return pooled_on_cpu(shape, device) && shape.bags.one_each() &&
-                        (values[1] != 2 || shape.dim >= 16) && stage_fits(shape, values[2], device);
+                        fetch_fits(shape, values[0]) && (values[1] != 2 || shape.dim >= 16) &&
+                        stage_fits(shape, values[2], device);
                },
                no_scratch};
   made.body = pool_one_each;
   made.admits = [](const JaggedView& bags) { return bags.one_each; };
-  made.wants_rows_fetched = wants_rows_fetched<2>;
   return made;
 }
 
@@ -89,7 +86,6 @@ PoolTemplate bags_interleaved() {
                },
                no_scratch};
   made.body = pool_bags_interleaved;
-  made.wants_rows_fetched = wants_rows_fetched<2>;
   return made;
 }
 
@@ -106,7 +102,6 @@ PoolTemplate runs_interleaved() {
                },
                no_scratch};
   made.body = pool_runs_interleaved;
-  made.wants_rows_fetched = wants_rows_fetched<2>;
   return made;
 }
 
