@@ -22,14 +22,28 @@ PoolKernel kernel_of(const char* schedule) {
   return *std::move(kernel);
 }
 
+/// The default schedule, by what the bags are like.
+const PoolKernel& default_kernel(const PoolTask& task) {
+  static const PoolKernel bags = kernel_of("bags fetch=64 held=8 store=0 stage=0"),
+                          one_each = kernel_of("one_each fetch=64 store=0 stage=0"),
+                          rows_copied = kernel_of("rows_copied fetch=64");
+  if (task.pooling == Pooling::none) return rows_copied;
+  return task.bags.one_each ? one_each : bags;
+}
+
 }  // namespace
+
+void default_pool_body(const PoolPiece& piece) {
+  const PoolKernel& kernel = default_kernel(*piece.task);
+  kernel.of->body(piece, kernel.values, nullptr);
+}
 
 Result<PoolKernel> find_pool_kernel(const Schedule& schedule,
                                     std::span<const PoolTemplate> templates) {
   for (const PoolTemplate& candidate : templates) {
-    if (candidate.spec.name != schedule.of) continue;
+    if (candidate.name != schedule.of) continue;
     PoolKernel kernel{&candidate, {}};
-    RECMILL_ASSIGN_OR_RETURN(kernel.values, values_of(schedule, candidate.spec));
+    RECMILL_ASSIGN_OR_RETURN(kernel.values, values_of(schedule, candidate));
     return kernel;
   }
   return Status::BadRequest("schedule '" + schedule.name() + "': there is no template '" +
@@ -37,11 +51,7 @@ Result<PoolKernel> find_pool_kernel(const Schedule& schedule,
 }
 
 FusedPool::FusedPool(std::vector<PoolKernel> kernels, int64_t tile)
-    : kernels_(std::move(kernels)),
-      tile_(tile),
-      bags_(kernel_of("bags fetch=64 held=8 store=0 stage=0")),
-      one_each_(kernel_of("one_each fetch=64 store=0 stage=0")),
-      rows_copied_(kernel_of("rows_copied fetch=64")) {}
+    : kernels_(std::move(kernels)), tile_(tile) {}
 
 void FusedPool::map(std::span<const PoolTask> tasks, int threads, TaskMap& map) const {
   RECMILL_CHECK(tasks.size() == kernels_.size());
@@ -61,8 +71,7 @@ const PoolKernel& FusedPool::kernel_for(const PoolTask& task, int64_t feature) c
   const PoolKernel& chosen = kernels_[feature];
   if (chosen.of != nullptr && (chosen.of->admits == nullptr || chosen.of->admits(task.bags)))
     return chosen;
-  if (task.pooling == Pooling::none) return rows_copied_;
-  return task.bags.one_each ? one_each_ : bags_;
+  return default_kernel(task);
 }
 
 void FusedPool::run_task(std::span<const PoolTask> tasks, std::span<const Piece> pieces) const {

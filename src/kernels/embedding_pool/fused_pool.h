@@ -26,6 +26,9 @@ struct PoolKernel {
 Result<PoolKernel> find_pool_kernel(const Schedule& schedule,
                                     std::span<const PoolTemplate> templates = pool_templates());
 
+/// A piece by the default schedule.
+void default_pool_body(const PoolPiece& piece);
+
 class FusedPool {
  public:
   /// One kernel a feature, in the order of the tasks; `tile`: samples of one piece, at most.
@@ -46,7 +49,6 @@ class FusedPool {
 
   std::vector<PoolKernel> kernels_;
   int64_t tile_;
-  PoolKernel bags_, one_each_, rows_copied_;  // the default schedule, by what the bags are like
 };
 
 }  // namespace recmill::kernels

@@ -26,8 +26,7 @@ struct PoolPiece {
 /// several pieces of one feature at once.
 using PoolBody = void (*)(const PoolPiece& piece, ParameterValues values, std::byte* scratch);
 
-struct PoolTemplate {
-  TemplateSpec spec;
+struct PoolTemplate : TemplateSpec {
   PoolBody body = nullptr;
   /// Whether the body is right for these bags, which may be other than those it was tuned on; where
   /// it is not, the default schedule does the piece. Null: for all.

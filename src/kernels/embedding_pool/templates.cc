@@ -39,7 +39,7 @@ int64_t no_scratch(const FeatureShape&, ParameterValues) {
 
 PoolTemplate bags() {
   PoolTemplate made;
-  made.spec = {
+  static_cast<TemplateSpec&>(made) = {
       "bags",
       "one bag after the other, each sum in registers",
       Order::contract,
@@ -59,16 +59,17 @@ PoolTemplate bags() {
 
 PoolTemplate one_each() {
   PoolTemplate made;
-  made.spec = {"one_each",
-               "bags of exactly one lookup, no offsets to read",
-               Order::contract,
-               {kFetch, kStore, kStage},
-               [](const FeatureShape& shape, ParameterValues values, const DeviceSpec& device) {
-                 return pooled_on_cpu(shape, device) && shape.bags.one_each() &&
-                        fetch_fits(shape, values[0]) && (values[1] != 2 || shape.dim >= 16) &&
-                        stage_fits(shape, values[2], device);
-               },
-               no_scratch};
+  static_cast<TemplateSpec&>(made) = {
+      "one_each",
+      "bags of exactly one lookup, no offsets to read",
+      Order::contract,
+      {kFetch, kStore, kStage},
+      [](const FeatureShape& shape, ParameterValues values, const DeviceSpec& device) {
+        return pooled_on_cpu(shape, device) && shape.bags.one_each() &&
+               fetch_fits(shape, values[0]) && (values[1] != 2 || shape.dim >= 16) &&
+               stage_fits(shape, values[2], device);
+      },
+      no_scratch};
   made.body = pool_one_each;
   made.admits = [](const JaggedView& bags) { return bags.one_each; };
   return made;
@@ -76,45 +77,47 @@ PoolTemplate one_each() {
 
 PoolTemplate bags_interleaved() {
   PoolTemplate made;
-  made.spec = {"bags_interleaved",
-               "bags of neighbouring samples in lock step",
-               Order::contract,
-               {{"ways", "bags at a time", {2, 4}}, {"fetch", kFetch.meaning, {0, 16}}, kStage},
-               [](const FeatureShape& shape, ParameterValues values, const DeviceSpec& device) {
-                 return pooled_on_cpu(shape, device) && !shape.bags.one_each() && shape.dim <= 32 &&
-                        stage_fits(shape, values[2], device);
-               },
-               no_scratch};
+  static_cast<TemplateSpec&>(made) = {
+      "bags_interleaved",
+      "bags of neighbouring samples in lock step",
+      Order::contract,
+      {{"ways", "bags at a time", {2, 4}}, {"fetch", kFetch.meaning, {0, 16}}, kStage},
+      [](const FeatureShape& shape, ParameterValues values, const DeviceSpec& device) {
+        return pooled_on_cpu(shape, device) && !shape.bags.one_each() && shape.dim <= 32 &&
+               stage_fits(shape, values[2], device);
+      },
+      no_scratch};
   made.body = pool_bags_interleaved;
   return made;
 }
 
 PoolTemplate runs_interleaved() {
   PoolTemplate made;
-  made.spec = {"runs_interleaved",
-               "runs of one long bag in lock step",
-               Order::contract,
-               {{"ways", "runs at a time", {2, 4}}, {"fetch", kFetch.meaning, {0, 16}}, kStage},
-               [](const FeatureShape& shape, ParameterValues values, const DeviceSpec& device) {
-                 return pooled_on_cpu(shape, device) &&
-                        shape.bags.longest > (values[0] + 1) * kPoolRun && shape.dim <= 32 &&
-                        stage_fits(shape, values[2], device);
-               },
-               no_scratch};
+  static_cast<TemplateSpec&>(made) = {
+      "runs_interleaved",
+      "runs of one long bag in lock step",
+      Order::contract,
+      {{"ways", "runs at a time", {2, 4}}, {"fetch", kFetch.meaning, {0, 16}}, kStage},
+      [](const FeatureShape& shape, ParameterValues values, const DeviceSpec& device) {
+        return pooled_on_cpu(shape, device) && shape.bags.longest > (values[0] + 1) * kPoolRun &&
+               shape.dim <= 32 && stage_fits(shape, values[2], device);
+      },
+      no_scratch};
   made.body = pool_runs_interleaved;
   return made;
 }
 
 PoolTemplate rows_copied() {
   PoolTemplate made;
-  made.spec = {"rows_copied",
-               "rows as they are, lookup by lookup",
-               Order::contract,
-               {{"fetch", kFetch.meaning, {16, 32, 64}}},
-               [](const FeatureShape& shape, ParameterValues, const DeviceSpec& device) {
-                 return device.kind == DeviceKind::cpu && shape.pooling == Pooling::none;
-               },
-               no_scratch};
+  static_cast<TemplateSpec&>(made) = {
+      "rows_copied",
+      "rows as they are, lookup by lookup",
+      Order::contract,
+      {{"fetch", kFetch.meaning, {16, 32, 64}}},
+      [](const FeatureShape& shape, ParameterValues, const DeviceSpec& device) {
+        return device.kind == DeviceKind::cpu && shape.pooling == Pooling::none;
+      },
+      no_scratch};
   made.body = copy_rows;
   return made;
 }

@@ -88,7 +88,7 @@ class Features {
 void expect_all_equal(const FeatureShape& shape, const BagShape& bags, int64_t tile, Pool& pool) {
   Features features(shape, bags, bags.samples);
   for (const PoolTemplate& candidate : pool_templates()) {
-    for (const Schedule& schedule : candidates(candidate.spec, shape, kDevice)) {
+    for (const Schedule& schedule : candidates(candidate, shape, kDevice)) {
       features.expect_equal(schedule, tile, pool);
       if (testing::Test::HasFatalFailure()) return;
     }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/tune/feature_classes.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace recmill::kernels::tune {
+namespace {
+
+/// The step of a geometric scale of factor 1.25 that `value` is nearest to; below 1 / 16 all alike.
+int64_t quarter_step(double value) {
+  return value < 1.0 / 16 ? -100 : std::lround(std::log(value) / std::log(1.25));
+}
+
+auto key_of(const FeatureShape& shape) {
+  const BagStats& bags = shape.bags;
+  return std::tuple(shape.rows, shape.dim, shape.precision, shape.pooling, shape.weighted,
+                    bags.one_each(), quarter_step(bags.mean), quarter_step(bags.deviation),
+                    std::lround(bags.empty_share * 10),
+                    std::bit_width(static_cast<uint64_t>(bags.longest)));
+}
+
+double change(double tuned, double now) {
+  const double larger = std::max(tuned, now);
+  return larger == 0.0 ? 0.0 : std::fabs(tuned - now) / larger;
+}
+
+}  // namespace
+
+void BagCounter::add(const JaggedView& bags) {
+  samples_ += bags.samples;
+  lookups_ += bags.lookups();
+  for (int64_t i = 0; i < bags.samples; ++i) {
+    const int64_t length = bags.offsets[i + 1] - bags.offsets[i];
+    empty_ += length == 0;
+    longest_ = std::max(longest_, length);
+    squares_ += static_cast<double>(length) * static_cast<double>(length);
+  }
+}
+
+BagStats BagCounter::stats() const {
+  if (samples_ == 0) return {};
+  const auto samples = static_cast<double>(samples_);
+  BagStats stats;
+  stats.mean = static_cast<double>(lookups_) / samples;
+  stats.deviation = std::sqrt(std::max(0.0, squares_ / samples - stats.mean * stats.mean));
+  stats.empty_share = static_cast<double>(empty_) / samples;
+  stats.longest = longest_;
+  return stats;
+}
+
+std::vector<FeatureClass> group_features(std::span<const FeatureShape> shapes) {
+  std::map<decltype(key_of(shapes[0])), size_t> places;
+  std::vector<FeatureClass> classes;
+  for (size_t f = 0; f < shapes.size(); ++f) {
+    const auto [place, added] = places.try_emplace(key_of(shapes[f]), classes.size());
+    if (added) classes.push_back({shapes[f], {}});
+    classes[place->second].features.push_back(static_cast<int64_t>(f));
+  }
+  return classes;
+}
+
+double distance(const BagStats& tuned, const BagStats& now) {
+  return std::max({change(tuned.mean, now.mean), change(tuned.deviation, now.deviation),
+                   std::fabs(tuned.empty_share - now.empty_share)});
+}
+
+}  // namespace recmill::kernels::tune

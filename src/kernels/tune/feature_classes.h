@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Features that are alike share one tuning and one schedule (RecFlex, section IV-B).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "batch/sparse_batch.h"
+#include "kernels/schedule/feature_shape.h"
+
+namespace recmill::kernels::tune {
+
+/// Gathers BagStats of one feature over batches.
+class BagCounter {
+ public:
+  void add(const JaggedView& bags);
+  /// Of all samples added; those of bags of one lookup each when there were none.
+  BagStats stats() const;
+
+ private:
+  int64_t samples_ = 0, lookups_ = 0, empty_ = 0, longest_ = 0;
+  double squares_ = 0.0;
+};
+
+struct FeatureClass {
+  FeatureShape shape;             // of its first feature
+  std::vector<int64_t> features;  // ascending
+  bool operator==(const FeatureClass&) const = default;
+};
+
+/// Features with the same table size, dimension, precision, pooling and weighting, whose bags are
+/// alike: the mean and the deviation of their lengths within steps of a quarter, the share of empty
+/// ones within steps of a tenth, the longest within a factor of two. Classes in the order of their
+/// first feature.
+std::vector<FeatureClass> group_features(std::span<const FeatureShape> shapes);
+
+/// How far apart the bags of two batches' statistics are: the largest relative change of mean and
+/// deviation of length, or the change of the share of empty bags.
+double distance(const BagStats& tuned, const BagStats& now);
+
+}  // namespace recmill::kernels::tune

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/tune/pool_subject.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace recmill::kernels::tune {
+namespace {
+
+constexpr int64_t kFloatsOfLine = 16;
+/// What a template that reorders may differ by, relative to the largest sum.
+constexpr float kReorderedTolerance = 1e-5f;
+
+int64_t outputs_of(const PooledFeature& feature, const JaggedView& bags) {
+  return feature.pooling == Pooling::none ? bags.lookups() : bags.samples;
+}
+
+/// Whether two outputs are the same bits, or for a template that reorders, near.
+bool same_answer(std::span<const float> found, std::span<const float> expected, Order order) {
+  if (order == Order::contract)
+    return std::memcmp(found.data(), expected.data(), found.size_bytes()) == 0;
+  float largest = 0.0f;
+  for (float value : expected) largest = std::max(largest, std::fabs(value));
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!(std::fabs(found[i] - expected[i]) <= kReorderedTolerance * largest)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PoolSubject>> PoolSubject::make(std::vector<PooledFeature> features,
+                                                       std::span<const SparseBatch> batches,
+                                                       const PoolSubjectOptions& options) {
+  RECMILL_CHECK(!features.empty() && !batches.empty());
+  std::unique_ptr<PoolSubject> subject(new PoolSubject());
+  subject->batches_ = batches;
+  subject->options_ = options;
+  std::vector<FeatureShape> shapes;
+  for (size_t f = 0; f < features.size(); ++f) {
+    BagCounter counter;
+    for (const SparseBatch& batch : batches) counter.add(batch.features[f].view(batch.samples));
+    const PooledFeature& feature = features[f];
+    shapes.push_back({feature.rows.count, feature.rows.dim, feature.rows.precision, feature.pooling,
+                      feature.weighted, counter.stats()});
+    subject->columns_.push_back(subject->stride_);
+    subject->stride_ += feature.rows.dim;
+  }
+  subject->stride_ = (subject->stride_ + kFloatsOfLine - 1) / kFloatsOfLine * kFloatsOfLine;
+  subject->features_ = std::move(features);
+  subject->classes_ = group_features(shapes);
+  subject->class_of_.resize(shapes.size());
+  for (size_t c = 0; c < subject->classes_.size(); ++c) {
+    for (int64_t f : subject->classes_[c].features) subject->class_of_[f] = c;
+  }
+  subject->defaults_.resize(shapes.size());
+  int64_t rows = 0;
+  for (const SparseBatch& batch : batches) {
+    rows = std::max(rows, batch.samples);
+    for (size_t f = 0; f < shapes.size(); ++f)
+      rows =
+          std::max(rows, outputs_of(subject->features_[f], batch.features[f].view(batch.samples)));
+  }
+  for (int thread = 0; thread < options.threads; ++thread) {
+    RECMILL_ASSIGN_OR_RETURN(Buffer output,
+                             Buffer::allocate(rows * subject->stride_ * sizeof(float)));
+    subject->outputs_.push_back(std::move(output));
+  }
+  return subject;
+}
+
+PoolTask PoolSubject::task(int64_t feature, int64_t batch, Buffer& output) const {
+  const SparseBatch& of = batches_[batch];
+  const PooledFeature& pooled = features_[feature];
+  return {of.features[feature].view(of.samples), pooled.rows, pooled.pooling,
+          output.as<float>().data() + columns_[feature], stride_};
+}
+
+std::vector<Schedule> PoolSubject::candidates(size_t of_class, const FusedValue& value) const {
+  DeviceSpec device = options_.device;
+  device.l2_bytes = value.l2_bytes;
+  std::vector<Schedule> all;
+  for (const PoolTemplate& of : options_.templates) {
+    if (options_.deterministic && of.order == Order::reorders) continue;
+    for (Schedule& schedule : kernels::candidates(of, classes_[of_class].shape, device))
+      all.push_back(std::move(schedule));
+  }
+  return all;
+}
+
+Status PoolSubject::check(size_t of_class, const Schedule& schedule, const FusedValue& value) {
+  RECMILL_ASSIGN_OR_RETURN(const PoolKernel kernel, find_pool_kernel(schedule, options_.templates));
+  const int64_t feature = classes_[of_class].features.front();
+  // The batch with the fewest samples but one: small, and not a special case.
+  std::vector<int64_t> order(batches_.size());
+  for (size_t b = 0; b < order.size(); ++b) order[b] = static_cast<int64_t>(b);
+  std::sort(order.begin(), order.end(),
+            [&](int64_t a, int64_t b) { return lookups(feature, a) < lookups(feature, b); });
+  PoolTask of = task(feature, order[order.size() / 2], outputs_[0]);
+  const int64_t outputs = outputs_of(features_[feature], of.bags);
+  const int64_t dim = of.rows.dim;
+  const int64_t stride = (dim + kFloatsOfLine - 1) / kFloatsOfLine * kFloatsOfLine;
+  const size_t bytes = std::max<size_t>(1, outputs * stride) * sizeof(float);
+  RECMILL_ASSIGN_OR_RETURN(Buffer expected, Buffer::allocate(bytes));
+  RECMILL_ASSIGN_OR_RETURN(Buffer found, Buffer::allocate(bytes));
+  std::ranges::fill(expected.as<float>(), std::numeric_limits<float>::max());
+  std::ranges::fill(found.as<float>(), std::numeric_limits<float>::max());
+  of.stride = stride;
+  of.out = expected.as<float>().data();
+  embedding_pool_reference(of);
+  of.out = found.as<float>().data();
+  run_tiles(of, kernel, value.tile);
+  if (same_answer(found.as<float>(), expected.as<float>(), kernel.of->order)) return {};
+  return Status::Failed("schedule '" + schedule.name() +
+                        "' is refused: its answer is not the reference's");
+}
+
+Status PoolSubject::prepare(const std::vector<std::vector<Schedule>>& candidates,
+                            const FusedValue& value) {
+  kernels_.clear();
+  for (const auto& schedules : candidates) {
+    kernels_.emplace_back();
+    for (const Schedule& schedule : schedules) {
+      RECMILL_ASSIGN_OR_RETURN(auto kernel, find_pool_kernel(schedule, options_.templates));
+      kernels_.back().push_back(std::move(kernel));
+    }
+  }
+  value_ = value;
+  return {};
+}
+
+void PoolSubject::run_tiles(const PoolTask& task, const PoolKernel& kernel, int64_t tile) const {
+  const FusedPool fused({kernel}, tile);
+  Pool alone(1);
+  TaskMap map;
+  fused.map({&task, 1}, 1, map);
+  fused.run({&task, 1}, map, alone);
+}
+
+void PoolSubject::run(size_t of_class, size_t candidate, int64_t feature, int64_t batch) {
+  const PoolTask of = task(feature, batch, outputs_[0]);
+  const PoolKernel& kernel = kernels_[of_class][candidate];
+  const bool admitted = kernel.of->admits == nullptr || kernel.of->admits(of.bags);
+  for (int64_t first = 0; first < of.bags.samples; first += value_.tile) {
+    const PoolPiece piece{&of, first, std::min(of.bags.samples, first + value_.tile), first > 0};
+    admitted ? kernel.of->body(piece, kernel.values, nullptr) : default_pool_body(piece);
+  }
+}
+
+double PoolSubject::lookups(int64_t feature, int64_t batch) const {
+  const SparseBatch& of = batches_[batch];
+  return static_cast<double>(of.features[feature].view(of.samples).lookups());
+}
+
+double PoolSubject::samples(int64_t batch) const {
+  return static_cast<double>(batches_[batch].samples);
+}
+
+void PoolSubject::disturb(size_t of_class, int thread, int64_t turn) {
+  // Some hundred features apart from what other threads are at, going round.
+  const auto count = static_cast<int64_t>(features_.size());
+  const int64_t place = turn + thread * (count / std::max(options_.threads, 1) + 1);
+  const int64_t feature = place % count;
+  if (class_of_[feature] == of_class) return;
+  const PoolTask of = task(feature, place / count % batches(), outputs_[thread]);
+  for (int64_t first = 0; first < of.bags.samples; first += value_.tile)
+    default_pool_body({&of, first, std::min(of.bags.samples, first + value_.tile), first > 0});
+}
+
+Status PoolSubject::fuse(const Choice& choice) {
+  return fuse(choice.schedules, choice.value.tile);
+}
+
+Status PoolSubject::fuse(std::span<const ChosenSchedule> by_class, int64_t tile) {
+  RECMILL_CHECK(by_class.size() == classes_.size());
+  std::vector<PoolKernel> kernels(features_.size());
+  for (size_t c = 0; c < classes_.size(); ++c) {
+    RECMILL_ASSIGN_OR_RETURN(PoolKernel kernel,
+                             find_pool_kernel(by_class[c].schedule, options_.templates));
+    kernel.per_lookup = by_class[c].per_lookup;
+    kernel.per_sample = by_class[c].per_sample;
+    for (int64_t f : classes_[c].features) kernels[f] = kernel;
+  }
+  fused_ = std::make_unique<FusedPool>(std::move(kernels), tile);
+  return {};
+}
+
+void PoolSubject::run_fused(int64_t batch, Pool& pool) {
+  std::vector<PoolTask> tasks;
+  for (size_t f = 0; f < features_.size(); ++f)
+    tasks.push_back(task(static_cast<int64_t>(f), batch, outputs_[0]));
+  TaskMap map;
+  fused_->map(tasks, pool.threads(), map);
+  fused_->run(tasks, map, pool);
+}
+
+}  // namespace recmill::kernels::tune

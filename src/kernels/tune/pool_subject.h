@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tunes embedding_pool: lookups of a model's tables.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "batch/sparse_batch.h"
+#include "device/buffer.h"
+#include "kernels/embedding_pool/fused_pool.h"
+#include "kernels/tune/tuner.h"
+#include "schema/cluster_spec.h"
+
+namespace recmill::kernels::tune {
+
+/// One feature of the model: the table that it looks up, and how.
+struct PooledFeature {
+  RowStorage rows;
+  Pooling pooling = Pooling::sum;
+  bool weighted = false;
+};
+
+struct PoolSubjectOptions {
+  DeviceSpec device;          // l2_bytes is replaced by the fused value's
+  bool deterministic = true;  // only templates that keep the order of summation
+  int threads = 1;            // of the fused run
+  std::span<const PoolTemplate> templates = pool_templates();
+};
+
+class PoolSubject final : public TuningSubject {
+ public:
+  /// `batches` hold the features in the order of `features`; both outlive the subject. Fails when
+  /// the machine does not have the memory for outputs.
+  static Result<std::unique_ptr<PoolSubject>> make(std::vector<PooledFeature> features,
+                                                   std::span<const SparseBatch> batches,
+                                                   const PoolSubjectOptions& options);
+
+  std::string family() const override { return "embedding_pool"; }
+  std::span<const FeatureClass> classes() const override { return classes_; }
+  int64_t batches() const override { return static_cast<int64_t>(batches_.size()); }
+  std::vector<Schedule> candidates(size_t of_class, const FusedValue& value) const override;
+  Status check(size_t of_class, const Schedule& schedule, const FusedValue& value) override;
+  Status prepare(const std::vector<std::vector<Schedule>>& candidates,
+                 const FusedValue& value) override;
+  void run(size_t of_class, size_t candidate, int64_t feature, int64_t batch) override;
+  double lookups(int64_t feature, int64_t batch) const override;
+  double samples(int64_t batch) const override;
+  void disturb(size_t of_class, int thread, int64_t turn) override;
+  Status fuse(const Choice& choice) override;
+  void run_fused(int64_t batch, Pool& pool) override;
+
+  /// Sets the schedules of run_fused() by class, without tuning.
+  Status fuse(std::span<const ChosenSchedule> by_class, int64_t tile);
+
+ private:
+  PoolSubject() = default;
+  PoolTask task(int64_t feature, int64_t batch, Buffer& output) const;
+  void run_tiles(const PoolTask& task, const PoolKernel& kernel, int64_t tile) const;
+
+  std::vector<PooledFeature> features_;
+  std::span<const SparseBatch> batches_;
+  PoolSubjectOptions options_;
+  std::vector<FeatureClass> classes_;
+  std::vector<size_t> class_of_;  // [features]
+  std::vector<int64_t> columns_;  // [features], where outputs begin
+  int64_t stride_ = 0;            // of outputs, floats, whole cache lines
+  std::vector<Buffer> outputs_;   // [threads]: the fused run's and the timed one's, then others'
+  std::vector<std::vector<PoolKernel>> kernels_;  // [classes][candidates]
+  std::vector<PoolKernel> defaults_;              // [features]: what disturbs
+  FusedValue value_;
+  std::unique_ptr<FusedPool> fused_;
+};
+
+}  // namespace recmill::kernels::tune

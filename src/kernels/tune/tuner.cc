@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/tune/tuner.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/random.h"
+
+namespace recmill::kernels::tune {
+namespace {
+
+/// Share of the time that the local stage gets; the rest is the global stage's.
+constexpr double kLocalShare = 0.85;
+constexpr int64_t kFusedRounds = 3;
+
+std::vector<size_t> shuffled(size_t count, const Random& random, uint64_t item) {
+  std::vector<size_t> order(count);
+  std::iota(order.begin(), order.end(), size_t{0});
+  for (size_t i = count; i > 1; --i) std::swap(order[i - 1], order[random.below(i, item, i)]);
+  return order;
+}
+
+/// The time of a batch, by its visits: the median, which the machine's hiccups do not move.
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+/// Half the distance between the quartiles.
+double half_quartiles(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return (values[values.size() * 3 / 4] - values[values.size() / 4]) / 2.0;
+}
+
+/// One value's local stage.
+class LocalStage {
+ public:
+  LocalStage(TuningSubject& subject, const TunerOptions& options, size_t value, const Clock& clock,
+             const std::atomic<bool>& stop)
+      : subject_(subject),
+        options_(options),
+        value_(options.values[value]),
+        clock_(clock),
+        stop_(stop),
+        random_(options.seed, Purpose::test, value) {}
+
+  Result<ValueTimes> run(Pool& pool, int64_t until_ns,
+                         const std::function<void(double done)>& progress) {
+    RECMILL_RETURN_IF_ERROR(find_candidates());
+    std::atomic<bool> finished{false};
+    std::atomic<size_t> timed{0};
+    pool.run(pool.threads(), [&](int64_t task) {
+      if (task == 0) {
+        visit_all(until_ns, timed, progress);
+        finished = true;
+        return;
+      }
+      for (int64_t turn = 0; !finished.load(std::memory_order_relaxed); ++turn)
+        subject_.disturb(timed.load(std::memory_order_relaxed), static_cast<int>(task), turn);
+    });
+    if (stop_) return Status::Failed("interrupted");
+    return result();
+  }
+
+ private:
+  Status find_candidates() {
+    const size_t classes = subject_.classes().size();
+    for (size_t c = 0; c < classes; ++c) {
+      all_.push_back({});
+      right_.push_back({});
+      for (Schedule& schedule : subject_.candidates(c, value_)) {
+        if (stop_) return Status::Failed("interrupted");
+        const Status status = subject_.check(c, schedule, value_);
+        if (status.ok()) right_.back().push_back(schedule);
+        all_.back().push_back({std::move(schedule), 0.0, 0.0, status.ok() ? "" : status.message()});
+      }
+      times_.emplace_back(right_.back().size(),
+                          std::vector<std::vector<double>>(subject_.batches()));
+      work_.push_back({0.0, 0.0, 0});
+      most_ = std::max(most_, right_.back().size());
+    }
+    return subject_.prepare(right_, value_);
+  }
+
+  /// Rounds: in each, every candidate of every class is visited once.
+  void visit_all(int64_t until_ns, std::atomic<size_t>& timed,
+                 const std::function<void(double)>& progress) {
+    const size_t classes = right_.size();
+    int64_t visit = 0;
+    for (int64_t round = 0; round < options_.rounds; ++round) {
+      if (round >= options_.least_rounds && until_ns > 0 && clock_.now_ns() > until_ns) break;
+      std::vector<std::vector<size_t>> candidates;
+      for (size_t c = 0; c < classes; ++c)
+        candidates.push_back(shuffled(right_[c].size(), random_, round * classes + c));
+      for (size_t pass = 0; pass < most_; ++pass, ++visit) {
+        for (size_t c : shuffled(classes, random_, visit + (uint64_t{1} << 40))) {
+          if (stop_) return;
+          if (pass >= right_[c].size()) continue;
+          timed.store(c, std::memory_order_relaxed);
+          visit_class(c, candidates[c][pass], round, visit);
+        }
+      }
+      progress(static_cast<double>(round + 1) / static_cast<double>(options_.rounds));
+    }
+  }
+
+  void visit_class(size_t c, size_t candidate, int64_t round, int64_t visit) {
+    const auto& features = subject_.classes()[c].features;
+    const int64_t feature = features[visit % static_cast<int64_t>(features.size())];
+    const int64_t batch = round % subject_.batches();
+    const int64_t start = clock_.now_ns();
+    subject_.run(c, candidate, feature, batch);
+    const auto nanoseconds = static_cast<double>(clock_.now_ns() - start);
+    times_[c][candidate][batch].push_back(nanoseconds);
+    work_[c].lookups += subject_.lookups(feature, batch);
+    work_[c].samples += subject_.samples(batch);
+    ++work_[c].visits;
+  }
+
+  ValueTimes result() const {
+    ValueTimes made{value_, {}, 0.0};
+    for (size_t c = 0; c < all_.size(); ++c) {
+      ClassTimes times{all_[c], 0.0, 0.0};
+      size_t at = 0;
+      for (CandidateTime& candidate : times.candidates) {
+        if (!candidate.refused.empty()) continue;
+        set_time(times_[c][at++], candidate);
+      }
+      const double visits = std::max<double>(1.0, static_cast<double>(work_[c].visits));
+      times.lookups = work_[c].lookups / visits;
+      times.samples = work_[c].samples / visits;
+      made.classes.push_back(std::move(times));
+    }
+    return made;
+  }
+
+  /// Equation 5: the mean over the batches that were visited, which are the same for all.
+  static void set_time(const std::vector<std::vector<double>>& batches, CandidateTime& candidate) {
+    double sum = 0.0, spread = 0.0;
+    int64_t visited = 0;
+    for (const auto& visits : batches) {
+      if (visits.empty()) continue;
+      sum += median(visits);
+      spread += half_quartiles(visits);
+      ++visited;
+    }
+    candidate.nanoseconds = sum / static_cast<double>(visited);
+    candidate.spread = sum > 0.0 ? spread / sum : 0.0;
+  }
+
+  struct Work {
+    double lookups, samples;
+    int64_t visits;
+  };
+
+  TuningSubject& subject_;
+  const TunerOptions& options_;
+  const FusedValue value_;
+  const Clock& clock_;
+  const std::atomic<bool>& stop_;
+  const Random random_;
+  std::vector<std::vector<CandidateTime>> all_;  // [classes][candidates]
+  std::vector<std::vector<Schedule>> right_;     // [classes]: those that are not refused
+  // [classes][right][batches][visits], nanoseconds
+  std::vector<std::vector<std::vector<std::vector<double>>>> times_;
+  std::vector<Work> work_;  // [classes]
+  size_t most_ = 0;         // candidates of a class
+};
+
+/// The choice that one value alone would lead to.
+Result<Choice> choice_at(const FamilyTimes& times, size_t value) {
+  FamilyTimes alone{times.family, times.classes, {times.values[value]}};
+  alone.values[0].fused_nanoseconds = 1.0;
+  return choose(alone);
+}
+
+}  // namespace
+
+Result<double> measure_fused(TuningSubject& subject, const Choice& choice, int64_t rounds,
+                             const Clock& clock, Pool& pool) {
+  RECMILL_RETURN_IF_ERROR(subject.fuse(choice));
+  subject.run_fused(0, pool);
+  std::vector<double> seconds;
+  for (int64_t round = 0; round < rounds; ++round) {
+    double sum = 0.0;
+    for (int64_t batch = 0; batch < subject.batches(); ++batch) {
+      const int64_t start = clock.now_ns();
+      subject.run_fused(batch, pool);
+      sum += static_cast<double>(clock.now_ns() - start) * 1e-9;
+    }
+    seconds.push_back(sum / static_cast<double>(subject.batches()));
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options, FamilyTimes times,
+                            const Clock& clock, Pool& pool,
+                            const std::function<Status(const FamilyTimes&)>& kept,
+                            const std::function<void(const TunerProgress&)>& progress,
+                            const std::atomic<bool>& stop) {
+  times.family = subject.family();
+  times.classes.assign(subject.classes().begin(), subject.classes().end());
+  const int64_t begin = clock.now_ns();
+  const size_t first = times.values.size(), count = options.values.size();
+  for (size_t v = first; v < count; ++v) {
+    const double share = static_cast<double>(v - first + 1) / static_cast<double>(count - first);
+    const int64_t until =
+        options.budget_seconds > 0.0
+            ? begin + static_cast<int64_t>(options.budget_seconds * kLocalShare * share * 1e9)
+            : 0;
+    const auto show = [&](double done) {
+      const double all =
+          (static_cast<double>(v - first) + done) / static_cast<double>(count - first);
+      const double spent = static_cast<double>(clock.now_ns() - begin) * 1e-9;
+      progress({v, all, spent / all * (1.0 - all)});
+    };
+    RECMILL_ASSIGN_OR_RETURN(auto value,
+                             LocalStage(subject, options, v, clock, stop).run(pool, until, show));
+    times.values.push_back(std::move(value));
+    RECMILL_RETURN_IF_ERROR(kept(times));
+  }
+  // Global stage: the values in alternation.
+  std::vector<std::vector<double>> fused(count);
+  for (int64_t round = 0; round < kFusedRounds; ++round) {
+    for (size_t v = 0; v < count; ++v) {
+      if (stop) return Status::Failed("interrupted");
+      RECMILL_ASSIGN_OR_RETURN(const Choice choice, choice_at(times, v));
+      RECMILL_ASSIGN_OR_RETURN(const double seconds,
+                               measure_fused(subject, choice, 1, clock, pool));
+      fused[v].push_back(seconds * 1e9);
+    }
+  }
+  for (size_t v = 0; v < count; ++v) {
+    std::sort(fused[v].begin(), fused[v].end());
+    times.values[v].fused_nanoseconds = fused[v][fused[v].size() / 2];
+  }
+  RECMILL_RETURN_IF_ERROR(kept(times));
+  return times;
+}
+
+}  // namespace recmill::kernels::tune

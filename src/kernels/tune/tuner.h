@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures what tuning.h decides from: the two-stage, interference-simulated tuner (RecFlex,
+// section IV-A).
+//
+// Local stage, for one fused-kernel-wide value: one core goes through the classes of features again
+// and again, in a new random order each time, and times one candidate of each on one feature of the
+// class and one batch; each time around another candidate, feature and batch. Every other core
+// runs, all the time, tasks of the features that are not being timed. So a candidate meets its rows
+// as cold and the last-level cache and memory as busy as in the fused run, and all candidates meet
+// them alike. Global stage: the winners of every value are fused, and run in alternation.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "device/pool.h"
+#include "kernels/tune/tuning.h"
+
+namespace recmill::kernels::tune {
+
+/// A family's kernels on a model's tables and batches of historical data.
+class TuningSubject {
+ public:
+  virtual ~TuningSubject() = default;
+
+  virtual std::string family() const = 0;
+  virtual std::span<const FeatureClass> classes() const = 0;
+  virtual int64_t batches() const = 0;
+
+  /// The schedules worth trying for a class.
+  virtual std::vector<Schedule> candidates(size_t of_class, const FusedValue& value) const = 0;
+  /// Fails, saying how, when the schedule's answer is not the reference's on the first feature of
+  /// the class. Changes nothing that a later call sees.
+  virtual Status check(size_t of_class, const Schedule& schedule, const FusedValue& value) = 0;
+
+  /// Takes the schedules into use that the following calls name by class and index.
+  virtual Status prepare(const std::vector<std::vector<Schedule>>& candidates,
+                         const FusedValue& value) = 0;
+  /// Runs one feature on one batch with a prepared schedule, on the calling thread; a task after
+  /// the other, without interference of its own making.
+  virtual void run(size_t of_class, size_t candidate, int64_t feature, int64_t batch) = 0;
+  /// Lookups and samples of that.
+  virtual double lookups(int64_t feature, int64_t batch) const = 0;
+  virtual double samples(int64_t batch) const = 0;
+  /// Runs some tasks of features outside `of_class`, on a thread of its own; `turn` counts calls.
+  virtual void disturb(size_t of_class, int thread, int64_t turn) = 0;
+
+  /// Runs a whole batch, fused, with one schedule a class.
+  virtual Status fuse(const Choice& choice) = 0;
+  virtual void run_fused(int64_t batch, Pool& pool) = 0;
+};
+
+struct TunerOptions {
+  std::vector<FusedValue> values;  // compared; one at least
+  int64_t rounds = 24;             // visits of each candidate at each value
+  int64_t least_rounds = 5;        // even where the budget is short
+  double budget_seconds = 0.0;     // of all that is measured; 0: no limit
+  uint64_t seed = 1;
+};
+
+/// How far the tuner is.
+struct TunerProgress {
+  size_t value = 0;   // under way
+  double done = 0.0;  // of all values, 0 to 1
+  double seconds_left = 0.0;
+};
+
+/// Measures all values that `times` does not hold yet (a run that was broken off goes on), and
+/// calls `kept` after each with what is there. Wrong candidates are kept with their reason and not
+/// timed. `stop` ends it early with an error.
+Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options, FamilyTimes times,
+                            const Clock& clock, Pool& pool,
+                            const std::function<Status(const FamilyTimes&)>& kept,
+                            const std::function<void(const TunerProgress&)>& progress,
+                            const std::atomic<bool>& stop);
+
+/// Seconds of a batch with `choice` fused: the median over all batches, `rounds` times.
+Result<double> measure_fused(TuningSubject& subject, const Choice& choice, int64_t rounds,
+                             const Clock& clock, Pool& pool);
+
+}  // namespace recmill::kernels::tune

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/tune/tuner.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <thread>
+
+#include "kernels/testing/random_bags.h"
+#include "kernels/tune/pool_subject.h"
+
+namespace recmill::kernels::tune {
+namespace {
+
+/// Time that only passes where somebody says so.
+class StandingClock final : public Clock {
+ public:
+  int64_t now_ns() const override { return now_; }
+  void pass(double nanoseconds) { now_ += static_cast<int64_t>(nanoseconds); }
+
+ private:
+  int64_t now_ = 1000;
+};
+
+/// A family whose times are known: candidate k of class c takes (c + 1) * cost[k] at a batch of
+/// size 1, with a hiccup at every eleventh run.
+class KnownSubject final : public TuningSubject {
+ public:
+  KnownSubject(StandingClock& clock, std::vector<double> costs) : clock_(clock), costs_(costs) {
+    for (int64_t c = 0; c < 3; ++c) classes_.push_back({{}, {2 * c, 2 * c + 1}});
+  }
+  std::string family() const override { return "known"; }
+  std::span<const FeatureClass> classes() const override { return classes_; }
+  int64_t batches() const override { return 4; }
+  std::vector<Schedule> candidates(size_t, const FusedValue&) const override {
+    std::vector<Schedule> all;
+    for (size_t k = 0; k < costs_.size(); ++k)
+      all.push_back({"k", {{"number", static_cast<int64_t>(k)}}});
+    return all;
+  }
+  Status check(size_t, const Schedule& schedule, const FusedValue&) override {
+    return schedule.parameters[0].value == wrong ? Status::Failed("it is wrong") : Status{};
+  }
+  Status prepare(const std::vector<std::vector<Schedule>>& candidates,
+                 const FusedValue& value) override {
+    prepared_ = candidates;
+    value_ = value;
+    return {};
+  }
+  void run(size_t c, size_t candidate, int64_t feature, int64_t batch) override {
+    EXPECT_EQ(static_cast<size_t>(feature) / 2, c);
+    while (awaits_disturbance && disturbed == 0) std::this_thread::yield();
+    const auto k = static_cast<size_t>(prepared_[c][candidate].parameters[0].value);
+    const bool hiccup = ++runs_ % 11 == 0;
+    clock_.pass(double(c + 1) * costs_[k] * double(batch + 1) * (hiccup ? 50.0 : 1.0));
+    ++visits[{c, k, batch}];
+  }
+  double lookups(int64_t, int64_t batch) const override { return 10.0 * double(batch + 1); }
+  double samples(int64_t) const override { return 2.0; }
+  void disturb(size_t, int, int64_t) override { ++disturbed; }
+  Status fuse(const Choice& choice) override {
+    fused_ = choice;
+    return {};
+  }
+  void run_fused(int64_t, Pool&) override {
+    clock_.pass(fused_.value.tile == 64 ? 5000.0 : 9000.0);
+  }
+
+  int64_t wrong = -1;
+  bool awaits_disturbance = false;
+  std::map<std::tuple<size_t, size_t, int64_t>, int> visits;
+  std::atomic<int64_t> disturbed{0};
+
+ private:
+  StandingClock& clock_;
+  std::vector<double> costs_;
+  std::vector<FeatureClass> classes_;
+  std::vector<std::vector<Schedule>> prepared_;
+  FusedValue value_;
+  Choice fused_;
+  int64_t runs_ = 0;
+};
+
+struct Tuned {
+  Result<FamilyTimes> times;
+  int kept = 0;
+};
+
+Tuned tune(TuningSubject& subject, StandingClock& clock, const TunerOptions& options,
+           FamilyTimes from = {}, int threads = 1) {
+  Pool pool(threads);
+  const std::atomic<bool> stop{false};
+  Tuned tuned{Status::Failed("not run")};
+  tuned.times = measure(
+      subject, options, std::move(from), clock, pool,
+      [&](const FamilyTimes&) {
+        ++tuned.kept;
+        return Status{};
+      },
+      [](const TunerProgress& at) {
+        EXPECT_GT(at.done, 0.0);
+        EXPECT_LE(at.done, 1.0);
+        EXPECT_GE(at.seconds_left, -1e-9);
+      },
+      stop);
+  return tuned;
+}
+
+const TunerOptions kOptions{.values = {{128, 0}, {64, 1024}}, .rounds = 20};
+
+TEST(Tuner, finds_each_class_s_fastest_schedule_whatever_the_hiccups) {
+  StandingClock clock;
+  KnownSubject subject(clock, {30.0, 20.0, 25.0});
+  const Tuned tuned = tune(subject, clock, kOptions);
+  ASSERT_TRUE(tuned.times.ok()) << tuned.times.status().message();
+  EXPECT_EQ(tuned.kept, 3);
+  const auto choice = choose(*tuned.times);
+  ASSERT_TRUE(choice.ok());
+  EXPECT_EQ(choice->value.tile, 64);
+  for (const ChosenSchedule& chosen : choice->schedules)
+    EXPECT_EQ(chosen.schedule.name(), "k number=1");
+  // Equation 5: the mean over batches of 1, 2, 3 and 4 times the cost.
+  EXPECT_DOUBLE_EQ(tuned.times->values[0].classes[2].candidates[1].nanoseconds, 3 * 20.0 * 2.5);
+}
+
+TEST(Tuner, visits_every_right_candidate_as_often_on_every_batch) {
+  StandingClock clock;
+  KnownSubject subject(clock, {30.0, 20.0, 25.0, 40.0});
+  subject.wrong = 1;
+  const Tuned tuned = tune(subject, clock, kOptions);
+  ASSERT_TRUE(tuned.times.ok());
+  ASSERT_EQ(subject.visits.size(), 3u * 3 * 4);
+  for (const auto& [where, times] : subject.visits) EXPECT_EQ(times, 2 * 20 / 4);
+  const auto& candidates = tuned.times->values[0].classes[0].candidates;
+  EXPECT_EQ(candidates[1].refused, "it is wrong");
+  EXPECT_EQ(candidates[1].nanoseconds, 0.0);
+  const auto choice = choose(*tuned.times);
+  ASSERT_TRUE(choice.ok());
+  for (const ChosenSchedule& chosen : choice->schedules)
+    EXPECT_EQ(chosen.schedule.name(), "k number=2");
+}
+
+TEST(Tuner, keeps_to_its_budget_and_still_visits_all) {
+  StandingClock clock;
+  KnownSubject subject(clock, {30.0, 20.0});
+  TunerOptions options = kOptions;
+  options.rounds = 1000;
+  options.least_rounds = 4;
+  options.budget_seconds = 1e-12;
+  ASSERT_TRUE(tune(subject, clock, options).times.ok());
+  for (const auto& [where, times] : subject.visits) EXPECT_EQ(times, 2);
+  EXPECT_EQ(subject.visits.size(), 3u * 2 * 4);
+}
+
+TEST(Tuner, goes_on_where_it_was_broken_off) {
+  StandingClock clock;
+  KnownSubject subject(clock, {30.0, 20.0});
+  FamilyTimes whole = *tune(subject, clock, kOptions).times;
+  FamilyTimes part = whole;
+  part.values.pop_back();
+  KnownSubject again(clock, {30.0, 20.0});
+  const Tuned tuned = tune(again, clock, kOptions, part);
+  ASSERT_TRUE(tuned.times.ok());
+  EXPECT_EQ(tuned.kept, 2);
+  EXPECT_EQ(tuned.times->values[0].classes, whole.values[0].classes);
+  for (const auto& [where, times] : again.visits) EXPECT_EQ(times, 20 / 4);
+}
+
+TEST(Tuner, disturbs_from_every_other_thread_and_stops_when_told) {
+  StandingClock clock;
+  KnownSubject subject(clock, {30.0, 20.0});
+  TunerOptions options = kOptions;
+  subject.awaits_disturbance = true;
+  ASSERT_TRUE(tune(subject, clock, options, {}, 3).times.ok());
+  EXPECT_GT(subject.disturbed, 0);
+  Pool pool(1);
+  const std::atomic<bool> stop{true};
+  const auto stopped = measure(
+      subject, options, {}, clock, pool, [](const FamilyTimes&) { return Status{}; },
+      [](const TunerProgress&) {}, stop);
+  EXPECT_EQ(stopped.status().message(), "interrupted");
+}
+
+/// A template that forgets a bag's last id when the bag has more than two.
+void forgetful(const PoolPiece& piece, ParameterValues, std::byte*) {
+  const PoolTask& task = *piece.task;
+  for (int64_t i = piece.first; i < piece.last; ++i) {
+    const int64_t begin = task.bags.offsets[i], end = task.bags.offsets[i + 1];
+    const int64_t offsets[] = {begin, end - begin > 2 ? end - 1 : end};
+    PoolTask one = task;
+    one.bags = {offsets, task.bags.rows, task.bags.weights, 1, false};
+    one.out = task.out + i * task.stride;
+    embedding_pool_reference(one);
+  }
+}
+
+TEST(PoolSubject, refuses_a_template_that_drops_an_id_by_name) {
+  std::vector<PoolTemplate> templates(pool_templates().begin(), pool_templates().end());
+  PoolTemplate wrong = templates[0];
+  wrong.name = "forgetful";
+  wrong.tunables = {};
+  wrong.valid = [](const FeatureShape&, ParameterValues, const DeviceSpec&) { return true; };
+  wrong.body = forgetful;
+  templates.push_back(wrong);
+  const std::vector<float> table(50 * 8, 0.5f);
+  SparseBatch batch;
+  batch.samples = 40;
+  batch.features = {random_bags({40, 6, 50, false, 3}, 1), random_bags({40, -1, 50, false, 3}, 2)};
+  const std::vector<SparseBatch> batches{batch, batch};
+  PoolSubjectOptions options;
+  options.threads = 2;
+  options.templates = templates;
+  const RowStorage rows = RowStorage::of(table.data(), 50, 8);
+  auto subject = PoolSubject::make({{rows}, {rows}}, batches, options);
+  ASSERT_TRUE(subject.ok());
+  ASSERT_EQ((*subject)->classes().size(), 2u);
+  const FusedValue value{16, 1 << 20};
+  int right = 0;
+  for (size_t c = 0; c < 2; ++c) {
+    for (const Schedule& schedule : (*subject)->candidates(c, value)) {
+      const Status status = (*subject)->check(c, schedule, value);
+      if (schedule.of == "forgetful" && c == 0) {
+        EXPECT_EQ(status.message(),
+                  "schedule 'forgetful' is refused: its answer is not the reference's");
+      } else {
+        EXPECT_TRUE(status.ok()) << status.message();
+        ++right;
+      }
+    }
+  }
+  EXPECT_GT(right, 40);
+  // The whole tuner on it, for real: every chosen schedule is a right one.
+  TunerOptions tuner{.values = {value, {40, 0}}, .rounds = 4};
+  const SteadyClock clock;
+  Pool pool(2);
+  const std::atomic<bool> stop{false};
+  const auto times = measure(
+      **subject, tuner, {}, clock, pool, [](const FamilyTimes&) { return Status{}; },
+      [](const TunerProgress&) {}, stop);
+  ASSERT_TRUE(times.ok()) << times.status().message();
+  const auto choice = choose(*times);
+  ASSERT_TRUE(choice.ok());
+  EXPECT_NE(choice->schedules[0].schedule.of, "forgetful");
+  EXPECT_GT(*measure_fused(**subject, *choice, 2, clock, pool), 0.0);
+}
+
+}  // namespace
+}  // namespace recmill::kernels::tune

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tuner measured, and what follows from it: plain values and pure functions (RecFlex,
+// section IV-A). On a GPU the fused-kernel-wide value is the occupancy; on a CPU it is the pair of
+// FusedValue. A schedule tuned for one value is compared only at that value (local stage); the
+// winners of each value are fused and measured, and the best value wins (global stage).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/json_lines.h"
+#include "kernels/schedule/schedule.h"
+#include "kernels/tune/feature_classes.h"
+
+namespace recmill::kernels::tune {
+
+struct FusedValue {
+  int64_t tile = 0;      // samples that a task covers of one feature, at most
+  int64_t l2_bytes = 0;  // of a core's own cache that a schedule may count on
+  bool operator==(const FusedValue&) const = default;
+};
+
+/// What one candidate took in the local stage.
+struct CandidateTime {
+  Schedule schedule;
+  double nanoseconds = 0.0;  // a visit of one feature of the class, over batches (equation 5)
+  double spread = 0.0;       // half the distance between the quartiles, as a share of it
+  std::string refused;       // why it was not timed: its answer was wrong
+  bool operator==(const CandidateTime&) const = default;
+};
+
+struct ClassTimes {
+  std::vector<CandidateTime> candidates;
+  double lookups = 0.0, samples = 0.0;  // of a visit
+  bool operator==(const ClassTimes&) const = default;
+};
+
+struct ValueTimes {
+  FusedValue value;
+  std::vector<ClassTimes> classes;  // beside FamilyTimes::classes
+  double fused_nanoseconds = 0.0;   // of a batch with the winners of this value, fused
+  bool operator==(const ValueTimes&) const = default;
+};
+
+/// One family's measurements.
+struct FamilyTimes {
+  std::string family;  // "embedding_pool"
+  std::vector<FeatureClass> classes;
+  std::vector<ValueTimes> values;
+  bool operator==(const FamilyTimes&) const = default;
+};
+
+/// Per class the candidate of the least time at one value; the first among equals. Fails, naming
+/// the class's first feature, when every candidate of a class was refused.
+Result<std::vector<size_t>> winners(const FamilyTimes& times, size_t value);
+
+struct ChosenSchedule {
+  Schedule schedule;
+  double per_lookup = 0.0, per_sample = 0.0;  // nanoseconds, for task maps
+  bool operator==(const ChosenSchedule&) const = default;
+};
+
+struct Choice {
+  FusedValue value;
+  std::vector<ChosenSchedule> schedules;  // beside FamilyTimes::classes
+  double predicted_nanoseconds = 0.0;     // of a batch on one thread: the sum of task times
+  bool operator==(const Choice&) const = default;
+};
+
+/// The value of the least fused time, with its winners. Fails as winners(), and where no value was
+/// measured to the end.
+Result<Choice> choose(const FamilyTimes& times);
+
+Json to_json(const FamilyTimes& times);
+Result<FamilyTimes> family_times_from_json(const Json& json);
+
+}  // namespace recmill::kernels::tune

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/tune/tuning.h"
+
+#include <gtest/gtest.h>
+
+namespace recmill::kernels::tune {
+namespace {
+
+CandidateTime time_of(const char* schedule, double nanoseconds, const char* refused = "") {
+  return {*parse_schedule(schedule), nanoseconds, 0.125, refused};
+}
+
+/// Two classes of two and one features, two values; the second value is faster as a whole.
+FamilyTimes example() {
+  FeatureClass small{{}, {0, 2}}, large{{}, {1}};
+  small.shape.dim = 8;
+  small.shape.rows = 1000;
+  large.shape.dim = 64;
+  large.shape.rows = 500;
+  FamilyTimes times{"embedding_pool", {small, large}, {}};
+  times.values.push_back({{64, 0},
+                          {{{time_of("a x=1", 100.0), time_of("b x=1", 90.0)}, 40.0, 30.0},
+                           {{time_of("a x=1", 500.0), time_of("b x=1", 700.0)}, 80.0, 10.0}},
+                          900.0});
+  times.values.push_back({{512, 1 << 19},
+                          {{{time_of("a x=1", 80.0), time_of("b x=1", 80.0)}, 40.0, 30.0},
+                           {{time_of("a x=1", 0.0, "wrong"), time_of("b x=1", 600.0)}, 80.0, 10.0}},
+                          800.0});
+  return times;
+}
+
+TEST(Tuning, takes_the_fastest_fused_value_and_the_winners_at_that_value) {
+  const auto choice = choose(example());
+  ASSERT_TRUE(choice.ok());
+  EXPECT_EQ(choice->value, (FusedValue{512, 1 << 19}));
+  ASSERT_EQ(choice->schedules.size(), 2u);
+  EXPECT_EQ(choice->schedules[0].schedule.name(), "a x=1");  // the first of equals
+  EXPECT_EQ(choice->schedules[1].schedule.name(), "b x=1");  // the other one is refused
+  EXPECT_DOUBLE_EQ(choice->predicted_nanoseconds, 2 * 80.0 + 600.0);
+  EXPECT_DOUBLE_EQ(choice->schedules[0].per_lookup * 40.0 + choice->schedules[0].per_sample * 30.0,
+                   80.0);
+}
+
+TEST(Tuning, a_value_that_was_not_fused_is_no_candidate) {
+  FamilyTimes times = example();
+  times.values[1].fused_nanoseconds = 0.0;
+  EXPECT_EQ(choose(times)->value, (FusedValue{64, 0}));
+  times.values[0].fused_nanoseconds = 0.0;
+  EXPECT_EQ(choose(times).status().message(), "embedding_pool: nothing was measured to the end");
+}
+
+TEST(Tuning, a_class_without_a_right_schedule_is_an_error) {
+  FamilyTimes times = example();
+  times.values[1].classes[1].candidates[1].refused = "wrong too";
+  EXPECT_EQ(choose(times).status().message(), "embedding_pool: no right schedule for feature 1");
+}
+
+TEST(Tuning, times_are_the_same_after_a_way_through_JSON) {
+  const FamilyTimes times = example();
+  const Json json = Json::parse(to_json(times).dump());
+  const auto read = family_times_from_json(json);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  FamilyTimes expected = times;
+  expected.values[1].classes[1].candidates[0].spread = 0.0;  // refused: not timed
+  EXPECT_EQ(*read, expected);
+  EXPECT_EQ(to_json(*read).dump(), json.dump());
+}
+
+TEST(Tuning, damaged_times_are_an_error_that_names_the_key) {
+  const auto error = [](const std::function<void(Json&)>& damage) {
+    Json json = to_json(example());
+    damage(json);
+    const auto read = family_times_from_json(json);
+    return read.ok() ? "no error" : read.status().message();
+  };
+  EXPECT_EQ(error([](Json& j) { j.erase("family"); }), "tuning times: no key family");
+  EXPECT_EQ(error([](Json& j) { j["classes"] = 3; }), "tuning times: no list classes");
+  EXPECT_EQ(error([](Json& j) { j["classes"][0]["dim"] = "8"; }),
+            "tuning times: classes[].dim: a value of another type");
+  EXPECT_EQ(error([](Json& j) { j["classes"][0]["pooling"] = "most"; }),
+            "tuning times: pooling 'most' is unknown");
+  EXPECT_EQ(error([](Json& j) { j["classes"][1]["features"] = Json::array(); }),
+            "tuning times: a class without a feature");
+  EXPECT_EQ(error([](Json& j) { j["values"][0]["classes"].erase(1); }),
+            "tuning times: a value does not have all classes");
+  EXPECT_EQ(
+      error([](Json& j) { j["values"][0]["classes"][0]["candidates"][0]["schedule"] = "x y"; }),
+      "not a schedule: 'x y'");
+}
+
+}  // namespace
+}  // namespace recmill::kernels::tune
