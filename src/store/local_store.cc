@@ -100,7 +100,8 @@ void LocalStore::find_distinct(const Batch& batch, Work& work) {
   for (int shard = batch.first_shard; shard <= batch.end_shard; ++shard) {
     work.begins.push_back(batch.cut.begin(shard) - batch.cut.begin(batch.first_shard));
   }
-  std::vector<std::vector<kernels::FeatureBags>> bags(tables_.size());
+  std::vector<kernels::FeatureBags> bags;
+  bags.reserve(model_.features.size());
   std::vector<kernels::TableLookups> lookups(tables_.size());
   work.kernels.resize(tables_.size());
   for (size_t t = 0; t < tables_.size(); ++t) {
@@ -108,11 +109,12 @@ void LocalStore::find_distinct(const Batch& batch, Work& work) {
     work.kernels[t] = &kernel_of(t, batch);
     const bool needed =
         ranks_ > 1 || (!model_.tables[t].frozen && work.kernels[t]->needs_distinct_rows());
+    const size_t first = bags.size();
     for (size_t f : features_of_[t]) {
       if (!needed) continue;
-      bags[t].push_back({sparse.features[f].view(sparse.samples), model_.features[f].pooling});
+      bags.push_back({sparse.features[f].view(sparse.samples), model_.features[f].pooling});
     }
-    lookups[t] = {model_.tables[t].rows, bags[t]};
+    lookups[t] = {model_.tables[t].rows, {bags.data() + first, bags.size() - first}};
   }
   work.distinct.resize(tables_.size());
   finder_.find(lookups, {batch.first_shard, work.begins}, work.distinct, pool_);
@@ -184,9 +186,9 @@ Status LocalStore::update(std::span<const Update> updates, const Step& step, Str
     const TableSpec& spec = model_.tables[t];
     table::TableUpdate task{&tables_[t], distinct[t], gradients[t], shards};
     task.kernel = kernel_of(t, updates);
+    found += distinct[t]->count();
     if (task.kernel->needs_distinct_rows()) {
       rows[t] = distinct[t]->rows;
-      found += distinct[t]->count();
     } else {
       bags[t] = bags_of(t, updates);
       task.bags = {bags[t], spec.rows, spec.dim, shards};

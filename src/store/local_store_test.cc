@@ -31,7 +31,8 @@ struct ScheduledFixture {
     std::vector<kernels::RowUpdateKernel> row_update;
     for (size_t t = 0; t < model.tables.size(); ++t) {
       row_update.push_back({&of, {}});  // the first values of its parameters
-      for (const auto& tunable : of.tunables) row_update[t].values.push_back(tunable.values[0]);
+      for (const auto& tunable : of.spec.tunables)
+        row_update[t].values.push_back(tunable.values[0]);
     }
     RECMILL_ASSIGN_OR_RETURN(
         auto store, LocalStore::create(model, seed, communicator, pool, std::move(row_update)));

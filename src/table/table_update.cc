@@ -142,14 +142,17 @@ int64_t TableUpdater::update(std::span<const TableUpdate> updates, const RowStep
     RECMILL_CHECK(update.table->share().ranks() == 1, update.table->spec().name);
     if (update.table->spec().frozen) continue;
     const bool distinct = update.kernel == nullptr || update.kernel->needs_distinct_rows();
-    if (!distinct) from_bags.push_back(u);
-    if (distinct) updated += update.distinct->count();
-    if (distinct)
+    const int64_t lookups = distinct ? update.distinct->lookups() : update.bags.lookups();
+    if (lookups == 0) continue;
+    floats[u] = lookups * update.table->rows().dim;
+    all_floats += floats[u];
+    if (distinct) {
+      updated += update.distinct->count();
       cut(u, update.distinct->begins, update.distinct->count(), update.table->rows().dim,
           stretches);
-    floats[u] =
-        (distinct ? update.distinct->lookups() : update.bags.lookups()) * update.table->rows().dim;
-    all_floats += floats[u];
+    } else {
+      from_bags.push_back(u);
+    }
   }
   // A table that would keep one thread busy for long is folded by one, then applied by all.
   const auto shared = std::stable_partition(from_bags.begin(), from_bags.end(), [&](size_t u) {

@@ -113,9 +113,10 @@ std::vector<kernels::RowUpdateKernel> kernels_of_every_template() {
   std::vector<kernels::RowUpdateKernel> all;
   for (const auto& of : kernels::row_update_templates()) {
     all.push_back({&of, {}});
-    for (const auto& tunable : of.tunables) all.back().values.push_back(tunable.values.front());
+    for (const auto& tunable : of.spec.tunables)
+      all.back().values.push_back(tunable.values.front());
     all.push_back({&of, {}});
-    for (const auto& tunable : of.tunables) all.back().values.push_back(tunable.values.back());
+    for (const auto& tunable : of.spec.tunables) all.back().values.push_back(tunable.values.back());
   }
   return all;
 }
@@ -147,7 +148,7 @@ TEST(TableUpdate, equals_the_reference_with_every_kernel) {
           }
           for (size_t k = 0; k < kernels.size(); ++k)
             ASSERT_TRUE(same_bits(contents(tables[k]), contents(plain)))
-                << kernels[k].of->name << " " << name_of(kind) << " " << name_of(precision)
+                << kernels[k].of->spec.name << " " << name_of(kind) << " " << name_of(precision)
                 << " dim " << dim;
         }
       }
@@ -180,7 +181,8 @@ TEST(TableUpdate, gives_the_same_bits_however_tables_are_shared_by_threads) {
           ends.back().insert(ends.back().end(), all.begin(), all.end());
         }
       }
-      EXPECT_TRUE(same_bits(ends[0], ends[1])) << kernel.of->name << ", " << tables << " tables";
+      EXPECT_TRUE(same_bits(ends[0], ends[1]))
+          << kernel.of->spec.name << ", " << tables << " tables";
     }
   }
 }

@@ -169,6 +169,12 @@ void find_in_table(const TableLookups& table, const LocalShards& shards, TableSc
     out.feature_begins.push_back(lookups);
   }
   RECMILL_CHECK(lookups <= std::numeric_limits<int32_t>::max(), std::to_string(lookups));
+  if (lookups == 0) {
+    out.begins.assign(1, 0);
+    for (auto* list : {&out.rows, &out.positions}) list->clear();
+    for (auto* list : {&out.weights, &out.counts}) list->clear();
+    return out.sources.clear();
+  }
   out.positions.resize(lookups);
   out.sources.resize(lookups);
   out.weights.resize(weighted ? lookups : 0);

@@ -106,6 +106,7 @@ void PlacedSums::number_gradients(const TableBags& bags) {
     }
     const bool mean = feature.pooling == Pooling::mean;
     for (int64_t i = first; i < end; ++i) {
+      if (offsets[i] == offsets[i + 1]) continue;
       const float* ahead = from.data + std::min(i + kAhead, end - 1) * from.stride;
       for (int64_t e = 0; e < bags.dim; e += 16) __builtin_prefetch(ahead + e);
       copy(from.data + i * from.stride,
@@ -190,7 +191,7 @@ void PlacedSums::place_lookups(const TableBags& bags) {
         if (weighted) weights[at] = view.weights != nullptr ? view.weights[j] : 1.0f;
         number += !pooled;
       }
-      number += pooled;
+      number += pooled && view.offsets[i] < view.offsets[i + 1];
     }
   });
   for (const int64_t row : rows_) counts_[row] = 0;

@@ -2,7 +2,7 @@
 // Row gradients summed row by row, after a counting sort of the lookups by row. For tables whose
 // rows can be counted one by one in a cache.
 //
-//   number the bags (unpooled: the lookups) in the order of summation: (shard, feature, sample)
+//   number the bags that are not empty (unpooled: the lookups) in the order of summation
 //   gradients[number] = the bag's gradient, for a mean divided by its lookups; side by side
 //   count the lookups of each row; give each row as many places; put each lookup's number there
 //   for row: part[s] = fold from +0 over its lookups in shard s; sum = the tree over parts

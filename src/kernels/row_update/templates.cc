@@ -48,10 +48,11 @@ std::span<const RowUpdateTemplate> row_update_templates() {
   return templates;
 }
 
-Result<RowUpdateKernel> row_update_kernel(const Schedule& schedule) {
-  for (const RowUpdateTemplate& of : row_update_templates()) {
-    if (of.name != schedule.of) continue;
-    RECMILL_ASSIGN_OR_RETURN(auto values, values_of(schedule, of));
+Result<RowUpdateKernel> row_update_kernel(const Schedule& schedule,
+                                          std::span<const RowUpdateTemplate> templates) {
+  for (const RowUpdateTemplate& of : templates) {
+    if (of.spec.name != schedule.of) continue;
+    RECMILL_ASSIGN_OR_RETURN(auto values, values_of(schedule, of.spec));
     return RowUpdateKernel{&of, std::move(values)};
   }
   return Status::BadRequest("schedule '" + schedule.name() + "': row_update has no template '" +

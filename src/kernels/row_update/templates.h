@@ -14,25 +14,29 @@
 
 namespace recmill::kernels {
 
-struct RowUpdateTemplate : TemplateSpec {
+struct RowUpdateTemplate {
+  TemplateSpec spec;
   /// Makes a body. Empty: the template works on DistinctRows (gradient_sums.h).
   std::function<std::unique_ptr<RowSums>()> make_sums;
 
   bool needs_distinct_rows() const { return make_sums == nullptr; }
 };
 
+/// Recmill's templates, the one of big tables first.
 std::span<const RowUpdateTemplate> row_update_templates();
 
 /// A schedule, looked up: what table::TableUpdater runs.
 struct RowUpdateKernel {
-  const RowUpdateTemplate* of = nullptr;  // of row_update_templates()
+  const RowUpdateTemplate* of = nullptr;  // lives as long as the program
   std::vector<int64_t> values;            // of its parameters
 
   bool needs_distinct_rows() const { return of->needs_distinct_rows(); }
 };
 
 /// Fails, naming the schedule, on an unknown template or a value that it does not have.
-Result<RowUpdateKernel> row_update_kernel(const Schedule& schedule);
+Result<RowUpdateKernel> row_update_kernel(
+    const Schedule& schedule,
+    std::span<const RowUpdateTemplate> templates = row_update_templates());
 
 /// What one batch asks of one table.
 struct RowUpdateWork {

@@ -99,9 +99,9 @@ void for_each_schedule(const Body& body) {
   for (const RowUpdateTemplate& of : row_update_templates()) {
     if (of.needs_distinct_rows()) continue;
     const auto sums = of.make_sums();
-    for (const Schedule& schedule : candidates(of, {.rows = 40, .dim = 8, .bags = {}}, {})) {
+    for (const Schedule& schedule : candidates(of.spec, {.rows = 40, .dim = 8, .bags = {}}, {})) {
       SCOPED_TRACE(schedule.name());
-      body(*sums, *values_of(schedule, of));
+      body(*sums, *values_of(schedule, of.spec));
     }
   }
 }
@@ -161,11 +161,11 @@ TEST(RowUpdateTemplates, leave_nothing_behind_for_the_next_table) {
 
 TEST(RowUpdateTemplates, are_looked_up_by_their_schedules) {
   for (const RowUpdateTemplate& of : row_update_templates()) {
-    for (const Schedule& schedule : candidates(of, {.rows = 40, .dim = 8, .bags = {}}, {})) {
+    for (const Schedule& schedule : candidates(of.spec, {.rows = 40, .dim = 8, .bags = {}}, {})) {
       const auto kernel = row_update_kernel(*parse_schedule(schedule.name()));
       ASSERT_TRUE(kernel.ok()) << kernel.status().message();
       EXPECT_EQ(kernel->of, &of);
-      EXPECT_EQ(kernel->values, *values_of(schedule, of));
+      EXPECT_EQ(kernel->values, *values_of(schedule, of.spec));
     }
   }
   EXPECT_EQ(row_update_kernel({"bags", {}}).status().message(),
@@ -173,10 +173,27 @@ TEST(RowUpdateTemplates, are_looked_up_by_their_schedules) {
   EXPECT_FALSE(row_update_kernel({"dense_sums", {{"leaves", 3}}}).ok());
 }
 
+TEST(RowUpdateTemplates, may_come_from_a_list_of_the_users_own) {
+  const RowUpdateTemplate& dense = row_update_templates()[1];
+  std::vector<RowUpdateTemplate> own{{TemplateSpec{dense.spec}, dense.make_sums}};
+  own[0].spec.name = "ours";
+  const auto kernel = row_update_kernel({"ours", {{"leaves", 4}}}, own);
+  ASSERT_TRUE(kernel.ok()) << kernel.status().message();
+  EXPECT_EQ(kernel->of, &own[0]);
+  const TestTable table(Case{});
+  RowSumsStock stock;
+  for (int round = 0; round < 2; ++round) {  // the second one in used memory
+    auto sums = stock.take(*kernel->of);
+    table.expect_from(*sums, kernel->values);
+    stock.give_back(*kernel->of, std::move(sums));
+  }
+  EXPECT_FALSE(row_update_kernel({"ours", {{"leaves", 4}}}).ok());
+}
+
 TEST(RowUpdateTemplates, are_chosen_untuned_by_the_size_of_the_table_and_its_lookups) {
   const auto chosen = [](const RowUpdateWork& work) {
     const RowUpdateKernel& kernel = default_row_update(work);
-    return kernel.of->name + " " + std::to_string(kernel.values[0]);
+    return kernel.of->spec.name + " " + std::to_string(kernel.values[0]);
   };
   EXPECT_EQ(chosen({4096, 8, 12800, 4}), "dense_sums 8");
   EXPECT_EQ(chosen({4096, 64, 12800, 4}), "placed_sums 1");
