@@ -89,11 +89,13 @@ Status PlainStore::update(std::span<const Update> updates, const Step& step, Str
         }
       }
     }
+    std::vector<int64_t> touched;
+    for (const auto& [row, by_shard] : sums) touched.push_back(row);
+    std::vector<std::span<const int64_t>> rows(tables_.size());
+    rows[table] = touched;
+    const auto change = snapshots_.before(rows, stream.pool());
     for (const auto& [row, by_shard] : sums) {
       const std::vector<float> gradient = tree(by_shard, 0, shards);
-      std::vector<std::span<const int64_t>> rows(tables_.size());
-      rows[table] = {&row, 1};
-      const auto change = snapshots_.before(rows, stream.pool());
       apply(tables_[table], row, gradient, {step.iteration, step.learning_rate_scale});
       ++updated_rows_;
     }

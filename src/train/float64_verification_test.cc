@@ -68,6 +68,16 @@ TEST(Float64Verification, takes_one_rounded_element_where_the_plain_run_is_neare
   EXPECT_DOUBLE_EQ(far.ratio(), 6.0);
 }
 
+TEST(Float64Verification, knows_the_formulas_of_mlp) {
+  RunOptions options = small_run();
+  options.model.kind = model::ModelKind::mlp;
+  options.model.bottom = {};
+  const auto result = verify_against_float64(options, 5, posix_files(), [](const std::string&) {});
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ((*result)["distances"].size(), 26u + 4u);
+  EXPECT_LE((*result)["worst_ratio"].get<double>(), kMostOverPlain);
+}
+
 TEST(Float64Verification, reports_every_table_and_layer_and_what_was_trained) {
   const auto result = verify_against_float64(
       small_run(), 5, posix_files(), [](const std::string& line) { ADD_FAILURE() << line; });
