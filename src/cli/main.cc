@@ -21,6 +21,7 @@ int run(int argc, char** argv) {
   add_train(app, chosen);
   add_eval(app, chosen);
   add_predict(app, chosen);
+  add_tune(app, chosen);
   add_verify(app, chosen);
   add_synth(app, chosen);
   add_convert(app, chosen);

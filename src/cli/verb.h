@@ -44,6 +44,7 @@ void print_result(const Json& result, bool json);
 void add_train(CLI::App& app, Chosen& chosen);
 void add_eval(CLI::App& app, Chosen& chosen);
 void add_predict(CLI::App& app, Chosen& chosen);
+void add_tune(CLI::App& app, Chosen& chosen);
 void add_verify(CLI::App& app, Chosen& chosen);
 void add_synth(CLI::App& app, Chosen& chosen);
 void add_convert(CLI::App& app, Chosen& chosen);

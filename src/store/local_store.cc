@@ -13,6 +13,7 @@ namespace recmill::store {
 
 // What prepare() fills in; its memory goes from batch to batch.
 struct LocalStore::Work {
+  kernels::TaskMap pool_tasks;
   std::vector<int64_t> begins;  // [own shards + 1], sample of the rank's batch
   // [tables], how they are updated; one rank.
   std::vector<const kernels::RowUpdateKernel*> kernels;
@@ -26,35 +27,36 @@ class LocalStore::LocalPrepared final : public Prepared {
   LocalPrepared(LocalStore& store, const Batch& of, std::unique_ptr<Work> filled)
       : batch(of), work(std::move(filled)), store_(store) {}
   ~LocalPrepared() override {
-    if (work == nullptr) return;
     std::lock_guard lock(store_.prepare_mutex_);
     store_.resting_.push_back(std::move(work));
   }
 
   const Batch batch;
-  std::unique_ptr<Work> work;  // null: one rank and no update to come
+  std::unique_ptr<Work> work;
 
  private:
   LocalStore& store_;
 };
 
-Result<std::unique_ptr<LocalStore>> LocalStore::create(
-    ModelSpec model, uint64_t seed, Communicator& communicator, Pool& pool,
-    std::vector<kernels::RowUpdateKernel> row_update) {
-  RECMILL_CHECK(row_update.empty() || row_update.size() == model.tables.size());
+Result<std::unique_ptr<LocalStore>> LocalStore::create(ModelSpec model, uint64_t seed,
+                                                       Communicator& communicator, Pool& pool,
+                                                       StoreKernels kernels) {
+  RECMILL_CHECK(kernels.row_update.empty() || kernels.row_update.size() == model.tables.size());
+  RECMILL_CHECK(kernels.pool.empty() || kernels.pool.size() == model.features.size());
+  if (kernels.pool.empty()) kernels.pool.resize(model.features.size());
   RECMILL_ASSIGN_OR_RETURN(
       auto tables, create_tables(model, seed, communicator.rank(), communicator.ranks(), pool));
-  return std::unique_ptr<LocalStore>(new LocalStore(std::move(model), std::move(tables),
-                                                    communicator, pool, std::move(row_update)));
+  return std::unique_ptr<LocalStore>(
+      new LocalStore(std::move(model), std::move(tables), communicator, pool, std::move(kernels)));
 }
 
 LocalStore::LocalStore(ModelSpec model, std::vector<table::EmbeddingTable> tables,
-                       Communicator& communicator, Pool& pool,
-                       std::vector<kernels::RowUpdateKernel> row_update)
+                       Communicator& communicator, Pool& pool, StoreKernels kernels)
     : model_(std::move(model)),
       features_of_(model_.tables.size()),
       tables_(std::move(tables)),
-      row_update_(std::move(row_update)),
+      fused_pool_(std::move(kernels.pool), kernels.tile),
+      row_update_(std::move(kernels.row_update)),
       snapshots_(tables_),
       pool_(pool),
       rank_(communicator.rank()),
@@ -75,13 +77,11 @@ Result<std::unique_ptr<Prepared>> LocalStore::prepare(const Batch& batch) {
   RECMILL_RETURN_IF_ERROR(check_batch(model_, batch));
   RECMILL_CHECK(shards_of_rank(rank_, ranks_, batch.cut.shards) ==
                 (ShardRange{batch.first_shard, batch.end_shard}));
-  std::unique_ptr<Work> work;
-  if (ranks_ > 1 || batch.purpose == Purpose::train) {
-    std::lock_guard lock(prepare_mutex_);
-    work = resting_.empty() ? std::make_unique<Work>() : std::move(resting_.back());
-    if (!resting_.empty()) resting_.pop_back();
-    find_distinct(batch, *work);
-  }
+  std::lock_guard lock(prepare_mutex_);
+  auto work = resting_.empty() ? std::make_unique<Work>() : std::move(resting_.back());
+  if (!resting_.empty()) resting_.pop_back();
+  fused_pool_.map(pool_tasks(*batch.sparse), pool_.threads(), work->pool_tasks);
+  if (ranks_ > 1 || batch.purpose == Purpose::train) find_distinct(batch, *work);
   return std::unique_ptr<Prepared>(std::make_unique<LocalPrepared>(*this, batch, std::move(work)));
 }
 
@@ -135,6 +135,18 @@ void LocalStore::find_distinct(const Batch& batch, Work& work) {
   });
 }
 
+// Without outputs.
+std::vector<kernels::PoolTask> LocalStore::pool_tasks(const SparseBatch& sparse) const {
+  std::vector<kernels::PoolTask> tasks;
+  tasks.reserve(model_.features.size());
+  for (size_t f = 0; f < model_.features.size(); ++f) {
+    const FeatureSpec& feature = model_.features[f];
+    tasks.push_back({sparse.features[f].view(sparse.samples), tables_[feature.table].rows(),
+                     feature.pooling, nullptr, 0});
+  }
+  return tasks;
+}
+
 Status LocalStore::lookup(Prepared& prepared, Output output, Stream& stream) {
   const auto& local = static_cast<const LocalPrepared&>(prepared);
   const SparseBatch& sparse = *local.batch.sparse;
@@ -142,29 +154,27 @@ Status LocalStore::lookup(Prepared& prepared, Output output, Stream& stream) {
     lookups_ += bags.view(sparse.samples).lookups();
   }
   if (ranks_ > 1) return lookup_remote(local, output);
-  std::vector<kernels::PoolTask> tasks;
-  for (size_t f = 0; f < model_.features.size(); ++f) {
-    const FeatureSpec& feature = model_.features[f];
-    tasks.push_back({sparse.features[f].view(sparse.samples), tables_[feature.table].rows(),
-                     feature.pooling, output[f].data, output[f].stride});
+  std::vector<kernels::PoolTask> tasks = pool_tasks(sparse);
+  for (size_t f = 0; f < tasks.size(); ++f) {
+    tasks[f].out = output[f].data;
+    tasks[f].stride = output[f].stride;
   }
-  kernels::embedding_pool(tasks, stream.pool());
+  fused_pool_.run(tasks, local.work->pool_tasks, stream.pool());
   return {};
 }
 
 Status LocalStore::lookup_remote(const LocalPrepared& prepared, Output output) {
-  const SparseBatch& sparse = *prepared.batch.sparse;
   RECMILL_ASSIGN_OR_RETURN(const auto fetched, exchange_.fetch(prepared.work->by_owner));
-  std::vector<kernels::PoolTask> tasks;
-  for (size_t f = 0; f < model_.features.size(); ++f) {
+  std::vector<kernels::PoolTask> tasks = pool_tasks(*prepared.batch.sparse);
+  for (size_t f = 0; f < tasks.size(); ++f) {
     const FeatureSpec& feature = model_.features[f];
-    JaggedView bags = sparse.features[f].view(sparse.samples);
-    RECMILL_CHECK(bags.offsets[0] == 0, feature.name);
-    bags.rows = prepared.work->places[f].data();
-    tasks.push_back(
-        {bags, fetched[feature.table], feature.pooling, output[f].data, output[f].stride});
+    RECMILL_CHECK(tasks[f].bags.offsets[0] == 0, feature.name);
+    tasks[f].bags.rows = prepared.work->places[f].data();
+    tasks[f].rows = fetched[feature.table];
+    tasks[f].out = output[f].data;
+    tasks[f].stride = output[f].stride;
   }
-  kernels::embedding_pool(tasks, pool_);
+  fused_pool_.run(tasks, prepared.work->pool_tasks, pool_);
   return {};
 }
 

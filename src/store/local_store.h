@@ -24,6 +24,7 @@
 #include "comm/communicator.h"
 #include "device/pool.h"
 #include "kernels/distinct_rows/distinct_rows.h"
+#include "kernels/embedding_pool/fused_pool.h"
 #include "store/embedding_store.h"
 #include "store/row_exchange.h"
 #include "store/table_snapshots.h"
@@ -32,15 +33,22 @@
 
 namespace recmill::store {
 
+/// Which kernels a store runs. Empty lists: the defaults.
+struct StoreKernels {
+  std::vector<kernels::PoolKernel> pool;  // [features]
+  int64_t tile = kernels::kWholeFeature;  // samples of a feature in one task, at most
+  std::vector<kernels::RowUpdateKernel> row_update = {};  // [tables]
+};
+
 class LocalStore final : public EmbeddingStore {
  public:
   /// Allocates this rank's share of all tables with their initial rows. Fails as
-  /// table::EmbeddingTable::create. The communicator and the pool outlive the store. `row_update`
-  /// [tables], or empty: each batch takes kernels::default_row_update. Several ranks sum by
-  /// distinct rows, whatever it says.
-  static Result<std::unique_ptr<LocalStore>> create(
-      ModelSpec model, uint64_t seed, Communicator& communicator, Pool& pool,
-      std::vector<kernels::RowUpdateKernel> row_update = {});
+  /// table::EmbeddingTable::create. The communicator and the pool outlive the store. Without
+  /// kernels.row_update each batch takes kernels::default_row_update; several ranks sum by distinct
+  /// rows, whatever it says.
+  static Result<std::unique_ptr<LocalStore>> create(ModelSpec model, uint64_t seed,
+                                                    Communicator& communicator, Pool& pool,
+                                                    StoreKernels kernels = {});
 
   ~LocalStore() override;
 
@@ -61,7 +69,8 @@ class LocalStore final : public EmbeddingStore {
   class LocalPrepared;
 
   LocalStore(ModelSpec model, std::vector<table::EmbeddingTable> tables, Communicator& communicator,
-             Pool& pool, std::vector<kernels::RowUpdateKernel> row_update);
+             Pool& pool, StoreKernels kernels);
+  std::vector<kernels::PoolTask> pool_tasks(const SparseBatch& sparse) const;
   const kernels::RowUpdateKernel& kernel_of(size_t table, const Batch& batch) const;
   void find_distinct(const Batch& batch, Work& work);
   Status lookup_remote(const LocalPrepared& prepared, Output output);
@@ -77,6 +86,7 @@ class LocalStore final : public EmbeddingStore {
   const ModelSpec model_;
   std::vector<std::vector<size_t>> features_of_;  // by table: its features, ascending
   std::vector<table::EmbeddingTable> tables_;
+  const kernels::FusedPool fused_pool_;
   const std::vector<kernels::RowUpdateKernel> row_update_;  // [tables] or empty
   TableSnapshots snapshots_;
   table::TableUpdater updater_;

@@ -34,14 +34,46 @@ struct ScheduledFixture {
       for (const auto& tunable : of.spec.tunables)
         row_update[t].values.push_back(tunable.values[0]);
     }
+    StoreKernels kernels;
+    kernels.row_update = std::move(row_update);
     RECMILL_ASSIGN_OR_RETURN(
-        auto store, LocalStore::create(model, seed, communicator, pool, std::move(row_update)));
+        auto store, LocalStore::create(model, seed, communicator, pool, std::move(kernels)));
     return std::unique_ptr<EmbeddingStore>(std::move(store));
   }
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(DistinctRows, StoreContract, ScheduledFixture<0>);
 INSTANTIATE_TYPED_TEST_SUITE_P(DenseSums, StoreContract, ScheduledFixture<1>);
 INSTANTIATE_TYPED_TEST_SUITE_P(PlacedSums, StoreContract, ScheduledFixture<2>);
+
+// Pooling schedules of every template, another one for each feature.
+struct PooledFixture {
+  static constexpr bool kManyRanks = true;
+  static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
+                                                      Communicator& communicator, Pool& pool) {
+    StoreKernels kernels;
+    kernels.tile = 3;
+    for (size_t f = 0; f < model.features.size(); ++f) {
+      kernels::FeatureShape shape;
+      const TableSpec& table = model.tables[model.features[f].table];
+      shape.rows = table.rows;
+      shape.dim = table.dim;
+      shape.pooling = model.features[f].pooling;
+      if (f % 3 != 0) shape.bags.longest = 1000;  // else as of one lookup each, which it may not be
+      std::vector<kernels::Schedule> all;
+      for (const auto& of : kernels::pool_templates()) {
+        for (auto& schedule : kernels::candidates(of, shape, {}))
+          all.push_back(std::move(schedule));
+      }
+      const kernels::Schedule& schedule = all[(f * 37 + seed) % all.size()];
+      RECMILL_ASSIGN_OR_RETURN(auto kernel, kernels::find_pool_kernel(schedule));
+      kernels.pool.push_back(std::move(kernel));
+    }
+    RECMILL_ASSIGN_OR_RETURN(
+        auto store, LocalStore::create(model, seed, communicator, pool, std::move(kernels)));
+    return std::unique_ptr<EmbeddingStore>(std::move(store));
+  }
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(Pooled, StoreContract, PooledFixture);
 
 TEST(ScheduledFixture, is_there_for_every_template) {
   EXPECT_EQ(kernels::row_update_templates().size(), 3u);

@@ -7,6 +7,7 @@
 #include "reader/open_reader.h"
 #include "store/local_store.h"
 #include "store/plain_store.h"
+#include "train/chosen_kernels.h"
 
 namespace recmill::train {
 namespace {
@@ -23,14 +24,16 @@ Result<std::unique_ptr<preprocess::Preprocessor>> make_preprocessor(const Resolv
 }
 
 Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run, Way way,
-                                                          Communicator& communicator, Pool& pool) {
+                                                          Communicator& communicator, Pool& pool,
+                                                          Files& files) {
   const auto seed = static_cast<uint64_t>(run.options.train.seed);
   if (way == Way::plain || run.options.embedding.store == preprocess::StoreKind::plain) {
     RECMILL_ASSIGN_OR_RETURN(auto plain, store::PlainStore::create(run.spec, seed, pool));
     return std::unique_ptr<store::EmbeddingStore>(std::move(plain));
   }
-  RECMILL_ASSIGN_OR_RETURN(auto local,
-                           store::LocalStore::create(run.spec, seed, communicator, pool));
+  RECMILL_ASSIGN_OR_RETURN(auto kernels, choose_kernels(run, files));
+  RECMILL_ASSIGN_OR_RETURN(auto local, store::LocalStore::create(run.spec, seed, communicator, pool,
+                                                                 std::move(kernels)));
   return std::unique_ptr<store::EmbeddingStore>(std::move(local));
 }
 
@@ -81,7 +84,7 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
         rank.eval_rows, reader::open_reader(options.data, Subset::eval, seed, pool, files, parser));
   }
   RECMILL_ASSIGN_OR_RETURN(rank.preprocessor, make_preprocessor(run, way, pool));
-  RECMILL_ASSIGN_OR_RETURN(rank.store, make_store(run, way, communicator, pool));
+  RECMILL_ASSIGN_OR_RETURN(rank.store, make_store(run, way, communicator, pool, files));
   RECMILL_ASSIGN_OR_RETURN(rank.model, model::make_model(options.model, run.spec, seed));
   RECMILL_ASSIGN_OR_RETURN(Buffer parameters, model::initial_parameters(*rank.model, seed));
   rank.dense_optimizer = std::make_unique<DenseOptimizer>(

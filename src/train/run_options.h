@@ -9,6 +9,7 @@
 #include "preprocess/dag/feature_options.h"
 #include "reader/data_options.h"
 #include "schema/options.h"
+#include "train/kernel_options.h"
 #include "train/optimizer/optimizer_options.h"
 #include "train/train_options.h"
 #include "train/tune_options.h"
@@ -27,6 +28,7 @@ struct RunOptions {
   model::ModelOptions model;
   DenseOptimizerOptions optimizer;
   TrainOptions train;
+  KernelOptions kernels;
   TuneOptions tune;
 };
 template <typename Visitor>
@@ -41,6 +43,7 @@ void describe(Visitor& v, RunOptions& o) {
   v("model", o.model, "the dense part");
   v("optimizer", o.optimizer, "the dense part's optimizer");
   v("train", o.train, "training and evaluation");
+  v("kernels", o.kernels, "schedules of embedding kernels");
   v("tune", o.tune, "what kernels are tuned and timed on");
 }
 

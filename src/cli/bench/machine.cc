@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "device/processor.h"
 
 namespace recmill::cli {
 namespace {
@@ -57,15 +58,7 @@ int64_t process_jiffies(pid_t pid) {
 }  // namespace
 
 std::string machine_name() {
-  std::ifstream info("/proc/cpuinfo");
-  std::string line, model = "unknown processor";
-  while (std::getline(info, line)) {
-    if (line.starts_with("model name")) {
-      model = line.substr(line.find(':') + 2);
-      break;
-    }
-  }
-  return model + ", " + std::to_string(std::thread::hardware_concurrency()) + " cores";
+  return this_processor().name;
 }
 
 double core_to_core_ns() {

@@ -32,7 +32,7 @@ void default_pool_body(const PoolPiece& piece);
 class FusedPool {
  public:
   /// One kernel a feature, in the order of the tasks; `tile`: samples of one piece, at most.
-  explicit FusedPool(std::vector<PoolKernel> kernels, int64_t tile = int64_t{1} << 62);
+  explicit FusedPool(std::vector<PoolKernel> kernels, int64_t tile = kWholeFeature);
 
   /// Counts the work of each feature of a batch and maps it to tasks. Outputs are not looked at, so
   /// that it can be done as soon as the bags are there.

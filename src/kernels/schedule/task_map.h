@@ -37,9 +37,12 @@ struct TaskMap {
   int64_t tasks() const { return static_cast<int64_t>(begins.size()) - 1; }
 };
 
+/// A tile that no feature is cut by.
+constexpr int64_t kWholeFeature = int64_t{1} << 62;
+
 struct TaskMapOptions {
   int threads = 1;
-  int64_t tile = int64_t{1} << 62;  // samples of a piece, at most
+  int64_t tile = kWholeFeature;  // samples of a piece, at most
   int64_t tasks_per_thread = 16;    // so that the last ones to finish are short
   double least_task = 0.0;          // cost of a task, at least, unless there is not so much
 };

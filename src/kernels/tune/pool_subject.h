@@ -2,8 +2,10 @@
 // Tunes embedding_pool: lookups of a model's tables.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "batch/sparse_batch.h"
@@ -56,6 +58,8 @@ class PoolSubject final : public TuningSubject {
  private:
   PoolSubject() = default;
   PoolTask task(int64_t feature, int64_t batch, Buffer& output) const;
+  struct Expected;
+  Result<Expected*> expected(size_t of_class);
   void run_tiles(const PoolTask& task, const PoolKernel& kernel, int64_t tile) const;
 
   std::vector<PooledFeature> features_;
@@ -70,6 +74,14 @@ class PoolSubject final : public TuningSubject {
   std::vector<PoolKernel> defaults_;              // [features]: what disturbs
   FusedValue value_;
   std::unique_ptr<FusedPool> fused_;
+
+  // The reference's answer for a class's first feature, on a batch neither large nor small.
+  struct Expected {
+    PoolTask task;
+    Buffer answer, found;
+    std::map<std::string, Status> checked;  // by schedule
+  };
+  std::map<size_t, Expected> expected_;  // [classes]
 };
 
 }  // namespace recmill::kernels::tune

@@ -89,7 +89,10 @@ class LocalStage {
     const size_t classes = right_.size();
     int64_t visit = 0;
     for (int64_t round = 0; round < options_.rounds; ++round) {
-      if (round >= options_.least_rounds && until_ns > 0 && clock_.now_ns() > until_ns) break;
+      // Every batch as often as the others, once at least.
+      if (round > 0 && round % subject_.batches() == 0 && until_ns > 0 &&
+          clock_.now_ns() > until_ns)
+        break;
       std::vector<std::vector<size_t>> candidates;
       for (size_t c = 0; c < classes; ++c)
         candidates.push_back(shuffled(right_[c].size(), random_, round * classes + c));

@@ -56,8 +56,8 @@ class TuningSubject {
 
 struct TunerOptions {
   std::vector<FusedValue> values;  // compared; one at least
-  int64_t rounds = 24;             // visits of each candidate at each value
-  int64_t least_rounds = 5;        // even where the budget is short
+  int64_t rounds = 24;             // visits of each candidate at each value; where the budget is
+                                   // short fewer, but one on every batch
   double budget_seconds = 0.0;     // of all that is measured; 0: no limit
   uint64_t seed = 1;
 };

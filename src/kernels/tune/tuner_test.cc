@@ -145,7 +145,6 @@ TEST(Tuner, keeps_to_its_budget_and_still_visits_all) {
   KnownSubject subject(clock, {30.0, 20.0});
   TunerOptions options = kOptions;
   options.rounds = 1000;
-  options.least_rounds = 4;
   options.budget_seconds = 1e-12;
   ASSERT_TRUE(tune(subject, clock, options).times.ok());
   for (const auto& [where, times] : subject.visits) EXPECT_EQ(times, 2);

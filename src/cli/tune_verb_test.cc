@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// `recmill tune` and what a run makes of its record.
+#include <gtest/gtest.h>
+
+#include "cli/testing/program.h"
+
+namespace recmill::cli {
+namespace {
+
+/// A small run with bags of several lengths and dimensions.
+std::string bags(const std::string& kernels) {
+  return R"([data]
+format = "synthetic"
+[data.synthetic]
+rows = 6000
+eval_rows = 1000
+shape = "columns"
+planted.crosses = 0
+[[workload.lines]]
+kind = "fixed"
+count = 3
+mean = 1
+rows = 100
+dims = [4, 8, 16]
+dim_counts = [1, 1, 1]
+[[workload.lines]]
+kind = "normal"
+count = 3
+mean = 20
+deviation = 9
+longest = 50
+coverage = 0.6
+rows = 400
+dims = [8, 32, 5]
+dim_counts = [1, 1, 1]
+[model]
+kind = "mlp"
+top = [8, 1]
+[tune]
+batch_sizes = [64, 1, 200]
+[train]
+batch_size = 256
+shards = 4
+threads = 2
+[kernels]
+)" + kernels;
+}
+
+class Tune : public Program {
+ protected:
+  void tune(const std::string& configuration) {
+    const Json result = run_json({"tune", configuration, "--rounds", "2", "--quiet"});
+    ASSERT_TRUE(result.contains("embedding_pool"));
+    EXPECT_EQ(result["embedding_pool"]["features"], 6);
+    EXPECT_GT(result["embedding_pool"]["measured_ms"].get<double>(), 0.0);
+  }
+};
+
+TEST_F(Tune, chooses_schedules_that_training_verifies_and_ends_with_in_the_same_rows) {
+  write("plain.toml", bags(""));
+  write("tuned.toml", bags("mode = 'tuned'\nrecord = 'tuned/plain.json'\n"));
+  tune("plain.toml");
+  EXPECT_FALSE(posix_files().exists(path("tuned/plain.json.partial")));
+  EXPECT_EQ(run({"verify", "tuned.toml", "--iterations", "3", "--ranks", "1,2"}).status, 0);
+  EXPECT_EQ(run({"train", "plain.toml", "--quiet"}).status, 0);
+  EXPECT_EQ(run({"train", "tuned.toml", "--quiet"}).status, 0);
+  const Outcome same = run({"verify", "--checkpoints", "runs/plain", "runs/tuned"});
+  EXPECT_EQ(same.status, 0) << same.err;
+}
+
+TEST_F(Tune, replays_its_times_to_the_same_bytes) {
+  write("plain.toml", bags(""));
+  tune("plain.toml");
+  const Outcome again = run({"tune", "--replay", "tuned/plain.json"});
+  EXPECT_EQ(again.status, 0) << again.err;
+  std::string text = *read_text(posix_files(), path("tuned/plain.json"));
+  text[text.size() / 2] ^= 1;
+  write("tuned/plain.json", text);
+  const Outcome damaged = run({"tune", "--replay", "tuned/plain.json"});
+  EXPECT_EQ(damaged.status, 1);
+  EXPECT_EQ(damaged.err,
+            "recmill: tuned/plain.json: damaged, its checksum does not hold; tune again\n");
+}
+
+TEST_F(Tune, without_a_good_record_a_run_ends_in_one_line_or_with_the_defaults) {
+  write("other.toml", bags(""));
+  tune("other.toml");
+  const std::string wanted = bags("mode = 'tuned'\n");
+  write("a.toml", wanted);
+  const Outcome missing = run({"train", "a.toml", "--quiet"});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_EQ(missing.err,
+            "recmill: tuned/a.json: no such tuning record; run `recmill tune` first\n");
+  // One for other tables.
+  std::string text = wanted + "record = 'tuned/other.json'\n";
+  text.replace(text.find("dims = [8, 32, 5]"), 17, "dims = [8, 32, 6]");
+  write("a.toml", text);
+  const Outcome foreign = run({"train", "a.toml", "--quiet"});
+  EXPECT_EQ(foreign.status, 1);
+  EXPECT_EQ(foreign.err.find("recmill: tuned/other.json: it was tuned for tables and features '"),
+            0u)
+      << foreign.err;
+  EXPECT_EQ(std::count(foreign.err.begin(), foreign.err.end(), '\n'), 1);
+  write("a.toml", text + "on_missing_schedule = 'default'\n");
+  const Outcome allowed = run({"train", "a.toml", "--quiet"});
+  EXPECT_EQ(allowed.status, 0) << allowed.err;
+  EXPECT_NE(allowed.err.find("default schedules run instead"), std::string::npos) << allowed.err;
+}
+
+TEST_F(Tune, refuses_what_it_cannot_do_in_one_line) {
+  write("plain.toml", bags(""));
+  const std::pair<std::vector<std::string>, std::string> wrong[] = {
+      {{"tune"}, "recmill: tune: name a configuration or a workload, or --replay RECORD\n"},
+      {{"tune", "plain.toml", "--budget", "soon"},
+       "recmill: --budget soon: must be a time, as 90s, 5m or 1h\n"},
+      {{"tune", "plain.toml", "--rounds", "0"}, "recmill: --rounds: must be 1 or more\n"}};
+  for (const auto& [arguments, message] : wrong) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.err, message);
+  }
+  EXPECT_FALSE(posix_files().exists(path("tuned")));
+}
+
+}  // namespace
+}  // namespace recmill::cli

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/log.h"
+#include "cli/build_info.h"
+#include "cli/run_config.h"
+#include "cli/verb.h"
+#include "train/chosen_kernels.h"
+#include "train/tuning.h"
+
+namespace recmill::cli {
+namespace {
+
+struct Arguments {
+  ConfigArguments config;
+  train::TuningRequest request;
+  std::string replay;
+  bool json = false, quiet = false;
+};
+
+/// "90", "90s", "5m" or "1h" in seconds.
+Result<double> seconds_of(const std::string& text) {
+  const auto bad = Status::BadRequest("--budget " + text + ": must be a time, as 90s, 5m or 1h");
+  if (text.empty()) return 0.0;
+  double unit = 1.0;
+  std::string number = text;
+  if (const char last = text.back(); last == 's' || last == 'm' || last == 'h') {
+    unit = last == 's' ? 1.0 : last == 'm' ? 60.0 : 3600.0;
+    number.pop_back();
+  }
+  char* end = nullptr;
+  const double value = std::strtod(number.c_str(), &end);
+  if (number.empty() || *end != '\0' || !(value > 0.0) || value > 1e6) return bad;
+  return value * unit;
+}
+
+/// Chooses again from recorded times; touches no clock.
+Status replay_times(const Arguments& arguments) {
+  RECMILL_ASSIGN_OR_RETURN(const std::string text, read_text(posix_files(), arguments.replay));
+  RECMILL_ASSIGN_OR_RETURN(auto record, kernels::tune::parse_record(text, arguments.replay));
+  RECMILL_ASSIGN_OR_RETURN(const auto again, train::replay(std::move(record)));
+  RECMILL_ASSIGN_OR_RETURN(const std::string bytes, kernels::tune::record_text(again));
+  if (bytes != text) return Status::Failed(arguments.replay + ": its times lead to another record");
+  print_result(train::summary_of(again), arguments.json);
+  return {};
+}
+
+Status tune(Arguments& arguments, const std::string& budget) {
+  if (!arguments.replay.empty()) return replay_times(arguments);
+  if (arguments.config.path.empty())
+    return Status::BadRequest("tune: name a configuration or a workload, or --replay RECORD");
+  if (arguments.request.rounds < 1) return Status::BadRequest("--rounds: must be 1 or more");
+  RECMILL_ASSIGN_OR_RETURN(arguments.request.budget_seconds, seconds_of(budget));
+  RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
+                           load_run_config(arguments.config.path, arguments.config.sets));
+  const auto run = train::resolve_run(config.options, posix_files());
+  if (!run.ok()) return config.locate(run.status());
+  arguments.request.commit = build_commit();
+  arguments.request.progress = progress_style(arguments.quiet);
+  arguments.request.interrupted = &watch_interrupts();
+  const auto record = train::tune(*run, arguments.request, posix_files());
+  if (!record.ok()) return config.locate(record.status());
+  print_result(train::summary_of(*record), arguments.json);
+  if (!arguments.quiet)
+    log_info("the record is " + train::tuning_record_path(config.options) +
+             "; [kernels] mode = \"tuned\" uses it");
+  return {};
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app, Chosen& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  auto budget = std::make_shared<std::string>();
+  CLI::App* verb =
+      app.add_subcommand("tune", "find the schedule of every feature's embedding kernels");
+  add_config_arguments(*verb, arguments->config);
+  verb->get_option("config")->required(false);
+  verb->add_option("--budget", *budget, "time for measuring, as 90s or 5m; default: as it takes");
+  verb->add_option("--rounds", arguments->request.rounds, "times that each candidate is timed")
+      ->capture_default_str();
+  verb->add_option("--seed", arguments->request.seed, "of the batches that are tuned on")
+      ->capture_default_str();
+  verb->add_option("--replay", arguments->replay,
+                   "choose again from the times in this record, and compare");
+  verb->add_flag("--json", arguments->json, "print one JSON object");
+  verb->add_flag("--quiet", arguments->quiet, "show no progress");
+  verb->callback([arguments, budget, &chosen] {
+    chosen.action = [arguments, budget] { return tune(*arguments, *budget); };
+  });
+}
+
+}  // namespace recmill::cli

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace recmill {
+
+/// The CPU device of this machine.
+struct Processor {
+  std::string name;      // "AMD EPYC, 2 cores"
+  int64_t l2_bytes = 0;  // a core's own second-level cache; 1 MiB where the system does not say
+};
+
+Processor this_processor();
+
+}  // namespace recmill

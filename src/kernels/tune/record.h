@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tuning record: what was tuned, where, on what, and with what result. docs/formats/tuning.md.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "kernels/tune/tuning.h"
+#include "schema/table_spec.h"
+
+namespace recmill::kernels::tune {
+
+/// What a record holds good for.
+struct TunedFor {
+  std::string machine;   // processor and number of cores
+  std::string compiler;  // that built the kernels
+  std::string commit;    // of the program; said, not compared
+  std::string workload;  // name of the run; said, not compared
+  std::string model;     // model_digest()
+  int64_t threads = 0;
+  bool deterministic = true;  // only schedules that keep the order of summation
+  bool operator==(const TunedFor&) const = default;
+};
+
+/// This program's compiler.
+std::string this_compiler();
+
+/// A digest of what kernels see of a model: sizes of tables, and how features look them up.
+std::string model_digest(const ModelSpec& model);
+
+struct FamilyTuning {
+  FamilyTimes times;
+  Choice choice;                      // choose(times)
+  double measured_nanoseconds = 0.0;  // of a batch, fused, measured again after the choice
+  double default_nanoseconds = 0.0;   // of a batch with the default schedules, beside it
+  bool operator==(const FamilyTuning&) const = default;
+};
+
+struct TuningRecord {
+  TunedFor of;
+  std::vector<FamilyTuning> families;
+
+  /// Null: the family was not tuned.
+  const FamilyTuning* family(const std::string& name) const;
+  bool operator==(const TuningRecord&) const = default;
+};
+
+/// The record's bytes: the same record, the same bytes.
+Result<std::string> record_text(const TuningRecord& record);
+/// Errors name `source`: a damaged byte, another version, a choice that does not follow from the
+/// times.
+Result<TuningRecord> parse_record(const std::string& text, const std::string& source);
+
+/// Why a record made for `record` is not good for `here`; empty: it is.
+std::string foreign_because(const TunedFor& record, const TunedFor& here);
+
+}  // namespace recmill::kernels::tune

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a tuning record to the kernels of a run's store.
+#pragma once
+
+#include <string>
+
+#include "base/files.h"
+#include "base/status.h"
+#include "kernels/tune/record.h"
+#include "store/local_store.h"
+#include "train/resolved_run.h"
+
+namespace recmill::train {
+
+/// Where the run's tuning record is.
+std::string tuning_record_path(const RunOptions& options);
+
+/// What a record must have been made for to be good for this run on this machine.
+kernels::tune::TunedFor tuned_for(const ResolvedRun& run);
+
+/// The record's schedules for each feature. Fails where the record is foreign or a template of it
+/// is unknown, naming both.
+Result<store::StoreKernels> kernels_from(const kernels::tune::TuningRecord& record,
+                                         const ResolvedRun& run, const std::string& source);
+
+/// The kernels that [kernels] asks for: the defaults, or those of the record. Without a good record
+/// an error that says why and what to do, or, where [kernels] on_missing_schedule allows, a warning
+/// and the defaults.
+Result<store::StoreKernels> choose_kernels(const ResolvedRun& run, Files& files);
+
+}  // namespace recmill::train
