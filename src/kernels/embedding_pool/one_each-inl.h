@@ -24,12 +24,15 @@ void pool_one_each(const PoolPiece& piece, const BagsParameters& parameters) {
     using Columns = decltype(columns);
     const BagColumns<Columns, kWeighted, kFetch> bags(task, columns, parameters);
     const bool whole_lines = streamed && columns.count() % 16 == 0;
-    for (int64_t i = piece.first; i < piece.last; ++i) {
-      float* const out = task.out + i * task.stride;
-      if (parameters.store == PoolStore::fetched && i + kFetchedSamples < piece.last)
-        __builtin_prefetch(out + kFetchedSamples * task.stride + columns.column(), 1);
+    // Copies of what the stores could otherwise change, for all that the compiler knows.
+    const int64_t stride = task.stride, first = piece.first, end = piece.last;
+    const bool fetched = parameters.store == PoolStore::fetched;
+    float* out = task.out + first * stride;
+    for (int64_t i = first; i < end; ++i, out += stride) {
+      if (fetched && i + kFetchedSamples < end)
+        __builtin_prefetch(out + kFetchedSamples * stride + columns.column(), 1);
       typename Columns::Vector sum[Columns::kVectors];
-      bags.fold(begin + i, begin + i + 1, begin + piece.last, sum);
+      bags.fold(begin + i, begin + i + 1, begin + end, sum);
       if (whole_lines) {
         columns.stream(sum, out);
       } else {

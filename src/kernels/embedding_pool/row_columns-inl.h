@@ -63,7 +63,7 @@ class RowColumns {
   /// Asks for the columns' cache lines of the row at `row`.
   HWY_INLINE void fetch(const std::byte* row) const {
     const std::byte* at = of(row);
-    const int64_t bytes = count_ * Row::kBytes;
+    const int64_t bytes = (kTail ? count_ : static_cast<int64_t>(kVectors) * kWidth) * Row::kBytes;
     for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(at + b);
     if (bytes % 64 != 0) __builtin_prefetch(at + bytes - 1);
   }
