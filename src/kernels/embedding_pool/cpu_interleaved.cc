@@ -13,35 +13,34 @@ HWY_BEFORE_NAMESPACE();
 namespace recmill::kernels {
 namespace HWY_NAMESPACE {
 
+/// Never reached: rows are not fetched ahead.
+constexpr int64_t kNever = int64_t{1} << 40;
+
 // Values of both: ways, fetch, stage.
 void PoolBagsInterleaved(const PoolPiece& piece, ParameterValues values, std::byte*) {
-  const BagsParameters parameters{values[1]};
+  const BagsParameters parameters{values[1] > 0 ? values[1] : kNever};
   stage(piece, values[2] != 0);
   with_row_class(*piece.task, [&](auto row, auto weighted) {
     using Row = decltype(row);
     constexpr bool kWeighted = decltype(weighted)::value;
     if (values[0] == 2) {
-      parameters.fetch > 0 ? pool_bags_interleaved<Row, kWeighted, true, 2>(piece, parameters)
-                           : pool_bags_interleaved<Row, kWeighted, false, 2>(piece, parameters);
+      pool_bags_interleaved<Row, kWeighted, 2>(piece, parameters);
     } else {
-      parameters.fetch > 0 ? pool_bags_interleaved<Row, kWeighted, true, 4>(piece, parameters)
-                           : pool_bags_interleaved<Row, kWeighted, false, 4>(piece, parameters);
+      pool_bags_interleaved<Row, kWeighted, 4>(piece, parameters);
     }
   });
 }
 
 void PoolRunsInterleaved(const PoolPiece& piece, ParameterValues values, std::byte*) {
-  const BagsParameters parameters{values[1]};
+  const BagsParameters parameters{values[1] > 0 ? values[1] : kNever};
   stage(piece, values[2] != 0);
   with_row_class(*piece.task, [&](auto row, auto weighted) {
     using Row = decltype(row);
     constexpr bool kWeighted = decltype(weighted)::value;
     if (values[0] == 2) {
-      parameters.fetch > 0 ? pool_runs_interleaved<Row, kWeighted, true, 2>(piece, parameters)
-                           : pool_runs_interleaved<Row, kWeighted, false, 2>(piece, parameters);
+      pool_runs_interleaved<Row, kWeighted, 2>(piece, parameters);
     } else {
-      parameters.fetch > 0 ? pool_runs_interleaved<Row, kWeighted, true, 4>(piece, parameters)
-                           : pool_runs_interleaved<Row, kWeighted, false, 4>(piece, parameters);
+      pool_runs_interleaved<Row, kWeighted, 4>(piece, parameters);
     }
   });
 }

@@ -18,10 +18,10 @@ namespace recmill::kernels {
 namespace HWY_NAMESPACE {
 
 /// Sums under way of one block of columns: kWays folds side by side.
-template <class Columns, bool kWeighted, bool kFetch, int kWays>
+template <class Columns, bool kWeighted, int kWays>
 class InterleavedFolds {
  public:
-  using Bags = BagColumns<Columns, kWeighted, kFetch>;
+  using Bags = BagColumns<Columns, kWeighted, true>;
   using Vector = typename Columns::Vector;
   static constexpr size_t kVectors = Columns::kVectors;
 
@@ -54,12 +54,12 @@ class InterleavedFolds {
 };
 
 /// sums[w] = the bag of sample i + w.
-template <int kWays, class Columns, bool kWeighted, bool kFetch>
-HWY_INLINE void pool_beside(const BagColumns<Columns, kWeighted, kFetch>& bags,
+template <int kWays, class Columns, bool kWeighted>
+HWY_INLINE void pool_beside(const BagColumns<Columns, kWeighted, true>& bags,
                             const int64_t* offsets, int64_t last,
                             typename Columns::Vector (*sums)[Columns::kVectors]) {
   using Vector = typename Columns::Vector;
-  const InterleavedFolds<Columns, kWeighted, kFetch, kWays> folds(bags, last);
+  const InterleavedFolds<Columns, kWeighted, kWays> folds(bags, last);
   int64_t begin[kWays], shortest = offsets[1] - offsets[0];
   for (int w = 0; w < kWays; ++w) {
     begin[w] = offsets[w];
@@ -96,7 +96,7 @@ HWY_INLINE void pool_beside(const BagColumns<Columns, kWeighted, kFetch>& bags,
   }
 }
 
-template <class Row, bool kWeighted, bool kFetch, int kWays>
+template <class Row, bool kWeighted, int kWays>
 void pool_bags_interleaved(const PoolPiece& piece, const BagsParameters& parameters) {
   const PoolTask& task = *piece.task;
   const int64_t* const offsets = task.bags.offsets;
@@ -105,7 +105,7 @@ void pool_bags_interleaved(const PoolPiece& piece, const BagsParameters& paramet
   by_columns<Row, kWays == 2 ? 4 : 2>(task.rows.dim, [&](auto columns) {
     using Columns = decltype(columns);
     using Vector = typename Columns::Vector;
-    const BagColumns<Columns, kWeighted, kFetch> bags(task, columns, parameters);
+    const BagColumns<Columns, kWeighted, true> bags(task, columns, parameters);
     int64_t i = piece.first;
     for (; i + kWays <= piece.last; i += kWays) {
       Vector sums[kWays][Columns::kVectors];
@@ -123,7 +123,7 @@ void pool_bags_interleaved(const PoolPiece& piece, const BagsParameters& paramet
   });
 }
 
-template <class Row, bool kWeighted, bool kFetch, int kWays>
+template <class Row, bool kWeighted, int kWays>
 void pool_runs_interleaved(const PoolPiece& piece, const BagsParameters& parameters) {
   const PoolTask& task = *piece.task;
   const int64_t* const offsets = task.bags.offsets;
@@ -131,8 +131,8 @@ void pool_runs_interleaved(const PoolPiece& piece, const BagsParameters& paramet
   by_columns<Row, kWays == 2 ? 4 : 2>(task.rows.dim, [&](auto columns) {
     using Columns = decltype(columns);
     using Vector = typename Columns::Vector;
-    const BagColumns<Columns, kWeighted, kFetch> bags(task, columns, parameters);
-    const InterleavedFolds<Columns, kWeighted, kFetch, kWays> folds(bags, last);
+    const BagColumns<Columns, kWeighted, true> bags(task, columns, parameters);
+    const InterleavedFolds<Columns, kWeighted, kWays> folds(bags, last);
     for (int64_t i = piece.first; i < piece.last; ++i) {
       const int64_t begin = offsets[i], end = offsets[i + 1];
       int64_t run = begin;
