@@ -68,6 +68,18 @@ TEST_F(Tune, chooses_schedules_that_training_verifies_and_ends_with_in_the_same_
   EXPECT_EQ(same.status, 0) << same.err;
 }
 
+TEST_F(Tune, replaces_no_record_unless_told_to) {
+  write("plain.toml", bags(""));
+  ASSERT_TRUE(posix_files().make_folder(path("tuned")).ok());
+  write("tuned/plain.json", "mine");
+  const Outcome refused = run({"tune", "plain.toml", "--quiet"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.err.find("tuned/plain.json"), std::string::npos) << refused.err;
+  EXPECT_EQ(*read_text(posix_files(), path("tuned/plain.json")), "mine");
+  EXPECT_EQ(run({"tune", "plain.toml", "--quiet", "--rounds", "1", "--overwrite"}).status, 0);
+  EXPECT_EQ(run({"tune", "--replay", "tuned/plain.json"}).status, 0);
+}
+
 TEST_F(Tune, replays_its_times_to_the_same_bytes) {
   write("plain.toml", bags(""));
   tune("plain.toml");
