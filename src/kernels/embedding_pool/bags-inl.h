@@ -57,7 +57,7 @@ class BagColumns {
   BagColumns(const PoolTask& task, Columns columns, const BagsParameters& parameters)
       : rows_(task.bags.rows),
         weights_(task.bags.weights),
-        data_(task.rows.data),
+        data_(columns.of(task.rows.data)),
         row_bytes_(task.rows.stride),
         columns_(columns),
         fetch_(parameters.fetch) {}
@@ -117,7 +117,7 @@ class BagColumns {
 
   const int64_t* rows_;
   const float* weights_;
-  const std::byte* data_;
+  const std::byte* data_;  // where the columns of row 0 begin
   int64_t row_bytes_;
   Columns columns_;
   int64_t fetch_;
@@ -142,10 +142,10 @@ void pool_bags(const PoolPiece& piece, const BagsParameters& parameters) {
     // Copies of what the stores could otherwise change, for all that the compiler knows.
     const int64_t stride = task.stride, first = piece.first, end = piece.last;
     const bool fetched = parameters.store == PoolStore::fetched;
-    float* out = task.out + first * stride;
+    float* out = task.out + first * stride + columns.column();
     for (int64_t i = first; i < end; ++i, out += stride) {
       if (fetched && i + kFetchedSamples < end)
-        __builtin_prefetch(out + kFetchedSamples * stride + columns.column(), 1);
+        __builtin_prefetch(out + kFetchedSamples * stride, 1);
       typename Columns::Vector sum[Columns::kVectors];
       bags.pool(offsets[i], offsets[i + 1], last, mean, sum);
       if (whole_lines) {

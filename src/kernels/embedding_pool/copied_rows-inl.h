@@ -26,7 +26,7 @@ void copy_rows(const PoolPiece& piece, int64_t fetch) {
       bags.fetch_before(j, offsets[piece.last]);
       typename Columns::Vector row[Columns::kVectors];
       bags.load(j, row);
-      columns.store(row, task.out + (j - offsets[0]) * task.stride);
+      columns.store(row, task.out + (j - offsets[0]) * task.stride + columns.column());
     }
   });
 }

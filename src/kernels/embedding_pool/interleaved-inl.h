@@ -112,13 +112,13 @@ void pool_bags_interleaved(const PoolPiece& piece, const BagsParameters& paramet
       pool_beside<kWays>(bags, offsets + i, last, sums);
       for (int w = 0; w < kWays; ++w) {
         if (mean) bags.divide(offsets[i + w + 1] - offsets[i + w], sums[w]);
-        columns.store(sums[w], task.out + (i + w) * task.stride);
+        columns.store(sums[w], task.out + (i + w) * task.stride + columns.column());
       }
     }
     for (; i < piece.last; ++i) {
       Vector sum[Columns::kVectors];
       bags.pool(offsets[i], offsets[i + 1], last, mean, sum);
-      columns.store(sum, task.out + i * task.stride);
+      columns.store(sum, task.out + i * task.stride + columns.column());
     }
   });
 }
@@ -154,7 +154,7 @@ void pool_runs_interleaved(const PoolPiece& piece, const BagsParameters& paramet
         for (size_t k = 0; k < Columns::kVectors; ++k) sum[k] = hn::Add(sum[k], next[k]);
       }
       if (task.pooling == Pooling::mean) bags.divide(end - begin, sum);
-      columns.store(sum, task.out + i * task.stride);
+      columns.store(sum, task.out + i * task.stride + columns.column());
     }
   });
 }

@@ -27,10 +27,10 @@ void pool_one_each(const PoolPiece& piece, const BagsParameters& parameters) {
     // Copies of what the stores could otherwise change, for all that the compiler knows.
     const int64_t stride = task.stride, first = piece.first, end = piece.last;
     const bool fetched = parameters.store == PoolStore::fetched;
-    float* out = task.out + first * stride;
+    float* out = task.out + first * stride + columns.column();
     for (int64_t i = first; i < end; ++i, out += stride) {
       if (fetched && i + kFetchedSamples < end)
-        __builtin_prefetch(out + kFetchedSamples * stride + columns.column(), 1);
+        __builtin_prefetch(out + kFetchedSamples * stride, 1);
       typename Columns::Vector sum[Columns::kVectors];
       bags.fold(begin + i, begin + i + 1, begin + end, sum);
       if (whole_lines) {

@@ -37,32 +37,31 @@ class RowColumns {
   /// Where the columns of the row at `row` begin.
   HWY_INLINE const std::byte* of(const std::byte* row) const { return row + column_ * Row::kBytes; }
 
-  HWY_INLINE void load(const std::byte* row, Vector* to) const {
-    const std::byte* at = of(row);
+  // In what follows `at` is where the columns begin, of a row or of an output: one address for all
+  // vectors of a loop, which has no registers to spare.
+  HWY_INLINE void load(const std::byte* at, Vector* to) const {
     for (size_t k = 0; k < kVectors; ++k) {
       to[k] = kTail ? Row::load_first(kTag, at, count_)
                     : Row::load(kTag, at + k * kWidth * Row::kBytes);
     }
   }
-  HWY_INLINE void store(const Vector* from, float* row) const {
-    float* at = row + column_;
+  HWY_INLINE void store(const Vector* from, float* at) const {
     if constexpr (kTail) {
       partial_vectors::HWY_NAMESPACE::store_first(kTag, from[0], at, count_);
     } else {
       for (size_t k = 0; k < kVectors; ++k) hn::StoreU(from[k], kTag, at + k * kWidth);
     }
   }
-  /// store() past the caches; `row` is aligned to a vector.
-  HWY_INLINE void stream(const Vector* from, float* row) const {
+  /// store() past the caches; `at` is aligned to a vector.
+  HWY_INLINE void stream(const Vector* from, float* at) const {
     if constexpr (kTail) {
-      store(from, row);
+      store(from, at);
     } else {
-      for (size_t k = 0; k < kVectors; ++k) hn::Stream(from[k], kTag, row + column_ + k * kWidth);
+      for (size_t k = 0; k < kVectors; ++k) hn::Stream(from[k], kTag, at + k * kWidth);
     }
   }
-  /// Asks for the columns' cache lines of the row at `row`.
-  HWY_INLINE void fetch(const std::byte* row) const {
-    const std::byte* at = of(row);
+  /// Asks for the columns' cache lines.
+  HWY_INLINE void fetch(const std::byte* at) const {
     const int64_t bytes = (kTail ? count_ : static_cast<int64_t>(kVectors) * kWidth) * Row::kBytes;
     for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(at + b);
     if (bytes % 64 != 0) __builtin_prefetch(at + bytes - 1);
