@@ -88,22 +88,15 @@ void DenseSums::list_rows(const TableBags& bags) {
   uint8_t* const touched = touched_.data();
   int64_t* const listed = rows_.data();
   int64_t count = 0;
-  const auto for_each_row = [&](const auto& body) {
-    for (const auto& feature : bags.features) {
-      const int64_t* const rows = feature.bags.rows;
-      const int64_t begin = feature.bags.samples == 0 ? 0 : feature.bags.offsets[0];
-      for (int64_t j = begin; j < begin + feature.bags.lookups(); ++j) body(rows[j]);
-    }
-  };
   if (few) {
-    for_each_row([&](int64_t row) {
+    for_each_row(bags, [&](int64_t row) {
       listed[count] = row;
       count += 1 - touched[row];
       touched[row] = 1;
     });
     for (int64_t i = 0; i < count; ++i) touched[listed[i]] = 0;
   } else {
-    for_each_row([&](int64_t row) { touched[row] = 1; });
+    for_each_row(bags, [&](int64_t row) { touched[row] = 1; });
     for (int64_t row = 0; row < bags.rows; ++row) {
       listed[count] = row;
       count += touched[row];

@@ -123,21 +123,14 @@ void PlacedSums::count_rows(const TableBags& bags) {
   uint32_t* const counts = counts_.data();
   int64_t* const listed = listed_.data();
   int64_t count = 0;
-  const auto for_each_row = [&](const auto& body) {
-    for (const auto& feature : bags.features) {
-      const int64_t* const rows = feature.bags.rows;
-      const int64_t begin = feature.bags.samples == 0 ? 0 : feature.bags.offsets[0];
-      for (int64_t j = begin; j < begin + feature.bags.lookups(); ++j) body(rows[j]);
-    }
-  };
   if (few) {
-    for_each_row([&](int64_t row) {
+    for_each_row(bags, [&](int64_t row) {
       listed[count] = row;
       count += counts[row] == 0;
       ++counts[row];
     });
   } else {
-    for_each_row([&](int64_t row) { ++counts[row]; });
+    for_each_row(bags, [&](int64_t row) { ++counts[row]; });
     for (int64_t row = 0; row < bags.rows; ++row) {
       listed[count] = row;
       count += counts[row] != 0;

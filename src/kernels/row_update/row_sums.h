@@ -40,6 +40,16 @@ struct TableBags {
   }
 };
 
+/// Calls body(row) for every lookup, feature after feature.
+template <class Body>
+void for_each_row(const TableBags& bags, const Body& body) {
+  for (const auto& feature : bags.features) {
+    const int64_t* const rows = feature.bags.rows;
+    const int64_t begin = feature.bags.samples == 0 ? 0 : feature.bags.offsets[0];
+    for (int64_t j = begin; j < begin + feature.bags.lookups(); ++j) body(rows[j]);
+  }
+}
+
 /// The body of a template: sums one table after the other, in memory of its own. For one thread at
 /// a time; take() of disjoint rows may run on several.
 class RowSums {
