@@ -4,60 +4,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/log.h"
 #include "device/processor.h"
-#include "kernels/tune/pool_subject.h"
 #include "kernels/tune/tuner.h"
-#include "store/table_rows.h"
 #include "train/chosen_kernels.h"
-#include "train/historical_batches.h"
 #include "train/rank.h"
+#include "train/tuning_data.h"
 
 namespace recmill::train {
 namespace {
 
 using namespace kernels::tune;  // NOLINT: this file is about nothing else
 
-constexpr int64_t kMostBatches = 8;
-constexpr int64_t kBatchBytes = int64_t{3} << 29;  // ids of all batches together, 1.5 GiB
 constexpr int64_t kFusedRounds = 5;
-
-/// At most eight pairs: tasks small or whole, and how much of a core's own cache is counted on.
-std::vector<FusedValue> fused_values(int64_t l2_bytes) {
-  std::vector<FusedValue> values;
-  for (int64_t tile : {int64_t{128}, int64_t{4096}}) {
-    for (int64_t bytes : {int64_t{0}, l2_bytes / 2, l2_bytes * 7 / 8})
-      values.push_back({tile, bytes});
-  }
-  return values;
-}
-
-/// Batches of the run's data; fewer where ids take much memory.
-Result<std::vector<SparseBatch>> read_batches(const ResolvedRun& run, uint64_t seed, Pool& pool,
-                                              Files& files) {
-  RECMILL_ASSIGN_OR_RETURN(auto source, HistoricalBatches::open(run, seed, pool, files));
-  std::vector<SparseBatch> batches;
-  int64_t bytes = 0;
-  for (int64_t i = 0; i < kMostBatches && bytes < kBatchBytes; ++i) {
-    batches.emplace_back();
-    RECMILL_RETURN_IF_ERROR(
-        source.next(std::max<int64_t>(1, tune_batch_size(run.options, seed, i)), batches.back()));
-    for (const SparseFeature& feature : batches.back().features)
-      bytes +=
-          static_cast<int64_t>((feature.rows.size() + feature.offsets.size()) * sizeof(int64_t));
-  }
-  return batches;
-}
-
-std::vector<PooledFeature> pooled_features(const ModelSpec& spec,
-                                           std::span<const table::EmbeddingTable> tables) {
-  std::vector<PooledFeature> features;
-  for (const FeatureSpec& feature : spec.features)
-    features.push_back({tables[feature.table].rows(), feature.pooling, feature.weighted});
-  return features;
-}
 
 /// What was measured before, if it is of the same thing.
 FamilyTimes partial_times(const std::string& path, const TunedFor& here,
@@ -149,19 +109,13 @@ Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, 
   const std::string path = tuning_record_path(run.options);
   RECMILL_RETURN_IF_ERROR(make_folder_of(path, files));
   const auto pool = make_pool(run.threads);
-  RECMILL_ASSIGN_OR_RETURN(const auto batches,
-                           read_batches(run, static_cast<uint64_t>(request.seed), *pool, files));
   RECMILL_ASSIGN_OR_RETURN(
-      const auto tables,
-      store::create_tables(run.spec, static_cast<uint64_t>(run.options.train.seed), 0, 1, *pool));
+      const TuningData data,
+      TuningData::make(run, static_cast<uint64_t>(request.seed), *pool, files));
   TuningRecord record;
   record.of = tuned_for(run);
   record.of.commit = request.commit;
-  PoolSubjectOptions options;
-  options.deterministic = run.options.train.deterministic;
-  options.threads = run.threads;
-  RECMILL_ASSIGN_OR_RETURN(const auto subject,
-                           PoolSubject::make(pooled_features(run.spec, tables), batches, options));
+  RECMILL_ASSIGN_OR_RETURN(const auto subject, make_pool_subject(run, data.tables, data.batches));
   const std::string partial = path + ".partial";
   RECMILL_ASSIGN_OR_RETURN(auto family,
                            tune_family(*subject, request, record.of, partial, *pool, files));

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/tuning_data.h"
+
+#include <algorithm>
+
+#include "store/table_rows.h"
+#include "train/historical_batches.h"
+
+namespace recmill::train {
+
+using kernels::tune::FusedValue;
+using kernels::tune::PooledFeature;
+using kernels::tune::PoolSubject;
+
+Result<std::vector<SparseBatch>> read_batches(const ResolvedRun& run, const BatchesRequest& request,
+                                              Pool& pool, Files& files) {
+  RECMILL_ASSIGN_OR_RETURN(auto source, HistoricalBatches::open(run, request.seed, pool, files));
+  std::vector<SparseBatch> batches;
+  const auto& sizes = request.samples;
+  const int64_t most = sizes.empty() ? request.most : static_cast<int64_t>(sizes.size());
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < most && bytes < request.bytes; ++i) {
+    const int64_t samples =
+        sizes.empty() ? std::max<int64_t>(1, tune_batch_size(run.options, request.seed, i))
+                      : sizes[i];
+    batches.emplace_back();
+    RECMILL_RETURN_IF_ERROR(source.next(samples, batches.back()));
+    for (const SparseFeature& feature : batches.back().features)
+      bytes +=
+          static_cast<int64_t>((feature.rows.size() + feature.offsets.size()) * sizeof(int64_t));
+  }
+  return batches;
+}
+
+Result<TuningData> TuningData::make(const ResolvedRun& run, uint64_t seed, Pool& pool,
+                                    Files& files) {
+  TuningData data;
+  BatchesRequest request;
+  request.seed = seed;
+  RECMILL_ASSIGN_OR_RETURN(data.batches, read_batches(run, request, pool, files));
+  RECMILL_ASSIGN_OR_RETURN(
+      data.tables,
+      store::create_tables(run.spec, static_cast<uint64_t>(run.options.train.seed), 0, 1, pool));
+  return data;
+}
+
+std::vector<PooledFeature> pooled_features(const ModelSpec& spec,
+                                           std::span<const table::EmbeddingTable> tables) {
+  std::vector<PooledFeature> features;
+  for (const FeatureSpec& feature : spec.features)
+    features.push_back({tables[feature.table].rows(), feature.pooling, feature.weighted});
+  return features;
+}
+
+Result<std::unique_ptr<PoolSubject>> make_pool_subject(
+    const ResolvedRun& run, std::span<const table::EmbeddingTable> tables,
+    std::span<const SparseBatch> batches) {
+  kernels::tune::PoolSubjectOptions options;
+  options.deterministic = run.options.train.deterministic;
+  options.threads = run.threads;
+  return PoolSubject::make(pooled_features(run.spec, tables), batches, options);
+}
+
+std::vector<FusedValue> fused_values(int64_t l2_bytes) {
+  std::vector<FusedValue> values;
+  for (int64_t tile : {int64_t{128}, int64_t{4096}}) {
+    for (int64_t bytes : {int64_t{0}, l2_bytes / 2, l2_bytes * 7 / 8})
+      values.push_back({tile, bytes});
+  }
+  return values;
+}
+
+}  // namespace recmill::train

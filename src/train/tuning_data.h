@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels are tuned and timed on: a run's tables, and batches of its own data.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/files.h"
+#include "base/status.h"
+#include "batch/sparse_batch.h"
+#include "device/pool.h"
+#include "kernels/tune/pool_subject.h"
+#include "table/embedding_table.h"
+#include "train/resolved_run.h"
+
+namespace recmill::train {
+
+struct BatchesRequest {
+  uint64_t seed = 1000;
+  int64_t most = 8;                   // batches
+  int64_t bytes = int64_t{3} << 29;   // fewer batches where their ids take more than this
+  std::vector<int64_t> samples = {};  // of each batch; empty: as [tune] says
+};
+
+/// Batches of the run's data, of the sizes that [tune] names; one at least.
+Result<std::vector<SparseBatch>> read_batches(const ResolvedRun& run, const BatchesRequest& request,
+                                              Pool& pool, Files& files);
+
+struct TuningData {
+  std::vector<table::EmbeddingTable> tables;  // [tables], with initial rows
+  std::vector<SparseBatch> batches;
+
+  static Result<TuningData> make(const ResolvedRun& run, uint64_t seed, Pool& pool, Files& files);
+};
+
+/// One a feature of `spec`.
+std::vector<kernels::tune::PooledFeature> pooled_features(
+    const ModelSpec& spec, std::span<const table::EmbeddingTable> tables);
+
+/// The run's lookups as what is tuned; `tables` and `batches` outlive it.
+Result<std::unique_ptr<kernels::tune::PoolSubject>> make_pool_subject(
+    const ResolvedRun& run, std::span<const table::EmbeddingTable> tables,
+    std::span<const SparseBatch> batches);
+
+/// The fused-kernel-wide values that are compared, at most eight: tasks small or whole, and how
+/// much of a core's own cache a schedule may count on.
+std::vector<kernels::tune::FusedValue> fused_values(int64_t l2_bytes);
+
+}  // namespace recmill::train
