@@ -10,18 +10,18 @@ namespace {
 using kernels::tune::FamilyTuning;
 using kernels::tune::TuningRecord;
 
-Result<TuningRecord> read_record(const std::string& path, Files& files) {
-  if (!files.exists(path))
-    return Status::Failed(path + ": no such tuning record; run `recmill tune` first");
-  RECMILL_ASSIGN_OR_RETURN(const std::string text, read_text(files, path));
-  return kernels::tune::parse_record(text, path);
-}
-
 }  // namespace
 
 std::string tuning_record_path(const RunOptions& options) {
   return options.kernels.record.empty() ? "tuned/" + options.name + ".json"
                                         : options.kernels.record;
+}
+
+Result<TuningRecord> read_tuning_record(const std::string& path, Files& files) {
+  if (!files.exists(path))
+    return Status::Failed(path + ": no such tuning record; run `recmill tune` first");
+  RECMILL_ASSIGN_OR_RETURN(const std::string text, read_text(files, path));
+  return kernels::tune::parse_record(text, path);
 }
 
 kernels::tune::TunedFor tuned_for(const ResolvedRun& run) {
@@ -62,7 +62,7 @@ Result<store::StoreKernels> choose_kernels(const ResolvedRun& run, Files& files)
   const KernelOptions& options = run.options.kernels;
   if (options.mode == KernelMode::standard) return store::StoreKernels{};
   const std::string path = tuning_record_path(run.options);
-  const auto record = read_record(path, files);
+  const auto record = read_tuning_record(path, files);
   auto chosen = record.ok() ? kernels_from(*record, run, path) : record.status();
   if (chosen.ok() || options.on_missing_schedule == OnMissingSchedule::error) return chosen;
   log_warning(chosen.status().message() + "; default schedules run instead");

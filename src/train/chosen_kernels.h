@@ -15,6 +15,9 @@ namespace recmill::train {
 /// Where the run's tuning record is.
 std::string tuning_record_path(const RunOptions& options);
 
+/// The record in this file.
+Result<kernels::tune::TuningRecord> read_tuning_record(const std::string& path, Files& files);
+
 /// What a record must have been made for to be good for this run on this machine.
 kernels::tune::TunedFor tuned_for(const ResolvedRun& run);
 

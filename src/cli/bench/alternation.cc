@@ -43,24 +43,29 @@ double median(std::vector<double> values) {
   return values.empty() ? 0.0 : quantile(std::move(values), 0.5);
 }
 
-Result<Timing> alternate(const Contender& ours, const Contender& rival,
-                         const AlternationOptions& options) {
-  Timing timing;
+Result<Turns> take_turns(std::span<const Contender> contenders, const AlternationOptions& options) {
+  Turns turns;
+  turns.seconds.resize(contenders.size());
   const Stopwatch since;
   for (int64_t pair = 0; pair <= options.pairs; ++pair) {
-    for (const bool is_rival : {false, true}) {
-      const Contender& contender = is_rival ? rival : ours;
-      if (!contender) continue;
+    for (size_t c = 0; c < contenders.size(); ++c) {
       const double load = wait_for_quiet(options, since);
-      const auto order = random_order(options, 2 * pair + is_rival);
-      RECMILL_ASSIGN_OR_RETURN(const double seconds, contender(order));
+      const auto order = random_order(options, static_cast<uint64_t>(pair) * contenders.size() + c);
+      RECMILL_ASSIGN_OR_RETURN(const double seconds, contenders[c](order));
       if (pair == 0) continue;  // warms code and page tables
-      timing.foreign_load = std::max(timing.foreign_load, load);
-      (is_rival ? timing.rivals : timing.ours)
-          .push_back(seconds / static_cast<double>(order.size()));
+      turns.foreign_load = std::max(turns.foreign_load, load);
+      turns.seconds[c].push_back(seconds / static_cast<double>(order.size()));
     }
   }
-  return timing;
+  return turns;
+}
+
+Result<Timing> alternate(const Contender& ours, const Contender& rival,
+                         const AlternationOptions& options) {
+  std::vector<Contender> contenders{ours};
+  if (rival) contenders.push_back(rival);
+  RECMILL_ASSIGN_OR_RETURN(const Turns turns, take_turns(contenders, options));
+  return rival ? turns.timing(0, 1) : Timing{turns.seconds[0], {}, turns.foreign_load};
 }
 
 Ratio ratio_of(const Timing& timing) {

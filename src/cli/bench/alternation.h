@@ -34,7 +34,18 @@ struct Timing {
   double foreign_load = 0.0;   // the highest before any repetition
 };
 
-/// `rival` may be empty: then only ours is timed.
+/// Seconds a batch of several contenders that take turns.
+struct Turns {
+  std::vector<std::vector<double>> seconds;  // [contenders][pairs]
+  double foreign_load = 0.0;
+  /// The times of contender `rival` beside those of `ours`.
+  Timing timing(size_t ours, size_t rival) const {
+    return {seconds[ours], seconds[rival], foreign_load};
+  }
+};
+Result<Turns> take_turns(std::span<const Contender> contenders, const AlternationOptions& options);
+
+/// Two of them: `rival` may be empty: then only ours is timed.
 Result<Timing> alternate(const Contender& ours, const Contender& rival,
                          const AlternationOptions& options);
 

@@ -50,10 +50,10 @@ Result<PoolKernel> find_pool_kernel(const Schedule& schedule,
                             schedule.of + "'");
 }
 
-FusedPool::FusedPool(std::vector<PoolKernel> kernels, int64_t tile)
-    : kernels_(std::move(kernels)), tile_(tile) {}
+FusedPool::FusedPool(std::vector<PoolKernel> kernels, int64_t tile, PoolMapping mapping)
+    : kernels_(std::move(kernels)), tile_(tile), mapping_(std::move(mapping)) {}
 
-void FusedPool::map(std::span<const PoolTask> tasks, int threads, TaskMap& map) const {
+std::vector<FeatureWork> FusedPool::work(std::span<const PoolTask> tasks) const {
   RECMILL_CHECK(tasks.size() == kernels_.size());
   std::vector<FeatureWork> work(tasks.size());
   for (size_t f = 0; f < tasks.size(); ++f) {
@@ -64,7 +64,20 @@ void FusedPool::map(std::span<const PoolTask> tasks, int threads, TaskMap& map) 
                kernel.per_lookup > 0.0 ? kernel.per_lookup : guess,
                kernel.per_sample > 0.0 ? kernel.per_sample : 2.0 * guess};
   }
-  map_tasks(work, {.threads = threads, .tile = tile_, .least_task = kLeastTask}, map);
+  return work;
+}
+
+void FusedPool::map(std::span<const PoolTask> tasks, int threads, TaskMap& map) const {
+  const auto features = work(tasks);
+  switch (mapping_.kind) {
+    case PoolMapping::Kind::actual_work:
+      return map_tasks(features, {.threads = threads, .tile = tile_, .least_task = kLeastTask},
+                       map);
+    case PoolMapping::Kind::fixed:
+      return map_fixed(features, mapping_.cuts, tile_, map);
+    case PoolMapping::Kind::sample_blocks:
+      return map_sample_blocks(features, mapping_.block, map);
+  }
 }
 
 const PoolKernel& FusedPool::kernel_for(const PoolTask& task, int64_t feature) const {

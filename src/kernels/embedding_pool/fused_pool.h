@@ -8,6 +8,7 @@
 
 #include "device/pool.h"
 #include "kernels/embedding_pool/pool_template.h"
+#include "kernels/schedule/fixed_map.h"
 #include "kernels/schedule/task_map.h"
 
 namespace recmill::kernels {
@@ -29,10 +30,22 @@ Result<PoolKernel> find_pool_kernel(const Schedule& schedule,
 /// A piece by the default schedule.
 void default_pool_body(const PoolPiece& piece);
 
+/// How a batch is given to threads: by the actual work, or as the baselines of fixed_map.h do.
+struct PoolMapping {
+  enum class Kind { actual_work, fixed, sample_blocks };
+  Kind kind = Kind::actual_work;
+  std::vector<FixedCut> cuts = {};  // fixed: [threads + 1]
+  int64_t block = 0;                // sample_blocks: samples of a task
+};
+
 class FusedPool {
  public:
   /// One kernel a feature, in the order of the tasks; `tile`: samples of one piece, at most.
-  explicit FusedPool(std::vector<PoolKernel> kernels, int64_t tile = kWholeFeature);
+  explicit FusedPool(std::vector<PoolKernel> kernels, int64_t tile = kWholeFeature,
+                     PoolMapping mapping = {});
+
+  /// The work of each feature of a batch.
+  std::vector<FeatureWork> work(std::span<const PoolTask> tasks) const;
 
   /// Counts the work of each feature of a batch and maps it to tasks. Outputs are not looked at, so
   /// that it can be done as soon as the bags are there.
@@ -49,6 +62,7 @@ class FusedPool {
 
   std::vector<PoolKernel> kernels_;
   int64_t tile_;
+  PoolMapping mapping_;
 };
 
 }  // namespace recmill::kernels

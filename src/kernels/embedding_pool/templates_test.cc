@@ -56,10 +56,11 @@ class Features {
     for (const PoolTask& task : tasks_) embedding_pool_reference(task);
   }
 
-  void expect_equal(const Schedule& schedule, int64_t tile, Pool& pool) {
+  void expect_equal(const Schedule& schedule, int64_t tile, Pool& pool,
+                    const PoolMapping& mapping = {}) {
     const auto kernel = find_pool_kernel(schedule);
     ASSERT_TRUE(kernel.ok()) << kernel.status().message();
-    const FusedPool fused(std::vector<PoolKernel>(tasks_.size(), *kernel), tile);
+    const FusedPool fused(std::vector<PoolKernel>(tasks_.size(), *kernel), tile, mapping);
     point_to(found_);
     TaskMap map;
     fused.map(tasks_, pool.threads(), map);
@@ -148,6 +149,17 @@ TEST(PoolTemplates, one_bag_of_a_hundred_thousand_ids_is_right) {
   Pool pool(2);
   BagShape bags{2, 100000, kRows, false, 0};
   expect_all_equal(shape_of(8, bags), bags, 1, pool);
+}
+
+TEST(FusedPool, gives_the_same_bits_by_every_mapping) {
+  Pool pool(2);
+  const BagShape bags{50, 9, kRows, false, 3};
+  Features features(shape_of(16, bags), bags, bags.samples);
+  const auto schedule = *parse_schedule("bags fetch=16 held=8 store=0 stage=1");
+  using Kind = PoolMapping::Kind;
+  features.expect_equal(schedule, 7, pool, {Kind::fixed, fixed_cuts(std::vector{1., 2., 3.}, 2)});
+  features.expect_equal(schedule, 7, pool, {Kind::fixed, fixed_cuts(std::vector{9., 0., 0.}, 5)});
+  features.expect_equal(schedule, 7, pool, {Kind::sample_blocks, {}, 3});
 }
 
 TEST(PoolTemplates, a_schedule_of_no_template_is_refused_by_name) {

@@ -50,7 +50,7 @@ class LocalStage {
     RECMILL_RETURN_IF_ERROR(find_candidates());
     std::atomic<bool> finished{false};
     std::atomic<size_t> timed{0};
-    pool.run(pool.threads(), [&](int64_t task) {
+    pool.run(options_.alone ? 1 : pool.threads(), [&](int64_t task) {
       if (task == 0) {
         visit_all(until_ns, timed, progress);
         finished = true;
@@ -112,6 +112,7 @@ class LocalStage {
     const auto& features = subject_.classes()[c].features;
     const int64_t feature = features[visit % static_cast<int64_t>(features.size())];
     const int64_t batch = round % subject_.batches();
+    if (options_.alone) subject_.run(c, candidate, feature, batch);
     const int64_t start = clock_.now_ns();
     subject_.run(c, candidate, feature, batch);
     const auto nanoseconds = static_cast<double>(clock_.now_ns() - start);

@@ -60,6 +60,9 @@ struct TunerOptions {
                                    // short fewer, but one on every batch
   double budget_seconds = 0.0;     // of all that is measured; 0: no limit
   uint64_t seed = 1;
+  /// The separate-combine tuning of RecFlex's first straw man: each candidate alone on the machine,
+  /// right after an untimed run of the same.
+  bool alone = false;
 };
 
 /// How far the tuner is.

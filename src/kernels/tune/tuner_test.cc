@@ -165,6 +165,18 @@ TEST(Tuner, goes_on_where_it_was_broken_off) {
   for (const auto& [where, times] : again.visits) EXPECT_EQ(times, 20 / 4);
 }
 
+TEST(Tuner, alone_runs_each_candidate_twice_and_disturbs_nothing) {
+  StandingClock clock;
+  KnownSubject subject(clock, {30.0, 20.0});
+  TunerOptions options = kOptions;
+  options.alone = true;
+  const Tuned tuned = tune(subject, clock, options, {}, 3);
+  ASSERT_TRUE(tuned.times.ok());
+  EXPECT_EQ(subject.disturbed, 0);
+  for (const auto& [where, times] : subject.visits) EXPECT_EQ(times, 2 * 2 * 20 / 4);
+  EXPECT_DOUBLE_EQ(tuned.times->values[0].classes[0].candidates[1].nanoseconds, 20.0 * 2.5);
+}
+
 TEST(Tuner, disturbs_from_every_other_thread_and_stops_when_told) {
   StandingClock clock;
   KnownSubject subject(clock, {30.0, 20.0});
