@@ -3,7 +3,9 @@
 // section IV-B): the way that needs no compiler.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "device/pool.h"
@@ -38,6 +40,17 @@ struct PoolMapping {
   int64_t block = 0;                // sample_blocks: samples of a task
 };
 
+class FusedPool;
+
+/// Another way to run a FusedPool: code made for its schedules (kernels/codegen). Bitwise the same.
+class PoolCode {
+ public:
+  virtual ~PoolCode() = default;
+  /// FusedPool::run() of `fused`, from any thread.
+  virtual void run(const FusedPool& fused, std::span<const PoolTask> tasks, const TaskMap& map,
+                   Pool& pool) const = 0;
+};
+
 class FusedPool {
  public:
   /// One kernel a feature, in the order of the tasks; `tile`: samples of one piece, at most.
@@ -54,15 +67,20 @@ class FusedPool {
   /// Pools all of them: bitwise embedding_pool_reference() of each task, whatever the map.
   void run(std::span<const PoolTask> tasks, const TaskMap& map, Pool& pool) const;
 
+  /// From now on run() is that of `code`, which was made for the same kernels; null: its own.
+  void use(std::shared_ptr<const PoolCode> code) { code_ = std::move(code); }
+
   std::span<const PoolKernel> kernels() const { return kernels_; }
+  /// The feature's kernel, or the default one where it is not right for the task's bags.
+  const PoolKernel& kernel_for(const PoolTask& task, int64_t feature) const;
 
  private:
   void run_task(std::span<const PoolTask> tasks, std::span<const Piece> pieces) const;
-  const PoolKernel& kernel_for(const PoolTask& task, int64_t feature) const;
 
   std::vector<PoolKernel> kernels_;
   int64_t tile_;
   PoolMapping mapping_;
+  std::shared_ptr<const PoolCode> code_;
 };
 
 }  // namespace recmill::kernels

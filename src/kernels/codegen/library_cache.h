@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Source compiled into shared libraries, each once for a compiler, its flags and a processor:
+//
+//   FOLDER/NAME/source.cc, library.so, checksum     NAME: digest of the source and all of those
+//   FOLDER/NAME.failed/source.cc, errors.txt        what did not compile, and why
+//
+// A library is made in a folder beside and renamed, so that it is there whole or not at all.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/status.h"
+#include "kernels/codegen/compiler.h"
+
+namespace recmill::kernels::codegen {
+
+/// A loaded shared library; its functions are there while it lives.
+class Library {
+ public:
+  static Result<std::shared_ptr<const Library>> load(const std::string& path);
+  ~Library();
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  /// The function or variable of that name; null: there is none.
+  void* symbol(const char* name) const;
+  const std::string& path() const { return path_; }
+
+ private:
+  Library(void* handle, std::string path) : handle_(handle), path_(std::move(path)) {}
+  void* const handle_;
+  const std::string path_;
+};
+
+struct LibraryCacheOptions {
+  std::string folder;
+  CompilerOptions compiler;
+  std::string processor;  // what -march=native means here
+};
+
+/// A source that needs headers beside the system's: (name, text).
+struct LibrarySource {
+  std::string text;
+  std::vector<std::pair<std::string, std::string>> headers = {};
+};
+
+class LibraryCache {
+ public:
+  LibraryCache(LibraryCacheOptions options, Files& files);
+
+  /// The sources' libraries; those that are not there yet are compiled. Fails in one line, naming
+  /// the file, without a compiler, where one fails, where the folder cannot be written, and where a
+  /// library is not what was written.
+  Result<std::vector<std::shared_ptr<const Library>>> load(std::span<const LibrarySource> sources);
+
+  /// Sources that had to be compiled so far.
+  int64_t compilations() const { return compilations_; }
+
+ private:
+  struct Entry;
+  Result<std::shared_ptr<const Library>> open(const Entry& entry) const;
+  Status write_parts(const Entry& entry);
+  Status publish(const Entry& entry, const Outcome& outcome);
+  Status keep_errors(const Entry& entry, const Outcome& outcome);
+  Status compile(std::span<const Entry> entries, const Compiler& compiler);
+
+  const LibraryCacheOptions options_;
+  Files& files_;
+  int64_t compilations_ = 0;
+};
+
+}  // namespace recmill::kernels::codegen

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/codegen/library_cache.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/temporary_folder.h"
+#include "base/testing/faulty_files.h"
+
+namespace recmill::kernels::codegen {
+namespace {
+
+const LibrarySource kSource{"extern \"C\" int answer() { return 42; }\n"};
+
+class Cache : public testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
+
+  LibraryCacheOptions options() const {
+    return {path("cache"), {RECMILL_COMPILER, 2, 300.0}, "this processor"};
+  }
+  /// A compiler of a shell script's lines.
+  std::string script(const std::string& lines) const {
+    const std::string name = path("compiler");
+    RECMILL_CHECK(write_atomically(posix_files(), name, "#!/bin/sh\n" + lines).ok());
+    RECMILL_CHECK(chmod(name.c_str(), 0755) == 0);
+    return name;
+  }
+  static std::string error_of(const LibraryCacheOptions& options, const LibrarySource& source) {
+    const auto loaded = LibraryCache(options, posix_files()).load({&source, 1});
+    return loaded.ok() ? "" : loaded.status().message();
+  }
+  /// The only entry of the cache whose name ends so.
+  std::string entry(const std::string& ending = "") const {
+    const auto names = posix_files().list(path("cache"));
+    RECMILL_CHECK(names.ok() && names->size() == 1 && names->front().ends_with(ending));
+    return path("cache") + "/" + names->front();
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Cache, compiles_a_source_once) {
+  LibraryCacheOptions counting = options();
+  counting.compiler.program =
+      script("echo \"$@\" >> " + path("calls") + "\nexec " RECMILL_COMPILER " \"$@\"\n");
+  for (int64_t compilations : {1, 0}) {
+    LibraryCache cache(counting, posix_files());
+    const auto loaded = cache.load({&kSource, 1});
+    ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+    const auto answer = reinterpret_cast<int (*)()>(loaded->front()->symbol("answer"));
+    ASSERT_NE(answer, nullptr);
+    EXPECT_EQ(answer(), 42);
+    EXPECT_EQ(cache.compilations(), compilations);
+  }
+  const std::string calls = *read_text(posix_files(), path("calls"));
+  EXPECT_EQ(calls.find("-shared"), calls.rfind("-shared")) << calls;
+  entry();
+}
+
+TEST_F(Cache, compiles_again_for_another_processor_compiler_or_header) {
+  LibraryCacheOptions other = options();
+  ASSERT_EQ(error_of(other, kSource), "");
+  other.processor = "another";
+  ASSERT_EQ(error_of(other, kSource), "");
+  other.compiler.program =
+      script("[ \"$1\" = --version ] && echo 99 && exit\nexec " RECMILL_COMPILER " \"$@\"\n");
+  ASSERT_EQ(error_of(other, kSource), "");
+  LibrarySource with_header{"#include \"forty_two.h\"\nextern \"C\" int answer() { return k; }\n",
+                            {{"forty_two.h", "constexpr int k = 42;\n"}}};
+  ASSERT_EQ(error_of(other, with_header), "");
+  with_header.headers[0].second = "constexpr int k = 43;\n";
+  ASSERT_EQ(error_of(other, with_header), "");
+  EXPECT_EQ(posix_files().list(path("cache"))->size(), 5u);
+}
+
+TEST_F(Cache, several_sources_are_compiled_side_by_side) {
+  std::vector<LibrarySource> sources;
+  for (int i = 0; i < 5; ++i)
+    sources.push_back({"extern \"C\" int answer() { return " + std::to_string(i % 4) + "; }\n"});
+  LibraryCache cache(options(), posix_files());
+  const auto loaded = cache.load(sources);
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(reinterpret_cast<int (*)()>((*loaded)[i]->symbol("answer"))(), i % 4);
+  EXPECT_EQ(cache.compilations(), 4);  // two were the same
+}
+
+TEST_F(Cache, without_a_compiler_says_so) {
+  LibraryCacheOptions none = options();
+  none.compiler.program = path("no_compiler");
+  EXPECT_EQ(error_of(none, kSource),
+            "cannot start the compiler '" + path("no_compiler") + "': No such file or directory");
+  none.compiler.program = "/bin/false";
+  EXPECT_EQ(error_of(none, kSource), "'/bin/false --version' fails: it is no compiler");
+}
+
+TEST_F(Cache, keeps_what_a_failing_compiler_says) {
+  const LibrarySource wrong{"extern \"C\" int answer() { return forty_two; }\n"};
+  const std::string error = error_of(options(), wrong);
+  const std::string failed = entry(".failed");
+  EXPECT_EQ(error,
+            failed + "/source.cc: '" RECMILL_COMPILER "' fails with status 1; what it says is in " +
+                failed + "/errors.txt");
+  EXPECT_NE(read_text(posix_files(), failed + "/errors.txt")->find("forty_two"), std::string::npos);
+  EXPECT_EQ(*read_text(posix_files(), failed + "/source.cc"), wrong.text);
+  EXPECT_EQ(error_of(options(), wrong), error);  // and once more
+}
+
+TEST_F(Cache, a_compiler_that_makes_nothing_has_failed) {
+  LibraryCacheOptions idle = options();
+  idle.compiler.program = script("echo idle\n");
+  EXPECT_NE(error_of(idle, kSource).find("errors.txt"), std::string::npos);
+  EXPECT_EQ(*read_text(posix_files(), entry(".failed") + "/errors.txt"), "idle\n");
+}
+
+TEST_F(Cache, ends_a_compiler_that_does_not) {
+  LibraryCacheOptions endless = options();
+  endless.compiler.program =
+      script("[ \"$1\" = --version ] && echo 1 && exit\nwhile :; do :; done\n");
+  endless.compiler.seconds = 1.0;
+  const std::string error = error_of(endless, kSource);
+  EXPECT_EQ(error,
+            entry(".failed") + "/source.cc: '" + endless.compiler.program + "' took more than 1 s");
+}
+
+TEST_F(Cache, a_folder_that_cannot_be_written_is_named) {
+  ASSERT_TRUE(write_atomically(posix_files(), path("file"), "").ok());
+  LibraryCacheOptions nowhere = options();
+  nowhere.folder = path("file") + "/cache";
+  EXPECT_EQ(error_of(nowhere, kSource).find(nowhere.folder), 0u) << error_of(nowhere, kSource);
+  // A disk that stops taking anything, at each of the first steps.
+  for (int64_t step = 1; step <= 5; ++step) {
+    FaultyFiles files;
+    files.fail_from(step);
+    LibraryCache cache(options(), files);
+    EXPECT_FALSE(cache.load({&kSource, 1}).ok());
+  }
+}
+
+TEST_F(Cache, a_damaged_library_is_never_loaded) {
+  ASSERT_EQ(error_of(options(), kSource), "");
+  for (const char* name : {"library.so", "source.cc", "checksum"}) {
+    const std::string file = entry() + "/" + name, whole = *read_text(posix_files(), file);
+    std::string damaged = whole;
+    damaged[damaged.size() / 2] ^= 1;
+    ASSERT_TRUE(write_atomically(posix_files(), file, damaged).ok());
+    EXPECT_EQ(error_of(options(), kSource), entry() +
+                                                "/library.so: damaged, its checksum does not "
+                                                "hold; remove " +
+                                                entry());
+    ASSERT_TRUE(write_atomically(posix_files(), file, whole).ok());
+  }
+  EXPECT_EQ(error_of(options(), kSource), "");
+}
+
+}  // namespace
+}  // namespace recmill::kernels::codegen

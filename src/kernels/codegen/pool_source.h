@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// From chosen schedules to the source of a fused kernel (RecFlex, section IV-B). Pure: the same
+// schedules give the same text, whatever the machine.
+//
+// Each distinct pair of a schedule and what is constant of a feature becomes one function, shared
+// by all features of that pair; a task's pieces go to theirs by branches, which the compiler fills
+// with the functions themselves, or by a table of pointers to them. Arguments of features come by
+// an array of pointers. Scratch of all schedules lies in one union.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/embedding_pool/pool_template.h"
+
+namespace recmill::kernels::codegen {
+
+/// What one generated function is made for.
+struct PoolFunction {
+  Schedule schedule;
+  int64_t dim = 0;
+  int64_t row_bytes = 0;  // from row to row
+  RowPrecision precision = RowPrecision::float32;
+  Pooling pooling = Pooling::sum;
+  bool weighted = false;
+  int64_t scratch_bytes = 0;  // of a schedule that is called by pointer
+  bool operator==(const PoolFunction&) const = default;
+
+  /// "bags fetch=64 held=8 store=0 stage=0: sum of 8 float32 every 32 bytes".
+  std::string name() const;
+};
+
+/// How a piece finds its function.
+enum class Dispatch { branches, pointers };
+
+struct PoolSourceOptions {
+  std::string made_by;  // program and workload, for the reader of the source
+  Dispatch dispatch = Dispatch::branches;
+  int64_t lanes = 16;            // floats of the widest vector: 16, 8 or 4
+  int64_t most_functions = 100;  // of one source
+};
+
+/// One kernel: a translation unit with the entry `recmill_run`.
+struct PoolSource {
+  std::string text;
+  std::vector<PoolFunction> functions;  // Feature::schedule is the place in here
+};
+
+/// Whether templates of this name have a generated form; others are called by pointer.
+bool has_generated_form(const std::string& template_name);
+
+/// Kernels of at most `most_functions` functions, those of like schedules together. `wanted` may
+/// repeat itself.
+std::vector<PoolSource> pool_sources(std::span<const PoolFunction> wanted,
+                                     const PoolSourceOptions& options);
+
+}  // namespace recmill::kernels::codegen
