@@ -53,6 +53,9 @@ class Tune : public Program {
     ASSERT_TRUE(result.contains("embedding_pool"));
     EXPECT_EQ(result["embedding_pool"]["features"], 6);
     EXPECT_GT(result["embedding_pool"]["measured_ms"].get<double>(), 0.0);
+    ASSERT_TRUE(result.contains("row_update"));
+    EXPECT_EQ(result["row_update"]["tables"], 6);
+    EXPECT_GT(result["row_update"]["measured_ms"].get<double>(), 0.0);
   }
 };
 

@@ -58,6 +58,7 @@ LocalStore::LocalStore(ModelSpec model, std::vector<table::EmbeddingTable> table
       fused_pool_(std::move(kernels.pool), kernels.tile),
       row_update_(std::move(kernels.row_update)),
       snapshots_(tables_),
+      updater_(kernels.update_floats),
       pool_(pool),
       rank_(communicator.rank()),
       ranks_(communicator.ranks()),

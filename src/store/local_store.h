@@ -37,7 +37,8 @@ namespace recmill::store {
 struct StoreKernels {
   std::vector<kernels::PoolKernel> pool;  // [features]
   int64_t tile = kernels::kWholeFeature;  // samples of a feature in one task, at most
-  std::vector<kernels::RowUpdateKernel> row_update = {};  // [tables]
+  std::vector<kernels::RowUpdateKernel> row_update = {};  // [tables]; of frozen ones not used
+  int64_t update_floats = table::kTaskFloats;             // table::TableUpdater's task_floats
 };
 
 class LocalStore final : public EmbeddingStore {

@@ -14,7 +14,6 @@ namespace {
 
 constexpr int64_t kBlockRows =
     16;  // completed before they are applied, so that rows have time to come
-constexpr int64_t kTaskFloats = 64 * 1024;  // gradients and weights that one task works through
 constexpr int64_t kBlockFloats = 4 * 1024;  // row gradients that wait in a cache to be applied
 
 /// A stretch of one update's rows.
@@ -24,10 +23,10 @@ struct Task {
   int64_t end;
 };
 
-/// Cuts `rows` rows, row i with begins[i + 1] - begins[i] addends, into stretches of like cost.
-void cut(size_t update, std::span<const int64_t> begins, int64_t rows, int64_t dim,
-         std::vector<Task>& tasks) {
-  const int64_t grain = std::max<int64_t>(kTaskFloats / dim, 1);
+/// Cuts rows, row i with begins[i + 1] - begins[i] addends, into stretches of `grain` addends and
+/// rows.
+void cut(size_t update, std::span<const int64_t> begins, int64_t grain, std::vector<Task>& tasks) {
+  const int64_t rows = static_cast<int64_t>(begins.size()) - 1;
   for (int64_t begin = 0; begin < rows;) {
     // The first row whose end is `grain` addends and rows away, or the next one.
     int64_t low = begin + 1, high = rows;
@@ -107,8 +106,8 @@ void update_stretch(const TableParts& update, const Task& task, const RowStep& s
 
 /// The rows of updates[which[f]], folded[f], cut into stretches for all threads.
 void apply_folded(std::span<const TableUpdate> updates, std::span<const size_t> which,
-                  std::span<const std::unique_ptr<kernels::RowSums>> folded, const RowStep& step,
-                  Pool& pool) {
+                  std::span<const std::unique_ptr<kernels::RowSums>> folded, int64_t task_floats,
+                  const RowStep& step, Pool& pool) {
   struct Stretch {
     size_t number;
     int64_t begin;
@@ -118,7 +117,7 @@ void apply_folded(std::span<const TableUpdate> updates, std::span<const size_t> 
   for (size_t f = 0; f < which.size(); ++f) {
     const auto rows = static_cast<int64_t>(folded[f]->rows().size());
     const int64_t grain =
-        std::max<int64_t>(kTaskFloats / 2 / updates[which[f]].table->rows().dim, 64);
+        std::max<int64_t>(task_floats / 2 / updates[which[f]].table->rows().dim, 64);
     for (int64_t begin = 0; begin < rows; begin += grain)
       stretches.push_back({f, begin, std::min(begin + grain, rows)});
   }
@@ -148,7 +147,7 @@ int64_t TableUpdater::update(std::span<const TableUpdate> updates, const RowStep
     all_floats += floats[u];
     if (distinct) {
       updated += update.distinct->count();
-      cut(u, update.distinct->begins, update.distinct->count(), update.table->rows().dim,
+      cut(u, update.distinct->begins, std::max<int64_t>(task_floats_ / update.table->rows().dim, 1),
           stretches);
     } else {
       from_bags.push_back(u);
@@ -178,7 +177,8 @@ int64_t TableUpdater::update(std::span<const TableUpdate> updates, const RowStep
       stock_.give_back(*update.kernel->of, std::move(sums));
     }
   });
-  apply_folded(updates, {from_bags.data(), static_cast<size_t>(folds)}, folded, step, pool);
+  apply_folded(updates, {from_bags.data(), static_cast<size_t>(folds)}, folded, task_floats_, step,
+               pool);
   for (int64_t f = 0; f < folds; ++f)
     stock_.give_back(*updates[from_bags[f]].kernel->of, std::move(folded[f]));
   return updated;
@@ -194,8 +194,8 @@ void update_tables_from_parts(std::span<const TableParts> updates, const RowStep
   for (size_t u = 0; u < updates.size(); ++u) {
     const TableParts& update = updates[u];
     if (!update.table->spec().frozen)
-      cut(u, update.parts.begins, static_cast<int64_t>(update.rows.size()),
-          update.table->rows().dim, tasks);
+      cut(u, update.parts.begins, std::max<int64_t>(kTaskFloats / update.table->rows().dim, 1),
+          tasks);
   }
   pool.run(static_cast<int64_t>(tasks.size()),
            [&](int64_t t) { update_stretch(updates[tasks[t].update], tasks[t], step); });

@@ -31,16 +31,23 @@ struct TableUpdate {
   kernels::TableBags bags = {};
 };
 
+/// What a task works through where nothing was tuned.
+constexpr int64_t kTaskFloats = 64 * 1024;
+
 /// Sums the gradient of each row that a lookup names (kernels/row_update) and applies the table's
 /// row optimizer to it. Frozen tables are left alone. Tables and rows run in parallel, balanced by
 /// lookups; the same bits with every kernel, at any number of threads and on any instruction set.
 /// Keeps memory from batch to batch.
 class TableUpdater {
  public:
+  /// `task_floats`: gradients and weights that one task works through, about.
+  explicit TableUpdater(int64_t task_floats = kTaskFloats) : task_floats_(task_floats) {}
+
   /// Gives the rows that were updated.
   int64_t update(std::span<const TableUpdate> updates, const RowStep& step, Pool& pool);
 
  private:
+  const int64_t task_floats_;
   kernels::RowSumsStock stock_;
 };
 

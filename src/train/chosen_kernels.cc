@@ -7,8 +7,26 @@
 namespace recmill::train {
 namespace {
 
+using kernels::tune::ChosenSchedule;
 using kernels::tune::FamilyTuning;
 using kernels::tune::TuningRecord;
+
+/// Calls set(feature or table, kernel) for everything that the family's choice names, of `count`.
+template <class Find, class Set>
+Status for_each_tuned(const FamilyTuning& family, size_t count, const std::string& source,
+                      const Find& find, const Set& set) {
+  for (size_t c = 0; c < family.choice.schedules.size(); ++c) {
+    const auto kernel = find(family.choice.schedules[c]);
+    if (!kernel.ok()) return Status::Failed(source + ": " + kernel.status().message());
+    for (const int64_t i : family.times.classes[c].features) {
+      if (i < 0 || i >= static_cast<int64_t>(count))
+        return Status::Failed(source + ": " + family.times.family + ": there is no number " +
+                              std::to_string(i));
+      set(i, *kernel);
+    }
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -39,21 +57,30 @@ Result<store::StoreKernels> kernels_from(const TuningRecord& record, const Resol
   const std::string why = kernels::tune::foreign_because(record.of, tuned_for(run));
   if (!why.empty()) return Status::Failed(source + ": " + why + "; run `recmill tune` here");
   store::StoreKernels chosen;
-  const FamilyTuning* pool = record.family("embedding_pool");
-  if (pool == nullptr) return chosen;
-  chosen.pool.resize(run.spec.features.size());
-  chosen.tile = pool->choice.value.tile;
-  for (size_t c = 0; c < pool->choice.schedules.size(); ++c) {
-    const auto& [schedule, per_lookup, per_sample] = pool->choice.schedules[c];
-    auto kernel = kernels::find_pool_kernel(schedule);
-    if (!kernel.ok()) return Status::Failed(source + ": " + kernel.status().message());
-    kernel->per_lookup = per_lookup;
-    kernel->per_sample = per_sample;
-    for (int64_t f : pool->times.classes[c].features) {
-      if (f < 0 || f >= static_cast<int64_t>(chosen.pool.size()))
-        return Status::Failed(source + ": there is no feature " + std::to_string(f));
-      chosen.pool[f] = *kernel;
-    }
+  if (const FamilyTuning* pool = record.family("embedding_pool"); pool != nullptr) {
+    chosen.pool.resize(run.spec.features.size());
+    chosen.tile = pool->choice.value.tile;
+    RECMILL_RETURN_IF_ERROR(for_each_tuned(
+        *pool, chosen.pool.size(), source,
+        [&](const ChosenSchedule& of) -> Result<kernels::PoolKernel> {
+          RECMILL_ASSIGN_OR_RETURN(auto kernel, kernels::find_pool_kernel(of.schedule));
+          kernel.per_lookup = of.per_lookup;
+          kernel.per_sample = of.per_sample;
+          return kernel;
+        },
+        [&](int64_t feature, const kernels::PoolKernel& kernel) {
+          chosen.pool[feature] = kernel;
+        }));
+  }
+  if (const FamilyTuning* update = record.family("row_update"); update != nullptr) {
+    chosen.row_update.assign(run.spec.tables.size(), kernels::default_row_update({}));
+    chosen.update_floats = update->choice.value.tile;
+    RECMILL_RETURN_IF_ERROR(for_each_tuned(
+        *update, chosen.row_update.size(), source,
+        [](const ChosenSchedule& of) { return kernels::row_update_kernel(of.schedule); },
+        [&](int64_t table, const kernels::RowUpdateKernel& kernel) {
+          chosen.row_update[table] = kernel;
+        }));
   }
   return chosen;
 }

@@ -18,90 +18,128 @@ namespace {
 using namespace kernels::tune;  // NOLINT: this file is about nothing else
 
 constexpr int64_t kFusedRounds = 5;
+/// Lookups' part of the budget; updates have fewer schedules, and what lookups leave.
+constexpr double kPoolShare = 0.6;
 
-/// What was measured before, if it is of the same thing.
-FamilyTimes partial_times(const std::string& path, const TunedFor& here,
-                          const TuningSubject& subject, std::span<const FusedValue> values,
-                          Files& files) {
-  const auto text = files.exists(path) ? read_text(files, path) : Status::Failed("");
-  if (!text.ok()) return {};
-  const Json json = Json::parse(*text, nullptr, false);
-  if (!json.is_object() || !json.contains("of") || !json.contains("times")) return {};
-  const auto times = family_times_from_json(json["times"]);
-  const auto& classes = subject.classes();
-  if (!times.ok() || json["of"] != here.machine + here.compiler + here.model + here.commit ||
-      !std::equal(times->classes.begin(), times->classes.end(), classes.begin(), classes.end()) ||
-      times->values.size() > values.size())
-    return {};
-  for (size_t v = 0; v < times->values.size(); ++v) {
-    if (times->values[v].value != values[v]) return {};
+/// What a run that may be broken off has measured so far, in "PATH.partial".
+class PartialTimes {
+ public:
+  PartialTimes(std::string path, const TunedFor& here, Files& files)
+      : path_(std::move(path)), files_(files) {
+    json_ = {{"of", here.machine + here.compiler + here.model + here.commit},
+             {"families", Json::object()}};
+    const auto text = files.exists(path_) ? read_text(files, path_) : Status::Failed("");
+    if (!text.ok()) return;
+    Json before = Json::parse(*text, nullptr, false);
+    if (before.is_object() && before.contains("of") && before["of"] == json_["of"] &&
+        before.contains("families") && before["families"].is_object())
+      json_ = std::move(before);
   }
-  log_info(
-      fmt::format("{}: goes on after {} of {} values", path, times->values.size(), values.size()));
-  return *times;
-}
 
-/// The default schedule of every class, as a choice.
-Choice default_choice(const FamilyTimes& times) {
-  Choice choice{{kernels::kWholeFeature, 0}, {}, 0.0};
-  for (const FeatureClass& of : times.classes) {
-    const char* name = of.shape.pooling == Pooling::none ? "rows_copied fetch=64"
-                       : of.shape.bags.one_each()        ? "one_each fetch=64 store=0 stage=0"
-                                                         : "bags fetch=64 held=8 store=0 stage=0";
-    choice.schedules.push_back({*kernels::parse_schedule(name), 0.0, 0.0});
+  /// What was measured before of the subject at these values, if it is of the same thing.
+  FamilyTimes of(const TuningSubject& subject, std::span<const FusedValue> values) const {
+    const auto& families = json_["families"];
+    if (!families.contains(subject.family())) return {};
+    const auto times = family_times_from_json(families[subject.family()]);
+    const auto& classes = subject.classes();
+    if (!times.ok() || !std::ranges::equal(times->classes, classes) ||
+        times->values.size() > values.size())
+      return {};
+    for (size_t v = 0; v < times->values.size(); ++v) {
+      if (times->values[v].value != values[v]) return {};
+    }
+    log_info(fmt::format("{}: {} goes on after {} of {} values", path_, subject.family(),
+                         times->values.size(), values.size()));
+    return *times;
   }
-  return choice;
-}
+
+  Status keep(const FamilyTimes& times) {
+    json_["families"][times.family] = to_json(times);
+    return write_atomically(files_, path_, json_.dump());
+  }
+  Status remove() { return files_.remove(path_); }
+
+ private:
+  const std::string path_;
+  Files& files_;
+  Json json_;
+};
 
 Status make_folder_of(const std::string& path, Files& files) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? Status{} : files.make_folder(path.substr(0, slash));
 }
 
-Result<FamilyTuning> tune_family(TuningSubject& subject, const TuningRequest& request,
-                                 const TunedFor& here, const std::string& partial, Pool& pool,
-                                 Files& files) {
-  const SteadyClock clock;
-  TunerOptions options;
-  options.values = fused_values(this_processor().l2_bytes);
-  options.rounds = request.rounds;
-  options.budget_seconds = request.budget_seconds;
-  FamilyTimes before = partial_times(partial, here, subject, options.values, files);
-  Progress progress(request.progress, "tuning " + subject.family(), "%", 100);
-  const std::atomic<bool> never{false};
-  FamilyTuning tuned;
-  RECMILL_ASSIGN_OR_RETURN(
-      tuned.times,
-      measure(
-          subject, options, std::move(before), clock, pool,
-          [&](const FamilyTimes& times) {
-            const Json json{{"of", here.machine + here.compiler + here.model + here.commit},
-                            {"times", to_json(times)}};
-            return write_atomically(files, partial, json.dump());
-          },
-          [&](const TunerProgress& at) {
-            progress.show(static_cast<int64_t>(at.done * 100),
-                          fmt::format("value {} of {}, {} left", at.value + 1,
-                                      options.values.size(), format_duration(at.seconds_left)));
-          },
-          request.interrupted != nullptr ? *request.interrupted : never));
-  RECMILL_ASSIGN_OR_RETURN(tuned.choice, choose(tuned.times));
-  // The winner once more, beside the default.
-  std::vector<double> winner, standard;
-  for (int64_t round = 0; round < kFusedRounds; ++round) {
-    RECMILL_ASSIGN_OR_RETURN(const double chosen,
-                             measure_fused(subject, tuned.choice, 1, clock, pool));
-    RECMILL_ASSIGN_OR_RETURN(const double beside,
-                             measure_fused(subject, default_choice(tuned.times), 1, clock, pool));
-    winner.push_back(chosen * 1e9);
-    standard.push_back(beside * 1e9);
-  }
-  std::sort(winner.begin(), winner.end());
-  std::sort(standard.begin(), standard.end());
-  tuned.measured_nanoseconds = winner[winner.size() / 2];
-  tuned.default_nanoseconds = standard[standard.size() / 2];
-  return tuned;
+double middle_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
 }
+
+/// Tunes one family after the other, within one budget and under one progress.
+class FamilyTuner {
+ public:
+  FamilyTuner(const TuningRequest& request, PartialTimes& partial, Pool& pool)
+      : request_(request),
+        partial_(partial),
+        pool_(pool),
+        begin_(clock_.now_ns()),
+        progress_(request.progress, "tuning", "%", 100) {}
+
+  /// `until`: the part of all the work that is done afterwards, 0 to 1.
+  Result<FamilyTuning> tune(TuningSubject& subject, const std::vector<FusedValue>& values,
+                            double until) {
+    TunerOptions options;
+    options.values = values;
+    options.rounds = request_.rounds;
+    if (request_.budget_seconds > 0.0)
+      options.budget_seconds = std::max(1e-3, until * request_.budget_seconds - seconds());
+    const std::atomic<bool> never{false};
+    FamilyTuning tuned;
+    RECMILL_ASSIGN_OR_RETURN(
+        tuned.times, measure(
+                         subject, options, partial_.of(subject, values), clock_, pool_,
+                         [&](const FamilyTimes& times) { return partial_.keep(times); },
+                         [&](const TunerProgress& at) { show(subject, at, values.size(), until); },
+                         request_.interrupted != nullptr ? *request_.interrupted : never));
+    RECMILL_ASSIGN_OR_RETURN(tuned.choice, choose(tuned.times));
+    RECMILL_RETURN_IF_ERROR(measure_again(subject, tuned));
+    done_ = until;
+    return tuned;
+  }
+
+ private:
+  double seconds() const { return static_cast<double>(clock_.now_ns() - begin_) * 1e-9; }
+
+  void show(const TuningSubject& subject, const TunerProgress& at, size_t values, double until) {
+    const double done = done_ + at.done * (until - done_);
+    progress_.show(static_cast<int64_t>(done * 100),
+                   fmt::format("{}, value {} of {}, {} left", subject.family(), at.value + 1,
+                               values, format_duration(seconds() / done * (1.0 - done))));
+  }
+
+  /// The winner once more, beside the default.
+  Status measure_again(TuningSubject& subject, FamilyTuning& tuned) const {
+    std::vector<double> winner, standard;
+    for (int64_t round = 0; round < kFusedRounds; ++round) {
+      RECMILL_ASSIGN_OR_RETURN(const double chosen,
+                               measure_fused(subject, tuned.choice, 1, clock_, pool_));
+      RECMILL_ASSIGN_OR_RETURN(const double beside, measure_fused(subject, {}, 1, clock_, pool_));
+      winner.push_back(chosen * 1e9);
+      standard.push_back(beside * 1e9);
+    }
+    tuned.measured_nanoseconds = middle_of(std::move(winner));
+    tuned.default_nanoseconds = middle_of(std::move(standard));
+    return {};
+  }
+
+  const TuningRequest& request_;
+  PartialTimes& partial_;
+  Pool& pool_;
+  const SteadyClock clock_;
+  const int64_t begin_;
+  Progress progress_;
+  double done_ = 0.0;
+};
 
 }  // namespace
 
@@ -110,19 +148,26 @@ Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, 
   RECMILL_RETURN_IF_ERROR(make_folder_of(path, files));
   const auto pool = make_pool(run.threads);
   RECMILL_ASSIGN_OR_RETURN(
-      const TuningData data,
-      TuningData::make(run, static_cast<uint64_t>(request.seed), *pool, files));
+      TuningData data, TuningData::make(run, static_cast<uint64_t>(request.seed), *pool, files));
   TuningRecord record;
   record.of = tuned_for(run);
   record.of.commit = request.commit;
-  RECMILL_ASSIGN_OR_RETURN(const auto subject, make_pool_subject(run, data.tables, data.batches));
-  const std::string partial = path + ".partial";
-  RECMILL_ASSIGN_OR_RETURN(auto family,
-                           tune_family(*subject, request, record.of, partial, *pool, files));
-  record.families.push_back(std::move(family));
+  PartialTimes partial(path + ".partial", record.of, files);
+  FamilyTuner tuner(request, partial, *pool);
+  const int64_t l2_bytes = this_processor().l2_bytes;
+  {
+    RECMILL_ASSIGN_OR_RETURN(const auto subject, make_pool_subject(run, data.tables, data.batches));
+    RECMILL_ASSIGN_OR_RETURN(auto family, tuner.tune(*subject, fused_values(l2_bytes), kPoolShare));
+    record.families.push_back(std::move(family));
+  }
+  RECMILL_ASSIGN_OR_RETURN(const auto subject, make_update_subject(run, data.tables, data.batches));
+  if (!subject->classes().empty()) {
+    RECMILL_ASSIGN_OR_RETURN(auto family, tuner.tune(*subject, update_values(l2_bytes), 1.0));
+    record.families.push_back(std::move(family));
+  }
   RECMILL_ASSIGN_OR_RETURN(const std::string text, record_text(record));
   RECMILL_RETURN_IF_ERROR(write_atomically(files, path, text));
-  RECMILL_RETURN_IF_ERROR(files.remove(partial));
+  RECMILL_RETURN_IF_ERROR(partial.remove());
   return record;
 }
 
@@ -142,8 +187,9 @@ Json summary_of(const TuningRecord& record) {
         family.choice.predicted_nanoseconds / static_cast<double>(record.of.threads);
     size_t features = 0;
     for (const FeatureClass& of : family.times.classes) features += of.features.size();
+    const bool pooled = family.times.family == "embedding_pool";
     json[family.times.family] = {
-        {"features", features},
+        {pooled ? "features" : "tables", features},
         {"classes", family.times.classes.size()},
         {"tile", family.choice.value.tile},
         {"l2_bytes", family.choice.value.l2_bytes},

@@ -70,4 +70,17 @@ std::vector<FusedValue> fused_values(int64_t l2_bytes) {
   return values;
 }
 
+Result<std::unique_ptr<table::UpdateSubject>> make_update_subject(
+    const ResolvedRun& run, std::span<table::EmbeddingTable> tables,
+    std::span<const SparseBatch> batches) {
+  table::UpdateSubjectOptions options;
+  options.threads = run.threads;
+  options.shards = run.shards;
+  return table::UpdateSubject::make(run.spec, tables, batches, options);
+}
+
+std::vector<FusedValue> update_values(int64_t l2_bytes) {
+  return {{1 << 14, l2_bytes}, {1 << 16, l2_bytes}, {1 << 18, l2_bytes}};
+}
+
 }  // namespace recmill::train

@@ -59,6 +59,13 @@ Result<RowUpdateKernel> row_update_kernel(const Schedule& schedule,
                             schedule.of + "'");
 }
 
+Schedule schedule_of(const RowUpdateKernel& kernel) {
+  Schedule schedule{kernel.of->spec.name, {}};
+  for (size_t i = 0; i < kernel.values.size(); ++i)
+    schedule.parameters.push_back({kernel.of->spec.tunables[i].name, kernel.values[i]});
+  return schedule;
+}
+
 const RowUpdateKernel& default_row_update(const RowUpdateWork& work) {
   static const RowUpdateKernel distinct = default_of("distinct_rows block=16 ahead=16");
   static const RowUpdateKernel dense = default_of("dense_sums leaves=8");

@@ -38,6 +38,9 @@ Result<RowUpdateKernel> row_update_kernel(
     const Schedule& schedule,
     std::span<const RowUpdateTemplate> templates = row_update_templates());
 
+/// What row_update_kernel() makes this kernel of.
+Schedule schedule_of(const RowUpdateKernel& kernel);
+
 /// What one batch asks of one table.
 struct RowUpdateWork {
   int64_t rows = 0;  // of the table

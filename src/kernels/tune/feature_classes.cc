@@ -15,12 +15,12 @@ int64_t quarter_step(double value) {
   return value < 1.0 / 16 ? -100 : std::lround(std::log(value) / std::log(1.25));
 }
 
-auto key_of(const FeatureShape& shape) {
+auto key_of(const FeatureShape& shape, const std::string& kind) {
   const BagStats& bags = shape.bags;
   return std::tuple(shape.rows, shape.dim, shape.precision, shape.pooling, shape.weighted,
                     bags.one_each(), quarter_step(bags.mean), quarter_step(bags.deviation),
                     std::lround(bags.empty_share * 10),
-                    std::bit_width(static_cast<uint64_t>(bags.longest)));
+                    std::bit_width(static_cast<uint64_t>(bags.longest)), kind);
 }
 
 double change(double tuned, double now) {
@@ -52,12 +52,14 @@ BagStats BagCounter::stats() const {
   return stats;
 }
 
-std::vector<FeatureClass> group_features(std::span<const FeatureShape> shapes) {
-  std::map<decltype(key_of(shapes[0])), size_t> places;
+std::vector<FeatureClass> group_features(std::span<const FeatureShape> shapes,
+                                         std::span<const std::string> kinds) {
+  std::map<decltype(key_of(shapes[0], {})), size_t> places;
   std::vector<FeatureClass> classes;
   for (size_t f = 0; f < shapes.size(); ++f) {
-    const auto [place, added] = places.try_emplace(key_of(shapes[f]), classes.size());
-    if (added) classes.push_back({shapes[f], {}});
+    const std::string kind = kinds.empty() ? "" : kinds[f];
+    const auto [place, added] = places.try_emplace(key_of(shapes[f], kind), classes.size());
+    if (added) classes.push_back({shapes[f], {}, kind});
     classes[place->second].features.push_back(static_cast<int64_t>(f));
   }
   return classes;

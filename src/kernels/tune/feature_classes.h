@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "batch/sparse_batch.h"
@@ -26,14 +27,16 @@ class BagCounter {
 struct FeatureClass {
   FeatureShape shape;             // of its first feature
   std::vector<int64_t> features;  // ascending
+  std::string kind = {};          // what else they have in common, as the family says
   bool operator==(const FeatureClass&) const = default;
 };
 
-/// Features with the same table size, dimension, precision, pooling and weighting, whose bags are
-/// alike: the mean and the deviation of their lengths within steps of a quarter, the share of empty
-/// ones within steps of a tenth, the longest within a factor of two. Classes in the order of their
-/// first feature.
-std::vector<FeatureClass> group_features(std::span<const FeatureShape> shapes);
+/// Features with the same table size, dimension, precision, pooling, weighting and kind (where
+/// `kinds` [features] are given), whose bags are alike: the mean and the deviation of their lengths
+/// within steps of a quarter, the share of empty ones within steps of a tenth, the longest within a
+/// factor of two. Classes in the order of their first feature.
+std::vector<FeatureClass> group_features(std::span<const FeatureShape> shapes,
+                                         std::span<const std::string> kinds = {});
 
 /// How far apart the bags of two batches' statistics are: the largest relative change of mean and
 /// deviation of length, or the change of the share of empty bags.

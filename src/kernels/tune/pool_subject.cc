@@ -181,8 +181,20 @@ void PoolSubject::disturb(size_t of_class, int thread, int64_t turn) {
     default_pool_body({&of, first, std::min(of.bags.samples, first + value_.tile), first > 0});
 }
 
+std::vector<ChosenSchedule> PoolSubject::defaults() const {
+  std::vector<ChosenSchedule> schedules;
+  for (const FeatureClass& of : classes_) {
+    const char* name = of.shape.pooling == Pooling::none ? "rows_copied fetch=64"
+                       : of.shape.bags.one_each()        ? "one_each fetch=64 store=0 stage=0"
+                                                         : "bags fetch=64 held=8 store=0 stage=0";
+    schedules.push_back({*parse_schedule(name), 0.0, 0.0});
+  }
+  return schedules;
+}
+
 Status PoolSubject::fuse(const Choice& choice) {
-  return fuse(choice.schedules, choice.value.tile);
+  return choice.schedules.empty() ? fuse(defaults(), kWholeFeature)
+                                  : fuse(choice.schedules, choice.value.tile);
 }
 
 Status PoolSubject::fuse(std::span<const ChosenSchedule> by_class, int64_t tile) {

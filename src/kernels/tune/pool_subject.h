@@ -52,6 +52,8 @@ class PoolSubject final : public TuningSubject {
   Status fuse(const Choice& choice) override;
   void run_fused(int64_t batch, Pool& pool) override;
 
+  /// The default schedules by class.
+  std::vector<ChosenSchedule> defaults() const;
   /// Sets the schedules of run_fused() by class, without tuning.
   Status fuse(std::span<const ChosenSchedule> by_class, int64_t tile);
 

@@ -9,7 +9,7 @@
 namespace recmill::kernels::tune {
 namespace {
 
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 2;
 
 std::string checksum_of(const std::string& text) {
   return fmt::format("{:08x}", crc32c(std::as_bytes(std::span(text))));

@@ -22,7 +22,12 @@ TuningRecord example() {
   family.choice = *choose(family.times);
   family.measured_nanoseconds = 30.0;
   family.default_nanoseconds = 40.0;
-  return {{"machine", "gcc", "abc", "name", "0123", 2, true}, {family}};
+  FamilyTuning update = family;
+  update.times.family = "row_update";
+  update.times.classes[0].kind = "rowwise_adagrad";
+  update.times.values[0].classes[0].candidates[0].schedule = *parse_schedule("dense_sums leaves=8");
+  update.choice = *choose(update.times);
+  return {{"machine", "gcc", "abc", "name", "0123", 2, true}, {family, update}};
 }
 
 TEST(TuningRecord, is_read_back_as_it_was_written) {
@@ -34,7 +39,9 @@ TEST(TuningRecord, is_read_back_as_it_was_written) {
   EXPECT_EQ(*read, record);
   EXPECT_EQ(*record_text(*read), *text);
   EXPECT_NE(read->family("embedding_pool"), nullptr);
-  EXPECT_EQ(read->family("row_update"), nullptr);
+  ASSERT_NE(read->family("row_update"), nullptr);
+  EXPECT_EQ(read->family("row_update")->times.classes[0].kind, "rowwise_adagrad");
+  EXPECT_EQ(read->family("another"), nullptr);
 }
 
 TEST(TuningRecord, with_any_byte_changed_is_refused_in_one_line) {

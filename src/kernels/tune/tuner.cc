@@ -113,6 +113,7 @@ class LocalStage {
     const int64_t feature = features[visit % static_cast<int64_t>(features.size())];
     const int64_t batch = round % subject_.batches();
     if (options_.alone) subject_.run(c, candidate, feature, batch);
+    subject_.reserve(feature);
     const int64_t start = clock_.now_ns();
     subject_.run(c, candidate, feature, batch);
     const auto nanoseconds = static_cast<double>(clock_.now_ns() - start);

@@ -40,6 +40,9 @@ class TuningSubject {
   /// Takes the schedules into use that the following calls name by class and index.
   virtual Status prepare(const std::vector<std::vector<Schedule>>& candidates,
                          const FusedValue& value) = 0;
+  /// Called before run() and not timed: from here to the end of run() no disturb() is at the
+  /// feature's table.
+  virtual void reserve(int64_t feature) { static_cast<void>(feature); }
   /// Runs one feature on one batch with a prepared schedule, on the calling thread; a task after
   /// the other, without interference of its own making.
   virtual void run(size_t of_class, size_t candidate, int64_t feature, int64_t batch) = 0;
@@ -49,7 +52,7 @@ class TuningSubject {
   /// Runs some tasks of features outside `of_class`, on a thread of its own; `turn` counts calls.
   virtual void disturb(size_t of_class, int thread, int64_t turn) = 0;
 
-  /// Runs a whole batch, fused, with one schedule a class.
+  /// Runs a whole batch, fused, with one schedule a class; without schedules as untuned.
   virtual Status fuse(const Choice& choice) = 0;
   virtual void run_fused(int64_t batch, Pool& pool) = 0;
 };

@@ -54,6 +54,7 @@ Result<FeatureClass> class_from_json(const Json& json) {
   read("empty_share", made.shape.bags.empty_share);
   read("longest", made.shape.bags.longest);
   read("features", made.features);
+  read("kind", made.kind);
   RECMILL_RETURN_IF_ERROR(read.status);
   RECMILL_RETURN_IF_ERROR(enum_from(precision, "precision", made.shape.precision));
   RECMILL_RETURN_IF_ERROR(enum_from(pooling, "pooling", made.shape.pooling));
@@ -170,6 +171,7 @@ Json to_json(const FamilyTimes& times) {
   for (const FeatureClass& of : times.classes) {
     Json item = shape_to_json(of.shape);
     item["features"] = of.features;
+    item["kind"] = of.kind;
     json["classes"].push_back(std::move(item));
   }
   for (const ValueTimes& at : times.values) {

@@ -17,7 +17,7 @@
 namespace recmill::kernels::tune {
 
 struct FusedValue {
-  int64_t tile = 0;      // samples that a task covers of one feature, at most
+  int64_t tile = 0;      // that a task covers of one feature, at most: samples; row_update: floats
   int64_t l2_bytes = 0;  // of a core's own cache that a schedule may count on
   bool operator==(const FusedValue&) const = default;
 };
@@ -46,7 +46,7 @@ struct ValueTimes {
 
 /// One family's measurements.
 struct FamilyTimes {
-  std::string family;  // "embedding_pool"
+  std::string family;  // "embedding_pool", "row_update"
   std::vector<FeatureClass> classes;
   std::vector<ValueTimes> values;
   bool operator==(const FamilyTimes&) const = default;

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "table/update_subject.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace recmill::table {
+
+using kernels::BagGradients;
+using kernels::RowUpdateKernel;
+using kernels::Schedule;
+using kernels::tune::Choice;
+using kernels::tune::FusedValue;
+
+namespace {
+
+/// Gradients that are drawn; the others repeat them.
+constexpr size_t kDrawn = 60013;
+constexpr float kGradient = 1e-3f;
+/// Weights stay near where they were, however often they are updated; the time is the same.
+constexpr RowStep kTimedStep{1000, 1e-6};
+
+/// So large that the weights show a gradient's last bits, whatever the table's learning rate.
+RowStep checked_step(const EmbeddingTable& table) {
+  const double rate = table.spec().optimizer.learning_rate;
+  return {1000, rate > 0.0 ? 1024.0 / rate : 1.0};
+}
+
+/// What all tables of a class have in common beside their shapes.
+std::string kind_of(const ModelSpec& model, size_t table, std::span<const size_t> features) {
+  std::string kind(name_of(model.tables[table].optimizer.kind));
+  if (features.size() == 1) return kind;
+  for (size_t f : features)
+    kind += (f == features[0] ? " " : "+") + std::string(name_of(model.features[f].pooling));
+  return kind;
+}
+
+/// Weights and state of rows, row after row.
+class RowContents {
+ public:
+  explicit RowContents(const EmbeddingTable& table) : dim_(table.spec().dim) {
+    for (const StateColumn& column : table.state()) widths_.push_back(column.width);
+  }
+  std::vector<float> read(const EmbeddingTable& table, std::span<const int64_t> rows) const {
+    std::vector<float> contents(rows.size() * width());
+    float* at = contents.data();
+    for (const int64_t row : rows) {
+      std::vector<std::span<float>> state;
+      float* column = at + dim_;
+      for (const int64_t width : widths_) state.emplace_back(column, width), column += width;
+      table.read(row, 1, {at, static_cast<size_t>(dim_)}, state);
+      at = column;
+    }
+    return contents;
+  }
+  void write(EmbeddingTable& table, std::span<const int64_t> rows,
+             const std::vector<float>& contents) const {
+    const float* at = contents.data();
+    for (const int64_t row : rows) {
+      std::vector<std::span<const float>> state;
+      const float* column = at + dim_;
+      for (const int64_t width : widths_) state.emplace_back(column, width), column += width;
+      table.write(row, 1, {at, static_cast<size_t>(dim_)}, state);
+      at = column;
+    }
+  }
+
+ private:
+  size_t width() const { return std::accumulate(widths_.begin(), widths_.end(), dim_); }
+
+  const int64_t dim_;
+  std::vector<int64_t> widths_;
+};
+
+/// Whether the template lists each row that a lookup names once, and no other.
+bool lists_right_rows(const RowUpdateKernel& kernel, const kernels::TableBags& bags,
+                      std::span<const int64_t> right) {
+  const auto sums = kernel.of->make_sums();
+  sums->fold(bags, kernel.values);
+  std::vector<int64_t> listed(sums->rows().begin(), sums->rows().end());
+  std::vector<float> taken(listed.size() * bags.dim);
+  sums->take(0, static_cast<int64_t>(listed.size()), taken.data());
+  std::sort(listed.begin(), listed.end());
+  return std::equal(listed.begin(), listed.end(), right.begin(), right.end());
+}
+
+}  // namespace
+
+/// One batch: the features' bags and gradients, table after table.
+struct UpdateSubject::Lookups {
+  int64_t samples = 0;
+  std::vector<int64_t> begins;  // [shards + 1], sample
+  std::vector<kernels::FeatureBags> bags;
+  std::vector<kernels::GradientRows> gradients;
+  std::vector<BagGradients> bag_gradients;
+};
+
+/// What a thread needs to update one table after the other.
+struct UpdateSubject::Worker {
+  explicit Worker(int64_t task_floats) : updater(task_floats) {}
+  Pool alone{1};
+  kernels::DistinctRowsFinder finder;
+  DistinctRows distinct;
+  TableUpdater updater;
+};
+
+/// The reference's answer for a class's first table, on a batch neither large nor small.
+struct UpdateSubject::Expected {
+  explicit Expected(const EmbeddingTable& of) : contents(of) {}
+  int64_t table = 0;
+  const Lookups* batch = nullptr;
+  RowContents contents;
+  DistinctRows distinct;
+  std::vector<int64_t> rows;  // ascending
+  std::vector<float> before, after;
+  std::map<std::string, Status> checked;  // by schedule
+};
+
+UpdateSubject::UpdateSubject(std::span<EmbeddingTable> tables, const UpdateSubjectOptions& options)
+    : tables_(tables), options_(options), busy_(tables.size()) {}
+
+UpdateSubject::~UpdateSubject() = default;
+
+Result<std::unique_ptr<UpdateSubject>> UpdateSubject::make(const ModelSpec& model,
+                                                           std::span<EmbeddingTable> tables,
+                                                           std::span<const SparseBatch> batches,
+                                                           const UpdateSubjectOptions& options) {
+  RECMILL_CHECK(tables.size() == model.tables.size() && !batches.empty());
+  std::unique_ptr<UpdateSubject> subject(new UpdateSubject(tables, options));
+  subject->features_of_.resize(tables.size());
+  for (size_t f = 0; f < model.features.size(); ++f)
+    subject->features_of_[model.features[f].table].push_back(f);
+  size_t first = 0;
+  for (size_t t = 0; t < tables.size(); ++t) {
+    RECMILL_CHECK(tables[t].share().ranks() == 1, tables[t].spec().name);
+    subject->first_.push_back(first);
+    first += subject->features_of_[t].size();
+  }
+  RECMILL_RETURN_IF_ERROR(subject->make_gradients(model, batches));
+  subject->group_tables(model);
+  subject->distinct_.resize(tables.size());
+  return subject;
+}
+
+// Pooled gradients stand side by side, as a model leaves them; those of each unpooled feature
+// behind them, each by itself.
+Status UpdateSubject::make_gradients(const ModelSpec& model, std::span<const SparseBatch> batches) {
+  int64_t stride = 0, samples = 0, unpooled = 0;
+  std::vector<int64_t> places(model.features.size());  // pooled: column
+  for (const SparseBatch& batch : batches) samples = std::max(samples, batch.samples);
+  for (size_t f = 0; f < places.size(); ++f) {
+    if (model.features[f].pooling == Pooling::none) continue;
+    places[f] = stride;
+    stride += model.dim_of(f);
+  }
+  for (size_t f = 0; f < places.size(); ++f) {
+    if (model.features[f].pooling != Pooling::none) continue;
+    places[f] = unpooled;
+    int64_t most = 0;
+    for (const SparseBatch& batch : batches)
+      most = std::max(most, batch.features[f].view(batch.samples).lookups());
+    unpooled += most * model.dim_of(f);
+  }
+  const int64_t pooled = samples * stride;
+  RECMILL_ASSIGN_OR_RETURN(gradients_, Buffer::allocate((pooled + unpooled + 1) * sizeof(float)));
+  const auto values = gradients_.as<float>();
+  const Random random(0, Purpose::tuning);
+  for (size_t i = 0; i < std::min(values.size(), kDrawn); ++i)
+    values[i] = kGradient * (2.0f * random.uniform(i) - 1.0f);
+  for (size_t i = kDrawn; i < values.size(); i += kDrawn)
+    std::copy_n(values.begin(), std::min(kDrawn, values.size() - i), values.begin() + i);
+  for (const SparseBatch& batch : batches) {
+    auto made = std::make_unique<Lookups>();
+    made->samples = batch.samples;
+    const ShardCut cut{batch.samples, options_.shards};
+    for (int s = 0; s <= cut.shards; ++s) made->begins.push_back(cut.begin(s));
+    for (const auto& features : features_of_) {
+      for (size_t f : features) {
+        const Pooling pooling = model.features[f].pooling;
+        const bool each = pooling == Pooling::none;
+        made->bags.push_back({batch.features[f].view(batch.samples), pooling});
+        made->gradients.push_back(
+            {values.data() + places[f] + (each ? pooled : 0), each ? model.dim_of(f) : stride});
+        made->bag_gradients.push_back(
+            {made->bags.back().bags, pooling, made->gradients.back(), made->begins});
+      }
+    }
+    batches_.push_back(std::move(made));
+  }
+  return {};
+}
+
+void UpdateSubject::group_tables(const ModelSpec& model) {
+  std::vector<kernels::FeatureShape> shapes;
+  std::vector<std::string> kinds;
+  std::vector<int64_t> tables;
+  std::vector<int64_t> offsets;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const auto& features = features_of_[t];
+    const TableSpec& spec = tables_[t].spec();
+    if (spec.frozen || features.empty()) continue;
+    kernels::tune::BagCounter counter;
+    bool weighted = false;
+    for (const auto& batch : batches_) {
+      offsets.assign(batch->samples + 1, 0);
+      for (size_t i = 0; i < features.size(); ++i) {
+        const JaggedView& bags = batch->bags[first_[t] + i].bags;
+        weighted |= bags.weights != nullptr;
+        for (int64_t s = 0; s <= bags.samples && bags.samples > 0; ++s)
+          offsets[s] += bags.offsets[s] - bags.offsets[0];
+      }
+      counter.add({offsets.data(), nullptr, nullptr, batch->samples});
+    }
+    shapes.push_back({spec.rows, spec.dim, spec.precision, model.features[features[0]].pooling,
+                      weighted, counter.stats()});
+    kinds.push_back(kind_of(model, t, features));
+    tables.push_back(static_cast<int64_t>(t));
+  }
+  classes_ = kernels::tune::group_features(shapes, kinds);
+  class_of_.assign(tables_.size(), -1);
+  for (size_t c = 0; c < classes_.size(); ++c) {
+    for (int64_t& of : classes_[c].features) {
+      of = tables[of];
+      class_of_[of] = static_cast<int64_t>(c);
+    }
+  }
+}
+
+std::vector<Schedule> UpdateSubject::candidates(size_t of_class, const FusedValue& value) const {
+  DeviceSpec device = options_.device;
+  device.l2_bytes = value.l2_bytes;
+  std::vector<Schedule> all;
+  for (const auto& of : options_.templates) {
+    for (Schedule& schedule : kernels::candidates(of.spec, classes_[of_class].shape, device))
+      all.push_back(std::move(schedule));
+  }
+  return all;
+}
+
+int64_t UpdateSubject::lookups_of(int64_t table, const Lookups& batch) const {
+  int64_t lookups = 0;
+  for (const auto& of : table_lookups(table, batch).features) lookups += of.bags.lookups();
+  return lookups;
+}
+
+const RowUpdateKernel& UpdateSubject::default_of(int64_t table, const Lookups& batch) const {
+  const TableSpec& spec = tables_[table].spec();
+  return kernels::default_row_update(
+      {spec.rows, spec.dim, lookups_of(table, batch), options_.shards});
+}
+
+kernels::TableLookups UpdateSubject::table_lookups(int64_t table, const Lookups& batch) const {
+  return {tables_[table].spec().rows,
+          {batch.bags.data() + first_[table], features_of_[table].size()}};
+}
+
+TableUpdate UpdateSubject::update_of(int64_t table, const Lookups& batch,
+                                     const DistinctRows& distinct,
+                                     const RowUpdateKernel& kernel) const {
+  const size_t first = first_[table], count = features_of_[table].size();
+  const TableSpec& spec = tables_[table].spec();
+  return {&tables_[table],
+          &distinct,
+          {batch.gradients.data() + first, count},
+          options_.shards,
+          &kernel,
+          {{batch.bag_gradients.data() + first, count}, spec.rows, spec.dim, options_.shards}};
+}
+
+void UpdateSubject::update_one(Worker& worker, int64_t table, const Lookups& batch,
+                               const RowUpdateKernel& kernel, const RowStep& step) const {
+  if (kernel.needs_distinct_rows()) {
+    const auto lookups = table_lookups(table, batch);
+    worker.finder.find({&lookups, 1}, {0, batch.begins}, {&worker.distinct, 1}, worker.alone);
+  }
+  const TableUpdate update = update_of(table, batch, worker.distinct, kernel);
+  worker.updater.update({&update, 1}, step, worker.alone);
+}
+
+UpdateSubject::Expected& UpdateSubject::expected(size_t of_class) {
+  auto& place = expected_[of_class];
+  if (place != nullptr) return *place;
+  const int64_t table = classes_[of_class].features.front();
+  place = std::make_unique<Expected>(tables_[table]);
+  Expected& made = *place;
+  std::vector<const Lookups*> order;
+  for (const auto& batch : batches_) order.push_back(batch.get());
+  std::stable_sort(order.begin(), order.end(), [&](const Lookups* a, const Lookups* b) {
+    return lookups_of(table, *a) < lookups_of(table, *b);
+  });
+  made.table = table;
+  made.batch = order[order.size() / 2];
+  kernels::distinct_rows_reference(table_lookups(table, *made.batch), {0, made.batch->begins},
+                                   made.distinct);
+  made.rows = made.distinct.rows;
+  std::sort(made.rows.begin(), made.rows.end());
+  made.before = made.contents.read(tables_[table], made.rows);
+  const TableUpdate update =
+      update_of(table, *made.batch, made.distinct, default_of(table, *made.batch));
+  update_tables_reference({&update, 1}, checked_step(tables_[table]));
+  made.after = made.contents.read(tables_[table], made.rows);
+  made.contents.write(tables_[table], made.rows, made.before);
+  return made;
+}
+
+Status UpdateSubject::check(size_t of_class, const Schedule& schedule, const FusedValue&) {
+  Expected& of = expected(of_class);
+  const auto [place, added] = of.checked.try_emplace(schedule.name());
+  if (added) place->second = compare(of, schedule);
+  return place->second;
+}
+
+Status UpdateSubject::compare(Expected& of, const Schedule& schedule) {
+  RECMILL_ASSIGN_OR_RETURN(const RowUpdateKernel kernel,
+                           kernels::row_update_kernel(schedule, options_.templates));
+  const std::string refused = "schedule '" + schedule.name() + "' is refused: ";
+  const auto bags = update_of(of.table, *of.batch, of.distinct, kernel).bags;
+  if (!kernel.needs_distinct_rows() && !lists_right_rows(kernel, bags, of.rows))
+    return Status::Failed(refused + "its rows are not those that lookups name");
+  EmbeddingTable& table = tables_[of.table];
+  of.contents.write(table, of.rows, of.before);
+  Worker worker(kTaskFloats);
+  update_one(worker, of.table, *of.batch, kernel, checked_step(table));
+  const auto found = of.contents.read(table, of.rows);
+  of.contents.write(table, of.rows, of.before);
+  if (std::memcmp(found.data(), of.after.data(), found.size() * sizeof(float)) != 0)
+    return Status::Failed(refused + "its answer is not the reference's");
+  return {};
+}
+
+Status UpdateSubject::prepare(const std::vector<std::vector<Schedule>>& candidates,
+                              const FusedValue& value) {
+  kernels_.clear();
+  for (const auto& schedules : candidates) {
+    kernels_.emplace_back();
+    for (const Schedule& schedule : schedules) {
+      RECMILL_ASSIGN_OR_RETURN(auto kernel,
+                               kernels::row_update_kernel(schedule, options_.templates));
+      kernels_.back().push_back(std::move(kernel));
+    }
+  }
+  workers_.clear();
+  for (int thread = 0; thread < options_.threads; ++thread)
+    workers_.push_back(std::make_unique<Worker>(value.tile));
+  return {};
+}
+
+void UpdateSubject::reserve(int64_t table) {
+  reserved_ = std::unique_lock(busy_[table]);
+}
+
+void UpdateSubject::run(size_t of_class, size_t candidate, int64_t table, int64_t batch) {
+  update_one(*workers_[0], table, *batches_[batch], kernels_[of_class][candidate], kTimedStep);
+  if (reserved_.owns_lock()) reserved_.unlock();
+}
+
+double UpdateSubject::lookups(int64_t table, int64_t batch) const {
+  return static_cast<double>(lookups_of(table, *batches_[batch]));
+}
+
+double UpdateSubject::samples(int64_t batch) const {
+  return static_cast<double>(batches_[batch]->samples);
+}
+
+void UpdateSubject::disturb(size_t of_class, int thread, int64_t turn) {
+  // Some hundred tables apart from what other threads are at, going round.
+  const auto count = static_cast<int64_t>(tables_.size());
+  const int64_t place = turn + thread * (count / std::max(options_.threads, 1) + 1);
+  const int64_t table = place % count;
+  if (class_of_[table] < 0 || class_of_[table] == static_cast<int64_t>(of_class)) return;
+  const std::unique_lock lock(busy_[table], std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  const Lookups& batch = *batches_[place / count % batches()];
+  update_one(*workers_[thread], table, batch, default_of(table, batch), kTimedStep);
+}
+
+Status UpdateSubject::fuse(const Choice& choice) {
+  fused_.assign(choice.schedules.empty() ? 0 : tables_.size(), {});
+  for (size_t c = 0; c < choice.schedules.size(); ++c) {
+    RECMILL_ASSIGN_OR_RETURN(
+        const auto kernel,
+        kernels::row_update_kernel(choice.schedules[c].schedule, options_.templates));
+    for (const int64_t table : classes_[c].features) fused_[table] = kernel;
+  }
+  updater_ =
+      std::make_unique<TableUpdater>(choice.schedules.empty() ? kTaskFloats : choice.value.tile);
+  return {};
+}
+
+void UpdateSubject::run_fused(int64_t batch, Pool& pool) {
+  const Lookups& of = *batches_[batch];
+  std::vector<kernels::TableLookups> lookups(tables_.size());
+  std::vector<TableUpdate> updates;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const auto table = static_cast<int64_t>(t);
+    if (class_of_[t] < 0) continue;
+    const RowUpdateKernel& kernel = fused_.empty() ? default_of(table, of) : fused_[t];
+    if (kernel.needs_distinct_rows()) lookups[t] = table_lookups(table, of);
+    updates.push_back(update_of(table, of, distinct_[t], kernel));
+  }
+  finder_.find(lookups, {0, of.begins}, distinct_, pool);
+  updater_->update(updates, kTimedStep, pool);
+}
+
+}  // namespace recmill::table
