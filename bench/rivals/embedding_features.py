@@ -6,6 +6,7 @@ usage: embedding_features.py FOLDER   with shape.json, offsets.bin and ids.bin a
 offsets.bin: int64, for each batch [features * samples + 1], from 0; ids.bin: int64, those of all batches.
 """
 import json
+import logging
 import pathlib
 import sys
 import time
@@ -15,6 +16,7 @@ import torch
 
 from protocol import serve
 
+logging.disable(logging.WARNING)  # of FBGEMM, which does not know its PyTorch
 folder = pathlib.Path(sys.argv[1])
 shape = json.loads((folder / "shape.json").read_text())
 ROWS, DIMS, SAMPLES = shape["rows"], shape["dims"], shape["samples"]

@@ -22,6 +22,7 @@ void print_line(const BenchLine& line) {
     std::printf("  %.3f x of %s (spread %.1f %%)", line.ratio.ratio, line.rival.c_str(),
                 100 * line.ratio.spread);
   }
+  if (line.rival.empty() && line.limit == 0) std::printf("  %s", line.metric.c_str());
   if (line.limit != 0) std::printf("  %.0f %% of the limit", 100 * line.of_limit);
   std::printf("\n");
 }
@@ -55,6 +56,11 @@ void add_bench(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   verb->add_option("--pairs", options.pairs, "timed repetitions of each side")
       ->capture_default_str();
+  verb->add_flag("--quick", options.quick,
+                 "kernels: short tuning, few batches and cases; ends within four minutes");
+  verb->add_option("--figure", options.figure,
+                   "kernels: the cases of figure 3, 9, 10, 11, 12 or 13 of RecFlex (SC 2024)")
+      ->check(CLI::IsMember({3, 9, 10, 11, 12, 13}));
   verb->add_flag("--no-rivals", arguments->no_rivals, "time ours alone");
   verb->add_option("--python", options.python, "interpreter of the rivals")->capture_default_str();
   verb->add_option("--scripts", options.scripts, "folder of the rivals' scripts")

@@ -4,6 +4,7 @@
 
 #include "cli/bench/bench.h"
 #include "cli/bench/embedding/embedding_bench.h"
+#include "cli/bench/kernels/kernels_bench.h"
 #include "cli/bench/reader/reader_bench.h"
 #include "cli/bench/train/train_bench.h"
 
@@ -12,8 +13,10 @@ namespace recmill::cli {
 namespace {
 
 const std::map<std::string, Bench>& benches() {
-  static const std::map<std::string, Bench> all{
-      {"embedding", run_embedding_bench}, {"reader", run_reader_bench}, {"train", run_train_bench}};
+  static const std::map<std::string, Bench> all{{"embedding", run_embedding_bench},
+                                                {"kernels", run_kernels_bench},
+                                                {"reader", run_reader_bench},
+                                                {"train", run_train_bench}};
   return all;
 }
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench/kernels/kernels_bench.h"
+
+#include <functional>
+
+#include "cli/bench/kernels/forward_cases.h"
+#include "cli/bench/kernels/static_cases.h"
+#include "cli/bench/kernels/train_cases.h"
+#include "cli/run_config.h"
+
+namespace recmill::cli {
+namespace {
+
+/// What is timed on a workload, by the suffix of a case's name.
+using KernelsCase = Status (*)(const std::string& name, const train::ResolvedRun& run,
+                               const BenchOptions& options, const BenchSink& sink);
+/// Not a suffix, but a case with a workload of its own.
+constexpr const char* kPlanted = "planted_llc";
+
+struct NamedCase {
+  const char* suffix;
+  KernelsCase run;
+};
+constexpr NamedCase kCases[] = {{"_fwd", run_forward_case},
+                                {"_train", run_train_case},
+                                {"_static_2560", run_large_batch_case},
+                                {"_static_heavy", run_heavy_feature_case},
+                                {kPlanted, run_separate_case}};
+
+struct CaseGroup {
+  int64_t figure;  // of RecFlex; 0: of none
+  bool quick;      // run by --quick too
+  std::vector<const char*> workloads;
+  const char* suffix;
+};
+
+std::vector<CaseGroup> groups() {
+  return {
+      {9, true, {"recflex_a", "recflex_b", "recflex_c", "recflex_d", "recflex_e"}, "_fwd"},
+      {9, false, {"recflex_f", "mlperf_dlrm"}, "_fwd"},
+      {0, true, {"recflex_e"}, "_train"},
+      {0, false, {"recflex_a", "recflex_b", "recflex_c", "recflex_d"}, "_train"},
+      {11, false, {""}, kPlanted},
+      {13, false, {"recflex_a", "recflex_e"}, "_static_2560"},
+      {13, false, {"recflex_a", "recflex_e"}, "_static_heavy"},
+  };
+}
+
+Status run_case(const std::string& name, const BenchOptions& options, const BenchSink& sink) {
+  for (const NamedCase& known : kCases) {
+    if (!name.ends_with(known.suffix)) continue;
+    const std::string workload = name.substr(0, name.size() - std::string(known.suffix).size());
+    const bool planted = name == kPlanted;
+    RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
+                             load_run_config(planted ? "recflex_e" : workload, {}));
+    train::RunOptions settings = planted ? planted_llc(config.options) : config.options;
+    settings.train.threads = options.threads;
+    const auto run = train::resolve_run(settings, posix_files());
+    if (!run.ok()) return config.locate(run.status());
+    return known.run(name, *run, options, sink);
+  }
+  return Status::BadRequest("bench kernels: no case '" + name + "'");
+}
+
+}  // namespace
+
+std::vector<std::string> kernels_cases(int64_t figure, bool quick) {
+  std::vector<std::string> cases;
+  for (const CaseGroup& group : groups()) {
+    if ((figure != 0 && figure != group.figure) || (quick && !group.quick)) continue;
+    for (const char* workload : group.workloads)
+      cases.push_back(workload + std::string(group.suffix));
+  }
+  return cases;
+}
+
+Status run_kernels_bench(const BenchOptions& options, const BenchSink& sink) {
+  const auto cases =
+      options.cases.empty() ? kernels_cases(options.figure, options.quick) : options.cases;
+  for (const std::string& name : cases) RECMILL_RETURN_IF_ERROR(run_case(name, options, sink));
+  return {};
+}
+
+}  // namespace recmill::cli

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench/kernels/kernels_bench.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+
+#include "cli/bench/kernels/feature_rivals.h"
+#include "cli/bench/kernels/mappings.h"
+#include "cli/bench/kernels/memory_limit.h"
+#include "cli/bench/kernels/schedules.h"
+#include "cli/bench/kernels/static_cases.h"
+
+namespace recmill::cli {
+namespace {
+
+using kernels::Schedule;
+using kernels::tune::PooledFeature;
+using testing::ElementsAre;
+
+Schedule schedule(const char* text) {
+  return *kernels::parse_schedule(text);
+}
+
+TEST(InAll, keeps_what_every_list_has_in_the_order_of_the_first) {
+  const std::vector<std::vector<Schedule>> lists{
+      {schedule("a x=1"), schedule("a x=2"), schedule("b")},
+      {schedule("b"), schedule("c"), schedule("a x=1")}};
+  EXPECT_THAT(in_all(lists), ElementsAre(schedule("a x=1"), schedule("b")));
+  EXPECT_THAT(in_all({}), ElementsAre());
+}
+
+TEST(Least, is_the_first_among_equals) {
+  EXPECT_THAT(least(std::vector{3.0, 1.0, 2.0, 1.0}, 3), ElementsAre(1, 3, 2));
+  EXPECT_THAT(least(std::vector{3.0}, 3), ElementsAre(0));
+}
+
+TEST(Mappings, know_which_schedules_read_a_table_first) {
+  EXPECT_TRUE(does_not_stage(schedule("bags fetch=1 stage=0")));
+  EXPECT_FALSE(does_not_stage(schedule("bags fetch=1 stage=1")));
+  EXPECT_TRUE(does_not_stage(schedule("rows_copied fetch=16")));
+}
+
+TEST(Lengthen, makes_bags_longer_by_other_rows_of_the_same_table) {
+  SparseFeature feature{{0, 1, 1, 3}, {5, 0, 99}, {}, false};
+  lengthen(feature, 50, 100);
+  EXPECT_THAT(feature.offsets, ElementsAre(0, 50, 50, 150));
+  ASSERT_EQ(feature.rows.size(), 150u);
+  EXPECT_EQ(feature.rows[0], 5);
+  const std::set<int64_t> first(feature.rows.begin(), feature.rows.begin() + 50);
+  EXPECT_EQ(first.size(), 50u);
+  for (int64_t row : feature.rows) {
+    EXPECT_GE(row, 0);
+    EXPECT_LT(row, 100);
+  }
+}
+
+TEST(KernelsCases, of_every_figure_are_there_and_quick_ones_are_some_of_them) {
+  const auto all = kernels_cases(0, false);
+  for (int64_t figure : {9, 11, 13}) EXPECT_FALSE(kernels_cases(figure, false).empty()) << figure;
+  for (const std::string& name : kernels_cases(0, true)) EXPECT_THAT(all, testing::Contains(name));
+  BenchOptions options;
+  options.cases = {"recflex_a_sideways"};
+  EXPECT_EQ(run_kernels_bench(options, [](const BenchLine&) {}).message(),
+            "bench kernels: no case 'recflex_a_sideways'");
+}
+
+/// Two features on tables of four rows, two batches of 3 and 2 samples.
+struct TwoFeatures {
+  std::vector<float> rows;
+  std::vector<PooledFeature> features;
+  std::vector<SparseBatch> batches;
+
+  TwoFeatures() {
+    for (int64_t i = 0; i < 4 * 16; ++i) rows.push_back(static_cast<float>(i));
+    for (int64_t dim : {16, 4})
+      features.push_back({kernels::RowStorage::of(rows.data(), 4, dim), Pooling::sum, false});
+    batches.push_back(
+        {0, 3, {{{0, 2, 2, 3}, {0, 1, 3}, {}, false}, {{0, 1, 2, 3}, {3, 2, 1}, {}, false}}});
+    batches.push_back(
+        {3, 2, {{{0, 0, 1}, {2}, {}, false}, {{0, 8, 8}, {0, 1, 2, 3, 0, 1, 2, 3}, {}, false}}});
+  }
+};
+
+TEST(PoolBatches, are_pooled_side_by_side_and_compared_with_a_tolerance) {
+  const TwoFeatures two;
+  const auto batches = PoolBatches::make(two.features, two.batches);
+  ASSERT_TRUE(batches.ok());
+  EXPECT_EQ(batches->columns(), 20);
+  const kernels::FusedPool fused(std::vector<kernels::PoolKernel>(2));
+  Pool pool(2);
+  run_fused(fused, *batches, 0, pool);
+  EXPECT_EQ(batches->output(0)[1], 1.0f + 17.0f);
+  EXPECT_EQ(batches->output(1)[1], 0.0f);
+  EXPECT_EQ(batches->output(2)[16], 4.0f);
+  std::vector<float> rival;
+  for (int64_t i = 0; i < 3; ++i)
+    rival.insert(rival.end(), batches->output(i).begin(), batches->output(i).end());
+  EXPECT_TRUE(check_outputs(*batches, 0, rival).ok());
+  rival[7] += 0.01f;
+  EXPECT_FALSE(check_outputs(*batches, 0, rival).ok());
+  EXPECT_FALSE(check_outputs(*batches, 1, rival).ok());  // another size
+}
+
+TEST(StaticMapping, expects_the_mean_or_the_most_of_the_tuned_batches) {
+  const TwoFeatures two;
+  const auto batches = PoolBatches::make(two.features, two.batches);
+  ASSERT_TRUE(batches.ok());
+  std::vector<kernels::PoolKernel> kernels(2);
+  for (auto& kernel : kernels) kernel.per_lookup = kernel.per_sample = 1.0;
+  const kernels::FusedPool fused(kernels);
+  // Costs by batch: 6, 6 and 3, 10: the mean 4.5, 8 and the most 6, 10.
+  EXPECT_THAT(static_mapping(fused, *batches, Expected::mean, 2).cuts[1].share,
+              testing::DoubleEq((12.5 / 2 - 4.5) / 8));
+  EXPECT_THAT(static_mapping(fused, *batches, Expected::most, 2).cuts[1].share,
+              testing::DoubleEq((16.0 / 2 - 6) / 10));
+  EXPECT_THAT(even_mapping(3, 2).cuts[1], (kernels::FixedCut{1, 0.5}));
+}
+
+TEST(MemoryLimit, moves_every_batch_of_an_order) {
+  const TwoFeatures two;
+  const auto batches = PoolBatches::make(two.features, two.batches);
+  ASSERT_TRUE(batches.ok());
+  const kernels::FusedPool fused(std::vector<kernels::PoolKernel>(2));
+  Pool pool(2);
+  auto limit = memory_limit(fused, *batches, pool);
+  const int64_t order[] = {1, 0, 1};
+  const auto seconds = limit(order);
+  ASSERT_TRUE(seconds.ok());
+  EXPECT_GT(*seconds, 0.0);
+}
+
+}  // namespace
+}  // namespace recmill::cli

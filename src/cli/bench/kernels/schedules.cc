@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench/kernels/schedules.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/temporary_folder.h"
+#include "device/processor.h"
+#include "kernels/tune/tuner.h"
+#include "train/tuning.h"
+#include "train/tuning_data.h"
+
+namespace recmill::cli {
+namespace {
+
+using kernels::FusedPool;
+using kernels::PoolKernel;
+using kernels::Schedule;
+using kernels::tune::FusedValue;
+
+constexpr size_t kFinalists = 6;
+constexpr int64_t kFinalRounds = 5;
+
+/// One schedule for all features: the work is guessed, as where nothing was tuned.
+Result<SingleSchedule> single(const Schedule& schedule, int64_t tile, size_t features) {
+  RECMILL_ASSIGN_OR_RETURN(const PoolKernel kernel, kernels::find_pool_kernel(schedule));
+  return SingleSchedule{schedule, tile, FusedPool(std::vector(features, kernel), tile)};
+}
+
+double seconds_of(const SingleSchedule& of, const PoolBatches& batches, Pool& pool) {
+  const Stopwatch watch;
+  for (int64_t batch = 0; batch < batches.count(); ++batch)
+    run_fused(of.fused, batches, batch, pool);
+  return watch.seconds();
+}
+
+}  // namespace
+
+std::vector<Schedule> in_all(std::span<const std::vector<Schedule>> lists) {
+  std::vector<Schedule> found;
+  if (lists.empty()) return found;
+  for (const Schedule& schedule : lists[0]) {
+    const bool everywhere = std::all_of(lists.begin(), lists.end(), [&](const auto& list) {
+      return std::find(list.begin(), list.end(), schedule) != list.end();
+    });
+    if (everywhere) found.push_back(schedule);
+  }
+  return found;
+}
+
+std::vector<size_t> least(std::span<const double> values, size_t count) {
+  std::vector<size_t> order(values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return values[a] < values[b]; });
+  order.resize(std::min(count, order.size()));
+  return order;
+}
+
+Result<SingleSchedule> best_single(const KernelWorkload& workload,
+                                   const std::function<bool(const Schedule&)>& admits) {
+  const auto features = workload.features();
+  RECMILL_ASSIGN_OR_RETURN(
+      const auto subject,
+      train::make_pool_subject(workload.run, workload.tables, workload.tune_batches));
+  RECMILL_ASSIGN_OR_RETURN(const auto batches, PoolBatches::make(features, workload.tune_batches));
+  std::vector<SingleSchedule> all;
+  for (const FusedValue& value : train::fused_values(this_processor().l2_bytes)) {
+    std::vector<std::vector<Schedule>> lists;
+    for (size_t c = 0; c < subject->classes().size(); ++c)
+      lists.push_back(subject->candidates(c, value));
+    for (const Schedule& schedule : in_all(lists)) {
+      const bool known = std::any_of(all.begin(), all.end(), [&](const SingleSchedule& other) {
+        return other.tile == value.tile && other.schedule == schedule;
+      });
+      if (known || !admits(schedule)) continue;
+      RECMILL_ASSIGN_OR_RETURN(auto made, single(schedule, value.tile, features.size()));
+      all.push_back(std::move(made));
+    }
+  }
+  if (all.empty()) return Status::Failed("no schedule is valid for all features");
+  Pool& pool = *workload.pool;
+  seconds_of(all[0], batches, pool);  // warms page tables
+  std::vector<double> first, last;
+  for (const SingleSchedule& of : all) first.push_back(seconds_of(of, batches, pool));
+  const auto finalists = least(first, kFinalists);
+  std::vector<std::vector<double>> again(finalists.size());
+  for (int64_t round = 0; round < kFinalRounds; ++round) {
+    for (size_t i = 0; i < finalists.size(); ++i)
+      again[i].push_back(seconds_of(all[finalists[i]], batches, pool));
+  }
+  for (const auto& seconds : again) last.push_back(median(seconds));
+  return all[finalists[least(last, 1)[0]]];
+}
+
+Result<TunedKernels> tuned_kernels(const train::ResolvedRun& run, double budget_seconds,
+                                   Files& files) {
+  const std::string path = train::tuning_record_path(run.options);
+  auto record = train::read_tuning_record(path, files);
+  if (record.ok()) {
+    auto kernels = train::kernels_from(*record, run, path);
+    if (kernels.ok()) {
+      log_info(run.options.name + ": schedules of " + path);
+      return TunedKernels{*std::move(record), *std::move(kernels)};
+    }
+    log_info(kernels.status().message());
+  }
+  log_info(run.options.name + ": no good record, tunes first");
+  const TemporaryFolder folder;
+  train::ResolvedRun here = run;
+  here.options.kernels.record = folder.path() + "/record.json";
+  train::TuningRequest request;
+  request.seed = kTuneSeed;
+  request.budget_seconds = budget_seconds;
+  RECMILL_ASSIGN_OR_RETURN(auto made, train::tune(here, request, files));
+  RECMILL_ASSIGN_OR_RETURN(auto kernels, train::kernels_from(made, run, "tuned in this run"));
+  return TunedKernels{std::move(made), std::move(kernels)};
+}
+
+Result<TunedKernels> separate_kernels(const KernelWorkload& workload, double budget_seconds) {
+  RECMILL_ASSIGN_OR_RETURN(
+      const auto subject,
+      train::make_pool_subject(workload.run, workload.tables, workload.tune_batches));
+  kernels::tune::TunerOptions options;
+  // Who tunes a feature by itself knows nothing of what the features share: the whole cache is its.
+  options.values = {{kernels::kWholeFeature, this_processor().l2_bytes}};
+  options.budget_seconds = budget_seconds;
+  options.alone = true;
+  const std::atomic<bool> never{false};
+  kernels::tune::FamilyTuning family;
+  RECMILL_ASSIGN_OR_RETURN(family.times,
+                           kernels::tune::measure(
+                               *subject, options, {}, SteadyClock(), *workload.pool,
+                               [](const auto&) { return Status{}; }, [](const auto&) {}, never));
+  RECMILL_ASSIGN_OR_RETURN(family.choice, kernels::tune::choose(family.times));
+  TunedKernels made;
+  made.record.of = train::tuned_for(workload.run);
+  made.record.families.push_back(std::move(family));
+  RECMILL_ASSIGN_OR_RETURN(made.kernels,
+                           train::kernels_from(made.record, workload.run, "tuned alone"));
+  return made;
+}
+
+}  // namespace recmill::cli

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schedules that `bench kernels` compares: the tuned ones, the best that all features can
+// share, and those tuned feature by feature.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/bench/kernels/workload.h"
+#include "train/chosen_kernels.h"
+
+namespace recmill::cli {
+
+/// The schedules that are in every list, in the order of the first.
+std::vector<kernels::Schedule> in_all(std::span<const std::vector<kernels::Schedule>> lists);
+
+/// Places of the `count` least values, ascending by value; the first among equals.
+std::vector<size_t> least(std::span<const double> values, size_t count);
+
+struct SingleSchedule {
+  kernels::Schedule schedule;
+  int64_t tile = 0;
+  kernels::FusedPool fused;
+};
+
+/// The schedule that makes the workload's tune batches fastest when every feature has it, over all
+/// that are valid for every feature and all tiles; `admits` leaves some out.
+Result<SingleSchedule> best_single(
+    const KernelWorkload& workload, const std::function<bool(const kernels::Schedule&)>& admits =
+                                        [](const kernels::Schedule&) { return true; });
+
+struct TunedKernels {
+  kernels::tune::TuningRecord record;
+  store::StoreKernels kernels;
+};
+
+/// The run's tuning record where there is one that is good here, else what `budget_seconds` (0: as
+/// long as it takes) of tuning find; says which.
+Result<TunedKernels> tuned_kernels(const train::ResolvedRun& run, double budget_seconds,
+                                   Files& files);
+
+/// The first straw man of RecFlex (section II-C): each feature's candidates timed alone on the
+/// machine, the winners fused.
+Result<TunedKernels> separate_kernels(const KernelWorkload& workload, double budget_seconds);
+
+}  // namespace recmill::cli

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench/kernels/static_cases.h"
+
+#include <algorithm>
+
+#include "cli/bench/kernels/mappings.h"
+#include "cli/bench/kernels/schedules.h"
+
+namespace recmill::cli {
+namespace {
+
+using kernels::FusedPool;
+
+constexpr int64_t kLargeBatch = 2560;
+constexpr int64_t kLargeBatches = 3;
+constexpr int64_t kHeavy = 50;
+
+/// The most expensive feature of the batches that were tuned on.
+size_t heaviest(const FusedPool& fused, const PoolBatches& tuned_on) {
+  std::vector<double> costs(fused.kernels().size(), 0.0);
+  for (int64_t batch = 0; batch < tuned_on.count(); ++batch) {
+    const auto work = fused.work(tuned_on.tasks(batch));
+    for (size_t f = 0; f < costs.size(); ++f) costs[f] += work[f].cost();
+  }
+  return std::max_element(costs.begin(), costs.end()) - costs.begin();
+}
+
+Status run_static(const std::string& name, const train::ResolvedRun& run,
+                  const WorkloadSizes& sizes, bool heavy, const BenchOptions& options,
+                  const BenchSink& sink) {
+  const KernelsBudget budget = kernels_budget(options);
+  RECMILL_ASSIGN_OR_RETURN(const TunedKernels tuned,
+                           tuned_kernels(run, budget.tuning_seconds, posix_files()));
+  RECMILL_ASSIGN_OR_RETURN(KernelWorkload workload,
+                           KernelWorkload::make(run, sizes, posix_files()));
+  const auto features = workload.features();
+  RECMILL_ASSIGN_OR_RETURN(const PoolBatches tuned_on,
+                           PoolBatches::make(features, workload.tune_batches));
+  const FusedPool fused(tuned.kernels.pool, tuned.kernels.tile);
+  if (heavy) {
+    const size_t feature = heaviest(fused, tuned_on);
+    for (SparseBatch& batch : workload.test_batches)
+      lengthen(batch.features[feature], kHeavy, features[feature].rows.count);
+  }
+  RECMILL_ASSIGN_OR_RETURN(const PoolBatches batches,
+                           PoolBatches::make(features, workload.test_batches));
+  Sides sides;
+  const size_t ours = sides.add_ours(fused_contender(fused, batches, *workload.pool));
+  add_static(fused, tuned.kernels.tile, tuned_on, batches, *workload.pool, ours, sides);
+  RECMILL_RETURN_IF_ERROR(sides.run(batches.count(), budget, {}));
+  sides.report(name, sink);
+  return {};
+}
+
+}  // namespace
+
+void add_static(const FusedPool& fused, int64_t tile, const PoolBatches& tuned_on,
+                const PoolBatches& batches, Pool& pool, size_t ours, Sides& sides) {
+  const std::vector<kernels::PoolKernel> chosen(fused.kernels().begin(), fused.kernels().end());
+  for (const Expected expected : {Expected::mean, Expected::most})
+    sides.add_fused(
+        expected == Expected::mean ? "static_mean" : "static_max",
+        FusedPool(chosen, tile, static_mapping(fused, tuned_on, expected, pool.threads())), batches,
+        pool, ours);
+}
+
+void lengthen(SparseFeature& feature, int64_t factor, int64_t rows) {
+  // Apart from each other by an odd number of rows, so that all of them are other rows.
+  const int64_t step = std::max<int64_t>(1, rows / factor) | 1;
+  std::vector<int64_t> longer;
+  longer.reserve(feature.rows.size() * factor);
+  for (int64_t row : feature.rows) {
+    for (int64_t k = 0; k < factor; ++k) longer.push_back((row + k * step) % rows);
+  }
+  feature.rows = std::move(longer);
+  for (int64_t& offset : feature.offsets) offset *= factor;
+  feature.one_each = feature.one_each && factor == 1;
+}
+
+Status run_large_batch_case(const std::string& name, const train::ResolvedRun& run,
+                            const BenchOptions& options, const BenchSink& sink) {
+  WorkloadSizes sizes;
+  sizes.test_samples.assign(kLargeBatches, kLargeBatch);
+  return run_static(name, run, sizes, false, options, sink);
+}
+
+Status run_heavy_feature_case(const std::string& name, const train::ResolvedRun& run,
+                              const BenchOptions& options, const BenchSink& sink) {
+  return run_static(name, run, {}, true, options, sink);
+}
+
+Status run_separate_case(const std::string& name, const train::ResolvedRun& run,
+                         const BenchOptions& options, const BenchSink& sink) {
+  const KernelsBudget budget = kernels_budget(options);
+  RECMILL_ASSIGN_OR_RETURN(const TunedKernels tuned,
+                           tuned_kernels(run, budget.tuning_seconds, posix_files()));
+  RECMILL_ASSIGN_OR_RETURN(const KernelWorkload workload,
+                           KernelWorkload::make(run, {}, posix_files()));
+  RECMILL_ASSIGN_OR_RETURN(const PoolBatches batches,
+                           PoolBatches::make(workload.features(), workload.test_batches));
+  RECMILL_ASSIGN_OR_RETURN(const auto separate,
+                           separate_kernels(workload, budget.separate_seconds));
+  const FusedPool fused(tuned.kernels.pool, tuned.kernels.tile);
+  Sides sides;
+  const size_t ours = sides.add_ours(fused_contender(fused, batches, *workload.pool));
+  sides.add_fused("separate_combine", FusedPool(separate.kernels.pool, separate.kernels.tile),
+                  batches, *workload.pool, ours);
+  RECMILL_RETURN_IF_ERROR(sides.run(batches.count(), budget, {}));
+  sides.report(name, sink);
+  return {};
+}
+
+train::RunOptions planted_llc(train::RunOptions settings) {
+  settings.name = "planted_llc";
+  train::WorkloadLine line;
+  line.kind = train::LineKind::normal;
+  line.count = 16;
+  line.mean = 20;
+  line.deviation = 5;
+  line.longest = 40;
+  line.rows = (int64_t{20} << 20) / (32 * 4);
+  line.dims = {32};
+  settings.workload.lines = {line};
+  settings.tune.batch_sizes = {512};
+  settings.data.synthetic.planted.columns = 8;
+  return settings;
+}
+
+}  // namespace recmill::cli

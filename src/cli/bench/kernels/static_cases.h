@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runtime thread mapping against the static ones where batches are not like those of tuning, and
+// the planted case of separate tuning.
+#pragma once
+
+#include <string>
+
+#include "cli/bench/kernels/sides.h"
+#include "train/resolved_run.h"
+
+namespace recmill::cli {
+
+/// Adds static_mean and static_max: the kernels of `fused` in tiles of `tile`, threads bound by
+/// what features cost in the batches that were tuned on.
+void add_static(const kernels::FusedPool& fused, int64_t tile, const PoolBatches& tuned_on,
+                const PoolBatches& batches, Pool& pool, size_t ours, Sides& sides);
+
+/// The bags of `feature` `factor` times as long: each lookup is followed by others of the same
+/// table of `rows` rows.
+void lengthen(SparseFeature& feature, int64_t factor, int64_t rows);
+
+/// Batches of 2,560 samples.
+Status run_large_batch_case(const std::string& name, const train::ResolvedRun& run,
+                            const BenchOptions& options, const BenchSink& sink);
+/// The feature that costs most is 50 times as long as when it was tuned.
+Status run_heavy_feature_case(const std::string& name, const train::ResolvedRun& run,
+                              const BenchOptions& options, const BenchSink& sink);
+/// Tuned against separate_combine alone.
+Status run_separate_case(const std::string& name, const train::ResolvedRun& run,
+                         const BenchOptions& options, const BenchSink& sink);
+
+/// Sixteen tables of 20 MiB, 20 lookups a sample: one fits a last-level cache of 32 MiB, all of
+/// them do not. Made from the settings of any workload.
+train::RunOptions planted_llc(train::RunOptions settings);
+
+}  // namespace recmill::cli

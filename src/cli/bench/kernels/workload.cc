@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench/kernels/workload.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "store/table_rows.h"
+#include "train/historical_batches.h"
+#include "train/rank.h"
+#include "train/tuning_data.h"
+
+namespace recmill::cli {
+namespace {
+
+constexpr int64_t kFloatsOfLine = 16;
+
+void set_initial_weights(int64_t t, const kernels::RowStorage& rows, Pool& pool) {
+  pool.run_ranges(rows.count, 4096, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      auto* weights = reinterpret_cast<float*>(rows.record(row));
+      for (int64_t e = 0; e < rows.dim; ++e) weights[e] = initial_weight(t, row, e);
+    }
+  });
+}
+
+}  // namespace
+
+Result<PoolBatches> PoolBatches::make(std::span<const kernels::tune::PooledFeature> features,
+                                      std::span<const SparseBatch> batches) {
+  PoolBatches made;
+  made.batches_ = batches;
+  for (const auto& feature : features) made.columns_ += feature.rows.dim;
+  made.stride_ = (made.columns_ + kFloatsOfLine - 1) / kFloatsOfLine * kFloatsOfLine;
+  int64_t samples = 0;
+  for (const SparseBatch& batch : batches) samples = std::max(samples, batch.samples);
+  RECMILL_ASSIGN_OR_RETURN(made.output_, Buffer::allocate(samples * made.stride_ * sizeof(float)));
+  for (const SparseBatch& batch : batches) {
+    auto& tasks = made.tasks_.emplace_back();
+    float* out = made.output_.as<float>().data();
+    for (size_t f = 0; f < features.size(); ++f) {
+      const auto& feature = features[f];
+      tasks.push_back({batch.features[f].view(batch.samples), feature.rows, feature.pooling, out,
+                       made.stride_});
+      out += feature.rows.dim;
+    }
+  }
+  return made;
+}
+
+std::span<const float> PoolBatches::output(int64_t sample) const {
+  return output_.as<float>().subspan(sample * stride_, columns_);
+}
+
+void run_fused(const kernels::FusedPool& fused, const PoolBatches& batches, int64_t batch,
+               Pool& pool) {
+  kernels::TaskMap map;
+  fused.map(batches.tasks(batch), pool.threads(), map);
+  fused.run(batches.tasks(batch), map, pool);
+}
+
+Contender fused_contender(const kernels::FusedPool& fused, const PoolBatches& batches, Pool& pool,
+                          double* mapping) {
+  return [&fused, &batches, &pool, mapping,
+          map = kernels::TaskMap()](std::span<const int64_t> order) mutable -> Result<double> {
+    const Stopwatch watch;
+    for (int64_t place : order) {
+      const int64_t batch = place % batches.count();
+      const Stopwatch counting;
+      fused.map(batches.tasks(batch), pool.threads(), map);
+      if (mapping != nullptr) *mapping += counting.seconds();
+      fused.run(batches.tasks(batch), map, pool);
+    }
+    return watch.seconds();
+  };
+}
+
+Result<KernelWorkload> KernelWorkload::make(const train::ResolvedRun& run,
+                                            const WorkloadSizes& sizes, Files& files) {
+  KernelWorkload made;
+  made.run = run;
+  made.pool = train::make_pool(run.threads);
+  Pool& pool = *made.pool;
+  RECMILL_ASSIGN_OR_RETURN(
+      made.tables,
+      store::create_tables(run.spec, static_cast<uint64_t>(run.options.train.seed), 0, 1, pool));
+  for (size_t t = 0; t < made.tables.size(); ++t) {
+    if (run.spec.tables[t].precision != RowPrecision::float32)
+      return Status::BadRequest("bench kernels: a table that is not float32");
+    set_initial_weights(static_cast<int64_t>(t), made.tables[t].rows(), pool);
+  }
+  train::BatchesRequest tune{.seed = kTuneSeed, .most = sizes.tune_batches};
+  RECMILL_ASSIGN_OR_RETURN(made.tune_batches, train::read_batches(run, tune, pool, files));
+  RECMILL_ASSIGN_OR_RETURN(auto source,
+                           train::HistoricalBatches::open(run, kTestSeed, pool, files));
+  const auto& samples = sizes.test_samples;
+  const int64_t count = samples.empty() ? sizes.test_batches : static_cast<int64_t>(samples.size());
+  for (int64_t i = 0; i < count; ++i) {
+    made.test_batches.emplace_back();
+    const Stopwatch watch;
+    RECMILL_RETURN_IF_ERROR(source.next(
+        samples.empty() ? train::tune_batch_size(run.options, kTestSeed, i) : samples[i],
+        made.test_batches.back()));
+    made.reading_seconds += watch.seconds() / static_cast<double>(count);
+  }
+  return made;
+}
+
+std::vector<kernels::tune::PooledFeature> KernelWorkload::features() const {
+  return train::pooled_features(run.spec, tables);
+}
+
+}  // namespace recmill::cli
