@@ -20,6 +20,10 @@ Processor this_processor() {
 #ifdef _SC_LEVEL2_CACHE_SIZE
   if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) processor.l2_bytes = bytes;
 #endif
+#ifdef _SC_LEVEL3_CACHE_SIZE
+  if (const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE); bytes > 0)
+    processor.shared_cache_bytes = bytes;
+#endif
   return processor;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "device/processor.h"
 #include "store/table_rows.h"
 #include "train/historical_batches.h"
 
@@ -56,6 +57,7 @@ Result<std::unique_ptr<PoolSubject>> make_pool_subject(
     const ResolvedRun& run, std::span<const table::EmbeddingTable> tables,
     std::span<const SparseBatch> batches) {
   kernels::tune::PoolSubjectOptions options;
+  options.device.shared_cache_bytes = this_processor().shared_cache_bytes;
   options.deterministic = run.options.train.deterministic;
   options.threads = run.threads;
   return PoolSubject::make(pooled_features(run.spec, tables), batches, options);

@@ -116,9 +116,9 @@ class Generated : public testing::Test {
 /// Every template at every dimension; what else there is goes round.
 std::vector<Case> all_cases() {
   const char* const schedules[] = {
-      "bags fetch=8 held=8 store=0 stage=0",  "bags fetch=0 held=2 store=2 stage=1",
-      "bags fetch=16 held=8 store=1 stage=0", "one_each fetch=8 store=2 stage=0",
-      "one_each fetch=0 store=1 stage=1",     "rows_copied fetch=16"};
+      "bags fetch=8 held=8 store=0 stage=0 ids=0",  "bags fetch=0 held=2 store=2 stage=1 ids=512",
+      "bags fetch=16 held=8 store=1 stage=0 ids=0", "one_each fetch=8 store=2 stage=0 ids=0",
+      "one_each fetch=0 store=1 stage=1 ids=512",   "rows_copied fetch=16"};
   const RowPrecision precisions[] = {RowPrecision::float32, RowPrecision::bfloat16,
                                      RowPrecision::float16};
   std::vector<Case> cases = {{""}};  // the default schedule
@@ -155,12 +155,12 @@ TEST_F(Generated, equals_the_reference_at_every_dimension_precision_and_pooling)
 }
 
 TEST_F(Generated, one_bag_of_a_hundred_thousand_ids_is_right) {
-  const Features features({{"bags fetch=64 held=8 store=0 stage=0", 8}});
+  const Features features({{"bags fetch=64 held=8 store=0 stage=0 ids=512", 8}});
   features.expect_equal(make(features, {"a test"}), {2, 100000}, 1, 3);
 }
 
 TEST_F(Generated, tables_other_than_those_it_was_made_for_go_through_the_templates) {
-  const std::string schedule = "bags fetch=8 held=8 store=0 stage=0";
+  const std::string schedule = "bags fetch=8 held=8 store=0 stage=0 ids=0";
   const Features made_for({{schedule, 8}, {schedule, 8}, {schedule, 8}, {schedule, 8}});
   const auto code = make(made_for, {"a test"});
   const Features others({{schedule, 16},

@@ -42,6 +42,17 @@ void write_fetch(SourceWriter& write, BlockWriter& block, int64_t fetch,
   write("}}");
 }
 
+/// Ids are fetched ahead from the piece's first lookup on.
+void open_id_fetch(SourceWriter& write, const PoolFunction& of, const char* first) {
+  if (value_of(of, "ids") > 0) write("int64_t next_ids = {};", first);
+}
+/// Before the lookups until `until` are worked through, of a piece that ends with lookup `end`.
+void write_id_fetch(SourceWriter& write, const PoolFunction& of, const std::string& until,
+                    const char* end = "offsets[last]") {
+  const int64_t ids = value_of(of, "ids");
+  if (ids > 0) write("next_ids = fetch_ids(lookups, next_ids, {} + {}, {});", until, ids, end);
+}
+
 /// sum: lookups [begin, end) folded from +0.
 void write_fold(SourceWriter& write, BlockWriter& block, int64_t fetch) {
   write("for (int64_t j = begin; j < end; ++j) {{");
@@ -87,11 +98,13 @@ void write_bags(SourceWriter& write, const PoolFunction& of, int64_t lanes) {
   for (const ColumnBlock& columns : column_blocks(of.dim, lanes, value_of(of, "held"))) {
     BlockWriter block(write, of, columns);
     block.open();
+    open_id_fetch(write, of, "offsets[first]");
     open_samples(write, of);
     block.zeros("total");
     write("for (int64_t begin = offsets[i]; begin < offsets[i + 1]; begin += {}) {{", kPoolRun);
     write("const int64_t rest = offsets[i + 1] - begin;");
     write("const int64_t end = begin + (rest < {0} ? rest : {0});", kPoolRun);
+    write_id_fetch(write, of, "end");
     block.zeros("sum");
     write_fold(write, block, fetch);
     block.add("total", "sum");
@@ -117,8 +130,10 @@ void write_one_each(SourceWriter& write, const PoolFunction& of, int64_t lanes) 
   for (const ColumnBlock& columns : column_blocks(of.dim, lanes, 8)) {
     BlockWriter block(write, of, columns);
     block.open();
+    open_id_fetch(write, of, "begin + first");
     open_samples(write, of);
     write("const int64_t j = begin + i;");
+    write_id_fetch(write, of, "j + 1", "begin + last");
     write_fetch(write, block, fetch, "j");
     block.zeros("sum");
     block.add_row("sum", "j");
@@ -164,11 +179,13 @@ void write_folds(SourceWriter& write, BlockWriter& block, int64_t ways, int64_t 
 }
 
 /// Runs of [at, stop), each folded and added to `total`.
-void write_runs(SourceWriter& write, BlockWriter& block, int64_t fetch, const std::string& total) {
+void write_runs(SourceWriter& write, const PoolFunction& of, BlockWriter& block,
+                const std::string& total) {
   write("for (int64_t begin = at; begin < stop; begin += {}) {{", kPoolRun);
   write("const int64_t end = stop - begin < {0} ? stop : begin + {0};", kPoolRun);
+  write_id_fetch(write, of, "end");
   block.zeros("sum");
-  write_fold(write, block, fetch);
+  write_fold(write, block, value_of(of, "fetch"));
   block.add(total, "sum");
   write("}}");
 }
@@ -186,7 +203,7 @@ void write_rest_of_bag(SourceWriter& write, const PoolFunction& of, BlockWriter&
   block.add_row(way(w), "at");
   write("}}");
   write("}}");
-  write_runs(write, block, fetch, way(w));
+  write_runs(write, of, block, way(w));
   if (of.pooling == Pooling::mean) {
     write("const int64_t count = stop - begin{};", w);
     block.divide(way(w), "count");
@@ -201,6 +218,8 @@ void write_rest_of_bag(SourceWriter& write, const PoolFunction& of, BlockWriter&
 void write_bags_beside(SourceWriter& write, const PoolFunction& of, BlockWriter& block,
                        int64_t ways, int64_t fetch) {
   for (int64_t w = 0; w < ways; ++w) write("const int64_t begin{} = offsets[i + {}];", w, w);
+  write_id_fetch(write, of,
+                 fmt::format("least(offsets[i + {}], begin0 + {})", ways, ways * kPoolRun));
   write("int64_t shortest = begin1 - begin0;");
   for (int64_t w = 1; w < ways; ++w)
     write("if (offsets[i + {0}] - begin{1} < shortest) shortest = offsets[i + {0}] - begin{1};",
@@ -222,6 +241,7 @@ void write_bags_interleaved(SourceWriter& write, const PoolFunction& of, int64_t
   for (const ColumnBlock& columns : column_blocks(of.dim, lanes, held_beside(ways))) {
     BlockWriter block(write, of, columns);
     block.open();
+    open_id_fetch(write, of, "offsets[first]");
     write("float* out = feature.out + first * out_stride + column;");
     write("int64_t i = first;");
     write("for (; i + {0} <= last; i += {0}) {{", ways);
@@ -243,16 +263,18 @@ void write_runs_interleaved(SourceWriter& write, const PoolFunction& of, int64_t
   for (const ColumnBlock& columns : column_blocks(of.dim, lanes, held_beside(ways))) {
     BlockWriter block(write, of, columns);
     block.open();
+    open_id_fetch(write, of, "offsets[first]");
     open_samples(write, of);
     write("const int64_t stop = offsets[i + 1];");
     write("int64_t at = offsets[i];");
     block.zeros("total");
     write("for (; stop - at >= {0}; at += {0}) {{", ways * kPoolRun);
+    write_id_fetch(write, of, fmt::format("at + {}", ways * kPoolRun));
     write_folds(write, block, ways, fetch, std::to_string(kPoolRun),
                 [](int64_t w) { return fmt::format("at + {}", w * kPoolRun); });
     for (int64_t w = 0; w < ways; ++w) block.add("total", way(w));
     write("}}");
-    write_runs(write, block, fetch, "total");
+    write_runs(write, of, block, "total");
     if (of.pooling == Pooling::mean) {
       write("const int64_t count = stop - offsets[i];");
       block.divide("total", "count");

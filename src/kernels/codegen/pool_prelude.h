@@ -11,7 +11,7 @@
 
 namespace recmill_generated {
 
-constexpr int64_t kPreludeVersion = 1;
+constexpr int64_t kPreludeVersion = 2;
 
 // One feature of a batch. What is not here is a constant of its schedule's function.
 struct Feature {
@@ -145,6 +145,17 @@ static inline void finish_streams() {
 #if defined(__SSE2__)
   _mm_sfence();
 #endif
+}
+
+static inline int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+// Asks for the ids of lookups [next, until), not beyond `end`; returns the first that it did not
+// ask for.
+static inline int64_t fetch_ids(const int64_t* lookups, int64_t next, int64_t until, int64_t end) {
+  for (until = least(until, end); next < until; next += 8) __builtin_prefetch(lookups + next);
+  return next;
 }
 
 // Reads all bytes in order, so that lookups find them in the core's cache.

@@ -43,15 +43,17 @@ void expect_golden(const std::string& name, std::vector<PoolFunction> functions,
 }
 
 TEST(PoolSource, is_the_golden_sample_of_each_template) {
-  PoolFunction mean = function("bags fetch=16 held=2 store=1 stage=1", 100);
+  PoolFunction mean = function("bags fetch=16 held=2 store=1 stage=1 ids=0", 100);
   mean.pooling = Pooling::mean;
   mean.weighted = true;
   mean.precision = RowPrecision::bfloat16;
   mean.row_bytes = 200;
-  expect_golden("bags", {function("bags fetch=64 held=8 store=0 stage=0", 8), mean});
-  expect_golden("one_each", {function("one_each fetch=64 store=2 stage=0", 32)});
-  expect_golden("bags_interleaved", {function("bags_interleaved ways=2 fetch=16 stage=0", 8)});
-  expect_golden("runs_interleaved", {function("runs_interleaved ways=2 fetch=0 stage=0", 8)});
+  expect_golden("bags", {function("bags fetch=64 held=8 store=0 stage=0 ids=512", 8), mean});
+  expect_golden("one_each", {function("one_each fetch=64 store=2 stage=0 ids=512", 32)});
+  expect_golden("bags_interleaved",
+                {function("bags_interleaved ways=2 fetch=16 stage=0 ids=512", 8)});
+  expect_golden("runs_interleaved",
+                {function("runs_interleaved ways=2 fetch=0 stage=0 ids=512", 8)});
   PoolFunction copied = function("rows_copied fetch=32", 5);
   copied.pooling = Pooling::none;
   expect_golden("rows_copied", {copied});
@@ -61,8 +63,8 @@ TEST(PoolSource, of_pointers_and_of_a_template_without_generated_form_is_golden)
   PoolFunction unknown = function("of_a_user size=3", 8);
   unknown.scratch_bytes = 320;
   expect_golden("pointers",
-                {unknown, function("bags fetch=0 held=8 store=0 stage=0", 4),
-                 function("one_each fetch=0 store=0 stage=0", 4)},
+                {unknown, function("bags fetch=0 held=8 store=0 stage=0 ids=512", 4),
+                 function("one_each fetch=0 store=0 stage=0 ids=512", 4)},
                 Dispatch::pointers);
 }
 
@@ -73,9 +75,9 @@ TEST(PoolSource, has_a_form_of_every_template_of_the_list) {
 }
 
 TEST(PoolSource, alike_features_share_a_function_whatever_their_order) {
-  const PoolFunction a = function("bags fetch=64 held=8 store=0 stage=0", 8),
-                     b = function("bags fetch=64 held=8 store=0 stage=0", 16),
-                     c = function("one_each fetch=64 store=0 stage=0", 16);
+  const PoolFunction a = function("bags fetch=64 held=8 store=0 stage=0 ids=512", 8),
+                     b = function("bags fetch=64 held=8 store=0 stage=0 ids=512", 16),
+                     c = function("one_each fetch=64 store=0 stage=0 ids=512", 16);
   const std::vector<PoolFunction> one = {a, b, a, c, c}, other = {c, b, a};
   const auto first = pool_sources(one, {"test"}), second = pool_sources(other, {"test"});
   ASSERT_EQ(first.size(), 1u);
@@ -86,7 +88,7 @@ TEST(PoolSource, alike_features_share_a_function_whatever_their_order) {
 TEST(PoolSource, beyond_a_hundred_functions_there_are_several_kernels) {
   std::vector<PoolFunction> many;
   for (int64_t dim = 1; dim <= 250; ++dim)
-    many.push_back(function("bags fetch=64 held=8 store=0 stage=0", dim));
+    many.push_back(function("bags fetch=64 held=8 store=0 stage=0 ids=512", dim));
   const auto sources = pool_sources(many, {"test"});
   ASSERT_EQ(sources.size(), 3u);
   std::vector<PoolFunction> all;

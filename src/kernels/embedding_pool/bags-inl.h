@@ -27,6 +27,31 @@ constexpr int64_t kFetchedSamples = 8;
 struct BagsParameters {
   int64_t fetch;                       // lookups that rows are fetched ahead; 0: not
   PoolStore store = PoolStore::plain;  // streamed: for whole cache lines of an aligned output
+  int64_t ids = 0;                     // lookups that ids are fetched ahead; 0: not
+};
+
+/// Fetches a piece's ids ahead of their use: the processor does so by itself, but not far enough
+/// to keep up with rows that stand in a core's own cache.
+class IdFetch {
+ public:
+  IdFetch(const PoolPiece& piece, int64_t ahead)
+      : ids_(piece.task->bags.rows),
+        ahead_(ahead),
+        next_(piece.task->bags.offsets[piece.first]),
+        end_(piece.task->bags.offsets[piece.task->bags.samples]) {}
+
+  /// Before the lookups until `end` are worked through.
+  HWY_INLINE void reach(int64_t end) {
+    if (ahead_ == 0) return;
+    constexpr int64_t kIdsOfLine = 64 / sizeof(int64_t);
+    for (const int64_t until = std::min(end + ahead_, end_); next_ < until; next_ += kIdsOfLine)
+      __builtin_prefetch(ids_ + next_);
+  }
+
+ private:
+  const int64_t* ids_;
+  int64_t ahead_;
+  int64_t next_, end_;
 };
 
 /// Reads all of the rows in order, so that lookups find them in the core's cache.
@@ -78,10 +103,14 @@ class BagColumns {
   }
 
   /// sum = the bag of lookups [begin, end): runs folded, their sums folded, divided for a mean.
-  HWY_INLINE void pool(int64_t begin, int64_t end, int64_t last, bool mean, Vector* sum) const {
-    fold(begin, std::min(begin + kPoolRun, end), last, sum);
+  HWY_INLINE void pool(int64_t begin, int64_t end, int64_t last, bool mean, IdFetch& ids,
+                       Vector* sum) const {
+    const int64_t first_end = std::min(begin + kPoolRun, end);
+    ids.reach(first_end);
+    fold(begin, first_end, last, sum);
     for (int64_t run = begin + kPoolRun; run < end; run += kPoolRun) {
       Vector next[Columns::kVectors];
+      ids.reach(std::min(run + kPoolRun, end));
       fold(run, std::min(run + kPoolRun, end), last, next);
       for (size_t k = 0; k < Columns::kVectors; ++k) sum[k] = hn::Add(sum[k], next[k]);
     }
@@ -143,11 +172,12 @@ void pool_bags(const PoolPiece& piece, const BagsParameters& parameters) {
     const int64_t stride = task.stride, first = piece.first, end = piece.last;
     const bool fetched = parameters.store == PoolStore::fetched;
     float* out = task.out + first * stride + columns.column();
+    IdFetch ids(piece, parameters.ids);
     for (int64_t i = first; i < end; ++i, out += stride) {
       if (fetched && i + kFetchedSamples < end)
         __builtin_prefetch(out + kFetchedSamples * stride, 1);
       typename Columns::Vector sum[Columns::kVectors];
-      bags.pool(offsets[i], offsets[i + 1], last, mean, sum);
+      bags.pool(offsets[i], offsets[i + 1], last, mean, ids, sum);
       if (whole_lines) {
         columns.stream(sum, out);
       } else {

@@ -22,9 +22,9 @@ void pool_held(const PoolPiece& piece, const BagsParameters& parameters) {
   });
 }
 
-// Values: fetch, held, store, stage.
+// Values: fetch, held, store, stage, ids.
 void PoolBags(const PoolPiece& piece, ParameterValues values, std::byte*) {
-  const BagsParameters parameters{values[0], static_cast<PoolStore>(values[2])};
+  const BagsParameters parameters{values[0], static_cast<PoolStore>(values[2]), values[4]};
   stage(piece, values[3] != 0);
   if (values[1] == 8) {
     parameters.fetch > 0 ? pool_held<true, 8>(piece, parameters)
@@ -35,9 +35,9 @@ void PoolBags(const PoolPiece& piece, ParameterValues values, std::byte*) {
   }
 }
 
-// Values: fetch, store, stage.
+// Values: fetch, store, stage, ids.
 void PoolOneEach(const PoolPiece& piece, ParameterValues values, std::byte*) {
-  const BagsParameters parameters{values[0], static_cast<PoolStore>(values[1])};
+  const BagsParameters parameters{values[0], static_cast<PoolStore>(values[1]), values[3]};
   stage(piece, values[2] != 0);
   with_row_class(*piece.task, [&](auto row, auto weighted) {
     if (parameters.fetch > 0) {

@@ -16,9 +16,9 @@ namespace HWY_NAMESPACE {
 /// Never reached: rows are not fetched ahead.
 constexpr int64_t kNever = int64_t{1} << 40;
 
-// Values of both: ways, fetch, stage.
+// Values of both: ways, fetch, stage, ids.
 void PoolBagsInterleaved(const PoolPiece& piece, ParameterValues values, std::byte*) {
-  const BagsParameters parameters{values[1] > 0 ? values[1] : kNever};
+  const BagsParameters parameters{values[1] > 0 ? values[1] : kNever, PoolStore::plain, values[3]};
   stage(piece, values[2] != 0);
   with_row_class(*piece.task, [&](auto row, auto weighted) {
     using Row = decltype(row);
@@ -32,7 +32,7 @@ void PoolBagsInterleaved(const PoolPiece& piece, ParameterValues values, std::by
 }
 
 void PoolRunsInterleaved(const PoolPiece& piece, ParameterValues values, std::byte*) {
-  const BagsParameters parameters{values[1] > 0 ? values[1] : kNever};
+  const BagsParameters parameters{values[1] > 0 ? values[1] : kNever, PoolStore::plain, values[3]};
   stage(piece, values[2] != 0);
   with_row_class(*piece.task, [&](auto row, auto weighted) {
     using Row = decltype(row);

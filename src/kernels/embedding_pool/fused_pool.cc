@@ -16,22 +16,28 @@ double guessed_cost(const RowStorage& rows) {
 /// Below this a task costs less than to hand it out, in nanoseconds.
 constexpr double kLeastTask = 5000.0;
 
-PoolKernel kernel_of(const char* schedule) {
-  auto kernel = find_pool_kernel(*parse_schedule(schedule));
+PoolKernel kernel_of(const Schedule& schedule) {
+  auto kernel = find_pool_kernel(schedule);
   RECMILL_CHECK(kernel.ok(), kernel.status().message());
   return *std::move(kernel);
 }
 
 /// The default schedule, by what the bags are like.
 const PoolKernel& default_kernel(const PoolTask& task) {
-  static const PoolKernel bags = kernel_of("bags fetch=64 held=8 store=0 stage=0"),
-                          one_each = kernel_of("one_each fetch=64 store=0 stage=0"),
-                          rows_copied = kernel_of("rows_copied fetch=64");
+  static const PoolKernel bags = kernel_of(default_pool_schedule(Pooling::sum, false)),
+                          one_each = kernel_of(default_pool_schedule(Pooling::sum, true)),
+                          rows_copied = kernel_of(default_pool_schedule(Pooling::none, false));
   if (task.pooling == Pooling::none) return rows_copied;
   return task.bags.one_each ? one_each : bags;
 }
 
 }  // namespace
+
+Schedule default_pool_schedule(Pooling pooling, bool one_each) {
+  return *parse_schedule(pooling == Pooling::none ? "rows_copied fetch=64"
+                         : one_each               ? "one_each fetch=64 store=0 stage=0 ids=512"
+                                                  : "bags fetch=64 held=8 store=0 stage=0 ids=512");
+}
 
 void default_pool_body(const PoolPiece& piece) {
   const PoolKernel& kernel = default_kernel(*piece.task);

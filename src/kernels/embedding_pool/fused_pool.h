@@ -29,6 +29,9 @@ struct PoolKernel {
 Result<PoolKernel> find_pool_kernel(const Schedule& schedule,
                                     std::span<const PoolTemplate> templates = pool_templates());
 
+/// What features have that nobody tuned.
+Schedule default_pool_schedule(Pooling pooling, bool one_each);
+
 /// A piece by the default schedule.
 void default_pool_body(const PoolPiece& piece);
 

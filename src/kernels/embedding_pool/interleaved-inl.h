@@ -106,8 +106,10 @@ void pool_bags_interleaved(const PoolPiece& piece, const BagsParameters& paramet
     using Columns = decltype(columns);
     using Vector = typename Columns::Vector;
     const BagColumns<Columns, kWeighted, true> bags(task, columns, parameters);
+    IdFetch ids(piece, parameters.ids);
     int64_t i = piece.first;
     for (; i + kWays <= piece.last; i += kWays) {
+      ids.reach(std::min(offsets[i + kWays], offsets[i] + kWays * kPoolRun));
       Vector sums[kWays][Columns::kVectors];
       pool_beside<kWays>(bags, offsets + i, last, sums);
       for (int w = 0; w < kWays; ++w) {
@@ -117,7 +119,7 @@ void pool_bags_interleaved(const PoolPiece& piece, const BagsParameters& paramet
     }
     for (; i < piece.last; ++i) {
       Vector sum[Columns::kVectors];
-      bags.pool(offsets[i], offsets[i + 1], last, mean, sum);
+      bags.pool(offsets[i], offsets[i + 1], last, mean, ids, sum);
       columns.store(sum, task.out + i * task.stride + columns.column());
     }
   });
@@ -133,15 +135,18 @@ void pool_runs_interleaved(const PoolPiece& piece, const BagsParameters& paramet
     using Vector = typename Columns::Vector;
     const BagColumns<Columns, kWeighted, true> bags(task, columns, parameters);
     const InterleavedFolds<Columns, kWeighted, kWays> folds(bags, last);
+    IdFetch ids(piece, parameters.ids);
     for (int64_t i = piece.first; i < piece.last; ++i) {
       const int64_t begin = offsets[i], end = offsets[i + 1];
       int64_t run = begin;
       Vector sum[Columns::kVectors];
+      ids.reach(std::min(run + kPoolRun, end));
       bags.fold(run, std::min(run + kPoolRun, end), last, sum);
       run += kPoolRun;
       for (; run + kWays * kPoolRun <= end; run += kWays * kPoolRun) {
         int64_t at[kWays];
         for (int w = 0; w < kWays; ++w) at[w] = run + w * kPoolRun;
+        ids.reach(run + kWays * kPoolRun);
         Vector runs[kWays][Columns::kVectors];
         folds.fold(at, kPoolRun, runs);
         for (int w = 0; w < kWays; ++w) {
@@ -150,6 +155,7 @@ void pool_runs_interleaved(const PoolPiece& piece, const BagsParameters& paramet
       }
       for (; run < end; run += kPoolRun) {
         Vector next[Columns::kVectors];
+        ids.reach(std::min(run + kPoolRun, end));
         bags.fold(run, std::min(run + kPoolRun, end), last, next);
         for (size_t k = 0; k < Columns::kVectors; ++k) sum[k] = hn::Add(sum[k], next[k]);
       }

@@ -28,7 +28,9 @@ void pool_one_each(const PoolPiece& piece, const BagsParameters& parameters) {
     const int64_t stride = task.stride, first = piece.first, end = piece.last;
     const bool fetched = parameters.store == PoolStore::fetched;
     float* out = task.out + first * stride + columns.column();
+    IdFetch ids(piece, parameters.ids);
     for (int64_t i = first; i < end; ++i, out += stride) {
+      ids.reach(begin + i + 1);
       if (fetched && i + kFetchedSamples < end)
         __builtin_prefetch(out + kFetchedSamples * stride, 1);
       typename Columns::Vector sum[Columns::kVectors];

@@ -12,21 +12,33 @@ const Tunable kFetch{
 const Tunable kStore{
     "store", "0: plain; 1: the output is fetched ahead; 2: past the caches", {0, 1, 2}};
 const Tunable kStage{
-    "stage", "1: all rows are read in order first, into the core's cache; 0: not", {0, 1}};
+    "stage",
+    "all rows are read in order first, into the core's own cache (1) or that of all cores (2)",
+    {0, 1, 2}};
+const Tunable kIds{"ids", "lookups that ids are fetched ahead; 0: not", {0, 512}};
+
+/// A table beyond the first counts as too large for a core's own cache; so many tables share the
+/// cache of all cores with what else is under way.
+constexpr int64_t kPrivateAtMost = 768 * 1024, kShares = 8;
 
 int64_t table_bytes(const FeatureShape& shape) {
   return shape.rows * shape.dim * bytes_of(shape.precision);
 }
 
-/// Rows in flight of which a core keeps some: more would push each other out of its first cache.
-constexpr int64_t kBytesInFlight = 32 * 1024;
+/// Bytes of rows in flight: fewer than the least wait for memory, more than the most push each
+/// other out of the core's first cache. Rows that are staged come from its second.
+constexpr int64_t kLeastInFlight = 512, kMostInFlight = 32 * 1024, kMostOfStaged = 2 * 1024;
 
-bool fetch_fits(const FeatureShape& shape, int64_t fetch) {
-  return fetch == 0 || fetch * shape.dim * bytes_of(shape.precision) <= kBytesInFlight;
+bool fetch_fits(const FeatureShape& shape, int64_t fetch, int64_t stage) {
+  const int64_t bytes = fetch * shape.dim * bytes_of(shape.precision);
+  return fetch == 0 ||
+         (bytes >= kLeastInFlight && bytes <= (stage != 0 ? kMostOfStaged : kMostInFlight));
 }
-/// Whether the table fits what a schedule may count on.
+/// Whether the table fits what a schedule may count on, and no nearer cache.
 bool stage_fits(const FeatureShape& shape, int64_t stage, const DeviceSpec& device) {
-  return stage == 0 || table_bytes(shape) <= device.l2_bytes;
+  const int64_t bytes = table_bytes(shape);
+  if (stage == 1) return bytes <= device.l2_bytes;
+  return stage == 0 || (bytes > kPrivateAtMost && bytes <= device.shared_cache_bytes / kShares);
 }
 
 bool pooled_on_cpu(const FeatureShape& shape, const DeviceSpec& device) {
@@ -46,9 +58,10 @@ PoolTemplate bags() {
       {kFetch,
        {"held", "vectors of a row held at a time; a wider row is gone through again", {8, 2}},
        kStore,
-       kStage},
+       kStage,
+       kIds},
       [](const FeatureShape& shape, ParameterValues values, const DeviceSpec& device) {
-        return pooled_on_cpu(shape, device) && fetch_fits(shape, values[0]) &&
+        return pooled_on_cpu(shape, device) && fetch_fits(shape, values[0], values[3]) &&
                (values[1] == 8 || shape.dim > 32) && (values[2] != 2 || shape.dim >= 16) &&
                stage_fits(shape, values[3], device);
       },
@@ -63,10 +76,10 @@ PoolTemplate one_each() {
       "one_each",
       "bags of exactly one lookup, no offsets to read",
       Order::contract,
-      {kFetch, kStore, kStage},
+      {kFetch, kStore, kStage, kIds},
       [](const FeatureShape& shape, ParameterValues values, const DeviceSpec& device) {
         return pooled_on_cpu(shape, device) && shape.bags.one_each() &&
-               fetch_fits(shape, values[0]) && (values[1] != 2 || shape.dim >= 16) &&
+               fetch_fits(shape, values[0], values[2]) && (values[1] != 2 || shape.dim >= 16) &&
                stage_fits(shape, values[2], device);
       },
       no_scratch};
@@ -81,7 +94,7 @@ PoolTemplate bags_interleaved() {
       "bags_interleaved",
       "bags of neighbouring samples in lock step",
       Order::contract,
-      {{"ways", "bags at a time", {2, 4}}, {"fetch", kFetch.meaning, {0, 16}}, kStage},
+      {{"ways", "bags at a time", {2, 4}}, {"fetch", kFetch.meaning, {0, 16}}, kStage, kIds},
       [](const FeatureShape& shape, ParameterValues values, const DeviceSpec& device) {
         return pooled_on_cpu(shape, device) && !shape.bags.one_each() && shape.dim <= 32 &&
                stage_fits(shape, values[2], device);
@@ -97,7 +110,7 @@ PoolTemplate runs_interleaved() {
       "runs_interleaved",
       "runs of one long bag in lock step",
       Order::contract,
-      {{"ways", "runs at a time", {2, 4}}, {"fetch", kFetch.meaning, {0, 16}}, kStage},
+      {{"ways", "runs at a time", {2, 4}}, {"fetch", kFetch.meaning, {0, 16}}, kStage, kIds},
       [](const FeatureShape& shape, ParameterValues values, const DeviceSpec& device) {
         return pooled_on_cpu(shape, device) && shape.bags.longest > (values[0] + 1) * kPoolRun &&
                shape.dim <= 32 && stage_fits(shape, values[2], device);

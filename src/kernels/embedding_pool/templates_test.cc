@@ -155,7 +155,7 @@ TEST(FusedPool, gives_the_same_bits_by_every_mapping) {
   Pool pool(2);
   const BagShape bags{50, 9, kRows, false, 3};
   Features features(shape_of(16, bags), bags, bags.samples);
-  const auto schedule = *parse_schedule("bags fetch=16 held=8 store=0 stage=1");
+  const auto schedule = *parse_schedule("bags fetch=16 held=8 store=0 stage=1 ids=512");
   using Kind = PoolMapping::Kind;
   features.expect_equal(schedule, 7, pool, {Kind::fixed, fixed_cuts(std::vector{1., 2., 3.}, 2)});
   features.expect_equal(schedule, 7, pool, {Kind::fixed, fixed_cuts(std::vector{9., 0., 0.}, 5)});

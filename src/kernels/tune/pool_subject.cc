@@ -183,12 +183,9 @@ void PoolSubject::disturb(size_t of_class, int thread, int64_t turn) {
 
 std::vector<ChosenSchedule> PoolSubject::defaults() const {
   std::vector<ChosenSchedule> schedules;
-  for (const FeatureClass& of : classes_) {
-    const char* name = of.shape.pooling == Pooling::none ? "rows_copied fetch=64"
-                       : of.shape.bags.one_each()        ? "one_each fetch=64 store=0 stage=0"
-                                                         : "bags fetch=64 held=8 store=0 stage=0";
-    schedules.push_back({*parse_schedule(name), 0.0, 0.0});
-  }
+  for (const FeatureClass& of : classes_)
+    schedules.push_back(
+        {default_pool_schedule(of.shape.pooling, of.shape.bags.one_each()), 0.0, 0.0});
   return schedules;
 }
 
