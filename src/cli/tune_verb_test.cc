@@ -122,6 +122,66 @@ TEST_F(Tune, without_a_good_record_a_run_ends_in_one_line_or_with_the_defaults) 
   EXPECT_NE(allowed.err.find("default schedules run instead"), std::string::npos) << allowed.err;
 }
 
+// One line's bags grow from 20 lookups to 45.
+std::string drifted_bags(const std::string& kernels) {
+  std::string text = bags(kernels);
+  text.replace(text.find("mean = 20"), 9, "mean = 45");
+  return text;
+}
+
+TEST_F(Tune, training_on_other_bags_than_were_tuned_for_warns_once) {
+  const std::string tuned = "mode = 'tuned'\nrecord = 'tuned/plain.json'\n";
+  write("plain.toml", bags(""));
+  tune("plain.toml");
+  write("same.toml", bags(tuned));
+  const Outcome same = run({"train", "same.toml", "--quiet"});
+  EXPECT_EQ(same.status, 0);
+  EXPECT_EQ(same.err.find("drifted"), std::string::npos) << same.err;
+  write("other.toml", drifted_bags(tuned));
+  const Outcome other = run({"train", "other.toml", "--quiet"});
+  EXPECT_EQ(other.status, 0);
+  const size_t at = other.err.find("warning: tuned/plain.json: feature 'f");
+  ASSERT_NE(at, std::string::npos) << other.err;
+  EXPECT_NE(other.err.find("and 2 more features"), std::string::npos) << other.err;
+  EXPECT_EQ(other.err.find("warning: ", at + 1), std::string::npos) << other.err;
+}
+
+TEST_F(Tune, again_only_what_has_drifted) {
+  const std::string record = "record = 'tuned/plain.json'\n";
+  write("plain.toml", bags(""));
+  tune("plain.toml");
+  const std::string before = *read_text(posix_files(), path("tuned/plain.json"));
+  const Outcome nothing = run({"tune", "plain.toml", "--if-drifted", "--rounds", "1", "--quiet"});
+  EXPECT_EQ(nothing.status, 0) << nothing.err;
+  EXPECT_NE(nothing.err.find("row_update: nothing has drifted"), std::string::npos) << nothing.err;
+  EXPECT_EQ(*read_text(posix_files(), path("tuned/plain.json")), before);
+  write("other.toml", drifted_bags(record));
+  const Outcome moved = run({"tune", "other.toml", "--if-drifted", "--rounds", "1", "--quiet"});
+  EXPECT_EQ(moved.status, 0) << moved.err;
+  for (const char* what : {"embedding_pool: feature 'f", "row_update: table 'f"})
+    EXPECT_NE(moved.err.find(what), std::string::npos) << moved.err;
+  EXPECT_EQ(run({"tune", "--replay", "tuned/plain.json"}).status, 0);
+  // What did not move has the times that it had.
+  const auto times_of = [](const std::string& text) {
+    return Json::parse(text.substr(text.find('\n') + 1))["families"][0]["times"];
+  };
+  const Json old = times_of(before),
+             now = times_of(*read_text(posix_files(), path("tuned/plain.json")));
+  size_t kept = 0;
+  for (size_t c = 0; c < old["classes"].size(); ++c) {
+    if (old["classes"][c]["mean"] != 1.0) continue;
+    EXPECT_EQ(now["classes"][kept], old["classes"][c]);
+    EXPECT_EQ(now["values"][0]["classes"][kept], old["values"][0]["classes"][c]);
+    ++kept;
+  }
+  EXPECT_GT(kept, 0u);
+  const Outcome again = run({"tune", "other.toml", "--if-drifted", "--quiet"});
+  EXPECT_NE(again.err.find("embedding_pool: nothing has drifted"), std::string::npos) << again.err;
+  write("other.toml", drifted_bags("record = 'tuned/none.json'\n"));
+  EXPECT_EQ(run({"tune", "other.toml", "--if-drifted"}).err,
+            "recmill: tuned/none.json: no such tuning record; run `recmill tune` first\n");
+}
+
 TEST_F(Tune, refuses_what_it_cannot_do_in_one_line) {
   write("plain.toml", bags(""));
   const std::pair<std::vector<std::string>, std::string> wrong[] = {

@@ -54,8 +54,8 @@ Status tune(Arguments& arguments, const std::string& budget) {
   RECMILL_ASSIGN_OR_RETURN(arguments.request.budget_seconds, seconds_of(budget));
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
-  RECMILL_RETURN_IF_ERROR(
-      refuse_existing(train::tuning_record_path(config.options), arguments.overwrite));
+  const bool replaces = arguments.overwrite || arguments.request.if_drifted;
+  RECMILL_RETURN_IF_ERROR(refuse_existing(train::tuning_record_path(config.options), replaces));
   const auto run = train::resolve_run(config.options, posix_files());
   if (!run.ok()) return config.locate(run.status());
   arguments.request.commit = build_commit();
@@ -86,6 +86,8 @@ void add_tune(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   verb->add_option("--replay", arguments->replay,
                    "choose again from the times in this record, and compare");
+  verb->add_flag("--if-drifted", arguments->request.if_drifted,
+                 "tune again only what has drifted from what the record was tuned on");
   verb->add_flag("--overwrite", arguments->overwrite, "replace the record that is there");
   verb->add_flag("--json", arguments->json, "print one JSON object");
   verb->add_flag("--quiet", arguments->quiet, "show no progress");

@@ -11,6 +11,7 @@ using kernels::BagGradients;
 using kernels::RowUpdateKernel;
 using kernels::Schedule;
 using kernels::tune::Choice;
+using kernels::tune::FeatureClass;
 using kernels::tune::FusedValue;
 
 namespace {
@@ -138,7 +139,8 @@ Result<std::unique_ptr<UpdateSubject>> UpdateSubject::make(const ModelSpec& mode
     first += subject->features_of_[t].size();
   }
   RECMILL_RETURN_IF_ERROR(subject->make_gradients(model, batches));
-  subject->group_tables(model);
+  subject->count_lookups(model);
+  subject->set_classes(subject->grouped());
   subject->distinct_.resize(tables.size());
   return subject;
 }
@@ -191,10 +193,7 @@ Status UpdateSubject::make_gradients(const ModelSpec& model, std::span<const Spa
   return {};
 }
 
-void UpdateSubject::group_tables(const ModelSpec& model) {
-  std::vector<kernels::FeatureShape> shapes;
-  std::vector<std::string> kinds;
-  std::vector<int64_t> tables;
+void UpdateSubject::count_lookups(const ModelSpec& model) {
   std::vector<int64_t> offsets;
   for (size_t t = 0; t < tables_.size(); ++t) {
     const auto& features = features_of_[t];
@@ -212,19 +211,34 @@ void UpdateSubject::group_tables(const ModelSpec& model) {
       }
       counter.add({offsets.data(), nullptr, nullptr, batch->samples});
     }
-    shapes.push_back({spec.rows, spec.dim, spec.precision, model.features[features[0]].pooling,
-                      weighted, counter.stats()});
-    kinds.push_back(kind_of(model, t, features));
-    tables.push_back(static_cast<int64_t>(t));
+    const Pooling pooling = model.features[features[0]].pooling;
+    each_.push_back({{spec.rows, spec.dim, spec.precision, pooling, weighted, counter.stats()},
+                     {static_cast<int64_t>(t)},
+                     kind_of(model, t, features)});
   }
-  classes_ = kernels::tune::group_features(shapes, kinds);
+}
+
+std::vector<FeatureClass> UpdateSubject::grouped() const {
+  std::vector<kernels::FeatureShape> shapes;
+  std::vector<std::string> kinds;
+  for (const FeatureClass& one : each_) {
+    shapes.push_back(one.shape);
+    kinds.push_back(one.kind);
+  }
+  auto classes = kernels::tune::group_features(shapes, kinds);
+  for (FeatureClass& of : classes) {
+    for (int64_t& table : of.features) table = each_[table].features.front();
+  }
+  return classes;
+}
+
+void UpdateSubject::set_classes(std::vector<FeatureClass> classes) {
+  classes_ = std::move(classes);
   class_of_.assign(tables_.size(), -1);
   for (size_t c = 0; c < classes_.size(); ++c) {
-    for (int64_t& of : classes_[c].features) {
-      of = tables[of];
-      class_of_[of] = static_cast<int64_t>(c);
-    }
+    for (const int64_t table : classes_[c].features) class_of_[table] = static_cast<int64_t>(c);
   }
+  expected_.clear();
 }
 
 std::vector<Schedule> UpdateSubject::candidates(size_t of_class, const FusedValue& value) const {

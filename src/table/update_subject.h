@@ -42,6 +42,11 @@ class UpdateSubject final : public kernels::tune::TuningSubject {
 
   ~UpdateSubject() override;
 
+  /// Each table that is updated, alone in its class, as the batches show it.
+  const std::vector<kernels::tune::FeatureClass>& features() const { return each_; }
+  /// Takes the place of the grouping by what batches show; each table stands in one class.
+  void set_classes(std::vector<kernels::tune::FeatureClass> classes);
+
   std::string family() const override { return "row_update"; }
   std::span<const kernels::tune::FeatureClass> classes() const override { return classes_; }
   int64_t batches() const override { return static_cast<int64_t>(batches_.size()); }
@@ -67,7 +72,8 @@ class UpdateSubject final : public kernels::tune::TuningSubject {
 
   UpdateSubject(std::span<EmbeddingTable> tables, const UpdateSubjectOptions& options);
   Status make_gradients(const ModelSpec& model, std::span<const SparseBatch> batches);
-  void group_tables(const ModelSpec& model);
+  void count_lookups(const ModelSpec& model);
+  std::vector<kernels::tune::FeatureClass> grouped() const;
   const kernels::RowUpdateKernel& default_of(int64_t table, const Lookups& batch) const;
   int64_t lookups_of(int64_t table, const Lookups& batch) const;
   kernels::TableLookups table_lookups(int64_t table, const Lookups& batch) const;
@@ -84,6 +90,7 @@ class UpdateSubject final : public kernels::tune::TuningSubject {
   std::vector<size_t> first_;                     // [tables], in Lookups
   std::vector<std::unique_ptr<Lookups>> batches_;
   Buffer gradients_;
+  std::vector<kernels::tune::FeatureClass> each_;
   std::vector<kernels::tune::FeatureClass> classes_;
   std::vector<int64_t> class_of_;                               // [tables], -1: none
   std::vector<std::mutex> busy_;                                // [tables], during an update

@@ -12,6 +12,7 @@
 #include "reader/data_files.h"
 #include "reader/planted_figures.h"
 #include "train/checkpoint_saver.h"
+#include "train/drift_warning.h"
 #include "train/export_plain_run.h"
 #include "train/memory.h"
 #include "train/restore_checkpoint.h"
@@ -129,7 +130,10 @@ Status train_rank(Training& training, Communicator& communicator) {
   }
   CheckpointSaver saver(run, rank, communicator, training.publisher);
   const LoopSetting loop_setting{
-      .log = log ? &*log : nullptr, .interrupted = setting.interrupted, .saver = saver};
+      .log = log ? &*log : nullptr,
+      .interrupted = setting.interrupted,
+      .saver = saver,
+      .watch = communicator.rank() == 0 ? drift_warning(run, setting.files) : nullptr};
   TrainingLoop loop(run, rank, communicator, loop_setting, start);
   RECMILL_ASSIGN_OR_RETURN(const LoopOutcome outcome, loop.run());
   RECMILL_ASSIGN_OR_RETURN(const Json ids, count_ids(run, rank, communicator));

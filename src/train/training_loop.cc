@@ -59,6 +59,7 @@ Status TrainingLoop::train(const RankBatch& batch) {
   RECMILL_RETURN_IF_ERROR(gather_scores(communicator_, batch, step, scores_));
   outcome_.seconds += watch.seconds();
   outcome_.samples += step.samples;
+  if (setting_.watch) setting_.watch(batch.sparse);
   state_.position = batch.after;
   state_.dictionaries = batch.dictionaries;
   if (setting_.log != nullptr) {

@@ -4,10 +4,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "base/status.h"
+#include "batch/sparse_batch.h"
 #include "comm/communicator.h"
 #include "train/checkpoint_saver.h"
 #include "train/loop_state.h"
@@ -32,6 +34,8 @@ struct LoopSetting {
   RunLog* log = nullptr;                           // rank 0 alone
   const std::atomic<bool>* interrupted = nullptr;  // read by rank 0
   CheckpointSaver& saver;
+  /// Sees what is trained; may be empty.
+  std::function<void(const SparseBatch&)> watch = nullptr;
 };
 
 class TrainingLoop {

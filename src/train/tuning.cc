@@ -9,6 +9,7 @@
 #include "device/processor.h"
 #include "kernels/tune/tuner.h"
 #include "train/chosen_kernels.h"
+#include "train/drift_warning.h"
 #include "train/rank.h"
 #include "train/tuning_data.h"
 
@@ -85,19 +86,21 @@ class FamilyTuner {
         begin_(clock_.now_ns()),
         progress_(request.progress, "tuning", "%", 100) {}
 
-  /// `until`: the part of all the work that is done afterwards, 0 to 1.
+  /// Goes on from `before`. `until`: the part of all the work that is done afterwards, 0 to 1.
   Result<FamilyTuning> tune(TuningSubject& subject, const std::vector<FusedValue>& values,
-                            double until) {
+                            FamilyTimes before, double until) {
     TunerOptions options;
     options.values = values;
     options.rounds = request_.rounds;
     if (request_.budget_seconds > 0.0)
       options.budget_seconds = std::max(1e-3, until * request_.budget_seconds - seconds());
+    if (FamilyTimes kept = partial_.of(subject, values); !kept.values.empty())
+      before = std::move(kept);
     const std::atomic<bool> never{false};
     FamilyTuning tuned;
     RECMILL_ASSIGN_OR_RETURN(
         tuned.times, measure(
-                         subject, options, partial_.of(subject, values), clock_, pool_,
+                         subject, options, std::move(before), clock_, pool_,
                          [&](const FamilyTimes& times) { return partial_.keep(times); },
                          [&](const TunerProgress& at) { show(subject, at, values.size(), until); },
                          request_.interrupted != nullptr ? *request_.interrupted : never));
@@ -141,10 +144,43 @@ class FamilyTuner {
   double done_ = 0.0;
 };
 
+/// The record that is compared with the data; one without families where all is tuned.
+Result<TuningRecord> record_before(const ResolvedRun& run, const TuningRequest& request,
+                                   const std::string& path, Files& files) {
+  if (!request.if_drifted) return TuningRecord{};
+  RECMILL_ASSIGN_OR_RETURN(auto record, read_tuning_record(path, files));
+  const std::string why = foreign_because(record.of, tuned_for(run));
+  if (!why.empty()) return Status::Failed(path + ": " + why + "; tune without --if-drifted");
+  return record;
+}
+
+bool same_values(const FamilyTimes& times, std::span<const FusedValue> values) {
+  return std::ranges::equal(times.values, values, {}, &ValueTimes::value);
+}
+
+/// Which features, or tables, are tuned again.
+void tell(const ResolvedRun& run, const std::string& family, const Regrouped& regrouped) {
+  constexpr size_t kNamed = 10;
+  const bool pool = family == "embedding_pool";
+  const auto& moved = regrouped.moved;
+  if (moved.empty())
+    return log_info(family + ": nothing has drifted, the times of all classes stay");
+  for (size_t i = 0; i < std::min(kNamed, moved.size()); ++i) {
+    const int64_t number = moved[i].feature;
+    log_info(fmt::format("{}: {} '{}' is tuned again: {}", family, pool ? "feature" : "table",
+                         pool ? run.spec.features[number].name : run.spec.tables[number].name,
+                         figures_of(moved[i])));
+  }
+  if (moved.size() > kNamed)
+    log_info(fmt::format("{}: and {} more {}", family, moved.size() - kNamed,
+                         pool ? "features" : "tables"));
+}
+
 }  // namespace
 
 Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, Files& files) {
   const std::string path = tuning_record_path(run.options);
+  RECMILL_ASSIGN_OR_RETURN(const TuningRecord before, record_before(run, request, path, files));
   RECMILL_RETURN_IF_ERROR(make_folder_of(path, files));
   const auto pool = make_pool(run.threads);
   RECMILL_ASSIGN_OR_RETURN(
@@ -155,16 +191,37 @@ Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, 
   PartialTimes partial(path + ".partial", record.of, files);
   FamilyTuner tuner(request, partial, *pool);
   const int64_t l2_bytes = this_processor().l2_bytes;
+  bool moved = false;
+  const auto tune_family = [&](auto& subject, const std::vector<FusedValue>& values,
+                               double until) -> Status {
+    const FamilyTuning* const known = before.family(subject.family());
+    FamilyTimes from;
+    if (known != nullptr && same_values(known->times, values)) {
+      auto regrouped = regroup(known->times, subject.features());
+      tell(run, subject.family(), regrouped);
+      if (regrouped.moved.empty()) {
+        record.families.push_back(*known);
+        return {};
+      }
+      from = std::move(regrouped.times);
+      subject.set_classes(from.classes);
+    }
+    moved = true;
+    RECMILL_ASSIGN_OR_RETURN(auto family, tuner.tune(subject, values, std::move(from), until));
+    record.families.push_back(std::move(family));
+    return {};
+  };
   {
     RECMILL_ASSIGN_OR_RETURN(const auto subject, make_pool_subject(run, data.tables, data.batches));
-    RECMILL_ASSIGN_OR_RETURN(auto family, tuner.tune(*subject, fused_values(l2_bytes), kPoolShare));
-    record.families.push_back(std::move(family));
+    RECMILL_RETURN_IF_ERROR(tune_family(*subject, fused_values(l2_bytes), kPoolShare));
   }
-  RECMILL_ASSIGN_OR_RETURN(const auto subject, make_update_subject(run, data.tables, data.batches));
-  if (!subject->classes().empty()) {
-    RECMILL_ASSIGN_OR_RETURN(auto family, tuner.tune(*subject, update_values(l2_bytes), 1.0));
-    record.families.push_back(std::move(family));
+  {
+    RECMILL_ASSIGN_OR_RETURN(const auto subject,
+                             make_update_subject(run, data.tables, data.batches));
+    if (!subject->classes().empty())
+      RECMILL_RETURN_IF_ERROR(tune_family(*subject, update_values(l2_bytes), 1.0));
   }
+  if (!moved) return before;
   RECMILL_ASSIGN_OR_RETURN(const std::string text, record_text(record));
   RECMILL_RETURN_IF_ERROR(write_atomically(files, path, text));
   RECMILL_RETURN_IF_ERROR(partial.remove());

@@ -19,11 +19,15 @@ struct TuningRequest {
   int64_t rounds = 24;          // visits of each candidate
   int64_t seed = 1000;          // of the batches that are tuned on
   std::string commit;           // of this program
+  bool if_drifted = false;      // only what drifted from the record that is there
   Progress::Style progress = Progress::Style::silent;
   const std::atomic<bool>* interrupted = nullptr;
 };
 
-/// Measures, chooses, measures the winners again, and gives the record. What is measured is kept in
+/// Measures, chooses, measures the winners again, and gives the record. With `if_drifted` first
+/// compares the data with what the record was tuned on: classes that moved are tuned again, others
+/// keep their times; a record from which nothing moved is given as it is. Fails where that record
+/// is missing or foreign. What is measured is kept in
 /// "PATH.partial" as it comes, PATH being the record's: a run that was broken off goes on from
 /// there, if that is of the same model, machine and compiler.
 Result<kernels::tune::TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request,

@@ -23,11 +23,6 @@ auto key_of(const FeatureShape& shape, const std::string& kind) {
                     std::bit_width(static_cast<uint64_t>(bags.longest)), kind);
 }
 
-double change(double tuned, double now) {
-  const double larger = std::max(tuned, now);
-  return larger == 0.0 ? 0.0 : std::fabs(tuned - now) / larger;
-}
-
 }  // namespace
 
 void BagCounter::add(const JaggedView& bags) {
@@ -66,7 +61,10 @@ std::vector<FeatureClass> group_features(std::span<const FeatureShape> shapes,
 }
 
 double distance(const BagStats& tuned, const BagStats& now) {
-  return std::max({change(tuned.mean, now.mean), change(tuned.deviation, now.deviation),
+  constexpr double kSmallest = 1.0 / 16;
+  const double larger = std::max({tuned.mean, now.mean, kSmallest});
+  const double mean = std::max(tuned.mean, kSmallest) - std::max(now.mean, kSmallest);
+  return std::max({std::fabs(mean) / larger, std::fabs(tuned.deviation - now.deviation) / larger,
                    std::fabs(tuned.empty_share - now.empty_share)});
 }
 

@@ -38,8 +38,9 @@ struct FeatureClass {
 std::vector<FeatureClass> group_features(std::span<const FeatureShape> shapes,
                                          std::span<const std::string> kinds = {});
 
-/// How far apart the bags of two batches' statistics are: the largest relative change of mean and
-/// deviation of length, or the change of the share of empty bags.
+/// How far apart two statistics of bags are: the largest of the changes of the mean length and of
+/// its deviation, both relative to the larger mean, and of the share of empty bags. Means below
+/// 1 / 16 are all alike.
 double distance(const BagStats& tuned, const BagStats& now);
 
 }  // namespace recmill::kernels::tune

@@ -61,7 +61,9 @@ TEST(BagStats, are_as_far_apart_as_what_changed_most) {
   EXPECT_EQ(distance(tuned, tuned), 0.0);
   EXPECT_DOUBLE_EQ(distance(tuned, {40.0, 5.0, 0.1, 40}), 0.5);
   EXPECT_DOUBLE_EQ(distance(tuned, {20.0, 5.0, 0.9, 40}), 0.8);
+  EXPECT_DOUBLE_EQ(distance(tuned, {20.0, 15.0, 0.1, 40}), 0.5);
   EXPECT_EQ(distance({0.0, 0.0, 1.0, 0}, {0.0, 0.0, 1.0, 0}), 0.0);
+  EXPECT_EQ(distance({0.01, 0.1, 0.99, 1}, {0.02, 0.1, 0.99, 1}), 0.0);
 }
 
 }  // namespace

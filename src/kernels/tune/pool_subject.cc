@@ -42,7 +42,7 @@ Result<std::unique_ptr<PoolSubject>> PoolSubject::make(std::vector<PooledFeature
   std::unique_ptr<PoolSubject> subject(new PoolSubject());
   subject->batches_ = batches;
   subject->options_ = options;
-  std::vector<FeatureShape> shapes;
+  auto& shapes = subject->shapes_;
   for (size_t f = 0; f < features.size(); ++f) {
     BagCounter counter;
     for (const SparseBatch& batch : batches) counter.add(batch.features[f].view(batch.samples));
@@ -54,11 +54,7 @@ Result<std::unique_ptr<PoolSubject>> PoolSubject::make(std::vector<PooledFeature
   }
   subject->stride_ = (subject->stride_ + kFloatsOfLine - 1) / kFloatsOfLine * kFloatsOfLine;
   subject->features_ = std::move(features);
-  subject->classes_ = group_features(shapes);
-  subject->class_of_.resize(shapes.size());
-  for (size_t c = 0; c < subject->classes_.size(); ++c) {
-    for (int64_t f : subject->classes_[c].features) subject->class_of_[f] = c;
-  }
+  subject->set_classes(group_features(shapes));
   subject->defaults_.resize(shapes.size());
   int64_t rows = 0;
   for (const SparseBatch& batch : batches) {
@@ -73,6 +69,22 @@ Result<std::unique_ptr<PoolSubject>> PoolSubject::make(std::vector<PooledFeature
     subject->outputs_.push_back(std::move(output));
   }
   return subject;
+}
+
+std::vector<FeatureClass> PoolSubject::features() const {
+  std::vector<FeatureClass> each;
+  for (size_t f = 0; f < shapes_.size(); ++f)
+    each.push_back({shapes_[f], {static_cast<int64_t>(f)}});
+  return each;
+}
+
+void PoolSubject::set_classes(std::vector<FeatureClass> classes) {
+  classes_ = std::move(classes);
+  class_of_.assign(shapes_.size(), classes_.size());
+  for (size_t c = 0; c < classes_.size(); ++c) {
+    for (const int64_t f : classes_[c].features) class_of_[f] = c;
+  }
+  expected_.clear();
 }
 
 PoolTask PoolSubject::task(int64_t feature, int64_t batch, Buffer& output) const {

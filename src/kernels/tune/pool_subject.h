@@ -38,6 +38,11 @@ class PoolSubject final : public TuningSubject {
                                                    std::span<const SparseBatch> batches,
                                                    const PoolSubjectOptions& options);
 
+  /// Each feature alone in its class, as the batches show it.
+  std::vector<FeatureClass> features() const;
+  /// Takes the place of the grouping by what batches show; each feature stands in one class.
+  void set_classes(std::vector<FeatureClass> classes);
+
   std::string family() const override { return "embedding_pool"; }
   std::span<const FeatureClass> classes() const override { return classes_; }
   int64_t batches() const override { return static_cast<int64_t>(batches_.size()); }
@@ -65,6 +70,7 @@ class PoolSubject final : public TuningSubject {
   void run_tiles(const PoolTask& task, const PoolKernel& kernel, int64_t tile) const;
 
   std::vector<PooledFeature> features_;
+  std::vector<FeatureShape> shapes_;  // [features]
   std::span<const SparseBatch> batches_;
   PoolSubjectOptions options_;
   std::vector<FeatureClass> classes_;

@@ -33,13 +33,22 @@ double half_quartiles(std::vector<double> values) {
   return (values[values.size() * 3 / 4] - values[values.size() / 4]) / 2.0;
 }
 
+bool is_measured(const ClassTimes& of) {
+  return !of.candidates.empty();
+}
+bool is_measured(const ValueTimes& at) {
+  return std::ranges::all_of(at.classes, [](const ClassTimes& of) { return is_measured(of); });
+}
+
 /// One value's local stage.
 class LocalStage {
  public:
-  LocalStage(TuningSubject& subject, const TunerOptions& options, size_t value, const Clock& clock,
-             const std::atomic<bool>& stop)
+  /// `known` [classes]: what was measured before.
+  LocalStage(TuningSubject& subject, const TunerOptions& options, size_t value,
+             std::vector<ClassTimes> known, const Clock& clock, const std::atomic<bool>& stop)
       : subject_(subject),
         options_(options),
+        known_(std::move(known)),
         value_(options.values[value]),
         clock_(clock),
         stop_(stop),
@@ -69,11 +78,13 @@ class LocalStage {
     for (size_t c = 0; c < classes; ++c) {
       all_.push_back({});
       right_.push_back({});
-      for (Schedule& schedule : subject_.candidates(c, value_)) {
+      const auto schedules =
+          is_measured(known_[c]) ? std::vector<Schedule>{} : subject_.candidates(c, value_);
+      for (const Schedule& schedule : schedules) {
         if (stop_) return Status::Failed("interrupted");
         const Status status = subject_.check(c, schedule, value_);
         if (status.ok()) right_.back().push_back(schedule);
-        all_.back().push_back({std::move(schedule), 0.0, 0.0, status.ok() ? "" : status.message()});
+        all_.back().push_back({schedule, 0.0, 0.0, status.ok() ? "" : status.message()});
       }
       times_.emplace_back(right_.back().size(),
                           std::vector<std::vector<double>>(subject_.batches()));
@@ -126,6 +137,10 @@ class LocalStage {
   ValueTimes result() const {
     ValueTimes made{value_, {}, 0.0};
     for (size_t c = 0; c < all_.size(); ++c) {
+      if (is_measured(known_[c])) {
+        made.classes.push_back(known_[c]);
+        continue;
+      }
       ClassTimes times{all_[c], 0.0, 0.0};
       size_t at = 0;
       for (CandidateTime& candidate : times.candidates) {
@@ -161,6 +176,7 @@ class LocalStage {
 
   TuningSubject& subject_;
   const TunerOptions& options_;
+  const std::vector<ClassTimes> known_;
   const FusedValue value_;
   const Clock& clock_;
   const std::atomic<bool>& stop_;
@@ -208,22 +224,30 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
   times.family = subject.family();
   times.classes.assign(subject.classes().begin(), subject.classes().end());
   const int64_t begin = clock.now_ns();
-  const size_t first = times.values.size(), count = options.values.size();
-  for (size_t v = first; v < count; ++v) {
-    const double share = static_cast<double>(v - first + 1) / static_cast<double>(count - first);
+  const size_t count = options.values.size(), classes = times.classes.size();
+  std::vector<size_t> missing;
+  for (size_t v = 0; v < count; ++v) {
+    if (v >= times.values.size() || !is_measured(times.values[v])) missing.push_back(v);
+  }
+  for (size_t m = 0; m < missing.size(); ++m) {
+    const size_t v = missing[m];
+    const auto parts = static_cast<double>(missing.size());
+    const double share = static_cast<double>(m + 1) / parts;
     const int64_t until =
         options.budget_seconds > 0.0
             ? begin + static_cast<int64_t>(options.budget_seconds * kLocalShare * share * 1e9)
             : 0;
     const auto show = [&](double done) {
-      const double all =
-          (static_cast<double>(v - first) + done) / static_cast<double>(count - first);
+      const double all = (static_cast<double>(m) + done) / parts;
       const double spent = static_cast<double>(clock.now_ns() - begin) * 1e-9;
       progress({v, all, spent / all * (1.0 - all)});
     };
-    RECMILL_ASSIGN_OR_RETURN(auto value,
-                             LocalStage(subject, options, v, clock, stop).run(pool, until, show));
-    times.values.push_back(std::move(value));
+    auto known = v < times.values.size() ? times.values[v].classes : std::vector<ClassTimes>{};
+    known.resize(classes);
+    LocalStage stage(subject, options, v, std::move(known), clock, stop);
+    RECMILL_ASSIGN_OR_RETURN(auto value, stage.run(pool, until, show));
+    if (v == times.values.size()) times.values.emplace_back();
+    times.values[v] = std::move(value);
     RECMILL_RETURN_IF_ERROR(kept(times));
   }
   // Global stage: the values in alternation.

@@ -75,8 +75,9 @@ struct TunerProgress {
   double seconds_left = 0.0;
 };
 
-/// Measures all values that `times` does not hold yet (a run that was broken off goes on), and
-/// calls `kept` after each with what is there. Wrong candidates are kept with their reason and not
+/// Measures what `times` does not hold yet: values (a run that was broken off goes on), and at a
+/// value classes that have no candidates; then all values fused. Calls `kept` after each with what
+/// is there. Wrong candidates are kept with their reason and not
 /// timed. `stop` ends it early with an error.
 Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options, FamilyTimes times,
                             const Clock& clock, Pool& pool,

@@ -151,6 +151,23 @@ TEST(Tuner, keeps_to_its_budget_and_still_visits_all) {
   EXPECT_EQ(subject.visits.size(), 3u * 2 * 4);
 }
 
+TEST(Tuner, measures_classes_without_times_alone_and_fuses_all_again) {
+  StandingClock clock;
+  KnownSubject subject(clock, {30.0, 20.0});
+  const FamilyTimes whole = *tune(subject, clock, kOptions).times;
+  FamilyTimes part = whole;
+  for (ValueTimes& at : part.values) at.classes[1] = {};
+  part.values[0].classes[0].candidates[0].nanoseconds = 7.0;  // is kept as it is
+  KnownSubject again(clock, {30.0, 20.0});
+  const auto times = tune(again, clock, kOptions, part).times;
+  ASSERT_TRUE(times.ok());
+  for (const auto& [where, visits] : again.visits) EXPECT_EQ(std::get<0>(where), 1u);
+  EXPECT_FALSE(again.visits.empty());
+  EXPECT_EQ(times->values[0].classes[1].candidates, whole.values[0].classes[1].candidates);
+  EXPECT_EQ(times->values[0].classes[0].candidates[0].nanoseconds, 7.0);
+  EXPECT_EQ(times->values[0].fused_nanoseconds, whole.values[0].fused_nanoseconds);
+}
+
 TEST(Tuner, goes_on_where_it_was_broken_off) {
   StandingClock clock;
   KnownSubject subject(clock, {30.0, 20.0});
