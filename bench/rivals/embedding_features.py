@@ -126,6 +126,27 @@ class EmbeddingBags:
         return torch.cat(self.outputs(batch), dim=1)
 
 
+class Mlp:
+    """Rows of another system, then fully connected layers and a sigmoid."""
+
+    def __init__(self, rows):
+        self.rows = rows
+        values = torch.from_numpy(np.fromfile(folder / "parameters.bin", dtype=np.float32))
+        layers, inputs, at = [], sum(DIMS), 0
+        for units in shape["layers"]:
+            layer = torch.nn.Linear(inputs, units)
+            with torch.no_grad():
+                for parameter in (layer.weight, layer.bias):
+                    parameter.copy_(values[at : at + parameter.numel()].view(parameter.shape))
+                    at += parameter.numel()
+            layers += [layer, torch.nn.ReLU()]
+            inputs = units
+        self.layers = torch.nn.Sequential(*layers[:-1], torch.nn.Sigmoid())
+
+    def forward(self, batch):
+        return self.layers(self.rows.forward(batch))
+
+
 batches = Batches()
 systems = {"fbgemm_tbe": Tbe(batches)}
 if "gradient" in shape:
@@ -134,6 +155,8 @@ else:
     systems["torch_embeddingbag"] = EmbeddingBags(batches, systems["fbgemm_tbe"])
     if shape["inference"]:
         systems["fbgemm_inference"] = InferenceTbe(batches, systems["fbgemm_tbe"])
+    if "layers" in shape:
+        systems |= {f"{name}_mlp": Mlp(rows) for name, rows in systems.items()}
 
 
 def check(request):
@@ -161,4 +184,16 @@ def run(request):
         return {"seconds": time.perf_counter() - start}
 
 
-serve({"check": check, "run": run})
+def profile(request):
+    """What the operations of one pass over all batches take by themselves, a batch."""
+    torch.set_num_threads(request["threads"])
+    system = systems[request["system"]]
+    with torch.no_grad():
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiled:
+            for batch in range(len(SAMPLES)):
+                system.forward(batch)
+    total = sum(event.self_cpu_time_total for event in profiled.key_averages())
+    return {"seconds": total * 1e-6 / len(SAMPLES)}
+
+
+serve({"check": check, "run": run, "profile": profile})

@@ -77,9 +77,10 @@ class FusedPool {
   /// The feature's kernel, or the default one where it is not right for the task's bags.
   const PoolKernel& kernel_for(const PoolTask& task, int64_t feature) const;
 
- private:
+  /// Runs pieces one after the other on the calling thread, each by its template's body.
   void run_task(std::span<const PoolTask> tasks, std::span<const Piece> pieces) const;
 
+ private:
   std::vector<PoolKernel> kernels_;
   int64_t tile_;
   PoolMapping mapping_;

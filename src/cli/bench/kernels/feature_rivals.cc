@@ -31,6 +31,12 @@ Status write_batches(std::span<const SparseBatch> batches, const std::string& fo
   return ids->close();
 }
 
+Status write_floats(std::span<const float> values, const std::string& path, Files& files) {
+  RECMILL_ASSIGN_OR_RETURN(const auto file, files.create(path));
+  RECMILL_RETURN_IF_ERROR(file->append(std::as_bytes(values)));
+  return file->close();
+}
+
 Json shape_of(const KernelWorkload& workload, const FeatureRivalsRequest& request) {
   Json json{{"rows", Json::array()}, {"dims", Json::array()}, {"samples", Json::array()}};
   for (const FeatureSpec& feature : workload.run.spec.features) {
@@ -44,6 +50,7 @@ Json shape_of(const KernelWorkload& workload, const FeatureRivalsRequest& reques
   json["epsilon"] = optimizer.epsilon;
   json["inference"] = request.inference;
   if (!request.gradient.empty()) json["gradient"] = true;
+  if (!request.layers.units.empty()) json["layers"] = request.layers.units;
   return json;
 }
 
@@ -64,11 +71,9 @@ Result<FeatureRivals> FeatureRivals::start(const KernelWorkload& workload,
   RECMILL_RETURN_IF_ERROR(write_batches(workload.test_batches, folder->path(), files));
   RECMILL_RETURN_IF_ERROR(
       write_atomically(files, folder->path() + "/shape.json", shape_of(workload, request).dump()));
-  if (!request.gradient.empty()) {
-    RECMILL_ASSIGN_OR_RETURN(const auto file, files.create(folder->path() + "/gradient.bin"));
-    RECMILL_RETURN_IF_ERROR(file->append(std::as_bytes(request.gradient)));
-    RECMILL_RETURN_IF_ERROR(file->close());
-  }
+  RECMILL_RETURN_IF_ERROR(write_floats(request.gradient, folder->path() + "/gradient.bin", files));
+  RECMILL_RETURN_IF_ERROR(
+      write_floats(request.layers.parameters, folder->path() + "/parameters.bin", files));
   RECMILL_ASSIGN_OR_RETURN(
       Rival rival,
       Rival::start(options.python, {options.scripts + "/embedding_features.py", folder->path()}));
@@ -86,6 +91,12 @@ Result<std::vector<float>> FeatureRivals::lookup(const std::string& system, int6
   std::vector<float> values(bytes.size() / sizeof(float));
   std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
   return values;
+}
+
+Result<double> FeatureRivals::operation_seconds(const std::string& system, int threads) {
+  const Json request{{"system", system}, {"threads", threads}};
+  RECMILL_ASSIGN_OR_RETURN(const Json answer, rival_.ask({{"profile", request}}));
+  return answer["seconds"].get<double>();
 }
 
 Contender FeatureRivals::contender(const std::string& system, int threads) {

@@ -13,8 +13,15 @@
 
 namespace recmill::cli {
 
+/// Fully connected layers after the rows, ReLU between them and a sigmoid at the end.
+struct RivalLayers {
+  std::vector<int64_t> units;         // of each layer
+  std::span<const float> parameters;  // weight [units][inputs] and bias of each
+};
+
 struct FeatureRivalsRequest {
   bool inference = false;                // FBGEMM's inference TBE too
+  RivalLayers layers = {};               // not empty: systems end in "_mlp"
   std::span<const float> gradient = {};  // [samples of the largest batch][columns]: training
 };
 
@@ -30,6 +37,9 @@ class FeatureRivals {
                                     std::span<const int64_t> train = {});
   /// Runs test batches by `system` at so many threads. Outlived by the rivals.
   Contender contender(const std::string& system, int threads);
+  /// Seconds that the operations of a pass over all batches take, a batch, without what lies
+  /// between them.
+  Result<double> operation_seconds(const std::string& system, int threads);
   pid_t pid() const { return rival_.pid(); }
 
  private:

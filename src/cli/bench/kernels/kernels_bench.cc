@@ -4,6 +4,8 @@
 #include <functional>
 
 #include "cli/bench/kernels/forward_cases.h"
+#include "cli/bench/kernels/mlp_cases.h"
+#include "cli/bench/kernels/mutation_cases.h"
 #include "cli/bench/kernels/static_cases.h"
 #include "cli/bench/kernels/train_cases.h"
 #include "cli/run_config.h"
@@ -25,6 +27,10 @@ constexpr NamedCase kCases[] = {{"_fwd", run_forward_case},
                                 {"_train", run_train_case},
                                 {"_static_2560", run_large_batch_case},
                                 {"_static_heavy", run_heavy_feature_case},
+                                {"_mlp", run_mlp_case},
+                                {"_mutation", run_mutation_case},
+                                {"_oracle", run_oracle_case},
+                                {"_schedules", run_schedules_case},
                                 {kPlanted, run_separate_case}};
 
 struct CaseGroup {
@@ -40,7 +46,11 @@ std::vector<CaseGroup> groups() {
       {9, false, {"recflex_f", "mlperf_dlrm"}, "_fwd"},
       {0, true, {"recflex_e"}, "_train"},
       {0, false, {"recflex_a", "recflex_b", "recflex_c", "recflex_d"}, "_train"},
+      {3, false, {"recflex_e"}, "_schedules"},
+      {10, false, {"recflex_a", "recflex_b", "recflex_c", "recflex_d", "recflex_e"}, "_mlp"},
       {11, false, {""}, kPlanted},
+      {12, true, {"recflex_a"}, "_mutation"},
+      {12, false, {"recflex_a"}, "_oracle"},
       {13, false, {"recflex_a", "recflex_e"}, "_static_2560"},
       {13, false, {"recflex_a", "recflex_e"}, "_static_heavy"},
   };

@@ -10,6 +10,7 @@
 #include "cli/bench/kernels/feature_rivals.h"
 #include "cli/bench/kernels/mappings.h"
 #include "cli/bench/kernels/memory_limit.h"
+#include "cli/bench/kernels/mutation.h"
 #include "cli/bench/kernels/schedules.h"
 #include "cli/bench/kernels/static_cases.h"
 
@@ -59,12 +60,40 @@ TEST(Lengthen, makes_bags_longer_by_other_rows_of_the_same_table) {
 
 TEST(KernelsCases, of_every_figure_are_there_and_quick_ones_are_some_of_them) {
   const auto all = kernels_cases(0, false);
-  for (int64_t figure : {9, 11, 13}) EXPECT_FALSE(kernels_cases(figure, false).empty()) << figure;
+  for (int64_t figure : {3, 9, 10, 11, 12, 13})
+    EXPECT_FALSE(kernels_cases(figure, false).empty()) << figure;
   for (const std::string& name : kernels_cases(0, true)) EXPECT_THAT(all, testing::Contains(name));
   BenchOptions options;
   options.cases = {"recflex_a_sideways"};
   EXPECT_EQ(run_kernels_bench(options, [](const BenchLine&) {}).message(),
             "bench kernels: no case 'recflex_a_sideways'");
+}
+
+TEST(Exchange, is_of_medians_and_tells_only_where_a_bad_choice_would_be_seen) {
+  const std::vector<std::vector<double>> seconds{
+      {1.0, 9.0, 1.02}, {1.0, 1.0, 1.0}, {1.4, 1.3, 0.1}};
+  const Exchange exchange = exchange_of(seconds, 0);
+  EXPECT_DOUBLE_EQ(exchange.regret(), 1.02 - 1.0);
+  EXPECT_DOUBLE_EQ(exchange.worst, 1.3);
+  EXPECT_TRUE(exchange.can_tell());
+  EXPECT_FALSE((Exchange{1.0, 1.0, 1.29}).can_tell());
+}
+
+TEST(Judgement, is_of_those_that_can_tell) {
+  const Exchange good{1.01, 1.0, 2.0}, fair{1.04, 1.0, 2.0}, bad{1.06, 1.0, 2.0},
+      silent{1.2, 1.0, 1.2};
+  EXPECT_TRUE(judge(std::vector{good, good, fair, silent}).holds());
+  EXPECT_EQ(judge(std::vector{good, good, fair, silent}).told, 3);
+  EXPECT_FALSE(judge(std::vector{good, fair, fair}).holds());
+  EXPECT_FALSE(judge(std::vector{good, good, bad}).holds());
+  EXPECT_FALSE(judge(std::vector{silent}).holds());
+  EXPECT_EQ(judge({}).told, 0);
+}
+
+TEST(Combinations, are_all_with_the_last_place_fastest) {
+  EXPECT_THAT(combinations(2, 2), ElementsAre(ElementsAre(0, 0), ElementsAre(0, 1),
+                                              ElementsAre(1, 0), ElementsAre(1, 1)));
+  EXPECT_EQ(combinations(3, 4).size(), 64u);
 }
 
 /// Two features on tables of four rows, two batches of 3 and 2 samples.
@@ -102,6 +131,24 @@ TEST(PoolBatches, are_pooled_side_by_side_and_compared_with_a_tolerance) {
   rival[7] += 0.01f;
   EXPECT_FALSE(check_outputs(*batches, 0, rival).ok());
   EXPECT_FALSE(check_outputs(*batches, 1, rival).ok());  // another size
+}
+
+TEST(RunTimed, gives_the_answer_of_a_run_and_times_what_is_asked_for) {
+  const TwoFeatures two;
+  const auto batches = PoolBatches::make(two.features, two.batches);
+  ASSERT_TRUE(batches.ok());
+  const kernels::FusedPool fused(std::vector<kernels::PoolKernel>(2), 1);
+  Pool pool(2);
+  run_fused(fused, *batches, 0, pool);
+  const std::vector<float> expected(batches->output(0).begin(), batches->output(0).end());
+  run_fused(fused, *batches, 1, pool);
+  kernels::TaskMap map;
+  fused.map(batches->tasks(0), 2, map);
+  double seconds = 0.0;
+  const int64_t timed = 1;
+  run_timed(fused, batches->tasks(0), map, {&timed, 1}, pool, {&seconds, 1});
+  EXPECT_GT(seconds, 0.0);
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), batches->output(0).begin()));
 }
 
 TEST(StaticMapping, expects_the_mean_or_the_most_of_the_tuned_batches) {

@@ -31,7 +31,7 @@ class TrainedStore {
     const ModelSpec& spec = workload.run.spec;
     RECMILL_ASSIGN_OR_RETURN(
         made->store_, store::LocalStore::create(spec, 1, *made->communicator_, pool, kernels));
-    RECMILL_RETURN_IF_ERROR(made->write_initial_rows(spec));
+    RECMILL_RETURN_IF_ERROR(write_initial_rows(spec, *made->store_));
     int64_t column = 0;
     for (const kernels::PoolTask& task : batches.tasks(0)) {
       made->outputs_.push_back({task.out, task.stride});
@@ -69,18 +69,6 @@ class TrainedStore {
   }
 
  private:
-  Status write_initial_rows(const ModelSpec& spec) {
-    for (size_t t = 0; t < spec.tables.size(); ++t) {
-      const TableSpec& table = spec.tables[t];
-      std::vector<float> weights(table.rows * table.dim);
-      for (int64_t i = 0; i < table.rows * table.dim; ++i)
-        weights[i] = initial_weight(static_cast<int64_t>(t), i / table.dim, i % table.dim);
-      RECMILL_RETURN_IF_ERROR(
-          store_->write_rows({static_cast<int>(t), 0, table.rows, weights, {}}));
-    }
-    return {};
-  }
-
   const train::ResolvedRun& run_;
   const PoolBatches& batches_;
   Pool& pool_;

@@ -25,6 +25,17 @@ void set_initial_weights(int64_t t, const kernels::RowStorage& rows, Pool& pool)
 
 }  // namespace
 
+Status write_initial_rows(const ModelSpec& spec, store::EmbeddingStore& store) {
+  for (size_t t = 0; t < spec.tables.size(); ++t) {
+    const TableSpec& table = spec.tables[t];
+    std::vector<float> weights(table.rows * table.dim);
+    for (int64_t i = 0; i < table.rows * table.dim; ++i)
+      weights[i] = initial_weight(static_cast<int64_t>(t), i / table.dim, i % table.dim);
+    RECMILL_RETURN_IF_ERROR(store.write_rows({static_cast<int>(t), 0, table.rows, weights, {}}));
+  }
+  return {};
+}
+
 Result<PoolBatches> PoolBatches::make(std::span<const kernels::tune::PooledFeature> features,
                                       std::span<const SparseBatch> batches) {
   PoolBatches made;

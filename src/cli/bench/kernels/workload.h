@@ -15,6 +15,7 @@
 #include "device/buffer.h"
 #include "kernels/embedding_pool/fused_pool.h"
 #include "kernels/tune/pool_subject.h"
+#include "store/embedding_store.h"
 #include "table/embedding_table.h"
 #include "train/resolved_run.h"
 
@@ -27,6 +28,9 @@ inline float initial_weight(int64_t table, int64_t row, int64_t e) {
   return static_cast<float>((row + 131 * table) % 8191) * 0x1p-20f +
          static_cast<float>(e) * 0x1p-12f;
 }
+
+/// Writes them to every table of a store.
+Status write_initial_rows(const ModelSpec& spec, store::EmbeddingStore& store);
 
 /// Batches as tasks that write one output, [samples][columns] at a stride of whole cache lines.
 class PoolBatches {
