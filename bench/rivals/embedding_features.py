@@ -189,7 +189,7 @@ def profile(request):
     torch.set_num_threads(request["threads"])
     system = systems[request["system"]]
     with torch.no_grad():
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiled:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True) as profiled:
             for batch in range(len(SAMPLES)):
                 system.forward(batch)
     total = sum(event.self_cpu_time_total for event in profiled.key_averages())

@@ -11,8 +11,9 @@ namespace recmill::cli {
 Exchange exchange_of(std::span<const std::vector<double>> seconds, size_t chosen) {
   std::vector<double> medians;
   for (const auto& rounds : seconds) medians.push_back(median(rounds));
-  return {medians[chosen], *std::min_element(medians.begin(), medians.end()),
-          *std::max_element(medians.begin(), medians.end())};
+  const auto best = std::min_element(medians.begin(), medians.end());
+  return {medians[chosen], *best, *std::max_element(medians.begin(), medians.end()),
+          static_cast<size_t>(best - medians.begin())};
 }
 
 Judgement judge(std::span<const Exchange> exchanges) {

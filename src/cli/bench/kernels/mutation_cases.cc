@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "cli/bench/kernels/mutation.h"
 #include "cli/bench/kernels/schedules.h"
@@ -163,11 +164,16 @@ void report(const std::string& name, const std::string& metric, const Exchange& 
 
 Result<Exchange> exchange_feature(Exchanges& exchanges, int64_t feature) {
   std::vector<FusedPool> alternatives;
-  for (const Schedule& schedule : schedules_of(exchanges.tuning(), feature)) {
+  const auto schedules = schedules_of(exchanges.tuning(), feature);
+  for (const Schedule& schedule : schedules) {
     RECMILL_ASSIGN_OR_RETURN(auto made, exchanges.exchanged({&feature, 1}, {&schedule, 1}));
     alternatives.push_back(std::move(made));
   }
-  return exchange_of(measure(exchanges, alternatives, {&feature, 1}).features, 0);
+  const Exchange exchange =
+      exchange_of(measure(exchanges, alternatives, {&feature, 1}).features, 0);
+  log_info("feature " + std::to_string(feature) + ": chosen '" + schedules[0].name() +
+           "', best in place of it '" + schedules[exchange.best_place].name() + "'");
+  return exchange;
 }
 
 }  // namespace
