@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run_config.h"
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/files.h"
@@ -52,6 +53,23 @@ struct ConfigText {
   std::string text, file, name;
 };
 
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+train::UsersTools users_tools() {
+  train::UsersTools tools;
+  if (const std::string compiler = variable("CXX"); !compiler.empty()) tools.compiler = compiler;
+  const std::string cache = variable("XDG_CACHE_HOME"), home = variable("HOME");
+  if (!cache.empty()) {
+    tools.cache = cache + "/recmill";
+  } else if (!home.empty()) {
+    tools.cache = home + "/.cache/recmill";
+  }
+  return tools;
+}
+
 bool is_bare_name(const std::string& path) {
   return path.find('/') == std::string::npos && !path.ends_with(".toml") &&
          !posix_files().exists(path);
@@ -76,6 +94,7 @@ Result<RunConfig> load_run_config(const std::string& path, const std::vector<std
   RECMILL_ASSIGN_OR_RETURN(config.source, parse_toml(from.text, from.file));
   for (const std::string& set : sets) RECMILL_RETURN_IF_ERROR(apply_set(config.source, set));
   RECMILL_RETURN_IF_ERROR(OptionBinder(config.source, "").bind(config.options));
+  config.options.kernels.users = users_tools();
   if (config.options.name.empty()) {
     config.options.name = from.name;
     if (!quote(config.options.name).ok()) {

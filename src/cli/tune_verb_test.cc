@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `recmill tune` and what a run makes of its record.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "cli/testing/program.h"
+#include "kernels/codegen/testing/documented_template.h"
+#include "kernels/tune/record.h"
 
 namespace recmill::cli {
 namespace {
@@ -43,7 +46,9 @@ batch_size = 256
 shards = 4
 threads = 2
 [kernels]
-)" + kernels;
+cache = 'cache'
+compiler = ')" RECMILL_COMPILER "'\n" +
+         kernels;
 }
 
 class Tune : public Program {
@@ -180,6 +185,138 @@ TEST_F(Tune, again_only_what_has_drifted) {
   write("other.toml", drifted_bags("record = 'tuned/none.json'\n"));
   EXPECT_EQ(run({"tune", "other.toml", "--if-drifted"}).err,
             "recmill: tuned/none.json: no such tuning record; run `recmill tune` first\n");
+}
+
+TEST_F(Tune, generated_code_trains_the_same_rows_and_is_compiled_once) {
+  write("plain.toml", bags(""));
+  const Json tuned = run_json({"tune", "plain.toml", "--rounds", "2", "--quiet"})["embedding_pool"];
+  for (const char* code : {"prebuilt_ms", "branches_ms", "pointers_ms"})
+    EXPECT_GT(tuned[code].get<double>(), 0.0) << code;
+  write("compiler", "#!/bin/sh\necho \"$@\" >> calls\nexec " RECMILL_COMPILER " \"$@\"\n");
+  ASSERT_EQ(chmod(path("compiler").c_str(), 0755), 0);
+  const std::string always = "mode = 'tuned'\nrecord = 'tuned/plain.json'\ngenerated = 'always'\n";
+  const std::vector<std::string> counting = {"--set", "kernels.compiler=" + path("compiler"),
+                                             "--set", "kernels.cache=" + path("other")};
+  write("branches.toml", bags(always));
+  write("pointers.toml", bags(always + "dispatch = 'pointers'\n"));
+  EXPECT_EQ(run({"train", "plain.toml", "--quiet"}).status, 0);
+  for (const std::string name : {"branches", "pointers"}) {
+    const std::string file = name + ".toml";
+    const Outcome verified = run({"verify", file, "--iterations", "3", "--ranks", "1,2"});
+    EXPECT_EQ(verified.status, 0) << verified.err;
+    std::vector<std::string> train = {"train", file, "--quiet"};
+    train.insert(train.end(), counting.begin(), counting.end());
+    EXPECT_EQ(run(train).status, 0);
+    train.push_back("--overwrite");
+    EXPECT_EQ(run(train).status, 0);
+    const Outcome same = run({"verify", "--checkpoints", "runs/plain", "runs/" + name});
+    EXPECT_EQ(same.status, 0) << same.err;
+  }
+  // One compilation for each way of dispatch, though each was trained twice.
+  const std::string calls = *read_text(posix_files(), path("calls"));
+  const size_t first = calls.find("-shared"), second = calls.find("-shared", first + 1);
+  ASSERT_NE(second, std::string::npos) << calls;
+  EXPECT_EQ(calls.find("-shared", second + 1), std::string::npos) << calls;
+}
+
+TEST_F(Tune, without_generated_code_a_run_ends_in_one_line_or_with_pre_built_kernels) {
+  write("plain.toml", bags("generated = 'never'\n"));
+  const Json tuned = run_json({"tune", "plain.toml", "--rounds", "1", "--quiet"})["embedding_pool"];
+  EXPECT_EQ(tuned["branches_ms"].get<double>(), 0.0);
+  EXPECT_FALSE(posix_files().exists(path("cache")));
+  write("tuned.toml", bags("mode = 'tuned'\nrecord = 'tuned/plain.json'\ngenerated = 'always'\n"));
+  write("failing", "#!/bin/sh\n[ \"$1\" = --version ] && echo 1 && exit\necho no >&2\nexit 3\n");
+  ASSERT_EQ(chmod(path("failing").c_str(), 0755), 0);
+  write("file", "");
+  const auto damage = [&] {
+    EXPECT_EQ(run({"train", "tuned.toml", "--quiet", "--set", "kernels.cache=damaged"}).status, 0);
+    const auto entries = *posix_files().list(path("damaged"));
+    for (const std::string& entry : entries) {
+      const std::string library = "damaged/" + entry + "/library.so";
+      std::string bytes = *read_text(posix_files(), path(library));
+      bytes[bytes.size() / 2] ^= 1;
+      write(library, bytes);
+    }
+  };
+  damage();
+  const std::pair<std::string, std::string> wrong[] = {
+      {"compiler=" + path("none"), "cannot start the compiler '" + path("none") + "'"},
+      {"compiler=" + path("failing"), "fails with status 3; what it says is in "},
+      {"cache=file/cache", "file/cache"},
+      {"cache=damaged", "damaged, its checksum does not hold; remove damaged/"}};
+  for (const auto& [set, message] : wrong) {
+    std::vector<std::string> arguments = {"train",       "tuned.toml", "--quiet",
+                                          "--overwrite", "--set",      "kernels." + set};
+    const Outcome failed = run(arguments);
+    EXPECT_EQ(failed.status, 1) << set;
+    EXPECT_NE(failed.err.find(message), std::string::npos) << failed.err;
+    EXPECT_EQ(std::count(failed.err.begin(), failed.err.end(), '\n'), 1) << failed.err;
+    arguments.insert(arguments.end(), {"--set", "kernels.on_failed_compilation=prebuilt"});
+    const Outcome allowed = run(arguments);
+    EXPECT_EQ(allowed.status, 0) << allowed.err;
+    EXPECT_NE(allowed.err.find("; pre-built kernels run instead"), std::string::npos)
+        << allowed.err;
+  }
+}
+
+/// The record with the times of schedules of template `of` as the best ones.
+std::string preferring(const std::string& text, const std::string& of) {
+  using namespace kernels::tune;
+  auto record = *parse_record(text, "record");
+  FamilyTuning& pool = record.families.front();
+  for (ValueTimes& value : pool.times.values) {
+    for (ClassTimes& classes : value.classes) {
+      for (CandidateTime& candidate : classes.candidates) {
+        if (candidate.schedule.of == of) candidate.nanoseconds *= 1e-6;
+      }
+    }
+  }
+  pool.choice = *choose(pool.times);
+  for (const ChosenSchedule& chosen : pool.choice.schedules) EXPECT_EQ(chosen.schedule.of, of);
+  return *record_text(record);
+}
+
+TEST_F(Tune, takes_the_documented_template_of_a_users_own) {
+  using kernels::codegen::replaced;
+  const std::string own = kernels::codegen::documented_template();
+  write("own.cc", own);
+  write("plain.toml", bags(""));
+  write("tune.toml", bags("templates = ['own.cc']\n"));
+  const std::string tuned = "mode = 'tuned'\nrecord = 'tuned/tune.json'\n";
+  write("with.toml", bags(tuned + "templates = ['own.cc']\n"));
+  write("code.toml", bags(tuned + "templates = ['own.cc']\ngenerated = 'always'\n"));
+  write("without.toml", bags(tuned));
+  tune("tune.toml");
+  write("tuned/tune.json",
+        preferring(*read_text(posix_files(), path("tuned/tune.json")), "bags_by_column"));
+  EXPECT_EQ(run({"train", "plain.toml", "--quiet"}).status, 0);
+  for (const std::string name : {"with", "code"}) {
+    const Outcome verified = run({"verify", name + ".toml", "--iterations", "3"});
+    EXPECT_EQ(verified.status, 0) << verified.err;
+    EXPECT_EQ(run({"train", name + ".toml", "--quiet"}).status, 0);
+    const Outcome same = run({"verify", "--checkpoints", "runs/plain", "runs/" + name});
+    EXPECT_EQ(same.status, 0) << same.err;
+  }
+  const Outcome unknown = run({"train", "without.toml", "--quiet"});
+  EXPECT_EQ(unknown.status, 1);
+  EXPECT_EQ(unknown.err.find("recmill: tuned/tune.json: schedule 'bags_by_column ahead="), 0u)
+      << unknown.err;
+  EXPECT_NE(unknown.err.find("there is no template 'bags_by_column'\n"), std::string::npos);
+  // It is the file that runs: one that leaves the last id out of a bag has another answer.
+  write("own.cc", replaced(own, "const int64_t bag_end = piece->offsets[i + 1];",
+                           "const int64_t bag_end = piece->offsets[i + 1] - 1;"));
+  EXPECT_EQ(run({"verify", "with.toml", "--iterations", "3"}).status, 1);
+  // And tuning refuses that one by name.
+  const Outcome refused = run({"tune", "tune.toml", "--rounds", "1", "--quiet", "--overwrite"});
+  EXPECT_EQ(refused.status, 0) << refused.err;
+  EXPECT_NE(refused.err.find("schedule 'bags_by_column ahead=16' is refused: its answer is not the "
+                             "reference's"),
+            std::string::npos)
+      << refused.err;
+  const auto record =
+      *kernels::tune::parse_record(*read_text(posix_files(), path("tuned/tune.json")), "record");
+  for (const auto& chosen : record.families.front().choice.schedules)
+    EXPECT_NE(chosen.schedule.of, "bags_by_column");
 }
 
 TEST_F(Tune, refuses_what_it_cannot_do_in_one_line) {

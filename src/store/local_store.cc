@@ -63,6 +63,7 @@ LocalStore::LocalStore(ModelSpec model, std::vector<table::EmbeddingTable> table
       rank_(communicator.rank()),
       ranks_(communicator.ranks()),
       exchange_(communicator, tables_, snapshots_, pool) {
+  fused_pool_.use(std::move(kernels.code));
   for (size_t f = 0; f < model_.features.size(); ++f) {
     features_of_[model_.features[f].table].push_back(f);
   }

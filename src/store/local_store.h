@@ -39,6 +39,7 @@ struct StoreKernels {
   int64_t tile = kernels::kWholeFeature;  // samples of a feature in one task, at most
   std::vector<kernels::RowUpdateKernel> row_update = {};  // [tables]; of frozen ones not used
   int64_t update_floats = table::kTaskFloats;             // table::TableUpdater's task_floats
+  std::shared_ptr<const kernels::PoolCode> code = {};     // made for `pool`; null: none
 };
 
 class LocalStore final : public EmbeddingStore {
@@ -87,7 +88,7 @@ class LocalStore final : public EmbeddingStore {
   const ModelSpec model_;
   std::vector<std::vector<size_t>> features_of_;  // by table: its features, ascending
   std::vector<table::EmbeddingTable> tables_;
-  const kernels::FusedPool fused_pool_;
+  kernels::FusedPool fused_pool_;
   const std::vector<kernels::RowUpdateKernel> row_update_;  // [tables] or empty
   TableSnapshots snapshots_;
   table::TableUpdater updater_;

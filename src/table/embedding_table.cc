@@ -98,6 +98,10 @@ void EmbeddingTable::need(const TableSpec& spec, const RowShare& share, int devi
     ledger.items.push_back({"table " + spec.name + ": optimizer state", device, state});
 }
 
+int64_t EmbeddingTable::row_bytes(const TableSpec& spec) {
+  return layout_of(spec, RowShare(spec.rows, 0, 1)).stride;
+}
+
 int64_t EmbeddingTable::mapped_bytes(const TableSpec& spec, const RowShare& share) {
   const auto layout = layout_of(spec, share);
   const int64_t by_row = state_shape(spec).by_row ? 4 : 0;

@@ -24,6 +24,9 @@ class EmbeddingTable {
   /// What create() takes of the machine: the same in whole pages.
   static int64_t mapped_bytes(const TableSpec& spec, const RowShare& share);
 
+  /// Bytes from row to row in memory.
+  static int64_t row_bytes(const TableSpec& spec);
+
   /// Allocates and fills the rows of `share` on `pool`. Initial weights are uniform in
   /// [-scale, scale), a function of (seed, name, row, element), scale being spec.initial_scale or,
   /// where that is 0, 1 / sqrt(rows); rounded to nearest for 16-bit rows. Fails, naming the table,

@@ -3,10 +3,13 @@
 
 #include "base/log.h"
 #include "device/processor.h"
+#include "table/embedding_table.h"
+#include "train/generated_code.h"
 
 namespace recmill::train {
 namespace {
 
+using kernels::codegen::GeneratedFeature;
 using kernels::tune::ChosenSchedule;
 using kernels::tune::FamilyTuning;
 using kernels::tune::TuningRecord;
@@ -25,6 +28,48 @@ Status for_each_tuned(const FamilyTuning& family, size_t count, const std::strin
       set(i, *kernel);
     }
   }
+  return {};
+}
+
+/// What is constant of each feature's lookups in the run's store.
+std::vector<GeneratedFeature> generated_features(const ResolvedRun& run,
+                                                 const std::vector<kernels::PoolKernel>& kernels) {
+  std::vector<GeneratedFeature> features;
+  for (size_t f = 0; f < run.spec.features.size(); ++f) {
+    const FeatureSpec& feature = run.spec.features[f];
+    const TableSpec& table = run.spec.tables[feature.table];
+    // Several ranks pool rows that were sent to them.
+    kernels::RowStorage rows = kernels::RowStorage::of(nullptr, table.rows, table.dim);
+    if (run.ranks == 1) {
+      rows.precision = table.precision;
+      rows.stride = table::EmbeddingTable::row_bytes(table);
+    }
+    features.push_back({rows, feature.pooling, feature.weighted, &kernels[f]});
+  }
+  return features;
+}
+
+bool wants_code(const KernelOptions& options, const FamilyTuning& pool) {
+  if (options.generated != GeneratedCode::automatic)
+    return options.generated == GeneratedCode::always;
+  return is_worth_compiling(pool.code, options.dispatch == kernels::codegen::Dispatch::branches
+                                           ? pool.code.branches
+                                           : pool.code.pointers);
+}
+
+/// Generated code for the chosen schedules, where it is wanted.
+Status add_code(const TuningRecord& record, const ResolvedRun& run, Files& files,
+                store::StoreKernels& chosen) {
+  const KernelOptions& options = run.options.kernels;
+  const FamilyTuning* const pool = record.family("embedding_pool");
+  if (pool == nullptr || !wants_code(options, *pool)) return {};
+  auto code = generated_pool(run, generated_features(run, chosen.pool), options.dispatch, files);
+  if (code.ok()) {
+    chosen.code = *std::move(code);
+    return {};
+  }
+  if (options.on_failed_compilation == OnFailedCompilation::error) return code.status();
+  log_warning(code.status().message() + "; pre-built kernels run instead");
   return {};
 }
 
@@ -53,17 +98,18 @@ kernels::tune::TunedFor tuned_for(const ResolvedRun& run) {
 }
 
 Result<store::StoreKernels> kernels_from(const TuningRecord& record, const ResolvedRun& run,
-                                         const std::string& source) {
+                                         const std::string& source, Files& files) {
   const std::string why = kernels::tune::foreign_because(record.of, tuned_for(run));
   if (!why.empty()) return Status::Failed(source + ": " + why + "; run `recmill tune` here");
   store::StoreKernels chosen;
   if (const FamilyTuning* pool = record.family("embedding_pool"); pool != nullptr) {
     chosen.pool.resize(run.spec.features.size());
     chosen.tile = pool->choice.value.tile;
+    RECMILL_ASSIGN_OR_RETURN(const auto templates, pool_templates_of(run.options.kernels, files));
     RECMILL_RETURN_IF_ERROR(for_each_tuned(
         *pool, chosen.pool.size(), source,
         [&](const ChosenSchedule& of) -> Result<kernels::PoolKernel> {
-          RECMILL_ASSIGN_OR_RETURN(auto kernel, kernels::find_pool_kernel(of.schedule));
+          RECMILL_ASSIGN_OR_RETURN(auto kernel, kernels::find_pool_kernel(of.schedule, templates));
           kernel.per_lookup = of.per_lookup;
           kernel.per_sample = of.per_sample;
           return kernel;
@@ -90,8 +136,12 @@ Result<store::StoreKernels> choose_kernels(const ResolvedRun& run, Files& files)
   if (options.mode == KernelMode::standard) return store::StoreKernels{};
   const std::string path = tuning_record_path(run.options);
   const auto record = read_tuning_record(path, files);
-  auto chosen = record.ok() ? kernels_from(*record, run, path) : record.status();
-  if (chosen.ok() || options.on_missing_schedule == OnMissingSchedule::error) return chosen;
+  auto chosen = record.ok() ? kernels_from(*record, run, path, files) : record.status();
+  if (chosen.ok()) {
+    RECMILL_RETURN_IF_ERROR(add_code(*record, run, files, *chosen));
+    return chosen;
+  }
+  if (options.on_missing_schedule == OnMissingSchedule::error) return chosen;
   log_warning(chosen.status().message() + "; default schedules run instead");
   return store::StoreKernels{};
 }

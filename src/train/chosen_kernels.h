@@ -24,7 +24,8 @@ kernels::tune::TunedFor tuned_for(const ResolvedRun& run);
 /// The record's schedules for each feature. Fails where the record is foreign or a template of it
 /// is unknown, naming both.
 Result<store::StoreKernels> kernels_from(const kernels::tune::TuningRecord& record,
-                                         const ResolvedRun& run, const std::string& source);
+                                         const ResolvedRun& run, const std::string& source,
+                                         Files& files = posix_files());
 
 /// The kernels that [kernels] asks for: the defaults, or those of the record. Without a good record
 /// an error that says why and what to do, or, where [kernels] on_missing_schedule allows, a warning

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/log.h"
 #include "device/processor.h"
 #include "kernels/tune/tuner.h"
 #include "train/chosen_kernels.h"
 #include "train/drift_warning.h"
+#include "train/generated_code.h"
 #include "train/rank.h"
 #include "train/tuning_data.h"
 
@@ -105,6 +107,7 @@ class FamilyTuner {
                          [&](const TunerProgress& at) { show(subject, at, values.size(), until); },
                          request_.interrupted != nullptr ? *request_.interrupted : never));
     RECMILL_ASSIGN_OR_RETURN(tuned.choice, choose(tuned.times));
+    say_refused(tuned.times);
     RECMILL_RETURN_IF_ERROR(measure_again(subject, tuned));
     done_ = until;
     return tuned;
@@ -112,6 +115,19 @@ class FamilyTuner {
 
  private:
   double seconds() const { return static_cast<double>(clock_.now_ns() - begin_) * 1e-9; }
+
+  /// Each schedule whose answer was wrong, once.
+  static void say_refused(const FamilyTimes& times) {
+    std::set<std::string> said;
+    for (const ValueTimes& value : times.values) {
+      for (const ClassTimes& of : value.classes) {
+        for (const CandidateTime& candidate : of.candidates) {
+          if (!candidate.refused.empty() && said.insert(candidate.refused).second)
+            log_warning(candidate.refused);
+        }
+      }
+    }
+  }
 
   void show(const TuningSubject& subject, const TunerProgress& at, size_t values, double until) {
     const double done = done_ + at.done * (until - done_);
@@ -176,6 +192,18 @@ void tell(const ResolvedRun& run, const std::string& family, const Regrouped& re
                          pool ? "features" : "tables"));
 }
 
+/// Beside the templates' bodies, unless it is not wanted or cannot be had.
+void add_code_times(const ResolvedRun& run, PoolSubject& subject, FamilyTuning& family, Pool& pool,
+                    Files& files) {
+  if (run.options.kernels.generated == GeneratedCode::never) return;
+  const auto code = measure_code(run, subject, family.choice, pool, files);
+  if (code.ok()) {
+    family.code = *code;
+  } else {
+    log_warning(code.status().message() + "; generated code was not measured");
+  }
+}
+
 }  // namespace
 
 Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, Files& files) {
@@ -212,8 +240,10 @@ Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, 
     return {};
   };
   {
-    RECMILL_ASSIGN_OR_RETURN(const auto subject, make_pool_subject(run, data.tables, data.batches));
+    RECMILL_ASSIGN_OR_RETURN(const auto subject,
+                             make_pool_subject(run, data.tables, data.batches, files));
     RECMILL_RETURN_IF_ERROR(tune_family(*subject, fused_values(l2_bytes), kPoolShare));
+    if (moved) add_code_times(run, *subject, record.families.back(), *pool, files);
   }
   {
     RECMILL_ASSIGN_OR_RETURN(const auto subject,
@@ -253,6 +283,9 @@ Json summary_of(const TuningRecord& record) {
         {"predicted_ms", predicted * 1e-6},
         {"measured_ms", family.measured_nanoseconds * 1e-6},
         {"default_ms", family.default_nanoseconds * 1e-6},
+        {"prebuilt_ms", family.code.prebuilt * 1e-6},
+        {"branches_ms", family.code.branches * 1e-6},
+        {"pointers_ms", family.code.pointers * 1e-6},
         {"speedup", family.default_nanoseconds / family.measured_nanoseconds}};
   }
   return json;

@@ -5,6 +5,7 @@
 
 #include "device/processor.h"
 #include "store/table_rows.h"
+#include "train/generated_code.h"
 #include "train/historical_batches.h"
 
 namespace recmill::train {
@@ -55,9 +56,10 @@ std::vector<PooledFeature> pooled_features(const ModelSpec& spec,
 
 Result<std::unique_ptr<PoolSubject>> make_pool_subject(
     const ResolvedRun& run, std::span<const table::EmbeddingTable> tables,
-    std::span<const SparseBatch> batches) {
+    std::span<const SparseBatch> batches, Files& files) {
   kernels::tune::PoolSubjectOptions options;
   options.device.shared_cache_bytes = this_processor().shared_cache_bytes;
+  RECMILL_ASSIGN_OR_RETURN(options.templates, pool_templates_of(run.options.kernels, files));
   options.deterministic = run.options.train.deterministic;
   options.threads = run.threads;
   return PoolSubject::make(pooled_features(run.spec, tables), batches, options);

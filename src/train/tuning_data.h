@@ -43,7 +43,7 @@ std::vector<kernels::tune::PooledFeature> pooled_features(
 /// The run's lookups as what is tuned; `tables` and `batches` outlive it.
 Result<std::unique_ptr<kernels::tune::PoolSubject>> make_pool_subject(
     const ResolvedRun& run, std::span<const table::EmbeddingTable> tables,
-    std::span<const SparseBatch> batches);
+    std::span<const SparseBatch> batches, Files& files = posix_files());
 
 /// The fused-kernel-wide values that are compared, at most eight: tasks small or whole, and how
 /// much of a core's own cache a schedule may count on.

@@ -8,5 +8,7 @@ namespace recmill::kernels::codegen {
 
 /// kernels/codegen/pool_prelude.h.
 std::string_view pool_prelude_text();
+/// kernels/codegen/recmill_pool_template.h.
+std::string_view recmill_pool_template_text();
 
 }  // namespace recmill::kernels::codegen

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "base/hash.h"
 
@@ -102,6 +103,8 @@ Status LibraryCache::compile(std::span<const Entry> entries, const Compiler& com
 
 Result<std::vector<std::shared_ptr<const Library>>> LibraryCache::load(
     std::span<const LibrarySource> sources) {
+  static std::mutex one_at_a_time;  // of this process; others make theirs in folders of their own
+  std::lock_guard lock(one_at_a_time);
   RECMILL_ASSIGN_OR_RETURN(const Compiler compiler, Compiler::find(options_.compiler));
   std::vector<Entry> entries, missing;
   for (const LibrarySource& source : sources) {

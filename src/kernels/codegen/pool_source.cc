@@ -25,8 +25,7 @@ void write_heading(SourceWriter& write, const PoolSource& source,
   write(
       "// A fused embedding_pool: each feature's samples are pooled by the function of its "
       "schedule.");
-  write("// Found by {}; vectors of {} floats.",
-        options.dispatch == Dispatch::branches ? "branches" : "pointers", options.lanes);
+  write("// Found by {}; vectors of {} floats.", name_of(options.dispatch), options.lanes);
   for (size_t f = 0; f < source.functions.size(); ++f)
     write("//   {}  {}", f, source.functions[f].name());
   for (const PoolFunction& function : by_pointer)

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/codegen/dispatch.h"
 #include "kernels/embedding_pool/pool_template.h"
 
 namespace recmill::kernels::codegen {
@@ -31,9 +32,6 @@ struct PoolFunction {
   /// "bags fetch=64 held=8 store=0 stage=0: sum of 8 float32 every 32 bytes".
   std::string name() const;
 };
-
-/// How a piece finds its function.
-enum class Dispatch { branches, pointers };
 
 struct PoolSourceOptions {
   std::string made_by;  // program and workload, for the reader of the source

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -24,10 +25,11 @@ struct PoolPiece {
 /// Pools a piece as embedding_pool_reference() means it: writes dim floats for each of its samples
 /// and nothing else. `scratch` has TemplateSpec::scratch_bytes, aligned to 64. Runs on any thread,
 /// several pieces of one feature at once.
-using PoolBody = void (*)(const PoolPiece& piece, ParameterValues values, std::byte* scratch);
+using PoolBody =
+    std::function<void(const PoolPiece& piece, ParameterValues values, std::byte* scratch)>;
 
 struct PoolTemplate : TemplateSpec {
-  PoolBody body = nullptr;
+  PoolBody body;
   /// Whether the body is right for these bags, which may be other than those it was tuned on; where
   /// it is not, the default schedule does the piece. Null: for all.
   bool (*admits)(const JaggedView& bags) = nullptr;

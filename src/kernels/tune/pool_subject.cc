@@ -217,6 +217,7 @@ Status PoolSubject::fuse(std::span<const ChosenSchedule> by_class, int64_t tile)
     for (int64_t f : classes_[c].features) kernels[f] = kernel;
   }
   fused_ = std::make_unique<FusedPool>(std::move(kernels), tile);
+  fused_->use(code_);
   return {};
 }
 

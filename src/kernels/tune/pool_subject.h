@@ -57,6 +57,12 @@ class PoolSubject final : public TuningSubject {
   Status fuse(const Choice& choice) override;
   void run_fused(int64_t batch, Pool& pool) override;
 
+  std::span<const PooledFeature> pooled() const { return features_; }
+  /// What run_fused() runs, after fuse().
+  const FusedPool& fused() const { return *fused_; }
+  /// From now on fuse() takes this code, made for the schedules that it is called with; null: none.
+  void use(std::shared_ptr<const PoolCode> code) { code_ = std::move(code); }
+
   /// The default schedules by class.
   std::vector<ChosenSchedule> defaults() const;
   /// Sets the schedules of run_fused() by class, without tuning.
@@ -82,6 +88,7 @@ class PoolSubject final : public TuningSubject {
   std::vector<PoolKernel> defaults_;              // [features]: what disturbs
   FusedValue value_;
   std::unique_ptr<FusedPool> fused_;
+  std::shared_ptr<const PoolCode> code_;
 
   // The reference's answer for a class's first feature, on a batch neither large nor small.
   struct Expected {

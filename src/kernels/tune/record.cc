@@ -9,7 +9,9 @@
 namespace recmill::kernels::tune {
 namespace {
 
-constexpr int64_t kVersion = 2;
+constexpr int64_t kVersion = 3;
+/// Generated code has to be so much faster.
+constexpr double kWorthCompiling = 1.03;
 
 std::string checksum_of(const std::string& text) {
   return fmt::format("{:08x}", crc32c(std::as_bytes(std::span(text))));
@@ -32,6 +34,9 @@ Result<FamilyTuning> family_from_json(const Json& json, const std::string& sourc
   KeyReader read{json, source, "families[].", {}};
   read("measured_nanoseconds", family.measured_nanoseconds);
   read("default_nanoseconds", family.default_nanoseconds);
+  read("prebuilt_nanoseconds", family.code.prebuilt);
+  read("branches_nanoseconds", family.code.branches);
+  read("pointers_nanoseconds", family.code.pointers);
   RECMILL_RETURN_IF_ERROR(read.status);
   if (!json.contains("times")) return Status::Failed(source + ": no key families[].times");
   auto times = family_times_from_json(json["times"]);
@@ -65,6 +70,10 @@ std::string model_digest(const ModelSpec& model) {
   return fmt::format("{:016x}", hash_bytes(text));
 }
 
+bool is_worth_compiling(const CodeTimes& times, double generated) {
+  return generated > 0.0 && times.prebuilt >= kWorthCompiling * generated;
+}
+
 const FamilyTuning* TuningRecord::family(const std::string& name) const {
   for (const FamilyTuning& family : families) {
     if (family.times.family == name) return &family;
@@ -86,6 +95,9 @@ Result<std::string> record_text(const TuningRecord& record) {
     json["families"].push_back({{"choice", choice_to_json(family.choice)},
                                 {"measured_nanoseconds", family.measured_nanoseconds},
                                 {"default_nanoseconds", family.default_nanoseconds},
+                                {"prebuilt_nanoseconds", family.code.prebuilt},
+                                {"branches_nanoseconds", family.code.branches},
+                                {"pointers_nanoseconds", family.code.pointers},
                                 {"times", to_json(family.times)}});
   const std::string body = json.dump() + "\n";
   return checksum_of(body) + "\n" + body;

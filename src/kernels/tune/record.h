@@ -29,11 +29,24 @@ std::string this_compiler();
 /// A digest of what kernels see of a model: sizes of tables, and how features look them up.
 std::string model_digest(const ModelSpec& model);
 
+/// Nanoseconds of a batch with the chosen schedules, measured in alternation: by the templates'
+/// bodies, and by code generated for the schedules, which finds them by branches or by pointers.
+/// All 0: not measured.
+struct CodeTimes {
+  double prebuilt = 0.0, branches = 0.0, pointers = 0.0;
+  bool operator==(const CodeTimes&) const = default;
+};
+
+/// Whether generated code that takes `generated` of CodeTimes was faster by enough to be worth a
+/// compiler.
+bool is_worth_compiling(const CodeTimes& times, double generated);
+
 struct FamilyTuning {
   FamilyTimes times;
   Choice choice;                      // choose(times)
   double measured_nanoseconds = 0.0;  // of a batch, fused, measured again after the choice
   double default_nanoseconds = 0.0;   // of a batch with the default schedules, beside it
+  CodeTimes code;
   bool operator==(const FamilyTuning&) const = default;
 };
 
