@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "cli/bench/kernels/forward_cases.h"
+#include "cli/bench/kernels/generated_cases.h"
 #include "cli/bench/kernels/mlp_cases.h"
 #include "cli/bench/kernels/mutation_cases.h"
 #include "cli/bench/kernels/static_cases.h"
@@ -25,12 +26,15 @@ struct NamedCase {
 };
 constexpr NamedCase kCases[] = {{"_fwd", run_forward_case},
                                 {"_train", run_train_case},
+                                {"_static", run_static_case},
                                 {"_static_2560", run_large_batch_case},
                                 {"_static_heavy", run_heavy_feature_case},
                                 {"_mlp", run_mlp_case},
                                 {"_mutation", run_mutation_case},
                                 {"_oracle", run_oracle_case},
                                 {"_schedules", run_schedules_case},
+                                {"_generated", run_generated_case},
+                                {"_separate", run_separate_case},
                                 {kPlanted, run_separate_case}};
 
 struct CaseGroup {
@@ -48,9 +52,12 @@ std::vector<CaseGroup> groups() {
       {0, false, {"recflex_a", "recflex_b", "recflex_c", "recflex_d"}, "_train"},
       {3, false, {"recflex_e"}, "_schedules"},
       {10, false, {"recflex_a", "recflex_b", "recflex_c", "recflex_d", "recflex_e"}, "_mlp"},
+      {11, false, {"recflex_a", "recflex_b", "recflex_c", "recflex_d", "recflex_e"}, "_separate"},
       {11, false, {""}, kPlanted},
+      {0, false, {"recflex_a", "recflex_e"}, "_generated"},
       {12, true, {"recflex_a"}, "_mutation"},
       {12, false, {"recflex_a"}, "_oracle"},
+      {13, false, {"recflex_a", "recflex_e"}, "_static"},
       {13, false, {"recflex_a", "recflex_e"}, "_static_2560"},
       {13, false, {"recflex_a", "recflex_e"}, "_static_heavy"},
   };

@@ -77,6 +77,11 @@ void lengthen(SparseFeature& feature, int64_t factor, int64_t rows) {
   feature.one_each = feature.one_each && factor == 1;
 }
 
+Status run_static_case(const std::string& name, const train::ResolvedRun& run,
+                       const BenchOptions& options, const BenchSink& sink) {
+  return run_static(name, run, {}, false, options, sink);
+}
+
 Status run_large_batch_case(const std::string& name, const train::ResolvedRun& run,
                             const BenchOptions& options, const BenchSink& sink) {
   WorkloadSizes sizes;

@@ -19,6 +19,9 @@ void add_static(const kernels::FusedPool& fused, int64_t tile, const PoolBatches
 /// table of `rows` rows.
 void lengthen(SparseFeature& feature, int64_t factor, int64_t rows);
 
+/// Batches as [tune] says.
+Status run_static_case(const std::string& name, const train::ResolvedRun& run,
+                       const BenchOptions& options, const BenchSink& sink);
 /// Batches of 2,560 samples.
 Status run_large_batch_case(const std::string& name, const train::ResolvedRun& run,
                             const BenchOptions& options, const BenchSink& sink);
