@@ -9,6 +9,8 @@
 #include "base/temporary_folder.h"
 #include "device/processor.h"
 #include "kernels/tune/tuner.h"
+#include "store/table_rows.h"
+#include "train/rank.h"
 #include "train/tuning.h"
 #include "train/tuning_data.h"
 
@@ -22,6 +24,7 @@ using kernels::tune::FusedValue;
 
 constexpr size_t kFinalists = 6;
 constexpr int64_t kFinalRounds = 5;
+constexpr int64_t kWholeTile = 4096;
 
 /// One schedule for all features: the work is guessed, as where nothing was tuned.
 Result<SingleSchedule> single(const Schedule& schedule, int64_t tile, size_t features) {
@@ -34,6 +37,54 @@ double seconds_of(const SingleSchedule& of, const PoolBatches& batches, Pool& po
   for (int64_t batch = 0; batch < batches.count(); ++batch)
     run_fused(of.fused, batches, batch, pool);
   return watch.seconds();
+}
+
+/// Measures a subject in this run and chooses.
+Result<TunedKernels> chosen_for(const train::ResolvedRun& run, kernels::tune::PoolSubject& subject,
+                                const kernels::tune::TunerOptions& options, Pool& pool,
+                                const std::string& source) {
+  const std::atomic<bool> never{false};
+  const SteadyClock clock;
+  kernels::tune::FamilyTuning family;
+  RECMILL_ASSIGN_OR_RETURN(
+      family.times, kernels::tune::measure(
+                        subject, options, {}, clock, pool, [](const auto&) { return Status{}; },
+                        [](const auto&) {}, never));
+  RECMILL_ASSIGN_OR_RETURN(family.choice, kernels::tune::choose(family.times));
+  RECMILL_ASSIGN_OR_RETURN(
+      const double seconds,
+      kernels::tune::measure_fused(subject, family.choice, kFinalRounds, clock, pool));
+  family.measured_nanoseconds = seconds * 1e9;
+  TunedKernels made;
+  made.record.of = train::tuned_for(run);
+  made.record.families.push_back(std::move(family));
+  RECMILL_ASSIGN_OR_RETURN(made.kernels, train::kernels_from(made.record, run, source));
+  return made;
+}
+
+/// Lookups alone, on a batch of the largest and one of the mean size, tasks of whole features: what
+/// a workload can be tuned in when there are only seconds.
+Result<TunedKernels> tune_briefly(const train::ResolvedRun& run, double budget_seconds,
+                                  Files& files) {
+  const auto pool = train::make_pool(run.threads);
+  train::BatchesRequest request{.seed = kTuneSeed};
+  const auto& sizes = run.options.tune.batch_sizes;
+  request.samples = {run.options.train.batch_size};
+  if (!sizes.empty())
+    request.samples = {
+        *std::max_element(sizes.begin(), sizes.end()),
+        std::max<int64_t>(1, std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) /
+                                 static_cast<int64_t>(sizes.size()))};
+  RECMILL_ASSIGN_OR_RETURN(const auto batches, train::read_batches(run, request, *pool, files));
+  RECMILL_ASSIGN_OR_RETURN(
+      const auto tables,
+      store::create_tables(run.spec, static_cast<uint64_t>(run.options.train.seed), 0, 1, *pool));
+  RECMILL_ASSIGN_OR_RETURN(const auto subject, train::make_pool_subject(run, tables, batches));
+  const int64_t l2_bytes = this_processor().l2_bytes;
+  kernels::tune::TunerOptions options;
+  options.values = {{kWholeTile, 0}, {kWholeTile, l2_bytes * 7 / 8}};
+  options.budget_seconds = budget_seconds;
+  return chosen_for(run, *subject, options, *pool, "tuned briefly");
 }
 
 }  // namespace
@@ -108,12 +159,12 @@ Result<TunedKernels> tuned_kernels(const train::ResolvedRun& run, double budget_
     log_info(kernels.status().message());
   }
   log_info(run.options.name + ": no good record, tunes first");
+  if (budget_seconds > 0.0) return tune_briefly(run, budget_seconds, files);
   const TemporaryFolder folder;
   train::ResolvedRun here = run;
   here.options.kernels.record = folder.path() + "/record.json";
   train::TuningRequest request;
   request.seed = kTuneSeed;
-  request.budget_seconds = budget_seconds;
   RECMILL_ASSIGN_OR_RETURN(auto made, train::tune(here, request, files));
   RECMILL_ASSIGN_OR_RETURN(auto kernels, train::kernels_from(made, run, "tuned in this run"));
   return TunedKernels{std::move(made), std::move(kernels)};
@@ -128,19 +179,7 @@ Result<TunedKernels> separate_kernels(const KernelWorkload& workload, double bud
   options.values = {{kernels::kWholeFeature, this_processor().l2_bytes}};
   options.budget_seconds = budget_seconds;
   options.alone = true;
-  const std::atomic<bool> never{false};
-  kernels::tune::FamilyTuning family;
-  RECMILL_ASSIGN_OR_RETURN(family.times,
-                           kernels::tune::measure(
-                               *subject, options, {}, SteadyClock(), *workload.pool,
-                               [](const auto&) { return Status{}; }, [](const auto&) {}, never));
-  RECMILL_ASSIGN_OR_RETURN(family.choice, kernels::tune::choose(family.times));
-  TunedKernels made;
-  made.record.of = train::tuned_for(workload.run);
-  made.record.families.push_back(std::move(family));
-  RECMILL_ASSIGN_OR_RETURN(made.kernels,
-                           train::kernels_from(made.record, workload.run, "tuned alone"));
-  return made;
+  return chosen_for(workload.run, *subject, options, *workload.pool, "tuned alone");
 }
 
 }  // namespace recmill::cli

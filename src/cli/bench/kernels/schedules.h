@@ -36,8 +36,9 @@ struct TunedKernels {
   store::StoreKernels kernels;
 };
 
-/// The run's tuning record where there is one that is good here, else what `budget_seconds` (0: as
-/// long as it takes) of tuning find; says which.
+/// The run's tuning record where there is one that is good here, else what tuning in this run
+/// finds; says which. With `budget_seconds` (0: as long as it takes) lookups alone are tuned, on
+/// few batches.
 Result<TunedKernels> tuned_kernels(const train::ResolvedRun& run, double budget_seconds,
                                    Files& files);
 
