@@ -21,6 +21,7 @@ KernelsBudget kernels_budget(const BenchOptions& options) {
   budget.tuning_seconds = budget.separate_seconds = 8.0;
   budget.patience_seconds = 3.0;
   budget.pairs = std::min<int64_t>(options.pairs, 3);
+  budget.batches = 4;
   budget.baselines = false;
   return budget;
 }
