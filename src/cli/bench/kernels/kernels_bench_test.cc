@@ -76,6 +76,7 @@ TEST(Exchange, is_of_medians_and_tells_only_where_a_bad_choice_would_be_seen) {
   EXPECT_DOUBLE_EQ(exchange.regret(), 1.02 - 1.0);
   EXPECT_DOUBLE_EQ(exchange.worst, 1.3);
   EXPECT_EQ(exchange.best_place, 1u);
+  EXPECT_EQ(exchange.worst_place, 2u);
   EXPECT_TRUE(exchange.can_tell());
   EXPECT_FALSE((Exchange{1.0, 1.0, 1.29}).can_tell());
 }

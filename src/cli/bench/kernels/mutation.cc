@@ -12,8 +12,9 @@ Exchange exchange_of(std::span<const std::vector<double>> seconds, size_t chosen
   std::vector<double> medians;
   for (const auto& rounds : seconds) medians.push_back(median(rounds));
   const auto best = std::min_element(medians.begin(), medians.end());
-  return {medians[chosen], *best, *std::max_element(medians.begin(), medians.end()),
-          static_cast<size_t>(best - medians.begin())};
+  const auto worst = std::max_element(medians.begin(), medians.end());
+  return {medians[chosen], *best, *worst, static_cast<size_t>(best - medians.begin()),
+          static_cast<size_t>(worst - medians.begin())};
 }
 
 Judgement judge(std::span<const Exchange> exchanges) {

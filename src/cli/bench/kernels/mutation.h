@@ -16,7 +16,7 @@ namespace recmill::cli {
 /// each, [candidates][rounds].
 struct Exchange {
   double chosen = 0.0, best = 0.0, worst = 0.0;
-  size_t best_place = 0;  // of the best one
+  size_t best_place = 0, worst_place = 0;
   double regret() const { return chosen / best - 1.0; }
   /// Whether the candidates differ by so much that a bad choice would be seen.
   bool can_tell() const { return worst >= 1.3 * best; }

@@ -11,7 +11,8 @@
 namespace recmill::cli {
 
 /// The three features with the largest share of the time and three at random: every other candidate
-/// of the tuned value in place of the chosen one, judged by that feature's own task time there.
+/// of the tuned value in place of the chosen one, judged by that feature's own task time there,
+/// and the chosen one, the best and the worst again.
 Status run_mutation_case(const std::string& name, const train::ResolvedRun& run,
                          const BenchOptions& options, const BenchSink& sink);
 
