@@ -319,6 +319,22 @@ TEST_F(Tune, takes_the_documented_template_of_a_users_own) {
     EXPECT_NE(chosen.schedule.of, "bags_by_column");
 }
 
+TEST_F(Tune, writes_a_page_of_a_fresh_record_and_of_the_one_that_is_there) {
+  write("plain.toml", bags(""));
+  EXPECT_EQ(run({"tune", "plain.toml", "--rounds", "1", "--quiet", "--html", "a.html"}).status, 0);
+  const std::string record = *read_text(posix_files(), path("tuned/plain.json"));
+  const std::string page = *read_text(posix_files(), path("a.html"));
+  EXPECT_EQ(page.find("<!DOCTYPE html>"), 0u);
+  for (const char* told : {"Lookups", "Backward and optimizer", "<svg", ">f0", "rowwise_adagrad"})
+    EXPECT_NE(page.find(told), std::string::npos) << told;
+  EXPECT_EQ(run({"tune", "plain.toml", "--quiet", "--html", "b.html"}).status, 0);
+  EXPECT_EQ(*read_text(posix_files(), path("b.html")), page);
+  EXPECT_EQ(*read_text(posix_files(), path("tuned/plain.json")), record);
+  const Outcome both = run({"tune", "--replay", "tuned/plain.json", "--html", "c.html"});
+  EXPECT_EQ(both.status, 2);
+  EXPECT_EQ(both.err, "recmill: --html: name the configuration of the record, not --replay\n");
+}
+
 TEST_F(Tune, refuses_what_it_cannot_do_in_one_line) {
   write("plain.toml", bags(""));
   const std::pair<std::vector<std::string>, std::string> wrong[] = {

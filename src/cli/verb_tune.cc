@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/build_info.h"
 #include "cli/run_config.h"
+#include "cli/tuning_page.h"
 #include "cli/verb.h"
 #include "train/chosen_kernels.h"
 #include "train/tuning.h"
@@ -15,7 +16,7 @@ namespace {
 struct Arguments {
   ConfigArguments config;
   train::TuningRequest request;
-  std::string replay;
+  std::string replay, html;
   bool overwrite = false, json = false, quiet = false;
 };
 
@@ -46,7 +47,35 @@ Status replay_times(const Arguments& arguments) {
   return {};
 }
 
+/// The record, measured now, or the one that is there where only its page is asked for.
+Result<kernels::tune::TuningRecord> tuned_record(Arguments& arguments, const RunConfig& config) {
+  const std::string path = train::tuning_record_path(config.options);
+  const bool replaces = arguments.overwrite || arguments.request.if_drifted;
+  const bool shows = !arguments.html.empty() && !replaces && posix_files().exists(path);
+  if (!shows) RECMILL_RETURN_IF_ERROR(refuse_existing(path, replaces));
+  const auto run = train::resolve_run(config.options, posix_files());
+  if (!run.ok()) return config.locate(run.status());
+  Result<kernels::tune::TuningRecord> record = Status::Failed("");
+  if (shows) {
+    record = train::read_tuning_record(path, posix_files());
+    if (record.ok() && record->of.model != kernels::tune::model_digest(run->spec))
+      return Status::Failed(path + ": it was tuned for other tables and features");
+  } else {
+    arguments.request.commit = build_commit();
+    arguments.request.progress = progress_style(arguments.quiet);
+    arguments.request.interrupted = &watch_interrupts();
+    record = train::tune(*run, arguments.request, posix_files());
+  }
+  if (!record.ok()) return config.locate(record.status());
+  if (!arguments.html.empty())
+    RECMILL_RETURN_IF_ERROR(
+        write_atomically(posix_files(), arguments.html, tuning_page(*record, run->spec)));
+  return record;
+}
+
 Status tune(Arguments& arguments, const std::string& budget) {
+  if (!arguments.replay.empty() && !arguments.html.empty())
+    return Status::BadRequest("--html: name the configuration of the record, not --replay");
   if (!arguments.replay.empty()) return replay_times(arguments);
   if (arguments.config.path.empty())
     return Status::BadRequest("tune: name a configuration or a workload, or --replay RECORD");
@@ -54,16 +83,8 @@ Status tune(Arguments& arguments, const std::string& budget) {
   RECMILL_ASSIGN_OR_RETURN(arguments.request.budget_seconds, seconds_of(budget));
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
-  const bool replaces = arguments.overwrite || arguments.request.if_drifted;
-  RECMILL_RETURN_IF_ERROR(refuse_existing(train::tuning_record_path(config.options), replaces));
-  const auto run = train::resolve_run(config.options, posix_files());
-  if (!run.ok()) return config.locate(run.status());
-  arguments.request.commit = build_commit();
-  arguments.request.progress = progress_style(arguments.quiet);
-  arguments.request.interrupted = &watch_interrupts();
-  const auto record = train::tune(*run, arguments.request, posix_files());
-  if (!record.ok()) return config.locate(record.status());
-  print_result(train::summary_of(*record), arguments.json);
+  RECMILL_ASSIGN_OR_RETURN(const auto record, tuned_record(arguments, config));
+  print_result(train::summary_of(record), arguments.json);
   if (!arguments.quiet)
     log_info("the record is " + train::tuning_record_path(config.options) +
              "; [kernels] mode = \"tuned\" uses it");
@@ -86,6 +107,10 @@ void add_tune(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   verb->add_option("--replay", arguments->replay,
                    "choose again from the times in this record, and compare");
+  verb->add_option(
+      "--html", arguments->html,
+      "write a page with pictures there; of the record that is there, if one is and it "
+      "is not to be replaced");
   verb->add_flag("--if-drifted", arguments->request.if_drifted,
                  "tune again only what has drifted from what the record was tuned on");
   verb->add_flag("--overwrite", arguments->overwrite, "replace the record that is there");

@@ -355,9 +355,21 @@ Status UpdateSubject::prepare(const std::vector<std::vector<Schedule>>& candidat
     }
   }
   workers_.clear();
-  for (int thread = 0; thread < options_.threads; ++thread)
-    workers_.push_back(std::make_unique<Worker>(value.tile));
+  task_floats_ = value.tile;
   return {};
+}
+
+std::unique_ptr<UpdateSubject::Worker> UpdateSubject::take_worker() {
+  std::lock_guard lock(workers_mutex_);
+  if (workers_.empty()) return std::make_unique<Worker>(task_floats_);
+  auto worker = std::move(workers_.back());
+  workers_.pop_back();
+  return worker;
+}
+
+void UpdateSubject::give_worker(std::unique_ptr<Worker> worker) {
+  std::lock_guard lock(workers_mutex_);
+  workers_.push_back(std::move(worker));
 }
 
 void UpdateSubject::reserve(int64_t table) {
@@ -365,7 +377,9 @@ void UpdateSubject::reserve(int64_t table) {
 }
 
 void UpdateSubject::run(size_t of_class, size_t candidate, int64_t table, int64_t batch) {
-  update_one(*workers_[0], table, *batches_[batch], kernels_[of_class][candidate], kTimedStep);
+  auto worker = take_worker();
+  update_one(*worker, table, *batches_[batch], kernels_[of_class][candidate], kTimedStep);
+  give_worker(std::move(worker));
   if (reserved_.owns_lock()) reserved_.unlock();
 }
 
@@ -377,6 +391,27 @@ double UpdateSubject::samples(int64_t batch) const {
   return static_cast<double>(batches_[batch]->samples);
 }
 
+double UpdateSubject::bytes(size_t of_class) const {
+  const int64_t table = classes_[of_class].features.front();
+  const TableSpec& spec = tables_[table].spec();
+  int64_t width = spec.dim * kernels::bytes_of(spec.precision);
+  for (const StateColumn& column : tables_[table].state()) width += column.width * 4;
+  double bytes = 0.0;
+  for (const auto& batch : batches_) {
+    for (const auto& [bags, pooling] : table_lookups(table, *batch).features) {
+      int64_t gradients = pooling == Pooling::none ? bags.lookups() : 0;
+      for (int64_t i = 0; pooling != Pooling::none && i < bags.samples; ++i)
+        gradients += bags.offsets[i] < bags.offsets[i + 1];
+      bytes += static_cast<double>(bags.lookups() * (bags.weights != nullptr ? 12 : 8) +
+                                   bags.samples * 8 + gradients * spec.dim * 4);
+    }
+    // Each row is read and written.
+    const kernels::TableBags all = update_of(table, *batch, {}, default_of(table, *batch)).bags;
+    bytes += static_cast<double>(2 * width) * static_cast<double>(touched_rows(all).size());
+  }
+  return bytes / static_cast<double>(batches_.size());
+}
+
 void UpdateSubject::disturb(size_t of_class, int thread, int64_t turn) {
   // Some hundred tables apart from what other threads are at, going round.
   const auto count = static_cast<int64_t>(tables_.size());
@@ -386,7 +421,9 @@ void UpdateSubject::disturb(size_t of_class, int thread, int64_t turn) {
   const std::unique_lock lock(busy_[table], std::try_to_lock);
   if (!lock.owns_lock()) return;
   const Lookups& batch = *batches_[place / count % batches()];
-  update_one(*workers_[thread], table, batch, default_of(table, batch), kTimedStep);
+  auto worker = take_worker();
+  update_one(*worker, table, batch, default_of(table, batch), kTimedStep);
+  give_worker(std::move(worker));
 }
 
 Status UpdateSubject::fuse(const Choice& choice) {

@@ -61,6 +61,7 @@ class UpdateSubject final : public kernels::tune::TuningSubject {
   void run(size_t of_class, size_t candidate, int64_t table, int64_t batch) override;
   double lookups(int64_t table, int64_t batch) const override;
   double samples(int64_t batch) const override;
+  double bytes(size_t of_class) const override;
   void disturb(size_t of_class, int thread, int64_t turn) override;
   Status fuse(const kernels::tune::Choice& choice) override;
   void run_fused(int64_t batch, Pool& pool) override;
@@ -81,6 +82,8 @@ class UpdateSubject final : public kernels::tune::TuningSubject {
                         const kernels::RowUpdateKernel& kernel) const;
   void update_one(Worker& worker, int64_t table, const Lookups& batch,
                   const kernels::RowUpdateKernel& kernel, const RowStep& step) const;
+  std::unique_ptr<Worker> take_worker();
+  void give_worker(std::unique_ptr<Worker> worker);
   Expected& expected(size_t of_class);
   Status compare(Expected& of, const kernels::Schedule& schedule);
 
@@ -92,10 +95,12 @@ class UpdateSubject final : public kernels::tune::TuningSubject {
   Buffer gradients_;
   std::vector<kernels::tune::FeatureClass> each_;
   std::vector<kernels::tune::FeatureClass> classes_;
-  std::vector<int64_t> class_of_;                               // [tables], -1: none
-  std::vector<std::mutex> busy_;                                // [tables], during an update
-  std::unique_lock<std::mutex> reserved_;                       // of busy_
-  std::vector<std::unique_ptr<Worker>> workers_;                // [threads]
+  std::vector<int64_t> class_of_;          // [tables], -1: none
+  std::vector<std::mutex> busy_;           // [tables], during an update
+  std::unique_lock<std::mutex> reserved_;  // of busy_
+  std::mutex workers_mutex_;
+  std::vector<std::unique_ptr<Worker>> workers_;  // guarded by workers_mutex_: idle ones
+  int64_t task_floats_ = kTaskFloats;             // of the workers
   std::vector<std::vector<kernels::RowUpdateKernel>> kernels_;  // [classes][candidates]
   std::map<size_t, std::unique_ptr<Expected>> expected_;        // [classes]
   std::vector<kernels::RowUpdateKernel> fused_;                 // [tables], or empty: untuned

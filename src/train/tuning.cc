@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "device/processor.h"
+#include "kernels/tune/memory_rate.h"
 #include "kernels/tune/tuner.h"
 #include "train/chosen_kernels.h"
 #include "train/drift_warning.h"
@@ -146,6 +147,8 @@ class FamilyTuner {
       winner.push_back(chosen * 1e9);
       standard.push_back(beside * 1e9);
     }
+    RECMILL_ASSIGN_OR_RETURN(tuned.class_nanoseconds,
+                             measure_classes(subject, tuned.choice, clock_, pool_));
     tuned.measured_nanoseconds = middle_of(std::move(winner));
     tuned.default_nanoseconds = middle_of(std::move(standard));
     return {};
@@ -216,6 +219,7 @@ Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, 
   TuningRecord record;
   record.of = tuned_for(run);
   record.of.commit = request.commit;
+  RECMILL_ASSIGN_OR_RETURN(record.memory_rate, measure_memory_rate(SteadyClock(), *pool));
   PartialTimes partial(path + ".partial", record.of, files);
   FamilyTuner tuner(request, partial, *pool);
   const int64_t l2_bytes = this_processor().l2_bytes;

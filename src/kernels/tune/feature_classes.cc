@@ -60,6 +60,18 @@ std::vector<FeatureClass> group_features(std::span<const FeatureShape> shapes,
   return classes;
 }
 
+int64_t distinct_rows_of(const JaggedView& bags, std::vector<bool>& seen) {
+  if (bags.samples == 0) return 0;
+  int64_t distinct = 0;
+  const int64_t begin = bags.offsets[0], end = bags.offsets[bags.samples];
+  for (int64_t j = begin; j < end; ++j) {
+    distinct += !seen[bags.rows[j]];
+    seen[bags.rows[j]] = true;
+  }
+  for (int64_t j = begin; j < end; ++j) seen[bags.rows[j]] = false;
+  return distinct;
+}
+
 double distance(const BagStats& tuned, const BagStats& now) {
   constexpr double kSmallest = 1.0 / 16;
   const double larger = std::max({tuned.mean, now.mean, kSmallest});

@@ -38,6 +38,10 @@ struct FeatureClass {
 std::vector<FeatureClass> group_features(std::span<const FeatureShape> shapes,
                                          std::span<const std::string> kinds = {});
 
+/// Rows that the bags name, each counted once. `seen` [rows of the table] is all false before and
+/// after.
+int64_t distinct_rows_of(const JaggedView& bags, std::vector<bool>& seen);
+
 /// How far apart two statistics of bags are: the largest of the changes of the mean length and of
 /// its deviation, both relative to the larger mean, and of the share of empty bags. Means below
 /// 1 / 16 are all alike.

@@ -182,6 +182,20 @@ double PoolSubject::samples(int64_t batch) const {
   return static_cast<double>(batches_[batch].samples);
 }
 
+double PoolSubject::bytes(size_t of_class) const {
+  const int64_t feature = classes_[of_class].features.front();
+  const PooledFeature& of = features_[feature];
+  std::vector<bool> seen(of.rows.count);
+  double bytes = 0.0;
+  for (const SparseBatch& batch : batches_) {
+    const JaggedView bags = batch.features[feature].view(batch.samples);
+    const int64_t ids = bags.lookups() * (bags.weights != nullptr ? 12 : 8) + bags.samples * 8;
+    const int64_t rows = distinct_rows_of(bags, seen) * bytes_of(of.rows.precision);
+    bytes += static_cast<double>(ids + (rows + outputs_of(of, bags) * 4) * of.rows.dim);
+  }
+  return bytes / static_cast<double>(batches_.size());
+}
+
 void PoolSubject::disturb(size_t of_class, int thread, int64_t turn) {
   // Some hundred features apart from what other threads are at, going round.
   const auto count = static_cast<int64_t>(features_.size());

@@ -53,6 +53,7 @@ class PoolSubject final : public TuningSubject {
   void run(size_t of_class, size_t candidate, int64_t feature, int64_t batch) override;
   double lookups(int64_t feature, int64_t batch) const override;
   double samples(int64_t batch) const override;
+  double bytes(size_t of_class) const override;
   void disturb(size_t of_class, int thread, int64_t turn) override;
   Status fuse(const Choice& choice) override;
   void run_fused(int64_t batch, Pool& pool) override;

@@ -37,11 +37,14 @@ Result<FamilyTuning> family_from_json(const Json& json, const std::string& sourc
   read("prebuilt_nanoseconds", family.code.prebuilt);
   read("branches_nanoseconds", family.code.branches);
   read("pointers_nanoseconds", family.code.pointers);
+  read("class_nanoseconds", family.class_nanoseconds);
   RECMILL_RETURN_IF_ERROR(read.status);
   if (!json.contains("times")) return Status::Failed(source + ": no key families[].times");
   auto times = family_times_from_json(json["times"]);
   if (!times.ok()) return Status::Failed(source + ": " + times.status().message());
   family.times = *std::move(times);
+  if (family.class_nanoseconds.size() != family.times.classes.size())
+    return Status::Failed(source + ": families[].class_nanoseconds is not one a class");
   auto choice = choose(family.times);
   if (!choice.ok()) return Status::Failed(source + ": " + choice.status().message());
   family.choice = *std::move(choice);
@@ -90,6 +93,7 @@ Result<std::string> record_text(const TuningRecord& record) {
             {"model", record.of.model},
             {"threads", record.of.threads},
             {"deterministic", record.of.deterministic},
+            {"memory_rate", record.memory_rate},
             {"families", Json::array()}};
   for (const FamilyTuning& family : record.families)
     json["families"].push_back({{"choice", choice_to_json(family.choice)},
@@ -98,6 +102,7 @@ Result<std::string> record_text(const TuningRecord& record) {
                                 {"prebuilt_nanoseconds", family.code.prebuilt},
                                 {"branches_nanoseconds", family.code.branches},
                                 {"pointers_nanoseconds", family.code.pointers},
+                                {"class_nanoseconds", family.class_nanoseconds},
                                 {"times", to_json(family.times)}});
   const std::string body = json.dump() + "\n";
   return checksum_of(body) + "\n" + body;
@@ -118,6 +123,7 @@ Result<TuningRecord> parse_record(const std::string& text, const std::string& so
   read("model", record.of.model);
   read("threads", record.of.threads);
   read("deterministic", record.of.deterministic);
+  read("memory_rate", record.memory_rate);
   RECMILL_RETURN_IF_ERROR(read.status);
   if (!json.contains("families") || !json["families"].is_array())
     return Status::Failed(source + ": no list families");

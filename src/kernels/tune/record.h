@@ -47,12 +47,14 @@ struct FamilyTuning {
   double measured_nanoseconds = 0.0;  // of a batch, fused, measured again after the choice
   double default_nanoseconds = 0.0;   // of a batch with the default schedules, beside it
   CodeTimes code;
+  std::vector<double> class_nanoseconds = {};  // [classes], measure_classes()
   bool operator==(const FamilyTuning&) const = default;
 };
 
 struct TuningRecord {
   TunedFor of;
   std::vector<FamilyTuning> families;
+  double memory_rate = 0.0;  // bytes a second that all threads read, memory_rate()
 
   /// Null: the family was not tuned.
   const FamilyTuning* family(const std::string& name) const;

@@ -21,13 +21,14 @@ TuningRecord example() {
         33.0}}};
   family.choice = *choose(family.times);
   family.measured_nanoseconds = 30.0;
+  family.class_nanoseconds = {25.0};
   family.default_nanoseconds = 40.0;
   FamilyTuning update = family;
   update.times.family = "row_update";
   update.times.classes[0].kind = "rowwise_adagrad";
   update.times.values[0].classes[0].candidates[0].schedule = *parse_schedule("dense_sums leaves=8");
   update.choice = *choose(update.times);
-  return {{"machine", "gcc", "abc", "name", "0123", 2, true}, {family, update}};
+  return {{"machine", "gcc", "abc", "name", "0123", 2, true}, {family, update}, 5e10};
 }
 
 TEST(TuningRecord, is_read_back_as_it_was_written) {

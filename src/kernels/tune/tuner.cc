@@ -150,6 +150,7 @@ class LocalStage {
       const double visits = std::max<double>(1.0, static_cast<double>(work_[c].visits));
       times.lookups = work_[c].lookups / visits;
       times.samples = work_[c].samples / visits;
+      times.bytes = subject_.bytes(c);
       made.classes.push_back(std::move(times));
     }
     return made;
@@ -214,6 +215,38 @@ Result<double> measure_fused(TuningSubject& subject, const Choice& choice, int64
   }
   std::sort(seconds.begin(), seconds.end());
   return seconds[seconds.size() / 2];
+}
+
+Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice& choice,
+                                            const Clock& clock, Pool& pool) {
+  std::vector<std::vector<Schedule>> schedules;
+  for (const ChosenSchedule& chosen : choice.schedules) schedules.push_back({chosen.schedule});
+  RECMILL_RETURN_IF_ERROR(subject.prepare(schedules, choice.value));
+  struct Task {
+    size_t of_class;
+    int64_t feature;
+  };
+  std::vector<Task> tasks;
+  for (size_t c = 0; c < schedules.size(); ++c) {
+    for (const int64_t feature : subject.classes()[c].features) tasks.push_back({c, feature});
+  }
+  std::ranges::sort(tasks, {}, &Task::feature);
+  std::vector<std::vector<double>> rounds(schedules.size());
+  for (int64_t round = 0; round < kFusedRounds; ++round) {
+    std::vector<std::atomic<int64_t>> sums(schedules.size());
+    for (int64_t batch = 0; batch < subject.batches(); ++batch) {
+      pool.run(static_cast<int64_t>(tasks.size()), [&](int64_t t) {
+        const int64_t start = clock.now_ns();
+        subject.run(tasks[t].of_class, 0, tasks[t].feature, batch);
+        sums[tasks[t].of_class] += clock.now_ns() - start;
+      });
+    }
+    for (size_t c = 0; c < sums.size(); ++c)
+      rounds[c].push_back(static_cast<double>(sums[c]) / static_cast<double>(subject.batches()));
+  }
+  std::vector<double> nanoseconds;
+  for (auto& of : rounds) nanoseconds.push_back(median(std::move(of)));
+  return nanoseconds;
 }
 
 Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options, FamilyTimes times,

@@ -44,11 +44,13 @@ class TuningSubject {
   /// feature's table.
   virtual void reserve(int64_t feature) { static_cast<void>(feature); }
   /// Runs one feature on one batch with a prepared schedule, on the calling thread; a task after
-  /// the other, without interference of its own making.
+  /// the other, without interference of its own making. Several threads may run different features.
   virtual void run(size_t of_class, size_t candidate, int64_t feature, int64_t batch) = 0;
   /// Lookups and samples of that.
   virtual double lookups(int64_t feature, int64_t batch) const = 0;
   virtual double samples(int64_t batch) const = 0;
+  /// ClassTimes::bytes.
+  virtual double bytes(size_t of_class) const = 0;
   /// Runs some tasks of features outside `of_class`, on a thread of its own; `turn` counts calls.
   virtual void disturb(size_t of_class, int thread, int64_t turn) = 0;
 
@@ -84,6 +86,11 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
                             const std::function<Status(const FamilyTimes&)>& kept,
                             const std::function<void(const TunerProgress&)>& progress,
                             const std::atomic<bool>& stop);
+
+/// Nanoseconds of a batch by class, all features of it on one thread: the mean over all batches,
+/// each feature timed by itself while all threads go through the others with `choice`.
+Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice& choice,
+                                            const Clock& clock, Pool& pool);
 
 /// Seconds of a batch with `choice` fused: the median over all batches, `rounds` times.
 Result<double> measure_fused(TuningSubject& subject, const Choice& choice, int64_t rounds,

@@ -26,7 +26,8 @@ class StandingClock final : public Clock {
 /// size 1, with a hiccup at every eleventh run.
 class KnownSubject final : public TuningSubject {
  public:
-  KnownSubject(StandingClock& clock, std::vector<double> costs) : clock_(clock), costs_(costs) {
+  KnownSubject(StandingClock& clock, std::vector<double> costs, bool hiccups = true)
+      : clock_(clock), costs_(costs), hiccups_(hiccups) {
     for (int64_t c = 0; c < 3; ++c) classes_.push_back({{}, {2 * c, 2 * c + 1}});
   }
   std::string family() const override { return "known"; }
@@ -51,12 +52,13 @@ class KnownSubject final : public TuningSubject {
     EXPECT_EQ(static_cast<size_t>(feature) / 2, c);
     while (awaits_disturbance && disturbed == 0) std::this_thread::yield();
     const auto k = static_cast<size_t>(prepared_[c][candidate].parameters[0].value);
-    const bool hiccup = ++runs_ % 11 == 0;
+    const bool hiccup = ++runs_ % 11 == 0 && hiccups_;
     clock_.pass(double(c + 1) * costs_[k] * double(batch + 1) * (hiccup ? 50.0 : 1.0));
     ++visits[{c, k, batch}];
   }
   double lookups(int64_t, int64_t batch) const override { return 10.0 * double(batch + 1); }
   double samples(int64_t) const override { return 2.0; }
+  double bytes(size_t of_class) const override { return 100.0 * double(of_class + 1); }
   void disturb(size_t, int, int64_t) override { ++disturbed; }
   Status fuse(const Choice& choice) override {
     fused_ = choice;
@@ -74,6 +76,7 @@ class KnownSubject final : public TuningSubject {
  private:
   StandingClock& clock_;
   std::vector<double> costs_;
+  const bool hiccups_;
   std::vector<FeatureClass> classes_;
   std::vector<std::vector<Schedule>> prepared_;
   FusedValue value_;
@@ -149,6 +152,19 @@ TEST(Tuner, keeps_to_its_budget_and_still_visits_all) {
   ASSERT_TRUE(tune(subject, clock, options).times.ok());
   for (const auto& [where, times] : subject.visits) EXPECT_EQ(times, 2);
   EXPECT_EQ(subject.visits.size(), 3u * 2 * 4);
+}
+
+TEST(Tuner, measures_each_class_in_the_run_of_all) {
+  StandingClock clock;
+  KnownSubject subject(clock, {30.0, 20.0});
+  const FamilyTimes times = *tune(subject, clock, kOptions).times;
+  EXPECT_EQ(times.values[0].classes[2].bytes, 300.0);
+  Pool pool(1);
+  KnownSubject calm(clock, {30.0, 20.0}, /*hiccups=*/false);
+  const auto found = measure_classes(calm, *choose(times), clock, pool);
+  ASSERT_TRUE(found.ok());
+  // Two features a class, batches of 1, 2, 3 and 4 times the cost.
+  EXPECT_EQ(*found, (std::vector<double>{100.0, 200.0, 300.0}));
 }
 
 TEST(Tuner, measures_classes_without_times_alone_and_fuses_all_again) {

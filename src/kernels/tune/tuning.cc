@@ -100,6 +100,7 @@ Result<ClassTimes> class_times_from_json(const Json& json) {
   KeyReader read{json, "tuning times", "values[].classes[].", {}};
   read("lookups", times.lookups);
   read("samples", times.samples);
+  read("bytes", times.bytes);
   RECMILL_RETURN_IF_ERROR(read.status);
   RECMILL_ASSIGN_OR_RETURN(const auto candidates, items(json, "candidates"));
   for (const Json& item : candidates) {
@@ -180,7 +181,10 @@ Json to_json(const FamilyTimes& times) {
               {"fused_nanoseconds", at.fused_nanoseconds},
               {"classes", Json::array()}};
     for (const ClassTimes& of : at.classes) {
-      Json inner{{"lookups", of.lookups}, {"samples", of.samples}, {"candidates", Json::array()}};
+      Json inner{{"lookups", of.lookups},
+                 {"samples", of.samples},
+                 {"bytes", of.bytes},
+                 {"candidates", Json::array()}};
       for (const CandidateTime& time : of.candidates)
         inner["candidates"].push_back(candidate_to_json(time));
       item["classes"].push_back(std::move(inner));

@@ -34,6 +34,8 @@ struct CandidateTime {
 struct ClassTimes {
   std::vector<CandidateTime> candidates;
   double lookups = 0.0, samples = 0.0;  // of a visit
+  double bytes = 0.0;  // that one feature of the class must move between memory and cores, of a
+                       // batch: each row that it names once
   bool operator==(const ClassTimes&) const = default;
 };
 

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/tuning_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+
+namespace recmill::cli {
+namespace {
+
+using kernels::BagStats;
+using kernels::tune::ClassTimes;
+using kernels::tune::FamilyTuning;
+using kernels::tune::FeatureClass;
+using kernels::tune::TuningRecord;
+
+constexpr size_t kBars = 24;  // classes of a bar chart
+constexpr size_t kNames = 6;  // features named of a class
+
+constexpr const char* kStyle = R"(
+:root{color-scheme:light dark;--ink:#1b1f24;--dim:#59636e;--page:#fff;--panel:#f4f6f8;--line:#d0d7de;
+--c0:#2f6fb5;--c1:#c2571a;--c2:#2b8a4b;--c3:#8a4fb0;--c4:#a8323e;--c5:#6b7280}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e9ed;--dim:#9aa4af;--page:#14171a;--panel:#1e2226;
+--line:#3a4149;--c0:#6aa9ec;--c1:#f0935a;--c2:#63c787;--c3:#c294e6;--c4:#ee7d87;--c5:#a3abb5}}
+body{font:15px/1.45 system-ui,sans-serif;color:var(--ink);background:var(--page);margin:0 auto;
+max-width:1100px;padding:1.5em}
+h1{font-size:1.5em;margin:0}h2{font-size:1.25em;margin:2em 0 .4em}h3{font-size:1em;margin:1.4em 0 .3em}
+p,figcaption{color:var(--dim);margin:.3em 0}figure{margin:0}
+svg{width:100%;height:auto;background:var(--panel);border-radius:6px}
+svg text{fill:var(--ink);font-size:12px}svg .dim{fill:var(--dim)}svg .grid{stroke:var(--line)}
+.figures{display:flex;flex-wrap:wrap;gap:.8em;padding:0;list-style:none;margin:.6em 0}
+.figures li{background:var(--panel);border-radius:6px;padding:.5em .9em}
+.figures b{display:block;font-size:1.25em}
+.scroll{overflow:auto;max-height:34em;border:1px solid var(--line);border-radius:6px}
+table{border-collapse:collapse;width:100%;font-size:13px;white-space:nowrap}
+th,td{padding:.3em .6em;text-align:right;border-bottom:1px solid var(--line)}
+th{position:sticky;top:0;background:var(--panel);text-align:right}
+td.text,th.text{text-align:left}td.names{max-width:16em;overflow:hidden;text-overflow:ellipsis}
+code{font-size:12px})";
+
+std::string escaped(const std::string& text) {
+  std::string made;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        made += "&amp;";
+        break;
+      case '<':
+        made += "&lt;";
+        break;
+      case '>':
+        made += "&gt;";
+        break;
+      case '"':
+        made += "&quot;";
+        break;
+      default:
+        made += c;
+    }
+  }
+  return made;
+}
+
+/// "1.23 ms", three digits in the unit that suits.
+std::string time_text(double nanoseconds) {
+  if (nanoseconds >= 1e6) return fmt::format("{:.3g} ms", nanoseconds * 1e-6);
+  return fmt::format("{:.3g} µs", nanoseconds * 1e-3);
+}
+
+/// One class, as the page tells it. Times are of all features of the class in one batch, on one
+/// thread.
+struct Row {
+  const FeatureClass* of = nullptr;
+  std::string schedule;
+  double predicted = 0.0, measured = 0.0;  // nanoseconds
+  double share = 0.0;                      // of the measured time of all classes
+  double of_limit = 0.0;                   // its bytes' time at the memory's rate, over `measured`
+  std::string names;
+};
+
+std::string names_of(const FeatureClass& of, const ModelSpec& model, bool tables) {
+  std::string names;
+  for (size_t i = 0; i < std::min(kNames, of.features.size()); ++i) {
+    const auto number = static_cast<size_t>(of.features[i]);
+    const size_t count = tables ? model.tables.size() : model.features.size();
+    if (number >= count) continue;
+    names += (names.empty() ? "" : ", ") +
+             (tables ? model.tables[number].name : model.features[number].name);
+  }
+  if (of.features.size() > kNames)
+    names += fmt::format(" and {} more", of.features.size() - kNames);
+  return names;
+}
+
+/// The local stage's times at the value that was chosen.
+const std::vector<ClassTimes>& chosen_classes(const FamilyTuning& family) {
+  const auto at = std::ranges::find(family.times.values, family.choice.value,
+                                    &kernels::tune::ValueTimes::value);
+  return at->classes;
+}
+
+/// By measured time, the longest first.
+std::vector<Row> rows_of(const TuningRecord& record, const FamilyTuning& family,
+                         const ModelSpec& model) {
+  const auto& measured = family.class_nanoseconds;
+  const double all = std::max(1e-9, std::accumulate(measured.begin(), measured.end(), 0.0));
+  const double rate =
+      record.memory_rate / static_cast<double>(std::max<int64_t>(1, record.of.threads));
+  const auto& classes = chosen_classes(family);
+  std::vector<Row> rows;
+  for (size_t c = 0; c < family.times.classes.size(); ++c) {
+    const FeatureClass& of = family.times.classes[c];
+    const auto features = static_cast<double>(of.features.size());
+    const auto& schedule = family.choice.schedules[c].schedule;
+    double predicted = 0.0;
+    for (const auto& candidate : classes[c].candidates) {
+      if (candidate.schedule == schedule) predicted = candidate.nanoseconds * features;
+    }
+    const double limit = rate > 0.0 ? classes[c].bytes * features / rate * 1e9 : 0.0;
+    rows.push_back({&of, schedule.name(), predicted, measured[c], measured[c] / all,
+                    measured[c] > 0.0 ? limit / measured[c] : 0.0,
+                    names_of(of, model, family.times.family == "row_update")});
+  }
+  std::ranges::stable_sort(rows, std::ranges::greater(), &Row::measured);
+  return rows;
+}
+
+/// Templates in the order of their time; each has a colour.
+std::vector<std::string> templates_of(const std::vector<Row>& rows) {
+  std::vector<std::string> names;
+  for (const Row& row : rows) {
+    const std::string name = row.schedule.substr(0, row.schedule.find(' '));
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+std::string color_of(const Row& row, const std::vector<std::string>& templates) {
+  const std::string name = row.schedule.substr(0, row.schedule.find(' '));
+  const auto at = std::ranges::find(templates, name) - templates.begin();
+  return fmt::format("var(--c{})", std::min<int64_t>(at, 5));
+}
+
+std::string legend(const std::vector<std::string>& templates, double x, double y) {
+  std::string made;
+  for (size_t i = 0; i < templates.size(); ++i) {
+    const double left = x + 150.0 * static_cast<double>(i);
+    made += fmt::format(
+        "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"11\" height=\"11\" fill=\"var(--c{})\"/>"
+        "<text x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n",
+        left, y - 10, std::min<size_t>(i, 5), left + 16, y, escaped(templates[i]));
+  }
+  return made;
+}
+
+std::string title_of(const Row& row) {
+  const BagStats& bags = row.of->shape.bags;
+  return escaped(fmt::format("{}: {} rows of {}, {:.3g} lookups a sample, {}, {:.1f} % of the time",
+                             row.names, row.of->shape.rows, row.of->shape.dim, bags.mean,
+                             row.schedule, row.share * 100));
+}
+
+/// Lookups a sample against dimension, both in powers of two; areas are shares of time.
+std::string scatter(const std::vector<Row>& rows, const std::vector<std::string>& templates) {
+  constexpr double kLeft = 56, kTop = 36, kWidth = 980, kHeight = 300;
+  double most_lookups = 2.0, most_dim = 2.0;
+  for (const Row& row : rows) {
+    most_lookups = std::max(most_lookups, row.of->shape.bags.mean);
+    most_dim = std::max(most_dim, static_cast<double>(row.of->shape.dim));
+  }
+  const double columns = std::ceil(std::log2(most_lookups)) + 4.0;  // from 1 / 16 on
+  const double lines = std::ceil(std::log2(most_dim));
+  const auto x_of = [&](double lookups) {
+    return kLeft + kWidth * (std::log2(std::max(lookups, 1.0 / 16)) + 4.0) / columns;
+  };
+  const auto y_of = [&](double dim) { return kTop + kHeight * (1.0 - std::log2(dim) / lines); };
+  std::string svg = fmt::format(
+      "<svg viewBox=\"0 0 1060 380\" role=\"img\" aria-label=\"lookups a sample against "
+      "dimension\">\n{}",
+      legend(templates, kLeft, 20));
+  for (double p = -4; p <= columns - 4; p += 2) {
+    const double x = x_of(std::exp2(p));
+    svg += fmt::format(
+        "<line class=\"grid\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/><text "
+        "class=\"dim\" x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{4:.4g}</text>\n",
+        x, kTop, kTop + kHeight, kTop + kHeight + 16, std::exp2(p));
+  }
+  for (double p = 0; p <= lines; ++p) {
+    const double y = y_of(std::exp2(p));
+    svg += fmt::format(
+        "<line class=\"grid\" x1=\"{1}\" y1=\"{0:.1f}\" x2=\"{2}\" y2=\"{0:.1f}\"/><text "
+        "class=\"dim\" x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.0f}</text>\n",
+        y, kLeft, kLeft + kWidth, kLeft - 8, y + 4, std::exp2(p));
+  }
+  svg += fmt::format(
+      "<text class=\"dim\" x=\"{}\" y=\"372\" text-anchor=\"middle\">lookups a sample (up: "
+      "dimension)</text>\n",
+      kLeft + kWidth / 2);
+  for (const Row& row : rows) {
+    svg += fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"{}\" fill-opacity=\".55\" "
+        "stroke=\"{}\"><title>{}</title></circle>\n",
+        x_of(row.of->shape.bags.mean), y_of(static_cast<double>(row.of->shape.dim)),
+        2.5 + 60.0 * std::sqrt(row.share), color_of(row, templates), color_of(row, templates),
+        title_of(row));
+  }
+  return svg + "</svg>\n";
+}
+
+/// A bar a class: measured, filled; predicted, a frame.
+std::string bars(const std::vector<Row>& rows, const std::vector<std::string>& templates) {
+  constexpr double kLeft = 300, kWidth = 600, kLine = 20;
+  const size_t count = std::min(kBars, rows.size());
+  double most = 1e-9;
+  for (size_t i = 0; i < count; ++i) most = std::max({most, rows[i].measured, rows[i].predicted});
+  std::string svg =
+      fmt::format("<svg viewBox=\"0 0 1060 {:.0f}\" role=\"img\" aria-label=\"time by class\">\n",
+                  kLine * static_cast<double>(count) + 16);
+  for (size_t i = 0; i < count; ++i) {
+    const Row& row = rows[i];
+    const double y = 8 + kLine * static_cast<double>(i);
+    const FeatureClass& of = *row.of;
+    svg += fmt::format(
+        "<g><title>{}</title><text x=\"{}\" y=\"{:.0f}\" text-anchor=\"end\">{} × {}, {:.3g} a "
+        "sample, {} {}</text><rect x=\"{}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"13\" "
+        "fill=\"{}\"/><rect x=\"{}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"13\" fill=\"none\" "
+        "stroke=\"var(--ink)\"/><text x=\"{:.1f}\" y=\"{:.0f}\">{} ({:.1f} %)</text></g>\n",
+        title_of(row), kLeft - 10, y + 11, of.shape.rows, of.shape.dim, of.shape.bags.mean,
+        of.features.size(), of.features.size() == 1 ? "feature" : "features", kLeft, y,
+        kWidth * row.measured / most, color_of(row, templates), kLeft, y,
+        kWidth * row.predicted / most,
+        kLeft + kWidth * std::max(row.measured, row.predicted) / most + 6, y + 11,
+        time_text(row.measured), row.share * 100);
+  }
+  return svg + "</svg>\n";
+}
+
+std::string table(const std::vector<Row>& rows, bool updates) {
+  std::string html = fmt::format(
+      "<div class=\"scroll\"><table><thead><tr><th class=\"text\">{}</th><th>number</th><th>rows"
+      "</th><th>dim</th><th class=\"text\">precision</th><th>lookups a sample</th><th>deviation"
+      "</th><th>longest</th><th>empty</th><th class=\"text\">{}</th><th class=\"text\">schedule"
+      "</th><th>share of time</th><th>predicted</th><th>measured</th><th>of the memory limit</th>"
+      "</tr></thead><tbody>\n",
+      updates ? "tables" : "features", updates ? "optimizer" : "pooling");
+  for (const Row& row : rows) {
+    const auto& shape = row.of->shape;
+    html += fmt::format(
+        "<tr><td class=\"text names\" title=\"{0}\">{0}</td><td>{1}</td><td>{2}</td><td>{3}</td>"
+        "<td class=\"text\">{4}</td><td>{5:.4g}</td><td>{6:.3g}</td><td>{7}</td><td>{8:.0f} %</td>"
+        "<td class=\"text\">{9}</td><td class=\"text\"><code>{10}</code></td><td>{11:.2f} %</td>"
+        "<td>{12}</td><td>{13}</td><td>{14:.0f} %</td></tr>\n",
+        escaped(row.names), row.of->features.size(), shape.rows, shape.dim,
+        name_of(shape.precision), shape.bags.mean, shape.bags.deviation, shape.bags.longest,
+        shape.bags.empty_share * 100,
+        updates ? escaped(row.of->kind) : std::string(name_of(shape.pooling)),
+        escaped(row.schedule), row.share * 100, time_text(row.predicted), time_text(row.measured),
+        row.of_limit * 100);
+  }
+  return html + "</tbody></table></div>\n";
+}
+
+std::string section(const TuningRecord& record, const FamilyTuning& family,
+                    const ModelSpec& model) {
+  const bool updates = family.times.family == "row_update";
+  const auto rows = rows_of(record, family, model);
+  const auto templates = templates_of(rows);
+  const double threads = static_cast<double>(std::max<int64_t>(1, record.of.threads));
+  size_t features = 0;
+  for (const Row& row : rows) features += row.of->features.size();
+  std::string html = fmt::format("<h2>{}</h2>\n<ul class=\"figures\">",
+                                 updates ? "Backward and optimizer" : "Lookups");
+  const auto figure = [&](const std::string& value, const std::string& what) {
+    html += "<li><b>" + value + "</b>" + what + "</li>";
+  };
+  figure(time_text(family.measured_nanoseconds), "a batch, tuned");
+  figure(time_text(family.choice.predicted_nanoseconds / threads), "predicted");
+  figure(time_text(family.default_nanoseconds), "with default schedules");
+  figure(fmt::format("{}", features), updates ? "tables" : "features");
+  figure(fmt::format("{}", rows.size()), "classes");
+  html += fmt::format(
+      "</ul>\n<p>One value for the fused kernel: tasks of at most {} {}, {} KiB of a core's own "
+      "cache.</p>\n",
+      family.choice.value.tile, updates ? "floats" : "samples",
+      family.choice.value.l2_bytes / 1024);
+  html += "<h3>Dimension and lookups a sample</h3><figure>" + scatter(rows, templates) +
+          "<figcaption>A circle is a class of features that are alike; its area is its share of "
+          "the time.</figcaption></figure>\n";
+  html += "<h3>Time by class</h3><figure>" + bars(rows, templates) +
+          fmt::format(
+              "<figcaption>Filled: measured in the run of all. Frame: predicted by the "
+              "local stage. Of one batch on one thread{}.</figcaption></figure>\n",
+              rows.size() > kBars ? fmt::format("; the {} longest of {}", kBars, rows.size()) : "");
+  return html + "<h3>All classes</h3>" + table(rows, updates);
+}
+
+}  // namespace
+
+std::string tuning_page(const TuningRecord& record, const ModelSpec& model) {
+  std::string html = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width\"><title>{0}: tuned kernels</title><style>{1}</style></head>"
+      "<body>\n<h1>{0}: tuned kernels</h1>\n<p>{2}, {3} threads; {4}; commit {5}. The memory's "
+      "rate, "
+      "measured in the same run: {6:.1f} GB/s by all threads. A class's share of the memory limit "
+      "is the time that its bytes take at that rate (each row that a batch names once, ids, and "
+      "what is written), as a share of its own time; tables that stay in a cache may be above "
+      "100 %.</p>\n",
+      escaped(record.of.workload), kStyle, escaped(record.of.machine), record.of.threads,
+      escaped(record.of.compiler), escaped(record.of.commit), record.memory_rate * 1e-9);
+  for (const FamilyTuning& family : record.families) html += section(record, family, model);
+  return html + "</body></html>\n";
+}
+
+}  // namespace recmill::cli
