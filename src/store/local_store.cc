@@ -224,6 +224,8 @@ Status LocalStore::update_remote(std::span<const Update> updates, const table::R
   for (size_t t = 0; t < tables_.size(); ++t) {
     by_owner[t].group(distinct[t]->rows, tables_[t].share());
     sources.push_back({distinct[t], gradients[t], &by_owner[t]});
+    if (!row_update_.empty() && row_update_[t].needs_distinct_rows())
+      sources.back().ahead = row_update_[t].values[1];
   }
   RECMILL_ASSIGN_OR_RETURN(const int64_t rows,
                            exchange_.update(sources, batch_of(updates[0]).cut.shards, step));

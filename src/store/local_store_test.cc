@@ -21,18 +21,18 @@ struct LocalFixture {
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(Local, StoreContract, LocalFixture);
 
-// A schedule for all tables of one rank.
+// A schedule for all tables. Several ranks run a part of that of distinct rows alone.
 template <size_t kTemplate>
 struct ScheduledFixture {
-  static constexpr bool kManyRanks = false;
+  static constexpr bool kManyRanks = kTemplate == 0;
   static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
                                                       Communicator& communicator, Pool& pool) {
     const auto& of = kernels::row_update_templates()[kTemplate];
     std::vector<kernels::RowUpdateKernel> row_update;
     for (size_t t = 0; t < model.tables.size(); ++t) {
-      row_update.push_back({&of, {}});  // the first values of its parameters
+      row_update.push_back({&of, {}});  // the first values of its parameters, or the last
       for (const auto& tunable : of.spec.tunables)
-        row_update[t].values.push_back(tunable.values[0]);
+        row_update[t].values.push_back(t % 2 == 0 ? tunable.values.front() : tunable.values.back());
     }
     StoreKernels kernels;
     kernels.row_update = std::move(row_update);

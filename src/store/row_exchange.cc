@@ -242,8 +242,9 @@ void RowExchange::sum_subtrees(std::span<const TableGradients> sources, int shar
     kernels::SumRange range;
     range.order = source.by_owner->order.data() + task.begin;
     range.count = task.count;
-    kernels::sum_gradients({source.distinct, source.gradients, tables_[task.table].spec().dim},
-                           range, own, task.out);
+    const int64_t dim = tables_[task.table].spec().dim;
+    kernels::sum_gradients({source.distinct, source.gradients, dim, source.ahead}, range, own,
+                           task.out);
   });
 }
 

@@ -35,6 +35,7 @@ struct TableGradients {
   const DistinctRows* distinct = nullptr;
   std::span<const kernels::GradientRows> gradients;  // as distinct->sources names features
   const RowsByOwner* by_owner = nullptr;             // of distinct->rows
+  int64_t ahead = 16;                                // lookups that gradient rows are fetched ahead
 };
 
 /// The bytes of one message: rows by table, and `width` floats for each.

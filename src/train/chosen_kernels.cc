@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/chosen_kernels.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "device/processor.h"
 #include "table/embedding_table.h"
@@ -73,6 +75,17 @@ Status add_code(const TuningRecord& record, const ResolvedRun& run, Files& files
   return {};
 }
 
+/// Several ranks sum gradients by distinct rows (store/local_store.h).
+void tell_what_ranks_leave_out(const store::StoreKernels& chosen, const ResolvedRun& run,
+                               const std::string& path) {
+  const auto others = std::ranges::count_if(
+      chosen.row_update, [](const auto& kernel) { return !kernel.needs_distinct_rows(); });
+  if (run.ranks > 1 && others > 0)
+    log_warning_once(path + ": schedules of row_update of " + std::to_string(others) + " of " +
+                     std::to_string(chosen.row_update.size()) +
+                     " tables are for one rank; several ranks sum by distinct rows");
+}
+
 }  // namespace
 
 std::string tuning_record_path(const RunOptions& options) {
@@ -138,6 +151,7 @@ Result<store::StoreKernels> choose_kernels(const ResolvedRun& run, Files& files)
   const auto record = read_tuning_record(path, files);
   auto chosen = record.ok() ? kernels_from(*record, run, path, files) : record.status();
   if (chosen.ok()) {
+    tell_what_ranks_leave_out(*chosen, run, path);
     RECMILL_RETURN_IF_ERROR(add_code(*record, run, files, *chosen));
     return chosen;
   }
