@@ -107,7 +107,14 @@ void GeneratedPool::run(const FusedPool& fused, std::span<const PoolTask> tasks,
     bound.push_back(bind(fused, tasks[f], static_cast<int64_t>(f)));
     features.push_back(&bound.back());
   }
+  int64_t scratch_bytes = 0;
+  for (const Kernel& kernel : kernels_)
+    scratch_bytes = std::max(scratch_bytes, kernel.scratch_bytes);
   pool.run(map.tasks(), [&](int64_t t) {
+    struct alignas(kLine) Line {
+      std::byte bytes[kLine];
+    };
+    std::vector<Line> scratch((scratch_bytes + kLine - 1) / kLine);
     int64_t begin = map.begins[t];
     while (begin < map.begins[t + 1]) {  // pieces of one kernel
       const int64_t kernel = places_[map.pieces[begin].feature].kernel;
@@ -115,7 +122,7 @@ void GeneratedPool::run(const FusedPool& fused, std::span<const PoolTask> tasks,
       while (end < map.begins[t + 1] && places_[map.pieces[end].feature].kernel == kernel) ++end;
       kernels_[kernel].run(features.data(),
                            reinterpret_cast<const abi::Piece*>(map.pieces.data() + begin),
-                           end - begin, nullptr);
+                           end - begin, scratch.data());
       begin = end;
     }
   });
@@ -131,10 +138,12 @@ Result<GeneratedPool::Kernel> GeneratedPool::load(std::shared_ptr<const Library>
                                                   PoolSource source) {
   const auto* const version =
       static_cast<const int64_t*>(library->symbol("recmill_prelude_version"));
+  const auto* const scratch = static_cast<const int64_t*>(library->symbol("recmill_scratch_bytes"));
   const auto run = reinterpret_cast<abi::Run>(library->symbol("recmill_run"));
-  if (version == nullptr || *version != abi::kPreludeVersion || run == nullptr)
+  if (version == nullptr || *version != abi::kPreludeVersion || scratch == nullptr ||
+      run == nullptr)
     return Status::Failed(library->path() + ": not of this program; remove it");
-  Kernel kernel{std::move(library), run, std::move(source.functions)};
+  Kernel kernel{std::move(library), run, std::move(source.functions), *scratch};
   RECMILL_RETURN_IF_ERROR(check(kernel));
   return kernel;
 }

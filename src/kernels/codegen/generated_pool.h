@@ -53,6 +53,7 @@ class GeneratedPool final : public PoolCode {
     std::shared_ptr<const Library> library;
     recmill_generated::Run run = nullptr;
     std::vector<PoolFunction> functions;
+    int64_t scratch_bytes = 0;  // of a running piece, whatever its schedule
   };
   struct Place {
     int64_t kernel = 0, schedule = -1;  // of a feature; -1: by pointer

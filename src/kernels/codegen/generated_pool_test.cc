@@ -50,8 +50,8 @@ class Features {
       made.push_back({rows_[f], cases_[f].pooling, cases_[f].weighted, &kernels_[f]});
     return made;
   }
-  const std::vector<PoolKernel>& kernels() const { return kernels_; }
-  const std::vector<RowStorage>& rows() const { return rows_; }
+  /// The feature by a template that has no schedule's name; it outlives the features.
+  void set_template(size_t feature, const PoolTemplate& of) { kernels_[feature].of = &of; }
 
   /// Every feature of a batch by `code`, against the reference.
   void expect_equal(std::shared_ptr<const PoolCode> code, const BagShape& shape, int64_t tile,
@@ -115,24 +115,33 @@ class Generated : public testing::Test {
 
 /// Every template at every dimension; what else there is goes round.
 std::vector<Case> all_cases() {
-  const char* const schedules[] = {
-      "bags fetch=8 held=8 store=0 stage=0 ids=0",  "bags fetch=0 held=2 store=2 stage=1 ids=512",
-      "bags fetch=16 held=8 store=1 stage=0 ids=0", "one_each fetch=8 store=2 stage=0 ids=0",
-      "one_each fetch=0 store=1 stage=1 ids=512",   "rows_copied fetch=16"};
+  const char* const schedules[] = {"bags fetch=8 held=8 store=0 stage=0 ids=0",
+                                   "bags fetch=0 held=2 store=2 stage=1 ids=512",
+                                   "bags fetch=16 held=8 store=1 stage=0 ids=0",
+                                   "one_each fetch=8 store=2 stage=0 ids=0",
+                                   "one_each fetch=0 store=1 stage=1 ids=512",
+                                   "bags_interleaved ways=2 fetch=16 stage=0 ids=0",
+                                   "bags_interleaved ways=4 fetch=0 stage=1 ids=512",
+                                   "runs_interleaved ways=2 fetch=16 stage=0 ids=0",
+                                   "runs_interleaved ways=4 fetch=0 stage=1 ids=512",
+                                   "rows_copied fetch=16"};
   const RowPrecision precisions[] = {RowPrecision::float32, RowPrecision::bfloat16,
                                      RowPrecision::float16};
   std::vector<Case> cases = {{""}};  // the default schedule
-  int turn = 0;
+  int d = 0;
   for (int64_t dim : {1, 3, 4, 5, 8, 12, 16, 31, 32, 64, 100, 128, 129, 1024}) {
-    for (const char* schedule : schedules) {
-      const bool copied = std::string(schedule).starts_with("rows_copied");
-      Case of{schedule, dim, precisions[turn % 3]};
-      of.pooling = copied ? Pooling::none : turn % 2 == 0 ? Pooling::sum : Pooling::mean;
-      of.weighted = turn / 2 % 2 == 0;
-      of.state_bytes = turn % 5 == 0 ? 4 * dim : 0;
+    int s = 0;
+    for (const std::string schedule : schedules) {
+      Case of{schedule, dim, precisions[(d + s) % 3]};
+      of.pooling = schedule.starts_with("rows_copied") ? Pooling::none
+                   : (d / 3 + s) % 2 == 0              ? Pooling::sum
+                                                       : Pooling::mean;
+      of.weighted = d / 2 % 2 == 0;
+      of.state_bytes = (d + s) % 5 == 0 ? 4 * dim : 0;
       cases.push_back(of);
-      turn += 7;  // apart from the number of schedules
+      ++s;
     }
+    ++d;
   }
   return cases;
 }
@@ -152,6 +161,22 @@ TEST_F(Generated, equals_the_reference_at_every_dimension_precision_and_pooling)
       }
     }
   }
+}
+
+TEST_F(Generated, what_is_called_by_pointer_has_its_scratch) {
+  constexpr int64_t kBytes = 1000;
+  PoolTemplate of;
+  of.name = "with_scratch";
+  of.scratch_bytes = [](const FeatureShape&, ParameterValues) { return kBytes; };
+  of.body = [](const PoolPiece& piece, ParameterValues, std::byte* scratch) {
+    RECMILL_CHECK(scratch != nullptr && reinterpret_cast<uintptr_t>(scratch) % 64 == 0);
+    std::memset(scratch, 0xFF, kBytes);
+    default_pool_body(piece);
+  };
+  Features features({{"bags fetch=8 held=8 store=0 stage=0 ids=0", 8}, {"", 8}, {"", 16}});
+  features.set_template(1, of);
+  features.set_template(2, of);
+  features.expect_equal(make(features, {"a test"}), {kMostSamples, 9}, 7, 5);
 }
 
 TEST_F(Generated, one_bag_of_a_hundred_thousand_ids_is_right) {

@@ -68,9 +68,10 @@ TEST(PoolSource, of_pointers_and_of_a_template_without_generated_form_is_golden)
                 Dispatch::pointers);
 }
 
-TEST(PoolSource, has_a_form_of_every_template_of_the_list) {
-  for (const PoolTemplate& of : pool_templates())
-    EXPECT_TRUE(has_generated_form(of.name)) << of.name;
+TEST(PoolSource, has_a_form_of_every_template_that_keeps_the_order) {
+  for (const PoolTemplate& of : pool_templates()) {
+    EXPECT_TRUE(has_generated_form(of.name) || of.order == Order::reorders) << of.name;
+  }
   EXPECT_FALSE(has_generated_form("of_a_user"));
 }
 
