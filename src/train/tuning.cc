@@ -207,6 +207,17 @@ void add_code_times(const ResolvedRun& run, PoolSubject& subject, FamilyTuning& 
   }
 }
 
+/// What keeping the order of summation costs at the chosen value; at least 1.
+double price_of_order(const FamilyTuning& family) {
+  const auto& values = family.times.values;
+  for (size_t v = 0; v < values.size(); ++v) {
+    if (values[v].value != family.choice.value) continue;
+    const auto price = kernels::tune::price_of_order(family.times, v);
+    if (price.ok()) return *price;
+  }
+  return 1.0;
+}
+
 }  // namespace
 
 Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, Files& files) {
@@ -290,7 +301,8 @@ Json summary_of(const TuningRecord& record) {
         {"prebuilt_ms", family.code.prebuilt * 1e-6},
         {"branches_ms", family.code.branches * 1e-6},
         {"pointers_ms", family.code.pointers * 1e-6},
-        {"speedup", family.default_nanoseconds / family.measured_nanoseconds}};
+        {"speedup", family.default_nanoseconds / family.measured_nanoseconds},
+        {"price_of_order", price_of_order(family)}};
   }
   return json;
 }

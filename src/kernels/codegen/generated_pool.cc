@@ -32,7 +32,7 @@ PoolFunction function_of(const GeneratedFeature& feature) {
   if (!has_generated_form(of.name)) {
     const FeatureShape shape{feature.rows.count, feature.rows.dim, feature.rows.precision,
                              feature.pooling,    feature.weighted, {}};
-    function.scratch_bytes = of.scratch_bytes(shape, feature.kernel->values);
+    if (of.scratch_bytes) function.scratch_bytes = of.scratch_bytes(shape, feature.kernel->values);
   }
   return function;
 }

@@ -21,9 +21,12 @@ int64_t value_of(const PoolFunction& of, const std::string& name) {
 /// What is read of the feature once: copies of what stores could change, for all that the compiler
 /// knows.
 void write_arguments(SourceWriter& write, const PoolFunction& of) {
-  if (value_of(of, "stage") != 0)
-    write("if (!staged) read_all(feature.rows, feature.row_count * {});", of.row_bytes);
   write("const int64_t* const offsets = feature.offsets;");
+  if (value_of(of, "stage") != 0) {
+    write("if (!staged && offsets[last] - offsets[first] >= feature.row_count / {})",
+          kStagedRowsOfLookup);
+    write("  read_all(feature.rows, feature.row_count * {});", of.row_bytes);
+  }
   write("const int64_t* const lookups = feature.lookups;");
   if (of.weighted) write("const float* const weights = feature.weights;");
   write("const int64_t out_stride = feature.out_stride;");

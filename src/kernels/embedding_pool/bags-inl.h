@@ -68,9 +68,13 @@ inline void read_rows(const RowStorage& rows) {
   asm volatile("" ::"r"(hn::GetLane(all)));
 }
 
-/// What a template does first where its schedule stages the table.
+/// What a template does first where its schedule stages the table. A piece with few lookups, of a
+/// batch much smaller than those that were tuned on, does better without.
 HWY_INLINE void stage(const PoolPiece& piece, bool wanted) {
-  if (wanted && !piece.rows_staged) read_rows(piece.task->rows);
+  const PoolTask& task = *piece.task;
+  const int64_t lookups = task.bags.offsets[piece.last] - task.bags.offsets[piece.first];
+  if (wanted && !piece.rows_staged && lookups >= task.rows.count / kStagedRowsOfLookup)
+    read_rows(task.rows);
 }
 
 /// One block of columns of the bags of a piece.

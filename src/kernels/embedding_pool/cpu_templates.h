@@ -12,5 +12,6 @@ void pool_one_each(const PoolPiece& piece, ParameterValues values, std::byte* sc
 void copy_rows(const PoolPiece& piece, ParameterValues values, std::byte* scratch);
 void pool_bags_interleaved(const PoolPiece& piece, ParameterValues values, std::byte* scratch);
 void pool_runs_interleaved(const PoolPiece& piece, ParameterValues values, std::byte* scratch);
+void pool_grouped_ids(const PoolPiece& piece, ParameterValues values, std::byte* scratch);
 
 }  // namespace recmill::kernels

@@ -2,6 +2,7 @@
 #include "kernels/embedding_pool/fused_pool.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -29,6 +30,36 @@ const PoolKernel& default_kernel(const PoolTask& task) {
                           rows_copied = kernel_of(default_pool_schedule(Pooling::none, false));
   if (task.pooling == Pooling::none) return rows_copied;
   return task.bags.one_each ? one_each : bags;
+}
+
+bool is_empty(const PoolTask& task, const Piece& piece) {
+  return task.pooling != Pooling::none &&
+         task.bags.offsets[piece.first] == task.bags.offsets[piece.last];
+}
+
+/// How many of the first pieces have no lookup and outputs beside each other, of the same samples.
+size_t empty_beside(std::span<const PoolTask> tasks, std::span<const Piece> pieces) {
+  size_t count = 0;
+  for (; count < pieces.size(); ++count) {
+    const Piece& piece = pieces[count];
+    const PoolTask& task = tasks[piece.feature];
+    if (!is_empty(task, piece)) break;
+    if (count == 0) continue;
+    const PoolTask& before = tasks[pieces[count - 1].feature];
+    if (task.out != before.out + before.rows.dim || task.stride != before.stride ||
+        piece.first != pieces.front().first || piece.last != pieces.front().last)
+      break;
+  }
+  return count;
+}
+
+/// Their outputs at once, a sample after the other, in place of a feature after the other.
+void zero_outputs(std::span<const PoolTask> tasks, std::span<const Piece> pieces) {
+  const PoolTask& first = tasks[pieces.front().feature];
+  const PoolTask& last = tasks[pieces.back().feature];
+  const auto bytes = (last.out + last.rows.dim - first.out) * static_cast<int64_t>(sizeof(float));
+  for (int64_t i = pieces.front().first; i < pieces.front().last; ++i)
+    std::memset(first.out + i * first.stride, 0, static_cast<size_t>(bytes));
 }
 
 }  // namespace
@@ -93,13 +124,41 @@ const PoolKernel& FusedPool::kernel_for(const PoolTask& task, int64_t feature) c
   return default_kernel(task);
 }
 
-void FusedPool::run_task(std::span<const PoolTask> tasks, std::span<const Piece> pieces) const {
-  int64_t before = -1;
+int64_t FusedPool::scratch_bytes(std::span<const PoolTask> tasks,
+                                 std::span<const Piece> pieces) const {
+  int64_t most = 0;
   for (const Piece& piece : pieces) {
     const PoolTask& task = tasks[piece.feature];
     const PoolKernel& kernel = kernel_for(task, piece.feature);
+    if (!kernel.of->scratch_bytes) continue;
+    const FeatureShape shape{.rows = task.rows.count,
+                             .dim = task.rows.dim,
+                             .precision = task.rows.precision,
+                             .pooling = task.pooling,
+                             .weighted = task.bags.weights != nullptr,
+                             .bags = {}};
+    most = std::max(most, kernel.of->scratch_bytes(shape, kernel.values));
+  }
+  return most;
+}
+
+void FusedPool::run_task(std::span<const PoolTask> tasks, std::span<const Piece> pieces) const {
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  std::vector<Line> scratch((scratch_bytes(tasks, pieces) + 63) / 64);
+  int64_t before = -1;
+  for (size_t p = 0; p < pieces.size(); ++p) {
+    if (const size_t empty = empty_beside(tasks, pieces.subspan(p)); empty > 1) {
+      zero_outputs(tasks, pieces.subspan(p, empty));
+      p += empty - 1;
+      continue;
+    }
+    const Piece& piece = pieces[p];
+    const PoolTask& task = tasks[piece.feature];
+    const PoolKernel& kernel = kernel_for(task, piece.feature);
     kernel.of->body({&task, piece.first, piece.last, piece.feature == before}, kernel.values,
-                    nullptr);
+                    scratch.empty() ? nullptr : scratch.front().bytes);
     before = piece.feature;
   }
 }

@@ -81,6 +81,9 @@ class FusedPool {
   void run_task(std::span<const PoolTask> tasks, std::span<const Piece> pieces) const;
 
  private:
+  /// Bytes that any of the pieces' kernels needs.
+  int64_t scratch_bytes(std::span<const PoolTask> tasks, std::span<const Piece> pieces) const;
+
   std::vector<PoolKernel> kernels_;
   int64_t tile_;
   PoolMapping mapping_;

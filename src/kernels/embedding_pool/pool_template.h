@@ -22,6 +22,9 @@ struct PoolPiece {
   bool rows_staged = false;  // the same thread's piece before was of the same feature
 };
 
+/// A table is read in order only for a piece with a lookup for each so many of its rows.
+constexpr int64_t kStagedRowsOfLookup = 4;
+
 /// Pools a piece as embedding_pool_reference() means it: writes dim floats for each of its samples
 /// and nothing else. `scratch` has TemplateSpec::scratch_bytes, aligned to 64. Runs on any thread,
 /// several pieces of one feature at once.

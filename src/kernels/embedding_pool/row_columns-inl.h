@@ -45,6 +45,13 @@ class RowColumns {
                     : Row::load(kTag, at + k * kWidth * Row::kBytes);
     }
   }
+  /// What store() wrote.
+  HWY_INLINE void load_sums(const float* at, Vector* to) const {
+    for (size_t k = 0; k < kVectors; ++k) {
+      to[k] = kTail ? partial_vectors::HWY_NAMESPACE::load_first(kTag, at, count_)
+                    : hn::LoadU(kTag, at + k * kWidth);
+    }
+  }
   HWY_INLINE void store(const Vector* from, float* at) const {
     if constexpr (kTail) {
       partial_vectors::HWY_NAMESPACE::store_first(kTag, from[0], at, count_);

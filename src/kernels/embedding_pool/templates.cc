@@ -3,6 +3,7 @@
 #include <array>
 
 #include "kernels/embedding_pool/cpu_templates.h"
+#include "kernels/embedding_pool/grouped_lookups.h"
 
 namespace recmill::kernels {
 namespace {
@@ -13,7 +14,8 @@ const Tunable kStore{
     "store", "0: plain; 1: the output is fetched ahead; 2: past the caches", {0, 1, 2}};
 const Tunable kStage{
     "stage",
-    "all rows are read in order first, into the core's own cache (1) or that of all cores (2)",
+    "all rows are read in order first, for a piece with a lookup for every four of them, into the "
+    "core's own cache (1) or that of all cores (2)",
     {0, 1, 2}};
 const Tunable kIds{"ids", "lookups that ids are fetched ahead; 0: not", {0, 512}};
 
@@ -45,10 +47,6 @@ bool pooled_on_cpu(const FeatureShape& shape, const DeviceSpec& device) {
   return device.kind == DeviceKind::cpu && shape.pooling != Pooling::none;
 }
 
-int64_t no_scratch(const FeatureShape&, ParameterValues) {
-  return 0;
-}
-
 PoolTemplate bags() {
   PoolTemplate made;
   static_cast<TemplateSpec&>(made) = {
@@ -65,7 +63,7 @@ PoolTemplate bags() {
                (values[1] == 8 || shape.dim > 32) && (values[2] != 2 || shape.dim >= 16) &&
                stage_fits(shape, values[3], device);
       },
-      no_scratch};
+      nullptr};
   made.body = pool_bags;
   return made;
 }
@@ -82,7 +80,7 @@ PoolTemplate one_each() {
                fetch_fits(shape, values[0], values[2]) && (values[1] != 2 || shape.dim >= 16) &&
                stage_fits(shape, values[2], device);
       },
-      no_scratch};
+      nullptr};
   made.body = pool_one_each;
   made.admits = [](const JaggedView& bags) { return bags.one_each; };
   return made;
@@ -99,7 +97,7 @@ PoolTemplate bags_interleaved() {
         return pooled_on_cpu(shape, device) && !shape.bags.one_each() && shape.dim <= 32 &&
                stage_fits(shape, values[2], device);
       },
-      no_scratch};
+      nullptr};
   made.body = pool_bags_interleaved;
   return made;
 }
@@ -115,8 +113,23 @@ PoolTemplate runs_interleaved() {
         return pooled_on_cpu(shape, device) && shape.bags.longest > (values[0] + 1) * kPoolRun &&
                shape.dim <= 32 && stage_fits(shape, values[2], device);
       },
-      no_scratch};
+      nullptr};
   made.body = pool_runs_interleaved;
+  return made;
+}
+
+PoolTemplate ids_grouped() {
+  PoolTemplate made;
+  static_cast<TemplateSpec&>(made) = {
+      "ids_grouped",
+      "lookups in the order of their rows, each row read once for those near each other",
+      Order::reorders,
+      {{"lookups", "put in order together", {2048, 16384}}},
+      [](const FeatureShape& shape, ParameterValues, const DeviceSpec& device) {
+        return pooled_on_cpu(shape, device) && !shape.bags.one_each();
+      },
+      [](const FeatureShape&, ParameterValues values) { return grouped_scratch_bytes(values[0]); }};
+  made.body = pool_grouped_ids;
   return made;
 }
 
@@ -130,7 +143,7 @@ PoolTemplate rows_copied() {
       [](const FeatureShape& shape, ParameterValues, const DeviceSpec& device) {
         return device.kind == DeviceKind::cpu && shape.pooling == Pooling::none;
       },
-      no_scratch};
+      nullptr};
   made.body = copy_rows;
   return made;
 }
@@ -138,8 +151,8 @@ PoolTemplate rows_copied() {
 }  // namespace
 
 std::span<const PoolTemplate> pool_templates() {
-  static const std::array all{bags(), one_each(), bags_interleaved(), runs_interleaved(),
-                              rows_copied()};
+  static const std::array all{bags(),        one_each(),   bags_interleaved(), runs_interleaved(),
+                              ids_grouped(), rows_copied()};
   return all;
 }
 

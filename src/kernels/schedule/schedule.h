@@ -57,7 +57,7 @@ struct TemplateSpec {
   /// Whether these values make sense for the feature on the device. A schedule that is not valid is
   /// never run: validity is part of correctness, not of speed.
   std::function<bool(const FeatureShape&, ParameterValues, const DeviceSpec&)> valid;
-  /// Bytes that one running task needs besides its arguments, aligned to 64.
+  /// Bytes that one running task needs besides its arguments, aligned to 64; null: none.
   std::function<int64_t(const FeatureShape&, ParameterValues)> scratch_bytes;
 };
 

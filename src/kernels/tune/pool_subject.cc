@@ -99,11 +99,15 @@ std::vector<Schedule> PoolSubject::candidates(size_t of_class, const FusedValue&
   device.l2_bytes = value.l2_bytes;
   std::vector<Schedule> all;
   for (const PoolTemplate& of : options_.templates) {
-    if (options_.deterministic && of.order == Order::reorders) continue;
     for (Schedule& schedule : kernels::candidates(of, classes_[of_class].shape, device))
       all.push_back(std::move(schedule));
   }
   return all;
+}
+
+Order PoolSubject::order_of(const Schedule& schedule) const {
+  const auto kernel = find_pool_kernel(schedule, options_.templates);
+  return kernel.ok() ? kernel->of->order : Order::contract;
 }
 
 Result<PoolSubject::Expected*> PoolSubject::expected(size_t of_class) {
@@ -144,14 +148,18 @@ Status PoolSubject::check(size_t of_class, const Schedule& schedule, const Fused
 Status PoolSubject::prepare(const std::vector<std::vector<Schedule>>& candidates,
                             const FusedValue& value) {
   kernels_.clear();
-  for (const auto& schedules : candidates) {
+  int64_t scratch = 1;
+  for (size_t c = 0; c < candidates.size(); ++c) {
     kernels_.emplace_back();
-    for (const Schedule& schedule : schedules) {
+    for (const Schedule& schedule : candidates[c]) {
       RECMILL_ASSIGN_OR_RETURN(auto kernel, find_pool_kernel(schedule, options_.templates));
+      if (kernel.of->scratch_bytes)
+        scratch = std::max(scratch, kernel.of->scratch_bytes(classes_[c].shape, kernel.values));
       kernels_.back().push_back(std::move(kernel));
     }
   }
   value_ = value;
+  RECMILL_ASSIGN_OR_RETURN(scratch_, Buffer::allocate(scratch));
   return {};
 }
 
@@ -169,7 +177,7 @@ void PoolSubject::run(size_t of_class, size_t candidate, int64_t feature, int64_
   const bool admitted = kernel.of->admits == nullptr || kernel.of->admits(of.bags);
   for (int64_t first = 0; first < of.bags.samples; first += value_.tile) {
     const PoolPiece piece{&of, first, std::min(of.bags.samples, first + value_.tile), first > 0};
-    admitted ? kernel.of->body(piece, kernel.values, nullptr) : default_pool_body(piece);
+    admitted ? kernel.of->body(piece, kernel.values, scratch_.data()) : default_pool_body(piece);
   }
 }
 

@@ -25,7 +25,7 @@ struct PooledFeature {
 
 struct PoolSubjectOptions {
   DeviceSpec device;          // l2_bytes is replaced by the fused value's
-  bool deterministic = true;  // only templates that keep the order of summation
+  bool deterministic = true;  // only templates that keep the order of summation win
   int threads = 1;            // of the fused run
   std::span<const PoolTemplate> templates = pool_templates();
 };
@@ -47,6 +47,8 @@ class PoolSubject final : public TuningSubject {
   std::span<const FeatureClass> classes() const override { return classes_; }
   int64_t batches() const override { return static_cast<int64_t>(batches_.size()); }
   std::vector<Schedule> candidates(size_t of_class, const FusedValue& value) const override;
+  Order order_of(const Schedule& schedule) const override;
+  bool deterministic() const override { return options_.deterministic; }
   Status check(size_t of_class, const Schedule& schedule, const FusedValue& value) override;
   Status prepare(const std::vector<std::vector<Schedule>>& candidates,
                  const FusedValue& value) override;
@@ -88,6 +90,7 @@ class PoolSubject final : public TuningSubject {
   std::vector<std::vector<PoolKernel>> kernels_;  // [classes][candidates]
   std::vector<PoolKernel> defaults_;              // [features]: what disturbs
   FusedValue value_;
+  Buffer scratch_;  // of the timed one
   std::unique_ptr<FusedPool> fused_;
   std::shared_ptr<const PoolCode> code_;
 

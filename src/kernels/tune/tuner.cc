@@ -84,7 +84,8 @@ class LocalStage {
         if (stop_) return Status::Failed("interrupted");
         const Status status = subject_.check(c, schedule, value_);
         if (status.ok()) right_.back().push_back(schedule);
-        all_.back().push_back({schedule, 0.0, 0.0, status.ok() ? "" : status.message()});
+        all_.back().push_back(
+            {schedule, 0.0, 0.0, status.ok() ? "" : status.message(), subject_.order_of(schedule)});
       }
       times_.emplace_back(right_.back().size(),
                           std::vector<std::vector<double>>(subject_.batches()));
@@ -192,7 +193,7 @@ class LocalStage {
 
 /// The choice that one value alone would lead to.
 Result<Choice> choice_at(const FamilyTimes& times, size_t value) {
-  FamilyTimes alone{times.family, times.classes, {times.values[value]}};
+  FamilyTimes alone{times.family, times.classes, {times.values[value]}, times.deterministic};
   alone.values[0].fused_nanoseconds = 1.0;
   return choose(alone);
 }
@@ -255,6 +256,7 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
                             const std::function<void(const TunerProgress&)>& progress,
                             const std::atomic<bool>& stop) {
   times.family = subject.family();
+  times.deterministic = subject.deterministic();
   times.classes.assign(subject.classes().begin(), subject.classes().end());
   const int64_t begin = clock.now_ns();
   const size_t count = options.values.size(), classes = times.classes.size();

@@ -33,6 +33,9 @@ class TuningSubject {
 
   /// The schedules worth trying for a class.
   virtual std::vector<Schedule> candidates(size_t of_class, const FusedValue& value) const = 0;
+  /// Whether the schedule keeps the one order of summation, and whether only those may win.
+  virtual Order order_of(const Schedule&) const { return Order::contract; }
+  virtual bool deterministic() const { return true; }
   /// Fails, saying how, when the schedule's answer is not the reference's on the first feature of
   /// the class. Changes nothing that a later call sees.
   virtual Status check(size_t of_class, const Schedule& schedule, const FusedValue& value) = 0;

@@ -63,6 +63,7 @@ Result<FeatureClass> class_from_json(const Json& json) {
 
 Json candidate_to_json(const CandidateTime& time) {
   Json json{{"schedule", time.schedule.name()}};
+  if (time.order == Order::reorders) json["reorders"] = true;
   if (time.refused.empty()) {
     json["nanoseconds"] = time.nanoseconds;
     json["spread"] = time.spread;
@@ -77,6 +78,11 @@ Result<CandidateTime> candidate_from_json(const Json& json) {
   std::string schedule;
   KeyReader read{json, "tuning times", "candidates[].", {}};
   read("schedule", schedule);
+  if (json.is_object() && json.contains("reorders")) {
+    bool reorders = false;
+    read("reorders", reorders);
+    if (reorders) time.order = Order::reorders;
+  }
   if (json.is_object() && json.contains("refused")) {
     read("refused", time.refused);
   } else {
@@ -135,6 +141,7 @@ Result<std::vector<size_t>> winners(const FamilyTimes& times, size_t value) {
     size_t best = candidates.size();
     for (size_t k = 0; k < candidates.size(); ++k) {
       if (!candidates[k].refused.empty()) continue;
+      if (times.deterministic && candidates[k].order == Order::reorders) continue;
       if (best == candidates.size() || candidates[k].nanoseconds < candidates[best].nanoseconds)
         best = k;
     }
@@ -144,6 +151,21 @@ Result<std::vector<size_t>> winners(const FamilyTimes& times, size_t value) {
     found.push_back(best);
   }
   return found;
+}
+
+Result<double> price_of_order(const FamilyTimes& times, size_t value) {
+  const auto sum_of_winners = [&](bool deterministic) -> Result<double> {
+    const FamilyTimes any{times.family, times.classes, {times.values[value]}, deterministic};
+    RECMILL_ASSIGN_OR_RETURN(const auto found, winners(any, 0));
+    double sum = 0.0;
+    for (size_t c = 0; c < found.size(); ++c)
+      sum += any.values[0].classes[c].candidates[found[c]].nanoseconds *
+             static_cast<double>(times.classes[c].features.size());
+    return sum;
+  };
+  RECMILL_ASSIGN_OR_RETURN(const double kept, sum_of_winners(true));
+  RECMILL_ASSIGN_OR_RETURN(const double free, sum_of_winners(false));
+  return free > 0.0 ? kept / free : 1.0;
 }
 
 Result<Choice> choose(const FamilyTimes& times) {
@@ -168,7 +190,10 @@ Result<Choice> choose(const FamilyTimes& times) {
 }
 
 Json to_json(const FamilyTimes& times) {
-  Json json{{"family", times.family}, {"classes", Json::array()}, {"values", Json::array()}};
+  Json json{{"family", times.family},
+            {"deterministic", times.deterministic},
+            {"classes", Json::array()},
+            {"values", Json::array()}};
   for (const FeatureClass& of : times.classes) {
     Json item = shape_to_json(of.shape);
     item["features"] = of.features;
@@ -198,6 +223,7 @@ Result<FamilyTimes> family_times_from_json(const Json& json) {
   FamilyTimes times;
   KeyReader read{json, "tuning times", "", {}};
   read("family", times.family);
+  read("deterministic", times.deterministic);
   RECMILL_RETURN_IF_ERROR(read.status);
   RECMILL_ASSIGN_OR_RETURN(const auto classes, items(json, "classes"));
   for (const Json& item : classes) {

@@ -28,6 +28,7 @@ struct CandidateTime {
   double nanoseconds = 0.0;  // a visit of one feature of the class, over batches (equation 5)
   double spread = 0.0;       // half the distance between the quartiles, as a share of it
   std::string refused;       // why it was not timed: its answer was wrong
+  Order order = Order::contract;
   bool operator==(const CandidateTime&) const = default;
 };
 
@@ -48,9 +49,10 @@ struct ValueTimes {
 
 /// One family's measurements.
 struct FamilyTimes {
-  std::string family;  // "embedding_pool", "row_update"
+  std::string family;         // "embedding_pool", "row_update"
   std::vector<FeatureClass> classes;
   std::vector<ValueTimes> values;
+  bool deterministic = true;  // candidates that reorder sums are timed, but never win
   bool operator==(const FamilyTimes&) const = default;
 };
 
@@ -70,6 +72,10 @@ struct Choice {
   double predicted_nanoseconds = 0.0;     // of a batch on one thread: the sum of task times
   bool operator==(const Choice&) const = default;
 };
+
+/// What keeping the order of summation costs at one value: the sum of the winners' times over what
+/// it would be if candidates that reorder could win. 1: nothing.
+Result<double> price_of_order(const FamilyTimes& times, size_t value);
 
 /// The value of the least fused time, with its winners. Fails as winners(), and where no value was
 /// measured to the end.

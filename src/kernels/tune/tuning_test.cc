@@ -55,6 +55,20 @@ TEST(Tuning, a_class_without_a_right_schedule_is_an_error) {
   EXPECT_EQ(choose(times).status().message(), "embedding_pool: no right schedule for feature 1");
 }
 
+TEST(Tuning, a_schedule_that_reorders_wins_only_where_that_is_allowed) {
+  FamilyTimes times = example();
+  times.values[1].classes[0].candidates[0].order = Order::reorders;
+  times.values[1].classes[0].candidates[0].nanoseconds = 20.0;
+  EXPECT_EQ(choose(times)->schedules[0].schedule.name(), "b x=1");
+  EXPECT_DOUBLE_EQ(*price_of_order(times, 1), (2 * 80.0 + 600.0) / (2 * 20.0 + 600.0));
+  EXPECT_DOUBLE_EQ(*price_of_order(times, 0), 1.0);
+  const auto read = family_times_from_json(to_json(times));
+  EXPECT_EQ(read->values[1].classes[0].candidates[0].order, Order::reorders);
+  EXPECT_TRUE(read->deterministic);
+  times.deterministic = false;
+  EXPECT_EQ(choose(times)->schedules[0].schedule.name(), "a x=1");
+}
+
 TEST(Tuning, times_are_the_same_after_a_way_through_JSON) {
   const FamilyTimes times = example();
   const Json json = Json::parse(to_json(times).dump());
