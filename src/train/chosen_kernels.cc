@@ -123,6 +123,9 @@ Result<store::StoreKernels> kernels_from(const TuningRecord& record, const Resol
         *pool, chosen.pool.size(), source,
         [&](const ChosenSchedule& of) -> Result<kernels::PoolKernel> {
           RECMILL_ASSIGN_OR_RETURN(auto kernel, kernels::find_pool_kernel(of.schedule, templates));
+          if (kernel.of->order == kernels::Order::reorders && run.options.train.deterministic)
+            return Status::Failed("schedule '" + of.schedule.name() +
+                                  "' reorders sums, and train.deterministic is true");
           kernel.per_lookup = of.per_lookup;
           kernel.per_sample = of.per_sample;
           return kernel;
