@@ -12,7 +12,7 @@ namespace {
 
 /// Share of the time that the local stage gets; the rest is the global stage's.
 constexpr double kLocalShare = 0.85;
-constexpr int64_t kFusedRounds = 3;
+constexpr int64_t kFusedRounds = 7;
 
 std::vector<size_t> shuffled(size_t count, const Random& random, uint64_t item) {
   std::vector<size_t> order(count);

@@ -90,7 +90,8 @@ Status run_forward_case(const std::string& name, const train::ResolvedRun& run,
   RECMILL_ASSIGN_OR_RETURN(const PoolBatches tuned_on,
                            PoolBatches::make(workload.features(), workload.tune_batches));
   const size_t on_tuned = sides.add_ours(fused_contender(fused, tuned_on, pool));
-  const size_t limit = sides.add_ours(memory_limit(fused, batches, pool));
+  RECMILL_ASSIGN_OR_RETURN(Contender streams, memory_limit(batches, pool));
+  const size_t limit = sides.add_ours(std::move(streams));
   sides.add("best_single", fused_contender(single.fused, batches, pool), ours);
   if (budget.baselines)
     RECMILL_RETURN_IF_ERROR(add_baselines(workload, fused, tuned.kernels.tile, single, tuned_on,

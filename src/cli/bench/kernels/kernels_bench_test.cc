@@ -168,15 +168,21 @@ TEST(StaticMapping, expects_the_mean_or_the_most_of_the_tuned_batches) {
   EXPECT_THAT(even_mapping(3, 2).cuts[1], (kernels::FixedCut{1, 0.5}));
 }
 
-TEST(MemoryLimit, moves_every_batch_of_an_order) {
+TEST(MemoryLimit, counts_every_line_that_is_named_once) {
   const TwoFeatures two;
   const auto batches = PoolBatches::make(two.features, two.batches);
   ASSERT_TRUE(batches.ok());
-  const kernels::FusedPool fused(std::vector<kernels::PoolKernel>(2));
+  std::vector<float> table(64 * 8);
+  const std::vector<int64_t> offsets{0, 3, 3, 4}, ids{0, 1, 5, 1};  // two rows of 32 bytes a line
+  kernels::PoolTask task;
+  task.bags = {offsets.data(), ids.data(), nullptr, 3, false};
+  task.rows = kernels::RowStorage::of(table.data(), 64, 8);
+  EXPECT_EQ(traffic_of({&task, 1}), (PoolTraffic{4 * 8 + 4 * 8 + 2 * 64, 3 * 8 * 4}));
   Pool pool(2);
-  auto limit = memory_limit(fused, *batches, pool);
+  const auto limit = memory_limit(*batches, pool);
+  ASSERT_TRUE(limit.ok());
   const int64_t order[] = {1, 0, 1};
-  const auto seconds = limit(order);
+  const auto seconds = (*limit)(order);
   ASSERT_TRUE(seconds.ok());
   EXPECT_GT(*seconds, 0.0);
 }

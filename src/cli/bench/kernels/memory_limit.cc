@@ -7,144 +7,134 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
-#include <limits>
+#include <memory>
 
 #include "base/clock.h"
-#include "device/processor.h"
 
 namespace recmill::cli {
 namespace {
 
-using kernels::Piece;
 using kernels::PoolTask;
 
-struct Way {
-  int64_t ahead;  // lookups that rows are fetched ahead; 0: not
-  bool stage;     // a small table that is named more often than it has rows is read in order first
-  bool past;      // outputs are written past the caches
-};
-constexpr Way kWays[] = {{0, false, false},  {0, false, true},   {16, false, false},
-                         {16, false, true},  {32, false, false}, {32, false, true},
-                         {64, false, false}, {64, false, true},  {128, false, false},
-                         {128, false, true}, {256, false, true}, {0, true, false},
-                         {0, true, true},    {64, true, false},  {64, true, true}};
+constexpr int64_t kLine = 64;
+constexpr int64_t kRegion = int64_t{256} << 20;  // bytes of each kind: far more than caches hold
+constexpr int64_t kPiece = int64_t{256} << 10;   // bytes of a task
+constexpr int64_t kAhead = 4096;                 // bytes that reading is ahead
 
-uint64_t word_of_each_line(const std::byte* begin, int64_t bytes) {
-  uint64_t sum = 0;
-  for (int64_t b = 0; b + 8 <= bytes; b += 64) sum ^= *reinterpret_cast<const uint64_t*>(begin + b);
-  return sum;
-}
-
-void write_output(float* out, int64_t dim, bool past) {
-#ifdef __SSE2__
-  if (past && dim % 4 == 0 && reinterpret_cast<uintptr_t>(out) % 16 == 0) {
-    for (int64_t e = 0; e < dim; e += 4) _mm_stream_ps(out + e, _mm_setzero_ps());
-    return;
-  }
-#endif
-  std::memset(out, past ? 0 : 1, dim * sizeof(float));
-}
-
-/// Reads rows ids[first, end) of kLines cache lines each; one loop for each number of lines, so
-/// that it is the memory that is waited for. Returns something that depends on every word read.
-template <int kLines>
-uint64_t touch_rows(const kernels::RowStorage& rows, const int64_t* ids, int64_t first, int64_t end,
-                    int64_t ahead) {
-  const std::byte* const data = rows.data;
-  const int64_t stride = rows.stride;
-  uint64_t sum = 0;
-  const auto read = [&](int64_t i) {
-    const std::byte* const row = data + ids[i] * stride;
-    for (int line = 0; line < kLines; ++line)
-      sum ^= *reinterpret_cast<const uint64_t*>(row + 64 * line);
-  };
-  int64_t i = first;
-  for (; ahead > 0 && i + ahead < end; ++i) {
-    const std::byte* const next = data + ids[i + ahead] * stride;
-    for (int line = 0; line < kLines; ++line) __builtin_prefetch(next + 64 * line);
-    read(i);
-  }
-  for (; i < end; ++i) read(i);
-  return sum;
-}
-
-uint64_t touch(const PoolTask& task, const Piece& piece, const Way& way, int64_t cache_bytes) {
+/// Cache lines of the rows that the lookups name, each once.
+int64_t lines_named(const PoolTask& task) {
   const kernels::RowStorage& rows = task.rows;
-  const int64_t lines = rows.dim * kernels::bytes_of(rows.precision) / 64;
-  const int64_t *const ids = task.bags.rows, *const offsets = task.bags.offsets;
-  const int64_t first = offsets[piece.first], end = offsets[piece.last];
+  const int64_t row_bytes = rows.dim * kernels::bytes_of(rows.precision);
+  std::vector<bool> seen(static_cast<size_t>(rows.count * rows.stride / kLine + 2));
+  int64_t lines = 0;
+  for (int64_t j = task.bags.offsets[0]; j < task.bags.offsets[task.bags.samples]; ++j) {
+    const int64_t begin = task.bags.rows[j] * rows.stride;
+    for (int64_t line = begin / kLine; line <= (begin + row_bytes - 1) / kLine; ++line) {
+      lines += seen[line] ? 0 : 1;
+      seen[line] = true;
+    }
+  }
+  return lines;
+}
+
+uint64_t read(const std::byte* begin, int64_t bytes) {
+  const auto* const words = reinterpret_cast<const uint64_t*>(begin);
+  uint64_t sums[8] = {};
+  for (int64_t w = 0; w < bytes / 8; w += 8) {
+    __builtin_prefetch(begin + 8 * w + kAhead);
+    for (int64_t k = 0; k < 8; ++k) sums[k] += words[w + k];
+  }
   uint64_t sum = 0;
-  if (way.stage && end - first >= rows.count && rows.count * rows.stride <= cache_bytes)
-    sum ^= word_of_each_line(rows.data, rows.count * rows.stride);
-  const auto touch_all = lines >= 8   ? touch_rows<8>
-                         : lines >= 4 ? touch_rows<4>
-                         : lines >= 2 ? touch_rows<2>
-                                      : touch_rows<1>;
-  sum ^= touch_all(rows, ids, first, end, way.ahead);
-  for (int64_t sample = piece.first; sample < piece.last; ++sample)
-    write_output(task.out + sample * task.stride, rows.dim, way.past);
+  for (uint64_t part : sums) sum += part;
   return sum;
 }
 
-/// Moves a batch, each feature in its own way; adds each feature's seconds to `spent` where it is
-/// given. Returns the seconds of all of it.
-double move(const kernels::TaskMap& map, std::span<const PoolTask> tasks,
-            std::span<const Way* const> ways, Pool& pool, std::atomic<uint64_t>& all,
-            std::vector<double>* spent = nullptr) {
-  const int64_t cache_bytes = this_processor().l2_bytes * 7 / 8;
-  std::vector<double> by_piece(spent != nullptr ? map.pieces.size() : 0);
-  const Stopwatch watch;
-  pool.run(map.tasks(), [&](int64_t t) {
-    uint64_t sum = 0;
-    for (int64_t p = map.begins[t]; p < map.begins[t + 1]; ++p) {
-      const Piece& piece = map.pieces[p];
-      const Stopwatch of_piece;
-      sum ^= touch(tasks[piece.feature], piece, *ways[piece.feature], cache_bytes);
-      if (spent != nullptr) by_piece[p] = of_piece.seconds();
-    }
-    all.fetch_xor(sum, std::memory_order_relaxed);
-  });
-  const double seconds = watch.seconds();
-  for (size_t p = 0; p < by_piece.size(); ++p) (*spent)[map.pieces[p].feature] += by_piece[p];
-  return seconds;
+void write(std::byte* begin, int64_t bytes) {
+#ifdef __SSE2__
+  for (int64_t b = 0; b < bytes; b += 16)
+    _mm_stream_si128(reinterpret_cast<__m128i*>(begin + b), _mm_setzero_si128());
+  _mm_sfence();
+#else
+  std::fill_n(begin, bytes, std::byte{0});
+#endif
 }
 
-/// For each feature the way in which it took least, beside the others moved in the same way.
-std::vector<const Way*> fastest_ways(const kernels::TaskMap& map, std::span<const PoolTask> tasks,
-                                     Pool& pool, std::atomic<uint64_t>& all) {
-  std::vector<const Way*> fastest(tasks.size(), &kWays[0]);
-  std::vector<double> best(tasks.size(), std::numeric_limits<double>::infinity());
-  for (const Way& way : kWays) {
-    const std::vector<const Way*> same(tasks.size(), &way);
-    move(map, tasks, same, pool, all);
-    std::vector<double> spent(tasks.size(), 0.0);
-    for (int round = 0; round < 2; ++round) move(map, tasks, same, pool, all, &spent);
-    for (size_t f = 0; f < tasks.size(); ++f) {
-      if (spent[f] >= best[f]) continue;
-      best[f] = spent[f];
-      fastest[f] = &way;
-    }
+/// What stands between two positions of a region that is gone through round and round.
+class Round {
+ public:
+  explicit Round(Buffer buffer) : buffer_(std::move(buffer)) {}
+  /// `bytes` from the next position on, which then goes on by them; whole lines.
+  std::byte* take(int64_t bytes) {
+    if (next_ + bytes > kRegion) next_ = 0;
+    std::byte* const at = buffer_.data() + next_;
+    next_ += bytes;
+    return at;
   }
-  return fastest;
+
+ private:
+  Buffer buffer_;
+  int64_t next_ = 0;
+};
+
+struct Regions {
+  Round from, to;
+  std::vector<PoolTraffic> batches;
+};
+
+int64_t move(const PoolTraffic& traffic, Regions& regions, Pool& pool) {
+  std::vector<std::pair<std::byte*, int64_t>> reads, writes;
+  const auto cut = [](int64_t bytes, Round& round, auto& pieces) {
+    for (int64_t done = 0; done < bytes; done += kPiece) {
+      const int64_t rest = std::min(kPiece, bytes - done);
+      const int64_t whole = (rest + kLine - 1) / kLine * kLine;
+      pieces.emplace_back(round.take(whole), whole);
+    }
+  };
+  cut(traffic.read, regions.from, reads);
+  cut(traffic.written, regions.to, writes);
+  std::atomic<uint64_t> all{0};
+  const auto count = static_cast<int64_t>(reads.size());
+  const Stopwatch watch;
+  pool.run(count + static_cast<int64_t>(writes.size()), [&](int64_t t) {
+    if (t < count) {
+      all += read(reads[t].first, reads[t].second);
+    } else {
+      write(writes[t - count].first, writes[t - count].second);
+    }
+  });
+  RECMILL_CHECK(all == 0);  // of the region's zeros: a use that the compiler cannot leave out
+  return static_cast<int64_t>(watch.seconds() * 1e9);
 }
 
 }  // namespace
 
-Contender memory_limit(const kernels::FusedPool& fused, const PoolBatches& batches, Pool& pool) {
-  return [&fused, &batches, &pool, ways = std::vector<std::vector<const Way*>>(batches.count())](
-             std::span<const int64_t> order) mutable -> Result<double> {
-    double seconds = 0.0;
-    std::atomic<uint64_t> all{0};
-    kernels::TaskMap map;
+PoolTraffic traffic_of(std::span<const PoolTask> tasks) {
+  PoolTraffic traffic;
+  for (const PoolTask& task : tasks) {
+    const JaggedView& bags = task.bags;
+    traffic.read += (bags.samples + 1) * 8 + bags.lookups() * (bags.weights != nullptr ? 12 : 8);
+    traffic.read += lines_named(task) * kLine;
+    traffic.written += bags.samples * task.rows.dim * 4;
+  }
+  return traffic;
+}
+
+Result<Contender> memory_limit(const PoolBatches& batches, Pool& pool) {
+  RECMILL_ASSIGN_OR_RETURN(Buffer from, Buffer::allocate_huge(kRegion + kAhead));
+  RECMILL_ASSIGN_OR_RETURN(Buffer to, Buffer::allocate_huge(kRegion));
+  std::ranges::fill(from.as<uint64_t>(), uint64_t{0});
+  std::ranges::fill(to.as<uint64_t>(), uint64_t{0});
+  auto regions = std::make_shared<Regions>(Round(std::move(from)), Round(std::move(to)));
+  for (int64_t batch = 0; batch < batches.count(); ++batch)
+    regions->batches.push_back(traffic_of(batches.tasks(batch)));
+  return Contender([regions, &pool](std::span<const int64_t> order) -> Result<double> {
+    int64_t nanoseconds = 0;
     for (int64_t batch : order) {
-      const auto tasks = batches.tasks(batch);
-      fused.map(tasks, pool.threads(), map);
-      if (ways[batch].empty()) ways[batch] = fastest_ways(map, tasks, pool, all);
-      seconds += move(map, tasks, ways[batch], pool, all);
+      const auto of = static_cast<size_t>(batch) % regions->batches.size();
+      nanoseconds += move(regions->batches[of], *regions, pool);
     }
-    return all == 1 ? std::numeric_limits<double>::quiet_NaN() : seconds;
-  };
+    return static_cast<double>(nanoseconds) * 1e-9;
+  });
 }
 
 }  // namespace recmill::cli

@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machine's memory allows a forward pass, measured with the pass's own addresses.
+// What the machine's memory allows a forward pass.
 #pragma once
 
+#include <span>
+
+#include "base/status.h"
 #include "cli/bench/kernels/workload.h"
 
 namespace recmill::cli {
 
-/// Moves the bytes that pooling a batch must move, and computes nothing: reads the batch's offsets
-/// and ids, a word of every cache line of each row that is named, in the order of lookups, and
-/// writes every output line. In tasks as `fused` maps them. Each feature is moved in the way that
-/// was fastest when its batch first came: how far rows are fetched ahead, whether a table that fits
-/// the core's cache is read in order first, whether outputs pass the caches. All outlive the
-/// contender.
-Contender memory_limit(const kernels::FusedPool& fused, const PoolBatches& batches, Pool& pool);
+/// Bytes that pooling a batch must move between memory and the cores.
+struct PoolTraffic {
+  int64_t read = 0;  // offsets, ids and weights; cache lines of the rows that are named, each once
+  int64_t written = 0;  // outputs
+  bool operator==(const PoolTraffic&) const = default;
+};
+PoolTraffic traffic_of(std::span<const kernels::PoolTask> tasks);
+
+/// Moves as many bytes as each batch must, one after the other and far apart from those of the
+/// batch before: reads them, fetched ahead, and writes past the caches. Computes nothing. All
+/// outlive the contender.
+Result<Contender> memory_limit(const PoolBatches& batches, Pool& pool);
 
 }  // namespace recmill::cli
