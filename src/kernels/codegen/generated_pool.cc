@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "device/buffer.h"
+#include "kernels/embedding_pool/empty_pieces.h"
 
 namespace recmill::kernels::codegen {
 namespace {
@@ -16,6 +17,7 @@ static_assert(sizeof(abi::Piece) == sizeof(Piece) &&
               offsetof(abi::Piece, feature) == offsetof(Piece, feature) &&
               offsetof(abi::Piece, first) == offsetof(Piece, first) &&
               offsetof(abi::Piece, last) == offsetof(Piece, last));
+static_assert(abi::kStagedRowsOfLookup == kStagedRowsOfLookup);
 
 constexpr int64_t kLine = 64;
 
@@ -88,13 +90,26 @@ GeneratedPool::Bound GeneratedPool::bind(const FusedPool& fused, const PoolTask&
                            made_for(kernels_[place.kernel].functions[place.schedule], task)
                        ? place.schedule
                        : -1;
-  bound.by_pointer = [](const abi::Feature* of, int64_t first, int64_t last, int64_t staged,
+  bound.by_pointer = [](const abi::Feature* of, int64_t first, int64_t last, int64_t staging,
                         void* scratch) {
     const auto& that = *static_cast<const Bound*>(of);
-    that.kernel->of->body({that.task, first, last, staged != 0}, that.kernel->values,
+    that.kernel->of->body({that.task, first, last, staging != 0}, that.kernel->values,
                           static_cast<std::byte*>(scratch));
   };
   return bound;
+}
+
+size_t GeneratedPool::of_one_kernel(std::span<const PoolTask> tasks,
+                                    std::span<const Piece> pieces) const {
+  size_t count = 1;
+  for (; count < pieces.size(); ++count) {
+    const Piece& piece = pieces[count];
+    if (piece.feature == pieces[count - 1].feature) continue;
+    if (places_[piece.feature].kernel != places_[pieces[0].feature].kernel ||
+        is_empty(tasks[piece.feature], piece))
+      break;
+  }
+  return count;
 }
 
 void GeneratedPool::run(const FusedPool& fused, std::span<const PoolTask> tasks, const TaskMap& map,
@@ -115,15 +130,16 @@ void GeneratedPool::run(const FusedPool& fused, std::span<const PoolTask> tasks,
       std::byte bytes[kLine];
     };
     std::vector<Line> scratch((scratch_bytes + kLine - 1) / kLine);
-    int64_t begin = map.begins[t];
-    while (begin < map.begins[t + 1]) {  // pieces of one kernel
-      const int64_t kernel = places_[map.pieces[begin].feature].kernel;
-      int64_t end = begin + 1;
-      while (end < map.begins[t + 1] && places_[map.pieces[end].feature].kernel == kernel) ++end;
-      kernels_[kernel].run(features.data(),
-                           reinterpret_cast<const abi::Piece*>(map.pieces.data() + begin),
-                           end - begin, scratch.data());
-      begin = end;
+    auto pieces = std::span(map.pieces).subspan(map.begins[t], map.begins[t + 1] - map.begins[t]);
+    while (!pieces.empty()) {
+      size_t count = zero_empty(tasks, pieces);
+      if (count == 0) {
+        count = of_one_kernel(tasks, pieces);
+        kernels_[places_[pieces[0].feature].kernel].run(
+            features.data(), reinterpret_cast<const abi::Piece*>(pieces.data()),
+            static_cast<int64_t>(count), scratch.data());
+      }
+      pieces = pieces.subspan(count);
     }
   });
 }

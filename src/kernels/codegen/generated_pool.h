@@ -63,6 +63,9 @@ class GeneratedPool final : public PoolCode {
   GeneratedPool() = default;
   static Result<Kernel> load(std::shared_ptr<const Library> library, PoolSource source);
   static Status check(const Kernel& kernel);
+  /// How many of the first pieces one call of a kernel does: whole features, up to one of another
+  /// kernel or without a lookup.
+  size_t of_one_kernel(std::span<const PoolTask> tasks, std::span<const Piece> pieces) const;
   Bound bind(const FusedPool& fused, const PoolTask& task, int64_t feature) const;
 
   std::vector<Kernel> kernels_;

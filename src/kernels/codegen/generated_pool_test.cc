@@ -53,6 +53,41 @@ class Features {
   /// The feature by a template that has no schedule's name; it outlives the features.
   void set_template(size_t feature, const PoolTemplate& of) { kernels_[feature].of = &of; }
 
+  /// The features in one call, by `code`; null: by the templates themselves.
+  FusedPool fused(std::shared_ptr<const PoolCode> code, int64_t tile) const {
+    FusedPool made(kernels_, tile);
+    made.use(std::move(code));
+    return made;
+  }
+
+  /// Outputs stand beside each other, but for a gap of `gap` floats behind the middle feature, and
+  /// features whose bit of `empty` is set have no lookup.
+  void expect_equal_beside(std::shared_ptr<const PoolCode> code, uint64_t empty, int64_t gap,
+                           int64_t tile) const {
+    constexpr int64_t kSamples = 9;
+    std::vector<SparseFeature> bags;
+    std::vector<int64_t> columns;
+    int64_t stride = 0;
+    for (size_t f = 0; f < cases_.size(); ++f) {
+      const int64_t longest = (empty >> f & 1) != 0 ? 0 : 4;
+      bags.push_back(random_bags({kSamples, longest, kRows, cases_[f].weighted}, f));
+      columns.push_back(stride);
+      stride += cases_[f].dim + (f == cases_.size() / 2 ? gap : 0);
+    }
+    std::vector<float> expected(kSamples * stride + 1, std::numeric_limits<float>::quiet_NaN()),
+        found = expected;
+    std::vector<PoolTask> tasks;
+    for (size_t f = 0; f < cases_.size(); ++f) {
+      tasks.push_back({bags[f].view(kSamples), rows_[f], cases_[f].pooling,
+                       expected.data() + columns[f], stride});
+      embedding_pool_reference(tasks[f]);
+      tasks[f].out = found.data() + columns[f];
+    }
+    run(fused(std::move(code), tile), tasks);
+    ASSERT_EQ(std::memcmp(found.data(), expected.data(), found.size() * sizeof(float)), 0)
+        << "empty " << empty << " gap " << gap << " tile " << tile;
+  }
+
   /// Every feature of a batch by `code`, against the reference.
   void expect_equal(std::shared_ptr<const PoolCode> code, const BagShape& shape, int64_t tile,
                     uint64_t seed) const {
@@ -80,12 +115,7 @@ class Features {
       task.out = found[f].as<float>().data();
       tasks.push_back(task);
     }
-    Pool pool(2);
-    FusedPool fused(kernels_, tile);
-    fused.use(std::move(code));
-    TaskMap map;
-    fused.map(tasks, pool.threads(), map);
-    fused.run(tasks, map, pool);
+    run(fused(std::move(code), tile), tasks);
     for (size_t f = 0; f < cases_.size(); ++f) {
       ASSERT_EQ(std::memcmp(found[f].data(), expected[f].data(), found[f].size()), 0)
           << cases_[f].schedule << " dim " << cases_[f].dim << " " << name_of(cases_[f].precision)
@@ -95,6 +125,13 @@ class Features {
   }
 
  private:
+  static void run(const FusedPool& fused, std::span<const PoolTask> tasks) {
+    Pool pool(2);
+    TaskMap map;
+    fused.map(tasks, pool.threads(), map);
+    fused.run(tasks, map, pool);
+  }
+
   std::vector<Case> cases_;
   std::vector<PoolKernel> kernels_;
   std::vector<Buffer> tables_;
@@ -177,6 +214,58 @@ TEST_F(Generated, what_is_called_by_pointer_has_its_scratch) {
   features.set_template(1, of);
   features.set_template(2, of);
   features.expect_equal(make(features, {"a test"}), {kMostSamples, 9}, 7, 5);
+}
+
+TEST_F(Generated, empty_features_beside_each_other_are_zeroed_and_nothing_else) {
+  const std::string bags = "bags fetch=8 held=8 store=0 stage=0 ids=0";
+  const Features features({{bags, 8}, {"", 3}, {bags, 16}, {bags, 1}, {"", 100}, {bags, 8}});
+  const auto code = make(features, {"a test", Dispatch::branches, 4, 2});
+  ASSERT_NE(code, nullptr);
+  EXPECT_EQ(code->kernels(), 2);
+  for (const auto& way : {code, decltype(code)()}) {
+    for (uint64_t empty = 0; empty < 64; ++empty) {
+      for (int64_t tile : {int64_t{4}, kWholeFeature}) {
+        features.expect_equal_beside(way, empty, 0, tile);
+        features.expect_equal_beside(way, empty, 5, tile);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_F(Generated, a_table_is_staged_for_the_lookups_of_all_pieces_beside_each_other) {
+  std::vector<std::pair<int64_t, int64_t>> staging;  // features and first samples
+  std::vector<PoolTask> tasks;
+  PoolTemplate of;
+  of.name = "of_a_test";
+  of.body = [&](const PoolPiece& piece, ParameterValues, std::byte*) {
+    if (piece.staging) staging.emplace_back(piece.task - tasks.data(), piece.first);
+  };
+  Features features({{"", 4}, {"bags fetch=8 held=8 store=0 stage=0 ids=0", 4}, {"", 4}});
+  features.set_template(0, of);
+  features.set_template(2, of);
+  // Two lookups a sample, but for samples 9 to 11. Of 61 rows 15 are enough.
+  std::vector<int64_t> offsets = {0};
+  for (int64_t i = 0; i < 18; ++i) offsets.push_back(offsets.back() + (i / 3 == 3 ? 0 : 2));
+  const std::vector<int64_t> lookups(offsets.back(), 7);
+  std::vector<float> out(18 * 12);
+  for (const GeneratedFeature& feature : features.generated())
+    tasks.push_back({{offsets.data(), lookups.data(), nullptr, 18, false},
+                     feature.rows,
+                     Pooling::sum,
+                     out.data() + tasks.size() * 4,
+                     12});
+  const TaskMap map{
+      {{0, 0, 3}, {0, 3, 6}, {0, 6, 9}, {0, 9, 12}, {0, 12, 18}, {1, 0, 18}, {2, 0, 18}},
+      {0, 2, 7}};
+  const auto code = make(features, {"a test"});
+  ASSERT_NE(code, nullptr);
+  Pool alone(1);
+  for (const auto& way : {code, decltype(code)()}) {
+    staging.clear();
+    features.fused(way, kWholeFeature).run(tasks, map, alone);
+    EXPECT_EQ(staging, (std::vector<std::pair<int64_t, int64_t>>{{0, 6}, {2, 0}}));
+  }
 }
 
 TEST_F(Generated, one_bag_of_a_hundred_thousand_ids_is_right) {

@@ -3,9 +3,12 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
 #include <mutex>
 
 #include "base/hash.h"
@@ -15,6 +18,31 @@ namespace {
 
 std::string checksum_of(const std::string& bytes) {
   return fmt::format("{:08x}\n", crc32c(std::as_bytes(std::span(bytes))));
+}
+
+/// Folders that libraries are made in: NAME.HOST.PROCESS.tmp. Machines may share a cache.
+constexpr std::string_view kBeside = ".tmp";
+
+std::string host_between_dots() {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  return fmt::format(".{}.", host);
+}
+
+std::string beside(const std::string& folder) {
+  return fmt::format("{}{}{}{}", folder, host_between_dots(), getpid(), kBeside);
+}
+
+/// Whether the folder of that name was made by a process of this machine that is no more.
+bool is_abandoned(std::string_view name) {
+  const std::string host = host_between_dots();
+  const size_t at = name.find(host);
+  if (at == std::string_view::npos || !name.ends_with(kBeside)) return false;
+  name = name.substr(at + host.size());
+  pid_t process = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), process);
+  return error == std::errc() && std::string_view(end) == kBeside && process > 0 &&
+         kill(process, 0) != 0 && errno == ESRCH;
 }
 
 }  // namespace
@@ -36,7 +64,7 @@ void* Library::symbol(const char* name) const {
 struct LibraryCache::Entry {
   const LibrarySource* source = nullptr;
   std::string folder;  // where it is published
-  std::string beside;  // where it is made
+  std::string beside;  // where it is made, by this process
 };
 
 LibraryCache::LibraryCache(LibraryCacheOptions options, Files& files)
@@ -84,6 +112,15 @@ Status LibraryCache::publish(const Entry& entry, const Outcome& outcome) {
   return files_.remove(entry.beside);  // another process was faster with the same
 }
 
+void LibraryCache::remove_abandoned() {
+  const auto names = files_.list(options_.folder);
+  if (!names.ok()) return;  // not there yet; who writes into it says what is wrong otherwise
+  for (const std::string& name : *names) {
+    // One that cannot be removed is in nobody's way.
+    if (is_abandoned(name)) static_cast<void>(files_.remove(options_.folder + "/" + name));
+  }
+}
+
 Status LibraryCache::compile(std::span<const Entry> entries, const Compiler& compiler) {
   std::vector<Compiler::Job> jobs;
   for (const Entry& entry : entries) {
@@ -111,12 +148,15 @@ Result<std::vector<std::shared_ptr<const Library>>> LibraryCache::load(
     std::string all = compiler.identity() + options_.processor + source.text;
     for (const auto& [name, text] : source.headers) all += name + text;
     const std::string folder = fmt::format("{}/{:016x}", options_.folder, hash_bytes(all));
-    entries.push_back({&source, folder, fmt::format("{}.{}.tmp", folder, getpid())});
+    entries.push_back({&source, folder, beside(folder)});
     const bool repeated = std::any_of(missing.begin(), missing.end(),
                                       [&](const Entry& entry) { return entry.folder == folder; });
     if (!repeated && !files_.exists(folder)) missing.push_back(entries.back());
   }
-  if (!missing.empty()) RECMILL_RETURN_IF_ERROR(compile(missing, compiler));
+  if (!missing.empty()) {
+    remove_abandoned();
+    RECMILL_RETURN_IF_ERROR(compile(missing, compiler));
+  }
   std::vector<std::shared_ptr<const Library>> libraries;
   for (const Entry& entry : entries) {
     RECMILL_ASSIGN_OR_RETURN(auto library, open(entry));

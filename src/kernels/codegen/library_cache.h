@@ -4,7 +4,8 @@
 //   FOLDER/NAME/source.cc, library.so, checksum     NAME: digest of the source and all of those
 //   FOLDER/NAME.failed/source.cc, errors.txt        what did not compile, and why
 //
-// A library is made in a folder beside and renamed, so that it is there whole or not at all.
+// A library is made in a folder beside and renamed, so that it is there whole or not at all. What a
+// killed process left beside, the next one that compiles removes.
 #pragma once
 
 #include <cstdint>
@@ -64,6 +65,7 @@ class LibraryCache {
  private:
   struct Entry;
   Result<std::shared_ptr<const Library>> open(const Entry& entry) const;
+  void remove_abandoned();
   Status write_parts(const Entry& entry);
   Status publish(const Entry& entry, const Outcome& outcome);
   Status keep_errors(const Entry& entry, const Outcome& outcome);

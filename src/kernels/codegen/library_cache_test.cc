@@ -2,7 +2,10 @@
 #include "kernels/codegen/library_cache.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -31,6 +34,18 @@ class Cache : public testing::Test {
   static std::string error_of(const LibraryCacheOptions& options, const LibrarySource& source) {
     const auto loaded = LibraryCache(options, posix_files()).load({&source, 1});
     return loaded.ok() ? "" : loaded.status().message();
+  }
+  std::vector<std::string> names() const { return *posix_files().list(path("cache")); }
+  /// A process whose compiler sends it `signal` while it compiles.
+  pid_t compile_until(const std::string& signal) const {
+    LibraryCacheOptions fatal = options();
+    fatal.compiler.program =
+        script("[ \"$1\" = --version ] && echo 1 && exit\nkill -" + signal + " $PPID\n");
+    const pid_t process = fork();
+    if (process == 0) _exit(error_of(fatal, kSource).empty() ? 0 : 1);
+    int status = 0;
+    RECMILL_CHECK(waitpid(process, &status, WUNTRACED) == process && !WIFEXITED(status));
+    return process;
   }
   /// The only entry of the cache whose name ends so.
   std::string entry(const std::string& ending = "") const {
@@ -124,6 +139,25 @@ TEST_F(Cache, ends_a_compiler_that_does_not) {
   const std::string error = error_of(endless, kSource);
   EXPECT_EQ(error,
             entry(".failed") + "/source.cc: '" + endless.compiler.program + "' took more than 1 s");
+}
+
+TEST_F(Cache, what_a_killed_process_left_is_removed_by_the_next_that_compiles) {
+  const pid_t stopped = compile_until("STOP"), killed = compile_until("KILL");
+  const std::string foreign = "0123456789abcdef.another-host." + std::to_string(killed) + ".tmp";
+  ASSERT_TRUE(posix_files().make_folder(path("cache") + "/" + foreign).ok());
+  EXPECT_EQ(names().size(), 3u);
+  ASSERT_EQ(error_of(options(), kSource), "");
+  const auto left = [&](const std::string& ending) {
+    return std::ranges::count_if(names(), [&](const auto& name) { return name.ends_with(ending); });
+  };
+  EXPECT_EQ(left("." + std::to_string(killed) + ".tmp"), 1);  // the other machine's
+  EXPECT_EQ(left("." + std::to_string(stopped) + ".tmp"), 1);
+  EXPECT_EQ(names().size(), 3u);
+  kill(stopped, SIGKILL);
+  ASSERT_EQ(waitpid(stopped, nullptr, 0), stopped);
+  ASSERT_EQ(error_of(options(), {"extern \"C\" int answer() { return 43; }\n"}), "");
+  EXPECT_EQ(left(".tmp"), 1);
+  EXPECT_EQ(left(foreign), 1);
 }
 
 TEST_F(Cache, a_folder_that_cannot_be_written_is_named) {

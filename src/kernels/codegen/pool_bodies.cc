@@ -22,11 +22,8 @@ int64_t value_of(const PoolFunction& of, const std::string& name) {
 /// knows.
 void write_arguments(SourceWriter& write, const PoolFunction& of) {
   write("const int64_t* const offsets = feature.offsets;");
-  if (value_of(of, "stage") != 0) {
-    write("if (!staged && offsets[last] - offsets[first] >= feature.row_count / {})",
-          kStagedRowsOfLookup);
-    write("  read_all(feature.rows, feature.row_count * {});", of.row_bytes);
-  }
+  if (value_of(of, "stage") != 0)
+    write("if (staging) read_all(feature.rows, feature.row_count * {});", of.row_bytes);
   write("const int64_t* const lookups = feature.lookups;");
   if (of.weighted) write("const float* const weights = feature.weights;");
   write("const int64_t out_stride = feature.out_stride;");
@@ -92,59 +89,61 @@ void open_samples(SourceWriter& write, const PoolFunction& of) {
     write("if (i + {0} < last) __builtin_prefetch(out + {0} * out_stride, 1);", kFetchedSamples);
 }
 
-void write_bags(SourceWriter& write, const PoolFunction& of, int64_t lanes) {
-  const int64_t fetch = value_of(of, "fetch");
-  write_arguments(write, of);
-  write_fetch_limit(write, fetch, "offsets[last]");
+/// Samples one after the other, of lookups from `first` until `end`: sum_of(block) writes what
+/// pools one, and returns its name.
+template <class SumOf>
+void write_samples(SourceWriter& write, const PoolFunction& of,
+                   const std::vector<ColumnBlock>& blocks, const char* first, const char* end,
+                   const SumOf& sum_of) {
+  write_fetch_limit(write, value_of(of, "fetch"), end);
   const bool may_stream = value_of(of, "store") == kStreamedStore;
   if (may_stream) write_streamed(write);
-  for (const ColumnBlock& columns : column_blocks(of.dim, lanes, value_of(of, "held"))) {
+  for (const ColumnBlock& columns : blocks) {
     BlockWriter block(write, of, columns);
     block.open();
-    open_id_fetch(write, of, "offsets[first]");
+    open_id_fetch(write, of, first);
     open_samples(write, of);
-    block.zeros("total");
-    write("for (int64_t begin = offsets[i]; begin < offsets[i + 1]; begin += {}) {{", kPoolRun);
-    write("const int64_t rest = offsets[i + 1] - begin;");
-    write("const int64_t end = begin + (rest < {0} ? rest : {0});", kPoolRun);
-    write_id_fetch(write, of, "end");
-    block.zeros("sum");
-    write_fold(write, block, fetch);
-    block.add("total", "sum");
-    write("}}");
-    if (of.pooling == Pooling::mean) {
-      write("const int64_t count = offsets[i + 1] - offsets[i];");
-      block.divide("total", "count");
-    }
-    write_result(write, of, block, "total");
+    write_result(write, of, block, sum_of(block));
     write("}}");
     block.close();
   }
   if (may_stream) write("if (streamed) finish_streams();");
 }
 
+void write_bags(SourceWriter& write, const PoolFunction& of, int64_t lanes) {
+  write_arguments(write, of);
+  const auto total = [&](BlockWriter& block) {
+    block.zeros("total");
+    write("for (int64_t begin = offsets[i]; begin < offsets[i + 1]; begin += {}) {{", kPoolRun);
+    write("const int64_t rest = offsets[i + 1] - begin;");
+    write("const int64_t end = begin + (rest < {0} ? rest : {0});", kPoolRun);
+    write_id_fetch(write, of, "end");
+    block.zeros("sum");
+    write_fold(write, block, value_of(of, "fetch"));
+    block.add("total", "sum");
+    write("}}");
+    if (of.pooling == Pooling::mean) {
+      write("const int64_t count = offsets[i + 1] - offsets[i];");
+      block.divide("total", "count");
+    }
+    return "total";
+  };
+  write_samples(write, of, column_blocks(of.dim, lanes, value_of(of, "held")), "offsets[first]",
+                "offsets[last]", total);
+}
+
 void write_one_each(SourceWriter& write, const PoolFunction& of, int64_t lanes) {
-  const int64_t fetch = value_of(of, "fetch");
   write_arguments(write, of);
   write("const int64_t begin = offsets[0];");
-  write_fetch_limit(write, fetch, "begin + last");
-  const bool may_stream = value_of(of, "store") == kStreamedStore;
-  if (may_stream) write_streamed(write);
-  for (const ColumnBlock& columns : column_blocks(of.dim, lanes, 8)) {
-    BlockWriter block(write, of, columns);
-    block.open();
-    open_id_fetch(write, of, "begin + first");
-    open_samples(write, of);
+  const auto sum = [&](BlockWriter& block) {
     write("const int64_t j = begin + i;");
     write_id_fetch(write, of, "j + 1", "begin + last");
-    write_fetch(write, block, fetch, "j");
+    write_fetch(write, block, value_of(of, "fetch"), "j");
     block.zeros("sum");
     block.add_row("sum", "j");
-    write_result(write, of, block, "sum");
-    write("}}");
-    block.close();
-  }
-  if (may_stream) write("if (streamed) finish_streams();");
+    return "sum";
+  };
+  write_samples(write, of, column_blocks(of.dim, lanes, 8), "begin + first", "begin + last", sum);
 }
 
 void write_rows_copied(SourceWriter& write, const PoolFunction& of, int64_t lanes) {

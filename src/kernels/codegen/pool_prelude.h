@@ -11,7 +11,7 @@
 
 namespace recmill_generated {
 
-constexpr int64_t kPreludeVersion = 2;
+constexpr int64_t kPreludeVersion = 3;
 
 // One feature of a batch. What is not here is a constant of its schedule's function.
 struct Feature {
@@ -24,7 +24,7 @@ struct Feature {
   int64_t out_stride;  // floats
   int64_t schedule;    // of this source; -1: what is called by pointer
   // Pools samples [first, last) by a body that was compiled before.
-  void (*by_pointer)(const Feature* feature, int64_t first, int64_t last, int64_t staged,
+  void (*by_pointer)(const Feature* feature, int64_t first, int64_t last, int64_t staging,
                      void* scratch);
 };
 
@@ -156,6 +156,20 @@ static inline int64_t least(int64_t a, int64_t b) {
 static inline int64_t fetch_ids(const int64_t* lookups, int64_t next, int64_t until, int64_t end) {
   for (until = least(until, end); next < until; next += 8) __builtin_prefetch(lookups + next);
   return next;
+}
+
+constexpr int64_t kStagedRowsOfLookup = 4;
+
+// Whether a schedule that stages the table does so before pieces[p]: the first of its feature's
+// pieces, which together have enough lookups for it to pay.
+static inline int64_t worth_staging(const Feature& feature, const Piece* pieces, int64_t p,
+                                    int64_t count) {
+  const int64_t of = pieces[p].feature;
+  if (p > 0 && pieces[p - 1].feature == of) return 0;
+  int64_t last = p;
+  while (last + 1 < count && pieces[last + 1].feature == of) ++last;
+  const int64_t lookups = feature.offsets[pieces[last].last] - feature.offsets[pieces[p].first];
+  return lookups >= feature.row_count / kStagedRowsOfLookup;
 }
 
 // Reads all bytes in order, so that lookups find them in the core's cache.

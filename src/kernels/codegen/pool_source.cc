@@ -46,13 +46,13 @@ void write_scratch(SourceWriter& write, std::span<const PoolFunction> by_pointer
 }
 
 constexpr const char* kParameters =
-    "const Feature& feature, int64_t first, int64_t last, int64_t staged";
+    "const Feature& feature, int64_t first, int64_t last, int64_t staging";
 
 void write_function(SourceWriter& write, const PoolFunction& of, size_t place, int64_t lanes) {
   write("// {}", of.name());
   write("static inline void schedule_{}(", place);
   write("    {}) {{", kParameters);
-  write("(void)staged;");
+  write("(void)staging;");
   body_writer(of.schedule.of)(write, of, lanes);
   write("}}");
   write("");
@@ -62,11 +62,11 @@ void write_branches(SourceWriter& write, size_t functions) {
   write("switch (feature.schedule) {{");
   for (size_t f = 0; f < functions; ++f) {
     write("case {}:", f);
-    write("  schedule_{}(feature, piece.first, piece.last, staged);", f);
+    write("  schedule_{}(feature, piece.first, piece.last, staging);", f);
     write("  break;");
   }
   write("default:");
-  write("  feature.by_pointer(&feature, piece.first, piece.last, staged, scratch);");
+  write("  feature.by_pointer(&feature, piece.first, piece.last, staging, scratch);");
   write("}}");
 }
 
@@ -80,9 +80,9 @@ void write_table(SourceWriter& write, size_t functions) {
 
 void write_calls(SourceWriter& write) {
   write("if (feature.schedule >= 0) {{");
-  write("schedules[feature.schedule](feature, piece.first, piece.last, staged);");
+  write("schedules[feature.schedule](feature, piece.first, piece.last, staging);");
   write("}} else {{");
-  write("feature.by_pointer(&feature, piece.first, piece.last, staged, scratch);");
+  write("feature.by_pointer(&feature, piece.first, piece.last, staging, scratch);");
   write("}}");
 }
 
@@ -94,12 +94,10 @@ void write_kernel(SourceWriter& write, const PoolSource& source, Dispatch dispat
   write("");
   write("extern \"C\" void recmill_run(const Feature* const* features, const Piece* pieces,");
   write("                            int64_t count, void* scratch) {{");
-  write("int64_t before = -1;");
   write("for (int64_t p = 0; p < count; ++p) {{");
   write("const Piece& piece = pieces[p];");
   write("const Feature& feature = *features[piece.feature];");
-  write("const int64_t staged = piece.feature == before;");
-  write("before = piece.feature;");
+  write("const int64_t staging = worth_staging(feature, pieces, p, count);");
   dispatch == Dispatch::branches ? write_branches(write, functions) : write_calls(write);
   write("}}");
   write("}}");

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#define RECMILL_POOL_TEMPLATE_VERSION 1
+#define RECMILL_POOL_TEMPLATE_VERSION 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,8 +46,9 @@ typedef struct RecmillPoolPiece {
   float* out; /* pooled: sample i at out + i * out_stride, dim floats; RECMILL_NONE: lookup */
   int64_t out_stride; /* j at out + (j - offsets[0]) * out_stride */
   int32_t precision, pooling;
-  int32_t one_each;    /* every bag has exactly one lookup */
-  int32_t rows_staged; /* the same thread's piece before was of the same feature */
+  int32_t one_each; /* every bag has exactly one lookup */
+  int32_t staging;  /* this thread's first piece of the feature, and in all of them a lookup for
+                       every four rows: reading all rows in order first may pay */
 } RecmillPoolPiece;
 
 typedef struct RecmillTunable {

@@ -67,7 +67,7 @@ RecmillPoolPiece piece_of(const PoolPiece& of) {
           number_of(task.rows.precision),
           number_of(task.pooling),
           task.bags.one_each,
-          of.rows_staged};
+          of.staging};
 }
 
 bool is_name(const char* text) {

@@ -96,7 +96,7 @@ TEST_F(UserTemplates, what_they_say_of_themselves_is_checked) {
       {replaced(good, "kAhead, 2}", "kAhead, 0}"),
        "its template has a tunable without name or values"},
       {replaced(good, "{RECMILL_POOL_TEMPLATE_VERSION", "{99"),
-       "its template is of version 99, this program takes 1"},
+       "its template is of version 99, this program takes 2"},
       {replaced(good, "                                       pool};",
                 "                                       nullptr};"),
        "its template has no valid() or no pool()"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Template `bags`: one bag after the other, each sum in registers. Included once for each
-// instruction set (Highway's foreach_target), and by generated source.
+// Templates `bags`, one bag after the other, each sum in registers, and `one_each`, bags of exactly
+// one lookup, no offsets to read. Included once for each instruction set (Highway's
+// foreach_target).
 
 #if defined(RECMILL_KERNELS_EMBEDDING_POOL_BAGS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RECMILL_KERNELS_EMBEDDING_POOL_BAGS_INL_H_
@@ -68,13 +69,9 @@ inline void read_rows(const RowStorage& rows) {
   asm volatile("" ::"r"(hn::GetLane(all)));
 }
 
-/// What a template does first where its schedule stages the table. A piece with few lookups, of a
-/// batch much smaller than those that were tuned on, does better without.
+/// What a template does first; `wanted`: its schedule stages the table.
 HWY_INLINE void stage(const PoolPiece& piece, bool wanted) {
-  const PoolTask& task = *piece.task;
-  const int64_t lookups = task.bags.offsets[piece.last] - task.bags.offsets[piece.first];
-  if (wanted && !piece.rows_staged && lookups >= task.rows.count / kStagedRowsOfLookup)
-    read_rows(task.rows);
+  if (wanted && piece.staging) read_rows(piece.task->rows);
 }
 
 /// One block of columns of the bags of a piece.
@@ -161,11 +158,11 @@ HWY_INLINE bool on_cache_lines(const PoolTask& task) {
   return reinterpret_cast<uintptr_t>(task.out) % 64 == 0 && task.stride % 16 == 0;
 }
 
-template <class Row, bool kWeighted, bool kFetch, size_t kHeld>
+template <class Row, bool kWeighted, bool kFetch, size_t kHeld, bool kOneEach>
 void pool_bags(const PoolPiece& piece, const BagsParameters& parameters) {
   const PoolTask& task = *piece.task;
   const int64_t* const offsets = task.bags.offsets;
-  const int64_t last = offsets[piece.last];
+  const int64_t begin = offsets[0], last = offsets[piece.last];
   const bool mean = task.pooling == Pooling::mean;
   const bool streamed = parameters.store == PoolStore::streamed && on_cache_lines(task);
   by_columns<Row, kHeld>(task.rows.dim, [&](auto columns) {
@@ -181,7 +178,12 @@ void pool_bags(const PoolPiece& piece, const BagsParameters& parameters) {
       if (fetched && i + kFetchedSamples < end)
         __builtin_prefetch(out + kFetchedSamples * stride, 1);
       typename Columns::Vector sum[Columns::kVectors];
-      bags.pool(offsets[i], offsets[i + 1], last, mean, ids, sum);
+      if constexpr (kOneEach) {
+        ids.reach(begin + i + 1);
+        bags.fold(begin + i, begin + i + 1, last, sum);
+      } else {
+        bags.pool(offsets[i], offsets[i + 1], last, mean, ids, sum);
+      }
       if (whole_lines) {
         columns.stream(sum, out);
       } else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Template `rows_copied`: Pooling::none, rows as they are, lookup by lookup. Included once for each
-// instruction set (Highway's foreach_target), and by generated source.
+// instruction set (Highway's foreach_target).
 
 #if defined(RECMILL_KERNELS_EMBEDDING_POOL_COPIED_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RECMILL_KERNELS_EMBEDDING_POOL_COPIED_ROWS_INL_H_

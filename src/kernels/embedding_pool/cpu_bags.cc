@@ -9,16 +9,15 @@
 
 #include "kernels/embedding_pool/bags-inl.h"
 #include "kernels/embedding_pool/copied_rows-inl.h"
-#include "kernels/embedding_pool/one_each-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace recmill::kernels {
 namespace HWY_NAMESPACE {
 
-template <bool kFetch, size_t kHeld>
+template <bool kFetch, size_t kHeld, bool kOneEach>
 void pool_held(const PoolPiece& piece, const BagsParameters& parameters) {
   with_row_class(*piece.task, [&](auto row, auto weighted) {
-    pool_bags<decltype(row), decltype(weighted)::value, kFetch, kHeld>(piece, parameters);
+    pool_bags<decltype(row), decltype(weighted)::value, kFetch, kHeld, kOneEach>(piece, parameters);
   });
 }
 
@@ -27,11 +26,11 @@ void PoolBags(const PoolPiece& piece, ParameterValues values, std::byte*) {
   const BagsParameters parameters{values[0], static_cast<PoolStore>(values[2]), values[4]};
   stage(piece, values[3] != 0);
   if (values[1] == 8) {
-    parameters.fetch > 0 ? pool_held<true, 8>(piece, parameters)
-                         : pool_held<false, 8>(piece, parameters);
+    parameters.fetch > 0 ? pool_held<true, 8, false>(piece, parameters)
+                         : pool_held<false, 8, false>(piece, parameters);
   } else {
-    parameters.fetch > 0 ? pool_held<true, 2>(piece, parameters)
-                         : pool_held<false, 2>(piece, parameters);
+    parameters.fetch > 0 ? pool_held<true, 2, false>(piece, parameters)
+                         : pool_held<false, 2, false>(piece, parameters);
   }
 }
 
@@ -39,13 +38,8 @@ void PoolBags(const PoolPiece& piece, ParameterValues values, std::byte*) {
 void PoolOneEach(const PoolPiece& piece, ParameterValues values, std::byte*) {
   const BagsParameters parameters{values[0], static_cast<PoolStore>(values[1]), values[3]};
   stage(piece, values[2] != 0);
-  with_row_class(*piece.task, [&](auto row, auto weighted) {
-    if (parameters.fetch > 0) {
-      pool_one_each<decltype(row), decltype(weighted)::value, true, 8>(piece, parameters);
-    } else {
-      pool_one_each<decltype(row), decltype(weighted)::value, false, 8>(piece, parameters);
-    }
-  });
+  parameters.fetch > 0 ? pool_held<true, 8, true>(piece, parameters)
+                       : pool_held<false, 8, true>(piece, parameters);
 }
 
 // Values: fetch.

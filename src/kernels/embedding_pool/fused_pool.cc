@@ -2,9 +2,10 @@
 #include "kernels/embedding_pool/fused_pool.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
+
+#include "kernels/embedding_pool/empty_pieces.h"
 
 namespace recmill::kernels {
 namespace {
@@ -32,34 +33,11 @@ const PoolKernel& default_kernel(const PoolTask& task) {
   return task.bags.one_each ? one_each : bags;
 }
 
-bool is_empty(const PoolTask& task, const Piece& piece) {
-  return task.pooling != Pooling::none &&
-         task.bags.offsets[piece.first] == task.bags.offsets[piece.last];
-}
-
-/// How many of the first pieces have no lookup and outputs beside each other, of the same samples.
-size_t empty_beside(std::span<const PoolTask> tasks, std::span<const Piece> pieces) {
-  size_t count = 0;
-  for (; count < pieces.size(); ++count) {
-    const Piece& piece = pieces[count];
-    const PoolTask& task = tasks[piece.feature];
-    if (!is_empty(task, piece)) break;
-    if (count == 0) continue;
-    const PoolTask& before = tasks[pieces[count - 1].feature];
-    if (task.out != before.out + before.rows.dim || task.stride != before.stride ||
-        piece.first != pieces.front().first || piece.last != pieces.front().last)
-      break;
-  }
-  return count;
-}
-
-/// Their outputs at once, a sample after the other, in place of a feature after the other.
-void zero_outputs(std::span<const PoolTask> tasks, std::span<const Piece> pieces) {
-  const PoolTask& first = tasks[pieces.front().feature];
-  const PoolTask& last = tasks[pieces.back().feature];
-  const auto bytes = (last.out + last.rows.dim - first.out) * static_cast<int64_t>(sizeof(float));
-  for (int64_t i = pieces.front().first; i < pieces.front().last; ++i)
-    std::memset(first.out + i * first.stride, 0, static_cast<size_t>(bytes));
+/// Where the samples end that the first pieces cover of one feature; they follow each other.
+int64_t last_of_feature(std::span<const Piece> pieces) {
+  size_t p = 0;
+  while (p + 1 < pieces.size() && pieces[p + 1].feature == pieces[0].feature) ++p;
+  return pieces[p].last;
 }
 
 }  // namespace
@@ -148,18 +126,20 @@ void FusedPool::run_task(std::span<const PoolTask> tasks, std::span<const Piece>
   };
   std::vector<Line> scratch((scratch_bytes(tasks, pieces) + 63) / 64);
   int64_t before = -1;
-  for (size_t p = 0; p < pieces.size(); ++p) {
-    if (const size_t empty = empty_beside(tasks, pieces.subspan(p)); empty > 1) {
-      zero_outputs(tasks, pieces.subspan(p, empty));
-      p += empty - 1;
+  for (size_t p = 0; p < pieces.size();) {
+    if (const size_t empty = zero_empty(tasks, pieces.subspan(p)); empty > 0) {
+      p += empty;
       continue;
     }
     const Piece& piece = pieces[p];
     const PoolTask& task = tasks[piece.feature];
     const PoolKernel& kernel = kernel_for(task, piece.feature);
-    kernel.of->body({&task, piece.first, piece.last, piece.feature == before}, kernel.values,
+    const bool staging = piece.feature != before &&
+                         worth_staging(task, piece.first, last_of_feature(pieces.subspan(p)));
+    kernel.of->body({&task, piece.first, piece.last, staging}, kernel.values,
                     scratch.empty() ? nullptr : scratch.front().bytes);
     before = piece.feature;
+    ++p;
   }
 }
 

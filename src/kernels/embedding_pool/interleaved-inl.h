@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Templates that keep several sums under way at once, so that additions of one do not wait for each
 // other: `bags_interleaved`, bags of neighbouring samples in lock step, and `runs_interleaved`,
-// runs of one long bag. Included once for each instruction set (Highway's foreach_target), and by
-// generated source.
+// runs of one long bag. Included once for each instruction set (Highway's foreach_target).
 
 #if defined(RECMILL_KERNELS_EMBEDDING_POOL_INTERLEAVED_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RECMILL_KERNELS_EMBEDDING_POOL_INTERLEAVED_INL_H_

@@ -19,11 +19,19 @@ struct PoolPiece {
   const PoolTask* task = nullptr;
   int64_t first = 0;
   int64_t last = 0;
-  bool rows_staged = false;  // the same thread's piece before was of the same feature
+  bool staging = false;  // a schedule that stages the table does so now
 };
 
-/// A table is read in order only for a piece with a lookup for each so many of its rows.
+/// A table is staged only for a lookup for each so many of its rows.
 constexpr int64_t kStagedRowsOfLookup = 4;
+
+/// Whether a thread gains by staging the table before samples [first, last), in however many
+/// pieces: its first piece of them is told so, and no other. A batch much smaller than those that
+/// were tuned on does better without.
+inline bool worth_staging(const PoolTask& task, int64_t first, int64_t last) {
+  const int64_t lookups = task.bags.offsets[last] - task.bags.offsets[first];
+  return lookups >= task.rows.count / kStagedRowsOfLookup;
+}
 
 /// Pools a piece as embedding_pool_reference() means it: writes dim floats for each of its samples
 /// and nothing else. `scratch` has TemplateSpec::scratch_bytes, aligned to 64. Runs on any thread,

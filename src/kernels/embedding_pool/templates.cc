@@ -14,7 +14,7 @@ const Tunable kStore{
     "store", "0: plain; 1: the output is fetched ahead; 2: past the caches", {0, 1, 2}};
 const Tunable kStage{
     "stage",
-    "all rows are read in order first, for a piece with a lookup for every four of them, into the "
+    "all rows are read in order first, for pieces with a lookup for every four of them, into the "
     "core's own cache (1) or that of all cores (2)",
     {0, 1, 2}};
 const Tunable kIds{"ids", "lookups that ids are fetched ahead; 0: not", {0, 512}};

@@ -16,7 +16,7 @@ namespace recmill::kernels {
 namespace {
 
 constexpr int64_t kRows = 61;
-const DeviceSpec kDevice{.name = "cpu0", .l2_bytes = 1 << 20};
+const DeviceSpec kDevice{.name = "cpu0", .l2_bytes = 1 << 20, .shared_cache_bytes = 32 << 20};
 
 FeatureShape shape_of(int64_t dim, const BagShape& bags) {
   FeatureShape shape;
@@ -33,15 +33,15 @@ FeatureShape shape_of(int64_t dim, const BagShape& bags) {
 class Features {
  public:
   Features(const FeatureShape& shape, const BagShape& bags, int64_t samples) : shape_(shape) {
-    table_.resize(kRows * shape.dim * bytes_of(shape.precision));
+    table_.resize(shape.rows * shape.dim * bytes_of(shape.precision));
     RowStorage rows;
     rows.data = table_.data();
-    rows.count = kRows;
+    rows.count = shape.rows;
     rows.dim = shape.dim;
     rows.precision = shape.precision;
     rows.stride = shape.dim * bytes_of(shape.precision);
-    const auto values = random_floats(kRows * shape.dim, 5);
-    for (int64_t i = 0; i < kRows * shape.dim; ++i)
+    const auto values = random_floats(shape.rows * shape.dim, 5);
+    for (int64_t i = 0; i < shape.rows * shape.dim; ++i)
       set_weight(rows, i / shape.dim, i % shape.dim, values[i]);
     const int count = shape.pooling == Pooling::none ? 1 : 3;  // lookups of bags differ in number
     const int64_t stride = (shape.dim * count + 15) / 16 * 16;
@@ -156,6 +156,41 @@ TEST(PoolTemplates, are_right_for_batches_that_they_were_not_tuned_for) {
     for (int64_t longest : {int64_t{-1}, int64_t{0}, int64_t{300}}) {
       const BagShape batch{samples, longest, kRows, false, 3};
       expect_all_equal(shape, batch, 16, pool);
+    }
+  }
+}
+
+int64_t value_of(const Schedule& schedule, const std::string& name) {
+  for (const ParameterValue& parameter : schedule.parameters) {
+    if (parameter.name == name) return parameter.value;
+  }
+  return 0;
+}
+
+TEST(PoolTemplates, stage_into_the_shared_cache_what_fits_no_nearer_one) {
+  Pool pool(2);
+  const int64_t row_bytes = 16 * 4;
+  for (const auto& [bytes, valid] : {std::pair<int64_t, bool>{768 << 10, false},
+                                     {(768 << 10) + row_bytes, true},
+                                     {4 << 20, true},
+                                     {(4 << 20) + row_bytes, false}}) {
+    // A lookup for every four rows, all of them of the piece, and half as many.
+    const int64_t rows = bytes / row_bytes;
+    for (int64_t samples : {rows / 4, rows / 8}) {
+      const BagShape bags{samples, -1, rows, false, 3};
+      FeatureShape shape = shape_of(16, bags);
+      shape.rows = rows;
+      Features features(shape, bags, samples);
+      int staged = 0;
+      for (const PoolTemplate& candidate : pool_templates()) {
+        for (const Schedule& schedule : candidates(candidate, shape, kDevice)) {
+          if (value_of(schedule, "stage") != 2) continue;
+          ++staged;
+          features.expect_equal(schedule, kWholeFeature, pool);
+          if (testing::Test::HasFatalFailure()) return;
+        }
+      }
+      EXPECT_EQ(staged > 0, valid) << bytes;
     }
   }
 }

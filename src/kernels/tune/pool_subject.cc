@@ -176,7 +176,8 @@ void PoolSubject::run(size_t of_class, size_t candidate, int64_t feature, int64_
   const PoolKernel& kernel = kernels_[of_class][candidate];
   const bool admitted = kernel.of->admits == nullptr || kernel.of->admits(of.bags);
   for (int64_t first = 0; first < of.bags.samples; first += value_.tile) {
-    const PoolPiece piece{&of, first, std::min(of.bags.samples, first + value_.tile), first > 0};
+    const PoolPiece piece{&of, first, std::min(of.bags.samples, first + value_.tile),
+                          first == 0 && worth_staging(of, 0, of.bags.samples)};
     admitted ? kernel.of->body(piece, kernel.values, scratch_.data()) : default_pool_body(piece);
   }
 }
@@ -212,7 +213,7 @@ void PoolSubject::disturb(size_t of_class, int thread, int64_t turn) {
   if (class_of_[feature] == of_class) return;
   const PoolTask of = task(feature, place / count % batches(), outputs_[thread]);
   for (int64_t first = 0; first < of.bags.samples; first += value_.tile)
-    default_pool_body({&of, first, std::min(of.bags.samples, first + value_.tile), first > 0});
+    default_pool_body({&of, first, std::min(of.bags.samples, first + value_.tile)});
 }
 
 std::vector<ChosenSchedule> PoolSubject::defaults() const {
