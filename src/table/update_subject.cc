@@ -241,7 +241,18 @@ void UpdateSubject::set_classes(std::vector<FeatureClass> classes) {
   expected_.clear();
 }
 
+/// By the mean lookups of a batch.
+Schedule UpdateSubject::default_of_class(size_t of_class) const {
+  const int64_t table = classes_[of_class].features.front();
+  int64_t lookups = 0;
+  for (const auto& batch : batches_) lookups += lookups_of(table, *batch);
+  const TableSpec& spec = tables_[table].spec();
+  return kernels::schedule_of(
+      kernels::default_row_update({spec.rows, spec.dim, lookups / batches(), options_.shards}));
+}
+
 std::vector<Schedule> UpdateSubject::candidates(size_t of_class, const FusedValue& value) const {
+  if (value.defaults) return {default_of_class(of_class)};
   DeviceSpec device = options_.device;
   device.l2_bytes = value.l2_bytes;
   std::vector<Schedule> all;
@@ -422,18 +433,29 @@ void UpdateSubject::disturb(size_t of_class, int thread, int64_t turn) {
   if (!lock.owns_lock()) return;
   const Lookups& batch = *batches_[place / count % batches()];
   auto worker = take_worker();
-  update_one(*worker, table, batch, default_of(table, batch), kTimedStep);
+  update_one(*worker, table, batch,
+             disturbing_.empty() ? default_of(table, batch) : disturbing_[table], kTimedStep);
   give_worker(std::move(worker));
 }
 
-Status UpdateSubject::fuse(const Choice& choice) {
-  fused_.assign(choice.schedules.empty() ? 0 : tables_.size(), {});
+Status UpdateSubject::disturb_with(const Choice& choice) {
+  RECMILL_ASSIGN_OR_RETURN(disturbing_, kernels_of(choice));
+  return {};
+}
+
+Result<std::vector<RowUpdateKernel>> UpdateSubject::kernels_of(const Choice& choice) const {
+  std::vector<RowUpdateKernel> kernels(choice.schedules.empty() ? 0 : tables_.size());
   for (size_t c = 0; c < choice.schedules.size(); ++c) {
     RECMILL_ASSIGN_OR_RETURN(
         const auto kernel,
         kernels::row_update_kernel(choice.schedules[c].schedule, options_.templates));
-    for (const int64_t table : classes_[c].features) fused_[table] = kernel;
+    for (const int64_t table : classes_[c].features) kernels[table] = kernel;
   }
+  return kernels;
+}
+
+Status UpdateSubject::fuse(const Choice& choice) {
+  RECMILL_ASSIGN_OR_RETURN(fused_, kernels_of(choice));
   updater_ =
       std::make_unique<TableUpdater>(choice.schedules.empty() ? kTaskFloats : choice.value.tile);
   return {};

@@ -63,6 +63,7 @@ class UpdateSubject final : public kernels::tune::TuningSubject {
   double samples(int64_t batch) const override;
   double bytes(size_t of_class) const override;
   void disturb(size_t of_class, int thread, int64_t turn) override;
+  Status disturb_with(const kernels::tune::Choice& choice) override;
   Status fuse(const kernels::tune::Choice& choice) override;
   void run_fused(int64_t batch, Pool& pool) override;
 
@@ -77,6 +78,9 @@ class UpdateSubject final : public kernels::tune::TuningSubject {
   std::vector<kernels::tune::FeatureClass> grouped() const;
   const kernels::RowUpdateKernel& default_of(int64_t table, const Lookups& batch) const;
   int64_t lookups_of(int64_t table, const Lookups& batch) const;
+  kernels::Schedule default_of_class(size_t of_class) const;
+  Result<std::vector<kernels::RowUpdateKernel>> kernels_of(
+      const kernels::tune::Choice& choice) const;
   kernels::TableLookups table_lookups(int64_t table, const Lookups& batch) const;
   TableUpdate update_of(int64_t table, const Lookups& batch, const DistinctRows& distinct,
                         const kernels::RowUpdateKernel& kernel) const;
@@ -103,7 +107,7 @@ class UpdateSubject final : public kernels::tune::TuningSubject {
   int64_t task_floats_ = kTaskFloats;             // of the workers
   std::vector<std::vector<kernels::RowUpdateKernel>> kernels_;  // [classes][candidates]
   std::map<size_t, std::unique_ptr<Expected>> expected_;        // [classes]
-  std::vector<kernels::RowUpdateKernel> fused_;                 // [tables], or empty: untuned
+  std::vector<kernels::RowUpdateKernel> disturbing_, fused_;    // [tables], or empty: untuned
   std::unique_ptr<TableUpdater> updater_;                       // of the fused run
   kernels::DistinctRowsFinder finder_;                          // of the fused run
   std::vector<DistinctRows> distinct_;                          // [tables], of the fused run

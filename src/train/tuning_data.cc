@@ -66,7 +66,7 @@ Result<std::unique_ptr<PoolSubject>> make_pool_subject(
 }
 
 std::vector<FusedValue> fused_values(int64_t l2_bytes) {
-  std::vector<FusedValue> values;
+  std::vector<FusedValue> values{{kernels::kWholeFeature, 0, true}};
   for (int64_t tile : {int64_t{128}, int64_t{4096}}) {
     for (int64_t bytes : {int64_t{0}, l2_bytes / 2, l2_bytes * 7 / 8})
       values.push_back({tile, bytes});
@@ -84,7 +84,10 @@ Result<std::unique_ptr<table::UpdateSubject>> make_update_subject(
 }
 
 std::vector<FusedValue> update_values(int64_t l2_bytes) {
-  return {{1 << 14, l2_bytes}, {1 << 16, l2_bytes}, {1 << 18, l2_bytes}};
+  return {{table::kTaskFloats, l2_bytes, true},
+          {1 << 14, l2_bytes},
+          {1 << 16, l2_bytes},
+          {1 << 18, l2_bytes}};
 }
 
 }  // namespace recmill::train

@@ -45,8 +45,8 @@ Result<std::unique_ptr<kernels::tune::PoolSubject>> make_pool_subject(
     const ResolvedRun& run, std::span<const table::EmbeddingTable> tables,
     std::span<const SparseBatch> batches, Files& files = posix_files());
 
-/// The fused-kernel-wide values that are compared, at most eight: tasks small or whole, and how
-/// much of a core's own cache a schedule may count on.
+/// The fused-kernel-wide values that are compared, at most eight: the default schedules; tasks
+/// small or whole, and how much of a core's own cache a schedule may count on.
 std::vector<kernels::tune::FusedValue> fused_values(int64_t l2_bytes);
 
 /// The updates of the run's tables as what is tuned; the same holds.
@@ -54,8 +54,8 @@ Result<std::unique_ptr<table::UpdateSubject>> make_update_subject(
     const ResolvedRun& run, std::span<table::EmbeddingTable> tables,
     std::span<const SparseBatch> batches);
 
-/// The values that are compared for updates: what a task works through. A task of a table has a
-/// core's whole cache.
+/// The values that are compared for updates: the default schedules; what a task works through. A
+/// task of a table has a core's whole cache.
 std::vector<kernels::tune::FusedValue> update_values(int64_t l2_bytes);
 
 }  // namespace recmill::train

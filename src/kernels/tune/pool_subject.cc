@@ -55,7 +55,7 @@ Result<std::unique_ptr<PoolSubject>> PoolSubject::make(std::vector<PooledFeature
   subject->stride_ = (subject->stride_ + kFloatsOfLine - 1) / kFloatsOfLine * kFloatsOfLine;
   subject->features_ = std::move(features);
   subject->set_classes(group_features(shapes));
-  subject->defaults_.resize(shapes.size());
+  RECMILL_ASSIGN_OR_RETURN(subject->disturbing_, subject->kernels_of(subject->defaults()));
   int64_t rows = 0;
   for (const SparseBatch& batch : batches) {
     rows = std::max(rows, batch.samples);
@@ -95,6 +95,7 @@ PoolTask PoolSubject::task(int64_t feature, int64_t batch, Buffer& output) const
 }
 
 std::vector<Schedule> PoolSubject::candidates(size_t of_class, const FusedValue& value) const {
+  if (value.defaults) return {defaults()[of_class].schedule};
   DeviceSpec device = options_.device;
   device.l2_bytes = value.l2_bytes;
   std::vector<Schedule> all;
@@ -149,17 +150,25 @@ Status PoolSubject::prepare(const std::vector<std::vector<Schedule>>& candidates
                             const FusedValue& value) {
   kernels_.clear();
   int64_t scratch = 1;
+  const auto reserve_scratch = [&](const PoolKernel& kernel, const FeatureShape& shape) {
+    if (kernel.of->scratch_bytes)
+      scratch = std::max(scratch, kernel.of->scratch_bytes(shape, kernel.values));
+  };
   for (size_t c = 0; c < candidates.size(); ++c) {
     kernels_.emplace_back();
     for (const Schedule& schedule : candidates[c]) {
       RECMILL_ASSIGN_OR_RETURN(auto kernel, find_pool_kernel(schedule, options_.templates));
-      if (kernel.of->scratch_bytes)
-        scratch = std::max(scratch, kernel.of->scratch_bytes(classes_[c].shape, kernel.values));
+      reserve_scratch(kernel, classes_[c].shape);
       kernels_.back().push_back(std::move(kernel));
     }
   }
+  for (size_t f = 0; f < disturbing_.size(); ++f) reserve_scratch(disturbing_[f], shapes_[f]);
   value_ = value;
-  RECMILL_ASSIGN_OR_RETURN(scratch_, Buffer::allocate(scratch));
+  scratch_.clear();
+  for (int thread = 0; thread < options_.threads; ++thread) {
+    RECMILL_ASSIGN_OR_RETURN(Buffer made, Buffer::allocate(scratch));
+    scratch_.push_back(std::move(made));
+  }
   return {};
 }
 
@@ -171,15 +180,18 @@ void PoolSubject::run_tiles(const PoolTask& task, const PoolKernel& kernel, int6
   fused.run({&task, 1}, map, alone);
 }
 
-void PoolSubject::run(size_t of_class, size_t candidate, int64_t feature, int64_t batch) {
-  const PoolTask of = task(feature, batch, outputs_[0]);
-  const PoolKernel& kernel = kernels_[of_class][candidate];
-  const bool admitted = kernel.of->admits == nullptr || kernel.of->admits(of.bags);
-  for (int64_t first = 0; first < of.bags.samples; first += value_.tile) {
-    const PoolPiece piece{&of, first, std::min(of.bags.samples, first + value_.tile),
-                          first == 0 && worth_staging(of, 0, of.bags.samples)};
-    admitted ? kernel.of->body(piece, kernel.values, scratch_.data()) : default_pool_body(piece);
+void PoolSubject::run_pieces(const PoolTask& task, const PoolKernel& kernel,
+                             Buffer& scratch) const {
+  const bool admitted = kernel.of->admits == nullptr || kernel.of->admits(task.bags);
+  for (int64_t first = 0; first < task.bags.samples; first += value_.tile) {
+    const PoolPiece piece{&task, first, std::min(task.bags.samples, first + value_.tile),
+                          first == 0 && worth_staging(task, 0, task.bags.samples)};
+    admitted ? kernel.of->body(piece, kernel.values, scratch.data()) : default_pool_body(piece);
   }
+}
+
+void PoolSubject::run(size_t of_class, size_t candidate, int64_t feature, int64_t batch) {
+  run_pieces(task(feature, batch, outputs_[0]), kernels_[of_class][candidate], scratch_[0]);
 }
 
 double PoolSubject::lookups(int64_t feature, int64_t batch) const {
@@ -211,9 +223,13 @@ void PoolSubject::disturb(size_t of_class, int thread, int64_t turn) {
   const int64_t place = turn + thread * (count / std::max(options_.threads, 1) + 1);
   const int64_t feature = place % count;
   if (class_of_[feature] == of_class) return;
-  const PoolTask of = task(feature, place / count % batches(), outputs_[thread]);
-  for (int64_t first = 0; first < of.bags.samples; first += value_.tile)
-    default_pool_body({&of, first, std::min(of.bags.samples, first + value_.tile)});
+  run_pieces(task(feature, place / count % batches(), outputs_[thread]), disturbing_[feature],
+             scratch_[thread]);
+}
+
+Status PoolSubject::disturb_with(const Choice& choice) {
+  RECMILL_ASSIGN_OR_RETURN(disturbing_, kernels_of(choice.schedules));
+  return {};
 }
 
 std::vector<ChosenSchedule> PoolSubject::defaults() const {
@@ -229,9 +245,10 @@ Status PoolSubject::fuse(const Choice& choice) {
                                   : fuse(choice.schedules, choice.value.tile);
 }
 
-Status PoolSubject::fuse(std::span<const ChosenSchedule> by_class, int64_t tile) {
+Result<std::vector<PoolKernel>> PoolSubject::kernels_of(
+    std::span<const ChosenSchedule> by_class) const {
   RECMILL_CHECK(by_class.size() == classes_.size());
-  std::vector<PoolKernel> kernels(features_.size());
+  std::vector<PoolKernel> kernels(shapes_.size());
   for (size_t c = 0; c < classes_.size(); ++c) {
     RECMILL_ASSIGN_OR_RETURN(PoolKernel kernel,
                              find_pool_kernel(by_class[c].schedule, options_.templates));
@@ -239,6 +256,11 @@ Status PoolSubject::fuse(std::span<const ChosenSchedule> by_class, int64_t tile)
     kernel.per_sample = by_class[c].per_sample;
     for (int64_t f : classes_[c].features) kernels[f] = kernel;
   }
+  return kernels;
+}
+
+Status PoolSubject::fuse(std::span<const ChosenSchedule> by_class, int64_t tile) {
+  RECMILL_ASSIGN_OR_RETURN(auto kernels, kernels_of(by_class));
   fused_ = std::make_unique<FusedPool>(std::move(kernels), tile);
   fused_->use(code_);
   return {};

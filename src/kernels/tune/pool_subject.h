@@ -57,6 +57,7 @@ class PoolSubject final : public TuningSubject {
   double samples(int64_t batch) const override;
   double bytes(size_t of_class) const override;
   void disturb(size_t of_class, int thread, int64_t turn) override;
+  Status disturb_with(const Choice& choice) override;
   Status fuse(const Choice& choice) override;
   void run_fused(int64_t batch, Pool& pool) override;
 
@@ -77,6 +78,8 @@ class PoolSubject final : public TuningSubject {
   struct Expected;
   Result<Expected*> expected(size_t of_class);
   void run_tiles(const PoolTask& task, const PoolKernel& kernel, int64_t tile) const;
+  void run_pieces(const PoolTask& task, const PoolKernel& kernel, Buffer& scratch) const;
+  Result<std::vector<PoolKernel>> kernels_of(std::span<const ChosenSchedule> by_class) const;
 
   std::vector<PooledFeature> features_;
   std::vector<FeatureShape> shapes_;  // [features]
@@ -88,9 +91,9 @@ class PoolSubject final : public TuningSubject {
   int64_t stride_ = 0;            // of outputs, floats, whole cache lines
   std::vector<Buffer> outputs_;   // [threads]: the fused run's and the timed one's, then others'
   std::vector<std::vector<PoolKernel>> kernels_;  // [classes][candidates]
-  std::vector<PoolKernel> defaults_;              // [features]: what disturbs
+  std::vector<PoolKernel> disturbing_;            // [features]
   FusedValue value_;
-  Buffer scratch_;  // of the timed one
+  std::vector<Buffer> scratch_;  // [threads]
   std::unique_ptr<FusedPool> fused_;
   std::shared_ptr<const PoolCode> code_;
 

@@ -12,7 +12,9 @@ namespace {
 
 /// Share of the time that the local stage gets; the rest is the global stage's.
 constexpr double kLocalShare = 0.85;
-constexpr int64_t kFusedRounds = 7;
+constexpr int64_t kFusedRounds = 15, kClassRounds = 7;
+/// A candidate that takes so much longer than the best is visited no more.
+constexpr double kFarBehind = 1.25;
 
 std::vector<size_t> shuffled(size_t count, const Random& random, uint64_t item) {
   std::vector<size_t> order(count);
@@ -31,6 +33,28 @@ double median(std::vector<double> values) {
 double half_quartiles(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return (values[values.size() * 3 / 4] - values[values.size() / 4]) / 2.0;
+}
+
+/// How much longer `times` [batches][visits] are than `best`: the median over batches, each with
+/// the weight of its time, so that neither hiccups nor the smallest batches decide.
+double behind(const std::vector<std::vector<double>>& times,
+              const std::vector<std::vector<double>>& best) {
+  std::vector<std::pair<double, double>> ratios;  // with weights
+  double all = 0.0;
+  for (size_t b = 0; b < times.size(); ++b) {
+    if (times[b].empty() || best[b].empty()) continue;
+    const double weight = median(best[b]);
+    if (weight <= 0.0) continue;
+    ratios.emplace_back(median(times[b]) / weight, weight);
+    all += weight;
+  }
+  std::sort(ratios.begin(), ratios.end());
+  double below = 0.0;
+  for (const auto& [ratio, weight] : ratios) {
+    below += weight;
+    if (2.0 * below >= all) return ratio;
+  }
+  return 1.0;
 }
 
 bool is_measured(const ClassTimes& of) {
@@ -90,41 +114,70 @@ class LocalStage {
       times_.emplace_back(right_.back().size(),
                           std::vector<std::vector<double>>(subject_.batches()));
       work_.push_back({0.0, 0.0, 0});
-      most_ = std::max(most_, right_.back().size());
+      visited_.emplace_back(right_.back().size());
+      std::iota(visited_.back().begin(), visited_.back().end(), size_t{0});
     }
     return subject_.prepare(right_, value_);
   }
 
-  /// Rounds: in each, every candidate of every class is visited once.
+  /// Rounds: in each, every candidate of every class is visited once, unless it is far behind.
   void visit_all(int64_t until_ns, std::atomic<size_t>& timed,
                  const std::function<void(double)>& progress) {
     const size_t classes = right_.size();
     int64_t visit = 0;
     for (int64_t round = 0; round < options_.rounds; ++round) {
-      // Every batch as often as the others, once at least.
-      if (round > 0 && round % subject_.batches() == 0 && until_ns > 0 &&
-          clock_.now_ns() > until_ns)
-        break;
-      std::vector<std::vector<size_t>> candidates;
-      for (size_t c = 0; c < classes; ++c)
-        candidates.push_back(shuffled(right_[c].size(), random_, round * classes + c));
-      for (size_t pass = 0; pass < most_; ++pass, ++visit) {
+      if (round > 0 && round % subject_.batches() == 0) {
+        // Every batch as often as the others, once at least.
+        if (until_ns > 0 && clock_.now_ns() > until_ns) break;
+        for (size_t c = 0; c < classes; ++c) leave_out_far_behind(c);
+      }
+      size_t most = 0;
+      std::vector<std::vector<size_t>> order;
+      for (size_t c = 0; c < classes; ++c) {
+        order.push_back(shuffled(visited_[c].size(), random_, round * classes + c));
+        most = std::max(most, order.back().size());
+      }
+      for (size_t pass = 0; pass < most; ++pass, ++visit) {
         for (size_t c : shuffled(classes, random_, visit + (uint64_t{1} << 40))) {
           if (stop_) return;
-          if (pass >= right_[c].size()) continue;
+          if (pass >= order[c].size()) continue;
           timed.store(c, std::memory_order_relaxed);
-          visit_class(c, candidates[c][pass], round, visit);
+          visit_class(c, visited_[c][order[c][pass]], round, visit);
         }
       }
       progress(static_cast<double>(round + 1) / static_cast<double>(options_.rounds));
     }
   }
 
+  void leave_out_far_behind(size_t c) {
+    const auto time = [&](size_t candidate) {
+      CandidateTime made;
+      set_time(times_[c][candidate], made);
+      return made.nanoseconds;
+    };
+    const auto best = std::ranges::min_element(visited_[c], {}, time);
+    if (best == visited_[c].end()) return;
+    const auto& least = times_[c][*best];
+    std::erase_if(visited_[c], [&](size_t candidate) {
+      return behind(times_[c][candidate], least) > kFarBehind;
+    });
+  }
+
   void visit_class(size_t c, size_t candidate, int64_t round, int64_t visit) {
     const auto& features = subject_.classes()[c].features;
-    const int64_t feature = features[visit % static_cast<int64_t>(features.size())];
+    // Every second feature, then the others, so that each is cold whether it is timed or comes
+    // before one that is.
+    const auto count = static_cast<int64_t>(features.size());
+    const int64_t place = (2 * visit + 2 * visit / count) % count;
+    const int64_t feature = features[place];
     const int64_t batch = round % subject_.batches();
-    if (options_.alone) subject_.run(c, candidate, feature, batch);
+    // Untimed: the same feature, or as in the fused run, where features that are alike stand
+    // together, the one before it with the same schedule.
+    const int64_t before = options_.alone ? feature : features[(place + count - 1) % count];
+    if (options_.alone || count > 1) {
+      subject_.reserve(before);
+      subject_.run(c, candidate, before, batch);
+    }
     subject_.reserve(feature);
     const int64_t start = clock_.now_ns();
     subject_.run(c, candidate, feature, batch);
@@ -187,8 +240,8 @@ class LocalStage {
   std::vector<std::vector<Schedule>> right_;     // [classes]: those that are not refused
   // [classes][right][batches][visits], nanoseconds
   std::vector<std::vector<std::vector<std::vector<double>>>> times_;
-  std::vector<Work> work_;  // [classes]
-  size_t most_ = 0;         // candidates of a class
+  std::vector<Work> work_;                    // [classes]
+  std::vector<std::vector<size_t>> visited_;  // [classes]: which of the right are still visited
 };
 
 /// The choice that one value alone would lead to.
@@ -233,7 +286,7 @@ Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice
   }
   std::ranges::sort(tasks, {}, &Task::feature);
   std::vector<std::vector<double>> rounds(schedules.size());
-  for (int64_t round = 0; round < kFusedRounds; ++round) {
+  for (int64_t round = 0; round < kClassRounds; ++round) {
     std::vector<std::atomic<int64_t>> sums(schedules.size());
     for (int64_t batch = 0; batch < subject.batches(); ++batch) {
       pool.run(static_cast<int64_t>(tasks.size()), [&](int64_t t) {
@@ -277,6 +330,10 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
       const double spent = static_cast<double>(clock.now_ns() - begin) * 1e-9;
       progress({v, all, spent / all * (1.0 - all)});
     };
+    if (v > 0) {
+      RECMILL_ASSIGN_OR_RETURN(const Choice before, choice_at(times, v - 1));
+      RECMILL_RETURN_IF_ERROR(subject.disturb_with(before));
+    }
     auto known = v < times.values.size() ? times.values[v].classes : std::vector<ClassTimes>{};
     known.resize(classes);
     LocalStage stage(subject, options, v, std::move(known), clock, stop);

@@ -4,10 +4,12 @@
 //
 // Local stage, for one fused-kernel-wide value: one core goes through the classes of features again
 // and again, in a new random order each time, and times one candidate of each on one feature of the
-// class and one batch; each time around another candidate, feature and batch. Every other core
-// runs, all the time, tasks of the features that are not being timed. So a candidate meets its rows
-// as cold and the last-level cache and memory as busy as in the fused run, and all candidates meet
-// them alike. Global stage: the winners of every value are fused, and run in alternation.
+// class and one batch, right after another feature of the class, as features that are alike stand
+// together in the fused run; each time around another candidate, feature and batch. Every other
+// core runs, all the time, tasks of the features that are not being timed. So a candidate meets its
+// rows as cold and the last-level cache and memory as busy as in the fused run, and all candidates
+// meet them alike. Those far behind are left out once every batch was visited. Global stage: the
+// winners of every value are fused, and run in alternation.
 #pragma once
 
 #include <atomic>
@@ -56,6 +58,8 @@ class TuningSubject {
   virtual double bytes(size_t of_class) const = 0;
   /// Runs some tasks of features outside `of_class`, on a thread of its own; `turn` counts calls.
   virtual void disturb(size_t of_class, int thread, int64_t turn) = 0;
+  /// From now on disturb() runs these schedules. Before: the default ones.
+  virtual Status disturb_with(const Choice& choice) = 0;
 
   /// Runs a whole batch, fused, with one schedule a class; without schedules as untuned.
   virtual Status fuse(const Choice& choice) = 0;
@@ -64,9 +68,10 @@ class TuningSubject {
 
 struct TunerOptions {
   std::vector<FusedValue> values;  // compared; one at least
-  int64_t rounds = 24;             // visits of each candidate at each value; where the budget is
-                                   // short fewer, but one on every batch
-  double budget_seconds = 0.0;     // of all that is measured; 0: no limit
+  /// Visits of each candidate at each value, unless it is far behind; where the budget is short
+  /// fewer, but one on every batch.
+  int64_t rounds = 24;
+  double budget_seconds = 0.0;  // of all that is measured; 0: no limit
   uint64_t seed = 1;
   /// The separate-combine tuning of RecFlex's first straw man: each candidate alone on the machine,
   /// right after an untimed run of the same.
@@ -81,9 +86,9 @@ struct TunerProgress {
 };
 
 /// Measures what `times` does not hold yet: values (a run that was broken off goes on), and at a
-/// value classes that have no candidates; then all values fused. Calls `kept` after each with what
-/// is there. Wrong candidates are kept with their reason and not
-/// timed. `stop` ends it early with an error.
+/// value classes that have no candidates; then all values fused. What disturbs are the winners of
+/// the value before. Calls `kept` after each with what is there. Wrong candidates are kept with
+/// their reason and not timed. `stop` ends it early with an error.
 Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options, FamilyTimes times,
                             const Clock& clock, Pool& pool,
                             const std::function<Status(const FamilyTimes&)>& kept,

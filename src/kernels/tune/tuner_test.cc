@@ -23,7 +23,7 @@ class StandingClock final : public Clock {
 };
 
 /// A family whose times are known: candidate k of class c takes (c + 1) * cost[k] at a batch of
-/// size 1, with a hiccup at every eleventh run.
+/// size 1, with a hiccup at every eleventh run. Every run is counted, timed or not.
 class KnownSubject final : public TuningSubject {
  public:
   KnownSubject(StandingClock& clock, std::vector<double> costs, bool hiccups = true)
@@ -60,6 +60,10 @@ class KnownSubject final : public TuningSubject {
   double samples(int64_t) const override { return 2.0; }
   double bytes(size_t of_class) const override { return 100.0 * double(of_class + 1); }
   void disturb(size_t, int, int64_t) override { ++disturbed; }
+  Status disturb_with(const Choice& choice) override {
+    disturbing.push_back(choice);
+    return {};
+  }
   Status fuse(const Choice& choice) override {
     fused_ = choice;
     return {};
@@ -72,6 +76,7 @@ class KnownSubject final : public TuningSubject {
   bool awaits_disturbance = false;
   std::map<std::tuple<size_t, size_t, int64_t>, int> visits;
   std::atomic<int64_t> disturbed{0};
+  std::vector<Choice> disturbing;
 
  private:
   StandingClock& clock_;
@@ -124,16 +129,23 @@ TEST(Tuner, finds_each_class_s_fastest_schedule_whatever_the_hiccups) {
     EXPECT_EQ(chosen.schedule.name(), "k number=1");
   // Equation 5: the mean over batches of 1, 2, 3 and 4 times the cost.
   EXPECT_DOUBLE_EQ(tuned.times->values[0].classes[2].candidates[1].nanoseconds, 3 * 20.0 * 2.5);
+  // The second value's disturbance is what won at the first.
+  ASSERT_EQ(subject.disturbing.size(), 1u);
+  EXPECT_EQ(subject.disturbing[0].value, kOptions.values[0]);
+  EXPECT_EQ(subject.disturbing[0].schedules[2].schedule.name(), "k number=1");
 }
 
 TEST(Tuner, visits_every_right_candidate_as_often_on_every_batch) {
   StandingClock clock;
-  KnownSubject subject(clock, {30.0, 20.0, 25.0, 40.0});
+  KnownSubject subject(clock, {30.0, 20.0, 25.0, 40.0}, /*hiccups=*/false);
   subject.wrong = 1;
   const Tuned tuned = tune(subject, clock, kOptions);
   ASSERT_TRUE(tuned.times.ok());
   ASSERT_EQ(subject.visits.size(), 3u * 3 * 4);
-  for (const auto& [where, times] : subject.visits) EXPECT_EQ(times, 2 * 20 / 4);
+  for (const auto& [where, times] : subject.visits) {
+    const bool far_behind = std::get<1>(where) == 3;  // 40 of 25: at each value on each batch once
+    EXPECT_EQ(times, 2 * (far_behind ? 2 : 2 * 20 / 4));
+  }
   const auto& candidates = tuned.times->values[0].classes[0].candidates;
   EXPECT_EQ(candidates[1].refused, "it is wrong");
   EXPECT_EQ(candidates[1].nanoseconds, 0.0);
@@ -145,22 +157,22 @@ TEST(Tuner, visits_every_right_candidate_as_often_on_every_batch) {
 
 TEST(Tuner, keeps_to_its_budget_and_still_visits_all) {
   StandingClock clock;
-  KnownSubject subject(clock, {30.0, 20.0});
+  KnownSubject subject(clock, {24.0, 20.0});
   TunerOptions options = kOptions;
   options.rounds = 1000;
   options.budget_seconds = 1e-12;
   ASSERT_TRUE(tune(subject, clock, options).times.ok());
-  for (const auto& [where, times] : subject.visits) EXPECT_EQ(times, 2);
+  for (const auto& [where, times] : subject.visits) EXPECT_EQ(times, 2 * 2);
   EXPECT_EQ(subject.visits.size(), 3u * 2 * 4);
 }
 
 TEST(Tuner, measures_each_class_in_the_run_of_all) {
   StandingClock clock;
-  KnownSubject subject(clock, {30.0, 20.0});
+  KnownSubject subject(clock, {24.0, 20.0});
   const FamilyTimes times = *tune(subject, clock, kOptions).times;
   EXPECT_EQ(times.values[0].classes[2].bytes, 300.0);
   Pool pool(1);
-  KnownSubject calm(clock, {30.0, 20.0}, /*hiccups=*/false);
+  KnownSubject calm(clock, {24.0, 20.0}, /*hiccups=*/false);
   const auto found = measure_classes(calm, *choose(times), clock, pool);
   ASSERT_TRUE(found.ok());
   // Two features a class, batches of 1, 2, 3 and 4 times the cost.
@@ -169,12 +181,12 @@ TEST(Tuner, measures_each_class_in_the_run_of_all) {
 
 TEST(Tuner, measures_classes_without_times_alone_and_fuses_all_again) {
   StandingClock clock;
-  KnownSubject subject(clock, {30.0, 20.0});
+  KnownSubject subject(clock, {24.0, 20.0});
   const FamilyTimes whole = *tune(subject, clock, kOptions).times;
   FamilyTimes part = whole;
   for (ValueTimes& at : part.values) at.classes[1] = {};
   part.values[0].classes[0].candidates[0].nanoseconds = 7.0;  // is kept as it is
-  KnownSubject again(clock, {30.0, 20.0});
+  KnownSubject again(clock, {24.0, 20.0});
   const auto times = tune(again, clock, kOptions, part).times;
   ASSERT_TRUE(times.ok());
   for (const auto& [where, visits] : again.visits) EXPECT_EQ(std::get<0>(where), 1u);
@@ -186,21 +198,21 @@ TEST(Tuner, measures_classes_without_times_alone_and_fuses_all_again) {
 
 TEST(Tuner, goes_on_where_it_was_broken_off) {
   StandingClock clock;
-  KnownSubject subject(clock, {30.0, 20.0});
+  KnownSubject subject(clock, {24.0, 20.0});
   FamilyTimes whole = *tune(subject, clock, kOptions).times;
   FamilyTimes part = whole;
   part.values.pop_back();
-  KnownSubject again(clock, {30.0, 20.0});
+  KnownSubject again(clock, {24.0, 20.0});
   const Tuned tuned = tune(again, clock, kOptions, part);
   ASSERT_TRUE(tuned.times.ok());
   EXPECT_EQ(tuned.kept, 2);
   EXPECT_EQ(tuned.times->values[0].classes, whole.values[0].classes);
-  for (const auto& [where, times] : again.visits) EXPECT_EQ(times, 20 / 4);
+  for (const auto& [where, times] : again.visits) EXPECT_EQ(times, 2 * 20 / 4);
 }
 
 TEST(Tuner, alone_runs_each_candidate_twice_and_disturbs_nothing) {
   StandingClock clock;
-  KnownSubject subject(clock, {30.0, 20.0});
+  KnownSubject subject(clock, {24.0, 20.0});
   TunerOptions options = kOptions;
   options.alone = true;
   const Tuned tuned = tune(subject, clock, options, {}, 3);
@@ -212,7 +224,7 @@ TEST(Tuner, alone_runs_each_candidate_twice_and_disturbs_nothing) {
 
 TEST(Tuner, disturbs_from_every_other_thread_and_stops_when_told) {
   StandingClock clock;
-  KnownSubject subject(clock, {30.0, 20.0});
+  KnownSubject subject(clock, {24.0, 20.0});
   TunerOptions options = kOptions;
   subject.awaits_disturbance = true;
   ASSERT_TRUE(tune(subject, clock, options, {}, 3).times.ok());

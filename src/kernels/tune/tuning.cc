@@ -121,6 +121,7 @@ Result<ValueTimes> value_from_json(const Json& json) {
   KeyReader read{json, "tuning times", "values[].", {}};
   read("tile", times.value.tile);
   read("l2_bytes", times.value.l2_bytes);
+  read("defaults", times.value.defaults);
   read("fused_nanoseconds", times.fused_nanoseconds);
   RECMILL_RETURN_IF_ERROR(read.status);
   RECMILL_ASSIGN_OR_RETURN(const auto classes, items(json, "classes"));
@@ -203,6 +204,7 @@ Json to_json(const FamilyTimes& times) {
   for (const ValueTimes& at : times.values) {
     Json item{{"tile", at.value.tile},
               {"l2_bytes", at.value.l2_bytes},
+              {"defaults", at.value.defaults},
               {"fused_nanoseconds", at.fused_nanoseconds},
               {"classes", Json::array()}};
     for (const ClassTimes& of : at.classes) {

@@ -17,8 +17,9 @@
 namespace recmill::kernels::tune {
 
 struct FusedValue {
-  int64_t tile = 0;      // that a task covers of one feature, at most: samples; row_update: floats
-  int64_t l2_bytes = 0;  // of a core's own cache that a schedule may count on
+  int64_t tile = 0;       // that a task covers of one feature, at most: samples; row_update: floats
+  int64_t l2_bytes = 0;   // of a core's own cache that a schedule may count on
+  bool defaults = false;  // the schedules of untuned runs are the only candidates
   bool operator==(const FusedValue&) const = default;
 };
 
@@ -49,7 +50,7 @@ struct ValueTimes {
 
 /// One family's measurements.
 struct FamilyTimes {
-  std::string family;         // "embedding_pool", "row_update"
+  std::string family;  // "embedding_pool", "row_update"
   std::vector<FeatureClass> classes;
   std::vector<ValueTimes> values;
   bool deterministic = true;  // candidates that reorder sums are timed, but never win

@@ -54,7 +54,8 @@ Status add_baselines(const KernelWorkload& workload, const FusedPool& tuned, int
   if (std::all_of(features.begin(), features.end(),
                   [&](const auto& feature) { return feature.rows.dim == dim; })) {
     // A table would be read for each block of samples: a schedule that does not stage.
-    RECMILL_ASSIGN_OR_RETURN(const SingleSchedule plain, best_single(workload, does_not_stage));
+    RECMILL_ASSIGN_OR_RETURN(const SingleSchedule plain,
+                             best_single(workload, budget.single_passes, does_not_stage));
     sides.add_fused("hugectr_like",
                     FusedPool({plain.fused.kernels().begin(), plain.fused.kernels().end()},
                               kernels::kWholeFeature, sample_block_mapping()),
@@ -77,7 +78,8 @@ Status run_forward_case(const std::string& name, const train::ResolvedRun& run,
   RECMILL_ASSIGN_OR_RETURN(
       const KernelWorkload workload,
       KernelWorkload::make(run, {budget.batches, budget.batches}, posix_files()));
-  RECMILL_ASSIGN_OR_RETURN(const SingleSchedule single, best_single(workload));
+  RECMILL_ASSIGN_OR_RETURN(const SingleSchedule single,
+                           best_single(workload, budget.single_passes));
   RECMILL_ASSIGN_OR_RETURN(const PoolBatches batches,
                            PoolBatches::make(workload.features(), workload.test_batches));
   const FusedPool fused(tuned.kernels.pool, tuned.kernels.tile);

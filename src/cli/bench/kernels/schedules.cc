@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench/kernels/schedules.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -22,8 +24,8 @@ using kernels::PoolKernel;
 using kernels::Schedule;
 using kernels::tune::FusedValue;
 
-constexpr size_t kFinalists = 6;
-constexpr int64_t kFinalRounds = 5;
+constexpr size_t kFinalists = 8;
+constexpr int64_t kFinalRounds = 9;
 constexpr int64_t kWholeTile = 4096;
 
 /// One schedule for all features: the work is guessed, as where nothing was tuned.
@@ -37,6 +39,31 @@ double seconds_of(const SingleSchedule& of, const PoolBatches& batches, Pool& po
   for (int64_t batch = 0; batch < batches.count(); ++batch)
     run_fused(of.fused, batches, batch, pool);
   return watch.seconds();
+}
+
+/// All schedules that are valid for every feature, at all tiles.
+Result<std::vector<SingleSchedule>> singles(const KernelWorkload& workload,
+                                            const std::function<bool(const Schedule&)>& admits) {
+  RECMILL_ASSIGN_OR_RETURN(
+      const auto subject,
+      train::make_pool_subject(workload.run, workload.tables, workload.tune_batches));
+  std::vector<SingleSchedule> all;
+  for (const FusedValue& value : train::fused_values(this_processor().l2_bytes)) {
+    if (value.defaults) continue;  // they stand among the candidates of the others
+    std::vector<std::vector<Schedule>> lists;
+    for (size_t c = 0; c < subject->classes().size(); ++c)
+      lists.push_back(subject->candidates(c, value));
+    for (const Schedule& schedule : in_all(lists)) {
+      const bool known = std::ranges::any_of(all, [&](const SingleSchedule& other) {
+        return other.tile == value.tile && other.schedule == schedule;
+      });
+      if (known || !admits(schedule)) continue;
+      RECMILL_ASSIGN_OR_RETURN(auto made,
+                               single(schedule, value.tile, workload.run.spec.features.size()));
+      all.push_back(std::move(made));
+    }
+  }
+  return all;
 }
 
 /// Measures a subject in this run and chooses.
@@ -82,7 +109,8 @@ Result<TunedKernels> tune_briefly(const train::ResolvedRun& run, double budget_s
   RECMILL_ASSIGN_OR_RETURN(const auto subject, train::make_pool_subject(run, tables, batches));
   const int64_t l2_bytes = this_processor().l2_bytes;
   kernels::tune::TunerOptions options;
-  options.values = {{kWholeTile, 0}, {kWholeTile, l2_bytes * 7 / 8}};
+  options.values = {
+      {kernels::kWholeFeature, 0, true}, {kWholeTile, 0}, {kWholeTile, l2_bytes * 7 / 8}};
   options.budget_seconds = budget_seconds;
   return chosen_for(run, *subject, options, *pool, "tuned briefly");
 }
@@ -110,40 +138,34 @@ std::vector<size_t> least(std::span<const double> values, size_t count) {
   return order;
 }
 
-Result<SingleSchedule> best_single(const KernelWorkload& workload,
+Result<SingleSchedule> best_single(const KernelWorkload& workload, int64_t passes,
                                    const std::function<bool(const Schedule&)>& admits) {
-  const auto features = workload.features();
-  RECMILL_ASSIGN_OR_RETURN(
-      const auto subject,
-      train::make_pool_subject(workload.run, workload.tables, workload.tune_batches));
-  RECMILL_ASSIGN_OR_RETURN(const auto batches, PoolBatches::make(features, workload.tune_batches));
-  std::vector<SingleSchedule> all;
-  for (const FusedValue& value : train::fused_values(this_processor().l2_bytes)) {
-    std::vector<std::vector<Schedule>> lists;
-    for (size_t c = 0; c < subject->classes().size(); ++c)
-      lists.push_back(subject->candidates(c, value));
-    for (const Schedule& schedule : in_all(lists)) {
-      const bool known = std::any_of(all.begin(), all.end(), [&](const SingleSchedule& other) {
-        return other.tile == value.tile && other.schedule == schedule;
-      });
-      if (known || !admits(schedule)) continue;
-      RECMILL_ASSIGN_OR_RETURN(auto made, single(schedule, value.tile, features.size()));
-      all.push_back(std::move(made));
-    }
-  }
+  RECMILL_ASSIGN_OR_RETURN(const auto all, singles(workload, admits));
+  RECMILL_ASSIGN_OR_RETURN(const auto batches,
+                           PoolBatches::make(workload.features(), workload.tune_batches));
   if (all.empty()) return Status::Failed("no schedule is valid for all features");
   Pool& pool = *workload.pool;
   seconds_of(all[0], batches, pool);  // warms page tables
-  std::vector<double> first, last;
-  for (const SingleSchedule& of : all) first.push_back(seconds_of(of, batches, pool));
-  const auto finalists = least(first, kFinalists);
-  std::vector<std::vector<double>> again(finalists.size());
-  for (int64_t round = 0; round < kFinalRounds; ++round) {
-    for (size_t i = 0; i < finalists.size(); ++i)
-      again[i].push_back(seconds_of(all[finalists[i]], batches, pool));
-  }
-  for (const auto& seconds : again) last.push_back(median(seconds));
-  return all[finalists[least(last, 1)[0]]];
+  std::vector<size_t> left(all.size());
+  std::iota(left.begin(), left.end(), size_t{0});
+  const auto keep = [&](size_t count, int64_t rounds) {
+    std::vector<std::vector<double>> seconds(left.size());
+    for (int64_t round = 0; round < rounds; ++round) {
+      for (size_t i = 0; i < left.size(); ++i)
+        seconds[i].push_back(seconds_of(all[left[i]], batches, pool));
+    }
+    std::vector<double> medians;
+    for (const auto& of : seconds) medians.push_back(median(of));
+    std::vector<size_t> kept;
+    for (size_t i : least(medians, count)) kept.push_back(left[i]);
+    left = std::move(kept);
+  };
+  keep(kFinalists, passes);
+  keep(1, kFinalRounds);
+  const SingleSchedule& best = all[left[0]];
+  log_info(fmt::format("{}: the best single schedule of {} is '{}', tile {}",
+                       workload.run.options.name, all.size(), best.schedule.name(), best.tile));
+  return best;
 }
 
 Result<TunedKernels> tuned_kernels(const train::ResolvedRun& run, double budget_seconds,

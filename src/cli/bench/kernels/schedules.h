@@ -26,10 +26,13 @@ struct SingleSchedule {
 };
 
 /// The schedule that makes the workload's tune batches fastest when every feature has it, over all
-/// that are valid for every feature and all tiles; `admits` leaves some out.
+/// that are valid for every feature and all tiles; `admits` leaves some out. `passes`: how often
+/// each is timed before the best are timed against each other.
 Result<SingleSchedule> best_single(
-    const KernelWorkload& workload, const std::function<bool(const kernels::Schedule&)>& admits =
-                                        [](const kernels::Schedule&) { return true; });
+    const KernelWorkload& workload, int64_t passes,
+    const std::function<bool(const kernels::Schedule&)>& admits = [](const kernels::Schedule&) {
+      return true;
+    });
 
 struct TunedKernels {
   kernels::tune::TuningRecord record;

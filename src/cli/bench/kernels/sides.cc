@@ -19,6 +19,7 @@ KernelsBudget kernels_budget(const BenchOptions& options) {
   budget.pairs = options.pairs;
   if (!options.quick) return budget;
   budget.tuning_seconds = budget.separate_seconds = 8.0;
+  budget.single_passes = 1;
   budget.patience_seconds = 3.0;
   budget.pairs = std::min<int64_t>(options.pairs, 3);
   budget.batches = 4;

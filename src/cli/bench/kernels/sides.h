@@ -15,6 +15,7 @@ namespace recmill::cli {
 struct KernelsBudget {
   double tuning_seconds = 0.0;     // where there is no record; 0: as long as it takes
   double separate_seconds = 60.0;  // of tuning features alone
+  int64_t single_passes = 3;       // best_single()
   double patience_seconds = 60.0;  // for a quiet machine
   int64_t batches = 8;             // of each seed
   int64_t pairs = 7;
