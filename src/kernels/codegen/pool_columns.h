@@ -37,7 +37,6 @@ class BlockWriter {
   void close();
   /// Sums named SUM0, SUM1 ..., +0.
   void zeros(const std::string& sum);
-  /// Sums of `count` ways: SUM0_0, SUM0_1 ...
   /// Adds the row of lookup `lookup` (weighted) to the sums.
   void add_row(const std::string& sum, const std::string& lookup);
   /// Copies the row (weighted) into the output at `out`.
