@@ -9,6 +9,7 @@
 #include "cli/bench/kernels/mutation_cases.h"
 #include "cli/bench/kernels/static_cases.h"
 #include "cli/bench/kernels/train_cases.h"
+#include "cli/bench/kernels/tuning_cases.h"
 #include "cli/run_config.h"
 
 namespace recmill::cli {
@@ -35,6 +36,7 @@ constexpr NamedCase kCases[] = {{"_fwd", run_forward_case},
                                 {"_schedules", run_schedules_case},
                                 {"_generated", run_generated_case},
                                 {"_separate", run_separate_case},
+                                {"_tuning", run_tuning_case},
                                 {kPlanted, run_separate_case}};
 
 struct CaseGroup {
@@ -50,6 +52,10 @@ std::vector<CaseGroup> groups() {
       {9, false, {"recflex_f", "mlperf_dlrm"}, "_fwd"},
       {0, true, {"recflex_e"}, "_train"},
       {0, false, {"recflex_a", "recflex_b", "recflex_c", "recflex_d"}, "_train"},
+      {0,
+       false,
+       {"recflex_a", "recflex_b", "recflex_c", "recflex_d", "recflex_e", "recflex_f"},
+       "_tuning"},
       {3, false, {"recflex_e"}, "_schedules"},
       {10, false, {"recflex_a", "recflex_b", "recflex_c", "recflex_d", "recflex_e"}, "_mlp"},
       {11, false, {"recflex_a", "recflex_b", "recflex_c", "recflex_d", "recflex_e"}, "_separate"},

@@ -168,6 +168,18 @@ Result<SingleSchedule> best_single(const KernelWorkload& workload, int64_t passe
   return best;
 }
 
+Result<TunedKernels> tune_here(const train::ResolvedRun& run, double budget_seconds, Files& files) {
+  const TemporaryFolder folder;
+  train::ResolvedRun here = run;
+  here.options.kernels.record = folder.path() + "/record.json";
+  train::TuningRequest request;
+  request.seed = kTuneSeed;
+  request.budget_seconds = budget_seconds;
+  RECMILL_ASSIGN_OR_RETURN(auto made, train::tune(here, request, files));
+  RECMILL_ASSIGN_OR_RETURN(auto kernels, train::kernels_from(made, run, "tuned in this run"));
+  return TunedKernels{std::move(made), std::move(kernels)};
+}
+
 Result<TunedKernels> tuned_kernels(const train::ResolvedRun& run, double budget_seconds,
                                    Files& files) {
   const std::string path = train::tuning_record_path(run.options);
@@ -182,14 +194,7 @@ Result<TunedKernels> tuned_kernels(const train::ResolvedRun& run, double budget_
   }
   log_info(run.options.name + ": no good record, tunes first");
   if (budget_seconds > 0.0) return tune_briefly(run, budget_seconds, files);
-  const TemporaryFolder folder;
-  train::ResolvedRun here = run;
-  here.options.kernels.record = folder.path() + "/record.json";
-  train::TuningRequest request;
-  request.seed = kTuneSeed;
-  RECMILL_ASSIGN_OR_RETURN(auto made, train::tune(here, request, files));
-  RECMILL_ASSIGN_OR_RETURN(auto kernels, train::kernels_from(made, run, "tuned in this run"));
-  return TunedKernels{std::move(made), std::move(kernels)};
+  return tune_here(run, 0.0, files);
 }
 
 Result<TunedKernels> separate_kernels(const KernelWorkload& workload, double budget_seconds) {

@@ -39,6 +39,9 @@ struct TunedKernels {
   store::StoreKernels kernels;
 };
 
+/// What tuning in this run finds, with this budget (0: as long as it takes).
+Result<TunedKernels> tune_here(const train::ResolvedRun& run, double budget_seconds, Files& files);
+
 /// The run's tuning record where there is one that is good here, else what tuning in this run
 /// finds; says which. With `budget_seconds` (0: as long as it takes) lookups alone are tuned, on
 /// few batches.
