@@ -18,8 +18,8 @@ namespace {
 /// What is timed on a workload, by the suffix of a case's name.
 using KernelsCase = Status (*)(const std::string& name, const train::ResolvedRun& run,
                                const BenchOptions& options, const BenchSink& sink);
-/// Not a suffix, but a case with a workload of its own.
-constexpr const char* kPlanted = "planted_llc";
+/// Not suffixes, but cases with a workload of their own.
+constexpr const char *kPlanted = "planted_llc", *kEmpty = "empty_features";
 
 struct NamedCase {
   const char* suffix;
@@ -37,7 +37,8 @@ constexpr NamedCase kCases[] = {{"_fwd", run_forward_case},
                                 {"_generated", run_generated_case},
                                 {"_separate", run_separate_case},
                                 {"_tuning", run_tuning_case},
-                                {kPlanted, run_separate_case}};
+                                {kPlanted, run_separate_case},
+                                {kEmpty, run_empty_case}};
 
 struct CaseGroup {
   int64_t figure;  // of RecFlex; 0: of none
@@ -60,12 +61,19 @@ std::vector<CaseGroup> groups() {
       {10, false, {"recflex_a", "recflex_b", "recflex_c", "recflex_d", "recflex_e"}, "_mlp"},
       {11, false, {"recflex_a", "recflex_b", "recflex_c", "recflex_d", "recflex_e"}, "_separate"},
       {11, false, {""}, kPlanted},
+      {0, true, {""}, kEmpty},
       {0, false, {"recflex_a", "recflex_e"}, "_generated"},
       {12, true, {"recflex_a"}, "_mutation"},
       {12, false, {"recflex_a"}, "_oracle"},
-      {13, false, {"recflex_a", "recflex_e"}, "_static"},
-      {13, false, {"recflex_a", "recflex_e"}, "_static_2560"},
-      {13, false, {"recflex_a", "recflex_e"}, "_static_heavy"},
+      {13, false, {"recflex_a", "recflex_b", "recflex_c", "recflex_d", "recflex_e"}, "_static"},
+      {13,
+       false,
+       {"recflex_a", "recflex_b", "recflex_c", "recflex_d", "recflex_e"},
+       "_static_2560"},
+      {13,
+       false,
+       {"recflex_a", "recflex_b", "recflex_c", "recflex_d", "recflex_e"},
+       "_static_heavy"},
   };
 }
 
@@ -73,10 +81,11 @@ Status run_case(const std::string& name, const BenchOptions& options, const Benc
   for (const NamedCase& known : kCases) {
     if (!name.ends_with(known.suffix)) continue;
     const std::string workload = name.substr(0, name.size() - std::string(known.suffix).size());
-    const bool planted = name == kPlanted;
     RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
-                             load_run_config(planted ? "recflex_e" : workload, {}));
-    train::RunOptions settings = planted ? planted_llc(config.options) : config.options;
+                             load_run_config(workload.empty() ? "recflex_e" : workload, {}));
+    train::RunOptions settings = config.options;
+    if (name == kPlanted) settings = planted_llc(settings);
+    if (name == kEmpty) settings = empty_features(settings);
     settings.train.threads = options.threads;
     const auto run = train::resolve_run(settings, posix_files());
     if (!run.ok()) return config.locate(run.status());

@@ -112,7 +112,8 @@ PoolTraffic traffic_of(std::span<const PoolTask> tasks) {
   PoolTraffic traffic;
   for (const PoolTask& task : tasks) {
     const JaggedView& bags = task.bags;
-    traffic.read += (bags.samples + 1) * 8 + bags.lookups() * (bags.weights != nullptr ? 12 : 8);
+    traffic.read += (bags.one_each ? 0 : bags.samples + 1) * 8;
+    traffic.read += bags.lookups() * (bags.weights != nullptr ? 12 : 8);
     traffic.read += lines_named(task) * kLine;
     traffic.written += bags.samples * task.rows.dim * 4;
   }

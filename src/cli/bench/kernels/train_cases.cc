@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "cli/bench/kernels/feature_rivals.h"
+#include "cli/bench/kernels/memory_limit.h"
 #include "cli/bench/kernels/schedules.h"
 #include "cli/bench/kernels/sides.h"
 #include "comm/threads.h"
@@ -60,10 +61,10 @@ class TrainedStore {
     return store_->update({&update, 1}, {iteration_++, 1.0}, stream);
   }
 
-  Contender contender() {
-    return [this](std::span<const int64_t> order) -> Result<double> {
+  Contender contender(bool train = true) {
+    return [this, train](std::span<const int64_t> order) -> Result<double> {
       const Stopwatch watch;
-      for (int64_t batch : order) RECMILL_RETURN_IF_ERROR(step(batch, true));
+      for (int64_t batch : order) RECMILL_RETURN_IF_ERROR(step(batch, train));
       return watch.seconds();
     };
   }
@@ -142,6 +143,43 @@ Status run_train_case(const std::string& name, const train::ResolvedRun& run,
   sides.report(name, sink);
   if (!options.rivals) sink(sides.line(name, all));
   return {};
+}
+
+Status run_empty_case(const std::string& name, const train::ResolvedRun& run,
+                      const BenchOptions& options, const BenchSink& sink) {
+  const KernelsBudget budget = kernels_budget(options);
+  RECMILL_ASSIGN_OR_RETURN(const KernelWorkload workload,
+                           KernelWorkload::make(run, {0, budget.batches}, posix_files()));
+  RECMILL_ASSIGN_OR_RETURN(const PoolBatches batches,
+                           PoolBatches::make(workload.features(), workload.test_batches));
+  const Buffer no_gradient;
+  RECMILL_ASSIGN_OR_RETURN(
+      const auto ours,
+      TrainedStore::make(workload, {}, batches, no_gradient.as<float>(), *workload.pool));
+  RECMILL_ASSIGN_OR_RETURN(Contender streams, memory_limit(batches, *workload.pool));
+  Sides sides;
+  const size_t lookups = sides.add_ours(ours->contender(/*train=*/false));
+  const size_t limit = sides.add_ours(std::move(streams));
+  RECMILL_RETURN_IF_ERROR(sides.run(batches.count(), budget, {}));
+  BenchLine line = sides.line(name, lookups);
+  line.limit = sides.seconds(limit) * 1e3;
+  line.of_limit = sides.seconds(limit) / sides.seconds(lookups);
+  sink(line);
+  return {};
+}
+
+train::RunOptions empty_features(train::RunOptions settings) {
+  settings.name = "empty_features";
+  train::WorkloadLine line;
+  line.kind = train::LineKind::fixed;
+  line.count = 10000;
+  line.coverage = 0.0;
+  line.rows = 64;
+  line.dims = {8};
+  settings.workload.lines = {line};
+  settings.tune.batch_sizes = {128};
+  settings.data.synthetic.planted.columns = 8;
+  return settings;
 }
 
 }  // namespace recmill::cli

@@ -13,4 +13,12 @@ namespace recmill::cli {
 Status run_train_case(const std::string& name, const train::ResolvedRun& run,
                       const BenchOptions& options, const BenchSink& sink);
 
+/// Lookups of a batch in which all features are empty: prepare() and lookup() of LocalStore.
+Status run_empty_case(const std::string& name, const train::ResolvedRun& run,
+                      const BenchOptions& options, const BenchSink& sink);
+
+/// Ten thousand features of dimension 8 without an id, batches of 128 samples. Made from the
+/// settings of any workload.
+train::RunOptions empty_features(train::RunOptions settings);
+
 }  // namespace recmill::cli
