@@ -13,8 +13,10 @@ namespace {
 /// Share of the time that the local stage gets; the rest is the global stage's.
 constexpr double kLocalShare = 0.85;
 constexpr int64_t kFusedRounds = 15, kClassRounds = 7;
-/// A candidate that takes so much longer than the best is visited no more.
+/// A candidate that takes so much longer than the best is visited no more, nor one that is not
+/// among so many best.
 constexpr double kFarBehind = 1.25;
+constexpr size_t kMostLeft = 24;
 
 std::vector<size_t> shuffled(size_t count, const Random& random, uint64_t item) {
   std::vector<size_t> order(count);
@@ -120,7 +122,9 @@ class LocalStage {
     return subject_.prepare(right_, value_);
   }
 
-  /// Rounds: in each, every candidate of every class is visited once, unless it is far behind.
+  /// Rounds: in each, every candidate of every class is visited, unless it is far behind; those of
+  /// classes with fewer of them more often, so that between two visits of a class there is always
+  /// one of each other class, and what it needs is cold again.
   void visit_all(int64_t until_ns, std::atomic<size_t>& timed,
                  const std::function<void(double)>& progress) {
     const size_t classes = right_.size();
@@ -140,9 +144,9 @@ class LocalStage {
       for (size_t pass = 0; pass < most; ++pass, ++visit) {
         for (size_t c : shuffled(classes, random_, visit + (uint64_t{1} << 40))) {
           if (stop_) return;
-          if (pass >= order[c].size()) continue;
+          if (order[c].empty()) continue;
           timed.store(c, std::memory_order_relaxed);
-          visit_class(c, visited_[c][order[c][pass]], round, visit);
+          visit_class(c, visited_[c][order[c][pass % order[c].size()]], round, visit);
         }
       }
       progress(static_cast<double>(round + 1) / static_cast<double>(options_.rounds));
@@ -150,17 +154,19 @@ class LocalStage {
   }
 
   void leave_out_far_behind(size_t c) {
-    const auto time = [&](size_t candidate) {
-      CandidateTime made;
-      set_time(times_[c][candidate], made);
-      return made.nanoseconds;
-    };
-    const auto best = std::ranges::min_element(visited_[c], {}, time);
-    if (best == visited_[c].end()) return;
-    const auto& least = times_[c][*best];
-    std::erase_if(visited_[c], [&](size_t candidate) {
-      return behind(times_[c][candidate], least) > kFarBehind;
-    });
+    auto& left = visited_[c];
+    if (left.empty()) return;
+    std::vector<double> nanoseconds(times_[c].size());
+    for (const size_t candidate : left) {
+      CandidateTime time;
+      set_time(times_[c][candidate], time);
+      nanoseconds[candidate] = time.nanoseconds;
+    }
+    std::ranges::stable_sort(left, {}, [&](size_t candidate) { return nanoseconds[candidate]; });
+    left.resize(std::min(left.size(), kMostLeft));
+    const auto& best = times_[c][left[0]];
+    std::erase_if(
+        left, [&](size_t candidate) { return behind(times_[c][candidate], best) > kFarBehind; });
   }
 
   void visit_class(size_t c, size_t candidate, int64_t round, int64_t visit) {

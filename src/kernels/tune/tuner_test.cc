@@ -181,12 +181,12 @@ TEST(Tuner, measures_each_class_in_the_run_of_all) {
 
 TEST(Tuner, measures_classes_without_times_alone_and_fuses_all_again) {
   StandingClock clock;
-  KnownSubject subject(clock, {24.0, 20.0});
+  KnownSubject subject(clock, {24.0, 20.0}, /*hiccups=*/false);
   const FamilyTimes whole = *tune(subject, clock, kOptions).times;
   FamilyTimes part = whole;
   for (ValueTimes& at : part.values) at.classes[1] = {};
   part.values[0].classes[0].candidates[0].nanoseconds = 7.0;  // is kept as it is
-  KnownSubject again(clock, {24.0, 20.0});
+  KnownSubject again(clock, {24.0, 20.0}, /*hiccups=*/false);
   const auto times = tune(again, clock, kOptions, part).times;
   ASSERT_TRUE(times.ok());
   for (const auto& [where, visits] : again.visits) EXPECT_EQ(std::get<0>(where), 1u);
