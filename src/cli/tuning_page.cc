@@ -277,7 +277,7 @@ std::string section(const TuningRecord& record, const FamilyTuning& family,
     html += "<li><b>" + value + "</b>" + what + "</li>";
   };
   figure(time_text(family.measured_nanoseconds), "a batch, tuned");
-  figure(time_text(family.choice.predicted_nanoseconds / threads), "predicted");
+  figure(time_text(family.task_nanoseconds / threads), "predicted");
   figure(time_text(family.default_nanoseconds), "with default schedules");
   figure(fmt::format("{}", features), updates ? "tables" : "features");
   figure(fmt::format("{}", rows.size()), "classes");

@@ -38,6 +38,7 @@ Result<FamilyTuning> family_from_json(const Json& json, const std::string& sourc
   read("branches_nanoseconds", family.code.branches);
   read("pointers_nanoseconds", family.code.pointers);
   read("class_nanoseconds", family.class_nanoseconds);
+  read("task_nanoseconds", family.task_nanoseconds);
   RECMILL_RETURN_IF_ERROR(read.status);
   if (!json.contains("times")) return Status::Failed(source + ": no key families[].times");
   auto times = family_times_from_json(json["times"]);
@@ -103,6 +104,7 @@ Result<std::string> record_text(const TuningRecord& record) {
                                 {"branches_nanoseconds", family.code.branches},
                                 {"pointers_nanoseconds", family.code.pointers},
                                 {"class_nanoseconds", family.class_nanoseconds},
+                                {"task_nanoseconds", family.task_nanoseconds},
                                 {"times", to_json(family.times)}});
   const std::string body = json.dump() + "\n";
   return checksum_of(body) + "\n" + body;

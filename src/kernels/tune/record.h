@@ -48,6 +48,7 @@ struct FamilyTuning {
   double default_nanoseconds = 0.0;   // of a batch with the default schedules, beside it
   CodeTimes code;
   std::vector<double> class_nanoseconds = {};  // [classes], measure_classes()
+  double task_nanoseconds = 0.0;  // of a batch: measure_tasks(), beside measured_nanoseconds
   bool operator==(const FamilyTuning&) const = default;
 };
 

@@ -22,6 +22,7 @@ TuningRecord example() {
   family.choice = *choose(family.times);
   family.measured_nanoseconds = 30.0;
   family.class_nanoseconds = {25.0};
+  family.task_nanoseconds = 55.0;
   family.default_nanoseconds = 40.0;
   FamilyTuning update = family;
   update.times.family = "row_update";

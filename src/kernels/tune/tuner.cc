@@ -13,6 +13,7 @@ namespace {
 /// Share of the time that the local stage gets; the rest is the global stage's.
 constexpr double kLocalShare = 0.85;
 constexpr int64_t kFusedRounds = 15, kClassRounds = 7;
+constexpr int64_t kTaskVisits = 12;  // of each class on each batch
 /// A candidate that takes so much longer than the best is visited no more, nor one that is not
 /// among so many best.
 constexpr double kFarBehind = 1.25;
@@ -69,15 +70,17 @@ bool is_measured(const ValueTimes& at) {
 /// One value's local stage.
 class LocalStage {
  public:
-  /// `known` [classes]: what was measured before.
+  /// `known` [classes]: what was measured before. `only`: its schedules are the only candidates.
   LocalStage(TuningSubject& subject, const TunerOptions& options, size_t value,
-             std::vector<ClassTimes> known, const Clock& clock, const std::atomic<bool>& stop)
+             std::vector<ClassTimes> known, const Clock& clock, const std::atomic<bool>& stop,
+             const Choice* only = nullptr)
       : subject_(subject),
         options_(options),
         known_(std::move(known)),
         value_(options.values[value]),
         clock_(clock),
         stop_(stop),
+        only_(only),
         random_(options.seed, Purpose::test, value) {}
 
   Result<ValueTimes> run(Pool& pool, int64_t until_ns,
@@ -104,9 +107,7 @@ class LocalStage {
     for (size_t c = 0; c < classes; ++c) {
       all_.push_back({});
       right_.push_back({});
-      const auto schedules =
-          is_measured(known_[c]) ? std::vector<Schedule>{} : subject_.candidates(c, value_);
-      for (const Schedule& schedule : schedules) {
+      for (const Schedule& schedule : candidates(c)) {
         if (stop_) return Status::Failed("interrupted");
         const Status status = subject_.check(c, schedule, value_);
         if (status.ok()) right_.back().push_back(schedule);
@@ -151,6 +152,12 @@ class LocalStage {
       }
       progress(static_cast<double>(round + 1) / static_cast<double>(options_.rounds));
     }
+  }
+
+  std::vector<Schedule> candidates(size_t c) const {
+    if (is_measured(known_[c])) return {};
+    if (only_ != nullptr) return {only_->schedules[c].schedule};
+    return subject_.candidates(c, value_);
   }
 
   void leave_out_far_behind(size_t c) {
@@ -241,6 +248,7 @@ class LocalStage {
   const FusedValue value_;
   const Clock& clock_;
   const std::atomic<bool>& stop_;
+  const Choice* const only_;
   const Random random_;
   std::vector<std::vector<CandidateTime>> all_;  // [classes][candidates]
   std::vector<std::vector<Schedule>> right_;     // [classes]: those that are not refused
@@ -275,6 +283,24 @@ Result<double> measure_fused(TuningSubject& subject, const Choice& choice, int64
   }
   std::sort(seconds.begin(), seconds.end());
   return seconds[seconds.size() / 2];
+}
+
+Result<double> measure_tasks(TuningSubject& subject, const Choice& choice, const Clock& clock,
+                             Pool& pool) {
+  TunerOptions options;
+  options.values = {choice.value};
+  options.rounds = kTaskVisits * subject.batches();
+  RECMILL_RETURN_IF_ERROR(subject.disturb_with(choice));
+  const std::atomic<bool> never{false};
+  LocalStage stage(subject, options, 0, std::vector<ClassTimes>(subject.classes().size()), clock,
+                   never, &choice);
+  RECMILL_ASSIGN_OR_RETURN(const ValueTimes times, stage.run(pool, 0, [](double) {}));
+  double sum = 0.0;
+  for (size_t c = 0; c < times.classes.size(); ++c) {
+    sum += times.classes[c].candidates[0].nanoseconds *
+           static_cast<double>(subject.classes()[c].features.size());
+  }
+  return sum;
 }
 
 Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice& choice,

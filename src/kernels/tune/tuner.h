@@ -100,6 +100,11 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
 Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice& choice,
                                             const Clock& clock, Pool& pool);
 
+/// Nanoseconds of a batch on one thread, predicted: the task times of `choice`, measured as in the
+/// local stage, summed over all features.
+Result<double> measure_tasks(TuningSubject& subject, const Choice& choice, const Clock& clock,
+                             Pool& pool);
+
 /// Seconds of a batch with `choice` fused: the median over all batches, `rounds` times.
 Result<double> measure_fused(TuningSubject& subject, const Choice& choice, int64_t rounds,
                              const Clock& clock, Pool& pool);

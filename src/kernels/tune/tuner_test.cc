@@ -177,6 +177,10 @@ TEST(Tuner, measures_each_class_in_the_run_of_all) {
   ASSERT_TRUE(found.ok());
   // Two features a class, batches of 1, 2, 3 and 4 times the cost.
   EXPECT_EQ(*found, (std::vector<double>{100.0, 200.0, 300.0}));
+  // Task by task the same, whatever the hiccups.
+  const auto tasks = measure_tasks(subject, *choose(times), clock, pool);
+  ASSERT_TRUE(tasks.ok());
+  EXPECT_DOUBLE_EQ(*tasks, 600.0);
 }
 
 TEST(Tuner, measures_classes_without_times_alone_and_fuses_all_again) {

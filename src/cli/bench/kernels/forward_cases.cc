@@ -2,14 +2,18 @@
 #include "cli/bench/kernels/forward_cases.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
+#include "base/clock.h"
 #include "cli/bench/kernels/feature_rivals.h"
 #include "cli/bench/kernels/mappings.h"
 #include "cli/bench/kernels/memory_limit.h"
 #include "cli/bench/kernels/schedules.h"
 #include "cli/bench/kernels/sides.h"
 #include "cli/bench/kernels/static_cases.h"
+#include "kernels/tune/tuner.h"
+#include "train/tuning_data.h"
 
 namespace recmill::cli {
 namespace {
@@ -68,6 +72,23 @@ Status add_baselines(const KernelWorkload& workload, const FusedPool& tuned, int
   return {};
 }
 
+/// What the tune batches are predicted to take: the tasks of the chosen schedules, timed one by one
+/// beside interference.
+Result<Contender> predicted_contender(const KernelWorkload& workload,
+                                      const kernels::tune::TuningRecord& record) {
+  RECMILL_ASSIGN_OR_RETURN(
+      std::shared_ptr<kernels::tune::PoolSubject> subject,
+      train::make_pool_subject(workload.run, workload.tables, workload.tune_batches));
+  const auto& family = *record.family("embedding_pool");
+  subject->set_classes(family.times.classes);
+  return Contender([subject, choice = family.choice,
+                    &pool = *workload.pool](std::span<const int64_t> order) -> Result<double> {
+    RECMILL_ASSIGN_OR_RETURN(const double nanoseconds,
+                             kernels::tune::measure_tasks(*subject, choice, SteadyClock(), pool));
+    return nanoseconds * 1e-9 / pool.threads() * static_cast<double>(order.size());
+  });
+}
+
 }  // namespace
 
 Status run_forward_case(const std::string& name, const train::ResolvedRun& run,
@@ -92,6 +113,8 @@ Status run_forward_case(const std::string& name, const train::ResolvedRun& run,
   RECMILL_ASSIGN_OR_RETURN(const PoolBatches tuned_on,
                            PoolBatches::make(workload.features(), workload.tune_batches));
   const size_t on_tuned = sides.add_ours(fused_contender(fused, tuned_on, pool));
+  RECMILL_ASSIGN_OR_RETURN(Contender tasks, predicted_contender(workload, tuned.record));
+  const size_t predicted = sides.add_ours(std::move(tasks));
   RECMILL_ASSIGN_OR_RETURN(Contender streams, memory_limit(batches, pool));
   const size_t limit = sides.add_ours(std::move(streams));
   sides.add("best_single", fused_contender(single.fused, batches, pool), ours);
@@ -116,16 +139,9 @@ Status run_forward_case(const std::string& name, const train::ResolvedRun& run,
   line.of_limit = sides.seconds(limit) / sides.seconds(ours);
   sink(line);
   line = sides.line(name, on_tuned);
-  const auto& family = *tuned.record.family("embedding_pool");
-  const double predicted = family.choice.predicted_nanoseconds * 1e-9 / pool.threads();
   line.unit = "";
-  if (budget.baselines) {  // else these are not the batches that the record was made of
-    line.metric = "predicted_time_over_measured";
-    line.value = predicted / sides.seconds(on_tuned);
-    sink(line);
-  }
-  line.metric = "predicted_time_over_measured_when_tuned";
-  line.value = predicted / (family.measured_nanoseconds * 1e-9);
+  line.metric = "predicted_time_over_measured";
+  line.value = sides.seconds(predicted) / sides.seconds(on_tuned);
   sink(line);
   line.metric = "counting_and_mapping_of_reading";
   line.value =
