@@ -165,7 +165,8 @@ std::string title_of(const Row& row) {
 
 /// Lookups a sample against dimension, both in powers of two; areas are shares of time.
 std::string scatter(const std::vector<Row>& rows, const std::vector<std::string>& templates) {
-  constexpr double kLeft = 56, kTop = 36, kWidth = 980, kHeight = 300;
+  constexpr double kLeft = 56, kTop = 76, kWidth = 980, kHeight = 300;
+  constexpr double kRadius = 44;  // of all the time; the topmost stays below the legend
   double most_lookups = 2.0, most_dim = 2.0;
   for (const Row& row : rows) {
     most_lookups = std::max(most_lookups, row.of->shape.bags.mean);
@@ -178,7 +179,7 @@ std::string scatter(const std::vector<Row>& rows, const std::vector<std::string>
   };
   const auto y_of = [&](double dim) { return kTop + kHeight * (1.0 - std::log2(dim) / lines); };
   std::string svg = fmt::format(
-      "<svg viewBox=\"0 0 1060 380\" role=\"img\" aria-label=\"lookups a sample against "
+      "<svg viewBox=\"0 0 1060 420\" role=\"img\" aria-label=\"lookups a sample against "
       "dimension\">\n{}",
       legend(templates, kLeft, 20));
   for (double p = -4; p <= columns - 4; p += 2) {
@@ -196,7 +197,7 @@ std::string scatter(const std::vector<Row>& rows, const std::vector<std::string>
         y, kLeft, kLeft + kWidth, kLeft - 8, y + 4, std::exp2(p));
   }
   svg += fmt::format(
-      "<text class=\"dim\" x=\"{}\" y=\"372\" text-anchor=\"middle\">lookups a sample (up: "
+      "<text class=\"dim\" x=\"{}\" y=\"412\" text-anchor=\"middle\">lookups a sample (up: "
       "dimension)</text>\n",
       kLeft + kWidth / 2);
   for (const Row& row : rows) {
@@ -204,7 +205,7 @@ std::string scatter(const std::vector<Row>& rows, const std::vector<std::string>
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"{}\" fill-opacity=\".55\" "
         "stroke=\"{}\"><title>{}</title></circle>\n",
         x_of(row.of->shape.bags.mean), y_of(static_cast<double>(row.of->shape.dim)),
-        2.5 + 60.0 * std::sqrt(row.share), color_of(row, templates), color_of(row, templates),
+        2.0 + kRadius * std::sqrt(row.share), color_of(row, templates), color_of(row, templates),
         title_of(row));
   }
   return svg + "</svg>\n";

@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kPage = 4096;
+constexpr size_t kLine = 64;
 
 size_t round_up(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
@@ -66,6 +67,30 @@ void Buffer::release() {
   if (mapped_ > 0) ::munmap(data_, mapped_);
   data_ = nullptr;
   mapped_ = size_ = 0;
+  part_of_.reset();
+}
+
+Result<SharedPages> SharedPages::allocate(size_t bytes) {
+  SharedPages made;
+  RECMILL_ASSIGN_OR_RETURN(Buffer room, Buffer::allocate(bytes));
+  made.room_ = std::make_shared<const Buffer>(std::move(room));
+  return made;
+}
+
+size_t SharedPages::room_of(size_t bytes) {
+  return bytes >= kHugePage ? 0 : round_up(bytes, kLine);
+}
+
+Result<Buffer> SharedPages::take(size_t bytes) {
+  const size_t room = room_of(bytes);
+  if (room == 0) return Buffer::allocate(bytes);
+  RECMILL_CHECK(taken_ + room <= room_->size(), "a buffer beyond its shared pages");
+  Buffer part;
+  part.data_ = room_->data() + taken_;
+  part.size_ = bytes;
+  part.part_of_ = room_;
+  taken_ += room;
+  return part;
 }
 
 }  // namespace recmill

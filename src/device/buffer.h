@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -31,6 +32,7 @@ class Buffer {
       data_ = std::exchange(other.data_, nullptr);
       size_ = std::exchange(other.size_, 0);
       mapped_ = std::exchange(other.mapped_, 0);
+      part_of_ = std::move(other.part_of_);
     }
     return *this;
   }
@@ -45,10 +47,30 @@ class Buffer {
   }
 
  private:
+  friend class SharedPages;
   void release();
   std::byte* data_ = nullptr;
   size_t size_ = 0;
-  size_t mapped_ = 0;  // bytes mapped, 0 for none
+  size_t mapped_ = 0;                      // bytes mapped, 0 for none
+  std::shared_ptr<const Buffer> part_of_;  // SharedPages: whose bytes these are
+};
+
+/// Small buffers beside each other, so that they too stand in huge pages: a thousand tables of half
+/// a megabyte cost a hundred pages, not a hundred thousand, and each one's cache lines are spread
+/// evenly over a cache's sets.
+class SharedPages {
+ public:
+  /// Room for `bytes`. Fails as Buffer::allocate().
+  static Result<SharedPages> allocate(size_t bytes);
+  /// What a buffer takes of the room; 0: it is large enough for huge pages of its own.
+  static size_t room_of(size_t bytes);
+  /// A buffer of zeros: the next ones of the room, room_of() of which must be left, or a buffer of
+  /// its own. The memory stays mapped while one of its buffers lives.
+  Result<Buffer> take(size_t bytes);
+
+ private:
+  std::shared_ptr<const Buffer> room_;
+  size_t taken_ = 0;
 };
 
 }  // namespace recmill

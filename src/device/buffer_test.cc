@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace recmill {
 
 TEST(Buffer, is_zeroed_and_aligned_at_every_size) {
@@ -28,6 +30,34 @@ TEST(Buffer, moves) {
   ASSERT_TRUE(first.ok());
   Buffer second = *std::move(first);
   EXPECT_EQ(second.size(), 64u);
+}
+
+TEST(SharedPages, give_small_buffers_beside_each_other_and_large_ones_alone) {
+  constexpr size_t kLarge = size_t{2} << 20;
+  const size_t sizes[] = {100, 64, 0, kLarge, 4096};
+  size_t room = 0;
+  for (size_t bytes : sizes) room += SharedPages::room_of(bytes);
+  EXPECT_EQ(room, 128u + 64 + 4096);
+  std::vector<Buffer> buffers;
+  {
+    auto pages = SharedPages::allocate(room);
+    ASSERT_TRUE(pages.ok());
+    for (size_t bytes : sizes) {
+      auto buffer = pages->take(bytes);
+      ASSERT_TRUE(buffer.ok());
+      ASSERT_EQ(buffer->size(), bytes);
+      buffers.push_back(*std::move(buffer));
+    }
+  }  // buffers outlive it
+  EXPECT_EQ(buffers[1].data(), buffers[0].data() + 128);
+  EXPECT_EQ(buffers[4].data(), buffers[1].data() + 64);
+  for (size_t gone : {0, 1}) buffers[gone] = Buffer();
+  for (const Buffer& buffer : buffers) {
+    for (auto& byte : buffer.as<unsigned char>()) {
+      ASSERT_EQ(byte, 0);
+      byte = 7;
+    }
+  }
 }
 
 }  // namespace recmill

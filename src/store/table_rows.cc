@@ -5,13 +5,30 @@
 #include <string>
 
 namespace recmill::store {
+namespace {
+
+/// Of all tables that are smaller than a huge page.
+int64_t shared_bytes(const ModelSpec& model, int rank, int ranks) {
+  int64_t bytes = 0;
+  for (const TableSpec& spec : model.tables) {
+    const table::RowShare share(spec.rows, rank, ranks);
+    bytes += table::EmbeddingTable::mapped_bytes(spec, share).shared;
+  }
+  return bytes;
+}
+
+}  // namespace
+
 Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
                                                          int rank, int ranks, Pool& pool) {
   std::vector<table::EmbeddingTable> tables;
+  RECMILL_ASSIGN_OR_RETURN(
+      SharedPages pages,
+      SharedPages::allocate(static_cast<size_t>(shared_bytes(model, rank, ranks))));
   for (const TableSpec& spec : model.tables) {
     RECMILL_ASSIGN_OR_RETURN(
-        auto table,
-        table::EmbeddingTable::create(spec, seed, table::RowShare(spec.rows, rank, ranks), pool));
+        auto table, table::EmbeddingTable::create(
+                        spec, seed, table::RowShare(spec.rows, rank, ranks), pool, &pages));
     tables.push_back(std::move(table));
   }
   return tables;

@@ -102,18 +102,23 @@ int64_t EmbeddingTable::row_bytes(const TableSpec& spec) {
   return layout_of(spec, RowShare(spec.rows, 0, 1)).stride;
 }
 
-int64_t EmbeddingTable::mapped_bytes(const TableSpec& spec, const RowShare& share) {
+EmbeddingTable::MappedBytes EmbeddingTable::mapped_bytes(const TableSpec& spec,
+                                                         const RowShare& share) {
   const auto layout = layout_of(spec, share);
   const int64_t by_row = state_shape(spec).by_row ? 4 : 0;
-  const auto mapped = [&](int64_t bytes_of_slot) {
-    return static_cast<int64_t>(
-        Buffer::mapped_bytes(static_cast<size_t>(layout.count * bytes_of_slot)));
-  };
-  return mapped(layout.stride) + mapped(by_row);
+  MappedBytes mapped;
+  for (const int64_t bytes_of_slot : {layout.stride, by_row}) {
+    const auto bytes = static_cast<size_t>(layout.count * bytes_of_slot);
+    const size_t room = SharedPages::room_of(bytes);
+    mapped.shared += static_cast<int64_t>(room);
+    if (room == 0) mapped.own += static_cast<int64_t>(Buffer::mapped_bytes(bytes));
+  }
+  return mapped;
 }
 
 Result<EmbeddingTable> EmbeddingTable::create(const TableSpec& spec, uint64_t seed,
-                                              const RowShare& share, Pool& pool) {
+                                              const RowShare& share, Pool& pool,
+                                              SharedPages* pages) {
   if (spec.dim < 1 || spec.rows < 1) {
     return Status::BadRequest("table " + spec.name + ": rows and dim must be at least 1, are " +
                               std::to_string(spec.rows) + " and " + std::to_string(spec.dim));
@@ -125,12 +130,16 @@ Result<EmbeddingTable> EmbeddingTable::create(const TableSpec& spec, uint64_t se
   table.seed_ = seed;
   table.state_ = row_state(spec);
   table.rows_ = layout_of(spec, share);
-  auto records = Buffer::allocate(static_cast<size_t>(table.rows_.count * table.rows_.stride));
+  const auto allocate = [&](int64_t bytes) {
+    return pages != nullptr ? pages->take(static_cast<size_t>(bytes))
+                            : Buffer::allocate(static_cast<size_t>(bytes));
+  };
+  auto records = allocate(table.rows_.count * table.rows_.stride);
   if (!records.ok()) return records.status().at("table " + spec.name);
   table.records_ = *std::move(records);
   table.rows_.data = table.records_.data();
   if (state_shape(spec).by_row) {
-    auto by_row = Buffer::allocate(static_cast<size_t>(table.rows_.count * 4));
+    auto by_row = allocate(table.rows_.count * 4);
     if (!by_row.ok()) return by_row.status().at("table " + spec.name);
     table.row_state_ = *std::move(by_row);
     table.rows_.row_state = table.row_state_.as<float>().data();

@@ -16,13 +16,16 @@
 
 namespace recmill::table {
 
-/// Move-only. Rows in memory stand in records (kernels::RowStorage) of one huge-page buffer.
+/// Move-only. Rows in memory stand in records (kernels::RowStorage) of one buffer.
 class EmbeddingTable {
  public:
   /// Bytes that create() will allocate on `device`.
   static void need(const TableSpec& spec, const RowShare& share, int device, MemoryLedger& ledger);
-  /// What create() takes of the machine: the same in whole pages.
-  static int64_t mapped_bytes(const TableSpec& spec, const RowShare& share);
+  /// What create() takes of the machine: the same in whole pages, and its room in shared ones.
+  struct MappedBytes {
+    int64_t own = 0, shared = 0;
+  };
+  static MappedBytes mapped_bytes(const TableSpec& spec, const RowShare& share);
 
   /// Bytes from row to row in memory.
   static int64_t row_bytes(const TableSpec& spec);
@@ -31,8 +34,9 @@ class EmbeddingTable {
   /// [-scale, scale), a function of (seed, name, row, element), scale being spec.initial_scale or,
   /// where that is 0, 1 / sqrt(rows); rounded to nearest for 16-bit rows. Fails, naming the table,
   /// on a dimension or a number of rows below 1 and when memory is short.
+  /// What is smaller than a huge page is taken from `pages`, where they are given.
   static Result<EmbeddingTable> create(const TableSpec& spec, uint64_t seed, const RowShare& share,
-                                       Pool& pool);
+                                       Pool& pool, SharedPages* pages = nullptr);
 
   const TableSpec& spec() const { return spec_; }
   const RowShare& share() const { return share_; }

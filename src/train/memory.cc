@@ -62,16 +62,18 @@ int64_t activations(const model::ModelOptions& options, int64_t inputs) {
   return (has_own_layers(options) ? 2 : 4) * (inputs + layers);
 }
 
-// Whole pages; huge ones leave up to 2 MiB of a table unused.
+// Whole pages; huge ones leave up to 2 MiB unused, of a large table or of all small ones.
 int64_t rest_of_pages(const ResolvedRun& run, int rank) {
-  int64_t rest = 0;
+  int64_t rest = 0, shared = 0;
   for (const TableSpec& spec : run.spec.tables) {
     const table::RowShare share(spec.rows, rank, run.ranks);
     MemoryLedger need;
     table::EmbeddingTable::need(spec, share, rank, need);
-    rest += table::EmbeddingTable::mapped_bytes(spec, share) - need.total(rank);
+    const auto mapped = table::EmbeddingTable::mapped_bytes(spec, share);
+    rest += mapped.own - need.total(rank);
+    shared += mapped.shared;
   }
-  return rest;
+  return rest + static_cast<int64_t>(Buffer::mapped_bytes(static_cast<size_t>(shared)));
 }
 
 /// Appends the items of one rank.
