@@ -59,10 +59,18 @@ Result<PoolKernel> find_pool_kernel(const Schedule& schedule,
     if (candidate.name != schedule.of) continue;
     PoolKernel kernel{&candidate, {}};
     RECMILL_ASSIGN_OR_RETURN(kernel.values, values_of(schedule, candidate));
+    kernel.stages = std::ranges::any_of(schedule.parameters, [](const ParameterValue& parameter) {
+      return parameter.name == "stage" && parameter.value != 0;
+    });
     return kernel;
   }
   return Status::BadRequest("schedule '" + schedule.name() + "': there is no template '" +
                             schedule.of + "'");
+}
+
+bool PoolKernel::suits(const PoolTask& task) const {
+  if (of->admits != nullptr && !of->admits(task.bags)) return false;
+  return !stages || covers_table(task);
 }
 
 FusedPool::FusedPool(std::vector<PoolKernel> kernels, int64_t tile, PoolMapping mapping)
@@ -97,9 +105,7 @@ void FusedPool::map(std::span<const PoolTask> tasks, int threads, TaskMap& map) 
 
 const PoolKernel& FusedPool::kernel_for(const PoolTask& task, int64_t feature) const {
   const PoolKernel& chosen = kernels_[feature];
-  if (chosen.of != nullptr && (chosen.of->admits == nullptr || chosen.of->admits(task.bags)))
-    return chosen;
-  return default_kernel(task);
+  return chosen.of != nullptr && chosen.suits(task) ? chosen : default_kernel(task);
 }
 
 int64_t FusedPool::scratch_bytes(std::span<const PoolTask> tasks,

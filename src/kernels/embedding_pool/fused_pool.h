@@ -22,6 +22,11 @@ struct PoolKernel {
   // What a lookup and a sample cost, in nanoseconds where it was measured; 0: guessed.
   double per_lookup = 0.0;
   double per_sample = 0.0;
+  bool stages = false;  // reads the table first
+
+  /// Whether it is right for the task's bags and there are lookups enough to read the table first;
+  /// where not, the default schedule does the task.
+  bool suits(const PoolTask& task) const;
 };
 
 /// The kernel of `schedule`. Fails, naming it, when no template is called so, or has not such

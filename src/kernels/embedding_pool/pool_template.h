@@ -3,6 +3,7 @@
 // in templates.cc; a user's stand in a file of their own (docs/ADDING.md).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -31,6 +32,16 @@ constexpr int64_t kStagedRowsOfLookup = 4;
 inline bool worth_staging(const PoolTask& task, int64_t first, int64_t last) {
   const int64_t lookups = task.bags.offsets[last] - task.bags.offsets[first];
   return lookups >= task.rows.count / kStagedRowsOfLookup;
+}
+
+/// Whether a batch's lookups ask for as many cache lines as the table has, so that reading all of
+/// it in order is the shorter way.
+inline bool covers_table(const PoolTask& task) {
+  constexpr int64_t kLine = 64;
+  const RowStorage& rows = task.rows;
+  const int64_t of_lookup = std::max(kLine, rows.dim * bytes_of(rows.precision));
+  const int64_t lookups = task.bags.offsets[task.bags.samples] - task.bags.offsets[0];
+  return lookups * of_lookup >= rows.count * rows.stride;
 }
 
 /// Pools a piece as embedding_pool_reference() means it: writes dim floats for each of its samples

@@ -14,8 +14,8 @@ const Tunable kStore{
     "store", "0: plain; 1: the output is fetched ahead; 2: past the caches", {0, 1, 2}};
 const Tunable kStage{
     "stage",
-    "all rows are read in order first, for pieces with a lookup for every four of them, into the "
-    "core's own cache (1) or that of all cores (2)",
+    "all rows are read in order first, into the core's own cache (1) or that of all cores (2); a "
+    "batch that asks for fewer cache lines than the table has gets the default schedule",
     {0, 1, 2}};
 const Tunable kIds{"ids", "lookups that ids are fetched ahead; 0: not", {0, 512}};
 

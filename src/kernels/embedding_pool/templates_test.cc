@@ -174,9 +174,9 @@ TEST(PoolTemplates, stage_into_the_shared_cache_what_fits_no_nearer_one) {
                                      {(768 << 10) + row_bytes, true},
                                      {4 << 20, true},
                                      {(4 << 20) + row_bytes, false}}) {
-    // A lookup for every four rows, all of them of the piece, and half as many.
+    // As many lookups as cache lines, and half as many.
     const int64_t rows = bytes / row_bytes;
-    for (int64_t samples : {rows / 4, rows / 8}) {
+    for (int64_t samples : {rows, rows / 2}) {
       const BagShape bags{samples, -1, rows, false, 3};
       FeatureShape shape = shape_of(16, bags);
       shape.rows = rows;
@@ -210,6 +210,24 @@ TEST(FusedPool, gives_the_same_bits_by_every_mapping) {
   features.expect_equal(schedule, 7, pool, {Kind::fixed, fixed_cuts(std::vector{1., 2., 3.}, 2)});
   features.expect_equal(schedule, 7, pool, {Kind::fixed, fixed_cuts(std::vector{9., 0., 0.}, 5)});
   features.expect_equal(schedule, 7, pool, {Kind::sample_blocks, {}, 3});
+}
+
+TEST(FusedPool, stages_a_table_for_as_many_lookups_as_it_has_cache_lines) {
+  const std::vector<float> table(64 * 32);
+  const std::vector<int64_t> lookups(200);
+  const auto suits = [&](const char* schedule, int64_t dim, int64_t count) {
+    const std::vector<int64_t> offsets{0, count};
+    const PoolTask task{{offsets.data(), lookups.data(), nullptr, 1, false},
+                        RowStorage::of(table.data(), 64, dim)};
+    return find_pool_kernel(*parse_schedule(schedule))->suits(task);
+  };
+  const char* const staged = "bags fetch=0 held=8 store=0 stage=1 ids=512";
+  EXPECT_FALSE(suits(staged, 32, 63));  // rows of two lines
+  EXPECT_TRUE(suits(staged, 32, 64));
+  EXPECT_FALSE(suits(staged, 8, 31));  // two rows a line
+  EXPECT_TRUE(suits(staged, 8, 32));
+  EXPECT_TRUE(suits("bags fetch=8 held=8 store=0 stage=0 ids=512", 32, 0));
+  EXPECT_FALSE(suits("one_each fetch=8 store=0 stage=0 ids=512", 32, 64));
 }
 
 TEST(PoolTemplates, a_schedule_of_no_template_is_refused_by_name) {

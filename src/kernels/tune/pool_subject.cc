@@ -182,11 +182,11 @@ void PoolSubject::run_tiles(const PoolTask& task, const PoolKernel& kernel, int6
 
 void PoolSubject::run_pieces(const PoolTask& task, const PoolKernel& kernel,
                              Buffer& scratch) const {
-  const bool admitted = kernel.of->admits == nullptr || kernel.of->admits(task.bags);
+  const bool suits = kernel.suits(task);
   for (int64_t first = 0; first < task.bags.samples; first += value_.tile) {
     const PoolPiece piece{&task, first, std::min(task.bags.samples, first + value_.tile),
                           first == 0 && worth_staging(task, 0, task.bags.samples)};
-    admitted ? kernel.of->body(piece, kernel.values, scratch.data()) : default_pool_body(piece);
+    suits ? kernel.of->body(piece, kernel.values, scratch.data()) : default_pool_body(piece);
   }
 }
 
