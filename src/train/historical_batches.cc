@@ -66,11 +66,17 @@ Status HistoricalBatches::next(int64_t samples, SparseBatch& batch) {
 }
 
 int64_t tune_batch_size(const RunOptions& options, uint64_t seed, int64_t index) {
-  const std::vector<int64_t>& sizes = options.tune.batch_sizes;
+  std::vector<int64_t> sizes = options.tune.batch_sizes;
   if (sizes.empty()) return options.train.batch_size;
+  std::ranges::sort(sizes);
+  constexpr int64_t kParts = 8;
+  constexpr int64_t kOrder[kParts] = {7, 3, 5, 1, 6, 2, 4, 0};
+  const int64_t part = kOrder[index % kParts], count = std::ssize(sizes);
+  const int64_t begin = part * count / kParts, end = (part + 1) * count / kParts;
   const Random random(static_cast<uint64_t>(options.train.seed), Purpose::tuning, seed);
   // Items 0 to 2 are the data's (HistoricalBatches::open).
-  return sizes[random.below(sizes.size(), static_cast<uint64_t>(index) + 3)];
+  const auto bound = static_cast<uint64_t>(std::max<int64_t>(1, end - begin));
+  return sizes[begin + static_cast<int64_t>(random.below(bound, static_cast<uint64_t>(index) + 3))];
 }
 
 }  // namespace recmill::train

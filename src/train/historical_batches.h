@@ -41,8 +41,9 @@ class HistoricalBatches {
   DenseBatch dense_;
 };
 
-/// Size of batch `index` of the sequence that `seed` stands for: one of tune.batch_sizes, evenly
-/// drawn, or train.batch_size where that list is empty.
+/// Size of batch `index` of the sequence that `seed` stands for: one of tune.batch_sizes, or
+/// train.batch_size where that list is empty. Eight batches that follow each other have one from
+/// each eighth of the list in ascending order, drawn evenly: few batches are like all of them.
 int64_t tune_batch_size(const RunOptions& options, uint64_t seed, int64_t index);
 
 }  // namespace recmill::train

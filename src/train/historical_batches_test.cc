@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/temporary_folder.h"
 
@@ -126,19 +127,28 @@ TEST(HistoricalBatches, start_at_another_row_of_a_file_for_another_seed) {
   }
 }
 
-TEST(TuneBatchSize, draws_evenly_from_the_list_by_seed) {
+TEST(TuneBatchSize, draws_evenly_from_each_eighth_of_the_list_by_seed) {
   RunOptions options;
   options.train.batch_size = 77;
   EXPECT_EQ(tune_batch_size(options, 1, 5), 77);
-  options.tune.batch_sizes = {1, 10, 100, 1000};
-  std::vector<int64_t> counts(1001);
+  for (int64_t size = 0; size < 16; ++size) options.tune.batch_sizes.push_back(size * 5 % 16);
+  std::vector<int64_t> counts(16);
   int64_t same = 0;
-  for (int64_t i = 0; i < 4000; ++i) {
-    ++counts[tune_batch_size(options, 1, i)];
-    same += tune_batch_size(options, 1, i) == tune_batch_size(options, 2, i);
+  for (int64_t i = 0; i < 4000; i += 8) {
+    std::set<int64_t> eighths;
+    for (int64_t k = i; k < i + 8; ++k) {
+      const int64_t size = tune_batch_size(options, 1, k);
+      eighths.insert(size / 2);
+      ++counts[size];
+      same += size == tune_batch_size(options, 2, k);
+    }
+    ASSERT_EQ(eighths.size(), 8u) << i;
   }
-  for (const int64_t size : options.tune.batch_sizes) EXPECT_NEAR(counts[size], 1000, 120) << size;
-  EXPECT_NEAR(same, 1000, 120);
+  for (const int64_t count : counts) EXPECT_NEAR(count, 250, 60);
+  EXPECT_NEAR(same, 2000, 200);
+  options.tune.batch_sizes = {3, 1, 2};  // fewer than eighths
+  for (int64_t i = 0; i < 8; ++i) counts[tune_batch_size(options, 1, i)] = -1;
+  EXPECT_EQ(std::ranges::count(counts, -1), 3);
 }
 
 }  // namespace recmill::train

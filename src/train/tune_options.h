@@ -15,8 +15,8 @@ struct TuneOptions {
 template <typename Visitor>
 void describe(Visitor& v, TuneOptions& o) {
   v("batch_sizes", o.batch_sizes,
-    "samples of the batches that tuning and `bench kernels` see, drawn evenly from this list by "
-    "seed; empty: train.batch_size");
+    "samples of the batches that tuning and `bench kernels` see: of eight one from each eighth of "
+    "this list in ascending order, drawn evenly by seed; empty: train.batch_size");
 }
 
 }  // namespace recmill::train
