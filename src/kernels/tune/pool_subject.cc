@@ -139,7 +139,8 @@ Status PoolSubject::check(size_t of_class, const Schedule& schedule, const Fused
   const auto [place, added] = of->checked.try_emplace(schedule.name());
   if (!added) return place->second;
   std::ranges::fill(of->found.as<float>(), kUntouched);
-  run_tiles(of->task, kernel, value.tile);
+  if (kernel.of->admits != nullptr && !kernel.of->admits(of->task.bags)) return place->second;
+  RECMILL_RETURN_IF_ERROR(run_tiles(of->task, kernel, classes_[of_class].shape, value.tile));
   if (!same_answer(of->found.as<float>(), of->answer.as<float>(), kernel.of->order))
     place->second = Status::Failed("schedule '" + schedule.name() +
                                    "' is refused: its answer is not the reference's");
@@ -172,12 +173,18 @@ Status PoolSubject::prepare(const std::vector<std::vector<Schedule>>& candidates
   return {};
 }
 
-void PoolSubject::run_tiles(const PoolTask& task, const PoolKernel& kernel, int64_t tile) const {
-  const FusedPool fused({kernel}, tile);
-  Pool alone(1);
-  TaskMap map;
-  fused.map({&task, 1}, 1, map);
-  fused.run({&task, 1}, map, alone);
+// The body itself, where a run might take the default schedule for bags like these.
+Status PoolSubject::run_tiles(const PoolTask& task, const PoolKernel& kernel,
+                              const FeatureShape& shape, int64_t tile) const {
+  Buffer scratch;
+  if (kernel.of->scratch_bytes) {
+    RECMILL_ASSIGN_OR_RETURN(scratch,
+                             Buffer::allocate(kernel.of->scratch_bytes(shape, kernel.values)));
+  }
+  for (int64_t first = 0; first < task.bags.samples; first += tile)
+    kernel.of->body({&task, first, std::min(task.bags.samples, first + tile), first == 0},
+                    kernel.values, scratch.data());
+  return {};
 }
 
 void PoolSubject::run_pieces(const PoolTask& task, const PoolKernel& kernel,

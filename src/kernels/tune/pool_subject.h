@@ -77,7 +77,8 @@ class PoolSubject final : public TuningSubject {
   PoolTask task(int64_t feature, int64_t batch, Buffer& output) const;
   struct Expected;
   Result<Expected*> expected(size_t of_class);
-  void run_tiles(const PoolTask& task, const PoolKernel& kernel, int64_t tile) const;
+  Status run_tiles(const PoolTask& task, const PoolKernel& kernel, const FeatureShape& shape,
+                   int64_t tile) const;
   void run_pieces(const PoolTask& task, const PoolKernel& kernel, Buffer& scratch) const;
   Result<std::vector<PoolKernel>> kernels_of(std::span<const ChosenSchedule> by_class) const;
 
