@@ -138,16 +138,11 @@ Status run_forward_case(const std::string& name, const train::ResolvedRun& run,
   line.limit = sides.seconds(limit) * 1e3;
   line.of_limit = sides.seconds(limit) / sides.seconds(ours);
   sink(line);
-  line = sides.line(name, on_tuned);
-  line.unit = "";
-  line.metric = "predicted_time_over_measured";
-  line.value = sides.seconds(predicted) / sides.seconds(on_tuned);
-  sink(line);
-  line.metric = "counting_and_mapping_of_reading";
-  line.value =
-      100.0 * mapping / static_cast<double>(sides.batches_run()) / workload.reading_seconds;
-  line.unit = "%";
-  sink(line);
+  sink(sides.figure(name, on_tuned, "predicted_time_over_measured",
+                    sides.seconds(predicted) / sides.seconds(on_tuned), ""));
+  sink(sides.figure(
+      name, ours, "counting_and_mapping_of_reading",
+      100.0 * mapping / static_cast<double>(sides.batches_run()) / workload.reading_seconds, "%"));
   return {};
 }
 

@@ -112,18 +112,14 @@ Status run_generated_case(const std::string& name, const train::ResolvedRun& run
   sides.report(name, sink);
   RECMILL_ASSIGN_OR_RETURN(const int64_t all,
                            functions_of_all(*tuned.record.family("embedding_pool"), features));
-  const auto line = [&](const char* metric, double value, const char* unit) {
-    BenchLine made = sides.line(name, ours);
-    made.metric = metric;
-    made.value = value;
-    made.unit = unit;
-    sink(made);
+  const auto say = [&](const char* metric, double value, const char* unit) {
+    sink(sides.figure(name, ours, metric, value, unit));
   };
-  line("generated_functions", static_cast<double>(functions), "");
-  line("cold_compilation", cold, "s");
-  line("functions_with_all_branches", static_cast<double>(all), "");
-  line("cold_compilation_with_all_branches_at_the_same_rate",
-       cold * static_cast<double>(all) / static_cast<double>(std::max<int64_t>(1, functions)), "s");
+  say("generated_functions", static_cast<double>(functions), "");
+  say("cold_compilation", cold, "s");
+  say("functions_with_all_branches", static_cast<double>(all), "");
+  say("cold_compilation_with_all_branches_at_the_same_rate",
+      cold * static_cast<double>(all) / static_cast<double>(std::max<int64_t>(1, functions)), "s");
   return {};
 }
 

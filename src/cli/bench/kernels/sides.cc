@@ -72,6 +72,15 @@ BenchLine Sides::line(const std::string& name, size_t ours) const {
   return line;
 }
 
+BenchLine Sides::figure(const std::string& name, size_t ours, const std::string& metric,
+                        double value, const std::string& unit) const {
+  BenchLine made = line(name, ours);
+  made.metric = metric;
+  made.value = value;
+  made.unit = unit;
+  return made;
+}
+
 void Sides::report(const std::string& name, const BenchSink& sink) const {
   for (size_t s = 0; s < sides_.size(); ++s) {
     if (sides_[s].rival.empty()) continue;

@@ -42,6 +42,9 @@ class Sides {
   void report(const std::string& name, const BenchSink& sink) const;
   /// A line of ours alone, in ms; the caller may say more.
   BenchLine line(const std::string& name, size_t ours) const;
+  /// The same with another figure than the time.
+  BenchLine figure(const std::string& name, size_t ours, const std::string& metric, double value,
+                   const std::string& unit) const;
   /// Batches that each contender has run.
   int64_t batches_run() const { return batches_run_; }
 

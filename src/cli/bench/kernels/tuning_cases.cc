@@ -41,15 +41,8 @@ Status run_tuning_case(const std::string& name, const train::ResolvedRun& run,
                   *workload.pool, ours);
   RECMILL_RETURN_IF_ERROR(sides.run(batches.count(), budget, {}));
   sides.report(name, sink);
-  const auto say = [&](const char* metric, double value, const char* unit) {
-    BenchLine line = sides.line(name, ours);
-    line.metric = metric;
-    line.value = value;
-    line.unit = unit;
-    sink(line);
-  };
-  say("tuning_time", seconds, "s");
-  say("tuning_peak_memory", peak, "GiB");
+  sink(sides.figure(name, ours, "tuning_time", seconds, "s"));
+  sink(sides.figure(name, ours, "tuning_peak_memory", peak, "GiB"));
   return {};
 }
 
