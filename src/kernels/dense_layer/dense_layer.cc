@@ -283,6 +283,11 @@ Status Layer::State::prepare_bfloat16() {
   return make_weight_gradient(kBlock, true).status();
 }
 
+bool multiplies_bfloat16() {
+  const auto isa = static_cast<unsigned>(dnnl_get_effective_cpu_isa());
+  return (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+}
+
 Result<Layer> Layer::make(const LayerSpec& spec) {
   RECMILL_CHECK(spec.inputs > 0 && spec.outputs > 0);
   RECMILL_CHECK(spec.precision == Precision::bfloat16 ||
@@ -291,8 +296,10 @@ Result<Layer> Layer::make(const LayerSpec& spec) {
   state->spec = spec;
   state->bias = allocate(spec.outputs * static_cast<int64_t>(sizeof(float)));
   if (!state->is_float32()) {
-    RECMILL_RETURN_IF_ERROR(state->prepare_bfloat16().at(
-        "bfloat16 products need a CPU with AVX-512 and its bfloat16 extension"));
+    const char* const needs =
+        "bfloat16 products need a CPU with AVX-512 and its bfloat16 extension";
+    if (!multiplies_bfloat16()) return Status::Failed(needs);
+    RECMILL_RETURN_IF_ERROR(state->prepare_bfloat16().at(needs));
   }
   return Layer(std::move(state));
 }

@@ -84,6 +84,9 @@ struct BackwardArguments {
   bool accumulate = false;  // false: overwrites the two (a shard's first block); true: adds to them
 };
 
+/// Whether this machine has the instructions of layers in bfloat16.
+bool multiplies_bfloat16();
+
 class Layer {
  public:
   /// Fails when this machine cannot multiply in spec.precision (bfloat16 needs AVX-512
