@@ -16,7 +16,7 @@ namespace recmill::train {
 
 struct TuningRequest {
   double budget_seconds = 0.0;  // for measuring; 0: as long as it takes
-  int64_t rounds = 64;          // visits of each candidate
+  int64_t rounds = 128;         // visits of each candidate that stays among the best
   int64_t seed = 1000;          // of the batches that are tuned on
   std::string commit;           // of this program
   bool if_drifted = false;      // only what drifted from the record that is there

@@ -15,9 +15,10 @@ constexpr double kLocalShare = 0.85;
 constexpr int64_t kFusedRounds = 15, kClassRounds = 7;
 constexpr int64_t kTaskVisits = 12;  // of each class on each batch
 /// A candidate that takes so much longer than the best is visited no more, nor one that is not
-/// among so many best.
+/// among so many best: as many once every batch was visited, half of them after each further time,
+/// and so few in the end.
 constexpr double kFarBehind = 1.25;
-constexpr size_t kMostLeft = 24;
+constexpr size_t kMostLeft = 24, kLeastLeft = 6;
 
 std::vector<size_t> shuffled(size_t count, const Random& random, uint64_t item) {
   std::vector<size_t> order(count);
@@ -134,7 +135,9 @@ class LocalStage {
       if (round > 0 && round % subject_.batches() == 0) {
         // Every batch as often as the others, once at least.
         if (until_ns > 0 && clock_.now_ns() > until_ns) break;
-        for (size_t c = 0; c < classes; ++c) leave_out_far_behind(c);
+        const auto times = static_cast<size_t>(round / subject_.batches());
+        const size_t limit = std::max(kMostLeft >> std::min<size_t>(times - 1, 8), kLeastLeft);
+        for (size_t c = 0; c < classes; ++c) leave_out_far_behind(c, limit);
       }
       size_t most = 0;
       std::vector<std::vector<size_t>> order;
@@ -160,7 +163,7 @@ class LocalStage {
     return subject_.candidates(c, value_);
   }
 
-  void leave_out_far_behind(size_t c) {
+  void leave_out_far_behind(size_t c, size_t limit) {
     auto& left = visited_[c];
     if (left.empty()) return;
     std::vector<double> nanoseconds(times_[c].size());
@@ -170,7 +173,7 @@ class LocalStage {
       nanoseconds[candidate] = time.nanoseconds;
     }
     std::ranges::stable_sort(left, {}, [&](size_t candidate) { return nanoseconds[candidate]; });
-    left.resize(std::min(left.size(), kMostLeft));
+    left.resize(std::min(left.size(), limit));
     const auto& best = times_[c][left[0]];
     std::erase_if(
         left, [&](size_t candidate) { return behind(times_[c][candidate], best) > kFarBehind; });

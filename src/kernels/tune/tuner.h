@@ -70,7 +70,7 @@ struct TunerOptions {
   std::vector<FusedValue> values;  // compared; one at least
   /// Visits of each candidate at each value, unless it is far behind; where the budget is short
   /// fewer, but one on every batch.
-  int64_t rounds = 24;
+  int64_t rounds = 48;
   double budget_seconds = 0.0;  // of all that is measured; 0: no limit
   uint64_t seed = 1;
   /// The separate-combine tuning of RecFlex's first straw man: each candidate alone on the machine,
