@@ -17,7 +17,6 @@ static_assert(sizeof(abi::Piece) == sizeof(Piece) &&
               offsetof(abi::Piece, feature) == offsetof(Piece, feature) &&
               offsetof(abi::Piece, first) == offsetof(Piece, first) &&
               offsetof(abi::Piece, last) == offsetof(Piece, last));
-static_assert(abi::kStagedRowsOfLookup == kStagedRowsOfLookup);
 
 constexpr int64_t kLine = 64;
 
@@ -81,6 +80,7 @@ GeneratedPool::Bound GeneratedPool::bind(const FusedPool& fused, const PoolTask&
   bound.weights = task.bags.weights;
   bound.rows = reinterpret_cast<const char*>(task.rows.data);
   bound.row_count = task.rows.count;
+  bound.covering_lookups = covering_lookups(task.rows);
   bound.out = task.out;
   bound.out_stride = task.stride;
   bound.task = &task;
@@ -197,6 +197,7 @@ Status GeneratedPool::check(const Kernel& kernel) {
                                task.bags.weights,
                                reinterpret_cast<const char*>(task.rows.data),
                                kRows,
+                               covering_lookups(task.rows),
                                found.data(),
                                task.stride,
                                static_cast<int64_t>(f),

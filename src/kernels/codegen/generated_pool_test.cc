@@ -244,7 +244,7 @@ TEST_F(Generated, a_table_is_staged_for_the_lookups_of_all_pieces_beside_each_ot
   Features features({{"", 4}, {"bags fetch=8 held=8 store=0 stage=0 ids=0", 4}, {"", 4}});
   features.set_template(0, of);
   features.set_template(2, of);
-  // Two lookups a sample, but for samples 9 to 11. Of 61 rows 15 are enough.
+  // Two lookups a sample, but for samples 9 to 11. 16 ask for the cache lines of 61 rows.
   std::vector<int64_t> offsets = {0};
   for (int64_t i = 0; i < 18; ++i) offsets.push_back(offsets.back() + (i / 3 == 3 ? 0 : 2));
   const std::vector<int64_t> lookups(offsets.back(), 7);

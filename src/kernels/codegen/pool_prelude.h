@@ -11,7 +11,7 @@
 
 namespace recmill_generated {
 
-constexpr int64_t kPreludeVersion = 3;
+constexpr int64_t kPreludeVersion = 4;
 
 // One feature of a batch. What is not here is a constant of its schedule's function.
 struct Feature {
@@ -20,9 +20,10 @@ struct Feature {
   const float* weights;    // beside lookups, or null: all 1
   const char* rows;        // on a cache line
   int64_t row_count;
-  float* out;          // sample i at out + i * out_stride
-  int64_t out_stride;  // floats
-  int64_t schedule;    // of this source; -1: what is called by pointer
+  int64_t covering_lookups;  // which ask for as many cache lines as the rows have
+  float* out;                // sample i at out + i * out_stride
+  int64_t out_stride;        // floats
+  int64_t schedule;          // of this source; -1: what is called by pointer
   // Pools samples [first, last) by a body that was compiled before.
   void (*by_pointer)(const Feature* feature, int64_t first, int64_t last, int64_t staging,
                      void* scratch);
@@ -158,18 +159,16 @@ static inline int64_t fetch_ids(const int64_t* lookups, int64_t next, int64_t un
   return next;
 }
 
-constexpr int64_t kStagedRowsOfLookup = 4;
-
 // Whether a schedule that stages the table does so before pieces[p]: the first of its feature's
-// pieces, which together have enough lookups for it to pay.
-static inline int64_t worth_staging(const Feature& feature, const Piece* pieces, int64_t p,
-                                    int64_t count) {
+// pieces, whose lookups together cover the table.
+static inline int64_t covers_table(const Feature& feature, const Piece* pieces, int64_t p,
+                                   int64_t count) {
   const int64_t of = pieces[p].feature;
   if (p > 0 && pieces[p - 1].feature == of) return 0;
   int64_t last = p;
   while (last + 1 < count && pieces[last + 1].feature == of) ++last;
   const int64_t lookups = feature.offsets[pieces[last].last] - feature.offsets[pieces[p].first];
-  return lookups >= feature.row_count / kStagedRowsOfLookup;
+  return lookups >= feature.covering_lookups;
 }
 
 // Reads all bytes in order, so that lookups find them in the core's cache.

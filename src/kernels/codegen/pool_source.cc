@@ -97,7 +97,7 @@ void write_kernel(SourceWriter& write, const PoolSource& source, Dispatch dispat
   write("for (int64_t p = 0; p < count; ++p) {{");
   write("const Piece& piece = pieces[p];");
   write("const Feature& feature = *features[piece.feature];");
-  write("const int64_t staging = worth_staging(feature, pieces, p, count);");
+  write("const int64_t staging = covers_table(feature, pieces, p, count);");
   dispatch == Dispatch::branches ? write_branches(write, functions) : write_calls(write);
   write("}}");
   write("}}");

@@ -47,8 +47,8 @@ typedef struct RecmillPoolPiece {
   int64_t out_stride; /* j at out + (j - offsets[0]) * out_stride */
   int32_t precision, pooling;
   int32_t one_each; /* every bag has exactly one lookup */
-  int32_t staging;  /* this thread's first piece of the feature, and in all of them a lookup for
-                       every four rows: reading all rows in order first may pay */
+  int32_t staging;  /* this thread's first piece of the feature, whose pieces' lookups ask for as
+                       many cache lines as the rows have: reading them in order first may pay */
 } RecmillPoolPiece;
 
 typedef struct RecmillTunable {

@@ -18,6 +18,15 @@ double guessed_cost(const RowStorage& rows) {
 /// Below this a task costs less than to hand it out, in nanoseconds.
 constexpr double kLeastTask = 5000.0;
 
+/// Features whose counts are on their way from memory, where each has them somewhere else.
+constexpr size_t kFetchedFeatures = 16;
+
+void fetch_counts(const JaggedView& bags) {
+  if (bags.one_each) return;
+  __builtin_prefetch(bags.offsets);
+  __builtin_prefetch(bags.offsets + bags.samples);
+}
+
 PoolKernel kernel_of(const Schedule& schedule) {
   auto kernel = find_pool_kernel(schedule);
   RECMILL_CHECK(kernel.ok(), kernel.status().message());
@@ -33,11 +42,22 @@ const PoolKernel& default_kernel(const PoolTask& task) {
   return task.bags.one_each ? one_each : bags;
 }
 
-/// Where the samples end that the first pieces cover of one feature; they follow each other.
-int64_t last_of_feature(std::span<const Piece> pieces) {
-  size_t p = 0;
-  while (p + 1 < pieces.size() && pieces[p + 1].feature == pieces[0].feature) ++p;
-  return pieces[p].last;
+/// The first pieces, as many as are of one feature; their samples follow each other.
+std::span<const Piece> of_one_feature(std::span<const Piece> pieces) {
+  size_t count = 1;
+  while (count < pieces.size() && pieces[count].feature == pieces[0].feature) ++count;
+  return pieces.first(count);
+}
+
+int64_t scratch_bytes(const PoolTask& task, const PoolKernel& kernel) {
+  if (!kernel.of->scratch_bytes) return 0;
+  const FeatureShape shape{.rows = task.rows.count,
+                           .dim = task.rows.dim,
+                           .precision = task.rows.precision,
+                           .pooling = task.pooling,
+                           .weighted = task.bags.weights != nullptr,
+                           .bags = {}};
+  return kernel.of->scratch_bytes(shape, kernel.values);
 }
 
 }  // namespace
@@ -59,9 +79,7 @@ Result<PoolKernel> find_pool_kernel(const Schedule& schedule,
     if (candidate.name != schedule.of) continue;
     PoolKernel kernel{&candidate, {}};
     RECMILL_ASSIGN_OR_RETURN(kernel.values, values_of(schedule, candidate));
-    kernel.stages = std::ranges::any_of(schedule.parameters, [](const ParameterValue& parameter) {
-      return parameter.name == "stage" && parameter.value != 0;
-    });
+    kernel.staging = stages(schedule);
     return kernel;
   }
   return Status::BadRequest("schedule '" + schedule.name() + "': there is no template '" +
@@ -70,7 +88,13 @@ Result<PoolKernel> find_pool_kernel(const Schedule& schedule,
 
 bool PoolKernel::suits(const PoolTask& task) const {
   if (of->admits != nullptr && !of->admits(task.bags)) return false;
-  return !stages || covers_table(task);
+  return !staging || covers_table(task, 0, task.bags.samples);
+}
+
+bool stages(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.parameters, [](const ParameterValue& parameter) {
+    return parameter.name == "stage" && parameter.value != 0;
+  });
 }
 
 FusedPool::FusedPool(std::vector<PoolKernel> kernels, int64_t tile, PoolMapping mapping)
@@ -80,10 +104,12 @@ std::vector<FeatureWork> FusedPool::work(std::span<const PoolTask> tasks) const 
   RECMILL_CHECK(tasks.size() == kernels_.size());
   std::vector<FeatureWork> work(tasks.size());
   for (size_t f = 0; f < tasks.size(); ++f) {
+    if (f + kFetchedFeatures < tasks.size()) fetch_counts(tasks[f + kFetchedFeatures].bags);
     const PoolTask& task = tasks[f];
     const PoolKernel& kernel = kernels_[f];
     const double guess = guessed_cost(task.rows);
     work[f] = {task.bags.offsets, task.bags.samples,
+               task.bags.one_each ? task.bags.samples : task.bags.lookups(),
                kernel.per_lookup > 0.0 ? kernel.per_lookup : guess,
                kernel.per_sample > 0.0 ? kernel.per_sample : 2.0 * guess};
   }
@@ -108,44 +134,27 @@ const PoolKernel& FusedPool::kernel_for(const PoolTask& task, int64_t feature) c
   return chosen.of != nullptr && chosen.suits(task) ? chosen : default_kernel(task);
 }
 
-int64_t FusedPool::scratch_bytes(std::span<const PoolTask> tasks,
-                                 std::span<const Piece> pieces) const {
-  int64_t most = 0;
-  for (const Piece& piece : pieces) {
-    const PoolTask& task = tasks[piece.feature];
-    const PoolKernel& kernel = kernel_for(task, piece.feature);
-    if (!kernel.of->scratch_bytes) continue;
-    const FeatureShape shape{.rows = task.rows.count,
-                             .dim = task.rows.dim,
-                             .precision = task.rows.precision,
-                             .pooling = task.pooling,
-                             .weighted = task.bags.weights != nullptr,
-                             .bags = {}};
-    most = std::max(most, kernel.of->scratch_bytes(shape, kernel.values));
-  }
-  return most;
-}
-
 void FusedPool::run_task(std::span<const PoolTask> tasks, std::span<const Piece> pieces) const {
   struct alignas(64) Line {
     std::byte bytes[64];
   };
-  std::vector<Line> scratch((scratch_bytes(tasks, pieces) + 63) / 64);
-  int64_t before = -1;
-  for (size_t p = 0; p < pieces.size();) {
-    if (const size_t empty = zero_empty(tasks, pieces.subspan(p)); empty > 0) {
-      p += empty;
+  std::vector<Line> scratch;
+  while (!pieces.empty()) {
+    if (const size_t empty = zero_empty(tasks, pieces); empty > 0) {
+      pieces = pieces.subspan(empty);
       continue;
     }
-    const Piece& piece = pieces[p];
-    const PoolTask& task = tasks[piece.feature];
-    const PoolKernel& kernel = kernel_for(task, piece.feature);
-    const bool staging = piece.feature != before &&
-                         worth_staging(task, piece.first, last_of_feature(pieces.subspan(p)));
-    kernel.of->body({&task, piece.first, piece.last, staging}, kernel.values,
-                    scratch.empty() ? nullptr : scratch.front().bytes);
-    before = piece.feature;
-    ++p;
+    const auto of_feature = of_one_feature(pieces);
+    const int64_t first = of_feature.front().first;
+    const PoolTask& task = tasks[of_feature.front().feature];
+    const PoolKernel& kernel = kernel_for(task, of_feature.front().feature);
+    const size_t lines = (scratch_bytes(task, kernel) + 63) / 64;
+    if (lines > scratch.size()) scratch.resize(lines);
+    const bool staging = covers_table(task, first, of_feature.back().last);
+    for (const Piece& piece : of_feature)
+      kernel.of->body({&task, piece.first, piece.last, staging && piece.first == first},
+                      kernel.values, scratch.empty() ? nullptr : scratch.front().bytes);
+    pieces = pieces.subspan(of_feature.size());
   }
 }
 

@@ -22,12 +22,15 @@ struct PoolKernel {
   // What a lookup and a sample cost, in nanoseconds where it was measured; 0: guessed.
   double per_lookup = 0.0;
   double per_sample = 0.0;
-  bool stages = false;  // reads the table first
+  bool staging = false;  // stages(), of the schedule
 
-  /// Whether it is right for the task's bags and there are lookups enough to read the table first;
-  /// where not, the default schedule does the task.
+  /// Whether it is right for the task's bags, and these cover the table if it stages it; where not,
+  /// the default schedule does the task.
   bool suits(const PoolTask& task) const;
 };
+
+/// Whether the schedule reads the table before its lookups.
+bool stages(const Schedule& schedule);
 
 /// The kernel of `schedule`. Fails, naming it, when no template is called so, or has not such
 /// values.
@@ -86,9 +89,6 @@ class FusedPool {
   void run_task(std::span<const PoolTask> tasks, std::span<const Piece> pieces) const;
 
  private:
-  /// Bytes that any of the pieces' kernels needs.
-  int64_t scratch_bytes(std::span<const PoolTask> tasks, std::span<const Piece> pieces) const;
-
   std::vector<PoolKernel> kernels_;
   int64_t tile_;
   PoolMapping mapping_;

@@ -20,28 +20,22 @@ struct PoolPiece {
   const PoolTask* task = nullptr;
   int64_t first = 0;
   int64_t last = 0;
-  bool staging = false;  // a schedule that stages the table does so now
+  bool staging = false;  // a schedule that stages the table does so now: a thread's first piece
 };
 
-/// A table is staged only for a lookup for each so many of its rows.
-constexpr int64_t kStagedRowsOfLookup = 4;
-
-/// Whether a thread gains by staging the table before samples [first, last), in however many
-/// pieces: its first piece of them is told so, and no other. A batch much smaller than those that
-/// were tuned on does better without.
-inline bool worth_staging(const PoolTask& task, int64_t first, int64_t last) {
-  const int64_t lookups = task.bags.offsets[last] - task.bags.offsets[first];
-  return lookups >= task.rows.count / kStagedRowsOfLookup;
+/// Lookups that ask for as many cache lines as the table has: from so many on, reading all of it in
+/// order is the shorter way.
+inline int64_t covering_lookups(const RowStorage& rows) {
+  constexpr int64_t kLine = 64;
+  const int64_t of_lookup = std::max(kLine, rows.dim * bytes_of(rows.precision));
+  return (rows.count * rows.stride + of_lookup - 1) / of_lookup;
 }
 
-/// Whether a batch's lookups ask for as many cache lines as the table has, so that reading all of
-/// it in order is the shorter way.
-inline bool covers_table(const PoolTask& task) {
-  constexpr int64_t kLine = 64;
-  const RowStorage& rows = task.rows;
-  const int64_t of_lookup = std::max(kLine, rows.dim * bytes_of(rows.precision));
-  const int64_t lookups = task.bags.offsets[task.bags.samples] - task.bags.offsets[0];
-  return lookups * of_lookup >= rows.count * rows.stride;
+/// Whether samples [first, last) have so many. A batch that has not gets the default schedule in
+/// place of one that stages the table; a thread whose part of a batch has not, in however many
+/// pieces, does not read it first.
+inline bool covers_table(const PoolTask& task, int64_t first, int64_t last) {
+  return task.bags.offsets[last] - task.bags.offsets[first] >= covering_lookups(task.rows);
 }
 
 /// Pools a piece as embedding_pool_reference() means it: writes dim floats for each of its samples

@@ -230,6 +230,12 @@ TEST(FusedPool, stages_a_table_for_as_many_lookups_as_it_has_cache_lines) {
   EXPECT_FALSE(suits("one_each fetch=8 store=0 stage=0 ids=512", 32, 64));
 }
 
+TEST(FusedPool, knows_which_schedules_read_a_table_first) {
+  EXPECT_TRUE(stages(*parse_schedule("bags fetch=0 held=8 store=0 stage=2 ids=0")));
+  EXPECT_FALSE(stages(*parse_schedule("bags fetch=0 held=8 store=0 stage=0 ids=0")));
+  EXPECT_FALSE(stages(*parse_schedule("rows_copied fetch=16")));
+}
+
 TEST(PoolTemplates, a_schedule_of_no_template_is_refused_by_name) {
   const auto kernel = find_pool_kernel(*parse_schedule("bagz fetch=1"));
   EXPECT_EQ(kernel.status().message(), "schedule 'bagz fetch=1': there is no template 'bagz'");

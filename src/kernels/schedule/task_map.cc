@@ -8,6 +8,7 @@ namespace {
 
 /// The cost of samples [first, last).
 double cost_of(const FeatureWork& work, int64_t first, int64_t last) {
+  if (last - first == work.samples) return work.cost();
   return work.per_lookup * static_cast<double>(work.offsets[last] - work.offsets[first]) +
          work.per_sample * static_cast<double>(last - first);
 }
@@ -26,29 +27,26 @@ int64_t reach(const FeatureWork& work, int64_t first, int64_t limit, double cost
   return low;
 }
 
-/// Features whose counts are on their way from memory, where each has them somewhere else.
-constexpr size_t kFetchedFeatures = 16;
-
-void fetch_counts(const FeatureWork& work) {
-  __builtin_prefetch(work.offsets);
-  __builtin_prefetch(work.offsets + work.samples);
-}
+/// A task has this share of the cost that is left for a thread, and no less than that of the whole.
+constexpr double kShareOfLeft = 0.5, kLeastShare = 1.0 / 64.0;
 
 }  // namespace
 
 void map_tasks(std::span<const FeatureWork> features, const TaskMapOptions& options, TaskMap& map) {
   double total = 0.0;
-  for (size_t f = 0; f < features.size(); ++f) {
-    if (f + kFetchedFeatures < features.size()) fetch_counts(features[f + kFetchedFeatures]);
-    total += features[f].cost();
-  }
-  const auto tasks = static_cast<double>(options.threads * options.tasks_per_thread);
-  const double target = std::max(total / tasks, options.least_task);
+  for (const FeatureWork& work : features) total += work.cost();
+  const double threads = options.threads;
+  const double least = std::max(total * kLeastShare / threads, options.least_task);
+  const auto target_of = [&](double left) {
+    return std::max(left * kShareOfLeft / threads, least);
+  };
   map.pieces.clear();
   map.begins.assign(1, 0);
-  double in_task = 0.0;
+  double left = total, target = target_of(left), in_task = 0.0;
   const auto close = [&] {
     map.begins.push_back(static_cast<int64_t>(map.pieces.size()));
+    left -= in_task;
+    target = target_of(left);
     in_task = 0.0;
   };
   for (size_t f = 0; f < features.size(); ++f) {
@@ -56,8 +54,13 @@ void map_tasks(std::span<const FeatureWork> features, const TaskMapOptions& opti
     for (int64_t first = 0; first < work.samples;) {
       const int64_t limit = std::min(work.samples, first + options.tile);
       const double rest = cost_of(work, first, limit);
-      // A feature that is little too much stays whole: cutting one has its price too.
+      // A feature that is little too much stays whole, and none is begun for little: cutting one
+      // has its price too.
       const bool fits = in_task + rest <= 1.25 * target;
+      if (!fits && in_task >= 0.75 * target) {
+        close();
+        continue;
+      }
       const int64_t last = fits ? limit : reach(work, first, limit, target - in_task);
       in_task += fits ? rest : cost_of(work, first, last);
       map.pieces.push_back({static_cast<int64_t>(f), first, last});

@@ -13,12 +13,11 @@ namespace recmill::kernels {
 struct FeatureWork {
   const int64_t* offsets = nullptr;  // [samples + 1] of its bags
   int64_t samples = 0;
+  int64_t lookups = 0;      // of all samples
   double per_lookup = 1.0;  // cost of a lookup, in the unit of all features
   double per_sample = 1.0;  // cost of a sample beside its lookups
   double cost() const {
-    if (samples == 0) return 0.0;
-    return per_lookup * static_cast<double>(offsets[samples] - offsets[0]) +
-           per_sample * static_cast<double>(samples);
+    return per_lookup * static_cast<double>(lookups) + per_sample * static_cast<double>(samples);
   }
 };
 
@@ -43,11 +42,12 @@ constexpr int64_t kWholeFeature = int64_t{1} << 62;
 struct TaskMapOptions {
   int threads = 1;
   int64_t tile = kWholeFeature;  // samples of a piece, at most
-  int64_t tasks_per_thread = 16;    // so that the last ones to finish are short
-  double least_task = 0.0;          // cost of a task, at least, unless there is not so much
+  double least_task = 0.0;       // cost of a task, at least, unless there is not so much
 };
 
-/// Tasks of like cost. Takes O(features + tasks log samples), and keeps the memory of `map`.
+/// Tasks that get smaller: each has a share of the cost that those before it left (guided
+/// self-scheduling: Polychronopoulos and Kuck, 1987). So there are few of them, and the last ones
+/// to finish are short. Takes O(features + tasks log samples), and keeps the memory of `map`.
 void map_tasks(std::span<const FeatureWork> features, const TaskMapOptions& options, TaskMap& map);
 
 }  // namespace recmill::kernels

@@ -17,8 +17,9 @@ struct Bags {
   void add(const std::vector<int64_t>& lengths, double per_lookup = 1.0, double per_sample = 1.0) {
     std::vector<int64_t> begins{7};  // views need not begin at 0
     for (int64_t length : lengths) begins.push_back(begins.back() + length);
+    work.push_back({nullptr, static_cast<int64_t>(lengths.size()), begins.back() - begins.front(),
+                    per_lookup, per_sample});
     offsets.push_back(std::move(begins));
-    work.push_back({nullptr, static_cast<int64_t>(lengths.size()), per_lookup, per_sample});
     for (size_t f = 0; f < work.size(); ++f) work[f].offsets = offsets[f].data();
   }
   TaskMap map(const TaskMapOptions& options) const {
@@ -62,7 +63,7 @@ std::vector<double> costs(const Bags& bags, const TaskMap& map, int64_t tile) {
   return found;
 }
 
-TEST(TaskMap, cuts_any_batch_into_tasks_of_like_cost) {
+TEST(TaskMap, cuts_any_batch_into_tasks_that_get_smaller) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
     const Random random(seed, Purpose::test);
@@ -81,10 +82,15 @@ TEST(TaskMap, cuts_any_batch_into_tasks_of_like_cost) {
     for (int threads : {1, 2, 5}) {
       for (int64_t tile : {int64_t{1} << 62, int64_t{32}}) {
         const auto found = costs(bags, bags.map({threads, tile}), tile);
-        const double target = total / (16.0 * threads);
-        EXPECT_LE(found.size(), size_t(16 * threads + 1));
-        EXPECT_GE(found.size(), size_t(16 * threads / 1.3));
-        for (double cost : found) EXPECT_LE(cost, 1.25 * target + dearest);
+        double left = total;
+        for (double cost : found) {
+          const double target = std::max(left / (2.0 * threads), total / (64.0 * threads));
+          EXPECT_LE(cost, 1.25 * target + dearest);
+          left -= cost;
+          if (left > 1e-9 * total) {
+            EXPECT_GE(cost, 0.75 * target);
+          }
+        }
       }
     }
   }
@@ -97,7 +103,7 @@ TEST(TaskMap, gives_a_feature_that_is_most_of_the_work_most_of_the_tasks) {
   const TaskMap map = bags.map({.threads = 2});
   const auto of_it = std::count_if(map.pieces.begin(), map.pieces.end(),
                                    [](const Piece& piece) { return piece.feature == 10; });
-  EXPECT_GE(of_it, 20);
+  EXPECT_GE(of_it, 0.9 * double(map.tasks()));
   costs(bags, map, 1 << 30);
 }
 
@@ -108,7 +114,7 @@ TEST(TaskMap, of_nothing_has_no_task_and_of_empty_bags_few) {
   EXPECT_EQ(bags.map({}).tasks(), 0);
   for (int f = 0; f < 1000; ++f) bags.add(std::vector<int64_t>(8, 0));
   const TaskMap map = bags.map({.threads = 2});
-  EXPECT_EQ(costs(bags, map, 1 << 30).size(), 32u);
+  EXPECT_LE(costs(bags, map, 1 << 30).size(), 32u);
 }
 
 TEST(TaskMap, makes_no_task_smaller_than_asked) {

@@ -192,7 +192,7 @@ void PoolSubject::run_pieces(const PoolTask& task, const PoolKernel& kernel,
   const bool suits = kernel.suits(task);
   for (int64_t first = 0; first < task.bags.samples; first += value_.tile) {
     const PoolPiece piece{&task, first, std::min(task.bags.samples, first + value_.tile),
-                          first == 0 && worth_staging(task, 0, task.bags.samples)};
+                          first == 0 && covers_table(task, 0, task.bags.samples)};
     suits ? kernel.of->body(piece, kernel.values, scratch.data()) : default_pool_body(piece);
   }
 }

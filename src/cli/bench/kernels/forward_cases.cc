@@ -58,8 +58,10 @@ Status add_baselines(const KernelWorkload& workload, const FusedPool& tuned, int
   if (std::all_of(features.begin(), features.end(),
                   [&](const auto& feature) { return feature.rows.dim == dim; })) {
     // A table would be read for each block of samples: a schedule that does not stage.
-    RECMILL_ASSIGN_OR_RETURN(const SingleSchedule plain,
-                             best_single(workload, budget.single_passes, does_not_stage));
+    RECMILL_ASSIGN_OR_RETURN(
+        const SingleSchedule plain,
+        best_single(workload, budget.single_passes,
+                    [](const kernels::Schedule& schedule) { return !stages(schedule); }));
     sides.add_fused("hugectr_like",
                     FusedPool({plain.fused.kernels().begin(), plain.fused.kernels().end()},
                               kernels::kWholeFeature, sample_block_mapping()),

@@ -38,12 +38,6 @@ TEST(Least, is_the_first_among_equals) {
   EXPECT_THAT(least(std::vector{3.0}, 3), ElementsAre(0));
 }
 
-TEST(Mappings, know_which_schedules_read_a_table_first) {
-  EXPECT_TRUE(does_not_stage(schedule("bags fetch=1 stage=0")));
-  EXPECT_FALSE(does_not_stage(schedule("bags fetch=1 stage=1")));
-  EXPECT_TRUE(does_not_stage(schedule("rows_copied fetch=16")));
-}
-
 TEST(Lengthen, makes_bags_longer_by_other_rows_of_the_same_table) {
   SparseFeature feature{{0, 1, 1, 3}, {5, 0, 99}, {}, false};
   lengthen(feature, 50, 100);

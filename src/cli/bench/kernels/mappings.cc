@@ -34,10 +34,4 @@ PoolMapping sample_block_mapping() {
   return {PoolMapping::Kind::sample_blocks, {}, kSamplesOfBlock};
 }
 
-bool does_not_stage(const kernels::Schedule& schedule) {
-  return std::none_of(
-      schedule.parameters.begin(), schedule.parameters.end(),
-      [](const auto& parameter) { return parameter.name == "stage" && parameter.value != 0; });
-}
-
 }  // namespace recmill::cli

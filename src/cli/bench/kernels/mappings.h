@@ -21,7 +21,4 @@ kernels::PoolMapping even_mapping(size_t features, int threads);
 /// A task is a block of samples of all features, as in HugeCTR.
 kernels::PoolMapping sample_block_mapping();
 
-/// Whether a schedule reads a whole table first.
-bool does_not_stage(const kernels::Schedule& schedule);
-
 }  // namespace recmill::cli
