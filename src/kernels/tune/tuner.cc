@@ -27,10 +27,27 @@ std::vector<size_t> shuffled(size_t count, const Random& random, uint64_t item) 
   return order;
 }
 
-/// The time of a batch, by its visits: the median, which the machine's hiccups do not move.
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
   return values[values.size() / 2];
+}
+
+/// A visit that takes so many times the median met a hiccup of the machine.
+constexpr double kHiccup = 2.0;
+
+/// The time of a batch, by its visits: the mean of those without a hiccup. A schedule that is often
+/// late, as one whose table does not always stay in the cache, has its share of that, which the
+/// median would not show.
+double typical(const std::vector<double>& values) {
+  const double most = kHiccup * median(values);
+  double sum = 0.0;
+  int64_t count = 0;
+  for (const double value : values) {
+    if (value > most) continue;
+    sum += value;
+    ++count;
+  }
+  return sum / static_cast<double>(count);
 }
 
 /// Half the distance between the quartiles.
@@ -47,9 +64,9 @@ double behind(const std::vector<std::vector<double>>& times,
   double all = 0.0;
   for (size_t b = 0; b < times.size(); ++b) {
     if (times[b].empty() || best[b].empty()) continue;
-    const double weight = median(best[b]);
+    const double weight = typical(best[b]);
     if (weight <= 0.0) continue;
-    ratios.emplace_back(median(times[b]) / weight, weight);
+    ratios.emplace_back(typical(times[b]) / weight, weight);
     all += weight;
   }
   std::sort(ratios.begin(), ratios.end());
@@ -232,7 +249,7 @@ class LocalStage {
     int64_t visited = 0;
     for (const auto& visits : batches) {
       if (visits.empty()) continue;
-      sum += median(visits);
+      sum += typical(visits);
       spread += half_quartiles(visits);
       ++visited;
     }
@@ -334,7 +351,7 @@ Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice
       rounds[c].push_back(static_cast<double>(sums[c]) / static_cast<double>(subject.batches()));
   }
   std::vector<double> nanoseconds;
-  for (auto& of : rounds) nanoseconds.push_back(median(std::move(of)));
+  for (const auto& of : rounds) nanoseconds.push_back(typical(of));
   return nanoseconds;
 }
 
