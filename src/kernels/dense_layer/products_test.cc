@@ -103,6 +103,17 @@ TEST(Products, are_folds_over_any_depth_and_number_of_rows) {
   const int64_t best = hwy::SupportedTargets() & -hwy::SupportedTargets();
   check({.rows = 300, .columns = 70, .depth = 2000}, best);
   check({.rows = 128, .columns = 70, .depth = 2000, .b_in_panels = true}, best);
+  // More than what is near of B.
+  for (int form = 0; form < 8; ++form) {
+    check({.rows = 17,
+           .columns = 70,
+           .depth = 5003,
+           .a_transposed = form / 2 % 2 == 1,
+           .b_in_panels = form % 2 == 1,
+           .relu = form / 4 == 1,
+           .accumulate = form == 5},
+          best);
+  }
 }
 
 TEST(Products, hand_on_what_is_no_number) {
