@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 
 #undef HWY_TARGET_INCLUDE
@@ -41,11 +40,11 @@ struct Depths {
 struct Tile {
   int64_t row, column, columns;
   Depths depths;
-  const float* b;                 // B(depths.begin, column)
-  int64_t b_step;                 // floats between elements of depth
-  const float* next;              // what is wanted soon: a place for each element of depth
-  int64_t next_step;              // floats between them
-  int64_t next_width, next_jump;  // after so many floats so many are left out
+  const float* b;               // B(depths.begin, column)
+  int64_t b_step;               // floats between elements of depth
+  const float* next;            // what is wanted soon: a place for each element of depth
+  int64_t next_step;            // floats between them
+  int64_t next_run, next_jump;  // after so many places so many floats are left out
 };
 
 template <int vectors>
@@ -127,23 +126,19 @@ void compute(const Product& p, const Tile& at) {
   for (int t = 0; t < (rows + 2) / 3; ++t) thirds[t] = a + 3 * t * a_row;
   const int64_t depth = at.depths.end - at.depths.begin;
   const float* next = at.next;
-  int64_t next_left = at.next_width;
-  for (int64_t k = 0; k < depth; ++k, b += at.b_step) {
-    __builtin_prefetch(next, 0, 2);
-    next += at.next_step;
-    next_left -= at.next_step;
-    if (next_left <= 0) {
-      next += at.next_jump;
-      next_left += at.next_width;
-    }
-    Vector of_b[vectors];
+  for (int64_t k = 0; k < depth; next += at.next_jump) {
+    const int64_t until = std::min(depth, k + at.next_run);
+    for (; k < until; ++k, b += at.b_step, next += at.next_step) {
+      __builtin_prefetch(next, 0, 2);
+      Vector of_b[vectors];
 #pragma GCC unroll 2
-    for (int v = 0; v < vectors; ++v) of_b[v] = load<vectors>(b, v, at.columns);
+      for (int v = 0; v < vectors; ++v) of_b[v] = load<vectors>(b, v, at.columns);
 #pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) {
-      const Vector of_a = hn::Set(kFloats, thirds[r / 3][r % 3 * a_row + k * a_depth]);
+      for (int r = 0; r < rows; ++r) {
+        const Vector of_a = hn::Set(kFloats, thirds[r / 3][r % 3 * a_row + k * a_depth]);
 #pragma GCC unroll 2
-      for (int v = 0; v < vectors; ++v) sums[r][v] = hn::MulAdd(of_a, of_b[v], sums[r][v]);
+        for (int v = 0; v < vectors; ++v) sums[r][v] = hn::MulAdd(of_a, of_b[v], sums[r][v]);
+      }
     }
   }
   finish<rows, vectors>(p, at, sums);
@@ -161,7 +156,7 @@ constexpr std::array<Compute, kTileRows> kernels(std::integer_sequence<int, less
 struct Ahead {
   const float* first;
   int64_t tile_step, depth_step;  // floats
-  int64_t width, jump;            // as in Tile
+  int64_t run, jump;              // as in Tile
 };
 
 template <bool a_transposed>
@@ -170,12 +165,13 @@ HWY_INLINE Ahead ahead(const Product& p, Depths depths, int64_t next_row, int64_
   if constexpr (a_transposed) {
     // A piece of a line, or of two, for each element of depth.
     return {p.a + depths.begin * p.a_stride + next_row, tiles > 1 ? rows - 1 : 0, p.a_stride,
-            std::numeric_limits<int64_t>::max(), 0};
+            p.depth, 0};
   } else {
     // Some rows for each tile, one after the other.
-    const int64_t step = (rows + tiles - 1) / tiles, width = depths.end - depths.begin;
-    return {p.a + next_row * p.a_stride + depths.begin, p.a_stride * step, step, width,
-            p.a_stride - width};
+    const int64_t step = (rows + tiles - 1) / tiles;
+    const int64_t run = (depths.end - depths.begin + step - 1) / step;
+    return {p.a + next_row * p.a_stride + depths.begin, p.a_stride * step, step, run,
+            p.a_stride - run * step};
   }
 }
 
@@ -196,7 +192,7 @@ void compute_rows(const Product& p, Depths depths, int64_t row, int64_t rows, in
                      depths.begin * step;
     const float* fetched = next.first + (a_transposed ? tile % 2 : tile) * next.tile_step;
     (wide ? kWide : kNarrow)[static_cast<size_t>(rows - 1)](
-        p, {row, n, columns, depths, b, step, fetched, next.depth_step, next.width, next.jump});
+        p, {row, n, columns, depths, b, step, fetched, next.depth_step, next.run, next.jump});
     n += columns;
   }
 }
