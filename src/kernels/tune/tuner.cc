@@ -13,6 +13,9 @@ namespace {
 /// Share of the time that the local stage gets; the rest is the global stage's.
 constexpr double kLocalShare = 0.85;
 constexpr int64_t kFusedRounds = 15, kClassRounds = 7;
+/// The fused run of a small model needs more rounds: so many seconds of each choice, or rounds.
+constexpr double kFusedSeconds = 0.3;
+constexpr int64_t kMostFusedRounds = 200;
 constexpr int64_t kTaskVisits = 12;  // of each class on each batch
 /// A candidate that takes so much longer than the best is visited no more, nor one that is not
 /// among so many best: as many once every batch was visited, half of them after each further time,
@@ -278,11 +281,54 @@ class LocalStage {
   std::vector<std::vector<size_t>> visited_;  // [classes]: which of the right are still visited
 };
 
-/// The choice that one value alone would lead to.
-Result<Choice> choice_at(const FamilyTimes& times, size_t value) {
+/// The choice that one value alone would lead to: its winners, or its shared schedule.
+Result<Choice> choice_at(const FamilyTimes& times, size_t value, bool shared = false) {
   FamilyTimes alone{times.family, times.classes, {times.values[value]}, times.deterministic};
-  alone.values[0].fused_nanoseconds = 1.0;
+  alone.values[0].fused_nanoseconds = shared ? 0.0 : 1.0;
+  alone.values[0].shared_nanoseconds = shared ? 1.0 : 0.0;
   return choose(alone);
+}
+
+/// A choice in the global stage, and where its time goes.
+struct Entrant {
+  Choice choice;
+  double* nanoseconds;
+  std::vector<double> seconds = {};  // [rounds]
+};
+
+/// Every value's winners and, but where the defaults are all that there is, its shared schedule.
+Result<std::vector<Entrant>> entrants(FamilyTimes& times) {
+  std::vector<Entrant> made;
+  for (size_t v = 0; v < times.values.size(); ++v) {
+    ValueTimes& at = times.values[v];
+    RECMILL_ASSIGN_OR_RETURN(auto winners, choice_at(times, v));
+    made.push_back({std::move(winners), &at.fused_nanoseconds});
+    at.shared_nanoseconds = 0.0;
+    if (at.value.defaults || shared(times, v).empty()) continue;
+    RECMILL_ASSIGN_OR_RETURN(auto shared, choice_at(times, v, /*shared=*/true));
+    made.push_back({std::move(shared), &at.shared_nanoseconds});
+  }
+  return made;
+}
+
+/// Global stage: the entrants in alternation.
+Status race(TuningSubject& subject, std::vector<Entrant> entrants, const Clock& clock, Pool& pool,
+            const std::atomic<bool>& stop) {
+  double seconds = 0.0;
+  for (int64_t round = 0;
+       round < kFusedRounds ||
+       (round < kMostFusedRounds && seconds < kFusedSeconds * static_cast<double>(entrants.size()));
+       ++round) {
+    for (Entrant& entrant : entrants) {
+      if (stop) return Status::Failed("interrupted");
+      RECMILL_ASSIGN_OR_RETURN(const double took,
+                               measure_fused(subject, entrant.choice, 1, clock, pool));
+      entrant.seconds.push_back(took);
+      seconds += took * static_cast<double>(subject.batches());
+    }
+  }
+  for (Entrant& entrant : entrants) *entrant.nanoseconds = median(entrant.seconds) * 1e9;
+  return {};
 }
 
 }  // namespace
@@ -394,21 +440,8 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
     times.values[v] = std::move(value);
     RECMILL_RETURN_IF_ERROR(kept(times));
   }
-  // Global stage: the values in alternation.
-  std::vector<std::vector<double>> fused(count);
-  for (int64_t round = 0; round < kFusedRounds; ++round) {
-    for (size_t v = 0; v < count; ++v) {
-      if (stop) return Status::Failed("interrupted");
-      RECMILL_ASSIGN_OR_RETURN(const Choice choice, choice_at(times, v));
-      RECMILL_ASSIGN_OR_RETURN(const double seconds,
-                               measure_fused(subject, choice, 1, clock, pool));
-      fused[v].push_back(seconds * 1e9);
-    }
-  }
-  for (size_t v = 0; v < count; ++v) {
-    std::sort(fused[v].begin(), fused[v].end());
-    times.values[v].fused_nanoseconds = fused[v][fused[v].size() / 2];
-  }
+  RECMILL_ASSIGN_OR_RETURN(auto all, entrants(times));
+  RECMILL_RETURN_IF_ERROR(race(subject, std::move(all), clock, pool, stop));
   RECMILL_RETURN_IF_ERROR(kept(times));
   return times;
 }

@@ -123,6 +123,7 @@ Result<ValueTimes> value_from_json(const Json& json) {
   read("l2_bytes", times.value.l2_bytes);
   read("defaults", times.value.defaults);
   read("fused_nanoseconds", times.fused_nanoseconds);
+  read("shared_nanoseconds", times.shared_nanoseconds);
   RECMILL_RETURN_IF_ERROR(read.status);
   RECMILL_ASSIGN_OR_RETURN(const auto classes, items(json, "classes"));
   for (const Json& item : classes) {
@@ -132,7 +133,47 @@ Result<ValueTimes> value_from_json(const Json& json) {
   return times;
 }
 
+bool may_win(const FamilyTimes& times, const CandidateTime& candidate) {
+  return candidate.refused.empty() && !(times.deterministic && candidate.order == Order::reorders);
+}
+
+/// The candidate that has the schedule and may win; candidates.size(): there is none.
+size_t place_of(const FamilyTimes& times, const ClassTimes& of, const Schedule& schedule) {
+  const auto found = std::ranges::find_if(of.candidates, [&](const CandidateTime& candidate) {
+    return candidate.schedule == schedule && may_win(times, candidate);
+  });
+  return found - of.candidates.begin();
+}
+
+/// Of a batch on one thread, by the local stage.
+double sum_of_times(const FamilyTimes& times, const ValueTimes& at,
+                    std::span<const size_t> chosen) {
+  double sum = 0.0;
+  for (size_t c = 0; c < chosen.size(); ++c)
+    sum += at.classes[c].candidates[chosen[c]].nanoseconds *
+           static_cast<double>(times.classes[c].features.size());
+  return sum;
+}
+
 }  // namespace
+
+std::vector<size_t> shared(const FamilyTimes& times, size_t value) {
+  const ValueTimes& at = times.values[value];
+  std::vector<size_t> best;
+  if (at.classes.empty()) return best;
+  for (const CandidateTime& first : at.classes[0].candidates) {
+    std::vector<size_t> places;
+    for (const ClassTimes& of : at.classes) {
+      const size_t place = place_of(times, of, first.schedule);
+      if (place == of.candidates.size()) break;
+      places.push_back(place);
+    }
+    if (places.size() < at.classes.size()) continue;
+    if (best.empty() || sum_of_times(times, at, places) < sum_of_times(times, at, best))
+      best = std::move(places);
+  }
+  return best;
+}
 
 Result<std::vector<size_t>> winners(const FamilyTimes& times, size_t value) {
   std::vector<size_t> found;
@@ -141,8 +182,7 @@ Result<std::vector<size_t>> winners(const FamilyTimes& times, size_t value) {
     const auto& candidates = classes[c].candidates;
     size_t best = candidates.size();
     for (size_t k = 0; k < candidates.size(); ++k) {
-      if (!candidates[k].refused.empty()) continue;
-      if (times.deterministic && candidates[k].order == Order::reorders) continue;
+      if (!may_win(times, candidates[k])) continue;
       if (best == candidates.size() || candidates[k].nanoseconds < candidates[best].nanoseconds)
         best = k;
     }
@@ -158,11 +198,7 @@ Result<double> price_of_order(const FamilyTimes& times, size_t value) {
   const auto sum_of_winners = [&](bool deterministic) -> Result<double> {
     const FamilyTimes any{times.family, times.classes, {times.values[value]}, deterministic};
     RECMILL_ASSIGN_OR_RETURN(const auto found, winners(any, 0));
-    double sum = 0.0;
-    for (size_t c = 0; c < found.size(); ++c)
-      sum += any.values[0].classes[c].candidates[found[c]].nanoseconds *
-             static_cast<double>(times.classes[c].features.size());
-    return sum;
+    return sum_of_times(any, any.values[0], found);
   };
   RECMILL_ASSIGN_OR_RETURN(const double kept, sum_of_winners(true));
   RECMILL_ASSIGN_OR_RETURN(const double free, sum_of_winners(false));
@@ -170,23 +206,27 @@ Result<double> price_of_order(const FamilyTimes& times, size_t value) {
 }
 
 Result<Choice> choose(const FamilyTimes& times) {
-  size_t best = times.values.size();
-  for (size_t v = 0; v < times.values.size(); ++v) {
-    const double fused = times.values[v].fused_nanoseconds;
-    if (fused > 0.0 &&
-        (best == times.values.size() || fused < times.values[best].fused_nanoseconds))
-      best = v;
+  const ValueTimes* best = nullptr;
+  double least = 0.0;
+  for (const ValueTimes& at : times.values) {
+    for (const double fused : {at.fused_nanoseconds, at.shared_nanoseconds}) {
+      if (fused <= 0.0 || (best != nullptr && fused >= least)) continue;
+      best = &at;
+      least = fused;
+    }
   }
-  if (best == times.values.size())
-    return Status::Failed(times.family + ": nothing was measured to the end");
-  RECMILL_ASSIGN_OR_RETURN(const auto chosen, winners(times, best));
-  const ValueTimes& at = times.values[best];
-  Choice choice{at.value, {}, 0.0};
-  for (size_t c = 0; c < chosen.size(); ++c) {
-    choice.schedules.push_back(chosen_of(at.classes[c], chosen[c]));
-    choice.predicted_nanoseconds += at.classes[c].candidates[chosen[c]].nanoseconds *
-                                    static_cast<double>(times.classes[c].features.size());
+  if (best == nullptr) return Status::Failed(times.family + ": nothing was measured to the end");
+  const size_t value = best - times.values.data();
+  std::vector<size_t> chosen;
+  if (least == best->fused_nanoseconds) {
+    RECMILL_ASSIGN_OR_RETURN(chosen, winners(times, value));
+  } else {
+    chosen = shared(times, value);
+    if (chosen.empty()) return Status::Failed(times.family + ": no schedule is right for all");
   }
+  Choice choice{best->value, {}, sum_of_times(times, *best, chosen)};
+  for (size_t c = 0; c < chosen.size(); ++c)
+    choice.schedules.push_back(chosen_of(best->classes[c], chosen[c]));
   return choice;
 }
 
@@ -206,6 +246,7 @@ Json to_json(const FamilyTimes& times) {
               {"l2_bytes", at.value.l2_bytes},
               {"defaults", at.value.defaults},
               {"fused_nanoseconds", at.fused_nanoseconds},
+              {"shared_nanoseconds", at.shared_nanoseconds},
               {"classes", Json::array()}};
     for (const ClassTimes& of : at.classes) {
       Json inner{{"lookups", of.lookups},

@@ -45,6 +45,7 @@ struct ValueTimes {
   FusedValue value;
   std::vector<ClassTimes> classes;  // beside FamilyTimes::classes
   double fused_nanoseconds = 0.0;   // of a batch with the winners of this value, fused
+  double shared_nanoseconds = 0.0;  // with the shared() schedule in place of them; 0: there is none
   bool operator==(const ValueTimes&) const = default;
 };
 
@@ -60,6 +61,10 @@ struct FamilyTimes {
 /// Per class the candidate of the least time at one value; the first among equals. Fails, naming
 /// the class's first feature, when every candidate of a class was refused.
 Result<std::vector<size_t>> winners(const FamilyTimes& times, size_t value);
+
+/// Per class the candidate that has the same schedule in all classes: of such schedules the one of
+/// the least time summed over all features. Empty where no schedule is right for all classes.
+std::vector<size_t> shared(const FamilyTimes& times, size_t value);
 
 struct ChosenSchedule {
   Schedule schedule;
@@ -78,8 +83,8 @@ struct Choice {
 /// it would be if candidates that reorder could win. 1: nothing.
 Result<double> price_of_order(const FamilyTimes& times, size_t value);
 
-/// The value of the least fused time, with its winners. Fails as winners(), and where no value was
-/// measured to the end.
+/// The value of the least fused time, with its winners, or with the shared schedule where the fused
+/// run was faster with that. Fails as winners(), and where no value was measured to the end.
 Result<Choice> choose(const FamilyTimes& times);
 
 Json to_json(const FamilyTimes& times);

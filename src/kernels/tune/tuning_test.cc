@@ -41,6 +41,23 @@ TEST(Tuning, takes_the_fastest_fused_value_and_the_winners_at_that_value) {
                    80.0);
 }
 
+TEST(Tuning, takes_one_schedule_for_all_where_the_fused_run_is_faster_with_it) {
+  FamilyTimes times = example();
+  EXPECT_EQ(shared(times, 0), (std::vector<size_t>{0, 0}));  // 700 of a, 880 of b
+  EXPECT_EQ(shared(times, 1), (std::vector<size_t>{1, 1}));  // a is refused in one class
+  times.values[0].shared_nanoseconds = 750.0;
+  const auto choice = choose(times);
+  ASSERT_TRUE(choice.ok());
+  EXPECT_EQ(choice->value, (FusedValue{64, 0}));
+  for (const ChosenSchedule& chosen : choice->schedules) EXPECT_EQ(chosen.schedule.name(), "a x=1");
+  EXPECT_DOUBLE_EQ(choice->predicted_nanoseconds, 2 * 100.0 + 500.0);
+  times.values[0].classes[0].candidates[0].refused = "wrong";
+  EXPECT_EQ(choose(times)->schedules[0].schedule.name(), "b x=1");
+  times.values[0].classes[1].candidates[1].refused = "wrong";
+  EXPECT_TRUE(shared(times, 0).empty());
+  EXPECT_EQ(choose(times).status().message(), "embedding_pool: no schedule is right for all");
+}
+
 TEST(Tuning, a_value_that_was_not_fused_is_no_candidate) {
   FamilyTimes times = example();
   times.values[1].fused_nanoseconds = 0.0;
