@@ -15,7 +15,7 @@ constexpr double kLocalShare = 0.85;
 constexpr int64_t kFusedRounds = 15, kClassRounds = 7;
 /// The fused run of a small model needs more rounds: so many seconds of each choice, or rounds.
 constexpr double kFusedSeconds = 0.3;
-constexpr int64_t kMostFusedRounds = 200;
+constexpr int64_t kMostFusedRounds = 100;
 constexpr int64_t kTaskVisits = 12;  // of each class on each batch
 /// A candidate that takes so much longer than the best is visited no more, nor one that is not
 /// among so many best: as many once every batch was visited, half of them after each further time,
