@@ -49,8 +49,8 @@ struct CaseGroup {
 
 std::vector<CaseGroup> groups() {
   return {
-      {9, true, {"recflex_a", "recflex_b", "recflex_c", "recflex_d", "recflex_e"}, "_fwd"},
-      {9, false, {"recflex_f", "mlperf_dlrm"}, "_fwd"},
+      {9, true, {"recflex_b", "recflex_d", "recflex_e"}, "_fwd"},
+      {9, false, {"recflex_a", "recflex_c", "recflex_f", "mlperf_dlrm"}, "_fwd"},
       {0, true, {"recflex_e"}, "_train"},
       {0, false, {"recflex_a", "recflex_b", "recflex_c", "recflex_d"}, "_train"},
       {0,
@@ -63,7 +63,7 @@ std::vector<CaseGroup> groups() {
       {11, false, {""}, kPlanted},
       {0, true, {""}, kEmpty},
       {0, false, {"recflex_a", "recflex_e"}, "_generated"},
-      {12, true, {"recflex_a"}, "_mutation"},
+      {12, false, {"recflex_a"}, "_mutation"},
       {12, false, {"recflex_a"}, "_oracle"},
       {13, false, {"recflex_a", "recflex_b", "recflex_c", "recflex_d", "recflex_e"}, "_static"},
       {13,
