@@ -13,7 +13,8 @@ namespace recmill::kernels::dense_layer {
 /// bias[m]; 0 where negative (a NaN stays); added to what C holds.
 ///
 /// A is read once, a few rows (columns, where transposed) at a time, the next ones on their way
-/// meanwhile: it may come from far. All of B is read for each of them: it should be near.
+/// meanwhile: it may come from far. All of B is read for each of them, a part of its depth after
+/// the other where it is too large to stay near (without `accumulate`).
 struct Product {
   int64_t rows = 0, columns = 0, depth = 0;
   const float* a = nullptr;  // A(m, k) = a[m * a_stride + k]
