@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "device/processor.h"
+#include "kernels/tune/among_all.h"
 #include "kernels/tune/memory_rate.h"
 #include "kernels/tune/tuner.h"
 #include "train/chosen_kernels.h"
@@ -95,6 +96,7 @@ class FamilyTuner {
     TunerOptions options;
     options.values = values;
     options.rounds = request_.rounds;
+    options.finalist_rounds = request_.finalist_rounds;
     if (request_.budget_seconds > 0.0)
       options.budget_seconds = std::max(1e-3, until * request_.budget_seconds - seconds());
     if (FamilyTimes kept = partial_.of(subject, values); !kept.values.empty())

@@ -2,6 +2,7 @@
 #include "cli/bench/alternation.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -20,12 +21,16 @@ double wait_for_quiet(const AlternationOptions& options, const Stopwatch& since)
   return load;
 }
 
+template <typename T>
+void shuffle(std::vector<T>& items, const Random& random) {
+  for (size_t i = items.size() - 1; i > 0; --i) std::swap(items[i], items[random.below(i + 1, i)]);
+}
+
 /// Every batch `passes` times, the passes shuffled together.
 std::vector<int64_t> random_order(const AlternationOptions& options, uint64_t repetition) {
   std::vector<int64_t> order(options.batches * options.passes);
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i) % options.batches;
-  const Random random(options.seed, Purpose::test, repetition);
-  for (size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[random.below(i + 1, i)]);
+  shuffle(order, Random(options.seed, Purpose::test, repetition));
   return order;
 }
 
@@ -47,9 +52,14 @@ Result<Turns> take_turns(std::span<const Contender> contenders, const Alternatio
   Turns turns;
   turns.seconds.resize(contenders.size());
   const Stopwatch since;
+  std::vector<size_t> turn(contenders.size());
+  std::iota(turn.begin(), turn.end(), size_t{0});
+  double load = 0.0;
   for (int64_t pair = 0; pair <= options.pairs; ++pair) {
-    for (size_t c = 0; c < contenders.size(); ++c) {
-      const double load = wait_for_quiet(options, since);
+    if (options.mixed)
+      shuffle(turn, Random(options.seed, Purpose::test, (uint64_t{1} << 40) + pair));
+    for (const size_t c : turn) {
+      if (!options.mixed || c == turn[0]) load = wait_for_quiet(options, since);
       const auto order = random_order(options, static_cast<uint64_t>(pair) * contenders.size() + c);
       RECMILL_ASSIGN_OR_RETURN(const double seconds, contenders[c](order));
       if (pair == 0) continue;  // warms code and page tables

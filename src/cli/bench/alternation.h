@@ -26,6 +26,9 @@ struct AlternationOptions {
   double quiet_load = 0.08;  // a repetition waits until the foreign load is below it,
   double patience_seconds = 60.0;  // at most so long for the whole measurement
   std::vector<pid_t> own = {};     // processes that are not foreign
+  // For many contenders whose repetitions are short: they take turns in another order each time,
+  // and wait once a time, so that no two are far apart.
+  bool mixed = false;
 };
 
 struct Timing {

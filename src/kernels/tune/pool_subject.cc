@@ -21,6 +21,18 @@ int64_t outputs_of(const PooledFeature& feature, const JaggedView& bags) {
   return feature.pooling == Pooling::none ? bags.lookups() : bags.samples;
 }
 
+/// What the kernel needs, of this thread, until its next call; null: nothing.
+std::byte* scratch_for(const PoolKernel& kernel, const FeatureShape& shape) {
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  thread_local std::vector<Line> lines;
+  if (!kernel.of->scratch_bytes) return nullptr;
+  const size_t needed = (kernel.of->scratch_bytes(shape, kernel.values) + 63) / 64;
+  if (needed > lines.size()) lines.resize(needed);
+  return lines.front().bytes;
+}
+
 /// Whether two outputs are the same bits, or for a template that reorders, near.
 bool same_answer(std::span<const float> found, std::span<const float> expected, Order order) {
   if (order == Order::contract)
@@ -140,7 +152,7 @@ Status PoolSubject::check(size_t of_class, const Schedule& schedule, const Fused
   if (!added) return place->second;
   std::ranges::fill(of->found.as<float>(), kUntouched);
   if (kernel.of->admits != nullptr && !kernel.of->admits(of->task.bags)) return place->second;
-  RECMILL_RETURN_IF_ERROR(run_tiles(of->task, kernel, classes_[of_class].shape, value.tile));
+  run_tiles(of->task, kernel, classes_[of_class].shape, value.tile);
   if (!same_answer(of->found.as<float>(), of->answer.as<float>(), kernel.of->order))
     place->second = Status::Failed("schedule '" + schedule.name() +
                                    "' is refused: its answer is not the reference's");
@@ -150,55 +162,39 @@ Status PoolSubject::check(size_t of_class, const Schedule& schedule, const Fused
 Status PoolSubject::prepare(const std::vector<std::vector<Schedule>>& candidates,
                             const FusedValue& value) {
   kernels_.clear();
-  int64_t scratch = 1;
-  const auto reserve_scratch = [&](const PoolKernel& kernel, const FeatureShape& shape) {
-    if (kernel.of->scratch_bytes)
-      scratch = std::max(scratch, kernel.of->scratch_bytes(shape, kernel.values));
-  };
   for (size_t c = 0; c < candidates.size(); ++c) {
     kernels_.emplace_back();
     for (const Schedule& schedule : candidates[c]) {
       RECMILL_ASSIGN_OR_RETURN(auto kernel, find_pool_kernel(schedule, options_.templates));
-      reserve_scratch(kernel, classes_[c].shape);
       kernels_.back().push_back(std::move(kernel));
     }
   }
-  for (size_t f = 0; f < disturbing_.size(); ++f) reserve_scratch(disturbing_[f], shapes_[f]);
   value_ = value;
-  scratch_.clear();
-  for (int thread = 0; thread < options_.threads; ++thread) {
-    RECMILL_ASSIGN_OR_RETURN(Buffer made, Buffer::allocate(scratch));
-    scratch_.push_back(std::move(made));
-  }
   return {};
 }
 
 // The body itself, where a run might take the default schedule for bags like these.
-Status PoolSubject::run_tiles(const PoolTask& task, const PoolKernel& kernel,
-                              const FeatureShape& shape, int64_t tile) const {
-  Buffer scratch;
-  if (kernel.of->scratch_bytes) {
-    RECMILL_ASSIGN_OR_RETURN(scratch,
-                             Buffer::allocate(kernel.of->scratch_bytes(shape, kernel.values)));
-  }
+void PoolSubject::run_tiles(const PoolTask& task, const PoolKernel& kernel,
+                            const FeatureShape& shape, int64_t tile) const {
+  std::byte* const scratch = scratch_for(kernel, shape);
   for (int64_t first = 0; first < task.bags.samples; first += tile)
     kernel.of->body({&task, first, std::min(task.bags.samples, first + tile), first == 0},
-                    kernel.values, scratch.data());
-  return {};
+                    kernel.values, scratch);
 }
 
 void PoolSubject::run_pieces(const PoolTask& task, const PoolKernel& kernel,
-                             Buffer& scratch) const {
+                             const FeatureShape& shape) const {
   const bool suits = kernel.suits(task);
+  std::byte* const scratch = scratch_for(kernel, shape);
   for (int64_t first = 0; first < task.bags.samples; first += value_.tile) {
     const PoolPiece piece{&task, first, std::min(task.bags.samples, first + value_.tile),
                           first == 0 && covers_table(task, 0, task.bags.samples)};
-    suits ? kernel.of->body(piece, kernel.values, scratch.data()) : default_pool_body(piece);
+    suits ? kernel.of->body(piece, kernel.values, scratch) : default_pool_body(piece);
   }
 }
 
 void PoolSubject::run(size_t of_class, size_t candidate, int64_t feature, int64_t batch) {
-  run_pieces(task(feature, batch, outputs_[0]), kernels_[of_class][candidate], scratch_[0]);
+  run_pieces(task(feature, batch, outputs_[0]), kernels_[of_class][candidate], shapes_[feature]);
 }
 
 double PoolSubject::lookups(int64_t feature, int64_t batch) const {
@@ -231,7 +227,7 @@ void PoolSubject::disturb(size_t of_class, int thread, int64_t turn) {
   const int64_t feature = place % count;
   if (class_of_[feature] == of_class) return;
   run_pieces(task(feature, place / count % batches(), outputs_[thread]), disturbing_[feature],
-             scratch_[thread]);
+             shapes_[feature]);
 }
 
 Status PoolSubject::disturb_with(const Choice& choice) {

@@ -77,9 +77,9 @@ class PoolSubject final : public TuningSubject {
   PoolTask task(int64_t feature, int64_t batch, Buffer& output) const;
   struct Expected;
   Result<Expected*> expected(size_t of_class);
-  Status run_tiles(const PoolTask& task, const PoolKernel& kernel, const FeatureShape& shape,
-                   int64_t tile) const;
-  void run_pieces(const PoolTask& task, const PoolKernel& kernel, Buffer& scratch) const;
+  void run_tiles(const PoolTask& task, const PoolKernel& kernel, const FeatureShape& shape,
+                 int64_t tile) const;
+  void run_pieces(const PoolTask& task, const PoolKernel& kernel, const FeatureShape& shape) const;
   Result<std::vector<PoolKernel>> kernels_of(std::span<const ChosenSchedule> by_class) const;
 
   std::vector<PooledFeature> features_;
@@ -94,7 +94,6 @@ class PoolSubject final : public TuningSubject {
   std::vector<std::vector<PoolKernel>> kernels_;  // [classes][candidates]
   std::vector<PoolKernel> disturbing_;            // [features]
   FusedValue value_;
-  std::vector<Buffer> scratch_;  // [threads]
   std::unique_ptr<FusedPool> fused_;
   std::shared_ptr<const PoolCode> code_;
 

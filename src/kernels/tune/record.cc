@@ -9,7 +9,7 @@
 namespace recmill::kernels::tune {
 namespace {
 
-constexpr int64_t kVersion = 5;
+constexpr int64_t kVersion = 6;
 /// Generated code has to be so much faster.
 constexpr double kWorthCompiling = 1.03;
 

@@ -5,14 +5,15 @@
 #include <numeric>
 #include <utility>
 
-#include "base/random.h"
+#include "kernels/tune/among_all.h"
+#include "kernels/tune/visits.h"
 
 namespace recmill::kernels::tune {
 namespace {
 
 /// Share of the time that the local stage gets; the rest is the global stage's.
 constexpr double kLocalShare = 0.85;
-constexpr int64_t kFusedRounds = 15, kClassRounds = 7;
+constexpr int64_t kFusedRounds = 15;
 /// The fused run of a small model needs more rounds: so many seconds of each choice, or rounds.
 constexpr double kFusedSeconds = 0.3;
 constexpr int64_t kMostFusedRounds = 100;
@@ -22,42 +23,6 @@ constexpr int64_t kTaskVisits = 12;  // of each class on each batch
 /// and so few in the end.
 constexpr double kFarBehind = 1.25;
 constexpr size_t kMostLeft = 24, kLeastLeft = 6;
-
-std::vector<size_t> shuffled(size_t count, const Random& random, uint64_t item) {
-  std::vector<size_t> order(count);
-  std::iota(order.begin(), order.end(), size_t{0});
-  for (size_t i = count; i > 1; --i) std::swap(order[i - 1], order[random.below(i, item, i)]);
-  return order;
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
-
-/// A visit that takes so many times the median met a hiccup of the machine.
-constexpr double kHiccup = 2.0;
-
-/// The time of a batch, by its visits: the mean of those without a hiccup. A schedule that is often
-/// late, as one whose table does not always stay in the cache, has its share of that, which the
-/// median would not show.
-double typical(const std::vector<double>& values) {
-  const double most = kHiccup * median(values);
-  double sum = 0.0;
-  int64_t count = 0;
-  for (const double value : values) {
-    if (value > most) continue;
-    sum += value;
-    ++count;
-  }
-  return sum / static_cast<double>(count);
-}
-
-/// Half the distance between the quartiles.
-double half_quartiles(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return (values[values.size() * 3 / 4] - values[values.size() / 4]) / 2.0;
-}
 
 /// How much longer `times` [batches][visits] are than `best`: the median over batches, each with
 /// the weight of its time, so that neither hiccups nor the smallest batches decide.
@@ -188,9 +153,7 @@ class LocalStage {
     if (left.empty()) return;
     std::vector<double> nanoseconds(times_[c].size());
     for (const size_t candidate : left) {
-      CandidateTime time;
-      set_time(times_[c][candidate], time);
-      nanoseconds[candidate] = time.nanoseconds;
+      nanoseconds[candidate] = time_of(times_[c][candidate]).nanoseconds;
     }
     std::ranges::stable_sort(left, {}, [&](size_t candidate) { return nanoseconds[candidate]; });
     left.resize(std::min(left.size(), limit));
@@ -235,7 +198,9 @@ class LocalStage {
       size_t at = 0;
       for (CandidateTime& candidate : times.candidates) {
         if (!candidate.refused.empty()) continue;
-        set_time(times_[c][at++], candidate);
+        const VisitTime time = time_of(times_[c][at++]);
+        candidate.nanoseconds = time.nanoseconds;
+        candidate.spread = time.spread;
       }
       const double visits = std::max<double>(1.0, static_cast<double>(work_[c].visits));
       times.lookups = work_[c].lookups / visits;
@@ -244,20 +209,6 @@ class LocalStage {
       made.classes.push_back(std::move(times));
     }
     return made;
-  }
-
-  /// Equation 5: the mean over the batches that were visited, which are the same for all.
-  static void set_time(const std::vector<std::vector<double>>& batches, CandidateTime& candidate) {
-    double sum = 0.0, spread = 0.0;
-    int64_t visited = 0;
-    for (const auto& visits : batches) {
-      if (visits.empty()) continue;
-      sum += typical(visits);
-      spread += half_quartiles(visits);
-      ++visited;
-    }
-    candidate.nanoseconds = sum / static_cast<double>(visited);
-    candidate.spread = sum > 0.0 ? spread / sum : 0.0;
   }
 
   struct Work {
@@ -281,11 +232,16 @@ class LocalStage {
   std::vector<std::vector<size_t>> visited_;  // [classes]: which of the right are still visited
 };
 
-/// The choice that one value alone would lead to: its winners, or its shared schedule.
-Result<Choice> choice_at(const FamilyTimes& times, size_t value, bool shared = false) {
+enum class Way { winners, shared, refined };
+
+/// The choice that one value alone would lead to.
+Result<Choice> choice_at(const FamilyTimes& times, size_t value, Way way) {
   FamilyTimes alone{times.family, times.classes, {times.values[value]}, times.deterministic};
-  alone.values[0].fused_nanoseconds = shared ? 0.0 : 1.0;
-  alone.values[0].shared_nanoseconds = shared ? 1.0 : 0.0;
+  ValueTimes& at = alone.values[0];
+  at.fused_nanoseconds = way == Way::shared ? 2.0 : 1.0;
+  at.shared_nanoseconds = way == Way::shared ? 1.0 : 2.0;
+  at.refined_nanoseconds = way == Way::refined ? 1.0 : 2.0;
+  at.beside_nanoseconds = way == Way::refined ? 2.0 : 1.0;
   return choose(alone);
 }
 
@@ -301,11 +257,11 @@ Result<std::vector<Entrant>> entrants(FamilyTimes& times) {
   std::vector<Entrant> made;
   for (size_t v = 0; v < times.values.size(); ++v) {
     ValueTimes& at = times.values[v];
-    RECMILL_ASSIGN_OR_RETURN(auto winners, choice_at(times, v));
+    RECMILL_ASSIGN_OR_RETURN(auto winners, choice_at(times, v, Way::winners));
     made.push_back({std::move(winners), &at.fused_nanoseconds});
     at.shared_nanoseconds = 0.0;
     if (at.value.defaults || shared(times, v).empty()) continue;
-    RECMILL_ASSIGN_OR_RETURN(auto shared, choice_at(times, v, /*shared=*/true));
+    RECMILL_ASSIGN_OR_RETURN(auto shared, choice_at(times, v, Way::shared));
     made.push_back({std::move(shared), &at.shared_nanoseconds});
   }
   return made;
@@ -329,6 +285,25 @@ Status race(TuningSubject& subject, std::vector<Entrant> entrants, const Clock& 
   }
   for (Entrant& entrant : entrants) *entrant.nanoseconds = median(entrant.seconds) * 1e9;
   return {};
+}
+
+/// The last stage, at the value that won: its finalists among all others, then the best of them
+/// fused beside what won so far.
+Status refine(TuningSubject& subject, const TunerOptions& options, int64_t begin_ns,
+              FamilyTimes& times, const Clock& clock, Pool& pool, const std::atomic<bool>& stop) {
+  RECMILL_ASSIGN_OR_RETURN(Choice best, choose(times));
+  if (best.value.defaults) return {};
+  const size_t value =
+      std::ranges::find(times.values, best.value, &ValueTimes::value) - times.values.begin();
+  const auto until = begin_ns + static_cast<int64_t>(options.budget_seconds * 1e9);
+  const FinalistsOptions finalists{options.finalist_rounds, options.seed,
+                                   options.budget_seconds > 0.0 ? until : 0};
+  RECMILL_RETURN_IF_ERROR(measure_finalists(subject, finalists, times, value, clock, pool, stop));
+  RECMILL_ASSIGN_OR_RETURN(Choice refined, choice_at(times, value, Way::refined));
+  return race(subject,
+              {{std::move(best), &times.values[value].beside_nanoseconds},
+               {std::move(refined), &times.values[value].refined_nanoseconds}},
+              clock, pool, stop);
 }
 
 }  // namespace
@@ -369,38 +344,6 @@ Result<double> measure_tasks(TuningSubject& subject, const Choice& choice, const
   return sum;
 }
 
-Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice& choice,
-                                            const Clock& clock, Pool& pool) {
-  std::vector<std::vector<Schedule>> schedules;
-  for (const ChosenSchedule& chosen : choice.schedules) schedules.push_back({chosen.schedule});
-  RECMILL_RETURN_IF_ERROR(subject.prepare(schedules, choice.value));
-  struct Task {
-    size_t of_class;
-    int64_t feature;
-  };
-  std::vector<Task> tasks;
-  for (size_t c = 0; c < schedules.size(); ++c) {
-    for (const int64_t feature : subject.classes()[c].features) tasks.push_back({c, feature});
-  }
-  std::ranges::sort(tasks, {}, &Task::feature);
-  std::vector<std::vector<double>> rounds(schedules.size());
-  for (int64_t round = 0; round < kClassRounds; ++round) {
-    std::vector<std::atomic<int64_t>> sums(schedules.size());
-    for (int64_t batch = 0; batch < subject.batches(); ++batch) {
-      pool.run(static_cast<int64_t>(tasks.size()), [&](int64_t t) {
-        const int64_t start = clock.now_ns();
-        subject.run(tasks[t].of_class, 0, tasks[t].feature, batch);
-        sums[tasks[t].of_class] += clock.now_ns() - start;
-      });
-    }
-    for (size_t c = 0; c < sums.size(); ++c)
-      rounds[c].push_back(static_cast<double>(sums[c]) / static_cast<double>(subject.batches()));
-  }
-  std::vector<double> nanoseconds;
-  for (const auto& of : rounds) nanoseconds.push_back(typical(of));
-  return nanoseconds;
-}
-
 Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options, FamilyTimes times,
                             const Clock& clock, Pool& pool,
                             const std::function<Status(const FamilyTimes&)>& kept,
@@ -429,7 +372,7 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
       progress({v, all, spent / all * (1.0 - all)});
     };
     if (v > 0) {
-      RECMILL_ASSIGN_OR_RETURN(const Choice before, choice_at(times, v - 1));
+      RECMILL_ASSIGN_OR_RETURN(const Choice before, choice_at(times, v - 1, Way::winners));
       RECMILL_RETURN_IF_ERROR(subject.disturb_with(before));
     }
     auto known = v < times.values.size() ? times.values[v].classes : std::vector<ClassTimes>{};
@@ -440,8 +383,11 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
     times.values[v] = std::move(value);
     RECMILL_RETURN_IF_ERROR(kept(times));
   }
+  for (ValueTimes& at : times.values) at.refined_nanoseconds = at.beside_nanoseconds = 0.0;
   RECMILL_ASSIGN_OR_RETURN(auto all, entrants(times));
   RECMILL_RETURN_IF_ERROR(race(subject, std::move(all), clock, pool, stop));
+  if (options.finalist_rounds > 0)
+    RECMILL_RETURN_IF_ERROR(refine(subject, options, begin, times, clock, pool, stop));
   RECMILL_RETURN_IF_ERROR(kept(times));
   return times;
 }

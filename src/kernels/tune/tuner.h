@@ -9,7 +9,10 @@
 // core runs, all the time, tasks of the features that are not being timed. So a candidate meets its
 // rows as cold and the last-level cache and memory as busy as in the fused run, and all candidates
 // meet them alike. Those far behind are left out once every batch was visited. Global stage: the
-// winners of every value are fused, and run in alternation.
+// winners of every value are fused, and run in alternation. At the best value the best candidates
+// of each class are then timed in the run of all features (among_all.h), where nothing is simulated
+// but where only few can be compared, and take the winners' places if that makes the fused run
+// faster.
 #pragma once
 
 #include <atomic>
@@ -72,6 +75,8 @@ struct TunerOptions {
   /// fewer, but one on every batch.
   int64_t rounds = 48;
   double budget_seconds = 0.0;  // of all that is measured; 0: no limit
+  /// Of the last stage, on each batch; 0: there is none.
+  int64_t finalist_rounds = 0;
   uint64_t seed = 1;
   /// The separate-combine tuning of RecFlex's first straw man: each candidate alone on the machine,
   /// right after an untimed run of the same.
@@ -94,11 +99,6 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
                             const std::function<Status(const FamilyTimes&)>& kept,
                             const std::function<void(const TunerProgress&)>& progress,
                             const std::atomic<bool>& stop);
-
-/// Nanoseconds of a batch by class, all features of it on one thread: the mean over all batches,
-/// each feature timed by itself while all threads go through the others with `choice`.
-Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice& choice,
-                                            const Clock& clock, Pool& pool);
 
 /// Nanoseconds of a batch on one thread, predicted: the task times of `choice`, measured as in the
 /// local stage, summed over all features.

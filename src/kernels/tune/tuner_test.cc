@@ -5,8 +5,10 @@
 
 #include <map>
 #include <thread>
+#include <utility>
 
 #include "kernels/testing/random_bags.h"
+#include "kernels/tune/among_all.h"
 #include "kernels/tune/pool_subject.h"
 
 namespace recmill::kernels::tune {
@@ -24,7 +26,7 @@ class StandingClock final : public Clock {
 
 /// A family whose times are known: candidate k of class c takes (c + 1) * cost[k] at a batch of
 /// size 1, with a hiccup at every eleventh run. Every run is counted, timed or not.
-class KnownSubject final : public TuningSubject {
+class KnownSubject : public TuningSubject {
  public:
   KnownSubject(StandingClock& clock, std::vector<double> costs, bool hiccups = true)
       : clock_(clock), costs_(costs), hiccups_(hiccups) {
@@ -78,7 +80,7 @@ class KnownSubject final : public TuningSubject {
   std::atomic<int64_t> disturbed{0};
   std::vector<Choice> disturbing;
 
- private:
+ protected:
   StandingClock& clock_;
   std::vector<double> costs_;
   const bool hiccups_;
@@ -87,6 +89,30 @@ class KnownSubject final : public TuningSubject {
   FusedValue value_;
   Choice fused_;
   int64_t runs_ = 0;
+};
+
+/// Where candidate 1 is the fastest by itself, and candidate 2 among all features.
+class CrowdedSubject final : public KnownSubject {
+ public:
+  explicit CrowdedSubject(StandingClock& clock)
+      : KnownSubject(clock, {60.0, 20.0, 22.0}, /*hiccups=*/false) {}
+  void reserve(int64_t) override { alone_ = true; }
+  void run(size_t c, size_t candidate, int64_t feature, int64_t batch) override {
+    if (std::exchange(alone_, false)) return KnownSubject::run(c, candidate, feature, batch);
+    const int64_t number = prepared_[c][candidate].parameters[0].value;
+    clock_.pass(number == 2 ? 30.0 : 40.0);
+    ++among_all[{c, number}];
+  }
+  void run_fused(int64_t, Pool&) override {
+    const bool refined = fused_.schedules[0].schedule.parameters[0].value == 2;
+    clock_.pass((fused_.value.tile == 64 ? 5000.0 : 9000.0) + (refined ? refined_costs : 0.0));
+  }
+
+  std::map<std::pair<size_t, int64_t>, int> among_all;  // by class and candidate
+  double refined_costs = -100.0;
+
+ private:
+  bool alone_ = false;
 };
 
 struct Tuned {
@@ -181,6 +207,35 @@ TEST(Tuner, measures_each_class_in_the_run_of_all) {
   const auto tasks = measure_tasks(subject, *choose(times), clock, pool);
   ASSERT_TRUE(tasks.ok());
   EXPECT_DOUBLE_EQ(*tasks, 600.0);
+}
+
+TEST(Tuner, compares_the_best_candidates_among_all_features_where_it_is_told) {
+  for (const double refined_costs : {-100.0, 100.0}) {
+    StandingClock clock;
+    CrowdedSubject subject(clock);
+    subject.refined_costs = refined_costs;
+    TunerOptions options = kOptions;
+    EXPECT_EQ(choose(*tune(subject, clock, options).times)->schedules[0].schedule.name(),
+              "k number=1");
+    EXPECT_TRUE(subject.among_all.empty());
+    options.finalist_rounds = 7;
+    const Tuned tuned = tune(subject, clock, options);
+    ASSERT_TRUE(tuned.times.ok());
+    // Two features a class on four batches. Two finalists, as candidate 0 is far behind.
+    EXPECT_EQ(subject.among_all.size(), 3u * 2);
+    for (const auto& [which, runs] : subject.among_all) EXPECT_EQ(runs, 7 * 2 * 4);
+    const auto& candidates = tuned.times->values[1].classes[2].candidates;
+    EXPECT_EQ(candidates[0].among_all, 0.0);
+    EXPECT_DOUBLE_EQ(candidates[1].among_all, 40.0);
+    EXPECT_DOUBLE_EQ(candidates[2].among_all, 30.0);
+    EXPECT_DOUBLE_EQ(tuned.times->values[1].beside_nanoseconds, 5000.0);
+    EXPECT_DOUBLE_EQ(tuned.times->values[1].refined_nanoseconds, 5000.0 + refined_costs);
+    const auto choice = choose(*tuned.times);
+    ASSERT_TRUE(choice.ok());
+    EXPECT_EQ(choice->value.tile, 64);
+    EXPECT_EQ(choice->schedules[0].schedule.name(),
+              refined_costs < 0.0 ? "k number=2" : "k number=1");
+  }
 }
 
 TEST(Tuner, measures_classes_without_times_alone_and_fuses_all_again) {

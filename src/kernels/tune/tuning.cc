@@ -14,7 +14,8 @@ constexpr double kSampleInLookups = 2.0;
 ChosenSchedule chosen_of(const ClassTimes& times, size_t winner) {
   const CandidateTime& candidate = times.candidates[winner];
   const double work = times.lookups + kSampleInLookups * times.samples;
-  const double per_lookup = work > 0.0 ? candidate.nanoseconds / work : 0.0;
+  const double time = candidate.among_all > 0.0 ? candidate.among_all : candidate.nanoseconds;
+  const double per_lookup = work > 0.0 ? time / work : 0.0;
   return {candidate.schedule, per_lookup, kSampleInLookups * per_lookup};
 }
 
@@ -67,6 +68,7 @@ Json candidate_to_json(const CandidateTime& time) {
   if (time.refused.empty()) {
     json["nanoseconds"] = time.nanoseconds;
     json["spread"] = time.spread;
+    if (time.among_all > 0.0) json["among_all"] = time.among_all;
   } else {
     json["refused"] = time.refused;
   }
@@ -88,6 +90,7 @@ Result<CandidateTime> candidate_from_json(const Json& json) {
   } else {
     read("nanoseconds", time.nanoseconds);
     read("spread", time.spread);
+    if (json.is_object() && json.contains("among_all")) read("among_all", time.among_all);
   }
   RECMILL_RETURN_IF_ERROR(read.status);
   RECMILL_ASSIGN_OR_RETURN(time.schedule, parse_schedule(schedule));
@@ -124,6 +127,8 @@ Result<ValueTimes> value_from_json(const Json& json) {
   read("defaults", times.value.defaults);
   read("fused_nanoseconds", times.fused_nanoseconds);
   read("shared_nanoseconds", times.shared_nanoseconds);
+  read("refined_nanoseconds", times.refined_nanoseconds);
+  read("beside_nanoseconds", times.beside_nanoseconds);
   RECMILL_RETURN_IF_ERROR(read.status);
   RECMILL_ASSIGN_OR_RETURN(const auto classes, items(json, "classes"));
   for (const Json& item : classes) {
@@ -133,14 +138,10 @@ Result<ValueTimes> value_from_json(const Json& json) {
   return times;
 }
 
-bool may_win(const FamilyTimes& times, const CandidateTime& candidate) {
-  return candidate.refused.empty() && !(times.deterministic && candidate.order == Order::reorders);
-}
-
 /// The candidate that has the schedule and may win; candidates.size(): there is none.
 size_t place_of(const FamilyTimes& times, const ClassTimes& of, const Schedule& schedule) {
   const auto found = std::ranges::find_if(of.candidates, [&](const CandidateTime& candidate) {
-    return candidate.schedule == schedule && may_win(times, candidate);
+    return candidate.schedule == schedule && may_win(candidate, times.deterministic);
   });
   return found - of.candidates.begin();
 }
@@ -156,6 +157,10 @@ double sum_of_times(const FamilyTimes& times, const ValueTimes& at,
 }
 
 }  // namespace
+
+bool may_win(const CandidateTime& candidate, bool deterministic) {
+  return candidate.refused.empty() && !(deterministic && candidate.order == Order::reorders);
+}
 
 std::vector<size_t> shared(const FamilyTimes& times, size_t value) {
   const ValueTimes& at = times.values[value];
@@ -182,7 +187,7 @@ Result<std::vector<size_t>> winners(const FamilyTimes& times, size_t value) {
     const auto& candidates = classes[c].candidates;
     size_t best = candidates.size();
     for (size_t k = 0; k < candidates.size(); ++k) {
-      if (!may_win(times, candidates[k])) continue;
+      if (!may_win(candidates[k], times.deterministic)) continue;
       if (best == candidates.size() || candidates[k].nanoseconds < candidates[best].nanoseconds)
         best = k;
     }
@@ -190,6 +195,23 @@ Result<std::vector<size_t>> winners(const FamilyTimes& times, size_t value) {
       return Status::Failed(times.family + ": no right schedule for feature " +
                             std::to_string(times.classes[c].features.front()));
     found.push_back(best);
+  }
+  return found;
+}
+
+Result<std::vector<size_t>> refined(const FamilyTimes& times, size_t value) {
+  RECMILL_ASSIGN_OR_RETURN(auto found, winners(times, value));
+  for (size_t c = 0; c < found.size(); ++c) {
+    const auto& candidates = times.values[value].classes[c].candidates;
+    double least = 0.0;
+    for (size_t k = 0; k < candidates.size(); ++k) {
+      const double time = candidates[k].among_all;
+      if (time <= 0.0 || !may_win(candidates[k], times.deterministic) ||
+          (least > 0.0 && time >= least))
+        continue;
+      least = time;
+      found[c] = k;
+    }
   }
   return found;
 }
@@ -218,7 +240,9 @@ Result<Choice> choose(const FamilyTimes& times) {
   if (best == nullptr) return Status::Failed(times.family + ": nothing was measured to the end");
   const size_t value = best - times.values.data();
   std::vector<size_t> chosen;
-  if (least == best->fused_nanoseconds) {
+  if (best->refined_nanoseconds > 0.0 && best->refined_nanoseconds < best->beside_nanoseconds) {
+    RECMILL_ASSIGN_OR_RETURN(chosen, refined(times, value));
+  } else if (least == best->fused_nanoseconds) {
     RECMILL_ASSIGN_OR_RETURN(chosen, winners(times, value));
   } else {
     chosen = shared(times, value);
@@ -247,6 +271,8 @@ Json to_json(const FamilyTimes& times) {
               {"defaults", at.value.defaults},
               {"fused_nanoseconds", at.fused_nanoseconds},
               {"shared_nanoseconds", at.shared_nanoseconds},
+              {"refined_nanoseconds", at.refined_nanoseconds},
+              {"beside_nanoseconds", at.beside_nanoseconds},
               {"classes", Json::array()}};
     for (const ClassTimes& of : at.classes) {
       Json inner{{"lookups", of.lookups},

@@ -2,7 +2,8 @@
 // What the tuner measured, and what follows from it: plain values and pure functions (RecFlex,
 // section IV-A). On a GPU the fused-kernel-wide value is the occupancy; on a CPU it is the pair of
 // FusedValue. A schedule tuned for one value is compared only at that value (local stage); the
-// winners of each value are fused and measured, and the best value wins (global stage).
+// winners of each value are fused and measured, and the best value wins (global stage). There the
+// best candidates are compared once more where they will run, among all the others.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,7 @@ struct CandidateTime {
   double spread = 0.0;       // half the distance between the quartiles, as a share of it
   std::string refused;       // why it was not timed: its answer was wrong
   Order order = Order::contract;
+  double among_all = 0.0;  // nanoseconds in the run of all features; 0: it was no finalist
   bool operator==(const CandidateTime&) const = default;
 };
 
@@ -46,6 +48,9 @@ struct ValueTimes {
   std::vector<ClassTimes> classes;  // beside FamilyTimes::classes
   double fused_nanoseconds = 0.0;   // of a batch with the winners of this value, fused
   double shared_nanoseconds = 0.0;  // with the shared() schedule in place of them; 0: there is none
+  // The last comparison, at the best value alone: the refined() schedules, fused, in alternation
+  // with the best of the above; 0: there was none.
+  double refined_nanoseconds = 0.0, beside_nanoseconds = 0.0;
   bool operator==(const ValueTimes&) const = default;
 };
 
@@ -58,6 +63,9 @@ struct FamilyTimes {
   bool operator==(const FamilyTimes&) const = default;
 };
 
+/// Whether the candidate was right, and keeps the order of summation where that is asked for.
+bool may_win(const CandidateTime& candidate, bool deterministic);
+
 /// Per class the candidate of the least time at one value; the first among equals. Fails, naming
 /// the class's first feature, when every candidate of a class was refused.
 Result<std::vector<size_t>> winners(const FamilyTimes& times, size_t value);
@@ -65,6 +73,10 @@ Result<std::vector<size_t>> winners(const FamilyTimes& times, size_t value);
 /// Per class the candidate that has the same schedule in all classes: of such schedules the one of
 /// the least time summed over all features. Empty where no schedule is right for all classes.
 std::vector<size_t> shared(const FamilyTimes& times, size_t value);
+
+/// Per class the finalist of the least time in the run of all features; the winner where a class
+/// has no finalists. Fails as winners().
+Result<std::vector<size_t>> refined(const FamilyTimes& times, size_t value);
 
 struct ChosenSchedule {
   Schedule schedule;
@@ -84,7 +96,8 @@ struct Choice {
 Result<double> price_of_order(const FamilyTimes& times, size_t value);
 
 /// The value of the least fused time, with its winners, or with the shared schedule where the fused
-/// run was faster with that. Fails as winners(), and where no value was measured to the end.
+/// run was faster with that, or with the refined schedules where it was faster still. Fails as
+/// winners(), and where no value was measured to the end.
 Result<Choice> choose(const FamilyTimes& times);
 
 Json to_json(const FamilyTimes& times);

@@ -25,13 +25,14 @@ constexpr size_t kLargest = 3, kRandom = 3;
 constexpr size_t kAlternatives = 4;  // of each feature of the oracle
 constexpr int64_t kLargeBatch = 512, kMiddleBatch = 256;
 
-/// What the tuner timed of a class at the value that it chose, ascending; wrong ones left out.
+/// What the tuner timed of a class at the value that it chose, ascending; those left out that could
+/// not win.
 std::vector<CandidateTime> times_of(const FamilyTuning& tuning, size_t of_class) {
   std::vector<CandidateTime> timed;
   for (const auto& value : tuning.times.values) {
     if (value.value != tuning.choice.value) continue;
     for (const CandidateTime& candidate : value.classes[of_class].candidates) {
-      if (candidate.refused.empty()) timed.push_back(candidate);
+      if (may_win(candidate, tuning.times.deterministic)) timed.push_back(candidate);
     }
   }
   std::stable_sort(timed.begin(), timed.end(),
@@ -39,14 +40,16 @@ std::vector<CandidateTime> times_of(const FamilyTuning& tuning, size_t of_class)
   return timed;
 }
 
-/// The schedules of a feature by the tuner's time: the chosen one first.
+/// The schedules of a feature: the chosen one, then the others by the tuner's time.
 std::vector<Schedule> schedules_of(const FamilyTuning& tuning, int64_t feature) {
   std::vector<Schedule> schedules;
   for (size_t c = 0; c < tuning.times.classes.size(); ++c) {
     const auto& features = tuning.times.classes[c].features;
     if (std::find(features.begin(), features.end(), feature) == features.end()) continue;
-    for (const CandidateTime& candidate : times_of(tuning, c))
-      schedules.push_back(candidate.schedule);
+    schedules.push_back(tuning.choice.schedules[c].schedule);
+    for (const CandidateTime& candidate : times_of(tuning, c)) {
+      if (candidate.schedule != schedules.front()) schedules.push_back(candidate.schedule);
+    }
   }
   return schedules;
 }

@@ -8,8 +8,9 @@
 namespace recmill::cli {
 namespace {
 
-/// A repetition of our side takes at least this, if a few passes do.
-constexpr double kRepetitionSeconds = 0.15;
+/// Each of the pairs asked for is so many passes over the batches that ours take this together, but
+/// no more than a few; each pass is a repetition by itself.
+constexpr double kPairSeconds = 0.3;
 constexpr int64_t kMostPasses = 8;
 
 }  // namespace
@@ -51,13 +52,14 @@ Status Sides::run(int64_t batches, const KernelsBudget& budget, std::vector<pid_
   RECMILL_ASSIGN_OR_RETURN(const double once, contenders_[0](each));
   AlternationOptions options;
   options.batches = batches;
-  options.passes =
-      std::clamp<int64_t>(std::llround(std::ceil(kRepetitionSeconds / once)), 1, kMostPasses);
-  options.pairs = budget.pairs;
+  options.passes = 1;
+  options.pairs = budget.pairs *
+                  std::clamp<int64_t>(std::llround(std::ceil(kPairSeconds / once)), 1, kMostPasses);
+  options.mixed = true;
   options.patience_seconds = budget.patience_seconds;
   options.own = std::move(own);
   RECMILL_ASSIGN_OR_RETURN(turns_, take_turns(contenders_, options));
-  batches_run_ = batches * (2 + options.passes * (options.pairs + 1));
+  batches_run_ = batches * (2 + options.pairs + 1);
   return {};
 }
 

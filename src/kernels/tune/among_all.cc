@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/tune/among_all.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "kernels/tune/visits.h"
+
+namespace recmill::kernels::tune {
+namespace {
+
+constexpr int64_t kClassRounds = 7;
+/// Finalists of a class: so many at most, none that takes so much longer than the best.
+constexpr size_t kFinalists = 8;
+constexpr double kFarBehind = 1.25;
+/// After each so many rounds half of them are left out, but for two.
+constexpr int64_t kRoundsOfAll = 6;
+constexpr size_t kLeastLeft = 2;
+
+/// All features in their order, with their classes.
+class RunOfAll {
+ public:
+  RunOfAll(TuningSubject& subject, const Clock& clock, Pool& pool)
+      : subject_(subject), clock_(clock), pool_(pool) {
+    for (size_t c = 0; c < subject.classes().size(); ++c) {
+      for (const int64_t feature : subject.classes()[c].features) tasks_.push_back({c, feature});
+    }
+    std::ranges::sort(tasks_, {}, &Task::feature);
+  }
+
+  /// Nanoseconds by class, all features of it together; `candidates` [classes]: of prepare().
+  std::vector<double> run(const std::vector<size_t>& candidates, int64_t batch) {
+    std::vector<std::atomic<int64_t>> sums(candidates.size());
+    pool_.run(static_cast<int64_t>(tasks_.size()), [&](int64_t t) {
+      const auto [of_class, feature] = tasks_[t];
+      const int64_t start = clock_.now_ns();
+      subject_.run(of_class, candidates[of_class], feature, batch);
+      sums[of_class] += clock_.now_ns() - start;
+    });
+    return {sums.begin(), sums.end()};
+  }
+
+ private:
+  struct Task {
+    size_t of_class;
+    int64_t feature;
+  };
+  TuningSubject& subject_;
+  const Clock& clock_;
+  Pool& pool_;
+  std::vector<Task> tasks_;
+};
+
+/// The places of a class's finalists in its candidates.
+std::vector<size_t> finalists_of(const ClassTimes& of, bool deterministic) {
+  std::vector<size_t> places;
+  for (size_t k = 0; k < of.candidates.size(); ++k) {
+    if (may_win(of.candidates[k], deterministic)) places.push_back(k);
+  }
+  const auto time = [&](size_t k) { return of.candidates[k].nanoseconds; };
+  std::ranges::stable_sort(places, {}, time);
+  std::erase_if(places, [&](size_t k) { return time(k) > kFarBehind * time(places[0]); });
+  places.resize(std::min(places.size(), kFinalists));
+  return places;
+}
+
+/// One class's finalists.
+struct Contest {
+  Contest(std::vector<size_t> finalists, int64_t batches)
+      : places(std::move(finalists)),
+        left(places.size()),
+        times(places.size(), std::vector<std::vector<double>>(batches)) {
+    std::iota(left.begin(), left.end(), size_t{0});
+  }
+
+  std::vector<size_t> places;                           // in the class's candidates
+  std::vector<size_t> left;                             // numbers of places
+  std::vector<std::vector<std::vector<double>>> times;  // [places][batches][visits]
+
+  double time(size_t finalist) const { return time_of(times[finalist]).nanoseconds; }
+  void leave_out_half() {
+    std::ranges::stable_sort(left, {}, [&](size_t finalist) { return time(finalist); });
+    left.resize(std::max(std::min(kLeastLeft, left.size()), left.size() / 2));
+  }
+};
+
+/// One round: every finalist that is left is in use on every batch once; those of classes with
+/// fewer more often.
+void run_round(RunOfAll& all, std::vector<Contest>& contests, int64_t batches, const Random& random,
+               int64_t round) {
+  std::vector<std::vector<size_t>> order;
+  size_t most = 0;
+  for (size_t c = 0; c < contests.size(); ++c) {
+    order.push_back(shuffled(contests[c].left.size(), random, round * contests.size() + c));
+    most = std::max(most, order.back().size());
+  }
+  std::vector<size_t> in_use(contests.size());
+  for (size_t pass = 0; pass < most; ++pass) {
+    for (size_t c = 0; c < contests.size(); ++c)
+      in_use[c] = contests[c].left[order[c][pass % order[c].size()]];
+    for (int64_t batch = 0; batch < batches; ++batch) {
+      const auto nanoseconds = all.run(in_use, batch);
+      for (size_t c = 0; c < contests.size(); ++c)
+        contests[c].times[in_use[c]][batch].push_back(nanoseconds[c]);
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice& choice,
+                                            const Clock& clock, Pool& pool) {
+  std::vector<std::vector<Schedule>> schedules;
+  for (const ChosenSchedule& chosen : choice.schedules) schedules.push_back({chosen.schedule});
+  RECMILL_RETURN_IF_ERROR(subject.prepare(schedules, choice.value));
+  RunOfAll all(subject, clock, pool);
+  const std::vector<size_t> only(schedules.size(), 0);
+  std::vector<std::vector<double>> rounds(schedules.size());
+  for (int64_t round = 0; round < kClassRounds; ++round) {
+    std::vector<double> sums(schedules.size(), 0.0);
+    for (int64_t batch = 0; batch < subject.batches(); ++batch) {
+      const auto nanoseconds = all.run(only, batch);
+      for (size_t c = 0; c < sums.size(); ++c) sums[c] += nanoseconds[c];
+    }
+    for (size_t c = 0; c < sums.size(); ++c)
+      rounds[c].push_back(sums[c] / static_cast<double>(subject.batches()));
+  }
+  std::vector<double> nanoseconds;
+  for (const auto& of : rounds) nanoseconds.push_back(typical(of));
+  return nanoseconds;
+}
+
+Status measure_finalists(TuningSubject& subject, const FinalistsOptions& options,
+                         FamilyTimes& times, size_t value, const Clock& clock, Pool& pool,
+                         const std::atomic<bool>& stop) {
+  ValueTimes& at = times.values[value];
+  const auto same = shared(times, value);
+  std::vector<Contest> contests;
+  std::vector<std::vector<Schedule>> schedules;
+  for (size_t c = 0; c < at.classes.size(); ++c) {
+    auto& candidates = at.classes[c].candidates;
+    auto places = finalists_of(at.classes[c], times.deterministic);
+    if (!same.empty() && std::ranges::find(places, same[c]) == places.end())
+      places.push_back(same[c]);
+    schedules.emplace_back();
+    for (const size_t place : places) schedules.back().push_back(candidates[place].schedule);
+    for (CandidateTime& candidate : candidates) candidate.among_all = 0.0;
+    contests.emplace_back(std::move(places), subject.batches());
+  }
+  RECMILL_RETURN_IF_ERROR(subject.prepare(schedules, at.value));
+  RunOfAll all(subject, clock, pool);
+  const Random random(options.seed, Purpose::test, uint64_t{1} << 32);
+  for (int64_t round = 0; round < options.rounds; ++round) {
+    if (stop) return Status::Failed("interrupted");
+    if (round > 0 && options.until_ns > 0 && clock.now_ns() > options.until_ns) break;
+    if (round > 0 && round % kRoundsOfAll == 0) {
+      for (Contest& contest : contests) contest.leave_out_half();
+    }
+    run_round(all, contests, subject.batches(), random, round);
+  }
+  for (size_t c = 0; c < contests.size(); ++c) {
+    const auto features = static_cast<double>(times.classes[c].features.size());
+    for (size_t i = 0; i < contests[c].places.size(); ++i)
+      at.classes[c].candidates[contests[c].places[i]].among_all = contests[c].time(i) / features;
+  }
+  return {};
+}
+
+}  // namespace recmill::kernels::tune
