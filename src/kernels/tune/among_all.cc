@@ -14,9 +14,6 @@ constexpr int64_t kClassRounds = 7;
 /// Finalists of a class: so many at most, none that takes so much longer than the best.
 constexpr size_t kFinalists = 8;
 constexpr double kFarBehind = 1.25;
-/// After each so many rounds half of them are left out, but for two.
-constexpr int64_t kRoundsOfAll = 6;
-constexpr size_t kLeastLeft = 2;
 
 /// All features in their order, with their classes.
 class RunOfAll {
@@ -67,39 +64,25 @@ std::vector<size_t> finalists_of(const ClassTimes& of, bool deterministic) {
 
 /// One class's finalists.
 struct Contest {
-  Contest(std::vector<size_t> finalists, int64_t batches)
-      : places(std::move(finalists)),
-        left(places.size()),
-        times(places.size(), std::vector<std::vector<double>>(batches)) {
-    std::iota(left.begin(), left.end(), size_t{0});
-  }
-
   std::vector<size_t> places;                           // in the class's candidates
-  std::vector<size_t> left;                             // numbers of places
   std::vector<std::vector<std::vector<double>>> times;  // [places][batches][visits]
-
-  double time(size_t finalist) const { return time_of(times[finalist]).nanoseconds; }
-  void leave_out_half() {
-    std::ranges::stable_sort(left, {}, [&](size_t finalist) { return time(finalist); });
-    left.resize(std::max(std::min(kLeastLeft, left.size()), left.size() / 2));
-  }
 };
 
-/// One round: every finalist that is left is in use on every batch once; those of classes with
-/// fewer more often.
+/// One round: every finalist is in use on every batch once; those of classes with fewer more often.
+/// From one batch to the next all change, so that all finalists meet a slow machine alike.
 void run_round(RunOfAll& all, std::vector<Contest>& contests, int64_t batches, const Random& random,
                int64_t round) {
   std::vector<std::vector<size_t>> order;
   size_t most = 0;
   for (size_t c = 0; c < contests.size(); ++c) {
-    order.push_back(shuffled(contests[c].left.size(), random, round * contests.size() + c));
+    order.push_back(shuffled(contests[c].places.size(), random, round * contests.size() + c));
     most = std::max(most, order.back().size());
   }
   std::vector<size_t> in_use(contests.size());
   for (size_t pass = 0; pass < most; ++pass) {
-    for (size_t c = 0; c < contests.size(); ++c)
-      in_use[c] = contests[c].left[order[c][pass % order[c].size()]];
     for (int64_t batch = 0; batch < batches; ++batch) {
+      for (size_t c = 0; c < contests.size(); ++c)
+        in_use[c] = order[c][(pass + batch) % most % order[c].size()];
       const auto nanoseconds = all.run(in_use, batch);
       for (size_t c = 0; c < contests.size(); ++c)
         contests[c].times[in_use[c]][batch].push_back(nanoseconds[c]);
@@ -146,7 +129,8 @@ Status measure_finalists(TuningSubject& subject, const FinalistsOptions& options
     schedules.emplace_back();
     for (const size_t place : places) schedules.back().push_back(candidates[place].schedule);
     for (CandidateTime& candidate : candidates) candidate.among_all = 0.0;
-    contests.emplace_back(std::move(places), subject.batches());
+    std::vector times_of_places(places.size(), std::vector<std::vector<double>>(subject.batches()));
+    contests.push_back({std::move(places), std::move(times_of_places)});
   }
   RECMILL_RETURN_IF_ERROR(subject.prepare(schedules, at.value));
   RunOfAll all(subject, clock, pool);
@@ -154,15 +138,13 @@ Status measure_finalists(TuningSubject& subject, const FinalistsOptions& options
   for (int64_t round = 0; round < options.rounds; ++round) {
     if (stop) return Status::Failed("interrupted");
     if (round > 0 && options.until_ns > 0 && clock.now_ns() > options.until_ns) break;
-    if (round > 0 && round % kRoundsOfAll == 0) {
-      for (Contest& contest : contests) contest.leave_out_half();
-    }
     run_round(all, contests, subject.batches(), random, round);
   }
   for (size_t c = 0; c < contests.size(); ++c) {
     const auto features = static_cast<double>(times.classes[c].features.size());
     for (size_t i = 0; i < contests[c].places.size(); ++i)
-      at.classes[c].candidates[contests[c].places[i]].among_all = contests[c].time(i) / features;
+      at.classes[c].candidates[contests[c].places[i]].among_all =
+          time_of(contests[c].times[i]).nanoseconds / features;
   }
   return {};
 }

@@ -13,7 +13,7 @@ Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice
                                             const Clock& clock, Pool& pool);
 
 struct FinalistsOptions {
-  int64_t rounds = 0;  // times that every finalist is in use on every batch, unless it falls behind
+  int64_t rounds = 0;  // times that every finalist is in use on every batch
   uint64_t seed = 1;
   int64_t until_ns = 0;  // by the clock: afterwards no round begins but the first; 0: no limit
 };
