@@ -137,7 +137,7 @@ Status measure_finalists(TuningSubject& subject, const FinalistsOptions& options
   const Random random(options.seed, Purpose::test, uint64_t{1} << 32);
   for (int64_t round = 0; round < options.rounds; ++round) {
     if (stop) return Status::Failed("interrupted");
-    if (round > 0 && options.until_ns > 0 && clock.now_ns() > options.until_ns) break;
+    if (round > 0 && clock.now_ns() > options.until_ns) break;
     run_round(all, contests, subject.batches(), random, round);
   }
   for (size_t c = 0; c < contests.size(); ++c) {

@@ -15,7 +15,7 @@ Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice
 struct FinalistsOptions {
   int64_t rounds = 0;  // times that every finalist is in use on every batch
   uint64_t seed = 1;
-  int64_t until_ns = 0;  // by the clock: afterwards no round begins but the first; 0: no limit
+  int64_t until_ns = 0;  // by the clock: afterwards no round begins but the first
 };
 
 /// Sets CandidateTime::among_all of each class's best candidates at one value, by their times

@@ -17,6 +17,8 @@ constexpr int64_t kFusedRounds = 15;
 /// The fused run of a small model needs more rounds: so many seconds of each choice, or rounds.
 constexpr double kFusedSeconds = 0.3;
 constexpr int64_t kMostFusedRounds = 100;
+/// The most time for finalists: there are rounds enough for small models, and large ones need few.
+constexpr double kFinalistSeconds = 20.0;
 constexpr int64_t kTaskVisits = 12;  // of each class on each batch
 /// A candidate that takes so much longer than the best is visited no more, nor one that is not
 /// among so many best: as many once every batch was visited, half of them after each further time,
@@ -295,9 +297,13 @@ Status refine(TuningSubject& subject, const TunerOptions& options, int64_t begin
   if (best.value.defaults) return {};
   const size_t value =
       std::ranges::find(times.values, best.value, &ValueTimes::value) - times.values.begin();
-  const auto until = begin_ns + static_cast<int64_t>(options.budget_seconds * 1e9);
-  const FinalistsOptions finalists{options.finalist_rounds, options.seed,
-                                   options.budget_seconds > 0.0 ? until : 0};
+  const auto after = [](int64_t begin, double seconds) {
+    return begin + static_cast<int64_t>(seconds * 1e9);
+  };
+  int64_t until = after(clock.now_ns(), kFinalistSeconds);
+  if (options.budget_seconds > 0.0)
+    until = std::min(until, after(begin_ns, options.budget_seconds));
+  const FinalistsOptions finalists{options.finalist_rounds, options.seed, until};
   RECMILL_RETURN_IF_ERROR(measure_finalists(subject, finalists, times, value, clock, pool, stop));
   RECMILL_ASSIGN_OR_RETURN(Choice refined, choice_at(times, value, Way::refined));
   return race(subject,

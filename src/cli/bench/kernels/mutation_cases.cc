@@ -21,6 +21,7 @@ using kernels::tune::CandidateTime;
 using kernels::tune::FamilyTuning;
 
 constexpr int64_t kRounds = 9, kQuickRounds = 5;
+constexpr int64_t kFinalPasses = 4;
 constexpr size_t kLargest = 3, kRandom = 3;
 constexpr size_t kAlternatives = 4;  // of each feature of the oracle
 constexpr int64_t kLargeBatch = 512, kMiddleBatch = 256;
@@ -127,9 +128,10 @@ struct Measured {
   std::vector<std::vector<double>> features, whole;  // [alternatives][rounds], seconds
 };
 
-/// All alternatives in turn, in a new random order each round; one round before, unmeasured.
+/// All alternatives in turn, each `passes` times over the batches, in a new random order each
+/// round; one round before, unmeasured.
 Measured measure(Exchanges& exchanges, const std::vector<FusedPool>& alternatives,
-                 std::span<const int64_t> features) {
+                 std::span<const int64_t> features, int64_t passes) {
   Measured measured;
   measured.features.resize(alternatives.size());
   measured.whole.resize(alternatives.size());
@@ -139,7 +141,12 @@ Measured measure(Exchanges& exchanges, const std::vector<FusedPool>& alternative
     const Random random(1, Purpose::test, static_cast<uint64_t>(round));
     for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i, i)]);
     for (size_t a : order) {
-      const auto times = exchanges.run(alternatives[a], features);
+      Exchanges::Times times;
+      for (int64_t pass = 0; pass < passes; ++pass) {
+        const auto one = exchanges.run(alternatives[a], features);
+        times.features += one.features / static_cast<double>(passes);
+        times.whole += one.whole / static_cast<double>(passes);
+      }
       if (round == 0) continue;
       measured.features[a].push_back(times.features);
       measured.whole[a].push_back(times.whole);
@@ -165,8 +172,8 @@ void report(const std::string& name, const std::string& metric, const Exchange& 
   sink(line);
 }
 
-/// The chosen alternative (the first) beside those that were best and worst of all, once more: the
-/// least of many times is less than it would be again.
+/// The chosen alternative (the first) beside those that were best and worst of all, once more and
+/// longer: the least of many times is less than it would be again.
 struct Finalists {
   Exchange first, again;
   Measured measured;
@@ -174,11 +181,10 @@ struct Finalists {
 Finalists measure_finalists(Exchanges& exchanges, const std::vector<FusedPool>& alternatives,
                             std::span<const int64_t> features) {
   Finalists made;
-  made.first = exchange_of(measure(exchanges, alternatives, features).features, 0);
-  made.measured = measure(
-      exchanges,
-      {alternatives[0], alternatives[made.first.best_place], alternatives[made.first.worst_place]},
-      features);
+  made.first = exchange_of(measure(exchanges, alternatives, features, 1).features, 0);
+  std::vector<FusedPool> finalists{alternatives[0], alternatives[made.first.worst_place]};
+  if (made.first.best_place != 0) finalists.push_back(alternatives[made.first.best_place]);
+  made.measured = measure(exchanges, finalists, features, kFinalPasses);
   made.again = exchange_of(made.measured.features, 0);
   return made;
 }
