@@ -13,7 +13,7 @@ namespace {
 
 /// Share of the time that the local stage gets; the rest is the global stage's.
 constexpr double kLocalShare = 0.85;
-constexpr int64_t kFusedRounds = 15;
+constexpr int64_t kFusedRounds = 15, kRefinedRounds = 31;
 /// The fused run of a small model needs more rounds: so many seconds of each choice, or rounds.
 constexpr double kFusedSeconds = 0.3;
 constexpr int64_t kMostFusedRounds = 100;
@@ -247,53 +247,58 @@ Result<Choice> choice_at(const FamilyTimes& times, size_t value, Way way) {
   return choose(alone);
 }
 
-/// A choice in the global stage, and where its time goes.
-struct Entrant {
-  Choice choice;
-  double* nanoseconds;
-  std::vector<double> seconds = {};  // [rounds]
+/// The choices of the global stage, and where their times go.
+struct Entrants {
+  std::vector<Choice> choices;
+  std::vector<double*> nanoseconds;  // beside them
 };
 
 /// Every value's winners and, but where the defaults are all that there is, its shared schedule.
-Result<std::vector<Entrant>> entrants(FamilyTimes& times) {
-  std::vector<Entrant> made;
+Result<Entrants> entrants(FamilyTimes& times) {
+  Entrants made;
+  const auto enter = [&](size_t value, Way way, double& nanoseconds) -> Status {
+    RECMILL_ASSIGN_OR_RETURN(auto choice, choice_at(times, value, way));
+    made.choices.push_back(std::move(choice));
+    made.nanoseconds.push_back(&nanoseconds);
+    return {};
+  };
   for (size_t v = 0; v < times.values.size(); ++v) {
     ValueTimes& at = times.values[v];
-    RECMILL_ASSIGN_OR_RETURN(auto winners, choice_at(times, v, Way::winners));
-    made.push_back({std::move(winners), &at.fused_nanoseconds});
+    RECMILL_RETURN_IF_ERROR(enter(v, Way::winners, at.fused_nanoseconds));
     at.shared_nanoseconds = 0.0;
-    if (at.value.defaults || shared(times, v).empty()) continue;
-    RECMILL_ASSIGN_OR_RETURN(auto shared, choice_at(times, v, Way::shared));
-    made.push_back({std::move(shared), &at.shared_nanoseconds});
+    if (!at.value.defaults && !shared(times, v).empty())
+      RECMILL_RETURN_IF_ERROR(enter(v, Way::shared, at.shared_nanoseconds));
   }
   return made;
 }
 
-/// Global stage: the entrants in alternation.
-Status race(TuningSubject& subject, std::vector<Entrant> entrants, const Clock& clock, Pool& pool,
-            const std::atomic<bool>& stop) {
-  double seconds = 0.0;
+/// The choices fused, in alternation: seconds of a batch [choices][rounds], `least_rounds` or more.
+Result<std::vector<std::vector<double>>> race(TuningSubject& subject,
+                                              std::span<const Choice> choices, int64_t least_rounds,
+                                              const Clock& clock, Pool& pool,
+                                              const std::atomic<bool>& stop) {
+  std::vector<std::vector<double>> seconds(choices.size());
+  double sum = 0.0;
   for (int64_t round = 0;
-       round < kFusedRounds ||
-       (round < kMostFusedRounds && seconds < kFusedSeconds * static_cast<double>(entrants.size()));
+       round < least_rounds ||
+       (round < kMostFusedRounds && sum < kFusedSeconds * static_cast<double>(choices.size()));
        ++round) {
-    for (Entrant& entrant : entrants) {
+    for (size_t c = 0; c < choices.size(); ++c) {
       if (stop) return Status::Failed("interrupted");
       RECMILL_ASSIGN_OR_RETURN(const double took,
-                               measure_fused(subject, entrant.choice, 1, clock, pool));
-      entrant.seconds.push_back(took);
-      seconds += took * static_cast<double>(subject.batches());
+                               measure_fused(subject, choices[c], 1, clock, pool));
+      seconds[c].push_back(took);
+      sum += took * static_cast<double>(subject.batches());
     }
   }
-  for (Entrant& entrant : entrants) *entrant.nanoseconds = median(entrant.seconds) * 1e9;
-  return {};
+  return seconds;
 }
 
 /// The last stage, at the value that won: its finalists among all others, then the best of them
 /// fused beside what won so far.
 Status refine(TuningSubject& subject, const TunerOptions& options, int64_t begin_ns,
               FamilyTimes& times, const Clock& clock, Pool& pool, const std::atomic<bool>& stop) {
-  RECMILL_ASSIGN_OR_RETURN(Choice best, choose(times));
+  RECMILL_ASSIGN_OR_RETURN(const Choice best, choose(times));
   if (best.value.defaults) return {};
   const size_t value =
       std::ranges::find(times.values, best.value, &ValueTimes::value) - times.values.begin();
@@ -305,11 +310,16 @@ Status refine(TuningSubject& subject, const TunerOptions& options, int64_t begin
     until = std::min(until, after(begin_ns, options.budget_seconds));
   const FinalistsOptions finalists{options.finalist_rounds, options.seed, until};
   RECMILL_RETURN_IF_ERROR(measure_finalists(subject, finalists, times, value, clock, pool, stop));
-  RECMILL_ASSIGN_OR_RETURN(Choice refined, choice_at(times, value, Way::refined));
-  return race(subject,
-              {{std::move(best), &times.values[value].beside_nanoseconds},
-               {std::move(refined), &times.values[value].refined_nanoseconds}},
-              clock, pool, stop);
+  RECMILL_ASSIGN_OR_RETURN(const Choice refined, choice_at(times, value, Way::refined));
+  ValueTimes& at = times.values[value];
+  RECMILL_ASSIGN_OR_RETURN(const auto seconds, race(subject, std::vector{best, refined},
+                                                    kRefinedRounds, clock, pool, stop));
+  // Two that are near: round by round, so that it does not matter how fast the machine was.
+  std::vector<double> ratios;
+  for (size_t r = 0; r < seconds[0].size(); ++r) ratios.push_back(seconds[1][r] / seconds[0][r]);
+  at.beside_nanoseconds = median(seconds[0]) * 1e9;
+  at.refined_nanoseconds = at.beside_nanoseconds * median(ratios);
+  return {};
 }
 
 }  // namespace
@@ -390,8 +400,10 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
     RECMILL_RETURN_IF_ERROR(kept(times));
   }
   for (ValueTimes& at : times.values) at.refined_nanoseconds = at.beside_nanoseconds = 0.0;
-  RECMILL_ASSIGN_OR_RETURN(auto all, entrants(times));
-  RECMILL_RETURN_IF_ERROR(race(subject, std::move(all), clock, pool, stop));
+  RECMILL_ASSIGN_OR_RETURN(const auto all, entrants(times));
+  RECMILL_ASSIGN_OR_RETURN(const auto seconds,
+                           race(subject, all.choices, kFusedRounds, clock, pool, stop));
+  for (size_t e = 0; e < seconds.size(); ++e) *all.nanoseconds[e] = median(seconds[e]) * 1e9;
   if (options.finalist_rounds > 0)
     RECMILL_RETURN_IF_ERROR(refine(subject, options, begin, times, clock, pool, stop));
   RECMILL_RETURN_IF_ERROR(kept(times));
