@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <set>
 
 #include "base/log.h"
@@ -22,7 +24,9 @@ namespace {
 
 using namespace kernels::tune;  // NOLINT: this file is about nothing else
 
-constexpr int64_t kFusedRounds = 7;
+constexpr int64_t kFusedRounds = 7, kBriefRounds = 3;
+/// The local stage's least time, as a share of a budget that allows for all of it.
+constexpr double kLeastShare = 0.5;
 /// Lookups' part of the budget; updates have fewer schedules, and what lookups leave.
 constexpr double kPoolShare = 0.6;
 
@@ -99,16 +103,18 @@ class FamilyTuner {
     options.finalist_rounds = request_.finalist_rounds;
     if (request_.budget_seconds > 0.0)
       options.budget_seconds = std::max(1e-3, until * request_.budget_seconds - seconds());
-    if (FamilyTimes kept = partial_.of(subject, values); !kept.values.empty())
+    if (before.values.empty()) RECMILL_RETURN_IF_ERROR(shorten(subject, options));
+    if (FamilyTimes kept = partial_.of(subject, options.values); !kept.values.empty())
       before = std::move(kept);
     const std::atomic<bool> never{false};
     FamilyTuning tuned;
     RECMILL_ASSIGN_OR_RETURN(
-        tuned.times, measure(
-                         subject, options, std::move(before), clock_, pool_,
-                         [&](const FamilyTimes& times) { return partial_.keep(times); },
-                         [&](const TunerProgress& at) { show(subject, at, values.size(), until); },
-                         request_.interrupted != nullptr ? *request_.interrupted : never));
+        tuned.times,
+        measure(
+            subject, options, std::move(before), clock_, pool_,
+            [&](const FamilyTimes& times) { return partial_.keep(times); },
+            [&](const TunerProgress& at) { show(subject, at, options.values.size(), until); },
+            request_.interrupted != nullptr ? *request_.interrupted : never));
     RECMILL_ASSIGN_OR_RETURN(tuned.choice, choose(tuned.times));
     say_refused(tuned.times);
     RECMILL_RETURN_IF_ERROR(measure_again(subject, tuned));
@@ -139,10 +145,29 @@ class FamilyTuner {
                                values, format_duration(seconds() / done * (1.0 - done))));
   }
 
+  /// Leaves out what the budget does not reach: batches but two, the largest and a middle one, then
+  /// values but three.
+  Status shorten(TuningSubject& subject, TunerOptions& options) const {
+    if (request_.budget_seconds <= 0.0) return {};
+    RECMILL_ASSIGN_OR_RETURN(double least, least_seconds(subject, options, clock_, pool_));
+    const double affordable = kLeastShare * options.budget_seconds;
+    if (least <= affordable || subject.batches() <= 2) return {};
+    std::vector<int64_t> batches(subject.batches());
+    std::iota(batches.begin(), batches.end(), int64_t{0});
+    std::ranges::stable_sort(batches, std::greater(),
+                             [&](int64_t batch) { return subject.samples(batch); });
+    options.batches = {batches.front(), batches[batches.size() / 2]};
+    least *= 2.0 / static_cast<double>(batches.size());
+    if (least <= affordable || options.values.size() <= 3) return {};
+    options.values.erase(options.values.begin() + 1, options.values.end() - 2);
+    return {};
+  }
+
   /// The winner once more, beside its tasks' times and the default.
   Status measure_again(TuningSubject& subject, FamilyTuning& tuned) const {
     std::vector<double> winner, tasks, standard;
-    for (int64_t round = 0; round < kFusedRounds; ++round) {
+    const int64_t rounds = request_.budget_seconds > 0.0 ? kBriefRounds : kFusedRounds;
+    for (int64_t round = 0; round < rounds; ++round) {
       RECMILL_ASSIGN_OR_RETURN(const double chosen,
                                measure_fused(subject, tuned.choice, 1, clock_, pool_));
       RECMILL_ASSIGN_OR_RETURN(const double beside, measure_fused(subject, {}, 1, clock_, pool_));
@@ -153,7 +178,7 @@ class FamilyTuner {
       standard.push_back(beside * 1e9);
     }
     RECMILL_ASSIGN_OR_RETURN(tuned.class_nanoseconds,
-                             measure_classes(subject, tuned.choice, clock_, pool_));
+                             measure_classes(subject, tuned.choice, rounds, clock_, pool_));
     tuned.measured_nanoseconds = middle_of(std::move(winner));
     tuned.task_nanoseconds = middle_of(std::move(tasks));
     tuned.default_nanoseconds = middle_of(std::move(standard));
@@ -177,10 +202,6 @@ Result<TuningRecord> record_before(const ResolvedRun& run, const TuningRequest& 
   const std::string why = foreign_because(record.of, tuned_for(run));
   if (!why.empty()) return Status::Failed(path + ": " + why + "; tune without --if-drifted");
   return record;
-}
-
-bool same_values(const FamilyTimes& times, std::span<const FusedValue> values) {
-  return std::ranges::equal(times.values, values, {}, &ValueTimes::value);
 }
 
 /// Which features, or tables, are tuned again.
@@ -241,11 +262,11 @@ Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, 
   FamilyTuner tuner(request, partial, *pool);
   const int64_t l2_bytes = this_processor().l2_bytes;
   bool moved = false;
-  const auto tune_family = [&](auto& subject, const std::vector<FusedValue>& values,
+  const auto tune_family = [&](auto& subject, std::vector<FusedValue> values,
                                double until) -> Status {
     const FamilyTuning* const known = before.family(subject.family());
     FamilyTimes from;
-    if (known != nullptr && same_values(known->times, values)) {
+    if (known != nullptr) {
       auto regrouped = regroup(known->times, subject.features());
       tell(run, subject.family(), regrouped);
       if (regrouped.moved.empty()) {
@@ -253,6 +274,8 @@ Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, 
         return {};
       }
       from = std::move(regrouped.times);
+      values.clear();
+      for (const ValueTimes& at : from.values) values.push_back(at.value);
       subject.set_classes(from.classes);
     }
     moved = true;

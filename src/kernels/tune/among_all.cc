@@ -10,7 +10,6 @@
 namespace recmill::kernels::tune {
 namespace {
 
-constexpr int64_t kClassRounds = 7;
 /// Finalists of a class: so many at most, none that takes so much longer than the best.
 constexpr size_t kFinalists = 8;
 constexpr double kFarBehind = 1.25;
@@ -93,24 +92,24 @@ void run_round(RunOfAll& all, std::vector<Contest>& contests, int64_t batches, c
 }  // namespace
 
 Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice& choice,
-                                            const Clock& clock, Pool& pool) {
+                                            int64_t rounds, const Clock& clock, Pool& pool) {
   std::vector<std::vector<Schedule>> schedules;
   for (const ChosenSchedule& chosen : choice.schedules) schedules.push_back({chosen.schedule});
   RECMILL_RETURN_IF_ERROR(subject.prepare(schedules, choice.value));
   RunOfAll all(subject, clock, pool);
   const std::vector<size_t> only(schedules.size(), 0);
-  std::vector<std::vector<double>> rounds(schedules.size());
-  for (int64_t round = 0; round < kClassRounds; ++round) {
+  std::vector<std::vector<double>> times(schedules.size());
+  for (int64_t round = 0; round < rounds; ++round) {
     std::vector<double> sums(schedules.size(), 0.0);
     for (int64_t batch = 0; batch < subject.batches(); ++batch) {
       const auto nanoseconds = all.run(only, batch);
       for (size_t c = 0; c < sums.size(); ++c) sums[c] += nanoseconds[c];
     }
     for (size_t c = 0; c < sums.size(); ++c)
-      rounds[c].push_back(sums[c] / static_cast<double>(subject.batches()));
+      times[c].push_back(sums[c] / static_cast<double>(subject.batches()));
   }
   std::vector<double> nanoseconds;
-  for (const auto& of : rounds) nanoseconds.push_back(typical(of));
+  for (const auto& of : times) nanoseconds.push_back(typical(of));
   return nanoseconds;
 }
 

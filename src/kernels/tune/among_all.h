@@ -8,9 +8,9 @@
 namespace recmill::kernels::tune {
 
 /// Nanoseconds of a batch by class, all features of it on one thread, with `choice`: the mean over
-/// all batches.
+/// all batches, `rounds` times.
 Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice& choice,
-                                            const Clock& clock, Pool& pool);
+                                            int64_t rounds, const Clock& clock, Pool& pool);
 
 struct FinalistsOptions {
   int64_t rounds = 0;  // times that every finalist is in use on every batch

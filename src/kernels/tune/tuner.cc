@@ -2,6 +2,7 @@
 #include "kernels/tune/tuner.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -13,7 +14,7 @@ namespace {
 
 /// Share of the time that the local stage gets; the rest is the global stage's.
 constexpr double kLocalShare = 0.85;
-constexpr int64_t kFusedRounds = 15, kRefinedRounds = 31;
+constexpr int64_t kFusedRounds = 15, kRefinedRounds = 31, kLeastRounds = 3;
 /// The fused run of a small model needs more rounds: so many seconds of each choice, or rounds.
 constexpr double kFusedSeconds = 0.3;
 constexpr int64_t kMostFusedRounds = 100;
@@ -69,7 +70,12 @@ class LocalStage {
         clock_(clock),
         stop_(stop),
         only_(only),
-        random_(options.seed, Purpose::test, value) {}
+        random_(options.seed, Purpose::test, value),
+        batches_(options.batches) {
+    if (!batches_.empty()) return;
+    batches_.resize(subject.batches());
+    std::iota(batches_.begin(), batches_.end(), int64_t{0});
+  }
 
   Result<ValueTimes> run(Pool& pool, int64_t until_ns,
                          const std::function<void(double done)>& progress) {
@@ -119,10 +125,11 @@ class LocalStage {
     const size_t classes = right_.size();
     int64_t visit = 0;
     for (int64_t round = 0; round < options_.rounds; ++round) {
-      if (round > 0 && round % subject_.batches() == 0) {
+      const auto batches = static_cast<int64_t>(batches_.size());
+      if (round > 0 && round % batches == 0) {
         // Every batch as often as the others, once at least.
         if (until_ns > 0 && clock_.now_ns() > until_ns) break;
-        const auto times = static_cast<size_t>(round / subject_.batches());
+        const auto times = static_cast<size_t>(round / batches);
         const size_t limit = std::max(kMostLeft >> std::min<size_t>(times - 1, 8), kLeastLeft);
         for (size_t c = 0; c < classes; ++c) leave_out_far_behind(c, limit);
       }
@@ -171,7 +178,7 @@ class LocalStage {
     const auto count = static_cast<int64_t>(features.size());
     const int64_t place = (2 * visit + 2 * visit / count) % count;
     const int64_t feature = features[place];
-    const int64_t batch = round % subject_.batches();
+    const int64_t batch = batches_[round % batches_.size()];
     // Untimed: the same feature, or as in the fused run, where features that are alike stand
     // together, the one before it with the same schedule.
     const int64_t before = options_.alone ? feature : features[(place + count - 1) % count];
@@ -226,6 +233,7 @@ class LocalStage {
   const std::atomic<bool>& stop_;
   const Choice* const only_;
   const Random random_;
+  std::vector<int64_t> batches_;                 // visited
   std::vector<std::vector<CandidateTime>> all_;  // [classes][candidates]
   std::vector<std::vector<Schedule>> right_;     // [classes]: those that are not refused
   // [classes][right][batches][visits], nanoseconds
@@ -272,17 +280,29 @@ Result<Entrants> entrants(FamilyTimes& times) {
   return made;
 }
 
-/// The choices fused, in alternation: seconds of a batch [choices][rounds], `least_rounds` or more.
+int64_t after(int64_t begin_ns, double seconds) {
+  return begin_ns + static_cast<int64_t>(seconds * 1e9);
+}
+
+/// When the budget is at its end, by the clock.
+int64_t end_of(const TunerOptions& options, int64_t begin_ns) {
+  return options.budget_seconds > 0.0 ? after(begin_ns, options.budget_seconds)
+                                      : std::numeric_limits<int64_t>::max();
+}
+
+/// The choices fused, in alternation: seconds of a batch [choices][rounds], `rounds` or more, fewer
+/// where the time is at its end.
 Result<std::vector<std::vector<double>>> race(TuningSubject& subject,
-                                              std::span<const Choice> choices, int64_t least_rounds,
-                                              const Clock& clock, Pool& pool,
+                                              std::span<const Choice> choices, int64_t rounds,
+                                              int64_t until_ns, const Clock& clock, Pool& pool,
                                               const std::atomic<bool>& stop) {
   std::vector<std::vector<double>> seconds(choices.size());
   double sum = 0.0;
   for (int64_t round = 0;
-       round < least_rounds ||
+       round < rounds ||
        (round < kMostFusedRounds && sum < kFusedSeconds * static_cast<double>(choices.size()));
        ++round) {
+    if (round >= kLeastRounds && clock.now_ns() > until_ns) break;
     for (size_t c = 0; c < choices.size(); ++c) {
       if (stop) return Status::Failed("interrupted");
       RECMILL_ASSIGN_OR_RETURN(const double took,
@@ -298,22 +318,18 @@ Result<std::vector<std::vector<double>>> race(TuningSubject& subject,
 /// fused beside what won so far.
 Status refine(TuningSubject& subject, const TunerOptions& options, int64_t begin_ns,
               FamilyTimes& times, const Clock& clock, Pool& pool, const std::atomic<bool>& stop) {
+  const int64_t end = end_of(options, begin_ns);
   RECMILL_ASSIGN_OR_RETURN(const Choice best, choose(times));
-  if (best.value.defaults) return {};
+  if (best.value.defaults || clock.now_ns() > end) return {};
   const size_t value =
       std::ranges::find(times.values, best.value, &ValueTimes::value) - times.values.begin();
-  const auto after = [](int64_t begin, double seconds) {
-    return begin + static_cast<int64_t>(seconds * 1e9);
-  };
-  int64_t until = after(clock.now_ns(), kFinalistSeconds);
-  if (options.budget_seconds > 0.0)
-    until = std::min(until, after(begin_ns, options.budget_seconds));
-  const FinalistsOptions finalists{options.finalist_rounds, options.seed, until};
+  const FinalistsOptions finalists{options.finalist_rounds, options.seed,
+                                   std::min(end, after(clock.now_ns(), kFinalistSeconds))};
   RECMILL_RETURN_IF_ERROR(measure_finalists(subject, finalists, times, value, clock, pool, stop));
   RECMILL_ASSIGN_OR_RETURN(const Choice refined, choice_at(times, value, Way::refined));
   ValueTimes& at = times.values[value];
   RECMILL_ASSIGN_OR_RETURN(const auto seconds, race(subject, std::vector{best, refined},
-                                                    kRefinedRounds, clock, pool, stop));
+                                                    kRefinedRounds, end, clock, pool, stop));
   // Two that are near: round by round, so that it does not matter how fast the machine was.
   std::vector<double> ratios;
   for (size_t r = 0; r < seconds[0].size(); ++r) ratios.push_back(seconds[1][r] / seconds[0][r]);
@@ -340,6 +356,26 @@ Result<double> measure_fused(TuningSubject& subject, const Choice& choice, int64
   }
   std::sort(seconds.begin(), seconds.end());
   return seconds[seconds.size() / 2];
+}
+
+Result<double> least_seconds(TuningSubject& subject, const TunerOptions& options,
+                             const Clock& clock, Pool& pool) {
+  const size_t classes = subject.classes().size();
+  Choice defaults{options.values.front(), {}, 0.0};
+  for (size_t c = 0; c < classes; ++c)
+    defaults.schedules.push_back({subject.candidates(c, defaults.value).front()});
+  RECMILL_ASSIGN_OR_RETURN(const auto nanoseconds,
+                           measure_classes(subject, defaults, /*rounds=*/1, clock, pool));
+  double of_pass = 0.0;  // each class visited once
+  for (size_t c = 0; c < classes; ++c)
+    of_pass += 2e-9 * nanoseconds[c] / static_cast<double>(subject.classes()[c].features.size());
+  size_t passes = 0;
+  for (const FusedValue& value : options.values) {
+    size_t most = 0;
+    for (size_t c = 0; c < classes; ++c) most = std::max(most, subject.candidates(c, value).size());
+    passes += most;
+  }
+  return of_pass * static_cast<double>(passes) * static_cast<double>(subject.batches());
 }
 
 Result<double> measure_tasks(TuningSubject& subject, const Choice& choice, const Clock& clock,
@@ -378,10 +414,9 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
     const size_t v = missing[m];
     const auto parts = static_cast<double>(missing.size());
     const double share = static_cast<double>(m + 1) / parts;
-    const int64_t until =
-        options.budget_seconds > 0.0
-            ? begin + static_cast<int64_t>(options.budget_seconds * kLocalShare * share * 1e9)
-            : 0;
+    const int64_t until = options.budget_seconds > 0.0
+                              ? after(begin, options.budget_seconds * kLocalShare * share)
+                              : 0;
     const auto show = [&](double done) {
       const double all = (static_cast<double>(m) + done) / parts;
       const double spent = static_cast<double>(clock.now_ns() - begin) * 1e-9;
@@ -401,8 +436,8 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
   }
   for (ValueTimes& at : times.values) at.refined_nanoseconds = at.beside_nanoseconds = 0.0;
   RECMILL_ASSIGN_OR_RETURN(const auto all, entrants(times));
-  RECMILL_ASSIGN_OR_RETURN(const auto seconds,
-                           race(subject, all.choices, kFusedRounds, clock, pool, stop));
+  RECMILL_ASSIGN_OR_RETURN(const auto seconds, race(subject, all.choices, kFusedRounds,
+                                                    end_of(options, begin), clock, pool, stop));
   for (size_t e = 0; e < seconds.size(); ++e) *all.nanoseconds[e] = median(seconds[e]) * 1e9;
   if (options.finalist_rounds > 0)
     RECMILL_RETURN_IF_ERROR(refine(subject, options, begin, times, clock, pool, stop));

@@ -71,6 +71,8 @@ class TuningSubject {
 
 struct TunerOptions {
   std::vector<FusedValue> values;  // compared; one at least
+  /// Of the local stage; empty: all.
+  std::vector<int64_t> batches = {};
   /// Visits of each candidate at each value, unless it is far behind; where the budget is short
   /// fewer, but one on every batch.
   int64_t rounds = 48;
@@ -99,6 +101,12 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
                             const std::function<Status(const FamilyTimes&)>& kept,
                             const std::function<void(const TunerProgress&)>& progress,
                             const std::atomic<bool>& stop);
+
+/// Seconds that the local stage takes at least, on all batches: each candidate visited once on
+/// each, after a run of a feature like it. By the times of a run of all with the default schedules,
+/// which options.values[0] is.
+Result<double> least_seconds(TuningSubject& subject, const TunerOptions& options,
+                             const Clock& clock, Pool& pool);
 
 /// Nanoseconds of a batch on one thread, predicted: the task times of `choice`, measured as in the
 /// local stage, summed over all features.

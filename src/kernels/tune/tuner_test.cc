@@ -192,6 +192,23 @@ TEST(Tuner, keeps_to_its_budget_and_still_visits_all) {
   EXPECT_EQ(subject.visits.size(), 3u * 2 * 4);
 }
 
+TEST(Tuner, visits_the_batches_that_it_is_told_and_knows_what_all_would_take) {
+  StandingClock clock;
+  KnownSubject subject(clock, {24.0, 20.0}, /*hiccups=*/false);
+  TunerOptions options = kOptions;
+  options.batches = {3, 1};
+  const Tuned tuned = tune(subject, clock, options);
+  ASSERT_TRUE(tuned.times.ok());
+  EXPECT_EQ(subject.visits.size(), 3u * 2 * 2);
+  for (const auto& [where, times] : subject.visits) EXPECT_EQ(std::get<2>(where) % 2, 1);
+  EXPECT_DOUBLE_EQ(tuned.times->values[0].classes[2].candidates[1].nanoseconds, 3 * 20.0 * 3.0);
+  // Two runs of each class at two values for two candidates, on batches of 1, 2, 3 and 4 times.
+  Pool pool(1);
+  const auto least = least_seconds(subject, kOptions, clock, pool);
+  ASSERT_TRUE(least.ok());
+  EXPECT_DOUBLE_EQ(*least, 1e-9 * 2 * 2 * 2 * (1 + 2 + 3) * 24.0 * (1 + 2 + 3 + 4));
+}
+
 TEST(Tuner, measures_each_class_in_the_run_of_all) {
   StandingClock clock;
   KnownSubject subject(clock, {24.0, 20.0});
@@ -199,7 +216,7 @@ TEST(Tuner, measures_each_class_in_the_run_of_all) {
   EXPECT_EQ(times.values[0].classes[2].bytes, 300.0);
   Pool pool(1);
   KnownSubject calm(clock, {24.0, 20.0}, /*hiccups=*/false);
-  const auto found = measure_classes(calm, *choose(times), clock, pool);
+  const auto found = measure_classes(calm, *choose(times), 7, clock, pool);
   ASSERT_TRUE(found.ok());
   // Two features a class, batches of 1, 2, 3 and 4 times the cost.
   EXPECT_EQ(*found, (std::vector<double>{100.0, 200.0, 300.0}));
