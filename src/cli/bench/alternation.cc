@@ -23,7 +23,7 @@ double wait_for_quiet(const AlternationOptions& options, const Stopwatch& since)
 
 template <typename T>
 void shuffle(std::vector<T>& items, const Random& random) {
-  for (size_t i = items.size() - 1; i > 0; --i) std::swap(items[i], items[random.below(i + 1, i)]);
+  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.below(i, i - 1)]);
 }
 
 /// Every batch `passes` times, the passes shuffled together.

@@ -182,8 +182,10 @@ Finalists measure_finalists(Exchanges& exchanges, const std::vector<FusedPool>& 
                             std::span<const int64_t> features) {
   Finalists made;
   made.first = exchange_of(measure(exchanges, alternatives, features, 1).features, 0);
-  std::vector<FusedPool> finalists{alternatives[0], alternatives[made.first.worst_place]};
-  if (made.first.best_place != 0) finalists.push_back(alternatives[made.first.best_place]);
+  std::vector<FusedPool> finalists{alternatives[0]};
+  for (const size_t place : {made.first.best_place, made.first.worst_place}) {
+    if (place != 0) finalists.push_back(alternatives[place]);
+  }
   made.measured = measure(exchanges, finalists, features, kFinalPasses);
   made.again = exchange_of(made.measured.features, 0);
   return made;
