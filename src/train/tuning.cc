@@ -13,6 +13,7 @@
 #include "kernels/tune/among_all.h"
 #include "kernels/tune/memory_rate.h"
 #include "kernels/tune/tuner.h"
+#include "kernels/tune/visits.h"
 #include "train/chosen_kernels.h"
 #include "train/drift_warning.h"
 #include "train/generated_code.h"
@@ -24,7 +25,7 @@ namespace {
 
 using namespace kernels::tune;  // NOLINT: this file is about nothing else
 
-constexpr int64_t kFusedRounds = 7, kBriefRounds = 3;
+constexpr int64_t kFusedRounds = 5, kBriefRounds = 3;
 /// The local stage's least time, as a share of a budget that allows for all of it.
 constexpr double kLeastShare = 0.5;
 /// Lookups' part of the budget; updates have fewer schedules, and what lookups leave.
@@ -77,11 +78,6 @@ class PartialTimes {
 Status make_folder_of(const std::string& path, Files& files) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? Status{} : files.make_folder(path.substr(0, slash));
-}
-
-double middle_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 /// Tunes one family after the other, within one budget and under one progress.
@@ -179,9 +175,9 @@ class FamilyTuner {
     }
     RECMILL_ASSIGN_OR_RETURN(tuned.class_nanoseconds,
                              measure_classes(subject, tuned.choice, rounds, clock_, pool_));
-    tuned.measured_nanoseconds = middle_of(std::move(winner));
-    tuned.task_nanoseconds = middle_of(std::move(tasks));
-    tuned.default_nanoseconds = middle_of(std::move(standard));
+    tuned.measured_nanoseconds = median(std::move(winner));
+    tuned.task_nanoseconds = median(std::move(tasks));
+    tuned.default_nanoseconds = median(std::move(standard));
     return {};
   }
 

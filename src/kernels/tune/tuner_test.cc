@@ -115,6 +115,23 @@ class CrowdedSubject final : public KnownSubject {
   bool alone_ = false;
 };
 
+/// Whose fused runs take three times as long after the first 200 of them.
+class SlowingSubject final : public KnownSubject {
+ public:
+  explicit SlowingSubject(StandingClock& clock)
+      : KnownSubject(clock, {24.0, 20.0}, /*hiccups=*/false) {}
+  void run_fused(int64_t, Pool&) override {
+    const double nanoseconds = static_cast<double>(100 * fused_.value.tile);
+    clock_.pass(++all_runs_ > 200 ? 3.0 * nanoseconds : nanoseconds);
+    ++runs_of[fused_.value.tile];
+  }
+
+  std::map<int64_t, int> runs_of;  // by tile
+
+ private:
+  int all_runs_ = 0;
+};
+
 struct Tuned {
   Result<FamilyTimes> times;
   int kept = 0;
@@ -209,6 +226,25 @@ TEST(Tuner, visits_the_batches_that_it_is_told_and_knows_what_all_would_take) {
   EXPECT_DOUBLE_EQ(*least, 1e-9 * 2 * 2 * 2 * (1 + 2 + 3) * 24.0 * (1 + 2 + 3 + 4));
 }
 
+TEST(Tuner, fuses_what_is_far_behind_five_times_and_does_not_mind_a_slower_machine) {
+  StandingClock clock;
+  SlowingSubject subject(clock);
+  TunerOptions options = kOptions;
+  options.values = {{90, 0}, {51, 0}, {91, 0}, {50, 0}};
+  const Tuned tuned = tune(subject, clock, options);
+  ASSERT_TRUE(tuned.times.ok());
+  // At each value the winners and the shared schedule, by a first run and one of each batch.
+  constexpr int kRunsOfRound = 1 + 4, kFew = 5 * kRunsOfRound, kAll = 100 * kRunsOfRound;
+  EXPECT_EQ(
+      subject.runs_of,
+      (std::map<int64_t, int>{{90, kAll + kFew}, {51, 2 * kAll}, {91, 2 * kFew}, {50, 2 * kAll}}));
+  const auto& values = tuned.times->values;
+  for (size_t v = 0; v < values.size(); ++v)
+    EXPECT_DOUBLE_EQ(values[v].fused_nanoseconds,
+                     static_cast<double>(300 * options.values[v].tile));
+  EXPECT_EQ(choose(*tuned.times)->value.tile, 50);
+}
+
 TEST(Tuner, measures_each_class_in_the_run_of_all) {
   StandingClock clock;
   KnownSubject subject(clock, {24.0, 20.0});
@@ -227,7 +263,7 @@ TEST(Tuner, measures_each_class_in_the_run_of_all) {
 }
 
 TEST(Tuner, compares_the_best_candidates_among_all_features_where_it_is_told) {
-  for (const double refined_costs : {-100.0, 100.0}) {
+  for (const double refined_costs : {-200.0, 200.0}) {
     StandingClock clock;
     CrowdedSubject subject(clock);
     subject.refined_costs = refined_costs;
@@ -362,7 +398,7 @@ TEST(PoolSubject, refuses_a_template_that_drops_an_id_by_name) {
   }
   EXPECT_GT(right, 40);
   // The whole tuner on it, for real: every chosen schedule is a right one.
-  TunerOptions tuner{.values = {value, {40, 0}}, .rounds = 4};
+  TunerOptions tuner{.values = {value, {40, 0}}, .rounds = 4, .finalist_rounds = 2};
   const SteadyClock clock;
   Pool pool(2);
   const std::atomic<bool> stop{false};

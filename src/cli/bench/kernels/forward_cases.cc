@@ -140,6 +140,8 @@ Status run_forward_case(const std::string& name, const train::ResolvedRun& run,
   line.limit = sides.seconds(limit) * 1e3;
   line.of_limit = sides.seconds(limit) / sides.seconds(ours);
   sink(line);
+  sink(sides.figure(name, ours, "share_of_limit_without_reuse",
+                    line.of_limit * without_reuse(batches), ""));
   sink(sides.figure(name, on_tuned, "predicted_time_over_measured",
                     sides.seconds(predicted) / sides.seconds(on_tuned), ""));
   sink(sides.figure(

@@ -171,7 +171,7 @@ TEST(MemoryLimit, counts_every_line_that_is_named_once) {
   kernels::PoolTask task;
   task.bags = {offsets.data(), ids.data(), nullptr, 3, false};
   task.rows = kernels::RowStorage::of(table.data(), 64, 8);
-  EXPECT_EQ(traffic_of({&task, 1}), (PoolTraffic{4 * 8 + 4 * 8 + 2 * 64, 3 * 8 * 4}));
+  EXPECT_EQ(traffic_of({&task, 1}), (PoolTraffic{4 * 8 + 4 * 8 + 2 * 64, 3 * 8 * 4, 2 * 64}));
   Pool pool(2);
   const auto limit = memory_limit(*batches, pool);
   ASSERT_TRUE(limit.ok());

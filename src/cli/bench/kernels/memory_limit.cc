@@ -21,16 +21,19 @@ constexpr int64_t kRegion = int64_t{256} << 20;  // bytes of each kind: far more
 constexpr int64_t kPiece = int64_t{256} << 10;   // bytes of a task
 constexpr int64_t kAhead = 4096;                 // bytes that reading is ahead
 
-/// Cache lines of the rows that the lookups name, each once.
-int64_t lines_named(const PoolTask& task) {
+struct LinesNamed {
+  int64_t once = 0, again = 0;
+};
+/// Cache lines of the rows that the lookups name.
+LinesNamed lines_named(const PoolTask& task) {
   const kernels::RowStorage& rows = task.rows;
   const int64_t row_bytes = rows.dim * kernels::bytes_of(rows.precision);
   std::vector<bool> seen(static_cast<size_t>(rows.count * rows.stride / kLine + 2));
-  int64_t lines = 0;
+  LinesNamed lines;
   for (int64_t j = task.bags.offsets[0]; j < task.bags.offsets[task.bags.samples]; ++j) {
     const int64_t begin = task.bags.rows[j] * rows.stride;
     for (int64_t line = begin / kLine; line <= (begin + row_bytes - 1) / kLine; ++line) {
-      lines += seen[line] ? 0 : 1;
+      ++(seen[line] ? lines.again : lines.once);
       seen[line] = true;
     }
   }
@@ -114,10 +117,22 @@ PoolTraffic traffic_of(std::span<const PoolTask> tasks) {
     const JaggedView& bags = task.bags;
     traffic.read += (bags.one_each ? 0 : bags.samples + 1) * 8;
     traffic.read += bags.lookups() * (bags.weights != nullptr ? 12 : 8);
-    traffic.read += lines_named(task) * kLine;
+    const LinesNamed lines = lines_named(task);
+    traffic.read += lines.once * kLine;
+    traffic.read_again += lines.again * kLine;
     traffic.written += bags.samples * task.rows.dim * 4;
   }
   return traffic;
+}
+
+double without_reuse(const PoolBatches& batches) {
+  double needed = 0.0, again = 0.0;
+  for (int64_t batch = 0; batch < batches.count(); ++batch) {
+    const PoolTraffic traffic = traffic_of(batches.tasks(batch));
+    needed += static_cast<double>(traffic.read + traffic.written);
+    again += static_cast<double>(traffic.read_again);
+  }
+  return needed > 0.0 ? (needed + again) / needed : 1.0;
 }
 
 Result<Contender> memory_limit(const PoolBatches& batches, Pool& pool) {
