@@ -13,6 +13,10 @@ namespace {
 /// Finalists of a class: so many at most, none that takes so much longer than the best.
 constexpr size_t kFinalists = 8;
 constexpr double kFarBehind = 1.25;
+/// After so many rounds half of those that are left go on, this many at least: the nearest are told
+/// apart by the most visits.
+constexpr int64_t kRoundsOfHalf = 2;
+constexpr size_t kLeastLeft = 2;
 
 /// All features in their order, with their classes.
 class RunOfAll {
@@ -65,16 +69,30 @@ std::vector<size_t> finalists_of(const ClassTimes& of, bool deterministic) {
 struct Contest {
   std::vector<size_t> places;                           // in the class's candidates
   std::vector<std::vector<std::vector<double>>> times;  // [places][batches][visits]
+  std::vector<size_t> left;                             // which of the places go on
 };
 
-/// One round: every finalist is in use on every batch once; those of classes with fewer more often.
+void leave_out_half(Contest& contest) {
+  std::vector<std::pair<double, size_t>> ranked;
+  for (const size_t i : contest.left) ranked.emplace_back(time_of(contest.times[i]).nanoseconds, i);
+  std::ranges::sort(ranked);
+  const size_t least = std::min(ranked.size(), kLeastLeft);
+  contest.left.clear();
+  for (size_t i = 0; i < std::max((ranked.size() + 1) / 2, least); ++i)
+    contest.left.push_back(ranked[i].second);
+}
+
+/// One round: all that are left are in use on every batch once; those of classes with fewer more
+/// often.
 /// From one batch to the next all change, so that all finalists meet a slow machine alike.
 void run_round(RunOfAll& all, std::vector<Contest>& contests, int64_t batches, const Random& random,
                int64_t round) {
   std::vector<std::vector<size_t>> order;
   size_t most = 0;
   for (size_t c = 0; c < contests.size(); ++c) {
-    order.push_back(shuffled(contests[c].places.size(), random, round * contests.size() + c));
+    order.emplace_back();
+    for (const size_t i : shuffled(contests[c].left.size(), random, round * contests.size() + c))
+      order.back().push_back(contests[c].left[i]);
     most = std::max(most, order.back().size());
   }
   std::vector<size_t> in_use(contests.size());
@@ -129,7 +147,9 @@ Status measure_finalists(TuningSubject& subject, const FinalistsOptions& options
     for (const size_t place : places) schedules.back().push_back(candidates[place].schedule);
     for (CandidateTime& candidate : candidates) candidate.among_all = 0.0;
     std::vector times_of_places(places.size(), std::vector<std::vector<double>>(subject.batches()));
-    contests.push_back({std::move(places), std::move(times_of_places)});
+    std::vector<size_t> left(places.size());
+    std::iota(left.begin(), left.end(), size_t{0});
+    contests.push_back({std::move(places), std::move(times_of_places), std::move(left)});
   }
   RECMILL_RETURN_IF_ERROR(subject.prepare(schedules, at.value));
   RunOfAll all(subject, clock, pool);
@@ -137,11 +157,12 @@ Status measure_finalists(TuningSubject& subject, const FinalistsOptions& options
   for (int64_t round = 0; round < options.rounds; ++round) {
     if (stop) return Status::Failed("interrupted");
     if (round > 0 && clock.now_ns() > options.until_ns) break;
+    if (round > 0 && round % kRoundsOfHalf == 0) std::ranges::for_each(contests, leave_out_half);
     run_round(all, contests, subject.batches(), random, round);
   }
   for (size_t c = 0; c < contests.size(); ++c) {
     const auto features = static_cast<double>(times.classes[c].features.size());
-    for (size_t i = 0; i < contests[c].places.size(); ++i)
+    for (const size_t i : contests[c].left)
       at.classes[c].candidates[contests[c].places[i]].among_all =
           time_of(contests[c].times[i]).nanoseconds / features;
   }

@@ -13,15 +13,15 @@ Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice
                                             int64_t rounds, const Clock& clock, Pool& pool);
 
 struct FinalistsOptions {
-  int64_t rounds = 0;  // times that every finalist is in use on every batch
+  int64_t rounds = 0;  // times that a finalist is in use on every batch
   uint64_t seed = 1;
   int64_t until_ns = 0;  // by the clock: afterwards no round begins but the first
 };
 
-/// Sets CandidateTime::among_all of each class's best candidates at one value, by their times
-/// there, and of the shared() schedule. Each time that a batch is gone through, each class has
-/// another of its finalists in use, in random orders, so that one finalist meets all of the others'
-/// alike. Fails where `stop` is set.
+/// Compares each class's best candidates at one value, by their times there, and the shared()
+/// schedule. Each time that a batch is gone through, each class has another of its finalists in
+/// use, in random orders, so that one finalist meets all of the others' alike. Sets
+/// CandidateTime::among_all of those that are left to the end. Fails where `stop` is set.
 Status measure_finalists(TuningSubject& subject, const FinalistsOptions& options,
                          FamilyTimes& times, size_t value, const Clock& clock, Pool& pool,
                          const std::atomic<bool>& stop);

@@ -91,16 +91,16 @@ class KnownSubject : public TuningSubject {
   int64_t runs_ = 0;
 };
 
-/// Where candidate 1 is the fastest by itself, and candidate 2 among all features.
+/// Where candidate 2 is the fastest among all features, whatever it is by itself.
 class CrowdedSubject final : public KnownSubject {
  public:
-  explicit CrowdedSubject(StandingClock& clock)
-      : KnownSubject(clock, {60.0, 20.0, 22.0}, /*hiccups=*/false) {}
+  explicit CrowdedSubject(StandingClock& clock, std::vector<double> costs = {60.0, 20.0, 22.0})
+      : KnownSubject(clock, costs, /*hiccups=*/false) {}
   void reserve(int64_t) override { alone_ = true; }
   void run(size_t c, size_t candidate, int64_t feature, int64_t batch) override {
     if (std::exchange(alone_, false)) return KnownSubject::run(c, candidate, feature, batch);
     const int64_t number = prepared_[c][candidate].parameters[0].value;
-    clock_.pass(number == 2 ? 30.0 : 40.0);
+    clock_.pass(number == 2 ? 30.0 : 39.0 + static_cast<double>(number));
     ++among_all[{c, number}];
   }
   void run_fused(int64_t, Pool&) override {
@@ -289,6 +289,22 @@ TEST(Tuner, compares_the_best_candidates_among_all_features_where_it_is_told) {
     EXPECT_EQ(choice->schedules[0].schedule.name(),
               refined_costs < 0.0 ? "k number=2" : "k number=1");
   }
+}
+
+TEST(Tuner, compares_those_longer_among_all_features_that_are_near) {
+  StandingClock clock;
+  CrowdedSubject subject(clock, {20.0, 21.0, 22.0, 23.0, 24.0});
+  TunerOptions options = kOptions;
+  options.finalist_rounds = 7;
+  const Tuned tuned = tune(subject, clock, options);
+  ASSERT_TRUE(tuned.times.ok());
+  // All five twice, three twice, two to the end.
+  const std::vector<int> rounds{7, 4, 7, 2, 2};
+  for (const auto& [which, runs] : subject.among_all) EXPECT_EQ(runs, rounds[which.second] * 2 * 4);
+  EXPECT_EQ(subject.among_all.size(), 3u * 5);
+  const auto& candidates = tuned.times->values[1].classes[0].candidates;
+  for (size_t k = 0; k < candidates.size(); ++k)
+    EXPECT_EQ(candidates[k].among_all, k == 0 ? 39.0 : k == 2 ? 30.0 : 0.0);
 }
 
 TEST(Tuner, measures_classes_without_times_alone_and_fuses_all_again) {

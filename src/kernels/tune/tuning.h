@@ -31,7 +31,7 @@ struct CandidateTime {
   double spread = 0.0;       // half the distance between the quartiles, as a share of it
   std::string refused;       // why it was not timed: its answer was wrong
   Order order = Order::contract;
-  double among_all = 0.0;  // nanoseconds in the run of all features; 0: it was no finalist
+  double among_all = 0.0;  // nanoseconds in the run of all features; 0: it was not there to the end
   bool operator==(const CandidateTime&) const = default;
 };
 
