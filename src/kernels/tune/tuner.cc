@@ -15,7 +15,7 @@ namespace {
 
 /// Share of the time that the local stage gets; the rest is the global stage's.
 constexpr double kLocalShare = 0.85;
-constexpr int64_t kFusedRounds = 15, kRefinedRounds = 31, kLeastRounds = 3;
+constexpr int64_t kFusedRounds = 11, kRefinedRounds = 31, kLeastRounds = 3;
 /// A choice that takes so much longer than the best after so many rounds is fused no more.
 constexpr double kFarBehindFused = 1.08;
 constexpr int64_t kRoundsOfEach = 5;
