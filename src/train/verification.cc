@@ -79,7 +79,8 @@ Status train_and_score(const ResolvedRun& run, Rank& rank, Communicator& communi
   return rank.store->settle();
 }
 
-constexpr const char* kPlainRows = "rows of the plain run";
+constexpr const char *kPlainRows = "rows of the plain run",
+                     *kDiffers = "differs from the plain run";
 
 Result<Buffer> blank_column(const TableSpec& table, int64_t width) {
   auto column = Buffer::allocate(static_cast<size_t>(table.rows * width) * sizeof(float));
@@ -208,16 +209,19 @@ Status run_engine(const ResolvedRun& run, Files& files, const Trace& plain,
     RECMILL_ASSIGN_OR_RETURN(Rank rank, make_rank(run, Way::engine, communicator, *pool, files));
     Trace trace;
     RECMILL_RETURN_IF_ERROR(train_and_score(run, rank, communicator, trace));
-    RECMILL_RETURN_IF_ERROR(compare_losses(trace, plain));
-    RECMILL_RETURN_IF_ERROR(rank.store->read_rows([&](const store::RowBlock& block) {
-      std::lock_guard lock(mutex);
-      rows_seen += block.count;
-      return compare_block(run.spec, block, rows);
-    }));
-    return compare_rest(*rank.model, trace, plain);
+    const auto compare = [&]() -> Status {
+      RECMILL_RETURN_IF_ERROR(compare_losses(trace, plain));
+      RECMILL_RETURN_IF_ERROR(rank.store->read_rows([&](const store::RowBlock& block) {
+        std::lock_guard lock(mutex);
+        rows_seen += block.count;
+        return compare_block(run.spec, block, rows);
+      }));
+      return compare_rest(*rank.model, trace, plain);
+    };
+    return compare().at(kDiffers);
   }));
   if (rows_seen == rows_there) return {};
-  return Status::Failed(fmt::format("ranks own {} rows of {}", rows_seen, rows_there));
+  return Status::Failed(fmt::format("ranks own {} rows of {}", rows_seen, rows_there)).at(kDiffers);
 }
 
 }  // namespace
@@ -250,7 +254,7 @@ Result<Json> verify(const RunOptions& options, const VerificationRequest& reques
     }
     RECMILL_RETURN_IF_ERROR(
         run_engine(with_ranks(run, static_cast<int>(ranks), run.threads), files, plain, rows)
-            .at(fmt::format("ranks {}: differs from the plain run", ranks)));
+            .at(fmt::format("ranks {}", ranks)));
     request.say(fmt::format("ranks {}: bitwise the same", ranks));
     compared.push_back(ranks);
   }
