@@ -29,7 +29,7 @@ class StandingClock final : public Clock {
 class KnownSubject : public TuningSubject {
  public:
   KnownSubject(StandingClock& clock, std::vector<double> costs, bool hiccups = true)
-      : clock_(clock), costs_(costs), hiccups_(hiccups) {
+      : clock_(clock), costs_(std::move(costs)), hiccups_(hiccups) {
     for (int64_t c = 0; c < 3; ++c) classes_.push_back({{}, {2 * c, 2 * c + 1}});
   }
   std::string family() const override { return "known"; }
@@ -95,7 +95,7 @@ class KnownSubject : public TuningSubject {
 class CrowdedSubject final : public KnownSubject {
  public:
   explicit CrowdedSubject(StandingClock& clock, std::vector<double> costs = {60.0, 20.0, 22.0})
-      : KnownSubject(clock, costs, /*hiccups=*/false) {}
+      : KnownSubject(clock, std::move(costs), /*hiccups=*/false) {}
   void reserve(int64_t) override { alone_ = true; }
   void run(size_t c, size_t candidate, int64_t feature, int64_t batch) override {
     if (std::exchange(alone_, false)) return KnownSubject::run(c, candidate, feature, batch);

@@ -140,7 +140,8 @@ Result<Contender> memory_limit(const PoolBatches& batches, Pool& pool) {
   RECMILL_ASSIGN_OR_RETURN(Buffer to, Buffer::allocate_huge(kRegion));
   std::ranges::fill(from.as<uint64_t>(), uint64_t{0});
   std::ranges::fill(to.as<uint64_t>(), uint64_t{0});
-  auto regions = std::make_shared<Regions>(Round(std::move(from)), Round(std::move(to)));
+  auto regions =
+      std::make_shared<Regions>(Regions{Round(std::move(from)), Round(std::move(to)), {}});
   for (int64_t batch = 0; batch < batches.count(); ++batch)
     regions->batches.push_back(traffic_of(batches.tasks(batch)));
   return Contender([regions, &pool](std::span<const int64_t> order) -> Result<double> {
