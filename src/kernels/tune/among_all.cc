@@ -18,25 +18,45 @@ constexpr double kFarBehind = 1.25;
 constexpr int64_t kRoundsOfHalf = 2;
 constexpr size_t kLeastLeft = 2;
 
+/// A thread takes features that stand together, as in the fused run: they share cache lines of the
+/// output, which two threads would take from each other. By bytes it has so many turns.
+constexpr int64_t kTurnsOfThread = 16;
+
 /// All features in their order, with their classes.
 class RunOfAll {
  public:
   RunOfAll(TuningSubject& subject, const Clock& clock, Pool& pool)
       : subject_(subject), clock_(clock), pool_(pool) {
+    double bytes = 0.0;
     for (size_t c = 0; c < subject.classes().size(); ++c) {
-      for (const int64_t feature : subject.classes()[c].features) tasks_.push_back({c, feature});
+      const double of_feature = subject.bytes(c);
+      for (const int64_t feature : subject.classes()[c].features) {
+        tasks_.push_back({c, feature, of_feature});
+        bytes += of_feature;
+      }
     }
     std::ranges::sort(tasks_, {}, &Task::feature);
+    const double most = bytes / static_cast<double>(kTurnsOfThread * pool.threads());
+    double taken = 0.0;
+    for (size_t t = 1; t < tasks_.size(); ++t) {
+      taken += tasks_[t - 1].bytes;
+      if (taken + tasks_[t].bytes <= most) continue;
+      begins_.push_back(t);
+      taken = 0.0;
+    }
+    begins_.push_back(tasks_.size());
   }
 
   /// Nanoseconds by class, all features of it together; `candidates` [classes]: of prepare().
   std::vector<double> run(const std::vector<size_t>& candidates, int64_t batch) {
     std::vector<std::atomic<int64_t>> sums(candidates.size());
-    pool_.run(static_cast<int64_t>(tasks_.size()), [&](int64_t t) {
-      const auto [of_class, feature] = tasks_[t];
-      const int64_t start = clock_.now_ns();
-      subject_.run(of_class, candidates[of_class], feature, batch);
-      sums[of_class] += clock_.now_ns() - start;
+    pool_.run(static_cast<int64_t>(begins_.size()) - 1, [&](int64_t taken) {
+      for (size_t t = begins_[taken]; t < begins_[taken + 1]; ++t) {
+        const Task& task = tasks_[t];
+        const int64_t start = clock_.now_ns();
+        subject_.run(task.of_class, candidates[task.of_class], task.feature, batch);
+        sums[task.of_class] += clock_.now_ns() - start;
+      }
     });
     return {sums.begin(), sums.end()};
   }
@@ -45,11 +65,13 @@ class RunOfAll {
   struct Task {
     size_t of_class;
     int64_t feature;
+    double bytes;  // ClassTimes::bytes
   };
   TuningSubject& subject_;
   const Clock& clock_;
   Pool& pool_;
   std::vector<Task> tasks_;
+  std::vector<size_t> begins_{0};  // of the features that a thread takes together; their end
 };
 
 /// The places of a class's finalists in its candidates.
