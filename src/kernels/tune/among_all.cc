@@ -15,7 +15,7 @@ constexpr size_t kFinalists = 8;
 constexpr double kFarBehind = 1.25;
 /// After so many rounds half of those that are left go on, this many at least: the nearest are told
 /// apart by the most visits.
-constexpr int64_t kRoundsOfHalf = 2;
+constexpr int64_t kRoundsOfHalf = 3;
 constexpr size_t kLeastLeft = 2;
 
 /// A thread takes features that stand together, as in the fused run: they share cache lines of the
@@ -91,6 +91,7 @@ std::vector<size_t> finalists_of(const ClassTimes& of, bool deterministic) {
 struct Contest {
   std::vector<size_t> places;                           // in the class's candidates
   std::vector<std::vector<std::vector<double>>> times;  // [places][batches][visits]
+  std::vector<double> alone;                            // [places], of the local stage
   std::vector<size_t> left;                             // which of the places go on
 };
 
@@ -166,12 +167,17 @@ Status measure_finalists(TuningSubject& subject, const FinalistsOptions& options
     if (!same.empty() && std::ranges::find(places, same[c]) == places.end())
       places.push_back(same[c]);
     schedules.emplace_back();
-    for (const size_t place : places) schedules.back().push_back(candidates[place].schedule);
+    std::vector<double> alone;
+    for (const size_t place : places) {
+      schedules.back().push_back(candidates[place].schedule);
+      alone.push_back(candidates[place].nanoseconds);
+    }
     for (CandidateTime& candidate : candidates) candidate.among_all = 0.0;
     std::vector times_of_places(places.size(), std::vector<std::vector<double>>(subject.batches()));
     std::vector<size_t> left(places.size());
     std::iota(left.begin(), left.end(), size_t{0});
-    contests.push_back({std::move(places), std::move(times_of_places), std::move(left)});
+    contests.push_back(
+        {std::move(places), std::move(times_of_places), std::move(alone), std::move(left)});
   }
   RECMILL_RETURN_IF_ERROR(subject.prepare(schedules, at.value));
   RunOfAll all(subject, clock, pool);

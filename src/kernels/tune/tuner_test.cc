@@ -298,8 +298,8 @@ TEST(Tuner, compares_those_longer_among_all_features_that_are_near) {
   options.finalist_rounds = 7;
   const Tuned tuned = tune(subject, clock, options);
   ASSERT_TRUE(tuned.times.ok());
-  // All five twice, three twice, two to the end.
-  const std::vector<int> rounds{7, 4, 7, 2, 2};
+  // All five three times, three of them three times more, two to the end.
+  const std::vector<int> rounds{7, 6, 7, 3, 3};
   for (const auto& [which, runs] : subject.among_all) EXPECT_EQ(runs, rounds[which.second] * 2 * 4);
   EXPECT_EQ(subject.among_all.size(), 3u * 5);
   const auto& candidates = tuned.times->values[1].classes[0].candidates;

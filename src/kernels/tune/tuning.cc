@@ -208,7 +208,7 @@ Result<std::vector<size_t>> refined(const FamilyTimes& times, size_t value) {
     const auto& candidates = times.values[value].classes[c].candidates;
     double least = 0.0;
     for (size_t k = 0; k < candidates.size(); ++k) {
-      const double time = candidates[k].among_all;
+      const double time = candidates[k].among_all * candidates[k].nanoseconds;
       if (time <= 0.0 || !may_win(candidates[k], times.deterministic) ||
           (least > 0.0 && time >= least))
         continue;

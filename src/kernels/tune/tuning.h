@@ -74,8 +74,9 @@ Result<std::vector<size_t>> winners(const FamilyTimes& times, size_t value);
 /// the least time summed over all features. Empty where no schedule is right for all classes.
 std::vector<size_t> shared(const FamilyTimes& times, size_t value);
 
-/// Per class the finalist of the least time in the run of all features; the winner where a class
-/// has no finalists. Fails as winners().
+/// Per class the finalist of the least time by both stages, their geometric mean: the local one is
+/// off by what it only simulates, the run of all features by what else was going on; the winner
+/// where a class has no finalists. Fails as winners().
 Result<std::vector<size_t>> refined(const FamilyTimes& times, size_t value);
 
 struct ChosenSchedule {

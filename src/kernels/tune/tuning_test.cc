@@ -66,6 +66,9 @@ TEST(Tuning, takes_the_best_finalists_unless_the_fused_run_is_clearly_slower_wit
   times.values[1].beside_nanoseconds = 795.0;
   EXPECT_EQ(*refined(times, 0), *winners(times, 0));  // no finalists there
   EXPECT_EQ(*refined(times, 1), (std::vector<size_t>{1, 1}));
+  times.values[1].classes[0].candidates[1].nanoseconds = 100.0;  // 100 * 70 is more than 80 * 85
+  EXPECT_EQ(*refined(times, 1), (std::vector<size_t>{0, 1}));
+  times.values[1].classes[0].candidates[1].nanoseconds = 80.0;
   const auto choice = choose(times);
   ASSERT_TRUE(choice.ok());
   EXPECT_EQ(choice->value, (FusedValue{512, 1 << 19}));
