@@ -106,8 +106,7 @@ void leave_out_half(Contest& contest) {
 }
 
 /// One round: all that are left are in use on every batch once; those of classes with fewer more
-/// often.
-/// From one batch to the next all change, so that all finalists meet a slow machine alike.
+/// often. From one batch to the next all change, so that all finalists meet a slow machine alike.
 void run_round(RunOfAll& all, std::vector<Contest>& contests, int64_t batches, const Random& random,
                int64_t round) {
   std::vector<std::vector<size_t>> order;

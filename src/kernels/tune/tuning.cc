@@ -10,9 +10,6 @@ namespace {
 
 /// A sample's cost beside its lookups, in lookups: offsets, the output row.
 constexpr double kSampleInLookups = 2.0;
-/// The refined schedules were each compared where they run, so the fused run, which is noisier than
-/// those times, speaks against them only by more than this.
-constexpr double kClearlySlower = 1.02;
 
 ChosenSchedule chosen_of(const ClassTimes& times, size_t winner) {
   const CandidateTime& candidate = times.candidates[winner];
@@ -243,8 +240,7 @@ Result<Choice> choose(const FamilyTimes& times) {
   if (best == nullptr) return Status::Failed(times.family + ": nothing was measured to the end");
   const size_t value = best - times.values.data();
   std::vector<size_t> chosen;
-  if (best->refined_nanoseconds > 0.0 &&
-      best->refined_nanoseconds < kClearlySlower * best->beside_nanoseconds) {
+  if (best->refined_nanoseconds > 0.0 && best->refined_nanoseconds < best->beside_nanoseconds) {
     RECMILL_ASSIGN_OR_RETURN(chosen, refined(times, value));
   } else if (least == best->fused_nanoseconds) {
     RECMILL_ASSIGN_OR_RETURN(chosen, winners(times, value));

@@ -97,8 +97,8 @@ struct Choice {
 Result<double> price_of_order(const FamilyTimes& times, size_t value);
 
 /// The value of the least fused time, with its winners, or with the shared schedule where the fused
-/// run was faster with that, or with the refined schedules unless it was clearly slower with those.
-/// Fails as winners(), and where no value was measured to the end.
+/// run was faster with that, or with the refined schedules where it was faster still. Fails as
+/// winners(), and where no value was measured to the end.
 Result<Choice> choose(const FamilyTimes& times);
 
 Json to_json(const FamilyTimes& times);
