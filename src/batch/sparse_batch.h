@@ -29,6 +29,11 @@ struct JaggedView {
   bool one_each = false;  // every bag has exactly one lookup
 
   int64_t lookups() const { return samples == 0 ? 0 : offsets[samples] - offsets[0]; }
+  /// Asks memory for what lookups() reads.
+  void fetch_counts() const {
+    __builtin_prefetch(offsets);
+    __builtin_prefetch(offsets + samples);
+  }
   /// Samples [begin, end) of this view.
   JaggedView slice(int64_t begin, int64_t end) const {
     return {offsets + begin, rows, weights, end - begin, one_each};
@@ -46,6 +51,10 @@ struct SparseFeature {
             one_each};
   }
 };
+
+/// Features between one whose counts are read and the one that they are asked for: each has them
+/// somewhere else in memory.
+constexpr size_t kCountsAhead = 16;
 
 struct SparseBatch {
   int64_t first = 0;

@@ -33,6 +33,8 @@ Status check_batch(const ModelSpec& model, const Batch& batch) {
   RECMILL_CHECK(sparse.features.size() == model.features.size(),
                 std::to_string(sparse.features.size()));
   for (size_t feature = 0; feature < model.features.size(); ++feature) {
+    if (feature + kCountsAhead < sparse.features.size())
+      sparse.features[feature + kCountsAhead].view(sparse.samples).fetch_counts();
     const SparseFeature& bags = sparse.features[feature];
     const std::string& name = model.features[feature].name;
     RECMILL_CHECK(static_cast<int64_t>(bags.offsets.size()) >= sparse.samples + 1, name);

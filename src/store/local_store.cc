@@ -13,8 +13,9 @@ namespace recmill::store {
 
 // What prepare() fills in; its memory goes from batch to batch.
 struct LocalStore::Work {
-  kernels::TaskMap pool_tasks;
-  std::vector<int64_t> begins;  // [own shards + 1], sample of the rank's batch
+  std::vector<kernels::PoolTask> pool_tasks;  // [features], from the own tables; no outputs yet
+  kernels::TaskMap task_map;                  // of pool_tasks
+  std::vector<int64_t> begins;                // [own shards + 1], sample of the rank's batch
   // [tables], how they are updated; one rank.
   std::vector<const kernels::RowUpdateKernel*> kernels;
   std::vector<DistinctRows> distinct;        // [tables], of those whose kernel needs them
@@ -82,7 +83,8 @@ Result<std::unique_ptr<Prepared>> LocalStore::prepare(const Batch& batch) {
   std::lock_guard lock(prepare_mutex_);
   auto work = resting_.empty() ? std::make_unique<Work>() : std::move(resting_.back());
   if (!resting_.empty()) resting_.pop_back();
-  fused_pool_.map(pool_tasks(*batch.sparse), pool_.threads(), work->pool_tasks);
+  fill_pool_tasks(*batch.sparse, work->pool_tasks);
+  fused_pool_.map(work->pool_tasks, pool_.threads(), work->task_map);
   if (ranks_ > 1 || batch.purpose == Purpose::train) find_distinct(batch, *work);
   return std::unique_ptr<Prepared>(std::make_unique<LocalPrepared>(*this, batch, std::move(work)));
 }
@@ -137,46 +139,45 @@ void LocalStore::find_distinct(const Batch& batch, Work& work) {
   });
 }
 
-// Without outputs.
-std::vector<kernels::PoolTask> LocalStore::pool_tasks(const SparseBatch& sparse) const {
-  std::vector<kernels::PoolTask> tasks;
-  tasks.reserve(model_.features.size());
+void LocalStore::set_outputs(Output output, std::span<kernels::PoolTask> tasks) {
+  for (size_t f = 0; f < tasks.size(); ++f) {
+    tasks[f].out = output[f].data;
+    tasks[f].stride = output[f].stride;
+  }
+}
+
+void LocalStore::fill_pool_tasks(const SparseBatch& sparse,
+                                 std::vector<kernels::PoolTask>& tasks) const {
+  tasks.clear();
   for (size_t f = 0; f < model_.features.size(); ++f) {
     const FeatureSpec& feature = model_.features[f];
     tasks.push_back({sparse.features[f].view(sparse.samples), tables_[feature.table].rows(),
                      feature.pooling, nullptr, 0});
   }
-  return tasks;
 }
 
 Status LocalStore::lookup(Prepared& prepared, Output output, Stream& stream) {
-  const auto& local = static_cast<const LocalPrepared&>(prepared);
-  const SparseBatch& sparse = *local.batch.sparse;
-  for (const SparseFeature& bags : sparse.features) {
-    lookups_ += bags.view(sparse.samples).lookups();
-  }
-  if (ranks_ > 1) return lookup_remote(local, output);
-  std::vector<kernels::PoolTask> tasks = pool_tasks(sparse);
-  for (size_t f = 0; f < tasks.size(); ++f) {
-    tasks[f].out = output[f].data;
-    tasks[f].stride = output[f].stride;
-  }
-  fused_pool_.run(tasks, local.work->pool_tasks, stream.pool());
+  Work& work = *static_cast<LocalPrepared&>(prepared).work;
+  int64_t lookups = 0;
+  for (const kernels::PoolTask& task : work.pool_tasks) lookups += task.bags.lookups();
+  lookups_ += lookups;
+  if (ranks_ > 1) return lookup_remote(work, output);
+  set_outputs(output, work.pool_tasks);
+  fused_pool_.run(work.pool_tasks, work.task_map, stream.pool());
   return {};
 }
 
-Status LocalStore::lookup_remote(const LocalPrepared& prepared, Output output) {
-  RECMILL_ASSIGN_OR_RETURN(const auto fetched, exchange_.fetch(prepared.work->by_owner));
-  std::vector<kernels::PoolTask> tasks = pool_tasks(*prepared.batch.sparse);
+Status LocalStore::lookup_remote(const Work& work, Output output) {
+  RECMILL_ASSIGN_OR_RETURN(const auto fetched, exchange_.fetch(work.by_owner));
+  std::vector<kernels::PoolTask> tasks = work.pool_tasks;
+  set_outputs(output, tasks);
   for (size_t f = 0; f < tasks.size(); ++f) {
     const FeatureSpec& feature = model_.features[f];
     RECMILL_CHECK(tasks[f].bags.offsets[0] == 0, feature.name);
-    tasks[f].bags.rows = prepared.work->places[f].data();
+    tasks[f].bags.rows = work.places[f].data();
     tasks[f].rows = fetched[feature.table];
-    tasks[f].out = output[f].data;
-    tasks[f].stride = output[f].stride;
   }
-  fused_pool_.run(tasks, prepared.work->pool_tasks, pool_);
+  fused_pool_.run(tasks, work.task_map, pool_);
   return {};
 }
 

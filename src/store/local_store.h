@@ -74,10 +74,11 @@ class LocalStore final : public EmbeddingStore {
 
   LocalStore(ModelSpec model, std::vector<table::EmbeddingTable> tables, Communicator& communicator,
              Pool& pool, StoreKernels kernels);
-  std::vector<kernels::PoolTask> pool_tasks(const SparseBatch& sparse) const;
+  void fill_pool_tasks(const SparseBatch& sparse, std::vector<kernels::PoolTask>& tasks) const;
   const kernels::RowUpdateKernel& kernel_of(size_t table, const Batch& batch) const;
   void find_distinct(const Batch& batch, Work& work);
-  Status lookup_remote(const LocalPrepared& prepared, Output output);
+  static void set_outputs(Output output, std::span<kernels::PoolTask> tasks);
+  Status lookup_remote(const Work& work, Output output);
   static const Batch& batch_of(const Update& update);  // CHECKs that it is one of training
   static const kernels::RowUpdateKernel* kernel_of(size_t table, std::span<const Update> updates);
   Status update_remote(std::span<const Update> updates, const table::RowStep& step);

@@ -123,6 +123,30 @@ TEST(EmbeddingPool, does_all_features_in_one_call_with_the_same_bits_at_any_numb
   EXPECT_EQ(outputs[0], outputs[2]);
 }
 
+TEST(EmbeddingPool, zeroes_a_wide_stretch_of_empty_features_and_nothing_beside_it) {
+  constexpr int64_t kFeatures = 17, kDim = 129, kSamples = 300, kGap = 3;
+  constexpr int64_t kStride = kFeatures * kDim + kGap;
+  const TestRows table(kDim, RowPrecision::float32, 0);
+  const auto some = random_bags({kSamples, 3, kRows, false, 2}, 1);
+  const auto none = random_bags({kSamples, 0, kRows, false, 2}, 2);
+  for (int64_t full : {int64_t{0}, int64_t{1}, kFeatures - 1, kFeatures}) {
+    std::vector<float> expected(kSamples * kStride + 1, -1.0f), found = expected;
+    for (auto* out : {&expected, &found}) {
+      std::vector<PoolTask> tasks;
+      for (int64_t f = 0; f < kFeatures; ++f)
+        tasks.push_back({(f == full ? some : none).view(kSamples), table.rows, Pooling::sum,
+                         out->data() + 1 + f * kDim, kStride});
+      Pool pool(2);
+      if (out == &found) {
+        embedding_pool(tasks, pool);
+      } else {
+        for (const auto& task : tasks) embedding_pool_reference(task);
+      }
+    }
+    EXPECT_EQ(found, expected) << full;
+  }
+}
+
 TEST(EmbeddingPool, sums_its_features_into_interleaved_outputs_like_the_reference) {
   const TestRows table(16, RowPrecision::float32, 0);
   const auto first = random_bags({2000, 4, kRows, false, 2}, 1);

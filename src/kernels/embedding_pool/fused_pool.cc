@@ -18,15 +18,6 @@ double guessed_cost(const RowStorage& rows) {
 /// Below this a task costs less than to hand it out, in nanoseconds.
 constexpr double kLeastTask = 5000.0;
 
-/// Features whose counts are on their way from memory, where each has them somewhere else.
-constexpr size_t kFetchedFeatures = 16;
-
-void fetch_counts(const JaggedView& bags) {
-  if (bags.one_each) return;
-  __builtin_prefetch(bags.offsets);
-  __builtin_prefetch(bags.offsets + bags.samples);
-}
-
 PoolKernel kernel_of(const Schedule& schedule) {
   auto kernel = find_pool_kernel(schedule);
   RECMILL_CHECK(kernel.ok(), kernel.status().message());
@@ -104,7 +95,7 @@ std::vector<FeatureWork> FusedPool::work(std::span<const PoolTask> tasks) const 
   RECMILL_CHECK(tasks.size() == kernels_.size());
   std::vector<FeatureWork> work(tasks.size());
   for (size_t f = 0; f < tasks.size(); ++f) {
-    if (f + kFetchedFeatures < tasks.size()) fetch_counts(tasks[f + kFetchedFeatures].bags);
+    if (f + kCountsAhead < tasks.size()) tasks[f + kCountsAhead].bags.fetch_counts();
     const PoolTask& task = tasks[f];
     const PoolKernel& kernel = kernels_[f];
     const double guess = guessed_cost(task.rows);

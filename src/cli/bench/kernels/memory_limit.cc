@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench/kernels/memory_limit.h"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
 #include <algorithm>
 #include <atomic>
 #include <memory>
 
 #include "base/clock.h"
+#include "kernels/embedding_pool/stream_zeros.h"
 
 namespace recmill::cli {
 namespace {
@@ -53,13 +50,8 @@ uint64_t read(const std::byte* begin, int64_t bytes) {
 }
 
 void write(std::byte* begin, int64_t bytes) {
-#ifdef __SSE2__
-  for (int64_t b = 0; b < bytes; b += 16)
-    _mm_stream_si128(reinterpret_cast<__m128i*>(begin + b), _mm_setzero_si128());
-  _mm_sfence();
-#else
-  std::fill_n(begin, bytes, std::byte{0});
-#endif
+  kernels::stream_zeros({reinterpret_cast<float*>(begin), bytes / sizeof(float)});
+  kernels::finish_streaming();
 }
 
 /// What stands between two positions of a region that is gone through round and round.
