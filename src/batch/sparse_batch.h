@@ -28,9 +28,12 @@ struct JaggedView {
   int64_t samples = 0;
   bool one_each = false;  // every bag has exactly one lookup
 
-  int64_t lookups() const { return samples == 0 ? 0 : offsets[samples] - offsets[0]; }
+  int64_t lookups() const {
+    return one_each || samples == 0 ? samples : offsets[samples] - offsets[0];
+  }
   /// Asks memory for what lookups() reads.
   void fetch_counts() const {
+    if (one_each) return;
     __builtin_prefetch(offsets);
     __builtin_prefetch(offsets + samples);
   }

@@ -25,6 +25,7 @@ class Dlrm final : public Model {
   void initialize(uint64_t seed, std::span<float> parameters) const override;
   std::unique_ptr<ShardState> make_state() const override;
   int64_t block_samples() const override { return kBlock; }
+  bool scores_in_any_block() const override { return precision_ == Precision::float32; }
   Status load(std::span<const float> parameters, Pool& pool, const Renew& renew) override;
   Status forward(int phase, const ShardInput& input, std::span<const float> total,
                  ShardState& state, std::span<float> sum, std::span<float> logits) const override;

@@ -12,6 +12,7 @@
 #include "base/bfloat16.h"
 #include "base/random.h"
 #include "kernels/dense_layer/dense_layer.h"
+#include "kernels/testing/instruction_sets.h"
 
 namespace recmill::model {
 namespace {
@@ -207,6 +208,16 @@ struct Shard {
     return input;
   }
 
+  /// In blocks of so many samples.
+  void score(const Model& model, ShardState& state, int64_t step) {
+    for (int64_t first = 0; first < samples; first += step) {
+      ShardInput input = block(model, first);
+      input.samples = std::min(samples - first, step);
+      const auto part = std::span(logits).subspan(first, input.samples);
+      RECMILL_CHECK(model.forward(0, input, {}, state, {}, part).ok());
+    }
+  }
+
   void run(const Model& model, ShardState& state) {
     for (int64_t first = 0; first == 0 || first < samples; first += model.block_samples()) {
       const ShardInput input = block(model, first);
@@ -285,6 +296,26 @@ TEST_P(DlrmPrecision, equals_the_plain_model_in_float64) {
       EXPECT_LT(relative_error(shard.gradient, plain.parameter_gradient()), limit)
           << samples << ", seed " << kSeed;
     }
+  }
+}
+
+TEST(Dlrm, scores_a_sample_the_same_in_any_block_in_float32) {
+  Pool pool(1);
+  for (const auto& [options, spec] : variants(LayerPrecision::float32)) {
+    const auto model = made(options, spec);
+    ASSERT_TRUE(model->scores_in_any_block());
+    std::vector<float> parameters(static_cast<size_t>(model->parameter_count()));
+    model->initialize(kSeed, parameters);
+    ASSERT_TRUE(model->load(parameters, pool).ok());
+    const auto state = model->make_state();
+    kernels::on_every_instruction_set([&] {
+      Shard alone(*model, spec, 200), together = alone;
+      alone.score(*model, *state, 1);
+      for (const int64_t block : {2, 15, 16, 17, 33, 100, 128}) {
+        together.score(*model, *state, block);
+        EXPECT_EQ(together.logits, alone.logits) << block << ", seed " << kSeed;
+      }
+    });
   }
 }
 

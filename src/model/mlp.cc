@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/bfloat16.h"
+#include "kernels/dense_layer/panels.h"
 #include "model/initialize.h"
 #include "model/tower.h"
 
@@ -13,20 +14,12 @@ namespace {
 
 using kernels::Precision;
 using kernels::dense_layer::kBlock;
+using kernels::dense_layer::PanelLayout;
 
-// Columns that are transposed at once: their part of each sample's row is whole cache lines, and a
-// first-level cache holds all of it.
-constexpr int64_t kColumns = 32;
-
-/// to[k][i] = from[i][k] for `columns` columns; `from` has a row every `stride` floats, `to` has no
-/// gaps.
-void transpose(const float* from, int64_t samples, int64_t stride, int64_t columns, float* to) {
-  for (int64_t begin = 0; begin < columns; begin += kColumns) {
-    const int64_t end = std::min(begin + kColumns, columns);
-    for (int64_t k = begin; k < end; ++k) {
-      for (int64_t i = 0; i < samples; ++i) to[k * samples + i] = from[i * stride + k];
-    }
-  }
+/// to[k][i] = from[i][k]; neither has gaps.
+void transpose(const float* from, int64_t rows, int64_t columns, float* to) {
+  const PanelLayout whole{.width = rows, .panel_stride = rows * columns};
+  pack_transposed({from, rows, columns, 0, rows}, whole, Precision::float32, to);
 }
 
 class Mlp final : public Model {
@@ -39,6 +32,7 @@ class Mlp final : public Model {
   void initialize(uint64_t seed, std::span<float> parameters) const override;
   std::unique_ptr<ShardState> make_state() const override;
   int64_t block_samples() const override { return kBlock; }
+  bool scores_in_any_block() const override { return precision_ == Precision::float32; }
   Status load(std::span<const float> parameters, Pool& pool, const Renew& renew) override;
   Status forward(int phase, const ShardInput& input, std::span<const float> total,
                  ShardState& state, std::span<float> sum, std::span<float> logits) const override;
@@ -96,9 +90,8 @@ Status Mlp::load(std::span<const float> parameters, Pool& pool, const Renew& ren
 void Mlp::take_inputs(const ShardInput& input, BlockState& state) const {
   if (precision_ == Precision::float32) {
     float* x = state.floats(0);
-    transpose(input.dense, input.samples, num_dense_, num_dense_, x);
-    transpose(input.pooled, input.samples, layout_.stride, layout_.stride,
-              x + num_dense_ * input.samples);
+    transpose(input.dense, input.samples, num_dense_, x);
+    transpose(input.pooled, input.samples, layout_.stride, x + num_dense_ * input.samples);
     return;
   }
   auto* x = reinterpret_cast<BFloat16*>(state.at(0));
@@ -113,15 +106,7 @@ void Mlp::take_inputs(const ShardInput& input, BlockState& state) const {
 /// The part of the gradient by x that is the rows', as rows stand.
 void Mlp::give_gradient(int64_t samples, const float* by_x, float* pooled) const {
   if (precision_ == Precision::float32) {
-    const float* by_rows = by_x + num_dense_ * samples;  // [stride][samples]
-    for (int64_t begin = 0; begin < layout_.stride; begin += kColumns) {
-      const int64_t end = std::min(begin + kColumns, layout_.stride);
-      for (int64_t i = 0; i < samples; ++i) {
-        for (int64_t k = begin; k < end; ++k) {
-          pooled[i * layout_.stride + k] = by_rows[k * samples + i];
-        }
-      }
-    }
+    transpose(by_x + num_dense_ * samples, layout_.stride, samples, pooled);
     return;
   }
   const auto* from = reinterpret_cast<const BFloat16*>(by_x);

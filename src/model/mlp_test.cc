@@ -11,6 +11,7 @@
 #include "base/bfloat16.h"
 #include "base/random.h"
 #include "kernels/dense_layer/dense_layer.h"
+#include "kernels/testing/instruction_sets.h"
 #include "model/initialize.h"
 
 namespace recmill::model {
@@ -85,6 +86,23 @@ class Trial {
           model_->backward(0, input, {}, part(logit_gradient_), *state, {}, gradient).ok());
     }
     return out;
+  }
+
+  /// In blocks of so many samples.
+  std::vector<float> logits(int64_t block) {
+    Pool pool(1);
+    RECMILL_CHECK(model_->load(parameters_, pool).ok());
+    std::vector<float> logits(static_cast<size_t>(samples_));
+    const auto state = model_->make_state();
+    for (int64_t first = 0; first < samples_; first += block) {
+      ShardInput input;
+      input.samples = std::min(samples_ - first, block);
+      input.dense = dense_.data() + first * spec_.num_dense;
+      input.pooled = rows_.data() + first * stride_;
+      const auto part = std::span(logits).subspan(first, input.samples);
+      RECMILL_CHECK(model_->forward(0, input, {}, *state, {}, part).ok());
+    }
+    return logits;
   }
 
   Outcome plain() const {
@@ -193,6 +211,16 @@ TEST_P(MlpPrecision, equals_the_plain_model_in_float64_at_any_number_of_threads)
       EXPECT_EQ(trial.run(3), ours);
     }
   }
+}
+
+TEST(Mlp, scores_a_sample_the_same_in_any_block_in_float32) {
+  const ModelSpec spec = spec_of({4, 1024, 8, 1500}, 5);
+  Trial trial({.kind = ModelKind::mlp, .top = {33, 8, 1}}, spec, 200);
+  ASSERT_TRUE(trial.model()->scores_in_any_block());
+  kernels::on_every_instruction_set([&] {
+    const std::vector<float> alone = trial.logits(1);
+    for (const int64_t block : {2, 15, 16, 17, 33, 100, 128}) EXPECT_EQ(trial.logits(block), alone);
+  });
 }
 
 TEST(Mlp, has_the_parameters_and_the_layout_of_its_rows_side_by_side) {

@@ -110,6 +110,10 @@ class Model {
   /// limit where there is more than one phase.
   virtual int64_t block_samples() const { return std::numeric_limits<int64_t>::max(); }
 
+  /// Whether a sample's logit is the same bits in whatever block of samples it stands, so that
+  /// scoring need not keep to shards. Of models with one phase.
+  virtual bool scores_in_any_block() const { return false; }
+
   /// Phase 0 ... phases() - 1 in this order. `total`: the tree's sum at the end of the phase
   /// before, empty in phase 0; `sum`: what this shard contributes; `logits` [samples]: written by
   /// the last phase.

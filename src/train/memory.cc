@@ -102,9 +102,10 @@ class RankItems {
     add("looked-up rows and their gradient",
         (std::max(train_.batch_size, train_.eval_batch_size) + train_.batch_size) / run_.ranks *
             stride * 4);
-    const int64_t samples =
-        std::min(std::max(train_.batch_size, train_.eval_batch_size) / run_.shards + 1,
-                 model_.block_samples());
+    int64_t samples = std::max(train_.batch_size, train_.eval_batch_size) / run_.shards + 1;
+    if (model_.scores_in_any_block())
+      samples = std::max(samples, train_.eval_batch_size / run_.ranks / run_.threads + 1);
+    samples = std::min(samples, model_.block_samples());
     const int64_t in_hand = model_.phases() > 1 ? own_shards_ : std::min(own_shards_, run_.threads);
     estimate("activations",
              in_hand * samples * 4 *

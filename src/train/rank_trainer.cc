@@ -13,7 +13,8 @@
 namespace recmill::train {
 namespace {
 
-constexpr int64_t kPiece = 2048;  // parameters; their gradient stays in the first-level cache
+constexpr int64_t kWholeVectors = 32;  // samples: whole vectors of whatever instruction set
+constexpr int64_t kPiece = 2048;       // parameters; their gradient stays in the first-level cache
 
 /// Room for at least `count` floats; what it held is lost where it grows.
 Result<float*> reserve(Buffer& buffer, int64_t count) {
@@ -206,17 +207,17 @@ Status RankTrainer::reduce_phase(int64_t size, std::vector<float>& total) {
       reduce_phase_, [&](size_t shard) { return shard_[shard]->sum.data(); }, total);
 }
 
-void RankTrainer::take_state(Shard& shard) {
-  if (shard.state != nullptr) return;
+std::unique_ptr<model::ShardState> RankTrainer::take_state() {
   std::lock_guard lock(state_mutex_);
   if (free_states_.empty()) free_states_.push_back(model_.make_state());
-  shard.state = std::move(free_states_.back());
+  auto state = std::move(free_states_.back());
   free_states_.pop_back();
+  return state;
 }
 
-void RankTrainer::give_state_back(Shard& shard) {
+void RankTrainer::give_state_back(std::unique_ptr<model::ShardState> state) {
   std::lock_guard lock(state_mutex_);
-  free_states_.push_back(std::move(shard.state));
+  free_states_.push_back(std::move(state));
 }
 
 Status RankTrainer::forward_phase(int phase, Shard& shard, Block& block) {
@@ -225,11 +226,13 @@ Status RankTrainer::forward_phase(int phase, Shard& shard, Block& block) {
   shard.sum.assign(model_.forward_sum_size(phase), 0.0f);
   RECMILL_RETURN_IF_ERROR(
       model_.forward(phase, block.input, total, *shard.state, shard.sum, block.logits));
-  if (phase + 1 == model_.phases()) {
-    shard.loss = add_log_loss(shard.loss, block.logits, block.labels, block.weights,
-                              global_samples_, block.logit_gradient, block.probabilities);
-  }
+  if (phase + 1 == model_.phases()) add_loss(shard, block);
   return {};
+}
+
+void RankTrainer::add_loss(Shard& shard, Block& block) const {
+  shard.loss = add_log_loss(shard.loss, block.logits, block.labels, block.weights, global_samples_,
+                            block.logit_gradient, block.probabilities);
 }
 
 Status RankTrainer::backward_phase(int phase, Shard& shard, Block& block) {
@@ -250,7 +253,7 @@ void RankTrainer::finish(Shard& shard) {
   if (shard.parameter_gradient) {
     shard_gradients_.put(shard.index, std::exchange(shard.parameter_gradient, nullptr));
   }
-  give_state_back(shard);
+  give_state_back(std::move(shard.state));
 }
 
 // Without a synchronisation a block's backward follows its forward, while its activations are warm.
@@ -262,6 +265,29 @@ Status RankTrainer::run_blocks(Shard& shard) {
   return {};
 }
 
+// The logits of the rank's samples, whatever shard they are of: in as few blocks as occupy all
+// threads, as each of them reads all parameters.
+Status RankTrainer::score_in_blocks(const RankBatch& batch) {
+  const int64_t samples = batch.samples(), threads = pool_.threads();
+  const auto ceiling = [](int64_t n, int64_t of) { return n > 0 ? (n - 1) / of + 1 : 1; };
+  const int64_t rounds = ceiling(samples, threads * model_.block_samples());
+  const int64_t vectors = ceiling(ceiling(samples, threads * rounds), kWholeVectors);
+  const int64_t step = std::min(vectors * kWholeVectors, model_.block_samples());
+  std::vector<Block> blocks((samples + step - 1) / step);
+  std::vector<Status> outcomes(blocks.size());
+  pool_.run(static_cast<int64_t>(blocks.size()), [&](int64_t b) {
+    bind_block(batch, b * step, std::min(step, samples - b * step), /*training=*/false, blocks[b]);
+    auto state = take_state();
+    outcomes[b] = model_.forward(0, blocks[b].input, {}, *state, {}, blocks[b].logits);
+    give_state_back(std::move(state));
+  });
+  for (Status& outcome : outcomes) RECMILL_RETURN_IF_ERROR(std::move(outcome));
+  return run_shards([&](Shard& shard) -> Status {
+    for (Block& block : shard.blocks) add_loss(shard, block);
+    return {};
+  });
+}
+
 Status RankTrainer::forward(const RankBatch& batch, bool training) {
   RECMILL_RETURN_IF_ERROR(bind(batch, training));
   if (training) shard_gradients_.reset();
@@ -271,10 +297,11 @@ Status RankTrainer::forward(const RankBatch& batch, bool training) {
     shard->parameter_gradient = nullptr;  // after a failure reset() has taken it back
   }
   RECMILL_RETURN_IF_ERROR(store_.lookup(*batch.prepared, outputs_, stream_));
+  if (!training && model_.scores_in_any_block()) return score_in_blocks(batch);
   const int phases = model_.phases();
   for (int phase = 0; phase < phases; ++phase) {
     RECMILL_RETURN_IF_ERROR(run_shards([&](Shard& shard) -> Status {
-      take_state(shard);
+      if (shard.state == nullptr) shard.state = take_state();
       const Status outcome =
           phases == 1 ? run_blocks(shard) : forward_phase(phase, shard, shard.blocks.front());
       if (phases == 1 || (!training && phase + 1 == phases)) finish(shard);

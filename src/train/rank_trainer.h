@@ -63,12 +63,14 @@ class RankTrainer {
   Status reduce_shards(OrderedReduce<T>& reduce,
                        const std::function<const T*(size_t shard)>& part_of, std::span<T> total);
   Status reduce_phase(int64_t size, std::vector<float>& total);
-  void take_state(Shard& shard);
-  void give_state_back(Shard& shard);
+  std::unique_ptr<model::ShardState> take_state();
+  void give_state_back(std::unique_ptr<model::ShardState> state);
   void finish(Shard& shard);
   Status forward_phase(int phase, Shard& shard, Block& block);
   Status backward_phase(int phase, Shard& shard, Block& block);
+  void add_loss(Shard& shard, Block& block) const;
   Status run_blocks(Shard& shard);
+  Status score_in_blocks(const RankBatch& batch);
   Status forward(const RankBatch& batch, bool training);
   Status backward_phases();
   Status update_parameters(const store::Step& step);

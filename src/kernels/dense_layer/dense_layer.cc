@@ -20,10 +20,6 @@
 #include "kernels/dense_layer/panels.h"
 #include "kernels/dense_layer/products.h"
 
-extern "C" __attribute__((weak)) void dev_part(int slot);
-extern "C" __attribute__((weak)) int64_t dev_defer();
-#define PART(i) \
-  if (dev_part) dev_part(i)
 namespace recmill::kernels::dense_layer {
 namespace {
 
@@ -405,7 +401,6 @@ void Layer::State::backward_float32(int64_t samples, const BackwardArguments& a,
             .a_transposed = true,
             .b = g,
             .c = static_cast<float*>(a.dx)});
-  PART(24);
 }
 
 void Layer::State::forward_bfloat16(int64_t samples, const void* x, void* y,

@@ -99,8 +99,7 @@ std::vector<FeatureWork> FusedPool::work(std::span<const PoolTask> tasks) const 
     const PoolTask& task = tasks[f];
     const PoolKernel& kernel = kernels_[f];
     const double guess = guessed_cost(task.rows);
-    work[f] = {task.bags.offsets, task.bags.samples,
-               task.bags.one_each ? task.bags.samples : task.bags.lookups(),
+    work[f] = {task.bags.offsets, task.bags.samples, task.bags.lookups(),
                kernel.per_lookup > 0.0 ? kernel.per_lookup : guess,
                kernel.per_sample > 0.0 ? kernel.per_sample : 2.0 * guess};
   }
