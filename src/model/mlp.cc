@@ -6,6 +6,7 @@
 
 #include "base/bfloat16.h"
 #include "kernels/dense_layer/panels.h"
+#include "kernels/dense_layer/products.h"
 #include "model/initialize.h"
 #include "model/tower.h"
 
@@ -15,6 +16,11 @@ namespace {
 using kernels::Precision;
 using kernels::dense_layer::kBlock;
 using kernels::dense_layer::PanelLayout;
+
+/// Whether the first layer reads x in panels: where no backward follows, which reads it by feature.
+bool in_panels(const ShardInput& input, Precision precision) {
+  return precision == Precision::float32 && !input.training;
+}
 
 /// to[k][i] = from[i][k]; neither has gaps.
 void transpose(const float* from, int64_t rows, int64_t columns, float* to) {
@@ -86,8 +92,17 @@ Status Mlp::load(std::span<const float> parameters, Pool& pool, const Renew& ren
   return {};
 }
 
-/// x as the first layer reads it: by feature in float32, by sample in bfloat16.
+/// x as the first layer reads it: by feature or in panels in float32, by sample in bfloat16.
 void Mlp::take_inputs(const ShardInput& input, BlockState& state) const {
+  if (in_panels(input, precision_)) {
+    const PanelLayout layout = kernels::dense_layer::product_panels(inputs());
+    float* x = state.floats(0);
+    pack_transposed({input.dense, input.samples, num_dense_, 0, input.samples}, layout, precision_,
+                    x);
+    pack_transposed({input.pooled, input.samples, layout_.stride, 0, input.samples}, layout,
+                    precision_, x + num_dense_ * layout.width);
+    return;
+  }
   if (precision_ == Precision::float32) {
     float* x = state.floats(0);
     transpose(input.dense, input.samples, num_dense_, x);
@@ -121,7 +136,7 @@ Status Mlp::forward(int /*phase*/, const ShardInput& input, std::span<const floa
                     std::span<float> logits) const {
   auto& state = static_cast<BlockState&>(shard_state);
   take_inputs(input, state);
-  top_.forward(input.samples, state.at(0), logits.data(), state);
+  top_.forward(input.samples, state.at(0), logits.data(), state, in_panels(input, precision_));
   return {};
 }
 

@@ -75,6 +75,7 @@ class Trial {
     const auto state = model_->make_state();
     for (int64_t first = 0; first == 0 || first < samples_; first += model_->block_samples()) {
       ShardInput input;
+      input.training = true;
       input.samples = std::min(samples_ - first, model_->block_samples());
       input.dense = dense_.data() + first * spec_.num_dense;
       input.pooled = rows_.data() + first * stride_;

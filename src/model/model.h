@@ -45,7 +45,7 @@ struct ShardInput {
   int64_t first_sample = 0;  // global position, for dropout
   int64_t iteration = 0;
   int64_t samples = 0;
-  bool training = false;
+  bool training = false;         // backward follows
   const float* dense = nullptr;  // [samples][num_dense]
   float* pooled = nullptr;       // [samples][layout.stride]; the model may use gaps of the layout
   struct Sequence {

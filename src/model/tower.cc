@@ -76,11 +76,12 @@ int64_t Tower::widest() const {
   return widest;
 }
 
-void Tower::forward(int64_t samples, const void* x, float* logits, BlockState& state) const {
+void Tower::forward(int64_t samples, const void* x, float* logits, BlockState& state,
+                    bool x_in_panels) const {
   for (size_t l = 0; l < layers_.size(); ++l) {
     const bool to_logits = spec_.to_logit && l + 1 == layers_.size();
     void* y = to_logits ? static_cast<void*>(logits) : state.at(first_kept_ + l);
-    layers_[l].forward(samples, x, y, state.workspace);
+    layers_[l].forward(samples, x, y, state.workspace, x_in_panels && l == 0);
     x = y;
   }
 }

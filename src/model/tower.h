@@ -85,8 +85,9 @@ class Tower {
   /// Widest input or output of a sample.
   int64_t widest() const;
 
-  /// `x` as the first layer reads it; `logits` [samples] with to_logit, else null.
-  void forward(int64_t samples, const void* x, float* logits, BlockState& state) const;
+  /// `x` as the first layer reads it (Layer::forward); `logits` [samples] with to_logit, else null.
+  void forward(int64_t samples, const void* x, float* logits, BlockState& state,
+               bool x_in_panels = false) const;
   /// `dy`: by the last output, in either place of state.gradient(), where it is written over. Adds
   /// to or overwrites (`accumulate`) the flat `gradient`. Returns the gradient by `x`, in the place
   /// that is then free; meaningless where the inputs are data.

@@ -254,7 +254,7 @@ struct Layer::State {
   Status prepare_bfloat16();
   void pack_bfloat16(const MatrixRows& rows);
 
-  void forward_float32(int64_t samples, const float* x, float* y) const;
+  void forward_float32(int64_t samples, const float* x, float* y, bool x_in_panels) const;
   void forward_bfloat16(int64_t samples, const void* x, void* y, Workspace::State& workspace);
   void backward_float32(int64_t samples, const BackwardArguments& a,
                         Workspace::State& workspace) const;
@@ -339,12 +339,14 @@ void Layer::State::pack_bfloat16(const MatrixRows& rows) {
   pack_straight(rows, backward_weights.layout, backward_weights.data.data());
 }
 
-void Layer::forward(int64_t samples, const void* x, void* y, Workspace& workspace) const {
+void Layer::forward(int64_t samples, const void* x, void* y, Workspace& workspace,
+                    bool x_in_panels) const {
   State& s = *state_;
+  RECMILL_CHECK(!x_in_panels || s.is_float32());
   RECMILL_CHECK(samples >= 0 && samples <= kBlock, std::to_string(samples));
   if (samples == 0) return;
   if (s.is_float32()) {
-    s.forward_float32(samples, static_cast<const float*>(x), static_cast<float*>(y));
+    s.forward_float32(samples, static_cast<const float*>(x), static_cast<float*>(y), x_in_panels);
   } else {
     s.forward_bfloat16(samples, x, y, *workspace.state_);
   }
@@ -360,13 +362,15 @@ void Layer::backward(int64_t samples, const BackwardArguments& a, Workspace& wor
   }
 }
 
-void Layer::State::forward_float32(int64_t samples, const float* x, float* y) const {
+void Layer::State::forward_float32(int64_t samples, const float* x, float* y,
+                                   bool x_in_panels) const {
   multiply({.rows = spec.outputs,
             .columns = samples,
             .depth = spec.inputs,
             .a = weight,
             .a_stride = spec.inputs,
             .b = x,
+            .b_in_panels = x_in_panels,
             .c = y,
             .bias = bias.as<float>().data(),
             .relu = spec.activation == Activation::relu});

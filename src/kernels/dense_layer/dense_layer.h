@@ -107,8 +107,10 @@ class Layer {
   void pack(int64_t task, const float* weight, const float* bias);
 
   /// samples in [0, kBlock]; no gaps in x and y. Safe to call from several threads, each with its
-  /// own workspace.
-  void forward(int64_t samples, const void* x, void* y, Workspace& workspace) const;
+  /// own workspace. `x_in_panels`: x stands in product_panels(inputs), which is faster where there
+  /// are many inputs; float32, and of no use to backward().
+  void forward(int64_t samples, const void* x, void* y, Workspace& workspace,
+               bool x_in_panels = false) const;
   void backward(int64_t samples, const BackwardArguments& arguments, Workspace& workspace) const;
 
  private:
