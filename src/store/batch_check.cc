@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/batch_check.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace recmill::store {
 namespace {
+
+constexpr size_t kPieces = 8;  // of a thread: features differ in their lookups
 
 Status row_outside(const ModelSpec& model, const SparseBatch& batch, size_t feature) {
   const FeatureSpec& spec = model.features[feature];
@@ -22,9 +27,29 @@ Status row_outside(const ModelSpec& model, const SparseBatch& batch, size_t feat
   return {};
 }
 
-}  // namespace
+/// Of features [begin, end).
+Status check_features(const ModelSpec& model, const SparseBatch& sparse, size_t begin, size_t end) {
+  for (size_t feature = begin; feature < end; ++feature) {
+    if (feature + kCountsAhead < end)
+      sparse.features[feature + kCountsAhead].view(sparse.samples).fetch_counts();
+    const SparseFeature& bags = sparse.features[feature];
+    const std::string& name = model.features[feature].name;
+    RECMILL_CHECK(static_cast<int64_t>(bags.offsets.size()) >= sparse.samples + 1, name);
+    const int64_t first = bags.offsets[0], last = bags.offsets[sparse.samples];
+    RECMILL_CHECK(last <= static_cast<int64_t>(bags.rows.size()), name);
+    RECMILL_CHECK(bags.weights.empty() || bags.weights.size() == bags.rows.size(), name);
+    const auto limit = static_cast<uint64_t>(model.tables[model.features[feature].table].rows);
+    uint64_t outside = 0;  // its highest bit: by a negative row, and by one from `limit` on
+    for (int64_t i = first; i < last; ++i) {
+      const auto row = static_cast<uint64_t>(bags.rows[i]);
+      outside |= row | (limit - 1 - row);
+    }
+    if (outside >> 63 != 0) return row_outside(model, sparse, feature);
+  }
+  return {};
+}
 
-Status check_batch(const ModelSpec& model, const Batch& batch) {
+const SparseBatch& checked_shape(const ModelSpec& model, const Batch& batch) {
   RECMILL_CHECK(batch.sparse != nullptr);
   const SparseBatch& sparse = *batch.sparse;
   RECMILL_CHECK(
@@ -32,22 +57,26 @@ Status check_batch(const ModelSpec& model, const Batch& batch) {
       std::to_string(sparse.samples));
   RECMILL_CHECK(sparse.features.size() == model.features.size(),
                 std::to_string(sparse.features.size()));
-  for (size_t feature = 0; feature < model.features.size(); ++feature) {
-    if (feature + kCountsAhead < sparse.features.size())
-      sparse.features[feature + kCountsAhead].view(sparse.samples).fetch_counts();
-    const SparseFeature& bags = sparse.features[feature];
-    const std::string& name = model.features[feature].name;
-    RECMILL_CHECK(static_cast<int64_t>(bags.offsets.size()) >= sparse.samples + 1, name);
-    const int64_t begin = bags.offsets[0], end = bags.offsets[sparse.samples];
-    RECMILL_CHECK(end <= static_cast<int64_t>(bags.rows.size()), name);
-    RECMILL_CHECK(bags.weights.empty() || bags.weights.size() == bags.rows.size(), name);
-    const auto limit = static_cast<uint64_t>(model.tables[model.features[feature].table].rows);
-    bool outside = false;
-    for (int64_t i = begin; i < end; ++i) {
-      outside |= static_cast<uint64_t>(bags.rows[i]) >= limit;  // negative ones too
-    }
-    if (outside) return row_outside(model, sparse, feature);
-  }
+  return sparse;
+}
+
+}  // namespace
+
+Status check_batch(const ModelSpec& model, const Batch& batch) {
+  return check_features(model, checked_shape(model, batch), 0, model.features.size());
+}
+
+Status check_batch(const ModelSpec& model, const Batch& batch, Pool& pool) {
+  const SparseBatch& sparse = checked_shape(model, batch);
+  const size_t features = model.features.size();
+  const size_t pieces = std::min<size_t>(features, kPieces * pool.threads());
+  std::vector<Status> outcomes(pieces);
+  pool.run(static_cast<int64_t>(pieces), [&](int64_t piece) {
+    const auto at = static_cast<size_t>(piece);
+    outcomes[at] =
+        check_features(model, sparse, features * at / pieces, features * (at + 1) / pieces);
+  });
+  for (Status& outcome : outcomes) RECMILL_RETURN_IF_ERROR(std::move(outcome));
   return {};
 }
 

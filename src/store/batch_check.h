@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/status.h"
+#include "device/pool.h"
 #include "schema/table_spec.h"
 #include "store/embedding_store.h"
 
@@ -11,5 +12,7 @@ namespace recmill::store {
 /// (in the reader's order), row and table; a batch that does not fit its shards or `model` is a
 /// bug, and CHECKed.
 Status check_batch(const ModelSpec& model, const Batch& batch);
+/// The same on all threads: the error is that of the first feature that has one.
+Status check_batch(const ModelSpec& model, const Batch& batch, Pool& pool);
 
 }  // namespace recmill::store

@@ -77,7 +77,7 @@ MemoryLedger LocalStore::need(const ModelSpec& model, const ClusterSpec& cluster
 }
 
 Result<std::unique_ptr<Prepared>> LocalStore::prepare(const Batch& batch) {
-  RECMILL_RETURN_IF_ERROR(check_batch(model_, batch));
+  RECMILL_RETURN_IF_ERROR(check_batch(model_, batch, pool_));
   RECMILL_CHECK(shards_of_rank(rank_, ranks_, batch.cut.shards) ==
                 (ShardRange{batch.first_shard, batch.end_shard}));
   std::lock_guard lock(prepare_mutex_);
