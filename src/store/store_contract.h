@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -105,15 +106,18 @@ TYPED_TEST_P(StoreContract, names_feature_sample_and_row_of_a_lookup_outside_its
   const ModelSpec model = testing::scenario_model();
   const ThreadsGroup group(1);
   const auto communicator = group.communicator(0);
-  Pool pool(1);
+  Pool pool(2);
   const auto store = this->make(model, *communicator, pool);
-  for (int64_t row : {int64_t{-1}, model.tables[2].rows}) {
+  using Rows = std::numeric_limits<int64_t>;
+  for (int64_t row : {int64_t{-1}, model.tables[2].rows, Rows::min(), Rows::max()}) {
     SparseBatch sparse = testing::random_batch(model, 5, 7, 20);
     SparseFeature& bags = sparse.features[2];
     const int64_t sample =
         std::find(bags.offsets.begin(), bags.offsets.end(), bags.offsets.back()) -
         bags.offsets.begin() - 1;  // the last that is not empty
     bags.rows.back() = row;
+    ASSERT_GT(sparse.features.size(), 3u);
+    for (int64_t& later : sparse.features.back().rows) later = -1;  // the first one is named
     Batch batch;
     batch.cut = {20, 1};
     batch.sparse = &sparse;
