@@ -13,27 +13,15 @@
 #include "base/random.h"
 #include "kernels/dense_layer/dense_layer.h"
 #include "kernels/testing/instruction_sets.h"
+#include "schema/testing/tables_of_dims.h"
 
 namespace recmill::model {
 namespace {
 
 constexpr uint64_t kSeed = 23;
 
-ModelSpec spec_of(int64_t features, int64_t dim, int64_t num_dense) {
-  ModelSpec spec;
-  spec.num_dense = num_dense;
-  for (int64_t f = 0; f < features; ++f) {
-    TableSpec table;
-    table.name = "T" + std::to_string(f);
-    table.rows = 10;
-    table.dim = dim;
-    spec.tables.push_back(table);
-    FeatureSpec feature;
-    feature.name = "F" + std::to_string(f);
-    feature.table = static_cast<int>(f);
-    spec.features.push_back(feature);
-  }
-  return spec;
+ModelSpec spec_of(size_t features, int64_t dim, int64_t num_dense) {
+  return tables_of_dims(std::vector(features, dim), 10, num_dense);
 }
 
 std::unique_ptr<Model> made(const ModelOptions& options, const ModelSpec& spec) {

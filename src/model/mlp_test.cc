@@ -13,6 +13,7 @@
 #include "kernels/dense_layer/dense_layer.h"
 #include "kernels/testing/instruction_sets.h"
 #include "model/initialize.h"
+#include "schema/testing/tables_of_dims.h"
 
 namespace recmill::model {
 namespace {
@@ -20,20 +21,7 @@ namespace {
 constexpr uint64_t kSeed = 41;
 
 ModelSpec spec_of(const std::vector<int64_t>& dims, int64_t num_dense) {
-  ModelSpec spec;
-  spec.num_dense = num_dense;
-  for (size_t t = 0; t < dims.size(); ++t) {
-    TableSpec table;
-    table.name = std::string("T").append(std::to_string(t));
-    table.rows = 10;
-    table.dim = dims[t];
-    spec.tables.push_back(table);
-    FeatureSpec feature;
-    feature.name = table.name;
-    feature.table = static_cast<int>(t);
-    spec.features.push_back(feature);
-  }
-  return spec;
+  return tables_of_dims(dims, 10, num_dense);
 }
 
 std::vector<float> random_values(int64_t size, uint64_t stream) {

@@ -5,28 +5,15 @@
 #include <gtest/gtest.h>
 
 #include "model/initialize.h"
+#include "schema/testing/tables_of_dims.h"
 
 namespace recmill::model {
 namespace {
 
 using testing::HasSubstr;
 
-/// `dims.size()` tables of 100 rows, a summed feature on each.
-ModelSpec spec_of(std::vector<int64_t> dims, int64_t num_dense = 13) {
-  ModelSpec spec;
-  spec.num_dense = num_dense;
-  for (size_t t = 0; t < dims.size(); ++t) {
-    TableSpec table;
-    table.name = std::string("C").append(std::to_string(t));
-    table.rows = 100;
-    table.dim = dims[t];
-    spec.tables.push_back(table);
-    FeatureSpec feature;
-    feature.name = table.name;
-    feature.table = static_cast<int>(t);
-    spec.features.push_back(feature);
-  }
-  return spec;
+ModelSpec spec_of(const std::vector<int64_t>& dims, int64_t num_dense = 13) {
+  return tables_of_dims(dims, 100, num_dense);
 }
 
 ModelSpec with_history(ModelSpec spec) {
@@ -97,7 +84,7 @@ TEST(CheckOptions, refuses_what_the_kind_does_not_use) {
   EXPECT_THAT(error({.kind = ModelKind::wide_and_deep, .deep = {4}}, with_history(spec_of({4}))),
               HasSubstr("'wide_and_deep' takes pooled features, and 'history' is not"));
   EXPECT_THAT(error({.kind = ModelKind::deep_fm, .deep = {1}}, spec_of({4, 8})),
-              HasSubstr("feature 'C0' has 4, 'C1' has 8"));
+              HasSubstr("feature 'F0' has 4, 'F1' has 8"));
 }
 
 TEST(CheckOptions, tbsm_wants_one_target_for_each_history) {
@@ -117,7 +104,7 @@ TEST(WithModelTables, deep_fm_adds_first_order_tables_that_repeat_the_ids) {
   const ModelSpec wide = with_model_tables(spec, {.kind = ModelKind::deep_fm, .deep = {1}});
   ASSERT_EQ(4u, wide.tables.size());
   ASSERT_EQ(6u, wide.features.size());
-  EXPECT_EQ("C1.first_order", wide.tables[3].name);
+  EXPECT_EQ("T1.first_order", wide.tables[3].name);
   EXPECT_EQ(1, wide.tables[3].dim);
   EXPECT_EQ(100, wide.tables[3].rows);
   EXPECT_TRUE(wide.tables[3].frozen);

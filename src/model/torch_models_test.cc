@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "model/initialize.h"
 #include "model/make_model.h"
+#include "schema/testing/tables_of_dims.h"
 
 namespace recmill::model {
 namespace {
@@ -50,21 +51,8 @@ std::vector<float> normals(const char* what, int64_t count, double scale = 1.0) 
   return values;
 }
 
-ModelSpec spec_of(int tables, int64_t dim, int64_t rows, int64_t num_dense) {
-  ModelSpec spec;
-  spec.num_dense = num_dense;
-  for (int t = 0; t < tables; ++t) {
-    TableSpec table;
-    table.name = std::string("C").append(std::to_string(t));
-    table.rows = rows;
-    table.dim = dim;
-    spec.tables.push_back(table);
-    FeatureSpec feature;
-    feature.name = table.name;
-    feature.table = t;
-    spec.features.push_back(feature);
-  }
-  return spec;
+ModelSpec spec_of(size_t tables, int64_t dim, int64_t rows, int64_t num_dense) {
+  return tables_of_dims(std::vector(tables, dim), rows, num_dense);
 }
 
 Problem problem_of(const ModelOptions& options, const ModelSpec& spec, int64_t samples) {

@@ -13,7 +13,7 @@ namespace recmill::store {
 
 // What prepare() fills in; its memory goes from batch to batch.
 struct LocalStore::Work {
-  std::vector<kernels::PoolTask> pool_tasks;  // [features], from the own tables; no outputs yet
+  std::vector<kernels::PoolTask> pool_tasks;  // [features], own tables; lookup() adds outputs
   kernels::TaskMap task_map;                  // of pool_tasks
   std::vector<int64_t> begins;                // [own shards + 1], sample of the rank's batch
   // [tables], how they are updated; one rank.

@@ -10,30 +10,15 @@
 #include "model/dlrm.h"
 #include "model/initialize.h"
 #include "model/mlp.h"
+#include "schema/testing/tables_of_dims.h"
 #include "store/local_store.h"
 
 namespace recmill::train {
 namespace {
 
 constexpr uint64_t kSeed = 53;
-constexpr int64_t kFeatures = 4, kDim = 16, kDense = 3, kRows = 50;
-
-ModelSpec spec_of_tables() {
-  ModelSpec spec;
-  spec.num_dense = kDense;
-  for (int64_t f = 0; f < kFeatures; ++f) {
-    TableSpec table;
-    table.name = std::string("T").append(std::to_string(f));
-    table.rows = kRows;
-    table.dim = kDim;
-    spec.tables.push_back(table);
-    FeatureSpec feature;
-    feature.name = std::string("F").append(std::to_string(f));
-    feature.table = static_cast<int>(f);
-    spec.features.push_back(feature);
-  }
-  return spec;
-}
+constexpr size_t kFeatures = 4;
+constexpr int64_t kDim = 16, kDense = 3, kRows = 50;
 
 RankBatch batch_of(int64_t samples, int shards) {
   const Random random(kSeed, Purpose::test);
@@ -61,7 +46,7 @@ struct Found {
 /// What scoring finds, or the training step before it updates.
 Found found(const model::ModelOptions& options, int64_t samples, int shards, int threads,
             bool training) {
-  const ModelSpec spec = spec_of_tables();
+  const ModelSpec spec = tables_of_dims(std::vector(kFeatures, kDim), kRows, kDense);
   auto made = options.kind == model::ModelKind::mlp ? model::make_mlp(options, spec)
                                                     : model::make_dlrm(options, spec);
   RECMILL_CHECK(made.ok(), made.status().message());
