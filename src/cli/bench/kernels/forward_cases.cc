@@ -50,6 +50,13 @@ Status add_baselines(const KernelWorkload& workload, const FusedPool& tuned, int
   const std::vector<kernels::PoolKernel> one(single.fused.kernels().begin(),
                                              single.fused.kernels().end());
   Pool& pool = *workload.pool;
+  const auto stages_or_single = [&](const kernels::Schedule& schedule) {
+    return stages(schedule) || schedule == single.schedule;
+  };
+  RECMILL_ASSIGN_OR_RETURN(
+      SingleSchedule or_default,
+      best_single(workload, {budget.single_passes, stages_or_single, /*or_default=*/true}));
+  sides.add_fused("best_single_or_default", std::move(or_default.fused), batches, pool, ours);
   add_static(tuned, tile, tuned_on, batches, pool, ours, sides);
   sides.add_fused("recom_like",
                   FusedPool(one, single.tile, even_mapping(features.size(), pool.threads())),
@@ -60,8 +67,9 @@ Status add_baselines(const KernelWorkload& workload, const FusedPool& tuned, int
     // A table would be read for each block of samples: a schedule that does not stage.
     RECMILL_ASSIGN_OR_RETURN(
         const SingleSchedule plain,
-        best_single(workload, budget.single_passes,
-                    [](const kernels::Schedule& schedule) { return !stages(schedule); }));
+        best_single(workload, {budget.single_passes, [](const kernels::Schedule& schedule) {
+                                 return !stages(schedule);
+                               }}));
     sides.add_fused("hugectr_like",
                     FusedPool({plain.fused.kernels().begin(), plain.fused.kernels().end()},
                               kernels::kWholeFeature, sample_block_mapping()),
@@ -102,7 +110,7 @@ Status run_forward_case(const std::string& name, const train::ResolvedRun& run,
       const KernelWorkload workload,
       KernelWorkload::make(run, {budget.batches, budget.batches}, posix_files()));
   RECMILL_ASSIGN_OR_RETURN(const SingleSchedule single,
-                           best_single(workload, budget.single_passes));
+                           best_single(workload, {budget.single_passes}));
   RECMILL_ASSIGN_OR_RETURN(const PoolBatches batches,
                            PoolBatches::make(workload.features(), workload.test_batches));
   const FusedPool fused(tuned.kernels.pool, tuned.kernels.tile);

@@ -29,8 +29,10 @@ constexpr int64_t kFinalRounds = 9;
 constexpr int64_t kWholeTile = 4096;
 
 /// One schedule for all features: the work is guessed, as where nothing was tuned.
-Result<SingleSchedule> single(const Schedule& schedule, int64_t tile, size_t features) {
-  RECMILL_ASSIGN_OR_RETURN(const PoolKernel kernel, kernels::find_pool_kernel(schedule));
+Result<SingleSchedule> single(const Schedule& schedule, int64_t tile, size_t features,
+                              bool or_default) {
+  RECMILL_ASSIGN_OR_RETURN(PoolKernel kernel, kernels::find_pool_kernel(schedule));
+  kernel.staging = kernel.staging && or_default;
   return SingleSchedule{schedule, tile, FusedPool(std::vector(features, kernel), tile)};
 }
 
@@ -43,7 +45,7 @@ double seconds_of(const SingleSchedule& of, const PoolBatches& batches, Pool& po
 
 /// All schedules that are valid for every feature, at all tiles.
 Result<std::vector<SingleSchedule>> singles(const KernelWorkload& workload,
-                                            const std::function<bool(const Schedule&)>& admits) {
+                                            const SingleRequest& request) {
   RECMILL_ASSIGN_OR_RETURN(
       const auto subject,
       train::make_pool_subject(workload.run, workload.tables, workload.tune_batches));
@@ -57,9 +59,10 @@ Result<std::vector<SingleSchedule>> singles(const KernelWorkload& workload,
       const bool known = std::ranges::any_of(all, [&](const SingleSchedule& other) {
         return other.tile == value.tile && other.schedule == schedule;
       });
-      if (known || !admits(schedule)) continue;
-      RECMILL_ASSIGN_OR_RETURN(auto made,
-                               single(schedule, value.tile, workload.run.spec.features.size()));
+      if (known || (request.admits && !request.admits(schedule))) continue;
+      RECMILL_ASSIGN_OR_RETURN(
+          auto made,
+          single(schedule, value.tile, workload.run.spec.features.size(), request.or_default));
       all.push_back(std::move(made));
     }
   }
@@ -138,9 +141,8 @@ std::vector<size_t> least(std::span<const double> values, size_t count) {
   return order;
 }
 
-Result<SingleSchedule> best_single(const KernelWorkload& workload, int64_t passes,
-                                   const std::function<bool(const Schedule&)>& admits) {
-  RECMILL_ASSIGN_OR_RETURN(const auto all, singles(workload, admits));
+Result<SingleSchedule> best_single(const KernelWorkload& workload, const SingleRequest& request) {
+  RECMILL_ASSIGN_OR_RETURN(const auto all, singles(workload, request));
   RECMILL_ASSIGN_OR_RETURN(const auto batches,
                            PoolBatches::make(workload.features(), workload.tune_batches));
   if (all.empty()) return Status::Failed("no schedule is valid for all features");
@@ -160,11 +162,12 @@ Result<SingleSchedule> best_single(const KernelWorkload& workload, int64_t passe
     for (size_t i : least(medians, count)) kept.push_back(left[i]);
     left = std::move(kept);
   };
-  keep(kFinalists, passes);
+  keep(kFinalists, request.passes);
   keep(1, kFinalRounds);
   const SingleSchedule& best = all[left[0]];
-  log_info(fmt::format("{}: the best single schedule of {} is '{}', tile {}",
-                       workload.run.options.name, all.size(), best.schedule.name(), best.tile));
+  log_info(fmt::format(
+      "{}: the best single schedule of {}{} is '{}', tile {}", workload.run.options.name,
+      all.size(), request.or_default ? " or the default" : "", best.schedule.name(), best.tile));
   return best;
 }
 

@@ -25,14 +25,18 @@ struct SingleSchedule {
   kernels::FusedPool fused;
 };
 
+struct SingleRequest {
+  int64_t passes = 3;  // how often each is timed before the best are timed against each other
+  /// Leaves some out. Null: none.
+  std::function<bool(const kernels::Schedule&)> admits = nullptr;
+  /// Features whose lookups do not cover their table get the default schedule in place of one that
+  /// stages it, as the tuned ones do: two schedules, chosen by the batch.
+  bool or_default = false;
+};
+
 /// The schedule that makes the workload's tune batches fastest when every feature has it, over all
-/// that are valid for every feature and all tiles; `admits` leaves some out. `passes`: how often
-/// each is timed before the best are timed against each other.
-Result<SingleSchedule> best_single(
-    const KernelWorkload& workload, int64_t passes,
-    const std::function<bool(const kernels::Schedule&)>& admits = [](const kernels::Schedule&) {
-      return true;
-    });
+/// that are valid for every feature and all tiles.
+Result<SingleSchedule> best_single(const KernelWorkload& workload, const SingleRequest& request);
 
 struct TunedKernels {
   kernels::tune::TuningRecord record;
