@@ -106,7 +106,7 @@ PoolTask PoolSubject::task(int64_t feature, int64_t batch, Buffer& output) const
           output.as<float>().data() + columns_[feature], stride_};
 }
 
-std::vector<Schedule> PoolSubject::candidates(size_t of_class, const FusedValue& value) const {
+std::vector<Schedule> PoolSubject::schedules(size_t of_class, const FusedValue& value) const {
   if (value.defaults) return {defaults()[of_class].schedule};
   DeviceSpec device = options_.device;
   device.l2_bytes = value.l2_bytes;
@@ -115,6 +115,22 @@ std::vector<Schedule> PoolSubject::candidates(size_t of_class, const FusedValue&
     for (Schedule& schedule : kernels::candidates(of, classes_[of_class].shape, device))
       all.push_back(std::move(schedule));
   }
+  return all;
+}
+
+bool PoolSubject::is_covered(size_t of_class) const {
+  for (const int64_t feature : classes_[of_class].features) {
+    const int64_t least = covering_lookups(features_[feature].rows);
+    for (const SparseBatch& batch : batches_) {
+      if (batch.features[feature].view(batch.samples).lookups() >= least) return true;
+    }
+  }
+  return false;
+}
+
+std::vector<Schedule> PoolSubject::candidates(size_t of_class, const FusedValue& value) const {
+  auto all = schedules(of_class, value);
+  if (!is_covered(of_class)) std::erase_if(all, stages);
   return all;
 }
 

@@ -46,6 +46,10 @@ class PoolSubject final : public TuningSubject {
   std::string family() const override { return "embedding_pool"; }
   std::span<const FeatureClass> classes() const override { return classes_; }
   int64_t batches() const override { return static_cast<int64_t>(batches_.size()); }
+  /// Every schedule that the templates have for a class.
+  std::vector<Schedule> schedules(size_t of_class, const FusedValue& value) const;
+  /// Without those that stage a table which no batch covers: they would be the default schedule by
+  /// other names, and the luckiest of many equals would pass for the fastest.
   std::vector<Schedule> candidates(size_t of_class, const FusedValue& value) const override;
   Order order_of(const Schedule& schedule) const override;
   bool deterministic() const override { return options_.deterministic; }
@@ -75,6 +79,7 @@ class PoolSubject final : public TuningSubject {
  private:
   PoolSubject() = default;
   PoolTask task(int64_t feature, int64_t batch, Buffer& output) const;
+  bool is_covered(size_t of_class) const;  // the table of some feature of the class, by a batch
   struct Expected;
   Result<Expected*> expected(size_t of_class);
   void run_tiles(const PoolTask& task, const PoolKernel& kernel, const FeatureShape& shape,

@@ -428,5 +428,31 @@ TEST(PoolSubject, refuses_a_template_that_drops_an_id_by_name) {
   EXPECT_GT(*measure_fused(**subject, *choice, 2, clock, pool), 0.0);
 }
 
+TEST(PoolSubject, has_no_candidate_that_stages_a_table_which_no_batch_covers) {
+  constexpr int64_t kSamples = 40, kDim = 16;  // a row is a cache line
+  SparseBatch batch;
+  batch.samples = kSamples;
+  for (uint64_t f = 0; f < 2; ++f)
+    batch.features.push_back(random_bags({kSamples, -1, kSamples, false, 0}, f));
+  const std::vector<SparseBatch> batches{batch};
+  const std::vector<float> table((kSamples + 1) * kDim, 0.5f);
+  const PoolSubjectOptions options;
+  const auto subject = PoolSubject::make({{RowStorage::of(table.data(), kSamples, kDim)},
+                                          {RowStorage::of(table.data(), kSamples + 1, kDim)}},
+                                         batches, options);
+  ASSERT_TRUE(subject.ok());
+  ASSERT_EQ((*subject)->classes().size(), 2u);
+  const FusedValue value{kSamples, 1 << 20};
+  const auto stage = [](const std::vector<Schedule>& all) {
+    return std::ranges::count_if(all, stages);
+  };
+  for (size_t c = 0; c < 2; ++c) {
+    const bool covered = (*subject)->classes()[c].shape.rows == kSamples;
+    EXPECT_GT(stage((*subject)->schedules(c, value)), 0);
+    EXPECT_EQ(stage((*subject)->candidates(c, value)) > 0, covered);
+    EXPECT_GT((*subject)->candidates(c, value).size(), 0u);
+  }
+}
+
 }  // namespace
 }  // namespace recmill::kernels::tune

@@ -54,7 +54,7 @@ Result<std::vector<SingleSchedule>> singles(const KernelWorkload& workload,
     if (value.defaults) continue;  // they stand among the candidates of the others
     std::vector<std::vector<Schedule>> lists;
     for (size_t c = 0; c < subject->classes().size(); ++c)
-      lists.push_back(subject->candidates(c, value));
+      lists.push_back(subject->schedules(c, value));
     for (const Schedule& schedule : in_all(lists)) {
       const bool known = std::ranges::any_of(all, [&](const SingleSchedule& other) {
         return other.tile == value.tile && other.schedule == schedule;
