@@ -90,6 +90,7 @@ Status PlainStore::update(std::span<const Update> updates, const Step& step, Str
       }
     }
     std::vector<int64_t> touched;
+    touched.reserve(sums.size());
     for (const auto& [row, by_shard] : sums) touched.push_back(row);
     std::vector<std::span<const int64_t>> rows(tables_.size());
     rows[table] = touched;

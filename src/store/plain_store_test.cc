@@ -47,6 +47,7 @@ class PlainGradient : public ::testing::Test {
     batch.sparse = &sparse;
     std::vector<std::unique_ptr<Prepared>> prepared;
     std::vector<FeatureGradient> views;
+    views.reserve(gradients.size());
     std::vector<Update> updates;
     for (const auto& gradient : gradients) views.push_back({gradient.data(), 1});
     for (size_t i = 0; i < gradients.size(); ++i) {

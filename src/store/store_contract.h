@@ -143,6 +143,7 @@ TYPED_TEST_P(StoreContract, evaluates_batches_at_the_same_time_and_changes_nothi
   Pool pool(2);
   const auto store = this->make(scenario.model, *communicator, pool);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&] {
       testing::Trace trace(scenario);

@@ -106,6 +106,7 @@ TEST(EmbeddingPool, an_empty_bag_gives_plus_zero_and_a_minus_zero_row_too) {
 TEST(EmbeddingPool, does_all_features_in_one_call_with_the_same_bits_at_any_number_of_threads) {
   const TestRows narrow(16, RowPrecision::float32, 0), wide(100, RowPrecision::bfloat16, 4);
   std::vector<SparseFeature> features;
+  features.reserve(6);
   for (int f = 0; f < 6; ++f)
     features.push_back(random_bags({3000, f % 2 == 0 ? -1 : 5, kRows, false, 2}, f));
   std::vector<std::vector<float>> outputs;
@@ -113,6 +114,7 @@ TEST(EmbeddingPool, does_all_features_in_one_call_with_the_same_bits_at_any_numb
     Pool pool(threads);
     std::vector<float> out(6 * 3000 * 100, -1.0f);
     std::vector<PoolTask> tasks;
+    tasks.reserve(6);
     for (int f = 0; f < 6; ++f)
       tasks.push_back({features[f].view(3000), f % 3 == 0 ? wide.rows : narrow.rows, Pooling::sum,
                        out.data() + f * 100, 600});

@@ -149,6 +149,7 @@ Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice
       times[c].push_back(sums[c] / static_cast<double>(subject.batches()));
   }
   std::vector<double> nanoseconds;
+  nanoseconds.reserve(times.size());
   for (const auto& of : times) nanoseconds.push_back(typical(of));
   return nanoseconds;
 }

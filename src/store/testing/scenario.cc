@@ -2,9 +2,9 @@
 #include "store/testing/scenario.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <condition_variable>
-#include <cstring>
 #include <deque>
 #include <memory>
 #include <thread>
@@ -56,9 +56,7 @@ float gradient_of(const Random& random, int64_t item, int64_t element, float out
 }
 
 std::string words_of(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return std::to_string(value) + " (" + std::to_string(bits) + ")";
+  return std::to_string(value) + " (" + std::to_string(std::bit_cast<uint32_t>(value)) + ")";
 }
 
 // "" or where two vectors of floats differ first.
@@ -66,7 +64,7 @@ std::string first_difference(const std::vector<float>& a, const std::vector<floa
   if (a.size() != b.size())
     return "sizes " + std::to_string(a.size()) + ", " + std::to_string(b.size());
   for (size_t i = 0; i < a.size(); ++i) {
-    if (std::memcmp(&a[i], &b[i], sizeof(float)) != 0) {
+    if (std::bit_cast<uint32_t>(a[i]) != std::bit_cast<uint32_t>(b[i])) {
       return "float " + std::to_string(i) + ": " + words_of(a[i]) + ", " + words_of(b[i]);
     }
   }
@@ -105,8 +103,10 @@ class Driver {
         piece->batch.iteration = iteration;
         auto prepared = store_.prepare(piece->batch);
         std::lock_guard lock(mutex_);
-        if (prepared.ok()) piece->prepared = *std::move(prepared);
-        if (!prepared.ok()) failure_ = prepared.status();
+        if (prepared.ok())
+          piece->prepared = *std::move(prepared);
+        else
+          failure_ = prepared.status();
         pieces_.push_back(std::move(piece));
         ready_.notify_one();
       }

@@ -21,7 +21,7 @@ using kernels::tune::CandidateTime;
 using kernels::tune::FamilyTuning;
 
 constexpr int64_t kRounds = 9, kQuickRounds = 5;
-constexpr int64_t kFinalPasses = 4;
+constexpr int64_t kFinalPasses = 16;
 constexpr size_t kLargest = 3, kRandom = 3;
 constexpr size_t kAlternatives = 4;  // of each feature of the oracle
 constexpr int64_t kLargeBatch = 512, kMiddleBatch = 256;

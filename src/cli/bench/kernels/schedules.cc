@@ -157,6 +157,7 @@ Result<SingleSchedule> best_single(const KernelWorkload& workload, const SingleR
         seconds[i].push_back(seconds_of(all[left[i]], batches, pool));
     }
     std::vector<double> medians;
+    medians.reserve(seconds.size());
     for (const auto& of : seconds) medians.push_back(median(of));
     std::vector<size_t> kept;
     for (size_t i : least(medians, count)) kept.push_back(left[i]);

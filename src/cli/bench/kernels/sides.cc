@@ -8,12 +8,10 @@
 namespace recmill::cli {
 namespace {
 
-/// Each of the pairs asked for is so many repetitions as fit this time, but no more than a few.
+/// Each of the pairs asked for is so many repetitions (passes over the batches) as fit this time,
+/// but no more than a few.
 constexpr double kPairSeconds = 0.3;
 constexpr int64_t kMostRepetitions = 8;
-/// A repetition is one pass over the batches; of a small model several, as a millisecond is at the
-/// mercy of whatever else wakes up.
-constexpr double kRepetitionSeconds = 0.02;
 
 }  // namespace
 
@@ -52,18 +50,16 @@ Status Sides::run(int64_t batches, const KernelsBudget& budget, std::vector<pid_
   std::iota(each.begin(), each.end(), int64_t{0});
   RECMILL_RETURN_IF_ERROR(contenders_[0](each).status());
   RECMILL_ASSIGN_OR_RETURN(const double once, contenders_[0](each));
-  const auto times = [&](double seconds) {
-    return std::max<int64_t>(1, std::llround(std::ceil(seconds / once)));
-  };
+  const auto fit = std::max<int64_t>(1, std::llround(std::ceil(kPairSeconds / once)));
   AlternationOptions options;
   options.batches = batches;
-  options.passes = times(kRepetitionSeconds);
-  options.pairs = budget.pairs * std::min(times(kPairSeconds), kMostRepetitions);
+  options.passes = 1;
+  options.pairs = budget.pairs * std::min(fit, kMostRepetitions);
   options.mixed = true;
   options.patience_seconds = budget.patience_seconds;
   options.own = std::move(own);
   RECMILL_ASSIGN_OR_RETURN(turns_, take_turns(contenders_, options));
-  batches_run_ = batches * (2 + options.passes * (options.pairs + 1));
+  batches_run_ = batches * (2 + options.pairs + 1);
   return {};
 }
 

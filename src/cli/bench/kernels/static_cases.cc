@@ -2,6 +2,7 @@
 #include "cli/bench/kernels/static_cases.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/bench/kernels/mappings.h"
 #include "cli/bench/kernels/schedules.h"
@@ -117,15 +118,19 @@ Status run_separate_case(const std::string& name, const train::ResolvedRun& run,
 
 train::RunOptions planted_llc(train::RunOptions settings) {
   settings.name = "planted_llc";
-  train::WorkloadLine line;
-  line.kind = train::LineKind::normal;
-  line.count = 16;
-  line.mean = 20;
-  line.deviation = 5;
-  line.longest = 40;
-  line.rows = (int64_t{20} << 20) / (32 * 4);
-  line.dims = {32};
-  settings.workload.lines = {line};
+  settings.workload.lines.clear();
+  for (const int64_t dim : {8, 16, 32, 64}) {
+    for (const double mean : {10.0, 20.0, 40.0, 80.0}) {
+      train::WorkloadLine line;
+      line.kind = train::LineKind::normal;
+      line.mean = mean;
+      line.deviation = mean / 4;
+      line.longest = std::llround(mean * 2);
+      line.rows = (int64_t{20} << 20) / (dim * int64_t{sizeof(float)});
+      line.dims = {dim};
+      settings.workload.lines.push_back(line);
+    }
+  }
   settings.tune.batch_sizes = {512};
   settings.data.synthetic.planted.columns = 8;
   return settings;

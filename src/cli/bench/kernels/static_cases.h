@@ -32,8 +32,9 @@ Status run_heavy_feature_case(const std::string& name, const train::ResolvedRun&
 Status run_separate_case(const std::string& name, const train::ResolvedRun& run,
                          const BenchOptions& options, const BenchSink& sink);
 
-/// Sixteen tables of 20 MiB, 20 lookups a sample: one fits a last-level cache of 32 MiB, all of
-/// them do not. Made from the settings of any workload.
+/// Sixteen features, each of another class, so that no single choice of a tuning decides; each on a
+/// table of 20 MiB: one fits a last-level cache of 32 MiB, all of them do not. Made from the
+/// settings of any workload.
 train::RunOptions planted_llc(train::RunOptions settings);
 
 }  // namespace recmill::cli
