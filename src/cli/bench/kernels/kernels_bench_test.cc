@@ -13,6 +13,8 @@
 #include "cli/bench/kernels/mutation.h"
 #include "cli/bench/kernels/schedules.h"
 #include "cli/bench/kernels/static_cases.h"
+#include "cli/bench/kernels/workload.h"
+#include "cli/run_config.h"
 
 namespace recmill::cli {
 namespace {
@@ -127,6 +129,27 @@ TEST(PoolBatches, are_pooled_side_by_side_and_compared_with_a_tolerance) {
   rival[7] += 0.01f;
   EXPECT_FALSE(check_outputs(*batches, 0, rival).ok());
   EXPECT_FALSE(check_outputs(*batches, 1, rival).ok());  // another size
+}
+
+/// The number of batches of a workload of one feature on a table of dimension 1,024.
+size_t batches_of(int64_t samples, const WorkloadSizes& sizes) {
+  train::RunOptions settings = load_run_config("recflex_e", {})->options;
+  settings.tune.batch_sizes = {samples};
+  settings.workload.lines.resize(1);
+  settings.workload.lines[0] = {.mean = 16, .rows = 100, .dims = {1024}};
+  settings.data.synthetic.planted.columns = 1;
+  const auto run = train::resolve_run(settings, posix_files());
+  EXPECT_TRUE(run.ok()) << run.status().message();
+  const auto made = KernelWorkload::make(*run, sizes, posix_files());
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return made->test_batches.size();
+}
+
+TEST(KernelWorkload, of_small_batches_has_more_of_them_so_that_a_pass_fills_caches) {
+  EXPECT_EQ(batches_of(1, {}), 256u);   // at most
+  EXPECT_EQ(batches_of(256, {}), 16u);  // of 16 MiB and their ids
+  EXPECT_EQ(batches_of(1024, {}), 8u);  // as asked for
+  EXPECT_EQ(batches_of(256, {.test_samples = {2, 2, 2}}), 3u);
 }
 
 TEST(RunTimed, gives_the_answer_of_a_run_and_times_what_is_asked_for) {
