@@ -92,6 +92,7 @@ TEST(EmbeddingTable, state_starts_where_its_optimizer_says_and_need_counts_every
     const auto table = make(spec);
     ASSERT_EQ(table.state(), state);
     std::vector<std::vector<float>> columns;
+    columns.reserve(state.size());
     std::vector<std::span<float>> views;
     for (const auto& column : state) columns.emplace_back(spec.rows * column.width, -1.0f);
     for (auto& column : columns) views.emplace_back(column);

@@ -39,6 +39,7 @@ std::vector<float> contents(const EmbeddingTable& table) {
   const int64_t slots = table.share().slots();
   std::vector<float> all(slots * table.spec().dim);
   std::vector<std::vector<float>> columns;
+  columns.reserve(table.state().size());
   std::vector<std::span<float>> views;
   for (const auto& column : table.state()) columns.emplace_back(slots * column.width);
   for (auto& column : columns) views.emplace_back(column);
@@ -199,6 +200,7 @@ TEST(TableUpdate, gives_the_same_bits_at_any_number_of_threads) {
       lookups.emplace_back(spec, 4000, 8, 5, t);
     }
     std::vector<TableUpdate> updates;
+    updates.reserve(3);
     for (int t = 0; t < 3; ++t)
       updates.push_back({&tables[t], &lookups[t].distinct, lookups[t].gradients, 8});
     update_tables(updates, {0, 1.0}, pool);

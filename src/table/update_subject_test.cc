@@ -78,6 +78,7 @@ struct World {
       const auto slots = table.share().slots();
       std::vector<float> weights(slots * table.spec().dim);
       std::vector<std::vector<float>> columns;
+      columns.reserve(table.state().size());
       std::vector<std::span<float>> views;
       for (const StateColumn& column : table.state()) columns.emplace_back(slots * column.width);
       for (auto& column : columns) views.emplace_back(column);

@@ -81,6 +81,7 @@ void finish(const Child& child, Outcome& outcome) {
 void attend(std::vector<Child>& children, std::vector<Outcome>& outcomes, const Stopwatch& clock,
             double seconds) {
   std::vector<pollfd> ready;
+  ready.reserve(children.size());
   for (const Child& child : children) ready.push_back({child.said, POLLIN, 0});
   poll(ready.data(), ready.size(), 100);
   for (size_t c = children.size(); c-- > 0;) {

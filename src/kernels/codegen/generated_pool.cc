@@ -218,6 +218,7 @@ Result<std::shared_ptr<const GeneratedPool>> GeneratedPool::make(
   std::shared_ptr<GeneratedPool> made(new GeneratedPool());
   auto sources = pool_sources(pool_functions(features), options);
   std::vector<LibrarySource> texts;
+  texts.reserve(sources.size());
   for (const PoolSource& source : sources) texts.push_back({source.text});
   RECMILL_ASSIGN_OR_RETURN(const auto libraries, cache.load(texts));
   for (size_t k = 0; k < sources.size(); ++k) {

@@ -93,6 +93,7 @@ TEST_F(Cache, compiles_again_for_another_processor_compiler_or_header) {
 
 TEST_F(Cache, several_sources_are_compiled_side_by_side) {
   std::vector<LibrarySource> sources;
+  sources.reserve(5);
   for (int i = 0; i < 5; ++i)
     sources.push_back({"extern \"C\" int answer() { return " + std::to_string(i % 4) + "; }\n"});
   LibraryCache cache(options(), posix_files());

@@ -71,6 +71,7 @@ TEST(TaskMap, cuts_any_batch_into_tasks_that_get_smaller) {
     double total = 0.0, dearest = 0.0;
     for (int f = 0; f < 300; ++f) {
       std::vector<int64_t> lengths;
+      lengths.reserve(128);
       const auto longest = static_cast<int64_t>(random.below(60, f, 1));
       for (int i = 0; i < 128; ++i)
         lengths.push_back(static_cast<int64_t>(random.below(longest + 1, f * 128 + i, 2)));
