@@ -87,15 +87,16 @@ void run_fused(const kernels::FusedPool& fused, const PoolBatches& batches, int6
 
 Contender fused_contender(const kernels::FusedPool& fused, const PoolBatches& batches, Pool& pool,
                           double* mapping) {
-  return [&fused, &batches, &pool, mapping,
+  return [&fused, &batches, &pool, mapping, tasks = std::vector<kernels::PoolTask>(),
           map = kernels::TaskMap()](std::span<const int64_t> order) mutable -> Result<double> {
     const Stopwatch watch;
     for (int64_t place : order) {
-      const int64_t batch = place % batches.count();
+      const auto of_batch = batches.tasks(place % batches.count());
+      tasks.assign(of_batch.begin(), of_batch.end());  // a store makes them anew
       const Stopwatch counting;
-      fused.map(batches.tasks(batch), pool.threads(), map);
+      fused.map(tasks, pool.threads(), map);
       if (mapping != nullptr) *mapping += counting.seconds();
-      fused.run(batches.tasks(batch), map, pool);
+      fused.run(tasks, map, pool);
     }
     return watch.seconds();
   };

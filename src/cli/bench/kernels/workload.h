@@ -55,9 +55,9 @@ class PoolBatches {
   int64_t columns_ = 0, stride_ = 0;
 };
 
-/// Runs whole batches (of an order over more of them, modulo their number): work is counted and
-/// mapped to tasks (as a store's prepare() does), then run. Adds the seconds of the former to
-/// `mapping`, where it is given. All outlive the contender.
+/// Runs whole batches (of an order over more of them, modulo their number): their tasks are made,
+/// the work is counted and mapped (as a store's prepare() does), then run. Adds the seconds of the
+/// former to `mapping`, where it is given. All outlive the contender.
 Contender fused_contender(const kernels::FusedPool& fused, const PoolBatches& batches, Pool& pool,
                           double* mapping = nullptr);
 /// One batch of it.
