@@ -9,7 +9,7 @@
 
 namespace recmill::cli {
 
-/// Model of the processor and number of cores, e.g. "AMD EPYC, 2 cores".
+/// Model of the processor and number of cores, e.g. "AMD EPYC family 26 model 2, 2 cores".
 std::string machine_name();
 
 /// Share of the machine's cores, 0 to 1, that processes other than this one and `own` used during
