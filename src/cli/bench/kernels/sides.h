@@ -17,7 +17,7 @@ struct KernelsBudget {
   double separate_seconds = 60.0;  // of tuning features alone
   int64_t single_passes = 3;       // best_single()
   double patience_seconds = 60.0;  // for a quiet machine
-  int64_t batches = 8;             // of each seed
+  int64_t batches = 8;             // of each seed, at least
   int64_t pairs = 7;
   bool baselines = true;  // other mappings and tunings too, not only other systems
 };

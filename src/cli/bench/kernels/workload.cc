@@ -13,8 +13,8 @@ namespace recmill::cli {
 namespace {
 
 constexpr int64_t kFloatsOfLine = 16;
-/// Batches are at least so many that their lookups read this many bytes, far more than caches hold,
-/// so that a pass over them finds little of the last one's in a cache; but no more than the other.
+/// A pass over the batches reads this many bytes at least, far more than caches hold, so that the
+/// next one finds little of them there; unless that takes more than kMostBatches.
 constexpr int64_t kPassBytes = int64_t{256} << 20;
 constexpr int64_t kMostBatches = 256;
 
