@@ -23,11 +23,11 @@ void check_refusal(const Status& status) {
 }  // namespace
 
 std::vector<std::string> fuzz::seeds() {
-  const train::RunOptions defaults;
-  return {cli::to_toml(defaults),
-          "name = \"a\\n\\u00E9\"\n[data]\ntrain = [\"*.tsv\", 'b']\nformat = \"csv\"\n"
-          "[[data.columns]]\nname = \"y\"\nrole = \"label\"\n[model]\ntop = [1_000, 0x10]\n",
-          "embedding.rows=1e3", "name = \"\\u007F\\u0001\"\n",
+  const std::string columns =
+      "name = \"a\\n\\u00E9\"\n[data]\ntrain = [\"*.tsv\", 'b']\nformat = \"csv\"\n"
+      "[[data.columns]]\nname = \"y\"\nrole = \"label\"\n[model]\ntop = [1_000, 0x10]\n";
+  return {cli::to_toml(train::RunOptions()), columns, "embedding.rows=1e3",
+          "name = \"\\u007F\\u0001\"\n",
           "train.seed = 2\n[[tables]]\nname='C1'\nrows = 7 # seven\n"};
 }
 

@@ -24,7 +24,9 @@ TEST(Pool, serves_several_callers_and_nested_calls) {
   Pool pool(3);
   std::atomic<int64_t> sum{0};
   std::vector<std::thread> callers;
-  for (int caller = 0; caller < 4; ++caller) {
+  constexpr int kCallers = 4;
+  callers.reserve(kCallers);
+  for (int caller = 0; caller < kCallers; ++caller) {
     callers.emplace_back([&] {
       for (int round = 0; round < 200; ++round) {
         pool.run(5, [&](int64_t) { pool.run(2, [&](int64_t inner) { sum.fetch_add(inner); }); });
@@ -32,7 +34,7 @@ TEST(Pool, serves_several_callers_and_nested_calls) {
     });
   }
   for (auto& caller : callers) caller.join();
-  EXPECT_EQ(sum.load(), 4 * 200 * 5);
+  EXPECT_EQ(sum.load(), kCallers * 200 * 5);
 }
 
 TEST(Pool, run_ranges_covers_exactly_the_items) {

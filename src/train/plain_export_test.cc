@@ -78,7 +78,7 @@ TEST(PlainExport, writes_batches_behind_each_other_as_numpy_reads_them) {
   ASSERT_TRUE(out.parameters(specs, flat).ok());
   ASSERT_TRUE(out.table(1, 2, std::vector<float>(20, 0.25f)).ok());
   for (const auto& [first, samples] : {std::pair{0, 3}, std::pair{3, 2}}) {
-    const auto [dense, sparse] = batch_of(first, samples);
+    const auto& [dense, sparse] = batch_of(first, samples);
     out.train(dense, sparse, std::vector<double>{0.1, 0.2, 0.3});
     out.evaluate(dense, sparse);
   }

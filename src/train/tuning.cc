@@ -153,7 +153,7 @@ class FamilyTuner {
     std::ranges::stable_sort(batches, std::greater(),
                              [&](int64_t batch) { return subject.samples(batch); });
     options.batches = {batches.front(), batches[batches.size() / 2]};
-    least *= 2.0 / static_cast<double>(batches.size());
+    least *= 2.0 / static_cast<double>(kernels::tune::local_batches(subject.batches()));
     if (least <= affordable || options.values.size() <= 3) return {};
     options.values.erase(options.values.begin() + 1, options.values.end() - 2);
     return {};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "device/processor.h"
 #include "store/table_rows.h"
 #include "train/generated_code.h"
@@ -14,23 +15,52 @@ using kernels::tune::FusedValue;
 using kernels::tune::PooledFeature;
 using kernels::tune::PoolSubject;
 
-Result<std::vector<SparseBatch>> read_batches(const ResolvedRun& run, const BatchesRequest& request,
-                                              Pool& pool, Files& files) {
-  RECMILL_ASSIGN_OR_RETURN(auto source, HistoricalBatches::open(run, request.seed, pool, files));
-  std::vector<SparseBatch> batches;
-  const auto& sizes = request.samples;
-  const int64_t most = sizes.empty() ? request.most : static_cast<int64_t>(sizes.size());
+namespace {
+
+/// Far more than caches hold, so that a pass finds little of the one before it there.
+constexpr int64_t kPassBytes = int64_t{256} << 20;
+constexpr int64_t kMostBatches = 256;
+
+/// Of ids and offsets.
+int64_t bytes_held(const SparseBatch& batch) {
   int64_t bytes = 0;
-  for (int64_t i = 0; i < most && bytes < request.bytes; ++i) {
+  for (const SparseFeature& feature : batch.features)
+    bytes += static_cast<int64_t>((feature.rows.size() + feature.offsets.size()) * sizeof(int64_t));
+  return bytes;
+}
+
+/// Of rows, by each lookup.
+int64_t row_bytes(const ModelSpec& spec, const SparseBatch& batch) {
+  int64_t bytes = 0;
+  for (size_t f = 0; f < batch.features.size(); ++f) {
+    const int64_t dim = spec.tables[spec.features[f].table].dim;
+    bytes += std::ssize(batch.features[f].rows) * dim * int64_t{sizeof(float)};
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::vector<SparseBatch>> read_batches(const ResolvedRun& run, const BatchesRequest& request,
+                                              Pool& pool, Files& files, double* seconds) {
+  RECMILL_ASSIGN_OR_RETURN(auto source, HistoricalBatches::open(run, request.seed, pool, files));
+  const auto& sizes = request.samples;
+  const int64_t least = sizes.empty() ? request.least : std::ssize(sizes);
+  const int64_t most = sizes.empty() ? std::max(least, kMostBatches) : least;
+  std::vector<SparseBatch> batches;
+  const Stopwatch watch;
+  int64_t held = 0, read = 0;
+  for (int64_t i = 0; i < most && held < request.bytes && (i < least || read < kPassBytes); ++i) {
     const int64_t samples =
         sizes.empty() ? std::max<int64_t>(1, tune_batch_size(run.options, request.seed, i))
                       : sizes[i];
     batches.emplace_back();
     RECMILL_RETURN_IF_ERROR(source.next(samples, batches.back()));
-    for (const SparseFeature& feature : batches.back().features)
-      bytes +=
-          static_cast<int64_t>((feature.rows.size() + feature.offsets.size()) * sizeof(int64_t));
+    const int64_t bytes = bytes_held(batches.back());
+    held += bytes;
+    read += bytes + row_bytes(run.spec, batches.back());
   }
+  if (seconds != nullptr) *seconds += watch.seconds();
   return batches;
 }
 

@@ -25,7 +25,10 @@ constexpr int64_t kMostFusedRounds = 100;
 /// The most time for finalists and for their last comparison: there are rounds enough for small
 /// models, and large ones need few.
 constexpr double kFinalistSeconds = 15.0, kRefinedSeconds = 10.0;
-constexpr int64_t kTaskVisits = 12;  // of each class on each batch
+/// Batches that the local stage visits, at most: they come in kinds of sizes by turns, and an equal
+/// number of each kind is like all of them.
+constexpr int64_t kMostVisited = 16, kKindsOfBatches = 8;
+constexpr int64_t kTaskVisits = 96;  // of each class, or one on each batch
 /// A candidate that takes so much longer than the best is visited no more, nor one that is not
 /// among so many best: as many once every batch was visited, half of them after each further time,
 /// and so few in the end.
@@ -78,7 +81,7 @@ class LocalStage {
         random_(options.seed, Purpose::test, value),
         batches_(options.batches) {
     if (!batches_.empty()) return;
-    batches_.resize(subject.batches());
+    batches_.resize(local_batches(subject.batches()));
     std::iota(batches_.begin(), batches_.end(), int64_t{0});
   }
 
@@ -122,34 +125,51 @@ class LocalStage {
     return subject_.prepare(right_, value_);
   }
 
-  /// Rounds: in each, every candidate of every class is visited, unless it is far behind; those of
-  /// classes with fewer of them more often, so that between two visits of a class there is always
-  /// one of each other class, and what it needs is cold again.
+  /// The visits of some rounds: in each, every candidate that is left of every class is visited, in
+  /// passes; those of classes with fewer of them more often, so that between two visits of a class
+  /// there is always one of each other class, and what it needs is cold again.
+  struct Passes {
+    std::vector<std::vector<size_t>> order;  // [classes]: the candidates, pass by pass
+    size_t count = 0;                        // of a round
+    size_t step = 1;                         // in batches, from round to round
+  };
+
+  /// Of as many rounds as there are batches: a candidate is visited on another batch in each. One
+  /// pass after the other is on another batch too, whose rows no pass has just left in a cache.
+  Passes passes_of_cycle(int64_t cycle) const {
+    Passes made;
+    const size_t classes = visited_.size();
+    for (size_t c = 0; c < classes; ++c) {
+      made.order.emplace_back();
+      for (const size_t place : shuffled(visited_[c].size(), random_, cycle * classes + c))
+        made.order.back().push_back(visited_[c][place]);
+      made.count = std::max(made.count, made.order.back().size());
+    }
+    made.step = std::max<size_t>(1, made.count);
+    while (std::gcd(made.step, batches_.size()) != 1) ++made.step;
+    return made;
+  }
+
   void visit_all(int64_t until_ns, std::atomic<size_t>& timed,
                  const std::function<void(double)>& progress) {
-    const size_t classes = right_.size();
+    const auto batches = static_cast<int64_t>(batches_.size());
+    Passes passes;
     int64_t visit = 0;
     for (int64_t round = 0; round < options_.rounds; ++round) {
-      const auto batches = static_cast<int64_t>(batches_.size());
-      if (round > 0 && round % batches == 0) {
+      if (round % batches == 0) {
         // Every batch as often as the others, once at least.
-        if (until_ns > 0 && clock_.now_ns() > until_ns) break;
-        const auto times = static_cast<size_t>(round / batches);
-        const size_t limit = std::max(kMostLeft >> std::min<size_t>(times - 1, 8), kLeastLeft);
-        for (size_t c = 0; c < classes; ++c) leave_out_far_behind(c, limit);
+        if (round > 0 && until_ns > 0 && clock_.now_ns() > until_ns) break;
+        if (round > 0) leave_out_far_behind(static_cast<size_t>(round / batches));
+        passes = passes_of_cycle(round / batches);
       }
-      size_t most = 0;
-      std::vector<std::vector<size_t>> order;
-      for (size_t c = 0; c < classes; ++c) {
-        order.push_back(shuffled(visited_[c].size(), random_, round * classes + c));
-        most = std::max(most, order.back().size());
-      }
-      for (size_t pass = 0; pass < most; ++pass, ++visit) {
-        for (size_t c : shuffled(classes, random_, visit + (uint64_t{1} << 40))) {
+      for (size_t pass = 0; pass < passes.count; ++pass, ++visit) {
+        const int64_t batch = batches_[(round * passes.step + pass) % batches_.size()];
+        for (size_t c : shuffled(passes.order.size(), random_, visit + (uint64_t{1} << 40))) {
           if (stop_) return;
-          if (order[c].empty()) continue;
+          const auto& order = passes.order[c];
+          if (order.empty()) continue;
           timed.store(c, std::memory_order_relaxed);
-          visit_class(c, visited_[c][order[c][pass % order[c].size()]], round, visit);
+          visit_class(c, order[pass % order.size()], batch, visit);
         }
       }
       progress(static_cast<double>(round + 1) / static_cast<double>(options_.rounds));
@@ -160,6 +180,12 @@ class LocalStage {
     if (is_measured(known_[c])) return {};
     if (only_ != nullptr) return {only_->schedules[c].schedule};
     return subject_.candidates(c, value_);
+  }
+
+  /// After so many visits of each on each batch.
+  void leave_out_far_behind(size_t visits) {
+    const size_t limit = std::max(kMostLeft >> std::min<size_t>(visits - 1, 8), kLeastLeft);
+    for (size_t c = 0; c < visited_.size(); ++c) leave_out_far_behind(c, limit);
   }
 
   void leave_out_far_behind(size_t c, size_t limit) {
@@ -176,14 +202,13 @@ class LocalStage {
         left, [&](size_t candidate) { return behind(times_[c][candidate], best) > kFarBehind; });
   }
 
-  void visit_class(size_t c, size_t candidate, int64_t round, int64_t visit) {
+  void visit_class(size_t c, size_t candidate, int64_t batch, int64_t visit) {
     const auto& features = subject_.classes()[c].features;
     // Every second feature, then the others, so that each is cold whether it is timed or comes
     // before one that is.
     const auto count = static_cast<int64_t>(features.size());
     const int64_t place = (2 * visit + 2 * visit / count) % count;
     const int64_t feature = features[place];
-    const int64_t batch = batches_[round % batches_.size()];
     // Untimed: the same feature, or as in the fused run, where features that are alike stand
     // together, the one before it with the same schedule.
     const int64_t before = options_.alone ? feature : features[(place + count - 1) % count];
@@ -379,6 +404,12 @@ Status refine(TuningSubject& subject, const TunerOptions& options, int64_t begin
 
 }  // namespace
 
+int64_t local_batches(int64_t batches) {
+  return std::min(
+      std::max(batches / kKindsOfBatches * kKindsOfBatches, std::min(batches, kKindsOfBatches)),
+      kMostVisited);
+}
+
 Result<double> measure_fused(TuningSubject& subject, const Choice& choice, int64_t rounds,
                              const Clock& clock, Pool& pool) {
   RECMILL_RETURN_IF_ERROR(subject.fuse(choice));
@@ -414,14 +445,17 @@ Result<double> least_seconds(TuningSubject& subject, const TunerOptions& options
     for (size_t c = 0; c < classes; ++c) most = std::max(most, subject.candidates(c, value).size());
     passes += most;
   }
-  return of_pass * static_cast<double>(passes) * static_cast<double>(subject.batches());
+  const int64_t visited = local_batches(subject.batches());
+  return of_pass * static_cast<double>(passes) * static_cast<double>(visited);
 }
 
 Result<double> measure_tasks(TuningSubject& subject, const Choice& choice, const Clock& clock,
                              Pool& pool) {
   TunerOptions options;
   options.values = {choice.value};
-  options.rounds = kTaskVisits * subject.batches();
+  options.batches.resize(subject.batches());
+  std::iota(options.batches.begin(), options.batches.end(), int64_t{0});
+  options.rounds = std::max<int64_t>(1, kTaskVisits / subject.batches()) * subject.batches();
   RECMILL_RETURN_IF_ERROR(subject.disturb_with(choice));
   const std::atomic<bool> never{false};
   LocalStage stage(subject, options, 0, std::vector<ClassTimes>(subject.classes().size()), clock,

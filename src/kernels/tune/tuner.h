@@ -71,7 +71,7 @@ class TuningSubject {
 
 struct TunerOptions {
   std::vector<FusedValue> values;  // compared; one at least
-  /// Of the local stage; empty: all.
+  /// Of the local stage; empty: the first local_batches().
   std::vector<int64_t> batches = {};
   /// Visits of each candidate at each value, unless it is far behind; where the budget is short
   /// fewer, but one on every batch.
@@ -102,9 +102,12 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
                             const std::function<void(const TunerProgress&)>& progress,
                             const std::atomic<bool>& stop);
 
-/// Seconds that the local stage takes at least, on all batches: each candidate visited once on
-/// each, after a run of a feature like it. By the times of a run of all with the default schedules,
-/// which options.values[0] is.
+/// How many of the subject's batches the local stage visits.
+int64_t local_batches(int64_t batches);
+
+/// Seconds that the local stage takes at least, on all that it visits: each candidate once on each
+/// batch, after a run of a feature like it. By the times of a run of all with the default
+/// schedules, which options.values[0] is.
 Result<double> least_seconds(TuningSubject& subject, const TunerOptions& options,
                              const Clock& clock, Pool& pool);
 

@@ -57,6 +57,7 @@ class KnownSubject : public TuningSubject {
     const bool hiccup = ++runs_ % 11 == 0 && hiccups_;
     clock_.pass(double(c + 1) * costs_[k] * double(batch + 1) * (hiccup ? 50.0 : 1.0));
     ++visits[{c, k, batch}];
+    batches_of_class[c].push_back(batch);
   }
   double lookups(int64_t, int64_t batch) const override { return 10.0 * double(batch + 1); }
   double samples(int64_t) const override { return 2.0; }
@@ -77,6 +78,7 @@ class KnownSubject : public TuningSubject {
   int64_t wrong = -1;
   bool awaits_disturbance = false;
   std::map<std::tuple<size_t, size_t, int64_t>, int> visits;
+  std::map<size_t, std::vector<int64_t>> batches_of_class;  // run by run
   std::atomic<int64_t> disturbed{0};
   std::vector<Choice> disturbing;
 
@@ -196,6 +198,26 @@ TEST(Tuner, visits_every_right_candidate_as_often_on_every_batch) {
   ASSERT_TRUE(choice.ok());
   for (const ChosenSchedule& chosen : choice->schedules)
     EXPECT_EQ(chosen.schedule.name(), "k number=2");
+}
+
+TEST(Tuner, visits_a_class_on_another_batch_than_before_so_that_no_cache_holds_its_rows) {
+  for (const size_t candidates : {1, 2, 3, 4, 7, 8}) {
+    StandingClock clock;
+    KnownSubject subject(clock, std::vector(candidates, 20.0), /*hiccups=*/false);
+    ASSERT_TRUE(tune(subject, clock, kOptions).times.ok());
+    const auto& batches = subject.batches_of_class[1];
+    for (size_t run = 0; run + 2 < batches.size(); run += 2) {
+      EXPECT_EQ(batches[run], batches[run + 1]);  // untimed, then timed
+      const bool of_next_value = run + 2 == batches.size() / 2;
+      EXPECT_TRUE(batches[run] != batches[run + 2] || of_next_value) << run;
+    }
+  }
+}
+
+TEST(Tuner, visits_as_many_batches_of_each_size) {
+  for (const auto& [batches, visited] : std::map<int64_t, int64_t>{
+           {1, 1}, {2, 2}, {7, 7}, {8, 8}, {15, 8}, {16, 16}, {17, 16}, {256, 16}})
+    EXPECT_EQ(local_batches(batches), visited);
 }
 
 TEST(Tuner, keeps_to_its_budget_and_still_visits_all) {
@@ -326,11 +348,11 @@ TEST(Tuner, measures_classes_without_times_alone_and_fuses_all_again) {
 
 TEST(Tuner, goes_on_where_it_was_broken_off) {
   StandingClock clock;
-  KnownSubject subject(clock, {24.0, 20.0});
+  KnownSubject subject(clock, {24.0, 20.0}, /*hiccups=*/false);
   FamilyTimes whole = *tune(subject, clock, kOptions).times;
   FamilyTimes part = whole;
   part.values.pop_back();
-  KnownSubject again(clock, {24.0, 20.0});
+  KnownSubject again(clock, {24.0, 20.0}, /*hiccups=*/false);
   const Tuned tuned = tune(again, clock, kOptions, part);
   ASSERT_TRUE(tuned.times.ok());
   EXPECT_EQ(tuned.kept, 2);

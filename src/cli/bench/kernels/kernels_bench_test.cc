@@ -131,8 +131,8 @@ TEST(PoolBatches, are_pooled_side_by_side_and_compared_with_a_tolerance) {
   EXPECT_FALSE(check_outputs(*batches, 1, rival).ok());  // another size
 }
 
-/// The number of batches of a workload of one feature on a table of dimension 1,024.
-size_t batches_of(int64_t samples, const WorkloadSizes& sizes) {
+/// The number of batches of a workload of one feature on a table of dimension 1,024: of test, tune.
+std::pair<size_t, size_t> batches_of(int64_t samples, const WorkloadSizes& sizes) {
   train::RunOptions settings = load_run_config("recflex_e", {})->options;
   settings.tune.batch_sizes = {samples};
   settings.workload.lines.resize(1);
@@ -142,14 +142,15 @@ size_t batches_of(int64_t samples, const WorkloadSizes& sizes) {
   EXPECT_TRUE(run.ok()) << run.status().message();
   const auto made = KernelWorkload::make(*run, sizes, posix_files());
   EXPECT_TRUE(made.ok()) << made.status().message();
-  return made->test_batches.size();
+  return {made->test_batches.size(), made->tune_batches.size()};
 }
 
 TEST(KernelWorkload, of_small_batches_has_more_of_them_so_that_a_pass_fills_caches) {
-  EXPECT_EQ(batches_of(1, {}), 256u);   // at most
-  EXPECT_EQ(batches_of(256, {}), 16u);  // of 16 MiB and their ids
-  EXPECT_EQ(batches_of(1024, {}), 8u);  // as asked for
-  EXPECT_EQ(batches_of(256, {.test_samples = {2, 2, 2}}), 3u);
+  using Numbers = std::pair<size_t, size_t>;
+  EXPECT_EQ(batches_of(1, {}), Numbers(256, 256));  // at most
+  EXPECT_EQ(batches_of(256, {}), Numbers(16, 16));  // of 16 MiB and their ids
+  EXPECT_EQ(batches_of(1024, {}), Numbers(8, 8));   // as asked for
+  EXPECT_EQ(batches_of(256, {.test_samples = {2, 2, 2}}), Numbers(3, 16));
 }
 
 TEST(RunTimed, gives_the_answer_of_a_run_and_times_what_is_asked_for) {

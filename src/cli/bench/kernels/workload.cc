@@ -2,10 +2,10 @@
 #include "cli/bench/kernels/workload.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/clock.h"
 #include "store/table_rows.h"
-#include "train/historical_batches.h"
 #include "train/rank.h"
 #include "train/tuning_data.h"
 
@@ -13,23 +13,6 @@ namespace recmill::cli {
 namespace {
 
 constexpr int64_t kFloatsOfLine = 16;
-/// A pass over the batches reads this many bytes at least, far more than caches hold, so that the
-/// next one finds little of them there; unless that takes more than kMostBatches.
-constexpr int64_t kPassBytes = int64_t{256} << 20;
-constexpr int64_t kMostBatches = 256;
-
-/// Of rows, ids and offsets.
-int64_t bytes_read(const ModelSpec& spec, const SparseBatch& batch) {
-  int64_t bytes = 0;
-  for (size_t f = 0; f < batch.features.size(); ++f) {
-    const auto& feature = batch.features[f];
-    const int64_t row_bytes = spec.tables[spec.features[f].table].dim * int64_t{sizeof(float)};
-    bytes += static_cast<int64_t>(feature.rows.size()) * (8 + row_bytes);
-    bytes += static_cast<int64_t>(feature.offsets.size()) * 8;
-  }
-  return bytes;
-}
-
 void set_initial_weights(int64_t t, const kernels::RowStorage& rows, Pool& pool) {
   pool.run_ranges(rows.count, 4096, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
@@ -116,32 +99,18 @@ Result<KernelWorkload> KernelWorkload::make(const train::ResolvedRun& run,
       return Status::BadRequest("bench kernels: a table that is not float32");
     set_initial_weights(static_cast<int64_t>(t), made.tables[t].rows(), pool);
   }
-  RECMILL_RETURN_IF_ERROR(made.read_test_batches(sizes, files));
+  double seconds = 0.0;
+  const train::BatchesRequest test{.seed = kTestSeed,
+                                   .least = sizes.test_batches,
+                                   .bytes = std::numeric_limits<int64_t>::max(),
+                                   .samples = sizes.test_samples};
+  RECMILL_ASSIGN_OR_RETURN(made.test_batches,
+                           train::read_batches(run, test, pool, files, &seconds));
+  made.reading_seconds = seconds / static_cast<double>(made.test_batches.size());
   if (sizes.tune_batches == 0) return made;
-  train::BatchesRequest tune{.seed = kTuneSeed, .most = sizes.tune_batches};
-  if (sizes.test_samples.empty())
-    tune.most = std::max(tune.most, static_cast<int64_t>(made.test_batches.size()));
+  const train::BatchesRequest tune{.seed = kTuneSeed, .least = sizes.tune_batches};
   RECMILL_ASSIGN_OR_RETURN(made.tune_batches, train::read_batches(run, tune, pool, files));
   return made;
-}
-
-Status KernelWorkload::read_test_batches(const WorkloadSizes& sizes, Files& files) {
-  RECMILL_ASSIGN_OR_RETURN(auto source,
-                           train::HistoricalBatches::open(run, kTestSeed, *pool, files));
-  const auto& samples = sizes.test_samples;
-  const int64_t least = samples.empty() ? sizes.test_batches : static_cast<int64_t>(samples.size());
-  const int64_t most = samples.empty() ? std::max(least, kMostBatches) : least;
-  const Stopwatch watch;
-  int64_t bytes = 0;
-  for (int64_t i = 0; i < least || (i < most && bytes < kPassBytes); ++i) {
-    test_batches.emplace_back();
-    RECMILL_RETURN_IF_ERROR(source.next(
-        samples.empty() ? train::tune_batch_size(run.options, kTestSeed, i) : samples[i],
-        test_batches.back()));
-    bytes += bytes_read(run.spec, test_batches.back());
-  }
-  reading_seconds = watch.seconds() / static_cast<double>(test_batches.size());
-  return {};
 }
 
 std::vector<kernels::tune::PooledFeature> KernelWorkload::features() const {

@@ -64,7 +64,7 @@ Contender fused_contender(const kernels::FusedPool& fused, const PoolBatches& ba
 void run_fused(const kernels::FusedPool& fused, const PoolBatches& batches, int64_t batch,
                Pool& pool);
 
-/// Batches of each seed: more of a small model's, whose rows stayed in a cache otherwise.
+/// Batches of each seed, at least: train::read_batches() reads more of a small model's.
 struct WorkloadSizes {
   int64_t tune_batches = 8;
   int64_t test_batches = 8;
@@ -81,9 +81,6 @@ struct KernelWorkload {
   static Result<KernelWorkload> make(const train::ResolvedRun& run, const WorkloadSizes& sizes,
                                      Files& files);
   std::vector<kernels::tune::PooledFeature> features() const;
-
- private:
-  Status read_test_batches(const WorkloadSizes& sizes, Files& files);
 };
 
 }  // namespace recmill::cli
