@@ -9,7 +9,7 @@
 namespace recmill::kernels::tune {
 namespace {
 
-constexpr int64_t kVersion = 7;
+constexpr int64_t kVersion = 8;
 /// Generated code has to be so much faster.
 constexpr double kWorthCompiling = 1.03;
 

@@ -2,6 +2,8 @@
 #include "kernels/tune/tuning.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "base/json_keys.h"
 
@@ -156,6 +158,18 @@ double sum_of_times(const FamilyTimes& times, const ValueTimes& at,
   return sum;
 }
 
+/// Each schedule that some class has, once, in the order of classes.
+std::vector<Schedule> schedules_at(const ValueTimes& at) {
+  std::set<std::string> names;
+  std::vector<Schedule> all;
+  for (const ClassTimes& of : at.classes) {
+    for (const CandidateTime& candidate : of.candidates) {
+      if (names.insert(candidate.schedule.name()).second) all.push_back(candidate.schedule);
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 bool may_win(const CandidateTime& candidate, bool deterministic) {
@@ -164,13 +178,21 @@ bool may_win(const CandidateTime& candidate, bool deterministic) {
 
 std::vector<size_t> shared(const FamilyTimes& times, size_t value) {
   const ValueTimes& at = times.values[value];
+  const auto standard =
+      std::ranges::find_if(times.values, [](const ValueTimes& of) { return of.value.defaults; });
+  // Of a class; candidates.size(): it has neither.
+  const auto place_or_default = [&](size_t c, const Schedule& schedule) {
+    const size_t place = place_of(times, at.classes[c], schedule);
+    if (place < at.classes[c].candidates.size() || standard == times.values.end()) return place;
+    const auto& defaults = standard->classes[c].candidates;
+    return defaults.empty() ? place : place_of(times, at.classes[c], defaults.front().schedule);
+  };
   std::vector<size_t> best;
-  if (at.classes.empty()) return best;
-  for (const CandidateTime& first : at.classes[0].candidates) {
+  for (const Schedule& schedule : schedules_at(at)) {
     std::vector<size_t> places;
-    for (const ClassTimes& of : at.classes) {
-      const size_t place = place_of(times, of, first.schedule);
-      if (place == of.candidates.size()) break;
+    for (size_t c = 0; c < at.classes.size(); ++c) {
+      const size_t place = place_or_default(c, schedule);
+      if (place == at.classes[c].candidates.size()) break;
       places.push_back(place);
     }
     if (places.size() < at.classes.size()) continue;

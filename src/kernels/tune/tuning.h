@@ -70,8 +70,9 @@ bool may_win(const CandidateTime& candidate, bool deterministic);
 /// the class's first feature, when every candidate of a class was refused.
 Result<std::vector<size_t>> winners(const FamilyTimes& times, size_t value);
 
-/// Per class the candidate that has the same schedule in all classes: of such schedules the one of
-/// the least time summed over all features. Empty where no schedule is right for all classes.
+/// Per class the candidate that has the same schedule in all classes, but in those that do not have
+/// it, or where it is wrong, the default one (of the value of defaults, where it was measured): of
+/// all schedules the one of the least time summed over all features. Empty where there is none.
 std::vector<size_t> shared(const FamilyTimes& times, size_t value);
 
 /// Per class the finalist of the least time by both stages, their geometric mean: the local one is

@@ -58,6 +58,18 @@ TEST(Tuning, takes_one_schedule_for_all_where_the_fused_run_is_faster_with_it) {
   EXPECT_EQ(choose(times).status().message(), "embedding_pool: no schedule is right for all");
 }
 
+TEST(Tuning, the_schedule_for_all_leaves_the_default_one_to_classes_that_do_not_have_it) {
+  FamilyTimes times = example();
+  times.values.push_back(
+      {{64, 0, true}, {{{time_of("b x=1", 90.0)}}, {{time_of("b x=1", 700.0)}}}, 1000.0});
+  times.values[1].classes[0].candidates[0].nanoseconds = 70.0;
+  EXPECT_EQ(shared(times, 1), (std::vector<size_t>{0, 1}));  // 740 of a with b, 760 of b
+  times.values[0].classes[1].candidates.push_back(time_of("c x=1", 20.0));
+  EXPECT_EQ(shared(times, 0), (std::vector<size_t>{1, 2}));  // 200 of c with b, 700 of a
+  times.values[0].classes[0].candidates.pop_back();
+  EXPECT_EQ(shared(times, 0), (std::vector<size_t>{0, 0}));  // nothing stands in for c
+}
+
 TEST(Tuning, takes_the_best_finalists_where_the_fused_run_is_faster_with_them) {
   FamilyTimes times = example();
   times.values[1].classes[0].candidates[0].among_all = 85.0;
