@@ -405,9 +405,8 @@ Status refine(TuningSubject& subject, const TunerOptions& options, int64_t begin
 }  // namespace
 
 int64_t local_batches(int64_t batches) {
-  return std::min(
-      std::max(batches / kKindsOfBatches * kKindsOfBatches, std::min(batches, kKindsOfBatches)),
-      kMostVisited);
+  if (batches < kKindsOfBatches) return batches;
+  return std::min(batches - batches % kKindsOfBatches, kMostVisited);
 }
 
 Result<double> measure_fused(TuningSubject& subject, const Choice& choice, int64_t rounds,

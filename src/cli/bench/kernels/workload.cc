@@ -13,6 +13,7 @@ namespace recmill::cli {
 namespace {
 
 constexpr int64_t kFloatsOfLine = 16;
+
 void set_initial_weights(int64_t t, const kernels::RowStorage& rows, Pool& pool) {
   pool.run_ranges(rows.count, 4096, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
