@@ -348,11 +348,11 @@ TEST(Tuner, measures_classes_without_times_alone_and_fuses_all_again) {
 
 TEST(Tuner, goes_on_where_it_was_broken_off) {
   StandingClock clock;
-  KnownSubject subject(clock, {24.0, 20.0}, /*hiccups=*/false);
+  KnownSubject subject(clock, {24.0, 20.0});
   FamilyTimes whole = *tune(subject, clock, kOptions).times;
   FamilyTimes part = whole;
   part.values.pop_back();
-  KnownSubject again(clock, {24.0, 20.0}, /*hiccups=*/false);
+  KnownSubject again(clock, {24.0, 20.0});
   const Tuned tuned = tune(again, clock, kOptions, part);
   ASSERT_TRUE(tuned.times.ok());
   EXPECT_EQ(tuned.kept, 2);
