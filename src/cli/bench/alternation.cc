@@ -61,6 +61,8 @@ Result<Turns> take_turns(std::span<const Contender> contenders, const Alternatio
     for (const size_t c : turn) {
       if (!options.mixed || c == turn[0]) load = wait_for_quiet(options, since);
       const auto order = random_order(options, static_cast<uint64_t>(pair) * contenders.size() + c);
+      // Cores that waited are slow at first: the first contender's loss alone, were this measured.
+      if (options.mixed && c == turn[0]) RECMILL_RETURN_IF_ERROR(contenders[c](order).status());
       RECMILL_ASSIGN_OR_RETURN(const double seconds, contenders[c](order));
       if (pair == 0) continue;  // warms code and page tables
       turns.foreign_load = std::max(turns.foreign_load, load);

@@ -27,7 +27,8 @@ struct AlternationOptions {
   double patience_seconds = 60.0;  // at most so long for the whole measurement
   std::vector<pid_t> own = {};     // processes that are not foreign
   // For many contenders whose repetitions are short: they take turns in another order each time,
-  // and wait once a time, so that no two are far apart.
+  // and wait once a time, so that no two are far apart; who is first runs once more before it
+  // counts.
   bool mixed = false;
 };
 

@@ -48,6 +48,27 @@ TEST(Alternation, takes_turns_and_runs_every_batch_in_each_repetition_in_changin
   EXPECT_DOUBLE_EQ(ratio_of(*timing).spread, 0.0);
 }
 
+TEST(Alternation, of_short_repetitions_runs_the_first_of_a_turn_once_before_it_counts) {
+  std::vector<int64_t> runs(3);
+  std::vector<Contender> contenders;
+  for (int64_t& own : runs) {
+    contenders.emplace_back([&own](std::span<const int64_t>) -> Result<double> {
+      return static_cast<double>(++own) * 10.0;
+    });
+  }
+  AlternationOptions options = impatient();
+  options.mixed = true;
+  const auto turns = take_turns(contenders, options);
+  ASSERT_TRUE(turns.ok());
+  // Three pairs and one before, in each of which one of the three was first.
+  EXPECT_EQ(runs[0] + runs[1] + runs[2], 4 * 3 + 4);
+  for (size_t c = 0; c < runs.size(); ++c) {
+    EXPECT_EQ(turns->seconds[c].size(), 3u);
+    EXPECT_DOUBLE_EQ(turns->seconds[c].back(), static_cast<double>(runs[c]))
+        << "the last run counts";
+  }
+}
+
 TEST(Alternation, stops_at_the_first_failure) {
   const Contender fails = [](std::span<const int64_t>) -> Result<double> {
     return Status::Failed("broken");

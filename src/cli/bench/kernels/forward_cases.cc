@@ -117,7 +117,7 @@ Status run_forward_case(const std::string& name, const train::ResolvedRun& run,
   Pool& pool = *workload.pool;
   Pool one(1);
   Sides sides;
-  double mapping = 0.0;
+  MappingTime mapping;
   const size_t ours = sides.add_ours(fused_contender(fused, batches, pool, &mapping));
   const size_t ours_1t = sides.add_ours(fused_contender(fused, batches, one));
   RECMILL_ASSIGN_OR_RETURN(const PoolBatches tuned_on,
@@ -152,9 +152,8 @@ Status run_forward_case(const std::string& name, const train::ResolvedRun& run,
                     line.of_limit * without_reuse(batches), ""));
   sink(sides.figure(name, on_tuned, "predicted_time_over_measured",
                     sides.seconds(predicted) / sides.seconds(on_tuned), ""));
-  sink(sides.figure(
-      name, ours, "counting_and_mapping_of_reading",
-      100.0 * mapping / static_cast<double>(sides.batches_run()) / workload.reading_seconds, "%"));
+  sink(sides.figure(name, ours, "counting_and_mapping_of_reading",
+                    100.0 * mapping.of_batch() / workload.reading_seconds, "%"));
   return {};
 }
 

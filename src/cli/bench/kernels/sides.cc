@@ -59,7 +59,6 @@ Status Sides::run(int64_t batches, const KernelsBudget& budget, std::vector<pid_
   options.patience_seconds = budget.patience_seconds;
   options.own = std::move(own);
   RECMILL_ASSIGN_OR_RETURN(turns_, take_turns(contenders_, options));
-  batches_run_ = batches * (2 + options.pairs + 1);
   return {};
 }
 

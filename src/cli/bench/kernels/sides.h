@@ -45,8 +45,6 @@ class Sides {
   /// The same with another figure than the time.
   BenchLine figure(const std::string& name, size_t ours, const std::string& metric, double value,
                    const std::string& unit) const;
-  /// Batches that each contender has run.
-  int64_t batches_run() const { return batches_run_; }
 
  private:
   struct Side {
@@ -57,7 +55,6 @@ class Sides {
   std::vector<Contender> contenders_;
   std::deque<kernels::FusedPool> fused_;
   Turns turns_;
-  int64_t batches_run_ = 0;
 };
 
 }  // namespace recmill::cli

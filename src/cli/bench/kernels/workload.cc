@@ -70,7 +70,7 @@ void run_fused(const kernels::FusedPool& fused, const PoolBatches& batches, int6
 }
 
 Contender fused_contender(const kernels::FusedPool& fused, const PoolBatches& batches, Pool& pool,
-                          double* mapping) {
+                          MappingTime* mapping) {
   return [&fused, &batches, &pool, mapping, tasks = std::vector<kernels::PoolTask>(),
           map = kernels::TaskMap()](std::span<const int64_t> order) mutable -> Result<double> {
     const Stopwatch watch;
@@ -79,7 +79,10 @@ Contender fused_contender(const kernels::FusedPool& fused, const PoolBatches& ba
       tasks.assign(of_batch.begin(), of_batch.end());  // a store makes them anew
       const Stopwatch counting;
       fused.map(tasks, pool.threads(), map);
-      if (mapping != nullptr) *mapping += counting.seconds();
+      if (mapping != nullptr) {
+        mapping->seconds += counting.seconds();
+        ++mapping->batches;
+      }
       fused.run(tasks, map, pool);
     }
     return watch.seconds();

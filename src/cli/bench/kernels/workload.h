@@ -55,11 +55,18 @@ class PoolBatches {
   int64_t columns_ = 0, stride_ = 0;
 };
 
+/// What counting and mapping took, of so many batches.
+struct MappingTime {
+  double seconds = 0.0;
+  int64_t batches = 0;
+  double of_batch() const { return seconds / static_cast<double>(batches); }
+};
+
 /// Runs whole batches (of an order over more of them, modulo their number): their tasks are made,
-/// the work is counted and mapped (as a store's prepare() does), then run. Adds the seconds of the
+/// the work is counted and mapped (as a store's prepare() does), then run. Adds the time of the
 /// former to `mapping`, where it is given. All outlive the contender.
 Contender fused_contender(const kernels::FusedPool& fused, const PoolBatches& batches, Pool& pool,
-                          double* mapping = nullptr);
+                          MappingTime* mapping = nullptr);
 /// One batch of it.
 void run_fused(const kernels::FusedPool& fused, const PoolBatches& batches, int64_t batch,
                Pool& pool);
