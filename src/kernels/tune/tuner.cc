@@ -291,8 +291,9 @@ struct Entrants {
   std::vector<double*> nanoseconds;  // beside them
 };
 
-/// Every value's winners and, but where the defaults are all that there is, its shared schedule.
-Result<Entrants> entrants(FamilyTimes& times) {
+/// Every value's winners and, but where the defaults are all that there is or each feature is tuned
+/// `alone`, its shared schedule.
+Result<Entrants> entrants(FamilyTimes& times, bool alone) {
   Entrants made;
   const auto enter = [&](size_t value, Way way, double& nanoseconds) -> Status {
     RECMILL_ASSIGN_OR_RETURN(auto choice, choice_at(times, value, way));
@@ -304,7 +305,7 @@ Result<Entrants> entrants(FamilyTimes& times) {
     ValueTimes& at = times.values[v];
     RECMILL_RETURN_IF_ERROR(enter(v, Way::winners, at.fused_nanoseconds));
     at.shared_nanoseconds = 0.0;
-    if (!at.value.defaults && !shared(times, v).empty())
+    if (!alone && !at.value.defaults && !shared(times, v).empty())
       RECMILL_RETURN_IF_ERROR(enter(v, Way::shared, at.shared_nanoseconds));
   }
   return made;
@@ -507,7 +508,7 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
     RECMILL_RETURN_IF_ERROR(kept(times));
   }
   for (ValueTimes& at : times.values) at.refined_nanoseconds = at.beside_nanoseconds = 0.0;
-  RECMILL_ASSIGN_OR_RETURN(const auto all, entrants(times));
+  RECMILL_ASSIGN_OR_RETURN(const auto all, entrants(times, options.alone));
   Race race(subject, all.choices, clock, pool);
   RECMILL_RETURN_IF_ERROR(race.run(kFusedRounds, end_of(options, begin), stop));
   const auto nanoseconds = race.nanoseconds();

@@ -81,7 +81,7 @@ struct TunerOptions {
   int64_t finalist_rounds = 0;
   uint64_t seed = 1;
   /// The separate-combine tuning of RecFlex's first straw man: each candidate alone on the machine,
-  /// right after an untimed run of the same.
+  /// right after an untimed run of the same; the winners are not compared with a shared() schedule.
   bool alone = false;
 };
 

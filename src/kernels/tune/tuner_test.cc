@@ -360,13 +360,18 @@ TEST(Tuner, goes_on_where_it_was_broken_off) {
   for (const auto& [where, times] : again.visits) EXPECT_EQ(times, 2 * 20 / 4);
 }
 
-TEST(Tuner, alone_runs_each_candidate_twice_and_disturbs_nothing) {
+TEST(Tuner, alone_runs_each_candidate_twice_disturbs_nothing_and_fuses_the_winners_only) {
   StandingClock clock;
   KnownSubject subject(clock, {24.0, 20.0});
   TunerOptions options = kOptions;
+  const Tuned beside = tune(subject, clock, options);
+  ASSERT_TRUE(beside.times.ok());
+  EXPECT_GT(beside.times->values[0].shared_nanoseconds, 0.0);
+  subject.visits.clear();
   options.alone = true;
   const Tuned tuned = tune(subject, clock, options, {}, 3);
   ASSERT_TRUE(tuned.times.ok());
+  EXPECT_EQ(tuned.times->values[0].shared_nanoseconds, 0.0);
   EXPECT_EQ(subject.disturbed, 0);
   for (const auto& [where, times] : subject.visits) EXPECT_EQ(times, 2 * 2 * 20 / 4);
   EXPECT_DOUBLE_EQ(tuned.times->values[0].classes[0].candidates[1].nanoseconds, 20.0 * 2.5);
