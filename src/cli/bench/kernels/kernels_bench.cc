@@ -19,7 +19,8 @@ namespace {
 using KernelsCase = Status (*)(const std::string& name, const train::ResolvedRun& run,
                                const BenchOptions& options, const BenchSink& sink);
 /// Not suffixes, but cases with a workload of their own.
-constexpr const char *kPlanted = "planted_llc", *kEmpty = "empty_features";
+constexpr const char *kPlanted = "planted_llc", *kPlantedBags = "planted_llc_bags",
+                     *kEmpty = "empty_features";
 
 struct NamedCase {
   const char* suffix;
@@ -38,6 +39,7 @@ constexpr NamedCase kCases[] = {{"_fwd", run_forward_case},
                                 {"_separate", run_separate_case},
                                 {"_tuning", run_tuning_case},
                                 {kPlanted, run_separate_case},
+                                {kPlantedBags, run_separate_case},
                                 {kEmpty, run_empty_case}};
 
 struct CaseGroup {
@@ -61,6 +63,7 @@ std::vector<CaseGroup> groups() {
       {10, false, {"recflex_a", "recflex_b", "recflex_c", "recflex_d", "recflex_e"}, "_mlp"},
       {11, false, {"recflex_a", "recflex_b", "recflex_c", "recflex_d", "recflex_e"}, "_separate"},
       {11, false, {""}, kPlanted},
+      {11, false, {""}, kPlantedBags},
       {0, true, {""}, kEmpty},
       {0, false, {"recflex_a", "recflex_e"}, "_generated"},
       {12, false, {"recflex_a"}, "_mutation"},
@@ -85,6 +88,7 @@ Status run_case(const std::string& name, const BenchOptions& options, const Benc
                              load_run_config(workload.empty() ? "recflex_e" : workload, {}));
     train::RunOptions settings = config.options;
     if (name == kPlanted) settings = planted_llc(settings);
+    if (name == kPlantedBags) settings = planted_llc_bags(settings);
     if (name == kEmpty) settings = empty_features(settings);
     settings.train.threads = options.threads;
     const auto run = train::resolve_run(settings, posix_files());

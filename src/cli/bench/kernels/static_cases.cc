@@ -15,6 +15,12 @@ using kernels::FusedPool;
 constexpr int64_t kLargeBatch = 2560;
 constexpr int64_t kLargeBatches = 3;
 constexpr int64_t kHeavy = 50;
+constexpr int64_t kPlantedFeatures = 16;
+constexpr int64_t kPlantedBytes = int64_t{20} << 20;  // of a table
+
+int64_t rows_of_planted(int64_t dim) {
+  return kPlantedBytes / (dim * int64_t{sizeof(float)});
+}
 
 /// The most expensive feature of the batches that were tuned on.
 size_t heaviest(const FusedPool& fused, const PoolBatches& tuned_on) {
@@ -117,7 +123,22 @@ Status run_separate_case(const std::string& name, const train::ResolvedRun& run,
 }
 
 train::RunOptions planted_llc(train::RunOptions settings) {
+  constexpr int64_t kDim = 16;
   settings.name = "planted_llc";
+  settings.workload.lines.clear();
+  for (int64_t f = 0; f < kPlantedFeatures; ++f) {
+    train::WorkloadLine line;
+    line.rows = rows_of_planted(kDim) - f;  // a class of its own
+    line.dims = {kDim};
+    settings.workload.lines.push_back(line);
+  }
+  settings.tune.batch_sizes = {16384};
+  settings.data.synthetic.planted.columns = 8;
+  return settings;
+}
+
+train::RunOptions planted_llc_bags(train::RunOptions settings) {
+  settings.name = "planted_llc_bags";
   settings.workload.lines.clear();
   for (const int64_t dim : {8, 16, 32, 64}) {
     for (const double mean : {10.0, 20.0, 40.0, 80.0}) {
@@ -126,7 +147,7 @@ train::RunOptions planted_llc(train::RunOptions settings) {
       line.mean = mean;
       line.deviation = mean / 4;
       line.longest = std::llround(mean * 2);
-      line.rows = (int64_t{20} << 20) / (dim * int64_t{sizeof(float)});
+      line.rows = rows_of_planted(dim);
       line.dims = {dim};
       settings.workload.lines.push_back(line);
     }

@@ -33,8 +33,11 @@ Status run_separate_case(const std::string& name, const train::ResolvedRun& run,
                          const BenchOptions& options, const BenchSink& sink);
 
 /// Sixteen features, each of another class, so that no single choice of a tuning decides; each on a
-/// table of 20 MiB: one fits a last-level cache of 32 MiB, all of them do not. Made from the
-/// settings of any workload.
+/// table of 20 MiB: with its outputs one fits a last-level cache of 32 MiB, all of them do not. One
+/// id a sample, large batches: alone, outputs are best written to the cache, beside the others past
+/// it. Made from the settings of any workload.
 train::RunOptions planted_llc(train::RunOptions settings);
+/// The same with bags, of which all read far more than they write.
+train::RunOptions planted_llc_bags(train::RunOptions settings);
 
 }  // namespace recmill::cli
