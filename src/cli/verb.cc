@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/verb.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <utility>
+#include <vector>
 
 #include "base/files.h"
 #include "cli/workloads.h"
@@ -20,6 +24,21 @@ void on_interrupt(int signal) {
   if (g_interrupted.exchange(true)) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
+  }
+}
+
+/// Each value's name and how it is shown; those of an object in it are named behind the object.
+void add_lines(const Json& object, const std::string& prefix,
+               std::vector<std::pair<std::string, std::string>>& lines) {
+  for (const auto& [key, value] : object.items()) {
+    const std::string name = prefix + key;
+    if (value.is_object() && !value.empty()) {
+      add_lines(value, name + ".", lines);
+    } else if (value.is_number_float()) {
+      lines.emplace_back(name, fmt::format("{:.6g}", value.get<double>()));
+    } else {
+      lines.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());
+    }
   }
 }
 
@@ -57,10 +76,12 @@ void print_result(const Json& result, bool json) {
     std::printf("%s\n", result.dump().c_str());
     return;
   }
-  for (const auto& [key, value] : result.items()) {
-    std::printf("%-20s %s\n", key.c_str(),
-                value.is_string() ? value.get<std::string>().c_str() : value.dump().c_str());
-  }
+  std::vector<std::pair<std::string, std::string>> lines;
+  add_lines(result, "", lines);
+  size_t width = 20;
+  for (const auto& [name, value] : lines) width = std::max(width, name.size());
+  for (const auto& [name, value] : lines)
+    std::printf("%s\n", fmt::format("{:<{}} {}", name, width, value).c_str());
 }
 
 }  // namespace recmill::cli

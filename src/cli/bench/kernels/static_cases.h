@@ -31,6 +31,9 @@ Status run_heavy_feature_case(const std::string& name, const train::ResolvedRun&
 /// Tuned against separate_combine alone.
 Status run_separate_case(const std::string& name, const train::ResolvedRun& run,
                          const BenchOptions& options, const BenchSink& sink);
+/// The same, and whether the last-level cache keeps a planted table meanwhile.
+Status run_planted_case(const std::string& name, const train::ResolvedRun& run,
+                        const BenchOptions& options, const BenchSink& sink);
 
 /// Sixteen features, each of another class, so that no single choice of a tuning decides; each on a
 /// table of 20 MiB: with its outputs one fits a last-level cache of 32 MiB, all of them do not. One
