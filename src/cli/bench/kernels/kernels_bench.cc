@@ -38,8 +38,8 @@ constexpr NamedCase kCases[] = {{"_fwd", run_forward_case},
                                 {"_generated", run_generated_case},
                                 {"_separate", run_separate_case},
                                 {"_tuning", run_tuning_case},
-                                {kPlanted, run_planted_case},
-                                {kPlantedBags, run_planted_case},
+                                {kPlanted, run_separate_case},
+                                {kPlantedBags, run_separate_case},
                                 {kEmpty, run_empty_case}};
 
 struct CaseGroup {

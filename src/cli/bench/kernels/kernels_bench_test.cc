@@ -186,12 +186,6 @@ TEST(StaticMapping, expects_the_mean_or_the_most_of_the_tuned_batches) {
   EXPECT_THAT(even_mapping(3, 2).cuts[1], (kernels::FixedCut{1, 0.5}));
 }
 
-TEST(ReadingAgain, is_compared_with_reading_once) {
-  const auto ratio = reading_again_over_memory(int64_t{64} << 10);
-  ASSERT_TRUE(ratio.ok()) << ratio.status().message();
-  EXPECT_GT(*ratio, 0.0);
-}
-
 TEST(MemoryLimit, counts_every_line_that_is_named_once) {
   const TwoFeatures two;
   const auto batches = PoolBatches::make(two.features, two.batches);

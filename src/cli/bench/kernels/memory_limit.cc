@@ -17,7 +17,6 @@ constexpr int64_t kLine = 64;
 constexpr int64_t kRegion = int64_t{256} << 20;  // bytes of each kind: far more than caches hold
 constexpr int64_t kPiece = int64_t{256} << 10;   // bytes of a task
 constexpr int64_t kAhead = 4096;                 // bytes that reading is ahead
-constexpr int kReadings = 15;
 
 struct LinesNamed {
   int64_t once = 0, again = 0;
@@ -145,24 +144,6 @@ Result<Contender> memory_limit(const PoolBatches& batches, Pool& pool) {
     }
     return static_cast<double>(nanoseconds) * 1e-9;
   });
-}
-
-Result<double> reading_again_over_memory(int64_t bytes) {
-  RECMILL_ASSIGN_OR_RETURN(Buffer buffer, Buffer::allocate_huge(kRegion + kAhead));
-  std::ranges::fill(buffer.as<uint64_t>(), uint64_t{0});
-  Round region(std::move(buffer));
-  uint64_t sum = 0;
-  std::vector<double> memory, again;
-  for (int reading = 0; reading < kReadings; ++reading) {
-    const std::byte* const from = region.take(bytes);
-    for (auto* const seconds : {&memory, &again}) {
-      const Stopwatch watch;
-      sum += read(from, bytes);
-      seconds->push_back(watch.seconds());
-    }
-  }
-  RECMILL_CHECK(sum == 0);  // a use that the compiler cannot leave out
-  return median(memory) / median(again);
 }
 
 }  // namespace recmill::cli

@@ -26,8 +26,4 @@ double without_reuse(const PoolBatches& batches);
 /// outlive the contender.
 Result<Contender> memory_limit(const PoolBatches& batches, Pool& pool);
 
-/// How much faster this thread reads `bytes` that it has just read than as many that it has not;
-/// about 1: no cache keeps them, because none is large enough, or because others use it.
-Result<double> reading_again_over_memory(int64_t bytes);
-
 }  // namespace recmill::cli

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "cli/bench/kernels/mappings.h"
-#include "cli/bench/kernels/memory_limit.h"
 #include "cli/bench/kernels/schedules.h"
 
 namespace recmill::cli {
@@ -120,20 +119,6 @@ Status run_separate_case(const std::string& name, const train::ResolvedRun& run,
                   batches, *workload.pool, ours);
   RECMILL_RETURN_IF_ERROR(sides.run(batches.count(), budget, {}));
   sides.report(name, sink);
-  return {};
-}
-
-Status run_planted_case(const std::string& name, const train::ResolvedRun& run,
-                        const BenchOptions& options, const BenchSink& sink) {
-  RECMILL_ASSIGN_OR_RETURN(const double before, reading_again_over_memory(kPlantedBytes));
-  RECMILL_RETURN_IF_ERROR(run_separate_case(name, run, options, sink));
-  RECMILL_ASSIGN_OR_RETURN(const double after, reading_again_over_memory(kPlantedBytes));
-  BenchLine line;
-  line.bench = "kernels";
-  line.name = name;
-  line.metric = "reading_a_table_again_over_memory";
-  line.value = std::min(before, after);
-  sink(line);
   return {};
 }
 

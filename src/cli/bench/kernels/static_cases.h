@@ -31,14 +31,11 @@ Status run_heavy_feature_case(const std::string& name, const train::ResolvedRun&
 /// Tuned against separate_combine alone.
 Status run_separate_case(const std::string& name, const train::ResolvedRun& run,
                          const BenchOptions& options, const BenchSink& sink);
-/// The same, and whether the last-level cache keeps a planted table meanwhile.
-Status run_planted_case(const std::string& name, const train::ResolvedRun& run,
-                        const BenchOptions& options, const BenchSink& sink);
 
 /// Sixteen features, each of another class, so that no single choice of a tuning decides; each on a
-/// table of 20 MiB: with its outputs one fits a last-level cache of 32 MiB, all of them do not. One
-/// id a sample, large batches: alone, outputs are best written to the cache, beside the others past
-/// it. Made from the settings of any workload.
+/// table of 20 MiB. One id a sample, batches of 16,384: what a feature reads and writes fits a
+/// last-level cache alone, where outputs are best written to the cache; beside the others it does
+/// not, and they are best written past it. Made from the settings of any workload.
 train::RunOptions planted_llc(train::RunOptions settings);
 /// The same with bags, of which all read far more than they write.
 train::RunOptions planted_llc_bags(train::RunOptions settings);
