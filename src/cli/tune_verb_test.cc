@@ -93,6 +93,8 @@ TEST_F(Tune, replays_its_times_to_the_same_bytes) {
   tune("plain.toml");
   const Outcome again = run({"tune", "--replay", "tuned/plain.json"});
   EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_NE(again.out.find("\nembedding_pool.features "), std::string::npos) << again.out;
+  EXPECT_EQ(again.out.find('{'), std::string::npos) << again.out;
   std::string text = *read_text(posix_files(), path("tuned/plain.json"));
   text[text.size() / 2] ^= 1;
   write("tuned/plain.json", text);

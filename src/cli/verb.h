@@ -38,7 +38,8 @@ const std::atomic<bool>& watch_interrupts();
 /// Refuses a file or folder that is there, unless --overwrite was given.
 Status refuse_existing(const std::string& path, bool overwrite);
 
-/// A result on stdout: one JSON object on a line, or a line for each key.
+/// A result on stdout: one JSON object on a line, or to be read a line for each value, those of
+/// objects in it too, numbers to six digits.
 void print_result(const Json& result, bool json);
 
 void add_train(CLI::App& app, Chosen& chosen);

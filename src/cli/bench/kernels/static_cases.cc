@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "cli/bench/kernels/mappings.h"
 #include "cli/bench/kernels/schedules.h"
@@ -15,11 +17,20 @@ using kernels::FusedPool;
 constexpr int64_t kLargeBatch = 2560;
 constexpr int64_t kLargeBatches = 3;
 constexpr int64_t kHeavy = 50;
-constexpr int64_t kPlantedFeatures = 16;
+constexpr size_t kPlantedFeatures = 16;
 constexpr int64_t kPlantedBytes = int64_t{20} << 20;  // of a table
 
 int64_t rows_of_planted(int64_t dim) {
   return kPlantedBytes / (dim * int64_t{sizeof(float)});
+}
+
+train::RunOptions planted(train::RunOptions settings, const char* name,
+                          std::vector<train::WorkloadLine> lines, int64_t batch_size) {
+  settings.name = name;
+  settings.workload.lines = std::move(lines);
+  settings.tune.batch_sizes = {batch_size};
+  settings.data.synthetic.planted.columns = 8;
+  return settings;
 }
 
 /// The most expensive feature of the batches that were tuned on.
@@ -124,22 +135,16 @@ Status run_separate_case(const std::string& name, const train::ResolvedRun& run,
 
 train::RunOptions planted_llc(train::RunOptions settings) {
   constexpr int64_t kDim = 16;
-  settings.name = "planted_llc";
-  settings.workload.lines.clear();
-  for (int64_t f = 0; f < kPlantedFeatures; ++f) {
-    train::WorkloadLine line;
-    line.rows = rows_of_planted(kDim) - f;  // a class of its own
-    line.dims = {kDim};
-    settings.workload.lines.push_back(line);
+  std::vector<train::WorkloadLine> lines(kPlantedFeatures);
+  for (size_t f = 0; f < lines.size(); ++f) {
+    lines[f].rows = rows_of_planted(kDim) - static_cast<int64_t>(f);  // a class of its own
+    lines[f].dims = {kDim};
   }
-  settings.tune.batch_sizes = {16384};
-  settings.data.synthetic.planted.columns = 8;
-  return settings;
+  return planted(std::move(settings), "planted_llc", std::move(lines), 16384);
 }
 
 train::RunOptions planted_llc_bags(train::RunOptions settings) {
-  settings.name = "planted_llc_bags";
-  settings.workload.lines.clear();
+  std::vector<train::WorkloadLine> lines;
   for (const int64_t dim : {8, 16, 32, 64}) {
     for (const double mean : {10.0, 20.0, 40.0, 80.0}) {
       train::WorkloadLine line;
@@ -149,12 +154,10 @@ train::RunOptions planted_llc_bags(train::RunOptions settings) {
       line.longest = std::llround(mean * 2);
       line.rows = rows_of_planted(dim);
       line.dims = {dim};
-      settings.workload.lines.push_back(line);
+      lines.push_back(line);
     }
   }
-  settings.tune.batch_sizes = {512};
-  settings.data.synthetic.planted.columns = 8;
-  return settings;
+  return planted(std::move(settings), "planted_llc_bags", std::move(lines), 512);
 }
 
 }  // namespace recmill::cli
