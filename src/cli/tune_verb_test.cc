@@ -267,7 +267,9 @@ std::string preferring(const std::string& text, const std::string& of) {
   auto record = *parse_record(text, "record");
   FamilyTuning& pool = record.families.front();
   for (ValueTimes& value : pool.times.values) {
-    value.refined_nanoseconds = value.beside_nanoseconds = 0.0;  // the local stage decides
+    // The local stage decides, at a value that has others than the default schedules.
+    value.fused_nanoseconds = value.value.defaults ? 2.0 : 1.0;
+    value.shared_nanoseconds = value.refined_nanoseconds = value.beside_nanoseconds = 0.0;
     for (ClassTimes& classes : value.classes) {
       for (CandidateTime& candidate : classes.candidates) {
         if (candidate.schedule.of == of) candidate.nanoseconds *= 1e-6;
