@@ -340,6 +340,22 @@ TEST_F(Tune, writes_a_page_of_a_fresh_record_and_of_the_one_that_is_there) {
   EXPECT_EQ(both.err, "recmill: --html: name the configuration of the record, not --replay\n");
 }
 
+TEST_F(Tune, says_what_a_budget_is_too_short_for) {
+  write("plain.toml", bags(""));
+  const Outcome brief = run({"tune", "plain.toml", "--budget", "0.000001s", "--quiet"});
+  EXPECT_EQ(brief.status, 0) << brief.err;
+  for (const char* family : {"embedding_pool", "row_update"})
+    EXPECT_NE(brief.err.find(std::string("warning: ") + family +
+                             ": 0s of the budget are left, "
+                             "but to run every schedule once takes about "),
+              std::string::npos)
+        << brief.err;
+  write("wide.toml", bags("record = 'tuned/wide.json'\n"));
+  const Outcome wide = run({"tune", "wide.toml", "--budget", "1h", "--rounds", "1", "--quiet"});
+  EXPECT_EQ(wide.status, 0) << wide.err;
+  EXPECT_EQ(wide.err.find("of the budget"), std::string::npos) << wide.err;
+}
+
 TEST_F(Tune, refuses_what_it_cannot_do_in_one_line) {
   write("plain.toml", bags(""));
   const std::pair<std::vector<std::string>, std::string> wrong[] = {

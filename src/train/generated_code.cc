@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/generated_code.h"
 
-#include <algorithm>
-#include <array>
+#include <atomic>
 
 #include "base/clock.h"
 #include "device/processor.h"
 #include "kernels/codegen/user_templates.h"
+#include "kernels/tune/race.h"
 #include "kernels/tune/tuner.h"
 
 namespace recmill::train {
@@ -14,6 +14,10 @@ namespace {
 
 using kernels::codegen::Dispatch;
 using kernels::codegen::LibraryCache;
+
+/// The race of prebuilt and generated code: so many rounds, or as many as there are in that time.
+constexpr int64_t kRounds = 15;
+constexpr double kSeconds = 5.0;
 
 /// What a compiler makes of "this machine": two processors of one name may differ in instructions.
 std::string processor_identity(Files& files) {
@@ -61,7 +65,6 @@ Result<kernels::tune::CodeTimes> measure_code(const ResolvedRun& run,
                                               kernels::tune::PoolSubject& subject,
                                               const kernels::tune::Choice& choice, Pool& pool,
                                               Files& files) {
-  constexpr int kRounds = 5;
   RECMILL_RETURN_IF_ERROR(subject.fuse(choice));
   std::vector<kernels::codegen::GeneratedFeature> features;
   for (size_t f = 0; f < subject.pooled().size(); ++f) {
@@ -74,22 +77,21 @@ Result<kernels::tune::CodeTimes> measure_code(const ResolvedRun& run,
     ways.push_back(std::move(code));
   }
   const SteadyClock clock;
-  std::array<std::vector<double>, 3> nanoseconds;
-  Status status;
-  for (int round = 0; round < kRounds && status.ok(); ++round) {
-    for (size_t w = 0; w < ways.size() && status.ok(); ++w) {
-      subject.use(ways[w]);
-      const auto seconds = kernels::tune::measure_fused(subject, choice, 1, clock, pool);
-      status = seconds.status();
-      if (seconds.ok()) nanoseconds[w].push_back(*seconds * 1e9);
-    }
+  std::vector<kernels::tune::Entrant> entrants;
+  entrants.reserve(ways.size());
+  for (const auto& way : ways) {
+    entrants.emplace_back([&] {
+      subject.use(way);
+      return kernels::tune::measure_fused(subject, choice, 1, clock, pool);
+    });
   }
+  const std::atomic<bool> never{false};
+  const int64_t until = clock.now_ns() + static_cast<int64_t>(kSeconds * 1e9);
+  const auto seconds =
+      kernels::tune::race(entrants, {.rounds = kRounds, .until_ns = until}, clock, never);
   subject.use(nullptr);
-  RECMILL_RETURN_IF_ERROR(status);
-  for (auto& times : nanoseconds) std::sort(times.begin(), times.end());
-  constexpr size_t kMiddle = kRounds / 2;
-  return kernels::tune::CodeTimes{nanoseconds[0][kMiddle], nanoseconds[1][kMiddle],
-                                  nanoseconds[2][kMiddle]};
+  RECMILL_RETURN_IF_ERROR(seconds.status());
+  return kernels::tune::CodeTimes{(*seconds)[0] * 1e9, (*seconds)[1] * 1e9, (*seconds)[2] * 1e9};
 }
 
 }  // namespace recmill::train

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <numeric>
 #include <set>
@@ -12,8 +13,8 @@
 #include "device/processor.h"
 #include "kernels/tune/among_all.h"
 #include "kernels/tune/memory_rate.h"
+#include "kernels/tune/race.h"
 #include "kernels/tune/tuner.h"
-#include "kernels/tune/visits.h"
 #include "train/chosen_kernels.h"
 #include "train/drift_warning.h"
 #include "train/generated_code.h"
@@ -142,42 +143,49 @@ class FamilyTuner {
   }
 
   /// Leaves out what the budget does not reach: batches but two, the largest and a middle one, then
-  /// values but three.
+  /// values but three. Says so where that is not enough.
   Status shorten(TuningSubject& subject, TunerOptions& options) const {
     if (request_.budget_seconds <= 0.0) return {};
     RECMILL_ASSIGN_OR_RETURN(double least, least_seconds(subject, options, clock_, pool_));
     const double affordable = kLeastShare * options.budget_seconds;
-    if (least <= affordable || subject.batches() <= 2) return {};
-    std::vector<int64_t> batches(subject.batches());
-    std::iota(batches.begin(), batches.end(), int64_t{0});
-    std::ranges::stable_sort(batches, std::greater(),
-                             [&](int64_t batch) { return subject.samples(batch); });
-    options.batches = {batches.front(), batches[batches.size() / 2]};
-    least *= 2.0 / static_cast<double>(kernels::tune::local_batches(subject.batches()));
-    if (least <= affordable || options.values.size() <= 3) return {};
-    options.values.erase(options.values.begin() + 1, options.values.end() - 2);
+    if (least > affordable && subject.batches() > 2) {
+      std::vector<int64_t> batches(subject.batches());
+      std::iota(batches.begin(), batches.end(), int64_t{0});
+      std::ranges::stable_sort(batches, std::greater(),
+                               [&](int64_t batch) { return subject.samples(batch); });
+      options.batches = {batches.front(), batches[batches.size() / 2]};
+      least *= 2.0 / static_cast<double>(kernels::tune::local_batches(subject.batches()));
+    }
+    if (least > affordable && options.values.size() > 3) {
+      least *= 3.0 / static_cast<double>(options.values.size());
+      options.values.erase(options.values.begin() + 1, options.values.end() - 2);
+    }
+    if (least > options.budget_seconds)
+      log_warning(fmt::format(
+          "{}: {} of the budget are left, but to run every schedule once takes about {}",
+          subject.family(), format_duration(options.budget_seconds), format_duration(least)));
     return {};
   }
 
   /// The winner once more, beside its tasks' times and the default.
   Status measure_again(TuningSubject& subject, FamilyTuning& tuned) const {
-    std::vector<double> winner, tasks, standard;
     const int64_t rounds = request_.budget_seconds > 0.0 ? kBriefRounds : kFusedRounds;
-    for (int64_t round = 0; round < rounds; ++round) {
-      RECMILL_ASSIGN_OR_RETURN(const double chosen,
-                               measure_fused(subject, tuned.choice, 1, clock_, pool_));
-      RECMILL_ASSIGN_OR_RETURN(const double beside, measure_fused(subject, {}, 1, clock_, pool_));
-      RECMILL_ASSIGN_OR_RETURN(const double alone,
-                               measure_tasks(subject, tuned.choice, clock_, pool_));
-      tasks.push_back(alone);
-      winner.push_back(chosen * 1e9);
-      standard.push_back(beside * 1e9);
-    }
+    const Choice defaults;
+    const std::vector<Entrant> entrants{
+        [&] { return measure_fused(subject, tuned.choice, 1, clock_, pool_); },
+        [&] { return measure_fused(subject, defaults, 1, clock_, pool_); },
+        [&]() -> Result<double> {
+          RECMILL_ASSIGN_OR_RETURN(const double nanoseconds,
+                                   measure_tasks(subject, tuned.choice, clock_, pool_));
+          return nanoseconds * 1e-9;
+        }};
+    const std::atomic<bool> never{false};
+    RECMILL_ASSIGN_OR_RETURN(const auto seconds, race(entrants, {.rounds = rounds}, clock_, never));
+    tuned.measured_nanoseconds = seconds[0] * 1e9;
+    tuned.default_nanoseconds = seconds[1] * 1e9;
+    tuned.task_nanoseconds = seconds[2] * 1e9;
     RECMILL_ASSIGN_OR_RETURN(tuned.class_nanoseconds,
                              measure_classes(subject, tuned.choice, rounds, clock_, pool_));
-    tuned.measured_nanoseconds = median(std::move(winner));
-    tuned.task_nanoseconds = median(std::move(tasks));
-    tuned.default_nanoseconds = median(std::move(standard));
     return {};
   }
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "kernels/tune/among_all.h"
+#include "kernels/tune/race.h"
 #include "kernels/tune/visits.h"
 
 namespace recmill::kernels::tune {
@@ -15,13 +15,9 @@ namespace {
 
 /// Share of the time that the local stage gets; the rest is the global stage's.
 constexpr double kLocalShare = 0.85;
-constexpr int64_t kFusedRounds = 11, kRefinedRounds = 31, kLeastRounds = 3;
-/// A choice that takes so much longer than the best after so many rounds is fused no more.
-constexpr double kFarBehindFused = 1.08;
-constexpr int64_t kRoundsOfEach = 5;
-/// The fused run of a small model needs more rounds: so many seconds of each choice, or rounds.
-constexpr double kFusedSeconds = 0.3;
-constexpr int64_t kMostFusedRounds = 100;
+constexpr int64_t kFusedRounds = 11, kRefinedRounds = 31;
+/// RaceOptions::far_behind and, of all batches, RaceOptions::seconds.
+constexpr double kFarBehindFused = 1.08, kFusedSeconds = 0.3;
 /// The most time for finalists and for their last comparison: there are rounds enough for small
 /// models, and large ones need few.
 constexpr double kFinalistSeconds = 15.0, kRefinedSeconds = 10.0;
@@ -321,64 +317,20 @@ int64_t end_of(const TunerOptions& options, int64_t begin_ns) {
                                       : std::numeric_limits<int64_t>::max();
 }
 
-/// Choices that are fused in alternation, compared round by round with the first of them, so that
-/// it does not matter how fast the machine was meanwhile.
-class Race {
- public:
-  Race(TuningSubject& subject, std::span<const Choice> choices, const Clock& clock, Pool& pool)
-      : subject_(subject), choices_(choices), clock_(clock), pool_(pool), ratios_(choices.size()) {}
-
-  /// `rounds` or more, fewer where the time is at its end.
-  Status run(int64_t rounds, int64_t until_ns, const std::atomic<bool>& stop) {
-    for (int64_t round = 0; round < rounds || needs_more(round); ++round) {
-      if (round >= kLeastRounds && clock_.now_ns() > until_ns) break;
-      const double limit = round == kRoundsOfEach ? kFarBehindFused * least_ratio() : 0.0;
-      for (size_t c = 0; c < choices_.size(); ++c) {
-        if (stop) return Status::Failed("interrupted");
-        if (limit > 0.0 && c > 0 && median(ratios_[c]) > limit) left_out_.insert(c);
-        if (!left_out_.contains(c)) RECMILL_RETURN_IF_ERROR(run_choice(c));
-      }
-    }
-    return {};
-  }
-
-  /// Of a batch of each choice.
-  std::vector<double> nanoseconds() const {
-    std::vector<double> made;
-    for (const auto& ratios : ratios_) made.push_back(median(first_) * median(ratios) * 1e9);
-    return made;
-  }
-
- private:
-  bool needs_more(int64_t round) const {
-    return round < kMostFusedRounds &&
-           seconds_ < kFusedSeconds * static_cast<double>(choices_.size() - left_out_.size());
-  }
-
-  double least_ratio() const {
-    double least = std::numeric_limits<double>::max();
-    for (const auto& ratios : ratios_) least = std::min(least, median(ratios));
-    return least;
-  }
-
-  Status run_choice(size_t c) {
-    RECMILL_ASSIGN_OR_RETURN(const double took,
-                             measure_fused(subject_, choices_[c], 1, clock_, pool_));
-    if (c == 0) first_.push_back(took);
-    ratios_[c].push_back(took / first_.back());
-    seconds_ += took * static_cast<double>(subject_.batches());
-    return {};
-  }
-
-  TuningSubject& subject_;
-  const std::span<const Choice> choices_;
-  const Clock& clock_;
-  Pool& pool_;
-  std::vector<double> first_;                // seconds of the first choice [rounds]
-  std::vector<std::vector<double>> ratios_;  // to that [choices][rounds]
-  std::set<size_t> left_out_;                // choices
-  double seconds_ = 0.0;                     // of all
-};
+/// Nanoseconds of a batch with each of the choices fused, in one race.
+Result<std::vector<double>> race_fused(TuningSubject& subject, std::span<const Choice> choices,
+                                       int64_t rounds, int64_t until_ns, const Clock& clock,
+                                       Pool& pool, const std::atomic<bool>& stop) {
+  std::vector<Entrant> entrants;
+  entrants.reserve(choices.size());
+  for (const Choice& choice : choices)
+    entrants.emplace_back([&] { return measure_fused(subject, choice, 1, clock, pool); });
+  const RaceOptions options{rounds, kFusedSeconds / static_cast<double>(subject.batches()),
+                            kFarBehindFused, until_ns};
+  RECMILL_ASSIGN_OR_RETURN(auto times, race(entrants, options, clock, stop));
+  for (double& time : times) time *= 1e9;
+  return times;
+}
 
 /// The last stage, at the value that won: its finalists among all others, then the best of them
 /// fused beside what won so far.
@@ -394,12 +346,11 @@ Status refine(TuningSubject& subject, const TunerOptions& options, int64_t begin
   RECMILL_RETURN_IF_ERROR(measure_finalists(subject, finalists, times, value, clock, pool, stop));
   RECMILL_ASSIGN_OR_RETURN(const Choice refined, choice_at(times, value, Way::refined));
   const std::vector both{best, refined};
-  ValueTimes& at = times.values[value];
-  Race race(subject, both, clock, pool);
-  RECMILL_RETURN_IF_ERROR(
-      race.run(kRefinedRounds, std::min(end, after(clock.now_ns(), kRefinedSeconds)), stop));
-  at.beside_nanoseconds = race.nanoseconds()[0];
-  at.refined_nanoseconds = race.nanoseconds()[1];
+  const int64_t until = std::min(end, after(clock.now_ns(), kRefinedSeconds));
+  RECMILL_ASSIGN_OR_RETURN(const auto nanoseconds,
+                           race_fused(subject, both, kRefinedRounds, until, clock, pool, stop));
+  times.values[value].beside_nanoseconds = nanoseconds[0];
+  times.values[value].refined_nanoseconds = nanoseconds[1];
   return {};
 }
 
@@ -509,9 +460,9 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
   }
   for (ValueTimes& at : times.values) at.refined_nanoseconds = at.beside_nanoseconds = 0.0;
   RECMILL_ASSIGN_OR_RETURN(const auto all, entrants(times, options.alone));
-  Race race(subject, all.choices, clock, pool);
-  RECMILL_RETURN_IF_ERROR(race.run(kFusedRounds, end_of(options, begin), stop));
-  const auto nanoseconds = race.nanoseconds();
+  RECMILL_ASSIGN_OR_RETURN(
+      const auto nanoseconds,
+      race_fused(subject, all.choices, kFusedRounds, end_of(options, begin), clock, pool, stop));
   for (size_t e = 0; e < nanoseconds.size(); ++e) *all.nanoseconds[e] = nanoseconds[e];
   if (options.finalist_rounds > 0)
     RECMILL_RETURN_IF_ERROR(refine(subject, options, begin, times, clock, pool, stop));

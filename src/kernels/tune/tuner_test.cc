@@ -7,22 +7,13 @@
 #include <thread>
 #include <utility>
 
+#include "base/testing/standing_clock.h"
 #include "kernels/testing/random_bags.h"
 #include "kernels/tune/among_all.h"
 #include "kernels/tune/pool_subject.h"
 
 namespace recmill::kernels::tune {
 namespace {
-
-/// Time that only passes where somebody says so.
-class StandingClock final : public Clock {
- public:
-  int64_t now_ns() const override { return now_; }
-  void pass(double nanoseconds) { now_ += static_cast<int64_t>(nanoseconds); }
-
- private:
-  int64_t now_ = 1000;
-};
 
 /// A family whose times are known: candidate k of class c takes (c + 1) * cost[k] at a batch of
 /// size 1, with a hiccup at every eleventh run. Every run is counted, timed or not.
@@ -262,8 +253,8 @@ TEST(Tuner, fuses_what_is_far_behind_five_times_and_does_not_mind_a_slower_machi
       (std::map<int64_t, int>{{90, kAll + kFew}, {51, 2 * kAll}, {91, 2 * kFew}, {50, 2 * kAll}}));
   const auto& values = tuned.times->values;
   for (size_t v = 0; v < values.size(); ++v)
-    EXPECT_DOUBLE_EQ(values[v].fused_nanoseconds,
-                     static_cast<double>(300 * options.values[v].tile));
+    EXPECT_NEAR(values[v].fused_nanoseconds, static_cast<double>(300 * options.values[v].tile),
+                1e-6);
   EXPECT_EQ(choose(*tuned.times)->value.tile, 50);
 }
 
@@ -303,8 +294,8 @@ TEST(Tuner, compares_the_best_candidates_among_all_features_where_it_is_told) {
     EXPECT_EQ(candidates[0].among_all, 0.0);
     EXPECT_DOUBLE_EQ(candidates[1].among_all, 40.0);
     EXPECT_DOUBLE_EQ(candidates[2].among_all, 30.0);
-    EXPECT_DOUBLE_EQ(tuned.times->values[1].beside_nanoseconds, 5000.0);
-    EXPECT_DOUBLE_EQ(tuned.times->values[1].refined_nanoseconds, 5000.0 + refined_costs);
+    EXPECT_NEAR(tuned.times->values[1].beside_nanoseconds, 5000.0, 1e-6);
+    EXPECT_NEAR(tuned.times->values[1].refined_nanoseconds, 5000.0 + refined_costs, 1e-6);
     const auto choice = choose(*tuned.times);
     ASSERT_TRUE(choice.ok());
     EXPECT_EQ(choice->value.tile, 64);
