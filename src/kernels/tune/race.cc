@@ -73,6 +73,7 @@ Result<std::vector<double>> race(std::span<const Entrant> entrants, const RaceOp
     }
   }
   std::vector<double> made;
+  made.reserve(lanes.size());
   for (const Lane& lane : lanes) made.push_back(middle_mean(first) * middle_mean(lane.ratios));
   return made;
 }
