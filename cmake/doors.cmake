@@ -32,6 +32,12 @@ find_path(TOMLPP_INCLUDE toml++/toml.h REQUIRED)
 recmill_door(toml)
 target_include_directories(recmill_door_toml SYSTEM INTERFACE $<BUILD_INTERFACE:${TOMLPP_INCLUDE}>)
 
+if(RECMILL_MPI)
+  set(MPI_CXX_SKIP_MPICXX TRUE) # the C interface alone, which every library has
+  find_package(MPI REQUIRED COMPONENTS CXX)
+  recmill_door(mpi MPI::MPI_CXX)
+endif()
+
 if(RECMILL_TESTS)
   find_package(GTest REQUIRED)
   recmill_door(gtest GTest::gtest GTest::gmock GTest::gtest_main)

@@ -104,16 +104,26 @@ function(recmill_program name)
   endforeach()
 endfunction()
 
-# recmill_test(name SOURCES ... LINKS target-paths ... DOORS ... TIMEOUT s) makes one GoogleTest
-# program, one CTest entry. A test may link any room.
+# recmill_test(name SOURCES ... LINKS target-paths ... DOORS ... TIMEOUT s PROCESSES n) makes one
+# GoogleTest program, one CTest entry. A test may link any room. With PROCESSES an MPI launcher starts so
+# many of them.
 function(recmill_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINKS;DOORS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;PROCESSES" "SOURCES;LINKS;DOORS" ${ARGN})
   if(NOT RECMILL_TESTS)
     return()
   endif()
   recmill_program(${name} SOURCES ${ARG_SOURCES} LINKS ${ARG_LINKS} DOORS gtest ${ARG_DOORS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  add_test(NAME ${name} COMMAND ${name})
+  if(ARG_PROCESSES)
+    add_test(NAME ${name} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ARG_PROCESSES}
+                                  $<TARGET_FILE:${name}>)
+    # Open MPI 4: more processes than cores, on any of them, and by whoever builds in a container.
+    set_tests_properties(${name} PROPERTIES PROCESSORS ${ARG_PROCESSES}
+        ENVIRONMENT "OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none;\
+OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+  else()
+    add_test(NAME ${name} COMMAND ${name})
+  endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
   endif()

@@ -15,10 +15,11 @@ struct ThreadsTransport {
   static Status run(int ranks, const std::function<Status(Communicator&)>& body) {
     return run_ranks(ranks, body);
   }
+  static std::string name(int rank) { return "rank " + std::to_string(rank); }
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(Threads, CommunicatorContract, ThreadsTransport);
 
-struct DelayedThreadsTransport {
+struct DelayedThreadsTransport : ThreadsTransport {
   static Status run(int ranks, const std::function<Status(Communicator&)>& body) {
     return run_ranks(ranks, [&](Communicator& inner) {
       DelayedCommunicator delayed(inner, 5);

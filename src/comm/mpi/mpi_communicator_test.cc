@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Started by an MPI launcher in 8 processes. Every process runs every test; a test of fewer ranks
+// runs on the first of them.
+#include "comm/mpi/mpi_communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "comm/communicator_contract.h"
+#include "comm/mpi/mpi_world.h"
+#include "comm/testing/delayed_communicator.h"
+
+namespace recmill {
+namespace {
+
+MpiWorld* world = nullptr;  // of this process
+
+/// What rank 0 was told, in all processes.
+Status agreed(const Status& status) {
+  struct {
+    Status::Code code;
+    char text[256];
+  } told = {status.code(), {}};
+  std::strncpy(told.text, status.message().c_str(), sizeof(told.text) - 1);
+  MPI_Bcast(&told, sizeof(told), MPI_BYTE, 0, MPI_COMM_WORLD);
+  if (told.code == Status::Code::ok) return {};
+  return told.code == Status::Code::failed ? Status::Failed(told.text)
+                                           : Status::BadRequest(told.text);
+}
+
+struct MpiTransport {
+  static Status run(int ranks, const std::function<Status(Communicator&)>& body) {
+    auto communicator = world->communicator(ranks);
+    RECMILL_RETURN_IF_ERROR(communicator.status());
+    Status outcome;
+    if (*communicator != nullptr) {
+      outcome = body(**communicator);
+      if (!outcome.ok()) {
+        (*communicator)->abort(outcome);
+        outcome = (*communicator)->barrier();
+      }
+    }
+    return agreed(outcome);
+  }
+  static std::string name(int rank) {
+    return "rank " + std::to_string(rank) + " on " + world->hosts()[rank];
+  }
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(Mpi, CommunicatorContract, MpiTransport);
+
+struct DelayedMpiTransport : MpiTransport {
+  static Status run(int ranks, const std::function<Status(Communicator&)>& body) {
+    return MpiTransport::run(ranks, [&](Communicator& inner) {
+      DelayedCommunicator delayed(inner, 5);
+      return body(delayed);
+    });
+  }
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(DelayedMpi, CommunicatorContract, DelayedMpiTransport);
+
+/// All processes' names.
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  all.reserve(world->ranks());
+  for (int rank = 0; rank < world->ranks(); ++rank) all.push_back(MpiTransport::name(rank));
+  return all;
+}
+
+TEST(MpiCommunicator, names_who_does_not_come_within_the_limit) {
+  auto communicator = MpiCommunicator::make(MPI_COMM_WORLD, names(), 0.25);
+  ASSERT_TRUE(communicator.ok());
+  if (world->rank() != 3) {
+    EXPECT_FALSE((*communicator)->barrier().ok());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  const std::string message = (*communicator)->barrier().message();  // rank 3 has been told
+  EXPECT_NE(message.find(": barrier: no answer in 0.25 s from "), std::string::npos) << message;
+  EXPECT_NE(message.find(MpiTransport::name(3)), std::string::npos) << message;
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST(MpiCommunicator, ranks_that_are_not_in_step_find_out) {
+  auto communicator = MpiCommunicator::make(MPI_COMM_WORLD, names(), 60.0);
+  ASSERT_TRUE(communicator.ok());
+  std::byte flag{1};
+  if (world->rank() == 5) {
+    EXPECT_TRUE((*communicator)->broadcast(std::span(&flag, 1), 5).ok());
+  } else {
+    EXPECT_FALSE((*communicator)->barrier().ok());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  const std::string message = (*communicator)->barrier().message();
+  const std::string expected = MpiTransport::name(5) +
+                               " is in another call: broadcast 0 of 1 bytes from rank 5, "
+                               "here barrier 0";
+  EXPECT_NE(message.find(expected), std::string::npos) << message;
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST(MpiCommunicator, abort_ends_the_pending_call_from_another_thread) {
+  auto communicator = world->communicator(2);
+  ASSERT_TRUE(communicator.ok());
+  if (world->rank() == 1) {
+    Status pending;
+    std::thread waiting([&] { pending = (*communicator)->barrier(); });
+    (*communicator)->abort(Status::Failed("the reader stopped"));
+    waiting.join();
+    EXPECT_EQ(pending.message(), MpiTransport::name(1) + ": the reader stopped");
+  }
+  if (world->rank() == 0) {
+    EXPECT_EQ((*communicator)->barrier().message(), MpiTransport::name(1) + ": the reader stopped");
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+}  // namespace
+}  // namespace recmill
+
+/// Of all processes but one, which prints everything.
+class FailuresOnly final : public ::testing::EmptyTestEventListener {
+  void OnTestPartResult(const ::testing::TestPartResult& result) override {
+    if (!result.failed()) return;
+    std::fprintf(stderr, "rank %d: %s:%d: %s\n", recmill::world->rank(), result.file_name(),
+                 result.line_number(), result.message());
+  }
+};
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  auto world = recmill::MpiWorld::start(60.0);
+  if (!world.ok()) {
+    std::fprintf(stderr, "%s\n", world.status().message().c_str());
+    return 1;
+  }
+  recmill::world = world->get();
+  if ((*world)->ranks() != 8) {
+    std::fprintf(stderr, "needs 8 processes, has %d\n", (*world)->ranks());
+    return 1;
+  }
+  if ((*world)->rank() != 0) {
+    auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
+    delete listeners.Release(listeners.default_result_printer());
+    listeners.Append(new FailuresOnly);
+  }
+  return RUN_ALL_TESTS();
+}
