@@ -264,6 +264,15 @@ std::string table(const std::vector<Row>& rows, bool updates) {
   return html + "</tbody></table></div>\n";
 }
 
+/// What all features share in the fused kernel.
+std::string value_text(const kernels::tune::FusedValue& value, bool updates) {
+  if (value.defaults) return "No schedules were faster fused than the default ones, which stay.";
+  return fmt::format(
+      "One value for the fused kernel: tasks of at most {} {}, {} of a core's own cache.",
+      value.tile, updates ? "floats" : "samples",
+      value.l2_bytes > 0 ? fmt::format("{} KiB", value.l2_bytes / 1024) : "nothing");
+}
+
 std::string section(const TuningRecord& record, const FamilyTuning& family,
                     const ModelSpec& model) {
   const bool updates = family.times.family == "row_update";
@@ -280,13 +289,10 @@ std::string section(const TuningRecord& record, const FamilyTuning& family,
   figure(time_text(family.measured_nanoseconds), "a batch, tuned");
   figure(time_text(family.task_nanoseconds / threads), "predicted");
   figure(time_text(family.default_nanoseconds), "with default schedules");
-  figure(fmt::format("{}", features), updates ? "tables" : "features");
-  figure(fmt::format("{}", rows.size()), "classes");
-  html += fmt::format(
-      "</ul>\n<p>One value for the fused kernel: tasks of at most {} {}, {} KiB of a core's own "
-      "cache.</p>\n",
-      family.choice.value.tile, updates ? "floats" : "samples",
-      family.choice.value.l2_bytes / 1024);
+  const std::string what = updates ? "table" : "feature";
+  figure(fmt::format("{}", features), features == 1 ? what : what + "s");
+  figure(fmt::format("{}", rows.size()), rows.size() == 1 ? "class" : "classes");
+  html += "</ul>\n<p>" + value_text(family.choice.value, updates) + "</p>\n";
   html += "<h3>Dimension and lookups a sample</h3><figure>" + scatter(rows, templates) +
           "<figcaption>A circle is a class of features that are alike; its area is its share of "
           "the time.</figcaption></figure>\n";

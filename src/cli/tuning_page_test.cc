@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "kernels/schedule/task_map.h"
+
 namespace recmill::cli {
 namespace {
 
@@ -78,6 +80,27 @@ TEST(TuningPage, tells_of_each_class_its_schedule_its_times_and_its_share_of_the
   EXPECT_EQ(count_of(page, "<td class=\"text\">adam</td>"), 2u);
   // The longest first.
   EXPECT_LT(page.find("quick x=1</code>"), page.find("quick x=0</code>"));
+}
+
+TEST(TuningPage, tells_of_one_class_and_of_default_schedules_that_stay) {
+  TuningRecord record = record_of(1);
+  FamilyTuning& family = record.families[0];
+  const std::string two = tuning_page(record, model_of(1));
+  EXPECT_NE(two.find("tasks of at most 256 samples, nothing of a core's own cache.</p>"),
+            std::string::npos);
+  EXPECT_NE(two.find("<b>2</b>classes"), std::string::npos);
+  family.times.values.resize(1);
+  family.times.values[0].value = {kernels::kWholeFeature, 0, true};
+  family.times.values[0].classes.resize(1);
+  family.times.classes.resize(1);
+  family.class_nanoseconds.resize(1);
+  family.choice = *choose(family.times);
+  const std::string one = tuning_page(record, model_of(1));
+  EXPECT_NE(one.find("<b>1</b>feature<"), std::string::npos);
+  EXPECT_NE(one.find("<b>1</b>class<"), std::string::npos);
+  EXPECT_NE(one.find("<p>No schedules were faster fused than the default ones, which stay.</p>"),
+            std::string::npos);
+  EXPECT_EQ(one.find(std::to_string(kernels::kWholeFeature)), std::string::npos);
 }
 
 TEST(TuningPage, stands_by_itself_and_is_well_formed) {

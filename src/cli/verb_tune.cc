@@ -101,8 +101,7 @@ void add_tune(CLI::App& app, Chosen& chosen) {
   add_config_arguments(*verb, arguments->config);
   verb->get_option("config")->required(false);
   verb->add_option("--budget", *budget,
-                   "time for measuring, as 90s or 5m, half as much again where a batch takes long; "
-                   "default: as it takes");
+                   "time that it may take, as 90s or 5m; default: as it takes");
   verb->add_option("--rounds", arguments->request.rounds, "times that each candidate is timed")
       ->capture_default_str();
   verb->add_option("--seed", arguments->request.seed, "of the batches that are tuned on")

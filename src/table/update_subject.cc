@@ -241,6 +241,14 @@ void UpdateSubject::set_classes(std::vector<FeatureClass> classes) {
   expected_.clear();
 }
 
+void UpdateSubject::keep_batches(std::span<const int64_t> kept) {
+  std::vector<std::unique_ptr<Lookups>> batches;
+  batches.reserve(kept.size());
+  for (const int64_t batch : kept) batches.push_back(std::move(batches_.at(batch)));
+  batches_ = std::move(batches);
+  expected_.clear();
+}
+
 /// By the mean lookups of a batch.
 Schedule UpdateSubject::default_of_class(size_t of_class) const {
   const int64_t table = classes_[of_class].features.front();

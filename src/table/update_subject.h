@@ -50,6 +50,7 @@ class UpdateSubject final : public kernels::tune::TuningSubject {
   std::string family() const override { return "row_update"; }
   std::span<const kernels::tune::FeatureClass> classes() const override { return classes_; }
   int64_t batches() const override { return static_cast<int64_t>(batches_.size()); }
+  void keep_batches(std::span<const int64_t> kept) override;
   std::vector<kernels::Schedule> candidates(size_t of_class,
                                             const kernels::tune::FusedValue& value) const override;
   /// Leaves the table as it was.

@@ -107,6 +107,25 @@ TEST(UpdateSubject, has_a_class_for_tables_that_are_alike_and_none_for_frozen_or
   EXPECT_EQ(subject->lookups(7, 3), double(two[6].rows.size() + two[8].rows.size()));
 }
 
+TEST(UpdateSubject, keeps_the_batches_that_it_is_told_and_its_classes) {
+  World world;
+  const auto all = world.subject(), subject = world.subject();
+  ASSERT_GE(all->batches(), 4);
+  const std::vector<int64_t> kept{3, 1};
+  subject->keep_batches(kept);
+  ASSERT_EQ(subject->batches(), 2);
+  EXPECT_TRUE(std::ranges::equal(subject->classes(), all->classes()));
+  for (int64_t batch = 0; batch < 2; ++batch) {
+    EXPECT_EQ(subject->samples(batch), all->samples(kept[batch]));
+    for (const auto& of : subject->classes())
+      EXPECT_EQ(subject->lookups(of.features[0], batch), all->lookups(of.features[0], kept[batch]));
+  }
+  for (size_t c = 0; c < subject->classes().size(); ++c) {
+    for (const Schedule& schedule : subject->candidates(c, kValue))
+      EXPECT_TRUE(subject->check(c, schedule, kValue).ok()) << schedule.name();
+  }
+}
+
 TEST(UpdateSubject, finds_every_template_right_for_every_optimizer_and_leaves_tables_alone) {
   World world;
   const auto before = world.contents();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/generated_code.h"
 
-#include <atomic>
+#include <algorithm>
 
 #include "base/clock.h"
 #include "device/processor.h"
@@ -63,8 +63,9 @@ Result<std::shared_ptr<const kernels::codegen::GeneratedPool>> generated_pool(
 
 Result<kernels::tune::CodeTimes> measure_code(const ResolvedRun& run,
                                               kernels::tune::PoolSubject& subject,
-                                              const kernels::tune::Choice& choice, Pool& pool,
-                                              Files& files) {
+                                              const kernels::tune::Choice& choice, int64_t until_ns,
+                                              Pool& pool, Files& files,
+                                              const std::atomic<bool>& stop) {
   RECMILL_RETURN_IF_ERROR(subject.fuse(choice));
   std::vector<kernels::codegen::GeneratedFeature> features;
   for (size_t f = 0; f < subject.pooled().size(); ++f) {
@@ -85,10 +86,9 @@ Result<kernels::tune::CodeTimes> measure_code(const ResolvedRun& run,
       return kernels::tune::measure_fused(subject, choice, 1, clock, pool);
     });
   }
-  const std::atomic<bool> never{false};
-  const int64_t until = clock.now_ns() + static_cast<int64_t>(kSeconds * 1e9);
+  const int64_t until = std::min(until_ns, clock.now_ns() + static_cast<int64_t>(kSeconds * 1e9));
   const auto seconds =
-      kernels::tune::race(entrants, {.rounds = kRounds, .until_ns = until}, clock, never);
+      kernels::tune::race(entrants, {.rounds = kRounds, .until_ns = until}, clock, stop);
   subject.use(nullptr);
   RECMILL_RETURN_IF_ERROR(seconds.status());
   return kernels::tune::CodeTimes{(*seconds)[0] * 1e9, (*seconds)[1] * 1e9, (*seconds)[2] * 1e9};

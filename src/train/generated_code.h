@@ -2,6 +2,8 @@
 // What a run compiles: its fused kernels' generated code, and templates of the user's own.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -24,10 +26,12 @@ Result<std::shared_ptr<const kernels::codegen::GeneratedPool>> generated_pool(
     kernels::codegen::Dispatch dispatch, Files& files);
 
 /// A batch with the chosen schedules by the templates' bodies and by generated code of both
-/// dispatches, fused, in alternation.
+/// dispatches, fused, in alternation. Compilation apart it ends by the clock at `until_ns`, with
+/// three rounds at least; with an error where `stop` is set.
 Result<kernels::tune::CodeTimes> measure_code(const ResolvedRun& run,
                                               kernels::tune::PoolSubject& subject,
-                                              const kernels::tune::Choice& choice, Pool& pool,
-                                              Files& files);
+                                              const kernels::tune::Choice& choice, int64_t until_ns,
+                                              Pool& pool, Files& files,
+                                              const std::atomic<bool>& stop);
 
 }  // namespace recmill::train

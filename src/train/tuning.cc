@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -26,11 +28,19 @@ namespace {
 
 using namespace kernels::tune;  // NOLINT: this file is about nothing else
 
-constexpr int64_t kFusedRounds = 5, kBriefRounds = 3;
+/// Of the last measurement: rounds (of each class by itself fewer), and seconds of all batches,
+/// which small ones need more.
+constexpr int64_t kAgainRounds = 5, kClassRounds = 3;
+constexpr double kAgainSeconds = 0.3;
 /// The local stage's least time, as a share of a budget that allows for all of it.
 constexpr double kLeastShare = 0.5;
+/// What of the budget is planned: a last round runs to its end, and a record is to be written.
+constexpr double kPlannedShare = 0.95;
 /// Lookups' part of the budget; updates have fewer schedules, and what lookups leave.
-constexpr double kPoolShare = 0.6;
+constexpr double kPoolShare = 0.65;
+/// Up to where in a family's part it is measured, and its winners are again; the rest is generated
+/// code's.
+constexpr double kMeasuredShare = 0.7, kAgainShare = 0.9;
 
 /// What a run that may be broken off has measured so far, in "PATH.partial".
 class PartialTimes {
@@ -81,29 +91,52 @@ Status make_folder_of(const std::string& path, Files& files) {
   return slash == std::string::npos ? Status{} : files.make_folder(path.substr(0, slash));
 }
 
-/// Tunes one family after the other, within one budget and under one progress.
+/// What a part of the budget is for, by the clock.
+struct Deadlines {
+  int64_t begin_ns = 0, end_ns = std::numeric_limits<int64_t>::max();
+  bool limited = false;
+
+  /// When such a share of it is spent.
+  int64_t at(double share) const {
+    return limited ? begin_ns + static_cast<int64_t>(share * static_cast<double>(end_ns - begin_ns))
+                   : end_ns;
+  }
+};
+
+/// Tunes one family after the other, within one budget, which begins with it, and under one
+/// progress.
 class FamilyTuner {
  public:
   FamilyTuner(const TuningRequest& request, PartialTimes& partial, Pool& pool)
       : request_(request),
+        stop_(request.interrupted != nullptr ? *request.interrupted : never_),
         partial_(partial),
         pool_(pool),
         begin_(clock_.now_ns()),
         progress_(request.progress, "tuning", "%", 100) {}
 
-  /// Goes on from `before`. `until`: the part of all the work that is done afterwards, 0 to 1.
+  /// From now on until the part of all the work is done that comes before `until`, 0 to 1.
+  Deadlines deadlines(double until) const {
+    if (request_.budget_seconds <= 0.0) return {};
+    const auto end =
+        begin_ + static_cast<int64_t>(kPlannedShare * until * request_.budget_seconds * 1e9);
+    const int64_t now = clock_.now_ns();
+    return {now, std::max(now, end), /*limited=*/true};
+  }
+
+  /// Goes on from `before`, with what stands before generated code. `until`: as for deadlines().
   Result<FamilyTuning> tune(TuningSubject& subject, const std::vector<FusedValue>& values,
-                            FamilyTimes before, double until) {
+                            FamilyTimes before, const Deadlines& deadlines, double until) {
     TunerOptions options;
     options.values = values;
     options.rounds = request_.rounds;
     options.finalist_rounds = request_.finalist_rounds;
-    if (request_.budget_seconds > 0.0)
-      options.budget_seconds = std::max(1e-3, until * request_.budget_seconds - seconds());
-    if (before.values.empty()) RECMILL_RETURN_IF_ERROR(shorten(subject, options));
+    if (before.values.empty() && deadlines.limited)
+      RECMILL_RETURN_IF_ERROR(shorten(subject, options, deadlines.at(kMeasuredShare)));
+    if (deadlines.limited)
+      options.budget_seconds = std::max(1e-3, seconds_until(deadlines.at(kMeasuredShare)));
     if (FamilyTimes kept = partial_.of(subject, options.values); !kept.values.empty())
       before = std::move(kept);
-    const std::atomic<bool> never{false};
     FamilyTuning tuned;
     RECMILL_ASSIGN_OR_RETURN(
         tuned.times,
@@ -111,16 +144,34 @@ class FamilyTuner {
             subject, options, std::move(before), clock_, pool_,
             [&](const FamilyTimes& times) { return partial_.keep(times); },
             [&](const TunerProgress& at) { show(subject, at, options.values.size(), until); },
-            request_.interrupted != nullptr ? *request_.interrupted : never));
+            stop_));
     RECMILL_ASSIGN_OR_RETURN(tuned.choice, choose(tuned.times));
     say_refused(tuned.times);
-    RECMILL_RETURN_IF_ERROR(measure_again(subject, tuned));
+    RECMILL_RETURN_IF_ERROR(measure_again(subject, tuned, deadlines.at(kAgainShare)));
     done_ = until;
     return tuned;
   }
 
+  /// Beside the templates' bodies, unless it is not wanted or cannot be had.
+  Status add_code_times(const ResolvedRun& run, PoolSubject& subject, FamilyTuning& family,
+                        const Deadlines& deadlines, Files& files) const {
+    if (run.options.kernels.generated == GeneratedCode::never) return {};
+    const auto code =
+        measure_code(run, subject, family.choice, deadlines.end_ns, pool_, files, stop_);
+    if (stop_) return code.status();
+    if (code.ok()) {
+      family.code = *code;
+    } else {
+      log_warning(code.status().message() + "; generated code was not measured");
+    }
+    return {};
+  }
+
  private:
-  double seconds() const { return static_cast<double>(clock_.now_ns() - begin_) * 1e-9; }
+  double seconds_until(int64_t end_ns) const {
+    return static_cast<double>(end_ns - clock_.now_ns()) * 1e-9;
+  }
+  double seconds() const { return -seconds_until(begin_); }
 
   /// Each schedule whose answer was wrong, once.
   static void say_refused(const FamilyTimes& times) {
@@ -142,54 +193,58 @@ class FamilyTuner {
                                values, format_duration(seconds() / done * (1.0 - done))));
   }
 
-  /// Leaves out what the budget does not reach: batches but two, the largest and a middle one, then
+  /// Leaves out what the time does not reach: batches but two, the largest and a middle one, then
   /// values but three. Says so where that is not enough.
-  Status shorten(TuningSubject& subject, TunerOptions& options) const {
-    if (request_.budget_seconds <= 0.0) return {};
-    RECMILL_ASSIGN_OR_RETURN(double least, least_seconds(subject, options, clock_, pool_));
-    const double affordable = kLeastShare * options.budget_seconds;
+  Status shorten(TuningSubject& subject, TunerOptions& options, int64_t until_ns) const {
+    RECMILL_ASSIGN_OR_RETURN(double least, least_seconds(subject, options, clock_, pool_, stop_));
+    const double left = std::max(0.0, seconds_until(until_ns)), affordable = kLeastShare * left;
     if (least > affordable && subject.batches() > 2) {
+      const int64_t visited = kernels::tune::local_batches(subject.batches());
       std::vector<int64_t> batches(subject.batches());
       std::iota(batches.begin(), batches.end(), int64_t{0});
       std::ranges::stable_sort(batches, std::greater(),
                                [&](int64_t batch) { return subject.samples(batch); });
-      options.batches = {batches.front(), batches[batches.size() / 2]};
-      least *= 2.0 / static_cast<double>(kernels::tune::local_batches(subject.batches()));
+      subject.keep_batches(std::array{batches.front(), batches[batches.size() / 2]});
+      least *= 2.0 / static_cast<double>(visited);
     }
     if (least > affordable && options.values.size() > 3) {
       least *= 3.0 / static_cast<double>(options.values.size());
       options.values.erase(options.values.begin() + 1, options.values.end() - 2);
     }
-    if (least > options.budget_seconds)
+    if (least > left)
       log_warning(fmt::format(
           "{}: {} of the budget are left, but to run every schedule once takes about {}",
-          subject.family(), format_duration(options.budget_seconds), format_duration(least)));
+          subject.family(), format_duration(left), format_duration(least)));
     return {};
   }
 
   /// The winner once more, beside its tasks' times and the default.
-  Status measure_again(TuningSubject& subject, FamilyTuning& tuned) const {
-    const int64_t rounds = request_.budget_seconds > 0.0 ? kBriefRounds : kFusedRounds;
+  Status measure_again(TuningSubject& subject, FamilyTuning& tuned, int64_t until_ns) const {
     const Choice defaults;
     const std::vector<Entrant> entrants{
         [&] { return measure_fused(subject, tuned.choice, 1, clock_, pool_); },
         [&] { return measure_fused(subject, defaults, 1, clock_, pool_); },
         [&]() -> Result<double> {
           RECMILL_ASSIGN_OR_RETURN(const double nanoseconds,
-                                   measure_tasks(subject, tuned.choice, clock_, pool_));
+                                   measure_tasks(subject, tuned.choice, clock_, pool_, stop_));
           return nanoseconds * 1e-9;
         }};
-    const std::atomic<bool> never{false};
-    RECMILL_ASSIGN_OR_RETURN(const auto seconds, race(entrants, {.rounds = rounds}, clock_, never));
+    const RaceOptions options{.rounds = kAgainRounds,
+                              .seconds = kAgainSeconds / static_cast<double>(subject.batches()),
+                              .until_ns = until_ns};
+    RECMILL_ASSIGN_OR_RETURN(const auto seconds, race(entrants, options, clock_, stop_));
     tuned.measured_nanoseconds = seconds[0] * 1e9;
     tuned.default_nanoseconds = seconds[1] * 1e9;
     tuned.task_nanoseconds = seconds[2] * 1e9;
-    RECMILL_ASSIGN_OR_RETURN(tuned.class_nanoseconds,
-                             measure_classes(subject, tuned.choice, rounds, clock_, pool_));
+    RECMILL_ASSIGN_OR_RETURN(
+        tuned.class_nanoseconds,
+        measure_classes(subject, tuned.choice, kClassRounds, clock_, pool_, stop_));
     return {};
   }
 
   const TuningRequest& request_;
+  const std::atomic<bool> never_{false};
+  const std::atomic<bool>& stop_;
   PartialTimes& partial_;
   Pool& pool_;
   const SteadyClock clock_;
@@ -226,18 +281,6 @@ void tell(const ResolvedRun& run, const std::string& family, const Regrouped& re
                          pool ? "features" : "tables"));
 }
 
-/// Beside the templates' bodies, unless it is not wanted or cannot be had.
-void add_code_times(const ResolvedRun& run, PoolSubject& subject, FamilyTuning& family, Pool& pool,
-                    Files& files) {
-  if (run.options.kernels.generated == GeneratedCode::never) return;
-  const auto code = measure_code(run, subject, family.choice, pool, files);
-  if (code.ok()) {
-    family.code = *code;
-  } else {
-    log_warning(code.status().message() + "; generated code was not measured");
-  }
-}
-
 /// What keeping the order of summation costs at the chosen value; at least 1.
 double price_of_order(const FamilyTuning& family) {
   const auto& values = family.times.values;
@@ -256,18 +299,18 @@ Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, 
   RECMILL_ASSIGN_OR_RETURN(const TuningRecord before, record_before(run, request, path, files));
   RECMILL_RETURN_IF_ERROR(make_folder_of(path, files));
   const auto pool = make_pool(run.threads);
-  RECMILL_ASSIGN_OR_RETURN(
-      TuningData data, TuningData::make(run, static_cast<uint64_t>(request.seed), *pool, files));
   TuningRecord record;
   record.of = tuned_for(run);
   record.of.commit = request.commit;
-  RECMILL_ASSIGN_OR_RETURN(record.memory_rate, measure_memory_rate(SteadyClock(), *pool));
   PartialTimes partial(path + ".partial", record.of, files);
   FamilyTuner tuner(request, partial, *pool);
+  RECMILL_ASSIGN_OR_RETURN(
+      TuningData data, TuningData::make(run, static_cast<uint64_t>(request.seed), *pool, files));
+  RECMILL_ASSIGN_OR_RETURN(record.memory_rate, measure_memory_rate(SteadyClock(), *pool));
   const int64_t l2_bytes = this_processor().l2_bytes;
   bool moved = false;
   const auto tune_family = [&](auto& subject, std::vector<FusedValue> values,
-                               double until) -> Status {
+                               const Deadlines& deadlines, double until) -> Status {
     const FamilyTuning* const known = before.family(subject.family());
     FamilyTimes from;
     if (known != nullptr) {
@@ -283,21 +326,26 @@ Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, 
       subject.set_classes(from.classes);
     }
     moved = true;
-    RECMILL_ASSIGN_OR_RETURN(auto family, tuner.tune(subject, values, std::move(from), until));
+    RECMILL_ASSIGN_OR_RETURN(auto family,
+                             tuner.tune(subject, values, std::move(from), deadlines, until));
     record.families.push_back(std::move(family));
     return {};
   };
   {
     RECMILL_ASSIGN_OR_RETURN(const auto subject,
                              make_pool_subject(run, data.tables, data.batches, files));
-    RECMILL_RETURN_IF_ERROR(tune_family(*subject, fused_values(l2_bytes), kPoolShare));
-    if (moved) add_code_times(run, *subject, record.families.back(), *pool, files);
+    const Deadlines deadlines = tuner.deadlines(kPoolShare);
+    RECMILL_RETURN_IF_ERROR(tune_family(*subject, fused_values(l2_bytes), deadlines, kPoolShare));
+    if (moved)
+      RECMILL_RETURN_IF_ERROR(
+          tuner.add_code_times(run, *subject, record.families.back(), deadlines, files));
   }
   {
     RECMILL_ASSIGN_OR_RETURN(const auto subject,
                              make_update_subject(run, data.tables, data.batches));
     if (!subject->classes().empty())
-      RECMILL_RETURN_IF_ERROR(tune_family(*subject, update_values(l2_bytes), 1.0));
+      RECMILL_RETURN_IF_ERROR(
+          tune_family(*subject, update_values(l2_bytes), tuner.deadlines(1.0), 1.0));
   }
   if (!moved) return before;
   RECMILL_ASSIGN_OR_RETURN(const std::string text, record_text(record));

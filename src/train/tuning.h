@@ -15,7 +15,7 @@
 namespace recmill::train {
 
 struct TuningRequest {
-  double budget_seconds = 0.0;   // for measuring; 0: as long as it takes
+  double budget_seconds = 0.0;   // of all, data too; 0: as long as it takes
   int64_t rounds = 40;           // visits of each candidate that stays among the best
   int64_t finalist_rounds = 24;  // of the best of them in the run of all features
   int64_t seed = 1000;           // of the batches that are tuned on

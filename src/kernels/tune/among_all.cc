@@ -132,7 +132,8 @@ void run_round(RunOfAll& all, std::vector<Contest>& contests, int64_t batches, c
 }  // namespace
 
 Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice& choice,
-                                            int64_t rounds, const Clock& clock, Pool& pool) {
+                                            int64_t rounds, const Clock& clock, Pool& pool,
+                                            const std::atomic<bool>& stop) {
   std::vector<std::vector<Schedule>> schedules;
   for (const ChosenSchedule& chosen : choice.schedules) schedules.push_back({chosen.schedule});
   RECMILL_RETURN_IF_ERROR(subject.prepare(schedules, choice.value));
@@ -142,6 +143,7 @@ Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice
   for (int64_t round = 0; round < rounds; ++round) {
     std::vector<double> sums(schedules.size(), 0.0);
     for (int64_t batch = 0; batch < subject.batches(); ++batch) {
+      if (stop) return Status::Failed("interrupted");
       const auto nanoseconds = all.run(only, batch);
       for (size_t c = 0; c < sums.size(); ++c) sums[c] += nanoseconds[c];
     }

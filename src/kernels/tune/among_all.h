@@ -8,9 +8,10 @@
 namespace recmill::kernels::tune {
 
 /// Nanoseconds of a batch by class, all features of it on one thread, with `choice`: the mean over
-/// all batches, `rounds` times.
+/// all batches, `rounds` times. Fails where `stop` is set.
 Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice& choice,
-                                            int64_t rounds, const Clock& clock, Pool& pool);
+                                            int64_t rounds, const Clock& clock, Pool& pool,
+                                            const std::atomic<bool>& stop);
 
 struct FinalistsOptions {
   int64_t rounds = 0;  // times that a finalist is in use on every batch

@@ -52,7 +52,7 @@ Result<std::unique_ptr<PoolSubject>> PoolSubject::make(std::vector<PooledFeature
                                                        const PoolSubjectOptions& options) {
   RECMILL_CHECK(!features.empty() && !batches.empty());
   std::unique_ptr<PoolSubject> subject(new PoolSubject());
-  subject->batches_ = batches;
+  for (const SparseBatch& batch : batches) subject->batches_.push_back(&batch);
   subject->options_ = options;
   auto& shapes = subject->shapes_;
   for (size_t f = 0; f < features.size(); ++f) {
@@ -99,8 +99,16 @@ void PoolSubject::set_classes(std::vector<FeatureClass> classes) {
   expected_.clear();
 }
 
+void PoolSubject::keep_batches(std::span<const int64_t> kept) {
+  std::vector<const SparseBatch*> batches;
+  batches.reserve(kept.size());
+  for (const int64_t batch : kept) batches.push_back(batches_.at(batch));
+  batches_ = std::move(batches);
+  expected_.clear();
+}
+
 PoolTask PoolSubject::task(int64_t feature, int64_t batch, Buffer& output) const {
-  const SparseBatch& of = batches_[batch];
+  const SparseBatch& of = *batches_[batch];
   const PooledFeature& pooled = features_[feature];
   return {of.features[feature].view(of.samples), pooled.rows, pooled.pooling,
           output.as<float>().data() + columns_[feature], stride_};
@@ -121,8 +129,8 @@ std::vector<Schedule> PoolSubject::schedules(size_t of_class, const FusedValue& 
 bool PoolSubject::is_covered(size_t of_class) const {
   for (const int64_t feature : classes_[of_class].features) {
     const int64_t least = covering_lookups(features_[feature].rows);
-    for (const SparseBatch& batch : batches_) {
-      if (batch.features[feature].view(batch.samples).lookups() >= least) return true;
+    for (const SparseBatch* batch : batches_) {
+      if (batch->features[feature].view(batch->samples).lookups() >= least) return true;
     }
   }
   return false;
@@ -214,12 +222,12 @@ void PoolSubject::run(size_t of_class, size_t candidate, int64_t feature, int64_
 }
 
 double PoolSubject::lookups(int64_t feature, int64_t batch) const {
-  const SparseBatch& of = batches_[batch];
+  const SparseBatch& of = *batches_[batch];
   return static_cast<double>(of.features[feature].view(of.samples).lookups());
 }
 
 double PoolSubject::samples(int64_t batch) const {
-  return static_cast<double>(batches_[batch].samples);
+  return static_cast<double>(batches_[batch]->samples);
 }
 
 double PoolSubject::bytes(size_t of_class) const {
@@ -227,8 +235,8 @@ double PoolSubject::bytes(size_t of_class) const {
   const PooledFeature& of = features_[feature];
   std::vector<bool> seen(of.rows.count);
   double bytes = 0.0;
-  for (const SparseBatch& batch : batches_) {
-    const JaggedView bags = batch.features[feature].view(batch.samples);
+  for (const SparseBatch* batch : batches_) {
+    const JaggedView bags = batch->features[feature].view(batch->samples);
     const int64_t ids = bags.lookups() * (bags.weights != nullptr ? 12 : 8) + bags.samples * 8;
     const int64_t rows = distinct_rows_of(bags, seen) * bytes_of(of.rows.precision);
     bytes += static_cast<double>(ids + (rows + outputs_of(of, bags) * 4) * of.rows.dim);

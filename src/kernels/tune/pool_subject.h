@@ -46,6 +46,7 @@ class PoolSubject final : public TuningSubject {
   std::string family() const override { return "embedding_pool"; }
   std::span<const FeatureClass> classes() const override { return classes_; }
   int64_t batches() const override { return static_cast<int64_t>(batches_.size()); }
+  void keep_batches(std::span<const int64_t> kept) override;
   /// Every schedule that the templates have for a class.
   std::vector<Schedule> schedules(size_t of_class, const FusedValue& value) const;
   /// Without those that stage a table which no batch covers: they would be the default schedule by
@@ -89,7 +90,7 @@ class PoolSubject final : public TuningSubject {
 
   std::vector<PooledFeature> features_;
   std::vector<FeatureShape> shapes_;  // [features]
-  std::span<const SparseBatch> batches_;
+  std::vector<const SparseBatch*> batches_;
   PoolSubjectOptions options_;
   std::vector<FeatureClass> classes_;
   std::vector<size_t> class_of_;  // [features]

@@ -2,6 +2,7 @@
 #include "kernels/tune/race.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace recmill::kernels::tune {
@@ -19,18 +20,21 @@ double middle_mean(std::vector<double> values) {
 }
 
 struct Lane {
-  std::vector<double> ratios;  // to the first entrant [rounds]
+  // Of ratios to the first entrant, their logarithms [rounds]: neither side of a ratio is favoured.
+  std::vector<double> logs;
   bool left_out = false;
+
+  double ratio() const { return std::exp(middle_mean(logs)); }
 };
 
 double least_ratio(const std::vector<Lane>& lanes) {
   double least = std::numeric_limits<double>::max();
-  for (const Lane& lane : lanes) least = std::min(least, middle_mean(lane.ratios));
+  for (const Lane& lane : lanes) least = std::min(least, lane.ratio());
   return least;
 }
 
 void leave_out(std::vector<Lane>& lanes, double limit) {
-  for (Lane& lane : lanes) lane.left_out = middle_mean(lane.ratios) > limit;
+  for (Lane& lane : lanes) lane.left_out = lane.ratio() > limit;
   lanes[0].left_out = false;  // all others are compared with it
 }
 
@@ -67,14 +71,14 @@ Result<std::vector<double>> race(std::span<const Entrant> entrants, const RaceOp
     wanted = 0.0;
     for (size_t e = 0; e < lanes.size(); ++e) {
       if (lanes[e].left_out) continue;
-      lanes[e].ratios.push_back(seconds[e] / seconds[0]);
+      lanes[e].logs.push_back(std::log(seconds[e] / seconds[0]));
       spent += seconds[e];
       wanted += options.seconds;
     }
   }
   std::vector<double> made;
   made.reserve(lanes.size());
-  for (const Lane& lane : lanes) made.push_back(middle_mean(first) * middle_mean(lane.ratios));
+  for (const Lane& lane : lanes) made.push_back(middle_mean(first) * lane.ratio());
   return made;
 }
 

@@ -80,7 +80,7 @@ TEST(Race, is_not_decided_by_a_place_that_costs) {
     Track track({20.0, 20.0});
     track.slower = [](int run) { return run % 2 == 0 ? 1.25 : 1.0; };  // who is first
     const auto found = track.race({.rounds = rounds});
-    EXPECT_NEAR(found[1] / found[0], (1.25 + 1.0 / 1.25) / 2.0, 1e-9) << rounds;  // 1.025
+    EXPECT_NEAR(found[1] / found[0], 1.0, 1e-9) << rounds;
   }
 }
 

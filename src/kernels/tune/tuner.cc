@@ -13,8 +13,9 @@
 namespace recmill::kernels::tune {
 namespace {
 
-/// Share of the time that the local stage gets; the rest is the global stage's.
-constexpr double kLocalShare = 0.85;
+/// Up to where in a budget the local stage and the race of the values go; the rest is the last
+/// stage's.
+constexpr double kLocalShare = 0.7, kRaceShare = 0.9;
 constexpr int64_t kFusedRounds = 11, kRefinedRounds = 31;
 /// RaceOptions::far_behind and, of all batches, RaceOptions::seconds.
 constexpr double kFarBehindFused = 1.08, kFusedSeconds = 0.3;
@@ -24,7 +25,7 @@ constexpr double kFinalistSeconds = 15.0, kRefinedSeconds = 10.0;
 /// Batches that the local stage visits, at most: they come in kinds of sizes by turns, and an equal
 /// number of each kind is like all of them.
 constexpr int64_t kMostVisited = 16, kKindsOfBatches = 8;
-constexpr int64_t kTaskVisits = 96;  // of each class, or one on each batch
+constexpr int64_t kTaskVisits = 32;  // of each class, or one on each batch
 /// A candidate that takes so much longer than the best is visited no more, nor one that is not
 /// among so many best: as many once every batch was visited, half of them after each further time,
 /// and so few in the end.
@@ -63,7 +64,8 @@ bool is_measured(const ValueTimes& at) {
 /// One value's local stage.
 class LocalStage {
  public:
-  /// `known` [classes]: what was measured before. `only`: its schedules are the only candidates.
+  /// `known` [classes]: what was measured before. `only`: its schedules are the only candidates,
+  /// and all batches are visited.
   LocalStage(TuningSubject& subject, const TunerOptions& options, size_t value,
              std::vector<ClassTimes> known, const Clock& clock, const std::atomic<bool>& stop,
              const Choice* only = nullptr)
@@ -75,11 +77,7 @@ class LocalStage {
         stop_(stop),
         only_(only),
         random_(options.seed, Purpose::test, value),
-        batches_(options.batches) {
-    if (!batches_.empty()) return;
-    batches_.resize(local_batches(subject.batches()));
-    std::iota(batches_.begin(), batches_.end(), int64_t{0});
-  }
+        batches_(only != nullptr ? subject.batches() : local_batches(subject.batches())) {}
 
   Result<ValueTimes> run(Pool& pool, int64_t until_ns,
                          const std::function<void(double done)>& progress) {
@@ -142,24 +140,23 @@ class LocalStage {
       made.count = std::max(made.count, made.order.back().size());
     }
     made.step = std::max<size_t>(1, made.count);
-    while (std::gcd(made.step, batches_.size()) != 1) ++made.step;
+    while (std::gcd(made.step, batches_) != 1) ++made.step;
     return made;
   }
 
   void visit_all(int64_t until_ns, std::atomic<size_t>& timed,
                  const std::function<void(double)>& progress) {
-    const auto batches = static_cast<int64_t>(batches_.size());
     Passes passes;
     int64_t visit = 0;
     for (int64_t round = 0; round < options_.rounds; ++round) {
-      if (round % batches == 0) {
+      if (round % batches_ == 0) {
         // Every batch as often as the others, once at least.
-        if (round > 0 && until_ns > 0 && clock_.now_ns() > until_ns) break;
-        if (round > 0) leave_out_far_behind(static_cast<size_t>(round / batches));
-        passes = passes_of_cycle(round / batches);
+        if (round > 0 && clock_.now_ns() > until_ns) break;
+        if (round > 0) leave_out_far_behind(static_cast<size_t>(round / batches_));
+        passes = passes_of_cycle(round / batches_);
       }
       for (size_t pass = 0; pass < passes.count; ++pass, ++visit) {
-        const int64_t batch = batches_[(round * passes.step + pass) % batches_.size()];
+        const auto batch = static_cast<int64_t>((round * passes.step + pass) % batches_);
         for (size_t c : shuffled(passes.order.size(), random_, visit + (uint64_t{1} << 40))) {
           if (stop_) return;
           const auto& order = passes.order[c];
@@ -259,7 +256,7 @@ class LocalStage {
   const std::atomic<bool>& stop_;
   const Choice* const only_;
   const Random random_;
-  std::vector<int64_t> batches_;                 // visited
+  const int64_t batches_;                        // the first so many are visited
   std::vector<std::vector<CandidateTime>> all_;  // [classes][candidates]
   std::vector<std::vector<Schedule>> right_;     // [classes]: those that are not refused
   // [classes][right][batches][visits], nanoseconds
@@ -311,9 +308,9 @@ int64_t after(int64_t begin_ns, double seconds) {
   return begin_ns + static_cast<int64_t>(seconds * 1e9);
 }
 
-/// When the budget is at its end, by the clock.
-int64_t end_of(const TunerOptions& options, int64_t begin_ns) {
-  return options.budget_seconds > 0.0 ? after(begin_ns, options.budget_seconds)
+/// When such a share of the budget is spent, by the clock.
+int64_t end_of(const TunerOptions& options, int64_t begin_ns, double share = 1.0) {
+  return options.budget_seconds > 0.0 ? after(begin_ns, share * options.budget_seconds)
                                       : std::numeric_limits<int64_t>::max();
 }
 
@@ -380,13 +377,13 @@ Result<double> measure_fused(TuningSubject& subject, const Choice& choice, int64
 }
 
 Result<double> least_seconds(TuningSubject& subject, const TunerOptions& options,
-                             const Clock& clock, Pool& pool) {
+                             const Clock& clock, Pool& pool, const std::atomic<bool>& stop) {
   const size_t classes = subject.classes().size();
   Choice defaults{options.values.front(), {}, 0.0};
   for (size_t c = 0; c < classes; ++c)
     defaults.schedules.push_back({subject.candidates(c, defaults.value).front()});
   RECMILL_ASSIGN_OR_RETURN(const auto nanoseconds,
-                           measure_classes(subject, defaults, /*rounds=*/1, clock, pool));
+                           measure_classes(subject, defaults, /*rounds=*/1, clock, pool, stop));
   double of_pass = 0.0;  // each class visited once
   for (size_t c = 0; c < classes; ++c)
     of_pass += 2e-9 * nanoseconds[c] / static_cast<double>(subject.classes()[c].features.size());
@@ -401,17 +398,15 @@ Result<double> least_seconds(TuningSubject& subject, const TunerOptions& options
 }
 
 Result<double> measure_tasks(TuningSubject& subject, const Choice& choice, const Clock& clock,
-                             Pool& pool) {
+                             Pool& pool, const std::atomic<bool>& stop) {
   TunerOptions options;
   options.values = {choice.value};
-  options.batches.resize(subject.batches());
-  std::iota(options.batches.begin(), options.batches.end(), int64_t{0});
   options.rounds = std::max<int64_t>(1, kTaskVisits / subject.batches()) * subject.batches();
   RECMILL_RETURN_IF_ERROR(subject.disturb_with(choice));
-  const std::atomic<bool> never{false};
   LocalStage stage(subject, options, 0, std::vector<ClassTimes>(subject.classes().size()), clock,
-                   never, &choice);
-  RECMILL_ASSIGN_OR_RETURN(const ValueTimes times, stage.run(pool, 0, [](double) {}));
+                   stop, &choice);
+  RECMILL_ASSIGN_OR_RETURN(const ValueTimes times,
+                           stage.run(pool, std::numeric_limits<int64_t>::max(), [](double) {}));
   double sum = 0.0;
   for (size_t c = 0; c < times.classes.size(); ++c) {
     sum += times.classes[c].candidates[0].nanoseconds *
@@ -438,9 +433,7 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
     const size_t v = missing[m];
     const auto parts = static_cast<double>(missing.size());
     const double share = static_cast<double>(m + 1) / parts;
-    const int64_t until = options.budget_seconds > 0.0
-                              ? after(begin, options.budget_seconds * kLocalShare * share)
-                              : 0;
+    const int64_t until = end_of(options, begin, kLocalShare * share);
     const auto show = [&](double done) {
       const double all = (static_cast<double>(m) + done) / parts;
       const double spent = static_cast<double>(clock.now_ns() - begin) * 1e-9;
@@ -460,9 +453,9 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
   }
   for (ValueTimes& at : times.values) at.refined_nanoseconds = at.beside_nanoseconds = 0.0;
   RECMILL_ASSIGN_OR_RETURN(const auto all, entrants(times, options.alone));
-  RECMILL_ASSIGN_OR_RETURN(
-      const auto nanoseconds,
-      race_fused(subject, all.choices, kFusedRounds, end_of(options, begin), clock, pool, stop));
+  RECMILL_ASSIGN_OR_RETURN(const auto nanoseconds,
+                           race_fused(subject, all.choices, kFusedRounds,
+                                      end_of(options, begin, kRaceShare), clock, pool, stop));
   for (size_t e = 0; e < nanoseconds.size(); ++e) *all.nanoseconds[e] = nanoseconds[e];
   if (options.finalist_rounds > 0)
     RECMILL_RETURN_IF_ERROR(refine(subject, options, begin, times, clock, pool, stop));

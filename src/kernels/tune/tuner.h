@@ -35,6 +35,8 @@ class TuningSubject {
   virtual std::string family() const = 0;
   virtual std::span<const FeatureClass> classes() const = 0;
   virtual int64_t batches() const = 0;
+  /// From now on only these batches are there, each once, in this order; classes stay as they are.
+  virtual void keep_batches(std::span<const int64_t> kept) = 0;
 
   /// The schedules worth trying for a class.
   virtual std::vector<Schedule> candidates(size_t of_class, const FusedValue& value) const = 0;
@@ -71,8 +73,6 @@ class TuningSubject {
 
 struct TunerOptions {
   std::vector<FusedValue> values;  // compared; one at least
-  /// Of the local stage; empty: the first local_batches().
-  std::vector<int64_t> batches = {};
   /// Visits of each candidate at each value, unless it is far behind; where the budget is short
   /// fewer, but one on every batch.
   int64_t rounds = 48;
@@ -109,12 +109,12 @@ int64_t local_batches(int64_t batches);
 /// batch, after a run of a feature like it. By the times of a run of all with the default
 /// schedules, which options.values[0] is.
 Result<double> least_seconds(TuningSubject& subject, const TunerOptions& options,
-                             const Clock& clock, Pool& pool);
+                             const Clock& clock, Pool& pool, const std::atomic<bool>& stop);
 
 /// Nanoseconds of a batch on one thread, predicted: the task times of `choice`, measured as in the
-/// local stage, summed over all features.
+/// local stage but on all batches, summed over all features. Fails where `stop` is set.
 Result<double> measure_tasks(TuningSubject& subject, const Choice& choice, const Clock& clock,
-                             Pool& pool);
+                             Pool& pool, const std::atomic<bool>& stop);
 
 /// Seconds of a batch with `choice` fused: the median over all batches, `rounds` times.
 Result<double> measure_fused(TuningSubject& subject, const Choice& choice, int64_t rounds,

@@ -25,7 +25,10 @@ class KnownSubject : public TuningSubject {
   }
   std::string family() const override { return "known"; }
   std::span<const FeatureClass> classes() const override { return classes_; }
-  int64_t batches() const override { return 4; }
+  int64_t batches() const override { return std::ssize(kept_); }
+  void keep_batches(std::span<const int64_t> kept) override {
+    kept_.assign(kept.begin(), kept.end());
+  }
   std::vector<Schedule> candidates(size_t, const FusedValue&) const override {
     std::vector<Schedule> all;
     for (size_t k = 0; k < costs_.size(); ++k)
@@ -46,11 +49,12 @@ class KnownSubject : public TuningSubject {
     while (awaits_disturbance && disturbed == 0) std::this_thread::yield();
     const auto k = static_cast<size_t>(prepared_[c][candidate].parameters[0].value);
     const bool hiccup = ++runs_ % 11 == 0 && hiccups_;
-    clock_.pass(double(c + 1) * costs_[k] * double(batch + 1) * (hiccup ? 50.0 : 1.0));
-    ++visits[{c, k, batch}];
-    batches_of_class[c].push_back(batch);
+    const int64_t kept = kept_[batch];
+    clock_.pass(double(c + 1) * costs_[k] * double(kept + 1) * (hiccup ? 50.0 : 1.0));
+    ++visits[{c, k, kept}];
+    batches_of_class[c].push_back(kept);
   }
-  double lookups(int64_t, int64_t batch) const override { return 10.0 * double(batch + 1); }
+  double lookups(int64_t, int64_t batch) const override { return 10.0 * double(kept_[batch] + 1); }
   double samples(int64_t) const override { return 2.0; }
   double bytes(size_t of_class) const override { return 100.0 * double(of_class + 1); }
   void disturb(size_t, int, int64_t) override { ++disturbed; }
@@ -77,6 +81,7 @@ class KnownSubject : public TuningSubject {
   StandingClock& clock_;
   std::vector<double> costs_;
   const bool hiccups_;
+  std::vector<int64_t> kept_{0, 1, 2, 3};
   std::vector<FeatureClass> classes_;
   std::vector<std::vector<Schedule>> prepared_;
   FusedValue value_;
@@ -222,21 +227,22 @@ TEST(Tuner, keeps_to_its_budget_and_still_visits_all) {
   EXPECT_EQ(subject.visits.size(), 3u * 2 * 4);
 }
 
-TEST(Tuner, visits_the_batches_that_it_is_told_and_knows_what_all_would_take) {
+TEST(Tuner, visits_the_batches_that_are_kept_and_knows_what_all_would_take) {
   StandingClock clock;
   KnownSubject subject(clock, {24.0, 20.0}, /*hiccups=*/false);
-  TunerOptions options = kOptions;
-  options.batches = {3, 1};
-  const Tuned tuned = tune(subject, clock, options);
+  // Two runs of each class at two values for two candidates, on batches of 1, 2, 3 and 4 times.
+  Pool pool(1);
+  const std::atomic<bool> never{false};
+  const auto least = least_seconds(subject, kOptions, clock, pool, never);
+  ASSERT_TRUE(least.ok());
+  EXPECT_DOUBLE_EQ(*least, 1e-9 * 2 * 2 * 2 * (1 + 2 + 3) * 24.0 * (1 + 2 + 3 + 4));
+  subject.visits.clear();
+  subject.keep_batches(std::vector<int64_t>{3, 1});
+  const Tuned tuned = tune(subject, clock, kOptions);
   ASSERT_TRUE(tuned.times.ok());
   EXPECT_EQ(subject.visits.size(), 3u * 2 * 2);
   for (const auto& [where, times] : subject.visits) EXPECT_EQ(std::get<2>(where) % 2, 1);
   EXPECT_DOUBLE_EQ(tuned.times->values[0].classes[2].candidates[1].nanoseconds, 3 * 20.0 * 3.0);
-  // Two runs of each class at two values for two candidates, on batches of 1, 2, 3 and 4 times.
-  Pool pool(1);
-  const auto least = least_seconds(subject, kOptions, clock, pool);
-  ASSERT_TRUE(least.ok());
-  EXPECT_DOUBLE_EQ(*least, 1e-9 * 2 * 2 * 2 * (1 + 2 + 3) * 24.0 * (1 + 2 + 3 + 4));
 }
 
 TEST(Tuner, fuses_what_is_far_behind_five_times_and_does_not_mind_a_slower_machine) {
@@ -264,15 +270,21 @@ TEST(Tuner, measures_each_class_in_the_run_of_all) {
   const FamilyTimes times = *tune(subject, clock, kOptions).times;
   EXPECT_EQ(times.values[0].classes[2].bytes, 300.0);
   Pool pool(1);
+  std::atomic<bool> stop{false};
   KnownSubject calm(clock, {24.0, 20.0}, /*hiccups=*/false);
-  const auto found = measure_classes(calm, *choose(times), 7, clock, pool);
+  const auto found = measure_classes(calm, *choose(times), 7, clock, pool, stop);
   ASSERT_TRUE(found.ok());
   // Two features a class, batches of 1, 2, 3 and 4 times the cost.
   EXPECT_EQ(*found, (std::vector<double>{100.0, 200.0, 300.0}));
   // Task by task the same, whatever the hiccups.
-  const auto tasks = measure_tasks(subject, *choose(times), clock, pool);
+  const auto tasks = measure_tasks(subject, *choose(times), clock, pool, stop);
   ASSERT_TRUE(tasks.ok());
   EXPECT_DOUBLE_EQ(*tasks, 600.0);
+  stop = true;
+  EXPECT_EQ(measure_classes(calm, *choose(times), 7, clock, pool, stop).status().message(),
+            "interrupted");
+  EXPECT_EQ(measure_tasks(subject, *choose(times), clock, pool, stop).status().message(),
+            "interrupted");
 }
 
 TEST(Tuner, compares_the_best_candidates_among_all_features_where_it_is_told) {
@@ -470,6 +482,36 @@ TEST(PoolSubject, has_no_candidate_that_stages_a_table_which_no_batch_covers) {
     EXPECT_EQ(stage((*subject)->candidates(c, value)) > 0, covered);
     EXPECT_GT((*subject)->candidates(c, value).size(), 0u);
   }
+}
+
+TEST(PoolSubject, keeps_the_batches_that_it_is_told_and_its_classes) {
+  const std::vector<float> table(50 * 8, 0.5f);
+  std::vector<SparseBatch> batches;
+  for (int64_t b = 0; b < 4; ++b) {
+    const int64_t samples = 10 * (b + 1);
+    batches.emplace_back();
+    batches.back().samples = samples;
+    for (const uint64_t f : {1, 2})
+      batches.back().features.push_back(random_bags({samples, 6, 50, false, 3}, 10 * b + f));
+  }
+  const RowStorage rows = RowStorage::of(table.data(), 50, 8);
+  const PoolSubjectOptions options;
+  const auto make = [&] { return *PoolSubject::make({{rows}, {rows}}, batches, options); };
+  const auto all = make(), subject = make();
+  const FusedValue value{16, 1 << 20};
+  const std::vector<int64_t> kept{3, 1};
+  subject->keep_batches(kept);
+  ASSERT_EQ(subject->batches(), 2);
+  EXPECT_TRUE(std::ranges::equal(subject->classes(), all->classes()));
+  for (int64_t batch = 0; batch < 2; ++batch) {
+    EXPECT_EQ(subject->samples(batch), 10.0 * static_cast<double>(kept[batch] + 1));
+    EXPECT_EQ(subject->lookups(0, batch), all->lookups(0, kept[batch]));
+  }
+  for (const Schedule& schedule : subject->candidates(0, value))
+    EXPECT_TRUE(subject->check(0, schedule, value).ok()) << schedule.name();
+  Pool pool(1);
+  ASSERT_TRUE(subject->fuse({}).ok());
+  subject->run_fused(1, pool);
 }
 
 }  // namespace

@@ -93,8 +93,10 @@ Result<Contender> predicted_contender(const KernelWorkload& workload,
   subject->set_classes(family.times.classes);
   return Contender([subject, choice = family.choice,
                     &pool = *workload.pool](std::span<const int64_t> order) -> Result<double> {
-    RECMILL_ASSIGN_OR_RETURN(const double nanoseconds,
-                             kernels::tune::measure_tasks(*subject, choice, SteadyClock(), pool));
+    const std::atomic<bool> never{false};
+    RECMILL_ASSIGN_OR_RETURN(
+        const double nanoseconds,
+        kernels::tune::measure_tasks(*subject, choice, SteadyClock(), pool, never));
     return nanoseconds * 1e-9 / pool.threads() * static_cast<double>(order.size());
   });
 }
