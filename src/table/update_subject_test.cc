@@ -81,6 +81,7 @@ struct World {
       columns.reserve(table.state().size());
       std::vector<std::span<float>> views;
       for (const StateColumn& column : table.state()) columns.emplace_back(slots * column.width);
+      views.reserve(columns.size());
       for (auto& column : columns) views.emplace_back(column);
       table.read(0, slots, weights, views);
       all.insert(all.end(), weights.begin(), weights.end());
