@@ -347,7 +347,7 @@ TEST_F(Tune, says_what_a_budget_is_too_short_for) {
   for (const char* family : {"embedding_pool", "row_update"})
     EXPECT_NE(brief.err.find(std::string("warning: ") + family +
                              ": 0s of the budget are left, "
-                             "but to run every schedule once takes about "),
+                             "but to compare all schedules takes about "),
               std::string::npos)
         << brief.err;
   write("wide.toml", bags("record = 'tuned/wide.json'\n"));

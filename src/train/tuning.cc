@@ -28,12 +28,12 @@ namespace {
 
 using namespace kernels::tune;  // NOLINT: this file is about nothing else
 
-/// Of the last measurement: rounds (of each class by itself fewer), and seconds of all batches,
-/// which small ones need more.
-constexpr int64_t kAgainRounds = 5, kClassRounds = 3;
+/// Of the last measurement: rounds, and seconds of all batches, which small ones need more.
+constexpr int64_t kAgainRounds = 5;
 constexpr double kAgainSeconds = 0.3;
-/// The local stage's least time, as a share of a budget that allows for all of it.
-constexpr double kLeastShare = 0.5;
+/// The least times of the local stage and of it and the global one, as shares of a budget that
+/// allows for all of them: times vary, and more visits make them surer.
+constexpr double kLocalShare = 0.5, kLeastShare = 0.75;
 /// What of the budget is planned: a last round runs to its end, and a record is to be written.
 constexpr double kPlannedShare = 0.95;
 /// Lookups' part of the budget; updates have fewer schedules, and what lookups leave.
@@ -158,7 +158,7 @@ class FamilyTuner {
     if (run.options.kernels.generated == GeneratedCode::never) return {};
     const auto code =
         measure_code(run, subject, family.choice, deadlines.end_ns, pool_, files, stop_);
-    if (stop_) return code.status();
+    if (stop_) return Status::Failed("interrupted");
     if (code.ok()) {
       family.code = *code;
     } else {
@@ -193,52 +193,58 @@ class FamilyTuner {
                                values, format_duration(seconds() / done * (1.0 - done))));
   }
 
-  /// Leaves out what the time does not reach: batches but two, the largest and a middle one, then
-  /// values but three. Says so where that is not enough.
+  /// Leaves out what the time does not reach: batches but the largest and a middle one, then values
+  /// but three, then the middle batch. Says so where that is not enough.
   Status shorten(TuningSubject& subject, TunerOptions& options, int64_t until_ns) const {
-    RECMILL_ASSIGN_OR_RETURN(double least, least_seconds(subject, options, clock_, pool_, stop_));
-    const double left = std::max(0.0, seconds_until(until_ns)), affordable = kLeastShare * left;
-    if (least > affordable && subject.batches() > 2) {
-      const int64_t visited = kernels::tune::local_batches(subject.batches());
+    RECMILL_ASSIGN_OR_RETURN(const UnitTimes units,
+                             measure_units(subject, options.values.front(), clock_, pool_, stop_));
+    const double left = std::max(0.0, seconds_until(until_ns));
+    const auto least = [&] { return least_seconds(subject, options, units); };
+    const auto reaches = [&] {
+      const auto [local, global] = least();
+      return local <= kLocalShare * left && local + global <= kLeastShare * left;
+    };
+    if (!reaches() && subject.batches() > 2) {
       std::vector<int64_t> batches(subject.batches());
       std::iota(batches.begin(), batches.end(), int64_t{0});
       std::ranges::stable_sort(batches, std::greater(),
                                [&](int64_t batch) { return subject.samples(batch); });
       subject.keep_batches(std::array{batches.front(), batches[batches.size() / 2]});
-      least *= 2.0 / static_cast<double>(visited);
     }
-    if (least > affordable && options.values.size() > 3) {
-      least *= 3.0 / static_cast<double>(options.values.size());
+    if (!reaches() && options.values.size() > 3)
       options.values.erase(options.values.begin() + 1, options.values.end() - 2);
-    }
-    if (least > left)
-      log_warning(fmt::format(
-          "{}: {} of the budget are left, but to run every schedule once takes about {}",
-          subject.family(), format_duration(left), format_duration(least)));
+    if (!reaches() && subject.batches() == 2) subject.keep_batches(std::array{int64_t{0}});
+    const double all = least().local + least().global;
+    if (all > left)
+      log_warning(
+          fmt::format("{}: {} of the budget are left, but to compare all schedules takes about {}",
+                      subject.family(), format_duration(left), format_duration(all)));
     return {};
   }
 
-  /// The winner once more, beside its tasks' times and the default.
+  /// The winner once more, beside its tasks' times and, unless that is what won, the default.
   Status measure_again(TuningSubject& subject, FamilyTuning& tuned, int64_t until_ns) const {
+    const auto fused = [&](const Choice& choice) -> Entrant {
+      return [&] { return measure_fused(subject, choice, 1, clock_, pool_); };
+    };
     const Choice defaults;
-    const std::vector<Entrant> entrants{
-        [&] { return measure_fused(subject, tuned.choice, 1, clock_, pool_); },
-        [&] { return measure_fused(subject, defaults, 1, clock_, pool_); },
-        [&]() -> Result<double> {
-          RECMILL_ASSIGN_OR_RETURN(const double nanoseconds,
-                                   measure_tasks(subject, tuned.choice, clock_, pool_, stop_));
-          return nanoseconds * 1e-9;
-        }};
+    std::vector<Entrant> entrants{fused(tuned.choice), [&]() -> Result<double> {
+                                    RECMILL_ASSIGN_OR_RETURN(
+                                        const double nanoseconds,
+                                        measure_tasks(subject, tuned.choice, clock_, pool_, stop_));
+                                    return nanoseconds * 1e-9;
+                                  }};
+    if (!tuned.choice.value.defaults) entrants.push_back(fused(defaults));
     const RaceOptions options{.rounds = kAgainRounds,
                               .seconds = kAgainSeconds / static_cast<double>(subject.batches()),
                               .until_ns = until_ns};
     RECMILL_ASSIGN_OR_RETURN(const auto seconds, race(entrants, options, clock_, stop_));
     tuned.measured_nanoseconds = seconds[0] * 1e9;
-    tuned.default_nanoseconds = seconds[1] * 1e9;
-    tuned.task_nanoseconds = seconds[2] * 1e9;
+    tuned.task_nanoseconds = seconds[1] * 1e9;
+    tuned.default_nanoseconds = (entrants.size() > 2 ? seconds[2] : seconds[0]) * 1e9;
     RECMILL_ASSIGN_OR_RETURN(
         tuned.class_nanoseconds,
-        measure_classes(subject, tuned.choice, kClassRounds, clock_, pool_, stop_));
+        measure_classes(subject, tuned.choice, kAgainRounds, clock_, pool_, stop_));
     return {};
   }
 

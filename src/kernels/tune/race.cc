@@ -8,7 +8,7 @@
 namespace recmill::kernels::tune {
 namespace {
 
-constexpr int64_t kLeastRounds = 3, kMostRounds = 100, kRoundsOfEach = 5;
+constexpr int64_t kMostRounds = 100, kRoundsOfEach = 5;
 
 /// The mean of the half in the middle: neither hiccups nor, where places in a round differ, which
 /// of two places was had once more often decide it.

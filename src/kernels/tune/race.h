@@ -17,6 +17,9 @@ namespace recmill::kernels::tune {
 /// Runs its way of doing the work, and returns seconds.
 using Entrant = std::function<Result<double>()>;
 
+/// However little time there is.
+inline constexpr int64_t kLeastRounds = 3;
+
 struct RaceOptions {
   /// Of all entrants, at least.
   int64_t rounds = 1;
@@ -24,7 +27,7 @@ struct RaceOptions {
   double seconds = 0.0;
   /// An entrant that takes so many times the least after five rounds runs no more; 0: all run.
   double far_behind = 0.0;
-  /// By the clock; after that there are fewer rounds, but three at least.
+  /// By the clock; after that there are fewer rounds, but kLeastRounds.
   int64_t until_ns = std::numeric_limits<int64_t>::max();
 };
 

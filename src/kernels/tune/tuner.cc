@@ -330,7 +330,8 @@ Result<std::vector<double>> race_fused(TuningSubject& subject, std::span<const C
 }
 
 /// The last stage, at the value that won: its finalists among all others, then the best of them
-/// fused beside what won so far.
+/// fused beside what won so far and, so that no fluke of the race before makes a run slower than
+/// untuned, the default schedules.
 Status refine(TuningSubject& subject, const TunerOptions& options, int64_t begin_ns,
               FamilyTimes& times, const Clock& clock, Pool& pool, const std::atomic<bool>& stop) {
   const int64_t end = end_of(options, begin_ns);
@@ -341,13 +342,20 @@ Status refine(TuningSubject& subject, const TunerOptions& options, int64_t begin
   const FinalistsOptions finalists{options.finalist_rounds, options.seed,
                                    std::min(end, after(clock.now_ns(), kFinalistSeconds))};
   RECMILL_RETURN_IF_ERROR(measure_finalists(subject, finalists, times, value, clock, pool, stop));
-  RECMILL_ASSIGN_OR_RETURN(const Choice refined, choice_at(times, value, Way::refined));
-  const std::vector both{best, refined};
+  RECMILL_ASSIGN_OR_RETURN(Choice refined, choice_at(times, value, Way::refined));
+  std::vector choices{best, std::move(refined)};
+  std::vector<double*> to{&times.values[value].beside_nanoseconds,
+                          &times.values[value].refined_nanoseconds};
+  for (size_t v = 0; v < times.values.size(); ++v) {
+    if (!times.values[v].value.defaults) continue;
+    RECMILL_ASSIGN_OR_RETURN(Choice defaults, choice_at(times, v, Way::winners));
+    choices.push_back(std::move(defaults));
+    to.push_back(&times.values[v].beside_nanoseconds);
+  }
   const int64_t until = std::min(end, after(clock.now_ns(), kRefinedSeconds));
   RECMILL_ASSIGN_OR_RETURN(const auto nanoseconds,
-                           race_fused(subject, both, kRefinedRounds, until, clock, pool, stop));
-  times.values[value].beside_nanoseconds = nanoseconds[0];
-  times.values[value].refined_nanoseconds = nanoseconds[1];
+                           race_fused(subject, choices, kRefinedRounds, until, clock, pool, stop));
+  for (size_t e = 0; e < nanoseconds.size(); ++e) *to[e] = nanoseconds[e];
   return {};
 }
 
@@ -376,25 +384,38 @@ Result<double> measure_fused(TuningSubject& subject, const Choice& choice, int64
   return seconds[seconds.size() / 2];
 }
 
-Result<double> least_seconds(TuningSubject& subject, const TunerOptions& options,
-                             const Clock& clock, Pool& pool, const std::atomic<bool>& stop) {
+Result<UnitTimes> measure_units(TuningSubject& subject, const FusedValue& defaults,
+                                const Clock& clock, Pool& pool, const std::atomic<bool>& stop) {
   const size_t classes = subject.classes().size();
-  Choice defaults{options.values.front(), {}, 0.0};
+  Choice choice{defaults, {}, 0.0};
   for (size_t c = 0; c < classes; ++c)
-    defaults.schedules.push_back({subject.candidates(c, defaults.value).front()});
+    choice.schedules.push_back({subject.candidates(c, defaults).front()});
   RECMILL_ASSIGN_OR_RETURN(const auto nanoseconds,
-                           measure_classes(subject, defaults, /*rounds=*/1, clock, pool, stop));
-  double of_pass = 0.0;  // each class visited once
-  for (size_t c = 0; c < classes; ++c)
-    of_pass += 2e-9 * nanoseconds[c] / static_cast<double>(subject.classes()[c].features.size());
-  size_t passes = 0;
+                           measure_classes(subject, choice, /*rounds=*/1, clock, pool, stop));
+  UnitTimes units;
+  for (size_t c = 0; c < classes; ++c)  // a visit is of two features, one of them untimed
+    units.pass += 2e-9 * nanoseconds[c] / static_cast<double>(subject.classes()[c].features.size());
+  const int64_t start = clock.now_ns();
+  RECMILL_RETURN_IF_ERROR(measure_fused(subject, choice, /*rounds=*/1, clock, pool).status());
+  units.fused = static_cast<double>(clock.now_ns() - start) * 1e-9 /
+                static_cast<double>(1 + subject.batches());
+  return units;
+}
+
+LeastSeconds least_seconds(const TuningSubject& subject, const TunerOptions& options,
+                           const UnitTimes& units) {
+  size_t passes = 0, fused = 0;
   for (const FusedValue& value : options.values) {
     size_t most = 0;
-    for (size_t c = 0; c < classes; ++c) most = std::max(most, subject.candidates(c, value).size());
+    for (size_t c = 0; c < subject.classes().size(); ++c)
+      most = std::max(most, subject.candidates(c, value).size());
     passes += most;
+    fused += value.defaults ? 1 : 2;
   }
   const int64_t visited = local_batches(subject.batches());
-  return of_pass * static_cast<double>(passes) * static_cast<double>(visited);
+  const int64_t runs = kLeastRounds * (1 + subject.batches());
+  return {units.pass * static_cast<double>(passes) * static_cast<double>(visited),
+          units.fused * static_cast<double>(fused) * static_cast<double>(runs)};
 }
 
 Result<double> measure_tasks(TuningSubject& subject, const Choice& choice, const Clock& clock,

@@ -105,11 +105,23 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
 /// How many of the subject's batches the local stage visits.
 int64_t local_batches(int64_t batches);
 
-/// Seconds that the local stage takes at least, on all that it visits: each candidate once on each
-/// batch, after a run of a feature like it. By the times of a run of all with the default
-/// schedules, which options.values[0] is.
-Result<double> least_seconds(TuningSubject& subject, const TunerOptions& options,
-                             const Clock& clock, Pool& pool, const std::atomic<bool>& stop);
+/// What measure() does again and again, in seconds with the default schedules.
+struct UnitTimes {
+  double pass = 0.0;   // the local stage: each class visited once, on one batch
+  double fused = 0.0;  // the global stage: one batch, its part of the preparation included
+};
+
+/// `defaults`: the value of the default schedules.
+Result<UnitTimes> measure_units(TuningSubject& subject, const FusedValue& defaults,
+                                const Clock& clock, Pool& pool, const std::atomic<bool>& stop);
+
+/// What measure() takes at least, in seconds: each candidate visited once on each batch that the
+/// local stage visits, and the fewest rounds of all that is fused.
+struct LeastSeconds {
+  double local = 0.0, global = 0.0;
+};
+LeastSeconds least_seconds(const TuningSubject& subject, const TunerOptions& options,
+                           const UnitTimes& units);
 
 /// Nanoseconds of a batch on one thread, predicted: the task times of `choice`, measured as in the
 /// local stage but on all batches, summed over all features. Fails where `stop` is set.

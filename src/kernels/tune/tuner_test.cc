@@ -11,6 +11,7 @@
 #include "kernels/testing/random_bags.h"
 #include "kernels/tune/among_all.h"
 #include "kernels/tune/pool_subject.h"
+#include "kernels/tune/race.h"
 
 namespace recmill::kernels::tune {
 namespace {
@@ -130,6 +131,26 @@ class SlowingSubject final : public KnownSubject {
   int all_runs_ = 0;
 };
 
+/// Whose fused run of value 128 takes twice as long until the finalists were compared.
+class LuckySubject final : public KnownSubject {
+ public:
+  LuckySubject(StandingClock& clock, double cost_of_128)
+      : KnownSubject(clock, {24.0, 20.0}, /*hiccups=*/false), cost_of_128_(cost_of_128) {}
+  Status prepare(const std::vector<std::vector<Schedule>>& candidates,
+                 const FusedValue& value) override {
+    ++prepared_times_;
+    return KnownSubject::prepare(candidates, value);
+  }
+  void run_fused(int64_t, Pool&) override {
+    const bool finalists_compared = prepared_times_ > 2;  // once at each of two values before
+    clock_.pass(fused_.value.tile == 64 ? 5000.0 : (finalists_compared ? 1.0 : 2.0) * cost_of_128_);
+  }
+
+ private:
+  const double cost_of_128_;
+  int prepared_times_ = 0;
+};
+
 struct Tuned {
   Result<FamilyTimes> times;
   int kept = 0;
@@ -233,9 +254,16 @@ TEST(Tuner, visits_the_batches_that_are_kept_and_knows_what_all_would_take) {
   // Two runs of each class at two values for two candidates, on batches of 1, 2, 3 and 4 times.
   Pool pool(1);
   const std::atomic<bool> never{false};
-  const auto least = least_seconds(subject, kOptions, clock, pool, never);
-  ASSERT_TRUE(least.ok());
-  EXPECT_DOUBLE_EQ(*least, 1e-9 * 2 * 2 * 2 * (1 + 2 + 3) * 24.0 * (1 + 2 + 3 + 4));
+  const auto units = measure_units(subject, kOptions.values[0], clock, pool, never);
+  ASSERT_TRUE(units.ok());
+  TunerOptions options = kOptions;
+  LeastSeconds least = least_seconds(subject, options, *units);
+  EXPECT_DOUBLE_EQ(least.local, 1e-9 * 2 * 2 * 2 * (1 + 2 + 3) * 24.0 * (1 + 2 + 3 + 4));
+  // At each value the winners and the shared schedule, by a first run and one of each batch.
+  EXPECT_DOUBLE_EQ(least.global, 1e-9 * 2 * 2 * kLeastRounds * (1 + 4) * 9000.0);
+  options.values[0].defaults = true;  // which has no shared schedule
+  least = least_seconds(subject, options, *units);
+  EXPECT_DOUBLE_EQ(least.global, 1e-9 * (1 + 2) * kLeastRounds * (1 + 4) * 9000.0);
   subject.visits.clear();
   subject.keep_batches(std::vector<int64_t>{3, 1});
   const Tuned tuned = tune(subject, clock, kOptions);
@@ -313,6 +341,22 @@ TEST(Tuner, compares_the_best_candidates_among_all_features_where_it_is_told) {
     EXPECT_EQ(choice->value.tile, 64);
     EXPECT_EQ(choice->schedules[0].schedule.name(),
               refined_costs < 0.0 ? "k number=2" : "k number=1");
+  }
+}
+
+TEST(Tuner, compares_the_defaults_once_more_with_what_beat_them) {
+  for (const double defaults_cost : {4950.0, 5050.0}) {
+    StandingClock clock;
+    LuckySubject subject(clock, defaults_cost);
+    TunerOptions options = kOptions;
+    options.values[0].defaults = true;
+    options.finalist_rounds = 2;
+    const Tuned tuned = tune(subject, clock, options);
+    ASSERT_TRUE(tuned.times.ok());
+    // They lost the first race.
+    EXPECT_GT(tuned.times->values[0].fused_nanoseconds, tuned.times->values[1].fused_nanoseconds);
+    EXPECT_NEAR(tuned.times->values[0].beside_nanoseconds, defaults_cost, 1e-6);
+    EXPECT_EQ(choose(*tuned.times)->value.defaults, defaults_cost < 5000.0);
   }
 }
 

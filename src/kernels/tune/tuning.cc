@@ -249,22 +249,41 @@ Result<double> price_of_order(const FamilyTimes& times, size_t value) {
   return free > 0.0 ? kept / free : 1.0;
 }
 
-Result<Choice> choose(const FamilyTimes& times) {
+namespace {
+
+/// Fused with the winners or the shared schedule; 0: it was not.
+double fused_of(const ValueTimes& at) {
+  if (at.fused_nanoseconds <= 0.0 || at.shared_nanoseconds <= 0.0)
+    return std::max(at.fused_nanoseconds, at.shared_nanoseconds);
+  return std::min(at.fused_nanoseconds, at.shared_nanoseconds);
+}
+
+/// The value to be chosen. Null: none was fused.
+const ValueTimes* best_of(const FamilyTimes& times) {
   const ValueTimes* best = nullptr;
-  double least = 0.0;
   for (const ValueTimes& at : times.values) {
-    for (const double fused : {at.fused_nanoseconds, at.shared_nanoseconds}) {
-      if (fused <= 0.0 || (best != nullptr && fused >= least)) continue;
-      best = &at;
-      least = fused;
-    }
+    if (fused_of(at) > 0.0 && (best == nullptr || fused_of(at) < fused_of(*best))) best = &at;
   }
+  if (best == nullptr || best->beside_nanoseconds <= 0.0) return best;
+  double least = best->beside_nanoseconds;
+  if (best->refined_nanoseconds > 0.0) least = std::min(least, best->refined_nanoseconds);
+  for (const ValueTimes& at : times.values) {
+    if (at.value.defaults && at.beside_nanoseconds > 0.0 && at.beside_nanoseconds < least)
+      return &at;
+  }
+  return best;
+}
+
+}  // namespace
+
+Result<Choice> choose(const FamilyTimes& times) {
+  const ValueTimes* const best = best_of(times);
   if (best == nullptr) return Status::Failed(times.family + ": nothing was measured to the end");
   const size_t value = best - times.values.data();
   std::vector<size_t> chosen;
   if (best->refined_nanoseconds > 0.0 && best->refined_nanoseconds < best->beside_nanoseconds) {
     RECMILL_ASSIGN_OR_RETURN(chosen, refined(times, value));
-  } else if (least == best->fused_nanoseconds) {
+  } else if (fused_of(*best) == best->fused_nanoseconds) {
     RECMILL_ASSIGN_OR_RETURN(chosen, winners(times, value));
   } else {
     chosen = shared(times, value);

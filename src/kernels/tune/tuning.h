@@ -48,8 +48,9 @@ struct ValueTimes {
   std::vector<ClassTimes> classes;  // beside FamilyTimes::classes
   double fused_nanoseconds = 0.0;   // of a batch with the winners of this value, fused
   double shared_nanoseconds = 0.0;  // with the shared() schedule in place of them; 0: there is none
-  // The last comparison, at the best value alone: the refined() schedules, fused, in alternation
-  // with the best of the above; 0: there was none.
+  // The last comparison, at the best value: the refined() schedules, fused, in alternation with the
+  // best of the above and with the default schedules, beside_nanoseconds of their value. 0: there
+  // was none.
   double refined_nanoseconds = 0.0, beside_nanoseconds = 0.0;
   bool operator==(const ValueTimes&) const = default;
 };
@@ -98,8 +99,9 @@ struct Choice {
 Result<double> price_of_order(const FamilyTimes& times, size_t value);
 
 /// The value of the least fused time, with its winners, or with the shared schedule where the fused
-/// run was faster with that, or with the refined schedules where it was faster still. Fails as
-/// winners(), and where no value was measured to the end.
+/// run was faster with that, or with the refined schedules where it was faster still; but the
+/// default schedules where the last comparison was theirs. Fails as winners(), and where no value
+/// was measured to the end.
 Result<Choice> choose(const FamilyTimes& times);
 
 Json to_json(const FamilyTimes& times);

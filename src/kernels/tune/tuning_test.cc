@@ -96,6 +96,19 @@ TEST(Tuning, takes_the_best_finalists_where_the_fused_run_is_faster_with_them) {
   EXPECT_EQ(choose(times)->schedules[0].schedule.name(), "a x=1");
 }
 
+TEST(Tuning, takes_the_default_schedules_where_they_won_the_last_comparison) {
+  FamilyTimes times = example();
+  times.values.push_back({{64, 0, true}, times.values[0].classes, 1000.0});
+  times.values[1].refined_nanoseconds = 790.0;
+  times.values[1].beside_nanoseconds = 795.0;
+  EXPECT_EQ(choose(times)->value, times.values[1].value);  // they were not in it
+  times.values[2].beside_nanoseconds = 791.0;
+  EXPECT_EQ(choose(times)->value, times.values[1].value);
+  times.values[2].beside_nanoseconds = 789.0;
+  EXPECT_EQ(choose(times)->value, times.values[2].value);
+  EXPECT_EQ(choose(times)->schedules[0].schedule.name(), "b x=1");
+}
+
 TEST(Tuning, a_value_that_was_not_fused_is_no_candidate) {
   FamilyTimes times = example();
   times.values[1].fused_nanoseconds = 0.0;
