@@ -33,7 +33,7 @@ constexpr int64_t kAgainRounds = 5;
 constexpr double kAgainSeconds = 0.3;
 /// The least times of the local stage and of it and the global one, as shares of a budget that
 /// allows for all of them: times vary, and more visits make them surer.
-constexpr double kLocalShare = 0.5, kLeastShare = 0.75;
+constexpr double kLeastLocalShare = 0.5, kLeastShare = 0.75;
 /// What of the budget is planned: a last round runs to its end, and a record is to be written.
 constexpr double kPlannedShare = 0.95;
 /// Lookups' part of the budget; updates have fewer schedules, and what lookups leave.
@@ -202,15 +202,15 @@ class FamilyTuner {
     const auto least = [&] { return least_seconds(subject, options, units); };
     const auto reaches = [&] {
       const auto [local, global] = least();
-      return local <= kLocalShare * left && local + global <= kLeastShare * left;
+      return local <= kLeastLocalShare * left && local + global <= kLeastShare * left;
     };
-    if (!reaches() && subject.batches() > 2) {
-      std::vector<int64_t> batches(subject.batches());
-      std::iota(batches.begin(), batches.end(), int64_t{0});
-      std::ranges::stable_sort(batches, std::greater(),
-                               [&](int64_t batch) { return subject.samples(batch); });
-      subject.keep_batches(std::array{batches.front(), batches[batches.size() / 2]});
-    }
+    std::vector<int64_t> largest_first(subject.batches());
+    std::iota(largest_first.begin(), largest_first.end(), int64_t{0});
+    std::ranges::stable_sort(largest_first, std::greater(),
+                             [&](int64_t batch) { return subject.samples(batch); });
+    if (!reaches() && subject.batches() > 1)
+      subject.keep_batches(
+          std::array{largest_first.front(), largest_first[largest_first.size() / 2]});
     if (!reaches() && options.values.size() > 3)
       options.values.erase(options.values.begin() + 1, options.values.end() - 2);
     if (!reaches() && subject.batches() == 2) subject.keep_batches(std::array{int64_t{0}});
@@ -222,26 +222,25 @@ class FamilyTuner {
     return {};
   }
 
-  /// The winner once more, beside its tasks' times and, unless that is what won, the default.
+  /// The winner once more, beside its tasks' times and the untuned run, whose task map has other
+  /// costs even where the default schedules won.
   Status measure_again(TuningSubject& subject, FamilyTuning& tuned, int64_t until_ns) const {
-    const auto fused = [&](const Choice& choice) -> Entrant {
-      return [&] { return measure_fused(subject, choice, 1, clock_, pool_); };
-    };
-    const Choice defaults;
-    std::vector<Entrant> entrants{fused(tuned.choice), [&]() -> Result<double> {
-                                    RECMILL_ASSIGN_OR_RETURN(
-                                        const double nanoseconds,
-                                        measure_tasks(subject, tuned.choice, clock_, pool_, stop_));
-                                    return nanoseconds * 1e-9;
-                                  }};
-    if (!tuned.choice.value.defaults) entrants.push_back(fused(defaults));
+    const Choice untuned;
+    const std::vector<Entrant> entrants{
+        [&] { return measure_fused(subject, tuned.choice, 1, clock_, pool_); },
+        [&] { return measure_fused(subject, untuned, 1, clock_, pool_); },
+        [&]() -> Result<double> {
+          RECMILL_ASSIGN_OR_RETURN(const double nanoseconds,
+                                   measure_tasks(subject, tuned.choice, clock_, pool_, stop_));
+          return nanoseconds * 1e-9;
+        }};
     const RaceOptions options{.rounds = kAgainRounds,
                               .seconds = kAgainSeconds / static_cast<double>(subject.batches()),
                               .until_ns = until_ns};
     RECMILL_ASSIGN_OR_RETURN(const auto seconds, race(entrants, options, clock_, stop_));
     tuned.measured_nanoseconds = seconds[0] * 1e9;
-    tuned.task_nanoseconds = seconds[1] * 1e9;
-    tuned.default_nanoseconds = (entrants.size() > 2 ? seconds[2] : seconds[0]) * 1e9;
+    tuned.default_nanoseconds = seconds[1] * 1e9;
+    tuned.task_nanoseconds = seconds[2] * 1e9;
     RECMILL_ASSIGN_OR_RETURN(
         tuned.class_nanoseconds,
         measure_classes(subject, tuned.choice, kAgainRounds, clock_, pool_, stop_));

@@ -17,7 +17,7 @@ namespace recmill::kernels::tune {
 /// Runs its way of doing the work, and returns seconds.
 using Entrant = std::function<Result<double>()>;
 
-/// However little time there is.
+/// Of all entrants, however little time there is.
 inline constexpr int64_t kLeastRounds = 3;
 
 struct RaceOptions {
