@@ -129,6 +129,10 @@ TEST_F(Program, trains_evaluates_and_predicts_the_same_numbers) {
   EXPECT_EQ(*read_text(posix_files(), path("scores.parquet")), scores);
   EXPECT_EQ(run({"train", "a.toml"}).status, 2) << "an existing run must be refused";
   EXPECT_EQ(run({"train", "a.toml", "--overwrite", "--quiet"}).status, 0);
+
+  const std::string tuned = "kernels.mode=tuned", needed = "kernels.on_missing_schedule=error";
+  EXPECT_NE(run({"train", "a.toml", "--overwrite", "--set", tuned, "--set", needed}).status, 0);
+  EXPECT_TRUE(posix_files().exists(path("runs/a/summary.json"))) << "nothing replaces it";
 }
 
 TEST_F(Program, deletes_nothing_of_a_run_folder_that_no_run_put_there) {

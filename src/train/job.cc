@@ -41,7 +41,9 @@ struct Training {
   const RunFolder& folder;
   Pool& pool;
   CheckpointPublisher& publisher;
-  Json summary;  // written by rank 0
+  // Written by rank 0:
+  bool has_begun = false;  // the folder is this run's
+  Json summary = nullptr;
 };
 
 // What the generator of the data said of the best there is, where it made the data.
@@ -80,7 +82,7 @@ Result<Json> count_ids(const ResolvedRun& run, const Rank& rank, Communicator& c
 Result<Json> summarize(const Training& training, Rank& rank, const LoopOutcome& outcome,
                        double earlier_seconds) {
   const double seconds = earlier_seconds + outcome.seconds;
-  Json summary;
+  Json summary = nullptr;
   summary["name"] = training.run.options.name;
   summary["ending"] = text_of(outcome.ending);
   summary["iterations"] = outcome.state.position.iteration;
@@ -113,11 +115,23 @@ Result<LoopState> starting_state(const Training& training, Rank& rank) {
   return restore_checkpoint(training.run, rank, *newest.reader, /*for_training=*/true);
 }
 
+// The run's folder, once every rank stands: until then a run that it replaces is not touched.
+Status begin_folder(Training& training, Communicator& communicator) {
+  RECMILL_RETURN_IF_ERROR(communicator.barrier());
+  if (communicator.rank() == 0) {
+    RECMILL_RETURN_IF_ERROR(
+        training.folder.create(training.request.existing, training.request.config));
+    training.has_begun = true;
+  }
+  return communicator.barrier();
+}
+
 Status train_rank(Training& training, Communicator& communicator) {
   const ResolvedRun& run = training.run;
   const JobSetting& setting = training.setting;
   RECMILL_ASSIGN_OR_RETURN(Rank rank,
                            make_rank(run, Way::engine, communicator, training.pool, setting.files));
+  RECMILL_RETURN_IF_ERROR(begin_folder(training, communicator));
   RECMILL_ASSIGN_OR_RETURN(const LoopState start, starting_state(training, rank));
   std::optional<RunLog> log;
   if (communicator.rank() == 0) {
@@ -154,14 +168,11 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
   for (const std::string& doubt : reader::doubts_about_files(options.data, setting.files)) {
     log_warning(doubt);
   }
-  const std::string path = options.train.runs + "/" + options.name;
-  RECMILL_RETURN_IF_ERROR(RunFolder::check(setting.files, path, request.existing));
+  const RunFolder folder(setting.files, options.train.runs + "/" + options.name);
+  RECMILL_RETURN_IF_ERROR(folder.check(request.existing));
   if (!request.export_plain.empty()) {
     RECMILL_RETURN_IF_ERROR(export_plain_run(run, setting.files, request.export_plain));
   }
-  RECMILL_ASSIGN_OR_RETURN(
-      const RunFolder folder,
-      RunFolder::create(setting.files, path, request.existing, request.config));
   if (!options.train.deterministic) {
     log_info(
         "train.deterministic = false: ways that reorder sums may be chosen; there are none yet, " +
@@ -170,17 +181,17 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
   const auto pool = make_pool(run.threads);
   CheckpointPublisher publisher(setting.files, folder.checkpoints(), run.ranks,
                                 options.train.checkpoint.keep);
-  Training training{run, request, setting, folder, *pool, publisher, {}};
+  Training training{run, request, setting, folder, *pool, publisher};
   const Status trained = run_ranks(
       run.ranks, [&](Communicator& communicator) { return train_rank(training, communicator); });
-  if (!trained.ok()) {
+  if (trained.ok()) return training.summary;
+  if (training.has_begun) {
     // The failure of training is the one to be told.
     (void)publisher.publish_left().ok();
     (void)checkpoint::remove_leftovers(setting.files, folder.checkpoints()).ok();
     (void)folder.remove_if_nothing_was_done().ok();
-    return trained;
   }
-  return training.summary;
+  return trained;
 }
 
 }  // namespace recmill::train

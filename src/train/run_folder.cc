@@ -3,21 +3,18 @@
 
 namespace recmill::train {
 
-Status RunFolder::check(Files& files, const std::string& path, ExistingRun existing) {
-  if (existing != ExistingRun::refuse || !files.exists(path + "/config.toml")) return {};
-  return Status::BadRequest(path + ": this run exists: --resume goes on with it, --overwrite " +
+Status RunFolder::check(ExistingRun existing) const {
+  if (existing != ExistingRun::refuse || !files_->exists(config())) return {};
+  return Status::BadRequest(path_ + ": this run exists: --resume goes on with it, --overwrite " +
                             "begins anew, --set name=NAME starts another");
 }
 
-Result<RunFolder> RunFolder::create(Files& files, const std::string& path, ExistingRun existing,
-                                    const std::string& config) {
-  RECMILL_RETURN_IF_ERROR(check(files, path, existing));
-  RunFolder folder(files, path);
-  if (existing == ExistingRun::overwrite) RECMILL_RETURN_IF_ERROR(folder.remove());
-  RECMILL_RETURN_IF_ERROR(files.make_folder(folder.checkpoints()));
-  RECMILL_RETURN_IF_ERROR(files.make_folder(folder.events()));
-  RECMILL_RETURN_IF_ERROR(write_atomically(files, folder.config(), config));
-  return folder;
+Status RunFolder::create(ExistingRun existing, const std::string& text) const {
+  RECMILL_RETURN_IF_ERROR(check(existing));
+  if (existing == ExistingRun::overwrite) RECMILL_RETURN_IF_ERROR(remove());
+  RECMILL_RETURN_IF_ERROR(files_->make_folder(checkpoints()));
+  RECMILL_RETURN_IF_ERROR(files_->make_folder(events()));
+  return write_atomically(*files_, config(), text);
 }
 
 // The name of the run may be that of a folder with other things in it.

@@ -19,13 +19,14 @@ enum class ExistingRun { refuse, resume, overwrite };
 
 class RunFolder {
  public:
+  RunFolder(Files& files, std::string path) : files_(&files), path_(std::move(path)) {}
+
   /// A bad request when a run of this folder exists that is neither resumed nor overwritten.
-  static Status check(Files& files, const std::string& path, ExistingRun existing);
+  Status check(ExistingRun existing) const;
 
   /// Makes the folder and writes the configuration, after check(). Of what is there nothing but the
   /// files and folders above is ever deleted.
-  static Result<RunFolder> create(Files& files, const std::string& path, ExistingRun existing,
-                                  const std::string& config);
+  Status create(ExistingRun existing, const std::string& config) const;
 
   const std::string& path() const { return path_; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
@@ -39,7 +40,6 @@ class RunFolder {
   Status remove_if_nothing_was_done() const;
 
  private:
-  RunFolder(Files& files, std::string path) : files_(&files), path_(std::move(path)) {}
   std::string config() const { return path_ + "/config.toml"; }
   std::string summary() const { return path_ + "/summary.json"; }
   Status remove() const;
