@@ -104,6 +104,11 @@ function(recmill_program name)
   endforeach()
 endfunction()
 
+# Of tests that start processes with Open MPI 4: more than there are cores, on any of them, and by
+# whoever builds in a container.
+set(RECMILL_MPI_ENVIRONMENT OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
+
 # recmill_test(name SOURCES ... LINKS target-paths ... DOORS ... TIMEOUT s PROCESSES n) makes one
 # GoogleTest program, one CTest entry. A test may link any room. With PROCESSES an MPI launcher starts so
 # many of them.
@@ -117,10 +122,8 @@ function(recmill_test name)
   if(ARG_PROCESSES)
     add_test(NAME ${name} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ARG_PROCESSES}
                                   $<TARGET_FILE:${name}>)
-    # Open MPI 4: more processes than cores, on any of them, and by whoever builds in a container.
     set_tests_properties(${name} PROPERTIES PROCESSORS ${ARG_PROCESSES}
-        ENVIRONMENT "OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none;\
-OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+                         ENVIRONMENT "${RECMILL_MPI_ENVIRONMENT}")
   else()
     add_test(NAME ${name} COMMAND ${name})
   endif()

@@ -40,7 +40,9 @@ int run(int argc, char** argv) {
   }
   const Status status = chosen.action();
   if (status.ok()) return 0;
-  std::fprintf(stderr, "recmill: %s\n", status.message().c_str());
+  if (chosen.world != nullptr) chosen.world->fail(status);
+  if (chosen.world == nullptr || chosen.world->tells())
+    std::fprintf(stderr, "recmill: %s\n", status.message().c_str());
   return status.code() == Status::Code::bad_request ? 2 : 1;
 }
 

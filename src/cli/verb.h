@@ -5,11 +5,13 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/json_lines.h"
 #include "base/status.h"
+#include "comm/world.h"
 #include "train/progress.h"
 
 namespace CLI {
@@ -20,6 +22,7 @@ namespace recmill::cli {
 
 struct Chosen {
   std::function<Status()> action;  // set by the chosen verb
+  std::unique_ptr<World> world;    // set by verbs that run on ranks; ends after all was told
 };
 
 /// A configuration file and --set, as most verbs take them.

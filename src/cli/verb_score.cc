@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/build_info.h"
+#include "cli/open_world.h"
 #include "cli/run_config.h"
 #include "cli/verb.h"
 #include "train/scoring.h"
@@ -18,15 +19,19 @@ struct Arguments {
   bool overwrite = false, json = false, quiet = false;
 };
 
-Status score(const Arguments& arguments) {
+Status score(const Arguments& arguments, Chosen& chosen) {
   RECMILL_RETURN_IF_ERROR(refuse_existing(arguments.request.predictions, arguments.overwrite));
   RECMILL_ASSIGN_OR_RETURN(RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
   if (!arguments.rows.empty()) config.options.data.eval = arguments.rows;
-  const train::JobSetting setting{posix_files(), build_commit(), progress_style(arguments.quiet),
-                                  nullptr};
+  auto world = open_world(config.options.train);
+  if (!world.ok()) return config.locate(world.status());
+  chosen.world = *std::move(world);
+  const train::JobSetting setting{posix_files(), *chosen.world, build_commit(),
+                                  progress_style(arguments.quiet), nullptr};
   const auto metrics = run_scoring(config.options, arguments.request, setting);
   if (!metrics.ok()) return config.locate(metrics.status());
+  if (!chosen.world->has_first_rank()) return {};
   print_result(*metrics, arguments.json);
   return {};
 }
@@ -39,8 +44,9 @@ std::shared_ptr<Arguments> add_scoring(CLI::App& verb, Chosen& chosen) {
   verb.add_option("--rows", arguments->rows, "files or patterns to score in place of data.eval");
   verb.add_flag("--json", arguments->json, "print the metrics as one JSON object");
   verb.add_flag("--quiet", arguments->quiet, "show no progress");
-  verb.callback(
-      [arguments, &chosen] { chosen.action = [arguments] { return score(*arguments); }; });
+  verb.callback([arguments, &chosen] {
+    chosen.action = [arguments, &chosen] { return score(*arguments, chosen); };
+  });
   return arguments;
 }
 

@@ -7,8 +7,10 @@
 
 #include "base/log.h"
 #include "cli/build_info.h"
+#include "cli/open_world.h"
 #include "cli/run_config.h"
 #include "cli/verb.h"
+#include "comm/threads.h"
 #include "train/job.h"
 #include "train/memory.h"
 
@@ -32,10 +34,10 @@ Status print_ledger(const train::RunOptions& options, bool json) {
   }
   result["total bytes"] = total;
   print_result(result, json);
-  return train::check_memory(ledger);
+  return train::check_memory(ledger, ThreadsWorld());
 }
 
-Status train_model(const Arguments& arguments) {
+Status train_model(const Arguments& arguments, Chosen& chosen) {
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
   if (arguments.dry_run) {
@@ -46,10 +48,14 @@ Status train_model(const Arguments& arguments) {
   if (arguments.resume) request.existing = train::ExistingRun::resume;
   if (arguments.overwrite) request.existing = train::ExistingRun::overwrite;
   request.export_plain = arguments.export_plain;
-  const train::JobSetting setting{posix_files(), build_commit(), progress_style(arguments.quiet),
-                                  &watch_interrupts()};
+  auto world = open_world(config.options.train);
+  if (!world.ok()) return config.locate(world.status());
+  chosen.world = *std::move(world);
+  const train::JobSetting setting{posix_files(), *chosen.world, build_commit(),
+                                  progress_style(arguments.quiet), &watch_interrupts()};
   const auto summary = run_training(config.options, request, setting);
   if (!summary.ok()) return config.locate(summary.status());
+  if (!chosen.world->has_first_rank()) return {};
   print_result(*summary, arguments.json);
   if (!arguments.quiet) {
     log_info("results are in " + config.options.train.runs + "/" + config.options.name);
@@ -73,8 +79,9 @@ void add_train(CLI::App& app, Chosen& chosen) {
       ->excludes(resume);
   verb->add_flag("--json", arguments->json, "print the summary as one JSON object");
   verb->add_flag("--quiet", arguments->quiet, "show no progress");
-  verb->callback(
-      [arguments, &chosen] { chosen.action = [arguments] { return train_model(*arguments); }; });
+  verb->callback([arguments, &chosen] {
+    chosen.action = [arguments, &chosen] { return train_model(*arguments, chosen); };
+  });
 }
 
 }  // namespace recmill::cli

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "checkpoint/digest.h"
 #include "cli/named_checkpoint.h"
+#include "cli/open_world.h"
 #include "cli/run_config.h"
 #include "cli/verb.h"
 #include "train/float64_verification.h"
@@ -50,7 +51,7 @@ void print_distances(Json result) {
   }
 }
 
-Status verify_run(Arguments& arguments) {
+Status verify_run(Arguments& arguments, Chosen& chosen) {
   if (!arguments.checkpoints.empty()) return compare_checkpoints(arguments);
   if (arguments.config.path.empty()) {
     return Status::BadRequest("verify: name a configuration, or --checkpoints A B");
@@ -61,17 +62,24 @@ Status verify_run(Arguments& arguments) {
     if (ranks < 1) return Status::BadRequest("--ranks: must be at least 1");
   }
   if (arguments.iterations < 0) return Status::BadRequest("--iterations: must not be negative");
-  arguments.request.say = [](const std::string& line) { log_info(line); };
+  auto world = open_world(config.options.train);
+  if (!world.ok()) return config.locate(world.status());
+  chosen.world = *std::move(world);
+  const bool first = chosen.world->has_first_rank();
+  if (!first && !arguments.against.empty()) return {};  // it is of one process
+  if (first) arguments.request.say = [](const std::string& line) { log_info(line); };
   if (arguments.iterations > 0) arguments.request.iterations = arguments.iterations;
   const auto result =
       arguments.against.empty()
-          ? train::verify(config.options, arguments.request, posix_files())
+          ? train::verify(config.options, arguments.request, *chosen.world, posix_files())
           : train::verify_against_float64(config.options,
                                           arguments.iterations > 0 ? arguments.iterations : 100,
                                           posix_files(), arguments.request.say);
   if (!result.ok()) return config.locate(result.status());
+  if (!first) return {};
   if (arguments.against.empty() && (*result)["ranks"].empty()) {
-    return Status::BadRequest("--ranks: all are more than the run can have, so nothing was compared");
+    return Status::BadRequest(
+        "--ranks: all are more than the run can have, so nothing was compared");
   }
   if (result->contains("distances") && !arguments.json) {
     print_distances(*result);
@@ -100,8 +108,9 @@ void add_verify(CLI::App& app, Chosen& chosen) {
                    "instead compare two checkpoints, or the newest of two runs")
       ->expected(2);
   verb->add_flag("--json", arguments->json, "print one JSON object");
-  verb->callback(
-      [arguments, &chosen] { chosen.action = [arguments] { return verify_run(*arguments); }; });
+  verb->callback([arguments, &chosen] {
+    chosen.action = [arguments, &chosen] { return verify_run(*arguments, chosen); };
+  });
 }
 
 }  // namespace recmill::cli

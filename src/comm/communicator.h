@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -27,6 +28,8 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
+  /// As messages name a rank.
+  virtual std::string name(int rank) const { return "rank " + std::to_string(rank); }
 
   /// Sends to_rank[r] to rank r; counts need not be known to the receiver. to_rank.size() ==
   /// ranks().

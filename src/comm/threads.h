@@ -2,11 +2,13 @@
 // Ranks as threads of one process: what `[train] ranks = N` and the tests run on.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 
 #include "base/status.h"
 #include "comm/communicator.h"
+#include "comm/world.h"
 
 namespace recmill {
 
@@ -31,5 +33,21 @@ class ThreadsGroup {
 /// returns an error aborts the others; that of the rank which failed first is returned, with the
 /// rank in front of its message when there are several.
 Status run_ranks(int ranks, const std::function<Status(Communicator&)>& body);
+
+/// All ranks in this process, by run_ranks().
+class ThreadsWorld final : public World {
+ public:
+  Result<int> ranks(int64_t wanted) const override {
+    return static_cast<int>(std::max<int64_t>(1, wanted));
+  }
+  int neighbours() const override { return 1; }
+  bool is_here(int) const override { return true; }
+  bool has_first_rank() const override { return true; }
+  bool tells() const override { return true; }
+  Status run(int ranks, const std::function<Status(Communicator&)>& body) override {
+    return run_ranks(ranks, body);
+  }
+  void fail(const Status&) override {}
+};
 
 }  // namespace recmill

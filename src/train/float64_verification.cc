@@ -105,7 +105,8 @@ Result<Float64Comparison> float64_distances(const RunOptions& options, const Run
   plain.ranks = 1;
   plain.threads = 1;
   RECMILL_RETURN_IF_ERROR(
-      check_memory(with_all_rows(memory_ledger(run), run.spec, "rows in float64", sizeof(double))));
+      check_memory(with_all_rows(memory_ledger(run), run.spec, "rows in float64", sizeof(double)),
+                   ThreadsWorld()));
   RECMILL_ASSIGN_OR_RETURN(const Float64Outcome exact, train_in_float64(plain, files));
   std::vector<Squares> by_plain = blank(run, exact), by_run = blank(run, exact);
   RECMILL_RETURN_IF_ERROR(measure(plain, Way::plain, files, exact, by_plain));

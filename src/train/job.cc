@@ -8,12 +8,12 @@
 
 #include "base/log.h"
 #include "checkpoint/folder.h"
-#include "comm/threads.h"
 #include "reader/data_files.h"
 #include "reader/planted_figures.h"
 #include "train/checkpoint_saver.h"
 #include "train/drift_warning.h"
 #include "train/export_plain_run.h"
+#include "train/handshake.h"
 #include "train/memory.h"
 #include "train/restore_checkpoint.h"
 #include "train/training_loop.h"
@@ -82,7 +82,7 @@ Result<Json> count_ids(const ResolvedRun& run, const Rank& rank, Communicator& c
 Result<Json> summarize(const Training& training, Rank& rank, const LoopOutcome& outcome,
                        double earlier_seconds) {
   const double seconds = earlier_seconds + outcome.seconds;
-  Json summary = nullptr;
+  Json summary;
   summary["name"] = training.run.options.name;
   summary["ending"] = text_of(outcome.ending);
   summary["iterations"] = outcome.state.position.iteration;
@@ -115,6 +115,17 @@ Result<LoopState> starting_state(const Training& training, Rank& rank) {
   return restore_checkpoint(training.run, rank, *newest.reader, /*for_training=*/true);
 }
 
+// What no rank does before all are known to do the same.
+Status begin(const Training& training, Communicator& communicator) {
+  const auto& request = training.request;
+  RECMILL_RETURN_IF_ERROR(shake_hands(training.run, request.config, training.setting.commit,
+                                      communicator, training.setting.files));
+  if (communicator.rank() != 0) return {};
+  RECMILL_RETURN_IF_ERROR(training.folder.check(request.existing));
+  if (request.export_plain.empty()) return {};
+  return export_plain_run(training.run, training.setting.files, request.export_plain);
+}
+
 // The run's folder, once every rank stands: until then a run that it replaces is not touched.
 Status begin_folder(Training& training, Communicator& communicator) {
   RECMILL_RETURN_IF_ERROR(communicator.barrier());
@@ -129,10 +140,13 @@ Status begin_folder(Training& training, Communicator& communicator) {
 Status train_rank(Training& training, Communicator& communicator) {
   const ResolvedRun& run = training.run;
   const JobSetting& setting = training.setting;
+  RECMILL_RETURN_IF_ERROR(begin(training, communicator));
   RECMILL_ASSIGN_OR_RETURN(Rank rank,
                            make_rank(run, Way::engine, communicator, training.pool, setting.files));
   RECMILL_RETURN_IF_ERROR(begin_folder(training, communicator));
   RECMILL_ASSIGN_OR_RETURN(const LoopState start, starting_state(training, rank));
+  RECMILL_RETURN_IF_ERROR(same_everywhere(
+      "newest checkpoint", fmt::format("step {}", start.position.iteration), communicator));
   std::optional<RunLog> log;
   if (communicator.rank() == 0) {
     RECMILL_ASSIGN_OR_RETURN(const int64_t rows, rank.train_rows->rows());
@@ -159,30 +173,30 @@ Status train_rank(Training& training, Communicator& communicator) {
   return log->close();
 }
 
-}  // namespace
-
-Result<Json> run_training(const RunOptions& options, const TrainingRequest& request,
-                          const JobSetting& setting) {
-  RECMILL_ASSIGN_OR_RETURN(const ResolvedRun run, resolve_run(options, setting.files));
-  RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run)));
-  for (const std::string& doubt : reader::doubts_about_files(options.data, setting.files)) {
+void say_doubts(const RunOptions& options, Files& files) {
+  for (const std::string& doubt : reader::doubts_about_files(options.data, files))
     log_warning(doubt);
-  }
-  const RunFolder folder(setting.files, options.train.runs + "/" + options.name);
-  RECMILL_RETURN_IF_ERROR(folder.check(request.existing));
-  if (!request.export_plain.empty()) {
-    RECMILL_RETURN_IF_ERROR(export_plain_run(run, setting.files, request.export_plain));
-  }
   if (!options.train.deterministic) {
     log_info(
         "train.deterministic = false: ways that reorder sums may be chosen; there are none yet, " +
         std::string("so the results are those of true"));
   }
+}
+
+}  // namespace
+
+Result<Json> run_training(const RunOptions& options, const TrainingRequest& request,
+                          const JobSetting& setting) {
+  World& world = setting.world;
+  RECMILL_ASSIGN_OR_RETURN(const ResolvedRun run, resolve_run(options, world, setting.files));
+  RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run), world));
+  if (world.has_first_rank()) say_doubts(run.options, setting.files);
+  const RunFolder folder(setting.files, options.train.runs + "/" + options.name);
   const auto pool = make_pool(run.threads);
   CheckpointPublisher publisher(setting.files, folder.checkpoints(), run.ranks,
                                 options.train.checkpoint.keep);
   Training training{run, request, setting, folder, *pool, publisher};
-  const Status trained = run_ranks(
+  const Status trained = world.run(
       run.ranks, [&](Communicator& communicator) { return train_rank(training, communicator); });
   if (trained.ok()) return training.summary;
   if (training.has_begun) {

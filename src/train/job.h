@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole job: from options to a trained and evaluated model, on the ranks of this process.
+// A whole job: from options to a trained and evaluated model, on the ranks of a world.
 #pragma once
 
 #include <atomic>
@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/json_lines.h"
 #include "base/status.h"
+#include "comm/world.h"
 #include "train/progress.h"
 #include "train/run_folder.h"
 #include "train/run_options.h"
@@ -19,6 +20,7 @@ namespace recmill::train {
 /// What a job is given besides its options.
 struct JobSetting {
   Files& files;
+  World& world;
   std::string commit;  // of this build, for the summary
   Progress::Style progress = Progress::Style::silent;
   const std::atomic<bool>* interrupted =
@@ -31,7 +33,8 @@ struct TrainingRequest {
   std::string export_plain;  // folder for export_plain_run(), before training; empty: none
 };
 
-/// Trains, with evaluations and checkpoints on the way. Returns what summary.json holds.
+/// Trains, with evaluations and checkpoints on the way. Collective over the processes of the world.
+/// Returns what summary.json holds; null where rank 0 is not in this process.
 Result<Json> run_training(const RunOptions& options, const TrainingRequest& request,
                           const JobSetting& setting);
 

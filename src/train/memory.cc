@@ -247,12 +247,13 @@ MemoryLedger with_all_rows(MemoryLedger ledger, const ModelSpec& spec, const std
   return ledger;
 }
 
-Status check_memory(const MemoryLedger& ledger) {
+Status check_memory(MemoryLedger ledger, const World& world) {
+  std::erase_if(ledger.items, [&](const MemoryItem& item) { return !world.is_here(item.device); });
   int64_t need = 0;
   for (const MemoryItem& item : ledger.items) need += item.certain ? item.bytes : 0;
   const int64_t available = proc_bytes("/proc/meminfo", "MemAvailable:");
   if (available == 0 || need <= available) return {};
-  auto largest = ledger.items;
+  auto& largest = ledger.items;
   std::erase_if(largest, [](const MemoryItem& item) { return !item.certain; });
   std::stable_sort(largest.begin(), largest.end(),
                    [](const MemoryItem& a, const MemoryItem& b) { return a.bytes > b.bytes; });

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "comm/world.h"
 #include "schema/cluster_spec.h"
 #include "train/resolved_run.h"
 
@@ -22,8 +23,8 @@ MemoryLedger memory_ledger(const ResolvedRun& run);
 MemoryLedger with_all_rows(MemoryLedger ledger, const ModelSpec& spec, const std::string& what,
                            int64_t element);
 
-/// Refuses a run whose ledger is larger than the machine's free memory, naming both and the largest
-/// items.
-Status check_memory(const MemoryLedger& ledger);
+/// Refuses a run whose ledger, of the ranks on this machine, is larger than its free memory, naming
+/// both and the largest items.
+Status check_memory(MemoryLedger ledger, const World& world);
 
 }  // namespace recmill::train

@@ -37,7 +37,7 @@ Status check_training(const TrainOptions& train) {
     int64_t value, least, most;
   } limits[] = {{"batch_size", train.batch_size, 1, kMostSamples},
                 {"eval_batch_size", train.eval_batch_size, 1, kMostSamples},
-                {"ranks", train.ranks, 1, kMostShards},
+                {"ranks", train.ranks, 0, kMostShards},
                 {"threads", train.threads, 0, 4096},
                 {"queue", train.queue, 1, 4096},
                 {"epochs", train.epochs, 1, kMostEpochs},
@@ -102,7 +102,7 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& sch
   const TrainOptions& train = run.options.train;
   run.shards = train.shards > 0 ? static_cast<int>(train.shards)
                                 : ShardCut::default_shards(train.batch_size);
-  run.ranks = static_cast<int>(train.ranks);
+  run.ranks = static_cast<int>(std::max<int64_t>(1, train.ranks));
   run.threads = train.threads > 0 ? static_cast<int>(train.threads) : cores;
   if (run.ranks > run.shards) {
     return Status::BadRequest("train.ranks: " + std::to_string(run.ranks) +
@@ -132,6 +132,16 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, Files& files) {
       const auto rows, reader::open_reader(whole.data, Subset::train,
                                            static_cast<uint64_t>(whole.train.seed), pool, files));
   return resolve_run(whole, rows->schema(), machine_cores());
+}
+
+Result<ResolvedRun> resolve_run(const RunOptions& options, const World& world, Files& files) {
+  RunOptions placed = options;
+  const auto ranks = world.ranks(options.train.ranks);
+  if (!ranks.ok()) return ranks.status().at("train.ranks");
+  placed.train.ranks = *ranks;
+  if (placed.train.threads == 0)
+    placed.train.threads = std::max(1, machine_cores() / world.neighbours());
+  return resolve_run(placed, files);
 }
 
 }  // namespace recmill::train

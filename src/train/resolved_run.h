@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/status.h"
+#include "comm/world.h"
 #include "preprocess/dag/resolve.h"
 #include "schema/column_spec.h"
 #include "train/data_stage.h"
@@ -36,6 +37,9 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& sch
 
 /// The same for this machine and the columns of the data that the options name.
 Result<ResolvedRun> resolve_run(const RunOptions& options, Files& files);
+
+/// The same with as many ranks as the world gives, and this process's share of the cores.
+Result<ResolvedRun> resolve_run(const RunOptions& options, const World& world, Files& files);
 
 /// Processors of this machine: what train.threads = 0 means.
 int machine_cores();

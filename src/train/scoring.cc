@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "checkpoint/folder.h"
-#include "comm/threads.h"
 #include "reader/columnar_writer.h"
 #include "train/memory.h"
 #include "train/restore_checkpoint.h"
@@ -40,12 +39,14 @@ Result<std::unique_ptr<checkpoint::Reader>> open_checkpoint(const Scoring& scori
 Status score_stream(Scoring& scoring, Rank& rank, Communicator& communicator,
                     const StreamPosition& after) {
   RECMILL_ASSIGN_OR_RETURN(const int64_t rows, rank.eval_rows->rows());
-  BatchSchedule schedule = scoring.run.schedule(0);
+  BatchSchedule schedule = scoring.run.schedule(communicator.rank());
   schedule.epochs = 0;  // training is over: the stream is one evaluation
   DataStage stage(schedule, *rank.train_rows, rank.eval_rows.get(), *rank.preprocessor, *rank.store,
                   {std::max<int64_t>(after.iteration, 1), 0, 0},
                   static_cast<size_t>(scoring.run.options.train.queue));
-  Progress progress(scoring.setting.progress, "scoring", "samples", rows);
+  const bool first = communicator.rank() == 0;
+  Progress progress(first ? scoring.setting.progress : Progress::Style::silent, "scoring",
+                    "samples", rows);
   Scores scores;
   while (true) {
     RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
@@ -53,9 +54,10 @@ Status score_stream(Scoring& scoring, Rank& rank, Communicator& communicator,
     RECMILL_ASSIGN_OR_RETURN(const StepResult step, rank.trainer->score(*batch));
     RECMILL_RETURN_IF_ERROR(gather_scores(communicator, *batch, step, scores));
     calibrate(scores, scoring.run.options.train.negative_keep);
+    stage.recycle(std::move(batch));
+    if (!first) continue;
     append(scores, scoring.all);
     progress.show(static_cast<int64_t>(scoring.all.labels.size()), "");
-    stage.recycle(std::move(batch));
   }
 }
 
@@ -69,6 +71,7 @@ Status score_rows(Scoring& scoring, Communicator& communicator) {
   RECMILL_ASSIGN_OR_RETURN(const LoopState state,
                            restore_checkpoint(scoring.run, rank, *reader, /*for_training=*/false));
   RECMILL_RETURN_IF_ERROR(score_stream(scoring, rank, communicator, state.position));
+  if (communicator.rank() != 0) return {};
   scoring.metrics = to_json(metrics::measure(scoring.all.view()));
   scoring.metrics["checkpoint"] = reader->path();
   return {};
@@ -78,15 +81,16 @@ Status score_rows(Scoring& scoring, Communicator& communicator) {
 
 Result<Json> run_scoring(const RunOptions& options, const ScoringRequest& request,
                          const JobSetting& setting) {
-  RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(options, setting.files));
-  run.ranks = 1;
+  RunOptions any_ranks = options;
+  any_ranks.train.ranks = 0;
+  RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(any_ranks, setting.world, setting.files));
   run.options.train.decay = {};  // nothing is trained: nobody has to count the training rows
-  RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run)));
+  RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run), setting.world));
   const auto pool = make_pool(run.threads);
   Scoring scoring{run, request, setting, *pool, {}, {}};
-  RECMILL_RETURN_IF_ERROR(
-      run_ranks(1, [&](Communicator& communicator) { return score_rows(scoring, communicator); }));
-  if (!request.predictions.empty()) {
+  RECMILL_RETURN_IF_ERROR(setting.world.run(
+      run.ranks, [&](Communicator& communicator) { return score_rows(scoring, communicator); }));
+  if (setting.world.has_first_rank() && !request.predictions.empty()) {
     RECMILL_RETURN_IF_ERROR(
         reader::write_columns_parquet(setting.files, request.predictions, {"probability", "label"},
                                       {std::span<const float>(scoring.all.probabilities),

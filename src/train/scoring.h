@@ -15,8 +15,9 @@ struct ScoringRequest {
   std::string predictions;  // Parquet file to write; empty: none
 };
 
-/// Evaluates a checkpoint on the evaluation rows, by one rank whatever the run trained with; writes
-/// predictions if asked. Returns the metrics.
+/// Evaluates a checkpoint on the evaluation rows, by the world's own number of ranks whatever the
+/// run trained with; writes predictions if asked. Collective over the processes of the world.
+/// Returns the metrics; null where rank 0 is not in this process.
 Result<Json> run_scoring(const RunOptions& options, const ScoringRequest& request,
                          const JobSetting& setting);
 

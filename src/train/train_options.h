@@ -9,6 +9,8 @@
 
 namespace recmill::train {
 
+enum class Transport { automatic, threads, mpi };
+
 enum class DecayKind { none, linear, cosine, exponential };
 
 struct WarmupOptions {
@@ -65,7 +67,9 @@ struct TrainOptions {
   int64_t epochs = 1;
   int64_t iterations = 0;
   int64_t shards = 0;
-  int64_t ranks = 1;
+  Transport transport = Transport::automatic;
+  int64_t ranks = 0;
+  double wait_seconds = 600;
   int64_t threads = 0;
   int64_t seed = 1;
   bool deterministic = true;
@@ -89,8 +93,14 @@ void describe(Visitor& v, TrainOptions& o) {
   v("shards", o.shards,
     "parts into which a batch is cut for summation, a power of two, part of the run's identity; 0: "
     "the largest up to 8 that leaves 64 samples each");
-  v("ranks", o.ranks, "ranks in this process; at most as many as shards");
-  v("threads", o.threads, "compute threads of the process; 0: one for each core");
+  v("transport", o.transport,
+    "threads: all ranks in this process; mpi: one in each process that an MPI launcher started; "
+    "auto: mpi where such a launcher did");
+  v("ranks", o.ranks,
+    "ranks, at most as many as shards; 0: 1 by threads, by MPI one for each process");
+  v("wait_seconds", o.wait_seconds, "the longest that a rank waits for others, by MPI");
+  v("threads", o.threads,
+    "compute threads of a process; 0: one for each core, divided by the processes that share them");
   v("seed", o.seed, "seed of everything random");
   v("deterministic", o.deterministic,
     "bitwise the same for every store, plan, number of threads and ranks; false: ways that reorder "
@@ -113,6 +123,13 @@ void describe(Visitor& v, TrainOptions& o) {
 }  // namespace recmill::train
 
 namespace recmill {
+template <>
+struct EnumNames<train::Transport> {
+  static constexpr std::array names{
+      std::pair{train::Transport::automatic, std::string_view{"auto"}},
+      std::pair{train::Transport::threads, std::string_view{"threads"}},
+      std::pair{train::Transport::mpi, std::string_view{"mpi"}}};
+};
 template <>
 struct EnumNames<train::DecayKind> {
   static constexpr std::array names{

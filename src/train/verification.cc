@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <mutex>
+#include <functional>
+#include <optional>
 
+#include "base/hash.h"
 #include "comm/threads.h"
-#include "device/buffer.h"
-#include "table/embedding_table.h"
+#include "train/handshake.h"
 #include "train/memory.h"
+#include "train/plain_rows.h"
 #include "train/rank.h"
 #include "train/resolved_run.h"
 #include "train/scores.h"
@@ -28,12 +30,6 @@ struct Trace {
   std::vector<std::vector<uint64_t>> dictionaries;
 };
 
-/// All rows of a table as the plain way left them.
-struct TableRows {
-  Buffer weights;             // float32 [rows][dim]
-  std::vector<Buffer> state;  // [columns], float32 [rows][width]
-};
-
 bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() &&
          (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
@@ -46,7 +42,7 @@ size_t first_difference(std::span<const float> a, std::span<const float> b) {
 }
 
 Status train_and_score(const ResolvedRun& run, Rank& rank, Communicator& communicator,
-                       Trace& trace) {
+                       const std::function<Status()>& each_batch, Trace& trace) {
   DataStage stage(run.schedule(communicator.rank()), *rank.train_rows, rank.eval_rows.get(),
                   *rank.preprocessor, *rank.store, {},
                   static_cast<size_t>(run.options.train.queue));
@@ -67,6 +63,7 @@ Status train_and_score(const ResolvedRun& run, Rank& rank, Communicator& communi
                               scores.probabilities.end());
     }
     stage.recycle(std::move(batch));
+    RECMILL_RETURN_IF_ERROR(each_batch());
   }
   const std::span<const float> parameters = rank.trainer->parameters();
   trace.parameters.assign(parameters.begin(), parameters.end());
@@ -79,65 +76,7 @@ Status train_and_score(const ResolvedRun& run, Rank& rank, Communicator& communi
   return rank.store->settle();
 }
 
-constexpr const char *kPlainRows = "rows of the plain run",
-                     *kDiffers = "differs from the plain run";
-
-Result<Buffer> blank_column(const TableSpec& table, int64_t width) {
-  auto column = Buffer::allocate(static_cast<size_t>(table.rows * width) * sizeof(float));
-  if (!column.ok()) return column.status().at("table " + table.name + ", " + kPlainRows);
-  return column;
-}
-
-Result<std::vector<TableRows>> blank_rows(const ModelSpec& spec) {
-  std::vector<TableRows> tables;
-  for (const TableSpec& table : spec.tables) {
-    TableRows rows;
-    RECMILL_ASSIGN_OR_RETURN(rows.weights, blank_column(table, table.dim));
-    for (const table::StateColumn& column : table::row_state(table)) {
-      RECMILL_ASSIGN_OR_RETURN(auto state, blank_column(table, column.width));
-      rows.state.push_back(std::move(state));
-    }
-    tables.push_back(std::move(rows));
-  }
-  return tables;
-}
-
-void keep(const store::RowBlock& block, int64_t dim, TableRows& rows) {
-  std::ranges::copy(block.weights, rows.weights.as<float>().begin() + block.first * dim);
-  for (size_t c = 0; c < block.state.size(); ++c) {
-    const auto width =
-        static_cast<int64_t>(block.state[c].size()) / std::max<int64_t>(block.count, 1);
-    std::ranges::copy(block.state[c], rows.state[c].as<float>().begin() + block.first * width);
-  }
-}
-
-Status compare_column(const std::string& what, const store::RowBlock& block,
-                      std::span<const float> engine, const Buffer& plain) {
-  const auto width = static_cast<int64_t>(engine.size()) / std::max<int64_t>(block.count, 1);
-  for (int64_t i = 0; i < block.count; ++i) {
-    const auto row = engine.subspan(i * width, width);
-    const auto expected = plain.as<const float>().subspan(block.row(i) * width, width);
-    if (same_bits(row, expected)) continue;
-    const size_t at = first_difference(row, expected);
-    return Status::Failed(fmt::format("{}, row {}, element {}: engine {}, plain {}", what,
-                                      block.row(i), at, row[at], expected[at]));
-  }
-  return {};
-}
-
-Status compare_block(const ModelSpec& spec, const store::RowBlock& block,
-                     const std::vector<TableRows>& plain) {
-  const TableSpec& table = spec.tables[block.table];
-  const TableRows& rows = plain[block.table];
-  RECMILL_RETURN_IF_ERROR(
-      compare_column("table " + table.name, block, block.weights, rows.weights));
-  const table::RowState columns = table::row_state(table);
-  for (size_t c = 0; c < columns.size(); ++c) {
-    RECMILL_RETURN_IF_ERROR(compare_column("table " + table.name + ", state " + columns[c].name,
-                                           block, block.state[c], rows.state[c]));
-  }
-  return {};
-}
+constexpr const char* kDiffers = "differs from the plain run";
 
 Status compare_layers(const model::Model& model, const std::string& what,
                       std::span<const float> engine, std::span<const float> plain) {
@@ -186,75 +125,128 @@ ResolvedRun with_ranks(ResolvedRun run, int ranks, int threads) {
   return run;
 }
 
-Status run_plain(const ResolvedRun& run, Files& files, Trace& trace, std::vector<TableRows>& rows) {
+/// What rank 0 knows of the plain run.
+struct Plain {
+  Trace trace;
+  std::optional<PlainRows> rows;
+};
+
+Status run_plain(const ResolvedRun& run, Files& files, const std::function<Status()>& each_batch,
+                 Plain& plain) {
   const auto pool = make_pool(1);
-  return run_ranks(1, [&](Communicator& communicator) -> Status {
-    RECMILL_ASSIGN_OR_RETURN(Rank rank, make_rank(run, Way::plain, communicator, *pool, files));
-    RECMILL_RETURN_IF_ERROR(train_and_score(run, rank, communicator, trace));
+  RECMILL_ASSIGN_OR_RETURN(plain.rows, PlainRows::blank(run.spec));
+  return run_ranks(1, [&](Communicator& alone) -> Status {
+    RECMILL_ASSIGN_OR_RETURN(Rank rank, make_rank(run, Way::plain, alone, *pool, files));
+    RECMILL_RETURN_IF_ERROR(train_and_score(run, rank, alone, each_batch, plain.trace));
     return rank.store->read_rows([&](const store::RowBlock& block) {
-      keep(block, run.spec.tables[block.table].dim, rows[block.table]);
-      return Status();
+      plain.rows->keep(block);
+      return each_batch();
     });
   });
 }
 
-// Compares on each rank the rows that it owns, and counts them: every row must be owned once.
-Status run_engine(const ResolvedRun& run, Files& files, const Trace& plain,
-                  const std::vector<TableRows>& rows) {
+// By rank 0; the others wait for each of its batches, since one call has a limit.
+Status run_plain_at_first_rank(const ResolvedRun& run, World& world, Files& files, Plain& plain) {
+  RECMILL_ASSIGN_OR_RETURN(const int ranks, world.ranks(0));
+  return world.run(ranks, [&](Communicator& communicator) -> Status {
+    std::byte going_on{1};
+    const auto tell = [&] { return communicator.broadcast(std::span(&going_on, 1), 0); };
+    if (communicator.rank() == 0) {
+      RECMILL_RETURN_IF_ERROR(run_plain(run, files, tell, plain));
+      going_on = std::byte{0};
+      return tell();
+    }
+    while (going_on != std::byte{0}) RECMILL_RETURN_IF_ERROR(tell());
+    return Status();
+  });
+}
+
+/// A line for each thing that all ranks must have the same of.
+std::string checksums(const Trace& trace) {
+  std::string text;
+  const auto add = [&](const std::string& what, const auto& values) {
+    text += fmt::format("{}: {} of checksum {:08x}\n", what, values.size(),
+                        crc32c(std::as_bytes(std::span(values))));
+  };
+  add("losses", trace.losses);
+  add("dense parameters", trace.parameters);
+  for (const auto& state : trace.dense_state) add("dense state " + state.name, state.values);
+  for (const auto& dictionary : trace.dictionaries) add("dictionary", dictionary);
+  add("evaluation scores", trace.evaluation);
+  return text;
+}
+
+// Each rank compares the rows that it owns; rank 0 all that every rank has.
+Status compare(const ResolvedRun& run, const Rank& rank, const Trace& trace, const Plain& plain,
+               Communicator& communicator) {
+  const bool first = communicator.rank() == 0;
+  if (first) RECMILL_RETURN_IF_ERROR(compare_losses(trace, plain.trace));
+  RowComparison rows(run.spec, first ? &*plain.rows : nullptr, communicator);
+  RECMILL_RETURN_IF_ERROR(
+      rank.store->read_rows([&](const store::RowBlock& block) { return rows.compare(block); }));
+  RECMILL_RETURN_IF_ERROR(rows.finish());
+  if (first) RECMILL_RETURN_IF_ERROR(compare_rest(*rank.model, trace, plain.trace));
+  return same_everywhere("end of training", checksums(trace), communicator);
+}
+
+Status run_engine(const ResolvedRun& run, World& world, Files& files, const Plain& plain) {
   const auto pool = make_pool(run.threads);
-  std::mutex mutex;
-  int64_t rows_seen = 0, rows_there = 0;
-  for (const TableSpec& table : run.spec.tables) rows_there += table.rows;
-  RECMILL_RETURN_IF_ERROR(run_ranks(run.ranks, [&](Communicator& communicator) -> Status {
+  return world.run(run.ranks, [&](Communicator& communicator) -> Status {
     RECMILL_ASSIGN_OR_RETURN(Rank rank, make_rank(run, Way::engine, communicator, *pool, files));
     Trace trace;
-    RECMILL_RETURN_IF_ERROR(train_and_score(run, rank, communicator, trace));
-    const auto compare = [&]() -> Status {
-      RECMILL_RETURN_IF_ERROR(compare_losses(trace, plain));
-      RECMILL_RETURN_IF_ERROR(rank.store->read_rows([&](const store::RowBlock& block) {
-        std::lock_guard lock(mutex);
-        rows_seen += block.count;
-        return compare_block(run.spec, block, rows);
-      }));
-      return compare_rest(*rank.model, trace, plain);
-    };
-    return compare().at(kDiffers);
-  }));
-  if (rows_seen == rows_there) return {};
-  return Status::Failed(fmt::format("ranks own {} rows of {}", rows_seen, rows_there)).at(kDiffers);
+    RECMILL_RETURN_IF_ERROR(train_and_score(
+        run, rank, communicator, [] { return Status(); }, trace));
+    return compare(run, rank, trace, plain, communicator).at(kDiffers);
+  });
+}
+
+// Those asked for; by default those of 1, 2, 4 and 8 that the world has, else what it has.
+Result<std::vector<int>> numbers_of_ranks(const std::vector<int64_t>& asked, const World& world) {
+  std::vector<int> numbers;
+  for (const int64_t ranks : asked.empty() ? std::vector<int64_t>{1, 2, 4, 8} : asked) {
+    const auto number = world.ranks(ranks);
+    if (number.ok()) {
+      numbers.push_back(*number);
+    } else if (!asked.empty()) {
+      return number.status().at("--ranks");
+    }
+  }
+  if (!numbers.empty()) return numbers;
+  RECMILL_ASSIGN_OR_RETURN(const int all, world.ranks(0));
+  return std::vector{all};
 }
 
 }  // namespace
 
-Result<Json> verify(const RunOptions& options, const VerificationRequest& request, Files& files) {
+Result<Json> verify(const RunOptions& options, const VerificationRequest& request, World& world,
+                    Files& files) {
+  RECMILL_ASSIGN_OR_RETURN(const auto numbers, numbers_of_ranks(request.ranks, world));
   RunOptions limited = options;
   limited.train.epochs = 1;
-  limited.train.ranks = 1;
+  limited.train.ranks = 0;
   limited.train.evaluate_every = 0;
   limited.train.iterations = options.train.iterations > 0
                                  ? std::min(options.train.iterations, request.iterations)
                                  : request.iterations;
-  RECMILL_ASSIGN_OR_RETURN(const ResolvedRun run, resolve_run(limited, files));
-  RECMILL_RETURN_IF_ERROR(
-      check_memory(with_all_rows(memory_ledger(run), run.spec, kPlainRows, sizeof(float))));
-  Trace plain;
-  RECMILL_ASSIGN_OR_RETURN(std::vector<TableRows> rows, blank_rows(run.spec));
-  RECMILL_RETURN_IF_ERROR(run_plain(with_ranks(run, 1, 1), files, plain, rows));
-  request.say(fmt::format("plain run: {} batches", plain.losses.size()));
+  RECMILL_ASSIGN_OR_RETURN(const ResolvedRun run, resolve_run(limited, world, files));
+  RECMILL_RETURN_IF_ERROR(check_memory(
+      with_all_rows(memory_ledger(run), run.spec, "rows of the plain run", sizeof(float)), world));
+  Plain plain;
+  RECMILL_RETURN_IF_ERROR(run_plain_at_first_rank(with_ranks(run, 1, 1), world, files, plain));
+  request.say(fmt::format("plain run: {} batches", plain.trace.losses.size()));
   Json result;
   result["verified"] = true;
-  result["batches"] = plain.losses.size();
+  result["batches"] = plain.trace.losses.size();
   result["tables"] = run.spec.tables.size();
-  result["evaluation_samples"] = plain.evaluation.size();
+  result["evaluation_samples"] = plain.trace.evaluation.size();
   Json compared = Json::array();
-  for (const int64_t ranks : request.ranks) {
+  for (const int ranks : numbers) {
     if (ranks > run.most_ranks()) {
       request.say(fmt::format("ranks {}: left out, the run can have {}", ranks, run.most_ranks()));
       continue;
     }
-    RECMILL_RETURN_IF_ERROR(
-        run_engine(with_ranks(run, static_cast<int>(ranks), run.threads), files, plain, rows)
-            .at(fmt::format("ranks {}", ranks)));
+    RECMILL_RETURN_IF_ERROR(run_engine(with_ranks(run, ranks, run.threads), world, files, plain)
+                                .at(fmt::format("ranks {}", ranks)));
     request.say(fmt::format("ranks {}: bitwise the same", ranks));
     compared.push_back(ranks);
   }

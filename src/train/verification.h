@@ -11,13 +11,15 @@
 #include "base/files.h"
 #include "base/json_lines.h"
 #include "base/status.h"
+#include "comm/world.h"
 #include "train/run_options.h"
 
 namespace recmill::train {
 
 struct VerificationRequest {
-  std::vector<int64_t> ranks = {1, 2, 4, 8};  // those that the run cannot have are left out
-  int64_t iterations = 50;                    // at most so many, and one epoch
+  /// Those that the run cannot have are left out; empty: 1, 2, 4 and 8, or what the world has.
+  std::vector<int64_t> ranks;
+  int64_t iterations = 50;  // at most so many, and one epoch
   std::function<void(const std::string& line)> say = [](const std::string&) {};
 };
 
@@ -25,7 +27,9 @@ struct VerificationRequest {
 /// by the engine at each number of ranks, and compares the loss of every iteration, every row with
 /// its optimizer state, every dense parameter, the dictionaries and the scores of the evaluation
 /// rows. A difference is a failure that names the first one: iteration; or table, row and element;
-/// or layer. Returns what was compared.
-Result<Json> verify(const RunOptions& options, const VerificationRequest& request, Files& files);
+/// or layer. Returns what was compared. Collective over the processes of the world, of which the
+/// one with rank 0 trains the plain way.
+Result<Json> verify(const RunOptions& options, const VerificationRequest& request, World& world,
+                    Files& files);
 
 }  // namespace recmill::train

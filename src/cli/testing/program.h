@@ -38,8 +38,12 @@ class Program : public testing::Test {
       const rlimit limit{static_cast<rlim_t>(address_space_), static_cast<rlim_t>(address_space_)};
       RECMILL_CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
     }
-    std::vector<char*> argv{const_cast<char*>(RECMILL_PROGRAM)};
-    for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    std::vector<std::string> words = launcher_;
+    words.push_back(RECMILL_PROGRAM);
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    argv.reserve(words.size() + 1);
+    for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     execv(argv[0], argv.data());
     _exit(127);
@@ -80,7 +84,8 @@ class Program : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  int64_t address_space_ = 0;  // bytes that a program may map; 0: as many as there are
+  std::vector<std::string> launcher_;  // words before the program
+  int64_t address_space_ = 0;          // bytes that a program may map; 0: as many as there are
 };
 
 // A small run over generated rows; the arguments are lines of [model], [embedding] and [train].

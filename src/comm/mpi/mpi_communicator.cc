@@ -232,8 +232,8 @@ void MpiCommunicator::abort(const Status& why) {
   std::lock_guard lock(mutex_);
   if (!failure_.ok()) return;
   failure_ = why.at(names_[rank_]);
-  has_failed_ = true;
-  Note& note = said_.emplace_back();
+  has_failed_ = failed_here_ = true;
+  Note& note = *new Note;  // NOLINT: MPI reads it when it likes, after the communicator is gone too
   note.rank = rank_;
   note.code = static_cast<int32_t>(why.code());
   std::strncpy(note.text, why.message().c_str(), sizeof(note.text) - 1);

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,11 +28,16 @@ class MpiCommunicator final : public Communicator {
 
   int rank() const override { return rank_; }
   int ranks() const override { return static_cast<int>(names_.size()); }
+  std::string name(int rank) const override { return names_[rank]; }
   Result<Received> all_to_all(std::span<const std::span<const std::byte>> to_rank) override;
   Result<Received> all_gather(std::span<const std::byte> bytes) override;
   Status broadcast(std::span<std::byte> bytes, int root) override;
   Status barrier() override;
   void abort(const Status& why) override;
+
+  /// Whether it has failed, and here before it was heard of any other rank's failure. Any thread.
+  bool has_failed() const { return has_failed_; }
+  bool failed_here() const { return failed_here_; }
 
  private:
   enum class Call : int32_t { all_to_all, all_gather, broadcast, barrier };
@@ -68,9 +72,8 @@ class MpiCommunicator final : public Communicator {
   Note heard_;
   MPI_Request hearing_ = MPI_REQUEST_NULL;
   std::mutex mutex_;
-  Status failure_;        // of the rank that this one heard of first; guarded by mutex_
-  std::list<Note> said_;  // guarded by mutex_; MPI reads them when it likes
-  std::atomic<bool> has_failed_{false};
+  Status failure_;  // of the rank that this one heard of first; guarded by mutex_
+  std::atomic<bool> has_failed_{false}, failed_here_{false};
 };
 
 }  // namespace recmill

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/mpi/mpi_world.h"
 
+#include <fmt/format.h>
 #include <mpi.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
+#include "base/clock.h"
 #include "comm/mpi/mpi_communicator.h"
 
 namespace recmill {
 namespace {
+
+/// After a failure: those that have heard of it leave in less.
+constexpr double kLeaveSeconds = 5.0;
 
 /// What Open MPI's own defaults do badly over TCP; who has set them otherwise keeps that. Messages
 /// written by the receiver's leave (its "put") use a link in one direction at a time.
@@ -47,28 +55,83 @@ Result<std::unique_ptr<MpiWorld>> MpiWorld::start(double limit_seconds) {
       mpi_status(MPI_Comm_rank(MPI_COMM_WORLD, &world->rank_), "MPI_Comm_rank"));
   RECMILL_RETURN_IF_ERROR(mpi_status(MPI_Comm_size(MPI_COMM_WORLD, &ranks), "MPI_Comm_size"));
   RECMILL_ASSIGN_OR_RETURN(world->hosts_, names_of_hosts(ranks));
+  RECMILL_ASSIGN_OR_RETURN(world->all_, world->make(ranks));
   return world;
 }
 
 MpiWorld::~MpiWorld() {
+  if (has_failed_ && !all_leave_) MPI_Abort(MPI_COMM_WORLD, 1);
+  all_.reset();
   MPI_Finalize();
 }
 
+Result<int> MpiWorld::ranks(int64_t wanted) const {
+  if (wanted == 0 || wanted == ranks()) return ranks();
+  return Status::BadRequest(
+      fmt::format("is {}, but the job has {} process{}, each of which is a rank", wanted, ranks(),
+                  ranks() == 1 ? "" : "es"));
+}
+
+int MpiWorld::neighbours() const {
+  return static_cast<int>(std::ranges::count(hosts_, hosts_[rank_]));
+}
+
+Status MpiWorld::run(int ranks, const std::function<Status(Communicator&)>& body) {
+  RECMILL_CHECK(ranks == this->ranks(), std::to_string(ranks));
+  const Status status = body(*all_);
+  if (status.ok()) return status;
+  all_->abort(status);
+  return all_->failed_here() ? status.at(all_->name(rank_)) : status;
+}
+
+void MpiWorld::fail(const Status& why) {
+  all_->abort(why);
+  has_failed_ = true;
+  all_leave_ = meet();
+  if (!all_leave_ && all_->failed_here()) teller_ = rank_;
+}
+
+// Whether all ranks come here within a while. Then the first that failed of itself tells.
+bool MpiWorld::meet() {
+  static char own = 0;  // MPI may use them after we gave up
+  static std::vector<char> failed;
+  own = all_->failed_here() ? 1 : 0;
+  failed.resize(hosts_.size());
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (MPI_Iallgather(&own, 1, MPI_CHAR, failed.data(), 1, MPI_CHAR, MPI_COMM_WORLD, &request) !=
+      MPI_SUCCESS)
+    return false;
+  const Stopwatch watch;
+  int come = 0;
+  while (!come && watch.seconds() < kLeaveSeconds) {
+    if (MPI_Test(&request, &come, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    if (!come) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (!come) return false;
+  const auto first = std::ranges::find(failed, 1);
+  if (first != failed.end()) teller_ = static_cast<int>(first - failed.begin());
+  return true;
+}
+
 Result<std::unique_ptr<Communicator>> MpiWorld::communicator(int ranks) const {
+  RECMILL_ASSIGN_OR_RETURN(auto made, make(ranks));
+  return std::unique_ptr<Communicator>(std::move(made));
+}
+
+Result<std::unique_ptr<MpiCommunicator>> MpiWorld::make(int ranks) const {
   RECMILL_CHECK(ranks >= 1 && ranks <= this->ranks(), std::to_string(ranks));
   MPI_Comm of = MPI_COMM_NULL;
   RECMILL_RETURN_IF_ERROR(
       mpi_status(MPI_Comm_split(MPI_COMM_WORLD, rank_ < ranks ? 0 : MPI_UNDEFINED, rank_, &of),
                  "MPI_Comm_split"));
-  if (of == MPI_COMM_NULL) return std::unique_ptr<Communicator>();
+  if (of == MPI_COMM_NULL) return std::unique_ptr<MpiCommunicator>();
   std::vector<std::string> names;
   names.reserve(ranks);
   for (int rank = 0; rank < ranks; ++rank)
     names.push_back("rank " + std::to_string(rank) + " on " + hosts_[rank]);
   auto made = MpiCommunicator::make(of, std::move(names), limit_seconds_);
   MPI_Comm_free(&of);
-  RECMILL_RETURN_IF_ERROR(made.status());
-  return std::unique_ptr<Communicator>(*std::move(made));
+  return made;
 }
 
 }  // namespace recmill

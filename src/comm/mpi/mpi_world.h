@@ -8,35 +8,55 @@
 
 #include "base/status.h"
 #include "comm/communicator.h"
+#include "comm/world.h"
 
 namespace recmill {
 
-/// This process among those of its job. One a process, for its whole life: MPI is initialised once.
-class MpiWorld {
+class MpiCommunicator;
+
+/// This process among those of its job, each of which is a rank. One a process, for its whole life:
+/// MPI is initialised once.
+class MpiWorld final : public World {
  public:
   /// Initialises MPI. Collective. `limit_seconds`: the longest wait for other ranks in one call of
   /// a communicator; after it the call fails, naming who is missing, as on all ranks. Fails where
   /// the MPI library does not let several threads call it.
   static Result<std::unique_ptr<MpiWorld>> start(double limit_seconds);
-  /// Finalises MPI, which waits for all ranks.
-  ~MpiWorld();
+  /// Finalises MPI, which waits for all ranks. After a failure it ends the job for those that do
+  /// not come soon.
+  ~MpiWorld() override;
 
   int rank() const { return rank_; }
   int ranks() const { return static_cast<int>(hosts_.size()); }
   /// [ranks], the name that each host gives itself.
   const std::vector<std::string>& hosts() const { return hosts_; }
 
-  /// A communicator of the first `ranks` ranks; null on the others. Collective over all of them.
-  /// Several may be in use at the same time, each by one thread, except for abort(), which any may
-  /// call.
+  /// One in each process.
+  Result<int> ranks(int64_t wanted) const override;
+  int neighbours() const override;
+  bool is_here(int rank) const override { return hosts_[rank] == hosts_[rank_]; }
+  bool has_first_rank() const override { return rank_ == 0; }
+  bool tells() const override { return teller_ == rank_; }
+  /// `ranks` must be that of the world.
+  Status run(int ranks, const std::function<Status(Communicator&)>& body) override;
+  void fail(const Status& why) override;
+
+  /// A communicator of the first `ranks` ranks, besides that of run(); null on the others.
+  /// Collective over all of them. Several may be in use at the same time, each by one thread,
+  /// except for abort(), which any may call.
   Result<std::unique_ptr<Communicator>> communicator(int ranks) const;
 
  private:
   MpiWorld() = default;
+  Result<std::unique_ptr<MpiCommunicator>> make(int ranks) const;
+  bool meet();
 
   int rank_ = 0;
   double limit_seconds_ = 0.0;
   std::vector<std::string> hosts_;
+  std::unique_ptr<MpiCommunicator> all_;
+  int teller_ = 0;
+  bool has_failed_ = false, all_leave_ = false;
 };
 
 }  // namespace recmill

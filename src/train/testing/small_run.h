@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/files.h"
+#include "comm/threads.h"
 #include "train/job.h"
 #include "train/run_options.h"
 
@@ -54,7 +55,8 @@ inline RunOptions small_run() {
 inline Result<Json> train(const RunOptions& options, Files& files,
                           ExistingRun existing = ExistingRun::refuse) {
   const TrainingRequest request{"# small\n", existing, ""};
-  return run_training(options, request, {.files = files, .commit = ""});
+  ThreadsWorld world;
+  return run_training(options, request, {.files = files, .world = world, .commit = ""});
 }
 
 inline std::string small_checkpoints() {
