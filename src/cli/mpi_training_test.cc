@@ -53,7 +53,13 @@ TEST_F(MpiTraining, ends_as_threads_do_and_goes_on_at_another_number_of_ranks) {
       {"train", "a.toml", "--set", "name=mpi", "--set", "train.iterations=20", "--resume"});
   EXPECT_EQ(resumed.value("ranks", 0), 2);
   EXPECT_EQ(resumed.value("iterations", 0), 20);
+  const Json evaluated = run_json({"eval", "runs/mpi"});
+  EXPECT_EQ(run({"predict", "runs/mpi", "--out", "mpi.parquet"}).status, 0);
   launcher_.clear();
+  EXPECT_EQ(run_json({"eval", "runs/mpi"}), evaluated);
+  EXPECT_EQ(run({"predict", "runs/threads", "--out", "threads.parquet"}).status, 0);
+  EXPECT_EQ(*read_text(posix_files(), path("mpi.parquet")),
+            *read_text(posix_files(), path("threads.parquet")));
   EXPECT_EQ(run({"verify", "--checkpoints", "runs/threads", "runs/mpi"}).status, 0);
 }
 
