@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "cli/run_config.h"
+#include "comm/threads.h"
 #include "train/job.h"
 
 int main(int argc, char** argv) {
@@ -14,6 +15,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: train_in_cpp CONFIG.toml\n");
     return 2;
   }
+  recmill::ThreadsWorld world;
   double best_auc = 0, best_rate = 0;
   for (const std::string rate : {"0.01", "0.05"}) {
     auto config = recmill::cli::load_run_config(argv[1], {"optimizer.learning_rate=" + rate});
@@ -25,8 +27,8 @@ int main(int argc, char** argv) {
     recmill::train::TrainingRequest request;
     request.config = recmill::cli::to_toml(config->options);
     request.existing = recmill::train::ExistingRun::overwrite;
-    const auto summary =
-        recmill::train::run_training(config->options, request, {recmill::posix_files(), "unknown"});
+    const auto summary = recmill::train::run_training(config->options, request,
+                                                      {recmill::posix_files(), world, "unknown"});
     if (!summary.ok()) {
       std::fprintf(stderr, "%s\n", config->locate(summary.status()).message().c_str());
       return 1;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "base/status.h"
 #include "comm/communicator.h"
@@ -38,6 +40,8 @@ Status run_ranks(int ranks, const std::function<Status(Communicator&)>& body);
 class ThreadsWorld final : public World {
  public:
   Result<int> ranks(int64_t wanted) const override {
+    if (!std::in_range<int>(wanted))
+      return Status::BadRequest("is " + std::to_string(wanted) + ", more than there can be");
     return static_cast<int>(std::max<int64_t>(1, wanted));
   }
   int neighbours() const override { return 1; }

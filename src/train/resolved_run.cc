@@ -135,6 +135,7 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, Files& files) {
 }
 
 Result<ResolvedRun> resolve_run(const RunOptions& options, const World& world, Files& files) {
+  RECMILL_RETURN_IF_ERROR(check_training(options.train));
   RunOptions placed = options;
   const auto ranks = world.ranks(options.train.ranks);
   if (!ranks.ok()) return ranks.status().at("train.ranks");
