@@ -23,6 +23,7 @@ int run(int argc, char** argv) {
   add_predict(app, chosen);
   add_tune(app, chosen);
   add_verify(app, chosen);
+  add_launch(app, chosen);
   add_synth(app, chosen);
   add_convert(app, chosen);
   add_bench(app, chosen);

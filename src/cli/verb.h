@@ -50,6 +50,7 @@ void add_eval(CLI::App& app, Chosen& chosen);
 void add_predict(CLI::App& app, Chosen& chosen);
 void add_tune(CLI::App& app, Chosen& chosen);
 void add_verify(CLI::App& app, Chosen& chosen);
+void add_launch(CLI::App& app, Chosen& chosen);
 void add_synth(CLI::App& app, Chosen& chosen);
 void add_convert(CLI::App& app, Chosen& chosen);
 void add_bench(CLI::App& app, Chosen& chosen);

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "cli/build_info.h"
+#include "cli/launched.h"
 #include "cli/open_world.h"
 #include "cli/run_config.h"
 #include "cli/verb.h"
@@ -48,6 +49,7 @@ Status train_model(const Arguments& arguments, Chosen& chosen) {
   if (arguments.resume) request.existing = train::ExistingRun::resume;
   if (arguments.overwrite) request.existing = train::ExistingRun::overwrite;
   request.export_plain = arguments.export_plain;
+  request.begun = note_begin;
   auto world = open_world(config.options.train);
   if (!world.ok()) return config.locate(world.status());
   chosen.world = *std::move(world);

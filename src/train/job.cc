@@ -42,6 +42,7 @@ struct Training {
   Pool& pool;
   CheckpointPublisher& publisher;
   // Written by rank 0:
+  std::unique_ptr<RunLock> lock = nullptr;
   bool has_begun = false;  // the folder is this run's
   Json summary = nullptr;
 };
@@ -116,12 +117,14 @@ Result<LoopState> starting_state(const Training& training, Rank& rank) {
 }
 
 // What no rank does before all are known to do the same.
-Status begin(const Training& training, Communicator& communicator) {
+Status begin(Training& training, Communicator& communicator) {
   const auto& request = training.request;
   RECMILL_RETURN_IF_ERROR(shake_hands(training.run, request.config, training.setting.commit,
                                       communicator, training.setting.files));
   if (communicator.rank() != 0) return {};
   RECMILL_RETURN_IF_ERROR(training.folder.check(request.existing));
+  RECMILL_ASSIGN_OR_RETURN(training.lock,
+                           RunLock::take(training.setting.files, training.folder.path()));
   if (request.export_plain.empty()) return {};
   return export_plain_run(training.run, training.setting.files, request.export_plain);
 }
@@ -133,6 +136,7 @@ Status begin_folder(Training& training, Communicator& communicator) {
     RECMILL_RETURN_IF_ERROR(
         training.folder.create(training.request.existing, training.request.config));
     training.has_begun = true;
+    if (training.request.begun) training.request.begun();
   }
   return communicator.barrier();
 }

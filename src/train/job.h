@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct TrainingRequest {
   std::string config;  // the configuration as resolved, for the run folder
   ExistingRun existing = ExistingRun::refuse;
   std::string export_plain;  // folder for export_plain_run(), before training; empty: none
+  /// Called by rank 0 when the folder is this run's; may be empty.
+  std::function<void()> begun = nullptr;
 };
 
 /// Trains, with evaluations and checkpoints on the way. Collective over the processes of the world.

@@ -3,6 +3,24 @@
 
 namespace recmill::train {
 
+Result<std::unique_ptr<RunLock>> RunLock::take(Files& files, const std::string& folder) {
+  RECMILL_RETURN_IF_ERROR(files.make_folder(folder));
+  std::unique_ptr<RunLock> lock(new RunLock(files, folder));
+  RECMILL_ASSIGN_OR_RETURN(lock->file_, files.create_unless_open(folder + "/lock"));
+  if (lock->file_ == nullptr)
+    return Status::BadRequest(folder +
+                              ": another job is at this run; --set name=NAME starts another");
+  return lock;
+}
+
+// Removed while it is open: closed, it may be another's.
+RunLock::~RunLock() {
+  if (file_ == nullptr) return;
+  (void)files_.remove(folder_ + "/lock").ok();
+  const auto left = files_.list(folder_);
+  if (left.ok() && left->empty()) (void)files_.remove(folder_).ok();
+}
+
 Status RunFolder::check(ExistingRun existing) const {
   if (existing != ExistingRun::refuse || !files_->exists(config())) return {};
   return Status::BadRequest(path_ + ": this run exists: --resume goes on with it, --overwrite " +

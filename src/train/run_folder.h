@@ -5,8 +5,10 @@
 //   events/          the same for TensorBoard
 //   checkpoints/     step-N/, the newest ones (docs/formats/checkpoint.md)
 //   summary.json     final metrics, samples a second, commit
+//   lock             while a job writes to it
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "base/files.h"
@@ -16,6 +18,23 @@
 namespace recmill::train {
 
 enum class ExistingRun { refuse, resume, overwrite };
+
+/// Held by the one job that writes a run's folder; gone with the job, however it ends.
+class RunLock {
+ public:
+  /// Makes the folder where there is none. A bad request while another job holds it, where the disk
+  /// knows locks (Files::create_unless_open).
+  static Result<std::unique_ptr<RunLock>> take(Files& files, const std::string& folder);
+  /// Leaves no empty folder.
+  ~RunLock();
+
+ private:
+  RunLock(Files& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
+
+  Files& files_;
+  const std::string folder_;
+  std::unique_ptr<WritableFile> file_;
+};
 
 class RunFolder {
  public:

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// `recmill launch` as a user meets it. RECMILL_LAUNCHER is the path of an MPI launcher; the
+// variable RECMILL_LOSSES how many ranks are killed, and how many are stopped.
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <thread>
+
+#include "base/random.h"
+#include "cli/testing/program.h"
+
+namespace recmill::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+void sleep_milliseconds(int64_t milliseconds) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+}
+
+std::string read_proc(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Processes below `root`, with the words that they were started by.
+std::map<pid_t, std::string> processes_below(pid_t root) {
+  std::map<pid_t, pid_t> parents;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const pid_t process = std::atoi(entry.path().filename().c_str());
+    if (process <= 0) continue;
+    const auto stat = read_proc(entry.path().string() + "/stat");
+    const size_t end = stat.rfind(')');
+    if (end != std::string::npos)
+      parents[process] = std::atoi(stat.c_str() + end + 4);  // ") S PARENT"
+  }
+  std::map<pid_t, std::string> found;
+  for (const auto& [process, parent] : parents) {
+    pid_t at = process;
+    while (at != root && parents.contains(at)) at = parents[at];
+    if (at != root) continue;
+    std::string words = read_proc("/proc/" + std::to_string(process) + "/cmdline");
+    std::ranges::replace(words, '\0', ' ');
+    found[process] = words;
+  }
+  return found;
+}
+
+class LaunchVerb : public Program {
+ protected:
+  static constexpr int kRanks = 4, kIterations = 3000;
+
+  void SetUp() override {
+    write("a.toml", config(kDlrm, "mapping = 'dictionary'\nout_of_range = 'clamp'",
+                           "epochs = 100\niterations = " + std::to_string(kIterations) +
+                               "\n[train.checkpoint]\nevery = 100"));
+  }
+  void TearDown() override {
+    if (child_ > 0) {
+      kill(child_, SIGKILL);
+      waitpid(child_, nullptr, 0);
+    }
+  }
+
+  static Words launch(const Words& options, const Words& words) {
+    Words all{"launch"};
+    all.insert(all.end(), options.begin(), options.end());
+    if (std::ranges::find(options, "--mpirun") == options.end())
+      all.insert(all.end(), {"--mpirun", RECMILL_LAUNCHER});
+    all.push_back("--");
+    all.insert(all.end(), words.begin(), words.end());
+    return all;
+  }
+  static Words training(const std::string& name) {
+    return {"train", "a.toml", "--quiet", "--set", "name=" + name};
+  }
+
+  /// Starts a job and waits until its training has begun.
+  void begin(const std::string& name, const Words& options = {"--ranks", std::to_string(kRanks)}) {
+    child_ = start(launch(options, training(name)));
+    while (!posix_files().exists(path("runs/" + name + "/config.toml")) && is_running())
+      sleep_milliseconds(5);
+  }
+  bool is_running() {
+    siginfo_t info{};
+    return waitid(P_PID, child_, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+  }
+  Outcome end() {
+    int status = 0;
+    waitpid(std::exchange(child_, -1), &status, 0);
+    Outcome outcome;
+    if (WIFEXITED(status)) outcome.status = WEXITSTATUS(status);
+    outcome.out = *read_text(posix_files(), path("out"));
+    outcome.err = *read_text(posix_files(), path("err"));
+    return outcome;
+  }
+  std::vector<pid_t> ranks() {
+    std::vector<pid_t> found;
+    for (const auto& [process, words] : processes_below(child_)) {
+      if (words.starts_with(RECMILL_PROGRAM " train ")) found.push_back(process);
+    }
+    return found;
+  }
+  void expect_same_end(const std::string& a, const std::string& b) {
+    const Outcome compared = run({"verify", "--checkpoints", "runs/" + a, "runs/" + b});
+    EXPECT_EQ(compared.status, 0) << compared.err;
+    EXPECT_FALSE(posix_files().exists(path("runs/" + b + "/lock")));
+  }
+  void refuse(const Words& options, const Words& words, const std::string& message) {
+    const Outcome outcome = run(launch(options, words));
+    EXPECT_EQ(outcome.status, 2) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+  }
+
+  pid_t child_ = -1;
+};
+
+/// Takes a rank that `random` chooses at a time that it chooses.
+pid_t strike(const std::vector<pid_t>& ranks, int signal, const Random& random, int round) {
+  if (ranks.empty()) return -1;
+  const pid_t victim = ranks[random.below(ranks.size(), round, 1)];
+  return kill(victim, signal) == 0 ? victim : -1;
+}
+
+}  // namespace
+
+TEST_F(LaunchVerb, a_rank_that_is_killed_or_stopped_is_named_and_the_end_is_that_of_a_quiet_run) {
+  const char* const losses = std::getenv("RECMILL_LOSSES");
+  const int count = losses != nullptr ? std::atoi(losses) : 2;
+  constexpr uint64_t kSeed = 5;
+  std::printf("seed %lu, %d losses of each kind\n", kSeed, count);
+  (void)std::fflush(stdout);  // not once more by each child
+  ASSERT_EQ(run(training("quiet")).status, 0);
+  for (int round = 0; round < 2 * count; ++round) {
+    const Random random(kSeed, Purpose::test, round);
+    const int signal = round % 2 == 0 ? SIGKILL : SIGSTOP;
+    const std::string name = "run" + std::to_string(round);
+    Words options{"--ranks", std::to_string(kRanks)};
+    if (round % 4 < 2) options.insert(options.end(), {"--resume-ranks", "2"});
+    begin(name, options);
+    sleep_milliseconds(static_cast<int64_t>(random.below(1000, round, 0)));
+    const pid_t victim = strike(ranks(), signal, random, round);
+    ASSERT_GT(victim, 0);
+    const Outcome outcome = end();
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("(process " + std::to_string(victim) + ") was " +
+                                       (signal == SIGKILL ? "killed" : "stopped") + " by signal"));
+    EXPECT_THAT(outcome.err, HasSubstr("goes on from the newest checkpoint with "));
+    EXPECT_EQ(kill(victim, 0), -1);
+    expect_same_end("quiet", name);
+  }
+}
+
+TEST_F(LaunchVerb, an_interrupt_saves_and_the_run_goes_on_from_there) {
+  ASSERT_EQ(run(training("quiet")).status, 0);
+  begin("a");
+  kill(child_, SIGINT);
+  const Outcome outcome = end();
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("interrupted"));
+  Words again = training("a");
+  again.emplace_back("--resume");
+  const Outcome resumed = run(launch({"--ranks", "2"}, again));
+  EXPECT_EQ(resumed.status, 0) << resumed.err;
+  expect_same_end("quiet", "a");
+}
+
+TEST_F(LaunchVerb, nothing_outlives_a_launcher_that_is_killed) {
+  begin("a");
+  const auto below = processes_below(child_);
+  EXPECT_GT(below.size(), 2u * kRanks);  // each with its guard
+  kill(child_, SIGKILL);
+  waitpid(std::exchange(child_, -1), nullptr, 0);
+  for (const auto& [process, words] : below) {
+    for (int look = 0; look < 2000 && kill(process, 0) == 0; ++look) sleep_milliseconds(10);
+    EXPECT_EQ(kill(process, 0), -1) << words;
+  }
+}
+
+TEST_F(LaunchVerb, a_second_job_of_the_same_name_is_refused_and_the_first_goes_on) {
+  begin("a");
+  const Outcome second = run({"train", "a.toml", "--set", "name=a", "--resume"});
+  EXPECT_EQ(second.status, 2);
+  EXPECT_THAT(second.err, HasSubstr("runs/a: another job is at this run"));
+  EXPECT_EQ(end().status, 0);
+}
+
+TEST_F(LaunchVerb, refuses_what_cannot_be_with_its_reason) {
+  write("unknown", "no-such-host.invalid slots=2\n");
+  write("small", "localhost slots=2\n");
+  refuse({"--ranks", "0"}, training("a"), "--ranks: must be at least 1");
+  refuse({"--ranks", "2", "--hosts", "unknown"}, training("a"),
+         "unknown:1: host 'no-such-host.invalid' is unknown");
+  refuse({"--ranks", "3", "--hosts", "small"}, training("a"), "--ranks 3: small has slots for 2");
+  refuse({"--ranks", "2", "--mpirun", "/no/mpirun"}, training("a"), "/no/mpirun: cannot be run");
+  refuse({"--ranks", "2", "--mpirun", "/bin/true"}, training("a"),
+         "/bin/true: is no launcher of Open MPI or MPICH");
+  Words shards = training("a");
+  shards.insert(shards.end(), {"--set", "train.shards=1"});
+  refuse({"--ranks", "2"}, shards, "train.ranks: 2 is more than train.shards, which is 1");
+  EXPECT_FALSE(posix_files().exists(path("runs/a")));
+}
+
+}  // namespace recmill::cli
