@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "cli/build_info.h"
 #include "cli/launched.h"
 #include "cli/open_world.h"
+#include "cli/profile_page.h"
 #include "cli/run_config.h"
 #include "cli/verb.h"
 #include "comm/threads.h"
@@ -21,7 +23,8 @@ namespace {
 struct Arguments {
   ConfigArguments config;
   bool resume = false, overwrite = false, dry_run = false, json = false, quiet = false;
-  std::string export_plain;
+  std::string export_plain, html;
+  bool profile = false;
 };
 
 Status print_ledger(const train::RunOptions& options, bool json) {
@@ -38,6 +41,23 @@ Status print_ledger(const train::RunOptions& options, bool json) {
   return train::check_memory(ledger, ThreadsWorld());
 }
 
+// The profile is a table for people, and a picture where one is wanted.
+Status print_summary(Json summary, const Arguments& arguments, const std::string& name) {
+  if (!arguments.html.empty()) {
+    RECMILL_RETURN_IF_ERROR(
+        write_atomically(posix_files(), arguments.html, profile_page(name, summary["profile"])));
+  }
+  if (arguments.json || !summary.contains("profile")) {
+    print_result(summary, arguments.json);
+    return {};
+  }
+  const std::string profile = profile_text(summary["profile"]);
+  summary.erase("profile");
+  print_result(summary, /*json=*/false);
+  std::fputs(profile.c_str(), stdout);
+  return {};
+}
+
 Status train_model(const Arguments& arguments, Chosen& chosen) {
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
@@ -50,15 +70,16 @@ Status train_model(const Arguments& arguments, Chosen& chosen) {
   if (arguments.overwrite) request.existing = train::ExistingRun::overwrite;
   request.export_plain = arguments.export_plain;
   request.begun = note_begin;
+  request.profile = arguments.profile || !arguments.html.empty();
   auto world = open_world(config.options.train);
   if (!world.ok()) return config.locate(world.status());
   chosen.world = *std::move(world);
   const train::JobSetting setting{posix_files(), *chosen.world, build_commit(),
                                   progress_style(arguments.quiet), &watch_interrupts()};
-  const auto summary = run_training(config.options, request, setting);
+  auto summary = run_training(config.options, request, setting);
   if (!summary.ok()) return config.locate(summary.status());
   if (!chosen.world->has_first_rank()) return {};
-  print_result(*summary, arguments.json);
+  RECMILL_RETURN_IF_ERROR(print_summary(*std::move(summary), arguments, config.options.name));
   if (!arguments.quiet) {
     log_info("results are in " + config.options.train.runs + "/" + config.options.name);
   }
@@ -79,6 +100,10 @@ void add_train(CLI::App& app, Chosen& chosen) {
           "--export-plain", arguments->export_plain,
           "also write what a plain PyTorch model needs to repeat the run, into this folder")
       ->excludes(resume);
+  verb->add_flag(
+      "--profile", arguments->profile,
+      "also print what each rank spent its time on: computing, waiting, bytes, by stage");
+  verb->add_option("--html", arguments->html, "write the profile with a timeline to this file");
   verb->add_flag("--json", arguments->json, "print the summary as one JSON object");
   verb->add_flag("--quiet", arguments->quiet, "show no progress");
   verb->callback([arguments, &chosen] {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
 
 namespace recmill {
@@ -21,6 +22,12 @@ struct Received {
   std::span<const std::byte> from(int rank) const {
     return std::span(bytes).subspan(offsets[rank], offsets[rank + 1] - offsets[rank]);
   }
+};
+
+/// What a rank has done in the calls of a communicator so far.
+struct Traffic {
+  double seconds = 0.0;             // in calls: waiting for others, and for bytes to move
+  uint64_t sent = 0, received = 0;  // bytes to and from other ranks, headers left out
 };
 
 class Communicator {
@@ -42,6 +49,27 @@ class Communicator {
   /// Tells all ranks that this one has failed: their pending and later calls return an error that
   /// names this rank and `why`, so that nobody waits for it.
   virtual void abort(const Status& why) = 0;
+  /// For the thread that makes the calls.
+  virtual Traffic traffic() const { return traffic_; }
+
+ protected:
+  /// Adds its own life to traffic().seconds: one in every call.
+  class CallTimer {
+   public:
+    explicit CallTimer(Communicator& of) : traffic_(of.traffic_) {}
+    ~CallTimer() { traffic_.seconds += watch_.seconds(); }
+    CallTimer(const CallTimer&) = delete;
+    CallTimer& operator=(const CallTimer&) = delete;
+
+   private:
+    Traffic& traffic_;
+    Stopwatch watch_;
+  };
+  void count_sent(uint64_t bytes) { traffic_.sent += bytes; }
+  void count_received(uint64_t bytes) { traffic_.received += bytes; }
+
+ private:
+  Traffic traffic_;
 };
 
 }  // namespace recmill

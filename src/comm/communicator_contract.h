@@ -103,6 +103,25 @@ TYPED_TEST_P(CommunicatorContract, broadcast_gives_every_rank_the_bytes_of_any_r
   }
 }
 
+TYPED_TEST_P(CommunicatorContract, counts_the_bytes_to_and_from_other_ranks) {
+  for (int ranks : {1, 3}) {
+    const Status status = TypeParam::run(ranks, [&](Communicator& communicator) -> Status {
+      const int rank = communicator.rank();
+      RECMILL_RETURN_IF_ERROR(communicator.barrier());
+      EXPECT_EQ(communicator.traffic().sent, 0u);
+      RECMILL_RETURN_IF_ERROR(communicator.all_gather(message(rank, 0, 0, 100)).status());
+      EXPECT_EQ(communicator.traffic().sent, 100u * (ranks - 1));
+      EXPECT_EQ(communicator.traffic().received, 100u * (ranks - 1));
+      auto bytes = message(0, 0, 0, 7);
+      RECMILL_RETURN_IF_ERROR(communicator.broadcast(bytes, 0));
+      EXPECT_EQ(communicator.traffic().received, 100u * (ranks - 1) + (rank == 0 ? 0 : 7));
+      EXPECT_GE(communicator.traffic().seconds, 0.0);
+      return {};
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
 TYPED_TEST_P(CommunicatorContract, many_rounds_of_mixed_calls_stay_in_step) {
   for (int ranks : kRankCounts) {
     const Status status = TypeParam::run(ranks, [&](Communicator& communicator) -> Status {
@@ -151,6 +170,7 @@ TYPED_TEST_P(CommunicatorContract, abort_wakes_everybody_and_names_the_rank_that
 REGISTER_TYPED_TEST_SUITE_P(CommunicatorContract, all_to_all_delivers_every_size_to_every_rank,
                             all_gather_gives_every_rank_all_pieces,
                             broadcast_gives_every_rank_the_bytes_of_any_root,
+                            counts_the_bytes_to_and_from_other_ranks,
                             many_rounds_of_mixed_calls_stay_in_step,
                             abort_wakes_everybody_and_names_the_rank_that_failed);
 

@@ -92,6 +92,12 @@ class ThreadsCommunicator final : public Communicator {
 
   Status broadcast(std::span<std::byte> bytes, int root) override {
     RECMILL_CHECK(root >= 0 && root < ranks(), std::to_string(root));
+    const CallTimer timer(*this);
+    if (rank_ == root) {
+      count_sent(bytes.size() * (ranks() - 1));
+    } else {
+      count_received(bytes.size());
+    }
     return state_->round(rank_, {.call = Call::broadcast, .root = root, .bytes = bytes}, [&] {
       const auto source = state_->posts[root].bytes;
       RECMILL_CHECK(source.size() == bytes.size(),
@@ -101,6 +107,7 @@ class ThreadsCommunicator final : public Communicator {
   }
 
   Status barrier() override {
+    const CallTimer timer(*this);
     return state_->round(rank_, {.call = Call::barrier}, [] {});
   }
 
@@ -115,6 +122,7 @@ class ThreadsCommunicator final : public Communicator {
  private:
   template <typename Piece>
   Result<Received> gather(const Post& post, const Piece& piece) {
+    const CallTimer timer(*this);
     Received received;
     RECMILL_RETURN_IF_ERROR(state_->round(rank_, post, [&] {
       received.offsets.assign(1, 0);
@@ -126,6 +134,11 @@ class ThreadsCommunicator final : public Communicator {
         received.bytes.insert(received.bytes.end(), piece(from).begin(), piece(from).end());
       }
     }));
+    for (int other = 0; other < ranks(); ++other) {
+      if (other == rank_) continue;
+      count_sent(post.call == Call::all_to_all ? post.to_rank[other].size() : post.bytes.size());
+      count_received(received.from(other).size());
+    }
     return received;
   }
 

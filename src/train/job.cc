@@ -80,6 +80,22 @@ Result<Json> count_ids(const ResolvedRun& run, const Rank& rank, Communicator& c
   return features;
 }
 
+// What each rank spent its time on, rank after rank. Collective.
+Result<Json> gather_profile(RankTrainer& trainer, Communicator& communicator) {
+  Json own = trainer.stages().report();
+  own["name"] = communicator.name(communicator.rank());
+  const std::string text = own.dump();
+  RECMILL_ASSIGN_OR_RETURN(const Received received,
+                           communicator.all_gather(std::as_bytes(std::span(text))));
+  Json all = Json::array();
+  for (int rank = 0; rank < communicator.ranks(); ++rank) {
+    const auto bytes = received.from(rank);
+    all.push_back(Json::parse(reinterpret_cast<const char*>(bytes.data()),
+                              reinterpret_cast<const char*>(bytes.data()) + bytes.size()));
+  }
+  return all;
+}
+
 Result<Json> summarize(const Training& training, Rank& rank, const LoopOutcome& outcome,
                        double earlier_seconds) {
   const double seconds = earlier_seconds + outcome.seconds;
@@ -169,10 +185,15 @@ Status train_rank(Training& training, Communicator& communicator) {
   TrainingLoop loop(run, rank, communicator, loop_setting, start);
   RECMILL_ASSIGN_OR_RETURN(const LoopOutcome outcome, loop.run());
   RECMILL_ASSIGN_OR_RETURN(const Json ids, count_ids(run, rank, communicator));
+  Json profile;
+  if (training.request.profile) {
+    RECMILL_ASSIGN_OR_RETURN(profile, gather_profile(*rank.trainer, communicator));
+  }
   if (communicator.rank() != 0) return {};
   RECMILL_ASSIGN_OR_RETURN(training.summary,
                            summarize(training, rank, outcome, log->earlier_seconds()));
   if (!ids.empty()) training.summary["ids"] = ids;
+  if (!profile.is_null()) training.summary["profile"] = std::move(profile);
   RECMILL_RETURN_IF_ERROR(training.folder.write_summary(training.summary));
   return log->close();
 }

@@ -60,6 +60,7 @@ RankTrainer::RankTrainer(const ModelSpec& spec, model::Model& model, store::Embe
       communicator_(communicator),
       pool_(pool),
       stream_(pool),
+      stages_(communicator),
       shards_(shards),
       layout_(model.embedding_layout()),
       parameters_(std::move(parameters)),
@@ -296,7 +297,9 @@ Status RankTrainer::forward(const RankBatch& batch, bool training) {
     shard->loss = 0.0;
     shard->parameter_gradient = nullptr;  // after a failure reset() has taken it back
   }
+  stages_.enter(Stage::lookup);
   RECMILL_RETURN_IF_ERROR(store_.lookup(*batch.prepared, outputs_, stream_));
+  stages_.enter(Stage::dense_layers);
   if (!training && model_.scores_in_any_block()) return score_in_blocks(batch);
   const int phases = model_.phases();
   for (int phase = 0; phase < phases; ++phase) {
@@ -349,9 +352,11 @@ Status RankTrainer::update_parameters(const store::Step& step) {
   const auto parts = shard_gradients_.parts();
   const bool whole = communicator_.ranks() > 1 || dense_optimizer_.clips();
   if (whole) {
+    stages_.enter(Stage::dense_gradients);
     gradient_.resize(model_.parameter_count());
     RECMILL_RETURN_IF_ERROR(reduce_gradient_(parts, gradient_));
   }
+  stages_.enter(Stage::dense_update);
   dense_optimizer_.begin(step.iteration, step.learning_rate_scale, gradient_, pool_);
   return model_.load(parameters(), pool_, [&](int64_t begin, int64_t end) {
     std::array<float, kPiece> sum;
@@ -371,6 +376,7 @@ Result<StepResult> RankTrainer::train(const RankBatch& batch, const store::Step&
   if (model_.phases() > 1) RECMILL_RETURN_IF_ERROR(backward_phases());
   model_.finish_iteration(forward_totals_, batch.cut.samples, parameters());
   RECMILL_RETURN_IF_ERROR(update_parameters(step));
+  stages_.enter(Stage::row_update);
   const store::Update update{batch.prepared.get(), gradients_};
   RECMILL_RETURN_IF_ERROR(store_.update(std::span(&update, 1), step, stream_));
   return outcome;

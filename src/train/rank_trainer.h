@@ -20,6 +20,7 @@
 #include "store/embedding_store.h"
 #include "train/optimizer/dense_optimizer.h"
 #include "train/rank_batch.h"
+#include "train/stage_clock.h"
 
 namespace recmill::train {
 
@@ -50,6 +51,9 @@ class RankTrainer {
   Result<StepResult> score(const RankBatch& batch);
 
   std::span<float> parameters() const { return parameters_.as<float>(); }
+
+  /// train() and score() enter the stages of a step, and leave it in the last one.
+  StageClock& stages() { return stages_; }
 
  private:
   struct Block;
@@ -83,6 +87,7 @@ class RankTrainer {
   Communicator& communicator_;
   Pool& pool_;
   Stream stream_;
+  StageClock stages_;
   const int shards_;
   const model::EmbeddingLayout layout_;
 

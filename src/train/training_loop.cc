@@ -32,7 +32,10 @@ Result<LoopOutcome> TrainingLoop::run() {
   }
   DataStage stage(schedule, *rank_.train_rows, rank_.eval_rows.get(), *rank_.preprocessor,
                   *rank_.store, state_.position, static_cast<size_t>(run_.options.train.queue));
+  RECMILL_RETURN_IF_ERROR(communicator_.barrier());
+  rank_.trainer->stages().restart();
   while (!stop_) {
+    rank_.trainer->stages().enter(Stage::data);
     RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
     if (batch == nullptr) break;
     if (batch->purpose == store::Purpose::train) {
@@ -43,9 +46,11 @@ Result<LoopOutcome> TrainingLoop::run() {
     stage.recycle(std::move(batch));
   }
   // Whoever interrupts a run wants to go on from there.
+  rank_.trainer->stages().enter(Stage::checkpoint);
   const bool saves = run_.options.train.checkpoint.at_end || outcome_.ending == Ending::interrupted;
   if (saves && saved_iteration_ != state_.position.iteration) RECMILL_RETURN_IF_ERROR(save());
   RECMILL_RETURN_IF_ERROR(setting_.saver.wait());
+  rank_.trainer->stages().enter(Stage::data);
   outcome_.state = state_;
   return outcome_;
 }
@@ -56,6 +61,8 @@ Status TrainingLoop::train(const RankBatch& batch) {
   const double scale = rank_.learning_rate.scale(batch.before.iteration);
   RECMILL_ASSIGN_OR_RETURN(const StepResult step,
                            rank_.trainer->train(batch, store::Step{batch.before.iteration, scale}));
+  StageClock& stages = rank_.trainer->stages();
+  stages.enter(Stage::scores);
   RECMILL_RETURN_IF_ERROR(gather_scores(communicator_, batch, step, scores_));
   outcome_.seconds += watch.seconds();
   outcome_.samples += step.samples;
@@ -69,6 +76,7 @@ Status TrainingLoop::train(const RankBatch& batch) {
   const bool interrupted = setting_.interrupted != nullptr && setting_.interrupted->load();
   RECMILL_ASSIGN_OR_RETURN(stop_, agree(interrupted));
   if (stop_) outcome_.ending = Ending::interrupted;
+  stages.enter(Stage::checkpoint);
   RECMILL_RETURN_IF_ERROR(setting_.saver.advance());
   const int64_t every = options.checkpoint.every;
   if (every > 0 && batch.after.iteration % every == 0) {
@@ -114,11 +122,15 @@ Status TrainingLoop::report(const RankBatch& batch, double learning_rate_scale) 
 }
 
 Status TrainingLoop::evaluate(const RankBatch& batch) {
+  StageClock& stages = rank_.trainer->stages();
+  stages.hold(Stage::evaluation);
   RECMILL_ASSIGN_OR_RETURN(const StepResult step, rank_.trainer->score(batch));
   RECMILL_RETURN_IF_ERROR(gather_scores(communicator_, batch, step, scores_));
   calibrate(scores_, run_.options.train.negative_keep);
   held_out_.add(scores_.view());
-  return batch.last_of_pass ? finish_evaluation() : Status();
+  if (batch.last_of_pass) RECMILL_RETURN_IF_ERROR(finish_evaluation());
+  stages.release(Stage::data);
+  return {};
 }
 
 Status TrainingLoop::finish_evaluation() {

@@ -94,6 +94,7 @@ Result<Received> MpiCommunicator::all_gather(std::span<const std::byte> bytes) {
 Result<Received> MpiCommunicator::exchange(Call call,
                                            std::span<const std::span<const std::byte>> to_rank) {
   RECMILL_RETURN_IF_ERROR(failure());
+  const CallTimer timer(*this);
   const int count = ranks();
   const uint64_t number = calls_++;
   std::vector<Header> sent(count), announced(count);
@@ -107,6 +108,7 @@ Result<Received> MpiCommunicator::exchange(Call call,
     sent[to] = {call, 0, number, to_rank[to].size()};
     RECMILL_RETURN_IF_ERROR(failed(sending.send(bytes_of(sent[to]), to)));
     if (!to_rank[to].empty()) RECMILL_RETURN_IF_ERROR(failed(sending.send(to_rank[to], to)));
+    count_sent(to_rank[to].size());
   }
   RECMILL_RETURN_IF_ERROR(wait({&headers}, call));
   announced[rank_] = {call, 0, number, to_rank[rank_].size()};
@@ -123,6 +125,7 @@ Result<Received> MpiCommunicator::exchange(Call call,
   for (int step = 1; step < count; ++step) {
     const int from = (rank_ + count - step) % count;
     if (!piece(from).empty()) RECMILL_RETURN_IF_ERROR(failed(receiving.receive(piece(from), from)));
+    count_received(piece(from).size());
   }
   if (!piece(rank_).empty())
     std::memcpy(piece(rank_).data(), to_rank[rank_].data(), piece(rank_).size());
@@ -134,6 +137,7 @@ Result<Received> MpiCommunicator::exchange(Call call,
 Status MpiCommunicator::broadcast(std::span<std::byte> bytes, int root) {
   RECMILL_CHECK(root >= 0 && root < ranks(), std::to_string(root));
   RECMILL_RETURN_IF_ERROR(failure());
+  const CallTimer timer(*this);
   const int count = ranks(), place = (rank_ + count - root) % count;
   const Header own{Call::broadcast, root, calls_++, bytes.size()};
   Transfers sending(data_), receiving(data_);
@@ -147,12 +151,14 @@ Status MpiCommunicator::broadcast(std::span<std::byte> bytes, int root) {
     RECMILL_RETURN_IF_ERROR(failed(check(announced, own, from)));
     if (!bytes.empty()) RECMILL_RETURN_IF_ERROR(failed(receiving.receive(bytes, from)));
     RECMILL_RETURN_IF_ERROR(wait({&receiving}, own.call));
+    count_received(bytes.size());
   }
   for (distance /= 2; distance > 0; distance /= 2) {
     if (place + distance >= count) continue;
     const int to = (place + distance + root) % count;
     RECMILL_RETURN_IF_ERROR(failed(sending.send(bytes_of(own), to)));
     if (!bytes.empty()) RECMILL_RETURN_IF_ERROR(failed(sending.send(bytes, to)));
+    count_sent(bytes.size());
   }
   return wait({&sending}, own.call);
 }

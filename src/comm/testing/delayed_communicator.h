@@ -33,6 +33,7 @@ class DelayedCommunicator final : public Communicator {
     return delayed([&] { return inner_.barrier(); });
   }
   void abort(const Status& why) override { inner_.abort(why); }
+  Traffic traffic() const override { return inner_.traffic(); }
 
  private:
   template <typename Call>

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank spends its time on, by the stages of an iteration.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "base/clock.h"
+#include "base/json_lines.h"
+#include "comm/communicator.h"
+
+namespace recmill::train {
+
+enum class Stage {
+  data,             // waits for the batch that the data stage makes
+  lookup,           // rows to bags
+  dense_layers,     // forward, loss, and backward
+  dense_gradients,  // summed over ranks
+  dense_update,
+  row_update,  // gradients of rows, to their owners, applied
+  scores,      // gathered for metrics, and the agreement to go on
+  checkpoint,
+  evaluation,  // from lookup to metrics
+};
+inline constexpr std::array kStageNames{"data",        "lookup",       "dense layers",
+                                        "dense grads", "dense update", "row update",
+                                        "scores",      "checkpoint",   "evaluation"};
+
+/// One stage of one iteration, in seconds since the clock's start.
+struct StageSpan {
+  Stage stage = Stage::data;
+  double begin = 0.0, end = 0.0;
+  double waiting = 0.0;  // of it, in calls of the communicator
+};
+
+/// Attributes the time of the thread that trains, and the traffic of its communicator, to stages.
+/// Costs two looks at a clock a stage.
+class StageClock {
+ public:
+  struct Figures {
+    double seconds = 0.0;
+    Traffic traffic;
+  };
+
+  explicit StageClock(const Communicator& communicator);
+
+  /// Begins anew, in Stage::data. When all ranks do so together, their spans can be laid side by
+  /// side.
+  void restart();
+
+  /// The stage before ends here. Nothing while a stage is held.
+  void enter(Stage stage);
+  /// Enters a stage and stays in it, whatever is entered, until release().
+  void hold(Stage stage);
+  void release(Stage next);
+
+  const Figures& figures(Stage stage) const { return figures_[static_cast<size_t>(stage)]; }
+  /// {"seconds", "stages": {name: {"seconds", "waiting", "sent", "received"}}, "spans": [[stage,
+  /// begin, end, waiting]]}: the data stage is all waiting; the spans are the last ones.
+  Json report() const;
+
+ private:
+  const Communicator* communicator_;
+  Stopwatch watch_;
+  Stage stage_ = Stage::data;
+  bool held_ = false;
+  double since_ = 0.0;
+  Traffic traffic_;  // at since_
+  std::array<Figures, kStageNames.size()> figures_{};
+  std::deque<StageSpan> spans_;
+};
+
+}  // namespace recmill::train

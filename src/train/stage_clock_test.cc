@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/stage_clock.h"
+
+#include <gtest/gtest.h>
+
+namespace recmill::train {
+namespace {
+
+/// Says what its owner wants to have been sent, received and waited for.
+class Counted final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int ranks() const override { return 2; }
+  Result<Received> all_to_all(std::span<const std::span<const std::byte>>) override {
+    return Received();
+  }
+  Result<Received> all_gather(std::span<const std::byte>) override { return Received(); }
+  Status broadcast(std::span<std::byte>, int) override { return {}; }
+  Status barrier() override { return {}; }
+  void abort(const Status&) override {}
+  Traffic traffic() const override { return now; }
+
+  Traffic now;
+};
+
+TEST(StageClock, gives_each_stage_its_own_traffic_and_all_of_the_time) {
+  Counted communicator;
+  communicator.now = {1.0, 10, 20};
+  StageClock clock(communicator);
+  clock.enter(Stage::lookup);
+  communicator.now = {1.5, 110, 220};
+  clock.enter(Stage::dense_layers);
+  clock.enter(Stage::lookup);
+  communicator.now = {1.75, 111, 222};
+  clock.enter(Stage::data);
+  const Traffic lookup = clock.figures(Stage::lookup).traffic;
+  EXPECT_EQ(lookup.seconds, 0.75);
+  EXPECT_EQ(lookup.sent, 101u);
+  EXPECT_EQ(lookup.received, 202u);
+  EXPECT_EQ(clock.figures(Stage::dense_layers).traffic.sent, 0u);
+  const Json report = clock.report();
+  double seconds = 0.0;
+  for (const Json& stage : report["stages"]) seconds += stage["seconds"].get<double>();
+  EXPECT_NEAR(seconds, report["seconds"].get<double>(), 1e-9);
+  EXPECT_EQ(report["spans"].size(), 4u);
+  EXPECT_EQ(report["spans"][1][0], "lookup");
+  EXPECT_EQ(report["spans"][1][2], report["spans"][2][1]);
+}
+
+TEST(StageClock, what_is_held_takes_all_until_it_is_released) {
+  Counted communicator;
+  StageClock clock(communicator);
+  clock.hold(Stage::evaluation);
+  clock.enter(Stage::lookup);
+  communicator.now.sent = 5;
+  clock.release(Stage::data);
+  EXPECT_EQ(clock.figures(Stage::lookup).traffic.sent, 0u);
+  EXPECT_EQ(clock.figures(Stage::evaluation).traffic.sent, 5u);
+  clock.restart();
+  EXPECT_EQ(clock.figures(Stage::evaluation).traffic.sent, 0u);
+  EXPECT_TRUE(clock.report()["spans"].empty());
+}
+
+TEST(StageClock, keeps_the_last_spans) {
+  Counted communicator;
+  StageClock clock(communicator);
+  for (int i = 0; i < 1000; ++i) clock.enter(i % 2 == 0 ? Stage::lookup : Stage::data);
+  const Json report = clock.report();
+  EXPECT_EQ(report["spans"].size(), 160u);
+  EXPECT_EQ(report["spans"][159][2], report["seconds"]);
+}
+
+}  // namespace
+}  // namespace recmill::train
