@@ -24,9 +24,9 @@ enum class Stage {
   checkpoint,
   evaluation,  // from lookup to metrics
 };
-inline constexpr std::array kStageNames{"data",        "lookup",       "dense layers",
-                                        "dense grads", "dense update", "row update",
-                                        "scores",      "checkpoint",   "evaluation"};
+inline constexpr std::array kStageNames{
+    "data",       "lookup", "dense layers", "dense gradients", "dense update",
+    "row update", "scores", "checkpoint",   "evaluation"};
 
 /// One stage of one iteration, in seconds since the clock's start.
 struct StageSpan {
