@@ -58,6 +58,8 @@ class LaunchVerb : public Program {
   static constexpr int kRanks = 4, kIterations = 3000;
 
   void SetUp() override {
+    // What a killed launcher leaves there goes with the test's folder.
+    ASSERT_EQ(setenv("TMPDIR", folder_.path().c_str(), 1), 0);
     write("a.toml", config(kDlrm, "mapping = 'dictionary'\nout_of_range = 'clamp'",
                            "epochs = 100\niterations = " + std::to_string(kIterations) +
                                "\n[train.checkpoint]\nevery = 100"));

@@ -5,6 +5,7 @@
 
 #include "cli/bench/bench.h"
 #include "cli/build_info.h"
+#include "cli/open_world.h"
 #include "cli/verb.h"
 
 namespace recmill::cli {
@@ -27,12 +28,15 @@ void print_line(const BenchLine& line) {
   std::printf("\n");
 }
 
-Status bench(Arguments& arguments) {
+Status bench(Arguments& arguments, Chosen& chosen) {
   BenchOptions& options = arguments.options;
   if (options.threads < 1) return Status::BadRequest("--threads: must be 1 or more");
   if (options.pairs < 1) return Status::BadRequest("--pairs: must be 1 or more");
   options.rivals = !arguments.no_rivals;
   options.commit = build_commit();
+  const train::TrainOptions defaults;
+  RECMILL_ASSIGN_OR_RETURN(chosen.world, open_world(defaults));
+  options.world = chosen.world.get();
   return run_bench(arguments.name, options, [&](const BenchLine& line) {
     if (arguments.json) {
       std::printf("%s\n", to_json(line, options).dump().c_str());
@@ -67,7 +71,7 @@ void add_bench(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   verb->add_flag("--json", arguments->json, "print one JSON object a line");
   verb->callback(
-      [arguments, &chosen] { chosen.action = [arguments] { return bench(*arguments); }; });
+      [arguments, &chosen] { chosen.action = [arguments, &chosen] { return bench(*arguments, chosen); }; });
 }
 
 }  // namespace recmill::cli

@@ -51,6 +51,12 @@ class ThreadsWorld final : public World {
   Status run(int ranks, const std::function<Status(Communicator&)>& body) override {
     return run_ranks(ranks, body);
   }
+  Result<std::unique_ptr<Communicator>> communicator(int ranks) const override {
+    if (ranks != 1)
+      return Status::BadRequest("one process was started, and " + std::to_string(ranks) +
+                                " are needed");
+    return ThreadsGroup(1).communicator(0);
+  }
   void fail(const Status&) override {}
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "base/status.h"
 #include "comm/communicator.h"
@@ -28,6 +29,10 @@ class World {
   /// the rank which failed first is returned everywhere, with the rank in front of its message when
   /// there are several.
   virtual Status run(int ranks, const std::function<Status(Communicator&)>& body) = 0;
+  /// A communicator of the first `ranks` processes, besides that of run(); null on the others.
+  /// Collective over all of them. Several may be in use at the same time, each by one thread,
+  /// except for abort(), which any may call. A bad request where there are not so many processes.
+  virtual Result<std::unique_ptr<Communicator>> communicator(int ranks) const = 0;
   /// The last call after a failure of run() or outside of it, so that no process waits for this
   /// one.
   virtual void fail(const Status& why) = 0;

@@ -2,8 +2,10 @@
 #include "server/job_watch.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -17,6 +19,12 @@ std::string signal_name(int signal) {
   const char* const name = sigabbrev_np(signal);
   return name != nullptr ? fmt::format("signal {} (SIG{})", signal, name)
                          : fmt::format("signal {}", signal);
+}
+
+/// Signals that a program's own doing raises.
+bool is_crash(int signal) {
+  constexpr std::array kCrashes{SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
+  return std::ranges::find(kCrashes, signal) != kCrashes.end();
 }
 
 }  // namespace
@@ -90,6 +98,9 @@ Verdict JobWatch::judge(double now) const {
     const Rank& rank = ranks_[*first];
     if (rank.state == State::vanished)
       return lost(*first, "was lost together with the process that watched it");
+    if (rank.state == State::killed && is_crash(rank.number))
+      return {JobState::failed,
+              Status::Failed(name(*first) + " crashed by " + signal_name(rank.number)), ""};
     return lost(*first, (rank.state == State::killed ? "was killed by " : "was stopped by ") +
                             signal_name(rank.number));
   }

@@ -20,7 +20,7 @@ struct WatchLimits {
 enum class JobState {
   runs,
   done,
-  failed,  // the program itself ended with an error, which it has told
+  failed,  // the program itself ended with an error, which it has told, or crashed: it would again
   lost,    // a rank was killed, was stopped, or is not heard of any more
 };
 

@@ -47,6 +47,15 @@ TEST(JobWatch, names_a_killed_and_a_stopped_rank_at_once) {
             "rank 2 on h2 (process 102) was stopped by signal 19 (SIGSTOP)");
 }
 
+TEST(JobWatch, a_crash_is_the_programs_failure) {
+  JobWatch watch = three();
+  watch.killed(1, SIGSEGV, 2.0);
+  watch.killed(0, SIGKILL, 2.5);
+  EXPECT_EQ(watch.judge(3.0).state, JobState::failed);
+  EXPECT_EQ(watch.judge(3.0).why.message(),
+            "rank 1 on h1 (process 101) crashed by signal 11 (SIGSEGV)");
+}
+
 TEST(JobWatch, the_earliest_loss_is_the_cause) {
   JobWatch watch = three();
   watch.killed(2, SIGKILL, 2.0);

@@ -11,6 +11,7 @@
 #include "base/json_lines.h"
 #include "base/status.h"
 #include "cli/bench/alternation.h"
+#include "comm/world.h"
 
 namespace recmill::cli {
 
@@ -24,6 +25,7 @@ struct BenchOptions {
   std::string python = ".venv-rivals/bin/python";
   std::string scripts = "bench/rivals";  // folder of the rivals' scripts
   std::string commit = "unknown";        // of this build
+  World* world = nullptr;                // of the processes that were started; it outlives the run
 
   bool wants(const std::string& name) const;
 };

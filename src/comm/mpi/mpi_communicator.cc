@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <set>
@@ -14,14 +15,16 @@
 namespace recmill {
 namespace {
 
-/// Between two looks at messages: first nothing, then others may have the core, then it sleeps, so
-/// that a rank which waits takes little from those that compute.
+/// Between two looks at messages: first nothing, then others may have the core, then it sleeps, the
+/// longer the longer it has waited, so that a rank which waits takes little from those that
+/// compute, and a hundredth more at most than it has to.
 class Patience {
  public:
-  void wait() {
+  void wait(double waited_seconds) {
     ++looks_;
     if (looks_ > kYields) {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      std::this_thread::sleep_for(
+          std::chrono::duration<double>(std::clamp(waited_seconds / 100, 50e-6, 2e-3)));
     } else if (looks_ > kSpins) {
       sched_yield();
     }
@@ -201,7 +204,7 @@ Status MpiCommunicator::wait(std::initializer_list<Transfers*> all, Call call) {
     if (done) return {};
     RECMILL_RETURN_IF_ERROR(failure());
     if (watch.seconds() > limit_seconds_) break;
-    patience.wait();
+    patience.wait(watch.seconds());
   }
   std::set<int> missing;
   for (const Transfers* transfers : all) missing.merge(transfers->waited_for());

@@ -114,6 +114,9 @@ bool MpiWorld::meet() {
 }
 
 Result<std::unique_ptr<Communicator>> MpiWorld::communicator(int ranks) const {
+  if (ranks < 1 || ranks > this->ranks())
+    return Status::BadRequest(
+        fmt::format("{} processes were started, and {} are needed", this->ranks(), ranks));
   RECMILL_ASSIGN_OR_RETURN(auto made, make(ranks));
   return std::unique_ptr<Communicator>(std::move(made));
 }

@@ -41,10 +41,7 @@ class MpiWorld final : public World {
   Status run(int ranks, const std::function<Status(Communicator&)>& body) override;
   void fail(const Status& why) override;
 
-  /// A communicator of the first `ranks` ranks, besides that of run(); null on the others.
-  /// Collective over all of them. Several may be in use at the same time, each by one thread,
-  /// except for abort(), which any may call.
-  Result<std::unique_ptr<Communicator>> communicator(int ranks) const;
+  Result<std::unique_ptr<Communicator>> communicator(int ranks) const override;
 
  private:
   MpiWorld() = default;

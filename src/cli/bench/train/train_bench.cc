@@ -108,7 +108,9 @@ Status run_pair(const TrainShape& shape, std::vector<train::RankBatch>& batches,
                                                              : kernels::Precision::bfloat16,
                   pool};
   AlternationOptions alternation = alternation_of(shape, options);
-  RECMILL_ASSIGN_OR_RETURN(const auto workload, TrainWorkload::make(shape, batches, pool));
+  const auto communicator = ThreadsGroup(1).communicator(0);
+  RECMILL_ASSIGN_OR_RETURN(const auto workload,
+                           TrainWorkload::make(shape, batches, *communicator, pool));
   if (rival_name.empty()) {
     RECMILL_ASSIGN_OR_RETURN(const Timing timing,
                              alternate(trainer(*workload, meter), {}, alternation));

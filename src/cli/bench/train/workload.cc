@@ -66,9 +66,23 @@ void fill_feature(const TrainShape& shape, int64_t index, int64_t table, const Z
   for (int64_t i = 0; i < shape.samples; ++i) feature.rows[i] = rows.row(random.uniform64(i));
 }
 
+/// Leaves the samples of these shards.
+void keep_shards(ShardRange own, train::RankBatch& batch) {
+  const int64_t begin = batch.cut.begin(own.begin), end = batch.cut.end(own.end - 1);
+  DenseBatch dense;
+  SparseBatch sparse;
+  train::copy_samples(batch.dense, begin, end, dense);
+  train::copy_samples(batch.sparse, begin, end, sparse);
+  batch.dense = std::move(dense);
+  batch.sparse = std::move(sparse);
+  batch.first_shard = own.begin;
+  batch.end_shard = own.end;
+}
+
 }  // namespace
 
-std::vector<train::RankBatch> make_train_batches(const TrainShape& shape, Pool& pool) {
+std::vector<train::RankBatch> make_train_batches(const TrainShape& shape, Pool& pool, int rank,
+                                                 int ranks) {
   std::vector<train::RankBatch> batches(shape.batches);
   const int shards = ShardCut::default_shards(shape.samples);
   for (int64_t b = 0; b < shape.batches; ++b) {
@@ -85,21 +99,24 @@ std::vector<train::RankBatch> make_train_batches(const TrainShape& shape, Pool& 
     for (int64_t b = 0; b < shape.batches; ++b)
       fill_feature(shape, b, t, rows, batches[b].sparse.features[t]);
   });
+  const ShardRange own = shards_of_rank(rank, ranks, shards);
+  if (ranks > 1) {
+    for (train::RankBatch& batch : batches) keep_shards(own, batch);
+  }
   return batches;
 }
 
 Result<std::unique_ptr<TrainWorkload>> TrainWorkload::make(const TrainShape& shape,
                                                            std::vector<train::RankBatch>& batches,
-                                                           Pool& pool) {
-  std::unique_ptr<TrainWorkload> workload(new TrainWorkload(batches));
+                                                           Communicator& communicator, Pool& pool) {
+  std::unique_ptr<TrainWorkload> workload(new TrainWorkload(batches, communicator));
   TrainWorkload& w = *workload;
   w.spec_ = kaggle_spec();
   w.options_.bottom = {512, 256, 64, kDim};
   w.options_.top = {512, 256, 1};
   w.options_.precision = shape.precision;
   w.optimizer_.learning_rate = kLearningRate;
-  w.communicator_ = ThreadsGroup(1).communicator(0);
-  RECMILL_ASSIGN_OR_RETURN(w.store_, store::LocalStore::create(w.spec_, 1, *w.communicator_, pool));
+  RECMILL_ASSIGN_OR_RETURN(w.store_, store::LocalStore::create(w.spec_, 1, w.communicator_, pool));
   RECMILL_RETURN_IF_ERROR(w.write_initial_rows(pool));
   RECMILL_ASSIGN_OR_RETURN(w.model_, model::make_dlrm(w.options_, w.spec_));
   const int64_t count = w.model_->parameter_count();
@@ -107,7 +124,7 @@ Result<std::unique_ptr<TrainWorkload>> TrainWorkload::make(const TrainShape& sha
   w.dense_optimizer_ = std::make_unique<train::DenseOptimizer>(
       w.optimizer_, count, std::vector<train::ParameterRange>{{0, count}});
   w.trainer_ = std::make_unique<train::RankTrainer>(
-      w.spec_, *w.model_, *w.store_, *w.dense_optimizer_, *w.communicator_, pool,
+      w.spec_, *w.model_, *w.store_, *w.dense_optimizer_, w.communicator_, pool,
       batches.front().cut.shards, std::move(parameters));
   RECMILL_RETURN_IF_ERROR(w.trainer_->load_parameters());
   return workload;

@@ -25,16 +25,18 @@ struct TrainShape {
   model::LayerPrecision precision = model::LayerPrecision::float32;
 };
 
-/// Dense values, labels and ids of all batches: functions of the shape.
-std::vector<train::RankBatch> make_train_batches(const TrainShape& shape, Pool& pool);
+/// Dense values, labels and ids of all batches: functions of the shape. Those of the samples of one
+/// rank of so many.
+std::vector<train::RankBatch> make_train_batches(const TrainShape& shape, Pool& pool, int rank = 0,
+                                                 int ranks = 1);
 
 /// A rank trainer over its own store, with the initial rows that pytorch_dlrm.py makes by itself.
 class TrainWorkload {
  public:
-  /// The batches and the pool outlive the workload.
+  /// All but the shape outlive the workload. The batches are those of the communicator's rank.
   static Result<std::unique_ptr<TrainWorkload>> make(const TrainShape& shape,
                                                      std::vector<train::RankBatch>& batches,
-                                                     Pool& pool);
+                                                     Communicator& communicator, Pool& pool);
 
   /// One iteration: distinct rows, lookup, forward, backward, both optimizers. The mean log loss
   /// before the update.
@@ -45,16 +47,19 @@ class TrainWorkload {
   /// the three products of a layer (two in the first one, whose input needs no gradient), and 6 for
   /// each pair of rows and element in the interaction.
   double operations() const;
+  std::span<const float> parameters() const { return trainer_->parameters(); }
+  train::StageClock& stages() { return trainer_->stages(); }
 
  private:
-  explicit TrainWorkload(std::vector<train::RankBatch>& batches) : batches_(batches) {}
+  TrainWorkload(std::vector<train::RankBatch>& batches, Communicator& communicator)
+      : batches_(batches), communicator_(communicator) {}
   Status write_initial_rows(Pool& pool);
 
   std::vector<train::RankBatch>& batches_;
   ModelSpec spec_;
   model::ModelOptions options_;
   train::DenseOptimizerOptions optimizer_;
-  std::unique_ptr<Communicator> communicator_;
+  Communicator& communicator_;
   std::unique_ptr<store::LocalStore> store_;
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<train::DenseOptimizer> dense_optimizer_;
