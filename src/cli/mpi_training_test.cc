@@ -63,6 +63,24 @@ TEST_F(MpiTraining, ends_as_threads_do_and_goes_on_at_another_number_of_ranks) {
   EXPECT_EQ(run({"verify", "--checkpoints", "runs/threads", "runs/mpi"}).status, 0);
 }
 
+TEST_F(MpiTraining, a_profile_tells_time_and_bytes_of_every_rank_and_stage) {
+  launcher_ = processes(2);
+  const Json summary = run_json({"train", "a.toml", "--quiet", "--html", "a.html"});
+  const Json profile = summary.value("profile", Json::array());
+  ASSERT_EQ(profile.size(), 2u);
+  for (size_t rank = 0; rank < 2; ++rank) {
+    EXPECT_TRUE(profile[rank]["name"].get<std::string>().starts_with(
+        "rank " + std::to_string(rank) + " on "));
+    const Json& stages = profile[rank]["stages"];
+    for (const char* const stage : {"lookup", "dense gradients", "row update", "scores"}) {
+      EXPECT_GT(stages[stage]["seconds"].get<double>(), 0.0) << stage;
+      EXPECT_GT(stages[stage]["sent"].get<int64_t>(), 0) << stage;
+      EXPECT_EQ(stages[stage]["received"], profile[1 - rank]["stages"][stage]["sent"]) << stage;
+    }
+  }
+  EXPECT_THAT(*read_text(posix_files(), path("a.html")), HasSubstr("rank 1 on "));
+}
+
 TEST_F(MpiTraining, refuses_what_ranks_do_not_agree_on_in_one_line) {
   write("b.toml",
         config(kDlrm, "mapping = 'dictionary'\nout_of_range = 'clamp'", "iterations = 13"));
