@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "base/random.h"
@@ -59,12 +60,18 @@ class LaunchVerb : public Program {
 
   void SetUp() override {
     // What a killed launcher leaves there goes with the test's folder.
-    ASSERT_EQ(setenv("TMPDIR", folder_.path().c_str(), 1), 0);
+    if (const char* const before = std::getenv("TMPDIR")) temporary_ = before;
+    setenv("TMPDIR", folder_.path().c_str(), 1);
     write("a.toml", config(kDlrm, "mapping = 'dictionary'\nout_of_range = 'clamp'",
                            "epochs = 100\niterations = " + std::to_string(kIterations) +
                                "\n[train.checkpoint]\nevery = 100"));
   }
   void TearDown() override {
+    if (temporary_) {
+      setenv("TMPDIR", temporary_->c_str(), 1);
+    } else {
+      unsetenv("TMPDIR");
+    }
     if (child_ > 0) {
       kill(child_, SIGKILL);
       waitpid(child_, nullptr, 0);
@@ -122,6 +129,7 @@ class LaunchVerb : public Program {
   }
 
   pid_t child_ = -1;
+  std::optional<std::string> temporary_;  // TMPDIR of the others
 };
 
 /// Takes a rank that `random` chooses at a time that it chooses.
