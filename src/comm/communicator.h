@@ -12,6 +12,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "comm/exchange.h"
+#include "comm/window.h"
 
 namespace recmill {
 
@@ -46,6 +48,18 @@ class Communicator {
   /// Every rank gets root's bytes; sizes are equal on all ranks.
   virtual Status broadcast(std::span<std::byte> bytes, int root) = 0;
   virtual Status barrier() = 0;
+  /// Begins messages straight between ranks' memory. No other call before it is destroyed. `bytes`:
+  /// the size of what they exchange parts of; ranks that give different ones find out in the first
+  /// wait at the latest.
+  virtual Result<std::unique_ptr<Exchange>> exchange(size_t bytes) = 0;
+  /// Whether all ranks are on one host, so that window() can be had. The same on all ranks.
+  virtual bool shares_memory() const = 0;
+  /// `bytes` for each rank, the same on all. Fails on all ranks when the host does not have the
+  /// memory. Nothing is left of it when the processes end, however they end.
+  virtual Result<std::unique_ptr<Window>> window(size_t bytes) = 0;
+  /// Between the same ranks, for another thread: calls of the two may be made at the same time. A
+  /// failure of this one is also the other's, which must not outlive it.
+  virtual Result<std::unique_ptr<Communicator>> duplicate() = 0;
   /// Tells all ranks that this one has failed: their pending and later calls return an error that
   /// names this rank and `why`, so that nobody waits for it.
   virtual void abort(const Status& why) = 0;

@@ -10,8 +10,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <map>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -167,11 +171,153 @@ TYPED_TEST_P(CommunicatorContract, abort_wakes_everybody_and_names_the_rank_that
   }
 }
 
-REGISTER_TYPED_TEST_SUITE_P(CommunicatorContract, all_to_all_delivers_every_size_to_every_rank,
-                            all_gather_gives_every_rank_all_pieces,
-                            broadcast_gives_every_rank_the_bytes_of_any_root,
-                            counts_the_bytes_to_and_from_other_ranks,
-                            many_rounds_of_mixed_calls_stay_in_step,
-                            abort_wakes_everybody_and_names_the_rank_that_failed);
+TYPED_TEST_P(CommunicatorContract, exchange_moves_messages_in_order_between_callers_memory) {
+  constexpr int kMessages = 6;
+  const auto size_of = [](int index) -> size_t { return index * index * 7001; };  // 0 too
+  for (int ranks : kRankCounts) {
+    const Status status = TypeParam::run(ranks, [&](Communicator& communicator) -> Status {
+      const int rank = communicator.rank();
+      for (int round = 0; round < 3; ++round) {
+        RECMILL_ASSIGN_OR_RETURN(const auto exchange, communicator.exchange(1000 + round));
+        std::map<std::pair<int, int>, std::vector<std::byte>> sent, received;
+        for (int index = 0; index < kMessages; ++index) {
+          for (int other = 0; other < ranks; ++other) {
+            if (other == rank) continue;
+            auto& out = sent[{other, index}] = message(rank, other, index, size_of(index));
+            auto& in = received[{other, index}];
+            in.resize(size_of(index));
+            RECMILL_RETURN_IF_ERROR(exchange->receive(in, other, index % 2));
+            RECMILL_RETURN_IF_ERROR(exchange->send(out, other, 2));
+          }
+        }
+        for (int group : {1, 0, 2}) {
+          RECMILL_RETURN_IF_ERROR(exchange->wait(group));
+          for (const auto& [key, in] : received) {
+            if (key.second % 2 != group) continue;
+            EXPECT_TRUE(equal(in, message(key.first, rank, key.second, size_of(key.second))));
+          }
+        }
+      }
+      return {};
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
+TYPED_TEST_P(CommunicatorContract, exchanges_of_different_sizes_are_an_error) {
+  const Status status = TypeParam::run(2, [&](Communicator& communicator) -> Status {
+    std::byte byte{};
+    RECMILL_ASSIGN_OR_RETURN(const auto exchange, communicator.exchange(8 + communicator.rank()));
+    RECMILL_RETURN_IF_ERROR(exchange->receive(std::span(&byte, 1), 1 - communicator.rank(), 0));
+    return exchange->wait(0);
+  });
+  EXPECT_NE(status.message().find("is in another call: "), std::string::npos) << status.message();
+}
+
+TYPED_TEST_P(CommunicatorContract, stores_before_a_fence_are_loaded_after_it) {
+  for (int ranks : kRankCounts) {
+    const Status status = TypeParam::run(ranks, [&](Communicator& communicator) -> Status {
+      if (!communicator.shares_memory()) return {};
+      const int rank = communicator.rank();
+      RECMILL_ASSIGN_OR_RETURN(const auto window, communicator.window(5001));
+      for (int round = 0; round < 20; ++round) {
+        const auto mine = message(rank, 0, round, 5001);
+        std::ranges::copy(mine, window->of(rank).begin());
+        RECMILL_RETURN_IF_ERROR(window->fence(round));
+        for (int from = 0; from < ranks; ++from) {
+          EXPECT_TRUE(equal(window->of(from), message(from, 0, round, 5001)));
+        }
+        RECMILL_RETURN_IF_ERROR(window->fence(round));
+      }
+      return {};
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
+TYPED_TEST_P(CommunicatorContract, abort_ends_waits_of_an_exchange_and_fences) {
+  for (bool in_window : {false, true}) {
+    const std::string expected = TypeParam::name(1) + ": the disk is full";
+    const Status status = TypeParam::run(3, [&](Communicator& communicator) -> Status {
+      std::byte byte{};
+      if (in_window && communicator.shares_memory()) {
+        RECMILL_ASSIGN_OR_RETURN(const auto window, communicator.window(1));
+        if (communicator.rank() == 1) return Status::Failed("the disk is full");
+        const Status seen = window->fence(0);
+        EXPECT_EQ(seen.message(), expected);
+        return seen;
+      }
+      RECMILL_ASSIGN_OR_RETURN(const auto exchange, communicator.exchange(1));
+      if (communicator.rank() == 1) return Status::Failed("the disk is full");
+      Status seen = exchange->receive(std::span(&byte, 1), 1, 0);
+      if (seen.ok()) seen = exchange->wait(0);
+      EXPECT_EQ(seen.message(), expected);
+      return seen;
+    });
+    EXPECT_EQ(status.message(), expected);
+  }
+}
+
+TYPED_TEST_P(CommunicatorContract, fences_of_different_things_are_an_error) {
+  const Status status = TypeParam::run(2, [&](Communicator& communicator) -> Status {
+    if (!communicator.shares_memory()) return Status::Failed("is in another call: none to be had");
+    RECMILL_ASSIGN_OR_RETURN(const auto window, communicator.window(8));
+    RECMILL_RETURN_IF_ERROR(window->fence(3));
+    return window->fence(4 + communicator.rank());
+  });
+  EXPECT_NE(status.message().find("is in another call: "), std::string::npos) << status.message();
+}
+
+TYPED_TEST_P(CommunicatorContract, a_duplicate_serves_another_thread_at_the_same_time) {
+  for (int ranks : {1, 2, 4}) {
+    const Status status = TypeParam::run(ranks, [&](Communicator& communicator) -> Status {
+      RECMILL_ASSIGN_OR_RETURN(const auto duplicate, communicator.duplicate());
+      EXPECT_EQ(duplicate->name(ranks - 1), communicator.name(ranks - 1));
+      const auto gather = [&](Communicator& of, int which) -> Status {
+        for (int round = 0; round < 30; ++round) {
+          const auto mine = message(of.rank(), which, round, 1000 + round);
+          RECMILL_ASSIGN_OR_RETURN(const Received received, of.all_gather(mine));
+          for (int from = 0; from < ranks; ++from) {
+            EXPECT_TRUE(equal(received.from(from), message(from, which, round, 1000 + round)));
+          }
+        }
+        return {};
+      };
+      Status beside;
+      std::thread other([&] { beside = gather(*duplicate, 1); });
+      const Status own = gather(communicator, 0);
+      other.join();
+      RECMILL_RETURN_IF_ERROR(beside);
+      return own;
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
+TYPED_TEST_P(CommunicatorContract, a_failure_ends_the_calls_of_a_duplicate) {
+  const std::string expected = TypeParam::name(2) + ": no more data";
+  const Status status = TypeParam::run(3, [&](Communicator& communicator) -> Status {
+    RECMILL_ASSIGN_OR_RETURN(const auto duplicate, communicator.duplicate());
+    if (communicator.rank() == 2) {
+      communicator.abort(Status::Failed("no more data"));
+      EXPECT_EQ(duplicate->barrier().message(), expected);
+      return Status::Failed("no more data");
+    }
+    const Status seen = duplicate->barrier();
+    EXPECT_EQ(seen.message(), expected);
+    return seen;
+  });
+  EXPECT_NE(status.message().find(expected), std::string::npos) << status.message();
+}
+
+REGISTER_TYPED_TEST_SUITE_P(
+    CommunicatorContract, all_to_all_delivers_every_size_to_every_rank,
+    all_gather_gives_every_rank_all_pieces, broadcast_gives_every_rank_the_bytes_of_any_root,
+    counts_the_bytes_to_and_from_other_ranks, many_rounds_of_mixed_calls_stay_in_step,
+    abort_wakes_everybody_and_names_the_rank_that_failed,
+    exchange_moves_messages_in_order_between_callers_memory,
+    exchanges_of_different_sizes_are_an_error, stores_before_a_fence_are_loaded_after_it,
+    abort_ends_waits_of_an_exchange_and_fences, fences_of_different_things_are_an_error,
+    a_duplicate_serves_another_thread_at_the_same_time, a_failure_ends_the_calls_of_a_duplicate);
 
 }  // namespace recmill

@@ -17,7 +17,7 @@ namespace recmill {
 /// Hands out one Communicator for each of its ranks. A call copies straight from the sender's
 /// memory to the receiver's, waits on a condition variable, and uses no thread of the pool. A call
 /// that all ranks have entered finishes on all of them; one that some rank never enters ends with
-/// abort(). Ranks that disagree about the call or its sizes are a bug, and CHECKed.
+/// abort(). Ranks that disagree about the call are a bug, and CHECKed.
 class ThreadsGroup {
  public:
   explicit ThreadsGroup(int ranks);
@@ -56,6 +56,9 @@ class ThreadsWorld final : public World {
       return Status::BadRequest("one process was started, and " + std::to_string(ranks) +
                                 " are needed");
     return ThreadsGroup(1).communicator(0);
+  }
+  Result<AllReduce> library_all_reduce(int) const override {
+    return Status::BadRequest("threads have no library that adds over them");
   }
   void fail(const Status&) override {}
 };

@@ -17,6 +17,10 @@ class Counted final : public Communicator {
   Result<Received> all_gather(std::span<const std::byte>) override { return Received(); }
   Status broadcast(std::span<std::byte>, int) override { return {}; }
   Status barrier() override { return {}; }
+  Result<std::unique_ptr<Exchange>> exchange(size_t) override { return Status::Failed("none"); }
+  bool shares_memory() const override { return false; }
+  Result<std::unique_ptr<Window>> window(size_t) override { return Status::Failed("none"); }
+  Result<std::unique_ptr<Communicator>> duplicate() override { return Status::Failed("none"); }
   void abort(const Status&) override {}
   Traffic traffic() const override { return now; }
 

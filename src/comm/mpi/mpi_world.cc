@@ -8,9 +8,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
-#include "comm/mpi/mpi_communicator.h"
+#include "comm/message_communicator.h"
+#include "comm/mpi/mpi_link.h"
 
 namespace recmill {
 namespace {
@@ -121,20 +123,42 @@ Result<std::unique_ptr<Communicator>> MpiWorld::communicator(int ranks) const {
   return std::unique_ptr<Communicator>(std::move(made));
 }
 
-Result<std::unique_ptr<MpiCommunicator>> MpiWorld::make(int ranks) const {
+// MPI_COMM_NULL on the others.
+Result<MPI_Comm> MpiWorld::first(int ranks) const {
   RECMILL_CHECK(ranks >= 1 && ranks <= this->ranks(), std::to_string(ranks));
   MPI_Comm of = MPI_COMM_NULL;
   RECMILL_RETURN_IF_ERROR(
       mpi_status(MPI_Comm_split(MPI_COMM_WORLD, rank_ < ranks ? 0 : MPI_UNDEFINED, rank_, &of),
                  "MPI_Comm_split"));
-  if (of == MPI_COMM_NULL) return std::unique_ptr<MpiCommunicator>();
+  return of;
+}
+
+Result<World::AllReduce> MpiWorld::library_all_reduce(int ranks) const {
+  RECMILL_ASSIGN_OR_RETURN(const MPI_Comm of, first(ranks));
+  if (of == MPI_COMM_NULL) return AllReduce();
+  const std::shared_ptr<MPI_Comm> held(new MPI_Comm(of), [](MPI_Comm* comm) {
+    MPI_Comm_free(comm);
+    delete comm;
+  });
+  return AllReduce([held](std::span<const float> own, std::span<float> total) -> Status {
+    RECMILL_CHECK(std::in_range<int>(total.size()) && own.size() == total.size());
+    return mpi_status(MPI_Allreduce(own.data(), total.data(), static_cast<int>(total.size()),
+                                    MPI_FLOAT, MPI_SUM, *held),
+                      "MPI_Allreduce");
+  });
+}
+
+Result<std::unique_ptr<MessageCommunicator>> MpiWorld::make(int ranks) const {
+  RECMILL_ASSIGN_OR_RETURN(MPI_Comm of, first(ranks));
+  if (of == MPI_COMM_NULL) return std::unique_ptr<MessageCommunicator>();
   std::vector<std::string> names;
   names.reserve(ranks);
   for (int rank = 0; rank < ranks; ++rank)
     names.push_back("rank " + std::to_string(rank) + " on " + hosts_[rank]);
-  auto made = MpiCommunicator::make(of, std::move(names), limit_seconds_);
+  auto link = MpiLink::make(of);
   MPI_Comm_free(&of);
-  return made;
+  RECMILL_RETURN_IF_ERROR(link.status());
+  return std::make_unique<MessageCommunicator>(*std::move(link), std::move(names), limit_seconds_);
 }
 
 }  // namespace recmill

@@ -2,6 +2,8 @@
 // Ranks as processes that an MPI launcher started (mpirun, mpiexec, srun), on one host or on many.
 #pragma once
 
+#include <mpi.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,7 +14,7 @@
 
 namespace recmill {
 
-class MpiCommunicator;
+class MessageCommunicator;
 
 /// This process among those of its job, each of which is a rank. One a process, for its whole life:
 /// MPI is initialised once.
@@ -42,16 +44,19 @@ class MpiWorld final : public World {
   void fail(const Status& why) override;
 
   Result<std::unique_ptr<Communicator>> communicator(int ranks) const override;
+  /// MPI_Allreduce.
+  Result<AllReduce> library_all_reduce(int ranks) const override;
 
  private:
   MpiWorld() = default;
-  Result<std::unique_ptr<MpiCommunicator>> make(int ranks) const;
+  Result<std::unique_ptr<MessageCommunicator>> make(int ranks) const;
+  Result<MPI_Comm> first(int ranks) const;
   bool meet();
 
   int rank_ = 0;
   double limit_seconds_ = 0.0;
   std::vector<std::string> hosts_;
-  std::unique_ptr<MpiCommunicator> all_;
+  std::unique_ptr<MessageCommunicator> all_;
   int teller_ = 0;
   bool has_failed_ = false, all_leave_ = false;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Started by an MPI launcher in 8 processes. Every process runs every test; a test of fewer ranks
 // runs on the first of them.
-#include "comm/mpi/mpi_communicator.h"
+#include "comm/mpi/mpi_link.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "comm/communicator_contract.h"
+#include "comm/message_communicator.h"
 #include "comm/mpi/mpi_world.h"
 #include "comm/testing/delayed_communicator.h"
 
@@ -69,30 +70,37 @@ std::vector<std::string> names() {
   return all;
 }
 
-TEST(MpiCommunicator, names_who_does_not_come_within_the_limit) {
-  auto communicator = MpiCommunicator::make(MPI_COMM_WORLD, names(), 0.25);
-  ASSERT_TRUE(communicator.ok());
+/// Of all processes.
+std::unique_ptr<MessageCommunicator> communicator_of_all(double limit_seconds) {
+  auto link = MpiLink::make(MPI_COMM_WORLD);
+  if (!link.ok()) return nullptr;
+  return std::make_unique<MessageCommunicator>(*std::move(link), names(), limit_seconds);
+}
+
+TEST(MpiLink, names_who_does_not_come_within_the_limit) {
+  const auto communicator = communicator_of_all(0.25);
+  ASSERT_NE(communicator, nullptr);
   if (world->rank() != 3) {
-    EXPECT_FALSE((*communicator)->barrier().ok());
+    EXPECT_FALSE(communicator->barrier().ok());
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  const std::string message = (*communicator)->barrier().message();  // rank 3 has been told
+  const std::string message = communicator->barrier().message();  // rank 3 has been told
   EXPECT_NE(message.find(": barrier: no answer in 0.25 s from "), std::string::npos) << message;
   EXPECT_NE(message.find(MpiTransport::name(3)), std::string::npos) << message;
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-TEST(MpiCommunicator, ranks_that_are_not_in_step_find_out) {
-  auto communicator = MpiCommunicator::make(MPI_COMM_WORLD, names(), 60.0);
-  ASSERT_TRUE(communicator.ok());
+TEST(MpiLink, ranks_that_are_not_in_step_find_out) {
+  const auto communicator = communicator_of_all(60.0);
+  ASSERT_NE(communicator, nullptr);
   std::byte flag{1};
   if (world->rank() == 5) {
-    EXPECT_TRUE((*communicator)->broadcast(std::span(&flag, 1), 5).ok());
+    EXPECT_TRUE(communicator->broadcast(std::span(&flag, 1), 5).ok());
   } else {
-    EXPECT_FALSE((*communicator)->barrier().ok());
+    EXPECT_FALSE(communicator->barrier().ok());
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  const std::string message = (*communicator)->barrier().message();
+  const std::string message = communicator->barrier().message();
   const std::string expected = MpiTransport::name(5) +
                                " is in another call: broadcast 0 of 1 bytes from rank 5, "
                                "here barrier 0";
@@ -100,7 +108,7 @@ TEST(MpiCommunicator, ranks_that_are_not_in_step_find_out) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-TEST(MpiCommunicator, abort_ends_the_pending_call_from_another_thread) {
+TEST(MpiLink, abort_ends_the_pending_call_from_another_thread) {
   auto communicator = world->communicator(2);
   ASSERT_TRUE(communicator.ok());
   if (world->rank() == 1) {
