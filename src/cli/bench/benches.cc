@@ -3,6 +3,7 @@
 #include <map>
 
 #include "cli/bench/bench.h"
+#include "cli/bench/comm/comm_bench.h"
 #include "cli/bench/embedding/embedding_bench.h"
 #include "cli/bench/kernels/kernels_bench.h"
 #include "cli/bench/reader/reader_bench.h"
@@ -14,11 +15,10 @@ namespace recmill::cli {
 namespace {
 
 const std::map<std::string, Bench>& benches() {
-  static const std::map<std::string, Bench> all{{"embedding", run_embedding_bench},
-                                                {"kernels", run_kernels_bench},
-                                                {"reader", run_reader_bench},
-                                                {"scaling", run_scaling_bench},
-                                                {"train", run_train_bench}};
+  static const std::map<std::string, Bench> all{
+      {"comm", run_comm_bench},       {"embedding", run_embedding_bench},
+      {"kernels", run_kernels_bench}, {"reader", run_reader_bench},
+      {"scaling", run_scaling_bench}, {"train", run_train_bench}};
   return all;
 }
 

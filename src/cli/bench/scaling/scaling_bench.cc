@@ -2,7 +2,6 @@
 #include "cli/bench/scaling/scaling_bench.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "cli/bench/machine.h"
+#include "cli/bench/start_together.h"
 #include "cli/bench/train/workload.h"
 #include "kernels/dense_layer/dense_layer.h"
 
@@ -19,7 +18,6 @@ namespace recmill::cli {
 namespace {
 
 constexpr int64_t kSamples = 16384, kBatches = 4, kCheckedBatches = 3;
-constexpr double kQuietLoad = 0.08, kLoadWindow = 0.25, kPatienceSeconds = 60.0;
 
 /// So many ranks, and what this process has of them: nothing where it is none of them.
 struct Group {
@@ -98,38 +96,19 @@ std::vector<int64_t> shuffled(int64_t count, uint64_t key) {
   return order;
 }
 
-/// Processes of this bench, on whatever host.
-Result<std::vector<pid_t>> all_processes(Communicator& all) {
-  const pid_t own = getpid();
-  RECMILL_ASSIGN_OR_RETURN(const Received received,
-                           all.all_gather(std::as_bytes(std::span(&own, 1))));
-  std::vector<pid_t> processes(all.ranks());
-  std::memcpy(processes.data(), received.bytes.data(), received.bytes.size());
-  return processes;
-}
-
 /// Repetitions in another order of groups each; the first warms up. Returns the highest foreign
 /// load.
 Result<double> take_turns_of(std::deque<Group>& groups, Communicator& all, int64_t pairs) {
-  RECMILL_ASSIGN_OR_RETURN(const auto own, all_processes(all));
-  const Stopwatch since;
-  double highest = 0.0;
+  RECMILL_ASSIGN_OR_RETURN(StartTogether together, StartTogether::make(all));
   for (int64_t pair = 0; pair <= pairs; ++pair) {
     for (const int64_t g : shuffled(std::ssize(groups), static_cast<uint64_t>(pair) * 2)) {
-      double load = 0.0;
-      if (all.rank() == 0) {
-        load = foreign_load(own, kLoadWindow);
-        while (load >= kQuietLoad && since.seconds() < kPatienceSeconds)
-          load = foreign_load(own, kLoadWindow);
-      }
-      if (pair > 0) highest = std::max(highest, load);
-      RECMILL_RETURN_IF_ERROR(all.barrier());
+      RECMILL_RETURN_IF_ERROR(together.start(pair > 0));
       const auto order = shuffled(kBatches, static_cast<uint64_t>(pair) * 2 + 1);
       RECMILL_RETURN_IF_ERROR(time_group(groups[g], order, pair > 0));
       RECMILL_RETURN_IF_ERROR(all.barrier());
     }
   }
-  return highest;
+  return together.foreign_load();
 }
 
 void report(const Group& group, const Group& first, double load, const BenchSink& sink) {
