@@ -18,7 +18,8 @@ constexpr double kWidth = 1060.0, kLane = 34.0, kTop = 40.0;  // of the picture,
 /// One stage of one rank.
 struct Line {
   std::string rank, stage;
-  double seconds = 0.0, share = 0.0, waiting = 0.0, sent = 0.0, received = 0.0;  // bytes in MiB
+  double seconds = 0.0, share = 0.0, waiting = 0.0, hidden = 0.0;
+  double sent = 0.0, received = 0.0;  // MiB
 };
 
 /// Those in which time was spent.
@@ -30,8 +31,8 @@ std::vector<Line> lines_of(const Json& profile) {
       const double seconds = of["seconds"].get<double>();
       if (seconds == 0.0) continue;
       lines.push_back({rank["name"].get<std::string>(), stage, seconds, seconds / all,
-                       of["waiting"].get<double>(), of["sent"].get<double>() / kMebi,
-                       of["received"].get<double>() / kMebi});
+                       of["waiting"].get<double>(), of["hidden"].get<double>(),
+                       of["sent"].get<double>() / kMebi, of["received"].get<double>() / kMebi});
     }
   }
   return lines;
@@ -125,28 +126,32 @@ std::string timeline(const Json& profile) {
 std::string table(const std::vector<Line>& lines) {
   std::string html =
       "<div class=\"scroll\"><table><tr><th class=\"text\">rank</th><th class=\"text\">stage</th>"
-      "<th>seconds</th><th>share</th><th>of it waiting</th><th>sent, MiB</th><th>received, "
+      "<th>seconds</th><th>share</th><th>of it waiting</th><th>hidden</th><th>sent, "
+      "MiB</th><th>received, "
       "MiB</th></tr>\n";
   for (const Line& line : lines) {
     html += fmt::format(
         "<tr><td class=\"text\">{}</td><td class=\"text\">{}</td><td>{:.3f}</td>"
-        "<td>{:.1f} %</td><td>{:.3f}</td><td>{:.2f}</td><td>{:.2f}</td></tr>\n",
+        "<td>{:.1f} %</td><td>{:.3f}</td><td>{:.3f}</td><td>{:.2f}</td><td>{:.2f}</td></tr>\n",
         escaped(line.rank), escaped(line.stage), line.seconds, line.share * 100, line.waiting,
-        line.sent, line.received);
+        line.hidden, line.sent, line.received);
   }
-  return html + "</table></div>\n";
+  return html +
+         "</table></div>\n<p>Hidden: seconds that went on beside other stages, on top of those "
+         "given.</p>\n";
 }
 
 }  // namespace
 
 std::string profile_text(const Json& profile) {
   std::string text =
-      fmt::format("{:<24} {:<16} {:>10} {:>7} {:>10} {:>12} {:>12}\n", "rank", "stage", "seconds",
-                  "share", "waiting", "sent MiB", "received MiB");
+      fmt::format("{:<24} {:<16} {:>10} {:>7} {:>10} {:>10} {:>12} {:>12}\n", "rank", "stage",
+                  "seconds", "share", "waiting", "hidden", "sent MiB", "received MiB");
   for (const Line& line : lines_of(profile)) {
-    text += fmt::format("{:<24} {:<16} {:>10.3f} {:>5.1f} % {:>10.3f} {:>12.2f} {:>12.2f}\n",
-                        line.rank, line.stage, line.seconds, line.share * 100, line.waiting,
-                        line.sent, line.received);
+    text +=
+        fmt::format("{:<24} {:<16} {:>10.3f} {:>5.1f} % {:>10.3f} {:>10.3f} {:>12.2f} {:>12.2f}\n",
+                    line.rank, line.stage, line.seconds, line.share * 100, line.waiting,
+                    line.hidden, line.sent, line.received);
   }
   return text;
 }

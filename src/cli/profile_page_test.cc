@@ -11,7 +11,11 @@ using ::testing::Not;
 
 Json profile() {
   const auto stage = [](double seconds, double waiting, int64_t sent, int64_t received) {
-    return Json{{"seconds", seconds}, {"waiting", waiting}, {"sent", sent}, {"received", received}};
+    return Json{{"seconds", seconds},
+                {"waiting", waiting},
+                {"hidden", waiting / 2},
+                {"sent", sent},
+                {"received", received}};
   };
   Json of = Json::array();
   for (const int rank : {0, 1}) {
@@ -31,7 +35,7 @@ TEST(ProfilePage, tells_every_rank_and_stage_in_which_time_was_spent) {
   const std::string text = profile_text(profile());
   EXPECT_THAT(text,
               HasSubstr("rank 1 on <h>            lookup                1.500  75.0 %      0.250"
-                        "         3.00         0.50\n"));
+                        "      0.125         3.00         0.50\n"));
   EXPECT_THAT(text, Not(HasSubstr("evaluation")));
   const std::string page = profile_page("a & b", profile());
   EXPECT_THAT(page, HasSubstr("<h1>a &amp; b: what ranks spent their time on</h1>"));

@@ -57,8 +57,9 @@ class Communicator {
   /// `bytes` for each rank, the same on all. Fails on all ranks when the host does not have the
   /// memory. Nothing is left of it when the processes end, however they end.
   virtual Result<std::unique_ptr<Window>> window(size_t bytes) = 0;
-  /// Between the same ranks, for another thread: calls of the two may be made at the same time. A
-  /// failure of this one is also the other's, which must not outlive it.
+  /// Between the same ranks, for another thread: calls of the two may be made at the same time, and
+  /// waits of the other leave the cores to who computes. A failure of this one is also the other's,
+  /// which must not outlive it.
   virtual Result<std::unique_ptr<Communicator>> duplicate() = 0;
   /// Tells all ranks that this one has failed: their pending and later calls return an error that
   /// names this rank and `why`, so that nobody waits for it.

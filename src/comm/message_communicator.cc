@@ -288,7 +288,7 @@ Status MessageCommunicator::wait(std::initializer_list<Transfers*> all, Call cal
 Status MessageCommunicator::wait_until(const std::function<Result<bool>()>& look, Call call,
                                        const std::function<std::set<int>()>& missing) {
   const Stopwatch watch;
-  Patience patience;
+  Patience patience(/*beside_work=*/original_ != nullptr);
   while (true) {
     const auto done = look();
     RECMILL_RETURN_IF_ERROR(failed(done.status()));

@@ -12,9 +12,12 @@ namespace recmill {
 
 /// Between two looks at what one waits for: first nothing, then others may have the core, then it
 /// sleeps, the longer the longer it has waited, so that a rank which waits takes little from those
-/// that compute, and a hundredth more at most than it has to.
+/// that compute, and a hundredth more at most than it has to. Who waits beside a thread that has
+/// work sleeps at once: looking would take that thread's core.
 class Patience {
  public:
+  explicit Patience(bool beside_work = false) : looks_(beside_work ? kYields : 0) {}
+
   void wait(double waited_seconds) {
     ++looks_;
     if (looks_ > kYields) {
@@ -27,7 +30,7 @@ class Patience {
 
  private:
   static constexpr int64_t kSpins = 32, kYields = 2000;
-  int64_t looks_ = 0;
+  int64_t looks_;
 };
 
 }  // namespace recmill

@@ -43,9 +43,10 @@ struct Post {
 }  // namespace
 
 struct ThreadsGroup::State {
-  explicit State(int count) : ranks(count), posts(count) {}
+  State(int count, bool duplicate) : ranks(count), is_duplicate(duplicate), posts(count) {}
 
   const int ranks;
+  const bool is_duplicate;
   std::mutex mutex;
   std::condition_variable changed;
   // Guarded by mutex; `posts` are read without it while a round is open.
@@ -265,7 +266,7 @@ class ThreadsCommunicator::ThreadsWindow final : public Window {
     const CallTimer timer(of_);
     block_.arrive(of_.rank_, ++fences_, what);
     const Stopwatch watch;
-    Patience patience;
+    Patience patience(of_.state_->is_duplicate);
     while (!block_.have_all_arrived(fences_)) {
       if (of_.state_->has_failed) {
         std::lock_guard lock(of_.state_->mutex);
@@ -311,7 +312,7 @@ Result<std::unique_ptr<Window>> ThreadsCommunicator::window(size_t bytes) {
 Result<std::unique_ptr<Communicator>> ThreadsCommunicator::duplicate() {
   Post post{.call = Call::duplicate};
   if (rank_ == 0) {
-    post.state = std::make_shared<ThreadsGroup::State>(ranks());
+    post.state = std::make_shared<ThreadsGroup::State>(ranks(), /*duplicate=*/true);
     std::lock_guard lock(state_->mutex);
     state_->duplicates.push_back(post.state);
   }
@@ -324,7 +325,7 @@ Result<std::unique_ptr<Communicator>> ThreadsCommunicator::duplicate() {
 
 ThreadsGroup::ThreadsGroup(int ranks) {
   RECMILL_CHECK(ranks >= 1, std::to_string(ranks));
-  state_ = std::make_shared<State>(ranks);
+  state_ = std::make_shared<State>(ranks, /*duplicate=*/false);
 }
 
 std::unique_ptr<Communicator> ThreadsGroup::communicator(int rank) const {

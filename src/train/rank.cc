@@ -44,6 +44,14 @@ Result<LearningRate> make_learning_rate(const TrainOptions& train, reader::Reade
   return learning_rate_of(train, rows);
 }
 
+// None where there is nothing to sum over, or nothing is to go on meanwhile.
+Result<std::unique_ptr<GradientReduction>> make_reduction(const ResolvedRun& run, Way way,
+                                                          Communicator& communicator) {
+  if (way == Way::plain || communicator.ranks() == 1 || !run.options.train.overlap)
+    return std::unique_ptr<GradientReduction>();
+  return GradientReduction::create(communicator, run.shards);
+}
+
 std::vector<ParameterRange> trained_ranges(const model::Model& model) {
   std::vector<ParameterRange> ranges;
   for (const model::ParameterSpec& parameter : model.parameters()) {
@@ -90,9 +98,10 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
   rank.dense_optimizer = std::make_unique<DenseOptimizer>(
       options.optimizer, rank.model->parameter_count(), trained_ranges(*rank.model));
   RECMILL_ASSIGN_OR_RETURN(rank.learning_rate, make_learning_rate(options.train, *rank.train_rows));
-  rank.trainer =
-      std::make_unique<RankTrainer>(run.spec, *rank.model, *rank.store, *rank.dense_optimizer,
-                                    communicator, pool, run.shards, std::move(parameters));
+  RECMILL_ASSIGN_OR_RETURN(auto beside, make_reduction(run, way, communicator));
+  rank.trainer = std::make_unique<RankTrainer>(
+      run.spec, *rank.model, *rank.store, *rank.dense_optimizer, communicator, pool, run.shards,
+      std::move(parameters), std::move(beside));
   RECMILL_RETURN_IF_ERROR(rank.trainer->load_parameters());
   return rank;
 }

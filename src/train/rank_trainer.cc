@@ -52,7 +52,7 @@ struct RankTrainer::Shard {
 
 RankTrainer::RankTrainer(const ModelSpec& spec, model::Model& model, store::EmbeddingStore& store,
                          DenseOptimizer& dense_optimizer, Communicator& communicator, Pool& pool,
-                         int shards, Buffer parameters)
+                         int shards, Buffer parameters, std::unique_ptr<GradientReduction> beside)
     : spec_(spec),
       model_(model),
       store_(store),
@@ -68,7 +68,8 @@ RankTrainer::RankTrainer(const ModelSpec& spec, model::Model& model, store::Embe
                        model.parameter_count()),
       reduce_gradient_(communicator, shards, pool),
       reduce_phase_(communicator, shards, pool),
-      reduce_loss_(communicator, shards, pool) {
+      reduce_loss_(communicator, shards, pool),
+      beside_(std::move(beside)) {
   const ShardRange own = shards_of_rank(communicator.rank(), communicator.ranks(), shards);
   for (int shard = own.begin; shard < own.end; ++shard) {
     shard_.push_back(std::make_unique<Shard>());
@@ -346,16 +347,22 @@ Result<StepResult> RankTrainer::result(const RankBatch& batch) {
                     : cause;
 }
 
+bool RankTrainer::needs_whole_gradient() const {
+  return communicator_.ranks() > 1 || dense_optimizer_.clips();
+}
+
+Status RankTrainer::sum_gradients() {
+  if (!needs_whole_gradient()) return {};
+  stages_.enter(Stage::dense_gradients);
+  gradient_.resize(model_.parameter_count());
+  return reduce_gradient_(shard_gradients_.parts(), gradient_);
+}
+
 // Where nobody needs the whole gradient, a piece of it is added over shards, applied and packed
 // while a cache holds it.
 Status RankTrainer::update_parameters(const store::Step& step) {
   const auto parts = shard_gradients_.parts();
-  const bool whole = communicator_.ranks() > 1 || dense_optimizer_.clips();
-  if (whole) {
-    stages_.enter(Stage::dense_gradients);
-    gradient_.resize(model_.parameter_count());
-    RECMILL_RETURN_IF_ERROR(reduce_gradient_(parts, gradient_));
-  }
+  const bool whole = needs_whole_gradient();
   stages_.enter(Stage::dense_update);
   dense_optimizer_.begin(step.iteration, step.learning_rate_scale, gradient_, pool_);
   return model_.load(parameters(), pool_, [&](int64_t begin, int64_t end) {
@@ -370,15 +377,36 @@ Status RankTrainer::update_parameters(const store::Step& step) {
   });
 }
 
+Status RankTrainer::update_rows(const RankBatch& batch, const store::Step& step) {
+  stages_.enter(Stage::row_update);
+  const store::Update update{batch.prepared.get(), gradients_};
+  return store_.update(std::span(&update, 1), step, stream_);
+}
+
+Status RankTrainer::update(const RankBatch& batch, const store::Step& step) {
+  if (beside_ == nullptr) {
+    RECMILL_RETURN_IF_ERROR(sum_gradients());
+    RECMILL_RETURN_IF_ERROR(update_parameters(step));
+    return update_rows(batch, step);
+  }
+  gradient_.resize(model_.parameter_count());
+  beside_->begin(shard_gradients_.parts(), gradient_);
+  const Status rows = update_rows(batch, step);
+  if (!rows.ok()) communicator_.abort(rows);  // or finish() would wait for ranks that wait for us
+  stages_.enter(Stage::dense_gradients);
+  const auto reduced = beside_->finish();
+  RECMILL_RETURN_IF_ERROR(rows);
+  RECMILL_RETURN_IF_ERROR(reduced.status());
+  stages_.add(reduced->traffic, reduced->seconds);
+  return update_parameters(step);
+}
+
 Result<StepResult> RankTrainer::train(const RankBatch& batch, const store::Step& step) {
   RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/true));
   RECMILL_ASSIGN_OR_RETURN(StepResult outcome, result(batch));
   if (model_.phases() > 1) RECMILL_RETURN_IF_ERROR(backward_phases());
   model_.finish_iteration(forward_totals_, batch.cut.samples, parameters());
-  RECMILL_RETURN_IF_ERROR(update_parameters(step));
-  stages_.enter(Stage::row_update);
-  const store::Update update{batch.prepared.get(), gradients_};
-  RECMILL_RETURN_IF_ERROR(store_.update(std::span(&update, 1), step, stream_));
+  RECMILL_RETURN_IF_ERROR(update(batch, step));
   return outcome;
 }
 

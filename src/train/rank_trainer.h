@@ -18,6 +18,7 @@
 #include "device/stream.h"
 #include "model/model.h"
 #include "store/embedding_store.h"
+#include "train/gradient_reduction.h"
 #include "train/optimizer/dense_optimizer.h"
 #include "train/rank_batch.h"
 #include "train/stage_clock.h"
@@ -35,9 +36,10 @@ struct StepResult {
 class RankTrainer {
  public:
   /// All referenced objects outlive the trainer. `parameters`: model.parameter_count() floats.
+  /// `beside`: sums dense gradients over ranks while rows are updated; null: before they are.
   RankTrainer(const ModelSpec& spec, model::Model& model, store::EmbeddingStore& store,
               DenseOptimizer& dense_optimizer, Communicator& communicator, Pool& pool, int shards,
-              Buffer parameters);
+              Buffer parameters, std::unique_ptr<GradientReduction> beside = nullptr);
   ~RankTrainer();
 
   /// Takes parameters() into use: once before the first step, and after they were changed.
@@ -77,7 +79,11 @@ class RankTrainer {
   Status score_in_blocks(const RankBatch& batch);
   Status forward(const RankBatch& batch, bool training);
   Status backward_phases();
+  bool needs_whole_gradient() const;
+  Status sum_gradients();
   Status update_parameters(const store::Step& step);
+  Status update_rows(const RankBatch& batch, const store::Step& step);
+  Status update(const RankBatch& batch, const store::Step& step);
   Result<StepResult> result(const RankBatch& batch);
 
   const ModelSpec& spec_;
@@ -103,6 +109,7 @@ class RankTrainer {
   OrderedReduce<float> reduce_gradient_;
   OrderedReduce<float> reduce_phase_;
   OrderedReduce<double> reduce_loss_;
+  const std::unique_ptr<GradientReduction> beside_;
 
   // Of the batch in hand.
   int64_t global_samples_ = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/stage_clock.h"
 
+#include <algorithm>
+
 namespace recmill::train {
 namespace {
 
@@ -18,7 +20,7 @@ void StageClock::restart() {
 void StageClock::enter(Stage stage) {
   if (held_) return;
   const double now = watch_.seconds();
-  const Traffic traffic = communicator_->traffic();
+  const Traffic traffic = this->traffic();
   Figures& of = figures_[static_cast<size_t>(stage_)];
   const double waiting = traffic.seconds - traffic_.seconds;
   of.seconds += now - since_;
@@ -30,6 +32,21 @@ void StageClock::enter(Stage stage) {
   stage_ = stage;
   since_ = now;
   traffic_ = traffic;
+}
+
+Traffic StageClock::traffic() const {
+  Traffic all = communicator_->traffic();
+  all.seconds += beside_.seconds;
+  all.sent += beside_.sent;
+  all.received += beside_.received;
+  return all;
+}
+
+void StageClock::add(const Traffic& traffic, double seconds) {
+  beside_.seconds += traffic.seconds;
+  beside_.sent += traffic.sent;
+  beside_.received += traffic.received;
+  figures_[static_cast<size_t>(stage_)].hidden += std::max(0.0, seconds - traffic.seconds);
 }
 
 void StageClock::hold(Stage stage) {
@@ -49,6 +66,7 @@ Json StageClock::report() const {
     const bool waits = static_cast<Stage>(s) == Stage::data;
     stages[kStageNames[s]] = {{"seconds", of.seconds},
                               {"waiting", waits ? of.seconds : of.traffic.seconds},
+                              {"hidden", of.hidden},
                               {"sent", of.traffic.sent},
                               {"received", of.traffic.received}};
   }

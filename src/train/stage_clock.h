@@ -42,6 +42,7 @@ class StageClock {
   struct Figures {
     double seconds = 0.0;
     Traffic traffic;
+    double hidden = 0.0;  // seconds that took work beside other stages, none of `seconds`
   };
 
   explicit StageClock(const Communicator& communicator);
@@ -55,14 +56,21 @@ class StageClock {
   /// Enters a stage and stays in it, whatever is entered, until release().
   void hold(Stage stage);
   void release(Stage next);
+  /// What went on beside other stages, on another thread, for the one that is entered: `seconds` in
+  /// all, of which the thread that trains waited traffic.seconds.
+  void add(const Traffic& traffic, double seconds);
 
   const Figures& figures(Stage stage) const { return figures_[static_cast<size_t>(stage)]; }
-  /// {"seconds", "stages": {name: {"seconds", "waiting", "sent", "received"}}, "spans": [[stage,
-  /// begin, end, waiting]]}: the data stage is all waiting; the spans are the last ones.
+  /// {"seconds", "stages": {name: {"seconds", "waiting", "hidden", "sent", "received"}},
+  /// "spans": [[stage, begin, end, waiting]]}: the data stage is all waiting; the spans are the
+  /// last ones.
   Json report() const;
 
  private:
+  Traffic traffic() const;
+
   const Communicator* communicator_;
+  Traffic beside_;  // of other communicators
   Stopwatch watch_;
   Stage stage_ = Stage::data;
   bool held_ = false;

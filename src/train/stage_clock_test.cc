@@ -51,6 +51,23 @@ TEST(StageClock, gives_each_stage_its_own_traffic_and_all_of_the_time) {
   EXPECT_EQ(report["spans"][1][2], report["spans"][2][1]);
 }
 
+TEST(StageClock, counts_what_went_on_beside_for_the_stage_that_waits_for_it) {
+  Counted communicator;
+  StageClock clock(communicator);
+  clock.enter(Stage::row_update);
+  clock.enter(Stage::dense_gradients);
+  clock.add({0.25, 100, 200}, 1.0);
+  clock.enter(Stage::dense_update);
+  clock.enter(Stage::data);
+  const StageClock::Figures& figures = clock.figures(Stage::dense_gradients);
+  EXPECT_EQ(figures.traffic.seconds, 0.25);
+  EXPECT_EQ(figures.traffic.sent, 100u);
+  EXPECT_EQ(figures.traffic.received, 200u);
+  EXPECT_EQ(figures.hidden, 0.75);
+  EXPECT_EQ(clock.figures(Stage::dense_update).traffic.sent, 0u);
+  EXPECT_EQ(clock.report()["stages"]["dense gradients"]["hidden"], 0.75);
+}
+
 TEST(StageClock, what_is_held_takes_all_until_it_is_released) {
   Counted communicator;
   StageClock clock(communicator);

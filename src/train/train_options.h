@@ -70,6 +70,7 @@ struct TrainOptions {
   Transport transport = Transport::automatic;
   int64_t ranks = 0;
   double wait_seconds = 600;
+  bool overlap = true;
   int64_t threads = 0;
   int64_t seed = 1;
   bool deterministic = true;
@@ -99,6 +100,7 @@ void describe(Visitor& v, TrainOptions& o) {
   v("ranks", o.ranks,
     "ranks, at most as many as shards; 0: 1 by threads, by MPI one for each process");
   v("wait_seconds", o.wait_seconds, "the longest that a rank waits for others, by MPI");
+  v("overlap", o.overlap, "whether ranks sum dense gradients while they update rows");
   v("threads", o.threads,
     "compute threads of a process; 0: one for each core, divided by the processes that share them");
   v("seed", o.seed, "seed of everything random");

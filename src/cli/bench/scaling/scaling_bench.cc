@@ -22,7 +22,8 @@ constexpr int64_t kSamples = 16384, kBatches = 4, kCheckedBatches = 3;
 /// So many ranks, and what this process has of them: nothing where it is none of them.
 struct Group {
   int ranks = 1;
-  int threads = 1;  // of each
+  int threads = 1;       // of each
+  bool overlap = false;  // dense gradients are summed while rows are updated
   std::unique_ptr<Communicator> communicator;
   std::unique_ptr<Pool> pool;
   std::vector<train::RankBatch> batches;
@@ -30,12 +31,17 @@ struct Group {
   std::vector<double> seconds;                // a batch, by repetition
   double dense_waiting = 0.0, trained = 0.0;  // seconds in all
 
-  std::string name() const { return fmt::format("kaggle_b{}_{}x{}", kSamples, ranks, threads); }
+  std::string name() const {
+    return fmt::format("kaggle_b{}_{}x{}{}", kSamples, ranks, threads,
+                       ranks > 1 && !overlap ? "_one_after_the_other" : "");
+  }
+  double share_waiting() const { return dense_waiting / trained; }
 };
 
 /// The group stays where it is: its workload refers to it.
-Status fill_group(Group& group, int ranks, const BenchOptions& options) {
+Status fill_group(Group& group, int ranks, bool overlap, const BenchOptions& options) {
   group.ranks = ranks;
+  group.overlap = overlap;
   group.threads = std::max<int>(1, static_cast<int>(options.threads) / ranks);
   RECMILL_ASSIGN_OR_RETURN(group.communicator, options.world->communicator(ranks));
   if (group.communicator == nullptr) return {};
@@ -43,8 +49,14 @@ Status fill_group(Group& group, int ranks, const BenchOptions& options) {
   group.pool->set_thread_start([] { kernels::dense_layer::use_one_thread(); });
   const TrainShape shape{.name = "kaggle", .samples = kSamples, .batches = kBatches};
   group.batches = make_train_batches(shape, *group.pool, group.communicator->rank(), ranks);
+  std::unique_ptr<train::GradientReduction> beside;
+  if (overlap) {
+    RECMILL_ASSIGN_OR_RETURN(beside, train::GradientReduction::create(
+                                         *group.communicator, group.batches.front().cut.shards));
+  }
   RECMILL_ASSIGN_OR_RETURN(
-      group.workload, TrainWorkload::make(shape, group.batches, *group.communicator, *group.pool));
+      group.workload, TrainWorkload::make(shape, group.batches, *group.communicator, *group.pool,
+                                          std::move(beside)));
   return {};
 }
 
@@ -111,28 +123,42 @@ Result<double> take_turns_of(std::deque<Group>& groups, Communicator& all, int64
   return together.foreign_load();
 }
 
-void report(const Group& group, const Group& first, double load, const BenchSink& sink) {
+BenchLine line_of(const Group& group, const char* metric, double value, const char* unit,
+                  double load) {
   BenchLine line;
   line.bench = "scaling";
   line.name = group.name();
-  line.metric = "samples_per_second";
-  line.value = static_cast<double>(kSamples) / median(group.seconds);
-  line.unit = "samples/s";
+  line.metric = metric;
+  line.value = value;
+  line.unit = unit;
   line.foreign_load = load;
-  if (&group != &first) {
-    line.rival = first.name();
-    line.ratio = ratio_of({group.seconds, first.seconds, load});
+  return line;
+}
+
+/// `before`: the group that it is compared with; null: none.
+void report(const Group& group, const Group* before, double load, const BenchSink& sink) {
+  BenchLine line =
+      line_of(group, "samples_per_second", static_cast<double>(kSamples) / median(group.seconds),
+              "samples/s", load);
+  if (before != nullptr) {
+    line.rival = before->name();
+    line.ratio = ratio_of({group.seconds, before->seconds, load});
   }
   sink(line);
-  if (&group == &first) return;
-  BenchLine waiting;
-  waiting.bench = "scaling";
-  waiting.name = group.name();
-  waiting.metric = "share_waiting_for_dense_gradients";
-  waiting.value = group.dense_waiting / group.trained;
-  waiting.unit = "of the time";
-  waiting.foreign_load = load;
-  sink(waiting);
+}
+
+/// `one_after_the_other`: the same ranks without overlap.
+void report_waiting(const Group& group, const Group& one_after_the_other, double load,
+                    const BenchSink& sink) {
+  for (const Group* of : {&one_after_the_other, &group})
+    sink(line_of(*of, "share_waiting_for_dense_gradients", of->share_waiting(), "of the time",
+                 load));
+  BenchLine hidden = line_of(group, "hidden_of_dense_gradients",
+                             1.0 - group.share_waiting() / one_after_the_other.share_waiting(),
+                             "of the wait", load);
+  hidden.rival = one_after_the_other.name();
+  hidden.ratio = ratio_of({group.seconds, one_after_the_other.seconds, load});
+  sink(hidden);
 }
 
 }  // namespace
@@ -140,12 +166,13 @@ void report(const Group& group, const Group& first, double load, const BenchSink
 Status run_scaling_bench(const BenchOptions& options, const BenchSink& sink) {
   std::deque<Group> groups;
   std::unique_ptr<Communicator> all;
-  for (const int ranks : {1, 2, 4}) {
+  for (const auto& [ranks, overlap] :
+       {std::pair{1, false}, {2, false}, {2, true}, {4, false}, {4, true}}) {
     auto communicator = options.world->communicator(ranks);
     if (!communicator.ok()) break;
     all = *std::move(communicator);
     groups.emplace_back();
-    RECMILL_RETURN_IF_ERROR(fill_group(groups.back(), ranks, options));
+    RECMILL_RETURN_IF_ERROR(fill_group(groups.back(), ranks, overlap, options));
   }
   if (groups.size() < 2)
     return Status::BadRequest(
@@ -154,8 +181,11 @@ Status run_scaling_bench(const BenchOptions& options, const BenchSink& sink) {
   RECMILL_RETURN_IF_ERROR(check_answers(groups));
   RECMILL_ASSIGN_OR_RETURN(const double load, take_turns_of(groups, *all, options.pairs));
   if (all->rank() != 0) return {};
-  for (const Group& group : groups) {
-    if (options.wants(group.name())) report(group, groups[0], load, sink);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const Group& group = groups[g];
+    if (!options.wants(group.name())) continue;
+    report(group, g == 0 ? nullptr : &groups[0], load, sink);
+    if (group.overlap) report_waiting(group, groups[g - 1], load, sink);
   }
   return {};
 }

@@ -106,9 +106,9 @@ std::vector<train::RankBatch> make_train_batches(const TrainShape& shape, Pool& 
   return batches;
 }
 
-Result<std::unique_ptr<TrainWorkload>> TrainWorkload::make(const TrainShape& shape,
-                                                           std::vector<train::RankBatch>& batches,
-                                                           Communicator& communicator, Pool& pool) {
+Result<std::unique_ptr<TrainWorkload>> TrainWorkload::make(
+    const TrainShape& shape, std::vector<train::RankBatch>& batches, Communicator& communicator,
+    Pool& pool, std::unique_ptr<train::GradientReduction> beside) {
   std::unique_ptr<TrainWorkload> workload(new TrainWorkload(batches, communicator));
   TrainWorkload& w = *workload;
   w.spec_ = kaggle_spec();
@@ -125,7 +125,7 @@ Result<std::unique_ptr<TrainWorkload>> TrainWorkload::make(const TrainShape& sha
       w.optimizer_, count, std::vector<train::ParameterRange>{{0, count}});
   w.trainer_ = std::make_unique<train::RankTrainer>(
       w.spec_, *w.model_, *w.store_, *w.dense_optimizer_, w.communicator_, pool,
-      batches.front().cut.shards, std::move(parameters));
+      batches.front().cut.shards, std::move(parameters), std::move(beside));
   RECMILL_RETURN_IF_ERROR(w.trainer_->load_parameters());
   return workload;
 }

@@ -34,9 +34,10 @@ std::vector<train::RankBatch> make_train_batches(const TrainShape& shape, Pool& 
 class TrainWorkload {
  public:
   /// All but the shape outlive the workload. The batches are those of the communicator's rank.
-  static Result<std::unique_ptr<TrainWorkload>> make(const TrainShape& shape,
-                                                     std::vector<train::RankBatch>& batches,
-                                                     Communicator& communicator, Pool& pool);
+  /// `beside` as for train::RankTrainer.
+  static Result<std::unique_ptr<TrainWorkload>> make(
+      const TrainShape& shape, std::vector<train::RankBatch>& batches, Communicator& communicator,
+      Pool& pool, std::unique_ptr<train::GradientReduction> beside = nullptr);
 
   /// One iteration: distinct rows, lookup, forward, backward, both optimizers. The mean log loss
   /// before the update.
