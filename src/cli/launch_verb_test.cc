@@ -11,6 +11,8 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
+#include <sstream>
 #include <thread>
 
 #include "base/random.h"
@@ -52,6 +54,18 @@ std::map<pid_t, std::string> processes_below(pid_t root) {
     found[process] = words;
   }
   return found;
+}
+
+/// Files in /dev/shm that a process has mapped under their names.
+std::set<std::string> shared_files_of(pid_t process) {
+  std::istringstream maps(read_proc("/proc/" + std::to_string(process) + "/maps"));
+  std::set<std::string> files;
+  for (std::string line; std::getline(maps, line);) {
+    const size_t begin = line.find("/dev/shm/");
+    if (begin != std::string::npos && !line.ends_with("(deleted)"))
+      files.insert(line.substr(begin));
+  }
+  return files;
 }
 
 class LaunchVerb : public Program {
@@ -186,12 +200,18 @@ TEST_F(LaunchVerb, nothing_outlives_a_launcher_that_is_killed) {
   begin("a");
   const auto below = processes_below(child_);
   EXPECT_GT(below.size(), 2u * kRanks);  // each with its guard
+  sleep_milliseconds(1000);              // a guard looks twice
+  std::set<std::string> segments;
+  for (const pid_t rank : ranks()) segments.merge(shared_files_of(rank));
+  EXPECT_FALSE(segments.empty());
   kill(child_, SIGKILL);
   waitpid(std::exchange(child_, -1), nullptr, 0);
   for (const auto& [process, words] : below) {
     for (int look = 0; look < 2000 && kill(process, 0) == 0; ++look) sleep_milliseconds(10);
     EXPECT_EQ(kill(process, 0), -1) << words;
   }
+  for (const std::string& segment : segments)
+    EXPECT_FALSE(posix_files().exists(segment)) << segment;
 }
 
 TEST_F(LaunchVerb, a_second_job_of_the_same_name_is_refused_and_the_first_goes_on) {

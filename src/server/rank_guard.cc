@@ -14,11 +14,13 @@
 #include "base/clock.h"
 #include "server/child_process.h"
 #include "server/message_line.h"
+#include "server/shared_segments.h"
 
 namespace recmill::server {
 namespace {
 
 constexpr int kBeatMilliseconds = 500;
+constexpr double kJoinSeconds = 60.0;  // in which a rank joins the others
 
 std::string own_host() {
   char name[256] = {};
@@ -32,6 +34,7 @@ class RankGuard {
       : setting_(setting), line_(std::move(line)) {}
   ~RankGuard() {
     end_rank();
+    for (const std::string& segment : segments_) unlink(segment.c_str());
     for (const int descriptor : {signals_, notes_}) {
       if (descriptor >= 0) ::close(descriptor);
     }
@@ -46,13 +49,15 @@ class RankGuard {
   bool heed_signals();
   void watch_rank();
   void end_rank();
+  void look_for_segments();
   void tell(const char* what, int number) { line_.send({{"what", what}, {"number", number}}); }
 
   const GuardSetting setting_;
   MessageLine line_;
   int signals_ = -1, notes_ = -1;
   pid_t rank_ = -1;  // -1: has ended
-  Stopwatch silence_;
+  Stopwatch silence_, since_start_;
+  std::vector<std::string> segments_;  // that the rank shares, or shared, with others
 };
 
 Status RankGuard::start(const std::vector<std::string>& words) {
@@ -92,6 +97,7 @@ void RankGuard::run() {
     if (beat.seconds() * 1000 < kBeatMilliseconds) continue;
     beat.lap();
     tell("alive", 0);
+    look_for_segments();
   }
 }
 
@@ -148,8 +154,15 @@ void RankGuard::watch_rank() {
   }
 }
 
+// As long as the rank lives: later nobody can tell.
+void RankGuard::look_for_segments() {
+  if (rank_ <= 0 || !segments_.empty() || since_start_.seconds() > kJoinSeconds) return;
+  segments_ = mpi_shared_segments(rank_);
+}
+
 // With all that it has started.
 void RankGuard::end_rank() {
+  look_for_segments();
   if (rank_ <= 0) return;
   kill(-rank_, SIGKILL);
   kill(rank_, SIGKILL);
