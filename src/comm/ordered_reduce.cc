@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kMessageBytes = 128 << 10;
 constexpr int64_t kUnderWay = 4;
 /// The same inside a host, where pieces should stay in the second-level cache.
-constexpr int64_t kWindowBytes = 64 << 10;
+constexpr int64_t kWindowBytes = 128 << 10;
 
 /// Group of the messages of an exchange that bring results; those of pieces come after it.
 constexpr int kResults = 0;
