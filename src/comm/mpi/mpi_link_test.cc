@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -13,11 +12,12 @@
 #include "comm/message_communicator.h"
 #include "comm/mpi/mpi_world.h"
 #include "comm/testing/delayed_communicator.h"
+#include "comm/testing/mpi_tests.h"
 
 namespace recmill {
 namespace {
 
-MpiWorld* world = nullptr;  // of this process
+MpiWorld* world = nullptr;
 
 /// What rank 0 was told, in all processes.
 Status agreed(const Status& status) {
@@ -127,31 +127,6 @@ TEST(MpiLink, abort_ends_the_pending_call_from_another_thread) {
 }  // namespace
 }  // namespace recmill
 
-/// Of all processes but one, which prints everything.
-class FailuresOnly final : public ::testing::EmptyTestEventListener {
-  void OnTestPartResult(const ::testing::TestPartResult& result) override {
-    if (!result.failed()) return;
-    std::fprintf(stderr, "rank %d: %s:%d: %s\n", recmill::world->rank(), result.file_name(),
-                 result.line_number(), result.message());
-  }
-};
-
 int main(int argc, char** argv) {
-  ::testing::InitGoogleTest(&argc, argv);
-  auto world = recmill::MpiWorld::start(60.0);
-  if (!world.ok()) {
-    std::fprintf(stderr, "%s\n", world.status().message().c_str());
-    return 1;
-  }
-  recmill::world = world->get();
-  if ((*world)->ranks() != 8) {
-    std::fprintf(stderr, "needs 8 processes, has %d\n", (*world)->ranks());
-    return 1;
-  }
-  if ((*world)->rank() != 0) {
-    auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
-    delete listeners.Release(listeners.default_result_printer());
-    listeners.Append(new FailuresOnly);
-  }
-  return RUN_ALL_TESTS();
+  return recmill::run_mpi_tests(argc, argv, 8, recmill::world);
 }
