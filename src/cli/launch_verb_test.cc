@@ -131,6 +131,12 @@ class LaunchVerb : public Program {
     }
     return found;
   }
+  /// Those of launchers, in this test's TMPDIR.
+  int64_t session_folders() {
+    return std::ranges::count_if(*posix_files().list(folder_.path()), [](const std::string& name) {
+      return name.starts_with("recmill-launch-");
+    });
+  }
   void expect_same_end(const std::string& a, const std::string& b) {
     const Outcome compared = run({"verify", "--checkpoints", "runs/" + a, "runs/" + b});
     EXPECT_EQ(compared.status, 0) << compared.err;
@@ -196,7 +202,7 @@ TEST_F(LaunchVerb, an_interrupt_saves_and_the_run_goes_on_from_there) {
   expect_same_end("quiet", "a");
 }
 
-TEST_F(LaunchVerb, nothing_outlives_a_launcher_that_is_killed) {
+TEST_F(LaunchVerb, nothing_outlives_a_launcher_that_is_killed_but_a_folder_that_the_next_removes) {
   begin("a");
   const auto below = processes_below(child_);
   EXPECT_GT(below.size(), 2u * kRanks);  // each with its guard
@@ -212,6 +218,9 @@ TEST_F(LaunchVerb, nothing_outlives_a_launcher_that_is_killed) {
   }
   for (const std::string& segment : segments)
     EXPECT_FALSE(posix_files().exists(segment)) << segment;
+  EXPECT_EQ(session_folders(), 1);
+  refuse({"--ranks", "9"}, training("b"), "train.ranks: 9 is more than train.shards, which is 8");
+  EXPECT_EQ(session_folders(), 0);
 }
 
 TEST_F(LaunchVerb, a_second_job_of_the_same_name_is_refused_and_the_first_goes_on) {

@@ -127,16 +127,18 @@ Verdict JobWatch::silent(double now) const {
 
 Verdict JobWatch::failed(double now) const {
   std::optional<size_t> first;
-  bool settled = true;
+  bool settled = true, all_failed = true;
   for (size_t r = 0; r < ranks_.size(); ++r) {
     const Rank& rank = ranks_[r];
     settled = settled && rank.state == State::exited;
     const bool failed = rank.state == State::exited && rank.number != 0;
+    all_failed = all_failed && failed;
     if (failed && (!first || rank.since < ranks_[*first].since)) first = r;
   }
   if (!first || (!settled && now - ranks_[*first].since < limits_.settle_seconds)) return {};
-  const std::string text =
-      fmt::format("{} ended with status {}", name(*first), ranks_[*first].number);
+  // Of all that failed the first to end need not be the one that told why.
+  const std::string text = fmt::format(
+      "{} ended with status {}", all_failed ? "every rank" : name(*first), ranks_[*first].number);
   return {JobState::failed,
           ranks_[*first].number == kBadRequest ? Status::BadRequest(text) : Status::Failed(text),
           ""};

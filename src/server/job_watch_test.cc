@@ -95,6 +95,7 @@ TEST(JobWatch, an_error_of_the_program_is_told_when_no_loss_explains_it) {
   for (int rank = 0; rank < 3; ++rank) refused.exited(rank, 2, 2.0);
   EXPECT_EQ(refused.judge(2.0).state, JobState::failed);
   EXPECT_EQ(refused.judge(2.0).why.code(), Status::Code::bad_request);
+  EXPECT_EQ(refused.judge(2.0).why.message(), "every rank ended with status 2");
 }
 
 TEST(JobWatch, names_who_does_not_start) {

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "base/temporary_folder.h"
 #include "server/child_process.h"
+#include "server/session_folder.h"
 
 namespace recmill::server {
 namespace {
@@ -59,7 +59,7 @@ Status launch(const LaunchOptions& options, const LaunchSetting& setting) {
   if (!kind.ok()) return kind.status().at(options.mpirun);
   RECMILL_ASSIGN_OR_RETURN(auto hosts, read_hosts(options, setting.files));
   adopt_orphans();
-  const TemporaryFolder folder;
+  RECMILL_ASSIGN_OR_RETURN(const SessionFolder folder, SessionFolder::make(setting.files));
   const GuardVariables& names = setting.variables;
   LaunchPlan plan{.mpirun = options.mpirun,
                   .kind = *kind,
