@@ -141,6 +141,33 @@ std::string table(const std::vector<Line>& lines) {
          "given.</p>\n";
 }
 
+/// What a rank's process held in memory at most, in MiB.
+struct Memory {
+  std::string rank;
+  double peak = 0.0, rows = 0.0;
+  double beyond() const { return peak - rows; }
+};
+
+std::vector<Memory> memory_of(const Json& profile) {
+  std::vector<Memory> all;
+  for (const Json& rank : profile)
+    all.push_back({rank["name"].get<std::string>(), rank["peak_bytes"].get<double>() / kMebi,
+                   rank["row_bytes"].get<double>() / kMebi});
+  return all;
+}
+
+std::string memory_table(const std::vector<Memory>& ranks) {
+  std::string html =
+      "<div class=\"scroll\"><table><tr><th class=\"text\">rank</th><th>peak of its process, "
+      "MiB</th><th>its rows, MiB</th><th>beyond them, MiB</th></tr>\n";
+  for (const Memory& of : ranks) {
+    html += fmt::format(
+        "<tr><td class=\"text\">{}</td><td>{:.1f}</td><td>{:.1f}</td><td>{:.1f}</td></tr>\n",
+        escaped(of.rank), of.peak, of.rows, of.beyond());
+  }
+  return html + "</table></div>\n";
+}
+
 }  // namespace
 
 std::string profile_text(const Json& profile) {
@@ -153,12 +180,19 @@ std::string profile_text(const Json& profile) {
                     line.rank, line.stage, line.seconds, line.share * 100, line.waiting,
                     line.hidden, line.sent, line.received);
   }
+  text += fmt::format("{:<24} {:>16} {:>10} {:>12}\n", "rank", "peak memory MiB", "rows MiB",
+                      "beyond MiB");
+  for (const Memory& of : memory_of(profile)) {
+    text += fmt::format("{:<24} {:>16.1f} {:>10.1f} {:>12.1f}\n", of.rank, of.peak, of.rows,
+                        of.beyond());
+  }
   return text;
 }
 
 std::string profile_page(const std::string& name, const Json& profile) {
   return page_head(name + ": what ranks spent their time on") + timeline(profile) +
-         "<h2>Stages</h2>\n" + table(lines_of(profile)) + kPageEnd;
+         "<h2>Stages</h2>\n" + table(lines_of(profile)) + "<h2>Memory</h2>\n" +
+         memory_table(memory_of(profile)) + kPageEnd;
 }
 
 }  // namespace recmill::cli

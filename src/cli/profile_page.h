@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks spent their time on, as text and as a page with a timeline.
+// What ranks spent their time and memory on, as text and as a page with a timeline.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace recmill::cli {
 
-/// A line a rank and stage: seconds, share, waiting for others, bytes sent and received. `profile`
-/// is what train::run_training() puts into a summary.
+/// A line a rank and stage: seconds, share, waiting for others, bytes sent and received; and a line
+/// a rank: the most memory of its process (which ranks that are threads have in common), its rows,
+/// and what lies between. `profile` is what train::run_training() puts into a summary.
 std::string profile_text(const Json& profile);
 
 /// One HTML page: the same figures, and the last iterations of every rank side by side, what waits

@@ -26,6 +26,8 @@ Json profile() {
     of.push_back({{"seconds", 2.0},
                   {"stages", stages},
                   {"spans", {{"data", 0.0, 0.5, 0.0}, {"lookup", 0.5, 2.0, 0.25}}},
+                  {"peak_bytes", (300 + rank) << 20},
+                  {"row_bytes", 100 << 20},
                   {"name", "rank " + std::to_string(rank) + " on <h>"}});
   }
   return of;
@@ -43,6 +45,14 @@ TEST(ProfilePage, tells_every_rank_and_stage_in_which_time_was_spent) {
   EXPECT_THAT(page, HasSubstr("lookup: 1.5e+03 ms, of it waiting 250 ms"));
   EXPECT_THAT(page, HasSubstr("<td>75.0 %</td>"));
   EXPECT_THAT(page, Not(HasSubstr("<h>")));
+}
+
+TEST(ProfilePage, tells_the_memory_of_every_rank_beyond_its_rows) {
+  EXPECT_THAT(profile_text(profile()),
+              HasSubstr("rank 1 on <h>                       301.0      100.0        201.0\n"));
+  EXPECT_THAT(profile_page("a", profile()),
+              HasSubstr("<td class=\"text\">rank 1 on &lt;h&gt;</td><td>301.0</td><td>100.0</td>"
+                        "<td>201.0</td>"));
 }
 
 TEST(ProfilePage, a_rank_without_spans_is_no_picture_and_no_failure) {

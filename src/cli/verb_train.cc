@@ -102,7 +102,8 @@ void add_train(CLI::App& app, Chosen& chosen) {
       ->excludes(resume);
   verb->add_flag(
       "--profile", arguments->profile,
-      "also print what each rank spent its time on: computing, waiting, bytes, by stage");
+      "also print what each rank spent its time on, computing, waiting, bytes, by stage, and the "
+      "memory it held beyond its rows");
   verb->add_option("--html", arguments->html, "write the profile with a timeline to this file");
   verb->add_flag("--json", arguments->json, "print the summary as one JSON object");
   verb->add_flag("--quiet", arguments->quiet, "show no progress");

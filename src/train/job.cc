@@ -80,10 +80,13 @@ Result<Json> count_ids(const ResolvedRun& run, const Rank& rank, Communicator& c
   return features;
 }
 
-// What each rank spent its time on, rank after rank. Collective.
-Result<Json> gather_profile(RankTrainer& trainer, Communicator& communicator) {
+// What each rank spent its time and memory on, rank after rank. Collective.
+Result<Json> gather_profile(const ResolvedRun& run, RankTrainer& trainer,
+                            Communicator& communicator) {
   Json own = trainer.stages().report();
   own["name"] = communicator.name(communicator.rank());
+  own["peak_bytes"] = peak_resident_bytes();
+  own["row_bytes"] = row_bytes(run, communicator.rank());
   const std::string text = own.dump();
   RECMILL_ASSIGN_OR_RETURN(const Received received,
                            communicator.all_gather(std::as_bytes(std::span(text))));
@@ -187,7 +190,7 @@ Status train_rank(Training& training, Communicator& communicator) {
   RECMILL_ASSIGN_OR_RETURN(const Json ids, count_ids(run, rank, communicator));
   Json profile;
   if (training.request.profile) {
-    RECMILL_ASSIGN_OR_RETURN(profile, gather_profile(*rank.trainer, communicator));
+    RECMILL_ASSIGN_OR_RETURN(profile, gather_profile(run, *rank.trainer, communicator));
   }
   if (communicator.rank() != 0) return {};
   RECMILL_ASSIGN_OR_RETURN(training.summary,

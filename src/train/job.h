@@ -32,7 +32,9 @@ struct TrainingRequest {
   std::string config;  // the configuration as resolved, for the run folder
   ExistingRun existing = ExistingRun::refuse;
   std::string export_plain;  // folder for export_plain_run(), before training; empty: none
-  bool profile = false;      // the summary also has "profile": StageClock::report() of each rank
+  /// The summary also has "profile": of each rank StageClock::report(), "name", "row_bytes" of its
+  /// rows with their state, and "peak_bytes" that its process held in memory at most.
+  bool profile = false;
   /// Called by rank 0 when the folder is this run's; may be empty.
   std::function<void()> begun = nullptr;
 };

@@ -247,6 +247,14 @@ MemoryLedger with_all_rows(MemoryLedger ledger, const ModelSpec& spec, const std
   return ledger;
 }
 
+int64_t row_bytes(const ResolvedRun& run, int rank) {
+  return store::tables_need(run.spec, run.ranks).total(rank);
+}
+
+int64_t peak_resident_bytes() {
+  return proc_bytes("/proc/self/status", "VmHWM:");
+}
+
 Status check_memory(MemoryLedger ledger, const World& world) {
   std::erase_if(ledger.items, [&](const MemoryItem& item) { return !world.is_here(item.device); });
   int64_t need = 0;

@@ -23,6 +23,12 @@ MemoryLedger memory_ledger(const ResolvedRun& run);
 MemoryLedger with_all_rows(MemoryLedger ledger, const ModelSpec& spec, const std::string& what,
                            int64_t element);
 
+/// Bytes of `rank`'s rows with their state.
+int64_t row_bytes(const ResolvedRun& run, int rank);
+
+/// Bytes that this process, with all of its ranks, has held in memory at most.
+int64_t peak_resident_bytes();
+
 /// Refuses a run whose ledger, of the ranks on this machine, is larger than its free memory, naming
 /// both and the largest items.
 Status check_memory(MemoryLedger ledger, const World& world);
