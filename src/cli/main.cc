@@ -9,6 +9,7 @@
 #include <exception>
 #include <new>
 
+#include "cli/open_world.h"
 #include "cli/verb.h"
 
 namespace recmill::cli {
@@ -41,9 +42,10 @@ int run(int argc, char** argv) {
   }
   const Status status = chosen.action();
   if (status.ok()) return 0;
-  if (chosen.world != nullptr) chosen.world->fail(status);
+  if (chosen.world == nullptr && chosen.on_ranks) chosen.world = open_world_of_launcher();
+  const Status told = chosen.world == nullptr ? status : chosen.world->fail(status);
   if (chosen.world == nullptr || chosen.world->tells())
-    std::fprintf(stderr, "recmill: %s\n", status.message().c_str());
+    std::fprintf(stderr, "recmill: %s\n", told.message().c_str());
   return status.code() == Status::Code::bad_request ? 2 : 1;
 }
 

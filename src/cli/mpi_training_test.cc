@@ -8,6 +8,7 @@ namespace recmill::cli {
 namespace {
 
 using testing::HasSubstr;
+using testing::StartsWith;
 
 class MpiTraining : public Program {
  protected:
@@ -20,15 +21,38 @@ class MpiTraining : public Program {
     return {RECMILL_LAUNCHER, "-n", std::to_string(count)};
   }
 
+  /// Of two ranks the second one is started by `words` before the program.
+  std::vector<std::string> second_by(const std::vector<std::string>& words,
+                                     const std::vector<std::string>& arguments_of_first) {
+    std::vector<std::string> all{RECMILL_LAUNCHER, "-n", "1", RECMILL_PROGRAM};
+    all.insert(all.end(), arguments_of_first.begin(), arguments_of_first.end());
+    all.insert(all.end(), {":", "-n", "1"});
+    all.insert(all.end(), words.begin(), words.end());
+    return all;
+  }
+
+  static std::string host() {
+    char name[256] = {};
+    return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+  }
+
+  void write_rows(const std::string& folder, int rows) {
+    const Outcome made = run(
+        {"synth", "--out", folder, "--rows", std::to_string(rows), "--eval-rows", "10", "--quiet"});
+    ASSERT_EQ(made.status, 0) << made.err;
+  }
+
   /// The program's one line about it, and its exit status.
   void expect_failure(const std::vector<std::string>& arguments, int status,
-                      const std::string& message) {
+                      const std::string& message, const std::string& beginning = "recmill: ") {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.status, status) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr("recmill: "));
-    const size_t line = outcome.err.find("recmill: ");
-    EXPECT_THAT(outcome.err.substr(line, outcome.err.find('\n', line) - line), HasSubstr(message));
-    EXPECT_EQ(outcome.err.find("recmill: ", line + 1), std::string::npos) << outcome.err;
+    const size_t begin = outcome.err.find("recmill: ");
+    const std::string line = outcome.err.substr(begin, outcome.err.find('\n', begin) - begin);
+    EXPECT_THAT(line, StartsWith(beginning));
+    EXPECT_THAT(line, HasSubstr(message));
+    EXPECT_EQ(outcome.err.find("recmill: ", begin + 1), std::string::npos) << outcome.err;
     EXPECT_EQ(outcome.out, "");
   }
 };
@@ -71,6 +95,8 @@ TEST_F(MpiTraining, a_profile_tells_time_and_bytes_of_every_rank_and_stage) {
   for (size_t rank = 0; rank < 2; ++rank) {
     EXPECT_TRUE(profile[rank]["name"].get<std::string>().starts_with(
         "rank " + std::to_string(rank) + " on "));
+    EXPECT_GT(profile[rank]["row_bytes"].get<int64_t>(), 0);
+    EXPECT_GT(profile[rank]["peak_bytes"], profile[rank]["row_bytes"]);
     const Json& stages = profile[rank]["stages"];
     for (const char* const stage : {"lookup", "dense gradients", "row update", "scores"}) {
       EXPECT_GT(stages[stage]["seconds"].get<double>(), 0.0) << stage;
@@ -84,7 +110,7 @@ TEST_F(MpiTraining, a_profile_tells_time_and_bytes_of_every_rank_and_stage) {
 TEST_F(MpiTraining, refuses_what_ranks_do_not_agree_on_in_one_line) {
   write("b.toml",
         config(kDlrm, "mapping = 'dictionary'\nout_of_range = 'clamp'", "iterations = 13"));
-  launcher_ = {RECMILL_LAUNCHER, "-n", "1", RECMILL_PROGRAM, "train", "a.toml", ":", "-n", "1"};
+  launcher_ = second_by({}, {"train", "a.toml"});
   expect_failure({"train", "b.toml", "--set", "name=a"}, 2, "rank 1 on ");
   EXPECT_FALSE(posix_files().exists(path("runs/a")));
 
@@ -94,11 +120,108 @@ TEST_F(MpiTraining, refuses_what_ranks_do_not_agree_on_in_one_line) {
   expect_failure({"train", "a.toml", "--set", "train.shards=1"}, 2,
                  "train.ranks: 2 is more than train.shards, which is 1");
 
-  // Nobody speaks for all where each process is a job of its own.
-  const Outcome threads = run({"train", "a.toml", "--set", "train.transport=threads"});
-  EXPECT_EQ(threads.status, 2);
-  EXPECT_THAT(threads.err,
-              HasSubstr("train.transport: is \"threads\", but 2 processes were started"));
+  expect_failure({"train", "a.toml", "--set", "train.transport=threads"}, 2,
+                 "train.transport: is \"threads\", but 2 processes were started");
+}
+
+TEST_F(MpiTraining, an_error_before_ranks_meet_is_told_once_and_with_a_rank_that_alone_has_it) {
+  launcher_ = processes(2);
+  expect_failure({"train", "a.toml", "--set", "train.rank=2"}, 2, "train.rank is no known key");
+  for (const char* const verb : {"verify", "eval"})
+    expect_failure({verb, "none.toml"}, 2, "cannot open", "recmill: none.toml: ");
+  launcher_ = second_by({}, {"train", "a.toml"});
+  expect_failure({"train", "none.toml"}, 2, ": none.toml: ", "recmill: rank 1 on ");
+}
+
+TEST_F(MpiTraining, a_data_file_that_one_rank_lacks_or_has_another_of_is_told_with_the_rank) {
+  write_rows("data", 300);
+  write_rows("longer/data", 301);
+  ASSERT_EQ(posix_files().make_folder(path("none")).ok(), true);
+  ASSERT_EQ(posix_files().make_folder(path("wrong/data/train.tsv")).ok(), true);
+  for (const char* const folder : {".", "longer", "none", "wrong"})
+    write(std::string(folder) + "/c.toml",
+          "[data]\npath = 'data'\ntrain = 'train.tsv'\neval = 'eval.tsv'\ncache = ''\n"
+          "[embedding]\nrows = 50\ndim = 8\n[model]\n" +
+              std::string(kDlrm) + "\n[train]\nbatch_size = 128\nshards = 4\n");
+  ASSERT_EQ(run({"train", "c.toml", "--quiet"}).status, 0);
+  const std::vector<std::string> training{"train", "c.toml", "--set", "name=d"};
+  const std::vector<std::string> scoring{"eval", "c.toml"};
+  const struct {
+    std::string folder;  // of rank 1
+    std::vector<std::string> words;
+    std::string message;
+  } wrong[] = {{"none", training,
+                "rank 1 on " + host() + ": c.toml:3: data.train: data/train.tsv: matches no file"},
+               {"wrong", training,
+                "rank 1 on " + host() + ": c.toml:3: data.train: data/train.tsv: is a folder"},
+               {"wrong", scoring,
+                "rank 1 on " + host() + ": c.toml:3: data.train: data/train.tsv: is a folder"},
+               {"longer", training,
+                "rank 1 on " + host() + " has another list of data files than rank 0 on "}};
+  for (const auto& [folder, words, message] : wrong) {
+    launcher_ = second_by({"/bin/sh", "-c", "cd " + folder + " && exec \"$@\"", "sh"}, words);
+    expect_failure(words, 2, message);
+  }
+  EXPECT_FALSE(posix_files().exists(path("runs/d")));
+}
+
+TEST_F(MpiTraining, ranks_without_data_end_as_one_rank_does) {
+  const std::string batch_norm = "kind = 'deep_fm'\ndeep = [16, 1]\nbatch_norm = true";
+  const struct {
+    std::string model;
+    std::string rows, held_out;  // in batches of 128; those of training in 8 shards
+    int samples;                 // of two epochs
+  } cases[] = {{kDlrm, "3", "130", 6}, {batch_norm, "3", "130", 6}, {batch_norm, "258", "3", 516}};
+  for (const auto& [model, rows, held_out, samples] : cases) {
+    SCOPED_TRACE(rows + " rows, " + held_out + " held out, " + model);
+    write("u.toml", config(model, "mapping = 'dictionary'\nout_of_range = 'clamp'",
+                           "eval_batch_size = 128\nepochs = 2"));
+    const auto train = [&](const std::string& name, const std::string& ranks) {
+      return run_json({"train", "u.toml", "--quiet", "--overwrite", "--set", "name=" + name,
+                       "--set", "train.ranks=" + ranks, "--set", "data.synthetic.rows=" + rows,
+                       "--set", "data.synthetic.eval_rows=" + held_out});
+    };
+    launcher_.clear();
+    const Json one = train("one", "1"), threads = train("threads", "4");
+    launcher_ = processes(4);
+    const Json mpi = train("mpi", "4"), scored = run_json({"eval", "runs/mpi", "--quiet"});
+    launcher_.clear();
+    EXPECT_EQ(one.value("samples", 0), samples);
+    for (const char* const figure : {"log_loss", "auc", "iterations"}) {
+      EXPECT_EQ(threads.value(figure, Json()), one.value(figure, Json())) << figure;
+      EXPECT_EQ(mpi.value(figure, Json()), one.value(figure, Json())) << figure;
+    }
+    EXPECT_EQ(scored.value("log_loss", -1.0), one.value("log_loss", -2.0));
+    for (const char* const other : {"runs/threads", "runs/mpi"}) {
+      const Outcome compared = run({"verify", "--checkpoints", "runs/one", other});
+      EXPECT_EQ(compared.status, 0) << compared.err;
+    }
+  }
+}
+
+TEST_F(MpiTraining, shared_memory_that_is_full_is_one_line_with_its_size) {
+  const auto within = [&](const std::string& size) {
+    return std::vector<std::string>{
+        "/usr/bin/env",
+        "unshare",
+        "--mount",
+        "/bin/sh",
+        "-c",
+        "mount -t tmpfs -o size=" + size + " tmpfs /dev/shm && exec \"$@\"",
+        "sh"};
+  };
+  launcher_ = within("64k");
+  if (run({"version"}).status != 0) GTEST_SKIP() << "no mount of its own is allowed here";
+  const std::pair<const char*, const char*> sizes[] = {
+      {"64k", ": /dev/shm has 0.1 MiB free; processes of one host need 32 MiB there"},
+      {"33000k", ": cannot share 0.8 MiB of memory: /dev/shm has 32."}};
+  for (const auto& [size, message] : sizes) {
+    launcher_ = within(size);
+    const auto words = processes(2);
+    launcher_.insert(launcher_.end(), words.begin(), words.end());
+    expect_failure({"train", "a.toml", "--quiet"}, 1, message, "recmill: rank 0 on ");
+    EXPECT_FALSE(posix_files().exists(path("runs/a")));
+  }
 }
 
 }  // namespace recmill::cli

@@ -46,4 +46,18 @@ Result<std::unique_ptr<World>> open_world(const train::TrainOptions& train) {
   return std::unique_ptr<World>(std::make_unique<ThreadsWorld>());
 }
 
+std::string mpi_library() {
+#ifdef RECMILL_MPI
+  return MpiWorld::library();
+#else
+  return "none";
+#endif
+}
+
+std::unique_ptr<World> open_world_of_launcher() {
+  if (launched_processes() < 2) return nullptr;
+  auto world = open_mpi(train::TrainOptions().wait_seconds);
+  return world.ok() ? *std::move(world) : nullptr;
+}
+
 }  // namespace recmill::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "base/status.h"
 #include "comm/world.h"
@@ -12,5 +13,13 @@ namespace recmill::cli {
 /// The ranks that the section [train] asks for. One a process. A bad request where several
 /// processes were started for ranks that are threads, or MPI is wanted of a build without it.
 Result<std::unique_ptr<World>> open_world(const train::TrainOptions& train);
+
+/// Name and version of the MPI library; "none" in a build without it.
+std::string mpi_library();
+
+/// The processes that an MPI launcher started, so that one of them tells of a failure before
+/// open_world(). Collective over those that fail so and those that open a world. Null where
+/// there are not several, or no world of them can be opened.
+std::unique_ptr<World> open_world_of_launcher();
 
 }  // namespace recmill::cli

@@ -22,7 +22,8 @@ namespace recmill::cli {
 
 struct Chosen {
   std::function<Status()> action;  // set by the chosen verb
-  std::unique_ptr<World> world;    // set by verbs that run on ranks; ends after all was told
+  bool on_ranks = false;           // set by verbs that run on ranks, before anything can fail
+  std::unique_ptr<World> world;    // set by them when it is open; ends after all was told
 };
 
 /// A configuration file and --set, as most verbs take them.

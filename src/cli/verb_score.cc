@@ -20,6 +20,7 @@ struct Arguments {
 };
 
 Status score(const Arguments& arguments, Chosen& chosen) {
+  chosen.on_ranks = true;
   RECMILL_RETURN_IF_ERROR(refuse_existing(arguments.request.predictions, arguments.overwrite));
   RECMILL_ASSIGN_OR_RETURN(RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));

@@ -59,6 +59,7 @@ Status print_summary(Json summary, const Arguments& arguments, const std::string
 }
 
 Status train_model(const Arguments& arguments, Chosen& chosen) {
+  chosen.on_ranks = !arguments.dry_run;
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
   if (arguments.dry_run) {

@@ -53,6 +53,7 @@ void print_distances(Json result) {
 
 Status verify_run(Arguments& arguments, Chosen& chosen) {
   if (!arguments.checkpoints.empty()) return compare_checkpoints(arguments);
+  chosen.on_ranks = true;
   if (arguments.config.path.empty()) {
     return Status::BadRequest("verify: name a configuration, or --checkpoints A B");
   }

@@ -235,6 +235,21 @@ TYPED_TEST_P(CommunicatorContract, stores_before_a_fence_are_loaded_after_it) {
   }
 }
 
+TYPED_TEST_P(CommunicatorContract,
+             a_window_larger_than_the_host_fails_on_all_ranks_with_its_reason) {
+  constexpr size_t kTooMuch = size_t{1} << 50;
+  for (int ranks : {1, 2, 3}) {
+    const Status status = TypeParam::run(ranks, [&](Communicator& communicator) -> Status {
+      if (!communicator.shares_memory()) return Status::Failed("cannot share memory");
+      const auto window = communicator.window(kTooMuch);
+      EXPECT_NE(window.status().message().find("cannot "), std::string::npos)
+          << communicator.rank() << " of " << ranks << ": " << window.status().message();
+      return window.status();
+    });
+    EXPECT_FALSE(status.ok());
+  }
+}
+
 TYPED_TEST_P(CommunicatorContract, abort_ends_waits_of_an_exchange_and_fences) {
   for (bool in_window : {false, true}) {
     const std::string expected = TypeParam::name(1) + ": the disk is full";
@@ -317,6 +332,7 @@ REGISTER_TYPED_TEST_SUITE_P(
     abort_wakes_everybody_and_names_the_rank_that_failed,
     exchange_moves_messages_in_order_between_callers_memory,
     exchanges_of_different_sizes_are_an_error, stores_before_a_fence_are_loaded_after_it,
+    a_window_larger_than_the_host_fails_on_all_ranks_with_its_reason,
     abort_ends_waits_of_an_exchange_and_fences, fences_of_different_things_are_an_error,
     a_duplicate_serves_another_thread_at_the_same_time, a_failure_ends_the_calls_of_a_duplicate);
 

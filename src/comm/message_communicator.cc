@@ -237,11 +237,12 @@ Result<std::unique_ptr<Window>> MessageCommunicator::window(size_t bytes) {
   Result<SharedMemory> memory = Status::Failed("rank 0 has none");
   if (rank_ == 0) memory = SharedMemory::make(size, handle);
   RECMILL_RETURN_IF_ERROR(broadcast(writable_bytes_of(handle), 0));
-  if (rank_ != 0 && handle.process == 0) return barrier();  // where rank 0 does not come
-  if (rank_ != 0) memory = SharedMemory::open(size, handle);
-  const std::string complaint = memory.ok() ? "" : memory.status().message();
+  const bool was_made = handle.process != 0;
+  if (rank_ != 0 && was_made) memory = SharedMemory::open(size, handle);
+  const bool complains = !memory.ok() && (rank_ == 0 || was_made);
+  const std::string complaint = complains ? memory.status().message() : "";
   RECMILL_ASSIGN_OR_RETURN(const Received told, all_gather(std::as_bytes(std::span(complaint))));
-  if (!complaint.empty()) return failed(memory.status());
+  if (complains) return failed(memory.status());
   if (!told.bytes.empty()) return barrier();  // where the rank that complains does not come
   return std::unique_ptr<Window>(new HostWindow(*this, *std::move(memory), bytes));
 }

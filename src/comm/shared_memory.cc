@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <string>
 
 namespace recmill {
@@ -15,15 +17,37 @@ namespace {
 
 constexpr const char* kFolder = "/dev/shm";
 
+double mebi(size_t bytes) {
+  return static_cast<double>(bytes) / (1 << 20);
+}
+
+std::string cannot_share(size_t bytes) {
+  return fmt::format("cannot share {:.1f} MiB of memory", mebi(bytes));
+}
+
 Status complaint(const std::string& what, size_t bytes, int error) {
-  return Status::Failed(fmt::format("cannot share {:.1f} MiB of memory: {}: {}",
-                                    static_cast<double>(bytes) / (1 << 20), what,
-                                    std::strerror(error)));
+  return Status::Failed(fmt::format("{}: {}: {}", cannot_share(bytes), what, std::strerror(error)));
 }
 
 }  // namespace
 
+size_t SharedMemory::room() {
+  struct statvfs found {};
+  if (statvfs(kFolder, &found) != 0) return 0;
+  if (found.f_blocks == 0) return std::numeric_limits<size_t>::max();  // no limit was set
+  return static_cast<size_t>(found.f_bavail) * found.f_frsize;
+}
+
+Status SharedMemory::no_room(size_t room) {
+  return Status::Failed(
+      fmt::format("{} has {:.1f} MiB free; processes of one host need {:.0f} MiB there for "
+                  "messages between them",
+                  kFolder, mebi(room), mebi(kReserve)));
+}
+
 Result<SharedMemory> SharedMemory::make(size_t bytes, Handle& handle) {
+  if (const size_t free = room(); free < kReserve || free - kReserve < bytes)
+    return no_room(free).at(cannot_share(bytes));
   SharedMemory made(bytes, ::open(kFolder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (made.file_ < 0) return complaint(kFolder, bytes, errno);
   // Without it a full /dev/shm would be a signal at the first store.

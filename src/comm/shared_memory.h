@@ -19,8 +19,17 @@ class SharedMemory {
     int32_t file = -1;
   };
 
+  /// Bytes of /dev/shm that are left to the MPI library. It maps memory there without having taken
+  /// it, Open MPI 4 MiB a process, and a process that stores where none is left dies of a signal.
+  static constexpr size_t kReserve = size_t{32} << 20;
+
+  /// Bytes that are free in /dev/shm; 0 where there is none.
+  static size_t room();
+  /// Names `room` and the reserve that it does not reach.
+  static Status no_room(size_t room);
+
   /// Zeroed. All of it is taken from the machine at once: fails, naming the size, where it is not
-  /// to be had.
+  /// to be had beside the reserve.
   static Result<SharedMemory> make(size_t bytes, Handle& handle);
   /// That which another process made.
   static Result<SharedMemory> open(size_t bytes, const Handle& handle);

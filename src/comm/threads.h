@@ -60,7 +60,7 @@ class ThreadsWorld final : public World {
   Result<AllReduce> library_all_reduce(int) const override {
     return Status::BadRequest("threads have no library that adds over them");
   }
-  void fail(const Status&) override {}
+  Status fail(const Status& why) override { return why; }
 };
 
 }  // namespace recmill

@@ -40,8 +40,9 @@ class World {
   using AllReduce = std::function<Status(std::span<const float> own, std::span<float> total)>;
   virtual Result<AllReduce> library_all_reduce(int ranks) const = 0;
   /// The last call after a failure of run() or outside of it, so that no process waits for this
-  /// one.
-  virtual void fail(const Status& why) = 0;
+  /// one. Returns `why` as people are to be told of it: with the rank in front where it is not yet,
+  /// and not all ranks failed by themselves.
+  virtual Status fail(const Status& why) = 0;
 };
 
 }  // namespace recmill

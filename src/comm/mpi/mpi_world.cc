@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "comm/message_communicator.h"
 #include "comm/mpi/mpi_link.h"
+#include "comm/shared_memory.h"
 
 namespace recmill {
 namespace {
@@ -20,10 +21,13 @@ namespace {
 /// After a failure: those that have heard of it leave in less.
 constexpr double kLeaveSeconds = 5.0;
 
-/// What Open MPI's own defaults do badly over TCP; who has set them otherwise keeps that. Messages
-/// written by the receiver's leave (its "put") use a link in one direction at a time.
-void prefer_both_directions() {
+/// What Open MPI's own defaults do badly; who has set them otherwise keeps that. Over TCP messages
+/// written by the receiver's leave (its "put") use a link in one direction at a time. Where
+/// /dev/shm has no room it tells of that at length and goes on by other ways; we say so in a line
+/// and end.
+void set_defaults(bool has_room) {
   setenv("OMPI_MCA_btl_tcp_flags", "send,inplace", /*overwrite=*/0);
+  if (!has_room) setenv("OMPI_MCA_btl", "^vader", /*overwrite=*/0);
 }
 
 Result<std::vector<std::string>> names_of_hosts(int ranks) {
@@ -44,8 +48,11 @@ Result<std::vector<std::string>> names_of_hosts(int ranks) {
 }  // namespace
 
 Result<std::unique_ptr<MpiWorld>> MpiWorld::start(double limit_seconds) {
-  prefer_both_directions();
-  int provided = 0, ranks = 0;
+  int initialised = 0, provided = 0, ranks = 0;
+  MPI_Initialized(&initialised);
+  if (initialised) return Status::Failed("MPI was initialised before");
+  const size_t room = SharedMemory::room();
+  set_defaults(room >= SharedMemory::kReserve);
   RECMILL_RETURN_IF_ERROR(mpi_status(
       MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread"));
   std::unique_ptr<MpiWorld> world(new MpiWorld);
@@ -58,6 +65,8 @@ Result<std::unique_ptr<MpiWorld>> MpiWorld::start(double limit_seconds) {
   RECMILL_RETURN_IF_ERROR(mpi_status(MPI_Comm_size(MPI_COMM_WORLD, &ranks), "MPI_Comm_size"));
   RECMILL_ASSIGN_OR_RETURN(world->hosts_, names_of_hosts(ranks));
   RECMILL_ASSIGN_OR_RETURN(world->all_, world->make(ranks));
+  if (world->neighbours() > 1 && room < SharedMemory::kReserve)
+    world->unfit_ = SharedMemory::no_room(room);
   return world;
 }
 
@@ -65,6 +74,14 @@ MpiWorld::~MpiWorld() {
   if (has_failed_ && !all_leave_) MPI_Abort(MPI_COMM_WORLD, 1);
   all_.reset();
   MPI_Finalize();
+}
+
+std::string MpiWorld::library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string all = text;  // whose length may count its end
+  return all.substr(0, all.find('\n'));
 }
 
 Result<int> MpiWorld::ranks(int64_t wanted) const {
@@ -80,17 +97,19 @@ int MpiWorld::neighbours() const {
 
 Status MpiWorld::run(int ranks, const std::function<Status(Communicator&)>& body) {
   RECMILL_CHECK(ranks == this->ranks(), std::to_string(ranks));
-  const Status status = body(*all_);
+  const Status status = unfit_.ok() ? body(*all_) : unfit_;
   if (status.ok()) return status;
   all_->abort(status);
   return all_->failed_here() ? status.at(all_->name(rank_)) : status;
 }
 
-void MpiWorld::fail(const Status& why) {
+Status MpiWorld::fail(const Status& why) {
+  const bool is_new = !all_->has_failed();  // else run() has named the rank
   all_->abort(why);
   has_failed_ = true;
   all_leave_ = meet();
   if (!all_leave_ && all_->failed_here()) teller_ = rank_;
+  return is_new && !all_failed_ ? why.at(all_->name(rank_)) : why;
 }
 
 // Whether all ranks come here within a while. Then the first that failed of itself tells.
@@ -112,6 +131,7 @@ bool MpiWorld::meet() {
   if (!come) return false;
   const auto first = std::ranges::find(failed, 1);
   if (first != failed.end()) teller_ = static_cast<int>(first - failed.begin());
+  all_failed_ = std::ranges::count(failed, 1) == std::ssize(failed);
   return true;
 }
 

@@ -22,11 +22,15 @@ class MpiWorld final : public World {
  public:
   /// Initialises MPI. Collective. `limit_seconds`: the longest wait for other ranks in one call of
   /// a communicator; after it the call fails, naming who is missing, as on all ranks. Fails where
-  /// the MPI library does not let several threads call it.
+  /// the MPI library does not let several threads call it, and the second time. Where several
+  /// processes are on a host whose /dev/shm has no room for their messages, run() fails.
   static Result<std::unique_ptr<MpiWorld>> start(double limit_seconds);
   /// Finalises MPI, which waits for all ranks. After a failure it ends the job for those that do
   /// not come soon.
   ~MpiWorld() override;
+
+  /// The MPI library's name and version: the first line of what it says of itself.
+  static std::string library();
 
   int rank() const { return rank_; }
   int ranks() const { return static_cast<int>(hosts_.size()); }
@@ -41,7 +45,7 @@ class MpiWorld final : public World {
   bool tells() const override { return teller_ == rank_; }
   /// `ranks` must be that of the world.
   Status run(int ranks, const std::function<Status(Communicator&)>& body) override;
-  void fail(const Status& why) override;
+  Status fail(const Status& why) override;
 
   Result<std::unique_ptr<Communicator>> communicator(int ranks) const override;
   /// MPI_Allreduce.
@@ -57,8 +61,9 @@ class MpiWorld final : public World {
   double limit_seconds_ = 0.0;
   std::vector<std::string> hosts_;
   std::unique_ptr<MessageCommunicator> all_;
+  Status unfit_;  // why no rank can run here
   int teller_ = 0;
-  bool has_failed_ = false, all_leave_ = false;
+  bool has_failed_ = false, all_leave_ = false, all_failed_ = false;
 };
 
 }  // namespace recmill
