@@ -10,5 +10,6 @@ file(CONFIGURE OUTPUT ${OUTPUT} CONTENT [[
 namespace recmill::cli {
 std::string build_version() { return "@VERSION@"; }
 std::string build_commit() { return "@commit@"; }
+std::string build_type() { return "@TYPE@"; }
 }  // namespace recmill::cli
 ]] @ONLY)

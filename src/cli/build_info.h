@@ -5,9 +5,10 @@
 
 namespace recmill::cli {
 
-/// Version of the project, and the commit that was built ("unknown" outside a checkout, "-dirty"
-/// behind it when the checkout had changes).
+/// Version of the project, the commit that was built ("unknown" outside a checkout, "-dirty" behind
+/// it when the checkout had changes), and CMake's build type.
 std::string build_version();
 std::string build_commit();
+std::string build_type();
 
 }  // namespace recmill::cli

@@ -133,6 +133,18 @@ TEST_F(MpiTraining, an_error_before_ranks_meet_is_told_once_and_with_a_rank_that
   expect_failure({"train", "none.toml"}, 2, ": none.toml: ", "recmill: rank 1 on ");
 }
 
+TEST_F(MpiTraining, refuses_ranks_that_compute_by_other_instructions_with_those_of_both) {
+  const std::string torch = run_json({"version"}).value("LibTorch", "");
+  const std::string version = torch.substr(0, torch.find(','));
+  for (const char* const verb : {"train", "verify"}) {
+    launcher_ = second_by({"/usr/bin/env", "ATEN_CPU_CAPABILITY=default"}, {verb, "a.toml"});
+    expect_failure({verb, "a.toml"}, 2,
+                   "rank 1 on " + host() + " has another build than rank 0 on " + host() +
+                       ": LibTorch " + version + ", DEFAULT; there LibTorch " + torch);
+  }
+  EXPECT_FALSE(posix_files().exists(path("runs/a")));
+}
+
 TEST_F(MpiTraining, a_data_file_that_one_rank_lacks_or_has_another_of_is_told_with_the_rank) {
   write_rows("data", 300);
   write_rows("longer/data", 301);
@@ -156,7 +168,7 @@ TEST_F(MpiTraining, a_data_file_that_one_rank_lacks_or_has_another_of_is_told_wi
                 "rank 1 on " + host() + ": c.toml:3: data.train: data/train.tsv: is a folder"},
                {"wrong", scoring,
                 "rank 1 on " + host() + ": c.toml:3: data.train: data/train.tsv: is a folder"},
-               {"longer", training,
+               {"longer", scoring,
                 "rank 1 on " + host() + " has another list of data files than rank 0 on "}};
   for (const auto& [folder, words, message] : wrong) {
     launcher_ = second_by({"/bin/sh", "-c", "cd " + folder + " && exec \"$@\"", "sh"}, words);

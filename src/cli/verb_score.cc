@@ -7,6 +7,7 @@
 #include "cli/open_world.h"
 #include "cli/run_config.h"
 #include "cli/verb.h"
+#include "cli/versions.h"
 #include "train/scoring.h"
 
 namespace recmill::cli {
@@ -28,8 +29,12 @@ Status score(const Arguments& arguments, Chosen& chosen) {
   auto world = open_world(config.options.train);
   if (!world.ok()) return config.locate(world.status());
   chosen.world = *std::move(world);
-  const train::JobSetting setting{posix_files(), *chosen.world, build_commit(),
-                                  progress_style(arguments.quiet), nullptr};
+  const train::JobSetting setting{posix_files(),
+                                  *chosen.world,
+                                  build_commit(),
+                                  {versions_text(), to_toml(config.options)},
+                                  progress_style(arguments.quiet),
+                                  nullptr};
   const auto metrics = run_scoring(config.options, arguments.request, setting);
   if (!metrics.ok()) return config.locate(metrics.status());
   if (!chosen.world->has_first_rank()) return {};

@@ -13,6 +13,7 @@
 #include "cli/profile_page.h"
 #include "cli/run_config.h"
 #include "cli/verb.h"
+#include "cli/versions.h"
 #include "comm/threads.h"
 #include "train/job.h"
 #include "train/memory.h"
@@ -66,7 +67,6 @@ Status train_model(const Arguments& arguments, Chosen& chosen) {
     return config.locate(print_ledger(config.options, arguments.json));
   }
   train::TrainingRequest request;
-  request.config = to_toml(config.options);
   if (arguments.resume) request.existing = train::ExistingRun::resume;
   if (arguments.overwrite) request.existing = train::ExistingRun::overwrite;
   request.export_plain = arguments.export_plain;
@@ -75,8 +75,12 @@ Status train_model(const Arguments& arguments, Chosen& chosen) {
   auto world = open_world(config.options.train);
   if (!world.ok()) return config.locate(world.status());
   chosen.world = *std::move(world);
-  const train::JobSetting setting{posix_files(), *chosen.world, build_commit(),
-                                  progress_style(arguments.quiet), &watch_interrupts()};
+  const train::JobSetting setting{posix_files(),
+                                  *chosen.world,
+                                  build_commit(),
+                                  {versions_text(), to_toml(config.options)},
+                                  progress_style(arguments.quiet),
+                                  &watch_interrupts()};
   auto summary = run_training(config.options, request, setting);
   if (!summary.ok()) return config.locate(summary.status());
   if (!chosen.world->has_first_rank()) return {};

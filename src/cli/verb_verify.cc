@@ -9,6 +9,7 @@
 #include "cli/open_world.h"
 #include "cli/run_config.h"
 #include "cli/verb.h"
+#include "cli/versions.h"
 #include "train/float64_verification.h"
 #include "train/verification.h"
 
@@ -69,6 +70,7 @@ Status verify_run(Arguments& arguments, Chosen& chosen) {
   const bool first = chosen.world->has_first_rank();
   if (!first && !arguments.against.empty()) return {};  // it is of one process
   if (first) arguments.request.say = [](const std::string& line) { log_info(line); };
+  arguments.request.identity = {versions_text(), to_toml(config.options)};
   if (arguments.iterations > 0) arguments.request.iterations = arguments.iterations;
   const auto result =
       arguments.against.empty()

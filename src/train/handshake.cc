@@ -10,6 +10,8 @@
 namespace recmill::train {
 namespace {
 
+constexpr int kMostNamed = 4;  // ranks in one line
+
 std::string text_of(const DataSchema& schema) {
   std::string text;
   const auto add = [&](const char* role, const std::vector<std::string>& names) {
@@ -60,21 +62,23 @@ Status same_everywhere(const std::string& what, const std::string& text,
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   };
   const std::string first = text_of_rank(0);
+  std::string differences;
+  int count = 0;
   for (int rank = 1; rank < communicator.ranks(); ++rank) {
     const std::string other = text_of_rank(rank);
-    if (other == first) continue;
+    if (other == first || ++count > kMostNamed) continue;
     const auto [here, there] = first_difference(other, first);
-    return Status::BadRequest(fmt::format("{} has another {} than {}: {}; there {}",
-                                          communicator.name(rank), what, communicator.name(0), here,
-                                          there));
+    differences += fmt::format("{}{} has another {} than {}: {}; there {}", count == 1 ? "" : "; ",
+                               communicator.name(rank), what, communicator.name(0), here, there);
   }
-  return {};
+  if (count > kMostNamed) differences += fmt::format("; and {} more", count - kMostNamed);
+  return count == 0 ? Status() : Status::BadRequest(differences);
 }
 
-Status shake_hands(const ResolvedRun& run, const std::string& config, const std::string& commit,
-                   Communicator& communicator, Files& files) {
-  RECMILL_RETURN_IF_ERROR(same_everywhere("build", commit, communicator));
-  RECMILL_RETURN_IF_ERROR(same_everywhere("configuration", config, communicator));
+Status shake_hands(const ResolvedRun& run, const JobIdentity& identity, Communicator& communicator,
+                   Files& files) {
+  RECMILL_RETURN_IF_ERROR(same_everywhere("build", identity.build, communicator));
+  RECMILL_RETURN_IF_ERROR(same_everywhere("configuration", identity.config, communicator));
   RECMILL_ASSIGN_OR_RETURN(const std::string of_data, files_of(run.options.data, files));
   RECMILL_RETURN_IF_ERROR(same_everywhere("list of data files", of_data, communicator));
   return same_everywhere("list of columns", text_of(run.schema), communicator);

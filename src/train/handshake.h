@@ -7,15 +7,16 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "comm/communicator.h"
+#include "train/job_identity.h"
 #include "train/resolved_run.h"
 
 namespace recmill::train {
 
-/// Compares build, configuration, files and columns of the data with those of rank 0. Collective.
-/// A difference is a bad request, on every rank, that names the first rank which differs and the
-/// first line in which it does.
-Status shake_hands(const ResolvedRun& run, const std::string& config, const std::string& commit,
-                   Communicator& communicator, Files& files);
+/// Compares identity, files and columns of the data with those of rank 0. Collective. A difference
+/// is a bad request, on every rank, that names each rank which differs, and the first line in which
+/// it does, of both.
+Status shake_hands(const ResolvedRun& run, const JobIdentity& identity, Communicator& communicator,
+                   Files& files);
 
 /// Whether every rank has rank 0's `text`. `what`: as messages call it. Collective; fails as above.
 Status same_everywhere(const std::string& what, const std::string& text,

@@ -138,8 +138,8 @@ Result<LoopState> starting_state(const Training& training, Rank& rank) {
 // What no rank does before all are known to do the same.
 Status begin(Training& training, Communicator& communicator) {
   const auto& request = training.request;
-  RECMILL_RETURN_IF_ERROR(shake_hands(training.run, request.config, training.setting.commit,
-                                      communicator, training.setting.files));
+  RECMILL_RETURN_IF_ERROR(
+      shake_hands(training.run, training.setting.identity, communicator, training.setting.files));
   if (communicator.rank() != 0) return {};
   RECMILL_RETURN_IF_ERROR(training.folder.check(request.existing));
   RECMILL_ASSIGN_OR_RETURN(training.lock,
@@ -153,7 +153,7 @@ Status begin_folder(Training& training, Communicator& communicator) {
   RECMILL_RETURN_IF_ERROR(communicator.barrier());
   if (communicator.rank() == 0) {
     RECMILL_RETURN_IF_ERROR(
-        training.folder.create(training.request.existing, training.request.config));
+        training.folder.create(training.request.existing, training.setting.identity.config));
     training.has_begun = true;
     if (training.request.begun) training.request.begun();
   }

@@ -12,6 +12,7 @@
 #include "base/json_lines.h"
 #include "base/status.h"
 #include "comm/world.h"
+#include "train/job_identity.h"
 #include "train/progress.h"
 #include "train/run_folder.h"
 #include "train/run_options.h"
@@ -22,14 +23,14 @@ namespace recmill::train {
 struct JobSetting {
   Files& files;
   World& world;
-  std::string commit;  // of this build, for the summary
+  std::string commit;    // of this build, for the summary
+  JobIdentity identity;  // its configuration is also that of the run's folder
   Progress::Style progress = Progress::Style::silent;
   const std::atomic<bool>* interrupted =
       nullptr;  // becomes true: finish the iteration, save, leave
 };
 
 struct TrainingRequest {
-  std::string config;  // the configuration as resolved, for the run folder
   ExistingRun existing = ExistingRun::refuse;
   std::string export_plain;  // folder for export_plain_run(), before training; empty: none
   /// The summary also has "profile": of each rank StageClock::report(), "name", "row_bytes" of its

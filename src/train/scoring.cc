@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "checkpoint/folder.h"
 #include "reader/columnar_writer.h"
+#include "train/handshake.h"
 #include "train/memory.h"
 #include "train/restore_checkpoint.h"
 #include "train/run_log.h"
@@ -62,6 +63,8 @@ Status score_stream(Scoring& scoring, Rank& rank, Communicator& communicator,
 }
 
 Status score_rows(Scoring& scoring, Communicator& communicator) {
+  RECMILL_RETURN_IF_ERROR(
+      shake_hands(scoring.run, scoring.setting.identity, communicator, scoring.setting.files));
   RECMILL_ASSIGN_OR_RETURN(const auto reader, open_checkpoint(scoring));
   RECMILL_ASSIGN_OR_RETURN(Rank rank, make_rank(scoring.run, Way::engine, communicator,
                                                 scoring.pool, scoring.setting.files));

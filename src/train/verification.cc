@@ -146,9 +146,11 @@ Status run_plain(const ResolvedRun& run, Files& files, const std::function<Statu
 }
 
 // By rank 0; the others wait for each of its batches, since one call has a limit.
-Status run_plain_at_first_rank(const ResolvedRun& run, World& world, Files& files, Plain& plain) {
+Status run_plain_at_first_rank(const ResolvedRun& run, const JobIdentity& identity, World& world,
+                               Files& files, Plain& plain) {
   RECMILL_ASSIGN_OR_RETURN(const int ranks, world.ranks(0));
   return world.run(ranks, [&](Communicator& communicator) -> Status {
+    RECMILL_RETURN_IF_ERROR(shake_hands(run, identity, communicator, files));
     std::byte going_on{1};
     const auto tell = [&] { return communicator.broadcast(std::span(&going_on, 1), 0); };
     if (communicator.rank() == 0) {
@@ -232,7 +234,8 @@ Result<Json> verify(const RunOptions& options, const VerificationRequest& reques
   RECMILL_RETURN_IF_ERROR(check_memory(
       with_all_rows(memory_ledger(run), run.spec, "rows of the plain run", sizeof(float)), world));
   Plain plain;
-  RECMILL_RETURN_IF_ERROR(run_plain_at_first_rank(with_ranks(run, 1, 1), world, files, plain));
+  RECMILL_RETURN_IF_ERROR(
+      run_plain_at_first_rank(with_ranks(run, 1, 1), request.identity, world, files, plain));
   request.say(fmt::format("plain run: {} batches", plain.trace.losses.size()));
   Json result;
   result["verified"] = true;

@@ -12,12 +12,15 @@
 #include "base/json_lines.h"
 #include "base/status.h"
 #include "comm/world.h"
+#include "train/job_identity.h"
 #include "train/run_options.h"
 
 namespace recmill::train {
 
 struct VerificationRequest {
-  /// Those that the run cannot have are left out; empty: 1, 2, 4 and 8, or what the world has.
+  JobIdentity identity;
+  /// Numbers of ranks. Those that the run cannot have are left out; empty: 1, 2, 4 and 8, or what
+  /// the world has.
   std::vector<int64_t> ranks;
   int64_t iterations = 50;  // at most so many, and one epoch
   std::function<void(const std::string& line)> say = [](const std::string&) {};

@@ -54,9 +54,9 @@ inline RunOptions small_run() {
 
 inline Result<Json> train(const RunOptions& options, Files& files,
                           ExistingRun existing = ExistingRun::refuse) {
-  const TrainingRequest request{"# small\n", existing, ""};
   ThreadsWorld world;
-  return run_training(options, request, {.files = files, .world = world, .commit = ""});
+  return run_training(options, {.existing = existing},
+                      {.files = files, .world = world, .identity = {.config = "# small\n"}});
 }
 
 inline std::string small_checkpoints() {

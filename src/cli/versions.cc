@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/versions.h"
+
+#include "cli/build_info.h"
+#include "cli/open_world.h"
+#include "device/instruction_set.h"
+#include "kernels/dense_layer/onednn_version.h"
+#include "model/torch_version.h"
+#include "reader/arrow_version.h"
+
+namespace recmill::cli {
+
+Json versions() {
+  return {{"version", build_version()},
+          {"commit", build_commit()},
+          {"build", build_type()},
+          {"compiler", __VERSION__},
+          {"instructions", instruction_set()},
+          {"MPI", mpi_library()},
+          {"LibTorch", model::torch_version()},
+          {"oneDNN", kernels::dense_layer::onednn_version()},
+          {"Arrow", reader::arrow_version()}};
+}
+
+std::string versions_text() {
+  const Json all = versions();
+  std::string text;
+  for (const auto& [name, value] : all.items())
+    text += name + " " + value.get<std::string>() + "\n";
+  return text;
+}
+
+}  // namespace recmill::cli

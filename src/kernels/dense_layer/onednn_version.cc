@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/dense_layer/onednn_version.h"
+
+#include <fmt/format.h>
+#include <oneapi/dnnl/dnnl.h>
+
+namespace recmill::kernels::dense_layer {
+
+std::string onednn_version() {
+  const dnnl_version_t& version = *dnnl_version();
+  return fmt::format("{}.{}.{}, ISA {:#x}", version.major, version.minor, version.patch,
+                     static_cast<unsigned>(dnnl_get_effective_cpu_isa()));
+}
+
+}  // namespace recmill::kernels::dense_layer
