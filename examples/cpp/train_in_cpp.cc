@@ -25,10 +25,10 @@ int main(int argc, char** argv) {
     }
     config->options.name = "rate_" + rate;
     recmill::train::TrainingRequest request;
-    request.config = recmill::cli::to_toml(config->options);
     request.existing = recmill::train::ExistingRun::overwrite;
-    const auto summary = recmill::train::run_training(config->options, request,
-                                                      {recmill::posix_files(), world, "unknown"});
+    const recmill::train::JobIdentity identity{"unknown", recmill::cli::to_toml(config->options)};
+    const auto summary = recmill::train::run_training(
+        config->options, request, {recmill::posix_files(), world, "unknown", identity});
     if (!summary.ok()) {
       std::fprintf(stderr, "%s\n", config->locate(summary.status()).message().c_str());
       return 1;

@@ -55,8 +55,10 @@ inline RunOptions small_run() {
 inline Result<Json> train(const RunOptions& options, Files& files,
                           ExistingRun existing = ExistingRun::refuse) {
   ThreadsWorld world;
-  return run_training(options, {.existing = existing},
-                      {.files = files, .world = world, .identity = {.config = "# small\n"}});
+  const TrainingRequest request{.existing = existing, .export_plain = ""};
+  const JobIdentity identity{.build = "", .config = "# small\n"};
+  return run_training(options, request,
+                      {.files = files, .world = world, .commit = "", .identity = identity});
 }
 
 inline std::string small_checkpoints() {
