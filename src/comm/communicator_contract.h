@@ -20,6 +20,7 @@
 
 #include "base/random.h"
 #include "base/status.h"
+#include "comm/batched_fetch.h"
 #include "comm/communicator.h"
 
 namespace recmill {
@@ -325,6 +326,73 @@ TYPED_TEST_P(CommunicatorContract, a_failure_ends_the_calls_of_a_duplicate) {
   EXPECT_NE(status.message().find(expected), std::string::npos) << status.message();
 }
 
+TYPED_TEST_P(CommunicatorContract, batched_fetch_brings_what_each_rank_keeps_under_the_ids) {
+  constexpr size_t kGroups = 3;
+  // As many ids as this, of which the first group of rank 0 and all of some ranks have none.
+  const auto count_of = [](int asker, int owner, size_t group, int round) {
+    return (asker + owner + round) % 4 * static_cast<int>(group) * 5;
+  };
+  const auto id_of = [](int asker, size_t group, int at) {
+    return int64_t{asker} * 1000 + static_cast<int64_t>(group) * 100 + at;
+  };
+  const auto kept_under = [](int owner, size_t group, int64_t id) {
+    return id * 100 + owner * 10 + static_cast<int64_t>(group);
+  };
+  for (int ranks : kRankCounts) {
+    const Status status = TypeParam::run(ranks, [&](Communicator& communicator) -> Status {
+      const int rank = communicator.rank();
+      BatchedFetch fetch(communicator, kGroups);
+      for (int round = 0; round < 4; ++round) {
+        std::vector<GroupedIds> wanted(ranks);
+        std::vector<std::vector<int64_t>> expected(ranks), answers(ranks);
+        for (int owner = 0; owner < ranks; ++owner) {
+          for (size_t group = 0; group < kGroups; ++group) {
+            for (int at = 0; at < count_of(rank, owner, group, round); ++at) {
+              wanted[owner].ids.push_back(id_of(rank, group, at));
+              expected[owner].push_back(kept_under(owner, group, id_of(rank, group, at)));
+            }
+            wanted[owner].ends.push_back(static_cast<int64_t>(wanted[owner].ids.size()));
+          }
+        }
+        const auto answer = [&](std::span<const GroupedIds> asked)
+            -> Result<std::vector<std::span<const std::byte>>> {
+          std::vector<std::span<const std::byte>> bytes;
+          for (int asker = 0; asker < ranks; ++asker) {
+            for (size_t group = 0; group < kGroups; ++group) {
+              for (const int64_t id : asked[asker].of(group))
+                answers[asker].push_back(kept_under(rank, group, id));
+            }
+            bytes.push_back(std::as_bytes(std::span(answers[asker])));
+          }
+          return bytes;
+        };
+        RECMILL_ASSIGN_OR_RETURN(const Received received, fetch.fetch(wanted, answer));
+        for (int owner = 0; owner < ranks; ++owner) {
+          EXPECT_TRUE(equal(received.from(owner), std::as_bytes(std::span(expected[owner]))))
+              << "round " << round << ", from " << owner << " to " << rank << " of " << ranks;
+        }
+      }
+      return {};
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
+TYPED_TEST_P(CommunicatorContract, batched_fetch_refuses_a_request_of_other_groups) {
+  const Status status = TypeParam::run(2, [&](Communicator& communicator) -> Status {
+    const size_t groups = communicator.rank() == 0 ? 1 : 5;
+    BatchedFetch fetch(communicator, groups);
+    const std::vector<GroupedIds> wanted(2, {std::vector<int64_t>(groups, 2), {7, 8}});
+    const auto answer =
+        [](std::span<const GroupedIds> asked) -> Result<std::vector<std::span<const std::byte>>> {
+      return std::vector<std::span<const std::byte>>(asked.size());
+    };
+    return fetch.fetch(wanted, answer).status();
+  });
+  EXPECT_NE(status.message().find("a request for ids is something else: "), std::string::npos)
+      << status.message();
+}
+
 REGISTER_TYPED_TEST_SUITE_P(
     CommunicatorContract, all_to_all_delivers_every_size_to_every_rank,
     all_gather_gives_every_rank_all_pieces, broadcast_gives_every_rank_the_bytes_of_any_root,
@@ -334,6 +402,8 @@ REGISTER_TYPED_TEST_SUITE_P(
     exchanges_of_different_sizes_are_an_error, stores_before_a_fence_are_loaded_after_it,
     a_window_larger_than_the_host_fails_on_all_ranks_with_its_reason,
     abort_ends_waits_of_an_exchange_and_fences, fences_of_different_things_are_an_error,
-    a_duplicate_serves_another_thread_at_the_same_time, a_failure_ends_the_calls_of_a_duplicate);
+    a_duplicate_serves_another_thread_at_the_same_time, a_failure_ends_the_calls_of_a_duplicate,
+    batched_fetch_brings_what_each_rank_keeps_under_the_ids,
+    batched_fetch_refuses_a_request_of_other_groups);
 
 }  // namespace recmill

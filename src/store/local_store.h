@@ -8,12 +8,12 @@
 //
 // Several ranks: prepare() works on this rank's ids alone and sends nothing, so that it can never
 // wait for a lookup or an update of another rank. lookup() asks each owner for each distinct row
-// once (all-to-all of slots, all-to-all of rows) and pools here, in the contract's order. update()
-// sends the owners each distinct row's sums over this rank's largest subtrees of shards; they
-// finish the tree and apply the optimizer once. The rows have to be distinct to be fetched, so that
-// a schedule that does without finding them would save nothing: sums go by distinct rows whatever
-// the schedule says, with the fetch distance of a schedule of "distinct_rows". One communicator
-// serves both; lookups of evaluation batches may run at the same time only with one rank.
+// once (BatchedFetch, by slot) and pools here, in the contract's order. update() sends the owners
+// each distinct row's sums over this rank's largest subtrees of shards; they finish the tree and
+// apply the optimizer once. The rows have to be distinct to be fetched, so that a schedule that
+// does without finding them would save nothing: sums go by distinct rows whatever the schedule
+// says, with the fetch distance of a schedule of "distinct_rows". One communicator serves both;
+// lookups of evaluation batches may run at the same time only with one rank.
 #pragma once
 
 #include <atomic>

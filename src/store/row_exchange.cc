@@ -93,51 +93,35 @@ RowExchange::RowExchange(Communicator& communicator, std::vector<table::Embeddin
       tables_(tables),
       snapshots_(snapshots),
       pool_(pool),
+      slots_(communicator, tables.size()),
+      wanted_(communicator.ranks()),
       outgoing_(communicator.ranks()),
       replies_(communicator.ranks()),
       fetched_(tables.size()),
       distinct_(tables.size()),
       parts_(tables.size()) {}
 
-Result<Received> RowExchange::send() {
-  std::vector<std::span<const std::byte>> bytes;
-  for (const RowMessage& message : outgoing_) bytes.push_back(message.bytes());
-  return communicator_.all_to_all(bytes);
-}
-
 Result<std::vector<kernels::RowStorage>> RowExchange::fetch(std::span<const RowsByOwner> wanted) {
-  const size_t ranks = outgoing_.size(), tables = tables_.size();
-  const std::vector<int64_t> no_values(tables, 0);
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    std::vector<int64_t> counts;
+  const size_t tables = tables_.size();
+  for (size_t rank = 0; rank < wanted_.size(); ++rank) {
+    auto& [ends, slots] = wanted_[rank];
+    ends.clear();
+    slots.clear();
     for (const RowsByOwner& rows : wanted) {
-      counts.push_back(rows.begins[rank + 1] - rows.begins[rank]);
-    }
-    outgoing_[rank].reset(counts, no_values);
-    for (size_t t = 0; t < tables; ++t) {
-      std::copy_n(wanted[t].slots.begin() + wanted[t].begins[rank], counts[t],
-                  outgoing_[rank].rows(t).begin());
+      slots.insert(slots.end(), rows.slots.begin() + rows.begins[rank],
+                   rows.slots.begin() + rows.begins[rank + 1]);
+      ends.push_back(static_cast<int64_t>(slots.size()));
     }
   }
-  RECMILL_ASSIGN_OR_RETURN(const Received requests, send());
-  std::vector<RowMessage> asked;
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    RECMILL_ASSIGN_OR_RETURN(auto message,
-                             RowMessage::parse(requests.from(static_cast<int>(rank)), no_values));
-    asked.push_back(std::move(message));
-  }
-  RECMILL_ASSIGN_OR_RETURN(const Received rows, reply(asked));
+  RECMILL_ASSIGN_OR_RETURN(
+      const Received received,
+      slots_.fetch(wanted_, [&](std::span<const GroupedIds> asked) { return answer(asked); }));
   for (size_t t = 0; t < tables; ++t) {
     fetched_[t].resize(wanted[t].order.size() * tables_[t].spec().dim);
   }
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    const std::byte* from = rows.from(static_cast<int>(rank)).data();
-    for (size_t t = 0; t < tables; ++t) {
-      const int64_t dim = tables_[t].spec().dim, begin = wanted[t].begins[rank];
-      const size_t bytes = (wanted[t].begins[rank + 1] - begin) * dim * sizeof(float);
-      if (bytes > 0) std::memcpy(fetched_[t].data() + begin * dim, from, bytes);
-      from += bytes;
-    }
+  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
+    std::span<const std::byte> rows = received.from(rank);
+    for (size_t t = 0; t < tables; ++t) RECMILL_RETURN_IF_ERROR(take(wanted[t], t, rank, rows));
   }
   std::vector<kernels::RowStorage> storage;
   for (size_t t = 0; t < tables; ++t) {
@@ -147,21 +131,25 @@ Result<std::vector<kernels::RowStorage>> RowExchange::fetch(std::span<const Rows
   return storage;
 }
 
-// Sends each rank the rows in the slots it asked for, as float32.
-Result<Received> RowExchange::reply(const std::vector<RowMessage>& asked) {
-  const size_t ranks = outgoing_.size(), tables = tables_.size();
+// The rows in the slots that each rank asked for, as float32.
+std::vector<std::span<const std::byte>> RowExchange::answer(std::span<const GroupedIds> asked) {
+  const size_t ranks = asked.size(), tables = tables_.size();
   std::vector<std::array<int64_t, 2>> offsets(ranks * tables);
   std::vector<kernels::PoolTask> tasks;
   std::vector<std::span<const std::byte>> bytes;
   for (size_t rank = 0; rank < ranks; ++rank) {
     int64_t floats = 0;
-    for (size_t t = 0; t < tables; ++t) floats += asked[rank].count(t) * tables_[t].spec().dim;
+    for (size_t t = 0; t < tables; ++t) {
+      floats += static_cast<int64_t>(asked[rank].of(t).size()) * tables_[t].spec().dim;
+    }
     replies_[rank].resize(floats);
     float* out = replies_[rank].data();
     for (size_t t = 0; t < tables; ++t) {
-      const int64_t dim = tables_[t].spec().dim, count = asked[rank].count(t);
+      const std::span<const int64_t> slots = asked[rank].of(t);
+      const auto count = static_cast<int64_t>(slots.size());
+      const int64_t dim = tables_[t].spec().dim;
       auto& bag = offsets[rank * tables + t] = {0, count};
-      tasks.push_back({{bag.data(), asked[rank].rows(t).data(), nullptr, 1, count == 1},
+      tasks.push_back({{bag.data(), slots.data(), nullptr, 1, count == 1},
                        tables_[t].rows(),
                        Pooling::none,
                        out,
@@ -171,7 +159,21 @@ Result<Received> RowExchange::reply(const std::vector<RowMessage>& asked) {
     bytes.push_back(std::as_bytes(std::span(replies_[rank])));
   }
   kernels::embedding_pool(tasks, pool_);
-  return communicator_.all_to_all(bytes);
+  return bytes;
+}
+
+// Takes one table's rows off what `rank` answered.
+Status RowExchange::take(const RowsByOwner& wanted, size_t table, int rank,
+                         std::span<const std::byte>& rows) {
+  const int64_t dim = tables_[table].spec().dim, begin = wanted.begins[rank];
+  const size_t bytes = (wanted.begins[rank + 1] - begin) * dim * sizeof(float);
+  if (rows.size() < bytes) {
+    return Status::Failed(communicator_.name(rank) + " has answered with too few rows of table '" +
+                          tables_[table].spec().name + "'");
+  }
+  if (bytes > 0) std::memcpy(fetched_[table].data() + begin * dim, rows.data(), bytes);
+  rows = rows.subspan(bytes);
+  return {};
 }
 
 // Floats that `rank` sends with a row, by table: a sum for each of its subtrees.
@@ -188,7 +190,9 @@ Result<int64_t> RowExchange::update(std::span<const TableGradients> sources, int
                                     const table::RowStep& step) {
   address(sources, shards);
   sum_subtrees(sources, shards);
-  RECMILL_ASSIGN_OR_RETURN(const Received received, send());
+  std::vector<std::span<const std::byte>> bytes;
+  for (const RowMessage& message : outgoing_) bytes.push_back(message.bytes());
+  RECMILL_ASSIGN_OR_RETURN(const Received received, communicator_.all_to_all(bytes));
   std::vector<RowMessage> messages;
   for (int rank = 0; rank < communicator_.ranks(); ++rank) {
     RECMILL_ASSIGN_OR_RETURN(auto message,

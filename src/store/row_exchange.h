@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "batch/distinct_rows.h"
+#include "comm/batched_fetch.h"
 #include "comm/communicator.h"
 #include "comm/shard_tree.h"
 #include "device/pool.h"
@@ -98,8 +99,8 @@ class RowExchange {
     std::vector<kernels::GradientPart> parts;  // by row in the order of their subtrees
   };
 
-  Result<Received> send();
-  Result<Received> reply(const std::vector<RowMessage>& asked);
+  std::vector<std::span<const std::byte>> answer(std::span<const GroupedIds> asked);
+  Status take(const RowsByOwner& wanted, size_t table, int rank, std::span<const std::byte>& rows);
   std::vector<int64_t> widths(int rank, int shards) const;
   void address(std::span<const TableGradients> sources, int shards);
   void sum_subtrees(std::span<const TableGradients> sources, int shards);
@@ -111,6 +112,8 @@ class RowExchange {
   std::vector<table::EmbeddingTable>& tables_;
   TableSnapshots& snapshots_;
   Pool& pool_;
+  BatchedFetch slots_;                       // groups are tables
+  std::vector<GroupedIds> wanted_;           // [ranks]
   std::vector<RowMessage> outgoing_;         // [ranks]
   std::vector<std::vector<float>> replies_;  // [ranks][rows][dim], table after table
   std::vector<std::vector<float>> fetched_;  // [tables][rows][dim]
