@@ -107,12 +107,66 @@ TEST(Checkpoint, missing_double_and_disagreeing_rows_are_refused_before_it_is_pu
             where + ": row 19 is missing");
   EXPECT_EQ(finish([&](PartWriter& part, int number) { rows(part, number * 10, 30); }),
             where + ": row 10 is there twice");
+  const auto columns = [](PartWriter& part, ColumnRange range) {
+    const std::vector<std::byte> bytes(kWeight.rows() * range.count * 4);
+    ASSERT_TRUE(part.add(kWeight, 0, bytes, range).ok());
+  };
+  EXPECT_EQ(finish([&](PartWriter& part, int number) {
+              columns(part, {2 * number, 1});
+            }),
+            where + ": column 1 is missing");
+  EXPECT_EQ(finish([&](PartWriter& part, int number) {
+              columns(part, {number, 2});
+            }),
+            where + ": column 1 is there twice");
+  EXPECT_EQ(finish([&](PartWriter& part, int number) {
+              columns(part, {number, 1});
+            }),
+            where + ": column 2 is missing");
   EXPECT_EQ(finish([&](PartWriter& part, int number) {
               EntrySpec spec = kWeight;
               spec.shape[1] = 3 + number;
               ASSERT_TRUE(part.add(spec, 0, small_rows(1, spec, 0, 40)).ok());
             }),
             where + " has two types or shapes");
+}
+
+TEST(Checkpoint, columns_in_pieces_make_up_rows_and_those_that_are_not_asked_for_are_not_read) {
+  FaultyFiles files;
+  const EntrySpec wide{"table/wide/weight", ElementType::float32, {500, 40}};
+  const std::vector<ColumnRange> pieces{{0, 16}, {16, 16}, {32, 8}};
+  const auto cut = [&](int64_t first, int64_t count, ColumnRange columns) {
+    const auto rows = small_rows(1, wide, first, count);
+    std::vector<std::byte> bytes;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto from = rows.begin() + i * wide.row_bytes() + columns.first * 4;
+      bytes.insert(bytes.end(), from, from + columns.count * 4);
+    }
+    return bytes;
+  };
+  auto writer = *Writer::create(files, "ck", 1);
+  std::vector<PartContents> contents;
+  for (size_t number = 0; number < pieces.size(); ++number) {
+    auto part = *PartWriter::create(files, writer->path(), static_cast<int>(number));
+    for (int64_t row = 0; row < 500; row += 100)
+      ASSERT_TRUE(part->add(wide, row, cut(row, 100, pieces[number]), pieces[number]).ok());
+    contents.push_back(*part->finish());
+  }
+  ASSERT_TRUE(writer->finish(contents, Json::object()).ok());
+  const std::string path = "ck/" + folder_name(1);
+  auto reader = *Reader::open(files, path);
+  ASSERT_TRUE(reader->verify().ok());
+  files.content(path + "/part-2")[5] ^= 1;
+  reader = *Reader::open(files, path);
+  for (const ColumnRange columns : {ColumnRange{0, 16}, {16, 16}, {0, 32}, {5, 20}, {20, 1}}) {
+    std::vector<std::byte> bytes(333 * columns.count * 4);
+    const Status status = reader->read(*reader->find(wide.name), 77, 333, columns, bytes);
+    EXPECT_TRUE(status.ok()) << why(status);
+    EXPECT_EQ(bytes, cut(77, 333, columns)) << columns.first << " " << columns.count;
+  }
+  std::vector<std::byte> bytes(wide.row_bytes());
+  EXPECT_NE(why(reader->read(*reader->find(wide.name), 9, 1, bytes)).find(path + "/part-2"),
+            std::string::npos);
 }
 
 TEST(Checkpoint, expect_says_what_is_there_instead) {

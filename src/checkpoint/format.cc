@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/hash.h"
 
@@ -22,7 +24,12 @@ std::string header_of(const std::string& text) {
 Json to_json(const Entry& entry) {
   Json blocks = Json::array();
   for (const Block& b : entry.blocks) {
-    blocks.push_back({b.part, b.offset, b.first_row, b.last_row, b.rows, b.listed ? 1 : 0, b.crc});
+    Json block = {b.part, b.offset, b.first_row, b.last_row, b.rows, b.listed ? 1 : 0, b.crc};
+    if (b.columns.count > 0) {
+      block.push_back(b.columns.first);
+      block.push_back(b.columns.count);
+    }
+    blocks.push_back(std::move(block));
   }
   return {{"name", entry.spec.name},
           {"type", name_of(entry.spec.type)},
@@ -52,9 +59,13 @@ bool read_entry(const Json& json, Entry& entry) {
     known = true;
   }
   for (const Json& block : json["blocks"]) {
-    if (!is_list_of_integers(block, 7) || block.size() != 7) return false;
+    if (!is_list_of_integers(block, 7) || (block.size() != 7 && block.size() != 9)) return false;
     const auto n = block.get<std::vector<int64_t>>();
     entry.blocks.push_back({n[0], n[1], n[2], n[3], n[4], n[5] != 0, static_cast<uint32_t>(n[6])});
+    if (n.size() == 7) continue;
+    entry.blocks.back().columns = {n[7], n[8]};
+    const int64_t all = entry.spec.row_elements();
+    if (n[7] >= all || n[8] < 1 || n[8] > all - n[7]) return false;
   }
   return known;
 }
@@ -98,29 +109,55 @@ Status check_places(const Manifest& manifest) {
   return {};
 }
 
-Status check_rows(const Entry& entry) {
-  const auto wrong = [&](const std::string& what) {
-    return Status::Failed("entry '" + entry.spec.name + "': " + what);
-  };
+Status wrong(const Entry& entry, const std::string& what) {
+  return Status::Failed("entry '" + entry.spec.name + "': " + what);
+}
+
+/// Whether `blocks`, all of the same columns, have every row once.
+Status check_rows(const Entry& entry, const std::vector<const Block*>& blocks) {
   int64_t rows = 0, next = 0;
   bool listed = false;
-  for (const Block& block : entry.blocks) listed = listed || block.listed;
-  for (const Block& block : entry.blocks) {
+  for (const Block* block : blocks) listed = listed || block->listed;
+  for (const Block* const at : blocks) {
+    const Block& block = *at;
     if (block.rows < 1 || block.last_row < block.first_row || block.last_row >= entry.spec.rows() ||
-        block.rows > block.last_row - block.first_row + 1) {
-      return wrong("a block of rows " + std::to_string(block.first_row) + " to " +
-                   std::to_string(block.last_row) + " is impossible");
+        block.rows > block.last_row - block.first_row + 1 ||
+        (!block.listed && block.rows <= block.last_row - block.first_row)) {
+      return wrong(entry, "a block of rows " + std::to_string(block.first_row) + " to " +
+                              std::to_string(block.last_row) + " is impossible");
     }
     if (!listed && block.first_row != next) {
-      return wrong("row " + std::to_string(std::min(next, block.first_row)) +
-                   (block.first_row < next ? " is there twice" : " is missing"));
+      return wrong(entry, "row " + std::to_string(std::min(next, block.first_row)) +
+                              (block.first_row < next ? " is there twice" : " is missing"));
     }
     next = block.last_row + 1;
     rows += block.rows;
   }
   return rows == entry.spec.rows() ? Status()
-                                   : wrong(std::to_string(rows) + " rows are there, of " +
-                                           std::to_string(entry.spec.rows()));
+                                   : wrong(entry, std::to_string(rows) + " rows are there, of " +
+                                                      std::to_string(entry.spec.rows()));
+}
+
+/// Whether every element is there once: the ranges of columns make up a row, and each has all rows.
+Status check_elements(const Entry& entry) {
+  std::map<std::pair<int64_t, int64_t>, std::vector<const Block*>> pieces;  // by range of columns
+  for (const Block& block : entry.blocks) {
+    const ColumnRange columns = block.columns_of(entry.spec);
+    pieces[{columns.first, columns.count}].push_back(&block);
+  }
+  if (pieces.empty()) return check_rows(entry, {});
+  int64_t next = 0;
+  for (const auto& [columns, blocks] : pieces) {
+    if (columns.first != next) {
+      return wrong(entry, "column " + std::to_string(std::min(next, columns.first)) +
+                              (columns.first < next ? " is there twice" : " is missing"));
+    }
+    next += columns.second;
+    RECMILL_RETURN_IF_ERROR(check_rows(entry, blocks));
+  }
+  return next == entry.spec.row_elements()
+             ? Status()
+             : wrong(entry, "column " + std::to_string(next) + " is missing");
 }
 
 }  // namespace
@@ -196,7 +233,7 @@ Result<Manifest> decode_incomplete(const std::string& bytes) {
 
 Result<Manifest> decode(const std::string& bytes) {
   RECMILL_ASSIGN_OR_RETURN(Manifest manifest, decode_incomplete(bytes));
-  for (const Entry& entry : manifest.entries) RECMILL_RETURN_IF_ERROR(check_rows(entry));
+  for (const Entry& entry : manifest.entries) RECMILL_RETURN_IF_ERROR(check_elements(entry));
   return manifest;
 }
 
@@ -219,7 +256,7 @@ Status arrange(std::vector<Entry>& entries) {
     std::sort(entry.blocks.begin(), entry.blocks.end(), [](const Block& a, const Block& b) {
       return std::tie(a.first_row, a.part, a.offset) < std::tie(b.first_row, b.part, b.offset);
     });
-    RECMILL_RETURN_IF_ERROR(check_rows(entry));
+    RECMILL_RETURN_IF_ERROR(check_elements(entry));
   }
   entries = std::move(joined);
   return {};

@@ -8,6 +8,7 @@
 
 #include "base/json_lines.h"
 #include "base/status.h"
+#include "schema/column_range.h"
 #include "schema/options.h"
 
 namespace recmill::checkpoint {
@@ -26,11 +27,12 @@ struct EntrySpec {
   int64_t rows() const { return shape[0]; }
   int64_t row_elements() const;
   int64_t row_bytes() const { return row_elements() * size_of(type); }
+  ColumnRange all_columns() const { return {0, row_elements()}; }
   std::string text() const;  // "float32 [1000, 16]"
   bool operator==(const EntrySpec&) const = default;
 };
 
-/// Where some rows of an entry are.
+/// Where some rows of an entry are, or some columns of them.
 struct Block {
   int64_t part = 0;
   int64_t offset = 0;  // bytes into the part file
@@ -39,9 +41,13 @@ struct Block {
   int64_t rows = 0;
   bool listed = false;  // row numbers stand before the rows
   uint32_t crc = 0;
+  ColumnRange columns = {};  // elements of a row; none: all of them
 
+  ColumnRange columns_of(const EntrySpec& entry) const {
+    return columns.count == 0 ? entry.all_columns() : columns;
+  }
   int64_t bytes(const EntrySpec& entry) const {
-    return rows * (entry.row_bytes() + (listed ? 8 : 0));
+    return rows * (columns_of(entry).count * size_of(entry.type) + (listed ? 8 : 0));
   }
   bool operator==(const Block&) const = default;
 };
@@ -73,7 +79,7 @@ Result<Manifest> decode(const std::string& bytes);
 Result<Manifest> decode_incomplete(const std::string& bytes);
 
 /// Joins what the parts hold: sorts entries and blocks, and checks that parts agree on each entry,
-/// and that every row is there exactly once (of listed blocks: that the count is right).
+/// and that every element is there exactly once (of listed blocks: that the count is right).
 Status arrange(std::vector<Entry>& entries);
 
 /// "step-000000000012".

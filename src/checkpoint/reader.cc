@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "base/hash.h"
 
@@ -85,64 +86,72 @@ Result<const Reader::Loaded*> Reader::load(const Entry& entry, const Block& bloc
   return const_cast<const Loaded*>(&loaded);
 }
 
-Status Reader::read(const Entry& entry, int64_t first, int64_t count, std::span<std::byte> out) {
-  const int64_t row_bytes = entry.spec.row_bytes();
+Status Reader::read(const Entry& entry, int64_t first, int64_t count, ColumnRange columns,
+                    std::span<std::byte> out) {
+  const int64_t size = size_of(entry.spec.type), width = columns.count * size;
   const int64_t end = first + count;
   RECMILL_CHECK(first >= 0 && count >= 0 && end <= entry.spec.rows(), entry.spec.name);
-  RECMILL_CHECK(out.size() == static_cast<size_t>(count * row_bytes), entry.spec.name);
-  int64_t found = 0;
+  RECMILL_CHECK(entry.spec.all_columns().contains(columns), entry.spec.name);
+  RECMILL_CHECK(out.size() == static_cast<size_t>(count * width), entry.spec.name);
+  int64_t found = 0;  // bytes
   // Listed blocks overlap, so last_row is not sorted: only the end of the walk is known.
   for (const Block& block : entry.blocks) {
     if (block.first_row >= end) break;
-    if (block.last_row < first) continue;
+    const ColumnRange there = block.columns_of(entry.spec), common = there.common(columns);
+    if (block.last_row < first || common.count == 0) continue;
     RECMILL_ASSIGN_OR_RETURN(const Loaded* loaded, load(entry, block));
+    // Rows [from, from + rows) of the block, which follow each other from `row` on.
+    const auto copy = [&](int64_t from, int64_t rows, int64_t row) {
+      const std::byte* source =
+          loaded->rows + (from * there.count + common.first - there.first) * size;
+      std::byte* to = out.data() + (row - first) * width + (common.first - columns.first) * size;
+      found += rows * common.count * size;
+      if (there == columns) {
+        std::copy_n(source, rows * width, to);
+        return;
+      }
+      for (int64_t i = 0; i < rows; ++i, source += there.count * size, to += width)
+        std::memcpy(to, source, common.count * size);
+    };
     if (!block.listed) {
       const int64_t from = std::max(first, block.first_row);
-      const int64_t rows = std::min(end, block.last_row + 1) - from;
-      std::copy_n(loaded->rows + (from - block.first_row) * row_bytes, rows * row_bytes,
-                  out.data() + (from - first) * row_bytes);
-      found += rows;
+      copy(from - block.first_row, std::min(end, block.last_row + 1) - from, from);
       continue;
     }
     const auto& numbers = loaded->row_numbers;
     auto row = std::lower_bound(numbers.begin(), numbers.end(), first);
-    for (; row != numbers.end() && *row < end; ++row, ++found) {
-      std::memcpy(out.data() + (*row - first) * row_bytes,
-                  loaded->rows + (row - numbers.begin()) * row_bytes, row_bytes);
-    }
+    for (; row != numbers.end() && *row < end; ++row) copy(row - numbers.begin(), 1, *row);
   }
   // Rows that are there twice leave others out, or make more than there are.
-  if (found != count) {
-    return Status::Failed(path_ + ": " + std::to_string(found) + " rows of '" + entry.spec.name +
-                          "' are there from " + std::to_string(first) + " on, of " +
-                          std::to_string(count));
+  if (found != count * width) {
+    return Status::Failed(path_ + ": " + std::to_string(found / width) + " rows of '" +
+                          entry.spec.name + "' are there from " + std::to_string(first) +
+                          " on, of " + std::to_string(count));
   }
   return {};
 }
 
 Status Reader::verify() {
-  for (const Entry& entry : manifest_.entries) {
-    std::vector<bool> there;  // only where blocks list their rows
-    for (const Block& block : entry.blocks) {
-      RECMILL_ASSIGN_OR_RETURN(const Loaded* loaded, load(entry, block));
-      if (block.listed && there.empty()) there.resize(entry.spec.rows());
-      for (const int64_t row : loaded->row_numbers) {
-        if (there[row]) {
-          return Status::Failed(path_ + ": row " + std::to_string(row) + " of '" + entry.spec.name +
-                                "' is there twice");
-        }
-        there[row] = true;
+  for (const Entry& entry : manifest_.entries) RECMILL_RETURN_IF_ERROR(check_once(entry));
+  return {};
+}
+
+// What the manifest says of rows that follow each other was checked when it was read.
+Status Reader::check_once(const Entry& entry) {
+  const bool listed = std::ranges::any_of(entry.blocks, &Block::listed);
+  std::map<int64_t, std::vector<bool>> there;  // by first column: rows; where some are listed
+  for (const Block& block : entry.blocks) {
+    RECMILL_ASSIGN_OR_RETURN(const Loaded* loaded, load(entry, block));
+    if (!listed) continue;
+    auto& rows = there[block.columns_of(entry.spec).first];
+    rows.resize(entry.spec.rows());
+    for (int64_t i = 0; i < block.rows; ++i) {
+      const int64_t row = block.listed ? loaded->row_numbers[i] : block.first_row + i;
+      if (rows[row]) {
+        return Status::Failed(path_ + ": row " + std::to_string(row) + " of '" + entry.spec.name +
+                              "' is there twice");
       }
-    }
-    if (there.empty()) continue;
-    for (const Block& block : entry.blocks) {
-      for (int64_t row = block.first_row; !block.listed && row <= block.last_row; ++row) {
-        if (there[row]) {
-          return Status::Failed(path_ + ": row " + std::to_string(row) + " of '" + entry.spec.name +
-                                "' is there twice");
-        }
-        there[row] = true;
-      }
+      rows[row] = true;
     }
   }
   return {};

@@ -34,7 +34,12 @@ class Reader {
 
   /// Reads rows [first, first + count) into `out`, count * row_bytes() bytes. The blocks that it
   /// needs are checked; the last few are kept, so reading on in order reads each of them once.
-  Status read(const Entry& entry, int64_t first, int64_t count, std::span<std::byte> out);
+  Status read(const Entry& entry, int64_t first, int64_t count, std::span<std::byte> out) {
+    return read(entry, first, count, entry.spec.all_columns(), out);
+  }
+  /// The same for some columns of the rows: blocks of other columns are not read.
+  Status read(const Entry& entry, int64_t first, int64_t count, ColumnRange columns,
+              std::span<std::byte> out);
   /// A whole entry as values of T, of the entry's element size.
   template <typename T>
   Result<std::vector<T>> read_all(const Entry& entry) {
@@ -45,7 +50,7 @@ class Reader {
     return values;
   }
 
-  /// Reads everything: every checksum is right and every row is there once.
+  /// Reads everything: every checksum is right and every element is there once.
   Status verify();
 
  private:
@@ -59,6 +64,7 @@ class Reader {
   Reader(std::string path, Manifest manifest)
       : path_(std::move(path)), manifest_(std::move(manifest)) {}
   Result<const Loaded*> load(const Entry& entry, const Block& block);
+  Status check_once(const Entry& entry);
 
   const std::string path_;
   const Manifest manifest_;

@@ -15,6 +15,11 @@ constexpr size_t kRunBytes = size_t{64} << 10;
 // Entries that may wait for more rows at a time: weights and state of a table or two.
 constexpr size_t kMostPending = 8;
 
+/// Of a row's columns; none: all of them.
+int64_t row_bytes_of(const EntrySpec& entry, ColumnRange columns) {
+  return columns.count == 0 ? entry.row_bytes() : columns.count * size_of(entry.type);
+}
+
 /// A folder whose name survives a loss of power, as do those above it.
 Status make_durable_folder(Files& files, const std::string& path) {
   if (path.empty() || files.exists(path)) return {};
@@ -49,9 +54,9 @@ Result<std::unique_ptr<PartWriter>> PartWriter::create(Files& files, const std::
   return writer;
 }
 
-Status PartWriter::add(const EntrySpec& entry, int64_t first_row,
-                       std::span<const std::byte> bytes) {
-  return add_rows(entry, {first_row, {}, bytes});
+Status PartWriter::add(const EntrySpec& entry, int64_t first_row, std::span<const std::byte> bytes,
+                       ColumnRange columns) {
+  return add_rows(entry, {first_row, {}, bytes, columns});
 }
 
 Status PartWriter::add(const EntrySpec& entry, std::span<const int64_t> rows,
@@ -62,7 +67,9 @@ Status PartWriter::add(const EntrySpec& entry, std::span<const int64_t> rows,
 
 // At most a block of rows at a time.
 Status PartWriter::add_rows(const EntrySpec& entry, Rows rows) {
-  const auto row_bytes = static_cast<size_t>(entry.row_bytes());
+  RECMILL_CHECK(entry.all_columns().contains(rows.columns), entry.name);
+  if (rows.columns == entry.all_columns()) rows.columns = {};
+  const auto row_bytes = static_cast<size_t>(row_bytes_of(entry, rows.columns));
   RECMILL_CHECK(row_bytes == 0 || rows.bytes.size() % row_bytes == 0, entry.name);
   RECMILL_ASSIGN_OR_RETURN(Pending* const pending, pending_of(entry));
   while (!rows.bytes.empty()) {
@@ -71,7 +78,7 @@ Status PartWriter::add_rows(const EntrySpec& entry, Rows rows) {
     const bool listed = !rows.listed.empty();
     RECMILL_RETURN_IF_ERROR(append(
         *pending, {listed ? rows.listed[0] : rows.first_row, rows.listed.first(listed ? count : 0),
-                   rows.bytes.first(count * row_bytes)}));
+                   rows.bytes.first(count * row_bytes), rows.columns}));
     rows.first_row += static_cast<int64_t>(count);
     if (listed) rows.listed = rows.listed.subspan(count);
     rows.bytes = rows.bytes.subspan(count * row_bytes);
@@ -100,12 +107,13 @@ Result<PartWriter::Pending*> PartWriter::pending_of(const EntrySpec& entry) {
 
 Status PartWriter::append(Pending& pending, const Rows& rows) {
   if (!pending.bytes.empty()) {
-    const int64_t row_bytes = contents_.entries[pending.entry].spec.row_bytes();
+    const int64_t row_bytes = row_bytes_of(contents_.entries[pending.entry].spec, pending.columns);
     const int64_t next = pending.first_row + static_cast<int64_t>(pending.bytes.size()) / row_bytes;
     const bool follows = rows.listed.empty()
                              ? pending.listed.empty() && rows.first_row == next
                              : !pending.listed.empty() && rows.listed[0] > pending.listed.back();
-    if (!follows || pending.bytes.size() + rows.bytes.size() > kBlockBytes) {
+    if (!follows || rows.columns != pending.columns ||
+        pending.bytes.size() + rows.bytes.size() > kBlockBytes) {
       RECMILL_RETURN_IF_ERROR(write(pending));
     }
   }
@@ -113,6 +121,7 @@ Status PartWriter::append(Pending& pending, const Rows& rows) {
     // Long enough: no need to copy it.
     if (rows.bytes.size() >= kRunBytes) return write_block(pending.entry, rows);
     pending.first_row = rows.first_row;
+    pending.columns = rows.columns;
   }
   pending.listed.insert(pending.listed.end(), rows.listed.begin(), rows.listed.end());
   pending.bytes.insert(pending.bytes.end(), rows.bytes.begin(), rows.bytes.end());
@@ -121,8 +130,8 @@ Status PartWriter::append(Pending& pending, const Rows& rows) {
 
 Status PartWriter::write(Pending& pending) {
   if (pending.bytes.empty()) return {};
-  const Status status =
-      write_block(pending.entry, {pending.first_row, pending.listed, pending.bytes});
+  const Status status = write_block(
+      pending.entry, {pending.first_row, pending.listed, pending.bytes, pending.columns});
   pending.listed.clear();
   pending.bytes.clear();
   return status;
@@ -132,7 +141,9 @@ Status PartWriter::write_block(size_t entry, const Rows& rows) {
   const auto row_numbers = std::as_bytes(rows.listed);
   Block block;
   block.offset = contents_.part.bytes;
-  block.rows = static_cast<int64_t>(rows.bytes.size()) / contents_.entries[entry].spec.row_bytes();
+  block.columns = rows.columns;
+  block.rows = static_cast<int64_t>(rows.bytes.size()) /
+               row_bytes_of(contents_.entries[entry].spec, rows.columns);
   block.first_row = rows.first_row;
   block.listed = !rows.listed.empty();
   block.last_row = block.listed ? rows.listed.back() : rows.first_row + block.rows - 1;

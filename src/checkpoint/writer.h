@@ -38,8 +38,10 @@ class PartWriter {
 
   /// Adds rows [first_row, first_row + bytes.size() / row_bytes) of an entry. Rows of one entry may
   /// come in any order, and mixed with those of others (weights and state of a piece of a table);
-  /// pieces that follow each other become one block.
-  Status add(const EntrySpec& entry, int64_t first_row, std::span<const std::byte> bytes);
+  /// pieces that follow each other become one block. `columns`: those that `bytes` has of each row;
+  /// none: all of them.
+  Status add(const EntrySpec& entry, int64_t first_row, std::span<const std::byte> bytes,
+             ColumnRange columns = {});
   /// Adds the rows of these numbers, ascending; for entries whose rows take bytes.
   Status add(const EntrySpec& entry, std::span<const int64_t> rows,
              std::span<const std::byte> bytes);
@@ -57,6 +59,7 @@ class PartWriter {
     int64_t first_row = 0;
     std::span<const int64_t> listed;
     std::span<const std::byte> bytes;
+    ColumnRange columns = {};
   };
   /// Rows of one entry that are not written yet, at most a block.
   struct Pending {
@@ -64,6 +67,7 @@ class PartWriter {
     int64_t first_row = 0;
     std::vector<int64_t> listed;
     std::vector<std::byte> bytes;  // empty: nothing is pending
+    ColumnRange columns;
   };
   explicit PartWriter(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
   Status add_rows(const EntrySpec& entry, Rows rows);
@@ -95,7 +99,7 @@ class Writer {
   /// The folder in which parts are written.
   const std::string& path() const { return beside_; }
 
-  /// `parts` in order of their numbers. Checks that every row of every entry is there once.
+  /// `parts` in order of their numbers. Checks that every element of every entry is there once.
   Status finish(std::vector<PartContents> parts, Json properties);
 
  private:

@@ -37,7 +37,19 @@ inline std::vector<std::byte> small_rows(int64_t step, const EntrySpec& spec, in
   return bytes;
 }
 
-/// Writes step `step` as `parts` ranks do whose rows are split by row modulo `parts`.
+/// Element `column` of every row.
+inline std::vector<std::byte> small_column(int64_t step, const EntrySpec& spec, int64_t column) {
+  const auto rows = small_rows(step, spec, 0, spec.rows());
+  std::vector<std::byte> bytes;
+  for (int64_t row = 0; row < spec.rows(); ++row) {
+    const auto from = rows.begin() + row * spec.row_bytes() + column * size_of(spec.type);
+    bytes.insert(bytes.end(), from, from + size_of(spec.type));
+  }
+  return bytes;
+}
+
+/// Writes step `step` as `parts` ranks do whose rows are split by row modulo `parts`, those of
+/// kHalf by column.
 inline Status write_small(Files& files, const std::string& folder, int64_t step, int parts = 1,
                           int64_t piece = 7) {
   RECMILL_ASSIGN_OR_RETURN(auto writer, Writer::create(files, folder, step));
@@ -45,9 +57,14 @@ inline Status write_small(Files& files, const std::string& folder, int64_t step,
   for (int number = 0; number < parts; ++number) {
     RECMILL_ASSIGN_OR_RETURN(auto part, PartWriter::create(files, writer->path(), number));
     if (number == 0) {
-      for (const EntrySpec& spec : {kHalf, kLayer, kIds}) {
+      for (const EntrySpec& spec : {kLayer, kIds}) {
         RECMILL_RETURN_IF_ERROR(part->add(spec, small_rows(step, spec, 0, spec.rows())));
       }
+    }
+    if (parts == 1) {
+      RECMILL_RETURN_IF_ERROR(part->add(kHalf, small_rows(step, kHalf, 0, kHalf.rows())));
+    } else if (number < kHalf.shape[1]) {
+      RECMILL_RETURN_IF_ERROR(part->add(kHalf, 0, small_column(step, kHalf, number), {number, 1}));
     }
     for (int64_t row = number; row < kWeight.rows();) {
       const int64_t first = row;
