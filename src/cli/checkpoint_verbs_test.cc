@@ -105,6 +105,27 @@ TEST_F(CheckpointVerbs, export_and_import_are_a_round_trip_in_both_formats) {
   EXPECT_EQ(same.status, 0) << same.err;
 }
 
+TEST_F(CheckpointVerbs, a_run_whose_tables_were_split_by_column_reads_as_any_other) {
+  const std::string wide = "[[tables]]\nname = 'C1'\ndim = 40\n";
+  const std::string model = "kind = 'mlp'\ntop = [8, 1]";
+  write("rows.toml", config(model, "", "iterations = 12") + wide);
+  write("columns.toml", config(model, "sharding = 'column'", "iterations = 12\nranks = 4") + wide);
+  run_json({"train", "rows.toml"});
+  run_json({"train", "columns.toml"});
+  EXPECT_EQ(run({"verify", "--checkpoints", "runs/rows", "runs/columns"}).status, 0);
+  const auto entries = [&](const std::string& name) {
+    return run_json({"inspect", "runs/" + name}).value("entries", Json());
+  };
+  EXPECT_FALSE(entries("rows").empty());
+  EXPECT_EQ(entries("columns"), entries("rows"));
+  for (const std::string name : {"rows", "columns"})
+    ASSERT_EQ(run({"export", "runs/" + name, "--out", name + ".safetensors"}).status, 0);
+  EXPECT_EQ(*read_text(posix_files(), path("columns.safetensors")),
+            *read_text(posix_files(), path("rows.safetensors")));
+  ASSERT_EQ(run({"import", "runs/columns", "rows.safetensors", "--out", "imported"}).status, 0);
+  EXPECT_EQ(run({"verify", "--checkpoints", "runs/rows", "imported/" + step_}).status, 0);
+}
+
 TEST_F(CheckpointVerbs, overwrite_replaces_an_export_and_nothing_else) {
   ASSERT_EQ(run({"export", "runs/a", "--out", "exported"}).status, 0);
   const auto names = names_in("exported");

@@ -68,6 +68,25 @@ TEST_F(MpiTraining, verify_compares_every_rank_with_the_plain_run_of_the_first) 
   }
 }
 
+TEST_F(MpiTraining, verify_finds_the_same_bits_whatever_the_sharding) {
+  write("b.toml",
+        config("kind = 'mlp'\ntop = [8, 1]", "optimizer.kind = 'rowwise_adagrad'", "") +
+            "[[tables]]\nname = 'C1'\ndim = 1\n"
+            "[[tables]]\nname = 'C2'\ndim = 15\noptimizer = 'adam'\n"
+            "[[tables]]\nname = 'C3'\ndim = 17\nprecision = 'bfloat16'\n"
+            "[[tables]]\nname = 'C4'\ndim = 40\n"
+            "[[tables]]\nname = 'C5'\ndim = 40\noptimizer = 'ftrl'\nprecision = 'float16'\n"
+            "[[tables]]\nname = 'C6'\ndim = 70\nsharding = 'hash'\n");
+  for (const int ranks : {2, 3, 4}) {
+    launcher_ = processes(ranks);
+    for (const char* sharding : {"table", "row_range", "column"}) {
+      const Json result = run_json({"verify", "b.toml", "--iterations", "6", "--set",
+                                    std::string("embedding.sharding=") + sharding});
+      EXPECT_EQ(result.value("ranks", Json()), Json::array({ranks})) << sharding;
+    }
+  }
+}
+
 TEST_F(MpiTraining, ends_as_threads_do_and_goes_on_at_another_number_of_ranks) {
   run_json({"train", "a.toml", "--set", "name=threads", "--set", "train.iterations=20"});
   launcher_ = processes(4);

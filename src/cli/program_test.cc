@@ -29,6 +29,10 @@ TEST_F(Program, names_file_line_and_key_of_a_wrong_configuration_and_exits_with_
       {"[train]\n\nbatch_size = -3\n",
        "recmill: a.toml:3: train.batch_size must not be negative, is -3\n"},
       {"[model]\nkind = 'dlrn'\n", "recmill: a.toml:2: model.kind must be one of"},
+      {"[embedding]\nsharding = 'row_rang'\n",
+       "recmill: a.toml:2: embedding.sharding must be one of hash, table, row_range, column, not "
+       "'row_rang'; "
+       "did you mean 'row_range'?\n"},
       {"[data]\nformat = 'criteo_tsv'\ntrain = ['nowhere*.tsv']\n", "nowhere*.tsv"},
       {"[data]\nformat = 'synthetic'\n[embedding]\nrows = 9\ndim = 0\n",
        "recmill: a.toml:5: embedding.dim: must be at least 1"},
@@ -100,7 +104,9 @@ TEST_F(Program, a_dry_run_counts_no_less_memory_than_the_run_takes) {
                          "mapping = 'dictionary'\nout_of_range = 'clamp'",
                          "ranks = 4\nwindow = 1000\neval_batch_size = 500") +
                       table);
-  for (const char* name : {"a.toml", "b.toml"}) {
+  write("c.toml", config("kind = 'mlp'\ntop = [8, 1]", "sharding = 'table'", "ranks = 4") +
+                      "[[tables]]\nname = 'C7'\nrows = 400000\ndim = 40\nsharding = 'column'\n");
+  for (const char* name : {"a.toml", "b.toml", "c.toml"}) {
     const Json ledger = run_json({"train", name, "--dry-run"});
     const Outcome outcome = run({"train", name, "--quiet"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;

@@ -18,6 +18,16 @@ struct EnumNames<RowPrecision> {
                                     std::pair{RowPrecision::float16, std::string_view{"float16"}}};
 };
 
+/// How a table is split over ranks (table/table_shares.h).
+enum class Sharding { hash, table, row_range, column };
+template <>
+struct EnumNames<Sharding> {
+  static constexpr std::array names{std::pair{Sharding::hash, std::string_view{"hash"}},
+                                    std::pair{Sharding::table, std::string_view{"table"}},
+                                    std::pair{Sharding::row_range, std::string_view{"row_range"}},
+                                    std::pair{Sharding::column, std::string_view{"column"}}};
+};
+
 enum class OptimizerKind { sgd, adagrad, rowwise_adagrad, adam, ftrl };
 template <>
 struct EnumNames<OptimizerKind> {
@@ -62,6 +72,7 @@ struct TableSpec {
   RowOptimizerOptions optimizer;
   double initial_scale = 0.0;
   bool frozen = false;  // looked up, never updated
+  Sharding sharding = Sharding::hash;
   bool operator==(const TableSpec&) const = default;
 };
 

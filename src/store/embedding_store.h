@@ -12,7 +12,9 @@
 #include "batch/sparse_batch.h"
 #include "device/stream.h"
 #include "schema/cluster_spec.h"
+#include "schema/column_range.h"
 #include "schema/table_spec.h"
+#include "table/table_share.h"
 
 namespace recmill::store {
 
@@ -70,17 +72,22 @@ struct Update {
   Gradient gradient;
 };
 
-/// Some rows of a table, as after one iteration: weights in float32 (exact for every precision),
-/// and the optimizer's state columns in the order of table::RowState.
+/// Some rows of a table, or some columns of them, as after one iteration: weights in float32 (exact
+/// for every precision), and the optimizer's state columns in the order of table::RowState. State
+/// by row goes with column 0: beside other columns a block that is read has none of it.
 struct RowBlock {
   int table = 0;
   int64_t first = 0;  // of rows that follow each other
   int64_t count = 0;
-  std::span<const float> weights;                 // [count][dim]
-  std::span<const std::span<const float>> state;  // per column: [count][width of the column]
+  std::span<const float> weights;                 // [count][columns]
+  std::span<const std::span<const float>> state;  // per column: [count][columns], or [count]
   std::span<const int64_t> listed = {};  // [count] ascending, where there are gaps; else empty
+  ColumnRange columns = {};              // none: all of them
 
   int64_t row(int64_t i) const { return listed.empty() ? first + i : listed[i]; }
+  ColumnRange columns_of(int64_t dim) const {
+    return columns.count == 0 ? ColumnRange{0, dim} : columns;
+  }
 };
 
 /// Rows of a store as they were when it was taken, whatever is updated meanwhile. May be read on
@@ -88,8 +95,8 @@ struct RowBlock {
 class RowSnapshot {
  public:
   virtual ~RowSnapshot() = default;
-  /// Hands every row that this rank owns to `sink`, in ascending order of (table, row); over all
-  /// ranks every row exactly once. Ends with the first error of `sink`.
+  /// Hands everything that this rank owns to `sink`, in ascending order of (table, row); over all
+  /// ranks every element exactly once. Ends with the first error of `sink`.
   virtual Status read(const std::function<Status(const RowBlock&)>& sink) = 0;
 };
 
@@ -135,8 +142,12 @@ class EmbeddingStore {
   Status read_rows(const std::function<Status(const RowBlock&)>& sink) {
     return snapshot(0)->read(sink);
   }
+  /// Everything of a table that this rank owns lies within; what others own does only where owners'
+  /// rows are scattered among each other.
+  virtual table::Extent extent(int table) const = 0;
   /// Replaces rows; those of other owners are ignored, so that every rank may be given all of them.
-  /// Of rows that follow each other; not while a snapshot is there.
+  /// Of rows that follow each other; of all columns, or those of extent(), always with state by
+  /// row; not while a snapshot is there.
   virtual Status write_rows(const RowBlock& block) = 0;
 
   virtual StoreStats stats() const = 0;

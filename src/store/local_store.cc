@@ -128,7 +128,7 @@ void LocalStore::find_distinct(const Batch& batch, Work& work) {
   work.places.resize(model_.features.size());
   pool_.run(static_cast<int64_t>(tables_.size()), [&](int64_t t) {
     const DistinctRows& distinct = work.distinct[t];
-    work.by_owner[t].group(distinct.rows, tables_[t].share());
+    work.by_owner[t].group(distinct.rows, tables_[t]);
     for (size_t i = 0; i < features_of_[t].size(); ++i) {
       auto& places = work.places[features_of_[t][i]];
       places.clear();
@@ -223,7 +223,7 @@ Status LocalStore::update_remote(std::span<const Update> updates, const table::R
   std::vector<RowsByOwner> by_owner(tables_.size());
   std::vector<TableGradients> sources;
   for (size_t t = 0; t < tables_.size(); ++t) {
-    by_owner[t].group(distinct[t]->rows, tables_[t].share());
+    by_owner[t].group(distinct[t]->rows, tables_[t]);
     sources.push_back({distinct[t], gradients[t], &by_owner[t]});
     if (!row_update_.empty() && row_update_[t].needs_distinct_rows())
       sources.back().ahead = row_update_[t].values[1];

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The store whose rows all stand in the memory of the ranks that train: one rank holds them all, or
-// every rank holds the share that table::RowShare gives it.
+// every rank holds the shares that table::shares_of() gives it.
 //
 // One rank: lookup() pools straight from the tables; update() sums and applies in one pass over the
 // rows that are named. How, a schedule says for each table (kernels/row_update): prepare() finds
 // the distinct rows of those tables whose schedule needs them.
 //
 // Several ranks: prepare() works on this rank's ids alone and sends nothing, so that it can never
-// wait for a lookup or an update of another rank. lookup() asks each owner for each distinct row
-// once (BatchedFetch, by slot) and pools here, in the contract's order. update() sends the owners
-// each distinct row's sums over this rank's largest subtrees of shards; they finish the tree and
-// apply the optimizer once. The rows have to be distinct to be fetched, so that a schedule that
-// does without finding them would save nothing: sums go by distinct rows whatever the schedule
-// says, with the fetch distance of a schedule of "distinct_rows". One communicator serves both;
-// lookups of evaluation batches may run at the same time only with one rank.
+// wait for a lookup or an update of another rank. lookup() asks each owner for each distinct row,
+// or for its columns of it, once (BatchedFetch, by slot) and pools here, in the contract's order.
+// update() sends the owners each distinct row's sums over this rank's largest subtrees of shards;
+// they finish the tree and apply the optimizer once. The rows have to be distinct to be fetched, so
+// that a schedule that does without finding them would save nothing: sums go by distinct rows
+// whatever the schedule says, with the fetch distance of a schedule of "distinct_rows". One
+// communicator serves both; lookups of evaluation batches may run at the same time only with one
+// rank.
 #pragma once
 
 #include <atomic>
@@ -65,6 +66,7 @@ class LocalStore final : public EmbeddingStore {
   std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override {
     return snapshots_.take(kept_bytes);
   }
+  table::Extent extent(int table) const override { return tables_[table].extent(); }
   Status write_rows(const RowBlock& block) override;
   StoreStats stats() const override;
 

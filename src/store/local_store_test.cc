@@ -76,6 +76,59 @@ struct PooledFixture {
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(Pooled, StoreContract, PooledFixture);
 
+// Every table split over the ranks in one way.
+template <Sharding kSharding>
+struct ShardedFixture {
+  static constexpr bool kManyRanks = true;
+  static Result<std::unique_ptr<EmbeddingStore>> make(ModelSpec model, uint64_t seed,
+                                                      Communicator& communicator, Pool& pool) {
+    for (TableSpec& table : model.tables) table.sharding = kSharding;
+    return LocalFixture::make(model, seed, communicator, pool);
+  }
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(WholeTables, StoreContract, ShardedFixture<Sharding::table>);
+INSTANTIATE_TYPED_TEST_SUITE_P(RowRanges, StoreContract, ShardedFixture<Sharding::row_range>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Columns, StoreContract, ShardedFixture<Sharding::column>);
+
+// One table after the other in another way.
+struct MixedFixture {
+  static constexpr bool kManyRanks = true;
+  static Result<std::unique_ptr<EmbeddingStore>> make(ModelSpec model, uint64_t seed,
+                                                      Communicator& communicator, Pool& pool) {
+    constexpr auto& kNames = EnumNames<Sharding>::names;
+    for (size_t t = 0; t < model.tables.size(); ++t)
+      model.tables[t].sharding = kNames[t % kNames.size()].first;
+    return LocalFixture::make(model, seed, communicator, pool);
+  }
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(Mixed, StoreContract, MixedFixture);
+
+// Rows of one group of columns, of a group and a bit, of many, in every way that they are kept.
+ModelSpec model_of_wide_rows() {
+  ModelSpec model = testing::scenario_model();
+  constexpr int64_t kDims[] = {15, 16, 17, 40, 200};
+  for (size_t t = 0; t < model.tables.size(); ++t) model.tables[t].dim = kDims[t % 5];
+  return model;
+}
+
+TEST(LocalStore, trains_split_columns_to_the_bits_of_whole_rows) {
+  auto scenario = testing::training_scenario(35, 6);
+  scenario.model = model_of_wide_rows();
+  const auto expected = plain_trace(scenario);
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    Pool pool(2);
+    testing::Trace trace(scenario);
+    const Status status = run_ranks(ranks, [&](Communicator& communicator) -> Status {
+      RECMILL_ASSIGN_OR_RETURN(const auto store,
+                               ShardedFixture<Sharding::column>::make(scenario.model, scenario.seed,
+                                                                      communicator, pool));
+      return testing::carry_out(scenario, *store, communicator.rank(), ranks, pool, trace);
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(trace.difference(*expected), "") << ranks << " ranks";
+  }
+}
+
 TEST(ScheduledFixture, is_there_for_every_template) {
   EXPECT_EQ(kernels::row_update_templates().size(), 3u);
 }
@@ -97,13 +150,18 @@ TEST(RowsByOwner, keeps_every_row_once_at_its_owner) {
   for (int ranks : {1, 3, 8}) {
     std::vector<int64_t> rows;
     for (int64_t row = 0; row < 100; row += 1 + row % 3) rows.push_back(99 - row);
+    TableSpec spec;
+    spec.rows = 100;
+    spec.dim = 1;
+    Pool pool(1);
     RowsByOwner by_owner;
-    by_owner.group(rows, table::RowShare(100, 0, ranks));
-    ASSERT_EQ(by_owner.begins.back(), static_cast<int64_t>(rows.size()));
+    by_owner.group(rows,
+                   *table::EmbeddingTable::create(spec, 1, table::RowShare(100, 0, ranks), pool));
+    ASSERT_EQ(by_owner.of.back().end, static_cast<int64_t>(rows.size()));
     std::vector<int> seen(rows.size());
     for (int rank = 0; rank < ranks; ++rank) {
       const table::RowShare share(100, rank, ranks);
-      for (int64_t i = by_owner.begins[rank]; i < by_owner.begins[rank + 1]; ++i) {
+      for (int64_t i = by_owner.of[rank].begin; i < by_owner.of[rank].end; ++i) {
         const int64_t index = by_owner.order[i];
         ++seen[index];
         EXPECT_EQ(by_owner.place[index], i);
@@ -140,7 +198,9 @@ TEST(RowMessage, comes_back_from_its_bytes_and_refuses_others) {
 
 TEST(LocalStore, needs_every_byte_of_its_rows_and_state_and_no_other) {
   constexpr int kRanks = 3;
-  const ModelSpec model = testing::scenario_model();
+  ModelSpec model = testing::scenario_model();
+  for (size_t t = 0; t < model.tables.size(); ++t)
+    model.tables[t].sharding = EnumNames<Sharding>::names[t / 4 % 4].first;
   const ClusterSpec cluster{std::vector<DeviceSpec>(kRanks)};
   const Status status = run_ranks(kRanks, [&](Communicator& communicator) -> Status {
     Pool pool(1);
@@ -148,11 +208,12 @@ TEST(LocalStore, needs_every_byte_of_its_rows_and_state_and_no_other) {
     int64_t bytes = 0;
     RECMILL_RETURN_IF_ERROR(store->read_rows([&](const RowBlock& block) -> Status {
       const TableSpec& table = model.tables[block.table];
-      int64_t record = table.dim * kernels::bytes_of(table.precision), state = 0;
-      for (const auto& column : block.state) {
-        state += static_cast<int64_t>(column.size_bytes()) / block.count;
+      const bool by_row = table.optimizer.kind == OptimizerKind::rowwise_adagrad;
+      int64_t record = block.columns.count * kernels::bytes_of(table.precision), state = 0;
+      for (const auto& column : block.state) {  // by row, whoever has some columns has a copy
+        state += by_row ? 4 : static_cast<int64_t>(column.size_bytes()) / block.count;
       }
-      if (state > 0 && table.optimizer.kind != OptimizerKind::rowwise_adagrad) {
+      if (state > 0 && !by_row) {
         record = (record + 3) / 4 * 4;  // float32 state stands behind the weights
       }
       bytes += block.count * (record + state);

@@ -30,6 +30,7 @@ class PlainStore final : public EmbeddingStore {
   std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override {
     return snapshots_.take(kept_bytes);
   }
+  table::Extent extent(int table) const override { return tables_[table].extent(); }
   Status write_rows(const RowBlock& block) override;
   StoreStats stats() const override { return {lookups_.load(), 0, updated_rows_}; }
 

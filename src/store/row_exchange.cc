@@ -29,23 +29,35 @@ size_t message_words(std::span<const int64_t> counts, std::span<const int64_t> w
 
 }  // namespace
 
-void RowsByOwner::group(std::span<const int64_t> rows, const table::RowShare& share) {
+void RowsByOwner::group(std::span<const int64_t> rows, const table::EmbeddingTable& table) {
+  const table::RowShare& share = table.share();
   const int64_t count = static_cast<int64_t>(rows.size());
-  std::vector<int> owner(count);
-  begins.assign(share.ranks() + 1, 0);
-  for (int64_t i = 0; i < count; ++i) {
-    owner[i] = share.owner(rows[i]);
-    ++begins[owner[i] + 1];
-  }
-  std::partial_sum(begins.begin(), begins.end(), begins.begin());
-  std::vector<int64_t> next(begins.begin(), begins.end() - 1);
+  of.assign(share.ranks(), {});
   order.resize(count);
   place.resize(count);
   slots.resize(count);
+  if (table.column_split().is_split()) {
+    for (int rank = 0; rank < share.ranks(); ++rank)
+      if (table.columns_of(rank).count > 0) of[rank].end = count;
+    std::iota(order.begin(), order.end(), 0);
+    std::iota(place.begin(), place.end(), 0);
+    std::ranges::copy(rows, slots.begin());
+    return;
+  }
+  std::vector<table::RowShare::Home> homes(count);
   for (int64_t i = 0; i < count; ++i) {
-    place[i] = next[owner[i]]++;
+    homes[i] = share.home(rows[i]);
+    ++of[homes[i].rank].end;
+  }
+  for (size_t rank = 1; rank < of.size(); ++rank) {
+    of[rank].begin = of[rank - 1].end;
+    of[rank].end += of[rank].begin;
+  }
+  std::vector<table::RowRange> left = of;
+  for (int64_t i = 0; i < count; ++i) {
+    place[i] = left[homes[i].rank].begin++;
     order[place[i]] = i;
-    slots[place[i]] = share.slot(rows[i]);
+    slots[place[i]] = homes[i].slot;
   }
 }
 
@@ -99,7 +111,8 @@ RowExchange::RowExchange(Communicator& communicator, std::vector<table::Embeddin
       replies_(communicator.ranks()),
       fetched_(tables.size()),
       distinct_(tables.size()),
-      parts_(tables.size()) {}
+      parts_(tables.size()),
+      mean_squares_(communicator, tables, pool) {}
 
 Result<std::vector<kernels::RowStorage>> RowExchange::fetch(std::span<const RowsByOwner> wanted) {
   const size_t tables = tables_.size();
@@ -108,8 +121,8 @@ Result<std::vector<kernels::RowStorage>> RowExchange::fetch(std::span<const Rows
     ends.clear();
     slots.clear();
     for (const RowsByOwner& rows : wanted) {
-      slots.insert(slots.end(), rows.slots.begin() + rows.begins[rank],
-                   rows.slots.begin() + rows.begins[rank + 1]);
+      slots.insert(slots.end(), rows.slots.begin() + rows.of[rank].begin,
+                   rows.slots.begin() + rows.of[rank].end);
       ends.push_back(static_cast<int64_t>(slots.size()));
     }
   }
@@ -140,14 +153,15 @@ std::vector<std::span<const std::byte>> RowExchange::answer(std::span<const Grou
   for (size_t rank = 0; rank < ranks; ++rank) {
     int64_t floats = 0;
     for (size_t t = 0; t < tables; ++t) {
-      floats += static_cast<int64_t>(asked[rank].of(t).size()) * tables_[t].spec().dim;
+      floats += static_cast<int64_t>(asked[rank].of(t).size()) * tables_[t].columns().count;
     }
     replies_[rank].resize(floats);
     float* out = replies_[rank].data();
     for (size_t t = 0; t < tables; ++t) {
       const std::span<const int64_t> slots = asked[rank].of(t);
       const auto count = static_cast<int64_t>(slots.size());
-      const int64_t dim = tables_[t].spec().dim;
+      const int64_t dim = tables_[t].columns().count;
+      if (count == 0) continue;
       auto& bag = offsets[rank * tables + t] = {0, count};
       tasks.push_back({{bag.data(), slots.data(), nullptr, 1, count == 1},
                        tables_[t].rows(),
@@ -165,23 +179,33 @@ std::vector<std::span<const std::byte>> RowExchange::answer(std::span<const Grou
 // Takes one table's rows off what `rank` answered.
 Status RowExchange::take(const RowsByOwner& wanted, size_t table, int rank,
                          std::span<const std::byte>& rows) {
-  const int64_t dim = tables_[table].spec().dim, begin = wanted.begins[rank];
-  const size_t bytes = (wanted.begins[rank + 1] - begin) * dim * sizeof(float);
+  const int64_t dim = tables_[table].spec().dim;
+  const ColumnRange columns = tables_[table].columns_of(rank);
+  const auto [begin, end] = wanted.of[rank];
+  const size_t piece = columns.count * sizeof(float), bytes = (end - begin) * piece;
   if (rows.size() < bytes) {
     return Status::Failed(communicator_.name(rank) + " has answered with too few rows of table '" +
                           tables_[table].spec().name + "'");
   }
-  if (bytes > 0) std::memcpy(fetched_[table].data() + begin * dim, rows.data(), bytes);
+  if (bytes == 0) return {};
+  float* to = fetched_[table].data() + begin * dim + columns.first;
+  if (columns.count == dim) {
+    std::memcpy(to, rows.data(), bytes);
+  } else {
+    for (int64_t i = begin; i < end; ++i, to += dim)
+      std::memcpy(to, rows.data() + (i - begin) * piece, piece);
+  }
   rows = rows.subspan(bytes);
   return {};
 }
 
-// Floats that `rank` sends with a row, by table: a sum for each of its subtrees.
-std::vector<int64_t> RowExchange::widths(int rank, int shards) const {
-  const auto own = subtrees(shards_of_rank(rank, communicator_.ranks(), shards));
+// Floats that a rank sends with a row, by table: a sum for each of its subtrees, of the columns
+// that the other one has.
+std::vector<int64_t> RowExchange::widths(int from, int to, int shards) const {
+  const auto own = subtrees(shards_of_rank(from, communicator_.ranks(), shards));
   std::vector<int64_t> widths;
   for (const auto& table : tables_) {
-    widths.push_back(static_cast<int64_t>(own.size()) * table.spec().dim);
+    widths.push_back(static_cast<int64_t>(own.size()) * table.columns_of(to).count);
   }
   return widths;
 }
@@ -195,8 +219,9 @@ Result<int64_t> RowExchange::update(std::span<const TableGradients> sources, int
   RECMILL_ASSIGN_OR_RETURN(const Received received, communicator_.all_to_all(bytes));
   std::vector<RowMessage> messages;
   for (int rank = 0; rank < communicator_.ranks(); ++rank) {
-    RECMILL_ASSIGN_OR_RETURN(auto message,
-                             RowMessage::parse(received.from(rank), widths(rank, shards)));
+    RECMILL_ASSIGN_OR_RETURN(
+        auto message,
+        RowMessage::parse(received.from(rank), widths(rank, communicator_.rank(), shards)));
     messages.push_back(std::move(message));
   }
   return apply(messages, shards, step);
@@ -204,19 +229,17 @@ Result<int64_t> RowExchange::update(std::span<const TableGradients> sources, int
 
 // Begins a message to each owner: its rows, and room for their sums.
 void RowExchange::address(std::span<const TableGradients> sources, int shards) {
-  const auto own_widths = widths(communicator_.rank(), shards);
   for (size_t rank = 0; rank < outgoing_.size(); ++rank) {
     std::vector<int64_t> counts;
     for (size_t t = 0; t < tables_.size(); ++t) {
-      const auto& begins = sources[t].by_owner->begins;
-      counts.push_back(tables_[t].spec().frozen ? 0 : begins[rank + 1] - begins[rank]);
+      counts.push_back(tables_[t].spec().frozen ? 0 : sources[t].by_owner->of[rank].size());
     }
-    outgoing_[rank].reset(counts, own_widths);
+    outgoing_[rank].reset(counts, widths(communicator_.rank(), static_cast<int>(rank), shards));
     for (size_t t = 0; t < tables_.size(); ++t) {
       const RowsByOwner& by_owner = *sources[t].by_owner;
       const auto rows = outgoing_[rank].rows(t);
       for (size_t i = 0; i < rows.size(); ++i) {
-        rows[i] = sources[t].distinct->rows[by_owner.order[by_owner.begins[rank] + i]];
+        rows[i] = sources[t].distinct->rows[by_owner.order[by_owner.of[rank].begin + i]];
       }
     }
   }
@@ -226,16 +249,19 @@ void RowExchange::sum_subtrees(std::span<const TableGradients> sources, int shar
   struct Task {
     size_t table;
     int64_t begin, count;  // of RowsByOwner::order
+    ColumnRange columns;
     float* out;
   };
   const auto own = subtrees(shards_of_rank(communicator_.rank(), communicator_.ranks(), shards));
   std::vector<Task> tasks;
   for (size_t rank = 0; rank < outgoing_.size(); ++rank) {
     for (size_t t = 0; t < tables_.size(); ++t) {
-      const int64_t width = static_cast<int64_t>(own.size()) * tables_[t].spec().dim;
+      const ColumnRange columns = tables_[t].columns_of(static_cast<int>(rank));
+      const int64_t width = static_cast<int64_t>(own.size()) * columns.count;
       const int64_t count = outgoing_[rank].count(t);
       for (int64_t i = 0; i < count; i += kRowsATask) {
-        tasks.push_back({t, sources[t].by_owner->begins[rank] + i, std::min(kRowsATask, count - i),
+        tasks.push_back({t, sources[t].by_owner->of[rank].begin + i,
+                         std::min(kRowsATask, count - i), columns,
                          outgoing_[rank].values(t) + i * width});
       }
     }
@@ -246,9 +272,10 @@ void RowExchange::sum_subtrees(std::span<const TableGradients> sources, int shar
     kernels::SumRange range;
     range.order = source.by_owner->order.data() + task.begin;
     range.count = task.count;
-    const int64_t dim = tables_[task.table].spec().dim;
-    kernels::sum_gradients({source.distinct, source.gradients, dim, source.ahead}, range, own,
-                           task.out);
+    std::vector<kernels::GradientRows> gradients(source.gradients.begin(), source.gradients.end());
+    for (auto& rows : gradients) rows.data += task.columns.first;
+    kernels::sum_gradients({source.distinct, gradients, task.columns.count, source.ahead}, range,
+                           own, task.out);
   });
 }
 
@@ -269,15 +296,21 @@ Result<int64_t> RowExchange::apply(const std::vector<RowMessage>& messages, int 
   }
   constexpr std::array<int64_t, 2> kOneSample{0, 1};
   finder_.find(lookups, {0, kOneSample}, distinct_, pool_);
+  std::vector<kernels::RowParts> parts(tables);
+  for (size_t t = 0; t < tables; ++t) {
+    if (tables_[t].spec().frozen) continue;
+    collect_parts(t, messages, shards);
+    parts[t] = {parts_[t].begins, parts_[t].parts};
+  }
+  RECMILL_RETURN_IF_ERROR(mean_squares_.exchange(parts));
   std::vector<table::TableParts> updates;
   std::vector<std::span<const int64_t>> changed(tables);
   int64_t rows = 0;
   for (size_t t = 0; t < tables; ++t) {
-    if (tables_[t].spec().frozen) continue;
-    collect_parts(t, messages, shards);
+    if (tables_[t].spec().frozen || tables_[t].columns().count == 0) continue;
     changed[t] = distinct_[t].rows;
-    updates.push_back({&tables_[t], distinct_[t].rows, {parts_[t].begins, parts_[t].parts}});
-    rows += distinct_[t].count();
+    updates.push_back({&tables_[t], distinct_[t].rows, parts[t], mean_squares_.of(t)});
+    if (tables_[t].columns().first == 0) rows += distinct_[t].count();
   }
   const auto change = snapshots_.before(changed, pool_);
   table::update_tables_from_parts(updates, step, pool_);
@@ -285,7 +318,7 @@ Result<int64_t> RowExchange::apply(const std::vector<RowMessage>& messages, int 
 }
 
 void RowExchange::collect_parts(size_t table, const std::vector<RowMessage>& messages, int shards) {
-  const int64_t dim = tables_[table].spec().dim;
+  const int64_t dim = tables_[table].columns().count;
   const DistinctRows& distinct = distinct_[table];
   std::vector<std::vector<ShardRange>> trees;
   trees.reserve(communicator_.ranks());

@@ -15,20 +15,22 @@
 #include "kernels/distinct_rows/distinct_rows.h"
 #include "kernels/row_storage.h"
 #include "kernels/row_update/gradient_sums.h"
+#include "store/mean_squares.h"
 #include "store/table_snapshots.h"
 #include "table/embedding_table.h"
 #include "table/row_step.h"
 
 namespace recmill::store {
 
-/// Distinct rows of one table, grouped by the rank that owns them.
+/// Distinct rows of one table, grouped by the rank that owns them; where columns are split, each
+/// rank that has some owns all rows.
 struct RowsByOwner {
-  std::vector<int64_t> begins;  // [ranks + 1], into order
-  std::vector<int64_t> order;   // [rows], indices of the rows that were given
-  std::vector<int64_t> place;   // [rows], index in order of each row that was given
-  std::vector<int64_t> slots;   // [rows] beside order: where the owner keeps the row
+  std::vector<table::RowRange> of;  // [ranks], into order
+  std::vector<int64_t> order;       // [rows], indices of the rows that were given
+  std::vector<int64_t> place;       // [rows], index in order of each row that was given
+  std::vector<int64_t> slots;       // [rows] beside order: where the owner keeps the row
 
-  void group(std::span<const int64_t> rows, const table::RowShare& share);
+  void group(std::span<const int64_t> rows, const table::EmbeddingTable& table);
 };
 
 /// What one table's gradients are summed from.
@@ -75,7 +77,9 @@ class RowMessage {
   std::vector<float*> values_;
 };
 
-/// Both calls are collective.
+/// A row has one owner and a slot there, or, where columns are split, several that have a piece of
+/// it each: what travels between two ranks is then as wide as the owner's columns. Both calls are
+/// collective.
 class RowExchange {
  public:
   /// `tables`: this rank's shares; all referenced objects outlive the exchange.
@@ -88,7 +92,7 @@ class RowExchange {
 
   /// Sums `sources` [tables] over this rank's shards, brings the sums of whole subtrees to the
   /// rows' owners, and applies the row optimizers. Tables that are frozen are left alone. Returns
-  /// how many rows of this rank's share were updated.
+  /// how many rows of this rank's share were updated; of split columns, those of the first ones.
   Result<int64_t> update(std::span<const TableGradients> sources, int shards,
                          const table::RowStep& step);
 
@@ -101,7 +105,7 @@ class RowExchange {
 
   std::vector<std::span<const std::byte>> answer(std::span<const GroupedIds> asked);
   Status take(const RowsByOwner& wanted, size_t table, int rank, std::span<const std::byte>& rows);
-  std::vector<int64_t> widths(int rank, int shards) const;
+  std::vector<int64_t> widths(int from, int to, int shards) const;
   void address(std::span<const TableGradients> sources, int shards);
   void sum_subtrees(std::span<const TableGradients> sources, int shards);
   Result<int64_t> apply(const std::vector<RowMessage>& messages, int shards,
@@ -120,6 +124,7 @@ class RowExchange {
   kernels::DistinctRowsFinder finder_;       // of the rows that the ranks send
   std::vector<DistinctRows> distinct_;       // [tables], a rank being a feature
   std::vector<Parts> parts_;                 // [tables], beside distinct_
+  MeanSquares mean_squares_;
 };
 
 }  // namespace recmill::store

@@ -2,18 +2,19 @@
 #include "store/table_rows.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
+
+#include "table/table_shares.h"
 
 namespace recmill::store {
 namespace {
 
 /// Of all tables that are smaller than a huge page.
-int64_t shared_bytes(const ModelSpec& model, int rank, int ranks) {
+int64_t shared_bytes(const ModelSpec& model, std::span<const table::TableShare> shares) {
   int64_t bytes = 0;
-  for (const TableSpec& spec : model.tables) {
-    const table::RowShare share(spec.rows, rank, ranks);
-    bytes += table::EmbeddingTable::mapped_bytes(spec, share).shared;
-  }
+  for (size_t t = 0; t < shares.size(); ++t)
+    bytes += table::EmbeddingTable::mapped_bytes(model.tables[t], shares[t]).shared;
   return bytes;
 }
 
@@ -22,13 +23,12 @@ int64_t shared_bytes(const ModelSpec& model, int rank, int ranks) {
 Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
                                                          int rank, int ranks, Pool& pool) {
   std::vector<table::EmbeddingTable> tables;
-  RECMILL_ASSIGN_OR_RETURN(
-      SharedPages pages,
-      SharedPages::allocate(static_cast<size_t>(shared_bytes(model, rank, ranks))));
-  for (const TableSpec& spec : model.tables) {
+  const auto shares = table::shares_of(model.tables, rank, ranks);
+  RECMILL_ASSIGN_OR_RETURN(SharedPages pages,
+                           SharedPages::allocate(static_cast<size_t>(shared_bytes(model, shares))));
+  for (size_t t = 0; t < shares.size(); ++t) {
     RECMILL_ASSIGN_OR_RETURN(
-        auto table, table::EmbeddingTable::create(
-                        spec, seed, table::RowShare(spec.rows, rank, ranks), pool, &pages));
+        auto table, table::EmbeddingTable::create(model.tables[t], seed, shares[t], pool, &pages));
     tables.push_back(std::move(table));
   }
   return tables;
@@ -37,9 +37,9 @@ Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model,
 MemoryLedger tables_need(const ModelSpec& model, int ranks) {
   MemoryLedger ledger;
   for (int rank = 0; rank < ranks; ++rank) {
-    for (const TableSpec& spec : model.tables) {
-      table::EmbeddingTable::need(spec, table::RowShare(spec.rows, rank, ranks), rank, ledger);
-    }
+    const auto shares = table::shares_of(model.tables, rank, ranks);
+    for (size_t t = 0; t < shares.size(); ++t)
+      table::EmbeddingTable::need(model.tables[t], shares[t], rank, ledger);
   }
   return ledger;
 }
@@ -50,9 +50,11 @@ Status write_table(std::vector<table::EmbeddingTable>& tables, const RowBlock& b
   }
   table::EmbeddingTable& table = tables[block.table];
   const TableSpec& spec = table.spec();
-  const auto& columns = table.state();
+  const ColumnRange given = block.columns_of(spec.dim), own = table.columns();
+  const table::RowState columns = table::row_state(spec, given.count);
   bool fits = block.first >= 0 && block.count >= 0 && block.first + block.count <= spec.rows &&
-              static_cast<int64_t>(block.weights.size()) == block.count * spec.dim &&
+              given.contains(own) && ColumnRange{0, spec.dim}.contains(given) &&
+              static_cast<int64_t>(block.weights.size()) == block.count * given.count &&
               (block.state.empty() || block.state.size() == columns.size());
   for (size_t c = 0; fits && c < block.state.size(); ++c) {
     fits = static_cast<int64_t>(block.state[c].size()) == block.count * columns[c].width;
@@ -64,13 +66,18 @@ Status write_table(std::vector<table::EmbeddingTable>& tables, const RowBlock& b
                           ") to be written have another shape");
   }
   std::vector<std::span<const float>> state(block.state.size());
-  for (int64_t i = 0; i < block.count; ++i) {
-    const int64_t row = block.first + i;
-    if (!table.share().owns(row)) continue;
+  const auto& share = table.share();
+  const int64_t end = block.first + block.count;
+  const int64_t skipped = own.first - given.first;  // columns of the block
+  for (int64_t row = share.next(block.first); row < end; row = share.next(row + 1)) {
+    const int64_t i = row - block.first;
     for (size_t c = 0; c < state.size(); ++c) {
-      state[c] = block.state[c].subspan(i * columns[c].width, columns[c].width);
+      const bool by_row = columns[c].width == 1;
+      state[c] = block.state[c].subspan(i * columns[c].width + (by_row ? 0 : skipped),
+                                        table.state()[c].width);
     }
-    table.write(table.share().slot(row), 1, block.weights.subspan(i * spec.dim, spec.dim), state);
+    table.write(share.slot(row), 1, block.weights.subspan(i * given.count + skipped, own.count),
+                state);
   }
   return {};
 }

@@ -27,7 +27,7 @@ struct Kept {
 };
 
 int64_t floats_of_row(const table::EmbeddingTable& table) {
-  int64_t floats = table.spec().dim;
+  int64_t floats = table.columns().count;
   for (const auto& column : table.state()) floats += column.width;
   return floats;
 }
@@ -42,7 +42,7 @@ void copy_row(const table::EmbeddingTable& table, int64_t row, std::vector<float
     rest = rest.subspan(count);
     return part;
   };
-  const auto weights = take(table.spec().dim);
+  const auto weights = take(table.columns().count);
   std::vector<std::span<float>> state;
   for (const auto& column : table.state()) state.push_back(take(column.width));
   table.read(table.share().slot(row), 1, weights, state);
@@ -50,10 +50,10 @@ void copy_row(const table::EmbeddingTable& table, int64_t row, std::vector<float
 
 }  // namespace
 
-int64_t kept_bytes_of_row(const TableSpec& spec) {
+int64_t kept_bytes_of_row(const TableSpec& spec, int64_t columns) {
   constexpr int64_t kPlaceBytes = 48;  // an entry of a hash map and its share of the buckets
-  int64_t floats = spec.dim;
-  for (const table::StateColumn& column : table::row_state(spec)) floats += column.width;
+  int64_t floats = columns;
+  for (const table::StateColumn& column : table::row_state(spec, columns)) floats += column.width;
   return floats * 4 * 3 / 2 + kPlaceBytes;  // a vector that grows is on average three quarters full
 }
 
@@ -125,7 +125,9 @@ class TableSnapshots::State {
     kept_bytes_ += bytes;
   }
 
-  int64_t bytes_of_row(size_t table) const { return kept_bytes_of_row(tables_[table].spec()); }
+  int64_t bytes_of_row(size_t table) const {
+    return kept_bytes_of_row(tables_[table].spec(), tables_[table].columns().count);
+  }
 
   // The rows from next_row_ on: at most kBlockRows, all of one chunk.
   void read(Rows& rows) {
@@ -150,7 +152,7 @@ class TableSnapshots::State {
 
   static void read_numbered(const table::EmbeddingTable& table, Rows& rows) {
     const auto count = static_cast<int64_t>(rows.numbers.size());
-    const int64_t dim = table.spec().dim;
+    const int64_t dim = table.columns().count;
     rows.weights.resize(count * dim);
     rows.state.resize(table.state().size());
     for (size_t c = 0; c < rows.state.size(); ++c) {
@@ -158,7 +160,7 @@ class TableSnapshots::State {
     }
     rows.gaps = rows.numbers.back() - rows.numbers.front() + 1 != count;
     std::vector<std::span<float>> state(rows.state.size());
-    const int64_t run = table.share().ranks() == 1 ? count : 1;  // rows in neighbouring slots
+    const int64_t run = table.share().in_order() ? count : 1;  // rows in neighbouring slots
     for (int64_t i = 0; i < count; i += run) {
       for (size_t c = 0; c < state.size(); ++c) {
         const int64_t width = table.state()[c].width;
@@ -171,7 +173,7 @@ class TableSnapshots::State {
 
   // Over what stands in the table now, what stood there.
   static void put_back(const table::EmbeddingTable& table, const Kept& kept, Rows& rows) {
-    const int64_t dim = table.spec().dim;
+    const int64_t dim = table.columns().count;
     for (size_t i = 0; i < rows.numbers.size(); ++i) {
       const auto found = kept.places.find(rows.numbers[i]);
       if (found == kept.places.end()) continue;
@@ -199,15 +201,19 @@ class TableSnapshots::State {
 
 class TableSnapshots::Snapshot final : public RowSnapshot {
  public:
-  explicit Snapshot(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  Snapshot(const std::vector<table::EmbeddingTable>& tables, std::shared_ptr<State> state)
+      : tables_(tables), state_(std::move(state)) {}
   ~Snapshot() override { state_->give_up(); }
 
   Status read(const std::function<Status(const RowBlock&)>& sink) override {
     Rows rows;
     for (size_t table; state_->next(table, rows);) {
-      const std::vector<std::span<const float>> state(rows.state.begin(), rows.state.end());
+      std::vector<std::span<const float>> state(rows.state.begin(), rows.state.end());
+      const ColumnRange columns = tables_[table].columns();
+      if (columns.first > 0 && tables_[table].rows().row_state != nullptr) state[0] = {};
       RowBlock block{static_cast<int>(table), rows.numbers.front(),
                      static_cast<int64_t>(rows.numbers.size()), rows.weights, state};
+      block.columns = columns;
       if (rows.gaps) block.listed = rows.numbers;
       RECMILL_RETURN_IF_ERROR(sink(block));
     }
@@ -215,6 +221,7 @@ class TableSnapshots::Snapshot final : public RowSnapshot {
   }
 
  private:
+  const std::vector<table::EmbeddingTable>& tables_;
   const std::shared_ptr<State> state_;
 };
 
@@ -225,7 +232,7 @@ TableSnapshots::~TableSnapshots() = default;
 std::unique_ptr<RowSnapshot> TableSnapshots::take(int64_t kept_bytes) {
   RECMILL_CHECK(latest_ == nullptr || latest_->is_done(), "the snapshot before is there");
   latest_ = std::make_shared<State>(tables_, kept_bytes);
-  return std::make_unique<Snapshot>(latest_);
+  return std::make_unique<Snapshot>(tables_, latest_);
 }
 
 TableSnapshots::Change TableSnapshots::before(std::span<const std::span<const int64_t>> rows,

@@ -15,8 +15,8 @@
 
 namespace recmill::store {
 
-/// Bytes that a copy of a row takes, its place and what containers hold back included.
-int64_t kept_bytes_of_row(const TableSpec& spec);
+/// Bytes that a copy of `columns` of a row takes, its place and what containers hold back included.
+int64_t kept_bytes_of_row(const TableSpec& spec, int64_t columns);
 
 class TableSnapshots {
  public:

@@ -33,15 +33,16 @@ StateShape state_shape(const TableSpec& spec) {
 }
 
 /// Where the parts of a record stand; the owner adds the addresses.
-kernels::RowStorage layout_of(const TableSpec& spec, const RowShare& share) {
-  const int64_t weights = spec.dim * kernels::bytes_of(spec.precision);
+kernels::RowStorage layout_of(const TableSpec& spec, const TableShare& share) {
+  const int64_t dim = share.own_columns(spec.dim).count;
+  const int64_t weights = dim * kernels::bytes_of(spec.precision);
   const int64_t columns = state_shape(spec).element_columns;
   kernels::RowStorage rows;
-  rows.count = share.slots();
-  rows.dim = spec.dim;
+  rows.count = share.rows.slots();
+  rows.dim = dim;
   rows.precision = spec.precision;
   rows.element_state = columns > 0 ? (weights + 3) / 4 * 4 : weights;
-  rows.stride = rows.element_state + columns * spec.dim * 4;
+  rows.stride = rows.element_state + columns * dim * 4;
   return rows;
 }
 
@@ -51,12 +52,13 @@ float initial_scale(const TableSpec& spec) {
                                 : 1.0 / std::sqrt(static_cast<double>(spec.rows)));
 }
 
-/// Initial weights and state of one slot.
+/// Initial weights and state of one slot, whose columns begin at `first` of the row, a multiple
+/// of 4.
 void fill_slot(const kernels::RowStorage& rows, const RowState& state, int64_t slot, uint64_t row,
-               const Random& random, float scale) {
+               int64_t first, const Random& random, float scale) {
   std::array<uint32_t, 4> words{};
   for (int64_t e = 0; e < rows.dim; ++e) {
-    if (e % 4 == 0) words = random.block(row, e / 4);
+    if (e % 4 == 0) words = random.block(row, (first + e) / 4);
     // Exact in float32: a multiple of 2^-23 in [-1, 1).
     const float centred = Random::unit(words[e % 4]) * 2.0f - 1.0f;
     kernels::set_weight(rows, slot, e, centred * scale);
@@ -72,6 +74,10 @@ void fill_slot(const kernels::RowStorage& rows, const RowState& state, int64_t s
 }  // namespace
 
 RowState row_state(const TableSpec& spec) {
+  return row_state(spec, spec.dim);
+}
+
+RowState row_state(const TableSpec& spec, int64_t columns) {
   RowState state;
   if (spec.frozen) return state;
   with_formula(spec.optimizer, {}, [&]<class Formula>(const Formula&) {
@@ -80,22 +86,25 @@ RowState row_state(const TableSpec& spec) {
     static_assert(!Formula::kRowState || Formula::kElementColumns == 0);
     for (const StateName& column : Formula::kState) {
       const double initial = column.from_accumulator ? spec.optimizer.initial_accumulator : 0.0;
-      state.push_back(
-          {column.name, Formula::kRowState ? 1 : spec.dim, static_cast<float>(initial)});
+      state.push_back({column.name, Formula::kRowState ? 1 : columns, static_cast<float>(initial)});
     }
   });
   return state;
 }
 
-void EmbeddingTable::need(const TableSpec& spec, const RowShare& share, int device,
+void EmbeddingTable::need(const TableSpec& spec, const TableShare& share, int device,
                           MemoryLedger& ledger) {
   const auto layout = layout_of(spec, share);
-  const int64_t weights = spec.dim * kernels::bytes_of(spec.precision);
-  const int64_t by_row = state_shape(spec).by_row ? 4 : 0;
-  ledger.items.push_back({"table " + spec.name + ": weights", device, layout.count * weights});
-  const int64_t state = layout.count * (layout.stride - weights + by_row);
+  const int64_t weights = layout.count * layout.dim * kernels::bytes_of(spec.precision);
+  ledger.items.push_back({"table " + spec.name + ": weights", device, weights});
+  const int64_t state = bytes(spec, share) - weights;
   if (state > 0)
     ledger.items.push_back({"table " + spec.name + ": optimizer state", device, state});
+}
+
+int64_t EmbeddingTable::bytes(const TableSpec& spec, const TableShare& share) {
+  const auto layout = layout_of(spec, share);
+  return layout.count * (layout.stride + (state_shape(spec).by_row ? 4 : 0));
 }
 
 int64_t EmbeddingTable::row_bytes(const TableSpec& spec) {
@@ -103,7 +112,7 @@ int64_t EmbeddingTable::row_bytes(const TableSpec& spec) {
 }
 
 EmbeddingTable::MappedBytes EmbeddingTable::mapped_bytes(const TableSpec& spec,
-                                                         const RowShare& share) {
+                                                         const TableShare& share) {
   const auto layout = layout_of(spec, share);
   const int64_t by_row = state_shape(spec).by_row ? 4 : 0;
   MappedBytes mapped;
@@ -117,18 +126,18 @@ EmbeddingTable::MappedBytes EmbeddingTable::mapped_bytes(const TableSpec& spec,
 }
 
 Result<EmbeddingTable> EmbeddingTable::create(const TableSpec& spec, uint64_t seed,
-                                              const RowShare& share, Pool& pool,
+                                              const TableShare& share, Pool& pool,
                                               SharedPages* pages) {
   if (spec.dim < 1 || spec.rows < 1) {
     return Status::BadRequest("table " + spec.name + ": rows and dim must be at least 1, are " +
                               std::to_string(spec.rows) + " and " + std::to_string(spec.dim));
   }
-  RECMILL_CHECK(share.rows() == spec.rows, spec.name);
+  RECMILL_CHECK(share.rows.rows() == spec.rows, spec.name);
   EmbeddingTable table;
   table.spec_ = spec;
   table.share_ = share;
   table.seed_ = seed;
-  table.state_ = row_state(spec);
+  table.state_ = row_state(spec, table.columns().count);
   table.rows_ = layout_of(spec, share);
   const auto allocate = [&](int64_t bytes) {
     return pages != nullptr ? pages->take(static_cast<size_t>(bytes))
@@ -148,8 +157,8 @@ Result<EmbeddingTable> EmbeddingTable::create(const TableSpec& spec, uint64_t se
   const float scale = initial_scale(spec);
   pool.run_ranges(table.rows_.count, kFillRows, [&](int64_t begin, int64_t end) {
     for (int64_t slot = begin; slot < end; ++slot)
-      fill_slot(table.rows_, table.state_, slot, static_cast<uint64_t>(share.row(slot)), random,
-                scale);
+      fill_slot(table.rows_, table.state_, slot, static_cast<uint64_t>(share.rows.row(slot)),
+                table.columns().first, random, scale);
   });
   return table;
 }

@@ -11,21 +11,24 @@
 #include "kernels/row_storage.h"
 #include "schema/cluster_spec.h"
 #include "schema/table_spec.h"
-#include "table/row_share.h"
 #include "table/row_state.h"
+#include "table/table_share.h"
 
 namespace recmill::table {
 
 /// Move-only. Rows in memory stand in records (kernels::RowStorage) of one buffer.
 class EmbeddingTable {
  public:
-  /// Bytes that create() will allocate on `device`.
-  static void need(const TableSpec& spec, const RowShare& share, int device, MemoryLedger& ledger);
+  /// Bytes that create() will allocate on `device`: weights, and state by itself.
+  static void need(const TableSpec& spec, const TableShare& share, int device,
+                   MemoryLedger& ledger);
+  /// Their sum.
+  static int64_t bytes(const TableSpec& spec, const TableShare& share);
   /// What create() takes of the machine: the same in whole pages, and its room in shared ones.
   struct MappedBytes {
     int64_t own = 0, shared = 0;
   };
-  static MappedBytes mapped_bytes(const TableSpec& spec, const RowShare& share);
+  static MappedBytes mapped_bytes(const TableSpec& spec, const TableShare& share);
 
   /// Bytes from row to row in memory.
   static int64_t row_bytes(const TableSpec& spec);
@@ -35,18 +38,24 @@ class EmbeddingTable {
   /// where that is 0, 1 / sqrt(rows); rounded to nearest for 16-bit rows. Fails, naming the table,
   /// on a dimension or a number of rows below 1 and when memory is short.
   /// What is smaller than a huge page is taken from `pages`, where they are given.
-  static Result<EmbeddingTable> create(const TableSpec& spec, uint64_t seed, const RowShare& share,
-                                       Pool& pool, SharedPages* pages = nullptr);
+  static Result<EmbeddingTable> create(const TableSpec& spec, uint64_t seed,
+                                       const TableShare& share, Pool& pool,
+                                       SharedPages* pages = nullptr);
 
   const TableSpec& spec() const { return spec_; }
-  const RowShare& share() const { return share_; }
+  const RowShare& share() const { return share_.rows; }
+  const ColumnSplit& column_split() const { return share_.columns; }
+  /// The columns that this share, or that of another rank, has of its rows.
+  ColumnRange columns() const { return columns_of(share().rank()); }
+  ColumnRange columns_of(int rank) const { return share_.columns_of(rank, spec_.dim); }
   uint64_t seed() const { return seed_; }
-  const RowState& state() const { return state_; }
-  /// The rows as kernels see them, by slot. The view stays valid while the table lives, moved or
-  /// not.
+  Extent extent() const { return {share().extent(), columns()}; }
+  const RowState& state() const { return state_; }  // of this share's columns
+  /// The rows as kernels see them, by slot; their dim is this share's columns. The view stays valid
+  /// while the table lives, moved or not.
   const kernels::RowStorage& rows() const { return rows_; }
 
-  /// Copies slots [first, first + count) out: weights [count][dim] in float32, exact for every
+  /// Copies slots [first, first + count) out: weights [count][columns] in float32, exact for every
   /// precision; state[c] [count][width of column c].
   void read(int64_t first, int64_t count, std::span<float> weights,
             std::span<const std::span<float>> state) const;
@@ -59,7 +68,7 @@ class EmbeddingTable {
   float* state_column(int64_t slot, size_t column) const;
 
   TableSpec spec_;
-  RowShare share_;
+  TableShare share_{RowShare()};
   uint64_t seed_ = 0;
   RowState state_;
   Buffer records_;

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "kernels/row_values.h"
+#include "table/table_shares.h"
 
 namespace recmill::table {
 namespace {
@@ -54,6 +55,30 @@ TEST(EmbeddingTable, shares_hold_the_rows_of_the_whole) {
         whole.read(part.share().row(slot), 1, b, {});
         ASSERT_EQ(a, b);
       }
+    }
+  }
+}
+
+TEST(EmbeddingTable, pieces_of_columns_hold_those_of_the_whole) {
+  for (const auto kind : {OptimizerKind::adam, OptimizerKind::rowwise_adagrad}) {
+    auto spec = spec_of(kind, 20, 40);
+    spec.sharding = Sharding::column;
+    const auto whole = make(spec);
+    for (int rank = 0; rank < 3; ++rank) {
+      Pool pool(1);
+      const auto piece = *EmbeddingTable::create(spec, 42, shares_of({&spec, 1}, rank, 3)[0], pool);
+      const ColumnRange columns = piece.columns();
+      ASSERT_EQ(columns, (ColumnRange{rank * 16, rank == 2 ? 8 : 16}));
+      for (int64_t row = 0; row < spec.rows; ++row) {
+        for (int64_t e = 0; e < columns.count; ++e) {
+          ASSERT_EQ(kernels::weight_value(piece.rows(), row, e),
+                    kernels::weight_value(whole.rows(), row, columns.first + e));
+        }
+      }
+      const bool by_row = kind == OptimizerKind::rowwise_adagrad;
+      for (const auto& column : piece.state()) EXPECT_EQ(column.width, by_row ? 1 : columns.count);
+      EXPECT_EQ(EmbeddingTable::bytes(spec, shares_of({&spec, 1}, rank, 3)[0]),
+                20 * (columns.count * (by_row ? 4 : 12) + (by_row ? 4 : 0)));
     }
   }
 }

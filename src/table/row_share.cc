@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "table/row_share.h"
 
-#include <algorithm>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -24,16 +23,29 @@ int64_t inverse_of(int64_t factor, int64_t modulus) {
 
 }  // namespace
 
-RowShare::RowShare(int64_t rows, int rank, int ranks) : rows_(rows), rank_(rank), ranks_(ranks) {
-  RECMILL_CHECK(rows >= 0 && ranks >= 1 && rank >= 0 && rank < ranks,
-                std::to_string(rows) + " " + std::to_string(rank) + " " + std::to_string(ranks));
-  block_ = std::max<int64_t>((rows + ranks - 1) / ranks, 1);
-  slots_ = std::clamp<int64_t>(rows - rank * block_, 0, block_);
+RowShare::RowShare(int64_t rows, int rank, int ranks, int home, int ranges)
+    : rows_(rows), rank_(rank), ranks_(ranks), home_(home), ranges_(ranges) {
+  RECMILL_CHECK(
+      rows >= 0 && ranks >= 1 && rank >= 0 && rank < ranks && home >= 0 && home + ranges <= ranks,
+      std::to_string(rows) + " " + std::to_string(rank) + " " + std::to_string(ranks));
+  const int64_t range = rank - home;
+  if (range >= 0 && range < ranges) places_ = {range * rows / ranges, (range + 1) * rows / ranges};
+}
+
+RowShare::RowShare(int64_t rows, int rank, int ranks) : RowShare(rows, rank, ranks, 0, ranks) {
   if (ranks == 1 || rows < 2) return;
   factor_ =
       std::max<int64_t>(static_cast<int64_t>(static_cast<double>(rows) * 0.6180339887498949), 1);
   while (std::gcd(factor_, rows) != 1) ++factor_;
   inverse_ = inverse_of(factor_, rows);
+}
+
+RowShare RowShare::by_range(int64_t rows, int rank, int ranks) {
+  return {rows, rank, ranks, 0, ranks};
+}
+
+RowShare RowShare::whole(int64_t rows, int rank, int ranks, int home) {
+  return {rows, rank, ranks, home, 1};
 }
 
 }  // namespace recmill::table

@@ -98,9 +98,17 @@ void update_stretch(const TableParts& update, const Task& task, const RowStep& s
   for (int64_t begin = task.begin; begin < task.end; begin += kBlockRows) {
     const int64_t count = std::min(kBlockRows, task.end - begin);
     kernels::sum_parts(update.parts, begin, count, dim, sums.data());
-    apply_rows(table.spec().optimizer, step,
-               {table.rows(), slots.data() + (begin - task.begin), update.rows.data() + begin,
-                sums.data(), count, rounding, task.end - begin - count});
+    kernels::ApplyRange range;
+    range.rows = table.rows();
+    range.slots = slots.data() + (begin - task.begin);
+    range.keys = update.rows.data() + begin;
+    range.gradients = sums.data();
+    range.count = count;
+    range.rounding = rounding;
+    range.first_element = table.columns().first;
+    if (!update.mean_squares.empty()) range.mean_squares = update.mean_squares.data() + begin;
+    range.following = task.end - begin - count;
+    apply_rows(table.spec().optimizer, step, range);
   }
 }
 

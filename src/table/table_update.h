@@ -61,8 +61,9 @@ void update_tables_reference(std::span<const TableUpdate> updates, const RowStep
 /// rank's share that anyone looked up, each once, and the parts of their gradients.
 struct TableParts {
   EmbeddingTable* table = nullptr;
-  std::span<const int64_t> rows;  // [n], rows of the table, owned by its share
-  kernels::RowParts parts;        // of the n rows
+  std::span<const int64_t> rows;             // [n], rows of the table, owned by its share
+  kernels::RowParts parts;                   // of the n rows, of the columns that this rank holds
+  std::span<const float> mean_squares = {};  // [n], of whole rows where these are in pieces
 };
 
 /// Completes the sums over the same tree and applies the row optimizer: bitwise what

@@ -43,26 +43,30 @@ Taken take(Rank& rank, const Communicator& communicator, const LoopState& state)
   return taken;
 }
 
+// `columns`: those of the entry that `bytes` has.
 Status add_column(const checkpoint::EntrySpec& entry, const store::RowBlock& block,
-                  std::span<const std::byte> bytes, PartWriter& part) {
-  return block.listed.empty() ? part.add(entry, block.first, bytes)
+                  ColumnRange columns, std::span<const std::byte> bytes, PartWriter& part) {
+  return block.listed.empty() ? part.add(entry, block.first, bytes, columns)
                               : part.add(entry, block.listed, bytes);
 }
 
 Status add_rows(const ModelSpec& spec, const store::RowBlock& block, PartWriter& part) {
   const TableSpec& table = spec.tables[block.table];
+  const ColumnRange own = block.columns_of(table.dim);
   if (table.precision == RowPrecision::float32) {
     RECMILL_RETURN_IF_ERROR(
-        add_column(weight_entry(table), block, std::as_bytes(block.weights), part));
+        add_column(weight_entry(table), block, own, std::as_bytes(block.weights), part));
   } else {
     const auto bits = narrow(block.weights, table.precision);
     RECMILL_RETURN_IF_ERROR(
-        add_column(weight_entry(table), block, std::as_bytes(std::span(bits)), part));
+        add_column(weight_entry(table), block, own, std::as_bytes(std::span(bits)), part));
   }
   const table::RowState columns = table::row_state(table);
   for (size_t c = 0; c < columns.size(); ++c) {
-    RECMILL_RETURN_IF_ERROR(
-        add_column(state_entry(table, columns[c]), block, std::as_bytes(block.state[c]), part));
+    const ColumnRange of_state = ColumnRange{0, columns[c].width}.common(own);
+    if (of_state.count == 0) continue;  // by row: whoever has column 0 has it
+    RECMILL_RETURN_IF_ERROR(add_column(state_entry(table, columns[c]), block, of_state,
+                                       std::as_bytes(block.state[c]), part));
   }
   return {};
 }

@@ -107,6 +107,40 @@ TEST(CheckpointSaver, writes_the_same_checkpoints_at_every_number_of_ranks) {
   }
 }
 
+TEST(CheckpointSaver, a_run_moves_between_shardings_and_ranks_and_ends_as_if_it_had_stayed) {
+  const auto options_of = [](Sharding sharding, int ranks, int64_t iterations) {
+    RunOptions options = with_ranks(ranks);
+    options.embedding.dim = 40;
+    options.model.bottom = {40};
+    options.embedding.optimizer.kind = OptimizerKind::rowwise_adagrad;
+    options.tables[0].optimizer = OptimizerKind::adam;
+    options.embedding.sharding = sharding;
+    options.train.iterations = iterations;
+    return options;
+  };
+  Machine stayed;
+  ASSERT_TRUE(train(options_of(Sharding::hash, 1, 9), stayed.files).ok());
+  constexpr auto& kShardings = EnumNames<Sharding>::names;
+  constexpr int kRanks[] = {2, 3, 8, 4};
+  for (size_t from = 0; from < kShardings.size(); ++from) {
+    for (size_t to = 0; to < kShardings.size(); ++to) {
+      const int ranks = kRanks[from], then = kRanks[(from + to + 1) % 4];
+      SCOPED_TRACE(std::string(kShardings[from].second) + " at " + std::to_string(ranks) +
+                   " ranks, then " + std::string(kShardings[to].second) + " at " +
+                   std::to_string(then));
+      Machine machine;
+      auto summary = train(options_of(kShardings[from].first, ranks, 4), machine.files);
+      ASSERT_TRUE(summary.ok()) << summary.status().message();
+      EXPECT_EQ(difference(machine.disk, stayed.disk, 4), "");
+      summary =
+          train(options_of(kShardings[to].first, then, 9), machine.files, ExistingRun::resume);
+      ASSERT_TRUE(summary.ok()) << summary.status().message();
+      ASSERT_TRUE(open_step(machine.disk, 9)->verify().ok());
+      EXPECT_EQ(difference(machine.disk, stayed.disk, 9), "");
+    }
+  }
+}
+
 TEST(CheckpointSaver, training_goes_on_while_a_checkpoint_is_written) {
   for (const int ranks : {1, 2}) {
     Machine machine;

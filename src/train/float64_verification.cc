@@ -77,10 +77,12 @@ Status measure(const ResolvedRun& run, Way way, Files& files, const Float64Outco
     std::lock_guard lock(mutex);
     RECMILL_RETURN_IF_ERROR(rank.store->read_rows([&](const store::RowBlock& block) {
       const int64_t dim = run.spec.tables[block.table].dim;
+      const ColumnRange columns = block.columns_of(dim);
       const std::span exact_rows = exact.tables[block.table].as<const double>();
       for (int64_t i = 0; i < block.count; ++i) {
-        squares[block.table].add(block.weights.subspan(i * dim, dim),
-                                 exact_rows.subspan(block.row(i) * dim, dim));
+        squares[block.table].add(
+            block.weights.subspan(i * columns.count, columns.count),
+            exact_rows.subspan(block.row(i) * dim + columns.first, columns.count));
       }
       return Status();
     }));

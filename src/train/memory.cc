@@ -16,6 +16,7 @@
 #include "store/table_rows.h"
 #include "store/table_snapshots.h"
 #include "table/embedding_table.h"
+#include "table/table_shares.h"
 #include "train/checkpoint_saver.h"
 #include "train/optimizer/dense_optimizer.h"
 
@@ -65,12 +66,11 @@ int64_t activations(const model::ModelOptions& options, int64_t inputs) {
 // Whole pages; huge ones leave up to 2 MiB unused, of a large table or of all small ones.
 int64_t rest_of_pages(const ResolvedRun& run, int rank) {
   int64_t rest = 0, shared = 0;
-  for (const TableSpec& spec : run.spec.tables) {
-    const table::RowShare share(spec.rows, rank, run.ranks);
-    MemoryLedger need;
-    table::EmbeddingTable::need(spec, share, rank, need);
-    const auto mapped = table::EmbeddingTable::mapped_bytes(spec, share);
-    rest += mapped.own - need.total(rank);
+  const auto shares = table::shares_of(run.spec.tables, rank, run.ranks);
+  for (size_t t = 0; t < shares.size(); ++t) {
+    const TableSpec& spec = run.spec.tables[t];
+    const auto mapped = table::EmbeddingTable::mapped_bytes(spec, shares[t]);
+    rest += mapped.own - table::EmbeddingTable::bytes(spec, shares[t]);
     shared += mapped.shared;
   }
   return rest + static_cast<int64_t>(Buffer::mapped_bytes(static_cast<size_t>(shared)));
@@ -200,9 +200,11 @@ class RankItems {
 
   int64_t most_kept() const {
     int64_t bytes = 0;
-    for (const TableSpec& spec : run_.spec.tables) {
-      const table::RowShare share(spec.rows, rank_, run_.ranks);
-      bytes += share.slots() * store::kept_bytes_of_row(spec);
+    const auto shares = table::shares_of(run_.spec.tables, rank_, run_.ranks);
+    for (size_t t = 0; t < shares.size(); ++t) {
+      const TableSpec& spec = run_.spec.tables[t];
+      const int64_t columns = shares[t].own_columns(spec.dim).count;
+      bytes += shares[t].rows.slots() * store::kept_bytes_of_row(spec, columns);
     }
     return bytes;
   }

@@ -20,15 +20,15 @@ std::vector<T> values_of(std::span<const std::byte> bytes) {
   return values;
 }
 
-/// Both [count][width].
-Status compare_column(const std::string& what, const store::RowBlock& block,
+/// Both [count][columns], of elements from `first` on.
+Status compare_column(const std::string& what, const store::RowBlock& block, int64_t first,
                       std::span<const float> engine, std::span<const float> plain) {
   for (size_t at = 0; at < engine.size(); ++at) {
     if (std::bit_cast<uint32_t>(engine[at]) == std::bit_cast<uint32_t>(plain[at])) continue;
     const auto width = static_cast<int64_t>(engine.size()) / block.count;
     const auto place = static_cast<int64_t>(at);
     return Status::Failed(fmt::format("{}, row {}, element {}: engine {}, plain {}", what,
-                                      block.row(place / width), place % width, engine[at],
+                                      block.row(place / width), first + place % width, engine[at],
                                       plain[at]));
   }
   return {};
@@ -65,11 +65,14 @@ void PlainRows::keep(const store::RowBlock& block) {
   }
 }
 
-void PlainRows::append(int table, std::span<const int64_t> rows, std::vector<float>& to) const {
+void PlainRows::append(int table, std::span<const int64_t> rows, ColumnRange columns,
+                       std::vector<float>& to) const {
   for (const Column& column : tables_[table]) {
     const auto values = column.values.as<const float>();
+    const ColumnRange of = ColumnRange{0, column.width}.common(columns);
     for (const int64_t row : rows) {
-      const auto from = values.subspan(row * column.width, column.width);
+      const auto from =
+          values.subspan(row * column.width, column.width).subspan(of.first, of.count);
       to.insert(to.end(), from.begin(), from.end());
     }
   }
@@ -79,8 +82,8 @@ RowComparison::RowComparison(const ModelSpec& spec, const PlainRows* plain,
                              Communicator& communicator)
     : spec_(spec), plain_(plain), communicator_(communicator) {}
 
-// A round: rank 0 gets the requests, a table and rows of it each, from ranks that are through none,
-// and every rank its answer: whether there was any request, then the rows' values.
+// A round: rank 0 gets the requests, a table, columns and rows of it each, from ranks that are
+// through none, and every rank its answer: whether there was any request, then the rows' values.
 Result<RowComparison::Answer> RowComparison::ask(std::span<const int64_t> request) {
   std::vector<std::span<const std::byte>> outgoing(communicator_.ranks());
   outgoing[0] = std::as_bytes(request);
@@ -102,27 +105,29 @@ std::vector<std::vector<float>> RowComparison::answers(const Received& requests)
   for (int rank = 0; rank < communicator_.ranks(); ++rank) {
     const auto request = values_of<int64_t>(requests.from(rank));
     if (request.empty()) continue;
-    plain_->append(static_cast<int>(request[0]), std::span(request).subspan(1), answers[rank]);
+    plain_->append(static_cast<int>(request[0]), std::span(request).subspan(3),
+                   {request[1], request[2]}, answers[rank]);
   }
   return answers;
 }
 
 Status RowComparison::compare(const store::RowBlock& block) {
-  std::vector<int64_t> request{block.table};
+  const TableSpec& table = spec_.tables[block.table];
+  const ColumnRange columns = block.columns_of(table.dim);
+  std::vector<int64_t> request{block.table, columns.first, columns.count};
   for (int64_t i = 0; i < block.count; ++i) request.push_back(block.row(i));
   RECMILL_ASSIGN_OR_RETURN(const Answer answer, ask(request));
-  const TableSpec& table = spec_.tables[block.table];
   std::span<const float> plain = answer.values;
   const auto next = [&](std::span<const float> engine, const std::string& what) {
     const auto column = plain.first(engine.size());
     plain = plain.subspan(engine.size());
-    return compare_column("table " + table.name + what, block, engine, column);
+    return compare_column("table " + table.name + what, block, columns.first, engine, column);
   };
   RECMILL_RETURN_IF_ERROR(next(block.weights, ""));
-  const table::RowState columns = table::row_state(table);
-  for (size_t c = 0; c < columns.size(); ++c)
-    RECMILL_RETURN_IF_ERROR(next(block.state[c], fmt::format(", state {}", columns[c].name)));
-  compared_ += block.count;
+  const table::RowState state = table::row_state(table);
+  for (size_t c = 0; c < state.size(); ++c)
+    RECMILL_RETURN_IF_ERROR(next(block.state[c], fmt::format(", state {}", state[c].name)));
+  compared_ += block.count * columns.count;
   return {};
 }
 
@@ -136,9 +141,9 @@ Status RowComparison::finish() {
                            communicator_.all_gather(std::as_bytes(std::span(&compared_, 1))));
   int64_t compared = 0, there = 0;
   for (const int64_t count : values_of<int64_t>(counts.bytes)) compared += count;
-  for (const TableSpec& table : spec_.tables) there += table.rows;
+  for (const TableSpec& table : spec_.tables) there += table.rows * table.dim;
   if (compared == there) return {};
-  return Status::Failed(fmt::format("ranks own {} rows of {}", compared, there));
+  return Status::Failed(fmt::format("ranks own {} weights of {}", compared, there));
 }
 
 }  // namespace recmill::train

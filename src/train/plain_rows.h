@@ -20,8 +20,10 @@ class PlainRows {
   static Result<PlainRows> blank(const ModelSpec& spec);
 
   void keep(const store::RowBlock& block);
-  /// Those of a table: its weights, then each column of state.
-  void append(int table, std::span<const int64_t> rows, std::vector<float>& to) const;
+  /// Those of a table: some columns of its weights, then of each column of state by element; state
+  /// by row goes with column 0.
+  void append(int table, std::span<const int64_t> rows, ColumnRange columns,
+              std::vector<float>& to) const;
 
  private:
   struct Column {
@@ -40,7 +42,7 @@ class RowComparison {
 
   /// Names the first difference: table, row and element.
   Status compare(const store::RowBlock& block);
-  /// Fails unless all ranks together compared as many rows as there are.
+  /// Fails unless all ranks together compared as many weights as there are.
   Status finish();
 
  private:
@@ -54,7 +56,7 @@ class RowComparison {
   const ModelSpec& spec_;
   const PlainRows* const plain_;
   Communicator& communicator_;
-  int64_t compared_ = 0;
+  int64_t compared_ = 0;  // weights
 };
 
 }  // namespace recmill::train

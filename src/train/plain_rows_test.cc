@@ -30,11 +30,12 @@ float element(int table, int64_t row, int64_t at, bool state) {
   return static_cast<float>(table * 1000 + row * 10 + at) + (state ? 0.5f : 0.0f);
 }
 
-/// Some rows of a table, with one element changed if it is among them.
+/// Some columns of some rows of a table, with one element changed if it is among them.
 struct Rows {
-  Rows(int table, std::vector<int64_t> of, int64_t changed) : rows(std::move(of)) {
+  Rows(int table, std::vector<int64_t> of, int64_t changed, ColumnRange columns = {0, kDim})
+      : rows(std::move(of)) {
     for (const int64_t row : rows) {
-      for (int64_t at = 0; at < kDim; ++at) {
+      for (int64_t at = columns.first; at < columns.end(); ++at) {
         weights.push_back(element(table, row, at, false));
         state.push_back(element(table, row, at, true) + (row == changed && at == 1 ? 1.0f : 0.0f));
       }
@@ -45,7 +46,8 @@ struct Rows {
              .count = static_cast<int64_t>(rows.size()),
              .weights = weights,
              .state = std::span(&column, 1),
-             .listed = rows};
+             .listed = rows,
+             .columns = columns};
   }
   std::vector<int64_t> rows;
   std::vector<float> weights, state;
@@ -95,8 +97,35 @@ TEST(RowComparison, names_the_first_difference_on_whatever_rank_it_is) {
   }
 }
 
+TEST(RowComparison, names_the_element_of_the_row_where_ranks_own_columns) {
+  const ModelSpec spec = two_tables();
+  for (const int64_t changed : {int64_t{-1}, int64_t{13}}) {
+    auto plain = PlainRows::blank(spec);
+    ASSERT_TRUE(plain.ok());
+    std::vector<std::vector<int64_t>> rows(2);
+    for (int table : {0, 1}) {
+      for (int64_t row = 0; row < kRows[table]; ++row) rows[table].push_back(row);
+      plain->keep(Rows(table, rows[table], -1).block);
+    }
+    const Status status = run_ranks(2, [&](Communicator& communicator) -> Status {
+      const int rank = communicator.rank();
+      RowComparison comparison(spec, rank == 0 ? &*plain : nullptr, communicator);
+      const ColumnRange own = rank == 0 ? ColumnRange{0, 1} : ColumnRange{1, kDim - 1};
+      for (int table : {0, 1}) {
+        const Rows block(table, rows[table], table == 1 ? changed : -1, own);
+        RECMILL_RETURN_IF_ERROR(comparison.compare(block.block));
+      }
+      return comparison.finish();
+    });
+    const char* const expected =
+        "table t1, state sum_of_squares, row 13, element 1: engine 1132.5, plain 1131.5";
+    EXPECT_THAT(status.message(), testing::EndsWith(changed < 0 ? "" : expected));
+    EXPECT_EQ(status.ok(), changed < 0);
+  }
+}
+
 TEST(RowComparison, misses_a_row_that_no_rank_owns) {
-  EXPECT_THAT(compare(2, 5, -1).message(), testing::EndsWith("ranks own 26 rows of 27"));
+  EXPECT_THAT(compare(2, 5, -1).message(), testing::EndsWith("ranks own 78 weights of 81"));
 }
 
 }  // namespace

@@ -57,39 +57,45 @@ Status check_properties(const ResolvedRun& run, const Json& properties, bool for
                           path);
 }
 
+// Reads what the rank owns where that is a range of rows or columns; where rows are split by hash,
+// all of them, since its own are scattered through every block.
 Status restore_table(const ResolvedRun& run, Rank& rank, checkpoint::Reader& reader, int number,
                      bool with_state) {
   const TableSpec& table = run.spec.tables[number];
   RECMILL_ASSIGN_OR_RETURN(const auto* weights, reader.expect(weight_entry(table)));
-  const table::RowState columns = with_state ? table::row_state(table) : table::RowState{};
+  const auto [rows, columns] = rank.store->extent(number);
   std::vector<const checkpoint::Entry*> states;
-  for (const table::StateColumn& column : columns) {
+  for (const table::StateColumn& column :
+       with_state ? table::row_state(table) : table::RowState{}) {
     RECMILL_ASSIGN_OR_RETURN(const auto* entry, reader.expect(state_entry(table, column)));
     states.push_back(entry);
   }
   std::vector<float> values;
   std::vector<uint16_t> bits;
-  std::vector<std::vector<float>> state(columns.size());
-  for (int64_t first = 0; first < table.rows; first += kRowsAtOnce) {
-    const int64_t count = std::min(kRowsAtOnce, table.rows - first);
-    values.resize(count * table.dim);
+  std::vector<std::vector<float>> state(states.size());
+  for (int64_t first = rows.begin; first < rows.end; first += kRowsAtOnce) {
+    const int64_t count = std::min(kRowsAtOnce, rows.end - first);
+    values.resize(count * columns.count);
     if (table.precision == RowPrecision::float32) {
       RECMILL_RETURN_IF_ERROR(
-          reader.read(*weights, first, count, std::as_writable_bytes(std::span(values))));
+          reader.read(*weights, first, count, columns, std::as_writable_bytes(std::span(values))));
     } else {
       bits.resize(values.size());
       RECMILL_RETURN_IF_ERROR(
-          reader.read(*weights, first, count, std::as_writable_bytes(std::span(bits))));
+          reader.read(*weights, first, count, columns, std::as_writable_bytes(std::span(bits))));
       widen(bits, table.precision, values);
     }
     std::vector<std::span<const float>> views;
-    for (size_t c = 0; c < columns.size(); ++c) {
-      state[c].resize(count * columns[c].width);
-      RECMILL_RETURN_IF_ERROR(
-          reader.read(*states[c], first, count, std::as_writable_bytes(std::span(state[c]))));
+    for (size_t c = 0; c < states.size(); ++c) {
+      const bool by_row = states[c]->spec.row_elements() < table.dim;
+      const ColumnRange of_state = by_row ? ColumnRange{0, 1} : columns;
+      state[c].resize(count * of_state.count);
+      RECMILL_RETURN_IF_ERROR(reader.read(*states[c], first, count, of_state,
+                                          std::as_writable_bytes(std::span(state[c]))));
       views.push_back(state[c]);
     }
-    RECMILL_RETURN_IF_ERROR(rank.store->write_rows({number, first, count, values, views}));
+    RECMILL_RETURN_IF_ERROR(
+        rank.store->write_rows({number, first, count, values, views, {}, columns}));
   }
   return {};
 }

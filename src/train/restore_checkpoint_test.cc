@@ -12,6 +12,7 @@
 #include "base/testing/shared_files.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/writer.h"
+#include "comm/threads.h"
 #include "train/testing/small_run.h"
 
 namespace recmill::train {
@@ -148,6 +149,44 @@ TEST(RestoreCheckpoint, state_that_cannot_be_is_one_line_though_its_checksums_ar
   }
   ASSERT_TRUE(write_content(files, small_checkpoints(), 8, *whole).ok());
   EXPECT_TRUE(train(options, files, ExistingRun::resume).ok());
+}
+
+TEST(RestoreCheckpoint, each_rank_reads_what_it_owns_and_by_hash_everything) {
+  constexpr int kRanks = 4;
+  for (const auto& [sharding, name] : EnumNames<Sharding>::names) {
+    SCOPED_TRACE(std::string(name));
+    FaultyFiles disk;
+    SharedFiles files(disk, [](const std::string&) { return Status(); });
+    RunOptions options = small_run();
+    options.train.iterations = 8;
+    options.train.ranks = kRanks;
+    options.embedding.sharding = sharding;
+    options.embedding.dim = 40;
+    options.model.bottom = {40};
+    ASSERT_TRUE(train(options, files).ok());
+    const std::string path = small_checkpoints() + "/" + checkpoint::folder_name(8);
+    const auto run = resolve_run(options, files);
+    ASSERT_TRUE(run.ok()) << run.status().message();
+    const auto pool = make_pool(1);
+    const Status status = run_ranks(kRanks, [&](Communicator& communicator) -> Status {
+      SharedFiles own(files, [](const std::string&) { return Status(); });
+      RECMILL_ASSIGN_OR_RETURN(Rank rank, make_rank(*run, Way::engine, communicator, *pool, own));
+      RECMILL_ASSIGN_OR_RETURN(const auto reader, checkpoint::Reader::open(own, path));
+      int64_t expected = own.bytes_read();
+      for (const checkpoint::Entry& entry : reader->entries()) {
+        const bool of_a_table = entry.spec.name.starts_with("table/");
+        for (const checkpoint::Block& block : entry.blocks) {
+          const bool own_block = block.part == communicator.rank() || sharding == Sharding::hash;
+          if (own_block || !of_a_table) expected += block.bytes(entry.spec);
+        }
+      }
+      RECMILL_RETURN_IF_ERROR(
+          restore_checkpoint(*run, rank, *reader, /*for_training=*/true).status());
+      EXPECT_EQ(own.bytes_read(), expected) << "rank " << communicator.rank();
+      return {};
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
 }
 
 TEST(RestoreCheckpoint, a_block_with_a_flipped_bit_is_one_line_that_names_its_file) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file system for one thread, used by several; a test sees every change before it is made.
+// A file system for one thread, used by several; a test sees every change before it is made, and
+// how much was read.
 #pragma once
 
 #include <functional>
@@ -20,10 +21,16 @@ class SharedFiles final : public Files {
   SharedFiles(Files& files, std::function<Status(const std::string& path)> before)
       : files_(files), before_(std::move(before)) {}
 
+  /// Bytes of files that were read so far.
+  int64_t bytes_read() {
+    std::lock_guard lock(mutex_);
+    return bytes_read_;
+  }
+
   Result<std::unique_ptr<ReadableFile>> open(const std::string& path) override {
     std::lock_guard lock(mutex_);
     RECMILL_ASSIGN_OR_RETURN(auto file, files_.open(path));
-    return std::unique_ptr<ReadableFile>(new Reading(mutex_, std::move(file)));
+    return std::unique_ptr<ReadableFile>(new Reading(*this, std::move(file)));
   }
   Result<std::unique_ptr<WritableFile>> create(const std::string& path) override {
     return writing(path, [&] { return files_.create(path); });
@@ -63,19 +70,21 @@ class SharedFiles final : public Files {
  private:
   class Reading final : public ReadableFile {
    public:
-    Reading(std::mutex& mutex, std::unique_ptr<ReadableFile> file)
-        : mutex_(mutex), file_(std::move(file)) {}
+    Reading(SharedFiles& files, std::unique_ptr<ReadableFile> file)
+        : files_(files), file_(std::move(file)) {}
     Result<size_t> read(uint64_t offset, std::span<std::byte> buffer) const override {
-      std::lock_guard lock(mutex_);
-      return file_->read(offset, buffer);
+      std::lock_guard lock(files_.mutex_);
+      auto size = file_->read(offset, buffer);
+      if (size.ok()) files_.bytes_read_ += static_cast<int64_t>(*size);
+      return size;
     }
     uint64_t size() const override {
-      std::lock_guard lock(mutex_);
+      std::lock_guard lock(files_.mutex_);
       return file_->size();
     }
 
    private:
-    std::mutex& mutex_;
+    SharedFiles& files_;
     const std::unique_ptr<ReadableFile> file_;
   };
 
@@ -116,6 +125,7 @@ class SharedFiles final : public Files {
   Files& files_;
   const std::function<Status(const std::string& path)> before_;
   std::mutex mutex_;
+  int64_t bytes_read_ = 0;  // guarded by mutex_
 };
 
 }  // namespace recmill

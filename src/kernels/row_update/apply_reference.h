@@ -4,17 +4,15 @@
 
 #include "kernels/row_update/apply_rows.h"
 #include "kernels/row_update/rounding.h"
+#include "kernels/row_update/square_lanes.h"
 #include "kernels/row_values.h"
 
 namespace recmill::kernels {
 
 inline float mean_square_reference(const float* gradient, int64_t dim) {
-  float lanes[16] = {};
-  for (int64_t e = 0; e < dim; ++e) lanes[e % 16] = lanes[e % 16] + gradient[e] * gradient[e];
-  for (int width = 8; width > 0; width /= 2) {
-    for (int l = 0; l < width; ++l) lanes[l] = lanes[l] + lanes[l + width];
-  }
-  return lanes[0] / static_cast<float>(dim);
+  SquareLanes lanes{};
+  add_squares(gradient, dim, lanes);
+  return mean_square(lanes, dim);
 }
 
 inline void set_weight_stochastically(const RowStorage& rows, int64_t slot, int64_t element,
@@ -34,8 +32,11 @@ void apply_rows_reference(const ApplyRange& range, const Formula& formula) {
     const int64_t slot = range.slots[i];
     const float* gradient = range.gradients + i * dim;
     float factor = 0.0f;
-    if constexpr (Formula::kRowState)
-      factor = formula.row(rows.row_state[slot], mean_square_reference(gradient, dim));
+    if constexpr (Formula::kRowState) {
+      const bool given = range.mean_squares != nullptr;
+      factor = formula.row(rows.row_state[slot],
+                           given ? range.mean_squares[i] : mean_square_reference(gradient, dim));
+    }
     for (int64_t e = 0; e < dim; ++e) {
       float weight = weight_value(rows, slot, e);
       float state[Formula::kElementColumns + 1] = {};
@@ -43,7 +44,8 @@ void apply_rows_reference(const ApplyRange& range, const Formula& formula) {
       formula.element(weight, state, gradient[e], factor);
       for (int c = 0; c < Formula::kElementColumns; ++c) rows.state(slot)[c * dim + e] = state[c];
       const uint64_t key = static_cast<uint64_t>(range.keys[i]);
-      set_weight_stochastically(rows, slot, e, weight, range.rounding.bits(key, e));
+      set_weight_stochastically(rows, slot, e, weight,
+                                range.rounding.bits(key, range.first_element + e));
     }
   }
 }

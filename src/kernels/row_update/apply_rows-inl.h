@@ -157,6 +157,12 @@ HWY_INLINE void update_row_states(const Formula& formula, const ApplyRange& rang
   float* const kept = range.rows.row_state;
   const int64_t* const slots = range.slots + begin;
   float states[kGroup] = {}, squares[kGroup] = {};
+  if (range.mean_squares != nullptr) {
+    for (int64_t i = 0; i < count; ++i) {
+      factors[i] = formula.row(kept[slots[i]], range.mean_squares[begin + i]);
+    }
+    return;
+  }
   if constexpr (kDim > 0) {
     sums_of_squares<kDim>(range.gradients + begin * kDim, count, squares);
   } else {
@@ -186,7 +192,7 @@ void update_half_row(const Formula& formula, const ApplyRange& range, int64_t i,
                     range.gradients + i * rows.dim + begin, factor, count, rows.dim);
     std::array<uint32_t, 4> words{};
     for (int64_t e = 0; e < count; ++e) {
-      if (e % 4 == 0) words = range.rounding.block(key, (begin + e) / 4);
+      if (e % 4 == 0) words = range.rounding.block(key, (range.first_element + begin + e) / 4);
       Store::store_stochastically(record, begin + e, weights[e], words[e % 4]);
     }
   }

@@ -16,7 +16,7 @@
 // element() is one stream of IEEE operations on floats; the loop over elements is compiled for each
 // instruction set (apply_rows-inl.h), and without contraction gives the same bits on all of them.
 // mean_square folds squares in 16 lanes from +0, lane l elements l, l + 16, ...; adds the lanes
-// pairwise 8, 4, 2, 1; divides once by dim.
+// pairwise 8, 4, 2, 1; divides once by dim (square_lanes.h).
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,9 @@ struct ApplyRange {
   int64_t count = 0;
   Random rounding{0, Purpose::stochastic_rounding};  // of this table and iteration
   int64_t following = 0;  // slots behind `count` whose rows are updated next, and fetched meanwhile
+  // Where `rows` holds some columns of the table's rows:
+  int64_t first_element = 0;            // the first one, a multiple of 4
+  const float* mean_squares = nullptr;  // [count], of the whole rows; null: those of `gradients`
 };
 
 }  // namespace recmill::kernels

@@ -77,6 +77,7 @@ struct EmbeddingOptions {
   RowOptimizerOptions optimizer;
   RowPrecision precision = RowPrecision::float32;
   double initial_scale = 0.0;
+  Sharding sharding = Sharding::hash;
   Mapping mapping = Mapping::hash;
   OutOfRange out_of_range = OutOfRange::error;
   MissingId missing = MissingId::value;
@@ -94,6 +95,7 @@ struct TableOptions {
   std::optional<double> learning_rate;
   std::optional<RowPrecision> precision;
   std::optional<double> initial_scale;
+  std::optional<Sharding> sharding;
   std::optional<Mapping> mapping;
   std::optional<OutOfRange> out_of_range;
   bool frozen = false;
@@ -130,6 +132,10 @@ void describe(Visitor& v, EmbeddingOptions& o) {
   v("precision", o.precision, "rows are float32, bfloat16 or float16");
   v("initial_scale", o.initial_scale,
     "first values are uniform in [-scale, scale); 0: 1 / sqrt(rows)");
+  v("sharding", o.sharding,
+    "how the local store splits a table over the ranks: hash (each row at a rank of its own), "
+    "table (whole, where there is most room), row_range (rows that follow each other) or column "
+    "(columns in groups of 16)");
   v("mapping", o.mapping, "from raw id to row: hash, dictionary, direct or modulo");
   v("out_of_range", o.out_of_range,
     "an id that has no row (direct: outside [0, rows); dictionary: new when the table is full) is "
@@ -148,6 +154,7 @@ void describe(Visitor& v, TableOptions& o) {
   v("learning_rate", o.learning_rate, "in place of embedding.optimizer.learning_rate");
   v("precision", o.precision, "in place of embedding.precision");
   v("initial_scale", o.initial_scale, "in place of embedding.initial_scale");
+  v("sharding", o.sharding, "in place of embedding.sharding");
   v("mapping", o.mapping, "in place of embedding.mapping");
   v("out_of_range", o.out_of_range, "in place of embedding.out_of_range");
   v("frozen", o.frozen, "rows are looked up and never updated");

@@ -220,6 +220,7 @@ class Resolver {
     table.precision = embedding_.precision;
     table.optimizer = embedding_.optimizer;
     table.initial_scale = embedding_.initial_scale;
+    table.sharding = embedding_.sharding;
     const TableOptions* options = options_of(name);
     table.rows = options != nullptr && options->rows ? *options->rows : default_rows(name);
     if (options != nullptr) {
@@ -229,6 +230,7 @@ class Resolver {
       table.optimizer.learning_rate =
           options->learning_rate.value_or(table.optimizer.learning_rate);
       table.initial_scale = options->initial_scale.value_or(table.initial_scale);
+      table.sharding = options->sharding.value_or(table.sharding);
       table.frozen = options->frozen;
     }
     RECMILL_RETURN_IF_ERROR(check_table(table));

@@ -92,6 +92,8 @@ TEST(Resolve, exceptions_override_defaults) {
   table.out_of_range = OutOfRange::clamp;
   table.learning_rate = 0.5;
   table.frozen = true;
+  table.sharding = Sharding::row_range;
+  options.embedding.sharding = Sharding::table;
   options.tables = {table};
   auto tags = feature("tags", "", "");
   tags.pooling = Pooling::none;
@@ -105,6 +107,8 @@ TEST(Resolve, exceptions_override_defaults) {
   EXPECT_EQ(spec.dim, 3);
   EXPECT_EQ(spec.optimizer.learning_rate, 0.5);
   EXPECT_TRUE(spec.frozen);
+  EXPECT_EQ(spec.sharding, Sharding::row_range);
+  EXPECT_EQ(resolved->model.tables[1].sharding, Sharding::table);
   EXPECT_EQ(resolved->graph.features[0].ops[1],
             (OpSpec{"direct", {{"rows", 7}, {"out_of_range", "clamp"}}}));
   EXPECT_EQ(resolved->model.features[2].pooling, Pooling::none);

@@ -35,6 +35,7 @@ class LateStore final : public EmbeddingStore {
   Status settle() override;
   /// CHECKs that settle() came first.
   std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override;
+  table::Extent extent(int table) const override { return inner_->extent(table); }
   Status write_rows(const RowBlock& block) override;
   StoreStats stats() const override { return inner_->stats(); }
 

@@ -255,25 +255,45 @@ class Driver {
     auto& rows = trace_.rows[operation];
     std::pair<int, int64_t> last{-1, -1};
     return snapshot.read([&](const RowBlock& block) -> Status {
-      const int64_t dim = scenario_.model.tables[block.table].dim;
+      const TableSpec& table = scenario_.model.tables[block.table];
+      const ColumnRange columns = block.columns_of(table.dim);
       for (int64_t i = 0; i < block.count; ++i) {
         const std::pair key{block.table, block.row(i)};
         if (key <= last) return Status::Failed("rows do not ascend");
         last = key;
-        std::vector<float> values(block.weights.begin() + i * dim,
-                                  block.weights.begin() + (i + 1) * dim);
-        for (const auto& column : block.state) {
-          const int64_t width = static_cast<int64_t>(column.size()) / block.count;
-          values.insert(values.end(), column.begin() + i * width, column.begin() + (i + 1) * width);
-        }
         std::lock_guard lock(trace_.mutex);
-        if (!rows.emplace(key, std::move(values)).second) {
-          return Status::Failed("two ranks own row " + std::to_string(key.second) + " of table " +
-                                std::to_string(key.first));
+        auto& values = rows[key];
+        bool once = take(block.weights, i, columns, table.dim, 0, values);
+        int64_t begin = table.dim;
+        const table::RowState state = table::row_state(table);
+        for (size_t c = 0; c < state.size(); begin += state[c].width, ++c) {
+          const bool by_row = state[c].width < table.dim;
+          once = take(block.state[c], i, by_row ? ColumnRange{0, 1} : columns, state[c].width,
+                      begin, values) &&
+                 once;
         }
+        if (once) continue;
+        return Status::Failed("two ranks own something of row " + std::to_string(key.second) +
+                              " of table " + std::to_string(key.first));
       }
       return {};
     });
+  }
+
+  // Puts row i of some columns to their places among `width` values from `begin` on; false: one was
+  // there already. What nobody puts there stays what no store has.
+  static bool take(std::span<const float> from, int64_t i, ColumnRange columns, int64_t width,
+                   int64_t begin, std::vector<float>& values) {
+    constexpr uint32_t kNothing = 0xFFFFFFFF;
+    values.resize(std::max<size_t>(values.size(), begin + width), std::bit_cast<float>(kNothing));
+    if (from.empty()) return true;
+    bool once = true;
+    for (int64_t e = 0; e < columns.count; ++e) {
+      float& value = values[begin + columns.first + e];
+      once = once && std::bit_cast<uint32_t>(value) == kNothing;
+      value = from[i * columns.count + e];
+    }
+    return once;
   }
 
   // Replaces the upper two thirds of a table, every other time without its state.
