@@ -245,7 +245,7 @@ TEST_F(MpiTraining, shared_memory_that_is_full_is_one_line_with_its_size) {
   if (run({"version"}).status != 0) GTEST_SKIP() << "no mount of its own is allowed here";
   const std::pair<const char*, const char*> sizes[] = {
       {"64k", ": /dev/shm has 0.1 MiB free; processes of one host need 32 MiB there"},
-      {"33000k", ": cannot share 1.5 MiB of memory: /dev/shm has 32."}};
+      {"33000k", ": cannot share 1.5 MiB of memory: /dev/shm has "}};
   for (const auto& [size, message] : sizes) {
     launcher_ = within(size);
     const auto words = processes(2);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,13 +22,24 @@ namespace {
 /// After a failure: those that have heard of it leave in less.
 constexpr double kLeaveSeconds = 5.0;
 
-/// What Open MPI's own defaults do badly; who has set them otherwise keeps that. Over TCP messages
-/// written by the receiver's leave (its "put") use a link in one direction at a time. Where
-/// /dev/shm has no room it tells of that at length and goes on by other ways; we say so in a line
-/// and end.
+/// What MPI libraries do badly by default; who has set them otherwise keeps that. Over TCP,
+/// messages that are written by the receiver's leave (Open MPI's "put") use a link in one direction
+/// at a time. Where /dev/shm has no room, Open MPI tells of that at length and goes on by other
+/// ways, and MPICH's UCX ends the process; we have both do without it, say so in a line, and end.
 void set_defaults(bool has_room) {
-  setenv("OMPI_MCA_btl_tcp_flags", "send,inplace", /*overwrite=*/0);
-  if (!has_room) setenv("OMPI_MCA_btl", "^vader", /*overwrite=*/0);
+  const auto prefer = [](const char* name, const char* value) { setenv(name, value, 0); };
+  prefer("OMPI_MCA_btl_tcp_flags", "send,inplace");
+  if (has_room) return;
+  prefer("OMPI_MCA_btl", "^vader");
+  prefer("UCX_TLS", "tcp,self");
+}
+
+/// Ends this process unless it has left before by itself.
+void end_soon() {
+  std::thread([] {
+    std::this_thread::sleep_for(std::chrono::duration<double>(kLeaveSeconds));
+    _exit(1);
+  }).detach();
 }
 
 Result<std::vector<std::string>> names_of_hosts(int ranks) {
@@ -72,6 +84,7 @@ Result<std::unique_ptr<MpiWorld>> MpiWorld::start(double limit_seconds) {
 
 MpiWorld::~MpiWorld() {
   if (has_failed_ && !all_leave_) MPI_Abort(MPI_COMM_WORLD, 1);
+  if (has_failed_) end_soon();  // MPICH may wait for ever for messages that a failure has left
   all_.reset();
   MPI_Finalize();
 }
