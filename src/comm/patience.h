@@ -16,13 +16,14 @@ namespace recmill {
 /// work sleeps at once: looking would take that thread's core.
 class Patience {
  public:
-  explicit Patience(bool beside_work = false) : looks_(beside_work ? kYields : 0) {}
+  explicit Patience(bool beside_work = false)
+      : looks_(beside_work ? kYields : 0), shortest_(beside_work ? 200e-6 : 50e-6) {}
 
   void wait(double waited_seconds) {
     ++looks_;
     if (looks_ > kYields) {
       std::this_thread::sleep_for(
-          std::chrono::duration<double>(std::clamp(waited_seconds / 100, 50e-6, 2e-3)));
+          std::chrono::duration<double>(std::clamp(waited_seconds / 100, shortest_, 2e-3)));
     } else if (looks_ > kSpins) {
       sched_yield();
     }
@@ -31,6 +32,7 @@ class Patience {
  private:
   static constexpr int64_t kSpins = 32, kYields = 2000;
   int64_t looks_;
+  const double shortest_;  // seconds that it sleeps at least
 };
 
 }  // namespace recmill

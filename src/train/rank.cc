@@ -44,10 +44,11 @@ Result<LearningRate> make_learning_rate(const TrainOptions& train, reader::Reade
   return learning_rate_of(train, rows);
 }
 
-// None where there is nothing to sum over, or nothing is to go on meanwhile.
+// None where nothing is to go on meanwhile. Nor on one host: there ranks hardly wait for sums, and
+// a thread more costs a hundredth.
 Result<std::unique_ptr<GradientReduction>> make_reduction(const ResolvedRun& run, Way way,
                                                           Communicator& communicator) {
-  if (way == Way::plain || communicator.ranks() == 1 || !run.options.train.overlap)
+  if (way == Way::plain || communicator.shares_memory() || !run.options.train.overlap)
     return std::unique_ptr<GradientReduction>();
   return GradientReduction::create(communicator, run.shards);
 }

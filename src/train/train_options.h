@@ -100,7 +100,8 @@ void describe(Visitor& v, TrainOptions& o) {
   v("ranks", o.ranks,
     "ranks, at most as many as shards; 0: 1 by threads, by MPI one for each process");
   v("wait_seconds", o.wait_seconds, "the longest that a rank waits for others, by MPI");
-  v("overlap", o.overlap, "whether ranks sum dense gradients while they update rows");
+  v("overlap", o.overlap,
+    "whether ranks on several hosts sum dense gradients while they update rows");
   v("threads", o.threads,
     "compute threads of a process; 0: one for each core, divided by the processes that share them");
   v("seed", o.seed, "seed of everything random");

@@ -32,8 +32,7 @@ struct Group {
   double dense_waiting = 0.0, trained = 0.0;  // seconds in all
 
   std::string name() const {
-    return fmt::format("kaggle_b{}_{}x{}{}", kSamples, ranks, threads,
-                       ranks > 1 && !overlap ? "_one_after_the_other" : "");
+    return fmt::format("kaggle_b{}_{}x{}{}", kSamples, ranks, threads, overlap ? "_overlap" : "");
   }
   double share_waiting() const { return dense_waiting / trained; }
 };
