@@ -345,9 +345,9 @@ Status run_ranks(int ranks, const std::function<Status(Communicator&)>& body) {
       const auto communicator = group.communicator(rank);
       const Status status = body(*communicator);
       if (status.ok()) return;
-      std::lock_guard lock(mutex);
-      if (first.ok()) first = status.at("rank " + std::to_string(rank));
       communicator->abort(status);
+      std::lock_guard lock(mutex);
+      first = communicator->barrier();  // what every call returns now
     });
   }
   for (auto& thread : threads) thread.join();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scoring takes samples in other blocks than training does: the same bits.
+// Scoring takes samples in other blocks than training does, and ranks may sum dense gradients while
+// they update rows: the same bits.
 #include "train/rank_trainer.h"
 
 #include <gtest/gtest.h>
@@ -73,6 +74,103 @@ Found found(const model::ModelOptions& options, int64_t samples, int shards, int
   const auto result = training ? trainer.train(batch, {0, 1.0}) : trainer.score(batch);
   RECMILL_CHECK(result.ok(), result.status().message());
   return {result->loss, {result->probabilities.begin(), result->probabilities.end()}};
+}
+
+/// A LocalStore whose update fails where `fails` says so.
+class FailingStore final : public store::EmbeddingStore {
+ public:
+  FailingStore(store::EmbeddingStore& inner, bool fails) : inner_(inner), fails_(fails) {}
+  MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const override {
+    return inner_.need(model, cluster);
+  }
+  Result<std::unique_ptr<store::Prepared>> prepare(const store::Batch& batch) override {
+    return inner_.prepare(batch);
+  }
+  Status lookup(store::Prepared& prepared, store::Output output, Stream& stream) override {
+    return inner_.lookup(prepared, output, stream);
+  }
+  Status update(std::span<const store::Update> updates, const store::Step& step,
+                Stream& stream) override {
+    return fails_ ? Status::Failed("no room") : inner_.update(updates, step, stream);
+  }
+  Status settle() override { return inner_.settle(); }
+  std::unique_ptr<store::RowSnapshot> snapshot(int64_t kept_bytes) override {
+    return inner_.snapshot(kept_bytes);
+  }
+  table::Extent extent(int table) const override { return inner_.extent(table); }
+  Status write_rows(const store::RowBlock& block) override { return inner_.write_rows(block); }
+  store::StoreStats stats() const override { return inner_.stats(); }
+
+ private:
+  store::EmbeddingStore& inner_;
+  const bool fails_;
+};
+
+/// Trains a DLRM for three iterations on so many ranks; the parameters of rank 0 go to `end`.
+Status train_on(int ranks, bool overlap, int failing, std::vector<float>& end) {
+  constexpr int kShards = 8;
+  constexpr int64_t kSamples = 300;
+  const ModelSpec spec = tables_of_dims(std::vector(kFeatures, kDim), kRows, kDense);
+  return run_ranks(ranks, [&](Communicator& communicator) -> Status {
+    const int rank = communicator.rank();
+    RECMILL_ASSIGN_OR_RETURN(
+        const auto model,
+        model::make_dlrm({.kind = model::ModelKind::dlrm, .bottom = {8, kDim}, .top = {20, 1}},
+                         spec));
+    Pool pool(1);
+    RECMILL_ASSIGN_OR_RETURN(const auto local,
+                             store::LocalStore::create(spec, kSeed, communicator, pool));
+    FailingStore rows(*local, rank == failing);
+    RECMILL_ASSIGN_OR_RETURN(Buffer parameters, model::initial_parameters(*model, kSeed));
+    const int64_t count = model->parameter_count();
+    DenseOptimizer optimizer({}, count, std::vector<ParameterRange>{{0, count}});
+    std::unique_ptr<GradientReduction> beside;
+    if (overlap) {
+      RECMILL_ASSIGN_OR_RETURN(beside, GradientReduction::create(communicator, kShards));
+    }
+    RankTrainer trainer(spec, *model, rows, optimizer, communicator, pool, kShards,
+                        std::move(parameters), std::move(beside));
+    RECMILL_RETURN_IF_ERROR(trainer.load_parameters());
+    const RankBatch whole = batch_of(kSamples, kShards);
+    const ShardRange own = shards_of_rank(rank, ranks, kShards);
+    for (int64_t iteration = 0; iteration < 3; ++iteration) {
+      RankBatch batch;
+      batch.cut = whole.cut;
+      batch.first_shard = own.begin;
+      batch.end_shard = own.end;
+      const int64_t first = whole.cut.begin(own.begin), last = whole.cut.end(own.end - 1);
+      copy_samples(whole.dense, first, last, batch.dense);
+      copy_samples(whole.sparse, first, last, batch.sparse);
+      store::Batch ids;
+      ids.iteration = iteration;
+      ids.cut = batch.cut;
+      ids.first_shard = own.begin;
+      ids.end_shard = own.end;
+      ids.sparse = &batch.sparse;
+      RECMILL_ASSIGN_OR_RETURN(batch.prepared, rows.prepare(ids));
+      RECMILL_RETURN_IF_ERROR(trainer.train(batch, {iteration, 1.0}).status());
+    }
+    if (rank == 0) end.assign(trainer.parameters().begin(), trainer.parameters().end());
+    return {};
+  });
+}
+
+TEST(RankTrainer, ranks_end_with_the_bits_of_one_whether_or_not_sums_go_on_beside_rows) {
+  std::vector<float> one, several;
+  ASSERT_TRUE(train_on(1, false, -1, one).ok());
+  for (const int ranks : {2, 3, 8}) {
+    for (const bool overlap : {false, true}) {
+      const Status status = train_on(ranks, overlap, -1, several);
+      ASSERT_TRUE(status.ok()) << status.message();
+      EXPECT_EQ(several, one) << ranks << " ranks, overlap " << overlap << ", seed " << kSeed;
+    }
+  }
+}
+
+TEST(RankTrainer, a_rank_whose_rows_cannot_be_updated_ends_all_and_is_named) {
+  std::vector<float> end;
+  for (const bool overlap : {false, true})
+    EXPECT_EQ(train_on(3, overlap, 1, end).message(), "rank 1: no room");
 }
 
 TEST(RankTrainer, scores_a_batch_with_the_bits_that_training_finds_in_it) {
