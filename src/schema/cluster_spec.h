@@ -18,8 +18,24 @@ struct DeviceSpec {
   int64_t shared_cache_bytes = 0;  // the last-level cache of all cores; 0: none
 };
 
+/// What it takes a device to have bytes of another one's memory, or of its own: messages times
+/// message_seconds + bytes times byte_seconds.
+struct LinkSpec {
+  double message_seconds = 0;
+  double byte_seconds = 0;
+  bool operator==(const LinkSpec&) const = default;
+};
+
 struct ClusterSpec {
   std::vector<DeviceSpec> devices;  // one for each rank
+  /// [devices][devices], from the device that fetches to the one that it fetches from; of a device
+  /// to itself: the lookup. OPER's matrix L (section 3.2). Empty: not known.
+  std::vector<LinkSpec> links = {};
+
+  int size() const { return static_cast<int>(devices.size()); }
+  const LinkSpec& link(int to, int from) const {
+    return links[static_cast<size_t>(to) * devices.size() + from];
+  }
 };
 
 /// Bytes that something will allocate on one device, by purpose, before it does.
