@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Partitions to devices, one copy each: OPER's balanced model parallelism (section 4.2).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "placement/partition.h"
+
+namespace recmill::placement {
+
+/// What each device should have of all that is fetched and of all memory: shares that add up to 1.
+struct Targets {
+  std::vector<double> fetched, memory;  // [devices]
+};
+
+/// Access-bounded partitions in descending order of accesses, each to the device that has the least
+/// of its share; then the others in descending order of memory, each to the device that has the
+/// least memory of its share; then moves and exchanges as long as they bring the devices nearer to
+/// their shares. `placed`: what is on the devices already. Gives the device of each partition. Ties
+/// go to the lower partition and device.
+std::vector<int> balance(std::span<const Partition> partitions, const Targets& targets,
+                         const DeviceCosts& placed);
+
+/// Moves and exchanges partitions as long as that makes the slowest device faster and no device's
+/// memory overflows: a local search, or of few partitions all ways.
+void speed_up_slowest(const Problem& problem, std::span<const Load> loads, DeviceCosts& costs,
+                      std::vector<int>& devices);
+
+}  // namespace recmill::placement

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "placement/device_costs.h"
+
+#include <algorithm>
+
+namespace recmill::placement {
+namespace {
+
+constexpr double kIdBytes = 8;
+constexpr double kNothing = 1e-6;  // bytes: what rounding leaves when loads are taken off
+
+}  // namespace
+
+Load& Load::operator+=(const Load& other) {
+  memory += other.memory;
+  looked_up += other.looked_up;
+  fetched += other.fetched;
+  requested += other.requested;
+  summed += other.summed;
+  aggregated += other.aggregated;
+  reduced += other.reduced;
+  return *this;
+}
+
+Load Load::operator*(double factor) const {
+  return {memory * factor, looked_up * factor,  fetched * factor, requested * factor,
+          summed * factor, aggregated * factor, reduced * factor};
+}
+
+Load load_of(const Problem& problem, const PlacedTable& table, double rows, const RowUse& use) {
+  const double values = static_cast<double>(table.spec.dim) * sizeof(float);
+  const double fetched_rows = problem.dedup_fetch ? use.distinct : use.accesses;
+  Load load;
+  load.memory = rows * static_cast<double>(table.row_bytes);
+  load.looked_up = fetched_rows * values;
+  load.fetched = fetched_rows * values;
+  load.requested = fetched_rows * kIdBytes;
+  if (!problem.training || table.spec.frozen) return load;
+  load.summed = fetched_rows * (values + kIdBytes);
+  load.aggregated = use.distinct * (values + kIdBytes);
+  switch (problem.reduce) {
+    case ReplicaReduce::sparse:
+      load.reduced = use.touched * (values + kIdBytes);
+      break;
+    case ReplicaReduce::dense:
+      load.reduced = rows * values;
+      break;
+    case ReplicaReduce::all_gather:
+      load.reduced = load.aggregated;
+      break;
+  }
+  return load;
+}
+
+Balance balance_of(std::span<const double> values) {
+  Balance balance;
+  if (values.empty()) return balance;
+  balance.largest = std::ranges::max(values);
+  balance.smallest = std::ranges::min(values);
+  const auto count = static_cast<double>(values.size());
+  for (const double value : values) balance.mean += value / count;
+  for (const double value : values)
+    balance.variance += (value - balance.mean) * (value - balance.mean) / count;
+  return balance;
+}
+
+DeviceCosts::DeviceCosts(const Problem& problem)
+    : problem_(&problem),
+      devices_(problem.devices()),
+      phases_(problem.training ? kPhases : sum),
+      memory_(devices_),
+      looked_up_(devices_) {
+  for (auto& matrix : moved_) matrix.resize(static_cast<size_t>(devices_) * devices_);
+}
+
+void DeviceCosts::add(const Load& load, const FetchPath& path, double sign) {
+  const Load part = sign == 1 ? load : load * sign;
+  for (int device = 0; device < devices_; ++device) {
+    const int from = path.from[device];
+    looked_up_[from] += part.looked_up;
+    if (from == device) {
+      memory_[device] += part.memory;
+    } else {
+      pair(request, from, device) += part.requested;
+      pair(fetch, device, from) += part.fetched;
+    }
+  }
+  if (problem_->training) add_gradients(part, path);
+}
+
+void DeviceCosts::add_gradients(const Load& load, const FetchPath& path) {
+  const bool replicated = path.copies() > 1;
+  for (int device = 0; device < devices_; ++device) {
+    const bool copy = replicated && path.has_copy(device);
+    const bool home = device == path.home;
+    if (!home && (!copy || problem_->reduce == ReplicaReduce::sparse))
+      pair(sum, path.home, device) += copy ? load.aggregated : load.summed;
+    if (!copy) continue;
+    if (problem_->reduce == ReplicaReduce::sparse) {
+      if (!home) pair(reduce, device, path.home) += load.reduced;
+      continue;
+    }
+    for (int other = 0; other < devices_; ++other) {
+      if (other == device || !path.has_copy(other)) continue;
+      if (problem_->reduce == ReplicaReduce::all_gather) {
+        pair(sum, device, other) += load.reduced;
+      } else {
+        // Each copy finishes an equal part.
+        pair(sum, device, other) += load.reduced / path.copies();
+        pair(reduce, device, other) += load.reduced / path.copies();
+      }
+    }
+  }
+}
+
+double DeviceCosts::seconds(Phase phase, int device) const {
+  double sent = 0, received = 0;
+  for (int other = 0; other < devices_; ++other) {
+    if (other == device) continue;
+    const LinkSpec& in = problem_->cluster.link(device, other);
+    const LinkSpec& out = problem_->cluster.link(other, device);
+    const double bytes_in = moved(phase, device, other), bytes_out = moved(phase, other, device);
+    if (bytes_in > kNothing) received += in.message_seconds + bytes_in * in.byte_seconds;
+    if (bytes_out > kNothing) sent += out.message_seconds + bytes_out * out.byte_seconds;
+  }
+  return std::max(sent, received);
+}
+
+double DeviceCosts::lookup_seconds(int device) const {
+  return looked_up_[device] * problem_->cluster.link(device, device).byte_seconds;
+}
+
+double DeviceCosts::seconds(int device) const {
+  double sum = lookup_seconds(device);
+  for (int phase = 0; phase < phases_; ++phase) sum += seconds(static_cast<Phase>(phase), device);
+  return sum;
+}
+
+double DeviceCosts::largest_seconds() const {
+  double largest = 0;
+  for (int device = 0; device < devices_; ++device) largest = std::max(largest, seconds(device));
+  return largest;
+}
+
+double DeviceCosts::fetch_seconds(int to, int from) const {
+  return moved(fetch, to, from) * problem_->cluster.link(to, from).byte_seconds;
+}
+
+}  // namespace recmill::placement

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "base/status.h"
+#include "placement/problem.h"
+
+namespace recmill::placement {
+
+/// Bytes that rows and their copies may take of each device [devices]: a part of (1 + extra) copies
+/// of all rows in proportion to its memory, and never more than that. Fails where one copy of every
+/// row does not fit on all devices together, naming by how much and the largest table.
+Result<std::vector<double>> memory_budgets(const Problem& problem, double extra);
+
+}  // namespace recmill::placement

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// OPER's planner (section 4): partition, balance, duplicate; then, as duplicates take away the hot
+// rows that balanced the devices, partition and balance what is left once more.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "placement/balance.h"
+#include "placement/build_plan.h"
+#include "placement/duplicate.h"
+#include "placement/memory_budget.h"
+#include "placement/planners.h"
+#include "placement/targets.h"
+
+namespace recmill::placement {
+namespace {
+
+/// Few enough partitions to try moves of each against the slowest device's time.
+constexpr size_t kFewPartitions = 400;
+/// Copied partitions take so much of the memory for copies, at most.
+constexpr double kCopyGrain = 0.001;
+
+std::vector<FetchPath> home_paths(const std::vector<int>& homes, int devices) {
+  std::vector<FetchPath> paths;
+  for (const int home : homes) paths.push_back(FetchPath::at(home, devices));
+  return paths;
+}
+
+std::vector<Load> loads_of(std::span<const Partition> partitions) {
+  std::vector<Load> loads;
+  for (const Partition& partition : partitions) loads.push_back(partition.load);
+  return loads;
+}
+
+struct Placement {
+  std::vector<Partition> partitions;
+  std::vector<FetchPath> paths;  // beside
+};
+
+class Oper {
+ public:
+  Oper(const Problem& problem, const PlannerOptions& options, std::vector<double> budgets)
+      : problem_(problem),
+        options_(options),
+        budgets_(std::move(budgets)),
+        orders_(hot_orders(problem.counts)) {}
+
+  Proposal plan() {
+    Thresholds thresholds = options_.thresholds;
+    for (int64_t halvings = 0;; ++halvings) {
+      place(thresholds);
+      if (degree_ >= options_.balance || halvings == options_.refinements) break;
+      thresholds.access /= 2;
+      thresholds.memory /= 2;
+    }
+    say_what_limits(thresholds);
+    std::vector<PlacedPartition> placed;
+    for (const Placement* part : {&copied_, &rest_})
+      for (size_t p = 0; p < part->partitions.size(); ++p)
+        placed.push_back({&part->partitions[p], &part->paths[p]});
+    proposal_.plan = build_plan(problem_, "oper", placed);
+    return std::move(proposal_);
+  }
+
+ private:
+  void place(const Thresholds& thresholds) {
+    copied_ = {};
+    taken_.clear();
+    copies_costs_ = DeviceCosts(problem_);
+    const Partitioning all(problem_, orders_, finer(thresholds));
+    proposal_.access_bounded_share = all.access_bounded_share();
+    proposal_.access_bounded_memory = all.access_bounded_memory();
+    hottest_share_ = all.hottest_row() / std::max(all.all().fetched, 1e-300);
+    if (options_.extra_memory > 0 && problem_.devices() > 1) duplicate(all);
+    if (copied_.partitions.empty()) {
+      balance_rest(Partitioning(problem_, orders_, thresholds));
+    } else {
+      remaining_ = remaining_orders();
+      balance_rest(Partitioning(problem_, remaining_, thresholds, taken_));
+    }
+    proposal_.partitions =
+        static_cast<int64_t>(copied_.partitions.size() + rest_.partitions.size());
+  }
+
+  // Of partitions that may be copied.
+  Thresholds finer(Thresholds thresholds) const {
+    if (options_.extra_memory <= 0 || problem_.devices() < 2) return thresholds;
+    const double extra = options_.extra_memory * static_cast<double>(problem_.total_bytes());
+    thresholds.listed_bytes = kCopyGrain * extra / problem_.devices();
+    thresholds.listed_share =
+        std::max(thresholds.listed_share, 1.5 * options_.extra_memory / (problem_.devices() - 1));
+    return thresholds;
+  }
+
+  void duplicate(const Partitioning& all) {
+    const std::vector<Load> loads = loads_of(all.partitions());
+    DeviceCosts costs(problem_);
+    const Targets targets = targets_for(all, costs);
+    const std::vector<int> homes = balance(all.partitions(), targets, costs);
+    std::vector<FetchPath> paths = home_paths(homes, problem_.devices());
+    if (problem_.training) {
+      const double extra = options_.extra_memory * static_cast<double>(problem_.total_bytes());
+      std::vector<Load> listed;
+      for (const Partition& partition : all.partitions())
+        if (partition.access_bounded()) listed.push_back(partition.load);
+      for (const size_t p : duplicate_for_training(problem_, listed, extra))
+        paths[p] = FetchPath::everywhere(homes[p], problem_.devices());
+    } else {
+      for (size_t p = 0; p < paths.size(); ++p) costs.add(loads[p], paths[p]);
+      std::vector<double> spare;
+      for (int d = 0; d < problem_.devices(); ++d) spare.push_back(budgets_[d] - costs.memory(d));
+      const auto listed = std::ranges::count_if(all.partitions(), &Partition::access_bounded);
+      std::vector<FetchPath> listed_paths(paths.begin(), paths.begin() + listed);
+      duplicate_for_inference(problem_, std::span(loads).first(listed), listed_paths, spare, costs);
+      std::ranges::move(listed_paths, paths.begin());
+    }
+    take_copies(all, paths);
+  }
+
+  void take_copies(const Partitioning& all, const std::vector<FetchPath>& paths) {
+    for (const TableCounts& counts : problem_.counts.tables)
+      taken_.emplace_back(counts.hot_rows.size());
+    for (size_t p = 0; p < paths.size(); ++p) {
+      if (paths[p].copies() < 2) continue;
+      const Partition& partition = all.partitions()[p];
+      copied_.partitions.push_back(partition);
+      copied_.paths.push_back(paths[p]);
+      copies_costs_.add(partition.load, paths[p]);
+      for (const int64_t i : partition.listed) taken_[partition.table][i] = true;
+    }
+  }
+
+  std::vector<HotOrder> remaining_orders() const {
+    std::vector<HotOrder> remaining(orders_.size());
+    for (size_t t = 0; t < orders_.size(); ++t)
+      for (const int64_t i : orders_[t])
+        if (!taken_[t][i]) remaining[t].push_back(i);
+    return remaining;
+  }
+
+  Targets targets_for(const Partitioning& partitioning, const DeviceCosts& placed) const {
+    return find_targets(problem_, partitioning.all(), partitioning.access_bounded(), placed);
+  }
+
+  void balance_rest(const Partitioning& partitioning) {
+    rest_.partitions = partitioning.partitions();
+    std::vector<int> homes =
+        balance(rest_.partitions, targets_for(partitioning, copies_costs_), copies_costs_);
+    DeviceCosts costs = copies_costs_;
+    const std::vector<Load> loads = loads_of(rest_.partitions);
+    for (size_t p = 0; p < loads.size(); ++p)
+      costs.add(loads[p], FetchPath::at(homes[p], problem_.devices()));
+    if (loads.size() <= kFewPartitions) speed_up_slowest(problem_, loads, costs, homes);
+    rest_.paths = home_paths(homes, problem_.devices());
+    std::vector<double> memory, lookups;
+    for (int d = 0; d < problem_.devices(); ++d) {
+      memory.push_back(costs.memory(d) / budgets_[d]);
+      lookups.push_back(costs.looked_up(d));
+    }
+    degree_ = std::min(balance_of(memory).degree(), balance_of(lookups).degree());
+  }
+
+  void say_what_limits(const Thresholds& thresholds) {
+    if (thresholds.access != options_.thresholds.access)
+      proposal_.notes.push_back(fmt::format("thresholds were halved to {:.4g} % for the balance",
+                                            100 * thresholds.access));
+    if (degree_ >= options_.balance) return;
+    std::string note = fmt::format("the degree of balance is {:.2f} %, of {:.2f} % wanted",
+                                   100 * degree_, 100 * options_.balance);
+    if (hottest_share_ * problem_.devices() > 1)
+      note += fmt::format(
+          ": one row takes {:.2f} % of all fetches, more than a device's share of {:.2f} %",
+          100 * hottest_share_, 100.0 / problem_.devices());
+    proposal_.notes.push_back(note);
+  }
+
+  const Problem& problem_;
+  const PlannerOptions& options_;
+  const std::vector<double> budgets_;
+  const std::vector<HotOrder> orders_;
+  std::vector<HotOrder> remaining_;
+  std::vector<std::vector<bool>> taken_;
+  Placement copied_, rest_;
+  DeviceCosts copies_costs_{problem_};
+  Proposal proposal_;
+  double degree_ = 0, hottest_share_ = 0;
+};
+
+}  // namespace
+
+Result<Proposal> plan_oper(const Problem& problem, const PlannerOptions& options) {
+  RECMILL_ASSIGN_OR_RETURN(auto budgets, memory_budgets(problem, options.extra_memory));
+  return Oper(problem, options, std::move(budgets)).plan();
+}
+
+}  // namespace recmill::placement

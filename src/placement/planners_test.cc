@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "placement/planners.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "placement/rater.h"
+#include "placement/testing/random_problem.h"
+
+namespace recmill::placement {
+namespace {
+
+using testing::zipf_problem;
+
+constexpr std::array<int64_t, 8> kRows{1461, 581, 92147, 20316, 306, 24, 12471, 3};
+
+std::vector<TableSpec> specs_of(const Problem& problem) {
+  std::vector<TableSpec> specs;
+  for (const PlacedTable& table : problem.tables) specs.push_back(table.spec);
+  return specs;
+}
+
+TEST(Planners, every_planner_places_every_row_and_gives_the_same_plan_again) {
+  for (const int devices : {1, 2, 3, 8}) {
+    for (const bool training : {false, true}) {
+      Problem problem = zipf_problem(kRows, 32, 1.05, devices, 100'000, 7);
+      problem.training = training;
+      for (const auto& [kind, name] : EnumNames<PlannerKind>::names) {
+        if (kind == PlannerKind::milp) continue;
+        const auto proposal = plan_placement(problem, kind, {});
+        ASSERT_TRUE(proposal.ok()) << name << ": " << proposal.status().message();
+        const Status status = check_plan(proposal->plan, specs_of(problem), devices);
+        EXPECT_TRUE(status.ok()) << name << ": " << status.message();
+        EXPECT_EQ(plan_placement(problem, kind, {})->plan, proposal->plan) << name;
+        EXPECT_EQ(proposal->plan.planner, name);
+      }
+    }
+  }
+}
+
+TEST(Planners, oper_balances_memory_lookups_and_communication) {
+  for (const double exponent : {1.05, 1.2}) {
+    for (const double extra : {0.0, 0.01, 0.05}) {
+      Problem problem = zipf_problem(kRows, 16, exponent, 8, 1'000'000, 11);
+      problem.training = false;
+      problem.dedup_fetch = false;
+      PlannerOptions options;
+      options.extra_memory = extra;
+      const auto proposal = plan_placement(problem, PlannerKind::oper, options);
+      ASSERT_TRUE(proposal.ok()) << proposal.status().message();
+      const Rating rating = rate(problem, proposal->plan);
+      std::printf(
+          "zipf %.2f extra %.2f: memory %.4f lookups %.4f comm %.4f pair %.4f mean pair %.0f "
+          "copies %ld partitions %ld\n",
+          exponent, extra, rating.memory.degree(), rating.lookups.degree(),
+          rating.communication.degree(), rating.pair_bytes.degree(), rating.pair_bytes.mean,
+          rating.extra_copies, proposal->partitions);
+      for (const auto& note : proposal->notes) std::printf("  %s\n", note.c_str());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace recmill::placement
