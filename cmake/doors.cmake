@@ -61,6 +61,13 @@ function(recmill_wheel_libraries door folder)
   set(CMAKE_INSTALL_RPATH ${CMAKE_INSTALL_RPATH} PARENT_SCOPE)
 endfunction()
 
+# The wheel has no header: solve/highs_c_api.h declares the functions that are called.
+if(NOT EXISTS ${RECMILL_SITE}/highspy/libhighs.so.1)
+  message(FATAL_ERROR "HiGHS is not in ${RECMILL_VENV}: run 'make setup'")
+endif()
+recmill_door(highs)
+recmill_wheel_libraries(highs highspy libhighs.so.1)
+
 if(RECMILL_TORCH)
   if(NOT EXISTS ${RECMILL_SITE}/torch/lib/libtorch_cpu.so)
     message(FATAL_ERROR "LibTorch is not in ${RECMILL_VENV}: run 'make setup'")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plain way, for small programs: tries everything.
+// The plain way, for small programs: tries everything. What solve.h is held to.
 #pragma once
 
 #include <cstdint>
