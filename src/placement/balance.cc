@@ -11,31 +11,24 @@ namespace {
 /// Fetched bytes and memory of the devices, in units of their targets' means.
 class Shares {
  public:
-  Shares(std::span<const Partition> partitions, const Targets& targets, const DeviceCosts& placed)
-      : partitions_(partitions), of_(partitions.size(), -1) {
-    const int devices = placed.devices();
+  Shares(std::span<const Partition> partitions, const Targets& targets)
+      : partitions_(partitions),
+        targets_(targets),
+        of_(partitions.size(), -1),
+        fetched_(targets.fetched.size()),
+        memory_(targets.memory.size()) {
     double fetched = 0, memory = 0;
     for (const Partition& partition : partitions) {
       fetched += partition.load.fetched;
       memory += partition.load.memory;
     }
-    for (int d = 0; d < devices; ++d) {
-      fetched_.push_back(sent(placed, d));
-      memory_.push_back(placed.memory(d));
-      fetched += fetched_[d];
-      memory += memory_[d];
-    }
-    fetched_unit_ = std::max(fetched / devices, 1e-300);
-    memory_unit_ = std::max(memory / devices, 1e-300);
-    for (int d = 0; d < devices; ++d) {
-      fetched_target_.push_back(targets.fetched[d] * fetched);
-      memory_target_.push_back(targets.memory[d] * memory);
-    }
+    fetched_unit_ = std::max(fetched / devices(), 1e-300);
+    memory_unit_ = std::max(memory / devices(), 1e-300);
   }
 
   int devices() const { return static_cast<int>(fetched_.size()); }
-  double over_fetched(int d) const { return (fetched_[d] - fetched_target_[d]) / fetched_unit_; }
-  double over_memory(int d) const { return (memory_[d] - memory_target_[d]) / memory_unit_; }
+  double over_fetched(int d) const { return (fetched_[d] - targets_.fetched[d]) / fetched_unit_; }
+  double over_memory(int d) const { return (memory_[d] - targets_.memory[d]) / memory_unit_; }
   double fetched(size_t p) const { return partitions_[p].load.fetched / fetched_unit_; }
   double memory(size_t p) const { return partitions_[p].load.memory / memory_unit_; }
   int device(size_t p) const { return of_[p]; }
@@ -57,17 +50,10 @@ class Shares {
   }
 
  private:
-  // Of what is placed with one copy or several: what each other device gets, on average.
-  static double sent(const DeviceCosts& placed, int from) {
-    double bytes = 0;
-    for (int to = 0; to < placed.devices(); ++to)
-      if (to != from) bytes += placed.moved(DeviceCosts::fetch, to, from);
-    return placed.devices() > 1 ? bytes / (placed.devices() - 1) : 0;
-  }
-
   std::span<const Partition> partitions_;
+  const Targets& targets_;
   std::vector<int> of_;
-  std::vector<double> fetched_, memory_, fetched_target_, memory_target_;
+  std::vector<double> fetched_, memory_;
   double fetched_unit_ = 1, memory_unit_ = 1;
 };
 
@@ -268,9 +254,15 @@ constexpr double kAllWays = 20'000;
 
 }  // namespace
 
-std::vector<int> balance(std::span<const Partition> partitions, const Targets& targets,
-                         const DeviceCosts& placed) {
-  Shares shares(partitions, targets, placed);
+double fetched_from(const DeviceCosts& costs, int device) {
+  double bytes = 0;
+  for (int to = 0; to < costs.devices(); ++to)
+    if (to != device) bytes += costs.moved(DeviceCosts::fetch, to, device);
+  return costs.devices() > 1 ? bytes / (costs.devices() - 1) : 0;
+}
+
+std::vector<int> balance(std::span<const Partition> partitions, const Targets& targets) {
+  Shares shares(partitions, targets);
   std::vector<size_t> by_access, by_memory;
   for (size_t p = 0; p < partitions.size(); ++p)
     (partitions[p].access_bounded() ? by_access : by_memory).push_back(p);

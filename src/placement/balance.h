@@ -9,18 +9,20 @@
 
 namespace recmill::placement {
 
-/// What each device should have of all that is fetched and of all memory: shares that add up to 1.
+/// What each device should have of the partitions to place: bytes that one device fetches, and
+/// bytes of memory.
 struct Targets {
   std::vector<double> fetched, memory;  // [devices]
 };
 
+/// Bytes that another device fetches from `device`, on average.
+double fetched_from(const DeviceCosts& costs, int device);
+
 /// Access-bounded partitions in descending order of accesses, each to the device that has the least
-/// of its share; then the others in descending order of memory, each to the device that has the
-/// least memory of its share; then moves and exchanges as long as they bring the devices nearer to
-/// their shares. `placed`: what is on the devices already. Gives the device of each partition. Ties
-/// go to the lower partition and device.
-std::vector<int> balance(std::span<const Partition> partitions, const Targets& targets,
-                         const DeviceCosts& placed);
+/// of its target; then the others in descending order of memory, each to the device that has the
+/// least memory of its target; then moves and exchanges as long as they bring the devices nearer to
+/// their targets. Gives the device of each partition. Ties go to the lower partition and device.
+std::vector<int> balance(std::span<const Partition> partitions, const Targets& targets);
 
 /// Moves and exchanges partitions as long as that makes the slowest device faster and no device's
 /// memory overflows: a local search, or of few partitions all ways.

@@ -45,10 +45,10 @@ class Oper {
         budgets_(std::move(budgets)),
         orders_(hot_orders(problem.counts)) {}
 
-  Proposal plan() {
+  Result<Proposal> plan() {
     Thresholds thresholds = options_.thresholds;
     for (int64_t halvings = 0;; ++halvings) {
-      place(thresholds);
+      RECMILL_RETURN_IF_ERROR(place(thresholds));
       if (degree_ >= options_.balance || halvings == options_.refinements) break;
       thresholds.access /= 2;
       thresholds.memory /= 2;
@@ -63,7 +63,7 @@ class Oper {
   }
 
  private:
-  void place(const Thresholds& thresholds) {
+  Status place(const Thresholds& thresholds) {
     copied_ = {};
     taken_.clear();
     copies_costs_ = DeviceCosts(problem_);
@@ -71,15 +71,17 @@ class Oper {
     proposal_.access_bounded_share = all.access_bounded_share();
     proposal_.access_bounded_memory = all.access_bounded_memory();
     hottest_share_ = all.hottest_row() / std::max(all.all().fetched, 1e-300);
-    if (options_.extra_memory > 0 && problem_.devices() > 1) duplicate(all);
+    if (options_.extra_memory > 0 && problem_.devices() > 1)
+      RECMILL_RETURN_IF_ERROR(duplicate(all));
     if (copied_.partitions.empty()) {
-      balance_rest(Partitioning(problem_, orders_, thresholds));
+      RECMILL_RETURN_IF_ERROR(balance_rest(Partitioning(problem_, orders_, thresholds)));
     } else {
       remaining_ = remaining_orders();
-      balance_rest(Partitioning(problem_, remaining_, thresholds, taken_));
+      RECMILL_RETURN_IF_ERROR(balance_rest(Partitioning(problem_, remaining_, thresholds, taken_)));
     }
     proposal_.partitions =
         static_cast<int64_t>(copied_.partitions.size() + rest_.partitions.size());
+    return {};
   }
 
   // Of partitions that may be copied.
@@ -92,11 +94,11 @@ class Oper {
     return thresholds;
   }
 
-  void duplicate(const Partitioning& all) {
+  Status duplicate(const Partitioning& all) {
     const std::vector<Load> loads = loads_of(all.partitions());
     DeviceCosts costs(problem_);
-    const Targets targets = targets_for(all, costs);
-    const std::vector<int> homes = balance(all.partitions(), targets, costs);
+    RECMILL_ASSIGN_OR_RETURN(const Targets targets, targets_for(all, costs));
+    const std::vector<int> homes = balance(all.partitions(), targets);
     std::vector<FetchPath> paths = home_paths(homes, problem_.devices());
     if (problem_.training) {
       const double extra = options_.extra_memory * static_cast<double>(problem_.total_bytes());
@@ -115,6 +117,7 @@ class Oper {
       std::ranges::move(listed_paths, paths.begin());
     }
     take_copies(all, paths);
+    return {};
   }
 
   void take_copies(const Partitioning& all, const std::vector<FetchPath>& paths) {
@@ -138,14 +141,14 @@ class Oper {
     return remaining;
   }
 
-  Targets targets_for(const Partitioning& partitioning, const DeviceCosts& placed) const {
+  Result<Targets> targets_for(const Partitioning& partitioning, const DeviceCosts& placed) const {
     return find_targets(problem_, partitioning.all(), partitioning.access_bounded(), placed);
   }
 
-  void balance_rest(const Partitioning& partitioning) {
+  Status balance_rest(const Partitioning& partitioning) {
     rest_.partitions = partitioning.partitions();
-    std::vector<int> homes =
-        balance(rest_.partitions, targets_for(partitioning, copies_costs_), copies_costs_);
+    RECMILL_ASSIGN_OR_RETURN(const Targets targets, targets_for(partitioning, copies_costs_));
+    std::vector<int> homes = balance(rest_.partitions, targets);
     DeviceCosts costs = copies_costs_;
     const std::vector<Load> loads = loads_of(rest_.partitions);
     for (size_t p = 0; p < loads.size(); ++p)
@@ -158,6 +161,7 @@ class Oper {
       lookups.push_back(costs.looked_up(d));
     }
     degree_ = std::min(balance_of(memory).degree(), balance_of(lookups).degree());
+    return {};
   }
 
   void say_what_limits(const Thresholds& thresholds) {

@@ -48,6 +48,7 @@ class MixedIntegerProgram {
   int64_t add_column(double cost, double lower, double upper, bool integer = false);
   /// A column that is 0 or 1.
   int64_t add_binary(double cost) { return add_column(cost, 0.0, 1.0, true); }
+  void set_cost(int64_t column, double cost) { columns_[column].cost = cost; }
   /// The number of the new row, which may name columns that are added later.
   int64_t add_row(double lower, double upper, std::vector<Entry> entries);
 
