@@ -140,118 +140,6 @@ void improve(Shares& shares) {
   }
 }
 
-/// Largest time, then the sum of squares: equal largest ones may hide a way to lower them.
-struct Slowness {
-  double largest = 0, squares = 0;
-  bool operator<(const Slowness& other) const {
-    const double least = 1e-12 * other.largest;
-    if (largest < other.largest - least) return true;
-    return largest <= other.largest + least && squares < other.squares * (1 - 1e-12);
-  }
-};
-
-class SlowestSearch {
- public:
-  SlowestSearch(const Problem& problem, std::span<const Load> loads, DeviceCosts& costs,
-                std::vector<int>& devices)
-      : problem_(problem), loads_(loads), costs_(costs), devices_(devices) {
-    for (int d = 0; d < costs.devices(); ++d) paths_.push_back(FetchPath::at(d, costs.devices()));
-  }
-
-  void all_ways() {
-    best_ = slowness();
-    std::vector<int> best = devices_;
-    for (size_t p = 0; p < loads_.size(); ++p) costs_.remove(loads_[p], paths_[devices_[p]]);
-    descend(0, best);
-    devices_ = best;
-    for (size_t p = 0; p < loads_.size(); ++p) costs_.add(loads_[p], paths_[devices_[p]]);
-  }
-
-  void local() {
-    for (int64_t round = 0; round < kRounds; ++round)
-      if (!move_one() && !exchange_two()) return;
-  }
-
- private:
-  static constexpr int64_t kRounds = 2000;
-  static constexpr int64_t kExchanges = 400'000;
-
-  Slowness slowness() const {
-    Slowness of;
-    for (int d = 0; d < costs_.devices(); ++d) {
-      const double seconds = costs_.seconds(d);
-      of.largest = std::max(of.largest, seconds);
-      of.squares += seconds * seconds;
-    }
-    return of;
-  }
-  bool fits(int device) const {
-    const auto limit = static_cast<double>(problem_.cluster.devices[device].memory_bytes);
-    return costs_.memory(device) <= limit * (1 + 1e-12);
-  }
-  void put(size_t p, int device) {
-    costs_.remove(loads_[p], paths_[devices_[p]]);
-    devices_[p] = device;
-    costs_.add(loads_[p], paths_[device]);
-  }
-
-  void descend(size_t p, std::vector<int>& best) {
-    if (p == loads_.size()) {
-      const Slowness now = slowness();
-      if (now < best_) best_ = now, best = devices_;
-      return;
-    }
-    for (int d = 0; d < costs_.devices(); ++d) {
-      devices_[p] = d;
-      costs_.add(loads_[p], paths_[d]);
-      if (fits(d)) descend(p + 1, best);
-      costs_.remove(loads_[p], paths_[d]);
-    }
-  }
-
-  bool move_one() {
-    Slowness best = slowness();
-    size_t best_p = 0;
-    int best_d = -1;
-    for (size_t p = 0; p < loads_.size(); ++p) {
-      const int home = devices_[p];
-      for (int d = 0; d < costs_.devices(); ++d) {
-        if (d == home) continue;
-        put(p, d);
-        const Slowness now = slowness();
-        if (fits(d) && now < best) best = now, best_p = p, best_d = d;
-        put(p, home);
-      }
-    }
-    if (best_d >= 0) put(best_p, best_d);
-    return best_d >= 0;
-  }
-
-  bool exchange_two() {
-    const Slowness now = slowness();
-    int64_t tried = 0;
-    for (size_t p = 0; p < loads_.size(); ++p) {
-      for (size_t q = p + 1; q < loads_.size(); ++q) {
-        const int a = devices_[p], b = devices_[q];
-        if (a == b || ++tried > kExchanges) continue;
-        put(p, b), put(q, a);
-        if (fits(a) && fits(b) && slowness() < now) return true;
-        put(p, a), put(q, b);
-      }
-    }
-    return false;
-  }
-
-  const Problem& problem_;
-  std::span<const Load> loads_;
-  DeviceCosts& costs_;
-  std::vector<int>& devices_;
-  std::vector<FetchPath> paths_;
-  Slowness best_;
-};
-
-constexpr double kAllWays = 20'000;
-
 }  // namespace
 
 double fetched_from(const DeviceCosts& costs, int device) {
@@ -274,14 +162,6 @@ std::vector<int> balance(std::span<const Partition> partitions, const Targets& t
       [&](int d) { return shares.over_memory(d); }, shares);
   improve(shares);
   return shares.all();
-}
-
-void speed_up_slowest(const Problem& problem, std::span<const Load> loads, DeviceCosts& costs,
-                      std::vector<int>& devices) {
-  SlowestSearch search(problem, loads, costs, devices);
-  const double ways = std::pow(costs.devices(), static_cast<double>(loads.size()));
-  if (ways <= kAllWays) return search.all_ways();
-  search.local();
 }
 
 }  // namespace recmill::placement

@@ -24,9 +24,4 @@ double fetched_from(const DeviceCosts& costs, int device);
 /// their targets. Gives the device of each partition. Ties go to the lower partition and device.
 std::vector<int> balance(std::span<const Partition> partitions, const Targets& targets);
 
-/// Moves and exchanges partitions as long as that makes the slowest device faster and no device's
-/// memory overflows: a local search, or of few partitions all ways.
-void speed_up_slowest(const Problem& problem, std::span<const Load> loads, DeviceCosts& costs,
-                      std::vector<int>& devices);
-
 }  // namespace recmill::placement

@@ -166,9 +166,9 @@ Result<Proposal> plan_placement(const Problem& problem, PlannerKind kind,
     case PlannerKind::oper:
       return plan_oper(problem, options);
     case PlannerKind::milp:
-      break;
+      return plan_milp(problem, options);
   }
-  return Status::BadRequest("planner 'milp' is not built");
+  return Status::BadRequest("no such planner");
 }
 
 }  // namespace recmill::placement

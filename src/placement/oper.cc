@@ -9,6 +9,7 @@
 #include "placement/build_plan.h"
 #include "placement/duplicate.h"
 #include "placement/memory_budget.h"
+#include "placement/path_search.h"
 #include "placement/planners.h"
 #include "placement/targets.h"
 
@@ -148,13 +149,13 @@ class Oper {
   Status balance_rest(const Partitioning& partitioning) {
     rest_.partitions = partitioning.partitions();
     RECMILL_ASSIGN_OR_RETURN(const Targets targets, targets_for(partitioning, copies_costs_));
-    std::vector<int> homes = balance(rest_.partitions, targets);
+    const std::vector<int> homes = balance(rest_.partitions, targets);
     DeviceCosts costs = copies_costs_;
     const std::vector<Load> loads = loads_of(rest_.partitions);
-    for (size_t p = 0; p < loads.size(); ++p)
-      costs.add(loads[p], FetchPath::at(homes[p], problem_.devices()));
-    if (loads.size() <= kFewPartitions) speed_up_slowest(problem_, loads, costs, homes);
     rest_.paths = home_paths(homes, problem_.devices());
+    for (size_t p = 0; p < loads.size(); ++p) costs.add(loads[p], rest_.paths[p]);
+    if (loads.size() <= kFewPartitions)
+      search_paths(problem_, loads, budgets_, false, rest_.paths, costs);
     std::vector<double> memory, lookups;
     for (int d = 0; d < problem_.devices(); ++d) {
       memory.push_back(costs.memory(d) / budgets_[d]);
@@ -193,7 +194,8 @@ class Oper {
 }  // namespace
 
 Result<Proposal> plan_oper(const Problem& problem, const PlannerOptions& options) {
-  RECMILL_ASSIGN_OR_RETURN(auto budgets, memory_budgets(problem, options.extra_memory));
+  RECMILL_ASSIGN_OR_RETURN(auto budgets,
+                           memory_budgets(problem, std::max(options.extra_memory, kBalanceSlack)));
   return Oper(problem, options, std::move(budgets)).plan();
 }
 

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The planner that solves the placement problem of OPER's partitions as a mixed-integer program, as
+// in table 3: for few partitions. Begins with OPER's own way.
+#include <fmt/format.h>
+
+#include "placement/build_plan.h"
+#include "placement/memory_budget.h"
+#include "placement/path_program.h"
+#include "placement/path_search.h"
+#include "placement/planners.h"
+#include "placement/targets.h"
+
+namespace recmill::placement {
+namespace {
+
+constexpr size_t kMostPartitions = 400;
+
+}  // namespace
+
+Result<Proposal> plan_milp(const Problem& problem, const PlannerOptions& options) {
+  const bool copies = !problem.training && options.extra_memory > 0;
+  RECMILL_ASSIGN_OR_RETURN(const auto budgets,
+                           memory_budgets(problem, copies ? options.extra_memory : kBalanceSlack));
+  const std::vector<HotOrder> orders = hot_orders(problem.counts);
+  Thresholds thresholds = options.thresholds;
+  Partitioning partitioning(problem, orders, thresholds);
+  while (partitioning.partitions().size() > kMostPartitions && thresholds.access < 1) {
+    thresholds.access *= 2;
+    thresholds.memory *= 2;
+    partitioning = Partitioning(problem, orders, thresholds);
+  }
+  std::vector<Load> loads;
+  for (const Partition& partition : partitioning.partitions()) loads.push_back(partition.load);
+  DeviceCosts costs(problem);
+  RECMILL_ASSIGN_OR_RETURN(
+      const Targets targets,
+      find_targets(problem, partitioning.all(), partitioning.access_bounded(), costs));
+  std::vector<FetchPath> paths;
+  for (const int home : balance(partitioning.partitions(), targets))
+    paths.push_back(FetchPath::at(home, problem.devices()));
+  for (size_t p = 0; p < loads.size(); ++p) costs.add(loads[p], paths[p]);
+  search_paths(problem, loads, budgets, copies, paths, costs);
+  RECMILL_ASSIGN_OR_RETURN(const PathSolution solution,
+                           solve_paths(problem, loads, budgets, copies,
+                                       {options.milp_nodes, 0, 1e-4, options.milp_seconds}, paths));
+  if (!solution.paths.empty()) paths = solution.paths;
+  std::vector<PlacedPartition> placed;
+  for (size_t p = 0; p < paths.size(); ++p)
+    placed.push_back({&partitioning.partitions()[p], &paths[p]});
+  Proposal proposal;
+  proposal.plan = build_plan(problem, "milp", placed);
+  proposal.partitions = static_cast<int64_t>(loads.size());
+  proposal.access_bounded_share = partitioning.access_bounded_share();
+  proposal.access_bounded_memory = partitioning.access_bounded_memory();
+  proposal.notes.push_back(fmt::format(
+      "{} partitions at thresholds of {:.3g} %; no way of placing "
+      "them is more than {:.2f} % faster",
+      loads.size(), 100 * thresholds.access, 100 * (solution.seconds / solution.bound - 1)));
+  return proposal;
+}
+
+}  // namespace recmill::placement

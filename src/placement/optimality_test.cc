@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// How near the searches for few partitions come to the best way there is.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "placement/path_program.h"
+#include "placement/path_search.h"
+
+namespace recmill::placement {
+namespace {
+
+Problem random_cluster(int devices, std::mt19937_64& random) {
+  Problem problem;
+  problem.cluster = equal_devices(devices, 1'000'000, 0.2);
+  for (int to = 0; to < devices; ++to)
+    for (int from = 0; from < to; ++from)
+      problem.cluster.links[to * devices + from].byte_seconds =
+          problem.cluster.links[from * devices + to].byte_seconds =
+              1 + static_cast<double>(random() % 40) / 10;
+  problem.training = false;
+  return problem;
+}
+
+std::vector<Load> random_loads(size_t count, std::mt19937_64& random) {
+  std::vector<Load> loads(count);
+  for (Load& load : loads) {
+    load.memory = static_cast<double>(50 + random() % 100);
+    load.fetched = std::exp(static_cast<double>(random() % 4000) / 1000);
+    load.looked_up = load.fetched;
+    load.requested = load.fetched / 8;
+  }
+  return loads;
+}
+
+double searched(const Problem& problem, const std::vector<Load>& loads,
+                const std::vector<double>& budgets, bool copies) {
+  std::vector<FetchPath> paths;
+  DeviceCosts costs(problem);
+  for (size_t p = 0; p < loads.size(); ++p) {
+    paths.push_back(FetchPath::at(static_cast<int>(p) % problem.devices(), problem.devices()));
+    costs.add(loads[p], paths[p]);
+  }
+  search_paths(problem, loads, budgets, copies, paths, costs);
+  DeviceCosts again(problem);
+  for (size_t p = 0; p < loads.size(); ++p) again.add(loads[p], paths[p]);
+  EXPECT_NEAR(again.largest_seconds(), costs.largest_seconds(), 1e-9 * costs.largest_seconds());
+  for (int d = 0; d < problem.devices(); ++d) EXPECT_LE(again.memory(d), budgets[d] * (1 + 1e-9));
+  return again.largest_seconds();
+}
+
+double total_memory(const std::vector<Load>& loads) {
+  double memory = 0;
+  for (const Load& load : loads) memory += load.memory;
+  return memory;
+}
+
+TEST(Optimality, eight_partitions_on_three_devices_are_within_2_percent_of_the_best) {
+  for (const bool copies : {false, true}) {
+    for (uint64_t seed = 0; seed < (copies ? 12 : 100); ++seed) {
+      std::mt19937_64 random(seed);
+      const Problem problem = random_cluster(3, random);
+      const std::vector<Load> loads = random_loads(8, random);
+      const std::vector<double> budgets(3, total_memory(loads) / 3 * 1.6);
+      const double found = searched(problem, loads, budgets, copies);
+      const auto best = solve_paths(problem, loads, budgets, copies, {});
+      ASSERT_TRUE(best.ok()) << best.status().message();
+      EXPECT_GE(found, best->seconds * (1 - 1e-6)) << "seed " << seed;
+      EXPECT_LE(found, best->seconds * 1.02) << "seed " << seed << (copies ? ", copies" : "");
+    }
+  }
+}
+
+TEST(Optimality, many_partitions_come_near_the_bound_of_cutting_them_at_will) {
+  for (const bool copies : {false, true}) {
+    for (const size_t count : {50, 100, 200}) {
+      std::mt19937_64 random(count);
+      const Problem problem = random_cluster(4, random);
+      const std::vector<Load> loads = random_loads(count, random);
+      const std::vector<double> budgets(4, total_memory(loads) / 4 * (copies ? 1.3 : 1.05));
+      const double found = searched(problem, loads, budgets, copies);
+      const auto bound = bound_by_cutting(problem, loads, budgets, copies);
+      ASSERT_TRUE(bound.ok()) << bound.status().message();
+      EXPECT_GE(found, *bound * (1 - 1e-6));
+      std::printf("%zu copies %d: %.4f\n", count, copies, found / *bound);
+      EXPECT_LE(found, *bound * (copies ? 1.05 : 1.01)) << count << (copies ? ", copies" : "");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace recmill::placement
