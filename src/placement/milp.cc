@@ -6,17 +6,11 @@
 #include "placement/build_plan.h"
 #include "placement/memory_budget.h"
 #include "placement/path_program.h"
-#include "placement/path_search.h"
+#include "placement/place_few.h"
 #include "placement/planners.h"
 #include "placement/targets.h"
 
 namespace recmill::placement {
-namespace {
-
-constexpr size_t kMostPartitions = 400;
-
-}  // namespace
-
 Result<Proposal> plan_milp(const Problem& problem, const PlannerOptions& options) {
   const bool copies = !problem.training && options.extra_memory > 0;
   RECMILL_ASSIGN_OR_RETURN(const auto budgets,
@@ -24,22 +18,19 @@ Result<Proposal> plan_milp(const Problem& problem, const PlannerOptions& options
   const std::vector<HotOrder> orders = hot_orders(problem.counts);
   Thresholds thresholds = options.thresholds;
   Partitioning partitioning(problem, orders, thresholds);
-  while (partitioning.partitions().size() > kMostPartitions && thresholds.access < 1) {
+  while (partitioning.partitions().size() > kFewLoads && thresholds.access < 1) {
     thresholds.access *= 2;
     thresholds.memory *= 2;
     partitioning = Partitioning(problem, orders, thresholds);
   }
   std::vector<Load> loads;
   for (const Partition& partition : partitioning.partitions()) loads.push_back(partition.load);
-  DeviceCosts costs(problem);
+  RECMILL_ASSIGN_OR_RETURN(const Targets targets,
+                           find_targets(problem, partitioning.all(), partitioning.access_bounded(),
+                                        DeviceCosts(problem)));
   RECMILL_ASSIGN_OR_RETURN(
-      const Targets targets,
-      find_targets(problem, partitioning.all(), partitioning.access_bounded(), costs));
-  std::vector<FetchPath> paths;
-  for (const int home : balance(partitioning.partitions(), targets))
-    paths.push_back(FetchPath::at(home, problem.devices()));
-  for (size_t p = 0; p < loads.size(); ++p) costs.add(loads[p], paths[p]);
-  search_paths(problem, loads, budgets, copies, paths, costs);
+      auto paths, place_few(problem, loads, budgets, copies,
+                            balance(partitioning.partitions(), targets), DeviceCosts(problem)));
   RECMILL_ASSIGN_OR_RETURN(const PathSolution solution,
                            solve_paths(problem, loads, budgets, copies,
                                        {options.milp_nodes, 0, 1e-4, options.milp_seconds}, paths));

@@ -9,15 +9,13 @@
 #include "placement/build_plan.h"
 #include "placement/duplicate.h"
 #include "placement/memory_budget.h"
-#include "placement/path_search.h"
+#include "placement/place_few.h"
 #include "placement/planners.h"
 #include "placement/targets.h"
 
 namespace recmill::placement {
 namespace {
 
-/// Few enough partitions to try moves of each against the slowest device's time.
-constexpr size_t kFewPartitions = 400;
 /// Copied partitions take so much of the memory for copies, at most.
 constexpr double kCopyGrain = 0.001;
 
@@ -150,12 +148,14 @@ class Oper {
     rest_.partitions = partitioning.partitions();
     RECMILL_ASSIGN_OR_RETURN(const Targets targets, targets_for(partitioning, copies_costs_));
     const std::vector<int> homes = balance(rest_.partitions, targets);
-    DeviceCosts costs = copies_costs_;
     const std::vector<Load> loads = loads_of(rest_.partitions);
     rest_.paths = home_paths(homes, problem_.devices());
+    if (loads.size() <= kFewLoads) {
+      RECMILL_ASSIGN_OR_RETURN(rest_.paths,
+                               place_few(problem_, loads, budgets_, false, homes, copies_costs_));
+    }
+    DeviceCosts costs = copies_costs_;
     for (size_t p = 0; p < loads.size(); ++p) costs.add(loads[p], rest_.paths[p]);
-    if (loads.size() <= kFewPartitions)
-      search_paths(problem_, loads, budgets_, false, rest_.paths, costs);
     std::vector<double> memory, lookups;
     for (int d = 0; d < problem_.devices(); ++d) {
       memory.push_back(costs.memory(d) / budgets_[d]);

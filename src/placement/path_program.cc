@@ -50,19 +50,18 @@ class PathProgram {
     return values;
   }
 
+  // Where a load is held by half or more, and at least where it is held the most.
   std::vector<FetchPath> paths_of(const std::vector<double>& values) const {
     std::vector<FetchPath> paths;
     for (size_t p = 0; p < loads_.size(); ++p) {
-      FetchPath path{-1, std::vector<int>(devices_)};
-      for (int d = 0; d < devices_; ++d)
-        if (values[held(p, d)] > 0.5 && path.home < 0) path.home = d;
-      for (int d = 0; d < devices_; ++d) {
-        path.from[d] = path.home;
-        if (values[held(p, d)] > 0.5)
-          path.from[d] = d;
-        else if (copies_)
-          path.from[d] = largest_source(values, p, d, path.home);
-      }
+      int home = 0;
+      for (int d = 1; d < devices_; ++d)
+        if (values[held(p, d)] > values[held(p, home)] + 1e-9) home = d;
+      FetchPath path = FetchPath::at(home, devices_);
+      for (int d = 0; d < devices_ && copies_; ++d)
+        if (values[held(p, d)] >= 0.5) path.from[d] = d;
+      for (int d = 0; d < devices_ && copies_; ++d)
+        if (!path.has_copy(d)) path.from[d] = largest_source(values, p, d, path);
       paths.push_back(std::move(path));
     }
     return paths;
@@ -114,10 +113,11 @@ class PathProgram {
     }
   }
 
-  int largest_source(const std::vector<double>& values, size_t p, int d, int home) const {
-    int best = home;
+  int largest_source(const std::vector<double>& values, size_t p, int d,
+                     const FetchPath& path) const {
+    int best = path.home;
     for (int from = 0; from < devices_; ++from)
-      if (values[held(p, from)] > 0.5 && values[fetched(p, d, from)] > values[fetched(p, d, best)])
+      if (path.has_copy(from) && values[fetched(p, d, from)] > values[fetched(p, d, best)] + 1e-9)
         best = from;
     return best;
   }
@@ -149,13 +149,14 @@ Result<PathSolution> solve_paths(const Problem& problem, std::span<const Load> l
   return result;
 }
 
-Result<double> bound_by_cutting(const Problem& problem, std::span<const Load> loads,
-                                std::span<const double> budgets, bool copies) {
+Result<CutSolution> solve_by_cutting(const Problem& problem, std::span<const Load> loads,
+                                     std::span<const double> budgets, bool copies) {
+  RECMILL_CHECK(!copies || !problem.training);
   PathProgram program(problem, loads, budgets, copies, false);
   RECMILL_ASSIGN_OR_RETURN(const solve::Solution solution, solve::solve(program.program()));
   if (solution.outcome != solve::Outcome::optimal)
     return Status::BadRequest("rows do not fit the devices, in whatever way");
-  return solution.objective * program.unit();
+  return CutSolution{solution.objective * program.unit(), program.paths_of(solution.values)};
 }
 
 }  // namespace recmill::placement

@@ -25,8 +25,13 @@ Result<PathSolution> solve_paths(const Problem& problem, std::span<const Load> l
                                  const solve::Limits& limits,
                                  std::span<const FetchPath> start = {});
 
-/// A bound alone: of loads that may be cut at will.
-Result<double> bound_by_cutting(const Problem& problem, std::span<const Load> loads,
-                                std::span<const double> budgets, bool copies);
+struct CutSolution {
+  double bound = 0;              // seconds: no paths are faster
+  std::vector<FetchPath> paths;  // [loads], each where most of it is; may take too much memory
+};
+
+/// The same of loads that may be cut at will: a linear program.
+Result<CutSolution> solve_by_cutting(const Problem& problem, std::span<const Load> loads,
+                                     std::span<const double> budgets, bool copies);
 
 }  // namespace recmill::placement

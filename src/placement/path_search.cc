@@ -15,11 +15,12 @@ constexpr int64_t kSteps = 2'000'000;
 constexpr int64_t kRounds = 4000;
 constexpr int64_t kExchanges = 200'000;  // looked at in a round
 
-/// Largest time, then the sum of squares: where several devices are the slowest no single step
-/// makes the largest time less.
+/// Memory that is lacking, then the largest time, then the sum of squares: where several devices
+/// are the slowest no single step makes the largest time less.
 struct Slowness {
-  double largest = 0, squares = 0;
+  double lacking = 0, largest = 0, squares = 0;
   bool operator<(const Slowness& other) const {
+    if (lacking != other.lacking) return lacking < other.lacking;
     const double least = 1e-12 * other.largest;
     if (largest < other.largest - least) return true;
     return largest <= other.largest + least && squares < other.squares * (1 - 1e-12);
@@ -58,15 +59,12 @@ class PathSearch {
     Slowness of;
     for (int d = 0; d < costs_.devices(); ++d) {
       const double seconds = costs_.seconds(d);
+      const double lacking = costs_.memory(d) - budgets_[d];
+      if (lacking > 1e-9 * budgets_[d]) of.lacking += lacking;
       of.largest = std::max(of.largest, seconds);
       of.squares += seconds * seconds;
     }
     return of;
-  }
-  bool fits() const {
-    for (int d = 0; d < costs_.devices(); ++d)
-      if (costs_.memory(d) > budgets_[d] * (1 + 1e-12)) return false;
-    return true;
   }
   void set(size_t p, const FetchPath& path) {
     costs_.remove(loads_[p], paths_[p]);
@@ -75,7 +73,7 @@ class PathSearch {
   }
 
   void descend(std::span<const size_t> order, int64_t& left, std::vector<FetchPath>& best) {
-    if (!fits() || best_ < slowness() || --left < 0) return;
+    if (best_ < slowness() || --left < 0) return;
     if (order.empty()) {
       const Slowness now = slowness();
       if (now < best_) best_ = now, best = paths_;
@@ -148,7 +146,7 @@ class PathSearch {
       neighbors(p, copies, [&](const FetchPath& path) {
         set(p, path);
         const Slowness with = slowness();
-        if (with < best && fits()) best = with, best_p = p, best_path = path;
+        if (with < best) best = with, best_p = p, best_path = path;
         set(p, now);
       });
     }
@@ -194,7 +192,7 @@ class PathSearch {
     const FetchPath p_now = paths_[p], q_now = paths_[q];
     set(p, for_p);
     set(q, for_q);
-    if (slowness() < than && fits()) return true;
+    if (slowness() < than) return true;
     set(p, p_now);
     set(q, q_now);
     return false;
