@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace recmill::placement {
@@ -57,9 +58,14 @@ class Shares {
   double fetched_unit_ = 1, memory_unit_ = 1;
 };
 
+/// Each to the device that is over the least. Of partitions of about the same size those of one
+/// table follow each other, the hottest first, so that each device has some of every kind: what is
+/// wrong in counts is then wrong on all devices alike.
 template <typename Size, typename Over>
 void assign(std::vector<size_t> order, const Size& size, const Over& over, Shares& shares) {
-  std::ranges::stable_sort(order, std::greater<>(), size);
+  std::ranges::stable_sort(order, std::greater<>(), [&](size_t p) {
+    return size(p) > 0 ? std::ilogb(size(p)) : std::numeric_limits<int>::min();
+  });
   for (const size_t p : order) {
     int best = 0;
     for (int d = 1; d < shares.devices(); ++d)

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "placement/balance.h"
 #include "placement/build_plan.h"
@@ -66,18 +67,19 @@ class Oper {
     copied_ = {};
     taken_.clear();
     copies_costs_ = DeviceCosts(problem_);
-    const Partitioning all(problem_, orders_, finer(thresholds));
+    all_.emplace(problem_, orders_, finer(thresholds));
+    const Partitioning& all = *all_;
     proposal_.access_bounded_share = all.access_bounded_share();
     proposal_.access_bounded_memory = all.access_bounded_memory();
     hottest_share_ = all.hottest_row() / std::max(all.all().fetched, 1e-300);
     if (options_.extra_memory > 0 && problem_.devices() > 1)
       RECMILL_RETURN_IF_ERROR(duplicate(all));
     if (copied_.partitions.empty()) {
-      RECMILL_RETURN_IF_ERROR(balance_rest(Partitioning(problem_, orders_, thresholds)));
+      left_.emplace(problem_, orders_, thresholds);
     } else {
-      remaining_ = remaining_orders();
-      RECMILL_RETURN_IF_ERROR(balance_rest(Partitioning(problem_, remaining_, thresholds, taken_)));
+      left_.emplace(problem_, remaining_orders(), thresholds, taken_);
     }
+    RECMILL_RETURN_IF_ERROR(balance_rest(*left_));
     proposal_.partitions =
         static_cast<int64_t>(copied_.partitions.size() + rest_.partitions.size());
     return {};
@@ -87,6 +89,7 @@ class Oper {
   Thresholds finer(Thresholds thresholds) const {
     if (options_.extra_memory <= 0 || problem_.devices() < 2) return thresholds;
     const double extra = options_.extra_memory * static_cast<double>(problem_.total_bytes());
+    thresholds.list_dense_alone = false;
     thresholds.listed_bytes = kCopyGrain * extra / problem_.devices();
     thresholds.listed_share =
         std::max(thresholds.listed_share, 1.5 * options_.extra_memory / (problem_.devices() - 1));
@@ -115,8 +118,34 @@ class Oper {
       duplicate_for_inference(problem_, std::span(loads).first(listed), listed_paths, spare, costs);
       std::ranges::move(listed_paths, paths.begin());
     }
+    if (is_uniform(problem_.cluster)) even_out(loads, paths);
     take_copies(all, paths);
     return {};
+  }
+
+  // Where devices ran out of memory some have copies that others have not. Among equal devices
+  // these unbalance pairs for little: all have a copy, as long as there is memory for it, or one.
+  void even_out(const std::vector<Load>& loads, std::vector<FetchPath>& paths) const {
+    DeviceCosts costs(problem_);
+    std::vector<size_t> some;
+    for (size_t p = 0; p < paths.size(); ++p) {
+      const int copies = paths[p].copies();
+      if (copies > 1 && copies < problem_.devices()) {
+        some.push_back(p);
+        paths[p] = FetchPath::at(paths[p].home, problem_.devices());
+      }
+      costs.add(loads[p], paths[p]);
+    }
+    double spare = 0;
+    for (int d = 0; d < problem_.devices(); ++d) spare += budgets_[d] - costs.memory(d);
+    std::ranges::stable_sort(some, std::greater<>(), [&](size_t p) {
+      return loads[p].fetched / std::max(loads[p].memory, 1e-300);
+    });
+    for (const size_t p : some) {
+      spare -= loads[p].memory * (problem_.devices() - 1);
+      if (spare < 0) return;
+      paths[p] = FetchPath::everywhere(paths[p].home, problem_.devices());
+    }
   }
 
   void take_copies(const Partitioning& all, const std::vector<FetchPath>& paths) {
@@ -183,9 +212,9 @@ class Oper {
   const PlannerOptions& options_;
   const std::vector<double> budgets_;
   const std::vector<HotOrder> orders_;
-  std::vector<HotOrder> remaining_;
   std::vector<std::vector<bool>> taken_;
-  Placement copied_, rest_;
+  std::optional<Partitioning> all_, left_;  // before and after duplication
+  Placement copied_, rest_;                 // of their partitions
   DeviceCosts copies_costs_{problem_};
   Proposal proposal_;
   double degree_ = 0, hottest_share_ = 0;

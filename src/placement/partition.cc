@@ -2,6 +2,7 @@
 #include "placement/partition.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace recmill::placement {
@@ -76,48 +77,110 @@ Partitioning::Partitioning(const Problem& problem, const std::vector<HotOrder>& 
       hottest_row_ = std::max(hottest_row_, first.fetched);
     }
   }
-  for (TableRows& rows : tables) list_rows(problem, rows, thresholds);
+  listed_rows_.resize(tables.size());
+  const double density = least_density(problem, tables, thresholds);
+  for (TableRows& rows : tables) list_rows(problem, rows, density, thresholds);
   for (const TableRows& rows : tables) cut_ranges(problem, rows, thresholds);
 }
 
-// Lists rows as long as they are denser in accesses than a partition at both of its bounds.
-void Partitioning::list_rows(const Problem& problem, TableRows& rows,
+// Bytes fetched a byte of memory that a row has at least where it is listed. Densities are counted
+// in steps of an eighth of an octave.
+double Partitioning::least_density(const Problem& problem, const std::vector<TableRows>& tables,
+                                   const Thresholds& thresholds) const {
+  constexpr int kSteps = 8, kBuckets = 2048;
+  const double average = all_.fetched / std::max(all_.memory, 1e-300);
+  const auto bucket_of = [&](const Load& row) {
+    const double octaves = std::log2(row.fetched / std::max(row.memory * average, 1e-300));
+    return static_cast<int>(std::clamp(octaves * kSteps + kBuckets / 2.0, 0.0, kBuckets - 1.0));
+  };
+  std::vector<int64_t> rows(kBuckets);
+  int64_t most = 0;
+  for (const TableRows& table : tables) {
+    most += table.counts.rows;
+    int64_t last_count = -1;
+    int bucket = 0;
+    for (const int64_t i : table.order) {
+      const int64_t count = table.counts.hot_counts[i];
+      if (count != last_count) bucket = bucket_of(table.of_hot(problem, count));
+      last_count = count;
+      ++rows[bucket];
+    }
+  }
+  most = static_cast<int64_t>(thresholds.listed_share * static_cast<double>(most));
+  int least = kBuckets;
+  while (least > 0 && rows[least - 1] <= most) most -= rows[--least];
+  const double listed = least == 0 ? 0 : average * std::exp2((least - kBuckets / 2.0) / kSteps);
+  const double dense = average * thresholds.access / thresholds.memory;
+  return thresholds.list_dense_alone ? std::max(listed, dense) : listed;
+}
+
+// Rows that follow each other in their order go to as many partitions as there are devices, one to
+// each in turn: so these are alike, and what is wrong in counts is wrong in all of them.
+void Partitioning::list_rows(const Problem& problem, TableRows& rows, double density,
                              const Thresholds& thresholds) {
   const double most_fetched = thresholds.access * all_.fetched;
   const double most_memory =
       thresholds.listed_bytes > 0 ? thresholds.listed_bytes : thresholds.memory * all_.memory;
-  const double density = most_fetched / std::max(thresholds.memory * all_.memory, 1e-300);
-  const auto share =
-      static_cast<int64_t>(thresholds.listed_share * static_cast<double>(rows.counts.rows));
-  const auto most =
-      std::min<int64_t>(std::max(share, kAlwaysListed), static_cast<int64_t>(rows.order.size()));
-  Partition partition{rows.table, {}, 0, 0, {}};
-  int64_t first = 0, at = 0;
+  const int devices = problem.devices();
+  HotOrder& listed = listed_rows_[rows.table];
+  listed.reserve(rows.order.size());
+  std::vector<Load> loads;  // of the group's rows
+  Load group;
   const auto close = [&] {
-    if (at == first) return;
-    partition.listed = rows.order.subspan(first, at - first);
-    listed_ += partition.load;
-    partitions_.push_back(partition);
-    partition.load = {};
-    first = at;
+    deal(rows, loads, static_cast<int>(std::min<size_t>(loads.size(), devices)));
+    loads.clear();
+    group = {};
   };
-  for (; at < most; ++at) {
-    const Load row = rows.of_hot(problem, rows.counts.hot_counts[rows.order[at]]);
+  for (const int64_t i : rows.order) {
+    const Load row = rows.of_hot(problem, rows.counts.hot_counts[i]);
     if (row.fetched < density * row.memory) break;
-    if (partition.load.fetched + row.fetched > most_fetched ||
-        partition.load.memory + row.memory > most_memory)
+    // The heaviest of a group's partitions is heavier than the average by a row at most.
+    const Load& heaviest = loads.empty() ? row : loads[0];
+    if (group.fetched + row.fetched > devices * (most_fetched - heaviest.fetched) ||
+        group.memory + row.memory > devices * (most_memory - heaviest.memory))
       close();
-    partition.load += row;
-    rows.gone[rows.order[at]] = true;
+    rows.gone[i] = true;
+    listed.push_back(i);
+    loads.push_back(row);
+    group += row;
   }
   close();
+}
+
+// The rows that were listed last, with these loads, into so many partitions.
+void Partitioning::deal(const TableRows& rows, const std::vector<Load>& loads, int parts) {
+  if (loads.empty()) return;
+  HotOrder& listed = listed_rows_[rows.table];
+  const size_t first = listed.size() - loads.size();
+  std::vector<HotOrder> dealt(parts);
+  std::vector<Load> sums(parts);
+  for (size_t k = 0; k < loads.size(); ++k) {
+    const auto least = std::ranges::min_element(sums, {}, &Load::fetched) - sums.begin();
+    dealt[least].push_back(listed[first + k]);
+    sums[least] += loads[k];
+  }
+  auto to = listed.begin() + static_cast<int64_t>(first);
+  for (int part = 0; part < parts; ++part) {
+    const auto at = static_cast<size_t>(to - listed.begin());
+    to = std::ranges::copy(dealt[part], to).out;
+    listed_ += sums[part];
+    partitions_.push_back(
+        {rows.table, std::span(listed).subspan(at, dealt[part].size()), 0, 0, sums[part]});
+  }
 }
 
 void Partitioning::cut_ranges(const Problem& problem, const TableRows& rows,
                               const Thresholds& thresholds) {
   const TableCounts& counts = rows.counts;
   const double most_fetched = thresholds.access * all_.fetched;
-  const double most_memory = thresholds.memory * all_.memory;
+  // As many equal parts for each device.
+  const auto gone = std::ranges::count(rows.gone, true);
+  const double memory =
+      static_cast<double>((counts.rows - gone) * problem.tables[rows.table].row_bytes);
+  const double parts =
+      problem.devices() *
+      std::max(std::ceil(memory / (problem.devices() * thresholds.memory * all_.memory)), 1.0);
+  const double most_memory = memory / parts * (1 + 1e-9);
   Partition partition{rows.table, {}, 0, 0, {}};
   size_t hot = 0;
   for (size_t range = 0; range < counts.range_lookups.size(); ++range) {

@@ -24,10 +24,12 @@ struct Thresholds {
   double memory = 0.001;
   /// Bytes of a partition of listed rows, at most; 0: as memory says.
   double listed_bytes = 0;
-  /// Rows of a table that may be listed one by one, at most; kAlwaysListed may be always.
+  /// Rows are listed as long as they are denser in accesses than a partition at both bounds; else
+  /// as long as there are hot ones.
+  bool list_dense_alone = true;
+  /// Share of all rows that may be listed one by one, at most: the densest ones.
   double listed_share = 0.05;
 };
-constexpr int64_t kAlwaysListed = 4096;
 
 struct Partition {
   int table = 0;
@@ -45,11 +47,15 @@ struct Partition {
 /// listed, each table's in descending order of lookups, then ranges of the others.
 class Partitioning {
  public:
-  /// `orders` [tables], of which the rows that come here are listed; they outlive this.
+  Partitioning(Partitioning&&) = default;
+  Partitioning& operator=(Partitioning&&) = default;
+
+  /// `orders` [tables]: of the hot rows that are not taken.
   /// `taken` [tables][hot rows]: placed already; empty: none.
   Partitioning(const Problem& problem, const std::vector<HotOrder>& orders,
                const Thresholds& thresholds, const std::vector<std::vector<bool>>& taken = {});
 
+  /// They point into this.
   const std::vector<Partition>& partitions() const { return partitions_; }
   /// Shares of the access-bounded partitions.
   double access_bounded_share() const { return listed_.fetched / std::max(all_.fetched, 1e-300); }
@@ -61,9 +67,14 @@ class Partitioning {
 
  private:
   struct TableRows;  // one table's rows that are not taken
-  void list_rows(const Problem& problem, TableRows& rows, const Thresholds& thresholds);
+  double least_density(const Problem& problem, const std::vector<TableRows>& tables,
+                       const Thresholds& thresholds) const;
+  void list_rows(const Problem& problem, TableRows& rows, double density,
+                 const Thresholds& thresholds);
+  void deal(const TableRows& rows, const std::vector<Load>& loads, int parts);
   void cut_ranges(const Problem& problem, const TableRows& rows, const Thresholds& thresholds);
 
+  std::vector<HotOrder> listed_rows_;  // [tables], what partitions point into
   std::vector<Partition> partitions_;
   Load all_, listed_;
   double hottest_row_ = 0;

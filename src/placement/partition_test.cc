@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "placement/testing/random_problem.h"
 
@@ -58,16 +59,37 @@ TEST(Partitioning, keeps_each_row_in_one_partition_and_below_the_thresholds) {
   }
 }
 
-TEST(Partitioning, a_table_lists_its_hottest_rows_first) {
+TEST(Partitioning, lists_the_hottest_rows) {
   const Problem problem = zipf_problem(kRows, 8, 1.1, 4, 200'000, 3);
   const auto orders = hot_orders(problem.counts);
   const Partitioning partitioning(problem, orders, {0.01, 0.01});
-  double last = 1e300;
-  for (const Partition& partition : partitioning.partitions()) {
-    if (partition.table != 0 || !partition.access_bounded()) continue;
-    const double density = partition.load.fetched / partition.load.memory;
-    EXPECT_LE(density, last * (1 + 1e-9));
-    last = density;
+  const TableCounts& counts = problem.counts.tables[0];
+  std::vector<bool> listed(counts.hot_rows.size());
+  for (const Partition& partition : partitioning.partitions())
+    if (partition.table == 0)
+      for (const int64_t i : partition.listed) listed[i] = true;
+  int64_t least_listed = std::numeric_limits<int64_t>::max(), most_left = 0;
+  for (size_t i = 0; i < listed.size(); ++i) {
+    int64_t& bound = listed[i] ? least_listed : most_left;
+    bound =
+        listed[i] ? std::min(bound, counts.hot_counts[i]) : std::max(bound, counts.hot_counts[i]);
+  }
+  EXPECT_GE(least_listed, most_left);
+  EXPECT_GT(most_left, 0);
+}
+
+TEST(Partitioning, rows_that_follow_each_other_go_to_as_many_partitions_as_there_are_devices) {
+  const Problem problem = zipf_problem(kRows, 8, 1.1, 4, 200'000, 3);
+  const Partitioning partitioning(problem, hot_orders(problem.counts), {0.01, 0.01});
+  // The last group of the largest table: four partitions of as many accesses and rows.
+  std::vector<const Partition*> of;
+  for (const Partition& partition : partitioning.partitions())
+    if (partition.table == 0 && partition.access_bounded()) of.push_back(&partition);
+  ASSERT_GE(of.size(), 4u);
+  const Partition& last = *of.back();
+  for (size_t k = of.size() - 4; k < of.size(); ++k) {
+    EXPECT_NEAR(of[k]->load.fetched, last.load.fetched, 0.05 * last.load.fetched);
+    EXPECT_NEAR(of[k]->load.memory, last.load.memory, 0.05 * last.load.memory);
   }
 }
 

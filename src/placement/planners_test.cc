@@ -29,7 +29,7 @@ TEST(Planners, every_planner_places_every_row_and_gives_the_same_plan_again) {
       PlannerOptions options;
       options.milp_nodes = 1;
       for (const auto& [kind, name] : EnumNames<PlannerKind>::names) {
-        if (kind == PlannerKind::milp && devices > 3) continue;  // slow
+        if (kind == PlannerKind::milp && devices > 2) continue;  // slow
         const auto proposal = plan_placement(problem, kind, options);
         ASSERT_TRUE(proposal.ok()) << name << ": " << proposal.status().message();
         const Status status = check_plan(proposal->plan, specs_of(problem), devices);

@@ -80,6 +80,17 @@ ClusterSpec equal_devices(int devices, int64_t memory_bytes, double lookup) {
   return cluster;
 }
 
+bool is_uniform(const ClusterSpec& cluster) {
+  for (int to = 0; to < cluster.size(); ++to) {
+    if (cluster.devices[to].memory_bytes != cluster.devices[0].memory_bytes) return false;
+    for (int from = 0; from < cluster.size(); ++from) {
+      const LinkSpec& like = to == from ? cluster.link(0, 0) : cluster.link(0, 1);
+      if (cluster.link(to, from).byte_seconds != like.byte_seconds) return false;
+    }
+  }
+  return true;
+}
+
 RowUses::RowUses(const TableCounts& counts, int64_t samples_counted, int64_t samples, int devices)
     : total_(static_cast<double>(counts.lookups)), devices_(devices) {
   const double scale = samples_counted > 0

@@ -11,17 +11,6 @@ namespace {
 
 using solve::kInfinity;
 
-bool all_equal(const ClusterSpec& cluster) {
-  for (int to = 0; to < cluster.size(); ++to) {
-    if (cluster.devices[to].memory_bytes != cluster.devices[0].memory_bytes) return false;
-    for (int from = 0; from < cluster.size(); ++from) {
-      const LinkSpec& like = to == from ? cluster.link(0, 0) : cluster.link(0, 1);
-      if (cluster.link(to, from).byte_seconds != like.byte_seconds) return false;
-    }
-  }
-  return true;
-}
-
 Targets equal_targets(const Problem& problem, const Load& rest, const DeviceCosts& placed) {
   Targets targets;
   double fetched = rest.fetched, memory = rest.memory;
@@ -127,7 +116,7 @@ class ShareProgram {
 
 Result<Targets> find_targets(const Problem& problem, const Load& rest, const Load& access_bounded,
                              const DeviceCosts& placed) {
-  if (all_equal(problem.cluster)) return equal_targets(problem, rest, placed);
+  if (is_uniform(problem.cluster)) return equal_targets(problem, rest, placed);
   Load cold = rest;
   cold += access_bounded * -1;
   return ShareProgram(problem, access_bounded, cold, placed).solve();
