@@ -70,6 +70,12 @@ void Buffer::release() {
   part_of_.reset();
 }
 
+void ask_for_huge_pages(const void* data, size_t bytes) {
+  const auto begin = round_up(reinterpret_cast<uintptr_t>(data), kHugePage);
+  const auto end = (reinterpret_cast<uintptr_t>(data) + bytes) / kHugePage * kHugePage;
+  if (end > begin) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+}
+
 Result<SharedPages> SharedPages::allocate(size_t bytes) {
   SharedPages made;
   RECMILL_ASSIGN_OR_RETURN(Buffer room, Buffer::allocate(bytes));

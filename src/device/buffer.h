@@ -55,6 +55,10 @@ class Buffer {
   std::shared_ptr<const Buffer> part_of_;  // SharedPages: whose bytes these are
 };
 
+/// Asks for huge pages where memory that is somebody else's spans whole ones: a vector of gigabytes
+/// that is about to be written for the first time.
+void ask_for_huge_pages(const void* data, size_t bytes);
+
 /// Small buffers beside each other, so that they too stand in huge pages: a thousand tables of half
 /// a megabyte cost a hundred pages, not a hundred thousand, and each one's cache lines are spread
 /// evenly over a cache's sets.

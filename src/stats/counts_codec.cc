@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstring>
 
+#include "device/buffer.h"
+
 namespace recmill::stats {
 namespace {
 
@@ -100,13 +102,38 @@ void put_rows(std::span<const int64_t> rows, int64_t of, std::vector<std::byte>&
   highs.append_to(bytes);
 }
 
+/// Fills a long list in blocks: each element is written once, which resize() would do before.
+class ListFiller {
+ public:
+  ListFiller(int64_t size, std::vector<int64_t>& list) : list_(list) {
+    list_.clear();
+    list_.reserve(static_cast<size_t>(size));
+    ask_for_huge_pages(list_.data(), list_.capacity() * sizeof(int64_t));
+  }
+  ~ListFiller() { flush(); }
+  void push(int64_t value) {
+    if (held_ == kBlock) flush();
+    block_[held_++] = value;
+  }
+
+ private:
+  void flush() {
+    list_.insert(list_.end(), block_, block_ + held_);
+    held_ = 0;
+  }
+  static constexpr int64_t kBlock = 512;
+  std::vector<int64_t>& list_;
+  int64_t block_[kBlock];
+  int64_t held_ = 0;
+};
+
 Status take_rows(std::span<const std::byte> bytes, const ColumnSizes& sizes,
                  std::vector<int64_t>& rows) {
   const int low = low_bits(sizes.hot, sizes.rows);
   const auto low_bytes = static_cast<size_t>(words(sizes.hot * low) * 8);
   const BitReader lows(bytes.first(low_bytes));
   const auto highs = bytes.subspan(low_bytes);
-  rows.resize(static_cast<size_t>(sizes.hot));
+  ListFiller filler(sizes.hot, rows);
   int64_t i = 0, before = -1, low_at = 0;
   for (size_t at = 0; at < highs.size(); at += 8) {
     uint64_t word;
@@ -117,7 +144,7 @@ Status take_rows(std::span<const std::byte> bytes, const ColumnSizes& sizes,
       const int64_t row = (high << low) | static_cast<int64_t>(lows.peek(low_at) & ones(low));
       if (row <= before || row >= sizes.rows)
         return Status::Failed("it lists rows that do not ascend or are not in the table");
-      rows[static_cast<size_t>(i)] = before = row;
+      filler.push(before = row);
     }
   }
   if (i != sizes.hot) return Status::Failed("it lists fewer rows than it should");
@@ -141,19 +168,28 @@ void put_counts(std::span<const int64_t> counts, int64_t least, std::vector<std:
 Status take_counts(std::span<const std::byte>& bytes, const ColumnSizes& sizes,
                    std::vector<int64_t>& counts) {
   const BitReader reader(bytes);
-  counts.resize(static_cast<size_t>(sizes.hot));
+  ListFiller filler(sizes.hot, counts);
   int64_t at = 0;
-  for (int64_t& count : counts) {
-    const uint64_t first = reader.peek(at);
-    const int low = std::countr_zero(first);
-    if (low >= kPeekBits - 1) return Status::Failed("a count is not one");
-    // Two short parts are in what was loaded; else the second is loaded where it begins.
-    const uint64_t second =
-        2 * low + 1 <= kPeekBits ? first >> (low + 1) : reader.peek(at + low + 1);
+  uint64_t window = 0;  // the bits from `at` on, so many of them:
+  int left = 0;
+  for (int64_t i = 0; i < sizes.hot; ++i) {
+    int low = std::countr_zero(window);
+    if (2 * low + 1 > left) {
+      window = reader.peek(at);
+      left = kPeekBits;
+      low = std::countr_zero(window);
+      if (low >= kPeekBits - 1) return Status::Failed("a count is not one");
+    }
+    const bool loaded = 2 * low + 1 <= left;  // else its second part is loaded where it begins
+    const uint64_t second = loaded ? window >> (low + 1) : reader.peek(at + low + 1);
     const auto value = static_cast<int64_t>((uint64_t{1} << low) | (second & ones(low)));
-    at += 2 * low + 1;
-    count = value - 1 + sizes.least;
+    const int taken = 2 * low + 1;
+    at += taken;
+    left = loaded ? left - taken : 0;
+    window = loaded ? window >> taken : 0;
+    const int64_t count = value - 1 + sizes.least;
     if (count >= kMostLookups) return Status::Failed("a count is too large");
+    filler.push(count);
   }
   if (words(at) * 64 > reader.bits()) return Status::Failed("its counts are cut short");
   bytes = bytes.subspan(static_cast<size_t>(words(at) * 8));
