@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// What decides where rows are placed: counting their accesses.
+#pragma once
+
+#include "cli/bench/bench.h"
+
+namespace recmill::cli {
+
+Status run_placement_bench(const BenchOptions& options, const BenchSink& sink);
+
+}  // namespace recmill::cli
