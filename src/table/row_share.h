@@ -5,15 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace recmill::table {
+#include "table/row_range.h"
 
-/// Rows [begin, end) of a table.
-struct RowRange {
-  int64_t begin = 0;
-  int64_t end = 0;
-  int64_t size() const { return end - begin; }
-  bool operator==(const RowRange&) const = default;
-};
+namespace recmill::table {
 
 /// A table's rows split over ranks. Each row has a place, which is the row itself or, by hash,
 /// row * a mod rows, with `a` prime to rows and near rows / golden ratio (Knuth, TAOCP 3, 6.4:
