@@ -14,9 +14,9 @@ constexpr int64_t kShortRun = 16;        // rows: a shorter run takes less as li
 constexpr int kShortEntryGroupBits = 6;  // at most, of the 16 of an entry
 constexpr size_t kAhead = 64;            // rows that are looked up together
 
-template <typename T>
-int64_t bytes_of(const std::vector<T>& values) {
-  return static_cast<int64_t>(values.size() * sizeof(T));
+template <typename Values>
+int64_t bytes_of(const Values& values) {
+  return static_cast<int64_t>(std::span(values).size_bytes());
 }
 
 }  // namespace
@@ -38,7 +38,10 @@ class RowMap::Builder {
                                 " can be told apart");
     }
     make_groups();
-    if (listed_ > 0) fill_listed();
+    if (listed_ > 0) {
+      RECMILL_RETURN_IF_ERROR(allocate_listed());
+      fill_listed();
+    }
     number_runs();
     return {};
   }
@@ -159,19 +162,32 @@ class RowMap::Builder {
     }
   }
 
-  void fill_listed() {
+  Status allocate_listed() {
     const auto groups = static_cast<int>(listed_groups_.size());
     const int group_bits = std::bit_width(static_cast<unsigned>(groups - 1));
     const bool is_short = group_bits <= kShortEntryGroupBits;
     map_.number_bits_ = (is_short ? 16 : 32) - group_bits;
     map_.first_listed_group_ = listed_groups_.begin()->second;
     map_.listed_groups_ = groups;
-    map_.lines_.resize((map_.rows_ + Line::kRows - 1) / Line::kRows);
-    if (is_short) {
-      map_.short_entries_.reserve(listed_);
-    } else {
-      map_.long_entries_.reserve(listed_);
+    const auto lines = static_cast<size_t>((map_.rows_ + Line::kRows - 1) / Line::kRows);
+    for (auto& [buffer, bytes] :
+         {std::pair{&map_.bits_, lines * sizeof(Line)},
+          std::pair{&map_.entries_, static_cast<size_t>(listed_) * (is_short ? 2 : 4)}}) {
+      auto allocated = Buffer::allocate(bytes);
+      if (!allocated.ok()) return allocated.status().at("map of table " + table_.table);
+      *buffer = *std::move(allocated);
     }
+    map_.lines_ = map_.bits_.as<Line>();
+    if (is_short) {
+      map_.short_entries_ = map_.entries_.as<uint16_t>();
+    } else {
+      map_.long_entries_ = map_.entries_.as<uint32_t>();
+    }
+    return {};
+  }
+
+  void fill_listed() {
+    const int groups = map_.listed_groups_;
     std::vector<int64_t> numbers(groups);
     int64_t count = 0;
     each_listed([&](int64_t row, int path) {
@@ -181,14 +197,13 @@ class RowMap::Builder {
       const int64_t before = map_.block_numbers_[map_.block_numbers_.size() - groups + at];
       const auto entry =
           static_cast<uint32_t>(int64_t{at} << map_.number_bits_ | (numbers[at]++ - before));
-      if (is_short) {
-        map_.short_entries_.push_back(static_cast<uint16_t>(entry));
+      if (map_.long_entries_.empty()) {
+        map_.short_entries_[count++] = static_cast<uint16_t>(entry);
       } else {
-        map_.long_entries_.push_back(entry);
+        map_.long_entries_[count++] = entry;
       }
       const int64_t bit = row % Line::kRows;
       map_.lines_[row / Line::kRows].bits[bit / 64] |= uint64_t{1} << (bit % 64);
-      ++count;
       extend(group, row, row + 1);
     });
     int64_t before = 0;
@@ -280,7 +295,8 @@ RowMap::Found RowMap::find(int64_t row) const {
   const uint64_t bit = at % Line::kRows, word = bit / 64;
   const uint64_t one = uint64_t{1} << (bit % 64);
   int64_t before = line.before + std::popcount(line.bits[word] & (one - 1));
-  for (uint64_t w = 0; w < word; ++w) before += std::popcount(line.bits[w]);
+  for (uint64_t w = 0; w < Line::kWords - 1; ++w)  // no branch that a processor could guess wrong
+    before += std::popcount(line.bits[w] & (uint64_t{0} - (w < word ? 1 : 0)));
   return {before, (line.bits[word] & one) != 0};
 }
 
@@ -338,7 +354,7 @@ int64_t RowMap::next_listed(int64_t row) const {
   while (line < lines_.size()) {
     if (bits != 0)
       return static_cast<int64_t>(line) * Line::kRows + word * 64 + std::countr_zero(bits);
-    if (++word == Line::kRows / 64) {
+    if (++word == Line::kWords) {
       word = 0;
       if (++line == lines_.size()) break;
     }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "device/buffer.h"
 #include "placement_plan/placement_plan.h"
 #include "table/row_range.h"
 
@@ -43,7 +44,8 @@ class RowPlace {
 class RowMap {
  public:
   /// Of a table that check_plan() accepts and whose rows are whole. The map has no device of its
-  /// own: ranks of a process may share it. Fails beyond RowPlace::kMostGroups.
+  /// own: ranks of a process may share it. Fails beyond RowPlace::kMostGroups, and when memory is
+  /// short.
   static Result<std::shared_ptr<const RowMap>> create(const TablePlacement& table,
                                                       std::span<const FetchPath> paths,
                                                       int devices);
@@ -113,9 +115,9 @@ class RowMap {
     int64_t first_copied = -1;  // among rows with more than one copy; -1: these have one
   };
   struct alignas(64) Line {
-    static constexpr int64_t kRows = 448;
+    static constexpr int64_t kWords = 7, kRows = 64 * kWords;
     int64_t before = 0;  // listed rows before this line's
-    uint64_t bits[7] = {};
+    uint64_t bits[kWords] = {};
   };
   struct Found {
     int64_t before = 0;  // listed rows before
@@ -143,9 +145,11 @@ class RowMap {
   // Listed rows, those that do not go with their run. Row i of them has entry i, which says the
   // group, counted from first_listed_group_, and the number beyond that in block_numbers_ of its
   // 2^number_bits_ rows. Entries have 16 bits where that leaves many to the number, else 32.
-  std::vector<Line> lines_;  // empty: none are listed
-  std::vector<uint16_t> short_entries_;
-  std::vector<uint32_t> long_entries_;
+  // Bits and entries, which may be many, stand in huge pages.
+  Buffer bits_, entries_;
+  std::span<Line> lines_;  // empty: none are listed
+  std::span<uint16_t> short_entries_;
+  std::span<uint32_t> long_entries_;
   std::vector<int64_t> block_numbers_;  // [blocks][groups of listed rows]
   int number_bits_ = 16;
   int first_listed_group_ = 0, listed_groups_ = 0;
