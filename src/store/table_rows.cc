@@ -21,9 +21,9 @@ int64_t shared_bytes(const ModelSpec& model, std::span<const table::TableShare> 
 }  // namespace
 
 Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
-                                                         int rank, int ranks, Pool& pool) {
+                                                         std::span<const table::TableShare> shares,
+                                                         Pool& pool) {
   std::vector<table::EmbeddingTable> tables;
-  const auto shares = table::shares_of(model.tables, rank, ranks);
   RECMILL_ASSIGN_OR_RETURN(SharedPages pages,
                            SharedPages::allocate(static_cast<size_t>(shared_bytes(model, shares))));
   for (size_t t = 0; t < shares.size(); ++t) {
@@ -34,13 +34,21 @@ Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model,
   return tables;
 }
 
+Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
+                                                         int rank, int ranks, Pool& pool) {
+  return create_tables(model, seed, table::shares_of(model.tables, rank, ranks), pool);
+}
+
+void tables_need(const ModelSpec& model, std::span<const table::TableShare> shares, int device,
+                 MemoryLedger& ledger) {
+  for (size_t t = 0; t < shares.size(); ++t)
+    table::EmbeddingTable::need(model.tables[t], shares[t], device, ledger);
+}
+
 MemoryLedger tables_need(const ModelSpec& model, int ranks) {
   MemoryLedger ledger;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const auto shares = table::shares_of(model.tables, rank, ranks);
-    for (size_t t = 0; t < shares.size(); ++t)
-      table::EmbeddingTable::need(model.tables[t], shares[t], rank, ledger);
-  }
+  for (int rank = 0; rank < ranks; ++rank)
+    tables_need(model, table::shares_of(model.tables, rank, ranks), rank, ledger);
   return ledger;
 }
 
@@ -69,7 +77,8 @@ Status write_table(std::vector<table::EmbeddingTable>& tables, const RowBlock& b
   const auto& share = table.share();
   const int64_t end = block.first + block.count;
   const int64_t skipped = own.first - given.first;  // columns of the block
-  for (int64_t row = share.next(block.first); row < end; row = share.next(row + 1)) {
+  for (int64_t row = share.next_held(block.first, end); row < end;
+       row = share.next_held(row + 1, end)) {
     const int64_t i = row - block.first;
     for (size_t c = 0; c < state.size(); ++c) {
       const bool by_row = columns[c].width == 1;

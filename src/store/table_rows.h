@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -12,11 +13,18 @@
 
 namespace recmill::store {
 
-/// This rank's share of every table, with initial rows.
+/// A rank's share of every table, with initial rows.
+Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
+                                                         std::span<const table::TableShare> shares,
+                                                         Pool& pool);
+/// As TableSpec::sharding says.
 Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
                                                          int rank, int ranks, Pool& pool);
 
-/// What create_tables() allocates on each of `ranks` devices.
+/// Adds what create_tables() allocates on `device`.
+void tables_need(const ModelSpec& model, std::span<const table::TableShare> shares, int device,
+                 MemoryLedger& ledger);
+/// On each of `ranks` devices, as TableSpec::sharding says.
 MemoryLedger tables_need(const ModelSpec& model, int ranks);
 
 /// EmbeddingStore::write_rows: rows of other shares are ignored. A block that does not fit its

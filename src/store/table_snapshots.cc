@@ -114,9 +114,11 @@ class TableSnapshots::State {
   }
 
   void keep(size_t table, std::span<const int64_t> rows) {
+    const bool copies = tables_[table].share().has_copies();
     int64_t bytes = 0;
     for (const int64_t row : rows) {
       if (table < table_ || (table == table_ && row < next_row_)) continue;  // was read
+      if (copies && !tables_[table].share().owns(row)) continue;             // its owner reads it
       Kept& kept = kept_[table][row / kChunkRows];
       if (!kept.places.try_emplace(row, kept.values.size()).second) continue;
       copy_row(tables_[table], row, kept.values);

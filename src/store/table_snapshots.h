@@ -33,8 +33,8 @@ class TableSnapshots {
 
   /// Whether before() has a use for rows.
   bool wanted() const { return latest_ != nullptr; }
-  /// Before rows of this share change: `rows` [tables],
-  /// empty unless wanted(). Waits while more than kept_bytes are kept.
+  /// Before rows that this share holds change: `rows` [tables], empty unless wanted(). Waits while
+  /// more than kept_bytes are kept.
   Change before(std::span<const std::span<const int64_t>> rows, Pool& pool);
 
  private:

@@ -155,11 +155,21 @@ Result<EmbeddingTable> EmbeddingTable::create(const TableSpec& spec, uint64_t se
   }
   const Random random(seed, Purpose::initial_row, hash_bytes(spec.name));
   const float scale = initial_scale(spec);
-  pool.run_ranges(table.rows_.count, kFillRows, [&](int64_t begin, int64_t end) {
-    for (int64_t slot = begin; slot < end; ++slot)
-      fill_slot(table.rows_, table.state_, slot, static_cast<uint64_t>(share.rows.row(slot)),
-                table.columns().first, random, scale);
-  });
+  const auto fill = [&](int64_t slot, int64_t row) {
+    fill_slot(table.rows_, table.state_, slot, static_cast<uint64_t>(row), table.columns().first,
+              random, scale);
+  };
+  const RowShare& rows = share.rows;
+  if (rows.map() == nullptr) {
+    pool.run_ranges(table.rows_.count, kFillRows, [&](int64_t begin, int64_t end) {
+      for (int64_t slot = begin; slot < end; ++slot) fill(slot, rows.row(slot));
+    });
+  } else if (rows.slots() > 0) {
+    pool.run_ranges(spec.rows, kFillRows, [&](int64_t begin, int64_t end) {
+      for (int64_t row = rows.next_held(begin, end); row < end; row = rows.next_held(row + 1, end))
+        fill(rows.slot(row), row);
+    });
+  }
   return table;
 }
 

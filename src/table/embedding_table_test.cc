@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "kernels/row_values.h"
+#include "placement_plan/testing/random_plan.h"
 #include "table/table_shares.h"
 
 namespace recmill::table {
@@ -38,6 +39,28 @@ TEST(EmbeddingTable, initial_rows_are_a_function_of_seed_name_row_and_element) {
     for (int64_t e = 0; e < spec.dim; ++e) {
       const float expected = (random.uniform(row, e) * 2.0f - 1.0f) * 0.1f;
       ASSERT_EQ(kernels::weight_value(table.rows(), row, e), expected);
+    }
+  }
+}
+
+TEST(EmbeddingTable, by_a_plan_holds_the_rows_of_the_whole_and_copies_of_them) {
+  const auto spec = spec_of(OptimizerKind::adam, 700);
+  const auto whole = make(spec);
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const PlacementPlan plan = testing::random_plan(std::span(&spec, 1), 4, seed);
+    const auto maps = row_maps(plan);
+    for (int rank = 0; rank < 4; ++rank) {
+      Pool pool(2);
+      const auto share = shares_of(plan, *maps, std::span(&spec, 1), rank)[0];
+      const auto part = EmbeddingTable::create(spec, 42, share, pool);
+      ASSERT_TRUE(part.ok());
+      const RowShare& rows = part->share();
+      for (int64_t row = rows.next_held(0, 700); row < 700; row = rows.next_held(row + 1, 700)) {
+        std::vector<float> a(spec.dim), b(spec.dim);
+        part->read(rows.slot(row), 1, a, {});
+        whole.read(row, 1, b, {});
+        ASSERT_EQ(a, b);
+      }
     }
   }
 }

@@ -345,52 +345,45 @@ void RowMap::places(std::span<const int64_t> rows, RowPlace* out) const {
   }
 }
 
-int64_t RowMap::next_listed(int64_t row) const {
-  if (lines_.empty()) return rows_;
-  auto line = static_cast<size_t>(row / Line::kRows);
-  int64_t word = row % Line::kRows / 64;
-  uint64_t bits = line < lines_.size() ? lines_[line].bits[word] : 0;
-  bits &= ~uint64_t{0} << (row % Line::kRows % 64);
-  while (line < lines_.size()) {
-    if (bits != 0)
-      return static_cast<int64_t>(line) * Line::kRows + word * 64 + std::countr_zero(bits);
-    if (++word == Line::kWords) {
-      word = 0;
-      if (++line == lines_.size()) break;
-    }
-    bits = lines_[line].bits[word];
+int64_t RowMap::next_listed(int64_t row, int64_t end) const {
+  if (lines_.empty()) return end;
+  while (row < end) {
+    const int64_t bit = row % Line::kRows;
+    const uint64_t bits = lines_[row / Line::kRows].bits[bit / 64] >> (bit % 64);
+    if (bits != 0) return std::min(row + std::countr_zero(bits), end);
+    row += 64 - bit % 64;
   }
-  return rows_;
+  return end;
 }
 
 template <typename Wanted>
-int64_t RowMap::next(int64_t row, const Wanted& wanted) const {
-  while (row < rows_) {
+int64_t RowMap::next(int64_t row, int64_t end, const Wanted& wanted) const {
+  while (row < end) {
     const Run& run = run_of(row);
+    const int64_t stop = std::min(run.end, end);
     if (wanted(run.group)) {
-      for (; row < run.end; ++row) {
+      for (; row < stop; ++row) {
         const Found found = find(row);
         if (!found.listed || wanted(listed_place(found.before).group())) return row;
       }
     } else {
-      for (row = next_listed(row); row < run.end; row = next_listed(row + 1))
+      for (row = next_listed(row, stop); row < stop; row = next_listed(row + 1, stop))
         if (wanted(place(row).group())) return row;
-      row = run.end;
     }
   }
-  return rows_;
+  return end;
 }
 
-int64_t RowMap::next_owned(int64_t row, int device) const {
-  return next(row, [&](int group) { return groups_[group].home == device; });
+int64_t RowMap::next_owned(int64_t row, int64_t end, int device) const {
+  return next(row, end, [&](int group) { return groups_[group].home == device; });
 }
 
-int64_t RowMap::next_held(int64_t row, int device) const {
-  return next(row, [&](int group) { return first_slots_[index(group, device)] >= 0; });
+int64_t RowMap::next_held(int64_t row, int64_t end, int device) const {
+  return next(row, end, [&](int group) { return first_slots_[index(group, device)] >= 0; });
 }
 
-int64_t RowMap::next_copied(int64_t row) const {
-  return next(row, [&](int group) { return groups_[group].first_copied >= 0; });
+int64_t RowMap::next_copied(int64_t row, int64_t end) const {
+  return next(row, end, [&](int group) { return groups_[group].first_copied >= 0; });
 }
 
 }  // namespace recmill::table

@@ -86,10 +86,10 @@ class RowMap {
   /// Rows that stand on the device: first those with a copy on every device, in the same slots on
   /// all of them; then others that are at home there; then other copies.
   int64_t slots(int device) const { return slots_[device]; }
-  /// The first row from `row` on with its home on the device, or with a copy there; rows() when
+  /// The first row of [row, end) with its home on the device, or with a copy there; `end` when
   /// there is none.
-  int64_t next_owned(int64_t row, int device) const;
-  int64_t next_held(int64_t row, int device) const;
+  int64_t next_owned(int64_t row, int64_t end, int device) const;
+  int64_t next_held(int64_t row, int64_t end, int device) const;
   /// All rows that stand on the device lie within.
   RowRange extent(int device) const { return extents_[device]; }
 
@@ -99,7 +99,7 @@ class RowMap {
   int64_t copied_number(RowPlace place) const {
     return groups_[place.group()].first_copied + place.number();
   }
-  int64_t next_copied(int64_t row) const;
+  int64_t next_copied(int64_t row, int64_t end) const;
 
  private:
   class Builder;
@@ -132,9 +132,9 @@ class RowMap {
   Found find(int64_t row) const;
   RowPlace place(int64_t row, Found found) const;
   RowPlace listed_place(int64_t before) const;
-  int64_t next_listed(int64_t row) const;
+  int64_t next_listed(int64_t row, int64_t end) const;
   template <typename Wanted>
-  int64_t next(int64_t row, const Wanted& wanted) const;
+  int64_t next(int64_t row, int64_t end, const Wanted& wanted) const;
 
   int64_t rows_ = 0;
   int devices_ = 1;

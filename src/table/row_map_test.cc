@@ -80,14 +80,14 @@ void expect_all(const RowMap& map, const std::vector<FetchPath>& paths) {
   expect_places(map, paths);
   for (int device = 0; device < map.devices(); ++device) {
     expect_next(
-        paths, [&](int64_t row) { return map.next_owned(row, device); },
+        paths, [&](int64_t row) { return map.next_owned(row, map.rows(), device); },
         [&](const FetchPath& path) { return path.home == device; });
     expect_next(
-        paths, [&](int64_t row) { return map.next_held(row, device); },
+        paths, [&](int64_t row) { return map.next_held(row, map.rows(), device); },
         [&](const FetchPath& path) { return path.has_copy(device); });
   }
   expect_next(
-      paths, [&](int64_t row) { return map.next_copied(row); },
+      paths, [&](int64_t row) { return map.next_copied(row, map.rows()); },
       [](const FetchPath& path) { return path.copies() > 1; });
   std::set<int64_t> copied;
   for (size_t row = 0; row < paths.size(); ++row) {

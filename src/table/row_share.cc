@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "table/row_map.h"
 
 namespace recmill::table {
 namespace {
@@ -30,6 +31,7 @@ RowShare::RowShare(int64_t rows, int rank, int ranks, int home, int ranges)
       std::to_string(rows) + " " + std::to_string(rank) + " " + std::to_string(ranks));
   const int64_t range = rank - home;
   if (range >= 0 && range < ranges) places_ = {range * rows / ranges, (range + 1) * rows / ranges};
+  slots_ = places_.size();
 }
 
 RowShare::RowShare(int64_t rows, int rank, int ranks) : RowShare(rows, rank, ranks, 0, ranks) {
@@ -46,6 +48,34 @@ RowShare RowShare::by_range(int64_t rows, int rank, int ranks) {
 
 RowShare RowShare::whole(int64_t rows, int rank, int ranks, int home) {
   return {rows, rank, ranks, home, 1};
+}
+
+RowShare RowShare::placed(std::shared_ptr<const RowMap> map, int rank) {
+  const int whole_at = map->whole_at();
+  if (whole_at >= 0) return whole(map->rows(), rank, map->devices(), whole_at);
+  RowShare share(map->rows(), rank, map->devices(), 0, 1);
+  share.places_ = {};
+  share.slots_ = map->slots(rank);
+  share.has_copies_ = map->copied_rows() > 0;
+  share.map_ = std::move(map);
+  return share;
+}
+
+RowShare::Home RowShare::mapped_home(int64_t row) const {
+  const RowMap::Address home = map_->home(map_->place(row));
+  return {home.device, home.slot};
+}
+
+int64_t RowShare::mapped_slot(int64_t row) const {
+  return map_->slot(map_->place(row), rank_);
+}
+
+int64_t RowShare::mapped_next(int64_t row, int64_t end, bool owned) const {
+  return owned ? map_->next_owned(row, end, rank_) : map_->next_held(row, end, rank_);
+}
+
+RowRange RowShare::mapped_extent() const {
+  return map_->extent(rank_);
 }
 
 }  // namespace recmill::table

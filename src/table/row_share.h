@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows of a table a rank holds, and where: arithmetic, no index.
+// Which rows of a table a rank holds, and where: by arithmetic, or by the map of a placement plan.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 
 #include "table/row_range.h"
 
 namespace recmill::table {
 
+class RowMap;
+
 /// A table's rows split over ranks. Each row has a place, which is the row itself or, by hash,
 /// row * a mod rows, with `a` prime to rows and near rows / golden ratio (Knuth, TAOCP 3, 6.4:
 /// neighbours fall far apart). Range k of n ranges of places is [k rows / n, (k + 1) rows / n), all
 /// divisions rounded down; a rank holds one range or none, and a place within its range is a slot.
+///
+/// Or each row where a RowMap says: it may then have copies on other ranks than its owner's.
 class RowShare {
  public:
   RowShare() = default;
@@ -23,11 +28,17 @@ class RowShare {
   static RowShare by_range(int64_t rows, int rank, int ranks);
   /// One range, all rows, at rank `home`.
   static RowShare whole(int64_t rows, int rank, int ranks, int home);
+  /// Where the map says, whose devices are ranks.
+  static RowShare placed(std::shared_ptr<const RowMap> map, int rank);
 
   int64_t rows() const { return rows_; }  // of the whole table
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
-  int64_t slots() const { return places_.size(); }  // rows that this rank holds
+  int64_t slots() const { return slots_; }  // rows that this rank holds, copies among them
+  /// Null: arithmetic.
+  const RowMap* map() const { return map_.get(); }
+  /// Whether a row may have copies.
+  bool has_copies() const { return has_copies_; }
 
   /// A row's owner, and its slot there.
   struct Home {
@@ -35,6 +46,7 @@ class RowShare {
     int64_t slot;
   };
   Home home(int64_t row) const {
+    if (map_ != nullptr) return mapped_home(row);
     if (ranges_ == 1) return {home_, row};
     const int64_t place = place_of(row);
     const int64_t range = ((place + 1) * ranges_ - 1) / rows_;
@@ -42,15 +54,21 @@ class RowShare {
   }
   int owner(int64_t row) const { return home(row).rank; }
   bool owns(int64_t row) const { return owner(row) == rank_; }
-  int64_t slot(int64_t row) const { return home(row).slot; }
+  /// Where this rank keeps a row that it holds. Of one that it does not hold, arithmetic gives its
+  /// owner's slot.
+  int64_t slot(int64_t row) const { return map_ != nullptr ? mapped_slot(row) : home(row).slot; }
 
   /// Whether rows that follow each other stand in slots that do.
-  bool in_order() const { return factor_ == 1; }
+  bool in_order() const { return factor_ == 1 && map_ == nullptr; }
   /// All rows of this share lie within.
-  RowRange extent() const { return in_order() || slots() == 0 ? places_ : RowRange{0, rows_}; }
-  /// The first row of this share from `row` on; rows() when there is none. Arithmetic on every row
-  /// that is passed over where they are scattered, but no division.
+  RowRange extent() const {
+    if (map_ != nullptr) return mapped_extent();
+    return in_order() || slots() == 0 ? places_ : RowRange{0, rows_};
+  }
+  /// The first row from `row` on that this rank owns; rows() when there is none. Arithmetic on
+  /// every row that is passed over where they are scattered, but no division.
   int64_t next(int64_t row) const {
+    if (map_ != nullptr) return mapped_next(row, rows_, /*owned=*/true);
     const RowRange within = extent();
     row = std::max(row, within.begin);
     if (row >= within.end) return rows_;
@@ -62,7 +80,11 @@ class RowShare {
     }
     return row;
   }
-  /// The row in one of this rank's slots.
+  /// The first row of [row, end) that this rank holds; `end`, or beyond, when there is none.
+  int64_t next_held(int64_t row, int64_t end) const {
+    return map_ != nullptr ? mapped_next(row, end, /*owned=*/false) : next(row);
+  }
+  /// The row in one of this rank's slots, by arithmetic: a map does not say.
   int64_t row(int64_t slot) const { return multiply(places_.begin + slot, inverse_); }
 
  private:
@@ -75,6 +97,11 @@ class RowShare {
   }
   int64_t place_of(int64_t row) const { return multiply(row, factor_); }
 
+  Home mapped_home(int64_t row) const;
+  int64_t mapped_slot(int64_t row) const;
+  int64_t mapped_next(int64_t row, int64_t end, bool owned) const;
+  RowRange mapped_extent() const;
+
   int64_t rows_ = 0;
   int rank_ = 0;
   int ranks_ = 1;
@@ -83,6 +110,9 @@ class RowShare {
   RowRange places_ = {};  // of this rank
   int64_t factor_ = 1;
   int64_t inverse_ = 1;
+  int64_t slots_ = 0;
+  std::shared_ptr<const RowMap> map_;
+  bool has_copies_ = false;
 };
 
 }  // namespace recmill::table

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "schema/column_range.h"
+#include "schema/table_spec.h"
 #include "table/row_share.h"
 
 namespace recmill::table {
@@ -19,31 +22,28 @@ class ColumnSplit {
 
   /// No split: whoever holds a row holds all of it.
   ColumnSplit() = default;
-  /// Piece k at rank (first_rank + k) mod ranks; pieces <= ranks, and at most as many as groups.
-  ColumnSplit(int64_t dim, int ranks, int first_rank, int pieces)
-      : dim_(dim), ranks_(ranks), first_rank_(first_rank), pieces_(pieces) {}
+  /// Piece k at ranks[k], each once; at most as many as groups.
+  ColumnSplit(int64_t dim, std::vector<int> ranks) : dim_(dim), ranks_(std::move(ranks)) {}
 
   static int64_t groups(int64_t dim) { return (dim + kGroup - 1) / kGroup; }
 
-  bool is_split() const { return pieces_ > 0; }
-  int pieces() const { return pieces_; }
-  int rank_of(int piece) const { return (first_rank_ + piece) % ranks_; }
+  bool is_split() const { return !ranks_.empty(); }
+  int pieces() const { return static_cast<int>(ranks_.size()); }
+  int rank_of(int piece) const { return ranks_[piece]; }
   /// -1: the rank holds none.
   int piece_of(int rank) const {
-    const int piece = (rank - first_rank_ + ranks_) % ranks_;
-    return piece < pieces_ ? piece : -1;
+    const auto found = std::ranges::find(ranks_, rank);
+    return found == ranks_.end() ? -1 : static_cast<int>(found - ranks_.begin());
   }
   ColumnRange columns_of(int piece) const {
     const int64_t all = groups(dim_);
-    const int64_t begin = piece * all / pieces_ * kGroup;
-    return {begin, std::min((piece + 1) * all / pieces_ * kGroup, dim_) - begin};
+    const int64_t begin = piece * all / pieces() * kGroup;
+    return {begin, std::min((piece + 1) * all / pieces() * kGroup, dim_) - begin};
   }
 
  private:
   int64_t dim_ = 0;
-  int ranks_ = 1;
-  int first_rank_ = 0;
-  int pieces_ = 0;
+  std::vector<int> ranks_;  // [pieces]
 };
 
 /// Some columns of some rows.
@@ -59,6 +59,15 @@ struct TableShare {
   // Rows are whole unless something else is said.
   TableShare(const RowShare& share) : rows(share) {}
   TableShare(const RowShare& share, const ColumnSplit& split) : rows(share), columns(split) {}
+  /// Of a table whose columns stand in pieces at `ranks_of_pieces`, each once.
+  static TableShare by_columns(const TableSpec& spec, std::vector<int> ranks_of_pieces, int rank,
+                               int ranks) {
+    const int first = ranks_of_pieces[0];
+    if (ranks_of_pieces.size() == 1) return RowShare::whole(spec.rows, rank, ranks, first);
+    const ColumnSplit split(spec.dim, std::move(ranks_of_pieces));
+    const int home = split.piece_of(rank) >= 0 ? rank : first;
+    return {RowShare::whole(spec.rows, rank, ranks, home), split};
+  }
 
   /// The columns that a rank holds of rows of `dim`; none where it holds no piece.
   ColumnRange columns_of(int rank, int64_t dim) const {

@@ -5,17 +5,18 @@
 #include <cstdint>
 
 #include "table/embedding_table.h"
+#include "table/row_map.h"
 
 namespace recmill::table {
 namespace {
 
-TableShare by_columns(const TableSpec& spec, size_t table, int rank, int ranks) {
-  const int first_rank = static_cast<int>(table % ranks);
-  const auto pieces = static_cast<int>(std::min<int64_t>(ColumnSplit::groups(spec.dim), ranks));
-  if (pieces <= 1) return RowShare::whole(spec.rows, rank, ranks, first_rank);
-  const ColumnSplit split(spec.dim, ranks, first_rank, pieces);
-  const int home = split.piece_of(rank) >= 0 ? rank : first_rank;
-  return {RowShare::whole(spec.rows, rank, ranks, home), split};
+/// The ranks of the pieces of table number `table`, one after the other.
+std::vector<int> ranks_of_pieces(const TableSpec& spec, size_t table, int ranks) {
+  const auto groups = ColumnSplit::groups(spec.dim);
+  std::vector<int> pieces(static_cast<size_t>(std::min<int64_t>(groups, ranks)));
+  for (size_t piece = 0; piece < pieces.size(); ++piece)
+    pieces[piece] = static_cast<int>((table + piece) % static_cast<size_t>(ranks));
+  return pieces;
 }
 
 /// `home`: the rank that holds it, where it stands whole at one by its size.
@@ -28,7 +29,7 @@ TableShare share_of(const TableSpec& spec, size_t table, int home, int rank, int
     case Sharding::row_range:
       return RowShare::by_range(spec.rows, rank, ranks);
     case Sharding::column:
-      return by_columns(spec, table, rank, ranks);
+      return TableShare::by_columns(spec, ranks_of_pieces(spec, table, ranks), rank, ranks);
   }
   return RowShare(spec.rows, rank, ranks);
 }
@@ -68,6 +69,28 @@ std::vector<TableShare> shares_of(std::span<const TableSpec> tables, int rank, i
   std::vector<TableShare> shares;
   for (size_t t = 0; t < tables.size(); ++t)
     shares.push_back(share_of(tables[t], t, homes[t], rank, ranks));
+  return shares;
+}
+
+Result<RowMaps> row_maps(const PlacementPlan& plan) {
+  RowMaps maps(plan.tables.size());
+  for (size_t t = 0; t < plan.tables.size(); ++t) {
+    if (!plan.tables[t].column_devices.empty()) continue;
+    RECMILL_ASSIGN_OR_RETURN(maps[t], RowMap::create(plan.tables[t], plan.paths, plan.devices));
+  }
+  return maps;
+}
+
+std::vector<TableShare> shares_of(const PlacementPlan& plan, const RowMaps& maps,
+                                  std::span<const TableSpec> tables, int rank) {
+  std::vector<TableShare> shares;
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const TablePlacement& table = plan.tables[t];
+    shares.push_back(
+        table.column_devices.empty()
+            ? RowShare::placed(maps[t], rank)
+            : TableShare::by_columns(tables[t], table.column_devices, rank, plan.devices));
+  }
   return shares;
 }
 
