@@ -12,7 +12,7 @@ BatchedFetch::BatchedFetch(Communicator& communicator, size_t groups)
       requests_(communicator.ranks()),
       asked_(communicator.ranks()) {}
 
-Result<Received> BatchedFetch::fetch(std::span<const GroupedIds> wanted, const Answer& answer) {
+Result<std::span<const GroupedIds>> BatchedFetch::ask(std::span<const GroupedIds> wanted) {
   RECMILL_CHECK(wanted.size() == requests_.size());
   std::vector<std::span<const std::byte>> outgoing;
   for (size_t rank = 0; rank < wanted.size(); ++rank) {
@@ -25,7 +25,12 @@ Result<Received> BatchedFetch::fetch(std::span<const GroupedIds> wanted, const A
   for (size_t rank = 0; rank < wanted.size(); ++rank) {
     RECMILL_RETURN_IF_ERROR(read_request(received.from(static_cast<int>(rank)), asked_[rank]));
   }
-  RECMILL_ASSIGN_OR_RETURN(outgoing, answer(asked_));
+  return std::span<const GroupedIds>(asked_);
+}
+
+Result<Received> BatchedFetch::fetch(std::span<const GroupedIds> wanted, const Answer& answer) {
+  RECMILL_ASSIGN_OR_RETURN(const auto asked, ask(wanted));
+  RECMILL_ASSIGN_OR_RETURN(const auto outgoing, answer(asked));
   return communicator_.all_to_all(outgoing);
 }
 

@@ -36,6 +36,11 @@ class BatchedFetch {
   /// All ranks give the same number of groups. The communicator outlives this.
   BatchedFetch(Communicator& communicator, size_t groups);
 
+  /// Collective: tells each rank what is wanted of it and gives what each wants of this one
+  /// [ranks], valid until the next call: for who brings the answers in his own way. Fails when a
+  /// rank's message is no list of ids in so many groups.
+  Result<std::span<const GroupedIds>> ask(std::span<const GroupedIds> wanted);
+
   /// Collective: asks each rank for `wanted` [ranks] and gives what it answered. Fails when a
   /// rank's message is no list of ids in so many groups; an error of `answer` is returned as it is.
   Result<Received> fetch(std::span<const GroupedIds> wanted, const Answer& answer);

@@ -146,56 +146,6 @@ TEST(Scenario, has_operations_of_every_kind_and_updates_of_several_batches) {
   EXPECT_GE(several, 2);
 }
 
-TEST(RowsByOwner, keeps_every_row_once_at_its_owner) {
-  for (int ranks : {1, 3, 8}) {
-    std::vector<int64_t> rows;
-    for (int64_t row = 0; row < 100; row += 1 + row % 3) rows.push_back(99 - row);
-    TableSpec spec;
-    spec.rows = 100;
-    spec.dim = 1;
-    Pool pool(1);
-    RowsByOwner by_owner;
-    by_owner.group(rows,
-                   *table::EmbeddingTable::create(spec, 1, table::RowShare(100, 0, ranks), pool));
-    ASSERT_EQ(by_owner.of.back().end, static_cast<int64_t>(rows.size()));
-    std::vector<int> seen(rows.size());
-    for (int rank = 0; rank < ranks; ++rank) {
-      const table::RowShare share(100, rank, ranks);
-      for (int64_t i = by_owner.of[rank].begin; i < by_owner.of[rank].end; ++i) {
-        const int64_t index = by_owner.order[i];
-        ++seen[index];
-        EXPECT_EQ(by_owner.place[index], i);
-        EXPECT_EQ(share.owner(rows[index]), rank);
-        EXPECT_EQ(share.row(by_owner.slots[i]), rows[index]);
-      }
-    }
-    EXPECT_EQ(seen, std::vector<int>(rows.size(), 1));
-  }
-}
-
-TEST(RowMessage, comes_back_from_its_bytes_and_refuses_others) {
-  const std::vector<int64_t> counts{2, 0, 1}, widths{3, 1, 2};
-  RowMessage message;
-  for (int round = 0; round < 2; ++round) {  // the second one in used memory
-    message.reset(counts, widths);
-    message.rows(0)[1] = 7;
-    message.rows(2)[0] = 9;
-    message.values(0)[5] = 1.5f;
-    message.values(2)[1] = 2.5f;
-  }
-  EXPECT_EQ(message.bytes().size() % 64, 0u);
-  const std::vector<std::byte> bytes(message.bytes().begin(), message.bytes().end());
-  const auto parsed = RowMessage::parse(bytes, widths);
-  ASSERT_TRUE(parsed.ok());
-  EXPECT_EQ(parsed->count(0), 2);
-  EXPECT_EQ(parsed->rows(0)[1], 7);
-  EXPECT_EQ(parsed->rows(2)[0], 9);
-  EXPECT_EQ(parsed->values(0)[5], 1.5f);
-  EXPECT_EQ(parsed->values(2)[1], 2.5f);
-  EXPECT_FALSE(RowMessage::parse(bytes, std::vector<int64_t>{30, 1, 2}).ok());
-  EXPECT_FALSE(RowMessage::parse({}, widths).ok());
-}
-
 TEST(LocalStore, needs_every_byte_of_its_rows_and_state_and_no_other) {
   constexpr int kRanks = 3;
   ModelSpec model = testing::scenario_model();

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/gradient_exchange.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace recmill::store {
+namespace {
+
+constexpr int64_t kRowsATask = 256;  // rows summed by one task of the pool
+
+}  // namespace
+
+GradientExchange::GradientExchange(Communicator& communicator,
+                                   const std::vector<table::EmbeddingTable>& tables, Pool& pool)
+    : communicator_(communicator),
+      tables_(tables),
+      pool_(pool),
+      outgoing_(communicator.ranks()),
+      distinct_(tables.size()),
+      parts_(tables.size()) {}
+
+Result<std::vector<TableSums>> GradientExchange::exchange(std::span<const TableGradients> sources,
+                                                          std::span<const SentSums* const> sent,
+                                                          int shards, SentUnit unit) {
+  const int ranks = communicator_.ranks(), rank = communicator_.rank();
+  const auto own = sent_ranges(shards_of_rank(rank, ranks, shards), unit);
+  address(sent, own.size());
+  sum(sources, sent, own);
+  std::vector<std::span<const std::byte>> bytes;
+  for (const RowMessage& message : outgoing_) bytes.push_back(message.bytes());
+  RECMILL_ASSIGN_OR_RETURN(received_, communicator_.all_to_all(bytes));
+  std::vector<RowMessage> messages;
+  for (int from = 0; from < ranks; ++from) {
+    const auto ranges = sent_ranges(shards_of_rank(from, ranks, shards), unit).size();
+    RECMILL_ASSIGN_OR_RETURN(auto message,
+                             RowMessage::parse(received_.from(from), widths(rank, ranges)));
+    messages.push_back(std::move(message));
+  }
+  find_rows(messages, shards, unit);
+  std::vector<TableSums> sums(tables_.size());
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (tables_[t].spec().frozen) continue;
+    const auto values = given(t, messages);
+    if (unit == SentUnit::lookup) {
+      sum_lookups(distinct_[t], values, shards, parts_[t]);
+    } else {
+      collect_parts(distinct_[t], values, parts_[t]);
+    }
+    sums[t] = {distinct_[t].rows, {parts_[t].begins, parts_[t].parts}};
+  }
+  return sums;
+}
+
+// Floats that go to a rank with a row, by group: its columns.
+std::vector<int64_t> GradientExchange::widths(int to, size_t ranges) const {
+  std::vector<int64_t> widths;
+  for (const auto& table : tables_) widths.insert(widths.end(), ranges, table.columns_of(to).count);
+  return widths;
+}
+
+// Begins a message to each rank: its rows, and room for their gradients.
+void GradientExchange::address(std::span<const SentSums* const> sent, size_t ranges) {
+  pool_.run(communicator_.ranks(), [&](int64_t rank) {
+    std::vector<int64_t> counts(tables_.size() * ranges, 0);
+    for (size_t t = 0; t < tables_.size(); ++t) {
+      if (tables_[t].spec().frozen) continue;
+      const auto [begin, end] = sent[t]->by_rank().of[rank];
+      const auto order = std::span(sent[t]->by_rank().order).subspan(begin, end - begin);
+      auto at = order.begin();
+      for (size_t range = 0; range < ranges; ++range) {
+        const auto next = std::lower_bound(at, order.end(), sent[t]->range_begins()[range + 1]);
+        counts[t * ranges + range] = next - at;
+        at = next;
+      }
+    }
+    outgoing_[rank].reset(counts, widths(static_cast<int>(rank), ranges));
+    for (size_t t = 0; t < tables_.size(); ++t) {
+      if (tables_[t].spec().frozen) continue;
+      const auto [begin, end] = sent[t]->by_rank().of[rank];
+      int64_t* rows = outgoing_[rank].rows(t * ranges).data();  // groups of a table adjoin
+      for (int64_t i = begin; i < end; ++i)
+        rows[i - begin] = sent[t]->entries().rows[sent[t]->by_rank().order[i]];
+    }
+  });
+}
+
+void GradientExchange::sum(std::span<const TableGradients> sources,
+                           std::span<const SentSums* const> sent,
+                           std::span<const ShardRange> ranges) {
+  struct Task {
+    size_t table, range;
+    int64_t begin, count;  // of the order of by_rank()
+    ColumnRange columns;
+    float* out;
+  };
+  std::vector<Task> tasks;
+  for (size_t rank = 0; rank < outgoing_.size(); ++rank) {
+    for (size_t t = 0; t < tables_.size(); ++t) {
+      if (tables_[t].spec().frozen) continue;
+      const ColumnRange columns = tables_[t].columns_of(static_cast<int>(rank));
+      int64_t begin = sent[t]->by_rank().of[rank].begin;
+      for (size_t range = 0; range < ranges.size(); ++range) {
+        const size_t group = t * ranges.size() + range;
+        const int64_t count = outgoing_[rank].count(group);
+        float* out = outgoing_[rank].values(group);
+        for (int64_t i = 0; i < count; i += kRowsATask)
+          tasks.push_back({t, range, begin + i, std::min(kRowsATask, count - i), columns,
+                           out + i * columns.count});
+        begin += count;
+      }
+    }
+  }
+  pool_.run(static_cast<int64_t>(tasks.size()), [&](int64_t index) {
+    const Task& task = tasks[index];
+    const TableGradients& source = sources[task.table];
+    std::vector<kernels::GradientRows> gradients(source.gradients.begin(), source.gradients.end());
+    for (auto& rows : gradients) rows.data += task.columns.first;
+    const SentSums& of = *sent[task.table];
+    kernels::sum_gradients({&of.entries(), gradients, task.columns.count, source.ahead},
+                           {of.by_rank().order.data() + task.begin, 0, task.count},
+                           ranges.subspan(task.range, 1), task.out);
+  });
+}
+
+// A rank is a feature, a shard a sample, and the rows that the rank sends of a range of shards the
+// bag of the first of them.
+void GradientExchange::find_rows(std::span<const RowMessage> messages, int shards, SentUnit unit) {
+  const size_t ranks = messages.size();
+  std::vector<std::vector<int64_t>> offsets;  // [tables * ranks]
+  offsets.reserve(tables_.size() * ranks);
+  std::vector<std::vector<kernels::FeatureBags>> lists(tables_.size());
+  std::vector<kernels::TableLookups> lookups(tables_.size());
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      const auto ranges = sent_ranges(
+          shards_of_rank(static_cast<int>(rank), static_cast<int>(ranks), shards), unit);
+      auto& ends = offsets.emplace_back(shards + 1, 0);
+      for (size_t range = 0; range < ranges.size(); ++range)
+        ends[ranges[range].begin + 1] = messages[rank].count(t * ranges.size() + range);
+      std::partial_sum(ends.begin(), ends.end(), ends.begin());
+      const int64_t* rows = messages[rank].rows(t * ranges.size()).data();
+      lists[t].push_back({{ends.data(), rows, nullptr, shards, false}, Pooling::none});
+    }
+    lookups[t] = {tables_[t].spec().rows, lists[t]};
+  }
+  std::vector<int64_t> begins(shards + 1);
+  std::iota(begins.begin(), begins.end(), 0);
+  finder_.find(lookups, {0, begins}, distinct_, pool_);
+}
+
+// The values that each rank sent of a table, as the gradients of a feature.
+std::vector<kernels::GradientRows> GradientExchange::given(size_t table,
+                                                           std::span<const RowMessage> messages) {
+  std::vector<kernels::GradientRows> values;
+  for (const RowMessage& message : messages) {
+    const size_t ranges = message.groups() / tables_.size();
+    values.push_back({message.values(table * ranges), tables_[table].columns().count});
+  }
+  return values;
+}
+
+// A rank's sum over a subtree is a part as it is.
+void GradientExchange::collect_parts(const DistinctRows& distinct,
+                                     std::span<const kernels::GradientRows> given, Parts& parts) {
+  parts.begins.assign(distinct.begins.begin(), distinct.begins.end());
+  parts.parts.clear();
+  for (const LookupSource& source : distinct.sources) {
+    const auto& [values, columns] = given[source.feature];
+    parts.parts.push_back({values + source.gradient_row * columns, source.shard});
+  }
+}
+
+// Of lookups that came one by one the sum over all shards is the only part.
+void GradientExchange::sum_lookups(const DistinctRows& distinct,
+                                   std::span<const kernels::GradientRows> given, int shards,
+                                   Parts& parts) {
+  const int64_t rows = distinct.count(), columns = given[0].stride;
+  const ShardRange all{0, shards};
+  parts.sums.resize(rows * columns);
+  pool_.run_ranges(rows, kRowsATask, [&](int64_t begin, int64_t end) {
+    kernels::sum_gradients({&distinct, given, columns}, {nullptr, begin, end - begin}, {&all, 1},
+                           parts.sums.data() + begin * columns);
+  });
+  parts.begins.resize(rows + 1);
+  std::iota(parts.begins.begin(), parts.begins.end(), 0);
+  parts.parts.clear();
+  for (int64_t row = 0; row < rows; ++row)
+    parts.parts.push_back({parts.sums.data() + row * columns, 0});
+}
+
+}  // namespace recmill::store

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of rows from the ranks that looked them up to those that update them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "batch/distinct_rows.h"
+#include "comm/communicator.h"
+#include "comm/shard_tree.h"
+#include "device/pool.h"
+#include "kernels/distinct_rows/distinct_rows.h"
+#include "kernels/row_update/gradient_sums.h"
+#include "store/row_message.h"
+#include "store/sent_sums.h"
+#include "table/embedding_table.h"
+
+namespace recmill::store {
+
+/// What one table's gradients are summed from.
+struct TableGradients {
+  const DistinctRows* distinct = nullptr;            // of this rank's lookups
+  std::span<const kernels::GradientRows> gradients;  // as `distinct` names features
+  int64_t ahead = 16;                                // lookups that gradient rows are fetched ahead
+};
+
+/// Rows of one table that ranks looked up, each once, and the parts of their gradients.
+struct TableSums {
+  std::span<const int64_t> rows;
+  kernels::RowParts parts;  // of this rank's columns
+};
+
+class GradientExchange {
+ public:
+  /// `tables`: this rank's shares; all referenced objects outlive this.
+  GradientExchange(Communicator& communicator, const std::vector<table::EmbeddingTable>& tables,
+                   Pool& pool);
+
+  /// Collective. Sends what `sent` [tables] says of `sources`, and gives what came here [tables],
+  /// valid until the next call: over all shards of the global batch, in the order of the contract.
+  /// Frozen tables take no part. Equal `unit` on all ranks.
+  Result<std::vector<TableSums>> exchange(std::span<const TableGradients> sources,
+                                          std::span<const SentSums* const> sent, int shards,
+                                          SentUnit unit);
+
+ private:
+  struct Parts {
+    std::vector<int64_t> begins;               // [rows + 1], into parts
+    std::vector<kernels::GradientPart> parts;  // by row in the order of their shards
+    std::vector<float> sums;                   // of lookups, where these came one by one
+  };
+
+  std::vector<int64_t> widths(int to, size_t ranges) const;
+  void address(std::span<const SentSums* const> sent, size_t ranges);
+  void sum(std::span<const TableGradients> sources, std::span<const SentSums* const> sent,
+           std::span<const ShardRange> ranges);
+  void find_rows(std::span<const RowMessage> messages, int shards, SentUnit unit);
+  std::vector<kernels::GradientRows> given(size_t table, std::span<const RowMessage> messages);
+  static void collect_parts(const DistinctRows& distinct,
+                            std::span<const kernels::GradientRows> given, Parts& parts);
+  void sum_lookups(const DistinctRows& distinct, std::span<const kernels::GradientRows> given,
+                   int shards, Parts& parts);
+
+  Communicator& communicator_;
+  const std::vector<table::EmbeddingTable>& tables_;
+  Pool& pool_;
+  std::vector<RowMessage> outgoing_;    // [ranks], of groups (table, range)
+  Received received_;                   // what `messages` of the last call refer to
+  kernels::DistinctRowsFinder finder_;  // of the rows that the ranks send
+  std::vector<DistinctRows> distinct_;  // [tables], a rank being a feature
+  std::vector<Parts> parts_;            // [tables], beside distinct_
+};
+
+}  // namespace recmill::store

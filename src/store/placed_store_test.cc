@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/placed_store.h"
+
+#include <gtest/gtest.h>
+
+#include "placement_plan/testing/random_plan.h"
+#include "store/store_contract.h"
+#include "table/row_map.h"
+
+namespace recmill::store {
+namespace {
+
+// A random plan, another one for each seed and number of ranks.
+template <CopyReduce kReduce, bool kDedup>
+struct PlacedFixture {
+  static constexpr bool kManyRanks = true;
+  static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
+                                                      Communicator& communicator, Pool& pool) {
+    RECMILL_ASSIGN_OR_RETURN(
+        auto store, PlacedStore::create(
+                        model, seed, communicator, pool,
+                        recmill::testing::random_plan(model.tables, communicator.ranks(), seed + 5),
+                        {kDedup, kReduce}));
+    return std::unique_ptr<EmbeddingStore>(std::move(store));
+  }
+};
+using Sparse = PlacedFixture<CopyReduce::sparse, true>;
+using Dense = PlacedFixture<CopyReduce::dense, true>;
+using AllGather = PlacedFixture<CopyReduce::all_gather, true>;
+using Automatic = PlacedFixture<CopyReduce::automatic, true>;
+
+INSTANTIATE_TYPED_TEST_SUITE_P(PlacedSparse, StoreContract, Sparse);
+INSTANTIATE_TYPED_TEST_SUITE_P(PlacedDense, StoreContract, Dense);
+INSTANTIATE_TYPED_TEST_SUITE_P(PlacedAllGather, StoreContract, AllGather);
+INSTANTIATE_TYPED_TEST_SUITE_P(PlacedAutomatic, StoreContract, Automatic);
+
+// Without de-duplication, by every way in turn.
+struct LookupsFixture {
+  static constexpr bool kManyRanks = true;
+  static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
+                                                      Communicator& communicator, Pool& pool) {
+    const auto way = (seed + static_cast<uint64_t>(communicator.ranks())) % 3;
+    if (way == 0)
+      return PlacedFixture<CopyReduce::sparse, false>::make(model, seed, communicator, pool);
+    if (way == 1)
+      return PlacedFixture<CopyReduce::dense, false>::make(model, seed, communicator, pool);
+    return PlacedFixture<CopyReduce::all_gather, false>::make(model, seed, communicator, pool);
+  }
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(PlacedLookups, StoreContract, LookupsFixture);
+
+/// Carries a scenario out with each rank's store as `make` makes it, and compares with the plain
+/// store. Ranks are as if on hosts of their own.
+void expect_plain(const testing::Scenario& scenario, int ranks, const PlacementPlan& plan,
+                  PlacedOptions options) {
+  const auto expected = plain_trace(scenario);
+  Pool pool(2);
+  testing::Trace trace(scenario);
+  const Status status = run_ranks(ranks, [&](Communicator& inner) -> Status {
+    DelayedCommunicator communicator(inner, scenario.seed, /*shares_memory=*/false);
+    RECMILL_ASSIGN_OR_RETURN(
+        const auto store,
+        PlacedStore::create(scenario.model, scenario.seed, communicator, pool, plan, options));
+    return testing::carry_out(scenario, *store, communicator.rank(), ranks, pool, trace);
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(trace.difference(*expected), "") << ranks << " ranks";
+}
+
+constexpr PlacedOptions kAllOptions[] = {
+    {true, CopyReduce::sparse},      {true, CopyReduce::dense},     {true, CopyReduce::all_gather},
+    {true, CopyReduce::automatic},   {false, CopyReduce::sparse},   {false, CopyReduce::dense},
+    {false, CopyReduce::all_gather}, {false, CopyReduce::automatic}};
+
+TEST(PlacedStore, trains_with_every_row_everywhere_to_the_bits_of_the_plain_store) {
+  const auto scenario = testing::training_scenario(36, 4);
+  PlacementPlan plan{"test", 3, {}, {}};
+  for (const TableSpec& table : scenario.model.tables)
+    plan.tables.push_back({table.name,
+                           table.rows,
+                           table.dim,
+                           {},
+                           {{table.rows, plan.path(FetchPath::everywhere(
+                                             static_cast<int>(plan.tables.size() % 3), 3))}},
+                           {},
+                           {}});
+  for (const PlacedOptions& options : kAllOptions) expect_plain(scenario, 3, plan, options);
+}
+
+TEST(PlacedStore, trains_columns_at_any_ranks_beside_rows_to_the_bits_of_the_plain_store) {
+  auto scenario = testing::training_scenario(37, 4);
+  constexpr int64_t kDims[] = {15, 16, 17, 40, 200};
+  for (size_t t = 0; t < scenario.model.tables.size(); ++t)
+    scenario.model.tables[t].dim = kDims[t % 5];
+  for (const int ranks : {2, 4}) {
+    const auto plan = recmill::testing::random_plan(scenario.model.tables, ranks, 3);
+    int64_t split = 0;
+    for (const auto& table : plan.tables) split += table.column_devices.size() > 1 ? 1 : 0;
+    EXPECT_GT(split, 1);
+    for (const bool dedup : {true, false})
+      expect_plain(scenario, ranks, plan, {dedup, CopyReduce::automatic});
+  }
+}
+
+TEST(PlacedStore, refuses_a_plan_for_something_else) {
+  const ModelSpec model = testing::scenario_model();
+  const ThreadsGroup group(1);
+  const auto communicator = group.communicator(0);
+  Pool pool(1);
+  auto plan = recmill::testing::random_plan(model.tables, 2, 1);
+  auto store = PlacedStore::create(model, 1, *communicator, pool, plan);
+  EXPECT_EQ(store.status().message(), "the plan is for 2 devices; there are 1");
+  EXPECT_EQ(store.status().code(), Status::Code::bad_request);
+  plan = recmill::testing::random_plan(model.tables, 1, 1);
+  plan.tables[3].rows += 1;
+  store = PlacedStore::create(model, 1, *communicator, pool, plan);
+  EXPECT_NE(store.status().message().find("table '" + model.tables[3].name + "'"),
+            std::string::npos);
+}
+
+TEST(PlacedStore, needs_what_the_plan_puts_on_each_device_copies_included) {
+  ModelSpec model;
+  model.tables.push_back({.name = "t", .rows = 1000, .dim = 4, .optimizer = {}});
+  model.tables[0].optimizer.kind = OptimizerKind::sgd;
+  PlacementPlan plan{"test", 2, {}, {}};
+  const int at0 = plan.path(FetchPath::at(0, 2)), at1 = plan.path(FetchPath::at(1, 2));
+  const int all = plan.path(FetchPath::everywhere(0, 2));
+  plan.tables.push_back({"t", 1000, 4, {}, {{700, at0}, {900, at1}, {1000, all}}, {5}, {all}});
+  const auto maps = table::row_maps(plan);
+  ASSERT_TRUE(maps.ok());
+  const int64_t map = (*maps)[0]->bytes();
+  const MemoryLedger ledger = placed_need(model, plan, *maps, {true, CopyReduce::sparse});
+  EXPECT_EQ(ledger.total(0), 800 * 16 + map);
+  EXPECT_EQ(ledger.total(1), 301 * 16 + map);
+}
+
+}  // namespace
+}  // namespace recmill::store

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/row_updates.h"
+
+#include "store/choose_reduce.h"
+#include "table/row_map.h"
+#include "table/table_update.h"
+
+namespace recmill::store {
+namespace {
+
+/// Of a row of a table in a message: its floats, and its number.
+int64_t words_of_row(const table::EmbeddingTable& table) {
+  return table.spec().dim + 2;
+}
+
+bool updates_copies(const table::EmbeddingTable& table) {
+  return !table.spec().frozen && table.share().has_copies();
+}
+
+}  // namespace
+
+RowUpdates::RowUpdates(Communicator& communicator, std::vector<table::EmbeddingTable>& tables,
+                       TableSnapshots& snapshots, Pool& pool, PlacedOptions options)
+    : communicator_(communicator),
+      tables_(tables),
+      snapshots_(snapshots),
+      pool_(pool),
+      options_(options),
+      unit_(options.dedup_fetch ? SentUnit::subtree_sum : SentUnit::lookup),
+      exchange_(communicator, tables, pool),
+      mean_squares_(communicator, tables, pool),
+      finished_(communicator, tables, pool) {
+  int64_t held = 0;  // words of copies, over all ranks
+  for (const auto& table : tables) {
+    if (!updates_copies(table)) continue;
+    const table::RowMap& map = *table.share().map();
+    copied_words_ += map.copied_rows() * words_of_row(table);
+    int64_t slots = -(map.rows() - map.copied_rows());
+    for (int rank = 0; rank < map.devices(); ++rank) slots += map.slots(rank);
+    held += slots * words_of_row(table);
+  }
+  if (copied_words_ > 0) copies_ = static_cast<double>(held) / static_cast<double>(copied_words_);
+}
+
+// Until it is known how much ranks look up, sparse.
+Recipients RowUpdates::recipients(CopyReduce way) const {
+  const auto copied = way == CopyReduce::dense        ? Recipients::nobody
+                      : way == CopyReduce::all_gather ? Recipients::holders
+                                                      : Recipients::home;
+  return {true, unit_ == SentUnit::lookup ? Recipients::nobody : copied};
+}
+
+void RowUpdates::plan(std::span<const DistinctRows> distinct, int shards,
+                      std::vector<SentSums>& sent) const {
+  const ShardRange own = shards_of_rank(communicator_.rank(), communicator_.ranks(), shards);
+  sent.resize(tables_.size());
+  pool_.run(static_cast<int64_t>(tables_.size()), [&](int64_t t) {
+    if (!tables_[t].spec().frozen)
+      sent[t].plan(distinct[t], tables_[t], own, unit_, recipients(options_.reduce));
+  });
+}
+
+int64_t RowUpdates::note_of(std::span<const DistinctRows> distinct) const {
+  int64_t words = 0;
+  if (options_.reduce != CopyReduce::automatic) return words;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (!updates_copies(tables_[t])) continue;
+    const table::RowMap& map = *tables_[t].share().map();
+    std::vector<table::RowPlace> places(distinct[t].rows.size());
+    map.places(distinct[t].rows, places.data());
+    for (const table::RowPlace place : places)
+      words += map.is_copied(place) ? words_of_row(tables_[t]) : 0;
+  }
+  return words;
+}
+
+CopyReduce RowUpdates::choose(std::span<const int64_t> notes, int shards) const {
+  if (options_.reduce != CopyReduce::automatic) return options_.reduce;
+  const std::vector<double> touched(notes.begin(), notes.end());
+  std::vector<int> sums;
+  for (int rank = 0; rank < communicator_.ranks(); ++rank)
+    sums.push_back(
+        static_cast<int>(subtrees(shards_of_rank(rank, communicator_.ranks(), shards)).size()));
+  return choose_reduce({touched, sums, static_cast<double>(copied_words_),
+                        static_cast<double>(DenseReduce::elements(tables_)), copies_});
+}
+
+Result<int64_t> RowUpdates::update(std::span<const TableGradients> sources,
+                                   std::span<const SentSums> planned,
+                                   std::span<const int64_t> notes, int shards,
+                                   const table::RowStep& step) {
+  const CopyReduce way = choose(notes, shards);
+  RECMILL_ASSIGN_OR_RETURN(const auto sums,
+                           exchange(sources, planned, recipients(way), unit_, shards));
+  std::vector<kernels::RowParts> parts;
+  for (const TableSums& of : sums) parts.push_back(of.parts);
+  RECMILL_RETURN_IF_ERROR(mean_squares_.exchange(parts));
+  const int64_t rows = apply(sums, step);
+  if (copied_words_ == 0) return rows;
+  RECMILL_ASSIGN_OR_RETURN(const int64_t copied, update_copies(sources, sums, way, shards, step));
+  return rows + copied;
+}
+
+Result<std::vector<TableSums>> RowUpdates::exchange(std::span<const TableGradients> sources,
+                                                    std::span<const SentSums> planned,
+                                                    Recipients recipients, SentUnit unit,
+                                                    int shards) {
+  const ShardRange own = shards_of_rank(communicator_.rank(), communicator_.ranks(), shards);
+  const bool as_planned = !planned.empty() && recipients == this->recipients(options_.reduce);
+  std::vector<SentSums> made(tables_.size());
+  std::vector<const SentSums*> sent(tables_.size());
+  pool_.run(static_cast<int64_t>(tables_.size()), [&](int64_t t) {
+    if (tables_[t].spec().frozen) return;
+    const bool copies_alone = !tables_[t].share().has_copies() && recipients.single;
+    if (as_planned || (copies_alone && !planned.empty())) {
+      sent[t] = &planned[t];
+    } else {
+      made[t].plan(*sources[t].distinct, tables_[t], own, unit, recipients);
+      sent[t] = &made[t];
+    }
+  });
+  return exchange_.exchange(sources, sent, shards, unit);
+}
+
+// What is left of rows with copies once those without are updated.
+Result<int64_t> RowUpdates::update_copies(std::span<const TableGradients> sources,
+                                          std::span<const TableSums> sums, CopyReduce way,
+                                          int shards, const table::RowStep& step) {
+  if (way == CopyReduce::dense) {
+    if (dense_ == nullptr) dense_ = std::make_unique<DenseReduce>(communicator_, tables_, pool_);
+    RECMILL_ASSIGN_OR_RETURN(const auto added, dense_->reduce(sources, shards));
+    return apply(added, step);
+  }
+  int64_t rows = 0;
+  std::vector<TableSums> own(sums.begin(), sums.end());
+  if (unit_ == SentUnit::lookup) {  // those with copies have not been sent yet
+    const auto copied = way == CopyReduce::all_gather ? Recipients::holders : Recipients::home;
+    RECMILL_ASSIGN_OR_RETURN(own,
+                             exchange(sources, {}, {false, copied}, SentUnit::subtree_sum, shards));
+    rows += apply(own, step);
+  }
+  if (way == CopyReduce::all_gather) return rows;
+  RECMILL_ASSIGN_OR_RETURN(const auto passed_on, finished_.pass_on(own));
+  return rows + apply(passed_on, step);
+}
+
+int64_t RowUpdates::apply(std::span<const TableSums> sums, const table::RowStep& step) {
+  std::vector<table::TableParts> updates;
+  std::vector<std::span<const int64_t>> changed(tables_.size());
+  int64_t owned = 0;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (sums[t].rows.empty() || tables_[t].columns().count == 0) continue;
+    changed[t] = sums[t].rows;
+    updates.push_back({&tables_[t], sums[t].rows, sums[t].parts, mean_squares_.of(t)});
+    if (tables_[t].columns().first > 0) continue;
+    const table::RowShare& share = tables_[t].share();
+    for (size_t i = 0; share.has_copies() && i < sums[t].rows.size(); ++i)
+      owned += share.owns(sums[t].rows[i]) ? 1 : 0;
+    if (!share.has_copies()) owned += static_cast<int64_t>(sums[t].rows.size());
+  }
+  const auto change = snapshots_.before(changed, pool_);
+  table::update_tables_from_parts(updates, step, pool_);
+  return owned;
+}
+
+}  // namespace recmill::store

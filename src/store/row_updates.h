@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// One iteration's update of rows that several ranks hold.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "device/pool.h"
+#include "store/dense_reduce.h"
+#include "store/finished_sums.h"
+#include "store/gradient_exchange.h"
+#include "store/mean_squares.h"
+#include "store/placed_options.h"
+#include "store/sent_sums.h"
+#include "store/table_snapshots.h"
+#include "table/embedding_table.h"
+#include "table/row_step.h"
+
+namespace recmill::store {
+
+/// Each row is updated by its owner, or by all ranks that have a copy, once all of its gradients
+/// are added. Where columns are split, what travels is as wide as the receiver's columns.
+class RowUpdates {
+ public:
+  /// `tables`: this rank's shares; all referenced objects outlive this.
+  RowUpdates(Communicator& communicator, std::vector<table::EmbeddingTable>& tables,
+             TableSnapshots& snapshots, Pool& pool, PlacedOptions options);
+
+  /// What will be sent of a batch's `distinct` rows [tables], which outlive it. Any thread.
+  void plan(std::span<const DistinctRows> distinct, int shards, std::vector<SentSums>& sent) const;
+  /// What all ranks have to know of a batch before update(): how much it names of rows with copies.
+  /// Any thread.
+  int64_t note_of(std::span<const DistinctRows> distinct) const;
+
+  /// Collective. Sums `sources` [tables] over this rank's shards, brings the sums to the ranks that
+  /// hold the rows, and applies the row optimizers. Frozen tables are left alone. `planned`: of
+  /// `sources`; empty: they are of several batches. `notes` [ranks]: over all batches. Gives how
+  /// many rows that this rank owns were updated; of split columns, those of the first ones.
+  Result<int64_t> update(std::span<const TableGradients> sources, std::span<const SentSums> planned,
+                         std::span<const int64_t> notes, int shards, const table::RowStep& step);
+
+ private:
+  CopyReduce choose(std::span<const int64_t> notes, int shards) const;
+  Recipients recipients(CopyReduce way) const;
+  Result<std::vector<TableSums>> exchange(std::span<const TableGradients> sources,
+                                          std::span<const SentSums> planned, Recipients recipients,
+                                          SentUnit unit, int shards);
+  Result<int64_t> update_copies(std::span<const TableGradients> sources,
+                                std::span<const TableSums> sums, CopyReduce way, int shards,
+                                const table::RowStep& step);
+  int64_t apply(std::span<const TableSums> sums, const table::RowStep& step);
+
+  Communicator& communicator_;
+  std::vector<table::EmbeddingTable>& tables_;
+  TableSnapshots& snapshots_;
+  Pool& pool_;
+  const PlacedOptions options_;
+  const SentUnit unit_;       // of rows without copies
+  int64_t copied_words_ = 0;  // of all rows with copies, with their numbers
+  double copies_ = 1;         // of such a row, on average
+  GradientExchange exchange_;
+  MeanSquares mean_squares_;
+  FinishedSums finished_;
+  std::unique_ptr<DenseReduce> dense_;  // made when it is first used
+};
+
+}  // namespace recmill::store

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/sent_sums.h"
+
+namespace recmill::store {
+
+std::vector<ShardRange> sent_ranges(ShardRange own, SentUnit unit) {
+  if (unit == SentUnit::subtree_sum) return subtrees(own);
+  std::vector<ShardRange> shards;
+  for (int shard = own.begin; shard < own.end; ++shard) shards.push_back({shard, shard + 1});
+  return shards;
+}
+
+void SentSums::plan(const DistinctRows& distinct, const table::EmbeddingTable& table,
+                    ShardRange own, SentUnit unit, Recipients recipients) {
+  whole_ = &distinct;
+  const auto ranges = sent_ranges(own, unit);
+  is_split_ = ranges.size() > 1 || unit == SentUnit::lookup;
+  if (is_split_) {
+    split(distinct, ranges, unit);
+  } else {
+    range_begins_ = {0, distinct.count()};
+  }
+  by_rank_.to_recipients(entries().rows, table, recipients);
+}
+
+void SentSums::split(const DistinctRows& distinct, std::span<const ShardRange> ranges,
+                     SentUnit unit) {
+  split_.rows.clear();
+  split_.begins.assign(1, 0);
+  split_.sources.clear();
+  split_.weights.clear();
+  split_.counts.clear();
+  range_begins_.assign(1, 0);
+  const auto end_entry = [&](int64_t row) {
+    split_.rows.push_back(row);
+    split_.begins.push_back(split_.lookups());
+  };
+  std::vector<int64_t> next(distinct.begins.begin(), distinct.begins.end());  // of each row
+  for (const ShardRange& range : ranges) {
+    for (int64_t i = 0; i < distinct.count(); ++i) {
+      int64_t& at = next[i];
+      const int64_t first = at, end = distinct.begins[i + 1];
+      for (; at < end && distinct.sources[at].shard < range.end; ++at) {
+        split_.sources.push_back(distinct.sources[at]);
+        if (!distinct.weights.empty()) split_.weights.push_back(distinct.weights[at]);
+        if (!distinct.counts.empty()) split_.counts.push_back(distinct.counts[at]);
+        if (unit == SentUnit::lookup) end_entry(distinct.rows[i]);
+      }
+      if (unit == SentUnit::subtree_sum && at > first) end_entry(distinct.rows[i]);
+    }
+    range_begins_.push_back(split_.count());
+  }
+}
+
+}  // namespace recmill::store

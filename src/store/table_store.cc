@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/table_store.h"
+
+#include <utility>
+
+#include "kernels/embedding_pool/embedding_pool.h"
+#include "store/batch_check.h"
+#include "store/merge_distinct_rows.h"
+#include "store/table_rows.h"
+#include "table/table_update.h"
+
+namespace recmill::store {
+namespace {
+
+/// Those given, or the defaults where none are.
+std::vector<kernels::PoolKernel> pool_kernels(const ModelSpec& model,
+                                              std::vector<kernels::PoolKernel> given) {
+  RECMILL_CHECK(given.empty() || given.size() == model.features.size());
+  given.resize(model.features.size());
+  return given;
+}
+
+}  // namespace
+
+// What prepare() fills in; its memory goes from batch to batch.
+struct TableStore::Work {
+  std::vector<kernels::PoolTask> pool_tasks;  // [features], own tables; lookup() adds outputs
+  kernels::TaskMap task_map;                  // of pool_tasks
+  std::vector<int64_t> begins;                // [own shards + 1], sample of the rank's batch
+  // [tables], how they are updated; one rank.
+  std::vector<const kernels::RowUpdateKernel*> kernels;
+  std::vector<DistinctRows> distinct;  // [tables], of those whose kernel needs them
+  // Several ranks:
+  std::vector<RowsByRank> by_source;         // [tables], of distinct rows, or of all lookups
+  std::vector<char> own_too;                 // [tables]: own rows are pooled beside fetched ones
+  std::vector<std::vector<int64_t>> places;  // [features][lookups]: among the rows fetched, or slot
+  std::vector<char> is_direct;               // [features]: from own rows alone, by slot
+  std::vector<SentSums> sent;                // [tables]; of training
+  int64_t note = 0;
+  std::vector<int64_t> notes;  // [ranks], once it was looked up
+};
+
+class TableStore::TablePrepared final : public Prepared {
+ public:
+  TablePrepared(TableStore& store, const Batch& of, std::unique_ptr<Work> filled)
+      : batch(of), work(std::move(filled)), store_(store) {}
+  ~TablePrepared() override {
+    std::lock_guard lock(store_.prepare_mutex_);
+    store_.resting_.push_back(std::move(work));
+  }
+
+  const Batch batch;
+  std::unique_ptr<Work> work;
+
+ private:
+  TableStore& store_;
+};
+
+TableStore::TableStore(ModelSpec model, std::vector<table::EmbeddingTable> tables,
+                       Communicator& communicator, Pool& pool, StoreKernels kernels,
+                       PlacedOptions options)
+    : model_(std::move(model)),
+      features_of_(model_.tables.size()),
+      tables_(std::move(tables)),
+      fused_pool_(pool_kernels(model_, std::move(kernels.pool)), kernels.tile),
+      row_update_(std::move(kernels.row_update)),
+      snapshots_(tables_),
+      updater_(kernels.update_floats),
+      pool_(pool),
+      rank_(communicator.rank()),
+      ranks_(communicator.ranks()),
+      dedup_fetch_(options.dedup_fetch),
+      fetch_(communicator, tables_, pool),
+      updates_(communicator, tables_, snapshots_, pool, options) {
+  RECMILL_CHECK(row_update_.empty() || row_update_.size() == model_.tables.size());
+  fused_pool_.use(std::move(kernels.code));
+  for (size_t f = 0; f < model_.features.size(); ++f) {
+    features_of_[model_.features[f].table].push_back(f);
+  }
+}
+
+TableStore::~TableStore() = default;
+
+Result<std::unique_ptr<Prepared>> TableStore::prepare(const Batch& batch) {
+  RECMILL_RETURN_IF_ERROR(check_batch(model_, batch, pool_));
+  RECMILL_CHECK(shards_of_rank(rank_, ranks_, batch.cut.shards) ==
+                (ShardRange{batch.first_shard, batch.end_shard}));
+  std::lock_guard lock(prepare_mutex_);
+  auto work = resting_.empty() ? std::make_unique<Work>() : std::move(resting_.back());
+  if (!resting_.empty()) resting_.pop_back();
+  fill_pool_tasks(*batch.sparse, work->pool_tasks);
+  fused_pool_.map(work->pool_tasks, pool_.threads(), work->task_map);
+  work->note = 0;
+  if (ranks_ > 1 || batch.purpose == Purpose::train) find_distinct(batch, *work);
+  return std::unique_ptr<Prepared>(std::make_unique<TablePrepared>(*this, batch, std::move(work)));
+}
+
+const kernels::RowUpdateKernel& TableStore::kernel_of(size_t table, const Batch& batch) const {
+  if (!row_update_.empty()) return row_update_[table];
+  int64_t lookups = 0;
+  for (size_t f : features_of_[table])
+    lookups += batch.sparse->features[f].view(batch.sparse->samples).lookups();
+  const TableSpec& spec = model_.tables[table];
+  return kernels::default_row_update({spec.rows, spec.dim, lookups, batch.cut.shards});
+}
+
+void TableStore::find_distinct(const Batch& batch, Work& work) {
+  const SparseBatch& sparse = *batch.sparse;
+  work.begins.clear();
+  for (int shard = batch.first_shard; shard <= batch.end_shard; ++shard) {
+    work.begins.push_back(batch.cut.begin(shard) - batch.cut.begin(batch.first_shard));
+  }
+  std::vector<kernels::FeatureBags> bags;
+  bags.reserve(model_.features.size());
+  std::vector<kernels::TableLookups> lookups(tables_.size());
+  work.kernels.resize(tables_.size());
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    // A frozen table is never updated, and with one rank nothing has to be fetched.
+    work.kernels[t] = &kernel_of(t, batch);
+    const bool needed =
+        ranks_ > 1 || (!model_.tables[t].frozen && work.kernels[t]->needs_distinct_rows());
+    const size_t first = bags.size();
+    for (size_t f : features_of_[t]) {
+      if (!needed) continue;
+      bags.push_back({sparse.features[f].view(sparse.samples), model_.features[f].pooling});
+    }
+    lookups[t] = {model_.tables[t].rows, {bags.data() + first, bags.size() - first}};
+  }
+  work.distinct.resize(tables_.size());
+  finder_.find(lookups, {batch.first_shard, work.begins}, work.distinct, pool_);
+  for (const DistinctRows& distinct : work.distinct) distinct_rows_ += distinct.count();
+  if (ranks_ == 1) return;
+  work.by_source.resize(tables_.size());
+  work.own_too.assign(tables_.size(), 0);
+  work.places.resize(model_.features.size());
+  work.is_direct.assign(model_.features.size(), 0);
+  pool_.run(static_cast<int64_t>(tables_.size()),
+            [&](int64_t t) { find_sources(static_cast<size_t>(t), work); });
+  if (batch.purpose != Purpose::train) return;
+  updates_.plan(work.distinct, batch.cut.shards, work.sent);
+  work.note = updates_.note_of(work.distinct);
+}
+
+// Where each lookup's row comes from, and where it will then be found.
+void TableStore::find_sources(size_t table, Work& work) const {
+  const DistinctRows& distinct = work.distinct[table];
+  RowsByRank& by_source = work.by_source[table];
+  if (dedup_fetch_) {
+    by_source.to_sources(distinct.rows, tables_[table]);
+  } else {
+    std::vector<int64_t> rows;
+    rows.reserve(distinct.positions.size());
+    for (const int64_t row : distinct.positions) rows.push_back(distinct.rows[row]);
+    by_source.to_sources(rows, tables_[table]);
+  }
+  const bool whole = !tables_[table].column_split().is_split();
+  const table::RowRange own = by_source.of[rank_];
+  for (size_t i = 0; i < features_of_[table].size(); ++i) {
+    const size_t feature = features_of_[table][i];
+    auto& places = work.places[feature];
+    places.clear();
+    bool is_direct = whole;
+    for (int64_t j = distinct.feature_begins[i]; j < distinct.feature_begins[i + 1]; ++j) {
+      const int64_t place = by_source.place[dedup_fetch_ ? distinct.positions[j] : j];
+      is_direct = is_direct && own.begin <= place && place < own.end;
+      places.push_back(place);
+    }
+    work.is_direct[feature] = is_direct ? 1 : 0;
+    if (is_direct) {
+      for (int64_t& place : places) place = by_source.slots[place];
+    } else {
+      work.own_too[table] = 1;
+    }
+  }
+}
+
+void TableStore::set_outputs(Output output, std::span<kernels::PoolTask> tasks) {
+  for (size_t f = 0; f < tasks.size(); ++f) {
+    tasks[f].out = output[f].data;
+    tasks[f].stride = output[f].stride;
+  }
+}
+
+void TableStore::fill_pool_tasks(const SparseBatch& sparse,
+                                 std::vector<kernels::PoolTask>& tasks) const {
+  tasks.clear();
+  for (size_t f = 0; f < model_.features.size(); ++f) {
+    const FeatureSpec& feature = model_.features[f];
+    tasks.push_back({sparse.features[f].view(sparse.samples), tables_[feature.table].rows(),
+                     feature.pooling, nullptr, 0});
+  }
+}
+
+Status TableStore::lookup(Prepared& prepared, Output output, Stream& stream) {
+  Work& work = *static_cast<TablePrepared&>(prepared).work;
+  int64_t lookups = 0;
+  for (const kernels::PoolTask& task : work.pool_tasks) lookups += task.bags.lookups();
+  lookups_ += lookups;
+  if (ranks_ > 1) return lookup_remote(work, output);
+  set_outputs(output, work.pool_tasks);
+  fused_pool_.run(work.pool_tasks, work.task_map, stream.pool());
+  return {};
+}
+
+Status TableStore::lookup_remote(Work& work, Output output) {
+  std::vector<WantedRows> wanted;
+  for (size_t t = 0; t < tables_.size(); ++t)
+    wanted.push_back({&work.by_source[t], work.own_too[t] != 0});
+  RECMILL_ASSIGN_OR_RETURN(const auto fetched, fetch_.fetch(wanted, work.note));
+  work.notes.assign(fetch_.notes().begin(), fetch_.notes().end());
+  std::vector<kernels::PoolTask> tasks = work.pool_tasks;
+  set_outputs(output, tasks);
+  for (size_t f = 0; f < tasks.size(); ++f) {
+    const FeatureSpec& feature = model_.features[f];
+    RECMILL_CHECK(tasks[f].bags.offsets[0] == 0, feature.name);
+    tasks[f].bags.rows = work.places[f].data();
+    if (work.is_direct[f] == 0) tasks[f].rows = fetched[feature.table];
+  }
+  fused_pool_.run(tasks, work.task_map, pool_);
+  return {};
+}
+
+Status TableStore::update(std::span<const Update> updates, const Step& step, Stream& stream) {
+  if (updates.empty()) return {};
+  const table::RowStep row_step{step.iteration, step.learning_rate_scale};
+  if (ranks_ > 1) return update_remote(updates, row_step);
+  const int shards = batch_of(updates[0]).cut.shards;
+  std::vector<DistinctRows> merged;
+  const auto distinct = distinct_of(updates, merged);
+  const auto gradients = gradients_of(updates);
+  std::vector<std::vector<kernels::BagGradients>> bags(tables_.size());
+  std::vector<std::vector<int64_t>> touched(tables_.size());
+  std::vector<std::span<const int64_t>> rows(tables_.size());
+  std::vector<table::TableUpdate> tasks;
+  int64_t found = 0;  // distinct rows that prepare() counted
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (model_.tables[t].frozen) continue;
+    const TableSpec& spec = model_.tables[t];
+    table::TableUpdate task{&tables_[t], distinct[t], gradients[t], shards};
+    task.kernel = kernel_of(t, updates);
+    found += distinct[t]->count();
+    if (task.kernel->needs_distinct_rows()) {
+      rows[t] = distinct[t]->rows;
+    } else {
+      bags[t] = bags_of(t, updates);
+      task.bags = {bags[t], spec.rows, spec.dim, shards};
+      if (snapshots_.wanted()) rows[t] = touched[t] = kernels::touched_rows(task.bags);
+    }
+    tasks.push_back(task);
+  }
+  const auto change = snapshots_.before(rows, stream.pool());
+  const int64_t updated = updater_.update(tasks, row_step, stream.pool());
+  updated_rows_ += updated;
+  distinct_rows_ += updated - found;
+  return {};
+}
+
+Status TableStore::update_remote(std::span<const Update> updates, const table::RowStep& step) {
+  std::vector<DistinctRows> merged;
+  const auto distinct = distinct_of(updates, merged);
+  const auto gradients = gradients_of(updates);
+  std::vector<TableGradients> sources;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    sources.push_back({distinct[t], gradients[t]});
+    if (!row_update_.empty() && row_update_[t].needs_distinct_rows())
+      sources.back().ahead = row_update_[t].values[1];
+  }
+  std::vector<int64_t> notes(ranks_);
+  for (const Update& update : updates) {
+    const Work& work = *static_cast<const TablePrepared&>(*update.prepared).work;
+    for (int rank = 0; rank < ranks_; ++rank) notes[rank] += work.notes[rank];
+  }
+  std::span<const SentSums> planned;
+  if (updates.size() == 1)
+    planned = static_cast<const TablePrepared&>(*updates[0].prepared).work->sent;
+  RECMILL_ASSIGN_OR_RETURN(
+      const int64_t rows,
+      updates_.update(sources, planned, notes, batch_of(updates[0]).cut.shards, step));
+  updated_rows_ += rows;
+  return {};
+}
+
+const Batch& TableStore::batch_of(const Update& update) {
+  const auto& prepared = static_cast<const TablePrepared&>(*update.prepared);
+  RECMILL_CHECK(prepared.batch.purpose == Purpose::train);
+  return prepared.batch;
+}
+
+// Over several batches, distinct rows do only where prepare() found them in each.
+const kernels::RowUpdateKernel* TableStore::kernel_of(size_t table,
+                                                      std::span<const Update> updates) {
+  const kernels::RowUpdateKernel* kernel = nullptr;
+  for (const Update& update : updates) {
+    const auto& prepared = static_cast<const TablePrepared&>(*update.prepared);
+    if (kernel == nullptr || kernel->needs_distinct_rows()) kernel = prepared.work->kernels[table];
+  }
+  return kernel;
+}
+
+// The bags and gradients of the table's features in the first update, in the second ...
+std::vector<kernels::BagGradients> TableStore::bags_of(size_t table,
+                                                       std::span<const Update> updates) const {
+  std::vector<kernels::BagGradients> bags;
+  for (const Update& update : updates) {
+    const SparseBatch& sparse = *batch_of(update).sparse;
+    const auto& prepared = static_cast<const TablePrepared&>(*update.prepared);
+    for (size_t f : features_of_[table]) {
+      bags.push_back({sparse.features[f].view(sparse.samples),
+                      model_.features[f].pooling,
+                      {update.gradient[f].data, update.gradient[f].stride},
+                      prepared.work->begins});
+    }
+  }
+  return bags;
+}
+
+// By table: the distinct rows over all updates; `merged` keeps what is not some batch's own.
+std::vector<const DistinctRows*> TableStore::distinct_of(std::span<const Update> updates,
+                                                         std::vector<DistinctRows>& merged) const {
+  std::vector<const DistinctRows*> result;
+  merged.resize(tables_.size());
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    std::vector<const DistinctRows*> parts;
+    for (const Update& update : updates) {
+      batch_of(update);
+      parts.push_back(&static_cast<const TablePrepared&>(*update.prepared).work->distinct[t]);
+    }
+    if (parts.size() > 1) {
+      merged[t] = merge_distinct_rows(parts, static_cast<int>(features_of_[t].size()));
+      parts[0] = &merged[t];
+    }
+    result.push_back(parts[0]);
+  }
+  return result;
+}
+
+// By table: the gradients of its features in the first update, in the second ...
+std::vector<std::vector<kernels::GradientRows>> TableStore::gradients_of(
+    std::span<const Update> updates) const {
+  std::vector<std::vector<kernels::GradientRows>> result(tables_.size());
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    for (const Update& update : updates) {
+      for (size_t f : features_of_[t]) {
+        result[t].push_back({update.gradient[f].data, update.gradient[f].stride});
+      }
+    }
+  }
+  return result;
+}
+
+Status TableStore::write_rows(const RowBlock& block) {
+  return write_table(tables_, block);
+}
+
+StoreStats TableStore::stats() const {
+  return {lookups_.load(), distinct_rows_.load(), updated_rows_.load()};
+}
+
+}  // namespace recmill::store

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stores have in common whose rows all stand in the memory of the ranks that train: one rank
+// holds them all, or each holds shares of tables, and maybe copies of others' rows.
+//
+// One rank: lookup() pools straight from the tables; update() sums and applies in one pass over the
+// rows that are named. How, a schedule says for each table (kernels/row_update): prepare() finds
+// the distinct rows of those tables whose schedule needs them.
+//
+// Several ranks: prepare() works on this rank's ids alone and sends nothing, so that it can never
+// wait for a lookup or an update of another rank. lookup() asks each rank for the rows that this
+// one does not hold, by slot (RowFetch), and pools here, in the contract's order; features whose
+// rows all stand here pool straight from their tables. update() sends each distinct row's sums over
+// this rank's largest subtrees of shards to who holds the row (RowUpdates). The rows have to be
+// distinct to be fetched, so that a schedule that does without finding them would save nothing:
+// sums go by distinct rows whatever the schedule says, with the fetch distance of a schedule of
+// "distinct_rows". One communicator serves both; lookups of evaluation batches may run at the same
+// time only with one rank.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "device/pool.h"
+#include "kernels/distinct_rows/distinct_rows.h"
+#include "kernels/embedding_pool/fused_pool.h"
+#include "store/embedding_store.h"
+#include "store/row_fetch.h"
+#include "store/row_updates.h"
+#include "store/table_snapshots.h"
+#include "table/embedding_table.h"
+#include "table/table_update.h"
+
+namespace recmill::store {
+
+/// Which kernels a store runs. Empty lists: the defaults.
+struct StoreKernels {
+  std::vector<kernels::PoolKernel> pool;  // [features]
+  int64_t tile = kernels::kWholeFeature;  // samples of a feature in one task, at most
+  std::vector<kernels::RowUpdateKernel> row_update = {};  // [tables]; of frozen ones not used
+  int64_t update_floats = table::kTaskFloats;             // table::TableUpdater's task_floats
+  std::shared_ptr<const kernels::PoolCode> code = {};     // made for `pool`; null: none
+};
+
+class TableStore : public EmbeddingStore {
+ public:
+  ~TableStore() override;
+
+  Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override;
+  Status lookup(Prepared& prepared, Output output, Stream& stream) override;
+  Status update(std::span<const Update> updates, const Step& step, Stream& stream) override;
+  Status settle() override { return {}; }
+  std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override {
+    return snapshots_.take(kept_bytes);
+  }
+  table::Extent extent(int table) const override { return tables_[table].extent(); }
+  Status write_rows(const RowBlock& block) override;
+  StoreStats stats() const override;
+
+ protected:
+  /// `tables`: this rank's shares. The communicator and the pool outlive the store. Without
+  /// kernels.row_update each batch takes kernels::default_row_update; several ranks sum by distinct
+  /// rows, whatever it says.
+  TableStore(ModelSpec model, std::vector<table::EmbeddingTable> tables, Communicator& communicator,
+             Pool& pool, StoreKernels kernels, PlacedOptions options);
+
+ private:
+  struct Work;
+  class TablePrepared;
+
+  void fill_pool_tasks(const SparseBatch& sparse, std::vector<kernels::PoolTask>& tasks) const;
+  const kernels::RowUpdateKernel& kernel_of(size_t table, const Batch& batch) const;
+  void find_distinct(const Batch& batch, Work& work);
+  void find_sources(size_t table, Work& work) const;
+  static void set_outputs(Output output, std::span<kernels::PoolTask> tasks);
+  Status lookup_remote(Work& work, Output output);
+  static const Batch& batch_of(const Update& update);  // CHECKs that it is one of training
+  static const kernels::RowUpdateKernel* kernel_of(size_t table, std::span<const Update> updates);
+  Status update_remote(std::span<const Update> updates, const table::RowStep& step);
+  std::vector<const DistinctRows*> distinct_of(std::span<const Update> updates,
+                                               std::vector<DistinctRows>& merged) const;
+  std::vector<std::vector<kernels::GradientRows>> gradients_of(
+      std::span<const Update> updates) const;
+  std::vector<kernels::BagGradients> bags_of(size_t table, std::span<const Update> updates) const;
+
+  const ModelSpec model_;
+  std::vector<std::vector<size_t>> features_of_;  // by table: its features, ascending
+  std::vector<table::EmbeddingTable> tables_;
+  kernels::FusedPool fused_pool_;
+  const std::vector<kernels::RowUpdateKernel> row_update_;  // [tables] or empty
+  TableSnapshots snapshots_;
+  table::TableUpdater updater_;
+  Pool& pool_;
+  const int rank_, ranks_;
+  const bool dedup_fetch_;
+  RowFetch fetch_;      // several ranks
+  RowUpdates updates_;  // several ranks
+
+  std::mutex prepare_mutex_;
+  kernels::DistinctRowsFinder finder_;  // guarded by prepare_mutex_
+  std::vector<std::unique_ptr<Work>>
+      resting_;  // guarded by prepare_mutex_: memory to be used again
+
+  std::atomic<int64_t> lookups_{0}, distinct_rows_{0}, updated_rows_{0};
+};
+
+}  // namespace recmill::store
