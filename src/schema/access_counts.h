@@ -22,9 +22,12 @@ struct TableCounts {
   /// A count in hot_counts may be low by this much where counts that had been cut already were
   /// merged; else 0.
   int64_t undercount = 0;
-  int64_t range_rows = 1;              // rows of a range; the last may have fewer
-  std::vector<int64_t> range_lookups;  // [ceil(rows / range_rows)], of its rows that are not hot
+  int64_t range_rows = 1;  // rows of a range, a power of two; the last may have fewer
+  /// [ceil(rows / range_rows)], of its rows that are not hot, and what hot_counts lack: with them
+  /// they are always `lookups`.
+  std::vector<int64_t> range_lookups;
   /// [c]: rows that are not hot and were looked up c times; their sum is rows - hot_rows.size().
+  /// None of them was looked up size() times or more. Where cut counts were merged, an estimate.
   std::vector<int64_t> tail_rows_by_count;
 
   bool operator==(const TableCounts&) const = default;

@@ -15,11 +15,12 @@ constexpr int64_t kEscaped = 6;  // bytes of a character in JSON
 
 /// At most the bytes of a table whose rows of `threshold` lookups are hot.
 int64_t most_bytes(const CountHistogram& table, int64_t threshold) {
-  int64_t hot = 0, hot_lookups = 0, bits = 0, tail_counts = 1, tail_length = 1;
+  int64_t hot = 0, hot_lookups = 0, bits = 0;
+  int64_t tail_counts = table.tail_counts + 1, tail_length = table.tail_length;
   for (const auto& [count, rows] : table.touched) {
     if (count < threshold) {
       ++tail_counts;
-      tail_length = count + 1;
+      tail_length = std::max(tail_length, count + 1);
       continue;
     }
     hot += rows;

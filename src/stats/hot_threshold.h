@@ -23,6 +23,8 @@ struct CountHistogram {
   int64_t lookups = 0;  // of all of them
   int64_t ranges = 0;
   std::vector<Rows> touched;  // counts ascending, each above 0 and once; rows that may be hot
+  // Of rows that were cut before: their different counts, and the highest and one.
+  int64_t tail_counts = 0, tail_length = 1;
 };
 
 /// 64 MB for 242.5 million rows of all tables, 256 MB for 2.5 billion, and as the line through both
