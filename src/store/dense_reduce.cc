@@ -12,8 +12,11 @@ namespace {
 constexpr int64_t kRowsATask = 256;
 
 /// Null: the table has no rows with copies that are updated.
+const table::RowMap* map_of_copies(const TableSpec& spec, const table::RowShare& share) {
+  return spec.frozen || !share.has_copies() ? nullptr : share.map();
+}
 const table::RowMap* map_of_copies(const table::EmbeddingTable& table) {
-  return table.spec().frozen || !table.share().has_copies() ? nullptr : table.share().map();
+  return map_of_copies(table.spec(), table.share());
 }
 
 }  // namespace
@@ -24,6 +27,17 @@ int64_t DenseReduce::elements(const std::vector<table::EmbeddingTable>& tables) 
     if (const auto* map = map_of_copies(table))
       elements += map->copied_rows() * (table.spec().dim + 1);
   return elements;
+}
+
+int64_t DenseReduce::bytes(const ModelSpec& model, std::span<const table::TableShare> shares) {
+  int64_t bytes = 0;
+  for (size_t t = 0; t < shares.size(); ++t) {
+    const auto* map = map_of_copies(model.tables[t], shares[t].rows);
+    if (map == nullptr) continue;
+    const int64_t vectors = 2 * 4 * (model.tables[t].dim + 1);  // its own sums, and the total
+    bytes += map->copied_rows() * (vectors + 8);
+  }
+  return bytes;
 }
 
 DenseReduce::DenseReduce(Communicator& communicator,

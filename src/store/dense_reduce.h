@@ -24,8 +24,10 @@ class DenseReduce {
   DenseReduce(Communicator& communicator, const std::vector<table::EmbeddingTable>& tables,
               Pool& pool);
 
-  /// Of unfrozen tables.
+  /// Of the vector.
   static int64_t elements(const std::vector<table::EmbeddingTable>& tables);
+  /// What one takes on a rank whose shards are one subtree.
+  static int64_t bytes(const ModelSpec& model, std::span<const table::TableShare> shares);
 
   /// Collective. Gives the rows that this rank holds and any rank looked up [tables]; valid until
   /// the next call.

@@ -4,61 +4,43 @@
 #include <utility>
 
 #include "store/table_rows.h"
-#include "table/row_map.h"
 
 namespace recmill::store {
-namespace {
 
-/// A plan may list millions of rows, which the maps say again.
-PlacementPlan without_rows(PlacementPlan plan) {
-  for (TablePlacement& table : plan.tables) {
-    table.runs = {};
-    table.listed_rows = {};
-    table.listed_paths = {};
-  }
-  return plan;
+Result<std::unique_ptr<PlacedStore>> PlacedStore::create(
+    ModelSpec model, uint64_t seed, Communicator& communicator, Pool& pool,
+    std::shared_ptr<const table::PlacedTables> placed, PlacedOptions options,
+    StoreKernels kernels) {
+  RECMILL_CHECK(placed->devices() == communicator.ranks(), std::to_string(placed->devices()));
+  RECMILL_ASSIGN_OR_RETURN(auto tables,
+                           create_tables(model, seed, placed->shares(communicator.rank()), pool));
+  return std::unique_ptr<PlacedStore>(new PlacedStore(std::move(placed), std::move(model),
+                                                      std::move(tables), communicator, pool,
+                                                      std::move(kernels), options));
 }
 
-}  // namespace
-
-Result<std::unique_ptr<PlacedStore>> PlacedStore::create(ModelSpec model, uint64_t seed,
-                                                         Communicator& communicator, Pool& pool,
-                                                         PlacementPlan plan, PlacedOptions options,
-                                                         StoreKernels kernels) {
-  RECMILL_RETURN_IF_ERROR(check_plan(plan, model.tables, communicator.ranks()));
-  RECMILL_ASSIGN_OR_RETURN(auto maps, table::row_maps(plan));
-  plan = without_rows(std::move(plan));
-  const auto shares = table::shares_of(plan, maps, model.tables, communicator.rank());
-  RECMILL_ASSIGN_OR_RETURN(auto tables, create_tables(model, seed, shares, pool));
-  return std::unique_ptr<PlacedStore>(
-      new PlacedStore(std::move(plan), std::move(maps), std::move(model), std::move(tables),
-                      communicator, pool, std::move(kernels), options));
-}
-
-PlacedStore::PlacedStore(PlacementPlan plan, table::RowMaps maps, ModelSpec model,
+PlacedStore::PlacedStore(std::shared_ptr<const table::PlacedTables> placed, ModelSpec model,
                          std::vector<table::EmbeddingTable> tables, Communicator& communicator,
                          Pool& pool, StoreKernels kernels, PlacedOptions options)
     : TableStore(std::move(model), std::move(tables), communicator, pool, std::move(kernels),
                  options),
-      plan_(std::move(plan)),
-      maps_(std::move(maps)),
+      placed_(std::move(placed)),
       options_(options) {}
 
 MemoryLedger PlacedStore::need(const ModelSpec& model, const ClusterSpec& /*cluster*/) const {
-  return placed_need(model, plan_, maps_, options_);
+  return placed_need(model, *placed_, options_);
 }
 
-MemoryLedger placed_need(const ModelSpec& model, const PlacementPlan& plan,
-                         const table::RowMaps& maps, PlacedOptions /*options*/) {
+MemoryLedger placed_need(const ModelSpec& model, const table::PlacedTables& placed,
+                         PlacedOptions options) {
   MemoryLedger ledger;
-  for (int device = 0; device < plan.devices; ++device) {
-    const auto shares = table::shares_of(plan, maps, model.tables, device);
+  for (int device = 0; device < placed.devices(); ++device) {
+    const auto shares = placed.shares(device);
     tables_need(model, shares, device, ledger);
-    for (size_t t = 0; t < maps.size(); ++t) {
-      if (shares[t].rows.map() != nullptr)
-        ledger.items.push_back(
-            {"table " + model.tables[t].name + ": map of its rows", device, maps[t]->bytes()});
-    }
+    const int64_t dense = DenseReduce::bytes(model, shares);
+    const bool may_be = options.reduce == CopyReduce::automatic;
+    if (dense > 0 && (may_be || options.reduce == CopyReduce::dense))
+      ledger.items.push_back({"sums of rows with copies", device, dense, /*certain=*/!may_be});
   }
   return ledger;
 }

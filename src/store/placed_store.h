@@ -11,38 +11,36 @@
 #include <cstdint>
 #include <memory>
 
-#include "placement_plan/placement_plan.h"
 #include "store/placed_options.h"
 #include "store/table_store.h"
-#include "table/table_shares.h"
+#include "table/placed_tables.h"
 
 namespace recmill::store {
 
 class PlacedStore final : public TableStore {
  public:
-  /// Allocates what this rank, a device of the plan, holds of all tables, with initial rows. A plan
-  /// that check_plan() refuses is a bad request; fails else as table::EmbeddingTable::create and
-  /// table::RowMap::create.
-  static Result<std::unique_ptr<PlacedStore>> create(ModelSpec model, uint64_t seed,
-                                                     Communicator& communicator, Pool& pool,
-                                                     PlacementPlan plan, PlacedOptions options = {},
-                                                     StoreKernels kernels = {});
+  /// Allocates what this rank, a device of `placed`, holds of all tables, with initial rows. As
+  /// many devices as ranks. Fails as table::EmbeddingTable::create.
+  static Result<std::unique_ptr<PlacedStore>> create(
+      ModelSpec model, uint64_t seed, Communicator& communicator, Pool& pool,
+      std::shared_ptr<const table::PlacedTables> placed, PlacedOptions options = {},
+      StoreKernels kernels = {});
 
-  /// Of the plan's devices, the map and what a dense sum over copies takes included.
+  /// Of the plan's devices.
   MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const override;
 
  private:
-  PlacedStore(PlacementPlan plan, table::RowMaps maps, ModelSpec model,
+  PlacedStore(std::shared_ptr<const table::PlacedTables> placed, ModelSpec model,
               std::vector<table::EmbeddingTable> tables, Communicator& communicator, Pool& pool,
               StoreKernels kernels, PlacedOptions options);
 
-  const PlacementPlan plan_;
-  const table::RowMaps maps_;
+  const std::shared_ptr<const table::PlacedTables> placed_;
   const PlacedOptions options_;
 };
 
-/// PlacedStore::need() of a plan and its maps.
-MemoryLedger placed_need(const ModelSpec& model, const PlacementPlan& plan,
-                         const table::RowMaps& maps, PlacedOptions options);
+/// What stores of the plan's devices allocate: rows, and vectors for dense sums of copies. `placed`
+/// itself stands already.
+MemoryLedger placed_need(const ModelSpec& model, const table::PlacedTables& placed,
+                         PlacedOptions options);
 
 }  // namespace recmill::store

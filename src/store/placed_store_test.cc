@@ -5,7 +5,6 @@
 
 #include "placement_plan/testing/random_plan.h"
 #include "store/store_contract.h"
-#include "table/row_map.h"
 
 namespace recmill::store {
 namespace {
@@ -16,11 +15,13 @@ struct PlacedFixture {
   static constexpr bool kManyRanks = true;
   static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
                                                       Communicator& communicator, Pool& pool) {
+    const int ranks = communicator.ranks();
     RECMILL_ASSIGN_OR_RETURN(
-        auto store, PlacedStore::create(
-                        model, seed, communicator, pool,
-                        recmill::testing::random_plan(model.tables, communicator.ranks(), seed + 5),
-                        {kDedup, kReduce}));
+        auto placed,
+        table::PlacedTables::create(recmill::testing::random_plan(model.tables, ranks, seed + 5),
+                                    model.tables, ranks));
+    RECMILL_ASSIGN_OR_RETURN(auto store, PlacedStore::create(model, seed, communicator, pool,
+                                                             placed, {kDedup, kReduce}));
     return std::unique_ptr<EmbeddingStore>(std::move(store));
   }
 };
@@ -54,13 +55,15 @@ INSTANTIATE_TYPED_TEST_SUITE_P(PlacedLookups, StoreContract, LookupsFixture);
 void expect_plain(const testing::Scenario& scenario, int ranks, const PlacementPlan& plan,
                   PlacedOptions options) {
   const auto expected = plain_trace(scenario);
+  const auto placed = table::PlacedTables::create(plan, scenario.model.tables, ranks);
+  ASSERT_TRUE(placed.ok()) << placed.status().message();
   Pool pool(2);
   testing::Trace trace(scenario);
   const Status status = run_ranks(ranks, [&](Communicator& inner) -> Status {
     DelayedCommunicator communicator(inner, scenario.seed, /*shares_memory=*/false);
     RECMILL_ASSIGN_OR_RETURN(
         const auto store,
-        PlacedStore::create(scenario.model, scenario.seed, communicator, pool, plan, options));
+        PlacedStore::create(scenario.model, scenario.seed, communicator, pool, *placed, options));
     return testing::carry_out(scenario, *store, communicator.rank(), ranks, pool, trace);
   });
   EXPECT_TRUE(status.ok()) << status.message();
@@ -102,22 +105,6 @@ TEST(PlacedStore, trains_columns_at_any_ranks_beside_rows_to_the_bits_of_the_pla
   }
 }
 
-TEST(PlacedStore, refuses_a_plan_for_something_else) {
-  const ModelSpec model = testing::scenario_model();
-  const ThreadsGroup group(1);
-  const auto communicator = group.communicator(0);
-  Pool pool(1);
-  auto plan = recmill::testing::random_plan(model.tables, 2, 1);
-  auto store = PlacedStore::create(model, 1, *communicator, pool, plan);
-  EXPECT_EQ(store.status().message(), "the plan is for 2 devices; there are 1");
-  EXPECT_EQ(store.status().code(), Status::Code::bad_request);
-  plan = recmill::testing::random_plan(model.tables, 1, 1);
-  plan.tables[3].rows += 1;
-  store = PlacedStore::create(model, 1, *communicator, pool, plan);
-  EXPECT_NE(store.status().message().find("table '" + model.tables[3].name + "'"),
-            std::string::npos);
-}
-
 TEST(PlacedStore, needs_what_the_plan_puts_on_each_device_copies_included) {
   ModelSpec model;
   model.tables.push_back({.name = "t", .rows = 1000, .dim = 4, .optimizer = {}});
@@ -126,12 +113,13 @@ TEST(PlacedStore, needs_what_the_plan_puts_on_each_device_copies_included) {
   const int at0 = plan.path(FetchPath::at(0, 2)), at1 = plan.path(FetchPath::at(1, 2));
   const int all = plan.path(FetchPath::everywhere(0, 2));
   plan.tables.push_back({"t", 1000, 4, {}, {{700, at0}, {900, at1}, {1000, all}}, {5}, {all}});
-  const auto maps = table::row_maps(plan);
-  ASSERT_TRUE(maps.ok());
-  const int64_t map = (*maps)[0]->bytes();
-  const MemoryLedger ledger = placed_need(model, plan, *maps, {true, CopyReduce::sparse});
-  EXPECT_EQ(ledger.total(0), 800 * 16 + map);
-  EXPECT_EQ(ledger.total(1), 301 * 16 + map);
+  const auto placed = table::PlacedTables::create(plan, model.tables, 2);
+  ASSERT_TRUE(placed.ok());
+  const MemoryLedger ledger = placed_need(model, **placed, {true, CopyReduce::sparse});
+  EXPECT_EQ(ledger.total(0), 800 * 16);
+  EXPECT_EQ(ledger.total(1), 301 * 16);
+  const MemoryLedger dense = placed_need(model, **placed, {true, CopyReduce::dense});
+  EXPECT_EQ(dense.total(1), 301 * 16 + 101 * (2 * 5 * 4 + 8));
 }
 
 }  // namespace

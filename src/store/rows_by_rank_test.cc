@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "placement_plan/testing/random_plan.h"
-#include "table/table_shares.h"
+#include "table/placed_tables.h"
 
 namespace recmill::store {
 namespace {
@@ -55,7 +55,8 @@ TEST(RowsByRank, gives_rows_with_copies_to_those_who_get_them) {
   TableSpec spec;
   spec.name = "t", spec.rows = 30, spec.dim = 1;
   Pool pool(1);
-  const auto shares = table::shares_of(plan, *table::row_maps(plan), std::span(&spec, 1), 0);
+  const auto placed = table::PlacedTables::create(plan, std::span(&spec, 1), 3);
+  const auto shares = (*placed)->shares(0);
   const auto table = table::EmbeddingTable::create(spec, 1, shares[0], pool);
   const std::vector<int64_t> rows{9, 4, 20, 7, 4};
   RowsByRank by_rank;

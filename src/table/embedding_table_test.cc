@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "kernels/row_values.h"
 #include "placement_plan/testing/random_plan.h"
+#include "table/placed_tables.h"
 #include "table/table_shares.h"
 
 namespace recmill::table {
@@ -48,10 +49,10 @@ TEST(EmbeddingTable, by_a_plan_holds_the_rows_of_the_whole_and_copies_of_them) {
   const auto whole = make(spec);
   for (uint64_t seed = 0; seed < 10; ++seed) {
     const PlacementPlan plan = testing::random_plan(std::span(&spec, 1), 4, seed);
-    const auto maps = row_maps(plan);
+    const auto placed = PlacedTables::create(plan, std::span(&spec, 1), 4);
     for (int rank = 0; rank < 4; ++rank) {
       Pool pool(2);
-      const auto share = shares_of(plan, *maps, std::span(&spec, 1), rank)[0];
+      const auto share = (*placed)->shares(rank)[0];
       const auto part = EmbeddingTable::create(spec, 42, share, pool);
       ASSERT_TRUE(part.ok());
       const RowShare& rows = part->share();

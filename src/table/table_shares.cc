@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "table/embedding_table.h"
-#include "table/row_map.h"
 
 namespace recmill::table {
 namespace {
@@ -69,28 +68,6 @@ std::vector<TableShare> shares_of(std::span<const TableSpec> tables, int rank, i
   std::vector<TableShare> shares;
   for (size_t t = 0; t < tables.size(); ++t)
     shares.push_back(share_of(tables[t], t, homes[t], rank, ranks));
-  return shares;
-}
-
-Result<RowMaps> row_maps(const PlacementPlan& plan) {
-  RowMaps maps(plan.tables.size());
-  for (size_t t = 0; t < plan.tables.size(); ++t) {
-    if (!plan.tables[t].column_devices.empty()) continue;
-    RECMILL_ASSIGN_OR_RETURN(maps[t], RowMap::create(plan.tables[t], plan.paths, plan.devices));
-  }
-  return maps;
-}
-
-std::vector<TableShare> shares_of(const PlacementPlan& plan, const RowMaps& maps,
-                                  std::span<const TableSpec> tables, int rank) {
-  std::vector<TableShare> shares;
-  for (size_t t = 0; t < tables.size(); ++t) {
-    const TablePlacement& table = plan.tables[t];
-    shares.push_back(
-        table.column_devices.empty()
-            ? RowShare::placed(maps[t], rank)
-            : TableShare::by_columns(tables[t], table.column_devices, rank, plan.devices));
-  }
   return shares;
 }
 

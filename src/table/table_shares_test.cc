@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "placement_plan/testing/random_plan.h"
 #include "table/embedding_table.h"
 
 namespace recmill::table {
@@ -31,39 +30,6 @@ std::vector<int> homes(const std::vector<TableSpec>& tables, int ranks) {
       if (shares[t].rows.slots() == tables[t].rows) homes[t] = rank;
   }
   return homes;
-}
-
-/// `share` is what `rank` holds of table `t` by the plan.
-void expect_as_planned(const TableShare& share, const PlacementPlan& plan, size_t t, int rank) {
-  const TablePlacement& table = plan.tables[t];
-  if (!table.column_devices.empty()) {
-    const auto piece = std::ranges::find(table.column_devices, rank);
-    const bool whole = table.column_devices.size() == 1;
-    EXPECT_EQ(share.rows.slots(), piece == table.column_devices.end() ? 0 : table.rows);
-    EXPECT_EQ(share.columns.is_split(), !whole);
-    if (whole) return;
-    for (size_t k = 0; k < table.column_devices.size(); ++k)
-      EXPECT_EQ(share.columns.rank_of(static_cast<int>(k)), table.column_devices[k]);
-    EXPECT_EQ(share.columns.piece_of(rank),
-              piece == table.column_devices.end() ? -1 : piece - table.column_devices.begin());
-    return;
-  }
-  PathCursor cursor(table);
-  int64_t next = share.rows.next(0), next_held = share.rows.next_held(0, table.rows), held = 0;
-  for (int64_t row = 0; row < table.rows; ++row) {
-    const FetchPath& path = plan.paths[cursor.at(row)];
-    ASSERT_EQ(share.rows.owner(row), path.home);
-    ASSERT_EQ(share.rows.owns(row), row == next);
-    ASSERT_EQ(path.has_copy(rank), row == next_held);
-    if (row == next) next = share.rows.next(row + 1);
-    if (row != next_held) continue;
-    next_held = share.rows.next_held(row + 1, table.rows);
-    ASSERT_LT(share.rows.slot(row), share.rows.slots());
-    ASSERT_LE(share.rows.extent().begin, row);
-    ASSERT_GT(share.rows.extent().end, row);
-    ++held;
-  }
-  EXPECT_EQ(held, share.rows.slots());
 }
 
 }  // namespace
@@ -166,33 +132,6 @@ TEST(SharesOf, whole_tables_leave_ranks_apart_by_no_more_than_one_table) {
     }
     EXPECT_LE(std::ranges::max(bytes) - std::ranges::min(bytes), largest) << ranks << " ranks";
   }
-}
-
-TEST(SharesOf, a_plan_gives_every_row_its_home_and_its_copies) {
-  const std::vector<TableSpec> tables{table_of(300, 4, Sharding::hash),
-                                      table_of(50, 64, Sharding::hash),
-                                      table_of(1, 100, Sharding::hash)};
-  for (const int ranks : {1, 2, 3, 8}) {
-    for (uint64_t seed = 0; seed < 10; ++seed) {
-      const PlacementPlan plan = testing::random_plan(tables, ranks, seed);
-      const auto maps = row_maps(plan);
-      ASSERT_TRUE(maps.ok());
-      for (int rank = 0; rank < ranks; ++rank) {
-        const auto shares = shares_of(plan, *maps, tables, rank);
-        for (size_t t = 0; t < tables.size(); ++t) expect_as_planned(shares[t], plan, t, rank);
-      }
-    }
-  }
-}
-
-TEST(SharesOf, a_table_whole_at_one_rank_by_a_plan_takes_no_map) {
-  PlacementPlan plan{"test", 3, {}, {}};
-  plan.tables.push_back({"t", 9, 4, {}, {{9, plan.path(FetchPath::at(2, 3))}}, {}, {}});
-  const std::vector<TableSpec> tables{table_of(9, 4, Sharding::hash)};
-  const auto share = shares_of(plan, *row_maps(plan), tables, 1)[0].rows;
-  EXPECT_EQ(share.map(), nullptr);
-  EXPECT_EQ(share.slots(), 0);
-  EXPECT_EQ(share.owner(5), 2);
 }
 
 }  // namespace recmill::table
