@@ -17,6 +17,7 @@
 #include "comm/threads.h"
 #include "train/job.h"
 #include "train/memory.h"
+#include "train/run_placement.h"
 
 namespace recmill::cli {
 namespace {
@@ -29,7 +30,8 @@ struct Arguments {
 };
 
 Status print_ledger(const train::RunOptions& options, bool json) {
-  RECMILL_ASSIGN_OR_RETURN(const auto run, train::resolve_run(options, posix_files()));
+  RECMILL_ASSIGN_OR_RETURN(auto run, train::resolve_run(options, posix_files()));
+  RECMILL_RETURN_IF_ERROR(train::place_tables(run, posix_files()));
   const MemoryLedger ledger = train::memory_ledger(run);
   Json result;
   int64_t total = 0;

@@ -14,6 +14,9 @@
 #include "base/testing/shared_files.h"
 #include "checkpoint/digest.h"
 #include "checkpoint/folder.h"
+#include "placement_plan/plan_file.h"
+#include "placement_plan/testing/random_plan.h"
+#include "train/resolved_run.h"
 #include "train/testing/small_run.h"
 
 namespace recmill::train {
@@ -139,6 +142,52 @@ TEST(CheckpointSaver, a_run_moves_between_shardings_and_ranks_and_ends_as_if_it_
       EXPECT_EQ(difference(machine.disk, stayed.disk, 9), "");
     }
   }
+}
+
+TEST(CheckpointSaver, a_run_moves_between_stores_and_plans_and_ends_as_if_it_had_stayed) {
+  RunOptions options = small_run();
+  options.embedding.dim = 40;
+  options.model.bottom = {40};
+  options.tables[0].optimizer = OptimizerKind::rowwise_adagrad;
+  Machine stayed;
+  ASSERT_TRUE(train(options, stayed.files).ok());
+  Machine machine;
+  const auto spec = resolve_run(options, machine.files)->spec;
+  struct Stay {
+    int64_t iterations;
+    int ranks;
+    bool has_plan;
+    preprocess::StoreKind store;
+    store::CopyReduce reduce;
+  };
+  using enum preprocess::StoreKind;
+  using enum store::CopyReduce;
+  for (const Stay& stay : {Stay{2, 2, true, placed, dense}, Stay{4, 4, true, placed, all_gather},
+                           Stay{5, 3, false, local, automatic}, Stay{7, 3, true, placed, sparse},
+                           Stay{9, 2, false, placed, automatic}}) {
+    SCOPED_TRACE(stay.iterations);
+    RunOptions moved = options;
+    moved.train.iterations = stay.iterations;
+    moved.train.ranks = stay.ranks;
+    moved.embedding.store = stay.store;
+    moved.placement.reduce = stay.reduce;
+    moved.placement.dedup_fetch = stay.ranks != 4;
+    if (stay.has_plan) {
+      moved.placement.plan = "plan.json";
+      ASSERT_TRUE(write_plan(machine.files, "plan.json",
+                             recmill::testing::random_plan(spec.tables, stay.ranks,
+                                                           static_cast<uint64_t>(stay.iterations)))
+                      .ok());
+    }
+    const auto summary = train(moved, machine.files,
+                               stay.iterations == 2 ? ExistingRun::refuse : ExistingRun::resume);
+    ASSERT_TRUE(summary.ok()) << summary.status().message();
+    if (stay.iterations == 4) {
+      EXPECT_EQ(difference(machine.disk, stayed.disk, 4), "");
+    }
+  }
+  ASSERT_TRUE(open_step(machine.disk, 9)->verify().ok());
+  EXPECT_EQ(difference(machine.disk, stayed.disk, 9), "");
 }
 
 TEST(CheckpointSaver, training_goes_on_while_a_checkpoint_is_written) {

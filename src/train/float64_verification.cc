@@ -13,6 +13,7 @@
 #include "train/memory.h"
 #include "train/rank.h"
 #include "train/resolved_run.h"
+#include "train/run_placement.h"
 
 namespace recmill::train {
 namespace {
@@ -102,7 +103,8 @@ double Float64Distance::ratio() const {
 
 Result<Float64Comparison> float64_distances(const RunOptions& options, const RunOptions& configured,
                                             Files& files) {
-  RECMILL_ASSIGN_OR_RETURN(const ResolvedRun run, resolve_run(configured, files));
+  RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(configured, files));
+  RECMILL_RETURN_IF_ERROR(place_tables(run, files));
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun plain, resolve_run(options, files));
   plain.ranks = 1;
   plain.threads = 1;

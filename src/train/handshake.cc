@@ -81,7 +81,8 @@ Status shake_hands(const ResolvedRun& run, const JobIdentity& identity, Communic
   RECMILL_RETURN_IF_ERROR(same_everywhere("configuration", identity.config, communicator));
   RECMILL_ASSIGN_OR_RETURN(const std::string of_data, files_of(run.options.data, files));
   RECMILL_RETURN_IF_ERROR(same_everywhere("list of data files", of_data, communicator));
-  return same_everywhere("list of columns", text_of(run.schema), communicator);
+  RECMILL_RETURN_IF_ERROR(same_everywhere("list of columns", text_of(run.schema), communicator));
+  return same_everywhere("placement plan", run.plan_text, communicator);
 }
 
 }  // namespace recmill::train

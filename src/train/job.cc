@@ -16,6 +16,7 @@
 #include "train/handshake.h"
 #include "train/memory.h"
 #include "train/restore_checkpoint.h"
+#include "train/run_placement.h"
 #include "train/training_loop.h"
 
 namespace recmill::train {
@@ -216,7 +217,8 @@ void say_doubts(const RunOptions& options, Files& files) {
 Result<Json> run_training(const RunOptions& options, const TrainingRequest& request,
                           const JobSetting& setting) {
   World& world = setting.world;
-  RECMILL_ASSIGN_OR_RETURN(const ResolvedRun run, resolve_run(options, world, setting.files));
+  RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(options, world, setting.files));
+  RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
   RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run), world));
   if (world.has_first_rank()) say_doubts(run.options, setting.files);
   const RunFolder folder(setting.files, options.train.runs + "/" + options.name);

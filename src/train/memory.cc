@@ -13,12 +13,13 @@
 #include "comm/shard_tree.h"
 #include "comm/subtree_sums.h"
 #include "model/make_model.h"
+#include "store/placed_store.h"
 #include "store/table_rows.h"
 #include "store/table_snapshots.h"
 #include "table/embedding_table.h"
-#include "table/table_shares.h"
 #include "train/checkpoint_saver.h"
 #include "train/optimizer/dense_optimizer.h"
+#include "train/run_placement.h"
 
 namespace recmill::train {
 namespace {
@@ -66,7 +67,7 @@ int64_t activations(const model::ModelOptions& options, int64_t inputs) {
 // Whole pages; huge ones leave up to 2 MiB unused, of a large table or of all small ones.
 int64_t rest_of_pages(const ResolvedRun& run, int rank) {
   int64_t rest = 0, shared = 0;
-  const auto shares = table::shares_of(run.spec.tables, rank, run.ranks);
+  const auto shares = shares_of(run, rank);
   for (size_t t = 0; t < shares.size(); ++t) {
     const TableSpec& spec = run.spec.tables[t];
     const auto mapped = table::EmbeddingTable::mapped_bytes(spec, shares[t]);
@@ -200,7 +201,7 @@ class RankItems {
 
   int64_t most_kept() const {
     int64_t bytes = 0;
-    const auto shares = table::shares_of(run_.spec.tables, rank_, run_.ranks);
+    const auto shares = shares_of(run_, rank_);
     for (size_t t = 0; t < shares.size(); ++t) {
       const TableSpec& spec = run_.spec.tables[t];
       const int64_t columns = shares[t].own_columns(spec.dim).count;
@@ -216,10 +217,15 @@ class RankItems {
   MemoryLedger& ledger_;
 };
 
+MemoryLedger rows_need(const ResolvedRun& run) {
+  if (run.placed != nullptr) return store::placed_need(run.spec, *run.placed, placed_options(run));
+  return store::tables_need(run.spec, run.ranks);
+}
+
 }  // namespace
 
 MemoryLedger memory_ledger(const ResolvedRun& run) {
-  MemoryLedger ledger = store::tables_need(run.spec, run.ranks);
+  MemoryLedger ledger = rows_need(run);
   const auto model =
       model::make_model(run.options.model, run.spec, static_cast<uint64_t>(run.options.train.seed));
   for (int rank = 0; rank < run.ranks && model.ok(); ++rank) {  // else refused when a rank is made
@@ -250,7 +256,7 @@ MemoryLedger with_all_rows(MemoryLedger ledger, const ModelSpec& spec, const std
 }
 
 int64_t row_bytes(const ResolvedRun& run, int rank) {
-  return store::tables_need(run.spec, run.ranks).total(rank);
+  return rows_need(run).total(rank);
 }
 
 int64_t peak_resident_bytes() {

@@ -6,8 +6,10 @@
 #include "model/make_model.h"
 #include "reader/open_reader.h"
 #include "store/local_store.h"
+#include "store/placed_store.h"
 #include "store/plain_store.h"
 #include "train/chosen_kernels.h"
+#include "train/run_placement.h"
 
 namespace recmill::train {
 namespace {
@@ -32,6 +34,13 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run
     return std::unique_ptr<store::EmbeddingStore>(std::move(plain));
   }
   RECMILL_ASSIGN_OR_RETURN(auto kernels, choose_kernels(run, files));
+  if (run.options.embedding.store == preprocess::StoreKind::placed) {
+    RECMILL_CHECK(run.placed != nullptr, run.options.name);
+    RECMILL_ASSIGN_OR_RETURN(
+        auto placed, store::PlacedStore::create(run.spec, seed, communicator, pool, run.placed,
+                                                placed_options(run), std::move(kernels)));
+    return std::unique_ptr<store::EmbeddingStore>(std::move(placed));
+  }
   RECMILL_ASSIGN_OR_RETURN(auto local, store::LocalStore::create(run.spec, seed, communicator, pool,
                                                                  std::move(kernels)));
   return std::unique_ptr<store::EmbeddingStore>(std::move(local));

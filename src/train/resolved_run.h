@@ -2,6 +2,8 @@
 // A run's options with everything that follows from them and from the data's columns. Pure values.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "base/files.h"
@@ -9,6 +11,7 @@
 #include "comm/world.h"
 #include "preprocess/dag/resolve.h"
 #include "schema/column_spec.h"
+#include "table/placed_tables.h"
 #include "train/data_stage.h"
 #include "train/run_options.h"
 
@@ -22,6 +25,9 @@ struct ResolvedRun {
   int shards = 1;
   int ranks = 1;
   int threads = 1;
+  // Set by place_tables() where the store is the placed one, for `ranks`:
+  std::shared_ptr<const table::PlacedTables> placed = nullptr;
+  std::string plan_text = {};  // checksums of the plan, by line
 
   BatchSchedule schedule(int rank) const;
   /// Ranks that the run can have: as many as it has shards, and one where its store is the plain

@@ -11,6 +11,7 @@
 #include "schema/options.h"
 #include "train/kernel_options.h"
 #include "train/optimizer/optimizer_options.h"
+#include "train/placement_options.h"
 #include "train/train_options.h"
 #include "train/tune_options.h"
 #include "train/workload_options.h"
@@ -28,6 +29,7 @@ struct RunOptions {
   model::ModelOptions model;
   DenseOptimizerOptions optimizer;
   TrainOptions train;
+  PlacementOptions placement;
   KernelOptions kernels;
   TuneOptions tune;
 };
@@ -43,6 +45,7 @@ void describe(Visitor& v, RunOptions& o) {
   v("model", o.model, "the dense part");
   v("optimizer", o.optimizer, "the dense part's optimizer");
   v("train", o.train, "training and evaluation");
+  v("placement", o.placement, "where rows stand and travel, of embedding.store = \"placed\"");
   v("kernels", o.kernels, "schedules of embedding kernels");
   v("tune", o.tune, "what kernels are tuned and timed on");
 }

@@ -10,6 +10,7 @@
 #include "train/memory.h"
 #include "train/restore_checkpoint.h"
 #include "train/run_log.h"
+#include "train/run_placement.h"
 #include "train/scores.h"
 
 namespace recmill::train {
@@ -86,8 +87,10 @@ Result<Json> run_scoring(const RunOptions& options, const ScoringRequest& reques
                          const JobSetting& setting) {
   RunOptions any_ranks = options;
   any_ranks.train.ranks = 0;
+  any_ranks.placement.plan.clear();  // a plan for the ranks that trained
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(any_ranks, setting.world, setting.files));
   run.options.train.decay = {};  // nothing is trained: nobody has to count the training rows
+  RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
   RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run), setting.world));
   const auto pool = make_pool(run.threads);
   Scoring scoring{run, request, setting, *pool, {}, {}};

@@ -11,11 +11,13 @@
 
 #include "base/hash.h"
 #include "comm/threads.h"
+#include "placement_plan/plan_file.h"
 #include "train/handshake.h"
 #include "train/memory.h"
 #include "train/plain_rows.h"
 #include "train/rank.h"
 #include "train/resolved_run.h"
+#include "train/run_placement.h"
 #include "train/scores.h"
 
 namespace recmill::train {
@@ -119,9 +121,9 @@ Status compare_rest(const model::Model& model, const Trace& engine, const Trace&
   return {};
 }
 
-ResolvedRun with_ranks(ResolvedRun run, int ranks, int threads) {
+Result<ResolvedRun> with_ranks(ResolvedRun run, int ranks, Files& files) {
   run.ranks = ranks;
-  run.threads = threads;
+  RECMILL_RETURN_IF_ERROR(place_tables(run, files));
   return run;
 }
 
@@ -146,8 +148,10 @@ Status run_plain(const ResolvedRun& run, Files& files, const std::function<Statu
 }
 
 // By rank 0; the others wait for each of its batches, since one call has a limit.
-Status run_plain_at_first_rank(const ResolvedRun& run, const JobIdentity& identity, World& world,
+Status run_plain_at_first_rank(ResolvedRun run, const JobIdentity& identity, World& world,
                                Files& files, Plain& plain) {
+  run.ranks = 1;
+  run.threads = 1;
   RECMILL_ASSIGN_OR_RETURN(const int ranks, world.ranks(0));
   return world.run(ranks, [&](Communicator& communicator) -> Status {
     RECMILL_RETURN_IF_ERROR(shake_hands(run, identity, communicator, files));
@@ -202,8 +206,20 @@ Status run_engine(const ResolvedRun& run, World& world, Files& files, const Plai
   });
 }
 
-// Those asked for; by default those of 1, 2, 4 and 8 that the world has, else what it has.
-Result<std::vector<int>> numbers_of_ranks(const std::vector<int64_t>& asked, const World& world) {
+// Those asked for; by default those of 1, 2, 4 and 8 that the world has, else what it has. A plan
+// of a file is for one number.
+Result<std::vector<int>> numbers_of_ranks(const RunOptions& options, std::vector<int64_t> asked,
+                                          const World& world, Files& files) {
+  if (has_plan_file(options)) {
+    const auto plan = read_plan(files, options.placement.plan);
+    if (!plan.ok()) return plan.status().at("placement.plan");
+    for (const int64_t ranks : asked) {
+      if (ranks == plan->devices) continue;
+      return Status::BadRequest(fmt::format("--ranks: {}, but the plan {} is for {}", ranks,
+                                            options.placement.plan, plan->devices));
+    }
+    asked = {plan->devices};
+  }
   std::vector<int> numbers;
   for (const int64_t ranks : asked.empty() ? std::vector<int64_t>{1, 2, 4, 8} : asked) {
     const auto number = world.ranks(ranks);
@@ -222,7 +238,8 @@ Result<std::vector<int>> numbers_of_ranks(const std::vector<int64_t>& asked, con
 
 Result<Json> verify(const RunOptions& options, const VerificationRequest& request, World& world,
                     Files& files) {
-  RECMILL_ASSIGN_OR_RETURN(const auto numbers, numbers_of_ranks(request.ranks, world));
+  RECMILL_ASSIGN_OR_RETURN(const auto numbers,
+                           numbers_of_ranks(options, request.ranks, world, files));
   RunOptions limited = options;
   limited.train.epochs = 1;
   limited.train.ranks = 0;
@@ -230,12 +247,13 @@ Result<Json> verify(const RunOptions& options, const VerificationRequest& reques
   limited.train.iterations = options.train.iterations > 0
                                  ? std::min(options.train.iterations, request.iterations)
                                  : request.iterations;
-  RECMILL_ASSIGN_OR_RETURN(const ResolvedRun run, resolve_run(limited, world, files));
+  RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(limited, world, files));
+  if (has_plan_file(options)) run.ranks = numbers[0];
+  RECMILL_RETURN_IF_ERROR(place_tables(run, files));
   RECMILL_RETURN_IF_ERROR(check_memory(
       with_all_rows(memory_ledger(run), run.spec, "rows of the plain run", sizeof(float)), world));
   Plain plain;
-  RECMILL_RETURN_IF_ERROR(
-      run_plain_at_first_rank(with_ranks(run, 1, 1), request.identity, world, files, plain));
+  RECMILL_RETURN_IF_ERROR(run_plain_at_first_rank(run, request.identity, world, files, plain));
   request.say(fmt::format("plain run: {} batches", plain.trace.losses.size()));
   Json result;
   result["verified"] = true;
@@ -248,8 +266,9 @@ Result<Json> verify(const RunOptions& options, const VerificationRequest& reques
       request.say(fmt::format("ranks {}: left out, the run can have {}", ranks, run.most_ranks()));
       continue;
     }
-    RECMILL_RETURN_IF_ERROR(run_engine(with_ranks(run, ranks, run.threads), world, files, plain)
-                                .at(fmt::format("ranks {}", ranks)));
+    RECMILL_ASSIGN_OR_RETURN(const ResolvedRun engine, with_ranks(run, ranks, files));
+    RECMILL_RETURN_IF_ERROR(
+        run_engine(engine, world, files, plain).at(fmt::format("ranks {}", ranks)));
     request.say(fmt::format("ranks {}: bitwise the same", ranks));
     compared.push_back(ranks);
   }

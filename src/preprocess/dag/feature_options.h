@@ -14,8 +14,9 @@
 
 namespace recmill::preprocess {
 
-/// Where rows live (store/): in the memory of the ranks, or whole in the one rank of the reference.
-enum class StoreKind { local, plain };
+/// Where rows live (store/): in the memory of the ranks, split over them or where a plan puts them,
+/// or whole in the one rank of the reference.
+enum class StoreKind { local, placed, plain };
 
 /// How a raw 64-bit id becomes a row of a table with `rows` rows.
 ///   hash        SigridHash: any id; ids may collide
@@ -43,6 +44,7 @@ template <>
 struct EnumNames<preprocess::StoreKind> {
   static constexpr std::array names{
       std::pair{preprocess::StoreKind::local, std::string_view{"local"}},
+      std::pair{preprocess::StoreKind::placed, std::string_view{"placed"}},
       std::pair{preprocess::StoreKind::plain, std::string_view{"plain"}}};
 };
 template <>
@@ -125,7 +127,9 @@ struct PreprocessOptions {
 template <typename Visitor>
 void describe(Visitor& v, EmbeddingOptions& o) {
   v("store", o.store,
-    "where rows live: local (split over the ranks) or plain (the slow reference, one rank)");
+    "where rows live: local (split over the ranks), placed (where a plan puts them, "
+    "placement.plan) "
+    "or plain (the slow reference, one rank)");
   v("dim", o.dim, "dimension of an embedding row");
   v("rows", o.rows, "rows of a table: one number, or one for each id column in order");
   v("optimizer", o.optimizer, "row optimizer");

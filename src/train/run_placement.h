@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the rows of a run stand.
+#pragma once
+
+#include <vector>
+
+#include "base/files.h"
+#include "base/status.h"
+#include "store/placed_options.h"
+#include "table/table_share.h"
+#include "train/resolved_run.h"
+
+namespace recmill::train {
+
+/// Reads the plan of a run whose store is the placed one, or makes one of equal ranges of rows, and
+/// sets `placed` and `plan_text`; else does nothing. Errors name placement.plan; a plan for other
+/// tables or another number of ranks is a bad request.
+Status place_tables(ResolvedRun& run, Files& files);
+
+/// Whether the run's rows stand where a plan of a file says.
+bool has_plan_file(const RunOptions& options);
+
+/// What a rank holds of each table; of the placed store, after place_tables().
+std::vector<table::TableShare> shares_of(const ResolvedRun& run, int rank);
+
+/// [placement] as the store takes it.
+store::PlacedOptions placed_options(const ResolvedRun& run);
+
+}  // namespace recmill::train
