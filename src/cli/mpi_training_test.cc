@@ -87,6 +87,15 @@ TEST_F(MpiTraining, verify_finds_the_same_bits_whatever_the_sharding) {
   }
 }
 
+TEST_F(MpiTraining, counts_of_rows_are_the_same_bytes_as_those_of_one_rank) {
+  ASSERT_EQ(run({"stats", "a.toml", "--counts", "one.counts", "--quiet"}).status, 0);
+  launcher_ = processes(3);
+  const Json result = run_json({"stats", "a.toml", "--counts", "three.counts", "--quiet"});
+  EXPECT_EQ(result.value("samples", 0), 6000);
+  EXPECT_EQ(*read_text(posix_files(), path("one.counts")),
+            *read_text(posix_files(), path("three.counts")));
+}
+
 TEST_F(MpiTraining, ends_as_threads_do_and_goes_on_at_another_number_of_ranks) {
   run_json({"train", "a.toml", "--set", "name=threads", "--set", "train.iterations=20"});
   launcher_ = processes(4);

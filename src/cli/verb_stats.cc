@@ -5,11 +5,18 @@
 #include <memory>
 
 #include "base/log.h"
+#include "cli/build_info.h"
+#include "cli/open_world.h"
 #include "cli/run_config.h"
 #include "cli/verb.h"
+#include "cli/versions.h"
 #include "preprocess/ops/registry.h"
 #include "reader/open_reader.h"
+#include "stats/access_counts_file.h"
 #include "stats/collector.h"
+#include "stats/count_shares.h"
+#include "stats/merge_counts.h"
+#include "train/count_accesses.h"
 #include "train/expand_workload.h"
 #include "train/resolved_run.h"
 
@@ -22,6 +29,8 @@ constexpr int64_t kFirstBatchRows = 64, kBatchRows = 8192, kBatchIds = 16'000'00
 struct Arguments {
   ConfigArguments config;
   int64_t rows = 0, id_limit = 2'000'000;
+  std::string counts;
+  std::vector<std::string> merge;
   bool json = false, quiet = false;
 };
 
@@ -78,8 +87,6 @@ Result<FeatureStats> measure(const RunConfig& config, const Arguments& arguments
 }
 
 Status print_stats(const Arguments& arguments) {
-  if (arguments.rows < 0) return Status::BadRequest("--rows: must not be negative");
-  if (arguments.id_limit < 2) return Status::BadRequest("--id-limit: must be 2 or more");
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
   const auto measured = measure(config, arguments);
@@ -92,6 +99,82 @@ Status print_stats(const Arguments& arguments) {
   return {};
 }
 
+Status write_and_print(const AccessCounts& counts, const Arguments& arguments, Pool& pool) {
+  RECMILL_RETURN_IF_ERROR(stats::write_counts(counts, arguments.counts, posix_files(), pool));
+  const std::vector<stats::TableShares> shares = stats::shares_of(counts);
+  if (arguments.json) {
+    print_result({{"counts", arguments.counts},
+                  {"model", counts.model},
+                  {"samples", counts.samples},
+                  {"tables", to_json(shares)}},
+                 true);
+    return {};
+  }
+  std::fputs(stats::table_of(shares).c_str(), stdout);
+  if (!arguments.quiet) log_info("the counts are in " + arguments.counts);
+  return {};
+}
+
+/// Rows of the run's tables, counted by its ranks.
+Status count_rows(const Arguments& arguments, Chosen& chosen) {
+  chosen.on_ranks = true;
+  RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
+                           load_run_config(arguments.config.path, arguments.config.sets));
+  auto world = open_world(config.options.train);
+  if (!world.ok()) return config.locate(world.status());
+  chosen.world = *std::move(world);
+  const train::JobSetting setting{posix_files(),
+                                  *chosen.world,
+                                  build_commit(),
+                                  {versions_text(), to_toml(config.options)},
+                                  progress_style(arguments.quiet),
+                                  nullptr};
+  train::CountingRequest request;
+  request.rows = arguments.rows;
+  const auto counts = train::count_accesses(config.options, request, setting);
+  if (!counts.ok()) return config.locate(counts.status());
+  if (!counts->has_value()) return {};  // rank 0 has them
+  Pool pool(train::machine_cores());
+  return write_and_print(**counts, arguments, pool);
+}
+
+Status merge_files(const Arguments& arguments) {
+  Pool pool(train::machine_cores());
+  std::vector<AccessCounts> counts;
+  for (const std::string& path : arguments.merge) {
+    if (!posix_files().exists(path))
+      return Status::BadRequest("--merge " + path + ": no such file");
+    const std::string model = counts.empty() ? "" : counts[0].model;
+    RECMILL_ASSIGN_OR_RETURN(counts.emplace_back(),
+                             stats::read_counts(path, model, posix_files(), pool));
+  }
+  RECMILL_ASSIGN_OR_RETURN(const AccessCounts merged, stats::merge_counts(counts));
+  return write_and_print(merged, arguments, pool);
+}
+
+/// Before hours of counting, whether their result can be written.
+Status check_folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos || slash == 0 || posix_files().is_folder(path.substr(0, slash)))
+    return {};
+  return Status::BadRequest("--counts " + path + ": there is no folder " + path.substr(0, slash));
+}
+
+Status run_stats(const Arguments& arguments, Chosen& chosen) {
+  if (arguments.rows < 0) return Status::BadRequest("--rows: must not be negative");
+  if (arguments.id_limit < 2) return Status::BadRequest("--id-limit: must be 2 or more");
+  RECMILL_RETURN_IF_ERROR(check_folder_of(arguments.counts));
+  if (arguments.merge.empty() && arguments.config.path.empty())
+    return Status::BadRequest("stats: name a configuration or a workload, or --merge FILES");
+  if (arguments.merge.empty())
+    return arguments.counts.empty() ? print_stats(arguments) : count_rows(arguments, chosen);
+  if (!arguments.config.path.empty() || arguments.rows > 0)
+    return Status::BadRequest("--merge: takes files alone, no configuration and no --rows");
+  if (arguments.counts.empty())
+    return Status::BadRequest("--merge: name the file that is to be written by --counts FILE");
+  return merge_files(arguments);
+}
+
 }  // namespace
 
 void add_stats(CLI::App& app, Chosen& chosen) {
@@ -99,14 +182,21 @@ void add_stats(CLI::App& app, Chosen& chosen) {
   CLI::App* verb =
       app.add_subcommand("stats", "measure the columns of the training rows: ids, skew, missing");
   add_config_arguments(*verb, arguments->config);
+  verb->get_option("config")->required(false);
   verb->add_option("--rows", arguments->rows, "the first so many rows alone; 0: all");
   verb->add_option("--id-limit", arguments->id_limit,
                    "ids of a column that are counted exactly, some 60 bytes each")
       ->capture_default_str();
+  verb->add_option("--counts", arguments->counts,
+                   "count how often each row of the tables is looked up in training, in place of "
+                   "the columns, and write that to this file");
+  verb->add_option("--merge", arguments->merge,
+                   "files of counts of different data, which --counts then names the sum of");
   verb->add_flag("--json", arguments->json, "print one JSON object");
   verb->add_flag("--quiet", arguments->quiet, "show no progress");
-  verb->callback(
-      [arguments, &chosen] { chosen.action = [arguments] { return print_stats(*arguments); }; });
+  verb->callback([arguments, &chosen] {
+    chosen.action = [arguments, &chosen] { return run_stats(*arguments, chosen); };
+  });
 }
 
 }  // namespace recmill::cli

@@ -15,7 +15,7 @@ namespace recmill::stats {
 Status write_counts(const AccessCounts& counts, const std::string& path, Files& files, Pool& pool);
 
 /// Takes the memory of the value and of the file. Errors name the file: a damaged part, another
-/// version, counts of another model than `model` (empty: of whichever).
+/// version; a bad request: counts of another model than `model` (empty: of whichever).
 Result<AccessCounts> read_counts(const std::string& path, const std::string& model, Files& files,
                                  Pool& pool);
 

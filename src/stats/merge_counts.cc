@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "stats/count_shares.h"
 #include "stats/counts_codec.h"
 #include "stats/hot_threshold.h"
 
@@ -124,15 +125,11 @@ CountHistogram histogram_of(const TableCounts& table) {
   histogram.lookups = table.lookups;
   histogram.ranges = std::ssize(table.range_lookups);
   histogram.tail_length = std::max<int64_t>(1, std::ssize(table.tail_rows_by_count));
+  TableCounts hot;
+  hot.hot_counts = table.hot_counts;
+  histogram.touched = rows_by_count(hot);
   histogram.tail_counts =
       std::ranges::count_if(table.tail_rows_by_count, [](int64_t rows) { return rows > 0; });
-  std::vector<int64_t> counts = table.hot_counts;
-  std::ranges::sort(counts);
-  for (const int64_t count : counts) {
-    if (histogram.touched.empty() || histogram.touched.back().count != count)
-      histogram.touched.push_back({count, 0});
-    ++histogram.touched.back().rows;
-  }
   return histogram;
 }
 

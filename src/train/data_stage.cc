@@ -21,6 +21,10 @@ bool evaluation_is_due(const BatchSchedule& schedule, const StreamPosition& posi
                                      : position.row == 0;
 }
 
+bool is_kept(const Random& random, double negative_keep, float label, int64_t row) {
+  return label > 0.5f || random.uniform64(static_cast<uint64_t>(row)) < negative_keep;
+}
+
 DataStage::DataStage(const BatchSchedule& schedule, reader::Reader& train, reader::Reader* eval,
                      preprocess::Preprocessor& preprocessor, store::EmbeddingStore& store,
                      const StreamPosition& start, size_t queue)
@@ -129,8 +133,8 @@ Status DataStage::gather_kept(int64_t rows, int64_t& row) {
     int64_t used = 0;
     const int64_t missing = schedule_.batch_size - kept_.samples;
     for (; used < columns_.samples && static_cast<int64_t>(which.size()) < missing; ++used) {
-      const bool positive = columns_.labels[used] > 0.5f;
-      if (positive || random.uniform64(row + used) < schedule_.negative_keep) which.push_back(used);
+      if (is_kept(random, schedule_.negative_keep, columns_.labels[used], row + used))
+        which.push_back(used);
     }
     if (used == 0) return Status::Failed("the training data ended before its last row");
     append_samples(columns_, which, kept_);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/random.h"
 #include "base/status.h"
 #include "preprocess/run/preprocessor.h"
 #include "reader/reader.h"
@@ -35,6 +36,10 @@ struct BatchSchedule {
 bool training_is_over(const BatchSchedule& schedule, const StreamPosition& position);
 /// Whether an evaluation follows the training batch that led to `position`.
 bool evaluation_is_due(const BatchSchedule& schedule, const StreamPosition& position);
+
+/// Whether training keeps the sample at `row` of the order of an epoch, of whose down-sampling
+/// `random` is.
+bool is_kept(const Random& random, double negative_keep, float label, int64_t row);
 
 /// Hands out this rank's part of each global batch, in the order of training, with the batches of
 /// every evaluation at their place in the stream. Global batch i is the same rows at every number
