@@ -28,7 +28,7 @@ struct CountHistogram {
 };
 
 /// 64 MB for 242.5 million rows of all tables, 256 MB for 2.5 billion, and as the line through both
-/// for others: so that models of up to some 30 million rows list every row that is touched.
+/// for others: models of up to some 10 million rows list every row that is touched.
 int64_t default_file_bytes(int64_t rows);
 
 /// Rows of a range: a power of two, the same for all tables of a model with `rows` rows. Ranges are
