@@ -22,6 +22,7 @@ int run(int argc, char** argv) {
   add_train(app, chosen);
   add_eval(app, chosen);
   add_predict(app, chosen);
+  add_plan(app, chosen);
   add_tune(app, chosen);
   add_verify(app, chosen);
   add_launch(app, chosen);

@@ -49,6 +49,7 @@ void print_result(const Json& result, bool json);
 void add_train(CLI::App& app, Chosen& chosen);
 void add_eval(CLI::App& app, Chosen& chosen);
 void add_predict(CLI::App& app, Chosen& chosen);
+void add_plan(CLI::App& app, Chosen& chosen);
 void add_tune(CLI::App& app, Chosen& chosen);
 void add_verify(CLI::App& app, Chosen& chosen);
 void add_launch(CLI::App& app, Chosen& chosen);

@@ -143,6 +143,24 @@ Result<Proposal> plan_access_greedy(const Problem& problem, const PlannerOptions
   return proposal;
 }
 
+bool goes_by_counts(PlannerKind kind) {
+  switch (kind) {
+    case PlannerKind::table_wise:
+    case PlannerKind::row_wise:
+    case PlannerKind::column_wise:
+    case PlannerKind::table_row_wise:
+    case PlannerKind::data_parallel:
+    case PlannerKind::memory_greedy:
+      return false;
+    case PlannerKind::access_greedy:
+    case PlannerKind::torchrec_like:
+    case PlannerKind::oper:
+    case PlannerKind::milp:
+      break;
+  }
+  return true;
+}
+
 Result<Proposal> plan_placement(const Problem& problem, PlannerKind kind,
                                 const PlannerOptions& options) {
   RECMILL_RETURN_IF_ERROR(check_problem(problem));

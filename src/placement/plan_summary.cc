@@ -133,7 +133,7 @@ std::string table_of(const std::vector<PlannedWay>& ways) {
                        100 * balance.degree());
   };
   for (const PlannedWay& way : ways) {
-    const std::string_view name = name_of(way.kind);
+    const std::string name = way.title();
     if (!way.refused.empty()) {
       text += fmt::format("{:<16}  {}\n", name, way.refused);
       continue;
@@ -155,7 +155,7 @@ std::string explain(const Problem& problem, const PlannedWay& way) {
   std::string text = fmt::format(
       "{}: {:.4g} ms of lookups and communication a batch on the slowest "
       "device, predicted\n",
-      name_of(way.kind), 1e3 * way.rating.seconds);
+      way.title(), 1e3 * way.rating.seconds);
   if (way.proposal.access_bounded_share > 0)
     text += fmt::format(
         "{} partitions; those bounded by accesses take {:.1f} % of the fetches and {:.2f} % of the "
@@ -170,7 +170,7 @@ std::string explain(const Problem& problem, const PlannedWay& way) {
 }
 
 Json to_json(const Problem& problem, const PlannedWay& way) {
-  Json json{{"planner", name_of(way.kind)}};
+  Json json{{"planner", way.title()}};
   if (!way.refused.empty()) {
     json["refused"] = way.refused;
     return json;

@@ -26,10 +26,13 @@ std::vector<TableSummary> summarize(const Problem& problem, const PlacementPlan&
 /// One planner's answer.
 struct PlannedWay {
   PlannerKind kind = PlannerKind::oper;
+  std::string name;     // of a plan that no planner has made here; else empty
   double seconds = 0;   // that planning took
   std::string refused;  // why there is none; empty: there is
   Proposal proposal;
   Rating rating;
+
+  std::string title() const { return name.empty() ? std::string(name_of(kind)) : name; }
 };
 
 /// One line a planner: memory, lookups and communication with their balance, copies, time.

@@ -27,6 +27,9 @@ enum class PlannerKind {
   milp
 };
 
+/// Whether a planner looks at counts of accesses, rather than at tables and memory alone.
+bool goes_by_counts(PlannerKind kind);
+
 struct PlannerOptions {
   Thresholds thresholds;
   /// Memory for copies, as a share of one copy of every row.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schema/cluster_file.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "base/json_keys.h"
@@ -85,6 +87,28 @@ Result<ClusterSpec> cluster_from_json(const Json& json, const std::string& sourc
     for (size_t from = 0; from < devices; ++from)
       cluster.links.push_back({messages[to][from], bytes[to][from]});
   return cluster;
+}
+
+std::string table_of(const ClusterSpec& cluster) {
+  std::string text = fmt::format("{:<24}{:>14}{:>18}\n", "device", "memory MiB", "lookups GB/s");
+  for (int d = 0; d < cluster.size(); ++d) {
+    const double seconds = cluster.link(d, d).byte_seconds;
+    text += fmt::format("{:<24}{:>14}{:>18.2f}\n", cluster.devices[d].name,
+                        cluster.devices[d].memory_bytes >> 20, seconds > 0 ? 1e-9 / seconds : 0.0);
+  }
+  if (cluster.size() < 2 || cluster.size() > 16) return text;
+  text += "\nMbit/s, and microseconds a message: lines receive, columns send\n";
+  for (int to = 0; to < cluster.size(); ++to) {
+    text += fmt::format("{:>4}", to);
+    for (int from = 0; from < cluster.size(); ++from) {
+      const LinkSpec& link = cluster.link(to, from);
+      text += to == from ? fmt::format("{:>18}", "-")
+                         : fmt::format("{:>10.1f} {:>7.1f}", 8e-6 / link.byte_seconds,
+                                       1e6 * link.message_seconds);
+    }
+    text += "\n";
+  }
+  return text;
 }
 
 Status write_cluster(Files& files, const std::string& path, const ClusterSpec& cluster) {

@@ -16,6 +16,9 @@ Json to_json(const ClusterSpec& cluster);
 /// link.
 Result<ClusterSpec> cluster_from_json(const Json& json, const std::string& source);
 
+/// A line a device; of at most 16 also the links, in Mbit/s and microseconds a message.
+std::string table_of(const ClusterSpec& cluster);
+
 Status write_cluster(Files& files, const std::string& path, const ClusterSpec& cluster);
 Result<ClusterSpec> read_cluster(Files& files, const std::string& path);
 

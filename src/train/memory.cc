@@ -263,11 +263,15 @@ int64_t peak_resident_bytes() {
   return proc_bytes("/proc/self/status", "VmHWM:");
 }
 
+int64_t available_bytes() {
+  return proc_bytes("/proc/meminfo", "MemAvailable:");
+}
+
 Status check_memory(MemoryLedger ledger, const World& world) {
   std::erase_if(ledger.items, [&](const MemoryItem& item) { return !world.is_here(item.device); });
   int64_t need = 0;
   for (const MemoryItem& item : ledger.items) need += item.certain ? item.bytes : 0;
-  const int64_t available = proc_bytes("/proc/meminfo", "MemAvailable:");
+  const int64_t available = available_bytes();
   if (available == 0 || need <= available) return {};
   auto& largest = ledger.items;
   std::erase_if(largest, [](const MemoryItem& item) { return !item.certain; });

@@ -29,6 +29,9 @@ int64_t row_bytes(const ResolvedRun& run, int rank);
 /// Bytes that this process, with all of its ranks, has held in memory at most.
 int64_t peak_resident_bytes();
 
+/// Bytes of memory that this machine has free; 0: not known.
+int64_t available_bytes();
+
 /// Refuses a run whose ledger, of the ranks on this machine, is larger than its free memory, naming
 /// both and the largest items.
 Status check_memory(MemoryLedger ledger, const World& world);

@@ -2,8 +2,10 @@
 // The section [placement].
 #pragma once
 
+#include <cstdint>
 #include <string>
 
+#include "placement/planners.h"
 #include "schema/options.h"
 #include "store/placed_options.h"
 
@@ -11,6 +13,16 @@ namespace recmill::train {
 
 struct PlacementOptions {
   std::string plan;
+  placement::PlannerKind planner = placement::PlannerKind::row_wise;
+  std::string counts;
+  int64_t count_samples = 100'000;
+  std::string cluster;
+  int64_t device_memory_mib = 0;
+  double extra_memory = 0.05;
+  double access_threshold = 0.001;
+  double memory_threshold = 0.001;
+  double balance = 0.99;
+  bool inference = false;
   bool dedup_fetch = true;
   store::CopyReduce reduce = store::CopyReduce::automatic;
 };
@@ -18,7 +30,26 @@ template <typename Visitor>
 void describe(Visitor& v, PlacementOptions& o) {
   v("plan", o.plan,
     "file of the placement plan that embedding.store = \"placed\" carries out, for as many devices "
-    "as there are ranks; empty: each rank has an equal range of each table's rows");
+    "as there are ranks; empty: the planner makes one");
+  v("planner", o.planner,
+    "who decides where rows stand: table_wise, row_wise, column_wise, table_row_wise, "
+    "data_parallel, memory_greedy, access_greedy, torchrec_like, oper or milp");
+  v("counts", o.counts,
+    "file of 'recmill stats --counts' that planners go by; empty: they count by themselves");
+  v("count_samples", o.count_samples, "samples that are counted where no file of counts is named");
+  v("cluster", o.cluster,
+    "file of 'recmill plan measure', of devices and links that planners go by; empty: all alike");
+  v("device_memory_mib", o.device_memory_mib,
+    "what rows and their state may take of each device; 0: as the cluster's file says, or all");
+  v("extra_memory", o.extra_memory,
+    "oper, milp: memory for copies, as a share of that of all rows");
+  v("access_threshold", o.access_threshold,
+    "oper, milp: share of all fetches that a partition has at most");
+  v("memory_threshold", o.memory_threshold,
+    "oper, milp: share of all memory that a partition has at most");
+  v("balance", o.balance,
+    "oper: degree of balance, smallest by largest, for which it halves its thresholds");
+  v("inference", o.inference, "plan for lookups alone, so that copies cost no gradients");
   v("dedup_fetch", o.dedup_fetch,
     "each distinct row is fetched once a rank and batch, and one sum of its gradients sent back; "
     "false: once for each lookup");

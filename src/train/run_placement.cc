@@ -8,24 +8,10 @@
 #include "base/hash.h"
 #include "placement_plan/plan_file.h"
 #include "table/table_shares.h"
+#include "train/placement_problem.h"
 
 namespace recmill::train {
 namespace {
-
-/// Rank r holds rows [r rows / ranks, (r + 1) rows / ranks) of each table.
-PlacementPlan equal_ranges(std::span<const TableSpec> tables, int ranks) {
-  PlacementPlan plan{"equal ranges of rows", ranks, {}, {}};
-  for (const TableSpec& spec : tables) {
-    TablePlacement table{spec.name, spec.rows, spec.dim, {}, {}, {}, {}};
-    for (int64_t rank = 0; rank < ranks; ++rank) {
-      const int64_t end = (rank + 1) * spec.rows / ranks;
-      if (end > rank * spec.rows / ranks)
-        table.runs.push_back({end, plan.path(FetchPath::at(static_cast<int>(rank), ranks))});
-    }
-    plan.tables.push_back(std::move(table));
-  }
-  return plan;
-}
 
 template <typename T>
 uint32_t checksum(const std::vector<T>& values, uint32_t before = 0) {
@@ -51,6 +37,23 @@ std::string text_of(const PlacementPlan& plan) {
   return text;
 }
 
+/// What a device may take where nobody says it: no limit, so that the plan does not depend on the
+/// machine. Whether the run fits is seen later.
+constexpr int64_t kAnyMemory = int64_t{1} << 50;
+
+Result<PlacementPlan> planned(const ResolvedRun& run, Files& files) {
+  const placement::PlannerKind kind = run.options.placement.planner;
+  AccessCounts counts = blank_counts(run);
+  if (placement::goes_by_counts(kind)) {
+    RECMILL_ASSIGN_OR_RETURN(counts, placement_counts(run, files));
+  }
+  RECMILL_ASSIGN_OR_RETURN(const placement::Problem problem,
+                           placement_problem(run, std::move(counts), kAnyMemory, files));
+  auto proposal = placement::plan_placement(problem, kind, planner_options(run));
+  if (!proposal.ok()) return proposal.status().at("placement.planner");
+  return std::move(proposal->plan);
+}
+
 }  // namespace
 
 bool has_plan_file(const RunOptions& options) {
@@ -73,7 +76,7 @@ Status place_tables(ResolvedRun& run, Files& files) {
                       kKey, table.table));
     }
   } else {
-    plan = equal_ranges(run.spec.tables, run.ranks);
+    RECMILL_ASSIGN_OR_RETURN(plan, planned(run, files));
   }
   auto placed = table::PlacedTables::create(plan, run.spec.tables, run.ranks);
   if (!placed.ok()) return placed.status().at(kKey);
