@@ -106,7 +106,8 @@ TEST_F(Program, a_dry_run_counts_no_less_memory_than_the_run_takes) {
                       table);
   write("c.toml", config("kind = 'mlp'\ntop = [8, 1]", "sharding = 'table'", "ranks = 4") +
                       "[[tables]]\nname = 'C7'\nrows = 400000\ndim = 40\nsharding = 'column'\n");
-  for (const char* name : {"a.toml", "b.toml", "c.toml"}) {
+  write("d.toml", config(kDlrm, "store = 'placed'", "ranks = 4") + table);
+  for (const char* name : {"a.toml", "b.toml", "c.toml", "d.toml"}) {
     const Json ledger = run_json({"train", name, "--dry-run"});
     const Outcome outcome = run({"train", name, "--quiet"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -175,6 +176,52 @@ TEST_F(Program, verify_finds_every_way_bitwise_the_same) {
     EXPECT_EQ(outcome.status, 0) << text << outcome.err;
     EXPECT_NE(outcome.err.find("ranks 8: bitwise the same"), std::string::npos) << outcome.err;
   }
+}
+
+// The first hundred rows of each table everywhere, the others at one rank or the other.
+std::string plan_for(int ranks) {
+  Json plan = {{"version", 1}, {"planner", "by hand"}, {"devices", ranks}};
+  plan["paths"] = Json::array();
+  for (int table = 1; table <= 26; ++table) {
+    const Json everywhere = {
+        {"rows", {0, 100}}, {"device", (table + 1) % ranks}, {"copies", "all"}};
+    const Json once = {{"rows", {100, 500}}, {"device", table % ranks}};
+    plan["tables"].push_back({{"table", "C" + std::to_string(table)},
+                              {"rows", 500},
+                              {"dim", 8},
+                              {"ranges", {everywhere, once}},
+                              {"listed", 0}});
+  }
+  return plan.dump();
+}
+
+TEST_F(Program, rows_may_stand_wherever_a_plan_puts_them) {
+  write("two.json", plan_for(2));
+  const std::string embedding = "store = 'placed'\noptimizer.kind = 'adam'";
+  write("a.toml", config(kDlrm, embedding, "epochs = 1"));
+  Outcome outcome = run({"verify", "a.toml", "--iterations", "8", "--ranks", "1,3"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const std::string plan = "placement.plan=two.json";
+  for (const char* reduce : {"sparse", "dense", "all_gather"}) {
+    const Json verified =
+        run_json({"verify", "a.toml", "--iterations", "8", "--set", plan, "--set",
+                  std::string("placement.reduce=") + reduce, "--set",
+                  std::string("placement.dedup_fetch=") + (*reduce == 'd' ? "false" : "true")});
+    EXPECT_EQ(verified.value("ranks", Json()), Json::array({2}));
+  }
+  outcome = run({"verify", "a.toml", "--ranks", "2,4", "--set", plan});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.err, "recmill: --ranks: 4, but the plan two.json is for 2\n");
+  outcome = run({"train", "a.toml", "--set", plan, "--set", "train.ranks=3"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.err.find("placement.plan: the plan is for 2 devices; there are 3"),
+            std::string::npos)
+      << outcome.err;
+  const std::vector<std::string> placed{"train", "a.toml", "--quiet",      "--set",
+                                        plan,    "--set",  "train.ranks=2"};
+  const Json summary = run_json(placed);
+  const Json scored = run_json({"eval", "runs/a", "--quiet"});
+  EXPECT_EQ(scored.value("auc", -1.0), summary.value("auc", -2.0));
 }
 
 TEST_F(Program, verify_refuses_numbers_of_ranks_that_compare_nothing) {

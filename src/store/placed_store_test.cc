@@ -105,6 +105,51 @@ TEST(PlacedStore, trains_columns_at_any_ranks_beside_rows_to_the_bits_of_the_pla
   }
 }
 
+/// Bytes that rank 0 of two gets in lookup() of one table of 10 rows, half of them at rank 1, by 12
+/// lookups of 3 rows there and 1 here.
+uint64_t bytes_of_lookup(bool has_copies, bool dedup) {
+  ModelSpec model;
+  model.tables.push_back({.name = "t", .rows = 10, .dim = 16, .optimizer = {}});
+  model.features.push_back({.name = "f", .table = 0});
+  PlacementPlan plan{"test", 2, {}, {}};
+  const int at1 = plan.path(has_copies ? FetchPath::everywhere(1, 2) : FetchPath::at(1, 2));
+  plan.tables.push_back(
+      {"t", 10, 16, {}, {{5, plan.path(FetchPath::at(0, 2))}, {10, at1}}, {}, {}});
+  const auto placed = table::PlacedTables::create(plan, model.tables, 2);
+  uint64_t bytes = 0;
+  const Status status = run_ranks(2, [&](Communicator& communicator) -> Status {
+    Pool pool(1);
+    RECMILL_ASSIGN_OR_RETURN(const auto store,
+                             PlacedStore::create(model, 1, communicator, pool, *placed, {dedup}));
+    SparseBatch sparse;
+    sparse.samples = 2;
+    sparse.features.push_back({{0, 6, 12}, {5, 6, 7, 1, 5, 5, 6, 7, 7, 1, 6, 7}, {}, false});
+    Batch batch;
+    batch.cut = {4, 2};
+    batch.first_shard = communicator.rank();
+    batch.end_shard = communicator.rank() + 1;
+    batch.sparse = &sparse;
+    RECMILL_ASSIGN_OR_RETURN(const auto prepared, store->prepare(batch));
+    std::vector<float> out(32);
+    const FeatureOutput output{out.data(), 16};
+    Stream stream(pool);
+    const uint64_t before = communicator.traffic().received;
+    RECMILL_RETURN_IF_ERROR(store->lookup(*prepared, {&output, 1}, stream));
+    if (communicator.rank() == 0) bytes = communicator.traffic().received - before;
+    return {};
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  return bytes;
+}
+
+TEST(PlacedStore, fetches_each_row_once_or_each_lookup_and_none_that_has_a_copy_here) {
+  constexpr uint64_t kRow = 16 * 4, kAsked = 8, kEmpty = 3 * 8;  // of a request: ends, and a note
+  // Of rank 1 row 1 is asked for.
+  EXPECT_EQ(bytes_of_lookup(false, true), 3 * kRow + kEmpty + 1 * kAsked);
+  EXPECT_EQ(bytes_of_lookup(false, false), 10 * kRow + kEmpty + 2 * kAsked);
+  EXPECT_EQ(bytes_of_lookup(true, true), kEmpty + 1 * kAsked);
+}
+
 TEST(PlacedStore, needs_what_the_plan_puts_on_each_device_copies_included) {
   ModelSpec model;
   model.tables.push_back({.name = "t", .rows = 1000, .dim = 4, .optimizer = {}});

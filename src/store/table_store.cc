@@ -91,6 +91,7 @@ Result<std::unique_ptr<Prepared>> TableStore::prepare(const Batch& batch) {
   fill_pool_tasks(*batch.sparse, work->pool_tasks);
   fused_pool_.map(work->pool_tasks, pool_.threads(), work->task_map);
   work->note = 0;
+  work->notes.assign(ranks_, 0);
   if (ranks_ > 1 || batch.purpose == Purpose::train) find_distinct(batch, *work);
   return std::unique_ptr<Prepared>(std::make_unique<TablePrepared>(*this, batch, std::move(work)));
 }

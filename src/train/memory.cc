@@ -256,7 +256,9 @@ MemoryLedger with_all_rows(MemoryLedger ledger, const ModelSpec& spec, const std
 }
 
 int64_t row_bytes(const ResolvedRun& run, int rank) {
-  return rows_need(run).total(rank);
+  MemoryLedger ledger;
+  store::tables_need(run.spec, shares_of(run, rank), rank, ledger);
+  return ledger.total(rank);
 }
 
 int64_t peak_resident_bytes() {
