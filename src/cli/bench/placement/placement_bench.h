@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What decides where rows are placed: counting their accesses.
+// What decides where rows are placed: counting their accesses, and planning by the counts.
 #pragma once
 
 #include "cli/bench/bench.h"
