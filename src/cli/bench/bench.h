@@ -19,9 +19,11 @@ struct BenchOptions {
   std::vector<std::string> cases;  // names; empty: all of the benchmark
   int64_t threads = 2;             // of the cases that do not say otherwise
   int64_t pairs = 7;               // timed repetitions of each side
-  bool quick = false;  // kernels: short tuning, few batches and cases, four minutes in all
-  int64_t figure = 0;  // kernels: the cases of this figure of RecFlex; 0: of all
-  bool rivals = true;  // false: only ours
+  bool quick = false;         // kernels: short tuning, few batches and cases, four minutes in all;
+                              // placement: fewer lookups
+  int64_t figure = 0;         // kernels: the cases of this figure of RecFlex; 0: of all
+  double solver_seconds = 0;  // placement: of a case that solves; 0: as the case says
+  bool rivals = true;         // false: only ours
   std::string python = ".venv-rivals/bin/python";
   std::string scripts = "bench/rivals";  // folder of the rivals' scripts
   std::string commit = "unknown";        // of this build

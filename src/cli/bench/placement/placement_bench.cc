@@ -3,14 +3,19 @@
 
 #include "cli/bench/placement/balance_cases.h"
 #include "cli/bench/placement/counting_cases.h"
+#include "cli/bench/placement/figure10_cases.h"
+#include "cli/bench/placement/heterogeneous_cases.h"
+#include "cli/bench/placement/optimality_cases.h"
 #include "cli/bench/placement/table2_cases.h"
+#include "cli/bench/placement/table3_cases.h"
 
 namespace recmill::cli {
 
 Status run_placement_bench(const BenchOptions& options, const BenchSink& sink) {
-  RECMILL_RETURN_IF_ERROR(run_counting_cases(options, sink));
-  RECMILL_RETURN_IF_ERROR(run_balance_cases(options, sink));
-  return run_table2_cases(options, sink);
+  for (const auto& run : {run_counting_cases, run_balance_cases, run_table2_cases, run_table3_cases,
+                          run_optimality_cases, run_heterogeneous_cases, run_figure10_cases})
+    RECMILL_RETURN_IF_ERROR(run(options, sink));
+  return {};
 }
 
 }  // namespace recmill::cli
