@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// `recmill plan` and what a run makes of its plans.
+#include <gtest/gtest.h>
+
+#include "cli/testing/program.h"
+
+namespace recmill::cli {
+namespace {
+
+/// Tables large and small, dimensions of one and of several groups of columns, bags of some ids.
+std::string bags(const std::string& sections) {
+  return R"([data]
+format = "synthetic"
+[data.synthetic]
+rows = 4000
+eval_rows = 500
+shape = "columns"
+planted.crosses = 0
+[[workload.lines]]
+kind = "fixed"
+count = 3
+mean = 1
+rows = 50000
+dims = [16, 8, 40]
+dim_counts = [1, 1, 1]
+[[workload.lines]]
+kind = "normal"
+count = 3
+mean = 5
+deviation = 2
+longest = 9
+coverage = 0.8
+rows = 300
+dims = [8, 32, 5]
+dim_counts = [1, 1, 1]
+[model]
+kind = "mlp"
+top = [8, 1]
+[train]
+batch_size = 256
+shards = 8
+threads = 2
+iterations = 6
+[placement]
+count_samples = 2000
+)" + sections;
+}
+
+class Plan : public Program {
+ protected:
+  void SetUp() override {
+    write("local.toml", bags(""));
+    write("placed.toml", bags("[embedding]\nstore = 'placed'\n"));
+  }
+  std::vector<std::string> plan(const std::string& ranks, std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments{"plan", "placement", "placed.toml", "--set",
+                                       "train.ranks=" + ranks};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  void expect_refused(const std::vector<std::string>& arguments, const std::string& what) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 2) << outcome.err;
+    EXPECT_NE(outcome.err.find(what), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  }
+};
+
+TEST_F(Plan, is_carried_out_to_the_rows_of_the_local_store) {
+  const Outcome made = run(plan("2", {"--set", "placement.planner=oper", "--set",
+                                      "placement.inference=true", "--out", "plan.json"}));
+  ASSERT_EQ(made.status, 0) << made.err;
+  EXPECT_EQ(run({"train", "local.toml", "--quiet"}).status, 0);
+  const Outcome trained = run({"train", "placed.toml", "--quiet", "--set", "train.ranks=2", "--set",
+                               "placement.plan=plan.json"});
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const Outcome same = run({"verify", "--checkpoints", "runs/local", "runs/placed"});
+  EXPECT_EQ(same.status, 0) << same.err;
+}
+
+TEST_F(Plan, of_every_planner_gives_the_bits_of_the_plain_run_at_every_number_of_ranks) {
+  for (const char* planner :
+       {"table_wise", "row_wise", "column_wise", "table_row_wise", "data_parallel", "memory_greedy",
+        "access_greedy", "torchrec_like", "oper", "milp"}) {
+    for (const bool copies : {false, true}) {
+      // Of a few partitions the MILP is soon found, and copies are for planners that make some.
+      if (copies && std::string(planner) != "oper" && std::string(planner) != "milp") continue;
+      const Outcome verified =
+          run({"verify", "placed.toml", "--iterations", "3", "--ranks",
+               std::string(planner) == "milp" ? "2,3" : "1,2,3,4,8", "--set",
+               std::string("placement.planner=") + planner, "--set",
+               std::string("placement.inference=") + (copies ? "true" : "false"), "--set",
+               std::string("placement.dedup_fetch=") + (copies ? "false" : "true"), "--set",
+               std::string(planner) == "milp" ? "placement.access_threshold=0.2"
+                                              : "placement.access_threshold=0.001",
+               "--set",
+               std::string(planner) == "milp" ? "placement.memory_threshold=0.2"
+                                              : "placement.memory_threshold=0.001"});
+      EXPECT_EQ(verified.status, 0) << planner << (copies ? ", copies: " : ": ") << verified.err;
+    }
+  }
+}
+
+TEST_F(Plan, rates_every_planner_and_draws_it) {
+  const Outcome rated = run(plan("4", {"--json", "--html", "plan.html"}));
+  ASSERT_EQ(rated.status, 0) << rated.err;
+  EXPECT_EQ(std::ranges::count(rated.out, '\n'), 9);
+  const Json table_wise = Json::parse(rated.out.substr(0, rated.out.find('\n')));
+  EXPECT_EQ(table_wise["planner"], "table_wise");
+  EXPECT_EQ(table_wise["devices"].size(), 4u);
+  EXPECT_GT(table_wise["memory_mib"]["largest"].get<double>(), 0.0);
+  const std::string page = *read_text(posix_files(), path("plan.html"));
+  for (const char* part : {"torchrec_like", "oper", "<svg", "lookups"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  expect_refused(plan("4", {"--html", "plan.html"}), "plan.html");
+}
+
+TEST_F(Plan, of_another_run_or_badly_edited_is_refused) {
+  ASSERT_EQ(run(plan("2", {"--planner", "row_wise", "--out", "plan.json"})).status, 0);
+  const std::vector<std::string> train{"train",
+                                       "placed.toml",
+                                       "--quiet",
+                                       "--set",
+                                       "train.ranks=2",
+                                       "--set",
+                                       "placement.plan=plan.json"};
+  const auto with = [&](const std::string& set) {
+    std::vector<std::string> arguments = train;
+    arguments.insert(arguments.end(), {"--set", set});
+    return arguments;
+  };
+  expect_refused(with("train.ranks=4"), "the plan is for 2 devices; there are 4");
+  expect_refused(with("embedding.dim=24"), "the model's has");
+  const std::string text = *read_text(posix_files(), path("plan.json"));
+  const size_t at = text.find("25000");
+  ASSERT_NE(at, std::string::npos);
+  write("plan.json", text.substr(0, at) + "24000" + text.substr(at + 5));
+  expect_refused(train, "row 24000: no range has it");
+  expect_refused(plan("2", {"--judge", "plan.json"}), "row 24000: no range has it");
+}
+
+TEST_F(Plan, wrong_requests_are_named) {
+  expect_refused(plan("2", {"--planner", "opera"}), "--planner opera: there are table_wise");
+  expect_refused(plan("2", {"--set", "placement.counts=none.counts"}), "placement.counts");
+  write("hole.json", R"({"version": 1, "devices": [{"name": "a", "memory_bytes": 1000000},
+  {"name": "b", "memory_bytes": 1000000}], "message_seconds": [[0, 0], [0, 0]],
+  "byte_seconds": [[0, 1e-9], [null, 0]]})");
+  expect_refused(plan("2", {"--set", "placement.cluster=hole.json"}),
+                 "the link of device 1 from device 0 is missing");
+  expect_refused(plan("2", {"--set", "placement.device_memory_mib=1", "--set",
+                            "placement.planner=oper", "--out", "plan.json"}),
+                 "rows do not fit");
+}
+
+TEST_F(Plan, counts_of_other_tables_are_refused) {
+  ASSERT_EQ(run({"stats", "placed.toml", "--counts", "rows.counts", "--quiet"}).status, 0);
+  const Outcome planned =
+      run(plan("2", {"--planner", "oper", "--set", "placement.counts=rows.counts"}));
+  EXPECT_EQ(planned.status, 0) << planned.err;
+  std::string other = bags("");
+  other.replace(other.find("rows = 300"), 10, "rows = 301");
+  write("placed.toml", other);
+  expect_refused(plan("2", {"--planner", "oper", "--set", "placement.counts=rows.counts"}),
+                 "placement.counts");
+}
+
+TEST_F(Plan, goes_by_measured_links) {
+  const Outcome measured = run({"plan", "measure", "--ranks", "3", "--out", "cluster.json"});
+  ASSERT_EQ(measured.status, 0) << measured.err;
+  EXPECT_NE(measured.out.find("Mbit/s"), std::string::npos);
+  const Outcome planned =
+      run(plan("3", {"--planner", "oper", "--set", "placement.cluster=cluster.json"}));
+  EXPECT_EQ(planned.status, 0) << planned.err;
+  expect_refused(plan("2", {"--set", "placement.cluster=cluster.json"}),
+                 "has 3 devices; there are 2 ranks");
+}
+
+}  // namespace
+}  // namespace recmill::cli
