@@ -130,7 +130,12 @@ TEST_F(Plan, of_another_run_or_badly_edited_is_refused) {
     return arguments;
   };
   expect_refused(with("train.ranks=4"), "the plan is for 2 devices; there are 4");
-  expect_refused(with("embedding.dim=24"), "the model's has");
+  std::string other = bags("[embedding]\nstore = 'placed'\n");
+  other.replace(other.find("rows = 300"), 10, "rows = 301");
+  write("other.toml", other);
+  expect_refused({"train", "other.toml", "--quiet", "--set", "train.ranks=2", "--set",
+                  "placement.plan=plan.json"},
+                 "the plan is for 300 rows of");
   const std::string text = *read_text(posix_files(), path("plan.json"));
   const size_t at = text.find("25000");
   ASSERT_NE(at, std::string::npos);
@@ -141,14 +146,15 @@ TEST_F(Plan, of_another_run_or_badly_edited_is_refused) {
 
 TEST_F(Plan, wrong_requests_are_named) {
   expect_refused(plan("2", {"--planner", "opera"}), "--planner opera: there are table_wise");
-  expect_refused(plan("2", {"--set", "placement.counts=none.counts"}), "placement.counts");
+  expect_refused(plan("2", {"--set", "placement.counts=none.counts"}),
+                 "placement.counts: there is no file none.counts");
   write("hole.json", R"({"version": 1, "devices": [{"name": "a", "memory_bytes": 1000000},
   {"name": "b", "memory_bytes": 1000000}], "message_seconds": [[0, 0], [0, 0]],
   "byte_seconds": [[0, 1e-9], [null, 0]]})");
   expect_refused(plan("2", {"--set", "placement.cluster=hole.json"}),
                  "the link of device 1 from device 0 is missing");
   expect_refused(plan("2", {"--set", "placement.device_memory_mib=1", "--set",
-                            "placement.planner=oper", "--out", "plan.json"}),
+                            "placement.planner=oper", "--json", "--out", "plan.json"}),
                  "rows do not fit");
 }
 

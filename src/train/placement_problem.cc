@@ -21,6 +21,11 @@ namespace {
 constexpr double kAssumedByteSeconds = 8e-10, kAssumedLookupSeconds = 1e-10;
 constexpr int64_t kBatchSamples = 4096;
 
+Status check_file(const char* key, const std::string& path, Files& files) {
+  if (files.exists(path)) return {};
+  return Status::BadRequest(fmt::format("{}: there is no file {}", key, path));
+}
+
 Result<AccessCounts> count_first_samples(const ResolvedRun& run, Files& files) {
   const auto pool = make_pool(run.threads);
   const auto seed = static_cast<uint64_t>(run.options.train.seed);
@@ -44,6 +49,7 @@ Result<ClusterSpec> cluster_of(const ResolvedRun& run, int64_t device_memory, Fi
             to == from ? kAssumedLookupSeconds : kAssumedByteSeconds;
     return cluster;
   }
+  RECMILL_RETURN_IF_ERROR(check_file("placement.cluster", options.cluster, files));
   auto cluster = read_cluster(files, options.cluster);
   if (!cluster.ok()) return cluster.status().at("placement.cluster");
   if (cluster->size() != run.ranks)
@@ -71,6 +77,7 @@ placement::ReplicaReduce reduce_of(store::CopyReduce reduce) {
 Result<AccessCounts> placement_counts(const ResolvedRun& run, Files& files) {
   const PlacementOptions& options = run.options.placement;
   if (options.counts.empty()) return count_first_samples(run, files);
+  RECMILL_RETURN_IF_ERROR(check_file("placement.counts", options.counts, files));
   Pool pool(run.threads);
   auto counts = stats::read_counts(options.counts, row_digest(run), files, pool);
   if (!counts.ok()) return counts.status().at("placement.counts");
