@@ -9,7 +9,7 @@
 namespace recmill {
 namespace {
 
-constexpr size_t kShort = 8, kLong = size_t{1} << 21;  // bytes
+constexpr size_t kShort = 8;  // bytes
 constexpr int kTries = 5;
 
 double median(std::vector<double> values) {
@@ -20,8 +20,9 @@ double median(std::vector<double> values) {
 /// Seconds until `bytes` have come to `to`, which has asked for them. 0 on other ranks.
 Result<double> time_message(Communicator& communicator, int to, int from, size_t bytes,
                             std::vector<std::byte>& memory) {
-  RECMILL_RETURN_IF_ERROR(communicator.barrier());
   RECMILL_ASSIGN_OR_RETURN(const auto exchange, communicator.exchange(bytes));
+  // All have come, and what they announce is out of the way.
+  RECMILL_RETURN_IF_ERROR(exchange->wait(2));
   std::byte go{};
   const std::span<std::byte> message(memory.data(), bytes);
   double seconds = 0;
@@ -45,21 +46,22 @@ Result<LinkSpec> measure_link(Communicator& communicator, int to, int from,
                               std::vector<std::byte>& memory) {
   std::vector<double> shorts, longs;
   for (int i = 0; i < kTries; ++i) {
-    for (const auto& [bytes, times] : {std::pair{kShort, &shorts}, std::pair{kLong, &longs}}) {
+    for (const auto& [bytes, times] :
+         {std::pair{kShort, &shorts}, std::pair{memory.size(), &longs}}) {
       RECMILL_ASSIGN_OR_RETURN(const double seconds,
                                time_message(communicator, to, from, bytes, memory));
       times->push_back(seconds);
     }
   }
   // The short one goes there and back.
-  return LinkSpec{median(shorts) / 2,
-                  std::max(median(longs) - median(shorts), 1e-9) / static_cast<double>(kLong)};
+  return LinkSpec{median(shorts) / 2, std::max(median(longs) - median(shorts), 1e-9) /
+                                          static_cast<double>(memory.size())};
 }
 
 }  // namespace
 
-Result<std::vector<LinkSpec>> measure_links(Communicator& communicator) {
-  std::vector<std::byte> memory(kLong);
+Result<std::vector<LinkSpec>> measure_links(Communicator& communicator, size_t long_bytes) {
+  std::vector<std::byte> memory(std::max(long_bytes, kShort + 1));
   std::vector<LinkSpec> own;
   for (int to = 0; to < communicator.ranks(); ++to) {
     for (int from = 0; from < communicator.ranks(); ++from) {

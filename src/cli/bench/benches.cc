@@ -6,6 +6,7 @@
 #include "cli/bench/comm/comm_bench.h"
 #include "cli/bench/embedding/embedding_bench.h"
 #include "cli/bench/kernels/kernels_bench.h"
+#include "cli/bench/placed/placed_bench.h"
 #include "cli/bench/placement/placement_bench.h"
 #include "cli/bench/reader/reader_bench.h"
 #include "cli/bench/scaling/scaling_bench.h"
@@ -17,10 +18,10 @@ namespace {
 
 const std::map<std::string, Bench>& benches() {
   static const std::map<std::string, Bench> all{
-      {"comm", run_comm_bench},       {"embedding", run_embedding_bench},
-      {"kernels", run_kernels_bench}, {"placement", run_placement_bench},
-      {"reader", run_reader_bench},   {"scaling", run_scaling_bench},
-      {"train", run_train_bench}};
+      {"comm", run_comm_bench},           {"embedding", run_embedding_bench},
+      {"kernels", run_kernels_bench},     {"placed", run_placed_bench},
+      {"placement", run_placement_bench}, {"reader", run_reader_bench},
+      {"scaling", run_scaling_bench},     {"train", run_train_bench}};
   return all;
 }
 
