@@ -13,6 +13,7 @@ namespace recmill::placement {
 /// bytes of memory.
 struct Targets {
   std::vector<double> fetched, memory;  // [devices]
+  double seconds = 0;  // of the slowest device that has so much; of unequal devices alone
 };
 
 /// Bytes that another device fetches from `device`, on average.

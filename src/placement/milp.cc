@@ -27,7 +27,7 @@ Result<Proposal> plan_milp(const Problem& problem, const PlannerOptions& options
   for (const Partition& partition : partitioning.partitions()) loads.push_back(partition.load);
   RECMILL_ASSIGN_OR_RETURN(const Targets targets,
                            find_targets(problem, partitioning.all(), partitioning.access_bounded(),
-                                        DeviceCosts(problem)));
+                                        DeviceCosts(problem), budgets));
   RECMILL_ASSIGN_OR_RETURN(
       auto paths, place_few(problem, loads, budgets, copies,
                             balance(partitioning.partitions(), targets), DeviceCosts(problem)));

@@ -8,6 +8,7 @@
 
 #include "placement/balance.h"
 #include "placement/build_plan.h"
+#include "placement/copy_shares.h"
 #include "placement/duplicate.h"
 #include "placement/memory_budget.h"
 #include "placement/place_few.h"
@@ -19,6 +20,10 @@ namespace {
 
 /// Copied partitions take so much of the memory for copies, at most.
 constexpr double kCopyGrain = 0.001;
+
+/// Where copies and the rest are placed at once: ranges are so much finer, as what one of them is
+/// too large takes away copies.
+constexpr double kRangeGrain = 8;
 
 std::vector<FetchPath> home_paths(const std::vector<int>& homes, int devices) {
   std::vector<FetchPath> paths;
@@ -49,7 +54,7 @@ class Oper {
     Thresholds thresholds = options_.thresholds;
     for (int64_t halvings = 0;; ++halvings) {
       RECMILL_RETURN_IF_ERROR(place(thresholds));
-      if (degree_ >= options_.balance || halvings == options_.refinements) break;
+      if (placed_all_ || degree_ >= options_.balance || halvings == options_.refinements) break;
       thresholds.access /= 2;
       thresholds.memory /= 2;
     }
@@ -72,8 +77,10 @@ class Oper {
     proposal_.access_bounded_share = all.access_bounded_share();
     proposal_.access_bounded_memory = all.access_bounded_memory();
     hottest_share_ = all.hottest_row() / std::max(all.all().fetched, 1e-300);
+    placed_all_ = false;
     if (options_.extra_memory > 0 && problem_.devices() > 1)
       RECMILL_RETURN_IF_ERROR(duplicate(all));
+    if (placed_all_) return {};
     if (copied_.partitions.empty()) {
       left_.emplace(problem_, orders_, thresholds);
     } else {
@@ -90,6 +97,7 @@ class Oper {
     if (options_.extra_memory <= 0 || problem_.devices() < 2) return thresholds;
     const double extra = options_.extra_memory * static_cast<double>(problem_.total_bytes());
     thresholds.list_dense_alone = false;
+    if (!is_uniform(problem_.cluster)) thresholds.memory /= kRangeGrain;
     thresholds.listed_bytes = kCopyGrain * extra / problem_.devices();
     thresholds.listed_share =
         std::max(thresholds.listed_share, 1.5 * options_.extra_memory / (problem_.devices() - 1));
@@ -99,7 +107,8 @@ class Oper {
   Status duplicate(const Partitioning& all) {
     const std::vector<Load> loads = loads_of(all.partitions());
     DeviceCosts costs(problem_);
-    RECMILL_ASSIGN_OR_RETURN(const Targets targets, targets_for(all, costs));
+    RECMILL_ASSIGN_OR_RETURN(const auto single, memory_budgets(problem_, kBalanceSlack));
+    RECMILL_ASSIGN_OR_RETURN(const Targets targets, targets_for(all, costs, single));
     const std::vector<int> homes = balance(all.partitions(), targets);
     std::vector<FetchPath> paths = home_paths(homes, problem_.devices());
     if (problem_.training) {
@@ -110,16 +119,38 @@ class Oper {
       for (const size_t p : duplicate_for_training(problem_, listed, extra))
         paths[p] = FetchPath::everywhere(homes[p], problem_.devices());
     } else {
-      for (size_t p = 0; p < paths.size(); ++p) costs.add(loads[p], paths[p]);
-      std::vector<double> spare;
-      for (int d = 0; d < problem_.devices(); ++d) spare.push_back(budgets_[d] - costs.memory(d));
-      const auto listed = std::ranges::count_if(all.partitions(), &Partition::access_bounded);
-      std::vector<FetchPath> listed_paths(paths.begin(), paths.begin() + listed);
-      duplicate_for_inference(problem_, std::span(loads).first(listed), listed_paths, spare, costs);
-      std::ranges::move(listed_paths, paths.begin());
+      const auto listed =
+          static_cast<size_t>(std::ranges::count_if(all.partitions(), &Partition::access_bounded));
+      RECMILL_RETURN_IF_ERROR(copy_for_inference(loads, listed, paths));
     }
     if (is_uniform(problem_.cluster)) even_out(loads, paths);
     take_copies(all, paths);
+    if (placed_all_) take_rest(all, paths);
+    return {};
+  }
+
+  // Algorithm 1; among unequal devices the linear program where that is faster by more than what
+  // both are wrong by, and then it says where all rows are. `paths`: homes of all loads, of which
+  // the first `listed` may have copies.
+  Status copy_for_inference(const std::vector<Load>& loads, size_t listed,
+                            std::vector<FetchPath>& paths) {
+    DeviceCosts costs(problem_);
+    for (size_t p = 0; p < paths.size(); ++p) costs.add(loads[p], paths[p]);
+    std::vector<double> spare;
+    for (int d = 0; d < problem_.devices(); ++d)
+      spare.push_back(std::max(budgets_[d] - costs.memory(d), 0.0));
+    std::vector<FetchPath> listed_paths(paths.begin(),
+                                        paths.begin() + static_cast<int64_t>(listed));
+    duplicate_for_inference(problem_, std::span(loads).first(listed), listed_paths, spare, costs);
+    std::ranges::move(listed_paths, paths.begin());
+    if (is_uniform(problem_.cluster) || problem_.devices() > kMostSharingDevices) return {};
+    RECMILL_ASSIGN_OR_RETURN(SharedCopies shared, share_copies(problem_, loads, listed, budgets_));
+    DeviceCosts of_shared(problem_);
+    for (size_t p = 0; p < loads.size(); ++p) of_shared.add(loads[p], shared.paths[p]);
+    if (of_shared.largest_seconds() > 0.99 * costs.largest_seconds()) return {};
+    placed_all_ = true;
+    degree_ = shared.seconds / of_shared.largest_seconds();
+    paths = std::move(shared.paths);
     return {};
   }
 
@@ -161,6 +192,16 @@ class Oper {
     }
   }
 
+  void take_rest(const Partitioning& all, const std::vector<FetchPath>& paths) {
+    rest_ = {};
+    for (size_t p = 0; p < paths.size(); ++p) {
+      if (paths[p].copies() > 1) continue;
+      rest_.partitions.push_back(all.partitions()[p]);
+      rest_.paths.push_back(paths[p]);
+    }
+    proposal_.partitions = static_cast<int64_t>(paths.size());
+  }
+
   std::vector<HotOrder> remaining_orders() const {
     std::vector<HotOrder> remaining(orders_.size());
     for (size_t t = 0; t < orders_.size(); ++t)
@@ -169,13 +210,16 @@ class Oper {
     return remaining;
   }
 
-  Result<Targets> targets_for(const Partitioning& partitioning, const DeviceCosts& placed) const {
-    return find_targets(problem_, partitioning.all(), partitioning.access_bounded(), placed);
+  Result<Targets> targets_for(const Partitioning& partitioning, const DeviceCosts& placed,
+                              std::span<const double> budgets) const {
+    return find_targets(problem_, partitioning.all(), partitioning.access_bounded(), placed,
+                        budgets);
   }
 
   Status balance_rest(const Partitioning& partitioning) {
     rest_.partitions = partitioning.partitions();
-    RECMILL_ASSIGN_OR_RETURN(const Targets targets, targets_for(partitioning, copies_costs_));
+    RECMILL_ASSIGN_OR_RETURN(const Targets targets,
+                             targets_for(partitioning, copies_costs_, budgets_));
     const std::vector<int> homes = balance(rest_.partitions, targets);
     const std::vector<Load> loads = loads_of(rest_.partitions);
     rest_.paths = home_paths(homes, problem_.devices());
@@ -185,13 +229,19 @@ class Oper {
     }
     DeviceCosts costs = copies_costs_;
     for (size_t p = 0; p < loads.size(); ++p) costs.add(loads[p], rest_.paths[p]);
+    degree_ = degree_of(costs, targets);
+    return {};
+  }
+
+  // How near devices are to their targets: those of equal ones are equal lookups and memory.
+  double degree_of(const DeviceCosts& costs, const Targets& targets) const {
+    if (!is_uniform(problem_.cluster)) return targets.seconds / costs.largest_seconds();
     std::vector<double> memory, lookups;
     for (int d = 0; d < problem_.devices(); ++d) {
       memory.push_back(costs.memory(d) / budgets_[d]);
       lookups.push_back(costs.looked_up(d));
     }
-    degree_ = std::min(balance_of(memory).degree(), balance_of(lookups).degree());
-    return {};
+    return std::min(balance_of(memory).degree(), balance_of(lookups).degree());
   }
 
   void say_what_limits(const Thresholds& thresholds) {
@@ -217,6 +267,7 @@ class Oper {
   Placement copied_, rest_;                 // of their partitions
   DeviceCosts copies_costs_{problem_};
   Proposal proposal_;
+  bool placed_all_ = false;  // copies and the rest at once
   double degree_ = 0, hottest_share_ = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "placement/copy_shares.h"
 #include "placement/duplicate.h"
 #include "placement/path_program.h"
 #include "placement/path_search.h"
@@ -12,6 +13,12 @@ namespace {
 
 void add_all(std::span<const Load> loads, const std::vector<FetchPath>& paths, DeviceCosts& costs) {
   for (size_t p = 0; p < loads.size(); ++p) costs.add(loads[p], paths[p]);
+}
+
+bool fits(const DeviceCosts& costs, std::span<const double> budgets) {
+  for (int d = 0; d < costs.devices(); ++d)
+    if (costs.memory(d) > budgets[d] * (1 + 1e-9)) return false;
+  return true;
 }
 
 }  // namespace
@@ -31,12 +38,22 @@ Result<std::vector<FetchPath>> place_few(const Problem& problem, std::span<const
   duplicate_for_inference(problem, loads, paths, spare, costs);
   search_paths(problem, loads, budgets, true, paths, costs);
   RECMILL_ASSIGN_OR_RETURN(CutSolution cut, solve_by_cutting(problem, loads, budgets, true));
-  DeviceCosts of_cut = placed;
-  add_all(loads, cut.paths, of_cut);
-  search_paths(problem, loads, budgets, true, cut.paths, of_cut);
-  for (int d = 0; d < problem.devices(); ++d)
-    if (of_cut.memory(d) > budgets[d] * (1 + 1e-9)) return paths;
-  return of_cut.largest_seconds() < costs.largest_seconds() ? cut.paths : paths;
+  std::vector<std::vector<FetchPath>> starts{std::move(cut.paths)};
+  if (problem.devices() <= kMostSharingDevices) {
+    RECMILL_ASSIGN_OR_RETURN(SharedCopies shared,
+                             share_copies(problem, loads, loads.size(), budgets));
+    starts.push_back(std::move(shared.paths));
+  }
+  double least = costs.largest_seconds();
+  for (std::vector<FetchPath>& start : starts) {
+    DeviceCosts of_start = placed;
+    add_all(loads, start, of_start);
+    search_paths(problem, loads, budgets, true, start, of_start);
+    if (!fits(of_start, budgets) || of_start.largest_seconds() >= least) continue;
+    least = of_start.largest_seconds();
+    paths = std::move(start);
+  }
+  return paths;
 }
 
 }  // namespace recmill::placement

@@ -13,10 +13,11 @@ namespace recmill::placement {
 /// Loads up to which placing them is worth a search.
 constexpr size_t kFewLoads = 400;
 
-/// Paths for few loads, whose slowest device is near the fastest that it can be: the better of two
-/// searches, one from `homes` [loads] (and then, with `copies`, from Algorithm 1's copies), one
-/// from where a linear program has most of each load. `placed`: what is there already. With
-/// `copies` (inference only) loads may have several. Bad request where they fit in no way.
+/// Paths for few loads, whose slowest device is near the fastest that it can be: the best of the
+/// searches that start from `homes` [loads] (and then, with `copies`, from Algorithm 1's copies),
+/// from where a linear program has most of each load, and from share_copies(). `placed`: what is
+/// there already. With `copies` (inference only) loads may have several. Bad request where they fit
+/// in no way.
 Result<std::vector<FetchPath>> place_few(const Problem& problem, std::span<const Load> loads,
                                          std::span<const double> budgets, bool copies,
                                          std::span<const int> homes, const DeviceCosts& placed);

@@ -11,6 +11,9 @@ namespace {
 
 using solve::kInfinity;
 
+/// Of a budget: what partitions, which are not cut at will, may have taken more than it.
+constexpr double kCutting = 0.001;
+
 Targets equal_targets(const Problem& problem, const Load& rest, const DeviceCosts& placed) {
   Targets targets;
   double fetched = rest.fetched, memory = rest.memory;
@@ -28,7 +31,8 @@ Targets equal_targets(const Problem& problem, const Load& rest, const DeviceCost
 /// Columns: how much of the access-bounded rows, and of the others, each device has.
 class ShareProgram {
  public:
-  ShareProgram(const Problem& problem, const Load& hot, const Load& cold, const DeviceCosts& placed)
+  ShareProgram(const Problem& problem, const Load& hot, const Load& cold, const DeviceCosts& placed,
+               std::span<const double> budgets)
       : problem_(problem), hot_(hot), cold_(cold), placed_(placed), time_(problem, unit()) {
     for (int d = 0; d < problem.devices(); ++d) {
       for (const auto& [load, columns] :
@@ -47,7 +51,8 @@ class ShareProgram {
     time_.finish(placed);
     fill_ = time_.program().add_column(0.0, 0.0, kInfinity);
     for (int d = 0; d < problem.devices(); ++d) {
-      add_memory_row(d, 1.0, 0);
+      const auto memory = static_cast<double>(problem.cluster.devices[d].memory_bytes);
+      add_memory_row(d, std::min(budgets[d] * (1 + kCutting) / memory, 1.0), 0);
       add_memory_row(d, 0.0, -1.0);
     }
   }
@@ -63,6 +68,7 @@ class ShareProgram {
     weights_ = {1e-6, 1.0};
     RECMILL_RETURN_IF_ERROR(minimum().status());
     Targets targets;
+    targets.seconds = seconds * time_.unit();
     for (int d = 0; d < problem_.devices(); ++d) {
       const double hot = solution_.values[hot_share_[d]], cold = solution_.values[cold_share_[d]];
       targets.fetched.push_back(hot_.fetched * hot + cold_.fetched * cold);
@@ -115,11 +121,11 @@ class ShareProgram {
 }  // namespace
 
 Result<Targets> find_targets(const Problem& problem, const Load& rest, const Load& access_bounded,
-                             const DeviceCosts& placed) {
+                             const DeviceCosts& placed, std::span<const double> budgets) {
   if (is_uniform(problem.cluster)) return equal_targets(problem, rest, placed);
   Load cold = rest;
   cold += access_bounded * -1;
-  return ShareProgram(problem, access_bounded, cold, placed).solve();
+  return ShareProgram(problem, access_bounded, cold, placed, budgets).solve();
 }
 
 }  // namespace recmill::placement

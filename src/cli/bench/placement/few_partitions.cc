@@ -12,6 +12,9 @@ namespace {
 
 using placement::Load;
 
+constexpr double kMostMemory =
+    0.1;  // of all rows, in a partition: few devices can hold larger ones
+
 placement::Partitioning cut_by_thresholds(const placement::Problem& problem,
                                           const std::vector<placement::HotOrder>& orders,
                                           const placement::Thresholds& thresholds) {
@@ -37,18 +40,20 @@ FewPartitions::FewPartitions(const placement::Problem& problem,
   }
 }
 
-Result<std::vector<int>> FewPartitions::homes(const placement::Problem& problem) const {
+Result<std::vector<int>> FewPartitions::homes(const placement::Problem& problem,
+                                              std::span<const double> budgets) const {
   RECMILL_ASSIGN_OR_RETURN(
       const placement::Targets targets,
       placement::find_targets(problem, partitioning_.all(), partitioning_.access_bounded(),
-                              placement::DeviceCosts(problem)));
+                              placement::DeviceCosts(problem), budgets));
   return placement::balance(partitions_, targets);
 }
 
 FewPartitions finest_partitions(const placement::Problem& problem, size_t most) {
   placement::Thresholds thresholds;
   for (int step = 0;; ++step) {
-    thresholds.access = thresholds.memory = 0.002 * std::exp2(step / 4.0);
+    thresholds.access = 0.002 * std::exp2(step / 4.0);
+    thresholds.memory = std::min(thresholds.access, kMostMemory);
     FewPartitions few(problem, thresholds);
     if (few.loads().size() <= most || thresholds.access >= 1) return few;
   }

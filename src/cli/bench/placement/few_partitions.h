@@ -17,8 +17,9 @@ class FewPartitions {
   FewPartitions(const placement::Problem& problem, const placement::Thresholds& thresholds);
 
   const std::vector<placement::Load>& loads() const { return loads_; }
-  /// The device of each partition where all are balanced with one copy.
-  Result<std::vector<int>> homes(const placement::Problem& problem) const;
+  /// The device of each partition where all are balanced with one copy within `budgets` bytes.
+  Result<std::vector<int>> homes(const placement::Problem& problem,
+                                 std::span<const double> budgets) const;
 
  private:
   std::vector<placement::HotOrder> orders_;
@@ -27,7 +28,8 @@ class FewPartitions {
   std::vector<placement::Load> loads_;            // beside
 };
 
-/// The finest ones, by one threshold for accesses and memory, that are `most` at most.
+/// The finest ones, by one threshold for accesses and (up to a tenth) memory, that are `most` at
+/// most.
 FewPartitions finest_partitions(const placement::Problem& problem, size_t most);
 
 /// `loads` in descending order of accesses a byte of memory, and merged with their neighbours into

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 
 #include "base/random.h"
 #include "cli/bench/placement/few_partitions.h"
@@ -24,7 +26,11 @@ using placement::Problem;
 constexpr int kDevices = 4;
 constexpr double kExtra = 0.05;
 constexpr double kSolverSeconds = 60;
-constexpr size_t kCounts[] = {50, 100, 200};
+/// So few tables that their hottest rows can be partitions of their own.
+struct Bounded {
+  size_t partitions, tables;
+};
+constexpr Bounded kBounded[] = {{50, 6}, {100, 12}, {200, 26}};
 constexpr uint64_t kSeeds = 100;
 
 std::string case_name(size_t partitions, bool copies) {
@@ -41,15 +47,31 @@ double slowest(const Problem& problem, std::span<const Load> loads, std::span<co
   return costs.largest_seconds();
 }
 
-Status run_bounded(size_t most, bool copies, const Problem& problem, const BenchOptions& options,
-                   const BenchSink& sink) {
-  const std::string name = case_name(most, copies);
+/// The problem of the largest tables alone.
+Problem largest_tables(const Problem& all, size_t tables) {
+  std::vector<size_t> order(all.tables.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater<>(),
+                           [&](size_t t) { return all.tables[t].spec.rows; });
+  order.resize(tables);
+  Problem problem = all;
+  problem.tables.clear();
+  problem.counts.tables.clear();
+  for (const size_t t : order) {
+    problem.tables.push_back(all.tables[t]);
+    problem.counts.tables.push_back(all.counts.tables[t]);
+  }
+  return problem;
+}
+
+Status run_bounded(const Bounded& bounded, bool copies, const Problem& all,
+                   const BenchOptions& options, const BenchSink& sink) {
+  const std::string name = case_name(bounded.partitions, copies);
   if (!options.wants(name)) return {};
-  const FewPartitions few = finest_partitions(problem, most);
-  RECMILL_ASSIGN_OR_RETURN(
-      const auto budgets,
-      placement::memory_budgets(problem, copies ? kExtra : placement::kBalanceSlack));
-  RECMILL_ASSIGN_OR_RETURN(const std::vector<int> homes, few.homes(problem));
+  const Problem problem = largest_tables(all, bounded.tables);
+  const FewPartitions few = finest_partitions(problem, bounded.partitions);
+  RECMILL_ASSIGN_OR_RETURN(const auto budgets, placement::memory_budgets(problem, kExtra));
+  RECMILL_ASSIGN_OR_RETURN(const std::vector<int> homes, few.homes(problem, budgets));
   RECMILL_ASSIGN_OR_RETURN(
       const std::vector<FetchPath> paths,
       placement::place_few(problem, few.loads(), budgets, copies, homes, DeviceCosts(problem)));
@@ -149,15 +171,15 @@ Status run_small(bool copies, const BenchOptions& options, const BenchSink& sink
 Status run_optimality_cases(const BenchOptions& options, const BenchSink& sink) {
   for (const bool copies : {false, true}) RECMILL_RETURN_IF_ERROR(run_small(copies, options, sink));
   std::vector<std::string> names;
-  for (const size_t count : kCounts)
-    for (const bool copies : {false, true}) names.push_back(case_name(count, copies));
+  for (const Bounded& bounded : kBounded)
+    for (const bool copies : {false, true}) names.push_back(case_name(bounded.partitions, copies));
   if (!wants_any(options, names)) return {};
   RECMILL_ASSIGN_OR_RETURN(const FrozenShape shape, frozen_shape("kaggle"));
   RECMILL_ASSIGN_OR_RETURN(AccessCounts counts, counts_for(shape, kLaws[0], kPlannedSeed, options));
   const Problem problem = problem_of(shape, std::move(counts), kDevices);
   for (const bool copies : {false, true})
-    for (const size_t count : kCounts)
-      RECMILL_RETURN_IF_ERROR(run_bounded(count, copies, problem, options, sink));
+    for (const Bounded& bounded : kBounded)
+      RECMILL_RETURN_IF_ERROR(run_bounded(bounded, copies, problem, options, sink));
   return {};
 }
 

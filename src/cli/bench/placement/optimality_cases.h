@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How near the search for few partitions comes to the best placement.
-//   optimality_{50,100,200}          the slowest device's time for the finest partitions of
-//   Kaggle's
-//                                    shape that are so many at most, on 4 devices, each in one
-//                                    place; `limit` is the bound that HiGHS proves in 60 seconds
-//                                    (options.solver_seconds), below which no placement of these
-//                                    partitions is
-//   optimality_{50,100,200}_copies   the same with copies in 5 % extra memory
-//   optimality_8x3{,_copies}         the worst of 100 random problems of 8 partitions on 3 devices
-//                                    with unequal links: its time in units of the best one's
+// `optimality_{50,100,200}`: the slowest device's time for the finest partitions, so many at most,
+// of the 6, 12 and 26 largest tables of Kaggle's shape, each in one place of 4 devices that have 5
+// % more memory than rows take; `..._copies`: with copies. The limit is the bound that HiGHS proves
+// in 60 seconds (options.solver_seconds), below which no placement of these partitions is; the
+// rival is the placement that HiGHS finds meanwhile. `optimality_8x3`, `optimality_8x3_copies`: of
+// 100 random problems of 8 partitions on 3 devices with unequal links the one where ours is the
+// farthest from the best placement: its time in units of that one's.
 #pragma once
 
 #include "cli/bench/bench.h"

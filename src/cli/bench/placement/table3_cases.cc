@@ -55,7 +55,7 @@ Result<Solved> solve_at(const Problem& problem, double threshold, double seconds
   thresholds.access = thresholds.memory = threshold;
   const FewPartitions few(problem, thresholds);
   RECMILL_ASSIGN_OR_RETURN(const auto budgets, placement::memory_budgets(problem, kExtra));
-  RECMILL_ASSIGN_OR_RETURN(const std::vector<int> homes, few.homes(problem));
+  RECMILL_ASSIGN_OR_RETURN(const std::vector<int> homes, few.homes(problem, budgets));
   std::vector<FetchPath> paths;
   for (const int home : homes) paths.push_back(FetchPath::at(home, problem.devices()));
   const Stopwatch watch;
