@@ -10,6 +10,7 @@ namespace recmill::placement {
 namespace {
 
 constexpr int64_t kSmallCounts = 4096;
+constexpr double kAlike = 0.1;  // measured again, equal links and memories differ by less
 
 Status check_links(const ClusterSpec& cluster) {
   const size_t devices = cluster.devices.size();
@@ -81,11 +82,14 @@ ClusterSpec equal_devices(int devices, int64_t memory_bytes, double lookup) {
 }
 
 bool is_uniform(const ClusterSpec& cluster) {
+  const auto alike = [](double a, double b) { return std::abs(a - b) <= kAlike * std::max(a, b); };
   for (int to = 0; to < cluster.size(); ++to) {
-    if (cluster.devices[to].memory_bytes != cluster.devices[0].memory_bytes) return false;
+    if (!alike(static_cast<double>(cluster.devices[to].memory_bytes),
+               static_cast<double>(cluster.devices[0].memory_bytes)))
+      return false;
     for (int from = 0; from < cluster.size(); ++from) {
       const LinkSpec& like = to == from ? cluster.link(0, 0) : cluster.link(0, 1);
-      if (cluster.link(to, from).byte_seconds != like.byte_seconds) return false;
+      if (!alike(cluster.link(to, from).byte_seconds, like.byte_seconds)) return false;
     }
   }
   return true;

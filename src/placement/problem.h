@@ -44,7 +44,7 @@ Status check_problem(const Problem& problem);
 /// A cluster of equal devices, a byte's time being 1 between any two and `lookup` on a device.
 ClusterSpec equal_devices(int devices, int64_t memory_bytes, double lookup = 0);
 
-/// Whether all devices, and all links between two, are alike.
+/// Whether all devices, and all links between two, are alike, to a tenth.
 bool is_uniform(const ClusterSpec& cluster);
 
 /// Expected numbers for one row of a table, in one batch of one device.

@@ -16,14 +16,16 @@ constexpr double kCutting = 0.001;
 
 Targets equal_targets(const Problem& problem, const Load& rest, const DeviceCosts& placed) {
   Targets targets;
-  double fetched = rest.fetched, memory = rest.memory;
+  double fetched = rest.fetched, memory = rest.memory, limits = 0;
   for (int d = 0; d < problem.devices(); ++d) {
+    limits += static_cast<double>(problem.cluster.devices[d].memory_bytes);
     fetched += fetched_from(placed, d);
     memory += placed.memory(d);
   }
   for (int d = 0; d < problem.devices(); ++d) {
     targets.fetched.push_back(fetched / problem.devices() - fetched_from(placed, d));
-    targets.memory.push_back(memory / problem.devices() - placed.memory(d));
+    const auto own = static_cast<double>(problem.cluster.devices[d].memory_bytes);
+    targets.memory.push_back(memory * own / limits - placed.memory(d));
   }
   return targets;
 }
