@@ -64,5 +64,17 @@ TEST(Planners, oper_balances_memory_lookups_and_communication) {
   }
 }
 
+TEST(Planners, torchrec_like_finds_a_way_in_little_more_memory_than_rows_take) {
+  for (const bool training : {false, true}) {
+    Problem problem = zipf_problem(kRows, 64, 1.2, 4, 100'000, 3);
+    problem.training = training;
+    for (DeviceSpec& device : problem.cluster.devices)
+      device.memory_bytes = problem.total_bytes() / 4 * 105 / 100;
+    const auto proposal = plan_placement(problem, PlannerKind::torchrec_like, {});
+    ASSERT_TRUE(proposal.ok()) << proposal.status().message();
+    EXPECT_EQ(rate(problem, proposal->plan).does_not_fit(), "");
+  }
+}
+
 }  // namespace
 }  // namespace recmill::placement

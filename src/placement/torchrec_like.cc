@@ -27,33 +27,65 @@ class Planner {
     for (size_t t = 0; t < problem.tables.size(); ++t) options_.push_back(enumerate(t));
   }
 
-  // Each table's fastest way first; as long as there are other ways, the table whose way costs the
-  // most takes its next one.
+  // Each table's fastest way first, or a way of less memory until they fit together. Then the table
+  // whose way costs the most takes its next one, as long as there is one that fits.
   std::optional<PlacementPlan> best() {
     std::vector<size_t> chosen(options_.size(), 0);
-    std::optional<PlacementPlan> best;
-    double best_seconds = 0;
-    while (true) {
-      const auto plan = partition(chosen);
-      if (plan) {
-        const double seconds = rate(problem_, *plan).seconds;
-        if (!best || seconds < best_seconds) best = plan, best_seconds = seconds;
-      }
-      size_t slowest = options_.size();
-      double most = -1;
-      for (size_t t = 0; t < options_.size(); ++t) {
-        if (chosen[t] + 1 >= options_[t].size()) continue;
-        const Option& option = options_[t][chosen[t]];
-        const double cost = plan ? option.seconds : option.piece.memory * copies(option);
-        if (cost > most) most = cost, slowest = t;
-      }
-      if (slowest == options_.size()) return best;
-      ++chosen[slowest];
+    std::optional<PlacementPlan> best = partition(chosen);
+    while (!best) {
+      if (!take_less_memory(chosen)) return best;
+      best = partition(chosen);
     }
+    double best_seconds = rate(problem_, *best).seconds;
+    std::vector<bool> tried(options_.size());
+    for (size_t t; (t = slowest_table(chosen, tried)) < options_.size();) {
+      ++chosen[t];
+      const auto plan = partition(chosen);
+      if (!plan) {
+        --chosen[t];
+        tried[t] = true;
+        continue;
+      }
+      const double seconds = rate(problem_, *plan).seconds;
+      if (seconds < best_seconds) best = plan, best_seconds = seconds;
+    }
+    return best;
   }
 
  private:
-  double copies(const Option& option) const { return option.way == Way::copies ? devices_ : 1; }
+  // Of those that have another way and were not tried in vain; their number where there is none.
+  size_t slowest_table(const std::vector<size_t>& chosen, const std::vector<bool>& tried) const {
+    size_t slowest = options_.size();
+    double most = -1;
+    for (size_t t = 0; t < options_.size(); ++t) {
+      const double seconds = options_[t][chosen[t]].seconds;
+      if (tried[t] || chosen[t] + 1 >= options_[t].size() || seconds <= most) continue;
+      most = seconds, slowest = t;
+    }
+    return slowest;
+  }
+
+  // The largest table with copies takes its next way; where there is none, the largest that is not
+  // split by rows is.
+  bool take_less_memory(std::vector<size_t>& chosen) const {
+    for (const bool copied : {true, false}) {
+      size_t largest = options_.size();
+      double most = -1;
+      for (size_t t = 0; t < options_.size(); ++t) {
+        const Option& option = options_[t][chosen[t]];
+        const bool may = copied ? option.way == Way::copies && chosen[t] + 1 < options_[t].size()
+                                : option.way != Way::rows && by_rows(t) < options_[t].size();
+        if (may && option.piece.memory > most) most = option.piece.memory, largest = t;
+      }
+      if (largest == options_.size()) continue;
+      chosen[largest] = copied ? chosen[largest] + 1 : by_rows(largest);
+      return true;
+    }
+    return false;
+  }
+  size_t by_rows(size_t t) const {
+    return std::ranges::find(options_[t], Way::rows, &Option::way) - options_[t].begin();
+  }
 
   std::vector<Option> enumerate(size_t t) const {
     const PlacedTable& table = problem_.tables[t];
