@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "placement/path_steps.h"
 #include "placement/time_program.h"
 #include "solve/solve.h"
 
@@ -55,21 +56,6 @@ std::vector<LoadClass> classes_of(std::span<const Load> loads, std::span<const s
     }
     if (classes.size() <= most) return classes;
   }
-}
-
-/// A copy that `device` reaches as fast as any; `turn` says which where several are.
-int nearest_copy(const Problem& problem, const FetchPath& path, int device, int turn = 0) {
-  std::vector<int> nearest;
-  double fastest = kInfinity;
-  for (int from = 0; from < problem.devices(); ++from) {
-    if (!path.has_copy(from)) continue;
-    const double seconds = problem.cluster.link(device, from).byte_seconds;
-    if (seconds > fastest) continue;
-    if (seconds < fastest) nearest.clear();
-    fastest = seconds;
-    nearest.push_back(from);
-  }
-  return nearest[static_cast<size_t>(device + turn) % nearest.size()];
 }
 
 /// Paths for each set of devices that hold copies; where others have several that are as near,
@@ -276,15 +262,6 @@ class ShareProgram {
   TimeProgram time_;
   std::vector<std::vector<solve::Entry>> memory_;  // [devices], in units of the budget
 };
-
-FetchPath without_copy(const Problem& problem, const FetchPath& path, int device) {
-  FetchPath less = path;
-  less.from[device] = -1;
-  for (int to = 0; to < problem.devices(); ++to)
-    if (path.from[to] == device) less.from[to] = nearest_copy(problem, less, to);
-  if (less.home == device) less.home = less.from[device];
-  return less;
-}
 
 double link_seconds(const Problem& problem, const FetchPath& path) {
   double seconds = 0;

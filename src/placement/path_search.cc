@@ -5,6 +5,8 @@
 #include <functional>
 #include <numeric>
 
+#include "placement/path_steps.h"
+
 namespace recmill::placement {
 namespace {
 
@@ -88,33 +90,6 @@ class PathSearch {
     }
   }
 
-  int nearest(const FetchPath& path, int device, int but) const {
-    int best = -1;
-    for (int from = 0; from < costs_.devices(); ++from) {
-      if (from == but || !path.has_copy(from)) continue;
-      if (best < 0 || problem_.cluster.link(device, from).byte_seconds <
-                          problem_.cluster.link(device, best).byte_seconds)
-        best = from;
-    }
-    return best;
-  }
-  FetchPath with_copy(const FetchPath& path, int device) const {
-    FetchPath more = path;
-    more.from[device] = device;
-    for (int other = 0; other < costs_.devices(); ++other)
-      if (!more.has_copy(other) && problem_.cluster.link(other, device).byte_seconds <
-                                       problem_.cluster.link(other, more.from[other]).byte_seconds)
-        more.from[other] = device;
-    return more;
-  }
-  FetchPath without_copy(const FetchPath& path, int device) const {
-    FetchPath less = path;
-    for (int other = 0; other < costs_.devices(); ++other)
-      if (path.from[other] == device) less.from[other] = nearest(path, other, device);
-    if (less.home == device) less.home = less.from[device];
-    return less;
-  }
-
   /// Calls visit(path) for each path that a step away from p's.
   template <typename Visit>
   void neighbors(size_t p, bool copies, const Visit& visit) const {
@@ -124,7 +99,7 @@ class PathSearch {
       if (path.copies() == 1 && d != path.home) visit(FetchPath::at(d, devices));
       if (!copies) continue;
       if (!path.has_copy(d)) {
-        visit(with_copy(path, d));
+        visit(with_copy(problem_, path, d));
         for (int from = 0; from < devices; ++from) {
           if (from == path.from[d] || !path.has_copy(from)) continue;
           FetchPath other = path;
@@ -132,7 +107,7 @@ class PathSearch {
           visit(other);
         }
       } else if (path.copies() > 1) {
-        visit(without_copy(path, d));
+        visit(without_copy(problem_, path, d));
       }
     }
   }
@@ -213,7 +188,8 @@ class PathSearch {
         if (!copies || p == q || a.copies() == 1) continue;
         for (int d = 0; d < devices; ++d)
           if (paths_[p].has_copy(d) && !paths_[q].has_copy(d) &&
-              better_with(p, without_copy(paths_[p], d), q, with_copy(paths_[q], d), now))
+              better_with(p, without_copy(problem_, paths_[p], d), q,
+                          with_copy(problem_, paths_[q], d), now))
             return true;
       }
     }

@@ -2,9 +2,11 @@
 #include "placement/place_few.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "placement/copy_shares.h"
 #include "placement/duplicate.h"
+#include "placement/path_annealing.h"
 #include "placement/path_program.h"
 #include "placement/path_search.h"
 
@@ -14,6 +16,9 @@ namespace {
 void add_all(std::span<const Load> loads, const std::vector<FetchPath>& paths, DeviceCosts& costs) {
   for (size_t p = 0; p < loads.size(); ++p) costs.add(loads[p], paths[p]);
 }
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr size_t kVeryFewLoads = 10;  // the search alone finds the best ways
 
 bool fits(const DeviceCosts& costs, std::span<const double> budgets) {
   for (int d = 0; d < costs.devices(); ++d)
@@ -44,7 +49,7 @@ Result<std::vector<FetchPath>> place_few(const Problem& problem, std::span<const
                              share_copies(problem, loads, loads.size(), budgets));
     starts.push_back(std::move(shared.paths));
   }
-  double least = costs.largest_seconds();
+  double least = fits(costs, budgets) ? costs.largest_seconds() : kInfinity;
   for (std::vector<FetchPath>& start : starts) {
     DeviceCosts of_start = placed;
     add_all(loads, start, of_start);
@@ -52,7 +57,11 @@ Result<std::vector<FetchPath>> place_few(const Problem& problem, std::span<const
     if (!fits(of_start, budgets) || of_start.largest_seconds() >= least) continue;
     least = of_start.largest_seconds();
     paths = std::move(start);
+    costs = of_start;
   }
+  if (least == kInfinity || loads.size() <= kVeryFewLoads) return paths;
+  anneal_paths(problem, loads, budgets, paths, costs);
+  search_paths(problem, loads, budgets, true, paths, costs);
   return paths;
 }
 
