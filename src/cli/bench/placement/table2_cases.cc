@@ -27,6 +27,8 @@ constexpr Variant kVariants[] = {{"", false, false},
                                  {"_training", false, true},
                                  {"_training_dedup", true, true}};
 
+constexpr char kOtherSeedSuffix[] = "_other_seed";
+
 /// Rows, and in training gradients and finished rows that follow them.
 Balance pair_bytes(const DeviceCosts& costs) {
   std::vector<double> bytes;
@@ -49,38 +51,68 @@ Status check_without_copies(const std::string& name, const Problem& problem, dou
   return {};
 }
 
+std::string name_of(const std::string& prefix, int extra, const char* suffix) {
+  return fmt::format("{}_{}pct{}", prefix, extra, suffix);
+}
+
+/// Where nothing is fetched there is no ratio to report.
+void report(const std::string& name, const Balance& bytes, double without_copies,
+            const BenchSink& sink) {
+  BenchLine line = line_of(name, "mean_pair_bytes", bytes.mean, "bytes");
+  if (without_copies > 0 && bytes.mean > 0) {
+    line.rival = "0pct";
+    line.ratio.ratio = without_copies / bytes.mean;
+  }
+  sink(line);
+  sink(line_of(name, "variance_of_pair_bytes", bytes.variance, "bytes^2"));
+}
+
+Result<PlacementPlan> plan_with(const Problem& problem, int extra) {
+  placement::PlannerOptions options;
+  options.extra_memory = extra / 100.0;
+  RECMILL_ASSIGN_OR_RETURN(RatedPlan rated, plan_and_rate(problem, PlannerKind::oper, options));
+  return std::move(rated.proposal.plan);
+}
+
 Status run_variant(const std::string& prefix, const Variant& variant, Problem& problem,
                    const BenchOptions& options, const BenchSink& sink) {
   problem.dedup_fetch = variant.dedup;
   problem.training = variant.training;
-  const auto name_of = [&](int extra) {
-    return fmt::format("{}_{}pct{}", prefix, extra, variant.suffix);
-  };
   std::vector<std::string> names;
-  for (const int extra : kExtras) names.push_back(name_of(extra));
+  for (const int extra : kExtras) names.push_back(name_of(prefix, extra, variant.suffix));
   if (!wants_any(options, names)) return {};
   double without_copies = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (kExtras[i] > 0 && !options.wants(names[i])) continue;
+    RECMILL_ASSIGN_OR_RETURN(const PlacementPlan plan, plan_with(problem, kExtras[i]));
+    const Balance bytes = pair_bytes(costs_of(problem, plan));
+    if (kExtras[i] == 0 && !variant.dedup && !variant.training)
+      RECMILL_RETURN_IF_ERROR(check_without_copies(names[i], problem, bytes.mean));
+    if (options.wants(names[i])) report(names[i], bytes, without_copies, sink);
+    if (kExtras[i] == 0) without_copies = bytes.mean;
+  }
+  return {};
+}
+
+/// Plans by the counts of `problem`, judged by those of other samples, which take their place.
+Status run_other_seed(const std::string& prefix, const FrozenShape& shape, const Law& law,
+                      Problem& problem, const BenchOptions& options, const BenchSink& sink) {
+  std::vector<std::string> names;
+  for (const int extra : kExtras) names.push_back(name_of(prefix, extra, kOtherSeedSuffix));
+  if (!wants_any(options, names)) return {};
+  problem.dedup_fetch = problem.training = false;
+  std::vector<PlacementPlan> plans;
   for (const int extra : kExtras) {
-    const std::string name = name_of(extra);
-    if (extra > 0 && !options.wants(name)) continue;
-    placement::PlannerOptions planner;
-    planner.extra_memory = extra / 100.0;
-    RECMILL_ASSIGN_OR_RETURN(const RatedPlan rated,
-                             plan_and_rate(problem, PlannerKind::oper, planner));
-    const Balance bytes = pair_bytes(costs_of(problem, rated.proposal.plan));
-    if (extra == 0) {
-      without_copies = bytes.mean;
-      if (!variant.dedup && !variant.training)
-        RECMILL_RETURN_IF_ERROR(check_without_copies(name, problem, bytes.mean));
-    }
-    if (!options.wants(name)) continue;
-    BenchLine line = line_of(name, "mean_pair_bytes", bytes.mean, "bytes");
-    if (extra > 0) {
-      line.rival = "0pct";
-      line.ratio.ratio = without_copies / bytes.mean;
-    }
-    sink(line);
-    sink(line_of(name, "variance_of_pair_bytes", bytes.variance, "bytes^2"));
+    RECMILL_ASSIGN_OR_RETURN(PlacementPlan plan, plan_with(problem, extra));
+    plans.push_back(std::move(plan));
+  }
+  problem.counts = {};
+  RECMILL_ASSIGN_OR_RETURN(problem.counts, counts_for(shape, law, kOtherSeed, options));
+  double without_copies = 0;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const Balance bytes = pair_bytes(costs_of(problem, plans[i]));
+    if (options.wants(names[i])) report(names[i], bytes, without_copies, sink);
+    if (i == 0) without_copies = bytes.mean;
   }
   return {};
 }
@@ -94,13 +126,14 @@ Status run_table2_cases(const BenchOptions& options, const BenchSink& sink) {
       const std::string prefix = fmt::format("table2_{}_{}", shape.name, law.name);
       std::vector<std::string> names;
       for (const Variant& variant : kVariants)
-        for (const int extra : kExtras)
-          names.push_back(fmt::format("{}_{}pct{}", prefix, extra, variant.suffix));
+        for (const int extra : kExtras) names.push_back(name_of(prefix, extra, variant.suffix));
+      for (const int extra : kExtras) names.push_back(name_of(prefix, extra, kOtherSeedSuffix));
       if (!wants_any(options, names)) continue;
       RECMILL_ASSIGN_OR_RETURN(AccessCounts counts, counts_for(shape, law, kPlannedSeed, options));
       Problem problem = problem_of(shape, std::move(counts), kDevices);
       for (const Variant& variant : kVariants)
         RECMILL_RETURN_IF_ERROR(run_variant(prefix, variant, problem, options, sink));
+      RECMILL_RETURN_IF_ERROR(run_other_seed(prefix, shape, law, problem, options, sink));
     }
   }
   return {};
