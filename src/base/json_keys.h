@@ -54,6 +54,8 @@ struct KeyReader {
       status = Status::Failed(source + ": " + at + key + ": a value of another type");
     }
   }
+  /// The status where a user may have written what is read: what is wrong is a wrong request.
+  Status as_request() const { return status.ok() ? status : Status::BadRequest(status.message()); }
   /// Takes the key "version", which must be `known`.
   void version(int64_t known) {
     int64_t version = 0;

@@ -36,7 +36,7 @@ Result<FetchPath> path_from(const Json& json, int devices, const std::string& so
   int64_t home = 0;
   KeyReader read{json, source, at, {}};
   read("device", home);
-  RECMILL_RETURN_IF_ERROR(read.status);
+  RECMILL_RETURN_IF_ERROR(read.as_request());
   if (home < 0 || home >= devices)
     return Status::BadRequest(
         fmt::format("{}: {}device: {} of {} devices", source, at, home, devices));
@@ -48,7 +48,7 @@ Result<FetchPath> path_from(const Json& json, int devices, const std::string& so
   if (!json.contains("from")) return path;
   std::vector<int64_t> from;
   read("from", from);
-  RECMILL_RETURN_IF_ERROR(read.status);
+  RECMILL_RETURN_IF_ERROR(read.as_request());
   path.from.clear();
   for (const int64_t device : from) {
     if (device < 0 || device >= devices)
@@ -100,7 +100,7 @@ Status read_ranges(const Json& json, const std::string& source, TablePlacement& 
     std::vector<int64_t> rows;
     KeyReader read{item, source, at, {}};
     read("rows", rows);
-    RECMILL_RETURN_IF_ERROR(read.status);
+    RECMILL_RETURN_IF_ERROR(read.as_request());
     if (rows.size() != 2)
       return Status::BadRequest(source + ": " + at + "rows: two numbers, the first and the end");
     if (rows[0] != begin)
@@ -126,7 +126,7 @@ Status read_table(const Json& json, const std::string& source, PlacementPlan& pl
   read.at = "table '" + table.table + "': ";
   read("rows", table.rows);
   read("dim", table.dim);
-  RECMILL_RETURN_IF_ERROR(read.status);
+  RECMILL_RETURN_IF_ERROR(read.as_request());
   if (json.contains("pooling")) {
     if (json["pooling"] != "send")
       return Status::BadRequest(source + ": " + read.at + "pooling: only \"send\" is known");
@@ -136,13 +136,13 @@ Status read_table(const Json& json, const std::string& source, PlacementPlan& pl
   if (json.contains("columns")) {
     std::vector<int64_t> devices;
     read("columns", devices);
-    RECMILL_RETURN_IF_ERROR(read.status);
+    RECMILL_RETURN_IF_ERROR(read.as_request());
     if (devices.empty())
       return Status::BadRequest(source + ": " + read.at + "columns: on no device");
     table.column_devices.assign(devices.begin(), devices.end());
   } else {
     read("listed", listed);
-    RECMILL_RETURN_IF_ERROR(read.status);
+    RECMILL_RETURN_IF_ERROR(read.as_request());
     if (listed < 0 || listed > table.rows)
       return Status::BadRequest(source + ": " + read.at + "listed: more rows than the table has");
     if (!json.contains("ranges") || !json["ranges"].is_array())
@@ -176,7 +176,7 @@ Status read_header(const Json& json, const std::string& path, PlacementPlan& pla
   read("planner", plan.planner);
   int64_t devices = 0;
   read("devices", devices);
-  RECMILL_RETURN_IF_ERROR(read.status);
+  RECMILL_RETURN_IF_ERROR(read.as_request());
   if (devices < 1 || devices > 1 << 20)
     return Status::BadRequest(fmt::format("{}: devices: {}", path, devices));
   plan.devices = static_cast<int>(devices);

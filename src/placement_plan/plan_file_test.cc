@@ -32,6 +32,7 @@ class PlanFile : public ::testing::Test {
     const std::string rows = *read_text(posix_files(), path_ + ".rows");
     EXPECT_TRUE(write_atomically(posix_files(), edit + ".rows", rows).ok());
     const auto plan = read_plan(posix_files(), edit);
+    if (!plan.ok()) code_ = plan.status().code();
     return plan.ok() ? "" : plan.status().message();
   }
 
@@ -39,6 +40,7 @@ class PlanFile : public ::testing::Test {
     ASSERT_TRUE(write_plan(posix_files(), path_, plan_with_everything()).ok());
   }
 
+  Status::Code code_ = Status::Code::ok;  // of the last edited file
   TemporaryFolder folder_;
   const std::string path_ = folder_.path() + "/plan.json";
 };
@@ -78,6 +80,7 @@ TEST_F(PlanFile, a_bad_edit_is_refused_with_table_and_row) {
   EXPECT_NE(edited("\"listed\": 3", "\"listed\": 4").find("other numbers of listed rows"),
             std::string::npos);
   EXPECT_NE(edited("\"version\": 1", "\"version\": 9").find("version 9"), std::string::npos);
+  EXPECT_EQ(code_, Status::Code::bad_request);
   EXPECT_NE(edited("\"ranges\"", "\"rangs\"").find("table 'items': neither ranges nor columns"),
             std::string::npos);
 }

@@ -65,7 +65,7 @@ Json to_json(const ClusterSpec& cluster) {
 Result<ClusterSpec> cluster_from_json(const Json& json, const std::string& source) {
   KeyReader read{json, source, "", {}};
   read.version(kVersion);
-  RECMILL_RETURN_IF_ERROR(read.status);
+  RECMILL_RETURN_IF_ERROR(read.as_request());
   if (!json.contains("devices") || !json["devices"].is_array() || json["devices"].empty())
     return Status::BadRequest(source + ": no list devices");
   ClusterSpec cluster;
@@ -74,7 +74,7 @@ Result<ClusterSpec> cluster_from_json(const Json& json, const std::string& sourc
     KeyReader of{item, source, "devices[].", {}};
     of("name", device.name);
     of("memory_bytes", device.memory_bytes);
-    RECMILL_RETURN_IF_ERROR(of.status);
+    RECMILL_RETURN_IF_ERROR(of.as_request());
     if (device.memory_bytes <= 0)
       return Status::BadRequest(source + ": device '" + device.name + "' has no memory");
     cluster.devices.push_back(device);
