@@ -8,11 +8,12 @@ namespace recmill::cli {
 
 /// Started in several processes, a rank each: 26 tables of Criteo Kaggle's rows, 250,000 at most,
 /// of dimension 64; 4,096 samples a rank, of Zipf's law at 1.2; row-wise Adagrad; no layers. Rows
-/// are counted in other samples than are timed. For the planners and ways of DoneBy: seconds of a
+/// are counted in other samples than are timed. With de-duplication and without: seconds of a
 /// batch's lookups (forward and inference, which differ by OPER's plan) and of lookups and updates
-/// (training), ids' preparation left out, with what was sent; beside the other planners, all
-/// through the same store in turns. What is looked up, and rows after training, must be bitwise the
-/// same whatever the plan. Rank 0 reports. A bad request of a single process.
+/// (training), ids' preparation left out, with what was sent; OPER's plan beside those of other
+/// planners, all through the same store in turns. What is looked up must be bitwise the same
+/// whatever the plan, in training after an update as well. Rank 0 reports. A bad request of a
+/// single process.
 Status run_placed_bench(const BenchOptions& options, const BenchSink& sink);
 
 }  // namespace recmill::cli
