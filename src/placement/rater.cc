@@ -111,14 +111,6 @@ void add_columns(const Problem& problem, const PlacedTable& table, const TablePl
   }
 }
 
-RowUse use_of_all(const TableCounts& counts, const RowUses& uses) {
-  RowUse use;
-  for (const int64_t count : counts.hot_counts) use += uses.of(count);
-  int64_t tail = 0;
-  for (const int64_t lookups : counts.range_lookups) tail += lookups;
-  return use += uses.of_tail_lookup() * static_cast<double>(tail);
-}
-
 struct Copies {
   double rows = 0, extra = 0, bytes = 0;
 };
@@ -197,6 +189,14 @@ void rate_balance(const DeviceCosts& costs, Rating& rating) {
 }
 
 }  // namespace
+
+RowUse use_of_all(const TableCounts& counts, const RowUses& uses) {
+  RowUse use;
+  for (const int64_t count : counts.hot_counts) use += uses.of(count);
+  int64_t tail = 0;
+  for (const int64_t lookups : counts.range_lookups) tail += lookups;
+  return use += uses.of_tail_lookup() * static_cast<double>(tail);
+}
 
 std::string Rating::does_not_fit() const {
   int worst = -1;

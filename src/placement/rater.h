@@ -47,6 +47,9 @@ struct Rating {
 /// wants it. Time: linear in hot and listed rows and ranges.
 Rating rate(const Problem& problem, const PlacementPlan& plan);
 
+/// Of all rows of a table together.
+RowUse use_of_all(const TableCounts& counts, const RowUses& uses);
+
 /// Costs of the devices alone, by the same sums.
 DeviceCosts costs_of(const Problem& problem, const PlacementPlan& plan);
 

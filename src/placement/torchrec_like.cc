@@ -91,11 +91,7 @@ class Planner {
     const PlacedTable& table = problem_.tables[t];
     const TableCounts& counts = problem_.counts.tables[t];
     const RowUses uses(counts, problem_.counts.samples, problem_.samples, devices_);
-    RowUse use;
-    for (const int64_t count : counts.hot_counts) use += uses.of(count);
-    int64_t tail = 0;
-    for (const int64_t lookups : counts.range_lookups) tail += lookups;
-    use += uses.of_tail_lookup() * static_cast<double>(tail);
+    const RowUse use = use_of_all(counts, uses);
     const Load all = load_of(problem_, table, static_cast<double>(table.spec.rows), use);
     std::vector<Option> options{{Way::table, 1, all, 0}};
     const auto groups = static_cast<int>((table.spec.dim + 15) / 16);
