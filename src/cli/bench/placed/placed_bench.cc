@@ -11,7 +11,8 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/random.h"
-#include "cli/bench/placement/frozen_shapes.h"
+#include "cli/bench/placed/end_to_end_cases.h"
+#include "cli/bench/placed/placed_shape.h"
 #include "cli/bench/start_together.h"
 #include "comm/measure_links.h"
 #include "placement/planners.h"
@@ -22,28 +23,12 @@ namespace {
 
 using placement::PlannerKind;
 
-constexpr int64_t kSamples = 4096, kBatches = 4, kMostRows = 250'000, kDim = 64;
-constexpr int64_t kCounted = 20'000'000;  // lookups
+constexpr int64_t kBatches = 4, kDim = 64;
 constexpr double kZipf = 1.2;
-constexpr uint64_t kCountedSeed = 2, kTimedSeed = 1;
 
 enum class Task { forward, training, inference };
 constexpr const char* name_of(Task task) {
   return task == Task::forward ? "forward" : task == Task::training ? "training" : "inference";
-}
-
-FrozenShape shape_of_tables() {
-  FrozenShape shape = *frozen_shape("kaggle");
-  shape.name = "kaggle_250k";
-  shape.dim = kDim;
-  for (int64_t& rows : shape.rows) rows = std::min(rows, kMostRows);
-  return shape;
-}
-
-ModelSpec model_of(const FrozenShape& shape) {
-  ModelSpec model = shape.spec();
-  for (TableSpec& table : model.tables) table.optimizer.kind = OptimizerKind::rowwise_adagrad;
-  return model;
 }
 
 /// What all ways are timed on: this rank's samples of some batches, and memory for their rows.
@@ -57,14 +42,14 @@ struct Inputs {
 
   static Result<Inputs> make(const FrozenShape& shape, int rank, int ranks, Pool& pool) {
     Inputs inputs;
-    inputs.model = model_of(shape);
+    inputs.model = small_model(shape);
     while (inputs.shards < ranks) inputs.shards *= 2;
     const ShapeDraw draw(shape, kZipf, kTimedSeed);
     inputs.batches.resize(kBatches);
     for (int64_t b = 0; b < kBatches; ++b)
-      draw.draw((b * ranks + rank) * kSamples, kSamples, inputs.batches[b], pool);
+      draw.draw((b * ranks + rank) * kRankSamples, kRankSamples, inputs.batches[b], pool);
     const int64_t width = std::ssize(inputs.model.features) * kDim;
-    RECMILL_ASSIGN_OR_RETURN(inputs.rows, Buffer::allocate(kSamples * width * sizeof(float)));
+    RECMILL_ASSIGN_OR_RETURN(inputs.rows, Buffer::allocate(kRankSamples * width * sizeof(float)));
     for (size_t f = 0; f < inputs.model.features.size(); ++f) {
       float* const data = inputs.rows.as<float>().data() + f * kDim;
       inputs.output.push_back({data, width});
@@ -77,7 +62,7 @@ struct Inputs {
     store::Batch batch;
     batch.iteration = iteration;
     batch.purpose = purpose;
-    batch.cut = {kSamples * ranks, shards};
+    batch.cut = {kRankSamples * ranks, shards};
     batch.first_shard = rank * shards / ranks;
     batch.end_shard = (rank + 1) * shards / ranks;
     batch.sparse = &batches[index];
@@ -109,7 +94,7 @@ class PlacedBench {
         pool_(std::max<int>(1, static_cast<int>(options.threads) / all.ranks())) {}
 
   Status run(const BenchSink& sink) {
-    const FrozenShape shape = shape_of_tables();
+    const FrozenShape shape = small_shape("kaggle", kDim);
     RECMILL_ASSIGN_OR_RETURN(inputs_, Inputs::make(shape, all_.rank(), all_.ranks(), pool_));
     RECMILL_ASSIGN_OR_RETURN(counts_, draw_counts(shape, kZipf, kCountedSeed, kCounted, pool_));
     RECMILL_ASSIGN_OR_RETURN(links_, measure_links(all_));
@@ -145,29 +130,9 @@ class PlacedBench {
     return {};
   }
 
-  placement::Problem problem_of(const Way& way) const {
-    placement::Problem problem;
-    for (const TableSpec& spec : inputs_.model.tables)
-      problem.tables.push_back({spec, table::EmbeddingTable::row_bytes(spec)});
-    problem.counts = counts_;
-    // All planners may take what OPER takes by default.
-    problem.cluster = placement::equal_devices(
-        all_.ranks(),
-        static_cast<int64_t>(1.05 * static_cast<double>(problem.total_bytes())) / all_.ranks());
-    // One figure for all links, which are alike: that of the median one.
-    std::vector<double> bytes;
-    for (const LinkSpec& link : links_)
-      if (link.byte_seconds > 0) bytes.push_back(link.byte_seconds);
-    const double byte = median(bytes);
-    for (LinkSpec& link : problem.cluster.links) link.byte_seconds *= byte;
-    problem.samples = kSamples;
-    problem.training = way.task != Task::inference;
-    problem.dedup_fetch = way.dedup;
-    return problem;
-  }
-
   Status place(Way& way) {
-    const placement::Problem problem = problem_of(way);
+    const placement::Problem problem = small_problem(inputs_.model, counts_, all_.ranks(), links_,
+                                                     way.task != Task::inference, way.dedup);
     RECMILL_ASSIGN_OR_RETURN(const auto proposal, plan_placement(problem, way.planner, {}));
     RECMILL_ASSIGN_OR_RETURN(auto placed, table::PlacedTables::create(
                                               proposal.plan, inputs_.model.tables, all_.ranks()));
@@ -290,7 +255,8 @@ Status run_placed_bench(const BenchOptions& options, const BenchSink& sink) {
     return Status::BadRequest(
         "bench placed: is of several processes: recmill launch --ranks 4 -- bench placed");
   if (all == nullptr) return {};  // more processes than are needed
-  return PlacedBench(options, *all).run(sink);
+  RECMILL_RETURN_IF_ERROR(PlacedBench(options, *all).run(sink));
+  return run_end_to_end_cases(options, *all, sink);
 }
 
 }  // namespace recmill::cli

@@ -12,8 +12,8 @@ namespace recmill::cli {
 /// batch's lookups (forward and inference, which differ by OPER's plan) and of lookups and updates
 /// (training), ids' preparation left out, with what was sent; OPER's plan beside those of other
 /// planners, all through the same store in turns. What is looked up must be bitwise the same
-/// whatever the plan, in training after an update as well. Rank 0 reports. A bad request of a
-/// single process.
+/// whatever the plan, in training after an update as well. Then end_to_end_cases.h. Rank 0 reports.
+/// A bad request of a single process.
 Status run_placed_bench(const BenchOptions& options, const BenchSink& sink);
 
 }  // namespace recmill::cli
