@@ -21,6 +21,10 @@ struct PlacedOptions {
   /// else once for each lookup. Of rows with copies always sums are sent.
   bool dedup_fetch = true;
   CopyReduce reduce = CopyReduce::automatic;
+  /// One round of messages fetches the rows of all tables; else one a table.
+  bool one_call = true;
+  /// Rows that this rank holds are read while others are on their way; else once they are here.
+  bool overlap = true;
 };
 
 }  // namespace recmill::store

@@ -70,10 +70,17 @@ void expect_plain(const testing::Scenario& scenario, int ranks, const PlacementP
   EXPECT_EQ(trace.difference(*expected), "") << ranks << " ranks";
 }
 
-constexpr PlacedOptions kAllOptions[] = {
-    {true, CopyReduce::sparse},      {true, CopyReduce::dense},     {true, CopyReduce::all_gather},
-    {true, CopyReduce::automatic},   {false, CopyReduce::sparse},   {false, CopyReduce::dense},
-    {false, CopyReduce::all_gather}, {false, CopyReduce::automatic}};
+constexpr PlacedOptions kAllOptions[] = {{true, CopyReduce::sparse},
+                                         {true, CopyReduce::dense},
+                                         {true, CopyReduce::all_gather},
+                                         {true, CopyReduce::automatic},
+                                         {false, CopyReduce::sparse},
+                                         {false, CopyReduce::dense},
+                                         {false, CopyReduce::all_gather},
+                                         {false, CopyReduce::automatic},
+                                         {true, CopyReduce::automatic, /*one_call=*/false},
+                                         {true, CopyReduce::automatic, true, /*overlap=*/false},
+                                         {false, CopyReduce::automatic, false, false}};
 
 TEST(PlacedStore, trains_with_every_row_everywhere_to_the_bits_of_the_plain_store) {
   const auto scenario = testing::training_scenario(36, 4);
@@ -100,8 +107,7 @@ TEST(PlacedStore, trains_columns_at_any_ranks_beside_rows_to_the_bits_of_the_pla
     int64_t split = 0;
     for (const auto& table : plan.tables) split += table.column_devices.size() > 1 ? 1 : 0;
     EXPECT_GT(split, 1);
-    for (const bool dedup : {true, false})
-      expect_plain(scenario, ranks, plan, {dedup, CopyReduce::automatic});
+    for (const PlacedOptions& options : kAllOptions) expect_plain(scenario, ranks, plan, options);
   }
 }
 

@@ -33,11 +33,12 @@ class SlotCopies {
 
 }  // namespace
 
-RowFetch::RowFetch(Communicator& communicator, const std::vector<table::EmbeddingTable>& tables,
-                   Pool& pool)
+RowFetch::RowFetch(Communicator& communicator, std::span<const table::EmbeddingTable> tables,
+                   Pool& pool, bool overlap)
     : communicator_(communicator),
       tables_(tables),
       pool_(pool),
+      overlap_(overlap),
       slots_(communicator, tables.size() + 1),
       wanted_(communicator.ranks()),
       notes_(communicator.ranks()),
@@ -53,8 +54,9 @@ Result<std::vector<kernels::RowStorage>> RowFetch::fetch(std::span<const WantedR
   read_asked(asked);
   RECMILL_ASSIGN_OR_RETURN(const auto exchange, communicator_.exchange(0));
   RECMILL_RETURN_IF_ERROR(begin_replies(*exchange, wanted));
-  read_own(wanted);
+  if (overlap_) read_own(wanted);
   RECMILL_RETURN_IF_ERROR(exchange->wait(0));
+  if (!overlap_) read_own(wanted);
   pool_.run(communicator_.ranks(), [&](int64_t rank) { take(wanted, static_cast<int>(rank)); });
   std::vector<kernels::RowStorage> storage;
   for (size_t t = 0; t < tables_.size(); ++t) {

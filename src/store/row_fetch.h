@@ -27,12 +27,14 @@ struct WantedRows {
 class RowFetch {
  public:
   /// `tables`: this rank's shares; all referenced objects outlive this.
-  RowFetch(Communicator& communicator, const std::vector<table::EmbeddingTable>& tables,
-           Pool& pool);
+  RowFetch(Communicator& communicator, std::span<const table::EmbeddingTable> tables, Pool& pool,
+           bool overlap);
 
+  size_t tables() const { return tables_.size(); }
   /// Collective. The rows that `wanted` [tables] names, by table in the order of
   /// RowsByRank::order, as float32; valid until the next call. Rows that this rank holds are copied
-  /// while the others are on their way. Every rank is told the `note` of each: notes().
+  /// while the others are on their way, or with no overlap afterwards. Every rank is told the
+  /// `note` of each: notes().
   Result<std::vector<kernels::RowStorage>> fetch(std::span<const WantedRows> wanted, int64_t note);
   /// [ranks], of the last call.
   std::span<const int64_t> notes() const { return notes_; }
@@ -47,8 +49,9 @@ class RowFetch {
   size_t expected(std::span<const WantedRows> wanted, int rank) const;
 
   Communicator& communicator_;
-  const std::vector<table::EmbeddingTable>& tables_;
+  const std::span<const table::EmbeddingTable> tables_;
   Pool& pool_;
+  const bool overlap_;
   BatchedFetch slots_;                        // groups are tables, and one of the note
   std::vector<GroupedIds> wanted_;            // [ranks]
   std::vector<int64_t> notes_;                // [ranks]

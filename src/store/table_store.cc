@@ -70,9 +70,12 @@ TableStore::TableStore(ModelSpec model, std::vector<table::EmbeddingTable> table
       rank_(communicator.rank()),
       ranks_(communicator.ranks()),
       dedup_fetch_(options.dedup_fetch),
-      fetch_(communicator, tables_, pool),
       updates_(communicator, tables_, snapshots_, pool, options) {
   RECMILL_CHECK(row_update_.empty() || row_update_.size() == model_.tables.size());
+  const size_t at_once = options.one_call ? tables_.size() : 1;
+  for (size_t t = 0; t < tables_.size(); t += at_once)
+    fetches_.emplace_back(communicator, std::span(tables_).subspan(t, at_once), pool,
+                          options.overlap);
   fused_pool_.use(std::move(kernels.code));
   for (size_t f = 0; f < model_.features.size(); ++f) {
     features_of_[model_.features[f].table].push_back(f);
@@ -207,8 +210,13 @@ Status TableStore::lookup_remote(Work& work, Output output) {
   std::vector<WantedRows> wanted;
   for (size_t t = 0; t < tables_.size(); ++t)
     wanted.push_back({&work.by_source[t], work.own_too[t] != 0});
-  RECMILL_ASSIGN_OR_RETURN(const auto fetched, fetch_.fetch(wanted, work.note));
-  work.notes.assign(fetch_.notes().begin(), fetch_.notes().end());
+  std::vector<kernels::RowStorage> fetched;
+  for (RowFetch& fetch : fetches_) {
+    const auto tables = std::span(wanted).subspan(fetched.size(), fetch.tables());
+    RECMILL_ASSIGN_OR_RETURN(const auto rows, fetch.fetch(tables, work.note));
+    fetched.insert(fetched.end(), rows.begin(), rows.end());
+    work.notes.assign(fetch.notes().begin(), fetch.notes().end());
+  }
   std::vector<kernels::PoolTask> tasks = work.pool_tasks;
   set_outputs(output, tasks);
   for (size_t f = 0; f < tasks.size(); ++f) {

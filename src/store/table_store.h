@@ -97,8 +97,8 @@ class TableStore : public EmbeddingStore {
   Pool& pool_;
   const int rank_, ranks_;
   const bool dedup_fetch_;
-  RowFetch fetch_;      // several ranks
-  RowUpdates updates_;  // several ranks
+  std::vector<RowFetch> fetches_;  // several ranks: of all tables, or one a table
+  RowUpdates updates_;             // several ranks
 
   std::mutex prepare_mutex_;
   kernels::DistinctRowsFinder finder_;  // guarded by prepare_mutex_

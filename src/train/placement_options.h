@@ -25,6 +25,8 @@ struct PlacementOptions {
   bool inference = false;
   bool dedup_fetch = true;
   store::CopyReduce reduce = store::CopyReduce::automatic;
+  bool one_call = true;
+  bool overlap = true;
 };
 template <typename Visitor>
 void describe(Visitor& v, PlacementOptions& o) {
@@ -57,6 +59,10 @@ void describe(Visitor& v, PlacementOptions& o) {
     "how gradients of rows with copies are added: sparse (at the row's home, which tells the other "
     "holders), dense (all such rows as one vector), all_gather (at every holder), or auto (what "
     "takes least in each iteration)");
+  v("one_call", o.one_call,
+    "one round of messages fetches the rows of all tables; false: one a table");
+  v("overlap", o.overlap,
+    "rows that a rank holds are read while others are on their way; false: once those are here");
 }
 
 }  // namespace recmill::train

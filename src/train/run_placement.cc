@@ -93,7 +93,8 @@ std::vector<table::TableShare> shares_of(const ResolvedRun& run, int rank) {
 }
 
 store::PlacedOptions placed_options(const ResolvedRun& run) {
-  return {run.options.placement.dedup_fetch, run.options.placement.reduce};
+  const PlacementOptions& options = run.options.placement;
+  return {options.dedup_fetch, options.reduce, options.one_call, options.overlap};
 }
 
 }  // namespace recmill::train

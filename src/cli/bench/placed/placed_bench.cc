@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
+#include <initializer_list>
 #include <memory>
 
 #include "base/clock.h"
@@ -72,19 +74,51 @@ struct Inputs {
 
 /// One plan carried out in one way.
 struct Way {
+  std::string label;
   PlannerKind planner = PlannerKind::oper;
   Task task = Task::forward;
-  bool dedup = true;
+  store::PlacedOptions options;
+  double extra_memory = placement::PlannerOptions().extra_memory;
+  bool copies_alone = false;  // where rows have no copies, they stand table-wise
   std::unique_ptr<store::PlacedStore> store;
   int64_t iteration = 0;
   std::vector<double> seconds;  // a batch, by repetition
   double sent = 0;              // bytes in a batch, of the rank that sends the most
-
-  std::string name() const {
-    return fmt::format("{}_{}_{}", name_of(task), dedup ? "dedup" : "nodedup",
-                       recmill::name_of(planner));
-  }
 };
+
+/// The bars of OPER's figure 9 (a), in order; one without any comes before the first.
+enum Optimization { one_call, balanced, duplicates, overlap, dedup, kOptimizations };
+constexpr std::array<const char*, kOptimizations> kOptimizationNames{
+    "one_call", "balanced", "duplicates", "overlap", "dedup"};
+
+/// Inference with some of the optimizations.
+Way way_with(std::initializer_list<Optimization> some, std::string label) {
+  const auto has = [&](Optimization one) { return std::ranges::find(some, one) != some.end(); };
+  Way way;
+  way.label = std::move(label);
+  way.task = Task::inference;
+  way.options = {has(dedup), store::CopyReduce::automatic, has(one_call), has(overlap)};
+  way.planner = has(balanced) || has(duplicates) ? PlannerKind::oper : PlannerKind::table_wise;
+  if (!has(duplicates)) way.extra_memory = 0;
+  way.copies_alone = has(duplicates) && !has(balanced);
+  return way;
+}
+
+/// `plan`, but that rows which have copies in `copied` have one on every device.
+PlacementPlan with_copies_of(PlacementPlan plan, const PlacementPlan& copied) {
+  for (size_t t = 0; t < plan.tables.size(); ++t) {
+    TablePlacement& table = plan.tables[t];
+    RECMILL_CHECK(table.column_devices.empty() && table.listed_rows.empty(), table.table);
+    PathCursor at(table), at_copied(copied.tables[t]);
+    for (int64_t row = 0; row < table.rows; ++row) {
+      if (copied.paths[at_copied.at(row)].copies() == 1) continue;
+      const int home = plan.paths[at.at(row)].home;
+      table.listed_paths.push_back(plan.path(FetchPath::everywhere(home, plan.devices)));
+      table.listed_rows.push_back(row);
+    }
+  }
+  return plan;
+}
 
 class PlacedBench {
  public:
@@ -100,22 +134,47 @@ class PlacedBench {
     RECMILL_ASSIGN_OR_RETURN(links_, measure_links(all_));
     for (const Task task : {Task::forward, Task::training, Task::inference})
       for (const bool dedup : {false, true}) RECMILL_RETURN_IF_ERROR(run_task(task, dedup, sink));
-    return {};
+    return run_figure9a(sink);
   }
 
  private:
   Status run_task(Task task, bool dedup, const BenchSink& sink) {
-    if (!options_.wants(fmt::format("{}_{}", name_of(task), dedup ? "dedup" : "nodedup")))
-      return {};
+    const std::string name = fmt::format("{}_{}", name_of(task), dedup ? "dedup" : "nodedup");
+    if (!options_.wants(name)) return {};
     std::deque<Way> ways;
     for (const PlannerKind planner : {PlannerKind::oper, PlannerKind::table_wise,
                                       PlannerKind::torchrec_like, PlannerKind::row_wise}) {
       ways.emplace_back();
+      ways.back().label = recmill::name_of(planner);
       ways.back().planner = planner;
       ways.back().task = task;
-      ways.back().dedup = dedup;
-      RECMILL_RETURN_IF_ERROR(place(ways.back()));
+      ways.back().options.dedup_fetch = dedup;
     }
+    RECMILL_ASSIGN_OR_RETURN(const double load, measure(ways));
+    if (all_.rank() == 0) report(name, ways, load, sink);
+    return {};
+  }
+
+  // Each alone, then one after the other as the figure has them.
+  Status run_figure9a(const BenchSink& sink) {
+    if (!options_.wants("figure9a")) return {};
+    std::deque<Way> ways;
+    ways.push_back(way_with({}, "figure9a_none"));
+    for (int one = 0; one < kOptimizations; ++one)
+      ways.push_back(way_with({static_cast<Optimization>(one)},
+                              std::string("figure9a_") + kOptimizationNames[one]));
+    ways.push_back(way_with({one_call, balanced}, "figure9a_first_2"));
+    ways.push_back(way_with({one_call, balanced, duplicates}, "figure9a_first_3"));
+    ways.push_back(way_with({one_call, balanced, duplicates, overlap}, "figure9a_first_4"));
+    ways.push_back(way_with({one_call, balanced, duplicates, overlap, dedup}, "figure9a_all"));
+    RECMILL_ASSIGN_OR_RETURN(const double load, measure(ways));
+    if (all_.rank() == 0) report_figure9a(ways, load, sink);
+    return {};
+  }
+
+  // Places and times all ways in turns. Gives the foreign load.
+  Result<double> measure(std::deque<Way>& ways) {
+    for (Way& way : ways) RECMILL_RETURN_IF_ERROR(place(way));
     RECMILL_RETURN_IF_ERROR(check_answers(ways));
     RECMILL_ASSIGN_OR_RETURN(StartTogether together, StartTogether::make(all_));
     for (int64_t pair = 0; pair <= options_.pairs; ++pair) {
@@ -125,20 +184,24 @@ class PlacedBench {
         RECMILL_RETURN_IF_ERROR(time(way, pair > 0));
       }
     }
-    if (all_.rank() != 0) return {};
-    report(ways, together.foreign_load(), sink);
-    return {};
+    return together.foreign_load();
   }
 
   Status place(Way& way) {
-    const placement::Problem problem = small_problem(inputs_.model, counts_, all_.ranks(), links_,
-                                                     way.task != Task::inference, way.dedup);
-    RECMILL_ASSIGN_OR_RETURN(const auto proposal, plan_placement(problem, way.planner, {}));
+    const placement::Problem problem =
+        small_problem(inputs_.model, counts_, all_.ranks(), links_, way.task != Task::inference,
+                      way.options.dedup_fetch);
+    placement::PlannerOptions options;
+    options.extra_memory = way.extra_memory;
+    RECMILL_ASSIGN_OR_RETURN(auto proposal, plan_placement(problem, way.planner, options));
+    if (way.copies_alone) {
+      RECMILL_ASSIGN_OR_RETURN(auto table_wise, plan_table_wise(problem));
+      proposal.plan = with_copies_of(std::move(table_wise.plan), proposal.plan);
+    }
     RECMILL_ASSIGN_OR_RETURN(auto placed, table::PlacedTables::create(
                                               proposal.plan, inputs_.model.tables, all_.ranks()));
-    RECMILL_ASSIGN_OR_RETURN(
-        way.store, store::PlacedStore::create(inputs_.model, 1, all_, pool_, std::move(placed),
-                                              {way.dedup, store::CopyReduce::automatic}));
+    RECMILL_ASSIGN_OR_RETURN(way.store, store::PlacedStore::create(inputs_.model, 1, all_, pool_,
+                                                                   std::move(placed), way.options));
     return {};
   }
 
@@ -172,8 +235,8 @@ class PlacedBench {
         const uint32_t now = crc32c(std::as_bytes(inputs_.rows.as<float>()));
         if (&way == &ways[0]) expected = now;
         if (now != expected)
-          return Status::Failed(way.name() + ": batch " + std::to_string(b) +
-                                " looks up other rows than with " + ways[0].name());
+          return Status::Failed(way.label + ": batch " + std::to_string(b) +
+                                " looks up other rows than with " + ways[0].label);
       }
     }
     return {};
@@ -208,23 +271,47 @@ class PlacedBench {
     return {};
   }
 
-  void report(const std::deque<Way>& ways, double load, const BenchSink& sink) const {
+  static void report_figure9a(const std::deque<Way>& ways, double load, const BenchSink& sink) {
     for (const Way& way : ways) {
       BenchLine line;
       line.bench = "placed";
-      line.name = fmt::format("{}_{}", name_of(way.task), way.dedup ? "dedup" : "nodedup");
-      line.metric = fmt::format("time_per_batch_{}", recmill::name_of(way.planner));
+      line.name = way.label;
+      line.metric = "time_per_batch";
       line.value = 1e3 * median(way.seconds);
       line.unit = "ms";
       if (&way != &ways[0]) {
-        line.rival = recmill::name_of(way.planner);
+        line.rival = "none";
+        line.ratio = ratio_of({way.seconds, ways[0].seconds, load});
+      }
+      line.foreign_load = load;
+      sink(line);
+      line.metric = "sent_per_batch";
+      line.value = way.sent / (1 << 20);
+      line.unit = "MiB";
+      line.rival = "";
+      line.ratio = {};
+      sink(line);
+    }
+  }
+
+  static void report(const std::string& name, const std::deque<Way>& ways, double load,
+                     const BenchSink& sink) {
+    for (const Way& way : ways) {
+      BenchLine line;
+      line.bench = "placed";
+      line.name = name;
+      line.metric = "time_per_batch_" + way.label;
+      line.value = 1e3 * median(way.seconds);
+      line.unit = "ms";
+      if (&way != &ways[0]) {
+        line.rival = way.label;
         line.metric = "time_per_batch";
         line.value = 1e3 * median(ways[0].seconds);
         line.ratio = ratio_of({ways[0].seconds, way.seconds, load});
       }
       line.foreign_load = load;
       sink(line);
-      line.metric = fmt::format("sent_per_batch_{}", recmill::name_of(way.planner));
+      line.metric = "sent_per_batch_" + way.label;
       line.value = way.sent / (1 << 20);
       line.unit = "MiB";
       line.rival = "";
