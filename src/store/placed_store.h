@@ -6,18 +6,24 @@
 // addresses in prepare(), ahead of training; one lookup() serves all tables. Rows with copies are
 // updated at all ranks that have one, in one of the ways of CopyReduce. Bitwise the same with every
 // plan, every way, and with de-duplication or without.
+//
+// The plan may change while training goes on: batches of a coming iteration and later ones are
+// prepared by another plan, and the first of them that is looked up finds rows where that one has
+// them.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 #include "store/placed_options.h"
+#include "store/row_migration.h"
 #include "store/table_store.h"
 #include "table/placed_tables.h"
 
 namespace recmill::store {
 
-class PlacedStore final : public TableStore {
+class PlacedStore final : public EmbeddingStore {
  public:
   /// Allocates what this rank, a device of `placed`, holds of all tables, with initial rows. As
   /// many devices as ranks. Fails as table::EmbeddingTable::create.
@@ -25,17 +31,58 @@ class PlacedStore final : public TableStore {
       ModelSpec model, uint64_t seed, Communicator& communicator, Pool& pool,
       std::shared_ptr<const table::PlacedTables> placed, PlacedOptions options = {},
       StoreKernels kernels = {});
+  ~PlacedStore() override;
+
+  /// Collective, on the thread that trains. From `iteration` on, no batch of which has been
+  /// prepared, rows stand as `placed` says: the first lookup of such a batch moves them between the
+  /// ranks (move_rows()). Not while is_moving(). A snapshot that is still being read then keeps the
+  /// rows that were, all of them, until it is read.
+  Status place_from(int64_t iteration, std::shared_ptr<const table::PlacedTables> placed);
+  /// Whether rows are still to go where place_from() said.
+  bool is_moving() const;
+  /// Of the last move: what went between ranks, and how long this rank took.
+  struct Moved : MovedRows {
+    double seconds = 0;
+  };
+  const Moved& moved() const { return moved_; }
 
   /// Of the plan's devices.
   MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const override;
+  Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override;
+  Status lookup(Prepared& prepared, Output output, Stream& stream) override;
+  Status update(std::span<const Update> updates, const Step& step, Stream& stream) override;
+  Status settle() override { return {}; }
+  std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override;
+  table::Extent extent(int table) const override;
+  Status write_rows(const RowBlock& block) override;
+  StoreStats stats() const override;
 
  private:
-  PlacedStore(std::shared_ptr<const table::PlacedTables> placed, ModelSpec model,
-              std::vector<table::EmbeddingTable> tables, Communicator& communicator, Pool& pool,
-              StoreKernels kernels, PlacedOptions options);
+  class Placed;  // all rows by one plan
+  class PlacedPrepared;
+  class PlacedSnapshot;
 
-  const std::shared_ptr<const table::PlacedTables> placed_;
+  PlacedStore(ModelSpec model, uint64_t seed, Communicator& communicator, Pool& pool,
+              PlacedOptions options, StoreKernels kernels);
+  std::shared_ptr<Placed> make(std::shared_ptr<const table::PlacedTables> placed,
+                               std::vector<table::EmbeddingTable> tables) const;
+  std::shared_ptr<Placed> now() const;
+  Status reach(const std::shared_ptr<Placed>& wanted);
+
+  const ModelSpec model_;
+  const uint64_t seed_;
+  Communicator& communicator_;
+  Pool& pool_;
   const PlacedOptions options_;
+  const StoreKernels kernels_;
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<Placed> now_, coming_;  // guarded by mutex_; coming_ has no rows, or is null
+  int64_t coming_from_ = 0;               // iteration; guarded by mutex_
+  int64_t prepared_ = -1;                 // the last iteration of a batch; guarded by mutex_
+  std::mutex preparing_;                  // held while a batch is prepared, or rows get their room
+  StoreStats before_;                     // of plans that were
+  Moved moved_;
 };
 
 /// What stores of the plan's devices allocate: rows, and vectors for dense sums of copies. `placed`

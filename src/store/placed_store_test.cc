@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <condition_variable>
+#include <mutex>
+
 #include "placement_plan/testing/random_plan.h"
 #include "store/store_contract.h"
 
@@ -49,6 +52,90 @@ struct LookupsFixture {
   }
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(PlacedLookups, StoreContract, LookupsFixture);
+
+/// A placed store that goes from random plan to random plan, again and again; prepare() waits so
+/// that it is at most kAhead iterations ahead.
+class WanderingStore final : public EmbeddingStore {
+ public:
+  static constexpr int64_t kAhead = 2;
+
+  WanderingStore(ModelSpec model, uint64_t seed, int ranks, std::unique_ptr<PlacedStore> placed)
+      : model_(std::move(model)), seed_(seed), ranks_(ranks), placed_(std::move(placed)) {}
+
+  MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const override {
+    return placed_->need(model, cluster);
+  }
+  Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override {
+    {
+      std::unique_lock lock(mutex_);
+      went_on_.wait(lock, [&] { return ended_ || batch.iteration <= iteration_ + kAhead; });
+    }
+    return placed_->prepare(batch);
+  }
+  Status lookup(Prepared& prepared, Output output, Stream& stream) override {
+    return until_it_fails(placed_->lookup(prepared, output, stream));
+  }
+  Status update(std::span<const Update> updates, const Step& step, Stream& stream) override {
+    RECMILL_RETURN_IF_ERROR(until_it_fails(placed_->update(updates, step, stream)));
+    std::lock_guard lock(mutex_);
+    iteration_ = step.iteration + 1;
+    if (!placed_->is_moving()) {
+      const auto plan = recmill::testing::random_plan(model_.tables, ranks_,
+                                                      seed_ + static_cast<uint64_t>(iteration_));
+      RECMILL_ASSIGN_OR_RETURN(auto coming,
+                               table::PlacedTables::create(plan, model_.tables, ranks_));
+      RECMILL_RETURN_IF_ERROR(placed_->place_from(iteration_ + kAhead + 1, std::move(coming)));
+    }
+    went_on_.notify_all();
+    return {};
+  }
+  Status settle() override { return placed_->settle(); }
+  std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override {
+    return placed_->snapshot(kept_bytes);
+  }
+  table::Extent extent(int table) const override { return placed_->extent(table); }
+  Status write_rows(const RowBlock& block) override { return placed_->write_rows(block); }
+  StoreStats stats() const override { return placed_->stats(); }
+
+ private:
+  Status until_it_fails(Status status) {
+    if (status.ok()) return status;
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+    went_on_.notify_all();
+    return status;
+  }
+
+  const ModelSpec model_;
+  const uint64_t seed_;
+  const int ranks_;
+  const std::unique_ptr<PlacedStore> placed_;
+  std::mutex mutex_;
+  std::condition_variable went_on_;
+  int64_t iteration_ = 0;  // the next one to be trained; guarded by mutex_
+  bool ended_ = false;     // guarded by mutex_
+};
+
+template <bool kDedup>
+struct WanderingFixture {
+  static constexpr bool kManyRanks = true;
+  static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
+                                                      Communicator& communicator, Pool& pool) {
+    const int ranks = communicator.ranks();
+    RECMILL_ASSIGN_OR_RETURN(
+        auto placed,
+        table::PlacedTables::create(recmill::testing::random_plan(model.tables, ranks, seed + 5),
+                                    model.tables, ranks));
+    RECMILL_ASSIGN_OR_RETURN(
+        auto store, PlacedStore::create(model, seed, communicator, pool, placed, {kDedup}));
+    return std::unique_ptr<EmbeddingStore>(
+        std::make_unique<WanderingStore>(model, seed, ranks, std::move(store)));
+  }
+};
+using Wandering = WanderingFixture<true>;
+using WanderingLookups = WanderingFixture<false>;
+INSTANTIATE_TYPED_TEST_SUITE_P(PlacedWandering, StoreContract, Wandering);
+INSTANTIATE_TYPED_TEST_SUITE_P(PlacedWanderingLookups, StoreContract, WanderingLookups);
 
 /// Carries a scenario out with each rank's store as `make` makes it, and compares with the plain
 /// store. Ranks are as if on hosts of their own.
@@ -154,6 +241,46 @@ TEST(PlacedStore, fetches_each_row_once_or_each_lookup_and_none_that_has_a_copy_
   EXPECT_EQ(bytes_of_lookup(false, true), 3 * kRow + kEmpty + 1 * kAsked);
   EXPECT_EQ(bytes_of_lookup(false, false), 10 * kRow + kEmpty + 2 * kAsked);
   EXPECT_EQ(bytes_of_lookup(true, true), kEmpty + 1 * kAsked);
+}
+
+TEST(PlacedStore, tells_what_went_between_ranks_when_the_plan_changed) {
+  ModelSpec model;
+  model.tables.push_back({.name = "t", .rows = 10, .dim = 16, .optimizer = {}});
+  model.tables[0].optimizer.kind = OptimizerKind::rowwise_adagrad;
+  model.features.push_back({.name = "f", .table = 0});
+  PlacementPlan plan{"test", 2, {}, {}};
+  const int at0 = plan.path(FetchPath::at(0, 2)), at1 = plan.path(FetchPath::at(1, 2));
+  const int all = plan.path(FetchPath::everywhere(0, 2));
+  plan.tables.push_back({"t", 10, 16, {}, {{5, at0}, {10, at1}}, {}, {}});
+  PlacementPlan other = plan;
+  other.tables[0].runs = {{2, all}, {6, at0}, {10, at1}};  // rows 0 and 1 to rank 1, 5 to rank 0
+  const auto before = table::PlacedTables::create(plan, model.tables, 2);
+  const auto after = table::PlacedTables::create(other, model.tables, 2);
+  const Status status = run_ranks(2, [&](Communicator& communicator) -> Status {
+    Pool pool(1);
+    RECMILL_ASSIGN_OR_RETURN(const auto store,
+                             PlacedStore::create(model, 1, communicator, pool, *before));
+    RECMILL_RETURN_IF_ERROR(store->place_from(1, *after));
+    SparseBatch sparse;
+    sparse.features.push_back({{0}, {}, {}, false});
+    Batch batch;
+    batch.cut = {0, 2};
+    batch.first_shard = communicator.rank();
+    batch.end_shard = communicator.rank() + 1;
+    batch.sparse = &sparse;
+    Stream stream(pool);
+    const FeatureOutput output{nullptr, 16};
+    for (batch.iteration = 0; batch.iteration < 2; ++batch.iteration) {
+      RECMILL_ASSIGN_OR_RETURN(const auto prepared, store->prepare(batch));
+      EXPECT_TRUE(store->is_moving());
+      RECMILL_RETURN_IF_ERROR(store->lookup(*prepared, {&output, 1}, stream));
+      EXPECT_EQ(store->is_moving(), batch.iteration == 0);
+    }
+    EXPECT_EQ(store->moved().rows, 3);
+    EXPECT_EQ(store->moved().bytes, 3 * (16 + 1) * 4);
+    return {};
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
 }
 
 TEST(PlacedStore, needs_what_the_plan_puts_on_each_device_copies_included) {

@@ -232,9 +232,13 @@ TableSnapshots::TableSnapshots(const std::vector<table::EmbeddingTable>& tables)
 TableSnapshots::~TableSnapshots() = default;
 
 std::unique_ptr<RowSnapshot> TableSnapshots::take(int64_t kept_bytes) {
-  RECMILL_CHECK(latest_ == nullptr || latest_->is_done(), "the snapshot before is there");
+  RECMILL_CHECK(!is_being_read(), "the snapshot before is there");
   latest_ = std::make_shared<State>(tables_, kept_bytes);
   return std::make_unique<Snapshot>(tables_, latest_);
+}
+
+bool TableSnapshots::is_being_read() const {
+  return latest_ != nullptr && !latest_->is_done();
 }
 
 TableSnapshots::Change TableSnapshots::before(std::span<const std::span<const int64_t>> rows,

@@ -31,6 +31,9 @@ class TableSnapshots {
   /// CHECK.
   std::unique_ptr<RowSnapshot> take(int64_t kept_bytes);
 
+  /// Whether one is there that has neither been read to its end nor destroyed.
+  bool is_being_read() const;
+
   /// Whether before() has a use for rows.
   bool wanted() const { return latest_ != nullptr; }
   /// Before rows that this share holds change: `rows` [tables], empty unless wanted(). Waits while

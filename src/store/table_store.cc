@@ -178,8 +178,11 @@ void TableStore::find_sources(size_t table, Work& work) const {
   }
 }
 
-void TableStore::set_outputs(Output output, std::span<kernels::PoolTask> tasks) {
+// To where rows stand now, which may be another place than when the batch was prepared, and to
+// where they go.
+void TableStore::point(std::span<kernels::PoolTask> tasks, Output output) const {
   for (size_t f = 0; f < tasks.size(); ++f) {
+    tasks[f].rows = tables_[model_.features[f].table].rows();
     tasks[f].out = output[f].data;
     tasks[f].stride = output[f].stride;
   }
@@ -201,7 +204,7 @@ Status TableStore::lookup(Prepared& prepared, Output output, Stream& stream) {
   for (const kernels::PoolTask& task : work.pool_tasks) lookups += task.bags.lookups();
   lookups_ += lookups;
   if (ranks_ > 1) return lookup_remote(work, output);
-  set_outputs(output, work.pool_tasks);
+  point(work.pool_tasks, output);
   fused_pool_.run(work.pool_tasks, work.task_map, stream.pool());
   return {};
 }
@@ -218,7 +221,7 @@ Status TableStore::lookup_remote(Work& work, Output output) {
     work.notes.assign(fetch.notes().begin(), fetch.notes().end());
   }
   std::vector<kernels::PoolTask> tasks = work.pool_tasks;
-  set_outputs(output, tasks);
+  point(tasks, output);
   for (size_t f = 0; f < tasks.size(); ++f) {
     const FeatureSpec& feature = model_.features[f];
     RECMILL_CHECK(tasks[f].bags.offsets[0] == 0, feature.name);

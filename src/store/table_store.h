@@ -68,6 +68,10 @@ class TableStore : public EmbeddingStore {
   TableStore(ModelSpec model, std::vector<table::EmbeddingTable> tables, Communicator& communicator,
              Pool& pool, StoreKernels kernels, PlacedOptions options);
 
+  std::vector<table::EmbeddingTable>& tables() { return tables_; }
+  /// Whether a snapshot is there that has not been read to its end.
+  bool is_being_read() const { return snapshots_.is_being_read(); }
+
  private:
   struct Work;
   class TablePrepared;
@@ -76,7 +80,7 @@ class TableStore : public EmbeddingStore {
   const kernels::RowUpdateKernel& kernel_of(size_t table, const Batch& batch) const;
   void find_distinct(const Batch& batch, Work& work);
   void find_sources(size_t table, Work& work) const;
-  static void set_outputs(Output output, std::span<kernels::PoolTask> tasks);
+  void point(std::span<kernels::PoolTask> tasks, Output output) const;
   Status lookup_remote(Work& work, Output output);
   static const Batch& batch_of(const Update& update);  // CHECKs that it is one of training
   static const kernels::RowUpdateKernel* kernel_of(size_t table, std::span<const Update> updates);

@@ -125,13 +125,8 @@ EmbeddingTable::MappedBytes EmbeddingTable::mapped_bytes(const TableSpec& spec,
   return mapped;
 }
 
-Result<EmbeddingTable> EmbeddingTable::create(const TableSpec& spec, uint64_t seed,
-                                              const TableShare& share, Pool& pool,
-                                              SharedPages* pages) {
-  if (spec.dim < 1 || spec.rows < 1) {
-    return Status::BadRequest("table " + spec.name + ": rows and dim must be at least 1, are " +
-                              std::to_string(spec.rows) + " and " + std::to_string(spec.dim));
-  }
+EmbeddingTable EmbeddingTable::without_rows(const TableSpec& spec, uint64_t seed,
+                                            const TableShare& share) {
   RECMILL_CHECK(share.rows.rows() == spec.rows, spec.name);
   EmbeddingTable table;
   table.spec_ = spec;
@@ -139,20 +134,35 @@ Result<EmbeddingTable> EmbeddingTable::create(const TableSpec& spec, uint64_t se
   table.seed_ = seed;
   table.state_ = row_state(spec, table.columns().count);
   table.rows_ = layout_of(spec, share);
-  const auto allocate = [&](int64_t bytes) {
+  return table;
+}
+
+Status EmbeddingTable::allocate(SharedPages* pages) {
+  const auto take = [&](int64_t bytes) {
     return pages != nullptr ? pages->take(static_cast<size_t>(bytes))
                             : Buffer::allocate(static_cast<size_t>(bytes));
   };
-  auto records = allocate(table.rows_.count * table.rows_.stride);
-  if (!records.ok()) return records.status().at("table " + spec.name);
-  table.records_ = *std::move(records);
-  table.rows_.data = table.records_.data();
-  if (state_shape(spec).by_row) {
-    auto by_row = allocate(table.rows_.count * 4);
-    if (!by_row.ok()) return by_row.status().at("table " + spec.name);
-    table.row_state_ = *std::move(by_row);
-    table.rows_.row_state = table.row_state_.as<float>().data();
+  auto records = take(rows_.count * rows_.stride);
+  if (!records.ok()) return records.status().at("table " + spec_.name);
+  records_ = *std::move(records);
+  rows_.data = records_.data();
+  if (!state_shape(spec_).by_row) return {};
+  auto by_row = take(rows_.count * 4);
+  if (!by_row.ok()) return by_row.status().at("table " + spec_.name);
+  row_state_ = *std::move(by_row);
+  rows_.row_state = row_state_.as<float>().data();
+  return {};
+}
+
+Result<EmbeddingTable> EmbeddingTable::create(const TableSpec& spec, uint64_t seed,
+                                              const TableShare& share, Pool& pool,
+                                              SharedPages* pages) {
+  if (spec.dim < 1 || spec.rows < 1) {
+    return Status::BadRequest("table " + spec.name + ": rows and dim must be at least 1, are " +
+                              std::to_string(spec.rows) + " and " + std::to_string(spec.dim));
   }
+  EmbeddingTable table = without_rows(spec, seed, share);
+  RECMILL_RETURN_IF_ERROR(table.allocate(pages));
   const Random random(seed, Purpose::initial_row, hash_bytes(spec.name));
   const float scale = initial_scale(spec);
   const auto fill = [&](int64_t slot, int64_t row) {

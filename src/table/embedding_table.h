@@ -41,6 +41,10 @@ class EmbeddingTable {
   static Result<EmbeddingTable> create(const TableSpec& spec, uint64_t seed,
                                        const TableShare& share, Pool& pool,
                                        SharedPages* pages = nullptr);
+  /// The same without its rows: everything can be asked but what stands in them, until allocate().
+  static EmbeddingTable without_rows(const TableSpec& spec, uint64_t seed, const TableShare& share);
+  /// Room for the rows, of zeros, as create() takes it.
+  Status allocate(SharedPages* pages);
 
   const TableSpec& spec() const { return spec_; }
   const RowShare& share() const { return share_.rows; }
