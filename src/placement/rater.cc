@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "placement/column_pieces.h"
+
 namespace recmill::placement {
 namespace {
 
@@ -100,12 +102,10 @@ void send_pooled(const PlacedTable& table, const RowUses& uses, std::vector<Path
 void add_columns(const Problem& problem, const PlacedTable& table, const TablePlacement& placement,
                  const RowUse& use, DeviceCosts& costs) {
   const Load whole = load_of(problem, table, static_cast<double>(table.spec.rows), use);
-  const int64_t groups = (table.spec.dim + 15) / 16;
   const auto pieces = static_cast<int64_t>(placement.column_devices.size());
   for (int64_t k = 0; k < pieces; ++k) {
-    const int64_t begin = k * groups / pieces * 16;
-    const int64_t end = std::min((k + 1) * groups / pieces * 16, table.spec.dim);
-    Load part = whole * (static_cast<double>(end - begin) / static_cast<double>(table.spec.dim));
+    const auto columns = static_cast<double>(column_piece(table.spec.dim, pieces, k).count);
+    Load part = whole * (columns / static_cast<double>(table.spec.dim));
     part.requested = whole.requested;
     costs.add(part, FetchPath::at(placement.column_devices[k], problem.devices()));
   }

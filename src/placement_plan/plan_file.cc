@@ -15,6 +15,7 @@ namespace recmill {
 namespace {
 
 constexpr int64_t kVersion = 1;
+constexpr const char* kRows = ".rows";  // behind the name of the plan's file
 
 std::string checksum_of(std::span<const std::byte> bytes) {
   return fmt::format("{:08x}", crc32c(bytes));
@@ -191,15 +192,33 @@ Status read_header(const Json& json, const std::string& path, PlacementPlan& pla
   return {};
 }
 
+bool has_rows(const Json& json) {
+  return json.is_object() && json.contains("listed_crc32c");
+}
+
+Result<PlacementPlan> plan_from(const Json& json, const std::string& rows,
+                                const std::string& path) {
+  PlacementPlan plan;
+  RECMILL_RETURN_IF_ERROR(read_header(json, path, plan));
+  std::vector<int64_t> listed;
+  for (const Json& item : json["tables"]) {
+    listed.emplace_back();
+    RECMILL_RETURN_IF_ERROR(read_table(item, path, plan, listed.back()));
+  }
+  const auto bytes = std::as_bytes(std::span(rows));
+  const std::string source = has_rows(json) ? path + kRows : path;
+  if (has_rows(json) && json["listed_crc32c"] != checksum_of(bytes))
+    return Status::Failed(source + ": damaged, or of another plan: its checksum does not hold");
+  RECMILL_RETURN_IF_ERROR(read_listed(bytes, source, listed, plan));
+  return plan;
+}
+
 }  // namespace
 
-Status write_plan(Files& files, const std::string& path, const PlacementPlan& plan) {
+PlanFiles encode_plan(const PlacementPlan& plan) {
   const std::vector<std::byte> listed = listed_bytes(plan);
   Json json{{"version", kVersion}, {"planner", plan.planner}, {"devices", plan.devices}};
-  if (!listed.empty()) {
-    RECMILL_RETURN_IF_ERROR(write_atomically(files, path + ".rows", listed));
-    json["listed_crc32c"] = checksum_of(listed);
-  }
+  if (!listed.empty()) json["listed_crc32c"] = checksum_of(listed);
   json["paths"] = Json::array();
   for (const FetchPath& way : plan.paths) {
     json["paths"].push_back(Json::object());
@@ -208,29 +227,29 @@ Status write_plan(Files& files, const std::string& path, const PlacementPlan& pl
   json["tables"] = Json::array();
   for (const TablePlacement& table : plan.tables)
     json["tables"].push_back(table_to_json(table, plan));
-  return write_atomically(files, path, json.dump(1) + "\n");
+  return {json.dump(1) + "\n", {reinterpret_cast<const char*>(listed.data()), listed.size()}};
+}
+
+Result<PlacementPlan> decode_plan(const PlanFiles& files, const std::string& path) {
+  const Json json = Json::parse(files.text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return Status::Failed(path + ": is not valid JSON");
+  return plan_from(json, files.rows, path);
+}
+
+Status write_plan(Files& files, const std::string& path, const PlacementPlan& plan) {
+  const PlanFiles contents = encode_plan(plan);
+  if (!contents.rows.empty())
+    RECMILL_RETURN_IF_ERROR(write_atomically(files, path + kRows, contents.rows));
+  return write_atomically(files, path, contents.text);
 }
 
 Result<PlacementPlan> read_plan(Files& files, const std::string& path) {
   RECMILL_ASSIGN_OR_RETURN(const Json json, read_json(files, path));
-  PlacementPlan plan;
-  RECMILL_RETURN_IF_ERROR(read_header(json, path, plan));
-  std::vector<int64_t> listed;
-  for (const Json& item : json["tables"]) {
-    listed.emplace_back();
-    RECMILL_RETURN_IF_ERROR(read_table(item, path, plan, listed.back()));
+  std::string rows;
+  if (has_rows(json)) {
+    RECMILL_ASSIGN_OR_RETURN(rows, read_text(files, path + kRows));
   }
-  if (!json.contains("listed_crc32c")) {
-    RECMILL_RETURN_IF_ERROR(read_listed({}, path, listed, plan));
-    return plan;
-  }
-  const std::string beside = path + ".rows";
-  RECMILL_ASSIGN_OR_RETURN(const std::string text, read_text(files, beside));
-  const auto bytes = std::as_bytes(std::span(text));
-  if (json["listed_crc32c"] != checksum_of(bytes))
-    return Status::Failed(beside + ": damaged, or of another plan: its checksum does not hold");
-  RECMILL_RETURN_IF_ERROR(read_listed(bytes, beside, listed, plan));
-  return plan;
+  return plan_from(json, rows, path);
 }
 
 }  // namespace recmill

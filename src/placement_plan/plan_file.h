@@ -10,6 +10,15 @@
 
 namespace recmill {
 
+/// What a plan's files hold.
+struct PlanFiles {
+  std::string text;
+  std::string rows;  // beside it; empty: no row is listed
+};
+PlanFiles encode_plan(const PlacementPlan& plan);
+/// Fails as read_plan() of `path`.
+Result<PlacementPlan> decode_plan(const PlanFiles& files, const std::string& path);
+
 /// Writes `path` and, where rows are listed, `path`.rows before it. The same plan, the same bytes.
 Status write_plan(Files& files, const std::string& path, const PlacementPlan& plan);
 
