@@ -2,6 +2,7 @@
 #include "placement/path_program.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "placement/time_program.h"
 
@@ -21,6 +22,8 @@ class PathProgram {
         copies_(copies),
         time_(problem, unit(problem, loads)) {
     for (const Load& load : loads) copies ? add_copied(load, integer) : add_single(load, integer);
+    counted_ = copies && integer;
+    if (counted_) add_counts(budgets);
     time_.finish(DeviceCosts(problem));
     for (int d = 0; d < devices_; ++d) {
       std::vector<Entry> memory;
@@ -45,6 +48,7 @@ class PathProgram {
         for (int from = 0; from < devices_ && copies_; ++from)
           values[fetched(p, d, from)] = paths[p].from[d] == from ? 1 : 0;
       }
+      if (counted_) values[count(p)] = paths[p].copies();
     }
     values[time_.time()] = costs.largest_seconds() / unit();
     return values;
@@ -82,6 +86,29 @@ class PathProgram {
   int64_t held(size_t p, int d) const { return first_ + static_cast<int64_t>(p) * stride() + d; }
   int64_t fetched(size_t p, int d, int from) const {
     return held(p, 0) + devices_ + d * devices_ + from;
+  }
+
+  int64_t count(size_t p) const { return held(loads_.size(), 0) + static_cast<int64_t>(p); }
+
+  // How many devices hold each load. It follows from the rest, but bounds rise sooner with it.
+  void add_counts(std::span<const double> budgets) {
+    solve::MixedIntegerProgram& program = time_.program();
+    double all = 0, spare = 0;
+    for (const Load& load : loads_) all += load.memory;
+    for (const double budget : budgets) spare += budget;
+    spare = std::max(spare - all, 0.0);
+    std::vector<Entry> memory;
+    for (size_t p = 0; p < loads_.size(); ++p) {
+      const bool is_free = spare >= (devices_ - 1) * loads_[p].memory;
+      const double most = is_free ? devices_ : 1 + std::floor(spare / loads_[p].memory + 1e-9);
+      const int64_t column = program.add_column(0.0, 1.0, most, true);
+      std::vector<Entry> holders{{column, -1.0}};
+      for (int d = 0; d < devices_; ++d) holders.push_back({held(p, d), 1.0});
+      program.add_row(0.0, 0.0, std::move(holders));
+      if (loads_[p].memory / (all + spare) > 1e-9)
+        memory.push_back({column, loads_[p].memory / (all + spare)});
+    }
+    if (!memory.empty()) program.add_row(-kInfinity, 1.0, std::move(memory));
   }
 
   void add_single(const Load& load, bool integer) {
@@ -126,6 +153,7 @@ class PathProgram {
   std::span<const Load> loads_;
   const int devices_;
   const bool copies_;
+  bool counted_ = false;
   TimeProgram time_;
   const int64_t first_ = 1;  // after the time's column
 };

@@ -4,9 +4,10 @@
 // of the 6, 12 and 26 largest tables of Kaggle's shape, each in one place of 4 devices that have 5
 // % more memory than rows take; `..._copies`: with copies. The limit is the bound that HiGHS proves
 // in 60 seconds (options.solver_seconds), below which no placement of these partitions is; the
-// rival is the placement that HiGHS finds meanwhile. `optimality_8x3`, `optimality_8x3_copies`: of
-// 100 random problems of 8 partitions on 3 devices with unequal links the one where ours is the
-// farthest from the best placement: its time in units of that one's.
+// rival is the placement that HiGHS finds meanwhile, with copies starting from ours.
+// `optimality_8x3`, `optimality_8x3_copies`: of 100 random problems of 8 partitions on 3 devices
+// with unequal links the one where ours is the farthest from the best placement: its time in units
+// of that one's.
 #pragma once
 
 #include "cli/bench/bench.h"
