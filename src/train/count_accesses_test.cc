@@ -8,29 +8,13 @@
 #include "comm/threads.h"
 #include "train/data_stage.h"
 #include "train/rank.h"
+#include "train/testing/bags_run.h"
 
 namespace recmill::train {
 namespace {
 
 RunOptions small_run() {
-  RunOptions options;
-  options.data.format = DataFormat::synthetic;
-  options.data.synthetic.shape = reader::SyntheticShape::columns;
-  options.data.synthetic.rows = 3000;
-  options.data.synthetic.eval_rows = 0;
-  options.data.synthetic.planted.crosses = 0;
-  options.workload.lines = {{.count = 2, .rows = 100, .dims = {4}},
-                            {.kind = LineKind::normal,
-                             .mean = 6,
-                             .deviation = 3,
-                             .longest = 12,
-                             .coverage = 0.8,
-                             .rows = 50,
-                             .dims = {8}}};
-  options.model.kind = model::ModelKind::wide_and_deep;
-  options.model.deep = {4};
-  options.model.deep_input = model::DeepInput::rows;
-  options.train.batch_size = 64;
+  RunOptions options = bags_run(3000);
   options.train.shards = 8;
   options.train.ranks = 1;
   return options;

@@ -7,31 +7,10 @@
 #include <set>
 
 #include "base/temporary_folder.h"
+#include "train/testing/bags_run.h"
 
 namespace recmill::train {
 namespace {
-
-RunOptions two_lines() {
-  RunOptions options;
-  options.data.format = DataFormat::synthetic;
-  options.data.synthetic.shape = reader::SyntheticShape::columns;
-  options.data.synthetic.rows = 300;
-  options.data.synthetic.eval_rows = 0;
-  options.data.synthetic.planted.crosses = 0;
-  options.workload.lines = {{.count = 2, .rows = 100, .dims = {4}},
-                            {.kind = LineKind::normal,
-                             .mean = 6,
-                             .deviation = 3,
-                             .longest = 12,
-                             .coverage = 0.8,
-                             .rows = 50,
-                             .dims = {8}}};
-  options.model.kind = model::ModelKind::wide_and_deep;
-  options.model.deep = {4};
-  options.model.deep_input = model::DeepInput::rows;
-  options.train.batch_size = 64;
-  return options;
-}
 
 ResolvedRun resolved(const RunOptions& options) {
   auto run = resolve_run(options, posix_files());
@@ -70,7 +49,7 @@ Seen see(const ResolvedRun& run, uint64_t seed, const std::vector<int64_t>& size
 }  // namespace
 
 TEST(HistoricalBatches, give_the_same_samples_in_batches_of_any_sizes) {
-  const ResolvedRun run = resolved(two_lines());
+  const ResolvedRun run = resolved(bags_run(300));
   const Seen whole = see(run, 3, {200});
   EXPECT_EQ(see(run, 3, {1, 0, 64, 100, 35}), whole);
   ASSERT_EQ(whole.rows.size(), 3u);
@@ -79,7 +58,7 @@ TEST(HistoricalBatches, give_the_same_samples_in_batches_of_any_sizes) {
 }
 
 TEST(HistoricalBatches, go_on_from_the_beginning_where_the_data_ends) {
-  const ResolvedRun run = resolved(two_lines());  // 300 rows
+  const ResolvedRun run = resolved(bags_run(300));
   const Seen once = see(run, 3, {300});
   const Seen twice = see(run, 3, {250, 700});
   for (size_t f = 0; f < once.lengths.size(); ++f) {
@@ -90,7 +69,7 @@ TEST(HistoricalBatches, go_on_from_the_beginning_where_the_data_ends) {
 }
 
 TEST(HistoricalBatches, are_others_for_another_seed) {
-  const ResolvedRun run = resolved(two_lines());
+  const ResolvedRun run = resolved(bags_run(300));
   EXPECT_NE(see(run, 1, {100}).rows, see(run, 2, {100}).rows);
 }
 
