@@ -105,7 +105,7 @@ kernels::tune::TunedFor tuned_for(const ResolvedRun& run) {
           kernels::tune::this_compiler(),
           "",
           run.options.name,
-          kernels::tune::model_digest(run.spec),
+          run.tuned_model,
           run.threads,
           run.options.train.deterministic};
 }

@@ -149,7 +149,7 @@ Status DataStage::produce_evaluation() {
   const ShardRange own = shards_of_rank(schedule_.rank, schedule_.ranks, schedule_.shards);
   for (int64_t first = 0; first < rows && !stopped_; first += schedule_.eval_batch_size) {
     auto batch = blank();
-    batch->purpose = store::Purpose::evaluate;
+    batch->purpose = schedule_.serves ? store::Purpose::serve : store::Purpose::evaluate;
     batch->before = batch->after = position_;
     batch->cut = {std::min(schedule_.eval_batch_size, rows - first), schedule_.shards};
     batch->first_shard = own.begin;
@@ -174,7 +174,8 @@ Status DataStage::fill(reader::Reader& reader, int64_t epoch, int64_t first, int
   return finish(columns_, whole, batch);
 }
 
-// Preprocesses the columns, keeps this rank's samples, and lets the store look at them.
+// Preprocesses the columns, keeps this rank's samples, and lets the store look at them unless they
+// are served.
 Status DataStage::finish(const ColumnBatch& columns, bool whole, RankBatch& batch) {
   const bool training = batch.purpose == store::Purpose::train;
   DenseBatch& dense = whole ? whole_dense_ : batch.dense;
@@ -194,15 +195,7 @@ Status DataStage::finish(const ColumnBatch& columns, bool whole, RankBatch& batc
     copy_samples(whole_sparse_, begin, end, batch.sparse);
   }
   batch.dictionaries = preprocessor_.versions();
-  store::Batch seen;
-  seen.iteration = batch.before.iteration;
-  seen.purpose = batch.purpose;
-  seen.cut = batch.cut;
-  seen.first_shard = batch.first_shard;
-  seen.end_shard = batch.end_shard;
-  seen.sparse = &batch.sparse;
-  RECMILL_ASSIGN_OR_RETURN(batch.prepared, store_.prepare(seen));
-  return {};
+  return batch.purpose == store::Purpose::serve ? Status() : prepare(store_, batch);
 }
 
 }  // namespace recmill::train

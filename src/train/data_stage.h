@@ -30,6 +30,7 @@ struct BatchSchedule {
   int shards = 1;
   int rank = 0;
   int ranks = 1;
+  bool serves = false;  // evaluation batches are requests: who answers them prepares them
 };
 
 /// Whether training is over at `position`, given that epochs end where a position's row is 0.

@@ -80,9 +80,13 @@ int64_t rest_of_pages(const ResolvedRun& run, int rank) {
 /// Appends the items of one rank.
 class RankItems {
  public:
-  RankItems(const ResolvedRun& run, const model::Model& model, int rank, MemoryLedger& ledger)
+  RankItems(const ResolvedRun& run, const model::Model& model, int rank, bool training,
+            MemoryLedger& ledger)
       : run_(run),
         train_(run.options.train),
+        training_(training),
+        batch_size_(training ? train_.batch_size : 0),
+        largest_batch_(std::max(batch_size_, train_.eval_batch_size)),
         model_(model),
         rank_(rank),
         own_shards_(shards_of_rank(rank, run.ranks, run.shards).size()),
@@ -90,20 +94,21 @@ class RankItems {
 
   void add_dense() {
     const int64_t parameters = model_.parameter_count();
-    const DenseOptimizer optimizer(run_.options.optimizer, 0, {});
-    const auto state = static_cast<int64_t>(optimizer.state().size());
     const int64_t vector = SubtreeSums::vector_bytes(parameters);  // the others stand alike
-    add("dense parameters, gradient and optimizer state", vector * (2 + state));
-    add("dense gradients by shard", vector * gradient_vectors(model_, own_shards_, run_.threads));
+    if (training_) {
+      add("dense parameters, gradient and optimizer state", vector * (2 + dense_states()));
+      add("dense gradients by shard", vector * gradient_vectors(model_, own_shards_, run_.threads));
+    } else {
+      add("dense parameters", vector);
+    }
     const model::ModelOptions& options = run_.options.model;
     const bool in_place =
         has_own_layers(options) && options.precision == model::LayerPrecision::float32;
     if (!in_place) estimate("dense parameters as kernels read them", parameters * 2 * 4);
     const int64_t stride = model_.embedding_layout().stride;
     add("looked-up rows and their gradient",
-        (std::max(train_.batch_size, train_.eval_batch_size) + train_.batch_size) / run_.ranks *
-            stride * 4);
-    int64_t samples = std::max(train_.batch_size, train_.eval_batch_size) / run_.shards + 1;
+        (largest_batch_ + batch_size_) / run_.ranks * stride * 4);
+    int64_t samples = largest_batch_ / run_.shards + 1;
     if (model_.scores_in_any_block())
       samples = std::max(samples, train_.eval_batch_size / run_.ranks / run_.threads + 1);
     samples = std::min(samples, model_.block_samples());
@@ -126,8 +131,8 @@ class RankItems {
     constexpr int64_t kInHand = 3;  // being made, being trained, being scored
     const int64_t ids = lookups();
     const int64_t dense = run_.spec.num_dense * 12;
-    const int64_t batch = std::max(train_.batch_size * (dense + ids * 56),
-                                   train_.eval_batch_size * (dense + ids * 24));
+    const int64_t batch =
+        std::max(batch_size_ * (dense + ids * 56), train_.eval_batch_size * (dense + ids * 24));
     estimate("batches in hand", (train_.queue + kInHand) * batch / run_.ranks);
     int64_t entries = 0;
     for (const auto& dictionary : run_.graph.dictionaries) entries += dictionary.rows;
@@ -148,16 +153,19 @@ class RankItems {
                std::min(CheckpointSaver::kept_bytes(run_.ranks), most_kept()));
     }
     if (rank_ != 0) return;
-    const DenseOptimizer optimizer(run_.options.optimizer, 0, {});
-    const auto state = static_cast<int64_t>(optimizer.state().size());
-    estimate("layers and metrics of a checkpoint",
-             model_.parameter_count() * (1 + state) * 4 + train_.window * bytes_of_scored());
+    estimate(
+        "layers and metrics of a checkpoint",
+        model_.parameter_count() * (1 + dense_states()) * 4 + train_.window * bytes_of_scored());
   }
 
  private:
   void add(const char* what, int64_t bytes) { ledger_.items.push_back({what, rank_, bytes}); }
   void estimate(const char* what, int64_t bytes) {
     ledger_.items.push_back({what, rank_, bytes, /*certain=*/false});
+  }
+
+  int64_t dense_states() const {
+    return static_cast<int64_t>(DenseOptimizer(run_.options.optimizer, 0, {}).state().size());
   }
 
   // Of a sample: a history counts with its longest length, a bag of synthetic data with its mean
@@ -212,6 +220,8 @@ class RankItems {
 
   const ResolvedRun& run_;
   const TrainOptions& train_;
+  const bool training_;
+  const int64_t batch_size_, largest_batch_;  // of training: 0 where nothing is trained; of all
   const model::Model& model_;
   const int rank_, own_shards_;
   MemoryLedger& ledger_;
@@ -222,17 +232,16 @@ MemoryLedger rows_need(const ResolvedRun& run) {
   return store::tables_need(run.spec, run.ranks);
 }
 
-}  // namespace
-
-MemoryLedger memory_ledger(const ResolvedRun& run) {
+MemoryLedger ledger_of(const ResolvedRun& run, bool training) {
   MemoryLedger ledger = rows_need(run);
   const auto model =
       model::make_model(run.options.model, run.spec, static_cast<uint64_t>(run.options.train.seed));
   for (int rank = 0; rank < run.ranks && model.ok(); ++rank) {  // else refused when a rank is made
     ledger.items.push_back({"rest of the tables' pages", rank, rest_of_pages(run, rank)});
-    RankItems items(run, **model, rank, ledger);
+    RankItems items(run, **model, rank, training, ledger);
     items.add_dense();
     items.add_data();
+    if (!training) continue;
     items.add_metrics();
     items.add_checkpoint();
   }
@@ -241,6 +250,25 @@ MemoryLedger memory_ledger(const ResolvedRun& run) {
   ledger.items.push_back({"program and libraries", 0,
                           proc_bytes("/proc/self/status", "VmRSS:") + kTouchedLater,
                           /*certain=*/false});
+  return ledger;
+}
+
+}  // namespace
+
+MemoryLedger memory_ledger(const ResolvedRun& run) {
+  return ledger_of(run, /*training=*/true);
+}
+
+MemoryLedger scoring_ledger(const ResolvedRun& run) {
+  return ledger_of(run, /*training=*/false);
+}
+
+MemoryLedger requests_ledger(const ResolvedRun& run, int64_t rows) {
+  const int64_t of_row =
+      run.spec.num_dense * 4 + static_cast<int64_t>(run.spec.features.size()) * 16;
+  MemoryLedger ledger;
+  for (int rank = 0; rank < run.ranks; ++rank)
+    ledger.items.push_back({"requests", rank, rows / run.ranks * of_row});
   return ledger;
 }
 
@@ -269,7 +297,7 @@ int64_t available_bytes() {
   return proc_bytes("/proc/meminfo", "MemAvailable:");
 }
 
-Status check_memory(MemoryLedger ledger, const World& world) {
+Status check_memory(MemoryLedger ledger, const World& world, const std::string& key) {
   std::erase_if(ledger.items, [&](const MemoryItem& item) { return !world.is_here(item.device); });
   int64_t need = 0;
   for (const MemoryItem& item : ledger.items) need += item.certain ? item.bytes : 0;
@@ -285,9 +313,9 @@ Status check_memory(MemoryLedger ledger, const World& world) {
                          static_cast<double>(largest[i].bytes) / kGiB);
   }
   return Status::BadRequest(fmt::format(
-      "embedding.rows: this run needs {:.2f} GiB and the machine has {:.2f} GiB free, short {:.2f} "
-      "GiB; largest: {}",
-      static_cast<double>(need) / kGiB, static_cast<double>(available) / kGiB,
+      "{}: this run needs {:.2f} GiB and the machine has {:.2f} GiB free, short {:.2f} GiB; "
+      "largest: {}",
+      key, static_cast<double>(need) / kGiB, static_cast<double>(available) / kGiB,
       static_cast<double>(need - available) / kGiB, names));
 }
 

@@ -18,6 +18,9 @@ namespace recmill::train {
 /// row (24 to 36 bytes), the events of a behaviour log (64 bytes each), and bags of many ids.
 MemoryLedger memory_ledger(const ResolvedRun& run);
 
+/// The same of a run that only scores (run_scoring()): no gradients, no checkpoint.
+MemoryLedger scoring_ledger(const ResolvedRun& run);
+
 /// `ledger` and, beside it, all rows of all tables with their state once more, `element` bytes a
 /// number.
 MemoryLedger with_all_rows(MemoryLedger ledger, const ModelSpec& spec, const std::string& what,
@@ -32,8 +35,13 @@ int64_t peak_resident_bytes();
 /// Bytes of memory that this machine has free; 0: not known.
 int64_t available_bytes();
 
+/// What `rows` evaluation rows take at least, by rank, where all are held at once, preprocessed:
+/// bags count as one id.
+MemoryLedger requests_ledger(const ResolvedRun& run, int64_t rows);
+
 /// Refuses a run whose ledger, of the ranks on this machine, is larger than its free memory, naming
-/// both and the largest items.
-Status check_memory(MemoryLedger ledger, const World& world);
+/// `key`, both and the largest items.
+Status check_memory(MemoryLedger ledger, const World& world,
+                    const std::string& key = "embedding.rows");
 
 }  // namespace recmill::train

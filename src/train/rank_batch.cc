@@ -15,6 +15,18 @@ void copy_range(const std::vector<T>& whole, int64_t begin, int64_t end, std::ve
 
 }  // namespace
 
+Status prepare(store::EmbeddingStore& store, RankBatch& batch) {
+  store::Batch seen;
+  seen.iteration = batch.before.iteration;
+  seen.purpose = batch.purpose;
+  seen.cut = batch.cut;
+  seen.first_shard = batch.first_shard;
+  seen.end_shard = batch.end_shard;
+  seen.sparse = &batch.sparse;
+  RECMILL_ASSIGN_OR_RETURN(batch.prepared, store.prepare(seen));
+  return {};
+}
+
 void copy_samples(const DenseBatch& whole, int64_t begin, int64_t end, DenseBatch& part) {
   part.first = whole.first + begin;
   part.samples = end - begin;

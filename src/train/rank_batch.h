@@ -40,6 +40,9 @@ struct RankBatch {
   int64_t begin_of(int shard) const { return cut.begin(shard) - cut.begin(first_shard); }
 };
 
+/// Lets the store look at the batch's ids: sets `prepared`.
+Status prepare(store::EmbeddingStore& store, RankBatch& batch);
+
 /// Copies samples [begin, end) of a batch; vectors of `part` are reused.
 void copy_samples(const DenseBatch& whole, int64_t begin, int64_t end, DenseBatch& part);
 void copy_samples(const SparseBatch& whole, int64_t begin, int64_t end, SparseBatch& part);

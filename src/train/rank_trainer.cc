@@ -410,8 +410,13 @@ Result<StepResult> RankTrainer::train(const RankBatch& batch, const store::Step&
   return outcome;
 }
 
-Result<StepResult> RankTrainer::score(const RankBatch& batch) {
+Result<std::span<const float>> RankTrainer::answer(const RankBatch& batch) {
   RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/false));
+  return std::span<const float>(probabilities_);
+}
+
+Result<StepResult> RankTrainer::score(const RankBatch& batch) {
+  RECMILL_RETURN_IF_ERROR(answer(batch).status());
   return result(batch);
 }
 

@@ -49,7 +49,10 @@ class RankTrainer {
   /// row, layer, or dense column; parameters and rows are then as before the step.
   Result<StepResult> train(const RankBatch& batch, const store::Step& step);
 
-  /// Scores a batch; changes nothing. Collective.
+  /// Probabilities of this rank's samples, until the next step; changes nothing. Collective.
+  Result<std::span<const float>> answer(const RankBatch& batch);
+
+  /// The same, and the loss of the global batch, which has to be finite as in train(). Collective.
   Result<StepResult> score(const RankBatch& batch);
 
   std::span<float> parameters() const { return parameters_.as<float>(); }

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "kernels/tune/record.h"
 #include "reader/open_reader.h"
 #include "train/expand_workload.h"
 #include "train/learning_rate.h"
@@ -117,6 +118,7 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& sch
                                                run.options.features, run.options.preprocess));
   RECMILL_RETURN_IF_ERROR(model::check_options(options.model, resolved.model));
   run.spec = model::with_model_tables(std::move(resolved.model), options.model);
+  run.tuned_model = kernels::tune::model_digest(run.spec);
   run.graph = std::move(resolved.graph);
   return run;
 }

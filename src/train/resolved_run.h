@@ -20,7 +20,8 @@ namespace recmill::train {
 struct ResolvedRun {
   RunOptions options;  // with the lines of its workload written out
   DataSchema schema;
-  ModelSpec spec;  // with the tables that the model adds
+  ModelSpec spec;           // with the tables that the model adds
+  std::string tuned_model;  // what kernels of `spec` are tuned for, as it is trained
   preprocess::FeatureGraph graph;
   int shards = 1;
   int ranks = 1;

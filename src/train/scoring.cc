@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/scoring.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
 #include "base/log.h"
 #include "checkpoint/folder.h"
 #include "reader/columnar_writer.h"
@@ -21,8 +25,9 @@ struct Scoring {
   const ScoringRequest& request;
   const JobSetting& setting;
   Pool& pool;
-  Json metrics;
-  Scores all;  // in the order of the rows
+  // Of rank 0:
+  Json metrics = nullptr, read = nullptr, latency = nullptr;
+  Scores all = {};  // in the order of the rows
 };
 
 Result<std::unique_ptr<checkpoint::Reader>> open_checkpoint(const Scoring& scoring) {
@@ -38,29 +43,92 @@ Result<std::unique_ptr<checkpoint::Reader>> open_checkpoint(const Scoring& scori
   return std::move(newest.reader);
 }
 
+// The evaluation after training was over: requests are not prepared.
+std::unique_ptr<DataStage> evaluation_stage(const Scoring& scoring, Rank& rank,
+                                            const Communicator& communicator,
+                                            const StreamPosition& after) {
+  BatchSchedule schedule = scoring.run.schedule(communicator.rank());
+  schedule.epochs = 0;
+  schedule.serves = scoring.request.latency.has_value();
+  return std::make_unique<DataStage>(schedule, *rank.train_rows, rank.eval_rows.get(),
+                                     *rank.preprocessor, *rank.store,
+                                     StreamPosition{std::max<int64_t>(after.iteration, 1), 0, 0},
+                                     static_cast<size_t>(scoring.run.options.train.queue));
+}
+
+Status add_scores(Scoring& scoring, Communicator& communicator, const RankBatch& batch,
+                  const StepResult& step, Scores& scores) {
+  RECMILL_RETURN_IF_ERROR(gather_scores(communicator, batch, step, scores));
+  calibrate(scores, scoring.run.options.train.negative_keep);
+  if (communicator.rank() == 0) append(scores, scoring.all);
+  return {};
+}
+
 Status score_stream(Scoring& scoring, Rank& rank, Communicator& communicator,
                     const StreamPosition& after) {
   RECMILL_ASSIGN_OR_RETURN(const int64_t rows, rank.eval_rows->rows());
-  BatchSchedule schedule = scoring.run.schedule(communicator.rank());
-  schedule.epochs = 0;  // training is over: the stream is one evaluation
-  DataStage stage(schedule, *rank.train_rows, rank.eval_rows.get(), *rank.preprocessor, *rank.store,
-                  {std::max<int64_t>(after.iteration, 1), 0, 0},
-                  static_cast<size_t>(scoring.run.options.train.queue));
+  const auto stage = evaluation_stage(scoring, rank, communicator, after);
   const bool first = communicator.rank() == 0;
   Progress progress(first ? scoring.setting.progress : Progress::Style::silent, "scoring",
                     "samples", rows);
   Scores scores;
   while (true) {
-    RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
+    RECMILL_ASSIGN_OR_RETURN(auto batch, stage->next());
     if (batch == nullptr) return {};
     RECMILL_ASSIGN_OR_RETURN(const StepResult step, rank.trainer->score(*batch));
-    RECMILL_RETURN_IF_ERROR(gather_scores(communicator, *batch, step, scores));
-    calibrate(scores, scoring.run.options.train.negative_keep);
-    stage.recycle(std::move(batch));
-    if (!first) continue;
-    append(scores, scoring.all);
+    RECMILL_RETURN_IF_ERROR(add_scores(scoring, communicator, *batch, step, scores));
+    stage->recycle(std::move(batch));
     progress.show(static_cast<int64_t>(scoring.all.labels.size()), "");
   }
+}
+
+/// All of the evaluation rows, read and preprocessed before the first request is answered.
+Result<std::vector<std::unique_ptr<RankBatch>>> read_requests(Scoring& scoring, Rank& rank,
+                                                              Communicator& communicator,
+                                                              const StreamPosition& after) {
+  RECMILL_ASSIGN_OR_RETURN(const int64_t rows, rank.eval_rows->rows());
+  RECMILL_RETURN_IF_ERROR(
+      check_memory(requests_ledger(scoring.run, rows), scoring.setting.world, "data.eval"));
+  const Stopwatch watch;
+  const auto stage = evaluation_stage(scoring, rank, communicator, after);
+  std::vector<std::unique_ptr<RankBatch>> requests;
+  while (true) {
+    RECMILL_ASSIGN_OR_RETURN(auto batch, stage->next());
+    if (batch == nullptr) break;
+    requests.push_back(std::move(batch));
+  }
+  if (communicator.rank() == 0) {
+    const double seconds = watch.seconds();
+    scoring.read = {{"seconds", seconds},
+                    {"samples_per_second", static_cast<double>(rows) / seconds}};
+  }
+  return requests;
+}
+
+Status answer_stream(Scoring& scoring, Rank& rank, Communicator& communicator,
+                     const StreamPosition& after) {
+  const AnswerOptions& options = *scoring.request.latency;
+  RECMILL_RETURN_IF_ERROR(same_everywhere(
+      "way of answering", fmt::format("--warmup {} --rate {}", options.warmup, options.rate),
+      communicator));
+  RECMILL_ASSIGN_OR_RETURN(const auto requests, read_requests(scoring, rank, communicator, after));
+  RECMILL_ASSIGN_OR_RETURN(Answers answers, answer_requests(requests, options, rank, communicator));
+  Scores scores;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const StepResult step{.probabilities = answers.probabilities[i]};
+    RECMILL_RETURN_IF_ERROR(add_scores(scoring, communicator, *requests[i], step, scores));
+    const auto is_finite = [](float value) { return std::isfinite(value); };
+    if (std::ranges::all_of(scores.probabilities, is_finite)) continue;
+    // On every rank alike: the same once more, to say why.
+    RECMILL_RETURN_IF_ERROR(prepare(*rank.store, *requests[i]));
+    RECMILL_RETURN_IF_ERROR(rank.trainer->score(*requests[i]).status());
+  }
+  if (communicator.rank() != 0) return {};
+  scoring.latency = std::move(answers.report);
+  scoring.latency["request_samples"] = scoring.run.options.train.eval_batch_size;
+  scoring.latency["ranks"] = scoring.run.ranks;
+  scoring.latency["data"] = std::move(scoring.read);
+  return {};
 }
 
 Status score_rows(Scoring& scoring, Communicator& communicator) {
@@ -74,26 +142,39 @@ Status score_rows(Scoring& scoring, Communicator& communicator) {
   }
   RECMILL_ASSIGN_OR_RETURN(const LoopState state,
                            restore_checkpoint(scoring.run, rank, *reader, /*for_training=*/false));
-  RECMILL_RETURN_IF_ERROR(score_stream(scoring, rank, communicator, state.position));
+  const auto score = scoring.request.latency ? answer_stream : score_stream;
+  RECMILL_RETURN_IF_ERROR(score(scoring, rank, communicator, state.position));
   if (communicator.rank() != 0) return {};
   scoring.metrics = to_json(metrics::measure(scoring.all.view()));
   scoring.metrics["checkpoint"] = reader->path();
+  if (!scoring.latency.is_null()) scoring.metrics["latency"] = std::move(scoring.latency);
   return {};
+}
+
+/// Nothing is trained: tables are frozen and keep no state, plans are for lookups of evaluation
+/// batches, and nobody has to count the training rows. Ranks as train.ranks says where this world
+/// has so many, else as many as it gives: a run may have been trained by others.
+Result<ResolvedRun> resolve_scoring(const RunOptions& options, const JobSetting& setting) {
+  RunOptions any_ranks = options;
+  if (!setting.world.ranks(options.train.ranks).ok()) any_ranks.train.ranks = 0;
+  RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(any_ranks, setting.world, setting.files));
+  for (TableSpec& table : run.spec.tables) table.frozen = true;
+  run.options.optimizer = {};
+  run.options.train.decay = {};
+  run.options.train.batch_size = run.options.train.eval_batch_size;
+  run.options.placement.inference = true;
+  RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
+  return run;
 }
 
 }  // namespace
 
 Result<Json> run_scoring(const RunOptions& options, const ScoringRequest& request,
                          const JobSetting& setting) {
-  RunOptions any_ranks = options;
-  any_ranks.train.ranks = 0;
-  any_ranks.placement.plan.clear();  // a plan for the ranks that trained
-  RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(any_ranks, setting.world, setting.files));
-  run.options.train.decay = {};  // nothing is trained: nobody has to count the training rows
-  RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
-  RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run), setting.world));
+  RECMILL_ASSIGN_OR_RETURN(const ResolvedRun run, resolve_scoring(options, setting));
+  RECMILL_RETURN_IF_ERROR(check_memory(scoring_ledger(run), setting.world));
   const auto pool = make_pool(run.threads);
-  Scoring scoring{run, request, setting, *pool, {}, {}};
+  Scoring scoring{run, request, setting, *pool};
   RECMILL_RETURN_IF_ERROR(setting.world.run(
       run.ranks, [&](Communicator& communicator) { return score_rows(scoring, communicator); }));
   if (setting.world.has_first_rank() && !request.predictions.empty()) {

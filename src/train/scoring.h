@@ -2,10 +2,12 @@
 // Evaluation and prediction from a checkpoint.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/json_lines.h"
 #include "base/status.h"
+#include "train/answer_requests.h"
 #include "train/job.h"
 
 namespace recmill::train {
@@ -13,11 +15,16 @@ namespace recmill::train {
 struct ScoringRequest {
   std::string checkpoint;   // empty: the newest whole one of the run's folder
   std::string predictions;  // Parquet file to write; empty: none
+  /// Rows are requests of train.eval_batch_size samples, which are answered one after the other and
+  /// timed (answer_requests()); all are read and preprocessed, and held, before.
+  std::optional<AnswerOptions> latency = std::nullopt;
 };
 
-/// Evaluates a checkpoint on the evaluation rows, by the world's own number of ranks whatever the
-/// run trained with; writes predictions if asked. Collective over the processes of the world.
-/// Returns the metrics; null where rank 0 is not in this process.
+/// Evaluates a checkpoint on the evaluation rows, with train.ranks ranks where the world has so
+/// many and else as many as it gives; writes predictions if asked. Rows stand as the store says,
+/// without their state: in the placed store as placement.plan has them, or as its planner puts them
+/// for lookups alone. Collective over the processes of the world. Returns the metrics, and what
+/// answer_requests() reports as "latency"; null where rank 0 is not in this process.
 Result<Json> run_scoring(const RunOptions& options, const ScoringRequest& request,
                          const JobSetting& setting);
 
