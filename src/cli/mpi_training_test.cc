@@ -115,6 +115,24 @@ TEST_F(MpiTraining, ends_as_threads_do_and_goes_on_at_another_number_of_ranks) {
   EXPECT_EQ(run({"verify", "--checkpoints", "runs/threads", "runs/mpi"}).status, 0);
 }
 
+TEST_F(MpiTraining, requests_are_answered_over_the_placed_store_as_rows_are_scored_by_one_rank) {
+  run_json({"train", "a.toml"});
+  ASSERT_EQ(run({"predict", "runs/a", "--out", "one.parquet", "--set", "train.eval_batch_size=100"})
+                .status,
+            0);
+  launcher_ = processes(2);
+  for (const char* const planner : {"table_wise", "oper"}) {
+    const Json scored = run_json({"predict", "runs/a", "--out", "two.parquet", "--overwrite",
+                                  "--latency", "--batch", "100", "--set", "embedding.store=placed",
+                                  "--set", std::string("placement.planner=") + planner});
+    EXPECT_EQ(scored["latency"]["ranks"], 2);
+    EXPECT_EQ(scored["latency"]["requests"], 9);
+    EXPECT_EQ(*read_text(posix_files(), path("two.parquet")),
+              *read_text(posix_files(), path("one.parquet")))
+        << planner;
+  }
+}
+
 TEST_F(MpiTraining, a_profile_tells_time_and_bytes_of_every_rank_and_stage) {
   launcher_ = processes(2);
   const Json summary = run_json({"train", "a.toml", "--quiet", "--html", "a.html"});

@@ -17,7 +17,9 @@ struct Arguments {
   ConfigArguments config;
   train::ScoringRequest request;
   std::vector<std::string> rows;
-  bool overwrite = false, json = false, quiet = false;
+  int64_t batch = 0;
+  train::AnswerOptions answer;
+  bool latency = false, overwrite = false, json = false, quiet = false;
 };
 
 Status score(const Arguments& arguments, Chosen& chosen) {
@@ -26,6 +28,7 @@ Status score(const Arguments& arguments, Chosen& chosen) {
   RECMILL_ASSIGN_OR_RETURN(RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
   if (!arguments.rows.empty()) config.options.data.eval = arguments.rows;
+  if (arguments.batch > 0) config.options.train.eval_batch_size = arguments.batch;
   auto world = open_world(config.options.train);
   if (!world.ok()) return config.locate(world.status());
   chosen.world = *std::move(world);
@@ -35,7 +38,9 @@ Status score(const Arguments& arguments, Chosen& chosen) {
                                   {versions_text(), to_toml(config.options)},
                                   progress_style(arguments.quiet),
                                   nullptr};
-  const auto metrics = run_scoring(config.options, arguments.request, setting);
+  train::ScoringRequest request = arguments.request;
+  if (arguments.latency) request.latency = arguments.answer;
+  const auto metrics = run_scoring(config.options, request, setting);
   if (!metrics.ok()) return config.locate(metrics.status());
   if (!chosen.world->has_first_rank()) return {};
   print_result(*metrics, arguments.json);
@@ -68,6 +73,23 @@ void add_predict(CLI::App& app, Chosen& chosen) {
   verb->add_option("--out", arguments->request.predictions, "Parquet file of the predictions")
       ->required();
   verb->add_flag("--overwrite", arguments->overwrite, "replace a file that is there");
+  auto* const latency = verb->add_flag(
+      "--latency", arguments->latency,
+      "answer the rows as requests, one after the other, and report percentiles of the time from "
+      "ids to probabilities; reading and preprocessing are done, and told, before");
+  verb->add_option("--batch", arguments->batch,
+                   "samples of a request, over all ranks; by default train.eval_batch_size")
+      ->needs(latency)
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--warmup", arguments->answer.warmup,
+                   "first requests that are not counted; by default a tenth of them")
+      ->needs(latency)
+      ->check(CLI::NonNegativeNumber);
+  verb->add_option("--rate", arguments->answer.rate,
+                   "requests a second, each timed from when it is due; by default each follows "
+                   "when the one before is answered")
+      ->needs(latency)
+      ->check(CLI::PositiveNumber);
 }
 
 }  // namespace recmill::cli
