@@ -2,6 +2,7 @@
 // `recmill plan` and what a run makes of its plans.
 #include <gtest/gtest.h>
 
+#include "cli/testing/bags.h"
 #include "cli/testing/program.h"
 
 namespace recmill::cli {
@@ -9,41 +10,9 @@ namespace {
 
 /// Tables large and small, dimensions of one and of several groups of columns, bags of some ids.
 std::string bags(const std::string& sections) {
-  return R"([data]
-format = "synthetic"
-[data.synthetic]
-rows = 4000
-eval_rows = 500
-shape = "columns"
-planted.crosses = 0
-[[workload.lines]]
-kind = "fixed"
-count = 3
-mean = 1
-rows = 50000
-dims = [16, 8, 40]
-dim_counts = [1, 1, 1]
-[[workload.lines]]
-kind = "normal"
-count = 3
-mean = 5
-deviation = 2
-longest = 9
-coverage = 0.8
-rows = 300
-dims = [8, 32, 5]
-dim_counts = [1, 1, 1]
-[model]
-kind = "mlp"
-top = [8, 1]
-[train]
-batch_size = 256
-shards = 8
-threads = 2
-iterations = 6
-[placement]
-count_samples = 2000
-)" + sections;
+  return bags_config("rows = 50000\ndims = [16, 8, 40]\n",
+                     "mean = 5\ndeviation = 2\nlongest = 9\ncoverage = 0.8\nrows = 300\n",
+                     "shards = 8\niterations = 6\n[placement]\ncount_samples = 2000\n" + sections);
 }
 
 class Plan : public Program {
@@ -76,6 +45,33 @@ TEST_F(Plan, is_carried_out_to_the_rows_of_the_local_store) {
   ASSERT_EQ(trained.status, 0) << trained.err;
   const Outcome same = run({"verify", "--checkpoints", "runs/local", "runs/placed"});
   EXPECT_EQ(same.status, 0) << same.err;
+}
+
+TEST_F(Plan, is_what_requests_are_answered_from_if_it_is_for_as_many_ranks) {
+  ASSERT_EQ(run({"train", "local.toml", "--quiet", "--set", "name=run"}).status, 0);
+  ASSERT_EQ(run({"predict", "local.toml", "--set", "name=run", "--set", "train.eval_batch_size=32",
+                 "--out", "local.parquet", "--quiet"})
+                .status,
+            0);
+  ASSERT_EQ(run(plan("2", {"--set", "placement.planner=oper", "--set", "placement.inference=true",
+                           "--out", "plan.json"}))
+                .status,
+            0);
+  const std::vector<std::string> predict{
+      "predict", "placed.toml",    "--set", "name=run",
+      "--out",   "placed.parquet", "--set", "placement.plan=plan.json"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = predict;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  const Json result = run_json(
+      with({"--set", "train.ranks=2", "--latency", "--batch", "32", "--warmup", "1", "--quiet"}));
+  EXPECT_EQ(result["latency"]["requests"], 31);  // of 32
+  EXPECT_EQ(*read_text(posix_files(), path("placed.parquet")),
+            *read_text(posix_files(), path("local.parquet")));
+  expect_refused(with({"--overwrite"}), "placement.plan: the plan is for 2 devices; there are 1");
+  EXPECT_EQ(run(with({"--overwrite", "--batch", "32"})).status, 2);
 }
 
 struct Carried {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "cli/testing/bags.h"
 #include "cli/testing/program.h"
 #include "kernels/codegen/testing/documented_template.h"
 #include "kernels/tune/record.h"
@@ -10,45 +11,13 @@
 namespace recmill::cli {
 namespace {
 
-/// A small run with bags of several lengths and dimensions.
+/// Bags of several lengths and dimensions.
 std::string bags(const std::string& kernels) {
-  return R"([data]
-format = "synthetic"
-[data.synthetic]
-rows = 6000
-eval_rows = 1000
-shape = "columns"
-planted.crosses = 0
-[[workload.lines]]
-kind = "fixed"
-count = 3
-mean = 1
-rows = 100
-dims = [4, 8, 16]
-dim_counts = [1, 1, 1]
-[[workload.lines]]
-kind = "normal"
-count = 3
-mean = 20
-deviation = 9
-longest = 50
-coverage = 0.6
-rows = 400
-dims = [8, 32, 5]
-dim_counts = [1, 1, 1]
-[model]
-kind = "mlp"
-top = [8, 1]
-[tune]
-batch_sizes = [64, 1, 200]
-[train]
-batch_size = 256
-shards = 4
-threads = 2
-[kernels]
-cache = 'cache'
-compiler = ')" RECMILL_COMPILER "'\n" +
-         kernels;
+  return bags_config("rows = 100\ndims = [4, 8, 16]\n",
+                     "mean = 20\ndeviation = 9\nlongest = 50\ncoverage = 0.6\nrows = 400\n",
+                     "shards = 4\n[tune]\nbatch_sizes = [64, 1, 200]\n[kernels]\ncache = 'cache'\n"
+                     "compiler = '" RECMILL_COMPILER "'\n" +
+                         kernels);
 }
 
 class Tune : public Program {
