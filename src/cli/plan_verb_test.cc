@@ -176,6 +176,37 @@ TEST_F(Plan, of_another_run_or_badly_edited_is_refused) {
   expect_refused(plan("2", {"--judge", "plan.json"}), "row 24000: no range has it");
 }
 
+TEST_F(Plan, has_owners_pool_where_sums_may_be_reordered) {
+  const std::vector<std::string> reorder{"--set", "train.deterministic=false", "--set",
+                                         "placement.planner=table_wise"};
+  std::vector<std::string> arguments = plan("2", {"--explain", "--out", "plan.json"});
+  arguments.insert(arguments.end(), reorder.begin(), reorder.end());
+  const Outcome explained = run(arguments);
+  ASSERT_EQ(explained.status, 0) << explained.err;
+  EXPECT_NE(explained.out.find("owners pool the bags of"), std::string::npos) << explained.out;
+  EXPECT_NE(explained.out.find("whole on device 0, owners pool"), std::string::npos);
+  for (const char* name : {"a", "b"}) {
+    arguments = {"train",
+                 "placed.toml",
+                 "--quiet",
+                 "--set",
+                 "train.ranks=2",
+                 "--set",
+                 std::string("name=") + name};
+    arguments.insert(arguments.end(), reorder.begin(), reorder.end());
+    const Outcome trained = run(arguments);
+    ASSERT_EQ(trained.status, 0) << trained.err;
+    EXPECT_NE(trained.err.find("train.deterministic = false: owners pool the bags of"),
+              std::string::npos)
+        << trained.err;
+  }
+  const Outcome same = run({"verify", "--checkpoints", "runs/a", "runs/b"});
+  EXPECT_EQ(same.status, 0) << same.err;
+  expect_refused({"train", "placed.toml", "--quiet", "--set", "train.ranks=2", "--set",
+                  "placement.plan=plan.json"},
+                 "its owners pool, which adds rows in another order");
+}
+
 TEST_F(Plan, wrong_requests_are_named) {
   expect_refused(plan("2", {"--planner", "opera"}), "--planner opera: there are table_wise");
   expect_refused(plan("2", {"--set", "placement.counts=none.counts"}),

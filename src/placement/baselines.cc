@@ -4,6 +4,7 @@
 #include <queue>
 
 #include "placement/build_plan.h"
+#include "placement/choose_pooling.h"
 #include "placement/nodes.h"
 #include "placement/planners.h"
 
@@ -161,9 +162,10 @@ bool goes_by_counts(PlannerKind kind) {
   return true;
 }
 
-Result<Proposal> plan_placement(const Problem& problem, PlannerKind kind,
-                                const PlannerOptions& options) {
-  RECMILL_RETURN_IF_ERROR(check_problem(problem));
+namespace {
+
+Result<Proposal> plan_rows(const Problem& problem, PlannerKind kind,
+                           const PlannerOptions& options) {
   switch (kind) {
     case PlannerKind::table_wise:
       return plan_table_wise(problem);
@@ -187,6 +189,16 @@ Result<Proposal> plan_placement(const Problem& problem, PlannerKind kind,
       return plan_milp(problem, options);
   }
   return Status::BadRequest("no such planner");
+}
+
+}  // namespace
+
+Result<Proposal> plan_placement(const Problem& problem, PlannerKind kind,
+                                const PlannerOptions& options) {
+  RECMILL_RETURN_IF_ERROR(check_problem(problem));
+  RECMILL_ASSIGN_OR_RETURN(Proposal proposal, plan_rows(problem, kind, options));
+  if (!problem.deterministic) choose_pooling(problem, proposal);
+  return proposal;
 }
 
 }  // namespace recmill::placement

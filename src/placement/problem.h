@@ -20,7 +20,8 @@ enum class ReplicaReduce { sparse, dense, all_gather };
 
 struct PlacedTable {
   TableSpec spec;
-  int64_t row_bytes = 0;  // a row in memory, with its state
+  int64_t row_bytes = 0;   // a row in memory, with its state
+  bool all_pooled = true;  // every feature that looks it up pools its bags
 };
 
 struct Problem {

@@ -84,24 +84,23 @@ class TableUse {
   double per_row_ = 0;
 };
 
-// Owners send one row for each bag that has any of their rows.
-void send_pooled(const PlacedTable& table, const RowUses& uses, std::vector<PathUse>& of,
-                 std::vector<Load>& loads) {
+// Of rows without copies that take so many of a table's lookups: whoever owns them looks all of
+// them up, sends one row for each bag that has any, and gets one gradient for it.
+void send_pooled(const PlacedTable& table, const RowUses& uses, double accesses, Load& load) {
+  if (uses.lookups() <= 0) return;
   const double bag = uses.bags() > 0 ? uses.lookups() / uses.bags() : 0;
   const double values = static_cast<double>(table.spec.dim) * sizeof(float);
-  for (size_t p = 0; p < of.size(); ++p) {
-    if (uses.lookups() <= 0) continue;
-    const double share = std::min(of[p].use.accesses / uses.lookups(), 1.0);
-    loads[p].looked_up = of[p].use.accesses * values;
-    loads[p].requested = of[p].use.accesses * sizeof(int64_t);
-    loads[p].fetched = uses.bags() * (1 - std::pow(1 - share, bag)) * values;
-    if (loads[p].summed > 0) loads[p].summed = loads[p].fetched;
-  }
+  const double share = std::min(accesses / uses.lookups(), 1.0);
+  load.looked_up = accesses * values;
+  load.requested = accesses * sizeof(int64_t);
+  load.fetched = uses.bags() * (1 - std::pow(1 - share, bag)) * values;
+  if (load.summed > 0) load.summed = load.fetched;
 }
 
 void add_columns(const Problem& problem, const PlacedTable& table, const TablePlacement& placement,
-                 const RowUse& use, DeviceCosts& costs) {
-  const Load whole = load_of(problem, table, static_cast<double>(table.spec.rows), use);
+                 const RowUses& uses, const RowUse& use, DeviceCosts& costs) {
+  Load whole = load_of(problem, table, static_cast<double>(table.spec.rows), use);
+  if (placement.send_pooled) send_pooled(table, uses, use.accesses, whole);
   const auto pieces = static_cast<int64_t>(placement.column_devices.size());
   for (int64_t k = 0; k < pieces; ++k) {
     const auto columns = static_cast<double>(column_piece(table.spec.dim, pieces, k).count);
@@ -122,13 +121,14 @@ void add_table(const Problem& problem, const PlacementPlan& plan, size_t t, Devi
   const TablePlacement& placement = plan.tables[t];
   const RowUses uses(counts, problem.counts.samples, problem.samples, problem.devices());
   if (!placement.column_devices.empty())
-    return add_columns(problem, table, placement, use_of_all(counts, uses), costs);
+    return add_columns(problem, table, placement, uses, use_of_all(counts, uses), costs);
   std::vector<PathUse> of = TableUse(counts, placement, uses, plan.paths.size()).of();
   std::vector<Load> loads;
   for (const PathUse& path : of) loads.push_back(load_of(problem, table, path.rows, path.use));
-  if (placement.send_pooled) send_pooled(table, uses, of, loads);
   for (size_t p = 0; p < of.size(); ++p) {
     if (of[p].rows == 0) continue;
+    if (placement.send_pooled && plan.paths[p].copies() == 1)
+      send_pooled(table, uses, of[p].use.accesses, loads[p]);
     costs.add(loads[p], plan.paths[p]);
     const int more = plan.paths[p].copies() - 1;
     if (more == 0) continue;
@@ -215,6 +215,13 @@ DeviceCosts costs_of(const Problem& problem, const PlacementPlan& plan) {
   DeviceCosts costs(problem);
   Copies copies;
   for (size_t t = 0; t < problem.tables.size(); ++t) add_table(problem, plan, t, costs, copies);
+  return costs;
+}
+
+DeviceCosts costs_of_table(const Problem& problem, const PlacementPlan& plan, size_t table) {
+  DeviceCosts costs(problem);
+  Copies copies;
+  add_table(problem, plan, table, costs, copies);
   return costs;
 }
 

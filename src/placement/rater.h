@@ -50,7 +50,8 @@ Rating rate(const Problem& problem, const PlacementPlan& plan);
 /// Of all rows of a table together.
 RowUse use_of_all(const TableCounts& counts, const RowUses& uses);
 
-/// Costs of the devices alone, by the same sums.
+/// Costs of the devices alone, by the same sums: of all tables, or of one.
 DeviceCosts costs_of(const Problem& problem, const PlacementPlan& plan);
+DeviceCosts costs_of_table(const Problem& problem, const PlacementPlan& plan, size_t table);
 
 }  // namespace recmill::placement

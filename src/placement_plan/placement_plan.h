@@ -47,8 +47,9 @@ struct TablePlacement {
   std::vector<PlacedRun> runs;        // ascending; the last one ends at `rows`
   std::vector<int64_t> listed_rows;   // ascending: rows that do not go with their run
   std::vector<int32_t> listed_paths;  // beside
-  /// Owners pool a bag's rows and send one row for it, instead of the rows. Sums are then added in
-  /// another order: only where train.deterministic is false.
+  /// Owners pool a bag's rows and send one row for it, instead of the rows; rows with copies are
+  /// fetched all the same. Sums are then added in another order: only where train.deterministic is
+  /// false. Every feature of the table is pooled.
   bool send_pooled = false;
 
   bool operator==(const TablePlacement&) const = default;

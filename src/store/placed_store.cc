@@ -16,7 +16,9 @@ class PlacedStore::Placed final : public TableStore {
       : TableStore(std::move(model), std::move(tables), communicator, pool, std::move(kernels),
                    options),
         placed_(std::move(placed)),
-        options_(options) {}
+        options_(options) {
+    let_owners_pool(placed_->send_pooled(), communicator);
+  }
 
   MemoryLedger need(const ModelSpec& model, const ClusterSpec& /*cluster*/) const override {
     return placed_need(model, *placed_, options_);

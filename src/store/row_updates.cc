@@ -88,14 +88,18 @@ CopyReduce RowUpdates::choose(std::span<const int64_t> notes, int shards) const 
 Result<int64_t> RowUpdates::update(std::span<const TableGradients> sources,
                                    std::span<const SentSums> planned,
                                    std::span<const int64_t> notes, int shards,
-                                   const table::RowStep& step) {
+                                   const table::RowStep& step, std::span<const TableSums> pooled) {
   const CopyReduce way = choose(notes, shards);
   RECMILL_ASSIGN_OR_RETURN(const auto sums,
                            exchange(sources, planned, recipients(way), unit_, shards));
   std::vector<kernels::RowParts> parts;
-  for (const TableSums& of : sums) parts.push_back(of.parts);
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const bool is_pooled = !pooled.empty() && !pooled[t].parts.begins.empty();
+    parts.push_back(is_pooled ? pooled[t].parts : sums[t].parts);
+  }
   RECMILL_RETURN_IF_ERROR(mean_squares_.exchange(parts));
-  const int64_t rows = apply(sums, step);
+  int64_t rows = apply(sums, step);
+  if (!pooled.empty()) rows += apply(pooled, step);
   if (copied_words_ == 0) return rows;
   RECMILL_ASSIGN_OR_RETURN(const int64_t copied, update_copies(sources, sums, way, shards, step));
   return rows + copied;

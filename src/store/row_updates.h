@@ -38,10 +38,12 @@ class RowUpdates {
 
   /// Collective. Sums `sources` [tables] over this rank's shards, brings the sums to the ranks that
   /// hold the rows, and applies the row optimizers. Frozen tables are left alone. `planned`: of
-  /// `sources`; empty: they are of several batches. `notes` [ranks]: over all batches. Gives how
-  /// many rows that this rank owns were updated; of split columns, those of the first ones.
+  /// `sources`; empty: they are of several batches. `notes` [ranks]: over all batches. `pooled`
+  /// [tables], or empty: finished sums of other rows that this rank owns. Gives how many rows that
+  /// this rank owns were updated; of split columns, those of the first ones.
   Result<int64_t> update(std::span<const TableGradients> sources, std::span<const SentSums> planned,
-                         std::span<const int64_t> notes, int shards, const table::RowStep& step);
+                         std::span<const int64_t> notes, int shards, const table::RowStep& step,
+                         std::span<const TableSums> pooled = {});
 
  private:
   CopyReduce choose(std::span<const int64_t> notes, int shards) const;

@@ -36,6 +36,8 @@ struct TableStore::Work {
   std::vector<std::vector<int64_t>> places;  // [features][lookups]: among the rows fetched, or slot
   std::vector<char> is_direct;               // [features]: from own rows alone, by slot
   std::vector<SentSums> sent;                // [tables]; of training
+  WantedParts pooled;                        // of tables whose owners pool
+  std::vector<std::vector<AskedBags>> asked;  // [ranks][pooled features], once it was looked up
   int64_t note = 0;
   std::vector<int64_t> notes;  // [ranks], once it was looked up
 };
@@ -84,6 +86,27 @@ TableStore::TableStore(ModelSpec model, std::vector<table::EmbeddingTable> table
 
 TableStore::~TableStore() = default;
 
+void TableStore::let_owners_pool(const std::vector<bool>& tables, Communicator& communicator) {
+  PooledFeatures features;
+  for (size_t f = 0; f < model_.features.size(); ++f)
+    if (ranks_ > 1 && tables[model_.features[f].table]) features.push_back(f);
+  pooled_gradients_.reset();
+  pooled_fetch_.reset();
+  if (features.empty()) return;
+  pooled_fetch_ = std::make_unique<PooledFetch>(communicator, tables_, model_, features, pool_);
+  pooled_gradients_ =
+      std::make_unique<PooledGradients>(communicator, tables_, model_, std::move(features), pool_);
+}
+
+// A feature's lookups without those that owners pool. Of the others a mean is divided at the end.
+kernels::FeatureBags TableStore::fetched_bags(size_t feature, const SparseBatch& sparse,
+                                              const Work& work) const {
+  const int pooled = pooled_fetch_ == nullptr ? -1 : pooled_fetch_->index_of(feature);
+  if (pooled < 0)
+    return {sparse.features[feature].view(sparse.samples), model_.features[feature].pooling};
+  return {work.pooled.features[pooled].fetched.view(sparse.samples), Pooling::sum};
+}
+
 Result<std::unique_ptr<Prepared>> TableStore::prepare(const Batch& batch) {
   RECMILL_RETURN_IF_ERROR(check_batch(model_, batch, pool_));
   RECMILL_CHECK(shards_of_rank(rank_, ranks_, batch.cut.shards) ==
@@ -91,7 +114,11 @@ Result<std::unique_ptr<Prepared>> TableStore::prepare(const Batch& batch) {
   std::lock_guard lock(prepare_mutex_);
   auto work = resting_.empty() ? std::make_unique<Work>() : std::move(resting_.back());
   if (!resting_.empty()) resting_.pop_back();
-  fill_pool_tasks(*batch.sparse, work->pool_tasks);
+  work->begins.clear();
+  for (int shard = batch.first_shard; shard <= batch.end_shard; ++shard)
+    work->begins.push_back(batch.cut.begin(shard) - batch.cut.begin(batch.first_shard));
+  if (pooled_fetch_ != nullptr) pooled_fetch_->plan(*batch.sparse, work->begins, work->pooled);
+  fill_pool_tasks(*batch.sparse, *work);
   fused_pool_.map(work->pool_tasks, pool_.threads(), work->task_map);
   work->note = 0;
   work->notes.assign(ranks_, 0);
@@ -110,10 +137,6 @@ const kernels::RowUpdateKernel& TableStore::kernel_of(size_t table, const Batch&
 
 void TableStore::find_distinct(const Batch& batch, Work& work) {
   const SparseBatch& sparse = *batch.sparse;
-  work.begins.clear();
-  for (int shard = batch.first_shard; shard <= batch.end_shard; ++shard) {
-    work.begins.push_back(batch.cut.begin(shard) - batch.cut.begin(batch.first_shard));
-  }
   std::vector<kernels::FeatureBags> bags;
   bags.reserve(model_.features.size());
   std::vector<kernels::TableLookups> lookups(tables_.size());
@@ -126,7 +149,7 @@ void TableStore::find_distinct(const Batch& batch, Work& work) {
     const size_t first = bags.size();
     for (size_t f : features_of_[t]) {
       if (!needed) continue;
-      bags.push_back({sparse.features[f].view(sparse.samples), model_.features[f].pooling});
+      bags.push_back(fetched_bags(f, sparse, work));
     }
     lookups[t] = {model_.tables[t].rows, {bags.data() + first, bags.size() - first}};
   }
@@ -134,6 +157,9 @@ void TableStore::find_distinct(const Batch& batch, Work& work) {
   finder_.find(lookups, {batch.first_shard, work.begins}, work.distinct, pool_);
   for (const DistinctRows& distinct : work.distinct) distinct_rows_ += distinct.count();
   if (ranks_ == 1) return;
+  if (pooled_fetch_ != nullptr)
+    for (size_t t = 0; t < tables_.size(); ++t)
+      pooled_fetch_->set_means(sparse, features_of_[t], work.distinct[t]);
   work.by_source.resize(tables_.size());
   work.own_too.assign(tables_.size(), 0);
   work.places.resize(model_.features.size());
@@ -188,28 +214,30 @@ void TableStore::point(std::span<kernels::PoolTask> tasks, Output output) const 
   }
 }
 
-void TableStore::fill_pool_tasks(const SparseBatch& sparse,
-                                 std::vector<kernels::PoolTask>& tasks) const {
-  tasks.clear();
+void TableStore::fill_pool_tasks(const SparseBatch& sparse, Work& work) const {
+  work.pool_tasks.clear();
   for (size_t f = 0; f < model_.features.size(); ++f) {
-    const FeatureSpec& feature = model_.features[f];
-    tasks.push_back({sparse.features[f].view(sparse.samples), tables_[feature.table].rows(),
-                     feature.pooling, nullptr, 0});
+    const auto [bags, pooling] = fetched_bags(f, sparse, work);
+    work.pool_tasks.push_back(
+        {bags, tables_[model_.features[f].table].rows(), pooling, nullptr, 0});
   }
 }
 
 Status TableStore::lookup(Prepared& prepared, Output output, Stream& stream) {
-  Work& work = *static_cast<TablePrepared&>(prepared).work;
+  auto& of = static_cast<TablePrepared&>(prepared);
+  Work& work = *of.work;
+  const SparseBatch& sparse = *of.batch.sparse;
   int64_t lookups = 0;
-  for (const kernels::PoolTask& task : work.pool_tasks) lookups += task.bags.lookups();
+  for (const SparseFeature& feature : sparse.features)
+    lookups += feature.view(sparse.samples).lookups();
   lookups_ += lookups;
-  if (ranks_ > 1) return lookup_remote(work, output);
+  if (ranks_ > 1) return lookup_remote(sparse, work, output);
   point(work.pool_tasks, output);
   fused_pool_.run(work.pool_tasks, work.task_map, stream.pool());
   return {};
 }
 
-Status TableStore::lookup_remote(Work& work, Output output) {
+Status TableStore::lookup_remote(const SparseBatch& sparse, Work& work, Output output) {
   std::vector<WantedRows> wanted;
   for (size_t t = 0; t < tables_.size(); ++t)
     wanted.push_back({&work.by_source[t], work.own_too[t] != 0});
@@ -229,7 +257,8 @@ Status TableStore::lookup_remote(Work& work, Output output) {
     if (work.is_direct[f] == 0) tasks[f].rows = fetched[feature.table];
   }
   fused_pool_.run(tasks, work.task_map, pool_);
-  return {};
+  if (pooled_fetch_ == nullptr) return {};
+  return pooled_fetch_->fetch(sparse, work.pooled, output, work.asked);
 }
 
 Status TableStore::update(std::span<const Update> updates, const Step& step, Stream& stream) {
@@ -285,9 +314,13 @@ Status TableStore::update_remote(std::span<const Update> updates, const table::R
   std::span<const SentSums> planned;
   if (updates.size() == 1)
     planned = static_cast<const TablePrepared&>(*updates[0].prepared).work->sent;
-  RECMILL_ASSIGN_OR_RETURN(
-      const int64_t rows,
-      updates_.update(sources, planned, notes, batch_of(updates[0]).cut.shards, step));
+  const int shards = batch_of(updates[0]).cut.shards;
+  std::vector<TableSums> pooled;
+  if (pooled_gradients_ != nullptr) {
+    RECMILL_ASSIGN_OR_RETURN(pooled, pooled_gradients_->exchange(pooled_of(updates), shards));
+  }
+  RECMILL_ASSIGN_OR_RETURN(const int64_t rows,
+                           updates_.update(sources, planned, notes, shards, step, pooled));
   updated_rows_ += rows;
   return {};
 }
@@ -324,6 +357,15 @@ std::vector<kernels::BagGradients> TableStore::bags_of(size_t table,
     }
   }
   return bags;
+}
+
+std::vector<PooledUpdate> TableStore::pooled_of(std::span<const Update> updates) {
+  std::vector<PooledUpdate> pooled;
+  for (const Update& update : updates) {
+    const Work& work = *static_cast<const TablePrepared&>(*update.prepared).work;
+    pooled.push_back({batch_of(update).sparse, &work.pooled, work.asked, update.gradient});
+  }
+  return pooled;
 }
 
 // By table: the distinct rows over all updates; `merged` keeps what is not some batch's own.

@@ -14,7 +14,8 @@
 // distinct to be fetched, so that a schedule that does without finding them would save nothing:
 // sums go by distinct rows whatever the schedule says, with the fetch distance of a schedule of
 // "distinct_rows". One communicator serves both; lookups of evaluation batches may run at the same
-// time only with one rank.
+// time only with one rank. Tables whose owners pool (PooledFetch) go this way with their lookups of
+// rows with copies alone.
 #pragma once
 
 #include <atomic>
@@ -29,6 +30,8 @@
 #include "kernels/distinct_rows/distinct_rows.h"
 #include "kernels/embedding_pool/fused_pool.h"
 #include "store/embedding_store.h"
+#include "store/pooled_fetch.h"
+#include "store/pooled_gradients.h"
 #include "store/row_fetch.h"
 #include "store/row_updates.h"
 #include "store/table_snapshots.h"
@@ -72,19 +75,27 @@ class TableStore : public EmbeddingStore {
   /// Whether a snapshot is there that has not been read to its end.
   bool is_being_read() const { return snapshots_.is_being_read(); }
 
+  /// Of these tables [tables] owners pool the rows that have no copies, and send one row a bag
+  /// (PooledFetch): lookups of another order of summation. All of their features are pooled. Before
+  /// the first batch; with one rank it means nothing.
+  void let_owners_pool(const std::vector<bool>& tables, Communicator& communicator);
+
  private:
   struct Work;
   class TablePrepared;
 
-  void fill_pool_tasks(const SparseBatch& sparse, std::vector<kernels::PoolTask>& tasks) const;
+  kernels::FeatureBags fetched_bags(size_t feature, const SparseBatch& sparse,
+                                    const Work& work) const;
+  void fill_pool_tasks(const SparseBatch& sparse, Work& work) const;
   const kernels::RowUpdateKernel& kernel_of(size_t table, const Batch& batch) const;
   void find_distinct(const Batch& batch, Work& work);
   void find_sources(size_t table, Work& work) const;
   void point(std::span<kernels::PoolTask> tasks, Output output) const;
-  Status lookup_remote(Work& work, Output output);
+  Status lookup_remote(const SparseBatch& sparse, Work& work, Output output);
   static const Batch& batch_of(const Update& update);  // CHECKs that it is one of training
   static const kernels::RowUpdateKernel* kernel_of(size_t table, std::span<const Update> updates);
   Status update_remote(std::span<const Update> updates, const table::RowStep& step);
+  static std::vector<PooledUpdate> pooled_of(std::span<const Update> updates);
   std::vector<const DistinctRows*> distinct_of(std::span<const Update> updates,
                                                std::vector<DistinctRows>& merged) const;
   std::vector<std::vector<kernels::GradientRows>> gradients_of(
@@ -101,8 +112,10 @@ class TableStore : public EmbeddingStore {
   Pool& pool_;
   const int rank_, ranks_;
   const bool dedup_fetch_;
-  std::vector<RowFetch> fetches_;  // several ranks: of all tables, or one a table
-  RowUpdates updates_;             // several ranks
+  std::vector<RowFetch> fetches_;              // several ranks: of all tables, or one a table
+  RowUpdates updates_;                         // several ranks
+  std::unique_ptr<PooledFetch> pooled_fetch_;  // null: no table's owners pool
+  std::unique_ptr<PooledGradients> pooled_gradients_;  // beside
 
   std::mutex prepare_mutex_;
   kernels::DistinctRowsFinder finder_;  // guarded by prepare_mutex_

@@ -10,7 +10,7 @@ Result<std::shared_ptr<const PlacedTables>> PlacedTables::create(const Placement
   auto placed = std::make_shared<PlacedTables>();
   placed->devices_ = devices;
   for (size_t t = 0; t < tables.size(); ++t) {
-    Table table{tables[t], plan.tables[t].column_devices, nullptr};
+    Table table{tables[t], plan.tables[t].column_devices, nullptr, plan.tables[t].send_pooled};
     if (table.column_devices.empty()) {
       RECMILL_ASSIGN_OR_RETURN(table.map, RowMap::create(plan.tables[t], plan.paths, devices));
     }
@@ -29,6 +29,12 @@ std::vector<TableShare> PlacedTables::shares(int device) const {
     }
   }
   return shares;
+}
+
+std::vector<bool> PlacedTables::send_pooled() const {
+  std::vector<bool> pooled;
+  for (const Table& table : tables_) pooled.push_back(table.send_pooled);
+  return pooled;
 }
 
 int64_t PlacedTables::bytes() const {

@@ -25,6 +25,8 @@ class PlacedTables {
   int devices() const { return devices_; }
   /// What `device` holds of each table, with copies.
   std::vector<TableShare> shares(int device) const;
+  /// [tables]: whether owners pool (TablePlacement::send_pooled).
+  std::vector<bool> send_pooled() const;
   /// Of all maps.
   int64_t bytes() const;
 
@@ -33,6 +35,7 @@ class PlacedTables {
     TableSpec spec;
     std::vector<int> column_devices;    // or:
     std::shared_ptr<const RowMap> map;  // null where columns are placed
+    bool send_pooled = false;
   };
 
   int devices_ = 1;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 
@@ -202,14 +203,20 @@ Status train_rank(Training& training, Communicator& communicator) {
   return log->close();
 }
 
-void say_doubts(const RunOptions& options, Files& files) {
+void say_doubts(const ResolvedRun& run, Files& files) {
+  const RunOptions& options = run.options;
   for (const std::string& doubt : reader::doubts_about_files(options.data, files))
     log_warning(doubt);
-  if (!options.train.deterministic) {
-    log_info(
-        "train.deterministic = false: ways that reorder sums may be chosen; there are none yet, " +
-        std::string("so the results are those of true"));
-  }
+  if (options.train.deterministic) return;
+  const auto pooled = run.placed == nullptr ? std::vector<bool>() : run.placed->send_pooled();
+  const auto tables = std::ranges::count(pooled, true);
+  log_info(
+      tables == 0 || run.ranks == 1
+          ? "train.deterministic = false: ways that reorder sums may be chosen; none was, so "
+            "the results are those of true"
+          : fmt::format("train.deterministic = false: owners pool the bags of {} of {} tables, "
+                        "which adds rows in another order",
+                        tables, pooled.size()));
 }
 
 }  // namespace
@@ -220,7 +227,7 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(options, world, setting.files));
   RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
   RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run), world));
-  if (world.has_first_rank()) say_doubts(run.options, setting.files);
+  if (world.has_first_rank()) say_doubts(run, setting.files);
   const RunFolder folder(setting.files, options.train.runs + "/" + options.name);
   const auto pool = make_pool(run.threads);
   CheckpointPublisher publisher(setting.files, folder.checkpoints(), run.ranks,

@@ -105,6 +105,8 @@ Result<placement::Problem> placement_problem(const ResolvedRun& run, AccessCount
         table::EmbeddingTable::bytes(spec, table::RowShare::whole(spec.rows, 0, 1, 0));
     problem.tables.push_back({spec, (bytes + spec.rows - 1) / spec.rows});
   }
+  for (const FeatureSpec& feature : run.spec.features)
+    if (feature.pooling == Pooling::none) problem.tables[feature.table].all_pooled = false;
   problem.counts = std::move(counts);
   const PlacementOptions& options = run.options.placement;
   if (options.device_memory_mib > 0) device_memory = options.device_memory_mib << 20;

@@ -32,7 +32,8 @@ std::string text_of(const PlacementPlan& plan) {
     const uint32_t rows =
         checksum(table.listed_paths,
                  checksum(table.listed_rows, checksum(runs, checksum(table.column_devices))));
-    text += fmt::format("table '{}' placed with checksum {:08x}\n", table.table, rows);
+    text += fmt::format("table '{}' placed with checksum {:08x}{}\n", table.table, rows,
+                        table.send_pooled ? ", its owners pool" : "");
   }
   return text;
 }
@@ -44,7 +45,8 @@ constexpr int64_t kAnyMemory = int64_t{1} << 50;
 Result<PlacementPlan> planned(const ResolvedRun& run, Files& files) {
   const placement::PlannerKind kind = run.options.placement.planner;
   AccessCounts counts = blank_counts(run);
-  if (placement::goes_by_counts(kind)) {
+  // Who pools, too, is decided by counts.
+  if (placement::goes_by_counts(kind) || !run.options.train.deterministic) {
     RECMILL_ASSIGN_OR_RETURN(counts, placement_counts(run, files));
   }
   RECMILL_ASSIGN_OR_RETURN(const placement::Problem problem,
@@ -52,6 +54,25 @@ Result<PlacementPlan> planned(const ResolvedRun& run, Files& files) {
   auto proposal = placement::plan_placement(problem, kind, planner_options(run));
   if (!proposal.ok()) return proposal.status().at("placement.planner");
   return std::move(proposal->plan);
+}
+
+/// Whether owners may pool the tables that the plan says it of. `plan` is one for the run's tables.
+Status check_pooling(const ResolvedRun& run, const PlacementPlan& plan) {
+  for (const TablePlacement& table : plan.tables) {
+    if (table.send_pooled && run.options.train.deterministic)
+      return Status::BadRequest(
+          fmt::format("table '{}': its owners pool, which adds rows in another order; only where "
+                      "train.deterministic is false",
+                      table.table));
+  }
+  for (const FeatureSpec& feature : run.spec.features) {
+    const TablePlacement& table = plan.tables[feature.table];
+    if (table.send_pooled && feature.pooling == Pooling::none)
+      return Status::BadRequest(
+          fmt::format("table '{}': its owners pool, but feature '{}' takes rows as they are",
+                      table.table, feature.name));
+  }
+  return {};
 }
 
 }  // namespace
@@ -69,17 +90,12 @@ Status place_tables(ResolvedRun& run, Files& files) {
     auto read = read_plan(files, run.options.placement.plan);
     if (!read.ok()) return read.status().at(kKey);
     plan = *std::move(read);
-    for (const TablePlacement& table : plan.tables) {
-      if (!table.send_pooled) continue;
-      return Status::BadRequest(
-          fmt::format("{}: table '{}' sends pooled rows, whose sums are added in another order",
-                      kKey, table.table));
-    }
   } else {
     RECMILL_ASSIGN_OR_RETURN(plan, planned(run, files));
   }
   auto placed = table::PlacedTables::create(plan, run.spec.tables, run.ranks);
   if (!placed.ok()) return placed.status().at(kKey);
+  RECMILL_RETURN_IF_ERROR(check_pooling(run, plan).at(kKey));
   run.placed = *std::move(placed);
   run.plan_text = text_of(plan);
   return {};
