@@ -184,11 +184,17 @@ TEST(PlacedStore, trains_with_every_row_everywhere_to_the_bits_of_the_plain_stor
   for (const PlacedOptions& options : kAllOptions) expect_plain(scenario, 3, plan, options);
 }
 
-TEST(PlacedStore, trains_columns_at_any_ranks_beside_rows_to_the_bits_of_the_plain_store) {
-  auto scenario = testing::training_scenario(37, 4);
+/// Rows of one and of many groups of columns.
+testing::Scenario wide_scenario() {
+  auto scenario = testing::training_scenario(37, 8);
   constexpr int64_t kDims[] = {15, 16, 17, 40, 200};
   for (size_t t = 0; t < scenario.model.tables.size(); ++t)
     scenario.model.tables[t].dim = kDims[t % 5];
+  return scenario;
+}
+
+TEST(PlacedStore, trains_columns_at_any_ranks_beside_rows_to_the_bits_of_the_plain_store) {
+  const auto scenario = wide_scenario();
   for (const int ranks : {2, 4}) {
     const auto plan = recmill::testing::random_plan(scenario.model.tables, ranks, 3);
     int64_t split = 0;
@@ -241,6 +247,22 @@ TEST(PlacedStore, fetches_each_row_once_or_each_lookup_and_none_that_has_a_copy_
   EXPECT_EQ(bytes_of_lookup(false, true), 3 * kRow + kEmpty + 1 * kAsked);
   EXPECT_EQ(bytes_of_lookup(false, false), 10 * kRow + kEmpty + 2 * kAsked);
   EXPECT_EQ(bytes_of_lookup(true, true), kEmpty + 1 * kAsked);
+}
+
+TEST(PlacedStore, moves_columns_of_any_width_to_the_bits_of_the_plain_store) {
+  const auto scenario = wide_scenario();
+  const auto expected = plain_trace(scenario);
+  for (const int ranks : {2, 4}) {
+    Pool pool(2);
+    testing::Trace trace(scenario);
+    const Status status = run_ranks(ranks, [&](Communicator& communicator) -> Status {
+      RECMILL_ASSIGN_OR_RETURN(const auto store,
+                               Wandering::make(scenario.model, scenario.seed, communicator, pool));
+      return testing::carry_out(scenario, *store, communicator.rank(), ranks, pool, trace);
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(trace.difference(*expected), "") << ranks << " ranks";
+  }
 }
 
 TEST(PlacedStore, tells_what_went_between_ranks_when_the_plan_changed) {
