@@ -18,6 +18,7 @@
 #include "train/memory.h"
 #include "train/restore_checkpoint.h"
 #include "train/run_placement.h"
+#include "train/run_replanning.h"
 #include "train/training_loop.h"
 
 namespace recmill::train {
@@ -182,11 +183,15 @@ Status train_rank(Training& training, Communicator& communicator) {
     }
   }
   CheckpointSaver saver(run, rank, communicator, training.publisher);
+  RECMILL_ASSIGN_OR_RETURN(const auto replanner,
+                           make_replanner(run, rank, communicator, training.pool, setting.files,
+                                          log ? &*log : nullptr, start.position.iteration));
   const LoopSetting loop_setting{
       .log = log ? &*log : nullptr,
       .interrupted = setting.interrupted,
       .saver = saver,
-      .watch = communicator.rank() == 0 ? drift_warning(run, setting.files) : nullptr};
+      .watch = communicator.rank() == 0 ? drift_warning(run, setting.files) : nullptr,
+      .replanner = replanner.get()};
   TrainingLoop loop(run, rank, communicator, loop_setting, start);
   RECMILL_ASSIGN_OR_RETURN(const LoopOutcome outcome, loop.run());
   RECMILL_ASSIGN_OR_RETURN(const Json ids, count_ids(run, rank, communicator));

@@ -20,6 +20,7 @@
 #include "train/checkpoint_saver.h"
 #include "train/optimizer/dense_optimizer.h"
 #include "train/run_placement.h"
+#include "train/run_replanning.h"
 
 namespace recmill::train {
 namespace {
@@ -146,6 +147,17 @@ class RankItems {
     estimate("window of metrics", train_.window * (2 * bytes_of_scored() + 16));
   }
 
+  // While rows move, one table stands twice; the largest, in shares as they are.
+  void add_replanning() {
+    if (!replans(run_)) return;
+    add("counts of lookups", Replanner::bytes(run_.spec));
+    int64_t largest = 0;
+    const auto shares = shares_of(run_, rank_);
+    for (size_t t = 0; t < shares.size(); ++t)
+      largest = std::max(largest, table::EmbeddingTable::bytes(run_.spec.tables[t], shares[t]));
+    estimate("a table whose rows move", largest);
+  }
+
   // Training goes on over rows that are not written yet; a copy of the rest waits for the disk.
   void add_checkpoint() {
     if (train_.checkpoint.every > 0) {
@@ -244,6 +256,7 @@ MemoryLedger ledger_of(const ResolvedRun& run, bool training) {
     if (!training) continue;
     items.add_metrics();
     items.add_checkpoint();
+    items.add_replanning();
   }
   // What training touches of the libraries comes on top of what stands now.
   constexpr int64_t kTouchedLater = int64_t{24} << 20;

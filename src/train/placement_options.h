@@ -27,6 +27,8 @@ struct PlacementOptions {
   store::CopyReduce reduce = store::CopyReduce::automatic;
   bool one_call = true;
   bool overlap = true;
+  int64_t replan_every = 0;
+  double replan_gain = 0.1;
 };
 template <typename Visitor>
 void describe(Visitor& v, PlacementOptions& o) {
@@ -63,6 +65,12 @@ void describe(Visitor& v, PlacementOptions& o) {
     "one round of messages fetches the rows of all tables; false: one a table");
   v("overlap", o.overlap,
     "rows that a rank holds are read while others are on their way; false: once those are here");
+  v("replan_every", o.replan_every,
+    "iterations in which lookups are counted, a batch in four, before the plan in force is rated "
+    "by them; where they have drifted the planner makes a new plan beside training, and rows move "
+    "between two iterations; 0: the plan never changes");
+  v("replan_gain", o.replan_gain,
+    "how much slower the plan must be predicted to have become, and than a new one, for that");
 }
 
 }  // namespace recmill::train

@@ -21,6 +21,10 @@ Result<AccessCounts> placement_counts(const ResolvedRun& run, Files& files);
 /// Counts of nothing, for planners that do not go by them.
 AccessCounts blank_counts(const ResolvedRun& run);
 
+/// What a device may take where nobody says it: no limit, so that plans do not depend on the
+/// machine. Whether the run fits is seen elsewhere.
+inline constexpr int64_t kAnyMemory = int64_t{1} << 50;
+
 /// The run's tables on the cluster of placement.cluster, or on as many devices as the run has
 /// ranks, with links alike and `device_memory` bytes each. Errors name the key.
 Result<placement::Problem> placement_problem(const ResolvedRun& run, AccessCounts counts,

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "comm/world.h"
+#include "placement_plan/placement_plan.h"
 #include "preprocess/dag/resolve.h"
 #include "schema/column_spec.h"
 #include "table/placed_tables.h"
@@ -27,8 +28,9 @@ struct ResolvedRun {
   int ranks = 1;
   int threads = 1;
   // Set by place_tables() where the store is the placed one, for `ranks`:
-  std::shared_ptr<const table::PlacedTables> placed = nullptr;
-  std::string plan_text = {};  // checksums of the plan, by line
+  std::shared_ptr<const PlacementPlan> plan = nullptr;
+  std::shared_ptr<const table::PlacedTables> placed = nullptr;  // the same, ready
+  std::string plan_text = {};                                   // checksums of the plan, by line
 
   BatchSchedule schedule(int rank) const;
   /// Ranks that the run can have: as many as it has shards, and one where its store is the plain

@@ -108,6 +108,10 @@ Status RunLog::evaluation(int64_t iteration, const metrics::Metrics& held_out) {
   return write("eval", iteration, to_json(held_out));
 }
 
+Status RunLog::placement(int64_t iteration, const Json& figures) {
+  return write("placement", iteration, figures);
+}
+
 Status RunLog::close() {
   RECMILL_RETURN_IF_ERROR(lines_.close());
   return events_.close();

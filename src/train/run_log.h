@@ -39,6 +39,8 @@ class RunLog {
   Status training(const TrainingFigures& figures, const metrics::Metrics& window);
   /// Metrics of the evaluation after `iteration`.
   Status evaluation(int64_t iteration, const metrics::Metrics& held_out);
+  /// Of what became of the placement of rows, before `iteration`.
+  Status placement(int64_t iteration, const Json& figures);
   Progress& progress() { return *progress_; }
   /// Seconds of training of the parts of a resumed run before this one, as far as their last line
   /// of metrics tells.

@@ -38,10 +38,6 @@ std::string text_of(const PlacementPlan& plan) {
   return text;
 }
 
-/// What a device may take where nobody says it: no limit, so that the plan does not depend on the
-/// machine. Whether the run fits is seen later.
-constexpr int64_t kAnyMemory = int64_t{1} << 50;
-
 Result<PlacementPlan> planned(const ResolvedRun& run, Files& files) {
   const placement::PlannerKind kind = run.options.placement.planner;
   AccessCounts counts = blank_counts(run);
@@ -75,6 +71,20 @@ Status check_pooling(const ResolvedRun& run, const PlacementPlan& plan) {
   return {};
 }
 
+Status check_replanning(const PlacementOptions& options) {
+  if (options.replan_every < 0)
+    return Status::BadRequest("placement.replan_every: must not be negative");
+  if (options.replan_gain <= 0) return Status::BadRequest("placement.replan_gain: must be above 0");
+  if (options.replan_every == 0 || placement::goes_by_counts(options.planner)) return {};
+  std::string others;
+  for (const auto& [kind, name] : EnumNames<placement::PlannerKind>::names)
+    if (placement::goes_by_counts(kind)) others += (others.empty() ? "" : ", ") + std::string(name);
+  return Status::BadRequest(fmt::format(
+      "placement.replan_every: the planner {} would place rows again as they are; those that go by "
+      "lookups: {}",
+      name_of(options.planner), others));
+}
+
 }  // namespace
 
 bool has_plan_file(const RunOptions& options) {
@@ -85,6 +95,7 @@ bool has_plan_file(const RunOptions& options) {
 Status place_tables(ResolvedRun& run, Files& files) {
   constexpr const char* kKey = "placement.plan";
   if (run.options.embedding.store != preprocess::StoreKind::placed) return {};
+  RECMILL_RETURN_IF_ERROR(check_replanning(run.options.placement));
   PlacementPlan plan;
   if (has_plan_file(run.options)) {
     auto read = read_plan(files, run.options.placement.plan);
@@ -98,6 +109,7 @@ Status place_tables(ResolvedRun& run, Files& files) {
   RECMILL_RETURN_IF_ERROR(check_pooling(run, plan).at(kKey));
   run.placed = *std::move(placed);
   run.plan_text = text_of(plan);
+  run.plan = std::make_shared<const PlacementPlan>(std::move(plan));
   return {};
 }
 

@@ -38,6 +38,7 @@ Result<LoopOutcome> TrainingLoop::run() {
     rank_.trainer->stages().enter(Stage::data);
     RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
     if (batch == nullptr) break;
+    RECMILL_RETURN_IF_ERROR(make_way(*batch));
     if (batch->purpose == store::Purpose::train) {
       RECMILL_RETURN_IF_ERROR(train(*batch));
     } else {
@@ -67,6 +68,9 @@ Status TrainingLoop::train(const RankBatch& batch) {
   outcome_.seconds += watch.seconds();
   outcome_.samples += step.samples;
   if (setting_.watch) setting_.watch(batch.sparse);
+  Replanner* const replanner = setting_.replanner;
+  if (replanner != nullptr)
+    RECMILL_RETURN_IF_ERROR(replanner->see(batch.sparse, batch.before.iteration));
   state_.position = batch.after;
   state_.dictionaries = batch.dictionaries;
   if (setting_.log != nullptr) {
@@ -74,8 +78,11 @@ Status TrainingLoop::train(const RankBatch& batch) {
     RECMILL_RETURN_IF_ERROR(report(batch, scale));
   }
   const bool interrupted = setting_.interrupted != nullptr && setting_.interrupted->load();
-  RECMILL_ASSIGN_OR_RETURN(stop_, agree(interrupted));
+  RECMILL_ASSIGN_OR_RETURN(const Agreement agreed, agree(interrupted));
+  stop_ = agreed.stop != 0;
   if (stop_) outcome_.ending = Ending::interrupted;
+  if (replanner != nullptr)
+    RECMILL_RETURN_IF_ERROR(replanner->obey(agreed.order, state_.position.iteration));
   stages.enter(Stage::checkpoint);
   RECMILL_RETURN_IF_ERROR(setting_.saver.advance());
   const int64_t every = options.checkpoint.every;
@@ -92,12 +99,23 @@ Status TrainingLoop::save() {
   return setting_.saver.save(state);
 }
 
+// Rows are about to move: a snapshot that is being written would hold them in both places.
+Status TrainingLoop::make_way(const RankBatch& batch) {
+  const Replanner* const replanner = setting_.replanner;
+  if (replanner == nullptr || !replanner->moves_at(batch.before.iteration)) return {};
+  return setting_.saver.wait();
+}
+
 // Rank 0 decides and tells the others, so that all leave after the same iteration.
-Result<bool> TrainingLoop::agree(bool stop) {
-  if (communicator_.ranks() == 1) return stop;
-  std::byte flag{static_cast<unsigned char>(stop ? 1 : 0)};
-  RECMILL_RETURN_IF_ERROR(communicator_.broadcast(std::span(&flag, 1), 0));
-  return flag == std::byte{1};
+Result<TrainingLoop::Agreement> TrainingLoop::agree(bool stop) {
+  Agreement agreed{stop ? 1 : 0};
+  if (communicator_.ranks() == 1) return agreed;
+  if (setting_.replanner != nullptr && communicator_.rank() == 0) {
+    RECMILL_ASSIGN_OR_RETURN(agreed.order, setting_.replanner->next(state_.position.iteration));
+  }
+  RECMILL_RETURN_IF_ERROR(
+      communicator_.broadcast(std::as_writable_bytes(std::span(&agreed, 1)), 0));
+  return agreed;
 }
 
 Status TrainingLoop::report(const RankBatch& batch, double learning_rate_scale) {

@@ -15,6 +15,7 @@
 #include "train/loop_state.h"
 #include "train/metrics/sample_window.h"
 #include "train/rank.h"
+#include "train/replanner.h"
 #include "train/run_log.h"
 #include "train/scores.h"
 
@@ -36,6 +37,7 @@ struct LoopSetting {
   CheckpointSaver& saver;
   /// Sees what is trained; may be empty.
   std::function<void(const SparseBatch&)> watch = nullptr;
+  Replanner* replanner = nullptr;  // on every rank, or on none
 };
 
 class TrainingLoop {
@@ -52,7 +54,13 @@ class TrainingLoop {
   Status finish_evaluation();
   Status report(const RankBatch& batch, double learning_rate_scale);
   Status save();
-  Result<bool> agree(bool stop);
+  Status make_way(const RankBatch& batch);
+  /// What rank 0 tells the others after an iteration.
+  struct Agreement {
+    int64_t stop = 0;
+    Replanner::Order order = Replanner::Order::go_on;
+  };
+  Result<Agreement> agree(bool stop);
 
   const ResolvedRun& run_;
   Rank& rank_;
