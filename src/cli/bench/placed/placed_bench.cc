@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/random.h"
+#include "cli/bench/placed/drift_cases.h"
 #include "cli/bench/placed/end_to_end_cases.h"
 #include "cli/bench/placed/placed_shape.h"
 #include "cli/bench/start_together.h"
@@ -343,7 +344,8 @@ Status run_placed_bench(const BenchOptions& options, const BenchSink& sink) {
         "bench placed: is of several processes: recmill launch --ranks 4 -- bench placed");
   if (all == nullptr) return {};  // more processes than are needed
   RECMILL_RETURN_IF_ERROR(PlacedBench(options, *all).run(sink));
-  return run_end_to_end_cases(options, *all, sink);
+  RECMILL_RETURN_IF_ERROR(run_end_to_end_cases(options, *all, sink));
+  return run_drift_cases(options, *all, sink);
 }
 
 }  // namespace recmill::cli
