@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "placement/column_pieces.h"
+#include "schema/column_pieces.h"
 
 namespace recmill::placement {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "placement/column_pieces.h"
+#include "schema/column_pieces.h"
 
 namespace recmill::placement {
 namespace {

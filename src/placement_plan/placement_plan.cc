@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "schema/column_pieces.h"
+
 namespace recmill {
 namespace {
 
@@ -34,13 +36,13 @@ Status check_path(const FetchPath& path, size_t index, int devices) {
 }
 
 Status check_columns(const TablePlacement& table, int devices) {
-  const int64_t groups = (table.dim + 15) / 16;
+  const int64_t groups = column_groups(table.dim);
   const auto pieces = static_cast<int64_t>(table.column_devices.size());
   if (!table.runs.empty() || !table.listed_rows.empty())
     return bad(table, "columns and rows are both placed");
   if (pieces > groups)
-    return bad(table, fmt::format("{} pieces of columns, but dimension {} has {} groups of 16",
-                                  pieces, table.dim, groups));
+    return bad(table, fmt::format("{} pieces of columns, but dimension {} has {} groups of {}",
+                                  pieces, table.dim, groups, kColumnGroup));
   std::vector<int> seen;
   for (const int device : table.column_devices) {
     if (device < 0 || device >= devices)

@@ -7,25 +7,19 @@
 #include <utility>
 #include <vector>
 
-#include "schema/column_range.h"
+#include "schema/column_pieces.h"
 #include "schema/table_spec.h"
 #include "table/row_share.h"
 
 namespace recmill::table {
 
-/// A table's columns split over ranks, in whole groups of 16, the lanes of a row's sum of squares:
-/// piece k of n is groups [k g / n, (k + 1) g / n) of the g that a row has, the last of which may
-/// be shorter.
+/// A table's columns split over ranks, in pieces as column_piece() cuts them.
 class ColumnSplit {
  public:
-  static constexpr int64_t kGroup = 16;
-
   /// No split: whoever holds a row holds all of it.
   ColumnSplit() = default;
   /// Piece k at ranks[k], each once; at most as many as groups.
   ColumnSplit(int64_t dim, std::vector<int> ranks) : dim_(dim), ranks_(std::move(ranks)) {}
-
-  static int64_t groups(int64_t dim) { return (dim + kGroup - 1) / kGroup; }
 
   bool is_split() const { return !ranks_.empty(); }
   int pieces() const { return static_cast<int>(ranks_.size()); }
@@ -35,11 +29,7 @@ class ColumnSplit {
     const auto found = std::ranges::find(ranks_, rank);
     return found == ranks_.end() ? -1 : static_cast<int>(found - ranks_.begin());
   }
-  ColumnRange columns_of(int piece) const {
-    const int64_t all = groups(dim_);
-    const int64_t begin = piece * all / pieces() * kGroup;
-    return {begin, std::min((piece + 1) * all / pieces() * kGroup, dim_) - begin};
-  }
+  ColumnRange columns_of(int piece) const { return column_piece(dim_, pieces(), piece); }
 
  private:
   int64_t dim_ = 0;

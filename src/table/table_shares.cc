@@ -11,7 +11,7 @@ namespace {
 
 /// The ranks of the pieces of table number `table`, one after the other.
 std::vector<int> ranks_of_pieces(const TableSpec& spec, size_t table, int ranks) {
-  const auto groups = ColumnSplit::groups(spec.dim);
+  const auto groups = column_groups(spec.dim);
   std::vector<int> pieces(static_cast<size_t>(std::min<int64_t>(groups, ranks)));
   for (size_t piece = 0; piece < pieces.size(); ++piece)
     pieces[piece] = static_cast<int>((table + piece) % static_cast<size_t>(ranks));
