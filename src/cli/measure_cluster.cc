@@ -2,12 +2,12 @@
 #include "cli/measure_cluster.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "comm/gather_values.h"
 #include "comm/measure_links.h"
 #include "device/buffer.h"
 #include "device/pool.h"
@@ -58,16 +58,14 @@ Result<ClusterSpec> measure_cluster(Communicator& communicator, const World& wor
   RECMILL_RETURN_IF_ERROR(communicator.barrier());
   RECMILL_ASSIGN_OR_RETURN(const double lookup, measure_lookups(pool));
   const Own own{lookup, train::available_bytes() / world.neighbours()};
-  RECMILL_ASSIGN_OR_RETURN(const Received all,
-                           communicator.all_gather(std::as_bytes(std::span(&own, 1))));
+  RECMILL_ASSIGN_OR_RETURN(const auto all, gather_values(own, communicator));
   for (int rank = 0; rank < communicator.ranks(); ++rank) {
-    Own of{};
-    std::memcpy(&of, all.from(rank).data(), sizeof(of));
     DeviceSpec device;
     device.name = communicator.name(rank);
-    device.memory_bytes = of.memory;
+    device.memory_bytes = all[rank].memory;
     cluster.devices.push_back(device);
-    cluster.links[static_cast<size_t>(rank) * communicator.ranks() + rank].byte_seconds = of.lookup;
+    cluster.links[static_cast<size_t>(rank) * communicator.ranks() + rank].byte_seconds =
+        all[rank].lookup;
   }
   return cluster;
 }

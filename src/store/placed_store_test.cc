@@ -8,23 +8,30 @@
 
 #include "placement_plan/testing/random_plan.h"
 #include "store/store_contract.h"
+#include "store/testing/forwarding_store.h"
 
 namespace recmill::store {
 namespace {
 
-// A random plan, another one for each seed and number of ranks.
+// By a random plan, another one for each seed and number of ranks.
+Result<std::unique_ptr<PlacedStore>> place_at_random(const ModelSpec& model, uint64_t seed,
+                                                     Communicator& communicator, Pool& pool,
+                                                     PlacedOptions options) {
+  const int ranks = communicator.ranks();
+  RECMILL_ASSIGN_OR_RETURN(
+      auto placed,
+      table::PlacedTables::create(recmill::testing::random_plan(model.tables, ranks, seed + 5),
+                                  model.tables, ranks));
+  return PlacedStore::create(model, seed, communicator, pool, placed, options);
+}
+
 template <CopyReduce kReduce, bool kDedup>
 struct PlacedFixture {
   static constexpr bool kManyRanks = true;
   static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
                                                       Communicator& communicator, Pool& pool) {
-    const int ranks = communicator.ranks();
-    RECMILL_ASSIGN_OR_RETURN(
-        auto placed,
-        table::PlacedTables::create(recmill::testing::random_plan(model.tables, ranks, seed + 5),
-                                    model.tables, ranks));
-    RECMILL_ASSIGN_OR_RETURN(auto store, PlacedStore::create(model, seed, communicator, pool,
-                                                             placed, {kDedup, kReduce}));
+    RECMILL_ASSIGN_OR_RETURN(auto store,
+                             place_at_random(model, seed, communicator, pool, {kDedup, kReduce}));
     return std::unique_ptr<EmbeddingStore>(std::move(store));
   }
 };
@@ -55,47 +62,38 @@ INSTANTIATE_TYPED_TEST_SUITE_P(PlacedLookups, StoreContract, LookupsFixture);
 
 /// A placed store that goes from random plan to random plan, again and again; prepare() waits so
 /// that it is at most kAhead iterations ahead.
-class WanderingStore final : public EmbeddingStore {
+class WanderingStore final : public testing::ForwardingStore {
  public:
   static constexpr int64_t kAhead = 2;
 
   WanderingStore(ModelSpec model, uint64_t seed, int ranks, std::unique_ptr<PlacedStore> placed)
-      : model_(std::move(model)), seed_(seed), ranks_(ranks), placed_(std::move(placed)) {}
+      : ForwardingStore(std::move(placed)), model_(std::move(model)), seed_(seed), ranks_(ranks) {}
 
-  MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const override {
-    return placed_->need(model, cluster);
-  }
   Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override {
     {
       std::unique_lock lock(mutex_);
       went_on_.wait(lock, [&] { return ended_ || batch.iteration <= iteration_ + kAhead; });
     }
-    return placed_->prepare(batch);
+    return inner().prepare(batch);
   }
   Status lookup(Prepared& prepared, Output output, Stream& stream) override {
-    return until_it_fails(placed_->lookup(prepared, output, stream));
+    return until_it_fails(inner().lookup(prepared, output, stream));
   }
   Status update(std::span<const Update> updates, const Step& step, Stream& stream) override {
-    RECMILL_RETURN_IF_ERROR(until_it_fails(placed_->update(updates, step, stream)));
+    RECMILL_RETURN_IF_ERROR(until_it_fails(inner().update(updates, step, stream)));
     std::lock_guard lock(mutex_);
     iteration_ = step.iteration + 1;
-    if (!placed_->is_moving()) {
+    auto& placed = static_cast<PlacedStore&>(inner());
+    if (!placed.is_moving()) {
       const auto plan = recmill::testing::random_plan(model_.tables, ranks_,
                                                       seed_ + static_cast<uint64_t>(iteration_));
       RECMILL_ASSIGN_OR_RETURN(auto coming,
                                table::PlacedTables::create(plan, model_.tables, ranks_));
-      RECMILL_RETURN_IF_ERROR(placed_->place_from(iteration_ + kAhead + 1, std::move(coming)));
+      RECMILL_RETURN_IF_ERROR(placed.place_from(iteration_ + kAhead + 1, std::move(coming)));
     }
     went_on_.notify_all();
     return {};
   }
-  Status settle() override { return placed_->settle(); }
-  std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override {
-    return placed_->snapshot(kept_bytes);
-  }
-  table::Extent extent(int table) const override { return placed_->extent(table); }
-  Status write_rows(const RowBlock& block) override { return placed_->write_rows(block); }
-  StoreStats stats() const override { return placed_->stats(); }
 
  private:
   Status until_it_fails(Status status) {
@@ -109,7 +107,6 @@ class WanderingStore final : public EmbeddingStore {
   const ModelSpec model_;
   const uint64_t seed_;
   const int ranks_;
-  const std::unique_ptr<PlacedStore> placed_;
   std::mutex mutex_;
   std::condition_variable went_on_;
   int64_t iteration_ = 0;  // the next one to be trained; guarded by mutex_
@@ -121,15 +118,10 @@ struct WanderingFixture {
   static constexpr bool kManyRanks = true;
   static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
                                                       Communicator& communicator, Pool& pool) {
-    const int ranks = communicator.ranks();
-    RECMILL_ASSIGN_OR_RETURN(
-        auto placed,
-        table::PlacedTables::create(recmill::testing::random_plan(model.tables, ranks, seed + 5),
-                                    model.tables, ranks));
-    RECMILL_ASSIGN_OR_RETURN(
-        auto store, PlacedStore::create(model, seed, communicator, pool, placed, {kDedup}));
+    RECMILL_ASSIGN_OR_RETURN(auto store,
+                             place_at_random(model, seed, communicator, pool, {kDedup}));
     return std::unique_ptr<EmbeddingStore>(
-        std::make_unique<WanderingStore>(model, seed, ranks, std::move(store)));
+        std::make_unique<WanderingStore>(model, seed, communicator.ranks(), std::move(store)));
   }
 };
 using Wandering = WanderingFixture<true>;

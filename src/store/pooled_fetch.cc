@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/begin_messages.h"
 #include "kernels/embedding_pool/embedding_pool.h"
 
 namespace recmill::store {
@@ -90,9 +91,7 @@ void PooledFetch::pool_asked(std::span<const std::vector<AskedBags>> asked) {
   kernels::embedding_pool(tasks, pool_);
 }
 
-// Who sends and who receives know the sizes alike; nothing is no message.
 Status PooledFetch::bring(const WantedParts& wanted) {
-  RECMILL_ASSIGN_OR_RETURN(const auto exchange, communicator_.exchange(0));
   for (int rank = 0; rank < communicator_.ranks(); ++rank) {
     std::vector<int64_t> ends{0};
     for (size_t k = 0; k < features_.size(); ++k)
@@ -103,13 +102,9 @@ Status PooledFetch::bring(const WantedParts& wanted) {
     const std::vector<float>& from = own ? replies_[rank] : parts_[rank];
     begins_[rank].clear();
     for (size_t k = 0; k < features_.size(); ++k) begins_[rank].push_back(from.data() + ends[k]);
-    if (own) continue;
-    if (!replies_[rank].empty())
-      RECMILL_RETURN_IF_ERROR(exchange->send(std::as_bytes(std::span(replies_[rank])), rank, 0));
-    if (!parts_[rank].empty())
-      RECMILL_RETURN_IF_ERROR(
-          exchange->receive(std::as_writable_bytes(std::span(parts_[rank])), rank, 0));
   }
+  RECMILL_ASSIGN_OR_RETURN(const auto exchange, communicator_.exchange(0));
+  RECMILL_RETURN_IF_ERROR(begin_messages(*exchange, communicator_.rank(), replies_, parts_, 0));
   return exchange->wait(0);
 }
 

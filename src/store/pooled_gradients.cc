@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "comm/begin_messages.h"
 #include "comm/shard_tree.h"
 
 namespace recmill::store {
@@ -75,9 +76,7 @@ void PooledGradients::append(const PooledUpdate& update, size_t feature, int ran
   }
 }
 
-// Who sends and who receives know the sizes alike; nothing is no message.
 Status PooledGradients::bring(std::span<const PooledUpdate> updates) {
-  RECMILL_ASSIGN_OR_RETURN(const auto exchange, communicator_.exchange(0));
   const int own = communicator_.rank();
   for (int rank = 0; rank < communicator_.ranks(); ++rank) {
     if (rank == own) continue;
@@ -87,12 +86,9 @@ Status PooledGradients::bring(std::span<const PooledUpdate> updates) {
         if (!table_of(k).spec().frozen)
           floats += update.asked[rank][k].bags() * table_of(k).columns().count;
     incoming_[rank].resize(floats);
-    if (!outgoing_[rank].empty())
-      RECMILL_RETURN_IF_ERROR(exchange->send(std::as_bytes(std::span(outgoing_[rank])), rank, 0));
-    if (floats > 0)
-      RECMILL_RETURN_IF_ERROR(
-          exchange->receive(std::as_writable_bytes(std::span(incoming_[rank])), rank, 0));
   }
+  RECMILL_ASSIGN_OR_RETURN(const auto exchange, communicator_.exchange(0));
+  RECMILL_RETURN_IF_ERROR(begin_messages(*exchange, own, outgoing_, incoming_, 0));
   RECMILL_RETURN_IF_ERROR(exchange->wait(0));
   std::swap(incoming_[own], outgoing_[own]);
   return {};

@@ -10,6 +10,7 @@
 #include "placement_plan/testing/random_plan.h"
 #include "store/placed_store.h"
 #include "store/store_contract.h"
+#include "store/testing/forwarding_store.h"
 
 namespace recmill::store {
 namespace {
@@ -24,21 +25,18 @@ PlacementPlan pooled_plan(const ModelSpec& model, int ranks, uint64_t seed) {
 }
 
 /// Nothing that was looked up is seen, so that gradients do not lean on it.
-class BlindStore final : public EmbeddingStore {
+class BlindStore final : public testing::ForwardingStore {
  public:
-  explicit BlindStore(std::unique_ptr<EmbeddingStore> store) : store_(std::move(store)) {}
+  explicit BlindStore(std::unique_ptr<EmbeddingStore> inner) : ForwardingStore(std::move(inner)) {}
 
-  MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const override {
-    return store_->need(model, cluster);
-  }
   Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override {
-    RECMILL_ASSIGN_OR_RETURN(auto prepared, store_->prepare(batch));
+    RECMILL_ASSIGN_OR_RETURN(auto prepared, inner().prepare(batch));
     std::lock_guard lock(mutex_);
     batches_[prepared.get()] = batch.sparse;
     return prepared;
   }
   Status lookup(Prepared& prepared, Output output, Stream& stream) override {
-    RECMILL_RETURN_IF_ERROR(store_->lookup(prepared, output, stream));
+    RECMILL_RETURN_IF_ERROR(inner().lookup(prepared, output, stream));
     std::lock_guard lock(mutex_);
     const SparseBatch& sparse = *batches_[&prepared];
     const ModelSpec model = testing::scenario_model();
@@ -51,19 +49,8 @@ class BlindStore final : public EmbeddingStore {
     }
     return {};
   }
-  Status update(std::span<const Update> updates, const Step& step, Stream& stream) override {
-    return store_->update(updates, step, stream);
-  }
-  Status settle() override { return store_->settle(); }
-  std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override {
-    return store_->snapshot(kept_bytes);
-  }
-  table::Extent extent(int table) const override { return store_->extent(table); }
-  Status write_rows(const RowBlock& block) override { return store_->write_rows(block); }
-  StoreStats stats() const override { return store_->stats(); }
 
  private:
-  const std::unique_ptr<EmbeddingStore> store_;
   std::mutex mutex_;
   std::unordered_map<const Prepared*, const SparseBatch*> batches_;
 };

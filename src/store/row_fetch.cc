@@ -5,6 +5,8 @@
 #include <cstring>
 #include <memory>
 
+#include "comm/begin_messages.h"
+
 namespace recmill::store {
 namespace {
 
@@ -121,18 +123,10 @@ size_t RowFetch::expected(std::span<const WantedRows> wanted, int rank) const {
   return static_cast<size_t>(floats);
 }
 
-// Who sends and who receives know the sizes alike; nothing is no message.
 Status RowFetch::begin_replies(Exchange& exchange, std::span<const WantedRows> wanted) {
-  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
-    if (rank == communicator_.rank()) continue;
-    incoming_[rank].resize(expected(wanted, rank));
-    if (!replies_[rank].empty())
-      RECMILL_RETURN_IF_ERROR(exchange.send(std::as_bytes(std::span(replies_[rank])), rank, 0));
-    if (!incoming_[rank].empty())
-      RECMILL_RETURN_IF_ERROR(
-          exchange.receive(std::as_writable_bytes(std::span(incoming_[rank])), rank, 0));
-  }
-  return {};
+  for (int rank = 0; rank < communicator_.ranks(); ++rank)
+    if (rank != communicator_.rank()) incoming_[rank].resize(expected(wanted, rank));
+  return begin_messages(exchange, communicator_.rank(), replies_, incoming_, 0);
 }
 
 void RowFetch::read_own(std::span<const WantedRows> wanted) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "comm/gather_values.h"
 #include "table/row_map.h"
 
 namespace recmill::store {
@@ -264,12 +265,9 @@ class RowMigration {
   }
 
   Result<MovedRows> over_all_ranks() {
-    RECMILL_ASSIGN_OR_RETURN(const Received all,
-                             communicator_.all_gather(std::as_bytes(std::span(&moved_, 1))));
+    RECMILL_ASSIGN_OR_RETURN(const auto all, gather_values(moved_, communicator_));
     MovedRows sum;
-    for (int rank = 0; rank < communicator_.ranks(); ++rank) {
-      MovedRows of_rank;
-      std::memcpy(&of_rank, all.from(rank).data(), sizeof(of_rank));
+    for (const MovedRows& of_rank : all) {
       sum.rows += of_rank.rows;
       sum.bytes += of_rank.bytes;
     }

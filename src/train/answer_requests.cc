@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstring>
 #include <thread>
 
 #include "base/clock.h"
+#include "comm/gather_values.h"
 #include "train/latency.h"
 
 namespace recmill::train {
@@ -44,25 +44,12 @@ struct Measured {
   int64_t received = 0;  // bytes, by lookups
 };
 
-template <typename T>
-Result<std::vector<std::vector<T>>> gather(const std::vector<T>& own, Communicator& communicator) {
-  RECMILL_ASSIGN_OR_RETURN(const Received received,
-                           communicator.all_gather(std::as_bytes(std::span(own))));
-  std::vector<std::vector<T>> all(communicator.ranks());
-  for (int rank = 0; rank < communicator.ranks(); ++rank) {
-    all[rank].resize(own.size());
-    RECMILL_CHECK(received.from(rank).size() == own.size() * sizeof(T));
-    std::memcpy(all[rank].data(), received.from(rank).data(), own.size() * sizeof(T));
-  }
-  return all;
-}
-
 Result<Json> report(const Measured& measured, int64_t samples, const AnswerOptions& options,
                     int64_t warmup, Communicator& communicator) {
-  RECMILL_ASSIGN_OR_RETURN(const auto times, gather(measured.times, communicator));
-  RECMILL_ASSIGN_OR_RETURN(const auto received, gather<int64_t>({measured.received}, communicator));
+  RECMILL_ASSIGN_OR_RETURN(const auto times, gather_lists(std::span(measured.times), communicator));
+  RECMILL_ASSIGN_OR_RETURN(const auto received, gather_values(measured.received, communicator));
   double bytes = 0;
-  for (const auto& of_rank : received) bytes += static_cast<double>(of_rank[0]);
+  for (const int64_t of_rank : received) bytes += static_cast<double>(of_rank);
   const auto count = static_cast<double>(measured.times.size());
   Json json;
   json["loop"] = options.rate > 0 ? "open" : "closed";

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <numeric>
 #include <string>
 
+#include "comm/gather_values.h"
 #include "table/embedding_table.h"
 
 namespace recmill::train {
@@ -137,10 +139,9 @@ Status RowComparison::finish() {
     RECMILL_ASSIGN_OR_RETURN(const Answer answer, ask({}));
     some_asked = answer.some_asked;
   }
-  RECMILL_ASSIGN_OR_RETURN(const Received counts,
-                           communicator_.all_gather(std::as_bytes(std::span(&compared_, 1))));
-  int64_t compared = 0, there = 0;
-  for (const int64_t count : values_of<int64_t>(counts.bytes)) compared += count;
+  RECMILL_ASSIGN_OR_RETURN(const auto counts, gather_values(compared_, communicator_));
+  const auto compared = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  int64_t there = 0;
   for (const TableSpec& table : spec_.tables) there += table.rows * table.dim;
   if (compared == there) return {};
   return Status::Failed(fmt::format("ranks own {} weights of {}", compared, there));

@@ -8,10 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
+#include <numeric>
 #include <span>
 #include <utility>
 
+#include "comm/gather_values.h"
 #include "placement/rater.h"
 #include "placement_plan/plan_file.h"
 #include "stats/gather_counts.h"
@@ -20,7 +21,7 @@ namespace recmill::train {
 namespace {
 
 constexpr int64_t kCountedOf = 4;  // batches, of which one is counted
-constexpr int kNice = 5;          // of the thread beside training
+constexpr int kNice = 5;           // of the thread beside training
 
 constexpr double kMiB = 1 << 20;
 
@@ -29,15 +30,8 @@ Result<stats::AccessCounter> fresh_counter(const ModelSpec& model) {
 }
 
 Result<double> sum_over_ranks(double own, Communicator& communicator) {
-  RECMILL_ASSIGN_OR_RETURN(const Received all,
-                           communicator.all_gather(std::as_bytes(std::span(&own, 1))));
-  double sum = 0;
-  for (int rank = 0; rank < communicator.ranks(); ++rank) {
-    double of_rank = 0;
-    std::memcpy(&of_rank, all.from(rank).data(), sizeof(of_rank));
-    sum += of_rank;
-  }
-  return sum;
+  RECMILL_ASSIGN_OR_RETURN(const auto all, gather_values(own, communicator));
+  return std::accumulate(all.begin(), all.end(), 0.0);
 }
 
 }  // namespace

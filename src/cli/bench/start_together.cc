@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "cli/bench/machine.h"
+#include "comm/gather_values.h"
 
 namespace recmill::cli {
 namespace {
@@ -17,11 +17,7 @@ constexpr double kQuietLoad = 0.08, kLoadWindow = 0.25, kPatienceSeconds = 60.0;
 
 Result<StartTogether> StartTogether::make(Communicator& all) {
   StartTogether made(all);
-  const pid_t own = getpid();
-  RECMILL_ASSIGN_OR_RETURN(const Received received,
-                           all.all_gather(std::as_bytes(std::span(&own, 1))));
-  made.own_.resize(all.ranks());
-  std::memcpy(made.own_.data(), received.bytes.data(), received.bytes.size());
+  RECMILL_ASSIGN_OR_RETURN(made.own_, gather_values(getpid(), all));
   return made;
 }
 

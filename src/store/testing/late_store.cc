@@ -5,6 +5,8 @@
 #include <cstring>
 #include <thread>
 
+#include "comm/gather_values.h"
+
 namespace recmill::store::testing {
 
 // A batch of its own, so that neither the caller's SparseBatch nor its Prepared has to stay.
@@ -33,7 +35,7 @@ struct LateStore::Pending {
 
 LateStore::LateStore(ModelSpec model, std::unique_ptr<EmbeddingStore> inner,
                      Communicator& communicator)
-    : model_(std::move(model)), inner_(std::move(inner)), communicator_(communicator) {}
+    : ForwardingStore(std::move(inner)), model_(std::move(model)), communicator_(communicator) {}
 
 LateStore::~LateStore() = default;
 
@@ -42,7 +44,7 @@ Result<std::unique_ptr<Prepared>> LateStore::prepare(const Batch& batch) {
   kept->sparse = *batch.sparse;
   kept->batch = batch;
   kept->batch.sparse = &kept->sparse;
-  RECMILL_ASSIGN_OR_RETURN(kept->inner, inner_->prepare(kept->batch));
+  RECMILL_ASSIGN_OR_RETURN(kept->inner, inner().prepare(kept->batch));
   return std::unique_ptr<Prepared>(std::make_unique<LatePrepared>(std::move(kept)));
 }
 
@@ -67,14 +69,8 @@ Result<std::set<LateStore::Row>> LateStore::rows_of_all_ranks(const std::set<Row
 
 Result<int64_t> LateStore::latest_of_all_ranks(int64_t own) {
   if (communicator_.ranks() == 1) return own;
-  RECMILL_ASSIGN_OR_RETURN(const Received received,
-                           communicator_.all_gather(std::as_bytes(std::span(&own, 1))));
-  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
-    int64_t theirs = 0;
-    std::memcpy(&theirs, received.from(rank).data(), sizeof(theirs));
-    own = std::max(own, theirs);
-  }
-  return own;
+  RECMILL_ASSIGN_OR_RETURN(const auto all, gather_values(own, communicator_));
+  return std::ranges::max(all);
 }
 
 Status LateStore::lookup(Prepared& prepared, Output output, Stream& stream) {
@@ -93,7 +89,7 @@ Status LateStore::lookup(Prepared& prepared, Output output, Stream& stream) {
     RECMILL_ASSIGN_OR_RETURN(needed, latest_of_all_ranks(needed));
     RECMILL_RETURN_IF_ERROR(finish(needed));
   }
-  return inner_->lookup(*kept.inner, output, stream);
+  return inner().lookup(*kept.inner, output, stream);
 }
 
 Status LateStore::update(std::span<const Update> updates, const Step& step, Stream& stream) {
@@ -133,7 +129,7 @@ Status LateStore::finish(int64_t count) {
       Pending& pending = *pending_.front();
       std::vector<Update> updates;
       for (auto& one : pending.batches) updates.push_back({one.kept->inner.get(), one.gradient});
-      status = inner_->update(updates, pending.step, pending.stream);
+      status = inner().update(updates, pending.step, pending.stream);
       pending_.pop_front();
     }
   }).join();
@@ -143,17 +139,17 @@ Status LateStore::finish(int64_t count) {
 Status LateStore::settle() {
   std::lock_guard lock(mutex_);
   RECMILL_RETURN_IF_ERROR(finish(static_cast<int64_t>(pending_.size())));
-  return inner_->settle();
+  return inner().settle();
 }
 
 std::unique_ptr<RowSnapshot> LateStore::snapshot(int64_t kept_bytes) {
   RECMILL_CHECK(pending_.empty(), "snapshot() before settle()");
-  return inner_->snapshot(kept_bytes);
+  return inner().snapshot(kept_bytes);
 }
 
 Status LateStore::write_rows(const RowBlock& block) {
   RECMILL_CHECK(pending_.empty(), "write_rows() before settle()");
-  return inner_->write_rows(block);
+  return inner().write_rows(block);
 }
 
 }  // namespace recmill::store::testing

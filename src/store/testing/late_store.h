@@ -13,31 +13,26 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "store/embedding_store.h"
+#include "store/testing/forwarding_store.h"
 
 namespace recmill::store::testing {
 
 /// Decorates a store and finishes each update as late as it may, on another thread: when some
 /// rank's lookup needs one of its rows, or of a later update's, or at settle(). It keeps copies of
 /// what an update needs, and overwrites nothing of the caller's.
-class LateStore final : public EmbeddingStore {
+class LateStore final : public ForwardingStore {
  public:
   /// `communicator` is the one of `inner`: ranks agree there on what has to be finished.
   LateStore(ModelSpec model, std::unique_ptr<EmbeddingStore> inner, Communicator& communicator);
   ~LateStore() override;
 
-  MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const override {
-    return inner_->need(model, cluster);
-  }
   Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override;
   Status lookup(Prepared& prepared, Output output, Stream& stream) override;
   Status update(std::span<const Update> updates, const Step& step, Stream& stream) override;
   Status settle() override;
   /// CHECKs that settle() came first.
   std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override;
-  table::Extent extent(int table) const override { return inner_->extent(table); }
   Status write_rows(const RowBlock& block) override;
-  StoreStats stats() const override { return inner_->stats(); }
 
   /// Updates that are not finished.
   size_t pending() const { return pending_.size(); }
@@ -54,7 +49,6 @@ class LateStore final : public EmbeddingStore {
   Status finish(int64_t count);
 
   const ModelSpec model_;
-  const std::unique_ptr<EmbeddingStore> inner_;
   Communicator& communicator_;
   std::mutex mutex_;                              // evaluations may look up at the same time
   std::deque<std::unique_ptr<Pending>> pending_;  // guarded by mutex_; oldest first

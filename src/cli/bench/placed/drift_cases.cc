@@ -4,12 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
+#include <numeric>
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "cli/bench/placed/placed_shape.h"
+#include "comm/gather_values.h"
 #include "comm/measure_links.h"
 #include "placement/planners.h"
 #include "store/placed_store.h"
@@ -122,7 +123,7 @@ class DriftCase {
     const uint64_t before = all_.traffic().sent;
     const Stopwatch watch;
     RECMILL_RETURN_IF_ERROR(train(*store_, sparse, iteration, ours));
-    double sent = static_cast<double>(all_.traffic().sent - before);
+    const auto sent = static_cast<double>(all_.traffic().sent - before);
     RECMILL_RETURN_IF_ERROR(replanner_->see(sparse, iteration));
     auto order = Replanner::Order::go_on;
     if (all_.rank() == 0) {
@@ -136,15 +137,8 @@ class DriftCase {
     if (ours != expected)
       return Status::Failed(
           fmt::format("drift: iteration {} looks up other rows than where they stay", iteration));
-    RECMILL_ASSIGN_OR_RETURN(const Received of_all,
-                             all_.all_gather(std::as_bytes(std::span(&sent, 1))));
-    sent = 0;
-    for (int rank = 0; rank < all_.ranks(); ++rank) {
-      double of_rank = 0;
-      std::memcpy(&of_rank, of_all.from(rank).data(), sizeof(of_rank));
-      sent += of_rank;
-    }
-    iterations_.push_back({seconds, sent});
+    RECMILL_ASSIGN_OR_RETURN(const auto of_all, gather_values(sent, all_));
+    iterations_.push_back({seconds, std::accumulate(of_all.begin(), of_all.end(), 0.0)});
     return {};
   }
 

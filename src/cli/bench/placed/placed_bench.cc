@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <deque>
 #include <initializer_list>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "cli/bench/placed/end_to_end_cases.h"
 #include "cli/bench/placed/placed_shape.h"
 #include "cli/bench/start_together.h"
+#include "comm/gather_values.h"
 #include "comm/measure_links.h"
 #include "placement/planners.h"
 #include "store/placed_store.h"
@@ -260,15 +260,8 @@ class PlacedBench {
     const double seconds = watch.seconds();
     if (!counts) return {};
     way.seconds.push_back(seconds / kBatches);
-    RECMILL_ASSIGN_OR_RETURN(const Received of_all,
-                             all_.all_gather(std::as_bytes(std::span(&sent, 1))));
-    uint64_t most = 0;
-    for (int rank = 0; rank < all_.ranks(); ++rank) {
-      uint64_t of_rank = 0;
-      std::memcpy(&of_rank, of_all.from(rank).data(), sizeof(of_rank));
-      most = std::max(most, of_rank);
-    }
-    way.sent = static_cast<double>(most) / kBatches;
+    RECMILL_ASSIGN_OR_RETURN(const auto of_all, gather_values(sent, all_));
+    way.sent = static_cast<double>(std::ranges::max(of_all)) / kBatches;
     return {};
   }
 
