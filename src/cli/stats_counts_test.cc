@@ -37,7 +37,7 @@ TEST_F(StatsCounts, say_of_each_table_how_even_its_lookups_are) {
     EXPECT_GE(table["top_5_percent"], table["top_1_percent"]);
     EXPECT_LE(table["top_5_percent"], 1.0);
   }
-  const Outcome text = run({"stats", "a.toml", "--counts", "a.counts", "--quiet"});
+  const Outcome text = run({"stats", "a.toml", "--counts", "a.counts", "--quiet", "--overwrite"});
   EXPECT_EQ(text.status, 0);
   EXPECT_EQ(std::count(text.out.begin(), text.out.end(), '\n'), 27);
   EXPECT_EQ(text.err, "");
@@ -46,8 +46,8 @@ TEST_F(StatsCounts, say_of_each_table_how_even_its_lookups_are) {
 TEST_F(StatsCounts, are_the_same_bytes_for_any_number_of_ranks_and_threads) {
   ASSERT_EQ(run({"stats", "a.toml", "--counts", "a.counts", "--quiet"}).status, 0);
   for (const char* ranks : {"train.ranks=2", "train.ranks=4"}) {
-    const Outcome outcome = run({"stats", "a.toml", "--counts", "b.counts", "--quiet", "--set",
-                                 ranks, "--set", "train.threads=3"});
+    const Outcome outcome = run({"stats", "a.toml", "--counts", "b.counts", "--quiet",
+                                 "--overwrite", "--set", ranks, "--set", "train.threads=3"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(bytes("a.counts"), bytes("b.counts")) << ranks;
   }
@@ -87,6 +87,8 @@ TEST_F(StatsCounts, of_wrong_requests_are_refused_in_one_line) {
   expect_refused({"stats", "a.toml", "--counts", "nowhere/x.counts"},
                  "--counts nowhere/x.counts: there is no folder nowhere");
   expect_refused({"stats", "a.toml", "--counts", "x.counts", "--rows", "-1"}, "--rows");
+  expect_refused({"stats", "a.toml", "--counts", "a.counts"},
+                 "a.counts: is there already; --overwrite replaces it");
   std::string damaged = bytes("a.counts");
   damaged.back() = static_cast<char>(damaged.back() ^ 1);
   write("d.counts", damaged);

@@ -31,7 +31,7 @@ struct Arguments {
   int64_t rows = 0, id_limit = 2'000'000;
   std::string counts;
   std::vector<std::string> merge;
-  bool json = false, quiet = false;
+  bool overwrite = false, json = false, quiet = false;
 };
 
 /// For each id column the table of the first feature that reads it, and how an id becomes a row of
@@ -153,7 +153,8 @@ Status merge_files(const Arguments& arguments) {
 }
 
 /// Before hours of counting, whether their result can be written.
-Status check_folder_of(const std::string& path) {
+Status check_written(const std::string& path, bool overwrite) {
+  if (!path.empty()) RECMILL_RETURN_IF_ERROR(refuse_existing(path, overwrite));
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos || slash == 0 || posix_files().is_folder(path.substr(0, slash)))
     return {};
@@ -163,7 +164,7 @@ Status check_folder_of(const std::string& path) {
 Status run_stats(const Arguments& arguments, Chosen& chosen) {
   if (arguments.rows < 0) return Status::BadRequest("--rows: must not be negative");
   if (arguments.id_limit < 2) return Status::BadRequest("--id-limit: must be 2 or more");
-  RECMILL_RETURN_IF_ERROR(check_folder_of(arguments.counts));
+  RECMILL_RETURN_IF_ERROR(check_written(arguments.counts, arguments.overwrite));
   if (arguments.merge.empty() && arguments.config.path.empty())
     return Status::BadRequest("stats: name a configuration or a workload, or --merge FILES");
   if (arguments.merge.empty())
@@ -192,6 +193,7 @@ void add_stats(CLI::App& app, Chosen& chosen) {
                    "the columns, and write that to this file");
   verb->add_option("--merge", arguments->merge,
                    "files of counts of different data, which --counts then names the sum of");
+  verb->add_flag("--overwrite", arguments->overwrite, "replace a file of counts that is there");
   verb->add_flag("--json", arguments->json, "print one JSON object");
   verb->add_flag("--quiet", arguments->quiet, "show no progress");
   verb->callback([arguments, &chosen] {

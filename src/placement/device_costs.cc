@@ -39,13 +39,14 @@ Load load_of(const Problem& problem, const PlacedTable& table, double rows, cons
   load.summed = fetched_rows * (values + kIdBytes);
   load.aggregated = use.distinct * (values + kIdBytes);
   switch (problem.reduce) {
-    case ReplicaReduce::sparse:
+    case CopyReduce::automatic:
+    case CopyReduce::sparse:
       load.reduced = use.touched * (values + kIdBytes);
       break;
-    case ReplicaReduce::dense:
+    case CopyReduce::dense:
       load.reduced = rows * values;
       break;
-    case ReplicaReduce::all_gather:
+    case CopyReduce::all_gather:
       load.reduced = load.aggregated;
       break;
   }
@@ -90,19 +91,21 @@ void DeviceCosts::add(const Load& load, const FetchPath& path, double sign) {
 
 void DeviceCosts::add_gradients(const Load& load, const FetchPath& path) {
   const bool replicated = path.copies() > 1;
+  const CopyReduce reduce_by = problem_->reduce;
+  const bool through_home = reduce_by == CopyReduce::automatic || reduce_by == CopyReduce::sparse;
   for (int device = 0; device < devices_; ++device) {
     const bool copy = replicated && path.has_copy(device);
     const bool home = device == path.home;
-    if (!home && (!copy || problem_->reduce == ReplicaReduce::sparse))
+    if (!home && (!copy || through_home))
       pair(sum, path.home, device) += copy ? load.aggregated : load.summed;
     if (!copy) continue;
-    if (problem_->reduce == ReplicaReduce::sparse) {
+    if (through_home) {
       if (!home) pair(reduce, device, path.home) += load.reduced;
       continue;
     }
     for (int other = 0; other < devices_; ++other) {
       if (other == device || !path.has_copy(other)) continue;
-      if (problem_->reduce == ReplicaReduce::all_gather) {
+      if (reduce_by == CopyReduce::all_gather) {
         pair(sum, device, other) += load.reduced;
       } else {
         // Each copy finishes an equal part.

@@ -76,7 +76,7 @@ TEST(DuplicateForTraining, is_equations_4_and_5_without_deduplication_and_with_e
     Problem problem;
     problem.cluster = equal_devices(devices, 1 << 20);
     problem.dedup_fetch = false;
-    problem.reduce = ReplicaReduce::dense;
+    problem.reduce = CopyReduce::dense;
     PlacedTable table;
     table.spec.dim = 16;
     table.row_bytes = 64;
@@ -112,7 +112,7 @@ TEST(DuplicateForTraining, takes_what_gains_the_most_a_byte_within_the_memory_fo
   Problem problem;
   problem.cluster = equal_devices(3, 1 << 20);
   problem.dedup_fetch = false;
-  problem.reduce = ReplicaReduce::dense;
+  problem.reduce = CopyReduce::dense;
   PlacedTable table;
   table.spec.dim = 16;
   table.row_bytes = 64;

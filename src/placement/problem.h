@@ -8,15 +8,10 @@
 #include "base/status.h"
 #include "schema/access_counts.h"
 #include "schema/cluster_spec.h"
+#include "schema/copy_reduce.h"
 #include "schema/table_spec.h"
 
 namespace recmill::placement {
-
-/// How gradients of rows with several copies come to all of them (store/placed).
-///   sparse      sums of touched rows go home, finished ones from there to the other copies
-///   dense       all such rows, touched or not, are reduced over all devices (OPER, equation 5)
-///   all_gather  every device sends its sums of touched rows to every other one
-enum class ReplicaReduce { sparse, dense, all_gather };
 
 struct PlacedTable {
   TableSpec spec;
@@ -32,7 +27,7 @@ struct Problem {
   bool training = true;
   bool dedup_fetch = true;    // a row is fetched once a batch, however often it is looked up
   bool deterministic = true;  // rows are fetched, never pooled by their owners
-  ReplicaReduce reduce = ReplicaReduce::sparse;
+  CopyReduce reduce = CopyReduce::automatic;
 
   int devices() const { return cluster.size(); }
   int64_t total_bytes() const;  // of one copy of every row

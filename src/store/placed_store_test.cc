@@ -3,12 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <condition_variable>
-#include <mutex>
-
 #include "placement_plan/testing/random_plan.h"
 #include "store/store_contract.h"
-#include "store/testing/forwarding_store.h"
+#include "store/testing/late_store.h"
+#include "store/testing/wandering_store.h"
 
 namespace recmill::store {
 namespace {
@@ -60,59 +58,7 @@ struct LookupsFixture {
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(PlacedLookups, StoreContract, LookupsFixture);
 
-/// A placed store that goes from random plan to random plan, again and again; prepare() waits so
-/// that it is at most kAhead iterations ahead.
-class WanderingStore final : public testing::ForwardingStore {
- public:
-  static constexpr int64_t kAhead = 2;
-
-  WanderingStore(ModelSpec model, uint64_t seed, int ranks, std::unique_ptr<PlacedStore> placed)
-      : ForwardingStore(std::move(placed)), model_(std::move(model)), seed_(seed), ranks_(ranks) {}
-
-  Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override {
-    {
-      std::unique_lock lock(mutex_);
-      went_on_.wait(lock, [&] { return ended_ || batch.iteration <= iteration_ + kAhead; });
-    }
-    return inner().prepare(batch);
-  }
-  Status lookup(Prepared& prepared, Output output, Stream& stream) override {
-    return until_it_fails(inner().lookup(prepared, output, stream));
-  }
-  Status update(std::span<const Update> updates, const Step& step, Stream& stream) override {
-    RECMILL_RETURN_IF_ERROR(until_it_fails(inner().update(updates, step, stream)));
-    std::lock_guard lock(mutex_);
-    iteration_ = step.iteration + 1;
-    auto& placed = static_cast<PlacedStore&>(inner());
-    if (!placed.is_moving()) {
-      const auto plan = recmill::testing::random_plan(model_.tables, ranks_,
-                                                      seed_ + static_cast<uint64_t>(iteration_));
-      RECMILL_ASSIGN_OR_RETURN(auto coming,
-                               table::PlacedTables::create(plan, model_.tables, ranks_));
-      RECMILL_RETURN_IF_ERROR(placed.place_from(iteration_ + kAhead + 1, std::move(coming)));
-    }
-    went_on_.notify_all();
-    return {};
-  }
-
- private:
-  Status until_it_fails(Status status) {
-    if (status.ok()) return status;
-    std::lock_guard lock(mutex_);
-    ended_ = true;
-    went_on_.notify_all();
-    return status;
-  }
-
-  const ModelSpec model_;
-  const uint64_t seed_;
-  const int ranks_;
-  std::mutex mutex_;
-  std::condition_variable went_on_;
-  int64_t iteration_ = 0;  // the next one to be trained; guarded by mutex_
-  bool ended_ = false;     // guarded by mutex_
-};
-
+/// From random plan to random plan.
 template <bool kDedup>
 struct WanderingFixture {
   static constexpr bool kManyRanks = true;
@@ -120,14 +66,30 @@ struct WanderingFixture {
                                                       Communicator& communicator, Pool& pool) {
     RECMILL_ASSIGN_OR_RETURN(auto store,
                              place_at_random(model, seed, communicator, pool, {kDedup}));
-    return std::unique_ptr<EmbeddingStore>(
-        std::make_unique<WanderingStore>(model, seed, communicator.ranks(), std::move(store)));
+    const int ranks = communicator.ranks();
+    return std::unique_ptr<EmbeddingStore>(std::make_unique<testing::WanderingStore>(
+        model, ranks, std::move(store), [model, seed, ranks](int64_t iteration) {
+          return recmill::testing::random_plan(model.tables, ranks,
+                                               seed + static_cast<uint64_t>(iteration));
+        }));
   }
 };
 using Wandering = WanderingFixture<true>;
 using WanderingLookups = WanderingFixture<false>;
 INSTANTIATE_TYPED_TEST_SUITE_P(PlacedWandering, StoreContract, Wandering);
 INSTANTIATE_TYPED_TEST_SUITE_P(PlacedWanderingLookups, StoreContract, WanderingLookups);
+
+/// Updates come as late as they may.
+struct LatePlacedFixture {
+  static constexpr bool kManyRanks = true;
+  static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
+                                                      Communicator& communicator, Pool& pool) {
+    RECMILL_ASSIGN_OR_RETURN(auto store, place_at_random(model, seed, communicator, pool, {}));
+    return std::unique_ptr<EmbeddingStore>(
+        std::make_unique<testing::LateStore>(model, std::move(store), communicator));
+  }
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(PlacedLate, StoreContract, LatePlacedFixture);
 
 /// Carries a scenario out with each rank's store as `make` makes it, and compares with the plain
 /// store. Ranks are as if on hosts of their own.

@@ -10,7 +10,7 @@
 #include "placement_plan/testing/random_plan.h"
 #include "store/placed_store.h"
 #include "store/store_contract.h"
-#include "store/testing/forwarding_store.h"
+#include "store/testing/wandering_store.h"
 
 namespace recmill::store {
 namespace {
@@ -115,6 +115,38 @@ TEST(PooledStore, adds_gradients_of_any_bags_to_the_bits_of_the_contract) {
         EXPECT_EQ(trace.difference(expected), "") << ranks << " ranks";
       }
     }
+  }
+}
+
+TEST(PooledStore, moves_rows_from_plans_with_pooling_owners_to_others_and_back) {
+  const auto scenario = testing::training_scenario(46, 10);
+  testing::Trace expected(scenario);
+  Pool one(1);
+  auto plain = PlainStore::create(scenario.model, scenario.seed, one);
+  ASSERT_TRUE(plain.ok());
+  BlindStore blind(*std::move(plain));
+  ASSERT_TRUE(
+      testing::carry_out(testing::without_snapshots(scenario), blind, 0, 1, one, expected).ok());
+  for (const int ranks : {2, 4}) {
+    const auto next_plan = [&](int64_t iteration) {
+      const auto seed = static_cast<uint64_t>(iteration);
+      return iteration % 4 < 2 ? pooled_plan(scenario.model, ranks, seed)
+                               : recmill::testing::random_plan(scenario.model.tables, ranks, seed);
+    };
+    const auto placed = table::PlacedTables::create(next_plan(0), scenario.model.tables, ranks);
+    ASSERT_TRUE(placed.ok()) << placed.status().message();
+    Pool pool(2);
+    testing::Trace trace(scenario);
+    const Status status = run_ranks(ranks, [&](Communicator& inner) -> Status {
+      DelayedCommunicator communicator(inner, scenario.seed, /*shares_memory=*/false);
+      RECMILL_ASSIGN_OR_RETURN(auto store, PlacedStore::create(scenario.model, scenario.seed,
+                                                               communicator, pool, *placed));
+      BlindStore moving(std::make_unique<testing::WanderingStore>(scenario.model, ranks,
+                                                                  std::move(store), next_plan));
+      return testing::carry_out(scenario, moving, communicator.rank(), ranks, pool, trace);
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(trace.difference(expected), "") << ranks << " ranks";
   }
 }
 

@@ -158,10 +158,10 @@ TEST(CheckpointSaver, a_run_moves_between_stores_and_plans_and_ends_as_if_it_had
     int ranks;
     bool has_plan;
     preprocess::StoreKind store;
-    store::CopyReduce reduce;
+    CopyReduce reduce;
   };
   using enum preprocess::StoreKind;
-  using enum store::CopyReduce;
+  using enum CopyReduce;
   for (const Stay& stay : {Stay{2, 2, true, placed, dense}, Stay{4, 4, true, placed, all_gather},
                            Stay{5, 3, false, local, automatic}, Stay{7, 3, true, placed, sparse},
                            Stay{9, 2, false, placed, automatic}}) {

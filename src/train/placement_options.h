@@ -24,7 +24,7 @@ struct PlacementOptions {
   double balance = 0.99;
   bool inference = false;
   bool dedup_fetch = true;
-  store::CopyReduce reduce = store::CopyReduce::automatic;
+  CopyReduce reduce = CopyReduce::automatic;
   bool one_call = true;
   bool overlap = true;
   int64_t replan_every = 0;
@@ -53,7 +53,8 @@ void describe(Visitor& v, PlacementOptions& o) {
     "oper, milp: share of all memory that a partition has at most");
   v("balance", o.balance,
     "oper: degree of balance, smallest by largest, for which it halves its thresholds");
-  v("inference", o.inference, "plan for lookups alone, so that copies cost no gradients");
+  v("inference", o.inference,
+    "plan for lookups alone, so that copies cost no gradients; eval and predict always do");
   v("dedup_fetch", o.dedup_fetch,
     "each distinct row is fetched once a rank and batch, and one sum of its gradients sent back; "
     "false: once for each lookup");

@@ -59,19 +59,6 @@ Result<ClusterSpec> cluster_of(const ResolvedRun& run, int64_t device_memory, Fi
   return cluster;
 }
 
-placement::ReplicaReduce reduce_of(store::CopyReduce reduce) {
-  switch (reduce) {
-    case store::CopyReduce::dense:
-      return placement::ReplicaReduce::dense;
-    case store::CopyReduce::all_gather:
-      return placement::ReplicaReduce::all_gather;
-    case store::CopyReduce::automatic:
-    case store::CopyReduce::sparse:
-      break;
-  }
-  return placement::ReplicaReduce::sparse;
-}
-
 }  // namespace
 
 Result<AccessCounts> placement_counts(const ResolvedRun& run, Files& files) {
@@ -115,7 +102,7 @@ Result<placement::Problem> placement_problem(const ResolvedRun& run, AccessCount
   problem.training = !options.inference;
   problem.dedup_fetch = options.dedup_fetch;
   problem.deterministic = run.options.train.deterministic;
-  problem.reduce = reduce_of(options.reduce);
+  problem.reduce = options.reduce;
   RECMILL_RETURN_IF_ERROR(placement::check_problem(problem));
   return problem;
 }

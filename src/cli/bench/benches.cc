@@ -9,6 +9,7 @@
 #include "cli/bench/placed/placed_bench.h"
 #include "cli/bench/placement/placement_bench.h"
 #include "cli/bench/reader/reader_bench.h"
+#include "cli/bench/reduce/reduce_bench.h"
 #include "cli/bench/scaling/scaling_bench.h"
 #include "cli/bench/train/train_bench.h"
 
@@ -21,7 +22,8 @@ const std::map<std::string, Bench>& benches() {
       {"comm", run_comm_bench},           {"embedding", run_embedding_bench},
       {"kernels", run_kernels_bench},     {"placed", run_placed_bench},
       {"placement", run_placement_bench}, {"reader", run_reader_bench},
-      {"scaling", run_scaling_bench},     {"train", run_train_bench}};
+      {"reduce", run_reduce_bench},       {"scaling", run_scaling_bench},
+      {"train", run_train_bench}};
   return all;
 }
 

@@ -15,6 +15,20 @@ constexpr double kQuietLoad = 0.08, kLoadWindow = 0.25, kPatienceSeconds = 60.0;
 
 }  // namespace
 
+Result<std::unique_ptr<Communicator>> ranks_of(const std::string& bench, World& world) {
+  std::unique_ptr<Communicator> all;
+  for (const int ranks : {2, 4, 8}) {
+    auto communicator = world.communicator(ranks);
+    if (!communicator.ok() && ranks == 2)
+      return Status::BadRequest("bench " + bench +
+                                ": is of several processes: recmill launch --ranks 4 -- bench " +
+                                bench);
+    if (!communicator.ok()) break;
+    all = *std::move(communicator);
+  }
+  return all;
+}
+
 Result<StartTogether> StartTogether::make(Communicator& all) {
   StartTogether made(all);
   RECMILL_ASSIGN_OR_RETURN(made.own_, gather_values(getpid(), all));
@@ -29,6 +43,17 @@ Status StartTogether::start(bool counts) {
     if (counts) highest_ = std::max(highest_, load);
   }
   return all_->barrier();
+}
+
+Status StartTogether::take_turns(size_t ways, int64_t pairs,
+                                 const std::function<Status(size_t way, bool counts)>& go) {
+  for (int64_t pair = 0; pair <= pairs; ++pair) {
+    for (size_t w = 0; w < ways; ++w) {
+      RECMILL_RETURN_IF_ERROR(start(pair > 0));
+      RECMILL_RETURN_IF_ERROR(go((w + static_cast<size_t>(pair)) % ways, pair > 0));
+    }
+  }
+  return {};
 }
 
 }  // namespace recmill::cli

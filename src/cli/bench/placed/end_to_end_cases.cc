@@ -137,13 +137,9 @@ class EndToEnd {
     RECMILL_RETURN_IF_ERROR(place(shape, training, ways));
     RECMILL_RETURN_IF_ERROR(check_answers(full, ways, batches));
     RECMILL_ASSIGN_OR_RETURN(StartTogether together, StartTogether::make(all_));
-    for (int64_t pair = 0; pair <= options_.pairs; ++pair) {
-      for (size_t w = 0; w < ways.size(); ++w) {
-        RECMILL_RETURN_IF_ERROR(together.start(pair > 0));
-        RECMILL_RETURN_IF_ERROR(
-            time(ways[(w + static_cast<size_t>(pair)) % ways.size()], batches, pair > 0));
-      }
-    }
+    RECMILL_RETURN_IF_ERROR(together.take_turns(
+        ways.size(), options_.pairs,
+        [&](size_t way, bool counts) { return time(ways[way], batches, counts); }));
     if (all_.rank() == 0) report(full, ways, together.foreign_load(), sink);
     return {};
   }

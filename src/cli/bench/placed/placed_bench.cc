@@ -98,7 +98,7 @@ Way way_with(std::initializer_list<Optimization> some, std::string label) {
   Way way;
   way.label = std::move(label);
   way.task = Task::inference;
-  way.options = {has(dedup), store::CopyReduce::automatic, has(one_call), has(overlap)};
+  way.options = {has(dedup), CopyReduce::automatic, has(one_call), has(overlap)};
   way.planner = has(balanced) || has(duplicates) ? PlannerKind::oper : PlannerKind::table_wise;
   if (!has(duplicates)) way.extra_memory = 0;
   way.copies_alone = has(duplicates) && !has(balanced);
@@ -178,13 +178,9 @@ class PlacedBench {
     for (Way& way : ways) RECMILL_RETURN_IF_ERROR(place(way));
     RECMILL_RETURN_IF_ERROR(check_answers(ways));
     RECMILL_ASSIGN_OR_RETURN(StartTogether together, StartTogether::make(all_));
-    for (int64_t pair = 0; pair <= options_.pairs; ++pair) {
-      for (size_t w = 0; w < ways.size(); ++w) {
-        Way& way = ways[(w + static_cast<size_t>(pair)) % ways.size()];
-        RECMILL_RETURN_IF_ERROR(together.start(pair > 0));
-        RECMILL_RETURN_IF_ERROR(time(way, pair > 0));
-      }
-    }
+    RECMILL_RETURN_IF_ERROR(
+        together.take_turns(ways.size(), options_.pairs,
+                            [&](size_t way, bool counts) { return time(ways[way], counts); }));
     return together.foreign_load();
   }
 
@@ -325,16 +321,7 @@ class PlacedBench {
 }  // namespace
 
 Status run_placed_bench(const BenchOptions& options, const BenchSink& sink) {
-  std::unique_ptr<Communicator> all;
-  for (const int ranks : {2, 4, 8}) {
-    auto communicator = options.world->communicator(ranks);
-    if (!communicator.ok()) break;
-    all = *std::move(communicator);
-  }
-  const auto two = options.world->communicator(2);
-  if (!two.ok())
-    return Status::BadRequest(
-        "bench placed: is of several processes: recmill launch --ranks 4 -- bench placed");
+  RECMILL_ASSIGN_OR_RETURN(const auto all, ranks_of("placed", *options.world));
   if (all == nullptr) return {};  // more processes than are needed
   RECMILL_RETURN_IF_ERROR(PlacedBench(options, *all).run(sink));
   RECMILL_RETURN_IF_ERROR(run_end_to_end_cases(options, *all, sink));
