@@ -89,28 +89,27 @@ void DeviceCosts::add(const Load& load, const FetchPath& path, double sign) {
   if (problem_->training) add_gradients(part, path);
 }
 
+// Of rows with copies every device sends sums of what it has looked up, whether it has a copy or
+// not.
 void DeviceCosts::add_gradients(const Load& load, const FetchPath& path) {
-  const bool replicated = path.copies() > 1;
-  const CopyReduce reduce_by = problem_->reduce;
-  const bool through_home = reduce_by == CopyReduce::automatic || reduce_by == CopyReduce::sparse;
+  const bool copied = path.copies() > 1;
+  const CopyReduce by = problem_->reduce;
+  const bool through_home = by == CopyReduce::automatic || by == CopyReduce::sparse;
   for (int device = 0; device < devices_; ++device) {
-    const bool copy = replicated && path.has_copy(device);
-    const bool home = device == path.home;
-    if (!home && (!copy || through_home))
-      pair(sum, path.home, device) += copy ? load.aggregated : load.summed;
-    if (!copy) continue;
-    if (through_home) {
-      if (!home) pair(reduce, device, path.home) += load.reduced;
+    if (!copied || through_home) {
+      if (device == path.home) continue;
+      pair(sum, path.home, device) += copied ? load.aggregated : load.summed;
+      if (copied && path.has_copy(device)) pair(reduce, device, path.home) += load.reduced;
       continue;
     }
     for (int other = 0; other < devices_; ++other) {
-      if (other == device || !path.has_copy(other)) continue;
-      if (reduce_by == CopyReduce::all_gather) {
-        pair(sum, device, other) += load.reduced;
-      } else {
-        // Each copy finishes an equal part.
-        pair(sum, device, other) += load.reduced / path.copies();
-        pair(reduce, device, other) += load.reduced / path.copies();
+      if (other == device) continue;
+      if (by == CopyReduce::dense) {
+        // Each device finishes an equal part, and all get it.
+        pair(sum, other, device) += load.reduced / devices_;
+        pair(reduce, other, device) += load.reduced / devices_;
+      } else if (path.has_copy(other)) {
+        pair(sum, other, device) += load.reduced;
       }
     }
   }

@@ -51,6 +51,8 @@ class DeviceCosts {
 
   void add(const Load& load, const FetchPath& path, double sign = 1);
   void remove(const Load& load, const FetchPath& path) { add(load, path, -1); }
+  /// Of what is no row, and goes from one device to another.
+  void add_moved(Phase phase, int to, int from, double bytes) { pair(phase, to, from) += bytes; }
 
   int devices() const { return devices_; }
   double memory(int device) const { return memory_[device]; }        // bytes

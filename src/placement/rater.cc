@@ -11,6 +11,8 @@
 namespace recmill::placement {
 namespace {
 
+constexpr double kLanesBytes = 16 * sizeof(float);  // of a row (kernels::SquareLanes)
+
 struct PathUse {
   double rows = 0;
   RowUse use;
@@ -97,17 +99,33 @@ void send_pooled(const PlacedTable& table, const RowUses& uses, double accesses,
   if (load.summed > 0) load.summed = load.fetched;
 }
 
+// Of row-wise optimizers: a row's lanes of squares go from piece to piece, and its mean square from
+// the last one back to all others, for every row that any device looks up.
+void add_squares(const PlacedTable& table, const std::vector<int>& devices, double rows,
+                 DeviceCosts& costs) {
+  if (table.spec.frozen || table.spec.optimizer.kind != OptimizerKind::rowwise_adagrad) return;
+  for (size_t k = 0; k + 1 < devices.size(); ++k) {
+    costs.add_moved(DeviceCosts::reduce, devices[k + 1], devices[k], rows * kLanesBytes);
+    costs.add_moved(DeviceCosts::reduce, devices[k], devices.back(), rows * sizeof(float));
+  }
+}
+
+// Each piece is asked for by its rows' ids, and gets its part of their gradients with them.
 void add_columns(const Problem& problem, const PlacedTable& table, const TablePlacement& placement,
                  const RowUses& uses, const RowUse& use, DeviceCosts& costs) {
   Load whole = load_of(problem, table, static_cast<double>(table.spec.rows), use);
   if (placement.send_pooled) send_pooled(table, uses, use.accesses, whole);
+  const double ids_sent = whole.summed > 0 && !placement.send_pooled ? whole.requested : 0;
   const auto pieces = static_cast<int64_t>(placement.column_devices.size());
   for (int64_t k = 0; k < pieces; ++k) {
     const auto columns = static_cast<double>(column_piece(table.spec.dim, pieces, k).count);
-    Load part = whole * (columns / static_cast<double>(table.spec.dim));
+    const double share = columns / static_cast<double>(table.spec.dim);
+    Load part = whole * share;
     part.requested = whole.requested;
+    part.summed += ids_sent * (1 - share);
     costs.add(part, FetchPath::at(placement.column_devices[k], problem.devices()));
   }
+  if (problem.training) add_squares(table, placement.column_devices, use.touched, costs);
 }
 
 struct Copies {

@@ -189,6 +189,49 @@ TEST(Rater, columns_cost_what_their_share_of_a_row_costs) {
   EXPECT_NEAR(b.fetched[1 * 2 + 0], a.fetched[1 * 2 + 0] / 3, 1e-6);
 }
 
+TEST(Rater, gradients_of_columns_go_with_their_rows_ids_and_squares_from_piece_to_piece) {
+  Problem problem = zipf_problem(std::array<int64_t, 1>{1000}, 48, 1.1, 3, 10'000, 5);
+  problem.tables[0].spec.optimizer.kind = OptimizerKind::rowwise_adagrad;
+  PlacementPlan plan = blank_plan(problem, "columns");
+  plan.tables[0].column_devices = {2, 0, 1};
+  const RowUses uses(problem.counts.tables[0], problem.counts.samples, problem.samples, 3);
+  const RowUse use = use_of_all(problem.counts.tables[0], uses);
+  const DeviceCosts costs = costs_of(problem, plan);
+  for (const auto& [to, from] : {std::pair{0, 1}, {0, 2}, {1, 0}, {1, 2}, {2, 0}, {2, 1}})
+    EXPECT_NEAR(costs.moved(DeviceCosts::sum, to, from), use.distinct * (16 * 4 + 8), 1e-6);
+  const auto squares = [&](int to, int from) {
+    return costs.moved(DeviceCosts::reduce, to, from) / use.touched;
+  };
+  EXPECT_NEAR(squares(0, 2), 64, 1e-9);
+  EXPECT_NEAR(squares(1, 0), 64, 1e-9);
+  EXPECT_NEAR(squares(2, 1), 4, 1e-9);
+  EXPECT_NEAR(squares(0, 1), 4, 1e-9);
+  problem.tables[0].spec.optimizer.kind = OptimizerKind::sgd;
+  EXPECT_EQ(costs_of(problem, plan).moved(DeviceCosts::reduce, 0, 2), 0);
+}
+
+TEST(Rater, devices_without_a_copy_send_sums_of_rows_with_copies_too) {
+  Problem problem = zipf_problem(std::array<int64_t, 1>{1000}, 8, 1.1, 3, 10'000, 5);
+  problem.dedup_fetch = false;  // each lookup's own gradient would be more
+  PlacementPlan plan = blank_plan(problem, "two copies");
+  plan.tables[0].runs = {{1000, plan.path({0, {0, 1, 0}})}};
+  const RowUses uses(problem.counts.tables[0], problem.counts.samples, problem.samples, 3);
+  const RowUse use = use_of_all(problem.counts.tables[0], uses);
+  const double sums = use.distinct * (8 * 4 + 8), finished = use.touched * (8 * 4 + 8);
+  const auto expect = [&](CopyReduce reduce, DeviceCosts::Phase phase, int to, int from,
+                          double bytes) {
+    problem.reduce = reduce;
+    EXPECT_NEAR(costs_of(problem, plan).moved(phase, to, from), bytes, 1e-6);
+  };
+  expect(CopyReduce::sparse, DeviceCosts::sum, 0, 1, sums);
+  expect(CopyReduce::sparse, DeviceCosts::sum, 0, 2, sums);
+  expect(CopyReduce::sparse, DeviceCosts::reduce, 1, 0, finished);
+  expect(CopyReduce::sparse, DeviceCosts::reduce, 2, 0, 0);
+  expect(CopyReduce::all_gather, DeviceCosts::sum, 1, 2, sums);
+  expect(CopyReduce::all_gather, DeviceCosts::sum, 2, 1, 0);
+  expect(CopyReduce::dense, DeviceCosts::reduce, 2, 1, 1000 * 8 * 4 / 3.0);
+}
+
 TEST(Rater, an_owner_that_pools_sends_one_row_a_bag) {
   Problem problem = zipf_problem(std::array<int64_t, 1>{1000}, 8, 1.1, 2, 10'000, 5);
   problem.counts.tables[0].bags = problem.counts.tables[0].lookups / 10;
