@@ -64,7 +64,8 @@ void add_bench(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   verb->add_flag("--quick", options.quick,
                  "kernels: short tuning, few batches and cases, ends within four minutes; "
-                 "placement: counts of 5 million lookups, not of 100");
+                 "placement: counts of 5 million lookups, not of 100; "
+                 "rater: small tables and batches, to see that it works");
   verb->add_option("--solver-seconds", options.solver_seconds,
                    "placement: time of a case that solves; 0: as the case says")
       ->capture_default_str();

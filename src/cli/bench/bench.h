@@ -20,7 +20,7 @@ struct BenchOptions {
   int64_t threads = 2;             // of the cases that do not say otherwise
   int64_t pairs = 7;               // timed repetitions of each side
   bool quick = false;         // kernels: short tuning, few batches and cases, four minutes in all;
-                              // placement: fewer lookups
+                              // placement: fewer lookups; rater: small tables and batches
   int64_t figure = 0;         // kernels: the cases of this figure of RecFlex; 0: of all
   double solver_seconds = 0;  // placement: of a case that solves; 0: as the case says
   bool rivals = true;         // false: only ours
@@ -41,8 +41,8 @@ struct BenchLine {
   std::string unit;    // "ms"
   std::string rival;   // empty: none
   Ratio ratio;
-  double limit = 0.0;         // the physical bound, in `unit`; 0: none
-  double of_limit = 0.0;      // our share of it
+  double limit = 0.0;     // the physical bound, or what a summary is held to, in `unit`; 0: none
+  double of_limit = 0.0;  // our share of it
   double foreign_load = 0.0;  // reported when the machine was not quiet
   // machine.h, the median over our repetitions; 0: not measured
   double core_to_core_ns = 0.0;

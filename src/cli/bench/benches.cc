@@ -8,6 +8,7 @@
 #include "cli/bench/kernels/kernels_bench.h"
 #include "cli/bench/placed/placed_bench.h"
 #include "cli/bench/placement/placement_bench.h"
+#include "cli/bench/rater/rater_bench.h"
 #include "cli/bench/reader/reader_bench.h"
 #include "cli/bench/reduce/reduce_bench.h"
 #include "cli/bench/scaling/scaling_bench.h"
@@ -21,9 +22,9 @@ const std::map<std::string, Bench>& benches() {
   static const std::map<std::string, Bench> all{
       {"comm", run_comm_bench},           {"embedding", run_embedding_bench},
       {"kernels", run_kernels_bench},     {"placed", run_placed_bench},
-      {"placement", run_placement_bench}, {"reader", run_reader_bench},
-      {"reduce", run_reduce_bench},       {"scaling", run_scaling_bench},
-      {"train", run_train_bench}};
+      {"placement", run_placement_bench}, {"rater", run_rater_bench},
+      {"reader", run_reader_bench},       {"reduce", run_reduce_bench},
+      {"scaling", run_scaling_bench},     {"train", run_train_bench}};
   return all;
 }
 

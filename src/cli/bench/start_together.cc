@@ -15,7 +15,7 @@ constexpr double kQuietLoad = 0.08, kLoadWindow = 0.25, kPatienceSeconds = 60.0;
 
 }  // namespace
 
-Result<std::unique_ptr<Communicator>> ranks_of(const std::string& bench, World& world) {
+Result<std::unique_ptr<Communicator>> ranks_of_bench(const std::string& bench, World& world) {
   std::unique_ptr<Communicator> all;
   for (const int ranks : {2, 4, 8}) {
     auto communicator = world.communicator(ranks);

@@ -18,7 +18,7 @@ namespace recmill::cli {
 
 /// The processes that a benchmark of several is started in: 8, 4 or 2 of them; null in one that is
 /// left over. A bad request of a single process, which names `bench`.
-Result<std::unique_ptr<Communicator>> ranks_of(const std::string& bench, World& world);
+Result<std::unique_ptr<Communicator>> ranks_of_bench(const std::string& bench, World& world);
 
 /// Repetitions of a benchmark of several processes, which start them at the same time, on a quiet
 /// machine.

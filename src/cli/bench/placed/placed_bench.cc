@@ -321,7 +321,7 @@ class PlacedBench {
 }  // namespace
 
 Status run_placed_bench(const BenchOptions& options, const BenchSink& sink) {
-  RECMILL_ASSIGN_OR_RETURN(const auto all, ranks_of("placed", *options.world));
+  RECMILL_ASSIGN_OR_RETURN(const auto all, ranks_of_bench("placed", *options.world));
   if (all == nullptr) return {};  // more processes than are needed
   RECMILL_RETURN_IF_ERROR(PlacedBench(options, *all).run(sink));
   RECMILL_RETURN_IF_ERROR(run_end_to_end_cases(options, *all, sink));

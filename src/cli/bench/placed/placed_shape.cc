@@ -9,11 +9,11 @@
 
 namespace recmill::cli {
 
-FrozenShape small_shape(const std::string& name, int64_t dim) {
+FrozenShape small_shape(const std::string& name, int64_t dim, int64_t most_rows) {
   FrozenShape shape = *frozen_shape(name);
   shape.name += "_250k";
   if (dim > 0) shape.dim = dim;
-  for (int64_t& rows : shape.rows) rows = std::min(rows, kMostRows);
+  for (int64_t& rows : shape.rows) rows = std::min(rows, most_rows);
   return shape;
 }
 

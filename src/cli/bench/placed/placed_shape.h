@@ -19,8 +19,8 @@ constexpr int64_t kRankSamples = 4096;    // of a rank in each batch
 constexpr int64_t kCounted = 20'000'000;  // lookups that planners go by
 constexpr uint64_t kCountedSeed = 2, kTimedSeed = 1;
 
-/// A frozen shape of kMostRows rows a table at most, of `dim` where that is not 0.
-FrozenShape small_shape(const std::string& name, int64_t dim = 0);
+/// A frozen shape of `most_rows` rows a table at most, of `dim` where that is not 0.
+FrozenShape small_shape(const std::string& name, int64_t dim = 0, int64_t most_rows = kMostRows);
 
 /// Its tables and features, with row-wise Adagrad.
 ModelSpec small_model(const FrozenShape& shape);

@@ -239,7 +239,7 @@ class ReduceBench {
 }  // namespace
 
 Status run_reduce_bench(const BenchOptions& options, const BenchSink& sink) {
-  RECMILL_ASSIGN_OR_RETURN(const auto all, ranks_of("reduce", *options.world));
+  RECMILL_ASSIGN_OR_RETURN(const auto all, ranks_of_bench("reduce", *options.world));
   return all == nullptr ? Status() : ReduceBench(options, *all).run(sink);
 }
 

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench/rater/case_run.h"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "cli/bench/alternation.h"
+#include "cli/bench/placed/placed_shape.h"
+#include "cli/bench/rater/interface_counters.h"
+#include "comm/gather_values.h"
+#include "device/buffer.h"
+#include "store/placed_store.h"
+
+namespace recmill::cli {
+namespace {
+
+constexpr int64_t kBatches = 2;
+
+struct Repetition {
+  double sent = 0, communication = 0, seconds = 0;
+};
+
+class CaseRun {
+ public:
+  CaseRun(const RaterCase& of, Communicator& all, Pool& pool, const RunOptions& options)
+      : of_(of),
+        all_(all),
+        pool_(pool),
+        options_(options),
+        shape_(small_shape(of.work.shape, of.work.dim, options.most_rows)),
+        model_(small_model(shape_)) {
+    while (shards_ < all.ranks()) shards_ *= 2;
+  }
+
+  Status place(const PlacementPlan& plan) {
+    RECMILL_ASSIGN_OR_RETURN(auto placed,
+                             table::PlacedTables::create(plan, model_.tables, all_.ranks()));
+    store::PlacedOptions options;
+    options.dedup_fetch = of_.dedup;
+    options.reduce = CopyReduce::sparse;  // as placement::Problem has it
+    RECMILL_ASSIGN_OR_RETURN(
+        store_, store::PlacedStore::create(model_, 1, all_, pool_, std::move(placed), options));
+    const ShapeDraw draw(shape_, of_.work.zipf, of_.work.seed);
+    batches_.resize(kBatches);
+    for (int64_t b = 0; b < kBatches; ++b)
+      draw.draw((b * all_.ranks() + all_.rank()) * of_.work.samples, of_.work.samples, batches_[b],
+                pool_);
+    const int64_t dim = of_.work.dim, width = std::ssize(model_.features) * dim;
+    RECMILL_ASSIGN_OR_RETURN(rows_, Buffer::allocate(of_.work.samples * width * sizeof(float)));
+    for (int64_t f = 0; f < std::ssize(model_.features); ++f) {
+      output_.push_back({rows_.as<float>().data() + f * dim, width});
+      gradient_.push_back({rows_.as<float>().data() + f * dim, width});
+    }
+    return {};
+  }
+
+  /// All batches, one after the other. Rows looked up are the gradient as well.
+  Result<Repetition> repeat() {
+    std::vector<std::unique_ptr<store::Prepared>> prepared;
+    for (int64_t b = 0; b < kBatches; ++b) {
+      RECMILL_ASSIGN_OR_RETURN(prepared.emplace_back(), store_->prepare(batch(b)));
+    }
+    RECMILL_RETURN_IF_ERROR(all_.barrier());
+    const uint64_t sent = sent_so_far();
+    const double communication = all_.traffic().seconds;
+    const Stopwatch watch;
+    for (auto& of_batch : prepared) RECMILL_RETURN_IF_ERROR(iterate(*of_batch));
+    Repetition took;
+    took.communication = (all_.traffic().seconds - communication) / kBatches;
+    RECMILL_RETURN_IF_ERROR(all_.barrier());
+    took.seconds = watch.seconds() / kBatches;
+    took.sent = static_cast<double>(sent_so_far() - sent) / kBatches;
+    return took;
+  }
+
+  uint32_t looked_up() const { return crc32c(std::as_bytes(rows_.as<float>())); }
+
+ private:
+  store::Batch batch(int64_t index) const {
+    store::Batch batch;
+    batch.iteration = iteration_ + index;
+    batch.purpose = of_.work.training ? store::Purpose::train : store::Purpose::serve;
+    batch.cut = {of_.work.samples * all_.ranks(), shards_};
+    batch.first_shard = all_.rank() * shards_ / all_.ranks();
+    batch.end_shard = (all_.rank() + 1) * shards_ / all_.ranks();
+    batch.sparse = &batches_[index];
+    return batch;
+  }
+
+  Status iterate(store::Prepared& prepared) {
+    Stream stream(pool_);
+    RECMILL_RETURN_IF_ERROR(store_->lookup(prepared, output_, stream));
+    if (!of_.work.training) return {};
+    const store::Update update{&prepared, gradient_};
+    return store_->update({&update, 1}, {iteration_++, 1.0}, stream);
+  }
+
+  uint64_t sent_so_far() const {
+    return options_.count_on_wire ? sent_on_the_wire().value_or(0) : all_.traffic().sent;
+  }
+
+  const RaterCase& of_;
+  Communicator& all_;
+  Pool& pool_;
+  const RunOptions& options_;
+  const FrozenShape shape_;
+  const ModelSpec model_;
+  int shards_ = 8;
+  std::unique_ptr<store::PlacedStore> store_;
+  std::vector<SparseBatch> batches_;
+  Buffer rows_;  // [samples][features][dim], looked up, and their own gradient
+  std::vector<store::FeatureOutput> output_;
+  std::vector<store::FeatureGradient> gradient_;
+  int64_t iteration_ = 0;
+};
+
+/// Medians over repetitions of what the slowest rank took in each. `of_ranks`: [ranks][repetitions]
+CaseTook summary_of(const std::vector<std::vector<Repetition>>& of_ranks) {
+  CaseTook took;
+  for (const auto& repetitions : of_ranks) {
+    double sent = 0;
+    for (const Repetition& one : repetitions) sent += one.sent;
+    took.sent.push_back(sent / static_cast<double>(repetitions.size()));
+  }
+  std::vector<double> communication(of_ranks[0].size()), seconds(of_ranks[0].size());
+  for (const auto& repetitions : of_ranks) {
+    for (size_t i = 0; i < repetitions.size(); ++i) {
+      communication[i] = std::max(communication[i], repetitions[i].communication);
+      seconds[i] = std::max(seconds[i], repetitions[i].seconds);
+    }
+  }
+  took.communication = median(communication);
+  took.seconds = median(seconds);
+  return took;
+}
+
+}  // namespace
+
+Result<CaseTook> run_case(const RaterCase& of, const PlacementPlan& plan, Communicator& all,
+                          Pool& pool, StartTogether& together, const RunOptions& options) {
+  CaseRun run(of, all, pool, options);
+  RECMILL_RETURN_IF_ERROR(run.place(plan));
+  RECMILL_RETURN_IF_ERROR(run.repeat().status());
+  RECMILL_ASSIGN_OR_RETURN(const auto digests, gather_values(run.looked_up(), all));
+  std::vector<Repetition> own;
+  for (int64_t i = 0; i < options.repetitions; ++i) {
+    RECMILL_RETURN_IF_ERROR(together.start(true));
+    RECMILL_ASSIGN_OR_RETURN(own.emplace_back(), run.repeat());
+  }
+  RECMILL_ASSIGN_OR_RETURN(const auto of_ranks,
+                           gather_lists(std::span<const Repetition>(own), all));
+  CaseTook took = summary_of(of_ranks);
+  took.looked_up = crc32c(std::as_bytes(std::span(digests)));
+  return took;
+}
+
+}  // namespace recmill::cli

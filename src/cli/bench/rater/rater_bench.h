@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// `bench rater`: what the rater says of placement plans, held against runs of them.
+#pragma once
+
+#include "cli/bench/bench.h"
+
+namespace recmill::cli {
+
+/// Started in several processes, a rank each. Links are measured; then the plans of
+/// fitted_cases() run through the placed store, and what they took gives the rater's constants
+/// (`fit`): how much links are slower under several messages than alone, what a message and a byte
+/// of lookups take, what the rest of an iteration takes a byte of the batch, and what networks add
+/// to bytes. Then those of judged_cases() run, each beside its prediction from counts of other
+/// samples: bytes sent, of the rank that sends the most (by the interfaces' counters where each
+/// rank has a host to itself, else of messages); communication of the slowest rank; the whole
+/// iteration, of embeddings alone. Over all of them, with the limits that they are held to:
+///   bytes          median and largest relative error, of a case at the rank it is the largest at
+///   order          Spearman's correlation of predicted and measured times of an iteration
+///   communication, iteration   median relative error
+/// Plans of the same work must look up the same bits. Rank 0 reports. A bad request of a single
+/// process.
+Status run_rater_bench(const BenchOptions& options, const BenchSink& sink);
+
+}  // namespace recmill::cli
