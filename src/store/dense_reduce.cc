@@ -90,14 +90,11 @@ void DenseReduce::add_table(const TableGradients& source, size_t table,
                             std::span<const ShardRange> trees) {
   const auto& map = *tables_[table].share().map();
   const int64_t dim = tables_[table].spec().dim;
-  const auto& rows = source.distinct->rows;
-  std::vector<table::RowPlace> places(rows.size());
-  map.places(rows, places.data());
   std::vector<int64_t> indices, numbers;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (!map.is_copied(places[i])) continue;
+  for (size_t i = 0; i < source.places.size(); ++i) {
+    if (!map.is_copied(source.places[i])) continue;
     indices.push_back(static_cast<int64_t>(i));
-    numbers.push_back(map.copied_number(places[i]));
+    numbers.push_back(map.copied_number(source.places[i]));
   }
   const auto width = static_cast<int64_t>(trees.size()) * dim;
   pool_.run_ranges(

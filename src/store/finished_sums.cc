@@ -38,13 +38,13 @@ void FinishedSums::address(std::span<const TableSums> sums) {
   for (size_t t = 0; t < tables_.size(); ++t) {
     Copied& copied = copied_[t];
     copied.indices.clear();
-    std::vector<int64_t> rows;
+    std::vector<table::RowPlace> places;
     const table::RowShare& share = tables_[t].share();
-    for (size_t i = 0; share.has_copies() && i < sums[t].rows.size(); ++i) {
-      if (!share.map()->is_copied(share.map()->place(sums[t].rows[i]))) continue;
-      copied.indices.push_back(static_cast<int64_t>(i));
-      rows.push_back(sums[t].rows[i]);
-    }
+    if (share.has_copies()) find_places(sums[t].rows, tables_[t], places);
+    for (size_t i = 0; i < places.size(); ++i)
+      if (share.map()->is_copied(places[i])) copied.indices.push_back(static_cast<int64_t>(i));
+    NamedRows rows;
+    if (!copied.indices.empty()) rows = {sums[t].rows, places, copied.indices};
     copied.by_rank.to_recipients(rows, tables_[t], {false, Recipients::holders});
     copied.by_rank.of[communicator_.rank()] = {};  // it has them
   }

@@ -21,6 +21,7 @@ namespace recmill::store {
 /// What one table's gradients are summed from.
 struct TableGradients {
   const DistinctRows* distinct = nullptr;            // of this rank's lookups
+  std::span<const table::RowPlace> places;           // of these, by find_places()
   std::span<const kernels::GradientRows> gradients;  // as `distinct` names features
   int64_t ahead = 16;                                // lookups that gradient rows are fetched ahead
 };

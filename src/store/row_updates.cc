@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/row_updates.h"
 
+#include <algorithm>
+
 #include "store/choose_reduce.h"
 #include "table/row_map.h"
 #include "table/table_update.h"
@@ -50,26 +52,25 @@ Recipients RowUpdates::recipients(CopyReduce way) const {
   return {true, unit_ == SentUnit::lookup ? Recipients::nobody : copied};
 }
 
-void RowUpdates::plan(std::span<const DistinctRows> distinct, int shards,
+void RowUpdates::plan(std::span<const DistinctRows> distinct,
+                      std::span<const std::vector<table::RowPlace>> places, int shards,
                       std::vector<SentSums>& sent) const {
   const ShardRange own = shards_of_rank(communicator_.rank(), communicator_.ranks(), shards);
   sent.resize(tables_.size());
   pool_.run(static_cast<int64_t>(tables_.size()), [&](int64_t t) {
     if (!tables_[t].spec().frozen)
-      sent[t].plan(distinct[t], tables_[t], own, unit_, recipients(options_.reduce));
+      sent[t].plan(distinct[t], places[t], tables_[t], own, unit_, recipients(options_.reduce));
   });
 }
 
-int64_t RowUpdates::note_of(std::span<const DistinctRows> distinct) const {
+int64_t RowUpdates::note_of(std::span<const std::vector<table::RowPlace>> places) const {
   int64_t words = 0;
   if (options_.reduce != CopyReduce::automatic) return words;
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (!updates_copies(tables_[t])) continue;
     const table::RowMap& map = *tables_[t].share().map();
-    std::vector<table::RowPlace> places(distinct[t].rows.size());
-    map.places(distinct[t].rows, places.data());
-    for (const table::RowPlace place : places)
-      words += map.is_copied(place) ? words_of_row(tables_[t]) : 0;
+    words += words_of_row(tables_[t]) *
+             std::ranges::count_if(places[t], [&](auto place) { return map.is_copied(place); });
   }
   return words;
 }
@@ -119,7 +120,7 @@ Result<std::vector<TableSums>> RowUpdates::exchange(std::span<const TableGradien
     if (as_planned || (copies_alone && !planned.empty())) {
       sent[t] = &planned[t];
     } else {
-      made[t].plan(*sources[t].distinct, tables_[t], own, unit, recipients);
+      made[t].plan(*sources[t].distinct, sources[t].places, tables_[t], own, unit, recipients);
       sent[t] = &made[t];
     }
   });

@@ -30,11 +30,14 @@ class RowUpdates {
   RowUpdates(Communicator& communicator, std::vector<table::EmbeddingTable>& tables,
              TableSnapshots& snapshots, Pool& pool, PlacedOptions options);
 
-  /// What will be sent of a batch's `distinct` rows [tables], which outlive it. Any thread.
-  void plan(std::span<const DistinctRows> distinct, int shards, std::vector<SentSums>& sent) const;
+  /// What will be sent of a batch's `distinct` rows [tables], which outlive it; `places` [tables]:
+  /// of these, by find_places(). Any thread.
+  void plan(std::span<const DistinctRows> distinct,
+            std::span<const std::vector<table::RowPlace>> places, int shards,
+            std::vector<SentSums>& sent) const;
   /// What all ranks have to know of a batch before update(): how much it names of rows with copies.
   /// Any thread.
-  int64_t note_of(std::span<const DistinctRows> distinct) const;
+  int64_t note_of(std::span<const std::vector<table::RowPlace>> places) const;
 
   /// Collective. Sums `sources` [tables] over this rank's shards, brings the sums to the ranks that
   /// hold the rows, and applies the row optimizers. Frozen tables are left alone. `planned`: of

@@ -3,18 +3,14 @@
 
 #include <numeric>
 
-#include "table/row_map.h"
-
 namespace recmill::store {
-namespace {
 
-std::vector<table::RowPlace> places_of(const table::RowMap& map, std::span<const int64_t> rows) {
-  std::vector<table::RowPlace> places(rows.size());
-  map.places(rows, places.data());
-  return places;
+void find_places(std::span<const int64_t> rows, const table::EmbeddingTable& table,
+                 std::vector<table::RowPlace>& places) {
+  const table::RowMap* map = table.share().map();
+  places.resize(map == nullptr ? 0 : rows.size());
+  if (map != nullptr) map->places(rows, places.data());
 }
-
-}  // namespace
 
 void RowsByRank::to_columns(int64_t rows, const table::EmbeddingTable& table) {
   of.assign(table.share().ranks(), {});
@@ -38,24 +34,23 @@ void RowsByRank::group(int64_t rows, int ranks, const EachRank& each_rank) {
   for (int64_t i = 0; i < rows; ++i) each_rank(i, [&](int rank) { order[left[rank].begin++] = i; });
 }
 
-void RowsByRank::to_sources(std::span<const int64_t> rows, const table::EmbeddingTable& table) {
-  const auto count = static_cast<int64_t>(rows.size());
+void RowsByRank::to_sources(const NamedRows& rows, const table::EmbeddingTable& table) {
+  const int64_t count = rows.count();
   place.resize(count);
   slots.resize(count);
   if (table.column_split().is_split()) {
     to_columns(count, table);
     std::iota(place.begin(), place.end(), 0);
-    std::ranges::copy(rows, slots.begin());
+    for (int64_t i = 0; i < count; ++i) slots[i] = rows.row(i);
     return;
   }
   const table::RowShare& share = table.share();
   std::vector<table::RowShare::Home> sources(count);
   if (share.map() == nullptr) {
-    for (int64_t i = 0; i < count; ++i) sources[i] = share.home(rows[i]);
+    for (int64_t i = 0; i < count; ++i) sources[i] = share.home(rows.row(i));
   } else {
-    const auto places = places_of(*share.map(), rows);
     for (int64_t i = 0; i < count; ++i) {
-      const auto source = share.map()->source(places[i], share.rank());
+      const auto source = share.map()->source(rows.place(i), share.rank());
       sources[i] = {source.device, source.slot};
     }
   }
@@ -66,27 +61,27 @@ void RowsByRank::to_sources(std::span<const int64_t> rows, const table::Embeddin
   }
 }
 
-void RowsByRank::to_recipients(std::span<const int64_t> rows, const table::EmbeddingTable& table,
+void RowsByRank::to_recipients(const NamedRows& rows, const table::EmbeddingTable& table,
                                Recipients recipients) {
-  const auto count = static_cast<int64_t>(rows.size());
+  const int64_t count = rows.count();
   const table::RowShare& share = table.share();
   if (table.column_split().is_split()) return to_columns(recipients.single ? count : 0, table);
   if (share.map() == nullptr) {
     std::vector<int> owners(recipients.single ? count : 0);
-    for (size_t i = 0; i < owners.size(); ++i) owners[i] = share.owner(rows[i]);
+    for (size_t i = 0; i < owners.size(); ++i) owners[i] = share.owner(rows.row(i));
     group(static_cast<int64_t>(owners.size()), share.ranks(),
           [&](int64_t i, const auto& put) { put(owners[i]); });
     return;
   }
   const table::RowMap& map = *share.map();
-  const auto places = places_of(map, rows);
   group(count, share.ranks(), [&](int64_t i, const auto& put) {
-    const bool copied = map.is_copied(places[i]);
+    const table::RowPlace place = rows.place(i);
+    const bool copied = map.is_copied(place);
     if (copied && recipients.copied == Recipients::holders) {
       for (int rank = 0; rank < share.ranks(); ++rank)
-        if (map.has_copy(places[i], rank)) put(rank);
+        if (map.has_copy(place, rank)) put(rank);
     } else if (copied ? recipients.copied == Recipients::home : recipients.single) {
-      put(map.home(places[i]).device);
+      put(map.home(place).device);
     }
   });
 }

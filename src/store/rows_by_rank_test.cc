@@ -19,7 +19,7 @@ TEST(RowsByRank, names_every_row_once_at_its_owner) {
     Pool pool(1);
     RowsByRank by_owner;
     by_owner.to_sources(
-        rows, *table::EmbeddingTable::create(spec, 1, table::RowShare(100, 0, ranks), pool));
+        {rows, {}}, *table::EmbeddingTable::create(spec, 1, table::RowShare(100, 0, ranks), pool));
     ASSERT_EQ(by_owner.of.back().end, static_cast<int64_t>(rows.size()));
     std::vector<int> seen(rows.size());
     for (int rank = 0; rank < ranks; ++rank) {
@@ -58,18 +58,24 @@ TEST(RowsByRank, gives_rows_with_copies_to_those_who_get_them) {
   const auto placed = table::PlacedTables::create(plan, std::span(&spec, 1), 3);
   const auto shares = (*placed)->shares(0);
   const auto table = table::EmbeddingTable::create(spec, 1, shares[0], pool);
+  const std::vector<int64_t> distinct{4, 7, 9, 20}, indices{2, 0, 3, 1, 0};
+  std::vector<table::RowPlace> places;
+  find_places(distinct, *table, places);
+  const NamedRows named{distinct, places, indices};
   const std::vector<int64_t> rows{9, 4, 20, 7, 4};
   RowsByRank by_rank;
-  by_rank.to_sources(rows, *table);
+  by_rank.to_sources(named, *table);
   EXPECT_EQ(at_ranks(by_rank, rows), (Rows{{20}, {9, 7}, {4, 4}}));
-  by_rank.to_recipients(rows, *table, {true, Recipients::home});
+  by_rank.to_recipients(named, *table, {true, Recipients::home});
   EXPECT_EQ(at_ranks(by_rank, rows), (Rows{{20}, {9, 7}, {4, 4}}));
-  by_rank.to_recipients(rows, *table, {true, Recipients::nobody});
+  by_rank.to_recipients(named, *table, {true, Recipients::nobody});
   EXPECT_EQ(at_ranks(by_rank, rows), (Rows{{20}, {}, {4, 4}}));
-  by_rank.to_recipients(rows, *table, {false, Recipients::holders});
+  by_rank.to_recipients(named, *table, {false, Recipients::holders});
   EXPECT_EQ(at_ranks(by_rank, rows), (Rows{{}, {9, 7}, {9, 7}}));
-  by_rank.to_recipients(rows, *table, {true, Recipients::holders});
+  by_rank.to_recipients(named, *table, {true, Recipients::holders});
   EXPECT_EQ(at_ranks(by_rank, rows), (Rows{{20}, {9, 7}, {9, 4, 7, 4}}));
+  by_rank.to_recipients({distinct, places}, *table, {true, Recipients::home});
+  EXPECT_EQ(at_ranks(by_rank, distinct), (Rows{{20}, {7, 9}, {4}}));
 }
 
 }  // namespace

@@ -10,8 +10,9 @@ std::vector<ShardRange> sent_ranges(ShardRange own, SentUnit unit) {
   return shards;
 }
 
-void SentSums::plan(const DistinctRows& distinct, const table::EmbeddingTable& table,
-                    ShardRange own, SentUnit unit, Recipients recipients) {
+void SentSums::plan(const DistinctRows& distinct, std::span<const table::RowPlace> places,
+                    const table::EmbeddingTable& table, ShardRange own, SentUnit unit,
+                    Recipients recipients) {
   whole_ = &distinct;
   const auto ranges = sent_ranges(own, unit);
   is_split_ = ranges.size() > 1 || unit == SentUnit::lookup;
@@ -19,8 +20,9 @@ void SentSums::plan(const DistinctRows& distinct, const table::EmbeddingTable& t
     split(distinct, ranges, unit);
   } else {
     range_begins_ = {0, distinct.count()};
+    split_from_.clear();
   }
-  by_rank_.to_recipients(entries().rows, table, recipients);
+  by_rank_.to_recipients({distinct.rows, places, split_from_}, table, recipients);
 }
 
 void SentSums::split(const DistinctRows& distinct, std::span<const ShardRange> ranges,
@@ -30,9 +32,11 @@ void SentSums::split(const DistinctRows& distinct, std::span<const ShardRange> r
   split_.sources.clear();
   split_.weights.clear();
   split_.counts.clear();
+  split_from_.clear();
   range_begins_.assign(1, 0);
-  const auto end_entry = [&](int64_t row) {
-    split_.rows.push_back(row);
+  const auto end_entry = [&](int64_t i) {
+    split_.rows.push_back(distinct.rows[i]);
+    split_from_.push_back(i);
     split_.begins.push_back(split_.lookups());
   };
   std::vector<int64_t> next(distinct.begins.begin(), distinct.begins.end());  // of each row
@@ -44,9 +48,9 @@ void SentSums::split(const DistinctRows& distinct, std::span<const ShardRange> r
         split_.sources.push_back(distinct.sources[at]);
         if (!distinct.weights.empty()) split_.weights.push_back(distinct.weights[at]);
         if (!distinct.counts.empty()) split_.counts.push_back(distinct.counts[at]);
-        if (unit == SentUnit::lookup) end_entry(distinct.rows[i]);
+        if (unit == SentUnit::lookup) end_entry(i);
       }
-      if (unit == SentUnit::subtree_sum && at > first) end_entry(distinct.rows[i]);
+      if (unit == SentUnit::subtree_sum && at > first) end_entry(i);
     }
     range_begins_.push_back(split_.count());
   }

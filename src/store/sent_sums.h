@@ -25,9 +25,10 @@ std::vector<ShardRange> sent_ranges(ShardRange own, SentUnit unit);
 /// What one rank sends of one table, and to whom: known as soon as the ids are.
 class SentSums {
  public:
-  /// `distinct` is this rank's, and outlives this.
-  void plan(const DistinctRows& distinct, const table::EmbeddingTable& table, ShardRange own,
-            SentUnit unit, Recipients recipients);
+  /// `distinct` is this rank's, and outlives this; `places`: of its rows, by find_places().
+  void plan(const DistinctRows& distinct, std::span<const table::RowPlace> places,
+            const table::EmbeddingTable& table, ShardRange own, SentUnit unit,
+            Recipients recipients);
 
   /// Rows of one range after the other, in each of which a row has one entry, or one a lookup.
   const DistinctRows& entries() const { return is_split_ ? split_ : *whole_; }
@@ -42,6 +43,7 @@ class SentSums {
   const DistinctRows* whole_ = nullptr;
   bool is_split_ = false;
   DistinctRows split_;
+  std::vector<int64_t> split_from_;  // [entries]: which of the distinct rows each is
   std::vector<int64_t> range_begins_;
   RowsByRank by_rank_;
 };

@@ -23,7 +23,7 @@ class SentSumsOfOneTable : public ::testing::Test {
     const auto table =
         table::EmbeddingTable::create(spec_, 1, table::RowShare::whole(100, 0, 2, 1), pool_);
     SentSums sent;
-    sent.plan(distinct_, *table, own, unit, {});
+    sent.plan(distinct_, {}, *table, own, unit, {});
     return sent;
   }
 

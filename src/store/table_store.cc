@@ -31,6 +31,7 @@ struct TableStore::Work {
   std::vector<const kernels::RowUpdateKernel*> kernels;
   std::vector<DistinctRows> distinct;  // [tables], of those whose kernel needs them
   // Several ranks:
+  std::vector<std::vector<table::RowPlace>> row_places;  // [tables], of distinct rows
   std::vector<RowsByRank> by_source;         // [tables], of distinct rows, or of all lookups
   std::vector<char> own_too;                 // [tables]: own rows are pooled beside fetched ones
   std::vector<std::vector<int64_t>> places;  // [features][lookups]: among the rows fetched, or slot
@@ -160,6 +161,7 @@ void TableStore::find_distinct(const Batch& batch, Work& work) {
   if (pooled_fetch_ != nullptr)
     for (size_t t = 0; t < tables_.size(); ++t)
       pooled_fetch_->set_means(sparse, features_of_[t], work.distinct[t]);
+  work.row_places.resize(tables_.size());
   work.by_source.resize(tables_.size());
   work.own_too.assign(tables_.size(), 0);
   work.places.resize(model_.features.size());
@@ -167,22 +169,18 @@ void TableStore::find_distinct(const Batch& batch, Work& work) {
   pool_.run(static_cast<int64_t>(tables_.size()),
             [&](int64_t t) { find_sources(static_cast<size_t>(t), work); });
   if (batch.purpose != Purpose::train) return;
-  updates_.plan(work.distinct, batch.cut.shards, work.sent);
-  work.note = updates_.note_of(work.distinct);
+  updates_.plan(work.distinct, work.row_places, batch.cut.shards, work.sent);
+  work.note = updates_.note_of(work.row_places);
 }
 
 // Where each lookup's row comes from, and where it will then be found.
 void TableStore::find_sources(size_t table, Work& work) const {
   const DistinctRows& distinct = work.distinct[table];
+  find_places(distinct.rows, tables_[table], work.row_places[table]);
+  NamedRows fetched{distinct.rows, work.row_places[table]};
+  if (!dedup_fetch_) fetched.indices = distinct.positions;
   RowsByRank& by_source = work.by_source[table];
-  if (dedup_fetch_) {
-    by_source.to_sources(distinct.rows, tables_[table]);
-  } else {
-    std::vector<int64_t> rows;
-    rows.reserve(distinct.positions.size());
-    for (const int64_t row : distinct.positions) rows.push_back(distinct.rows[row]);
-    by_source.to_sources(rows, tables_[table]);
-  }
+  by_source.to_sources(fetched, tables_[table]);
   const bool whole = !tables_[table].column_split().is_split();
   const table::RowRange own = by_source.of[rank_];
   for (size_t i = 0; i < features_of_[table].size(); ++i) {
@@ -300,20 +298,25 @@ Status TableStore::update_remote(std::span<const Update> updates, const table::R
   std::vector<DistinctRows> merged;
   const auto distinct = distinct_of(updates, merged);
   const auto gradients = gradients_of(updates);
+  std::vector<std::vector<table::RowPlace>> merged_places(merged.size());
   std::vector<TableGradients> sources;
   for (size_t t = 0; t < tables_.size(); ++t) {
-    sources.push_back({distinct[t], gradients[t]});
+    sources.push_back({distinct[t], {}, gradients[t]});
+    if (updates.size() > 1) {
+      find_places(distinct[t]->rows, tables_[t], merged_places[t]);
+      sources.back().places = merged_places[t];
+    } else {
+      sources.back().places = work_of(updates[0]).row_places[t];
+    }
     if (!row_update_.empty() && row_update_[t].needs_distinct_rows())
       sources.back().ahead = row_update_[t].values[1];
   }
   std::vector<int64_t> notes(ranks_);
   for (const Update& update : updates) {
-    const Work& work = *static_cast<const TablePrepared&>(*update.prepared).work;
-    for (int rank = 0; rank < ranks_; ++rank) notes[rank] += work.notes[rank];
+    for (int rank = 0; rank < ranks_; ++rank) notes[rank] += work_of(update).notes[rank];
   }
   std::span<const SentSums> planned;
-  if (updates.size() == 1)
-    planned = static_cast<const TablePrepared&>(*updates[0].prepared).work->sent;
+  if (updates.size() == 1) planned = work_of(updates[0]).sent;
   const int shards = batch_of(updates[0]).cut.shards;
   std::vector<TableSums> pooled;
   if (pooled_gradients_ != nullptr) {
@@ -323,6 +326,10 @@ Status TableStore::update_remote(std::span<const Update> updates, const table::R
                            updates_.update(sources, planned, notes, shards, step, pooled));
   updated_rows_ += rows;
   return {};
+}
+
+const TableStore::Work& TableStore::work_of(const Update& update) {
+  return *static_cast<const TablePrepared&>(*update.prepared).work;
 }
 
 const Batch& TableStore::batch_of(const Update& update) {
@@ -336,8 +343,8 @@ const kernels::RowUpdateKernel* TableStore::kernel_of(size_t table,
                                                       std::span<const Update> updates) {
   const kernels::RowUpdateKernel* kernel = nullptr;
   for (const Update& update : updates) {
-    const auto& prepared = static_cast<const TablePrepared&>(*update.prepared);
-    if (kernel == nullptr || kernel->needs_distinct_rows()) kernel = prepared.work->kernels[table];
+    if (kernel == nullptr || kernel->needs_distinct_rows())
+      kernel = work_of(update).kernels[table];
   }
   return kernel;
 }
@@ -377,7 +384,7 @@ std::vector<const DistinctRows*> TableStore::distinct_of(std::span<const Update>
     std::vector<const DistinctRows*> parts;
     for (const Update& update : updates) {
       batch_of(update);
-      parts.push_back(&static_cast<const TablePrepared&>(*update.prepared).work->distinct[t]);
+      parts.push_back(&work_of(update).distinct[t]);
     }
     if (parts.size() > 1) {
       merged[t] = merge_distinct_rows(parts, static_cast<int>(features_of_[t].size()));

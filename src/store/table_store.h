@@ -92,6 +92,7 @@ class TableStore : public EmbeddingStore {
   void find_sources(size_t table, Work& work) const;
   void point(std::span<kernels::PoolTask> tasks, Output output) const;
   Status lookup_remote(const SparseBatch& sparse, Work& work, Output output);
+  static const Work& work_of(const Update& update);
   static const Batch& batch_of(const Update& update);  // CHECKs that it is one of training
   static const kernels::RowUpdateKernel* kernel_of(size_t table, std::span<const Update> updates);
   Status update_remote(std::span<const Update> updates, const table::RowStep& step);
