@@ -244,6 +244,7 @@ Result<std::unique_ptr<Window>> MessageCommunicator::window(size_t bytes) {
   RECMILL_ASSIGN_OR_RETURN(const Received told, all_gather(std::as_bytes(std::span(complaint))));
   if (complains) return failed(memory.status());
   if (!told.bytes.empty()) return barrier();  // where the rank that complains does not come
+  memory->seal();
   return std::unique_ptr<Window>(new HostWindow(*this, *std::move(memory), bytes));
 }
 

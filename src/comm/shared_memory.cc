@@ -4,18 +4,16 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <limits>
 #include <string>
+
+#include "base/proc_bytes.h"
 
 namespace recmill {
 namespace {
-
-constexpr const char* kFolder = "/dev/shm";
 
 double mebi(size_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
@@ -31,28 +29,16 @@ Status complaint(const std::string& what, size_t bytes, int error) {
 
 }  // namespace
 
-size_t SharedMemory::room() {
-  struct statvfs found {};
-  if (statvfs(kFolder, &found) != 0) return 0;
-  if (found.f_blocks == 0) return std::numeric_limits<size_t>::max();  // no limit was set
-  return static_cast<size_t>(found.f_bavail) * found.f_frsize;
-}
-
-Status SharedMemory::no_room(size_t room) {
-  return Status::Failed(
-      fmt::format("{} has {:.1f} MiB free; processes of one host need {:.0f} MiB there for "
-                  "messages between them",
-                  kFolder, mebi(room), mebi(kReserve)));
-}
-
 Result<SharedMemory> SharedMemory::make(size_t bytes, Handle& handle) {
-  if (const size_t free = room(); free < kReserve || free - kReserve < bytes)
-    return no_room(free).at(cannot_share(bytes));
-  SharedMemory made(bytes, ::open(kFolder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (made.file_ < 0) return complaint(kFolder, bytes, errno);
-  // Without it a full /dev/shm would be a signal at the first store.
+  // Beyond that it would be processes that are ended, not the call.
+  const auto available = static_cast<size_t>(proc_bytes("/proc/meminfo", "MemAvailable:"));
+  if (available > 0 && bytes > available)
+    return Status::Failed(
+        fmt::format("{}: the machine has {:.1f} MiB free", cannot_share(bytes), mebi(available)));
+  SharedMemory made(bytes, memfd_create("recmill", MFD_CLOEXEC));
+  if (made.file_ < 0) return complaint("memfd_create", bytes, errno);
   if (const int error = posix_fallocate(made.file_, 0, static_cast<off_t>(bytes)); error != 0)
-    return complaint(kFolder, bytes, error);
+    return complaint("posix_fallocate", bytes, error);
   RECMILL_RETURN_IF_ERROR(made.map());
   handle = {getpid(), made.file_};
   return made;
@@ -63,12 +49,18 @@ Result<SharedMemory> SharedMemory::open(size_t bytes, const Handle& handle) {
   SharedMemory made(bytes, ::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (made.file_ < 0) return complaint(path, bytes, errno);
   RECMILL_RETURN_IF_ERROR(made.map());
+  made.seal();
   return made;
+}
+
+void SharedMemory::seal() {
+  if (file_ >= 0) close(file_);
+  file_ = -1;
 }
 
 SharedMemory::~SharedMemory() {
   if (data_ != nullptr) munmap(data_, bytes_);
-  if (file_ >= 0) close(file_);
+  seal();
 }
 
 Status SharedMemory::map() {

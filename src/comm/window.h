@@ -15,7 +15,8 @@ namespace recmill {
 class Window {
  public:
   virtual ~Window() = default;
-  /// That of `rank`, aligned to 64 bytes.
+  /// That of `rank`, aligned to 64 bytes: right behind that of the rank before where its size is a
+  /// multiple of that.
   virtual std::span<std::byte> of(int rank) const = 0;
   /// Collective: waits until all ranks have come. `what` says what they have in common: an error
   /// where another rank gives another number. Ends with an error when a rank fails.

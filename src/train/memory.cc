@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <fstream>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "base/proc_bytes.h"
 #include "comm/shard_tree.h"
 #include "comm/subtree_sums.h"
 #include "model/make_model.h"
@@ -26,17 +26,6 @@ namespace recmill::train {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-
-// A figure in KiB of a file of /proc, in bytes; 0 where it is not there.
-int64_t proc_bytes(const char* path, const std::string& wanted) {
-  std::ifstream file(path);
-  std::string key, rest;
-  while (file >> key) {
-    if (int64_t value = 0; key == wanted && file >> value) return value * 1024;
-    std::getline(file, rest);
-  }
-  return 0;
-}
 
 // Vectors that SubtreeSums holds at most: each shard in hand has one and leaves at most a finished
 // subtree of each size before it; all of them where a synchronisation makes every shard wait.

@@ -3,24 +3,46 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <thread>
 #include <utility>
 
 #include "base/clock.h"
 #include "comm/message_communicator.h"
 #include "comm/mpi/mpi_link.h"
-#include "comm/shared_memory.h"
 
 namespace recmill {
 namespace {
 
 /// After a failure: those that have heard of it leave in less.
 constexpr double kLeaveSeconds = 5.0;
+
+constexpr const char* kSharedFolder = "/dev/shm";
+/// Bytes that the MPI library needs there. It maps memory without having taken it, Open MPI 4 MiB a
+/// process, and a process that stores where none is left dies of a signal.
+constexpr size_t kMessageRoom = size_t{32} << 20;
+
+/// Bytes that are free in /dev/shm; 0 where there is none.
+size_t shared_room() {
+  struct statvfs found {};
+  if (statvfs(kSharedFolder, &found) != 0) return 0;
+  if (found.f_blocks == 0) return std::numeric_limits<size_t>::max();  // no limit was set
+  return static_cast<size_t>(found.f_bavail) * found.f_frsize;
+}
+
+Status no_room(size_t room) {
+  const auto mebi = [](size_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  return Status::Failed(
+      fmt::format("{} has {:.1f} MiB free; processes of one host need {:.0f} MiB there for "
+                  "messages between them",
+                  kSharedFolder, mebi(room), mebi(kMessageRoom)));
+}
 
 /// What MPI libraries do badly by default; who has set them otherwise keeps that. Over TCP,
 /// messages that are written by the receiver's leave (Open MPI's "put") use a link in one direction
@@ -63,8 +85,8 @@ Result<std::unique_ptr<MpiWorld>> MpiWorld::start(double limit_seconds) {
   int initialised = 0, provided = 0, ranks = 0;
   MPI_Initialized(&initialised);
   if (initialised) return Status::Failed("MPI was initialised before");
-  const size_t room = SharedMemory::room();
-  set_defaults(room >= SharedMemory::kReserve);
+  const size_t room = shared_room();
+  set_defaults(room >= kMessageRoom);
   RECMILL_RETURN_IF_ERROR(mpi_status(
       MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread"));
   std::unique_ptr<MpiWorld> world(new MpiWorld);
@@ -77,8 +99,7 @@ Result<std::unique_ptr<MpiWorld>> MpiWorld::start(double limit_seconds) {
   RECMILL_RETURN_IF_ERROR(mpi_status(MPI_Comm_size(MPI_COMM_WORLD, &ranks), "MPI_Comm_size"));
   RECMILL_ASSIGN_OR_RETURN(world->hosts_, names_of_hosts(ranks));
   RECMILL_ASSIGN_OR_RETURN(world->all_, world->make(ranks));
-  if (world->neighbours() > 1 && room < SharedMemory::kReserve)
-    world->unfit_ = SharedMemory::no_room(room);
+  if (world->neighbours() > 1 && room < kMessageRoom) world->unfit_ = no_room(room);
   return world;
 }
 
