@@ -2,6 +2,8 @@
 // `recmill plan` and what a run makes of its plans.
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "cli/testing/bags.h"
 #include "cli/testing/program.h"
 
@@ -90,7 +92,11 @@ constexpr Carried kCarried[] = {{"table_wise", "0", "false"},    {"row_wise", "0
                                 {"oper", "0.5", "true"},         {"milp", "0", "false"},
                                 {"milp", "0.5", "true"}};
 
-std::vector<std::string> verification(const Carried& of, bool dedup) {
+/// Whether each distinct row is fetched once, and whether ranks of one host read rows where they
+/// stand.
+constexpr std::pair<bool, bool> kWays[] = {{false, false}, {true, false}, {true, true}};
+
+std::vector<std::string> verification(const Carried& of, bool dedup, bool share_rows) {
   std::vector<std::string> words{"verify", "placed.toml", "--iterations", "3"};
   const auto set = [&](const std::string& key, const std::string& value) {
     words.insert(words.end(), {"--set", "placement." + key + "=" + value});
@@ -99,6 +105,7 @@ std::vector<std::string> verification(const Carried& of, bool dedup) {
   set("extra_memory", of.extra_memory);
   set("inference", of.inference);
   set("dedup_fetch", dedup ? "true" : "false");
+  set("share_rows", share_rows ? "true" : "false");
   // Of a few partitions the MILP is soon found.
   for (const char* key : {"access_threshold", "memory_threshold"})
     set(key, of.planner == std::string("milp") ? "0.2" : "0.001");
@@ -107,12 +114,13 @@ std::vector<std::string> verification(const Carried& of, bool dedup) {
 
 TEST_F(Plan, of_every_planner_gives_the_bits_of_the_plain_run_at_every_number_of_ranks) {
   for (const Carried& carried : kCarried) {
-    for (const bool dedup : {false, true}) {
-      std::vector<std::string> words = verification(carried, dedup);
+    for (const auto& [dedup, share_rows] : kWays) {
+      std::vector<std::string> words = verification(carried, dedup, share_rows);
       words.insert(words.end(),
                    {"--ranks", carried.planner == std::string("milp") ? "2,3" : "1,2,3,4,8"});
       const Outcome verified = run(words);
-      EXPECT_EQ(verified.status, 0) << carried.name() << ", dedup " << dedup << verified.err;
+      EXPECT_EQ(verified.status, 0) << carried.name() << ", dedup " << dedup << ", rows shared "
+                                    << share_rows << verified.err;
     }
   }
 }
@@ -124,9 +132,10 @@ TEST_F(Plan, of_every_planner_gives_these_bits_in_processes_too) {
     for (const Carried& carried : kCarried) {
       // Of four ranks the MILP has too many choices to find the best of them soon.
       if (ranks == 4 && carried.planner == std::string("milp")) continue;
-      for (const bool dedup : {false, true}) {
-        const Outcome verified = run(verification(carried, dedup));
-        EXPECT_EQ(verified.status, 0) << carried.name() << ", dedup " << dedup << verified.err;
+      for (const auto& [dedup, share_rows] : kWays) {
+        const Outcome verified = run(verification(carried, dedup, share_rows));
+        EXPECT_EQ(verified.status, 0) << carried.name() << ", dedup " << dedup << ", rows shared "
+                                      << share_rows << verified.err;
       }
     }
   }

@@ -12,7 +12,7 @@ Result<std::unique_ptr<LocalStore>> LocalStore::create(ModelSpec model, uint64_t
                                                        StoreKernels kernels) {
   RECMILL_ASSIGN_OR_RETURN(
       auto tables, create_tables(model, seed, communicator.rank(), communicator.ranks(), pool));
-  return std::unique_ptr<LocalStore>(new LocalStore(std::move(model), std::move(tables),
+  return std::unique_ptr<LocalStore>(new LocalStore(std::move(model), std::move(tables), nullptr,
                                                     communicator, pool, std::move(kernels), {}));
 }
 

@@ -11,10 +11,10 @@ namespace recmill::store {
 class PlacedStore::Placed final : public TableStore {
  public:
   Placed(std::shared_ptr<const table::PlacedTables> placed, ModelSpec model,
-         std::vector<table::EmbeddingTable> tables, Communicator& communicator, Pool& pool,
-         StoreKernels kernels, PlacedOptions options)
-      : TableStore(std::move(model), std::move(tables), communicator, pool, std::move(kernels),
-                   options),
+         std::vector<table::EmbeddingTable> tables, std::unique_ptr<HostRows> host,
+         Communicator& communicator, Pool& pool, StoreKernels kernels, PlacedOptions options)
+      : TableStore(std::move(model), std::move(tables), std::move(host), communicator, pool,
+                   std::move(kernels), options),
         placed_(std::move(placed)),
         options_(options) {
     let_owners_pool(placed_->send_pooled(), communicator);
@@ -23,8 +23,8 @@ class PlacedStore::Placed final : public TableStore {
   MemoryLedger need(const ModelSpec& model, const ClusterSpec& /*cluster*/) const override {
     return placed_need(model, *placed_, options_);
   }
+  using TableStore::held;
   using TableStore::is_being_read;
-  using TableStore::tables;
 
  private:
   const std::shared_ptr<const table::PlacedTables> placed_;
@@ -61,11 +61,13 @@ Result<std::unique_ptr<PlacedStore>> PlacedStore::create(
     std::shared_ptr<const table::PlacedTables> placed, PlacedOptions options,
     StoreKernels kernels) {
   RECMILL_CHECK(placed->devices() == communicator.ranks(), std::to_string(placed->devices()));
-  RECMILL_ASSIGN_OR_RETURN(auto tables,
-                           create_tables(model, seed, placed->shares(communicator.rank()), pool));
+  const auto shares = placed->shares(communicator.rank());
   std::unique_ptr<PlacedStore> store(
       new PlacedStore(std::move(model), seed, communicator, pool, options, std::move(kernels)));
-  store->now_ = store->make(std::move(placed), std::move(tables));
+  auto host = store->host_rows(shares);
+  RECMILL_ASSIGN_OR_RETURN(auto tables,
+                           create_tables(store->model_, seed, shares, pool, host.get()));
+  store->now_ = store->make(std::move(placed), std::move(tables), std::move(host));
   return store;
 }
 
@@ -80,11 +82,16 @@ PlacedStore::PlacedStore(ModelSpec model, uint64_t seed, Communicator& communica
 
 PlacedStore::~PlacedStore() = default;
 
+std::unique_ptr<HostRows> PlacedStore::host_rows(std::span<const table::TableShare> shares) const {
+  if (!options_.share_rows || !HostRows::can_be(communicator_)) return nullptr;
+  return std::make_unique<HostRows>(model_, shares, communicator_);
+}
+
 std::shared_ptr<PlacedStore::Placed> PlacedStore::make(
-    std::shared_ptr<const table::PlacedTables> placed,
-    std::vector<table::EmbeddingTable> tables) const {
-  return std::make_shared<Placed>(std::move(placed), model_, std::move(tables), communicator_,
-                                  pool_, kernels_, options_);
+    std::shared_ptr<const table::PlacedTables> placed, std::vector<table::EmbeddingTable> tables,
+    std::unique_ptr<HostRows> host) const {
+  return std::make_shared<Placed>(std::move(placed), model_, std::move(tables), std::move(host),
+                                  communicator_, pool_, kernels_, options_);
 }
 
 std::shared_ptr<PlacedStore::Placed> PlacedStore::now() const {
@@ -104,7 +111,7 @@ Status PlacedStore::place_from(int64_t iteration,
   const auto shares = placed->shares(communicator_.rank());
   for (size_t t = 0; t < shares.size(); ++t)
     tables.push_back(table::EmbeddingTable::without_rows(model_.tables[t], seed_, shares[t]));
-  auto coming = make(std::move(placed), std::move(tables));
+  auto coming = make(std::move(placed), std::move(tables), host_rows(shares));
   std::lock_guard lock(mutex_);
   RECMILL_CHECK(coming_ == nullptr && iteration > prepared_, std::to_string(prepared_));
   coming_ = std::move(coming);
@@ -122,8 +129,8 @@ Status PlacedStore::reach(const std::shared_ptr<Placed>& wanted) {
   }
   const Stopwatch watch;
   std::lock_guard preparing(preparing_);
-  RECMILL_ASSIGN_OR_RETURN(const MovedRows rows, move_rows(was->tables(), was->is_being_read(),
-                                                           wanted->tables(), communicator_, pool_));
+  RECMILL_ASSIGN_OR_RETURN(const MovedRows rows, move_rows(was->held(), was->is_being_read(),
+                                                           wanted->held(), communicator_, pool_));
   moved_ = {rows, watch.seconds()};
   before_ = stats();
   std::lock_guard lock(mutex_);

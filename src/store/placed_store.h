@@ -25,8 +25,8 @@ namespace recmill::store {
 
 class PlacedStore final : public EmbeddingStore {
  public:
-  /// Allocates what this rank, a device of `placed`, holds of all tables, with initial rows. As
-  /// many devices as ranks. Fails as table::EmbeddingTable::create.
+  /// Collective. Allocates what this rank, a device of `placed`, holds of all tables, with initial
+  /// rows. As many devices as ranks. Fails as create_tables().
   static Result<std::unique_ptr<PlacedStore>> create(
       ModelSpec model, uint64_t seed, Communicator& communicator, Pool& pool,
       std::shared_ptr<const table::PlacedTables> placed, PlacedOptions options = {},
@@ -64,8 +64,10 @@ class PlacedStore final : public EmbeddingStore {
 
   PlacedStore(ModelSpec model, uint64_t seed, Communicator& communicator, Pool& pool,
               PlacedOptions options, StoreKernels kernels);
+  std::unique_ptr<HostRows> host_rows(std::span<const table::TableShare> shares) const;
   std::shared_ptr<Placed> make(std::shared_ptr<const table::PlacedTables> placed,
-                               std::vector<table::EmbeddingTable> tables) const;
+                               std::vector<table::EmbeddingTable> tables,
+                               std::unique_ptr<HostRows> host) const;
   std::shared_ptr<Placed> now() const;
   Status reach(const std::shared_ptr<Placed>& wanted);
 

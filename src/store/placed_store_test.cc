@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <string>
+
 #include "placement_plan/testing/random_plan.h"
 #include "store/store_contract.h"
 #include "store/testing/late_store.h"
@@ -23,21 +26,26 @@ Result<std::unique_ptr<PlacedStore>> place_at_random(const ModelSpec& model, uin
   return PlacedStore::create(model, seed, communicator, pool, placed, options);
 }
 
-template <CopyReduce kReduce, bool kDedup>
+template <CopyReduce kReduce, bool kDedup, bool kShare>
 struct PlacedFixture {
   static constexpr bool kManyRanks = true;
   static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
                                                       Communicator& communicator, Pool& pool) {
-    RECMILL_ASSIGN_OR_RETURN(auto store,
-                             place_at_random(model, seed, communicator, pool, {kDedup, kReduce}));
+    PlacedOptions options{kDedup, kReduce};
+    options.share_rows = kShare;
+    RECMILL_ASSIGN_OR_RETURN(auto store, place_at_random(model, seed, communicator, pool, options));
     return std::unique_ptr<EmbeddingStore>(std::move(store));
   }
 };
-using Sparse = PlacedFixture<CopyReduce::sparse, true>;
-using Dense = PlacedFixture<CopyReduce::dense, true>;
-using AllGather = PlacedFixture<CopyReduce::all_gather, true>;
-using Automatic = PlacedFixture<CopyReduce::automatic, true>;
+using Sparse = PlacedFixture<CopyReduce::sparse, true, false>;
+using Dense = PlacedFixture<CopyReduce::dense, true, false>;
+using AllGather = PlacedFixture<CopyReduce::all_gather, true, false>;
+using Automatic = PlacedFixture<CopyReduce::automatic, true, false>;
+using Shared = PlacedFixture<CopyReduce::automatic, true, true>;
+using SharedLookups = PlacedFixture<CopyReduce::automatic, false, true>;
 
+INSTANTIATE_TYPED_TEST_SUITE_P(PlacedShared, StoreContract, Shared);
+INSTANTIATE_TYPED_TEST_SUITE_P(PlacedSharedLookups, StoreContract, SharedLookups);
 INSTANTIATE_TYPED_TEST_SUITE_P(PlacedSparse, StoreContract, Sparse);
 INSTANTIATE_TYPED_TEST_SUITE_P(PlacedDense, StoreContract, Dense);
 INSTANTIATE_TYPED_TEST_SUITE_P(PlacedAllGather, StoreContract, AllGather);
@@ -50,22 +58,24 @@ struct LookupsFixture {
                                                       Communicator& communicator, Pool& pool) {
     const auto way = (seed + static_cast<uint64_t>(communicator.ranks())) % 3;
     if (way == 0)
-      return PlacedFixture<CopyReduce::sparse, false>::make(model, seed, communicator, pool);
+      return PlacedFixture<CopyReduce::sparse, false, false>::make(model, seed, communicator, pool);
     if (way == 1)
-      return PlacedFixture<CopyReduce::dense, false>::make(model, seed, communicator, pool);
-    return PlacedFixture<CopyReduce::all_gather, false>::make(model, seed, communicator, pool);
+      return PlacedFixture<CopyReduce::dense, false, false>::make(model, seed, communicator, pool);
+    return PlacedFixture<CopyReduce::all_gather, false, false>::make(model, seed, communicator,
+                                                                     pool);
   }
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(PlacedLookups, StoreContract, LookupsFixture);
 
 /// From random plan to random plan.
-template <bool kDedup>
+template <bool kDedup, bool kShare>
 struct WanderingFixture {
   static constexpr bool kManyRanks = true;
   static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
                                                       Communicator& communicator, Pool& pool) {
-    RECMILL_ASSIGN_OR_RETURN(auto store,
-                             place_at_random(model, seed, communicator, pool, {kDedup}));
+    PlacedOptions options{kDedup};
+    options.share_rows = kShare;
+    RECMILL_ASSIGN_OR_RETURN(auto store, place_at_random(model, seed, communicator, pool, options));
     const int ranks = communicator.ranks();
     return std::unique_ptr<EmbeddingStore>(std::make_unique<testing::WanderingStore>(
         model, ranks, std::move(store), [model, seed, ranks](int64_t iteration) {
@@ -74,9 +84,11 @@ struct WanderingFixture {
         }));
   }
 };
-using Wandering = WanderingFixture<true>;
-using WanderingLookups = WanderingFixture<false>;
+using Wandering = WanderingFixture<true, true>;
+using WanderingMessages = WanderingFixture<true, false>;
+using WanderingLookups = WanderingFixture<false, false>;
 INSTANTIATE_TYPED_TEST_SUITE_P(PlacedWandering, StoreContract, Wandering);
+INSTANTIATE_TYPED_TEST_SUITE_P(PlacedWanderingMessages, StoreContract, WanderingMessages);
 INSTANTIATE_TYPED_TEST_SUITE_P(PlacedWanderingLookups, StoreContract, WanderingLookups);
 
 /// Updates come as late as they may.
@@ -91,17 +103,17 @@ struct LatePlacedFixture {
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(PlacedLate, StoreContract, LatePlacedFixture);
 
-/// Carries a scenario out with each rank's store as `make` makes it, and compares with the plain
-/// store. Ranks are as if on hosts of their own.
+/// Carries a scenario out, and compares with the plain store. Ranks are of one host, or as if on
+/// hosts of their own.
 void expect_plain(const testing::Scenario& scenario, int ranks, const PlacementPlan& plan,
-                  PlacedOptions options) {
+                  PlacedOptions options, bool one_host = false) {
   const auto expected = plain_trace(scenario);
   const auto placed = table::PlacedTables::create(plan, scenario.model.tables, ranks);
   ASSERT_TRUE(placed.ok()) << placed.status().message();
   Pool pool(2);
   testing::Trace trace(scenario);
   const Status status = run_ranks(ranks, [&](Communicator& inner) -> Status {
-    DelayedCommunicator communicator(inner, scenario.seed, /*shares_memory=*/false);
+    DelayedCommunicator communicator(inner, scenario.seed, /*shares_memory=*/one_host);
     RECMILL_ASSIGN_OR_RETURN(
         const auto store,
         PlacedStore::create(scenario.model, scenario.seed, communicator, pool, *placed, options));
@@ -136,6 +148,7 @@ TEST(PlacedStore, trains_with_every_row_everywhere_to_the_bits_of_the_plain_stor
                            {},
                            {}});
   for (const PlacedOptions& options : kAllOptions) expect_plain(scenario, 3, plan, options);
+  for (const PlacedOptions& options : kAllOptions) expect_plain(scenario, 3, plan, options, true);
 }
 
 /// Rows of one and of many groups of columns.
@@ -154,13 +167,15 @@ TEST(PlacedStore, trains_columns_at_any_ranks_beside_rows_to_the_bits_of_the_pla
     int64_t split = 0;
     for (const auto& table : plan.tables) split += table.column_devices.size() > 1 ? 1 : 0;
     EXPECT_GT(split, 1);
-    for (const PlacedOptions& options : kAllOptions) expect_plain(scenario, ranks, plan, options);
+    for (const bool one_host : {false, true})
+      for (const PlacedOptions& options : kAllOptions)
+        expect_plain(scenario, ranks, plan, options, one_host);
   }
 }
 
 /// Bytes that rank 0 of two gets in lookup() of one table of 10 rows, half of them at rank 1, by 12
 /// lookups of 3 rows there and 1 here.
-uint64_t bytes_of_lookup(bool has_copies, bool dedup) {
+uint64_t bytes_of_lookup(bool has_copies, bool dedup, bool share_rows = false) {
   ModelSpec model;
   model.tables.push_back({.name = "t", .rows = 10, .dim = 16, .optimizer = {}});
   model.features.push_back({.name = "f", .table = 0});
@@ -172,8 +187,10 @@ uint64_t bytes_of_lookup(bool has_copies, bool dedup) {
   uint64_t bytes = 0;
   const Status status = run_ranks(2, [&](Communicator& communicator) -> Status {
     Pool pool(1);
+    PlacedOptions options{dedup};
+    options.share_rows = share_rows;
     RECMILL_ASSIGN_OR_RETURN(const auto store,
-                             PlacedStore::create(model, 1, communicator, pool, *placed, {dedup}));
+                             PlacedStore::create(model, 1, communicator, pool, *placed, options));
     SparseBatch sparse;
     sparse.samples = 2;
     sparse.features.push_back({{0, 6, 12}, {5, 6, 7, 1, 5, 5, 6, 7, 7, 1, 6, 7}, {}, false});
@@ -201,6 +218,32 @@ TEST(PlacedStore, fetches_each_row_once_or_each_lookup_and_none_that_has_a_copy_
   EXPECT_EQ(bytes_of_lookup(false, true), 3 * kRow + kEmpty + 1 * kAsked);
   EXPECT_EQ(bytes_of_lookup(false, false), 10 * kRow + kEmpty + 2 * kAsked);
   EXPECT_EQ(bytes_of_lookup(true, true), kEmpty + 1 * kAsked);
+  EXPECT_EQ(bytes_of_lookup(false, true, /*share_rows=*/true), 0u);
+}
+
+TEST(PlacedStore, refuses_at_all_ranks_rows_that_the_host_has_no_room_for) {
+  ModelSpec model;
+  constexpr int64_t kRows = int64_t{1} << 42;
+  model.tables.push_back({.name = "t", .rows = kRows, .dim = 16, .optimizer = {}});
+  PlacementPlan plan{"test", 2, {}, {}};
+  plan.tables.push_back(
+      {"t",
+       kRows,
+       16,
+       {},
+       {{kRows / 2, plan.path(FetchPath::at(0, 2))}, {kRows, plan.path(FetchPath::at(1, 2))}},
+       {},
+       {}});
+  const auto placed = table::PlacedTables::create(plan, model.tables, 2);
+  std::array<std::string, 2> messages;
+  const Status status = run_ranks(2, [&](Communicator& communicator) -> Status {
+    Pool pool(1);
+    const auto store = PlacedStore::create(model, 1, communicator, pool, *placed);
+    messages[communicator.rank()] = store.status().message();
+    return store.status();
+  });
+  for (const std::string& message : messages)
+    EXPECT_NE(message.find("table t: cannot allocate "), std::string::npos) << message;
 }
 
 TEST(PlacedStore, moves_columns_of_any_width_to_the_bits_of_the_plain_store) {

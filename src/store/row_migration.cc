@@ -135,11 +135,12 @@ struct Cut {
 
 class RowMigration {
  public:
-  RowMigration(std::vector<table::EmbeddingTable>& from, bool keeps,
-               std::vector<table::EmbeddingTable>& to, Communicator& communicator, Pool& pool)
-      : from_(from),
+  RowMigration(HeldRows from, bool keeps, HeldRows to, Communicator& communicator, Pool& pool)
+      : from_(from.tables),
+        from_host_(from.host),
         keeps_(keeps),
-        to_(to),
+        to_(to.tables),
+        to_host_(to.host),
         communicator_(communicator),
         pool_(pool),
         rank_(communicator.rank()),
@@ -153,26 +154,38 @@ class RowMigration {
           table::EmbeddingTable::mapped_bytes(table.spec(), {table.share(), table.column_split()})
               .shared;
     RECMILL_ASSIGN_OR_RETURN(SharedPages pages, SharedPages::allocate(static_cast<size_t>(shared)));
+    if (to_host_ != nullptr) RECMILL_RETURN_IF_ERROR(to_host_->open());
     for (const std::vector<Piece>& round : rounds_of(from_)) {
       for (auto& rows : outgoing_) rows.clear();
       for (const Piece& piece : round) {
-        if (piece.rows.begin == 0) RECMILL_RETURN_IF_ERROR(to_[piece.table].allocate(&pages));
+        if (piece.rows.begin == 0) RECMILL_RETURN_IF_ERROR(allocate(piece.table, pages));
         pack(piece);
       }
       RECMILL_RETURN_IF_ERROR(exchange());
       std::ranges::fill(taken_, 0);
       for (const Piece& piece : round) {
         RECMILL_RETURN_IF_ERROR(unpack(piece));
-        const table::EmbeddingTable& was = from_[piece.table];
-        if (keeps_ || piece.rows.end < was.spec().rows) continue;
-        from_[piece.table] = table::EmbeddingTable::without_rows(was.spec(), was.seed(),
-                                                                 {was.share(), was.column_split()});
+        if (!keeps_ && piece.rows.end == from_[piece.table].spec().rows) release(piece.table);
       }
     }
     return over_all_ranks();
   }
 
  private:
+  Status allocate(size_t table, SharedPages& pages) {
+    std::byte* records = nullptr;
+    if (to_host_ != nullptr) {
+      RECMILL_ASSIGN_OR_RETURN(records, to_host_->allocate(table));
+    }
+    return to_[table].allocate(&pages, records);
+  }
+  void release(size_t table) {
+    const table::EmbeddingTable& was = from_[table];
+    from_[table] = table::EmbeddingTable::without_rows(was.spec(), was.seed(),
+                                                       {was.share(), was.column_split()});
+    if (from_host_ != nullptr) from_host_->release(table);
+  }
+
   // Appends what each rank takes of this one's rows.
   void pack(const Piece& piece) {
     const auto &was = from_[piece.table], &will_be = to_[piece.table];
@@ -275,8 +288,10 @@ class RowMigration {
   }
 
   std::vector<table::EmbeddingTable>& from_;
+  HostRows* const from_host_;
   const bool keeps_;
   std::vector<table::EmbeddingTable>& to_;
+  HostRows* const to_host_;
   Communicator& communicator_;
   Pool& pool_;
   const int rank_;
@@ -288,8 +303,7 @@ class RowMigration {
 
 }  // namespace
 
-Result<MovedRows> move_rows(std::vector<table::EmbeddingTable>& from, bool keeps,
-                            std::vector<table::EmbeddingTable>& to, Communicator& communicator,
+Result<MovedRows> move_rows(HeldRows from, bool keeps, HeldRows to, Communicator& communicator,
                             Pool& pool) {
   return RowMigration(from, keeps, to, communicator, pool).run();
 }

@@ -10,7 +10,8 @@
 namespace recmill::store {
 namespace {
 
-/// Of all tables that are smaller than a huge page.
+/// Of all tables that are smaller than a huge page, were their rows this rank's alone: nobody pays
+/// for what is not used.
 int64_t shared_bytes(const ModelSpec& model, std::span<const table::TableShare> shares) {
   int64_t bytes = 0;
   for (size_t t = 0; t < shares.size(); ++t)
@@ -22,14 +23,19 @@ int64_t shared_bytes(const ModelSpec& model, std::span<const table::TableShare> 
 
 Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
                                                          std::span<const table::TableShare> shares,
-                                                         Pool& pool) {
+                                                         Pool& pool, HostRows* host) {
   std::vector<table::EmbeddingTable> tables;
+  if (host != nullptr) RECMILL_RETURN_IF_ERROR(host->open());
   RECMILL_ASSIGN_OR_RETURN(SharedPages pages,
                            SharedPages::allocate(static_cast<size_t>(shared_bytes(model, shares))));
   for (size_t t = 0; t < shares.size(); ++t) {
-    RECMILL_ASSIGN_OR_RETURN(
-        auto table, table::EmbeddingTable::create(model.tables[t], seed, shares[t], pool, &pages));
-    tables.push_back(std::move(table));
+    tables.push_back(table::EmbeddingTable::without_rows(model.tables[t], seed, shares[t]));
+    std::byte* records = nullptr;
+    if (host != nullptr) {
+      RECMILL_ASSIGN_OR_RETURN(records, host->allocate(t));
+    }
+    RECMILL_RETURN_IF_ERROR(tables[t].allocate(&pages, records));
+    tables[t].fill(pool);
   }
   return tables;
 }

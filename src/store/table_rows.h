@@ -9,14 +9,16 @@
 #include "base/status.h"
 #include "device/pool.h"
 #include "store/embedding_store.h"
+#include "store/host_rows.h"
 #include "table/embedding_table.h"
 
 namespace recmill::store {
 
-/// A rank's share of every table, with initial rows.
+/// A rank's share of every table, with initial rows. With `host`, which is of the same shares and
+/// outlives the tables, collective: rows stand there, where it has them.
 Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
                                                          std::span<const table::TableShare> shares,
-                                                         Pool& pool);
+                                                         Pool& pool, HostRows* host = nullptr);
 /// As TableSpec::sharding says.
 Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
                                                          int rank, int ranks, Pool& pool);

@@ -32,12 +32,13 @@ struct TableStore::Work {
   std::vector<DistinctRows> distinct;  // [tables], of those whose kernel needs them
   // Several ranks:
   std::vector<std::vector<table::RowPlace>> row_places;  // [tables], of distinct rows
-  std::vector<RowsByRank> by_source;         // [tables], of distinct rows, or of all lookups
-  std::vector<char> own_too;                 // [tables]: own rows are pooled beside fetched ones
-  std::vector<std::vector<int64_t>> places;  // [features][lookups]: among the rows fetched, or slot
-  std::vector<char> is_direct;               // [features]: from own rows alone, by slot
-  std::vector<SentSums> sent;                // [tables]; of training
-  WantedParts pooled;                        // of tables whose owners pool
+  std::vector<RowsByRank> by_source;  // [tables], of distinct rows, or of all lookups
+  std::vector<char> own_too;          // [tables]: own rows are pooled beside fetched ones
+  // [features][lookups]: among the rows fetched, or rows(); empty: as the batch names them.
+  std::vector<std::vector<int64_t>> places;
+  std::vector<char> is_direct;                // [features]: none of its rows is fetched
+  std::vector<SentSums> sent;                 // [tables]; of training
+  WantedParts pooled;                         // of tables whose owners pool
   std::vector<std::vector<AskedBags>> asked;  // [ranks][pooled features], once it was looked up
   int64_t note = 0;
   std::vector<int64_t> notes;  // [ranks], once it was looked up
@@ -60,10 +61,11 @@ class TableStore::TablePrepared final : public Prepared {
 };
 
 TableStore::TableStore(ModelSpec model, std::vector<table::EmbeddingTable> tables,
-                       Communicator& communicator, Pool& pool, StoreKernels kernels,
-                       PlacedOptions options)
+                       std::unique_ptr<HostRows> host, Communicator& communicator, Pool& pool,
+                       StoreKernels kernels, PlacedOptions options)
     : model_(std::move(model)),
       features_of_(model_.tables.size()),
+      host_(std::move(host)),
       tables_(std::move(tables)),
       fused_pool_(pool_kernels(model_, std::move(kernels.pool)), kernels.tile),
       row_update_(std::move(kernels.row_update)),
@@ -75,8 +77,9 @@ TableStore::TableStore(ModelSpec model, std::vector<table::EmbeddingTable> table
       dedup_fetch_(options.dedup_fetch),
       updates_(communicator, tables_, snapshots_, pool, options) {
   RECMILL_CHECK(row_update_.empty() || row_update_.size() == model_.tables.size());
-  const size_t at_once = options.one_call ? tables_.size() : 1;
-  for (size_t t = 0; t < tables_.size(); t += at_once)
+  const bool fetches = host_ == nullptr || !host_->has_all();
+  const size_t at_once = options.one_call || host_ != nullptr ? tables_.size() : 1;
+  for (size_t t = 0; fetches && t < tables_.size(); t += at_once)
     fetches_.emplace_back(communicator, std::span(tables_).subspan(t, at_once), pool,
                           options.overlap);
   fused_pool_.use(std::move(kernels.code));
@@ -173,10 +176,33 @@ void TableStore::find_distinct(const Batch& batch, Work& work) {
   work.note = updates_.note_of(work.row_places);
 }
 
+// Where lookups find this rank's rows of a table, or those of all ranks.
+const kernels::RowStorage& TableStore::rows(size_t table) const {
+  return shares(table) ? host_->rows(table) : tables_[table].rows();
+}
+
+// Where each lookup will find its row among those of all ranks.
+void TableStore::find_shared(size_t table, Work& work) const {
+  const DistinctRows& distinct = work.distinct[table];
+  work.by_source[table].of.assign(ranks_, {});  // nothing is fetched
+  std::vector<int64_t> indices(host_->in_order(table) ? 0 : distinct.count());
+  if (!indices.empty()) host_->find(table, {distinct.rows, work.row_places[table]}, indices.data());
+  for (size_t i = 0; i < features_of_[table].size(); ++i) {
+    const size_t feature = features_of_[table][i];
+    work.is_direct[feature] = 1;
+    auto& places = work.places[feature];
+    places.clear();
+    if (indices.empty()) continue;
+    for (int64_t j = distinct.feature_begins[i]; j < distinct.feature_begins[i + 1]; ++j)
+      places.push_back(indices[distinct.positions[j]]);
+  }
+}
+
 // Where each lookup's row comes from, and where it will then be found.
 void TableStore::find_sources(size_t table, Work& work) const {
   const DistinctRows& distinct = work.distinct[table];
   find_places(distinct.rows, tables_[table], work.row_places[table]);
+  if (shares(table)) return find_shared(table, work);
   NamedRows fetched{distinct.rows, work.row_places[table]};
   if (!dedup_fetch_) fetched.indices = distinct.positions;
   RowsByRank& by_source = work.by_source[table];
@@ -206,7 +232,7 @@ void TableStore::find_sources(size_t table, Work& work) const {
 // where they go.
 void TableStore::point(std::span<kernels::PoolTask> tasks, Output output) const {
   for (size_t f = 0; f < tasks.size(); ++f) {
-    tasks[f].rows = tables_[model_.features[f].table].rows();
+    tasks[f].rows = rows(model_.features[f].table);
     tasks[f].out = output[f].data;
     tasks[f].stride = output[f].stride;
   }
@@ -216,8 +242,7 @@ void TableStore::fill_pool_tasks(const SparseBatch& sparse, Work& work) const {
   work.pool_tasks.clear();
   for (size_t f = 0; f < model_.features.size(); ++f) {
     const auto [bags, pooling] = fetched_bags(f, sparse, work);
-    work.pool_tasks.push_back(
-        {bags, tables_[model_.features[f].table].rows(), pooling, nullptr, 0});
+    work.pool_tasks.push_back({bags, rows(model_.features[f].table), pooling, nullptr, 0});
   }
 }
 
@@ -236,6 +261,7 @@ Status TableStore::lookup(Prepared& prepared, Output output, Stream& stream) {
 }
 
 Status TableStore::lookup_remote(const SparseBatch& sparse, Work& work, Output output) {
+  if (host_ != nullptr) RECMILL_RETURN_IF_ERROR(host_->begin(work.note, work.notes));
   std::vector<WantedRows> wanted;
   for (size_t t = 0; t < tables_.size(); ++t)
     wanted.push_back({&work.by_source[t], work.own_too[t] != 0});
@@ -251,10 +277,11 @@ Status TableStore::lookup_remote(const SparseBatch& sparse, Work& work, Output o
   for (size_t f = 0; f < tasks.size(); ++f) {
     const FeatureSpec& feature = model_.features[f];
     RECMILL_CHECK(tasks[f].bags.offsets[0] == 0, feature.name);
-    tasks[f].bags.rows = work.places[f].data();
+    if (!work.places[f].empty()) tasks[f].bags.rows = work.places[f].data();
     if (work.is_direct[f] == 0) tasks[f].rows = fetched[feature.table];
   }
   fused_pool_.run(tasks, work.task_map, pool_);
+  if (host_ != nullptr) RECMILL_RETURN_IF_ERROR(host_->end());
   if (pooled_fetch_ == nullptr) return {};
   return pooled_fetch_->fetch(sparse, work.pooled, output, work.asked);
 }
@@ -343,8 +370,7 @@ const kernels::RowUpdateKernel* TableStore::kernel_of(size_t table,
                                                       std::span<const Update> updates) {
   const kernels::RowUpdateKernel* kernel = nullptr;
   for (const Update& update : updates) {
-    if (kernel == nullptr || kernel->needs_distinct_rows())
-      kernel = work_of(update).kernels[table];
+    if (kernel == nullptr || kernel->needs_distinct_rows()) kernel = work_of(update).kernels[table];
   }
   return kernel;
 }

@@ -9,7 +9,8 @@
 // Several ranks: prepare() works on this rank's ids alone and sends nothing, so that it can never
 // wait for a lookup or an update of another rank. lookup() asks each rank for the rows that this
 // one does not hold, by slot (RowFetch), and pools here, in the contract's order; features whose
-// rows all stand here pool straight from their tables. update() sends each distinct row's sums over
+// rows all stand here pool straight from their tables. Where ranks share rows (HostRows), all of
+// these do, between two fences. update() sends each distinct row's sums over
 // this rank's largest subtrees of shards to who holds the row (RowUpdates). The rows have to be
 // distinct to be fetched, so that a schedule that does without finding them would save nothing:
 // sums go by distinct rows whatever the schedule says, with the fetch distance of a schedule of
@@ -30,9 +31,11 @@
 #include "kernels/distinct_rows/distinct_rows.h"
 #include "kernels/embedding_pool/fused_pool.h"
 #include "store/embedding_store.h"
+#include "store/host_rows.h"
 #include "store/pooled_fetch.h"
 #include "store/pooled_gradients.h"
 #include "store/row_fetch.h"
+#include "store/row_migration.h"
 #include "store/row_updates.h"
 #include "store/table_snapshots.h"
 #include "table/embedding_table.h"
@@ -65,13 +68,14 @@ class TableStore : public EmbeddingStore {
   StoreStats stats() const override;
 
  protected:
-  /// `tables`: this rank's shares. The communicator and the pool outlive the store. Without
-  /// kernels.row_update each batch takes kernels::default_row_update; several ranks sum by distinct
-  /// rows, whatever it says.
-  TableStore(ModelSpec model, std::vector<table::EmbeddingTable> tables, Communicator& communicator,
-             Pool& pool, StoreKernels kernels, PlacedOptions options);
+  /// `tables`: this rank's shares, and the rows of them that ranks share, or null. The communicator
+  /// and the pool outlive the store. Without kernels.row_update each batch takes
+  /// kernels::default_row_update; several ranks sum by distinct rows, whatever it says.
+  TableStore(ModelSpec model, std::vector<table::EmbeddingTable> tables,
+             std::unique_ptr<HostRows> host, Communicator& communicator, Pool& pool,
+             StoreKernels kernels, PlacedOptions options);
 
-  std::vector<table::EmbeddingTable>& tables() { return tables_; }
+  HeldRows held() { return {tables_, host_.get()}; }
   /// Whether a snapshot is there that has not been read to its end.
   bool is_being_read() const { return snapshots_.is_being_read(); }
 
@@ -89,6 +93,9 @@ class TableStore : public EmbeddingStore {
   void fill_pool_tasks(const SparseBatch& sparse, Work& work) const;
   const kernels::RowUpdateKernel& kernel_of(size_t table, const Batch& batch) const;
   void find_distinct(const Batch& batch, Work& work);
+  bool shares(size_t table) const { return host_ != nullptr && host_->has(table); }
+  const kernels::RowStorage& rows(size_t table) const;
+  void find_shared(size_t table, Work& work) const;
   void find_sources(size_t table, Work& work) const;
   void point(std::span<kernels::PoolTask> tasks, Output output) const;
   Status lookup_remote(const SparseBatch& sparse, Work& work, Output output);
@@ -105,6 +112,7 @@ class TableStore : public EmbeddingStore {
 
   const ModelSpec model_;
   std::vector<std::vector<size_t>> features_of_;  // by table: its features, ascending
+  const std::unique_ptr<HostRows> host_;          // null: ranks share no rows
   std::vector<table::EmbeddingTable> tables_;
   kernels::FusedPool fused_pool_;
   const std::vector<kernels::RowUpdateKernel> row_update_;  // [tables] or empty
@@ -113,9 +121,10 @@ class TableStore : public EmbeddingStore {
   Pool& pool_;
   const int rank_, ranks_;
   const bool dedup_fetch_;
-  std::vector<RowFetch> fetches_;              // several ranks: of all tables, or one a table
-  RowUpdates updates_;                         // several ranks
-  std::unique_ptr<PooledFetch> pooled_fetch_;  // null: no table's owners pool
+  // Several ranks, unless they share all rows: of all tables, or one a table.
+  std::vector<RowFetch> fetches_;
+  RowUpdates updates_;                                 // several ranks
+  std::unique_ptr<PooledFetch> pooled_fetch_;          // null: no table's owners pool
   std::unique_ptr<PooledGradients> pooled_gradients_;  // beside
 
   std::mutex prepare_mutex_;

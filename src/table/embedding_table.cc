@@ -32,20 +32,6 @@ StateShape state_shape(const TableSpec& spec) {
   return shape;
 }
 
-/// Where the parts of a record stand; the owner adds the addresses.
-kernels::RowStorage layout_of(const TableSpec& spec, const TableShare& share) {
-  const int64_t dim = share.own_columns(spec.dim).count;
-  const int64_t weights = dim * kernels::bytes_of(spec.precision);
-  const int64_t columns = state_shape(spec).element_columns;
-  kernels::RowStorage rows;
-  rows.count = share.rows.slots();
-  rows.dim = dim;
-  rows.precision = spec.precision;
-  rows.element_state = columns > 0 ? (weights + 3) / 4 * 4 : weights;
-  rows.stride = rows.element_state + columns * dim * 4;
-  return rows;
-}
-
 float initial_scale(const TableSpec& spec) {
   return static_cast<float>(spec.initial_scale != 0.0
                                 ? spec.initial_scale
@@ -92,10 +78,23 @@ RowState row_state(const TableSpec& spec, int64_t columns) {
   return state;
 }
 
+kernels::RowStorage EmbeddingTable::layout(const TableSpec& spec, const TableShare& share) {
+  const int64_t dim = share.own_columns(spec.dim).count;
+  const int64_t weights = dim * kernels::bytes_of(spec.precision);
+  const int64_t columns = state_shape(spec).element_columns;
+  kernels::RowStorage rows;
+  rows.count = share.rows.slots();
+  rows.dim = dim;
+  rows.precision = spec.precision;
+  rows.element_state = columns > 0 ? (weights + 3) / 4 * 4 : weights;
+  rows.stride = rows.element_state + columns * dim * 4;
+  return rows;
+}
+
 void EmbeddingTable::need(const TableSpec& spec, const TableShare& share, int device,
                           MemoryLedger& ledger) {
-  const auto layout = layout_of(spec, share);
-  const int64_t weights = layout.count * layout.dim * kernels::bytes_of(spec.precision);
+  const auto rows = layout(spec, share);
+  const int64_t weights = rows.count * rows.dim * kernels::bytes_of(spec.precision);
   ledger.items.push_back({"table " + spec.name + ": weights", device, weights});
   const int64_t state = bytes(spec, share) - weights;
   if (state > 0)
@@ -103,21 +102,21 @@ void EmbeddingTable::need(const TableSpec& spec, const TableShare& share, int de
 }
 
 int64_t EmbeddingTable::bytes(const TableSpec& spec, const TableShare& share) {
-  const auto layout = layout_of(spec, share);
-  return layout.count * (layout.stride + (state_shape(spec).by_row ? 4 : 0));
+  const auto rows = layout(spec, share);
+  return rows.count * (rows.stride + (state_shape(spec).by_row ? 4 : 0));
 }
 
 int64_t EmbeddingTable::row_bytes(const TableSpec& spec) {
-  return layout_of(spec, RowShare(spec.rows, 0, 1)).stride;
+  return layout(spec, RowShare(spec.rows, 0, 1)).stride;
 }
 
 EmbeddingTable::MappedBytes EmbeddingTable::mapped_bytes(const TableSpec& spec,
                                                          const TableShare& share) {
-  const auto layout = layout_of(spec, share);
+  const auto rows = layout(spec, share);
   const int64_t by_row = state_shape(spec).by_row ? 4 : 0;
   MappedBytes mapped;
-  for (const int64_t bytes_of_slot : {layout.stride, by_row}) {
-    const auto bytes = static_cast<size_t>(layout.count * bytes_of_slot);
+  for (const int64_t bytes_of_slot : {rows.stride, by_row}) {
+    const auto bytes = static_cast<size_t>(rows.count * bytes_of_slot);
     const size_t room = SharedPages::room_of(bytes);
     mapped.shared += static_cast<int64_t>(room);
     if (room == 0) mapped.own += static_cast<int64_t>(Buffer::mapped_bytes(bytes));
@@ -133,19 +132,26 @@ EmbeddingTable EmbeddingTable::without_rows(const TableSpec& spec, uint64_t seed
   table.share_ = share;
   table.seed_ = seed;
   table.state_ = row_state(spec, table.columns().count);
-  table.rows_ = layout_of(spec, share);
+  table.rows_ = layout(spec, share);
   return table;
 }
 
-Status EmbeddingTable::allocate(SharedPages* pages) {
+Status EmbeddingTable::allocate(SharedPages* pages, std::byte* records) {
+  if (spec_.dim < 1 || spec_.rows < 1) {
+    return Status::BadRequest("table " + spec_.name + ": rows and dim must be at least 1, are " +
+                              std::to_string(spec_.rows) + " and " + std::to_string(spec_.dim));
+  }
   const auto take = [&](int64_t bytes) {
     return pages != nullptr ? pages->take(static_cast<size_t>(bytes))
                             : Buffer::allocate(static_cast<size_t>(bytes));
   };
-  auto records = take(rows_.count * rows_.stride);
-  if (!records.ok()) return records.status().at("table " + spec_.name);
-  records_ = *std::move(records);
-  rows_.data = records_.data();
+  rows_.data = records;
+  if (records == nullptr) {
+    auto own = take(rows_.count * rows_.stride);
+    if (!own.ok()) return own.status().at("table " + spec_.name);
+    records_ = *std::move(own);
+    rows_.data = records_.data();
+  }
   if (!state_shape(spec_).by_row) return {};
   auto by_row = take(rows_.count * 4);
   if (!by_row.ok()) return by_row.status().at("table " + spec_.name);
@@ -157,30 +163,29 @@ Status EmbeddingTable::allocate(SharedPages* pages) {
 Result<EmbeddingTable> EmbeddingTable::create(const TableSpec& spec, uint64_t seed,
                                               const TableShare& share, Pool& pool,
                                               SharedPages* pages) {
-  if (spec.dim < 1 || spec.rows < 1) {
-    return Status::BadRequest("table " + spec.name + ": rows and dim must be at least 1, are " +
-                              std::to_string(spec.rows) + " and " + std::to_string(spec.dim));
-  }
   EmbeddingTable table = without_rows(spec, seed, share);
   RECMILL_RETURN_IF_ERROR(table.allocate(pages));
-  const Random random(seed, Purpose::initial_row, hash_bytes(spec.name));
-  const float scale = initial_scale(spec);
-  const auto fill = [&](int64_t slot, int64_t row) {
-    fill_slot(table.rows_, table.state_, slot, static_cast<uint64_t>(row), table.columns().first,
-              random, scale);
+  table.fill(pool);
+  return table;
+}
+
+void EmbeddingTable::fill(Pool& pool) {
+  const Random random(seed_, Purpose::initial_row, hash_bytes(spec_.name));
+  const float scale = initial_scale(spec_);
+  const auto fill_row = [&](int64_t slot, int64_t row) {
+    fill_slot(rows_, state_, slot, static_cast<uint64_t>(row), columns().first, random, scale);
   };
-  const RowShare& rows = share.rows;
-  if (rows.map() == nullptr) {
-    pool.run_ranges(table.rows_.count, kFillRows, [&](int64_t begin, int64_t end) {
-      for (int64_t slot = begin; slot < end; ++slot) fill(slot, rows.row(slot));
+  if (share().map() == nullptr) {
+    pool.run_ranges(rows_.count, kFillRows, [&](int64_t begin, int64_t end) {
+      for (int64_t slot = begin; slot < end; ++slot) fill_row(slot, share().row(slot));
     });
-  } else if (rows.slots() > 0) {
-    pool.run_ranges(spec.rows, kFillRows, [&](int64_t begin, int64_t end) {
-      for (int64_t row = rows.next_held(begin, end); row < end; row = rows.next_held(row + 1, end))
-        fill(rows.slot(row), row);
+  } else if (share().slots() > 0) {
+    pool.run_ranges(spec_.rows, kFillRows, [&](int64_t begin, int64_t end) {
+      for (int64_t row = share().next_held(begin, end); row < end;
+           row = share().next_held(row + 1, end))
+        fill_row(share().slot(row), row);
     });
   }
-  return table;
 }
 
 void EmbeddingTable::read(int64_t first, int64_t count, std::span<float> weights,

@@ -30,6 +30,8 @@ class EmbeddingTable {
   };
   static MappedBytes mapped_bytes(const TableSpec& spec, const TableShare& share);
 
+  /// Where the parts of the records of `share` stand; addresses are left out.
+  static kernels::RowStorage layout(const TableSpec& spec, const TableShare& share);
   /// Bytes from row to row in memory.
   static int64_t row_bytes(const TableSpec& spec);
 
@@ -43,8 +45,11 @@ class EmbeddingTable {
                                        SharedPages* pages = nullptr);
   /// The same without its rows: everything can be asked but what stands in them, until allocate().
   static EmbeddingTable without_rows(const TableSpec& spec, uint64_t seed, const TableShare& share);
-  /// Room for the rows, of zeros, as create() takes it.
-  Status allocate(SharedPages* pages);
+  /// Room for the rows, of zeros, as create() takes it. Or they stand at `records`, of zeros, which
+  /// outlives the table, and only their state by row gets room.
+  Status allocate(SharedPages* pages, std::byte* records = nullptr);
+  /// Initial weights and state, as create() fills them in.
+  void fill(Pool& pool);
 
   const TableSpec& spec() const { return spec_; }
   const RowShare& share() const { return share_.rows; }

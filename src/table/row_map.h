@@ -57,6 +57,8 @@ class RowMap {
   /// Where all rows stand in the same order as in the table on one device, that device; else -1.
   int whole_at() const;
 
+  /// Groups that a place may name.
+  int groups() const { return static_cast<int>(groups_.size()); }
   RowPlace place(int64_t row) const;
   /// The same for many rows: out [rows.size()].
   void places(std::span<const int64_t> rows, RowPlace* out) const;

@@ -29,9 +29,18 @@ RowShare::RowShare(int64_t rows, int rank, int ranks, int home, int ranges)
   RECMILL_CHECK(
       rows >= 0 && ranks >= 1 && rank >= 0 && rank < ranks && home >= 0 && home + ranges <= ranks,
       std::to_string(rows) + " " + std::to_string(rank) + " " + std::to_string(ranks));
-  const int64_t range = rank - home;
-  if (range >= 0 && range < ranges) places_ = {range * rows / ranges, (range + 1) * rows / ranges};
+  places_ = range_of(rank);
   slots_ = places_.size();
+}
+
+RowRange RowShare::range_of(int rank) const {
+  const int64_t range = rank - home_;
+  if (range < 0 || range >= ranges_) return {};
+  return {range * rows_ / ranges_, (range + 1) * rows_ / ranges_};
+}
+
+int64_t RowShare::slots_of(int rank) const {
+  return map_ != nullptr ? map_->slots(rank) : range_of(rank).size();
 }
 
 RowShare::RowShare(int64_t rows, int rank, int ranks) : RowShare(rows, rank, ranks, 0, ranks) {

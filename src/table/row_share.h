@@ -35,6 +35,7 @@ class RowShare {
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
   int64_t slots() const { return slots_; }  // rows that this rank holds, copies among them
+  int64_t slots_of(int rank) const;
   /// Null: arithmetic.
   const RowMap* map() const { return map_.get(); }
   /// Whether a row may have copies.
@@ -90,6 +91,7 @@ class RowShare {
  private:
   RowShare(int64_t rows, int rank, int ranks, int home, int ranges);
 
+  RowRange range_of(int rank) const;  // of places
   int64_t multiply(int64_t x, int64_t factor) const {
     if (factor == 1) return x;
     return static_cast<int64_t>(static_cast<unsigned __int128>(x) * static_cast<uint64_t>(factor) %

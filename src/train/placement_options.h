@@ -27,6 +27,7 @@ struct PlacementOptions {
   CopyReduce reduce = CopyReduce::automatic;
   bool one_call = true;
   bool overlap = true;
+  bool share_rows = true;
   int64_t replan_every = 0;
   double replan_gain = 0.1;
 };
@@ -63,9 +64,13 @@ void describe(Visitor& v, PlacementOptions& o) {
     "holders), dense (all such rows as one vector), all_gather (at every holder), or auto (what "
     "takes least in each iteration)");
   v("one_call", o.one_call,
-    "one round of messages fetches the rows of all tables; false: one a table");
+    "one round of messages fetches the rows of all tables; false: one a table; where rows are "
+    "shared there are none");
   v("overlap", o.overlap,
     "rows that a rank holds are read while others are on their way; false: once those are here");
+  v("share_rows", o.share_rows,
+    "ranks of one host read each other's rows where they stand, but for those whose columns are "
+    "split; false: messages bring them, as between hosts");
   v("replan_every", o.replan_every,
     "iterations in which lookups are counted, a batch in four, before the plan in force is rated "
     "by them; where they have drifted the planner makes a new plan beside training, and rows move "

@@ -87,8 +87,10 @@ Seen train(uint64_t seed, int64_t drift) {
                              plan_placement(setting.problem, setting.planner, setting.options));
     RECMILL_ASSIGN_OR_RETURN(auto placed,
                              table::PlacedTables::create(proposal.plan, spec.tables, kRanks));
+    store::PlacedOptions placing;
+    placing.dedup_fetch = placing.share_rows = false;
     RECMILL_ASSIGN_OR_RETURN(
-        const auto store, store::PlacedStore::create(spec, 1, communicator, pool, placed, {false}));
+        const auto store, store::PlacedStore::create(spec, 1, communicator, pool, placed, placing));
     RECMILL_ASSIGN_OR_RETURN(
         const auto replanner,
         Replanner::create(

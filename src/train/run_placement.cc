@@ -122,7 +122,8 @@ std::vector<table::TableShare> shares_of(const ResolvedRun& run, int rank) {
 
 store::PlacedOptions placed_options(const ResolvedRun& run) {
   const PlacementOptions& options = run.options.placement;
-  return {options.dedup_fetch, options.reduce, options.one_call, options.overlap};
+  return {options.dedup_fetch, options.reduce, options.one_call, options.overlap,
+          options.share_rows};
 }
 
 }  // namespace recmill::train
