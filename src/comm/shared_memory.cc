@@ -11,9 +11,13 @@
 #include <string>
 
 #include "base/proc_bytes.h"
+#include "device/buffer.h"
+#include "device/map_pages.h"
 
 namespace recmill {
 namespace {
+
+constexpr int kCollapse = 25;  // MADV_COLLAPSE, of Linux 6.1, which older headers do not name
 
 double mebi(size_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
@@ -29,8 +33,12 @@ Status complaint(const std::string& what, size_t bytes, int error) {
 
 }  // namespace
 
+SharedMemory::SharedMemory(size_t bytes, int file)
+    : bytes_(Buffer::mapped_bytes(bytes)), file_(file) {}
+
 Result<SharedMemory> SharedMemory::make(size_t bytes, Handle& handle) {
   // Beyond that it would be processes that are ended, not the call.
+  bytes = Buffer::mapped_bytes(bytes);
   const auto available = static_cast<size_t>(proc_bytes("/proc/meminfo", "MemAvailable:"));
   if (available > 0 && bytes > available)
     return Status::Failed(
@@ -40,6 +48,8 @@ Result<SharedMemory> SharedMemory::make(size_t bytes, Handle& handle) {
   if (const int error = posix_fallocate(made.file_, 0, static_cast<off_t>(bytes)); error != 0)
     return complaint("posix_fallocate", bytes, error);
   RECMILL_RETURN_IF_ERROR(made.map());
+  // Whatever the machine says of huge pages in shared memory. Where there are none, small ones do.
+  if (made.bytes_ >= kHugePage) (void)madvise(made.data_, made.bytes_, kCollapse);
   handle = {getpid(), made.file_};
   return made;
 }
@@ -64,9 +74,10 @@ SharedMemory::~SharedMemory() {
 }
 
 Status SharedMemory::map() {
-  void* mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file_, 0);
-  if (mapped == MAP_FAILED) return complaint("mmap", bytes_, errno);
-  data_ = static_cast<std::byte*>(mapped);
+  data_ = map_pages(bytes_, bytes_ >= kHugePage ? kHugePage : 1);
+  if (data_ == nullptr || mmap(data_, bytes_, PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_POPULATE | MAP_FIXED, file_, 0) == MAP_FAILED)
+    return complaint("mmap", bytes_, errno);
   return {};
 }
 

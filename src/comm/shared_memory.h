@@ -10,7 +10,8 @@
 namespace recmill {
 
 /// Memory that processes of one host share. It has no name and takes nothing of /dev/shm, which is
-/// small in containers; nothing is left of it when they end, however they end.
+/// small in containers; nothing is left of it when they end, however they end. 2 MiB or more asks
+/// for huge pages (device/buffer.h).
 class SharedMemory {
  public:
   /// By which others find it, until its maker seals it.
@@ -41,11 +42,11 @@ class SharedMemory {
   std::byte* data() const { return data_; }
 
  private:
-  SharedMemory(size_t bytes, int file) : bytes_(bytes), file_(file) {}
+  SharedMemory(size_t bytes, int file);
   Status map();
 
   std::byte* data_ = nullptr;
-  size_t bytes_ = 0;
+  size_t bytes_ = 0;  // whole pages
   int file_ = -1;
 };
 

@@ -9,10 +9,11 @@
 #include <cstring>
 #include <string>
 
+#include "device/map_pages.h"
+
 namespace recmill {
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kPage = 4096;
 constexpr size_t kLine = 64;
 
@@ -21,6 +22,20 @@ size_t round_up(size_t bytes, size_t unit) {
 }
 
 }  // namespace
+
+std::byte* map_pages(size_t bytes, size_t unit) {
+  // Maps more and gives the ends back.
+  const size_t mapped = bytes + (unit > kPage ? unit : 0);
+  void* raw = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED) return nullptr;
+  auto* begin = static_cast<std::byte*>(raw);
+  if (unit <= kPage) return begin;
+  const auto address = reinterpret_cast<uintptr_t>(raw);
+  const size_t head = round_up(address, unit) - address;
+  if (head > 0) ::munmap(begin, head);
+  if (mapped - head - bytes > 0) ::munmap(begin + head + bytes, mapped - head - bytes);
+  return begin + head;
+}
 
 size_t Buffer::mapped_bytes(size_t bytes) {
   return round_up(bytes, bytes >= kHugePage ? kHugePage : kPage);
@@ -31,22 +46,12 @@ Result<Buffer> Buffer::allocate(size_t bytes) {
   if (bytes == 0) return buffer;
   const size_t unit = bytes >= kHugePage ? kHugePage : kPage;
   const size_t wanted = mapped_bytes(bytes);
-  // Huge pages need an address that is a multiple of theirs: map more and give the ends back.
-  const size_t mapped = wanted + (unit > kPage ? unit : 0);
-  void* raw = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (raw == MAP_FAILED) {
+  std::byte* const begin = map_pages(wanted, unit);
+  if (begin == nullptr) {
     return Status::Failed("cannot allocate " + std::to_string(bytes) +
                           " bytes: " + std::strerror(errno));
   }
-  auto* begin = static_cast<std::byte*>(raw);
-  if (unit > kPage) {
-    const auto address = reinterpret_cast<uintptr_t>(raw);
-    const size_t head = round_up(address, unit) - address;
-    if (head > 0) ::munmap(begin, head);
-    if (mapped - head - wanted > 0) ::munmap(begin + head + wanted, mapped - head - wanted);
-    begin += head;
-    ::madvise(begin, wanted, MADV_HUGEPAGE);
-  }
+  if (unit > kPage) ::madvise(begin, wanted, MADV_HUGEPAGE);
   buffer.data_ = begin;
   buffer.size_ = bytes;
   buffer.mapped_ = wanted;
