@@ -14,45 +14,46 @@ constexpr int64_t kRowsATask = 256;
 }  // namespace
 
 FinishedSums::FinishedSums(Communicator& communicator,
-                           const std::vector<table::EmbeddingTable>& tables, Pool& pool)
+                           const std::vector<table::EmbeddingTable>& tables, Pool& pool,
+                           bool shared)
     : communicator_(communicator),
       tables_(tables),
       pool_(pool),
       copied_(tables.size()),
-      outgoing_(communicator.ranks()),
+      mail_(communicator, shared),
       incoming_(tables.size()) {
   for (const auto& table : tables) widths_.push_back(table.spec().dim);
 }
 
-Result<std::vector<TableSums>> FinishedSums::pass_on(std::span<const TableSums> sums) {
-  address(sums);
+Result<std::vector<TableSums>> FinishedSums::pass_on(
+    std::span<const TableSums> sums, std::span<const std::span<const table::RowPlace>> places) {
+  address(sums, places);
   for (size_t t = 0; t < tables_.size(); ++t) fill(sums[t], t);
-  std::vector<std::span<const std::byte>> bytes;
-  for (const RowMessage& message : outgoing_) bytes.push_back(message.bytes());
-  RECMILL_ASSIGN_OR_RETURN(received_, communicator_.all_to_all(bytes));
+  RECMILL_RETURN_IF_ERROR(mail_.exchange());
   return collect();
 }
 
 // Begins a message to each other holder: the rows, and room for their gradients.
-void FinishedSums::address(std::span<const TableSums> sums) {
+void FinishedSums::address(std::span<const TableSums> sums,
+                           std::span<const std::span<const table::RowPlace>> places) {
   for (size_t t = 0; t < tables_.size(); ++t) {
     Copied& copied = copied_[t];
     copied.indices.clear();
-    std::vector<table::RowPlace> places;
     const table::RowShare& share = tables_[t].share();
-    if (share.has_copies()) find_places(sums[t].rows, tables_[t], places);
-    for (size_t i = 0; i < places.size(); ++i)
-      if (share.map()->is_copied(places[i])) copied.indices.push_back(static_cast<int64_t>(i));
+    for (size_t i = 0; share.has_copies() && i < sums[t].rows.size(); ++i)
+      if (share.map()->is_copied(places[t][i])) copied.indices.push_back(static_cast<int64_t>(i));
     NamedRows rows;
-    if (!copied.indices.empty()) rows = {sums[t].rows, places, copied.indices};
+    if (!copied.indices.empty()) rows = {sums[t].rows, places[t], copied.indices};
     copied.by_rank.to_recipients(rows, tables_[t], {false, Recipients::holders});
     copied.by_rank.of[communicator_.rank()] = {};  // it has them
   }
-  for (size_t rank = 0; rank < outgoing_.size(); ++rank) {
-    std::vector<int64_t> counts;
-    for (const Copied& copied : copied_) counts.push_back(copied.by_rank.of[rank].size());
-    outgoing_[rank].reset(counts, widths_);
+  std::vector<RowMail::Shape> shapes(communicator_.ranks());
+  for (size_t rank = 0; rank < shapes.size(); ++rank) {
+    shapes[rank].widths = widths_;
+    for (const Copied& copied : copied_)
+      shapes[rank].counts.push_back(copied.by_rank.of[rank].size());
   }
+  mail_.begin(shapes);
 }
 
 void FinishedSums::fill(const TableSums& sums, size_t table) {
@@ -64,10 +65,10 @@ void FinishedSums::fill(const TableSums& sums, size_t table) {
     for (int64_t i = begin; i < end; ++i)
       kernels::sum_parts(sums.parts, copied.indices[i], 1, dim, finished.data() + i * dim);
   });
-  for (size_t rank = 0; rank < outgoing_.size(); ++rank) {
+  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
     const auto [begin, end] = copied.by_rank.of[rank];
-    const auto rows = outgoing_[rank].rows(table);
-    float* values = outgoing_[rank].values(table);
+    const auto rows = mail_.to(rank).rows(table);
+    float* values = mail_.to(rank).values(table);
     for (int64_t at = begin; at < end; ++at, values += dim) {
       const int64_t i = copied.by_rank.order[at];
       rows[at - begin] = sums.rows[copied.indices[i]];
@@ -82,8 +83,7 @@ Result<std::vector<TableSums>> FinishedSums::collect() {
     incoming.parts.clear();
   }
   for (int rank = 0; rank < communicator_.ranks(); ++rank) {
-    RECMILL_ASSIGN_OR_RETURN(const RowMessage message,
-                             RowMessage::parse(received_.from(rank), widths_));
+    RECMILL_ASSIGN_OR_RETURN(const RowMessage message, mail_.from(rank, widths_));
     for (size_t t = 0; t < tables_.size(); ++t) {
       const auto rows = message.rows(t);
       incoming_[t].rows.insert(incoming_[t].rows.end(), rows.begin(), rows.end());

@@ -8,7 +8,7 @@
 #include "comm/communicator.h"
 #include "device/pool.h"
 #include "store/gradient_exchange.h"
-#include "store/row_message.h"
+#include "store/row_mail.h"
 #include "table/embedding_table.h"
 
 namespace recmill::store {
@@ -16,13 +16,15 @@ namespace recmill::store {
 /// Finished gradients of rows with copies, from their homes to the other holders.
 class FinishedSums {
  public:
-  /// `tables`: this rank's shares; all referenced objects outlive this.
+  /// `tables`: this rank's shares; all referenced objects outlive this. `shared`: as RowMail's.
   FinishedSums(Communicator& communicator, const std::vector<table::EmbeddingTable>& tables,
-               Pool& pool);
+               Pool& pool, bool shared);
 
   /// Collective. `sums` [tables]: what came to this rank of rows whose home it is; those without
-  /// copies are left out. Gives those of other homes [tables], valid until the next call.
-  Result<std::vector<TableSums>> pass_on(std::span<const TableSums> sums);
+  /// copies are left out. `places` [tables]: of their rows, by find_places(). Gives those of other
+  /// homes [tables], valid until the next call.
+  Result<std::vector<TableSums>> pass_on(std::span<const TableSums> sums,
+                                         std::span<const std::span<const table::RowPlace>> places);
 
  private:
   struct Incoming {
@@ -34,17 +36,17 @@ class FinishedSums {
     RowsByRank by_rank;            // of those, at their holders
   };
 
-  void address(std::span<const TableSums> sums);
+  void address(std::span<const TableSums> sums,
+               std::span<const std::span<const table::RowPlace>> places);
   void fill(const TableSums& sums, size_t table);
   Result<std::vector<TableSums>> collect();
 
   Communicator& communicator_;
   const std::vector<table::EmbeddingTable>& tables_;
   Pool& pool_;
-  std::vector<int64_t> widths_;       // [tables]
-  std::vector<Copied> copied_;        // [tables]
-  std::vector<RowMessage> outgoing_;  // [ranks]
-  Received received_;
+  std::vector<int64_t> widths_;  // [tables]
+  std::vector<Copied> copied_;   // [tables]
+  RowMail mail_;
   std::vector<Incoming> incoming_;  // [tables]
 };
 

@@ -12,11 +12,12 @@ constexpr int64_t kRowsATask = 256;  // rows summed by one task of the pool
 }  // namespace
 
 GradientExchange::GradientExchange(Communicator& communicator,
-                                   const std::vector<table::EmbeddingTable>& tables, Pool& pool)
+                                   const std::vector<table::EmbeddingTable>& tables, Pool& pool,
+                                   bool shared)
     : communicator_(communicator),
       tables_(tables),
       pool_(pool),
-      outgoing_(communicator.ranks()),
+      mail_(communicator, shared),
       distinct_(tables.size()),
       parts_(tables.size()) {}
 
@@ -27,14 +28,11 @@ Result<std::vector<TableSums>> GradientExchange::exchange(std::span<const TableG
   const auto own = sent_ranges(shards_of_rank(rank, ranks, shards), unit);
   address(sent, own.size());
   sum(sources, sent, own);
-  std::vector<std::span<const std::byte>> bytes;
-  for (const RowMessage& message : outgoing_) bytes.push_back(message.bytes());
-  RECMILL_ASSIGN_OR_RETURN(received_, communicator_.all_to_all(bytes));
+  RECMILL_RETURN_IF_ERROR(mail_.exchange());
   std::vector<RowMessage> messages;
   for (int from = 0; from < ranks; ++from) {
     const auto ranges = sent_ranges(shards_of_rank(from, ranks, shards), unit).size();
-    RECMILL_ASSIGN_OR_RETURN(auto message,
-                             RowMessage::parse(received_.from(from), widths(rank, ranges)));
+    RECMILL_ASSIGN_OR_RETURN(auto message, mail_.from(from, widths(rank, ranges)));
     messages.push_back(std::move(message));
   }
   find_rows(messages, shards, unit);
@@ -61,8 +59,10 @@ std::vector<int64_t> GradientExchange::widths(int to, size_t ranges) const {
 
 // Begins a message to each rank: its rows, and room for their gradients.
 void GradientExchange::address(std::span<const SentSums* const> sent, size_t ranges) {
+  std::vector<RowMail::Shape> shapes(communicator_.ranks());
   pool_.run(communicator_.ranks(), [&](int64_t rank) {
-    std::vector<int64_t> counts(tables_.size() * ranges, 0);
+    auto& counts = shapes[rank].counts;
+    counts.assign(tables_.size() * ranges, 0);
     for (size_t t = 0; t < tables_.size(); ++t) {
       if (tables_[t].spec().frozen) continue;
       const auto [begin, end] = sent[t]->by_rank().of[rank];
@@ -74,11 +74,15 @@ void GradientExchange::address(std::span<const SentSums* const> sent, size_t ran
         at = next;
       }
     }
-    outgoing_[rank].reset(counts, widths(static_cast<int>(rank), ranges));
+    shapes[rank].widths = widths(static_cast<int>(rank), ranges);
+  });
+  mail_.begin(shapes);
+  pool_.run(communicator_.ranks(), [&](int64_t rank) {
     for (size_t t = 0; t < tables_.size(); ++t) {
       if (tables_[t].spec().frozen) continue;
       const auto [begin, end] = sent[t]->by_rank().of[rank];
-      int64_t* rows = outgoing_[rank].rows(t * ranges).data();  // groups of a table adjoin
+      // Groups of a table adjoin.
+      int64_t* rows = mail_.to(static_cast<int>(rank)).rows(t * ranges).data();
       for (int64_t i = begin; i < end; ++i)
         rows[i - begin] = sent[t]->entries().rows[sent[t]->by_rank().order[i]];
     }
@@ -95,15 +99,15 @@ void GradientExchange::sum(std::span<const TableGradients> sources,
     float* out;
   };
   std::vector<Task> tasks;
-  for (size_t rank = 0; rank < outgoing_.size(); ++rank) {
+  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
     for (size_t t = 0; t < tables_.size(); ++t) {
       if (tables_[t].spec().frozen) continue;
-      const ColumnRange columns = tables_[t].columns_of(static_cast<int>(rank));
+      const ColumnRange columns = tables_[t].columns_of(rank);
       int64_t begin = sent[t]->by_rank().of[rank].begin;
       for (size_t range = 0; range < ranges.size(); ++range) {
         const size_t group = t * ranges.size() + range;
-        const int64_t count = outgoing_[rank].count(group);
-        float* out = outgoing_[rank].values(group);
+        const int64_t count = mail_.to(rank).count(group);
+        float* out = mail_.to(rank).values(group);
         for (int64_t i = 0; i < count; i += kRowsATask)
           tasks.push_back({t, range, begin + i, std::min(kRowsATask, count - i), columns,
                            out + i * columns.count});

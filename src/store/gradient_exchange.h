@@ -12,7 +12,7 @@
 #include "device/pool.h"
 #include "kernels/distinct_rows/distinct_rows.h"
 #include "kernels/row_update/gradient_sums.h"
-#include "store/row_message.h"
+#include "store/row_mail.h"
 #include "store/sent_sums.h"
 #include "table/embedding_table.h"
 
@@ -34,9 +34,9 @@ struct TableSums {
 
 class GradientExchange {
  public:
-  /// `tables`: this rank's shares; all referenced objects outlive this.
+  /// `tables`: this rank's shares; all referenced objects outlive this. `shared`: as RowMail's.
   GradientExchange(Communicator& communicator, const std::vector<table::EmbeddingTable>& tables,
-                   Pool& pool);
+                   Pool& pool, bool shared);
 
   /// Collective. Sends what `sent` [tables] says of `sources`, and gives what came here [tables],
   /// valid until the next call: over all shards of the global batch, in the order of the contract.
@@ -66,8 +66,7 @@ class GradientExchange {
   Communicator& communicator_;
   const std::vector<table::EmbeddingTable>& tables_;
   Pool& pool_;
-  std::vector<RowMessage> outgoing_;    // [ranks], of groups (table, range)
-  Received received_;                   // what `messages` of the last call refer to
+  RowMail mail_;                        // of groups (table, range)
   kernels::DistinctRowsFinder finder_;  // of the rows that the ranks send
   std::vector<DistinctRows> distinct_;  // [tables], a rank being a feature
   std::vector<Parts> parts_;            // [tables], beside distinct_

@@ -26,8 +26,8 @@ namespace recmill::store {
 /// one; smaller ones stand in one together.
 class HostRows {
  public:
-  /// Whether the ranks can.
-  static bool can_be(const Communicator& communicator) {
+  /// Whether there are others to share rows with.
+  static bool possible(const Communicator& communicator) {
     return communicator.ranks() > 1 && communicator.shares_memory();
   }
   /// Where rows will stand. `shares` [tables of `model`]: this rank's; the communicator outlives

@@ -16,7 +16,8 @@ struct PlacedOptions {
   /// Rows that this rank holds are read while others are on their way; else once they are here.
   bool overlap = true;
   /// Ranks of one host read each other's rows where they stand (HostRows), but for those whose
-  /// columns are split; else messages bring them as between hosts.
+  /// columns are split, and messages of gradients too (RowMail); else these travel as between
+  /// hosts.
   bool share_rows = true;
 };
 

@@ -83,7 +83,7 @@ PlacedStore::PlacedStore(ModelSpec model, uint64_t seed, Communicator& communica
 PlacedStore::~PlacedStore() = default;
 
 std::unique_ptr<HostRows> PlacedStore::host_rows(std::span<const table::TableShare> shares) const {
-  if (!options_.share_rows || !HostRows::can_be(communicator_)) return nullptr;
+  if (!options_.share_rows || !HostRows::possible(communicator_)) return nullptr;
   return std::make_unique<HostRows>(model_, shares, communicator_);
 }
 

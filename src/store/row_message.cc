@@ -2,6 +2,7 @@
 #include "store/row_message.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 namespace recmill::store {
@@ -22,29 +23,50 @@ size_t message_words(std::span<const int64_t> counts, std::span<const int64_t> w
 
 }  // namespace
 
-void RowMessage::reset(std::span<const int64_t> counts, std::span<const int64_t> widths) {
-  words_.resize(message_words(counts, widths));
-  std::fill(words_.end() - kMessageUnit, words_.end(), 0);  // what the values leave of it
-  std::copy(counts.begin(), counts.end(), words_.begin());
-  point_into(words_.data(), widths);
+int64_t RowMessage::bytes_of(std::span<const int64_t> counts, std::span<const int64_t> widths) {
+  return static_cast<int64_t>(message_words(counts, widths) * sizeof(int64_t));
+}
+
+void RowMessage::begin(std::byte* memory, std::span<const int64_t> counts,
+                       std::span<const int64_t> widths) {
+  const size_t words = message_words(counts, widths);
+  bytes_ = {memory, words * sizeof(int64_t)};
+  auto* const first = reinterpret_cast<int64_t*>(memory);
+  std::fill_n(first + words - kMessageUnit, kMessageUnit, 0);  // what the values leave of it
+  std::ranges::copy(counts, first);
+  point_into(memory, widths);
 }
 
 Result<RowMessage> RowMessage::parse(std::span<const std::byte> bytes,
                                      std::span<const int64_t> widths) {
   const size_t words = bytes.size() / sizeof(int64_t);
-  // Nobody writes through the pointers of a parsed message: its accessors are const.
-  auto* data = reinterpret_cast<int64_t*>(const_cast<std::byte*>(bytes.data()));
-  if (words < widths.size() || words != message_words({data, widths.size()}, widths)) {
+  // Nobody writes through the pointers of a parsed message.
+  auto* const memory = const_cast<std::byte*>(bytes.data());
+  if (words < widths.size() ||
+      words != message_words({reinterpret_cast<int64_t*>(memory), widths.size()}, widths)) {
     return Status::Failed("a message of rows has another size: " + std::to_string(bytes.size()) +
                           " bytes");
   }
   RowMessage message;
-  message.point_into(data, widths);
+  message.bytes_ = {memory, bytes.size()};
+  message.point_into(memory, widths);
   return message;
 }
 
-void RowMessage::point_into(int64_t* words, std::span<const int64_t> widths) {
+void RowMessage::move_to(std::byte* memory) {
+  const auto moved = [&](auto* pointer) {
+    const auto at = reinterpret_cast<std::byte*>(pointer) - bytes_.data();
+    return reinterpret_cast<decltype(pointer)>(memory + at);
+  };
+  std::memcpy(memory, bytes_.data(), bytes_.size());
+  for (int64_t*& rows : rows_) rows = moved(rows);
+  for (float*& values : values_) values = moved(values);
+  bytes_ = {memory, bytes_.size()};
+}
+
+void RowMessage::point_into(std::byte* memory, std::span<const int64_t> widths) {
   const size_t groups = widths.size();
+  auto* words = reinterpret_cast<int64_t*>(memory);
   counts_.assign(words, words + groups);
   rows_.resize(groups);
   values_.resize(groups);

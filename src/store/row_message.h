@@ -17,17 +17,15 @@ namespace recmill::store {
 ///   float32 [sum of count * width] values, group after group; then zeros up to 64 bytes
 class RowMessage {
  public:
-  RowMessage() = default;
-  RowMessage(RowMessage&&) = default;
-  RowMessage& operator=(RowMessage&&) = default;
-  RowMessage(const RowMessage&) = delete;  // it points into itself
-  RowMessage& operator=(const RowMessage&) = delete;
-
-  /// A message to be filled in; keeps its memory.
-  void reset(std::span<const int64_t> counts, std::span<const int64_t> widths);
-  /// Fails when the bytes are no message of these widths. Refers to `bytes`.
+  /// What a message takes, a multiple of 64.
+  static int64_t bytes_of(std::span<const int64_t> counts, std::span<const int64_t> widths);
+  /// Begins a message to be filled in at `memory` [bytes_of()], which is aligned to 8 bytes.
+  void begin(std::byte* memory, std::span<const int64_t> counts, std::span<const int64_t> widths);
+  /// Fails when the bytes are no message of these widths. Refers to `bytes`, and is not filled in.
   static Result<RowMessage> parse(std::span<const std::byte> bytes,
                                   std::span<const int64_t> widths);
+  /// Copies the message to other memory, where it goes on.
+  void move_to(std::byte* memory);
 
   size_t groups() const { return counts_.size(); }
   int64_t count(size_t group) const { return counts_[group]; }
@@ -37,12 +35,12 @@ class RowMessage {
   }
   float* values(size_t group) { return values_[group]; }
   const float* values(size_t group) const { return values_[group]; }
-  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(words_)); }
+  std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
-  void point_into(int64_t* words, std::span<const int64_t> widths);
+  void point_into(std::byte* memory, std::span<const int64_t> widths);
 
-  std::vector<int64_t> words_;  // empty in a parsed message
+  std::span<std::byte> bytes_;
   std::vector<int64_t> counts_;
   std::vector<int64_t*> rows_;
   std::vector<float*> values_;

@@ -22,16 +22,17 @@ bool updates_copies(const table::EmbeddingTable& table) {
 }  // namespace
 
 RowUpdates::RowUpdates(Communicator& communicator, std::vector<table::EmbeddingTable>& tables,
-                       TableSnapshots& snapshots, Pool& pool, PlacedOptions options)
+                       TableSnapshots& snapshots, Pool& pool, PlacedOptions options, bool shared)
     : communicator_(communicator),
       tables_(tables),
       snapshots_(snapshots),
       pool_(pool),
       options_(options),
       unit_(options.dedup_fetch ? SentUnit::subtree_sum : SentUnit::lookup),
-      exchange_(communicator, tables, pool),
+      exchange_(communicator, tables, pool, shared),
       mean_squares_(communicator, tables, pool),
-      finished_(communicator, tables, pool) {
+      finished_(communicator, tables, pool, shared),
+      located_(tables.size()) {
   int64_t held = 0;  // words of copies, over all ranks
   for (const auto& table : tables) {
     if (!updates_copies(table)) continue;
@@ -99,8 +100,8 @@ Result<int64_t> RowUpdates::update(std::span<const TableGradients> sources,
     parts.push_back(is_pooled ? pooled[t].parts : sums[t].parts);
   }
   RECMILL_RETURN_IF_ERROR(mean_squares_.exchange(parts));
-  int64_t rows = apply(sums, step);
-  if (!pooled.empty()) rows += apply(pooled, step);
+  int64_t rows = pooled.empty() ? 0 : apply(pooled, step);
+  rows += apply(sums, step);
   if (copied_words_ == 0) return rows;
   RECMILL_ASSIGN_OR_RETURN(const int64_t copied, update_copies(sources, sums, way, shards, step));
   return rows + copied;
@@ -145,23 +146,37 @@ Result<int64_t> RowUpdates::update_copies(std::span<const TableGradients> source
     rows += apply(own, step);
   }
   if (way == CopyReduce::all_gather) return rows;
-  RECMILL_ASSIGN_OR_RETURN(const auto passed_on, finished_.pass_on(own));
+  std::vector<std::span<const table::RowPlace>> places;  // of those that were applied last
+  for (const Located& located : located_) places.push_back(located.places);
+  RECMILL_ASSIGN_OR_RETURN(const auto passed_on, finished_.pass_on(own, places));
   return rows + apply(passed_on, step);
+}
+
+void RowUpdates::Located::find(std::span<const int64_t> rows, const table::EmbeddingTable& table) {
+  const table::RowShare& share = table.share();
+  find_places(rows, table, places);
+  slots.resize(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i)
+    slots[i] =
+        share.map() == nullptr ? share.slot(rows[i]) : share.map()->slot(places[i], share.rank());
+  owned = table.columns().first > 0 ? 0 : std::ssize(rows);
+  if (share.has_copies())
+    owned = std::ranges::count_if(
+        places, [&](auto place) { return share.map()->home(place).device == share.rank(); });
 }
 
 int64_t RowUpdates::apply(std::span<const TableSums> sums, const table::RowStep& step) {
   std::vector<table::TableParts> updates;
   std::vector<std::span<const int64_t>> changed(tables_.size());
+  for (size_t t = 0; t < tables_.size(); ++t)
+    if (tables_[t].columns().count > 0) changed[t] = sums[t].rows;
+  pool_.run(std::ssize(tables_), [&](int64_t t) { located_[t].find(changed[t], tables_[t]); });
   int64_t owned = 0;
   for (size_t t = 0; t < tables_.size(); ++t) {
-    if (sums[t].rows.empty() || tables_[t].columns().count == 0) continue;
-    changed[t] = sums[t].rows;
-    updates.push_back({&tables_[t], sums[t].rows, sums[t].parts, mean_squares_.of(t)});
-    if (tables_[t].columns().first > 0) continue;
-    const table::RowShare& share = tables_[t].share();
-    for (size_t i = 0; share.has_copies() && i < sums[t].rows.size(); ++i)
-      owned += share.owns(sums[t].rows[i]) ? 1 : 0;
-    if (!share.has_copies()) owned += static_cast<int64_t>(sums[t].rows.size());
+    owned += located_[t].owned;
+    if (!changed[t].empty())
+      updates.push_back(
+          {&tables_[t], changed[t], located_[t].slots, sums[t].parts, mean_squares_.of(t)});
   }
   const auto change = snapshots_.before(changed, pool_);
   table::update_tables_from_parts(updates, step, pool_);

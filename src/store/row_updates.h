@@ -26,9 +26,10 @@ namespace recmill::store {
 /// are added. Where columns are split, what travels is as wide as the receiver's columns.
 class RowUpdates {
  public:
-  /// `tables`: this rank's shares; all referenced objects outlive this.
+  /// `tables`: this rank's shares; all referenced objects outlive this. `shared`: ranks share
+  /// memory, and gradients go that way.
   RowUpdates(Communicator& communicator, std::vector<table::EmbeddingTable>& tables,
-             TableSnapshots& snapshots, Pool& pool, PlacedOptions options);
+             TableSnapshots& snapshots, Pool& pool, PlacedOptions options, bool shared);
 
   /// What will be sent of a batch's `distinct` rows [tables], which outlive it; `places` [tables]:
   /// of these, by find_places(). Any thread.
@@ -57,6 +58,13 @@ class RowUpdates {
   Result<int64_t> update_copies(std::span<const TableGradients> sources,
                                 std::span<const TableSums> sums, CopyReduce way, int shards,
                                 const table::RowStep& step);
+  /// Rows of one table that apply() was given: where they stand, and how many this rank owns.
+  struct Located {
+    std::vector<table::RowPlace> places;
+    std::vector<int64_t> slots;
+    int64_t owned = 0;
+    void find(std::span<const int64_t> rows, const table::EmbeddingTable& table);
+  };
   int64_t apply(std::span<const TableSums> sums, const table::RowStep& step);
 
   Communicator& communicator_;
@@ -70,6 +78,7 @@ class RowUpdates {
   GradientExchange exchange_;
   MeanSquares mean_squares_;
   FinishedSums finished_;
+  std::vector<Located> located_;        // [tables], by the last apply()
   std::unique_ptr<DenseReduce> dense_;  // made when it is first used
 };
 

@@ -75,7 +75,7 @@ TableStore::TableStore(ModelSpec model, std::vector<table::EmbeddingTable> table
       rank_(communicator.rank()),
       ranks_(communicator.ranks()),
       dedup_fetch_(options.dedup_fetch),
-      updates_(communicator, tables_, snapshots_, pool, options) {
+      updates_(communicator, tables_, snapshots_, pool, options, host_ != nullptr) {
   RECMILL_CHECK(row_update_.empty() || row_update_.size() == model_.tables.size());
   const bool fetches = host_ == nullptr || !host_->has_all();
   const size_t at_once = options.one_call || host_ != nullptr ? tables_.size() : 1;
@@ -185,16 +185,16 @@ const kernels::RowStorage& TableStore::rows(size_t table) const {
 void TableStore::find_shared(size_t table, Work& work) const {
   const DistinctRows& distinct = work.distinct[table];
   work.by_source[table].of.assign(ranks_, {});  // nothing is fetched
-  std::vector<int64_t> indices(host_->in_order(table) ? 0 : distinct.count());
-  if (!indices.empty()) host_->find(table, {distinct.rows, work.row_places[table]}, indices.data());
+  const bool in_order = host_->in_order(table);
+  std::vector<int64_t> indices(in_order ? 0 : distinct.count());
+  if (!in_order) host_->find(table, {distinct.rows, work.row_places[table]}, indices.data());
   for (size_t i = 0; i < features_of_[table].size(); ++i) {
     const size_t feature = features_of_[table][i];
+    const int64_t first = distinct.feature_begins[i];
     work.is_direct[feature] = 1;
     auto& places = work.places[feature];
-    places.clear();
-    if (indices.empty()) continue;
-    for (int64_t j = distinct.feature_begins[i]; j < distinct.feature_begins[i + 1]; ++j)
-      places.push_back(indices[distinct.positions[j]]);
+    places.resize(in_order ? 0 : distinct.feature_begins[i + 1] - first);
+    for (size_t j = 0; j < places.size(); ++j) places[j] = indices[distinct.positions[first + j]];
   }
 }
 

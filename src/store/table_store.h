@@ -9,14 +9,14 @@
 // Several ranks: prepare() works on this rank's ids alone and sends nothing, so that it can never
 // wait for a lookup or an update of another rank. lookup() asks each rank for the rows that this
 // one does not hold, by slot (RowFetch), and pools here, in the contract's order; features whose
-// rows all stand here pool straight from their tables. Where ranks share rows (HostRows), all of
-// these do, between two fences. update() sends each distinct row's sums over
-// this rank's largest subtrees of shards to who holds the row (RowUpdates). The rows have to be
-// distinct to be fetched, so that a schedule that does without finding them would save nothing:
-// sums go by distinct rows whatever the schedule says, with the fetch distance of a schedule of
-// "distinct_rows". One communicator serves both; lookups of evaluation batches may run at the same
-// time only with one rank. Tables whose owners pool (PooledFetch) go this way with their lookups of
-// rows with copies alone.
+// rows all stand here pool straight from their tables. Where ranks share rows (HostRows), all
+// features do, between two fences. update() sends each distinct row's sums over this rank's largest
+// subtrees of shards to who holds the row (RowUpdates). The rows have to be distinct to be fetched,
+// so that a schedule that does without finding them would save nothing: sums go by distinct rows
+// whatever the schedule says, with the fetch distance of a schedule of "distinct_rows". One
+// communicator serves both; lookups of evaluation batches may run at the same time only with one
+// rank. Tables whose owners pool (PooledFetch) go this way with their lookups of rows with copies
+// alone.
 #pragma once
 
 #include <atomic>

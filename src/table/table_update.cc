@@ -92,15 +92,12 @@ void update_stretch(const TableParts& update, const Task& task, const RowStep& s
   const int64_t dim = table.rows().dim;
   const Random rounding = rounding_of(table, step);
   std::vector<float> sums(kBlockRows * dim);
-  std::vector<int64_t> slots(task.end - task.begin);
-  for (int64_t i = 0; i < task.end - task.begin; ++i)
-    slots[i] = table.share().slot(update.rows[task.begin + i]);
   for (int64_t begin = task.begin; begin < task.end; begin += kBlockRows) {
     const int64_t count = std::min(kBlockRows, task.end - begin);
     kernels::sum_parts(update.parts, begin, count, dim, sums.data());
     kernels::ApplyRange range;
     range.rows = table.rows();
-    range.slots = slots.data() + (begin - task.begin);
+    range.slots = update.slots.data() + begin;
     range.keys = update.rows.data() + begin;
     range.gradients = sums.data();
     range.count = count;

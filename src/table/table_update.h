@@ -61,7 +61,8 @@ void update_tables_reference(std::span<const TableUpdate> updates, const RowStep
 /// rank's share that anyone looked up, each once, and the parts of their gradients.
 struct TableParts {
   EmbeddingTable* table = nullptr;
-  std::span<const int64_t> rows;             // [n], rows of the table, owned by its share
+  std::span<const int64_t> rows;             // [n], rows of the table, held by its share
+  std::span<const int64_t> slots;            // [n], where
   kernels::RowParts parts;                   // of the n rows, of the columns that this rank holds
   std::span<const float> mean_squares = {};  // [n], of whole rows where these are in pieces
 };

@@ -235,16 +235,17 @@ TEST(TableUpdate, from_parts_of_several_ranks_equals_the_update_of_one) {
                              trees, sums.data());
       for (int owner = 0; owner < ranks; ++owner) {
         auto part = make(spec, owner, ranks);
-        std::vector<int64_t> rows, begins{0};
+        std::vector<int64_t> rows, slots, begins{0};
         std::vector<kernels::GradientPart> parts;
         for (int64_t i = 0; i < n; ++i) {
           if (!part.share().owns(lookups.distinct.rows[i])) continue;
           rows.push_back(lookups.distinct.rows[i]);
+          slots.push_back(part.share().slot(rows.back()));
           for (size_t s = 0; s < trees.size(); ++s)
             parts.push_back({sums.data() + (i * trees.size() + s) * spec.dim, trees[s].begin});
           begins.push_back(static_cast<int64_t>(parts.size()));
         }
-        const TableParts from_parts{&part, rows, {begins, parts}};
+        const TableParts from_parts{&part, rows, slots, {begins, parts}};
         update_tables_from_parts({&from_parts, 1}, step, pool);
         for (int64_t slot = 0; slot < part.share().slots(); ++slot) {
           std::vector<float> a(spec.dim), b(spec.dim);
