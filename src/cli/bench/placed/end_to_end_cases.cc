@@ -7,114 +7,25 @@
 #include <memory>
 
 #include "base/clock.h"
-#include "base/random.h"
+#include "cli/bench/placed/placed_model.h"
 #include "cli/bench/placed/placed_shape.h"
 #include "cli/bench/start_together.h"
 #include "comm/measure_links.h"
-#include "model/dlrm.h"
-#include "model/initialize.h"
 #include "placement/planners.h"
-#include "store/placed_store.h"
-#include "train/optimizer/dense_optimizer.h"
-#include "train/rank_trainer.h"
 
 namespace recmill::cli {
 namespace {
 
 using placement::PlannerKind;
 
-constexpr int64_t kBatches = 2, kDense = 13;
+constexpr int64_t kBatches = 2;
 constexpr double kZipf = 1.2;
-constexpr int kShards = 8;
-
-/// A model on ranks whose rows stand as one planner says.
-class PlacedModel {
- public:
-  static Result<std::unique_ptr<PlacedModel>> make(const ModelSpec& spec, int64_t dim,
-                                                   const PlacementPlan& plan, Communicator& all,
-                                                   Pool& pool) {
-    std::unique_ptr<PlacedModel> made(new PlacedModel(spec));
-    PlacedModel& m = *made;
-    RECMILL_ASSIGN_OR_RETURN(auto placed,
-                             table::PlacedTables::create(plan, m.spec_.tables, all.ranks()));
-    store::PlacedOptions options;
-    options.dedup_fetch = false;
-    RECMILL_ASSIGN_OR_RETURN(
-        m.store_, store::PlacedStore::create(m.spec_, 1, all, pool, std::move(placed), options));
-    model::ModelOptions layers;
-    layers.bottom = {512, 256, 64, dim};
-    layers.top = {512, 256, 1};
-    RECMILL_ASSIGN_OR_RETURN(m.model_, model::make_dlrm(layers, m.spec_));
-    RECMILL_ASSIGN_OR_RETURN(Buffer parameters, model::initial_parameters(*m.model_, 1));
-    const int64_t count = m.model_->parameter_count();
-    m.dense_optimizer_ = std::make_unique<train::DenseOptimizer>(
-        train::DenseOptimizerOptions{}, count, std::vector<train::ParameterRange>{{0, count}});
-    // As a run on several hosts does by default.
-    RECMILL_ASSIGN_OR_RETURN(auto beside, train::GradientReduction::create(all, kShards));
-    m.trainer_ = std::make_unique<train::RankTrainer>(m.spec_, *m.model_, *m.store_,
-                                                      *m.dense_optimizer_, all, pool, kShards,
-                                                      std::move(parameters), std::move(beside));
-    RECMILL_RETURN_IF_ERROR(m.trainer_->load_parameters());
-    return made;
-  }
-
-  /// The sum of losses over the global batch.
-  Result<double> go(train::RankBatch& batch) {
-    batch.before.iteration = iteration_;
-    RECMILL_ASSIGN_OR_RETURN(
-        batch.prepared, store_->prepare({iteration_, batch.purpose, batch.cut, batch.first_shard,
-                                         batch.end_shard, &batch.sparse, nullptr}));
-    const bool trains = batch.purpose == store::Purpose::train;
-    const auto step = trains ? trainer_->train(batch, {iteration_, 1.0}) : trainer_->score(batch);
-    batch.prepared.reset();
-    if (!step.ok()) return step.status();
-    if (trains) ++iteration_;
-    return step->loss;
-  }
-
- private:
-  explicit PlacedModel(ModelSpec spec) : spec_(std::move(spec)) {}
-
-  const ModelSpec spec_;
-  std::unique_ptr<store::PlacedStore> store_;
-  std::unique_ptr<model::Model> model_;
-  std::unique_ptr<train::DenseOptimizer> dense_optimizer_;
-  std::unique_ptr<train::RankTrainer> trainer_;
-  int64_t iteration_ = 0;
-};
 
 struct Way {
   PlannerKind planner = PlannerKind::oper;
   std::unique_ptr<PlacedModel> model;
   std::vector<double> seconds;  // a batch, by repetition
 };
-
-std::vector<train::RankBatch> make_batches(const FrozenShape& shape, store::Purpose purpose,
-                                           Communicator& all, Pool& pool) {
-  const int rank = all.rank(), ranks = all.ranks();
-  const ShapeDraw draw(shape, kZipf, kTimedSeed);
-  std::vector<train::RankBatch> batches(kBatches);
-  for (int64_t b = 0; b < kBatches; ++b) {
-    train::RankBatch& batch = batches[b];
-    batch.purpose = purpose;
-    batch.cut = {kRankSamples * ranks, kShards};
-    batch.first_shard = rank * kShards / ranks;
-    batch.end_shard = (rank + 1) * kShards / ranks;
-    const int64_t first = (b * ranks + rank) * kRankSamples;
-    draw.draw(first, kRankSamples, batch.sparse, pool);
-    batch.dense.first = first;
-    batch.dense.samples = kRankSamples;
-    batch.dense.columns = kDense;
-    const Random random(1, Purpose::test, static_cast<uint64_t>(b * ranks + rank));
-    batch.dense.values.resize(kRankSamples * kDense);
-    for (size_t i = 0; i < batch.dense.values.size(); ++i)
-      batch.dense.values[i] = random.uniform(i);
-    batch.dense.labels.resize(kRankSamples);
-    for (size_t i = 0; i < batch.dense.labels.size(); ++i)
-      batch.dense.labels[i] = random.uniform64(i, 1u << 20) < 0.25 ? 1.0f : 0.0f;
-  }
-  return batches;
-}
 
 class EndToEnd {
  public:
@@ -129,7 +40,8 @@ class EndToEnd {
     if (!options_.wants(full)) return {};
     const FrozenShape shape = small_shape(name);
     auto batches =
-        make_batches(shape, training ? store::Purpose::train : store::Purpose::serve, all_, pool_);
+        PlacedModel::draw(ShapeDraw(shape, kZipf, kTimedSeed), kBatches,
+                          training ? store::Purpose::train : store::Purpose::serve, all_, pool_);
     std::deque<Way> ways;
     for (const PlannerKind planner :
          {PlannerKind::oper, PlannerKind::table_wise, PlannerKind::torchrec_like})
@@ -146,8 +58,9 @@ class EndToEnd {
 
  private:
   Status place(const FrozenShape& shape, bool training, std::deque<Way>& ways) {
-    ModelSpec model = small_model(shape);
-    model.num_dense = kDense;
+    const ModelSpec model = small_model(shape);
+    store::PlacedOptions placing;
+    placing.dedup_fetch = false;
     RECMILL_ASSIGN_OR_RETURN(const AccessCounts counts,
                              draw_counts(shape, kZipf, kCountedSeed, kCounted, pool_));
     RECMILL_ASSIGN_OR_RETURN(const auto links, measure_links(all_));
@@ -157,7 +70,7 @@ class EndToEnd {
       RECMILL_ASSIGN_OR_RETURN(const auto proposal,
                                placement::plan_placement(problem, way.planner, {}));
       RECMILL_ASSIGN_OR_RETURN(way.model,
-                               PlacedModel::make(model, shape.dim, proposal.plan, all_, pool_));
+                               PlacedModel::make(model, proposal.plan, placing, all_, pool_));
     }
     return {};
   }

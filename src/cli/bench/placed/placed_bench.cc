@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "cli/bench/placed/drift_cases.h"
 #include "cli/bench/placed/end_to_end_cases.h"
+#include "cli/bench/placed/host_cases.h"
 #include "cli/bench/placed/placed_shape.h"
 #include "cli/bench/start_together.h"
 #include "comm/gather_values.h"
@@ -98,7 +99,8 @@ Way way_with(std::initializer_list<Optimization> some, std::string label) {
   Way way;
   way.label = std::move(label);
   way.task = Task::inference;
-  way.options = {has(dedup), CopyReduce::automatic, has(one_call), has(overlap)};
+  way.options = {has(dedup), CopyReduce::automatic, has(one_call), has(overlap),
+                 /*share_rows=*/false};
   way.planner = has(balanced) || has(duplicates) ? PlannerKind::oper : PlannerKind::table_wise;
   if (!has(duplicates)) way.extra_memory = 0;
   way.copies_alone = has(duplicates) && !has(balanced);
@@ -325,6 +327,7 @@ Status run_placed_bench(const BenchOptions& options, const BenchSink& sink) {
   if (all == nullptr) return {};  // more processes than are needed
   RECMILL_RETURN_IF_ERROR(PlacedBench(options, *all).run(sink));
   RECMILL_RETURN_IF_ERROR(run_end_to_end_cases(options, *all, sink));
+  RECMILL_RETURN_IF_ERROR(run_host_cases(options, *all, sink));
   return run_drift_cases(options, *all, sink);
 }
 

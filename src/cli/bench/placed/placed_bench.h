@@ -15,8 +15,8 @@ namespace recmill::cli {
 /// for all tables, rows that are balanced, 5 % of memory for duplicates, local rows read while
 /// remote ones come, and de-duplication bring, each alone and one after the other, beside a plan by
 /// tables with none of them. What is looked up must be bitwise the same whatever the plan, in
-/// training after an update as well. Then end_to_end_cases.h. Rank 0 reports. A bad request of a
-/// single process.
+/// training after an update as well. Then end_to_end_cases.h, host_cases.h and drift_cases.h. Rank
+/// 0 reports. A bad request of a single process.
 Status run_placed_bench(const BenchOptions& options, const BenchSink& sink);
 
 }  // namespace recmill::cli

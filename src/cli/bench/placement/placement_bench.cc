@@ -5,6 +5,7 @@
 #include "cli/bench/placement/counting_cases.h"
 #include "cli/bench/placement/figure10_cases.h"
 #include "cli/bench/placement/heterogeneous_cases.h"
+#include "cli/bench/placement/mapping_cases.h"
 #include "cli/bench/placement/optimality_cases.h"
 #include "cli/bench/placement/table2_cases.h"
 #include "cli/bench/placement/table3_cases.h"
@@ -12,8 +13,9 @@
 namespace recmill::cli {
 
 Status run_placement_bench(const BenchOptions& options, const BenchSink& sink) {
-  for (const auto& run : {run_counting_cases, run_balance_cases, run_table2_cases, run_table3_cases,
-                          run_optimality_cases, run_heterogeneous_cases, run_figure10_cases})
+  for (const auto& run :
+       {run_counting_cases, run_balance_cases, run_table2_cases, run_table3_cases,
+        run_optimality_cases, run_heterogeneous_cases, run_figure10_cases, run_mapping_cases})
     RECMILL_RETURN_IF_ERROR(run(options, sink));
   return {};
 }
