@@ -15,6 +15,9 @@ struct ReduceCase {
   double all = 0;             // of all rows with copies
   double all_dense = 0;       // of one vector of them
   double copies = 1;          // of such a row, on average
+  /// Rows that any rank looked up over those of each rank added up, when ranks last saw it; 0: they
+  /// never did, and are taken to look rows up as if they knew nothing of each other.
+  double distinct_share = 0;
 };
 
 /// The way of the least predicted cost to the ranks together: words that go over links, and so many

@@ -89,40 +89,74 @@ void GradientExchange::address(std::span<const SentSums* const> sent, size_t ran
   });
 }
 
+// What goes to several ranks is summed once, and copied.
 void GradientExchange::sum(std::span<const TableGradients> sources,
                            std::span<const SentSums* const> sent,
                            std::span<const ShardRange> ranges) {
-  struct Task {
-    size_t table, range;
-    int64_t begin, count;  // of the order of by_rank()
-    ColumnRange columns;
-    float* out;
-  };
-  std::vector<Task> tasks;
+  std::vector<SumTask> tasks;
+  sums_.resize(tables_.size());
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (!goes_to_several(sent[t])) continue;
+    const int64_t columns = tables_[t].columns().count;
+    sums_[t].resize(sent[t]->entries().count() * columns);
+    for (size_t range = 0; range < ranges.size(); ++range) {
+      const auto begins = sent[t]->range_begins().subspan(range, 2);
+      add_tasks({t, range, nullptr, begins[0], begins[1] - begins[0], tables_[t].columns(),
+                 sums_[t].data() + begins[0] * columns},
+                tasks);
+    }
+  }
+  run(tasks, sources, sent, ranges);
+  tasks.clear();
   for (int rank = 0; rank < communicator_.ranks(); ++rank) {
     for (size_t t = 0; t < tables_.size(); ++t) {
       if (tables_[t].spec().frozen) continue;
-      const ColumnRange columns = tables_[t].columns_of(rank);
-      int64_t begin = sent[t]->by_rank().of[rank].begin;
+      const RowsByRank& by_rank = sent[t]->by_rank();
+      int64_t begin = by_rank.of[rank].begin;
       for (size_t range = 0; range < ranges.size(); ++range) {
         const size_t group = t * ranges.size() + range;
         const int64_t count = mail_.to(rank).count(group);
-        float* out = mail_.to(rank).values(group);
-        for (int64_t i = 0; i < count; i += kRowsATask)
-          tasks.push_back({t, range, begin + i, std::min(kRowsATask, count - i), columns,
-                           out + i * columns.count});
+        add_tasks({t, range, by_rank.order.data(), begin, count, tables_[t].columns_of(rank),
+                   mail_.to(rank).values(group)},
+                  tasks);
         begin += count;
       }
     }
   }
-  pool_.run(static_cast<int64_t>(tasks.size()), [&](int64_t index) {
-    const Task& task = tasks[index];
+  run(tasks, sources, sent, ranges);
+}
+
+bool GradientExchange::goes_to_several(const SentSums* sent) {
+  return sent != nullptr && std::ssize(sent->by_rank().order) > sent->entries().count();
+}
+
+void GradientExchange::add_tasks(SumTask of, std::vector<SumTask>& tasks) {
+  const int64_t end = of.begin + of.count;
+  for (; of.begin < end; of.begin += kRowsATask, of.out += kRowsATask * of.columns.count) {
+    of.count = std::min(kRowsATask, end - of.begin);
+    tasks.push_back(of);
+  }
+}
+
+void GradientExchange::run(std::span<const SumTask> tasks, std::span<const TableGradients> sources,
+                           std::span<const SentSums* const> sent,
+                           std::span<const ShardRange> ranges) {
+  pool_.run(std::ssize(tasks), [&](int64_t index) {
+    const SumTask& task = tasks[index];
+    const SentSums& of = *sent[task.table];
+    const int64_t columns = task.columns.count;
+    if (task.order != nullptr && goes_to_several(&of)) {
+      for (int64_t i = 0; i < task.count; ++i)
+        std::copy_n(sums_[task.table].data() + task.order[task.begin + i] * columns, columns,
+                    task.out + i * columns);
+      return;
+    }
     const TableGradients& source = sources[task.table];
     std::vector<kernels::GradientRows> gradients(source.gradients.begin(), source.gradients.end());
     for (auto& rows : gradients) rows.data += task.columns.first;
-    const SentSums& of = *sent[task.table];
-    kernels::sum_gradients({&of.entries(), gradients, task.columns.count, source.ahead},
-                           {of.by_rank().order.data() + task.begin, 0, task.count},
+    kernels::SumRange rows{nullptr, task.begin, task.count};
+    if (task.order != nullptr) rows = {task.order + task.begin, 0, task.count};
+    kernels::sum_gradients({&of.entries(), gradients, columns, source.ahead}, rows,
                            ranges.subspan(task.range, 1), task.out);
   });
 }

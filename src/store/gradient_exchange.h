@@ -52,10 +52,23 @@ class GradientExchange {
     std::vector<float> sums;                   // of lookups, where these came one by one
   };
 
+  /// Rows of one table and range of shards, whose sums stand together.
+  struct SumTask {
+    size_t table, range;
+    const int64_t* order;  // entries by SentSums::by_rank(), or null: one after the other
+    int64_t begin, count;  // of them
+    ColumnRange columns;
+    float* out;
+  };
+
   std::vector<int64_t> widths(int to, size_t ranges) const;
   void address(std::span<const SentSums* const> sent, size_t ranges);
   void sum(std::span<const TableGradients> sources, std::span<const SentSums* const> sent,
            std::span<const ShardRange> ranges);
+  static bool goes_to_several(const SentSums* sent);
+  static void add_tasks(SumTask of, std::vector<SumTask>& tasks);
+  void run(std::span<const SumTask> tasks, std::span<const TableGradients> sources,
+           std::span<const SentSums* const> sent, std::span<const ShardRange> ranges);
   void find_rows(std::span<const RowMessage> messages, int shards, SentUnit unit);
   std::vector<kernels::GradientRows> given(size_t table, std::span<const RowMessage> messages);
   static void collect_parts(const DistinctRows& distinct,
@@ -66,10 +79,11 @@ class GradientExchange {
   Communicator& communicator_;
   const std::vector<table::EmbeddingTable>& tables_;
   Pool& pool_;
-  RowMail mail_;                        // of groups (table, range)
-  kernels::DistinctRowsFinder finder_;  // of the rows that the ranks send
-  std::vector<DistinctRows> distinct_;  // [tables], a rank being a feature
-  std::vector<Parts> parts_;            // [tables], beside distinct_
+  RowMail mail_;                          // of groups (table, range)
+  std::vector<std::vector<float>> sums_;  // [tables][entries]: of what goes to several ranks
+  kernels::DistinctRowsFinder finder_;    // of the rows that the ranks send
+  std::vector<DistinctRows> distinct_;    // [tables], a rank being a feature
+  std::vector<Parts> parts_;              // [tables], beside distinct_
 };
 
 }  // namespace recmill::store

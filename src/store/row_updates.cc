@@ -2,6 +2,8 @@
 #include "store/row_updates.h"
 
 #include <algorithm>
+#include <bit>
+#include <numeric>
 
 #include "store/choose_reduce.h"
 #include "table/row_map.h"
@@ -14,6 +16,14 @@ namespace {
 int64_t words_of_row(const table::EmbeddingTable& table) {
   return table.spec().dim + 2;
 }
+
+/// What a rank tells the others of a batch.
+struct Note {
+  float copied_words = 0;  // of rows with copies that it names
+  float distinct_share =
+      0;  // of those that all ranks named in the last update: its rows among them
+};
+static_assert(sizeof(Note) == sizeof(int64_t));
 
 bool updates_copies(const table::EmbeddingTable& table) {
   return !table.spec().frozen && table.share().has_copies();
@@ -64,7 +74,7 @@ void RowUpdates::plan(std::span<const DistinctRows> distinct,
   });
 }
 
-int64_t RowUpdates::note_of(std::span<const std::vector<table::RowPlace>> places) const {
+int64_t RowUpdates::copied_words(std::span<const std::vector<table::RowPlace>> places) const {
   int64_t words = 0;
   if (options_.reduce != CopyReduce::automatic) return words;
   for (size_t t = 0; t < tables_.size(); ++t) {
@@ -76,20 +86,34 @@ int64_t RowUpdates::note_of(std::span<const std::vector<table::RowPlace>> places
   return words;
 }
 
-CopyReduce RowUpdates::choose(std::span<const int64_t> notes, int shards) const {
+int64_t RowUpdates::note(int64_t copied_words) const {
+  const double share = touched_ > 0 ? static_cast<double>(distinct_words_) / touched_ : 0;
+  return std::bit_cast<int64_t>(Note{static_cast<float>(copied_words), static_cast<float>(share)});
+}
+
+// Begins to count distinct rows anew.
+CopyReduce RowUpdates::choose(std::span<const std::span<const int64_t>> notes, int shards) {
   if (options_.reduce != CopyReduce::automatic) return options_.reduce;
-  const std::vector<double> touched(notes.begin(), notes.end());
+  std::vector<double> touched(communicator_.ranks());
   std::vector<int> sums;
-  for (int rank = 0; rank < communicator_.ranks(); ++rank)
+  double distinct_share = 0;
+  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
+    for (const auto& of_batch : notes)
+      touched[rank] += std::bit_cast<Note>(of_batch[rank]).copied_words;
+    distinct_share += std::bit_cast<Note>(notes[0][rank]).distinct_share;
     sums.push_back(
         static_cast<int>(subtrees(shards_of_rank(rank, communicator_.ranks(), shards)).size()));
+  }
+  touched_ = std::accumulate(touched.begin(), touched.end(), 0.0);
+  distinct_words_ = 0;
   return choose_reduce({touched, sums, static_cast<double>(copied_words_),
-                        static_cast<double>(DenseReduce::elements(tables_)), copies_});
+                        static_cast<double>(DenseReduce::elements(tables_)), copies_,
+                        distinct_share});
 }
 
 Result<int64_t> RowUpdates::update(std::span<const TableGradients> sources,
                                    std::span<const SentSums> planned,
-                                   std::span<const int64_t> notes, int shards,
+                                   std::span<const std::span<const int64_t>> notes, int shards,
                                    const table::RowStep& step, std::span<const TableSums> pooled) {
   const CopyReduce way = choose(notes, shards);
   RECMILL_ASSIGN_OR_RETURN(const auto sums,
@@ -160,9 +184,14 @@ void RowUpdates::Located::find(std::span<const int64_t> rows, const table::Embed
     slots[i] =
         share.map() == nullptr ? share.slot(rows[i]) : share.map()->slot(places[i], share.rank());
   owned = table.columns().first > 0 ? 0 : std::ssize(rows);
-  if (share.has_copies())
-    owned = std::ranges::count_if(
-        places, [&](auto place) { return share.map()->home(place).device == share.rank(); });
+  owned_copied = 0;
+  if (!share.has_copies()) return;
+  owned = 0;
+  for (const table::RowPlace place : places) {
+    if (share.map()->home(place).device != share.rank()) continue;
+    ++owned;
+    owned_copied += share.map()->is_copied(place) ? 1 : 0;
+  }
 }
 
 int64_t RowUpdates::apply(std::span<const TableSums> sums, const table::RowStep& step) {
@@ -174,6 +203,7 @@ int64_t RowUpdates::apply(std::span<const TableSums> sums, const table::RowStep&
   int64_t owned = 0;
   for (size_t t = 0; t < tables_.size(); ++t) {
     owned += located_[t].owned;
+    distinct_words_ += located_[t].owned_copied * words_of_row(tables_[t]);
     if (!changed[t].empty())
       updates.push_back(
           {&tables_[t], changed[t], located_[t].slots, sums[t].parts, mean_squares_.of(t)});

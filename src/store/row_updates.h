@@ -36,21 +36,22 @@ class RowUpdates {
   void plan(std::span<const DistinctRows> distinct,
             std::span<const std::vector<table::RowPlace>> places, int shards,
             std::vector<SentSums>& sent) const;
-  /// What all ranks have to know of a batch before update(): how much it names of rows with copies.
-  /// Any thread.
-  int64_t note_of(std::span<const std::vector<table::RowPlace>> places) const;
+  /// How much a batch names of rows with copies, in words. Any thread.
+  int64_t copied_words(std::span<const std::vector<table::RowPlace>> places) const;
+  /// What all ranks have to know of a batch of so many words before update(), in 8 bytes.
+  int64_t note(int64_t copied_words) const;
 
   /// Collective. Sums `sources` [tables] over this rank's shards, brings the sums to the ranks that
   /// hold the rows, and applies the row optimizers. Frozen tables are left alone. `planned`: of
-  /// `sources`; empty: they are of several batches. `notes` [ranks]: over all batches. `pooled`
+  /// `sources`; empty: they are of several batches. `notes` [batches][ranks]. `pooled`
   /// [tables], or empty: finished sums of other rows that this rank owns. Gives how many rows that
   /// this rank owns were updated; of split columns, those of the first ones.
   Result<int64_t> update(std::span<const TableGradients> sources, std::span<const SentSums> planned,
-                         std::span<const int64_t> notes, int shards, const table::RowStep& step,
-                         std::span<const TableSums> pooled = {});
+                         std::span<const std::span<const int64_t>> notes, int shards,
+                         const table::RowStep& step, std::span<const TableSums> pooled = {});
 
  private:
-  CopyReduce choose(std::span<const int64_t> notes, int shards) const;
+  CopyReduce choose(std::span<const std::span<const int64_t>> notes, int shards);
   Recipients recipients(CopyReduce way) const;
   Result<std::vector<TableSums>> exchange(std::span<const TableGradients> sources,
                                           std::span<const SentSums> planned, Recipients recipients,
@@ -62,7 +63,7 @@ class RowUpdates {
   struct Located {
     std::vector<table::RowPlace> places;
     std::vector<int64_t> slots;
-    int64_t owned = 0;
+    int64_t owned = 0, owned_copied = 0;  // the latter: of rows with copies
     void find(std::span<const int64_t> rows, const table::EmbeddingTable& table);
   };
   int64_t apply(std::span<const TableSums> sums, const table::RowStep& step);
@@ -72,9 +73,11 @@ class RowUpdates {
   TableSnapshots& snapshots_;
   Pool& pool_;
   const PlacedOptions options_;
-  const SentUnit unit_;       // of rows without copies
-  int64_t copied_words_ = 0;  // of all rows with copies, with their numbers
-  double copies_ = 1;         // of such a row, on average
+  const SentUnit unit_;         // of rows without copies
+  int64_t copied_words_ = 0;    // of all rows with copies, with their numbers
+  double copies_ = 1;           // of such a row, on average
+  double touched_ = 0;          // words of them that ranks name in this update, added up
+  int64_t distinct_words_ = 0;  // of them, whose home this rank is, in this update
   GradientExchange exchange_;
   MeanSquares mean_squares_;
   FinishedSums finished_;

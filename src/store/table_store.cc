@@ -40,8 +40,8 @@ struct TableStore::Work {
   std::vector<SentSums> sent;                 // [tables]; of training
   WantedParts pooled;                         // of tables whose owners pool
   std::vector<std::vector<AskedBags>> asked;  // [ranks][pooled features], once it was looked up
-  int64_t note = 0;
-  std::vector<int64_t> notes;  // [ranks], once it was looked up
+  int64_t copied_words = 0;                   // RowUpdates::copied_words()
+  std::vector<int64_t> notes;                 // [ranks], once it was looked up
 };
 
 class TableStore::TablePrepared final : public Prepared {
@@ -124,7 +124,7 @@ Result<std::unique_ptr<Prepared>> TableStore::prepare(const Batch& batch) {
   if (pooled_fetch_ != nullptr) pooled_fetch_->plan(*batch.sparse, work->begins, work->pooled);
   fill_pool_tasks(*batch.sparse, *work);
   fused_pool_.map(work->pool_tasks, pool_.threads(), work->task_map);
-  work->note = 0;
+  work->copied_words = 0;
   work->notes.assign(ranks_, 0);
   if (ranks_ > 1 || batch.purpose == Purpose::train) find_distinct(batch, *work);
   return std::unique_ptr<Prepared>(std::make_unique<TablePrepared>(*this, batch, std::move(work)));
@@ -173,7 +173,7 @@ void TableStore::find_distinct(const Batch& batch, Work& work) {
             [&](int64_t t) { find_sources(static_cast<size_t>(t), work); });
   if (batch.purpose != Purpose::train) return;
   updates_.plan(work.distinct, work.row_places, batch.cut.shards, work.sent);
-  work.note = updates_.note_of(work.row_places);
+  work.copied_words = updates_.copied_words(work.row_places);
 }
 
 // Where lookups find this rank's rows of a table, or those of all ranks.
@@ -261,14 +261,15 @@ Status TableStore::lookup(Prepared& prepared, Output output, Stream& stream) {
 }
 
 Status TableStore::lookup_remote(const SparseBatch& sparse, Work& work, Output output) {
-  if (host_ != nullptr) RECMILL_RETURN_IF_ERROR(host_->begin(work.note, work.notes));
+  const int64_t note = updates_.note(work.copied_words);
+  if (host_ != nullptr) RECMILL_RETURN_IF_ERROR(host_->begin(note, work.notes));
   std::vector<WantedRows> wanted;
   for (size_t t = 0; t < tables_.size(); ++t)
     wanted.push_back({&work.by_source[t], work.own_too[t] != 0});
   std::vector<kernels::RowStorage> fetched;
   for (RowFetch& fetch : fetches_) {
     const auto tables = std::span(wanted).subspan(fetched.size(), fetch.tables());
-    RECMILL_ASSIGN_OR_RETURN(const auto rows, fetch.fetch(tables, work.note));
+    RECMILL_ASSIGN_OR_RETURN(const auto rows, fetch.fetch(tables, note));
     fetched.insert(fetched.end(), rows.begin(), rows.end());
     work.notes.assign(fetch.notes().begin(), fetch.notes().end());
   }
@@ -338,10 +339,8 @@ Status TableStore::update_remote(std::span<const Update> updates, const table::R
     if (!row_update_.empty() && row_update_[t].needs_distinct_rows())
       sources.back().ahead = row_update_[t].values[1];
   }
-  std::vector<int64_t> notes(ranks_);
-  for (const Update& update : updates) {
-    for (int rank = 0; rank < ranks_; ++rank) notes[rank] += work_of(update).notes[rank];
-  }
+  std::vector<std::span<const int64_t>> notes;
+  for (const Update& update : updates) notes.emplace_back(work_of(update).notes);
   std::span<const SentSums> planned;
   if (updates.size() == 1) planned = work_of(updates[0]).sent;
   const int shards = batch_of(updates[0]).cut.shards;
