@@ -55,14 +55,14 @@ class BlindStore final : public testing::ForwardingStore {
   std::unordered_map<const Prepared*, const SparseBatch*> batches_;
 };
 
-/// Carries the scenario out at so many ranks, each as if on a host of its own.
+/// Carries the scenario out at so many ranks.
 void carry_out_pooled(const testing::Scenario& scenario, const PlacementPlan& plan,
                       PlacedOptions options, bool blind, testing::Trace& trace) {
   const auto placed = table::PlacedTables::create(plan, scenario.model.tables, plan.devices);
   ASSERT_TRUE(placed.ok()) << placed.status().message();
   Pool pool(2);
   const Status status = run_ranks(plan.devices, [&](Communicator& inner) -> Status {
-    DelayedCommunicator communicator(inner, scenario.seed, /*shares_memory=*/false);
+    DelayedCommunicator communicator(inner, scenario.seed);
     RECMILL_ASSIGN_OR_RETURN(
         std::unique_ptr<EmbeddingStore> store,
         PlacedStore::create(scenario.model, scenario.seed, communicator, pool, *placed, options));
@@ -76,7 +76,9 @@ constexpr PlacedOptions kOptions[] = {{true, CopyReduce::sparse},
                                       {true, CopyReduce::dense},
                                       {true, CopyReduce::all_gather},
                                       {true, CopyReduce::automatic},
-                                      {false, CopyReduce::automatic}};
+                                      {false, CopyReduce::automatic},
+                                      {true, CopyReduce::automatic, true, true, false},
+                                      {false, CopyReduce::automatic, true, true, false}};
 
 TEST(PooledStore, has_the_bits_of_the_plain_store_where_bags_have_one_lookup) {
   auto scenario = testing::training_scenario(41, 6);
@@ -192,7 +194,8 @@ TEST(PooledStore, gives_the_same_bits_from_run_to_run) {
   const auto plan = pooled_plan(scenario.model, 3, 45);
   testing::Trace first(scenario), second(scenario);
   carry_out_pooled(scenario, plan, {}, false, first);
-  carry_out_pooled(scenario, plan, {true, CopyReduce::automatic, false, false}, false, second);
+  carry_out_pooled(scenario, plan, {true, CopyReduce::automatic, false, false, false}, false,
+                   second);
   EXPECT_EQ(second.difference(first), "");
 }
 
@@ -207,8 +210,10 @@ TEST(PooledStore, owners_send_one_row_a_bag_and_get_one_gradient_back) {
   uint64_t looked_up = 0, updated = 0;
   const Status status = run_ranks(2, [&](Communicator& communicator) -> Status {
     Pool pool(1);
+    PlacedOptions options;
+    options.share_rows = false;
     RECMILL_ASSIGN_OR_RETURN(const auto store,
-                             PlacedStore::create(model, 1, communicator, pool, *placed));
+                             PlacedStore::create(model, 1, communicator, pool, *placed, options));
     SparseBatch sparse;
     sparse.samples = 3;
     sparse.features.push_back({{0, 6, 7, 12}, {5, 6, 7, 1, 5, 5, 1, 6, 7, 7, 1, 6}, {}, false});
