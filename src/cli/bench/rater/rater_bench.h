@@ -10,10 +10,11 @@ namespace recmill::cli {
 /// fitted_cases() run through the placed store, and what they took gives the rater's constants
 /// (`fit`): how much links are slower under several messages than alone, what a message and a byte
 /// of lookups take, what the rest of an iteration takes a byte of the batch, and what networks add
-/// to bytes. Then those of judged_cases() run, each beside its prediction from counts of other
-/// samples: bytes sent, of the rank that sends the most (by the interfaces' counters where each
-/// rank has a host to itself, else of messages); communication of the slowest rank; the whole
-/// iteration, of embeddings alone. Over all of them, with the limits that they are held to:
+/// to bytes. Then those of judged_cases() run, each beside its prediction. Samples that planners go
+/// by, others that the rater goes by, and those that run are drawn apart. Of each case: bytes sent,
+/// of the rank that sends the most (by the interfaces' counters where each rank has a host to
+/// itself, else of messages); communication of the slowest rank; the whole iteration, of embeddings
+/// alone, all of its fastest repetition. Over all cases, with the limits that they are held to:
 ///   bytes          median and largest relative error, of a case at the rank it is the largest at
 ///   order          Spearman's correlation of predicted and measured times of an iteration
 ///   communication, iteration   median relative error

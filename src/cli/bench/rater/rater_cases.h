@@ -19,7 +19,7 @@ struct RaterWork {
   double zipf = 1.2;
   bool training = true;
   int64_t samples = 4096;  // of a rank in each batch
-  uint64_t seed = 1;       // of the samples; planners go by counts of another one
+  uint64_t seed = 1;       // of the samples; counts are of others
 
   std::string name() const;  // "kaggle_d64_zipf1.2_training"
   bool operator==(const RaterWork&) const = default;
