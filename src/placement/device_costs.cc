@@ -115,17 +115,44 @@ void DeviceCosts::add_gradients(const Load& load, const FetchPath& path) {
   }
 }
 
-double DeviceCosts::seconds(Phase phase, int device) const {
+void DeviceCosts::add_to_round(size_t round, int to, int from, double bytes) {
+  if (round >= rounds_.size()) rounds_.resize(round + 1, Moved(memory_.size() * memory_.size()));
+  rounds_[round][static_cast<size_t>(to) * devices_ + from] += bytes;
+}
+
+double DeviceCosts::moved_in_rounds(int to, int from) const {
+  double bytes = 0;
+  for (const Moved& round : rounds_) bytes += round[static_cast<size_t>(to) * devices_ + from];
+  return bytes;
+}
+
+double DeviceCosts::port_seconds(const Moved& moved, int device) const {
   double sent = 0, received = 0;
   for (int other = 0; other < devices_; ++other) {
     if (other == device) continue;
     const LinkSpec& in = problem_->cluster.link(device, other);
     const LinkSpec& out = problem_->cluster.link(other, device);
-    const double bytes_in = moved(phase, device, other), bytes_out = moved(phase, other, device);
+    const double bytes_in = moved[static_cast<size_t>(device) * devices_ + other];
+    const double bytes_out = moved[static_cast<size_t>(other) * devices_ + device];
     if (bytes_in > kNothing) received += in.message_seconds + bytes_in * in.byte_seconds;
     if (bytes_out > kNothing) sent += out.message_seconds + bytes_out * out.byte_seconds;
   }
   return std::max(sent, received);
+}
+
+double DeviceCosts::seconds(Phase phase, int device) const {
+  return port_seconds(moved_[phase], device);
+}
+
+double DeviceCosts::rounds_seconds() const {
+  double sum = 0;
+  for (const Moved& round : rounds_) {
+    double slowest = 0;
+    for (int device = 0; device < devices_; ++device)
+      slowest = std::max(slowest, port_seconds(round, device));
+    sum += slowest;
+  }
+  return sum;
 }
 
 double DeviceCosts::lookup_seconds(int device) const {
@@ -133,7 +160,7 @@ double DeviceCosts::lookup_seconds(int device) const {
 }
 
 double DeviceCosts::seconds(int device) const {
-  double sum = lookup_seconds(device);
+  double sum = lookup_seconds(device) + rounds_seconds();
   for (int phase = 0; phase < phases_; ++phase) sum += seconds(static_cast<Phase>(phase), device);
   return sum;
 }

@@ -51,8 +51,8 @@ class DeviceCosts {
 
   void add(const Load& load, const FetchPath& path, double sign = 1);
   void remove(const Load& load, const FetchPath& path) { add(load, path, -1); }
-  /// Of what is no row, and goes from one device to another.
-  void add_moved(Phase phase, int to, int from, double bytes) { pair(phase, to, from) += bytes; }
+  /// After all phases: rounds of messages, each of which needs what the one before has brought.
+  void add_to_round(size_t round, int to, int from, double bytes);
 
   int devices() const { return devices_; }
   double memory(int device) const { return memory_[device]; }        // bytes
@@ -61,16 +61,23 @@ class DeviceCosts {
   double moved(Phase phase, int to, int from) const {
     return moved_[phase][static_cast<size_t>(to) * devices_ + from];
   }
+  /// The same of all rounds.
+  double moved_in_rounds(int to, int from) const;
   /// Seconds that a device's ports are busy in a phase: it sends and receives at the same time.
   double seconds(Phase phase, int device) const;
+  /// Of all rounds, for every device: each takes as long as its slowest device.
+  double rounds_seconds() const;
   double lookup_seconds(int device) const;
-  /// Lookups, and all phases.
+  /// Lookups, all phases and rounds.
   double seconds(int device) const;
   double largest_seconds() const;
   /// Seconds of the fetch from one device to another, C[to][from] of equation 3.
   double fetch_seconds(int to, int from) const;
 
  private:
+  using Moved = std::vector<double>;  // [devices][devices], to, from
+
+  double port_seconds(const Moved& moved, int device) const;
   double& pair(Phase phase, int to, int from) {
     return moved_[phase][static_cast<size_t>(to) * devices_ + from];
   }
@@ -78,9 +85,10 @@ class DeviceCosts {
 
   const Problem* problem_;
   int devices_;
-  int phases_;                                      // in use: two without training
-  std::vector<double> memory_, looked_up_;          // [devices]
-  std::array<std::vector<double>, kPhases> moved_;  // [devices][devices], to, from
+  int phases_;                              // in use: two without training
+  std::vector<double> memory_, looked_up_;  // [devices]
+  std::array<Moved, kPhases> moved_;
+  std::vector<Moved> rounds_;
 };
 
 }  // namespace recmill::placement

@@ -99,14 +99,15 @@ void send_pooled(const PlacedTable& table, const RowUses& uses, double accesses,
   if (load.summed > 0) load.summed = load.fetched;
 }
 
-// Of row-wise optimizers: a row's lanes of squares go from piece to piece, and its mean square from
-// the last one back to all others, for every row that any device looks up.
+// Of row-wise optimizers: in round k a row's lanes of squares go from piece k to the next one, or
+// its mean square from the last piece to all others, for every row that any device looks up.
 void add_squares(const PlacedTable& table, const std::vector<int>& devices, double rows,
                  DeviceCosts& costs) {
   if (table.spec.frozen || table.spec.optimizer.kind != OptimizerKind::rowwise_adagrad) return;
-  for (size_t k = 0; k + 1 < devices.size(); ++k) {
-    costs.add_moved(DeviceCosts::reduce, devices[k + 1], devices[k], rows * kLanesBytes);
-    costs.add_moved(DeviceCosts::reduce, devices[k], devices.back(), rows * sizeof(float));
+  const size_t last = devices.size() - 1;
+  for (size_t k = 0; k < last; ++k) {
+    costs.add_to_round(k, devices[k + 1], devices[k], rows * kLanesBytes);
+    costs.add_to_round(last, devices[k], devices[last], rows * sizeof(float));
   }
 }
 
@@ -171,6 +172,12 @@ DeviceRating rate_device(const Problem& problem, const DeviceCosts& costs, int d
       rating.received += costs.moved(phase, device, other);
       rating.sent += costs.moved(phase, other, device);
     }
+  }
+  rating.reduce_seconds += costs.rounds_seconds();
+  for (int other = 0; other < costs.devices(); ++other) {
+    if (other == device) continue;
+    rating.received += costs.moved_in_rounds(device, other);
+    rating.sent += costs.moved_in_rounds(other, device);
   }
   return rating;
 }

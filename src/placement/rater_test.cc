@@ -199,15 +199,34 @@ TEST(Rater, gradients_of_columns_go_with_their_rows_ids_and_squares_from_piece_t
   const DeviceCosts costs = costs_of(problem, plan);
   for (const auto& [to, from] : {std::pair{0, 1}, {0, 2}, {1, 0}, {1, 2}, {2, 0}, {2, 1}})
     EXPECT_NEAR(costs.moved(DeviceCosts::sum, to, from), use.distinct * (16 * 4 + 8), 1e-6);
-  const auto squares = [&](int to, int from) {
-    return costs.moved(DeviceCosts::reduce, to, from) / use.touched;
-  };
-  EXPECT_NEAR(squares(0, 2), 64, 1e-9);
-  EXPECT_NEAR(squares(1, 0), 64, 1e-9);
-  EXPECT_NEAR(squares(2, 1), 4, 1e-9);
-  EXPECT_NEAR(squares(0, 1), 4, 1e-9);
+  const auto squares = [&](int to, int from) { return costs.moved_in_rounds(to, from); };
+  EXPECT_NEAR(squares(0, 2), use.touched * 64, 1e-6);
+  EXPECT_NEAR(squares(1, 0), use.touched * 64, 1e-6);
+  EXPECT_NEAR(squares(2, 1), use.touched * 4, 1e-6);
+  EXPECT_NEAR(squares(0, 1), use.touched * 4, 1e-6);
+  EXPECT_NEAR(costs.rounds_seconds(), use.touched * (64 + 64 + 2 * 4), 1e-6);
   problem.tables[0].spec.optimizer.kind = OptimizerKind::sgd;
-  EXPECT_EQ(costs_of(problem, plan).moved(DeviceCosts::reduce, 0, 2), 0);
+  EXPECT_EQ(costs_of(problem, plan).moved_in_rounds(0, 2), 0);
+  EXPECT_EQ(costs_of(problem, plan).rounds_seconds(), 0);
+}
+
+TEST(Rater, a_round_takes_as_long_as_its_slowest_device) {
+  Problem problem = zipf_problem(std::array<int64_t, 2>{3000, 3000}, 32, 1.1, 2, 10'000, 5);
+  for (PlacedTable& table : problem.tables)
+    table.spec.optimizer.kind = OptimizerKind::rowwise_adagrad;
+  const auto rounds = [&](const std::vector<int>& first, const std::vector<int>& second) {
+    PlacementPlan plan = blank_plan(problem, "columns");
+    plan.tables[0].column_devices = first;
+    plan.tables[1].column_devices = second;
+    return costs_of(problem, plan).rounds_seconds();
+  };
+  // Opposite ways at the same time take as long as the longer one, one way twice both.
+  const RowUses of_0(problem.counts.tables[0], problem.counts.samples, problem.samples, 2);
+  const RowUses of_1(problem.counts.tables[1], problem.counts.samples, problem.samples, 2);
+  const double rows_0 = use_of_all(problem.counts.tables[0], of_0).touched;
+  const double rows_1 = use_of_all(problem.counts.tables[1], of_1).touched;
+  EXPECT_NEAR(rounds({0, 1}, {1, 0}), std::max(rows_0, rows_1) * (64 + 4), 1e-6);
+  EXPECT_NEAR(rounds({0, 1}, {0, 1}), (rows_0 + rows_1) * (64 + 4), 1e-6);
 }
 
 TEST(Rater, devices_without_a_copy_send_sums_of_rows_with_copies_too) {

@@ -116,8 +116,7 @@ class CaseRun {
   int64_t iteration_ = 0;
 };
 
-/// What the slowest rank took in the fastest repetition: what else runs on the machine only adds.
-/// `of_ranks`: [ranks][repetitions].
+/// Of what the slowest rank took, the least over repetitions. `of_ranks`: [ranks][repetitions].
 CaseTook summary_of(const std::vector<std::vector<Repetition>>& of_ranks) {
   CaseTook took;
   for (const auto& repetitions : of_ranks) {

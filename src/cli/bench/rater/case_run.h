@@ -24,7 +24,7 @@ struct RunOptions {
 /// runs ahead of training, is left out.
 struct CaseTook {
   std::vector<double> sent;  // [ranks] bytes, mean over all iterations
-  // Of the slowest rank, in the fastest repetition: what else runs on the machine only adds.
+  // Of the slowest rank, the least over repetitions: what else runs on the machine only adds.
   double communication = 0;  // seconds in calls of the communicator
   double seconds = 0;
   uint32_t looked_up = 0;  // digest of what each rank looked up before anything was timed

@@ -13,8 +13,9 @@ namespace recmill::cli {
 /// to bytes. Then those of judged_cases() run, each beside its prediction. Samples that planners go
 /// by, others that the rater goes by, and those that run are drawn apart. Of each case: bytes sent,
 /// of the rank that sends the most (by the interfaces' counters where each rank has a host to
-/// itself, else of messages); communication of the slowest rank; the whole iteration, of embeddings
-/// alone, all of its fastest repetition. Over all cases, with the limits that they are held to:
+/// itself, else of messages), communication of the slowest rank, and the whole iteration, of
+/// embeddings alone; times are the least over repetitions. Over all cases, with the limits that
+/// they are held to:
 ///   bytes          median and largest relative error, of a case at the rank it is the largest at
 ///   order          Spearman's correlation of predicted and measured times of an iteration
 ///   communication, iteration   median relative error
