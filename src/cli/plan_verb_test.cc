@@ -93,8 +93,9 @@ constexpr Carried kCarried[] = {{"table_wise", "0", "false"},    {"row_wise", "0
                                 {"milp", "0.5", "true"}};
 
 /// Whether each distinct row is fetched once, and whether ranks of one host read rows where they
-/// stand.
-constexpr std::pair<bool, bool> kWays[] = {{false, false}, {true, false}, {true, true}};
+/// stand: of threads, and of processes.
+constexpr std::pair<bool, bool> kThreadWays[] = {{false, true}, {true, false}},
+                                kProcessWays[] = {{false, false}, {true, true}};
 
 std::vector<std::string> verification(const Carried& of, bool dedup, bool share_rows) {
   std::vector<std::string> words{"verify", "placed.toml", "--iterations", "3"};
@@ -114,7 +115,7 @@ std::vector<std::string> verification(const Carried& of, bool dedup, bool share_
 
 TEST_F(Plan, of_every_planner_gives_the_bits_of_the_plain_run_at_every_number_of_ranks) {
   for (const Carried& carried : kCarried) {
-    for (const auto& [dedup, share_rows] : kWays) {
+    for (const auto& [dedup, share_rows] : kThreadWays) {
       std::vector<std::string> words = verification(carried, dedup, share_rows);
       words.insert(words.end(),
                    {"--ranks", carried.planner == std::string("milp") ? "2,3" : "1,2,3,4,8"});
@@ -132,7 +133,7 @@ TEST_F(Plan, of_every_planner_gives_these_bits_in_processes_too) {
     for (const Carried& carried : kCarried) {
       // Of four ranks the MILP has too many choices to find the best of them soon.
       if (ranks == 4 && carried.planner == std::string("milp")) continue;
-      for (const auto& [dedup, share_rows] : kWays) {
+      for (const auto& [dedup, share_rows] : kProcessWays) {
         const Outcome verified = run(verification(carried, dedup, share_rows));
         EXPECT_EQ(verified.status, 0) << carried.name() << ", dedup " << dedup << ", rows shared "
                                       << share_rows << verified.err;
