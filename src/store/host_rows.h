@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -46,7 +47,7 @@ class HostRows {
   /// Gives this rank's view of a table up; its memory goes when all ranks have.
   void release(size_t table);
 
-  /// Of all ranks, by index().
+  /// Of all ranks, by the indices of find().
   const kernels::RowStorage& rows(size_t table) const { return tables_[table].rows; }
   /// Whether the index of a row is its number, so that nobody has to ask.
   bool in_order(size_t table) const;
@@ -72,7 +73,6 @@ class HostRows {
   };
 
   Result<std::unique_ptr<Window>> window(int64_t bytes);
-  std::byte* first_of(Table& table, std::byte* of_all) const;
 
   Communicator& communicator_;
   std::vector<Table> tables_;
