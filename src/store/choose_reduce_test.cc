@@ -32,9 +32,9 @@ TEST(ChooseReduce, sends_to_all_holders_at_once_where_rows_are_few_or_everybodys
 
 TEST(ChooseReduce, goes_by_what_ranks_have_had_in_common_once_they_know_it) {
   const double apart = 1.0, same = 1.0 / 8;
-  EXPECT_EQ(choice(1e6, 1e7, 8, 8), CopyReduce::all_gather);
-  EXPECT_EQ(choice(1e6, 1e7, 8, 8, apart), CopyReduce::all_gather);
-  EXPECT_EQ(choice(1e6, 1e7, 8, 8, same), CopyReduce::sparse);
+  EXPECT_EQ(choice(3e5, 1e7, 8, 8), CopyReduce::all_gather);
+  EXPECT_EQ(choice(3e5, 1e7, 8, 8, apart), CopyReduce::all_gather);
+  EXPECT_EQ(choice(3e5, 1e7, 8, 8, same), CopyReduce::sparse);
   EXPECT_EQ(choice(9.8e6, 1e7, 8, 8, 0.01), choice(9.8e6, 1e7, 8, 8, 0.125)) << "below any rank's";
 }
 

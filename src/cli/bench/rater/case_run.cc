@@ -39,6 +39,7 @@ class CaseRun {
                              table::PlacedTables::create(plan, model_.tables, all_.ranks()));
     store::PlacedOptions options;
     options.dedup_fetch = of_.dedup;
+    options.share_rows = false;           // messages are what is rated
     options.reduce = CopyReduce::sparse;  // as placement::Problem has it
     RECMILL_ASSIGN_OR_RETURN(
         store_, store::PlacedStore::create(model_, 1, all_, pool_, std::move(placed), options));
