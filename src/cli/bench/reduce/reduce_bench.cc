@@ -46,7 +46,7 @@ ModelSpec make_model() {
   return model;
 }
 
-/// Each row everywhere; homes in turns, a quarter of each table at each of four ranks.
+/// Each row everywhere, an equal part of each table at home at each rank.
 PlacementPlan everywhere(const ModelSpec& model, int ranks) {
   PlacementPlan plan;
   plan.planner = "edited";
