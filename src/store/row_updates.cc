@@ -20,8 +20,8 @@ int64_t words_of_row(const table::EmbeddingTable& table) {
 /// What a rank tells the others of a batch.
 struct Note {
   float copied_words = 0;  // of rows with copies that it names
-  float distinct_share =
-      0;  // of those that all ranks named in the last update: its rows among them
+  // Words of such rows whose home it is, over those that all ranks named, in the last update.
+  float distinct_share = 0;
 };
 static_assert(sizeof(Note) == sizeof(int64_t));
 
