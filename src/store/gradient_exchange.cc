@@ -18,6 +18,7 @@ GradientExchange::GradientExchange(Communicator& communicator,
       tables_(tables),
       pool_(pool),
       mail_(communicator, shared),
+      outs_(tables.size()),
       distinct_(tables.size()),
       parts_(tables.size()) {}
 
@@ -89,52 +90,80 @@ void GradientExchange::address(std::span<const SentSums* const> sent, size_t ran
   });
 }
 
-// What goes to several ranks is summed once, and copied.
+// In the order in which gradients were found, wherever a sum goes: what goes to several ranks is
+// summed once, and copied.
 void GradientExchange::sum(std::span<const TableGradients> sources,
                            std::span<const SentSums* const> sent,
                            std::span<const ShardRange> ranges) {
+  const auto tables = static_cast<int64_t>(tables_.size());
+  pool_.run(tables, [&](int64_t t) {
+    if (!tables_[t].spec().frozen && !is_split(t)) point_sums(*sent[t], t, ranges.size());
+  });
   std::vector<SumTask> tasks;
-  sums_.resize(tables_.size());
   for (size_t t = 0; t < tables_.size(); ++t) {
-    if (!goes_to_several(sent[t])) continue;
-    const int64_t columns = tables_[t].columns().count;
-    sums_[t].resize(sent[t]->entries().count() * columns);
+    if (tables_[t].spec().frozen) continue;
     for (size_t range = 0; range < ranges.size(); ++range) {
-      const auto begins = sent[t]->range_begins().subspan(range, 2);
-      add_tasks({t, range, nullptr, begins[0], begins[1] - begins[0], tables_[t].columns(),
-                 sums_[t].data() + begins[0] * columns},
-                tasks);
-    }
-  }
-  run(tasks, sources, sent, ranges);
-  tasks.clear();
-  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
-    for (size_t t = 0; t < tables_.size(); ++t) {
-      if (tables_[t].spec().frozen) continue;
-      const RowsByRank& by_rank = sent[t]->by_rank();
-      int64_t begin = by_rank.of[rank].begin;
-      for (size_t range = 0; range < ranges.size(); ++range) {
-        const size_t group = t * ranges.size() + range;
-        const int64_t count = mail_.to(rank).count(group);
-        add_tasks({t, range, by_rank.order.data(), begin, count, tables_[t].columns_of(rank),
-                   mail_.to(rank).values(group)},
-                  tasks);
-        begin += count;
+      const int64_t begin = sent[t]->range_begins()[range];
+      const int64_t end = sent[t]->range_begins()[range + 1];
+      if (is_split(t)) {
+        add_columns(t, range, begin, ranges.size(), tasks);
+      } else {
+        add_tasks({t, range, begin, end - begin, tables_[t].columns(), nullptr}, tasks);
       }
     }
   }
   run(tasks, sources, sent, ranges);
+  pool_.run(tables, [&](int64_t t) {
+    for (const auto& [from, to] : outs_[t].copies)
+      std::copy_n(from, tables_[t].columns().count, to);
+  });
 }
 
-bool GradientExchange::goes_to_several(const SentSums* sent) {
-  return sent != nullptr && std::ssize(sent->by_rank().order) > sent->entries().count();
+bool GradientExchange::is_split(size_t table) const {
+  return tables_[table].column_split().is_split();
+}
+
+// Of a table without split columns: where each entry's sum goes first, and where else.
+void GradientExchange::point_sums(const SentSums& sent, size_t table, size_t ranges) {
+  Outs& outs = outs_[table];
+  outs.first.assign(sent.entries().count(), nullptr);
+  outs.copies.clear();
+  const RowsByRank& by_rank = sent.by_rank();
+  const int64_t dim = tables_[table].columns().count;
+  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
+    int64_t at = by_rank.of[rank].begin;
+    for (size_t group = table * ranges; group < (table + 1) * ranges; ++group) {
+      float* sum = mail_.to(rank).values(group);
+      for (const int64_t end = at + mail_.to(rank).count(group); at < end; ++at, sum += dim) {
+        float*& first = outs.first[by_rank.order[at]];
+        if (first == nullptr) {
+          first = sum;
+        } else {
+          outs.copies.emplace_back(first, sum);
+        }
+      }
+    }
+  }
+}
+
+// Of split columns each rank gets its own.
+void GradientExchange::add_columns(size_t table, size_t range, int64_t begin, size_t ranges,
+                                   std::vector<SumTask>& tasks) {
+  const size_t group = table * ranges + range;
+  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
+    RowMessage& message = mail_.to(rank);
+    add_tasks({table, range, begin, message.count(group), tables_[table].columns_of(rank),
+               message.values(group)},
+              tasks);
+  }
 }
 
 void GradientExchange::add_tasks(SumTask of, std::vector<SumTask>& tasks) {
   const int64_t end = of.begin + of.count;
-  for (; of.begin < end; of.begin += kRowsATask, of.out += kRowsATask * of.columns.count) {
+  for (; of.begin < end; of.begin += kRowsATask) {
     of.count = std::min(kRowsATask, end - of.begin);
     tasks.push_back(of);
+    if (of.out != nullptr) of.out += of.count * of.columns.count;
   }
 }
 
@@ -143,21 +172,18 @@ void GradientExchange::run(std::span<const SumTask> tasks, std::span<const Table
                            std::span<const ShardRange> ranges) {
   pool_.run(std::ssize(tasks), [&](int64_t index) {
     const SumTask& task = tasks[index];
-    const SentSums& of = *sent[task.table];
-    const int64_t columns = task.columns.count;
-    if (task.order != nullptr && goes_to_several(&of)) {
-      for (int64_t i = 0; i < task.count; ++i)
-        std::copy_n(sums_[task.table].data() + task.order[task.begin + i] * columns, columns,
-                    task.out + i * columns);
-      return;
-    }
     const TableGradients& source = sources[task.table];
     std::vector<kernels::GradientRows> gradients(source.gradients.begin(), source.gradients.end());
     for (auto& rows : gradients) rows.data += task.columns.first;
-    kernels::SumRange rows{nullptr, task.begin, task.count};
-    if (task.order != nullptr) rows = {task.order + task.begin, 0, task.count};
-    kernels::sum_gradients({&of.entries(), gradients, columns, source.ahead}, rows,
-                           ranges.subspan(task.range, 1), task.out);
+    const kernels::GradientSource of{&sent[task.table]->entries(), gradients, task.columns.count,
+                                     source.ahead};
+    if (task.out == nullptr) {
+      const auto outs = std::span(outs_[task.table].first).subspan(task.begin);
+      kernels::sum_gradients(of, task.begin, task.count, outs.data());
+    } else {
+      kernels::sum_gradients(of, {nullptr, task.begin, task.count}, ranges.subspan(task.range, 1),
+                             task.out);
+    }
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "batch/distinct_rows.h"
@@ -52,11 +53,16 @@ class GradientExchange {
     std::vector<float> sums;                   // of lookups, where these came one by one
   };
 
-  /// Rows of one table and range of shards, whose sums stand together.
+  /// Where the sums of one table go.
+  struct Outs {
+    std::vector<float*> first;                            // [entries]; null: nowhere
+    std::vector<std::pair<const float*, float*>> copies;  // from, to
+  };
+  /// Entries of SentSums of one table and range of shards, whose sums stand together at `out`, or
+  /// where outs_ says.
   struct SumTask {
     size_t table, range;
-    const int64_t* order;  // entries by SentSums::by_rank(), or null: one after the other
-    int64_t begin, count;  // of them
+    int64_t begin, count;
     ColumnRange columns;
     float* out;
   };
@@ -65,7 +71,10 @@ class GradientExchange {
   void address(std::span<const SentSums* const> sent, size_t ranges);
   void sum(std::span<const TableGradients> sources, std::span<const SentSums* const> sent,
            std::span<const ShardRange> ranges);
-  static bool goes_to_several(const SentSums* sent);
+  bool is_split(size_t table) const;
+  void point_sums(const SentSums& sent, size_t table, size_t ranges);
+  void add_columns(size_t table, size_t range, int64_t begin, size_t ranges,
+                   std::vector<SumTask>& tasks);
   static void add_tasks(SumTask of, std::vector<SumTask>& tasks);
   void run(std::span<const SumTask> tasks, std::span<const TableGradients> sources,
            std::span<const SentSums* const> sent, std::span<const ShardRange> ranges);
@@ -79,11 +88,11 @@ class GradientExchange {
   Communicator& communicator_;
   const std::vector<table::EmbeddingTable>& tables_;
   Pool& pool_;
-  RowMail mail_;                          // of groups (table, range)
-  std::vector<std::vector<float>> sums_;  // [tables][entries]: of what goes to several ranks
-  kernels::DistinctRowsFinder finder_;    // of the rows that the ranks send
-  std::vector<DistinctRows> distinct_;    // [tables], a rank being a feature
-  std::vector<Parts> parts_;              // [tables], beside distinct_
+  RowMail mail_;                        // of groups (table, range)
+  std::vector<Outs> outs_;              // [tables], of columns that are not split
+  kernels::DistinctRowsFinder finder_;  // of the rows that the ranks send
+  std::vector<DistinctRows> distinct_;  // [tables], a rank being a feature
+  std::vector<Parts> parts_;            // [tables], beside distinct_
 };
 
 }  // namespace recmill::store

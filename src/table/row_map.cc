@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kShortRun = 16;        // rows: a shorter run takes less as listed rows
 constexpr int kShortEntryGroupBits = 6;  // at most, of the 16 of an entry
-constexpr size_t kAhead = 64;            // rows that are looked up together
+constexpr size_t kAhead = 32;            // rows between the steps of a look-up
 
 template <typename Values>
 int64_t bytes_of(const Values& values) {
@@ -323,25 +323,26 @@ void RowMap::places(std::span<const int64_t> rows, RowPlace* out) const {
     for (size_t i = 0; i < rows.size(); ++i) out[i] = place(rows[i], {});
     return;
   }
-  const auto fetch_lines = [&](size_t begin) {
-    for (size_t i = begin; i < std::min(begin + kAhead, rows.size()); ++i)
-      __builtin_prefetch(&lines_[static_cast<uint64_t>(rows[i]) / Line::kRows]);
-  };
-  fetch_lines(0);
+  // Three steps, a row a round each: fetches spread out this way do not wait for each other, as
+  // those of many rows at once do.
+  const size_t count = rows.size();
   Found found[kAhead];
-  for (size_t begin = 0; begin < rows.size(); begin += kAhead) {
-    const size_t count = std::min(kAhead, rows.size() - begin);
-    fetch_lines(begin + kAhead);
-    for (size_t i = 0; i < count; ++i) {
-      found[i] = find(rows[begin + i]);
-      if (!found[i].listed) continue;
+  for (size_t i = 0; i < count + 2 * kAhead; ++i) {
+    if (i < count) __builtin_prefetch(&lines_[static_cast<uint64_t>(rows[i]) / Line::kRows]);
+    if (i >= 2 * kAhead) {
+      const size_t at = i - 2 * kAhead;
+      out[at] = place(rows[at], found[at % kAhead]);
+    }
+    if (i >= kAhead && i < count + kAhead) {
+      const size_t at = i - kAhead;
+      found[at % kAhead] = find(rows[at]);
+      if (!found[at % kAhead].listed) continue;
       if (short_entries_.empty()) {
-        __builtin_prefetch(&long_entries_[found[i].before]);
+        __builtin_prefetch(&long_entries_[found[at % kAhead].before]);
       } else {
-        __builtin_prefetch(&short_entries_[found[i].before]);
+        __builtin_prefetch(&short_entries_[found[at % kAhead].before]);
       }
     }
-    for (size_t i = 0; i < count; ++i) out[begin + i] = place(rows[begin + i], found[i]);
   }
 }
 

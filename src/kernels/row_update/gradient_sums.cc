@@ -17,14 +17,23 @@ HWY_BEFORE_NAMESPACE();
 namespace recmill::kernels {
 namespace HWY_NAMESPACE {
 
-/// to = to + from, both [dim].
-HWY_INLINE void add_row(float* to, const float* from, int64_t dim) {
+/// out = a + b, all [dim]; out may be a.
+HWY_INLINE void add_rows(float* out, const float* a, const float* b, int64_t dim) {
   int64_t e = 0;
-  for (; e + kLanes <= dim; e += kLanes) {
-    const Floats sum = hn::Add(hn::LoadU(kFloats, to + e), hn::LoadU(kFloats, from + e));
-    hn::StoreU(sum, kFloats, to + e);
-  }
-  for (; e < dim; ++e) to[e] = to[e] + from[e];
+  for (; e + kLanes <= dim; e += kLanes)
+    hn::StoreU(hn::Add(hn::LoadU(kFloats, a + e), hn::LoadU(kFloats, b + e)), kFloats, out + e);
+  for (; e < dim; ++e) out[e] = a[e] + b[e];
+}
+
+/// Short ones without a call.
+HWY_INLINE void copy_row(float* out, const float* from, int64_t dim) {
+  int64_t e = 0;
+  for (; e + kLanes <= dim; e += kLanes) hn::StoreU(hn::LoadU(kFloats, from + e), kFloats, out + e);
+  for (; e < dim; ++e) out[e] = from[e];
+}
+
+HWY_INLINE void fetch_row(const float* row, int64_t dim) {
+  for (int64_t e = 0; e < dim; e += 16) __builtin_prefetch(row + e);
 }
 
 /// A node of the tree whose sum is at hand: `first` is its first shard.
@@ -40,7 +49,7 @@ HWY_INLINE void add_tree(Node* nodes, int64_t count, int64_t dim) {
     int64_t kept = 0;
     for (int64_t i = 0; i < count; ++i) {
       if (kept > 0 && nodes[kept - 1].first >> level == nodes[i].first >> level) {
-        add_row(nodes[kept - 1].sum, nodes[i].sum, dim);
+        add_rows(nodes[kept - 1].sum, nodes[kept - 1].sum, nodes[i].sum, dim);
       } else {
         nodes[kept++] = nodes[i];
       }
@@ -220,6 +229,10 @@ class RowSummer {
   int64_t ahead_;
 };
 
+bool is_scaled(const GradientSource& source) {
+  return !source.distinct->counts.empty() || !source.distinct->weights.empty();
+}
+
 template <bool kScaled>
 void sum_range(const GradientSource& source, const SumRange& range,
                std::span<const ShardRange> subtrees, float* out) {
@@ -244,30 +257,61 @@ void sum_range(const GradientSource& source, const SumRange& range,
 
 void SumGradients(const GradientSource& source, const SumRange& range,
                   std::span<const ShardRange> subtrees, float* out) {
-  if (source.distinct->counts.empty() && source.distinct->weights.empty()) {
-    sum_range<false>(source, range, subtrees, out);
-  } else {
+  if (is_scaled(source)) {
     sum_range<true>(source, range, subtrees, out);
+  } else {
+    sum_range<false>(source, range, subtrees, out);
   }
 }
 
+template <bool kScaled>
+void sum_to(const GradientSource& source, int64_t begin, int64_t count, float* const* outs) {
+  const RowSummer<kScaled> summer(source);
+  const int64_t* const begins = source.distinct->begins.data() + begin;
+  for (int64_t i = 0; i < count; ++i)
+    if (outs[i] != nullptr) summer.sum(begins[i], begins[i + 1], outs[i]);
+}
+
+void SumGradientsTo(const GradientSource& source, int64_t begin, int64_t count,
+                    float* const* outs) {
+  if (is_scaled(source)) {
+    sum_to<true>(source, begin, count, outs);
+  } else {
+    sum_to<false>(source, begin, count, outs);
+  }
+}
+
+/// out = the sum of parts[0 .. count), at least three, [dim].
+void sum_many_parts(const GradientPart* parts, size_t count, int64_t dim, float* out,
+                    std::vector<float>& copies, std::vector<Node>& nodes) {
+  nodes.clear();
+  copies.resize(count * dim);
+  for (size_t p = 0; p < count; ++p) {
+    float* sum = nodes.empty() ? out : copies.data() + p * dim;
+    std::copy_n(parts[p].data, dim, sum);
+    nodes.push_back({sum, parts[p].first});
+  }
+  add_tree(nodes.data(), static_cast<int64_t>(count), dim);
+}
+
 void SumParts(const RowParts& rows, int64_t begin, int64_t count, int64_t dim, float* out) {
+  constexpr int64_t kAhead = 8;  // parts that are fetched ahead
   std::vector<float> copies;
   std::vector<Node> nodes;
   for (int64_t i = begin; i < begin + count; ++i, out += dim) {
-    const auto parts = rows.parts.subspan(rows.begins[i], rows.begins[i + 1] - rows.begins[i]);
-    if (parts.empty()) {
+    const int64_t first = rows.begins[i], parts = rows.begins[i + 1] - first;
+    const GradientPart* const of_row = rows.parts.data() + first;
+    for (int64_t p = first + kAhead; p < first + kAhead + parts; ++p)
+      if (p < std::ssize(rows.parts)) fetch_row(rows.parts[p].data, dim);
+    if (parts == 0) {
       std::fill_n(out, dim, 0.0f);
-      continue;
+    } else if (parts == 1) {
+      copy_row(out, of_row[0].data, dim);
+    } else if (parts == 2) {
+      add_rows(out, of_row[0].data, of_row[1].data, dim);
+    } else {
+      sum_many_parts(of_row, static_cast<size_t>(parts), dim, out, copies, nodes);
     }
-    nodes.clear();
-    copies.resize(parts.size() * dim);
-    for (size_t p = 0; p < parts.size(); ++p) {
-      float* sum = nodes.empty() ? out : copies.data() + p * dim;
-      std::copy_n(parts[p].data, dim, sum);
-      nodes.push_back({sum, parts[p].first});
-    }
-    add_tree(nodes.data(), static_cast<int64_t>(nodes.size()), dim);
   }
 }
 
@@ -279,11 +323,16 @@ HWY_AFTER_NAMESPACE();
 namespace recmill::kernels {
 
 HWY_EXPORT(SumGradients);
+HWY_EXPORT(SumGradientsTo);
 HWY_EXPORT(SumParts);
 
 void sum_gradients(const GradientSource& source, const SumRange& range,
                    std::span<const ShardRange> subtrees, float* out) {
   HWY_DYNAMIC_DISPATCH(SumGradients)(source, range, subtrees, out);
+}
+
+void sum_gradients(const GradientSource& source, int64_t begin, int64_t count, float* const* outs) {
+  HWY_DYNAMIC_DISPATCH(SumGradientsTo)(source, begin, count, outs);
 }
 
 void sum_parts(const RowParts& rows, int64_t begin, int64_t count, int64_t dim, float* out) {

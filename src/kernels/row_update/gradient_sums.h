@@ -46,7 +46,11 @@ struct SumRange {
 void sum_gradients(const GradientSource& source, const SumRange& range,
                    std::span<const ShardRange> subtrees, float* out);
 
-/// The plain meaning of the above.
+/// Rows [begin, begin + count), whose lookups all lie in one subtree: row begin + i's sum to
+/// outs[i] [dim]; null: the row is left out.
+void sum_gradients(const GradientSource& source, int64_t begin, int64_t count, float* const* outs);
+
+/// The plain meaning of the former.
 void sum_gradients_reference(const GradientSource& source, const SumRange& range,
                              std::span<const ShardRange> subtrees, float* out);
 

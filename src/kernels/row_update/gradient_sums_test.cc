@@ -67,6 +67,29 @@ TEST(GradientSums, equal_the_reference_for_parts_of_the_rows_in_any_order) {
   }
 }
 
+TEST(GradientSums, equal_the_reference_wherever_they_go) {
+  for (int64_t dim : {1, 20, 64}) {
+    for (bool scaled : {false, true}) {
+      const TestTable table(64, 8, dim, scaled, 9);
+      const ShardRange whole{0, 8};
+      const SumRange range{nullptr, 3, 30};
+      std::vector<float> expected(30 * dim), found(30 * dim, 9.0f);
+      sum_gradients_reference(table.source(), range, {&whole, 1}, expected.data());
+      std::vector<float*> outs(30, nullptr);  // backwards, every third row nowhere
+      for (int64_t i = 0; i < 30; ++i) {
+        if (i % 3 > 0) outs[i] = found.data() + (29 - i) * dim;
+      }
+      sum_gradients(table.source(), 3, 30, outs.data());
+      for (int64_t i = 0; i < 30; ++i) {
+        const float* row = expected.data() + i * dim;
+        const std::vector<float> of_row(row, row + dim), none(dim, 9.0f);
+        const float* at = found.data() + (29 - i) * dim;
+        ASSERT_TRUE(same_bits({at, at + dim}, i % 3 > 0 ? of_row : none)) << dim << " row " << i;
+      }
+    }
+  }
+}
+
 // What several ranks do, each with its shards, is what one does with all of them.
 TEST(GradientSums, of_ranks_add_up_to_those_of_one_bit_for_bit) {
   for (int shards : {1, 2, 4, 8, 16}) {
