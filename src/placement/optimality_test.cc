@@ -70,6 +70,31 @@ TEST(Optimality, eight_partitions_on_three_devices_are_within_2_percent_of_the_b
   }
 }
 
+// Loads in pairs that are alike, on devices that are interchangeable and on others.
+TEST(Optimality, no_time_is_ruled_out_that_some_paths_take) {
+  int ruled_out = 0;
+  for (const bool equal : {true, false}) {
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      std::mt19937_64 random(seed);
+      Problem problem = random_cluster(3, random);
+      if (equal) problem.cluster = equal_devices(3, 1'000'000, 0.2);
+      std::vector<Load> loads = random_loads(4, random);
+      for (size_t p = 0; p < 4; ++p)
+        loads.push_back(loads[p] * (1 + static_cast<double>(random() % 100) / 1e5));
+      const std::vector<double> budgets(3, total_memory(loads) / 3 * 1.6);
+      const auto best = solve_paths(problem, loads, budgets, true, {});
+      ASSERT_TRUE(best.ok()) << best.status().message();
+      const auto possible = rule_out(problem, loads, budgets, best->seconds * (1 + 1e-5), {});
+      ASSERT_TRUE(possible.ok()) << possible.status().message();
+      EXPECT_FALSE(*possible) << "seed " << seed;
+      const auto too_fast = rule_out(problem, loads, budgets, best->seconds * 0.99, {});
+      ASSERT_TRUE(too_fast.ok()) << too_fast.status().message();
+      ruled_out += *too_fast ? 1 : 0;
+    }
+  }
+  EXPECT_GE(ruled_out, 6);  // of 8; alike loads may hide some
+}
+
 TEST(Optimality, many_partitions_come_near_the_bound_of_cutting_them_at_will) {
   for (const bool copies : {false, true}) {
     for (const size_t count : {50, 100, 200}) {

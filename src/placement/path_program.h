@@ -25,6 +25,12 @@ Result<PathSolution> solve_paths(const Problem& problem, std::span<const Load> l
                                  const solve::Limits& limits,
                                  std::span<const FetchPath> start = {});
 
+/// Whether it is certain that no paths with copies (inference) take `seconds` or less: HiGHS has
+/// found, before its limits, that there are none even if loads that are much alike all took as
+/// little as the least of them.
+Result<bool> rule_out(const Problem& problem, std::span<const Load> loads,
+                      std::span<const double> budgets, double seconds, const solve::Limits& limits);
+
 struct CutSolution {
   double bound = 0;              // seconds: no paths are faster
   std::vector<FetchPath> paths;  // [loads], each where most of it is; may take too much memory
