@@ -47,12 +47,13 @@ RowUpdates::RowUpdates(Communicator& communicator, std::vector<table::EmbeddingT
   for (const auto& table : tables) {
     if (!updates_copies(table)) continue;
     const table::RowMap& map = *table.share().map();
-    copied_words_ += map.copied_rows() * words_of_row(table);
+    all_copied_words_ += map.copied_rows() * words_of_row(table);
     int64_t slots = -(map.rows() - map.copied_rows());
     for (int rank = 0; rank < map.devices(); ++rank) slots += map.slots(rank);
     held += slots * words_of_row(table);
   }
-  if (copied_words_ > 0) copies_ = static_cast<double>(held) / static_cast<double>(copied_words_);
+  if (all_copied_words_ > 0)
+    copies_ = static_cast<double>(held) / static_cast<double>(all_copied_words_);
 }
 
 // Until it is known how much ranks look up, sparse.
@@ -106,7 +107,7 @@ CopyReduce RowUpdates::choose(std::span<const std::span<const int64_t>> notes, i
   }
   touched_ = std::accumulate(touched.begin(), touched.end(), 0.0);
   distinct_words_ = 0;
-  return choose_reduce({touched, sums, static_cast<double>(copied_words_),
+  return choose_reduce({touched, sums, static_cast<double>(all_copied_words_),
                         static_cast<double>(DenseReduce::elements(tables_)), copies_,
                         distinct_share});
 }
@@ -126,7 +127,7 @@ Result<int64_t> RowUpdates::update(std::span<const TableGradients> sources,
   RECMILL_RETURN_IF_ERROR(mean_squares_.exchange(parts));
   int64_t rows = pooled.empty() ? 0 : apply(pooled, step);
   rows += apply(sums, step);
-  if (copied_words_ == 0) return rows;
+  if (all_copied_words_ == 0) return rows;
   RECMILL_ASSIGN_OR_RETURN(const int64_t copied, update_copies(sources, sums, way, shards, step));
   return rows + copied;
 }

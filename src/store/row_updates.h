@@ -73,11 +73,11 @@ class RowUpdates {
   TableSnapshots& snapshots_;
   Pool& pool_;
   const PlacedOptions options_;
-  const SentUnit unit_;         // of rows without copies
-  int64_t copied_words_ = 0;    // of all rows with copies, with their numbers
-  double copies_ = 1;           // of such a row, on average
-  double touched_ = 0;          // words of them that ranks name in this update, added up
-  int64_t distinct_words_ = 0;  // of them, whose home this rank is, in this update
+  const SentUnit unit_;           // of rows without copies
+  int64_t all_copied_words_ = 0;  // of all rows with copies, with their numbers
+  double copies_ = 1;             // of such a row, on average
+  double touched_ = 0;            // words of them that ranks name in this update, added up
+  int64_t distinct_words_ = 0;    // of them, whose home this rank is, in this update
   GradientExchange exchange_;
   MeanSquares mean_squares_;
   FinishedSums finished_;

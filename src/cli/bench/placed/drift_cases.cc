@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "base/clock.h"
-#include "base/hash.h"
+#include "cli/bench/looked_up_rows.h"
 #include "cli/bench/placed/placed_shape.h"
 #include "comm/gather_values.h"
 #include "comm/measure_links.h"
@@ -41,13 +41,8 @@ class DriftCase {
         draw_(shape_, kZipf, kTimedSeed) {}
 
   Status run(const BenchSink& sink) {
-    const int64_t width = std::ssize(model_.features) * kDim;
-    RECMILL_ASSIGN_OR_RETURN(rows_, Buffer::allocate(kRankSamples * width * sizeof(float)));
-    for (size_t f = 0; f < model_.features.size(); ++f) {
-      float* const data = rows_.as<float>().data() + f * kDim;
-      output_.push_back({data, width});
-      gradient_.push_back({data, width});
-    }
+    RECMILL_ASSIGN_OR_RETURN(rows_,
+                             LookedUpRows::make(kRankSamples, std::ssize(model_.features), kDim));
     RECMILL_RETURN_IF_ERROR(prepare_stores());
     for (int64_t i = 0; i < kIterations; ++i) RECMILL_RETURN_IF_ERROR(iterate(i));
     if (all_.rank() == 0) report(sink);
@@ -104,18 +99,13 @@ class DriftCase {
 
   Status train(store::PlacedStore& store, const SparseBatch& sparse, int64_t iteration,
                uint32_t& looked_up) {
-    const store::Batch batch{iteration,
-                             store::Purpose::train,
-                             {kRankSamples * all_.ranks(), kShards},
-                             all_.rank() * kShards / all_.ranks(),
-                             (all_.rank() + 1) * kShards / all_.ranks(),
-                             &sparse,
-                             nullptr};
-    RECMILL_ASSIGN_OR_RETURN(const auto prepared, store.prepare(batch));
+    RECMILL_ASSIGN_OR_RETURN(const auto prepared,
+                             store.prepare(part_of_batch(sparse, all_.rank(), all_.ranks(), kShards,
+                                                         iteration, store::Purpose::train)));
     Stream stream(pool_);
-    RECMILL_RETURN_IF_ERROR(store.lookup(*prepared, output_, stream));
-    looked_up = crc32c(std::as_bytes(rows_.as<float>()));
-    const store::Update update{prepared.get(), gradient_};
+    RECMILL_RETURN_IF_ERROR(store.lookup(*prepared, rows_.output(), stream));
+    looked_up = rows_.checksum();
+    const store::Update update{prepared.get(), rows_.gradient()};
     return store.update({&update, 1}, {iteration, 1.0}, stream);
   }
 
@@ -189,9 +179,7 @@ class DriftCase {
   const FrozenShape shape_;
   const ModelSpec model_;
   const ShapeDraw draw_;
-  Buffer rows_;  // [samples][features][dim], looked up, and their own gradient
-  std::vector<store::FeatureOutput> output_;
-  std::vector<store::FeatureGradient> gradient_;
+  LookedUpRows rows_;
   std::unique_ptr<store::PlacedStore> store_, fixed_;
   std::unique_ptr<Replanner> replanner_;
   std::vector<Iteration> iterations_;

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "cli/bench/looked_up_rows.h"
 #include "cli/bench/placed/placed_model.h"
 #include "cli/bench/placed/placed_shape.h"
 #include "cli/bench/start_together.h"
@@ -31,9 +32,7 @@ struct Contestant {
   int rank = 0, ranks = 1;
   Pool* pool = nullptr;
   std::vector<SparseBatch> batches;
-  Buffer rows;  // [samples][features][dim]
-  std::vector<store::FeatureOutput> output;
-  std::vector<store::FeatureGradient> gradient;
+  LookedUpRows rows;
   int64_t iteration = 0;
   std::vector<double> lookups, iterations, preparations;  // seconds a batch, by repetition
 
@@ -42,33 +41,22 @@ struct Contestant {
     batches.resize(kBatches);
     for (int64_t b = 0; b < kBatches; ++b)
       source.draw((b * ranks + rank) * samples, samples, batches[b], *pool);
-    const auto features = std::ssize(shape.rows);
-    RECMILL_ASSIGN_OR_RETURN(rows, Buffer::allocate(samples * features * kDim * sizeof(float)));
-    for (int64_t f = 0; f < features; ++f) {
-      float* const data = rows.as<float>().data() + f * kDim;
-      output.push_back({data, features * kDim});
-      gradient.push_back({data, features * kDim});
-    }
+    RECMILL_ASSIGN_OR_RETURN(rows, LookedUpRows::make(samples, std::ssize(shape.rows), kDim));
     return {};
   }
 
   Result<std::unique_ptr<store::Prepared>> prepare(int64_t b, int64_t at) {
-    return store->prepare({at,
-                           store::Purpose::train,
-                           {batches[b].samples * ranks, kShards},
-                           rank * kShards / ranks,
-                           (rank + 1) * kShards / ranks,
-                           &batches[b],
-                           nullptr});
+    return store->prepare(
+        part_of_batch(batches[b], rank, ranks, kShards, at, store::Purpose::train));
   }
   Status look_up(store::Prepared& prepared) {
     Stream stream(*pool);
-    return store->lookup(prepared, output, stream);
+    return store->lookup(prepared, rows.output(), stream);
   }
   // Rows looked up are the gradient as well.
   Status update(store::Prepared& prepared) {
     Stream stream(*pool);
-    const store::Update update{&prepared, gradient};
+    const store::Update update{&prepared, rows.gradient()};
     return store->update({&update, 1}, {iteration++, 1.0}, stream);
   }
 };
@@ -141,9 +129,10 @@ class HostBench {
       if (all_.rank() == 0) {
         RECMILL_ASSIGN_OR_RETURN(const auto prepared, local_.prepare(b, local_.iteration));
         RECMILL_RETURN_IF_ERROR(local_.look_up(*prepared));
-        const size_t part = local_.rows.size() / all_.ranks();
+        const auto values = std::as_bytes(local_.rows.values());
+        const size_t part = values.size() / all_.ranks();
         for (int rank = 0; rank < all_.ranks(); ++rank)
-          expected.push_back(crc32c({local_.rows.data() + rank * part, part}));
+          expected.push_back(crc32c(values.subspan(rank * part, part)));
         RECMILL_RETURN_IF_ERROR(local_.update(*prepared));
       }
       expected.resize(all_.ranks());
@@ -151,7 +140,7 @@ class HostBench {
           all_.broadcast(std::as_writable_bytes(std::span(expected)), /*root=*/0));
       RECMILL_ASSIGN_OR_RETURN(const auto prepared, placed_.prepare(b, placed_.iteration));
       RECMILL_RETURN_IF_ERROR(placed_.look_up(*prepared));
-      if (crc32c(std::as_bytes(placed_.rows.as<float>())) != expected[all_.rank()])
+      if (placed_.rows.checksum() != expected[all_.rank()])
         return Status::Failed(fmt::format("{}: batch {} looks up other rows than the local store",
                                           name_of("host_placed"), b));
       RECMILL_RETURN_IF_ERROR(placed_.update(*prepared));

@@ -10,8 +10,8 @@
 #include <memory>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/random.h"
+#include "cli/bench/looked_up_rows.h"
 #include "cli/bench/placed/drift_cases.h"
 #include "cli/bench/placed/end_to_end_cases.h"
 #include "cli/bench/placed/host_cases.h"
@@ -40,9 +40,7 @@ struct Inputs {
   ModelSpec model;
   int shards = 8;
   std::vector<SparseBatch> batches;
-  Buffer rows;  // [samples][features][dim]
-  std::vector<store::FeatureOutput> output;
-  std::vector<store::FeatureGradient> gradient;
+  LookedUpRows rows;
 
   static Result<Inputs> make(const FrozenShape& shape, int rank, int ranks, Pool& pool) {
     Inputs inputs;
@@ -52,25 +50,9 @@ struct Inputs {
     inputs.batches.resize(kBatches);
     for (int64_t b = 0; b < kBatches; ++b)
       draw.draw((b * ranks + rank) * kRankSamples, kRankSamples, inputs.batches[b], pool);
-    const int64_t width = std::ssize(inputs.model.features) * kDim;
-    RECMILL_ASSIGN_OR_RETURN(inputs.rows, Buffer::allocate(kRankSamples * width * sizeof(float)));
-    for (size_t f = 0; f < inputs.model.features.size(); ++f) {
-      float* const data = inputs.rows.as<float>().data() + f * kDim;
-      inputs.output.push_back({data, width});
-      inputs.gradient.push_back({data, width});
-    }
+    RECMILL_ASSIGN_OR_RETURN(
+        inputs.rows, LookedUpRows::make(kRankSamples, std::ssize(inputs.model.features), kDim));
     return inputs;
-  }
-  store::Batch batch(int64_t index, int64_t iteration, int rank, int ranks,
-                     store::Purpose purpose) const {
-    store::Batch batch;
-    batch.iteration = iteration;
-    batch.purpose = purpose;
-    batch.cut = {kRankSamples * ranks, shards};
-    batch.first_shard = rank * shards / ranks;
-    batch.end_shard = (rank + 1) * shards / ranks;
-    batch.sparse = &batches[index];
-    return batch;
   }
 };
 
@@ -206,8 +188,8 @@ class PlacedBench {
 
   Result<std::unique_ptr<store::Prepared>> prepare(Way& way, int64_t index,
                                                    store::Purpose purpose) {
-    return way.store->prepare(
-        inputs_.batch(index, way.iteration, all_.rank(), all_.ranks(), purpose));
+    return way.store->prepare(part_of_batch(inputs_.batches[index], all_.rank(), all_.ranks(),
+                                            inputs_.shards, way.iteration, purpose));
   }
   store::Purpose purpose(const Way& way) const {
     return way.task == Task::training ? store::Purpose::train : store::Purpose::serve;
@@ -216,9 +198,9 @@ class PlacedBench {
   // Rows looked up are the gradient as well.
   Status go(Way& way, store::Prepared& prepared) {
     Stream stream(pool_);
-    RECMILL_RETURN_IF_ERROR(way.store->lookup(prepared, inputs_.output, stream));
+    RECMILL_RETURN_IF_ERROR(way.store->lookup(prepared, inputs_.rows.output(), stream));
     if (way.task != Task::training) return {};
-    const store::Update update{&prepared, inputs_.gradient};
+    const store::Update update{&prepared, inputs_.rows.gradient()};
     RECMILL_RETURN_IF_ERROR(way.store->update({&update, 1}, {way.iteration, 1.0}, stream));
     ++way.iteration;
     return {};
@@ -231,7 +213,7 @@ class PlacedBench {
       for (Way& way : ways) {
         RECMILL_ASSIGN_OR_RETURN(const auto prepared, prepare(way, b, purpose(way)));
         RECMILL_RETURN_IF_ERROR(go(way, *prepared));
-        const uint32_t now = crc32c(std::as_bytes(inputs_.rows.as<float>()));
+        const uint32_t now = inputs_.rows.checksum();
         if (&way == &ways[0]) expected = now;
         if (now != expected)
           return Status::Failed(way.label + ": batch " + std::to_string(b) +

@@ -7,10 +7,10 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "cli/bench/looked_up_rows.h"
 #include "cli/bench/placed/placed_shape.h"
 #include "cli/bench/rater/interface_counters.h"
 #include "comm/gather_values.h"
-#include "device/buffer.h"
 #include "store/placed_store.h"
 
 namespace recmill::cli {
@@ -48,12 +48,8 @@ class CaseRun {
     for (int64_t b = 0; b < kBatches; ++b)
       draw.draw((b * all_.ranks() + all_.rank()) * of_.work.samples, of_.work.samples, batches_[b],
                 pool_);
-    const int64_t dim = of_.work.dim, width = std::ssize(model_.features) * dim;
-    RECMILL_ASSIGN_OR_RETURN(rows_, Buffer::allocate(of_.work.samples * width * sizeof(float)));
-    for (int64_t f = 0; f < std::ssize(model_.features); ++f) {
-      output_.push_back({rows_.as<float>().data() + f * dim, width});
-      gradient_.push_back({rows_.as<float>().data() + f * dim, width});
-    }
+    RECMILL_ASSIGN_OR_RETURN(
+        rows_, LookedUpRows::make(of_.work.samples, std::ssize(model_.features), of_.work.dim));
     return {};
   }
 
@@ -76,25 +72,19 @@ class CaseRun {
     return took;
   }
 
-  uint32_t looked_up() const { return crc32c(std::as_bytes(rows_.as<float>())); }
+  uint32_t looked_up() const { return rows_.checksum(); }
 
  private:
   store::Batch batch(int64_t index) const {
-    store::Batch batch;
-    batch.iteration = iteration_ + index;
-    batch.purpose = of_.work.training ? store::Purpose::train : store::Purpose::serve;
-    batch.cut = {of_.work.samples * all_.ranks(), shards_};
-    batch.first_shard = all_.rank() * shards_ / all_.ranks();
-    batch.end_shard = (all_.rank() + 1) * shards_ / all_.ranks();
-    batch.sparse = &batches_[index];
-    return batch;
+    return part_of_batch(batches_[index], all_.rank(), all_.ranks(), shards_, iteration_ + index,
+                         of_.work.training ? store::Purpose::train : store::Purpose::serve);
   }
 
   Status iterate(store::Prepared& prepared) {
     Stream stream(pool_);
-    RECMILL_RETURN_IF_ERROR(store_->lookup(prepared, output_, stream));
+    RECMILL_RETURN_IF_ERROR(store_->lookup(prepared, rows_.output(), stream));
     if (!of_.work.training) return {};
-    const store::Update update{&prepared, gradient_};
+    const store::Update update{&prepared, rows_.gradient()};
     return store_->update({&update, 1}, {iteration_++, 1.0}, stream);
   }
 
@@ -111,9 +101,7 @@ class CaseRun {
   int shards_ = 8;
   std::unique_ptr<store::PlacedStore> store_;
   std::vector<SparseBatch> batches_;
-  Buffer rows_;  // [samples][features][dim], looked up, and their own gradient
-  std::vector<store::FeatureOutput> output_;
-  std::vector<store::FeatureGradient> gradient_;
+  LookedUpRows rows_;
   int64_t iteration_ = 0;
 };
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/hash.h"
+#include "cli/bench/looked_up_rows.h"
 #include "cli/bench/start_together.h"
 #include "comm/gather_values.h"
 #include "comm/measure_links.h"
@@ -104,13 +104,7 @@ class ReduceBench {
         model_(make_model()) {}
 
   Status run(const BenchSink& sink) {
-    const int64_t width = kTables * kDim;
-    RECMILL_ASSIGN_OR_RETURN(rows_, Buffer::allocate(kSamples * width * sizeof(float)));
-    for (int f = 0; f < kTables; ++f) {
-      float* const data = rows_.as<float>().data() + f * kDim;
-      output_.push_back({data, width});
-      gradient_.push_back({data, width});
-    }
+    RECMILL_ASSIGN_OR_RETURN(rows_, LookedUpRows::make(kSamples, kTables, kDim));
     RECMILL_ASSIGN_OR_RETURN(const auto links, measure_links(all_));
     std::vector<double> bytes;
     for (const LinkSpec& link : links)
@@ -149,16 +143,11 @@ class ReduceBench {
   }
 
   Result<std::unique_ptr<store::Prepared>> look_up(Way& way, store::Purpose purpose) {
-    store::Batch batch;
-    batch.iteration = way.iteration;
-    batch.purpose = purpose;
-    batch.cut = {kSamples * all_.ranks(), kShards};
-    batch.first_shard = all_.rank() * kShards / all_.ranks();
-    batch.end_shard = (all_.rank() + 1) * kShards / all_.ranks();
-    batch.sparse = &batch_;
-    RECMILL_ASSIGN_OR_RETURN(auto prepared, way.store->prepare(batch));
+    RECMILL_ASSIGN_OR_RETURN(
+        auto prepared, way.store->prepare(part_of_batch(batch_, all_.rank(), all_.ranks(), kShards,
+                                                        way.iteration, purpose)));
     Stream stream(pool_);
-    RECMILL_RETURN_IF_ERROR(way.store->lookup(*prepared, output_, stream));
+    RECMILL_RETURN_IF_ERROR(way.store->lookup(*prepared, rows_.output(), stream));
     return prepared;
   }
 
@@ -168,7 +157,7 @@ class ReduceBench {
     uint64_t sent = 0;
     for (int64_t i = 0; i < updates; ++i, ++way.iteration) {
       RECMILL_ASSIGN_OR_RETURN(const auto prepared, look_up(way, store::Purpose::train));
-      const store::Update update{prepared.get(), gradient_};
+      const store::Update update{prepared.get(), rows_.gradient()};
       Stream stream(pool_);
       RECMILL_RETURN_IF_ERROR(all_.barrier());
       const uint64_t before = all_.traffic().sent;
@@ -191,7 +180,7 @@ class ReduceBench {
     for (Way& way : ways) {
       RECMILL_RETURN_IF_ERROR(time(way, /*updates=*/3, /*counts=*/false));
       RECMILL_RETURN_IF_ERROR(look_up(way, store::Purpose::serve).status());
-      const uint32_t now = crc32c(std::as_bytes(rows_.as<float>()));
+      const uint32_t now = rows_.checksum();
       if (&way == &ways[0]) expected = now;
       if (now != expected)
         return Status::Failed(fmt::format("{}: rows differ between {} and {}", name,
@@ -235,9 +224,7 @@ class ReduceBench {
   Communicator& all_;
   Pool pool_;
   const ModelSpec model_;
-  Buffer rows_;  // [samples][features][dim]
-  std::vector<store::FeatureOutput> output_;
-  std::vector<store::FeatureGradient> gradient_;
+  LookedUpRows rows_;
   SparseBatch batch_;
   double byte_seconds_ = 0;  // of a link
 };
