@@ -2,6 +2,8 @@
 // `recmill plan` and what a run makes of its plans.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <string>
 #include <utility>
 
 #include "cli/testing/bags.h"
@@ -229,6 +231,13 @@ TEST_F(Plan, wrong_requests_are_named) {
   expect_refused(plan("2", {"--set", "placement.device_memory_mib=1", "--set",
                             "placement.planner=oper", "--json", "--out", "plan.json"}),
                  "rows do not fit");
+  for (const auto& [key, value, why] :
+       {std::array{"extra_memory", "-1", "must not be negative, is -1"},
+        std::array{"access_threshold", "0", "must be above 0 and at most 1, is 0"},
+        std::array{"memory_threshold", "2", "must be above 0 and at most 1, is 2"},
+        std::array{"balance", "nan", "must be above 0 and at most 1, is nan"}})
+    expect_refused(plan("2", {"--set", std::string("placement.") + key + "=" + value}),
+                   std::string("placement.") + key + " " + why);
 }
 
 TEST_F(Plan, counts_of_other_tables_are_refused) {
