@@ -231,13 +231,19 @@ TEST_F(Plan, wrong_requests_are_named) {
   expect_refused(plan("2", {"--set", "placement.device_memory_mib=1", "--set",
                             "placement.planner=oper", "--json", "--out", "plan.json"}),
                  "rows do not fit");
-  for (const auto& [key, value, why] :
-       {std::array{"extra_memory", "-1", "must not be negative, is -1"},
-        std::array{"access_threshold", "0", "must be above 0 and at most 1, is 0"},
-        std::array{"memory_threshold", "2", "must be above 0 and at most 1, is 2"},
-        std::array{"balance", "nan", "must be above 0 and at most 1, is nan"}})
-    expect_refused(plan("2", {"--set", std::string("placement.") + key + "=" + value}),
-                   std::string("placement.") + key + " " + why);
+  using Words = std::vector<std::string>;
+  for (const auto& [set, why] :
+       {std::pair{"extra_memory=-1", "extra_memory: must not be negative, is -1"},
+        {"access_threshold=0", "access_threshold: must be above 0 and at most 1, is 0"},
+        {"memory_threshold=2", "memory_threshold: must be above 0 and at most 1, is 2"},
+        {"balance=nan", "balance: must be above 0 and at most 1, is nan"},
+        {"replan_gain=0", "replan_gain: must be above 0, is 0"},
+        {"replan_every=-1", "replan_every must not be negative, is -1"}}) {
+    const std::string key = "placement.";
+    const Words train = {"train", "placed.toml", "--quiet", "--set", key + set};
+    for (const Words& words : {plan("2", {"--set", key + set}), train})
+      expect_refused(words, key + why);
+  }
 }
 
 TEST_F(Plan, counts_of_other_tables_are_refused) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "schema/cluster_file.h"
@@ -60,19 +59,6 @@ Result<ClusterSpec> cluster_of(const ResolvedRun& run, int64_t device_memory, Fi
   return cluster;
 }
 
-Status check_ranges(const PlacementOptions& options) {
-  const auto refuse = [](const char* key, const char* what, double is) {
-    return Status::BadRequest(fmt::format("placement.{} must {}, is {:g}", key, what, is));
-  };
-  if (!(options.extra_memory >= 0))
-    return refuse("extra_memory", "not be negative", options.extra_memory);
-  for (const auto& [key, share] : {std::pair{"access_threshold", options.access_threshold},
-                                   {"memory_threshold", options.memory_threshold},
-                                   {"balance", options.balance}})
-    if (!(share > 0 && share <= 1)) return refuse(key, "be above 0 and at most 1", share);
-  return {};
-}
-
 }  // namespace
 
 Result<AccessCounts> placement_counts(const ResolvedRun& run, Files& files) {
@@ -100,7 +86,6 @@ AccessCounts blank_counts(const ResolvedRun& run) {
 
 Result<placement::Problem> placement_problem(const ResolvedRun& run, AccessCounts counts,
                                              int64_t device_memory, Files& files) {
-  RECMILL_RETURN_IF_ERROR(check_ranges(run.options.placement));
   placement::Problem problem;
   for (const TableSpec& spec : run.spec.tables) {
     const int64_t bytes =

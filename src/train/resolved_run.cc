@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/resolved_run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "kernels/tune/record.h"
 #include "reader/open_reader.h"
@@ -67,6 +70,21 @@ Status check_training(const TrainOptions& train) {
   return {};
 }
 
+Status check_placement(const PlacementOptions& placement) {
+  const auto refuse = [](const char* key, const char* what, double is) {
+    return Status::BadRequest(fmt::format("placement.{}: must {}, is {:g}", key, what, is));
+  };
+  if (!(placement.extra_memory >= 0))
+    return refuse("extra_memory", "not be negative", placement.extra_memory);
+  if (!(placement.replan_gain > 0))
+    return refuse("replan_gain", "be above 0", placement.replan_gain);
+  for (const auto& [key, share] : {std::pair{"access_threshold", placement.access_threshold},
+                                   {"memory_threshold", placement.memory_threshold},
+                                   {"balance", placement.balance}})
+    if (!(share > 0 && share <= 1)) return refuse(key, "be above 0 and at most 1", share);
+  return {};
+}
+
 }  // namespace
 
 BatchSchedule ResolvedRun::schedule(int rank) const {
@@ -97,6 +115,7 @@ int64_t ResolvedRun::samples_in_all(int64_t rows) const {
 Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& schema, int cores) {
   RECMILL_RETURN_IF_ERROR(check_training(options.train));
   RECMILL_RETURN_IF_ERROR(check_tuning(options.tune));
+  RECMILL_RETURN_IF_ERROR(check_placement(options.placement));
   ResolvedRun run;
   RECMILL_ASSIGN_OR_RETURN(run.options, expand_workload(options));
   run.schema = schema;

@@ -71,10 +71,8 @@ Status check_pooling(const ResolvedRun& run, const PlacementPlan& plan) {
   return {};
 }
 
+/// A planner that does not go by lookups would never plan anew.
 Status check_replanning(const PlacementOptions& options) {
-  if (options.replan_every < 0)
-    return Status::BadRequest("placement.replan_every: must not be negative");
-  if (options.replan_gain <= 0) return Status::BadRequest("placement.replan_gain: must be above 0");
   if (options.replan_every == 0 || placement::goes_by_counts(options.planner)) return {};
   std::string others;
   for (const auto& [kind, name] : EnumNames<placement::PlannerKind>::names)
