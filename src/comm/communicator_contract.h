@@ -174,7 +174,7 @@ TYPED_TEST_P(CommunicatorContract, abort_wakes_everybody_and_names_the_rank_that
 
 TYPED_TEST_P(CommunicatorContract, exchange_moves_messages_in_order_between_callers_memory) {
   constexpr int kMessages = 6;
-  const auto size_of = [](int index) -> size_t { return index * index * 7001; };  // 0 too
+  const auto size_of = [](int index) -> size_t { return index * index * 24'001; };  // 0 too
   for (int ranks : kRankCounts) {
     const Status status = TypeParam::run(ranks, [&](Communicator& communicator) -> Status {
       const int rank = communicator.rank();

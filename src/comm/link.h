@@ -12,6 +12,9 @@
 
 namespace recmill {
 
+/// Since the last look: nothing, something, or all that was waited for.
+enum class Progress { none, some, all };
+
 /// Messages of any size under way between a rank and others. The n-th message that a rank sends to
 /// another is the n-th that the other receives from it; they may end in another order.
 class Transfers {
@@ -23,8 +26,8 @@ class Transfers {
   virtual Status send(std::span<const std::byte> bytes, int to) = 0;
   /// As many bytes as the other sends.
   virtual Status receive(std::span<std::byte> bytes, int from) = 0;
-  /// Moves them on. Whether all are done.
-  virtual Result<bool> done() = 0;
+  /// Moves them on.
+  virtual Result<Progress> advance() = 0;
   /// The ranks that messages are to come from or go to.
   virtual std::set<int> waited_for() const = 0;
 };

@@ -213,9 +213,11 @@ class MessageCommunicator::HostWindow final : public Window {
     RECMILL_RETURN_IF_ERROR(of_.failure());
     const CallTimer timer(of_);
     block_.arrive(of_.rank_, ++fences_, what);
-    RECMILL_RETURN_IF_ERROR(
-        of_.wait_until([this]() -> Result<bool> { return block_.have_all_arrived(fences_); },
-                       Call::window, [this] { return block_.missing(fences_); }));
+    RECMILL_RETURN_IF_ERROR(of_.wait_until(
+        [this]() -> Result<Progress> {
+          return block_.have_all_arrived(fences_) ? Progress::all : Progress::none;
+        },
+        Call::window, [this] { return block_.missing(fences_); }));
     const auto stray = block_.stray(fences_, what);
     if (!stray) return {};
     return of_.failed(Status::Failed(fmt::format("{} is in another call: a fence of {}, here of {}",
@@ -271,13 +273,16 @@ Status MessageCommunicator::check(const Header& header, const Header& expected, 
 }
 
 Status MessageCommunicator::wait(std::initializer_list<Transfers*> all, Call call) {
-  const auto look = [&]() -> Result<bool> {
-    bool done = true;
+  const auto look = [&]() -> Result<Progress> {
+    size_t done = 0;
+    bool moved = false;
     for (Transfers* transfers : all) {
-      RECMILL_ASSIGN_OR_RETURN(const bool some, transfers->done());
-      done = done && some;
+      RECMILL_ASSIGN_OR_RETURN(const Progress progress, transfers->advance());
+      moved = moved || progress == Progress::some;
+      done += progress == Progress::all ? 1 : 0;
     }
-    return done;
+    if (done == all.size()) return Progress::all;
+    return moved ? Progress::some : Progress::none;
   };
   return wait_until(look, call, [&] {
     std::set<int> missing;
@@ -286,18 +291,20 @@ Status MessageCommunicator::wait(std::initializer_list<Transfers*> all, Call cal
   });
 }
 
-// Looks again and again. `missing`: the ranks that it waits for.
-Status MessageCommunicator::wait_until(const std::function<Result<bool>()>& look, Call call,
+// Looks again and again; patience is for what does not move. `missing`: the ranks that it waits
+// for.
+Status MessageCommunicator::wait_until(const std::function<Result<Progress>()>& look, Call call,
                                        const std::function<std::set<int>()>& missing) {
-  const Stopwatch watch;
+  Stopwatch since_progress;
   Patience patience(/*beside_work=*/original_ != nullptr);
   while (true) {
-    const auto done = look();
-    RECMILL_RETURN_IF_ERROR(failed(done.status()));
-    if (*done) return {};
+    const auto progress = look();
+    RECMILL_RETURN_IF_ERROR(failed(progress.status()));
+    if (*progress == Progress::all) return {};
+    if (*progress == Progress::some) since_progress.lap();
     RECMILL_RETURN_IF_ERROR(failure());
-    if (watch.seconds() > limit_seconds_) break;
-    patience.wait(watch.seconds());
+    if (since_progress.seconds() > limit_seconds_) break;
+    patience.wait(since_progress.seconds());
   }
   std::string names;
   for (const int rank : missing()) names += (names.empty() ? "" : ", ") + names_[rank];

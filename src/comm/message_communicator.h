@@ -60,7 +60,7 @@ class MessageCommunicator final : public Communicator {
   Result<Received> gather(Call call, std::span<const std::span<const std::byte>> to_rank);
   Status check(const Header& header, const Header& expected, int from) const;
   Status wait(std::initializer_list<Transfers*> all, Call call);
-  Status wait_until(const std::function<Result<bool>()>& look, Call call,
+  Status wait_until(const std::function<Result<Progress>()>& look, Call call,
                     const std::function<std::set<int>()>& missing);
   Status failed(const Status& status);
   Status failure();

@@ -8,13 +8,11 @@
 
 #include "base/status.h"
 #include "comm/link.h"
+#include "comm/mpi/mpi_pieces.h"
 
 namespace recmill {
 
-/// What MPI's return value says.
-Status mpi_status(int code, const char* call);
-
-/// Messages of MPI, in pieces of at most 1 GiB, as MPI counts in int.
+/// Messages of MPI.
 class MpiLink final : public Link {
  public:
   /// Collective over `of`, which stays the caller's. Waits for all ranks without a look at
@@ -36,6 +34,7 @@ class MpiLink final : public Link {
   Status listen();
 
   MPI_Comm data_ = MPI_COMM_NULL, notes_ = MPI_COMM_NULL;
+  std::unique_ptr<MpiPieces> pieces_;  // of data_
   int rank_ = 0, ranks_ = 0;
   bool shares_memory_ = false;
   FailureNote heard_;

@@ -150,11 +150,13 @@ class SimulatedTransfers final : public Transfers {
     messages_.push_back(state_->receive(bytes, from, rank_));
     return {};
   }
-  Result<bool> done() override {
+  Result<Progress> advance() override {
     std::lock_guard lock(state_->mutex);
     state_->move();
-    std::erase_if(messages_, [this](const auto& message) { return is_done(*message); });
-    return messages_.empty();
+    const size_t ended =
+        std::erase_if(messages_, [this](const auto& message) { return is_done(*message); });
+    if (messages_.empty()) return Progress::all;
+    return ended > 0 ? Progress::some : Progress::none;
   }
   std::set<int> waited_for() const override {
     std::set<int> ranks;
