@@ -12,8 +12,9 @@
 
 namespace recmill {
 
-/// Since the last look: nothing, something, or all that was waited for.
-enum class Progress { none, some, all };
+/// Since the last look: nothing, something, so much that a network was idle before this look, or
+/// all that was waited for.
+enum class Progress { none, some, idle, all };
 
 /// Messages of any size under way between a rank and others. The n-th message that a rank sends to
 /// another is the n-th that the other receives from it; they may end in another order.

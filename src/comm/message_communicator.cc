@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -274,15 +275,13 @@ Status MessageCommunicator::check(const Header& header, const Header& expected, 
 
 Status MessageCommunicator::wait(std::initializer_list<Transfers*> all, Call call) {
   const auto look = [&]() -> Result<Progress> {
-    size_t done = 0;
-    bool moved = false;
+    Progress least = Progress::all, most = Progress::none;
     for (Transfers* transfers : all) {
       RECMILL_ASSIGN_OR_RETURN(const Progress progress, transfers->advance());
-      moved = moved || progress == Progress::some;
-      done += progress == Progress::all ? 1 : 0;
+      least = std::min(least, progress);
+      if (progress != Progress::all) most = std::max(most, progress);
     }
-    if (done == all.size()) return Progress::all;
-    return moved ? Progress::some : Progress::none;
+    return least == Progress::all ? least : most;
   };
   return wait_until(look, call, [&] {
     std::set<int> missing;
@@ -291,20 +290,20 @@ Status MessageCommunicator::wait(std::initializer_list<Transfers*> all, Call cal
   });
 }
 
-// Looks again and again; patience is for what does not move. `missing`: the ranks that it waits
-// for.
+// Looks again and again: more often where looks come late. `missing`: the ranks that it waits for.
 Status MessageCommunicator::wait_until(const std::function<Result<Progress>()>& look, Call call,
                                        const std::function<std::set<int>()>& missing) {
-  Stopwatch since_progress;
+  Stopwatch since_progress, since_idle;
   Patience patience(/*beside_work=*/original_ != nullptr);
   while (true) {
     const auto progress = look();
     RECMILL_RETURN_IF_ERROR(failed(progress.status()));
     if (*progress == Progress::all) return {};
-    if (*progress == Progress::some) since_progress.lap();
+    if (*progress != Progress::none) since_progress.lap();
+    if (*progress == Progress::idle) since_idle.lap();
     RECMILL_RETURN_IF_ERROR(failure());
     if (since_progress.seconds() > limit_seconds_) break;
-    patience.wait(since_progress.seconds());
+    patience.wait(since_idle.seconds());
   }
   std::string names;
   for (const int rank : missing()) names += (names.empty() ? "" : ", ") + names_[rank];

@@ -8,6 +8,9 @@ namespace recmill {
 
 namespace {
 
+/// Large enough that a message costs little.
+constexpr size_t kPieceBetweenHosts = 128 << 10;
+
 class MpiTransfers final : public Transfers {
  public:
   explicit MpiTransfers(MpiPieces& pieces) : pieces_(pieces) {}
@@ -22,8 +25,10 @@ class MpiTransfers final : public Transfers {
     return pieces_.receive(bytes, from, group_);
   }
   Result<Progress> advance() override {
-    RECMILL_RETURN_IF_ERROR(pieces_.advance());
-    return group_.progress();
+    RECMILL_ASSIGN_OR_RETURN(const bool late, pieces_.advance());
+    const bool moved = group_.has_moved();
+    if (group_.is_done()) return Progress::all;
+    return late ? Progress::idle : moved ? Progress::some : Progress::none;
   }
   std::set<int> waited_for() const override { return pieces_.peers(group_); }
 
@@ -42,14 +47,17 @@ Result<MPI_Comm> duplicate_of(MPI_Comm of) {
 
 }  // namespace
 
-Result<std::unique_ptr<MpiLink>> MpiLink::make(MPI_Comm of) {
+Result<std::unique_ptr<MpiLink>> MpiLink::make(MPI_Comm of, size_t piece_bytes) {
   std::unique_ptr<MpiLink> made(new MpiLink);
   RECMILL_RETURN_IF_ERROR(mpi_status(MPI_Comm_rank(of, &made->rank_), "MPI_Comm_rank"));
   RECMILL_RETURN_IF_ERROR(mpi_status(MPI_Comm_size(of, &made->ranks_), "MPI_Comm_size"));
   RECMILL_ASSIGN_OR_RETURN(made->data_, duplicate_of(of));
   RECMILL_ASSIGN_OR_RETURN(made->notes_, duplicate_of(of));
-  made->pieces_ = std::make_unique<MpiPieces>(made->data_, made->ranks_);
   RECMILL_RETURN_IF_ERROR(made->look_for_hosts());
+  if (piece_bytes == 0)
+    piece_bytes = made->shares_memory_ ? MpiPieces::kLargestPiece : kPieceBetweenHosts;
+  made->piece_bytes_ = piece_bytes;
+  made->pieces_ = std::make_unique<MpiPieces>(made->data_, made->ranks_, piece_bytes);
   RECMILL_RETURN_IF_ERROR(made->listen());
   return made;
 }
@@ -110,7 +118,7 @@ Result<bool> MpiLink::hears(FailureNote& note) {
 }
 
 Result<std::unique_ptr<Link>> MpiLink::duplicate() {
-  RECMILL_ASSIGN_OR_RETURN(auto made, make(data_));
+  RECMILL_ASSIGN_OR_RETURN(auto made, make(data_, piece_bytes_));
   return std::unique_ptr<Link>(std::move(made));
 }
 

@@ -12,12 +12,12 @@
 
 namespace recmill {
 
-/// Messages of MPI.
+/// Messages of MPI: between hosts in pieces of 128 KiB.
 class MpiLink final : public Link {
  public:
   /// Collective over `of`, which stays the caller's. Waits for all ranks without a look at
-  /// failures.
-  static Result<std::unique_ptr<MpiLink>> make(MPI_Comm of);
+  /// failures. `piece_bytes`: see MpiPieces; 0: by whether all ranks are on one host.
+  static Result<std::unique_ptr<MpiLink>> make(MPI_Comm of, size_t piece_bytes = 0);
   ~MpiLink() override;
 
   int rank() const override { return rank_; }
@@ -37,6 +37,7 @@ class MpiLink final : public Link {
   std::unique_ptr<MpiPieces> pieces_;  // of data_
   int rank_ = 0, ranks_ = 0;
   bool shares_memory_ = false;
+  size_t piece_bytes_ = 0;
   FailureNote heard_;
   MPI_Request hearing_ = MPI_REQUEST_NULL;
   std::atomic<bool> has_failures_{false};

@@ -62,6 +62,34 @@ struct DelayedMpiTransport : MpiTransport {
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(DelayedMpi, CommunicatorContract, DelayedMpiTransport);
 
+/// Every message in many pieces.
+struct MpiPiecesTransport {
+  static Status run(int ranks, const std::function<Status(Communicator&)>& body) {
+    MPI_Comm some = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, world->rank() < ranks ? 0 : MPI_UNDEFINED, 0, &some);
+    Status outcome;
+    if (some != MPI_COMM_NULL) {
+      outcome = run_on(some, ranks, body);
+      MPI_Comm_free(&some);
+    }
+    return agreed(outcome);
+  }
+  static std::string name(int rank) { return MpiTransport::name(rank); }
+
+ private:
+  static Status run_on(MPI_Comm of, int ranks, const std::function<Status(Communicator&)>& body) {
+    RECMILL_ASSIGN_OR_RETURN(auto link, MpiLink::make(of, /*piece_bytes=*/1000));
+    std::vector<std::string> names;
+    for (int rank = 0; rank < ranks; ++rank) names.push_back(name(rank));
+    MessageCommunicator communicator(std::move(link), std::move(names), 60.0);
+    const Status outcome = body(communicator);
+    if (outcome.ok()) return {};
+    communicator.abort(outcome);
+    return communicator.barrier();
+  }
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(MpiInPieces, CommunicatorContract, MpiPiecesTransport);
+
 /// All processes' names.
 std::vector<std::string> names() {
   std::vector<std::string> all;

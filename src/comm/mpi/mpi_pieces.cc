@@ -7,17 +7,11 @@
 namespace recmill {
 namespace {
 
-/// Large enough that a message costs little.
-constexpr size_t kPieceBytes = 128 << 10;
 /// Enough that a link is busy while its ranks look elsewhere.
 constexpr int kUnderWay = 4;
 constexpr int kTag = 1;
 /// Looks at what is given up: what two ranks have begun comes to its end in that time.
 constexpr int kLastLooks = 1000;
-
-int64_t pieces_of(size_t bytes) {
-  return static_cast<int64_t>(std::max<size_t>(1, (bytes + kPieceBytes - 1) / kPieceBytes));
-}
 
 }  // namespace
 
@@ -29,11 +23,17 @@ Status mpi_status(int code, const char* call) {
   return Status::Failed(std::string(call) + ": " + std::string(text, length));
 }
 
-MpiPieces::MpiPieces(MPI_Comm of, int ranks) : of_(of), to_(ranks), from_(ranks) {
+MpiPieces::MpiPieces(MPI_Comm of, int ranks, size_t piece_bytes)
+    : of_(of), piece_bytes_(piece_bytes), to_(ranks), from_(ranks) {
+  RECMILL_CHECK(piece_bytes >= 1 && piece_bytes <= kLargestPiece, std::to_string(piece_bytes));
   for (int rank = 0; rank < ranks; ++rank) {
     to_[rank].peer = from_[rank].peer = rank;
     from_[rank].receives = true;
   }
+}
+
+int64_t MpiPieces::pieces_of(size_t bytes) const {
+  return std::max<int64_t>(1, static_cast<int64_t>((bytes + piece_bytes_ - 1) / piece_bytes_));
 }
 
 Status MpiPieces::send(std::span<const std::byte> bytes, int to, Group& group) {
@@ -53,7 +53,7 @@ Status MpiPieces::add(Lane& lane, const Message& message) {
 Status MpiPieces::begin(Lane& lane) {
   while (lane.under_way < kUnderWay && !lane.waiting.empty()) {
     Message& message = lane.waiting.front();
-    const auto size = static_cast<int>(std::min(kPieceBytes, message.left));
+    const auto size = static_cast<int>(std::min(piece_bytes_, message.left));
     MPI_Request request = MPI_REQUEST_NULL;
     RECMILL_RETURN_IF_ERROR(
         lane.receives
@@ -71,15 +71,15 @@ Status MpiPieces::begin(Lane& lane) {
   return {};
 }
 
-Status MpiPieces::advance() {
-  if (requests_.empty()) return {};
+Result<bool> MpiPieces::advance() {
+  if (requests_.empty()) return false;
   int count = 0;
   ended_.resize(requests_.size());
   RECMILL_RETURN_IF_ERROR(
       mpi_status(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count,
                               ended_.data(), MPI_STATUSES_IGNORE),
                  "MPI_Testsome"));
-  if (count == 0) return {};
+  if (count == 0) return false;
   std::vector<Lane*> freed;
   for (int i = 0; i < count; ++i) {
     const auto [lane, group] = pieces_[ended_[i]];
@@ -88,8 +88,12 @@ Status MpiPieces::advance() {
     freed.push_back(lane);
   }
   forget_ended();
-  for (Lane* lane : freed) RECMILL_RETURN_IF_ERROR(begin(*lane));
-  return {};
+  bool late = false;
+  for (Lane* lane : freed) {
+    late = late || (lane->under_way == 0 && !lane->waiting.empty());
+    RECMILL_RETURN_IF_ERROR(begin(*lane));
+  }
+  return late;
 }
 
 void MpiPieces::forget_ended() {

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/status.h"
-#include "comm/link.h"
 
 namespace recmill {
 
@@ -29,24 +28,27 @@ class MpiPieces {
   class Group {
    public:
     bool is_done() const { return left_ == 0; }
-    Progress progress() {
-      const bool moved = left_ != std::exchange(seen_left_, left_);
-      return is_done() ? Progress::all : moved ? Progress::some : Progress::none;
-    }
+    /// Whether pieces have ended since the last call.
+    bool has_moved() { return left_ != std::exchange(seen_left_, left_); }
 
    private:
     friend class MpiPieces;
     int64_t left_ = 0, seen_left_ = 0;  // pieces
   };
 
-  /// Over `of`, which stays the caller's and outlives it.
-  MpiPieces(MPI_Comm of, int ranks);
+  /// As MPI counts in int.
+  static constexpr size_t kLargestPiece = size_t{1} << 30;
+
+  /// Over `of`, which stays the caller's and outlives it. `piece_bytes`: of a piece at most, the
+  /// same on all ranks.
+  MpiPieces(MPI_Comm of, int ranks, size_t piece_bytes);
 
   /// The memory is MPI's until the group is done; the group stays where it is.
   Status send(std::span<const std::byte> bytes, int to, Group& group);
   Status receive(std::span<std::byte> bytes, int from, Group& group);
-  /// Looks which pieces have ended, and begins as many others.
-  Status advance();
+  /// Looks which pieces have ended, and begins as many others. Whether some had nothing before them
+  /// to wait for: the look came late.
+  Result<bool> advance();
   /// Afterwards nothing of the group is received.
   void give_up(Group& group);
   /// The ranks that messages of the group are to come from or go to.
@@ -69,12 +71,14 @@ class MpiPieces {
     Group* group = nullptr;
   };
 
+  int64_t pieces_of(size_t bytes) const;
   Status add(Lane& lane, const Message& message);
   Status begin(Lane& lane);
   void forget_ended();
   bool has_begun(const Group& group) const;
 
   const MPI_Comm of_;
+  const size_t piece_bytes_;
   std::vector<Lane> to_, from_;  // [ranks]
   std::vector<MPI_Request> requests_;
   std::vector<Piece> pieces_;  // beside requests_
