@@ -26,9 +26,9 @@ constexpr std::array kShares{1, 2, 5, 10, 20, 50, 75, 100};
 constexpr std::array kWays{CopyReduce::automatic, CopyReduce::sparse, CopyReduce::dense,
                            CopyReduce::all_gather};
 
-/// In a repetition: the more the shorter they are.
+/// In a repetition: the more the shorter they are, so that it takes half a second at least.
 constexpr int64_t updates_of(CopyReduce way, int percent) {
-  return way != CopyReduce::dense && percent <= 10 ? 24 : 4;
+  return way == CopyReduce::dense ? 4 : std::max(4, 200 / percent);
 }
 
 ModelSpec make_model() {
