@@ -188,7 +188,9 @@ std::string placement_page(const std::string& name, const placement::Problem& pr
       "figures are predicted from counts of {} samples.</p>",
       problem.tables.size(), static_cast<double>(problem.total_bytes()) / kMiB, problem.devices(),
       problem.samples, problem.counts.samples);
-  for (const std::string& line : assumed) page += "<p>" + escaped(line) + "</p>";
+  if (!assumed.empty()) page += "<p>What is assumed:</p><ul>";
+  for (const std::string& line : assumed) page += "<li>" + escaped(line) + "</li>";
+  if (!assumed.empty()) page += "</ul>";
   append_summary(page, ways);
   for (const Quantity& quantity : quantities()) append_bars(page, ways, quantity);
   append_all_pairs(page, ways);
