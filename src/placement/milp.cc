@@ -3,6 +3,8 @@
 // in table 3: for few partitions. Begins with OPER's own way.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "placement/build_plan.h"
 #include "placement/memory_budget.h"
 #include "placement/path_program.h"
@@ -11,6 +13,14 @@
 #include "placement/targets.h"
 
 namespace recmill::placement {
+namespace {
+
+/// Partitions times devices, where rows may have copies: of more the search for a start alone takes
+/// minutes.
+constexpr int64_t kMostWithCopies = 2000;
+
+}  // namespace
+
 Result<Proposal> plan_milp(const Problem& problem, const PlannerOptions& options) {
   const bool copies = !problem.training && options.extra_memory > 0;
   RECMILL_ASSIGN_OR_RETURN(const auto budgets,
@@ -18,11 +28,20 @@ Result<Proposal> plan_milp(const Problem& problem, const PlannerOptions& options
   const std::vector<HotOrder> orders = hot_orders(problem.counts);
   Thresholds thresholds = options.thresholds;
   Partitioning partitioning(problem, orders, thresholds);
-  while (partitioning.partitions().size() > kFewLoads && thresholds.access < 1) {
-    thresholds.access *= 2;
-    thresholds.memory *= 2;
+  const auto too_many = [&] {
+    const auto size = std::ssize(partitioning.partitions());
+    return size > kFewLoads || (copies && size * problem.devices() > kMostWithCopies);
+  };
+  while (too_many() && thresholds.access < 1) {
+    thresholds.access = std::min(2 * thresholds.access, 1.0);
+    thresholds.memory = std::min(2 * thresholds.memory, 1.0);
     partitioning = Partitioning(problem, orders, thresholds);
   }
+  if (copies && too_many())
+    return Status::BadRequest(fmt::format(
+        "milp: copies of {} partitions, the fewest that there are, on {} devices are too many; "
+        "oper takes them, as does milp with extra_memory = 0",
+        partitioning.partitions().size(), problem.devices()));
   std::vector<Load> loads;
   for (const Partition& partition : partitioning.partitions()) loads.push_back(partition.load);
   RECMILL_ASSIGN_OR_RETURN(const Targets targets,
@@ -31,9 +50,10 @@ Result<Proposal> plan_milp(const Problem& problem, const PlannerOptions& options
   RECMILL_ASSIGN_OR_RETURN(
       auto paths, place_few(problem, loads, budgets, copies,
                             balance(partitioning.partitions(), targets), DeviceCosts(problem)));
-  RECMILL_ASSIGN_OR_RETURN(const PathSolution solution,
-                           solve_paths(problem, loads, budgets, copies,
-                                       {options.milp_nodes, 0, 1e-4, options.milp_seconds}, paths));
+  RECMILL_ASSIGN_OR_RETURN(
+      const PathSolution solution,
+      solve_paths(problem, loads, budgets, copies,
+                  {options.milp_nodes, options.milp_iterations, 1e-4, 0}, paths));
   if (!solution.paths.empty()) paths = solution.paths;
   std::vector<PlacedPartition> placed;
   for (size_t p = 0; p < paths.size(); ++p)

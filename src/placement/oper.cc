@@ -223,7 +223,7 @@ class Oper {
     const std::vector<int> homes = balance(rest_.partitions, targets);
     const std::vector<Load> loads = loads_of(rest_.partitions);
     rest_.paths = home_paths(homes, problem_.devices());
-    if (loads.size() <= kFewLoads) {
+    if (std::ssize(loads) <= kFewLoads) {
       RECMILL_ASSIGN_OR_RETURN(rest_.paths,
                                place_few(problem_, loads, budgets_, false, homes, copies_costs_));
     }

@@ -11,7 +11,7 @@
 namespace recmill::placement {
 
 /// Loads up to which placing them is worth a search.
-constexpr size_t kFewLoads = 400;
+constexpr int64_t kFewLoads = 400;
 
 /// Paths for few loads, whose slowest device is near the fastest that it can be: the best of the
 /// searches that start from `homes` [loads] (and then, with `copies`, from Algorithm 1's copies),

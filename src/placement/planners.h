@@ -38,9 +38,8 @@ struct PlannerOptions {
   double balance = 0.99;
   /// Times that it may halve its thresholds.
   int64_t refinements = 4;
-  /// Of the MILP: branch-and-bound nodes, and in a benchmark seconds.
-  int64_t milp_nodes = 1000;
-  double milp_seconds = 0;
+  /// Of the MILP: branch-and-bound nodes, and iterations of the simplex method.
+  int64_t milp_nodes = 1000, milp_iterations = 20'000;
 };
 
 struct Proposal {

@@ -41,6 +41,17 @@ TEST(Planners, every_planner_places_every_row_and_gives_the_same_plan_again) {
   }
 }
 
+TEST(Planners, the_milp_refuses_copies_of_more_than_few_partitions) {
+  Problem problem = zipf_problem(kRows, 32, 1.05, 16, 100'000, 7);
+  problem.training = false;
+  const auto proposal = plan_placement(problem, PlannerKind::milp, {});
+  ASSERT_FALSE(proposal.ok());
+  EXPECT_EQ(proposal.status().code(), Status::Code::bad_request);
+  EXPECT_NE(proposal.status().message().find("the fewest that there are, on 16 devices"),
+            std::string::npos)
+      << proposal.status().message();
+}
+
 TEST(Planners, oper_balances_memory_lookups_and_communication) {
   for (const double exponent : {1.05, 1.2}) {
     for (const double extra : {0.0, 0.01, 0.05}) {
