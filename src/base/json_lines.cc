@@ -30,7 +30,7 @@ Result<std::string> quote(const std::string& text) {
 Result<Json> read_json(Files& files, const std::string& path) {
   RECMILL_ASSIGN_OR_RETURN(const std::string text, read_text(files, path));
   Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (value.is_discarded()) return Status::Failed(path + ": is not valid JSON");
+  if (value.is_discarded()) return Status::BadRequest(path + ": is not valid JSON");
   return value;
 }
 

@@ -180,12 +180,16 @@ TEST_F(Plan, of_another_run_or_badly_edited_is_refused) {
   expect_refused({"train", "other.toml", "--quiet", "--set", "train.ranks=2", "--set",
                   "placement.plan=plan.json"},
                  "the plan is for 300 rows of");
+  expect_refused(with("placement.device_memory_mib=1"),
+                 "placement.plan: the plan does not fit: device 0 is short of");
   const std::string text = *read_text(posix_files(), path("plan.json"));
   const size_t at = text.find("25000");
   ASSERT_NE(at, std::string::npos);
   write("plan.json", text.substr(0, at) + "24000" + text.substr(at + 5));
   expect_refused(train, "row 24000: no range has it");
   expect_refused(plan("2", {"--judge", "plan.json"}), "row 24000: no range has it");
+  write("plan.json", text.substr(0, at));
+  expect_refused(train, "plan.json: is not valid JSON");
 }
 
 TEST_F(Plan, has_owners_pool_where_sums_may_be_reordered) {
@@ -231,6 +235,8 @@ TEST_F(Plan, wrong_requests_are_named) {
   expect_refused(plan("2", {"--set", "placement.device_memory_mib=1", "--set",
                             "placement.planner=oper", "--json", "--out", "plan.json"}),
                  "rows do not fit");
+  expect_refused({"train", "placed.toml", "--quiet", "--set", "placement.device_memory_mib=1"},
+                 "placement.planner: the plan does not fit: device 0 is short of");
   using Words = std::vector<std::string>;
   for (const auto& [set, why] :
        {std::pair{"extra_memory=-1", "extra_memory: must not be negative, is -1"},

@@ -148,7 +148,10 @@ void Replanner::decide(int64_t iteration, AccessCounts counts, Outcome& outcome)
     look.refusal = proposal.status().message();
     return;
   }
-  look.planned = placement::rate(problem, proposal->plan).seconds;
+  const placement::Rating planned = placement::rate(problem, proposal->plan);
+  look.refusal = planned.does_not_fit();
+  if (!look.refusal.empty()) return;
+  look.planned = planned.seconds;
   look.move = placement::move_between(problem, plan_, proposal->plan);
   if (placement::pays(look.rated, look.planned, look.move.seconds, setting_.end - iteration))
     outcome.plan = std::move(proposal->plan);

@@ -80,7 +80,7 @@ class Replanner {
     bool drifted = false;
     double planned = 0;  // seconds, by the new plan; 0: none was made
     placement::PlanMove move;
-    std::string refusal;  // of the planner
+    std::string refusal;  // why there is no new plan
     double sent = 0;      // bytes of an iteration, by all ranks
   };
   struct Outcome {

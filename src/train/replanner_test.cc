@@ -76,8 +76,10 @@ struct Seen {
 };
 
 /// Trains on rows that are looked up otherwise from iteration `drift` on; each look ends before the
-/// next iteration.
-Seen train(uint64_t seed, int64_t drift) {
+/// next iteration. The first plan is OPER's; `planner` makes others, for devices of `memory` bytes.
+Seen train(uint64_t seed, int64_t drift,
+           placement::PlannerKind planner = placement::PlannerKind::oper,
+           int64_t memory = int64_t{1} << 30) {
   Seen seen;
   const ModelSpec spec = model();
   const Status status = run_ranks(kRanks, [&](Communicator& communicator) -> Status {
@@ -85,6 +87,8 @@ Seen train(uint64_t seed, int64_t drift) {
     ReplanSetting setting = setting_of(pool);
     RECMILL_ASSIGN_OR_RETURN(auto proposal,
                              plan_placement(setting.problem, setting.planner, setting.options));
+    setting.planner = planner;
+    for (DeviceSpec& device : setting.problem.cluster.devices) device.memory_bytes = memory;
     RECMILL_ASSIGN_OR_RETURN(auto placed,
                              table::PlacedTables::create(proposal.plan, spec.tables, kRanks));
     store::PlacedOptions placing;
@@ -165,6 +169,13 @@ TEST(Replanner, leaves_rows_where_they_are_while_nothing_changes) {
     EXPECT_EQ(std::ssize(seen.orders), kIterations / kEvery);
     EXPECT_EQ(std::ranges::count(seen.orders, Replanner::Order::keep), kIterations / kEvery);
   }
+}
+
+TEST(Replanner, takes_no_plan_that_does_not_fit) {
+  constexpr int64_t kAll = kTables * kRows * (kDim * 4 + 4);
+  const auto by_accesses = placement::PlannerKind::access_greedy;  // whatever the memory
+  EXPECT_EQ(train(5, kDrift, by_accesses).adopted, kDrift + kEvery);
+  EXPECT_EQ(train(5, kDrift, by_accesses, kAll / kRanks / 2).adopted, -1);
 }
 
 }  // namespace

@@ -6,12 +6,16 @@
 #include <string>
 
 #include "base/hash.h"
+#include "placement/rater.h"
 #include "placement_plan/plan_file.h"
 #include "table/table_shares.h"
 #include "train/placement_problem.h"
 
 namespace recmill::train {
 namespace {
+
+constexpr const char* kPlanKey = "placement.plan";
+constexpr const char* kPlannerKey = "placement.planner";
 
 template <typename T>
 uint32_t checksum(const std::vector<T>& values, uint32_t before = 0) {
@@ -48,8 +52,27 @@ Result<PlacementPlan> planned(const ResolvedRun& run, Files& files) {
   RECMILL_ASSIGN_OR_RETURN(const placement::Problem problem,
                            placement_problem(run, std::move(counts), kAnyMemory, files));
   auto proposal = placement::plan_placement(problem, kind, planner_options(run));
-  if (!proposal.ok()) return proposal.status().at("placement.planner");
+  if (!proposal.ok()) return proposal.status().at(kPlannerKey);
   return std::move(proposal->plan);
+}
+
+Result<PlacementPlan> plan_of_file(const ResolvedRun& run, Files& files) {
+  auto plan = read_plan(files, run.options.placement.plan);
+  if (!plan.ok()) return plan.status().at(kPlanKey);
+  return plan;
+}
+
+/// Whether devices have the memory that the plan takes of them, as 'recmill plan' judges it. `plan`
+/// is one for the run's tables and ranks.
+Status check_device_memory(const ResolvedRun& run, const PlacementPlan& plan, const char* key,
+                           Files& files) {
+  const PlacementOptions& options = run.options.placement;
+  if (options.device_memory_mib == 0 && options.cluster.empty()) return {};
+  RECMILL_ASSIGN_OR_RETURN(const placement::Problem problem,
+                           placement_problem(run, blank_counts(run), kAnyMemory, files));
+  const std::string lacking = placement::rate(problem, plan).does_not_fit();
+  if (lacking.empty()) return {};
+  return Status::BadRequest(fmt::format("{}: the plan does not fit: {}", key, lacking));
 }
 
 /// Whether owners may pool the tables that the plan says it of. `plan` is one for the run's tables.
@@ -91,20 +114,16 @@ bool has_plan_file(const RunOptions& options) {
 }
 
 Status place_tables(ResolvedRun& run, Files& files) {
-  constexpr const char* kKey = "placement.plan";
   if (run.options.embedding.store != preprocess::StoreKind::placed) return {};
   RECMILL_RETURN_IF_ERROR(check_replanning(run.options.placement));
-  PlacementPlan plan;
-  if (has_plan_file(run.options)) {
-    auto read = read_plan(files, run.options.placement.plan);
-    if (!read.ok()) return read.status().at(kKey);
-    plan = *std::move(read);
-  } else {
-    RECMILL_ASSIGN_OR_RETURN(plan, planned(run, files));
-  }
+  const bool of_file = has_plan_file(run.options);
+  const char* const key = of_file ? kPlanKey : kPlannerKey;
+  RECMILL_ASSIGN_OR_RETURN(PlacementPlan plan,
+                           of_file ? plan_of_file(run, files) : planned(run, files));
   auto placed = table::PlacedTables::create(plan, run.spec.tables, run.ranks);
-  if (!placed.ok()) return placed.status().at(kKey);
-  RECMILL_RETURN_IF_ERROR(check_pooling(run, plan).at(kKey));
+  if (!placed.ok()) return placed.status().at(key);
+  RECMILL_RETURN_IF_ERROR(check_pooling(run, plan).at(key));
+  RECMILL_RETURN_IF_ERROR(check_device_memory(run, plan, key, files));
   run.placed = *std::move(placed);
   run.plan_text = text_of(plan);
   run.plan = std::make_shared<const PlacementPlan>(std::move(plan));

@@ -13,8 +13,9 @@
 namespace recmill::train {
 
 /// Reads the plan of a run whose store is the placed one, or has its planner make one, and sets
-/// `plan`, `placed` and `plan_text`; else does nothing. Errors name placement.plan; a plan for
-/// other tables or another number of ranks is a bad request.
+/// `plan`, `placed` and `plan_text`; else does nothing. Errors name placement.plan or
+/// placement.planner; a plan for other tables or another number of ranks, or of more memory than
+/// [placement] says that a device has, is a bad request.
 Status place_tables(ResolvedRun& run, Files& files);
 
 /// Whether the run's rows stand where a plan of a file says.
