@@ -119,8 +119,7 @@ TEST_F(Plan, of_every_planner_gives_the_bits_of_the_plain_run_at_every_number_of
   for (const Carried& carried : kCarried) {
     for (const auto& [dedup, share_rows] : kThreadWays) {
       std::vector<std::string> words = verification(carried, dedup, share_rows);
-      words.insert(words.end(),
-                   {"--ranks", carried.planner == std::string("milp") ? "2,3" : "1,2,3,4,8"});
+      words.insert(words.end(), {"--ranks", "1,2,3,4,8"});
       const Outcome verified = run(words);
       EXPECT_EQ(verified.status, 0) << carried.name() << ", dedup " << dedup << ", rows shared "
                                     << share_rows << verified.err;
