@@ -13,6 +13,7 @@
 #include "placement/memory_budget.h"
 #include "placement/place_few.h"
 #include "placement/planners.h"
+#include "placement/rater.h"
 #include "placement/targets.h"
 
 namespace recmill::placement {
@@ -273,10 +274,47 @@ class Oper {
 
 }  // namespace
 
-Result<Proposal> plan_oper(const Problem& problem, const PlannerOptions& options) {
+namespace {
+
+/// Times that copies are made fewer because a device is short of memory, before none are made.
+constexpr int kFewerCopies = 6;
+
+/// Bytes that the plan takes of the device that is short of the most beyond what it has.
+double lacking_bytes(const Problem& problem, const PlacementPlan& plan) {
+  const DeviceCosts costs = costs_of(problem, plan);
+  double lacking = 0;
+  for (int d = 0; d < problem.devices(); ++d) {
+    const auto limit = static_cast<double>(problem.cluster.devices[d].memory_bytes);
+    lacking = std::max(lacking, costs.memory(d) - limit);
+  }
+  return lacking;
+}
+
+Result<Proposal> plan_within(const Problem& problem, const PlannerOptions& options) {
   RECMILL_ASSIGN_OR_RETURN(auto budgets,
                            memory_budgets(problem, std::max(options.extra_memory, kBalanceSlack)));
   return Oper(problem, options, std::move(budgets)).plan();
+}
+
+}  // namespace
+
+// Partitions are balanced, not equal: where copies take all the memory that there is, a device may
+// be short of that of some rows. Then there are to be fewer copies.
+Result<Proposal> plan_oper(const Problem& problem, const PlannerOptions& options) {
+  double limits = 0;
+  for (const DeviceSpec& device : problem.cluster.devices)
+    limits += static_cast<double>(device.memory_bytes);
+  const auto rows = static_cast<double>(problem.total_bytes());
+  PlannerOptions within = options;
+  within.extra_memory = std::clamp(limits / rows - 1, 0.0, options.extra_memory);
+  for (int fewer = 0;; ++fewer) {
+    auto proposal = plan_within(problem, within);
+    if (within.extra_memory == 0) return proposal;
+    const double lacking = proposal.ok() ? lacking_bytes(problem, proposal->plan) : limits;
+    if (lacking == 0) return proposal;
+    within.extra_memory -= 2 * problem.devices() * lacking / rows;
+    if (within.extra_memory < 0 || fewer == kFewerCopies) within.extra_memory = 0;
+  }
 }
 
 }  // namespace recmill::placement

@@ -75,6 +75,27 @@ TEST(Planners, oper_balances_memory_lookups_and_communication) {
   }
 }
 
+TEST(Planners, oper_makes_no_copies_that_devices_have_no_memory_for) {
+  for (const double room : {1.005, 1.02, 1.05}) {
+    for (const bool training : {false, true}) {
+      for (const bool alike : {true, false}) {
+        Problem problem = zipf_problem(kRows, 16, 1.2, 4, 100'000, 3);
+        problem.training = training;
+        problem.dedup_fetch = false;
+        const double all = room * static_cast<double>(problem.total_bytes());
+        for (int d = 0; d < 4; ++d)
+          problem.cluster.devices[d].memory_bytes =
+              static_cast<int64_t>(all * (alike ? 0.25 : d < 2 ? 0.15 : 0.35));
+        const auto proposal = plan_placement(problem, PlannerKind::oper, {});
+        ASSERT_TRUE(proposal.ok()) << proposal.status().message();
+        const Rating rating = rate(problem, proposal->plan);
+        EXPECT_EQ(rating.does_not_fit(), "") << room << ", training " << training << ", " << alike;
+        EXPECT_TRUE(room < 1.01 || rating.extra_copies > 0) << room << ", training " << training;
+      }
+    }
+  }
+}
+
 TEST(Planners, torchrec_like_finds_a_way_in_little_more_memory_than_rows_take) {
   for (const bool training : {false, true}) {
     Problem problem = zipf_problem(kRows, 64, 1.2, 4, 100'000, 3);
