@@ -272,10 +272,6 @@ class Oper {
   double degree_ = 0, hottest_share_ = 0;
 };
 
-}  // namespace
-
-namespace {
-
 /// Times that copies are made fewer because a device is short of memory, before none are made.
 constexpr int kFewerCopies = 6;
 
@@ -309,9 +305,14 @@ Result<Proposal> plan_oper(const Problem& problem, const PlannerOptions& options
   within.extra_memory = std::clamp(limits / rows - 1, 0.0, options.extra_memory);
   for (int fewer = 0;; ++fewer) {
     auto proposal = plan_within(problem, within);
-    if (within.extra_memory == 0) return proposal;
     const double lacking = proposal.ok() ? lacking_bytes(problem, proposal->plan) : limits;
-    if (lacking == 0) return proposal;
+    if (lacking == 0 || within.extra_memory == 0) {
+      if (proposal.ok() && within.extra_memory < 0.99 * options.extra_memory)
+        proposal->notes.push_back(fmt::format(
+            "copies take {:.2f} % more memory at most, of {:.2f} % wanted: devices have no more",
+            100 * within.extra_memory, 100 * options.extra_memory));
+      return proposal;
+    }
     within.extra_memory -= 2 * problem.devices() * lacking / rows;
     if (within.extra_memory < 0 || fewer == kFewerCopies) within.extra_memory = 0;
   }
