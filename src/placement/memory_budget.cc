@@ -7,11 +7,16 @@
 
 namespace recmill::placement {
 
+double memory_of_devices(const Problem& problem) {
+  double bytes = 0;
+  for (const DeviceSpec& device : problem.cluster.devices)
+    bytes += static_cast<double>(device.memory_bytes);
+  return bytes;
+}
+
 Result<std::vector<double>> memory_budgets(const Problem& problem, double extra) {
   constexpr double kMiB = 1 << 20;
-  double limits = 0;
-  for (const DeviceSpec& device : problem.cluster.devices)
-    limits += static_cast<double>(device.memory_bytes);
+  const double limits = memory_of_devices(problem);
   const auto rows = static_cast<double>(problem.total_bytes());
   if (rows > limits) {
     const auto bytes = [](const PlacedTable& table) { return table.row_bytes * table.spec.rows; };

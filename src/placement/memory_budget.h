@@ -8,6 +8,9 @@
 
 namespace recmill::placement {
 
+/// Bytes of all devices together.
+double memory_of_devices(const Problem& problem);
+
 /// Of memory_budgets(): what a device may take more than its part where no copies are wanted, so
 /// that partitions, which are no fractions, can be placed.
 constexpr double kBalanceSlack = 0.01;

@@ -297,9 +297,7 @@ Result<Proposal> plan_within(const Problem& problem, const PlannerOptions& optio
 // Partitions are balanced, not equal: where copies take all the memory that there is, a device may
 // be short of that of some rows. Then there are to be fewer copies.
 Result<Proposal> plan_oper(const Problem& problem, const PlannerOptions& options) {
-  double limits = 0;
-  for (const DeviceSpec& device : problem.cluster.devices)
-    limits += static_cast<double>(device.memory_bytes);
+  const double limits = memory_of_devices(problem);
   const auto rows = static_cast<double>(problem.total_bytes());
   PlannerOptions within = options;
   within.extra_memory = std::clamp(limits / rows - 1, 0.0, options.extra_memory);
