@@ -20,6 +20,7 @@ set(RECMILL_DOOR_onednn kernels/dense_layer)
 set(RECMILL_DOOR_mpi comm)
 set(RECMILL_DOOR_highs solve)
 set(RECMILL_DOOR_xgboost preprocess/plan)
+set(RECMILL_DOOR_cuda device) # no target: its libraries are loaded when they are asked for
 set(RECMILL_DOOR_cli11 cli)
 set(RECMILL_DOOR_toml cli)
 
@@ -109,11 +110,14 @@ endfunction()
 set(RECMILL_MPI_ENVIRONMENT OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
 
-# recmill_test(name SOURCES ... LINKS target-paths ... DOORS ... TIMEOUT s PROCESSES n) makes one
-# GoogleTest program, one CTest entry. A test may link any room. With PROCESSES an MPI launcher starts so
-# many of them.
+# The tests of what GPUs run, by themselves: `make test` builds them with sanitizers as well.
+add_custom_target(emulated_tests)
+
+# recmill_test(name SOURCES ... LINKS target-paths ... DOORS ... TIMEOUT s PROCESSES n [EMULATED]) makes
+# one GoogleTest program, one CTest entry. A test may link any room. With PROCESSES an MPI launcher starts
+# so many of them; EMULATED makes it one of emulated_tests.
 function(recmill_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT;PROCESSES" "SOURCES;LINKS;DOORS" ${ARGN})
+  cmake_parse_arguments(ARG "EMULATED" "TIMEOUT;PROCESSES" "SOURCES;LINKS;DOORS" ${ARGN})
   if(NOT RECMILL_TESTS)
     return()
   endif()
@@ -134,6 +138,10 @@ function(recmill_test name)
     math(EXPR ARG_TIMEOUT "5 * ${ARG_TIMEOUT}")
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_EMULATED)
+    add_dependencies(emulated_tests ${name})
+    set_tests_properties(${name} PROPERTIES LABELS emulated)
+  endif()
 endfunction()
 
 # recmill_fuzz(name SOURCES ... LINKS ...) makes, of the two functions of base/testing/fuzz.h that the

@@ -17,6 +17,7 @@ DOOR_HEADERS = {
     "mpi": r"<mpi\.h>",
     "highs": r"highs_c_api\.h",
     "xgboost": r"<xgboost/",
+    "cuda": r"<(cuda|nvrtc)",
     "cli11": r"<CLI/",
     "toml": r"<toml\+\+/",
 }

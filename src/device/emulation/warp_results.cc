@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of the runtime: never compiled with ThreadSanitizer.
+#include "device/emulation/warp_results.h"
+
+namespace recmill::emulation {
+namespace {
+
+// The lane that `lane` reads; a shuffle beyond its group reads itself.
+int source_of(const WarpCall& call, int lane) {
+  const int group = lane / call.width * call.width;
+  switch (call.op) {
+    case WarpOp::shuffle:
+      return group + (call.operand & (call.width - 1));
+    case WarpOp::shuffle_up:
+      return lane - call.operand < group ? lane : lane - call.operand;
+    case WarpOp::shuffle_down:
+      return lane + call.operand >= group + call.width ? lane : lane + call.operand;
+    default: {  // a lane of a later group is not to be had, one of an earlier is
+      const int of = lane ^ call.operand;
+      return of >= group + call.width ? lane : of;
+    }
+  }
+}
+
+bool is_shuffle(WarpOp op) {
+  return op == WarpOp::shuffle || op == WarpOp::shuffle_up || op == WarpOp::shuffle_down ||
+         op == WarpOp::shuffle_xor;
+}
+
+bool named(uint32_t mask, unsigned lane) {
+  return (mask >> lane & 1) != 0;
+}
+
+uint64_t reduced(const WarpCall* const (&calls)[kWarp], WarpOp op, uint32_t mask) {
+  uint64_t result = 0;
+  bool first = true;
+  for (unsigned lane = 0; lane < kWarp; ++lane) {
+    if (!named(mask, lane)) continue;
+    const uint64_t value = calls[lane]->value;
+    const bool takes = first || (op == WarpOp::least ? value < result : value > result);
+    if (op == WarpOp::ballot) {
+      result |= uint64_t{value != 0} << lane;
+    } else if (op == WarpOp::add) {
+      result += value;
+    } else if (takes) {
+      result = value;
+    }
+    first = false;
+  }
+  return result;
+}
+
+}  // namespace
+
+ForbiddenRead warp_results(const WarpCall* const (&calls)[kWarp], uint64_t (&results)[kWarp]) {
+  const WarpCall* any = nullptr;
+  for (const WarpCall* call : calls)
+    if (call != nullptr) any = call;
+  const uint32_t mask = any->mask;
+  const uint64_t all =
+      is_shuffle(any->op) || any->op == WarpOp::match_any ? 0 : reduced(calls, any->op, mask);
+  for (unsigned lane = 0; lane < kWarp; ++lane) {
+    if (!named(mask, lane)) continue;
+    if (is_shuffle(any->op)) {
+      const int of = source_of(*calls[lane], static_cast<int>(lane));
+      if (!named(mask, static_cast<unsigned>(of))) return {static_cast<int>(lane), of};
+      results[lane] = calls[of]->value;
+    } else if (any->op == WarpOp::match_any) {
+      results[lane] = 0;
+      for (unsigned other = 0; other < kWarp; ++other)
+        if (named(mask, other) && calls[other]->value == calls[lane]->value)
+          results[lane] |= uint64_t{1} << other;
+    } else {
+      results[lane] = all;
+    }
+  }
+  return {};
+}
+
+}  // namespace recmill::emulation
