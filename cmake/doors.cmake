@@ -46,20 +46,31 @@ endif()
 set(RECMILL_VENV ${CMAKE_SOURCE_DIR}/.venv CACHE PATH "the Python environment that 'make setup' made")
 file(GLOB RECMILL_SITE LIST_DIRECTORIES true ${RECMILL_VENV}/lib/python3*/site-packages)
 
-# recmill_wheel_libraries(door FOLDER file...): shared libraries of a wheel, FOLDER below site-packages.
-# An installation has copies of them, in the same folders below lib/recmill: they find each other there.
-function(recmill_wheel_libraries door folder)
+# recmill_wheel_files(FOLDER file...): shared libraries of a wheel that programs load, FOLDER below
+# site-packages. An installation has copies of them, in the same folders below lib/recmill: they find each
+# other there.
+function(recmill_wheel_files folder)
   recmill_install_wheel_libraries(${folder} ${ARGN})
-  foreach(file IN LISTS ARGN)
-    target_link_libraries(recmill_door_${door} INTERFACE
-        $<BUILD_INTERFACE:${RECMILL_SITE}/${folder}/${file}>
-        $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/lib/recmill/${folder}/${file}>)
-  endforeach()
   list(APPEND CMAKE_BUILD_RPATH ${RECMILL_SITE}/${folder})
   list(APPEND CMAKE_INSTALL_RPATH $ORIGIN/../lib/recmill/${folder})
   set(CMAKE_BUILD_RPATH ${CMAKE_BUILD_RPATH} PARENT_SCOPE)
   set(CMAKE_INSTALL_RPATH ${CMAKE_INSTALL_RPATH} PARENT_SCOPE)
 endfunction()
+
+# The same, and whoever enters by the door links them.
+function(recmill_wheel_libraries door folder)
+  recmill_wheel_files(${folder} ${ARGN})
+  foreach(file IN LISTS ARGN)
+    target_link_libraries(recmill_door_${door} INTERFACE
+        $<BUILD_INTERFACE:${RECMILL_SITE}/${folder}/${file}>
+        $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/lib/recmill/${folder}/${file}>)
+  endforeach()
+  set(CMAKE_BUILD_RPATH ${CMAKE_BUILD_RPATH} PARENT_SCOPE)
+  set(CMAKE_INSTALL_RPATH ${CMAKE_INSTALL_RPATH} PARENT_SCOPE)
+endfunction()
+
+# The compiler of kernels, loaded when it is asked for (device/gpu/nvrtc.h).
+recmill_wheel_files(nvidia/cu13/lib libnvrtc.so.13 libnvrtc-builtins.so.13.0)
 
 # The wheel has no header: solve/highs_c_api.h declares the functions that are called.
 if(NOT EXISTS ${RECMILL_SITE}/highspy/libhighs.so.1)

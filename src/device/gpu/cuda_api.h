@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Of the C interface of CUDA's driver (libcuda.so.1, version 13) what is called: types, numbers and
+// names are its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace recmill::cuda {
+
+using Result = int;  // CUresult; 0: it went well
+constexpr Result kOutOfMemory = 2, kNoImage = 209, kNotReady = 600;
+
+using Device = int;
+using Address = unsigned long long;  // CUdeviceptr
+using Handle = void*;                // a context, stream, event, module or function
+
+// CUdevice_attribute
+enum Attribute : int {
+  kMultiprocessors = 16,
+  kThreadsOfMultiprocessor = 39,
+  kComputeMajor = 75,
+  kComputeMinor = 76,
+  kSharedOfMultiprocessor = 81,
+  kRegistersOfMultiprocessor = 82,
+  kSharedOfBlockOptIn = 97,
+  kBlocksOfMultiprocessor = 106,
+  kSharedReserved = 111,
+};
+constexpr int kMostDynamicShared = 8;  // CUfunction_attribute
+constexpr unsigned kNonBlocking = 1;   // CUstream_flags
+
+/// Each is called as the library's function of the name beside it.
+struct Api {
+  Result (*init)(unsigned);                                     // cuInit
+  Result (*driver_version)(int*);                               // cuDriverGetVersion
+  Result (*error_string)(Result, const char**);                 // cuGetErrorString
+  Result (*device_count)(int*);                                 // cuDeviceGetCount
+  Result (*device)(Device*, int);                               // cuDeviceGet
+  Result (*device_name)(char*, int, Device);                    // cuDeviceGetName
+  Result (*device_attribute)(int*, Attribute, Device);          // cuDeviceGetAttribute
+  Result (*device_memory)(size_t*, Device);                     // cuDeviceTotalMem_v2
+  Result (*retain_context)(Handle*, Device);                    // cuDevicePrimaryCtxRetain
+  Result (*release_context)(Device);                            // cuDevicePrimaryCtxRelease_v2
+  Result (*set_context)(Handle);                                // cuCtxSetCurrent
+  Result (*allocate)(Address*, size_t);                         // cuMemAlloc_v2
+  Result (*free)(Address);                                      // cuMemFree_v2
+  Result (*memory_info)(size_t* free, size_t* all);             // cuMemGetInfo_v2
+  Result (*allocate_host)(void**, size_t, unsigned);            // cuMemHostAlloc
+  Result (*free_host)(void*);                                   // cuMemFreeHost
+  Result (*open_stream)(Handle*, unsigned);                     // cuStreamCreate
+  Result (*close_stream)(Handle);                               // cuStreamDestroy_v2
+  Result (*query_stream)(Handle);                               // cuStreamQuery
+  Result (*wait_event)(Handle stream, Handle event, unsigned);  // cuStreamWaitEvent
+  Result (*copy)(Address, Address, size_t, Handle);             // cuMemcpyAsync
+  Result (*fill)(Address, unsigned char, size_t, Handle);       // cuMemsetD8Async
+  Result (*open_event)(Handle*, unsigned);                      // cuEventCreate
+  Result (*close_event)(Handle);                                // cuEventDestroy_v2
+  Result (*record)(Handle event, Handle stream);                // cuEventRecord
+  Result (*elapsed)(float* milliseconds, Handle, Handle);       // cuEventElapsedTime_v2
+  Result (*load_module)(Handle*, const void*);                  // cuModuleLoadData
+  Result (*function)(Handle*, Handle module, const char*);      // cuModuleGetFunction
+  Result (*set_function)(Handle, int attribute, int value);     // cuFuncSetAttribute
+  Result (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                   Handle stream, void** arguments, void** extra);  // cuLaunchKernel
+};
+
+}  // namespace recmill::cuda

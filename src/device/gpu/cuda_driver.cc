@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/gpu/cuda_driver.h"
+
+#include <dlfcn.h>
+
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "device/gpu/cuda_api.h"
+
+namespace recmill {
+namespace {
+
+constexpr int kLeastVersion = 13000;
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+/// The functions of a library, or which one it lacks.
+Result<cuda::Api> find_api(void* library, const std::string& name) {
+  cuda::Api api;
+  std::string missing;
+  const auto find = [&](auto& function, const char* symbol) {
+    void* found = dlsym(library, symbol);
+    if (found == nullptr && missing.empty()) missing = symbol;
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
+  };
+  find(api.init, "cuInit");
+  find(api.driver_version, "cuDriverGetVersion");
+  find(api.error_string, "cuGetErrorString");
+  find(api.device_count, "cuDeviceGetCount");
+  find(api.device, "cuDeviceGet");
+  find(api.device_name, "cuDeviceGetName");
+  find(api.device_attribute, "cuDeviceGetAttribute");
+  find(api.device_memory, "cuDeviceTotalMem_v2");
+  find(api.retain_context, "cuDevicePrimaryCtxRetain");
+  find(api.release_context, "cuDevicePrimaryCtxRelease_v2");
+  find(api.set_context, "cuCtxSetCurrent");
+  find(api.allocate, "cuMemAlloc_v2");
+  find(api.free, "cuMemFree_v2");
+  find(api.memory_info, "cuMemGetInfo_v2");
+  find(api.allocate_host, "cuMemHostAlloc");
+  find(api.free_host, "cuMemFreeHost");
+  find(api.open_stream, "cuStreamCreate");
+  find(api.close_stream, "cuStreamDestroy_v2");
+  find(api.query_stream, "cuStreamQuery");
+  find(api.wait_event, "cuStreamWaitEvent");
+  find(api.copy, "cuMemcpyAsync");
+  find(api.fill, "cuMemsetD8Async");
+  find(api.open_event, "cuEventCreate");
+  find(api.close_event, "cuEventDestroy_v2");
+  find(api.record, "cuEventRecord");
+  find(api.elapsed, "cuEventElapsedTime");
+  find(api.load_module, "cuModuleLoadData");
+  find(api.function, "cuModuleGetFunction");
+  find(api.set_function, "cuFuncSetAttribute");
+  find(api.launch, "cuLaunchKernel");
+  if (!missing.empty()) return Status::Failed("the driver " + name + " has no " + missing);
+  return api;
+}
+
+class CudaDriver final : public GpuDriver {
+ public:
+  CudaDriver(void* library, const cuda::Api& api) : library_(library), api_(api) {}
+  ~CudaDriver() override {
+    if (context_ != nullptr) api_.release_context(device_);
+    dlclose(library_);
+  }
+
+  Status open(const CudaGpu& of) {
+    int version = 0, count = 0;
+    if (const auto error = api_.driver_version(&version); error != 0)
+      return failed("the driver's version", error);
+    if (version < kLeastVersion)
+      return Status::Failed("the driver is for CUDA " + version_text(version) + ": " +
+                            version_text(kLeastVersion) + " is the least");
+    if (const auto error = api_.init(0); error != 0) return failed("the driver", error);
+    if (const auto error = api_.device_count(&count); error != 0) return failed("GPUs", error);
+    if (of.number >= count)
+      return Status::Failed("GPU " + std::to_string(of.number) + ": the machine has " +
+                            std::to_string(count));
+    if (const auto error = api_.device(&device_, of.number); error != 0)
+      return failed("GPU", error);
+    if (const auto error = api_.retain_context(&context_, device_); error != 0)
+      return failed("GPU " + std::to_string(of.number), error);
+    return read_properties();
+  }
+
+  const GpuProperties& properties() const override { return properties_; }
+
+  Result<void*> allocate(size_t bytes) override {
+    enter();
+    cuda::Address address = 0;
+    const auto error = api_.allocate(&address, bytes == 0 ? 1 : bytes);
+    if (error == cuda::kOutOfMemory) return static_cast<void*>(nullptr);
+    if (error != 0) return failed("device memory", error);
+    return reinterpret_cast<void*>(address);
+  }
+  void free(void* memory) override {
+    enter();
+    api_.free(reinterpret_cast<cuda::Address>(memory));
+  }
+  int64_t free_bytes() override {
+    enter();
+    size_t free = 0, all = 0;
+    return api_.memory_info(&free, &all) == 0 ? static_cast<int64_t>(free) : 0;
+  }
+  Result<void*> allocate_pinned(size_t bytes) override {
+    enter();
+    void* memory = nullptr;
+    if (const auto error = api_.allocate_host(&memory, bytes == 0 ? 1 : bytes, 0); error != 0)
+      return failed("pinned memory of " + std::to_string(bytes) + " bytes", error);
+    return memory;
+  }
+  void free_pinned(void* memory) override {
+    enter();
+    api_.free_host(memory);
+  }
+
+  Result<Stream> open_stream() override {
+    enter();
+    Stream stream = nullptr;
+    if (const auto error = api_.open_stream(&stream, cuda::kNonBlocking); error != 0)
+      return failed("a stream", error);
+    return stream;
+  }
+  void close_stream(Stream stream) override {
+    enter();
+    api_.close_stream(stream);
+    const std::lock_guard lock(mutex_);
+    launched_.erase(stream);
+  }
+  Status copy(void* to, const void* from, size_t bytes, Stream stream) override {
+    enter();
+    return checked("a copy",
+                   api_.copy(reinterpret_cast<cuda::Address>(to),
+                             reinterpret_cast<cuda::Address>(from), bytes, stream),
+                   stream);
+  }
+  Status fill(void* to, uint8_t byte, size_t bytes, Stream stream) override {
+    enter();
+    return checked("a fill", api_.fill(reinterpret_cast<cuda::Address>(to), byte, bytes, stream),
+                   stream);
+  }
+  Status launch(Function function, const Grid& grid, const void* arguments, size_t,
+                Stream stream) override {
+    enter();
+    const auto* kernel = static_cast<const Kernel*>(function);
+    void* parameters[] = {const_cast<void*>(arguments)};
+    const auto [blocks, threads, shared] = grid;
+    const auto error =
+        api_.launch(kernel->function, blocks.x, blocks.y, blocks.z, threads.x, threads.y, threads.z,
+                    static_cast<unsigned>(shared), stream, parameters, nullptr);
+    if (error != 0) return failed("kernel " + kernel->name, error);
+    const std::lock_guard lock(mutex_);
+    auto& names = launched_[stream];
+    if (names.find(kernel->name) == std::string::npos)
+      names += (names.empty() ? "" : ", ") + kernel->name;
+    return {};
+  }
+  Result<bool> is_done(Stream stream) override {
+    enter();
+    const auto error = api_.query_stream(stream);
+    if (error == cuda::kNotReady) return false;
+    RECMILL_RETURN_IF_ERROR(checked("a stream", error, stream));
+    const std::lock_guard lock(mutex_);
+    launched_[stream].clear();
+    return true;
+  }
+
+  Result<Event> open_event() override {
+    enter();
+    Event event = nullptr;
+    if (const auto error = api_.open_event(&event, 0); error != 0) return failed("an event", error);
+    return event;
+  }
+  void close_event(Event event) override {
+    enter();
+    api_.close_event(event);
+  }
+  Status record(Event event, Stream stream) override {
+    enter();
+    return checked("an event", api_.record(event, stream), stream);
+  }
+  Status wait(Stream stream, Event event) override {
+    enter();
+    return checked("an event", api_.wait_event(stream, event, 0), stream);
+  }
+  Result<double> seconds_between(Event first, Event last) override {
+    enter();
+    float milliseconds = 0;
+    if (const auto error = api_.elapsed(&milliseconds, first, last); error != 0)
+      return failed("the time between two events", error);
+    return milliseconds / 1e3;
+  }
+
+  Result<Function> load(const KernelCode& code) override {
+    enter();
+    cuda::Handle module = nullptr;
+    auto kernel = std::make_unique<Kernel>();
+    kernel->name = code.name;
+    if (code.cubin.empty())
+      return Status::Failed("kernel " + code.name + " was not compiled for " + architecture());
+    auto error = api_.load_module(&module, code.cubin.data());
+    if (error == cuda::kNoImage)
+      return Status::Failed("kernel " + code.name + " was compiled for another architecture than " +
+                            architecture());
+    if (error == 0) error = api_.function(&kernel->function, module, code.name.c_str());
+    if (error == 0)
+      error =
+          api_.set_function(kernel->function, cuda::kMostDynamicShared, code.most_dynamic_shared);
+    if (error != 0) return failed("kernel " + code.name, error);
+    const std::lock_guard lock(mutex_);
+    return static_cast<Function>(kernels_.emplace_back(std::move(kernel)).get());
+  }
+
+ private:
+  struct Kernel {
+    std::string name;
+    cuda::Handle function = nullptr;
+  };
+
+  /// The context is each thread's own affair.
+  void enter() const { api_.set_context(context_); }
+  std::string architecture() const { return "sm_" + std::to_string(properties_.compute); }
+
+  Status failed(const std::string& what, cuda::Result error) const {
+    const char* text = nullptr;
+    if (api_.error_string(error, &text) != 0 || text == nullptr) text = "unknown error";
+    return Status::Failed(what + ": " + text + " (CUDA error " + std::to_string(error) + ")");
+  }
+  /// An error of earlier work is that of one of its kernels.
+  Status checked(const std::string& what, cuda::Result error, Stream stream) {
+    if (error == 0) return {};
+    const std::lock_guard lock(mutex_);
+    const std::string& names = launched_[stream];
+    return failed(names.empty()                          ? what
+                  : names.find(',') == std::string::npos ? "kernel " + names
+                                                         : "one of the kernels " + names,
+                  error);
+  }
+
+  Status read_properties() {
+    char name[256] = {};
+    size_t memory = 0;
+    auto error = api_.device_name(name, sizeof name, device_);
+    if (error == 0) error = api_.device_memory(&memory, device_);
+    const auto read = [&](cuda::Attribute attribute) {
+      int value = 0;
+      if (error == 0) error = api_.device_attribute(&value, attribute, device_);
+      return value;
+    };
+    properties_.name = name;
+    properties_.memory = static_cast<int64_t>(memory);
+    properties_.compute = read(cuda::kComputeMajor) * 10 + read(cuda::kComputeMinor);
+    properties_.multiprocessors = read(cuda::kMultiprocessors);
+    properties_.most_threads = read(cuda::kThreadsOfMultiprocessor);
+    properties_.most_blocks = read(cuda::kBlocksOfMultiprocessor);
+    properties_.registers = read(cuda::kRegistersOfMultiprocessor);
+    properties_.shared = read(cuda::kSharedOfMultiprocessor);
+    properties_.shared_of_block = read(cuda::kSharedOfBlockOptIn);
+    properties_.shared_reserved = read(cuda::kSharedReserved);
+    return error == 0 ? Status() : failed("what the GPU is", error);
+  }
+
+  void* const library_;
+  const cuda::Api api_;
+  cuda::Device device_ = 0;
+  cuda::Handle context_ = nullptr;
+  GpuProperties properties_;
+  std::mutex mutex_;  // guards all below
+  std::vector<std::unique_ptr<Kernel>> kernels_;
+  std::unordered_map<Stream, std::string> launched_;  // since the stream was last done
+};
+
+}  // namespace
+
+Result<std::unique_ptr<GpuDriver>> make_cuda_driver(const CudaGpu& of) {
+  void* library = dlopen(of.library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return Status::Failed("no CUDA driver: " + std::string(dlerror()));
+  auto api = find_api(library, of.library);
+  if (!api.ok()) {
+    dlclose(library);
+    return api.status();
+  }
+  auto driver = std::make_unique<CudaDriver>(library, *api);
+  RECMILL_RETURN_IF_ERROR(driver->open(of));
+  return std::unique_ptr<GpuDriver>(std::move(driver));
+}
+
+}  // namespace recmill

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPUs through CUDA's driver, which is loaded when it is asked for: nothing links it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "device/gpu/gpu_driver.h"
+
+namespace recmill {
+
+struct CudaGpu {
+  int number = 0;  // of the machine's GPUs
+  std::string library = "libcuda.so.1";
+};
+
+/// Fails in one line: no driver, one that is too old, no such GPU.
+Result<std::unique_ptr<GpuDriver>> make_cuda_driver(const CudaGpu& of);
+
+}  // namespace recmill

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA's driver as CudaDriver calls it, over a stand-in of the library.
+#include "device/gpu/cuda_driver.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/gpu/gpu.h"
+#include "device/gpu/testing/fake_cuda.h"
+#include "device/kernel.cuh"
+
+namespace recmill {
+namespace {
+
+using testing::FakeCuda;
+using testing::FakeImage;
+using ::testing::HasSubstr;
+
+struct TwiceArguments {
+  float* values;
+  i64 count;
+};
+void twice(const void* of) {
+  const auto& a = *static_cast<const TwiceArguments*>(of);
+  if (threadIdx.x < a.count) a.values[threadIdx.x] *= 2;
+}
+void stop(const void*) {
+  __trap();
+}
+
+class CudaDriverTest : public ::testing::Test {
+ protected:
+  CudaDriverTest() {
+    library_ = dlopen(RECMILL_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
+    RECMILL_CHECK(library_ != nullptr, dlerror());
+    fake_ = static_cast<FakeCuda*>(dlsym(library_, "fake_cuda"));
+    *fake_ = {.run = &emulation::run_kernel};
+  }
+  ~CudaDriverTest() override { dlclose(library_); }
+
+  static Result<std::unique_ptr<GpuDriver>> driver(int number = 0) {
+    return make_cuda_driver({number, RECMILL_FAKE_CUDA});
+  }
+  static KernelCode code(const char* name, const FakeImage& image) {
+    return {name, std::as_bytes(std::span(&image, 1))};
+  }
+
+  void* library_ = nullptr;
+  FakeCuda* fake_ = nullptr;
+};
+
+TEST_F(CudaDriverTest, CopiesAndRunsKernels) {
+  Gpu gpu(*driver(), {});
+  EXPECT_EQ(gpu.properties().name, "fake GPU");
+  EXPECT_EQ(gpu.properties().compute, 90);
+  EXPECT_EQ(gpu.properties().multiprocessors, 4);
+  EXPECT_EQ(gpu.properties().shared_of_block, 227 << 10);
+  const FakeImage image{.kernel = &twice};
+  const auto kernel = *gpu.load(code("twice", image));
+  auto stream = *gpu.open_stream(), other = *gpu.open_stream();
+  auto host = *gpu.allocate_pinned(40, "host");
+  auto memory = *gpu.allocate(40, "memory");
+  for (float& value : host.as<float>()) value = 3;
+  ASSERT_TRUE(stream.to_device(memory, host, 40).ok());
+  ASSERT_TRUE(
+      gpu.launch(kernel, {{1}, {32}}, TwiceArguments{memory.address<float>(), 10}, stream).ok());
+  ASSERT_TRUE(other.wait_for(stream).ok());
+  ASSERT_TRUE(other.to_host(host, memory, 40).ok());
+  ASSERT_TRUE(other.synchronize().ok());
+  EXPECT_EQ(host.as<float>()[9], 6);
+  ASSERT_TRUE(other.zero(memory).ok());
+  ASSERT_TRUE(other.to_host(host, memory, 40).ok());
+  ASSERT_TRUE(other.synchronize().ok());
+  EXPECT_EQ(host.as<float>()[0], 0);
+}
+
+TEST_F(CudaDriverTest, NamesTheKernelThatFailed) {
+  Gpu gpu(*driver(), {});
+  const FakeImage image{.kernel = &stop}, other{.kernel = &twice};
+  const auto stops = *gpu.load(code("stop", image)), fine = *gpu.load(code("twice", other));
+  auto stream = *gpu.open_stream();
+  ASSERT_TRUE(gpu.launch(stops, {{1}, {1}}, TwiceArguments{}, stream).ok());
+  EXPECT_EQ(stream.synchronize().message(),
+            "kernel stop: unspecified launch failure (CUDA error 719)");
+  ASSERT_TRUE(gpu.launch(fine, {{1}, {1}}, TwiceArguments{}, stream).ok());
+  EXPECT_EQ(stream.synchronize().message(),
+            "one of the kernels stop, twice: unspecified launch failure (CUDA error 719)");
+}
+
+TEST_F(CudaDriverTest, NamesTheKernelThatDoesNotEnd) {
+  Gpu gpu(*driver(), {.kernel_seconds = 0.01});
+  const FakeImage image{.kernel = &twice};
+  const auto kernel = *gpu.load(code("twice", image));
+  auto stream = *gpu.open_stream();
+  ASSERT_TRUE(gpu.launch(kernel, {{1}, {1}}, TwiceArguments{}, stream).ok());
+  fake_->stuck = true;
+  EXPECT_EQ(stream.synchronize().message(),
+            "a stream whose last kernel is twice is not done after 0 s");
+}
+
+TEST_F(CudaDriverTest, SaysWhyThereIsNone) {
+  EXPECT_THAT(make_cuda_driver({0, "libno_cuda.so.1"}).status().message(),
+              HasSubstr("no CUDA driver: libno_cuda.so.1"));
+  EXPECT_EQ(make_cuda_driver({0, "libm.so.6"}).status().message(),
+            "the driver libm.so.6 has no cuInit");
+  EXPECT_EQ(driver(1).status().message(), "GPU 1: the machine has 1");
+  fake_->version = 12040;
+  EXPECT_EQ(driver().status().message(), "the driver is for CUDA 12.4: 13.0 is the least");
+}
+
+TEST_F(CudaDriverTest, SaysWhatItHasNoMemoryOrCodeFor) {
+  fake_->most_bytes = 1 << 20;
+  Gpu gpu(*driver(), {});
+  EXPECT_EQ(gpu.allocate(2 << 20, "table C3").status().message(),
+            "table C3: 2.0 MiB of device memory, of which 1.0 MiB of 1024.0 MiB are free");
+  const std::byte nothing[16] = {};
+  EXPECT_EQ(gpu.load({"add", nothing}).status().message(),
+            "kernel add was compiled for another architecture than sm_90");
+  EXPECT_EQ(gpu.load({"add"}).status().message(), "kernel add was not compiled for sm_90");
+}
+
+}  // namespace
+}  // namespace recmill

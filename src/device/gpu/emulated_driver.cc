@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/gpu/emulated_driver.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace recmill {
+namespace {
+
+constexpr size_t kAlignment = 256;
+
+double now() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+
+struct EmulatedStream {
+  std::deque<std::function<Status()>> waiting;
+  int64_t enqueued = 0, done = 0;
+};
+struct EmulatedEvent {
+  std::shared_ptr<EmulatedStream> stream;  // that it was last recorded on
+  int64_t place = 0;                       // of it: so much must be done
+  double seconds = 0;
+};
+
+class EmulatedDriver final : public GpuDriver {
+ public:
+  EmulatedDriver(const EmulatedGpu& of, GpuProperties properties)
+      : of_(of), properties_(std::move(properties)) {
+    properties_.name = "emulated";
+    properties_.memory = of.memory;
+  }
+  ~EmulatedDriver() override {
+    for (const auto& [memory, bytes] : device_) std::free(memory);
+    for (const auto& [memory, bytes] : pinned_) std::free(memory);
+  }
+
+  const GpuProperties& properties() const override { return properties_; }
+
+  Result<void*> allocate(size_t bytes) override {
+    const std::lock_guard lock(mutex_);
+    if (static_cast<int64_t>(bytes) > of_.memory - used_) return static_cast<void*>(nullptr);
+    used_ += static_cast<int64_t>(bytes);
+    return take(bytes, device_);
+  }
+  void free(void* memory) override {
+    const std::lock_guard lock(mutex_);
+    used_ -= static_cast<int64_t>(device_.at(memory));
+    give(memory, device_);
+  }
+  int64_t free_bytes() override {
+    const std::lock_guard lock(mutex_);
+    return of_.memory - used_;
+  }
+  Result<void*> allocate_pinned(size_t bytes) override {
+    const std::lock_guard lock(mutex_);
+    return take(bytes, pinned_);
+  }
+  void free_pinned(void* memory) override {
+    const std::lock_guard lock(mutex_);
+    give(memory, pinned_);
+  }
+
+  Result<Stream> open_stream() override {
+    const std::lock_guard lock(mutex_);
+    auto stream = std::make_shared<EmulatedStream>();
+    streams_[stream.get()] = stream;
+    return static_cast<Stream>(stream.get());
+  }
+  void close_stream(Stream stream) override {
+    const std::lock_guard lock(mutex_);
+    static_cast<void>(catch_up(*stream_of(stream)));
+    streams_.erase(stream);
+  }
+
+  Status copy(void* to, const void* from, size_t bytes, Stream stream) override {
+    return enqueue(stream, [=] {
+      std::memcpy(to, from, bytes);
+      return Status();
+    });
+  }
+  Status fill(void* to, uint8_t byte, size_t bytes, Stream stream) override {
+    return enqueue(stream, [=] {
+      std::memset(to, byte, bytes);
+      return Status();
+    });
+  }
+  Status launch(Function function, const Grid& grid, const void* arguments, size_t bytes,
+                Stream stream) override {
+    const auto* code = static_cast<const KernelCode*>(function);
+    const auto* first = static_cast<const std::byte*>(arguments);
+    return enqueue(stream, [=, this, kept = std::vector<std::byte>(first, first + bytes)] {
+      return emulation::run_kernel(code->name.c_str(), grid, code->emulated, kept.data(), of_.turns)
+          .status();
+    });
+  }
+  Result<bool> is_done(Stream stream) override {
+    const std::lock_guard lock(mutex_);
+    RECMILL_RETURN_IF_ERROR(catch_up(*stream_of(stream)));
+    return true;
+  }
+
+  Result<Event> open_event() override { return static_cast<Event>(new EmulatedEvent); }
+  void close_event(Event event) override { delete static_cast<EmulatedEvent*>(event); }
+  Status record(Event event, Stream stream) override {
+    auto* of = static_cast<EmulatedEvent*>(event);
+    {
+      const std::lock_guard lock(mutex_);
+      of->stream = stream_of(stream);
+      of->place = of->stream->enqueued;
+    }
+    return enqueue(stream, [of] {
+      of->seconds = now();
+      return Status();
+    });
+  }
+  Status wait(Stream stream, Event event) override {
+    const EmulatedEvent at = *static_cast<EmulatedEvent*>(event);
+    if (at.stream == nullptr) return {};  // never recorded: as CUDA has it
+    return enqueue(stream, [this, at] { return catch_up(*at.stream, at.place); });
+  }
+  Result<double> seconds_between(Event first, Event last) override {
+    return static_cast<EmulatedEvent*>(last)->seconds - static_cast<EmulatedEvent*>(first)->seconds;
+  }
+
+  Result<Function> load(const KernelCode& code) override {
+    if (code.emulated == nullptr)
+      return Status::Failed("kernel " + code.name + " was not compiled for the emulator");
+    const std::lock_guard lock(mutex_);
+    return static_cast<Function>(codes_.emplace_back(std::make_unique<KernelCode>(code)).get());
+  }
+
+ private:
+  using Sizes = std::unordered_map<void*, size_t>;
+
+  static Result<void*> take(size_t bytes, Sizes& sizes) {
+    void* memory = nullptr;
+    if (posix_memalign(&memory, kAlignment, std::max<size_t>(bytes, 1)) != 0)
+      return Status::Failed("the machine has no " + std::to_string(bytes) +
+                            " bytes of memory left");
+    std::memset(memory, 0xff, bytes);
+    sizes[memory] = bytes;
+    return memory;
+  }
+  static void give(void* memory, Sizes& sizes) {
+    RECMILL_CHECK(sizes.erase(memory) == 1, "memory that was not allocated here, or is free");
+    std::free(memory);
+  }
+  std::shared_ptr<EmulatedStream> stream_of(Stream stream) const { return streams_.at(stream); }
+
+  Status enqueue(Stream stream, std::function<Status()> work) {
+    const std::lock_guard lock(mutex_);
+    if (!failed_.ok()) return failed_;
+    const auto of = stream_of(stream);
+    of->waiting.push_back(std::move(work));
+    ++of->enqueued;
+    return of_.late ? Status() : catch_up(*of);
+  }
+  // Does what is enqueued until `place` things are done.
+  Status catch_up(EmulatedStream& stream, int64_t place = INT64_MAX) {
+    while (failed_.ok() && !stream.waiting.empty() && stream.done < place) {
+      const auto work = std::move(stream.waiting.front());
+      stream.waiting.pop_front();
+      failed_ = work();
+      ++stream.done;
+    }
+    return failed_;
+  }
+
+  const EmulatedGpu of_;
+  GpuProperties properties_;
+  std::recursive_mutex mutex_;  // guards all below; what waits for an event runs other streams
+  int64_t used_ = 0;
+  Sizes device_, pinned_;
+  std::unordered_map<Stream, std::shared_ptr<EmulatedStream>> streams_;
+  std::vector<std::unique_ptr<KernelCode>> codes_;
+  Status failed_;  // of the first that did
+};
+
+}  // namespace
+
+Result<std::unique_ptr<GpuDriver>> make_emulated_driver(const EmulatedGpu& of) {
+  RECMILL_ASSIGN_OR_RETURN(auto properties, gpu_of_architecture(of.architecture));
+  return std::unique_ptr<GpuDriver>(new EmulatedDriver(of, std::move(properties)));
+}
+
+}  // namespace recmill

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU that the emulator plays. Memory of its own, whose first content is NaN; streams that do
+// nothing until somebody asks whether they are done: who forgets to wait, or changes what a copy
+// still reads, gets another answer every time, not once in a while.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "device/emulation/emulator.h"
+#include "device/gpu/gpu_driver.h"
+
+namespace recmill {
+
+struct EmulatedGpu {
+  int64_t memory = int64_t{8} << 30;   // bytes
+  std::string architecture = "sm_90";  // whose limits it has
+  emulation::Turns turns = {};
+  bool late = true;  // false: what is enqueued happens at once
+};
+
+/// Fails as gpu_of_architecture().
+Result<std::unique_ptr<GpuDriver>> make_emulated_driver(const EmulatedGpu& of);
+
+}  // namespace recmill

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/gpu/gpu.h"
+
+#include <chrono>
+#include <thread>
+
+namespace recmill {
+namespace {
+
+constexpr long kMostThreads = 1024;  // of a block
+constexpr unsigned kMostBlocksX = 0x7fffffff, kMostBlocksYZ = 0xffff;
+
+std::string mib(int64_t bytes) {
+  const int64_t tenths = (bytes * 10 + (1 << 19)) >> 20;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MiB";
+}
+
+}  // namespace
+
+GpuBuffer& GpuBuffer::operator=(GpuBuffer&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  driver_ = std::exchange(other.driver_, nullptr);
+  memory_ = std::exchange(other.memory_, nullptr);
+  size_ = std::exchange(other.size_, 0);
+  pinned_ = other.pinned_;
+  return *this;
+}
+
+void GpuBuffer::release() {
+  if (memory_ == nullptr) return;
+  pinned_ ? driver_->free_pinned(memory_) : driver_->free(memory_);
+  memory_ = nullptr;
+}
+
+GpuStream& GpuStream::operator=(GpuStream&& other) noexcept {
+  if (this == &other) return *this;
+  this->~GpuStream();
+  gpu_ = std::exchange(other.gpu_, nullptr);
+  stream_ = std::exchange(other.stream_, nullptr);
+  event_ = std::exchange(other.event_, nullptr);
+  launched_ = std::move(other.launched_);
+  return *this;
+}
+
+GpuStream::~GpuStream() {
+  if (gpu_ == nullptr) return;
+  gpu_->driver().close_stream(stream_);
+  gpu_->driver().close_event(event_);
+  gpu_ = nullptr;
+}
+
+Status GpuStream::to_device(GpuBuffer& to, const PinnedBuffer& from, size_t bytes, size_t at) {
+  RECMILL_CHECK(at + bytes <= to.size() && at + bytes <= from.size());
+  return gpu_->driver().copy(to.address<std::byte>() + at, from.as<std::byte>().data() + at, bytes,
+                             stream_);
+}
+
+Status GpuStream::to_host(PinnedBuffer& to, const GpuBuffer& from, size_t bytes, size_t at) {
+  RECMILL_CHECK(at + bytes <= to.size() && at + bytes <= from.size());
+  return gpu_->driver().copy(to.as<std::byte>().data() + at, from.address<std::byte>() + at, bytes,
+                             stream_);
+}
+
+Status GpuStream::zero(GpuBuffer& memory) {
+  return gpu_->driver().fill(memory.address<std::byte>(), 0, memory.size(), stream_);
+}
+
+Status GpuStream::synchronize() {
+  using Clock = std::chrono::steady_clock;
+  const auto limit = std::chrono::duration<double>(gpu_->options().kernel_seconds);
+  const auto begin = Clock::now();
+  while (true) {
+    RECMILL_ASSIGN_OR_RETURN(const bool done, gpu_->driver().is_done(stream_));
+    if (done) return {};
+    if (Clock::now() - begin > limit)
+      return Status::Failed("a stream whose last kernel is " + launched_ + " is not done after " +
+                            std::to_string(static_cast<int>(limit.count())) + " s");
+    std::this_thread::yield();
+  }
+}
+
+Status GpuStream::wait_for(GpuStream& other) {
+  RECMILL_RETURN_IF_ERROR(gpu_->driver().record(other.event_, other.stream_));
+  return gpu_->driver().wait(stream_, other.event_);
+}
+
+Result<GpuBuffer> Gpu::allocate(size_t bytes, const std::string& what) {
+  auto memory = driver_->allocate(bytes);
+  if (!memory.ok()) return memory.status().at(what);
+  if (*memory == nullptr)
+    return Status::Failed(what + ": " + mib(static_cast<int64_t>(bytes)) +
+                          " of device memory, of which " + mib(driver_->free_bytes()) + " of " +
+                          mib(properties().memory) + " are free");
+  GpuBuffer buffer;
+  buffer.driver_ = driver_.get();
+  buffer.memory_ = *memory;
+  buffer.size_ = bytes;
+  return buffer;
+}
+
+Result<PinnedBuffer> Gpu::allocate_pinned(size_t bytes, const std::string& what) {
+  auto memory = driver_->allocate_pinned(bytes);
+  if (!memory.ok()) return memory.status().at(what);
+  PinnedBuffer pinned;
+  pinned.buffer_.driver_ = driver_.get();
+  pinned.buffer_.memory_ = *memory;
+  pinned.buffer_.size_ = bytes;
+  pinned.buffer_.pinned_ = true;
+  return pinned;
+}
+
+Result<GpuStream> Gpu::open_stream() {
+  GpuStream made;
+  RECMILL_ASSIGN_OR_RETURN(made.stream_, driver_->open_stream());
+  RECMILL_ASSIGN_OR_RETURN(made.event_, driver_->open_event());
+  made.gpu_ = this;
+  return made;
+}
+
+Result<GpuKernel> Gpu::load(const KernelCode& code) {
+  RECMILL_ASSIGN_OR_RETURN(const auto function, driver_->load(code));
+  return GpuKernel{code.name, function};
+}
+
+Status Gpu::launch(const GpuKernel& kernel, const Grid& grid, const void* arguments, size_t bytes,
+                   GpuStream& stream) {
+  const auto refuse = [&](const std::string& why) {
+    return Status::Failed("kernel " + kernel.name + ": " + why);
+  };
+  const GridExtent blocks = grid.blocks;
+  if (grid.threads.count() < 1 || grid.threads.count() > kMostThreads)
+    return refuse("a block of " + std::to_string(grid.threads.count()) + " threads, not 1 to 1024");
+  if (blocks.count() < 1 || blocks.x > kMostBlocksX || blocks.y > kMostBlocksYZ ||
+      blocks.z > kMostBlocksYZ)
+    return refuse("a grid of " + std::to_string(blocks.x) + " x " + std::to_string(blocks.y) +
+                  " x " + std::to_string(blocks.z) + " blocks");
+  if (static_cast<int64_t>(grid.dynamic_shared) > properties().shared_of_block)
+    return refuse(std::to_string(grid.dynamic_shared) +
+                  " bytes of shared memory for a block, of which " + properties().name + " has " +
+                  std::to_string(properties().shared_of_block));
+  const Status launched = driver_->launch(kernel.function, grid, arguments, bytes, stream.stream_);
+  if (!launched.ok()) return launched;
+  stream.launched_ = kernel.name;
+  return options_.synchronous ? stream.synchronize() : Status();
+}
+
+}  // namespace recmill

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU as stores and kernels use it: memory that is accounted for, streams, and the one launcher.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+#include "device/gpu/gpu_driver.h"
+
+namespace recmill {
+
+class Gpu;
+
+/// Memory of a GPU, or of the host that it copies from and to: move-only, freed at the end. The Gpu
+/// outlives it, and what is enqueued on it.
+class GpuBuffer {
+ public:
+  GpuBuffer() = default;
+  ~GpuBuffer() { release(); }
+  GpuBuffer(GpuBuffer&& other) noexcept { *this = std::move(other); }
+  GpuBuffer& operator=(GpuBuffer&& other) noexcept;
+  GpuBuffer(const GpuBuffer&) = delete;
+  GpuBuffer& operator=(const GpuBuffer&) = delete;
+
+  size_t size() const { return size_; }  // bytes
+  /// An address of the device: nothing for the host to read.
+  template <typename T>
+  T* address() const {
+    return static_cast<T*>(memory_);
+  }
+
+ private:
+  friend class Gpu;
+  void release();
+  GpuDriver* driver_ = nullptr;
+  void* memory_ = nullptr;
+  size_t size_ = 0;
+  bool pinned_ = false;
+};
+
+/// Memory of the host that copies to and from the GPU run beside.
+class PinnedBuffer {
+ public:
+  size_t size() const { return buffer_.size(); }
+  template <typename T>
+  std::span<T> as() const {
+    return {buffer_.address<T>(), buffer_.size() / sizeof(T)};
+  }
+
+ private:
+  friend class Gpu;
+  GpuBuffer buffer_;
+};
+
+/// An ordered queue of work on one GPU.
+class GpuStream {
+ public:
+  GpuStream() = default;
+  ~GpuStream();
+  GpuStream(GpuStream&& other) noexcept { *this = std::move(other); }
+  GpuStream& operator=(GpuStream&& other) noexcept;
+  GpuStream(const GpuStream&) = delete;
+  GpuStream& operator=(const GpuStream&) = delete;
+
+  /// `bytes` from the begin of one to the begin of the other, further on by `at`.
+  Status to_device(GpuBuffer& to, const PinnedBuffer& from, size_t bytes, size_t at = 0);
+  Status to_host(PinnedBuffer& to, const GpuBuffer& from, size_t bytes, size_t at = 0);
+  Status zero(GpuBuffer& memory);
+
+  /// Returns when all of it has happened. Fails as it did, naming the kernel; where the time limit
+  /// passes, the last one that was launched.
+  Status synchronize();
+  /// What is enqueued from now on comes after all that is enqueued on `other` so far.
+  Status wait_for(GpuStream& other);
+
+ private:
+  friend class Gpu;
+  Gpu* gpu_ = nullptr;
+  GpuDriver::Stream stream_ = nullptr;
+  GpuDriver::Event event_ = nullptr;
+  std::string launched_ = "none";  // the last kernel
+};
+
+/// A kernel that is ready to be launched.
+struct GpuKernel {
+  std::string name;
+  GpuDriver::Function function = nullptr;
+};
+
+struct GpuOptions {
+  bool synchronous = false;    // each kernel ends before the next is launched: errors name it
+  double kernel_seconds = 60;  // that synchronize() waits, at most
+};
+
+class Gpu {
+ public:
+  Gpu(std::unique_ptr<GpuDriver> driver, GpuOptions options)
+      : driver_(std::move(driver)), options_(options) {}
+
+  const GpuProperties& properties() const { return driver_->properties(); }
+  const GpuOptions& options() const { return options_; }
+  GpuDriver& driver() { return *driver_; }
+
+  /// Memory of any content. Fails, naming `what` and what is free, where there is not so much.
+  Result<GpuBuffer> allocate(size_t bytes, const std::string& what);
+  Result<PinnedBuffer> allocate_pinned(size_t bytes, const std::string& what);
+  Result<GpuStream> open_stream();
+  /// Fails as the driver, naming the kernel.
+  Result<GpuKernel> load(const KernelCode& code);
+
+  /// Enqueues the kernel with its one struct. Fails, naming it, on a grid or an amount of shared
+  /// memory that the GPU does not have; in synchronous mode as the kernel does.
+  template <class Arguments>
+  Status launch(const GpuKernel& kernel, const Grid& grid, const Arguments& arguments,
+                GpuStream& stream) {
+    return launch(kernel, grid, &arguments, sizeof arguments, stream);
+  }
+
+ private:
+  Status launch(const GpuKernel& kernel, const Grid& grid, const void* arguments, size_t bytes,
+                GpuStream& stream);
+
+  const std::unique_ptr<GpuDriver> driver_;
+  const GpuOptions options_;
+};
+
+}  // namespace recmill

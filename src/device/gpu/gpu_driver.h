@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a GPU is asked for, in the terms of CUDA's driver: the emulator answers as the driver does,
+// so that all that stands on it is the same code on both.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "device/gpu/gpu_properties.h"
+#include "device/gpu/kernel_code.h"
+#include "device/grid.h"
+
+namespace recmill {
+
+/// Calls may come from any thread. What is enqueued on a stream happens in order, some time; an
+/// error of it names the kernel, and is that of every later call.
+class GpuDriver {
+ public:
+  using Stream = void*;
+  using Event = void*;
+  using Function = void*;
+
+  virtual ~GpuDriver() = default;
+  virtual const GpuProperties& properties() const = 0;
+
+  /// Aligned to 256 bytes, of any content; null: there is not so much. Freed when nothing uses it.
+  virtual Result<void*> allocate(size_t bytes) = 0;
+  virtual void free(void* memory) = 0;
+  virtual int64_t free_bytes() = 0;
+  /// Of the host, such as copies run from and to while the host goes on.
+  virtual Result<void*> allocate_pinned(size_t bytes) = 0;
+  virtual void free_pinned(void* memory) = 0;
+
+  virtual Result<Stream> open_stream() = 0;
+  virtual void close_stream(Stream stream) = 0;
+  /// Between two places, each of the device or pinned.
+  virtual Status copy(void* to, const void* from, size_t bytes, Stream stream) = 0;
+  virtual Status fill(void* to, uint8_t byte, size_t bytes, Stream stream) = 0;
+  /// `arguments`: the kernel's one struct; the caller's again when this returns.
+  virtual Status launch(Function function, const Grid& grid, const void* arguments, size_t bytes,
+                        Stream stream) = 0;
+  /// Whether all that was enqueued has happened.
+  virtual Result<bool> is_done(Stream stream) = 0;
+
+  virtual Result<Event> open_event() = 0;
+  virtual void close_event(Event event) = 0;
+  /// The event comes after what is enqueued so far; `stream` goes on after an event as last
+  /// recorded.
+  virtual Status record(Event event, Stream stream) = 0;
+  virtual Status wait(Stream stream, Event event) = 0;
+  /// Between two events that have happened.
+  virtual Result<double> seconds_between(Event first, Event last) = 0;
+
+  /// The kernel of that code, ready to run; it stays so.
+  virtual Result<Function> load(const KernelCode& code) = 0;
+};
+
+}  // namespace recmill

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+
+namespace recmill {
+
+/// What a GPU is, as far as kernels are planned by it. Sizes in bytes.
+struct GpuProperties {
+  std::string name;
+  int compute = 0;  // capability times ten: 90 is sm_90
+  int multiprocessors = 0;
+  int64_t memory = 0;
+  int most_threads = 2048;  // of a multiprocessor
+  int most_blocks = 32;
+  int64_t registers = 65536;
+  int64_t shared = 0;           // of a multiprocessor
+  int64_t shared_of_block = 0;  // at most
+  int64_t shared_reserved = 0;  // that each block takes beside its own
+};
+
+/// A GPU that need not be there, to compile and to plan for: A100 of "sm_80", H100 of "sm_90".
+/// Fails, naming those that are known.
+Result<GpuProperties> gpu_of_architecture(const std::string& architecture);
+
+/// What one block of a kernel takes.
+struct KernelResources {
+  std::string name;
+  int registers = 0;   // of a thread
+  int64_t stack = 0;   // of a thread: spills and arrays that are indexed
+  int64_t shared = 0;  // of a block, without what its launch asks for
+  bool operator==(const KernelResources&) const = default;
+};
+
+/// Blocks of so many threads that a multiprocessor holds at a time; 0: not one. `dynamic_shared`:
+/// bytes that the launch asks for.
+int blocks_of_multiprocessor(const GpuProperties& gpu, const KernelResources& kernel, int threads,
+                             int64_t dynamic_shared);
+
+}  // namespace recmill

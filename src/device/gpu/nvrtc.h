@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// NVRTC, the compiler of kernels at run time. It needs neither a GPU nor a driver, and is loaded
+// when it is asked for: without it everything else works.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace recmill {
+
+struct CompiledKernels {
+  std::vector<std::byte> cubin;
+  std::string said;  // warnings, and what ptxas says of registers
+};
+
+class Nvrtc {
+ public:
+  /// Fails, naming the library and what to install, where it is not there or too old.
+  static Result<std::shared_ptr<const Nvrtc>> load(const std::string& library = "libnvrtc.so.13");
+  ~Nvrtc();
+  Nvrtc(const Nvrtc&) = delete;
+  Nvrtc& operator=(const Nvrtc&) = delete;
+
+  /// "13.0".
+  const std::string& version() const { return version_; }
+
+  /// Compiles a text that includes nothing, for an architecture such as "sm_90", without
+  /// contraction of products and sums. Fails with the compiler's first error in one line and all of
+  /// them behind.
+  Result<CompiledKernels> compile(const std::string& text, const std::string& name,
+                                  const std::string& architecture) const;
+
+ private:
+  struct Functions;
+  Nvrtc() = default;
+  void* handle_ = nullptr;
+  std::unique_ptr<Functions> functions_;
+  std::string version_;
+};
+
+}  // namespace recmill

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stand-in for libcuda.so.1, of the functions that CudaDriver calls: a GPU without memory limits
+// whose kernels run on the emulator, each as soon as it is launched. What it is asked to be wrong
+// about, tests write into fake_cuda.
+#include "device/gpu/testing/fake_cuda.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "device/gpu/cuda_api.h"
+
+using recmill::cuda::Address;
+using recmill::cuda::Attribute;
+using recmill::cuda::Device;
+using recmill::cuda::Handle;
+using recmill::testing::FakeImage;
+
+extern "C" {
+
+recmill::testing::FakeCuda fake_cuda;
+
+int cuInit(unsigned) {
+  return 0;
+}
+int cuDriverGetVersion(int* version) {
+  *version = fake_cuda.version;
+  return 0;
+}
+int cuGetErrorString(int error, const char** text) {
+  *text = error == 719 ? "unspecified launch failure" : "some error";
+  return 0;
+}
+int cuDeviceGetCount(int* count) {
+  *count = 1;
+  return 0;
+}
+int cuDeviceGet(Device* device, int number) {
+  *device = number;
+  return 0;
+}
+int cuDeviceGetName(char* name, int size, Device) {
+  std::strncpy(name, "fake GPU", static_cast<size_t>(size));
+  return 0;
+}
+int cuDeviceGetAttribute(int* value, Attribute attribute, Device) {
+  switch (attribute) {
+    case recmill::cuda::kMultiprocessors:
+      *value = 4;
+      break;
+    case recmill::cuda::kThreadsOfMultiprocessor:
+      *value = 2048;
+      break;
+    case recmill::cuda::kComputeMajor:
+      *value = 9;
+      break;
+    case recmill::cuda::kComputeMinor:
+      *value = 0;
+      break;
+    case recmill::cuda::kSharedOfMultiprocessor:
+      *value = 228 << 10;
+      break;
+    case recmill::cuda::kRegistersOfMultiprocessor:
+      *value = 65536;
+      break;
+    case recmill::cuda::kSharedOfBlockOptIn:
+      *value = 227 << 10;
+      break;
+    case recmill::cuda::kBlocksOfMultiprocessor:
+      *value = 32;
+      break;
+    case recmill::cuda::kSharedReserved:
+      *value = 1024;
+      break;
+  }
+  return 0;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, Device) {
+  *bytes = size_t{1} << 30;
+  return 0;
+}
+int cuDevicePrimaryCtxRetain(Handle* context, Device) {
+  *context = &fake_cuda;
+  return 0;
+}
+int cuDevicePrimaryCtxRelease_v2(Device) {
+  return 0;
+}
+int cuCtxSetCurrent(Handle) {
+  return 0;
+}
+int cuMemAlloc_v2(Address* address, size_t bytes) {
+  if (bytes > fake_cuda.most_bytes) return recmill::cuda::kOutOfMemory;
+  *address = reinterpret_cast<Address>(std::malloc(bytes));
+  return 0;
+}
+int cuMemFree_v2(Address address) {
+  std::free(reinterpret_cast<void*>(address));
+  return 0;
+}
+int cuMemGetInfo_v2(size_t* free, size_t* all) {
+  *free = *all = fake_cuda.most_bytes;
+  return 0;
+}
+int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
+  *memory = std::malloc(bytes);
+  return 0;
+}
+int cuMemFreeHost(void* memory) {
+  std::free(memory);
+  return 0;
+}
+int cuStreamCreate(Handle* stream, unsigned) {
+  *stream = new char;
+  return 0;
+}
+int cuStreamDestroy_v2(Handle stream) {
+  delete static_cast<char*>(stream);
+  return 0;
+}
+int cuStreamQuery(Handle) {
+  return fake_cuda.stuck ? recmill::cuda::kNotReady : fake_cuda.error;
+}
+int cuStreamWaitEvent(Handle, Handle, unsigned) {
+  return fake_cuda.error;
+}
+int cuMemcpyAsync(Address to, Address from, size_t bytes, Handle) {
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  return fake_cuda.error;
+}
+int cuMemsetD8Async(Address to, unsigned char byte, size_t bytes, Handle) {
+  std::memset(reinterpret_cast<void*>(to), byte, bytes);
+  return fake_cuda.error;
+}
+int cuEventCreate(Handle* event, unsigned) {
+  *event = new double(0);
+  return 0;
+}
+int cuEventDestroy_v2(Handle event) {
+  delete static_cast<double*>(event);
+  return 0;
+}
+int cuEventRecord(Handle event, Handle) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  *static_cast<double*>(event) = std::chrono::duration<double, std::milli>(now).count();
+  return fake_cuda.error;
+}
+int cuEventElapsedTime(float* milliseconds, Handle first, Handle last) {
+  *milliseconds = static_cast<float>(*static_cast<double*>(last) - *static_cast<double*>(first));
+  return 0;
+}
+int cuModuleLoadData(Handle* module, const void* image) {
+  if (std::memcmp(image, FakeImage().magic, sizeof FakeImage::magic) != 0)
+    return recmill::cuda::kNoImage;
+  *module = const_cast<void*>(image);
+  return 0;
+}
+int cuModuleGetFunction(Handle* function, Handle module, const char*) {
+  *function = module;
+  return 0;
+}
+int cuFuncSetAttribute(Handle, int, int) {
+  return 0;
+}
+int cuLaunchKernel(Handle function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,
+                   unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned shared,
+                   Handle, void** arguments, void**) {
+  const recmill::Grid grid{
+      {blocks_x, blocks_y, blocks_z}, {threads_x, threads_y, threads_z}, shared};
+  const auto* image = static_cast<const FakeImage*>(function);
+  if (!fake_cuda.run("fake", grid, image->kernel, arguments[0], {}).ok())
+    fake_cuda.error = 719;  // which a GPU says later, of the stream
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "device/emulation/emulator.h"
+
+namespace recmill::testing {
+
+/// What the stand-in of CUDA's driver is to be: its variable `fake_cuda`.
+struct FakeCuda {
+  int version = 13000;
+  size_t most_bytes = size_t{1} << 30;             // of one allocation
+  int error = 0;                                   // of all that comes
+  bool stuck = false;                              // no stream is ever done
+  decltype(&emulation::run_kernel) run = nullptr;  // that of whoever loads it
+};
+
+/// A "binary" for it: the kernel itself, in this process.
+struct FakeImage {
+  char magic[8] = {'f', 'a', 'k', 'e', 'c', 'u', 'd', 'a'};
+  void (*kernel)(const void*) = nullptr;
+};
+
+}  // namespace recmill::testing
