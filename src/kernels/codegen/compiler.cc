@@ -141,6 +141,7 @@ Result<std::vector<Outcome>> Compiler::compile(std::span<const Job> jobs) const 
   for (const Job& job : jobs) {
     Command command{{options_.program}};
     command.arguments.insert(command.arguments.end(), kFlags.begin(), kFlags.end());
+    command.arguments.insert(command.arguments.end(), job.flags.begin(), job.flags.end());
     if (!job.headers.empty()) command.arguments.push_back("-I" + job.headers);
     command.arguments.insert(command.arguments.end(), {"-o", job.library, job.source});
     commands.push_back(std::move(command));

@@ -43,6 +43,7 @@ class Compiler {
   struct Job {
     std::string source, library;  // paths
     std::string headers;          // folder; empty: none
+    std::vector<std::string> flags = {};  // behind those of all
   };
   Result<std::vector<Outcome>> compile(std::span<const Job> jobs) const;
 

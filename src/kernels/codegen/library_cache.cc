@@ -83,8 +83,11 @@ Result<std::shared_ptr<const Library>> LibraryCache::open(const Entry& entry) co
 
 Status LibraryCache::write_parts(const Entry& entry) {
   RECMILL_RETURN_IF_ERROR(files_.make_folder(entry.beside));
-  for (const auto& [name, text] : entry.source->headers)
-    RECMILL_RETURN_IF_ERROR(write_atomically(files_, entry.beside + "/" + name, text));
+  for (const auto& [name, text] : entry.source->headers) {
+    const std::string path = entry.beside + "/" + name;
+    RECMILL_RETURN_IF_ERROR(files_.make_folder(path.substr(0, path.rfind('/'))));
+    RECMILL_RETURN_IF_ERROR(write_atomically(files_, path, text));
+  }
   return write_atomically(files_, entry.beside + "/source.cc", entry.source->text);
 }
 
@@ -126,7 +129,7 @@ Status LibraryCache::compile(std::span<const Entry> entries, const Compiler& com
   for (const Entry& entry : entries) {
     RECMILL_RETURN_IF_ERROR(write_parts(entry));
     jobs.push_back({entry.beside + "/source.cc", entry.beside + "/library.so",
-                    entry.source->headers.empty() ? "" : entry.beside});
+                    entry.source->headers.empty() ? "" : entry.beside, entry.source->flags});
   }
   compilations_ += static_cast<int64_t>(jobs.size());
   RECMILL_ASSIGN_OR_RETURN(const auto outcomes, compiler.compile(jobs));
@@ -147,6 +150,7 @@ Result<std::vector<std::shared_ptr<const Library>>> LibraryCache::load(
   for (const LibrarySource& source : sources) {
     std::string all = compiler.identity() + options_.processor + source.text;
     for (const auto& [name, text] : source.headers) all += name + text;
+    for (const std::string& flag : source.flags) all += flag;
     const std::string folder = fmt::format("{}/{:016x}", options_.folder, hash_bytes(all));
     entries.push_back({&source, folder, beside(folder)});
     const bool repeated = std::any_of(missing.begin(), missing.end(),

@@ -44,10 +44,11 @@ struct LibraryCacheOptions {
   std::string processor;  // what -march=native means here
 };
 
-/// A source that needs headers beside the system's: (name, text).
+/// A source, and what it needs beside the system's headers, (name, text), and all sources' flags.
 struct LibrarySource {
   std::string text;
   std::vector<std::pair<std::string, std::string>> headers = {};
+  std::vector<std::string> flags = {};
 };
 
 class LibraryCache {

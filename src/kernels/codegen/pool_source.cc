@@ -2,21 +2,14 @@
 #include "kernels/codegen/pool_source.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "kernels/codegen/embedded_texts.h"
+#include "kernels/codegen/group_functions.h"
 #include "kernels/codegen/pool_bodies.h"
 #include "kernels/codegen/source_writer.h"
 
 namespace recmill::kernels::codegen {
 namespace {
-
-auto order_of(const PoolFunction& of) {
-  std::vector<int64_t> values;
-  for (const ParameterValue& parameter : of.schedule.parameters) values.push_back(parameter.value);
-  return std::tuple(of.schedule.of, of.dim, std::move(values), of.row_bytes, of.precision,
-                    of.pooling, of.weighted, of.scratch_bytes);
-}
 
 void write_heading(SourceWriter& write, const PoolSource& source,
                    std::span<const PoolFunction> by_pointer, const PoolSourceOptions& options) {
@@ -131,24 +124,16 @@ bool has_generated_form(const std::string& template_name) {
 
 std::vector<PoolSource> pool_sources(std::span<const PoolFunction> wanted,
                                      const PoolSourceOptions& options) {
-  std::vector<PoolFunction> functions(wanted.begin(), wanted.end());
-  std::sort(functions.begin(), functions.end(),
-            [](const auto& a, const auto& b) { return order_of(a) < order_of(b); });
-  functions.erase(std::unique(functions.begin(), functions.end()), functions.end());
+  std::vector<PoolFunction> functions = distinct_functions(wanted);
   const auto generated = std::stable_partition(
       functions.begin(), functions.end(),
       [](const PoolFunction& function) { return has_generated_form(function.schedule.of); });
   const std::span<const PoolFunction> by_pointer(generated, functions.end());
-  const int64_t count = generated - functions.begin();
-  const int64_t sources =
-      std::max<int64_t>(1, (count + options.most_functions - 1) / options.most_functions);
   std::vector<PoolSource> made;
-  for (int64_t s = 0; s < sources; ++s) {
-    PoolSource source;
-    source.functions.assign(functions.begin() + s * count / sources,
-                            functions.begin() + (s + 1) * count / sources);
+  for (auto& group : group_functions({functions.begin(), generated}, options.most_functions)) {
+    PoolSource& source = made.emplace_back();
+    source.functions = std::move(group);
     source.text = text_of(source, by_pointer, options);
-    made.push_back(std::move(source));
   }
   return made;
 }

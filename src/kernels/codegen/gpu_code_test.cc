@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels for GPUs from a schedule to an answer: generated, compiled when the program runs, and
+// launched on an emulated GPU.
+#include "kernels/codegen/gpu_code.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/random.h"
+#include "base/temporary_folder.h"
+#include "device/gpu/emulated_driver.h"
+#include "kernels/codegen/gpu_pool_source.h"
+#include "kernels/codegen/testing/gpu_samples.h"
+#include "kernels/embedding_pool/gpu_fused_pool.h"
+#include "kernels/testing/random_bags.h"
+
+namespace recmill::kernels::codegen {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kRows = 61;
+
+class GpuCodeTest : public ::testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  Pool pool_{2};
+};
+
+/// One feature on the host, and what the reference makes of it.
+struct HostFeature {
+  PoolFunction of;
+  SparseFeature bags;
+  std::vector<float> table, expected;
+  int64_t lookups = 0;
+
+  HostFeature(const PoolFunction& function, int64_t samples, int64_t longest, uint64_t seed)
+      : of(function),
+        bags(random_bags({samples, longest, kRows, function.weighted}, seed)),
+        table(random_floats(kRows * function.dim, seed)) {
+    const JaggedView view = bags.view(samples);
+    lookups = view.lookups();
+    expected.resize((of.pooling == Pooling::none ? lookups : samples) * of.dim);
+    embedding_pool_reference(
+        {view, RowStorage::of(table.data(), kRows, of.dim), of.pooling, expected.data(), of.dim});
+  }
+};
+
+/// Runs the features' lookups twice, batches of different sizes in the same memory.
+class GpuRun {
+ public:
+  GpuRun(std::span<const PoolFunction> functions, LibraryCache& cache)
+      : gpu_(*make_emulated_driver({}), {}), stream_(*gpu_.open_stream()) {
+    const auto sources = *gpu_pool_sources(functions, {.most_functions = 40});
+    std::vector<GpuSource> texts(sources.begin(), sources.end());
+    auto codes = emulated_code(texts, cache);
+    RECMILL_CHECK(codes.ok(), codes.status().message());
+    codes_ = *std::move(codes);
+    std::vector<GpuKernel> kernels;
+    for (const GpuCode& code : codes_) kernels.push_back(*gpu_.load(code.code));
+    std::vector<GpuPooledFeature> features;
+    for (const PoolFunction& function : functions) {
+      GpuPooledFeature& feature = features.emplace_back();
+      for (size_t k = 0; k < sources.size(); ++k) {
+        const auto found = std::ranges::find(sources[k].functions, function);
+        if (found == sources[k].functions.end()) continue;
+        feature.kernel = k;
+        feature.schedule = found - sources[k].functions.begin();
+      }
+      const GpuPoolKernel kernel = *find_gpu_pool_kernel(function.schedule);
+      feature.parts = kernel.of->parts(kernel.values);
+      feature.dim = function.dim;
+      tables_.push_back(upload(random_floats(kRows * function.dim, tables_.size() + 1)));
+      feature.rows = tables_.back().address<u8>();
+    }
+    fused_ = std::make_unique<GpuFusedPool>(gpu_, std::move(kernels), std::move(features));
+  }
+
+  /// The first feature whose answer is not the reference's; empty: none.
+  std::string difference(std::span<const PoolFunction> functions, int64_t samples,
+                         int64_t longest) {
+    std::vector<HostFeature> host;
+    std::vector<JaggedView> bags;
+    std::vector<GpuBuffer> out;
+    std::vector<gpu::PoolOutput> outputs;
+    for (size_t f = 0; f < functions.size(); ++f)
+      host.emplace_back(functions[f], samples, longest, f + 1);
+    for (HostFeature& feature : host) {
+      bags.push_back(feature.bags.view(samples));
+      out.push_back(*gpu_.allocate(feature.expected.size() * sizeof(float), "output"));
+      outputs.push_back({out.back().address<float>(), feature.of.dim});
+    }
+    RECMILL_CHECK(fused_->stage(bags, batch_).ok());
+    RECMILL_CHECK(fused_->send(batch_, stream_).ok());
+    const Status status = fused_->run(batch_, outputs, stream_);
+    if (!status.ok()) return status.message();
+    for (size_t f = 0; f < host.size(); ++f) {
+      auto found = *gpu_.allocate_pinned(out[f].size(), "found");
+      RECMILL_CHECK(stream_.to_host(found, out[f], out[f].size()).ok());
+      const Status done = stream_.synchronize();
+      if (!done.ok()) return done.message();
+      if (!same(host[f], found.as<float>())) return host[f].of.name();
+    }
+    return "";
+  }
+
+ private:
+  GpuBuffer upload(const std::vector<float>& values) {
+    auto staged = *gpu_.allocate_pinned(values.size() * sizeof(float), "table");
+    auto table = *gpu_.allocate(staged.size(), "table");
+    std::ranges::copy(values, staged.as<float>().begin());
+    RECMILL_CHECK(stream_.to_device(table, staged, staged.size()).ok());
+    RECMILL_CHECK(stream_.synchronize().ok());
+    return table;
+  }
+  static bool same(const HostFeature& host, std::span<const float> found) {
+    if (find_gpu_pool_kernel(host.of.schedule)->of->order == Order::contract)
+      return std::memcmp(found.data(), host.expected.data(), found.size_bytes()) == 0;
+    for (size_t i = 0; i < found.size(); ++i)
+      if (!(std::abs(found[i] - host.expected[i]) < 1e-4f)) return false;
+    return true;
+  }
+
+  Gpu gpu_;
+  GpuStream stream_;
+  std::vector<GpuCode> codes_;
+  std::vector<GpuBuffer> tables_;
+  std::unique_ptr<GpuFusedPool> fused_;
+  GpuBags batch_;
+};
+
+/// So many of a shape's candidates, drawn by seed.
+std::vector<PoolFunction> some_candidates(const FeatureShape& shape, int64_t count, uint64_t seed) {
+  std::vector<PoolFunction> functions;
+  const auto candidates = gpu_pool_candidates(shape, /*deterministic=*/seed % 2 == 0);
+  const Random random(seed, Purpose::test);
+  for (int64_t i = 0; i < count; ++i) {
+    PoolFunction function{candidates[random.below(candidates.size(), i)], shape.dim, shape.dim * 4};
+    function.pooling = shape.pooling;
+    function.weighted = shape.weighted;
+    functions.push_back(function);
+  }
+  return functions;
+}
+
+TEST_F(GpuCodeTest, CandidatesOfManyShapesGiveTheReferencesAnswer) {
+  LibraryCacheOptions options;
+  options.folder = folder_.path();
+  options.compiler.program = RECMILL_COMPILER;
+  LibraryCache cache(options, posix_files());
+  std::vector<PoolFunction> functions;
+  uint64_t seed = 0;
+  for (const int64_t dim : {1, 3, 4, 8, 17, 32, 100, 128}) {
+    for (const Pooling pooling : {Pooling::sum, Pooling::mean, Pooling::none}) {
+      FeatureShape shape;
+      shape.rows = kRows;
+      shape.dim = dim;
+      shape.pooling = pooling;
+      shape.weighted = seed % 3 == 0;
+      shape.bags = {10, 5, 0.1, dim > 8 ? 40 : 5000};
+      const auto some = some_candidates(shape, 4, ++seed);
+      functions.insert(functions.end(), some.begin(), some.end());
+    }
+  }
+  GpuRun run(functions, cache);
+  EXPECT_GT(cache.compilations(), 1);
+  EXPECT_EQ(run.difference(functions, 50, 30), "");
+  EXPECT_EQ(run.difference(functions, 3, 300), "");
+  EXPECT_EQ(run.difference(functions, 90, 3), "");
+}
+
+TEST_F(GpuCodeTest, BinariesAreCompiledOnceAndChecked) {
+  std::vector<GpuSource> sources;
+  for (const GpuSample& sample : gpu_samples()) sources.push_back(source_of(sample));
+  for (int round = 0; round < 2; ++round) {
+    auto cache = CubinCache::open(folder_.path(), posix_files());
+    ASSERT_TRUE(cache.ok()) << cache.status().message();
+    const auto codes = cache->load(sources, "sm_90", pool_);
+    ASSERT_TRUE(codes.ok()) << codes.status().message();
+    EXPECT_EQ(cache->compilations(), round == 0 ? std::ssize(sources) : 0);
+    for (size_t s = 0; s < sources.size(); ++s) {
+      EXPECT_EQ((*codes)[s].resources.name, sources[s].entry);
+      EXPECT_GT((*codes)[s].resources.registers, 16);
+      EXPECT_EQ((*codes)[s].spilled, 0);
+    }
+  }
+  // Each byte of a binary counts.
+  std::string path;
+  const auto names = *posix_files().list(folder_.path());
+  for (const std::string& name : names)
+    if (name.ends_with(".cubin")) path = folder_.path() + "/" + name;
+  std::string text = *read_text(posix_files(), path);
+  text[text.size() / 2] ^= 1;
+  ASSERT_TRUE(write_atomically(posix_files(), path, text).ok());
+  auto cache = *CubinCache::open(folder_.path(), posix_files());
+  EXPECT_EQ(cache.load(sources, "sm_90", pool_).status().message(),
+            path + ": damaged, its checksum does not hold; remove it");
+}
+
+TEST_F(GpuCodeTest, SaysHowMuchIsSpilled) {
+  // Launch bounds that leave 32 registers a thread to rows that need more.
+  PoolFunction function{*parse_schedule("threads_per_sample lanes=4 at_once=8 threads=32"), 128,
+                        512};
+  const std::vector<GpuSource> wide{gpu_pool_sources({&function, 1}, {.blocks = 8})->front()};
+  auto cache = *CubinCache::open(folder_.path(), posix_files());
+  const auto codes = *cache.load(wide, "sm_90", pool_);
+  EXPECT_LE(codes[0].resources.registers, 32);
+  EXPECT_GT(codes[0].spilled, 0);
+}
+
+TEST_F(GpuCodeTest, NamesTheFileThatDoesNotCompile) {
+  auto cache = *CubinCache::open(folder_.path(), posix_files());
+  const std::vector<GpuSource> wrong{{"this is no kernel;\n", "wrong"}};
+  const std::string said = cache.load(wrong, "sm_90", pool_).status().message();
+  EXPECT_THAT(said, ::testing::StartsWith(folder_.path() + "/"));
+  EXPECT_THAT(said, HasSubstr(".cu(1): error"));
+}
+
+}  // namespace
+}  // namespace recmill::kernels::codegen

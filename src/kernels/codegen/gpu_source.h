@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace recmill::kernels::codegen {
+
+/// A kernel for GPUs: a text that includes nothing that is not in it, and the name of its entry.
+struct GpuSource {
+  std::string text;
+  std::string entry;
+};
+
+}  // namespace recmill::kernels::codegen

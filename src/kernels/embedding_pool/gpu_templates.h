@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schedules of embedding_pool on GPUs (RecFlex, section V): what each says of itself. Their
+// bodies are device code (cuda_bags.cuh, cuda_reordered_bags.cuh), compiled for the features that
+// use them (kernels/codegen/gpu_pool_source.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "batch/sparse_batch.h"
+#include "kernels/embedding_pool/gpu_pool_arguments.h"
+#include "kernels/schedule/schedule.h"
+
+namespace recmill::kernels {
+
+/// How a feature's samples are cut into parts for blocks.
+struct GpuParts {
+  int64_t samples = 0;  // of a part; 0: see below
+  int64_t lookups = 0;  // of a part, where a part is of lookups, not of samples
+  int64_t piece = 0;    // lookups of a block, where a sample is a part of several blocks
+};
+
+struct GpuPoolTemplate : TemplateSpec {
+  /// Of the device code: the struct, whose parameters behind the shape are the tunables in order.
+  std::string type;
+  GpuParts (*parts)(ParameterValues values) = nullptr;
+  int (*lanes)(ParameterValues values) = nullptr;  // weights that a thread fetches at once
+};
+
+/// One list. In deterministic mode a template that reorders sums is no candidate, and one that
+/// keeps their order takes its place: `deterministic` says which.
+std::span<const GpuPoolTemplate> gpu_pool_templates();
+
+/// Every schedule worth trying for a feature: RecFlex's default set (its artifact, schedule
+/// templates), and several blocks for a bag where bags are long enough.
+std::vector<Schedule> gpu_pool_candidates(const FeatureShape& shape, bool deterministic);
+
+/// What features have that nobody tuned.
+Schedule default_gpu_pool_schedule(Pooling pooling, bool one_each, int64_t dim);
+
+/// The template of the schedule, and its parameters' values. Fails, naming it.
+struct GpuPoolKernel {
+  const GpuPoolTemplate* of = nullptr;
+  std::vector<int64_t> values;
+};
+Result<GpuPoolKernel> find_gpu_pool_kernel(const Schedule& schedule);
+
+/// Appends the blocks of one feature of a batch, from its actual bags (RecFlex: runtime thread
+/// mapping).
+void map_gpu_blocks(const JaggedView& bags, const GpuParts& parts, int32_t feature,
+                    std::vector<gpu::PoolBlock>& blocks);
+
+}  // namespace recmill::kernels
