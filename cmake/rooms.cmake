@@ -91,6 +91,23 @@ function(recmill_library path)
   endforeach()
 endfunction()
 
+# recmill_embed_texts(OUT HEADER h NAMESPACE n FILES file ...): sets OUT to a source file of functions
+# NAME_text(), declared in HEADER, that return the texts of the files.
+function(recmill_embed_texts out)
+  cmake_parse_arguments(ARG "" "HEADER;NAMESPACE" "FILES" ${ARGN})
+  foreach(file IN LISTS ARG_FILES)
+    get_filename_component(path ${file} ABSOLUTE)
+    list(APPEND paths ${path})
+  endforeach()
+  list(JOIN paths "|" joined)
+  set(texts ${CMAKE_CURRENT_BINARY_DIR}/embedded_texts.cc)
+  add_custom_command(OUTPUT ${texts} VERBATIM
+    DEPENDS ${paths} ${CMAKE_SOURCE_DIR}/cmake/write_embedded_texts.cmake
+    COMMAND ${CMAKE_COMMAND} "-DFILES=${joined}" -DOUTPUT=${texts} -DHEADER=${ARG_HEADER}
+            -DNAMESPACE=${ARG_NAMESPACE} -P ${CMAKE_SOURCE_DIR}/cmake/write_embedded_texts.cmake)
+  set(${out} ${texts} PARENT_SCOPE)
+endfunction()
+
 # An executable, which may link any room.
 function(recmill_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;DOORS" ${ARGN})

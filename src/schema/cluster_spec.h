@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace recmill {
+#include "schema/device_kind.h"
 
-enum class DeviceKind { cpu, cuda };
+namespace recmill {
 
 struct DeviceSpec {
   std::string name;  // "cpu0"

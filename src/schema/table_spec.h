@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "schema/options.h"
+#include "schema/row_optimizer_options.h"
 
 namespace recmill {
 
@@ -28,7 +29,6 @@ struct EnumNames<Sharding> {
                                     std::pair{Sharding::column, std::string_view{"column"}}};
 };
 
-enum class OptimizerKind { sgd, adagrad, rowwise_adagrad, adam, ftrl };
 template <>
 struct EnumNames<OptimizerKind> {
   static constexpr std::array names{
@@ -39,16 +39,6 @@ struct EnumNames<OptimizerKind> {
       std::pair{OptimizerKind::ftrl, std::string_view{"ftrl"}}};
 };
 
-/// Row optimizer and its constants. Formulas stand in the headers of table/.
-struct RowOptimizerOptions {
-  OptimizerKind kind = OptimizerKind::rowwise_adagrad;
-  double learning_rate = 0.01;            // before warm-up and decay
-  double epsilon = 1e-8;                  // adagrad, rowwise_adagrad, adam
-  double initial_accumulator = 0.0;       // adagrad, rowwise_adagrad, ftrl
-  double beta1 = 0.9, beta2 = 0.999;      // adam
-  double l1 = 0.0, l2 = 0.0, beta = 1.0;  // ftrl
-  bool operator==(const RowOptimizerOptions&) const = default;
-};
 template <typename Visitor>
 void describe(Visitor& v, RowOptimizerOptions& o) {
   v("kind", o.kind, "sgd, adagrad, rowwise_adagrad, adam or ftrl");

@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "base/host_device.h"
-#include "kernels/row_update/apply_rows.h"
-#include "schema/table_spec.h"
-#include "table/row_state.h"
+#include "kernels/clamp.h"
+#include "schema/row_optimizer_options.h"
 #include "table/row_step.h"
+#include "table/state_name.h"
 
 namespace recmill::table {
 

@@ -27,10 +27,4 @@ RowState row_state(const TableSpec& spec);
 /// The same of `columns` elements of each row.
 RowState row_state(const TableSpec& spec, int64_t columns);
 
-/// How a formula names its columns.
-struct StateName {
-  const char* name;
-  bool from_accumulator;  // starts at RowOptimizerOptions::initial_accumulator, else at 0
-};
-
 }  // namespace recmill::table

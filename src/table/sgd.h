@@ -4,9 +4,9 @@
 #include <array>
 
 #include "base/host_device.h"
-#include "schema/table_spec.h"
-#include "table/row_state.h"
+#include "schema/row_optimizer_options.h"
 #include "table/row_step.h"
+#include "table/state_name.h"
 
 namespace recmill::table {
 

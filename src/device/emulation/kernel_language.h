@@ -4,6 +4,7 @@
 // called at: that is what the last argument is for.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>

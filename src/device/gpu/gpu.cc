@@ -50,16 +50,18 @@ GpuStream::~GpuStream() {
   gpu_ = nullptr;
 }
 
-Status GpuStream::to_device(GpuBuffer& to, const PinnedBuffer& from, size_t bytes, size_t at) {
-  RECMILL_CHECK(at + bytes <= to.size() && at + bytes <= from.size());
-  return gpu_->driver().copy(to.address<std::byte>() + at, from.as<std::byte>().data() + at, bytes,
-                             stream_);
+Status GpuStream::to_device(GpuBuffer& to, const PinnedBuffer& from, size_t bytes, size_t to_at,
+                            size_t from_at) {
+  RECMILL_CHECK(to_at + bytes <= to.size() && from_at + bytes <= from.size());
+  return gpu_->driver().copy(to.address<std::byte>() + to_at, from.as<std::byte>().data() + from_at,
+                             bytes, stream_);
 }
 
-Status GpuStream::to_host(PinnedBuffer& to, const GpuBuffer& from, size_t bytes, size_t at) {
-  RECMILL_CHECK(at + bytes <= to.size() && at + bytes <= from.size());
-  return gpu_->driver().copy(to.as<std::byte>().data() + at, from.address<std::byte>() + at, bytes,
-                             stream_);
+Status GpuStream::to_host(PinnedBuffer& to, const GpuBuffer& from, size_t bytes, size_t to_at,
+                          size_t from_at) {
+  RECMILL_CHECK(to_at + bytes <= to.size() && from_at + bytes <= from.size());
+  return gpu_->driver().copy(to.as<std::byte>().data() + to_at, from.address<std::byte>() + from_at,
+                             bytes, stream_);
 }
 
 Status GpuStream::zero(GpuBuffer& memory) {

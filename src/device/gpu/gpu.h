@@ -67,9 +67,11 @@ class GpuStream {
   GpuStream(const GpuStream&) = delete;
   GpuStream& operator=(const GpuStream&) = delete;
 
-  /// `bytes` from the begin of one to the begin of the other, further on by `at`.
-  Status to_device(GpuBuffer& to, const PinnedBuffer& from, size_t bytes, size_t at = 0);
-  Status to_host(PinnedBuffer& to, const GpuBuffer& from, size_t bytes, size_t at = 0);
+  /// `bytes` from `from_at` of one to `to_at` of the other.
+  Status to_device(GpuBuffer& to, const PinnedBuffer& from, size_t bytes, size_t to_at = 0,
+                   size_t from_at = 0);
+  Status to_host(PinnedBuffer& to, const GpuBuffer& from, size_t bytes, size_t to_at = 0,
+                 size_t from_at = 0);
   Status zero(GpuBuffer& memory);
 
   /// Returns when all of it has happened. Fails as it did, naming the kernel; where the time limit

@@ -71,8 +71,9 @@ Result<CompiledKernels> Nvrtc::compile(const std::string& text, const std::strin
       error != 0)
     return Status::Failed(name + ": " + functions_->error_text(error));
   const std::string target = "--gpu-architecture=" + architecture;
-  const std::array options{target.c_str(), "--std=c++20", "--fmad=false", "--ptxas-options=-v",
-                           "--diag-suppress=177"};  // what is declared and not used
+  const std::array options{
+      target.c_str(),       "--std=c++20",        "--fmad=false", "-default-device",
+      "--ptxas-options=-v", "--diag-suppress=177"};  // what is declared and not used
   const int error = functions_->compile(program, static_cast<int>(options.size()), options.data());
   CompiledKernels compiled;
   size_t size = 0;

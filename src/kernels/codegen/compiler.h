@@ -41,8 +41,8 @@ class Compiler {
 
   /// One shared library: self-contained source, and folders in which its headers are.
   struct Job {
-    std::string source, library;  // paths
-    std::string headers;          // folder; empty: none
+    std::string source, library;          // paths
+    std::string headers;                  // folder; empty: none
     std::vector<std::string> flags = {};  // behind those of all
   };
   Result<std::vector<Outcome>> compile(std::span<const Job> jobs) const;

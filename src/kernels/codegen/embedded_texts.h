@@ -14,6 +14,7 @@ std::string_view recmill_pool_template_text();
 // Of fused kernels for GPUs, and what they include where they are compiled for the emulator.
 std::string_view kernel_types_text();
 std::string_view kernel_text();
+std::string_view std_for_kernels_text();
 std::string_view gpu_pool_arguments_text();
 std::string_view cuda_rows_text();
 std::string_view cuda_pool_text();

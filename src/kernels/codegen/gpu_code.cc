@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "device/gpu/cubin.h"
-#include "kernels/codegen/gpu_pool_source.h"
+#include "kernels/codegen/device_text.h"
 
 namespace recmill::kernels::codegen {
 namespace {

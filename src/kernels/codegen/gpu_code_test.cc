@@ -14,6 +14,7 @@
 #include "device/gpu/emulated_driver.h"
 #include "kernels/codegen/gpu_pool_source.h"
 #include "kernels/codegen/testing/gpu_samples.h"
+#include "kernels/embedding_pool/embedding_pool.h"
 #include "kernels/embedding_pool/gpu_fused_pool.h"
 #include "kernels/testing/random_bags.h"
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "kernels/codegen/device_text.h"
 #include "kernels/codegen/embedded_texts.h"
 #include "kernels/codegen/group_functions.h"
 #include "kernels/codegen/source_writer.h"
@@ -12,28 +13,10 @@
 namespace recmill::kernels::codegen {
 namespace {
 
-// In an order in which nothing comes before what it includes.
 std::string device_code() {
-  std::string all;
-  for (const std::string_view text :
-       {kernel_types_text(), kernel_text(), gpu_pool_arguments_text(), cuda_rows_text(),
-        cuda_pool_text(), cuda_bags_text(), cuda_reordered_bags_text()}) {
-    for (size_t at = 0; at < text.size();) {
-      const size_t end = std::min(text.find('\n', at), text.size());
-      const std::string_view line = text.substr(at, end - at);
-      const bool left_out = line.starts_with("#pragma once") || line.starts_with("// SPDX") ||
-                            (line.starts_with("#include") && line.find("emulation") == line.npos);
-      if (!left_out) all.append(line).append("\n");
-      at = end + 1;
-    }
-  }
-  return all;
-}
-
-const char* weight_type(RowPrecision precision) {
-  return precision == RowPrecision::float32    ? "Float32"
-         : precision == RowPrecision::bfloat16 ? "BFloat16"
-                                               : "Float16";
+  return device_text({kernel_types_text(), kernel_text(), gpu_pool_arguments_text(),
+                      cuda_rows_text(), cuda_pool_text(), cuda_bags_text(),
+                      cuda_reordered_bags_text()});
 }
 
 Status check(const PoolFunction& of) {
@@ -154,13 +137,6 @@ Result<std::vector<GpuPoolSource>> gpu_pool_sources(std::span<const PoolFunction
     write_source(source, options);
   }
   return made;
-}
-
-std::vector<std::pair<std::string, std::string>> emulated_headers() {
-  return {{"device/grid.h", std::string(grid_text())},
-          {"device/kernel_types.h", std::string(kernel_types_text())},
-          {"device/emulation/thread_state.h", std::string(thread_state_text())},
-          {"device/emulation/kernel_language.h", std::string(kernel_language_text())}};
 }
 
 }  // namespace recmill::kernels::codegen

@@ -13,11 +13,12 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "base/status.h"
+#include "kernels/codegen/dispatch.h"
 #include "kernels/codegen/gpu_source.h"
-#include "kernels/codegen/pool_source.h"
+#include "kernels/codegen/pool_function.h"
 
 namespace recmill::kernels::codegen {
 
@@ -38,8 +39,5 @@ struct GpuPoolSource : GpuSource {      // its entry has another name for anothe
 /// with the function's rows.
 Result<std::vector<GpuPoolSource>> gpu_pool_sources(std::span<const PoolFunction> wanted,
                                                     const GpuPoolSourceOptions& options);
-
-/// What a text includes where it is compiled for the emulator: (name, text).
-std::vector<std::pair<std::string, std::string>> emulated_headers();
 
 }  // namespace recmill::kernels::codegen

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/codegen/pool_source.h"
+#include "kernels/codegen/pool_function.h"
 
 namespace recmill::kernels::codegen {
 

@@ -60,6 +60,7 @@ class LibraryCache {
   /// library is not what was written.
   Result<std::vector<std::shared_ptr<const Library>>> load(std::span<const LibrarySource> sources);
 
+  const std::string& folder() const { return options_.folder; }
   /// Sources that had to be compiled so far.
   int64_t compilations() const { return compilations_; }
 

@@ -113,11 +113,6 @@ std::string text_of(const PoolSource& source, std::span<const PoolFunction> by_p
 
 }  // namespace
 
-std::string PoolFunction::name() const {
-  return fmt::format("{}: {} of {}{} {} every {} bytes", schedule.name(), name_of(pooling),
-                     weighted ? "weighted " : "", dim, name_of(precision), row_bytes);
-}
-
 bool has_generated_form(const std::string& template_name) {
   return body_writer(template_name) != nullptr;
 }

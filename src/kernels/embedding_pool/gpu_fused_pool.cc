@@ -2,149 +2,106 @@
 #include "kernels/embedding_pool/gpu_fused_pool.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace recmill::kernels {
-namespace {
-
-constexpr size_t kAlignment = 256;
-
-size_t aligned(size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-/// So much more than is asked for, so that a batch a little larger than the last needs no memory.
-size_t with_slack(size_t bytes) {
-  return bytes + bytes / 4;
-}
-
-}  // namespace
-
-/// Where the arrays of a batch stand, one behind the other, in pinned memory as on the GPU.
-class GpuFusedPool::Layout {
- public:
-  explicit Layout(size_t features)
-      : offsets_(features), lookups_(features), weights_(features, 0) {}
-
-  template <class T>
-  size_t add(int64_t count) {
-    const size_t at = bytes_;
-    bytes_ += aligned(static_cast<size_t>(count) * sizeof(T));
-    return at;
-  }
-  void add_bags(size_t feature, const JaggedView& bags) {
-    offsets_[feature] = add<int64_t>(bags.samples + 1);
-    lookups_[feature] = add<int64_t>(bags.lookups());
-    if (bags.weights != nullptr) weights_[feature] = add<float>(bags.lookups());
-  }
-  size_t bytes() const { return bytes_; }
-
-  /// Copies the bags of a feature, whose first lookup becomes number 0, and says where they will
-  /// be.
-  gpu::PoolFeature copy(size_t feature, const JaggedView& bags, std::byte* staged,
-                        std::byte* sent) const {
-    const int64_t count = bags.lookups(), first = bags.offsets[0];
-    auto* offsets = reinterpret_cast<int64_t*>(staged + offsets_[feature]);
-    for (int64_t i = 0; i <= bags.samples; ++i) offsets[i] = bags.offsets[i] - first;
-    std::memcpy(staged + lookups_[feature], bags.rows + first, count * sizeof(int64_t));
-    gpu::PoolFeature to = {};
-    to.offsets = reinterpret_cast<const i64*>(sent + offsets_[feature]);
-    to.lookups = reinterpret_cast<const i64*>(sent + lookups_[feature]);
-    to.samples = bags.samples;
-    if (bags.weights != nullptr) {
-      std::memcpy(staged + weights_[feature], bags.weights + first, count * sizeof(float));
-      to.weights = reinterpret_cast<const float*>(sent + weights_[feature]);
-    }
-    return to;
-  }
-
- private:
-  std::vector<size_t> offsets_, lookups_, weights_;  // [features]
-  size_t bytes_ = 0;
-};
 
 GpuFusedPool::GpuFusedPool(Gpu& gpu, std::vector<GpuKernel> kernels,
                            std::vector<GpuPooledFeature> features)
     : gpu_(gpu), kernels_(std::move(kernels)), features_(std::move(features)) {}
 
-Status GpuFusedPool::reserve(GpuBags& batch, size_t bytes, int64_t run_floats,
-                             int64_t arrivals) const {
-  const auto grow = [&](auto& buffer, size_t wanted, auto&& allocate) -> Status {
-    if (buffer.size() >= wanted) return {};
-    buffer = {};
-    RECMILL_ASSIGN_OR_RETURN(buffer, allocate(with_slack(wanted)));
-    return {};
-  };
-  const auto on_gpu = [&](size_t size) { return gpu_.allocate(size, "bags of a batch"); };
-  const auto pinned = [&](size_t size) { return gpu_.allocate_pinned(size, "bags of a batch"); };
-  RECMILL_RETURN_IF_ERROR(grow(batch.staged_, bytes, pinned));
-  RECMILL_RETURN_IF_ERROR(grow(batch.sent_, bytes, on_gpu));
-  RECMILL_RETURN_IF_ERROR(grow(batch.run_sums_, run_floats * sizeof(float), on_gpu));
-  return grow(batch.arrivals_, arrivals * sizeof(u32), on_gpu);
+// Of all kernels, one after the other.
+std::vector<gpu::PoolBlock> GpuFusedPool::map_blocks(std::span<const JaggedView> bags,
+                                                     GpuBags& batch) const {
+  std::vector<std::vector<gpu::PoolBlock>> of_kernel(kernels_.size());
+  for (size_t f = 0; f < features_.size(); ++f)
+    map_gpu_blocks(bags[f], features_[f].parts, static_cast<int32_t>(f),
+                   of_kernel[features_[f].kernel]);
+  std::vector<gpu::PoolBlock> all;
+  batch.launches_.clear();
+  for (const auto& blocks : of_kernel) {
+    batch.launches_.push_back({std::ssize(all), std::ssize(blocks)});
+    all.insert(all.end(), blocks.begin(), blocks.end());
+  }
+  return all;
+}
+
+GpuFusedPool::BagArrays GpuFusedPool::add_bags(const JaggedView& bags, StagedArrays& arrays) {
+  const int64_t lookups = bags.lookups();
+  return {arrays.add<int64_t>(bags.samples + 1), arrays.add<int64_t>(lookups),
+          arrays.add<float>(bags.weights == nullptr ? 0 : lookups)};
+}
+
+// The first lookup becomes number 0.
+gpu::PoolFeature GpuFusedPool::copy_bags(const JaggedView& bags, const BagArrays& to,
+                                         const StagedArrays& arrays) {
+  const int64_t first = bags.offsets[0];
+  const auto offsets = arrays.host(to.offsets);
+  for (int64_t i = 0; i <= bags.samples; ++i) offsets[i] = bags.offsets[i] - first;
+  std::copy_n(bags.rows + first, to.lookups.count, arrays.host(to.lookups).begin());
+  gpu::PoolFeature feature = {};
+  feature.offsets = arrays.device(to.offsets);
+  feature.lookups = arrays.device(to.lookups);
+  feature.samples = bags.samples;
+  if (bags.weights != nullptr) {
+    std::copy_n(bags.weights + first, to.weights.count, arrays.host(to.weights).begin());
+    feature.weights = arrays.device(to.weights);
+  }
+  return feature;
 }
 
 Status GpuFusedPool::stage(std::span<const JaggedView> bags, GpuBags& batch) const {
   RECMILL_CHECK(bags.size() == features_.size());
-  std::vector<std::vector<gpu::PoolBlock>> blocks(kernels_.size());
-  Layout layout(features_.size());
-  int64_t run_floats = 0, arrivals = 0;
-  std::vector<int64_t> run_sums_at(features_.size()), arrivals_at(features_.size());
+  const auto blocks = map_blocks(bags, batch);
+  StagedArrays& arrays = batch.arrays_;
+  arrays.clear();
+  batch.features_ = arrays.add<gpu::PoolFeature>(std::ssize(features_));
+  batch.outputs_ = arrays.add<gpu::PoolOutput>(std::ssize(features_));
+  batch.blocks_ = arrays.add<gpu::PoolBlock>(std::ssize(blocks));
+  std::vector<BagArrays> of_bags;
+  std::vector<int64_t> run_sums, arrivals;  // of features with several blocks for a bag
+  int64_t floats = 0, samples = 0;
   for (size_t f = 0; f < features_.size(); ++f) {
-    const GpuPooledFeature& feature = features_[f];
-    map_gpu_blocks(bags[f], feature.parts, static_cast<int32_t>(f), blocks[feature.kernel]);
-    layout.add_bags(f, bags[f]);
-    run_sums_at[f] = run_floats;
-    arrivals_at[f] = arrivals;
-    if (feature.parts.piece == 0) continue;
-    run_floats += (bags[f].lookups() / gpu::kRun + bags[f].samples) * feature.dim;
-    arrivals += bags[f].samples;
+    of_bags.push_back(add_bags(bags[f], arrays));
+    run_sums.push_back(floats);
+    arrivals.push_back(samples);
+    if (features_[f].parts.piece == 0) continue;
+    floats += (bags[f].lookups() / gpu::kRun + bags[f].samples) * features_[f].dim;
+    samples += bags[f].samples;
   }
-  int64_t all_blocks = 0;
-  batch.launches_.clear();
-  for (const auto& of_kernel : blocks) {
-    batch.launches_.push_back({all_blocks, std::ssize(of_kernel)});
-    all_blocks += std::ssize(of_kernel);
-  }
-  batch.features_at_ = layout.add<gpu::PoolFeature>(std::ssize(features_));
-  batch.outputs_at_ = layout.add<gpu::PoolOutput>(std::ssize(features_));
-  batch.blocks_at_ = layout.add<gpu::PoolBlock>(all_blocks);
-  batch.bytes_ = layout.bytes();
-  RECMILL_RETURN_IF_ERROR(reserve(batch, batch.bytes_, run_floats, arrivals));
-  std::byte* const staged = batch.staged_.as<std::byte>().data();
-  auto* const sent = batch.sent_.address<std::byte>();
-  auto* to = reinterpret_cast<gpu::PoolFeature*>(staged + batch.features_at_);
+  const std::string what = "bags of a batch";
+  RECMILL_RETURN_IF_ERROR(arrays.allocate(gpu_, what));
+  RECMILL_RETURN_IF_ERROR(reserve(batch.run_sums_, floats * sizeof(float), gpu_, what));
+  RECMILL_RETURN_IF_ERROR(reserve(batch.arrivals_, samples * sizeof(u32), gpu_, what));
+  const auto to = arrays.host(batch.features_);
   for (size_t f = 0; f < features_.size(); ++f) {
-    to[f] = layout.copy(f, bags[f], staged, sent);
+    to[f] = copy_bags(bags[f], of_bags[f], arrays);
     to[f].rows = features_[f].rows;
     to[f].schedule = features_[f].schedule;
-    to[f].run_sums = batch.run_sums_.address<float>() + run_sums_at[f];
-    to[f].arrivals = batch.arrivals_.address<u32>() + arrivals_at[f];
+    to[f].run_sums = batch.run_sums_.address<float>() + run_sums[f];
+    to[f].arrivals = batch.arrivals_.address<u32>() + arrivals[f];
   }
-  auto* at = reinterpret_cast<gpu::PoolBlock*>(staged + batch.blocks_at_);
-  for (const auto& of_kernel : blocks) at = std::copy(of_kernel.begin(), of_kernel.end(), at);
+  std::ranges::copy(blocks, arrays.host(batch.blocks_).begin());
   return {};
 }
 
 Status GpuFusedPool::send(GpuBags& batch, GpuStream& stream) const {
-  RECMILL_RETURN_IF_ERROR(stream.to_device(batch.sent_, batch.staged_, batch.bytes_));
+  RECMILL_RETURN_IF_ERROR(batch.arrays_.send(stream));
   return batch.arrivals_.size() == 0 ? Status() : stream.zero(batch.arrivals_);
 }
 
 Status GpuFusedPool::run(GpuBags& batch, std::span<const gpu::PoolOutput> outputs,
                          GpuStream& stream) const {
   RECMILL_CHECK(outputs.size() == features_.size());
-  std::byte* const staged = batch.staged_.as<std::byte>().data();
-  std::memcpy(staged + batch.outputs_at_, outputs.data(), outputs.size_bytes());
-  RECMILL_RETURN_IF_ERROR(
-      stream.to_device(batch.sent_, batch.staged_, outputs.size_bytes(), batch.outputs_at_));
-  auto* const sent = batch.sent_.address<std::byte>();
+  StagedArrays& arrays = batch.arrays_;
+  std::ranges::copy(outputs, arrays.host(batch.outputs_).begin());
+  RECMILL_RETURN_IF_ERROR(arrays.send(batch.outputs_, stream));
   gpu::PoolArguments arguments = {};
-  arguments.features = reinterpret_cast<const gpu::PoolFeature*>(sent + batch.features_at_);
-  arguments.outputs = reinterpret_cast<const gpu::PoolOutput*>(sent + batch.outputs_at_);
+  arguments.features = arrays.device(batch.features_);
+  arguments.outputs = arrays.device(batch.outputs_);
   for (size_t k = 0; k < kernels_.size(); ++k) {
     const auto [first, blocks] = batch.launches_[k];
     if (blocks == 0) continue;
-    arguments.blocks = reinterpret_cast<const gpu::PoolBlock*>(sent + batch.blocks_at_) + first;
+    arguments.blocks = arrays.device(batch.blocks_) + first;
     const Grid grid{{static_cast<unsigned>(blocks)}, {gpu::kBlockThreads}};
     RECMILL_RETURN_IF_ERROR(gpu_.launch(kernels_[k], grid, arguments, stream));
   }

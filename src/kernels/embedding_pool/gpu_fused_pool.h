@@ -4,12 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "batch/sparse_batch.h"
 #include "device/gpu/gpu.h"
+#include "device/gpu/staged_arrays.h"
 #include "kernels/embedding_pool/gpu_pool_arguments.h"
 #include "kernels/embedding_pool/gpu_templates.h"
 
@@ -27,19 +27,16 @@ struct GpuPooledFeature {
 /// The bags of one batch on their way to a GPU, and there. Keeps its memory from batch to batch;
 /// the batch before must have been run to its end when the next is staged.
 class GpuBags {
- public:
-  GpuBags() = default;
-
  private:
   friend class GpuFusedPool;
   struct Launch {  // of one kernel
     int64_t first_block = 0, blocks = 0;
   };
   std::vector<Launch> launches_;  // [kernels]
-  PinnedBuffer staged_;
-  GpuBuffer sent_;
-  size_t bytes_ = 0;                                         // of both in use
-  size_t features_at_ = 0, blocks_at_ = 0, outputs_at_ = 0;  // offsets of arrays in them
+  StagedArrays arrays_;
+  StagedArray<gpu::PoolFeature> features_;
+  StagedArray<gpu::PoolOutput> outputs_;
+  StagedArray<gpu::PoolBlock> blocks_;
   GpuBuffer run_sums_, arrivals_;  // of features with several blocks for a bag
 };
 
@@ -59,8 +56,14 @@ class GpuFusedPool {
   Status run(GpuBags& batch, std::span<const gpu::PoolOutput> outputs, GpuStream& stream) const;
 
  private:
-  class Layout;
-  Status reserve(GpuBags& batch, size_t bytes, int64_t run_floats, int64_t arrivals) const;
+  struct BagArrays {  // of one feature
+    StagedArray<int64_t> offsets, lookups;
+    StagedArray<float> weights;
+  };
+  static BagArrays add_bags(const JaggedView& bags, StagedArrays& arrays);
+  static gpu::PoolFeature copy_bags(const JaggedView& bags, const BagArrays& to,
+                                    const StagedArrays& arrays);
+  std::vector<gpu::PoolBlock> map_blocks(std::span<const JaggedView> bags, GpuBags& batch) const;
 
   Gpu& gpu_;
   const std::vector<GpuKernel> kernels_;

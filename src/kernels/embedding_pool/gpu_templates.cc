@@ -172,11 +172,11 @@ std::vector<Schedule> gpu_pool_candidates(const FeatureShape& shape, bool determ
   return found;
 }
 
-Schedule default_gpu_pool_schedule(Pooling pooling, bool one_each, int64_t dim) {
-  if (pooling != Pooling::none && one_each) return {"one_each", {{"unroll", 1}}};
-  const int64_t lanes = dim % 4 == 0 ? 4 : dim % 2 == 0 ? 2 : 1;
+Schedule default_gpu_pool_schedule(Pooling pooling, const RowStorage& rows) {
+  int64_t lanes = 4;  // as many as every row has whole, and in a place that allows it
+  while (rows.dim % lanes != 0 || rows.stride % (lanes * bytes_of(rows.precision)) != 0) lanes /= 2;
   int64_t threads = 4;
-  while (threads * lanes < dim && threads < 32) threads *= 2;
+  while (threads * lanes < rows.dim && threads < 32) threads *= 2;
   if (pooling == Pooling::none) return {"rows_copied", {{"lanes", lanes}, {"threads", threads}}};
   return {"threads_per_sample", {{"lanes", lanes}, {"at_once", 4}, {"threads", threads}}};
 }

@@ -10,6 +10,7 @@
 
 #include "batch/sparse_batch.h"
 #include "kernels/embedding_pool/gpu_pool_arguments.h"
+#include "kernels/row_storage.h"
 #include "kernels/schedule/schedule.h"
 
 namespace recmill::kernels {
@@ -36,8 +37,8 @@ std::span<const GpuPoolTemplate> gpu_pool_templates();
 /// templates), and several blocks for a bag where bags are long enough.
 std::vector<Schedule> gpu_pool_candidates(const FeatureShape& shape, bool deterministic);
 
-/// What features have that nobody tuned.
-Schedule default_gpu_pool_schedule(Pooling pooling, bool one_each, int64_t dim);
+/// What features have that nobody tuned; right for every bag. `rows`: their layout.
+Schedule default_gpu_pool_schedule(Pooling pooling, const RowStorage& rows);
 
 /// The template of the schedule, and its parameters' values. Fails, naming it.
 struct GpuPoolKernel {

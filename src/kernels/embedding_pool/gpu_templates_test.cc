@@ -58,10 +58,16 @@ TEST(GpuTemplates, HaveCandidatesAndADefaultForEveryShape) {
         for (const bool deterministic : {false, true})
           EXPECT_FALSE(gpu_pool_candidates(shape_of(dim, one_each, pooling), deterministic).empty())
               << dim << " " << name_of(pooling) << " " << one_each;
-        const auto kernel = find_gpu_pool_kernel(default_gpu_pool_schedule(pooling, one_each, dim));
+      }
+      for (const int64_t state : {0, 2, 4, 16}) {
+        RowStorage rows = RowStorage::of(nullptr, 10, dim);
+        rows.precision = RowPrecision::float16;
+        rows.stride = dim * 2 + state;
+        const auto kernel = find_gpu_pool_kernel(default_gpu_pool_schedule(pooling, rows));
         ASSERT_TRUE(kernel.ok()) << kernel.status().message();
         EXPECT_EQ(kernel->of->order, Order::contract);
         EXPECT_EQ(dim % kernel->of->lanes(kernel->values), 0);
+        EXPECT_EQ(rows.stride % (2 * kernel->of->lanes(kernel->values)), 0);
       }
     }
   }

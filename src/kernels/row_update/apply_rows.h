@@ -21,16 +21,10 @@
 
 #include <cstdint>
 
-#include "base/host_device.h"
 #include "base/random.h"
 #include "kernels/row_storage.h"
 
 namespace recmill::kernels {
-
-/// For formulas: the same choice between equal zeros on every device.
-RECMILL_HOST_DEVICE inline float clamp(float x, float low, float high) {
-  return x < low ? low : (high < x ? high : x);
-}
 
 /// Rows to update: each slot at most once.
 struct ApplyRange {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 
+#include "kernels/embedding_pool/embedding_pool.h"
 #include "kernels/embedding_pool/gpu_templates.h"
 #include "kernels/row_values.h"
 #include "kernels/testing/random_bags.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/codegen/testing/gpu_samples.h"
 
+#include "kernels/row_storage.h"
+
 namespace recmill::kernels::codegen {
 namespace {
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Row updates on a GPU: the distinct rows of all tables in one launch.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "batch/distinct_rows.h"
+#include "device/gpu/gpu.h"
+#include "device/gpu/staged_arrays.h"
+#include "kernels/row_update/gpu_update_arguments.h"
+#include "table/embedding_table.h"
+#include "table/row_step.h"
+
+namespace recmill::table {
+
+/// A table's part of the fused kernels.
+struct GpuUpdatedTable {
+  const EmbeddingTable* table = nullptr;  // of the host: what the rows are, not what stands in them
+  u8* records = nullptr;                  // of the GPU
+  float* row_state = nullptr;
+  size_t kernel = 0;     // that its blocks run in
+  int64_t schedule = 0;  // place in that kernel
+};
+
+/// What one iteration updates, on its way to a GPU, and there. Keeps its memory; the iteration
+/// before must have been run to its end when the next is staged.
+class GpuUpdates {
+ private:
+  friend class GpuUpdater;
+  struct Launch {  // of one kernel
+    int64_t first_block = 0, blocks = 0;
+  };
+  struct Rows {  // of one table
+    StagedArray<int64_t> rows, begins;
+    StagedArray<LookupSource> sources;
+    StagedArray<float> weights, counts;
+    StagedArray<kernels::gpu::Gradients> gradients;
+  };
+  std::vector<Launch> launches_;  // [kernels]
+  int shards_ = 1;
+  StagedArrays arrays_;
+  std::vector<Rows> rows_;  // [tables]
+  StagedArray<kernels::gpu::UpdateTable> tables_;
+  StagedArray<kernels::gpu::UpdateBlock> blocks_;
+};
+
+class GpuUpdater {
+ public:
+  /// Frozen tables have no part. The GPU outlives this and all GpuUpdates.
+  GpuUpdater(Gpu& gpu, std::vector<GpuKernel> kernels, std::vector<GpuUpdatedTable> tables);
+
+  /// Copies what `distinct` [tables] says of the global batch's lookups to pinned memory.
+  /// `features` [tables]: whose gradients it names.
+  Status stage(std::span<const DistinctRows* const> distinct, std::span<const int64_t> features,
+               int shards, GpuUpdates& updates) const;
+  /// Enqueues the copy to the GPU.
+  Status send(GpuUpdates& updates, GpuStream& stream) const { return updates.arrays_.send(stream); }
+  /// Enqueues the updates of what was sent: bitwise update_tables_reference(). `gradients` [tables]
+  /// [features]: of the GPU.
+  Status run(GpuUpdates& updates, std::span<const std::vector<kernels::gpu::Gradients>> gradients,
+             const RowStep& step, GpuStream& stream) const;
+
+ private:
+  std::vector<kernels::gpu::UpdateBlock> map_blocks(std::span<const DistinctRows* const> distinct,
+                                                    GpuUpdates& updates) const;
+  kernels::gpu::UpdateTable arguments(size_t table, const GpuUpdates& updates,
+                                      const RowStep& step) const;
+
+  Gpu& gpu_;
+  const std::vector<GpuKernel> kernels_;
+  const std::vector<GpuUpdatedTable> tables_;
+};
+
+}  // namespace recmill::table

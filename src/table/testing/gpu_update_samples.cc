@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "table/testing/gpu_update_samples.h"
+
+#include "table/embedding_table.h"
+
+namespace recmill::table {
+
+std::vector<TableSpec> gpu_update_specs() {
+  std::vector<TableSpec> specs;
+  for (const auto& [kind, name] : EnumNames<OptimizerKind>::names) {
+    for (const auto& [precision, precision_name] : EnumNames<RowPrecision>::names) {
+      for (const int64_t dim : {1, 4, 17, 64, 300}) {
+        TableSpec& spec = specs.emplace_back();
+        spec.name = "C" + std::to_string(specs.size());
+        spec.rows = 50;
+        spec.dim = dim;
+        spec.precision = precision;
+        spec.optimizer = {kind, 0.05, 1e-6, 0.1, 0.9, 0.99, 0.01, 0.02, 1.0};
+      }
+    }
+  }
+  return specs;
+}
+
+GpuUpdateFunction gpu_update_function(const TableSpec& spec) {
+  const auto rows = EmbeddingTable::layout(spec, RowShare(spec.rows, 0, 1));
+  return {rows.dim, rows.stride, rows.element_state, spec.precision, spec.optimizer.kind};
+}
+
+GpuUpdateSource gpu_update_sample() {
+  std::vector<GpuUpdateFunction> functions;
+  for (const TableSpec& spec : gpu_update_specs()) functions.push_back(gpu_update_function(spec));
+  auto sources = gpu_update_sources(functions, "the tests");
+  RECMILL_CHECK(sources.size() == 1);
+  return std::move(sources.front());
+}
+
+}  // namespace recmill::table
