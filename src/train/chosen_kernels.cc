@@ -101,13 +101,9 @@ Result<TuningRecord> read_tuning_record(const std::string& path, Files& files) {
 }
 
 kernels::tune::TunedFor tuned_for(const ResolvedRun& run) {
-  return {this_processor().name,
-          kernels::tune::this_compiler(),
-          "",
-          run.options.name,
-          run.tuned_model,
-          run.threads,
-          run.options.train.deterministic};
+  return {
+      this_processor().name, kernels::tune::this_compiler(), "", run.options.name, run.tuned_model,
+      run.threads,           run.options.train.deterministic};
 }
 
 Result<store::StoreKernels> kernels_from(const TuningRecord& record, const ResolvedRun& run,

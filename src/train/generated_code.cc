@@ -29,6 +29,8 @@ std::string processor_identity(Files& files) {
   return identity;
 }
 
+}  // namespace
+
 Result<LibraryCache> library_cache(const KernelOptions& options, Files& files) {
   const std::string& folder = options.cache.empty() ? options.users.cache : options.cache;
   const std::string& compiler =
@@ -41,8 +43,6 @@ Result<LibraryCache> library_cache(const KernelOptions& options, Files& files) {
   made.processor = processor_identity(files);
   return LibraryCache(std::move(made), files);
 }
-
-}  // namespace
 
 Result<std::span<const kernels::PoolTemplate>> pool_templates_of(const KernelOptions& options,
                                                                  Files& files) {

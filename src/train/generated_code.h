@@ -16,6 +16,9 @@
 
 namespace recmill::train {
 
+/// The run's compiled code: [kernels] cache and compiler. Fails where no folder is named.
+Result<kernels::codegen::LibraryCache> library_cache(const KernelOptions& options, Files& files);
+
 /// Recmill's pooling templates and those of [kernels] templates.
 Result<std::span<const kernels::PoolTemplate>> pool_templates_of(const KernelOptions& options,
                                                                  Files& files);

@@ -9,6 +9,7 @@
 #include "store/placed_store.h"
 #include "store/plain_store.h"
 #include "train/chosen_kernels.h"
+#include "train/gpu_run.h"
 #include "train/run_placement.h"
 
 namespace recmill::train {
@@ -33,6 +34,7 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run
     RECMILL_ASSIGN_OR_RETURN(auto plain, store::PlainStore::create(run.spec, seed, pool));
     return std::unique_ptr<store::EmbeddingStore>(std::move(plain));
   }
+  if (run.options.device != DeviceKind::cpu) return make_gpu_store(run, pool, files);
   RECMILL_ASSIGN_OR_RETURN(auto kernels, choose_kernels(run, files));
   if (run.options.embedding.store == preprocess::StoreKind::placed) {
     RECMILL_CHECK(run.placed != nullptr, run.options.name);

@@ -101,8 +101,22 @@ BatchSchedule ResolvedRun::schedule(int rank) const {
           .ranks = ranks};
 }
 
+// What stores of GPUs do not have yet is refused, not left out.
+Status check_device(const RunOptions& options) {
+  if (options.device == DeviceKind::cpu) return {};
+  const std::string device = "device = \"" + std::string(name_of(options.device)) + "\"";
+  if (options.embedding.store != preprocess::StoreKind::local)
+    return Status::BadRequest("embedding.store: " + device + " has \"local\" alone");
+  if (options.kernels.mode != KernelMode::standard)
+    return Status::BadRequest("kernels.mode: tuned schedules are for device = \"cpu\", not for " +
+                              device);
+  return {};
+}
+
 int ResolvedRun::most_ranks() const {
-  return options.embedding.store == preprocess::StoreKind::plain ? 1 : shards;
+  const bool one =
+      options.embedding.store == preprocess::StoreKind::plain || options.device != DeviceKind::cpu;
+  return one ? 1 : shards;
 }
 
 int64_t ResolvedRun::samples_in_all(int64_t rows) const {
@@ -116,6 +130,7 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& sch
   RECMILL_RETURN_IF_ERROR(check_training(options.train));
   RECMILL_RETURN_IF_ERROR(check_tuning(options.tune));
   RECMILL_RETURN_IF_ERROR(check_placement(options.placement));
+  RECMILL_RETURN_IF_ERROR(check_device(options));
   ResolvedRun run;
   RECMILL_ASSIGN_OR_RETURN(run.options, expand_workload(options));
   run.schema = schema;
@@ -129,8 +144,11 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& sch
                               " is more than train.shards, which is " + std::to_string(run.shards));
   }
   if (run.ranks > run.most_ranks()) {
-    return Status::BadRequest("train.ranks: " + std::to_string(run.ranks) +
-                              " is more than embedding.store = \"plain\" has, which is 1");
+    const std::string one = run.options.device != DeviceKind::cpu
+                                ? "device = \"" + std::string(name_of(run.options.device)) + "\""
+                                : "embedding.store = \"plain\"";
+    return Status::BadRequest("train.ranks: " + std::to_string(run.ranks) + " is more than " + one +
+                              " has, which is 1");
   }
   RECMILL_ASSIGN_OR_RETURN(auto resolved,
                            preprocess::resolve(schema, run.options.embedding, run.options.tables,

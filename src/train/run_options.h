@@ -8,6 +8,7 @@
 #include "model/model_options.h"
 #include "preprocess/dag/feature_options.h"
 #include "reader/data_options.h"
+#include "schema/device_kind.h"
 #include "schema/options.h"
 #include "train/kernel_options.h"
 #include "train/optimizer/optimizer_options.h"
@@ -20,6 +21,7 @@ namespace recmill::train {
 
 struct RunOptions {
   std::string name;
+  DeviceKind device = DeviceKind::cpu;
   DataOptions data;
   WorkloadOptions workload;
   preprocess::PreprocessOptions preprocess;
@@ -36,6 +38,10 @@ struct RunOptions {
 template <typename Visitor>
 void describe(Visitor& v, RunOptions& o) {
   v("name", o.name, "name of the run and of its folder; empty: that of the configuration file");
+  v("device", o.device,
+    "where rows stand and their kernels run: cpu, cuda, or emulated (a GPU that the CPU plays: "
+    "slow, "
+    "to try and to test)");
   v("data", o.data, "the rows");
   v("workload", o.workload, "synthetic features by the line, of which each makes many");
   v("preprocess", o.preprocess, "operations on dense columns");

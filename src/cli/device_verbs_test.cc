@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs whose rows stand on a GPU: the emulated one, and what is said where there is none.
+#include "cli/testing/program.h"
+
+namespace recmill::cli {
+namespace {
+
+std::string on_device(const std::string& text, const std::string& device) {
+  return "device = '" + device + "'\n" + text;
+}
+
+TEST_F(Program, on_an_emulated_gpu_training_gives_the_bits_of_the_cpu) {
+  write("cpu.toml", config(kDlrm, "", "iterations = 20"));
+  write("gpu.toml", on_device(config(kDlrm, "", "iterations = 20"), "emulated"));
+  for (const char* name : {"cpu.toml", "gpu.toml"}) {
+    const Outcome outcome = run({"train", name, "--set", "kernels.cache=cache"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+  }
+  const Outcome same =
+      run({"verify", "--checkpoints", newest_checkpoint("cpu"), newest_checkpoint("gpu")});
+  EXPECT_EQ(same.status, 0) << same.out << same.err;
+  // What one device has trained, the other goes on with.
+  const Outcome resumed = run({"train", "gpu.toml", "--resume", "--set", "kernels.cache=cache",
+                               "--set", "device=cpu", "--set", "train.iterations=30"});
+  EXPECT_EQ(resumed.status, 0) << resumed.err;
+}
+
+TEST_F(Program, on_an_emulated_gpu_every_model_and_optimizer_is_bitwise_the_plain_run) {
+  const std::vector<std::string> configs{
+      config(kDlrm, "optimizer.kind = 'sgd'\npooling = 'mean'", ""),
+      config(kDlrm, "precision = 'bfloat16'\noptimizer.kind = 'adam'", ""),
+      config("kind = 'deep_fm'\ndeep = [16, 1]", "optimizer.kind = 'adagrad'", "shards = 4"),
+      config("kind = 'wide_and_deep'\ndeep = [16]", "optimizer.kind = 'ftrl'", ""),
+      config("kind = 'deep_cross'\nbottom = [8]\nover = [16, 1]", "precision = 'float16'", "")};
+  for (std::string text : configs) {
+    if (const size_t twice = text.find("shards = 4"); twice != std::string::npos)
+      text.erase(text.find("shards = 8\n"), 11);
+    write("a.toml", on_device(text, "emulated"));
+    const Outcome outcome =
+        run({"verify", "a.toml", "--iterations", "6", "--set", "kernels.cache=cache"});
+    EXPECT_EQ(outcome.status, 0) << text << outcome.err;
+    EXPECT_NE(outcome.err.find("bitwise the same"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(Program, what_a_gpu_does_not_have_is_refused_in_one_line) {
+  const auto refused = [&](const std::vector<std::string>& sets) {
+    write("a.toml", config(kDlrm, "", ""));
+    std::vector<std::string> words{"train", "a.toml", "--set", "device=emulated"};
+    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.status, 2) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_EQ(refused({"train.ranks=2"}),
+            "recmill: --set train.ranks=2: train.ranks: 2 is more than device = \"emulated\" has, "
+            "which is 1\n");
+  EXPECT_NE(refused({"embedding.store=placed"})
+                .find("embedding.store: device = \"emulated\" has \"local\" alone\n"),
+            std::string::npos);
+  EXPECT_NE(refused({"kernels.mode=tuned"}).find("kernels.mode: tuned schedules are for"),
+            std::string::npos);
+  EXPECT_NE(refused({"device=gpu"}).find("device must be one of cpu, cuda, emulated"),
+            std::string::npos);
+}
+
+TEST_F(Program, without_a_driver_there_is_no_cuda_and_no_other_device_instead) {
+  if (posix_files().exists("/dev/nvidiactl")) GTEST_SKIP() << "there is a GPU";
+  write("a.toml", on_device(config(kDlrm, "", ""), "cuda"));
+  const Outcome outcome = run({"train", "a.toml", "--set", "kernels.cache=cache"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err.rfind("recmill: device = \"cuda\": no CUDA driver: libcuda.so.1", 0), 0u)
+      << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  EXPECT_EQ(newest_checkpoint("a"), "");
+}
+
+}  // namespace
+}  // namespace recmill::cli

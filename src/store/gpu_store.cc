@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/gpu_store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "kernels/codegen/gpu_pool_source.h"
+#include "store/batch_check.h"
+#include "store/merge_distinct_rows.h"
+#include "store/table_rows.h"
+#include "table/gpu_update_source.h"
+
+namespace recmill::store {
+namespace {
+
+using kernels::codegen::GpuSource;
+namespace gpu = kernels::gpu;
+
+constexpr size_t kStagingBytes = 16 << 20;
+
+/// Says on reading why it could not be taken.
+class NoSnapshot final : public RowSnapshot {
+ public:
+  explicit NoSnapshot(Status why) : why_(std::move(why)) {}
+  Status read(const std::function<Status(const RowBlock&)>&) override { return why_; }
+
+ private:
+  const Status why_;
+};
+
+/// The kernel that has the function, and its place there.
+template <class Source, class Function>
+std::pair<size_t, int64_t> place_of(const std::vector<Source>& sources, const Function& function) {
+  for (size_t k = 0; k < sources.size(); ++k) {
+    const auto found = std::ranges::find(sources[k].functions, function);
+    if (found != sources[k].functions.end()) return {k, found - sources[k].functions.begin()};
+  }
+  RECMILL_CHECK(false, "a function that was not generated");
+}
+
+}  // namespace
+
+// What prepare() fills in; its memory goes from batch to batch.
+struct GpuStore::Work {
+  kernels::GpuBags bags;
+  std::vector<int64_t> begins;         // [shards + 1], sample of the batch
+  std::vector<DistinctRows> distinct;  // [tables], of training
+  table::GpuUpdates updates;           // beside
+};
+
+class GpuStore::GpuPrepared final : public Prepared {
+ public:
+  GpuPrepared(GpuStore& store, const Batch& of, std::unique_ptr<Work> filled)
+      : batch(of), work(std::move(filled)), store_(store) {}
+  ~GpuPrepared() override {
+    const std::lock_guard lock(store_.prepare_mutex_);
+    store_.resting_.push_back(std::move(work));
+  }
+
+  const Batch batch;
+  std::unique_ptr<Work> work;
+
+ private:
+  GpuStore& store_;
+};
+
+GpuStore::GpuStore(ModelSpec model, std::vector<table::EmbeddingTable> tables,
+                   std::unique_ptr<Gpu> gpu, GpuStream stream, Pool& pool)
+    : model_(std::move(model)),
+      features_of_(model_.tables.size()),
+      tables_(std::move(tables)),
+      snapshots_(tables_),
+      pool_(pool),
+      gpu_(std::move(gpu)),
+      stream_(std::move(stream)),
+      written_(tables_.size(), 1) {
+  for (size_t f = 0; f < model_.features.size(); ++f)
+    features_of_[model_.features[f].table].push_back(f);
+}
+
+GpuStore::~GpuStore() = default;
+
+Result<std::unique_ptr<GpuStore>> GpuStore::create(ModelSpec model, uint64_t seed,
+                                                   std::unique_ptr<Gpu> gpu,
+                                                   const CompileForGpu& compile, Pool& pool) {
+  RECMILL_ASSIGN_OR_RETURN(auto tables, create_tables(model, seed, 0, 1, pool));
+  RECMILL_ASSIGN_OR_RETURN(auto stream, gpu->open_stream());
+  std::unique_ptr<GpuStore> store(
+      new GpuStore(std::move(model), std::move(tables), std::move(gpu), std::move(stream), pool));
+  RECMILL_RETURN_IF_ERROR(store->allocate_rows());
+  RECMILL_RETURN_IF_ERROR(store->load_pool(compile));
+  RECMILL_RETURN_IF_ERROR(store->load_updater(compile));
+  return store;
+}
+
+Status GpuStore::allocate_rows() {
+  RECMILL_ASSIGN_OR_RETURN(staging_, gpu_->allocate_pinned(kStagingBytes, "rows to be copied"));
+  for (const table::EmbeddingTable& table : tables_) {
+    RECMILL_ASSIGN_OR_RETURN(auto rows, table::GpuRows::allocate(table, *gpu_));
+    rows_.push_back(std::move(rows));
+  }
+  return upload_written();
+}
+
+Result<std::vector<GpuKernel>> GpuStore::load(std::span<const GpuSource> sources,
+                                              const CompileForGpu& compile) {
+  RECMILL_ASSIGN_OR_RETURN(auto codes, compile(sources));
+  std::vector<GpuKernel> kernels;
+  for (kernels::codegen::GpuCode& code : codes) {
+    RECMILL_ASSIGN_OR_RETURN(auto kernel, gpu_->load(code.code));
+    kernels.push_back(std::move(kernel));
+    codes_.push_back(std::move(code));
+  }
+  return kernels;
+}
+
+Status GpuStore::load_pool(const CompileForGpu& compile) {
+  std::vector<kernels::codegen::PoolFunction> functions;
+  for (const FeatureSpec& feature : model_.features) {
+    const kernels::RowStorage& rows = tables_[feature.table].rows();
+    kernels::codegen::PoolFunction& function = functions.emplace_back();
+    function.schedule = kernels::default_gpu_pool_schedule(feature.pooling, rows);
+    function.dim = rows.dim;
+    function.row_bytes = rows.stride;
+    function.precision = rows.precision;
+    function.pooling = feature.pooling;
+    function.weighted = feature.weighted;
+  }
+  RECMILL_ASSIGN_OR_RETURN(const auto sources, gpu_pool_sources(functions, {.made_by = "Recmill"}));
+  const std::vector<GpuSource> texts(sources.begin(), sources.end());
+  RECMILL_ASSIGN_OR_RETURN(auto kernels, load(texts, compile));
+  std::vector<kernels::GpuPooledFeature> features;
+  for (size_t f = 0; f < functions.size(); ++f) {
+    const auto [kernel, schedule] = place_of(sources, functions[f]);
+    RECMILL_ASSIGN_OR_RETURN(const auto of, kernels::find_gpu_pool_kernel(functions[f].schedule));
+    features.push_back({kernel, schedule, of.of->parts(of.values), functions[f].dim,
+                        rows_[model_.features[f].table].records()});
+  }
+  fused_pool_ =
+      std::make_unique<kernels::GpuFusedPool>(*gpu_, std::move(kernels), std::move(features));
+  return {};
+}
+
+Status GpuStore::load_updater(const CompileForGpu& compile) {
+  std::vector<table::GpuUpdateFunction> functions;
+  for (const table::EmbeddingTable& table : tables_) {
+    const kernels::RowStorage& rows = table.rows();
+    functions.push_back(
+        {rows.dim, rows.stride, rows.element_state, rows.precision, table.spec().optimizer.kind});
+  }
+  const auto sources = table::gpu_update_sources(functions, "Recmill");
+  const std::vector<GpuSource> texts(sources.begin(), sources.end());
+  RECMILL_ASSIGN_OR_RETURN(auto kernels, load(texts, compile));
+  std::vector<table::GpuUpdatedTable> tables;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const auto [kernel, schedule] = place_of(sources, functions[t]);
+    tables.push_back({&tables_[t], rows_[t].records(), rows_[t].row_state(), kernel, schedule});
+  }
+  updater_ = std::make_unique<table::GpuUpdater>(*gpu_, std::move(kernels), std::move(tables));
+  return {};
+}
+
+MemoryLedger GpuStore::need(const ModelSpec& model, const ClusterSpec&) const {
+  return tables_need(model, 1);
+}
+
+// ---- ahead of training
+
+void GpuStore::find_distinct(const Batch& batch, Work& work) {
+  work.begins.clear();
+  for (int shard = batch.first_shard; shard <= batch.end_shard; ++shard)
+    work.begins.push_back(batch.cut.begin(shard));
+  const SparseBatch& sparse = *batch.sparse;
+  std::vector<std::vector<kernels::FeatureBags>> bags(tables_.size());
+  std::vector<kernels::TableLookups> lookups(tables_.size());
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    for (const size_t f : features_of_[t])
+      if (!model_.tables[t].frozen)
+        bags[t].push_back({sparse.features[f].view(sparse.samples), model_.features[f].pooling});
+    lookups[t] = {model_.tables[t].rows, bags[t]};
+  }
+  work.distinct.resize(tables_.size());
+  finder_.find(lookups, {batch.first_shard, work.begins}, work.distinct, pool_);
+}
+
+Status GpuStore::stage(std::span<const DistinctRows* const> distinct, size_t batches, int shards,
+                       table::GpuUpdates& updates) const {
+  std::vector<int64_t> features;
+  for (const auto& of_table : features_of_)
+    features.push_back(static_cast<int64_t>(batches * of_table.size()));
+  return updater_->stage(distinct, features, shards, updates);
+}
+
+Result<std::unique_ptr<Prepared>> GpuStore::prepare(const Batch& batch) {
+  RECMILL_CHECK(batch.first_shard == 0 && batch.end_shard == batch.cut.shards);
+  RECMILL_RETURN_IF_ERROR(check_batch(model_, batch, pool_));
+  const std::lock_guard lock(prepare_mutex_);
+  auto work = resting_.empty() ? std::make_unique<Work>() : std::move(resting_.back());
+  if (!resting_.empty()) resting_.pop_back();
+  std::vector<JaggedView> bags;
+  for (const SparseFeature& feature : batch.sparse->features)
+    bags.push_back(feature.view(batch.sparse->samples));
+  RECMILL_RETURN_IF_ERROR(fused_pool_->stage(bags, work->bags));
+  if (batch.purpose == Purpose::train) {
+    find_distinct(batch, *work);
+    std::vector<const DistinctRows*> distinct;
+    for (const DistinctRows& of : work->distinct) distinct.push_back(&of);
+    RECMILL_RETURN_IF_ERROR(stage(distinct, 1, batch.cut.shards, work->updates));
+  }
+  return std::unique_ptr<Prepared>(std::make_unique<GpuPrepared>(*this, batch, std::move(work)));
+}
+
+// ---- on the GPU
+
+// Rows that a feature's lookups give, and that its gradient has.
+int64_t GpuStore::rows_out(size_t feature, const SparseBatch& sparse) const {
+  if (model_.features[feature].pooling != Pooling::none) return sparse.samples;
+  return sparse.features[feature].view(sparse.samples).lookups();
+}
+
+Status GpuStore::lookup(Prepared& prepared, Output output, Stream& stream) {
+  auto& of = static_cast<GpuPrepared&>(prepared);
+  const SparseBatch& sparse = *of.batch.sparse;
+  const std::lock_guard lock(mutex_);
+  RECMILL_RETURN_IF_ERROR(upload_written());
+  std::vector<int64_t> begins{0};  // of features' rows, floats
+  for (size_t f = 0; f < model_.features.size(); ++f) {
+    begins.push_back(begins.back() + rows_out(f, sparse) * model_.dim_of(f));
+    lookups_ += sparse.features[f].view(sparse.samples).lookups();
+  }
+  const size_t bytes = static_cast<size_t>(begins.back()) * sizeof(float);
+  RECMILL_RETURN_IF_ERROR(reserve(outputs_, bytes, *gpu_, "rows looked up by a batch"));
+  RECMILL_RETURN_IF_ERROR(reserve(outputs_of_host_, bytes, *gpu_, "rows looked up by a batch"));
+  std::vector<gpu::PoolOutput> outputs;
+  for (size_t f = 0; f < model_.features.size(); ++f)
+    outputs.push_back({outputs_.address<float>() + begins[f], model_.dim_of(f)});
+  RECMILL_RETURN_IF_ERROR(fused_pool_->send(of.work->bags, stream_));
+  RECMILL_RETURN_IF_ERROR(fused_pool_->run(of.work->bags, outputs, stream_));
+  RECMILL_RETURN_IF_ERROR(stream_.to_host(outputs_of_host_, outputs_, bytes));
+  RECMILL_RETURN_IF_ERROR(stream_.synchronize());
+  stream.pool().run(std::ssize(model_.features), [&](int64_t f) {
+    const float* from = outputs_of_host_.as<float>().data() + begins[f];
+    const int64_t dim = model_.dim_of(f);
+    for (int64_t i = 0; i < rows_out(f, sparse); ++i)
+      std::copy_n(from + i * dim, dim, output[f].data + i * output[f].stride);
+  });
+  return {};
+}
+
+// Gives where each table's gradients are, of the first update, of the second ...
+Result<std::vector<std::vector<gpu::Gradients>>> GpuStore::send_gradients(
+    std::span<const Update> updates) {
+  int64_t floats = 0;
+  for (const Update& update : updates) {
+    const SparseBatch& sparse = *static_cast<GpuPrepared&>(*update.prepared).batch.sparse;
+    for (size_t f = 0; f < model_.features.size(); ++f)
+      floats += rows_out(f, sparse) * model_.dim_of(f);
+  }
+  const size_t bytes = static_cast<size_t>(floats) * sizeof(float);
+  RECMILL_RETURN_IF_ERROR(reserve(gradients_, bytes, *gpu_, "gradients of a batch"));
+  RECMILL_RETURN_IF_ERROR(reserve(gradients_of_host_, bytes, *gpu_, "gradients of a batch"));
+  std::vector<std::vector<gpu::Gradients>> of_tables(tables_.size());
+  int64_t at = 0;
+  for (const Update& update : updates) {
+    const SparseBatch& sparse = *static_cast<GpuPrepared&>(*update.prepared).batch.sparse;
+    std::vector<int64_t> begins;
+    for (size_t f = 0; f < model_.features.size(); ++f) {
+      begins.push_back(at);
+      at += rows_out(f, sparse) * model_.dim_of(f);
+    }
+    pool_.run(std::ssize(model_.features), [&](int64_t f) {
+      float* to = gradients_of_host_.as<float>().data() + begins[f];
+      const int64_t dim = model_.dim_of(f);
+      const FeatureGradient& from = update.gradient[f];
+      for (int64_t i = 0; i < rows_out(f, sparse); ++i)
+        std::copy_n(from.data + i * from.stride, dim, to + i * dim);
+    });
+    for (size_t t = 0; t < tables_.size(); ++t)
+      for (const size_t f : features_of_[t])
+        of_tables[t].push_back({gradients_.address<float>() + begins[f], model_.dim_of(f)});
+  }
+  RECMILL_RETURN_IF_ERROR(stream_.to_device(gradients_, gradients_of_host_, bytes));
+  return of_tables;
+}
+
+Status GpuStore::update(std::span<const Update> updates, const Step& step, Stream&) {
+  if (updates.empty()) return {};
+  const std::lock_guard lock(mutex_);
+  RECMILL_RETURN_IF_ERROR(upload_written());
+  Work& first = *static_cast<GpuPrepared&>(*updates[0].prepared).work;
+  table::GpuUpdates* of = &first.updates;
+  std::vector<const DistinctRows*> distinct;
+  std::vector<DistinctRows> merged(tables_.size());
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    std::vector<const DistinctRows*> parts;
+    for (const Update& update : updates)
+      parts.push_back(&static_cast<GpuPrepared&>(*update.prepared).work->distinct[t]);
+    if (parts.size() > 1) {
+      merged[t] = merge_distinct_rows(parts, static_cast<int>(features_of_[t].size()));
+      parts[0] = &merged[t];
+    }
+    distinct.push_back(parts[0]);
+  }
+  if (updates.size() > 1) {
+    of = &merged_;
+    const int shards = static_cast<GpuPrepared&>(*updates[0].prepared).batch.cut.shards;
+    RECMILL_RETURN_IF_ERROR(stage(distinct, updates.size(), shards, merged_));
+  }
+  RECMILL_RETURN_IF_ERROR(updater_->send(*of, stream_));
+  RECMILL_ASSIGN_OR_RETURN(const auto gradients, send_gradients(updates));
+  RECMILL_RETURN_IF_ERROR(
+      updater_->run(*of, gradients, {step.iteration, step.learning_rate_scale}, stream_));
+  RECMILL_RETURN_IF_ERROR(stream_.synchronize());  // pinned memory is to be used again
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (model_.tables[t].frozen) continue;
+    distinct_rows_ += distinct[t]->count();
+    updated_rows_ += distinct[t]->count();
+  }
+  return {};
+}
+
+// ---- the host's tables
+
+Status GpuStore::download() {
+  RECMILL_RETURN_IF_ERROR(upload_written());
+  for (size_t t = 0; t < tables_.size(); ++t)
+    RECMILL_RETURN_IF_ERROR(rows_[t].download(tables_[t], staging_, stream_));
+  return {};
+}
+
+Status GpuStore::upload_written() {
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (written_[t] == 0) continue;
+    RECMILL_RETURN_IF_ERROR(rows_[t].upload(tables_[t], staging_, stream_));
+    written_[t] = 0;
+  }
+  return {};
+}
+
+Status GpuStore::settle() {
+  const std::lock_guard lock(mutex_);
+  return stream_.synchronize();
+}
+
+std::unique_ptr<RowSnapshot> GpuStore::snapshot(int64_t kept_bytes) {
+  const std::lock_guard lock(mutex_);
+  Status status = download();
+  if (!status.ok()) return std::make_unique<NoSnapshot>(std::move(status));
+  return snapshots_.take(kept_bytes);
+}
+
+Status GpuStore::write_rows(const RowBlock& block) {
+  const std::lock_guard lock(mutex_);
+  // Rows of the table that are not replaced must not be older ones.
+  if (written_[block.table] == 0)
+    RECMILL_RETURN_IF_ERROR(rows_[block.table].download(tables_[block.table], staging_, stream_));
+  written_[block.table] = 1;
+  return write_table(tables_, block);
+}
+
+StoreStats GpuStore::stats() const {
+  return {lookups_.load(), distinct_rows_.load(), updated_rows_.load()};
+}
+
+}  // namespace recmill::store
