@@ -75,5 +75,41 @@ TEST_F(Program, without_a_driver_there_is_no_cuda_and_no_other_device_instead) {
   EXPECT_EQ(newest_checkpoint("a"), "");
 }
 
+TEST_F(Program, tune_compiles_kernels_for_gpus_once_and_says_what_they_take) {
+  write("a.toml", config(kDlrm, "", ""));
+  const std::vector<std::string> words{
+      "tune",           "a.toml",  "--device", "cuda",
+      "--compile-only", "--quiet", "--set",    "kernels.cache=cache"};
+  const Json first = run_json(words), second = run_json(words);
+  EXPECT_EQ(first["architecture"], "sm_90");
+  EXPECT_EQ(first["features"], 26);
+  EXPECT_EQ(first["distinct_schedules"], 1);
+  EXPECT_EQ(first["candidates"], 4);  // of one lookup each, at dimension 8
+  ASSERT_EQ(first["fused"].size(), 1u);
+  EXPECT_GT(first["fused"][0]["registers"], 16);
+  EXPECT_EQ(first["fused"][0]["spilled"], 0);
+  EXPECT_GT(first["fused"][0]["occupancy"], 0.1);
+  EXPECT_EQ(first["by_blocks"].size(), 8u);
+  EXPECT_EQ(first["compiled"], 9);
+  EXPECT_EQ(second["compiled"], 0);
+  EXPECT_EQ(second["fused"], first["fused"]);
+}
+
+TEST_F(Program, tune_refuses_what_it_cannot_compile_for) {
+  write("a.toml", config(kDlrm, "", ""));
+  const auto refused = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"tune", "a.toml"});
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.status, 2) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_EQ(refused({"--device", "cuda"}),
+            "recmill: --device cuda: --compile-only is what there is, tuning is not yet\n");
+  EXPECT_EQ(refused({"--device", "cuda", "--compile-only", "--arch", "sm_20"}),
+            "recmill: architecture 'sm_20' is not known: sm_80 and sm_90 are\n");
+  EXPECT_EQ(refused({"--compile-only"}), "recmill: --compile-only: is of --device cuda\n");
+  EXPECT_EQ(refused({"--device", "tpu"}), "recmill: --device tpu: cpu and cuda can be tuned for\n");
+}
+
 }  // namespace
 }  // namespace recmill::cli

@@ -8,6 +8,7 @@
 #include "cli/tuning_page.h"
 #include "cli/verb.h"
 #include "train/chosen_kernels.h"
+#include "train/gpu_kernels.h"
 #include "train/tuning.h"
 
 namespace recmill::cli {
@@ -17,7 +18,8 @@ struct Arguments {
   ConfigArguments config;
   train::TuningRequest request;
   std::string replay, html;
-  bool overwrite = false, json = false, quiet = false;
+  std::string device = "cpu", architecture = "sm_90";
+  bool overwrite = false, json = false, quiet = false, compile_only = false;
 };
 
 /// "90", "90s", "5m" or "1h" in seconds.
@@ -73,7 +75,32 @@ Result<kernels::tune::TuningRecord> tuned_record(Arguments& arguments, const Run
   return record;
 }
 
+/// What a tuner on a GPU would need, compiled where no GPU need be.
+Status compile_for_gpus(const Arguments& arguments) {
+  if (!arguments.compile_only)
+    return Status::BadRequest("--device cuda: --compile-only is what there is, tuning is not yet");
+  if (arguments.config.path.empty())
+    return Status::BadRequest("tune: name a configuration or a workload");
+  RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
+                           load_run_config(arguments.config.path, arguments.config.sets));
+  const auto run = train::resolve_run(config.options, posix_files());
+  if (!run.ok()) return config.locate(run.status());
+  train::GpuKernelsRequest request;
+  request.architecture = arguments.architecture;
+  request.seed = static_cast<uint64_t>(arguments.request.seed);
+  request.progress = progress_style(arguments.quiet);
+  request.interrupted = &watch_interrupts();
+  RECMILL_ASSIGN_OR_RETURN(const auto report,
+                           train::compile_gpu_kernels(*run, request, posix_files()));
+  print_result(train::summary_of(report), arguments.json);
+  return {};
+}
+
 Status tune(Arguments& arguments, const std::string& budget) {
+  if (arguments.device == "cuda") return compile_for_gpus(arguments);
+  if (arguments.device != "cpu")
+    return Status::BadRequest("--device " + arguments.device + ": cpu and cuda can be tuned for");
+  if (arguments.compile_only) return Status::BadRequest("--compile-only: is of --device cuda");
   if (!arguments.replay.empty() && !arguments.html.empty())
     return Status::BadRequest("--html: name the configuration of the record, not --replay");
   if (!arguments.replay.empty()) return replay_times(arguments);
@@ -114,6 +141,12 @@ void add_tune(CLI::App& app, Chosen& chosen) {
       "is not to be replaced");
   verb->add_flag("--if-drifted", arguments->request.if_drifted,
                  "tune again only what has drifted from what the record was tuned on");
+  verb->add_option("--device", arguments->device, "cpu, or cuda (with --compile-only)")
+      ->capture_default_str();
+  verb->add_flag("--compile-only", arguments->compile_only,
+                 "compile what tuning on a GPU needs, and say what it takes; no GPU need be there");
+  verb->add_option("--arch", arguments->architecture, "of the GPU to compile for: sm_80 or sm_90")
+      ->capture_default_str();
   verb->add_flag("--overwrite", arguments->overwrite, "replace the record that is there");
   verb->add_flag("--json", arguments->json, "print one JSON object");
   verb->add_flag("--quiet", arguments->quiet, "show no progress");

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/gpu_kernels.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/clock.h"
+#include "kernels/codegen/gpu_code.h"
+#include "kernels/codegen/gpu_pool_source.h"
+#include "kernels/embedding_pool/gpu_templates.h"
+#include "kernels/tune/feature_classes.h"
+#include "table/embedding_table.h"
+#include "train/generated_code.h"
+#include "train/rank.h"
+#include "train/tuning_data.h"
+
+namespace recmill::train {
+namespace {
+
+using kernels::FeatureShape;
+using kernels::RowStorage;
+using kernels::codegen::CubinCache;
+using kernels::codegen::GpuPoolSource;
+using kernels::codegen::GpuSource;
+using kernels::codegen::PoolFunction;
+
+constexpr int kThreads = 256;    // of a block
+constexpr int64_t kAtATime = 4;  // sources, between two looks at whether it is to go on
+
+struct Feature {
+  FeatureShape shape;
+  RowStorage rows;  // their layout
+};
+
+Result<std::vector<Feature>> features_of(const ResolvedRun& run, uint64_t seed, Pool& pool,
+                                         Files& files) {
+  BatchesRequest request;
+  request.seed = seed;
+  RECMILL_ASSIGN_OR_RETURN(const auto batches, read_batches(run, request, pool, files));
+  std::vector<Feature> features;
+  for (size_t f = 0; f < run.spec.features.size(); ++f) {
+    const FeatureSpec& spec = run.spec.features[f];
+    const TableSpec& table = run.spec.tables[spec.table];
+    kernels::tune::BagCounter bags;
+    for (const SparseBatch& batch : batches) bags.add(batch.features[f].view(batch.samples));
+    const auto rows = table::EmbeddingTable::layout(table, table::RowShare(table.rows, 0, 1));
+    features.push_back(
+        {{table.rows, table.dim, table.precision, spec.pooling, spec.weighted, bags.stats()},
+         rows});
+  }
+  return features;
+}
+
+PoolFunction function_of(const Feature& feature, kernels::Schedule schedule) {
+  PoolFunction function;
+  function.schedule = std::move(schedule);
+  function.dim = feature.rows.dim;
+  function.row_bytes = feature.rows.stride;
+  function.precision = feature.rows.precision;
+  function.pooling = feature.shape.pooling;
+  function.weighted = feature.shape.weighted;
+  return function;
+}
+
+/// All candidates of the feature that its rows allow.
+std::vector<PoolFunction> candidates_of(const Feature& feature, bool deterministic) {
+  std::vector<PoolFunction> functions;
+  for (auto& schedule : kernels::gpu_pool_candidates(feature.shape, deterministic)) {
+    functions.push_back(function_of(feature, std::move(schedule)));
+    if (!kernels::codegen::gpu_pool_sources({&functions.back(), 1}, {}).ok()) functions.pop_back();
+  }
+  return functions;
+}
+
+/// Features whose candidates are compiled alike, by the first of them.
+std::vector<Feature> distinct_shapes(std::span<const Feature> features, bool deterministic,
+                                     std::vector<std::vector<PoolFunction>>& candidates) {
+  std::map<std::tuple<int64_t, int64_t, RowPrecision, Pooling, bool, bool, bool>, bool> seen;
+  std::vector<Feature> shapes;
+  for (const Feature& feature : features) {
+    const FeatureShape& shape = feature.shape;
+    const bool long_bags = shape.bags.longest >= 2048;
+    auto& is_seen = seen[{shape.dim, feature.rows.stride, shape.precision, shape.pooling,
+                          shape.weighted, shape.bags.one_each(), long_bags}];
+    if (std::exchange(is_seen, true)) continue;
+    shapes.push_back(feature);
+    candidates.push_back(candidates_of(feature, deterministic));
+  }
+  return shapes;
+}
+
+/// A source, and what it is for.
+struct Wanted {
+  GpuSource source;
+  int64_t schedules = 0, blocks = 1;
+};
+
+Status add(std::span<const PoolFunction> functions, int64_t blocks, std::vector<Wanted>& wanted) {
+  RECMILL_ASSIGN_OR_RETURN(
+      const auto sources,
+      kernels::codegen::gpu_pool_sources(functions, {.made_by = "Recmill", .blocks = blocks}));
+  for (const GpuPoolSource& source : sources)
+    wanted.push_back({source, std::ssize(source.functions), blocks});
+  return {};
+}
+
+Result<std::vector<GpuKernelReport>> compile(std::span<const Wanted> wanted,
+                                             const GpuProperties& gpu,
+                                             const GpuKernelsRequest& request, CubinCache& cache,
+                                             Pool& pool, Progress& progress) {
+  std::vector<GpuKernelReport> reports;
+  for (size_t begin = 0; begin < wanted.size(); begin += kAtATime) {
+    if (request.interrupted != nullptr && *request.interrupted)
+      return Status::Failed("interrupted; what was compiled is kept");
+    const auto some = wanted.subspan(begin, std::min<size_t>(kAtATime, wanted.size() - begin));
+    std::vector<GpuSource> sources;
+    for (const Wanted& of : some) sources.push_back(of.source);
+    RECMILL_ASSIGN_OR_RETURN(const auto codes, cache.load(sources, request.architecture, pool));
+    for (size_t s = 0; s < some.size(); ++s)
+      reports.push_back({some[s].schedules, some[s].blocks, codes[s].resources, codes[s].spilled,
+                         blocks_of_multiprocessor(gpu, codes[s].resources, kThreads, 0)});
+    progress.show(static_cast<int64_t>(begin + some.size()), "");
+  }
+  return reports;
+}
+
+Json to_json(const GpuKernelReport& kernel, const GpuProperties& gpu) {
+  return {{"schedules", kernel.schedules},
+          {"registers", kernel.resources.registers},
+          {"stack", kernel.resources.stack},
+          {"spilled", kernel.spilled},
+          {"shared", kernel.resources.shared},
+          {"blocks", kernel.blocks},
+          {"occupancy", static_cast<double>(kernel.blocks) * kThreads / gpu.most_threads}};
+}
+
+}  // namespace
+
+Result<GpuKernelsReport> compile_gpu_kernels(const ResolvedRun& run,
+                                             const GpuKernelsRequest& request, Files& files) {
+  GpuKernelsReport report;
+  RECMILL_ASSIGN_OR_RETURN(report.gpu, gpu_of_architecture(request.architecture));
+  const auto pool = make_pool(run.threads);
+  RECMILL_ASSIGN_OR_RETURN(const auto features, features_of(run, request.seed, *pool, files));
+  std::vector<std::vector<PoolFunction>> candidates;
+  const bool deterministic = run.options.train.deterministic;
+  const auto shapes = distinct_shapes(features, deterministic, candidates);
+  report.features = std::ssize(features);
+  report.shapes = std::ssize(shapes);
+  std::vector<Wanted> fused, tried;
+  std::vector<PoolFunction> untuned;
+  for (const Feature& feature : features)
+    untuned.push_back(function_of(
+        feature, kernels::default_gpu_pool_schedule(feature.shape.pooling, feature.rows)));
+  RECMILL_RETURN_IF_ERROR(add(untuned, /*blocks=*/1, fused));
+  for (const auto& of_shape : candidates) {
+    report.candidates += std::ssize(of_shape);
+    for (int64_t blocks = 1; blocks * kThreads <= report.gpu.most_threads; ++blocks)
+      RECMILL_RETURN_IF_ERROR(add(of_shape, blocks, tried));
+  }
+  RECMILL_ASSIGN_OR_RETURN(const auto libraries, library_cache(run.options.kernels, files));
+  RECMILL_ASSIGN_OR_RETURN(auto cache, CubinCache::open(libraries.folder(), files));
+  const Stopwatch watch;
+  Progress progress(request.progress, "compile", "kernels", std::ssize(fused) + std::ssize(tried));
+  RECMILL_ASSIGN_OR_RETURN(report.fused,
+                           compile(fused, report.gpu, request, cache, *pool, progress));
+  RECMILL_ASSIGN_OR_RETURN(report.candidate_kernels,
+                           compile(tried, report.gpu, request, cache, *pool, progress));
+  report.compiled = cache.compilations();
+  report.seconds = watch.seconds();
+  return report;
+}
+
+Json summary_of(const GpuKernelsReport& report) {
+  Json json = {
+      {"architecture", report.gpu.name}, {"features", report.features}, {"fused", Json::array()}};
+  int64_t schedules = 0;
+  for (const GpuKernelReport& kernel : report.fused) {
+    schedules += kernel.schedules;
+    json["fused"].push_back(to_json(kernel, report.gpu));
+  }
+  json["distinct_schedules"] = schedules;
+  json["shapes"] = report.shapes;
+  json["candidates"] = report.candidates;
+  json["candidate_kernels"] = report.candidate_kernels.size();
+  // By the blocks that registers are limited for: how many registers, and what is spilled at most.
+  Json by_blocks = Json::array();
+  for (const GpuKernelReport& kernel : report.candidate_kernels) {
+    const auto place = static_cast<size_t>(kernel.wanted - 1);
+    while (by_blocks.size() <= place)
+      by_blocks.push_back({{"blocks", by_blocks.size() + 1}, {"registers", 0}, {"spilled", 0}});
+    Json& of = by_blocks[place];
+    const auto raise = [&](const char* key, int64_t value) {
+      of[key] = std::max(of[key].get<int64_t>(), value);
+    };
+    raise("registers", kernel.resources.registers);
+    raise("spilled", kernel.spilled);
+  }
+  json["by_blocks"] = by_blocks;
+  json["compiled"] = report.compiled;
+  json["seconds"] = report.seconds;
+  return json;
+}
+
+}  // namespace recmill::train
