@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/gpu_store.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -29,6 +31,25 @@ class NoSnapshot final : public RowSnapshot {
  private:
   const Status why_;
 };
+
+/// Before anything is allocated.
+Status check_memory(const ModelSpec& model, Gpu& gpu) {
+  const auto bytes = [](const TableSpec& spec) {
+    return table::EmbeddingTable::bytes(spec, table::RowShare(spec.rows, 0, 1));
+  };
+  int64_t all = 0;
+  for (const TableSpec& spec : model.tables) all += bytes(spec);
+  const int64_t free = gpu.driver().free_bytes();
+  if (all <= free) return {};
+  const TableSpec& largest = *std::ranges::max_element(model.tables, {}, bytes);
+  constexpr double kMiB = 1 << 20;
+  return Status::BadRequest(
+      fmt::format("rows take {:.1f} MiB of the GPU's memory, of which {:.1f} MiB are free; the "
+                  "largest table is "
+                  "'{}' with {:.1f} MiB",
+                  static_cast<double>(all) / kMiB, static_cast<double>(free) / kMiB, largest.name,
+                  static_cast<double>(bytes(largest)) / kMiB));
+}
 
 /// The kernel that has the function, and its place there.
 template <class Source, class Function>
@@ -85,6 +106,7 @@ GpuStore::~GpuStore() = default;
 Result<std::unique_ptr<GpuStore>> GpuStore::create(ModelSpec model, uint64_t seed,
                                                    std::unique_ptr<Gpu> gpu,
                                                    const CompileForGpu& compile, Pool& pool) {
+  RECMILL_RETURN_IF_ERROR(check_memory(model, *gpu));
   RECMILL_ASSIGN_OR_RETURN(auto tables, create_tables(model, seed, 0, 1, pool));
   RECMILL_ASSIGN_OR_RETURN(auto stream, gpu->open_stream());
   std::unique_ptr<GpuStore> store(
@@ -346,6 +368,7 @@ Status GpuStore::settle() {
 
 std::unique_ptr<RowSnapshot> GpuStore::snapshot(int64_t kept_bytes) {
   const std::lock_guard lock(mutex_);
+  RECMILL_CHECK(!snapshots_.is_being_read(), "the snapshot before is there");
   Status status = download();
   if (!status.ok()) return std::make_unique<NoSnapshot>(std::move(status));
   return snapshots_.take(kept_bytes);

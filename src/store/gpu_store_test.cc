@@ -38,16 +38,22 @@ struct EmulatedFixture {
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(Emulated, StoreContract, EmulatedFixture);
 
-TEST(GpuStore, NamesTheTableThatTheGpuHasNoMemoryFor) {
+TEST(GpuStore, SaysBeforehandWhatItHasNoMemoryFor) {
   EmulatedGpu of;
   of.memory = 100 * 1024;
   Pool pool(1);
+  ModelSpec model = testing::scenario_model();
+  model.tables[3].name = "wide";
+  model.tables[3].rows = 100000;
   const auto store = GpuStore::create(
-      testing::scenario_model(), 1, std::make_unique<Gpu>(*make_emulated_driver(of), GpuOptions{}),
-      &compile, pool);
+      model, 1, std::make_unique<Gpu>(*make_emulated_driver(of), GpuOptions{}), &compile, pool);
   ASSERT_FALSE(store.ok());
-  EXPECT_EQ(store.status().message().rfind("table ", 0), 0u) << store.status().message();
-  EXPECT_NE(store.status().message().find("MiB of device memory"), std::string::npos);
+  EXPECT_EQ(store.status().code(), Status::Code::bad_request);
+  EXPECT_EQ(store.status().message().rfind("rows take ", 0), 0u) << store.status().message();
+  EXPECT_NE(store.status().message().find(
+                "of the GPU's memory, of which 0.1 MiB are free; the largest table is 'wide' with"),
+            std::string::npos)
+      << store.status().message();
 }
 
 }  // namespace

@@ -26,8 +26,9 @@ Result<std::unique_ptr<Gpu>> open_gpu(DeviceKind device) {
 Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun& run, Pool& pool,
                                                               Files& files) {
   const DeviceKind device = run.options.device;
+  const std::string key = "device = \"" + std::string(name_of(device)) + "\"";
   auto gpu = open_gpu(device);
-  if (!gpu.ok()) return gpu.status().at("device = \"" + std::string(name_of(device)) + "\"");
+  if (!gpu.ok()) return gpu.status().at(key);
   const std::string architecture = "sm_" + std::to_string((*gpu)->properties().compute);
   RECMILL_ASSIGN_OR_RETURN(auto libraries, library_cache(run.options.kernels, files));
   const auto compile = [&](std::span<const GpuSource> sources) -> Result<std::vector<GpuCode>> {
@@ -35,10 +36,10 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun&
     RECMILL_ASSIGN_OR_RETURN(auto binaries, CubinCache::open(libraries.folder(), files));
     return binaries.load(sources, architecture, pool);
   };
-  RECMILL_ASSIGN_OR_RETURN(
-      auto store, store::GpuStore::create(run.spec, static_cast<uint64_t>(run.options.train.seed),
-                                          *std::move(gpu), compile, pool));
-  return std::unique_ptr<store::EmbeddingStore>(std::move(store));
+  auto store = store::GpuStore::create(run.spec, static_cast<uint64_t>(run.options.train.seed),
+                                       *std::move(gpu), compile, pool);
+  if (!store.ok()) return store.status().at(key);
+  return std::unique_ptr<store::EmbeddingStore>(*std::move(store));
 }
 
 }  // namespace recmill::train
