@@ -376,11 +376,13 @@ std::unique_ptr<RowSnapshot> GpuStore::snapshot(int64_t kept_bytes) {
 
 Status GpuStore::write_rows(const RowBlock& block) {
   const std::lock_guard lock(mutex_);
+  const bool is_there = block.table >= 0 && block.table < static_cast<int>(tables_.size());
   // Rows of the table that are not replaced must not be older ones.
-  if (written_[block.table] == 0)
+  if (is_there && written_[block.table] == 0)
     RECMILL_RETURN_IF_ERROR(rows_[block.table].download(tables_[block.table], staging_, stream_));
+  RECMILL_RETURN_IF_ERROR(write_table(tables_, block));
   written_[block.table] = 1;
-  return write_table(tables_, block);
+  return {};
 }
 
 StoreStats GpuStore::stats() const {
