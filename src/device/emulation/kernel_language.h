@@ -38,23 +38,8 @@
 #define blockDim (::recmill::emulation::running->threads)
 #define gridDim (::recmill::emulation::running->blocks)
 
-struct alignas(8) float2 {
-  float x, y;
-};
 struct alignas(16) float4 {
   float x, y, z, w;
-};
-struct alignas(8) int2 {
-  int x, y;
-};
-struct alignas(16) int4 {
-  int x, y, z, w;
-};
-struct alignas(8) uint2 {
-  unsigned x, y;
-};
-struct alignas(16) uint4 {
-  unsigned x, y, z, w;
 };
 
 namespace recmill::emulation {
@@ -220,10 +205,6 @@ T atomicOr(T* at, std::type_identity_t<T> value) {
   return recmill::emulation::change(at, [&](T seen) { return seen | value; });
 }
 template <class T>
-T atomicExch(T* at, std::type_identity_t<T> value) {
-  return recmill::emulation::change(at, [&](T) { return value; });
-}
-template <class T>
 T atomicCAS(T* at, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
   return recmill::emulation::change(
       at, [&](T seen) { return std::memcmp(&seen, &expected, sizeof seen) == 0 ? value : seen; });
@@ -242,41 +223,8 @@ inline float float16_value(u16 bits) {
 // ---- of a thread
 
 template <class T>
-T __ldg(const T* at) {
-  return *at;
-}
-template <class T>
-T __ldcs(const T* at) {
-  return *at;
-}
-template <class T>
 T __ldcg(const T* at) {
   return *at;
-}
-template <class T>
-void __stcs(T* at, T value) {
-  *at = value;
-}
-inline int __popc(unsigned bits) {
-  return std::popcount(bits);
-}
-inline int __popcll(recmill::u64 bits) {
-  return std::popcount(bits);
-}
-inline int __ffs(int bits) {
-  return bits == 0 ? 0 : std::countr_zero(static_cast<unsigned>(bits)) + 1;
-}
-inline int __clz(int bits) {
-  return std::countl_zero(static_cast<unsigned>(bits));
-}
-inline float __int_as_float(int bits) {
-  return std::bit_cast<float>(bits);
-}
-inline int __float_as_int(float value) {
-  return std::bit_cast<int>(value);
-}
-inline unsigned __float_as_uint(float value) {
-  return std::bit_cast<unsigned>(value);
 }
 inline float __uint_as_float(unsigned bits) {
   return std::bit_cast<float>(bits);
