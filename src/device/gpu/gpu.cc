@@ -35,7 +35,7 @@ void GpuBuffer::release() {
 
 GpuStream& GpuStream::operator=(GpuStream&& other) noexcept {
   if (this == &other) return *this;
-  this->~GpuStream();
+  release();
   gpu_ = std::exchange(other.gpu_, nullptr);
   stream_ = std::exchange(other.stream_, nullptr);
   event_ = std::exchange(other.event_, nullptr);
@@ -43,7 +43,7 @@ GpuStream& GpuStream::operator=(GpuStream&& other) noexcept {
   return *this;
 }
 
-GpuStream::~GpuStream() {
+void GpuStream::release() {
   if (gpu_ == nullptr) return;
   gpu_->driver().close_stream(stream_);
   gpu_->driver().close_event(event_);

@@ -61,7 +61,7 @@ class PinnedBuffer {
 class GpuStream {
  public:
   GpuStream() = default;
-  ~GpuStream();
+  ~GpuStream() { release(); }
   GpuStream(GpuStream&& other) noexcept { *this = std::move(other); }
   GpuStream& operator=(GpuStream&& other) noexcept;
   GpuStream(const GpuStream&) = delete;
@@ -82,6 +82,7 @@ class GpuStream {
 
  private:
   friend class Gpu;
+  void release();
   Gpu* gpu_ = nullptr;
   GpuDriver::Stream stream_ = nullptr;
   GpuDriver::Event event_ = nullptr;

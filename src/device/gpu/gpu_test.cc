@@ -86,6 +86,19 @@ TEST_F(GpuTest, StreamsWaitForEachOther) {
   EXPECT_EQ(host.as<float>()[0], 5);
 }
 
+TEST_F(GpuTest, StreamsMoveWithWhatTheyHave) {
+  auto memory = *gpu_.allocate(4, "memory");
+  GpuStream other = *gpu_.open_stream();
+  ASSERT_TRUE(other.zero(memory).ok());
+  ASSERT_TRUE(add_to(memory, memory, 5, other).ok());
+  ASSERT_TRUE(add_to(memory, memory, 7, stream_).ok());
+  stream_ = std::move(other);  // what was enqueued before happens when its stream is closed
+  auto host = *gpu_.allocate_pinned(4, "host");
+  ASSERT_TRUE(stream_.to_host(host, memory, 4).ok());
+  ASSERT_TRUE(stream_.synchronize().ok());
+  EXPECT_EQ(host.as<float>()[0], 5);
+}
+
 TEST_F(GpuTest, MemoryBeginsWithNaN) {
   auto host = *gpu_.allocate_pinned(8, "host");
   auto memory = *gpu_.allocate(8, "memory");
