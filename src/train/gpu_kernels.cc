@@ -2,8 +2,6 @@
 #include "train/gpu_kernels.h"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 
 #include "base/clock.h"
 #include "kernels/codegen/gpu_code.h"
@@ -25,7 +23,7 @@ using kernels::codegen::GpuPoolSource;
 using kernels::codegen::GpuSource;
 using kernels::codegen::PoolFunction;
 
-constexpr int kThreads = 256;    // of a block
+constexpr int kThreads = kernels::gpu::kBlockThreads;
 constexpr int64_t kAtATime = 4;  // sources, between two looks at whether it is to go on
 
 struct Feature {
@@ -67,27 +65,23 @@ PoolFunction function_of(const Feature& feature, kernels::Schedule schedule) {
 std::vector<PoolFunction> candidates_of(const Feature& feature, bool deterministic) {
   std::vector<PoolFunction> functions;
   for (auto& schedule : kernels::gpu_pool_candidates(feature.shape, deterministic)) {
-    functions.push_back(function_of(feature, std::move(schedule)));
-    if (!kernels::codegen::gpu_pool_sources({&functions.back(), 1}, {}).ok()) functions.pop_back();
+    PoolFunction function = function_of(feature, std::move(schedule));
+    if (kernels::codegen::check_gpu_function(function).ok())
+      functions.push_back(std::move(function));
   }
   return functions;
 }
 
-/// Features whose candidates are compiled alike, by the first of them.
-std::vector<Feature> distinct_shapes(std::span<const Feature> features, bool deterministic,
-                                     std::vector<std::vector<PoolFunction>>& candidates) {
-  std::map<std::tuple<int64_t, int64_t, RowPrecision, Pooling, bool, bool, bool>, bool> seen;
-  std::vector<Feature> shapes;
+/// Of all features, those that differ.
+std::vector<std::vector<PoolFunction>> distinct_candidates(std::span<const Feature> features,
+                                                           bool deterministic) {
+  std::vector<std::vector<PoolFunction>> distinct;
   for (const Feature& feature : features) {
-    const FeatureShape& shape = feature.shape;
-    const bool long_bags = shape.bags.longest >= 2048;
-    auto& is_seen = seen[{shape.dim, feature.rows.stride, shape.precision, shape.pooling,
-                          shape.weighted, shape.bags.one_each(), long_bags}];
-    if (std::exchange(is_seen, true)) continue;
-    shapes.push_back(feature);
-    candidates.push_back(candidates_of(feature, deterministic));
+    auto functions = candidates_of(feature, deterministic);
+    if (std::ranges::find(distinct, functions) == distinct.end())
+      distinct.push_back(std::move(functions));
   }
-  return shapes;
+  return distinct;
 }
 
 /// A source, and what it is for.
@@ -143,11 +137,9 @@ Result<GpuKernelsReport> compile_gpu_kernels(const ResolvedRun& run,
   RECMILL_ASSIGN_OR_RETURN(report.gpu, gpu_of_architecture(request.architecture));
   const auto pool = make_pool(run.threads);
   RECMILL_ASSIGN_OR_RETURN(const auto features, features_of(run, request.seed, *pool, files));
-  std::vector<std::vector<PoolFunction>> candidates;
-  const bool deterministic = run.options.train.deterministic;
-  const auto shapes = distinct_shapes(features, deterministic, candidates);
+  const auto candidates = distinct_candidates(features, run.options.train.deterministic);
   report.features = std::ssize(features);
-  report.shapes = std::ssize(shapes);
+  report.shapes = std::ssize(candidates);
   std::vector<Wanted> fused, tried;
   std::vector<PoolFunction> untuned;
   for (const Feature& feature : features)

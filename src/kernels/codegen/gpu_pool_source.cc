@@ -19,18 +19,6 @@ std::string device_code() {
                       cuda_reordered_bags_text()});
 }
 
-Status check(const PoolFunction& of) {
-  RECMILL_ASSIGN_OR_RETURN(const auto kernel, find_gpu_pool_kernel(of.schedule));
-  const int64_t at_once = kernel.of->lanes(kernel.values);
-  const int64_t bytes = at_once * bytes_of(of.precision);
-  if (of.dim % at_once != 0 || of.row_bytes % bytes != 0)
-    return Status::BadRequest("schedule '" + of.schedule.name() + "' reads " +
-                              std::to_string(at_once) + " weights at once, which rows of " +
-                              std::to_string(of.dim) + " every " + std::to_string(of.row_bytes) +
-                              " bytes do not allow");
-  return {};
-}
-
 void write_types(SourceWriter& write, const PoolFunction& of, size_t place) {
   const auto kernel = find_gpu_pool_kernel(of.schedule);
   std::string parameters;
@@ -127,10 +115,22 @@ void write_source(GpuPoolSource& source, const GpuPoolSourceOptions& options) {
 
 }  // namespace
 
+Status check_gpu_function(const PoolFunction& of) {
+  RECMILL_ASSIGN_OR_RETURN(const auto kernel, find_gpu_pool_kernel(of.schedule));
+  const int64_t at_once = kernel.of->lanes(kernel.values);
+  const int64_t bytes = at_once * bytes_of(of.precision);
+  if (of.dim % at_once != 0 || of.row_bytes % bytes != 0)
+    return Status::BadRequest("schedule '" + of.schedule.name() + "' reads " +
+                              std::to_string(at_once) + " weights at once, which rows of " +
+                              std::to_string(of.dim) + " every " + std::to_string(of.row_bytes) +
+                              " bytes do not allow");
+  return {};
+}
+
 Result<std::vector<GpuPoolSource>> gpu_pool_sources(std::span<const PoolFunction> wanted,
                                                     const GpuPoolSourceOptions& options) {
   std::vector<GpuPoolSource> made;
-  for (const PoolFunction& function : wanted) RECMILL_RETURN_IF_ERROR(check(function));
+  for (const PoolFunction& function : wanted) RECMILL_RETURN_IF_ERROR(check_gpu_function(function));
   for (auto& functions : group_functions(distinct_functions(wanted), options.most_functions)) {
     GpuPoolSource& source = made.emplace_back();
     source.functions = std::move(functions);

@@ -34,9 +34,12 @@ struct GpuPoolSource : GpuSource {      // its entry has another name for anothe
   std::vector<PoolFunction> functions;  // gpu::PoolFeature::schedule is the place in here
 };
 
+/// Fails, naming it, on a schedule that has no template for GPUs or that does not go with the
+/// function's rows.
+Status check_gpu_function(const PoolFunction& of);
+
 /// Kernels of at most `most_functions` functions, those of like schedules together. `wanted` may
-/// repeat itself. Fails, naming it, on a schedule that has no template for GPUs or that does not go
-/// with the function's rows.
+/// repeat itself. Fails as check_gpu_function().
 Result<std::vector<GpuPoolSource>> gpu_pool_sources(std::span<const PoolFunction> wanted,
                                                     const GpuPoolSourceOptions& options);
 
