@@ -9,16 +9,19 @@
 #include "cli/verb.h"
 #include "train/chosen_kernels.h"
 #include "train/gpu_kernels.h"
+#include "train/gpu_tuning.h"
 #include "train/tuning.h"
 
 namespace recmill::cli {
 namespace {
 
+constexpr int64_t kGpuRounds = 5;  // where nobody says
+
 struct Arguments {
   ConfigArguments config;
   train::TuningRequest request;
   std::string replay, html;
-  std::string device = "cpu", architecture = "sm_90";
+  std::string device, architecture = "sm_90";
   bool overwrite = false, json = false, quiet = false, compile_only = false;
 };
 
@@ -66,7 +69,9 @@ Result<kernels::tune::TuningRecord> tuned_record(Arguments& arguments, const Run
     arguments.request.commit = build_commit();
     arguments.request.progress = progress_style(arguments.quiet);
     arguments.request.interrupted = &watch_interrupts();
-    record = train::tune(*run, arguments.request, posix_files());
+    record = config.options.device == DeviceKind::cpu
+                 ? train::tune(*run, arguments.request, posix_files())
+                 : train::tune_for_gpu(*run, arguments.request, posix_files());
   }
   if (!record.ok()) return config.locate(record.status());
   if (!arguments.html.empty())
@@ -77,12 +82,12 @@ Result<kernels::tune::TuningRecord> tuned_record(Arguments& arguments, const Run
 
 /// What a tuner on a GPU would need, compiled where no GPU need be.
 Status compile_for_gpus(const Arguments& arguments) {
-  if (!arguments.compile_only)
-    return Status::BadRequest("--device cuda: --compile-only is what there is, tuning is not yet");
   if (arguments.config.path.empty())
     return Status::BadRequest("tune: name a configuration or a workload");
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
+  if (config.options.device != DeviceKind::cuda)
+    return Status::BadRequest("--compile-only: is of --device cuda");
   const auto run = train::resolve_run(config.options, posix_files());
   if (!run.ok()) return config.locate(run.status());
   train::GpuKernelsRequest request;
@@ -96,11 +101,21 @@ Status compile_for_gpus(const Arguments& arguments) {
   return {};
 }
 
-Status tune(Arguments& arguments, const std::string& budget) {
-  if (arguments.device == "cuda") return compile_for_gpus(arguments);
-  if (arguments.device != "cpu")
-    return Status::BadRequest("--device " + arguments.device + ": cpu and cuda can be tuned for");
-  if (arguments.compile_only) return Status::BadRequest("--compile-only: is of --device cuda");
+/// What only one of the tuners has, and the rounds of each.
+Status check_request(Arguments& arguments, DeviceKind device, bool rounds_given) {
+  if (device == DeviceKind::cpu) return {};
+  const std::string key = "device = \"" + std::string(name_of(device)) + "\"";
+  if (arguments.request.budget_seconds > 0.0)
+    return Status::BadRequest("--budget: is of device = \"cpu\", not of " + key);
+  if (arguments.request.if_drifted)
+    return Status::BadRequest("--if-drifted: is of device = \"cpu\", not of " + key);
+  if (!rounds_given) arguments.request.rounds = kGpuRounds;
+  return {};
+}
+
+Status tune(Arguments& arguments, const std::string& budget, bool rounds_given) {
+  if (!arguments.device.empty()) arguments.config.sets.push_back("device=" + arguments.device);
+  if (arguments.compile_only) return compile_for_gpus(arguments);
   if (!arguments.replay.empty() && !arguments.html.empty())
     return Status::BadRequest("--html: name the configuration of the record, not --replay");
   if (!arguments.replay.empty()) return replay_times(arguments);
@@ -110,6 +125,7 @@ Status tune(Arguments& arguments, const std::string& budget) {
   RECMILL_ASSIGN_OR_RETURN(arguments.request.budget_seconds, seconds_of(budget));
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
+  RECMILL_RETURN_IF_ERROR(check_request(arguments, config.options.device, rounds_given));
   RECMILL_ASSIGN_OR_RETURN(const auto record, tuned_record(arguments, config));
   print_result(train::summary_of(record), arguments.json);
   if (!arguments.quiet)
@@ -129,7 +145,8 @@ void add_tune(CLI::App& app, Chosen& chosen) {
   verb->get_option("config")->required(false);
   verb->add_option("--budget", *budget,
                    "time that it may take, as 90s or 5m; default: as it takes");
-  verb->add_option("--rounds", arguments->request.rounds, "times that each candidate is timed")
+  verb->add_option("--rounds", arguments->request.rounds,
+                   "times that each candidate is timed; 5 on a GPU")
       ->capture_default_str();
   verb->add_option("--seed", arguments->request.seed, "of the batches that are tuned on")
       ->capture_default_str();
@@ -141,8 +158,8 @@ void add_tune(CLI::App& app, Chosen& chosen) {
       "is not to be replaced");
   verb->add_flag("--if-drifted", arguments->request.if_drifted,
                  "tune again only what has drifted from what the record was tuned on");
-  verb->add_option("--device", arguments->device, "cpu, or cuda (with --compile-only)")
-      ->capture_default_str();
+  verb->add_option("--device", arguments->device,
+                   "instead of the configuration's: cpu, cuda or emulated");
   verb->add_flag("--compile-only", arguments->compile_only,
                  "compile what tuning on a GPU needs, and say what it takes; no GPU need be there");
   verb->add_option("--arch", arguments->architecture, "of the GPU to compile for: sm_80 or sm_90")
@@ -150,8 +167,11 @@ void add_tune(CLI::App& app, Chosen& chosen) {
   verb->add_flag("--overwrite", arguments->overwrite, "replace the record that is there");
   verb->add_flag("--json", arguments->json, "print one JSON object");
   verb->add_flag("--quiet", arguments->quiet, "show no progress");
-  verb->callback([arguments, budget, &chosen] {
-    chosen.action = [arguments, budget] { return tune(*arguments, *budget); };
+  verb->callback([arguments, budget, verb, &chosen] {
+    const bool rounds_given = verb->count("--rounds") > 0;
+    chosen.action = [arguments, budget, rounds_given] {
+      return tune(*arguments, *budget, rounds_given);
+    };
   });
 }
 

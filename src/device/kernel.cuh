@@ -44,6 +44,10 @@ __device__ __forceinline__ u32 arrive(u32* at) {
   __threadfence();
   return before;
 }
+/// Time that the block's multiprocessor spent so far, in its own unit; right after a barrier.
+__device__ __forceinline__ i64 block_clock() {
+  return clock64();
+}
 /// The value of a float16 given by its bits.
 __device__ __forceinline__ float float16_value(u16 bits) {
   float value;

@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "kernels/codegen/gpu_pool_source.h"
 #include "store/batch_check.h"
 #include "store/merge_distinct_rows.h"
 #include "store/table_rows.h"
@@ -105,15 +104,15 @@ GpuStore::~GpuStore() = default;
 
 Result<std::unique_ptr<GpuStore>> GpuStore::create(ModelSpec model, uint64_t seed,
                                                    std::unique_ptr<Gpu> gpu,
-                                                   const CompileForGpu& compile, Pool& pool) {
+                                                   const GpuStoreKernels& kernels, Pool& pool) {
   RECMILL_RETURN_IF_ERROR(check_memory(model, *gpu));
   RECMILL_ASSIGN_OR_RETURN(auto tables, create_tables(model, seed, 0, 1, pool));
   RECMILL_ASSIGN_OR_RETURN(auto stream, gpu->open_stream());
   std::unique_ptr<GpuStore> store(
       new GpuStore(std::move(model), std::move(tables), std::move(gpu), std::move(stream), pool));
   RECMILL_RETURN_IF_ERROR(store->allocate_rows());
-  RECMILL_RETURN_IF_ERROR(store->load_pool(compile));
-  RECMILL_RETURN_IF_ERROR(store->load_updater(compile));
+  RECMILL_RETURN_IF_ERROR(store->load_pool(kernels));
+  RECMILL_RETURN_IF_ERROR(store->load_updater(kernels.compile));
   return store;
 }
 
@@ -127,7 +126,7 @@ Status GpuStore::allocate_rows() {
 }
 
 Result<std::vector<GpuKernel>> GpuStore::load(std::span<const GpuSource> sources,
-                                              const CompileForGpu& compile) {
+                                              const kernels::codegen::CompileForGpu& compile) {
   RECMILL_ASSIGN_OR_RETURN(auto codes, compile(sources));
   std::vector<GpuKernel> kernels;
   for (kernels::codegen::GpuCode& code : codes) {
@@ -138,34 +137,27 @@ Result<std::vector<GpuKernel>> GpuStore::load(std::span<const GpuSource> sources
   return kernels;
 }
 
-Status GpuStore::load_pool(const CompileForGpu& compile) {
-  std::vector<kernels::codegen::PoolFunction> functions;
-  for (const FeatureSpec& feature : model_.features) {
+Status GpuStore::load_pool(const GpuStoreKernels& kernels) {
+  std::vector<kernels::codegen::GpuPoolRequest> features;
+  for (size_t f = 0; f < model_.features.size(); ++f) {
+    const FeatureSpec& feature = model_.features[f];
     const kernels::RowStorage& rows = tables_[feature.table].rows();
-    kernels::codegen::PoolFunction& function = functions.emplace_back();
-    function.schedule = kernels::default_gpu_pool_schedule(feature.pooling, rows);
-    function.dim = rows.dim;
-    function.row_bytes = rows.stride;
-    function.precision = rows.precision;
-    function.pooling = feature.pooling;
-    function.weighted = feature.weighted;
+    auto schedule = kernels.pool.empty() ? kernels::default_gpu_pool_schedule(feature.pooling, rows)
+                                         : kernels.pool[f];
+    features.push_back({kernels::codegen::gpu_pool_function(std::move(schedule), rows,
+                                                            feature.pooling, feature.weighted),
+                        rows_[feature.table].records(), f});
   }
-  RECMILL_ASSIGN_OR_RETURN(const auto sources, gpu_pool_sources(functions, {.made_by = "Recmill"}));
-  const std::vector<GpuSource> texts(sources.begin(), sources.end());
-  RECMILL_ASSIGN_OR_RETURN(auto kernels, load(texts, compile));
-  std::vector<kernels::GpuPooledFeature> features;
-  for (size_t f = 0; f < functions.size(); ++f) {
-    const auto [kernel, schedule] = place_of(sources, functions[f]);
-    RECMILL_ASSIGN_OR_RETURN(const auto of, kernels::find_gpu_pool_kernel(functions[f].schedule));
-    features.push_back({kernel, schedule, of.of->parts(of.values), functions[f].dim,
-                        rows_[model_.features[f].table].records()});
-  }
-  fused_pool_ =
-      std::make_unique<kernels::GpuFusedPool>(*gpu_, std::move(kernels), std::move(features));
+  kernels::codegen::GpuPoolSourceOptions options;
+  options.made_by = "Recmill";
+  options.dispatch = kernels.dispatch;
+  options.blocks = std::max<int64_t>(1, kernels.blocks);
+  RECMILL_ASSIGN_OR_RETURN(
+      fused_pool_, compile_gpu_pool(features, options, kernels.blocks > 0, kernels.compile, *gpu_));
   return {};
 }
 
-Status GpuStore::load_updater(const CompileForGpu& compile) {
+Status GpuStore::load_updater(const kernels::codegen::CompileForGpu& compile) {
   std::vector<table::GpuUpdateFunction> functions;
   for (const table::EmbeddingTable& table : tables_) {
     const kernels::RowStorage& rows = table.rows();
@@ -224,7 +216,7 @@ Result<std::unique_ptr<Prepared>> GpuStore::prepare(const Batch& batch) {
   std::vector<JaggedView> bags;
   for (const SparseFeature& feature : batch.sparse->features)
     bags.push_back(feature.view(batch.sparse->samples));
-  RECMILL_RETURN_IF_ERROR(fused_pool_->stage(bags, work->bags));
+  RECMILL_RETURN_IF_ERROR(fused_pool_.pool->stage(bags, work->bags));
   if (batch.purpose == Purpose::train) {
     find_distinct(batch, *work);
     std::vector<const DistinctRows*> distinct;
@@ -258,8 +250,8 @@ Status GpuStore::lookup(Prepared& prepared, Output output, Stream& stream) {
   std::vector<gpu::PoolOutput> outputs;
   for (size_t f = 0; f < model_.features.size(); ++f)
     outputs.push_back({outputs_.address<float>() + begins[f], model_.dim_of(f)});
-  RECMILL_RETURN_IF_ERROR(fused_pool_->send(of.work->bags, stream_));
-  RECMILL_RETURN_IF_ERROR(fused_pool_->run(of.work->bags, outputs, stream_));
+  RECMILL_RETURN_IF_ERROR(fused_pool_.pool->send(of.work->bags, stream_));
+  RECMILL_RETURN_IF_ERROR(fused_pool_.pool->run(of.work->bags, outputs, stream_));
   RECMILL_RETURN_IF_ERROR(stream_.to_host(outputs_of_host_, outputs_, bytes));
   RECMILL_RETURN_IF_ERROR(stream_.synchronize());
   stream.pool().run(std::ssize(model_.features), [&](int64_t f) {

@@ -17,9 +17,8 @@
 
 #include "device/gpu/gpu.h"
 #include "device/pool.h"
-#include "kernels/codegen/gpu_code.h"
+#include "kernels/codegen/compiled_gpu_pool.h"
 #include "kernels/distinct_rows/distinct_rows.h"
-#include "kernels/embedding_pool/gpu_fused_pool.h"
 #include "store/embedding_store.h"
 #include "store/table_snapshots.h"
 #include "table/gpu_rows.h"
@@ -27,9 +26,13 @@
 
 namespace recmill::store {
 
-/// Compiles kernels for the GPU of a store.
-using CompileForGpu = std::function<Result<std::vector<kernels::codegen::GpuCode>>(
-    std::span<const kernels::codegen::GpuSource> sources)>;
+/// The schedules of a store's lookups, and how its kernels are made.
+struct GpuStoreKernels {
+  std::vector<kernels::Schedule> pool = {};  // [features]; empty: the default ones
+  int64_t blocks = 0;  // of a multiprocessor, that they were chosen for; 0: any number
+  kernels::codegen::Dispatch dispatch = kernels::codegen::Dispatch::branches;
+  kernels::codegen::CompileForGpu compile;
+};
 
 class GpuStore final : public EmbeddingStore {
  public:
@@ -38,7 +41,7 @@ class GpuStore final : public EmbeddingStore {
   /// outlives the store.
   static Result<std::unique_ptr<GpuStore>> create(ModelSpec model, uint64_t seed,
                                                   std::unique_ptr<Gpu> gpu,
-                                                  const CompileForGpu& compile, Pool& pool);
+                                                  const GpuStoreKernels& kernels, Pool& pool);
   ~GpuStore() override;
 
   MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const override;
@@ -59,10 +62,10 @@ class GpuStore final : public EmbeddingStore {
   GpuStore(ModelSpec model, std::vector<table::EmbeddingTable> tables, std::unique_ptr<Gpu> gpu,
            GpuStream stream, Pool& pool);
   Status allocate_rows();
-  Status load_pool(const CompileForGpu& compile);
-  Status load_updater(const CompileForGpu& compile);
+  Status load_pool(const GpuStoreKernels& kernels);
+  Status load_updater(const kernels::codegen::CompileForGpu& compile);
   Result<std::vector<GpuKernel>> load(std::span<const kernels::codegen::GpuSource> sources,
-                                      const CompileForGpu& compile);
+                                      const kernels::codegen::CompileForGpu& compile);
   int64_t rows_out(size_t feature, const SparseBatch& sparse) const;
   void find_distinct(const Batch& batch, Work& work);
   Status stage(std::span<const DistinctRows* const> distinct, size_t batches, int shards,
@@ -79,8 +82,8 @@ class GpuStore final : public EmbeddingStore {
   Pool& pool_;
 
   const std::unique_ptr<Gpu> gpu_;
-  std::vector<kernels::codegen::GpuCode> codes_;
-  std::unique_ptr<kernels::GpuFusedPool> fused_pool_;
+  kernels::codegen::CompiledGpuPool fused_pool_;
+  std::vector<kernels::codegen::GpuCode> codes_;  // beside it
   std::unique_ptr<table::GpuUpdater> updater_;
 
   std::mutex prepare_mutex_;

@@ -32,7 +32,7 @@ struct EmulatedFixture {
     RECMILL_ASSIGN_OR_RETURN(
         auto store,
         GpuStore::create(model, seed, std::make_unique<Gpu>(std::move(driver), GpuOptions{}),
-                         &compile, pool));
+                         {.compile = &compile}, pool));
     return std::unique_ptr<EmbeddingStore>(std::move(store));
   }
 };
@@ -46,7 +46,7 @@ TEST(GpuStore, SaysBeforehandWhatItHasNoMemoryFor) {
   model.tables[3].name = "wide";
   model.tables[3].rows = 100000;
   const auto store = GpuStore::create(
-      model, 1, std::make_unique<Gpu>(*make_emulated_driver(of), GpuOptions{}), &compile, pool);
+      model, 1, std::make_unique<Gpu>(*make_emulated_driver(of), GpuOptions{}), {.compile = &compile}, pool);
   ASSERT_FALSE(store.ok());
   EXPECT_EQ(store.status().code(), Status::Code::bad_request);
   EXPECT_EQ(store.status().message().rfind("rows take ", 0), 0u) << store.status().message();

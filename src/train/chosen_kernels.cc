@@ -89,8 +89,10 @@ void tell_what_ranks_leave_out(const store::StoreKernels& chosen, const Resolved
 }  // namespace
 
 std::string tuning_record_path(const RunOptions& options) {
-  return options.kernels.record.empty() ? "tuned/" + options.name + ".json"
-                                        : options.kernels.record;
+  if (!options.kernels.record.empty()) return options.kernels.record;
+  const std::string of_device =
+      options.device == DeviceKind::cpu ? "" : "." + std::string(name_of(options.device));
+  return "tuned/" + options.name + of_device + ".json";
 }
 
 Result<TuningRecord> read_tuning_record(const std::string& path, Files& files) {
@@ -98,6 +100,17 @@ Result<TuningRecord> read_tuning_record(const std::string& path, Files& files) {
     return Status::Failed(path + ": no such tuning record; run `recmill tune` first");
   RECMILL_ASSIGN_OR_RETURN(const std::string text, read_text(files, path));
   return kernels::tune::parse_record(text, path);
+}
+
+Status make_folder_of(const std::string& path, Files& files) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? Status{} : files.make_folder(path.substr(0, slash));
+}
+
+Status write_record(const TuningRecord& record, const std::string& path, Files& files) {
+  RECMILL_ASSIGN_OR_RETURN(const std::string text, kernels::tune::record_text(record));
+  RECMILL_RETURN_IF_ERROR(make_folder_of(path, files));
+  return write_atomically(files, path, text);
 }
 
 kernels::tune::TunedFor tuned_for(const ResolvedRun& run) {

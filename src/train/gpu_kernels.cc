@@ -4,10 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "kernels/codegen/gpu_code.h"
-#include "kernels/codegen/gpu_pool_source.h"
-#include "kernels/embedding_pool/gpu_templates.h"
-#include "kernels/tune/feature_classes.h"
+#include "kernels/tune/gpu_tuner.h"
 #include "table/embedding_table.h"
 #include "train/generated_code.h"
 #include "train/rank.h"
@@ -20,6 +17,7 @@ using kernels::FeatureShape;
 using kernels::RowStorage;
 using kernels::codegen::CubinCache;
 using kernels::codegen::GpuPoolSource;
+using kernels::codegen::GpuPoolSourceOptions;
 using kernels::codegen::GpuSource;
 using kernels::codegen::PoolFunction;
 
@@ -50,34 +48,13 @@ Result<std::vector<Feature>> features_of(const ResolvedRun& run, uint64_t seed, 
   return features;
 }
 
-PoolFunction function_of(const Feature& feature, kernels::Schedule schedule) {
-  PoolFunction function;
-  function.schedule = std::move(schedule);
-  function.dim = feature.rows.dim;
-  function.row_bytes = feature.rows.stride;
-  function.precision = feature.rows.precision;
-  function.pooling = feature.shape.pooling;
-  function.weighted = feature.shape.weighted;
-  return function;
-}
-
-/// All candidates of the feature that its rows allow.
-std::vector<PoolFunction> candidates_of(const Feature& feature, bool deterministic) {
-  std::vector<PoolFunction> functions;
-  for (auto& schedule : kernels::gpu_pool_candidates(feature.shape, deterministic)) {
-    PoolFunction function = function_of(feature, std::move(schedule));
-    if (kernels::codegen::check_gpu_function(function).ok())
-      functions.push_back(std::move(function));
-  }
-  return functions;
-}
-
-/// Of all features, those that differ.
+/// Of all features, what is tried of those that differ.
 std::vector<std::vector<PoolFunction>> distinct_candidates(std::span<const Feature> features,
                                                            bool deterministic) {
   std::vector<std::vector<PoolFunction>> distinct;
   for (const Feature& feature : features) {
-    auto functions = candidates_of(feature, deterministic);
+    auto functions =
+        kernels::tune::gpu_tuning_functions(feature.shape, feature.rows, deterministic);
     if (std::ranges::find(distinct, functions) == distinct.end())
       distinct.push_back(std::move(functions));
   }
@@ -90,12 +67,12 @@ struct Wanted {
   int64_t schedules = 0, blocks = 1;
 };
 
-Status add(std::span<const PoolFunction> functions, int64_t blocks, std::vector<Wanted>& wanted) {
-  RECMILL_ASSIGN_OR_RETURN(
-      const auto sources,
-      kernels::codegen::gpu_pool_sources(functions, {.made_by = "Recmill", .blocks = blocks}));
+Status add(std::span<const PoolFunction> functions, const GpuPoolSourceOptions& options,
+           std::vector<Wanted>& wanted) {
+  RECMILL_ASSIGN_OR_RETURN(const auto sources,
+                           kernels::codegen::gpu_pool_sources(functions, options));
   for (const GpuPoolSource& source : sources)
-    wanted.push_back({source, std::ssize(source.functions), blocks});
+    wanted.push_back({source, std::ssize(source.functions), options.blocks});
   return {};
 }
 
@@ -143,13 +120,14 @@ Result<GpuKernelsReport> compile_gpu_kernels(const ResolvedRun& run,
   std::vector<Wanted> fused, tried;
   std::vector<PoolFunction> untuned;
   for (const Feature& feature : features)
-    untuned.push_back(function_of(
-        feature, kernels::default_gpu_pool_schedule(feature.shape.pooling, feature.rows)));
-  RECMILL_RETURN_IF_ERROR(add(untuned, /*blocks=*/1, fused));
+    untuned.push_back(kernels::codegen::gpu_pool_function(
+        kernels::default_gpu_pool_schedule(feature.shape.pooling, feature.rows), feature.rows,
+        feature.shape.pooling, feature.shape.weighted));
+  RECMILL_RETURN_IF_ERROR(add(untuned, {.made_by = "Recmill"}, fused));
   for (const auto& of_shape : candidates) {
     report.candidates += std::ssize(of_shape);
-    for (int64_t blocks = 1; blocks * kThreads <= report.gpu.most_threads; ++blocks)
-      RECMILL_RETURN_IF_ERROR(add(of_shape, blocks, tried));
+    for (const int64_t blocks : kernels::tune::gpu_occupancies(report.gpu))
+      RECMILL_RETURN_IF_ERROR(add(of_shape, kernels::tune::gpu_tuning_options(blocks), tried));
   }
   RECMILL_ASSIGN_OR_RETURN(const auto libraries, library_cache(run.options.kernels, files));
   RECMILL_ASSIGN_OR_RETURN(auto cache, CubinCache::open(libraries.folder(), files));

@@ -3,42 +3,118 @@
 
 #include <utility>
 
+#include "base/log.h"
 #include "device/gpu/cuda_driver.h"
 #include "device/gpu/emulated_driver.h"
+#include "kernels/tune/gpu_tuner.h"
 #include "store/gpu_store.h"
+#include "train/chosen_kernels.h"
 #include "train/generated_code.h"
 
 namespace recmill::train {
 namespace {
 
+using kernels::codegen::CompileForGpu;
 using kernels::codegen::CubinCache;
 using kernels::codegen::GpuCode;
 using kernels::codegen::GpuSource;
+using kernels::codegen::LibraryCache;
+using kernels::tune::FamilyTuning;
+using kernels::tune::TuningRecord;
 
-Result<std::unique_ptr<Gpu>> open_gpu(DeviceKind device) {
-  RECMILL_ASSIGN_OR_RETURN(
-      auto driver, device == DeviceKind::cuda ? make_cuda_driver({}) : make_emulated_driver({}));
-  return std::make_unique<Gpu>(std::move(driver), GpuOptions{});
+/// Multiprocessors of the GPU that the CPU plays: few, so that tuning fills it soon.
+constexpr int kPlayedMultiprocessors = 2;
+
+/// The record's schedules for each feature.
+Status take_record(const TuningRecord& record, const ResolvedRun& run, const std::string& source,
+                   const Gpu& gpu, store::GpuStoreKernels& chosen) {
+  const std::string why =
+      kernels::tune::foreign_because(record.of, gpu_tuned_for(run, run.options.device, gpu));
+  if (!why.empty()) return Status::Failed(source + ": " + why + "; run `recmill tune` here");
+  const FamilyTuning* const pool = record.family("embedding_pool");
+  if (pool == nullptr) return Status::Failed(source + ": embedding_pool was not tuned");
+  const auto schedules = kernels::tune::schedules_of(pool->choice);
+  std::vector<kernels::Schedule> by_feature(run.spec.features.size());
+  for (size_t c = 0; c < schedules.size(); ++c) {
+    RECMILL_RETURN_IF_ERROR(kernels::find_gpu_pool_kernel(schedules[c]).status().at(source));
+    for (const int64_t f : pool->times.classes[c].features) {
+      if (f < 0 || f >= std::ssize(by_feature))
+        return Status::Failed(source + ": there is no feature number " + std::to_string(f));
+      by_feature[f] = schedules[c];
+    }
+  }
+  for (size_t f = 0; f < by_feature.size(); ++f)
+    if (by_feature[f].of.empty())
+      return Status::Failed(source + ": has no schedule for feature number " + std::to_string(f));
+  chosen.pool = std::move(by_feature);
+  chosen.blocks = pool->choice.value.blocks;
+  return {};
+}
+
+/// As [kernels] says: the default schedules, or those of the record.
+Status choose_schedules(const ResolvedRun& run, const Gpu& gpu, Files& files,
+                        store::GpuStoreKernels& chosen) {
+  const KernelOptions& options = run.options.kernels;
+  if (options.mode == KernelMode::standard) return {};
+  const std::string path = tuning_record_path(run.options);
+  const auto record = read_tuning_record(path, files);
+  const Status status =
+      record.ok() ? take_record(*record, run, path, gpu, chosen) : record.status();
+  if (status.ok() || options.on_missing_schedule == OnMissingSchedule::error) return status;
+  log_warning(status.message() + "; default schedules run instead");
+  return {};
 }
 
 }  // namespace
 
+Result<std::unique_ptr<Gpu>> open_gpu(DeviceKind device, emulation::Usage* usage) {
+  EmulatedGpu played;
+  played.usage = usage;
+  played.multiprocessors = kPlayedMultiprocessors;
+  auto driver = device == DeviceKind::cuda ? make_cuda_driver({}) : make_emulated_driver(played);
+  if (!driver.ok()) return driver.status().at("device = \"" + std::string(name_of(device)) + "\"");
+  return std::make_unique<Gpu>(*std::move(driver), GpuOptions{});
+}
+
+Result<CompileForGpu> compiler_for(const ResolvedRun& run, DeviceKind device, const Gpu& gpu,
+                                   Pool& pool, Files& files) {
+  RECMILL_ASSIGN_OR_RETURN(auto made, library_cache(run.options.kernels, files));
+  const auto libraries = std::make_shared<LibraryCache>(std::move(made));
+  if (device == DeviceKind::emulated)
+    return CompileForGpu([libraries](std::span<const GpuSource> sources) {
+      return emulated_code(sources, *libraries);
+    });
+  RECMILL_ASSIGN_OR_RETURN(auto opened, CubinCache::open(libraries->folder(), files));
+  const auto binaries = std::make_shared<CubinCache>(std::move(opened));
+  const std::string architecture = "sm_" + std::to_string(gpu.properties().compute);
+  return CompileForGpu([binaries, architecture, &pool](std::span<const GpuSource> sources) {
+    return binaries->load(sources, architecture, pool);
+  });
+}
+
+kernels::tune::TunedFor gpu_tuned_for(const ResolvedRun& run, DeviceKind device, const Gpu& gpu) {
+  kernels::tune::TunedFor of;
+  of.machine = gpu.properties().name;
+  of.compiler = device == DeviceKind::emulated ? kernels::tune::this_compiler()
+                                               : "sm_" + std::to_string(gpu.properties().compute);
+  of.workload = run.options.name;
+  of.model = run.tuned_model;
+  of.threads = 1;
+  of.deterministic = run.options.train.deterministic;
+  return of;
+}
+
 Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun& run, Pool& pool,
                                                               Files& files) {
   const DeviceKind device = run.options.device;
-  const std::string key = "device = \"" + std::string(name_of(device)) + "\"";
-  auto gpu = open_gpu(device);
-  if (!gpu.ok()) return gpu.status().at(key);
-  const std::string architecture = "sm_" + std::to_string((*gpu)->properties().compute);
-  RECMILL_ASSIGN_OR_RETURN(auto libraries, library_cache(run.options.kernels, files));
-  const auto compile = [&](std::span<const GpuSource> sources) -> Result<std::vector<GpuCode>> {
-    if (device == DeviceKind::emulated) return emulated_code(sources, libraries);
-    RECMILL_ASSIGN_OR_RETURN(auto binaries, CubinCache::open(libraries.folder(), files));
-    return binaries.load(sources, architecture, pool);
-  };
+  RECMILL_ASSIGN_OR_RETURN(auto gpu, open_gpu(device));
+  store::GpuStoreKernels kernels;
+  kernels.dispatch = run.options.kernels.dispatch;
+  RECMILL_ASSIGN_OR_RETURN(kernels.compile, compiler_for(run, device, *gpu, pool, files));
+  RECMILL_RETURN_IF_ERROR(choose_schedules(run, *gpu, files, kernels));
   auto store = store::GpuStore::create(run.spec, static_cast<uint64_t>(run.options.train.seed),
-                                       *std::move(gpu), compile, pool);
-  if (!store.ok()) return store.status().at(key);
+                                       std::move(gpu), kernels, pool);
+  if (!store.ok()) return store.status().at("device = \"" + std::string(name_of(device)) + "\"");
   return std::unique_ptr<store::EmbeddingStore>(*std::move(store));
 }
 

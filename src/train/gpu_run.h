@@ -3,17 +3,36 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "base/files.h"
 #include "base/status.h"
+#include "device/emulation/emulator.h"
+#include "device/gpu/gpu.h"
 #include "device/pool.h"
+#include "kernels/codegen/gpu_code.h"
+#include "kernels/tune/record.h"
 #include "store/embedding_store.h"
 #include "train/resolved_run.h"
 
 namespace recmill::train {
 
-/// The store of a run with device = "cuda" or "emulated". Fails in one line: no driver or one that
-/// is too old, no compiler of kernels, not enough memory.
+/// The GPU of device = "cuda", or the one that the CPU plays, which adds up what kernels need in
+/// `usage` where it is given (device/gpu/emulated_driver.h). Fails in one line without a driver, or
+/// with one that is too old.
+Result<std::unique_ptr<Gpu>> open_gpu(DeviceKind device, emulation::Usage* usage = nullptr);
+
+/// Compiles kernels for that GPU into the run's folder of compiled code. The pool and the files
+/// outlive it.
+Result<kernels::codegen::CompileForGpu> compiler_for(const ResolvedRun& run, DeviceKind device,
+                                                     const Gpu& gpu, Pool& pool, Files& files);
+
+/// What a tuning record must have been made for to be good for this run on this GPU.
+kernels::tune::TunedFor gpu_tuned_for(const ResolvedRun& run, DeviceKind device, const Gpu& gpu);
+
+/// The store of a run with device = "cuda" or "emulated", with the schedules that [kernels] asks
+/// for. Fails in one line: as open_gpu(), no compiler of kernels, no tuning record that is good for
+/// this run, not enough memory.
 Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun& run, Pool& pool,
                                                               Files& files);
 

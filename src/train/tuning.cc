@@ -86,11 +86,6 @@ class PartialTimes {
   Json json_;
 };
 
-Status make_folder_of(const std::string& path, Files& files) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? Status{} : files.make_folder(path.substr(0, slash));
-}
-
 /// What a part of the budget is for, by the clock.
 struct Deadlines {
   int64_t begin_ns = 0, end_ns = std::numeric_limits<int64_t>::max();
@@ -310,7 +305,8 @@ Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, 
   PartialTimes partial(path + ".partial", record.of, files);
   FamilyTuner tuner(request, partial, *pool);
   RECMILL_ASSIGN_OR_RETURN(
-      TuningData data, TuningData::make(run, static_cast<uint64_t>(request.seed), *pool, files));
+      TuningData data,
+      TuningData::make(run, {.seed = static_cast<uint64_t>(request.seed)}, *pool, files));
   RECMILL_ASSIGN_OR_RETURN(record.memory_rate, measure_memory_rate(SteadyClock(), *pool));
   const int64_t l2_bytes = this_processor().l2_bytes;
   bool moved = false;
@@ -353,8 +349,7 @@ Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, 
           tune_family(*subject, update_values(l2_bytes), tuner.deadlines(1.0), 1.0));
   }
   if (!moved) return before;
-  RECMILL_ASSIGN_OR_RETURN(const std::string text, record_text(record));
-  RECMILL_RETURN_IF_ERROR(write_atomically(files, path, text));
+  RECMILL_RETURN_IF_ERROR(write_record(record, path, files));
   RECMILL_RETURN_IF_ERROR(partial.remove());
   return record;
 }
@@ -380,6 +375,7 @@ Json summary_of(const TuningRecord& record) {
         {"classes", family.times.classes.size()},
         {"tile", family.choice.value.tile},
         {"l2_bytes", family.choice.value.l2_bytes},
+        {"blocks", family.choice.value.blocks},
         {"predicted_ms", predicted * 1e-6},
         {"measured_ms", family.measured_nanoseconds * 1e-6},
         {"default_ms", family.default_nanoseconds * 1e-6},

@@ -19,7 +19,6 @@ namespace {
 
 /// Far more than caches hold, so that a pass finds little of the one before it there.
 constexpr int64_t kPassBytes = int64_t{256} << 20;
-constexpr int64_t kMostBatches = 256;
 
 /// Of ids and offsets.
 int64_t bytes_held(const SparseBatch& batch) {
@@ -46,7 +45,7 @@ Result<std::vector<SparseBatch>> read_batches(const ResolvedRun& run, const Batc
   RECMILL_ASSIGN_OR_RETURN(auto source, HistoricalBatches::open(run, request.seed, pool, files));
   const auto& sizes = request.samples;
   const int64_t least = sizes.empty() ? request.least : std::ssize(sizes);
-  const int64_t most = sizes.empty() ? std::max(least, kMostBatches) : least;
+  const int64_t most = sizes.empty() ? std::max(least, request.most) : least;
   std::vector<SparseBatch> batches;
   const Stopwatch watch;
   int64_t held = 0, read = 0;
@@ -64,11 +63,9 @@ Result<std::vector<SparseBatch>> read_batches(const ResolvedRun& run, const Batc
   return batches;
 }
 
-Result<TuningData> TuningData::make(const ResolvedRun& run, uint64_t seed, Pool& pool,
-                                    Files& files) {
+Result<TuningData> TuningData::make(const ResolvedRun& run, const BatchesRequest& request,
+                                    Pool& pool, Files& files) {
   TuningData data;
-  BatchesRequest request;
-  request.seed = seed;
   RECMILL_ASSIGN_OR_RETURN(data.batches, read_batches(run, request, pool, files));
   RECMILL_ASSIGN_OR_RETURN(
       data.tables,

@@ -21,12 +21,13 @@ namespace recmill::train {
 struct BatchesRequest {
   uint64_t seed = 1000;
   int64_t least = 8;                  // batches; small ones are more, read_batches() says how many
+  int64_t most = 256;
   int64_t bytes = int64_t{3} << 29;   // fewer batches where their ids take more than this
   std::vector<int64_t> samples = {};  // of each batch; empty: as [tune] says
 };
 
 /// Batches of the run's data, of the sizes that [tune] names; one at least. Small ones are so many
-/// that a pass over them reads 256 MiB, but 256 at most: the rows of few would stay in a cache,
+/// that a pass over them reads 256 MiB, but `most` at most: the rows of few would stay in a cache,
 /// where training does not find them. Adds the seconds of reading to `seconds`, where it is given.
 Result<std::vector<SparseBatch>> read_batches(const ResolvedRun& run, const BatchesRequest& request,
                                               Pool& pool, Files& files, double* seconds = nullptr);
@@ -35,7 +36,8 @@ struct TuningData {
   std::vector<table::EmbeddingTable> tables;  // [tables], with initial rows
   std::vector<SparseBatch> batches;
 
-  static Result<TuningData> make(const ResolvedRun& run, uint64_t seed, Pool& pool, Files& files);
+  static Result<TuningData> make(const ResolvedRun& run, const BatchesRequest& request, Pool& pool,
+                                 Files& files);
 };
 
 /// One a feature of `spec`.

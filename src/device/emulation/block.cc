@@ -60,6 +60,9 @@ void* dynamic_shared(size_t alignment, Site site) {
 void at_atomic() {
   if (runner != nullptr) runner->at_atomic();
 }
+int64_t warp_steps_of_block() {
+  return runner->warp_steps();
+}
 void fail_kernel(const char* why, Site site) {
   runner->fail(site, "%s", why);
 }
@@ -73,6 +76,7 @@ void BlockRunner::begin(const Kernel& kernel) {
   kernel_ = kernel;
   failure_ = {};
   usage_ = {};
+  steps_before_ = 0;
   host_ = context_of_this_thread();
   count_ = static_cast<unsigned>(kernel.grid.threads.count());
   random_ = kernel.turns.seed * 0x9e3779b97f4a7c15u + 1;
@@ -94,6 +98,7 @@ bool BlockRunner::run_block(Index block, int64_t number) {
   {
     const Unseen unseen;
     free_block();
+    steps_before_ = usage_.warp_steps;
     place_threads(block, number);
     barrier_meetings_ = new Meetings;
     if (kernel_.grid.dynamic_shared > 0)
@@ -103,6 +108,7 @@ bool BlockRunner::run_block(Index block, int64_t number) {
   switch_context(host_, fibers_[fiber_of_[current_]].context());
   runner = nullptr;
   running = nullptr;
+  for (unsigned warp = 0; warp < count_; warp += kWarp) count_lanes(warp);
   if (shared_bytes_ > usage_.shared_bytes) usage_.shared_bytes = shared_bytes_;
   return !failure_.is_one();
 }
@@ -277,6 +283,25 @@ void BlockRunner::at_atomic() {
   let_others_run();
 }
 
+// At a basic block of code.
+void BlockRunner::at_step(const void* place) {
+  if (++usage_.steps > kernel_.turns.most_steps)
+    fail({}, "the kernel takes more than %lld steps: it does not come to an end",
+         static_cast<long long>(kernel_.turns.most_steps));
+  if (kernel_.turns.count_lanes) {
+    LaneCounts& of = lanes_[current_ / kWarp];
+    if (!of.add(place, current_ % kWarp)) {
+      count_lanes(warp_of(current_));
+      of.add(place, current_ % kWarp);
+    }
+  }
+}
+
+// The lanes meet, or have ended.
+void BlockRunner::count_lanes(unsigned warp) {
+  usage_.warp_steps += lanes_[warp / kWarp].take();
+}
+
 // ---- barriers
 
 BarrierVotes BlockRunner::call_barrier(bool predicate, Site site) {
@@ -304,6 +329,7 @@ void BlockRunner::finish_barrier() {
   votes_ = 0;
   at_barrier_ = 0;
   barrier_meetings_->hold();
+  for (unsigned warp = 0; warp < count_; warp += kWarp) count_lanes(warp);
   const bool reverse = kernel_.turns.order == Order::reverse;
   for (unsigned i = 0; i < count_; ++i) {
     const unsigned thread = reverse ? count_ - 1 - i : i;
@@ -378,6 +404,7 @@ void BlockRunner::finish_warp_call(const WarpCall& call) {
   if (forbidden.lane >= 0)
     fail(call.site, "lane %d reads lane %d, which its mask 0x%08x does not name", forbidden.lane,
          forbidden.of, call.mask);
+  if (call.mask == 0xffffffffu) count_lanes(warp);
   const bool reverse = kernel_.turns.order == Order::reverse;
   for (unsigned i = 0; i < kWarp; ++i) {
     const unsigned lane = reverse ? kWarp - 1 - i : i;
@@ -421,4 +448,13 @@ void BlockRunner::stall() {
        place(site_of(other)));
 }
 
+void at_step(const void* place) {
+  if (runner != nullptr) runner->at_step(place);
+}
+
 }  // namespace recmill::emulation
+
+// Compilers call it with -fsanitize-coverage=trace-pc.
+extern "C" __attribute__((used)) void __sanitizer_cov_trace_pc() {
+  recmill::emulation::at_step(__builtin_return_address(0));
+}

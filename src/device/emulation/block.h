@@ -10,6 +10,7 @@
 #include "device/emulation/emulator.h"
 #include "device/emulation/fiber.h"
 #include "device/emulation/happens_before.h"
+#include "device/emulation/lane_counts.h"
 #include "device/emulation/thread_state.h"
 
 namespace recmill::emulation {
@@ -57,6 +58,8 @@ class BlockRunner {
   void* shared_variable(const void* key, size_t bytes, size_t alignment);
   void* dynamic_shared(size_t alignment, Site site);
   void at_atomic();
+  void at_step(const void* place);
+  int64_t warp_steps() const { return usage_.warp_steps - steps_before_; }
   [[noreturn]] void fail(Site site, const char* format, ...) __attribute__((format(printf, 3, 4)));
   [[noreturn]] void run_threads();  // what each fiber does
 
@@ -93,6 +96,7 @@ class BlockRunner {
   void finish_warp_call(const WarpCall& call);
   Meetings& meetings_of(uint32_t mask);
   void finish_barrier();
+  void count_lanes(unsigned warp);
   const Site& site_of(unsigned thread) const;
   [[noreturn]] void stall();
   void report(unsigned thread, Site site, const char* format, va_list values);
@@ -104,6 +108,8 @@ class BlockRunner {
   Failure failure_;
   Usage usage_;
   Context host_;
+  LaneCounts lanes_[kMostThreads / kWarp];  // [warps]
+  int64_t steps_before_ = 0;                // warp steps of blocks before this one
   Fiber fibers_[kFiberSets * kMostThreads];
   bool started_[kFiberSets * kMostThreads] = {};  // the fiber stands in run_threads()
   unsigned fiber_of_[kMostThreads] = {};

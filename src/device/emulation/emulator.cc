@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/emulation/emulator.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -50,6 +51,14 @@ class BlockOrder {
 };
 
 }  // namespace
+
+Usage& Usage::operator+=(const Usage& other) {
+  shared_bytes = std::max(shared_bytes, other.shared_bytes);
+  turns += other.turns;
+  steps += other.steps;
+  warp_steps += other.warp_steps;
+  return *this;
+}
 
 Result<Usage> run_kernel(const char* name, const Grid& grid, KernelBody body, const void* arguments,
                          const Turns& turns) {

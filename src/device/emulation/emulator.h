@@ -8,6 +8,10 @@
 // AddressSanitizer accesses beyond any variable, in shared memory too; ThreadSanitizer what is not
 // ordered by a barrier, an atomic or the end of the kernel.
 //
+// A kernel that is compiled with -fsanitize-coverage=trace-pc tells of each basic block of code
+// that a thread comes to: so it is ended where it runs for ever, and how many lanes of a warp were
+// active is counted.
+//
 // Not to be had: order by __threadfence(), blocks that wait for each other.
 #pragma once
 
@@ -25,14 +29,25 @@ enum class Order { forward, reverse, random };
 
 struct Turns {
   Order order = Order::forward;
-  uint64_t seed = 1;                // of Order::random
-  int64_t most = int64_t{1} << 32;  // of all threads together; beyond: an error
+  uint64_t seed = 1;  // of Order::random
+  // Of all threads together; beyond: an error.
+  int64_t most = int64_t{1} << 32;
+  int64_t most_steps = int64_t{1} << 35;  // basic blocks
+  bool count_lanes = false;               // for Usage::warp_steps
 };
 
 /// What a kernel needed.
 struct Usage {
   size_t shared_bytes = 0;  // of the block with most: static and dynamic
   int64_t turns = 0;
+  int64_t steps = 0;  // basic blocks that threads came to
+  // The same where the lanes of a warp that come to a basic block between two of their meetings go
+  // through it together, the first time each, the second time each ...: what a GPU issues.
+  int64_t warp_steps = 0;
+  Usage& operator+=(const Usage& other);
+  double active_lanes() const {
+    return warp_steps > 0 ? static_cast<double>(steps) / static_cast<double>(warp_steps) : 0.0;
+  }
 };
 
 /// What a kernel is to the emulator.

@@ -215,6 +215,9 @@ inline u32 arrive(u32* at) {
   emulation::at_atomic();
   return __atomic_fetch_add(at, 1u, __ATOMIC_ACQ_REL);
 }
+inline i64 block_clock() {
+  return emulation::warp_steps_of_block();
+}
 inline float float16_value(u16 bits) {
   return static_cast<float>(std::bit_cast<_Float16>(bits));
 }

@@ -67,6 +67,8 @@ void* shared_variable(const void* key, size_t bytes, size_t alignment);
 void* dynamic_shared(size_t alignment, Site site);
 /// Where threads may be made to take turns in random order.
 void at_atomic();
+/// Warp steps of the running block so far (emulator.h), up to the last barrier: its clock.
+int64_t warp_steps_of_block();
 /// Ends the kernel with an error.
 [[noreturn]] void fail_kernel(const char* why, Site site);
 

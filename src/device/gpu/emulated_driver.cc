@@ -28,6 +28,7 @@ struct EmulatedEvent {
   std::shared_ptr<EmulatedStream> stream;  // that it was last recorded on
   int64_t place = 0;                       // of it: so much must be done
   double seconds = 0;
+  int64_t warp_steps = 0;  // of all kernels before it, where they are counted
 };
 
 class EmulatedDriver final : public GpuDriver {
@@ -36,6 +37,8 @@ class EmulatedDriver final : public GpuDriver {
       : of_(of), properties_(std::move(properties)) {
     properties_.name = "emulated";
     properties_.memory = of.memory;
+    if (of.multiprocessors > 0) properties_.multiprocessors = of.multiprocessors;
+    of_.turns.count_lanes = of_.turns.count_lanes || of.usage != nullptr;
   }
   ~EmulatedDriver() override {
     for (const auto& [memory, bytes] : device_) std::free(memory);
@@ -97,8 +100,10 @@ class EmulatedDriver final : public GpuDriver {
     const auto* code = static_cast<const KernelCode*>(function);
     const auto* first = static_cast<const std::byte*>(arguments);
     return enqueue(stream, [=, this, kept = std::vector<std::byte>(first, first + bytes)] {
-      return emulation::run_kernel(code->name.c_str(), grid, code->emulated, kept.data(), of_.turns)
-          .status();
+      const auto usage =
+          emulation::run_kernel(code->name.c_str(), grid, code->emulated, kept.data(), of_.turns);
+      if (usage.ok() && of_.usage != nullptr) *of_.usage += *usage;
+      return usage.status();
     });
   }
   Result<bool> is_done(Stream stream) override {
@@ -116,8 +121,9 @@ class EmulatedDriver final : public GpuDriver {
       of->stream = stream_of(stream);
       of->place = of->stream->enqueued;
     }
-    return enqueue(stream, [of] {
+    return enqueue(stream, [this, of] {
       of->seconds = now();
+      if (of_.usage != nullptr) of->warp_steps = of_.usage->warp_steps;
       return Status();
     });
   }
@@ -127,7 +133,12 @@ class EmulatedDriver final : public GpuDriver {
     return enqueue(stream, [this, at] { return catch_up(*at.stream, at.place); });
   }
   Result<double> seconds_between(Event first, Event last) override {
-    return static_cast<EmulatedEvent*>(last)->seconds - static_cast<EmulatedEvent*>(first)->seconds;
+    const auto &begin = *static_cast<EmulatedEvent*>(first),
+               &end = *static_cast<EmulatedEvent*>(last);
+    if (of_.usage == nullptr) return end.seconds - begin.seconds;
+    constexpr double kSchedulers = 4;
+    return static_cast<double>(end.warp_steps - begin.warp_steps) * 1e-9 /
+           (kSchedulers * properties_.multiprocessors);
   }
 
   Result<Function> load(const KernelCode& code) override {
@@ -174,7 +185,7 @@ class EmulatedDriver final : public GpuDriver {
     return failed_;
   }
 
-  const EmulatedGpu of_;
+  EmulatedGpu of_;
   GpuProperties properties_;
   std::recursive_mutex mutex_;  // guards all below; what waits for an event runs other streams
   int64_t used_ = 0;

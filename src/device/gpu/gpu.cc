@@ -46,7 +46,7 @@ GpuStream& GpuStream::operator=(GpuStream&& other) noexcept {
 void GpuStream::release() {
   if (gpu_ == nullptr) return;
   gpu_->driver().close_stream(stream_);
-  gpu_->driver().close_event(event_);
+  if (event_ != nullptr) gpu_->driver().close_event(event_);
   gpu_ = nullptr;
 }
 
@@ -115,8 +115,8 @@ Result<PinnedBuffer> Gpu::allocate_pinned(size_t bytes, const std::string& what)
 Result<GpuStream> Gpu::open_stream() {
   GpuStream made;
   RECMILL_ASSIGN_OR_RETURN(made.stream_, driver_->open_stream());
-  RECMILL_ASSIGN_OR_RETURN(made.event_, driver_->open_event());
   made.gpu_ = this;
+  RECMILL_ASSIGN_OR_RETURN(made.event_, driver_->open_event());
   return made;
 }
 
@@ -145,6 +145,29 @@ Status Gpu::launch(const GpuKernel& kernel, const Grid& grid, const void* argume
   if (!launched.ok()) return launched;
   stream.launched_ = kernel.name;
   return options_.synchronous ? stream.synchronize() : Status();
+}
+
+Result<GpuTimer> GpuTimer::make(Gpu& gpu) {
+  GpuTimer made;
+  made.driver_ = &gpu.driver();
+  RECMILL_ASSIGN_OR_RETURN(made.begin_, made.driver_->open_event());
+  RECMILL_ASSIGN_OR_RETURN(made.end_, made.driver_->open_event());
+  return made;
+}
+
+GpuTimer& GpuTimer::operator=(GpuTimer&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  driver_ = std::exchange(other.driver_, nullptr);
+  begin_ = std::exchange(other.begin_, nullptr);
+  end_ = std::exchange(other.end_, nullptr);
+  return *this;
+}
+
+void GpuTimer::release() {
+  if (begin_ != nullptr) driver_->close_event(begin_);
+  if (end_ != nullptr) driver_->close_event(end_);
+  begin_ = end_ = nullptr;
 }
 
 }  // namespace recmill

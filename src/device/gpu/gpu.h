@@ -82,6 +82,7 @@ class GpuStream {
 
  private:
   friend class Gpu;
+  friend class GpuTimer;
   void release();
   Gpu* gpu_ = nullptr;
   GpuDriver::Stream stream_ = nullptr;
@@ -130,6 +131,28 @@ class Gpu {
 
   const std::unique_ptr<GpuDriver> driver_;
   const GpuOptions options_;
+};
+
+/// Time between two places of a stream, as the GPU takes it. The Gpu outlives it.
+class GpuTimer {
+ public:
+  static Result<GpuTimer> make(Gpu& gpu);
+  GpuTimer() = default;
+  ~GpuTimer() { release(); }
+  GpuTimer(GpuTimer&& other) noexcept { *this = std::move(other); }
+  GpuTimer& operator=(GpuTimer&& other) noexcept;
+  GpuTimer(const GpuTimer&) = delete;
+  GpuTimer& operator=(const GpuTimer&) = delete;
+
+  Status begin(GpuStream& stream) { return driver_->record(begin_, stream.stream_); }
+  Status end(GpuStream& stream) { return driver_->record(end_, stream.stream_); }
+  /// Once the stream has been synchronized.
+  Result<double> seconds() { return driver_->seconds_between(begin_, end_); }
+
+ private:
+  void release();
+  GpuDriver* driver_ = nullptr;
+  GpuDriver::Event begin_ = nullptr, end_ = nullptr;
 };
 
 }  // namespace recmill

@@ -56,4 +56,12 @@ int blocks_of_multiprocessor(const GpuProperties& gpu, const KernelResources& ke
   return static_cast<int>(blocks);
 }
 
+int64_t shared_that_leaves(const GpuProperties& gpu, const KernelResources& kernel, int threads,
+                           int64_t blocks) {
+  if (blocks_of_multiprocessor(gpu, kernel, threads, 0) <= blocks) return 0;
+  const int64_t each = gpu.shared / (blocks + 1) / kSharedUnit * kSharedUnit;  // one too many fits
+  const int64_t least = each + kSharedUnit - gpu.shared_reserved - kernel.shared;
+  return std::clamp<int64_t>(least, 0, gpu.shared_of_block - kernel.shared);
+}
+
 }  // namespace recmill

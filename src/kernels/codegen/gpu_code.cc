@@ -13,6 +13,9 @@
 namespace recmill::kernels::codegen {
 namespace {
 
+/// The emulator ends what runs for ever, and counts active lanes (device/emulation/emulator.h).
+constexpr const char* kTellSteps = "-fsanitize-coverage=trace-pc";
+
 constexpr const char* kMark = "recmill cubin ";
 
 std::string file_text(const CompiledKernels& compiled) {
@@ -115,7 +118,7 @@ Result<std::vector<GpuCode>> emulated_code(std::span<const GpuSource> sources,
                                            LibraryCache& cache) {
   std::vector<LibrarySource> texts;
   for (const GpuSource& source : sources)
-    texts.push_back({source.text, emulated_headers(), {"-std=c++20", "-O1"}});
+    texts.push_back({source.text, emulated_headers(), {"-std=c++20", "-O1", kTellSteps}});
   RECMILL_ASSIGN_OR_RETURN(const auto libraries, cache.load(texts));
   std::vector<GpuCode> codes;
   for (size_t s = 0; s < sources.size(); ++s) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -58,6 +59,10 @@ class CubinCache {
   std::shared_ptr<const Nvrtc> nvrtc_;
   int64_t compilations_ = 0;
 };
+
+/// Compiles and loads code for some GPU.
+using CompileForGpu =
+    std::function<Result<std::vector<GpuCode>>(std::span<const GpuSource> sources)>;
 
 /// The same for the emulator. Fails as LibraryCache::load.
 Result<std::vector<GpuCode>> emulated_code(std::span<const GpuSource> sources, LibraryCache& cache);

@@ -12,10 +12,10 @@
 #include "base/random.h"
 #include "base/temporary_folder.h"
 #include "device/gpu/emulated_driver.h"
+#include "kernels/codegen/compiled_gpu_pool.h"
 #include "kernels/codegen/gpu_pool_source.h"
 #include "kernels/codegen/testing/gpu_samples.h"
 #include "kernels/embedding_pool/embedding_pool.h"
-#include "kernels/embedding_pool/gpu_fused_pool.h"
 #include "kernels/testing/random_bags.h"
 
 namespace recmill::kernels::codegen {
@@ -55,29 +55,16 @@ class GpuRun {
  public:
   GpuRun(std::span<const PoolFunction> functions, LibraryCache& cache)
       : gpu_(*make_emulated_driver({}), {}), stream_(*gpu_.open_stream()) {
-    const auto sources = *gpu_pool_sources(functions, {.most_functions = 40});
-    std::vector<GpuSource> texts(sources.begin(), sources.end());
-    auto codes = emulated_code(texts, cache);
-    RECMILL_CHECK(codes.ok(), codes.status().message());
-    codes_ = *std::move(codes);
-    std::vector<GpuKernel> kernels;
-    for (const GpuCode& code : codes_) kernels.push_back(*gpu_.load(code.code));
-    std::vector<GpuPooledFeature> features;
+    std::vector<GpuPoolRequest> features;
     for (const PoolFunction& function : functions) {
-      GpuPooledFeature& feature = features.emplace_back();
-      for (size_t k = 0; k < sources.size(); ++k) {
-        const auto found = std::ranges::find(sources[k].functions, function);
-        if (found == sources[k].functions.end()) continue;
-        feature.kernel = k;
-        feature.schedule = found - sources[k].functions.begin();
-      }
-      const GpuPoolKernel kernel = *find_gpu_pool_kernel(function.schedule);
-      feature.parts = kernel.of->parts(kernel.values);
-      feature.dim = function.dim;
       tables_.push_back(upload(random_floats(kRows * function.dim, tables_.size() + 1)));
-      feature.rows = tables_.back().address<u8>();
+      features.push_back({function, tables_.back().address<u8>(), features.size()});
     }
-    fused_ = std::make_unique<GpuFusedPool>(gpu_, std::move(kernels), std::move(features));
+    auto compiled = compile_gpu_pool(
+        features, {.most_functions = 40}, /*exactly=*/false,
+        [&](std::span<const GpuSource> sources) { return emulated_code(sources, cache); }, gpu_);
+    RECMILL_CHECK(compiled.ok(), compiled.status().message());
+    fused_ = *std::move(compiled);
   }
 
   /// The first feature whose answer is not the reference's; empty: none.
@@ -94,9 +81,9 @@ class GpuRun {
       out.push_back(*gpu_.allocate(feature.expected.size() * sizeof(float), "output"));
       outputs.push_back({out.back().address<float>(), feature.of.dim});
     }
-    RECMILL_CHECK(fused_->stage(bags, batch_).ok());
-    RECMILL_CHECK(fused_->send(batch_, stream_).ok());
-    const Status status = fused_->run(batch_, outputs, stream_);
+    RECMILL_CHECK(fused_.pool->stage(bags, batch_).ok());
+    RECMILL_CHECK(fused_.pool->send(batch_, stream_).ok());
+    const Status status = fused_.pool->run(batch_, outputs, stream_);
     if (!status.ok()) return status.message();
     for (size_t f = 0; f < host.size(); ++f) {
       auto found = *gpu_.allocate_pinned(out[f].size(), "found");
@@ -127,9 +114,8 @@ class GpuRun {
 
   Gpu gpu_;
   GpuStream stream_;
-  std::vector<GpuCode> codes_;
   std::vector<GpuBuffer> tables_;
-  std::unique_ptr<GpuFusedPool> fused_;
+  CompiledGpuPool fused_;
   GpuBags batch_;
 };
 

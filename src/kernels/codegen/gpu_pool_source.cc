@@ -70,7 +70,14 @@ void write_entry(SourceWriter& write, const GpuPoolSource& source,
   write("RECMILL_KERNEL(256, {}) {}(const PoolArguments arguments) {{", options.blocks,
         source.entry);
   write("RECMILL_SHARED(shared, Shared);");
-  write("const PoolBlock block = arguments.blocks[blockIdx.x];");
+  if (options.timed) write("const recmill::i64 begin = recmill::block_clock();");
+  if (options.listed) {
+    write("const recmill::i64 last = arguments.begins[blockIdx.x + 1];");
+    write("for (recmill::i64 place = arguments.begins[blockIdx.x]; place < last; ++place) {{");
+    write("const PoolBlock block = arguments.blocks[place];");
+  } else {
+    write("const PoolBlock block = arguments.blocks[blockIdx.x];");
+  }
   write(
       "const PoolTarget feature{{arguments.features[block.feature], "
       "arguments.outputs[block.feature]}};");
@@ -78,6 +85,14 @@ void write_entry(SourceWriter& write, const GpuPoolSource& source,
     write_branches(write, functions);
   } else {
     write("schedules[feature.schedule](feature, block, shared);");
+  }
+  if (options.listed) {
+    write("__syncthreads();");  // shared memory is the next one's
+    write("}}");
+  }
+  if (options.timed) {
+    write("__syncthreads();");
+    write("if (threadIdx.x == 0) arguments.clocks[blockIdx.x] = recmill::block_clock() - begin;");
   }
   write("}}");
   write("RECMILL_EMULATED_ENTRY({}, PoolArguments)", source.entry);
@@ -107,7 +122,8 @@ void write_source(GpuPoolSource& source, const GpuPoolSourceOptions& options) {
   if (options.dispatch == Dispatch::pointers) write_table(types, source.functions.size());
   const std::string code = device_code() + "namespace {\n\n" + types.text() + "}  // namespace\n\n";
   source.entry =
-      fmt::format("fused_pool_{:016x}", hash_bytes(code + std::to_string(options.blocks)));
+      fmt::format("{}_pool_{:016x}", options.timed ? "timed" : "fused",
+                  hash_bytes(code + std::to_string(options.blocks) + (options.listed ? "l" : "")));
   SourceWriter entry;
   write_entry(entry, source, options);
   source.text = heading(source, options) + code + entry.text();
@@ -134,6 +150,7 @@ Result<std::vector<GpuPoolSource>> gpu_pool_sources(std::span<const PoolFunction
   for (auto& functions : group_functions(distinct_functions(wanted), options.most_functions)) {
     GpuPoolSource& source = made.emplace_back();
     source.functions = std::move(functions);
+    source.listed = options.listed;
     write_source(source, options);
   }
   return made;

@@ -27,11 +27,14 @@ struct GpuPoolSourceOptions {
   Dispatch dispatch = Dispatch::branches;
   int64_t blocks = 1;            // of a multiprocessor, at least: what registers are limited by
   int64_t most_functions = 100;  // of one source: beyond, compilers take minutes
+  bool timed = false;            // each block writes what it took to PoolArguments::clocks
+  bool listed = false;           // a block of the grid works through PoolArguments::begins
 };
 
 /// One kernel of 256 threads a block, whose argument is a gpu::PoolArguments.
 struct GpuPoolSource : GpuSource {      // its entry has another name for another text
   std::vector<PoolFunction> functions;  // gpu::PoolFeature::schedule is the place in here
+  bool listed = false;                  // GpuPoolSourceOptions
 };
 
 /// Fails, naming it, on a schedule that has no template for GPUs or that does not go with the

@@ -4,23 +4,37 @@
 #include <algorithm>
 
 namespace recmill::kernels {
+namespace {
 
-GpuFusedPool::GpuFusedPool(Gpu& gpu, std::vector<GpuKernel> kernels,
+const GpuPoolPlace& place_for(const GpuPooledFeature& feature, const JaggedView& bags) {
+  const auto admits = feature.chosen.admits;
+  return admits == nullptr || admits(bags) ? feature.chosen : feature.otherwise;
+}
+
+}  // namespace
+
+GpuFusedPool::GpuFusedPool(Gpu& gpu, std::vector<GpuPoolLaunched> kernels,
                            std::vector<GpuPooledFeature> features)
     : gpu_(gpu), kernels_(std::move(kernels)), features_(std::move(features)) {}
 
 // Of all kernels, one after the other.
-std::vector<gpu::PoolBlock> GpuFusedPool::map_blocks(std::span<const JaggedView> bags,
-                                                     GpuBags& batch) const {
+GpuFusedPool::Mapped GpuFusedPool::map_blocks(std::span<const JaggedView> bags,
+                                              std::span<const GpuPoolPlace* const> places,
+                                              const ArrangeGpuBlocks& arrange,
+                                              GpuBags& batch) const {
   std::vector<std::vector<gpu::PoolBlock>> of_kernel(kernels_.size());
   for (size_t f = 0; f < features_.size(); ++f)
-    map_gpu_blocks(bags[f], features_[f].parts, static_cast<int32_t>(f),
-                   of_kernel[features_[f].kernel]);
-  std::vector<gpu::PoolBlock> all;
+    map_gpu_blocks(bags[features_[f].bags], places[f]->parts, static_cast<int32_t>(f),
+                   of_kernel[places[f]->kernel]);
+  Mapped all;
   batch.launches_.clear();
-  for (const auto& blocks : of_kernel) {
-    batch.launches_.push_back({std::ssize(all), std::ssize(blocks)});
-    all.insert(all.end(), blocks.begin(), blocks.end());
+  for (auto& blocks : of_kernel) {
+    std::vector<int64_t> begins;
+    if (arrange) begins = arrange(blocks);
+    const int64_t of_grid = begins.empty() ? std::ssize(blocks) : std::ssize(begins) - 1;
+    batch.launches_.push_back({std::ssize(all.blocks), of_grid, std::ssize(all.begins)});
+    all.blocks.insert(all.blocks.end(), blocks.begin(), blocks.end());
+    all.begins.insert(all.begins.end(), begins.begin(), begins.end());
   }
   return all;
 }
@@ -32,56 +46,72 @@ GpuFusedPool::BagArrays GpuFusedPool::add_bags(const JaggedView& bags, StagedArr
 }
 
 // The first lookup becomes number 0.
-gpu::PoolFeature GpuFusedPool::copy_bags(const JaggedView& bags, const BagArrays& to,
-                                         const StagedArrays& arrays) {
+void GpuFusedPool::copy_bags(const JaggedView& bags, const BagArrays& to,
+                             const StagedArrays& arrays) {
   const int64_t first = bags.offsets[0];
   const auto offsets = arrays.host(to.offsets);
   for (int64_t i = 0; i <= bags.samples; ++i) offsets[i] = bags.offsets[i] - first;
   std::copy_n(bags.rows + first, to.lookups.count, arrays.host(to.lookups).begin());
-  gpu::PoolFeature feature = {};
-  feature.offsets = arrays.device(to.offsets);
-  feature.lookups = arrays.device(to.lookups);
-  feature.samples = bags.samples;
-  if (bags.weights != nullptr) {
+  if (bags.weights != nullptr)
     std::copy_n(bags.weights + first, to.weights.count, arrays.host(to.weights).begin());
-    feature.weights = arrays.device(to.weights);
-  }
-  return feature;
 }
 
-Status GpuFusedPool::stage(std::span<const JaggedView> bags, GpuBags& batch) const {
-  RECMILL_CHECK(bags.size() == features_.size());
-  const auto blocks = map_blocks(bags, batch);
+gpu::PoolFeature GpuFusedPool::arguments(size_t feature, const JaggedView& bags,
+                                         const BagArrays& staged,
+                                         const StagedArrays& arrays) const {
+  gpu::PoolFeature of = {};
+  of.offsets = arrays.device(staged.offsets);
+  of.lookups = arrays.device(staged.lookups);
+  of.weights = bags.weights == nullptr ? nullptr : arrays.device(staged.weights);
+  of.rows = features_[feature].rows;
+  of.samples = bags.samples;
+  return of;
+}
+
+Status GpuFusedPool::stage(std::span<const JaggedView> bags, GpuBags& batch,
+                           const ArrangeGpuBlocks& arrange) const {
+  std::vector<const GpuPoolPlace*> places;
+  for (const GpuPooledFeature& feature : features_)
+    places.push_back(&place_for(feature, bags[feature.bags]));
+  const Mapped mapped = map_blocks(bags, places, arrange, batch);
   StagedArrays& arrays = batch.arrays_;
   arrays.clear();
   batch.features_ = arrays.add<gpu::PoolFeature>(std::ssize(features_));
   batch.outputs_ = arrays.add<gpu::PoolOutput>(std::ssize(features_));
-  batch.blocks_ = arrays.add<gpu::PoolBlock>(std::ssize(blocks));
-  std::vector<BagArrays> of_bags;
+  batch.blocks_ = arrays.add<gpu::PoolBlock>(std::ssize(mapped.blocks));
+  batch.begins_ = arrays.add<int64_t>(std::ssize(mapped.begins));
+  std::vector<BagArrays> staged;
+  for (const JaggedView& of : bags) staged.push_back(add_bags(of, arrays));
   std::vector<int64_t> run_sums, arrivals;  // of features with several blocks for a bag
   int64_t floats = 0, samples = 0;
   for (size_t f = 0; f < features_.size(); ++f) {
-    of_bags.push_back(add_bags(bags[f], arrays));
     run_sums.push_back(floats);
     arrivals.push_back(samples);
-    if (features_[f].parts.piece == 0) continue;
-    floats += (bags[f].lookups() / gpu::kRun + bags[f].samples) * features_[f].dim;
-    samples += bags[f].samples;
+    if (places[f]->parts.piece == 0) continue;
+    const JaggedView& of = bags[features_[f].bags];
+    floats += (of.lookups() / gpu::kRun + of.samples) * features_[f].dim;
+    samples += of.samples;
   }
   const std::string what = "bags of a batch";
   RECMILL_RETURN_IF_ERROR(arrays.allocate(gpu_, what));
   RECMILL_RETURN_IF_ERROR(reserve(batch.run_sums_, floats * sizeof(float), gpu_, what));
   RECMILL_RETURN_IF_ERROR(reserve(batch.arrivals_, samples * sizeof(u32), gpu_, what));
+  for (size_t b = 0; b < bags.size(); ++b) copy_bags(bags[b], staged[b], arrays);
   const auto to = arrays.host(batch.features_);
   for (size_t f = 0; f < features_.size(); ++f) {
-    to[f] = copy_bags(bags[f], of_bags[f], arrays);
-    to[f].rows = features_[f].rows;
-    to[f].schedule = features_[f].schedule;
+    const size_t b = features_[f].bags;
+    to[f] = arguments(f, bags[b], staged[b], arrays);
+    to[f].schedule = places[f]->schedule;
     to[f].run_sums = batch.run_sums_.address<float>() + run_sums[f];
     to[f].arrivals = batch.arrivals_.address<u32>() + arrivals[f];
   }
-  std::ranges::copy(blocks, arrays.host(batch.blocks_).begin());
+  std::ranges::copy(mapped.blocks, arrays.host(batch.blocks_).begin());
+  std::ranges::copy(mapped.begins, arrays.host(batch.begins_).begin());
   return {};
+}
+
+std::span<const gpu::PoolBlock> GpuFusedPool::blocks(const GpuBags& batch) {
+  return batch.arrays_.host(batch.blocks_);
 }
 
 Status GpuFusedPool::send(GpuBags& batch, GpuStream& stream) const {
@@ -90,7 +120,7 @@ Status GpuFusedPool::send(GpuBags& batch, GpuStream& stream) const {
 }
 
 Status GpuFusedPool::run(GpuBags& batch, std::span<const gpu::PoolOutput> outputs,
-                         GpuStream& stream) const {
+                         GpuStream& stream, int64_t* clocks) const {
   RECMILL_CHECK(outputs.size() == features_.size());
   StagedArrays& arrays = batch.arrays_;
   std::ranges::copy(outputs, arrays.host(batch.outputs_).begin());
@@ -99,11 +129,15 @@ Status GpuFusedPool::run(GpuBags& batch, std::span<const gpu::PoolOutput> output
   arguments.features = arrays.device(batch.features_);
   arguments.outputs = arrays.device(batch.outputs_);
   for (size_t k = 0; k < kernels_.size(); ++k) {
-    const auto [first, blocks] = batch.launches_[k];
-    if (blocks == 0) continue;
-    arguments.blocks = arrays.device(batch.blocks_) + first;
-    const Grid grid{{static_cast<unsigned>(blocks)}, {gpu::kBlockThreads}};
-    RECMILL_RETURN_IF_ERROR(gpu_.launch(kernels_[k], grid, arguments, stream));
+    const GpuBags::Launch& of = batch.launches_[k];
+    if (of.blocks == 0) continue;
+    arguments.blocks = arrays.device(batch.blocks_) + of.first_block;
+    arguments.begins = arrays.device(batch.begins_) + of.first_begin;
+    arguments.clocks = clocks == nullptr ? nullptr : clocks + of.first_block;
+    const Grid grid{{static_cast<unsigned>(of.blocks)},
+                    {gpu::kBlockThreads},
+                    static_cast<unsigned long>(kernels_[k].dynamic_shared)};
+    RECMILL_RETURN_IF_ERROR(gpu_.launch(kernels_[k].kernel, grid, arguments, stream));
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -15,58 +16,93 @@
 
 namespace recmill::kernels {
 
-/// A feature's part of the fused kernels.
-struct GpuPooledFeature {
+/// One schedule's place in the fused kernels.
+struct GpuPoolPlace {
   size_t kernel = 0;     // that its blocks run in
   int64_t schedule = 0;  // place in that kernel
-  GpuParts parts;        // of its schedule
-  int64_t dim = 0;
-  const u8* rows = nullptr;  // of the GPU
+  GpuParts parts = {};
+  bool (*admits)(const JaggedView& bags) = nullptr;  // GpuPoolTemplate
 };
+
+/// A feature's part of the fused kernels.
+struct GpuPooledFeature {
+  size_t bags = 0;  // which of a batch's: several may pool the same
+  int64_t dim = 0;
+  const u8* rows = nullptr;        // of the GPU
+  GpuPoolPlace chosen, otherwise;  // where `chosen` does not admit the bags
+};
+
+/// A fused kernel, and how it is launched.
+struct GpuPoolLaunched {
+  GpuKernel kernel;
+  int64_t dynamic_shared = 0;  // bytes of a block that it does not use: fewer fit a multiprocessor
+};
+
+/// Changes the order of a kernel's blocks, or runs some of them more than once. For kernels that
+/// are listed (codegen::GpuPoolSourceOptions) it gives where each block of the grid begins among
+/// them, and their end; for others nothing.
+using ArrangeGpuBlocks = std::function<std::vector<int64_t>(std::vector<gpu::PoolBlock>& blocks)>;
 
 /// The bags of one batch on their way to a GPU, and there. Keeps its memory from batch to batch;
 /// the batch before must have been run to its end when the next is staged.
 class GpuBags {
  private:
   friend class GpuFusedPool;
-  struct Launch {  // of one kernel
-    int64_t first_block = 0, blocks = 0;
+  struct Launch {                         // of one kernel
+    int64_t first_block = 0, blocks = 0;  // among all; of the grid
+    int64_t first_begin = 0;              // among all begins
+  };
+  struct BagArrays {
+    StagedArray<int64_t> offsets, lookups;
+    StagedArray<float> weights;
   };
   std::vector<Launch> launches_;  // [kernels]
   StagedArrays arrays_;
   StagedArray<gpu::PoolFeature> features_;
   StagedArray<gpu::PoolOutput> outputs_;
   StagedArray<gpu::PoolBlock> blocks_;
+  StagedArray<int64_t> begins_;
   GpuBuffer run_sums_, arrivals_;  // of features with several blocks for a bag
 };
 
 class GpuFusedPool {
  public:
   /// The kernels of all features; the GPU outlives this and all GpuBags.
-  GpuFusedPool(Gpu& gpu, std::vector<GpuKernel> kernels, std::vector<GpuPooledFeature> features);
+  GpuFusedPool(Gpu& gpu, std::vector<GpuPoolLaunched> kernels,
+               std::vector<GpuPooledFeature> features);
 
-  /// Copies bags [features] and the mapping of blocks to pinned memory. Any thread, one at a time
+  /// Copies the batch's bags and the mapping of blocks to pinned memory. Any thread, one at a time
   /// for each GpuBags. Fails where memory is short.
-  Status stage(std::span<const JaggedView> bags, GpuBags& batch) const;
+  Status stage(std::span<const JaggedView> bags, GpuBags& batch,
+               const ArrangeGpuBlocks& arrange = nullptr) const;
   /// Enqueues the copy to the GPU.
   Status send(GpuBags& batch, GpuStream& stream) const;
   /// Enqueues the lookups of what was sent on the same stream, or on one that this stream waits
   /// for: bitwise embedding_pool_reference() where schedules keep the order. `outputs` [features]:
-  /// addresses of the GPU; the memory is the caller's until the stream is done.
-  Status run(GpuBags& batch, std::span<const gpu::PoolOutput> outputs, GpuStream& stream) const;
+  /// addresses of the GPU; the memory is the caller's until the stream is done. `clocks`
+  /// [blocks()]: of the GPU, for kernels that are timed.
+  Status run(GpuBags& batch, std::span<const gpu::PoolOutput> outputs, GpuStream& stream,
+             int64_t* clocks = nullptr) const;
+
+  int64_t features() const { return std::ssize(features_); }
+  /// The blocks of a batch that is staged, of all kernels one after the other.
+  static std::span<const gpu::PoolBlock> blocks(const GpuBags& batch);
 
  private:
-  struct BagArrays {  // of one feature
-    StagedArray<int64_t> offsets, lookups;
-    StagedArray<float> weights;
-  };
+  using BagArrays = GpuBags::BagArrays;
   static BagArrays add_bags(const JaggedView& bags, StagedArrays& arrays);
-  static gpu::PoolFeature copy_bags(const JaggedView& bags, const BagArrays& to,
-                                    const StagedArrays& arrays);
-  std::vector<gpu::PoolBlock> map_blocks(std::span<const JaggedView> bags, GpuBags& batch) const;
+  static void copy_bags(const JaggedView& bags, const BagArrays& to, const StagedArrays& arrays);
+  struct Mapped {
+    std::vector<gpu::PoolBlock> blocks;
+    std::vector<int64_t> begins;
+  };
+  Mapped map_blocks(std::span<const JaggedView> bags, std::span<const GpuPoolPlace* const> places,
+                    const ArrangeGpuBlocks& arrange, GpuBags& batch) const;
+  gpu::PoolFeature arguments(size_t feature, const JaggedView& bags, const BagArrays& staged,
+                             const StagedArrays& arrays) const;
 
   Gpu& gpu_;
-  const std::vector<GpuKernel> kernels_;
+  const std::vector<GpuPoolLaunched> kernels_;
   const std::vector<GpuPooledFeature> features_;
 };
 

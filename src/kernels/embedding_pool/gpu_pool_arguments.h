@@ -41,7 +41,9 @@ struct PoolBlock {
 struct PoolArguments {
   const PoolFeature* features;
   const PoolOutput* outputs;  // [features]
-  const PoolBlock* blocks;    // [blocks of the grid]
+  const PoolBlock* blocks;    // [blocks of the grid], or [begins.back()]
+  const i64* begins;          // [blocks of the grid + 1], of kernels whose blocks have several
+  i64* clocks;                // [blocks of the grid], of kernels that are timed: what each took
 };
 
 }  // namespace recmill::kernels::gpu

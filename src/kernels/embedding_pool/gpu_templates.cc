@@ -27,6 +27,13 @@ bool pooled_bags(const FeatureShape& shape) {
   return shape.pooling != Pooling::none && !shape.bags.one_each();
 }
 
+bool has_one_each(const JaggedView& bags) {
+  if (bags.one_each) return true;
+  for (int64_t i = 0; i < bags.samples; ++i)
+    if (bags.offsets[i + 1] - bags.offsets[i] != 1) return false;
+  return true;
+}
+
 GpuPoolTemplate one_each() {
   return {{"one_each",
            "bags of exactly one lookup: rows copied, 256 samples a block",
@@ -39,7 +46,8 @@ GpuPoolTemplate one_each() {
            nullptr},
           "OneEach",
           [](ParameterValues) { return GpuParts{.samples = kThreads}; },
-          [](ParameterValues) { return 1; }};
+          [](ParameterValues) { return 1; },
+          has_one_each};
 }
 
 GpuPoolTemplate rows_copied() {

@@ -27,6 +27,9 @@ struct GpuPoolTemplate : TemplateSpec {
   std::string type;
   GpuParts (*parts)(ParameterValues values) = nullptr;
   int (*lanes)(ParameterValues values) = nullptr;  // weights that a thread fetches at once
+  /// Whether it is right for these bags, which can be others than those that it was chosen by;
+  /// null: for all.
+  bool (*admits)(const JaggedView& bags) = nullptr;
 };
 
 /// One list. In deterministic mode a template that reorders sums is no candidate, and one that

@@ -22,6 +22,7 @@ Json choice_to_json(const Choice& choice) {
             {"l2_bytes", choice.value.l2_bytes},
             {"predicted_nanoseconds", choice.predicted_nanoseconds},
             {"schedules", Json::array()}};
+  if (choice.value.blocks > 0) json["blocks"] = choice.value.blocks;
   for (const ChosenSchedule& chosen : choice.schedules)
     json["schedules"].push_back({{"schedule", chosen.schedule.name()},
                                  {"per_lookup", chosen.per_lookup},

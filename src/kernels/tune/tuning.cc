@@ -127,6 +127,7 @@ Result<ValueTimes> value_from_json(const Json& json) {
   read("tile", times.value.tile);
   read("l2_bytes", times.value.l2_bytes);
   read("defaults", times.value.defaults);
+  if (json.is_object() && json.contains("blocks")) read("blocks", times.value.blocks);
   read("fused_nanoseconds", times.fused_nanoseconds);
   read("shared_nanoseconds", times.shared_nanoseconds);
   read("refined_nanoseconds", times.refined_nanoseconds);
@@ -315,6 +316,7 @@ Json to_json(const FamilyTimes& times) {
               {"refined_nanoseconds", at.refined_nanoseconds},
               {"beside_nanoseconds", at.beside_nanoseconds},
               {"classes", Json::array()}};
+    if (at.value.blocks > 0) item["blocks"] = at.value.blocks;
     for (const ClassTimes& of : at.classes) {
       Json inner{{"lookups", of.lookups},
                  {"samples", of.samples},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tuner measured, and what follows from it: plain values and pure functions (RecFlex,
-// section IV-A). On a GPU the fused-kernel-wide value is the occupancy; on a CPU it is the pair of
-// FusedValue. A schedule tuned for one value is compared only at that value (local stage); the
+// section IV-A). On a GPU the fused-kernel-wide value is the occupancy, in blocks of a
+// multiprocessor; on a CPU it is the pair of a tile and a share of the cache. A schedule tuned for one value is compared only at that value (local stage); the
 // winners of each value are fused and measured, and the best value wins (global stage). There the
 // best candidates are compared once more where they will run, among all the others.
 #pragma once
@@ -21,6 +21,7 @@ struct FusedValue {
   int64_t tile = 0;       // that a task covers of one feature, at most: samples; row_update: floats
   int64_t l2_bytes = 0;   // of a core's own cache that a schedule may count on
   bool defaults = false;  // the schedules of untuned runs are the only candidates
+  int64_t blocks = 0;     // on a GPU: of a multiprocessor, that registers and shared memory allow
   bool operator==(const FusedValue&) const = default;
 };
 

@@ -70,6 +70,10 @@ std::vector<GpuSample> make_samples() {
   pointers.name = "pointers";
   pointers.options.dispatch = Dispatch::pointers;
   samples.push_back(std::move(pointers));
+  GpuSample listed = samples[3];
+  listed.name = "listed";
+  listed.options.listed = true;
+  samples.push_back(std::move(listed));
   for (GpuSample& sample : samples) sample.options.made_by = "the tests";
   return samples;
 }

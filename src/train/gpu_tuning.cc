@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/gpu_tuning.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "train/chosen_kernels.h"
+#include "train/gpu_run.h"
+#include "train/rank.h"
+
+namespace recmill::train {
+namespace {
+
+using kernels::tune::GpuPooledRows;
+using kernels::tune::GpuPoolSubject;
+using kernels::tune::GpuTunerOptions;
+using kernels::tune::TuningRecord;
+
+constexpr size_t kStagingBytes = 16 << 20;
+constexpr int64_t kEmulatedBatches = 2;  // that tuning sees: the emulator is slow
+
+}  // namespace
+
+Status GpuLookups::upload_rows() {
+  RECMILL_ASSIGN_OR_RETURN(auto staging, gpu_->allocate_pinned(kStagingBytes, "rows to be copied"));
+  RECMILL_ASSIGN_OR_RETURN(auto stream, gpu_->open_stream());
+  for (const table::EmbeddingTable& table : data_.tables) {
+    RECMILL_ASSIGN_OR_RETURN(auto of, table::GpuRows::allocate(table, *gpu_));
+    RECMILL_RETURN_IF_ERROR(of.upload(table, staging, stream));
+    rows_.push_back(std::move(of));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<GpuLookups>> GpuLookups::make(const ResolvedRun& run,
+                                                     const BatchesRequest& request, Pool& pool,
+                                                     Files& files) {
+  const DeviceKind device = run.options.device;
+  std::unique_ptr<GpuLookups> made(new GpuLookups());
+  RECMILL_ASSIGN_OR_RETURN(
+      made->gpu_, open_gpu(device, device == DeviceKind::emulated ? &made->usage_ : nullptr));
+  RECMILL_ASSIGN_OR_RETURN(made->data_, TuningData::make(run, request, pool, files));
+  RECMILL_RETURN_IF_ERROR(made->upload_rows());
+  std::vector<GpuPooledRows> features;
+  for (const FeatureSpec& feature : run.spec.features)
+    features.push_back({made->data_.tables[feature.table].rows(),
+                        made->rows_[feature.table].records(), feature.pooling, feature.weighted});
+  kernels::tune::GpuPoolSubjectOptions options;
+  options.deterministic = run.options.train.deterministic;
+  options.seed = request.seed;
+  RECMILL_ASSIGN_OR_RETURN(options.compile, compiler_for(run, device, *made->gpu_, pool, files));
+  RECMILL_ASSIGN_OR_RETURN(made->subject_, GpuPoolSubject::make(*made->gpu_, std::move(features),
+                                                                made->data_.batches, options));
+  return made;
+}
+
+GpuTunerOptions gpu_tuner_options(DeviceKind device, const Gpu& gpu) {
+  GpuTunerOptions options;
+  options.blocks = kernels::tune::gpu_occupancies(gpu.properties());
+  if (device != DeviceKind::emulated) return options;
+  options.blocks.erase(options.blocks.begin(), options.blocks.end() - 1);
+  options.visited = options.rounds = options.fused_rounds = 1;
+  return options;
+}
+
+Result<TuningRecord> tune_for_gpu(const ResolvedRun& run, const TuningRequest& request,
+                                  Files& files) {
+  const DeviceKind device = run.options.device;
+  const auto pool = make_pool(run.threads);
+  BatchesRequest batches{.seed = static_cast<uint64_t>(request.seed)};
+  if (device == DeviceKind::emulated) batches.least = batches.most = kEmulatedBatches;
+  RECMILL_ASSIGN_OR_RETURN(const auto lookups, GpuLookups::make(run, batches, *pool, files));
+  GpuTunerOptions options = gpu_tuner_options(device, lookups->gpu());
+  if (device == DeviceKind::cuda) options.rounds = request.rounds;
+  TuningRecord record;
+  record.of = gpu_tuned_for(run, device, lookups->gpu());
+  record.of.commit = request.commit;
+  Progress progress(request.progress, "tuning", "%", 100);
+  const std::atomic<bool> never{false};
+  RECMILL_ASSIGN_OR_RETURN(
+      auto family, tune_on_gpu(
+                       lookups->subject(), options,
+                       [&](double done) { progress.show(static_cast<int64_t>(done * 100), ""); },
+                       request.interrupted != nullptr ? *request.interrupted : never));
+  for (const auto& value : family.times.values)
+    for (const auto& of : value.classes)
+      for (const auto& candidate : of.candidates)
+        if (!candidate.refused.empty()) log_warning_once(candidate.refused);
+  record.families.push_back(std::move(family));
+  RECMILL_RETURN_IF_ERROR(write_record(record, tuning_record_path(run.options), files));
+  return record;
+}
+
+}  // namespace recmill::train
