@@ -232,6 +232,9 @@ T __ldcg(const T* at) {
 inline float __uint_as_float(unsigned bits) {
   return std::bit_cast<float>(bits);
 }
+constexpr int __popc(unsigned bits) {
+  return std::popcount(bits);
+}
 template <class T>
 constexpr T min(T a, T b) {
   return b < a ? b : a;

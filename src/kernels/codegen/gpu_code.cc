@@ -99,8 +99,11 @@ Result<std::vector<GpuCode>> CubinCache::load(std::span<const GpuSource> sources
                                               const std::string& architecture, Pool& pool) {
   RECMILL_RETURN_IF_ERROR(files_.make_folder(folder_));
   std::vector<const GpuSource*> missing;
-  for (const GpuSource& source : sources)
-    if (!files_.exists(path_of(source, architecture) + ".cubin")) missing.push_back(&source);
+  for (const GpuSource& source : sources) {
+    const bool is_repeated = !missing.empty() && missing.back()->text == source.text;
+    if (!is_repeated && !files_.exists(path_of(source, architecture) + ".cubin"))
+      missing.push_back(&source);
+  }
   std::vector<Status> outcomes(missing.size());
   pool.run(std::ssize(missing),
            [&](int64_t i) { outcomes[i] = compile(*missing[i], architecture); });

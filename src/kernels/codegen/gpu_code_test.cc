@@ -13,6 +13,7 @@
 #include "base/temporary_folder.h"
 #include "device/gpu/emulated_driver.h"
 #include "kernels/codegen/compiled_gpu_pool.h"
+#include "kernels/codegen/gpu_distinct_source.h"
 #include "kernels/codegen/gpu_pool_source.h"
 #include "kernels/codegen/testing/gpu_samples.h"
 #include "kernels/embedding_pool/embedding_pool.h"
@@ -185,6 +186,25 @@ TEST_F(GpuCodeTest, BinariesAreCompiledOnceAndChecked) {
   auto cache = *CubinCache::open(folder_.path(), posix_files());
   EXPECT_EQ(cache.load(sources, "sm_90", pool_).status().message(),
             path + ": damaged, its checksum does not hold; remove it");
+}
+
+TEST_F(GpuCodeTest, KernelsOfOneTextAreCompiledTogetherAndSpillNothing) {
+  for (const RowKeys keys : {RowKeys::narrow, RowKeys::wide}) {
+    for (const char* architecture : {"sm_80", "sm_90"}) {
+      auto cache = *CubinCache::open(folder_.path(), posix_files());
+      const auto sources = gpu_distinct_sources(keys, "the tests");
+      const auto codes = cache.load(sources, architecture, pool_);
+      ASSERT_TRUE(codes.ok()) << codes.status().message();
+      EXPECT_EQ(cache.compilations(), 1);
+      ASSERT_EQ(codes->size(), kDistinctSteps.size());
+      for (size_t step = 0; step < codes->size(); ++step) {
+        EXPECT_EQ((*codes)[step].resources.name, sources[step].entry);
+        EXPECT_LE((*codes)[step].resources.registers, 64);  // four blocks of a multiprocessor
+        EXPECT_EQ((*codes)[step].resources.stack, 0);
+        EXPECT_EQ((*codes)[step].spilled, 0);
+      }
+    }
+  }
 }
 
 TEST_F(GpuCodeTest, SaysHowMuchIsSpilled) {

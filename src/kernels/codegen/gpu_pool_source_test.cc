@@ -12,36 +12,46 @@
 #include "base/files.h"
 #include "device/gpu/cubin.h"
 #include "device/gpu/nvrtc.h"
+#include "kernels/codegen/gpu_distinct_source.h"
 #include "kernels/codegen/testing/gpu_samples.h"
 #include "kernels/embedding_pool/gpu_templates.h"
 
 namespace recmill::kernels::codegen {
 namespace {
 
-/// The source without the device code, which is the same for all, and without its digest.
-std::string own_text(const GpuPoolSource& source) {
+/// The source without the device code, which is the same for all, and its name without its digest.
+std::string own_text(const GpuSource& source, const std::string& name) {
   const size_t from = source.text.find("\n\n") + 2, to = source.text.find("namespace {\n");
   std::string text = source.text.substr(0, from) + "// (device code)\n\n" + source.text.substr(to);
-  for (size_t at = 0; (at = text.find(source.entry, at)) != std::string::npos;)
-    text.replace(at, source.entry.size(), "fused_pool");
+  const std::string with_digest = source.entry.substr(0, name.size() + 17);
+  for (size_t at = 0; (at = text.find(with_digest, at)) != std::string::npos;)
+    text.replace(at, with_digest.size(), name);
   return text;
+}
+
+void expect_golden(const std::string& name, const std::string& text) {
+  const std::string path = std::string(RECMILL_GOLDEN) + "/gpu_" + name + ".txt";
+  if (std::getenv("RECMILL_RENEW_GOLDEN") != nullptr) {
+    ASSERT_TRUE(write_atomically(posix_files(), path, text).ok());
+  }
+  const auto golden = read_text(posix_files(), path);
+  ASSERT_TRUE(golden.ok()) << golden.status().message();
+  EXPECT_EQ(text, *golden);
 }
 
 TEST(GpuPoolSource, IsTheGoldenSampleOfEachTemplate) {
   std::set<std::string> used, all;
   for (const GpuSample& sample : gpu_samples()) {
-    const std::string path = std::string(RECMILL_GOLDEN) + "/gpu_" + sample.name + ".txt";
-    const std::string text = own_text(source_of(sample));
-    if (std::getenv("RECMILL_RENEW_GOLDEN") != nullptr) {
-      ASSERT_TRUE(write_atomically(posix_files(), path, text).ok());
-    }
-    const auto golden = read_text(posix_files(), path);
-    ASSERT_TRUE(golden.ok()) << golden.status().message();
-    EXPECT_EQ(text, *golden);
+    expect_golden(sample.name, own_text(source_of(sample), "fused_pool"));
     for (const PoolFunction& function : sample.functions) used.insert(function.schedule.of);
   }
   for (const GpuPoolTemplate& of : gpu_pool_templates()) all.insert(of.name);
   EXPECT_EQ(used, all);
+}
+
+TEST(GpuDistinctSource, IsTheGoldenSample) {
+  for (const GpuSource& source : gpu_distinct_sources(RowKeys::wide, "the tests"))
+    expect_golden("distinct_rows", own_text(source, "distinct_rows"));
 }
 
 TEST(GpuPoolSource, CompilesForGpusWithoutSpills) {

@@ -31,8 +31,8 @@ def body_of(text, name):
 
 
 def mutants(text):
-    """(words, text) of each: only of those schedules that the kernel uses."""
-    for name in sorted(set(re.findall(r"^\s*using Schedule\d+ = (\w+)<", text, re.M))):
+    """(words, text) of each: only of those templates that the kernels use."""
+    for name in sorted(set(re.findall(r"^\s*using \w+ = (\w+)<", text, re.M))):
         begin, end = body_of(text, name)
         for pattern, instead, what in MUTATIONS:
             for found in re.finditer(pattern, text[begin:end]):

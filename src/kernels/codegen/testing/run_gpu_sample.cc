@@ -1,32 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_gpu_sample NAME LIBRARY: whether the fused kernel of a sample, compiled into a library, gives
-// what the reference does. Exit status 0: it does; 1: it does not.
+// run_gpu_sample NAME LIBRARY: whether the kernels of a sample, compiled into a library, give what
+// the reference does. Exit status 0: it does; 1: it does not.
 #include <dlfcn.h>
 
 #include <cstdio>
 
+#include "kernels/codegen/gpu_distinct_source.h"
+#include "kernels/codegen/testing/gpu_distinct_run.h"
 #include "kernels/codegen/testing/gpu_pool_run.h"
 #include "kernels/codegen/testing/gpu_samples.h"
 
 namespace recmill::kernels::codegen {
 namespace {
 
-int run(const GpuSample& sample, const char* library) {
-  void* const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  const GpuPoolSource source = source_of(sample);
-  void* const entry = handle == nullptr ? nullptr : dlsym(handle, source.entry.c_str());
-  if (entry == nullptr) {
-    std::fprintf(stderr, "%s: %s\n", library, dlerror());
-    return 2;
-  }
+void* symbol_of(void* library, const std::string& name) {
+  void* const symbol = library == nullptr ? nullptr : dlsym(library, name.c_str());
+  if (symbol == nullptr) std::fprintf(stderr, "%s\n", dlerror());
+  return symbol;
+}
+
+std::vector<emulation::Turns> all_turns() {
   std::vector<emulation::Turns> all{{emulation::Order::forward}, {emulation::Order::reverse}};
   for (uint64_t seed = 1; seed <= 3; ++seed) all.push_back({emulation::Order::random, seed});
-  for (const emulation::Turns& turns : all) {
-    const std::string difference = difference_from_reference(
-        source, reinterpret_cast<GpuPoolEntry>(entry), {300, sample.longest, turns.seed, turns});
-    if (difference.empty()) continue;
-    std::fprintf(stderr, "%s\n", difference.c_str());
-    return 1;
+  return all;
+}
+
+int status_of(const std::string& difference) {
+  if (!difference.empty()) std::fprintf(stderr, "%s\n", difference.c_str());
+  return difference.empty() ? 0 : 1;
+}
+
+int run(const GpuSample& sample, void* library) {
+  const GpuPoolSource source = source_of(sample);
+  void* const entry = symbol_of(library, source.entry);
+  if (entry == nullptr) return 2;
+  for (const emulation::Turns& turns : all_turns()) {
+    const int status = status_of(difference_from_reference(
+        source, reinterpret_cast<GpuPoolEntry>(entry), {300, sample.longest, turns.seed, turns}));
+    if (status != 0) return status;
+  }
+  return 0;
+}
+
+int run_distinct(RowKeys keys, void* library) {
+  std::vector<KernelCode> kernels;
+  for (const GpuSource& source : gpu_distinct_sources(keys, "the tests")) {
+    void* const entry = symbol_of(library, source.entry + "_emulated");
+    if (entry == nullptr) return 2;
+    kernels.push_back({source.entry, {}, reinterpret_cast<void (*)(const void*)>(entry)});
+  }
+  for (const emulation::Turns& turns : all_turns()) {
+    GpuDistinctRun run(kernels, keys, turns);
+    const int status =
+        status_of(run.difference(random_distinct_cases(keys, 300, 5, turns.seed), 0, 4));
+    if (status != 0) return status;
   }
   return 0;
 }
@@ -37,8 +64,13 @@ int run(const GpuSample& sample, const char* library) {
 int main(int count, char** arguments) {
   using namespace recmill::kernels::codegen;
   if (count == 3) {
+    const std::string name = arguments[1];
+    void* const library = dlopen(arguments[2], RTLD_NOW | RTLD_LOCAL);
     for (const GpuSample& sample : gpu_samples())
-      if (sample.name == arguments[1]) return run(sample, arguments[2]);
+      if (sample.name == name) return run(sample, library);
+    using recmill::kernels::RowKeys;
+    if (name == "distinct_rows_narrow") return run_distinct(RowKeys::narrow, library);
+    if (name == "distinct_rows_wide") return run_distinct(RowKeys::wide, library);
   }
   std::fprintf(stderr, "usage: run_gpu_sample NAME LIBRARY\n");
   return 2;

@@ -3,10 +3,24 @@
 #include <cstdio>
 #include <fstream>
 
+#include "kernels/codegen/gpu_distinct_source.h"
 #include "kernels/codegen/testing/gpu_samples.h"
 
 namespace recmill::kernels::codegen {
 namespace {
+
+/// Writes the sources, and adds to declarations; gives the list of their kernels.
+std::string write_distinct(const std::string& folder, RowKeys keys, std::string& declared) {
+  const std::string name = keys == RowKeys::wide ? "wide" : "narrow";
+  const auto sources = gpu_distinct_sources(keys, "the tests");
+  std::ofstream(folder + "/gpu_sample_distinct_rows_" + name + ".cc") << sources[0].text;
+  std::string listed;
+  for (const GpuSource& source : sources) {
+    declared += "extern \"C\" void " + source.entry + "_emulated(const void*);\n";
+    listed += "{\"" + source.entry + "\", {}, &" + source.entry + "_emulated}, ";
+  }
+  return "{" + listed + "}";
+}
 
 bool write_all(const std::string& folder) {
   std::ofstream list(folder + "/gpu_sample_list.cc");
@@ -17,11 +31,18 @@ bool write_all(const std::string& folder) {
     declared += "extern \"C\" void " + source.entry + "(recmill::kernels::gpu::PoolArguments);\n";
     listed += "  if (name == \"" + sample.name + "\") return &" + source.entry + ";\n";
   }
-  list << "#include \"kernels/codegen/testing/gpu_pool_run.h\"\n\n"
+  const std::string narrow = write_distinct(folder, RowKeys::narrow, declared);
+  const std::string wide = write_distinct(folder, RowKeys::wide, declared);
+  list << "#include \"kernels/codegen/testing/gpu_distinct_run.h\"\n"
+          "#include \"kernels/codegen/testing/gpu_pool_run.h\"\n\n"
        << declared
        << "\nnamespace recmill::kernels::codegen {\n"
           "GpuPoolEntry gpu_sample_entry(const std::string& name) {\n"
-       << listed << "  return nullptr;\n}\n}\n";
+       << listed
+       << "  return nullptr;\n}\n"
+          "std::vector<KernelCode> gpu_distinct_sample(RowKeys keys) {\n"
+          "  if (keys == RowKeys::wide) return "
+       << wide << ";\n  return " << narrow << ";\n}\n}\n";
   return list.flush().good();
 }
 
