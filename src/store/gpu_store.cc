@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "kernels/codegen/gpu_distinct_source.h"
 #include "store/batch_check.h"
-#include "store/merge_distinct_rows.h"
 #include "store/table_rows.h"
 #include "table/gpu_update_source.h"
 
@@ -64,10 +64,12 @@ std::pair<size_t, int64_t> place_of(const std::vector<Source>& sources, const Fu
 
 // What prepare() fills in; its memory goes from batch to batch.
 struct GpuStore::Work {
+  const SparseBatch* sparse = nullptr;
   kernels::GpuBags bags;
-  std::vector<int64_t> begins;         // [shards + 1], sample of the batch
-  std::vector<DistinctRows> distinct;  // [tables], of training
-  table::GpuUpdates updates;           // beside
+  bool is_sent = false;         // the bags are on the GPU, or on their way
+  std::vector<int64_t> begins;  // [shards + 1], sample of the batch
+  kernels::GpuLookups lookups;  // of training
+  table::GpuUpdates updates;    // beside
 };
 
 class GpuStore::GpuPrepared final : public Prepared {
@@ -112,6 +114,7 @@ Result<std::unique_ptr<GpuStore>> GpuStore::create(ModelSpec model, uint64_t see
       new GpuStore(std::move(model), std::move(tables), std::move(gpu), std::move(stream), pool));
   RECMILL_RETURN_IF_ERROR(store->allocate_rows());
   RECMILL_RETURN_IF_ERROR(store->load_pool(kernels));
+  RECMILL_RETURN_IF_ERROR(store->load_finder(kernels.compile));
   RECMILL_RETURN_IF_ERROR(store->load_updater(kernels.compile));
   return store;
 }
@@ -157,6 +160,18 @@ Status GpuStore::load_pool(const GpuStoreKernels& kernels) {
   return {};
 }
 
+Status GpuStore::load_finder(const kernels::codegen::CompileForGpu& compile) {
+  std::vector<int64_t> rows;
+  for (const TableSpec& table : model_.tables) rows.push_back(table.rows);
+  const kernels::RowKeys keys = kernels::row_keys(rows);
+  RECMILL_ASSIGN_OR_RETURN(auto kernels,
+                           load(kernels::codegen::gpu_distinct_sources(keys, "Recmill"), compile));
+  finder_ = std::make_unique<kernels::GpuDistinctRowsFinder>(*gpu_, std::move(kernels), keys);
+  RECMILL_ASSIGN_OR_RETURN(
+      counted_, gpu_->allocate_pinned(rows.size() * sizeof(int64_t), "numbers of distinct rows"));
+  return {};
+}
+
 Status GpuStore::load_updater(const kernels::codegen::CompileForGpu& compile) {
   std::vector<table::GpuUpdateFunction> functions;
   for (const table::EmbeddingTable& table : tables_) {
@@ -182,29 +197,41 @@ MemoryLedger GpuStore::need(const ModelSpec& model, const ClusterSpec&) const {
 
 // ---- ahead of training
 
-void GpuStore::find_distinct(const Batch& batch, Work& work) {
-  work.begins.clear();
-  for (int shard = batch.first_shard; shard <= batch.end_shard; ++shard)
-    work.begins.push_back(batch.cut.begin(shard));
-  const SparseBatch& sparse = *batch.sparse;
-  std::vector<std::vector<kernels::FeatureBags>> bags(tables_.size());
-  std::vector<kernels::TableLookups> lookups(tables_.size());
+// Of one iteration's batches: the features of the first one, of the second ... are as many features
+// of a table, so that a row's lookups go on from batch to batch within a shard.
+std::vector<kernels::GpuTableLookups> GpuStore::table_lookups(
+    std::span<const Work* const> batches) const {
+  std::vector<kernels::GpuTableLookups> lookups;
   for (size_t t = 0; t < tables_.size(); ++t) {
-    for (const size_t f : features_of_[t])
-      if (!model_.tables[t].frozen)
-        bags[t].push_back({sparse.features[f].view(sparse.samples), model_.features[f].pooling});
-    lookups[t] = {model_.tables[t].rows, bags[t]};
+    kernels::GpuTableLookups& table = lookups.emplace_back();
+    table.rows = model_.tables[t].rows;
+    if (model_.tables[t].frozen) continue;
+    for (const Work* batch : batches) {
+      for (const size_t f : features_of_[t]) {
+        const gpu::PoolFeature& there = batch->bags.features()[f];
+        table.features.push_back(
+            {{batch->sparse->features[f].view(batch->sparse->samples), model_.features[f].pooling},
+             {0, batch->begins},
+             there.offsets,
+             there.lookups,
+             there.weights});
+      }
+    }
   }
-  work.distinct.resize(tables_.size());
-  finder_.find(lookups, {batch.first_shard, work.begins}, work.distinct, pool_);
+  return lookups;
 }
 
-Status GpuStore::stage(std::span<const DistinctRows* const> distinct, size_t batches, int shards,
+Status GpuStore::stage(std::span<const Work* const> batches, kernels::GpuLookups& lookups,
                        table::GpuUpdates& updates) const {
-  std::vector<int64_t> features;
-  for (const auto& of_table : features_of_)
-    features.push_back(static_cast<int64_t>(batches * of_table.size()));
-  return updater_->stage(distinct, features, shards, updates);
+  const auto tables = table_lookups(batches);
+  std::vector<int64_t> rows, features;  // at most; whose gradients there will be
+  for (size_t t = 0; t < tables.size(); ++t) {
+    rows.push_back(std::min(tables[t].lookups(), tables[t].rows));
+    features.push_back(std::ssize(batches) * std::ssize(features_of_[t]));
+  }
+  RECMILL_RETURN_IF_ERROR(finder_->stage(tables, lookups));
+  const auto shards = static_cast<int>(batches[0]->begins.size()) - 1;
+  return updater_->stage(rows, features, shards, updates);
 }
 
 Result<std::unique_ptr<Prepared>> GpuStore::prepare(const Batch& batch) {
@@ -213,15 +240,18 @@ Result<std::unique_ptr<Prepared>> GpuStore::prepare(const Batch& batch) {
   const std::lock_guard lock(prepare_mutex_);
   auto work = resting_.empty() ? std::make_unique<Work>() : std::move(resting_.back());
   if (!resting_.empty()) resting_.pop_back();
+  work->sparse = batch.sparse;
+  work->is_sent = false;
   std::vector<JaggedView> bags;
   for (const SparseFeature& feature : batch.sparse->features)
     bags.push_back(feature.view(batch.sparse->samples));
   RECMILL_RETURN_IF_ERROR(fused_pool_.pool->stage(bags, work->bags));
   if (batch.purpose == Purpose::train) {
-    find_distinct(batch, *work);
-    std::vector<const DistinctRows*> distinct;
-    for (const DistinctRows& of : work->distinct) distinct.push_back(&of);
-    RECMILL_RETURN_IF_ERROR(stage(distinct, 1, batch.cut.shards, work->updates));
+    work->begins.clear();
+    for (int shard = 0; shard <= batch.cut.shards; ++shard)
+      work->begins.push_back(batch.cut.begin(shard));
+    const Work* const one = work.get();
+    RECMILL_RETURN_IF_ERROR(stage({&one, 1}, work->lookups, work->updates));
   }
   return std::unique_ptr<Prepared>(std::make_unique<GpuPrepared>(*this, batch, std::move(work)));
 }
@@ -251,6 +281,7 @@ Status GpuStore::lookup(Prepared& prepared, Output output, Stream& stream) {
   for (size_t f = 0; f < model_.features.size(); ++f)
     outputs.push_back({outputs_.address<float>() + begins[f], model_.dim_of(f)});
   RECMILL_RETURN_IF_ERROR(fused_pool_.pool->send(of.work->bags, stream_));
+  of.work->is_sent = true;
   RECMILL_RETURN_IF_ERROR(fused_pool_.pool->run(of.work->bags, outputs, stream_));
   RECMILL_RETURN_IF_ERROR(stream_.to_host(outputs_of_host_, outputs_, bytes));
   RECMILL_RETURN_IF_ERROR(stream_.synchronize());
@@ -303,34 +334,30 @@ Status GpuStore::update(std::span<const Update> updates, const Step& step, Strea
   if (updates.empty()) return {};
   const std::lock_guard lock(mutex_);
   RECMILL_RETURN_IF_ERROR(upload_written());
+  std::vector<const Work*> batches;
+  for (const Update& update : updates) {
+    batches.push_back(static_cast<GpuPrepared&>(*update.prepared).work.get());
+    RECMILL_CHECK(batches.back()->is_sent, "an update of a batch that was not looked up");
+  }
   Work& first = *static_cast<GpuPrepared&>(*updates[0].prepared).work;
+  kernels::GpuLookups* lookups = &first.lookups;
   table::GpuUpdates* of = &first.updates;
-  std::vector<const DistinctRows*> distinct;
-  std::vector<DistinctRows> merged(tables_.size());
-  for (size_t t = 0; t < tables_.size(); ++t) {
-    std::vector<const DistinctRows*> parts;
-    for (const Update& update : updates)
-      parts.push_back(&static_cast<GpuPrepared&>(*update.prepared).work->distinct[t]);
-    if (parts.size() > 1) {
-      merged[t] = merge_distinct_rows(parts, static_cast<int>(features_of_[t].size()));
-      parts[0] = &merged[t];
-    }
-    distinct.push_back(parts[0]);
-  }
   if (updates.size() > 1) {
-    of = &merged_;
-    const int shards = static_cast<GpuPrepared&>(*updates[0].prepared).batch.cut.shards;
-    RECMILL_RETURN_IF_ERROR(stage(distinct, updates.size(), shards, merged_));
+    lookups = &merged_lookups_;
+    of = &merged_updates_;
+    RECMILL_RETURN_IF_ERROR(stage(batches, merged_lookups_, merged_updates_));
   }
+  RECMILL_RETURN_IF_ERROR(finder_->run(*lookups, stream_));
+  const auto& found = finder_->found();
+  RECMILL_RETURN_IF_ERROR(stream_.to_host(counted_, found.counted, counted_.size()));
   RECMILL_RETURN_IF_ERROR(updater_->send(*of, stream_));
   RECMILL_ASSIGN_OR_RETURN(const auto gradients, send_gradients(updates));
-  RECMILL_RETURN_IF_ERROR(
-      updater_->run(*of, gradients, {step.iteration, step.learning_rate_scale}, stream_));
+  RECMILL_RETURN_IF_ERROR(updater_->run(*of, found.tables, gradients,
+                                        {step.iteration, step.learning_rate_scale}, stream_));
   RECMILL_RETURN_IF_ERROR(stream_.synchronize());  // pinned memory is to be used again
-  for (size_t t = 0; t < tables_.size(); ++t) {
-    if (model_.tables[t].frozen) continue;
-    distinct_rows_ += distinct[t]->count();
-    updated_rows_ += distinct[t]->count();
+  for (const int64_t rows : counted_.as<int64_t>()) {
+    distinct_rows_ += rows;
+    updated_rows_ += rows;
   }
   return {};
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // All rows in the memory of one GPU, or of the emulator that plays one: for one rank.
 //
-// prepare() finds the distinct rows and copies bags and rows to pinned memory; lookup() sends them
-// and pools on the GPU, update() sums and applies there. The rest of a step is the CPU's: pooled
-// rows are copied to the caller's output, gradients from it. The host keeps room for the tables,
-// which snapshots read and write_rows() writes.
+// prepare() copies bags to pinned memory and maps blocks to them; lookup() sends them and pools on
+// the GPU, update() finds their distinct rows, sums and applies there. The rest of a step is the
+// CPU's: pooled rows are copied to the caller's output, gradients from it. The host keeps room for
+// the tables, which snapshots read and write_rows() writes.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 #include "device/gpu/gpu.h"
 #include "device/pool.h"
 #include "kernels/codegen/compiled_gpu_pool.h"
-#include "kernels/distinct_rows/distinct_rows.h"
+#include "kernels/distinct_rows/gpu_distinct_rows.h"
 #include "store/embedding_store.h"
 #include "store/table_snapshots.h"
 #include "table/gpu_rows.h"
@@ -63,12 +63,13 @@ class GpuStore final : public EmbeddingStore {
            GpuStream stream, Pool& pool);
   Status allocate_rows();
   Status load_pool(const GpuStoreKernels& kernels);
+  Status load_finder(const kernels::codegen::CompileForGpu& compile);
   Status load_updater(const kernels::codegen::CompileForGpu& compile);
   Result<std::vector<GpuKernel>> load(std::span<const kernels::codegen::GpuSource> sources,
                                       const kernels::codegen::CompileForGpu& compile);
   int64_t rows_out(size_t feature, const SparseBatch& sparse) const;
-  void find_distinct(const Batch& batch, Work& work);
-  Status stage(std::span<const DistinctRows* const> distinct, size_t batches, int shards,
+  std::vector<kernels::GpuTableLookups> table_lookups(std::span<const Work* const> batches) const;
+  Status stage(std::span<const Work* const> batches, kernels::GpuLookups& lookups,
                table::GpuUpdates& updates) const;
   Result<std::vector<std::vector<kernels::gpu::Gradients>>> send_gradients(
       std::span<const Update> updates);
@@ -83,11 +84,11 @@ class GpuStore final : public EmbeddingStore {
 
   const std::unique_ptr<Gpu> gpu_;
   kernels::codegen::CompiledGpuPool fused_pool_;
-  std::vector<kernels::codegen::GpuCode> codes_;  // beside it
+  std::vector<kernels::codegen::GpuCode> codes_;            // beside it
+  std::unique_ptr<kernels::GpuDistinctRowsFinder> finder_;  // its run() guarded by mutex_
   std::unique_ptr<table::GpuUpdater> updater_;
 
   std::mutex prepare_mutex_;
-  kernels::DistinctRowsFinder finder_;  // guarded by prepare_mutex_
   std::vector<std::unique_ptr<Work>>
       resting_;  // guarded by prepare_mutex_: memory to be used again
 
@@ -99,7 +100,9 @@ class GpuStore final : public EmbeddingStore {
   PinnedBuffer staging_;
   GpuBuffer outputs_, gradients_;
   PinnedBuffer outputs_of_host_, gradients_of_host_;
-  table::GpuUpdates merged_;  // of several batches in one iteration
+  PinnedBuffer counted_;                // [tables] int64_t: distinct rows
+  kernels::GpuLookups merged_lookups_;  // of several batches in one iteration
+  table::GpuUpdates merged_updates_;    // beside
 
   std::atomic<int64_t> lookups_{0}, distinct_rows_{0}, updated_rows_{0};
 };

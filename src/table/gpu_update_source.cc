@@ -21,11 +21,25 @@ using kernels::codegen::SourceWriter;
 
 std::string device_code() {
   using namespace kernels::codegen;
-  return device_text({kernel_types_text(), kernel_text(), std_for_kernels_text(),
-                      host_device_text(), philox_text(), bfloat16_text(), clamp_text(),
-                      rounding_text(), row_optimizer_options_text(), row_step_text(),
-                      state_name_text(), sgd_text(), adagrad_text(), rowwise_adagrad_text(),
-                      adam_text(), ftrl_text(), cuda_rows_text(), gpu_update_arguments_text(),
+  return device_text({kernel_types_text(),
+                      kernel_text(),
+                      std_for_kernels_text(),
+                      host_device_text(),
+                      philox_text(),
+                      bfloat16_text(),
+                      clamp_text(),
+                      rounding_text(),
+                      row_optimizer_options_text(),
+                      row_step_text(),
+                      state_name_text(),
+                      sgd_text(),
+                      adagrad_text(),
+                      rowwise_adagrad_text(),
+                      adam_text(),
+                      ftrl_text(),
+                      cuda_rows_text(),
+                      gpu_distinct_arguments_text(),
+                      gpu_update_arguments_text(),
                       cuda_update_text()});
 }
 

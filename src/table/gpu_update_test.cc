@@ -55,6 +55,7 @@ struct Lookups {
   std::vector<std::vector<float>> values;
   std::vector<kernels::GradientRows> gradients;
   DistinctRows distinct;
+  int64_t count = 0;  // of distinct
 
   Lookups(const Case& of, uint64_t seed) {
     std::vector<kernels::FeatureBags> bags;
@@ -70,6 +71,7 @@ struct Lookups {
     }
     kernels::distinct_rows_reference({kRows, bags}, {0, kernels::shard_begins(kSamples, of.shards)},
                                      distinct);
+    count = distinct.count();
   }
 };
 
@@ -79,13 +81,14 @@ gpu::UpdateTable arguments(Case& of, const Lookups& lookups, const RowStep& step
   gpu::UpdateTable table = {};
   table.records = reinterpret_cast<u8*>(of.on_gpu.rows().data);
   table.row_state = of.on_gpu.rows().row_state;
-  table.slots = table.keys = distinct.rows.data();
-  table.begins = distinct.begins.data();
-  table.sources = reinterpret_cast<const gpu::Source*>(distinct.sources.data());
-  table.weights = distinct.weights.empty() ? nullptr : distinct.weights.data();
-  table.counts = distinct.counts.empty() ? nullptr : distinct.counts.data();
+  table.slots = distinct.rows.data();
+  table.found = {distinct.rows.data(),
+                 distinct.begins.data(),
+                 reinterpret_cast<const gpu::Source*>(distinct.sources.data()),
+                 distinct.weights.empty() ? nullptr : distinct.weights.data(),
+                 distinct.counts.empty() ? nullptr : distinct.counts.data(),
+                 &lookups.count};
   table.gradients = reinterpret_cast<const gpu::Gradients*>(lookups.gradients.data());
-  table.rows = distinct.count();
   table.shards = static_cast<u64>(of.shards);
   table.rounding_key = rounding_of(of.on_gpu, step).key();
   table.schedule = schedule;
@@ -105,7 +108,8 @@ Result<emulation::Usage> update(std::vector<Case>& cases, const GpuUpdateSource&
     const auto place = std::ranges::find(source.functions, gpu_update_function(of.spec));
     tables.push_back(arguments(of, lookups.back(), step, place - source.functions.begin()));
     const int64_t rows = gpu::rows_of_update_block(static_cast<int>(of.spec.dim));
-    for (int64_t part = 0; part * rows < tables.back().rows; ++part)
+    // As many blocks as there may be rows, of which some find none.
+    for (int64_t part = 0; part * rows < kRows; ++part)
       blocks.push_back({static_cast<i32>(tables.size()) - 1, static_cast<i32>(part)});
     const TableUpdate plain{&of.plain, &lookups.back().distinct, lookups.back().gradients,
                             of.shards};

@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "batch/distinct_rows.h"
 #include "device/gpu/gpu.h"
 #include "device/gpu/staged_arrays.h"
 #include "kernels/row_update/gpu_update_arguments.h"
@@ -24,24 +23,18 @@ struct GpuUpdatedTable {
   int64_t schedule = 0;  // place in that kernel
 };
 
-/// What one iteration updates, on its way to a GPU, and there. Keeps its memory; the iteration
-/// before must have been run to its end when the next is staged.
+/// The mapping of blocks of one iteration's update, on its way to a GPU, and there. Keeps its
+/// memory; the iteration before must have been run to its end when the next is staged.
 class GpuUpdates {
  private:
   friend class GpuUpdater;
   struct Launch {  // of one kernel
     int64_t first_block = 0, blocks = 0;
   };
-  struct Rows {  // of one table
-    StagedArray<int64_t> rows, begins;
-    StagedArray<LookupSource> sources;
-    StagedArray<float> weights, counts;
-    StagedArray<kernels::gpu::Gradients> gradients;
-  };
   std::vector<Launch> launches_;  // [kernels]
   int shards_ = 1;
   StagedArrays arrays_;
-  std::vector<Rows> rows_;  // [tables]
+  std::vector<StagedArray<kernels::gpu::Gradients>> gradients_;  // [tables]
   StagedArray<kernels::gpu::UpdateTable> tables_;
   StagedArray<kernels::gpu::UpdateBlock> blocks_;
 };
@@ -51,22 +44,24 @@ class GpuUpdater {
   /// Frozen tables have no part. The GPU outlives this and all GpuUpdates.
   GpuUpdater(Gpu& gpu, std::vector<GpuKernel> kernels, std::vector<GpuUpdatedTable> tables);
 
-  /// Copies what `distinct` [tables] says of the global batch's lookups to pinned memory.
-  /// `features` [tables]: whose gradients it names.
-  Status stage(std::span<const DistinctRows* const> distinct, std::span<const int64_t> features,
-               int shards, GpuUpdates& updates) const;
+  /// Maps blocks to rows in pinned memory, for at most `rows` [tables] distinct rows: how many
+  /// there are only the GPU will know, and the host does not wait for it. Blocks beyond end at
+  /// once. `features` [tables]: whose gradients there will be.
+  Status stage(std::span<const int64_t> rows, std::span<const int64_t> features, int shards,
+               GpuUpdates& updates) const;
   /// Enqueues the copy to the GPU.
   Status send(GpuUpdates& updates, GpuStream& stream) const { return updates.arrays_.send(stream); }
-  /// Enqueues the updates of what was sent: bitwise update_tables_reference(). `gradients` [tables]
-  /// [features]: of the GPU.
-  Status run(GpuUpdates& updates, std::span<const std::vector<kernels::gpu::Gradients>> gradients,
-             const RowStep& step, GpuStream& stream) const;
+  /// Enqueues the updates of what was sent: bitwise update_tables_reference(). `found` [tables] and
+  /// `gradients` [tables][features]: of the GPU, when the stream comes to them.
+  Status run(GpuUpdates& updates, std::span<const kernels::gpu::FoundRows> found,
+             std::span<const std::vector<kernels::gpu::Gradients>> gradients, const RowStep& step,
+             GpuStream& stream) const;
 
  private:
-  std::vector<kernels::gpu::UpdateBlock> map_blocks(std::span<const DistinctRows* const> distinct,
+  std::vector<kernels::gpu::UpdateBlock> map_blocks(std::span<const int64_t> rows,
                                                     GpuUpdates& updates) const;
-  kernels::gpu::UpdateTable arguments(size_t table, const GpuUpdates& updates,
-                                      const RowStep& step) const;
+  kernels::gpu::UpdateTable arguments(size_t table, const kernels::gpu::FoundRows& found,
+                                      const GpuUpdates& updates, const RowStep& step) const;
 
   Gpu& gpu_;
   const std::vector<GpuKernel> kernels_;

@@ -46,6 +46,10 @@ using ArrangeGpuBlocks = std::function<std::vector<int64_t>(std::vector<gpu::Poo
 /// The bags of one batch on their way to a GPU, and there. Keeps its memory from batch to batch;
 /// the batch before must have been run to its end when the next is staged.
 class GpuBags {
+ public:
+  /// [features] Where the bags are on the GPU, once sent.
+  std::span<const gpu::PoolFeature> features() const { return arrays_.host(features_); }
+
  private:
   friend class GpuFusedPool;
   struct Launch {                         // of one kernel

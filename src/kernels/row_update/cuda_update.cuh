@@ -59,7 +59,9 @@ struct UpdateRows {
     const int group = static_cast<int>(threadIdx.x) / kRowThreads;
     const int lane = static_cast<int>(threadIdx.x) % kRowThreads;
     const i64 row = static_cast<i64>(block.part) * kRows + group;
-    const bool works = group < kRows && row < table.rows;
+    const i64 rows = *table.found.count;
+    if (static_cast<i64>(block.part) * kRows >= rows) return;
+    const bool works = group < kRows && row < rows;
     float* const gradient = shared.gradient[works ? group : 0];
     float squares = 0.0f;
     for (int e = lane; works && e < Shape::kDim; e += kRowThreads) {
@@ -84,12 +86,12 @@ struct UpdateRows {
  private:
   /// The gradient of one element of a row: folds over shards, then their tree, as a binary counter.
   RECMILL_DEVICE static float sum(const UpdateTable& table, i64 row, int element) {
-    const i64 end = table.begins[row + 1];
-    i64 at = table.begins[row];
+    const i64 end = table.found.begins[row + 1];
+    i64 at = table.found.begins[row];
     float left[kMostLevels] = {}, part = 0.0f;
     for (u32 shard = 0; shard < table.shards; ++shard) {
       part = 0.0f;
-      for (; at < end && table.sources[at].shard == shard; ++at)
+      for (; at < end && table.found.sources[at].shard == shard; ++at)
         part = part + of_lookup(table, at, element);
       bool carries = true;
       RECMILL_UNROLL
@@ -107,11 +109,11 @@ struct UpdateRows {
   }
 
   RECMILL_DEVICE static float of_lookup(const UpdateTable& table, i64 at, int element) {
-    const Source source = table.sources[at];
+    const Source source = table.found.sources[at];
     const Gradients of = table.gradients[source.feature];
     float value = of.data[static_cast<i64>(source.gradient_row) * of.stride + element];
-    if (table.counts != nullptr) value = value / table.counts[at];
-    if (table.weights != nullptr) value = table.weights[at] * value;
+    if (table.found.counts != nullptr) value = value / table.found.counts[at];
+    if (table.found.weights != nullptr) value = table.found.weights[at] * value;
     return value;
   }
 
@@ -130,7 +132,7 @@ struct UpdateRows {
     if constexpr (sizeof(Stored) == 4) {
       *stored = weight;
     } else {
-      const u64 key = static_cast<u64>(table.keys[row]);
+      const u64 key = static_cast<u64>(table.found.rows[row]);
       store_rounded<Weight>(stored, weight, random_word(key, element, table.rounding_key));
     }
   }

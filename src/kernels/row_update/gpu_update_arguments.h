@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device/kernel_types.h"
+#include "kernels/distinct_rows/gpu_distinct_arguments.h"
 
 namespace recmill::kernels::gpu {
 
@@ -17,36 +18,26 @@ constexpr int rows_of_update_block(int dim) {
   return most < 1 ? 1 : most < all ? most : all;
 }
 
-/// kernels::GradientRows and LookupSource, on a GPU.
+/// kernels::GradientRows, on a GPU.
 struct Gradients {
   const float* data;
   i64 stride;  // floats
-};
-struct Source {
-  u32 gradient_row;
-  u16 feature;
-  u16 shard;
 };
 
 /// One table's part of an iteration; all pointers are of the device.
 struct UpdateTable {
   u8* records;                 // RowStorage: data
   float* row_state;            // [slots]
-  const i64* slots;            // [rows], that are updated, each once
-  const i64* keys;             // [rows], of the table: what rounding is keyed by
-  const i64* begins;           // [rows + 1], into sources
-  const Source* sources;       // as DistinctRows has them
-  const float* weights;        // beside sources, or null
-  const float* counts;         // beside sources, or null
+  FoundRows found;             // what is updated; rounding is keyed by its rows
+  const i64* slots;            // beside its rows: where they stand
   const Gradients* gradients;  // [features of the table]
-  i64 rows;
-  u64 shards;                 // of the global batch, a power of two
-  u64 rounding_key;           // Random::key() of this table and iteration
-  i64 schedule;               // place in the fused kernel
-  alignas(8) u8 formula[32];  // the optimizer's, as of this iteration
+  u64 shards;                  // of the global batch, a power of two
+  u64 rounding_key;            // Random::key() of this table and iteration
+  i64 schedule;                // place in the fused kernel
+  alignas(8) u8 formula[32];   // the optimizer's, as of this iteration
 };
 
-/// A block's part: rows [part * rows of a block, ...) of a table.
+/// A block's part: rows [part * rows of a block, ...) of a table, which may be beyond the last.
 struct UpdateBlock {
   i32 table;
   i32 part;
