@@ -235,6 +235,9 @@ inline float __uint_as_float(unsigned bits) {
 constexpr int __popc(unsigned bits) {
   return std::popcount(bits);
 }
+constexpr int __ffs(int bits) {
+  return bits == 0 ? 0 : std::countr_zero(static_cast<unsigned>(bits)) + 1;
+}
 template <class T>
 constexpr T min(T a, T b) {
   return b < a ? b : a;

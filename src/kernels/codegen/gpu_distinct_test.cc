@@ -62,6 +62,23 @@ TEST_P(GpuDistinct, ABagMayHaveAThousandsLookupsOfOneRow) {
   EXPECT_EQ(run.difference(std::vector{table}, 0, 4), "");
 }
 
+TEST(GpuDistinctRowsFinder, RefusesMoreLookupsThanItsNumbersHold) {
+  Gpu gpu(*make_emulated_driver({}), {});
+  const GpuDistinctRowsFinder finder(gpu, std::vector<GpuKernel>(kDistinctSteps.size()),
+                                     RowKeys::narrow);
+  GpuTableLookups table{10, {{}}};
+  table.features[0].host.bags = {nullptr, nullptr, nullptr, int64_t{1} << 31, /*one_each=*/true};
+  GpuLookups batch;
+  EXPECT_EQ(finder.stage({&table, 1}, batch).message(),
+            "a batch of 2147483648 lookups, of which a GPU takes at most 2147483647");
+}
+
+TEST(RowKeys, AreWideWhereTablesTogetherHaveMoreRowsThan32BitsName) {
+  const int64_t half = int64_t{1} << 31;
+  EXPECT_EQ(row_keys(std::vector{half, half}), RowKeys::narrow);
+  EXPECT_EQ(row_keys(std::vector{half, half, int64_t{1}}), RowKeys::wide);
+}
+
 INSTANTIATE_TEST_SUITE_P(Keys, GpuDistinct, testing::Values(RowKeys::narrow, RowKeys::wide),
                          [](const auto& info) {
                            return info.param == RowKeys::wide ? "wide" : "narrow";

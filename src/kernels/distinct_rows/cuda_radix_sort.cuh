@@ -80,11 +80,23 @@ RECMILL_DEVICE u32 digit_of(Key key, i32 shift) {
   return static_cast<u32>(key >> shift) % kDigits;
 }
 
-/// The lanes of the warp whose items have the same digit; none, where this one has no item.
-RECMILL_DEVICE u32 lanes_alike(bool has_item, u32 digit) {
-  const u32 lanes = __ballot_sync(kAllLanes, has_item);
-  return has_item ? __match_any_sync(lanes, digit) : 0;
-}
+/// Of a warp's lanes those whose item has the same digit as this lane's; none where it has none.
+struct LanesAlike {
+  u32 lanes;
+
+  /// `at`: of this lane's item; the items of a warp follow each other.
+  RECMILL_DEVICE LanesAlike(i64 at, i64 end, u32 digit) : lanes(0) {
+    if (at >= end) return;
+    const i64 left = end - (at - lane_of_thread());  // with the warp's first
+    lanes = __match_any_sync(left < 32 ? lanes_below(static_cast<u32>(left)) : kAllLanes, digit);
+  }
+  RECMILL_DEVICE u32 count() const { return static_cast<u32>(__popc(lanes)); }
+  RECMILL_DEVICE u32 below() const {
+    return static_cast<u32>(__popc(lanes & lanes_below(lane_of_thread())));
+  }
+  RECMILL_DEVICE int first() const { return __ffs(static_cast<int>(lanes)) - 1; }
+  RECMILL_DEVICE bool is_first() const { return first() == static_cast<int>(lane_of_thread()); }
+};
 
 /// A block a tile: in_tiles becomes how many of its items have each digit.
 template <class Key>
@@ -100,13 +112,11 @@ struct CountDigits {
     __syncthreads();
     for (int i = 0; i < kSortItems; ++i) {
       const i64 at = item_of_tile(blockIdx.x, i);
-      const bool has_item = at < of.lookups;
-      const u32 digit = has_item ? digit_of(keys[at], of.shift) : 0;
-      const u32 lanes = lanes_alike(has_item, digit);
-      // The first of them counts all: rows may be very unevenly looked up.
-      const u32 items = static_cast<u32>(__popc(lanes));
-      if (has_item && (lanes & lanes_below(lane_of_thread())) == 0)
-        atomicAdd(&shared.counts[digit], items);
+      const u32 digit = at < of.lookups ? digit_of(keys[at], of.shift) : 0;
+      const LanesAlike alike(at, of.lookups, digit);
+      const u32 items = alike.count();
+      // The first lane counts for all: rows may be very unevenly looked up.
+      if (alike.is_first()) atomicAdd(&shared.counts[digit], items);
     }
     __syncthreads();
     of.in_tiles[static_cast<i64>(threadIdx.x) * gridDim.x + blockIdx.x] =
@@ -149,10 +159,10 @@ struct SortByDigit {
     RECMILL_UNROLL
     for (int i = 0; i < kSortItems; ++i) {
       const i64 at = item_of_tile(blockIdx.x, i);
-      const bool has_item = at < of.lookups;
-      keys[i] = has_item ? static_cast<const Key*>(of.from.keys)[at] : 0;
-      numbers[i] = has_item ? of.from.numbers[at] : 0;
-      ranks[i] = rank(has_item, digit_of(keys[i], of.shift), counts);
+      if (at >= of.lookups) continue;
+      keys[i] = static_cast<const Key*>(of.from.keys)[at];
+      numbers[i] = of.from.numbers[at];
+      ranks[i] = rank(at, of.lookups, digit_of(keys[i], of.shift), counts);
     }
     __syncthreads();
     place_digit(of, shared);
@@ -169,15 +179,14 @@ struct SortByDigit {
   }
 
  private:
-  /// Of the items of a digit in a warp how many come before this one. All lanes call it.
-  RECMILL_DEVICE static u32 rank(bool has_item, u32 digit, u32 (&counts)[kDigits]) {
-    const u32 lanes = lanes_alike(has_item, digit);
-    const u32 below = static_cast<u32>(__popc(lanes & lanes_below(lane_of_thread())));
-    const u32 before = counts[digit];
-    __syncwarp();
-    if (has_item && below == 0) counts[digit] = before + static_cast<u32>(__popc(lanes));
-    __syncwarp();
-    return before + below;
+  /// Of the items of a digit in a warp how many come before this one. All lanes come by that have
+  /// an item, so that nobody counts the next before all have counted this one.
+  RECMILL_DEVICE static u32 rank(i64 at, i64 end, u32 digit, u32 (&counts)[kDigits]) {
+    const LanesAlike alike(at, end, digit);
+    const u32 items = alike.count();
+    u32 before = 0;
+    if (alike.is_first()) before = atomicAdd(&counts[digit], items);
+    return __shfl_sync(alike.lanes, before, alike.first()) + alike.below();
   }
 
   /// A thread a digit.
