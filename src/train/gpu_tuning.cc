@@ -58,7 +58,7 @@ GpuTunerOptions gpu_tuner_options(DeviceKind device, const Gpu& gpu) {
   GpuTunerOptions options;
   options.blocks = kernels::tune::gpu_occupancies(gpu.properties());
   if (device != DeviceKind::emulated) return options;
-  options.blocks.erase(options.blocks.begin(), options.blocks.end() - 1);
+  options.blocks.resize(1);
   options.visited = options.rounds = options.fused_rounds = 1;
   return options;
 }

@@ -78,6 +78,8 @@ class GpuPoolSubject {
   /// Seconds of the GPU for a batch's lookups; not the copy of bags to it, nor the mapping.
   Result<double> run_fused(const codegen::CompiledGpuPool& fused, int64_t batch,
                            const ArrangeGpuBlocks& arrange = nullptr);
+  /// The blocks of the last run.
+  std::span<const gpu::PoolBlock> mapped() const { return GpuFusedPool::blocks(bags_); }
   /// Fails, naming the feature, where the last run's answer is not the reference's.
   Status check_fused(std::span<const Schedule> by_feature, int64_t batch);
   /// Times each candidate of a class alone on the GPU, in a kernel of its own (the first straw man

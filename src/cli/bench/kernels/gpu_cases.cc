@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench/kernels/gpu_cases.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/temporary_folder.h"
+#include "cli/bench/kernels/workload.h"
+#include "kernels/codegen/gpu_code.h"
+#include "train/gpu_tuning.h"
+#include "train/rank.h"
+
+namespace recmill::cli {
+namespace {
+
+using kernels::ArrangeGpuBlocks;
+using kernels::Schedule;
+using kernels::codegen::CompiledGpuPool;
+using kernels::codegen::Dispatch;
+using kernels::gpu::PoolBlock;
+using kernels::tune::GpuPoolSubject;
+
+constexpr int kCompilers = 2;                        // at a time, of what "cold" is measured of
+constexpr const char* kCompiledFor = "sm_90";        // of the lines on registers
+
+/// One of those that take turns.
+struct Side {
+  std::string name;
+  std::vector<Schedule> schedules;  // [features]
+  CompiledGpuPool fused;
+  ArrangeGpuBlocks arrange = nullptr;
+  std::vector<double> seconds = {};  // [rounds], a batch
+  double active_lanes = 0.0;         // of the emulator
+};
+
+/// A warp for each sample of each feature, whatever its rows and bags are: TorchRec's. `defaults`
+/// [features]: for the elements that a thread may fetch at once.
+std::vector<Schedule> torchrec_like(std::vector<Schedule> defaults) {
+  for (Schedule& schedule : defaults)
+    for (kernels::ParameterValue& parameter : schedule.parameters)
+      if (parameter.name == "threads") parameter.value = 32;
+  return defaults;
+}
+
+/// As HugeCTR has it: a thread for each element, and blocks of samples that go through all features
+/// one after the other.
+std::vector<Schedule> hugectr_like(std::vector<Schedule> defaults) {
+  for (Schedule& schedule : defaults)
+    for (kernels::ParameterValue& parameter : schedule.parameters)
+      parameter.value = parameter.name == "threads" ? 32 : 1;
+  return defaults;
+}
+
+/// A block of the grid for each part, with that part of every feature.
+std::vector<int64_t> by_samples(std::vector<PoolBlock>& blocks) {
+  std::ranges::stable_sort(blocks, {}, &PoolBlock::part);
+  std::vector<int64_t> begins{0};
+  for (size_t b = 1; b < blocks.size(); ++b)
+    if (blocks[b].part != blocks[b - 1].part) begins.push_back(static_cast<int64_t>(b));
+  begins.push_back(std::ssize(blocks));
+  return begins;
+}
+
+/// How many blocks of the grid each feature has once and for all, whatever the batch (RecFlex,
+/// figure 13): as many as its batches of history needed on average, or at most.
+class StaticMapping {
+ public:
+  void see(std::span<const PoolBlock> blocks, size_t features) {
+    std::vector<int64_t> counts(features);
+    for (const PoolBlock& block : blocks) ++counts[block.feature];
+    sums_.resize(features);
+    most_.resize(features);
+    for (size_t f = 0; f < features; ++f) {
+      sums_[f] += counts[f];
+      most_[f] = std::max(most_[f], counts[f]);
+    }
+    ++batches_;
+  }
+  ArrangeGpuBlocks by_mean() const {
+    std::vector<int64_t> counts;
+    for (const int64_t sum : sums_)
+      counts.push_back(std::max<int64_t>(1, (sum + batches_ / 2) / std::max<int64_t>(1, batches_)));
+    return arrange(std::move(counts));
+  }
+  ArrangeGpuBlocks by_most() const { return arrange(most_); }
+
+ private:
+  /// Each block of the grid takes an even share of its feature's blocks, one after the other; those
+  /// of features that need fewer today have nothing to do.
+  static ArrangeGpuBlocks arrange(std::vector<int64_t> counts) {
+    return [counts = std::move(counts)](std::vector<PoolBlock>& blocks) {
+      std::ranges::stable_sort(blocks, {}, &PoolBlock::feature);
+      std::vector<int64_t> begins{0};
+      size_t first = 0;
+      for (size_t f = 0; f < counts.size(); ++f) {
+        size_t last = first;
+        while (last < blocks.size() && blocks[last].feature == static_cast<int32_t>(f)) ++last;
+        const auto all = static_cast<int64_t>(last - first);  // 0: it is another kernel's
+        for (int64_t share = 1; all > 0 && share <= counts[f]; ++share)
+          begins.push_back(static_cast<int64_t>(first) + share * all / counts[f]);
+        first = last;
+      }
+      return begins;
+    };
+  }
+  std::vector<int64_t> sums_, most_;
+  int64_t batches_ = 0;
+};
+
+class GpuCase {
+ public:
+  GpuCase(const std::string& name, const train::ResolvedRun& run, const BenchOptions& options,
+          const BenchSink& sink)
+      : name_(name), run_(run), options_(options), sink_(sink), pool_(train::make_pool(run.threads)) {}
+
+  Status run() {
+    train::BatchesRequest history{.seed = kTuneSeed};
+    if (emulated()) history.least = history.most = 1;
+    RECMILL_ASSIGN_OR_RETURN(
+        lookups_, train::GpuLookups::make(run_, history, *pool_, posix_files()));
+    RECMILL_RETURN_IF_ERROR(tune());
+    RECMILL_RETURN_IF_ERROR(add_rivals());
+    RECMILL_RETURN_IF_ERROR(take_turns());
+    report();
+    return report_compiled();
+  }
+
+ private:
+  bool emulated() const { return options_.device == DeviceKind::emulated; }
+  GpuPoolSubject& subject() { return lookups_->subject(); }
+
+  Status tune() {
+    auto options = train::gpu_tuner_options(options_.device, lookups_->gpu());
+    RECMILL_ASSIGN_OR_RETURN(tuned_, tune_on_gpu(subject(), options, [](double) {}, never_));
+    const auto schedules =
+        subject().by_feature(kernels::tune::schedules_of(tuned_.choice));
+    return add("tuned", schedules, {tuned_.choice.value.blocks});
+  }
+
+  Status add(const std::string& name, std::vector<Schedule> schedules,
+             const GpuPoolSubject::FuseOptions& how, ArrangeGpuBlocks arrange = nullptr) {
+    RECMILL_ASSIGN_OR_RETURN(auto fused, subject().fuse(schedules, how));
+    sides_.push_back({name, std::move(schedules), std::move(fused), std::move(arrange)});
+    return {};
+  }
+
+  Status add_rivals() {
+    const auto defaults = subject().by_feature(subject().defaults());
+    RECMILL_RETURN_IF_ERROR(add("torchrec_like", torchrec_like(defaults), {}));
+    RECMILL_RETURN_IF_ERROR(
+        add("hugectr_like", hugectr_like(defaults), {.listed = true}, by_samples));
+    RECMILL_RETURN_IF_ERROR(add("untuned", defaults, {}));
+    if (!emulated()) RECMILL_RETURN_IF_ERROR(add_separate());
+    StaticMapping mapping;
+    for (int64_t batch = 0; batch < subject().batches(); ++batch) {
+      RECMILL_RETURN_IF_ERROR(subject().run_fused(sides_[0].fused, batch).status());
+      mapping.see(subject().mapped(), run_.spec.features.size());
+    }
+    const GpuPoolSubject::FuseOptions how{tuned_.choice.value.blocks, Dispatch::branches, true};
+    RECMILL_RETURN_IF_ERROR(add("static_mean", sides_[0].schedules, how, mapping.by_mean()));
+    return add("static_most", sides_[0].schedules, how, mapping.by_most());
+  }
+
+  /// The winners of candidates that each ran alone (RecFlex, section II-C); only times of a GPU tell
+  /// them.
+  Status add_separate() {
+    kernels::tune::FamilyTimes times = tuned_.times;
+    times.values.assign(1, {});
+    for (size_t c = 0; c < times.classes.size(); ++c) {
+      RECMILL_ASSIGN_OR_RETURN(auto of, subject().time_alone(c, 1, kAloneRounds));
+      times.values[0].classes.push_back(std::move(of));
+    }
+    times.values[0].fused_nanoseconds = 1.0;
+    RECMILL_ASSIGN_OR_RETURN(const auto choice, choose(times));
+    return add("separate_combine",
+               subject().by_feature(kernels::tune::schedules_of(choice)), {});
+  }
+
+  Status take_turns() {
+    train::BatchesRequest unseen{.seed = kTestSeed};
+    if (emulated()) unseen.least = unseen.most = 1;
+    RECMILL_ASSIGN_OR_RETURN(test_, train::read_batches(run_, unseen, *pool_, posix_files()));
+    subject().set_batches(test_);
+    const int64_t rounds = emulated() ? 1 : options_.pairs + 1;
+    for (int64_t round = 0; round < rounds; ++round) {
+      for (size_t i = 0; i < sides_.size(); ++i) {
+        Side& side = sides_[(i + static_cast<size_t>(round)) % sides_.size()];
+        const emulation::Usage before = lookups_->usage();
+        double sum = 0.0;
+        for (int64_t batch = 0; batch < subject().batches(); ++batch) {
+          RECMILL_ASSIGN_OR_RETURN(const double seconds,
+                                   subject().run_fused(side.fused, batch, side.arrange));
+          sum += seconds;
+          if (round == 0 && batch == 0)
+            RECMILL_RETURN_IF_ERROR(subject().check_fused(side.schedules, batch).at(side.name));
+        }
+        if (round > 0 || emulated())
+          side.seconds.push_back(sum / static_cast<double>(subject().batches()));
+        emulation::Usage used = lookups_->usage();
+        used.steps -= before.steps;
+        used.warp_steps -= before.warp_steps;
+        side.active_lanes = used.active_lanes();
+      }
+    }
+    return {};
+  }
+
+  BenchLine line(const std::string& metric, double value, const std::string& unit) const {
+    BenchLine line;
+    line.bench = "kernels";
+    line.name = name_;
+    line.metric = metric;
+    line.value = value;
+    line.unit = unit;
+    line.device = lookups_->gpu().properties().name;
+    return line;
+  }
+
+  void report() const {
+    const Side& ours = sides_.front();
+    const char* unit = emulated() ? "counted ms" : "ms";
+    for (const Side& side : sides_) {
+      if (&side != &ours) {
+        BenchLine beside = line("time_per_batch", median(ours.seconds) * 1e3, unit);
+        beside.rival = side.name;
+        beside.ratio = ratio_of({ours.seconds, side.seconds, 0.0});
+        sink_(beside);
+      }
+      if (emulated()) sink_(line("active_lanes_" + side.name, side.active_lanes, "of 32"));
+    }
+  }
+
+  /// What the tuned kernels are, compiled anew for an H100 by two compilers at a time: for the
+  /// occupancy that was chosen, and on the emulator, which cannot choose one, for the highest at
+  /// which nothing is spilled.
+  Status report_compiled() const {
+    const int64_t chosen = tuned_.choice.value.blocks;
+    int64_t blocks = emulated() || chosen == 0 ? kMostBlocks : chosen;
+    while (true) {
+      RECMILL_ASSIGN_OR_RETURN(const Compiled compiled, compile(Dispatch::branches, blocks));
+      const bool spills = std::ranges::any_of(
+          compiled.codes, [](const auto& code) { return code.spilled > 0; });
+      if (!emulated() || !spills || blocks == 1) {
+        report_codes(Dispatch::branches, compiled);
+        break;
+      }
+      --blocks;
+    }
+    RECMILL_ASSIGN_OR_RETURN(const Compiled pointers, compile(Dispatch::pointers, blocks));
+    report_codes(Dispatch::pointers, pointers);
+    return {};
+  }
+
+  struct Compiled {
+    std::vector<kernels::codegen::GpuCode> codes;
+    int64_t schedules = 0, blocks = 0;
+    double cold_seconds = 0.0;
+    int64_t warm_compilations = 0;
+  };
+  Result<Compiled> compile(Dispatch dispatch, int64_t blocks) const {
+    const TemporaryFolder folder;
+    Pool compilers(kCompilers);
+    std::vector<kernels::codegen::PoolFunction> wanted;
+    for (const auto& source : sides_[0].fused.sources)
+      wanted.insert(wanted.end(), source.functions.begin(), source.functions.end());
+    RECMILL_ASSIGN_OR_RETURN(
+        const auto made,
+        kernels::codegen::gpu_pool_sources(
+            wanted, {.made_by = "Recmill", .dispatch = dispatch, .blocks = blocks}));
+    const std::vector<kernels::codegen::GpuSource> sources(made.begin(), made.end());
+    Compiled compiled;
+    compiled.blocks = blocks;
+    for (const auto& source : made) compiled.schedules += std::ssize(source.functions);
+    RECMILL_ASSIGN_OR_RETURN(auto cold,
+                             kernels::codegen::CubinCache::open(folder.path(), posix_files()));
+    const Stopwatch watch;
+    RECMILL_ASSIGN_OR_RETURN(compiled.codes, cold.load(sources, kCompiledFor, compilers));
+    compiled.cold_seconds = watch.seconds();
+    RECMILL_ASSIGN_OR_RETURN(auto warm,
+                             kernels::codegen::CubinCache::open(folder.path(), posix_files()));
+    RECMILL_RETURN_IF_ERROR(warm.load(sources, kCompiledFor, compilers).status());
+    compiled.warm_compilations = warm.compilations();
+    return compiled;
+  }
+
+  /// The most that any of the kernels takes, and the least occupancy.
+  void report_codes(Dispatch dispatch, const Compiled& compiled) const {
+    const auto gpu = gpu_of_architecture(kCompiledFor);
+    int64_t registers = 0, spilled = 0, stack = 0, shared = 0, bytes = 0;
+    double occupancy = 1.0;
+    for (const auto& code : compiled.codes) {
+      registers = std::max<int64_t>(registers, code.resources.registers);
+      spilled = std::max(spilled, code.spilled);
+      stack = std::max(stack, code.resources.stack);
+      shared = std::max(shared, code.resources.shared);
+      bytes += std::ssize(code.code.cubin);
+      const int fit =
+          blocks_of_multiprocessor(*gpu, code.resources, kernels::gpu::kBlockThreads, 0);
+      occupancy = std::min(
+          occupancy, static_cast<double>(fit) * kernels::gpu::kBlockThreads / gpu->most_threads);
+    }
+    const auto say = [&](const char* metric, double value, const char* unit) {
+      sink_(line(metric + ("_" + std::string(name_of(dispatch))), value, unit));
+    };
+    say("distinct_schedules", static_cast<double>(compiled.schedules), "");
+    say("blocks_asked_for", static_cast<double>(compiled.blocks), "a multiprocessor");
+    say("registers", static_cast<double>(registers), "a thread");
+    say("spilled", static_cast<double>(spilled), "bytes a thread");
+    say("stack", static_cast<double>(stack), "bytes a thread");
+    say("shared", static_cast<double>(shared), "bytes a block");
+    say("occupancy", occupancy, "");
+    say("binary", static_cast<double>(bytes), "bytes");
+    say("cold_compilation", compiled.cold_seconds, "s");
+    say("warm_compilations", static_cast<double>(compiled.warm_compilations), "");
+  }
+
+  static constexpr int64_t kAloneRounds = 5, kMostBlocks = 8;
+
+  const std::string& name_;
+  const train::ResolvedRun& run_;
+  const BenchOptions& options_;
+  const BenchSink& sink_;
+  const std::unique_ptr<Pool> pool_;
+  const std::atomic<bool> never_{false};
+  std::unique_ptr<train::GpuLookups> lookups_;
+  kernels::tune::FamilyTuning tuned_;
+  std::vector<SparseBatch> test_;
+  std::vector<Side> sides_;  // ours first
+};
+
+}  // namespace
+
+Status run_gpu_case(const std::string& name, const train::ResolvedRun& run,
+                    const BenchOptions& options, const BenchSink& sink) {
+  if (options.device == DeviceKind::cpu)
+    return Status::BadRequest("bench kernels: case '" + name +
+                              "' is of --device cuda or emulated");
+  return GpuCase(name, run, options, sink).run();
+}
+
+}  // namespace recmill::cli
