@@ -129,12 +129,14 @@ set(RECMILL_MPI_ENVIRONMENT OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_b
 
 # The tests of what GPUs run, by themselves: `make test` builds them with sanitizers as well.
 add_custom_target(emulated_tests)
+# Those that run on a machine's own GPU too, and the benchmarks: what `make gpu-check` builds.
+add_custom_target(gpu_check)
 
-# recmill_test(name SOURCES ... LINKS target-paths ... DOORS ... TIMEOUT s PROCESSES n [EMULATED]) makes
-# one GoogleTest program, one CTest entry. A test may link any room. With PROCESSES an MPI launcher starts
-# so many of them; EMULATED makes it one of emulated_tests.
+# recmill_test(name SOURCES ... LINKS target-paths ... DOORS ... TIMEOUT s PROCESSES n [EMULATED] [GPU])
+# makes one GoogleTest program, one CTest entry. A test may link any room. With PROCESSES an MPI launcher
+# starts so many of them; EMULATED makes it one of emulated_tests, GPU one of gpu_check.
 function(recmill_test name)
-  cmake_parse_arguments(ARG "EMULATED" "TIMEOUT;PROCESSES" "SOURCES;LINKS;DOORS" ${ARGN})
+  cmake_parse_arguments(ARG "EMULATED;GPU" "TIMEOUT;PROCESSES" "SOURCES;LINKS;DOORS" ${ARGN})
   if(NOT RECMILL_TESTS)
     return()
   endif()
@@ -158,6 +160,10 @@ function(recmill_test name)
   if(ARG_EMULATED)
     add_dependencies(emulated_tests ${name})
     set_tests_properties(${name} PROPERTIES LABELS emulated)
+  endif()
+  if(ARG_GPU)
+    add_dependencies(gpu_check ${name})
+    set_property(GLOBAL APPEND_STRING PROPERTY RECMILL_GPU_TESTS "$<TARGET_FILE:${name}>\n")
   endif()
 endfunction()
 

@@ -1,52 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store of a GPU on the emulator: what every store must do, and the bits of the plain one.
+// The store of a GPU: what every store must do, and the bits of the plain one.
 #include "store/gpu_store.h"
 
 #include <gtest/gtest.h>
 
-#include "base/temporary_folder.h"
-#include "device/gpu/emulated_driver.h"
+#include "kernels/codegen/testing/test_code.h"
 #include "store/store_contract.h"
 
 namespace recmill::store {
 namespace {
 
-/// One folder of compiled kernels for all tests of this process.
-Result<std::vector<kernels::codegen::GpuCode>> compile(
-    std::span<const kernels::codegen::GpuSource> sources) {
-  static const TemporaryFolder folder;
-  kernels::codegen::LibraryCacheOptions options;
-  options.folder = folder.path();
-  options.compiler.program = RECMILL_COMPILER;
-  kernels::codegen::LibraryCache cache(options, posix_files());
-  return kernels::codegen::emulated_code(sources, cache);
-}
+using kernels::codegen::compile_for_tests;
 
-struct EmulatedFixture {
+struct GpuFixture {
   static constexpr bool kManyRanks = false;
   static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
                                                       Communicator&, Pool& pool) {
     EmulatedGpu of;
     of.turns.order = seed % 2 == 0 ? emulation::Order::reverse : emulation::Order::forward;
-    RECMILL_ASSIGN_OR_RETURN(auto driver, make_emulated_driver(of));
-    RECMILL_ASSIGN_OR_RETURN(
-        auto store,
-        GpuStore::create(model, seed, std::make_unique<Gpu>(std::move(driver), GpuOptions{}),
-                         {.compile = &compile}, pool));
+    auto gpu = std::make_unique<Gpu>(recmill::testing::test_driver(of), GpuOptions{});
+    RECMILL_ASSIGN_OR_RETURN(auto store, GpuStore::create(model, seed, std::move(gpu),
+                                                          {.compile = &compile_for_tests}, pool));
     return std::unique_ptr<EmbeddingStore>(std::move(store));
   }
 };
-INSTANTIATE_TYPED_TEST_SUITE_P(Emulated, StoreContract, EmulatedFixture);
+INSTANTIATE_TYPED_TEST_SUITE_P(Gpu, StoreContract, GpuFixture);
 
 TEST(GpuStore, SaysBeforehandWhatItHasNoMemoryFor) {
-  EmulatedGpu of;
+  EmulatedGpu of;  // a GPU of 100 KiB, which no machine has
   of.memory = 100 * 1024;
   Pool pool(1);
   ModelSpec model = testing::scenario_model();
   model.tables[3].name = "wide";
   model.tables[3].rows = 100000;
-  const auto store = GpuStore::create(
-      model, 1, std::make_unique<Gpu>(*make_emulated_driver(of), GpuOptions{}), {.compile = &compile}, pool);
+  const auto store =
+      GpuStore::create(model, 1, std::make_unique<Gpu>(*make_emulated_driver(of), GpuOptions{}),
+                       {.compile = &compile_for_tests}, pool);
   ASSERT_FALSE(store.ok());
   EXPECT_EQ(store.status().code(), Status::Code::bad_request);
   EXPECT_EQ(store.status().message().rfind("rows take ", 0), 0u) << store.status().message();

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row updates of GPUs on the emulator: the bits of update_tables_reference().
+// Row updates of GPUs: the bits of update_tables_reference().
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <list>
 
-#include "device/emulation/emulator.h"
+#include "kernels/codegen/testing/test_code.h"
 #include "kernels/row_update/gpu_update_arguments.h"
 #include "kernels/testing/random_bags.h"
+#include "table/gpu_rows.h"
 #include "table/table_update.h"
 #include "table/testing/gpu_update_samples.h"
 
@@ -15,6 +16,7 @@ namespace recmill::table {
 namespace {
 
 namespace gpu = kernels::gpu;
+using recmill::testing::TestArrays;
 
 static_assert(sizeof(gpu::Source) == sizeof(LookupSource));
 static_assert(sizeof(gpu::Gradients) == sizeof(kernels::GradientRows));
@@ -55,7 +57,6 @@ struct Lookups {
   std::vector<std::vector<float>> values;
   std::vector<kernels::GradientRows> gradients;
   DistinctRows distinct;
-  int64_t count = 0;  // of distinct
 
   Lookups(const Case& of, uint64_t seed) {
     std::vector<kernels::FeatureBags> bags;
@@ -71,55 +72,67 @@ struct Lookups {
     }
     kernels::distinct_rows_reference({kRows, bags}, {0, kernels::shard_begins(kSamples, of.shards)},
                                      distinct);
-    count = distinct.count();
   }
 };
 
-gpu::UpdateTable arguments(Case& of, const Lookups& lookups, const RowStep& step,
-                           int64_t schedule) {
+/// What a kernel is given of a case, in the GPU's memory.
+gpu::UpdateTable put_arguments(const Case& of, const GpuRows& rows, const Lookups& lookups,
+                               const RowStep& step, TestArrays& arrays) {
   const DistinctRows& distinct = lookups.distinct;
+  std::vector<gpu::Gradients> gradients;
+  for (const auto& values : lookups.values) gradients.push_back({arrays.put(values), of.spec.dim});
   gpu::UpdateTable table = {};
-  table.records = reinterpret_cast<u8*>(of.on_gpu.rows().data);
-  table.row_state = of.on_gpu.rows().row_state;
-  table.slots = distinct.rows.data();
-  table.found = {distinct.rows.data(),
-                 distinct.begins.data(),
-                 reinterpret_cast<const gpu::Source*>(distinct.sources.data()),
-                 distinct.weights.empty() ? nullptr : distinct.weights.data(),
-                 distinct.counts.empty() ? nullptr : distinct.counts.data(),
-                 &lookups.count};
-  table.gradients = reinterpret_cast<const gpu::Gradients*>(lookups.gradients.data());
+  table.records = rows.records();
+  table.row_state = rows.row_state();
+  table.slots = arrays.put(distinct.rows);
+  table.found = {table.slots,
+                 arrays.put(distinct.begins),
+                 reinterpret_cast<const gpu::Source*>(arrays.put(distinct.sources)),
+                 distinct.weights.empty() ? nullptr : arrays.put(distinct.weights),
+                 distinct.counts.empty() ? nullptr : arrays.put(distinct.counts),
+                 arrays.put(std::vector{distinct.count()})};
+  table.gradients = arrays.put(gradients);
   table.shards = static_cast<u64>(of.shards);
   table.rounding_key = rounding_of(of.on_gpu, step).key();
-  table.schedule = schedule;
   const auto bytes = formula_bytes(of.spec.optimizer, step);
   std::memcpy(table.formula, bytes.data(), bytes.size());
   return table;
 }
 
 /// One iteration of all cases, whose functions are the source's.
-Result<emulation::Usage> update(std::vector<Case>& cases, const GpuUpdateSource& source,
-                                const RowStep& step, const emulation::Turns& turns) {
+Status update(std::vector<Case>& cases, const GpuUpdateSource& source, const RowStep& step,
+              const emulation::Turns& turns) {
+  Gpu on(recmill::testing::test_driver({.turns = turns}), {});
+  GpuStream stream = *on.open_stream();
+  TestArrays arrays(on, stream);
+  auto staging = *on.allocate_pinned(1 << 20, "rows");
   std::list<Lookups> lookups;
+  std::vector<GpuRows> rows;
   std::vector<gpu::UpdateTable> tables;
   std::vector<gpu::UpdateBlock> blocks;
   for (Case& of : cases) {
     lookups.emplace_back(of, 100 * step.iteration + tables.size());
-    const auto place = std::ranges::find(source.functions, gpu_update_function(of.spec));
-    tables.push_back(arguments(of, lookups.back(), step, place - source.functions.begin()));
-    const int64_t rows = gpu::rows_of_update_block(static_cast<int>(of.spec.dim));
+    rows.push_back(*GpuRows::allocate(of.on_gpu, on));
+    RECMILL_RETURN_IF_ERROR(rows.back().upload(of.on_gpu, staging, stream));
+    tables.push_back(put_arguments(of, rows.back(), lookups.back(), step, arrays));
+    tables.back().schedule = std::ranges::find(source.functions, gpu_update_function(of.spec)) -
+                             source.functions.begin();
+    const int64_t at_once = gpu::rows_of_update_block(static_cast<int>(of.spec.dim));
     // As many blocks as there may be rows, of which some find none.
-    for (int64_t part = 0; part * rows < kRows; ++part)
+    for (int64_t part = 0; part * at_once < kRows; ++part)
       blocks.push_back({static_cast<i32>(tables.size()) - 1, static_cast<i32>(part)});
     const TableUpdate plain{&of.plain, &lookups.back().distinct, lookups.back().gradients,
                             of.shards};
     update_tables_reference({&plain, 1}, step);
   }
-  const gpu::UpdateArguments all{tables.data(), blocks.data()};
-  return emulation::run_kernel(
-      source.entry.c_str(), {{static_cast<unsigned>(blocks.size())}, {gpu::kUpdateThreads}},
-      [](const void* of) { gpu_update_entry(*static_cast<const gpu::UpdateArguments*>(of)); }, &all,
-      turns);
+  RECMILL_ASSIGN_OR_RETURN(const auto kernel,
+                           on.load(kernels::codegen::test_code(source, &gpu_update_entry)));
+  const gpu::UpdateArguments all{arrays.put(tables), arrays.put(blocks)};
+  const Grid grid{{static_cast<unsigned>(blocks.size())}, {gpu::kUpdateThreads}};
+  RECMILL_RETURN_IF_ERROR(on.launch(kernel, grid, all, stream));
+  for (size_t c = 0; c < cases.size(); ++c)
+    RECMILL_RETURN_IF_ERROR(rows[c].download(cases[c].on_gpu, staging, stream));
+  return {};
 }
 
 TEST(GpuUpdate, HasTheReferencesBitsWithEveryOptimizerPrecisionAndOrder) {
@@ -130,8 +143,8 @@ TEST(GpuUpdate, HasTheReferencesBitsWithEveryOptimizerPrecisionAndOrder) {
   const emulation::Turns orders[] = {
       {emulation::Order::forward}, {emulation::Order::reverse}, {emulation::Order::random, 5}};
   for (int64_t iteration = 0; iteration < 3; ++iteration) {
-    const auto ran = update(cases, source, {iteration, 0.5}, orders[iteration]);
-    ASSERT_TRUE(ran.ok()) << ran.status().message();
+    const Status status = update(cases, source, {iteration, 0.5}, orders[iteration]);
+    ASSERT_TRUE(status.ok()) << status.message();
     for (const Case& of : cases)
       ASSERT_TRUE(of.is_same()) << name_of(of.spec.optimizer.kind) << " "
                                 << name_of(of.spec.precision) << " dim " << of.spec.dim

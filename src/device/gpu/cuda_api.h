@@ -18,6 +18,8 @@ using Handle = void*;                // a context, stream, event, module or func
 // CUdevice_attribute
 enum Attribute : int {
   kMultiprocessors = 16,
+  kMemoryKilohertz = 36,
+  kMemoryBits = 37,
   kThreadsOfMultiprocessor = 39,
   kComputeMajor = 75,
   kComputeMinor = 76,

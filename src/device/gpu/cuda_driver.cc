@@ -262,6 +262,8 @@ class CudaDriver final : public GpuDriver {
     properties_.shared = read(cuda::kSharedOfMultiprocessor);
     properties_.shared_of_block = read(cuda::kSharedOfBlockOptIn);
     properties_.shared_reserved = read(cuda::kSharedReserved);
+    // Each clock moves two words.
+    properties_.memory_rate = 2e3 * read(cuda::kMemoryKilohertz) * read(cuda::kMemoryBits) / 8;
     return error == 0 ? Status() : failed("what the GPU is", error);
   }
 

@@ -56,6 +56,7 @@ TEST_F(CudaDriverTest, CopiesAndRunsKernels) {
   EXPECT_EQ(gpu.properties().compute, 90);
   EXPECT_EQ(gpu.properties().multiprocessors, 4);
   EXPECT_EQ(gpu.properties().shared_of_block, 227 << 10);
+  EXPECT_EQ(gpu.properties().memory_rate, 1024e9);
   const FakeImage image{.kernel = &twice};
   const auto kernel = *gpu.load(code("twice", image));
   auto stream = *gpu.open_stream(), other = *gpu.open_stream();

@@ -64,6 +64,11 @@ Status GpuStream::to_host(PinnedBuffer& to, const GpuBuffer& from, size_t bytes,
                              bytes, stream_);
 }
 
+Status GpuStream::copy(GpuBuffer& to, const GpuBuffer& from, size_t bytes) {
+  RECMILL_CHECK(bytes <= to.size() && bytes <= from.size());
+  return gpu_->driver().copy(to.address<std::byte>(), from.address<std::byte>(), bytes, stream_);
+}
+
 Status GpuStream::zero(GpuBuffer& memory) {
   return gpu_->driver().fill(memory.address<std::byte>(), 0, memory.size(), stream_);
 }
@@ -85,6 +90,34 @@ Status GpuStream::synchronize() {
 Status GpuStream::wait_for(GpuStream& other) {
   RECMILL_RETURN_IF_ERROR(gpu_->driver().record(other.event_, other.stream_));
   return gpu_->driver().wait(stream_, other.event_);
+}
+
+GpuTimer& GpuTimer::operator=(GpuTimer&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  driver_ = std::exchange(other.driver_, nullptr);
+  first_ = std::exchange(other.first_, nullptr);
+  last_ = std::exchange(other.last_, nullptr);
+  return *this;
+}
+
+void GpuTimer::release() {
+  if (driver_ == nullptr) return;
+  if (first_ != nullptr) driver_->close_event(first_);
+  if (last_ != nullptr) driver_->close_event(last_);
+  driver_ = nullptr;
+}
+
+Status GpuTimer::start(GpuStream& stream) {
+  return driver_->record(first_, stream.stream_);
+}
+
+Status GpuTimer::stop(GpuStream& stream) {
+  return driver_->record(last_, stream.stream_);
+}
+
+Result<double> GpuTimer::seconds() const {
+  return driver_->seconds_between(first_, last_);
 }
 
 Result<GpuBuffer> Gpu::allocate(size_t bytes, const std::string& what) {
@@ -120,6 +153,14 @@ Result<GpuStream> Gpu::open_stream() {
   return made;
 }
 
+Result<GpuTimer> Gpu::open_timer() {
+  GpuTimer made;
+  made.driver_ = driver_.get();
+  RECMILL_ASSIGN_OR_RETURN(made.first_, driver_->open_event());
+  RECMILL_ASSIGN_OR_RETURN(made.last_, driver_->open_event());
+  return made;
+}
+
 Result<GpuKernel> Gpu::load(const KernelCode& code) {
   RECMILL_ASSIGN_OR_RETURN(const auto function, driver_->load(code));
   return GpuKernel{code.name, function};
@@ -145,29 +186,6 @@ Status Gpu::launch(const GpuKernel& kernel, const Grid& grid, const void* argume
   if (!launched.ok()) return launched;
   stream.launched_ = kernel.name;
   return options_.synchronous ? stream.synchronize() : Status();
-}
-
-Result<GpuTimer> GpuTimer::make(Gpu& gpu) {
-  GpuTimer made;
-  made.driver_ = &gpu.driver();
-  RECMILL_ASSIGN_OR_RETURN(made.begin_, made.driver_->open_event());
-  RECMILL_ASSIGN_OR_RETURN(made.end_, made.driver_->open_event());
-  return made;
-}
-
-GpuTimer& GpuTimer::operator=(GpuTimer&& other) noexcept {
-  if (this == &other) return *this;
-  release();
-  driver_ = std::exchange(other.driver_, nullptr);
-  begin_ = std::exchange(other.begin_, nullptr);
-  end_ = std::exchange(other.end_, nullptr);
-  return *this;
-}
-
-void GpuTimer::release() {
-  if (begin_ != nullptr) driver_->close_event(begin_);
-  if (end_ != nullptr) driver_->close_event(end_);
-  begin_ = end_ = nullptr;
 }
 
 }  // namespace recmill

@@ -72,6 +72,7 @@ class GpuStream {
                    size_t from_at = 0);
   Status to_host(PinnedBuffer& to, const GpuBuffer& from, size_t bytes, size_t to_at = 0,
                  size_t from_at = 0);
+  Status copy(GpuBuffer& to, const GpuBuffer& from, size_t bytes);
   Status zero(GpuBuffer& memory);
 
   /// Returns when all of it has happened. Fails as it did, naming the kernel; where the time limit
@@ -88,6 +89,28 @@ class GpuStream {
   GpuDriver::Stream stream_ = nullptr;
   GpuDriver::Event event_ = nullptr;
   std::string launched_ = "none";  // the last kernel
+};
+
+/// The time between two places of a stream's work, by the GPU's own clock.
+class GpuTimer {
+ public:
+  GpuTimer() = default;
+  ~GpuTimer() { release(); }
+  GpuTimer(GpuTimer&& other) noexcept { *this = std::move(other); }
+  GpuTimer& operator=(GpuTimer&& other) noexcept;
+  GpuTimer(const GpuTimer&) = delete;
+  GpuTimer& operator=(const GpuTimer&) = delete;
+
+  Status start(GpuStream& stream);
+  Status stop(GpuStream& stream);
+  /// Once the stream is done.
+  Result<double> seconds() const;
+
+ private:
+  friend class Gpu;
+  void release();
+  GpuDriver* driver_ = nullptr;
+  GpuDriver::Event first_ = nullptr, last_ = nullptr;
 };
 
 /// A kernel that is ready to be launched.
@@ -114,6 +137,7 @@ class Gpu {
   Result<GpuBuffer> allocate(size_t bytes, const std::string& what);
   Result<PinnedBuffer> allocate_pinned(size_t bytes, const std::string& what);
   Result<GpuStream> open_stream();
+  Result<GpuTimer> open_timer();
   /// Fails as the driver, naming the kernel.
   Result<GpuKernel> load(const KernelCode& code);
 
@@ -131,28 +155,6 @@ class Gpu {
 
   const std::unique_ptr<GpuDriver> driver_;
   const GpuOptions options_;
-};
-
-/// Time between two places of a stream, as the GPU takes it. The Gpu outlives it.
-class GpuTimer {
- public:
-  static Result<GpuTimer> make(Gpu& gpu);
-  GpuTimer() = default;
-  ~GpuTimer() { release(); }
-  GpuTimer(GpuTimer&& other) noexcept { *this = std::move(other); }
-  GpuTimer& operator=(GpuTimer&& other) noexcept;
-  GpuTimer(const GpuTimer&) = delete;
-  GpuTimer& operator=(const GpuTimer&) = delete;
-
-  Status begin(GpuStream& stream) { return driver_->record(begin_, stream.stream_); }
-  Status end(GpuStream& stream) { return driver_->record(end_, stream.stream_); }
-  /// Once the stream has been synchronized.
-  Result<double> seconds() { return driver_->seconds_between(begin_, end_); }
-
- private:
-  void release();
-  GpuDriver* driver_ = nullptr;
-  GpuDriver::Event begin_ = nullptr, end_ = nullptr;
 };
 
 }  // namespace recmill

@@ -20,6 +20,7 @@ struct GpuProperties {
   int64_t shared = 0;           // of a multiprocessor
   int64_t shared_of_block = 0;  // at most
   int64_t shared_reserved = 0;  // that each block takes beside its own
+  double memory_rate = 0;       // bytes a second of its memory by its data sheet; 0: not known
 };
 
 /// A GPU that need not be there, to compile and to plan for: A100 of "sm_80", H100 of "sm_90".

@@ -6,46 +6,36 @@
 
 #include <cmath>
 
-#include "device/gpu/emulated_driver.h"
-#include "device/kernel.cuh"
+#include "base/files.h"
+#include "device/gpu/testing/test_gpu.h"
+#include "device/gpu/testing/test_kernels.cuh"
+#include "kernels/codegen/device_text.h"
+#include "kernels/codegen/embedded_texts.h"
+#include "kernels/codegen/testing/test_code.h"
 
 namespace recmill {
 namespace {
 
-using testing::HasSubstr;
+using testing::AddArguments;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using testing::on_cuda;
+using testing::SpinArguments;
+using ::testing::StartsWith;
+using testing::StopArguments;
 
-struct AddArguments {
-  const float* from;
-  float* to;
-  i64 count;
-  float value;
-};
-
-void add(const AddArguments& a) {
-  const i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < a.count) a.to[i] = a.from[i] + a.value;
+KernelCode code(const char* name, void (*emulated)(const void*)) {
+  using namespace kernels::codegen;
+  const std::string text = *read_text(posix_files(), RECMILL_TEST_KERNELS);
+  return test_code({device_text({kernel_types_text(), kernel_text(), text}), name}, emulated);
 }
 
-struct NoArguments {
-  u8 none;
-};
-void stop(const NoArguments&) {
-  if (threadIdx.x == 3) __trap();
-}
-void spin(const NoArguments&) {
-  while (true) __syncthreads();
-}
-
-template <auto kKernel, class Arguments>
-KernelCode code(const char* name) {
-  return {name, {}, [](const void* of) { kKernel(*static_cast<const Arguments*>(of)); }};
-}
-
-class GpuTest : public testing::Test {
+class GpuTest : public ::testing::Test {
  protected:
   explicit GpuTest(EmulatedGpu of = {}, GpuOptions options = {})
-      : gpu_(*make_emulated_driver(of), options),
-        add_(*gpu_.load(code<&add, AddArguments>("add"))),
+      : gpu_(testing::test_driver(of), options),
+        add_(*gpu_.load(code("test_add", &test_add_emulated))),
         stream_(*gpu_.open_stream()) {}
 
   Status add_to(GpuBuffer& from, GpuBuffer& to, float value, GpuStream& stream) {
@@ -63,35 +53,39 @@ class GpuTest : public testing::Test {
 TEST_F(GpuTest, DoesWhatIsEnqueuedInOrderOnceItIsWaitedFor) {
   auto host = *gpu_.allocate_pinned(100 * sizeof(float), "host");
   auto a = *gpu_.allocate(100 * sizeof(float), "a"), b = *gpu_.allocate(100 * sizeof(float), "b");
+  auto c = *gpu_.allocate(100 * sizeof(float), "c");
   for (float& value : host.as<float>()) value = 1;
   ASSERT_TRUE(stream_.to_device(a, host, a.size()).ok());
   ASSERT_TRUE(add_to(a, b, 2, stream_).ok());
   ASSERT_TRUE(add_to(b, a, 3, stream_).ok());
-  ASSERT_TRUE(stream_.to_host(host, a, a.size()).ok());
-  EXPECT_EQ(host.as<float>()[7], 1);  // nothing has happened yet
+  ASSERT_TRUE(stream_.copy(c, a, a.size()).ok());
+  ASSERT_TRUE(stream_.to_host(host, c, c.size()).ok());
+  if (!on_cuda()) {
+    EXPECT_EQ(host.as<float>()[7], 1);  // nothing has happened yet
+  }
   ASSERT_TRUE(stream_.synchronize().ok());
   for (const float value : host.as<float>()) EXPECT_EQ(value, 6);
 }
 
 TEST_F(GpuTest, StreamsWaitForEachOther) {
   auto host = *gpu_.allocate_pinned(4, "host");
-  auto memory = *gpu_.allocate(4, "memory");
+  auto memory = *gpu_.allocate(4, "memory"), copy = *gpu_.allocate(4, "copy");
   GpuStream other = *gpu_.open_stream();
   ASSERT_TRUE(other.zero(memory).ok());
   ASSERT_TRUE(add_to(memory, memory, 5, other).ok());
   ASSERT_TRUE(stream_.wait_for(other).ok());
-  ASSERT_TRUE(add_to(memory, memory, 0, other).ok());  // behind the event
+  ASSERT_TRUE(add_to(memory, copy, 0, other).ok());  // behind the event
   ASSERT_TRUE(stream_.to_host(host, memory, 4).ok());
   ASSERT_TRUE(stream_.synchronize().ok());
   EXPECT_EQ(host.as<float>()[0], 5);
 }
 
 TEST_F(GpuTest, StreamsMoveWithWhatTheyHave) {
-  auto memory = *gpu_.allocate(4, "memory");
+  auto memory = *gpu_.allocate(4, "memory"), copy = *gpu_.allocate(4, "copy");
   GpuStream other = *gpu_.open_stream();
   ASSERT_TRUE(other.zero(memory).ok());
   ASSERT_TRUE(add_to(memory, memory, 5, other).ok());
-  ASSERT_TRUE(add_to(memory, memory, 7, stream_).ok());
+  ASSERT_TRUE(add_to(memory, copy, 7, stream_).ok());
   stream_ = std::move(other);  // what was enqueued before happens when its stream is closed
   auto host = *gpu_.allocate_pinned(4, "host");
   ASSERT_TRUE(stream_.to_host(host, memory, 4).ok());
@@ -99,7 +93,22 @@ TEST_F(GpuTest, StreamsMoveWithWhatTheyHave) {
   EXPECT_EQ(host.as<float>()[0], 5);
 }
 
-TEST_F(GpuTest, MemoryBeginsWithNaN) {
+TEST_F(GpuTest, TimesWhatIsBetween) {
+  auto memory = *gpu_.allocate(1 << 20, "memory");
+  auto inner = *gpu_.open_timer(), outer = *gpu_.open_timer();
+  ASSERT_TRUE(outer.start(stream_).ok());
+  ASSERT_TRUE(inner.start(stream_).ok());
+  ASSERT_TRUE(stream_.zero(memory).ok());
+  ASSERT_TRUE(inner.stop(stream_).ok());
+  ASSERT_TRUE(add_to(memory, memory, 1, stream_).ok());
+  ASSERT_TRUE(outer.stop(stream_).ok());
+  ASSERT_TRUE(stream_.synchronize().ok());
+  EXPECT_GT(*inner.seconds(), 0);
+  EXPECT_GT(*outer.seconds(), *inner.seconds());
+}
+
+TEST_F(GpuTest, MemoryOfTheEmulatorBeginsWithNaN) {
+  if (on_cuda()) GTEST_SKIP() << "that of a GPU begins with anything";
   auto host = *gpu_.allocate_pinned(8, "host");
   auto memory = *gpu_.allocate(8, "memory");
   ASSERT_TRUE(stream_.to_host(host, memory, 8).ok());
@@ -107,33 +116,35 @@ TEST_F(GpuTest, MemoryBeginsWithNaN) {
   EXPECT_TRUE(std::isnan(host.as<float>()[1]));
 }
 
-TEST_F(GpuTest, NamesTheKernelThatFails) {
-  const auto stops = *gpu_.load(code<&stop, NoArguments>("stop"));
-  ASSERT_TRUE(gpu_.launch(stops, {{2}, {32}}, NoArguments{}, stream_).ok());
-  const std::string said = stream_.synchronize().message();
-  EXPECT_THAT(said, HasSubstr("kernel stop, block (0, 0, 0), thread (3, 0, 0): trapped"));
-  // As on a GPU: nothing works any more.
-  EXPECT_EQ(gpu_.launch(stops, {{1}, {32}}, NoArguments{}, stream_).message(), said);
-}
-
 TEST_F(GpuTest, RefusesWhatTheGpuDoesNotHave) {
   const auto refused = [&](const Grid& grid) {
     return gpu_.launch(add_, grid, AddArguments{}, stream_).message();
   };
-  EXPECT_EQ(refused({{1}, {2000}}), "kernel add: a block of 2000 threads, not 1 to 1024");
-  EXPECT_EQ(refused({{1, 70000}, {1}}), "kernel add: a grid of 1 x 70000 x 1 blocks");
+  EXPECT_EQ(refused({{1}, {2000}}), "kernel test_add: a block of 2000 threads, not 1 to 1024");
+  EXPECT_EQ(refused({{1, 70000}, {1}}), "kernel test_add: a grid of 1 x 70000 x 1 blocks");
   EXPECT_EQ(refused({{1}, {1}, 300000}),
-            "kernel add: 300000 bytes of shared memory for a block, of which emulated has 232448");
-  EXPECT_EQ(gpu_.load({"missing", {}, nullptr}).status().message(),
-            "kernel missing was not compiled for the emulator");
+            "kernel test_add: 300000 bytes of shared memory for a block, of which " +
+                gpu_.properties().name + " has " +
+                std::to_string(gpu_.properties().shared_of_block));
+  EXPECT_THAT(gpu_.load({"missing", {}, nullptr}).status().message(),
+              StartsWith("kernel missing was not compiled for "));
+}
+
+TEST_F(GpuTest, SaysWhatItHasNoMemoryFor) {
+  const auto all = static_cast<size_t>(gpu_.properties().memory);
+  EXPECT_THAT(gpu_.allocate(all + 1, "table C3").status().message(),
+              AllOf(StartsWith("table C3: "), HasSubstr(" of device memory, of which "),
+                    EndsWith(" are free")));
+  EXPECT_TRUE(gpu_.allocate(5 << 19, "table C3").ok());
 }
 
 class SmallGpu : public GpuTest {
  protected:
-  SmallGpu() : GpuTest({.memory = 3 << 20}, {.synchronous = true}) {}
+  SmallGpu() : GpuTest({.memory = 3 << 20}) {}
 };
 
-TEST_F(SmallGpu, SaysWhatItHasNoMemoryFor) {
+TEST_F(SmallGpu, SaysHowMuchOfItsMemoryIsFree) {
+  if (on_cuda()) GTEST_SKIP() << "a GPU has more";
   auto first = *gpu_.allocate(2 << 20, "first");
   EXPECT_EQ(gpu_.allocate(5 << 19, "table C3").status().message(),
             "table C3: 2.5 MiB of device memory, of which 1.0 MiB of 3.0 MiB are free");
@@ -141,21 +152,44 @@ TEST_F(SmallGpu, SaysWhatItHasNoMemoryFor) {
   EXPECT_TRUE(gpu_.allocate(5 << 19, "table C3").ok());
 }
 
-TEST_F(SmallGpu, RunsAKernelAtATimeWhenAskedTo) {
-  const auto stops = *gpu_.load(code<&stop, NoArguments>("stop"));
-  EXPECT_THAT(gpu_.launch(stops, {{1}, {32}}, NoArguments{}, stream_).message(),
-              HasSubstr("kernel stop"));
+class FailingKernel : public GpuTest {
+ protected:
+  explicit FailingKernel(GpuOptions options = {}) : GpuTest({}, options) {}
+  GpuKernel stops_ = *gpu_.load(code("test_stop", &test_stop_emulated));
+};
+
+TEST_F(FailingKernel, IsNamed) {
+  ASSERT_TRUE(gpu_.launch(stops_, {{2}, {32}}, StopArguments{3}, stream_).ok());
+  const std::string said = stream_.synchronize().message();
+  EXPECT_THAT(said, HasSubstr("kernel test_stop"));
+  if (!on_cuda()) {
+    EXPECT_THAT(said, HasSubstr(", block (0, 0, 0), thread (3, 0, 0): trapped"));
+  }
+  // Nothing works any more.
+  const Status after = gpu_.launch(stops_, {{1}, {32}}, StopArguments{3}, stream_);
+  EXPECT_THAT(after.message(), HasSubstr("kernel test_stop"));
+}
+
+class SynchronousFailingKernel : public FailingKernel {
+ protected:
+  SynchronousFailingKernel() : FailingKernel({.synchronous = true}) {}
+};
+
+TEST_F(SynchronousFailingKernel, IsNamedByItsLaunch) {
+  EXPECT_THAT(gpu_.launch(stops_, {{1}, {32}}, StopArguments{3}, stream_).message(),
+              HasSubstr("kernel test_stop"));
 }
 
 class ImpatientGpu : public GpuTest {
  protected:
-  ImpatientGpu() : GpuTest({.turns = {.most = 1000}}) {}
+  ImpatientGpu() : GpuTest({.turns = {.most = 1000}}, {.kernel_seconds = 0.01}) {}
 };
 
-TEST_F(ImpatientGpu, EndsAKernelThatDoesNot) {
-  const auto spins = *gpu_.load(code<&spin, NoArguments>("spin"));
-  ASSERT_TRUE(gpu_.launch(spins, {{1}, {32}}, NoArguments{}, stream_).ok());
-  EXPECT_THAT(stream_.synchronize().message(), HasSubstr("kernel spin"));
+TEST_F(ImpatientGpu, NamesAKernelThatDoesNotEnd) {
+  const auto spins = *gpu_.load(code("test_spin", &test_spin_emulated));
+  ASSERT_TRUE(gpu_.launch(spins, {{1}, {32}}, SpinArguments{20'000'000}, stream_).ok());
+  EXPECT_THAT(stream_.synchronize().message(), HasSubstr("kernel"));
+  EXPECT_THAT(stream_.synchronize().message(), HasSubstr("test_spin"));
 }
 
 }  // namespace

@@ -10,6 +10,13 @@ namespace {
 
 constexpr int kLeastMajor = 13;
 using Program = void*;
+constexpr const char* kToolkit = "/usr/local/cuda/lib64/";  // where the loader may not look
+
+void* open_library(const std::string& library) {
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle != nullptr || library.find('/') != std::string::npos) return handle;
+  return dlopen((kToolkit + library).c_str(), RTLD_NOW | RTLD_LOCAL);
+}
 
 }  // namespace
 
@@ -29,7 +36,7 @@ struct Nvrtc::Functions {
 
 Result<std::shared_ptr<const Nvrtc>> Nvrtc::load(const std::string& library) {
   std::shared_ptr<Nvrtc> made(new Nvrtc);
-  made->handle_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  made->handle_ = open_library(library);
   if (made->handle_ == nullptr)
     return Status::Failed("the compiler of kernels, " + library +
                           ", cannot be loaded: 'make setup' installs it (" + dlerror() + ")");

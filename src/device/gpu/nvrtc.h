@@ -19,7 +19,8 @@ struct CompiledKernels {
 
 class Nvrtc {
  public:
-  /// Fails, naming the library and what to install, where it is not there or too old.
+  /// Looks where the system's loader does, then into CUDA's toolkit. Fails, naming the library and
+  /// what to install, where it is not there or too old.
   static Result<std::shared_ptr<const Nvrtc>> load(const std::string& library = "libnvrtc.so.13");
   ~Nvrtc();
   Nvrtc(const Nvrtc&) = delete;

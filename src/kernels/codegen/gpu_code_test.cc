@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels for GPUs from a schedule to an answer: generated, compiled when the program runs, and
-// launched on an emulated GPU.
+// launched.
 #include "kernels/codegen/gpu_code.h"
 
 #include <gmock/gmock.h>
@@ -11,11 +11,11 @@
 
 #include "base/random.h"
 #include "base/temporary_folder.h"
-#include "device/gpu/emulated_driver.h"
 #include "kernels/codegen/compiled_gpu_pool.h"
 #include "kernels/codegen/gpu_distinct_source.h"
 #include "kernels/codegen/gpu_pool_source.h"
 #include "kernels/codegen/testing/gpu_samples.h"
+#include "kernels/codegen/testing/test_code.h"
 #include "kernels/embedding_pool/embedding_pool.h"
 #include "kernels/testing/random_bags.h"
 
@@ -54,19 +54,20 @@ struct HostFeature {
 /// Runs the features' lookups twice, batches of different sizes in the same memory.
 class GpuRun {
  public:
-  GpuRun(std::span<const PoolFunction> functions, LibraryCache& cache)
-      : gpu_(*make_emulated_driver({}), {}), stream_(*gpu_.open_stream()) {
+  explicit GpuRun(std::span<const PoolFunction> functions)
+      : gpu_(recmill::testing::test_driver(), {}), stream_(*gpu_.open_stream()) {
     std::vector<GpuPoolRequest> features;
     for (const PoolFunction& function : functions) {
       tables_.push_back(upload(random_floats(kRows * function.dim, tables_.size() + 1)));
       features.push_back({function, tables_.back().address<u8>(), features.size()});
     }
-    auto compiled = compile_gpu_pool(
-        features, {.most_functions = 40}, /*exactly=*/false,
-        [&](std::span<const GpuSource> sources) { return emulated_code(sources, cache); }, gpu_);
+    auto compiled = compile_gpu_pool(features, {.most_functions = 40}, /*exactly=*/false,
+                                     &compile_for_tests, gpu_);
     RECMILL_CHECK(compiled.ok(), compiled.status().message());
     fused_ = *std::move(compiled);
   }
+
+  size_t kernels() const { return fused_.codes.size(); }
 
   /// The first feature whose answer is not the reference's; empty: none.
   std::string difference(std::span<const PoolFunction> functions, int64_t samples,
@@ -135,10 +136,6 @@ std::vector<PoolFunction> some_candidates(const FeatureShape& shape, int64_t cou
 }
 
 TEST_F(GpuCodeTest, CandidatesOfManyShapesGiveTheReferencesAnswer) {
-  LibraryCacheOptions options;
-  options.folder = folder_.path();
-  options.compiler.program = RECMILL_COMPILER;
-  LibraryCache cache(options, posix_files());
   std::vector<PoolFunction> functions;
   uint64_t seed = 0;
   for (const int64_t dim : {1, 3, 4, 8, 17, 32, 100, 128}) {
@@ -153,8 +150,8 @@ TEST_F(GpuCodeTest, CandidatesOfManyShapesGiveTheReferencesAnswer) {
       functions.insert(functions.end(), some.begin(), some.end());
     }
   }
-  GpuRun run(functions, cache);
-  EXPECT_GT(cache.compilations(), 1);
+  GpuRun run(functions);
+  EXPECT_GT(run.kernels(), 1u);
   EXPECT_EQ(run.difference(functions, 50, 30), "");
   EXPECT_EQ(run.difference(functions, 3, 300), "");
   EXPECT_EQ(run.difference(functions, 90, 3), "");

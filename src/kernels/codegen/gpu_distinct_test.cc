@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Distinct rows by kernels for GPUs on the emulator: what the reference gives, rows ascending, in
+// Distinct rows by kernels for GPUs: what the reference gives, rows ascending; on the emulator in
 // every order of threads.
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace recmill::kernels::codegen {
 namespace {
 
-class GpuDistinct : public testing::TestWithParam<RowKeys> {
+class GpuDistinct : public ::testing::TestWithParam<RowKeys> {
  protected:
   static GpuDistinctRun run_in(const emulation::Turns& turns) {
     return GpuDistinctRun(gpu_distinct_sample(GetParam()), GetParam(), turns);
@@ -79,7 +79,7 @@ TEST(RowKeys, AreWideWhereTablesTogetherHaveMoreRowsThan32BitsName) {
   EXPECT_EQ(row_keys(std::vector{half, half, int64_t{1}}), RowKeys::wide);
 }
 
-INSTANTIATE_TEST_SUITE_P(Keys, GpuDistinct, testing::Values(RowKeys::narrow, RowKeys::wide),
+INSTANTIATE_TEST_SUITE_P(Keys, GpuDistinct, ::testing::Values(RowKeys::narrow, RowKeys::wide),
                          [](const auto& info) {
                            return info.param == RowKeys::wide ? "wide" : "narrow";
                          });

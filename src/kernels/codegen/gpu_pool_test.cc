@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fused kernels for GPUs on the emulator: what the reference gives, in every order of threads.
+// Fused kernels for GPUs: what the reference gives; on the emulator in every order of threads.
 #include <gtest/gtest.h>
 
 #include "kernels/codegen/testing/gpu_pool_run.h"
@@ -8,7 +8,7 @@
 namespace recmill::kernels::codegen {
 namespace {
 
-class GpuPool : public testing::TestWithParam<GpuSample> {
+class GpuPool : public ::testing::TestWithParam<GpuSample> {
  protected:
   static std::string run(int64_t samples, uint64_t seed, const emulation::Turns& turns) {
     const GpuSample& sample = GetParam();
@@ -28,7 +28,7 @@ TEST_P(GpuPool, TakesBatchesOfAnySize) {
   for (const int64_t samples : {0, 1, 2, 31, 257}) EXPECT_EQ(run(samples, 3, {}), "") << samples;
 }
 
-INSTANTIATE_TEST_SUITE_P(Samples, GpuPool, testing::ValuesIn(gpu_samples()),
+INSTANTIATE_TEST_SUITE_P(Samples, GpuPool, ::testing::ValuesIn(gpu_samples()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

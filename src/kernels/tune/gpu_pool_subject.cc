@@ -106,7 +106,7 @@ Status GpuPoolSubject::open() {
   for (size_t c = 0; c < classes_.size(); ++c)
     for (const int64_t f : classes_[c].features) class_of_[f] = c;
   RECMILL_ASSIGN_OR_RETURN(stream_, gpu_.open_stream());
-  RECMILL_ASSIGN_OR_RETURN(timer_, GpuTimer::make(gpu_));
+  RECMILL_ASSIGN_OR_RETURN(timer_, gpu_.open_timer());
   return {};
 }
 
@@ -155,9 +155,9 @@ std::vector<gpu::PoolOutput> GpuPoolSubject::outputs_of(size_t of_class, size_t 
 }
 
 Result<double> GpuPoolSubject::timed(const std::function<Status()>& work) {
-  RECMILL_RETURN_IF_ERROR(timer_.begin(stream_));
+  RECMILL_RETURN_IF_ERROR(timer_.start(stream_));
   RECMILL_RETURN_IF_ERROR(work());
-  RECMILL_RETURN_IF_ERROR(timer_.end(stream_));
+  RECMILL_RETURN_IF_ERROR(timer_.stop(stream_));
   RECMILL_RETURN_IF_ERROR(stream_.synchronize());
   return timer_.seconds();
 }

@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include "kernels/row_update/gpu_update_arguments.h"
 #include "schema/table_spec.h"
 #include "table/gpu_update_source.h"
 
@@ -17,7 +16,7 @@ std::vector<TableSpec> gpu_update_specs();
 GpuUpdateFunction gpu_update_function(const TableSpec& spec);
 /// The one source for all of them.
 GpuUpdateSource gpu_update_sample();
-/// Its kernel, compiled.
-void gpu_update_entry(kernels::gpu::UpdateArguments arguments);
+/// Its kernel, compiled, as the emulator calls it.
+void gpu_update_entry(const void* arguments);
 
 }  // namespace recmill::table

@@ -13,7 +13,7 @@ int main(int count, char** arguments) {
   const auto source = recmill::table::gpu_update_sample();
   std::ofstream file(arguments[1]);
   file << source.text << "\nnamespace recmill::table {\n"
-       << "void gpu_update_entry(kernels::gpu::UpdateArguments arguments) {\n  " << source.entry
-       << "(arguments);\n}\n}\n";
+       << "void gpu_update_entry(const void* arguments) {\n  " << source.entry
+       << "_emulated(arguments);\n}\n}\n";
   return file.flush().good() ? 0 : 1;
 }

@@ -48,6 +48,12 @@ int cuDeviceGetAttribute(int* value, Attribute attribute, Device) {
     case recmill::cuda::kMultiprocessors:
       *value = 4;
       break;
+    case recmill::cuda::kMemoryKilohertz:
+      *value = 1000000;
+      break;
+    case recmill::cuda::kMemoryBits:
+      *value = 4096;
+      break;
     case recmill::cuda::kThreadsOfMultiprocessor:
       *value = 2048;
       break;

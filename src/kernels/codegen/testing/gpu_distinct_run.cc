@@ -6,21 +6,19 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/codegen/gpu_distinct_source.h"
+#include "kernels/codegen/testing/test_code.h"
 #include "kernels/testing/random_bags.h"
 
 namespace recmill::kernels::codegen {
 namespace {
 
-std::vector<GpuKernel> load(Gpu& gpu, std::span<const KernelCode> codes) {
+std::vector<GpuKernel> load(Gpu& gpu, RowKeys keys, std::span<const KernelCode> emulated) {
+  const auto sources = gpu_distinct_sources(keys, "the tests");
   std::vector<GpuKernel> kernels;
-  for (const KernelCode& code : codes) kernels.push_back(*gpu.load(code));
+  for (size_t step = 0; step < sources.size(); ++step)
+    kernels.push_back(*gpu.load(test_code(sources[step], emulated[step].emulated)));
   return kernels;
-}
-
-EmulatedGpu gpu_of(const emulation::Turns& turns) {
-  EmulatedGpu of;
-  of.turns = turns;
-  return of;
 }
 
 /// The reference's answer with rows ascending, and nothing of positions.
@@ -94,9 +92,9 @@ std::vector<DistinctCase> random_distinct_cases(RowKeys keys, int64_t samples, i
 
 GpuDistinctRun::GpuDistinctRun(std::span<const KernelCode> kernels, RowKeys keys,
                                const emulation::Turns& turns)
-    : gpu_(*make_emulated_driver(gpu_of(turns)), {}),
+    : gpu_(recmill::testing::test_driver({.turns = turns}), {}),
       stream_(*gpu_.open_stream()),
-      finder_(gpu_, load(gpu_, kernels), keys) {}
+      finder_(gpu_, load(gpu_, keys, kernels), keys) {}
 
 template <class T>
 T* GpuDistinctRun::upload(const std::vector<T>& values) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds distinct rows by kernels for GPUs on the emulator.
+// Finds distinct rows by kernels on the GPU of the tests.
 #pragma once
 
 #include <string>
@@ -7,7 +7,6 @@
 
 #include "batch/sparse_batch.h"
 #include "device/emulation/emulator.h"
-#include "device/gpu/emulated_driver.h"
 #include "kernels/distinct_rows/gpu_distinct_rows.h"
 
 namespace recmill::kernels::codegen {
@@ -28,7 +27,8 @@ struct DistinctCase {
 std::vector<DistinctCase> random_distinct_cases(RowKeys keys, int64_t samples, int64_t longest,
                                                 uint64_t seed);
 
-/// The compiled kernels of gpu_distinct_sources() that tests link, by DistinctStep.
+/// The compiled kernels of gpu_distinct_sources() that tests link, by DistinctStep, as the emulator
+/// runs them.
 std::vector<KernelCode> gpu_distinct_sample(RowKeys keys);
 
 class GpuDistinctRun {

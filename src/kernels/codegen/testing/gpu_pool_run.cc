@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 
+#include "kernels/codegen/testing/test_code.h"
 #include "kernels/embedding_pool/embedding_pool.h"
 #include "kernels/embedding_pool/gpu_templates.h"
 #include "kernels/row_values.h"
@@ -16,6 +17,8 @@
 namespace recmill::kernels::codegen {
 namespace {
 
+using recmill::testing::TestArrays;
+
 constexpr int64_t kRows = 61;
 constexpr float kNobody = std::numeric_limits<float>::quiet_NaN();
 
@@ -23,7 +26,7 @@ constexpr float kNobody = std::numeric_limits<float>::quiet_NaN();
 /// what may be touched of it.
 class Feature {
  public:
-  Feature(const PoolFunction& of, const GpuPoolRun& run, uint64_t number)
+  Feature(const PoolFunction& of, const GpuPoolRun& run, uint64_t number, TestArrays& arrays)
       : of_(of),
         kernel_(*find_gpu_pool_kernel(of.schedule)),
         bags_(random_bags({run.samples, run.longest, kRows, of.weighted}, run.seed * 100 + number)),
@@ -37,40 +40,50 @@ class Feature {
     stride_ = of.dim + static_cast<int64_t>(number % 2) * 3;  // a gap that nobody may write
     const int64_t rows = of.pooling == Pooling::none ? bags_view_.lookups() : bags_view_.samples;
     expected_.assign(rows == 0 ? 0 : (rows - 1) * stride_ + of.dim, kNobody);
-    found_ = expected_;
-    if (kernel_.of->parts(kernel_.values).piece > 0) {
-      run_sums_.resize((bags_view_.lookups() / gpu::kRun + run.samples) * of.dim);
-      arrivals_.resize(run.samples, 0);
-    }
+    output_ = arrays.put(expected_);
+    put_arguments(run, arrays);
     embedding_pool_reference({bags_view_, rows_, of.pooling, expected_.data(), stride_});
   }
 
   gpu::PoolFeature arguments(int64_t schedule) {
-    return {bags_view_.offsets, bags_view_.rows,  bags_view_.weights, data(),
-            bags_view_.samples, run_sums_.data(), arrivals_.data(),   schedule};
+    arguments_.schedule = schedule;
+    return arguments_;
   }
-  gpu::PoolOutput output() { return {found_.data(), stride_}; }
+  gpu::PoolOutput output() { return {output_, stride_}; }
   void add_blocks(int32_t feature, std::vector<gpu::PoolBlock>& blocks) const {
     map_gpu_blocks(bags_view_, kernel_.of->parts(kernel_.values), feature, blocks);
   }
 
-  std::string difference() const {
+  std::string difference(TestArrays& arrays) const {
     const bool exact = kernel_.of->order == Order::contract;
-    for (size_t i = 0; i < found_.size(); ++i) {
-      const bool same = exact ? std::memcmp(&found_[i], &expected_[i], sizeof(float)) == 0
-                              : near(found_[i], expected_[i]);
+    const auto found = arrays.get(output_);
+    for (size_t i = 0; i < found.size(); ++i) {
+      const bool same = exact ? std::memcmp(&found[i], &expected_[i], sizeof(float)) == 0
+                              : near(found[i], expected_[i]);
       if (!same)
         return fmt::format("{}: row {}, element {}: {} in place of {}", of_.name(),
                            i / static_cast<size_t>(stride_), i % static_cast<size_t>(stride_),
-                           found_[i], expected_[i]);
+                           found[i], expected_[i]);
     }
-    for (const u32 arrived : arrivals_)
+    for (const u32 arrived : arrays.get(arguments_.arrivals))
       if (arrived != 0) return of_.name() + ": counts of arrivals are left behind";
     return "";
   }
 
  private:
-  const u8* data() const { return reinterpret_cast<const u8*>(table_.get()); }
+  void put_arguments(const GpuPoolRun& run, TestArrays& arrays) {
+    const int64_t lookups = bags_view_.lookups();
+    const bool pieces = kernel_.of->parts(kernel_.values).piece > 0;
+    arguments_.offsets = arrays.put(bags_.offsets);
+    arguments_.lookups = arrays.put(bags_.rows);
+    arguments_.weights = bags_.weights.empty() ? nullptr : arrays.put(bags_.weights);
+    arguments_.rows = arrays.put(std::span(reinterpret_cast<const u8*>(table_.get()),
+                                           static_cast<size_t>(kRows * of_.row_bytes)));
+    arguments_.samples = run.samples;
+    arguments_.run_sums =
+        arrays.put(std::vector<float>(pieces ? (lookups / gpu::kRun + run.samples) * of_.dim : 0));
+    arguments_.arrivals = arrays.put(std::vector<u32>(pieces ? run.samples : 0));
+  }
   static bool near(float found, float expected) {
     if (std::isnan(found) || std::isnan(expected)) return std::isnan(found) == std::isnan(expected);
     return std::fabs(found - expected) <= 1e-5f * (1.0f + std::fabs(expected)) * 10.0f;
@@ -86,46 +99,43 @@ class Feature {
   std::unique_ptr<std::byte[], Free> table_;
   RowStorage rows_;
   int64_t stride_ = 0;
-  std::vector<float> expected_, found_, run_sums_;
-  std::vector<u32> arrivals_;
+  std::vector<float> expected_;
+  float* output_ = nullptr;  // of the GPU
+  gpu::PoolFeature arguments_ = {};
 };
 
 }  // namespace
 
-std::string difference_from_reference(const GpuPoolSource& source, GpuPoolEntry entry,
+std::string difference_from_reference(const GpuPoolSource& source, EmulatedEntry entry,
                                       const GpuPoolRun& run) {
+  Gpu gpu(recmill::testing::test_driver({.turns = run.turns}), {});
+  GpuStream stream = *gpu.open_stream();
+  TestArrays arrays(gpu, stream);
   std::vector<std::unique_ptr<Feature>> features;
   std::vector<gpu::PoolFeature> arguments;
   std::vector<gpu::PoolOutput> outputs;
   std::vector<gpu::PoolBlock> blocks;
   for (size_t f = 0; f < source.functions.size(); ++f) {
-    features.push_back(std::make_unique<Feature>(source.functions[f], run, f));
+    features.push_back(std::make_unique<Feature>(source.functions[f], run, f, arrays));
     arguments.push_back(features.back()->arguments(static_cast<int64_t>(f)));
     outputs.push_back(features.back()->output());
     features.back()->add_blocks(static_cast<int32_t>(f), blocks);
   }
   if (blocks.empty()) return "";
-  struct Call {
-    GpuPoolEntry entry;
-    gpu::PoolArguments arguments;
-  };
   std::vector<i64> begins{0};  // of blocks of the grid that have some each
   while (begins.back() < std::ssize(blocks))
     begins.push_back(std::min(begins.back() + std::ssize(begins), std::ssize(blocks)));
-  const Call call{entry,
-                  {arguments.data(), outputs.data(), blocks.data(), begins.data(), nullptr}};
+  const auto kernel = gpu.load(test_code(source, entry));
+  if (!kernel.ok()) return kernel.status().message();
+  const gpu::PoolArguments all{arrays.put(arguments), arrays.put(outputs), arrays.put(blocks),
+                               arrays.put(begins), nullptr};
   const size_t of_grid = source.listed ? begins.size() - 1 : blocks.size();
   const Grid grid{{static_cast<unsigned>(of_grid)}, {gpu::kBlockThreads}};
-  const auto ran = emulation::run_kernel(
-      source.entry.c_str(), grid,
-      [](const void* of) {
-        const auto& call = *static_cast<const Call*>(of);
-        call.entry(call.arguments);
-      },
-      &call, run.turns);
-  if (!ran.ok()) return ran.status().message();
+  Status status = gpu.launch(*kernel, grid, all, stream);
+  if (status.ok()) status = stream.synchronize();
+  if (!status.ok()) return status.message();
   for (const auto& feature : features) {
-    std::string difference = feature->difference();
+    std::string difference = feature->difference(arrays);
     if (!difference.empty()) return difference;
   }
   return "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fused kernel for GPUs on the emulator.
+// Runs a fused kernel on the GPU of the tests.
 #pragma once
 
 #include <string>
@@ -10,22 +10,23 @@
 
 namespace recmill::kernels::codegen {
 
-using GpuPoolEntry = void (*)(gpu::PoolArguments);
+/// A kernel as the emulator calls it.
+using EmulatedEntry = void (*)(const void*);
 
 /// The kernel of a sample; null: there is none of that name.
-GpuPoolEntry gpu_sample_entry(const std::string& name);
+EmulatedEntry gpu_sample_entry(const std::string& name);
 
 struct GpuPoolRun {
   int64_t samples = 70;
   int64_t longest = 5;  // lookups of a bag; -1: exactly one each
   uint64_t seed = 1;
-  emulation::Turns turns;
+  emulation::Turns turns;  // on the emulator
 };
 
 /// Pools random bags, a feature for each function of the source. Empty: each is what the reference
 /// gives, bit for bit where the schedule keeps the order of sums, and nothing else was written;
-/// else what is wrong.
-std::string difference_from_reference(const GpuPoolSource& source, GpuPoolEntry entry,
+/// else what is wrong. `entry`: the source's kernel.
+std::string difference_from_reference(const GpuPoolSource& source, EmulatedEntry entry,
                                       const GpuPoolRun& run);
 
 }  // namespace recmill::kernels::codegen

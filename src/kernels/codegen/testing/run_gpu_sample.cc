@@ -32,11 +32,11 @@ int status_of(const std::string& difference) {
 
 int run(const GpuSample& sample, void* library) {
   const GpuPoolSource source = source_of(sample);
-  void* const entry = symbol_of(library, source.entry);
+  void* const entry = symbol_of(library, source.entry + "_emulated");
   if (entry == nullptr) return 2;
   for (const emulation::Turns& turns : all_turns()) {
     const int status = status_of(difference_from_reference(
-        source, reinterpret_cast<GpuPoolEntry>(entry), {300, sample.longest, turns.seed, turns}));
+        source, reinterpret_cast<EmulatedEntry>(entry), {300, sample.longest, turns.seed, turns}));
     if (status != 0) return status;
   }
   return 0;

@@ -28,8 +28,9 @@ bool write_all(const std::string& folder) {
   for (const GpuSample& sample : gpu_samples()) {
     const GpuPoolSource source = source_of(sample);
     std::ofstream(folder + "/gpu_sample_" + sample.name + ".cc") << source.text;
-    declared += "extern \"C\" void " + source.entry + "(recmill::kernels::gpu::PoolArguments);\n";
-    listed += "  if (name == \"" + sample.name + "\") return &" + source.entry + ";\n";
+    const std::string entry = source.entry + "_emulated";
+    declared += "extern \"C\" void " + entry + "(const void*);\n";
+    listed += "  if (name == \"" + sample.name + "\") return &" + entry + ";\n";
   }
   const std::string narrow = write_distinct(folder, RowKeys::narrow, declared);
   const std::string wide = write_distinct(folder, RowKeys::wide, declared);
@@ -37,7 +38,7 @@ bool write_all(const std::string& folder) {
           "#include \"kernels/codegen/testing/gpu_pool_run.h\"\n\n"
        << declared
        << "\nnamespace recmill::kernels::codegen {\n"
-          "GpuPoolEntry gpu_sample_entry(const std::string& name) {\n"
+          "EmulatedEntry gpu_sample_entry(const std::string& name) {\n"
        << listed
        << "  return nullptr;\n}\n"
           "std::vector<KernelCode> gpu_distinct_sample(RowKeys keys) {\n"

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels compiled for the GPU of the tests (device/gpu/testing/test_gpu.h), each once a process.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "device/gpu/testing/test_gpu.h"
+#include "kernels/codegen/gpu_code.h"
+
+namespace recmill::kernels::codegen {
+
+/// By NVRTC for a real GPU, by the system's compiler for the emulator.
+Result<std::vector<GpuCode>> compile_for_tests(std::span<const GpuSource> sources);
+
+/// The kernel of a source that the test program has in it: `emulated` is that one, which runs on
+/// the emulator; for a real GPU the source is compiled. Good to the end of the process.
+KernelCode test_code(const GpuSource& source, void (*emulated)(const void*));
+
+}  // namespace recmill::kernels::codegen
