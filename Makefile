@@ -5,7 +5,7 @@ FUZZ_SECONDS ?= 10
 DATA := $(abspath $(firstword $(RECMILL_DATA) $(wildcard ../shared/data)))
 export RECMILL_DATA := $(DATA)
 
-.PHONY: setup build test test-emulated-asan test-emulated-tsan test-asan test-tsan test-all fuzz quickstart install format tidy rivals
+.PHONY: setup build gpu-check gpu-check-deps test test-emulated-asan test-emulated-tsan test-asan test-tsan test-all fuzz quickstart install format tidy rivals
 
 setup:
 	@tools/setup
@@ -24,6 +24,15 @@ test-emulated-asan test-emulated-tsan: test-emulated-%: setup
 	@cmake --preset $* >build-$*.log 2>&1 || { cat build-$*.log; rm -f build-$*.log; exit 1; }; rm -f build-$*.log
 	@cmake --build build-$* -j $(JOBS) --target emulated_tests
 	cd build-$* && ctest --output-on-failure -L emulated
+
+# On a machine with a GPU, which need have nothing else that setup installs; elsewhere it says so and ends.
+GPU_CHECK_DEPS ?= $(CURDIR)/build-gpu-check-deps
+gpu-check:
+	@GPU_CHECK_DEPS=$(GPU_CHECK_DEPS) tools/gpu_check
+
+# What gpu-check needs beside it, made where there is a network.
+gpu-check-deps: setup
+	@tools/gpu_check_deps $(GPU_CHECK_DEPS)
 
 test-asan test-tsan: test-%: setup
 	cmake --preset $* && cmake --build build-$* -j $(JOBS)

@@ -1,4 +1,19 @@
 # Third parties, each as one target recmill_door_NAME. Which room may link which is in rooms.cmake.
+function(recmill_door name)
+  add_library(recmill_door_${name} INTERFACE)
+  target_link_libraries(recmill_door_${name} INTERFACE ${ARGN})
+  recmill_install_door(${name})
+endfunction()
+
+# Of code whose portable target is part of the program, not only of its tests: compiled for AVX-512, AVX2
+# and plain C++, nothing between.
+set(RECMILL_PORTABLE_HIGHWAY "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL)")
+
+if(RECMILL_GPU_CHECK)
+  include(cmake/gpu_check.cmake)
+  return()
+endif()
+
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -9,20 +24,11 @@ pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 find_package(CLI11 REQUIRED)
 find_package(dnnl REQUIRED)
 
-function(recmill_door name)
-  add_library(recmill_door_${name} INTERFACE)
-  target_link_libraries(recmill_door_${name} INTERFACE ${ARGN})
-  recmill_install_door(${name})
-endfunction()
-
 recmill_door(fmt fmt::fmt)
 recmill_door(json nlohmann_json::nlohmann_json)
 recmill_door(highway PkgConfig::HWY)
-# The same for code whose portable target is part of the program, not only of its tests: compiled for
-# AVX-512, AVX2 and plain C++, nothing between.
 recmill_door(highway_portable PkgConfig::HWY)
-target_compile_definitions(recmill_door_highway_portable INTERFACE
-    "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL)")
+target_compile_definitions(recmill_door_highway_portable INTERFACE ${RECMILL_PORTABLE_HIGHWAY})
 recmill_door(zlib ZLIB::ZLIB)
 recmill_door(zstd PkgConfig::ZSTD)
 recmill_door(cli11 CLI11::CLI11)

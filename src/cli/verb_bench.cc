@@ -14,6 +14,7 @@ namespace {
 struct Arguments {
   std::string name;
   BenchOptions options;
+  std::string device = "cpu";
   bool json = false, no_rivals = false;
 };
 
@@ -33,7 +34,10 @@ Status bench(Arguments& arguments, Chosen& chosen) {
   if (options.threads < 1) return Status::BadRequest("--threads: must be 1 or more");
   if (!(options.solver_seconds >= 0))
     return Status::BadRequest("--solver-seconds: must be 0 or more");
+  if (!(options.scale >= 0)) return Status::BadRequest("--scale: must be 0 or more");
   if (options.pairs < 1) return Status::BadRequest("--pairs: must be 1 or more");
+  for (const auto& [kind, name] : EnumNames<DeviceKind>::names)
+    if (name == arguments.device) options.device = kind;
   options.rivals = !arguments.no_rivals;
   options.commit = build_commit();
   const train::TrainOptions defaults;
@@ -72,6 +76,14 @@ void add_bench(CLI::App& app, Chosen& chosen) {
   verb->add_option("--figure", options.figure,
                    "kernels: the cases of figure 3, 9, 10, 11, 12 or 13 of RecFlex (SC 2024)")
       ->check(CLI::IsMember({3, 9, 10, 11, 12, 13}));
+  verb->add_option("--device", arguments->device,
+                   "embedding: cpu, cuda, or emulated, whose times are no claim")
+      ->check(CLI::IsMember({"cpu", "cuda", "emulated"}))
+      ->capture_default_str();
+  verb->add_option("--scale", options.scale,
+                   "embedding on a GPU: rows and lookups as a share of the case's; 0: all, on the "
+                   "emulator a thousandth")
+      ->capture_default_str();
   verb->add_flag("--no-rivals", arguments->no_rivals, "time ours alone");
   verb->add_option("--python", options.python, "interpreter of the rivals")->capture_default_str();
   verb->add_option("--scripts", options.scripts, "folder of the rivals' scripts")

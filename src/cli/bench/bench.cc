@@ -27,6 +27,7 @@ Json to_json(const BenchLine& line, const BenchOptions& options) {
   json["of_limit"] = or_null(line.of_limit);
   json["machine"] = machine_name();
   json["commit"] = options.commit;
+  if (!line.device.empty()) json["device"] = line.device;
   if (line.core_to_core_ns > 0.0) json["core_to_core_ns"] = line.core_to_core_ns;
   if (line.foreign_load >= AlternationOptions{}.quiet_load)
     json["foreign_load"] = line.foreign_load;

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "cli/bench/alternation.h"
 #include "comm/world.h"
+#include "schema/device_kind.h"
 
 namespace recmill::cli {
 
@@ -19,8 +20,10 @@ struct BenchOptions {
   std::vector<std::string> cases;  // names; empty: all of the benchmark
   int64_t threads = 2;             // of the cases that do not say otherwise
   int64_t pairs = 7;               // timed repetitions of each side
-  bool quick = false;         // kernels: short tuning, few batches and cases, four minutes in all;
-                              // placement: fewer lookups; rater: small tables and batches
+  bool quick = false;  // kernels: short tuning, few batches and cases, four minutes in all;
+                       // placement: fewer lookups; rater: small tables and batches
+  DeviceKind device = DeviceKind::cpu;  // embedding
+  double scale = 0;  // of what runs on a GPU; 0: as large as its case says, on the emulator smaller
   int64_t figure = 0;         // kernels: the cases of this figure of RecFlex; 0: of all
   double solver_seconds = 0;  // placement: of a case that solves; 0: as the case says
   bool rivals = true;         // false: only ours
@@ -43,6 +46,7 @@ struct BenchLine {
   Ratio ratio;
   double limit = 0.0;     // the physical bound, or what a summary is held to, in `unit`; 0: none
   double of_limit = 0.0;  // our share of it
+  std::string device;     // the GPU that it ran on; empty: the CPU
   double foreign_load = 0.0;  // reported when the machine was not quiet
   // machine.h, the median over our repetitions; 0: not measured
   double core_to_core_ns = 0.0;

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/temporary_folder.h"
+#include "cli/bench/embedding/gpu_embedding_bench.h"
 #include "cli/bench/embedding/workload.h"
 #include "cli/bench/rival.h"
 
@@ -198,6 +199,7 @@ Status run_random_case(const BenchOptions& options, const BenchSink& sink) {
 }  // namespace
 
 Status run_embedding_bench(const BenchOptions& options, const BenchSink& sink) {
+  if (options.device != DeviceKind::cpu) return run_gpu_embedding_bench(options, sink);
   const EmbeddingShape shapes[] = {{.name = "onehot_d16"},
                                    {.name = "onehot_d64", .rows = 700000, .dim = 64},
                                    {.name = "pooled_d64", .tables = 8, .dim = 64, .bag = 20}};
