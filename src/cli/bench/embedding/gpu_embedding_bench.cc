@@ -134,22 +134,27 @@ class CaseRun {
     return {};
   }
 
-  /// What goes before a batch's kernels: the CPU's part, and the copy to the GPU.
-  Status report_preparation(const BenchSink& sink) {
-    std::vector<double> prepare, send;
+  /// What is part of it, and what goes before: the CPU's work and the copy to the GPU.
+  Status report_parts(const BenchSink& sink) {
+    std::vector<double> prepare, send, find;
     for (int64_t i = 0; i <= options_.pairs; ++i) {
       const int64_t batch = i % kGpuBatches;
       const Stopwatch watch;
       RECMILL_RETURN_IF_ERROR(workload_.prepare(batch));
       const double prepared = watch.seconds();
-      RECMILL_ASSIGN_OR_RETURN(const double sent, timed(timer_, workload_.stream(),
-                                                        [&] { return workload_.send(batch); }));
+      GpuStream& stream = workload_.stream();
+      RECMILL_ASSIGN_OR_RETURN(const double sent,
+                               timed(timer_, stream, [&] { return workload_.send(batch); }));
+      RECMILL_ASSIGN_OR_RETURN(const double found,
+                               timed(timer_, stream, [&] { return workload_.find_rows(batch); }));
       if (i == 0) continue;
       prepare.push_back(prepared);
       send.push_back(sent);
+      find.push_back(found);
     }
     for (const auto& [metric, seconds] :
-         {std::pair{"time_to_prepare", prepare}, std::pair{"time_to_send", send}}) {
+         {std::pair{"time_to_prepare", prepare}, std::pair{"time_to_send", send},
+          std::pair{"time_to_find_rows", find}}) {
       BenchLine line = line_of(machine_, of_.name, metric);
       line.value = median(seconds) * 1e3;
       line.unit = "ms";
@@ -282,7 +287,7 @@ Status run_cases(std::span<const Case> cases, OptimizerKind optimizer, const Mac
   for (const Case& of : wanted) {
     CaseRun run(of, *workload, machine, timer, options);
     RECMILL_RETURN_IF_ERROR(run.run(rival.has_value() ? &*rival : nullptr, sink));
-    if (of.updates) RECMILL_RETURN_IF_ERROR(run.report_preparation(sink));
+    if (of.updates) RECMILL_RETURN_IF_ERROR(run.report_parts(sink));
   }
   return {};
 }

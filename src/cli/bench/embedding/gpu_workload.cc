@@ -11,6 +11,7 @@
 #include "cli/bench/zipf.h"
 #include "kernels/codegen/device_text.h"
 #include "kernels/codegen/embedded_texts.h"
+#include "kernels/codegen/gpu_distinct_source.h"
 #include "kernels/codegen/gpu_pool_source.h"
 #include "table/gpu_update_source.h"
 #include "table/table_update.h"
@@ -110,6 +111,7 @@ Result<std::unique_ptr<GpuEmbeddingWorkload>> GpuEmbeddingWorkload::make(
                                      shape.dim, kGradientPattern));
   made->draw_ids();
   for (int64_t batch = 0; batch < kGpuBatches; ++batch) {
+    made->find_distinct(made->batches_[batch]);
     RECMILL_RETURN_IF_ERROR(made->prepare(batch));
     RECMILL_RETURN_IF_ERROR(made->send(batch));
     RECMILL_RETURN_IF_ERROR(made->stream_.synchronize());
@@ -146,10 +148,15 @@ Status GpuEmbeddingWorkload::load(const CompileKernels& compile) {
   std::vector<GpuSource> sources{fill_source()};
   sources.push_back(pool[0]);
   sources.push_back(update[0]);
+  const std::vector<int64_t> table_rows(shape_.tables, shape_.rows);
+  const kernels::RowKeys keys = kernels::row_keys(table_rows);
+  const auto finding = kernels::codegen::gpu_distinct_sources(keys, "Recmill");
+  sources.insert(sources.end(), finding.begin(), finding.end());
   RECMILL_ASSIGN_OR_RETURN(codes_, compile(sources));
   RECMILL_ASSIGN_OR_RETURN(fill_, gpu_.load(codes_[0].code));
   RECMILL_ASSIGN_OR_RETURN(auto pool_kernel, gpu_.load(codes_[1].code));
   RECMILL_ASSIGN_OR_RETURN(auto update_kernel, gpu_.load(codes_[2].code));
+  RECMILL_RETURN_IF_ERROR(load_finder(std::span(codes_).subspan(3), keys));
   RECMILL_ASSIGN_OR_RETURN(const auto schedule, kernels::find_gpu_pool_kernel(function.schedule));
   std::vector<kernels::GpuPooledFeature> features;
   std::vector<table::GpuUpdatedTable> tables;
@@ -162,6 +169,17 @@ Status GpuEmbeddingWorkload::load(const CompileKernels& compile) {
                                                         std::move(features));
   updater_ = std::make_unique<table::GpuUpdater>(gpu_, std::vector{std::move(update_kernel)},
                                                  std::move(tables));
+  return {};
+}
+
+Status GpuEmbeddingWorkload::load_finder(std::span<const kernels::codegen::GpuCode> codes,
+                                         kernels::RowKeys keys) {
+  std::vector<GpuKernel> kernels;
+  for (const kernels::codegen::GpuCode& code : codes) {
+    RECMILL_ASSIGN_OR_RETURN(auto kernel, gpu_.load(code.code));
+    kernels.push_back(std::move(kernel));
+  }
+  finder_ = std::make_unique<kernels::GpuDistinctRowsFinder>(gpu_, std::move(kernels), keys);
   return {};
 }
 
@@ -194,22 +212,36 @@ JaggedView GpuEmbeddingWorkload::bags(const Batch& batch, int64_t table) const {
   return {offsets_.data(), batch.ids[table].data(), nullptr, shape_.lookups, true};
 }
 
-Status GpuEmbeddingWorkload::prepare(int64_t number) {
-  Batch& batch = batches_[number];
-  std::vector<JaggedView> views;
-  for (int64_t t = 0; t < shape_.tables; ++t) views.push_back(bags(batch, t));
-  RECMILL_RETURN_IF_ERROR(fused_pool_->stage(views, batch.bags));
+void GpuEmbeddingWorkload::find_distinct(Batch& batch) {
   std::vector<kernels::FeatureBags> features;
-  for (const JaggedView& view : views) features.push_back({view, Pooling::none});
+  for (int64_t t = 0; t < shape_.tables; ++t) features.push_back({bags(batch, t), Pooling::none});
   std::vector<kernels::TableLookups> tables;
   for (const kernels::FeatureBags& feature : features)
     tables.push_back({shape_.rows, {&feature, 1}});
   batch.distinct.resize(shape_.tables);
   kernels::DistinctRowsFinder().find(tables, {0, shard_begins_}, batch.distinct, pool_);
-  std::vector<const DistinctRows*> distinct;
-  for (const DistinctRows& of : batch.distinct) distinct.push_back(&of);
+}
+
+Status GpuEmbeddingWorkload::prepare(int64_t number) {
+  Batch& batch = batches_[number];
+  std::vector<JaggedView> views;
+  for (int64_t t = 0; t < shape_.tables; ++t) views.push_back(bags(batch, t));
+  RECMILL_RETURN_IF_ERROR(fused_pool_->stage(views, batch.bags));
+  std::vector<kernels::GpuTableLookups> tables;
+  for (int64_t t = 0; t < shape_.tables; ++t) {
+    const gpu::PoolFeature& there = batch.bags.features()[t];
+    kernels::GpuTableLookups& table = tables.emplace_back();
+    table.rows = shape_.rows;
+    table.features.push_back({{views[t], Pooling::none},
+                              {0, shard_begins_},
+                              there.offsets,
+                              there.lookups,
+                              there.weights});
+  }
+  RECMILL_RETURN_IF_ERROR(finder_->stage(tables, batch.lookups));
+  const std::vector<int64_t> most_rows(shape_.tables, std::min(shape_.lookups, shape_.rows));
   const std::vector<int64_t> one_each(shape_.tables, 1);
-  return updater_->stage(distinct, one_each, static_cast<int>(shard_begins_.size()) - 1,
+  return updater_->stage(most_rows, one_each, static_cast<int>(shard_begins_.size()) - 1,
                          batch.updates);
 }
 
@@ -225,12 +257,17 @@ Status GpuEmbeddingWorkload::lookup(int64_t batch) {
   return fused_pool_->run(batches_[batch].bags, outputs, stream_);
 }
 
+Status GpuEmbeddingWorkload::find_rows(int64_t batch) {
+  return finder_->run(batches_[batch].lookups, stream_);
+}
+
 Status GpuEmbeddingWorkload::update(int64_t batch) {
   std::vector<std::vector<gpu::Gradients>> gradients;
   for (int64_t t = 0; t < shape_.tables; ++t)
     gradients.push_back(
         {{gradient_.address<float>() + t * shape_.lookups * shape_.dim, shape_.dim}});
-  return updater_->run(batches_[batch].updates, gradients, {iteration_++, 1.0}, stream_);
+  return updater_->run(batches_[batch].updates, finder_->found().tables, gradients,
+                       {iteration_++, 1.0}, stream_);
 }
 
 int64_t GpuEmbeddingWorkload::lookup_bytes(int64_t batch) const {
@@ -241,10 +278,10 @@ int64_t GpuEmbeddingWorkload::lookup_bytes(int64_t batch) const {
 }
 
 int64_t GpuEmbeddingWorkload::update_bytes(int64_t batch) const {
-  const int64_t row = shape_.dim * 4, keys = 8, begins = 8;
-  int64_t bytes = shape_.all_lookups() * (row + static_cast<int64_t>(sizeof(gpu::Source)));
+  const int64_t row = shape_.dim * 4, ids = 8;
+  int64_t bytes = shape_.all_lookups() * (row + ids);  // gradients, and whose they are
   for (const DistinctRows& of : batches_[batch].distinct)
-    bytes += of.count() * (2 * record_bytes() + keys + begins);  // read and written
+    bytes += of.count() * 2 * record_bytes();  // read and written
   return bytes;
 }
 
@@ -259,6 +296,7 @@ std::vector<int64_t> GpuEmbeddingWorkload::sampled_rows(int64_t table) const {
 
 Status GpuEmbeddingWorkload::check() {
   RECMILL_RETURN_IF_ERROR(check_lookups());
+  RECMILL_RETURN_IF_ERROR(find_rows(0));
   RECMILL_RETURN_IF_ERROR(update(0));
   expected_rows_.clear();
   for (int64_t t = 0; t < shape_.tables; ++t) RECMILL_RETURN_IF_ERROR(check_update(t));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `bench embedding` works on on a GPU: tables in its memory, batches whose ids and distinct
-// rows were sent before, and a gradient, all the same for a rival.
+// What `bench embedding` works on on a GPU: tables in its memory, batches whose ids were sent
+// before, and a gradient, all the same for a rival.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "device/gpu/gpu.h"
 #include "device/pool.h"
 #include "kernels/codegen/gpu_code.h"
+#include "kernels/distinct_rows/gpu_distinct_rows.h"
 #include "kernels/embedding_pool/gpu_fused_pool.h"
 #include "table/embedding_table.h"
 #include "table/gpu_updater.h"
@@ -53,15 +54,18 @@ class GpuEmbeddingWorkload {
   const GpuEmbeddingShape& shape() const { return shape_; }
   GpuStream& stream() { return stream_; }
 
-  /// Enqueues the lookups of one batch, or gradient sums and optimizer for its distinct rows.
-  Status lookup(int64_t batch);
-  Status update(int64_t batch);
-  /// Enqueues the copies of what prepare() staged: ids, distinct rows, mapping of blocks.
-  Status send(int64_t batch);
-  /// Distinct rows of a batch by the CPU, and all that is sent.
+  /// What a batch needs of the CPU: copies in pinned memory, mapping of blocks.
   Status prepare(int64_t batch);
+  /// Enqueues the copies of what prepare() staged.
+  Status send(int64_t batch);
+  /// Enqueues the lookups of a batch; the search for its distinct rows; gradient sums and optimizer
+  /// for those that were found last.
+  Status lookup(int64_t batch);
+  Status find_rows(int64_t batch);
+  Status update(int64_t batch);
 
-  /// Bytes that these must move, each address once: a row that is looked up twice is read once.
+  /// Bytes that lookups, or search and update, must move at least: each address once, so that a row
+  /// that is looked up twice is read once, and nothing of what stands between the two.
   int64_t lookup_bytes(int64_t batch) const;
   int64_t update_bytes(int64_t batch) const;
 
@@ -80,8 +84,9 @@ class GpuEmbeddingWorkload {
  private:
   struct Batch {
     std::vector<std::vector<int64_t>> ids;  // [tables][lookups]
-    std::vector<DistinctRows> distinct;     // [tables]
+    std::vector<DistinctRows> distinct;     // [tables], by the CPU: what it must be
     kernels::GpuBags bags;
+    kernels::GpuLookups lookups;
     table::GpuUpdates updates;
   };
 
@@ -90,7 +95,9 @@ class GpuEmbeddingWorkload {
   Status allocate();
   Status load(const CompileKernels& compile);
   Status fill(float* to, int64_t rows, int64_t row_floats, const FillPattern& pattern);
+  Status load_finder(std::span<const kernels::codegen::GpuCode> codes, kernels::RowKeys keys);
   void draw_ids();
+  void find_distinct(Batch& batch);
   JaggedView bags(const Batch& batch, int64_t table) const;
   int64_t record_bytes() const { return tables_[0].rows().stride; }
   Status check_lookups();
@@ -107,6 +114,7 @@ class GpuEmbeddingWorkload {
   std::vector<kernels::codegen::GpuCode> codes_;
   GpuKernel fill_;
   std::unique_ptr<kernels::GpuFusedPool> fused_pool_;
+  std::unique_ptr<kernels::GpuDistinctRowsFinder> finder_;
   std::unique_ptr<table::GpuUpdater> updater_;
   std::vector<int64_t> offsets_;       // [lookups + 1]
   std::vector<int64_t> shard_begins_;  // [shards + 1]
