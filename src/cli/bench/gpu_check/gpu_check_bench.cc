@@ -5,6 +5,7 @@
 //   gpu_check_bench embedding [--device cuda] [--threads 2] [--pairs 7] [--scale 0]
 //                   [--python python3] [--scripts bench/rivals] [--commit unknown] [--no-rivals]
 //   gpu_check_bench page LINES.jsonl PAGE.html
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
