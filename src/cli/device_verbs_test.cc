@@ -58,6 +58,8 @@ TEST_F(Program, what_a_gpu_does_not_have_is_refused_in_one_line) {
   EXPECT_NE(refused({"embedding.store=placed"})
                 .find("embedding.store: device = \"emulated\" has \"local\" alone\n"),
             std::string::npos);
+  EXPECT_NE(refused({"gpu.kernel_seconds=0"}).find("gpu.kernel_seconds: must be more than 0"),
+            std::string::npos);
   EXPECT_NE(refused({"device=gpu"}).find("device must be one of cpu, cuda, emulated"),
             std::string::npos);
 }
@@ -111,7 +113,8 @@ TEST_F(Program, schedules_tuned_on_a_gpu_train_to_the_same_bits) {
   const Json json = Json::parse(tuned.out);
   EXPECT_GE(json["embedding_pool"]["speedup"], 1.0) << tuned.out;
   EXPECT_EQ(run({"tune", "--replay", "tuned/a.emulated.json"}).status, 0);
-  const Outcome verified = run(with_sets({"verify", "a.toml", "--iterations", "6"}));
+  const Outcome verified = run(with_sets({"verify", "a.toml", "--iterations", "6", "--set",
+                                          "gpu.synchronous=true", "--set", "gpu.check_nan=true"}));
   EXPECT_EQ(verified.status, 0) << verified.err;
   EXPECT_NE(verified.err.find("bitwise the same"), std::string::npos) << verified.err;
   const Outcome foreign =

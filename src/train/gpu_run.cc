@@ -67,13 +67,17 @@ Status choose_schedules(const ResolvedRun& run, const Gpu& gpu, Files& files,
 
 }  // namespace
 
-Result<std::unique_ptr<Gpu>> open_gpu(DeviceKind device, emulation::Usage* usage) {
+Result<std::unique_ptr<Gpu>> open_gpu(const RunOptions& options, emulation::Usage* usage) {
+  const DeviceKind device = options.device;
   EmulatedGpu played;
   played.usage = usage;
   played.multiprocessors = kPlayedMultiprocessors;
   auto driver = device == DeviceKind::cuda ? make_cuda_driver({}) : make_emulated_driver(played);
   if (!driver.ok()) return driver.status().at("device = \"" + std::string(name_of(device)) + "\"");
-  return std::make_unique<Gpu>(*std::move(driver), GpuOptions{});
+  return std::make_unique<Gpu>(*std::move(driver),
+                               GpuOptions{.synchronous = options.gpu.synchronous,
+                                          .kernel_seconds = options.gpu.kernel_seconds,
+                                          .check_nan = options.gpu.check_nan});
 }
 
 Result<CompileForGpu> compiler_for(const ResolvedRun& run, DeviceKind device, const Gpu& gpu,
@@ -107,7 +111,7 @@ kernels::tune::TunedFor gpu_tuned_for(const ResolvedRun& run, DeviceKind device,
 Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun& run, Pool& pool,
                                                               Files& files) {
   const DeviceKind device = run.options.device;
-  RECMILL_ASSIGN_OR_RETURN(auto gpu, open_gpu(device));
+  RECMILL_ASSIGN_OR_RETURN(auto gpu, open_gpu(run.options));
   store::GpuStoreKernels kernels;
   kernels.dispatch = run.options.kernels.dispatch;
   RECMILL_ASSIGN_OR_RETURN(kernels.compile, compiler_for(run, device, *gpu, pool, files));

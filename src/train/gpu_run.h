@@ -17,10 +17,10 @@
 
 namespace recmill::train {
 
-/// The GPU of device = "cuda", or the one that the CPU plays, which adds up what kernels need in
-/// `usage` where it is given (device/gpu/emulated_driver.h). Fails in one line without a driver, or
-/// with one that is too old.
-Result<std::unique_ptr<Gpu>> open_gpu(DeviceKind device, emulation::Usage* usage = nullptr);
+/// The GPU of options.device = "cuda", or the one that the CPU plays, which adds up what kernels
+/// need in `usage` where it is given (device/gpu/emulated_driver.h). Fails in one line without a
+/// driver, or with one that is too old.
+Result<std::unique_ptr<Gpu>> open_gpu(const RunOptions& options, emulation::Usage* usage = nullptr);
 
 /// Compiles kernels for that GPU into the run's folder of compiled code. The pool and the files
 /// outlive it.

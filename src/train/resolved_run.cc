@@ -103,6 +103,8 @@ BatchSchedule ResolvedRun::schedule(int rank) const {
 
 // What stores of GPUs do not have yet is refused, not left out.
 Status check_device(const RunOptions& options) {
+  if (!(options.gpu.kernel_seconds > 0.0))
+    return Status::BadRequest("gpu.kernel_seconds: must be more than 0");
   if (options.device == DeviceKind::cpu) return {};
   const std::string device = "device = \"" + std::string(name_of(options.device)) + "\"";
   if (options.embedding.store != preprocess::StoreKind::local)

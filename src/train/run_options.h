@@ -10,6 +10,7 @@
 #include "reader/data_options.h"
 #include "schema/device_kind.h"
 #include "schema/options.h"
+#include "train/gpu_options.h"
 #include "train/kernel_options.h"
 #include "train/optimizer/optimizer_options.h"
 #include "train/placement_options.h"
@@ -34,6 +35,7 @@ struct RunOptions {
   PlacementOptions placement;
   KernelOptions kernels;
   TuneOptions tune;
+  GpuRunOptions gpu;
 };
 template <typename Visitor>
 void describe(Visitor& v, RunOptions& o) {
@@ -54,6 +56,7 @@ void describe(Visitor& v, RunOptions& o) {
   v("placement", o.placement, "where rows stand and travel, of embedding.store = \"placed\"");
   v("kernels", o.kernels, "schedules of embedding kernels");
   v("tune", o.tune, "what kernels are tuned and timed on");
+  v("gpu", o.gpu, "how kernels are launched on device = \"cuda\" and \"emulated\"");
 }
 
 }  // namespace recmill::train

@@ -20,7 +20,7 @@ namespace recmill::train {
 
 struct BatchesRequest {
   uint64_t seed = 1000;
-  int64_t least = 8;                  // batches; small ones are more, read_batches() says how many
+  int64_t least = 8;  // batches; small ones are more, read_batches() says how many
   int64_t most = 256;
   int64_t bytes = int64_t{3} << 29;   // fewer batches where their ids take more than this
   std::vector<int64_t> samples = {};  // of each batch; empty: as [tune] says

@@ -2,6 +2,7 @@
 #include "device/gpu/gpu.h"
 
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 namespace recmill {
@@ -186,6 +187,27 @@ Status Gpu::launch(const GpuKernel& kernel, const Grid& grid, const void* argume
   if (!launched.ok()) return launched;
   stream.launched_ = kernel.name;
   return options_.synchronous ? stream.synchronize() : Status();
+}
+
+Status Gpu::check_nan(const GpuKernel& kernel, const float* floats, int64_t rows, int64_t dim,
+                      int64_t stride, const std::string& what, GpuStream& stream) {
+  if (!options_.check_nan || rows == 0) return {};
+  const size_t count = static_cast<size_t>((rows - 1) * stride + dim);
+  RECMILL_ASSIGN_OR_RETURN(const auto read,
+                           allocate_pinned(count * sizeof(float), "what a kernel wrote"));
+  const auto values = read.as<float>();
+  RECMILL_RETURN_IF_ERROR(
+      driver_->copy(values.data(), floats, count * sizeof(float), stream.stream_));
+  RECMILL_RETURN_IF_ERROR(stream.synchronize());
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t element = 0; element < dim; ++element) {
+      if (!std::isnan(values[row * stride + element])) continue;
+      return Status::Failed("kernel " + kernel.name + ": wrote a NaN as element " +
+                            std::to_string(element) + " of row " + std::to_string(row) + " of " +
+                            what);
+    }
+  }
+  return {};
 }
 
 }  // namespace recmill

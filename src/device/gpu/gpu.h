@@ -122,6 +122,7 @@ struct GpuKernel {
 struct GpuOptions {
   bool synchronous = false;    // each kernel ends before the next is launched: errors name it
   double kernel_seconds = 60;  // that synchronize() waits, at most
+  bool check_nan = false;      // what kernels write is read back: a NaN is an error that names them
 };
 
 class Gpu {
@@ -148,6 +149,11 @@ class Gpu {
                 GpuStream& stream) {
     return launch(kernel, grid, &arguments, sizeof arguments, stream);
   }
+
+  /// Where options say so, fails when one of `rows` rows of `dim` floats, `stride` floats from each
+  /// other, which the kernel wrote as its last work of the stream, has a NaN. `what` they are.
+  Status check_nan(const GpuKernel& kernel, const float* floats, int64_t rows, int64_t dim,
+                   int64_t stride, const std::string& what, GpuStream& stream);
 
  private:
   Status launch(const GpuKernel& kernel, const Grid& grid, const void* arguments, size_t bytes,

@@ -130,6 +130,28 @@ TEST_F(GpuTest, RefusesWhatTheGpuDoesNotHave) {
               StartsWith("kernel missing was not compiled for "));
 }
 
+class CheckedGpu : public GpuTest {
+ protected:
+  CheckedGpu() : GpuTest({}, {.check_nan = true}) {}
+};
+
+TEST_F(CheckedGpu, NamesTheKernelThatWroteANaN) {
+  auto host = *gpu_.allocate_pinned(64 * sizeof(float), "host");
+  auto a = *gpu_.allocate(64 * sizeof(float), "a"), b = *gpu_.allocate(64 * sizeof(float), "b");
+  const auto check = [&] {
+    return gpu_.check_nan(add_, b.address<float>(), 4, 13, 16, "rows", stream_);
+  };
+  for (float& value : host.as<float>()) value = 1;
+  host.as<float>()[2 * 16 + 13] = std::nanf("");  // between two rows
+  ASSERT_TRUE(stream_.to_device(a, host, a.size()).ok());
+  ASSERT_TRUE(add_to(a, b, 2, stream_).ok());
+  EXPECT_TRUE(check().ok()) << check().message();
+  host.as<float>()[2 * 16 + 12] = std::nanf("");
+  ASSERT_TRUE(stream_.to_device(a, host, a.size()).ok());
+  ASSERT_TRUE(add_to(a, b, 2, stream_).ok());
+  EXPECT_EQ(check().message(), "kernel test_add: wrote a NaN as element 12 of row 2 of rows");
+}
+
 TEST_F(GpuTest, SaysWhatItHasNoMemoryFor) {
   const auto all = static_cast<size_t>(gpu_.properties().memory);
   EXPECT_THAT(gpu_.allocate(all + 1, "table C3").status().message(),

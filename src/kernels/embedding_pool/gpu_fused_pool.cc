@@ -73,6 +73,13 @@ Status GpuFusedPool::stage(std::span<const JaggedView> bags, GpuBags& batch,
   std::vector<const GpuPoolPlace*> places;
   for (const GpuPooledFeature& feature : features_)
     places.push_back(&place_for(feature, bags[feature.bags]));
+  batch.kernels_.clear();
+  batch.rows_.clear();
+  for (size_t f = 0; f < features_.size(); ++f) {
+    const JaggedView& of = bags[features_[f].bags];
+    batch.kernels_.push_back(places[f]->kernel);
+    batch.rows_.push_back(places[f]->parts.lookups > 0 ? of.lookups() : of.samples);
+  }
   const Mapped mapped = map_blocks(bags, places, arrange, batch);
   StagedArrays& arrays = batch.arrays_;
   arrays.clear();
@@ -139,6 +146,10 @@ Status GpuFusedPool::run(GpuBags& batch, std::span<const gpu::PoolOutput> output
                     static_cast<unsigned long>(kernels_[k].dynamic_shared)};
     RECMILL_RETURN_IF_ERROR(gpu_.launch(kernels_[k].kernel, grid, arguments, stream));
   }
+  for (size_t f = 0; f < features_.size(); ++f)
+    RECMILL_RETURN_IF_ERROR(gpu_.check_nan(kernels_[batch.kernels_[f]].kernel, outputs[f].data,
+                                           batch.rows_[f], features_[f].dim, outputs[f].stride,
+                                           "feature number " + std::to_string(f), stream));
   return {};
 }
 

@@ -61,6 +61,8 @@ class GpuBags {
     StagedArray<float> weights;
   };
   std::vector<Launch> launches_;  // [kernels]
+  std::vector<size_t> kernels_;   // [features]: that each runs in
+  std::vector<int64_t> rows_;     // [features]: that come out
   StagedArrays arrays_;
   StagedArray<gpu::PoolFeature> features_;
   StagedArray<gpu::PoolOutput> outputs_;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tuner measured, and what follows from it: plain values and pure functions (RecFlex,
 // section IV-A). On a GPU the fused-kernel-wide value is the occupancy, in blocks of a
-// multiprocessor; on a CPU it is the pair of a tile and a share of the cache. A schedule tuned for one value is compared only at that value (local stage); the
-// winners of each value are fused and measured, and the best value wins (global stage). There the
-// best candidates are compared once more where they will run, among all the others.
+// multiprocessor; on a CPU it is the pair of a tile and a share of the cache. A schedule tuned for
+// one value is compared only at that value (local stage); the winners of each value are fused and
+// measured, and the best value wins (global stage). There the best candidates are compared once
+// more where they will run, among all the others.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ constexpr const char* kPublished = "fbgemm_tbe_h100_published";
 /// A GPU, and what compiles for it.
 struct Machine {
   std::unique_ptr<Gpu> gpu;
-  CompileKernels compile;
+  CompileForGpu compile;
   bool emulated = false;
   double copy_rate = 0.0;  // bytes a second, read and written: measured
 };

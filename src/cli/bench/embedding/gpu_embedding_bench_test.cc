@@ -53,7 +53,7 @@ TEST_F(GpuEmbeddingBench, SaysThatThereIsNoDriver) {
 class Workload : public GpuEmbeddingBench {
  protected:
   // Compiles for the emulator, the kernel of place `spoilt` with another text in place of `from`.
-  CompileKernels compile(size_t spoilt = 99, std::string from = "", std::string to = "") {
+  CompileForGpu compile(size_t spoilt = 99, std::string from = "", std::string to = "") {
     return [=, this](std::span<const kernels::codegen::GpuSource> of)
                -> Result<std::vector<kernels::codegen::GpuCode>> {
       std::vector<kernels::codegen::GpuSource> sources(of.begin(), of.end());
@@ -68,7 +68,7 @@ class Workload : public GpuEmbeddingBench {
       return emulated_code(sources, cache);
     };
   }
-  std::string checked(OptimizerKind optimizer, const CompileKernels& compile) {
+  std::string checked(OptimizerKind optimizer, const CompileForGpu& compile) {
     Gpu gpu(*make_emulated_driver({}), {});
     GpuEmbeddingShape shape{"small", 2, 500, 90, 20, 1.05, optimizer};
     auto workload = GpuEmbeddingWorkload::make(shape, compile, gpu, pool_);

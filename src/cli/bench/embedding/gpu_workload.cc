@@ -97,7 +97,7 @@ DistinctRows part_of(const DistinctRows& distinct, std::span<const int64_t> plac
 }  // namespace
 
 Result<std::unique_ptr<GpuEmbeddingWorkload>> GpuEmbeddingWorkload::make(
-    const GpuEmbeddingShape& shape, const CompileKernels& compile, Gpu& gpu, Pool& pool) {
+    const GpuEmbeddingShape& shape, const CompileForGpu& compile, Gpu& gpu, Pool& pool) {
   RECMILL_ASSIGN_OR_RETURN(auto stream, gpu.open_stream());
   std::unique_ptr<GpuEmbeddingWorkload> made(
       new GpuEmbeddingWorkload(shape, gpu, pool, std::move(stream)));
@@ -137,36 +137,28 @@ Status GpuEmbeddingWorkload::allocate() {
   return {};
 }
 
-Status GpuEmbeddingWorkload::load(const CompileKernels& compile) {
+Status GpuEmbeddingWorkload::load(const CompileForGpu& compile) {
   const kernels::RowStorage& rows = tables_[0].rows();
-  const auto function = pool_function(rows);
-  RECMILL_ASSIGN_OR_RETURN(
-      const auto pool, kernels::codegen::gpu_pool_sources({&function, 1}, {.made_by = "Recmill"}));
   const table::GpuUpdateFunction of{rows.dim, rows.stride, rows.element_state, rows.precision,
                                     shape_.optimizer};
   const auto update = table::gpu_update_sources({&of, 1}, "Recmill");
-  std::vector<GpuSource> sources{fill_source()};
-  sources.push_back(pool[0]);
-  sources.push_back(update[0]);
+  std::vector<GpuSource> sources{fill_source(), update[0]};
   const std::vector<int64_t> table_rows(shape_.tables, shape_.rows);
   const kernels::RowKeys keys = kernels::row_keys(table_rows);
   const auto finding = kernels::codegen::gpu_distinct_sources(keys, "Recmill");
   sources.insert(sources.end(), finding.begin(), finding.end());
   RECMILL_ASSIGN_OR_RETURN(codes_, compile(sources));
   RECMILL_ASSIGN_OR_RETURN(fill_, gpu_.load(codes_[0].code));
-  RECMILL_ASSIGN_OR_RETURN(auto pool_kernel, gpu_.load(codes_[1].code));
-  RECMILL_ASSIGN_OR_RETURN(auto update_kernel, gpu_.load(codes_[2].code));
-  RECMILL_RETURN_IF_ERROR(load_finder(std::span(codes_).subspan(3), keys));
-  RECMILL_ASSIGN_OR_RETURN(const auto schedule, kernels::find_gpu_pool_kernel(function.schedule));
-  std::vector<kernels::GpuPooledFeature> features;
+  RECMILL_ASSIGN_OR_RETURN(auto update_kernel, gpu_.load(codes_[1].code));
+  RECMILL_RETURN_IF_ERROR(load_finder(std::span(codes_).subspan(2), keys));
+  std::vector<kernels::codegen::GpuPoolRequest> features;
   std::vector<table::GpuUpdatedTable> tables;
   for (int64_t t = 0; t < shape_.tables; ++t) {
-    features.push_back(
-        {0, 0, schedule.of->parts(schedule.values), shape_.dim, records_[t].address<u8>()});
+    features.push_back({pool_function(rows), records_[t].address<u8>(), features.size()});
     tables.push_back({&tables_[t], records_[t].address<u8>(), nullptr, 0, 0});
   }
-  fused_pool_ = std::make_unique<kernels::GpuFusedPool>(gpu_, std::vector{std::move(pool_kernel)},
-                                                        std::move(features));
+  RECMILL_ASSIGN_OR_RETURN(fused_pool_, compile_gpu_pool(features, {.made_by = "Recmill"},
+                                                         /*exactly=*/false, compile, gpu_));
   updater_ = std::make_unique<table::GpuUpdater>(gpu_, std::vector{std::move(update_kernel)},
                                                  std::move(tables));
   return {};
@@ -226,7 +218,7 @@ Status GpuEmbeddingWorkload::prepare(int64_t number) {
   Batch& batch = batches_[number];
   std::vector<JaggedView> views;
   for (int64_t t = 0; t < shape_.tables; ++t) views.push_back(bags(batch, t));
-  RECMILL_RETURN_IF_ERROR(fused_pool_->stage(views, batch.bags));
+  RECMILL_RETURN_IF_ERROR(fused_pool_.pool->stage(views, batch.bags));
   std::vector<kernels::GpuTableLookups> tables;
   for (int64_t t = 0; t < shape_.tables; ++t) {
     const gpu::PoolFeature& there = batch.bags.features()[t];
@@ -246,7 +238,7 @@ Status GpuEmbeddingWorkload::prepare(int64_t number) {
 }
 
 Status GpuEmbeddingWorkload::send(int64_t batch) {
-  RECMILL_RETURN_IF_ERROR(fused_pool_->send(batches_[batch].bags, stream_));
+  RECMILL_RETURN_IF_ERROR(fused_pool_.pool->send(batches_[batch].bags, stream_));
   return updater_->send(batches_[batch].updates, stream_);
 }
 
@@ -254,7 +246,7 @@ Status GpuEmbeddingWorkload::lookup(int64_t batch) {
   std::vector<gpu::PoolOutput> outputs;
   for (int64_t t = 0; t < shape_.tables; ++t)
     outputs.push_back({output_.address<float>() + t * shape_.lookups * shape_.dim, shape_.dim});
-  return fused_pool_->run(batches_[batch].bags, outputs, stream_);
+  return fused_pool_.pool->run(batches_[batch].bags, outputs, stream_);
 }
 
 Status GpuEmbeddingWorkload::find_rows(int64_t batch) {

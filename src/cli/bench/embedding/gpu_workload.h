@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,9 +13,8 @@
 #include "cli/bench/embedding/fill_pattern.h"
 #include "device/gpu/gpu.h"
 #include "device/pool.h"
-#include "kernels/codegen/gpu_code.h"
+#include "kernels/codegen/compiled_gpu_pool.h"
 #include "kernels/distinct_rows/gpu_distinct_rows.h"
-#include "kernels/embedding_pool/gpu_fused_pool.h"
 #include "table/embedding_table.h"
 #include "table/gpu_updater.h"
 
@@ -40,15 +38,13 @@ constexpr FillPattern kRowPattern{31, 17, 8191, 0, 0x1p-20f};
 /// Of the gradient of each lookup: row is its place among those of all tables.
 constexpr FillPattern kGradientPattern{7, 13, 1021, 510, 0x1p-16f};
 
-/// Compiles kernels for the GPU of the benchmark.
-using CompileKernels = std::function<Result<std::vector<kernels::codegen::GpuCode>>(
-    std::span<const kernels::codegen::GpuSource> sources)>;
+using kernels::codegen::CompileForGpu;
 
 class GpuEmbeddingWorkload {
  public:
   /// The GPU and the pool outlive it. Fails as `compile`, and where memory is short.
   static Result<std::unique_ptr<GpuEmbeddingWorkload>> make(const GpuEmbeddingShape& shape,
-                                                            const CompileKernels& compile, Gpu& gpu,
+                                                            const CompileForGpu& compile, Gpu& gpu,
                                                             Pool& pool);
 
   const GpuEmbeddingShape& shape() const { return shape_; }
@@ -93,7 +89,7 @@ class GpuEmbeddingWorkload {
   GpuEmbeddingWorkload(const GpuEmbeddingShape& shape, Gpu& gpu, Pool& pool, GpuStream stream)
       : shape_(shape), gpu_(gpu), pool_(pool), stream_(std::move(stream)) {}
   Status allocate();
-  Status load(const CompileKernels& compile);
+  Status load(const CompileForGpu& compile);
   Status fill(float* to, int64_t rows, int64_t row_floats, const FillPattern& pattern);
   Status load_finder(std::span<const kernels::codegen::GpuCode> codes, kernels::RowKeys keys);
   void draw_ids();
@@ -113,7 +109,7 @@ class GpuEmbeddingWorkload {
   PinnedBuffer staging_;
   std::vector<kernels::codegen::GpuCode> codes_;
   GpuKernel fill_;
-  std::unique_ptr<kernels::GpuFusedPool> fused_pool_;
+  kernels::codegen::CompiledGpuPool fused_pool_;
   std::unique_ptr<kernels::GpuDistinctRowsFinder> finder_;
   std::unique_ptr<table::GpuUpdater> updater_;
   std::vector<int64_t> offsets_;       // [lookups + 1]

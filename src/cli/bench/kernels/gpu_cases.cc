@@ -22,8 +22,8 @@ using kernels::codegen::Dispatch;
 using kernels::gpu::PoolBlock;
 using kernels::tune::GpuPoolSubject;
 
-constexpr int kCompilers = 2;                        // at a time, of what "cold" is measured of
-constexpr const char* kCompiledFor = "sm_90";        // of the lines on registers
+constexpr int kCompilers = 2;                  // at a time, of what "cold" is measured of
+constexpr const char* kCompiledFor = "sm_90";  // of the lines on registers
 
 /// One of those that take turns.
 struct Side {
@@ -113,13 +113,17 @@ class GpuCase {
  public:
   GpuCase(const std::string& name, const train::ResolvedRun& run, const BenchOptions& options,
           const BenchSink& sink)
-      : name_(name), run_(run), options_(options), sink_(sink), pool_(train::make_pool(run.threads)) {}
+      : name_(name),
+        run_(run),
+        options_(options),
+        sink_(sink),
+        pool_(train::make_pool(run.threads)) {}
 
   Status run() {
     train::BatchesRequest history{.seed = kTuneSeed};
     if (emulated()) history.least = history.most = 1;
-    RECMILL_ASSIGN_OR_RETURN(
-        lookups_, train::GpuLookups::make(run_, history, *pool_, posix_files()));
+    RECMILL_ASSIGN_OR_RETURN(lookups_,
+                             train::GpuLookups::make(run_, history, *pool_, posix_files()));
     RECMILL_RETURN_IF_ERROR(tune());
     RECMILL_RETURN_IF_ERROR(add_rivals());
     RECMILL_RETURN_IF_ERROR(take_turns());
@@ -133,9 +137,9 @@ class GpuCase {
 
   Status tune() {
     auto options = train::gpu_tuner_options(options_.device, lookups_->gpu());
-    RECMILL_ASSIGN_OR_RETURN(tuned_, tune_on_gpu(subject(), options, [](double) {}, never_));
-    const auto schedules =
-        subject().by_feature(kernels::tune::schedules_of(tuned_.choice));
+    RECMILL_ASSIGN_OR_RETURN(tuned_, tune_on_gpu(
+                                         subject(), options, [](double) {}, never_));
+    const auto schedules = subject().by_feature(kernels::tune::schedules_of(tuned_.choice));
     return add("tuned", schedules, {tuned_.choice.value.blocks});
   }
 
@@ -163,8 +167,8 @@ class GpuCase {
     return add("static_most", sides_[0].schedules, how, mapping.by_most());
   }
 
-  /// The winners of candidates that each ran alone (RecFlex, section II-C); only times of a GPU tell
-  /// them.
+  /// The winners of candidates that each ran alone (RecFlex, section II-C); only times of a GPU
+  /// tell them.
   Status add_separate() {
     kernels::tune::FamilyTimes times = tuned_.times;
     times.values.assign(1, {});
@@ -174,8 +178,7 @@ class GpuCase {
     }
     times.values[0].fused_nanoseconds = 1.0;
     RECMILL_ASSIGN_OR_RETURN(const auto choice, choose(times));
-    return add("separate_combine",
-               subject().by_feature(kernels::tune::schedules_of(choice)), {});
+    return add("separate_combine", subject().by_feature(kernels::tune::schedules_of(choice)), {});
   }
 
   Status take_turns() {
@@ -240,8 +243,8 @@ class GpuCase {
     int64_t blocks = emulated() || chosen == 0 ? kMostBlocks : chosen;
     while (true) {
       RECMILL_ASSIGN_OR_RETURN(const Compiled compiled, compile(Dispatch::branches, blocks));
-      const bool spills = std::ranges::any_of(
-          compiled.codes, [](const auto& code) { return code.spilled > 0; });
+      const bool spills =
+          std::ranges::any_of(compiled.codes, [](const auto& code) { return code.spilled > 0; });
       if (!emulated() || !spills || blocks == 1) {
         report_codes(Dispatch::branches, compiled);
         break;
@@ -335,8 +338,7 @@ class GpuCase {
 Status run_gpu_case(const std::string& name, const train::ResolvedRun& run,
                     const BenchOptions& options, const BenchSink& sink) {
   if (options.device == DeviceKind::cpu)
-    return Status::BadRequest("bench kernels: case '" + name +
-                              "' is of --device cuda or emulated");
+    return Status::BadRequest("bench kernels: case '" + name + "' is of --device cuda or emulated");
   return GpuCase(name, run, options, sink).run();
 }
 

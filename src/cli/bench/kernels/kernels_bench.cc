@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench/kernels/kernels_bench.h"
 
-#include <functional>
+#include <algorithm>
+#include <numeric>
 
 #include "cli/bench/kernels/forward_cases.h"
 #include "cli/bench/kernels/generated_cases.h"
+#include "cli/bench/kernels/gpu_cases.h"
 #include "cli/bench/kernels/mlp_cases.h"
 #include "cli/bench/kernels/mutation_cases.h"
 #include "cli/bench/kernels/static_cases.h"
@@ -22,6 +24,27 @@ using KernelsCase = Status (*)(const std::string& name, const train::ResolvedRun
 constexpr const char *kPlanted = "planted_llc", *kPlantedBags = "planted_llc_bags",
                      *kEmpty = "empty_features";
 
+/// Of a workload's name: a tenth of its features.
+constexpr const char* kTenth = "_tenth";
+/// Of a batch on the emulator, which is slow.
+constexpr int64_t kEmulatedSamples = 64;
+
+/// Of each line a tenth of its features, one at least, of each of its dimensions as near to a tenth
+/// as that allows.
+train::WorkloadOptions tenth_of(train::WorkloadOptions workload) {
+  for (train::WorkloadLine& line : workload.lines) {
+    line.count = std::max<int64_t>(1, line.count / 10);
+    int64_t before = 0, kept = 0;
+    const int64_t all = std::accumulate(line.dim_counts.begin(), line.dim_counts.end(), int64_t{0});
+    for (int64_t& count : line.dim_counts) {
+      before += count;
+      count = before * line.count / all - kept;
+      kept += count;
+    }
+  }
+  return workload;
+}
+
 struct NamedCase {
   const char* suffix;
   KernelsCase run;
@@ -38,6 +61,7 @@ constexpr NamedCase kCases[] = {{"_fwd", run_forward_case},
                                 {"_generated", run_generated_case},
                                 {"_separate", run_separate_case},
                                 {"_tuning", run_tuning_case},
+                                {"_gpu", run_gpu_case},
                                 {kPlanted, run_separate_case},
                                 {kPlantedBags, run_separate_case},
                                 {kEmpty, run_empty_case}};
@@ -83,13 +107,18 @@ std::vector<CaseGroup> groups() {
 Status run_case(const std::string& name, const BenchOptions& options, const BenchSink& sink) {
   for (const NamedCase& known : kCases) {
     if (!name.ends_with(known.suffix)) continue;
-    const std::string workload = name.substr(0, name.size() - std::string(known.suffix).size());
+    std::string workload = name.substr(0, name.size() - std::string(known.suffix).size());
+    const bool tenth = workload.ends_with(kTenth);
+    if (tenth) workload.resize(workload.size() - std::string(kTenth).size());
     RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                              load_run_config(workload.empty() ? "recflex_e" : workload, {}));
     train::RunOptions settings = config.options;
     if (name == kPlanted) settings = planted_llc(settings);
     if (name == kPlantedBags) settings = planted_llc_bags(settings);
     if (name == kEmpty) settings = empty_features(settings);
+    if (tenth) settings.workload = tenth_of(settings.workload);
+    settings.device = options.device;
+    if (options.device == DeviceKind::emulated) settings.tune.batch_sizes = {kEmulatedSamples};
     settings.train.threads = options.threads;
     const auto run = train::resolve_run(settings, posix_files());
     if (!run.ok()) return config.locate(run.status());
@@ -110,9 +139,15 @@ std::vector<std::string> kernels_cases(int64_t figure, bool quick) {
   return cases;
 }
 
+std::vector<std::string> gpu_kernels_cases() {
+  return {"recflex_a_tenth_gpu", "recflex_d_gpu"};
+}
+
 Status run_kernels_bench(const BenchOptions& options, const BenchSink& sink) {
-  const auto cases =
-      options.cases.empty() ? kernels_cases(options.figure, options.quick) : options.cases;
+  const bool on_gpu = options.device != DeviceKind::cpu;
+  const auto cases = !options.cases.empty() ? options.cases
+                     : on_gpu               ? gpu_kernels_cases()
+                                            : kernels_cases(options.figure, options.quick);
   for (const std::string& name : cases) RECMILL_RETURN_IF_ERROR(run_case(name, options, sink));
   return {};
 }

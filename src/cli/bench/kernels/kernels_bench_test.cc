@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <set>
 
+#include "base/temporary_folder.h"
 #include "cli/bench/kernels/feature_rivals.h"
+#include "cli/bench/kernels/gpu_cases.h"
 #include "cli/bench/kernels/mappings.h"
 #include "cli/bench/kernels/memory_limit.h"
 #include "cli/bench/kernels/mutation.h"
@@ -63,6 +66,43 @@ TEST(KernelsCases, of_every_figure_are_there_and_quick_ones_are_some_of_them) {
   options.cases = {"recflex_a_sideways"};
   EXPECT_EQ(run_kernels_bench(options, [](const BenchLine&) {}).message(),
             "bench kernels: no case 'recflex_a_sideways'");
+}
+
+TEST(GpuCase, on_the_emulator_counts_what_each_way_needs) {
+  const TemporaryFolder folder;
+  auto config = load_run_config("recflex_e", {"kernels.cache=" + folder.path()});
+  ASSERT_TRUE(config.ok());
+  train::WorkloadLine one, many;
+  one.kind = many.kind = train::LineKind::fixed;
+  one.count = many.count = 2;
+  one.rows = many.rows = 64;
+  one.dims = many.dims = {1};
+  many.mean = 20;
+  many.coverage = 0.5;
+  config->options.device = DeviceKind::emulated;
+  config->options.workload.lines = {one, many};
+  config->options.tune.batch_sizes = {40};
+  config->options.data.synthetic.planted.columns = 2;
+  const auto run = train::resolve_run(config->options, posix_files());
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  BenchOptions options;
+  options.device = DeviceKind::emulated;
+  std::map<std::string, double> found;
+  const Status status = run_gpu_case("tiny_gpu", *run, options, [&](const BenchLine& line) {
+    found[line.rival.empty() ? line.metric : "over_" + line.rival] =
+        line.rival.empty() ? line.value : line.ratio.ratio;
+  });
+  ASSERT_TRUE(status.ok()) << status.message();
+  for (const char* rival : {"torchrec_like", "hugectr_like", "untuned"})
+    EXPECT_GT(found["over_" + std::string(rival)], 1.0) << rival;
+  EXPECT_GT(found["active_lanes_tuned"], found["active_lanes_torchrec_like"]);
+  EXPECT_LE(found["active_lanes_tuned"], 32.0);
+  EXPECT_EQ(found["warm_compilations_branches"], 0.0);
+  EXPECT_EQ(found["spilled_branches"], 0.0);
+  EXPECT_GT(found["registers_pointers"], 16.0);
+  options.device = DeviceKind::cpu;
+  EXPECT_EQ(run_gpu_case("tiny_gpu", *run, options, [](const BenchLine&) {}).message(),
+            "bench kernels: case 'tiny_gpu' is of --device cuda or emulated");
 }
 
 TEST(Exchange, is_of_medians_and_tells_only_where_a_bad_choice_would_be_seen) {

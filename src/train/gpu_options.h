@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The section [gpu].
+#pragma once
+
+#include "schema/options.h"
+
+namespace recmill::train {
+
+struct GpuRunOptions {
+  bool synchronous = false;
+  bool check_nan = false;
+  double kernel_seconds = 60.0;
+};
+template <typename Visitor>
+void describe(Visitor& v, GpuRunOptions& o) {
+  v("synchronous", o.synchronous,
+    "each kernel ends before the next is launched, so that an error names the one that failed; "
+    "slow");
+  v("check_nan", o.check_nan,
+    "looked-up rows are read back after each launch: a NaN ends the run and names the kernel, the "
+    "feature and the row; slow");
+  v("kernel_seconds", o.kernel_seconds,
+    "time that a stream's work may take before the run ends with an error that names its last "
+    "kernel");
+}
+
+}  // namespace recmill::train
