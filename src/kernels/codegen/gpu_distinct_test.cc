@@ -3,6 +3,7 @@
 // every order of threads.
 #include <gtest/gtest.h>
 
+#include "device/gpu/testing/test_gpu.h"
 #include "kernels/codegen/testing/gpu_distinct_run.h"
 #include "kernels/testing/random_bags.h"
 
@@ -63,7 +64,7 @@ TEST_P(GpuDistinct, ABagMayHaveAThousandsLookupsOfOneRow) {
 }
 
 TEST(GpuDistinctRowsFinder, RefusesMoreLookupsThanItsNumbersHold) {
-  Gpu gpu(*make_emulated_driver({}), {});
+  Gpu gpu(recmill::testing::test_driver(), {});
   const GpuDistinctRowsFinder finder(gpu, std::vector<GpuKernel>(kDistinctSteps.size()),
                                      RowKeys::narrow);
   GpuTableLookups table{10, {{}}};
