@@ -89,6 +89,7 @@ class CudaDriver final : public GpuDriver {
   }
 
   const GpuProperties& properties() const override { return properties_; }
+  void make_current() override { enter(); }
 
   Result<void*> allocate(size_t bytes) override {
     enter();

@@ -20,8 +20,11 @@ double now() {
   return std::chrono::duration<double>(since).count();
 }
 
+class EmulatedDriver;
+
 struct EmulatedStream {
-  std::deque<std::function<Status()>> waiting;
+  EmulatedDriver* driver = nullptr;
+  std::deque<std::function<Result<bool>()>> waiting;  // each says whether it has happened
   int64_t enqueued = 0, done = 0;
 };
 struct EmulatedEvent {
@@ -46,6 +49,7 @@ class EmulatedDriver final : public GpuDriver {
   }
 
   const GpuProperties& properties() const override { return properties_; }
+  void make_current() override {}
 
   Result<void*> allocate(size_t bytes) override {
     const std::lock_guard lock(mutex_);
@@ -74,25 +78,26 @@ class EmulatedDriver final : public GpuDriver {
   Result<Stream> open_stream() override {
     const std::lock_guard lock(mutex_);
     auto stream = std::make_shared<EmulatedStream>();
+    stream->driver = this;
     streams_[stream.get()] = stream;
     return static_cast<Stream>(stream.get());
   }
   void close_stream(Stream stream) override {
     const std::lock_guard lock(mutex_);
-    static_cast<void>(catch_up(*stream_of(stream)));
+    static_cast<void>(catch_up(*stream_of(stream)).ok());
     streams_.erase(stream);
   }
 
   Status copy(void* to, const void* from, size_t bytes, Stream stream) override {
     return enqueue(stream, [=] {
       std::memcpy(to, from, bytes);
-      return Status();
+      return true;
     });
   }
   Status fill(void* to, uint8_t byte, size_t bytes, Stream stream) override {
     return enqueue(stream, [=] {
       std::memset(to, byte, bytes);
-      return Status();
+      return true;
     });
   }
   Status launch(Function function, const Grid& grid, const void* arguments, size_t bytes,
@@ -103,13 +108,12 @@ class EmulatedDriver final : public GpuDriver {
       const auto usage =
           emulation::run_kernel(code->name.c_str(), grid, code->emulated, kept.data(), of_.turns);
       if (usage.ok() && of_.usage != nullptr) *of_.usage += *usage;
-      return usage.status();
+      return usage.ok() ? Result<bool>(true) : usage.status();
     });
   }
   Result<bool> is_done(Stream stream) override {
     const std::lock_guard lock(mutex_);
-    RECMILL_RETURN_IF_ERROR(catch_up(*stream_of(stream)));
-    return true;
+    return catch_up(*stream_of(stream));
   }
 
   Result<Event> open_event() override { return static_cast<Event>(new EmulatedEvent); }
@@ -124,7 +128,7 @@ class EmulatedDriver final : public GpuDriver {
     return enqueue(stream, [this, of] {
       of->seconds = now();
       if (of_.usage != nullptr) of->warp_steps = of_.usage->warp_steps;
-      return Status();
+      return true;
     });
   }
   Status wait(Stream stream, Event event) override {
@@ -148,6 +152,15 @@ class EmulatedDriver final : public GpuDriver {
     return static_cast<Function>(codes_.emplace_back(std::make_unique<KernelCode>(code)).get());
   }
 
+  Status enqueue(Stream stream, std::function<Result<bool>()> work) {
+    const std::lock_guard lock(mutex_);
+    if (!failed_.ok()) return failed_;
+    const auto of = stream_of(stream);
+    of->waiting.push_back(std::move(work));
+    ++of->enqueued;
+    return of_.late ? Status() : catch_up(*of).status();
+  }
+
  private:
   using Sizes = std::unordered_map<void*, size_t>;
 
@@ -166,23 +179,17 @@ class EmulatedDriver final : public GpuDriver {
   }
   std::shared_ptr<EmulatedStream> stream_of(Stream stream) const { return streams_.at(stream); }
 
-  Status enqueue(Stream stream, std::function<Status()> work) {
-    const std::lock_guard lock(mutex_);
-    if (!failed_.ok()) return failed_;
-    const auto of = stream_of(stream);
-    of->waiting.push_back(std::move(work));
-    ++of->enqueued;
-    return of_.late ? Status() : catch_up(*of);
-  }
-  // Does what is enqueued until `place` things are done.
-  Status catch_up(EmulatedStream& stream, int64_t place = INT64_MAX) {
+  // Does what is enqueued until `place` things are done; whether they are.
+  Result<bool> catch_up(EmulatedStream& stream, int64_t place = INT64_MAX) {
     while (failed_.ok() && !stream.waiting.empty() && stream.done < place) {
-      const auto work = std::move(stream.waiting.front());
+      const auto happened = stream.waiting.front()();
+      failed_ = happened.status();
+      if (happened.ok() && !*happened) return false;
       stream.waiting.pop_front();
-      failed_ = work();
       ++stream.done;
     }
-    return failed_;
+    if (!failed_.ok()) return failed_;
+    return true;
   }
 
   EmulatedGpu of_;
@@ -200,6 +207,10 @@ class EmulatedDriver final : public GpuDriver {
 Result<std::unique_ptr<GpuDriver>> make_emulated_driver(const EmulatedGpu& of) {
   RECMILL_ASSIGN_OR_RETURN(auto properties, gpu_of_architecture(of.architecture));
   return std::unique_ptr<GpuDriver>(new EmulatedDriver(of, std::move(properties)));
+}
+
+Status enqueue_on_emulated(GpuDriver::Stream stream, std::function<Result<bool>()> work) {
+  return static_cast<EmulatedStream*>(stream)->driver->enqueue(stream, std::move(work));
 }
 
 }  // namespace recmill

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "device/emulation/emulator.h"
@@ -26,5 +27,9 @@ struct EmulatedGpu {
 
 /// Fails as gpu_of_architecture().
 Result<std::unique_ptr<GpuDriver>> make_emulated_driver(const EmulatedGpu& of);
+
+/// Enqueues, on a stream of an emulated GPU, something that takes its time: once all before it has
+/// happened, `work` is asked again and again until it says that it has, too. It must not wait.
+Status enqueue_on_emulated(GpuDriver::Stream stream, std::function<Result<bool>()> work);
 
 }  // namespace recmill

@@ -74,12 +74,16 @@ Status GpuStream::zero(GpuBuffer& memory) {
   return gpu_->driver().fill(memory.address<std::byte>(), 0, memory.size(), stream_);
 }
 
+Result<bool> GpuStream::is_done() {
+  return gpu_->driver().is_done(stream_);
+}
+
 Status GpuStream::synchronize() {
   using Clock = std::chrono::steady_clock;
   const auto limit = std::chrono::duration<double>(gpu_->options().kernel_seconds);
   const auto begin = Clock::now();
   while (true) {
-    RECMILL_ASSIGN_OR_RETURN(const bool done, gpu_->driver().is_done(stream_));
+    RECMILL_ASSIGN_OR_RETURN(const bool done, is_done());
     if (done) return {};
     if (Clock::now() - begin > limit)
       return Status::Failed("a stream whose last kernel is " + launched_ + " is not done after " +

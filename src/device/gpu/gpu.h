@@ -75,11 +75,15 @@ class GpuStream {
   Status copy(GpuBuffer& to, const GpuBuffer& from, size_t bytes);
   Status zero(GpuBuffer& memory);
 
+  /// Whether all of it has happened. Fails as it did, naming the kernel.
+  Result<bool> is_done();
   /// Returns when all of it has happened. Fails as it did, naming the kernel; where the time limit
   /// passes, the last one that was launched.
   Status synchronize();
   /// What is enqueued from now on comes after all that is enqueued on `other` so far.
   Status wait_for(GpuStream& other);
+  /// For libraries that enqueue work of their own.
+  GpuDriver::Stream handle() const { return stream_; }
 
  private:
   friend class Gpu;

@@ -25,6 +25,8 @@ class GpuDriver {
 
   virtual ~GpuDriver() = default;
   virtual const GpuProperties& properties() const = 0;
+  /// For libraries that take the GPU which is the calling thread's current one.
+  virtual void make_current() = 0;
 
   /// Aligned to 256 bytes, of any content; null: there is not so much. Freed when nothing uses it.
   virtual Result<void*> allocate(size_t bytes) = 0;

@@ -80,6 +80,32 @@ TEST_F(GpuTest, StreamsWaitForEachOther) {
   EXPECT_EQ(host.as<float>()[0], 5);
 }
 
+TEST_F(GpuTest, StreamsWaitForWhatTakesItsTime) {
+  auto first = *gpu_.open_stream();
+  auto host = *gpu_.allocate_pinned(4, "host");
+  auto memory = *gpu_.allocate(4, "memory");
+  host.as<float>()[0] = 3;
+  bool has_happened = false;
+  int asked = 0;
+  ASSERT_TRUE(enqueue_on_emulated(first.handle(), [&]() -> Result<bool> {
+                ++asked;
+                return has_happened;
+              }).ok());
+  ASSERT_TRUE(first.to_device(memory, host, 4).ok());
+  ASSERT_TRUE(stream_.wait_for(first).ok());
+  ASSERT_TRUE(add_to(memory, memory, 2, stream_).ok());
+  ASSERT_TRUE(stream_.to_host(host, memory, 4).ok());
+  EXPECT_EQ(asked, 0);
+  EXPECT_FALSE(*stream_.is_done());
+  EXPECT_FALSE(*first.is_done());
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(host.as<float>()[0], 3);
+  has_happened = true;
+  EXPECT_TRUE(*stream_.is_done());
+  EXPECT_EQ(host.as<float>()[0], 5);
+  EXPECT_EQ(asked, 3);
+}
+
 TEST_F(GpuTest, StreamsMoveWithWhatTheyHave) {
   auto memory = *gpu_.allocate(4, "memory"), copy = *gpu_.allocate(4, "copy");
   GpuStream other = *gpu_.open_stream();
