@@ -64,6 +64,9 @@ class Communicator {
   /// Tells all ranks that this one has failed: their pending and later calls return an error that
   /// names this rank and `why`, so that nobody waits for it.
   virtual void abort(const Status& why) = 0;
+  /// That of the rank which this one heard of first, as calls return it; does not wait. For the
+  /// thread that makes the calls.
+  virtual Status failure() = 0;
   /// For the thread that makes the calls.
   virtual Traffic traffic() const { return traffic_; }
 

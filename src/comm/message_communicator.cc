@@ -79,7 +79,7 @@ Result<Received> MessageCommunicator::gather(Call call,
   Received received;
   received.offsets.assign(1, 0);
   for (int from = 0; from < count; ++from) {
-    RECMILL_RETURN_IF_ERROR(failed(check(announced[from], {call, 0, number, 0}, from)));
+    RECMILL_RETURN_IF_ERROR(failed(check(announced[from], {call, 0, number, 0}, names_[from])));
     received.offsets.push_back(received.offsets.back() + announced[from].bytes);
   }
   received.bytes.resize(received.offsets.back());
@@ -113,7 +113,7 @@ Status MessageCommunicator::broadcast(std::span<std::byte> bytes, int root) {
     Header announced;
     RECMILL_RETURN_IF_ERROR(failed(receiving->receive(writable_bytes_of(announced), from)));
     RECMILL_RETURN_IF_ERROR(wait({receiving.get()}, own.call));
-    RECMILL_RETURN_IF_ERROR(failed(check(announced, own, from)));
+    RECMILL_RETURN_IF_ERROR(failed(check(announced, own, names_[from])));
     if (!bytes.empty()) RECMILL_RETURN_IF_ERROR(failed(receiving->receive(bytes, from)));
     RECMILL_RETURN_IF_ERROR(wait({receiving.get()}, own.call));
     count_received(bytes.size());
@@ -179,7 +179,7 @@ class MessageCommunicator::MessageExchange final : public Exchange {
     RECMILL_RETURN_IF_ERROR(of_.wait({headers_.get()}, Call::exchange));
     for (int from = 0; from < of_.ranks(); ++from) {
       if (from == of_.rank_) continue;
-      RECMILL_RETURN_IF_ERROR(of_.failed(of_.check(announced_[from], own_, from)));
+      RECMILL_RETURN_IF_ERROR(of_.failed(check(announced_[from], own_, of_.names_[from])));
     }
     checked_ = true;
     return {};
@@ -249,28 +249,6 @@ Result<std::unique_ptr<Window>> MessageCommunicator::window(size_t bytes) {
   if (!told.bytes.empty()) return barrier();  // where the rank that complains does not come
   memory->seal();
   return std::unique_ptr<Window>(new HostWindow(*this, *std::move(memory), bytes));
-}
-
-const char* MessageCommunicator::name_of(Call call) {
-  constexpr const char* kNames[] = {"all-to-all", "all-gather", "broadcast",
-                                    "barrier",    "exchange",   "window"};
-  return kNames[static_cast<int>(call)];
-}
-
-Status MessageCommunicator::check(const Header& header, const Header& expected, int from) const {
-  const bool sized = expected.call == Call::broadcast || expected.call == Call::exchange;
-  if (header.call == expected.call && header.number == expected.number &&
-      header.root == expected.root && (!sized || header.bytes == expected.bytes))
-    return {};
-  const auto text = [&](const Header& of) {
-    std::string line = fmt::format("{} {}", name_of(of.call), of.number);
-    if (of.call == Call::broadcast)
-      line += fmt::format(" of {} bytes from rank {}", of.bytes, of.root);
-    if (of.call == Call::exchange) line += fmt::format(" of {}", of.bytes);
-    return line;
-  };
-  return Status::Failed(fmt::format("{} is in another call: {}, here {}", names_[from],
-                                    text(header), text(expected)));
 }
 
 Status MessageCommunicator::wait(std::initializer_list<Transfers*> all, Call call) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "comm/call_header.h"
 #include "comm/communicator.h"
 #include "comm/link.h"
 
@@ -39,31 +40,23 @@ class MessageCommunicator final : public Communicator {
   Result<std::unique_ptr<Window>> window(size_t bytes) override;
   Result<std::unique_ptr<Communicator>> duplicate() override;
   void abort(const Status& why) override;
+  Status failure() override;
 
   /// Whether it has failed, and here before it was heard of any other rank's failure. Any thread.
   bool has_failed() const { return has_failed_; }
   bool failed_here() const { return failed_here_; }
 
  private:
-  enum class Call : int32_t { all_to_all, all_gather, broadcast, barrier, exchange, window };
-  struct Header {
-    Call call = Call::barrier;
-    int32_t root = 0;
-    uint64_t number = 0;  // of the call, from 0
-    uint64_t bytes = 0;   // that follow
-  };
+  using Header = CallHeader;
+  using Call = CallHeader::Call;
   class MessageExchange;
   class HostWindow;
 
-  static const char* name_of(Call call);
-
   Result<Received> gather(Call call, std::span<const std::span<const std::byte>> to_rank);
-  Status check(const Header& header, const Header& expected, int from) const;
   Status wait(std::initializer_list<Transfers*> all, Call call);
   Status wait_until(const std::function<Result<Progress>()>& look, Call call,
                     const std::function<std::set<int>()>& missing);
   Status failed(const Status& status);
-  Status failure();
 
   const std::unique_ptr<Link> link_;
   const int rank_;

@@ -154,6 +154,10 @@ class ThreadsCommunicator final : public Communicator {
     RECMILL_CHECK(!why.ok());
     state_->fail(why.at(name(rank_)));
   }
+  Status failure() override {
+    std::lock_guard lock(state_->mutex);
+    return state_->failure;
+  }
 
  private:
   class CopyingExchange;
@@ -268,10 +272,7 @@ class ThreadsCommunicator::ThreadsWindow final : public Window {
     const Stopwatch watch;
     Patience patience(of_.state_->is_duplicate);
     while (!block_.have_all_arrived(fences_)) {
-      if (of_.state_->has_failed) {
-        std::lock_guard lock(of_.state_->mutex);
-        return of_.state_->failure;
-      }
+      if (of_.state_->has_failed) return of_.failure();
       patience.wait(watch.seconds());
     }
     const auto stray = block_.stray(fences_, what);

@@ -22,6 +22,7 @@ class Counted final : public Communicator {
   Result<std::unique_ptr<Window>> window(size_t) override { return Status::Failed("none"); }
   Result<std::unique_ptr<Communicator>> duplicate() override { return Status::Failed("none"); }
   void abort(const Status&) override {}
+  Status failure() override { return {}; }
   Traffic traffic() const override { return now; }
 
   Traffic now;

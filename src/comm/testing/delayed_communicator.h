@@ -53,6 +53,7 @@ class DelayedCommunicator final : public Communicator {
     return std::unique_ptr<Communicator>(std::move(made));
   }
   void abort(const Status& why) override { inner_.abort(why); }
+  Status failure() override { return inner_.failure(); }
   Traffic traffic() const override { return inner_.traffic(); }
 
  private:
