@@ -77,6 +77,10 @@ endfunction()
 
 # The compiler of kernels, loaded when it is asked for (device/gpu/nvrtc.h).
 recmill_wheel_files(nvidia/cu13/lib libnvrtc.so.13 libnvrtc-builtins.so.13.0)
+# Messages between GPUs (comm/nccl/nccl_library.h): beside a LibTorch for GPUs.
+if(EXISTS ${RECMILL_SITE}/nvidia/nccl/lib/libnccl.so.2)
+  recmill_wheel_files(nvidia/nccl/lib libnccl.so.2)
+endif()
 
 # The wheel has no header: solve/highs_c_api.h declares the functions that are called.
 if(NOT EXISTS ${RECMILL_SITE}/highspy/libhighs.so.1)

@@ -18,6 +18,7 @@ set(RECMILL_DOOR_arrow reader remote server)
 set(RECMILL_DOOR_torch model train serve)
 set(RECMILL_DOOR_onednn kernels/dense_layer)
 set(RECMILL_DOOR_mpi comm)
+set(RECMILL_DOOR_nccl comm) # no target, as with cuda
 set(RECMILL_DOOR_highs solve)
 set(RECMILL_DOOR_xgboost preprocess/plan)
 set(RECMILL_DOOR_cuda device) # no target: its libraries are loaded when they are asked for

@@ -15,6 +15,7 @@ DOOR_HEADERS = {
     "torch": r"<(torch|ATen|c10)/",
     "onednn": r"<(oneapi/dnnl|dnnl)",
     "mpi": r"<mpi\.h>",
+    "nccl": r"<nccl\.h>",
     "highs": r"highs_c_api\.h",
     "xgboost": r"<xgboost/",
     "cuda": r"<(cuda|nvrtc)",
