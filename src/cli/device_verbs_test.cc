@@ -75,6 +75,46 @@ TEST_F(Program, without_a_driver_there_is_no_cuda_and_no_other_device_instead) {
   EXPECT_EQ(newest_checkpoint("a"), "");
 }
 
+// ---- messages between GPUs
+
+TEST_F(Program, over_the_stand_in_of_nccl_training_gives_the_bits_of_one_rank) {
+  write("one.toml", config(kDlrm, "", "iterations = 20"));
+  write("four.toml", config(kDlrm, "", "iterations = 20\ntransport = 'nccl_emulated'\nranks = 4"));
+  for (const char* name : {"one.toml", "four.toml"}) {
+    const Outcome outcome = run({"train", name});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.err.find("a stand-in for NCCL, over threads") != std::string::npos,
+              name == std::string("four.toml"))
+        << outcome.err;
+  }
+  const Outcome same =
+      run({"verify", "--checkpoints", newest_checkpoint("one"), newest_checkpoint("four")});
+  EXPECT_EQ(same.status, 0) << same.out << same.err;
+}
+
+TEST_F(Program, over_the_stand_in_of_nccl_stores_are_bitwise_the_plain_run) {
+  write("a.toml", config(kDlrm, "", "transport = 'nccl_emulated'"));
+  for (const char* store : {"local", "placed"}) {
+    const Outcome outcome = run({"verify", "a.toml", "--iterations", "6", "--ranks", "1,2,4",
+                                 "--set", std::string("embedding.store=") + store});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find("ranks 4: bitwise the same"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(Program, nccl_that_cannot_be_had_is_said_in_one_line) {
+  write("a.toml", config(kDlrm, "", "transport = 'nccl'\nranks = 2"));
+  EXPECT_NE(run({"train", "a.toml", "--set", "device=emulated", "--set", "train.ranks=1"})
+                .err.find("train.transport: \"nccl\" is between other GPUs than those of device = "
+                          "\"emulated\"\n"),
+            std::string::npos);
+  if (posix_files().exists("/dev/nvidiactl")) GTEST_SKIP() << "there is a GPU";
+  const Outcome outcome = run({"train", "a.toml"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  EXPECT_NE(outcome.err.find("train.transport: no "), std::string::npos) << outcome.err;
+}
+
 TEST_F(Program, tune_compiles_kernels_for_gpus_once_and_says_what_they_take) {
   write("a.toml", config(kDlrm, "", ""));
   const std::vector<std::string> words{

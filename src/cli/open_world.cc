@@ -3,8 +3,15 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
+#include "base/log.h"
+#include "comm/nccl/emulated_nccl.h"
+#include "comm/nccl/nccl_library.h"
+#include "comm/nccl/nccl_world.h"
 #include "comm/threads.h"
+#include "device/gpu/cuda_driver.h"
+#include "device/gpu/emulated_driver.h"
 #ifdef RECMILL_MPI
 #include "comm/mpi/mpi_world.h"
 #endif
@@ -32,18 +39,50 @@ Result<std::unique_ptr<World>> open_mpi(double wait_seconds) {
 #endif
 }
 
+/// Where the ranks of a transport are, whatever they have besides.
+Result<std::unique_ptr<World>> open_hosts(const train::TrainOptions& train) {
+  const Transport transport = train.transport;
+  const int processes = launched_processes();
+  const bool goes_by_launcher = transport == Transport::automatic || transport == Transport::nccl;
+  if (transport == Transport::mpi || (goes_by_launcher && processes > 1))
+    return open_mpi(train.wait_seconds);
+  if (processes > 1)
+    return Status::BadRequest("train.transport: is \"" + std::string(name_of(transport)) +
+                              "\", but " + std::to_string(processes) + " processes were started");
+  return std::unique_ptr<World>(std::make_unique<ThreadsWorld>());
+}
+
+Result<std::unique_ptr<Gpu>> opened(Result<std::unique_ptr<GpuDriver>> driver) {
+  if (!driver.ok()) return driver.status().at("train.transport");
+  return std::make_unique<Gpu>(*std::move(driver), GpuOptions{});
+}
+
+Result<NcclSetting> nccl_setting(const train::TrainOptions& train) {
+  NcclSetting setting{.options = {.limit_seconds = train.wait_seconds}};
+  if (train.transport == Transport::nccl_emulated) {
+    log_info(
+        "train.transport = \"nccl_emulated\": a stand-in for NCCL, over threads, between GPUs that "
+        "the CPU plays");
+    setting.api = emulated_nccl();
+    setting.open_gpu = [](int) { return opened(make_emulated_driver({})); };
+    return setting;
+  }
+  const auto api = load_nccl();
+  if (!api.ok()) return api.status().at("train.transport");
+  setting.api = *api;
+  setting.open_gpu = [](int number) { return opened(make_cuda_driver({.number = number})); };
+  return setting;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<World>> open_world(const train::TrainOptions& train) {
-  const int processes = launched_processes();
   if (!(train.wait_seconds > 0.0)) return Status::BadRequest("train.wait_seconds: must be above 0");
-  if (train.transport == Transport::mpi ||
-      (train.transport == Transport::automatic && processes > 1))
-    return open_mpi(train.wait_seconds);
-  if (processes > 1)
-    return Status::BadRequest("train.transport: is \"threads\", but " + std::to_string(processes) +
-                              " processes were started");
-  return std::unique_ptr<World>(std::make_unique<ThreadsWorld>());
+  RECMILL_ASSIGN_OR_RETURN(auto hosts, open_hosts(train));
+  if (train.transport != Transport::nccl && train.transport != Transport::nccl_emulated)
+    return hosts;
+  RECMILL_ASSIGN_OR_RETURN(auto setting, nccl_setting(train));
+  return std::unique_ptr<World>(std::make_unique<NcclWorld>(std::move(hosts), std::move(setting)));
 }
 
 std::string mpi_library() {

@@ -11,7 +11,8 @@
 namespace recmill::cli {
 
 /// The ranks that the section [train] asks for. One a process. A bad request where several
-/// processes were started for ranks that are threads, or MPI is wanted of a build without it.
+/// processes were started for ranks that are threads, or MPI is wanted of a build without it. Fails
+/// where NCCL is wanted and not to be had.
 Result<std::unique_ptr<World>> open_world(const train::TrainOptions& train);
 
 /// Name and version of the MPI library; "none" in a build without it.

@@ -107,6 +107,11 @@ Status check_device(const RunOptions& options) {
     return Status::BadRequest("gpu.kernel_seconds: must be more than 0");
   if (options.device == DeviceKind::cpu) return {};
   const std::string device = "device = \"" + std::string(name_of(options.device)) + "\"";
+  const Transport other =
+      options.device == DeviceKind::cuda ? Transport::nccl_emulated : Transport::nccl;
+  if (options.train.transport == other)
+    return Status::BadRequest("train.transport: \"" + std::string(name_of(other)) +
+                              "\" is between other GPUs than those of " + device);
   if (options.embedding.store != preprocess::StoreKind::local)
     return Status::BadRequest("embedding.store: " + device + " has \"local\" alone");
   return {};

@@ -9,7 +9,7 @@
 
 namespace recmill::train {
 
-enum class Transport { automatic, threads, mpi };
+enum class Transport { automatic, threads, mpi, nccl, nccl_emulated };
 
 enum class DecayKind { none, linear, cosine, exponential };
 
@@ -96,10 +96,12 @@ void describe(Visitor& v, TrainOptions& o) {
     "the largest up to 8 that leaves 64 samples each");
   v("transport", o.transport,
     "threads: all ranks in this process; mpi: one in each process that an MPI launcher started; "
-    "auto: mpi where such a launcher did");
+    "auto: mpi where such a launcher did; nccl: as auto, each rank with a CUDA GPU, between which "
+    "what all ranks exchange at once goes by NCCL; nccl_emulated: as threads, the same by a "
+    "stand-in, between GPUs that the CPU plays (slow, to try and to test)");
   v("ranks", o.ranks,
     "ranks, at most as many as shards; 0: 1 by threads, by MPI one for each process");
-  v("wait_seconds", o.wait_seconds, "the longest that a rank waits for others, by MPI");
+  v("wait_seconds", o.wait_seconds, "the longest that a rank waits for others, by MPI or NCCL");
   v("overlap", o.overlap,
     "whether ranks on several hosts sum dense gradients while they update rows");
   v("threads", o.threads,
@@ -131,7 +133,9 @@ struct EnumNames<train::Transport> {
   static constexpr std::array names{
       std::pair{train::Transport::automatic, std::string_view{"auto"}},
       std::pair{train::Transport::threads, std::string_view{"threads"}},
-      std::pair{train::Transport::mpi, std::string_view{"mpi"}}};
+      std::pair{train::Transport::mpi, std::string_view{"mpi"}},
+      std::pair{train::Transport::nccl, std::string_view{"nccl"}},
+      std::pair{train::Transport::nccl_emulated, std::string_view{"nccl_emulated"}}};
 };
 template <>
 struct EnumNames<train::DecayKind> {

@@ -82,6 +82,7 @@ Status NcclCommunicator::begin() {
 // It is destroyed where nothing can be under way any more, else aborted, which waits for nobody.
 NcclCommunicator::~NcclCommunicator() {
   if (comm_ == nullptr) return;
+  call_ = "ending an NCCL communicator";
   const bool is_well = failure().ok() && called(api_.finalize(comm_), "ncclCommFinalize").ok() &&
                        wait_until([this] { return is_idle(); }).ok();
   if (comm_ != nullptr) is_well ? api_.destroy(comm_) : api_.abort(comm_);
