@@ -15,7 +15,7 @@ set(RECMILL_ROOMS
 
 # One door for each big third party: the rooms that may link it.
 set(RECMILL_DOOR_arrow reader remote server)
-set(RECMILL_DOOR_torch model train serve)
+set(RECMILL_DOOR_torch model train serve kernels/codegen/pool_op)
 set(RECMILL_DOOR_onednn kernels/dense_layer)
 set(RECMILL_DOOR_mpi comm)
 set(RECMILL_DOOR_nccl comm) # no target, as with cuda

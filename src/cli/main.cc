@@ -24,6 +24,7 @@ int run(int argc, char** argv) {
   add_predict(app, chosen);
   add_plan(app, chosen);
   add_tune(app, chosen);
+  add_compile(app, chosen);
   add_verify(app, chosen);
   add_launch(app, chosen);
   add_synth(app, chosen);

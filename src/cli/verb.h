@@ -51,6 +51,7 @@ void add_eval(CLI::App& app, Chosen& chosen);
 void add_predict(CLI::App& app, Chosen& chosen);
 void add_plan(CLI::App& app, Chosen& chosen);
 void add_tune(CLI::App& app, Chosen& chosen);
+void add_compile(CLI::App& app, Chosen& chosen);
 void add_verify(CLI::App& app, Chosen& chosen);
 void add_launch(CLI::App& app, Chosen& chosen);
 void add_synth(CLI::App& app, Chosen& chosen);

@@ -2,6 +2,7 @@
 #include "train/chosen_kernels.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/log.h"
 #include "device/processor.h"
@@ -73,6 +74,24 @@ Status add_code(const TuningRecord& record, const ResolvedRun& run, Files& files
   if (options.on_failed_compilation == OnFailedCompilation::error) return code.status();
   log_warning(code.status().message() + "; pre-built kernels run instead");
   return {};
+}
+
+/// Schedules, and the record that they are of; no record: the defaults.
+struct ChosenByRecord {
+  store::StoreKernels kernels;
+  std::optional<TuningRecord> record = {};
+};
+
+Result<ChosenByRecord> chosen_by_record(const ResolvedRun& run, Files& files) {
+  const KernelOptions& options = run.options.kernels;
+  if (options.mode == KernelMode::standard) return ChosenByRecord{};
+  const std::string path = tuning_record_path(run.options);
+  auto record = read_tuning_record(path, files);
+  auto chosen = record.ok() ? kernels_from(*record, run, path, files) : record.status();
+  if (chosen.ok()) return ChosenByRecord{*std::move(chosen), *std::move(record)};
+  if (options.on_missing_schedule == OnMissingSchedule::error) return chosen.status();
+  log_warning(chosen.status().message() + "; default schedules run instead");
+  return ChosenByRecord{};
 }
 
 /// Several ranks sum gradients by distinct rows (store/local_store.h).
@@ -156,20 +175,18 @@ Result<store::StoreKernels> kernels_from(const TuningRecord& record, const Resol
   return chosen;
 }
 
+Result<store::StoreKernels> choose_schedules(const ResolvedRun& run, Files& files) {
+  RECMILL_ASSIGN_OR_RETURN(auto chosen, chosen_by_record(run, files));
+  return std::move(chosen.kernels);
+}
+
 Result<store::StoreKernels> choose_kernels(const ResolvedRun& run, Files& files) {
-  const KernelOptions& options = run.options.kernels;
-  if (options.mode == KernelMode::standard) return store::StoreKernels{};
-  const std::string path = tuning_record_path(run.options);
-  const auto record = read_tuning_record(path, files);
-  auto chosen = record.ok() ? kernels_from(*record, run, path, files) : record.status();
-  if (chosen.ok()) {
-    tell_what_ranks_leave_out(*chosen, run, path);
-    RECMILL_RETURN_IF_ERROR(add_code(*record, run, files, *chosen));
-    return chosen;
+  RECMILL_ASSIGN_OR_RETURN(auto chosen, chosen_by_record(run, files));
+  if (chosen.record.has_value()) {
+    tell_what_ranks_leave_out(chosen.kernels, run, tuning_record_path(run.options));
+    RECMILL_RETURN_IF_ERROR(add_code(*chosen.record, run, files, chosen.kernels));
   }
-  if (options.on_missing_schedule == OnMissingSchedule::error) return chosen;
-  log_warning(chosen.status().message() + "; default schedules run instead");
-  return store::StoreKernels{};
+  return std::move(chosen.kernels);
 }
 
 }  // namespace recmill::train

@@ -34,9 +34,12 @@ Result<store::StoreKernels> kernels_from(const kernels::tune::TuningRecord& reco
                                          const ResolvedRun& run, const std::string& source,
                                          Files& files = posix_files());
 
-/// The kernels that [kernels] asks for: the defaults, or those of the record. Without a good record
-/// an error that says why and what to do, or, where [kernels] on_missing_schedule allows, a warning
-/// and the defaults.
+/// The schedules that [kernels] asks for: the defaults, or those of the record. Without a good
+/// record an error that says why and what to do, or, where [kernels] on_missing_schedule allows, a
+/// warning and the defaults.
+Result<store::StoreKernels> choose_schedules(const ResolvedRun& run, Files& files);
+
+/// The same, with the generated code that [kernels] asks for.
 Result<store::StoreKernels> choose_kernels(const ResolvedRun& run, Files& files);
 
 }  // namespace recmill::train

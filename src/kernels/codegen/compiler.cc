@@ -136,17 +136,55 @@ Result<Compiler> Compiler::find(const CompilerOptions& options) {
   return compiler;
 }
 
+Command Compiler::command(const Job& job, std::span<const std::string> inputs,
+                          const std::string& output) const {
+  Command made{{options_.program}};
+  auto& arguments = made.arguments;
+  arguments.insert(arguments.end(), kFlags.begin(), kFlags.end());
+  arguments.insert(arguments.end(), job.flags.begin(), job.flags.end());
+  if (!job.headers.empty()) arguments.push_back("-I" + job.headers);
+  if (output.ends_with(".o")) arguments.emplace_back("-c");
+  arguments.insert(arguments.end(), {"-o", output});
+  arguments.insert(arguments.end(), inputs.begin(), inputs.end());
+  return made;
+}
+
+// Objects of all jobs first, then the libraries whose objects are there.
 Result<std::vector<Outcome>> Compiler::compile(std::span<const Job> jobs) const {
-  std::vector<Command> commands;
-  for (const Job& job : jobs) {
-    Command command{{options_.program}};
-    command.arguments.insert(command.arguments.end(), kFlags.begin(), kFlags.end());
-    command.arguments.insert(command.arguments.end(), job.flags.begin(), job.flags.end());
-    if (!job.headers.empty()) command.arguments.push_back("-I" + job.headers);
-    command.arguments.insert(command.arguments.end(), {"-o", job.library, job.source});
-    commands.push_back(std::move(command));
+  std::vector<Outcome> outcomes(jobs.size());
+  const auto run = [&](std::span<const Command> commands,
+                       std::span<const size_t> of_job) -> Status {
+    RECMILL_ASSIGN_OR_RETURN(const auto ended,
+                             run_commands(commands, options_.at_once, options_.seconds));
+    for (size_t c = 0; c < ended.size(); ++c) {
+      Outcome& outcome = outcomes[of_job[c]];
+      if (outcome.status == 0) outcome.status = ended[c].status;
+      outcome.late |= ended[c].late;
+      outcome.said += ended[c].said;
+    }
+    return {};
+  };
+  std::vector<std::vector<std::string>> inputs;
+  std::vector<Command> objects, libraries;
+  std::vector<size_t> of_object, of_library;
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    inputs.push_back(jobs[j].sources);
+    if (inputs[j].size() == 1) continue;
+    for (std::string& input : inputs[j]) {
+      const std::string source = input;
+      input += ".o";
+      objects.push_back(command(jobs[j], {&source, 1}, input));
+      of_object.push_back(j);
+    }
   }
-  return run_commands(commands, options_.at_once, options_.seconds);
+  RECMILL_RETURN_IF_ERROR(run(objects, of_object));
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    if (outcomes[j].status != 0 || outcomes[j].late) continue;
+    libraries.push_back(command(jobs[j], inputs[j], jobs[j].library));
+    of_library.push_back(j);
+  }
+  RECMILL_RETURN_IF_ERROR(run(libraries, of_library));
+  return outcomes;
 }
 
 }  // namespace recmill::kernels::codegen

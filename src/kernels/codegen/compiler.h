@@ -39,16 +39,19 @@ class Compiler {
   /// What makes a library another one beside its source: version and flags.
   const std::string& identity() const { return identity_; }
 
-  /// One shared library: self-contained source, and folders in which its headers are.
+  /// One shared library of a source, or of several, each of which becomes an object SOURCE.o first.
   struct Job {
-    std::string source, library;          // paths
-    std::string headers;                  // folder; empty: none
+    std::vector<std::string> sources;     // paths
+    std::string library;                  // path
+    std::string headers;                  // folder in which they are; empty: none
     std::vector<std::string> flags = {};  // behind those of all
   };
   Result<std::vector<Outcome>> compile(std::span<const Job> jobs) const;
 
  private:
   Compiler() = default;
+  Command command(const Job& job, std::span<const std::string> inputs,
+                  const std::string& output) const;
   CompilerOptions options_;
   std::string identity_;
 };

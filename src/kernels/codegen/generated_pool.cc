@@ -24,20 +24,6 @@ bool on_cache_line(const std::byte* data) {
   return reinterpret_cast<uintptr_t>(data) % kLine == 0;
 }
 
-PoolFunction function_of(const GeneratedFeature& feature) {
-  const PoolTemplate& of = *feature.kernel->of;
-  PoolFunction function{{of.name, {}},          feature.rows.dim, feature.rows.stride,
-                        feature.rows.precision, feature.pooling,  feature.weighted};
-  for (size_t p = 0; p < of.tunables.size(); ++p)
-    function.schedule.parameters.push_back({of.tunables[p].name, feature.kernel->values[p]});
-  if (!has_generated_form(of.name)) {
-    const FeatureShape shape{feature.rows.count, feature.rows.dim, feature.rows.precision,
-                             feature.pooling,    feature.weighted, {}};
-    if (of.scratch_bytes) function.scratch_bytes = of.scratch_bytes(shape, feature.kernel->values);
-  }
-  return function;
-}
-
 /// Whether the function was made for such rows and bags.
 bool made_for(const PoolFunction& function, const PoolTask& task) {
   const bool weights =
@@ -57,10 +43,24 @@ int64_t vector_lanes() {
   return 4;
 }
 
+PoolFunction pool_function(const GeneratedFeature& feature) {
+  const PoolTemplate& of = *feature.kernel->of;
+  PoolFunction function{{of.name, {}},          feature.rows.dim, feature.rows.stride,
+                        feature.rows.precision, feature.pooling,  feature.weighted};
+  for (size_t p = 0; p < of.tunables.size(); ++p)
+    function.schedule.parameters.push_back({of.tunables[p].name, feature.kernel->values[p]});
+  if (!has_generated_form(of.name)) {
+    const FeatureShape shape{feature.rows.count, feature.rows.dim, feature.rows.precision,
+                             feature.pooling,    feature.weighted, {}};
+    if (of.scratch_bytes) function.scratch_bytes = of.scratch_bytes(shape, feature.kernel->values);
+  }
+  return function;
+}
+
 std::vector<PoolFunction> pool_functions(std::span<const GeneratedFeature> features) {
   std::vector<PoolFunction> functions;
   for (const GeneratedFeature& feature : features) {
-    if (feature.kernel->of != nullptr) functions.push_back(function_of(feature));
+    if (feature.kernel->of != nullptr) functions.push_back(pool_function(feature));
   }
   return functions;
 }
@@ -229,7 +229,7 @@ Result<std::shared_ptr<const GeneratedPool>> GeneratedPool::make(
     Place place;
     for (size_t k = 0; k < made->kernels_.size() && feature.kernel->of != nullptr; ++k) {
       const auto& functions = made->kernels_[k].functions;
-      const auto at = std::find(functions.begin(), functions.end(), function_of(feature));
+      const auto at = std::find(functions.begin(), functions.end(), pool_function(feature));
       if (at != functions.end()) place = {static_cast<int64_t>(k), at - functions.begin()};
     }
     made->places_.push_back(place);

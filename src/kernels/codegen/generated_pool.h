@@ -27,6 +27,9 @@ struct GeneratedFeature {
 /// Floats of this machine's widest vectors.
 int64_t vector_lanes();
 
+/// What is generated for a feature whose schedule has a template.
+PoolFunction pool_function(const GeneratedFeature& feature);
+
 /// The functions that the features need, in their order; no value: none, the feature's schedule is
 /// called by pointer.
 std::vector<PoolFunction> pool_functions(std::span<const GeneratedFeature> features);

@@ -83,10 +83,12 @@ Result<std::shared_ptr<const Library>> LibraryCache::open(const Entry& entry) co
 
 Status LibraryCache::write_parts(const Entry& entry) {
   RECMILL_RETURN_IF_ERROR(files_.make_folder(entry.beside));
-  for (const auto& [name, text] : entry.source->headers) {
-    const std::string path = entry.beside + "/" + name;
-    RECMILL_RETURN_IF_ERROR(files_.make_folder(path.substr(0, path.rfind('/'))));
-    RECMILL_RETURN_IF_ERROR(write_atomically(files_, path, text));
+  for (const auto* const parts : {&entry.source->headers, &entry.source->further}) {
+    for (const auto& [name, text] : *parts) {
+      const std::string path = entry.beside + "/" + name;
+      RECMILL_RETURN_IF_ERROR(files_.make_folder(path.substr(0, path.rfind('/'))));
+      RECMILL_RETURN_IF_ERROR(write_atomically(files_, path, text));
+    }
   }
   return write_atomically(files_, entry.beside + "/source.cc", entry.source->text);
 }
@@ -128,7 +130,10 @@ Status LibraryCache::compile(std::span<const Entry> entries, const Compiler& com
   std::vector<Compiler::Job> jobs;
   for (const Entry& entry : entries) {
     RECMILL_RETURN_IF_ERROR(write_parts(entry));
-    jobs.push_back({entry.beside + "/source.cc", entry.beside + "/library.so",
+    std::vector<std::string> sources = {entry.beside + "/source.cc"};
+    for (const auto& [name, text] : entry.source->further)
+      sources.push_back(entry.beside + "/" + name);
+    jobs.push_back({std::move(sources), entry.beside + "/library.so",
                     entry.source->headers.empty() ? "" : entry.beside, entry.source->flags});
   }
   compilations_ += static_cast<int64_t>(jobs.size());
@@ -150,6 +155,7 @@ Result<std::vector<std::shared_ptr<const Library>>> LibraryCache::load(
   for (const LibrarySource& source : sources) {
     std::string all = compiler.identity() + options_.processor + source.text;
     for (const auto& [name, text] : source.headers) all += name + text;
+    for (const auto& [name, text] : source.further) all += name + text;
     for (const std::string& flag : source.flags) all += flag;
     const std::string folder = fmt::format("{}/{:016x}", options_.folder, hash_bytes(all));
     entries.push_back({&source, folder, beside(folder)});

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source compiled into shared libraries, each once for a compiler, its flags and a processor:
 //
-//   FOLDER/NAME/source.cc, library.so, checksum     NAME: digest of the source and all of those
+//   FOLDER/NAME/source.cc, library.so, checksum     NAME: digest of the source and all of those;
+//                                                   beside them its headers and further sources
 //   FOLDER/NAME.failed/source.cc, errors.txt        what did not compile, and why
 //
 // A library is made in a folder beside and renamed, so that it is there whole or not at all. What a
@@ -49,6 +50,7 @@ struct LibrarySource {
   std::string text;
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::vector<std::string> flags = {};
+  std::vector<std::pair<std::string, std::string>> further = {};  // sources of the same library
 };
 
 class LibraryCache {

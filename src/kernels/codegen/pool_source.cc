@@ -79,13 +79,19 @@ void write_calls(SourceWriter& write) {
   write("}}");
 }
 
-void write_kernel(SourceWriter& write, const PoolSource& source, Dispatch dispatch) {
-  const size_t functions = source.functions.size();
-  if (dispatch == Dispatch::pointers) write_table(write, functions);
+/// What the program that loads a library by itself reads before it calls it.
+void write_agreement(SourceWriter& write) {
   write("extern \"C\" const int64_t recmill_prelude_version = kPreludeVersion;");
   write("extern \"C\" const int64_t recmill_scratch_bytes = sizeof(Scratch);");
   write("");
-  write("extern \"C\" void recmill_run(const Feature* const* features, const Piece* pieces,");
+}
+
+void write_kernel(SourceWriter& write, const PoolSource& source, const PoolSourceOptions& options) {
+  const size_t functions = source.functions.size();
+  const Dispatch dispatch = options.dispatch;
+  if (dispatch == Dispatch::pointers) write_table(write, functions);
+  if (!options.numbered) write_agreement(write);
+  write("extern \"C\" void {}(const Feature* const* features, const Piece* pieces,", source.entry);
   write("                            int64_t count, void* scratch) {{");
   write("for (int64_t p = 0; p < count; ++p) {{");
   write("const Piece& piece = pieces[p];");
@@ -107,7 +113,7 @@ std::string text_of(const PoolSource& source, std::span<const PoolFunction> by_p
   write_scratch(write, by_pointer);
   for (size_t f = 0; f < source.functions.size(); ++f)
     write_function(write, source.functions[f], f, options.lanes);
-  write_kernel(write, source, options.dispatch);
+  write_kernel(write, source, options);
   return write.text();
 }
 
@@ -127,6 +133,8 @@ std::vector<PoolSource> pool_sources(std::span<const PoolFunction> wanted,
   std::vector<PoolSource> made;
   for (auto& group : group_functions({functions.begin(), generated}, options.most_functions)) {
     PoolSource& source = made.emplace_back();
+    source.entry =
+        options.numbered ? fmt::format("recmill_run_{}", made.size() - 1) : "recmill_run";
     source.functions = std::move(group);
     source.text = text_of(source, by_pointer, options);
   }

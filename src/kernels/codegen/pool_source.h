@@ -24,11 +24,13 @@ struct PoolSourceOptions {
   Dispatch dispatch = Dispatch::branches;
   int64_t lanes = 16;            // floats of the widest vector: 16, 8 or 4
   int64_t most_functions = 100;  // of one source
+  bool numbered = false;         // entries end in _0, _1 ...: the sources become one library
 };
 
 /// One kernel: a translation unit with the entry `recmill_run`.
 struct PoolSource {
   std::string text;
+  std::string entry;
   std::vector<PoolFunction> functions;  // Feature::schedule is the place in here
 };
 

@@ -198,22 +198,4 @@ Result<GpuPoolKernel> find_gpu_pool_kernel(const Schedule& schedule) {
   return Status::BadRequest("schedule '" + schedule.name() + "' has no template for GPUs");
 }
 
-void map_gpu_blocks(const JaggedView& bags, const GpuParts& parts, int32_t feature,
-                    std::vector<gpu::PoolBlock>& blocks) {
-  const auto cut = [](int64_t all, int64_t of_part) { return (all + of_part - 1) / of_part; };
-  if (parts.piece == 0) {
-    const int64_t count =
-        parts.samples > 0 ? cut(bags.samples, parts.samples) : cut(bags.lookups(), parts.lookups);
-    for (int64_t part = 0; part < count; ++part)
-      blocks.push_back({feature, static_cast<int32_t>(part), 0, 1});
-    return;
-  }
-  for (int64_t sample = 0; sample < bags.samples; ++sample) {
-    const int64_t lookups = bags.offsets[sample + 1] - bags.offsets[sample];
-    const auto pieces = static_cast<int32_t>(std::max<int64_t>(1, cut(lookups, parts.piece)));
-    for (int32_t piece = 0; piece < pieces; ++piece)
-      blocks.push_back({feature, static_cast<int32_t>(sample), piece, pieces});
-  }
-}
-
 }  // namespace recmill::kernels

@@ -8,19 +8,11 @@
 #include <span>
 #include <string>
 
-#include "batch/sparse_batch.h"
-#include "kernels/embedding_pool/gpu_pool_arguments.h"
+#include "kernels/embedding_pool/gpu_blocks.h"
 #include "kernels/row_storage.h"
 #include "kernels/schedule/schedule.h"
 
 namespace recmill::kernels {
-
-/// How a feature's samples are cut into parts for blocks.
-struct GpuParts {
-  int64_t samples = 0;  // of a part; 0: see below
-  int64_t lookups = 0;  // of a part, where a part is of lookups, not of samples
-  int64_t piece = 0;    // lookups of a block, where a sample is a part of several blocks
-};
 
 struct GpuPoolTemplate : TemplateSpec {
   /// Of the device code: the struct, whose parameters behind the shape are the tunables in order.
@@ -49,10 +41,5 @@ struct GpuPoolKernel {
   std::vector<int64_t> values;
 };
 Result<GpuPoolKernel> find_gpu_pool_kernel(const Schedule& schedule);
-
-/// Appends the blocks of one feature of a batch, from its actual bags (RecFlex: runtime thread
-/// mapping).
-void map_gpu_blocks(const JaggedView& bags, const GpuParts& parts, int32_t feature,
-                    std::vector<gpu::PoolBlock>& blocks);
 
 }  // namespace recmill::kernels

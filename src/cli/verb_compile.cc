@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// recmill compile
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/run_config.h"
+#include "cli/verb.h"
+#include "train/compiled_op.h"
+
+namespace recmill::cli {
+namespace {
+
+struct Arguments {
+  ConfigArguments config;
+  train::CompiledOpRequest request;
+  std::string out;
+  bool overwrite = false, json = false;
+};
+
+Status compile(const Arguments& arguments) {
+  Files& files = posix_files();
+  RECMILL_RETURN_IF_ERROR(refuse_existing(arguments.out, arguments.overwrite));
+  RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
+                           load_run_config(arguments.config.path, arguments.config.sets));
+  const auto run = train::resolve_run(config.options, files);
+  if (!run.ok()) return config.locate(run.status());
+  const auto made = train::compile_op(*run, arguments.request, files);
+  if (!made.ok()) return config.locate(made.status());
+  RECMILL_ASSIGN_OR_RETURN(const std::string bytes, read_text(files, made->library));
+  RECMILL_RETURN_IF_ERROR(write_atomically(files, arguments.out, bytes));
+  Json result = train::summary_of(*made);
+  result["library"] = arguments.out;
+  result["bytes"] = bytes.size();
+  print_result(result, arguments.json);
+  return {};
+}
+
+}  // namespace
+
+void add_compile(CLI::App& app, Chosen& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* verb = app.add_subcommand(
+      "compile", "make lookups a shared library that PyTorch's torch.ops.load_library loads");
+  add_config_arguments(*verb, arguments->config);
+  verb->add_option("--out", arguments->out, "the library to write, as librecmill_NAME.so")
+      ->required();
+  verb->add_option("--name", arguments->request.name,
+                   "of the operator, torch.ops.recmill.NAME; default: the run's");
+  verb->add_option("--arch", arguments->request.architectures,
+                   "of a GPU that it runs on too, as sm_90; --arch again for each other")
+      ->allow_extra_args(false);
+  verb->add_option("--python", arguments->request.python, "interpreter whose PyTorch it is for")
+      ->capture_default_str();
+  verb->add_flag("--overwrite", arguments->overwrite, "replace the library that is there");
+  verb->add_flag("--json", arguments->json, "print one JSON object");
+  verb->callback(
+      [arguments, &chosen] { chosen.action = [arguments] { return compile(*arguments); }; });
+}
+
+}  // namespace recmill::cli

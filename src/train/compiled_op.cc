@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/compiled_op.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "device/gpu/gpu_properties.h"
+#include "kernels/codegen/gpu_code.h"
+#include "kernels/codegen/group_functions.h"
+#include "kernels/codegen/pool_op/check_pool_op.h"
+#include "kernels/embedding_pool/gpu_templates.h"
+#include "train/chosen_kernels.h"
+#include "train/generated_code.h"
+#include "train/rank.h"
+
+namespace recmill::train {
+namespace {
+
+using kernels::codegen::PoolOp;
+using kernels::codegen::PoolOpFeature;
+using kernels::codegen::PoolOpGpuKernel;
+using kernels::codegen::PoolOpTable;
+
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+Result<std::string> name_of_op(const ResolvedRun& run, const CompiledOpRequest& request) {
+  std::string name = request.name;
+  if (name.empty()) {
+    name = run.options.name;
+    std::ranges::replace_if(
+        name, [](char c) { return !is_word(c); }, '_');
+  }
+  const bool good = std::ranges::all_of(name, is_word) && !name.empty() &&
+                    std::isdigit(static_cast<unsigned char>(name[0])) == 0;
+  if (!good)
+    return Status::BadRequest("--name " + name +
+                              ": must be letters, digits and underscores, no "
+                              "digit first");
+  return name;
+}
+
+/// What recmill::NAME_description() tells: in which order tables and features are given.
+std::string description_of(const ResolvedRun& run) {
+  Json tables = Json::array(), features = Json::array();
+  for (const TableSpec& table : run.spec.tables)
+    tables.push_back({{"name", table.name},
+                      {"rows", table.rows},
+                      {"dim", table.dim},
+                      {"dtype", recmill::name_of(table.precision)}});
+  for (const FeatureSpec& feature : run.spec.features)
+    features.push_back({{"name", feature.name},
+                        {"table", run.spec.tables[feature.table].name},
+                        {"pooling", recmill::name_of(feature.pooling)},
+                        {"weighted", feature.weighted}});
+  return Json{{"tables", tables}, {"features", features}}.dump();
+}
+
+/// Features whose schedule only the program itself has: the default stands in for it.
+void tell_without_generated_form(const std::vector<PoolOpFeature>& features) {
+  for (const PoolOpFeature& feature : features) {
+    if (feature.kernel.of == nullptr ||
+        kernels::codegen::has_generated_form(feature.kernel.of->name))
+      continue;
+    log_warning("feature '" + feature.name + "': template '" + feature.kernel.of->name +
+                "' has no generated form; the default schedule is compiled");
+  }
+}
+
+Result<PoolOp> op_of(const ResolvedRun& run, const CompiledOpRequest& request, Files& files) {
+  PoolOp op;
+  RECMILL_ASSIGN_OR_RETURN(op.name, name_of_op(run, request));
+  op.made_by = "Recmill for " + run.options.name;
+  op.description = description_of(run);
+  RECMILL_ASSIGN_OR_RETURN(const auto chosen, choose_schedules(run, files));
+  op.tile = chosen.tile;
+  for (const TableSpec& table : run.spec.tables)
+    op.tables.push_back({table.name, table.dim, table.precision});
+  for (size_t f = 0; f < run.spec.features.size(); ++f) {
+    const FeatureSpec& of = run.spec.features[f];
+    PoolOpFeature& feature = op.features.emplace_back();
+    feature.name = of.name;
+    feature.table = static_cast<int32_t>(of.table);
+    feature.pooling = of.pooling;
+    feature.weighted = of.weighted;
+    if (!chosen.pool.empty()) feature.kernel = chosen.pool[f];
+    feature.gpu = kernels::default_gpu_pool_schedule(of.pooling, rows_of(op.tables[of.table]));
+  }
+  tell_without_generated_form(op.features);
+  return op;
+}
+
+/// The fused kernels for GPUs and their binaries.
+Status add_gpu_kernels(const ResolvedRun& run, const CompiledOpRequest& request,
+                       const std::string& cache_folder, Files& files, PoolOp& op,
+                       CompiledOp& made) {
+  if (request.architectures.empty()) return {};
+  for (const std::string& architecture : request.architectures)
+    RECMILL_RETURN_IF_ERROR(gpu_of_architecture(architecture).status());
+  const auto functions = gpu_functions(op);
+  made.gpu_functions = std::ssize(kernels::codegen::distinct_functions(functions));
+  RECMILL_ASSIGN_OR_RETURN(auto sources,
+                           kernels::codegen::gpu_pool_sources(functions, {.made_by = "Recmill"}));
+  RECMILL_ASSIGN_OR_RETURN(auto cache, kernels::codegen::CubinCache::open(cache_folder, files));
+  const auto pool = make_pool(run.threads);
+  const std::vector<kernels::codegen::GpuSource> texts(sources.begin(), sources.end());
+  for (auto& source : sources) op.gpu_kernels.push_back({std::move(source), {}});
+  for (const std::string& architecture : request.architectures) {
+    RECMILL_ASSIGN_OR_RETURN(const auto codes, cache.load(texts, architecture, *pool));
+    for (size_t k = 0; k < codes.size(); ++k) {
+      const auto cubin = codes[k].code.cubin;
+      op.gpu_kernels[k].binaries.push_back({architecture, {cubin.begin(), cubin.end()}});
+    }
+  }
+  made.compiled += cache.compilations();
+  return {};
+}
+
+}  // namespace
+
+Result<CompiledOp> compile_op(const ResolvedRun& run, const CompiledOpRequest& request,
+                              Files& files) {
+  const Stopwatch watch;
+  RECMILL_ASSIGN_OR_RETURN(const auto torch, kernels::codegen::find_torch(request.python, files));
+  RECMILL_ASSIGN_OR_RETURN(PoolOp op, op_of(run, request, files));
+  RECMILL_ASSIGN_OR_RETURN(auto cache, library_cache(run.options.kernels, files));
+  CompiledOp made;
+  made.name = op.name;
+  made.torch = torch.version;
+  made.tables = std::ssize(op.tables);
+  made.features = std::ssize(op.features);
+  RECMILL_RETURN_IF_ERROR(add_gpu_kernels(run, request, cache.folder(), files, op, made));
+  const kernels::codegen::PoolSourceOptions options{.made_by = op.made_by,
+                                                    .dispatch = run.options.kernels.dispatch,
+                                                    .lanes = kernels::codegen::vector_lanes()};
+  made.functions = std::ssize(kernels::codegen::distinct_functions(cpu_functions(op)));
+  RECMILL_ASSIGN_OR_RETURN(const auto source, pool_op_source(op, options, &torch));
+  RECMILL_ASSIGN_OR_RETURN(const auto libraries, cache.load({&source, 1}));
+  RECMILL_RETURN_IF_ERROR(check_pool_op(op, *libraries.front()));
+  made.library = libraries.front()->path();
+  made.compiled += cache.compilations();
+  made.seconds = watch.seconds();
+  return made;
+}
+
+Json summary_of(const CompiledOp& op) {
+  return {{"operator", "recmill::" + op.name},
+          {"torch", op.torch},
+          {"tables", op.tables},
+          {"features", op.features},
+          {"functions", op.functions},
+          {"gpu_functions", op.gpu_functions},
+          {"compiled", op.compiled},
+          {"seconds", op.seconds}};
+}
+
+}  // namespace recmill::train
