@@ -71,7 +71,7 @@ TEST_F(TorchOpTest, is_loaded_and_called_by_python) {
   const Outcome called =
       run({RECMILL_PYTHON, RECMILL_CALL_OP, libraries->front()->path(), op.name, folder_.path()});
   EXPECT_EQ(called.status, 0) << called.said;
-  EXPECT_EQ(called.said, "6\n");
+  EXPECT_EQ(called.said, "6 CPU Meta\n");
 }
 
 TEST_F(TorchOpTest, needs_a_pytorch_that_has_the_interface) {

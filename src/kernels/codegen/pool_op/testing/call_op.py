@@ -4,7 +4,7 @@
 usage: call_op.py LIBRARY NAME [FOLDER]
 Rows of whole numbers, whose sums are exact in any order, are compared with PyTorch's own functions;
 FOLDER has a call that the reference answered, every bit of which is compared. Ends with the number of
-features that were compared.
+features that were compared, and the kinds of devices that the operator has kernels for.
 """
 import json
 import os
@@ -163,7 +163,8 @@ def main():
     check_shapes(op, arguments, found)
     if len(sys.argv) > 3:
         check_files(op, model, pathlib.Path(sys.argv[3]))
-    print(len(found))
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    print(len(found), *(key for key in ("CPU", "CUDA", "Meta") if has_kernel(f"recmill::{name}", key)))
 
 
 main()
