@@ -72,6 +72,7 @@ void tell_without_generated_form(const std::vector<PoolOpFeature>& features) {
 
 Result<PoolOp> op_of(const ResolvedRun& run, const CompiledOpRequest& request, Files& files) {
   PoolOp op;
+  if (run.spec.features.empty()) return Status::BadRequest("features: there are none to look up");
   RECMILL_ASSIGN_OR_RETURN(op.name, name_of_op(run, request));
   op.made_by = "Recmill for " + run.options.name;
   op.description = description_of(run);

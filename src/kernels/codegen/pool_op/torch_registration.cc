@@ -69,22 +69,26 @@ struct Wanted {
   Device device;
 };
 
-void check(const Tensor& tensor, const Wanted& wanted, const std::string& what) {
+/// What a tensor is called in errors, put together where there is one.
+struct Role {
+  const char* what;  // "rows of feature"
+  const char* name;
+  std::string text() const { return std::string(what) + " '" + name + "'"; }
+};
+
+void check(const Tensor& tensor, const Wanted& wanted, const Role& role) {
+  const Device device = tensor.device();
   const bool shaped = wanted.columns < 0 ? tensor.dim() == 1
                                          : tensor.dim() == 2 && tensor.size(1) == wanted.columns;
-  const bool placed = tensor.device().type() == wanted.device.type() &&
-                      (!wanted.device.is_cuda() || tensor.device() == wanted.device);
-  if (tensor.scalar_type() == wanted.type && shaped && placed && tensor.is_contiguous()) return;
+  const bool placed =
+      device.type() == wanted.device.type() && (!device.is_cuda() || device == wanted.device);
+  const bool contiguous = tensor.is_contiguous();
+  if (tensor.scalar_type() == wanted.type && shaped && placed && contiguous) return;
   const std::string shape =
       wanted.columns < 0 ? "[n]" : "[n, " + std::to_string(wanted.columns) + "]";
-  fail(what + " must be " + type_text(wanted.type) + " " + shape + ", contiguous, on " +
+  fail(role.text() + " must be " + type_text(wanted.type) + " " + shape + ", contiguous, on " +
        device_text(wanted.device) + "; it is " + type_text(tensor.scalar_type()) + " " +
-       shape_text(tensor) + (tensor.is_contiguous() ? "" : ", not contiguous") + ", on " +
-       device_text(tensor.device()));
-}
-
-std::string of_feature(const char* what, size_t f) {
-  return std::string(what) + " of feature '" + model.features[f].name + "'";
+       shape_text(tensor) + (contiguous ? "" : ", not contiguous") + ", on " + device_text(device));
 }
 
 void check_count(size_t count, size_t wanted, const std::string& what) {
@@ -109,19 +113,21 @@ void check_tensors(const Tensors& tables, const Tensors& offsets, const Tensors&
   const Device host = device.is_cuda() ? Device(DeviceType::CPU) : device;
   for (size_t t = 0; t < tables.size(); ++t)
     check(tables[t], {type_of(model.tables[t].weights), model.tables[t].dim, device},
-          "table '" + std::string(model.tables[t].name) + "'");
+          {"table", model.tables[t].name});
   for (size_t f = 0; f < features; ++f) {
-    check(offsets[f], {ScalarType::Long, -1, host}, of_feature("offsets", f));
-    if (offsets[f].numel() == 0) fail(of_feature("offsets", f) + " must have one element at least");
-    check(rows[f], {ScalarType::Long, -1, device}, of_feature("rows", f));
+    const char* const name = model.features[f].name;
+    const Role of_offsets{"offsets of feature", name}, of_weights{"weights of feature", name};
+    check(offsets[f], {ScalarType::Long, -1, host}, of_offsets);
+    if (offsets[f].numel() == 0) fail(of_offsets.text() + " must have one element at least");
+    check(rows[f], {ScalarType::Long, -1, device}, {"rows of feature", name});
     const Tensor* const weight = weights_of(weights, f);
     if ((weight != nullptr) != model.features[f].weighted)
-      fail(of_feature("weights", f) + (weight != nullptr ? " must be None" : " are missing"));
+      fail(of_weights.text() + (weight != nullptr ? " must be None" : " are missing"));
     if (weight == nullptr) continue;
-    check(*weight, {ScalarType::Float, -1, device}, of_feature("weights", f));
+    check(*weight, {ScalarType::Float, -1, device}, of_weights);
     if (weight->numel() != rows[f].numel())
-      fail(of_feature("weights", f) + " must be as many as rows, " +
-           std::to_string(rows[f].numel()) + ", not " + std::to_string(weight->numel()));
+      fail(of_weights.text() + " must be as many as rows, " + std::to_string(rows[f].numel()) +
+           ", not " + std::to_string(weight->numel()));
   }
 }
 
