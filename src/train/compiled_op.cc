@@ -13,6 +13,7 @@
 #include "kernels/embedding_pool/gpu_templates.h"
 #include "train/chosen_kernels.h"
 #include "train/generated_code.h"
+#include "train/gpu_run.h"
 #include "train/rank.h"
 
 namespace recmill::train {
@@ -70,50 +71,82 @@ void tell_without_generated_form(const std::vector<PoolOpFeature>& features) {
   }
 }
 
-Result<PoolOp> op_of(const ResolvedRun& run, const CompiledOpRequest& request, Files& files) {
+/// Tables and features, each with the schedules that nobody tuned.
+Result<PoolOp> op_of(const ResolvedRun& run, const CompiledOpRequest& request) {
   PoolOp op;
   if (run.spec.features.empty()) return Status::BadRequest("features: there are none to look up");
   RECMILL_ASSIGN_OR_RETURN(op.name, name_of_op(run, request));
   op.made_by = "Recmill for " + run.options.name;
   op.description = description_of(run);
-  RECMILL_ASSIGN_OR_RETURN(const auto chosen, choose_schedules(run, files));
-  op.tile = chosen.tile;
   for (const TableSpec& table : run.spec.tables)
     op.tables.push_back({table.name, table.dim, table.precision});
-  for (size_t f = 0; f < run.spec.features.size(); ++f) {
-    const FeatureSpec& of = run.spec.features[f];
+  for (const FeatureSpec& of : run.spec.features) {
     PoolOpFeature& feature = op.features.emplace_back();
     feature.name = of.name;
     feature.table = static_cast<int32_t>(of.table);
     feature.pooling = of.pooling;
     feature.weighted = of.weighted;
-    if (!chosen.pool.empty()) feature.kernel = chosen.pool[f];
     feature.gpu = kernels::default_gpu_pool_schedule(of.pooling, rows_of(op.tables[of.table]));
   }
-  tell_without_generated_form(op.features);
   return op;
 }
 
-/// The fused kernels for GPUs and their binaries.
-Status add_gpu_kernels(const ResolvedRun& run, const CompiledOpRequest& request,
+/// The schedules that the run would use on the CPU.
+Status choose_for_cpu(const ResolvedRun& run, Files& files, PoolOp& op) {
+  RECMILL_ASSIGN_OR_RETURN(const auto chosen, choose_schedules(run, files));
+  op.tile = chosen.tile;
+  for (size_t f = 0; f < chosen.pool.size(); ++f) op.features[f].kernel = chosen.pool[f];
+  tell_without_generated_form(op.features);
+  return {};
+}
+
+/// Those of a record for a GPU, which must be one of those that are asked for; it need not be
+/// here. Returns how many blocks of a multiprocessor they were tuned to.
+Result<int64_t> choose_for_gpu(const ResolvedRun& run, const CompiledOpRequest& request,
+                               Files& files, PoolOp& op) {
+  const std::string path = tuning_record_path(run.options);
+  RECMILL_ASSIGN_OR_RETURN(const auto record, read_tuning_record(path, files));
+  kernels::tune::TunedFor wanted = record.of;
+  wanted.model = run.tuned_model;
+  wanted.deterministic = run.options.train.deterministic;
+  if (std::ranges::find(request.architectures, record.of.compiler) == request.architectures.end())
+    return Status::Failed(path + ": it was tuned for '" + record.of.compiler +
+                          "', which no --arch names");
+  if (const std::string why = kernels::tune::foreign_because(record.of, wanted); !why.empty())
+    return Status::Failed(path + ": " + why);
+  RECMILL_ASSIGN_OR_RETURN(auto schedules, gpu_schedules(record, run, path));
+  for (size_t f = 0; f < op.features.size(); ++f) op.features[f].gpu = schedules.pool[f];
+  return schedules.blocks;
+}
+
+/// The fused kernels for GPUs and their binaries. `blocks`: of a multiprocessor, exactly; 0: any
+/// number.
+Status add_gpu_kernels(const ResolvedRun& run, const CompiledOpRequest& request, int64_t blocks,
                        const std::string& cache_folder, Files& files, PoolOp& op,
                        CompiledOp& made) {
-  if (request.architectures.empty()) return {};
-  for (const std::string& architecture : request.architectures)
-    RECMILL_RETURN_IF_ERROR(gpu_of_architecture(architecture).status());
+  std::vector<GpuProperties> gpus;
+  for (const std::string& architecture : request.architectures) {
+    RECMILL_ASSIGN_OR_RETURN(gpus.emplace_back(), gpu_of_architecture(architecture));
+  }
   const auto functions = gpu_functions(op);
   made.gpu_functions = std::ssize(kernels::codegen::distinct_functions(functions));
-  RECMILL_ASSIGN_OR_RETURN(auto sources,
-                           kernels::codegen::gpu_pool_sources(functions, {.made_by = "Recmill"}));
+  RECMILL_ASSIGN_OR_RETURN(auto sources, kernels::codegen::gpu_pool_sources(
+                                             functions, {.made_by = "Recmill",
+                                                         .dispatch = run.options.kernels.dispatch,
+                                                         .blocks = std::max<int64_t>(1, blocks)}));
   RECMILL_ASSIGN_OR_RETURN(auto cache, kernels::codegen::CubinCache::open(cache_folder, files));
   const auto pool = make_pool(run.threads);
   const std::vector<kernels::codegen::GpuSource> texts(sources.begin(), sources.end());
   for (auto& source : sources) op.gpu_kernels.push_back({std::move(source), {}});
-  for (const std::string& architecture : request.architectures) {
+  for (size_t a = 0; a < gpus.size(); ++a) {
+    const std::string& architecture = request.architectures[a];
     RECMILL_ASSIGN_OR_RETURN(const auto codes, cache.load(texts, architecture, *pool));
     for (size_t k = 0; k < codes.size(); ++k) {
       const auto cubin = codes[k].code.cubin;
-      op.gpu_kernels[k].binaries.push_back({architecture, {cubin.begin(), cubin.end()}});
+      const int64_t unused = blocks > 0 ? shared_that_leaves(gpus[a], codes[k].resources,
+                                                             kernels::gpu::kBlockThreads, blocks)
+                                        : 0;
+      op.gpu_kernels[k].binaries.push_back({architecture, {cubin.begin(), cubin.end()}, unused});
     }
   }
   made.compiled += cache.compilations();
@@ -126,14 +159,21 @@ Result<CompiledOp> compile_op(const ResolvedRun& run, const CompiledOpRequest& r
                               Files& files) {
   const Stopwatch watch;
   RECMILL_ASSIGN_OR_RETURN(const auto torch, kernels::codegen::find_torch(request.python, files));
-  RECMILL_ASSIGN_OR_RETURN(PoolOp op, op_of(run, request, files));
+  RECMILL_ASSIGN_OR_RETURN(PoolOp op, op_of(run, request));
+  const bool for_gpu = run.options.device != DeviceKind::cpu;  // what the run's record is for
+  if (!for_gpu) RECMILL_RETURN_IF_ERROR(choose_for_cpu(run, files, op));
+  int64_t blocks = 0;
+  if (for_gpu && run.options.kernels.mode == KernelMode::tuned) {
+    RECMILL_ASSIGN_OR_RETURN(blocks, choose_for_gpu(run, request, files, op));
+  }
   RECMILL_ASSIGN_OR_RETURN(auto cache, library_cache(run.options.kernels, files));
   CompiledOp made;
   made.name = op.name;
   made.torch = torch.version;
   made.tables = std::ssize(op.tables);
   made.features = std::ssize(op.features);
-  RECMILL_RETURN_IF_ERROR(add_gpu_kernels(run, request, cache.folder(), files, op, made));
+  if (!request.architectures.empty())
+    RECMILL_RETURN_IF_ERROR(add_gpu_kernels(run, request, blocks, cache.folder(), files, op, made));
   const kernels::codegen::PoolSourceOptions options{.made_by = op.made_by,
                                                     .dispatch = run.options.kernels.dispatch,
                                                     .lanes = kernels::codegen::vector_lanes()};

@@ -31,23 +31,9 @@ Status take_record(const TuningRecord& record, const ResolvedRun& run, const std
   const std::string why =
       kernels::tune::foreign_because(record.of, gpu_tuned_for(run, run.options.device, gpu));
   if (!why.empty()) return Status::Failed(source + ": " + why + "; run `recmill tune` here");
-  const FamilyTuning* const pool = record.family("embedding_pool");
-  if (pool == nullptr) return Status::Failed(source + ": embedding_pool was not tuned");
-  const auto schedules = kernels::tune::schedules_of(pool->choice);
-  std::vector<kernels::Schedule> by_feature(run.spec.features.size());
-  for (size_t c = 0; c < schedules.size(); ++c) {
-    RECMILL_RETURN_IF_ERROR(kernels::find_gpu_pool_kernel(schedules[c]).status().at(source));
-    for (const int64_t f : pool->times.classes[c].features) {
-      if (f < 0 || f >= std::ssize(by_feature))
-        return Status::Failed(source + ": there is no feature number " + std::to_string(f));
-      by_feature[f] = schedules[c];
-    }
-  }
-  for (size_t f = 0; f < by_feature.size(); ++f)
-    if (by_feature[f].of.empty())
-      return Status::Failed(source + ": has no schedule for feature number " + std::to_string(f));
-  chosen.pool = std::move(by_feature);
-  chosen.blocks = pool->choice.value.blocks;
+  RECMILL_ASSIGN_OR_RETURN(auto schedules, gpu_schedules(record, run, source));
+  chosen.pool = std::move(schedules.pool);
+  chosen.blocks = schedules.blocks;
   return {};
 }
 
@@ -106,6 +92,27 @@ kernels::tune::TunedFor gpu_tuned_for(const ResolvedRun& run, DeviceKind device,
   of.threads = 1;
   of.deterministic = run.options.train.deterministic;
   return of;
+}
+
+Result<GpuSchedules> gpu_schedules(const TuningRecord& record, const ResolvedRun& run,
+                                   const std::string& source) {
+  const FamilyTuning* const pool = record.family("embedding_pool");
+  if (pool == nullptr) return Status::Failed(source + ": embedding_pool was not tuned");
+  const auto chosen = kernels::tune::schedules_of(pool->choice);
+  GpuSchedules schedules{std::vector<kernels::Schedule>(run.spec.features.size()),
+                         pool->choice.value.blocks};
+  for (size_t c = 0; c < chosen.size(); ++c) {
+    RECMILL_RETURN_IF_ERROR(kernels::find_gpu_pool_kernel(chosen[c]).status().at(source));
+    for (const int64_t f : pool->times.classes[c].features) {
+      if (f < 0 || f >= std::ssize(schedules.pool))
+        return Status::Failed(source + ": there is no feature number " + std::to_string(f));
+      schedules.pool[f] = chosen[c];
+    }
+  }
+  for (size_t f = 0; f < schedules.pool.size(); ++f)
+    if (schedules.pool[f].of.empty())
+      return Status::Failed(source + ": has no schedule for feature number " + std::to_string(f));
+  return schedules;
 }
 
 Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun& run, Pool& pool,

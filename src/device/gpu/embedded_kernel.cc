@@ -43,9 +43,13 @@ struct Driver {
   }
 };
 
+struct Loaded {
+  cuda::Handle function = nullptr;
+  unsigned dynamic_shared = 0;
+};
+
 /// The kernel on this GPU, of the one binary that the GPU takes; it stays loaded.
-std::string load(const EmbeddedKernel& kernel, const Driver& driver, int gpu,
-                 cuda::Handle& function) {
+std::string load(const EmbeddedKernel& kernel, const Driver& driver, int gpu, Loaded& loaded) {
   const std::string name = std::string("kernel ") + kernel.entry;
   std::string architectures;
   for (const EmbeddedCubin& cubin : kernel.cubins) {
@@ -53,11 +57,14 @@ std::string load(const EmbeddedKernel& kernel, const Driver& driver, int gpu,
     auto error = driver.api.load_module(&module, cubin.bytes);
     architectures += (architectures.empty() ? "" : ", ") + std::string(cubin.architecture);
     if (error == cuda::kNoImage) continue;
+    cuda::Handle function = nullptr;
     if (error == 0) error = driver.api.function(&function, module, kernel.entry);
-    if (error == 0 && kernel.dynamic_shared > 0)
+    if (error == 0)
       error = driver.api.set_function(function, cuda::kMostDynamicShared,
-                                      static_cast<int>(kernel.dynamic_shared));
-    return error == 0 ? "" : driver.said(name, error);
+                                      static_cast<int>(cubin.dynamic_shared));
+    if (error != 0) return driver.said(name, error);
+    loaded = {function, cubin.dynamic_shared};
+    return "";
   }
   return name + " was compiled for " + architectures + ", which GPU " + std::to_string(gpu) +
          " is not";
@@ -70,18 +77,18 @@ std::string launch(const EmbeddedKernel& kernel, unsigned blocks, unsigned threa
   static const Driver driver(driver_name);
   if (!driver.problem.empty()) return driver.problem;
   static std::mutex mutex;
-  static std::map<std::pair<const EmbeddedKernel*, int>, cuda::Handle> loaded;
-  cuda::Handle function = nullptr;
+  static std::map<std::pair<const EmbeddedKernel*, int>, Loaded> all;
+  Loaded loaded;
   {
     const std::lock_guard lock(mutex);
-    cuda::Handle& known = loaded[{&kernel, gpu}];
-    if (known == nullptr)
+    Loaded& known = all[{&kernel, gpu}];
+    if (known.function == nullptr)
       if (const auto problem = load(kernel, driver, gpu, known); !problem.empty()) return problem;
-    function = known;
+    loaded = known;
   }
   void* parameters[] = {const_cast<void*>(arguments)};
-  const auto error = driver.api.launch(function, blocks, 1, 1, threads, 1, 1, kernel.dynamic_shared,
-                                       stream, parameters, nullptr);
+  const auto error = driver.api.launch(loaded.function, blocks, 1, 1, threads, 1, 1,
+                                       loaded.dynamic_shared, stream, parameters, nullptr);
   return error == 0 ? "" : driver.said(std::string("kernel ") + kernel.entry, error);
 }
 

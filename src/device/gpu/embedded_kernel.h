@@ -12,12 +12,12 @@ namespace recmill {
 struct EmbeddedCubin {
   const char* architecture;  // "sm_90"
   const char* bytes;
+  unsigned dynamic_shared;  // bytes of a block that launches ask for
 };
 
 struct EmbeddedKernel {
   const char* entry;
   std::span<const EmbeddedCubin> cubins;
-  unsigned dynamic_shared;  // bytes of a block
 };
 
 /// Enqueues the kernel through the driver that the library of that name is. `arguments`: of its one

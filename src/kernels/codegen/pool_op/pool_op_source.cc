@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "kernels/codegen/compiled_gpu_pool.h"
 #include "kernels/codegen/embedded_texts.h"
 #include "kernels/codegen/generated_pool.h"
 #include "kernels/codegen/group_functions.h"
@@ -17,15 +18,8 @@ namespace {
 // ---- what is generated
 
 PoolFunction gpu_function(const PoolOp& op, const PoolOpFeature& feature, Schedule schedule) {
-  const RowStorage rows = rows_of(op.tables[feature.table]);
-  PoolFunction function;
-  function.schedule = std::move(schedule);
-  function.dim = rows.dim;
-  function.row_bytes = rows.stride;
-  function.precision = rows.precision;
-  function.pooling = feature.pooling;
-  function.weighted = feature.weighted;
-  return function;
+  return gpu_pool_function(std::move(schedule), rows_of(op.tables[feature.table]), feature.pooling,
+                           feature.weighted);
 }
 
 /// The one template of either device that is not right for all bags.
@@ -200,13 +194,13 @@ void write_gpu_kernels(SourceWriter& write, const PoolOp& op) {
     }
     write("constexpr EmbeddedCubin cubins_{}[] = {{", k);
     for (size_t b = 0; b < binaries.size(); ++b)
-      write("{{{}, cubin_{}_{}}},", quoted(binaries[b].architecture), k, b);
+      write("{{{}, cubin_{}_{}, {}}},", quoted(binaries[b].architecture), k, b,
+            binaries[b].dynamic_shared);
     write("}};");
   }
   write("constexpr EmbeddedKernel gpu_kernels[] = {{");
   for (size_t k = 0; k < op.gpu_kernels.size(); ++k)
-    write("{{{}, cubins_{}, {}}},", quoted(op.gpu_kernels[k].source.entry), k,
-          op.gpu_kernels[k].dynamic_shared);
+    write("{{{}, cubins_{}}},", quoted(op.gpu_kernels[k].source.entry), k);
   write("}};");
 }
 

@@ -42,9 +42,9 @@ struct PoolOpGpuKernel {
   struct Binary {
     std::string architecture;
     std::vector<std::byte> cubin;
+    int64_t dynamic_shared = 0;  // bytes of a block that launches ask for
   };
   std::vector<Binary> binaries;
-  int64_t dynamic_shared = 0;  // bytes that launches ask for
 };
 
 struct PoolOp {
