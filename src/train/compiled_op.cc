@@ -21,8 +21,6 @@ namespace {
 
 using kernels::codegen::PoolOp;
 using kernels::codegen::PoolOpFeature;
-using kernels::codegen::PoolOpGpuKernel;
-using kernels::codegen::PoolOpTable;
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
