@@ -250,10 +250,13 @@ Status GpuEmbeddingWorkload::lookup(int64_t batch) {
 }
 
 Status GpuEmbeddingWorkload::find_rows(int64_t batch) {
+  found_ = batch;
   return finder_->run(batches_[batch].lookups, stream_);
 }
 
 Status GpuEmbeddingWorkload::update(int64_t batch) {
+  RECMILL_CHECK(found_ == batch, "an update of rows that were not found for it");
+  found_ = -1;
   std::vector<std::vector<gpu::Gradients>> gradients;
   for (int64_t t = 0; t < shape_.tables; ++t)
     gradients.push_back(

@@ -55,7 +55,7 @@ class GpuEmbeddingWorkload {
   /// Enqueues the copies of what prepare() staged.
   Status send(int64_t batch);
   /// Enqueues the lookups of a batch; the search for its distinct rows; gradient sums and optimizer
-  /// for those that were found last.
+  /// for them, once each time that they were found.
   Status lookup(int64_t batch);
   Status find_rows(int64_t batch);
   Status update(int64_t batch);
@@ -116,6 +116,7 @@ class GpuEmbeddingWorkload {
   std::vector<int64_t> shard_begins_;  // [shards + 1]
   std::vector<Batch> batches_;
   std::vector<float> expected_rows_;
+  int64_t found_ = -1;  // the batch whose rows were found and not updated yet
   int64_t iteration_ = 0;
 };
 
