@@ -57,7 +57,8 @@ TEST_F(CompileVerb, makes_what_pytorch_loads_and_compiles_it_once) {
   const std::string library = *read_text(posix_files(), path("libsmall.so"));
   EXPECT_EQ(made["bytes"], library.size());
   int binaries = 0;
-  for (const std::string& name : *posix_files().list(path("cache"))) {
+  const auto cached = *posix_files().list(path("cache"));
+  for (const std::string& name : cached) {
     if (!name.ends_with(".cubin")) continue;
     const std::string text = *read_text(posix_files(), path("cache/" + name));
     EXPECT_NE(library.find(text.substr(text.find("\x7f"

@@ -44,9 +44,9 @@ struct BenchLine {
   std::string unit;    // "ms"
   std::string rival;   // empty: none
   Ratio ratio;
-  double limit = 0.0;     // the physical bound, or what a summary is held to, in `unit`; 0: none
-  double of_limit = 0.0;  // our share of it
-  std::string device;     // the GPU that it ran on; empty: the CPU
+  double limit = 0.0;       // the physical bound, or what a summary is held to, in `unit`; 0: none
+  double of_limit = 0.0;    // our share of it
+  std::string device = {};  // the GPU that it ran on; empty: the CPU
   double foreign_load = 0.0;  // reported when the machine was not quiet
   // machine.h, the median over our repetitions; 0: not measured
   double core_to_core_ns = 0.0;
