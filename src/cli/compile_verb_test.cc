@@ -10,16 +10,13 @@
 namespace recmill::cli {
 namespace {
 
-/// Bags and single ids, rows of every precision, sums and means.
+/// Bags and single ids.
 std::string small_run(const std::string& kernels) {
   return bags_config("rows = 100\ndims = [4, 8, 16]\n",
                      "mean = 20\ndeviation = 9\nlongest = 50\nrows = 400\n",
                      "shards = 4\n[kernels]\ncache = 'cache'\n"
                      "compiler = '" RECMILL_COMPILER "'\n" +
-                         kernels +
-                         "[[tables]]\nname = 'f3'\nprecision = 'float16'\n"
-                         "[[tables]]\nname = 'f4'\nprecision = 'bfloat16'\n"
-                         "[[features]]\nname = 'f5'\npooling = 'mean'\n");
+                         kernels);
 }
 
 class CompileVerb : public Program {

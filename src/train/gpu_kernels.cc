@@ -125,7 +125,7 @@ Result<GpuKernelsReport> compile_gpu_kernels(const ResolvedRun& run,
         feature.shape.pooling, feature.shape.weighted));
   RECMILL_RETURN_IF_ERROR(add(untuned, {.made_by = "Recmill"}, fused));
   for (const auto& of_shape : candidates) {
-    report.candidates += std::ssize(of_shape);
+    report.candidates += std::ssize(of_shape) - 1;  // without the default schedule
     for (const int64_t blocks : kernels::tune::gpu_occupancies(report.gpu))
       RECMILL_RETURN_IF_ERROR(add(of_shape, kernels::tune::gpu_tuning_options(blocks), tried));
   }
