@@ -34,7 +34,8 @@ bool same_answer(std::span<const float> found, std::span<const float> expected, 
   return true;
 }
 
-/// Blocks of candidates in random order, between blocks of the last feature, so many at each end.
+/// Blocks of candidates in random order, between blocks of the last feature, so many at each end at
+/// least.
 struct Arrangement {
   int64_t padding = 0;
   int32_t padded_with = 0;  // feature
@@ -47,8 +48,9 @@ struct Arrangement {
     const Random random(seed, Purpose::test, 0);
     blocks.clear();
     const auto fill = [&] {
-      for (int64_t i = 0; i < padding && !filling.empty(); ++i)
-        blocks.push_back(filling[static_cast<size_t>(i) % filling.size()]);
+      const auto all = static_cast<int64_t>(filling.size());  // each once at least
+      for (int64_t i = 0; i < std::max(padding, all) && all > 0; ++i)
+        blocks.push_back(filling[i % all]);
     };
     fill();
     for (const size_t place : shuffled(timed.size(), random, 0)) blocks.push_back(timed[place]);

@@ -34,7 +34,7 @@ class GpuTunerTest : public testing::Test {
       : cache_(cache_options(), posix_files()),
         gpu_(*make_emulated_driver({.multiprocessors = 1, .usage = &usage_}), {}),
         stream_(*gpu_.open_stream()) {
-    for (int64_t samples : {40, 7}) {
+    for (int64_t samples : {140, 7}) {
       SparseBatch& batch = batches_.emplace_back();
       batch.samples = samples;
       for (size_t f = 0; f < kKinds.size(); ++f)

@@ -216,7 +216,9 @@ Result<std::vector<size_t>> winners(const FamilyTimes& times, size_t value) {
     }
     if (best == candidates.size())
       return Status::Failed(times.family + ": no right schedule for feature " +
-                            std::to_string(times.classes[c].features.front()));
+                            std::to_string(times.classes[c].features.front()) + " among " +
+                            std::to_string(candidates.size()) +
+                            (candidates.empty() ? "" : "; " + candidates.front().refused));
     found.push_back(best);
   }
   return found;

@@ -120,7 +120,8 @@ TEST(Tuning, a_value_that_was_not_fused_is_no_candidate) {
 TEST(Tuning, a_class_without_a_right_schedule_is_an_error) {
   FamilyTimes times = example();
   times.values[1].classes[1].candidates[1].refused = "wrong too";
-  EXPECT_EQ(choose(times).status().message(), "embedding_pool: no right schedule for feature 1");
+  EXPECT_EQ(choose(times).status().message(),
+            "embedding_pool: no right schedule for feature 1 among 2; wrong");
 }
 
 TEST(Tuning, a_schedule_that_reorders_wins_only_where_that_is_allowed) {
