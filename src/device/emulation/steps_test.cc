@@ -9,10 +9,16 @@
 namespace recmill::emulation {
 namespace {
 
+constexpr unsigned kThreads = 64, kBlocks = 3;
+
 struct Words {
-  u32* out;  // [threads]
-  i64* clock;
+  u32* out;    // [kBlocks * kThreads]
+  i64* clock;  // the same
 };
+
+RECMILL_DEVICE unsigned place() {
+  return blockIdx.x * kThreads + threadIdx.x;
+}
 
 /// As often as `times` says of each lane.
 template <int (*times)(int lane)>
@@ -21,7 +27,7 @@ void loop(const void* arguments) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   volatile u32 sum = 0;  // so that the loop stays
   for (int i = 0; i < times(lane); ++i) sum = sum + 1;
-  of.out[threadIdx.x] = sum;
+  of.out[place()] = sum;
 }
 
 template <int kTimes>
@@ -36,11 +42,11 @@ int its_number(int lane) {
 }
 
 Usage usage_of(KernelBody kernel, Turns turns = {}) {
-  u32 out[64] = {};
-  i64 clock[64] = {};
+  u32 out[kBlocks * kThreads] = {};
+  i64 clock[kBlocks * kThreads] = {};
   const Words words{out, clock};
   turns.count_lanes = true;
-  const auto usage = run_kernel("tested", {{3}, {64}}, kernel, &words, turns);
+  const auto usage = run_kernel("tested", {{kBlocks}, {kThreads}}, kernel, &words, turns);
   EXPECT_TRUE(usage.ok()) << usage.status().message();
   return usage.ok() ? *usage : Usage{};
 }
@@ -72,7 +78,7 @@ void take_turns(const void* arguments) {
     if (threadIdx.x % 32 == turn) {
       for (int i = 0; i < 1000; ++i) sum = sum + 1;
     }
-    of.out[threadIdx.x] = sum;
+    of.out[place()] = sum;
     if (kMeet) __syncwarp();
   }
 }
@@ -88,16 +94,16 @@ void read_clock(const void* arguments) {
   volatile u32 sum = 0;
   for (int i = 0; i < 1000; ++i) sum = sum + 1;
   __syncthreads();
-  of.clock[threadIdx.x] = recmill::block_clock() - begin;
+  of.clock[place()] = recmill::block_clock() - begin;
 }
 
 TEST(Steps, AreTheClockOfABlock) {
-  u32 out[64] = {};
-  i64 clock[64] = {};
+  u32 out[kBlocks * kThreads] = {};
+  i64 clock[kBlocks * kThreads] = {};
   const Words words{out, clock};
   Turns turns;
   turns.count_lanes = true;
-  ASSERT_TRUE(run_kernel("tested", {{2}, {64}}, read_clock, &words, turns).ok());
+  ASSERT_TRUE(run_kernel("tested", {{kBlocks}, {kThreads}}, read_clock, &words, turns).ok());
   EXPECT_GT(clock[0], 2 * 1000);  // of two warps
   EXPECT_LT(clock[0], 2 * 5000);
   for (const i64 each : clock) EXPECT_EQ(each, clock[0]);
