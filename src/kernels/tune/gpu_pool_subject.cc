@@ -179,7 +179,7 @@ Result<GpuPoolSubject::Launch> GpuPoolSubject::launch(const CompiledGpuPool& can
   const std::string what = "candidates of a feature";
   const size_t floats = count * static_cast<size_t>(rows_out(feature, batch)) *
                         static_cast<size_t>(features_[feature].rows.dim);
-  RECMILL_RETURN_IF_ERROR(reserve(outputs_, floats * sizeof(float), gpu_, what));
+  RECMILL_RETURN_IF_ERROR(reserve_outputs(floats));
   RECMILL_RETURN_IF_ERROR(reserve(clocks_, mapped.size() * sizeof(int64_t), gpu_, what));
   RECMILL_RETURN_IF_ERROR(reserve(found_, mapped.size() * sizeof(int64_t), gpu_, what));
   RECMILL_RETURN_IF_ERROR(candidates.pool->send(bags_, stream_));
@@ -251,6 +251,7 @@ Result<ClassTimes> GpuPoolSubject::time_candidates(size_t of_class, int64_t bloc
       candidates.size(), std::vector<std::vector<double>>(visited));
   for (int64_t round = 0; round < rounds; ++round) {
     for (int64_t batch = 0; batch < visited; ++batch) {
+      if (wrong.empty()) RECMILL_RETURN_IF_ERROR(spoil_outputs());
       RECMILL_ASSIGN_OR_RETURN(const Launch took, launch(compiled, of_class, blocks, batch));
       if (wrong.empty()) {
         RECMILL_ASSIGN_OR_RETURN(wrong, check(of_class, batch, candidates));
@@ -304,7 +305,35 @@ std::vector<Schedule> GpuPoolSubject::defaults() const {
   return schedules;
 }
 
-Status GpuPoolSubject::check_fused(std::span<const Schedule> by_feature, int64_t batch) {
+Status GpuPoolSubject::reserve_outputs(size_t floats) {
+  const size_t bytes = floats * sizeof(float);
+  if (bytes <= outputs_.size()) return {};
+  RECMILL_RETURN_IF_ERROR(reserve(outputs_, bytes, gpu_, "rows looked up by a batch"));
+  return spoil_outputs();
+}
+
+// To NaNs: what a run before wrote is no answer of the next one.
+Status GpuPoolSubject::spoil_outputs() {
+  if (outputs_.size() == 0) return {};
+  RECMILL_RETURN_IF_ERROR(reserve(found_, outputs_.size(), gpu_, "answers"));
+  std::memset(found_.as<std::byte>().data(), 0xff, outputs_.size());
+  RECMILL_RETURN_IF_ERROR(stream_.to_device(outputs_, found_, outputs_.size()));
+  return stream_.synchronize();
+}
+
+int64_t GpuPoolSubject::floats_out(int64_t batch) const {
+  int64_t floats = 0;
+  for (size_t f = 0; f < features_.size(); ++f)
+    floats += rows_out(static_cast<int64_t>(f), batch) * features_[f].rows.dim;
+  return floats;
+}
+
+Status GpuPoolSubject::check_fused(const CompiledGpuPool& fused,
+                                   std::span<const Schedule> by_feature, int64_t batch,
+                                   const ArrangeGpuBlocks& arrange) {
+  RECMILL_RETURN_IF_ERROR(reserve_outputs(static_cast<size_t>(floats_out(batch))));
+  RECMILL_RETURN_IF_ERROR(spoil_outputs());
+  RECMILL_RETURN_IF_ERROR(run_fused(fused, batch, arrange).status());
   size_t at = 0;
   for (size_t f = 0; f < features_.size(); ++f) {
     const std::vector<float> expected = reference(static_cast<int64_t>(f), batch);
@@ -344,7 +373,7 @@ Result<ClassTimes> GpuPoolSubject::time_alone(size_t of_class, int64_t visited, 
         RECMILL_RETURN_IF_ERROR(alone.pool->stage(of, bags_));
         const size_t floats = static_cast<size_t>(rows_out(feature, batch)) *
                               static_cast<size_t>(features_[feature].rows.dim);
-        RECMILL_RETURN_IF_ERROR(reserve(outputs_, floats * sizeof(float), gpu_, "answers"));
+        RECMILL_RETURN_IF_ERROR(reserve_outputs(floats));
         RECMILL_RETURN_IF_ERROR(alone.pool->send(bags_, stream_));
         RECMILL_ASSIGN_OR_RETURN(
             const double seconds,
@@ -373,8 +402,7 @@ Result<double> GpuPoolSubject::run_fused(const CompiledGpuPool& fused, int64_t b
     of.push_back(bags(feature, batch));
     begins.push_back(begins.back() + rows_out(feature, batch) * features_[f].rows.dim);
   }
-  RECMILL_RETURN_IF_ERROR(reserve(outputs_, static_cast<size_t>(begins.back()) * sizeof(float),
-                                  gpu_, "rows looked up by a batch"));
+  RECMILL_RETURN_IF_ERROR(reserve_outputs(static_cast<size_t>(begins.back())));
   std::vector<gpu::PoolOutput> outputs;
   for (size_t f = 0; f < features_.size(); ++f)
     outputs.push_back({outputs_.address<float>() + begins[f], features_[f].rows.dim});

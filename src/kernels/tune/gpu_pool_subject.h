@@ -80,8 +80,9 @@ class GpuPoolSubject {
                            const ArrangeGpuBlocks& arrange = nullptr);
   /// The blocks of the last run.
   std::span<const gpu::PoolBlock> mapped() const { return GpuFusedPool::blocks(bags_); }
-  /// Fails, naming the feature, where the last run's answer is not the reference's.
-  Status check_fused(std::span<const Schedule> by_feature, int64_t batch);
+  /// The same once, untimed; fails, naming the feature, where the answer is not the reference's.
+  Status check_fused(const codegen::CompiledGpuPool& fused, std::span<const Schedule> by_feature,
+                     int64_t batch, const ArrangeGpuBlocks& arrange = nullptr);
   /// Times each candidate of a class alone on the GPU, in a kernel of its own (the first straw man
   /// of RecFlex, section II-C).
   Result<ClassTimes> time_alone(size_t of_class, int64_t visited, int64_t rounds);
@@ -108,6 +109,9 @@ class GpuPoolSubject {
                                          std::span<const codegen::GpuPoolRequest> candidates);
   std::vector<gpu::PoolOutput> outputs_of(size_t of_class, size_t count, int64_t batch) const;
   std::vector<float> reference(int64_t feature, int64_t batch) const;
+  Status reserve_outputs(size_t floats);
+  Status spoil_outputs();
+  int64_t floats_out(int64_t batch) const;
 
   Gpu& gpu_;
   const std::vector<GpuPooledRows> features_;

@@ -146,6 +146,22 @@ TEST_F(GpuTunerTest, AWrongAnswerIsRefused) {
     EXPECT_NE(candidate.refused.find("its answer is not the reference's"), std::string::npos);
 }
 
+TEST_F(GpuTunerTest, WhatWasRightBeforeIsNoAnswer) {
+  const auto of = subject();
+  const auto schedules = of->by_feature(of->defaults());
+  const auto fused = of->fuse(schedules, {});
+  ASSERT_TRUE(fused.ok()) << fused.status().message();
+  EXPECT_EQ(of->check_fused(*fused, schedules, 0).message(), "");
+  const auto leave_out_last = [](std::vector<gpu::PoolBlock>& blocks) {
+    blocks.pop_back();
+    return std::vector<int64_t>();
+  };
+  EXPECT_EQ(of->check_fused(*fused, schedules, 0, leave_out_last)
+                .message()
+                .rfind("feature number 4: the answer of 'rows_copied ", 0),
+            0u);
+}
+
 TEST_F(GpuTunerTest, StopsWhenItIsTold) {
   const std::atomic<bool> now{true};
   const auto of = subject();

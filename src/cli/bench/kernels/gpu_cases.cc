@@ -186,6 +186,9 @@ class GpuCase {
     if (emulated()) unseen.least = unseen.most = 1;
     RECMILL_ASSIGN_OR_RETURN(test_, train::read_batches(run_, unseen, *pool_, posix_files()));
     subject().set_batches(test_);
+    for (const Side& side : sides_)
+      RECMILL_RETURN_IF_ERROR(
+          subject().check_fused(side.fused, side.schedules, 0, side.arrange).at(side.name));
     const int64_t rounds = emulated() ? 1 : options_.pairs + 1;
     for (int64_t round = 0; round < rounds; ++round) {
       for (size_t i = 0; i < sides_.size(); ++i) {
@@ -196,8 +199,6 @@ class GpuCase {
           RECMILL_ASSIGN_OR_RETURN(const double seconds,
                                    subject().run_fused(side.fused, batch, side.arrange));
           sum += seconds;
-          if (round == 0 && batch == 0)
-            RECMILL_RETURN_IF_ERROR(subject().check_fused(side.schedules, batch).at(side.name));
         }
         if (round > 0 || emulated())
           side.seconds.push_back(sum / static_cast<double>(subject().batches()));
