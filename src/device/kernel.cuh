@@ -44,6 +44,10 @@ __device__ __forceinline__ u32 arrive(u32* at) {
   __threadfence();
   return before;
 }
+/// Has what stands at `at` come nearer, before it is read.
+__device__ __forceinline__ void prefetch(const void* at) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+}
 /// Time that the block's multiprocessor spent so far, in its own unit; right after a barrier.
 __device__ __forceinline__ i64 block_clock() {
   return clock64();

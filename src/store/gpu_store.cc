@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -48,6 +49,11 @@ Status check_memory(const ModelSpec& model, Gpu& gpu) {
                   "'{}' with {:.1f} MiB",
                   static_cast<double>(all) / kMiB, static_cast<double>(free) / kMiB, largest.name,
                   static_cast<double>(bytes(largest)) / kMiB));
+}
+
+/// So that what comes next is at a multiple of 16 bytes.
+int64_t aligned(int64_t floats) {
+  return (floats + 3) / 4 * 4;
 }
 
 /// The kernel that has the function, and its place there.
@@ -115,7 +121,7 @@ Result<std::unique_ptr<GpuStore>> GpuStore::create(ModelSpec model, uint64_t see
   RECMILL_RETURN_IF_ERROR(store->allocate_rows());
   RECMILL_RETURN_IF_ERROR(store->load_pool(kernels));
   RECMILL_RETURN_IF_ERROR(store->load_finder(kernels.compile));
-  RECMILL_RETURN_IF_ERROR(store->load_updater(kernels.compile));
+  RECMILL_RETURN_IF_ERROR(store->load_updater(kernels));
   return store;
 }
 
@@ -172,22 +178,24 @@ Status GpuStore::load_finder(const kernels::codegen::CompileForGpu& compile) {
   return {};
 }
 
-Status GpuStore::load_updater(const kernels::codegen::CompileForGpu& compile) {
+Status GpuStore::load_updater(const GpuStoreKernels& kernels) {
+  most_shards_ = kernels.shards;
+  const int levels = std::bit_width(static_cast<unsigned>(kernels.shards - 1));
   std::vector<table::GpuUpdateFunction> functions;
   for (const table::EmbeddingTable& table : tables_) {
     const kernels::RowStorage& rows = table.rows();
-    functions.push_back(
-        {rows.dim, rows.stride, rows.element_state, rows.precision, table.spec().optimizer.kind});
+    functions.push_back({rows.dim, rows.stride, rows.element_state, rows.precision,
+                         table.spec().optimizer.kind, levels});
   }
   const auto sources = table::gpu_update_sources(functions, "Recmill");
   const std::vector<GpuSource> texts(sources.begin(), sources.end());
-  RECMILL_ASSIGN_OR_RETURN(auto kernels, load(texts, compile));
+  RECMILL_ASSIGN_OR_RETURN(auto loaded, load(texts, kernels.compile));
   std::vector<table::GpuUpdatedTable> tables;
   for (size_t t = 0; t < tables_.size(); ++t) {
     const auto [kernel, schedule] = place_of(sources, functions[t]);
     tables.push_back({&tables_[t], rows_[t].records(), rows_[t].row_state(), kernel, schedule});
   }
-  updater_ = std::make_unique<table::GpuUpdater>(*gpu_, std::move(kernels), std::move(tables));
+  updater_ = std::make_unique<table::GpuUpdater>(*gpu_, std::move(loaded), std::move(tables));
   return {};
 }
 
@@ -231,6 +239,7 @@ Status GpuStore::stage(std::span<const Work* const> batches, kernels::GpuLookups
   }
   RECMILL_RETURN_IF_ERROR(finder_->stage(tables, lookups));
   const auto shards = static_cast<int>(batches[0]->begins.size()) - 1;
+  RECMILL_CHECK(shards <= most_shards_);
   return updater_->stage(rows, features, shards, updates);
 }
 
@@ -301,7 +310,7 @@ Result<std::vector<std::vector<gpu::Gradients>>> GpuStore::send_gradients(
   for (const Update& update : updates) {
     const SparseBatch& sparse = *static_cast<GpuPrepared&>(*update.prepared).batch.sparse;
     for (size_t f = 0; f < model_.features.size(); ++f)
-      floats += rows_out(f, sparse) * model_.dim_of(f);
+      floats += aligned(rows_out(f, sparse) * model_.dim_of(f));
   }
   const size_t bytes = static_cast<size_t>(floats) * sizeof(float);
   RECMILL_RETURN_IF_ERROR(reserve(gradients_, bytes, *gpu_, "gradients of a batch"));
@@ -313,7 +322,7 @@ Result<std::vector<std::vector<gpu::Gradients>>> GpuStore::send_gradients(
     std::vector<int64_t> begins;
     for (size_t f = 0; f < model_.features.size(); ++f) {
       begins.push_back(at);
-      at += rows_out(f, sparse) * model_.dim_of(f);
+      at += aligned(rows_out(f, sparse) * model_.dim_of(f));
     }
     pool_.run(std::ssize(model_.features), [&](int64_t f) {
       float* to = gradients_of_host_.as<float>().data() + begins[f];

@@ -31,6 +31,7 @@ struct GpuStoreKernels {
   std::vector<kernels::Schedule> pool = {};  // [features]; empty: the default ones
   int64_t blocks = 0;  // of a multiprocessor, that they were chosen for; 0: any number
   kernels::codegen::Dispatch dispatch = kernels::codegen::Dispatch::branches;
+  int shards = 1024;  // of a global batch, at most
   kernels::codegen::CompileForGpu compile;
 };
 
@@ -64,7 +65,7 @@ class GpuStore final : public EmbeddingStore {
   Status allocate_rows();
   Status load_pool(const GpuStoreKernels& kernels);
   Status load_finder(const kernels::codegen::CompileForGpu& compile);
-  Status load_updater(const kernels::codegen::CompileForGpu& compile);
+  Status load_updater(const GpuStoreKernels& kernels);
   Result<std::vector<GpuKernel>> load(std::span<const kernels::codegen::GpuSource> sources,
                                       const kernels::codegen::CompileForGpu& compile);
   int64_t rows_out(size_t feature, const SparseBatch& sparse) const;
@@ -87,6 +88,7 @@ class GpuStore final : public EmbeddingStore {
   std::vector<kernels::codegen::GpuCode> codes_;            // beside it
   std::unique_ptr<kernels::GpuDistinctRowsFinder> finder_;  // its run() guarded by mutex_
   std::unique_ptr<table::GpuUpdater> updater_;
+  int most_shards_ = 0;  // that the updater is for
 
   std::mutex prepare_mutex_;
   std::vector<std::unique_ptr<Work>>

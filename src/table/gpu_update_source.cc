@@ -60,8 +60,8 @@ const char* formula_type(OptimizerKind kind) {
 }
 
 std::string name_of_function(const GpuUpdateFunction& of) {
-  return fmt::format("{} of {} {} every {} bytes", name_of(of.optimizer), of.dim,
-                     name_of(of.precision), of.record_bytes);
+  return fmt::format("{} of {} {} every {} bytes, {} levels", name_of(of.optimizer), of.dim,
+                     name_of(of.precision), of.record_bytes, of.levels);
 }
 
 std::string types_and_shared(std::span<const GpuUpdateFunction> functions) {
@@ -71,33 +71,65 @@ std::string types_and_shared(std::span<const GpuUpdateFunction> functions) {
   for (size_t f = 0; f < functions.size(); ++f) {
     const GpuUpdateFunction& of = functions[f];
     write("// {}", name_of_function(of));
-    write("using Update{} = UpdateRows<UpdateShape<{}, {}, {}, {}, recmill::table::{}>>;", f,
-          of.dim, of.record_bytes, of.element_state, kernels::codegen::weight_type(of.precision),
-          formula_type(of.optimizer));
+    write("using Update{} = UpdateRows<UpdateShape<{}, {}, {}, {}, {}, recmill::table::{}>>;", f,
+          of.dim, of.record_bytes, of.element_state, of.levels,
+          kernels::codegen::weight_type(of.precision), formula_type(of.optimizer));
   }
   write("");
+  for (const char* of : {"Warp", "Block"}) {
+    write("union {}Shared {{", of);
+    for (size_t f = 0; f < functions.size(); ++f) write("Update{}::{}Shared update_{};", f, of, f);
+    write("}};");
+    write("");
+  }
   write("union Shared {{");
-  for (size_t f = 0; f < functions.size(); ++f) write("Update{0}::Shared update_{0};", f);
+  write("WarpShared warps[kUpdateThreads / 32];");
+  write("BlockShared block;");
   write("}};");
   write("");
   return write.text();
 }
 
+// Of a multiprocessor: as many as the functions' registers allow without spills.
+int blocks_of(std::span<const GpuUpdateFunction> functions) {
+  const bool few = std::ranges::all_of(functions, [](const GpuUpdateFunction& of) {
+    return of.levels <= 4 && of.precision != RowPrecision::float16;
+  });
+  return few ? 3 : 1;
+}
+
+// One of the functions, by the table's.
+template <class Call>
+void write_branches(size_t functions, SourceWriter& write, const Call& call) {
+  for (size_t f = 0; f < functions; ++f) {
+    write("{}if (table.schedule == {}) {{", f == 0 ? "" : "} else ", f);
+    write("{}", call(f));
+  }
+  write("}}");
+}
+
 std::string entry_text(const GpuUpdateSource& source) {
   SourceWriter write;
-  write("RECMILL_KERNEL({}, 1) {}(const UpdateArguments arguments) {{",
-        kernels::gpu::kUpdateThreads, source.entry);
+  write("RECMILL_KERNEL({}, {}) {}(const UpdateArguments arguments) {{",
+        kernels::gpu::kUpdateThreads, blocks_of(source.functions), source.entry);
   write("RECMILL_SHARED(shared, Shared);");
-  write("const UpdateBlock block = arguments.blocks[blockIdx.x];");
+  write("if (arguments.is_for_long_rows == 0) {{");
+  write("WarpShared& of_warp = shared.warps[threadIdx.x / 32];");
+  write("for (recmill::i64 b = blockIdx.x; b < arguments.block_count; b += gridDim.x) {{");
+  write("const UpdateBlock block = arguments.blocks[b];");
   write("const UpdateTable& table = arguments.tables[block.table];");
-  for (size_t f = 0; f < source.functions.size(); ++f) {
-    if (f == 0) {
-      write("if (table.schedule == 0) {{");
-    } else {
-      write("}} else if (table.schedule == {}) {{", f);
-    }
-    write("Update{0}::run(table, block, shared.update_{0});", f);
-  }
+  write_branches(source.functions.size(), write, [](size_t f) {
+    return fmt::format("Update{0}::run(table, block, arguments.long_rows, of_warp.update_{0});", f);
+  });
+  write("}}");
+  write("}} else {{");
+  write("for (recmill::u32 i = blockIdx.x; i < *arguments.long_rows.count; i += gridDim.x) {{");
+  write("const UpdateBlock row = arguments.long_rows.rows[i];");
+  write("const UpdateTable& table = arguments.tables[row.table];");
+  write_branches(source.functions.size(), write, [](size_t f) {
+    return fmt::format("Update{0}::run_long(table, row.part, shared.block.update_{0});", f);
+  });
+  write("}}");
   write("}}");
   write("}}");
   write("RECMILL_EMULATED_ENTRY({}, UpdateArguments)", source.entry);

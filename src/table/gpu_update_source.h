@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "kernels/codegen/gpu_source.h"
+#include "kernels/row_update/gpu_update_arguments.h"
 #include "schema/table_spec.h"
 #include "table/row_step.h"
 
@@ -22,6 +23,7 @@ struct GpuUpdateFunction {
   int64_t element_state = 0;  // bytes from a record's begin to its state by element
   RowPrecision precision = RowPrecision::float32;
   OptimizerKind optimizer = OptimizerKind::sgd;
+  int levels = kernels::gpu::kMostLevels;  // of the tree over shards, at most
   auto operator<=>(const GpuUpdateFunction&) const = default;
 };
 

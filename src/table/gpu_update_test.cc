@@ -28,6 +28,7 @@ struct Case {
   TableSpec spec;
   int shards = 1;
   bool weighted = false, mean = false;
+  bool hot = false;  // one row has more lookups than one group of threads sums
   EmbeddingTable plain, on_gpu;
 
   Case(TableSpec of, int shards_of, uint64_t number)
@@ -35,6 +36,7 @@ struct Case {
         shards(shards_of),
         weighted(number % 2 == 1),
         mean(number % 3 == 1),
+        hot(number % 4 < 2),
         plain(EmbeddingTable::without_rows(spec, 42, RowShare(kRows, 0, 1))),
         on_gpu(EmbeddingTable::without_rows(spec, 42, RowShare(kRows, 0, 1))) {
     Pool pool(1);
@@ -61,8 +63,8 @@ struct Lookups {
   Lookups(const Case& of, uint64_t seed) {
     std::vector<kernels::FeatureBags> bags;
     for (int f = 0; f < 2; ++f) {
-      features.push_back(
-          kernels::random_bags({kSamples, 3, kRows, of.weighted && f == 1, 3}, seed + f));
+      features.push_back(kernels::random_bags(
+          {kSamples, 3, kRows, of.weighted && f == 1, of.hot ? 2 : 5}, seed + f));
       values.push_back(kernels::random_floats(kSamples * of.spec.dim, seed + 10 + f));
     }
     for (int f = 0; f < 2; ++f) {
@@ -115,9 +117,12 @@ Status update(std::vector<Case>& cases, const GpuUpdateSource& source, const Row
     rows.push_back(*GpuRows::allocate(of.on_gpu, on));
     RECMILL_RETURN_IF_ERROR(rows.back().upload(of.on_gpu, staging, stream));
     tables.push_back(put_arguments(of, rows.back(), lookups.back(), step, arrays));
-    tables.back().schedule = std::ranges::find(source.functions, gpu_update_function(of.spec)) -
-                             source.functions.begin();
-    const int64_t at_once = gpu::rows_of_update_block(static_cast<int>(of.spec.dim));
+    const GpuUpdateFunction function = gpu_update_function(of.spec);
+    tables.back().schedule =
+        std::ranges::find(source.functions, function) - source.functions.begin();
+    const int64_t at_once =
+        gpu::rows_of_update_block(function.dim, function.record_bytes, function.element_state,
+                                  kernels::bytes_of(function.precision));
     // As many blocks as there may be rows, of which some find none.
     for (int64_t part = 0; part * at_once < kRows; ++part)
       blocks.push_back({static_cast<i32>(tables.size()) - 1, static_cast<i32>(part)});
@@ -127,9 +132,11 @@ Status update(std::vector<Case>& cases, const GpuUpdateSource& source, const Row
   }
   RECMILL_ASSIGN_OR_RETURN(const auto kernel,
                            on.load(kernels::codegen::test_code(source, &gpu_update_entry)));
-  const gpu::UpdateArguments all{arrays.put(tables), arrays.put(blocks)};
-  const Grid grid{{static_cast<unsigned>(blocks.size())}, {gpu::kUpdateThreads}};
-  RECMILL_RETURN_IF_ERROR(on.launch(kernel, grid, all, stream));
+  gpu::UpdateArguments all{arrays.put(tables), arrays.put(blocks), std::ssize(blocks), {}, 0};
+  all.long_rows = {arrays.put(std::vector<gpu::UpdateBlock>(cases.size() * kRows)),
+                   arrays.put(std::vector<u32>{0})};
+  for (all.is_for_long_rows = 0; all.is_for_long_rows < 2; ++all.is_for_long_rows)
+    RECMILL_RETURN_IF_ERROR(on.launch(kernel, {{7}, {gpu::kUpdateThreads}}, all, stream));
   for (size_t c = 0; c < cases.size(); ++c)
     RECMILL_RETURN_IF_ERROR(rows[c].download(cases[c].on_gpu, staging, stream));
   return {};

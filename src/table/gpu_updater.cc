@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "table/gpu_update_source.h"
 #include "table/table_update.h"
@@ -10,6 +11,26 @@
 namespace recmill::table {
 
 namespace gpu = kernels::gpu;
+
+namespace {
+
+constexpr int64_t kBlocksOfMultiprocessor =
+    12;  // that fit it in turns, whether 2, 3 or 4 at a time
+
+int rows_of_block(const kernels::RowStorage& rows) {
+  return gpu::rows_of_update_block(rows.dim, rows.stride, rows.element_state,
+                                   kernels::bytes_of(rows.precision));
+}
+
+/// Whether a kernel may read them as it does.
+bool is_aligned(const gpu::Gradients& of, const kernels::RowStorage& rows) {
+  return reinterpret_cast<uintptr_t>(of.data) % 16 == 0 &&
+         of.stride % gpu::lanes_of_update(rows.dim, rows.stride, rows.element_state,
+                                          kernels::bytes_of(rows.precision)) ==
+             0;
+}
+
+}  // namespace
 
 GpuUpdater::GpuUpdater(Gpu& gpu, std::vector<GpuKernel> kernels,
                        std::vector<GpuUpdatedTable> tables)
@@ -19,18 +40,23 @@ GpuUpdater::GpuUpdater(Gpu& gpu, std::vector<GpuKernel> kernels,
 std::vector<gpu::UpdateBlock> GpuUpdater::map_blocks(std::span<const int64_t> rows,
                                                      GpuUpdates& updates) const {
   std::vector<std::vector<gpu::UpdateBlock>> of_kernel(kernels_.size());
+  std::vector<int64_t> rows_of_kernel(kernels_.size());
   for (size_t t = 0; t < tables_.size(); ++t) {
     const EmbeddingTable& table = *tables_[t].table;
     if (table.spec().frozen) continue;
-    const int64_t of_block = gpu::rows_of_update_block(static_cast<int>(table.spec().dim));
+    const int64_t of_block = rows_of_block(table.rows());
     for (int64_t part = 0; part * of_block < rows[t]; ++part)
       of_kernel[tables_[t].kernel].push_back({static_cast<i32>(t), static_cast<i32>(part)});
+    rows_of_kernel[tables_[t].kernel] += rows[t];
   }
   std::vector<gpu::UpdateBlock> all;
   updates.launches_.clear();
-  for (const auto& blocks : of_kernel) {
-    updates.launches_.push_back({std::ssize(all), std::ssize(blocks)});
-    all.insert(all.end(), blocks.begin(), blocks.end());
+  int64_t first_row = 0;
+  for (size_t k = 0; k < of_kernel.size(); ++k) {
+    updates.launches_.push_back(
+        {std::ssize(all), std::ssize(of_kernel[k]), first_row, rows_of_kernel[k]});
+    all.insert(all.end(), of_kernel[k].begin(), of_kernel[k].end());
+    first_row += rows_of_kernel[k];
   }
   return all;
 }
@@ -47,6 +73,12 @@ Status GpuUpdater::stage(std::span<const int64_t> rows, std::span<const int64_t>
   for (size_t t = 0; t < tables_.size(); ++t)
     updates.gradients_.push_back(arrays.add<gpu::Gradients>(features[t]));
   RECMILL_RETURN_IF_ERROR(arrays.allocate(gpu_, "rows of an update"));
+  const int64_t all_rows = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+  RECMILL_RETURN_IF_ERROR(reserve(updates.long_rows_,
+                                  static_cast<size_t>(all_rows) * sizeof(gpu::UpdateBlock), gpu_,
+                                  "rows of an update"));
+  RECMILL_RETURN_IF_ERROR(
+      reserve(updates.long_count_, kernels_.size() * sizeof(u32), gpu_, "rows of an update"));
   std::ranges::copy(blocks, arrays.host(updates.blocks_).begin());
   return {};
 }
@@ -75,17 +107,33 @@ Status GpuUpdater::run(GpuUpdates& updates, std::span<const gpu::FoundRows> foun
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (tables_[t].table->spec().frozen) continue;
     arrays.host(updates.tables_)[t] = arguments(t, found[t], updates, step);
+    RECMILL_CHECK(std::ranges::all_of(gradients[t], [&](const gpu::Gradients& of) {
+      return is_aligned(of, tables_[t].table->rows());
+    }));
     std::ranges::copy(gradients[t], arrays.host(updates.gradients_[t]).begin());
     RECMILL_RETURN_IF_ERROR(arrays.send(updates.gradients_[t], stream));
   }
   RECMILL_RETURN_IF_ERROR(arrays.send(updates.tables_, stream));
-  for (size_t k = 0; k < kernels_.size(); ++k) {
-    const auto [first, blocks] = updates.launches_[k];
-    if (blocks == 0) continue;
-    const gpu::UpdateArguments of{arrays.device(updates.tables_),
-                                  arrays.device(updates.blocks_) + first};
-    const Grid grid{{static_cast<unsigned>(blocks)}, {gpu::kUpdateThreads}};
-    RECMILL_RETURN_IF_ERROR(gpu_.launch(kernels_[k], grid, of, stream));
+  RECMILL_RETURN_IF_ERROR(stream.zero(updates.long_count_));
+  for (size_t k = 0; k < kernels_.size(); ++k)
+    if (updates.launches_[k].blocks > 0) RECMILL_RETURN_IF_ERROR(launch(updates, k, stream));
+  return {};
+}
+
+// All rows but the long ones, then these.
+Status GpuUpdater::launch(const GpuUpdates& updates, size_t kernel, GpuStream& stream) const {
+  const auto [first_block, blocks, first_row, rows] = updates.launches_[kernel];
+  gpu::UpdateArguments of = {};
+  of.tables = updates.arrays_.device(updates.tables_);
+  of.blocks = updates.arrays_.device(updates.blocks_) + first_block;
+  of.block_count = blocks;
+  of.long_rows = {updates.long_rows_.address<gpu::UpdateBlock>() + first_row,
+                  updates.long_count_.address<u32>() + kernel};
+  const int64_t most = gpu_.properties().multiprocessors * kBlocksOfMultiprocessor;
+  for (const int64_t grid_blocks : {std::min(blocks, most), std::min(rows, most)}) {
+    const Grid grid{{static_cast<unsigned>(grid_blocks)}, {gpu::kUpdateThreads}};
+    RECMILL_RETURN_IF_ERROR(gpu_.launch(kernels_[kernel], grid, of, stream));
+    of.is_for_long_rows = 1;
   }
   return {};
 }

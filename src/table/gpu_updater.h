@@ -30,6 +30,7 @@ class GpuUpdates {
   friend class GpuUpdater;
   struct Launch {  // of one kernel
     int64_t first_block = 0, blocks = 0;
+    int64_t first_row = 0, rows = 0;  // in the list of long ones, at most
   };
   std::vector<Launch> launches_;  // [kernels]
   int shards_ = 1;
@@ -37,6 +38,8 @@ class GpuUpdates {
   std::vector<StagedArray<kernels::gpu::Gradients>> gradients_;  // [tables]
   StagedArray<kernels::gpu::UpdateTable> tables_;
   StagedArray<kernels::gpu::UpdateBlock> blocks_;
+  GpuBuffer long_rows_;   // kernels::gpu::UpdateBlock, by kernel
+  GpuBuffer long_count_;  // u32 [kernels]
 };
 
 class GpuUpdater {
@@ -60,6 +63,7 @@ class GpuUpdater {
  private:
   std::vector<kernels::gpu::UpdateBlock> map_blocks(std::span<const int64_t> rows,
                                                     GpuUpdates& updates) const;
+  Status launch(const GpuUpdates& updates, size_t kernel, GpuStream& stream) const;
   kernels::gpu::UpdateTable arguments(size_t table, const kernels::gpu::FoundRows& found,
                                       const GpuUpdates& updates, const RowStep& step) const;
 

@@ -121,6 +121,7 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun&
   RECMILL_ASSIGN_OR_RETURN(auto gpu, open_gpu(run.options));
   store::GpuStoreKernels kernels;
   kernels.dispatch = run.options.kernels.dispatch;
+  kernels.shards = run.shards;
   RECMILL_ASSIGN_OR_RETURN(kernels.compile, compiler_for(run, device, *gpu, pool, files));
   RECMILL_RETURN_IF_ERROR(choose_schedules(run, *gpu, files, kernels));
   auto store = store::GpuStore::create(run.spec, static_cast<uint64_t>(run.options.train.seed),

@@ -215,6 +215,7 @@ inline u32 arrive(u32* at) {
   emulation::at_atomic();
   return __atomic_fetch_add(at, 1u, __ATOMIC_ACQ_REL);
 }
+inline void prefetch(const void*) {}
 inline i64 block_clock() {
   return emulation::warp_steps_of_block();
 }
@@ -237,6 +238,9 @@ constexpr int __popc(unsigned bits) {
 }
 constexpr int __ffs(int bits) {
   return bits == 0 ? 0 : std::countr_zero(static_cast<unsigned>(bits)) + 1;
+}
+constexpr int __clz(int bits) {
+  return std::countl_zero(static_cast<unsigned>(bits));
 }
 template <class T>
 constexpr T min(T a, T b) {

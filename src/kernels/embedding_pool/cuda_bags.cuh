@@ -43,8 +43,9 @@ struct OneEach {
   }
 };
 
-/// Features that are not pooled: each lookup's row is copied, by kThreads threads.
-template <class Shape, int kLanes, int kThreads>
+/// Features that are not pooled: each lookup's row is copied, by kThreads threads, kAtOnce of them
+/// on their way at a time.
+template <class Shape, int kLanes, int kAtOnce, int kThreads>
 struct RowsCopied {
   using Shared = NoShared;
   static constexpr int kLookups = kBlockThreads / kThreads;  // at once
@@ -55,13 +56,27 @@ struct RowsCopied {
     const i64 first = static_cast<i64>(block.part) * kBlockThreads;
     const i64 last = min(first + kBlockThreads, count);
     const int own = static_cast<int>(threadIdx.x) % kThreads * kLanes;
-    for (i64 i = first + threadIdx.x / kThreads; i < last; i += kLookups) {
-      for (int element = own; element < Shape::kDim; element += kThreads * kLanes) {
-        float row[kLanes];
-        lookups.load(base + i, element, row);
-        store_lanes(feature.out.data + i * feature.out.stride + element, row);
-      }
-    }
+    i64 i = first + threadIdx.x / kThreads;
+    for (; i + (kAtOnce - 1) * kLookups < last; i += kAtOnce * kLookups)
+      for (int element = own; element < Shape::kDim; element += kThreads * kLanes)
+        copy<kAtOnce>(lookups, base, i, element);
+    for (; i < last; i += kLookups)
+      for (int element = own; element < Shape::kDim; element += kThreads * kLanes)
+        copy<1>(lookups, base, i, element);
+  }
+
+ private:
+  /// Lookups i, i + kLookups ... of those from `base` on.
+  template <int kCount>
+  RECMILL_DEVICE static void copy(const Lookups<Shape, kLanes>& lookups, i64 base, i64 i,
+                                  int element) {
+    const PoolOutput& out = lookups.feature.out;
+    float rows[kCount][kLanes];
+    RECMILL_UNROLL
+    for (int k = 0; k < kCount; ++k) lookups.load(base + i + k * kLookups, element, rows[k]);
+    RECMILL_UNROLL
+    for (int k = 0; k < kCount; ++k)
+      store_lanes(out.data + (i + k * kLookups) * out.stride + element, rows[k]);
   }
 };
 

@@ -38,17 +38,33 @@ RECMILL_DEVICE void load_lanes(const u8* row, int element, float (&to)[kLanes]) 
   for (int lane = 0; lane < kLanes; ++lane) to[lane] = Weight::widen(stored.lane[lane]);
 }
 
+/// kLanes floats, moved by one instruction where their place allows it.
+template <int kLanes>
+struct alignas(4 * kLanes) FloatLanes {
+  float lane[kLanes];
+};
+
+/// to = kLanes floats at `from`, whose place may be any.
+template <int kLanes>
+RECMILL_DEVICE void read_lanes(const float* from, float (&to)[kLanes]) {
+  if (reinterpret_cast<u64>(from) % (4 * kLanes) == 0) {
+    const FloatLanes<kLanes> lanes = *reinterpret_cast<const FloatLanes<kLanes>*>(from);
+    RECMILL_UNROLL
+    for (int lane = 0; lane < kLanes; ++lane) to[lane] = lanes.lane[lane];
+  } else {
+    RECMILL_UNROLL
+    for (int lane = 0; lane < kLanes; ++lane) to[lane] = from[lane];
+  }
+}
+
 /// Writes kLanes floats at `to`, whose place may be any.
 template <int kLanes>
 RECMILL_DEVICE void store_lanes(float* to, const float (&values)[kLanes]) {
-  struct alignas(4 * kLanes) Lanes {
-    float lane[kLanes];
-  };
   if (reinterpret_cast<u64>(to) % (4 * kLanes) == 0) {
-    Lanes lanes;
+    FloatLanes<kLanes> lanes;
     RECMILL_UNROLL
     for (int lane = 0; lane < kLanes; ++lane) lanes.lane[lane] = values[lane];
-    *reinterpret_cast<Lanes*>(to) = lanes;
+    *reinterpret_cast<FloatLanes<kLanes>*>(to) = lanes;
   } else {
     RECMILL_UNROLL
     for (int lane = 0; lane < kLanes; ++lane) to[lane] = values[lane];

@@ -54,10 +54,10 @@ GpuPoolTemplate rows_copied() {
   return {{"rows_copied",
            "rows as they are, 256 lookups a block",
            Order::contract,
-           {kLanes, {"threads", "of a lookup", {4, 8, 16, 32, 64, 128}}},
+           {kLanes, kAtOnce, {"threads", "of a lookup", {4, 8, 16, 32, 64, 128}}},
            [](const FeatureShape& shape, ParameterValues values, const DeviceSpec&) {
              return shape.pooling == Pooling::none && shape.dim % values[0] == 0 &&
-                    (values[0] * values[1] < 2 * shape.dim || values[0] * values[1] == 4);
+                    (values[0] * values[2] < 2 * shape.dim || values[0] * values[2] == 4);
            },
            nullptr},
           "RowsCopied",
@@ -185,7 +185,8 @@ Schedule default_gpu_pool_schedule(Pooling pooling, const RowStorage& rows) {
   while (rows.dim % lanes != 0 || rows.stride % (lanes * bytes_of(rows.precision)) != 0) lanes /= 2;
   int64_t threads = 4;
   while (threads * lanes < rows.dim && threads < 32) threads *= 2;
-  if (pooling == Pooling::none) return {"rows_copied", {{"lanes", lanes}, {"threads", threads}}};
+  if (pooling == Pooling::none)
+    return {"rows_copied", {{"lanes", lanes}, {"at_once", 4}, {"threads", threads}}};
   return {"threads_per_sample", {{"lanes", lanes}, {"at_once", 4}, {"threads", threads}}};
 }
 

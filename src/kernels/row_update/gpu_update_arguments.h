@@ -8,17 +8,35 @@
 namespace recmill::kernels::gpu {
 
 constexpr int kUpdateThreads = 256;  // of a block
-constexpr int kRowThreads = 16;      // of a row: the lanes of its mean of squares
+constexpr int kSquareSums = 16;      // into which a row's mean of squares is added up first
+constexpr i64 kLongRow = 32;         // lookups, beyond which a whole block updates a row
 
 constexpr int kMostLevels = 10;  // of the tree over shards, of which there are 1,024 at most
 
-/// Rows of a block: as many as it has threads for, but of shared memory not more than 16 KiB.
-constexpr int rows_of_update_block(int dim) {
-  const int most = 16 * 1024 / 4 / dim, all = kUpdateThreads / kRowThreads;
-  return most < 1 ? 1 : most < all ? most : all;
+/// Neighbouring elements of a thread: as many as each row has whole, where they can be fetched at
+/// once.
+constexpr int lanes_of_update(i64 dim, i64 record_bytes, i64 element_state, i64 weight_bytes) {
+  int lanes = 4;
+  while (lanes > 1 && (dim % lanes != 0 || record_bytes % (lanes * weight_bytes) != 0 ||
+                       element_state % (lanes * 4) != 0))
+    lanes /= 2;
+  return lanes;
 }
 
-/// kernels::GradientRows, on a GPU.
+/// Threads of a row: part of a warp, or a warp.
+constexpr int threads_of_row(i64 dim, int lanes) {
+  int threads = 4;
+  while (threads < 32 && threads * lanes < dim) threads *= 2;
+  return threads;
+}
+
+/// Rows that a block updates at a time.
+constexpr int rows_of_update_block(i64 dim, i64 record_bytes, i64 element_state, i64 weight_bytes) {
+  return kUpdateThreads /
+         threads_of_row(dim, lanes_of_update(dim, record_bytes, element_state, weight_bytes));
+}
+
+/// kernels::GradientRows, on a GPU: data is a multiple of 16 bytes, stride of lanes_of_update().
 struct Gradients {
   const float* data;
   i64 stride;  // floats
@@ -37,15 +55,26 @@ struct UpdateTable {
   alignas(8) u8 formula[32];   // the optimizer's, as of this iteration
 };
 
-/// A block's part: rows [part * rows of a block, ...) of a table, which may be beyond the last.
+/// Rows [part * rows of a block, ...) of a table, which may be beyond the last; or one row, `part`.
 struct UpdateBlock {
   i32 table;
   i32 part;
 };
 
+/// Rows that are too long for the few threads of a row.
+struct LongRows {
+  UpdateBlock* rows;  // in any order
+  u32* count;
+};
+
+/// Of a kernel that is run twice: first for all rows but the long ones, which it lists, then for
+/// these. The blocks of a grid take turns.
 struct UpdateArguments {
   const UpdateTable* tables;
-  const UpdateBlock* blocks;  // [blocks of the grid]
+  const UpdateBlock* blocks;  // [block_count]
+  i64 block_count;
+  LongRows long_rows;
+  i32 is_for_long_rows;
 };
 
 }  // namespace recmill::kernels::gpu

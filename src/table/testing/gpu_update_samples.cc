@@ -24,7 +24,8 @@ std::vector<TableSpec> gpu_update_specs() {
 
 GpuUpdateFunction gpu_update_function(const TableSpec& spec) {
   const auto rows = EmbeddingTable::layout(spec, RowShare(spec.rows, 0, 1));
-  return {rows.dim, rows.stride, rows.element_state, spec.precision, spec.optimizer.kind};
+  return {rows.dim,       rows.stride,         rows.element_state,
+          spec.precision, spec.optimizer.kind, spec.dim == 17 ? kernels::gpu::kMostLevels : 4};
 }
 
 GpuUpdateSource gpu_update_sample() {

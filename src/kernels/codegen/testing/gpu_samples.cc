@@ -28,8 +28,8 @@ std::vector<GpuSample> make_samples() {
                      {},
                      -1});
   samples.push_back({"rows_copied",
-                     {function("rows_copied lanes=4 threads=8", 16, kSingle, Pooling::none),
-                      function("rows_copied lanes=1 threads=4", 7, kBrain, Pooling::none, true)},
+                     {function("rows_copied lanes=4 at_once=4 threads=8", 16, kSingle, Pooling::none),
+                      function("rows_copied lanes=1 at_once=2 threads=4", 7, kBrain, Pooling::none, true)},
                      {}});
   samples.push_back(
       {"threads_per_sample",
