@@ -14,6 +14,7 @@
 #include "train/chosen_kernels.h"
 #include "train/generated_code.h"
 #include "train/gpu_run.h"
+#include "train/make_gpu_store.h"
 #include "train/rank.h"
 
 namespace recmill::train {

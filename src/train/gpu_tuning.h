@@ -2,54 +2,17 @@
 // Tunes a configuration's lookups on a GPU.
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "base/files.h"
 #include "base/status.h"
-#include "device/emulation/emulator.h"
-#include "device/gpu/gpu.h"
-#include "device/pool.h"
-#include "kernels/tune/gpu_tuner.h"
-#include "table/gpu_rows.h"
+#include "kernels/tune/record.h"
 #include "train/resolved_run.h"
 #include "train/tuning.h"
-#include "train/tuning_data.h"
 
 namespace recmill::train {
 
-/// A run's tables on the GPU of options.device, and batches to be looked up there.
-class GpuLookups {
- public:
-  /// Fails as open_gpu(), compiler_for() and TuningData::make(), and where rows do not
-  /// fit. The pool and the files outlive it.
-  static Result<std::unique_ptr<GpuLookups>> make(const ResolvedRun& run,
-                                                  const BatchesRequest& request, Pool& pool,
-                                                  Files& files);
-
-  kernels::tune::GpuPoolSubject& subject() { return *subject_; }
-  Gpu& gpu() { return *gpu_; }
-  /// What all kernels needed so far, on the GPU that the CPU plays: there a kernel's time is what
-  /// the emulator counts, the same each time (device/gpu/emulated_driver.h).
-  const emulation::Usage& usage() const { return usage_; }
-
- private:
-  GpuLookups() = default;
-  Status upload_rows();
-
-  emulation::Usage usage_;
-  std::unique_ptr<Gpu> gpu_;
-  TuningData data_;
-  std::vector<table::GpuRows> rows_;
-  std::unique_ptr<kernels::tune::GpuPoolSubject> subject_;
-};
-
-/// What is compared where nobody says: all occupancies; on the emulator one, where they are alike.
-kernels::tune::GpuTunerOptions gpu_tuner_options(DeviceKind device, const Gpu& gpu);
-
 /// Measures, chooses and writes the record. Of the request budget_seconds, finalist_rounds and
 /// if_drifted are the CPU's alone; what is compiled is kept, what is measured is not until the end.
-/// Fails as GpuLookups.
+/// Fails as GpuLookups::make().
 Result<kernels::tune::TuningRecord> tune_for_gpu(const ResolvedRun& run,
                                                  const TuningRequest& request, Files& files);
 

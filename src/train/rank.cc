@@ -9,7 +9,7 @@
 #include "store/placed_store.h"
 #include "store/plain_store.h"
 #include "train/chosen_kernels.h"
-#include "train/gpu_run.h"
+#include "train/make_gpu_store.h"
 #include "train/run_placement.h"
 
 namespace recmill::train {

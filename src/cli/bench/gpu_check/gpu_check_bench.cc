@@ -2,8 +2,9 @@
 // The benchmarks of `make gpu-check`: what `recmill bench ... --device cuda --json` prints, from a
 // program that needs neither LibTorch nor any other big third party.
 //
-//   gpu_check_bench embedding [--device cuda] [--threads 2] [--pairs 7] [--scale 0]
-//                   [--python python3] [--scripts bench/rivals] [--commit unknown] [--no-rivals]
+//   gpu_check_bench embedding|kernels [--device cuda] [--threads 2] [--pairs 7] [--scale 0]
+//                   [--case NAME] [--python python3] [--scripts bench/rivals] [--commit unknown]
+//                   [--no-rivals]
 //   gpu_check_bench page LINES.jsonl PAGE.html
 #include <algorithm>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include "base/files.h"
 #include "cli/bench/bench.h"
 #include "cli/bench/embedding/embedding_bench.h"
+#include "cli/bench/kernels/gpu_kernels_bench.h"
 #include "cli/gpu_page.h"
 
 namespace recmill::cli {
@@ -46,6 +48,8 @@ Result<BenchOptions> parse(const std::vector<std::string>& arguments) {
       if (value != "cuda" && value != "emulated")
         return Status::BadRequest("--device: '" + value + "' is neither cuda nor emulated");
       options.device = value == "cuda" ? DeviceKind::cuda : DeviceKind::emulated;
+    } else if (name == "--case") {
+      options.cases.push_back(value);
     } else if (name == "--threads") {
       options.threads = std::max(1, std::atoi(value.c_str()));
     } else if (name == "--pairs") {
@@ -59,10 +63,12 @@ Result<BenchOptions> parse(const std::vector<std::string>& arguments) {
   return options;
 }
 
-int bench(const std::vector<std::string>& arguments) {
+using Bench = Status (*)(const BenchOptions&, const BenchSink&);
+
+int bench(const std::vector<std::string>& arguments, Bench run) {
   const auto options = parse(arguments);
   if (!options.ok()) return fail(options.status());
-  const Status status = run_embedding_bench(*options, [&](const BenchLine& line) {
+  const Status status = run(*options, [&](const BenchLine& line) {
     std::printf("%s\n", to_json(line, *options).dump().c_str());
     std::fflush(stdout);
   });
@@ -88,11 +94,15 @@ Status write_page(const std::string& from, const std::string& to) {
 int main(int count, char** values) {
   using namespace recmill::cli;
   const std::vector<std::string> arguments(values + 1, values + count);
-  if (!arguments.empty() && arguments[0] == "embedding") return bench(arguments);
+  if (!arguments.empty() && arguments[0] == "embedding")
+    return bench(arguments, run_embedding_bench);
+  if (!arguments.empty() && arguments[0] == "kernels")
+    return bench(arguments, run_gpu_kernels_bench);
   if (arguments.size() == 3 && arguments[0] == "page") {
     const recmill::Status status = write_page(arguments[1], arguments[2]);
     return status.ok() ? 0 : fail(status);
   }
-  std::fprintf(stderr, "usage: gpu_check_bench embedding [OPTION VALUE]... | page LINES PAGE\n");
+  std::fprintf(stderr,
+               "usage: gpu_check_bench embedding|kernels [OPTION VALUE]... | page LINES PAGE\n");
   return 2;
 }

@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/temporary_folder.h"
+#include "cli/bench/alternation.h"
 #include "cli/bench/kernels/workload.h"
 #include "kernels/codegen/gpu_code.h"
-#include "train/gpu_tuning.h"
-#include "train/rank.h"
+#include "train/gpu_lookups.h"
 
 namespace recmill::cli {
 namespace {
@@ -117,7 +117,7 @@ class GpuCase {
         run_(run),
         options_(options),
         sink_(sink),
-        pool_(train::make_pool(run.threads)) {}
+        pool_(std::make_unique<Pool>(run.threads)) {}
 
   Status run() {
     train::BatchesRequest history{.seed = kTuneSeed};
@@ -338,8 +338,6 @@ class GpuCase {
 
 Status run_gpu_case(const std::string& name, const train::ResolvedRun& run,
                     const BenchOptions& options, const BenchSink& sink) {
-  if (options.device == DeviceKind::cpu)
-    return Status::BadRequest("bench kernels: case '" + name + "' is of --device cuda or emulated");
   return GpuCase(name, run, options, sink).run();
 }
 

@@ -2,11 +2,10 @@
 #include "cli/bench/kernels/kernels_bench.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "cli/bench/kernels/forward_cases.h"
 #include "cli/bench/kernels/generated_cases.h"
-#include "cli/bench/kernels/gpu_cases.h"
+#include "cli/bench/kernels/gpu_kernels_bench.h"
 #include "cli/bench/kernels/mlp_cases.h"
 #include "cli/bench/kernels/mutation_cases.h"
 #include "cli/bench/kernels/static_cases.h"
@@ -24,29 +23,6 @@ using KernelsCase = Status (*)(const std::string& name, const train::ResolvedRun
 constexpr const char *kPlanted = "planted_llc", *kPlantedBags = "planted_llc_bags",
                      *kEmpty = "empty_features";
 
-/// Of a workload's name: a tenth of its features.
-constexpr const char* kTenth = "_tenth";
-/// Of a batch on the emulator, which is slow: the median of RecFlex's.
-constexpr int64_t kEmulatedSamples = 256;
-/// Of a case's name: schedules that sum in another order than the contract's may win.
-constexpr const char* kAnyOrder = "_gpu_any_order";
-
-/// Of each line a tenth of its features, one at least, of each of its dimensions as near to a tenth
-/// as that allows.
-train::WorkloadOptions tenth_of(train::WorkloadOptions workload) {
-  for (train::WorkloadLine& line : workload.lines) {
-    line.count = std::max<int64_t>(1, line.count / 10);
-    int64_t before = 0, kept = 0;
-    const int64_t all = std::accumulate(line.dim_counts.begin(), line.dim_counts.end(), int64_t{0});
-    for (int64_t& count : line.dim_counts) {
-      before += count;
-      count = before * line.count / all - kept;
-      kept += count;
-    }
-  }
-  return workload;
-}
-
 struct NamedCase {
   const char* suffix;
   KernelsCase run;
@@ -63,8 +39,6 @@ constexpr NamedCase kCases[] = {{"_fwd", run_forward_case},
                                 {"_generated", run_generated_case},
                                 {"_separate", run_separate_case},
                                 {"_tuning", run_tuning_case},
-                                {"_gpu", run_gpu_case},
-                                {kAnyOrder, run_gpu_case},
                                 {kPlanted, run_separate_case},
                                 {kPlantedBags, run_separate_case},
                                 {kEmpty, run_empty_case}};
@@ -110,19 +84,13 @@ std::vector<CaseGroup> groups() {
 Status run_case(const std::string& name, const BenchOptions& options, const BenchSink& sink) {
   for (const NamedCase& known : kCases) {
     if (!name.ends_with(known.suffix)) continue;
-    std::string workload = name.substr(0, name.size() - std::string(known.suffix).size());
-    const bool tenth = workload.ends_with(kTenth);
-    if (tenth) workload.resize(workload.size() - std::string(kTenth).size());
+    const std::string workload = name.substr(0, name.size() - std::string(known.suffix).size());
     RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                              load_run_config(workload.empty() ? "recflex_e" : workload, {}));
     train::RunOptions settings = config.options;
     if (name == kPlanted) settings = planted_llc(settings);
     if (name == kPlantedBags) settings = planted_llc_bags(settings);
     if (name == kEmpty) settings = empty_features(settings);
-    if (tenth) settings.workload = tenth_of(settings.workload);
-    settings.device = options.device;
-    if (name.ends_with(kAnyOrder)) settings.train.deterministic = false;
-    if (options.device == DeviceKind::emulated) settings.tune.batch_sizes = {kEmulatedSamples};
     settings.train.threads = options.threads;
     const auto run = train::resolve_run(settings, posix_files());
     if (!run.ok()) return config.locate(run.status());
@@ -143,16 +111,13 @@ std::vector<std::string> kernels_cases(int64_t figure, bool quick) {
   return cases;
 }
 
-std::vector<std::string> gpu_kernels_cases() {
-  return {"recflex_a_tenth_gpu", "recflex_d_gpu"};
-}
-
 Status run_kernels_bench(const BenchOptions& options, const BenchSink& sink) {
-  const bool on_gpu = options.device != DeviceKind::cpu;
-  const auto cases = !options.cases.empty() ? options.cases
-                     : on_gpu               ? gpu_kernels_cases()
-                                            : kernels_cases(options.figure, options.quick);
-  for (const std::string& name : cases) RECMILL_RETURN_IF_ERROR(run_case(name, options, sink));
+  if (options.device != DeviceKind::cpu) return run_gpu_kernels_bench(options, sink);
+  const auto cases =
+      !options.cases.empty() ? options.cases : kernels_cases(options.figure, options.quick);
+  for (const std::string& name : cases)
+    RECMILL_RETURN_IF_ERROR(is_gpu_case(name) ? refuse_gpu_case(name)
+                                              : run_case(name, options, sink));
   return {};
 }
 

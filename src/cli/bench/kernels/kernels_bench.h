@@ -12,9 +12,6 @@ namespace recmill::cli {
 /// Cases are a workload's name with a suffix that says what is timed: _fwd ...
 Status run_kernels_bench(const BenchOptions& options, const BenchSink& sink);
 
-/// Those of a GPU.
-std::vector<std::string> gpu_kernels_cases();
-
 /// The cases of a figure of RecFlex (SC 2024), or of all; with `quick` a few of them.
 std::vector<std::string> kernels_cases(int64_t figure, bool quick);
 

@@ -101,8 +101,9 @@ TEST(GpuCase, on_the_emulator_counts_what_each_way_needs) {
   EXPECT_EQ(found["spilled_branches"], 0.0);
   EXPECT_GT(found["registers_pointers"], 16.0);
   options.device = DeviceKind::cpu;
-  EXPECT_EQ(run_gpu_case("tiny_gpu", *run, options, [](const BenchLine&) {}).message(),
-            "bench kernels: case 'tiny_gpu' is of --device cuda or emulated");
+  options.cases = {"recflex_d_gpu"};
+  EXPECT_EQ(run_kernels_bench(options, [](const BenchLine&) {}).message(),
+            "bench kernels: case 'recflex_d_gpu' is of --device cuda or emulated");
 }
 
 TEST(Exchange, is_of_medians_and_tells_only_where_a_bad_choice_would_be_seen) {

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// `bench kernels` on a GPU.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/bench/bench.h"
+
+namespace recmill::cli {
+
+/// A workload's name, `_tenth` for a tenth of its features, and `_gpu`, or `_gpu_any_order` where
+/// schedules that sum in another order than the contract's may win.
+bool is_gpu_case(const std::string& name);
+
+/// The cases that run where none is named.
+std::vector<std::string> gpu_kernels_cases();
+
+/// On the GPU of options.device.
+Status run_gpu_kernels_bench(const BenchOptions& options, const BenchSink& sink);
+
+/// Says that the case is none of the CPU's.
+Status refuse_gpu_case(const std::string& name);
+
+}  // namespace recmill::cli

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/gpu_lookups.h"
+
+#include <utility>
+
+#include "train/gpu_run.h"
+
+namespace recmill::train {
+namespace {
+
+using kernels::tune::GpuPooledRows;
+using kernels::tune::GpuPoolSubject;
+using kernels::tune::GpuTunerOptions;
+
+constexpr size_t kStagingBytes = 16 << 20;
+
+}  // namespace
+
+Status GpuLookups::upload_rows() {
+  RECMILL_ASSIGN_OR_RETURN(auto staging, gpu_->allocate_pinned(kStagingBytes, "rows to be copied"));
+  RECMILL_ASSIGN_OR_RETURN(auto stream, gpu_->open_stream());
+  for (const table::EmbeddingTable& table : data_.tables) {
+    RECMILL_ASSIGN_OR_RETURN(auto of, table::GpuRows::allocate(table, *gpu_));
+    RECMILL_RETURN_IF_ERROR(of.upload(table, staging, stream));
+    rows_.push_back(std::move(of));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<GpuLookups>> GpuLookups::make(const ResolvedRun& run,
+                                                     const BatchesRequest& request, Pool& pool,
+                                                     Files& files) {
+  const DeviceKind device = run.options.device;
+  std::unique_ptr<GpuLookups> made(new GpuLookups());
+  RECMILL_ASSIGN_OR_RETURN(
+      made->gpu_, open_gpu(run.options, device == DeviceKind::emulated ? &made->usage_ : nullptr));
+  RECMILL_ASSIGN_OR_RETURN(made->data_, TuningData::make(run, request, pool, files));
+  RECMILL_RETURN_IF_ERROR(made->upload_rows());
+  std::vector<GpuPooledRows> features;
+  for (const FeatureSpec& feature : run.spec.features)
+    features.push_back({made->data_.tables[feature.table].rows(),
+                        made->rows_[feature.table].records(), feature.pooling, feature.weighted});
+  kernels::tune::GpuPoolSubjectOptions options;
+  options.deterministic = run.options.train.deterministic;
+  options.seed = request.seed;
+  RECMILL_ASSIGN_OR_RETURN(options.compile, compiler_for(run, device, *made->gpu_, pool, files));
+  RECMILL_ASSIGN_OR_RETURN(made->subject_, GpuPoolSubject::make(*made->gpu_, std::move(features),
+                                                                made->data_.batches, options));
+  return made;
+}
+
+GpuTunerOptions gpu_tuner_options(DeviceKind device, const Gpu& gpu) {
+  GpuTunerOptions options;
+  options.blocks = kernels::tune::gpu_occupancies(gpu.properties());
+  if (device != DeviceKind::emulated) return options;
+  options.blocks.resize(1);
+  options.visited = options.rounds = options.fused_rounds = 1;
+  return options;
+}
+
+}  // namespace recmill::train

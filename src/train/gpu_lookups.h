@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lookups on a GPU are tuned and timed on.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/files.h"
+#include "base/status.h"
+#include "device/emulation/emulator.h"
+#include "device/gpu/gpu.h"
+#include "device/pool.h"
+#include "kernels/tune/gpu_tuner.h"
+#include "table/gpu_rows.h"
+#include "train/resolved_run.h"
+#include "train/tuning_data.h"
+
+namespace recmill::train {
+
+/// A run's tables on the GPU of options.device, and batches to be looked up there.
+class GpuLookups {
+ public:
+  /// Fails as open_gpu(), compiler_for() and TuningData::make(), and where rows do not
+  /// fit. The pool and the files outlive it.
+  static Result<std::unique_ptr<GpuLookups>> make(const ResolvedRun& run,
+                                                  const BatchesRequest& request, Pool& pool,
+                                                  Files& files);
+
+  kernels::tune::GpuPoolSubject& subject() { return *subject_; }
+  Gpu& gpu() { return *gpu_; }
+  /// What all kernels needed so far, on the GPU that the CPU plays: there a kernel's time is what
+  /// the emulator counts, the same each time (device/gpu/emulated_driver.h).
+  const emulation::Usage& usage() const { return usage_; }
+
+ private:
+  GpuLookups() = default;
+  Status upload_rows();
+
+  emulation::Usage usage_;
+  std::unique_ptr<Gpu> gpu_;
+  TuningData data_;
+  std::vector<table::GpuRows> rows_;
+  std::unique_ptr<kernels::tune::GpuPoolSubject> subject_;
+};
+
+/// What is compared where nobody says: all occupancies; on the emulator one, where they are alike.
+kernels::tune::GpuTunerOptions gpu_tuner_options(DeviceKind device, const Gpu& gpu);
+
+}  // namespace recmill::train
