@@ -95,7 +95,7 @@ int blocks_of(std::span<const GpuUpdateFunction> functions) {
   const bool few = std::ranges::all_of(functions, [](const GpuUpdateFunction& of) {
     return of.levels <= 4 && of.precision != RowPrecision::float16;
   });
-  return few ? 3 : 1;
+  return few ? 2 : 1;
 }
 
 // One of the functions, by the table's.

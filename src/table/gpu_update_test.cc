@@ -120,11 +120,8 @@ Status update(std::vector<Case>& cases, const GpuUpdateSource& source, const Row
     const GpuUpdateFunction function = gpu_update_function(of.spec);
     tables.back().schedule =
         std::ranges::find(source.functions, function) - source.functions.begin();
-    const int64_t at_once =
-        gpu::rows_of_update_block(function.dim, function.record_bytes, function.element_state,
-                                  kernels::bytes_of(function.precision));
     // As many blocks as there may be rows, of which some find none.
-    for (int64_t part = 0; part * at_once < kRows; ++part)
+    for (int64_t part = 0; part < 2; ++part)
       blocks.push_back({static_cast<i32>(tables.size()) - 1, static_cast<i32>(part)});
     const TableUpdate plain{&of.plain, &lookups.back().distinct, lookups.back().gradients,
                             of.shards};

@@ -17,11 +17,6 @@ namespace {
 constexpr int64_t kBlocksOfMultiprocessor =
     12;  // that fit it in turns, whether 2, 3 or 4 at a time
 
-int rows_of_block(const kernels::RowStorage& rows) {
-  return gpu::rows_of_update_block(rows.dim, rows.stride, rows.element_state,
-                                   kernels::bytes_of(rows.precision));
-}
-
 /// Whether a kernel may read them as it does.
 bool is_aligned(const gpu::Gradients& of, const kernels::RowStorage& rows) {
   return reinterpret_cast<uintptr_t>(of.data) % 16 == 0 &&
@@ -44,8 +39,7 @@ std::vector<gpu::UpdateBlock> GpuUpdater::map_blocks(std::span<const int64_t> ro
   for (size_t t = 0; t < tables_.size(); ++t) {
     const EmbeddingTable& table = *tables_[t].table;
     if (table.spec().frozen) continue;
-    const int64_t of_block = rows_of_block(table.rows());
-    for (int64_t part = 0; part * of_block < rows[t]; ++part)
+    for (int64_t part = 0; part * gpu::kUpdateThreads < rows[t]; ++part)
       of_kernel[tables_[t].kernel].push_back({static_cast<i32>(t), static_cast<i32>(part)});
     rows_of_kernel[tables_[t].kernel] += rows[t];
   }

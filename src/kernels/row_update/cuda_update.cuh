@@ -98,15 +98,22 @@ struct UpdateRows {
       lanes_of_update(Shape::kDim, Shape::kRecordBytes, Shape::kElementState, sizeof(Stored));
   static constexpr int kThreads = threads_of_row(Shape::kDim, kLanes);
   static constexpr int kWidth = kThreads * kLanes;  // elements at a time
-  static constexpr int kRows = kUpdateThreads / kThreads;
+  static constexpr int kRows =
+      kUpdateThreads / kThreads;  // of a block, that are threads' at a time
   static constexpr int kStates = Formula::kElementColumns;
-  static constexpr int kAtOnce = 3;  // gradients on their way at a time
+  static constexpr int kGroups = 32 / kThreads;  // of threads in a warp
+  // Rows of some threads on their way at a time, as far as registers or shared memory go.
+  static constexpr int kRowsAtOnce =
+      Formula::kRowState ? (Shape::kDim <= 128 ? 4 : 1) : (kStates == 0 ? 4 : 2);
+  static constexpr int kAtOnce = 3;  // gradients of a row on their way at a time
   static constexpr int kAhead = 8;   // of a long row
+  static constexpr int kFar = 32;    // lookups that come nearer ahead
   using Tree = ShardTree<Shape::kLevels, kLanes>;
 
-  /// Gradients of the rows of a warp, where the optimizer looks at the whole row first.
+  /// Gradients of rows, where the optimizer looks at the whole row first.
   struct WarpShared {
-    float gradient[Formula::kRowState ? 32 / kThreads : 1][Formula::kRowState ? Shape::kDim : 1];
+    float gradient[Formula::kRowState ? kGroups * kRowsAtOnce : 1]
+                  [Formula::kRowState ? Shape::kDim : 1];
   };
   struct BlockShared {
     WarpShared row;
@@ -114,20 +121,20 @@ struct UpdateRows {
     u32 has_part[kRows];
   };
 
-  /// Updates a block's rows but the long ones, which it lists. Warps do not wait for each other.
+  /// Updates a block's rows but the long ones, which it lists. A warp has 32 of them, of each of
+  /// which a lane finds out where it stands; warps do not wait for each other.
   RECMILL_DEVICE static void run(const UpdateTable& table, const UpdateBlock& block,
                                  const LongRows& long_rows, WarpShared& shared) {
-    const i64 row = static_cast<i64>(block.part) * kRows + threadIdx.x / kThreads;
-    const bool has_row = row < *table.found.count;
-    const i32 begin = has_row ? static_cast<i32>(table.found.begins[row]) : 0;
-    const i32 end = has_row ? static_cast<i32>(table.found.begins[row + 1]) : 0;
-    const bool is_long = end - begin > kLongRow;
-    if (is_long && threadIdx.x % kThreads == 0)
-      long_rows.rows[atomicAdd(long_rows.count, 1u)] = {block.table, static_cast<i32>(row)};
-    update(
-        table, has_row && !is_long ? row : -1,
-        [&](int element, float(&to)[kLanes]) { sum(table, begin, end, element, to); },
-        shared.gradient[Formula::kRowState ? threadIdx.x % 32 / kThreads : 0]);
+    const i64 first = static_cast<i64>(block.part) * kUpdateThreads + threadIdx.x / 32 * 32;
+    const i64 rows = *table.found.count;
+    WarpRow own = WarpRow::of(table, first + threadIdx.x % 32, rows);
+    if (own.lookups > kLongRow) {
+      long_rows.rows[atomicAdd(long_rows.count, 1u)] = {block.table,
+                                                        static_cast<i32>(first + threadIdx.x % 32)};
+      own.lookups = 0;
+    }
+    for (int j = 0; j < 32 && first + j < rows; j += kGroups * kRowsAtOnce)
+      update(table, first, j, own, shared);
   }
 
   /// Updates a long row. All threads of the block come by.
@@ -147,7 +154,8 @@ struct UpdateRows {
         record.apply(table, slot, row, e + own, tree.total, 0.0f);
       }
     }
-    if constexpr (Formula::kRowState) apply(table, is_first ? row : -1, shared.row.gradient[0]);
+    if constexpr (Formula::kRowState)
+      apply(table, is_first ? row : -1, slot, shared.row.gradient[0]);
     __syncthreads();  // for the next row
   }
 
@@ -209,31 +217,82 @@ struct UpdateRows {
     }
   };
 
-  /// Updates a row, or none: -1. sum_at(element, to): kLanes elements of its gradient. All threads
-  /// of a warp come by.
-  template <class SumAt>
-  RECMILL_DEVICE static void update(const UpdateTable& table, i64 row, const SumAt& sum_at,
-                                    float* shared) {
-    const i64 slot = row < 0 ? 0 : table.slots[row];
-    const int first = static_cast<int>(threadIdx.x) % kThreads * kLanes;
-    for (int e = first; row >= 0 && e < Shape::kDim; e += kWidth) {
-      Record::prefetch(table, slot, e);  // while gradients are read
-      float gradient[kLanes];
-      sum_at(e, gradient);
-      if constexpr (Formula::kRowState) {
-        store_lanes(shared + e, gradient);
-      } else {
-        Record record;
-        record.load(table, slot, e);
-        record.apply(table, slot, row, e, gradient, 0.0f);
+  /// What a lane knows of a row.
+  struct WarpRow {
+    i64 slot;
+    u64 gradient;  // address of its first lookup's
+    i32 begin, lookups;
+
+    RECMILL_DEVICE static WarpRow of(const UpdateTable& table, i64 row, i64 rows) {
+      WarpRow of = {};
+      if (row >= rows) return of;
+      of.slot = table.slots[row];
+      of.begin = static_cast<i32>(table.found.begins[row]);
+      of.lookups = static_cast<i32>(table.found.begins[row + 1]) - of.begin;
+      of.gradient = reinterpret_cast<u64>(gradient_of(table, table.found.sources[of.begin]));
+      return of;
+    }
+    /// That of another lane.
+    RECMILL_DEVICE WarpRow from(int lane) const {
+      return {__shfl_sync(0xffffffffu, slot, lane), __shfl_sync(0xffffffffu, gradient, lane),
+              __shfl_sync(0xffffffffu, begin, lane), __shfl_sync(0xffffffffu, lookups, lane)};
+    }
+  };
+
+  /// Updates rows j, j + 1 ... of a warp's, which begin at `first`.
+  RECMILL_DEVICE static void update(const UpdateTable& table, i64 first, int j, const WarpRow& own,
+                                    WarpShared& shared) {
+    const int group = static_cast<int>(threadIdx.x) % 32 / kThreads;
+    const int thread = static_cast<int>(threadIdx.x) % kThreads;
+    WarpRow rows[kRowsAtOnce];
+    RECMILL_UNROLL
+    for (int k = 0; k < kRowsAtOnce; ++k) rows[k] = own.from(j + k * kGroups + group);
+    for (int e = thread * kLanes; e < Shape::kDim; e += kWidth) {
+      float gradients[kRowsAtOnce][kLanes] = {};
+      Record records[kRowsAtOnce];
+      RECMILL_UNROLL
+      for (int k = 0; k < kRowsAtOnce; ++k) {
+        if (rows[k].lookups == 0) continue;
+        load_lanes<Float32>(reinterpret_cast<const u8*>(rows[k].gradient), e, gradients[k]);
+        if constexpr (Formula::kRowState) {
+          Record::prefetch(table, rows[k].slot, e);
+        } else {
+          records[k].load(table, rows[k].slot, e);
+        }
+      }
+      RECMILL_UNROLL
+      for (int k = 0; k < kRowsAtOnce; ++k) {
+        if (rows[k].lookups == 0) continue;
+        finish_sum(table, rows[k], e, gradients[k]);
+        if constexpr (Formula::kRowState) {
+          store_lanes(shared.gradient[k * kGroups + group] + e, gradients[k]);
+        } else {
+          records[k].apply(table, rows[k].slot, first + j + k * kGroups + group, e, gradients[k],
+                           0.0f);
+        }
       }
     }
-    if constexpr (Formula::kRowState) apply(table, row, shared);
+    if constexpr (Formula::kRowState) {
+      RECMILL_UNROLL
+      for (int k = 0; k < kRowsAtOnce; ++k)
+        apply(table, rows[k].lookups > 0 ? first + j + k * kGroups + group : -1, rows[k].slot,
+              shared.gradient[k * kGroups + group]);
+    }
   }
 
-  /// Of an optimizer that looks at the whole gradient first, which is in shared memory.
-  RECMILL_DEVICE static void apply(const UpdateTable& table, i64 row, const float* shared) {
-    const i64 slot = row < 0 ? 0 : table.slots[row];
+  /// `gradient`, which is that of the first lookup, becomes that of the row.
+  RECMILL_DEVICE static void finish_sum(const UpdateTable& table, const WarpRow& row, int element,
+                                        float (&gradient)[kLanes]) {
+    if (row.lookups > 1) return sum(table, row.begin, row.begin + row.lookups, element, gradient);
+    scale(table, row.begin, gradient);
+    RECMILL_UNROLL
+    for (int lane = 0; lane < kLanes; ++lane) gradient[lane] = 0.0f + gradient[lane];
+  }
+
+  /// Of an optimizer that looks at the whole gradient first, which is in shared memory. All threads
+  /// of a warp come by; without a row to update: -1.
+  RECMILL_DEVICE static void apply(const UpdateTable& table, i64 row, i64 slot,
+                                   const float* shared) {
     const int first = static_cast<int>(threadIdx.x) % kThreads * kLanes;
     __syncwarp();
     const float factor = row_factor(table, slot, row >= 0, shared);
@@ -307,8 +366,13 @@ struct UpdateRows {
     const i32 to = first_of_shard(table, from, end, shard + 1);
     float part[kLanes] = {};
     i32 at = from;
-    if (table.found.counts == nullptr && table.found.weights == nullptr)
-      for (; at + kAhead <= to; at += kAhead) fold<kAhead, false>(table, at, element, part);
+    if (table.found.counts == nullptr && table.found.weights == nullptr) {
+      for (; at + kAhead <= to; at += kAhead) {
+        for (i32 next = at + kFar; next < min(at + kFar + kAhead, to); ++next)
+          recmill::prefetch(gradient_of(table, table.found.sources[next]) + element);
+        fold<kAhead, false>(table, at, element, part);
+      }
+    }
     for (; at + kAtOnce <= to; at += kAtOnce) fold<kAtOnce, true>(table, at, element, part);
     for (; at < to; ++at) fold<1, true>(table, at, element, part);
     RECMILL_UNROLL
@@ -348,10 +412,13 @@ struct UpdateRows {
   RECMILL_DEVICE static u32 load(const UpdateTable& table, i32 at, int element,
                                  float (&to)[kLanes]) {
     const Source source = table.found.sources[at];
-    const Gradients of = table.gradients[source.feature];
-    const float* row = of.data + static_cast<i64>(source.gradient_row) * of.stride;
-    load_lanes<Float32>(reinterpret_cast<const u8*>(row), element, to);
+    load_lanes<Float32>(reinterpret_cast<const u8*>(gradient_of(table, source)), element, to);
     return source.shard;
+  }
+
+  RECMILL_DEVICE static const float* gradient_of(const UpdateTable& table, const Source& source) {
+    const Gradients of = table.gradients[source.feature];
+    return of.data + static_cast<i64>(source.gradient_row) * of.stride;
   }
 
   /// Makes it what the lookup adds to its row's.

@@ -7,7 +7,7 @@
 
 namespace recmill::kernels::gpu {
 
-constexpr int kUpdateThreads = 256;  // of a block
+constexpr int kUpdateThreads = 256;  // of a block, and its rows
 constexpr int kSquareSums = 16;      // into which a row's mean of squares is added up first
 constexpr i64 kLongRow = 32;         // lookups, beyond which a whole block updates a row
 
@@ -30,12 +30,6 @@ constexpr int threads_of_row(i64 dim, int lanes) {
   return threads;
 }
 
-/// Rows that a block updates at a time.
-constexpr int rows_of_update_block(i64 dim, i64 record_bytes, i64 element_state, i64 weight_bytes) {
-  return kUpdateThreads /
-         threads_of_row(dim, lanes_of_update(dim, record_bytes, element_state, weight_bytes));
-}
-
 /// kernels::GradientRows, on a GPU: data is a multiple of 16 bytes, stride of lanes_of_update().
 struct Gradients {
   const float* data;
@@ -55,7 +49,7 @@ struct UpdateTable {
   alignas(8) u8 formula[32];   // the optimizer's, as of this iteration
 };
 
-/// Rows [part * rows of a block, ...) of a table, which may be beyond the last; or one row, `part`.
+/// Rows [part * kUpdateThreads, ...) of a table, which may be beyond the last; or one row, `part`.
 struct UpdateBlock {
   i32 table;
   i32 part;

@@ -131,16 +131,18 @@ std::vector<GpuPoolRequest> GpuPoolSubject::candidates_of(size_t of_class) const
   return requests;
 }
 
-Status GpuPoolSubject::compile_candidates(int64_t blocks) {
+Status GpuPoolSubject::compile_candidates(std::span<const int64_t> blocks) {
   std::vector<GpuSource> sources;
   for (size_t c = 0; c < classes_.size(); ++c) {
     std::vector<PoolFunction> functions;
     for (GpuPoolRequest& request : candidates_of(c)) functions.push_back(request.function);
-    RECMILL_ASSIGN_OR_RETURN(const auto made,
-                             gpu_pool_sources(functions, gpu_tuning_options(blocks)));
-    for (const GpuPoolSource& source : made)
-      if (std::ranges::find(sources, source.text, &GpuSource::text) == sources.end())
-        sources.push_back(source);
+    for (const int64_t at : blocks) {
+      RECMILL_ASSIGN_OR_RETURN(const auto made,
+                               gpu_pool_sources(functions, gpu_tuning_options(at)));
+      for (const GpuPoolSource& source : made)
+        if (std::ranges::find(sources, source.text, &GpuSource::text) == sources.end())
+          sources.push_back(source);
+    }
   }
   return options_.compile(sources).status();
 }

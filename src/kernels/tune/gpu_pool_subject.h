@@ -52,8 +52,8 @@ class GpuPoolSubject {
   int64_t batches() const { return std::ssize(batches_); }
   bool deterministic() const { return options_.deterministic; }
 
-  /// Compiles what time_candidates() of all classes needs, together.
-  Status compile_candidates(int64_t blocks);
+  /// Compiles what time_candidates() of all classes needs with any of `blocks`, together.
+  Status compile_candidates(std::span<const int64_t> blocks);
   /// Runs all candidates of a class in one launch a batch, `blocks` blocks of a multiprocessor at a
   /// time, in random order among each other, between blocks of the default schedule that fill the
   /// GPU. A candidate's time is its share of the launch's by what its blocks took: what it would be

@@ -31,6 +31,8 @@ class GpuTuner {
     tuned_.times.family = "embedding_pool";
     tuned_.times.classes.assign(subject_.classes().begin(), subject_.classes().end());
     tuned_.times.deterministic = subject_.deterministic();
+    RECMILL_RETURN_IF_ERROR(go_on(0.0));
+    RECMILL_RETURN_IF_ERROR(subject_.compile_candidates(options_.blocks));
     for (const int64_t blocks : options_.blocks) RECMILL_RETURN_IF_ERROR(time_at(blocks));
     add_defaults();
     RECMILL_RETURN_IF_ERROR(race_values());
@@ -50,8 +52,6 @@ class GpuTuner {
     const double values = static_cast<double>(options_.blocks.size());
     const double classes = static_cast<double>(subject_.classes().size());
     const double before = static_cast<double>(tuned_.times.values.size());
-    RECMILL_RETURN_IF_ERROR(go_on(kLocalShare * before / values));
-    RECMILL_RETURN_IF_ERROR(subject_.compile_candidates(blocks));
     ValueTimes at;
     at.value.blocks = blocks;
     const int64_t visited = std::min(options_.visited, subject_.batches());

@@ -145,8 +145,10 @@ class CaseRun {
       GpuStream& stream = workload_.stream();
       RECMILL_ASSIGN_OR_RETURN(const double sent,
                                timed(timer_, stream, [&] { return workload_.send(batch); }));
-      RECMILL_ASSIGN_OR_RETURN(const double found,
-                               timed(timer_, stream, [&] { return workload_.find_rows(batch); }));
+      RECMILL_ASSIGN_OR_RETURN(const double found, timed(timer_, stream, [&]() -> Status {
+                                 RECMILL_RETURN_IF_ERROR(workload_.find_rows(batch));
+                                 return workload_.wait_for_rows();
+                               }));
       if (i == 0) continue;
       prepare.push_back(prepared);
       send.push_back(sent);
@@ -166,8 +168,8 @@ class CaseRun {
 
  private:
   Status enqueue(int64_t batch) {
-    RECMILL_RETURN_IF_ERROR(workload_.lookup(batch));
-    if (!of_.updates) return {};
+    if (!of_.updates) return workload_.lookup(batch);
+    RECMILL_RETURN_IF_ERROR(workload_.lookup(batch));  // first: what is found takes many launches
     RECMILL_RETURN_IF_ERROR(workload_.find_rows(batch));
     return workload_.update(batch);
   }

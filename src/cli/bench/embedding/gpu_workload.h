@@ -54,11 +54,13 @@ class GpuEmbeddingWorkload {
   Status prepare(int64_t batch);
   /// Enqueues the copies of what prepare() staged.
   Status send(int64_t batch);
-  /// Enqueues the lookups of a batch; the search for its distinct rows; gradient sums and optimizer
-  /// for them, once each time that they were found.
+  /// Enqueues the lookups of a batch; the search for its distinct rows, which goes on beside them;
+  /// gradient sums and optimizer for them, once each time that they were found.
   Status lookup(int64_t batch);
   Status find_rows(int64_t batch);
   Status update(int64_t batch);
+  /// What is enqueued from now on comes after the search.
+  Status wait_for_rows() { return stream_.wait_for(finding_); }
 
   /// Bytes that lookups, or search and update, must move at least: each address once, so that a row
   /// that is looked up twice is read once, and nothing of what stands between the two.
@@ -86,8 +88,13 @@ class GpuEmbeddingWorkload {
     table::GpuUpdates updates;
   };
 
-  GpuEmbeddingWorkload(const GpuEmbeddingShape& shape, Gpu& gpu, Pool& pool, GpuStream stream)
-      : shape_(shape), gpu_(gpu), pool_(pool), stream_(std::move(stream)) {}
+  GpuEmbeddingWorkload(const GpuEmbeddingShape& shape, Gpu& gpu, Pool& pool, GpuStream stream,
+                       GpuStream finding)
+      : shape_(shape),
+        gpu_(gpu),
+        pool_(pool),
+        stream_(std::move(stream)),
+        finding_(std::move(finding)) {}
   Status allocate();
   Status load(const CompileForGpu& compile);
   Status fill(float* to, int64_t rows, int64_t row_floats, const FillPattern& pattern);
@@ -102,7 +109,7 @@ class GpuEmbeddingWorkload {
   const GpuEmbeddingShape shape_;
   Gpu& gpu_;
   Pool& pool_;
-  GpuStream stream_;
+  GpuStream stream_, finding_;
   std::vector<table::EmbeddingTable> tables_;  // without their rows
   std::vector<GpuBuffer> records_;             // [tables]
   GpuBuffer output_, gradient_;                // float [tables][lookups][dim]

@@ -137,6 +137,8 @@ class GpuCase {
 
   Status tune() {
     auto options = train::gpu_tuner_options(options_.device, lookups_->gpu());
+    options.visited = std::min(options.visited, kVisited);
+    options.rounds = std::min(options.rounds, kLocalRounds);
     RECMILL_ASSIGN_OR_RETURN(tuned_, tune_on_gpu(
                                          subject(), options, [](double) {}, never_));
     const auto schedules = subject().by_feature(kernels::tune::schedules_of(tuned_.choice));
@@ -320,6 +322,7 @@ class GpuCase {
     say("warm_compilations", static_cast<double>(compiled.warm_compilations), "");
   }
 
+  static constexpr int64_t kVisited = 4, kLocalRounds = 3;  // of tuning, which is not timed here
   static constexpr int64_t kAloneRounds = 5, kMostBlocks = 8;
 
   const std::string& name_;

@@ -64,7 +64,7 @@ bool is_gpu_case(const std::string& name) {
 }
 
 std::vector<std::string> gpu_kernels_cases() {
-  return {"recflex_a_tenth_gpu", "recflex_d_gpu"};
+  return {"recflex_d_gpu", "recflex_a_tenth_gpu"};
 }
 
 Status run_gpu_kernels_bench(const BenchOptions& options, const BenchSink& sink) {
