@@ -105,7 +105,7 @@ struct UpdateRows {
   // Rows of some threads on their way at a time, as far as registers or shared memory go.
   static constexpr int kRowsAtOnce =
       Formula::kRowState ? (Shape::kDim <= 128 ? 4 : 1) : (kStates == 0 ? 4 : 2);
-  static constexpr int kAtOnce = 3;  // gradients of a row on their way at a time
+  static constexpr int kAtOnce = 4;  // gradients of a row on their way at a time
   static constexpr int kAhead = 8;   // of a long row
   static constexpr int kFar = 32;    // lookups that come nearer ahead
   using Tree = ShardTree<Shape::kLevels, kLanes>;
@@ -134,7 +134,9 @@ struct UpdateRows {
       own.lookups = 0;
     }
     for (int j = 0; j < 32 && first + j < rows; j += kGroups * kRowsAtOnce)
-      update(table, first, j, own, shared);
+      update_looked_up_once(table, first, j, own, shared);
+    for (u32 left = __ballot_sync(0xffffffffu, own.lookups > 1); left != 0;)
+      update_others(table, first, own, left, shared);
   }
 
   /// Updates a long row. All threads of the block come by.
@@ -239,9 +241,9 @@ struct UpdateRows {
     }
   };
 
-  /// Updates rows j, j + 1 ... of a warp's, which begin at `first`.
-  RECMILL_DEVICE static void update(const UpdateTable& table, i64 first, int j, const WarpRow& own,
-                                    WarpShared& shared) {
+  /// Updates those of rows j, j + 1 ... of a warp's, which begin at `first`, that have one lookup.
+  RECMILL_DEVICE static void update_looked_up_once(const UpdateTable& table, i64 first, int j,
+                                                   const WarpRow& own, WarpShared& shared) {
     const int group = static_cast<int>(threadIdx.x) % 32 / kThreads;
     const int thread = static_cast<int>(threadIdx.x) % kThreads;
     WarpRow rows[kRowsAtOnce];
@@ -252,7 +254,7 @@ struct UpdateRows {
       Record records[kRowsAtOnce];
       RECMILL_UNROLL
       for (int k = 0; k < kRowsAtOnce; ++k) {
-        if (rows[k].lookups == 0) continue;
+        if (rows[k].lookups != 1) continue;
         load_lanes<Float32>(reinterpret_cast<const u8*>(rows[k].gradient), e, gradients[k]);
         if constexpr (Formula::kRowState) {
           Record::prefetch(table, rows[k].slot, e);
@@ -262,8 +264,10 @@ struct UpdateRows {
       }
       RECMILL_UNROLL
       for (int k = 0; k < kRowsAtOnce; ++k) {
-        if (rows[k].lookups == 0) continue;
-        finish_sum(table, rows[k], e, gradients[k]);
+        if (rows[k].lookups != 1) continue;
+        scale(table, rows[k].begin, gradients[k]);
+        RECMILL_UNROLL
+        for (int lane = 0; lane < kLanes; ++lane) gradients[k][lane] = 0.0f + gradients[k][lane];
         if constexpr (Formula::kRowState) {
           store_lanes(shared.gradient[k * kGroups + group] + e, gradients[k]);
         } else {
@@ -275,18 +279,39 @@ struct UpdateRows {
     if constexpr (Formula::kRowState) {
       RECMILL_UNROLL
       for (int k = 0; k < kRowsAtOnce; ++k)
-        apply(table, rows[k].lookups > 0 ? first + j + k * kGroups + group : -1, rows[k].slot,
+        apply(table, rows[k].lookups == 1 ? first + j + k * kGroups + group : -1, rows[k].slot,
               shared.gradient[k * kGroups + group]);
     }
   }
 
-  /// `gradient`, which is that of the first lookup, becomes that of the row.
-  RECMILL_DEVICE static void finish_sum(const UpdateTable& table, const WarpRow& row, int element,
-                                        float (&gradient)[kLanes]) {
-    if (row.lookups > 1) return sum(table, row.begin, row.begin + row.lookups, element, gradient);
-    scale(table, row.begin, gradient);
+  /// Updates the first of the rows whose lanes are `left`, each group of threads another one, and
+  /// takes them off.
+  RECMILL_DEVICE static void update_others(const UpdateTable& table, i64 first, const WarpRow& own,
+                                           u32& left, WarpShared& shared) {
+    const int group = static_cast<int>(threadIdx.x) % 32 / kThreads;
+    const int thread = static_cast<int>(threadIdx.x) % kThreads;
+    u32 lanes = left;
     RECMILL_UNROLL
-    for (int lane = 0; lane < kLanes; ++lane) gradient[lane] = 0.0f + gradient[lane];
+    for (int g = 0; g < kGroups; ++g) {
+      if (g < group) lanes &= lanes - 1;
+      left &= left - 1;
+    }
+    const int lane = __ffs(static_cast<int>(lanes)) - 1;  // -1: none is left for this group
+    const WarpRow row = own.from(lane < 0 ? 0 : lane);
+    for (int e = thread * kLanes; lane >= 0 && e < Shape::kDim; e += kWidth) {
+      Record::prefetch(table, row.slot, e);  // while gradients are read
+      float gradient[kLanes];
+      sum(table, row.begin, row.begin + row.lookups, e, gradient);
+      if constexpr (Formula::kRowState) {
+        store_lanes(shared.gradient[group] + e, gradient);
+      } else {
+        Record record;
+        record.load(table, row.slot, e);
+        record.apply(table, row.slot, first + lane, e, gradient, 0.0f);
+      }
+    }
+    if constexpr (Formula::kRowState)
+      apply(table, lane < 0 ? -1 : first + lane, row.slot, shared.gradient[group]);
   }
 
   /// Of an optimizer that looks at the whole gradient first, which is in shared memory. All threads
