@@ -19,8 +19,9 @@ struct GpuFixture {
     EmulatedGpu of;
     of.turns.order = seed % 2 == 0 ? emulation::Order::reverse : emulation::Order::forward;
     auto gpu = std::make_unique<Gpu>(recmill::testing::test_driver(of), GpuOptions{});
-    RECMILL_ASSIGN_OR_RETURN(auto store, GpuStore::create(model, seed, std::move(gpu),
-                                                          {.compile = &compile_for_tests}, pool));
+    RECMILL_ASSIGN_OR_RETURN(auto store,
+                             GpuStore::create(model, seed, std::move(gpu),
+                                              {.shards = 16, .compile = &compile_for_tests}, pool));
     return std::unique_ptr<EmbeddingStore>(std::move(store));
   }
 };

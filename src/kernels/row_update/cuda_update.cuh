@@ -110,13 +110,15 @@ struct UpdateRows {
   static constexpr int kFar = 32;    // lookups that come nearer ahead
   using Tree = ShardTree<Shape::kLevels, kLanes>;
 
-  /// Gradients of rows, where the optimizer looks at the whole row first.
+  /// Gradients of rows, where the optimizer looks at the whole row first. Very wide ones are all
+  /// taken for long: each warp of a block has no memory for one.
+  static constexpr bool kWide = Formula::kRowState && Shape::kDim > 1024;
   struct WarpShared {
     float gradient[Formula::kRowState ? kGroups * kRowsAtOnce : 1]
-                  [Formula::kRowState ? Shape::kDim : 1];
+                  [Formula::kRowState && !kWide ? Shape::kDim : 1];
   };
   struct BlockShared {
-    WarpShared row;
+    float gradient[Formula::kRowState ? Shape::kDim : 1];
     float part[kRows][kWidth];  // by shard
     u32 has_part[kRows];
   };
@@ -128,7 +130,7 @@ struct UpdateRows {
     const i64 first = static_cast<i64>(block.part) * kUpdateThreads + threadIdx.x / 32 * 32;
     const i64 rows = *table.found.count;
     WarpRow own = WarpRow::of(table, first + threadIdx.x % 32, rows);
-    if (own.lookups > kLongRow) {
+    if (own.lookups > (kWide ? 0 : kLongRow)) {
       long_rows.rows[atomicAdd(long_rows.count, 1u)] = {block.table,
                                                         static_cast<i32>(first + threadIdx.x % 32)};
       own.lookups = 0;
@@ -149,15 +151,14 @@ struct UpdateRows {
       sum_shards(table, row, e, tree, shared);
       if (!is_first || e + own >= Shape::kDim) continue;
       if constexpr (Formula::kRowState) {
-        store_lanes(shared.row.gradient[0] + e + own, tree.total);
+        store_lanes(shared.gradient + e + own, tree.total);
       } else {
         Record record;
         record.load(table, slot, e + own);
         record.apply(table, slot, row, e + own, tree.total, 0.0f);
       }
     }
-    if constexpr (Formula::kRowState)
-      apply(table, is_first ? row : -1, slot, shared.row.gradient[0]);
+    if constexpr (Formula::kRowState) apply(table, is_first ? row : -1, slot, shared.gradient);
     __syncthreads();  // for the next row
   }
 
