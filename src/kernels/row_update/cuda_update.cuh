@@ -97,9 +97,8 @@ struct UpdateRows {
   static constexpr int kLanes =
       lanes_of_update(Shape::kDim, Shape::kRecordBytes, Shape::kElementState, sizeof(Stored));
   static constexpr int kThreads = threads_of_row(Shape::kDim, kLanes);
-  static constexpr int kWidth = kThreads * kLanes;  // elements at a time
-  static constexpr int kRows =
-      kUpdateThreads / kThreads;  // of a block, that are threads' at a time
+  static constexpr int kWidth = kThreads * kLanes;         // elements at a time
+  static constexpr int kRows = kUpdateThreads / kThreads;  // that a block has threads for
   static constexpr int kStates = Formula::kElementColumns;
   static constexpr int kGroups = 32 / kThreads;  // of threads in a warp
   // Rows of some threads on their way at a time, as far as registers or shared memory go.
