@@ -6,8 +6,9 @@ usage: pytorch_dlrm.py FOLDER [--autocast] [--threads N]
            trains over all batches in order, evaluates, prints one JSON line:
            {"log_loss", "auc", "samples", "train_log_loss", "seconds"}; train_log_loss is the mean
            over the samples of the training batches, each scored before its update
-       pytorch_dlrm.py FOLDER --serve [--autocast] [--threads N]
-           a rival of `recmill bench train` (protocol.py): {"check": N} trains over the first N
+       pytorch_dlrm.py FOLDER --serve [--autocast] [--cuda] [--threads N]
+           a rival of `recmill bench train` (protocol.py), with --cuda on the GPU, to which each
+           batch is copied from pinned memory: {"check": N} trains over the first N
            batches and answers {"losses": [mean log loss of each, before its update]};
            {"run": [batch, ...]} trains over these and answers {"seconds", "samples"}
 
@@ -163,19 +164,21 @@ def optimizer_of(parameters, options, sparse):
 
 
 class Trainer:
-    def __init__(self, folder, autocast):
+    def __init__(self, folder, autocast, device="cpu"):
         spec = json.loads((folder / "model.json").read_text())
-        self.model = Dlrm(spec, folder)
+        self.device = torch.device(device)
+        self.model = Dlrm(spec, folder).to(self.device)
         self.train = Samples(folder / "train", len(spec["features"]))
         self.folder, self.autocast = folder, autocast
         self.clip_norm = spec["optimizer"].get("clip_norm", 0.0)
+        # .to() keeps the parameters that there are.
         self.optimizers = [optimizer_of(self.model.dense_parameters, spec["optimizer"], sparse=False)]
         for table, options in zip(self.model.tables, spec["row_optimizers"]):
             self.optimizers.append(optimizer_of([table], options, sparse=True))
         self.loss = nn.BCEWithLogitsLoss()
 
     def logits(self, dense, bags):
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.autocast):
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.autocast):
             return self.model(dense, bags)
 
     def step(self, batch, index):
@@ -214,18 +217,35 @@ def auc(scores, labels):
     return float((ranks[positive].sum() - p * (p + 1) / 2.0) / (p * n)) if p and n else math.nan
 
 
+def each_tensor(batch, change):
+    dense, bags, labels = batch
+    changed = [tuple(None if tensor is None else change(tensor) for tensor in bag) for bag in bags]
+    return change(dense), changed, change(labels)
+
+
 def serve(trainer):
     from protocol import serve as serve_protocol
 
     batches = [trainer.train.batch(index) for index in range(len(trainer.train))]
+    on_gpu = trainer.device.type == "cuda"
+    if on_gpu:
+        batches = [each_tensor(batch, torch.Tensor.pin_memory) for batch in batches]
+
+    def step(index):
+        batch = batches[index]
+        if on_gpu:
+            batch = each_tensor(batch, lambda tensor: tensor.to(trainer.device, non_blocking=True))
+        return trainer.step(batch, index)
 
     def check(count):
-        return {"losses": [trainer.step(batches[index], index).item() for index in range(count)]}
+        return {"losses": [step(index).item() for index in range(count)]}
 
     def run(order):
         start = time.perf_counter()
         for index in order:
-            trainer.step(batches[index], index)
+            step(index)
+        if on_gpu:
+            torch.cuda.synchronize()
         seconds = time.perf_counter() - start
         return {"seconds": seconds, "samples": sum(trainer.train.size(index) for index in order)}
 
@@ -237,10 +257,11 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--serve", action="store_true", help="answer requests of `recmill bench train`")
     parser.add_argument("--autocast", action="store_true", help="dense layers in bfloat16 by torch.autocast")
+    parser.add_argument("--cuda", action="store_true", help="on the GPU")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    trainer = Trainer(arguments.folder, arguments.autocast)
+    trainer = Trainer(arguments.folder, arguments.autocast, "cuda" if arguments.cuda else "cpu")
     if arguments.serve:
         return serve(trainer)
     start, loss = time.perf_counter(), 0.0

@@ -43,6 +43,36 @@ TEST_F(Program, on_an_emulated_gpu_every_model_and_optimizer_is_bitwise_the_plai
   }
 }
 
+TEST_F(Program, on_an_emulated_gpu_whole_steps_are_as_near_to_float64_as_the_plain_run) {
+  const std::vector<std::string> sets{"--set", "kernels.cache=cache", "--set",
+                                      "train.deterministic=false"};
+  const auto with_sets = [&](std::vector<std::string> words) {
+    words.insert(words.end(), sets.begin(), sets.end());
+    return words;
+  };
+  write("cpu.toml", config(kDlrm, "", "iterations = 20"));
+  write("gpu.toml", on_device(config(kDlrm, "", "iterations = 20"), "emulated"));
+  const Outcome near = run(
+      with_sets({"verify", "gpu.toml", "--against", "float64", "--iterations", "20", "--json"}));
+  ASSERT_EQ(near.status, 0) << near.err;
+  EXPECT_EQ(Json::parse(near.out)["iterations"], 20);
+  const Outcome bits = run(with_sets({"verify", "gpu.toml"}));
+  EXPECT_EQ(bits.status, 2);
+  EXPECT_NE(bits.err.find("train.deterministic: false has the GPU compute dense layers"),
+            std::string::npos)
+      << bits.err;
+  // What the GPU has trained and evaluated, it and the CPU go on with.
+  const Outcome trained = run(with_sets({"train", "gpu.toml"}));
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_NE(trained.err.find("dense layers are computed on the GPU"), std::string::npos);
+  for (const char* device : {"emulated", "cpu"}) {
+    const Outcome resumed =
+        run(with_sets({"train", "gpu.toml", "--resume", "--set", std::string("device=") + device,
+                       "--set", "train.iterations=30"}));
+    EXPECT_EQ(resumed.status, 0) << device << resumed.err;
+  }
+}
+
 TEST_F(Program, what_a_gpu_does_not_have_is_refused_in_one_line) {
   const auto refused = [&](const std::vector<std::string>& sets) {
     write("a.toml", config(kDlrm, "", ""));

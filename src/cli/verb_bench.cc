@@ -77,7 +77,7 @@ void add_bench(CLI::App& app, Chosen& chosen) {
                    "kernels: the cases of figure 3, 9, 10, 11, 12 or 13 of RecFlex (SC 2024)")
       ->check(CLI::IsMember({3, 9, 10, 11, 12, 13}));
   verb->add_option("--device", arguments->device,
-                   "embedding, kernels: cpu, cuda, or emulated, whose times are no claim")
+                   "embedding, kernels, train: cpu, cuda, or emulated, whose times are no claim")
       ->check(CLI::IsMember({"cpu", "cuda", "emulated"}))
       ->capture_default_str();
   verb->add_option("--scale", options.scale,

@@ -32,6 +32,12 @@ inline float sqrt(float x) {
 inline double sqrt(double x) {
   return ::sqrt(x);
 }
+inline double exp(double x) {
+  return ::exp(x);
+}
+inline double log1p(double x) {
+  return ::log1p(x);
+}
 inline double pow(double x, double y) {
   return ::pow(x, y);
 }

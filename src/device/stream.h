@@ -5,14 +5,19 @@
 
 namespace recmill {
 
+class GpuStream;
+
 /// An ordered queue of work on one device. On the CPU device work runs at once, on the pool.
 class Stream {
  public:
-  explicit Stream(Pool& pool) : pool_(&pool) {}
+  explicit Stream(Pool& pool, GpuStream* gpu = nullptr) : pool_(&pool), gpu_(gpu) {}
   Pool& pool() const { return *pool_; }
+  /// Where work is enqueued that reads and writes memory of a GPU; null: of the host, at once.
+  GpuStream* gpu() const { return gpu_; }
 
  private:
   Pool* pool_;
+  GpuStream* gpu_;
 };
 
 }  // namespace recmill

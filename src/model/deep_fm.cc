@@ -100,10 +100,10 @@ at::Tensor DeepFm::dense_first_order(const ShardTensors& shard) const {
     }
   }
   const at::Tensor weights = shard.parameters[first_order_].squeeze(1);
-  const at::Tensor looked_up = weights.index_select(0, at::tensor(row_of, at::kLong));
+  const at::Tensor looked_up = weights.index_select(0, on_device_of(weights, row_of));
   return at::zeros({shard.samples}, weights.options())
-      .index_add(0, at::tensor(sample_of, at::kLong),
-                 looked_up * at::tensor(scale_of).to(weights.scalar_type()));
+      .index_add(0, on_device_of(weights, sample_of),
+                 looked_up * at::tensor(scale_of).to(weights.options()));
 }
 
 /// [samples]: all of the logit but the deep part.
@@ -133,7 +133,12 @@ at::Tensor DeepFm::dropped(const ShardTensors& shard, size_t layer, const at::Te
       *values++ = u >= p ? kept : 0.0f;
     }
   }
-  return x * mask;
+  return x * mask.to(x.device());
+}
+
+/// [width + 1]: a sum over the shard's samples, and how many they are.
+at::Tensor with_count(const ShardTensors& shard, const at::Tensor& sum) {
+  return at::cat({sum, at::full({1}, double(shard.samples), sum.options())});
 }
 
 TorchModel::Segment DeepFm::onward(const ShardTensors& shard, size_t layer, at::Tensor x,
@@ -142,8 +147,7 @@ TorchModel::Segment DeepFm::onward(const ShardTensors& shard, size_t layer, at::
     x = dropped(shard, layer, at::relu(x));
     x = linear(shard, deep_[++layer], x);
     if (layer < norms_.size()) {
-      const at::Tensor count = at::full({1}, double(shard.samples));
-      return {{x, rest}, at::cat({x.sum(0), count})};
+      return {{x, rest}, with_count(shard, x.sum(0))};
     }
   }
   return {{x.squeeze(1) + rest}, {}};
@@ -156,8 +160,7 @@ TorchModel::Segment DeepFm::run(int phase, const ShardTensors& shard,
     const at::Tensor rows = shard.pooled.narrow(1, 0, rows_width_);
     at::Tensor x = linear(shard, deep_[0], deep_input(shard, rows));
     if (norms_.empty()) return onward(shard, 0, x, below_deep(shard));
-    const at::Tensor count = at::full({1}, double(shard.samples));
-    return {{x, below_deep(shard)}, at::cat({x.sum(0), count})};
+    return {{x, below_deep(shard)}, with_count(shard, x.sum(0))};
   }
   const size_t layer = static_cast<size_t>(phase - 1) / 2;
   const Norm& norm = norms_[layer];
@@ -167,8 +170,7 @@ TorchModel::Segment DeepFm::run(int phase, const ShardTensors& shard,
   if (phase % 2 == 1) {
     const at::Tensor mean = shard.training ? average : shard.parameters[norm.mean];
     const at::Tensor centred = carry[0] - mean;
-    const at::Tensor samples = at::full({1}, double(shard.samples));
-    return {{centred, carry[1]}, at::cat({centred.square().sum(0), samples})};
+    return {{centred, carry[1]}, with_count(shard, centred.square().sum(0))};
   }
   const at::Tensor variance = shard.training ? average : shard.parameters[norm.variance];
   const at::Tensor x = carry[0] / (variance + kNormEpsilon).sqrt() * shard.parameters[norm.weight] +

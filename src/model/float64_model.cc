@@ -3,64 +3,10 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
-#include "model/make_model.h"
-#include "model/torch_model.h"
+#include "model/tensor_models.h"
 
 namespace recmill::model {
 namespace {
-
-/// DLRM with tensors (kernels/interaction/interaction.h has the order of the products).
-class TensorDlrm : public TorchModel {
- public:
-  TensorDlrm(const ModelOptions& options, const ModelSpec& spec) : TorchModel(options, spec) {
-    bottom_ = add_layers("bottom", spec.num_dense, options.bottom);
-    dim_ = spec.features.empty() ? options.bottom.back() : spec.dim_of(0);
-    vectors_ = static_cast<int64_t>(spec.features.size()) + (bottom_.empty() ? 0 : 1);
-    for (int64_t i = 1; i < vectors_; ++i) {
-      for (int64_t j = 0; j < i; ++j) pairs_.push_back(i * vectors_ + j);
-    }
-    const auto products = static_cast<int64_t>(pairs_.size());
-    top_ = add_layers("top", products + (bottom_.empty() ? 0 : dim_), options.top);
-  }
-
- protected:
-  Segment run(int, const ShardTensors& shard, const std::vector<at::Tensor>&,
-              const at::Tensor&) const override {
-    at::Tensor v = shard.pooled, z;
-    at::Tensor bottom;
-    if (!bottom_.empty()) {
-      bottom = layers(shard, bottom_, shard.dense, Last::relu);
-      v = at::cat({bottom, v}, 1);
-    }
-    v = v.reshape({shard.samples, vectors_, dim_});
-    z = at::bmm(v, v.transpose(1, 2)).flatten(1).index_select(1, at::tensor(pairs_, at::kLong));
-    if (!bottom_.empty()) z = at::cat({bottom, z}, 1);
-    return {{layers(shard, top_, z, Last::plain).squeeze(1)}, {}};
-  }
-
- private:
-  Layers bottom_, top_;
-  int64_t dim_ = 0, vectors_ = 0;
-  std::vector<int64_t> pairs_;  // positions i n + j, i > j, of the matrix of products
-};
-
-/// The model of mlp.h with tensors.
-class TensorMlp : public TorchModel {
- public:
-  TensorMlp(const ModelOptions& options, const ModelSpec& spec) : TorchModel(options, spec) {
-    top_ = add_layers("top", spec.num_dense + embedding_layout().stride, options.top);
-  }
-
- protected:
-  Segment run(int, const ShardTensors& shard, const std::vector<at::Tensor>&,
-              const at::Tensor&) const override {
-    const at::Tensor x = at::cat({shard.dense, shard.pooled}, 1);
-    return {{layers(shard, top_, x, Last::plain).squeeze(1)}, {}};
-  }
-
- private:
-  Layers top_;
-};
 
 at::Tensor tensor_of(std::span<const double> values, at::IntArrayRef shape) {
   at::Tensor tensor = at::empty(shape, at::kDouble);
@@ -79,13 +25,8 @@ std::vector<double> values_of(const at::Tensor& tensor, const at::Tensor& like) 
 
 class Float64TorchModel final : public Float64Model {
  public:
-  /// `model` is a TorchModel.
-  Float64TorchModel(std::unique_ptr<Model> model, ModelSpec spec)
-      : owner_(std::move(model)),
-        model_(dynamic_cast<TorchModel*>(owner_.get())),
-        spec_(std::move(spec)) {
-    RECMILL_CHECK(model_ != nullptr);
-  }
+  Float64TorchModel(std::unique_ptr<TorchModel> model, ModelSpec spec)
+      : model_(std::move(model)), spec_(std::move(spec)) {}
 
   const std::vector<ParameterSpec>& parameters() const override { return model_->parameters(); }
   int64_t parameter_count() const override { return model_->parameter_count(); }
@@ -149,8 +90,7 @@ class Float64TorchModel final : public Float64Model {
     for (at::Tensor& leaf : leaves_) leaf.set_requires_grad(true);
   }
 
-  const std::unique_ptr<Model> owner_;
-  TorchModel* const model_;  // owner_
+  const std::unique_ptr<TorchModel> model_;
   const ModelSpec spec_;
   ShardTensors tensors_;
   std::vector<at::Tensor> leaves_;  // pooled, sequences, trained parameters
@@ -163,9 +103,7 @@ Result<std::unique_ptr<Float64Model>> make_float64_model(const ModelOptions& opt
                                                          const ModelSpec& spec, uint64_t seed) {
   ModelOptions exact = options;
   exact.precision = LayerPrecision::float32;  // no rounding of operands
-  RECMILL_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, make_model(exact, spec, seed));
-  if (options.kind == ModelKind::dlrm) model = std::make_unique<TensorDlrm>(exact, spec);
-  if (options.kind == ModelKind::mlp) model = std::make_unique<TensorMlp>(exact, spec);
+  RECMILL_ASSIGN_OR_RETURN(auto model, make_tensor_model(exact, spec, seed));
   return std::unique_ptr<Float64Model>(std::make_unique<Float64TorchModel>(std::move(model), spec));
 }
 

@@ -35,9 +35,6 @@ class Tbsm : public TorchModel {
       attention_ = add_layers("attention", length, sizes);
     }
     over_ = add_layers("over", 2 * options.top.back(), options.over);
-    for (int64_t i = 1; i < n; ++i) {
-      for (int64_t j = 0; j < i; ++j) pairs_.push_back(i * n + j);
-    }
   }
 
  protected:
@@ -57,7 +54,6 @@ class Tbsm : public TorchModel {
 
   int64_t dim_ = 0;
   std::vector<Vector> vectors_;
-  std::vector<int64_t> pairs_;  // positions i n + j, i > j, of the matrix of products
   Layers bottom_, top_, attention_, over_;
 };
 
@@ -78,8 +74,7 @@ Status Tbsm::check(const ShardInput& input) const {
 
 at::Tensor Tbsm::step(const ShardTensors& shard, const std::vector<at::Tensor>& vectors) const {
   const at::Tensor v = at::stack(vectors, 1);  // [steps, n, dim]
-  const at::Tensor products = at::bmm(v, v.transpose(1, 2)).flatten(1);
-  at::Tensor inputs = products.index_select(1, at::tensor(pairs_, at::kLong));
+  at::Tensor inputs = pair_products(v);
   if (!bottom_.empty()) inputs = at::cat({vectors[0], inputs}, 1);
   return layers(shard, top_, inputs, Last::relu);
 }
@@ -97,8 +92,8 @@ TorchModel::Segment Tbsm::run(int, const ShardTensors& shard, const std::vector<
       place_of.push_back((i + 1) * length - (end - j));
     }
   }
-  const at::Tensor lookups = at::tensor(lookup_of, at::kLong);
-  const at::Tensor samples = at::tensor(sample_of, at::kLong);
+  const at::Tensor lookups = on_device_of(shard.pooled, lookup_of);
+  const at::Tensor samples = on_device_of(shard.pooled, sample_of);
   std::vector<at::Tensor> target, steps;
   if (!bottom_.empty()) {
     target.push_back(layers(shard, bottom_, shard.dense, Last::relu));
@@ -112,7 +107,7 @@ TorchModel::Segment Tbsm::run(int, const ShardTensors& shard, const std::vector<
   const at::Tensor q = step(shard, target);
   const int64_t width = q.size(1);
   const at::Tensor h = at::zeros({shard.samples * length, width}, q.options())
-                           .index_add(0, at::tensor(place_of, at::kLong), step(shard, steps))
+                           .index_add(0, on_device_of(q, place_of), step(shard, steps))
                            .reshape({shard.samples, length, width});
   at::Tensor weights = at::bmm(h, q.unsqueeze(2)).squeeze(2);
   weights = layers(shard, attention_, weights, Last::plain);

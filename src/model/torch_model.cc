@@ -150,6 +150,20 @@ at::Tensor TorchModel::layers(const ShardTensors& shard, const Layers& stack, at
   return x;
 }
 
+// Positions i n + j, i > j, of the matrix of products, made where it is.
+at::Tensor TorchModel::pair_products(const at::Tensor& vectors) {
+  const int64_t n = vectors.size(1);
+  const at::Tensor pairs =
+      at::tril_indices(n, n, -1, at::TensorOptions(at::kLong).device(vectors.device()));
+  return at::bmm(vectors, vectors.transpose(1, 2))
+      .flatten(1)
+      .index_select(1, pairs[0] * n + pairs[1]);
+}
+
+at::Tensor TorchModel::on_device_of(const at::Tensor& like, const std::vector<int64_t>& numbers) {
+  return at::tensor(numbers, at::kLong).to(like.device());
+}
+
 at::Tensor TorchModel::deep_input(const ShardTensors& shard, const at::Tensor& rows) const {
   switch (options_.deep_input) {
     case DeepInput::dense:
@@ -224,9 +238,12 @@ ShardTensors TorchModel::tensors_of(const ShardInput& input) const {
   return shard;
 }
 
-at::Tensor TorchModel::logits_of(const ShardTensors& batch) const {
+at::Tensor TorchModel::logits_of(const ShardTensors& batch, Sums* sums) const {
   Segment made;
-  for (int phase = 0; phase < phases(); ++phase) made = run(phase, batch, made.carry, made.sum);
+  for (int phase = 0; phase < phases(); ++phase) {
+    if (phase > 0 && sums != nullptr) sums->push_back(made.sum);
+    made = run(phase, batch, made.carry, made.sum);
+  }
   return made.carry.at(0);
 }
 

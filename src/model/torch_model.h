@@ -53,9 +53,10 @@ class TorchModel : public Model {
                   std::span<const float> logit_gradient, ShardState& state, std::span<float> sum,
                   ShardGradient gradient) const override;
 
-  /// All phases of a batch that is one shard, in the precision of its tensors: logits [samples].
-  /// Throws as run().
-  at::Tensor logits_of(const ShardTensors& batch) const;
+  /// All phases of a batch that is one shard, in the precision of its tensors: logits [samples],
+  /// and the sums of all phases but the last. Throws as run().
+  using Sums = std::vector<at::Tensor>;
+  at::Tensor logits_of(const ShardTensors& batch, Sums* sums = nullptr) const;
 
  protected:
   /// Pooled features stand side by side in feature order.
@@ -93,6 +94,11 @@ class TorchModel : public Model {
 
   /// x [samples, inputs] times parameter [outputs, inputs] transposed, in the layers' precision.
   at::Tensor product(const ShardTensors& shard, int parameter, const at::Tensor& x) const;
+  /// vectors [samples, n, dim]: the products of each with those before it, in the order of
+  /// kernels/interaction: [samples, n (n - 1) / 2].
+  static at::Tensor pair_products(const at::Tensor& vectors);
+  /// The numbers as a tensor of `like`'s device.
+  static at::Tensor on_device_of(const at::Tensor& like, const std::vector<int64_t>& numbers);
   /// What options.deep_input names, of the dense values and `rows`; and its width.
   at::Tensor deep_input(const ShardTensors& shard, const at::Tensor& rows) const;
   int64_t deep_inputs(int64_t rows_width) const;

@@ -44,15 +44,17 @@ class Prepared {
   virtual ~Prepared() = default;
 };
 
-/// Where lookups of one feature go, float32. Pooled: sample i of the rank's batch at
-/// data + i * stride, dim floats. Unpooled: lookup j of the feature at data + j * stride.
+/// Where lookups of one feature go, float32, in memory of the stream's device. Pooled: sample i of
+/// the rank's batch at data + i * stride, dim floats. Unpooled: lookup j of the feature at data + j
+/// * stride.
 struct FeatureOutput {
   float* data = nullptr;
   int64_t stride = 0;  // floats
 };
 using Output = std::span<const FeatureOutput>;  // [features]
 
-/// The loss's gradient by what lookup() wrote, laid out alike.
+/// The loss's gradient by what lookup() wrote, laid out alike. Of a GPU it
+/// begins at a multiple of 16 bytes, and `stride` is the dimension or a multiple of 4.
 struct FeatureGradient {
   const float* data = nullptr;
   int64_t stride = 0;  // floats
@@ -66,7 +68,8 @@ struct Step {
 };
 
 /// One prepared batch and the gradient of the same iteration. Both are the caller's again when
-/// update() returns: a store that finishes later keeps what it needs.
+/// update() returns: a store that finishes later keeps what it needs. A gradient of a GPU is the
+/// caller's again when the stream comes to what is enqueued then.
 struct Update {
   Prepared* prepared = nullptr;
   Gradient gradient;

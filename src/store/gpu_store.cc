@@ -70,12 +70,16 @@ std::pair<size_t, int64_t> place_of(const std::vector<Source>& sources, const Fu
 
 // What prepare() fills in; its memory goes from batch to batch.
 struct GpuStore::Work {
+  int64_t number = 0;  // no other batch has it
   const SparseBatch* sparse = nullptr;
   kernels::GpuBags bags;
-  bool is_sent = false;         // the bags are on the GPU, or on their way
+  bool is_looked_up = false;
   std::vector<int64_t> begins;  // [shards + 1], sample of the batch
   kernels::GpuLookups lookups;  // of training
   table::GpuUpdates updates;    // beside
+  GpuEvent sent;                // all of it, to the GPU
+  GpuEvent found;               // its distinct rows
+  GpuEvent used;                // to the end, as far as it was enqueued
 };
 
 class GpuStore::GpuPrepared final : public Prepared {
@@ -95,14 +99,13 @@ class GpuStore::GpuPrepared final : public Prepared {
 };
 
 GpuStore::GpuStore(ModelSpec model, std::vector<table::EmbeddingTable> tables,
-                   std::unique_ptr<Gpu> gpu, GpuStream stream, Pool& pool)
+                   std::unique_ptr<Gpu> gpu, Pool& pool)
     : model_(std::move(model)),
       features_of_(model_.tables.size()),
       tables_(std::move(tables)),
       snapshots_(tables_),
       pool_(pool),
       gpu_(std::move(gpu)),
-      stream_(std::move(stream)),
       written_(tables_.size(), 1) {
   for (size_t f = 0; f < model_.features.size(); ++f)
     features_of_[model_.features[f].table].push_back(f);
@@ -115,14 +118,24 @@ Result<std::unique_ptr<GpuStore>> GpuStore::create(ModelSpec model, uint64_t see
                                                    const GpuStoreKernels& kernels, Pool& pool) {
   RECMILL_RETURN_IF_ERROR(check_memory(model, *gpu));
   RECMILL_ASSIGN_OR_RETURN(auto tables, create_tables(model, seed, 0, 1, pool));
-  RECMILL_ASSIGN_OR_RETURN(auto stream, gpu->open_stream());
   std::unique_ptr<GpuStore> store(
-      new GpuStore(std::move(model), std::move(tables), std::move(gpu), std::move(stream), pool));
+      new GpuStore(std::move(model), std::move(tables), std::move(gpu), pool));
+  RECMILL_RETURN_IF_ERROR(store->open_streams());
   RECMILL_RETURN_IF_ERROR(store->allocate_rows());
   RECMILL_RETURN_IF_ERROR(store->load_pool(kernels));
   RECMILL_RETURN_IF_ERROR(store->load_finder(kernels.compile));
   RECMILL_RETURN_IF_ERROR(store->load_updater(kernels));
   return store;
+}
+
+Status GpuStore::open_streams() {
+  for (GpuStream* const stream : {&copies_, &stream_, &finds_}) {
+    RECMILL_ASSIGN_OR_RETURN(*stream, gpu_->open_stream());
+  }
+  RECMILL_ASSIGN_OR_RETURN(gradients_sent_, gpu_->open_event());
+  RECMILL_ASSIGN_OR_RETURN(counted_there_, gpu_->open_event());
+  RECMILL_ASSIGN_OR_RETURN(merged_, take_work());
+  return {};
 }
 
 Status GpuStore::allocate_rows() {
@@ -229,39 +242,63 @@ std::vector<kernels::GpuTableLookups> GpuStore::table_lookups(
   return lookups;
 }
 
-Status GpuStore::stage(std::span<const Work* const> batches, kernels::GpuLookups& lookups,
-                       table::GpuUpdates& updates) const {
+// Memory that the GPU has done with.
+Result<std::unique_ptr<GpuStore::Work>> GpuStore::take_work() {
+  std::unique_ptr<Work> work;
+  if (resting_.empty()) {
+    work = std::make_unique<Work>();
+    for (GpuEvent* const event : {&work->sent, &work->found, &work->used}) {
+      RECMILL_ASSIGN_OR_RETURN(*event, gpu_->open_event());
+    }
+  } else {
+    work = std::move(resting_.front());
+    resting_.pop_front();
+    for (GpuEvent* const event : {&work->sent, &work->found, &work->used})
+      RECMILL_RETURN_IF_ERROR(event->synchronize());
+  }
+  work->number = next_number_++;
+  work->is_looked_up = false;
+  return work;
+}
+
+Status GpuStore::stage(std::span<const Work* const> batches, Work& work) const {
   const auto tables = table_lookups(batches);
   std::vector<int64_t> rows, features;  // at most; whose gradients there will be
   for (size_t t = 0; t < tables.size(); ++t) {
     rows.push_back(std::min(tables[t].lookups(), tables[t].rows));
     features.push_back(std::ssize(batches) * std::ssize(features_of_[t]));
   }
-  RECMILL_RETURN_IF_ERROR(finder_->stage(tables, lookups));
+  RECMILL_RETURN_IF_ERROR(finder_->stage(tables, work.lookups));
   const auto shards = static_cast<int>(batches[0]->begins.size()) - 1;
   RECMILL_CHECK(shards <= most_shards_);
-  return updater_->stage(rows, features, shards, updates);
+  return updater_->stage(rows, features, shards, work.updates);
+}
+
+Status GpuStore::send_to_find(Work& work, GpuStream& stream) const {
+  RECMILL_RETURN_IF_ERROR(kernels::GpuDistinctRowsFinder::send(work.lookups, stream));
+  return updater_->send(work.updates, stream);
 }
 
 Result<std::unique_ptr<Prepared>> GpuStore::prepare(const Batch& batch) {
   RECMILL_CHECK(batch.first_shard == 0 && batch.end_shard == batch.cut.shards);
   RECMILL_RETURN_IF_ERROR(check_batch(model_, batch, pool_));
   const std::lock_guard lock(prepare_mutex_);
-  auto work = resting_.empty() ? std::make_unique<Work>() : std::move(resting_.back());
-  if (!resting_.empty()) resting_.pop_back();
+  RECMILL_ASSIGN_OR_RETURN(auto work, take_work());
   work->sparse = batch.sparse;
-  work->is_sent = false;
   std::vector<JaggedView> bags;
   for (const SparseFeature& feature : batch.sparse->features)
     bags.push_back(feature.view(batch.sparse->samples));
   RECMILL_RETURN_IF_ERROR(fused_pool_.pool->stage(bags, work->bags));
+  RECMILL_RETURN_IF_ERROR(fused_pool_.pool->send(work->bags, copies_));
   if (batch.purpose == Purpose::train) {
     work->begins.clear();
     for (int shard = 0; shard <= batch.cut.shards; ++shard)
       work->begins.push_back(batch.cut.begin(shard));
     const Work* const one = work.get();
-    RECMILL_RETURN_IF_ERROR(stage({&one, 1}, work->lookups, work->updates));
+    RECMILL_RETURN_IF_ERROR(stage({&one, 1}, *work));
+    RECMILL_RETURN_IF_ERROR(send_to_find(*work, copies_));
   }
+  RECMILL_RETURN_IF_ERROR(work->sent.record(copies_));
   return std::unique_ptr<Prepared>(std::make_unique<GpuPrepared>(*this, batch, std::move(work)));
 }
 
@@ -275,26 +312,51 @@ int64_t GpuStore::rows_out(size_t feature, const SparseBatch& sparse) const {
 
 Status GpuStore::lookup(Prepared& prepared, Output output, Stream& stream) {
   auto& of = static_cast<GpuPrepared&>(prepared);
-  const SparseBatch& sparse = *of.batch.sparse;
+  Work& work = *of.work;
+  RECMILL_CHECK(stream.gpu() == nullptr || stream.gpu() == &stream_);
   const std::lock_guard lock(mutex_);
   RECMILL_RETURN_IF_ERROR(upload_written());
+  for (const SparseFeature& feature : work.sparse->features)
+    lookups_ += feature.view(work.sparse->samples).lookups();
+  RECMILL_RETURN_IF_ERROR(stream_.wait_for(work.sent));
+  if (of.batch.purpose == Purpose::train) RECMILL_RETURN_IF_ERROR(find_rows(work));
+  work.is_looked_up = true;
+  if (stream.gpu() == nullptr) return lookup_to_host(work, output);
+  RECMILL_RETURN_IF_ERROR(pool_rows(work, output));
+  return work.used.record(stream_);
+}
+
+Status GpuStore::pool_rows(Work& work, Output output) {
+  std::vector<gpu::PoolOutput> outputs;
+  for (const FeatureOutput& of : output) outputs.push_back({of.data, of.stride});
+  return fused_pool_.pool->run(work.bags, outputs, stream_);
+}
+
+// Beside the lookups, once the update before needs no more of what was found for it.
+Status GpuStore::find_rows(Work& work) {
+  RECMILL_RETURN_IF_ERROR(finds_.wait_for(stream_));
+  RECMILL_RETURN_IF_ERROR(finder_->run(work.lookups, finds_));
+  RECMILL_RETURN_IF_ERROR(work.found.record(finds_));
+  found_of_ = work.number;
+  return {};
+}
+
+Status GpuStore::lookup_to_host(Work& work, Output output) {
+  const SparseBatch& sparse = *work.sparse;
   std::vector<int64_t> begins{0};  // of features' rows, floats
-  for (size_t f = 0; f < model_.features.size(); ++f) {
+  for (size_t f = 0; f < model_.features.size(); ++f)
     begins.push_back(begins.back() + rows_out(f, sparse) * model_.dim_of(f));
-    lookups_ += sparse.features[f].view(sparse.samples).lookups();
-  }
   const size_t bytes = static_cast<size_t>(begins.back()) * sizeof(float);
   RECMILL_RETURN_IF_ERROR(reserve(outputs_, bytes, *gpu_, "rows looked up by a batch"));
   RECMILL_RETURN_IF_ERROR(reserve(outputs_of_host_, bytes, *gpu_, "rows looked up by a batch"));
-  std::vector<gpu::PoolOutput> outputs;
+  std::vector<FeatureOutput> outputs;
   for (size_t f = 0; f < model_.features.size(); ++f)
     outputs.push_back({outputs_.address<float>() + begins[f], model_.dim_of(f)});
-  RECMILL_RETURN_IF_ERROR(fused_pool_.pool->send(of.work->bags, stream_));
-  of.work->is_sent = true;
-  RECMILL_RETURN_IF_ERROR(fused_pool_.pool->run(of.work->bags, outputs, stream_));
+  RECMILL_RETURN_IF_ERROR(pool_rows(work, outputs));
+  RECMILL_RETURN_IF_ERROR(work.used.record(stream_));
   RECMILL_RETURN_IF_ERROR(stream_.to_host(outputs_of_host_, outputs_, bytes));
   RECMILL_RETURN_IF_ERROR(stream_.synchronize());
-  stream.pool().run(std::ssize(model_.features), [&](int64_t f) {
+  pool_.run(std::ssize(model_.features), [&](int64_t f) {
     const float* from = outputs_of_host_.as<float>().data() + begins[f];
     const int64_t dim = model_.dim_of(f);
     for (int64_t i = 0; i < rows_out(f, sparse); ++i)
@@ -303,71 +365,102 @@ Status GpuStore::lookup(Prepared& prepared, Output output, Stream& stream) {
   return {};
 }
 
-// Gives where each table's gradients are, of the first update, of the second ...
-Result<std::vector<std::vector<gpu::Gradients>>> GpuStore::send_gradients(
-    std::span<const Update> updates) {
+// Gives where they will be: [updates][features].
+Result<std::vector<gpu::Gradients>> GpuStore::send_gradients(std::span<const Update> updates) {
+  std::vector<int64_t> begins;  // beside, floats
   int64_t floats = 0;
   for (const Update& update : updates) {
     const SparseBatch& sparse = *static_cast<GpuPrepared&>(*update.prepared).batch.sparse;
-    for (size_t f = 0; f < model_.features.size(); ++f)
+    for (size_t f = 0; f < model_.features.size(); ++f) {
+      begins.push_back(floats);
       floats += aligned(rows_out(f, sparse) * model_.dim_of(f));
+    }
   }
   const size_t bytes = static_cast<size_t>(floats) * sizeof(float);
   RECMILL_RETURN_IF_ERROR(reserve(gradients_, bytes, *gpu_, "gradients of a batch"));
+  RECMILL_RETURN_IF_ERROR(gradients_sent_.synchronize());
   RECMILL_RETURN_IF_ERROR(reserve(gradients_of_host_, bytes, *gpu_, "gradients of a batch"));
-  std::vector<std::vector<gpu::Gradients>> of_tables(tables_.size());
-  int64_t at = 0;
-  for (const Update& update : updates) {
+  const auto features = std::ssize(model_.features);
+  pool_.run(std::ssize(begins), [&](int64_t i) {
+    const Update& update = updates[i / features];
+    const auto f = static_cast<size_t>(i % features);
     const SparseBatch& sparse = *static_cast<GpuPrepared&>(*update.prepared).batch.sparse;
-    std::vector<int64_t> begins;
-    for (size_t f = 0; f < model_.features.size(); ++f) {
-      begins.push_back(at);
-      at += aligned(rows_out(f, sparse) * model_.dim_of(f));
-    }
-    pool_.run(std::ssize(model_.features), [&](int64_t f) {
-      float* to = gradients_of_host_.as<float>().data() + begins[f];
-      const int64_t dim = model_.dim_of(f);
-      const FeatureGradient& from = update.gradient[f];
-      for (int64_t i = 0; i < rows_out(f, sparse); ++i)
-        std::copy_n(from.data + i * from.stride, dim, to + i * dim);
-    });
-    for (size_t t = 0; t < tables_.size(); ++t)
-      for (const size_t f : features_of_[t])
-        of_tables[t].push_back({gradients_.address<float>() + begins[f], model_.dim_of(f)});
-  }
+    const FeatureGradient& from = update.gradient[f];
+    float* to = gradients_of_host_.as<float>().data() + begins[i];
+    const int64_t dim = model_.dim_of(f);
+    for (int64_t row = 0; row < rows_out(f, sparse); ++row)
+      std::copy_n(from.data + row * from.stride, dim, to + row * dim);
+  });
   RECMILL_RETURN_IF_ERROR(stream_.to_device(gradients_, gradients_of_host_, bytes));
+  RECMILL_RETURN_IF_ERROR(gradients_sent_.record(stream_));
+  std::vector<gpu::Gradients> there;
+  for (int64_t i = 0; i < std::ssize(begins); ++i)
+    there.push_back({gradients_.address<float>() + begins[i],
+                     model_.dim_of(static_cast<size_t>(i % features))});
+  return there;
+}
+
+// [tables]: of the first update, of the second ...
+std::vector<std::vector<gpu::Gradients>> GpuStore::by_table(
+    std::span<const gpu::Gradients> of_updates) const {
+  std::vector<std::vector<gpu::Gradients>> of_tables(tables_.size());
+  for (size_t first = 0; first < of_updates.size(); first += model_.features.size())
+    for (size_t t = 0; t < tables_.size(); ++t)
+      for (const size_t f : features_of_[t]) of_tables[t].push_back(of_updates[first + f]);
   return of_tables;
 }
 
-Status GpuStore::update(std::span<const Update> updates, const Step& step, Stream&) {
-  if (updates.empty()) return {};
-  const std::lock_guard lock(mutex_);
-  RECMILL_RETURN_IF_ERROR(upload_written());
+// The batch of the update, or several of one iteration made into one: its rows are found when the
+// stream comes to what is enqueued then.
+Result<GpuStore::Work*> GpuStore::found_work(std::span<const Update> updates) {
   std::vector<const Work*> batches;
   for (const Update& update : updates) {
     batches.push_back(static_cast<GpuPrepared&>(*update.prepared).work.get());
-    RECMILL_CHECK(batches.back()->is_sent, "an update of a batch that was not looked up");
+    RECMILL_CHECK(batches.back()->is_looked_up, "an update of a batch that was not looked up");
   }
-  Work& first = *static_cast<GpuPrepared&>(*updates[0].prepared).work;
-  kernels::GpuLookups* lookups = &first.lookups;
-  table::GpuUpdates* of = &first.updates;
+  Work* work = static_cast<GpuPrepared&>(*updates[0].prepared).work.get();
   if (updates.size() > 1) {
-    lookups = &merged_lookups_;
-    of = &merged_updates_;
-    RECMILL_RETURN_IF_ERROR(stage(batches, merged_lookups_, merged_updates_));
+    RECMILL_RETURN_IF_ERROR(merged_->used.synchronize());
+    work = merged_.get();
+    RECMILL_RETURN_IF_ERROR(stage(batches, *work));
+    RECMILL_RETURN_IF_ERROR(send_to_find(*work, stream_));
   }
-  RECMILL_RETURN_IF_ERROR(finder_->run(*lookups, stream_));
+  if (updates.size() > 1 || found_of_ != work->number) RECMILL_RETURN_IF_ERROR(find_rows(*work));
+  RECMILL_RETURN_IF_ERROR(stream_.wait_for(work->found));
+  return work;
+}
+
+Status GpuStore::update(std::span<const Update> updates, const Step& step, Stream& stream) {
+  if (updates.empty()) return {};
+  RECMILL_CHECK(stream.gpu() == nullptr || stream.gpu() == &stream_);
+  const std::lock_guard lock(mutex_);
+  RECMILL_RETURN_IF_ERROR(upload_written());
+  RECMILL_ASSIGN_OR_RETURN(Work* const work, found_work(updates));
+  RECMILL_RETURN_IF_ERROR(count_rows());
   const auto& found = finder_->found();
   RECMILL_RETURN_IF_ERROR(stream_.to_host(counted_, found.counted, counted_.size()));
-  RECMILL_RETURN_IF_ERROR(updater_->send(*of, stream_));
-  RECMILL_ASSIGN_OR_RETURN(const auto gradients, send_gradients(updates));
-  RECMILL_RETURN_IF_ERROR(updater_->run(*of, found.tables, gradients,
-                                        {step.iteration, step.learning_rate_scale}, stream_));
-  RECMILL_RETURN_IF_ERROR(stream_.synchronize());  // pinned memory is to be used again
-  for (const int64_t rows : counted_.as<int64_t>()) {
-    distinct_rows_ += rows;
-    updated_rows_ += rows;
+  RECMILL_RETURN_IF_ERROR(counted_there_.record(stream_));
+  to_count_ = true;
+  std::vector<gpu::Gradients> gradients;
+  if (stream.gpu() == nullptr) {
+    RECMILL_ASSIGN_OR_RETURN(gradients, send_gradients(updates));
+  } else {
+    for (const Update& update : updates)
+      for (const FeatureGradient& of : update.gradient) gradients.push_back({of.data, of.stride});
   }
+  RECMILL_RETURN_IF_ERROR(updater_->run(work->updates, found.tables, by_table(gradients),
+                                        {step.iteration, step.learning_rate_scale}, stream_));
+  for (const Update& update : updates)
+    RECMILL_RETURN_IF_ERROR(static_cast<GpuPrepared&>(*update.prepared).work->used.record(stream_));
+  return merged_->used.record(stream_);
+}
+
+// The numbers of the update before, which the GPU knew first.
+Status GpuStore::count_rows() const {
+  if (!to_count_) return {};
+  RECMILL_RETURN_IF_ERROR(counted_there_.synchronize());
+  to_count_ = false;
+  for (const int64_t rows : counted_.as<int64_t>()) distinct_rows_ += rows;
   return {};
 }
 
@@ -391,6 +484,7 @@ Status GpuStore::upload_written() {
 
 Status GpuStore::settle() {
   const std::lock_guard lock(mutex_);
+  RECMILL_RETURN_IF_ERROR(count_rows());
   return stream_.synchronize();
 }
 
@@ -414,7 +508,9 @@ Status GpuStore::write_rows(const RowBlock& block) {
 }
 
 StoreStats GpuStore::stats() const {
-  return {lookups_.load(), distinct_rows_.load(), updated_rows_.load()};
+  const std::lock_guard lock(mutex_);
+  static_cast<void>(count_rows().ok());  // why not, the next call says
+  return {lookups_.load(), distinct_rows_, distinct_rows_};
 }
 
 }  // namespace recmill::store

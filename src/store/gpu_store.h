@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // All rows in the memory of one GPU, or of the emulator that plays one: for one rank.
 //
-// prepare() copies bags to pinned memory and maps blocks to them; lookup() sends them and pools on
-// the GPU, update() finds their distinct rows, sums and applies there. The rest of a step is the
-// CPU's: pooled rows are copied to the caller's output, gradients from it. The host keeps room for
-// the tables, which snapshots read and write_rows() writes.
+// prepare() copies bags to pinned memory, maps blocks to them and sends both, beside what the GPU
+// is doing. lookup() pools there, and in training finds the distinct rows beside; update() sums and
+// applies. All three enqueue their work and go on, where outputs and gradients are the GPU's too
+// (Stream::gpu() is stream()); where they are the host's, lookup() waits to copy them there. The
+// host keeps room for the tables, which snapshots read and write_rows() writes.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -45,6 +46,11 @@ class GpuStore final : public EmbeddingStore {
                                                   const GpuStoreKernels& kernels, Pool& pool);
   ~GpuStore() override;
 
+  Gpu& gpu() { return *gpu_; }
+  /// What lookups and updates are enqueued on. Used by one thread at a time, which is that of
+  /// lookup() and update().
+  GpuStream& stream() { return stream_; }
+
   MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const override;
   /// The batch holds all shards.
   Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override;
@@ -61,7 +67,8 @@ class GpuStore final : public EmbeddingStore {
   class GpuPrepared;
 
   GpuStore(ModelSpec model, std::vector<table::EmbeddingTable> tables, std::unique_ptr<Gpu> gpu,
-           GpuStream stream, Pool& pool);
+           Pool& pool);
+  Status open_streams();
   Status allocate_rows();
   Status load_pool(const GpuStoreKernels& kernels);
   Status load_finder(const kernels::codegen::CompileForGpu& compile);
@@ -70,10 +77,17 @@ class GpuStore final : public EmbeddingStore {
                                       const kernels::codegen::CompileForGpu& compile);
   int64_t rows_out(size_t feature, const SparseBatch& sparse) const;
   std::vector<kernels::GpuTableLookups> table_lookups(std::span<const Work* const> batches) const;
-  Status stage(std::span<const Work* const> batches, kernels::GpuLookups& lookups,
-               table::GpuUpdates& updates) const;
-  Result<std::vector<std::vector<kernels::gpu::Gradients>>> send_gradients(
-      std::span<const Update> updates);
+  Result<std::unique_ptr<Work>> take_work();
+  Status stage(std::span<const Work* const> batches, Work& work) const;
+  Status send_to_find(Work& work, GpuStream& stream) const;
+  Status lookup_to_host(Work& work, Output output);
+  Status pool_rows(Work& work, Output output);
+  Status find_rows(Work& work);
+  Result<std::vector<kernels::gpu::Gradients>> send_gradients(std::span<const Update> updates);
+  std::vector<std::vector<kernels::gpu::Gradients>> by_table(
+      std::span<const kernels::gpu::Gradients> of_updates) const;
+  Result<Work*> found_work(std::span<const Update> updates);
+  Status count_rows() const;
   Status download();
   Status upload_written();
 
@@ -90,23 +104,30 @@ class GpuStore final : public EmbeddingStore {
   std::unique_ptr<table::GpuUpdater> updater_;
   int most_shards_ = 0;  // that the updater is for
 
-  std::mutex prepare_mutex_;
-  std::vector<std::unique_ptr<Work>>
-      resting_;  // guarded by prepare_mutex_: memory to be used again
+  std::mutex prepare_mutex_;                   // guards what follows
+  std::deque<std::unique_ptr<Work>> resting_;  // memory to be used again
+  int64_t next_number_ = 0;
+
+  GpuStream copies_;
 
   // Guards all below, and the tables of the host: evaluations may look up while training does.
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   GpuStream stream_;
+  GpuStream finds_;                   // beside it
+  int64_t found_of_ = -1;             // Work::number
   std::vector<table::GpuRows> rows_;  // [tables]
   std::vector<char> written_;         // [tables]: the host has newer rows
   PinnedBuffer staging_;
   GpuBuffer outputs_, gradients_;
   PinnedBuffer outputs_of_host_, gradients_of_host_;
-  PinnedBuffer counted_;                // [tables] int64_t: distinct rows
-  kernels::GpuLookups merged_lookups_;  // of several batches in one iteration
-  table::GpuUpdates merged_updates_;    // beside
+  GpuEvent gradients_sent_;       // from the host
+  std::unique_ptr<Work> merged_;  // of several batches in one iteration
 
-  std::atomic<int64_t> lookups_{0}, distinct_rows_{0}, updated_rows_{0};
+  PinnedBuffer counted_;  // [tables] int64_t: distinct rows of the last update
+  mutable GpuEvent counted_there_;
+  mutable bool to_count_ = false;  // they are not in distinct_rows_ yet
+  mutable int64_t distinct_rows_ = 0;
+  std::atomic<int64_t> lookups_{0};
 };
 
 }  // namespace recmill::store

@@ -61,12 +61,15 @@ Status GpuUpdater::stage(std::span<const int64_t> rows, std::span<const int64_t>
   updates.shards_ = shards;
   StagedArrays& arrays = updates.arrays_;
   arrays.clear();
-  updates.tables_ = arrays.add<gpu::UpdateTable>(std::ssize(tables_));
   updates.blocks_ = arrays.add<gpu::UpdateBlock>(std::ssize(blocks));
+  RECMILL_RETURN_IF_ERROR(arrays.allocate(gpu_, "rows of an update"));
+  StagedArrays& run_arrays = updates.run_arrays_;
+  run_arrays.clear();
+  updates.tables_ = run_arrays.add<gpu::UpdateTable>(std::ssize(tables_));
   updates.gradients_.clear();
   for (size_t t = 0; t < tables_.size(); ++t)
-    updates.gradients_.push_back(arrays.add<gpu::Gradients>(features[t]));
-  RECMILL_RETURN_IF_ERROR(arrays.allocate(gpu_, "rows of an update"));
+    updates.gradients_.push_back(run_arrays.add<gpu::Gradients>(features[t]));
+  RECMILL_RETURN_IF_ERROR(run_arrays.allocate(gpu_, "rows of an update"));
   const int64_t all_rows = std::accumulate(rows.begin(), rows.end(), int64_t{0});
   RECMILL_RETURN_IF_ERROR(reserve(updates.long_rows_,
                                   static_cast<size_t>(all_rows) * sizeof(gpu::UpdateBlock), gpu_,
@@ -85,7 +88,7 @@ gpu::UpdateTable GpuUpdater::arguments(size_t table, const gpu::FoundRows& found
   to.row_state = of.row_state;
   to.found = found;
   to.slots = found.rows;
-  to.gradients = updates.arrays_.device(updates.gradients_[table]);
+  to.gradients = updates.run_arrays_.device(updates.gradients_[table]);
   to.shards = static_cast<u64>(updates.shards_);
   to.rounding_key = rounding_of(*of.table, step).key();
   to.schedule = of.schedule;
@@ -97,7 +100,7 @@ gpu::UpdateTable GpuUpdater::arguments(size_t table, const gpu::FoundRows& found
 Status GpuUpdater::run(GpuUpdates& updates, std::span<const gpu::FoundRows> found,
                        std::span<const std::vector<gpu::Gradients>> gradients, const RowStep& step,
                        GpuStream& stream) const {
-  StagedArrays& arrays = updates.arrays_;
+  StagedArrays& arrays = updates.run_arrays_;
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (tables_[t].table->spec().frozen) continue;
     arrays.host(updates.tables_)[t] = arguments(t, found[t], updates, step);
@@ -105,9 +108,8 @@ Status GpuUpdater::run(GpuUpdates& updates, std::span<const gpu::FoundRows> foun
       return is_aligned(of, tables_[t].table->rows());
     }));
     std::ranges::copy(gradients[t], arrays.host(updates.gradients_[t]).begin());
-    RECMILL_RETURN_IF_ERROR(arrays.send(updates.gradients_[t], stream));
   }
-  RECMILL_RETURN_IF_ERROR(arrays.send(updates.tables_, stream));
+  RECMILL_RETURN_IF_ERROR(arrays.send(stream));
   RECMILL_RETURN_IF_ERROR(stream.zero(updates.long_count_));
   for (size_t k = 0; k < kernels_.size(); ++k)
     if (updates.launches_[k].blocks > 0) RECMILL_RETURN_IF_ERROR(launch(updates, k, stream));
@@ -118,7 +120,7 @@ Status GpuUpdater::run(GpuUpdates& updates, std::span<const gpu::FoundRows> foun
 Status GpuUpdater::launch(const GpuUpdates& updates, size_t kernel, GpuStream& stream) const {
   const auto [first_block, blocks, first_row, rows] = updates.launches_[kernel];
   gpu::UpdateArguments of = {};
-  of.tables = updates.arrays_.device(updates.tables_);
+  of.tables = updates.run_arrays_.device(updates.tables_);
   of.blocks = updates.arrays_.device(updates.blocks_) + first_block;
   of.block_count = blocks;
   of.long_rows = {updates.long_rows_.address<gpu::UpdateBlock>() + first_row,

@@ -35,9 +35,10 @@ class GpuUpdates {
   std::vector<Launch> launches_;  // [kernels]
   int shards_ = 1;
   StagedArrays arrays_;
+  StagedArray<kernels::gpu::UpdateBlock> blocks_;
+  StagedArrays run_arrays_;                                      // known when updates are enqueued
   std::vector<StagedArray<kernels::gpu::Gradients>> gradients_;  // [tables]
   StagedArray<kernels::gpu::UpdateTable> tables_;
-  StagedArray<kernels::gpu::UpdateBlock> blocks_;
   GpuBuffer long_rows_;   // kernels::gpu::UpdateBlock, by kernel
   GpuBuffer long_count_;  // u32 [kernels]
 };
@@ -52,7 +53,7 @@ class GpuUpdater {
   /// once. `features` [tables]: whose gradients there will be.
   Status stage(std::span<const int64_t> rows, std::span<const int64_t> features, int shards,
                GpuUpdates& updates) const;
-  /// Enqueues the copy to the GPU.
+  /// Enqueues the copy to the GPU, as much as is known by then.
   Status send(GpuUpdates& updates, GpuStream& stream) const { return updates.arrays_.send(stream); }
   /// Enqueues the updates of what was sent: bitwise update_tables_reference(). `found` [tables] and
   /// `gradients` [tables][features]: of the GPU, when the stream comes to them.

@@ -23,7 +23,7 @@ void wait_until(double due, const Stopwatch& watch) {
 }
 
 Result<RequestTimes> answer(RankBatch& request, Rank& rank, std::vector<float>& probabilities) {
-  RankTrainer& trainer = *rank.trainer;
+  Trainer& trainer = *rank.trainer;
   RequestTimes times;
   Stopwatch watch;
   RECMILL_RETURN_IF_ERROR(prepare(*rank.store, request));

@@ -215,7 +215,7 @@ Status CheckpointSaver::save(const LoopState& state) {
   }
   RECMILL_ASSIGN_OR_RETURN(const auto paths,
                            gather_texts(communicator_, begun, writer_ ? writer_->path() : ""));
-  RECMILL_RETURN_IF_ERROR(rank_.store->settle());
+  RECMILL_RETURN_IF_ERROR(settle(rank_));
   properties_ = properties_of(run_, state);
   part_ = std::async(std::launch::async,
                      [this, path = paths[0],

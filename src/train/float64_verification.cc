@@ -47,7 +47,7 @@ Status train(const ResolvedRun& run, Rank& rank, Communicator& communicator) {
                   *rank.store, {}, static_cast<size_t>(run.options.train.queue));
   while (true) {
     RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
-    if (batch == nullptr) return rank.store->settle();
+    if (batch == nullptr) return settle(rank);
     const int64_t iteration = batch->before.iteration;
     const store::Step step{iteration, rank.learning_rate.scale(iteration)};
     RECMILL_RETURN_IF_ERROR(rank.trainer->train(*batch, step).status());

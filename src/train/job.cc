@@ -84,8 +84,7 @@ Result<Json> count_ids(const ResolvedRun& run, const Rank& rank, Communicator& c
 }
 
 // What each rank spent its time and memory on, rank after rank. Collective.
-Result<Json> gather_profile(const ResolvedRun& run, RankTrainer& trainer,
-                            Communicator& communicator) {
+Result<Json> gather_profile(const ResolvedRun& run, Trainer& trainer, Communicator& communicator) {
   Json own = trainer.stages().report();
   own["name"] = communicator.name(communicator.rank());
   own["peak_bytes"] = peak_resident_bytes();
@@ -212,7 +211,15 @@ void say_doubts(const ResolvedRun& run, Files& files) {
   const RunOptions& options = run.options;
   for (const std::string& doubt : reader::doubts_about_files(options.data, files))
     log_warning(doubt);
+  if (options.device == DeviceKind::cuda && options.train.deterministic)
+    log_info(
+        "train.deterministic = true: the CPU computes the dense layers, bit for bit as without a "
+        "GPU; false has the GPU compute them, which is faster");
   if (options.train.deterministic) return;
+  if (layers_are_on_gpu(options))
+    return log_info(
+        "train.deterministic = false: dense layers are computed on the GPU, whose sums are in "
+        "another order than the CPU's");
   const auto pooled = run.placed == nullptr ? std::vector<bool>() : run.placed->send_pooled();
   const auto tables = std::ranges::count(pooled, true);
   log_info(

@@ -5,11 +5,15 @@
 #include "model/initialize.h"
 #include "model/make_model.h"
 #include "reader/open_reader.h"
+#include "store/gpu_store.h"
 #include "store/local_store.h"
 #include "store/placed_store.h"
 #include "store/plain_store.h"
 #include "train/chosen_kernels.h"
+#include "train/gpu/gpu_trainer.h"
+#include "train/gpu_run.h"
 #include "train/make_gpu_store.h"
+#include "train/rank_trainer.h"
 #include "train/run_placement.h"
 
 namespace recmill::train {
@@ -79,7 +83,35 @@ std::vector<ParameterRange> trained_ranges(const model::Model& model) {
   return ranges;
 }
 
+Status make_gpu_trainer(const ResolvedRun& run, Buffer parameters, Communicator& communicator,
+                        Pool& pool, Files& files, Rank& rank) {
+  const DeviceKind device = run.options.device;
+  auto* const store = dynamic_cast<store::GpuStore*>(rank.store.get());
+  RECMILL_CHECK(store != nullptr);
+  auto layers = model::make_gpu_layers(
+      device == DeviceKind::cuda ? model::LayersOn::cuda : model::LayersOn::emulated_gpu,
+      *rank.model, run.spec);
+  if (!layers.ok()) return layers.status().at("device = \"" + std::string(name_of(device)) + "\"");
+  rank.layers = *std::move(layers);
+  RECMILL_ASSIGN_OR_RETURN(const auto compile,
+                           compiler_for(run, device, store->gpu(), pool, files));
+  RECMILL_ASSIGN_OR_RETURN(rank.trainer,
+                           GpuTrainer::make(run.spec, *rank.layers, *store, *rank.dense_optimizer,
+                                            communicator, pool, std::move(parameters), compile));
+  return {};
+}
+
 }  // namespace
+
+bool layers_are_on_gpu(const RunOptions& options) {
+  return options.device != DeviceKind::cpu && !options.train.deterministic &&
+         options.embedding.store != preprocess::StoreKind::plain;
+}
+
+Status settle(Rank& rank) {
+  RECMILL_RETURN_IF_ERROR(rank.store->settle());
+  return rank.trainer->settle();
+}
 
 std::unique_ptr<Pool> make_pool(int threads) {
   auto pool = std::make_unique<Pool>(threads);
@@ -105,15 +137,23 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
   }
   RECMILL_ASSIGN_OR_RETURN(rank.preprocessor, make_preprocessor(run, way, pool));
   RECMILL_ASSIGN_OR_RETURN(rank.store, make_store(run, way, communicator, pool, files));
-  RECMILL_ASSIGN_OR_RETURN(rank.model, model::make_model(options.model, run.spec, seed));
+  const bool on_gpu = way == Way::engine && layers_are_on_gpu(options);
+  RECMILL_ASSIGN_OR_RETURN(rank.model, on_gpu
+                                           ? model::make_model_of_gpu(options.model, run.spec, seed)
+                                           : model::make_model(options.model, run.spec, seed));
   RECMILL_ASSIGN_OR_RETURN(Buffer parameters, model::initial_parameters(*rank.model, seed));
   rank.dense_optimizer = std::make_unique<DenseOptimizer>(
       options.optimizer, rank.model->parameter_count(), trained_ranges(*rank.model));
   RECMILL_ASSIGN_OR_RETURN(rank.learning_rate, make_learning_rate(options.train, *rank.train_rows));
-  RECMILL_ASSIGN_OR_RETURN(auto beside, make_reduction(run, way, communicator));
-  rank.trainer = std::make_unique<RankTrainer>(
-      run.spec, *rank.model, *rank.store, *rank.dense_optimizer, communicator, pool, run.shards,
-      std::move(parameters), std::move(beside));
+  if (on_gpu) {
+    RECMILL_RETURN_IF_ERROR(
+        make_gpu_trainer(run, std::move(parameters), communicator, pool, files, rank));
+  } else {
+    RECMILL_ASSIGN_OR_RETURN(auto beside, make_reduction(run, way, communicator));
+    rank.trainer = std::make_unique<RankTrainer>(
+        run.spec, *rank.model, *rank.store, *rank.dense_optimizer, communicator, pool, run.shards,
+        std::move(parameters), std::move(beside));
+  }
   RECMILL_RETURN_IF_ERROR(rank.trainer->load_parameters());
   return rank;
 }

@@ -9,14 +9,15 @@
 #include "base/status.h"
 #include "comm/communicator.h"
 #include "device/pool.h"
+#include "model/gpu_layers.h"
 #include "model/model.h"
 #include "preprocess/run/preprocessor.h"
 #include "reader/reader.h"
 #include "store/embedding_store.h"
 #include "train/learning_rate.h"
 #include "train/optimizer/dense_optimizer.h"
-#include "train/rank_trainer.h"
 #include "train/resolved_run.h"
+#include "train/trainer.h"
 
 namespace recmill::train {
 
@@ -30,15 +31,22 @@ struct Rank {
   std::unique_ptr<preprocess::Preprocessor> preprocessor;
   std::unique_ptr<store::EmbeddingStore> store;
   std::unique_ptr<model::Model> model;
+  std::unique_ptr<model::GpuLayers> layers;  // null: the CPU's
   std::unique_ptr<DenseOptimizer> dense_optimizer;
   LearningRate learning_rate;
-  std::unique_ptr<RankTrainer> trainer;  // refers to all of the above
+  std::unique_ptr<Trainer> trainer;  // refers to all of the above
 };
+
+/// Whether layers are computed on the GPU: not bit for bit as on the CPU.
+bool layers_are_on_gpu(const RunOptions& options);
 
 /// Makes a rank with its initial rows and parameters, a function of the run's seed. `run`, `pool`,
 /// `files` and the communicator outlive it.
 Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicator, Pool& pool,
                        Files& files);
+
+/// Rows, parameters and optimizer state become those after the last step. Collective.
+Status settle(Rank& rank);
 
 /// A pool whose threads keep Torch, oneDNN and OpenMP to one thread each.
 std::unique_ptr<Pool> make_pool(int threads);

@@ -22,43 +22,27 @@
 #include "train/optimizer/dense_optimizer.h"
 #include "train/rank_batch.h"
 #include "train/stage_clock.h"
+#include "train/trainer.h"
 
 namespace recmill::train {
 
-/// What a step or a scoring found, on every rank the same but for `probabilities`.
-struct StepResult {
-  double loss = 0.0;    // sum of w_i l_i over the global batch, by the tree over shards
-  int64_t samples = 0;  // of the global batch
-  std::span<const float>
-      probabilities;  // this rank's samples, before the update; until the next step
-};
-
-class RankTrainer {
+/// Layers on the CPU, shard by shard.
+class RankTrainer final : public Trainer {
  public:
   /// All referenced objects outlive the trainer. `parameters`: model.parameter_count() floats.
   /// `beside`: sums dense gradients over ranks while rows are updated; null: before they are.
   RankTrainer(const ModelSpec& spec, model::Model& model, store::EmbeddingStore& store,
               DenseOptimizer& dense_optimizer, Communicator& communicator, Pool& pool, int shards,
               Buffer parameters, std::unique_ptr<GradientReduction> beside = nullptr);
-  ~RankTrainer();
+  ~RankTrainer() override;
 
-  /// Takes parameters() into use: once before the first step, and after they were changed.
-  Status load_parameters();
-
-  /// One training iteration. Collective. A loss that is not finite is an error that names table and
-  /// row, layer, or dense column; parameters and rows are then as before the step.
-  Result<StepResult> train(const RankBatch& batch, const store::Step& step);
-
-  /// Probabilities of this rank's samples, until the next step; changes nothing. Collective.
-  Result<std::span<const float>> answer(const RankBatch& batch);
-
-  /// The same, and the loss of the global batch, which has to be finite as in train(). Collective.
-  Result<StepResult> score(const RankBatch& batch);
-
-  std::span<float> parameters() const { return parameters_.as<float>(); }
-
-  /// train() and score() enter the stages of a step, and leave it in the last one.
-  StageClock& stages() { return stages_; }
+  Status load_parameters() override;
+  Result<StepResult> train(const RankBatch& batch, const store::Step& step) override;
+  Result<std::span<const float>> answer(const RankBatch& batch) override;
+  Result<StepResult> score(const RankBatch& batch) override;
+  Status settle() override { return {}; }
+  std::span<float> parameters() const override { return parameters_.as<float>(); }
+  StageClock& stages() override { return stages_; }
 
  private:
   struct Block;

@@ -8,7 +8,7 @@
 #include "comm/communicator.h"
 #include "train/metrics/metrics.h"
 #include "train/rank_batch.h"
-#include "train/rank_trainer.h"
+#include "train/trainer.h"
 
 namespace recmill::train {
 

@@ -108,8 +108,9 @@ void describe(Visitor& v, TrainOptions& o) {
     "compute threads of a process; 0: one for each core, divided by the processes that share them");
   v("seed", o.seed, "seed of everything random");
   v("deterministic", o.deterministic,
-    "bitwise the same for every store, plan, number of threads and ranks; false: ways that reorder "
-    "sums may be chosen too (owners of placed rows that pool bags)");
+    "bitwise the same for every store, plan, device, number of threads and ranks; false: ways that "
+    "reorder sums may be chosen too (dense layers on the GPU of `device`, owners of placed rows "
+    "that pool bags)");
   v("queue", o.queue, "batches that are read and prepared ahead of training");
   v("evaluate_every", o.evaluate_every,
     "iterations between evaluations; 0: at the end of an epoch");

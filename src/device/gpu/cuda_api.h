@@ -45,6 +45,7 @@ struct Api {
   Result (*retain_context)(Handle*, Device);                    // cuDevicePrimaryCtxRetain
   Result (*release_context)(Device);                            // cuDevicePrimaryCtxRelease_v2
   Result (*set_context)(Handle);                                // cuCtxSetCurrent
+  Result (*synchronize)();                                      // cuCtxSynchronize
   Result (*allocate)(Address*, size_t);                         // cuMemAlloc_v2
   Result (*free)(Address);                                      // cuMemFree_v2
   Result (*memory_info)(size_t* free, size_t* all);             // cuMemGetInfo_v2
@@ -59,6 +60,7 @@ struct Api {
   Result (*open_event)(Handle*, unsigned);                      // cuEventCreate
   Result (*close_event)(Handle);                                // cuEventDestroy_v2
   Result (*record)(Handle event, Handle stream);                // cuEventRecord
+  Result (*query_event)(Handle);                                // cuEventQuery
   Result (*elapsed)(float* milliseconds, Handle, Handle);       // cuEventElapsedTime_v2
   Result (*load_module)(Handle*, const void*);                  // cuModuleLoadData
   Result (*function)(Handle*, Handle module, const char*);      // cuModuleGetFunction

@@ -38,6 +38,7 @@ Result<cuda::Api> find_api(void* library, const std::string& name) {
   find(api.retain_context, "cuDevicePrimaryCtxRetain");
   find(api.release_context, "cuDevicePrimaryCtxRelease_v2");
   find(api.set_context, "cuCtxSetCurrent");
+  find(api.synchronize, "cuCtxSynchronize");
   find(api.allocate, "cuMemAlloc_v2");
   find(api.free, "cuMemFree_v2");
   find(api.memory_info, "cuMemGetInfo_v2");
@@ -52,6 +53,7 @@ Result<cuda::Api> find_api(void* library, const std::string& name) {
   find(api.open_event, "cuEventCreate");
   find(api.close_event, "cuEventDestroy_v2");
   find(api.record, "cuEventRecord");
+  find(api.query_event, "cuEventQuery");
   find(api.elapsed, "cuEventElapsedTime");
   find(api.load_module, "cuModuleLoadData");
   find(api.function, "cuModuleGetFunction");
@@ -101,6 +103,7 @@ class CudaDriver final : public GpuDriver {
   }
   void free(void* memory) override {
     enter();
+    api_.synchronize();
     api_.free(reinterpret_cast<cuda::Address>(memory));
   }
   int64_t free_bytes() override {
@@ -117,6 +120,7 @@ class CudaDriver final : public GpuDriver {
   }
   void free_pinned(void* memory) override {
     enter();
+    api_.synchronize();
     api_.free_host(memory);
   }
 
@@ -188,6 +192,13 @@ class CudaDriver final : public GpuDriver {
   Status wait(Stream stream, Event event) override {
     enter();
     return checked("an event", api_.wait_event(stream, event, 0), stream);
+  }
+  Result<bool> has_happened(Event event, Stream stream) override {
+    enter();
+    const auto error = api_.query_event(event);
+    if (error == cuda::kNotReady) return false;
+    RECMILL_RETURN_IF_ERROR(checked("an event", error, stream));
+    return true;
   }
   Result<double> seconds_between(Event first, Event last) override {
     enter();

@@ -59,6 +59,7 @@ class EmulatedDriver final : public GpuDriver {
   }
   void free(void* memory) override {
     const std::lock_guard lock(mutex_);
+    finish();
     used_ -= static_cast<int64_t>(device_.at(memory));
     give(memory, device_);
   }
@@ -72,6 +73,7 @@ class EmulatedDriver final : public GpuDriver {
   }
   void free_pinned(void* memory) override {
     const std::lock_guard lock(mutex_);
+    finish();
     give(memory, pinned_);
   }
 
@@ -116,10 +118,13 @@ class EmulatedDriver final : public GpuDriver {
     return catch_up(*stream_of(stream));
   }
 
-  Result<Event> open_event() override { return static_cast<Event>(new EmulatedEvent); }
-  void close_event(Event event) override { delete static_cast<EmulatedEvent*>(event); }
+  // Shared with what is enqueued: an event may be closed before it happens.
+  Result<Event> open_event() override {
+    return static_cast<Event>(new SharedEvent(std::make_shared<EmulatedEvent>()));
+  }
+  void close_event(Event event) override { delete static_cast<SharedEvent*>(event); }
   Status record(Event event, Stream stream) override {
-    auto* of = static_cast<EmulatedEvent*>(event);
+    const SharedEvent of = *static_cast<SharedEvent*>(event);
     {
       const std::lock_guard lock(mutex_);
       of->stream = stream_of(stream);
@@ -132,13 +137,19 @@ class EmulatedDriver final : public GpuDriver {
     });
   }
   Status wait(Stream stream, Event event) override {
-    const EmulatedEvent at = *static_cast<EmulatedEvent*>(event);
+    const EmulatedEvent at = **static_cast<SharedEvent*>(event);
     if (at.stream == nullptr) return {};  // never recorded: as CUDA has it
     return enqueue(stream, [this, at] { return catch_up(*at.stream, at.place); });
   }
+  Result<bool> has_happened(Event event, Stream) override {
+    const std::lock_guard lock(mutex_);
+    const EmulatedEvent& at = **static_cast<SharedEvent*>(event);
+    if (at.stream == nullptr) return true;
+    return catch_up(*at.stream, at.place);
+  }
   Result<double> seconds_between(Event first, Event last) override {
-    const auto &begin = *static_cast<EmulatedEvent*>(first),
-               &end = *static_cast<EmulatedEvent*>(last);
+    const auto &begin = **static_cast<SharedEvent*>(first),
+               &end = **static_cast<SharedEvent*>(last);
     if (of_.usage == nullptr) return end.seconds - begin.seconds;
     constexpr double kSchedulers = 4;
     return static_cast<double>(end.warp_steps - begin.warp_steps) * 1e-9 /
@@ -163,6 +174,7 @@ class EmulatedDriver final : public GpuDriver {
 
  private:
   using Sizes = std::unordered_map<void*, size_t>;
+  using SharedEvent = std::shared_ptr<EmulatedEvent>;
 
   static Result<void*> take(size_t bytes, Sizes& sizes) {
     void* memory = nullptr;
@@ -179,6 +191,10 @@ class EmulatedDriver final : public GpuDriver {
   }
   std::shared_ptr<EmulatedStream> stream_of(Stream stream) const { return streams_.at(stream); }
 
+  // An error is that of every later call.
+  void finish() {
+    for (const auto& [handle, stream] : streams_) static_cast<void>(catch_up(*stream).ok());
+  }
   // Does what is enqueued until `place` things are done; whether they are.
   Result<bool> catch_up(EmulatedStream& stream, int64_t place = INT64_MAX) {
     while (failed_.ok() && !stream.waiting.empty() && stream.done < place) {

@@ -16,6 +16,21 @@ std::string mib(int64_t bytes) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MiB";
 }
 
+template <class IsDone>
+Status wait_until(const IsDone& is_done, const std::string& launched, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto limit = std::chrono::duration<double>(seconds);
+  const auto begin = Clock::now();
+  while (true) {
+    RECMILL_ASSIGN_OR_RETURN(const bool done, is_done());
+    if (done) return {};
+    if (Clock::now() - begin > limit)
+      return Status::Failed("a stream whose last kernel is " + launched + " is not done after " +
+                            std::to_string(static_cast<int>(limit.count())) + " s");
+    std::this_thread::yield();
+  }
+}
+
 }  // namespace
 
 GpuBuffer& GpuBuffer::operator=(GpuBuffer&& other) noexcept {
@@ -79,22 +94,45 @@ Result<bool> GpuStream::is_done() {
 }
 
 Status GpuStream::synchronize() {
-  using Clock = std::chrono::steady_clock;
-  const auto limit = std::chrono::duration<double>(gpu_->options().kernel_seconds);
-  const auto begin = Clock::now();
-  while (true) {
-    RECMILL_ASSIGN_OR_RETURN(const bool done, is_done());
-    if (done) return {};
-    if (Clock::now() - begin > limit)
-      return Status::Failed("a stream whose last kernel is " + launched_ + " is not done after " +
-                            std::to_string(static_cast<int>(limit.count())) + " s");
-    std::this_thread::yield();
-  }
+  return wait_until([&] { return is_done(); }, launched_, gpu_->options().kernel_seconds);
 }
 
 Status GpuStream::wait_for(GpuStream& other) {
   RECMILL_RETURN_IF_ERROR(gpu_->driver().record(other.event_, other.stream_));
   return gpu_->driver().wait(stream_, other.event_);
+}
+
+Status GpuStream::wait_for(const GpuEvent& event) {
+  return event.stream_ == nullptr ? Status() : gpu_->driver().wait(stream_, event.event_);
+}
+
+GpuEvent& GpuEvent::operator=(GpuEvent&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  gpu_ = std::exchange(other.gpu_, nullptr);
+  event_ = std::exchange(other.event_, nullptr);
+  stream_ = std::exchange(other.stream_, nullptr);
+  launched_ = std::move(other.launched_);
+  return *this;
+}
+
+void GpuEvent::release() {
+  if (gpu_ == nullptr) return;
+  gpu_->driver().close_event(event_);
+  gpu_ = nullptr;
+}
+
+Status GpuEvent::record(GpuStream& stream) {
+  RECMILL_RETURN_IF_ERROR(gpu_->driver().record(event_, stream.stream_));
+  stream_ = stream.stream_;
+  launched_ = stream.launched_;
+  return {};
+}
+
+Status GpuEvent::synchronize() {
+  if (stream_ == nullptr) return {};
+  return wait_until([&] { return gpu_->driver().has_happened(event_, stream_); }, launched_,
+                    gpu_->options().kernel_seconds);
 }
 
 GpuTimer& GpuTimer::operator=(GpuTimer&& other) noexcept {
@@ -155,6 +193,13 @@ Result<GpuStream> Gpu::open_stream() {
   RECMILL_ASSIGN_OR_RETURN(made.stream_, driver_->open_stream());
   made.gpu_ = this;
   RECMILL_ASSIGN_OR_RETURN(made.event_, driver_->open_event());
+  return made;
+}
+
+Result<GpuEvent> Gpu::open_event() {
+  GpuEvent made;
+  RECMILL_ASSIGN_OR_RETURN(made.event_, driver_->open_event());
+  made.gpu_ = this;
   return made;
 }
 

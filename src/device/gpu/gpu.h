@@ -15,6 +15,7 @@
 namespace recmill {
 
 class Gpu;
+class GpuEvent;
 
 /// Memory of a GPU, or of the host that it copies from and to: move-only, freed at the end. The Gpu
 /// outlives it, and what is enqueued on it.
@@ -82,17 +83,46 @@ class GpuStream {
   Status synchronize();
   /// What is enqueued from now on comes after all that is enqueued on `other` so far.
   Status wait_for(GpuStream& other);
+  /// The same after an event, at once where it was never recorded.
+  Status wait_for(const GpuEvent& event);
   /// For libraries that enqueue work of their own.
   GpuDriver::Stream handle() const { return stream_; }
 
  private:
   friend class Gpu;
+  friend class GpuEvent;
   friend class GpuTimer;
   void release();
   Gpu* gpu_ = nullptr;
   GpuDriver::Stream stream_ = nullptr;
   GpuDriver::Event event_ = nullptr;
   std::string launched_ = "none";  // the last kernel
+};
+
+/// A place in a stream's work that others can wait for.
+class GpuEvent {
+ public:
+  GpuEvent() = default;
+  ~GpuEvent() { release(); }
+  GpuEvent(GpuEvent&& other) noexcept { *this = std::move(other); }
+  GpuEvent& operator=(GpuEvent&& other) noexcept;
+  GpuEvent(const GpuEvent&) = delete;
+  GpuEvent& operator=(const GpuEvent&) = delete;
+
+  /// Behind all that is enqueued so far. The stream outlives what waits for the event.
+  Status record(GpuStream& stream);
+  /// Returns when all before it has happened; at once where it was never recorded. Fails as
+  /// GpuStream::synchronize().
+  Status synchronize();
+
+ private:
+  friend class Gpu;
+  friend class GpuStream;
+  void release();
+  Gpu* gpu_ = nullptr;
+  GpuDriver::Event event_ = nullptr;
+  GpuDriver::Stream stream_ = nullptr;  // that it was recorded on
+  std::string launched_ = "none";       // the last kernel before it
 };
 
 /// The time between two places of a stream's work, by the GPU's own clock.
@@ -142,6 +172,7 @@ class Gpu {
   Result<GpuBuffer> allocate(size_t bytes, const std::string& what);
   Result<PinnedBuffer> allocate_pinned(size_t bytes, const std::string& what);
   Result<GpuStream> open_stream();
+  Result<GpuEvent> open_event();
   Result<GpuTimer> open_timer();
   /// Fails as the driver, naming the kernel.
   Result<GpuKernel> load(const KernelCode& code);

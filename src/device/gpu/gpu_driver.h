@@ -28,7 +28,8 @@ class GpuDriver {
   /// For libraries that take the GPU which is the calling thread's current one.
   virtual void make_current() = 0;
 
-  /// Aligned to 256 bytes, of any content; null: there is not so much. Freed when nothing uses it.
+  /// Aligned to 256 bytes, of any content; null: there is not so much. Freed once all that is
+  /// enqueued has happened.
   virtual Result<void*> allocate(size_t bytes) = 0;
   virtual void free(void* memory) = 0;
   virtual int64_t free_bytes() = 0;
@@ -53,6 +54,8 @@ class GpuDriver {
   /// recorded.
   virtual Status record(Event event, Stream stream) = 0;
   virtual Status wait(Stream stream, Event event) = 0;
+  /// Whether it has, as last recorded, which was on `stream`.
+  virtual Result<bool> has_happened(Event event, Stream stream) = 0;
   /// Between two events that have happened.
   virtual Result<double> seconds_between(Event first, Event last) = 0;
 

@@ -80,6 +80,27 @@ TEST_F(GpuTest, StreamsWaitForEachOther) {
   EXPECT_EQ(host.as<float>()[0], 5);
 }
 
+TEST_F(GpuTest, EventsAreWaitedForWithoutWhatComesBehind) {
+  auto host = *gpu_.allocate_pinned(8, "host");
+  auto memory = *gpu_.allocate(8, "memory");
+  auto event = *gpu_.open_event();
+  GpuStream other = *gpu_.open_stream();
+  ASSERT_TRUE(event.synchronize().ok()) << "was never recorded";
+  ASSERT_TRUE(other.wait_for(event).ok());
+  host.as<float>()[0] = host.as<float>()[1] = 1;
+  ASSERT_TRUE(stream_.to_device(memory, host, 8).ok());
+  ASSERT_TRUE(event.record(stream_).ok());
+  ASSERT_TRUE(add_to(memory, memory, 5, stream_).ok());
+  ASSERT_TRUE(event.synchronize().ok());
+  host.as<float>()[0] = 7;  // has been copied
+  ASSERT_TRUE(event.record(stream_).ok());
+  ASSERT_TRUE(other.wait_for(event).ok());
+  event = {};  // closed before it happens
+  ASSERT_TRUE(other.to_host(host, memory, 8).ok());
+  ASSERT_TRUE(other.synchronize().ok());
+  EXPECT_EQ(host.as<float>()[0], 6);
+}
+
 TEST_F(GpuTest, StreamsWaitForWhatTakesItsTime) {
   if (on_cuda()) GTEST_SKIP() << "is the emulator's own";
   auto first = *gpu_.open_stream();

@@ -250,7 +250,6 @@ Status GpuDistinctRowsFinder::sort(const GpuLookups& batch, gpu::DistinctArgumen
 
 Status GpuDistinctRowsFinder::run(GpuLookups& batch, GpuStream& stream) {
   RECMILL_RETURN_IF_ERROR(reserve_memory(batch));
-  RECMILL_RETURN_IF_ERROR(batch.arrays_.send(stream));
   gpu::DistinctArguments of = arguments(batch);
   RECMILL_RETURN_IF_ERROR(launch(DistinctStep::list_lookups, batch.samples_.count, of, stream));
   RECMILL_RETURN_IF_ERROR(sort(batch, of, stream));

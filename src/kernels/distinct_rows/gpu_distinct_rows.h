@@ -78,8 +78,10 @@ class GpuDistinctRowsFinder {
   /// and on more than 2^31 lookups.
   Status stage(std::span<const GpuTableLookups> tables, GpuLookups& batch) const;
 
-  /// Enqueues the search among lookups whose bags are on the GPU by then. What was found before
-  /// must have been used to its end.
+  /// Enqueues the copy to the GPU.
+  static Status send(GpuLookups& batch, GpuStream& stream) { return batch.arrays_.send(stream); }
+  /// Enqueues the search among lookups which, with their bags, are on the GPU by then. What was
+  /// found before must have been used to its end, by this stream or what it waits for.
   Status run(GpuLookups& batch, GpuStream& stream);
 
   /// What run() finds, until it is called again.

@@ -84,7 +84,6 @@ Status GpuFusedPool::stage(std::span<const JaggedView> bags, GpuBags& batch,
   StagedArrays& arrays = batch.arrays_;
   arrays.clear();
   batch.features_ = arrays.add<gpu::PoolFeature>(std::ssize(features_));
-  batch.outputs_ = arrays.add<gpu::PoolOutput>(std::ssize(features_));
   batch.blocks_ = arrays.add<gpu::PoolBlock>(std::ssize(mapped.blocks));
   batch.begins_ = arrays.add<int64_t>(std::ssize(mapped.begins));
   std::vector<BagArrays> staged;
@@ -99,8 +98,11 @@ Status GpuFusedPool::stage(std::span<const JaggedView> bags, GpuBags& batch,
     floats += (of.lookups() / gpu::kRun + of.samples) * features_[f].dim;
     samples += of.samples;
   }
+  batch.run_arrays_.clear();
+  batch.outputs_ = batch.run_arrays_.add<gpu::PoolOutput>(std::ssize(features_));
   const std::string what = "bags of a batch";
   RECMILL_RETURN_IF_ERROR(arrays.allocate(gpu_, what));
+  RECMILL_RETURN_IF_ERROR(batch.run_arrays_.allocate(gpu_, what));
   RECMILL_RETURN_IF_ERROR(reserve(batch.run_sums_, floats * sizeof(float), gpu_, what));
   RECMILL_RETURN_IF_ERROR(reserve(batch.arrivals_, samples * sizeof(u32), gpu_, what));
   for (size_t b = 0; b < bags.size(); ++b) copy_bags(bags[b], staged[b], arrays);
@@ -129,12 +131,12 @@ Status GpuFusedPool::send(GpuBags& batch, GpuStream& stream) const {
 Status GpuFusedPool::run(GpuBags& batch, std::span<const gpu::PoolOutput> outputs,
                          GpuStream& stream, int64_t* clocks) const {
   RECMILL_CHECK(outputs.size() == features_.size());
-  StagedArrays& arrays = batch.arrays_;
-  std::ranges::copy(outputs, arrays.host(batch.outputs_).begin());
-  RECMILL_RETURN_IF_ERROR(arrays.send(batch.outputs_, stream));
+  const StagedArrays& arrays = batch.arrays_;
+  std::ranges::copy(outputs, batch.run_arrays_.host(batch.outputs_).begin());
+  RECMILL_RETURN_IF_ERROR(batch.run_arrays_.send(stream));
   gpu::PoolArguments arguments = {};
   arguments.features = arrays.device(batch.features_);
-  arguments.outputs = arrays.device(batch.outputs_);
+  arguments.outputs = batch.run_arrays_.device(batch.outputs_);
   for (size_t k = 0; k < kernels_.size(); ++k) {
     const GpuBags::Launch& of = batch.launches_[k];
     if (of.blocks == 0) continue;

@@ -65,9 +65,10 @@ class GpuBags {
   std::vector<int64_t> rows_;     // [features]: that come out
   StagedArrays arrays_;
   StagedArray<gpu::PoolFeature> features_;
-  StagedArray<gpu::PoolOutput> outputs_;
   StagedArray<gpu::PoolBlock> blocks_;
   StagedArray<int64_t> begins_;
+  StagedArrays run_arrays_;  // known when lookups are enqueued
+  StagedArray<gpu::PoolOutput> outputs_;
   GpuBuffer run_sums_, arrivals_;  // of features with several blocks for a bag
 };
 
@@ -81,7 +82,7 @@ class GpuFusedPool {
   /// for each GpuBags. Fails where memory is short.
   Status stage(std::span<const JaggedView> bags, GpuBags& batch,
                const ArrangeGpuBlocks& arrange = nullptr) const;
-  /// Enqueues the copy to the GPU.
+  /// Enqueues the copy to the GPU, as much as is known by then.
   Status send(GpuBags& batch, GpuStream& stream) const;
   /// Enqueues the lookups of what was sent on the same stream, or on one that this stream waits
   /// for: bitwise embedding_pool_reference() where schedules keep the order. `outputs` [features]:

@@ -49,6 +49,10 @@ DenseOptimizer::DenseOptimizer(const DenseOptimizerOptions& options, int64_t par
   }
 }
 
+StepConstants DenseOptimizer::constants(int64_t iteration, double learning_rate_scale) const {
+  return constants_of(options_, iteration, learning_rate_scale, /*clip=*/1.0);
+}
+
 void DenseOptimizer::step(int64_t iteration, double learning_rate_scale,
                           std::span<const float> gradient, std::span<float> parameters,
                           Pool& pool) {

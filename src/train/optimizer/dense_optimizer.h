@@ -46,6 +46,12 @@ class DenseOptimizer {
              Pool& pool);
   void apply(int64_t first, std::span<const float> gradient, std::span<float> parameters);
 
+  const DenseOptimizerOptions& options() const { return options_; }
+  /// The ranges that are updated.
+  const std::vector<ParameterRange>& trained() const { return trained_; }
+  /// Constants of a step of a gradient that is not clipped.
+  StepConstants constants(int64_t iteration, double learning_rate_scale) const;
+
   /// State by name, [parameters] each: what a checkpoint holds.
   struct State {
     std::string name;

@@ -4,15 +4,10 @@
 
 #include <cstdint>
 
+#include "train/optimizer/dense_formulas.h"
 #include "train/optimizer/optimizer_options.h"
 
 namespace recmill::train {
-
-/// The constants of one step in float32, as the formulas use them.
-struct StepConstants {
-  float learning_rate, clip, weight_decay, momentum, epsilon, beta1, beta2, correction1,
-      correction2;
-};
 
 struct Elements {
   float* parameters;

@@ -9,52 +9,18 @@
 #include "base/clock.h"
 #include "base/temporary_folder.h"
 #include "cli/bench/embedding/gpu_workload.h"
+#include "cli/bench/gpu_machine.h"
 #include "cli/bench/rival.h"
-#include "device/gpu/cuda_driver.h"
-#include "device/gpu/emulated_driver.h"
 
 namespace recmill::cli {
 namespace {
-
-using kernels::codegen::CubinCache;
-using kernels::codegen::GpuCode;
-using kernels::codegen::GpuSource;
 
 constexpr double kEmulatedScale = 1e-3;
 constexpr double kTolerance = 5e-5;  // of a rival's rows of order 0.01 after one update
 constexpr const char* kRivalName = "torch_embeddingbag";
 constexpr const char* kPublished = "fbgemm_tbe_h100_published";
 
-/// A GPU, and what compiles for it.
-struct Machine {
-  std::unique_ptr<Gpu> gpu;
-  CompileForGpu compile;
-  bool emulated = false;
-  double copy_rate = 0.0;  // bytes a second, read and written: measured
-};
-
-Result<Machine> open_machine(DeviceKind device, const std::string& folder, Pool& pool) {
-  Machine machine;
-  machine.emulated = device == DeviceKind::emulated;
-  auto driver = machine.emulated ? make_emulated_driver({}) : make_cuda_driver({});
-  if (!driver.ok()) return driver.status().at("--device " + std::string(name_of(device)));
-  machine.gpu = std::make_unique<Gpu>(*std::move(driver), GpuOptions{});
-  const std::string architecture = "sm_" + std::to_string(machine.gpu->properties().compute);
-  machine.compile = [=, emulated = machine.emulated,
-                     &pool](std::span<const GpuSource> sources) -> Result<std::vector<GpuCode>> {
-    if (emulated) {
-      kernels::codegen::LibraryCacheOptions options;
-      options.folder = folder;
-      kernels::codegen::LibraryCache cache(options, posix_files());
-      return emulated_code(sources, cache);
-    }
-    RECMILL_ASSIGN_OR_RETURN(auto cache, CubinCache::open(folder, posix_files()));
-    return cache.load(sources, architecture, pool);
-  };
-  return machine;
-}
-
-BenchLine line_of(const Machine& machine, const std::string& name, const std::string& metric) {
+BenchLine line_of(const GpuMachine& machine, const std::string& name, const std::string& metric) {
   BenchLine line;
   line.bench = "embedding";
   line.name = name;
@@ -82,7 +48,7 @@ double spread_of(std::vector<double> values) {
 }
 
 /// What a copy within the GPU's memory moves, which is the limit that all else is held to.
-Status measure_copy(Machine& machine, const BenchOptions& options, const BenchSink& sink) {
+Status measure_copy(GpuMachine& machine, const BenchOptions& options, const BenchSink& sink) {
   const size_t bytes = size_t{1} << (machine.emulated ? 20 : 31);
   RECMILL_ASSIGN_OR_RETURN(auto from, machine.gpu->allocate(bytes, "a copy"));
   RECMILL_ASSIGN_OR_RETURN(auto to, machine.gpu->allocate(bytes, "a copy"));
@@ -116,8 +82,8 @@ struct Case {
 
 class CaseRun {
  public:
-  CaseRun(const Case& of, GpuEmbeddingWorkload& workload, const Machine& machine, GpuTimer& timer,
-          const BenchOptions& options)
+  CaseRun(const Case& of, GpuEmbeddingWorkload& workload, const GpuMachine& machine,
+          GpuTimer& timer, const BenchOptions& options)
       : of_(of), workload_(workload), machine_(machine), timer_(timer), options_(options) {}
 
   Status run(Rival* rival, const BenchSink& sink) {
@@ -230,7 +196,7 @@ class CaseRun {
 
   const Case& of_;
   GpuEmbeddingWorkload& workload_;
-  const Machine& machine_;
+  const GpuMachine& machine_;
   GpuTimer& timer_;
   const BenchOptions& options_;
 };
@@ -274,7 +240,7 @@ Result<Rival> start_rival(const GpuEmbeddingWorkload& workload, const std::strin
   return rival;
 }
 
-Status run_cases(std::span<const Case> cases, OptimizerKind optimizer, const Machine& machine,
+Status run_cases(std::span<const Case> cases, OptimizerKind optimizer, const GpuMachine& machine,
                  Pool& pool, const BenchOptions& options, const BenchSink& sink) {
   std::vector<Case> wanted;
   for (const Case& of : cases)
@@ -303,7 +269,7 @@ Status run_cases(std::span<const Case> cases, OptimizerKind optimizer, const Mac
 Status run_gpu_embedding_bench(const BenchOptions& options, const BenchSink& sink) {
   const TemporaryFolder folder;
   Pool pool(static_cast<int>(options.threads));
-  RECMILL_ASSIGN_OR_RETURN(auto machine, open_machine(options.device, folder.path(), pool));
+  RECMILL_ASSIGN_OR_RETURN(auto machine, open_gpu_machine(options.device, folder.path(), pool));
   RECMILL_RETURN_IF_ERROR(measure_copy(machine, options, sink));
   const Case sgd[] = {{"published_forward", false, 0.347, "forward"},
                       {"published_sgd", true, 0.959, "train"}};

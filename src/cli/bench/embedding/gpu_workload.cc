@@ -246,6 +246,7 @@ Status GpuEmbeddingWorkload::prepare(int64_t number) {
 
 Status GpuEmbeddingWorkload::send(int64_t batch) {
   RECMILL_RETURN_IF_ERROR(fused_pool_.pool->send(batches_[batch].bags, stream_));
+  RECMILL_RETURN_IF_ERROR(kernels::GpuDistinctRowsFinder::send(batches_[batch].lookups, stream_));
   return updater_->send(batches_[batch].updates, stream_);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/temporary_folder.h"
@@ -25,6 +26,7 @@ double tolerance(const TrainShape& shape) {
   return shape.precision == LayerPrecision::float32 ? 1e-5 : 3e-3;
 }
 
+/// Our losses are those of the rival.
 Status check_answer(const TrainShape& shape, TrainWorkload& workload, Rival& rival) {
   Json request;
   request["check"] = kCheckedBatches;
@@ -133,7 +135,57 @@ Status run_pair(const TrainShape& shape, std::vector<train::RankBatch>& batches,
   return {};
 }
 
+// ---- on a GPU
+
+std::vector<std::string> gpu_arguments(const std::string& folder, const BenchOptions& options) {
+  return {options.scripts + "/pytorch_dlrm.py", folder, "--serve", "--cuda", "--threads",
+          std::to_string(options.threads)};
+}
+
+/// Ours prepares batches ahead, as training does; both copy each batch to the GPU and end when it
+/// has trained the last.
+Status run_on_gpu(const TrainShape& shape, const BenchOptions& options, const BenchSink& sink) {
+  Pool pool(static_cast<int>(options.threads));
+  auto batches = make_train_batches(shape, pool);
+  const TemporaryFolder compiled, folder;
+  RECMILL_ASSIGN_OR_RETURN(auto machine, open_gpu_machine(options.device, compiled.path(), pool));
+  BenchLine line;
+  line.bench = "train";
+  line.name = shape.name;
+  line.metric = machine.emulated ? "emulated_samples_per_second" : "samples_per_second";
+  line.unit = "samples/s";
+  line.device = machine.gpu->properties().name;
+  const bool with_rival = options.rivals && !machine.emulated;
+  const auto communicator = ThreadsGroup(1).communicator(0);
+  RECMILL_ASSIGN_OR_RETURN(
+      const auto workload,
+      TrainWorkload::make_on_gpu(shape, batches, *communicator, pool, std::move(machine)));
+  std::optional<Rival> rival;
+  if (with_rival) {
+    RECMILL_RETURN_IF_ERROR(workload->write(posix_files(), folder.path()));
+    RECMILL_ASSIGN_OR_RETURN(rival,
+                             Rival::start(options.python, gpu_arguments(folder.path(), options)));
+    RECMILL_RETURN_IF_ERROR(check_answer(shape, *workload, *rival));
+    line.rival = "pytorch_eager";
+  }
+  const Contender ours = [&](std::span<const int64_t> order) -> Result<double> {
+    const Stopwatch watch;
+    RECMILL_RETURN_IF_ERROR(workload->train_ahead(order));
+    return watch.seconds();
+  };
+  AlternationOptions alternation = alternation_of(shape, options);
+  if (rival) alternation.own = {rival->pid()};
+  RECMILL_ASSIGN_OR_RETURN(const Timing timing,
+                           alternate(ours, rival ? timed_rival(*rival) : Contender(), alternation));
+  line.value = static_cast<double>(shape.samples) / median(timing.ours);
+  line.ratio = ratio_of(timing);
+  line.foreign_load = timing.foreign_load;
+  sink(line);
+  return {};
+}
+
 Status run_case(const TrainShape& shape, const BenchOptions& options, const BenchSink& sink) {
+  if (options.device != DeviceKind::cpu) return run_on_gpu(shape, options, sink);
   Pool pool(static_cast<int>(options.threads));
   pool.set_thread_start([] { kernels::dense_layer::use_one_thread(); });
   std::vector<std::string> rivals{"pytorch_f32"};
@@ -145,6 +197,14 @@ Status run_case(const TrainShape& shape, const BenchOptions& options, const Benc
   return {};
 }
 
+/// As much as the emulator trains in seconds.
+TrainShape emulated(TrainShape shape) {
+  shape.samples = std::min<int64_t>(shape.samples, 128);
+  shape.batches = 2;
+  shape.passes = 1;
+  return shape;
+}
+
 }  // namespace
 
 Status run_train_bench(const BenchOptions& options, const BenchSink& sink) {
@@ -152,7 +212,9 @@ Status run_train_bench(const BenchOptions& options, const BenchSink& sink) {
                                {.name = "kaggle_b2048", .samples = 2048, .batches = 16},
                                {.name = "kaggle_b16384", .samples = 16384, .batches = 4}};
   for (const auto precision : {LayerPrecision::float32, LayerPrecision::bfloat16}) {
+    if (options.device != DeviceKind::cpu && precision == LayerPrecision::bfloat16) break;
     for (TrainShape shape : shapes) {
+      if (options.device == DeviceKind::emulated) shape = emulated(shape);
       shape.precision = precision;
       shape.name += precision == LayerPrecision::float32 ? "_f32" : "_bf16";
       if (options.wants(shape.name)) RECMILL_RETURN_IF_ERROR(run_case(shape, options, sink));

@@ -3,12 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 #include "base/random.h"
 #include "cli/bench/zipf.h"
 #include "model/dlrm.h"
 #include "model/initialize.h"
+#include "store/gpu_store.h"
+#include "store/local_store.h"
+#include "train/bounded_queue.h"
+#include "train/gpu/gpu_trainer.h"
 #include "train/plain_export.h"
+#include "train/rank_trainer.h"
 
 namespace recmill::cli {
 namespace {
@@ -111,23 +117,60 @@ Result<std::unique_ptr<TrainWorkload>> TrainWorkload::make(
     Pool& pool, std::unique_ptr<train::GradientReduction> beside) {
   std::unique_ptr<TrainWorkload> workload(new TrainWorkload(batches, communicator));
   TrainWorkload& w = *workload;
-  w.spec_ = kaggle_spec();
-  w.options_.bottom = {512, 256, 64, kDim};
-  w.options_.top = {512, 256, 1};
-  w.options_.precision = shape.precision;
-  w.optimizer_.learning_rate = kLearningRate;
+  w.describe(shape);
   RECMILL_ASSIGN_OR_RETURN(w.store_, store::LocalStore::create(w.spec_, 1, w.communicator_, pool));
   RECMILL_RETURN_IF_ERROR(w.write_initial_rows(pool));
   RECMILL_ASSIGN_OR_RETURN(w.model_, model::make_dlrm(w.options_, w.spec_));
-  const int64_t count = w.model_->parameter_count();
   RECMILL_ASSIGN_OR_RETURN(Buffer parameters, model::initial_parameters(*w.model_, 1));
-  w.dense_optimizer_ = std::make_unique<train::DenseOptimizer>(
-      w.optimizer_, count, std::vector<train::ParameterRange>{{0, count}});
+  w.make_optimizer();
   w.trainer_ = std::make_unique<train::RankTrainer>(
       w.spec_, *w.model_, *w.store_, *w.dense_optimizer_, w.communicator_, pool,
       batches.front().cut.shards, std::move(parameters), std::move(beside));
   RECMILL_RETURN_IF_ERROR(w.trainer_->load_parameters());
   return workload;
+}
+
+Result<std::unique_ptr<TrainWorkload>> TrainWorkload::make_on_gpu(
+    const TrainShape& shape, std::vector<train::RankBatch>& batches, Communicator& communicator,
+    Pool& pool, GpuMachine machine) {
+  std::unique_ptr<TrainWorkload> workload(new TrainWorkload(batches, communicator));
+  TrainWorkload& w = *workload;
+  w.describe(shape);
+  store::GpuStoreKernels kernels;
+  kernels.shards = batches.front().cut.shards;
+  kernels.compile = machine.compile;
+  RECMILL_ASSIGN_OR_RETURN(
+      auto store, store::GpuStore::create(w.spec_, 1, std::move(machine.gpu), kernels, pool));
+  store::GpuStore& of = *store;
+  w.store_ = std::move(store);
+  RECMILL_RETURN_IF_ERROR(w.write_initial_rows(pool));
+  RECMILL_ASSIGN_OR_RETURN(w.model_, model::make_model_of_gpu(w.options_, w.spec_, 1));
+  RECMILL_ASSIGN_OR_RETURN(Buffer parameters, model::initial_parameters(*w.model_, 1));
+  RECMILL_ASSIGN_OR_RETURN(
+      w.layers_, model::make_gpu_layers(
+                     machine.emulated ? model::LayersOn::emulated_gpu : model::LayersOn::cuda,
+                     *w.model_, w.spec_));
+  w.make_optimizer();
+  RECMILL_ASSIGN_OR_RETURN(
+      w.trainer_,
+      train::GpuTrainer::make(w.spec_, *w.layers_, of, *w.dense_optimizer_, w.communicator_, pool,
+                              std::move(parameters), machine.compile));
+  RECMILL_RETURN_IF_ERROR(w.trainer_->load_parameters());
+  return workload;
+}
+
+void TrainWorkload::describe(const TrainShape& shape) {
+  spec_ = kaggle_spec();
+  options_.bottom = {512, 256, 64, kDim};
+  options_.top = {512, 256, 1};
+  options_.precision = shape.precision;
+  optimizer_.learning_rate = kLearningRate;
+}
+
+void TrainWorkload::make_optimizer() {
+  const int64_t count = model_->parameter_count();
+  dense_optimizer_ = std::make_unique<train::DenseOptimizer>(
+      optimizer_, count, std::vector<train::ParameterRange>{{0, count}});
 }
 
 Status TrainWorkload::write_initial_rows(Pool& pool) {
@@ -147,21 +190,51 @@ Status TrainWorkload::write_initial_rows(Pool& pool) {
   return {};
 }
 
-Result<double> TrainWorkload::train(int64_t index) {
-  train::RankBatch& batch = batches_[index];
+Result<std::unique_ptr<store::Prepared>> TrainWorkload::prepare(int64_t index, int64_t iteration) {
+  const train::RankBatch& batch = batches_[index];
   store::Batch ids;
-  ids.iteration = iteration_;
+  ids.iteration = iteration;
   ids.cut = batch.cut;
   ids.first_shard = batch.first_shard;
   ids.end_shard = batch.end_shard;
   ids.sparse = &batch.sparse;
-  RECMILL_ASSIGN_OR_RETURN(batch.prepared, store_->prepare(ids));
+  return store_->prepare(ids);
+}
+
+Result<double> TrainWorkload::step(int64_t index, std::unique_ptr<store::Prepared> prepared) {
+  train::RankBatch& batch = batches_[index];
+  batch.prepared = std::move(prepared);
   batch.before.iteration = iteration_;
   RECMILL_ASSIGN_OR_RETURN(const train::StepResult result,
                            trainer_->train(batch, {iteration_, 1.0}));
   batch.prepared.reset();
   ++iteration_;
   return result.loss / static_cast<double>(result.samples);
+}
+
+Result<double> TrainWorkload::train(int64_t index) {
+  RECMILL_ASSIGN_OR_RETURN(auto prepared, prepare(index, iteration_));
+  return step(index, std::move(prepared));
+}
+
+Status TrainWorkload::train_ahead(std::span<const int64_t> batches) {
+  using Prepared = Result<std::unique_ptr<store::Prepared>>;
+  train::BoundedQueue<Prepared> queue(2);
+  std::jthread ahead([&, first = iteration_] {
+    for (size_t i = 0; i < batches.size(); ++i)
+      if (!queue.push(prepare(batches[i], first + static_cast<int64_t>(i)))) return;
+  });
+  const auto trained = [&]() -> Status {
+    for (const int64_t index : batches) {
+      auto next = queue.pop();
+      RECMILL_CHECK(next.has_value());
+      RECMILL_ASSIGN_OR_RETURN(auto prepared, *std::move(next));
+      RECMILL_RETURN_IF_ERROR(step(index, std::move(prepared)).status());
+    }
+    return store_->settle();
+  }();
+  queue.close();
+  return trained;
 }
 
 Status TrainWorkload::write(Files& files, const std::string& folder) const {

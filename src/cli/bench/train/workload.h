@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "base/files.h"
+#include "cli/bench/gpu_machine.h"
 #include "comm/threads.h"
+#include "model/gpu_layers.h"
 #include "model/model_options.h"
-#include "store/local_store.h"
+#include "store/embedding_store.h"
 #include "train/optimizer/dense_optimizer.h"
 #include "train/rank_trainer.h"
 
@@ -38,10 +40,17 @@ class TrainWorkload {
   static Result<std::unique_ptr<TrainWorkload>> make(
       const TrainShape& shape, std::vector<train::RankBatch>& batches, Communicator& communicator,
       Pool& pool, std::unique_ptr<train::GradientReduction> beside = nullptr);
+  /// All of it on a GPU, which it takes.
+  static Result<std::unique_ptr<TrainWorkload>> make_on_gpu(const TrainShape& shape,
+                                                            std::vector<train::RankBatch>& batches,
+                                                            Communicator& communicator, Pool& pool,
+                                                            GpuMachine machine);
 
   /// One iteration: distinct rows, lookup, forward, backward, both optimizers. The mean log loss
   /// before the update.
   Result<double> train(int64_t batch);
+  /// One after the other, each prepared while the one before is trained, to the end of the last.
+  Status train_ahead(std::span<const int64_t> batches);
   /// Before the first train(): the folder that pytorch_dlrm.py reads.
   Status write(Files& files, const std::string& folder) const;
   /// Floating-point operations of one sample's forward and backward: 2 for each weight in each of
@@ -54,17 +63,22 @@ class TrainWorkload {
  private:
   TrainWorkload(std::vector<train::RankBatch>& batches, Communicator& communicator)
       : batches_(batches), communicator_(communicator) {}
+  void describe(const TrainShape& shape);
+  void make_optimizer();
   Status write_initial_rows(Pool& pool);
+  Result<std::unique_ptr<store::Prepared>> prepare(int64_t batch, int64_t iteration);
+  Result<double> step(int64_t batch, std::unique_ptr<store::Prepared> prepared);
 
   std::vector<train::RankBatch>& batches_;
   ModelSpec spec_;
   model::ModelOptions options_;
   train::DenseOptimizerOptions optimizer_;
   Communicator& communicator_;
-  std::unique_ptr<store::LocalStore> store_;
+  std::unique_ptr<store::EmbeddingStore> store_;
   std::unique_ptr<model::Model> model_;
+  std::unique_ptr<model::GpuLayers> layers_;  // null: on the CPU
   std::unique_ptr<train::DenseOptimizer> dense_optimizer_;
-  std::unique_ptr<train::RankTrainer> trainer_;
+  std::unique_ptr<train::Trainer> trainer_;
   int64_t iteration_ = 0;
 };
 

@@ -95,6 +95,9 @@ int cuDevicePrimaryCtxRelease_v2(Device) {
 int cuCtxSetCurrent(Handle) {
   return 0;
 }
+int cuCtxSynchronize() {
+  return fake_cuda.error;
+}
 int cuMemAlloc_v2(Address* address, size_t bytes) {
   if (bytes > fake_cuda.most_bytes) return recmill::cuda::kOutOfMemory;
   *address = reinterpret_cast<Address>(std::malloc(bytes));
@@ -150,6 +153,9 @@ int cuEventRecord(Handle event, Handle) {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   *static_cast<double*>(event) = std::chrono::duration<double, std::milli>(now).count();
   return fake_cuda.error;
+}
+int cuEventQuery(Handle) {
+  return fake_cuda.stuck ? recmill::cuda::kNotReady : fake_cuda.error;
 }
 int cuEventElapsedTime(float* milliseconds, Handle first, Handle last) {
   *milliseconds = static_cast<float>(*static_cast<double*>(last) - *static_cast<double*>(first));

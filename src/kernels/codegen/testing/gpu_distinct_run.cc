@@ -138,6 +138,7 @@ std::string GpuDistinctRun::difference(std::span<const DistinctCase> tables, int
   std::vector<GpuTableLookups> lookups;
   for (const DistinctCase& table : tables) lookups.push_back(upload(table, {first_shard, begins_}));
   Status status = finder_.stage(lookups, batch_);
+  if (status.ok()) status = GpuDistinctRowsFinder::send(batch_, stream_);
   if (status.ok()) status = finder_.run(batch_, stream_);
   if (status.ok()) status = stream_.synchronize();
   if (!status.ok()) return status.message();

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/tensor_models.h"
+
+#include <ATen/ATen.h>
+
+#include "model/make_model.h"
+
+namespace recmill::model {
+namespace {
+
+/// DLRM with tensors (kernels/interaction/interaction.h has the order of the products).
+class TensorDlrm : public TorchModel {
+ public:
+  TensorDlrm(const ModelOptions& options, const ModelSpec& spec) : TorchModel(options, spec) {
+    bottom_ = add_layers("bottom", spec.num_dense, options.bottom);
+    dim_ = spec.features.empty() ? options.bottom.back() : spec.dim_of(0);
+    vectors_ = static_cast<int64_t>(spec.features.size()) + (bottom_.empty() ? 0 : 1);
+    const int64_t products = vectors_ * (vectors_ - 1) / 2;
+    top_ = add_layers("top", products + (bottom_.empty() ? 0 : dim_), options.top);
+  }
+
+ protected:
+  Segment run(int, const ShardTensors& shard, const std::vector<at::Tensor>&,
+              const at::Tensor&) const override {
+    at::Tensor v = shard.pooled, z;
+    at::Tensor bottom;
+    if (!bottom_.empty()) {
+      bottom = layers(shard, bottom_, shard.dense, Last::relu);
+      v = at::cat({bottom, v}, 1);
+    }
+    v = v.reshape({shard.samples, vectors_, dim_});
+    z = pair_products(v);
+    if (!bottom_.empty()) z = at::cat({bottom, z}, 1);
+    return {{layers(shard, top_, z, Last::plain).squeeze(1)}, {}};
+  }
+
+ private:
+  Layers bottom_, top_;
+  int64_t dim_ = 0, vectors_ = 0;
+};
+
+/// The model of mlp.h with tensors.
+class TensorMlp : public TorchModel {
+ public:
+  TensorMlp(const ModelOptions& options, const ModelSpec& spec) : TorchModel(options, spec) {
+    top_ = add_layers("top", spec.num_dense + embedding_layout().stride, options.top);
+  }
+
+ protected:
+  Segment run(int, const ShardTensors& shard, const std::vector<at::Tensor>&,
+              const at::Tensor&) const override {
+    const at::Tensor x = at::cat({shard.dense, shard.pooled}, 1);
+    return {{layers(shard, top_, x, Last::plain).squeeze(1)}, {}};
+  }
+
+ private:
+  Layers top_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<TorchModel>> make_tensor_model(const ModelOptions& options,
+                                                      const ModelSpec& spec, uint64_t seed) {
+  RECMILL_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, make_model(options, spec, seed));
+  if (options.kind == ModelKind::dlrm)
+    return std::unique_ptr<TorchModel>(new TensorDlrm(options, spec));
+  if (options.kind == ModelKind::mlp)
+    return std::unique_ptr<TorchModel>(new TensorMlp(options, spec));
+  RECMILL_CHECK(dynamic_cast<TorchModel*>(model.get()) != nullptr);
+  return std::unique_ptr<TorchModel>(static_cast<TorchModel*>(model.release()));
+}
+
+}  // namespace recmill::model

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/torch_device.h"
+
+#include <ATen/Context.h>
+#include <c10/core/StreamGuard.h>
+#include <dlfcn.h>
+
+#include <string>
+
+#include "device/gpu/emulated_driver.h"
+
+namespace recmill::model {
+namespace {
+
+/// The folder of the LibTorch that this process runs on.
+std::string torch_folder() {
+  Dl_info of = {};
+  const bool found = dladdr(reinterpret_cast<void*>(&at::globalContext), &of) != 0;
+  const std::string path = found && of.dli_fname != nullptr ? of.dli_fname : "";
+  return path.substr(0, path.rfind('/') + 1);
+}
+
+/// LibTorch finds its half for GPUs by what that registers when it is loaded.
+Status load_torch_cuda() {
+  if (at::globalContext().hasCUDA()) return {};
+  const std::string path = torch_folder() + "libtorch_cuda.so";
+  if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
+    return Status::Failed("LibTorch's layers on GPUs: " + std::string(dlerror()) +
+                          "; `make setup-cuda` installs what they need");
+  if (!at::globalContext().hasCUDA())
+    return Status::Failed("LibTorch's layers on GPUs: " + path + " finds no GPU");
+  return {};
+}
+
+/// A stream that LibTorch did not open is known to it by its address.
+c10::Stream torch_stream(const GpuStream& stream, at::Device device) {
+  return c10::Stream(c10::Stream::UNSAFE, device,
+                     reinterpret_cast<c10::StreamId>(stream.handle()));
+}
+
+}  // namespace
+
+Result<TorchDevice> torch_on_cuda() {
+  RECMILL_RETURN_IF_ERROR(load_torch_cuda());
+  const at::Device device(at::kCUDA, 0);
+  try {
+    at::globalContext().lazyInitDevice(at::kCUDA);
+  } catch (const std::exception& error) {
+    return Status::Failed(std::string("LibTorch's layers on GPUs: ") + error.what());
+  }
+  return TorchDevice{device, [device](GpuStream& stream, const std::function<Status()>& work) {
+                       const c10::StreamGuard guard(torch_stream(stream, device));
+                       return work();
+                     }};
+}
+
+TorchDevice torch_on_emulated_gpu() {
+  return {at::kCPU, [](GpuStream& stream, std::function<Status()> work) {
+            return enqueue_on_emulated(stream.handle(), [work = std::move(work)]() -> Result<bool> {
+              RECMILL_RETURN_IF_ERROR(work());
+              return true;
+            });
+          }};
+}
+
+}  // namespace recmill::model

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where LibTorch computes beside a GPU's other work.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+
+#include "base/status.h"
+#include "device/gpu/gpu.h"
+
+namespace recmill::model {
+
+struct TorchDevice {
+  at::Device device = at::kCPU;
+  /// Enqueues what `work` asks of LibTorch on the stream; what `work` refers to is there until the
+  /// stream comes to it. An error may come later, as that of the stream.
+  std::function<Status(GpuStream& stream, std::function<Status()> work)> enqueue;
+};
+
+/// Opens LibTorch's half for GPUs, once in a process. Fails, naming the library that is missing.
+Result<TorchDevice> torch_on_cuda();
+
+/// The GPU that the emulator plays: LibTorch computes on the CPU, in the emulated memory, when the
+/// stream comes to it.
+TorchDevice torch_on_emulated_gpu();
+
+}  // namespace recmill::model

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of a training step (train/gpu/cuda_step.cuh) as a text for GPUs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/codegen/gpu_source.h"
+#include "train/optimizer/optimizer_options.h"
+
+namespace recmill::train {
+
+/// The loss, the sum of a gradient's squares, the dense update by that optimizer: three kernels of
+/// one text, in this order. `made_by` names the program and its version.
+std::vector<kernels::codegen::GpuSource> gpu_step_sources(const DenseOptimizerOptions& optimizer,
+                                                          const std::string& made_by);
+
+}  // namespace recmill::train

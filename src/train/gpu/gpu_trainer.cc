@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/gpu/gpu_trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "device/gpu/staged_arrays.h"
+#include "train/non_finite.h"
+
+namespace recmill::train {
+namespace {
+
+constexpr const char* kRows = "rows looked up by a batch";
+
+size_t bytes_of(int64_t floats) {
+  return static_cast<size_t>(floats) * sizeof(float);
+}
+
+bool has_statistics(const model::Model& model) {
+  return !std::ranges::all_of(model.parameters(), &model::ParameterSpec::trained);
+}
+
+/// Where a batch's results stand behind each other, in bytes.
+struct Results {
+  size_t totals = 0, probabilities = 0, end = 0;  // the loss's sums at 0
+
+  Results(int64_t samples, int64_t totals_size)
+      : totals(static_cast<size_t>(GpuStepKernels::loss_blocks(samples)) * sizeof(double)),
+        probabilities(totals + bytes_of(totals_size)),
+        end(probabilities + bytes_of(samples)) {}
+};
+
+/// Where its inputs stand, in floats: dense values at 0.
+struct Inputs {
+  int64_t labels = 0, weights = 0, end = 0;
+
+  explicit Inputs(const DenseBatch& batch)
+      : labels(std::ssize(batch.values)),
+        weights(labels + std::ssize(batch.labels)),
+        end(weights + std::ssize(batch.sample_weights)) {}
+};
+
+}  // namespace
+
+GpuTrainer::GpuTrainer(const ModelSpec& spec, model::GpuLayers& layers, store::GpuStore& store,
+                       DenseOptimizer& dense_optimizer, Communicator& communicator, Pool& pool,
+                       Buffer parameters, GpuStepKernels kernels)
+    : spec_(spec),
+      layers_(layers),
+      store_(store),
+      dense_optimizer_(dense_optimizer),
+      gpu_(store.gpu()),
+      gpu_stream_(store.stream()),
+      stream_(pool, &gpu_stream_),
+      stages_(communicator),
+      kernels_(std::move(kernels)),
+      parameters_(std::move(parameters)) {
+  const auto unpooled = std::ranges::count(spec.features, Pooling::none, &FeatureSpec::pooling);
+  sequences_.resize(static_cast<size_t>(unpooled));
+  sequence_gradients_.resize(static_cast<size_t>(unpooled));
+}
+
+// Layers that are still enqueued refer to what goes now.
+GpuTrainer::~GpuTrainer() {
+  static_cast<void>(gpu_stream_.synchronize().ok());
+}
+
+Result<std::unique_ptr<GpuTrainer>> GpuTrainer::make(
+    const ModelSpec& spec, model::GpuLayers& layers, store::GpuStore& store,
+    DenseOptimizer& dense_optimizer, Communicator& communicator, Pool& pool, Buffer parameters,
+    const kernels::codegen::CompileForGpu& compile) {
+  RECMILL_ASSIGN_OR_RETURN(auto kernels,
+                           GpuStepKernels::make(store.gpu(), dense_optimizer,
+                                                layers.model().parameter_count(), compile));
+  std::unique_ptr<GpuTrainer> made(new GpuTrainer(spec, layers, store, dense_optimizer,
+                                                  communicator, pool, std::move(parameters),
+                                                  std::move(kernels)));
+  RECMILL_RETURN_IF_ERROR(made->allocate());
+  return made;
+}
+
+Status GpuTrainer::allocate() {
+  const size_t bytes = bytes_of(layers_.model().parameter_count());
+  const std::string what = "parameters of layers";
+  RECMILL_ASSIGN_OR_RETURN(parameters_there_, gpu_.allocate(bytes, what));
+  RECMILL_ASSIGN_OR_RETURN(gradient_, gpu_.allocate(bytes, what));
+  RECMILL_ASSIGN_OR_RETURN(staging_, gpu_.allocate_pinned(bytes, what));
+  RECMILL_ASSIGN_OR_RETURN(results_stream_, gpu_.open_stream());
+  RECMILL_ASSIGN_OR_RETURN(inputs_sent_, gpu_.open_event());
+  return {};
+}
+
+// ---- parameters
+
+Status GpuTrainer::load_parameters() {
+  std::ranges::copy(parameters(), staging_.as<float>().begin());
+  RECMILL_RETURN_IF_ERROR(
+      gpu_stream_.to_device(parameters_there_, staging_, parameters_there_.size()));
+  RECMILL_RETURN_IF_ERROR(gpu_stream_.synchronize());
+  return kernels_.load_state(gpu_stream_);
+}
+
+Status GpuTrainer::settle() {
+  RECMILL_RETURN_IF_ERROR(
+      gpu_stream_.to_host(staging_, parameters_there_, parameters_there_.size()));
+  RECMILL_RETURN_IF_ERROR(gpu_stream_.synchronize());
+  for (const model::ParameterSpec& of : layers_.model().parameters()) {
+    if (of.trained)
+      std::ranges::copy(staging_.as<float>().subspan(of.offset, of.size()),
+                        parameters().begin() + of.offset);
+  }
+  return kernels_.store_state(dense_optimizer_, gpu_stream_);
+}
+
+// What evaluation reads of the parameters that are not trained.
+Status GpuTrainer::send_statistics() {
+  if (!statistics_are_newer_) return {};
+  for (const model::ParameterSpec& of : layers_.model().parameters()) {
+    if (of.trained) continue;
+    std::ranges::copy(parameters().subspan(of.offset, of.size()),
+                      staging_.as<float>().begin() + of.offset);
+    RECMILL_RETURN_IF_ERROR(gpu_stream_.to_device(parameters_there_, staging_, bytes_of(of.size()),
+                                                  bytes_of(of.offset), bytes_of(of.offset)));
+  }
+  statistics_are_newer_ = false;
+  return gpu_stream_.synchronize();
+}
+
+// ---- a batch
+
+Status GpuTrainer::reserve_batch(const RankBatch& batch, bool training) {
+  const int64_t samples = batch.samples();
+  const Results results(samples, layers_.totals_size());
+  const size_t pooled = bytes_of(samples * layers_.layout().stride);
+  RECMILL_RETURN_IF_ERROR(reserve(pooled_, pooled, gpu_, kRows));
+  RECMILL_RETURN_IF_ERROR(reserve(pooled_gradient_, training ? pooled : 0, gpu_, kRows));
+  for (size_t f = 0, sequence = 0; f < spec_.features.size(); ++f) {
+    if (spec_.features[f].pooling != Pooling::none) continue;
+    const size_t bytes =
+        bytes_of(batch.sparse.features[f].view(samples).lookups() * spec_.dim_of(f));
+    RECMILL_RETURN_IF_ERROR(reserve(sequences_[sequence], bytes, gpu_, kRows));
+    RECMILL_RETURN_IF_ERROR(
+        reserve(sequence_gradients_[sequence++], training ? bytes : 0, gpu_, kRows));
+  }
+  for (GpuBuffer* const buffer : {&logits_, &logit_gradient_})
+    RECMILL_RETURN_IF_ERROR(reserve(*buffer, bytes_of(samples), gpu_, "logits of a batch"));
+  RECMILL_RETURN_IF_ERROR(reserve(results_there_, results.end, gpu_, "results of a batch"));
+  return reserve(results_, results.end, gpu_, "results of a batch");
+}
+
+Status GpuTrainer::send_inputs(const RankBatch& batch) {
+  const Inputs places(batch.dense);
+  RECMILL_RETURN_IF_ERROR(inputs_sent_.synchronize());
+  RECMILL_RETURN_IF_ERROR(reserve(inputs_, bytes_of(places.end), gpu_, "values of a batch"));
+  RECMILL_RETURN_IF_ERROR(reserve(inputs_there_, bytes_of(places.end), gpu_, "values of a batch"));
+  const auto to = inputs_.as<float>().begin();
+  std::ranges::copy(batch.dense.values, to);
+  std::ranges::copy(batch.dense.labels, to + places.labels);
+  std::ranges::copy(batch.dense.sample_weights, to + places.weights);
+  RECMILL_RETURN_IF_ERROR(gpu_stream_.to_device(inputs_there_, inputs_, bytes_of(places.end)));
+  return inputs_sent_.record(gpu_stream_);
+}
+
+// Points the store at where rows and their gradients stand.
+void GpuTrainer::place_rows() {
+  outputs_.clear();
+  gradients_.clear();
+  const model::EmbeddingLayout& layout = layers_.layout();
+  for (size_t f = 0, sequence = 0; f < spec_.features.size(); ++f) {
+    const bool pooled = spec_.features[f].pooling != Pooling::none;
+    const int64_t at = pooled ? layout.offset[f] : 0;
+    const int64_t stride = pooled ? layout.stride : spec_.dim_of(f);
+    const GpuBuffer& rows = pooled ? pooled_ : sequences_[sequence];
+    const GpuBuffer& gradient = pooled ? pooled_gradient_ : sequence_gradients_[sequence];
+    outputs_.push_back({rows.address<float>() + at, stride});
+    gradients_.push_back({gradient.address<float>() + at, stride});
+    if (!pooled) ++sequence;
+  }
+}
+
+model::GpuLayersInput GpuTrainer::layers_input(const RankBatch& batch, bool training) const {
+  model::GpuLayersInput input = {.first_sample = batch.dense.first,
+                                 .iteration = batch.before.iteration,
+                                 .samples = batch.samples(),
+                                 .training = training,
+                                 .parameters = parameters_there_.address<float>(),
+                                 .dense = inputs_there_.address<float>(),
+                                 .pooled = pooled_.address<float>(),
+                                 .sequences = {},
+                                 .rows = {}};
+  for (size_t f = 0; f < spec_.features.size(); ++f) {
+    if (spec_.features[f].pooling == Pooling::none)
+      input.sequences.push_back({sequences_[input.sequences.size()].address<float>(),
+                                 batch.sparse.features[f].offsets.data()});
+    if (layers_.model().reads_rows())
+      input.rows.push_back(batch.sparse.features[f].view(batch.samples()));
+  }
+  return input;
+}
+
+// Up to the loss, and its copy to the host on a stream beside.
+Status GpuTrainer::forward(const RankBatch& batch, bool training) {
+  stages_.enter(Stage::lookup);
+  RECMILL_RETURN_IF_ERROR(reserve_batch(batch, training));
+  RECMILL_RETURN_IF_ERROR(send_inputs(batch));
+  if (!training) RECMILL_RETURN_IF_ERROR(send_statistics());
+  place_rows();
+  RECMILL_RETURN_IF_ERROR(store_.lookup(*batch.prepared, outputs_, stream_));
+  stages_.enter(Stage::dense_layers);
+  const int64_t samples = batch.samples();
+  if (samples == 0) return {};
+  const Results results(samples, layers_.totals_size());
+  std::byte* const there = results_there_.address<std::byte>();
+  RECMILL_RETURN_IF_ERROR(layers_.forward(layers_input(batch, training), logits_.address<float>(),
+                                          reinterpret_cast<float*>(there + results.totals),
+                                          gpu_stream_));
+  const Inputs places(batch.dense);
+  const float* const inputs = inputs_there_.address<float>();
+  const gpu::LogLossArguments loss = {
+      logits_.address<float>(),
+      inputs + places.labels,
+      batch.dense.sample_weights.empty() ? nullptr : inputs + places.weights,
+      samples,
+      batch.cut.samples,
+      training ? logit_gradient_.address<float>() : nullptr,
+      reinterpret_cast<float*>(there + results.probabilities),
+      reinterpret_cast<double*>(there)};
+  RECMILL_RETURN_IF_ERROR(kernels_.log_loss(loss, gpu_stream_));
+  RECMILL_RETURN_IF_ERROR(results_stream_.wait_for(gpu_stream_));
+  return results_stream_.to_host(results_, results_there_, results.end);
+}
+
+Status GpuTrainer::backward() {
+  model::GpuLayersGradient gradient = {
+      pooled_gradient_.address<float>(), {}, gradient_.address<float>()};
+  for (const GpuBuffer& of : sequence_gradients_) gradient.sequences.push_back(of.address<float>());
+  return layers_.backward(logit_gradient_.address<float>(), gradient, gpu_stream_);
+}
+
+// Waits for the loss.
+Result<StepResult> GpuTrainer::result(const RankBatch& batch) {
+  RECMILL_RETURN_IF_ERROR(results_stream_.synchronize());
+  const int64_t samples = batch.samples();
+  const Results places(samples, layers_.totals_size());
+  StepResult result;
+  result.samples = batch.cut.samples;
+  const auto* const sums = reinterpret_cast<const double*>(results_.as<std::byte>().data());
+  for (int64_t block = 0; block < GpuStepKernels::loss_blocks(samples); ++block)
+    result.loss += sums[block];
+  const auto* const probabilities =
+      reinterpret_cast<const float*>(results_.as<std::byte>().data() + places.probabilities);
+  result.probabilities = {probabilities, static_cast<size_t>(samples)};
+  if (std::isfinite(result.loss)) return result;
+  return name_cause(batch);
+}
+
+// Searches copies on the host.
+Status GpuTrainer::name_cause(const RankBatch& batch) {
+  RECMILL_RETURN_IF_ERROR(settle());
+  std::vector<PinnedBuffer> copies;
+  const auto copy_of = [&](const GpuBuffer& there) -> Result<float*> {
+    RECMILL_ASSIGN_OR_RETURN(auto copy, gpu_.allocate_pinned(there.size(), kRows));
+    RECMILL_RETURN_IF_ERROR(gpu_stream_.to_host(copy, there, there.size()));
+    return copies.emplace_back(std::move(copy)).as<float>().data();
+  };
+  RECMILL_ASSIGN_OR_RETURN(const float* const logits, copy_of(logits_));
+  RECMILL_ASSIGN_OR_RETURN(float* const pooled, copy_of(pooled_));
+  std::vector<store::FeatureOutput> outputs;
+  for (size_t f = 0, sequence = 0; f < spec_.features.size(); ++f) {
+    store::FeatureOutput output = outputs_[f];
+    if (spec_.features[f].pooling != Pooling::none) {
+      output.data = pooled + layers_.layout().offset[f];
+    } else {
+      RECMILL_ASSIGN_OR_RETURN(output.data, copy_of(sequences_[sequence++]));
+    }
+    outputs.push_back(output);
+  }
+  RECMILL_RETURN_IF_ERROR(gpu_stream_.synchronize());
+  const Status cause = name_non_finite({spec_,
+                                        batch,
+                                        outputs,
+                                        layers_.model().parameters(),
+                                        parameters(),
+                                        {logits, static_cast<size_t>(batch.samples())}});
+  return cause.ok() ? Status::Failed("the loss is not finite") : cause;
+}
+
+// ---- steps
+
+// Running statistics are the host's.
+void GpuTrainer::finish_iteration(const RankBatch& batch) {
+  const model::Model& model = layers_.model();
+  if (!has_statistics(model)) return;
+  const Results places(batch.samples(), layers_.totals_size());
+  const auto* from =
+      reinterpret_cast<const float*>(results_.as<std::byte>().data() + places.totals);
+  std::vector<std::vector<float>> totals;
+  for (int phase = 0; phase < model.phases(); ++phase) {
+    const int64_t size = model.forward_sum_size(phase);
+    totals.emplace_back(from, from + size);
+    from += size;
+  }
+  model.finish_iteration(totals, batch.cut.samples, parameters());
+  statistics_are_newer_ = true;
+}
+
+Result<StepResult> GpuTrainer::train(const RankBatch& batch, const store::Step& step) {
+  RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/true));
+  RECMILL_RETURN_IF_ERROR(backward());
+  RECMILL_ASSIGN_OR_RETURN(const StepResult outcome, result(batch));
+  finish_iteration(batch);
+  stages_.enter(Stage::dense_update);
+  RECMILL_RETURN_IF_ERROR(kernels_.update(parameters_there_.address<float>(),
+                                          gradient_.address<float>(), step.iteration,
+                                          step.learning_rate_scale, gpu_stream_));
+  stages_.enter(Stage::row_update);
+  const store::Update update{batch.prepared.get(), gradients_};
+  RECMILL_RETURN_IF_ERROR(store_.update(std::span(&update, 1), step, stream_));
+  return outcome;
+}
+
+Result<StepResult> GpuTrainer::score(const RankBatch& batch) {
+  RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/false));
+  return result(batch);
+}
+
+Result<std::span<const float>> GpuTrainer::answer(const RankBatch& batch) {
+  RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/false));
+  RECMILL_RETURN_IF_ERROR(results_stream_.synchronize());
+  const Results places(batch.samples(), layers_.totals_size());
+  const auto* const probabilities =
+      reinterpret_cast<const float*>(results_.as<std::byte>().data() + places.probabilities);
+  return std::span(probabilities, static_cast<size_t>(batch.samples()));
+}
+
+}  // namespace recmill::train

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's training step with everything on one GPU: rows, layers, loss and optimizers. A step is
+// enqueued as a whole, but for updates, which wait until the loss is known to be finite: the GPU
+// computes gradients meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "comm/communicator.h"
+#include "device/buffer.h"
+#include "device/gpu/gpu.h"
+#include "device/pool.h"
+#include "device/stream.h"
+#include "kernels/codegen/gpu_code.h"
+#include "model/gpu_layers.h"
+#include "store/gpu_store.h"
+#include "train/gpu/gpu_step_kernels.h"
+#include "train/optimizer/dense_optimizer.h"
+#include "train/trainer.h"
+
+namespace recmill::train {
+
+class GpuTrainer final : public Trainer {
+ public:
+  /// For one rank. All referenced objects outlive the trainer. `parameters`: as many floats as
+  /// layers.model() has. Fails as `compile`, and where the GPU's memory is short.
+  static Result<std::unique_ptr<GpuTrainer>> make(const ModelSpec& spec, model::GpuLayers& layers,
+                                                  store::GpuStore& store,
+                                                  DenseOptimizer& dense_optimizer,
+                                                  Communicator& communicator, Pool& pool,
+                                                  Buffer parameters,
+                                                  const kernels::codegen::CompileForGpu& compile);
+  ~GpuTrainer() override;
+
+  Status load_parameters() override;
+  Result<StepResult> train(const RankBatch& batch, const store::Step& step) override;
+  Result<std::span<const float>> answer(const RankBatch& batch) override;
+  Result<StepResult> score(const RankBatch& batch) override;
+  Status settle() override;
+  std::span<float> parameters() const override { return parameters_.as<float>(); }
+  StageClock& stages() override { return stages_; }
+
+ private:
+  GpuTrainer(const ModelSpec& spec, model::GpuLayers& layers, store::GpuStore& store,
+             DenseOptimizer& dense_optimizer, Communicator& communicator, Pool& pool,
+             Buffer parameters, GpuStepKernels kernels);
+  Status allocate();
+  Status reserve_batch(const RankBatch& batch, bool training);
+  Status send_inputs(const RankBatch& batch);
+  void place_rows();
+  model::GpuLayersInput layers_input(const RankBatch& batch, bool training) const;
+  Status forward(const RankBatch& batch, bool training);
+  Status backward();
+  Result<StepResult> result(const RankBatch& batch);
+  Status name_cause(const RankBatch& batch);
+  Status send_statistics();
+  void finish_iteration(const RankBatch& batch);
+
+  const ModelSpec& spec_;
+  model::GpuLayers& layers_;
+  store::GpuStore& store_;
+  DenseOptimizer& dense_optimizer_;
+  Gpu& gpu_;
+  GpuStream& gpu_stream_;  // the store's
+  Stream stream_;          // of it
+  StageClock stages_;
+  GpuStepKernels kernels_;
+
+  const Buffer parameters_;  // those that are not trained are current, the others after settle()
+  GpuBuffer parameters_there_, gradient_;
+  PinnedBuffer staging_;               // [parameters]
+  bool statistics_are_newer_ = false;  // what is not trained, than on the GPU
+
+  // Of the batch in hand.
+  GpuStream results_stream_;
+  PinnedBuffer inputs_;     // dense, labels, weights
+  GpuBuffer inputs_there_;  // alike
+  GpuEvent inputs_sent_;
+  GpuBuffer pooled_, pooled_gradient_;                     // [samples][layout.stride]
+  std::vector<GpuBuffer> sequences_, sequence_gradients_;  // [unpooled][lookups][dim]
+  std::vector<store::FeatureOutput> outputs_;
+  std::vector<store::FeatureGradient> gradients_;
+  GpuBuffer logits_, logit_gradient_;  // [samples]
+  GpuBuffer results_there_;            // sums of the loss, totals, probabilities
+  PinnedBuffer results_;               // alike
+};
+
+}  // namespace recmill::train

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step on a GPU beside the CPU's: the same losses, rows and parameters, but for the order of
+// sums.
+#include "train/gpu/gpu_trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "base/random.h"
+#include "comm/threads.h"
+#include "kernels/codegen/testing/test_code.h"
+#include "kernels/testing/random_bags.h"
+#include "model/initialize.h"
+#include "model/make_model.h"
+#include "schema/testing/tables_of_dims.h"
+#include "store/local_store.h"
+#include "train/rank_trainer.h"
+
+namespace recmill::train {
+namespace {
+
+using model::ModelKind;
+using model::ModelOptions;
+
+constexpr uint64_t kSeed = 53;
+constexpr int64_t kDense = 3, kRows = 40, kIterations = 3;
+constexpr int kShards = 4;
+
+/// A batch of its own for each iteration.
+RankBatch batch_of(const ModelSpec& spec, int64_t samples, int64_t iteration) {
+  const Random random(kSeed + iteration, Purpose::test);
+  RankBatch batch;
+  batch.before.iteration = iteration;
+  batch.cut = {samples, kShards};
+  batch.end_shard = kShards;
+  batch.dense.first = iteration * samples;
+  batch.dense.samples = samples;
+  batch.dense.columns = spec.num_dense;
+  for (int64_t i = 0; i < samples * spec.num_dense; ++i)
+    batch.dense.values.push_back(random.uniform(i, 1) - 0.5f);
+  for (int64_t i = 0; i < samples; ++i) {
+    batch.dense.labels.push_back(random.below(2, i, 2) == 0 ? 0.0f : 1.0f);
+    if (iteration % 2 == 1) batch.dense.sample_weights.push_back(random.uniform(i, 3));
+  }
+  batch.sparse.samples = samples;
+  for (size_t f = 0; f < spec.features.size(); ++f) {
+    // Histories of one batch are equally long.
+    const FeatureSpec& feature = spec.features[f];
+    const auto same = feature.pooling == Pooling::none ? 0
+                      : feature.same_ids_as >= 0       ? feature.same_ids_as
+                                                       : static_cast<int64_t>(f);
+    batch.sparse.features.push_back(kernels::random_bags(
+        {samples, 3, kRows, spec.features[f].weighted, 2}, kSeed + 10 * iteration + same));
+  }
+  return batch;
+}
+
+/// One rank's training, and what it leads to.
+struct Training {
+  const ModelSpec& spec;
+  std::unique_ptr<Communicator> communicator = ThreadsGroup(1).communicator(0);
+  Pool pool{1};
+  std::unique_ptr<store::EmbeddingStore> store;
+  std::unique_ptr<model::Model> model;
+  std::unique_ptr<model::GpuLayers> layers;
+  std::unique_ptr<DenseOptimizer> optimizer;
+  std::unique_ptr<Trainer> trainer;
+
+  explicit Training(const ModelSpec& of) : spec(of) {}
+
+  void make_optimizer(const DenseOptimizerOptions& options) {
+    std::vector<ParameterRange> trained;
+    for (const model::ParameterSpec& p : model->parameters())
+      if (p.trained) trained.push_back({p.offset, p.size()});
+    optimizer = std::make_unique<DenseOptimizer>(options, model->parameter_count(), trained);
+  }
+  Status prepare(RankBatch& batch, store::Purpose purpose) {
+    batch.purpose = purpose;
+    return train::prepare(*store, batch);
+  }
+  Result<StepResult> step(RankBatch& batch) {
+    RECMILL_RETURN_IF_ERROR(prepare(batch, store::Purpose::train));
+    return trainer->train(batch, {batch.before.iteration, 0.5});
+  }
+  Result<StepResult> score(RankBatch& batch) {
+    RECMILL_RETURN_IF_ERROR(prepare(batch, store::Purpose::evaluate));
+    return trainer->score(batch);
+  }
+  std::vector<float> rows() {
+    std::vector<float> all;
+    RECMILL_CHECK(store
+                      ->read_rows([&](const store::RowBlock& block) {
+                        all.insert(all.end(), block.weights.begin(), block.weights.end());
+                        return Status();
+                      })
+                      .ok());
+    return all;
+  }
+  /// By name, as offsets may differ.
+  std::vector<float> named(std::span<const float> flat) const {
+    std::vector<model::ParameterSpec> specs = model->parameters();
+    std::ranges::sort(specs, {}, &model::ParameterSpec::name);
+    std::vector<float> all;
+    for (const model::ParameterSpec& of : specs) {
+      const auto part = flat.subspan(of.offset, of.size());
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }
+};
+
+std::unique_ptr<Training> on_cpu(const ModelSpec& spec, const ModelOptions& options,
+                                 const DenseOptimizerOptions& dense) {
+  auto made = std::make_unique<Training>(spec);
+  made->store = *store::LocalStore::create(spec, kSeed, *made->communicator, made->pool);
+  made->model = *model::make_model(options, spec, kSeed);
+  made->make_optimizer(dense);
+  made->trainer = std::make_unique<RankTrainer>(spec, *made->model, *made->store, *made->optimizer,
+                                                *made->communicator, made->pool, kShards,
+                                                *model::initial_parameters(*made->model, kSeed));
+  RECMILL_CHECK(made->trainer->load_parameters().ok());
+  return made;
+}
+
+std::unique_ptr<Training> on_gpu(const ModelSpec& spec, const ModelOptions& options,
+                                 const DenseOptimizerOptions& dense) {
+  auto made = std::make_unique<Training>(spec);
+  auto gpu = std::make_unique<Gpu>(*make_emulated_driver({}), GpuOptions{});
+  const auto compile = &kernels::codegen::compile_for_tests;
+  auto store = *store::GpuStore::create(spec, kSeed, std::move(gpu),
+                                        {.shards = kShards, .compile = compile}, made->pool);
+  store::GpuStore& of = *store;
+  made->store = std::move(store);
+  made->model = *model::make_model_of_gpu(options, spec, kSeed);
+  made->layers = *model::make_gpu_layers(model::LayersOn::emulated_gpu, *made->model, spec);
+  made->make_optimizer(dense);
+  auto trainer =
+      GpuTrainer::make(spec, *made->layers, of, *made->optimizer, *made->communicator, made->pool,
+                       *model::initial_parameters(*made->model, kSeed), compile);
+  RECMILL_CHECK(trainer.ok(), trainer.status().message());
+  made->trainer = *std::move(trainer);
+  RECMILL_CHECK(made->trainer->load_parameters().ok());
+  return made;
+}
+
+void expect_near(std::span<const float> a, std::span<const float> b, const char* what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  for (size_t i = 0; i < a.size(); ++i)
+    ASSERT_NEAR(a[i], b[i], 2e-6 + 2e-5 * std::fabs(a[i])) << what << " " << i;
+}
+
+void compare(const ModelSpec& spec, const ModelOptions& options,
+             const DenseOptimizerOptions& dense = {}) {
+  const auto cpu = on_cpu(spec, options, dense), gpu = on_gpu(spec, options, dense);
+  for (int64_t iteration = 0; iteration < kIterations; ++iteration) {
+    const int64_t samples = 50 + 7 * iteration;
+    RankBatch a = batch_of(spec, samples, iteration), b = batch_of(spec, samples, iteration);
+    const auto expected = cpu->step(a), found = gpu->step(b);
+    ASSERT_TRUE(expected.ok()) << expected.status().message();
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    EXPECT_NEAR(found->loss, expected->loss, 1e-5 * std::fabs(expected->loss));
+    expect_near(expected->probabilities, found->probabilities, "probability");
+    const auto expected_score = cpu->score(a), found_score = gpu->score(b);
+    ASSERT_TRUE(found_score.ok()) << found_score.status().message();
+    EXPECT_NEAR(found_score->loss, expected_score->loss, 1e-5 * std::fabs(expected_score->loss));
+    expect_near(expected_score->probabilities, found_score->probabilities, "score");
+  }
+  ASSERT_TRUE(gpu->store->settle().ok());
+  ASSERT_TRUE(gpu->trainer->settle().ok());
+  expect_near(cpu->rows(), gpu->rows(), "row element");
+  expect_near(cpu->named(cpu->trainer->parameters()), gpu->named(gpu->trainer->parameters()),
+              "parameter");
+  for (size_t s = 0; s < cpu->optimizer->state().size(); ++s)
+    expect_near(cpu->named(cpu->optimizer->state()[s].values),
+                gpu->named(gpu->optimizer->state()[s].values), "state");
+}
+
+ModelSpec pooled(std::vector<int64_t> dims) {
+  return tables_of_dims(std::move(dims), kRows, kDense);
+}
+
+TEST(GpuTrainer, TrainsADlrm) {
+  compare(pooled({16, 16, 16}), {.kind = ModelKind::dlrm, .bottom = {8, 16}, .top = {20, 1}});
+}
+
+TEST(GpuTrainer, TrainsRowsOfAnyWidthWithEveryDenseOptimizer) {
+  DenseOptimizerOptions dense;
+  dense.learning_rate = 0.05;
+  dense.weight_decay = 0.01;
+  dense.momentum = 0.5;
+  ModelSpec spec = pooled({5, 1, 12, 3});
+  spec.features[1].weighted = true;
+  spec.features[2].pooling = Pooling::mean;
+  compare(spec, {.kind = ModelKind::mlp, .top = {10, 1}}, dense);
+  dense.kind = DenseOptimizerKind::adagrad;
+  dense.initial_accumulator = 0.1;
+  dense.clip_norm = 0.01;
+  compare(spec, {.kind = ModelKind::mlp, .top = {10, 1}}, dense);
+  dense.kind = DenseOptimizerKind::adam;
+  compare(spec, {.kind = ModelKind::mlp, .top = {10, 1}}, dense);
+}
+
+TEST(GpuTrainer, TrainsModelsThatSumOverTheBatchOrReadIds) {
+  ModelOptions options = {.kind = ModelKind::deep_fm,
+                          .deep = {12, 6, 1},
+                          .dropout = 0.5,
+                          .batch_norm = true,
+                          .first_order = model::FirstOrder::dense};
+  compare(pooled({8, 8, 8}), options);
+  options.batch_norm = false;
+  options.first_order = model::FirstOrder::table;
+  compare(model::with_model_tables(pooled({8, 8, 8}), options), options);
+}
+
+TEST(GpuTrainer, TrainsModelsOfHistories) {
+  ModelSpec spec = pooled({8, 8, 8});
+  for (const int table : {1, 2})
+    spec.features.push_back(
+        {.name = table == 1 ? "items" : "categories", .table = table, .pooling = Pooling::none});
+  compare(spec, {.kind = ModelKind::tbsm,
+                 .bottom = {8},
+                 .top = {15, 15},
+                 .over = {20, 1},
+                 .attention = {15},
+                 .sequence_length = 2});
+}
+
+TEST(GpuTrainer, TrainsTheOtherModels) {
+  compare(pooled({6, 6}), {.kind = ModelKind::wide_and_deep, .deep = {12, 8}});
+  compare(pooled({6, 6}), {.kind = ModelKind::deep_cross, .bottom = {8}, .over = {10, 1}});
+}
+
+TEST(GpuTrainer, NamesWhatIsNotFiniteAndChangesNothing) {
+  const ModelSpec spec = pooled({8, 5});
+  const auto gpu = on_gpu(spec, {.kind = ModelKind::mlp, .top = {10, 1}}, {});
+  RankBatch batch = batch_of(spec, 40, 0);
+  ASSERT_TRUE(gpu->step(batch).ok());
+  ASSERT_TRUE(gpu->trainer->settle().ok());
+  const std::vector<float> rows = gpu->rows();
+  const auto all = gpu->trainer->parameters();
+  const std::vector<float> parameters(all.begin(), all.end());
+  batch = batch_of(spec, 40, 1);
+  batch.dense.values[7 * kDense + 2] = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(gpu->step(batch).status().message(),
+            "iteration 1: not finite: dense column 2 of sample 47");
+  ASSERT_TRUE(gpu->trainer->settle().ok());
+  EXPECT_EQ(rows, gpu->rows());
+  EXPECT_TRUE(std::ranges::equal(parameters, gpu->trainer->parameters()));
+  const std::vector<float> poisoned(kRows * 8, std::numeric_limits<float>::quiet_NaN());
+  ASSERT_TRUE(
+      gpu->store
+          ->write_rows({.table = 0, .first = 0, .count = kRows, .weights = poisoned, .state = {}})
+          .ok());
+  batch = batch_of(spec, 40, 2);
+  EXPECT_THAT(gpu->step(batch).status().message(),
+              ::testing::HasSubstr("iteration 2: not finite: table T0, row "));
+}
+
+}  // namespace
+}  // namespace recmill::train

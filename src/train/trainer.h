@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's training step, wherever its layers are computed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/status.h"
+#include "store/embedding_store.h"
+#include "train/rank_batch.h"
+#include "train/stage_clock.h"
+
+namespace recmill::train {
+
+/// What a step or a scoring found, on every rank the same but for `probabilities`.
+struct StepResult {
+  double loss = 0.0;    // sum of w_i l_i over the global batch, by the tree over shards
+  int64_t samples = 0;  // of the global batch
+  std::span<const float>
+      probabilities;  // this rank's samples, before the update; until the next step
+};
+
+class Trainer {
+ public:
+  virtual ~Trainer() = default;
+
+  /// Takes parameters() and the dense optimizer's state into use: once before the first step, and
+  /// after they were changed.
+  virtual Status load_parameters() = 0;
+
+  /// One training iteration. Collective. A loss that is not finite is an error that names table and
+  /// row, layer, or dense column; parameters and rows are then as before the step.
+  virtual Result<StepResult> train(const RankBatch& batch, const store::Step& step) = 0;
+
+  /// Probabilities of this rank's samples, until the next step; changes nothing. Collective.
+  virtual Result<std::span<const float>> answer(const RankBatch& batch) = 0;
+
+  /// The same, and the loss of the global batch, which has to be finite as in train(). Collective.
+  virtual Result<StepResult> score(const RankBatch& batch) = 0;
+
+  /// parameters() and the dense optimizer's state become those after the last step.
+  virtual Status settle() = 0;
+  virtual std::span<float> parameters() const = 0;
+
+  /// train() and score() enter the stages of a step, and leave it in the last one.
+  virtual StageClock& stages() = 0;
+};
+
+}  // namespace recmill::train
