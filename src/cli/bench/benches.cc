@@ -41,7 +41,8 @@ Status run_bench(const std::string& name, const BenchOptions& options, const Ben
   if (found == benches().end()) {
     return Status::BadRequest("no benchmark '" + name + "'; there are: " + bench_names());
   }
-  if (options.device != DeviceKind::cpu && name != "embedding" && name != "kernels")
+  if (options.device != DeviceKind::cpu && name != "embedding" && name != "kernels" &&
+      name != "train")
     return Status::BadRequest("--device " + std::string(name_of(options.device)) + ": benchmark '" +
                               name + "' runs on the CPU alone");
   return found->second(options, sink);
