@@ -166,6 +166,10 @@ Result<std::unique_ptr<Model>> make_model_of_gpu(const ModelOptions& options, co
   return std::unique_ptr<Model>(std::move(model));
 }
 
+Status open_layers_on_cuda() {
+  return torch_on_cuda().status();
+}
+
 Result<std::unique_ptr<GpuLayers>> make_gpu_layers(LayersOn on, const Model& model,
                                                    const ModelSpec& spec) {
   const auto* const of = dynamic_cast<const TorchModel*>(&model);

@@ -66,6 +66,10 @@ class GpuLayers {
 Result<std::unique_ptr<Model>> make_model_of_gpu(const ModelOptions& options, const ModelSpec& spec,
                                                  uint64_t seed);
 
+/// Opens LibTorch's half for GPUs: in a process that uses LibTorch on the CPU too, before that, as
+/// it never looks for GPUs again. Fails, naming the library that is missing.
+Status open_layers_on_cuda();
+
 enum class LayersOn { cuda, emulated_gpu };
 
 /// `model`: of make_model_of_gpu(), which outlives the layers. Fails where LibTorch has no half for

@@ -20,9 +20,9 @@ std::string torch_folder() {
   return path.substr(0, path.rfind('/') + 1);
 }
 
-/// LibTorch finds its half for GPUs by what that registers when it is loaded.
+/// LibTorch finds its half for GPUs by what that registers when it is loaded, and never looks
+/// again: nothing may ask it for one before.
 Status load_torch_cuda() {
-  if (at::globalContext().hasCUDA()) return {};
   const std::string path = torch_folder() + "libtorch_cuda.so";
   if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
     return Status::Failed("LibTorch's layers on GPUs: " + std::string(dlerror()) +
@@ -34,8 +34,7 @@ Status load_torch_cuda() {
 
 /// A stream that LibTorch did not open is known to it by its address.
 c10::Stream torch_stream(const GpuStream& stream, at::Device device) {
-  return c10::Stream(c10::Stream::UNSAFE, device,
-                     reinterpret_cast<c10::StreamId>(stream.handle()));
+  return c10::Stream(c10::Stream::UNSAFE, device, reinterpret_cast<c10::StreamId>(stream.handle()));
 }
 
 }  // namespace
