@@ -7,10 +7,12 @@
 
 #include <bit>
 #include <limits>
+#include <set>
 
 #include "base/random.h"
 #include "device/gpu/testing/test_gpu.h"
 #include "kernels/codegen/testing/test_code.h"
+#include "preprocess/ops/registry.h"
 #include "preprocess/run/testing/equal_batches.h"
 #include "preprocess/run/testing/gpu_preprocess_sample.h"
 
@@ -154,7 +156,8 @@ ColumnBatch make_batch(int64_t first, int64_t samples) {
   batch.samples = samples;
   batch.dense.resize(kDenseColumns);
   batch.ids.resize(kIdColumns);
-  for (auto& column : batch.ids) column.offsets.push_back(0);
+  batch.ids[kTags].ids = {1, 2, 3};  // of nobody: offsets need not begin at 0
+  for (auto& column : batch.ids) column.offsets.push_back(std::ssize(column.ids));
   for (int64_t s = first; s < first + samples; ++s) {
     batch.labels.push_back(random.uniform(s, 0));
     batch.dense[kAmount].push_back(std::fabs(dense_value(random.bits(s, 4))));
@@ -235,6 +238,15 @@ TEST(GpuPreprocessor, equals_the_cpus_bitwise_in_every_order) {
     }
     both.evaluate(make_batch(first, 600), early);
   }
+}
+
+TEST(GpuPreprocessor, is_tested_with_every_op) {
+  const FeatureGraph graph = all_ops().graph;
+  std::set<std::string> named;
+  for (const auto* chains : {&graph.dense, &graph.features})
+    for (const Chain& chain : *chains)
+      for (const OpSpec& spec : chain.ops) named.insert(spec.op);
+  for (const std::string& name : op_names()) EXPECT_TRUE(named.contains(name)) << name;
 }
 
 TEST(GpuPreprocessor, counts_what_became_of_ids) {
