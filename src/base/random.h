@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "base/philox.h"
+#include "base/split_mix.h"
 
 namespace recmill {
 
@@ -74,13 +75,7 @@ class Random {
   /// Standard normal by Box-Muller in float64.
   double normal(uint64_t item, uint64_t block_index = 0) const;
 
-  /// The finaliser of SplitMix64: a bijection of 64 bits.
-  static constexpr uint64_t mix(uint64_t x) {
-    x += 0x9E3779B97F4A7C15ull;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-    return x ^ (x >> 31);
-  }
+  static constexpr uint64_t mix(uint64_t x) { return split_mix(x); }
 
   /// What philox() is keyed by, for kernels.
   constexpr uint64_t key() const { return key_; }

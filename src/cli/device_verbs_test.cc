@@ -73,6 +73,19 @@ TEST_F(Program, on_an_emulated_gpu_whole_steps_are_as_near_to_float64_as_the_pla
   }
 }
 
+TEST_F(Program, preprocessing_on_an_emulated_gpu_is_bitwise_the_plain_run) {
+  const std::string dense =
+      "\n[preprocess]\ndense = ['fill_null', 'clamp', 'log']\nclamp_high = 50\n";
+  for (const char* mapping : {"hash", "dictionary", "modulo"}) {
+    const std::string embedding = std::string("mapping = '") + mapping + "'\nmax_length = 1";
+    write("a.toml", on_device(config(kDlrm, embedding, "") + dense, "emulated"));
+    const Outcome outcome = run({"verify", "a.toml", "--iterations", "6", "--set",
+                                 "kernels.cache=cache", "--set", "gpu.preprocess=true"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find("bitwise the same"), std::string::npos) << outcome.err;
+  }
+}
+
 TEST_F(Program, what_a_gpu_does_not_have_is_refused_in_one_line) {
   const auto refused = [&](const std::vector<std::string>& sets) {
     write("a.toml", config(kDlrm, "", ""));
@@ -89,6 +102,9 @@ TEST_F(Program, what_a_gpu_does_not_have_is_refused_in_one_line) {
                 .find("embedding.store: device = \"emulated\" has \"local\" alone\n"),
             std::string::npos);
   EXPECT_NE(refused({"gpu.kernel_seconds=0"}).find("gpu.kernel_seconds: must be more than 0"),
+            std::string::npos);
+  EXPECT_NE(refused({"device=cpu", "gpu.preprocess=true"})
+                .find("gpu.preprocess: device = \"cpu\" has no GPU to preprocess on\n"),
             std::string::npos);
   EXPECT_NE(refused({"device=gpu"}).find("device must be one of cpu, cuda, emulated"),
             std::string::npos);

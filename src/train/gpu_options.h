@@ -10,6 +10,7 @@ struct GpuRunOptions {
   bool synchronous = false;
   bool check_nan = false;
   double kernel_seconds = 60.0;
+  bool preprocess = false;
 };
 template <typename Visitor>
 void describe(Visitor& v, GpuRunOptions& o) {
@@ -22,6 +23,8 @@ void describe(Visitor& v, GpuRunOptions& o) {
   v("kernel_seconds", o.kernel_seconds,
     "time that a stream's work may take before the run ends with an error that names its last "
     "kernel");
+  v("preprocess", o.preprocess,
+    "preprocessing runs on the GPU, all but dictionaries; with device = \"cpu\" an error");
 }
 
 }  // namespace recmill::train

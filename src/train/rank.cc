@@ -4,6 +4,7 @@
 #include "kernels/dense_layer/dense_layer.h"
 #include "model/initialize.h"
 #include "model/make_model.h"
+#include "preprocess/run/gpu_preprocessor.h"
 #include "reader/open_reader.h"
 #include "store/gpu_store.h"
 #include "store/local_store.h"
@@ -25,9 +26,13 @@ bool names_evaluation_rows(const DataOptions& data) {
 }
 
 Result<std::unique_ptr<preprocess::Preprocessor>> make_preprocessor(const ResolvedRun& run, Way way,
-                                                                    Pool& pool) {
-  return way == Way::plain ? preprocess::make_plain_preprocessor(run.graph, run.spec)
-                           : preprocess::make_preprocessor(run.graph, run.spec, pool);
+                                                                    Pool& pool, Files& files) {
+  if (way == Way::plain) return preprocess::make_plain_preprocessor(run.graph, run.spec);
+  if (!run.options.gpu.preprocess) return preprocess::make_preprocessor(run.graph, run.spec, pool);
+  RECMILL_ASSIGN_OR_RETURN(auto gpu, open_gpu(run.options));
+  RECMILL_ASSIGN_OR_RETURN(const auto compile,
+                           compiler_for(run, run.options.device, *gpu, pool, files));
+  return preprocess::make_gpu_preprocessor(run.graph, run.spec, std::move(gpu), compile, pool);
 }
 
 Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run, Way way,
@@ -135,7 +140,7 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
     RECMILL_ASSIGN_OR_RETURN(
         rank.eval_rows, reader::open_reader(options.data, Subset::eval, seed, pool, files, parser));
   }
-  RECMILL_ASSIGN_OR_RETURN(rank.preprocessor, make_preprocessor(run, way, pool));
+  RECMILL_ASSIGN_OR_RETURN(rank.preprocessor, make_preprocessor(run, way, pool, files));
   RECMILL_ASSIGN_OR_RETURN(rank.store, make_store(run, way, communicator, pool, files));
   const bool on_gpu = way == Way::engine && layers_are_on_gpu(options);
   RECMILL_ASSIGN_OR_RETURN(rank.model, on_gpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays that go to a GPU together: laid out one behind the other, filled in pinned memory, sent by
-// one copy. The memory is used again from batch to batch.
+// Arrays that go to a GPU together, or come from it: laid out one behind the other in pinned memory
+// and on the GPU, sent or fetched by one copy. The memory is used again from batch to batch.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,13 @@ class StagedArrays {
     return reinterpret_cast<T*>(sent_.address<std::byte>() + array.at);
   }
   /// Enqueues the copy of all of them.
-  Status send(GpuStream& stream) { return stream.to_device(sent_, staged_, bytes_); }
+  Status send(GpuStream& stream) {
+    return bytes_ == 0 ? Status() : stream.to_device(sent_, staged_, bytes_);
+  }
+  /// Enqueues the copy of all of them back.
+  Status fetch(GpuStream& stream) {
+    return bytes_ == 0 ? Status() : stream.to_host(staged_, sent_, bytes_);
+  }
 
  private:
   PinnedBuffer staged_;

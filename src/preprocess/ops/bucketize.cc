@@ -14,11 +14,8 @@ uint64_t Bucketize::plain(float x) const {
 }
 
 void Bucketize::run(std::span<const float> in, std::span<uint64_t> out) const {
-  for (size_t i = 0; i < in.size(); ++i) {
-    const auto first_above = std::partition_point(borders_.begin(), borders_.end(),
-                                                  [x = in[i]](float border) { return border < x; });
-    out[i] = static_cast<uint64_t>(first_above - borders_.begin());
-  }
+  const auto row = formula();
+  for (size_t i = 0; i < in.size(); ++i) out[i] = row(in[i]);
 }
 
 Result<std::unique_ptr<Op>> make_bucketize(const Json& parameters) {

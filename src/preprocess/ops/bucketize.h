@@ -12,8 +12,14 @@ class Bucketize final : public BucketOp {
   explicit Bucketize(std::vector<float> borders) : borders_(std::move(borders)) {}
   uint64_t plain(float x) const override;
   void run(std::span<const float> in, std::span<uint64_t> out) const override;
+  std::optional<GpuOp> on_gpu() const override {
+    return GpuOp{.kind = GpuOpKind::bucketize, .bucketize = formula()};
+  }
 
  private:
+  formulas::Bucketize formula() const {
+    return {borders_.data(), static_cast<int64_t>(borders_.size())};
+  }
   const std::vector<float> borders_;
 };
 

@@ -7,8 +7,8 @@ namespace recmill::preprocess {
 
 void Clamp::run(std::span<const float> in, std::span<float> out) const {
   for (size_t i = 0; i < in.size(); ++i) {
-    const float raised = in[i] < low_ ? low_ : in[i];
-    out[i] = raised > high_ ? high_ : raised;
+    const float raised = in[i] < formula_.low ? formula_.low : in[i];
+    out[i] = raised > formula_.high ? formula_.high : raised;
   }
 }
 

@@ -8,12 +8,15 @@ namespace recmill::preprocess {
 /// Clamp: y = low where x < low, high where x > high, else x (NaN stays). Parameters: low, high.
 class Clamp final : public DenseOp {
  public:
-  Clamp(float low, float high) : low_(low), high_(high) {}
-  float plain(float x) const override { return x < low_ ? low_ : x > high_ ? high_ : x; }
+  Clamp(float low, float high) : formula_{low, high} {}
+  float plain(float x) const override { return formula_(x); }
   void run(std::span<const float> in, std::span<float> out) const override;
+  std::optional<GpuOp> on_gpu() const override {
+    return GpuOp{.kind = GpuOpKind::clamp, .clamp = formula_};
+  }
 
  private:
-  const float low_, high_;
+  const formulas::Clamp formula_;
 };
 
 }  // namespace recmill::preprocess

@@ -10,14 +10,17 @@ namespace recmill::preprocess {
 /// Parameters: rows, out_of_range.
 class Direct final : public IdOp {
  public:
-  enum class OutOfRange { error, clamp, drop };
-  Direct(int64_t rows, OutOfRange out_of_range) : rows_(rows), out_of_range_(out_of_range) {}
-  uint64_t plain(uint64_t id, IdCounts& counts) const override;
+  using OutOfRange = formulas::Direct::OutOfRange;
+  Direct(int64_t rows, OutOfRange out_of_range)
+      : formula_{static_cast<uint64_t>(rows), out_of_range} {}
+  uint64_t plain(uint64_t id, IdCounts& counts) const override { return formula_(id, counts); }
   void run(std::span<const uint64_t> in, std::span<uint64_t> out, IdCounts& counts) const override;
+  std::optional<GpuOp> on_gpu() const override {
+    return GpuOp{.kind = GpuOpKind::direct, .direct = formula_};
+  }
 
  private:
-  const int64_t rows_;
-  const OutOfRange out_of_range_;
+  const formulas::Direct formula_;
 };
 
 }  // namespace recmill::preprocess

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preprocess/ops/fill_missing_id.h"
 
+#include <algorithm>
+
 #include "preprocess/ops/parameters.h"
 
 namespace recmill::preprocess {
@@ -30,7 +32,7 @@ bool only_singles(const BagView& in) {
 void FillMissingId::run(const BagView& in, const int64_t* out_offsets, uint64_t* out,
                         float* weights) const {
   if (weights == nullptr && only_singles(in)) {
-    fill_singles(in, id_, out);
+    fill_singles(in, formula_.id, out);
     return;
   }
   for (int64_t s = 0; s < in.samples; ++s) {
@@ -40,7 +42,7 @@ void FillMissingId::run(const BagView& in, const int64_t* out_offsets, uint64_t*
     if (size == 1) {
       out[to] = in.ids[from];
     } else if (size == 0) {
-      out[to] = id_;
+      out[to] = formula_.id;
     } else {
       std::copy_n(in.ids + from, size, out + to);
     }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-
 #include "preprocess/ops/op.h"
 
 namespace recmill::preprocess {
@@ -11,15 +9,20 @@ namespace recmill::preprocess {
 /// Parameter: id.
 class FillMissingId final : public BagOp {
  public:
-  explicit FillMissingId(uint64_t id) : id_(id) {}
-  int64_t length(int64_t before) const override { return std::max<int64_t>(before, 1); }
-  Bag plain(const Bag& bag) const override { return bag.ids.empty() ? Bag{{id_}, {1.0f}} : bag; }
+  explicit FillMissingId(uint64_t id) : formula_{id} {}
+  int64_t length(int64_t before) const override { return formula_.length(before); }
+  Bag plain(const Bag& bag) const override {
+    return bag.ids.empty() ? Bag{{formula_.id}, {1.0f}} : bag;
+  }
   bool keeps_single() const override { return true; }
   void run(const BagView& in, const int64_t* out_offsets, uint64_t* out,
            float* weights) const override;
+  std::optional<GpuOp> on_gpu() const override {
+    return GpuOp{.kind = GpuOpKind::fill_missing_id, .fill_missing_id = formula_};
+  }
 
  private:
-  const uint64_t id_;
+  const formulas::FillMissingId formula_;
 };
 
 }  // namespace recmill::preprocess

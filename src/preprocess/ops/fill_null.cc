@@ -9,7 +9,7 @@ namespace recmill::preprocess {
 
 void FillNull::run(std::span<const float> in, std::span<float> out) const {
   // Comparing bits keeps the loop free of branches, which missing cells would make unpredictable.
-  const auto value = std::bit_cast<uint32_t>(value_);
+  const auto value = std::bit_cast<uint32_t>(formula_.value);
   for (size_t i = 0; i < in.size(); ++i) {
     const auto bits = std::bit_cast<uint32_t>(in[i]);
     const auto magnitude = static_cast<int32_t>(bits & 0x7FFFFFFFu);

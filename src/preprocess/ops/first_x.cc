@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preprocess/ops/first_x.h"
 
+#include <algorithm>
+
 #include "preprocess/ops/parameters.h"
 
 namespace recmill::preprocess {

@@ -54,37 +54,12 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include <algorithm>
-#include <bit>
-#include <limits>
 
 #include "preprocess/ops/parameters.h"
 
 namespace recmill::preprocess {
 
 HWY_EXPORT(log_run);
-
-float Log::plain(float x) const {
-  using namespace log_plus_one;
-  const float z = x < 0 ? 0.0f : x;
-  if (!(z < std::numeric_limits<float>::infinity())) return z;
-  const float u = z + 1.0f;
-  const auto bits = std::bit_cast<int32_t>(u);
-  const int32_t k = (bits - kTwoThirds) >> 23;
-  float f;
-  if (z < kLarge) {
-    const float scale = std::bit_cast<float>((127 - k) << 23);
-    f = z * scale + (scale - 1.0f);
-  } else {
-    f = std::bit_cast<float>(bits - (k << 23)) - 1.0f;
-  }
-  float q = kQ[7];
-  for (int i = 6; i >= 0; --i) q = q * f + kQ[i];
-  const auto kf = static_cast<float>(k);
-  const float square = f * f;
-  float y = square * f * q + kf * kLow;
-  y = y - square * 0.5f;
-  return kf * kHigh + (f + y);
-}
 
 void Log::run(std::span<const float> in, std::span<float> out) const {
   HWY_DYNAMIC_DISPATCH(log_run)(in.data(), out.data(), in.size());

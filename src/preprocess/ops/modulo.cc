@@ -6,7 +6,7 @@
 namespace recmill::preprocess {
 
 void Modulo::run(std::span<const uint64_t> in, std::span<uint64_t> out, IdCounts&) const {
-  for (size_t i = 0; i < in.size(); ++i) out[i] = in[i] % rows_;
+  for (size_t i = 0; i < in.size(); ++i) out[i] = formula_(in[i]);
 }
 
 Result<std::unique_ptr<Op>> make_modulo(const Json& parameters) {

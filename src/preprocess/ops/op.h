@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,8 @@
 
 #include "base/json_lines.h"
 #include "base/status.h"
+#include "preprocess/ops/formulas.h"
+#include "preprocess/ops/gpu_op.h"
 
 namespace recmill::preprocess {
 
@@ -31,6 +34,9 @@ class Op {
   enum class Kind { dense, id, bag, bucket };
   virtual ~Op() = default;
   virtual Kind kind() const = 0;
+  /// What a kernel runs (cuda_ops.cuh), bitwise plain(); its pointers are to this op's own memory.
+  /// None: the CPU runs the chains that have this op.
+  virtual std::optional<GpuOp> on_gpu() const { return std::nullopt; }
 };
 
 /// Dense values to dense values, one by one. NaN means missing; an op that does not fill it in
@@ -41,24 +47,6 @@ class DenseOp : public Op {
   virtual float plain(float value) const = 0;
   /// out[i] = plain(in[i]); sizes are equal; `out` may be `in`.
   virtual void run(std::span<const float> in, std::span<float> out) const = 0;
-};
-
-/// What stands for an id that has no row: the lookup is left out.
-inline constexpr uint64_t kNoRow = ~uint64_t{0};
-
-/// What became of ids; sums of pieces are those of the whole.
-struct IdCounts {
-  int64_t clamped = 0;
-  int64_t dropped = 0;
-  int64_t unseen = 0;   // looked up in a dictionary in evaluation, and not in it
-  int64_t refused = 0;  // ids that are errors
-  void add(const IdCounts& other) {
-    clamped += other.clamped;
-    dropped += other.dropped;
-    unseen += other.unseen;
-    refused += other.refused;
-  }
-  bool operator==(const IdCounts&) const = default;
 };
 
 /// Ids to ids, one by one; the last op of a feature yields rows, or kNoRow for an id that is

@@ -48,10 +48,11 @@ HWY_EXPORT(hash_vectors);
 
 void SigridHash::run(std::span<const uint64_t> in, std::span<uint64_t> out, IdCounts&) const {
   size_t i = 0;
-  if (rows_ >> 32 == 0) {
-    i = HWY_DYNAMIC_DISPATCH(hash_vectors)(in.data(), out.data(), in.size(), salt_, rows_);
+  if (formula_.rows >> 32 == 0) {
+    i = HWY_DYNAMIC_DISPATCH(hash_vectors)(in.data(), out.data(), in.size(), formula_.salt,
+                                           formula_.rows);
   }
-  for (; i < in.size(); ++i) out[i] = row(in[i], salt_, rows_);
+  for (; i < in.size(); ++i) out[i] = formula_(in[i]);
 }
 
 Result<std::unique_ptr<Op>> make_sigrid_hash(const Json& parameters) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/random.h"
 #include "preprocess/ops/op.h"
 
 namespace recmill::preprocess {
@@ -20,18 +19,20 @@ namespace recmill::preprocess {
 /// take unrelated rows. Golden values stand in sigrid_hash_test.cc. Parameters: rows, salt.
 class SigridHash final : public IdOp {
  public:
-  SigridHash(uint64_t rows, uint64_t salt) : rows_(rows), salt_(salt) {}
+  SigridHash(uint64_t rows, uint64_t salt) : formula_{rows, salt} {}
 
   static constexpr uint64_t row(uint64_t id, uint64_t salt, uint64_t rows) {
-    const uint64_t x = Random::mix(id ^ salt);
-    return static_cast<uint64_t>((static_cast<unsigned __int128>(x) * rows) >> 64);
+    return formulas::SigridHash{rows, salt}(id);
   }
 
-  uint64_t plain(uint64_t id, IdCounts&) const override { return row(id, salt_, rows_); }
+  uint64_t plain(uint64_t id, IdCounts&) const override { return formula_(id); }
   void run(std::span<const uint64_t> in, std::span<uint64_t> out, IdCounts&) const override;
+  std::optional<GpuOp> on_gpu() const override {
+    return GpuOp{.kind = GpuOpKind::sigrid_hash, .sigrid_hash = formula_};
+  }
 
  private:
-  const uint64_t rows_, salt_;
+  const formulas::SigridHash formula_;
 };
 
 }  // namespace recmill::preprocess

@@ -3,37 +3,19 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 
 #include "preprocess/run/compiled_graph.h"
+#include "preprocess/run/pool_ops.h"
+#include "preprocess/run/stateless_ops.h"
 
 namespace recmill::preprocess {
 namespace {
 
-// Samples of a column that go through all its ops before the next ones do: they stay in the L1
-// cache.
-constexpr int64_t kTile = 1024;
-
-int64_t tiles_of(int64_t samples) {
-  return (samples + kTile - 1) / kTile;
-}
-
-/// Tile-sized memory of one task between two ops.
-struct Scratch {
-  std::vector<float> values;
-  struct Bags {
-    std::vector<int64_t> offsets;
-    std::vector<uint64_t> ids;
-    std::vector<float> weights;
-  } bags[2];
-};
-Scratch& scratch() {
-  thread_local Scratch memory;
-  return memory;
-}
-
 class PoolPreprocessor final : public Preprocessor {
  public:
-  PoolPreprocessor(CompiledGraph graph, Pool& pool) : graph_(std::move(graph)), pool_(pool) {
+  PoolPreprocessor(CompiledGraph graph, Pool& pool, std::unique_ptr<StatelessOps> ops)
+      : graph_(std::move(graph)), pool_(pool), ops_(std::move(ops)) {
     for (size_t d = 0; d < graph_.dictionaries.size(); ++d) {
       dictionaries_.emplace_back(graph_.dictionaries[d].rows, graph_.when_full[d]);
     }
@@ -72,44 +54,16 @@ class PoolPreprocessor final : public Preprocessor {
   }
 
  private:
-  /// One call of train() or evaluate().
-  struct Call {
-    const ColumnBatch& batch;
-    const DictionaryVersions* as_of;  // null: training
-    DenseBatch& dense;
-    SparseBatch& sparse;
-    std::vector<char> plain_column;     // [features] every bag is one id that no bag op changes
-    std::vector<FeatureCounts> counts;  // [features]
-    std::vector<IdCounts> tile_counts;  // [features][tiles]
-  };
-
-  SparseFeature& output(Call& call, int feature) const {
-    return call.sparse.features[graph_.output_of_feature[feature]];
-  }
-
   Status run(const ColumnBatch& batch, const DictionaryVersions* as_of, DenseBatch& dense,
              SparseBatch& sparse) {
     const auto features = static_cast<int64_t>(graph_.features.size());
-    const int64_t tiles = tiles_of(batch.samples);
-    Call call{batch, as_of, dense, sparse, {}, {}, {}};
+    PreprocessCall call{graph_, batch, as_of, dense, sparse, {}, {}};
     call.plain_column.resize(features);
     call.counts.resize(features);
-    call.tile_counts.resize(features * tiles);
     start(call);
-    pool_.run(features + tiles, [&](int64_t task) {
-      if (task < features) {
-        lay_out(call, static_cast<int>(task));
-      } else {
-        make_dense_tile(call, task - features);
-      }
-    });
-    pool_.run(features * tiles, [&](int64_t task) {
-      make_rows_tile(call, static_cast<int>(task / tiles), task % tiles);
-    });
+    pool_.run(features, [&](int64_t feature) { lay_out(call, static_cast<int>(feature)); });
+    RECMILL_RETURN_IF_ERROR(ops_->run(call));
     categorify(call);
-    for (int64_t task = 0; task < features * tiles; ++task) {
-      call.counts[task / tiles].ids.add(call.tile_counts[task]);
-    }
     RECMILL_RETURN_IF_ERROR(first_refused(call));
     pool_.run(static_cast<int64_t>(graph_.feature_of_output.size()), [&](int64_t i) {
       const int feature = graph_.feature_of_output[i];
@@ -128,7 +82,7 @@ class PoolPreprocessor final : public Preprocessor {
     return {};
   }
 
-  void start(Call& call) const {
+  void start(PreprocessCall& call) const {
     call.sparse.first = call.dense.first = call.batch.first;
     call.sparse.samples = call.dense.samples = call.batch.samples;
     call.sparse.features.resize(graph_.feature_of_output.size());
@@ -139,29 +93,11 @@ class PoolPreprocessor final : public Preprocessor {
     call.dense.groups = call.batch.groups;
   }
 
-  void make_dense_tile(Call& call, int64_t tile) const {
-    const int64_t begin = tile * kTile;
-    const int64_t size = std::min(kTile, call.batch.samples - begin);
-    auto& values = scratch().values;
-    values.resize(kTile);
-    const std::span<float> out(values.data(), size);
-    for (int64_t c = 0; c < call.dense.columns; ++c) {
-      const CompiledChain& chain = graph_.dense[c];
-      std::span<const float> in(call.batch.dense[chain.chain.column_index].data() + begin, size);
-      for (const auto* op : chain.dense) {
-        op->run(in, out);
-        in = out;
-      }
-      float* to = call.dense.values.data() + begin * call.dense.columns + c;
-      for (int64_t s = 0; s < size; ++s) to[s * call.dense.columns] = in[s];
-    }
-  }
-
   /// Offsets of a feature before any lookup is left out, and room for its rows.
-  void lay_out(Call& call, int feature) const {
+  void lay_out(PreprocessCall& call, int feature) const {
     const CompiledChain& chain = graph_.features[feature];
     const int64_t samples = call.batch.samples;
-    SparseFeature& out = output(call, feature);
+    SparseFeature& out = call.output(feature);
     out.offsets.resize(samples + 1);
     int64_t* to = out.offsets.data();
     to[0] = 0;
@@ -192,97 +128,8 @@ class PoolPreprocessor final : public Preprocessor {
     out.weights.resize(chain.chain.weighted ? to[samples] : 0);
   }
 
-  void make_rows_tile(Call& call, int feature, int64_t tile) const {
-    const CompiledChain& chain = graph_.features[feature];
-    const int64_t begin = tile * kTile;
-    const int64_t size = std::min(kTile, call.batch.samples - begin);
-    IdCounts& counts = call.tile_counts[feature * tiles_of(call.batch.samples) + tile];
-    SparseFeature& out = output(call, feature);
-    const int64_t* offsets = out.offsets.data() + begin;
-    const std::span<uint64_t> rows(reinterpret_cast<uint64_t*>(out.rows.data()) + offsets[0],
-                                   offsets[size] - offsets[0]);
-    std::span<const uint64_t> ids = rows;  // where the ops on ids read
-    if (chain.chain.source == Source::dense) {
-      bucketize(call, chain, begin, size, rows);
-    } else if (call.plain_column[feature]) {
-      const IdColumn& column = call.batch.ids[chain.chain.column_index];
-      const int64_t first = column.offsets[begin];
-      ids = {column.ids.data() + first, static_cast<size_t>(size)};
-      if (chain.chain.weighted && column.weights.empty()) {
-        std::fill_n(out.weights.data() + begin, size, 1.0f);
-      } else if (chain.chain.weighted) {
-        std::copy_n(column.weights.data() + first, size, out.weights.data() + begin);
-      }
-    } else {
-      run_bags(call, chain, begin, size, out);
-    }
-    if (chain.ids.empty() && ids.data() != rows.data()) {
-      std::copy(ids.begin(), ids.end(), rows.begin());
-    }
-    run_ids(chain, ids, rows, counts);
-  }
-
-  void bucketize(Call& call, const CompiledChain& chain, int64_t begin, int64_t size,
-                 std::span<uint64_t> rows) const {
-    auto& values = scratch().values;
-    values.resize(kTile);
-    const std::span<float> out(values.data(), size);
-    std::span<const float> in(call.batch.dense[chain.chain.column_index].data() + begin, size);
-    for (const auto* op : chain.dense) {
-      op->run(in, out);
-      in = out;
-    }
-    chain.bucket->run(in, rows);
-  }
-
-  /// All bag ops of a tile; the last one writes into `out`.
-  static void run_bags(Call& call, const CompiledChain& chain, int64_t begin, int64_t size,
-                       SparseFeature& out) {
-    const IdColumn& column = call.batch.ids[chain.chain.column_index];
-    const bool weighted = chain.chain.weighted;
-    const int64_t* offsets = out.offsets.data() + begin;
-    auto* rows = reinterpret_cast<uint64_t*>(out.rows.data()) + offsets[0];
-    float* weights = weighted ? out.weights.data() + offsets[0] : nullptr;
-    BagView in{column.offsets.data() + begin, column.ids.data(),
-               column.weights.empty() ? nullptr : column.weights.data(), size};
-    if (chain.bags.empty()) {
-      const int64_t first = in.offsets[0], count = in.offsets[size] - first;
-      std::copy_n(in.ids + first, count, rows);
-      if (weighted && in.weights != nullptr) std::copy_n(in.weights + first, count, weights);
-      if (weighted && in.weights == nullptr) std::fill_n(weights, count, 1.0f);
-      return;
-    }
-    for (size_t i = 0; i + 1 < chain.bags.size(); ++i) {
-      Scratch::Bags& next = scratch().bags[i % 2];
-      next.offsets.resize(size + 1);
-      next.offsets[0] = 0;
-      for (int64_t s = 0; s < size; ++s) {
-        next.offsets[s + 1] =
-            next.offsets[s] + chain.bags[i]->length(in.offsets[s + 1] - in.offsets[s]);
-      }
-      next.ids.resize(next.offsets[size]);
-      next.weights.resize(weighted ? next.offsets[size] : 0);
-      chain.bags[i]->run(in, next.offsets.data(), next.ids.data(),
-                         weighted ? next.weights.data() : nullptr);
-      in = {next.offsets.data(), next.ids.data(), weighted ? next.weights.data() : nullptr, size};
-    }
-    chain.bags.back()->run(in, offsets, rows, weights);
-  }
-
-  static void run_ids(const CompiledChain& chain, std::span<const uint64_t> ids,
-                      std::span<uint64_t> rows, IdCounts& counts) {
-    for (const auto* op : chain.ids) {
-      if (counts.dropped + counts.refused == 0) {
-        op->run(ids, rows, counts);
-      } else {  // what an earlier op left out stays out
-        for (uint64_t& row : rows) row = row == kNoRow ? row : op->plain(row, counts);
-      }
-      ids = rows;
-    }
-  }
-
   /// Dictionaries, in parallel; each in the order of the samples.
-  void categorify(Call& call) {
+  void categorify(PreprocessCall& call) {
     if (dictionaries_.empty()) return;
     std::lock_guard lock(mutex_);
     pool_.run(static_cast<int64_t>(dictionaries_.size()), [&](int64_t d) {
@@ -290,7 +137,7 @@ class PoolPreprocessor final : public Preprocessor {
       Dictionary& dictionary = dictionaries_[d];
       if (call.as_of != nullptr || features.size() == 1) {
         for (const int feature : features) {
-          auto& out = output(call, feature).rows;
+          auto& out = call.output(feature).rows;
           const std::span<uint64_t> rows(reinterpret_cast<uint64_t*>(out.data()), out.size());
           IdCounts& counts = call.counts[feature].ids;
           if (call.as_of != nullptr) {
@@ -303,7 +150,7 @@ class PoolPreprocessor final : public Preprocessor {
       }
       for (int64_t s = 0; s < call.batch.samples; ++s) {
         for (const int feature : features) {
-          SparseFeature& out = output(call, feature);
+          SparseFeature& out = call.output(feature);
           for (int64_t i = out.offsets[s]; i < out.offsets[s + 1]; ++i) {
             out.rows[i] = static_cast<int64_t>(
                 dictionary.add(static_cast<uint64_t>(out.rows[i]), call.counts[feature].ids));
@@ -314,11 +161,11 @@ class PoolPreprocessor final : public Preprocessor {
   }
 
   /// The error of the first feature, and its first sample, with an id that has no row.
-  Status first_refused(Call& call) const {
+  Status first_refused(PreprocessCall& call) const {
     for (size_t f = 0; f < graph_.features.size(); ++f) {
       if (call.counts[f].ids.refused == 0) continue;
       const auto feature = static_cast<int>(f);
-      const SparseFeature& out = output(call, feature);
+      const SparseFeature& out = call.output(feature);
       const auto at = std::find(out.rows.begin(), out.rows.end(), static_cast<int64_t>(kNoRow)) -
                       out.rows.begin();
       const auto sample =
@@ -342,8 +189,8 @@ class PoolPreprocessor final : public Preprocessor {
   }
 
   /// Takes out the lookups that were dropped.
-  void finish(Call& call, int feature) const {
-    SparseFeature& out = output(call, feature);
+  void finish(PreprocessCall& call, int feature) const {
+    SparseFeature& out = call.output(feature);
     if (graph_.features[feature].chain.source == Source::dense) {
       const auto& column = call.batch.dense[graph_.features[feature].chain.column_index];
       for (const float value : column) call.counts[feature].missing += value != value ? 1 : 0;
@@ -369,6 +216,7 @@ class PoolPreprocessor final : public Preprocessor {
 
   const CompiledGraph graph_;
   Pool& pool_;
+  const std::unique_ptr<StatelessOps> ops_;
   mutable std::mutex mutex_;
   std::vector<Dictionary> dictionaries_;  // guarded by mutex_
   std::vector<FeatureCounts> counts_;     // [features], guarded by mutex_
@@ -376,10 +224,19 @@ class PoolPreprocessor final : public Preprocessor {
 
 }  // namespace
 
+std::unique_ptr<Preprocessor> preprocessor_with(CompiledGraph graph, Pool& pool,
+                                                std::unique_ptr<StatelessOps> ops) {
+  return std::make_unique<PoolPreprocessor>(std::move(graph), pool, std::move(ops));
+}
+
 Result<std::unique_ptr<Preprocessor>> make_preprocessor(const FeatureGraph& graph,
                                                         const ModelSpec& model, Pool& pool) {
   RECMILL_ASSIGN_OR_RETURN(auto compiled, compile(graph, model));
-  return std::unique_ptr<Preprocessor>(new PoolPreprocessor(std::move(compiled), pool));
+  ChainSubset all{true, {}};
+  all.features.resize(compiled.features.size());
+  std::iota(all.features.begin(), all.features.end(), 0);
+  return preprocessor_with(std::move(compiled), pool,
+                           std::make_unique<PoolOps>(pool, std::move(all)));
 }
 
 }  // namespace recmill::preprocess

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preprocess/run/gpu_batch.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace recmill::preprocess {
+namespace {
+
+/// So much of an array is copied by one task.
+constexpr size_t kCopyBytes = size_t{1} << 20;
+
+/// Null: it is empty, so nobody reads or writes it.
+template <class T>
+T* device(const StagedArrays& arrays, const StagedArray<T>& array) {
+  return array.count == 0 ? nullptr : arrays.device(array);
+}
+
+}  // namespace
+
+GpuBatch::GpuBatch(PreprocessCall& call, const ChainSubset& subset,
+                   std::span<const GpuChain> chains, GpuBatchMemory& memory)
+    : call_(call), subset_(subset), chains_(chains), memory_(memory) {
+  memory_.inputs.clear();
+  memory_.results.clear();
+  const int64_t samples = call_.batch.samples;
+  if (subset_.dense) {
+    for (const CompiledChain& chain : call_.graph.dense)
+      dense_inputs_.push_back(add_dense_column(chain.chain.column_index));
+    dense_ = memory_.results.add<float>(samples * call_.dense.columns);
+  }
+  for (const int feature : subset_.features) features_.push_back(add_feature(feature));
+  counts_ = memory_.results.add<IdCounts>(std::ssize(features_));
+  const int64_t parts = (samples + kGpuTileSamples - 1) / kGpuTileSamples;
+  sent_chains_ = memory_.inputs.add<GpuChain>(std::ssize(chains_));
+  tiles_ = memory_.inputs.add<ChainTile>(std::ssize(chains_) * parts);
+}
+
+template <class T>
+StagedArray<T> GpuBatch::add_input(std::span<const T> from) {
+  const auto array = memory_.inputs.add<T>(std::ssize(from));
+  inputs_.push_back({from.data(), {array.at, static_cast<int64_t>(from.size_bytes())}});
+  return array;
+}
+
+StagedArray<float> GpuBatch::add_dense_column(int column) {
+  const auto [at, is_new] = dense_columns_.try_emplace(column);
+  if (is_new) at->second = add_input(std::span<const float>(call_.batch.dense[column]));
+  return at->second;
+}
+
+GpuBatch::IdArrays GpuBatch::add_id_column(int column) {
+  const auto [at, is_new] = id_columns_.try_emplace(column);
+  if (!is_new) return at->second;
+  const IdColumn& raw = call_.batch.ids[column];
+  const std::span<const int64_t> offsets(raw.offsets);
+  const auto first = static_cast<size_t>(offsets.front());
+  const size_t count = static_cast<size_t>(offsets.back()) - first;
+  at->second = {
+      add_input(offsets), add_input(std::span<const u64>(raw.ids).subspan(first, count)), {}};
+  if (!raw.weights.empty())
+    at->second.weights = add_input(std::span<const float>(raw.weights).subspan(first, count));
+  return at->second;
+}
+
+GpuBatch::FeatureArrays GpuBatch::add_feature(int feature) {
+  const Chain& chain = call_.graph.features[feature].chain;
+  const SparseFeature& out = call_.output(feature);
+  FeatureArrays arrays;
+  if (chain.source == Source::dense) {
+    arrays.values = add_dense_column(chain.column_index);
+  } else {
+    arrays.in = add_id_column(chain.column_index);
+    if (call_.plain_column[feature] == 0)
+      arrays.offsets = add_input(std::span<const i64>(out.offsets));
+    arrays.weights = memory_.results.add<float>(std::ssize(out.weights));
+  }
+  arrays.rows = memory_.results.add<u64>(std::ssize(out.rows));
+  return arrays;
+}
+
+Status GpuBatch::send(Gpu& gpu, Pool& pool, GpuStream& stream) {
+  StagedArrays& inputs = memory_.inputs;
+  RECMILL_RETURN_IF_ERROR(inputs.allocate(gpu, "columns of a batch"));
+  RECMILL_RETURN_IF_ERROR(memory_.results.allocate(gpu, "preprocessed columns of a batch"));
+  std::vector<Copy> copies;
+  for (const Input& input : inputs_)
+    copies.push_back({input.from, inputs.host(input.to).data(), inputs.host(input.to).size()});
+  copy(copies, pool);
+  std::ranges::copy(located_chains(), inputs.host(sent_chains_).begin());
+  const auto tiles = inputs.host(tiles_);
+  const int64_t parts = tiles_.count / std::max<int64_t>(1, std::ssize(chains_));
+  for (int64_t t = 0; t < tiles_.count; ++t)
+    tiles[t] = {static_cast<i32>(t / parts), static_cast<i32>(t % parts)};
+  std::ranges::fill(memory_.results.host(counts_), IdCounts());
+  RECMILL_RETURN_IF_ERROR(memory_.results.send(counts_, stream));
+  return inputs.send(stream);
+}
+
+std::vector<GpuChain> GpuBatch::located_chains() const {
+  const StagedArrays &inputs = memory_.inputs, &results = memory_.results;
+  std::vector<GpuChain> chains(chains_.begin(), chains_.end());
+  for (size_t c = 0; c < dense_inputs_.size(); ++c) {
+    chains[c].values = device(inputs, dense_inputs_[c]);
+    chains[c].dense = device(results, dense_) + c;
+    chains[c].dense_stride = call_.dense.columns;
+  }
+  for (size_t f = 0; f < features_.size(); ++f) {
+    const FeatureArrays& arrays = features_[f];
+    GpuChain& chain = chains[dense_inputs_.size() + f];
+    chain.values = device(inputs, arrays.values);
+    chain.in_offsets = device(inputs, arrays.in.offsets);
+    chain.ids = device(inputs, arrays.in.ids);
+    chain.in_weights = device(inputs, arrays.in.weights);
+    chain.offsets = device(inputs, arrays.offsets);
+    chain.rows = device(results, arrays.rows);
+    chain.weights = device(results, arrays.weights);
+    chain.counts = results.device(counts_) + f;
+  }
+  return chains;
+}
+
+ChainArguments GpuBatch::arguments() const {
+  return {memory_.inputs.device(sent_chains_), memory_.inputs.device(tiles_), call_.batch.samples};
+}
+
+void GpuBatch::take(Pool& pool) const {
+  const StagedArrays& results = memory_.results;
+  std::vector<Copy> copies;
+  const auto add = [&](const auto& from, auto& to) {
+    if (from.count == 0) return;
+    const auto staged = std::as_bytes(results.host(from));
+    copies.push_back({staged.data(), to.data(), staged.size()});
+  };
+  add(dense_, call_.dense.values);
+  for (size_t f = 0; f < features_.size(); ++f) {
+    SparseFeature& out = call_.output(subset_.features[f]);
+    add(features_[f].rows, out.rows);
+    add(features_[f].weights, out.weights);
+    call_.counts[subset_.features[f]].ids.add(results.host(counts_)[f]);
+  }
+  copy(copies, pool);
+}
+
+void GpuBatch::copy(std::span<const Copy> copies, Pool& pool) {
+  std::vector<Copy> pieces;
+  for (const auto& [from, to, bytes] : copies)
+    for (size_t at = 0; at < bytes; at += kCopyBytes)
+      pieces.push_back({static_cast<const std::byte*>(from) + at, static_cast<std::byte*>(to) + at,
+                        std::min(kCopyBytes, bytes - at)});
+  pool.run(std::ssize(pieces), [&](int64_t piece) {
+    std::memcpy(pieces[piece].to, pieces[piece].from, pieces[piece].bytes);
+  });
+}
+
+}  // namespace recmill::preprocess

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of preprocessing that keeps no state, which may run anywhere, and what it is given.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "batch/column_batch.h"
+#include "batch/sparse_batch.h"
+#include "device/pool.h"
+#include "preprocess/run/compiled_graph.h"
+#include "preprocess/run/preprocessor.h"
+
+namespace recmill::preprocess {
+
+/// One call of Preprocessor::train() or evaluate().
+struct PreprocessCall {
+  const CompiledGraph& graph;
+  const ColumnBatch& batch;
+  const DictionaryVersions* as_of;  // null: training
+  DenseBatch& dense;
+  SparseBatch& sparse;
+  std::vector<char> plain_column;     // [features] every bag is one id that no bag op changes
+  std::vector<FeatureCounts> counts;  // [features]
+
+  SparseFeature& output(int feature) const {
+    return sparse.features[graph.output_of_feature[feature]];
+  }
+};
+
+/// Some of a graph's chains.
+struct ChainSubset {
+  bool dense = false;         // all of its dense columns
+  std::vector<int> features;  // into CompiledGraph::features
+};
+
+class StatelessOps {
+ public:
+  virtual ~StatelessOps() = default;
+  /// Runs all ops but dictionaries. There is room for the dense values; the outputs' offsets are
+  /// those before any lookup is left out, with room for rows and weights. Ids without a row become
+  /// kNoRow; adds to counts. Any thread, and several at once.
+  virtual Status run(PreprocessCall& call) = 0;
+};
+
+/// Whose dictionaries are the CPU's.
+std::unique_ptr<Preprocessor> preprocessor_with(CompiledGraph graph, Pool& pool,
+                                                std::unique_ptr<StatelessOps> ops);
+
+}  // namespace recmill::preprocess
