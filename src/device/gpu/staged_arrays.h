@@ -46,9 +46,14 @@ class StagedArrays {
   T* device(const StagedArray<T>& array) const {
     return reinterpret_cast<T*>(sent_.address<std::byte>() + array.at);
   }
-  /// Enqueues the copy of all of them.
+  /// Enqueues the copy of all of them, or of one.
   Status send(GpuStream& stream) {
     return bytes_ == 0 ? Status() : stream.to_device(sent_, staged_, bytes_);
+  }
+  template <class T>
+  Status send(const StagedArray<T>& array, GpuStream& stream) {
+    return stream.to_device(sent_, staged_, static_cast<size_t>(array.count) * sizeof(T), array.at,
+                            array.at);
   }
   /// Enqueues the copy of all of them back.
   Status fetch(GpuStream& stream) {
