@@ -32,10 +32,11 @@ struct GpuUpdateSource : kernels::codegen::GpuSource {
   std::vector<GpuUpdateFunction> functions;  // gpu::UpdateTable::schedule is the place in here
 };
 
-/// Kernels of at most `most_functions` functions. `wanted` may repeat itself.
+/// Kernels of at most `most_functions` functions: the time that a kernel takes to be compiled grows
+/// faster than their number. `wanted` may repeat itself.
 std::vector<GpuUpdateSource> gpu_update_sources(std::span<const GpuUpdateFunction> wanted,
                                                 const std::string& made_by,
-                                                int64_t most_functions = 100);
+                                                int64_t most_functions = 16);
 
 /// The optimizer's formula as of `step`, as gpu::UpdateTable::formula has it.
 std::vector<std::byte> formula_bytes(const RowOptimizerOptions& options, const RowStep& step);

@@ -101,9 +101,22 @@ gpu::UpdateTable put_arguments(const Case& of, const GpuRows& rows, const Lookup
   return table;
 }
 
-/// One iteration of all cases, whose functions are the source's.
-Status update(std::vector<Case>& cases, const GpuUpdateSource& source, const RowStep& step,
-              const emulation::Turns& turns) {
+/// Two launches of a source's kernel, for rows of the tables that are its own.
+Status launch(Gpu& on, const GpuUpdateSource& source, void (*entry)(const void*),
+              const gpu::UpdateTable* tables, const std::vector<gpu::UpdateBlock>& blocks,
+              TestArrays& arrays, GpuStream& stream) {
+  RECMILL_ASSIGN_OR_RETURN(const auto kernel, on.load(kernels::codegen::test_code(source, entry)));
+  gpu::UpdateArguments all{tables, arrays.put(blocks), std::ssize(blocks), {}, 0};
+  all.long_rows = {arrays.put(std::vector<gpu::UpdateBlock>(blocks.size() * kRows)),
+                   arrays.put(std::vector<u32>{0})};
+  for (all.is_for_long_rows = 0; all.is_for_long_rows < 2; ++all.is_for_long_rows)
+    RECMILL_RETURN_IF_ERROR(on.launch(kernel, {{7}, {gpu::kUpdateThreads}}, all, stream));
+  return {};
+}
+
+/// One iteration of all cases, whose functions are the sources'.
+Status update(std::vector<Case>& cases, std::span<const GpuUpdateSource> sources,
+              const RowStep& step, const emulation::Turns& turns) {
   Gpu on(recmill::testing::test_driver({.turns = turns}), {});
   GpuStream stream = *on.open_stream();
   TestArrays arrays(on, stream);
@@ -111,29 +124,29 @@ Status update(std::vector<Case>& cases, const GpuUpdateSource& source, const Row
   std::list<Lookups> lookups;
   std::vector<GpuRows> rows;
   std::vector<gpu::UpdateTable> tables;
-  std::vector<gpu::UpdateBlock> blocks;
+  std::vector<std::vector<gpu::UpdateBlock>> blocks(sources.size());
   for (Case& of : cases) {
     lookups.emplace_back(of, 100 * step.iteration + tables.size());
     rows.push_back(*GpuRows::allocate(of.on_gpu, on));
     RECMILL_RETURN_IF_ERROR(rows.back().upload(of.on_gpu, staging, stream));
     tables.push_back(put_arguments(of, rows.back(), lookups.back(), step, arrays));
     const GpuUpdateFunction function = gpu_update_function(of.spec);
-    tables.back().schedule =
-        std::ranges::find(source.functions, function) - source.functions.begin();
-    // As many blocks as there may be rows, of which some find none.
-    for (int64_t part = 0; part < 2; ++part)
-      blocks.push_back({static_cast<i32>(tables.size()) - 1, static_cast<i32>(part)});
+    for (size_t s = 0; s < sources.size(); ++s) {
+      const auto place = std::ranges::find(sources[s].functions, function);
+      if (place == sources[s].functions.end()) continue;
+      tables.back().schedule = place - sources[s].functions.begin();
+      // As many blocks as there may be rows, of which some find none.
+      for (int64_t part = 0; part < 2; ++part)
+        blocks[s].push_back({static_cast<i32>(tables.size()) - 1, static_cast<i32>(part)});
+    }
     const TableUpdate plain{&of.plain, &lookups.back().distinct, lookups.back().gradients,
                             of.shards};
     update_tables_reference({&plain, 1}, step);
   }
-  RECMILL_ASSIGN_OR_RETURN(const auto kernel,
-                           on.load(kernels::codegen::test_code(source, &gpu_update_entry)));
-  gpu::UpdateArguments all{arrays.put(tables), arrays.put(blocks), std::ssize(blocks), {}, 0};
-  all.long_rows = {arrays.put(std::vector<gpu::UpdateBlock>(cases.size() * kRows)),
-                   arrays.put(std::vector<u32>{0})};
-  for (all.is_for_long_rows = 0; all.is_for_long_rows < 2; ++all.is_for_long_rows)
-    RECMILL_RETURN_IF_ERROR(on.launch(kernel, {{7}, {gpu::kUpdateThreads}}, all, stream));
+  const auto* const there = arrays.put(tables);
+  for (size_t s = 0; s < sources.size(); ++s)
+    RECMILL_RETURN_IF_ERROR(
+        launch(on, sources[s], kGpuUpdateEntries[s], there, blocks[s], arrays, stream));
   for (size_t c = 0; c < cases.size(); ++c)
     RECMILL_RETURN_IF_ERROR(rows[c].download(cases[c].on_gpu, staging, stream));
   return {};
@@ -143,11 +156,11 @@ TEST(GpuUpdate, HasTheReferencesBitsWithEveryOptimizerPrecisionAndOrder) {
   std::vector<Case> cases;
   for (const TableSpec& spec : gpu_update_specs())
     cases.emplace_back(spec, 1 << cases.size() % 5, cases.size());
-  const GpuUpdateSource source = gpu_update_sample();
+  const auto sources = gpu_update_samples();
   const emulation::Turns orders[] = {
       {emulation::Order::forward}, {emulation::Order::reverse}, {emulation::Order::random, 5}};
   for (int64_t iteration = 0; iteration < 3; ++iteration) {
-    const Status status = update(cases, source, {iteration, 0.5}, orders[iteration]);
+    const Status status = update(cases, sources, {iteration, 0.5}, orders[iteration]);
     ASSERT_TRUE(status.ok()) << status.message();
     for (const Case& of : cases)
       ASSERT_TRUE(of.is_same()) << name_of(of.spec.optimizer.kind) << " "

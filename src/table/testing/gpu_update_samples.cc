@@ -36,12 +36,12 @@ GpuUpdateFunction gpu_update_function(const TableSpec& spec) {
           spec.precision, spec.optimizer.kind, spec.dim == 17 ? kernels::gpu::kMostLevels : 4};
 }
 
-GpuUpdateSource gpu_update_sample() {
+std::vector<GpuUpdateSource> gpu_update_samples() {
   std::vector<GpuUpdateFunction> functions;
   for (const TableSpec& spec : gpu_update_specs()) functions.push_back(gpu_update_function(spec));
-  auto sources = gpu_update_sources(functions, "the tests");
-  RECMILL_CHECK(sources.size() == 1);
-  return std::move(sources.front());
+  auto sources = gpu_update_sources(functions, "the tests", 8);
+  RECMILL_CHECK(sources.size() == kGpuUpdateEntries.size());
+  return sources;
 }
 
 }  // namespace recmill::table

@@ -3,6 +3,7 @@
 // and of many.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "schema/table_spec.h"
@@ -14,9 +15,18 @@ namespace recmill::table {
 std::vector<TableSpec> gpu_update_specs();
 /// Of one table.
 GpuUpdateFunction gpu_update_function(const TableSpec& spec);
-/// The one source for all of them.
-GpuUpdateSource gpu_update_sample();
-/// Its kernel, compiled, as the emulator calls it.
-void gpu_update_entry(const void* arguments);
+/// The sources for all of them.
+std::vector<GpuUpdateSource> gpu_update_samples();
+
+// Their kernels, compiled, as the emulator calls them.
+void gpu_update_entry_0(const void* arguments);
+void gpu_update_entry_1(const void* arguments);
+void gpu_update_entry_2(const void* arguments);
+void gpu_update_entry_3(const void* arguments);
+void gpu_update_entry_4(const void* arguments);
+void gpu_update_entry_5(const void* arguments);
+inline constexpr std::array kGpuUpdateEntries{&gpu_update_entry_0, &gpu_update_entry_1,
+                                              &gpu_update_entry_2, &gpu_update_entry_3,
+                                              &gpu_update_entry_4, &gpu_update_entry_5};
 
 }  // namespace recmill::table
