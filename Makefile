@@ -5,10 +5,14 @@ FUZZ_SECONDS ?= 10
 DATA := $(abspath $(firstword $(RECMILL_DATA) $(wildcard ../shared/data)))
 export RECMILL_DATA := $(DATA)
 
-.PHONY: setup build gpu-check gpu-check-deps test test-emulated-asan test-emulated-tsan test-asan test-tsan test-all fuzz quickstart install format tidy rivals
+.PHONY: setup setup-cuda build gpu-check gpu-check-deps test test-emulated-asan test-emulated-tsan test-asan test-tsan test-all fuzz quickstart install format tidy rivals
 
 setup:
 	@tools/setup
+
+# And what LibTorch links to compute layers on a GPU.
+setup-cuda:
+	@tools/setup --cuda
 
 build: setup
 	@cmake --preset release >build.log 2>&1 || { cat build.log; rm -f build.log; exit 1; }; rm -f build.log

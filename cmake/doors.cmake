@@ -110,6 +110,15 @@ if(RECMILL_TORCH)
   target_link_options(recmill_door_torch INTERFACE
       $<BUILD_INTERFACE:-Wl,-rpath-link,${RECMILL_SITE}/${profiling}>
       $<INSTALL_INTERFACE:-Wl,-rpath-link,$<INSTALL_PREFIX>/lib/recmill/${profiling}>)
+  # LibTorch's half for GPUs is opened when layers are computed there: it goes along where `make setup-cuda` has
+  # brought what it links.
+  if(EXISTS ${RECMILL_SITE}/nvidia/cu13/lib/libcublas.so.13)
+    recmill_install_wheel_libraries(torch/lib libtorch_cuda.so libtorch_cuda_linalg.so libtorch_nvshmem.so libc10_cuda.so)
+    foreach(folder nvidia/cu13/lib nvidia/cudnn/lib nvidia/cusparselt/lib nvidia/nccl/lib nvidia/nvshmem/lib)
+      file(GLOB libraries RELATIVE ${RECMILL_SITE}/${folder} ${RECMILL_SITE}/${folder}/*.so*)
+      recmill_install_wheel_libraries(${folder} ${libraries})
+    endforeach()
+  endif()
 endif()
 
 set(RECMILL_SYSTEM_ARROW OFF)

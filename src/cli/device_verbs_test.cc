@@ -64,7 +64,7 @@ TEST_F(Program, on_an_emulated_gpu_whole_steps_are_as_near_to_float64_as_the_pla
   // What the GPU has trained and evaluated, it and the CPU go on with.
   const Outcome trained = run(with_sets({"train", "gpu.toml"}));
   ASSERT_EQ(trained.status, 0) << trained.err;
-  EXPECT_NE(trained.err.find("dense layers are computed on the GPU"), std::string::npos);
+  EXPECT_NE(trained.err.find("the GPU computes the dense layers"), std::string::npos);
   for (const char* device : {"emulated", "cpu"}) {
     const Outcome resumed =
         run(with_sets({"train", "gpu.toml", "--resume", "--set", std::string("device=") + device,
@@ -119,6 +119,10 @@ TEST_F(Program, without_a_driver_there_is_no_cuda_and_no_other_device_instead) {
       << outcome.err;
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   EXPECT_EQ(newest_checkpoint("a"), "");
+  const Outcome on_gpu = run(
+      {"train", "a.toml", "--set", "kernels.cache=cache", "--set", "train.deterministic=false"});
+  EXPECT_EQ(on_gpu.status, 1);
+  EXPECT_EQ(std::count(on_gpu.err.begin(), on_gpu.err.end(), '\n'), 1) << on_gpu.err;
 }
 
 // ---- messages between GPUs

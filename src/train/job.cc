@@ -162,6 +162,17 @@ Status begin_folder(Training& training, Communicator& communicator) {
   return communicator.barrier();
 }
 
+void say_where_layers_are(const RunOptions& options) {
+  if (layers_are_on_gpu(options))
+    log_info(
+        "train.deterministic = false: the GPU computes the dense layers, whose sums are in another "
+        "order than the CPU's");
+  if (options.device == DeviceKind::cuda && !layers_are_on_gpu(options))
+    log_info(
+        "train.deterministic = true: the CPU computes the dense layers, bit for bit as without a "
+        "GPU; false has the GPU compute them, which is faster");
+}
+
 Status train_rank(Training& training, Communicator& communicator) {
   const ResolvedRun& run = training.run;
   const JobSetting& setting = training.setting;
@@ -174,6 +185,7 @@ Status train_rank(Training& training, Communicator& communicator) {
       "newest checkpoint", fmt::format("step {}", start.position.iteration), communicator));
   std::optional<RunLog> log;
   if (communicator.rank() == 0) {
+    say_where_layers_are(run.options);
     RECMILL_ASSIGN_OR_RETURN(const int64_t rows, rank.train_rows->rows());
     RECMILL_ASSIGN_OR_RETURN(log, RunLog::open(setting.files, training.folder, setting.progress,
                                                run.samples_in_all(rows), start.position.iteration));
@@ -211,15 +223,7 @@ void say_doubts(const ResolvedRun& run, Files& files) {
   const RunOptions& options = run.options;
   for (const std::string& doubt : reader::doubts_about_files(options.data, files))
     log_warning(doubt);
-  if (options.device == DeviceKind::cuda && options.train.deterministic)
-    log_info(
-        "train.deterministic = true: the CPU computes the dense layers, bit for bit as without a "
-        "GPU; false has the GPU compute them, which is faster");
-  if (options.train.deterministic) return;
-  if (layers_are_on_gpu(options))
-    return log_info(
-        "train.deterministic = false: dense layers are computed on the GPU, whose sums are in "
-        "another order than the CPU's");
+  if (options.train.deterministic || layers_are_on_gpu(options)) return;
   const auto pooled = run.placed == nullptr ? std::vector<bool>() : run.placed->send_pooled();
   const auto tables = std::ranges::count(pooled, true);
   log_info(

@@ -231,7 +231,8 @@ Status GpuTrainer::forward(const RankBatch& batch, bool training) {
   return results_stream_.to_host(results_, results_there_, results.end);
 }
 
-Status GpuTrainer::backward() {
+Status GpuTrainer::backward(const RankBatch& batch) {
+  if (batch.samples() == 0) return gpu_stream_.zero(gradient_);
   model::GpuLayersGradient gradient = {
       pooled_gradient_.address<float>(), {}, gradient_.address<float>()};
   for (const GpuBuffer& of : sequence_gradients_) gradient.sequences.push_back(of.address<float>());
@@ -307,7 +308,7 @@ void GpuTrainer::finish_iteration(const RankBatch& batch) {
 
 Result<StepResult> GpuTrainer::train(const RankBatch& batch, const store::Step& step) {
   RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/true));
-  RECMILL_RETURN_IF_ERROR(backward());
+  RECMILL_RETURN_IF_ERROR(backward(batch));
   RECMILL_ASSIGN_OR_RETURN(const StepResult outcome, result(batch));
   finish_iteration(batch);
   stages_.enter(Stage::dense_update);

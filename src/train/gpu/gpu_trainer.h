@@ -54,7 +54,7 @@ class GpuTrainer final : public Trainer {
   void place_rows();
   model::GpuLayersInput layers_input(const RankBatch& batch, bool training) const;
   Status forward(const RankBatch& batch, bool training);
-  Status backward();
+  Status backward(const RankBatch& batch);
   Result<StepResult> result(const RankBatch& batch);
   Status name_cause(const RankBatch& batch);
   Status send_statistics();

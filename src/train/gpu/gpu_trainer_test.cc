@@ -154,10 +154,10 @@ void expect_near(std::span<const float> a, std::span<const float> b, const char*
 }
 
 void compare(const ModelSpec& spec, const ModelOptions& options,
-             const DenseOptimizerOptions& dense = {}) {
+             const DenseOptimizerOptions& dense = {}, int64_t last_samples = 64) {
   const auto cpu = on_cpu(spec, options, dense), gpu = on_gpu(spec, options, dense);
   for (int64_t iteration = 0; iteration < kIterations; ++iteration) {
-    const int64_t samples = 50 + 7 * iteration;
+    const int64_t samples = iteration + 1 < kIterations ? 50 + 7 * iteration : last_samples;
     RankBatch a = batch_of(spec, samples, iteration), b = batch_of(spec, samples, iteration);
     const auto expected = cpu->step(a), found = gpu->step(b);
     ASSERT_TRUE(expected.ok()) << expected.status().message();
@@ -232,6 +232,12 @@ TEST(GpuTrainer, TrainsModelsOfHistories) {
 TEST(GpuTrainer, TrainsTheOtherModels) {
   compare(pooled({6, 6}), {.kind = ModelKind::wide_and_deep, .deep = {12, 8}});
   compare(pooled({6, 6}), {.kind = ModelKind::deep_cross, .bottom = {8}, .over = {10, 1}});
+}
+
+TEST(GpuTrainer, StepsWithoutSamplesAsTheCpuDoes) {
+  DenseOptimizerOptions dense;
+  dense.kind = DenseOptimizerKind::adam;  // whose moments go on
+  compare(pooled({8, 5}), {.kind = ModelKind::mlp, .top = {10, 1}}, dense, 0);
 }
 
 TEST(GpuTrainer, NamesWhatIsNotFiniteAndChangesNothing) {
