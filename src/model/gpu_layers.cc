@@ -11,6 +11,7 @@
 
 #include "model/tensor_models.h"
 #include "model/torch_device.h"
+#include "model/torch_errors.h"
 
 namespace recmill::model {
 namespace {
@@ -19,19 +20,6 @@ constexpr int64_t kAlignFloats = 4;  // 16 bytes
 
 int64_t aligned(int64_t floats) {
   return (floats + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
-}
-
-/// LibTorch reports by exceptions; none leaves this file.
-template <typename Body>
-Status guarded(const char* what, const Body& body) {
-  try {
-    body();
-    return {};
-  } catch (const std::exception& error) {
-    std::string line = error.what();
-    line.resize(std::min(line.size(), line.find('\n')));
-    return Status::Failed(std::string("model: ") + what + ": " + line);
-  }
 }
 
 class TorchLayers final : public GpuLayers {
@@ -58,13 +46,13 @@ class TorchLayers final : public GpuLayers {
   Status forward(const GpuLayersInput& input, float* logits, float* totals,
                  GpuStream& stream) override {
     return device_.enqueue(stream, [this, input, logits, totals] {
-      return guarded("forward", [&] { forward_now(input, logits, totals); });
+      return guarded("forward", [&] { return forward_now(input, logits, totals); });
     });
   }
   Status backward(const float* logit_gradient, const GpuLayersGradient& gradient,
                   GpuStream& stream) override {
     return device_.enqueue(stream, [this, logit_gradient, gradient] {
-      return guarded("backward", [&] { backward_now(logit_gradient, gradient); });
+      return guarded("backward", [&] { return backward_now(logit_gradient, gradient); });
     });
   }
 
@@ -112,7 +100,7 @@ class TorchLayers final : public GpuLayers {
     return columns_there_;
   }
 
-  void forward_now(const GpuLayersInput& input, float* logits, float* totals) {
+  Status forward_now(const GpuLayersInput& input, float* logits, float* totals) {
     const c10::AutoGradMode grad(input.training);
     const ShardTensors batch = tensors_of(input);
     TorchModel::Sums sums;
@@ -124,9 +112,10 @@ class TorchLayers final : public GpuLayers {
       totals += sum.numel();
     }
     if (!input.training) logits_.reset();
+    return {};
   }
 
-  void backward_now(const float* logit_gradient, const GpuLayersGradient& gradient) {
+  Status backward_now(const float* logit_gradient, const GpuLayersGradient& gradient) {
     const auto gradients = torch::autograd::grad(
         {logits_}, leaves_, {view(logit_gradient, logits_.sizes())}, false, false, true);
     const c10::NoGradGuard no_grad;
@@ -142,6 +131,7 @@ class TorchLayers final : public GpuLayers {
       if (of.trained) write(gradient.parameters + of.offset, of.shape);
     logits_.reset();
     leaves_.clear();
+    return {};
   }
 
   const TorchDevice device_;

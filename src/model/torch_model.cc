@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "model/initialize.h"
 #include "model/make_model.h"
+#include "model/torch_errors.h"
 
 namespace recmill::model {
 namespace {
@@ -39,18 +40,6 @@ void copy_out(const at::Tensor& tensor, float* out, int64_t floats) {
 void add_to(at::Tensor& sum, const at::Tensor& part) {
   if (!part.defined()) return;
   sum = sum.defined() ? sum + part : part;
-}
-
-/// Torch reports by exceptions; none leaves this file.
-template <typename Body>
-Status guarded(const char* what, const Body& body) {
-  try {
-    return body();
-  } catch (const std::exception& error) {
-    std::string line = error.what();
-    line.resize(std::min(line.size(), line.find('\n')));
-    return Status::Failed(fmt::format("model: {}: {}", what, line));
-  }
 }
 
 }  // namespace

@@ -9,34 +9,34 @@
 
 namespace recmill::train::gpu {
 
-/// One number of each thread of a block, added by halves.
-struct BlockSum {
+/// A sum over `count` items of which each block adds its own: a thread's in order, then the
+/// threads' by halves.
+struct GridSum {
   struct Shared {
     double parts[kStepThreads];
   };
-  /// The sum, for thread 0.
-  RECMILL_DEVICE static double of(double part, Shared& shared) {
-    shared.parts[threadIdx.x] = part;
+  /// sums [blocks]: the parts of item(0) + ... + item(count - 1).
+  template <class Item>
+  RECMILL_DEVICE static void run(i64 count, double* sums, Shared& shared, const Item& item) {
+    const i64 threads = static_cast<i64>(gridDim.x) * kStepThreads;
+    double sum = 0;
+    for (i64 i = static_cast<i64>(blockIdx.x) * kStepThreads + threadIdx.x; i < count; i += threads)
+      sum += item(i);
+    shared.parts[threadIdx.x] = sum;
     for (int half = kStepThreads / 2; half > 0; half /= 2) {
       __syncthreads();
       if (static_cast<int>(threadIdx.x) < half)
         shared.parts[threadIdx.x] += shared.parts[threadIdx.x + half];
     }
-    return shared.parts[0];
+    if (threadIdx.x == 0) sums[blockIdx.x] = shared.parts[0];
   }
 };
 
 struct LogLoss {
-  using Shared = BlockSum::Shared;
+  using Shared = GridSum::Shared;
 
   RECMILL_DEVICE static void run(const LogLossArguments& of, Shared& shared) {
-    const i64 threads = static_cast<i64>(gridDim.x) * kStepThreads;
-    double loss = 0;
-    for (i64 i = static_cast<i64>(blockIdx.x) * kStepThreads + threadIdx.x; i < of.samples;
-         i += threads)
-      loss += sample(of, i);
-    const double sum = BlockSum::of(loss, shared);
-    if (threadIdx.x == 0) of.sums[blockIdx.x] = sum;
+    GridSum::run(of.samples, of.sums, shared, [&](i64 i) { return sample(of, i); });
   }
 
  private:
@@ -53,16 +53,12 @@ struct LogLoss {
 };
 
 struct Squares {
-  using Shared = BlockSum::Shared;
+  using Shared = GridSum::Shared;
 
   RECMILL_DEVICE static void run(const SquaresArguments& of, Shared& shared) {
-    const i64 threads = static_cast<i64>(gridDim.x) * kStepThreads;
-    double squares = 0;
-    for (i64 i = static_cast<i64>(blockIdx.x) * kStepThreads + threadIdx.x; i < of.count;
-         i += threads)
-      squares += static_cast<double>(of.values[i]) * static_cast<double>(of.values[i]);
-    const double sum = BlockSum::of(squares, shared);
-    if (threadIdx.x == 0) of.sums[blockIdx.x] = sum;
+    GridSum::run(of.count, of.sums, shared, [&](i64 i) {
+      return static_cast<double>(of.values[i]) * static_cast<double>(of.values[i]);
+    });
   }
 };
 

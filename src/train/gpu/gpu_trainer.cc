@@ -239,19 +239,24 @@ Status GpuTrainer::backward(const RankBatch& batch) {
   return layers_.backward(logit_gradient_.address<float>(), gradient, gpu_stream_);
 }
 
+// Once they are there.
+std::span<const float> GpuTrainer::probabilities(const RankBatch& batch) const {
+  const Results places(batch.samples(), layers_.totals_size());
+  const auto* const first =
+      reinterpret_cast<const float*>(results_.as<std::byte>().data() + places.probabilities);
+  return {first, static_cast<size_t>(batch.samples())};
+}
+
 // Waits for the loss.
 Result<StepResult> GpuTrainer::result(const RankBatch& batch) {
   RECMILL_RETURN_IF_ERROR(results_stream_.synchronize());
   const int64_t samples = batch.samples();
-  const Results places(samples, layers_.totals_size());
   StepResult result;
   result.samples = batch.cut.samples;
   const auto* const sums = reinterpret_cast<const double*>(results_.as<std::byte>().data());
   for (int64_t block = 0; block < GpuStepKernels::loss_blocks(samples); ++block)
     result.loss += sums[block];
-  const auto* const probabilities =
-      reinterpret_cast<const float*>(results_.as<std::byte>().data() + places.probabilities);
-  result.probabilities = {probabilities, static_cast<size_t>(samples)};
+  result.probabilities = probabilities(batch);
   if (std::isfinite(result.loss)) return result;
   return name_cause(batch);
 }
@@ -329,10 +334,7 @@ Result<StepResult> GpuTrainer::score(const RankBatch& batch) {
 Result<std::span<const float>> GpuTrainer::answer(const RankBatch& batch) {
   RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/false));
   RECMILL_RETURN_IF_ERROR(results_stream_.synchronize());
-  const Results places(batch.samples(), layers_.totals_size());
-  const auto* const probabilities =
-      reinterpret_cast<const float*>(results_.as<std::byte>().data() + places.probabilities);
-  return std::span(probabilities, static_cast<size_t>(batch.samples()));
+  return probabilities(batch);
 }
 
 }  // namespace recmill::train

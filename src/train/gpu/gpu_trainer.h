@@ -55,6 +55,7 @@ class GpuTrainer final : public Trainer {
   model::GpuLayersInput layers_input(const RankBatch& batch, bool training) const;
   Status forward(const RankBatch& batch, bool training);
   Status backward(const RankBatch& batch);
+  std::span<const float> probabilities(const RankBatch& batch) const;
   Result<StepResult> result(const RankBatch& batch);
   Status name_cause(const RankBatch& batch);
   Status send_statistics();
