@@ -113,23 +113,25 @@ std::string entry_text(const GpuUpdateSource& source) {
   write("RECMILL_KERNEL({}, {}) {}(const UpdateArguments arguments) {{",
         kernels::gpu::kUpdateThreads, blocks_of(source.functions), source.entry);
   write("RECMILL_SHARED(shared, Shared);");
-  write("if (arguments.is_for_long_rows == 0) {{");
-  write("WarpShared& of_warp = shared.warps[threadIdx.x / 32];");
-  write("for (recmill::i64 b = blockIdx.x; b < arguments.block_count; b += gridDim.x) {{");
-  write("const UpdateBlock block = arguments.blocks[b];");
-  write("const UpdateTable& table = arguments.tables[block.table];");
-  write_branches(source.functions.size(), write, [](size_t f) {
-    return fmt::format("Update{0}::run(table, block, arguments.long_rows, of_warp.update_{0});", f);
-  });
+  write("RECMILL_SHARED(taken, recmill::u32);");
+  write("if (arguments.is_listing != 0) {{");
+  write("for (recmill::i64 b = blockIdx.x; b < arguments.block_count; b += gridDim.x)");
+  write("list_rows(arguments, arguments.blocks[b]);");
+  write("return;");
   write("}}");
-  write("}} else {{");
-  write("for (recmill::u32 i = blockIdx.x; i < *arguments.long_rows.count; i += gridDim.x) {{");
-  write("const UpdateBlock row = arguments.long_rows.rows[i];");
+  write("for (recmill::i64 i = 0; (i = take_long_row(arguments, taken)) >= 0;) {{");
+  write("const ListedRow row = arguments.listed.rows[i];");
   write("const UpdateTable& table = arguments.tables[row.table];");
   write_branches(source.functions.size(), write, [](size_t f) {
-    return fmt::format("Update{0}::run_long(table, row.part, shared.block.update_{0});", f);
+    return fmt::format("Update{0}::run_long(table, row.row, shared.block.update_{0});", f);
   });
   write("}}");
+  write("WarpShared& of_warp = shared.warps[threadIdx.x / 32];");
+  write("for (WarpWork work = {{}}; (work = take_work(arguments)).table >= 0;) {{");
+  write("const UpdateTable& table = arguments.tables[work.table];");
+  write_branches(source.functions.size(), write, [](size_t f) {
+    return fmt::format("Update{0}::run(table, work, of_warp.update_{0});", f);
+  });
   write("}}");
   write("}}");
   write("RECMILL_EMULATED_ENTRY({}, UpdateArguments)", source.entry);

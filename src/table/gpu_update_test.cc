@@ -22,6 +22,7 @@ static_assert(sizeof(gpu::Source) == sizeof(LookupSource));
 static_assert(sizeof(gpu::Gradients) == sizeof(kernels::GradientRows));
 
 constexpr int64_t kRows = 50, kSamples = 64;
+constexpr int64_t kLongRow = 80;  // lookups: the blocks' rows have more
 
 /// A table that is updated twice: by the reference and by the kernel.
 struct Case {
@@ -77,6 +78,15 @@ struct Lookups {
   }
 };
 
+/// Whether a row has more lookups than `more` and not more than `most`.
+bool has_row_between(const DistinctRows& distinct, int64_t more, int64_t most) {
+  for (int64_t i = 0; i < distinct.count(); ++i) {
+    const int64_t lookups = distinct.begins[i + 1] - distinct.begins[i];
+    if (lookups > more && lookups <= most) return true;
+  }
+  return false;
+}
+
 /// What a kernel is given of a case, in the GPU's memory.
 gpu::UpdateTable put_arguments(const Case& of, const GpuRows& rows, const Lookups& lookups,
                                const RowStep& step, TestArrays& arrays) {
@@ -96,6 +106,7 @@ gpu::UpdateTable put_arguments(const Case& of, const GpuRows& rows, const Lookup
   table.gradients = arrays.put(gradients);
   table.shards = static_cast<u64>(of.shards);
   table.rounding_key = rounding_of(of.on_gpu, step).key();
+  table.long_row = of.spec.dim > 1024 ? 0 : kLongRow;
   const auto bytes = formula_bytes(of.spec.optimizer, step);
   std::memcpy(table.formula, bytes.data(), bytes.size());
   return table;
@@ -106,10 +117,11 @@ Status launch(Gpu& on, const GpuUpdateSource& source, void (*entry)(const void*)
               const gpu::UpdateTable* tables, const std::vector<gpu::UpdateBlock>& blocks,
               TestArrays& arrays, GpuStream& stream) {
   RECMILL_ASSIGN_OR_RETURN(const auto kernel, on.load(kernels::codegen::test_code(source, entry)));
-  gpu::UpdateArguments all{tables, arrays.put(blocks), std::ssize(blocks), {}, 0};
-  all.long_rows = {arrays.put(std::vector<gpu::UpdateBlock>(blocks.size() * kRows)),
-                   arrays.put(std::vector<u32>{0})};
-  for (all.is_for_long_rows = 0; all.is_for_long_rows < 2; ++all.is_for_long_rows)
+  gpu::UpdateArguments all{tables, arrays.put(blocks), std::ssize(blocks), {}, nullptr, 0};
+  const int64_t room = std::ssize(blocks) * kRows;
+  all.listed = {arrays.put(std::vector<gpu::ListedRow>(room)), room};
+  all.progress = arrays.put(std::vector<gpu::UpdateProgress>(1));
+  for (all.is_listing = 1; all.is_listing >= 0; --all.is_listing)
     RECMILL_RETURN_IF_ERROR(on.launch(kernel, {{7}, {gpu::kUpdateThreads}}, all, stream));
   return {};
 }
@@ -150,6 +162,19 @@ Status update(std::vector<Case>& cases, std::span<const GpuUpdateSource> sources
   for (size_t c = 0; c < cases.size(); ++c)
     RECMILL_RETURN_IF_ERROR(rows[c].download(cases[c].on_gpu, staging, stream));
   return {};
+}
+
+TEST(GpuUpdate, IsTestedWithRowsOfWarpsAndRowsOfBlocks) {
+  std::vector<Case> cases;
+  for (const TableSpec& spec : gpu_update_specs()) cases.emplace_back(spec, 8, cases.size());
+  int64_t listed = 0, is_long = 0;
+  for (const Case& of : cases) {
+    const Lookups lookups(of, 0);
+    listed += has_row_between(lookups.distinct, gpu::kListedRow, kLongRow) ? 1 : 0;
+    is_long += has_row_between(lookups.distinct, kLongRow, kSamples * 6) ? 1 : 0;
+  }
+  EXPECT_GT(listed, 10);
+  EXPECT_GT(is_long, 10);
 }
 
 TEST(GpuUpdate, HasTheReferencesBitsWithEveryOptimizerPrecisionAndOrder) {

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <type_traits>
 
 #include "table/gpu_update_source.h"
+#include "table/row_formulas.h"
 #include "table/table_update.h"
 
 namespace recmill::table {
@@ -14,8 +16,18 @@ namespace gpu = kernels::gpu;
 
 namespace {
 
-constexpr int64_t kBlocksOfMultiprocessor =
-    12;  // that fit it in turns, whether 2, 3 or 4 at a time
+constexpr int64_t kBlocksOfMultiprocessor = 2;  // at most, that are on it at a time
+
+/// Lookups, beyond which a row is better a block's than a warp's: a block looks for those of each
+/// shard, whether there are any or not.
+int64_t long_row(const EmbeddingTable& table, int shards) {
+  bool has_row_state = false;
+  with_formula(table.spec().optimizer, {}, [&](const auto& formula) {
+    has_row_state = std::remove_cvref_t<decltype(formula)>::kRowState;
+  });
+  if (gpu::too_wide_for_warps(has_row_state, table.spec().dim)) return 0;
+  return std::max<int64_t>(512, int64_t{8} * shards);
+}
 
 /// Whether a kernel may read them as it does.
 bool is_aligned(const gpu::Gradients& of, const kernels::RowStorage& rows) {
@@ -71,11 +83,11 @@ Status GpuUpdater::stage(std::span<const int64_t> rows, std::span<const int64_t>
     updates.gradients_.push_back(run_arrays.add<gpu::Gradients>(features[t]));
   RECMILL_RETURN_IF_ERROR(run_arrays.allocate(gpu_, "rows of an update"));
   const int64_t all_rows = std::accumulate(rows.begin(), rows.end(), int64_t{0});
-  RECMILL_RETURN_IF_ERROR(reserve(updates.long_rows_,
-                                  static_cast<size_t>(all_rows) * sizeof(gpu::UpdateBlock), gpu_,
+  RECMILL_RETURN_IF_ERROR(reserve(updates.listed_,
+                                  static_cast<size_t>(all_rows) * sizeof(gpu::ListedRow), gpu_,
                                   "rows of an update"));
-  RECMILL_RETURN_IF_ERROR(
-      reserve(updates.long_count_, kernels_.size() * sizeof(u32), gpu_, "rows of an update"));
+  RECMILL_RETURN_IF_ERROR(reserve(updates.progress_, kernels_.size() * sizeof(gpu::UpdateProgress),
+                                  gpu_, "rows of an update"));
   std::ranges::copy(blocks, arrays.host(updates.blocks_).begin());
   return {};
 }
@@ -91,6 +103,7 @@ gpu::UpdateTable GpuUpdater::arguments(size_t table, const gpu::FoundRows& found
   to.gradients = updates.run_arrays_.device(updates.gradients_[table]);
   to.shards = static_cast<u64>(updates.shards_);
   to.rounding_key = rounding_of(*of.table, step).key();
+  to.long_row = long_row(*of.table, updates.shards_);
   to.schedule = of.schedule;
   const auto bytes = formula_bytes(of.table->spec().optimizer, step);
   std::memcpy(to.formula, bytes.data(), bytes.size());
@@ -110,26 +123,25 @@ Status GpuUpdater::run(GpuUpdates& updates, std::span<const gpu::FoundRows> foun
     std::ranges::copy(gradients[t], arrays.host(updates.gradients_[t]).begin());
   }
   RECMILL_RETURN_IF_ERROR(arrays.send(stream));
-  RECMILL_RETURN_IF_ERROR(stream.zero(updates.long_count_));
+  RECMILL_RETURN_IF_ERROR(stream.zero(updates.progress_));
   for (size_t k = 0; k < kernels_.size(); ++k)
     if (updates.launches_[k].blocks > 0) RECMILL_RETURN_IF_ERROR(launch(updates, k, stream));
   return {};
 }
 
-// All rows but the long ones, then these.
 Status GpuUpdater::launch(const GpuUpdates& updates, size_t kernel, GpuStream& stream) const {
   const auto [first_block, blocks, first_row, rows] = updates.launches_[kernel];
   gpu::UpdateArguments of = {};
   of.tables = updates.run_arrays_.device(updates.tables_);
   of.blocks = updates.arrays_.device(updates.blocks_) + first_block;
   of.block_count = blocks;
-  of.long_rows = {updates.long_rows_.address<gpu::UpdateBlock>() + first_row,
-                  updates.long_count_.address<u32>() + kernel};
+  of.listed = {updates.listed_.address<gpu::ListedRow>() + first_row, rows};
+  of.progress = updates.progress_.address<gpu::UpdateProgress>() + kernel;
   const int64_t most = gpu_.properties().multiprocessors * kBlocksOfMultiprocessor;
-  for (const int64_t grid_blocks : {std::min(blocks, most), std::min(rows, most)}) {
+  for (of.is_listing = 1; of.is_listing >= 0; --of.is_listing) {
+    const int64_t grid_blocks = std::min(of.is_listing == 1 ? blocks : rows, most);
     const Grid grid{{static_cast<unsigned>(grid_blocks)}, {gpu::kUpdateThreads}};
     RECMILL_RETURN_IF_ERROR(gpu_.launch(kernels_[kernel], grid, of, stream));
-    of.is_for_long_rows = 1;
   }
   return {};
 }

@@ -30,7 +30,7 @@ class GpuUpdates {
   friend class GpuUpdater;
   struct Launch {  // of one kernel
     int64_t first_block = 0, blocks = 0;
-    int64_t first_row = 0, rows = 0;  // in the list of long ones, at most
+    int64_t first_row = 0, rows = 0;  // in the list of rows, at most
   };
   std::vector<Launch> launches_;  // [kernels]
   int shards_ = 1;
@@ -39,8 +39,8 @@ class GpuUpdates {
   StagedArrays run_arrays_;                                      // known when updates are enqueued
   std::vector<StagedArray<kernels::gpu::Gradients>> gradients_;  // [tables]
   StagedArray<kernels::gpu::UpdateTable> tables_;
-  GpuBuffer long_rows_;   // kernels::gpu::UpdateBlock, by kernel
-  GpuBuffer long_count_;  // u32 [kernels]
+  GpuBuffer listed_;    // kernels::gpu::ListedRow, by kernel
+  GpuBuffer progress_;  // kernels::gpu::UpdateProgress [kernels]
 };
 
 class GpuUpdater {

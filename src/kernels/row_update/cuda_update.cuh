@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums the gradient of each distinct row, in the one order of summation (gradient_sums.h), and
 // applies the row optimizer to it (apply_rows.h). A row is threads_of_row() threads', each of which
-// has neighbouring elements; a row with many lookups is a whole block's, where as many threads as
-// others have for a row sum what is of one shard.
+// has neighbouring elements; a row with very many lookups is a whole block's, where as many threads
+// as others have for a row sum what is of one shard.
 #pragma once
 
 #include "base/philox.h"
@@ -48,6 +48,53 @@ RECMILL_DEVICE void random_words(u64 item, int element, u64 key, u32 (&to)[kLane
     const int place = (element + lane) % 4;  // chosen, not indexed: registers have no addresses
     to[lane] = place == 0 ? words[0] : place == 1 ? words[1] : place == 2 ? words[2] : words[3];
   }
+}
+
+/// Lists those of a block's rows that have many lookups.
+RECMILL_DEVICE void list_rows(const UpdateArguments& arguments, const UpdateBlock& block) {
+  const UpdateTable& table = arguments.tables[block.table];
+  const i64 row = static_cast<i64>(block.part) * kUpdateThreads + threadIdx.x;
+  if (row >= *table.found.count) return;
+  const i64 lookups = table.found.begins[row + 1] - table.found.begins[row];
+  const ListedRow listed = {block.table, static_cast<i32>(row)};
+  if (lookups > table.long_row) {
+    arguments.listed.rows[atomicAdd(&arguments.progress->long_rows, 1u)] = listed;
+  } else if (lookups > kListedRow) {
+    const u32 at = atomicAdd(&arguments.progress->other_rows, 1u);
+    arguments.listed.rows[arguments.listed.room - 1 - at] = listed;
+  }
+}
+
+/// The next long row, for all threads of a block; -1: all are taken.
+RECMILL_DEVICE i64 take_long_row(const UpdateArguments& arguments, u32& shared) {
+  if (threadIdx.x == 0) shared = atomicAdd(&arguments.progress->long_rows_taken, 1u);
+  __syncthreads();
+  return shared < arguments.progress->long_rows ? static_cast<i64>(shared) : -1;
+}
+
+/// Rows that follow each other, for a warp.
+struct WarpWork {
+  i32 table;  // -1: everything is taken
+  i32 rows;
+  i64 first;
+};
+
+/// What comes next, for all threads of a warp: a listed row, or 32 rows of which some may be
+/// listed.
+RECMILL_DEVICE WarpWork take_work(const UpdateArguments& arguments) {
+  constexpr u32 kWarps = kUpdateThreads / 32;
+  u32 at = 0;
+  if (threadIdx.x % 32 == 0) at = atomicAdd(&arguments.progress->warps_work_taken, 1u);
+  at = __shfl_sync(0xffffffffu, at, 0);
+  const u32 listed = arguments.progress->other_rows;
+  if (at < listed) {
+    const ListedRow row = arguments.listed.rows[arguments.listed.room - 1 - at];
+    return {row.table, 1, row.row};
+  }
+  at -= listed;
+  if (at / kWarps >= arguments.block_count) return {-1, 0, 0};
+  const UpdateBlock block = arguments.blocks[at / kWarps];
+  return {block.table, 32, static_cast<i64>(block.part) * kUpdateThreads + at % kWarps * 32};
 }
 
 /// The tree of shard_tree.h over parts that come in the order of their shards: what is complete of
@@ -104,14 +151,12 @@ struct UpdateRows {
   // Rows of some threads on their way at a time, as far as registers or shared memory go.
   static constexpr int kRowsAtOnce =
       Formula::kRowState ? (Shape::kDim <= 128 ? 4 : 1) : (kStates == 0 ? 4 : 2);
-  static constexpr int kAtOnce = 4;  // gradients of a row on their way at a time
-  static constexpr int kAhead = 8;   // of a long row
-  static constexpr int kFar = 32;    // lookups that come nearer ahead
+  // Gradients of a row on their way at a time: as many as registers allow.
+  static constexpr int kAtOnce = kThreads < 16 ? 4 : 6;
   using Tree = ShardTree<Shape::kLevels, kLanes>;
 
-  /// Gradients of rows, where the optimizer looks at the whole row first. Very wide ones are all
-  /// taken for long: each warp of a block has no memory for one.
-  static constexpr bool kWide = Formula::kRowState && Shape::kDim > 1024;
+  /// Gradients of rows, where the optimizer looks at the whole row first.
+  static constexpr bool kWide = too_wide_for_warps(Formula::kRowState, Shape::kDim);
   struct WarpShared {
     float gradient[Formula::kRowState ? kGroups * kRowsAtOnce : 1]
                   [Formula::kRowState && !kWide ? Shape::kDim : 1];
@@ -122,19 +167,16 @@ struct UpdateRows {
     u32 has_part[kRows];
   };
 
-  /// Updates a block's rows but the long ones, which it lists. A warp has 32 of them, of each of
-  /// which a lane finds out where it stands; warps do not wait for each other.
-  RECMILL_DEVICE static void run(const UpdateTable& table, const UpdateBlock& block,
-                                 const LongRows& long_rows, WarpShared& shared) {
-    const i64 first = static_cast<i64>(block.part) * kUpdateThreads + threadIdx.x / 32 * 32;
-    const i64 rows = *table.found.count;
-    WarpRow own = WarpRow::of(table, first + threadIdx.x % 32, rows);
-    if (own.lookups > (kWide ? 0 : kLongRow)) {
-      long_rows.rows[atomicAdd(long_rows.count, 1u)] = {block.table,
-                                                        static_cast<i32>(first + threadIdx.x % 32)};
-      own.lookups = 0;
-    }
-    for (int j = 0; j < 32 && first + j < rows; j += kGroups * kRowsAtOnce)
+  /// Updates a warp's rows, of each of which a lane finds out where it stands: but for those that
+  /// are listed, unless it is one. Warps do not wait for each other.
+  RECMILL_DEVICE static void run(const UpdateTable& table, const WarpWork& work,
+                                 WarpShared& shared) {
+    const i64 first = work.first;
+    const i32 lane = static_cast<i32>(threadIdx.x) % 32;
+    const i64 end = min(first + work.rows, *table.found.count);
+    WarpRow own = WarpRow::of(table, first + lane, end);
+    if (work.rows > 1 && own.lookups > min(kListedRow, table.long_row)) own.lookups = 0;
+    for (int j = 0; first + j < end; j += kGroups * kRowsAtOnce)
       update_looked_up_once(table, first, j, own, shared);
     for (u32 left = __ballot_sync(0xffffffffu, own.lookups > 1); left != 0;)
       update_others(table, first, own, left, shared);
@@ -298,10 +340,12 @@ struct UpdateRows {
     }
     const int lane = __ffs(static_cast<int>(lanes)) - 1;  // -1: none is left for this group
     const WarpRow row = own.from(lane < 0 ? 0 : lane);
-    for (int e = thread * kLanes; lane >= 0 && e < Shape::kDim; e += kWidth) {
-      Record::prefetch(table, row.slot, e);  // while gradients are read
+    for (int at = 0; lane >= 0 && at < Shape::kDim; at += kWidth) {
+      const int e = at + thread * kLanes;
+      if (e < Shape::kDim) Record::prefetch(table, row.slot, e);  // while gradients are read
       float gradient[kLanes];
-      sum(table, row.begin, row.begin + row.lookups, e, gradient);
+      sum(table, row.begin, row.begin + row.lookups, at, gradient);
+      if (e >= Shape::kDim) continue;
       if constexpr (Formula::kRowState) {
         store_lanes(shared.gradient[group] + e, gradient);
       } else {
@@ -331,35 +375,108 @@ struct UpdateRows {
     __syncwarp();  // for the next row
   }
 
-  /// to = kLanes elements of the gradient of a row whose lookups are [begin, end).
-  RECMILL_DEVICE static void sum(const UpdateTable& table, i32 begin, i32 end, int element,
+  /// Lookups of a row that follow each other: each of its threads knows of one.
+  struct Held {
+    u64 gradient;  // address of its bag's, or its own; 0: there is none
+    u32 shard;
+
+    RECMILL_DEVICE static Held of(const UpdateTable& table, i32 at, i32 end) {
+      Held held = {};
+      if (at >= end) return held;
+      const Source source = table.found.sources[at];
+      held.gradient = reinterpret_cast<u64>(gradient_of(table, source));
+      held.shard = source.shard;
+      return held;
+    }
+    /// Those of another thread of the row.
+    RECMILL_DEVICE u64 gradient_of_thread(int thread) const {
+      return __shfl_sync(lanes_of_row(), gradient, thread, kThreads);
+    }
+    RECMILL_DEVICE u32 shard_of_thread(int thread) const {
+      return __shfl_sync(lanes_of_row(), shard, thread, kThreads);
+    }
+    /// Elements [first, first + kWidth) of it come nearer.
+    RECMILL_DEVICE void prefetch(int first) const {
+      if (gradient == 0) return;
+      for (int e = first; e < first + kWidth && e < Shape::kDim; e += 128 / 4)
+        recmill::prefetch(reinterpret_cast<const float*>(gradient) + e);
+    }
+  };
+
+  /// In their warp.
+  RECMILL_DEVICE static u32 lanes_of_row() {
+    if constexpr (kThreads == 32) return 0xffffffffu;
+    return ((1u << kThreads % 32) - 1) << (threadIdx.x % 32 / kThreads * kThreads);
+  }
+
+  /// A thread's own elements among [first, first + kWidth), or others' where there are none.
+  RECMILL_DEVICE static int element_of(int first) {
+    const int own = first + static_cast<int>(threadIdx.x) % kThreads * kLanes;
+    return own < Shape::kDim ? own : first;
+  }
+
+  /// to = kLanes elements, of those from `first` on, of the gradient of a row whose lookups are
+  /// [begin, end). All threads of the row come by.
+  RECMILL_DEVICE static void sum(const UpdateTable& table, i32 begin, i32 end, int first,
                                  float (&to)[kLanes]) {
     Tree tree;
     float part[kLanes] = {};
     u32 shard = table.found.sources[begin].shard;
-    for (i32 at = begin; at < end; at += kAtOnce) {
-      float values[kAtOnce][kLanes] = {};
-      u32 shards[kAtOnce] = {};
-      RECMILL_UNROLL
-      for (int i = 0; i < kAtOnce; ++i)
-        if (at + i < end) shards[i] = load(table, at + i, element, values[i]);
-      RECMILL_UNROLL
-      for (int i = 0; i < kAtOnce; ++i) {
-        if (at + i >= end) continue;
-        const bool is_next = shards[i] != shard;
-        if (is_next) tree.add(shard, part);
-        shard = shards[i];
-        scale(table, at + i, values[i]);
-        RECMILL_UNROLL
-        for (int lane = 0; lane < kLanes; ++lane)
-          part[lane] = (is_next ? 0.0f : part[lane]) + values[i][lane];
-      }
-    }
+    fold(table, begin, end, first, shard, part, tree);
     tree.add(shard, part);
     tree.finish();
     RECMILL_UNROLL
     for (int lane = 0; lane < kLanes; ++lane) to[lane] = tree.total[lane];
   }
+
+  /// Goes on with the fold of lookups [begin, end) of a row into the part of `shard`; where another
+  /// one begins, `tree` gets that part.
+  template <class Parts>
+  RECMILL_DEVICE static void fold(const UpdateTable& table, i32 begin, i32 end, int first,
+                                  u32& shard, float (&part)[kLanes], Parts& tree) {
+    const i32 thread = static_cast<i32>(threadIdx.x) % kThreads;
+    Held coming = Held::of(table, begin + thread, end);
+    for (i32 at = begin; at < end; at += kThreads) {
+      const Held held = coming;
+      coming = Held::of(table, at + kThreads + thread, end);
+      coming.prefetch(first);
+      const i32 count = min(kThreads, end - at);
+      for (i32 i = 0; i < count; i += kAtOnce)
+        fold_some(table, held, at, i, min(i + kAtOnce, count), first, shard, part, tree);
+    }
+  }
+
+  /// Those of lookups at, at + 1 ... which are held whose places are [i, end), all on their way at
+  /// a time.
+  template <class Parts>
+  RECMILL_DEVICE static void fold_some(const UpdateTable& table, const Held& held, i32 at, i32 i,
+                                       i32 end, int first, u32& shard, float (&part)[kLanes],
+                                       Parts& tree) {
+    const int element = element_of(first);
+    float values[kAtOnce][kLanes] = {};
+    RECMILL_UNROLL
+    for (int k = 0; k < kAtOnce; ++k)
+      if (i + k < end)
+        load_lanes<Float32>(reinterpret_cast<const u8*>(held.gradient_of_thread(i + k)), element,
+                            values[k]);
+    RECMILL_UNROLL
+    for (int k = 0; k < kAtOnce; ++k) {
+      if (i + k >= end) continue;
+      const u32 next = held.shard_of_thread(i + k);
+      const bool is_next = next != shard;
+      if (is_next) tree.add(shard, part);
+      shard = next;
+      scale(table, at + i + k, values[k]);
+      RECMILL_UNROLL
+      for (int lane = 0; lane < kLanes; ++lane)
+        part[lane] = (is_next ? 0.0f : part[lane]) + values[k][lane];
+    }
+  }
+
+  /// Of lookups of one shard no part is complete before the last.
+  struct OnePart {
+    RECMILL_DEVICE void add(u32, const float (&)[kLanes]) {}
+  };
 
   /// The first threads' tree becomes the gradient of a row at theirs of the elements from `first`
   /// on. All threads of the block come by.
@@ -367,9 +484,8 @@ struct UpdateRows {
                                         BlockShared& shared) {
     const int group = static_cast<int>(threadIdx.x) / kThreads;
     const int own = static_cast<int>(threadIdx.x) % kThreads * kLanes;
-    const int element = first + own < Shape::kDim ? first + own : first;
     for (u32 shard = 0; shard < table.shards; shard += kRows) {
-      fold_shard(table, row, shard + static_cast<u32>(group), element, own, group, shared);
+      fold_shard(table, row, shard + static_cast<u32>(group), first, own, group, shared);
       __syncthreads();
       for (int i = 0; group == 0 && i < kRows; ++i) {
         if (shared.has_part[i] == 0) continue;
@@ -383,64 +499,36 @@ struct UpdateRows {
     tree.finish();
   }
 
-  /// A row's part of one shard, at kLanes elements.
-  RECMILL_DEVICE static void fold_shard(const UpdateTable& table, i64 row, u32 shard, int element,
+  /// A row's part of one shard, at kLanes elements of those from `first` on.
+  RECMILL_DEVICE static void fold_shard(const UpdateTable& table, i64 row, u32 shard, int first,
                                         int own, int group, BlockShared& shared) {
     const i32 end = static_cast<i32>(table.found.begins[row + 1]);
     const i32 from = first_of_shard(table, static_cast<i32>(table.found.begins[row]), end, shard);
     const i32 to = first_of_shard(table, from, end, shard + 1);
     float part[kLanes] = {};
-    i32 at = from;
-    if (table.found.counts == nullptr && table.found.weights == nullptr) {
-      for (; at + kAhead <= to; at += kAhead) {
-        for (i32 next = at + kFar; next < min(at + kFar + kAhead, to); ++next)
-          recmill::prefetch(gradient_of(table, table.found.sources[next]) + element);
-        fold<kAhead, false>(table, at, element, part);
-      }
-    }
-    for (; at + kAtOnce <= to; at += kAtOnce) fold<kAtOnce, true>(table, at, element, part);
-    for (; at < to; ++at) fold<1, true>(table, at, element, part);
+    OnePart one;
+    fold(table, from, to, first, shard, part, one);
     RECMILL_UNROLL
     for (int lane = 0; lane < kLanes; ++lane) shared.part[group][own + lane] = part[lane];
     if (own == 0) shared.has_part[group] = from < to ? 1 : 0;
   }
 
-  template <int kCount, bool kScaled>
-  RECMILL_DEVICE static void fold(const UpdateTable& table, i32 at, int element,
-                                  float (&part)[kLanes]) {
-    float values[kCount][kLanes];
-    RECMILL_UNROLL
-    for (int i = 0; i < kCount; ++i) load(table, at + i, element, values[i]);
-    RECMILL_UNROLL
-    for (int i = 0; i < kCount; ++i) {
-      if constexpr (kScaled) scale(table, at + i, values[i]);
-      RECMILL_UNROLL
-      for (int lane = 0; lane < kLanes; ++lane) part[lane] = part[lane] + values[i][lane];
-    }
-  }
-
-  /// The first of lookups [begin, end) that is of this shard or of one behind it.
+  /// The first of lookups [begin, end) that is of this shard or of one behind it. All threads of a
+  /// row come by: each looks at the end of a piece.
   RECMILL_DEVICE static i32 first_of_shard(const UpdateTable& table, i32 begin, i32 end,
                                            u32 shard) {
+    const i32 thread = static_cast<i32>(threadIdx.x) % kThreads;
     while (begin < end) {
-      const i32 middle = begin + (end - begin) / 2;
-      if (table.found.sources[middle].shard < shard) {
-        begin = middle + 1;
-      } else {
-        end = middle;
-      }
+      const i32 piece = (end - begin + kThreads - 1) / kThreads;
+      const i32 last = begin + (thread + 1) * piece - 1;
+      const bool is_before = last < end && table.found.sources[last].shard < shard;
+      begin += __popc(__ballot_sync(lanes_of_row(), is_before ? 1 : 0)) * piece;
+      end = min(end, begin + piece - 1);
     }
     return begin;
   }
 
-  /// The gradient of a lookup's bag, or its own; returns its shard.
-  RECMILL_DEVICE static u32 load(const UpdateTable& table, i32 at, int element,
-                                 float (&to)[kLanes]) {
-    const Source source = table.found.sources[at];
-    load_lanes<Float32>(reinterpret_cast<const u8*>(gradient_of(table, source)), element, to);
-    return source.shard;
-  }
-
+  /// The gradient of a lookup's bag, or its own.
   RECMILL_DEVICE static const float* gradient_of(const UpdateTable& table, const Source& source) {
     const Gradients of = table.gradients[source.feature];
     return of.data + static_cast<i64>(source.gradient_row) * of.stride;

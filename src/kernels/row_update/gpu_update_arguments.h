@@ -9,7 +9,7 @@ namespace recmill::kernels::gpu {
 
 constexpr int kUpdateThreads = 256;  // of a block, and its rows
 constexpr int kSquareSums = 16;      // into which a row's mean of squares is added up first
-constexpr i64 kLongRow = 32;         // lookups, beyond which a whole block updates a row
+constexpr i64 kListedRow = 32;       // lookups, beyond which a row does not wait for its neighbours
 
 constexpr int kMostLevels = 10;  // of the tree over shards, of which there are 1,024 at most
 
@@ -30,6 +30,12 @@ constexpr int threads_of_row(i64 dim, int lanes) {
   return threads;
 }
 
+/// Whether rows of an optimizer that looks at the whole gradient first are too wide for a warp, of
+/// which a block has no memory for as many as it has warps: they are blocks'.
+constexpr bool too_wide_for_warps(bool has_row_state, i64 dim) {
+  return has_row_state && dim > 1024;
+}
+
 /// kernels::GradientRows, on a GPU: data is a multiple of 16 bytes, stride of lanes_of_update().
 struct Gradients {
   const float* data;
@@ -45,30 +51,46 @@ struct UpdateTable {
   const Gradients* gradients;  // [features of the table]
   u64 shards;                  // of the global batch, a power of two
   u64 rounding_key;            // Random::key() of this table and iteration
+  i64 long_row;                // lookups, beyond which a row is a block's
   i64 schedule;                // place in the fused kernel
   alignas(8) u8 formula[32];   // the optimizer's, as of this iteration
 };
 
-/// Rows [part * kUpdateThreads, ...) of a table, which may be beyond the last; or one row, `part`.
+/// Rows [part * kUpdateThreads, ...) of a table, which may be beyond the last.
 struct UpdateBlock {
   i32 table;
   i32 part;
 };
 
-/// Rows that are too long for the few threads of a row.
-struct LongRows {
-  UpdateBlock* rows;  // in any order
-  u32* count;
+/// A row that is listed.
+struct ListedRow {
+  i32 table;
+  i32 row;
 };
 
-/// Of a kernel that is run twice: first for all rows but the long ones, which it lists, then for
-/// these. The blocks of a grid take turns.
+/// How far a launch is, from zero.
+struct UpdateProgress {
+  u32 long_rows, other_rows;              // that are listed
+  u32 long_rows_taken, warps_work_taken;  // so far
+};
+
+/// Rows that are not updated with their neighbours, in any order: long ones stand at the front of
+/// `rows`, others at the back, from the last on.
+struct ListedRows {
+  ListedRow* rows;
+  i64 room;
+};
+
+/// Of a kernel that is run twice: first it lists rows with many lookups, then it updates all: these
+/// first, so that none is begun when everything else is done. Blocks take the long rows, warps the
+/// others and then, 32 by 32, those that are not listed, each what comes next when it is free.
 struct UpdateArguments {
   const UpdateTable* tables;
   const UpdateBlock* blocks;  // [block_count]
   i64 block_count;
-  LongRows long_rows;
-  i32 is_for_long_rows;
+  ListedRows listed;
+  UpdateProgress* progress;
+  i32 is_listing;
 };
 
 }  // namespace recmill::kernels::gpu
