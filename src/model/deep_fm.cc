@@ -40,6 +40,7 @@ class DeepFm : public TorchModel {
   }
 
   bool reads_rows() const override { return options_.first_order == FirstOrder::dense; }
+  bool draws_random() const override { return options_.dropout > 0.0; }
   int phases() const override { return 1 + 2 * static_cast<int>(norms_.size()); }
   int64_t forward_sum_size(int phase) const override {
     return phase + 1 == phases() ? 0 : options_.deep[phase / 2] + 1;

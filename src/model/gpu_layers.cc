@@ -42,6 +42,13 @@ class TorchLayers final : public GpuLayers {
   const Model& model() const override { return model_; }
   const EmbeddingLayout& layout() const override { return layout_; }
   int64_t totals_size() const override { return totals_size_; }
+  // Offsets and rows are read by the host.
+  bool is_repeatable(bool training) const override {
+    const bool has_sequences = std::ranges::any_of(
+        spec_.features, [](const FeatureSpec& f) { return f.pooling == Pooling::none; });
+    return !has_sequences && !model_.reads_rows() && !(training && model_.draws_random());
+  }
+  int64_t memory_version() const override { return device_.freed(); }
 
   Status forward(const GpuLayersInput& input, float* logits, float* totals,
                  GpuStream& stream) override {

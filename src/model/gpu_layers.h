@@ -52,6 +52,11 @@ class GpuLayers {
   virtual const EmbeddingLayout& layout() const = 0;
   /// Floats of all sums over the batch that forward() makes, phase after phase.
   virtual int64_t totals_size() const = 0;
+  /// Whether what a batch enqueues depends on its size, on addresses and on what stands there, and
+  /// on nothing else, so that it may be captured and launched again (GraphedLayers).
+  virtual bool is_repeatable(bool training) const = 0;
+  /// Another number than before: memory that earlier batches used in between is no more.
+  virtual int64_t memory_version() const = 0;
 
   /// Enqueues the layers: writes logits [samples], and totals [totals_size()].
   virtual Status forward(const GpuLayersInput& input, float* logits, float* totals,

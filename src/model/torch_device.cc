@@ -2,6 +2,7 @@
 #include "model/torch_device.h"
 
 #include <ATen/Context.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/StreamGuard.h>
 #include <dlfcn.h>
 
@@ -47,19 +48,26 @@ Result<TorchDevice> torch_on_cuda() {
   } catch (const std::exception& error) {
     return Status::Failed(std::string("LibTorch's layers on GPUs: ") + error.what());
   }
-  return TorchDevice{device, [device](GpuStream& stream, const std::function<Status()>& work) {
-                       const c10::StreamGuard guard(torch_stream(stream, device));
-                       return work();
-                     }};
+  return TorchDevice{
+      device,
+      [device](GpuStream& stream, const std::function<Status()>& work) {
+        const c10::StreamGuard guard(torch_stream(stream, device));
+        return work();
+      },
+      [device] {
+        return c10::getDeviceAllocator(at::kCUDA)->getDeviceStats(device.index()).num_device_free;
+      }};
 }
 
 TorchDevice torch_on_emulated_gpu() {
-  return {at::kCPU, [](GpuStream& stream, std::function<Status()> work) {
+  return {at::kCPU,
+          [](GpuStream& stream, std::function<Status()> work) {
             return enqueue_on_emulated(stream.handle(), [work = std::move(work)]() -> Result<bool> {
               RECMILL_RETURN_IF_ERROR(work());
               return true;
             });
-          }};
+          },
+          [] { return int64_t{0}; }};
 }
 
 }  // namespace recmill::model

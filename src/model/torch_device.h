@@ -16,6 +16,9 @@ struct TorchDevice {
   /// Enqueues what `work` asks of LibTorch on the stream; what `work` refers to is there until the
   /// stream comes to it. An error may come later, as that of the stream.
   std::function<Status(GpuStream& stream, std::function<Status()> work)> enqueue;
+  /// How often LibTorch gave memory back to the device, which it does when there is none left: what
+  /// was captured names memory that stays LibTorch's until then, and is used in the stream's order.
+  std::function<int64_t()> freed;
 };
 
 /// Opens LibTorch's half for GPUs, once in a process. Fails, naming the library that is missing.

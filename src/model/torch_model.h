@@ -53,6 +53,9 @@ class TorchModel : public Model {
                   std::span<const float> logit_gradient, ShardState& state, std::span<float> sum,
                   ShardGradient gradient) const override;
 
+  /// Whether training draws random numbers, others in each iteration.
+  virtual bool draws_random() const { return false; }
+
   /// All phases of a batch that is one shard, in the precision of its tensors: logits [samples],
   /// and the sums of all phases but the last. Throws as run().
   using Sums = std::vector<at::Tensor>;

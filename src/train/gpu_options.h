@@ -11,6 +11,7 @@ struct GpuRunOptions {
   bool check_nan = false;
   double kernel_seconds = 60.0;
   bool preprocess = false;
+  bool graphs = false;
 };
 template <typename Visitor>
 void describe(Visitor& v, GpuRunOptions& o) {
@@ -25,6 +26,12 @@ void describe(Visitor& v, GpuRunOptions& o) {
     "kernel");
   v("preprocess", o.preprocess,
     "preprocessing runs on the GPU, all but dictionaries; with device = \"cpu\" an error");
+  v("graphs", o.graphs,
+    "layers on the GPU are launched as two graphs a batch, from the third batch of a size on: for "
+    "small batches, whose kernels take longer to be launched than to run. Those of models that "
+    "read "
+    "histories or ids, or draw random numbers, are launched one by one; an error where layers are "
+    "the CPU's (train.deterministic = true) and with gpu.synchronous");
 }
 
 }  // namespace recmill::train

@@ -2,6 +2,7 @@
 #include "train/rank.h"
 
 #include "kernels/dense_layer/dense_layer.h"
+#include "model/graphed_layers.h"
 #include "model/initialize.h"
 #include "model/make_model.h"
 #include "preprocess/run/gpu_preprocessor.h"
@@ -98,6 +99,8 @@ Status make_gpu_trainer(const ResolvedRun& run, Buffer parameters, Communicator&
       *rank.model, run.spec);
   if (!layers.ok()) return layers.status().at("device = \"" + std::string(name_of(device)) + "\"");
   rank.layers = *std::move(layers);
+  if (run.options.gpu.graphs)
+    rank.layers = std::make_unique<model::GraphedLayers>(std::move(rank.layers));
   RECMILL_ASSIGN_OR_RETURN(const auto compile,
                            compiler_for(run, device, store->gpu(), pool, files));
   RECMILL_ASSIGN_OR_RETURN(rank.trainer,

@@ -31,6 +31,7 @@ enum Attribute : int {
 };
 constexpr int kMostDynamicShared = 8;  // CUfunction_attribute
 constexpr unsigned kNonBlocking = 1;   // CUstream_flags
+constexpr int kCaptureRelaxed = 2;     // CUstreamCaptureMode: libraries may allocate meanwhile
 
 /// Each is called as the library's function of the name beside it.
 struct Api {
@@ -62,9 +63,16 @@ struct Api {
   Result (*record)(Handle event, Handle stream);                // cuEventRecord
   Result (*query_event)(Handle);                                // cuEventQuery
   Result (*elapsed)(float* milliseconds, Handle, Handle);       // cuEventElapsedTime_v2
-  Result (*load_module)(Handle*, const void*);                  // cuModuleLoadData
-  Result (*function)(Handle*, Handle module, const char*);      // cuModuleGetFunction
-  Result (*set_function)(Handle, int attribute, int value);     // cuFuncSetAttribute
+  Result (*begin_capture)(Handle stream, int mode);             // cuStreamBeginCapture_v2
+  Result (*end_capture)(Handle stream, Handle* graph);          // cuStreamEndCapture
+  Result (*instantiate)(Handle* executable, Handle graph,
+                        unsigned long long flags);           // cuGraphInstantiateWithFlags
+  Result (*launch_graph)(Handle executable, Handle stream);  // cuGraphLaunch
+  Result (*close_executable)(Handle);                        // cuGraphExecDestroy
+  Result (*close_graph)(Handle);                             // cuGraphDestroy
+  Result (*load_module)(Handle*, const void*);               // cuModuleLoadData
+  Result (*function)(Handle*, Handle module, const char*);   // cuModuleGetFunction
+  Result (*set_function)(Handle, int attribute, int value);  // cuFuncSetAttribute
   Result (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                    Handle stream, void** arguments, void** extra);  // cuLaunchKernel
 };

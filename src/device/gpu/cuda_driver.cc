@@ -55,6 +55,12 @@ Result<cuda::Api> find_api(void* library, const std::string& name) {
   find(api.record, "cuEventRecord");
   find(api.query_event, "cuEventQuery");
   find(api.elapsed, "cuEventElapsedTime");
+  find(api.begin_capture, "cuStreamBeginCapture_v2");
+  find(api.end_capture, "cuStreamEndCapture");
+  find(api.instantiate, "cuGraphInstantiateWithFlags");
+  find(api.launch_graph, "cuGraphLaunch");
+  find(api.close_executable, "cuGraphExecDestroy");
+  find(api.close_graph, "cuGraphDestroy");
   find(api.load_module, "cuModuleLoadData");
   find(api.function, "cuModuleGetFunction");
   find(api.set_function, "cuFuncSetAttribute");
@@ -159,10 +165,7 @@ class CudaDriver final : public GpuDriver {
         api_.launch(kernel->function, blocks.x, blocks.y, blocks.z, threads.x, threads.y, threads.z,
                     static_cast<unsigned>(shared), stream, parameters, nullptr);
     if (error != 0) return failed("kernel " + kernel->name, error);
-    const std::lock_guard lock(mutex_);
-    auto& names = launched_[stream];
-    if (names.find(kernel->name) == std::string::npos)
-      names += (names.empty() ? "" : ", ") + kernel->name;
+    add_launched(kernel->name, stream);
     return {};
   }
   Result<bool> is_done(Stream stream) override {
@@ -208,6 +211,36 @@ class CudaDriver final : public GpuDriver {
     return milliseconds / 1e3;
   }
 
+  Status begin_capture(Stream stream) override {
+    enter();
+    return checked("a graph", api_.begin_capture(stream, cuda::kCaptureRelaxed), stream);
+  }
+  Result<Graph> end_capture(Stream stream, const std::string& name) override {
+    enter();
+    cuda::Handle captured = nullptr;
+    auto graph = std::make_unique<CapturedGraph>();
+    graph->name = name;
+    if (const auto error = api_.end_capture(stream, &captured); error != 0)
+      return failed("what is enqueued", error);
+    const auto error = api_.instantiate(&graph->executable, captured, 0);
+    api_.close_graph(captured);
+    if (error != 0) return failed("its graph", error);
+    return static_cast<Graph>(graph.release());
+  }
+  Status launch(Graph graph, Stream stream) override {
+    enter();
+    const auto* const of = static_cast<const CapturedGraph*>(graph);
+    RECMILL_RETURN_IF_ERROR(checked("a graph", api_.launch_graph(of->executable, stream), stream));
+    add_launched(of->name, stream);
+    return {};
+  }
+  void close_graph(Graph graph) override {
+    enter();
+    const std::unique_ptr<CapturedGraph> of(static_cast<CapturedGraph*>(graph));
+    api_.synchronize();
+    api_.close_executable(of->executable);
+  }
+
   Result<Function> load(const KernelCode& code) override {
     enter();
     cuda::Handle module = nullptr;
@@ -234,6 +267,16 @@ class CudaDriver final : public GpuDriver {
     cuda::Handle function = nullptr;
   };
 
+  struct CapturedGraph {
+    std::string name;
+    cuda::Handle executable = nullptr;
+  };
+
+  void add_launched(const std::string& name, Stream stream) {
+    const std::lock_guard lock(mutex_);
+    auto& names = launched_[stream];
+    if (names.find(name) == std::string::npos) names += (names.empty() ? "" : ", ") + name;
+  }
   /// The context is each thread's own affair.
   void enter() const { api_.set_context(context_); }
   std::string architecture() const { return "sm_" + std::to_string(properties_.compute); }

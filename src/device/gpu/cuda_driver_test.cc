@@ -89,6 +89,33 @@ TEST_F(CudaDriverTest, NamesTheKernelThatFailed) {
             "one of the kernels stop, twice: unspecified launch failure (CUDA error 719)");
 }
 
+TEST_F(CudaDriverTest, CapturesAndLaunchesGraphs) {
+  Gpu gpu(*driver(), {});
+  const FakeImage image{.kernel = &twice, .argument_bytes = sizeof(TwiceArguments)};
+  const auto kernel = *gpu.load(code("twice", image));
+  auto stream = *gpu.open_stream();
+  auto host = *gpu.allocate_pinned(40, "host");
+  auto memory = *gpu.allocate(40, "memory");
+  for (float& value : host.as<float>()) value = 3;
+  ASSERT_TRUE(stream.to_device(memory, host, 40).ok());
+  const auto enqueue = [&] {
+    return gpu.launch(kernel, {{1}, {32}}, TwiceArguments{memory.address<float>(), 10}, stream);
+  };
+  auto graph = stream.capture("doubled", enqueue);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(stream.launch(*graph).ok());
+  ASSERT_TRUE(stream.to_host(host, memory, 40).ok());
+  ASSERT_TRUE(stream.synchronize().ok());
+  EXPECT_EQ(host.as<float>()[9], 24);
+  fake_->error = 719;
+  ASSERT_TRUE(stream.launch(*graph).ok());
+  EXPECT_EQ(stream.synchronize().message(),
+            "kernel doubled: unspecified launch failure (CUDA error 719)");
+  fake_->no_graphs = true;
+  EXPECT_EQ(stream.capture("doubled", enqueue).status().message(),
+            "doubled: its graph: some error (CUDA error 801)");
+}
+
 TEST_F(CudaDriverTest, NamesTheKernelThatDoesNotEnd) {
   Gpu gpu(*driver(), {.kernel_seconds = 0.01});
   const FakeImage image{.kernel = &twice};

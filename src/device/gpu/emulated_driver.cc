@@ -22,9 +22,13 @@ double now() {
 
 class EmulatedDriver;
 
+using Work = std::function<Result<bool>()>;  // says whether it has happened
+using EmulatedGraph = std::vector<Work>;
+
 struct EmulatedStream {
   EmulatedDriver* driver = nullptr;
-  std::deque<std::function<Result<bool>()>> waiting;  // each says whether it has happened
+  std::deque<Work> waiting;
+  std::unique_ptr<EmulatedGraph> captured;  // null: what comes is waiting
   int64_t enqueued = 0, done = 0;
 };
 struct EmulatedEvent {
@@ -127,6 +131,7 @@ class EmulatedDriver final : public GpuDriver {
     const SharedEvent of = *static_cast<SharedEvent*>(event);
     {
       const std::lock_guard lock(mutex_);
+      if (stream_of(stream)->captured != nullptr) return Status::Failed("an event within a graph");
       of->stream = stream_of(stream);
       of->place = of->stream->enqueued;
     }
@@ -156,6 +161,24 @@ class EmulatedDriver final : public GpuDriver {
            (kSchedulers * properties_.multiprocessors);
   }
 
+  Status begin_capture(Stream stream) override {
+    const std::lock_guard lock(mutex_);
+    auto& captured = stream_of(stream)->captured;
+    RECMILL_CHECK(captured == nullptr, "a graph within a graph");
+    captured = std::make_unique<EmulatedGraph>();
+    return {};
+  }
+  Result<Graph> end_capture(Stream stream, const std::string&) override {
+    const std::lock_guard lock(mutex_);
+    return static_cast<Graph>(stream_of(stream)->captured.release());
+  }
+  Status launch(Graph graph, Stream stream) override {
+    for (const Work& work : *static_cast<EmulatedGraph*>(graph))
+      RECMILL_RETURN_IF_ERROR(enqueue(stream, work));
+    return {};
+  }
+  void close_graph(Graph graph) override { delete static_cast<EmulatedGraph*>(graph); }
+
   Result<Function> load(const KernelCode& code) override {
     if (code.emulated == nullptr)
       return Status::Failed("kernel " + code.name + " was not compiled for the emulator");
@@ -163,10 +186,14 @@ class EmulatedDriver final : public GpuDriver {
     return static_cast<Function>(codes_.emplace_back(std::make_unique<KernelCode>(code)).get());
   }
 
-  Status enqueue(Stream stream, std::function<Result<bool>()> work) {
+  Status enqueue(Stream stream, Work work) {
     const std::lock_guard lock(mutex_);
     if (!failed_.ok()) return failed_;
     const auto of = stream_of(stream);
+    if (of->captured != nullptr) {
+      of->captured->push_back(std::move(work));
+      return {};
+    }
     of->waiting.push_back(std::move(work));
     ++of->enqueued;
     return of_.late ? Status() : catch_up(*of).status();
@@ -225,7 +252,7 @@ Result<std::unique_ptr<GpuDriver>> make_emulated_driver(const EmulatedGpu& of) {
   return std::unique_ptr<GpuDriver>(new EmulatedDriver(of, std::move(properties)));
 }
 
-Status enqueue_on_emulated(GpuDriver::Stream stream, std::function<Result<bool>()> work) {
+Status enqueue_on_emulated(GpuDriver::Stream stream, Work work) {
   return static_cast<EmulatedStream*>(stream)->driver->enqueue(stream, std::move(work));
 }
 

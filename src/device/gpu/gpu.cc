@@ -135,6 +135,47 @@ Status GpuEvent::synchronize() {
                     gpu_->options().kernel_seconds);
 }
 
+// The stream is to be left as others know it, whatever was enqueued.
+Result<GpuGraph> GpuStream::capture(const std::string& name,
+                                    const std::function<Status()>& enqueue) {
+  RECMILL_CHECK(!gpu_->options().synchronous, name);
+  const std::string launched = launched_;
+  RECMILL_RETURN_IF_ERROR(gpu_->driver().begin_capture(stream_).at(name));
+  const Status enqueued = enqueue();
+  auto graph = gpu_->driver().end_capture(stream_, name);
+  launched_ = launched;
+  GpuGraph made;
+  if (graph.ok()) {
+    made.driver_ = &gpu_->driver();
+    made.graph_ = *graph;
+    made.name_ = name;
+  }
+  RECMILL_RETURN_IF_ERROR(enqueued);
+  RECMILL_RETURN_IF_ERROR(graph.status().at(name));
+  return made;
+}
+
+Status GpuStream::launch(const GpuGraph& graph) {
+  RECMILL_RETURN_IF_ERROR(gpu_->driver().launch(graph.graph_, stream_));
+  launched_ = graph.name_;
+  return {};
+}
+
+GpuGraph& GpuGraph::operator=(GpuGraph&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  driver_ = std::exchange(other.driver_, nullptr);
+  graph_ = std::exchange(other.graph_, nullptr);
+  name_ = std::move(other.name_);
+  return *this;
+}
+
+void GpuGraph::release() {
+  if (driver_ == nullptr) return;
+  driver_->close_graph(graph_);
+  driver_ = nullptr;
+}
+
 GpuTimer& GpuTimer::operator=(GpuTimer&& other) noexcept {
   if (this == &other) return *this;
   release();

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@ namespace recmill {
 
 class Gpu;
 class GpuEvent;
+class GpuGraph;
 
 /// Memory of a GPU, or of the host that it copies from and to: move-only, freed at the end. The Gpu
 /// outlives it, and what is enqueued on it.
@@ -85,6 +87,13 @@ class GpuStream {
   Status wait_for(GpuStream& other);
   /// The same after an event, at once where it was never recorded.
   Status wait_for(const GpuEvent& event);
+  /// What `enqueue` enqueues here does not happen, but becomes a graph. Copies, fills and kernels
+  /// of this stream alone, without a wait, so not in synchronous mode. Fails as `enqueue`, and
+  /// where something of that is what no graph can have; `name` is said of it.
+  Result<GpuGraph> capture(const std::string& name, const std::function<Status()>& enqueue);
+  /// Enqueues what was captured: with the arguments that it had then, and with what now stands in
+  /// the memory that it reads.
+  Status launch(const GpuGraph& graph);
   /// For libraries that enqueue work of their own.
   GpuDriver::Stream handle() const { return stream_; }
 
@@ -123,6 +132,26 @@ class GpuEvent {
   GpuDriver::Event event_ = nullptr;
   GpuDriver::Stream stream_ = nullptr;  // that it was recorded on
   std::string launched_ = "none";       // the last kernel before it
+};
+
+/// Work of a stream that is enqueued by one call, as often as it is launched: for many small
+/// kernels which take longer to be launched one by one than to run. The memory that they name
+/// outlives it.
+class GpuGraph {
+ public:
+  GpuGraph() = default;
+  ~GpuGraph() { release(); }
+  GpuGraph(GpuGraph&& other) noexcept { *this = std::move(other); }
+  GpuGraph& operator=(GpuGraph&& other) noexcept;
+  GpuGraph(const GpuGraph&) = delete;
+  GpuGraph& operator=(const GpuGraph&) = delete;
+
+ private:
+  friend class GpuStream;
+  void release();
+  GpuDriver* driver_ = nullptr;
+  GpuDriver::Graph graph_ = nullptr;
+  std::string name_;
 };
 
 /// The time between two places of a stream's work, by the GPU's own clock.

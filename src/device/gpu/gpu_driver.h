@@ -22,6 +22,7 @@ class GpuDriver {
   using Stream = void*;
   using Event = void*;
   using Function = void*;
+  using Graph = void*;
 
   virtual ~GpuDriver() = default;
   virtual const GpuProperties& properties() const = 0;
@@ -58,6 +59,17 @@ class GpuDriver {
   virtual Result<bool> has_happened(Event event, Stream stream) = 0;
   /// Between two events that have happened.
   virtual Result<double> seconds_between(Event first, Event last) = 0;
+
+  /// What is enqueued on the stream from now on does not happen, but becomes a graph. Copies, fills
+  /// and kernels of this stream alone.
+  virtual Status begin_capture(Stream stream) = 0;
+  /// No more of it, in any case. Fails where something was enqueued that no graph can have. Errors
+  /// of what is launched later say `name`, as that of a kernel.
+  virtual Result<Graph> end_capture(Stream stream, const std::string& name) = 0;
+  /// Enqueues all that was captured, with the arguments that it had then.
+  virtual Status launch(Graph graph, Stream stream) = 0;
+  /// Once all that is enqueued has happened.
+  virtual void close_graph(Graph graph) = 0;
 
   /// The kernel of that code, ready to run; it stays so.
   virtual Result<Function> load(const KernelCode& code) = 0;

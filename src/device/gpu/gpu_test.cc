@@ -80,6 +80,51 @@ TEST_F(GpuTest, StreamsWaitForEachOther) {
   EXPECT_EQ(host.as<float>()[0], 5);
 }
 
+TEST_F(GpuTest, AGraphDoesAgainWhatWasCaptured) {
+  auto host = *gpu_.allocate_pinned(4, "host");
+  auto memory = *gpu_.allocate(4, "memory"), sum = *gpu_.allocate(4, "sum");
+  host.as<float>()[0] = 1;
+  ASSERT_TRUE(stream_.to_device(memory, host, 4).ok());
+  ASSERT_TRUE(stream_.synchronize().ok());
+  auto graph = stream_.capture("sums", [&] {
+    for (const float value : {2.0f, 3.0f})
+      RECMILL_RETURN_IF_ERROR(add_to(memory, memory, value, stream_));
+    return stream_.copy(sum, memory, 4);
+  });
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const auto sum_now = [&] {
+    EXPECT_TRUE(stream_.to_host(host, sum, 4).ok());
+    const Status status = stream_.synchronize();
+    EXPECT_TRUE(status.ok()) << status.message();
+    return host.as<float>()[0];
+  };
+  ASSERT_TRUE(stream_.zero(sum).ok());
+  EXPECT_EQ(sum_now(), 0) << "nothing has happened";
+  ASSERT_TRUE(stream_.launch(*graph).ok());
+  ASSERT_TRUE(stream_.launch(*graph).ok());
+  EXPECT_EQ(sum_now(), 11);
+  ASSERT_TRUE(stream_.zero(memory).ok());  // reads what stands there
+  GpuGraph moved = *std::move(graph);
+  ASSERT_TRUE(stream_.launch(moved).ok());
+  EXPECT_EQ(sum_now(), 5);
+}
+
+TEST_F(GpuTest, ACaptureThatFailsLeavesTheStream) {
+  auto memory = *gpu_.allocate(4, "memory");
+  const auto graph = stream_.capture("sums", [&] {
+    RECMILL_RETURN_IF_ERROR(stream_.zero(memory));
+    return Status::Failed("why");
+  });
+  EXPECT_EQ(graph.status().message(), "why");
+  auto host = *gpu_.allocate_pinned(4, "host");
+  host.as<float>()[0] = 1;
+  ASSERT_TRUE(stream_.to_device(memory, host, 4).ok());
+  ASSERT_TRUE(add_to(memory, memory, 2, stream_).ok());
+  ASSERT_TRUE(stream_.to_host(host, memory, 4).ok());
+  ASSERT_TRUE(stream_.synchronize().ok());
+  EXPECT_EQ(host.as<float>()[0], 3);
+}
+
 TEST_F(GpuTest, EventsAreWaitedForWithoutWhatComesBehind) {
   auto host = *gpu_.allocate_pinned(8, "host");
   auto memory = *gpu_.allocate(8, "memory");

@@ -14,6 +14,7 @@
 #include "comm/threads.h"
 #include "kernels/codegen/testing/test_code.h"
 #include "kernels/testing/random_bags.h"
+#include "model/graphed_layers.h"
 #include "model/initialize.h"
 #include "model/make_model.h"
 #include "schema/testing/tables_of_dims.h"
@@ -127,7 +128,7 @@ std::unique_ptr<Training> on_cpu(const ModelSpec& spec, const ModelOptions& opti
 }
 
 std::unique_ptr<Training> on_gpu(const ModelSpec& spec, const ModelOptions& options,
-                                 const DenseOptimizerOptions& dense) {
+                                 const DenseOptimizerOptions& dense, bool graphs = false) {
   auto made = std::make_unique<Training>(spec);
   auto gpu = std::make_unique<Gpu>(*make_emulated_driver({}), GpuOptions{});
   const auto compile = &kernels::codegen::compile_for_tests;
@@ -137,6 +138,7 @@ std::unique_ptr<Training> on_gpu(const ModelSpec& spec, const ModelOptions& opti
   made->store = std::move(store);
   made->model = *model::make_model_of_gpu(options, spec, kSeed);
   made->layers = *model::make_gpu_layers(model::LayersOn::emulated_gpu, *made->model, spec);
+  if (graphs) made->layers = std::make_unique<model::GraphedLayers>(std::move(made->layers));
   made->make_optimizer(dense);
   auto trainer =
       GpuTrainer::make(spec, *made->layers, of, *made->optimizer, *made->communicator, made->pool,
@@ -238,6 +240,49 @@ TEST(GpuTrainer, StepsWithoutSamplesAsTheCpuDoes) {
   DenseOptimizerOptions dense;
   dense.kind = DenseOptimizerKind::adam;  // whose moments go on
   compare(pooled({8, 5}), {.kind = ModelKind::mlp, .top = {10, 1}}, dense, 0);
+}
+
+/// Trains and evaluates batches of these sizes with graphs and without, after one that is evaluated
+/// alone; returns how many were launched as graphs.
+int64_t compare_graphs(const ModelSpec& spec, const ModelOptions& options,
+                       const std::vector<int64_t>& sizes, int64_t first_size = 1) {
+  const auto one_by_one = on_gpu(spec, options, {}), graphed = on_gpu(spec, options, {}, true);
+  RankBatch first = batch_of(spec, first_size, 0);
+  for (Training* const of : {one_by_one.get(), graphed.get()}) EXPECT_TRUE(of->score(first).ok());
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    RankBatch a = batch_of(spec, sizes[i], i), b = batch_of(spec, sizes[i], i);
+    const auto expected = one_by_one->step(a), found = graphed->step(b);
+    EXPECT_TRUE(found.ok()) << found.status().message();
+    if (!found.ok()) return -1;
+    EXPECT_EQ(found->loss, expected->loss) << "batch " << i;
+    EXPECT_EQ(graphed->score(b)->loss, one_by_one->score(a)->loss) << "batch " << i;
+  }
+  for (Training* const of : {one_by_one.get(), graphed.get()}) {
+    EXPECT_TRUE(of->store->settle().ok());
+    EXPECT_TRUE(of->trainer->settle().ok());
+  }
+  EXPECT_EQ(graphed->rows(), one_by_one->rows());
+  EXPECT_TRUE(
+      std::ranges::equal(graphed->trainer->parameters(), one_by_one->trainer->parameters()));
+  return dynamic_cast<model::GraphedLayers&>(*graphed->layers).launched();
+}
+
+TEST(GpuTrainer, LaunchesGraphsWithTheSameBits) {
+  const ModelOptions dlrm{.kind = ModelKind::dlrm, .bottom = {8, 16}, .top = {20, 1}};
+  // Buffers grow with the fourth batch, so that what was captured before is of no more use.
+  EXPECT_EQ(compare_graphs(pooled({16, 16}), dlrm, {30, 30, 30, 64, 64, 64, 30, 64, 30, 30}), 8);
+  // Those of gradients alone, and the fifth batch is enqueued again.
+  EXPECT_EQ(compare_graphs(pooled({16, 16}), dlrm, {30, 30, 30, 64, 30, 30}, 100), 5);
+  ModelOptions deep_fm{.kind = ModelKind::deep_fm,
+                       .deep = {12, 6, 1},
+                       .batch_norm = true,
+                       .first_order = model::FirstOrder::table};
+  const ModelSpec spec = model::with_model_tables(pooled({8, 8, 8}), deep_fm);
+  EXPECT_EQ(compare_graphs(spec, deep_fm, {40, 40, 40, 40}), 4);
+  deep_fm.dropout = 0.5;
+  EXPECT_EQ(compare_graphs(spec, deep_fm, {40, 40, 40, 40}), 2) << "evaluation alone";
+  deep_fm.first_order = model::FirstOrder::dense;
+  EXPECT_EQ(compare_graphs(pooled({8, 8, 8}), deep_fm, {40, 40, 40, 40}), 0);
 }
 
 TEST(GpuTrainer, NamesWhatIsNotFiniteAndChangesNothing) {

@@ -7,6 +7,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "device/gpu/cuda_api.h"
 
@@ -15,6 +18,24 @@ using recmill::cuda::Attribute;
 using recmill::cuda::Device;
 using recmill::cuda::Handle;
 using recmill::testing::FakeImage;
+
+namespace {
+
+using FakeGraph = std::vector<std::function<int()>>;
+struct FakeStream {
+  bool is_captured = false;
+  FakeGraph captured;
+};
+
+/// At once, but where it is captured.
+int enqueue(Handle stream, std::function<int()> work) {
+  auto* const of = static_cast<FakeStream*>(stream);
+  if (!of->is_captured) return work();
+  of->captured.push_back(std::move(work));
+  return 0;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -120,11 +141,11 @@ int cuMemFreeHost(void* memory) {
   return 0;
 }
 int cuStreamCreate(Handle* stream, unsigned) {
-  *stream = new char;
+  *stream = new FakeStream;
   return 0;
 }
 int cuStreamDestroy_v2(Handle stream) {
-  delete static_cast<char*>(stream);
+  delete static_cast<FakeStream*>(stream);
   return 0;
 }
 int cuStreamQuery(Handle) {
@@ -133,13 +154,45 @@ int cuStreamQuery(Handle) {
 int cuStreamWaitEvent(Handle, Handle, unsigned) {
   return fake_cuda.error;
 }
-int cuMemcpyAsync(Address to, Address from, size_t bytes, Handle) {
-  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
-  return fake_cuda.error;
+int cuMemcpyAsync(Address to, Address from, size_t bytes, Handle stream) {
+  return enqueue(stream, [=] {
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    return fake_cuda.error;
+  });
 }
-int cuMemsetD8Async(Address to, unsigned char byte, size_t bytes, Handle) {
-  std::memset(reinterpret_cast<void*>(to), byte, bytes);
-  return fake_cuda.error;
+int cuMemsetD8Async(Address to, unsigned char byte, size_t bytes, Handle stream) {
+  return enqueue(stream, [=] {
+    std::memset(reinterpret_cast<void*>(to), byte, bytes);
+    return fake_cuda.error;
+  });
+}
+int cuStreamBeginCapture_v2(Handle stream, int) {
+  static_cast<FakeStream*>(stream)->is_captured = true;
+  return 0;
+}
+int cuStreamEndCapture(Handle stream, Handle* graph) {
+  auto* const of = static_cast<FakeStream*>(stream);
+  of->is_captured = false;
+  *graph = new FakeGraph(std::exchange(of->captured, {}));
+  return 0;
+}
+int cuGraphInstantiateWithFlags(Handle* executable, Handle graph, unsigned long long) {
+  if (fake_cuda.no_graphs) return 801;
+  *executable = new FakeGraph(*static_cast<FakeGraph*>(graph));
+  return 0;
+}
+int cuGraphLaunch(Handle executable, Handle) {
+  for (const auto& work : *static_cast<FakeGraph*>(executable))
+    if (const int error = work(); error != 0) return error;
+  return 0;
+}
+int cuGraphExecDestroy(Handle executable) {
+  delete static_cast<FakeGraph*>(executable);
+  return 0;
+}
+int cuGraphDestroy(Handle graph) {
+  delete static_cast<FakeGraph*>(graph);
+  return 0;
 }
 int cuEventCreate(Handle* event, unsigned) {
   *event = new double(0);
@@ -176,13 +229,20 @@ int cuFuncSetAttribute(Handle, int, int) {
 }
 int cuLaunchKernel(Handle function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,
                    unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned shared,
-                   Handle, void** arguments, void**) {
+                   Handle stream, void** arguments, void**) {
   const recmill::Grid grid{
       {blocks_x, blocks_y, blocks_z}, {threads_x, threads_y, threads_z}, shared};
   const auto* image = static_cast<const FakeImage*>(function);
-  if (!fake_cuda.run("fake", grid, image->kernel, arguments[0], {}).ok())
-    fake_cuda.error = 719;  // which a GPU says later, of the stream
-  return 0;
+  const auto run = [=](const void* of) {
+    if (!fake_cuda.run("fake", grid, image->kernel, of, {}).ok())
+      fake_cuda.error = 719;  // which a GPU says later, of the stream
+    return 0;
+  };
+  if (!static_cast<FakeStream*>(stream)->is_captured) return run(arguments[0]);
+  const auto* const first = static_cast<const std::byte*>(arguments[0]);
+  return enqueue(stream, [=, kept = std::vector<std::byte>(first, first + image->argument_bytes)] {
+    return run(kept.data());
+  });
 }
 
 }  // extern "C"

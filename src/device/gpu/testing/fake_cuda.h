@@ -13,6 +13,7 @@ struct FakeCuda {
   size_t most_bytes = size_t{1} << 30;             // of one allocation
   int error = 0;                                   // of all that comes
   bool stuck = false;                              // no stream is ever done
+  bool no_graphs = false;                          // none can be made
   decltype(&emulation::run_kernel) run = nullptr;  // that of whoever loads it
 };
 
@@ -20,6 +21,7 @@ struct FakeCuda {
 struct FakeImage {
   char magic[8] = {'f', 'a', 'k', 'e', 'c', 'u', 'd', 'a'};
   void (*kernel)(const void*) = nullptr;
+  size_t argument_bytes = 0;  // where it is captured
 };
 
 }  // namespace recmill::testing
