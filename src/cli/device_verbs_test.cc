@@ -179,8 +179,8 @@ TEST_F(Program, tune_compiles_kernels_for_gpus_once_and_says_what_they_take) {
   EXPECT_GT(first["fused"][0]["registers"], 16);
   EXPECT_EQ(first["fused"][0]["spilled"], 0);
   EXPECT_GT(first["fused"][0]["occupancy"], 0.1);
-  EXPECT_EQ(first["by_blocks"].size(), 8u);
-  EXPECT_EQ(first["compiled"], 9);
+  EXPECT_EQ(first["by_blocks"].size(), 6u);  // with 7, a thread has 36 registers
+  EXPECT_EQ(first["compiled"], 7);
   EXPECT_EQ(second["compiled"], 0);
   EXPECT_EQ(second["fused"], first["fused"]);
 }
