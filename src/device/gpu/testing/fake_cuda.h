@@ -13,6 +13,7 @@ struct FakeCuda {
   size_t most_bytes = size_t{1} << 30;             // of one allocation
   int error = 0;                                   // of all that comes
   bool stuck = false;                              // no stream is ever done
+  bool unified = true;                             // kernels reach the host's memory at its address
   decltype(&emulation::run_kernel) run = nullptr;  // that of whoever loads it
 };
 
