@@ -440,8 +440,8 @@ Status GpuStore::update(std::span<const Update> updates, const Step& step, Strea
 // Where a snapshot is being read of tables that the GPU changes in place: holds its reader off,
 // once the rows of this update are kept as they are after all updates before.
 Result<TableSnapshots::Change> GpuStore::before_change(std::span<const Update> updates) {
-  std::vector<std::vector<int64_t>> rows(tables_.size());
   if (!snapshots_.wanted()) return TableSnapshots::Change();
+  std::vector<std::vector<int64_t>> rows(tables_.size());
   for (const Update& update : updates) {
     const SparseBatch& sparse = *static_cast<GpuPrepared&>(*update.prepared).batch.sparse;
     for (size_t f = 0; f < model_.features.size(); ++f) {
