@@ -15,8 +15,11 @@
 #include "cli/verb.h"
 #include "cli/versions.h"
 #include "comm/threads.h"
+#include "train/gpu_memory.h"
+#include "train/gpu_run.h"
 #include "train/job.h"
 #include "train/memory.h"
+#include "train/place_gpu_rows.h"
 #include "train/run_placement.h"
 
 namespace recmill::cli {
@@ -29,6 +32,20 @@ struct Arguments {
   bool profile = false;
 };
 
+/// What the run's GPU needs, and whether it has that; of one that is not there only the former.
+Status add_gpu(const train::ResolvedRun& run, Json& result, Status& enough) {
+  const auto gpu = train::open_gpu(run.options);
+  if (!gpu.ok() && run.options.gpu.rows == train::GpuRowsIn::fit) return gpu.status();
+  const int64_t usable =
+      gpu.ok() ? train::usable_bytes(run.options.gpu, (*gpu)->driver().free_bytes()) : 0;
+  const train::GpuPlan plan = train::plan_gpu(run, usable);
+  for (const MemoryItem& item : plan.need.device.items)
+    result[fmt::format("gpu {}: {}", item.device, item.what)] = item.bytes;
+  result["total bytes of gpu 0"] = plan.need.device.total(0);
+  if (gpu.ok()) enough = train::check_gpu_memory(run, plan, usable);
+  return {};
+}
+
 Status print_ledger(const train::RunOptions& options, bool json) {
   RECMILL_ASSIGN_OR_RETURN(auto run, train::resolve_run(options, posix_files()));
   RECMILL_RETURN_IF_ERROR(train::place_tables(run, posix_files()));
@@ -40,7 +57,10 @@ Status print_ledger(const train::RunOptions& options, bool json) {
     total += item.bytes;
   }
   result["total bytes"] = total;
+  Status enough;
+  if (options.device != DeviceKind::cpu) RECMILL_RETURN_IF_ERROR(add_gpu(run, result, enough));
   print_result(result, json);
+  RECMILL_RETURN_IF_ERROR(enough);
   return train::check_memory(ledger, ThreadsWorld());
 }
 

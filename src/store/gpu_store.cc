@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/gpu_store.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -13,14 +11,13 @@
 #include "store/batch_check.h"
 #include "store/table_rows.h"
 #include "table/gpu_update_source.h"
+#include "table/table_shares.h"
 
 namespace recmill::store {
 namespace {
 
 using kernels::codegen::GpuSource;
 namespace gpu = kernels::gpu;
-
-constexpr size_t kStagingBytes = 16 << 20;
 
 /// Says on reading why it could not be taken.
 class NoSnapshot final : public RowSnapshot {
@@ -31,25 +28,6 @@ class NoSnapshot final : public RowSnapshot {
  private:
   const Status why_;
 };
-
-/// Before anything is allocated.
-Status check_memory(const ModelSpec& model, Gpu& gpu) {
-  const auto bytes = [](const TableSpec& spec) {
-    return table::EmbeddingTable::bytes(spec, table::RowShare(spec.rows, 0, 1));
-  };
-  int64_t all = 0;
-  for (const TableSpec& spec : model.tables) all += bytes(spec);
-  const int64_t free = gpu.driver().free_bytes();
-  if (all <= free) return {};
-  const TableSpec& largest = *std::ranges::max_element(model.tables, {}, bytes);
-  constexpr double kMiB = 1 << 20;
-  return Status::BadRequest(
-      fmt::format("rows take {:.1f} MiB of the GPU's memory, of which {:.1f} MiB are free; the "
-                  "largest table is "
-                  "'{}' with {:.1f} MiB",
-                  static_cast<double>(all) / kMiB, static_cast<double>(free) / kMiB, largest.name,
-                  static_cast<double>(bytes(largest)) / kMiB));
-}
 
 /// So that what comes next is at a multiple of 16 bytes.
 int64_t aligned(int64_t floats) {
@@ -99,13 +77,14 @@ class GpuStore::GpuPrepared final : public Prepared {
 };
 
 GpuStore::GpuStore(ModelSpec model, std::vector<table::EmbeddingTable> tables,
-                   std::unique_ptr<Gpu> gpu, Pool& pool)
+                   std::vector<table::GpuRows> rows, std::unique_ptr<Gpu> gpu, Pool& pool)
     : model_(std::move(model)),
       features_of_(model_.tables.size()),
       tables_(std::move(tables)),
       snapshots_(tables_),
       pool_(pool),
       gpu_(std::move(gpu)),
+      rows_(std::move(rows)),
       written_(tables_.size(), 1) {
   for (size_t f = 0; f < model_.features.size(); ++f)
     features_of_[model_.features[f].table].push_back(f);
@@ -115,13 +94,21 @@ GpuStore::~GpuStore() = default;
 
 Result<std::unique_ptr<GpuStore>> GpuStore::create(ModelSpec model, uint64_t seed,
                                                    std::unique_ptr<Gpu> gpu,
-                                                   const GpuStoreKernels& kernels, Pool& pool) {
-  RECMILL_RETURN_IF_ERROR(check_memory(model, *gpu));
-  RECMILL_ASSIGN_OR_RETURN(auto tables, create_tables(model, seed, 0, 1, pool));
+                                                   const GpuStoreKernels& kernels, Pool& pool,
+                                                   std::span<const GpuMemory> places) {
+  std::vector<table::GpuRows> rows;
+  const auto room_of = [&](const table::EmbeddingTable& table) -> Result<table::TableRoom> {
+    const auto where = places.empty() ? GpuMemory::device : places[rows.size()];
+    RECMILL_ASSIGN_OR_RETURN(auto of, table::GpuRows::allocate(table, *gpu, where));
+    rows.push_back(std::move(of));
+    return where == GpuMemory::host ? rows.back().room_of_zeros() : table::TableRoom();
+  };
+  RECMILL_ASSIGN_OR_RETURN(
+      auto tables, create_tables(model, seed, table::shares_of(model.tables, 0, 1), pool, room_of));
   std::unique_ptr<GpuStore> store(
-      new GpuStore(std::move(model), std::move(tables), std::move(gpu), pool));
+      new GpuStore(std::move(model), std::move(tables), std::move(rows), std::move(gpu), pool));
   RECMILL_RETURN_IF_ERROR(store->open_streams());
-  RECMILL_RETURN_IF_ERROR(store->allocate_rows());
+  RECMILL_RETURN_IF_ERROR(store->upload_written());
   RECMILL_RETURN_IF_ERROR(store->load_pool(kernels));
   RECMILL_RETURN_IF_ERROR(store->load_finder(kernels.compile));
   RECMILL_RETURN_IF_ERROR(store->load_updater(kernels));
@@ -135,16 +122,9 @@ Status GpuStore::open_streams() {
   RECMILL_ASSIGN_OR_RETURN(gradients_sent_, gpu_->open_event());
   RECMILL_ASSIGN_OR_RETURN(counted_there_, gpu_->open_event());
   RECMILL_ASSIGN_OR_RETURN(merged_, take_work());
+  RECMILL_ASSIGN_OR_RETURN(
+      staging_, gpu_->allocate_pinned(table::GpuRows::kStagingBytes, "rows to be copied"));
   return {};
-}
-
-Status GpuStore::allocate_rows() {
-  RECMILL_ASSIGN_OR_RETURN(staging_, gpu_->allocate_pinned(kStagingBytes, "rows to be copied"));
-  for (const table::EmbeddingTable& table : tables_) {
-    RECMILL_ASSIGN_OR_RETURN(auto rows, table::GpuRows::allocate(table, *gpu_));
-    rows_.push_back(std::move(rows));
-  }
-  return upload_written();
 }
 
 Result<std::vector<GpuKernel>> GpuStore::load(std::span<const GpuSource> sources,
@@ -448,11 +428,34 @@ Status GpuStore::update(std::span<const Update> updates, const Step& step, Strea
     for (const Update& update : updates)
       for (const FeatureGradient& of : update.gradient) gradients.push_back({of.data, of.stride});
   }
+  RECMILL_ASSIGN_OR_RETURN(const auto change, before_change(updates));
   RECMILL_RETURN_IF_ERROR(updater_->run(work->updates, found.tables, by_table(gradients),
                                         {step.iteration, step.learning_rate_scale}, stream_));
   for (const Update& update : updates)
     RECMILL_RETURN_IF_ERROR(static_cast<GpuPrepared&>(*update.prepared).work->used.record(stream_));
-  return merged_->used.record(stream_);
+  RECMILL_RETURN_IF_ERROR(merged_->used.record(stream_));
+  return change.owns_lock() ? stream_.synchronize() : Status();
+}
+
+// Where a snapshot is being read of tables that the GPU changes in place: holds its reader off,
+// once the rows of this update are kept as they are after all updates before.
+Result<TableSnapshots::Change> GpuStore::before_change(std::span<const Update> updates) {
+  if (!snapshots_.wanted()) return TableSnapshots::Change();
+  std::vector<std::vector<int64_t>> rows(tables_.size());
+  for (const Update& update : updates) {
+    const SparseBatch& sparse = *static_cast<GpuPrepared&>(*update.prepared).batch.sparse;
+    for (size_t f = 0; f < model_.features.size(); ++f) {
+      const auto t = static_cast<size_t>(model_.features[f].table);
+      if (model_.tables[t].frozen || !is_in_place(t)) continue;
+      const JaggedView bags = sparse.features[f].view(sparse.samples);
+      const int64_t* const first = bags.rows + bags.offsets[0];
+      rows[t].insert(rows[t].end(), first, first + bags.lookups());
+    }
+  }
+  if (std::ranges::all_of(rows, &std::vector<int64_t>::empty)) return TableSnapshots::Change();
+  RECMILL_RETURN_IF_ERROR(stream_.synchronize());
+  const std::vector<std::span<const int64_t>> changed(rows.begin(), rows.end());
+  return snapshots_.before(changed, pool_);
 }
 
 // The numbers of the update before, which the GPU knew first.
@@ -469,14 +472,14 @@ Status GpuStore::count_rows() const {
 Status GpuStore::download() {
   RECMILL_RETURN_IF_ERROR(upload_written());
   for (size_t t = 0; t < tables_.size(); ++t)
-    RECMILL_RETURN_IF_ERROR(rows_[t].download(tables_[t], staging_, stream_));
-  return {};
+    if (!is_in_place(t)) RECMILL_RETURN_IF_ERROR(rows_[t].download(tables_[t], staging_, stream_));
+  return stream_.synchronize();
 }
 
 Status GpuStore::upload_written() {
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (written_[t] == 0) continue;
-    RECMILL_RETURN_IF_ERROR(rows_[t].upload(tables_[t], staging_, stream_));
+    if (!is_in_place(t)) RECMILL_RETURN_IF_ERROR(rows_[t].upload(tables_[t], staging_, stream_));
     written_[t] = 0;
   }
   return {};
@@ -499,8 +502,9 @@ std::unique_ptr<RowSnapshot> GpuStore::snapshot(int64_t kept_bytes) {
 Status GpuStore::write_rows(const RowBlock& block) {
   const std::lock_guard lock(mutex_);
   const bool is_there = block.table >= 0 && block.table < static_cast<int>(tables_.size());
+  RECMILL_RETURN_IF_ERROR(stream_.synchronize());
   // Rows of the table that are not replaced must not be older ones.
-  if (is_there && written_[block.table] == 0)
+  if (is_there && written_[block.table] == 0 && !is_in_place(static_cast<size_t>(block.table)))
     RECMILL_RETURN_IF_ERROR(rows_[block.table].download(tables_[block.table], staging_, stream_));
   RECMILL_RETURN_IF_ERROR(write_table(tables_, block));
   written_[block.table] = 1;

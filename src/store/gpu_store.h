@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// All rows in the memory of one GPU, or of the emulator that plays one: for one rank.
+// All rows where one GPU reads and writes them, or the emulator that plays one: for one rank. Each
+// table stands in the GPU's memory, or in pinned memory of the host, which its kernels reach over
+// the bus (FBGEMM's DEVICE and HOST): they are the same, and so are their answers.
 //
 // prepare() copies bags to pinned memory, maps blocks to them and sends both, beside what the GPU
 // is doing. lookup() pools there, and in training finds the distinct rows beside; update() sums and
 // applies. All three enqueue their work and go on, where outputs and gradients are the GPU's too
-// (Stream::gpu() is stream()); where they are the host's, lookup() waits to copy them there. The
-// host keeps room for the tables, which snapshots read and write_rows() writes.
+// (Stream::gpu() is stream()); where they are the host's, lookup() waits to copy them there. Of
+// rows in the GPU's memory the host keeps room for copies, which snapshots read and write_rows()
+// writes. Those in the host's are read and written where they stand: while a snapshot is being
+// read, update() first keeps what it overwrites, and waits until the GPU is done.
 #pragma once
 
 #include <atomic>
@@ -38,12 +42,14 @@ struct GpuStoreKernels {
 
 class GpuStore final : public EmbeddingStore {
  public:
-  /// Allocates all tables with their initial rows, and compiles what they need. Fails as
-  /// table::EmbeddingTable::create and `compile`, and where the GPU's memory is short. The pool
-  /// outlives the store.
+  /// Allocates all tables with their initial rows, and compiles what they need. `places` [tables]:
+  /// where rows stand; empty: all in the GPU's own memory. Fails as
+  /// table::EmbeddingTable::create and `compile`, and where memory is short. The pool outlives the
+  /// store.
   static Result<std::unique_ptr<GpuStore>> create(ModelSpec model, uint64_t seed,
                                                   std::unique_ptr<Gpu> gpu,
-                                                  const GpuStoreKernels& kernels, Pool& pool);
+                                                  const GpuStoreKernels& kernels, Pool& pool,
+                                                  std::span<const GpuMemory> places = {});
   ~GpuStore() override;
 
   Gpu& gpu() { return *gpu_; }
@@ -51,6 +57,7 @@ class GpuStore final : public EmbeddingStore {
   /// lookup() and update().
   GpuStream& stream() { return stream_; }
 
+  /// The host's tables; of the GPU, and pinned for it: gpu_store_need().
   MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const override;
   /// The batch holds all shards.
   Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override;
@@ -66,10 +73,9 @@ class GpuStore final : public EmbeddingStore {
   struct Work;
   class GpuPrepared;
 
-  GpuStore(ModelSpec model, std::vector<table::EmbeddingTable> tables, std::unique_ptr<Gpu> gpu,
-           Pool& pool);
+  GpuStore(ModelSpec model, std::vector<table::EmbeddingTable> tables,
+           std::vector<table::GpuRows> rows, std::unique_ptr<Gpu> gpu, Pool& pool);
   Status open_streams();
-  Status allocate_rows();
   Status load_pool(const GpuStoreKernels& kernels);
   Status load_finder(const kernels::codegen::CompileForGpu& compile);
   Status load_updater(const GpuStoreKernels& kernels);
@@ -87,6 +93,8 @@ class GpuStore final : public EmbeddingStore {
   std::vector<std::vector<kernels::gpu::Gradients>> by_table(
       std::span<const kernels::gpu::Gradients> of_updates) const;
   Result<Work*> found_work(std::span<const Update> updates);
+  bool is_in_place(size_t table) const { return rows_[table].is_where(tables_[table]); }
+  Result<TableSnapshots::Change> before_change(std::span<const Update> updates);
   Status count_rows() const;
   Status download();
   Status upload_written();

@@ -177,7 +177,7 @@ class RowMigration {
     if (to_host_ != nullptr) {
       RECMILL_ASSIGN_OR_RETURN(records, to_host_->allocate(table));
     }
-    return to_[table].allocate(&pages, records);
+    return to_[table].allocate(&pages, {.records = records, .row_state = nullptr});
   }
   void release(size_t table) {
     const table::EmbeddingTable& was = from_[table];

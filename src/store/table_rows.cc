@@ -23,21 +23,32 @@ int64_t shared_bytes(const ModelSpec& model, std::span<const table::TableShare> 
 
 Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
                                                          std::span<const table::TableShare> shares,
-                                                         Pool& pool, HostRows* host) {
+                                                         Pool& pool, const RoomOf& room_of) {
   std::vector<table::EmbeddingTable> tables;
-  if (host != nullptr) RECMILL_RETURN_IF_ERROR(host->open());
   RECMILL_ASSIGN_OR_RETURN(SharedPages pages,
                            SharedPages::allocate(static_cast<size_t>(shared_bytes(model, shares))));
   for (size_t t = 0; t < shares.size(); ++t) {
     tables.push_back(table::EmbeddingTable::without_rows(model.tables[t], seed, shares[t]));
-    std::byte* records = nullptr;
-    if (host != nullptr) {
-      RECMILL_ASSIGN_OR_RETURN(records, host->allocate(t));
-    }
-    RECMILL_RETURN_IF_ERROR(tables[t].allocate(&pages, records));
+    RECMILL_ASSIGN_OR_RETURN(const auto room, room_of(tables[t]));
+    RECMILL_RETURN_IF_ERROR(tables[t].allocate(&pages, room));
     tables[t].fill(pool);
   }
   return tables;
+}
+
+Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
+                                                         std::span<const table::TableShare> shares,
+                                                         Pool& pool, HostRows* host) {
+  if (host != nullptr) RECMILL_RETURN_IF_ERROR(host->open());
+  size_t next = 0;
+  return create_tables(model, seed, shares, pool,
+                       [&](const table::EmbeddingTable&) -> Result<table::TableRoom> {
+                         table::TableRoom room;
+                         if (host != nullptr) {
+                           RECMILL_ASSIGN_OR_RETURN(room.records, host->allocate(next++));
+                         }
+                         return room;
+                       });
 }
 
 Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,

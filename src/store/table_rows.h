@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -14,7 +15,15 @@
 
 namespace recmill::store {
 
-/// A rank's share of every table, with initial rows. With `host`, which is of the same shares and
+/// Where a table is to stand, whose rows have no room yet.
+using RoomOf = std::function<Result<table::TableRoom>(const table::EmbeddingTable&)>;
+
+/// A rank's share of every table [tables], with initial rows. `room_of` is asked for one table
+/// after the other.
+Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
+                                                         std::span<const table::TableShare> shares,
+                                                         Pool& pool, const RoomOf& room_of);
+/// The same. With `host`, which is of the same shares and
 /// outlives the tables, collective: rows stand there, where it has them.
 Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
                                                          std::span<const table::TableShare> shares,

@@ -136,7 +136,7 @@ EmbeddingTable EmbeddingTable::without_rows(const TableSpec& spec, uint64_t seed
   return table;
 }
 
-Status EmbeddingTable::allocate(SharedPages* pages, std::byte* records) {
+Status EmbeddingTable::allocate(SharedPages* pages, const TableRoom& room) {
   if (spec_.dim < 1 || spec_.rows < 1) {
     return Status::BadRequest("table " + spec_.name + ": rows and dim must be at least 1, are " +
                               std::to_string(spec_.rows) + " and " + std::to_string(spec_.dim));
@@ -145,14 +145,16 @@ Status EmbeddingTable::allocate(SharedPages* pages, std::byte* records) {
     return pages != nullptr ? pages->take(static_cast<size_t>(bytes))
                             : Buffer::allocate(static_cast<size_t>(bytes));
   };
-  rows_.data = records;
-  if (records == nullptr) {
+  rows_.data = room.records;
+  if (room.records == nullptr) {
     auto own = take(rows_.count * rows_.stride);
     if (!own.ok()) return own.status().at("table " + spec_.name);
     records_ = *std::move(own);
     rows_.data = records_.data();
   }
   if (!state_shape(spec_).by_row) return {};
+  rows_.row_state = room.row_state;
+  if (room.row_state != nullptr) return {};
   auto by_row = take(rows_.count * 4);
   if (!by_row.ok()) return by_row.status().at("table " + spec_.name);
   row_state_ = *std::move(by_row);

@@ -16,6 +16,13 @@
 
 namespace recmill::table {
 
+/// Memory of somebody else, of zeros, that outlives a table: for its records, and for its state by
+/// row. Null: none.
+struct TableRoom {
+  std::byte* records = nullptr;
+  float* row_state = nullptr;
+};
+
 /// Move-only. Rows in memory stand in records (kernels::RowStorage) of one buffer.
 class EmbeddingTable {
  public:
@@ -45,9 +52,8 @@ class EmbeddingTable {
                                        SharedPages* pages = nullptr);
   /// The same without its rows: everything can be asked but what stands in them, until allocate().
   static EmbeddingTable without_rows(const TableSpec& spec, uint64_t seed, const TableShare& share);
-  /// Room for the rows, of zeros, as create() takes it. Or they stand at `records`, of zeros, which
-  /// outlives the table, and only their state by row gets room.
-  Status allocate(SharedPages* pages, std::byte* records = nullptr);
+  /// Room for the rows, of zeros, as create() takes it, but for what has some in `room`.
+  Status allocate(SharedPages* pages, const TableRoom& room = {});
   /// Initial weights and state, as create() fills them in.
   void fill(Pool& pool);
 

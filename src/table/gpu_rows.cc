@@ -49,14 +49,22 @@ Status to_host(const GpuBuffer& from, const Bytes& to, PinnedBuffer& staging, Gp
 
 }  // namespace
 
-Result<GpuRows> GpuRows::allocate(const EmbeddingTable& table, Gpu& gpu) {
+Result<GpuRows> GpuRows::allocate(const EmbeddingTable& table, Gpu& gpu, GpuMemory where) {
   const std::string what = "table " + table.spec().name;
+  const auto records = records_of(table).size;
+  const auto all = EmbeddingTable::bytes(table.spec(), {table.share(), table.column_split()});
   GpuRows rows;
-  RECMILL_ASSIGN_OR_RETURN(rows.records_, gpu.allocate(records_of(table).size, what));
-  if (const Bytes state = row_state_of(table); state.size > 0) {
-    RECMILL_ASSIGN_OR_RETURN(rows.row_state_, gpu.allocate(state.size, what));
+  RECMILL_ASSIGN_OR_RETURN(rows.records_, gpu.allocate(records, what, where));
+  if (const size_t state = static_cast<size_t>(all) - records; state > 0) {
+    RECMILL_ASSIGN_OR_RETURN(rows.row_state_, gpu.allocate(state, what, where));
   }
   return rows;
+}
+
+TableRoom GpuRows::room_of_zeros() {
+  std::memset(records(), 0, records_.size());
+  if (row_state() != nullptr) std::memset(row_state(), 0, row_state_.size());
+  return {reinterpret_cast<std::byte*>(records()), row_state()};
 }
 
 Status GpuRows::upload(const EmbeddingTable& table, PinnedBuffer& staging, GpuStream& stream) {

@@ -7,16 +7,27 @@
 
 namespace recmill::table {
 
-/// A table's rows in the memory of a GPU, laid out as the host has them.
+/// A table's rows for a GPU, in its memory or the host's, laid out as the host's table has them.
 class GpuRows {
  public:
-  /// Room for them. Fails, naming the table, where there is not so much.
-  static Result<GpuRows> allocate(const EmbeddingTable& table, Gpu& gpu);
+  static constexpr size_t kStagingBytes = 16 << 20;  // of what rows are copied through
+
+  /// Room for them, of any content; the table may have none yet. Fails, naming the table, where
+  /// there is not so much.
+  static Result<GpuRows> allocate(const EmbeddingTable& table, Gpu& gpu,
+                                  GpuMemory where = GpuMemory::device);
 
   u8* records() const { return records_.address<u8>(); }
   float* row_state() const { return row_state_.address<float>(); }  // null: there is none
 
-  /// Copies all rows to the GPU, or from it, through `staging`; returns when that is done.
+  /// Of GpuMemory::host, for a table of the host to stand in the same memory: then there is nothing
+  /// to be copied. Cleared first.
+  TableRoom room_of_zeros();
+  bool is_where(const EmbeddingTable& table) const {
+    return reinterpret_cast<const std::byte*>(records()) == table.rows().data;
+  }
+
+  /// Copies all rows from the table, or to it, through `staging`; returns when that is done.
   Status upload(const EmbeddingTable& table, PinnedBuffer& staging, GpuStream& stream);
   Status download(EmbeddingTable& table, PinnedBuffer& staging, GpuStream& stream) const;
 

@@ -67,6 +67,24 @@ std::vector<gpu::UpdateBlock> GpuUpdater::map_blocks(std::span<const int64_t> ro
   return all;
 }
 
+GpuBytes GpuUpdater::need(std::span<const int64_t> rows, std::span<const int64_t> features) {
+  StagedArrays arrays, run_arrays;
+  int64_t blocks = 0, all_rows = 0;
+  for (const int64_t of_table : rows) {
+    blocks += (of_table + gpu::kUpdateThreads - 1) / gpu::kUpdateThreads;
+    all_rows += of_table;
+  }
+  arrays.add<gpu::UpdateBlock>(blocks);
+  run_arrays.add<gpu::UpdateTable>(std::ssize(rows));
+  for (const int64_t of_table : features) run_arrays.add<gpu::Gradients>(of_table);
+  GpuBytes all = arrays.need();
+  all += run_arrays.need();
+  const int64_t most_kernels = std::ssize(rows);
+  all.device += reserved_bytes(all_rows * int64_t{sizeof(gpu::UpdateBlock)}) +
+                reserved_bytes(most_kernels * int64_t{sizeof(u32)});
+  return all;
+}
+
 Status GpuUpdater::stage(std::span<const int64_t> rows, std::span<const int64_t> features,
                          int shards, GpuUpdates& updates) const {
   const auto blocks = map_blocks(rows, updates);

@@ -45,6 +45,10 @@ class GpuUpdates {
 
 class GpuUpdater {
  public:
+  /// What a GpuUpdates takes of an iteration with so many distinct rows of each table at most, and
+  /// gradients of so many features.
+  static GpuBytes need(std::span<const int64_t> rows, std::span<const int64_t> features);
+
   /// Frozen tables have no part. The GPU outlives this and all GpuUpdates.
   GpuUpdater(Gpu& gpu, std::vector<GpuKernel> kernels, std::vector<GpuUpdatedTable> tables);
 

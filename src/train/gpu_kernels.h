@@ -43,8 +43,8 @@ struct GpuKernelsReport {
 
 /// Compiles into the folder of compiled code what is not there yet: for each shape of features
 /// (their rows, pooling and kind of bags) kernels of all its candidates, for each number of blocks
-/// that a multiprocessor may hold (RecFlex, section IV-A: occupancies), and the fused kernel of all
-/// features with the schedules that nobody tuned. Fails as CubinCache::load.
+/// of a multiprocessor that is compared (kernels::tune::gpu_occupancies()), and the fused kernel of
+/// all features with the schedules that nobody tuned. Fails as CubinCache::load.
 Result<GpuKernelsReport> compile_gpu_kernels(const ResolvedRun& run,
                                              const GpuKernelsRequest& request, Files& files);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "train/gpu_run.h"
+#include "train/place_gpu_rows.h"
 
 namespace recmill::train {
 namespace {
@@ -12,16 +13,23 @@ using kernels::tune::GpuPooledRows;
 using kernels::tune::GpuPoolSubject;
 using kernels::tune::GpuTunerOptions;
 
-constexpr size_t kStagingBytes = 16 << 20;
-
 }  // namespace
 
-Status GpuLookups::upload_rows() {
-  RECMILL_ASSIGN_OR_RETURN(auto staging, gpu_->allocate_pinned(kStagingBytes, "rows to be copied"));
+// Where training has them, or nearly so: it has layers beside.
+std::vector<GpuMemory> GpuLookups::places(const ResolvedRun& run) const {
+  const std::vector<GpuMemory> nothing(run.spec.tables.size(), GpuMemory::host);
+  const auto besides = store::gpu_store_need(run.spec, gpu_batches(run), nothing);
+  return place_gpu_rows(run, besides.device.total(0),
+                        usable_bytes(run.options.gpu, gpu_->driver().free_bytes()));
+}
+
+Status GpuLookups::upload_rows(std::span<const GpuMemory> places) {
+  RECMILL_ASSIGN_OR_RETURN(
+      auto staging, gpu_->allocate_pinned(table::GpuRows::kStagingBytes, "rows to be copied"));
   RECMILL_ASSIGN_OR_RETURN(auto stream, gpu_->open_stream());
-  for (const table::EmbeddingTable& table : data_.tables) {
-    RECMILL_ASSIGN_OR_RETURN(auto of, table::GpuRows::allocate(table, *gpu_));
-    RECMILL_RETURN_IF_ERROR(of.upload(table, staging, stream));
+  for (size_t t = 0; t < data_.tables.size(); ++t) {
+    RECMILL_ASSIGN_OR_RETURN(auto of, table::GpuRows::allocate(data_.tables[t], *gpu_, places[t]));
+    RECMILL_RETURN_IF_ERROR(of.upload(data_.tables[t], staging, stream));
     rows_.push_back(std::move(of));
   }
   return {};
@@ -35,7 +43,7 @@ Result<std::unique_ptr<GpuLookups>> GpuLookups::make(const ResolvedRun& run,
   RECMILL_ASSIGN_OR_RETURN(
       made->gpu_, open_gpu(run.options, device == DeviceKind::emulated ? &made->usage_ : nullptr));
   RECMILL_ASSIGN_OR_RETURN(made->data_, TuningData::make(run, request, pool, files));
-  RECMILL_RETURN_IF_ERROR(made->upload_rows());
+  RECMILL_RETURN_IF_ERROR(made->upload_rows(made->places(run)));
   std::vector<GpuPooledRows> features;
   for (const FeatureSpec& feature : run.spec.features)
     features.push_back({made->data_.tables[feature.table].rows(),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/files.h"
@@ -17,7 +18,8 @@
 
 namespace recmill::train {
 
-/// A run's tables on the GPU of options.device, and batches to be looked up there.
+/// A run's tables where the GPU of options.device has them (gpu.rows), and batches to be looked up
+/// there.
 class GpuLookups {
  public:
   /// Fails as open_gpu(), compiler_for() and TuningData::make(), and where rows do not
@@ -34,7 +36,8 @@ class GpuLookups {
 
  private:
   GpuLookups() = default;
-  Status upload_rows();
+  std::vector<GpuMemory> places(const ResolvedRun& run) const;
+  Status upload_rows(std::span<const GpuMemory> places);
 
   emulation::Usage usage_;
   std::unique_ptr<Gpu> gpu_;

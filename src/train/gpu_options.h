@@ -6,7 +6,26 @@
 
 namespace recmill::train {
 
+/// Where the rows of tables stand that a GPU reads and writes: in its own memory, in pinned memory
+/// of the host, or as many as fit in its own and the others in the host's.
+enum class GpuRowsIn { device, host, fit };
+
+}  // namespace recmill::train
+
+namespace recmill {
+template <>
+struct EnumNames<train::GpuRowsIn> {
+  static constexpr std::array names{std::pair{train::GpuRowsIn::device, std::string_view{"device"}},
+                                    std::pair{train::GpuRowsIn::host, std::string_view{"host"}},
+                                    std::pair{train::GpuRowsIn::fit, std::string_view{"fit"}}};
+};
+}  // namespace recmill
+
+namespace recmill::train {
+
 struct GpuRunOptions {
+  GpuRowsIn rows = GpuRowsIn::device;
+  double memory_gib = 0.0;
   bool synchronous = false;
   bool check_nan = false;
   double kernel_seconds = 60.0;
@@ -15,6 +34,15 @@ struct GpuRunOptions {
 };
 template <typename Visitor>
 void describe(Visitor& v, GpuRunOptions& o) {
+  v("rows", o.rows,
+    "where rows stand: device (the GPU's memory), host (pinned memory of the host, which the GPU "
+    "reads and writes over the bus: slower, and bitwise the same), or fit (whole tables in the "
+    "GPU's "
+    "memory, those of the most bytes looked up for each byte that they take, the others in the "
+    "host's)");
+  v("memory_gib", o.memory_gib,
+    "GiB of the GPU's memory that the run counts on, at most: less than is free leaves some to "
+    "others; 0: all that is free");
   v("synchronous", o.synchronous,
     "each kernel ends before the next is launched, so that an error names the one that failed; "
     "slow");

@@ -7,7 +7,9 @@
 #include "kernels/tune/gpu_tuner.h"
 #include "store/gpu_store.h"
 #include "train/chosen_kernels.h"
+#include "train/gpu_memory.h"
 #include "train/gpu_run.h"
+#include "train/place_gpu_rows.h"
 
 namespace recmill::train {
 namespace {
@@ -85,8 +87,14 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun&
   kernels.shards = run.shards;
   RECMILL_ASSIGN_OR_RETURN(kernels.compile, compiler_for(run, device, *gpu, pool, files));
   RECMILL_RETURN_IF_ERROR(choose_schedules(run, *gpu, files, kernels));
+  const int64_t usable = usable_bytes(run.options.gpu, gpu->driver().free_bytes());
+  const GpuPlan plan = plan_gpu(run, usable, kernels.pool);
+  RECMILL_RETURN_IF_ERROR(check_gpu_memory(run, plan, usable));
+  if (run.options.gpu.rows != GpuRowsIn::device)
+    log_info("gpu.rows = \"" + std::string(name_of(run.options.gpu.rows)) +
+             "\": " + placed_text(run.spec, plan.rows));
   auto store = store::GpuStore::create(run.spec, static_cast<uint64_t>(run.options.train.seed),
-                                       std::move(gpu), kernels, pool);
+                                       std::move(gpu), kernels, pool, plan.rows);
   if (!store.ok()) return store.status().at("device = \"" + std::string(name_of(device)) + "\"");
   return std::unique_ptr<store::EmbeddingStore>(*std::move(store));
 }

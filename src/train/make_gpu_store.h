@@ -30,7 +30,8 @@ Result<GpuSchedules> gpu_schedules(const kernels::tune::TuningRecord& record,
 
 /// The store of a run with device = "cuda" or "emulated", with the schedules that [kernels] asks
 /// for. Fails in one line: as open_gpu(), no compiler of kernels, no tuning record that is good for
-/// this run, not enough memory.
+/// this run, not enough memory (check_gpu_memory()). Where gpu.rows has rows in the host's memory,
+/// a line of the log says which.
 Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun& run, Pool& pool,
                                                               Files& files);
 

@@ -18,9 +18,12 @@
 #include "store/table_snapshots.h"
 #include "table/embedding_table.h"
 #include "train/checkpoint_saver.h"
+#include "train/gpu_memory.h"
 #include "train/optimizer/dense_optimizer.h"
+#include "train/rank.h"
 #include "train/run_placement.h"
 #include "train/run_replanning.h"
+#include "train/sample_lookups.h"
 
 namespace recmill::train {
 namespace {
@@ -38,20 +41,6 @@ int64_t gradient_vectors(const model::Model& model, int own_shards, int threads)
 // Whether kernels/dense_layer computes all of the layers.
 bool has_own_layers(const model::ModelOptions& options) {
   return options.kind == model::ModelKind::dlrm || options.kind == model::ModelKind::mlp;
-}
-
-// Numbers that a model keeps of a sample between forward and backward: inputs and outputs of its
-// layers, and again their gradients; LibTorch keeps the results of each operation.
-int64_t activations(const model::ModelOptions& options, int64_t inputs) {
-  const auto sum = [](const std::vector<int64_t>& sizes) {
-    return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
-  };
-  const bool steps = options.kind == model::ModelKind::tbsm;
-  const int64_t layers =
-      sum(options.bottom) + sum(options.deep) + sum(options.over) + sum(options.attention) +
-      (steps ? options.sequence_length : 1) * sum(options.top) +
-      (options.kind == model::ModelKind::deep_cross ? options.cross_layers * inputs : 0);
-  return (has_own_layers(options) ? 2 : 4) * (inputs + layers);
 }
 
 // Whole pages; huge ones leave up to 2 MiB unused, of a large table or of all small ones.
@@ -84,6 +73,11 @@ class RankItems {
 
   void add_dense() {
     const int64_t parameters = model_.parameter_count();
+    if (layers_are_on_gpu(run_.options)) {
+      add("dense parameters and optimizer state",
+          SubtreeSums::vector_bytes(parameters) * (1 + dense_states()));
+      return;
+    }
     const int64_t vector = SubtreeSums::vector_bytes(parameters);  // the others stand alike
     if (training_) {
       add("dense parameters, gradient and optimizer state", vector * (2 + dense_states()));
@@ -103,9 +97,10 @@ class RankItems {
       samples = std::max(samples, train_.eval_batch_size / run_.ranks / run_.threads + 1);
     samples = std::min(samples, model_.block_samples());
     const int64_t in_hand = model_.phases() > 1 ? own_shards_ : std::min(own_shards_, run_.threads);
+    // Values and again their gradients; LibTorch keeps the results of each operation.
     estimate("activations",
-             in_hand * samples * 4 *
-                 activations(options, stride + run_.spec.num_dense + steps_of_histories()));
+             in_hand * samples * 4 * (has_own_layers(options) ? 2 : 4) *
+                 layer_numbers(options, stride + run_.spec.num_dense + steps_of_histories()));
   }
 
   // What holds rows on their way to training: what a row takes is not known before it is read.
@@ -169,39 +164,17 @@ class RankItems {
     return static_cast<int64_t>(DenseOptimizer(run_.options.optimizer, 0, {}).state().size());
   }
 
-  // Of a sample: a history counts with its longest length, a bag of synthetic data with its mean
-  // one, any other bag as one id.
   int64_t lookups() const {
-    int64_t ids = 0;
-    for (const FeatureSpec& feature : run_.spec.features) {
-      ids += feature.pooling == Pooling::none ? longest_history() : 1;
-    }
-    return ids + std::max<int64_t>(0, static_cast<int64_t>(ids_of_synthetic_bags()));
-  }
-  // Beyond one a column.
-  double ids_of_synthetic_bags() const {
-    const DataOptions& data = run_.options.data;
-    double ids = 0;
-    if (data.format != DataFormat::synthetic) return ids;
-    for (const auto& column : data.synthetic.ids) {
-      ids += column.mean_length * (1.0 - column.empty_share) - 1.0;
-    }
-    return ids;
+    const auto of_features = sample_lookups(run_);
+    return static_cast<int64_t>(std::accumulate(of_features.begin(), of_features.end(), 0.5));
   }
   int64_t steps_of_histories() const {
     int64_t numbers = 0;
     for (size_t f = 0; f < run_.spec.features.size(); ++f) {
       if (run_.spec.features[f].pooling != Pooling::none) continue;
-      numbers += longest_history() * run_.spec.dim_of(f);
+      numbers += longest_history(run_.options) * run_.spec.dim_of(f);
     }
     return numbers;
-  }
-  int64_t longest_history() const {
-    const RunOptions& options = run_.options;
-    if (options.data.format == DataFormat::behavior_log) {
-      return options.data.behavior_log.sequence_length;
-    }
-    return std::max(options.embedding.max_length, options.model.sequence_length);
   }
 
   int64_t bytes_of_scored() const {
@@ -235,6 +208,11 @@ MemoryLedger rows_need(const ResolvedRun& run) {
 
 MemoryLedger ledger_of(const ResolvedRun& run, bool training) {
   MemoryLedger ledger = rows_need(run);
+  if (run.options.device != DeviceKind::cpu) {
+    const GpuPlan plan = plan_gpu(run, /*usable=*/0);  // pinned is as much wherever rows stand
+    const auto& pinned = plan.need.pinned.items;
+    ledger.items.insert(ledger.items.end(), pinned.begin(), pinned.end());
+  }
   const auto model =
       model::make_model(run.options.model, run.spec, static_cast<uint64_t>(run.options.train.seed));
   for (int rank = 0; rank < run.ranks && model.ok(); ++rank) {  // else refused when a rank is made
@@ -256,6 +234,16 @@ MemoryLedger ledger_of(const ResolvedRun& run, bool training) {
 }
 
 }  // namespace
+
+int64_t layer_numbers(const model::ModelOptions& options, int64_t inputs) {
+  const auto sum = [](const std::vector<int64_t>& sizes) {
+    return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  };
+  const bool steps = options.kind == model::ModelKind::tbsm;
+  return inputs + sum(options.bottom) + sum(options.deep) + sum(options.over) +
+         sum(options.attention) + (steps ? options.sequence_length : 1) * sum(options.top) +
+         (options.kind == model::ModelKind::deep_cross ? options.cross_layers * inputs : 0);
+}
 
 MemoryLedger memory_ledger(const ResolvedRun& run) {
   return ledger_of(run, /*training=*/true);

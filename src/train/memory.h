@@ -6,16 +6,21 @@
 
 #include "base/status.h"
 #include "comm/world.h"
+#include "model/model_options.h"
 #include "schema/cluster_spec.h"
 #include "train/resolved_run.h"
 
 namespace recmill::train {
 
-/// What a run takes at its peak, by purpose and rank: rows and their state, dense parameters and
-/// their gradients, looked-up rows; estimates, rather above than below, of activations, rows read
-/// ahead, batches in hand, full dictionaries, metrics, and rows kept for a checkpoint; and what the
-/// program takes. Left out is what only the data says: what an evaluation keeps of each held-out
-/// row (24 to 36 bytes), the events of a behaviour log (64 bytes each), and bags of many ids.
+/// Numbers that a model has of a sample: what goes into its layers, and what comes out of them.
+int64_t layer_numbers(const model::ModelOptions& options, int64_t inputs);
+
+/// What a run takes of the host at its peak, by purpose and rank: rows and their state, dense
+/// parameters and their gradients, looked-up rows; estimates, rather above than below, of
+/// activations, rows read ahead, batches in hand, full dictionaries, metrics, and rows kept for a
+/// checkpoint; what is pinned for a GPU (gpu_memory.h); and what the program takes. Left out is
+/// what only the data says: what an evaluation keeps of each held-out row (24 to 36 bytes), the
+/// events of a behaviour log (64 bytes each), and bags of many ids.
 MemoryLedger memory_ledger(const ResolvedRun& run);
 
 /// The same of a run that only scores (run_scoring()): no gradients, no checkpoint.

@@ -105,6 +105,8 @@ BatchSchedule ResolvedRun::schedule(int rank) const {
 Status check_device(const RunOptions& options) {
   if (!(options.gpu.kernel_seconds > 0.0))
     return Status::BadRequest("gpu.kernel_seconds: must be more than 0");
+  if (!(options.gpu.memory_gib >= 0.0))
+    return Status::BadRequest("gpu.memory_gib: must be at least 0");
   if (options.gpu.preprocess && options.device == DeviceKind::cpu)
     return Status::BadRequest("gpu.preprocess: device = \"cpu\" has no GPU to preprocess on");
   if (options.gpu.graphs && (options.device == DeviceKind::cpu || options.train.deterministic))

@@ -32,6 +32,7 @@ enum Attribute : int {
 constexpr int kMostDynamicShared = 8;  // CUfunction_attribute
 constexpr unsigned kNonBlocking = 1;   // CUstream_flags
 constexpr int kCaptureRelaxed = 2;     // CUstreamCaptureMode: libraries may allocate meanwhile
+constexpr unsigned kPortable = 1, kMapped = 2;  // CU_MEMHOSTALLOC_*
 
 /// Each is called as the library's function of the name beside it.
 struct Api {
@@ -51,6 +52,7 @@ struct Api {
   Result (*free)(Address);                                      // cuMemFree_v2
   Result (*memory_info)(size_t* free, size_t* all);             // cuMemGetInfo_v2
   Result (*allocate_host)(void**, size_t, unsigned);            // cuMemHostAlloc
+  Result (*address_of_host)(Address*, void*, unsigned);         // cuMemHostGetDevicePointer_v2
   Result (*free_host)(void*);                                   // cuMemFreeHost
   Result (*open_stream)(Handle*, unsigned);                     // cuStreamCreate
   Result (*close_stream)(Handle);                               // cuStreamDestroy_v2

@@ -43,6 +43,7 @@ Result<cuda::Api> find_api(void* library, const std::string& name) {
   find(api.free, "cuMemFree_v2");
   find(api.memory_info, "cuMemGetInfo_v2");
   find(api.allocate_host, "cuMemHostAlloc");
+  find(api.address_of_host, "cuMemHostGetDevicePointer_v2");
   find(api.free_host, "cuMemFreeHost");
   find(api.open_stream, "cuStreamCreate");
   find(api.close_stream, "cuStreamDestroy_v2");
@@ -120,9 +121,18 @@ class CudaDriver final : public GpuDriver {
   Result<void*> allocate_pinned(size_t bytes) override {
     enter();
     void* memory = nullptr;
-    if (const auto error = api_.allocate_host(&memory, bytes == 0 ? 1 : bytes, 0); error != 0)
-      return failed("pinned memory of " + std::to_string(bytes) + " bytes", error);
-    return memory;
+    const std::string what = "pinned memory of " + std::to_string(bytes) + " bytes";
+    if (const auto error =
+            api_.allocate_host(&memory, bytes == 0 ? 1 : bytes, cuda::kPortable | cuda::kMapped);
+        error != 0)
+      return failed(what, error);
+    // The same, as addresses are unified on all systems that Recmill runs on.
+    cuda::Address address = 0;
+    const auto error = api_.address_of_host(&address, memory, 0);
+    if (error == 0 && reinterpret_cast<void*>(address) == memory) return memory;
+    api_.free_host(memory);
+    return error != 0 ? failed(what, error)
+                      : Status::Failed(what + ": the GPU has it at another address");
   }
   void free_pinned(void* memory) override {
     enter();

@@ -76,6 +76,22 @@ TEST_F(CudaDriverTest, CopiesAndRunsKernels) {
   EXPECT_EQ(host.as<float>()[0], 0);
 }
 
+TEST_F(CudaDriverTest, KernelsReachMemoryOfTheHost) {
+  Gpu gpu(*driver(), {});
+  const FakeImage image{.kernel = &twice};
+  const auto kernel = *gpu.load(code("twice", image));
+  auto stream = *gpu.open_stream();
+  const auto memory = *gpu.allocate(40, "rows", GpuMemory::host);
+  float* const values = memory.address<float>();
+  for (int i = 0; i < 10; ++i) values[i] = 3;
+  ASSERT_TRUE(gpu.launch(kernel, {{1}, {32}}, TwiceArguments{values, 10}, stream).ok());
+  ASSERT_TRUE(stream.synchronize().ok());
+  EXPECT_EQ(values[9], 6);
+  fake_->unified = false;
+  EXPECT_EQ(gpu.allocate(40, "table C3", GpuMemory::host).status().message(),
+            "table C3: pinned memory of 40 bytes: the GPU has it at another address");
+}
+
 TEST_F(CudaDriverTest, NamesTheKernelThatFailed) {
   Gpu gpu(*driver(), {});
   const FakeImage image{.kernel = &stop}, other{.kernel = &twice};

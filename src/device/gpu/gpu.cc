@@ -204,8 +204,9 @@ Result<double> GpuTimer::seconds() const {
   return driver_->seconds_between(first_, last_);
 }
 
-Result<GpuBuffer> Gpu::allocate(size_t bytes, const std::string& what) {
-  auto memory = driver_->allocate(bytes);
+Result<GpuBuffer> Gpu::allocate(size_t bytes, const std::string& what, GpuMemory where) {
+  const bool pinned = where == GpuMemory::host;
+  auto memory = pinned ? driver_->allocate_pinned(bytes) : driver_->allocate(bytes);
   if (!memory.ok()) return memory.status().at(what);
   if (*memory == nullptr)
     return Status::Failed(what + ": " + mib(static_cast<int64_t>(bytes)) +
@@ -215,17 +216,13 @@ Result<GpuBuffer> Gpu::allocate(size_t bytes, const std::string& what) {
   buffer.driver_ = driver_.get();
   buffer.memory_ = *memory;
   buffer.size_ = bytes;
+  buffer.pinned_ = pinned;
   return buffer;
 }
 
 Result<PinnedBuffer> Gpu::allocate_pinned(size_t bytes, const std::string& what) {
-  auto memory = driver_->allocate_pinned(bytes);
-  if (!memory.ok()) return memory.status().at(what);
   PinnedBuffer pinned;
-  pinned.buffer_.driver_ = driver_.get();
-  pinned.buffer_.memory_ = *memory;
-  pinned.buffer_.size_ = bytes;
-  pinned.buffer_.pinned_ = true;
+  RECMILL_ASSIGN_OR_RETURN(pinned.buffer_, allocate(bytes, what, GpuMemory::host));
   return pinned;
 }
 

@@ -19,8 +19,12 @@ class Gpu;
 class GpuEvent;
 class GpuGraph;
 
-/// Memory of a GPU, or of the host that it copies from and to: move-only, freed at the end. The Gpu
-/// outlives it, and what is enqueued on it.
+/// Where memory is that a GPU's kernels read and write: its own, or pinned memory of the host,
+/// which they reach over the bus.
+enum class GpuMemory { device, host };
+
+/// Memory that a GPU reaches: move-only, freed at the end. The Gpu outlives it, and what is
+/// enqueued on it.
 class GpuBuffer {
  public:
   GpuBuffer() = default;
@@ -31,7 +35,7 @@ class GpuBuffer {
   GpuBuffer& operator=(const GpuBuffer&) = delete;
 
   size_t size() const { return size_; }  // bytes
-  /// An address of the device: nothing for the host to read.
+  /// An address for kernels; of GpuMemory::host the host's own too, once they are done.
   template <typename T>
   T* address() const {
     return static_cast<T*>(memory_);
@@ -198,7 +202,8 @@ class Gpu {
   GpuDriver& driver() { return *driver_; }
 
   /// Memory of any content. Fails, naming `what` and what is free, where there is not so much.
-  Result<GpuBuffer> allocate(size_t bytes, const std::string& what);
+  Result<GpuBuffer> allocate(size_t bytes, const std::string& what,
+                             GpuMemory where = GpuMemory::device);
   Result<PinnedBuffer> allocate_pinned(size_t bytes, const std::string& what);
   Result<GpuStream> open_stream();
   Result<GpuEvent> open_event();

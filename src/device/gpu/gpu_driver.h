@@ -34,7 +34,8 @@ class GpuDriver {
   virtual Result<void*> allocate(size_t bytes) = 0;
   virtual void free(void* memory) = 0;
   virtual int64_t free_bytes() = 0;
-  /// Of the host, such as copies run from and to while the host goes on.
+  /// Of the host, such as copies run from and to while the host goes on, and kernels reach over the
+  /// bus at the same address; of any content.
   virtual Result<void*> allocate_pinned(size_t bytes) = 0;
   virtual void free_pinned(void* memory) = 0;
 

@@ -11,6 +11,10 @@ size_t with_slack(size_t bytes) {
 
 }  // namespace
 
+int64_t reserved_bytes(int64_t bytes) {
+  return static_cast<int64_t>(with_slack(static_cast<size_t>(bytes)));
+}
+
 Status reserve(GpuBuffer& buffer, size_t bytes, Gpu& gpu, const std::string& what) {
   if (buffer.size() >= bytes) return {};
   buffer = {};
@@ -23,6 +27,11 @@ Status reserve(PinnedBuffer& buffer, size_t bytes, Gpu& gpu, const std::string& 
   buffer = {};
   RECMILL_ASSIGN_OR_RETURN(buffer, gpu.allocate_pinned(with_slack(bytes), what));
   return {};
+}
+
+GpuBytes StagedArrays::need() const {
+  const int64_t bytes = reserved_bytes(static_cast<int64_t>(bytes_));
+  return {bytes, bytes};
 }
 
 Status StagedArrays::allocate(Gpu& gpu, const std::string& what) {

@@ -13,6 +13,18 @@
 
 namespace recmill {
 
+/// Bytes of a GPU's memory, and pinned ones of the host's.
+struct GpuBytes {
+  int64_t device = 0, pinned = 0;
+
+  GpuBytes& operator+=(const GpuBytes& other) {
+    device += other.device;
+    pinned += other.pinned;
+    return *this;
+  }
+  GpuBytes operator*(int64_t times) const { return {device * times, pinned * times}; }
+};
+
 /// An array's place among them.
 template <class T>
 struct StagedArray {
@@ -32,6 +44,8 @@ class StagedArrays {
     bytes_ += (static_cast<size_t>(count) * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
     return array;
   }
+  /// What allocate() takes for all that was added.
+  GpuBytes need() const;
   /// Memory for all that was added. Fails, naming `what`, where it is short.
   Status allocate(Gpu& gpu, const std::string& what);
 
@@ -66,6 +80,8 @@ class StagedArrays {
   size_t bytes_ = 0;
 };
 
+/// What reserve() takes for so many bytes.
+int64_t reserved_bytes(int64_t bytes);
 /// Makes a buffer of a GPU at least so large; what it held is lost where it grows.
 Status reserve(GpuBuffer& buffer, size_t bytes, Gpu& gpu, const std::string& what);
 Status reserve(PinnedBuffer& buffer, size_t bytes, Gpu& gpu, const std::string& what);

@@ -5,7 +5,9 @@
 #include <bit>
 #include <cstddef>
 #include <limits>
+#include <numeric>
 #include <string>
+#include <tuple>
 #include <utility>
 
 namespace recmill::kernels {
@@ -122,6 +124,40 @@ std::vector<gpu::TableTile> list_tiles(std::span<const gpu::ListedTable> tables)
   return tiles;
 }
 
+/// What the sizes of a finder's arrays follow from.
+struct FoundSize {
+  int64_t lookups = 0, tables = 0;
+  int64_t tiles = 0;  // of tables
+  bool weighted = false, mean = false;
+};
+
+/// Bytes of a finder's buffers, in the order of reserve_memory().
+std::array<int64_t, 14> sizes_of(const FoundSize& of, RowKeys keys) {
+  const int64_t key = keys == RowKeys::wide ? sizeof(u64) : sizeof(u32);
+  const int64_t tiles = parts_of(of.lookups, gpu::kSortTile);
+  const auto lookups = [&](int64_t bytes) { return of.lookups * bytes; };
+  return {lookups(key),
+          lookups(key),
+          lookups(sizeof(u32)),
+          lookups(sizeof(u32)),
+          lookups(sizeof(gpu::Source)),
+          tiles * gpu::kDigits * int64_t{sizeof(u32)},
+          gpu::kDigits * int64_t{sizeof(u32)},
+          of.tiles * int64_t{sizeof(u32)},
+          lookups(sizeof(i64)),
+          lookups(sizeof(i64)) + of.tables * int64_t{sizeof(i64)},
+          lookups(sizeof(gpu::Source)),
+          of.weighted ? lookups(sizeof(float)) : 0,
+          of.mean ? lookups(sizeof(float)) : 0,
+          of.tables * int64_t{sizeof(i64)}};
+}
+
+int64_t tiles_of(std::span<const int64_t> table_lookups) {
+  int64_t tiles = 0;
+  for (const int64_t lookups : table_lookups) tiles += parts_of(lookups, gpu::kSortTile);
+  return tiles;
+}
+
 uint64_t rows_of_all(std::span<const int64_t> table_rows) {
   uint64_t all = 0;
   for (const int64_t rows : table_rows) all += static_cast<uint64_t>(rows);
@@ -143,6 +179,26 @@ int64_t GpuTableLookups::lookups() const {
 GpuDistinctRowsFinder::GpuDistinctRowsFinder(Gpu& gpu, std::vector<GpuKernel> kernels, RowKeys keys)
     : gpu_(gpu), kernels_(std::move(kernels)), keys_(keys) {
   RECMILL_CHECK(kernels_.size() == kDistinctSteps.size());
+}
+
+GpuBytes GpuDistinctRowsFinder::need_of_batch(const GpuLookupsSize& batch) {
+  StagedArrays arrays;
+  arrays.add<gpu::ListedFeature>(batch.features);
+  // A shard's last block of a feature may have fewer samples.
+  arrays.add<gpu::ListedSamples>(batch.features *
+                                 (batch.samples / gpu::kListedSamples + batch.shards));
+  arrays.add<gpu::ListedTable>(std::ssize(batch.lookups));
+  arrays.add<gpu::TableTile>(tiles_of(batch.lookups));
+  return arrays.need();
+}
+
+GpuBytes GpuDistinctRowsFinder::need(const GpuLookupsSize& batch, RowKeys keys) {
+  const int64_t lookups = std::accumulate(batch.lookups.begin(), batch.lookups.end(), int64_t{0});
+  const FoundSize size{lookups, std::ssize(batch.lookups), tiles_of(batch.lookups), batch.weighted,
+                       batch.mean};
+  GpuBytes all;
+  for (const int64_t bytes : sizes_of(size, keys)) all.device += reserved_bytes(bytes);
+  return all;
 }
 
 Status GpuDistinctRowsFinder::stage(std::span<const GpuTableLookups> tables,
@@ -177,27 +233,27 @@ Status GpuDistinctRowsFinder::stage(std::span<const GpuTableLookups> tables,
 }
 
 Status GpuDistinctRowsFinder::reserve_memory(const GpuLookups& batch) {
-  const auto lookups = static_cast<size_t>(batch.lookups_);
-  const auto tables = static_cast<size_t>(batch.tables_.count);
-  const auto tiles = static_cast<size_t>(parts_of(batch.lookups_, gpu::kSortTile));
-  const size_t key = keys_ == RowKeys::wide ? sizeof(u64) : sizeof(u32);
-  const std::pair<GpuBuffer*, size_t> all[] = {
-      {&sorted_keys_[0], lookups * key},
-      {&sorted_keys_[1], lookups * key},
-      {&sorted_numbers_[0], lookups * sizeof(u32)},
-      {&sorted_numbers_[1], lookups * sizeof(u32)},
-      {&sources_, lookups * sizeof(gpu::Source)},
-      {&in_tiles_, tiles * gpu::kDigits * sizeof(u32)},
-      {&digits_, gpu::kDigits * sizeof(u32)},
-      {&heads_, static_cast<size_t>(batch.tiles_.count) * sizeof(u32)},
-      {&found_.rows, lookups * sizeof(i64)},
-      {&found_.begins, (lookups + tables) * sizeof(i64)},
-      {&found_.sources, lookups * sizeof(gpu::Source)},
-      {&found_.weights, batch.weighted_ ? lookups * sizeof(float) : 0},
-      {&found_.counts, batch.mean_ ? lookups * sizeof(float) : 0},
-      {&found_.counted, tables * sizeof(i64)}};
-  for (const auto& [buffer, bytes] : all)
-    RECMILL_RETURN_IF_ERROR(reserve(*buffer, bytes, gpu_, "distinct rows of a batch"));
+  const auto sizes = sizes_of(
+      {batch.lookups_, batch.tables_.count, batch.tiles_.count, batch.weighted_, batch.mean_},
+      keys_);
+  GpuBuffer* const buffers[] = {&sorted_keys_[0],
+                                &sorted_keys_[1],
+                                &sorted_numbers_[0],
+                                &sorted_numbers_[1],
+                                &sources_,
+                                &in_tiles_,
+                                &digits_,
+                                &heads_,
+                                &found_.rows,
+                                &found_.begins,
+                                &found_.sources,
+                                &found_.weights,
+                                &found_.counts,
+                                &found_.counted};
+  static_assert(std::size(buffers) == std::tuple_size_v<std::remove_const_t<decltype(sizes)>>);
+  for (size_t b = 0; b < sizes.size(); ++b)
+    RECMILL_RETURN_IF_ERROR(
+        reserve(*buffers[b], static_cast<size_t>(sizes[b]), gpu_, "distinct rows of a batch"));
   return {};
 }
 

@@ -53,6 +53,15 @@ struct GpuTableLookups {
   int64_t lookups() const;
 };
 
+/// How large a batch is whose distinct rows are found.
+struct GpuLookupsSize {
+  int64_t samples = 0;
+  int shards = 1;
+  int64_t features = 0;
+  std::vector<int64_t> lookups = {};    // [tables]
+  bool weighted = false, mean = false;  // some feature
+};
+
 /// Where a batch's lookups stand, on its way to a GPU, and there. Keeps its memory from batch to
 /// batch; the batch before must have been run to its end when the next is staged.
 class GpuLookups {
@@ -70,6 +79,10 @@ class GpuLookups {
 
 class GpuDistinctRowsFinder {
  public:
+  /// What a GpuLookups takes of such a batch, at most, and what a finder does.
+  static GpuBytes need_of_batch(const GpuLookupsSize& batch);
+  static GpuBytes need(const GpuLookupsSize& batch, RowKeys keys);
+
   /// `kernels`: by DistinctStep, for keys of that kind. The GPU outlives this and all GpuLookups.
   GpuDistinctRowsFinder(Gpu& gpu, std::vector<GpuKernel> kernels, RowKeys keys);
 

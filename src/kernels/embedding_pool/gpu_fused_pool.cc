@@ -11,7 +11,40 @@ const GpuPoolPlace& place_for(const GpuPooledFeature& feature, const JaggedView&
   return admits == nullptr || admits(bags) ? feature.chosen : feature.otherwise;
 }
 
+/// Of a feature whose schedule has several blocks for a bag.
+int64_t run_sums_of(int64_t lookups, int64_t samples, int64_t dim) {
+  return (lookups / gpu::kRun + samples) * dim;
+}
+
+int64_t most_blocks(const GpuBagsSize& of, int64_t samples) {
+  const auto cut = [](int64_t all, int64_t of_part) { return (all + of_part - 1) / of_part; };
+  const GpuParts& parts = of.parts;
+  if (parts.piece > 0) return samples + of.lookups / parts.piece;
+  return parts.samples > 0 ? cut(samples, parts.samples) : cut(of.lookups, parts.lookups);
+}
+
 }  // namespace
+
+GpuBytes GpuBags::need(std::span<const GpuBagsSize> features, int64_t samples) {
+  StagedArrays arrays, run_arrays;
+  int64_t blocks = 0, run_sums = 0, arrivals = 0;
+  for (const GpuBagsSize& of : features) {
+    arrays.add<int64_t>(samples + 1);
+    arrays.add<int64_t>(of.lookups);
+    arrays.add<float>(of.weighted ? of.lookups : 0);
+    blocks += most_blocks(of, samples);
+    if (of.parts.piece == 0) continue;
+    run_sums += run_sums_of(of.lookups, samples, of.dim);
+    arrivals += samples;
+  }
+  arrays.add<gpu::PoolFeature>(std::ssize(features));
+  arrays.add<gpu::PoolBlock>(blocks);
+  run_arrays.add<gpu::PoolOutput>(std::ssize(features));
+  GpuBytes all = arrays.need();
+  all += run_arrays.need();
+  all.device += reserved_bytes(run_sums * sizeof(float)) + reserved_bytes(arrivals * sizeof(u32));
+  return all;
+}
 
 GpuFusedPool::GpuFusedPool(Gpu& gpu, std::vector<GpuPoolLaunched> kernels,
                            std::vector<GpuPooledFeature> features)
@@ -95,7 +128,7 @@ Status GpuFusedPool::stage(std::span<const JaggedView> bags, GpuBags& batch,
     arrivals.push_back(samples);
     if (places[f]->parts.piece == 0) continue;
     const JaggedView& of = bags[features_[f].bags];
-    floats += (of.lookups() / gpu::kRun + of.samples) * features_[f].dim;
+    floats += run_sums_of(of.lookups(), of.samples, features_[f].dim);
     samples += of.samples;
   }
   batch.run_arrays_.clear();

@@ -43,10 +43,21 @@ struct GpuPoolLaunched {
 /// them, and their end; for others nothing.
 using ArrangeGpuBlocks = std::function<std::vector<int64_t>(std::vector<gpu::PoolBlock>& blocks)>;
 
+/// How large a feature's part of a batch is.
+struct GpuBagsSize {
+  int64_t lookups = 0;
+  int64_t dim = 0;
+  bool weighted = false;
+  GpuParts parts = {};  // of its schedule
+};
+
 /// The bags of one batch on their way to a GPU, and there. Keeps its memory from batch to batch;
 /// the batch before must have been run to its end when the next is staged.
 class GpuBags {
  public:
+  /// What they take of a batch of `samples`, at most, in kernels that are not listed.
+  static GpuBytes need(std::span<const GpuBagsSize> features, int64_t samples);
+
   /// [features] Where the bags are on the GPU, once sent.
   std::span<const gpu::PoolFeature> features() const { return arrays_.host(features_); }
 

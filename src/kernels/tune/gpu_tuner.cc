@@ -146,7 +146,11 @@ class GpuTuner {
 }  // namespace
 
 std::vector<int64_t> gpu_occupancies(const GpuProperties& gpu) {
-  std::vector<int64_t> all(gpu.most_threads / gpu::kBlockThreads);
+  // With fewer, kernels of candidates keep kilobytes a thread in memory instead: on an H200 nothing
+  // is ever chosen there, and tuning only takes longer.
+  constexpr int64_t kLeastRegisters = 40;  // of a thread
+  const int64_t by_registers = gpu.registers / (kLeastRegisters * gpu::kBlockThreads);
+  std::vector<int64_t> all(std::min<int64_t>(gpu.most_threads / gpu::kBlockThreads, by_registers));
   std::iota(all.begin(), all.end(), int64_t{1});
   return all;
 }

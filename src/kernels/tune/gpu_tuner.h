@@ -21,7 +21,8 @@ struct GpuTunerOptions {
   int64_t fused_rounds = 11;    // of the global stage, on all batches
 };
 
-/// All numbers of blocks of embedding_pool's kernels that fit a multiprocessor.
+/// All numbers of blocks of embedding_pool's kernels that fit a multiprocessor and leave a thread
+/// the registers that it needs.
 std::vector<int64_t> gpu_occupancies(const GpuProperties& gpu);
 
 /// Measures and chooses. `progress`: how much is done, 0 to 1. `stop` ends it early with an error.

@@ -171,6 +171,15 @@ TEST_F(GpuTunerTest, StopsWhenItIsTold) {
   EXPECT_EQ(stopped.status().message(), "interrupted");
 }
 
+TEST(GpuTuner, ComparesOccupanciesThatLeaveAThreadItsRegisters) {
+  GpuProperties gpu = *gpu_of_architecture("sm_90");
+  EXPECT_EQ(gpu_occupancies(gpu), (std::vector<int64_t>{1, 2, 3, 4, 5, 6}));  // 7: 36 of them
+  gpu.registers *= 2;
+  EXPECT_EQ(gpu_occupancies(gpu).back(), 8);  // as many as it has threads for
+  gpu.registers = 40 * 256;
+  EXPECT_EQ(gpu_occupancies(gpu), std::vector<int64_t>{1});
+}
+
 TEST(SharedThatLeaves, NotOneBlockMore) {
   const GpuProperties gpu = *gpu_of_architecture("sm_90");
   for (int registers : {0, 32, 64, 128}) {

@@ -34,6 +34,12 @@ Result<GpuStepKernels> GpuStepKernels::make(Gpu& gpu, const DenseOptimizer& opti
   return made;
 }
 
+GpuBytes GpuStepKernels::need(int64_t parameters, int64_t states, int64_t stretches) {
+  const int64_t vector = parameters * int64_t{sizeof(float)};
+  const int64_t staged = stretches * int64_t{sizeof(gpu::ParameterStretch)};
+  return {vector * states + gpu::kMostSums * int64_t{sizeof(double)} + staged, vector + staged};
+}
+
 Status GpuStepKernels::allocate() {
   const auto bytes = static_cast<size_t>(parameters_) * sizeof(float);
   const std::string what = "the dense optimizer";

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "device/gpu/gpu.h"
+#include "device/gpu/staged_arrays.h"
 #include "kernels/codegen/gpu_code.h"
 #include "train/gpu/gpu_step_arguments.h"
 #include "train/optimizer/dense_optimizer.h"
@@ -20,6 +21,9 @@ class GpuStepKernels {
   /// Compiles and loads them. The GPU outlives this, the optimizer too. Fails as `compile`.
   static Result<GpuStepKernels> make(Gpu& gpu, const DenseOptimizer& optimizer, int64_t parameters,
                                      const kernels::codegen::CompileForGpu& compile);
+
+  /// What make() takes: `states` of the optimizer, and stretches of parameters that are trained.
+  static GpuBytes need(int64_t parameters, int64_t states, int64_t stretches);
 
   /// Blocks, and sums, of log_loss().
   static int64_t loss_blocks(int64_t samples);

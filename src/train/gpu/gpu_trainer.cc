@@ -41,6 +41,21 @@ struct Inputs {
         end(weights + std::ssize(batch.sample_weights)) {}
 };
 
+/// Bytes of a batch's pooled rows, and of its sequences.
+int64_t reserved_for_rows(const ModelSpec& spec, const store::GpuBatches::Size& batch) {
+  constexpr int64_t kAlignFloats = 4;  // model::GpuLayers::layout()
+  int64_t stride = 0, sequences = 0;
+  for (size_t f = 0; f < spec.features.size(); ++f) {
+    const int64_t dim = spec.dim_of(f);
+    if (spec.features[f].pooling == Pooling::none) {
+      sequences += reserved_bytes(batch.lookups[f] * dim * int64_t{sizeof(float)});
+    } else {
+      stride += (dim + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
+    }
+  }
+  return reserved_bytes(batch.samples * stride * int64_t{sizeof(float)}) + sequences;
+}
+
 }  // namespace
 
 GpuTrainer::GpuTrainer(const ModelSpec& spec, model::GpuLayers& layers, store::GpuStore& store,
@@ -78,6 +93,32 @@ Result<std::unique_ptr<GpuTrainer>> GpuTrainer::make(
                                                   std::move(kernels)));
   RECMILL_RETURN_IF_ERROR(made->allocate());
   return made;
+}
+
+void GpuTrainer::need(const ModelSpec& spec, const model::Model& layers, int64_t states,
+                      const store::GpuBatches& batches, store::GpuLedger& ledger) {
+  const auto add = [&](const std::string& what, const GpuBytes& bytes) {
+    ledger.device.items.push_back({what, 0, bytes.device});
+    ledger.pinned.items.push_back({"pinned, " + what, 0, bytes.pinned});
+  };
+  const int64_t vector = layers.parameter_count() * int64_t{sizeof(float)};
+  GpuBytes parameters{2 * vector, vector};
+  parameters +=
+      GpuStepKernels::need(layers.parameter_count(), states, std::ssize(layers.parameters()));
+  add("dense parameters, gradient and optimizer state", parameters);
+  ledger.device.items.push_back(
+      {"looked-up rows and their gradient", 0,
+       reserved_for_rows(spec, batches.largest) + reserved_for_rows(spec, batches.trained),
+       batches.certain});
+  const int64_t samples = batches.largest.samples;
+  int64_t totals = 0;
+  for (int phase = 0; phase < layers.phases(); ++phase) totals += layers.forward_sum_size(phase);
+  const auto results = reserved_bytes(static_cast<int64_t>(Results(samples, totals).end));
+  constexpr int64_t kLabelAndWeight = 2;
+  const int64_t inputs =
+      reserved_bytes(samples * (spec.num_dense + kLabelAndWeight) * int64_t{sizeof(float)});
+  const int64_t logits = 2 * reserved_bytes(samples * int64_t{sizeof(float)});
+  add("values, logits and results", {inputs + results + logits, inputs + results});
 }
 
 Status GpuTrainer::allocate() {

@@ -17,6 +17,7 @@
 #include "device/stream.h"
 #include "kernels/codegen/gpu_code.h"
 #include "model/gpu_layers.h"
+#include "store/gpu_memory.h"
 #include "store/gpu_store.h"
 #include "train/gpu/gpu_step_kernels.h"
 #include "train/optimizer/dense_optimizer.h"
@@ -26,6 +27,12 @@ namespace recmill::train {
 
 class GpuTrainer final : public Trainer {
  public:
+  /// Appends what it takes, beside its store, of batches of that size: `layers` of
+  /// make_model_of_gpu(), `states` of the dense optimizer. Left out is what LibTorch takes for what
+  /// lies between layers.
+  static void need(const ModelSpec& spec, const model::Model& layers, int64_t states,
+                   const store::GpuBatches& batches, store::GpuLedger& ledger);
+
   /// For one rank. All referenced objects outlive the trainer. `parameters`: as many floats as
   /// layers.model() has. Fails as `compile`, and where the GPU's memory is short.
   static Result<std::unique_ptr<GpuTrainer>> make(const ModelSpec& spec, model::GpuLayers& layers,

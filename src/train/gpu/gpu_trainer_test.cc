@@ -218,17 +218,45 @@ TEST(GpuTrainer, TrainsModelsThatSumOverTheBatchOrReadIds) {
   compare(model::with_model_tables(pooled({8, 8, 8}), options), options);
 }
 
-TEST(GpuTrainer, TrainsModelsOfHistories) {
+const ModelOptions kTbsm{.kind = ModelKind::tbsm,
+                         .bottom = {8},
+                         .top = {15, 15},
+                         .over = {20, 1},
+                         .attention = {15},
+                         .sequence_length = 2};
+
+ModelSpec histories() {
   ModelSpec spec = pooled({8, 8, 8});
   for (const int table : {1, 2})
     spec.features.push_back(
         {.name = table == 1 ? "items" : "categories", .table = table, .pooling = Pooling::none});
-  compare(spec, {.kind = ModelKind::tbsm,
-                 .bottom = {8},
-                 .top = {15, 15},
-                 .over = {20, 1},
-                 .attention = {15},
-                 .sequence_length = 2});
+  return spec;
+}
+
+TEST(GpuTrainer, TrainsModelsOfHistories) {
+  compare(histories(), kTbsm);
+}
+
+TEST(GpuTrainer, SaysBeforehandHowMuchMemoryItTakes) {
+  const ModelSpec spec = histories();
+  const auto gpu = on_gpu(spec, kTbsm, {.kind = DenseOptimizerKind::adam});
+  RankBatch batch = batch_of(spec, 64, /*iteration=*/1);  // which has weights
+  ASSERT_TRUE(gpu->step(batch).ok());
+  ASSERT_TRUE(gpu->trainer->settle().ok());
+  store::GpuBatches batches;
+  batches.largest.samples = batch.samples();
+  for (const SparseFeature& feature : batch.sparse.features)
+    batches.largest.lookups.push_back(std::ssize(feature.rows));
+  batches.trained = batches.largest;
+  batches.shards = kShards;
+  batches.on_host = false;
+  const std::vector<GpuMemory> rows(spec.tables.size(), GpuMemory::device);
+  store::GpuLedger ledger = store::gpu_store_need(spec, batches, rows);
+  GpuTrainer::need(spec, *gpu->model, std::ssize(gpu->optimizer->state()), batches, ledger);
+  Gpu& of = static_cast<store::GpuStore&>(*gpu->store).gpu();
+  const int64_t taken = of.properties().memory - of.driver().free_bytes();
+  EXPECT_GE(ledger.device.total(0), taken);
+  EXPECT_LE(static_cast<double>(ledger.device.total(0)), 1.1 * static_cast<double>(taken));
 }
 
 TEST(GpuTrainer, TrainsTheOtherModels) {

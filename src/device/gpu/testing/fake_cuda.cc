@@ -35,6 +35,7 @@ int enqueue(Handle stream, std::function<int()> work) {
   return 0;
 }
 
+constexpr int kInvalidValue = 1;  // CUDA_ERROR_INVALID_VALUE
 }  // namespace
 
 extern "C" {
@@ -132,8 +133,14 @@ int cuMemGetInfo_v2(size_t* free, size_t* all) {
   *free = *all = fake_cuda.most_bytes;
   return 0;
 }
-int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
+int cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
+  if (flags != (recmill::cuda::kPortable | recmill::cuda::kMapped)) return kInvalidValue;
   *memory = std::malloc(bytes);
+  return 0;
+}
+int cuMemHostGetDevicePointer_v2(Address* address, void* memory, unsigned flags) {
+  if (flags != 0) return kInvalidValue;
+  *address = reinterpret_cast<Address>(memory) + (fake_cuda.unified ? 0 : 256);
   return 0;
 }
 int cuMemFreeHost(void* memory) {

@@ -14,6 +14,7 @@ struct FakeCuda {
   int error = 0;                                   // of all that comes
   bool stuck = false;                              // no stream is ever done
   bool no_graphs = false;                          // none can be made
+  bool unified = true;                             // kernels reach the host's memory at its address
   decltype(&emulation::run_kernel) run = nullptr;  // that of whoever loads it
 };
 

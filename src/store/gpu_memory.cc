@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/gpu_memory.h"
+
+#include <algorithm>
+#include <string>
+
+#include "kernels/distinct_rows/gpu_distinct_rows.h"
+#include "kernels/embedding_pool/gpu_fused_pool.h"
+#include "table/embedding_table.h"
+#include "table/gpu_rows.h"
+#include "table/gpu_updater.h"
+
+namespace recmill::store {
+namespace {
+
+/// Appends a store's items.
+class StoreItems {
+ public:
+  StoreItems(const ModelSpec& model, const GpuBatches& batches, GpuLedger& ledger)
+      : model_(model), batches_(batches), ledger_(ledger) {}
+
+  void add_rows(std::span<const GpuMemory> rows) {
+    for (size_t t = 0; t < model_.tables.size(); ++t) {
+      const TableSpec& spec = model_.tables[t];
+      if (rows[t] == GpuMemory::device)
+        ledger_.device.items.push_back(
+            {"table " + spec.name, 0,
+             table::EmbeddingTable::bytes(spec, table::RowShare(spec.rows, 0, 1))});
+    }
+    add("rows to be copied", {0, int64_t{table::GpuRows::kStagingBytes}});
+  }
+
+  void add_bags() {
+    std::vector<kernels::GpuBagsSize> features;
+    for (size_t f = 0; f < model_.features.size(); ++f)
+      features.push_back({batches_.largest.lookups[f], model_.dim_of(f),
+                          model_.features[f].weighted, parts_of(f)});
+    add("bags", kernels::GpuBags::need(features, batches_.largest.samples) * batches_.prepared);
+  }
+
+  void add_distinct_rows() {
+    std::vector<int64_t> keys, rows, features(model_.tables.size());
+    kernels::GpuLookupsSize size{batches_.trained.samples, batches_.shards};
+    size.lookups.resize(model_.tables.size());
+    for (size_t f = 0; f < model_.features.size(); ++f) {
+      const FeatureSpec& feature = model_.features[f];
+      ++features[feature.table];
+      if (model_.tables[feature.table].frozen) continue;
+      ++size.features;
+      size.lookups[feature.table] += batches_.trained.lookups[f];
+      size.weighted = size.weighted || feature.weighted;
+      size.mean = size.mean || feature.pooling == Pooling::mean;
+    }
+    for (size_t t = 0; t < model_.tables.size(); ++t) {
+      keys.push_back(model_.tables[t].rows);
+      rows.push_back(std::min(size.lookups[t], model_.tables[t].rows));
+    }
+    using Finder = kernels::GpuDistinctRowsFinder;
+    add("lookups in the order of summation", Finder::need_of_batch(size) * batches_.prepared);
+    add("distinct rows", Finder::need(size, kernels::row_keys(keys)));
+    add("updates", table::GpuUpdater::need(rows, features) * batches_.prepared);
+    add("numbers of distinct rows", {0, std::ssize(model_.tables) * int64_t{sizeof(int64_t)}});
+  }
+
+  // Of a caller on the host.
+  void add_outputs() {
+    if (!batches_.on_host) return;
+    int64_t outputs = 0, gradients = 0;
+    for (size_t f = 0; f < model_.features.size(); ++f) {
+      outputs += rows_out(batches_.largest, f) * model_.dim_of(f);
+      gradients += rows_out(batches_.trained, f) * model_.dim_of(f) + 3;  // at 16 bytes
+    }
+    for (const auto& [what, floats] : {std::pair{"looked-up rows", outputs},
+                                       std::pair{"gradients of looked-up rows", gradients}}) {
+      const int64_t bytes = reserved_bytes(floats * int64_t{sizeof(float)});
+      add(what, {bytes, bytes});
+    }
+  }
+
+ private:
+  void add(const std::string& what, const GpuBytes& bytes) {
+    if (bytes.device > 0) ledger_.device.items.push_back({what, 0, bytes.device, batches_.certain});
+    if (bytes.pinned > 0)
+      ledger_.pinned.items.push_back({"pinned, " + what, 0, bytes.pinned, batches_.certain});
+  }
+
+  int64_t rows_out(const GpuBatches::Size& size, size_t feature) const {
+    return model_.features[feature].pooling == Pooling::none ? size.lookups[feature] : size.samples;
+  }
+
+  // Where a schedule is not right for all bags, of the default one, which has more blocks.
+  kernels::GpuParts parts_of(size_t feature) const {
+    const FeatureSpec& of = model_.features[feature];
+    const TableSpec& spec = model_.tables[of.table];
+    const auto rows = table::EmbeddingTable::layout(spec, table::RowShare(spec.rows, 0, 1));
+    auto kernel =
+        kernels::find_gpu_pool_kernel(kernels::default_gpu_pool_schedule(of.pooling, rows));
+    if (!batches_.pool.empty()) {
+      auto chosen = kernels::find_gpu_pool_kernel(batches_.pool[feature]);
+      if (chosen.ok() && chosen->of->admits == nullptr) kernel = std::move(chosen);
+    }
+    return kernel->of->parts(kernel->values);
+  }
+
+  const ModelSpec& model_;
+  const GpuBatches& batches_;
+  GpuLedger& ledger_;
+};
+
+}  // namespace
+
+GpuLedger gpu_store_need(const ModelSpec& model, const GpuBatches& batches,
+                         std::span<const GpuMemory> rows) {
+  GpuLedger ledger;
+  StoreItems items(model, batches, ledger);
+  items.add_rows(rows);
+  items.add_bags();
+  items.add_distinct_rows();
+  items.add_outputs();
+  return ledger;
+}
+
+}  // namespace recmill::store

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a GpuStore takes, before anything is allocated: of the GPU's memory, and of the host's.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "device/gpu/gpu.h"
+#include "kernels/schedule/schedule.h"
+#include "schema/cluster_spec.h"
+#include "schema/table_spec.h"
+
+namespace recmill::store {
+
+/// Of a GPU's memory, and what is pinned for it of the host's, by rank.
+struct GpuLedger {
+  MemoryLedger device, pinned;
+};
+
+/// The largest batches that a store is given. Where not `certain`, they may all be smaller.
+struct GpuBatches {
+  struct Size {
+    int64_t samples = 0;
+    std::vector<int64_t> lookups = {};  // [features]
+  };
+  Size largest;          // of all
+  Size trained;          // of those that are updated
+  int shards = 1;        // of these
+  int64_t prepared = 1;  // at a time
+  bool certain = true;
+  bool on_host = true;  // looked-up rows go there, and gradients come from there
+  std::span<const kernels::Schedule> pool = {};  // GpuStoreKernels
+};
+
+/// Beside the tables of the host (tables_need()), which rows in its memory are: rows in the GPU's
+/// memory, and what batches take, as much as `batches` says and no less. Frozen tables are not
+/// updated. Left out is what the driver takes for itself and for kernels.
+GpuLedger gpu_store_need(const ModelSpec& model, const GpuBatches& batches,
+                         std::span<const GpuMemory> rows);
+
+}  // namespace recmill::store

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/gpu_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "device/gpu/staged_arrays.h"
+#include "model/gpu_layers.h"
+#include "train/gpu/gpu_trainer.h"
+#include "train/memory.h"
+#include "train/place_gpu_rows.h"
+#include "train/rank.h"
+#include "train/sample_lookups.h"
+
+namespace recmill::train {
+namespace {
+
+std::string mib(int64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+void add_layers(const ResolvedRun& run, const store::GpuBatches& batches,
+                store::GpuLedger& ledger) {
+  const RunOptions& options = run.options;
+  const auto model =
+      model::make_model_of_gpu(options.model, run.spec, static_cast<uint64_t>(options.train.seed));
+  if (!model.ok()) return;  // refused when a rank is made
+  const auto states = std::ssize(DenseOptimizer(options.optimizer, 0, {}).state());
+  GpuTrainer::need(run.spec, **model, states, batches, ledger);
+  // LibTorch keeps the results of each operation, and makes their gradients.
+  constexpr int64_t kCopies = 4;
+  int64_t inputs = run.spec.num_dense;
+  const auto lookups = sample_lookups(run);
+  for (size_t f = 0; f < run.spec.features.size(); ++f)
+    inputs +=
+        run.spec.dim_of(f) *
+        (run.spec.features[f].pooling == Pooling::none ? static_cast<int64_t>(lookups[f]) : 1);
+  ledger.device.items.push_back({"activations", 0,
+                                 kCopies * int64_t{sizeof(float)} * batches.largest.samples *
+                                     layer_numbers(options.model, inputs),
+                                 /*certain=*/false});
+}
+
+// As if each chain had a raw column of its own, and every id were kept.
+void add_preprocessing(const ResolvedRun& run, const store::GpuBatches& batches,
+                       store::GpuLedger& ledger) {
+  const int64_t samples = batches.largest.samples;
+  StagedArrays columns, results;
+  for (size_t c = 0; c < run.graph.dense.size(); ++c) {
+    columns.add<float>(samples);
+    results.add<float>(samples);
+  }
+  size_t own = 0;  // features with ids of their own
+  for (size_t f = 0; f < run.spec.features.size(); ++f) {
+    if (run.spec.features[f].same_ids_as >= 0) continue;
+    const preprocess::Chain& chain = run.graph.features[own++];
+    const int64_t lookups = batches.largest.lookups[f];
+    results.add<uint64_t>(lookups);
+    if (chain.source == preprocess::Source::dense) {
+      columns.add<float>(samples);
+      continue;
+    }
+    columns.add<int64_t>(2 * (samples + 1));  // offsets before and after
+    columns.add<uint64_t>(lookups);
+    columns.add<float>(chain.weighted ? lookups : 0);
+    results.add<float>(chain.weighted ? lookups : 0);
+  }
+  GpuBytes all = columns.need();
+  all += results.need();
+  ledger.device.items.push_back({"columns to be preprocessed", 0, all.device, /*certain=*/false});
+  ledger.pinned.items.push_back(
+      {"pinned, columns to be preprocessed", 0, all.pinned, /*certain=*/false});
+}
+
+store::GpuLedger ledger_of(const ResolvedRun& run, const store::GpuBatches& batches,
+                           std::span<const GpuMemory> rows) {
+  store::GpuLedger ledger = store::gpu_store_need(run.spec, batches, rows);
+  if (!batches.on_host) add_layers(run, batches, ledger);
+  if (run.options.gpu.preprocess) add_preprocessing(run, batches, ledger);
+  return ledger;
+}
+
+}  // namespace
+
+GpuPlan plan_gpu(const ResolvedRun& run, int64_t usable, std::span<const kernels::Schedule> pool) {
+  store::GpuBatches batches = gpu_batches(run);
+  batches.on_host = !layers_are_on_gpu(run.options);
+  batches.pool = pool;
+  const std::vector<GpuMemory> nothing(run.spec.tables.size(), GpuMemory::host);
+  const int64_t besides = ledger_of(run, batches, nothing).device.total(0);
+  GpuPlan plan;
+  plan.rows = place_gpu_rows(run, besides, usable);
+  plan.need = ledger_of(run, batches, plan.rows);
+  return plan;
+}
+
+Status check_gpu_memory(const ResolvedRun& run, const GpuPlan& plan, int64_t usable) {
+  std::vector<MemoryItem> largest = plan.need.device.items;
+  std::erase_if(largest, [](const MemoryItem& item) { return !item.certain; });
+  int64_t need = 0;
+  for (const MemoryItem& item : largest) need += item.bytes;
+  if (need <= usable) return {};
+  std::ranges::stable_sort(largest, std::ranges::greater{}, &MemoryItem::bytes);
+  const auto text = [](const MemoryItem& item) {
+    return fmt::format("{} {}", item.what, mib(item.bytes));
+  };
+  std::string names;
+  for (size_t i = 0; i < std::min<size_t>(3, largest.size()); ++i)
+    names += (i == 0 ? "" : ", ") + text(largest[i]);
+  const GpuRowsIn rows = run.options.gpu.rows;
+  const auto table = std::ranges::find_if(
+      largest, [](const MemoryItem& item) { return item.what.starts_with("table "); });
+  const std::string otherwise =
+      rows != GpuRowsIn::device || table == largest.end()
+          ? ""
+          : "; the largest table: " + text(*table) +
+                "; with \"fit\" or \"host\" rows stand in the host's memory";
+  return Status::BadRequest(
+      fmt::format("gpu.rows = \"{}\": the run takes {} of the GPU's memory, of which it has {}; "
+                  "largest: {}{}",
+                  name_of(rows), mib(need), mib(usable), names, otherwise));
+}
+
+}  // namespace recmill::train

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the rows of a run on a GPU stand. Pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/gpu_memory.h"
+#include "train/resolved_run.h"
+
+namespace recmill::train {
+
+/// Bytes of a GPU's memory that the run counts on, of those that are free.
+int64_t usable_bytes(const GpuRunOptions& options, int64_t free);
+
+/// The largest batches that the run's store is given, as far as that is known before its data is
+/// read: bags are as sample_lookups() says. Certain where there are no histories, which may be
+/// shorter.
+store::GpuBatches gpu_batches(const ResolvedRun& run);
+
+/// [tables] As gpu.rows says, where `besides` of `usable` bytes of the GPU's memory are for other
+/// things. Of "fit": store::fit_tables(), by the bytes that sample_lookups() of a table's features
+/// read.
+std::vector<GpuMemory> place_gpu_rows(const ResolvedRun& run, int64_t besides, int64_t usable);
+
+/// For people: how many tables stand where, what they take, and which are in the host's memory.
+std::string placed_text(const ModelSpec& model, std::span<const GpuMemory> rows);
+
+}  // namespace recmill::train
