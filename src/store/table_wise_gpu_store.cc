@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/table_wise_gpu_store.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "comm/shard_tree.h"
+#include "device/gpu/staged_arrays.h"
+#include "store/bag_message.h"
+#include "store/batch_check.h"
+#include "store/table_rows.h"
+#include "table/table_shares.h"
+
+namespace recmill::store {
+namespace {
+
+/// Gives tables the numbers that they have in the whole model.
+class NumberedSnapshot final : public RowSnapshot {
+ public:
+  NumberedSnapshot(std::unique_ptr<RowSnapshot> inner, const std::vector<int>& tables)
+      : inner_(std::move(inner)), tables_(tables) {}
+  Status read(const std::function<Status(const RowBlock&)>& sink) override {
+    return inner_->read([&](RowBlock block) {
+      block.table = tables_[block.table];
+      return sink(block);
+    });
+  }
+
+ private:
+  const std::unique_ptr<RowSnapshot> inner_;
+  const std::vector<int>& tables_;
+};
+
+struct Samples {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+};
+Samples samples_of(const ShardCut& cut, int rank, int ranks) {
+  const ShardRange shards = shards_of_rank(rank, ranks, cut.shards);
+  return {cut.begin(shards.begin), cut.begin(shards.end)};
+}
+
+/// What belongs to those samples of a batch, of all of its features.
+std::vector<PackedRows::Piece> part_of(const PackedRows& rows, Samples samples,
+                                       const SparseBatch& batch) {
+  std::vector<int64_t> lookups, counts;
+  for (const SparseFeature& feature : batch.features) {
+    lookups.push_back(feature.offsets[samples.begin]);
+    counts.push_back(feature.offsets[samples.end] - lookups.back());
+  }
+  return rows.part(samples.begin, samples.size(), lookups, counts);
+}
+
+/// Where each feature's rows stand.
+template <class At>
+std::vector<At> features_at(const PackedRows& rows, float* floats) {
+  std::vector<At> at;
+  for (size_t f = 0; f < rows.features(); ++f)
+    at.push_back({floats + rows.begin(f), rows.stride(f)});
+  return at;
+}
+
+/// Appends pieces of what begins at `floats`.
+void append(std::span<const PackedRows::Piece> pieces, float* floats, DevicePieces& to) {
+  for (const auto& [begin, count] : pieces)
+    to.push_back({floats + begin, static_cast<size_t>(count) * sizeof(float)});
+}
+
+}  // namespace
+
+class TableWiseGpuStore::TableWisePrepared final : public Prepared {
+ public:
+  explicit TableWisePrepared(const Batch& of) : batch(of) {}
+
+  const Batch batch;
+  std::vector<std::vector<int64_t>> messages;  // [ranks]: bags of the features that each holds
+  SparseBatch all;  // bags of the features that this rank holds, of all ranks' samples
+  std::unique_ptr<Prepared> held;  // of `all`
+};
+
+/// Where rows of some batches stand, or their gradients.
+struct TableWiseGpuStore::Places {
+  struct Block {
+    PackedRows rows;
+    int64_t begin = 0;  // floats
+  };
+  std::span<TableWisePrepared* const> batches;
+  std::vector<Block> of_all;               // [batches]: of this rank's features, of all samples
+  std::vector<std::vector<Block>> of_own;  // [batches][ranks]: of its features, of own samples
+  size_t all_bytes = 0, own_bytes = 0;
+};
+
+TableWiseGpuStore::TableWiseGpuStore(ModelSpec model, Communicator& communicator, Pool& pool)
+    : model_(std::move(model)),
+      rank_(communicator.rank()),
+      ranks_(communicator.ranks()),
+      of_ranks_(ranks_),
+      places_(model_.tables.size(), -1),
+      communicator_(communicator),
+      pool_(pool) {
+  const auto shares = table::shares_of(model_.tables, rank_, ranks_);
+  std::vector<int> homes;
+  for (size_t t = 0; t < model_.tables.size(); ++t) {
+    RECMILL_CHECK(ranks_ == 1 || model_.tables[t].sharding == Sharding::table,
+                  model_.tables[t].name);
+    homes.push_back(shares[t].rows.owner(0));
+    Held& held = of_ranks_[homes.back()];
+    if (homes.back() == rank_) places_[t] = static_cast<int>(held.tables.size());
+    held.tables.push_back(static_cast<int>(t));
+  }
+  for (size_t f = 0; f < model_.features.size(); ++f) {
+    const FeatureSpec& feature = model_.features[f];
+    Held& held = of_ranks_[homes[feature.table]];
+    held.features.push_back(f);
+    held.shapes.push_back({model_.dim_of(f), feature.pooling != Pooling::none});
+  }
+}
+
+TableWiseGpuStore::~TableWiseGpuStore() = default;
+
+// This rank's tables alone.
+ModelSpec TableWiseGpuStore::held_model() const {
+  ModelSpec model;
+  for (const int t : of_ranks_[rank_].tables) model.tables.push_back(model_.tables[t]);
+  for (const size_t f : of_ranks_[rank_].features) {
+    FeatureSpec& feature = model.features.emplace_back(model_.features[f]);
+    feature.table = places_[feature.table];
+    feature.same_ids_as = -1;  // they come with the others
+  }
+  return model;
+}
+
+Result<std::unique_ptr<TableWiseGpuStore>> TableWiseGpuStore::create(
+    ModelSpec model, uint64_t seed, std::unique_ptr<Gpu> gpu, const GpuStoreKernels& kernels,
+    Communicator& communicator, const MakeGpuExchange& make_exchange, Pool& pool) {
+  std::unique_ptr<TableWiseGpuStore> store(
+      new TableWiseGpuStore(std::move(model), communicator, pool));
+  GpuStoreKernels of_held = kernels;
+  of_held.pool.clear();
+  for (const size_t f : store->of_ranks_[store->rank_].features)
+    if (!kernels.pool.empty()) of_held.pool.push_back(kernels.pool[f]);
+  RECMILL_ASSIGN_OR_RETURN(
+      store->held_, GpuStore::create(store->held_model(), seed, std::move(gpu), of_held, pool));
+  RECMILL_ASSIGN_OR_RETURN(store->exchange_, make_exchange(store->held_->gpu(), communicator));
+  return store;
+}
+
+MemoryLedger TableWiseGpuStore::need(const ModelSpec& model, const ClusterSpec& cluster) const {
+  return tables_need(model, std::max(1, cluster.size()));
+}
+
+// ---- lookups
+
+Result<std::unique_ptr<Prepared>> TableWiseGpuStore::prepare(const Batch& batch) {
+  RECMILL_RETURN_IF_ERROR(check_batch(model_, batch, pool_));
+  const ShardRange own = shards_of_rank(rank_, ranks_, batch.cut.shards);
+  RECMILL_CHECK(own == ShardRange(batch.first_shard, batch.end_shard));
+  auto prepared = std::make_unique<TableWisePrepared>(batch);
+  prepared->messages.resize(ranks_);
+  pool_.run(ranks_, [&](int64_t rank) {
+    for (const size_t f : of_ranks_[rank].features)
+      append_bags(batch.sparse->features[f].view(batch.sparse->samples), prepared->messages[rank]);
+  });
+  return std::unique_ptr<Prepared>(std::move(prepared));
+}
+
+// Every rank gets all lookups of the tables that it holds.
+Status TableWiseGpuStore::exchange_bags(TableWisePrepared& of) {
+  std::vector<std::span<const std::byte>> to_rank;
+  for (const auto& message : of.messages) to_rank.push_back(std::as_bytes(std::span(message)));
+  RECMILL_ASSIGN_OR_RETURN(const Received received, communicator_.all_to_all(to_rank));
+  of.messages.clear();
+  const ShardCut& cut = of.batch.cut;
+  of.all.first = of.batch.sparse->first - cut.begin(of.batch.first_shard);
+  of.all.samples = cut.samples;
+  of.all.features.assign(of_ranks_[rank_].features.size(), {{0}, {}, {}});
+  for (int rank = 0; rank < ranks_; ++rank) {
+    BagReader reader(received.from(rank));
+    const int64_t samples = samples_of(cut, rank, ranks_).size();
+    for (SparseFeature& feature : of.all.features) reader.take(samples, feature);
+    RECMILL_CHECK(reader.is_at_end(), communicator_.name(rank));
+  }
+  Batch batch = of.batch;
+  batch.first_shard = 0;
+  batch.end_shard = cut.shards;
+  batch.sparse = &of.all;
+  RECMILL_ASSIGN_OR_RETURN(of.held, held_->prepare(batch));
+  return {};
+}
+
+Result<TableWiseGpuStore::Places> TableWiseGpuStore::place(
+    std::span<TableWisePrepared* const> batches) {
+  Places places{batches, {}, {}};
+  int64_t all = 0, own = 0;
+  const auto add = [](const Held& held, const SparseBatch& batch, const auto& bags_of,
+                      int64_t& floats) {
+    std::vector<int64_t> lookups;
+    for (size_t k = 0; k < held.features.size(); ++k)
+      lookups.push_back(bags_of(k).view(batch.samples).lookups());
+    Places::Block block{{held.shapes, batch.samples, std::move(lookups)}, floats};
+    floats += block.rows.floats();
+    return block;
+  };
+  for (const TableWisePrepared* of : batches) {
+    const auto held_bags = [&](size_t k) -> const auto& {
+      return of->all.features[k];
+    };
+    places.of_all.push_back(add(of_ranks_[rank_], of->all, held_bags, all));
+    auto& of_own = places.of_own.emplace_back();
+    for (const Held& held : of_ranks_) {
+      const SparseBatch& sparse = *of->batch.sparse;
+      const auto own_bags = [&](size_t k) -> const auto& {
+        return sparse.features[held.features[k]];
+      };
+      of_own.push_back(add(held, sparse, own_bags, own));
+    }
+  }
+  places.all_bytes = static_cast<size_t>(all) * sizeof(float);
+  places.own_bytes = static_cast<size_t>(own) * sizeof(float);
+  Gpu& gpu = held_->gpu();
+  const std::string what = "rows of a batch";
+  RECMILL_RETURN_IF_ERROR(reserve(of_all_samples_, places.all_bytes, gpu, what));
+  RECMILL_RETURN_IF_ERROR(reserve(of_own_samples_, places.own_bytes, gpu, what));
+  RECMILL_RETURN_IF_ERROR(reserve(of_own_samples_on_host_, places.own_bytes, gpu, what));
+  return places;
+}
+
+// Between the holders of tables, who have rows for all samples, and the ranks that have the
+// samples.
+Status TableWiseGpuStore::move(const Places& places, Direction direction) {
+  std::vector<DevicePieces> at_holder(ranks_), at_samples(ranks_);
+  for (size_t b = 0; b < places.batches.size(); ++b) {
+    const TableWisePrepared& of = *places.batches[b];
+    const auto& [all, all_begin] = places.of_all[b];
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const Samples samples = samples_of(of.batch.cut, rank, ranks_);
+      append(part_of(all, samples, of.all), of_all_samples_.address<float>() + all_begin,
+             at_holder[rank]);
+      const auto& [own, own_begin] = places.of_own[b][rank];
+      append(own.all(), of_own_samples_.address<float>() + own_begin, at_samples[rank]);
+    }
+  }
+  auto &from = direction == Direction::to_samples ? at_holder : at_samples,
+       &to = direction == Direction::to_samples ? at_samples : at_holder;
+  GpuStream& stream = held_->stream();
+  for (size_t piece = 0; piece < to[rank_].size(); ++piece) {
+    const auto [address, bytes] = to[rank_][piece];
+    if (bytes > 0)
+      RECMILL_RETURN_IF_ERROR(
+          held_->gpu().driver().copy(address, from[rank_][piece].address, bytes, stream.handle()));
+  }
+  from[rank_].clear();
+  to[rank_].clear();
+  return exchange_->all_to_all(from, to, stream);
+}
+
+// copy(batch, feature, row, floats at the row's place among own samples' on the host).
+template <class Copy>
+void TableWiseGpuStore::copy_rows(const Places& places, const Copy& copy) {
+  struct Task {
+    size_t batch, place;
+    int rank;
+  };
+  std::vector<Task> tasks;
+  for (size_t b = 0; b < places.batches.size(); ++b)
+    for (int rank = 0; rank < ranks_; ++rank)
+      for (size_t k = 0; k < of_ranks_[rank].features.size(); ++k) tasks.push_back({b, k, rank});
+  pool_.run(std::ssize(tasks), [&](int64_t i) {
+    const auto [batch, k, rank] = tasks[i];
+    const auto& [rows, begin] = places.of_own[batch][rank];
+    float* floats = of_own_samples_on_host_.as<float>().data() + begin + rows.begin(k);
+    for (int64_t row = 0; row < rows.rows(k); ++row)
+      copy(batch, of_ranks_[rank].features[k], row, floats + row * rows.stride(k));
+  });
+}
+
+Status TableWiseGpuStore::lookup(Prepared& prepared, Output output, Stream& stream) {
+  RECMILL_CHECK(stream.gpu() == nullptr, "rows go to the host's memory");
+  auto* const of = static_cast<TableWisePrepared*>(&prepared);
+  const std::lock_guard lock(mutex_);
+  RECMILL_RETURN_IF_ERROR(exchange_bags(*of));
+  RECMILL_ASSIGN_OR_RETURN(const Places places, place({&of, 1}));
+  GpuStream& queue = held_->stream();
+  Stream on_gpu(pool_, &queue);
+  const auto pooled =
+      features_at<FeatureOutput>(places.of_all[0].rows, of_all_samples_.address<float>());
+  RECMILL_RETURN_IF_ERROR(held_->lookup(*of->held, pooled, on_gpu));
+  RECMILL_RETURN_IF_ERROR(move(places, Direction::to_samples));
+  RECMILL_RETURN_IF_ERROR(
+      queue.to_host(of_own_samples_on_host_, of_own_samples_, places.own_bytes));
+  RECMILL_RETURN_IF_ERROR(exchange_->wait(queue));
+  copy_rows(places, [&](size_t, size_t feature, int64_t row, const float* from) {
+    const FeatureOutput& to = output[feature];
+    std::copy_n(from, model_.dim_of(feature), to.data + row * to.stride);
+  });
+  for (const SparseFeature& feature : of->batch.sparse->features)
+    lookups_ += feature.view(of->batch.sparse->samples).lookups();
+  return {};
+}
+
+// ---- updates
+
+Status TableWiseGpuStore::update(std::span<const Update> updates, const Step& step,
+                                 Stream& stream) {
+  if (updates.empty()) return {};
+  RECMILL_CHECK(stream.gpu() == nullptr, "gradients come from the host's memory");
+  std::vector<TableWisePrepared*> batches;
+  for (const Update& update : updates)
+    batches.push_back(static_cast<TableWisePrepared*>(update.prepared));
+  const std::lock_guard lock(mutex_);
+  RECMILL_ASSIGN_OR_RETURN(const Places places, place(batches));
+  copy_rows(places, [&](size_t batch, size_t feature, int64_t row, float* to) {
+    const FeatureGradient& from = updates[batch].gradient[feature];
+    std::copy_n(from.data + row * from.stride, model_.dim_of(feature), to);
+  });
+  GpuStream& queue = held_->stream();
+  RECMILL_RETURN_IF_ERROR(
+      queue.to_device(of_own_samples_, of_own_samples_on_host_, places.own_bytes));
+  RECMILL_RETURN_IF_ERROR(move(places, Direction::to_holders));
+  // So that whoever waits for the stream from now on waits for no other rank.
+  RECMILL_RETURN_IF_ERROR(exchange_->wait(queue));
+  std::vector<std::vector<FeatureGradient>> gradients;
+  std::vector<Update> of_held;
+  for (const auto& [rows, begin] : places.of_all)
+    gradients.push_back(
+        features_at<FeatureGradient>(rows, of_all_samples_.address<float>() + begin));
+  for (size_t b = 0; b < batches.size(); ++b)
+    of_held.push_back({batches[b]->held.get(), gradients[b]});
+  Stream on_gpu(pool_, &queue);
+  return held_->update(of_held, step, on_gpu);
+}
+
+// ---- rows
+
+std::unique_ptr<RowSnapshot> TableWiseGpuStore::snapshot(int64_t kept_bytes) {
+  return std::make_unique<NumberedSnapshot>(held_->snapshot(kept_bytes), of_ranks_[rank_].tables);
+}
+
+table::Extent TableWiseGpuStore::extent(int table) const {
+  if (places_[table] < 0) return {{}, {0, model_.tables[table].dim}};
+  return held_->extent(places_[table]);
+}
+
+Status TableWiseGpuStore::write_rows(const RowBlock& block) {
+  if (block.table < 0 || block.table >= std::ssize(places_))
+    return Status::Failed("there is no table " + std::to_string(block.table));
+  if (places_[block.table] < 0) return {};
+  RowBlock of_held = block;
+  of_held.table = places_[block.table];
+  return held_->write_rows(of_held);
+}
+
+StoreStats TableWiseGpuStore::stats() const {
+  const StoreStats of_held = held_->stats();
+  return {lookups_.load(), of_held.distinct_rows, of_held.updated_rows};
+}
+
+}  // namespace recmill::store

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows in the memory of GPUs, one for each rank: every table stands whole at one rank's.
+//
+// To who holds a table come all lookups of it in the global batch, so that this rank does what one
+// rank alone would do: bags are pooled there, and gradients of all shards are summed there, in the
+// same order. lookup() sends each rank its samples' bags by feature (between hosts), then the rows
+// that were pooled (between the GPUs); update() sends gradients the other way. prepare() sends
+// nothing, as the seam wants it: what a GPU prepares of the bags, lookup() therefore waits for.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/gpu/gpu_exchange.h"
+#include "store/gpu_store.h"
+#include "store/packed_rows.h"
+
+namespace recmill::store {
+
+/// Makes what moves bytes between the ranks' GPUs; collective. Both outlive it.
+using MakeGpuExchange = std::function<Result<std::unique_ptr<GpuExchange>>(Gpu&, Communicator&)>;
+
+class TableWiseGpuStore final : public EmbeddingStore {
+ public:
+  /// Allocates the tables that table::shares_of() gives this rank, each of which is sharded by
+  /// table; the rank may have none. `kernels` are of the whole model. Fails as GpuStore::create.
+  /// Collective. The communicator and the pool outlive the store.
+  static Result<std::unique_ptr<TableWiseGpuStore>> create(
+      ModelSpec model, uint64_t seed, std::unique_ptr<Gpu> gpu, const GpuStoreKernels& kernels,
+      Communicator& communicator, const MakeGpuExchange& make_exchange, Pool& pool);
+  ~TableWiseGpuStore() override;
+
+  MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const override;
+  Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override;
+  /// Outputs and gradients are the host's.
+  Status lookup(Prepared& prepared, Output output, Stream& stream) override;
+  Status update(std::span<const Update> updates, const Step& step, Stream& stream) override;
+  Status settle() override { return held_->settle(); }
+  std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override;
+  table::Extent extent(int table) const override;
+  Status write_rows(const RowBlock& block) override;
+  StoreStats stats() const override;
+
+ private:
+  class TableWisePrepared;
+  struct Places;
+  /// What a rank holds.
+  struct Held {
+    std::vector<int> tables;                  // ascending
+    std::vector<size_t> features;             // that look them up, ascending
+    std::vector<PackedRows::Feature> shapes;  // beside
+  };
+  enum class Direction { to_samples, to_holders };
+
+  TableWiseGpuStore(ModelSpec model, Communicator& communicator, Pool& pool);
+  ModelSpec held_model() const;
+  Status exchange_bags(TableWisePrepared& of);
+  Result<Places> place(std::span<TableWisePrepared* const> batches);
+  Status move(const Places& places, Direction direction);
+  template <class Copy>
+  void copy_rows(const Places& places, const Copy& copy);
+
+  const ModelSpec model_;
+  const int rank_, ranks_;
+  std::vector<Held> of_ranks_;  // [ranks]
+  std::vector<int> places_;     // [tables]: its number among this rank's; -1: another's
+  Communicator& communicator_;
+  Pool& pool_;
+
+  std::unique_ptr<GpuStore> held_;  // this rank's tables, by their places
+  std::mutex mutex_;                // guards all below
+  std::unique_ptr<GpuExchange> exchange_;
+  // Packed rows: of this rank's features for all samples; of each rank's features, one rank after
+  // the other, for this rank's samples.
+  GpuBuffer of_all_samples_, of_own_samples_;
+  PinnedBuffer of_own_samples_on_host_;
+
+  std::atomic<int64_t> lookups_{0};
+};
+
+}  // namespace recmill::store
