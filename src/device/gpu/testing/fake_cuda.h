@@ -13,6 +13,7 @@ struct FakeCuda {
   size_t most_bytes = size_t{1} << 30;             // of one allocation
   int error = 0;                                   // of all that comes
   bool stuck = false;                              // no stream is ever done
+  int opened = 0;                                  // memory of other processes
   decltype(&emulation::run_kernel) run = nullptr;  // that of whoever loads it
 };
 
