@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/gpu/staged_gpu_exchange.h"
 
+#include "comm/gpu/piece_copies.h"
 #include "device/gpu/staged_arrays.h"
 
 namespace recmill {
 namespace {
 
 constexpr const char* kWhat = "messages between GPUs";
-
-/// Where each rank's pieces stand, one after the other: [ranks + 1], bytes.
-std::vector<size_t> places_of(std::span<const DevicePieces> of_ranks) {
-  std::vector<size_t> places{0};
-  for (const DevicePieces& pieces : of_ranks) {
-    size_t bytes = 0;
-    for (const DeviceBytes& piece : pieces) bytes += piece.bytes;
-    places.push_back(places.back() + bytes);
-  }
-  return places;
-}
 
 }  // namespace
 
@@ -35,23 +25,14 @@ Status StagedGpuExchange::all_to_all(std::span<const DevicePieces> to_rank,
   RECMILL_RETURN_IF_ERROR(received_.synchronize());
   RECMILL_RETURN_IF_ERROR(reserve(outgoing_, out.back(), gpu_, kWhat));
   RECMILL_RETURN_IF_ERROR(reserve(incoming_, in.back(), gpu_, kWhat));
-  GpuDriver& driver = gpu_.driver();
-  std::byte* sent = outgoing_.as<std::byte>().data();
-  for (const DevicePieces& pieces : to_rank)
-    for (const auto& [address, bytes] : pieces) {
-      if (bytes == 0) continue;
-      RECMILL_RETURN_IF_ERROR(driver.copy(sent, address, bytes, stream.handle()));
-      sent += bytes;
-    }
+  for (int rank = 0; rank < hosts_.ranks(); ++rank)
+    RECMILL_RETURN_IF_ERROR(
+        gather_pieces(to_rank[rank], outgoing_.as<std::byte>().data() + out[rank], gpu_, stream));
   RECMILL_RETURN_IF_ERROR(stream.synchronize());
   RECMILL_RETURN_IF_ERROR(swap(out, in));
-  const std::byte* received = incoming_.as<std::byte>().data();
-  for (const DevicePieces& pieces : from_rank)
-    for (const auto& [address, bytes] : pieces) {
-      if (bytes == 0) continue;
-      RECMILL_RETURN_IF_ERROR(driver.copy(address, received, bytes, stream.handle()));
-      received += bytes;
-    }
+  for (int rank = 0; rank < hosts_.ranks(); ++rank)
+    RECMILL_RETURN_IF_ERROR(
+        scatter_pieces(incoming_.as<std::byte>().data() + in[rank], from_rank[rank], gpu_, stream));
   return received_.record(stream);
 }
 
