@@ -2,6 +2,9 @@
 #include "store/table_wise_gpu_store.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
+#include <future>
 #include <string>
 #include <utility>
 
@@ -71,12 +74,18 @@ void append(std::span<const PackedRows::Piece> pieces, float* floats, DevicePiec
 
 class TableWiseGpuStore::TableWisePrepared final : public Prepared {
  public:
-  explicit TableWisePrepared(const Batch& of) : batch(of) {}
+  TableWisePrepared(TableWiseGpuStore& store, const Batch& of) : batch(of), store_(store) {}
+  ~TableWisePrepared() override { store_.forget(*this); }
 
   const Batch batch;
+  int64_t number = -1;
   std::vector<std::vector<int64_t>> messages;  // [ranks]: bags of the features that each holds
   SparseBatch all;  // bags of the features that this rank holds, of all ranks' samples
   std::unique_ptr<Prepared> held;  // of `all`
+  std::future<Status> merging;     // beside training; invalid: it is not
+
+ private:
+  TableWiseGpuStore& store_;
 };
 
 /// Where rows of some batches stand, or their gradients.
@@ -156,37 +165,118 @@ Result<std::unique_ptr<Prepared>> TableWiseGpuStore::prepare(const Batch& batch)
   RECMILL_RETURN_IF_ERROR(check_batch(model_, batch, pool_));
   const ShardRange own = shards_of_rank(rank_, ranks_, batch.cut.shards);
   RECMILL_CHECK(own == ShardRange(batch.first_shard, batch.end_shard));
-  auto prepared = std::make_unique<TableWisePrepared>(batch);
+  auto prepared = std::make_unique<TableWisePrepared>(*this, batch);
   prepared->messages.resize(ranks_);
   pool_.run(ranks_, [&](int64_t rank) {
     for (const size_t f : of_ranks_[rank].features)
       append_bags(batch.sparse->features[f].view(batch.sparse->samples), prepared->messages[rank]);
   });
+  const std::lock_guard lock(waiting_mutex_);
+  prepared->number = batches_++;
+  waiting_[prepared->number] = prepared.get();
   return std::unique_ptr<Prepared>(std::move(prepared));
+}
+
+void TableWiseGpuStore::forget(const TableWisePrepared& of) {
+  const std::lock_guard lock(waiting_mutex_);
+  waiting_.erase(of.number);
+}
+
+// [ranks]: the bags of this batch, unless they have been sent ahead, and those of the batch that is
+// thought to be looked up next. One that is given up instead is replaced when another one comes.
+std::vector<std::vector<int64_t>> TableWiseGpuStore::take_messages(const TableWisePrepared& of) {
+  std::vector<std::vector<int64_t>> to_rank(ranks_);
+  const auto add = [&](const TableWisePrepared& batch, int64_t is_next) {
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const std::vector<int64_t>& bags = batch.messages[rank];
+      to_rank[rank].insert(to_rank[rank].end(),
+                           {is_next, batch.batch.sparse->samples, std::ssize(bags)});
+      to_rank[rank].insert(to_rank[rank].end(), bags.begin(), bags.end());
+    }
+  };
+  if (ahead_ != of.number) add(of, 0);
+  const std::lock_guard lock(waiting_mutex_);
+  waiting_.erase(of.number);
+  const auto next = waiting_.upper_bound(of.number);
+  const bool is_known = ranks_ > 1 && next != waiting_.end();
+  ahead_ = is_known ? next->first : -1;
+  if (is_known) add(*next->second, 1);
+  return to_rank;
+}
+
+// What take_messages() has made.
+void TableWiseGpuStore::take_in(std::span<const std::byte> message, Part& now, Part& next) {
+  while (!message.empty()) {
+    std::array<int64_t, 3> head;  // whether of the next batch; samples; words
+    RECMILL_CHECK(message.size() >= sizeof head);
+    std::memcpy(head.data(), message.data(), sizeof head);
+    const size_t bytes = sizeof head + head[2] * sizeof(int64_t);
+    RECMILL_CHECK(message.size() >= bytes);
+    const auto bags = message.first(bytes).subspan(sizeof head);
+    Part& part = head[0] != 0 ? next : now;
+    part.bags.assign(bags.begin(), bags.end());
+    part.samples = head[1];
+    message = message.subspan(bytes);
+  }
 }
 
 // Every rank gets all lookups of the tables that it holds.
 Status TableWiseGpuStore::exchange_bags(TableWisePrepared& of) {
+  const auto messages = take_messages(of);
   std::vector<std::span<const std::byte>> to_rank;
-  for (const auto& message : of.messages) to_rank.push_back(std::as_bytes(std::span(message)));
+  for (const auto& message : messages) to_rank.push_back(std::as_bytes(std::span(message)));
   RECMILL_ASSIGN_OR_RETURN(const Received received, communicator_.all_to_all(to_rank));
-  of.messages.clear();
-  const ShardCut& cut = of.batch.cut;
-  of.all.first = of.batch.sparse->first - cut.begin(of.batch.first_shard);
-  of.all.samples = cut.samples;
+  const auto ahead = std::exchange(next_, std::make_shared<Parts>(ranks_));
+  Parts now(ranks_);
+  for (int rank = 0; rank < ranks_; ++rank) take_in(received.from(rank), now[rank], (*next_)[rank]);
+  const bool as_sent_ahead =
+      std::ranges::all_of(now, [](const Part& part) { return !part.is_there(); });
+  const bool is_merged = of.merging.valid();
+  Status status = is_merged ? of.merging.get() : Status();
+  if (!is_merged || !as_sent_ahead) {
+    for (int rank = 0; rank < ranks_ && ahead != nullptr; ++rank)
+      if (!now[rank].is_there()) now[rank] = (*ahead)[rank];
+    RECMILL_CHECK(fits(now, of.batch.cut), "ranks look up other batches");
+    status = merge_bags(now, of);
+  }
+  RECMILL_RETURN_IF_ERROR(status);
+  prepare_ahead();
+  return {};
+}
+
+// Whether all have come, of a batch that is cut so.
+bool TableWiseGpuStore::fits(const Parts& parts, const ShardCut& cut) const {
+  for (int rank = 0; rank < ranks_; ++rank)
+    if (parts[rank].samples != samples_of(cut, rank, ranks_).size()) return false;
+  return true;
+}
+
+// On whatever thread.
+Status TableWiseGpuStore::merge_bags(const Parts& parts, TableWisePrepared& of) {
+  of.all.first = of.batch.sparse->first - of.batch.cut.begin(of.batch.first_shard);
+  of.all.samples = of.batch.cut.samples;
   of.all.features.assign(of_ranks_[rank_].features.size(), {{0}, {}, {}});
-  for (int rank = 0; rank < ranks_; ++rank) {
-    BagReader reader(received.from(rank));
-    const int64_t samples = samples_of(cut, rank, ranks_).size();
-    for (SparseFeature& feature : of.all.features) reader.take(samples, feature);
-    RECMILL_CHECK(reader.is_at_end(), communicator_.name(rank));
+  for (const Part& part : parts) {
+    BagReader reader(part.bags);
+    for (SparseFeature& feature : of.all.features) reader.take(part.samples, feature);
+    RECMILL_CHECK(reader.is_at_end(), "bags of other features");
   }
   Batch batch = of.batch;
   batch.first_shard = 0;
-  batch.end_shard = cut.shards;
+  batch.end_shard = batch.cut.shards;
   batch.sparse = &of.all;
   RECMILL_ASSIGN_OR_RETURN(of.held, held_->prepare(batch));
   return {};
+}
+
+// The batch that was sent as the next one, beside training, where all ranks have sent theirs.
+void TableWiseGpuStore::prepare_ahead() {
+  const std::lock_guard lock(waiting_mutex_);
+  const auto next = waiting_.find(ahead_);
+  if (next == waiting_.end() || !fits(*next_, next->second->batch.cut)) return;
+  next->second->merging = std::async(std::launch::async, [this, parts = next_, of = next->second] {
+    return merge_bags(*parts, *of);
+  });
 }
 
 Result<TableWiseGpuStore::Places> TableWiseGpuStore::place(

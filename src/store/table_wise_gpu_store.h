@@ -5,12 +5,14 @@
 // rank alone would do: bags are pooled there, and gradients of all shards are summed there, in the
 // same order. lookup() sends each rank its samples' bags by feature (between hosts), then the rows
 // that were pooled (between the GPUs); update() sends gradients the other way. prepare() sends
-// nothing, as the seam wants it: what a GPU prepares of the bags, lookup() therefore waits for.
+// nothing, so that it can never wait for another rank: lookup() sends the next batch's bags along
+// where that has been prepared. Once all ranks have, its holders prepare it beside training.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -57,10 +59,23 @@ class TableWiseGpuStore final : public EmbeddingStore {
     std::vector<PackedRows::Feature> shapes;  // beside
   };
   enum class Direction { to_samples, to_holders };
+  /// Bags of one rank's samples, for the tables here.
+  struct Part {
+    std::vector<std::byte> bags;
+    int64_t samples = -1;
+    bool is_there() const { return samples >= 0; }
+  };
+  using Parts = std::vector<Part>;  // [ranks]
 
   TableWiseGpuStore(ModelSpec model, Communicator& communicator, Pool& pool);
   ModelSpec held_model() const;
+  std::vector<std::vector<int64_t>> take_messages(const TableWisePrepared& of);
+  static void take_in(std::span<const std::byte> message, Part& now, Part& next);
   Status exchange_bags(TableWisePrepared& of);
+  bool fits(const Parts& parts, const ShardCut& cut) const;
+  Status merge_bags(const Parts& parts, TableWisePrepared& of);
+  void prepare_ahead();
+  void forget(const TableWisePrepared& of);
   Result<Places> place(std::span<TableWisePrepared* const> batches);
   Status move(const Places& places, Direction direction);
   template <class Copy>
@@ -80,6 +95,12 @@ class TableWiseGpuStore final : public EmbeddingStore {
   // the other, for this rank's samples.
   GpuBuffer of_all_samples_, of_own_samples_;
   PinnedBuffer of_own_samples_on_host_;
+  int64_t ahead_ = -1;           // number of the batch sent as the next one; -1: none
+  std::shared_ptr<Parts> next_;  // what ranks have sent as theirs
+
+  std::mutex waiting_mutex_;                       // guards what follows
+  int64_t batches_ = 0;                            // that were numbered
+  std::map<int64_t, TableWisePrepared*> waiting_;  // by number: prepared, and not looked up yet
 
   std::atomic<int64_t> lookups_{0};
 };

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 
 #include "comm/gpu/staged_gpu_exchange.h"
@@ -103,6 +104,40 @@ TEST(TableWiseGpuStore, a_rank_may_hold_no_table) {
   expect_bits_of_the_plain_store(with_model(testing::random_scenario(3, 16), model_of(2)), {4});
 }
 
+/// One rank's part of a batch that is evaluated.
+struct RankPart {
+  RankPart(const SparseBatch& whole, int rank, int ranks) {
+    const ShardRange own = shards_of_rank(rank, ranks, kShards);
+    batch.purpose = Purpose::evaluate;
+    batch.cut = {whole.samples, kShards};
+    batch.first_shard = own.begin;
+    batch.end_shard = own.end;
+    sparse = testing::slice(whole, batch.cut.begin(own.begin), batch.cut.begin(own.end));
+    batch.sparse = &sparse;
+  }
+  RankPart(const RankPart&) = delete;
+
+  /// [features][rows][dim]
+  Result<std::vector<std::vector<float>>> look_up(const ModelSpec& model, EmbeddingStore& store,
+                                                  Prepared& prepared, Pool& pool) const {
+    std::vector<std::vector<float>> rows;
+    std::vector<FeatureOutput> output;
+    for (size_t f = 0; f < model.features.size(); ++f) {
+      const bool is_pooled = model.features[f].pooling != Pooling::none;
+      const int64_t dim = model.dim_of(f);
+      rows.emplace_back((is_pooled ? sparse.samples : sparse.features[f].offsets.back()) * dim);
+      output.push_back({rows.back().data(), dim});
+    }
+    Stream stream(pool);
+    RECMILL_RETURN_IF_ERROR(store.lookup(prepared, output, stream));
+    return rows;
+  }
+
+  static constexpr int kShards = 4;
+  SparseBatch sparse;
+  Batch batch;
+};
+
 /// What rank 1 fails with, where the others look up a batch as well.
 Status failure_of(const ModelSpec& model, const SparseBatch& whole, const EmulatedGpu& of_rank_1) {
   Pool pool(2);
@@ -110,25 +145,56 @@ Status failure_of(const ModelSpec& model, const SparseBatch& whole, const Emulat
     const int rank = communicator.rank();
     RECMILL_ASSIGN_OR_RETURN(const auto store, make_store(model, 1, communicator, pool,
                                                           rank == 1 ? of_rank_1 : EmulatedGpu{}));
-    Batch batch;
-    batch.cut = {whole.samples, 4};
-    const ShardRange own = shards_of_rank(rank, 3, 4);
-    batch.first_shard = own.begin;
-    batch.end_shard = own.end;
-    const SparseBatch part =
-        testing::slice(whole, batch.cut.begin(own.begin), batch.cut.begin(own.end));
-    batch.sparse = &part;
-    RECMILL_ASSIGN_OR_RETURN(const auto prepared, store->prepare(batch));
-    std::vector<std::vector<float>> rows;
-    std::vector<FeatureOutput> output;
-    for (size_t f = 0; f < model.features.size(); ++f) {
-      const int64_t dim = model.dim_of(f);
-      rows.emplace_back((part.samples + part.features[f].offsets.back()) * dim);
-      output.push_back({rows.back().data(), dim});
-    }
-    Stream stream(pool);
-    return store->lookup(*prepared, output, stream);
+    const RankPart part(whole, rank, 3);
+    RECMILL_ASSIGN_OR_RETURN(const auto prepared, store->prepare(part.batch));
+    return part.look_up(model, *store, *prepared, pool).status();
   });
+}
+
+/// What ranks look up of the last of three batches, rank after rank, where some have prepared the
+/// second one and give it up.
+std::vector<std::vector<float>> rows_of_last(const ModelSpec& model,
+                                             const std::array<SparseBatch, 3>& batches, int ranks,
+                                             int ranks_that_give_up) {
+  std::vector<std::vector<std::vector<float>>> of_ranks(ranks);
+  Pool pool(2);
+  const Status status = run_ranks(ranks, [&](Communicator& communicator) -> Status {
+    const int rank = communicator.rank();
+    RECMILL_ASSIGN_OR_RETURN(const auto store, make_store(model, 1, communicator, pool));
+    const RankPart first(batches[0], rank, ranks), second(batches[1], rank, ranks),
+        last(batches[2], rank, ranks);
+    RECMILL_ASSIGN_OR_RETURN(const auto prepared, store->prepare(first.batch));
+    std::unique_ptr<Prepared> given_up;
+    if (rank < ranks_that_give_up) {
+      RECMILL_ASSIGN_OR_RETURN(given_up, store->prepare(second.batch));
+    }
+    RECMILL_ASSIGN_OR_RETURN(const auto prepared_last, store->prepare(last.batch));
+    RECMILL_RETURN_IF_ERROR(first.look_up(model, *store, *prepared, pool).status());
+    given_up = nullptr;
+    RECMILL_ASSIGN_OR_RETURN(of_ranks[rank], last.look_up(model, *store, *prepared_last, pool));
+    return {};
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  std::vector<std::vector<float>> rows(model.features.size());
+  for (const auto& of_rank : of_ranks)
+    for (size_t f = 0; f < of_rank.size(); ++f)
+      rows[f].insert(rows[f].end(), of_rank[f].begin(), of_rank[f].end());
+  return rows;
+}
+
+TEST(TableWiseGpuStore, batches_that_are_given_up_may_have_been_sent_ahead) {
+  const ModelSpec model = model_of(4);
+  const auto batch = [&](int64_t number, int64_t samples) {
+    return testing::random_batch(model, 9, number, samples);
+  };
+  for (const int64_t samples : {20, 12}) {  // as many as the batch that comes instead, or not
+    const std::array batches{batch(0, 20), batch(1, samples), batch(2, 20)};
+    const auto expected = rows_of_last(model, batches, 1, 0);
+    ASSERT_GT(expected[0].size(), 0u);
+    for (int ranks_that_give_up = 0; ranks_that_give_up <= 3; ++ranks_that_give_up)
+      EXPECT_EQ(rows_of_last(model, batches, 3, ranks_that_give_up), expected)
+          << samples << " samples given up by " << ranks_that_give_up << " ranks";
+  }
 }
 
 TEST(TableWiseGpuStore, names_on_all_ranks_what_one_has_outside_a_table) {
