@@ -32,7 +32,7 @@ inline std::vector<size_t> sizes_of_pieces(int round, int from, int to) {
   std::vector<size_t> sizes;
   if (from == to) return sizes;
   const Random random(round, Purpose::test, from * 100 + to);
-  const uint64_t scale = round == 4 ? 500 : 1;
+  const uint64_t scale = round == 4 ? 1000 : 1;
   for (uint64_t piece = 0; piece < random.below(4, 0); ++piece)
     sizes.push_back(random.below(3, 1, piece) == 0 ? 0 : scale * random.below(3000, 2, piece));
   return sizes;

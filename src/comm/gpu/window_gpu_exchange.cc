@@ -81,7 +81,9 @@ Status WindowGpuExchange::open(int rank, const Place& place) {
   Opened& opened = opened_[rank];
   if (opened.handle != place.window) close(opened);
   if (opened.memory != nullptr || place.bytes == 0) return {};
-  RECMILL_ASSIGN_OR_RETURN(opened.memory, gpu_.driver().open_shared(place.window));
+  auto memory = gpu_.driver().open_shared(place.window);
+  if (!memory.ok()) return memory.status().at("the window of " + hosts_.name(rank));
+  opened.memory = *memory;
   opened.handle = place.window;
   return {};
 }
