@@ -43,6 +43,46 @@ TEST_F(Program, on_an_emulated_gpu_every_model_and_optimizer_is_bitwise_the_plai
   }
 }
 
+TEST_F(Program, ranks_with_an_emulated_gpu_each_are_bitwise_the_plain_run) {
+  const std::vector<std::string> configs{
+      config(kDlrm, "optimizer.kind = 'sgd'\npooling = 'mean'", "") +
+          "[[tables]]\nname = 'C3'\nrows = 70\nfrozen = true\n",
+      config("kind = 'deep_cross'\nbottom = [8]\nover = [16, 1]", "precision = 'bfloat16'",
+             "transport = 'nccl_emulated'")};
+  for (const std::string& text : configs) {
+    write("a.toml", on_device(text, "emulated"));
+    const Outcome outcome = run({"verify", "a.toml", "--iterations", "6", "--ranks", "1,2,3",
+                                 "--set", "kernels.cache=cache"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find("ranks 3: bitwise the same"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(Program, what_ranks_with_gpus_have_trained_goes_on_at_any_number_of_them) {
+  const auto train = [&](const std::string& name, std::vector<std::string> sets) {
+    std::vector<std::string> words{"train", "a.toml"};
+    sets.insert(sets.end(), {"name=" + name, "kernels.cache=cache"});
+    for (const std::string& set : sets) {
+      if (!set.starts_with("--")) words.push_back("--set");
+      words.push_back(set);
+    }
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+  };
+  write("a.toml", config(kDlrm, "", "iterations = 20"));
+  const std::string gpu = "device=emulated", on = "train.iterations=30";
+  train("cpu", {on});
+  train("three", {gpu, "train.ranks=3"});
+  train("one", {gpu});
+  train("three", {"--resume", gpu, "train.ranks=2", "gpu.exchange=windows", on});
+  train("one", {"--resume", gpu, "train.ranks=2", "train.transport=nccl_emulated", on});
+  for (const char* name : {"one", "three"}) {
+    const Outcome same =
+        run({"verify", "--checkpoints", newest_checkpoint("cpu"), newest_checkpoint(name)});
+    EXPECT_EQ(same.status, 0) << name << same.out << same.err;
+  }
+}
+
 TEST_F(Program, on_an_emulated_gpu_whole_steps_are_as_near_to_float64_as_the_plain_run) {
   const std::vector<std::string> sets{"--set", "kernels.cache=cache", "--set",
                                       "train.deterministic=false"};
@@ -139,9 +179,13 @@ TEST_F(Program, what_a_gpu_does_not_have_is_refused_in_one_line) {
     EXPECT_EQ(outcome.status, 2) << outcome.err;
     return outcome.err;
   };
-  EXPECT_EQ(refused({"train.ranks=2"}),
-            "recmill: --set train.ranks=2: train.ranks: 2 is more than device = \"emulated\" has, "
-            "which is 1\n");
+  EXPECT_EQ(refused({"train.ranks=2", "train.deterministic=false"}),
+            "recmill: --set train.ranks=2: train.ranks: 2 is more than device = \"emulated\" with "
+            "train.deterministic = false has, which is 1\n");
+  EXPECT_EQ(
+      refused({"embedding.sharding=row_range"}),
+      "recmill: --set embedding.sharding=row_range: embedding.sharding: device = \"emulated\" "
+      "has \"table\" alone\n");
   EXPECT_NE(refused({"embedding.store=placed"})
                 .find("embedding.store: device = \"emulated\" has \"local\" alone\n"),
             std::string::npos);
@@ -252,8 +296,9 @@ TEST_F(Program, schedules_tuned_on_a_gpu_train_to_the_same_bits) {
   const Json json = Json::parse(tuned.out);
   EXPECT_GE(json["embedding_pool"]["speedup"], 1.0) << tuned.out;
   EXPECT_EQ(run({"tune", "--replay", "tuned/a.emulated.json"}).status, 0);
-  const Outcome verified = run(with_sets({"verify", "a.toml", "--iterations", "6", "--set",
-                                          "gpu.synchronous=true", "--set", "gpu.check_nan=true"}));
+  const Outcome verified =
+      run(with_sets({"verify", "a.toml", "--iterations", "6", "--ranks", "1,2", "--set",
+                     "gpu.synchronous=true", "--set", "gpu.check_nan=true"}));
   EXPECT_EQ(verified.status, 0) << verified.err;
   EXPECT_NE(verified.err.find("bitwise the same"), std::string::npos) << verified.err;
   const Outcome foreign =

@@ -87,6 +87,13 @@ TEST_F(MpiTraining, verify_finds_the_same_bits_whatever_the_sharding) {
   }
 }
 
+TEST_F(MpiTraining, verify_finds_the_same_bits_where_each_rank_has_a_gpu) {
+  launcher_ = processes(3);
+  const Json result = run_json({"verify", "a.toml", "--iterations", "4", "--set", "device=emulated",
+                                "--set", "kernels.cache=cache"});
+  EXPECT_EQ(result.value("ranks", Json()), Json::array({3}));
+}
+
 TEST_F(MpiTraining, counts_of_rows_are_the_same_bytes_as_those_of_one_rank) {
   ASSERT_EQ(run({"stats", "a.toml", "--counts", "one.counts", "--quiet"}).status, 0);
   launcher_ = processes(3);

@@ -34,6 +34,10 @@ struct Arguments {
 
 /// What the run's GPU needs, and whether it has that; of one that is not there only the former.
 Status add_gpu(const train::ResolvedRun& run, Json& result, Status& enough) {
+  if (run.ranks > 1) {
+    result["gpus"] = "what each of several ranks takes of its GPU is not known beforehand";
+    return {};
+  }
   const auto gpu = train::open_gpu(run.options);
   if (!gpu.ok() && run.options.gpu.rows == train::GpuRowsIn::fit) return gpu.status();
   const int64_t usable =

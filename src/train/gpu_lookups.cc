@@ -41,7 +41,8 @@ Result<std::unique_ptr<GpuLookups>> GpuLookups::make(const ResolvedRun& run,
   const DeviceKind device = run.options.device;
   std::unique_ptr<GpuLookups> made(new GpuLookups());
   RECMILL_ASSIGN_OR_RETURN(
-      made->gpu_, open_gpu(run.options, device == DeviceKind::emulated ? &made->usage_ : nullptr));
+      made->gpu_,
+      open_gpu(run.options, 0, device == DeviceKind::emulated ? &made->usage_ : nullptr));
   RECMILL_ASSIGN_OR_RETURN(made->data_, TuningData::make(run, request, pool, files));
   RECMILL_RETURN_IF_ERROR(made->upload_rows(made->places(run)));
   std::vector<GpuPooledRows> features;

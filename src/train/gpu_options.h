@@ -10,6 +10,9 @@ namespace recmill::train {
 /// of the host, or as many as fit in its own and the others in the host's.
 enum class GpuRowsIn { device, host, fit };
 
+/// What brings rows from one rank's GPU to another's.
+enum class GpuExchangeKind { automatic, host, windows };
+
 }  // namespace recmill::train
 
 namespace recmill {
@@ -18,6 +21,13 @@ struct EnumNames<train::GpuRowsIn> {
   static constexpr std::array names{std::pair{train::GpuRowsIn::device, std::string_view{"device"}},
                                     std::pair{train::GpuRowsIn::host, std::string_view{"host"}},
                                     std::pair{train::GpuRowsIn::fit, std::string_view{"fit"}}};
+};
+template <>
+struct EnumNames<train::GpuExchangeKind> {
+  static constexpr std::array names{
+      std::pair{train::GpuExchangeKind::automatic, std::string_view{"auto"}},
+      std::pair{train::GpuExchangeKind::host, std::string_view{"host"}},
+      std::pair{train::GpuExchangeKind::windows, std::string_view{"windows"}}};
 };
 }  // namespace recmill
 
@@ -31,15 +41,15 @@ struct GpuRunOptions {
   double kernel_seconds = 60.0;
   bool preprocess = false;
   bool graphs = false;
+  GpuExchangeKind exchange = GpuExchangeKind::automatic;
 };
 template <typename Visitor>
 void describe(Visitor& v, GpuRunOptions& o) {
   v("rows", o.rows,
     "where rows stand: device (the GPU's memory), host (pinned memory of the host, which the GPU "
     "reads and writes over the bus: slower, and bitwise the same), or fit (whole tables in the "
-    "GPU's "
-    "memory, those of the most bytes looked up for each byte that they take, the others in the "
-    "host's)");
+    "GPU's memory, those of the most bytes looked up for each byte that they take, the others in "
+    "the host's)");
   v("memory_gib", o.memory_gib,
     "GiB of the GPU's memory that the run counts on, at most: less than is free leaves some to "
     "others; 0: all that is free");
@@ -57,9 +67,13 @@ void describe(Visitor& v, GpuRunOptions& o) {
   v("graphs", o.graphs,
     "layers on the GPU are launched as two graphs a batch, from the third batch of a size on: for "
     "small batches, whose kernels take longer to be launched than to run. Those of models that "
-    "read "
-    "histories or ids, or draw random numbers, are launched one by one; an error where layers are "
+    "read histories or ids, or draw random numbers, are launched one by one; an error where layers "
+    "are "
     "the CPU's (train.deterministic = true) and with gpu.synchronous");
+  v("exchange", o.exchange,
+    "what brings rows from one rank's GPU to another's: auto (NCCL where train.transport is nccl, "
+    "else as host), host (through the hosts' memory), windows (straight into memory that the "
+    "processes of one host open of each other; several ranks may have the same GPU)");
 }
 
 }  // namespace recmill::train

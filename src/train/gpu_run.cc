@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/gpu_run.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 #include <utility>
 
+#include "comm/gather_values.h"
 #include "device/gpu/cuda_driver.h"
 #include "device/gpu/emulated_driver.h"
 #include "train/generated_code.h"
@@ -20,17 +25,28 @@ constexpr int kPlayedMultiprocessors = 2;
 
 }  // namespace
 
-Result<std::unique_ptr<Gpu>> open_gpu(const RunOptions& options, emulation::Usage* usage) {
+Result<std::unique_ptr<Gpu>> open_gpu(const RunOptions& options, int number,
+                                      emulation::Usage* usage) {
   const DeviceKind device = options.device;
   EmulatedGpu played;
   played.usage = usage;
   played.multiprocessors = kPlayedMultiprocessors;
-  auto driver = device == DeviceKind::cuda ? make_cuda_driver({}) : make_emulated_driver(played);
+  auto driver = device == DeviceKind::cuda ? make_cuda_driver({.number = number, .wraps = true})
+                                           : make_emulated_driver(played);
   if (!driver.ok()) return driver.status().at("device = \"" + std::string(name_of(device)) + "\"");
   return std::make_unique<Gpu>(*std::move(driver),
                                GpuOptions{.synchronous = options.gpu.synchronous,
                                           .kernel_seconds = options.gpu.kernel_seconds,
                                           .check_nan = options.gpu.check_nan});
+}
+
+Result<RankOnHost> rank_on_host(Communicator& communicator) {
+  std::array<char, 256> host = {};
+  gethostname(host.data(), host.size() - 1);
+  RECMILL_ASSIGN_OR_RETURN(const auto hosts, gather_values(host, communicator));
+  const auto own = hosts.begin() + communicator.rank();
+  return RankOnHost{static_cast<int>(std::count(hosts.begin(), own, *own)),
+                    static_cast<int>(std::count(hosts.begin(), hosts.end(), *own))};
 }
 
 Result<CompileForGpu> compiler_for(const ResolvedRun& run, DeviceKind device, const Gpu& gpu,

@@ -4,8 +4,12 @@
 #include <utility>
 
 #include "base/log.h"
+#include "comm/gpu/staged_gpu_exchange.h"
+#include "comm/gpu/window_gpu_exchange.h"
+#include "comm/nccl/nccl_gpu_exchange.h"
 #include "kernels/tune/gpu_tuner.h"
 #include "store/gpu_store.h"
+#include "store/table_wise_gpu_store.h"
 #include "train/chosen_kernels.h"
 #include "train/gpu_memory.h"
 #include "train/gpu_run.h"
@@ -43,6 +47,61 @@ Status choose_schedules(const ResolvedRun& run, const Gpu& gpu, Files& files,
   return {};
 }
 
+Status check_windows(const GpuRunOptions& options, const RankOnHost& place, int ranks) {
+  if (options.exchange != GpuExchangeKind::windows || place.ranks == ranks) return {};
+  return Status::BadRequest("gpu.exchange: \"windows\" is between ranks of one host, which has " +
+                            std::to_string(place.ranks) + " of " + std::to_string(ranks));
+}
+
+template <class Way>
+Result<std::unique_ptr<GpuExchange>> made(Gpu& gpu, Communicator& communicator) {
+  RECMILL_ASSIGN_OR_RETURN(auto exchange, Way::make(gpu, communicator));
+  return std::unique_ptr<GpuExchange>(std::move(exchange));
+}
+
+/// What brings rows from GPU to GPU.
+store::MakeGpuExchange exchange_of(GpuExchangeKind kind) {
+  return [kind](Gpu& gpu, Communicator& communicator) -> Result<std::unique_ptr<GpuExchange>> {
+    auto* const nccl = dynamic_cast<NcclCommunicator*>(&communicator);
+    if (kind == GpuExchangeKind::automatic && nccl != nullptr)
+      return std::unique_ptr<GpuExchange>(std::make_unique<NcclGpuExchange>(*nccl));
+    if (kind == GpuExchangeKind::windows) return made<WindowGpuExchange>(gpu, communicator);
+    return made<StagedGpuExchange>(gpu, communicator);
+  };
+}
+
+/// Where the rows of each table stand [tables]. What several ranks take of their GPUs is not known
+/// beforehand.
+Result<std::vector<GpuMemory>> place_rows(const ResolvedRun& run,
+                                          const store::GpuStoreKernels& kernels, Gpu& gpu) {
+  const int64_t usable = usable_bytes(run.options.gpu, gpu.driver().free_bytes());
+  if (run.ranks > 1) return place_gpu_rows(run, 0, usable);
+  GpuPlan plan = plan_gpu(run, usable, kernels.pool);
+  RECMILL_RETURN_IF_ERROR(check_gpu_memory(run, plan, usable));
+  if (run.options.gpu.rows != GpuRowsIn::device)
+    log_info("gpu.rows = \"" + std::string(name_of(run.options.gpu.rows)) +
+             "\": " + placed_text(run.spec, plan.rows));
+  return std::move(plan.rows);
+}
+
+/// The store of one rank, or that of several.
+Result<std::unique_ptr<store::EmbeddingStore>> of_ranks(const ResolvedRun& run,
+                                                        std::unique_ptr<Gpu> gpu,
+                                                        const store::GpuStoreKernels& kernels,
+                                                        std::span<const GpuMemory> rows,
+                                                        Communicator& communicator, Pool& pool) {
+  const auto seed = static_cast<uint64_t>(run.options.train.seed);
+  if (communicator.ranks() == 1) {
+    RECMILL_ASSIGN_OR_RETURN(
+        auto store, store::GpuStore::create(run.spec, seed, std::move(gpu), kernels, pool, rows));
+    return std::unique_ptr<store::EmbeddingStore>(std::move(store));
+  }
+  RECMILL_ASSIGN_OR_RETURN(auto store, store::TableWiseGpuStore::create(
+                                           run.spec, seed, std::move(gpu), kernels, communicator,
+                                           exchange_of(run.options.gpu.exchange), pool, rows));
+  return std::unique_ptr<store::EmbeddingStore>(std::move(store));
+}
+
 }  // namespace
 
 kernels::tune::TunedFor gpu_tuned_for(const ResolvedRun& run, DeviceKind device, const Gpu& gpu) {
@@ -78,25 +137,22 @@ Result<GpuSchedules> gpu_schedules(const TuningRecord& record, const ResolvedRun
   return schedules;
 }
 
-Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun& run, Pool& pool,
-                                                              Files& files) {
+Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun& run,
+                                                              const RankOnHost& place,
+                                                              Communicator& communicator,
+                                                              Pool& pool, Files& files) {
   const DeviceKind device = run.options.device;
-  RECMILL_ASSIGN_OR_RETURN(auto gpu, open_gpu(run.options));
+  RECMILL_RETURN_IF_ERROR(check_windows(run.options.gpu, place, communicator.ranks()));
+  RECMILL_ASSIGN_OR_RETURN(auto gpu, open_gpu(run.options, place.number));
   store::GpuStoreKernels kernels;
   kernels.dispatch = run.options.kernels.dispatch;
   kernels.shards = run.shards;
   RECMILL_ASSIGN_OR_RETURN(kernels.compile, compiler_for(run, device, *gpu, pool, files));
   RECMILL_RETURN_IF_ERROR(choose_schedules(run, *gpu, files, kernels));
-  const int64_t usable = usable_bytes(run.options.gpu, gpu->driver().free_bytes());
-  const GpuPlan plan = plan_gpu(run, usable, kernels.pool);
-  RECMILL_RETURN_IF_ERROR(check_gpu_memory(run, plan, usable));
-  if (run.options.gpu.rows != GpuRowsIn::device)
-    log_info("gpu.rows = \"" + std::string(name_of(run.options.gpu.rows)) +
-             "\": " + placed_text(run.spec, plan.rows));
-  auto store = store::GpuStore::create(run.spec, static_cast<uint64_t>(run.options.train.seed),
-                                       std::move(gpu), kernels, pool, plan.rows);
+  RECMILL_ASSIGN_OR_RETURN(const auto rows, place_rows(run, kernels, *gpu));
+  auto store = of_ranks(run, std::move(gpu), kernels, rows, communicator, pool);
   if (!store.ok()) return store.status().at("device = \"" + std::string(name_of(device)) + "\"");
-  return std::unique_ptr<store::EmbeddingStore>(*std::move(store));
+  return store;
 }
 
 }  // namespace recmill::train

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run whose rows stand on a GPU.
+// A run whose rows stand on GPUs, one for each rank.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,12 @@
 
 #include "base/files.h"
 #include "base/status.h"
+#include "comm/communicator.h"
 #include "device/gpu/gpu.h"
 #include "device/pool.h"
 #include "kernels/tune/record.h"
 #include "store/embedding_store.h"
+#include "train/gpu_run.h"
 #include "train/resolved_run.h"
 
 namespace recmill::train {
@@ -29,10 +31,13 @@ Result<GpuSchedules> gpu_schedules(const kernels::tune::TuningRecord& record,
                                    const ResolvedRun& run, const std::string& source);
 
 /// The store of a run with device = "cuda" or "emulated", with the schedules that [kernels] asks
-/// for. Fails in one line: as open_gpu(), no compiler of kernels, no tuning record that is good for
-/// this run, not enough memory (check_gpu_memory()). Where gpu.rows has rows in the host's memory,
-/// a line of the log says which.
-Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun& run, Pool& pool,
-                                                              Files& files);
+/// for: store::GpuStore, or of several ranks store::TableWiseGpuStore. Fails in one line: as
+/// open_gpu(), no compiler of kernels, no tuning record that is good for this run, not enough
+/// memory (of one rank: check_gpu_memory()), windows between hosts. Where gpu.rows has rows in the
+/// host's memory, a line of the log says which. Collective.
+Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun& run,
+                                                              const RankOnHost& place,
+                                                              Communicator& communicator,
+                                                              Pool& pool, Files& files);
 
 }  // namespace recmill::train

@@ -27,16 +27,18 @@ bool names_evaluation_rows(const DataOptions& data) {
 }
 
 Result<std::unique_ptr<preprocess::Preprocessor>> make_preprocessor(const ResolvedRun& run, Way way,
+                                                                    const RankOnHost& place,
                                                                     Pool& pool, Files& files) {
   if (way == Way::plain) return preprocess::make_plain_preprocessor(run.graph, run.spec);
   if (!run.options.gpu.preprocess) return preprocess::make_preprocessor(run.graph, run.spec, pool);
-  RECMILL_ASSIGN_OR_RETURN(auto gpu, open_gpu(run.options));
+  RECMILL_ASSIGN_OR_RETURN(auto gpu, open_gpu(run.options, place.number));
   RECMILL_ASSIGN_OR_RETURN(const auto compile,
                            compiler_for(run, run.options.device, *gpu, pool, files));
   return preprocess::make_gpu_preprocessor(run.graph, run.spec, std::move(gpu), compile, pool);
 }
 
 Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run, Way way,
+                                                          const RankOnHost& place,
                                                           Communicator& communicator, Pool& pool,
                                                           Files& files) {
   const auto seed = static_cast<uint64_t>(run.options.train.seed);
@@ -44,7 +46,8 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run
     RECMILL_ASSIGN_OR_RETURN(auto plain, store::PlainStore::create(run.spec, seed, pool));
     return std::unique_ptr<store::EmbeddingStore>(std::move(plain));
   }
-  if (run.options.device != DeviceKind::cpu) return make_gpu_store(run, pool, files);
+  if (run.options.device != DeviceKind::cpu)
+    return make_gpu_store(run, place, communicator, pool, files);
   RECMILL_ASSIGN_OR_RETURN(auto kernels, choose_kernels(run, files));
   if (run.options.embedding.store == preprocess::StoreKind::placed) {
     RECMILL_CHECK(run.placed != nullptr, run.options.name);
@@ -143,8 +146,12 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
     RECMILL_ASSIGN_OR_RETURN(
         rank.eval_rows, reader::open_reader(options.data, Subset::eval, seed, pool, files, parser));
   }
-  RECMILL_ASSIGN_OR_RETURN(rank.preprocessor, make_preprocessor(run, way, pool, files));
-  RECMILL_ASSIGN_OR_RETURN(rank.store, make_store(run, way, communicator, pool, files));
+  RankOnHost place;
+  if (options.device != DeviceKind::cpu) {
+    RECMILL_ASSIGN_OR_RETURN(place, rank_on_host(communicator));
+  }
+  RECMILL_ASSIGN_OR_RETURN(rank.preprocessor, make_preprocessor(run, way, place, pool, files));
+  RECMILL_ASSIGN_OR_RETURN(rank.store, make_store(run, way, place, communicator, pool, files));
   const bool on_gpu = way == Way::engine && layers_are_on_gpu(options);
   RECMILL_ASSIGN_OR_RETURN(rank.model, on_gpu
                                            ? model::make_model_of_gpu(options.model, run.spec, seed)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -85,6 +86,14 @@ Status check_placement(const PlacementOptions& placement) {
   return {};
 }
 
+/// Why the run has one rank; empty: it may have several.
+std::string one_rank_of(const RunOptions& options) {
+  if (options.embedding.store == preprocess::StoreKind::plain) return "embedding.store = \"plain\"";
+  if (options.device == DeviceKind::cpu || options.train.deterministic) return "";
+  return "device = \"" + std::string(name_of(options.device)) +
+         "\" with train.deterministic = false";
+}
+
 }  // namespace
 
 BatchSchedule ResolvedRun::schedule(int rank) const {
@@ -124,13 +133,18 @@ Status check_device(const RunOptions& options) {
                               "\" is between other GPUs than those of " + device);
   if (options.embedding.store != preprocess::StoreKind::local)
     return Status::BadRequest("embedding.store: " + device + " has \"local\" alone");
+  const auto is_split = [](const std::optional<Sharding>& sharding) {
+    return sharding.value_or(Sharding::table) != Sharding::table;
+  };
+  const std::string whole = "sharding: " + device + " has \"table\" alone";
+  if (is_split(options.embedding.sharding)) return Status::BadRequest("embedding." + whole);
+  for (const preprocess::TableOptions& table : options.tables)
+    if (is_split(table.sharding)) return Status::BadRequest("table '" + table.name + "': " + whole);
   return {};
 }
 
 int ResolvedRun::most_ranks() const {
-  const bool one =
-      options.embedding.store == preprocess::StoreKind::plain || options.device != DeviceKind::cpu;
-  return one ? 1 : shards;
+  return one_rank_of(options).empty() ? shards : 1;
 }
 
 int64_t ResolvedRun::samples_in_all(int64_t rows) const {
@@ -157,18 +171,21 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& sch
     return Status::BadRequest("train.ranks: " + std::to_string(run.ranks) +
                               " is more than train.shards, which is " + std::to_string(run.shards));
   }
+  if (run.ranks > 1 && run.options.device != DeviceKind::cpu &&
+      run.options.gpu.rows == GpuRowsIn::fit)
+    return Status::BadRequest(
+        "gpu.rows: \"fit\" is for one rank, of which it is known what it takes");
   if (run.ranks > run.most_ranks()) {
-    const std::string one = run.options.device != DeviceKind::cpu
-                                ? "device = \"" + std::string(name_of(run.options.device)) + "\""
-                                : "embedding.store = \"plain\"";
-    return Status::BadRequest("train.ranks: " + std::to_string(run.ranks) + " is more than " + one +
-                              " has, which is 1");
+    return Status::BadRequest("train.ranks: " + std::to_string(run.ranks) + " is more than " +
+                              one_rank_of(run.options) + " has, which is 1");
   }
   RECMILL_ASSIGN_OR_RETURN(auto resolved,
                            preprocess::resolve(schema, run.options.embedding, run.options.tables,
                                                run.options.features, run.options.preprocess));
   RECMILL_RETURN_IF_ERROR(model::check_options(options.model, resolved.model));
   run.spec = model::with_model_tables(std::move(resolved.model), options.model);
+  if (run.options.device != DeviceKind::cpu)
+    for (TableSpec& table : run.spec.tables) table.sharding = Sharding::table;
   run.tuned_model = kernels::tune::model_digest(run.spec);
   run.graph = std::move(resolved.graph);
   return run;

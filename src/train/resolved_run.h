@@ -34,7 +34,7 @@ struct ResolvedRun {
 
   BatchSchedule schedule(int rank) const;
   /// Ranks that the run can have: as many as it has shards, and one where its store is the plain
-  /// one or its device a GPU.
+  /// one or a GPU computes its layers.
   int most_ranks() const;
   /// Samples that training goes through when the data has `rows` training rows.
   int64_t samples_in_all(int64_t rows) const;

@@ -12,16 +12,11 @@
 #include "base/status.h"
 #include "comm/call_header.h"
 #include "comm/communicator.h"
+#include "comm/gpu/gpu_exchange.h"
 #include "comm/nccl/nccl_api.h"
 #include "device/gpu/gpu.h"
 
 namespace recmill {
-
-/// Some of a GPU's memory.
-struct DeviceBytes {
-  void* address = nullptr;
-  size_t bytes = 0;
-};
 
 struct NcclOptions {
   double limit_seconds = 600;            // the longest wait for other ranks

@@ -12,8 +12,10 @@
 #include <thread>
 
 #include "comm/communicator_contract.h"
+#include "comm/gpu/gpu_exchange_contract.h"
 #include "comm/message_communicator.h"
 #include "comm/nccl/emulated_nccl.h"
+#include "comm/nccl/nccl_gpu_exchange.h"
 #include "comm/nccl/nccl_world.h"
 #include "comm/testing/delayed_communicator.h"
 #include "comm/testing/simulated_network.h"
@@ -110,6 +112,17 @@ struct GpuRank {
   NcclCommunicator& communicator;
   GpuStream& stream;
 };
+
+struct NcclExchangeFixture {
+  static Status run(int ranks, const std::function<Status(GpuExchangeRank&)>& body) {
+    return GpuRank::run(ranks, 60, [&](GpuRank& of) -> Status {
+      NcclGpuExchange exchange(of.communicator);
+      GpuExchangeRank rank{of.hosts, of.gpu, exchange};
+      return body(rank);
+    });
+  }
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(Nccl, GpuExchangeContract, NcclExchangeFixture);
 
 TEST(NcclCommunicator, moves_what_a_stream_has_made_to_what_it_goes_on_with) {
   constexpr int kRanks = 3, kCount = 1000;

@@ -14,6 +14,9 @@ constexpr Result kOutOfMemory = 2, kNoImage = 209, kNotReady = 600;
 using Device = int;
 using Address = unsigned long long;  // CUdeviceptr
 using Handle = void*;                // a context, stream, event, module or function
+struct MemoryHandle {                // CUipcMemHandle
+  std::byte bytes[64];
+};
 
 // CUdevice_attribute
 enum Attribute : int {
@@ -33,6 +36,7 @@ constexpr int kMostDynamicShared = 8;  // CUfunction_attribute
 constexpr unsigned kNonBlocking = 1;   // CUstream_flags
 constexpr int kCaptureRelaxed = 2;     // CUstreamCaptureMode: libraries may allocate meanwhile
 constexpr unsigned kPortable = 1, kMapped = 2;  // CU_MEMHOSTALLOC_*
+constexpr unsigned kLazyPeerAccess = 1;         // CUipcMem_flags
 
 /// Each is called as the library's function of the name beside it.
 struct Api {
@@ -51,6 +55,9 @@ struct Api {
   Result (*allocate)(Address*, size_t);                         // cuMemAlloc_v2
   Result (*free)(Address);                                      // cuMemFree_v2
   Result (*memory_info)(size_t* free, size_t* all);             // cuMemGetInfo_v2
+  Result (*share)(MemoryHandle*, Address);                      // cuIpcGetMemHandle
+  Result (*open_shared)(Address*, MemoryHandle, unsigned);      // cuIpcOpenMemHandle_v2
+  Result (*close_shared)(Address);                              // cuIpcCloseMemHandle
   Result (*allocate_host)(void**, size_t, unsigned);            // cuMemHostAlloc
   Result (*address_of_host)(Address*, void*, unsigned);         // cuMemHostGetDevicePointer_v2
   Result (*free_host)(void*);                                   // cuMemFreeHost

@@ -2,9 +2,12 @@
 #include "device/gpu/cuda_driver.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "device/gpu/cuda_api.h"
@@ -42,6 +45,9 @@ Result<cuda::Api> find_api(void* library, const std::string& name) {
   find(api.allocate, "cuMemAlloc_v2");
   find(api.free, "cuMemFree_v2");
   find(api.memory_info, "cuMemGetInfo_v2");
+  find(api.share, "cuIpcGetMemHandle");
+  find(api.open_shared, "cuIpcOpenMemHandle_v2");
+  find(api.close_shared, "cuIpcCloseMemHandle");
   find(api.allocate_host, "cuMemHostAlloc");
   find(api.address_of_host, "cuMemHostGetDevicePointer_v2");
   find(api.free_host, "cuMemFreeHost");
@@ -87,13 +93,13 @@ class CudaDriver final : public GpuDriver {
                             version_text(kLeastVersion) + " is the least");
     if (const auto error = api_.init(0); error != 0) return failed("the driver", error);
     if (const auto error = api_.device_count(&count); error != 0) return failed("GPUs", error);
-    if (of.number >= count)
-      return Status::Failed("GPU " + std::to_string(of.number) + ": the machine has " +
+    const int number = of.wraps && count > 0 ? of.number % count : of.number;
+    if (number >= count)
+      return Status::Failed("GPU " + std::to_string(number) + ": the machine has " +
                             std::to_string(count));
-    if (const auto error = api_.device(&device_, of.number); error != 0)
-      return failed("GPU", error);
+    if (const auto error = api_.device(&device_, number); error != 0) return failed("GPU", error);
     if (const auto error = api_.retain_context(&context_, device_); error != 0)
-      return failed("GPU " + std::to_string(of.number), error);
+      return failed("GPU " + std::to_string(number), error);
     return read_properties();
   }
 
@@ -117,6 +123,34 @@ class CudaDriver final : public GpuDriver {
     enter();
     size_t free = 0, all = 0;
     return api_.memory_info(&free, &all) == 0 ? static_cast<int64_t>(free) : 0;
+  }
+  // A process may not open what it has itself.
+  Result<GpuMemoryHandle> share(void* memory) override {
+    enter();
+    cuda::MemoryHandle handle = {};
+    const auto error = api_.share(&handle, reinterpret_cast<cuda::Address>(memory));
+    if (error != 0) return failed("device memory for other processes", error);
+    GpuMemoryHandle shared{getpid(), memory, {}};
+    std::ranges::copy(handle.bytes, shared.of_driver.begin());
+    return shared;
+  }
+  Result<void*> open_shared(const GpuMemoryHandle& handle) override {
+    if (handle.process == getpid()) return handle.address;
+    enter();
+    cuda::MemoryHandle of_driver;
+    std::ranges::copy(handle.of_driver, of_driver.bytes);
+    cuda::Address address = 0;
+    const auto error = api_.open_shared(&address, of_driver, cuda::kLazyPeerAccess);
+    if (error != 0) return failed("device memory of another process", error);
+    auto* const memory = reinterpret_cast<void*>(address);
+    const std::lock_guard lock(mutex_);
+    opened_.insert(memory);
+    return memory;
+  }
+  void close_shared(void* memory) override {
+    enter();
+    const std::lock_guard lock(mutex_);
+    if (opened_.erase(memory) > 0) api_.close_shared(reinterpret_cast<cuda::Address>(memory));
   }
   Result<void*> allocate_pinned(size_t bytes) override {
     enter();
@@ -340,6 +374,7 @@ class CudaDriver final : public GpuDriver {
   std::mutex mutex_;  // guards all below
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::unordered_map<Stream, std::string> launched_;  // since the stream was last done
+  std::unordered_set<void*> opened_;                  // of other processes
 };
 
 }  // namespace

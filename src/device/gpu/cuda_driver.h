@@ -12,6 +12,7 @@ namespace recmill {
 struct CudaGpu {
   int number = 0;  // of the machine's GPUs
   std::string library = "libcuda.so.1";
+  bool wraps = false;  // behind the last GPU comes the first again
 };
 
 /// Fails in one line: no driver, one that is too old, no such GPU.

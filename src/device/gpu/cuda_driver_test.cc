@@ -143,12 +143,31 @@ TEST_F(CudaDriverTest, NamesTheKernelThatDoesNotEnd) {
             "a stream whose last kernel is twice is not done after 0 s");
 }
 
+TEST_F(CudaDriverTest, OpensMemoryOfOtherProcessesButNotItsOwn) {
+  const auto owner = *driver(), other = *driver();
+  void* const memory = *owner->allocate(8);
+  GpuMemoryHandle handle = *owner->share(memory);
+  void* const own = *other->open_shared(handle);
+  EXPECT_EQ(own, memory);
+  EXPECT_EQ(fake_->opened, 0);
+  other->close_shared(own);
+  ++handle.process;
+  handle.address = nullptr;
+  void* const opened = *other->open_shared(handle);
+  EXPECT_EQ(opened, memory);
+  EXPECT_EQ(fake_->opened, 1);
+  other->close_shared(opened);
+  EXPECT_EQ(fake_->opened, 0);
+  owner->free(memory);
+}
+
 TEST_F(CudaDriverTest, SaysWhyThereIsNone) {
   EXPECT_THAT(make_cuda_driver({0, "libno_cuda.so.1"}).status().message(),
               HasSubstr("no CUDA driver: libno_cuda.so.1"));
   EXPECT_EQ(make_cuda_driver({0, "libm.so.6"}).status().message(),
             "the driver libm.so.6 has no cuInit");
   EXPECT_EQ(driver(1).status().message(), "GPU 1: the machine has 1");
+  EXPECT_TRUE(make_cuda_driver({1, RECMILL_FAKE_CUDA, /*wraps=*/true}).ok());
   fake_->version = 12040;
   EXPECT_EQ(driver().status().message(), "the driver is for CUDA 12.4: 13.0 is the least");
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/gpu/emulated_driver.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -71,6 +73,14 @@ class EmulatedDriver final : public GpuDriver {
     const std::lock_guard lock(mutex_);
     return of_.memory - used_;
   }
+  Result<GpuMemoryHandle> share(void* memory) override {
+    return GpuMemoryHandle{getpid(), memory, {}};
+  }
+  Result<void*> open_shared(const GpuMemoryHandle& handle) override {
+    if (handle.process == getpid()) return handle.address;
+    return Status::Failed("what the CPU plays of a GPU's memory is its own process's alone");
+  }
+  void close_shared(void*) override {}
   Result<void*> allocate_pinned(size_t bytes) override {
     const std::lock_guard lock(mutex_);
     return take(bytes, pinned_);

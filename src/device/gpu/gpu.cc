@@ -69,6 +69,7 @@ void GpuStream::release() {
 Status GpuStream::to_device(GpuBuffer& to, const PinnedBuffer& from, size_t bytes, size_t to_at,
                             size_t from_at) {
   RECMILL_CHECK(to_at + bytes <= to.size() && from_at + bytes <= from.size());
+  if (bytes == 0) return {};
   return gpu_->driver().copy(to.address<std::byte>() + to_at, from.as<std::byte>().data() + from_at,
                              bytes, stream_);
 }
@@ -76,16 +77,19 @@ Status GpuStream::to_device(GpuBuffer& to, const PinnedBuffer& from, size_t byte
 Status GpuStream::to_host(PinnedBuffer& to, const GpuBuffer& from, size_t bytes, size_t to_at,
                           size_t from_at) {
   RECMILL_CHECK(to_at + bytes <= to.size() && from_at + bytes <= from.size());
+  if (bytes == 0) return {};
   return gpu_->driver().copy(to.as<std::byte>().data() + to_at, from.address<std::byte>() + from_at,
                              bytes, stream_);
 }
 
 Status GpuStream::copy(GpuBuffer& to, const GpuBuffer& from, size_t bytes) {
   RECMILL_CHECK(bytes <= to.size() && bytes <= from.size());
+  if (bytes == 0) return {};
   return gpu_->driver().copy(to.address<std::byte>(), from.address<std::byte>(), bytes, stream_);
 }
 
 Status GpuStream::zero(GpuBuffer& memory) {
+  if (memory.size() == 0) return {};
   return gpu_->driver().fill(memory.address<std::byte>(), 0, memory.size(), stream_);
 }
 

@@ -3,6 +3,7 @@
 // so that all that stands on it is the same code on both.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,14 @@
 #include "device/grid.h"
 
 namespace recmill {
+
+/// By which processes of one machine open each other's GPU memory. A value to be sent.
+struct GpuMemoryHandle {
+  int64_t process = 0;
+  void* address = nullptr;  // there
+  std::array<std::byte, 64> of_driver = {};
+  bool operator==(const GpuMemoryHandle&) const = default;
+};
 
 /// Calls may come from any thread. What is enqueued on a stream happens in order, some time; an
 /// error of it names the kernel, and is that of every later call.
@@ -34,6 +43,12 @@ class GpuDriver {
   virtual Result<void*> allocate(size_t bytes) = 0;
   virtual void free(void* memory) = 0;
   virtual int64_t free_bytes() = 0;
+  /// Of memory that was allocated here, as long as it is.
+  virtual Result<GpuMemoryHandle> share(void* memory) = 0;
+  /// Where copies of this GPU's streams find it; in the process that has allocated it, where it is.
+  virtual Result<void*> open_shared(const GpuMemoryHandle& handle) = 0;
+  /// What open_shared() gave, before it is freed.
+  virtual void close_shared(void* memory) = 0;
   /// Of the host, such as copies run from and to while the host goes on, and kernels reach over the
   /// bus at the same address; of any content.
   virtual Result<void*> allocate_pinned(size_t bytes) = 0;

@@ -146,6 +146,7 @@ Status check_gpu_function(const PoolFunction& of) {
 Result<std::vector<GpuPoolSource>> gpu_pool_sources(std::span<const PoolFunction> wanted,
                                                     const GpuPoolSourceOptions& options) {
   std::vector<GpuPoolSource> made;
+  if (wanted.empty()) return made;
   for (const PoolFunction& function : wanted) RECMILL_RETURN_IF_ERROR(check_gpu_function(function));
   for (auto& functions : group_functions(distinct_functions(wanted), options.most_functions)) {
     GpuPoolSource& source = made.emplace_back();

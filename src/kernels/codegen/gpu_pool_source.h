@@ -41,8 +41,8 @@ struct GpuPoolSource : GpuSource {      // its entry has another name for anothe
 /// function's rows.
 Status check_gpu_function(const PoolFunction& of);
 
-/// Kernels of at most `most_functions` functions, those of like schedules together. `wanted` may
-/// repeat itself. Fails as check_gpu_function().
+/// Kernels of at most `most_functions` functions, those of like schedules together; none where
+/// nothing is wanted. `wanted` may repeat itself. Fails as check_gpu_function().
 Result<std::vector<GpuPoolSource>> gpu_pool_sources(std::span<const PoolFunction> wanted,
                                                     const GpuPoolSourceOptions& options);
 

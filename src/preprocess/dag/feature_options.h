@@ -79,7 +79,7 @@ struct EmbeddingOptions {
   RowOptimizerOptions optimizer;
   RowPrecision precision = RowPrecision::float32;
   double initial_scale = 0.0;
-  Sharding sharding = Sharding::hash;
+  std::optional<Sharding> sharding;
   Mapping mapping = Mapping::hash;
   OutOfRange out_of_range = OutOfRange::error;
   MissingId missing = MissingId::value;
@@ -139,7 +139,8 @@ void describe(Visitor& v, EmbeddingOptions& o) {
   v("sharding", o.sharding,
     "how the local store splits a table over the ranks: hash (each row at a rank of its own), "
     "table (whole, where there is most room), row_range (rows that follow each other) or column "
-    "(columns in groups of 16)");
+    "(columns in groups of 16); if not given: hash, or with rows on GPUs table, which is all that "
+    "they have");
   v("mapping", o.mapping, "from raw id to row: hash, dictionary, direct or modulo");
   v("out_of_range", o.out_of_range,
     "an id that has no row (direct: outside [0, rows); dictionary: new when the table is full) is "

@@ -220,7 +220,7 @@ class Resolver {
     table.precision = embedding_.precision;
     table.optimizer = embedding_.optimizer;
     table.initial_scale = embedding_.initial_scale;
-    table.sharding = embedding_.sharding;
+    table.sharding = embedding_.sharding.value_or(Sharding::hash);
     const TableOptions* options = options_of(name);
     table.rows = options != nullptr && options->rows ? *options->rows : default_rows(name);
     if (options != nullptr) {

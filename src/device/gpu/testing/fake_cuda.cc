@@ -133,6 +133,20 @@ int cuMemGetInfo_v2(size_t* free, size_t* all) {
   *free = *all = fake_cuda.most_bytes;
   return 0;
 }
+int cuIpcGetMemHandle(recmill::cuda::MemoryHandle* handle, Address address) {
+  std::memcpy(handle->bytes, &address, sizeof address);
+  return 0;
+}
+int cuIpcOpenMemHandle_v2(Address* address, recmill::cuda::MemoryHandle handle, unsigned flags) {
+  if (flags != recmill::cuda::kLazyPeerAccess) return 1;
+  std::memcpy(address, handle.bytes, sizeof *address);
+  ++fake_cuda.opened;
+  return 0;
+}
+int cuIpcCloseMemHandle(Address) {
+  --fake_cuda.opened;
+  return 0;
+}
 int cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
   if (flags != (recmill::cuda::kPortable | recmill::cuda::kMapped)) return kInvalidValue;
   *memory = std::malloc(bytes);

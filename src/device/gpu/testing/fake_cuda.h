@@ -15,6 +15,7 @@ struct FakeCuda {
   bool stuck = false;                              // no stream is ever done
   bool no_graphs = false;                          // none can be made
   bool unified = true;                             // kernels reach the host's memory at its address
+  int opened = 0;                                  // memory of other processes
   decltype(&emulation::run_kernel) run = nullptr;  // that of whoever loads it
 };
 
