@@ -80,8 +80,8 @@ GpuBytes GpuUpdater::need(std::span<const int64_t> rows, std::span<const int64_t
   GpuBytes all = arrays.need();
   all += run_arrays.need();
   const int64_t most_kernels = std::ssize(rows);
-  all.device += reserved_bytes(all_rows * int64_t{sizeof(gpu::UpdateBlock)}) +
-                reserved_bytes(most_kernels * int64_t{sizeof(u32)});
+  all.device += reserved_bytes(all_rows * int64_t{sizeof(gpu::ListedRow)}) +
+                reserved_bytes(most_kernels * int64_t{sizeof(gpu::UpdateProgress)});
   return all;
 }
 
