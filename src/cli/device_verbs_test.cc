@@ -159,6 +159,17 @@ TEST_F(Program, rows_in_host_memory_are_trained_to_the_bits_of_the_cpu) {
   EXPECT_NE(said.find("gpu.rows = \"fit\": rows of "), std::string::npos) << said;
   EXPECT_EQ(said.find("rows of 0 tables"), std::string::npos) << said;
   EXPECT_EQ(said.find("rows of 26 tables"), std::string::npos) << said;
+  const Json two = run_json({"train", "fit.toml", "--dry-run", "--set", "train.ranks=2"});
+  for (int table = 1; table <= 26; ++table) {
+    const std::string name = ": table C" + std::to_string(table);
+    EXPECT_NE(two.contains("gpu 0" + name), two.contains("gpu 1" + name)) << two.dump(1);
+  }
+  EXPECT_TRUE(two.contains("total bytes of gpu 1"));
+  EXPECT_TRUE(two.contains("gpu 1: rows for all samples"));
+  EXPECT_NE(
+      train("fit", {"gpu.rows=fit", "gpu.memory_gib=" + std::to_string(half / 2), "train.ranks=2"})
+          .find("rank 1: gpu.rows = \"fit\": rows of "),
+      std::string::npos);
   const Outcome refused = run({"train", "fit.toml", "--overwrite", "--set", memory});
   EXPECT_EQ(refused.status, 2) << refused.err;
   EXPECT_NE(refused.err.find("gpu.rows = \"device\": the run takes "), std::string::npos)

@@ -32,21 +32,20 @@ struct Arguments {
   bool profile = false;
 };
 
-/// What the run's GPU needs, and whether it has that; of one that is not there only the former.
-Status add_gpu(const train::ResolvedRun& run, Json& result, Status& enough) {
-  if (run.ranks > 1) {
-    result["gpus"] = "what each of several ranks takes of its GPU is not known beforehand";
-    return {};
-  }
+/// What ranks need of their GPUs, and whether these have that, if they are as the first; of GPUs
+/// that are not there only the former.
+Status add_gpus(const train::ResolvedRun& run, Json& result, Status& enough) {
   const auto gpu = train::open_gpu(run.options);
   if (!gpu.ok() && run.options.gpu.rows == train::GpuRowsIn::fit) return gpu.status();
   const int64_t usable =
       gpu.ok() ? train::usable_bytes(run.options.gpu, (*gpu)->driver().free_bytes()) : 0;
-  const train::GpuPlan plan = train::plan_gpu(run, usable);
-  for (const MemoryItem& item : plan.need.device.items)
-    result[fmt::format("gpu {}: {}", item.device, item.what)] = item.bytes;
-  result["total bytes of gpu 0"] = plan.need.device.total(0);
-  if (gpu.ok()) enough = train::check_gpu_memory(run, plan, usable);
+  for (int rank = 0; rank < run.ranks; ++rank) {
+    const train::GpuPlan plan = train::plan_gpu(run, usable, rank);
+    for (const MemoryItem& item : plan.need.device.items)
+      result[fmt::format("gpu {}: {}", item.device, item.what)] = item.bytes;
+    result[fmt::format("total bytes of gpu {}", rank)] = plan.need.device.total(rank);
+    if (gpu.ok() && enough.ok()) enough = train::check_gpu_memory(run, plan, usable);
+  }
   return {};
 }
 
@@ -62,7 +61,7 @@ Status print_ledger(const train::RunOptions& options, bool json) {
   }
   result["total bytes"] = total;
   Status enough;
-  if (options.device != DeviceKind::cpu) RECMILL_RETURN_IF_ERROR(add_gpu(run, result, enough));
+  if (options.device != DeviceKind::cpu) RECMILL_RETURN_IF_ERROR(add_gpus(run, result, enough));
   print_result(result, json);
   RECMILL_RETURN_IF_ERROR(enough);
   return train::check_memory(ledger, ThreadsWorld());

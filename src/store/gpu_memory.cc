@@ -6,6 +6,8 @@
 
 #include "kernels/distinct_rows/gpu_distinct_rows.h"
 #include "kernels/embedding_pool/gpu_fused_pool.h"
+#include "store/held_tables.h"
+#include "store/packed_rows.h"
 #include "table/embedding_table.h"
 #include "table/gpu_rows.h"
 #include "table/gpu_updater.h"
@@ -107,16 +109,74 @@ class StoreItems {
   GpuLedger& ledger_;
 };
 
+/// Those of the features that are held.
+GpuBatches::Size size_of(const GpuBatches::Size& size, const HeldTables& held) {
+  GpuBatches::Size of{size.samples};
+  for (const size_t f : held.features) of.lookups.push_back(size.lookups[f]);
+  return of;
+}
+
+/// Rows of the features that are held, for `samples` of a batch, or for a part of them.
+int64_t packed_bytes(const HeldTables& held, const ModelSpec& model, const GpuBatches::Size& size,
+                     int64_t samples) {
+  std::vector<int64_t> lookups;
+  for (const size_t f : held.features) lookups.push_back(size.lookups[f]);
+  const PackedRows rows(packed_shapes(held, model), samples, std::move(lookups));
+  return reserved_bytes(rows.floats() * int64_t{sizeof(float)});
+}
+
+/// Of the most shards that a rank has.
+int64_t most_own_samples(const GpuBatches& batches, int ranks) {
+  const auto cut = [](int64_t all, int64_t parts) { return (all + parts - 1) / parts; };
+  return cut(batches.shards, ranks) * cut(batches.largest.samples, batches.shards);
+}
+
+/// TableWiseGpuStore's own. As if all lookups of histories were this rank's samples'.
+void add_packed_rows(const ModelSpec& model, const GpuBatches& batches, int rank, int ranks,
+                     GpuLedger& ledger) {
+  const auto of_ranks = held_tables(model, ranks);
+  const GpuBatches::Size& size = batches.largest;
+  const int64_t all = packed_bytes(of_ranks[rank], model, size, size.samples);
+  int64_t own = 0;
+  for (const HeldTables& held : of_ranks)
+    own += packed_bytes(held, model, size, most_own_samples(batches, ranks));
+  const auto add = [&](std::vector<MemoryItem>& items, const char* what, int64_t bytes,
+                       bool certain) {
+    items.push_back({what, 0, bytes, certain});
+  };
+  add(ledger.device.items, "rows for all samples", all, batches.certain);
+  add(ledger.device.items, "rows of own samples", own, batches.certain);
+  add(ledger.pinned.items, "pinned, rows of own samples", own, batches.certain);
+  const int64_t messages = 2 * std::max(all, own);
+  add(ledger.device.items, "messages between GPUs", messages, /*certain=*/false);
+  add(ledger.pinned.items, "pinned, messages between GPUs", messages, /*certain=*/false);
+}
+
 }  // namespace
 
 GpuLedger gpu_store_need(const ModelSpec& model, const GpuBatches& batches,
-                         std::span<const GpuMemory> rows) {
+                         std::span<const GpuMemory> rows, int rank, int ranks) {
+  const HeldTables held = held_tables(model, ranks)[rank];
+  GpuBatches of_held = batches;
+  of_held.largest = size_of(batches.largest, held);
+  of_held.trained = size_of(batches.trained, held);
+  of_held.on_host = batches.on_host && ranks == 1;
+  std::vector<kernels::Schedule> pool;
+  if (!batches.pool.empty())
+    for (const size_t f : held.features) pool.push_back(batches.pool[f]);
+  of_held.pool = pool;
+  std::vector<GpuMemory> held_rows;
+  for (const int t : held.tables) held_rows.push_back(rows[t]);
+  const ModelSpec held_model = model_of(held, model);
   GpuLedger ledger;
-  StoreItems items(model, batches, ledger);
-  items.add_rows(rows);
+  StoreItems items(held_model, of_held, ledger);
+  items.add_rows(held_rows);
   items.add_bags();
   items.add_distinct_rows();
   items.add_outputs();
+  if (ranks > 1) add_packed_rows(model, batches, rank, ranks, ledger);
+  for (auto* const of : {&ledger.device, &ledger.pinned})
+    for (MemoryItem& item : of->items) item.device = rank;
   return ledger;
 }
 

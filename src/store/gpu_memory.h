@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a GpuStore takes, before anything is allocated: of the GPU's memory, and of the host's.
+// What a GpuStore takes, or a TableWiseGpuStore, before anything is allocated: of the GPU's memory,
+// and of the host's.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +36,9 @@ struct GpuBatches {
 
 /// Beside the tables of the host (tables_need()), which rows in its memory are: rows in the GPU's
 /// memory, and what batches take, as much as `batches` says and no less. Frozen tables are not
-/// updated. Left out is what the driver takes for itself and for kernels.
+/// updated. Left out is what the driver takes for itself and for kernels. Of one of several ranks:
+/// `batches` are the global ones; what messages between GPUs take is an estimate.
 GpuLedger gpu_store_need(const ModelSpec& model, const GpuBatches& batches,
-                         std::span<const GpuMemory> rows);
+                         std::span<const GpuMemory> rows, int rank = 0, int ranks = 1);
 
 }  // namespace recmill::store

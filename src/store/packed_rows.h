@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "store/held_tables.h"
+
 namespace recmill::store {
 
 /// How rows of several features for some samples stand one after the other in float32, so that what
@@ -78,5 +80,14 @@ class PackedRows {
   std::vector<int64_t> begins_, strides_;  // [features]
   std::vector<size_t> unpooled_;
 };
+
+/// Beside held.features.
+inline std::vector<PackedRows::Feature> packed_shapes(const HeldTables& held,
+                                                      const ModelSpec& model) {
+  std::vector<PackedRows::Feature> shapes;
+  for (const size_t f : held.features)
+    shapes.push_back({model.dim_of(f), model.features[f].pooling != Pooling::none});
+  return shapes;
+}
 
 }  // namespace recmill::store

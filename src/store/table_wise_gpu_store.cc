@@ -13,7 +13,6 @@
 #include "store/bag_message.h"
 #include "store/batch_check.h"
 #include "store/table_rows.h"
-#include "table/table_shares.h"
 
 namespace recmill::store {
 namespace {
@@ -108,37 +107,17 @@ TableWiseGpuStore::TableWiseGpuStore(ModelSpec model, Communicator& communicator
       places_(model_.tables.size(), -1),
       communicator_(communicator),
       pool_(pool) {
-  const auto shares = table::shares_of(model_.tables, rank_, ranks_);
-  std::vector<int> homes;
-  for (size_t t = 0; t < model_.tables.size(); ++t) {
-    RECMILL_CHECK(ranks_ == 1 || model_.tables[t].sharding == Sharding::table,
-                  model_.tables[t].name);
-    homes.push_back(shares[t].rows.owner(0));
-    Held& held = of_ranks_[homes.back()];
-    if (homes.back() == rank_) places_[t] = static_cast<int>(held.tables.size());
-    held.tables.push_back(static_cast<int>(t));
+  const auto of_ranks = held_tables(model_, ranks_);
+  for (int rank = 0; rank < ranks_; ++rank) {
+    Held& held = of_ranks_[rank];
+    static_cast<HeldTables&>(held) = of_ranks[rank];
+    held.shapes = packed_shapes(held, model_);
   }
-  for (size_t f = 0; f < model_.features.size(); ++f) {
-    const FeatureSpec& feature = model_.features[f];
-    Held& held = of_ranks_[homes[feature.table]];
-    held.features.push_back(f);
-    held.shapes.push_back({model_.dim_of(f), feature.pooling != Pooling::none});
-  }
+  const std::vector<int>& own = of_ranks_[rank_].tables;
+  for (size_t i = 0; i < own.size(); ++i) places_[own[i]] = static_cast<int>(i);
 }
 
 TableWiseGpuStore::~TableWiseGpuStore() = default;
-
-// This rank's tables alone.
-ModelSpec TableWiseGpuStore::held_model() const {
-  ModelSpec model;
-  for (const int t : of_ranks_[rank_].tables) model.tables.push_back(model_.tables[t]);
-  for (const size_t f : of_ranks_[rank_].features) {
-    FeatureSpec& feature = model.features.emplace_back(model_.features[f]);
-    feature.table = places_[feature.table];
-    feature.same_ids_as = -1;  // they come with the others
-  }
-  return model;
-}
 
 Result<std::unique_ptr<TableWiseGpuStore>> TableWiseGpuStore::create(
     ModelSpec model, uint64_t seed, std::unique_ptr<Gpu> gpu, const GpuStoreKernels& kernels,
@@ -153,8 +132,9 @@ Result<std::unique_ptr<TableWiseGpuStore>> TableWiseGpuStore::create(
   std::vector<GpuMemory> held_places;
   for (const int t : store->of_ranks_[store->rank_].tables)
     if (!places.empty()) held_places.push_back(places[t]);
-  RECMILL_ASSIGN_OR_RETURN(store->held_, GpuStore::create(store->held_model(), seed, std::move(gpu),
-                                                          of_held, pool, held_places));
+  RECMILL_ASSIGN_OR_RETURN(
+      store->held_, GpuStore::create(model_of(store->of_ranks_[store->rank_], store->model_), seed,
+                                     std::move(gpu), of_held, pool, held_places));
   RECMILL_ASSIGN_OR_RETURN(store->exchange_, make_exchange(store->held_->gpu(), communicator));
   return store;
 }

@@ -21,6 +21,7 @@
 #include "comm/communicator.h"
 #include "comm/gpu/gpu_exchange.h"
 #include "store/gpu_store.h"
+#include "store/held_tables.h"
 #include "store/packed_rows.h"
 
 namespace recmill::store {
@@ -54,11 +55,8 @@ class TableWiseGpuStore final : public EmbeddingStore {
  private:
   class TableWisePrepared;
   struct Places;
-  /// What a rank holds.
-  struct Held {
-    std::vector<int> tables;                  // ascending
-    std::vector<size_t> features;             // that look them up, ascending
-    std::vector<PackedRows::Feature> shapes;  // beside
+  struct Held : HeldTables {
+    std::vector<PackedRows::Feature> shapes;  // beside features
   };
   enum class Direction { to_samples, to_holders };
   /// Bags of one rank's samples, for the tables here.
@@ -70,7 +68,6 @@ class TableWiseGpuStore final : public EmbeddingStore {
   using Parts = std::vector<Part>;  // [ranks]
 
   TableWiseGpuStore(ModelSpec model, Communicator& communicator, Pool& pool);
-  ModelSpec held_model() const;
   std::vector<std::vector<int64_t>> take_messages(const TableWisePrepared& of);
   static void take_in(std::span<const std::byte> message, Part& now, Part& next);
   Status exchange_bags(TableWisePrepared& of);

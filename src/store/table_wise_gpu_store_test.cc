@@ -11,6 +11,7 @@
 #include "comm/gpu/staged_gpu_exchange.h"
 #include "comm/shard_tree.h"
 #include "kernels/codegen/testing/test_code.h"
+#include "store/gpu_memory.h"
 #include "store/store_contract.h"
 
 namespace recmill::store {
@@ -214,7 +215,56 @@ TEST(TableWiseGpuStore, ends_on_all_ranks_where_one_has_no_memory) {
   EmulatedGpu small;
   small.memory = 100;
   const SparseBatch whole = testing::random_batch(model, 5, 7, 20);
-  EXPECT_EQ(failure_of(model, whole, small).message().rfind("rank 1: rows take ", 0), 0u);
+  const std::string why = failure_of(model, whole, small).message();
+  EXPECT_EQ(why.rfind("rank 1: table t", 0), 0u) << why;
+}
+
+TEST(TableWiseGpuStore, says_beforehand_how_much_memory_each_rank_takes) {
+  if (recmill::testing::on_cuda()) GTEST_SKIP() << "the emulator counts bytes, a GPU whole pieces";
+  constexpr int kRanks = 3;
+  const ModelSpec model = model_of(4);
+  const SparseBatch whole = testing::random_batch(model, 5, 7, 100);
+  GpuBatches batches;
+  batches.largest.samples = whole.samples;
+  for (const SparseFeature& feature : whole.features)
+    batches.largest.lookups.push_back(std::ssize(feature.rows));
+  batches.trained = batches.largest;
+  batches.shards = RankPart::kShards;
+  std::array<int64_t, kRanks> taken{};
+  Pool pool(2);
+  const Status status = run_ranks(kRanks, [&](Communicator& communicator) -> Status {
+    const int rank = communicator.rank();
+    auto gpu = std::make_unique<Gpu>(recmill::testing::test_driver(EmulatedGpu{}), GpuOptions{});
+    Gpu& of = *gpu;
+    RECMILL_ASSIGN_OR_RETURN(
+        const auto store,
+        TableWiseGpuStore::create(model, 1, std::move(gpu), {.shards = 16, .compile = &compile},
+                                  communicator, &staged, pool));
+    RankPart part(whole, rank, kRanks);
+    part.batch.purpose = Purpose::train;
+    RECMILL_ASSIGN_OR_RETURN(const auto prepared, store->prepare(part.batch));
+    RECMILL_ASSIGN_OR_RETURN(const auto rows, part.look_up(model, *store, *prepared, pool));
+    std::vector<FeatureGradient> gradient;
+    for (size_t f = 0; f < rows.size(); ++f) gradient.push_back({rows[f].data(), model.dim_of(f)});
+    Stream stream(pool);
+    const Update update{prepared.get(), gradient};
+    RECMILL_RETURN_IF_ERROR(store->update({&update, 1}, {0, 1.0}, stream));
+    RECMILL_RETURN_IF_ERROR(store->settle());
+    taken[rank] = of.properties().memory - of.driver().free_bytes();
+    return {};
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  const std::vector<GpuMemory> rows(model.tables.size(), GpuMemory::device);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    int64_t need = 0, estimates = 0;
+    for (const MemoryItem& item : gpu_store_need(model, batches, rows, rank, kRanks).device.items) {
+      EXPECT_EQ(item.device, rank);
+      (item.certain ? need : estimates) += item.bytes;
+    }
+    EXPECT_GE(need, taken[rank]) << rank;  // messages are staged in the hosts' memory
+    EXPECT_LE(static_cast<double>(need), 1.5 * static_cast<double>(taken[rank])) << rank;
+    EXPECT_GT(estimates, 0);
+  }
 }
 
 TEST(TableWiseGpuStore, rows_of_tables_that_another_rank_holds_are_not_its_own) {

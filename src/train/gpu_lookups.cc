@@ -19,7 +19,7 @@ using kernels::tune::GpuTunerOptions;
 std::vector<GpuMemory> GpuLookups::places(const ResolvedRun& run) const {
   const std::vector<GpuMemory> nothing(run.spec.tables.size(), GpuMemory::host);
   const auto besides = store::gpu_store_need(run.spec, gpu_batches(run), nothing);
-  return place_gpu_rows(run, besides.device.total(0),
+  return place_gpu_rows(run, store::held_tables(run.spec, 1)[0], besides.device.total(0),
                         usable_bytes(run.options.gpu, gpu_->driver().free_bytes()));
 }
 

@@ -75,24 +75,27 @@ void add_preprocessing(const ResolvedRun& run, const store::GpuBatches& batches,
 }
 
 store::GpuLedger ledger_of(const ResolvedRun& run, const store::GpuBatches& batches,
-                           std::span<const GpuMemory> rows) {
-  store::GpuLedger ledger = store::gpu_store_need(run.spec, batches, rows);
+                           std::span<const GpuMemory> rows, int rank) {
+  store::GpuLedger ledger = store::gpu_store_need(run.spec, batches, rows, rank, run.ranks);
   if (!batches.on_host) add_layers(run, batches, ledger);
   if (run.options.gpu.preprocess) add_preprocessing(run, batches, ledger);
+  for (auto* const of : {&ledger.device, &ledger.pinned})
+    for (MemoryItem& item : of->items) item.device = rank;
   return ledger;
 }
 
 }  // namespace
 
-GpuPlan plan_gpu(const ResolvedRun& run, int64_t usable, std::span<const kernels::Schedule> pool) {
+GpuPlan plan_gpu(const ResolvedRun& run, int64_t usable, int rank,
+                 std::span<const kernels::Schedule> pool) {
   store::GpuBatches batches = gpu_batches(run);
   batches.on_host = !layers_are_on_gpu(run.options);
   batches.pool = pool;
   const std::vector<GpuMemory> nothing(run.spec.tables.size(), GpuMemory::host);
-  const int64_t besides = ledger_of(run, batches, nothing).device.total(0);
-  GpuPlan plan;
-  plan.rows = place_gpu_rows(run, besides, usable);
-  plan.need = ledger_of(run, batches, plan.rows);
+  const int64_t besides = ledger_of(run, batches, nothing, rank).device.total(rank);
+  GpuPlan plan{rank, store::held_tables(run.spec, run.ranks)[rank], {}, {}};
+  plan.rows = place_gpu_rows(run, plan.held, besides, usable);
+  plan.need = ledger_of(run, batches, plan.rows, rank);
   return plan;
 }
 
@@ -118,9 +121,10 @@ Status check_gpu_memory(const ResolvedRun& run, const GpuPlan& plan, int64_t usa
           : "; the largest table: " + text(*table) +
                 "; with \"fit\" or \"host\" rows stand in the host's memory";
   return Status::BadRequest(
-      fmt::format("gpu.rows = \"{}\": the run takes {} of the GPU's memory, of which it has {}; "
+      fmt::format("gpu.rows = \"{}\": {} takes {} of the GPU's memory, of which it has {}; "
                   "largest: {}{}",
-                  name_of(rows), mib(need), mib(usable), names, otherwise));
+                  name_of(rows), run.ranks == 1 ? "the run" : fmt::format("rank {}", plan.rank),
+                  mib(need), mib(usable), names, otherwise));
 }
 
 }  // namespace recmill::train

@@ -14,8 +14,10 @@
 
 namespace recmill::train {
 
-/// Where rows stand, and what the run takes then.
+/// Where the rows of a rank stand, and what it takes then.
 struct GpuPlan {
+  int rank = 0;
+  store::HeldTables held;       // of the rank
   std::vector<GpuMemory> rows;  // [tables]
   store::GpuLedger need;
 };
@@ -24,8 +26,9 @@ struct GpuPlan {
 /// where gpu_batches() are. Estimates, rather above than below: what batches of histories take,
 /// what LibTorch keeps between layers, and columns that are preprocessed. Left out is what the
 /// driver and LibTorch take for themselves and for kernels, and what bags of many ids take where
-/// only the data says how many. `pool`: schedules of lookups; empty: the default ones.
-GpuPlan plan_gpu(const ResolvedRun& run, int64_t usable,
+/// only the data says how many. `pool`: schedules of lookups; empty: the default ones. Ranks that
+/// have the same GPU know nothing of each other.
+GpuPlan plan_gpu(const ResolvedRun& run, int64_t usable, int rank,
                  std::span<const kernels::Schedule> pool = {});
 
 /// Refuses a plan that takes more for certain than the usable bytes of the GPU's memory, in one

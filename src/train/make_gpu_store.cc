@@ -70,17 +70,16 @@ store::MakeGpuExchange exchange_of(GpuExchangeKind kind) {
   };
 }
 
-/// Where the rows of each table stand [tables]. What several ranks take of their GPUs is not known
-/// beforehand.
-Result<std::vector<GpuMemory>> place_rows(const ResolvedRun& run,
+/// Where the rows of each table that the rank holds stand [tables].
+Result<std::vector<GpuMemory>> place_rows(const ResolvedRun& run, int rank,
                                           const store::GpuStoreKernels& kernels, Gpu& gpu) {
   const int64_t usable = usable_bytes(run.options.gpu, gpu.driver().free_bytes());
-  if (run.ranks > 1) return place_gpu_rows(run, 0, usable);
-  GpuPlan plan = plan_gpu(run, usable, kernels.pool);
+  GpuPlan plan = plan_gpu(run, usable, rank, kernels.pool);
   RECMILL_RETURN_IF_ERROR(check_gpu_memory(run, plan, usable));
   if (run.options.gpu.rows != GpuRowsIn::device)
-    log_info("gpu.rows = \"" + std::string(name_of(run.options.gpu.rows)) +
-             "\": " + placed_text(run.spec, plan.rows));
+    log_info((run.ranks > 1 ? "rank " + std::to_string(rank) + ": " : "") + "gpu.rows = \"" +
+             std::string(name_of(run.options.gpu.rows)) +
+             "\": " + placed_text(run.spec, plan.held, plan.rows));
   return std::move(plan.rows);
 }
 
@@ -149,7 +148,7 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun&
   kernels.shards = run.shards;
   RECMILL_ASSIGN_OR_RETURN(kernels.compile, compiler_for(run, device, *gpu, pool, files));
   RECMILL_RETURN_IF_ERROR(choose_schedules(run, *gpu, files, kernels));
-  RECMILL_ASSIGN_OR_RETURN(const auto rows, place_rows(run, kernels, *gpu));
+  RECMILL_ASSIGN_OR_RETURN(const auto rows, place_rows(run, communicator.rank(), kernels, *gpu));
   auto store = of_ranks(run, std::move(gpu), kernels, rows, communicator, pool);
   if (!store.ok()) return store.status().at("device = \"" + std::string(name_of(device)) + "\"");
   return store;

@@ -33,7 +33,7 @@ Result<GpuSchedules> gpu_schedules(const kernels::tune::TuningRecord& record,
 /// The store of a run with device = "cuda" or "emulated", with the schedules that [kernels] asks
 /// for: store::GpuStore, or of several ranks store::TableWiseGpuStore. Fails in one line: as
 /// open_gpu(), no compiler of kernels, no tuning record that is good for this run, not enough
-/// memory (of one rank: check_gpu_memory()), windows between hosts. Where gpu.rows has rows in the
+/// memory (check_gpu_memory()), windows between hosts. Where gpu.rows has rows in the
 /// host's memory, a line of the log says which. Collective.
 Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun& run,
                                                               const RankOnHost& place,

@@ -208,8 +208,9 @@ MemoryLedger rows_need(const ResolvedRun& run) {
 
 MemoryLedger ledger_of(const ResolvedRun& run, bool training) {
   MemoryLedger ledger = rows_need(run);
-  if (run.options.device != DeviceKind::cpu && run.ranks == 1) {
-    const GpuPlan plan = plan_gpu(run, /*usable=*/0);  // pinned is as much wherever rows stand
+  for (int rank = 0; rank < run.ranks && run.options.device != DeviceKind::cpu; ++rank) {
+    const GpuPlan plan =
+        plan_gpu(run, /*usable=*/0, rank);  // pinned is as much wherever rows stand
     const auto& pinned = plan.need.pinned.items;
     ledger.items.insert(ledger.items.end(), pinned.begin(), pinned.end());
   }

@@ -52,29 +52,35 @@ store::GpuBatches gpu_batches(const ResolvedRun& run) {
   return batches;
 }
 
-std::vector<GpuMemory> place_gpu_rows(const ResolvedRun& run, int64_t besides, int64_t usable) {
+std::vector<GpuMemory> place_gpu_rows(const ResolvedRun& run, const store::HeldTables& held,
+                                      int64_t besides, int64_t usable) {
   const ModelSpec& model = run.spec;
-  if (run.options.gpu.rows != GpuRowsIn::fit)
-    return std::vector<GpuMemory>(model.tables.size(), run.options.gpu.rows == GpuRowsIn::host
-                                                           ? GpuMemory::host
-                                                           : GpuMemory::device);
-  std::vector<store::TableTraffic> tables;
-  for (const TableSpec& spec : model.tables) tables.push_back({table_bytes(spec)});
+  std::vector<GpuMemory> places(model.tables.size(), run.options.gpu.rows == GpuRowsIn::host
+                                                         ? GpuMemory::host
+                                                         : GpuMemory::device);
+  if (run.options.gpu.rows != GpuRowsIn::fit) return places;
+  std::vector<double> bytes_a_sample(model.tables.size());
   const auto lookups = sample_lookups(run);
-  for (size_t f = 0; f < model.features.size(); ++f) {
+  for (const size_t f : held.features) {
     const int table = model.features[f].table;
     const int64_t of_row = table::EmbeddingTable::row_bytes(model.tables[table]);
-    tables[table].bytes_a_sample += lookups[f] * static_cast<double>(of_row);
+    bytes_a_sample[table] += lookups[f] * static_cast<double>(of_row);
   }
-  return store::fit_tables(tables, usable - besides);
+  std::vector<store::TableTraffic> tables;
+  for (const int t : held.tables)
+    tables.push_back({table_bytes(model.tables[t]), bytes_a_sample[t]});
+  const auto fitted = store::fit_tables(tables, usable - besides);
+  for (size_t i = 0; i < fitted.size(); ++i) places[held.tables[i]] = fitted[i];
+  return places;
 }
 
-std::string placed_text(const ModelSpec& model, std::span<const GpuMemory> rows) {
+std::string placed_text(const ModelSpec& model, const store::HeldTables& held,
+                        std::span<const GpuMemory> rows) {
   constexpr size_t kMostNames = 8;
   constexpr double kMiB = 1 << 20;
   int64_t bytes[2] = {};
   std::vector<std::string> of_host;
-  for (size_t t = 0; t < rows.size(); ++t) {
+  for (const int t : held.tables) {
     bytes[rows[t] == GpuMemory::host ? 1 : 0] += table_bytes(model.tables[t]);
     if (rows[t] == GpuMemory::host) of_host.push_back(model.tables[t].name);
   }
@@ -85,7 +91,7 @@ std::string placed_text(const ModelSpec& model, std::span<const GpuMemory> rows)
     names += fmt::format(" and {} more", of_host.size() - kMostNames);
   return fmt::format(
       "rows of {} tables ({:.1f} MiB) are in the GPU's memory, of {} ({:.1f} MiB) in the host's{}",
-      rows.size() - of_host.size(), static_cast<double>(bytes[0]) / kMiB, of_host.size(),
+      held.tables.size() - of_host.size(), static_cast<double>(bytes[0]) / kMiB, of_host.size(),
       static_cast<double>(bytes[1]) / kMiB, names);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "store/gpu_memory.h"
+#include "store/held_tables.h"
 #include "train/resolved_run.h"
 
 namespace recmill::train {
@@ -20,12 +21,15 @@ int64_t usable_bytes(const GpuRunOptions& options, int64_t free);
 /// shorter.
 store::GpuBatches gpu_batches(const ResolvedRun& run);
 
-/// [tables] As gpu.rows says, where `besides` of `usable` bytes of the GPU's memory are for other
-/// things. Of "fit": store::fit_tables(), by the bytes that sample_lookups() of a table's features
-/// read.
-std::vector<GpuMemory> place_gpu_rows(const ResolvedRun& run, int64_t besides, int64_t usable);
+/// [tables] As gpu.rows says of the tables that are held, where `besides` of `usable` bytes of the
+/// GPU's memory are for other things. Of "fit": store::fit_tables(), by the bytes that
+/// sample_lookups() of a table's features read.
+std::vector<GpuMemory> place_gpu_rows(const ResolvedRun& run, const store::HeldTables& held,
+                                      int64_t besides, int64_t usable);
 
-/// For people: how many tables stand where, what they take, and which are in the host's memory.
-std::string placed_text(const ModelSpec& model, std::span<const GpuMemory> rows);
+/// For people: how many of the tables that are held stand where, what they take, and which are in
+/// the host's memory.
+std::string placed_text(const ModelSpec& model, const store::HeldTables& held,
+                        std::span<const GpuMemory> rows);
 
 }  // namespace recmill::train

@@ -171,10 +171,6 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& sch
     return Status::BadRequest("train.ranks: " + std::to_string(run.ranks) +
                               " is more than train.shards, which is " + std::to_string(run.shards));
   }
-  if (run.ranks > 1 && run.options.device != DeviceKind::cpu &&
-      run.options.gpu.rows == GpuRowsIn::fit)
-    return Status::BadRequest(
-        "gpu.rows: \"fit\" is for one rank, of which it is known what it takes");
   if (run.ranks > run.most_ranks()) {
     return Status::BadRequest("train.ranks: " + std::to_string(run.ranks) + " is more than " +
                               one_rank_of(run.options) + " has, which is 1");
