@@ -262,7 +262,8 @@ TEST(TableWiseGpuStore, says_beforehand_how_much_memory_each_rank_takes) {
       (item.certain ? need : estimates) += item.bytes;
     }
     EXPECT_GE(need, taken[rank]) << rank;  // messages are staged in the hosts' memory
-    EXPECT_LE(static_cast<double>(need), 1.5 * static_cast<double>(taken[rank])) << rank;
+    // As if all lookups that are not pooled were one rank's.
+    EXPECT_LE(static_cast<double>(need), 2.0 * static_cast<double>(taken[rank])) << rank;
     EXPECT_GT(estimates, 0);
   }
 }

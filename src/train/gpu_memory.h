@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "kernels/schedule/schedule.h"
 #include "store/gpu_memory.h"
+#include "store/held_tables.h"
 #include "train/resolved_run.h"
 
 namespace recmill::train {
