@@ -27,11 +27,15 @@ struct FakeStream {
   FakeGraph captured;
 };
 
+/// Of no stream: the default one, which is never captured.
+bool is_captured(Handle stream) {
+  return stream != nullptr && static_cast<FakeStream*>(stream)->is_captured;
+}
+
 /// At once, but where it is captured.
 int enqueue(Handle stream, std::function<int()> work) {
-  auto* const of = static_cast<FakeStream*>(stream);
-  if (!of->is_captured) return work();
-  of->captured.push_back(std::move(work));
+  if (!is_captured(stream)) return work();
+  static_cast<FakeStream*>(stream)->captured.push_back(std::move(work));
   return 0;
 }
 
@@ -259,7 +263,7 @@ int cuLaunchKernel(Handle function, unsigned blocks_x, unsigned blocks_y, unsign
       fake_cuda.error = 719;  // which a GPU says later, of the stream
     return 0;
   };
-  if (!static_cast<FakeStream*>(stream)->is_captured) return run(arguments[0]);
+  if (!is_captured(stream)) return run(arguments[0]);
   const auto* const first = static_cast<const std::byte*>(arguments[0]);
   return enqueue(stream, [=, kept = std::vector<std::byte>(first, first + image->argument_bytes)] {
     return run(kept.data());
