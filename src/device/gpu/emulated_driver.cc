@@ -152,6 +152,7 @@ class EmulatedDriver final : public GpuDriver {
     });
   }
   Status wait(Stream stream, Event event) override {
+    const std::lock_guard lock(mutex_);
     const EmulatedEvent at = **static_cast<SharedEvent*>(event);
     if (at.stream == nullptr) return {};  // never recorded: as CUDA has it
     return enqueue(stream, [this, at] { return catch_up(*at.stream, at.place); });
