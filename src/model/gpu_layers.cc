@@ -3,7 +3,6 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <numeric>
@@ -52,15 +51,28 @@ class TorchLayers final : public GpuLayers {
 
   Status forward(const GpuLayersInput& input, float* logits, float* totals,
                  GpuStream& stream) override {
-    return device_.enqueue(stream, [this, input, logits, totals] {
-      return guarded("forward", [&] { return forward_now(input, logits, totals); });
-    });
+    add_over_ranks_ = input.add_over_ranks;
+    const float* total = nullptr;  // of the phase before
+    for (int phase = 0; phase < model_.phases(); ++phase) {
+      RECMILL_RETURN_IF_ERROR(device_.enqueue(stream, [this, phase, input, total, totals, logits] {
+        return guarded("forward", [&] { return run_phase(phase, input, total, totals, logits); });
+      }));
+      RECMILL_RETURN_IF_ERROR(add(totals, model_.forward_sum_size(phase), stream));
+      total = totals;
+      totals += model_.forward_sum_size(phase);
+    }
+    return {};
   }
   Status backward(const float* logit_gradient, const GpuLayersGradient& gradient,
                   GpuStream& stream) override {
-    return device_.enqueue(stream, [this, logit_gradient, gradient] {
-      return guarded("backward", [&] { return backward_now(logit_gradient, gradient); });
-    });
+    float* const by_totals = make_by_totals();
+    for (int phase = model_.phases() - 1; phase >= 0; --phase) {
+      RECMILL_RETURN_IF_ERROR(device_.enqueue(stream, [this, phase, logit_gradient, gradient] {
+        return guarded("backward", [&] { return run_back(phase, logit_gradient, gradient); });
+      }));
+      RECMILL_RETURN_IF_ERROR(add(by_totals, model_.backward_sum_size(phase), stream));
+    }
+    return {};
   }
 
  private:
@@ -71,7 +83,6 @@ class TorchLayers final : public GpuLayers {
         .make_tensor();
   }
 
-  // The graph's leaves, in the order of `leaves_`: pooled rows, sequences, trained parameters.
   ShardTensors tensors_of(const GpuLayersInput& input) {
     ShardTensors batch;
     batch.samples = input.samples;
@@ -80,23 +91,17 @@ class TorchLayers final : public GpuLayers {
     batch.training = input.training;
     batch.rows = rows_ = input.rows;
     batch.dense = view(input.dense, {input.samples, spec_.num_dense});
-    at::Tensor pooled = view(input.pooled, {input.samples, layout_.stride});
-    leaves_ = {pooled};
+    batch.pooled = view(input.pooled, {input.samples, layout_.stride});
+    if (is_padded()) batch.pooled = batch.pooled.index_select(1, columns());
     size_t sequence = 0;
     for (size_t f = 0; f < spec_.features.size(); ++f) {
       if (spec_.features[f].pooling != Pooling::none) continue;
       const auto& [rows, offsets] = input.sequences[sequence++];
       batch.sequences.push_back(view(rows, {offsets[input.samples] - offsets[0], spec_.dim_of(f)}));
       batch.offsets.emplace_back(offsets, static_cast<size_t>(input.samples) + 1);
-      leaves_.push_back(batch.sequences.back());
     }
-    for (const ParameterSpec& of : model_.parameters()) {
+    for (const ParameterSpec& of : model_.parameters())
       batch.parameters.push_back(view(input.parameters + of.offset, of.shape));
-      if (of.trained) leaves_.push_back(batch.parameters.back());
-    }
-    if (input.training)
-      for (at::Tensor& leaf : leaves_) leaf.set_requires_grad(true);
-    batch.pooled = is_padded() ? pooled.index_select(1, columns()) : pooled;
     return batch;
   }
 
@@ -107,38 +112,80 @@ class TorchLayers final : public GpuLayers {
     return columns_there_;
   }
 
-  Status forward_now(const GpuLayersInput& input, float* logits, float* totals) {
-    const c10::AutoGradMode grad(input.training);
-    const ShardTensors batch = tensors_of(input);
-    TorchModel::Sums sums;
-    logits_ = model_.logits_of(batch, &sums);
-    const c10::NoGradGuard no_grad;
-    view(logits, {input.samples}).copy_(logits_);
-    for (const at::Tensor& sum : sums) {
-      view(totals, {sum.numel()}).copy_(sum);
-      totals += sum.numel();
+  Status add(float* values, int64_t count, GpuStream& stream) const {
+    return count == 0 || !add_over_ranks_ ? Status() : add_over_ranks_(values, count, stream);
+  }
+  /// For the gradients by totals that a phase takes or makes.
+  float* make_by_totals() {
+    int64_t most = 0;
+    for (int phase = 0; phase < model_.phases(); ++phase)
+      most = std::max(most, model_.backward_sum_size(phase));
+    if (most > 0 && !by_totals_.defined())
+      by_totals_ = at::empty({most}, at::TensorOptions(at::kFloat).device(device_.device));
+    return most > 0 ? by_totals_.mutable_data_ptr<float>() : nullptr;
+  }
+
+  Status run_phase(int phase, const GpuLayersInput& input, const float* total, float* sum,
+                   float* logits) {
+    samples_ = input.samples;
+    const int64_t sum_size = model_.forward_sum_size(phase);
+    const at::Tensor to_sum = view(sum, {sum_size});
+    if (samples_ == 0) {
+      to_sum.zero_();
+      return {};
     }
-    if (!input.training) logits_.reset();
+    if (phase == 0) graph_.begin(model_, tensors_of(input));
+    at::Tensor of_total;
+    if (phase > 0) of_total = view(total, {model_.forward_sum_size(phase - 1)}).clone();
+    const TorchModel::Segment& made = graph_.forward(phase, std::move(of_total));
+    const c10::NoGradGuard no_grad;
+    if (sum_size > 0) to_sum.copy_(made.sum);
+    if (phase + 1 < model_.phases()) return {};
+    view(logits, {samples_}).copy_(made.carry.at(0));
+    if (!input.training) graph_.clear();
     return {};
   }
 
-  Status backward_now(const float* logit_gradient, const GpuLayersGradient& gradient) {
-    const auto gradients = torch::autograd::grad(
-        {logits_}, leaves_, {view(logit_gradient, logits_.sizes())}, false, false, true);
+  Status run_back(int phase, const float* logit_gradient, const GpuLayersGradient& gradient) {
+    const int64_t sum_size = model_.backward_sum_size(phase);
+    if (samples_ == 0) {
+      if (sum_size > 0) by_totals_.zero_();
+      if (phase == 0) view(gradient.parameters, {model_.parameter_count()}).zero_();
+      return {};
+    }
+    const at::Tensor by_output =
+        phase + 1 == model_.phases()
+            ? view(logit_gradient, {samples_})
+            : by_totals_.narrow(0, 0, model_.backward_sum_size(phase + 1)).clone();
+    const at::Tensor by_total = graph_.backward(phase, by_output);
     const c10::NoGradGuard no_grad;
-    size_t next = 0;
-    const auto write = [&](float* to, at::IntArrayRef shape) {
-      const at::Tensor& from = gradients[next++];
-      from.defined() ? view(to, shape).copy_(from) : view(to, shape).zero_();
-    };
-    write(gradient.pooled, leaves_[0].sizes());
-    for (float* const to : gradient.sequences) write(to, leaves_[next].sizes());
+    if (sum_size > 0) copy(by_total, by_totals_.narrow(0, 0, sum_size));
+    if (phase == 0) write_gradient(gradient);
+    return {};
+  }
+
+  /// Undefined: zeros.
+  static void copy(const at::Tensor& from, const at::Tensor& to) {
+    from.defined() ? to.copy_(from) : to.zero_();
+  }
+  void write_gradient(const GpuLayersGradient& gradient) {
+    const auto &leaves = graph_.leaves(), &gradients = graph_.leaf_gradients();
+    const at::Tensor pooled = view(gradient.pooled, {samples_, layout_.stride});
+    if (is_padded() && gradients[0].defined()) {
+      pooled.zero_();
+      pooled.index_copy_(1, columns(), gradients[0]);
+    } else {
+      copy(gradients[0], pooled);
+    }
+    size_t next = 1;
+    for (float* const to : gradient.sequences) {
+      copy(gradients[next], view(to, leaves[next].sizes()));
+      ++next;
+    }
     view(gradient.parameters, {model_.parameter_count()}).zero_();
     for (const ParameterSpec& of : model_.parameters())
-      if (of.trained) write(gradient.parameters + of.offset, of.shape);
-    logits_.reset();
-    leaves_.clear();
-    return {};
+      if (of.trained) copy(gradients[next++], view(gradient.parameters + of.offset, of.shape));
+    graph_.clear();
   }
 
   const TorchDevice device_;
@@ -149,10 +196,13 @@ class TorchLayers final : public GpuLayers {
   int64_t totals_size_ = 0;
   at::Tensor columns_there_;
 
-  // Of the last forward(), in the order of the stream.
+  at::Tensor by_totals_;
+
+  // Of the last forward(), in the order of the stream but for the first.
+  AddOverRanks add_over_ranks_;
+  int64_t samples_ = 0;
   std::vector<JaggedView> rows_;
-  std::vector<at::Tensor> leaves_;
-  at::Tensor logits_;
+  TorchModel::Graph graph_;
 };
 
 }  // namespace
@@ -164,14 +214,15 @@ Result<std::unique_ptr<Model>> make_model_of_gpu(const ModelOptions& options, co
 }
 
 Status open_layers_on_cuda() {
-  return torch_on_cuda().status();
+  return torch_on_cuda(/*number=*/0).status();
 }
 
-Result<std::unique_ptr<GpuLayers>> make_gpu_layers(LayersOn on, const Model& model,
+Result<std::unique_ptr<GpuLayers>> make_gpu_layers(LayersOn on, const Gpu& gpu, const Model& model,
                                                    const ModelSpec& spec) {
   const auto* const of = dynamic_cast<const TorchModel*>(&model);
   RECMILL_CHECK(of != nullptr);
-  auto device = on == LayersOn::cuda ? torch_on_cuda() : torch_on_emulated_gpu();
+  auto device =
+      on == LayersOn::cuda ? torch_on_cuda(gpu.properties().number) : torch_on_emulated_gpu();
   RECMILL_RETURN_IF_ERROR(device.status());
   return std::unique_ptr<GpuLayers>(new TorchLayers(*std::move(device), *of, spec));
 }

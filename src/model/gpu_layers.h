@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -16,12 +17,15 @@
 
 namespace recmill::model {
 
-/// A batch in memory of the GPU, but for offsets and rows, which are the host's and are read until
-/// forward() has happened.
+/// Enqueues that values [count] of the GPU become their sums over all ranks.
+using AddOverRanks = std::function<Status(float* values, int64_t count, GpuStream& stream)>;
+
+/// This rank's samples of a batch in memory of the GPU, but for offsets and rows, which are the
+/// host's and are read until forward() has happened.
 struct GpuLayersInput {
   int64_t first_sample = 0;  // global position
   int64_t iteration = 0;
-  int64_t samples = 0;  // > 0
+  int64_t samples = 0;
   bool training = false;
   const float* parameters = nullptr;  // [parameter count]
   const float* dense = nullptr;       // [samples][num_dense]
@@ -32,6 +36,7 @@ struct GpuLayersInput {
   };
   std::vector<Sequence> sequences = {};  // [unpooled features]
   std::vector<JaggedView> rows = {};     // [features], where the model reads_rows()
+  AddOverRanks add_over_ranks = {};      // empty: there is one rank
 };
 
 /// Where backward() writes; of the GPU. Laid out as what forward() read.
@@ -58,7 +63,8 @@ class GpuLayers {
   /// Another number than before: memory that earlier batches used in between is no more.
   virtual int64_t memory_version() const = 0;
 
-  /// Enqueues the layers: writes logits [samples], and totals [totals_size()].
+  /// Enqueues the layers: writes logits [samples], and totals [totals_size()], over all ranks'
+  /// samples. Where there are totals and several ranks it is collective, and so is backward().
   virtual Status forward(const GpuLayersInput& input, float* logits, float* totals,
                          GpuStream& stream) = 0;
   /// Of the batch of the last forward(), which was training. `logit_gradient` [samples]: of the
@@ -77,9 +83,9 @@ Status open_layers_on_cuda();
 
 enum class LayersOn { cuda, emulated_gpu };
 
-/// `model`: of make_model_of_gpu(), which outlives the layers. Fails where LibTorch has no half for
-/// GPUs.
-Result<std::unique_ptr<GpuLayers>> make_gpu_layers(LayersOn device, const Model& model,
-                                                   const ModelSpec& spec);
+/// On that GPU. `model`: of make_model_of_gpu(), which outlives the layers. Fails where LibTorch
+/// has no half for GPUs.
+Result<std::unique_ptr<GpuLayers>> make_gpu_layers(LayersOn device, const Gpu& gpu,
+                                                   const Model& model, const ModelSpec& spec);
 
 }  // namespace recmill::model

@@ -28,7 +28,8 @@ GraphedLayers::Captured& GraphedLayers::captured(const Place& of) {
 Status GraphedLayers::forward(const GpuLayersInput& input, float* logits, float* totals,
                               GpuStream& stream) {
   current_ = nullptr;
-  if (!layers_->is_repeatable(input.training))
+  const bool waits_for_ranks = input.add_over_ranks && totals_size() > 0;
+  if (waits_for_ranks || input.samples == 0 || !layers_->is_repeatable(input.training))
     return layers_->forward(input, logits, totals, stream);
   const int64_t version = layers_->memory_version();
   if (std::exchange(memory_version_, version) != version) captured_.clear();

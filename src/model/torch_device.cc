@@ -40,9 +40,9 @@ c10::Stream torch_stream(const GpuStream& stream, at::Device device) {
 
 }  // namespace
 
-Result<TorchDevice> torch_on_cuda() {
+Result<TorchDevice> torch_on_cuda(int number) {
   RECMILL_RETURN_IF_ERROR(load_torch_cuda());
-  const at::Device device(at::kCUDA, 0);
+  const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(number));
   try {
     at::globalContext().lazyInitDevice(at::kCUDA);
   } catch (const std::exception& error) {

@@ -21,8 +21,9 @@ struct TorchDevice {
   std::function<int64_t()> freed;
 };
 
-/// Opens LibTorch's half for GPUs, once in a process. Fails, naming the library that is missing.
-Result<TorchDevice> torch_on_cuda();
+/// The machine's GPU of that number. Opens LibTorch's half for GPUs, once in a process. Fails,
+/// naming the library that is missing.
+Result<TorchDevice> torch_on_cuda(int number);
 
 /// The GPU that the emulator plays: LibTorch computes on the CPU, in the emulated memory, when the
 /// stream comes to it.

@@ -27,6 +27,10 @@ at::Tensor view_of(const float* values, at::IntArrayRef shape) {
   return at::from_blob(const_cast<float*>(values), shape, at::kFloat);
 }
 
+at::Tensor copy_of(std::span<const float> values) {
+  return view_of(values.data(), {std::ssize(values)}).clone();
+}
+
 void copy_out(const at::Tensor& tensor, float* out, int64_t floats) {
   if (!tensor.defined()) {
     std::fill_n(out, floats, 0.0f);
@@ -48,33 +52,8 @@ void use_one_torch_thread() {
   at::set_num_threads(1);
 }
 
-/// The graph of each phase, and the gradients by the leaves that phases have added up.
 struct TorchModel::State : ShardState {
-  struct Phase {
-    std::vector<at::Tensor> carried;  // leaves
-    at::Tensor total;                 // leaf; undefined for none
-    Segment made;
-  };
-  ShardTensors shard;
-  std::vector<at::Tensor> leaves;  // pooled, sequences, trained parameters
-  std::vector<Phase> phases;
-  std::vector<at::Tensor> leaf_gradients;
-  std::vector<at::Tensor> carry_gradients;  // by what the phase before carried
-
-  void begin(ShardTensors tensors, const std::vector<ParameterSpec>& specs, int count) {
-    shard = std::move(tensors);
-    phases.assign(count, {});
-    carry_gradients.clear();
-    leaves = {shard.pooled};
-    leaves.insert(leaves.end(), shard.sequences.begin(), shard.sequences.end());
-    for (size_t p = 0; p < specs.size(); ++p) {
-      if (specs[p].trained) leaves.push_back(shard.parameters[p]);
-    }
-    leaf_gradients.assign(leaves.size(), {});
-    if (!shard.training) return;
-    for (at::Tensor& leaf : leaves) leaf.set_requires_grad(true);
-  }
-  void clear() { *this = {}; }
+  Graph graph;
 };
 
 TorchModel::TorchModel(const ModelOptions& options, const ModelSpec& spec)
@@ -227,13 +206,56 @@ ShardTensors TorchModel::tensors_of(const ShardInput& input) const {
   return shard;
 }
 
-at::Tensor TorchModel::logits_of(const ShardTensors& batch, Sums* sums) const {
+at::Tensor TorchModel::logits_of(const ShardTensors& batch) const {
   Segment made;
-  for (int phase = 0; phase < phases(); ++phase) {
-    if (phase > 0 && sums != nullptr) sums->push_back(made.sum);
-    made = run(phase, batch, made.carry, made.sum);
-  }
+  for (int phase = 0; phase < phases(); ++phase) made = run(phase, batch, made.carry, made.sum);
   return made.carry.at(0);
+}
+
+void TorchModel::Graph::begin(const TorchModel& model, ShardTensors shard) {
+  model_ = &model;
+  shard_ = std::move(shard);
+  phases_.assign(model.phases(), {});
+  carry_gradients_.clear();
+  leaves_ = {shard_.pooled};
+  leaves_.insert(leaves_.end(), shard_.sequences.begin(), shard_.sequences.end());
+  for (size_t p = 0; p < model.parameters_.size(); ++p)
+    if (model.parameters_[p].trained) leaves_.push_back(shard_.parameters[p]);
+  leaf_gradients_.assign(leaves_.size(), {});
+  if (!shard_.training) return;
+  for (at::Tensor& leaf : leaves_) leaf.set_requires_grad(true);
+}
+
+const TorchModel::Segment& TorchModel::Graph::forward(int phase, at::Tensor total) {
+  const c10::AutoGradMode grad(shard_.training);
+  Phase& now = phases_[phase];
+  if (phase > 0) {
+    for (const at::Tensor& tensor : phases_[phase - 1].made.carry)
+      now.carried.push_back(tensor.detach().set_requires_grad(shard_.training));
+    now.total = std::move(total);
+    now.total.set_requires_grad(shard_.training);
+  }
+  now.made = model_->run(phase, shard_, now.carried, now.total);
+  return now.made;
+}
+
+at::Tensor TorchModel::Graph::backward(int phase, const at::Tensor& by_output) {
+  const Phase& now = phases_[phase];
+  std::vector<at::Tensor> outputs = now.made.carry;
+  std::vector<at::Tensor> output_gradients = std::move(carry_gradients_);
+  if (phase + 1 < model_->phases()) outputs.push_back(now.made.sum);
+  output_gradients.push_back(by_output);
+  std::vector<at::Tensor> inputs = leaves_;
+  inputs.insert(inputs.end(), now.carried.begin(), now.carried.end());
+  if (now.total.defined()) inputs.push_back(now.total);
+  auto gradients = torch::autograd::grad(outputs, inputs, output_gradients, false, false, true);
+  for (size_t l = 0; l < leaves_.size(); ++l) add_to(leaf_gradients_[l], gradients[l]);
+  carry_gradients_.clear();
+  for (size_t c = 0; c < now.carried.size(); ++c) {
+    const at::Tensor& by_carried = gradients[leaves_.size() + c];
+    carry_gradients_.push_back(by_carried.defined() ? by_carried : at::zeros_like(now.carried[c]));
+  }
+  return now.total.defined() ? gradients.back() : at::Tensor();
 }
 
 Status TorchModel::forward(int phase, const ShardInput& input, std::span<const float> total,
@@ -243,22 +265,13 @@ Status TorchModel::forward(int phase, const ShardInput& input, std::span<const f
   if (input.samples == 0) return {};
   RECMILL_RETURN_IF_ERROR(check(input));
   return guarded("forward", [&]() -> Status {
-    const c10::AutoGradMode grad(input.training);
-    auto& state = static_cast<State&>(shard_state);
-    if (phase == 0) state.begin(tensors_of(input), parameters_, phases());
-    State::Phase& now = state.phases[phase];
-    if (phase > 0) {
-      for (const at::Tensor& tensor : state.phases[phase - 1].made.carry) {
-        now.carried.push_back(tensor.detach().set_requires_grad(input.training));
-      }
-      now.total = view_of(total.data(), {static_cast<int64_t>(total.size())}).clone();
-      now.total.set_requires_grad(input.training);
-    }
-    now.made = run(phase, state.shard, now.carried, now.total);
-    if (!sum.empty()) copy_out(now.made.sum, sum.data(), static_cast<int64_t>(sum.size()));
+    Graph& graph = static_cast<State&>(shard_state).graph;
+    if (phase == 0) graph.begin(*this, tensors_of(input));
+    const Segment& made = graph.forward(phase, phase == 0 ? at::Tensor() : copy_of(total));
+    if (!sum.empty()) copy_out(made.sum, sum.data(), std::ssize(sum));
     if (phase + 1 < phases()) return {};
-    copy_out(now.made.carry.at(0), logits.data(), input.samples);
-    if (!input.training) state.clear();
+    copy_out(made.carry.at(0), logits.data(), input.samples);
+    if (!input.training) graph.clear();
     return {};
   });
 }
@@ -267,44 +280,26 @@ Status TorchModel::backward(int phase, const ShardInput& input, std::span<const 
                             std::span<const float> logit_gradient, ShardState& shard_state,
                             std::span<float> sum, ShardGradient gradient) const {
   std::ranges::fill(sum, 0.0f);
-  auto& state = static_cast<State&>(shard_state);
+  Graph& graph = static_cast<State&>(shard_state).graph;
   if (input.samples == 0) {
-    if (phase == 0) write_gradient(input, state, gradient);
+    if (phase == 0) write_gradient(input, graph, gradient);
     return {};
   }
   return guarded("backward", [&]() -> Status {
-    State::Phase& now = state.phases[phase];
-    std::vector<at::Tensor> outputs = now.made.carry;
-    std::vector<at::Tensor> output_gradients = state.carry_gradients;
-    if (phase + 1 == phases()) {
-      output_gradients = {view_of(logit_gradient.data(), {input.samples}).clone()};
-    } else {
-      outputs.push_back(now.made.sum);
-      output_gradients.push_back(
-          view_of(total.data(), {static_cast<int64_t>(total.size())}).clone());
-    }
-    std::vector<at::Tensor> inputs = state.leaves;
-    inputs.insert(inputs.end(), now.carried.begin(), now.carried.end());
-    if (now.total.defined()) inputs.push_back(now.total);
-    auto gradients = torch::autograd::grad(outputs, inputs, output_gradients, false, false, true);
-    const size_t leaves = state.leaves.size();
-    for (size_t l = 0; l < leaves; ++l) add_to(state.leaf_gradients[l], gradients[l]);
-    state.carry_gradients.clear();
-    for (size_t c = 0; c < now.carried.size(); ++c) {
-      const at::Tensor& by_carried = gradients[leaves + c];
-      state.carry_gradients.push_back(by_carried.defined() ? by_carried
-                                                           : at::zeros_like(now.carried[c]));
-    }
-    if (!sum.empty()) copy_out(gradients.back(), sum.data(), static_cast<int64_t>(sum.size()));
-    if (phase == 0) write_gradient(input, state, gradient);
+    const bool is_last = phase + 1 == phases();
+    const at::Tensor by_total =
+        graph.backward(phase, copy_of(is_last ? logit_gradient.first(input.samples) : total));
+    if (!sum.empty()) copy_out(by_total, sum.data(), std::ssize(sum));
+    if (phase == 0) write_gradient(input, graph, gradient);
     return {};
   });
 }
 
-void TorchModel::write_gradient(const ShardInput& input, State& state,
+void TorchModel::write_gradient(const ShardInput& input, Graph& graph,
                                 ShardGradient gradient) const {
-  state.leaf_gradients.resize(1 + input.sequences.size() + parameters_.size());
-  auto next = state.leaf_gradients.begin();
+  std::vector<at::Tensor> gradients = graph.leaf_gradients();
+  gradients.resize(1 + input.sequences.size() + parameters_.size());
+  auto next = gradients.begin();
   copy_out(*next++, gradient.pooled, input.samples * layout_.stride);
   size_t sequence = 0;
   for (size_t f = 0; f < spec_.features.size(); ++f) {
@@ -317,7 +312,7 @@ void TorchModel::write_gradient(const ShardInput& input, State& state,
   for (const auto& spec : parameters_) {
     if (spec.trained) copy_out(*next++, gradient.parameters + spec.offset, spec.size());
   }
-  state.clear();
+  graph.clear();
 }
 
 }  // namespace recmill::model

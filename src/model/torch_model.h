@@ -56,19 +56,49 @@ class TorchModel : public Model {
   /// Whether training draws random numbers, others in each iteration.
   virtual bool draws_random() const { return false; }
 
-  /// All phases of a batch that is one shard, in the precision of its tensors: logits [samples],
-  /// and the sums of all phases but the last. Throws as run().
-  using Sums = std::vector<at::Tensor>;
-  at::Tensor logits_of(const ShardTensors& batch, Sums* sums = nullptr) const;
-
- protected:
-  /// Pooled features stand side by side in feature order.
-  TorchModel(const ModelOptions& options, const ModelSpec& spec);
+  /// All phases of a batch that is one shard, in the precision of its tensors: logits [samples].
+  /// Throws as run().
+  at::Tensor logits_of(const ShardTensors& batch) const;
 
   struct Segment {
     std::vector<at::Tensor> carry;  // to the next phase; of the last phase: {logits [samples]}
     at::Tensor sum;                 // [forward_sum_size(phase)]; undefined for none
   };
+  /// The graphs of a shard's phases, on the device of its tensors. Throws as run().
+  class Graph {
+   public:
+    /// Of one sample at least. The model outlives the graph.
+    void begin(const TorchModel& model, ShardTensors shard);
+    /// Phase after phase. `total`, which the graph keeps: of the phase before; undefined in the
+    /// first one. The segment is good until clear().
+    const Segment& forward(int phase, at::Tensor total);
+    /// From the last phase on, back. `by_output`: the gradient by the phase's sum, of the last
+    /// phase by the logits. Returns that by its total; undefined in the first one.
+    at::Tensor backward(int phase, const at::Tensor& by_output);
+    /// Pooled, sequences, trained parameters.
+    const std::vector<at::Tensor>& leaves() const { return leaves_; }
+    /// Beside them, once phase 0 is done; undefined for zeros.
+    const std::vector<at::Tensor>& leaf_gradients() const { return leaf_gradients_; }
+    void clear() { *this = {}; }
+
+   private:
+    struct Phase {
+      std::vector<at::Tensor> carried;  // leaves
+      at::Tensor total;                 // leaf; undefined for none
+      Segment made;
+    };
+    const TorchModel* model_ = nullptr;
+    ShardTensors shard_;
+    std::vector<at::Tensor> leaves_;
+    std::vector<Phase> phases_;
+    std::vector<at::Tensor> leaf_gradients_;   // that phases have added up
+    std::vector<at::Tensor> carry_gradients_;  // by what the phase before carried
+  };
+
+ protected:
+  /// Pooled features stand side by side in feature order.
+  TorchModel(const ModelOptions& options, const ModelSpec& spec);
+
   /// One phase of the forward pass, at least one sample. Throws c10::Error or std::exception.
   virtual Segment run(int phase, const ShardTensors& shard, const std::vector<at::Tensor>& carry,
                       const at::Tensor& total) const = 0;
@@ -112,7 +142,7 @@ class TorchModel : public Model {
  private:
   struct State;
   ShardTensors tensors_of(const ShardInput& input) const;
-  void write_gradient(const ShardInput& input, State& state, ShardGradient gradient) const;
+  void write_gradient(const ShardInput& input, Graph& graph, ShardGradient gradient) const;
 
   EmbeddingLayout layout_;
   std::vector<ParameterSpec> parameters_;

@@ -125,34 +125,37 @@ int64_t packed_bytes(const HeldTables& held, const ModelSpec& model, const GpuBa
   return reserved_bytes(rows.floats() * int64_t{sizeof(float)});
 }
 
-/// Of the most shards that a rank has.
-int64_t most_own_samples(const GpuBatches& batches, int ranks) {
-  const auto cut = [](int64_t all, int64_t parts) { return (all + parts - 1) / parts; };
-  return cut(batches.shards, ranks) * cut(batches.largest.samples, batches.shards);
-}
-
 /// TableWiseGpuStore's own. As if all lookups of histories were this rank's samples'.
 void add_packed_rows(const ModelSpec& model, const GpuBatches& batches, int rank, int ranks,
                      GpuLedger& ledger) {
   const auto of_ranks = held_tables(model, ranks);
   const GpuBatches::Size& size = batches.largest;
   const int64_t all = packed_bytes(of_ranks[rank], model, size, size.samples);
+  const int64_t own_samples = part_of_rank(batches, ranks).largest.samples;
   int64_t own = 0;
-  for (const HeldTables& held : of_ranks)
-    own += packed_bytes(held, model, size, most_own_samples(batches, ranks));
+  for (const HeldTables& held : of_ranks) own += packed_bytes(held, model, size, own_samples);
   const auto add = [&](std::vector<MemoryItem>& items, const char* what, int64_t bytes,
                        bool certain) {
     items.push_back({what, 0, bytes, certain});
   };
   add(ledger.device.items, "rows for all samples", all, batches.certain);
   add(ledger.device.items, "rows of own samples", own, batches.certain);
-  add(ledger.pinned.items, "pinned, rows of own samples", own, batches.certain);
+  if (batches.on_host)
+    add(ledger.pinned.items, "pinned, rows of own samples", own, batches.certain);
   const int64_t messages = 2 * std::max(all, own);
   add(ledger.device.items, "messages between GPUs", messages, /*certain=*/false);
   add(ledger.pinned.items, "pinned, messages between GPUs", messages, /*certain=*/false);
 }
 
 }  // namespace
+
+GpuBatches part_of_rank(const GpuBatches& batches, int ranks) {
+  const auto cut = [](int64_t all, int64_t parts) { return (all + parts - 1) / parts; };
+  GpuBatches part = batches;
+  for (GpuBatches::Size* const size : {&part.largest, &part.trained})
+    size->samples = cut(batches.shards, ranks) * cut(size->samples, batches.shards);
+  return part;
+}
 
 GpuLedger gpu_store_need(const ModelSpec& model, const GpuBatches& batches,
                          std::span<const GpuMemory> rows, int rank, int ranks) {

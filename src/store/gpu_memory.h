@@ -34,6 +34,9 @@ struct GpuBatches {
   std::span<const kernels::Schedule> pool = {};  // GpuStoreKernels
 };
 
+/// Of global batches, what one of so many ranks has at most; all lookups may be its.
+GpuBatches part_of_rank(const GpuBatches& batches, int ranks);
+
 /// Beside the tables of the host (tables_need()), which rows in its memory are: rows in the GPU's
 /// memory, and what batches take, as much as `batches` says and no less. Frozen tables are not
 /// updated. Left out is what the driver takes for itself and for kernels. Of one of several ranks:

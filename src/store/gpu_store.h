@@ -24,7 +24,7 @@
 #include "device/pool.h"
 #include "kernels/codegen/compiled_gpu_pool.h"
 #include "kernels/distinct_rows/gpu_distinct_rows.h"
-#include "store/embedding_store.h"
+#include "store/store_on_gpu.h"
 #include "store/table_snapshots.h"
 #include "table/gpu_rows.h"
 #include "table/gpu_updater.h"
@@ -40,7 +40,7 @@ struct GpuStoreKernels {
   kernels::codegen::CompileForGpu compile;
 };
 
-class GpuStore final : public EmbeddingStore {
+class GpuStore final : public StoreOnGpu {
  public:
   /// Allocates all tables with their initial rows, and compiles what they need. `places` [tables]:
   /// where rows stand; empty: all in the GPU's own memory. Fails as
@@ -52,10 +52,9 @@ class GpuStore final : public EmbeddingStore {
                                                   std::span<const GpuMemory> places = {});
   ~GpuStore() override;
 
-  Gpu& gpu() { return *gpu_; }
-  /// What lookups and updates are enqueued on. Used by one thread at a time, which is that of
-  /// lookup() and update().
-  GpuStream& stream() { return stream_; }
+  Gpu& gpu() override { return *gpu_; }
+  GpuStream& stream() override { return stream_; }
+  GpuExchange* exchange() override { return nullptr; }
 
   /// The host's tables; of the GPU, and pinned for it: gpu_store_need().
   MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const override;

@@ -17,6 +17,8 @@
 namespace recmill::store {
 namespace {
 
+constexpr const char* kRowsOfBatch = "rows of a batch";
+
 /// Gives tables the numbers that they have in the whole model.
 class NumberedSnapshot final : public RowSnapshot {
  public:
@@ -94,6 +96,7 @@ struct TableWiseGpuStore::Places {
     int64_t begin = 0;  // floats
   };
   std::span<TableWisePrepared* const> batches;
+  Direction direction;
   std::vector<Block> of_all;               // [batches]: of this rank's features, of all samples
   std::vector<std::vector<Block>> of_own;  // [batches][ranks]: of its features, of own samples
   size_t all_bytes = 0, own_bytes = 0;
@@ -111,7 +114,9 @@ TableWiseGpuStore::TableWiseGpuStore(ModelSpec model, Communicator& communicator
   for (int rank = 0; rank < ranks_; ++rank) {
     Held& held = of_ranks_[rank];
     static_cast<HeldTables&>(held) = of_ranks[rank];
-    held.shapes = packed_shapes(held, model_);
+    held.rows = held.gradients = packed_shapes(held, model_);
+    for (size_t k = 0; k < held.features.size(); ++k)
+      if (is_frozen(held.features[k])) held.gradients[k].dim = 0;
   }
   const std::vector<int>& own = of_ranks_[rank_].tables;
   for (size_t i = 0; i < own.size(); ++i) places_[own[i]] = static_cast<int>(i);
@@ -135,7 +140,9 @@ Result<std::unique_ptr<TableWiseGpuStore>> TableWiseGpuStore::create(
   RECMILL_ASSIGN_OR_RETURN(
       store->held_, GpuStore::create(model_of(store->of_ranks_[store->rank_], store->model_), seed,
                                      std::move(gpu), of_held, pool, held_places));
-  RECMILL_ASSIGN_OR_RETURN(store->exchange_, make_exchange(store->held_->gpu(), communicator));
+  RECMILL_ASSIGN_OR_RETURN(store->exchange_, make_exchange(store->gpu(), communicator));
+  RECMILL_ASSIGN_OR_RETURN(auto copier, kernels::GpuRowCopier::make(store->gpu(), kernels.compile));
+  store->copier_ = std::make_unique<kernels::GpuRowCopier>(std::move(copier));
   return store;
 }
 
@@ -264,15 +271,15 @@ void TableWiseGpuStore::prepare_ahead() {
 }
 
 Result<TableWiseGpuStore::Places> TableWiseGpuStore::place(
-    std::span<TableWisePrepared* const> batches) {
-  Places places{batches, {}, {}};
+    std::span<TableWisePrepared* const> batches, Direction direction) {
+  Places places{batches, direction, {}, {}};
   int64_t all = 0, own = 0;
-  const auto add = [](const Held& held, const SparseBatch& batch, const auto& bags_of,
-                      int64_t& floats) {
+  const auto add = [&](const Held& held, const SparseBatch& batch, const auto& bags_of,
+                       int64_t& floats) {
     std::vector<int64_t> lookups;
     for (size_t k = 0; k < held.features.size(); ++k)
       lookups.push_back(bags_of(k).view(batch.samples).lookups());
-    Places::Block block{{held.shapes, batch.samples, std::move(lookups)}, floats};
+    Places::Block block{{held.shapes(direction), batch.samples, std::move(lookups)}, floats};
     floats += block.rows.floats();
     return block;
   };
@@ -292,17 +299,14 @@ Result<TableWiseGpuStore::Places> TableWiseGpuStore::place(
   }
   places.all_bytes = static_cast<size_t>(all) * sizeof(float);
   places.own_bytes = static_cast<size_t>(own) * sizeof(float);
-  Gpu& gpu = held_->gpu();
-  const std::string what = "rows of a batch";
-  RECMILL_RETURN_IF_ERROR(reserve(of_all_samples_, places.all_bytes, gpu, what));
-  RECMILL_RETURN_IF_ERROR(reserve(of_own_samples_, places.own_bytes, gpu, what));
-  RECMILL_RETURN_IF_ERROR(reserve(of_own_samples_on_host_, places.own_bytes, gpu, what));
+  RECMILL_RETURN_IF_ERROR(reserve(of_all_samples_, places.all_bytes, gpu(), kRowsOfBatch));
+  RECMILL_RETURN_IF_ERROR(reserve(of_own_samples_, places.own_bytes, gpu(), kRowsOfBatch));
   return places;
 }
 
 // Between the holders of tables, who have rows for all samples, and the ranks that have the
 // samples.
-Status TableWiseGpuStore::move(const Places& places, Direction direction) {
+Status TableWiseGpuStore::move(const Places& places) {
   std::vector<DevicePieces> at_holder(ranks_), at_samples(ranks_);
   for (size_t b = 0; b < places.batches.size(); ++b) {
     const TableWisePrepared& of = *places.batches[b];
@@ -315,8 +319,8 @@ Status TableWiseGpuStore::move(const Places& places, Direction direction) {
       append(own.all(), of_own_samples_.address<float>() + own_begin, at_samples[rank]);
     }
   }
-  auto &from = direction == Direction::to_samples ? at_holder : at_samples,
-       &to = direction == Direction::to_samples ? at_samples : at_holder;
+  const bool to_samples = places.direction == Direction::to_samples;
+  auto &from = to_samples ? at_holder : at_samples, &to = to_samples ? at_samples : at_holder;
   GpuStream& stream = held_->stream();
   for (size_t piece = 0; piece < to[rank_].size(); ++piece) {
     const auto [address, bytes] = to[rank_][piece];
@@ -329,45 +333,77 @@ Status TableWiseGpuStore::move(const Places& places, Direction direction) {
   return exchange_->all_to_all(from, to, stream);
 }
 
+// f(batch, feature, where what is moved of it stands among own samples').
+template <class F>
+void TableWiseGpuStore::for_each_feature(const Places& places, const F& f) const {
+  for (size_t b = 0; b < places.batches.size(); ++b) {
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const auto& [rows, begin] = places.of_own[b][rank];
+      for (size_t k = 0; k < of_ranks_[rank].features.size(); ++k) {
+        const size_t feature = of_ranks_[rank].features[k];
+        if (places.direction == Direction::to_holders && is_frozen(feature)) continue;
+        f(b, feature, Rows{begin + rows.begin(k), rows.stride(k), rows.rows(k)});
+      }
+    }
+  }
+}
+
 // copy(batch, feature, row, floats at the row's place among own samples' on the host).
 template <class Copy>
 void TableWiseGpuStore::copy_rows(const Places& places, const Copy& copy) {
   struct Task {
-    size_t batch, place;
-    int rank;
+    size_t batch, feature;
+    Rows rows;
   };
   std::vector<Task> tasks;
-  for (size_t b = 0; b < places.batches.size(); ++b)
-    for (int rank = 0; rank < ranks_; ++rank)
-      for (size_t k = 0; k < of_ranks_[rank].features.size(); ++k) tasks.push_back({b, k, rank});
+  for_each_feature(places, [&](size_t batch, size_t feature, const Rows& rows) {
+    tasks.push_back({batch, feature, rows});
+  });
+  float* const floats = of_own_samples_on_host_.as<float>().data();
   pool_.run(std::ssize(tasks), [&](int64_t i) {
-    const auto [batch, k, rank] = tasks[i];
-    const auto& [rows, begin] = places.of_own[batch][rank];
-    float* floats = of_own_samples_on_host_.as<float>().data() + begin + rows.begin(k);
-    for (int64_t row = 0; row < rows.rows(k); ++row)
-      copy(batch, of_ranks_[rank].features[k], row, floats + row * rows.stride(k));
+    const auto& [batch, feature, rows] = tasks[i];
+    for (int64_t row = 0; row < rows.count; ++row)
+      copy(batch, feature, row, floats + rows.begin + row * rows.stride);
   });
 }
 
+// Packed rows of own samples to the caller.
+Status TableWiseGpuStore::hand_out(const Places& places, Output output, bool to_host) {
+  GpuStream& queue = stream();
+  if (to_host) {
+    RECMILL_RETURN_IF_ERROR(
+        reserve(of_own_samples_on_host_, places.own_bytes, gpu(), kRowsOfBatch));
+    RECMILL_RETURN_IF_ERROR(
+        queue.to_host(of_own_samples_on_host_, of_own_samples_, places.own_bytes));
+    RECMILL_RETURN_IF_ERROR(exchange_->wait(queue));
+    copy_rows(places, [&](size_t, size_t feature, int64_t row, const float* from) {
+      const FeatureOutput& to = output[feature];
+      std::copy_n(from, model_.dim_of(feature), to.data + row * to.stride);
+    });
+    return {};
+  }
+  std::vector<kernels::gpu::RowCopy> copies;
+  for_each_feature(places, [&](size_t, size_t feature, const Rows& rows) {
+    const FeatureOutput& to = output[feature];
+    copies.push_back({of_own_samples_.address<float>() + rows.begin, to.data, rows.stride,
+                      to.stride, rows.count, model_.dim_of(feature)});
+  });
+  return copier_->copy(copies, queue);
+}
+
 Status TableWiseGpuStore::lookup(Prepared& prepared, Output output, Stream& stream) {
-  RECMILL_CHECK(stream.gpu() == nullptr, "rows go to the host's memory");
+  const bool to_host = stream.gpu() == nullptr;
+  RECMILL_CHECK(to_host || stream.gpu() == &held_->stream());
   auto* const of = static_cast<TableWisePrepared*>(&prepared);
   const std::lock_guard lock(mutex_);
   RECMILL_RETURN_IF_ERROR(exchange_bags(*of));
-  RECMILL_ASSIGN_OR_RETURN(const Places places, place({&of, 1}));
-  GpuStream& queue = held_->stream();
-  Stream on_gpu(pool_, &queue);
+  RECMILL_ASSIGN_OR_RETURN(const Places places, place({&of, 1}, Direction::to_samples));
+  Stream on_gpu(pool_, &held_->stream());
   const auto pooled =
       features_at<FeatureOutput>(places.of_all[0].rows, of_all_samples_.address<float>());
   RECMILL_RETURN_IF_ERROR(held_->lookup(*of->held, pooled, on_gpu));
-  RECMILL_RETURN_IF_ERROR(move(places, Direction::to_samples));
-  RECMILL_RETURN_IF_ERROR(
-      queue.to_host(of_own_samples_on_host_, of_own_samples_, places.own_bytes));
-  RECMILL_RETURN_IF_ERROR(exchange_->wait(queue));
-  copy_rows(places, [&](size_t, size_t feature, int64_t row, const float* from) {
-    const FeatureOutput& to = output[feature];
-    std::copy_n(from, model_.dim_of(feature), to.data + row * to.stride);
-  });
+  RECMILL_RETURN_IF_ERROR(move(places));
+  RECMILL_RETURN_IF_ERROR(hand_out(places, output, to_host));
   for (const SparseFeature& feature : of->batch.sparse->features)
     lookups_ += feature.view(of->batch.sparse->samples).lookups();
   return {};
@@ -375,23 +411,41 @@ Status TableWiseGpuStore::lookup(Prepared& prepared, Output output, Stream& stre
 
 // ---- updates
 
+// The caller's gradients to packed rows of own samples.
+Status TableWiseGpuStore::take_gradients(const Places& places, std::span<const Update> updates,
+                                         bool of_host) {
+  GpuStream& queue = stream();
+  if (of_host) {
+    RECMILL_RETURN_IF_ERROR(
+        reserve(of_own_samples_on_host_, places.own_bytes, gpu(), kRowsOfBatch));
+    copy_rows(places, [&](size_t batch, size_t feature, int64_t row, float* to) {
+      const FeatureGradient& from = updates[batch].gradient[feature];
+      std::copy_n(from.data + row * from.stride, model_.dim_of(feature), to);
+    });
+    return queue.to_device(of_own_samples_, of_own_samples_on_host_, places.own_bytes);
+  }
+  std::vector<kernels::gpu::RowCopy> copies;
+  for_each_feature(places, [&](size_t batch, size_t feature, const Rows& rows) {
+    const FeatureGradient& from = updates[batch].gradient[feature];
+    copies.push_back({from.data, of_own_samples_.address<float>() + rows.begin, from.stride,
+                      rows.stride, rows.count, model_.dim_of(feature)});
+  });
+  return copier_->copy(copies, queue);
+}
+
 Status TableWiseGpuStore::update(std::span<const Update> updates, const Step& step,
                                  Stream& stream) {
   if (updates.empty()) return {};
-  RECMILL_CHECK(stream.gpu() == nullptr, "gradients come from the host's memory");
+  const bool of_host = stream.gpu() == nullptr;
+  RECMILL_CHECK(of_host || stream.gpu() == &held_->stream());
   std::vector<TableWisePrepared*> batches;
   for (const Update& update : updates)
     batches.push_back(static_cast<TableWisePrepared*>(update.prepared));
   const std::lock_guard lock(mutex_);
-  RECMILL_ASSIGN_OR_RETURN(const Places places, place(batches));
-  copy_rows(places, [&](size_t batch, size_t feature, int64_t row, float* to) {
-    const FeatureGradient& from = updates[batch].gradient[feature];
-    std::copy_n(from.data + row * from.stride, model_.dim_of(feature), to);
-  });
+  RECMILL_ASSIGN_OR_RETURN(const Places places, place(batches, Direction::to_holders));
+  RECMILL_RETURN_IF_ERROR(take_gradients(places, updates, of_host));
   GpuStream& queue = held_->stream();
-  RECMILL_RETURN_IF_ERROR(
-      queue.to_device(of_own_samples_, of_own_samples_on_host_, places.own_bytes));
-  RECMILL_RETURN_IF_ERROR(move(places, Direction::to_holders));
+  RECMILL_RETURN_IF_ERROR(move(places));
   // So that whoever waits for the stream from now on waits for no other rank.
   RECMILL_RETURN_IF_ERROR(exchange_->wait(queue));
   std::vector<std::vector<FeatureGradient>> gradients;

@@ -20,6 +20,7 @@
 
 #include "comm/communicator.h"
 #include "comm/gpu/gpu_exchange.h"
+#include "kernels/row_copy/gpu_row_copier.h"
 #include "store/gpu_store.h"
 #include "store/held_tables.h"
 #include "store/packed_rows.h"
@@ -29,7 +30,7 @@ namespace recmill::store {
 /// Makes what moves bytes between the ranks' GPUs; collective. Both outlive it.
 using MakeGpuExchange = std::function<Result<std::unique_ptr<GpuExchange>>(Gpu&, Communicator&)>;
 
-class TableWiseGpuStore final : public EmbeddingStore {
+class TableWiseGpuStore final : public StoreOnGpu {
  public:
   /// Allocates the tables that table::shares_of() gives this rank, each of which is sharded by
   /// table; the rank may have none. `kernels` are of the whole model. Fails as GpuStore::create.
@@ -41,9 +42,12 @@ class TableWiseGpuStore final : public EmbeddingStore {
       std::span<const GpuMemory> places = {});
   ~TableWiseGpuStore() override;
 
+  Gpu& gpu() override { return held_->gpu(); }
+  GpuStream& stream() override { return held_->stream(); }
+  GpuExchange* exchange() override { return exchange_.get(); }
+
   MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const override;
   Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override;
-  /// Outputs and gradients are the host's.
   Status lookup(Prepared& prepared, Output output, Stream& stream) override;
   Status update(std::span<const Update> updates, const Step& step, Stream& stream) override;
   Status settle() override { return held_->settle(); }
@@ -55,10 +59,20 @@ class TableWiseGpuStore final : public EmbeddingStore {
  private:
   class TableWisePrepared;
   struct Places;
-  struct Held : HeldTables {
-    std::vector<PackedRows::Feature> shapes;  // beside features
+  /// Of one feature, among packed rows of own samples.
+  struct Rows {
+    int64_t begin = 0, stride = 0;  // floats
+    int64_t count = 0;
   };
+  /// Rows go to samples, and gradients to holders.
   enum class Direction { to_samples, to_holders };
+  struct Held : HeldTables {
+    // Beside features: of rows, and of gradients, which frozen tables have none of.
+    std::vector<PackedRows::Feature> rows, gradients;
+    const auto& shapes(Direction direction) const {
+      return direction == Direction::to_samples ? rows : gradients;
+    }
+  };
   /// Bags of one rank's samples, for the tables here.
   struct Part {
     std::vector<std::byte> bags;
@@ -68,6 +82,9 @@ class TableWiseGpuStore final : public EmbeddingStore {
   using Parts = std::vector<Part>;  // [ranks]
 
   TableWiseGpuStore(ModelSpec model, Communicator& communicator, Pool& pool);
+  bool is_frozen(size_t feature) const {
+    return model_.tables[model_.features[feature].table].frozen;
+  }
   std::vector<std::vector<int64_t>> take_messages(const TableWisePrepared& of);
   static void take_in(std::span<const std::byte> message, Part& now, Part& next);
   Status exchange_bags(TableWisePrepared& of);
@@ -75,10 +92,14 @@ class TableWiseGpuStore final : public EmbeddingStore {
   Status merge_bags(const Parts& parts, TableWisePrepared& of);
   void prepare_ahead();
   void forget(const TableWisePrepared& of);
-  Result<Places> place(std::span<TableWisePrepared* const> batches);
-  Status move(const Places& places, Direction direction);
+  Result<Places> place(std::span<TableWisePrepared* const> batches, Direction direction);
+  Status move(const Places& places);
+  template <class F>
+  void for_each_feature(const Places& places, const F& f) const;
   template <class Copy>
   void copy_rows(const Places& places, const Copy& copy);
+  Status hand_out(const Places& places, Output output, bool to_host);
+  Status take_gradients(const Places& places, std::span<const Update> updates, bool of_host);
 
   const ModelSpec model_;
   const int rank_, ranks_;
@@ -90,12 +111,13 @@ class TableWiseGpuStore final : public EmbeddingStore {
   std::unique_ptr<GpuStore> held_;  // this rank's tables, by their places
   std::mutex mutex_;                // guards all below
   std::unique_ptr<GpuExchange> exchange_;
+  std::unique_ptr<kernels::GpuRowCopier> copier_;
   // Packed rows: of this rank's features for all samples; of each rank's features, one rank after
   // the other, for this rank's samples.
   GpuBuffer of_all_samples_, of_own_samples_;
-  PinnedBuffer of_own_samples_on_host_;
-  int64_t ahead_ = -1;           // number of the batch sent as the next one; -1: none
-  std::shared_ptr<Parts> next_;  // what ranks have sent as theirs
+  PinnedBuffer of_own_samples_on_host_;  // where outputs and gradients are the host's
+  int64_t ahead_ = -1;                   // number of the batch sent as the next one; -1: none
+  std::shared_ptr<Parts> next_;          // what ranks have sent as theirs
 
   std::mutex waiting_mutex_;                       // guards what follows
   int64_t batches_ = 0;                            // that were numbered

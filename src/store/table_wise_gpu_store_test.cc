@@ -13,6 +13,7 @@
 #include "kernels/codegen/testing/test_code.h"
 #include "store/gpu_memory.h"
 #include "store/store_contract.h"
+#include "store/testing/caller_on_gpu.h"
 
 namespace recmill::store {
 namespace {
@@ -63,25 +64,28 @@ Result<std::unique_ptr<GpuExchange>> staged(Gpu& gpu, Communicator& hosts) {
 
 Result<std::unique_ptr<EmbeddingStore>> make_store(const ModelSpec& model, uint64_t seed,
                                                    Communicator& communicator, Pool& pool,
-                                                   const EmulatedGpu& emulated = {}) {
+                                                   const EmulatedGpu& emulated = {},
+                                                   bool on_gpu = false) {
   auto gpu = std::make_unique<Gpu>(recmill::testing::test_driver(emulated), GpuOptions{});
   RECMILL_ASSIGN_OR_RETURN(
       auto store,
       TableWiseGpuStore::create(model, seed, std::move(gpu), {.shards = 16, .compile = &compile},
                                 communicator, &staged, pool));
+  if (on_gpu) return std::make_unique<testing::CallerOnGpu>(model, std::move(store), pool);
   return std::unique_ptr<EmbeddingStore>(std::move(store));
 }
 
 void expect_bits_of_the_plain_store(const testing::Scenario& scenario,
-                                    std::initializer_list<int> rank_counts) {
+                                    std::initializer_list<int> rank_counts, bool on_gpu = false) {
   const auto expected = plain_trace(scenario);
   for (const int ranks : rank_counts) {
     testing::Trace trace(scenario);
     Pool pool(2);
     const Status status = run_ranks(ranks, [&](Communicator& inner) -> Status {
       DelayedCommunicator communicator(inner, scenario.seed);
-      RECMILL_ASSIGN_OR_RETURN(const auto store,
-                               make_store(scenario.model, scenario.seed, communicator, pool));
+      RECMILL_ASSIGN_OR_RETURN(
+          const auto store,
+          make_store(scenario.model, scenario.seed, communicator, pool, EmulatedGpu{}, on_gpu));
       return testing::carry_out(scenario, *store, communicator.rank(), ranks, pool, trace);
     });
     EXPECT_TRUE(status.ok()) << status.message();
@@ -99,6 +103,14 @@ TEST(TableWiseGpuStore, shows_under_random_operations_what_the_plain_store_shows
   expect_bits_of_the_plain_store(with_model(testing::random_scenario(1, 24), model_of(8)),
                                  {1, 2, 3, 4});
   expect_bits_of_the_plain_store(with_model(testing::random_scenario(2, 24), model_of(8)), {3});
+}
+
+TEST(TableWiseGpuStore, outputs_and_gradients_may_be_in_the_gpus_memory) {
+  constexpr bool kOnGpu = true;
+  expect_bits_of_the_plain_store(with_model(testing::training_scenario(33, 8), model_of(8)), {2, 4},
+                                 kOnGpu);
+  expect_bits_of_the_plain_store(with_model(testing::random_scenario(4, 24), model_of(8)), {1, 3},
+                                 kOnGpu);
 }
 
 TEST(TableWiseGpuStore, a_rank_may_hold_no_table) {

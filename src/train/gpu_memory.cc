@@ -28,7 +28,7 @@ void add_layers(const ResolvedRun& run, const store::GpuBatches& batches,
       model::make_model_of_gpu(options.model, run.spec, static_cast<uint64_t>(options.train.seed));
   if (!model.ok()) return;  // refused when a rank is made
   const auto states = std::ssize(DenseOptimizer(options.optimizer, 0, {}).state());
-  GpuTrainer::need(run.spec, **model, states, batches, ledger);
+  GpuTrainer::need(run.spec, **model, states, batches, run.ranks, ledger);
   // LibTorch keeps the results of each operation, and makes their gradients.
   constexpr int64_t kCopies = 4;
   int64_t inputs = run.spec.num_dense;
@@ -77,8 +77,9 @@ void add_preprocessing(const ResolvedRun& run, const store::GpuBatches& batches,
 store::GpuLedger ledger_of(const ResolvedRun& run, const store::GpuBatches& batches,
                            std::span<const GpuMemory> rows, int rank) {
   store::GpuLedger ledger = store::gpu_store_need(run.spec, batches, rows, rank, run.ranks);
-  if (!batches.on_host) add_layers(run, batches, ledger);
-  if (run.options.gpu.preprocess) add_preprocessing(run, batches, ledger);
+  const store::GpuBatches own = store::part_of_rank(batches, run.ranks);
+  if (!batches.on_host) add_layers(run, own, ledger);
+  if (run.options.gpu.preprocess) add_preprocessing(run, own, ledger);
   for (auto* const of : {&ledger.device, &ledger.pinned})
     for (MemoryItem& item : of->items) item.device = rank;
   return ledger;

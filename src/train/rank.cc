@@ -7,10 +7,10 @@
 #include "model/make_model.h"
 #include "preprocess/run/gpu_preprocessor.h"
 #include "reader/open_reader.h"
-#include "store/gpu_store.h"
 #include "store/local_store.h"
 #include "store/placed_store.h"
 #include "store/plain_store.h"
+#include "store/store_on_gpu.h"
 #include "train/chosen_kernels.h"
 #include "train/gpu/gpu_trainer.h"
 #include "train/gpu_run.h"
@@ -95,11 +95,11 @@ std::vector<ParameterRange> trained_ranges(const model::Model& model) {
 Status make_gpu_trainer(const ResolvedRun& run, Buffer parameters, Communicator& communicator,
                         Pool& pool, Files& files, Rank& rank) {
   const DeviceKind device = run.options.device;
-  auto* const store = dynamic_cast<store::GpuStore*>(rank.store.get());
+  auto* const store = dynamic_cast<store::StoreOnGpu*>(rank.store.get());
   RECMILL_CHECK(store != nullptr);
   auto layers = model::make_gpu_layers(
       device == DeviceKind::cuda ? model::LayersOn::cuda : model::LayersOn::emulated_gpu,
-      *rank.model, run.spec);
+      store->gpu(), *rank.model, run.spec);
   if (!layers.ok()) return layers.status().at("device = \"" + std::string(name_of(device)) + "\"");
   rank.layers = *std::move(layers);
   if (run.options.gpu.graphs)

@@ -88,10 +88,8 @@ Status check_placement(const PlacementOptions& placement) {
 
 /// Why the run has one rank; empty: it may have several.
 std::string one_rank_of(const RunOptions& options) {
-  if (options.embedding.store == preprocess::StoreKind::plain) return "embedding.store = \"plain\"";
-  if (options.device == DeviceKind::cpu || options.train.deterministic) return "";
-  return "device = \"" + std::string(name_of(options.device)) +
-         "\" with train.deterministic = false";
+  return options.embedding.store == preprocess::StoreKind::plain ? "embedding.store = \"plain\""
+                                                                 : "";
 }
 
 }  // namespace

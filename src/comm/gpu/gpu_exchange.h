@@ -26,8 +26,8 @@ class GpuExchange {
   virtual ~GpuExchange() = default;
   /// In the order of a stream of this rank's GPU: sends to_rank[r] to rank r and receives
   /// from_rank[r] from it; [ranks], this rank's own have no pieces. The n-th piece that a rank
-  /// sends to another is the n-th that the other receives from it, of as many bytes. What is sent
-  /// stays as it is, and nobody else writes where something is received, until wait() returns.
+  /// sends to another is the n-th that the other receives from it, of as many bytes. What is
+  /// enqueued on the stream afterwards finds what was received, and may overwrite what was sent.
   virtual Status all_to_all(std::span<const DevicePieces> to_rank,
                             std::span<const DevicePieces> from_rank, GpuStream& stream) = 0;
   /// Returns when what is enqueued on the stream has happened, messages among it. Fails as it did,

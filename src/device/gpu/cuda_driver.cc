@@ -97,6 +97,7 @@ class CudaDriver final : public GpuDriver {
     if (number >= count)
       return Status::Failed("GPU " + std::to_string(number) + ": the machine has " +
                             std::to_string(count));
+    properties_.number = number;
     if (const auto error = api_.device(&device_, number); error != 0) return failed("GPU", error);
     if (const auto error = api_.retain_context(&context_, device_); error != 0)
       return failed("GPU " + std::to_string(number), error);

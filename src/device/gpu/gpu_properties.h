@@ -11,6 +11,7 @@ namespace recmill {
 /// What a GPU is, as far as kernels are planned by it. Sizes in bytes.
 struct GpuProperties {
   std::string name;
+  int number = 0;   // of the machine's GPUs
   int compute = 0;  // capability times ten: 90 is sm_90
   int multiprocessors = 0;
   int64_t memory = 0;

@@ -62,6 +62,21 @@ struct Squares {
   }
 };
 
+struct SumOfRanks {
+  struct Shared {};
+
+  RECMILL_DEVICE static void run(const SumOfRanksArguments& of, Shared&) {
+    const i64 threads = static_cast<i64>(gridDim.x) * kStepThreads;
+    for (i64 i = static_cast<i64>(blockIdx.x) * kStepThreads + threadIdx.x; i < of.count;
+         i += threads) {
+      float sum = of.rank == 0 ? of.own[i] : of.others[i];
+      for (int rank = 1; rank < of.ranks; ++rank)
+        sum += rank == of.rank ? of.own[i] : of.others[rank * of.stride + i];
+      of.own[i] = sum;
+    }
+  }
+};
+
 template <class Formula>
 struct DenseUpdate {
   struct Shared {

@@ -29,6 +29,14 @@ struct SquaresArguments {
   double* sums;  // [blocks]
 };
 
+/// Values of all ranks, added in the order of ranks.
+struct SumOfRanksArguments {
+  float* own;           // [count]: this rank's, and then the sum
+  const float* others;  // [ranks][stride]; this rank's are not read
+  i64 count, stride;
+  i32 rank, ranks;
+};
+
 /// Elements [first, first + count) of the flat vector.
 struct ParameterStretch {
   i64 first, count;

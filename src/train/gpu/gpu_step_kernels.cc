@@ -26,7 +26,8 @@ Result<GpuStepKernels> GpuStepKernels::make(Gpu& gpu, const DenseOptimizer& opti
   GpuStepKernels made(gpu, optimizer, parameters);
   const auto sources = gpu_step_sources(optimizer.options(), "Recmill");
   RECMILL_ASSIGN_OR_RETURN(made.codes_, compile(sources));
-  GpuKernel* const kernels[] = {&made.log_loss_, &made.squares_, &made.update_};
+  GpuKernel* const kernels[] = {&made.log_loss_, &made.squares_, &made.update_,
+                                &made.sum_of_ranks_};
   for (size_t k = 0; k < std::size(kernels); ++k) {
     RECMILL_ASSIGN_OR_RETURN(*kernels[k], gpu.load(made.codes_[k].code));
   }
@@ -66,6 +67,11 @@ int64_t GpuStepKernels::loss_blocks(int64_t samples) {
 
 Status GpuStepKernels::log_loss(const gpu::LogLossArguments& of, GpuStream& stream) {
   return gpu_->launch(log_loss_, grid_of(loss_blocks(of.samples)), of, stream);
+}
+
+Status GpuStepKernels::sum_of_ranks(const gpu::SumOfRanksArguments& of, GpuStream& stream) const {
+  return of.count == 0 ? Status()
+                       : gpu_->launch(sum_of_ranks_, grid_of(blocks(of.count)), of, stream);
 }
 
 Status GpuStepKernels::load_state(GpuStream& stream) {

@@ -30,6 +30,9 @@ class GpuStepKernels {
   /// Enqueues the loss of `of.samples` > 0 samples: its parts stand at of.sums [loss_blocks()].
   Status log_loss(const gpu::LogLossArguments& of, GpuStream& stream);
 
+  /// Enqueues the sum over ranks.
+  Status sum_of_ranks(const gpu::SumOfRanksArguments& of, GpuStream& stream) const;
+
   /// Copies the optimizer's state to the GPU.
   Status load_state(GpuStream& stream);
   /// Copies it back to `optimizer`. Both wait for the stream.
@@ -49,7 +52,7 @@ class GpuStepKernels {
   const DenseOptimizer* optimizer_;
   int64_t parameters_;
   std::vector<kernels::codegen::GpuCode> codes_;
-  GpuKernel log_loss_, squares_, update_;
+  GpuKernel log_loss_, squares_, update_, sum_of_ranks_;
   std::vector<GpuBuffer> state_;  // as DenseOptimizer::state()
   GpuBuffer stretches_, sums_;
   PinnedBuffer staging_;  // [parameters]

@@ -10,8 +10,9 @@
 
 namespace recmill::train {
 
-/// The loss, the sum of a gradient's squares, the dense update by that optimizer: three kernels of
-/// one text, in this order. `made_by` names the program and its version.
+/// The loss, the sum of a gradient's squares, the dense update by that optimizer, the sum of what
+/// ranks have: four kernels of one text, in this order. `made_by` names the program and its
+/// version.
 std::vector<kernels::codegen::GpuSource> gpu_step_sources(const DenseOptimizerOptions& optimizer,
                                                           const std::string& made_by);
 

@@ -30,8 +30,8 @@ std::vector<float> draw(int64_t count, uint64_t stream) {
   return values;
 }
 
-const std::array<GpuStepEntry, 3>& entries_of(const std::string& name) {
-  const std::map<std::string, const std::array<GpuStepEntry, 3>*> all{
+const std::array<GpuStepEntry, 4>& entries_of(const std::string& name) {
+  const std::map<std::string, const std::array<GpuStepEntry, 4>*> all{
       {"sgd", &gpu_step_sgd},
       {"momentum", &gpu_step_momentum},
       {"adagrad", &gpu_step_adagrad},
@@ -130,6 +130,28 @@ TEST_P(GpuStepTest, TheLossIsThatOfTheCpu) {
     for (int64_t i = 0; i < samples; ++i) {
       ASSERT_FLOAT_EQ(found_gradient[i], gradient[i]) << samples << " " << i;
       ASSERT_FLOAT_EQ(found_of[i], probabilities[i]) << samples << " " << i;
+    }
+  }
+}
+
+TEST_P(GpuStepTest, ValuesOfRanksAreAddedInTheirOrder) {
+  const DenseOptimizer optimizer({}, 1, {});
+  auto kernels = GpuStepKernels::make(gpu_, optimizer, 1, compiled("sgd"));
+  ASSERT_TRUE(kernels.ok()) << kernels.status().message();
+  constexpr int64_t kCount = 700, kStride = 704;
+  for (const int ranks : {2, 3, 5}) {
+    std::vector<float> all = draw(ranks * kStride, ranks);
+    std::vector<float> sum(all.begin(), all.begin() + kCount);
+    for (int rank = 1; rank < ranks; ++rank)
+      for (int64_t i = 0; i < kCount; ++i) sum[i] += all[rank * kStride + i];
+    for (int rank = 0; rank < ranks; ++rank) {
+      std::vector<float> others = all;
+      const auto begin = others.begin() + rank * kStride;
+      float* const own = arrays_.put(std::vector<float>(begin, begin + kCount));
+      std::fill_n(begin, kStride, std::nanf(""));
+      const gpu::SumOfRanksArguments of{own, arrays_.put(others), kCount, kStride, rank, ranks};
+      ASSERT_TRUE(kernels->sum_of_ranks(of, stream_).ok());
+      EXPECT_EQ(arrays_.get(own), sum) << rank << " of " << ranks;
     }
   }
 }

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
+#include "comm/gather_values.h"
 #include "device/gpu/staged_arrays.h"
 #include "train/non_finite.h"
 
@@ -58,13 +60,14 @@ int64_t reserved_for_rows(const ModelSpec& spec, const store::GpuBatches::Size& 
 
 }  // namespace
 
-GpuTrainer::GpuTrainer(const ModelSpec& spec, model::GpuLayers& layers, store::GpuStore& store,
+GpuTrainer::GpuTrainer(const ModelSpec& spec, model::GpuLayers& layers, store::StoreOnGpu& store,
                        DenseOptimizer& dense_optimizer, Communicator& communicator, Pool& pool,
                        Buffer parameters, GpuStepKernels kernels)
     : spec_(spec),
       layers_(layers),
       store_(store),
       dense_optimizer_(dense_optimizer),
+      communicator_(communicator),
       gpu_(store.gpu()),
       gpu_stream_(store.stream()),
       stream_(pool, &gpu_stream_),
@@ -78,11 +81,11 @@ GpuTrainer::GpuTrainer(const ModelSpec& spec, model::GpuLayers& layers, store::G
 
 // Layers that are still enqueued refer to what goes now.
 GpuTrainer::~GpuTrainer() {
-  static_cast<void>(gpu_stream_.synchronize().ok());
+  static_cast<void>(store_.wait(gpu_stream_).ok());
 }
 
 Result<std::unique_ptr<GpuTrainer>> GpuTrainer::make(
-    const ModelSpec& spec, model::GpuLayers& layers, store::GpuStore& store,
+    const ModelSpec& spec, model::GpuLayers& layers, store::StoreOnGpu& store,
     DenseOptimizer& dense_optimizer, Communicator& communicator, Pool& pool, Buffer parameters,
     const kernels::codegen::CompileForGpu& compile) {
   RECMILL_ASSIGN_OR_RETURN(auto kernels,
@@ -96,23 +99,26 @@ Result<std::unique_ptr<GpuTrainer>> GpuTrainer::make(
 }
 
 void GpuTrainer::need(const ModelSpec& spec, const model::Model& layers, int64_t states,
-                      const store::GpuBatches& batches, store::GpuLedger& ledger) {
+                      const store::GpuBatches& batches, int ranks, store::GpuLedger& ledger) {
   const auto add = [&](const std::string& what, const GpuBytes& bytes) {
     ledger.device.items.push_back({what, 0, bytes.device});
     ledger.pinned.items.push_back({"pinned, " + what, 0, bytes.pinned});
   };
+  int64_t totals = 0;
+  for (int phase = 0; phase < layers.phases(); ++phase) totals += layers.forward_sum_size(phase);
   const int64_t vector = layers.parameter_count() * int64_t{sizeof(float)};
   GpuBytes parameters{2 * vector, vector};
   parameters +=
       GpuStepKernels::need(layers.parameter_count(), states, std::ssize(layers.parameters()));
   add("dense parameters, gradient and optimizer state", parameters);
+  if (ranks > 1)
+    add("gradients of other ranks",
+        {GpuRankSum::need(ranks, std::max(layers.parameter_count(), totals)), 0});
   ledger.device.items.push_back(
       {"looked-up rows and their gradient", 0,
        reserved_for_rows(spec, batches.largest) + reserved_for_rows(spec, batches.trained),
        batches.certain});
   const int64_t samples = batches.largest.samples;
-  int64_t totals = 0;
-  for (int phase = 0; phase < layers.phases(); ++phase) totals += layers.forward_sum_size(phase);
   const auto results = reserved_bytes(static_cast<int64_t>(Results(samples, totals).end));
   constexpr int64_t kLabelAndWeight = 2;
   const int64_t inputs =
@@ -129,6 +135,11 @@ Status GpuTrainer::allocate() {
   RECMILL_ASSIGN_OR_RETURN(staging_, gpu_.allocate_pinned(bytes, what));
   RECMILL_ASSIGN_OR_RETURN(results_stream_, gpu_.open_stream());
   RECMILL_ASSIGN_OR_RETURN(inputs_sent_, gpu_.open_event());
+  if (store_.exchange() == nullptr) return {};
+  const int64_t most = std::max(layers_.model().parameter_count(), layers_.totals_size());
+  RECMILL_ASSIGN_OR_RETURN(rank_sum_,
+                           GpuRankSum::make(gpu_, *store_.exchange(), communicator_.rank(),
+                                            communicator_.ranks(), most, kernels_));
   return {};
 }
 
@@ -229,7 +240,12 @@ model::GpuLayersInput GpuTrainer::layers_input(const RankBatch& batch, bool trai
                                  .dense = inputs_there_.address<float>(),
                                  .pooled = pooled_.address<float>(),
                                  .sequences = {},
-                                 .rows = {}};
+                                 .rows = {},
+                                 .add_over_ranks = {}};
+  if (rank_sum_ != nullptr)
+    input.add_over_ranks = [this](float* values, int64_t count, GpuStream& stream) {
+      return rank_sum_->add(values, count, stream);
+    };
   for (size_t f = 0; f < spec_.features.size(); ++f) {
     if (spec_.features[f].pooling == Pooling::none)
       input.sequences.push_back({sequences_[input.sequences.size()].address<float>(),
@@ -250,7 +266,6 @@ Status GpuTrainer::forward(const RankBatch& batch, bool training) {
   RECMILL_RETURN_IF_ERROR(store_.lookup(*batch.prepared, outputs_, stream_));
   stages_.enter(Stage::dense_layers);
   const int64_t samples = batch.samples();
-  if (samples == 0) return {};
   const Results results(samples, layers_.totals_size());
   std::byte* const there = results_there_.address<std::byte>();
   RECMILL_RETURN_IF_ERROR(layers_.forward(layers_input(batch, training), logits_.address<float>(),
@@ -267,13 +282,13 @@ Status GpuTrainer::forward(const RankBatch& batch, bool training) {
       training ? logit_gradient_.address<float>() : nullptr,
       reinterpret_cast<float*>(there + results.probabilities),
       reinterpret_cast<double*>(there)};
-  RECMILL_RETURN_IF_ERROR(kernels_.log_loss(loss, gpu_stream_));
+  if (samples > 0) RECMILL_RETURN_IF_ERROR(kernels_.log_loss(loss, gpu_stream_));
   RECMILL_RETURN_IF_ERROR(results_stream_.wait_for(gpu_stream_));
-  return results_stream_.to_host(results_, results_there_, results.end);
+  return results.end == 0 ? Status()
+                          : results_stream_.to_host(results_, results_there_, results.end);
 }
 
-Status GpuTrainer::backward(const RankBatch& batch) {
-  if (batch.samples() == 0) return gpu_stream_.zero(gradient_);
+Status GpuTrainer::backward() {
   model::GpuLayersGradient gradient = {
       pooled_gradient_.address<float>(), {}, gradient_.address<float>()};
   for (const GpuBuffer& of : sequence_gradients_) gradient.sequences.push_back(of.address<float>());
@@ -290,21 +305,38 @@ std::span<const float> GpuTrainer::probabilities(const RankBatch& batch) const {
 
 // Waits for the loss.
 Result<StepResult> GpuTrainer::result(const RankBatch& batch) {
-  RECMILL_RETURN_IF_ERROR(results_stream_.synchronize());
+  RECMILL_RETURN_IF_ERROR(store_.wait(results_stream_));
   const int64_t samples = batch.samples();
-  StepResult result;
-  result.samples = batch.cut.samples;
+  double loss = 0;
   const auto* const sums = reinterpret_cast<const double*>(results_.as<std::byte>().data());
   for (int64_t block = 0; block < GpuStepKernels::loss_blocks(samples); ++block)
-    result.loss += sums[block];
+    loss += sums[block];
+  StepResult result;
+  result.samples = batch.cut.samples;
   result.probabilities = probabilities(batch);
+  RECMILL_ASSIGN_OR_RETURN(result.loss, add_over_ranks(loss));
   if (std::isfinite(result.loss)) return result;
   return name_cause(batch);
 }
 
-// Searches copies on the host.
+// In the order of ranks.
+Result<double> GpuTrainer::add_over_ranks(double own) {
+  if (rank_sum_ == nullptr) return own;
+  RECMILL_ASSIGN_OR_RETURN(const auto of_ranks, gather_values(own, communicator_));
+  return std::accumulate(of_ranks.begin(), of_ranks.end(), 0.0);
+}
+
 Status GpuTrainer::name_cause(const RankBatch& batch) {
+  RECMILL_RETURN_IF_ERROR(store_.wait(gpu_stream_));
   RECMILL_RETURN_IF_ERROR(settle());
+  RECMILL_RETURN_IF_ERROR(batch.samples() > 0 ? name_own_cause(batch) : Status());
+  return Status::Failed(rank_sum_ == nullptr
+                            ? "the loss is not finite"
+                            : "the loss is not finite; the cause is on another rank");
+}
+
+// Searches copies on the host.
+Status GpuTrainer::name_own_cause(const RankBatch& batch) {
   std::vector<PinnedBuffer> copies;
   const auto copy_of = [&](const GpuBuffer& there) -> Result<float*> {
     RECMILL_ASSIGN_OR_RETURN(auto copy, gpu_.allocate_pinned(there.size(), kRows));
@@ -324,13 +356,12 @@ Status GpuTrainer::name_cause(const RankBatch& batch) {
     outputs.push_back(output);
   }
   RECMILL_RETURN_IF_ERROR(gpu_stream_.synchronize());
-  const Status cause = name_non_finite({spec_,
-                                        batch,
-                                        outputs,
-                                        layers_.model().parameters(),
-                                        parameters(),
-                                        {logits, static_cast<size_t>(batch.samples())}});
-  return cause.ok() ? Status::Failed("the loss is not finite") : cause;
+  return name_non_finite({spec_,
+                          batch,
+                          outputs,
+                          layers_.model().parameters(),
+                          parameters(),
+                          {logits, static_cast<size_t>(batch.samples())}});
 }
 
 // ---- steps
@@ -354,9 +385,14 @@ void GpuTrainer::finish_iteration(const RankBatch& batch) {
 
 Result<StepResult> GpuTrainer::train(const RankBatch& batch, const store::Step& step) {
   RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/true));
-  RECMILL_RETURN_IF_ERROR(backward(batch));
+  RECMILL_RETURN_IF_ERROR(backward());
   RECMILL_ASSIGN_OR_RETURN(const StepResult outcome, result(batch));
   finish_iteration(batch);
+  if (rank_sum_ != nullptr) {
+    stages_.enter(Stage::dense_gradients);
+    RECMILL_RETURN_IF_ERROR(
+        rank_sum_->add(gradient_.address<float>(), layers_.model().parameter_count(), gpu_stream_));
+  }
   stages_.enter(Stage::dense_update);
   RECMILL_RETURN_IF_ERROR(kernels_.update(parameters_there_.address<float>(),
                                           gradient_.address<float>(), step.iteration,
@@ -374,7 +410,7 @@ Result<StepResult> GpuTrainer::score(const RankBatch& batch) {
 
 Result<std::span<const float>> GpuTrainer::answer(const RankBatch& batch) {
   RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/false));
-  RECMILL_RETURN_IF_ERROR(results_stream_.synchronize());
+  RECMILL_RETURN_IF_ERROR(store_.wait(results_stream_));
   return probabilities(batch);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank's training step with everything on one GPU: rows, layers, loss and optimizers. A step is
 // enqueued as a whole, but for updates, which wait until the loss is known to be finite: the GPU
-// computes gradients meanwhile.
+// computes gradients meanwhile. Of several ranks each has the layers of its own samples; gradients
+// of parameters are added over ranks, in their order.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@
 #include "kernels/codegen/gpu_code.h"
 #include "model/gpu_layers.h"
 #include "store/gpu_memory.h"
-#include "store/gpu_store.h"
+#include "store/store_on_gpu.h"
+#include "train/gpu/gpu_rank_sum.h"
 #include "train/gpu/gpu_step_kernels.h"
 #include "train/optimizer/dense_optimizer.h"
 #include "train/trainer.h"
@@ -27,16 +29,16 @@ namespace recmill::train {
 
 class GpuTrainer final : public Trainer {
  public:
-  /// Appends what it takes, beside its store, of batches of that size: `layers` of
-  /// make_model_of_gpu(), `states` of the dense optimizer. Left out is what LibTorch takes for what
-  /// lies between layers.
+  /// Appends what it takes, beside its store, of batches of which a rank has so many samples:
+  /// `layers` of make_model_of_gpu(), `states` of the dense optimizer. Left out is what LibTorch
+  /// takes for what lies between layers.
   static void need(const ModelSpec& spec, const model::Model& layers, int64_t states,
-                   const store::GpuBatches& batches, store::GpuLedger& ledger);
+                   const store::GpuBatches& batches, int ranks, store::GpuLedger& ledger);
 
-  /// For one rank. All referenced objects outlive the trainer. `parameters`: as many floats as
+  /// Collective. All referenced objects outlive the trainer. `parameters`: as many floats as
   /// layers.model() has. Fails as `compile`, and where the GPU's memory is short.
   static Result<std::unique_ptr<GpuTrainer>> make(const ModelSpec& spec, model::GpuLayers& layers,
-                                                  store::GpuStore& store,
+                                                  store::StoreOnGpu& store,
                                                   DenseOptimizer& dense_optimizer,
                                                   Communicator& communicator, Pool& pool,
                                                   Buffer parameters,
@@ -52,7 +54,7 @@ class GpuTrainer final : public Trainer {
   StageClock& stages() override { return stages_; }
 
  private:
-  GpuTrainer(const ModelSpec& spec, model::GpuLayers& layers, store::GpuStore& store,
+  GpuTrainer(const ModelSpec& spec, model::GpuLayers& layers, store::StoreOnGpu& store,
              DenseOptimizer& dense_optimizer, Communicator& communicator, Pool& pool,
              Buffer parameters, GpuStepKernels kernels);
   Status allocate();
@@ -61,22 +63,26 @@ class GpuTrainer final : public Trainer {
   void place_rows();
   model::GpuLayersInput layers_input(const RankBatch& batch, bool training) const;
   Status forward(const RankBatch& batch, bool training);
-  Status backward(const RankBatch& batch);
+  Status backward();
   std::span<const float> probabilities(const RankBatch& batch) const;
   Result<StepResult> result(const RankBatch& batch);
+  Result<double> add_over_ranks(double own);
   Status name_cause(const RankBatch& batch);
+  Status name_own_cause(const RankBatch& batch);
   Status send_statistics();
   void finish_iteration(const RankBatch& batch);
 
   const ModelSpec& spec_;
   model::GpuLayers& layers_;
-  store::GpuStore& store_;
+  store::StoreOnGpu& store_;
   DenseOptimizer& dense_optimizer_;
+  Communicator& communicator_;
   Gpu& gpu_;
   GpuStream& gpu_stream_;  // the store's
   Stream stream_;          // of it
   StageClock stages_;
   GpuStepKernels kernels_;
+  std::unique_ptr<GpuRankSum> rank_sum_;  // null: there is one rank
 
   const Buffer parameters_;  // those that are not trained are current, the others after settle()
   GpuBuffer parameters_there_, gradient_;

@@ -8,9 +8,13 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include "base/random.h"
+#include "comm/gpu/staged_gpu_exchange.h"
+#include "comm/shard_tree.h"
 #include "comm/threads.h"
 #include "kernels/codegen/testing/test_code.h"
 #include "kernels/testing/random_bags.h"
@@ -18,7 +22,10 @@
 #include "model/initialize.h"
 #include "model/make_model.h"
 #include "schema/testing/tables_of_dims.h"
+#include "store/gpu_store.h"
 #include "store/local_store.h"
+#include "store/table_wise_gpu_store.h"
+#include "store/testing/scenario.h"
 #include "train/rank_trainer.h"
 
 namespace recmill::train {
@@ -60,10 +67,35 @@ RankBatch batch_of(const ModelSpec& spec, int64_t samples, int64_t iteration) {
   return batch;
 }
 
+/// What a rank has of a batch.
+RankBatch part_of(const RankBatch& whole, const Communicator& communicator) {
+  const ShardRange own = shards_of_rank(communicator.rank(), communicator.ranks(), kShards);
+  const int64_t begin = whole.cut.begin(own.begin), end = whole.cut.begin(own.end);
+  const auto cut = [&](const std::vector<float>& values, int64_t columns) {
+    return values.empty() ? values
+                          : std::vector<float>(values.begin() + begin * columns,
+                                               values.begin() + end * columns);
+  };
+  RankBatch part;
+  part.before = whole.before;
+  part.cut = whole.cut;
+  part.first_shard = own.begin;
+  part.end_shard = own.end;
+  part.dense.first = whole.dense.first + begin;
+  part.dense.samples = end - begin;
+  part.dense.columns = whole.dense.columns;
+  part.dense.values = cut(whole.dense.values, whole.dense.columns);
+  part.dense.labels = cut(whole.dense.labels, 1);
+  part.dense.sample_weights = cut(whole.dense.sample_weights, 1);
+  part.sparse = store::testing::slice(whole.sparse, begin, end);
+  return part;
+}
+
 /// One rank's training, and what it leads to.
 struct Training {
   const ModelSpec& spec;
-  std::unique_ptr<Communicator> communicator = ThreadsGroup(1).communicator(0);
+  const std::unique_ptr<Communicator> alone;  // where there is one rank
+  Communicator& communicator;
   Pool pool{1};
   std::unique_ptr<store::EmbeddingStore> store;
   std::unique_ptr<model::Model> model;
@@ -71,7 +103,9 @@ struct Training {
   std::unique_ptr<DenseOptimizer> optimizer;
   std::unique_ptr<Trainer> trainer;
 
-  explicit Training(const ModelSpec& of) : spec(of) {}
+  explicit Training(const ModelSpec& of)
+      : spec(of), alone(ThreadsGroup(1).communicator(0)), communicator(*alone) {}
+  Training(const ModelSpec& of, Communicator& between) : spec(of), communicator(between) {}
 
   void make_optimizer(const DenseOptimizerOptions& options) {
     std::vector<ParameterRange> trained;
@@ -91,14 +125,20 @@ struct Training {
     RECMILL_RETURN_IF_ERROR(prepare(batch, store::Purpose::evaluate));
     return trainer->score(batch);
   }
+  /// By table.
+  std::map<int, std::vector<float>> tables() {
+    std::map<int, std::vector<float>> all;
+    const auto add = [&](const store::RowBlock& block) {
+      std::vector<float>& table = all[block.table];
+      table.insert(table.end(), block.weights.begin(), block.weights.end());
+      return Status();
+    };
+    RECMILL_CHECK(store->read_rows(add).ok());
+    return all;
+  }
   std::vector<float> rows() {
     std::vector<float> all;
-    RECMILL_CHECK(store
-                      ->read_rows([&](const store::RowBlock& block) {
-                        all.insert(all.end(), block.weights.begin(), block.weights.end());
-                        return Status();
-                      })
-                      .ok());
+    for (const auto& [number, rows] : tables()) all.insert(all.end(), rows.begin(), rows.end());
     return all;
   }
   /// By name, as offsets may differ.
@@ -117,36 +157,61 @@ struct Training {
 std::unique_ptr<Training> on_cpu(const ModelSpec& spec, const ModelOptions& options,
                                  const DenseOptimizerOptions& dense) {
   auto made = std::make_unique<Training>(spec);
-  made->store = *store::LocalStore::create(spec, kSeed, *made->communicator, made->pool);
+  made->store = *store::LocalStore::create(spec, kSeed, made->communicator, made->pool);
   made->model = *model::make_model(options, spec, kSeed);
   made->make_optimizer(dense);
   made->trainer = std::make_unique<RankTrainer>(spec, *made->model, *made->store, *made->optimizer,
-                                                *made->communicator, made->pool, kShards,
+                                                made->communicator, made->pool, kShards,
                                                 *model::initial_parameters(*made->model, kSeed));
+  RECMILL_CHECK(made->trainer->load_parameters().ok());
+  return made;
+}
+
+/// Ranks ask for the same code.
+Result<std::vector<kernels::codegen::GpuCode>> compile(
+    std::span<const kernels::codegen::GpuSource> sources) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  return kernels::codegen::compile_for_tests(sources);
+}
+
+Result<std::unique_ptr<GpuExchange>> staged(Gpu& gpu, Communicator& hosts) {
+  RECMILL_ASSIGN_OR_RETURN(auto made, StagedGpuExchange::make(gpu, hosts));
+  return std::unique_ptr<GpuExchange>(std::move(made));
+}
+
+std::unique_ptr<store::StoreOnGpu> make_store(Training& of) {
+  auto gpu = std::make_unique<Gpu>(*make_emulated_driver({}), GpuOptions{});
+  const store::GpuStoreKernels kernels{.shards = kShards, .compile = &compile};
+  if (of.communicator.ranks() == 1)
+    return *store::GpuStore::create(of.spec, kSeed, std::move(gpu), kernels, of.pool);
+  return *store::TableWiseGpuStore::create(of.spec, kSeed, std::move(gpu), kernels, of.communicator,
+                                           &staged, of.pool);
+}
+
+std::unique_ptr<Training> on_gpu(std::unique_ptr<Training> made, const ModelOptions& options,
+                                 const DenseOptimizerOptions& dense, bool graphs = false) {
+  const ModelSpec& spec = made->spec;
+  auto store = make_store(*made);
+  store::StoreOnGpu& of = *store;
+  made->store = std::move(store);
+  made->model = *model::make_model_of_gpu(options, spec, kSeed);
+  made->layers =
+      *model::make_gpu_layers(model::LayersOn::emulated_gpu, of.gpu(), *made->model, spec);
+  if (graphs) made->layers = std::make_unique<model::GraphedLayers>(std::move(made->layers));
+  made->make_optimizer(dense);
+  auto trainer =
+      GpuTrainer::make(spec, *made->layers, of, *made->optimizer, made->communicator, made->pool,
+                       *model::initial_parameters(*made->model, kSeed), &compile);
+  RECMILL_CHECK(trainer.ok(), trainer.status().message());
+  made->trainer = *std::move(trainer);
   RECMILL_CHECK(made->trainer->load_parameters().ok());
   return made;
 }
 
 std::unique_ptr<Training> on_gpu(const ModelSpec& spec, const ModelOptions& options,
                                  const DenseOptimizerOptions& dense, bool graphs = false) {
-  auto made = std::make_unique<Training>(spec);
-  auto gpu = std::make_unique<Gpu>(*make_emulated_driver({}), GpuOptions{});
-  const auto compile = &kernels::codegen::compile_for_tests;
-  auto store = *store::GpuStore::create(spec, kSeed, std::move(gpu),
-                                        {.shards = kShards, .compile = compile}, made->pool);
-  store::GpuStore& of = *store;
-  made->store = std::move(store);
-  made->model = *model::make_model_of_gpu(options, spec, kSeed);
-  made->layers = *model::make_gpu_layers(model::LayersOn::emulated_gpu, *made->model, spec);
-  if (graphs) made->layers = std::make_unique<model::GraphedLayers>(std::move(made->layers));
-  made->make_optimizer(dense);
-  auto trainer =
-      GpuTrainer::make(spec, *made->layers, of, *made->optimizer, *made->communicator, made->pool,
-                       *model::initial_parameters(*made->model, kSeed), compile);
-  RECMILL_CHECK(trainer.ok(), trainer.status().message());
-  made->trainer = *std::move(trainer);
-  RECMILL_CHECK(made->trainer->load_parameters().ok());
-  return made;
+  return on_gpu(std::make_unique<Training>(spec), options, dense, graphs);
 }
 
 void expect_near(std::span<const float> a, std::span<const float> b, const char* what) {
@@ -252,8 +317,9 @@ TEST(GpuTrainer, SaysBeforehandHowMuchMemoryItTakes) {
   batches.on_host = false;
   const std::vector<GpuMemory> rows(spec.tables.size(), GpuMemory::device);
   store::GpuLedger ledger = store::gpu_store_need(spec, batches, rows);
-  GpuTrainer::need(spec, *gpu->model, std::ssize(gpu->optimizer->state()), batches, ledger);
-  Gpu& of = static_cast<store::GpuStore&>(*gpu->store).gpu();
+  GpuTrainer::need(spec, *gpu->model, std::ssize(gpu->optimizer->state()), batches, /*ranks=*/1,
+                   ledger);
+  Gpu& of = dynamic_cast<store::StoreOnGpu&>(*gpu->store).gpu();
   const int64_t taken = of.properties().memory - of.driver().free_bytes();
   EXPECT_GE(ledger.device.total(0), taken);
   EXPECT_LE(static_cast<double>(ledger.device.total(0)), 1.1 * static_cast<double>(taken));
@@ -268,6 +334,131 @@ TEST(GpuTrainer, StepsWithoutSamplesAsTheCpuDoes) {
   DenseOptimizerOptions dense;
   dense.kind = DenseOptimizerKind::adam;  // whose moments go on
   compare(pooled({8, 5}), {.kind = ModelKind::mlp, .top = {10, 1}}, dense, 0);
+}
+
+/// What training leads to: by rank but for tables, which one rank has.
+struct Outcome {
+  std::vector<std::vector<double>> losses;        // [ranks][steps and scores]
+  std::vector<std::vector<float>> probabilities;  // [steps], of all samples
+  std::vector<std::vector<float>> parameters, state;
+  std::map<int, std::vector<float>> tables;
+};
+
+/// One rank's part of it. Ranks come one after the other where they write what is of all.
+Status train_rank(Training& of, const std::vector<int64_t>& sizes, Outcome& outcome) {
+  Communicator& communicator = of.communicator;
+  const int rank = communicator.rank();
+  const auto in_turn = [&](const auto& write) -> Status {
+    for (int turn = 0; turn < communicator.ranks(); ++turn) {
+      if (turn == rank) write();
+      RECMILL_RETURN_IF_ERROR(communicator.barrier());
+    }
+    return {};
+  };
+  for (size_t step = 0; step < sizes.size(); ++step) {
+    RankBatch batch =
+        part_of(batch_of(of.spec, sizes[step], static_cast<int64_t>(step)), communicator);
+    RECMILL_ASSIGN_OR_RETURN(const StepResult trained, of.step(batch));
+    RECMILL_RETURN_IF_ERROR(in_turn([&] {
+      auto& all = outcome.probabilities[step];
+      all.insert(all.end(), trained.probabilities.begin(), trained.probabilities.end());
+    }));
+    RECMILL_ASSIGN_OR_RETURN(const StepResult scored, of.score(batch));
+    outcome.losses[rank].insert(outcome.losses[rank].end(), {trained.loss, scored.loss});
+  }
+  RECMILL_RETURN_IF_ERROR(of.store->settle());
+  RECMILL_RETURN_IF_ERROR(of.trainer->settle());
+  const auto parameters = of.trainer->parameters();
+  outcome.parameters[rank].assign(parameters.begin(), parameters.end());
+  for (const auto& state : of.optimizer->state())
+    outcome.state[rank].insert(outcome.state[rank].end(), state.values.begin(), state.values.end());
+  return in_turn([&] { outcome.tables.merge(of.tables()); });
+}
+
+Outcome train_ranks(const ModelSpec& spec, const ModelOptions& options,
+                    const DenseOptimizerOptions& dense, const std::vector<int64_t>& sizes,
+                    int ranks) {
+  Outcome outcome;
+  for (auto* const of_ranks : {&outcome.parameters, &outcome.state}) of_ranks->resize(ranks);
+  outcome.losses.resize(ranks);
+  outcome.probabilities.resize(sizes.size());
+  const Status status = run_ranks(ranks, [&](Communicator& communicator) {
+    const auto of = on_gpu(std::make_unique<Training>(spec, communicator), options, dense);
+    return train_rank(*of, sizes, outcome);
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  return outcome;
+}
+
+/// Several ranks, one of which has no sample of the last batch, beside one.
+void compare_ranks(ModelSpec spec, const ModelOptions& options,
+                   const DenseOptimizerOptions& dense = {}) {
+  for (TableSpec& table : spec.tables) table.sharding = Sharding::table;
+  const std::vector<int64_t> sizes{50, 57, 2};
+  const Outcome expected = train_ranks(spec, options, dense, sizes, 1);
+  for (const int ranks : {2, 3}) {
+    const Outcome found = train_ranks(spec, options, dense, sizes, ranks);
+    for (int rank = 0; rank < ranks; ++rank) {
+      EXPECT_EQ(found.losses[rank], found.losses[0]) << rank;
+      EXPECT_EQ(found.parameters[rank], found.parameters[0]) << rank;
+      EXPECT_EQ(found.state[rank], found.state[0]) << rank;
+    }
+    ASSERT_EQ(found.losses[0].size(), expected.losses[0].size());
+    for (size_t l = 0; l < found.losses[0].size(); ++l)
+      EXPECT_NEAR(found.losses[0][l], expected.losses[0][l],
+                  1e-5 * std::fabs(expected.losses[0][l]));
+    for (size_t step = 0; step < sizes.size(); ++step)
+      expect_near(expected.probabilities[step], found.probabilities[step], "probability");
+    expect_near(expected.parameters[0], found.parameters[0], "parameter");
+    expect_near(expected.state[0], found.state[0], "state");
+    ASSERT_EQ(found.tables.size(), expected.tables.size());
+    for (const auto& [number, rows] : expected.tables)
+      expect_near(rows, found.tables.at(number), "row element");
+  }
+}
+
+TEST(GpuTrainer, SeveralRanksDoWhatOneDoes) {
+  DenseOptimizerOptions adam;
+  adam.kind = DenseOptimizerKind::adam;
+  adam.clip_norm = 0.1;
+  compare_ranks(pooled({16, 16, 16}), {.kind = ModelKind::dlrm, .bottom = {8, 16}, .top = {20, 1}},
+                adam);
+  ModelSpec spec = pooled({5, 1, 12, 3});
+  spec.features[1].weighted = true;
+  spec.features[2].pooling = Pooling::mean;
+  spec.tables[3].frozen = true;
+  compare_ranks(spec, {.kind = ModelKind::mlp, .top = {10, 1}});
+}
+
+TEST(GpuTrainer, SeveralRanksHaveHistories) {
+  compare_ranks(histories(), kTbsm);
+}
+
+TEST(GpuTrainer, SeveralRanksNormalizeOverTheWholeBatch) {
+  const ModelOptions options = {.kind = ModelKind::deep_fm,
+                                .deep = {12, 6, 1},
+                                .batch_norm = true,
+                                .first_order = model::FirstOrder::dense};
+  compare_ranks(pooled({8, 8, 8}), options);
+}
+
+TEST(GpuTrainer, SeveralRanksNameWhatIsNotFinite) {
+  ModelSpec spec = pooled({8, 5});
+  for (TableSpec& table : spec.tables) table.sharding = Sharding::table;
+  std::array<std::string, 3> why;
+  const Status status = run_ranks(3, [&](Communicator& communicator) -> Status {
+    const auto of = on_gpu(std::make_unique<Training>(spec, communicator),
+                           {.kind = ModelKind::mlp, .top = {10, 1}}, {});
+    RankBatch whole = batch_of(spec, 40, 1);
+    whole.dense.values[7 * kDense + 2] = std::numeric_limits<float>::infinity();
+    RankBatch batch = part_of(whole, communicator);
+    why[communicator.rank()] = of->step(batch).status().message();
+    return communicator.barrier();
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(why[0], "iteration 1: not finite: dense column 2 of sample 47");
+  EXPECT_EQ(why[1], "the loss is not finite; the cause is on another rank");
+  EXPECT_EQ(why[2], why[1]);
 }
 
 /// Trains and evaluates batches of these sizes with graphs and without, after one that is evaluated

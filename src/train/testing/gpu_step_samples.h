@@ -30,7 +30,7 @@ inline std::array<GpuStepSample, 4> gpu_step_samples() {
 }
 
 // Their kernels, compiled, as the emulator calls them: of gpu_step_sources().
-extern const std::array<GpuStepEntry, 3> gpu_step_sgd, gpu_step_momentum, gpu_step_adagrad,
+extern const std::array<GpuStepEntry, 4> gpu_step_sgd, gpu_step_momentum, gpu_step_adagrad,
     gpu_step_adam;
 
 }  // namespace recmill::train

@@ -15,7 +15,7 @@ int main(int count, char** arguments) {
     std::ofstream file(arguments[2]);
     file << sources[0].text << "\n#include \"train/testing/gpu_step_samples.h\"\n"
          << "namespace recmill::train {\n"
-         << "const std::array<GpuStepEntry, 3> gpu_step_" << sample.name << "{";
+         << "const std::array<GpuStepEntry, 4> gpu_step_" << sample.name << "{";
     for (const auto& source : sources)
       file << "\n    [](const void* arguments) { " << source.entry << "_emulated(arguments); },";
     file << "};\n}\n";

@@ -149,7 +149,7 @@ Result<std::unique_ptr<TrainWorkload>> TrainWorkload::make_on_gpu(
   RECMILL_ASSIGN_OR_RETURN(
       w.layers_, model::make_gpu_layers(
                      machine.emulated ? model::LayersOn::emulated_gpu : model::LayersOn::cuda,
-                     *w.model_, w.spec_));
+                     of.gpu(), *w.model_, w.spec_));
   w.make_optimizer();
   RECMILL_ASSIGN_OR_RETURN(
       w.trainer_,
