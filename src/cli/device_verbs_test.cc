@@ -113,6 +113,28 @@ TEST_F(Program, on_an_emulated_gpu_whole_steps_are_as_near_to_float64_as_the_pla
   }
 }
 
+TEST_F(Program, whole_steps_on_the_gpus_of_several_ranks_come_as_near_as_on_one) {
+  write("a.toml", on_device(config(kDlrm, "", "iterations = 20"), "emulated"));
+  const auto train = [&](std::vector<std::string> sets) {
+    std::vector<std::string> words{"train", "a.toml", "--quiet"};
+    sets.insert(sets.end(), {"kernels.cache=cache", "train.deterministic=false"});
+    for (const std::string& set : sets) {
+      if (!set.starts_with("--")) words.push_back("--set");
+      words.push_back(set);
+    }
+    return run_json(words).value("log_loss", -1.0);
+  };
+  const double one = train({"name=one"});
+  EXPECT_NEAR(train({"name=two", "train.ranks=2"}), one, 1e-5);
+  EXPECT_NEAR(train({"name=three", "train.ranks=3", "train.transport=nccl_emulated"}), one, 1e-5);
+  // What several have trained goes on at any number, and on the CPU.
+  const std::string on = "train.iterations=30";
+  const double further = train({"name=one", "--resume", on});
+  EXPECT_NEAR(train({"name=three", "--resume", on, "train.ranks=2", "gpu.exchange=windows"}),
+              further, 1e-5);
+  EXPECT_NEAR(train({"name=two", "--resume", on, "device=cpu"}), further, 1e-5);
+}
+
 TEST_F(Program, preprocessing_on_an_emulated_gpu_is_bitwise_the_plain_run) {
   const std::string dense =
       "\n[preprocess]\ndense = ['fill_null', 'clamp', 'log']\nclamp_high = 50\n";

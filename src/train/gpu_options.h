@@ -67,9 +67,9 @@ void describe(Visitor& v, GpuRunOptions& o) {
   v("graphs", o.graphs,
     "layers on the GPU are launched as two graphs a batch, from the third batch of a size on: for "
     "small batches, whose kernels take longer to be launched than to run. Those of models that "
-    "read histories or ids, or draw random numbers, are launched one by one; an error where layers "
-    "are "
-    "the CPU's (train.deterministic = true) and with gpu.synchronous");
+    "read histories or ids, or draw random numbers, are launched one by one, and so are those that "
+    "normalize over batches of several ranks; an error where layers are the CPU's "
+    "(train.deterministic = true) and with gpu.synchronous");
   v("exchange", o.exchange,
     "what brings rows from one rank's GPU to another's: auto (NCCL where train.transport is nccl, "
     "else as host), host (through the hosts' memory), windows (straight into memory that the "

@@ -302,27 +302,50 @@ TEST(GpuTrainer, TrainsModelsOfHistories) {
   compare(histories(), kTbsm);
 }
 
-TEST(GpuTrainer, SaysBeforehandHowMuchMemoryItTakes) {
-  const ModelSpec spec = histories();
-  const auto gpu = on_gpu(spec, kTbsm, {.kind = DenseOptimizerKind::adam});
-  RankBatch batch = batch_of(spec, 64, /*iteration=*/1);  // which has weights
-  ASSERT_TRUE(gpu->step(batch).ok());
-  ASSERT_TRUE(gpu->trainer->settle().ok());
+/// Bytes of its GPU that a rank takes to train a batch, and what it was said to.
+struct MemoryOfRank {
+  int64_t taken = 0, need = 0;
+};
+Status train_and_count(Training& of, const RankBatch& whole, MemoryOfRank& memory) {
+  const int rank = of.communicator.rank(), ranks = of.communicator.ranks();
+  RankBatch batch = part_of(whole, of.communicator);
+  RECMILL_RETURN_IF_ERROR(of.step(batch).status());
+  RECMILL_RETURN_IF_ERROR(of.trainer->settle());
+  Gpu& gpu = dynamic_cast<store::StoreOnGpu&>(*of.store).gpu();
+  memory.taken = gpu.properties().memory - gpu.driver().free_bytes();
   store::GpuBatches batches;
-  batches.largest.samples = batch.samples();
-  for (const SparseFeature& feature : batch.sparse.features)
+  batches.largest.samples = whole.samples();
+  for (const SparseFeature& feature : whole.sparse.features)
     batches.largest.lookups.push_back(std::ssize(feature.rows));
   batches.trained = batches.largest;
   batches.shards = kShards;
   batches.on_host = false;
-  const std::vector<GpuMemory> rows(spec.tables.size(), GpuMemory::device);
-  store::GpuLedger ledger = store::gpu_store_need(spec, batches, rows);
-  GpuTrainer::need(spec, *gpu->model, std::ssize(gpu->optimizer->state()), batches, /*ranks=*/1,
-                   ledger);
-  Gpu& of = dynamic_cast<store::StoreOnGpu&>(*gpu->store).gpu();
-  const int64_t taken = of.properties().memory - of.driver().free_bytes();
-  EXPECT_GE(ledger.device.total(0), taken);
-  EXPECT_LE(static_cast<double>(ledger.device.total(0)), 1.1 * static_cast<double>(taken));
+  const std::vector<GpuMemory> rows(of.spec.tables.size(), GpuMemory::device);
+  store::GpuLedger ledger = store::gpu_store_need(of.spec, batches, rows, rank, ranks);
+  GpuTrainer::need(of.spec, *of.model, std::ssize(of.optimizer->state()),
+                   store::part_of_rank(batches, ranks), ranks, ledger);
+  for (const MemoryItem& item : ledger.device.items) memory.need += item.bytes;
+  return {};
+}
+
+TEST(GpuTrainer, SaysBeforehandHowMuchMemoryItTakes) {
+  ModelSpec spec = histories();
+  for (TableSpec& table : spec.tables) table.sharding = Sharding::table;
+  const RankBatch whole = batch_of(spec, 64, /*iteration=*/1);  // which has weights
+  for (const int ranks : {1, 3}) {
+    std::vector<MemoryOfRank> of_ranks(ranks);
+    const Status status = run_ranks(ranks, [&](Communicator& communicator) {
+      const auto of = on_gpu(std::make_unique<Training>(spec, communicator), kTbsm,
+                             {.kind = DenseOptimizerKind::adam});
+      return train_and_count(*of, whole, of_ranks[communicator.rank()]);
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+    for (const auto& [taken, need] : of_ranks) {
+      EXPECT_GE(need, taken) << ranks;
+      // As if all lookups of histories were one rank's; messages are staged in hosts' memory.
+      EXPECT_LE(static_cast<double>(need), (ranks == 1 ? 1.1 : 2.5) * static_cast<double>(taken));
+    }
+  }
 }
 
 TEST(GpuTrainer, TrainsTheOtherModels) {
