@@ -71,7 +71,11 @@ struct Training {
   std::unique_ptr<DenseOptimizer> optimizer;
   std::unique_ptr<Trainer> trainer;
 
-  explicit Training(const ModelSpec& of) : spec(of) {}
+  explicit Training(const ModelSpec& of) : spec(of) {
+    if (!recmill::testing::on_cuda()) return;
+    const Status opened = model::open_layers_on_cuda();
+    RECMILL_CHECK(opened.ok(), opened.message());
+  }
 
   void make_optimizer(const DenseOptimizerOptions& options) {
     std::vector<ParameterRange> trained;
@@ -130,14 +134,16 @@ std::unique_ptr<Training> on_cpu(const ModelSpec& spec, const ModelOptions& opti
 std::unique_ptr<Training> on_gpu(const ModelSpec& spec, const ModelOptions& options,
                                  const DenseOptimizerOptions& dense, bool graphs = false) {
   auto made = std::make_unique<Training>(spec);
-  auto gpu = std::make_unique<Gpu>(*make_emulated_driver({}), GpuOptions{});
+  auto gpu = std::make_unique<Gpu>(recmill::testing::test_driver(), GpuOptions{});
   const auto compile = &kernels::codegen::compile_for_tests;
   auto store = *store::GpuStore::create(spec, kSeed, std::move(gpu),
                                         {.shards = kShards, .compile = compile}, made->pool);
   store::GpuStore& of = *store;
   made->store = std::move(store);
   made->model = *model::make_model_of_gpu(options, spec, kSeed);
-  made->layers = *model::make_gpu_layers(model::LayersOn::emulated_gpu, *made->model, spec);
+  made->layers = *model::make_gpu_layers(
+      recmill::testing::on_cuda() ? model::LayersOn::cuda : model::LayersOn::emulated_gpu,
+      *made->model, spec);
   if (graphs) made->layers = std::make_unique<model::GraphedLayers>(std::move(made->layers));
   made->make_optimizer(dense);
   auto trainer =
@@ -238,6 +244,7 @@ TEST(GpuTrainer, TrainsModelsOfHistories) {
 }
 
 TEST(GpuTrainer, SaysBeforehandHowMuchMemoryItTakes) {
+  if (recmill::testing::on_cuda()) GTEST_SKIP() << "the emulator counts bytes, a GPU whole pieces";
   const ModelSpec spec = histories();
   const auto gpu = on_gpu(spec, kTbsm, {.kind = DenseOptimizerKind::adam});
   RankBatch batch = batch_of(spec, 64, /*iteration=*/1);  // which has weights
