@@ -9,6 +9,29 @@ endfunction()
 # and plain C++, nothing between.
 set(RECMILL_PORTABLE_HIGHWAY "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL)")
 
+# recmill_wheel_files(FOLDER file...): shared libraries of a wheel that programs load, FOLDER below
+# site-packages. An installation has copies of them, in the same folders below lib/recmill: they find each
+# other there.
+function(recmill_wheel_files folder)
+  recmill_install_wheel_libraries(${folder} ${ARGN})
+  list(APPEND CMAKE_BUILD_RPATH ${RECMILL_SITE}/${folder})
+  list(APPEND CMAKE_INSTALL_RPATH $ORIGIN/../lib/recmill/${folder})
+  set(CMAKE_BUILD_RPATH ${CMAKE_BUILD_RPATH} PARENT_SCOPE)
+  set(CMAKE_INSTALL_RPATH ${CMAKE_INSTALL_RPATH} PARENT_SCOPE)
+endfunction()
+
+# The same, and whoever enters by the door links them.
+function(recmill_wheel_libraries door folder)
+  recmill_wheel_files(${folder} ${ARGN})
+  foreach(file IN LISTS ARGN)
+    target_link_libraries(recmill_door_${door} INTERFACE
+        $<BUILD_INTERFACE:${RECMILL_SITE}/${folder}/${file}>
+        $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/lib/recmill/${folder}/${file}>)
+  endforeach()
+  set(CMAKE_BUILD_RPATH ${CMAKE_BUILD_RPATH} PARENT_SCOPE)
+  set(CMAKE_INSTALL_RPATH ${CMAKE_INSTALL_RPATH} PARENT_SCOPE)
+endfunction()
+
 if(RECMILL_GPU_CHECK)
   include(cmake/gpu_check.cmake)
   return()
@@ -52,29 +75,6 @@ endif()
 set(RECMILL_VENV ${CMAKE_SOURCE_DIR}/.venv CACHE PATH "the Python environment that 'make setup' made")
 file(GLOB RECMILL_SITE LIST_DIRECTORIES true ${RECMILL_VENV}/lib/python3*/site-packages)
 
-# recmill_wheel_files(FOLDER file...): shared libraries of a wheel that programs load, FOLDER below
-# site-packages. An installation has copies of them, in the same folders below lib/recmill: they find each
-# other there.
-function(recmill_wheel_files folder)
-  recmill_install_wheel_libraries(${folder} ${ARGN})
-  list(APPEND CMAKE_BUILD_RPATH ${RECMILL_SITE}/${folder})
-  list(APPEND CMAKE_INSTALL_RPATH $ORIGIN/../lib/recmill/${folder})
-  set(CMAKE_BUILD_RPATH ${CMAKE_BUILD_RPATH} PARENT_SCOPE)
-  set(CMAKE_INSTALL_RPATH ${CMAKE_INSTALL_RPATH} PARENT_SCOPE)
-endfunction()
-
-# The same, and whoever enters by the door links them.
-function(recmill_wheel_libraries door folder)
-  recmill_wheel_files(${folder} ${ARGN})
-  foreach(file IN LISTS ARGN)
-    target_link_libraries(recmill_door_${door} INTERFACE
-        $<BUILD_INTERFACE:${RECMILL_SITE}/${folder}/${file}>
-        $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/lib/recmill/${folder}/${file}>)
-  endforeach()
-  set(CMAKE_BUILD_RPATH ${CMAKE_BUILD_RPATH} PARENT_SCOPE)
-  set(CMAKE_INSTALL_RPATH ${CMAKE_INSTALL_RPATH} PARENT_SCOPE)
-endfunction()
-
 # The compiler of kernels, loaded when it is asked for (device/gpu/nvrtc.h).
 recmill_wheel_files(nvidia/cu13/lib libnvrtc.so.13 libnvrtc-builtins.so.13.0)
 # Messages between GPUs (comm/nccl/nccl_library.h): beside a LibTorch for GPUs.
@@ -93,32 +93,7 @@ if(RECMILL_TORCH)
   if(NOT EXISTS ${RECMILL_SITE}/torch/lib/libtorch_cpu.so)
     message(FATAL_ERROR "LibTorch is not in ${RECMILL_VENV}: run 'make setup'")
   endif()
-  recmill_door(torch)
-  recmill_wheel_libraries(torch torch/lib libtorch_cpu.so libc10.so)
-  # A process has one OpenMP library: the wheel's, which libtorch_cpu.so finds beside itself. FindOpenMP
-  # takes it from here for what runs on oneDNN, so that the one that is linked is the one that is loaded.
-  recmill_install_wheel_libraries(torch/lib libgomp.so.1)
-  set(OpenMP_gomp_LIBRARY ${RECMILL_SITE}/torch/lib/libgomp.so.1)
-  # Searched last: the wheel brings its own copies of other people's headers (fmt, protobuf).
-  foreach(include include include/torch/csrc/api/include)
-    target_compile_options(recmill_door_torch INTERFACE
-        "$<BUILD_INTERFACE:SHELL:-idirafter ${RECMILL_SITE}/torch/${include}>")
-  endforeach()
-  # libtorch_cpu.so itself links the CUDA profiling libraries of the wheel; nothing of them runs.
-  set(profiling nvidia/cu13/lib)
-  recmill_install_wheel_libraries(${profiling} libcupti.so.13 libcudart.so.13)
-  target_link_options(recmill_door_torch INTERFACE
-      $<BUILD_INTERFACE:-Wl,-rpath-link,${RECMILL_SITE}/${profiling}>
-      $<INSTALL_INTERFACE:-Wl,-rpath-link,$<INSTALL_PREFIX>/lib/recmill/${profiling}>)
-  # LibTorch's half for GPUs is opened when layers are computed there: it goes along where `make setup-cuda` has
-  # brought what it links.
-  if(EXISTS ${RECMILL_SITE}/nvidia/cu13/lib/libcublas.so.13)
-    recmill_install_wheel_libraries(torch/lib libtorch_cuda.so libtorch_cuda_linalg.so libtorch_nvshmem.so libc10_cuda.so)
-    foreach(folder nvidia/cu13/lib nvidia/cudnn/lib nvidia/cusparselt/lib nvidia/nccl/lib nvidia/nvshmem/lib)
-      file(GLOB libraries RELATIVE ${RECMILL_SITE}/${folder} ${RECMILL_SITE}/${folder}/*.so*)
-      recmill_install_wheel_libraries(${folder} ${libraries})
-    endforeach()
-  endif()
+  include(cmake/torch.cmake)
 endif()
 
 set(RECMILL_SYSTEM_ARROW OFF)

@@ -1,5 +1,6 @@
-# The third parties of the target gpu_check, all from the folder that tools/gpu_check_deps made: a machine
-# with a GPU needs only a compiler, CMake and CUDA's toolkit beside it. Other targets cannot be built so.
+# The third parties of the target gpu_check, all but LibTorch from the folder that tools/gpu_check_deps made: a
+# machine with a GPU needs only a compiler, CMake and CUDA's toolkit beside it. Training is built where PyTorch is
+# installed. Other targets cannot be built so.
 set(GPU_CHECK_DEPS "" CACHE PATH "the folder that tools/gpu_check_deps made")
 find_package(Threads REQUIRED)
 
@@ -27,3 +28,13 @@ recmill_door_of_folder(highway_portable libhwy.so.1)
 target_compile_definitions(recmill_door_highway_portable INTERFACE ${RECMILL_PORTABLE_HIGHWAY})
 recmill_door_of_folder(gtest libgmock.a libgtest.a libgtest_main.a)
 target_link_libraries(recmill_door_gtest INTERFACE Threads::Threads)
+
+if(RECMILL_TORCH)
+  get_filename_component(RECMILL_SITE ${GPU_CHECK_TORCH} DIRECTORY)
+  include(cmake/torch.cmake)
+  # LibTorch itself knows where that is which it links, and the linker may not find it.
+  target_link_options(recmill_door_torch INTERFACE -Wl,--unresolved-symbols=ignore-in-shared-libs)
+  recmill_door_of_folder(onednn libdnnl.so.2)
+  # A program's RPATH, not its RUNPATH, is also that of what its libraries link: libOpenCL and OpenMP.
+  target_link_options(recmill_door_onednn INTERFACE -Wl,--disable-new-dtags)
+endif()

@@ -36,42 +36,45 @@ struct Bar {
   double value = 0.0;
   double spread = 0.0;
 };
-/// Times of one case, and the limit that the same run measured.
-struct CaseTimes {
+/// Times of one case, or samples a second, and the limit that the same run measured.
+struct CaseBars {
   std::string name, unit;
   double limit = 0.0;
   std::vector<Bar> bars;
 };
 
-/// Every case that has a time; a rival's is its ratio times ours.
-std::vector<CaseTimes> times_of(std::span<const Json> lines) {
-  std::vector<CaseTimes> cases;
+/// Every case that has a time or a rate. A rival's time is its ratio times ours; its rate is that
+/// part of ours.
+std::vector<CaseBars> bars_of(std::span<const Json> lines) {
+  std::vector<CaseBars> cases;
   for (const Json& line : lines) {
-    if (text_of(line, "metric").find("time_per") == std::string::npos) continue;
+    const std::string metric = text_of(line, "metric");
+    const bool is_rate = metric.find("samples_per_second") != std::string::npos;
+    if (!is_rate && metric.find("time_per") == std::string::npos) continue;
     const std::string name = text_of(line, "bench") + " " + text_of(line, "case");
-    auto of = std::ranges::find(cases, name, &CaseTimes::name);
-    const double ours = number_of(line, "value");
+    auto of = std::ranges::find(cases, name, &CaseBars::name);
+    const double ours = number_of(line, "value"), ratio = number_of(line, "ratio");
     if (of == cases.end()) {
       cases.push_back({name, text_of(line, "unit"), number_of(line, "limit"), {}});
       of = std::prev(cases.end());
       of->bars.push_back({"Recmill", ours, number_of(line, "spread")});
     }
-    if (const std::string rival = text_of(line, "rival"); !rival.empty())
-      of->bars.push_back({rival, ours * number_of(line, "ratio"), number_of(line, "spread")});
+    if (const std::string rival = text_of(line, "rival"); !rival.empty() && ratio > 0)
+      of->bars.push_back({rival, is_rate ? ours / ratio : ours * ratio, number_of(line, "spread")});
   }
   return cases;
 }
 
-/// A bar for each contender; the line is the limit, which nothing can be left of.
-std::string picture(const CaseTimes& of) {
+/// A bar for each contender; the line is the limit, which no time can be left of.
+std::string picture(const CaseBars& of) {
   constexpr double kLeft = 260, kWidth = 660, kLine = 24, kTop = 14;
   double most = of.limit;
   for (const Bar& bar : of.bars) most = std::max(most, bar.value);
   if (most <= 0) return "";
   const double bottom = kTop + kLine * static_cast<double>(of.bars.size());
-  std::string svg = fmt::format(
-      "<figure><svg viewBox=\"0 0 1060 {:.0f}\" role=\"img\" aria-label=\"times of {}\">\n",
-      bottom + 22, escaped(of.name));
+  std::string svg =
+      fmt::format("<figure><svg viewBox=\"0 0 1060 {:.0f}\" role=\"img\" aria-label=\"{}\">\n",
+                  bottom + 22, escaped(of.name));
   for (size_t i = 0; i < of.bars.size(); ++i) {
     const Bar& bar = of.bars[i];
     const double y = kTop + kLine * static_cast<double>(i), width = kWidth * bar.value / most;
@@ -150,12 +153,13 @@ std::string gpu_page(std::span<const Json> lines) {
   std::string html = page_head("Recmill on " + (device.empty() ? "no GPU" : device));
   html += fmt::format(
       "<p>What <code>make gpu-check</code> found at commit {}. Times are medians by the GPU's own "
-      "clock, with half the distance between their quartiles; ratios are a rival's time to ours. "
-      "The limit of a time is that of moving its bytes, each address once, as fast as a copy moves "
-      "them in the same run; that of a rate is the data sheet's.</p>\n",
+      "clock, of training by the host's, with half the distance between their quartiles; ratios "
+      "are a rival's time to ours. The limit of a time is that of moving its bytes, each address "
+      "once, as fast as a copy moves them in the same run; that of a rate is the data "
+      "sheet's.</p>\n",
       escaped(commit));
   html += figures(lines);
-  for (const CaseTimes& of : times_of(lines))
+  for (const CaseBars& of : bars_of(lines))
     html += "<h3>" + escaped(of.name) + "</h3>\n" + picture(of);
   return html + table(lines) + kPageEnd;
 }

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <numeric>
 #include <string>
 
 #include "base/log.h"
@@ -32,19 +33,28 @@ struct Arguments {
   bool profile = false;
 };
 
-/// What ranks need of their GPUs, and whether these have that, if they are as the first; of GPUs
-/// that are not there only the former.
+/// What ranks need of their GPUs, and whether these have that, if all ranks are on this machine and
+/// its GPUs as the first; of GPUs that are not there only the former.
 Status add_gpus(const train::ResolvedRun& run, Json& result, Status& enough) {
   const auto gpu = train::open_gpu(run.options);
   if (!gpu.ok() && run.options.gpu.rows == train::GpuRowsIn::fit) return gpu.status();
   const int64_t usable =
       gpu.ok() ? train::usable_bytes(run.options.gpu, (*gpu)->driver().free_bytes()) : 0;
-  for (int rank = 0; rank < run.ranks; ++rank) {
-    const train::GpuPlan plan = train::plan_gpu(run, usable, rank);
-    for (const MemoryItem& item : plan.need.device.items)
-      result[fmt::format("gpu {}: {}", item.device, item.what)] = item.bytes;
-    result[fmt::format("total bytes of gpu {}", rank)] = plan.need.device.total(rank);
-    if (gpu.ok() && enough.ok()) enough = train::check_gpu_memory(run, plan, usable);
+  const auto counted = train::gpus_of_machine(run.options.device);
+  const int gpus = counted.ok() ? *counted : 0;
+  train::RankOnHost place;
+  place.ranks.resize(run.ranks);
+  std::iota(place.ranks.begin(), place.ranks.end(), 0);
+  for (; place.number < run.ranks; ++place.number) {
+    const auto ranks = train::ranks_of_same_gpu(place, gpus);
+    if (ranks.front() != place.number) continue;  // of a GPU before
+    const auto plans = train::plan_gpu(run, usable, ranks);
+    for (const train::GpuPlan& plan : plans) {
+      for (const MemoryItem& item : plan.need.device.items)
+        result[fmt::format("gpu {}: {}", item.device, item.what)] = item.bytes;
+      result[fmt::format("total bytes of gpu {}", plan.rank)] = plan.need.device.total(plan.rank);
+    }
+    if (gpu.ok() && enough.ok()) enough = train::check_gpu_memory(run, plans, usable);
   }
   return {};
 }

@@ -74,6 +74,16 @@ void add_preprocessing(const ResolvedRun& run, const store::GpuBatches& batches,
       {"pinned, columns to be preprocessed", 0, all.pinned, /*certain=*/false});
 }
 
+/// "rank 1 takes".
+std::string who_takes(const ResolvedRun& run, std::span<const GpuPlan> plans) {
+  if (run.ranks == 1) return "the run takes";
+  if (plans.size() == 1) return fmt::format("rank {} takes", plans[0].rank);
+  std::string numbers;
+  for (const GpuPlan& plan : plans)
+    numbers += (numbers.empty() ? "" : ", ") + std::to_string(plan.rank);
+  return "ranks " + numbers + " on one GPU take";
+}
+
 store::GpuLedger ledger_of(const ResolvedRun& run, const store::GpuBatches& batches,
                            std::span<const GpuMemory> rows, int rank) {
   store::GpuLedger ledger = store::gpu_store_need(run.spec, batches, rows, rank, run.ranks);
@@ -87,21 +97,28 @@ store::GpuLedger ledger_of(const ResolvedRun& run, const store::GpuBatches& batc
 
 }  // namespace
 
-GpuPlan plan_gpu(const ResolvedRun& run, int64_t usable, int rank,
-                 std::span<const kernels::Schedule> pool) {
+std::vector<GpuPlan> plan_gpu(const ResolvedRun& run, int64_t usable, std::span<const int> ranks,
+                              std::span<const kernels::Schedule> pool) {
   store::GpuBatches batches = gpu_batches(run);
   batches.on_host = !layers_are_on_gpu(run.options);
   batches.pool = pool;
   const std::vector<GpuMemory> nothing(run.spec.tables.size(), GpuMemory::host);
-  const int64_t besides = ledger_of(run, batches, nothing, rank).device.total(rank);
-  GpuPlan plan{rank, store::held_tables(run.spec, run.ranks)[rank], {}, {}};
-  plan.rows = place_gpu_rows(run, plan.held, besides, usable);
-  plan.need = ledger_of(run, batches, plan.rows, rank);
-  return plan;
+  const int64_t share = usable / std::ssize(ranks);
+  std::vector<GpuPlan> plans;
+  for (const int rank : ranks) {
+    const int64_t besides = ledger_of(run, batches, nothing, rank).device.total(rank);
+    GpuPlan& plan =
+        plans.emplace_back(GpuPlan{rank, store::held_tables(run.spec, run.ranks)[rank], {}, {}});
+    plan.rows = place_gpu_rows(run, plan.held, besides, share);
+    plan.need = ledger_of(run, batches, plan.rows, rank);
+  }
+  return plans;
 }
 
-Status check_gpu_memory(const ResolvedRun& run, const GpuPlan& plan, int64_t usable) {
-  std::vector<MemoryItem> largest = plan.need.device.items;
+Status check_gpu_memory(const ResolvedRun& run, std::span<const GpuPlan> plans, int64_t usable) {
+  std::vector<MemoryItem> largest;
+  for (const GpuPlan& plan : plans)
+    largest.insert(largest.end(), plan.need.device.items.begin(), plan.need.device.items.end());
   std::erase_if(largest, [](const MemoryItem& item) { return !item.certain; });
   int64_t need = 0;
   for (const MemoryItem& item : largest) need += item.bytes;
@@ -122,10 +139,9 @@ Status check_gpu_memory(const ResolvedRun& run, const GpuPlan& plan, int64_t usa
           : "; the largest table: " + text(*table) +
                 "; with \"fit\" or \"host\" rows stand in the host's memory";
   return Status::BadRequest(
-      fmt::format("gpu.rows = \"{}\": {} takes {} of the GPU's memory, of which it has {}; "
+      fmt::format("gpu.rows = \"{}\": {} {} of the GPU's memory, of which it has {}; "
                   "largest: {}{}",
-                  name_of(rows), run.ranks == 1 ? "the run" : fmt::format("rank {}", plan.rank),
-                  mib(need), mib(usable), names, otherwise));
+                  name_of(rows), who_takes(run, plans), mib(need), mib(usable), names, otherwise));
 }
 
 }  // namespace recmill::train

@@ -23,17 +23,17 @@ struct GpuPlan {
   store::GpuLedger need;
 };
 
-/// With `usable` bytes of the GPU's memory. Certain are rows and parameters, and what batches take
-/// where gpu_batches() are. Estimates, rather above than below: what batches of histories take,
-/// what LibTorch keeps between layers, and columns that are preprocessed. Left out is what the
-/// driver and LibTorch take for themselves and for kernels, and what bags of many ids take where
-/// only the data says how many. `pool`: schedules of lookups; empty: the default ones. Ranks that
-/// have the same GPU know nothing of each other.
-GpuPlan plan_gpu(const ResolvedRun& run, int64_t usable, int rank,
-                 std::span<const kernels::Schedule> pool = {});
+/// Of the ranks that have one GPU, of whose memory `usable` bytes are for all of them: where
+/// gpu.rows is "fit", each has an equal share. Certain are rows and parameters, and what batches
+/// take where gpu_batches() are. Estimates, rather above than below: what batches of histories
+/// take, what LibTorch keeps between layers, and columns that are preprocessed. Left out is what
+/// the driver and LibTorch take for themselves and for kernels, and what bags of many ids take
+/// where only the data says how many. `pool`: schedules of lookups; empty: the default ones.
+std::vector<GpuPlan> plan_gpu(const ResolvedRun& run, int64_t usable, std::span<const int> ranks,
+                              std::span<const kernels::Schedule> pool = {});
 
-/// Refuses a plan that takes more for certain than the usable bytes of the GPU's memory, in one
-/// line that names what is largest.
-Status check_gpu_memory(const ResolvedRun& run, const GpuPlan& plan, int64_t usable);
+/// Refuses plans of the ranks of one GPU that together take more for certain than the usable bytes
+/// of its memory, in one line that names what is largest.
+Status check_gpu_memory(const ResolvedRun& run, std::span<const GpuPlan> plans, int64_t usable);
 
 }  // namespace recmill::train

@@ -44,9 +44,27 @@ Result<RankOnHost> rank_on_host(Communicator& communicator) {
   std::array<char, 256> host = {};
   gethostname(host.data(), host.size() - 1);
   RECMILL_ASSIGN_OR_RETURN(const auto hosts, gather_values(host, communicator));
-  const auto own = hosts.begin() + communicator.rank();
-  return RankOnHost{static_cast<int>(std::count(hosts.begin(), own, *own)),
-                    static_cast<int>(std::count(hosts.begin(), hosts.end(), *own))};
+  RankOnHost place{0, {}};
+  for (int rank = 0; rank < communicator.ranks(); ++rank) {
+    if (rank == communicator.rank()) place.number = static_cast<int>(place.ranks.size());
+    if (hosts[rank] == hosts[communicator.rank()]) place.ranks.push_back(rank);
+  }
+  return place;
+}
+
+Result<int> gpus_of_machine(DeviceKind device) {
+  if (device == DeviceKind::emulated) return 0;
+  auto gpus = count_cuda_gpus();
+  if (!gpus.ok()) return gpus.status().at("device = \"" + std::string(name_of(device)) + "\"");
+  return gpus;
+}
+
+std::vector<int> ranks_of_same_gpu(const RankOnHost& place, int gpus) {
+  if (gpus == 0) return {place.ranks[place.number]};
+  std::vector<int> same;
+  for (int n = place.number % gpus; n < std::ssize(place.ranks); n += gpus)
+    same.push_back(place.ranks[n]);
+  return same;
 }
 
 Result<CompileForGpu> compiler_for(const ResolvedRun& run, DeviceKind device, const Gpu& gpu,

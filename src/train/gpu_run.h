@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "base/files.h"
 #include "base/status.h"
@@ -24,11 +25,19 @@ Result<std::unique_ptr<Gpu>> open_gpu(const RunOptions& options, int number = 0,
 
 /// A rank among those of its host.
 struct RankOnHost {
-  int number = 0;  // that of its GPU, too
-  int ranks = 1;
+  int number = 0;                // that of its GPU, too
+  std::vector<int> ranks = {0};  // of the host, the number-th of which it is
 };
 /// Collective.
 Result<RankOnHost> rank_on_host(Communicator& communicator);
+
+/// GPUs of this machine, which its ranks take in turn; 0: each rank has its own, as the CPU plays
+/// them. Fails as open_gpu().
+Result<int> gpus_of_machine(DeviceKind device);
+
+/// The ranks that have the same GPU as this one, itself among them, where those of its host take
+/// `gpus` as gpus_of_machine() says.
+std::vector<int> ranks_of_same_gpu(const RankOnHost& place, int gpus);
 
 /// Compiles kernels for that GPU into the run's folder of compiled code. The pool and the files
 /// outlive it.

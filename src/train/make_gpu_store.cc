@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/make_gpu_store.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
+#include "comm/gather_values.h"
 #include "comm/gpu/staged_gpu_exchange.h"
 #include "comm/gpu/window_gpu_exchange.h"
 #include "comm/nccl/nccl_gpu_exchange.h"
@@ -48,9 +50,9 @@ Status choose_schedules(const ResolvedRun& run, const Gpu& gpu, Files& files,
 }
 
 Status check_windows(const GpuRunOptions& options, const RankOnHost& place, int ranks) {
-  if (options.exchange != GpuExchangeKind::windows || place.ranks == ranks) return {};
+  if (options.exchange != GpuExchangeKind::windows || std::ssize(place.ranks) == ranks) return {};
   return Status::BadRequest("gpu.exchange: \"windows\" is between ranks of one host, which has " +
-                            std::to_string(place.ranks) + " of " + std::to_string(ranks));
+                            std::to_string(place.ranks.size()) + " of " + std::to_string(ranks));
 }
 
 template <class Way>
@@ -70,12 +72,28 @@ store::MakeGpuExchange exchange_of(GpuExchangeKind kind) {
   };
 }
 
-/// Where the rows of each table that the rank holds stand [tables].
-Result<std::vector<GpuMemory>> place_rows(const ResolvedRun& run, int rank,
-                                          const store::GpuStoreKernels& kernels, Gpu& gpu) {
-  const int64_t usable = usable_bytes(run.options.gpu, gpu.driver().free_bytes());
-  GpuPlan plan = plan_gpu(run, usable, rank, kernels.pool);
-  RECMILL_RETURN_IF_ERROR(check_gpu_memory(run, plan, usable));
+/// Bytes of the GPU's memory that are free before any of its ranks takes some. Collective, of all
+/// ranks that have a GPU open.
+Result<int64_t> free_before(std::span<const int> ranks, Gpu& gpu, Communicator& communicator) {
+  RECMILL_RETURN_IF_ERROR(communicator.barrier());
+  RECMILL_ASSIGN_OR_RETURN(const auto free, gather_values(gpu.driver().free_bytes(), communicator));
+  int64_t least = free[communicator.rank()];
+  for (const int rank : ranks) least = std::min(least, free[rank]);
+  return least;
+}
+
+/// Where the rows of each table that the rank holds stand [tables]. Collective.
+Result<std::vector<GpuMemory>> place_rows(const ResolvedRun& run, const RankOnHost& place,
+                                          const store::GpuStoreKernels& kernels, Gpu& gpu,
+                                          Communicator& communicator) {
+  const int rank = communicator.rank();
+  RECMILL_ASSIGN_OR_RETURN(const int gpus, gpus_of_machine(run.options.device));
+  const auto ranks = ranks_of_same_gpu(place, gpus);
+  RECMILL_ASSIGN_OR_RETURN(const int64_t free, free_before(ranks, gpu, communicator));
+  const int64_t usable = usable_bytes(run.options.gpu, free);
+  auto plans = plan_gpu(run, usable, ranks, kernels.pool);
+  RECMILL_RETURN_IF_ERROR(check_gpu_memory(run, plans, usable));
+  GpuPlan& plan = *std::ranges::find(plans, rank, &GpuPlan::rank);
   if (run.options.gpu.rows != GpuRowsIn::device)
     log_info((run.ranks > 1 ? "rank " + std::to_string(rank) + ": " : "") + "gpu.rows = \"" +
              std::string(name_of(run.options.gpu.rows)) +
@@ -148,7 +166,7 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun&
   kernels.shards = run.shards;
   RECMILL_ASSIGN_OR_RETURN(kernels.compile, compiler_for(run, device, *gpu, pool, files));
   RECMILL_RETURN_IF_ERROR(choose_schedules(run, *gpu, files, kernels));
-  RECMILL_ASSIGN_OR_RETURN(const auto rows, place_rows(run, communicator.rank(), kernels, *gpu));
+  RECMILL_ASSIGN_OR_RETURN(const auto rows, place_rows(run, place, kernels, *gpu, communicator));
   auto store = of_ranks(run, std::move(gpu), kernels, rows, communicator, pool);
   if (!store.ok()) return store.status().at("device = \"" + std::string(name_of(device)) + "\"");
   return store;

@@ -209,9 +209,9 @@ MemoryLedger rows_need(const ResolvedRun& run) {
 MemoryLedger ledger_of(const ResolvedRun& run, bool training) {
   MemoryLedger ledger = rows_need(run);
   for (int rank = 0; rank < run.ranks && run.options.device != DeviceKind::cpu; ++rank) {
-    const GpuPlan plan =
-        plan_gpu(run, /*usable=*/0, rank);  // pinned is as much wherever rows stand
-    const auto& pinned = plan.need.pinned.items;
+    const auto plans =
+        plan_gpu(run, /*usable=*/0, std::span(&rank, 1));  // pinned is as much wherever rows stand
+    const auto& pinned = plans[0].need.pinned.items;
     ledger.items.insert(ledger.items.end(), pinned.begin(), pinned.end());
   }
   const auto model =

@@ -84,7 +84,7 @@ class CudaDriver final : public GpuDriver {
     dlclose(library_);
   }
 
-  Status open(const CudaGpu& of) {
+  Result<int> count_gpus() {
     int version = 0, count = 0;
     if (const auto error = api_.driver_version(&version); error != 0)
       return failed("the driver's version", error);
@@ -93,6 +93,11 @@ class CudaDriver final : public GpuDriver {
                             version_text(kLeastVersion) + " is the least");
     if (const auto error = api_.init(0); error != 0) return failed("the driver", error);
     if (const auto error = api_.device_count(&count); error != 0) return failed("GPUs", error);
+    return count;
+  }
+
+  Status open(const CudaGpu& of) {
+    RECMILL_ASSIGN_OR_RETURN(const int count, count_gpus());
     const int number = of.wraps && count > 0 ? of.number % count : of.number;
     if (number >= count)
       return Status::Failed("GPU " + std::to_string(number) + ": the machine has " +
@@ -378,19 +383,29 @@ class CudaDriver final : public GpuDriver {
   std::unordered_set<void*> opened_;                  // of other processes
 };
 
-}  // namespace
-
-Result<std::unique_ptr<GpuDriver>> make_cuda_driver(const CudaGpu& of) {
-  void* library = dlopen(of.library.c_str(), RTLD_NOW | RTLD_LOCAL);
+/// With no GPU open yet.
+Result<std::unique_ptr<CudaDriver>> load_driver(const std::string& name) {
+  void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return Status::Failed("no CUDA driver: " + std::string(dlerror()));
-  auto api = find_api(library, of.library);
+  auto api = find_api(library, name);
   if (!api.ok()) {
     dlclose(library);
     return api.status();
   }
-  auto driver = std::make_unique<CudaDriver>(library, *api);
+  return std::make_unique<CudaDriver>(library, *api);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<GpuDriver>> make_cuda_driver(const CudaGpu& of) {
+  RECMILL_ASSIGN_OR_RETURN(auto driver, load_driver(of.library));
   RECMILL_RETURN_IF_ERROR(driver->open(of));
   return std::unique_ptr<GpuDriver>(std::move(driver));
+}
+
+Result<int> count_cuda_gpus(const std::string& library) {
+  RECMILL_ASSIGN_OR_RETURN(const auto driver, load_driver(library));
+  return driver->count_gpus();
 }
 
 }  // namespace recmill

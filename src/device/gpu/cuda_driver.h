@@ -18,4 +18,7 @@ struct CudaGpu {
 /// Fails in one line: no driver, one that is too old, no such GPU.
 Result<std::unique_ptr<GpuDriver>> make_cuda_driver(const CudaGpu& of);
 
+/// GPUs of the machine. Fails as make_cuda_driver().
+Result<int> count_cuda_gpus(const std::string& library = CudaGpu().library);
+
 }  // namespace recmill

@@ -168,6 +168,9 @@ TEST_F(CudaDriverTest, SaysWhyThereIsNone) {
             "the driver libm.so.6 has no cuInit");
   EXPECT_EQ(driver(1).status().message(), "GPU 1: the machine has 1");
   EXPECT_TRUE(make_cuda_driver({1, RECMILL_FAKE_CUDA, /*wraps=*/true}).ok());
+  EXPECT_EQ(*count_cuda_gpus(RECMILL_FAKE_CUDA), 1);
+  EXPECT_THAT(count_cuda_gpus("libno_cuda.so.1").status().message(),
+              HasSubstr("no CUDA driver: libno_cuda.so.1"));
   fake_->version = 12040;
   EXPECT_EQ(driver().status().message(), "the driver is for CUDA 12.4: 13.0 is the least");
 }

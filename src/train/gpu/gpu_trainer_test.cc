@@ -104,8 +104,18 @@ struct Training {
   std::unique_ptr<Trainer> trainer;
 
   explicit Training(const ModelSpec& of)
-      : spec(of), alone(ThreadsGroup(1).communicator(0)), communicator(*alone) {}
-  Training(const ModelSpec& of, Communicator& between) : spec(of), communicator(between) {}
+      : spec(of), alone(ThreadsGroup(1).communicator(0)), communicator(*alone) {
+    open_layers();
+  }
+  Training(const ModelSpec& of, Communicator& between) : spec(of), communicator(between) {
+    open_layers();
+  }
+
+  static void open_layers() {
+    if (!recmill::testing::on_cuda()) return;
+    const Status opened = model::open_layers_on_cuda();
+    RECMILL_CHECK(opened.ok(), opened.message());
+  }
 
   void make_optimizer(const DenseOptimizerOptions& options) {
     std::vector<ParameterRange> trained;
@@ -181,7 +191,7 @@ Result<std::unique_ptr<GpuExchange>> staged(Gpu& gpu, Communicator& hosts) {
 }
 
 std::unique_ptr<store::StoreOnGpu> make_store(Training& of) {
-  auto gpu = std::make_unique<Gpu>(*make_emulated_driver({}), GpuOptions{});
+  auto gpu = std::make_unique<Gpu>(recmill::testing::test_driver(), GpuOptions{});
   const store::GpuStoreKernels kernels{.shards = kShards, .compile = &compile};
   if (of.communicator.ranks() == 1)
     return *store::GpuStore::create(of.spec, kSeed, std::move(gpu), kernels, of.pool);
@@ -196,8 +206,9 @@ std::unique_ptr<Training> on_gpu(std::unique_ptr<Training> made, const ModelOpti
   store::StoreOnGpu& of = *store;
   made->store = std::move(store);
   made->model = *model::make_model_of_gpu(options, spec, kSeed);
-  made->layers =
-      *model::make_gpu_layers(model::LayersOn::emulated_gpu, of.gpu(), *made->model, spec);
+  made->layers = *model::make_gpu_layers(
+      recmill::testing::on_cuda() ? model::LayersOn::cuda : model::LayersOn::emulated_gpu, of.gpu(),
+      *made->model, spec);
   if (graphs) made->layers = std::make_unique<model::GraphedLayers>(std::move(made->layers));
   made->make_optimizer(dense);
   auto trainer =
@@ -329,6 +340,7 @@ Status train_and_count(Training& of, const RankBatch& whole, MemoryOfRank& memor
 }
 
 TEST(GpuTrainer, SaysBeforehandHowMuchMemoryItTakes) {
+  if (recmill::testing::on_cuda()) GTEST_SKIP() << "the emulator counts bytes, a GPU whole pieces";
   ModelSpec spec = histories();
   for (TableSpec& table : spec.tables) table.sharding = Sharding::table;
   const RankBatch whole = batch_of(spec, 64, /*iteration=*/1);  // which has weights

@@ -1,0 +1,29 @@
+# The door of LibTorch: that of the wheel of PyTorch in RECMILL_SITE.
+recmill_door(torch)
+recmill_wheel_libraries(torch torch/lib libtorch_cpu.so libc10.so)
+# A process has one OpenMP library: the wheel's, which libtorch_cpu.so finds beside itself. FindOpenMP
+# takes it from here for what runs on oneDNN, so that the one that is linked is the one that is loaded.
+if(EXISTS ${RECMILL_SITE}/torch/lib/libgomp.so.1)
+  recmill_install_wheel_libraries(torch/lib libgomp.so.1)
+  set(OpenMP_gomp_LIBRARY ${RECMILL_SITE}/torch/lib/libgomp.so.1)
+endif()
+# Searched last: the wheel brings its own copies of other people's headers (fmt, protobuf).
+foreach(include include include/torch/csrc/api/include)
+  target_compile_options(recmill_door_torch INTERFACE
+      "$<BUILD_INTERFACE:SHELL:-idirafter ${RECMILL_SITE}/torch/${include}>")
+endforeach()
+# libtorch_cpu.so itself links the CUDA profiling libraries of the wheel; nothing of them runs.
+set(profiling nvidia/cu13/lib)
+recmill_install_wheel_libraries(${profiling} libcupti.so.13 libcudart.so.13)
+target_link_options(recmill_door_torch INTERFACE
+    $<BUILD_INTERFACE:-Wl,-rpath-link,${RECMILL_SITE}/${profiling}>
+    $<INSTALL_INTERFACE:-Wl,-rpath-link,$<INSTALL_PREFIX>/lib/recmill/${profiling}>)
+# LibTorch's half for GPUs is opened when layers are computed there: it goes along where `make setup-cuda` has
+# brought what it links.
+if(EXISTS ${RECMILL_SITE}/nvidia/cu13/lib/libcublas.so.13)
+  recmill_install_wheel_libraries(torch/lib libtorch_cuda.so libtorch_cuda_linalg.so libtorch_nvshmem.so libc10_cuda.so)
+  foreach(folder nvidia/cu13/lib nvidia/cudnn/lib nvidia/cusparselt/lib nvidia/nccl/lib nvidia/nvshmem/lib)
+    file(GLOB libraries RELATIVE ${RECMILL_SITE}/${folder} ${RECMILL_SITE}/${folder}/*.so*)
+    recmill_install_wheel_libraries(${folder} ${libraries})
+  endforeach()
+endif()

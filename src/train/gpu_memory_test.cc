@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that have one GPU among them.
+#include "train/gpu_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "train/gpu_run.h"
+
+namespace recmill::train {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+TEST(GpuMemory, RanksOfAHostTakeItsGpusInTurn) {
+  const std::vector<int> host{1, 2, 5, 6, 7};  // of several hosts
+  EXPECT_EQ(ranks_of_same_gpu({0, host}, 2), (std::vector<int>{1, 5, 7}));
+  EXPECT_EQ(ranks_of_same_gpu({3, host}, 2), (std::vector<int>{2, 6}));
+  EXPECT_EQ(ranks_of_same_gpu({4, host}, 2), (std::vector<int>{1, 5, 7}));
+  EXPECT_EQ(ranks_of_same_gpu({2, host}, 1), host);
+  EXPECT_EQ(ranks_of_same_gpu({2, host}, 5), std::vector<int>{5});
+  EXPECT_EQ(ranks_of_same_gpu({2, host}, 8), std::vector<int>{5});
+  EXPECT_EQ(ranks_of_same_gpu({2, host}, 0), std::vector<int>{5}) << "each has its own";
+}
+
+GpuPlan plan(int rank, int64_t rows, int64_t activations) {
+  GpuPlan made;
+  made.rank = rank;
+  made.need.device.items = {{"table T" + std::to_string(rank), rank, rows},
+                            {"activations", rank, activations, /*certain=*/false}};
+  return made;
+}
+
+TEST(GpuMemory, WhatRanksTakeOfOneGpuIsAddedUp) {
+  ResolvedRun run;
+  run.ranks = 4;
+  run.options.gpu.rows = GpuRowsIn::device;
+  const std::vector<GpuPlan> plans{plan(1, 3 * kMiB, kMiB), plan(3, 2 * kMiB, kMiB)};
+  EXPECT_TRUE(check_gpu_memory(run, plans, 5 * kMiB).ok());
+  EXPECT_EQ(
+      check_gpu_memory(run, plans, 4 * kMiB).message(),
+      "gpu.rows = \"device\": ranks 1, 3 on one GPU take 5.0 MiB of the GPU's memory, of which "
+      "it has 4.0 MiB; largest: table T1 3.0 MiB, table T3 2.0 MiB; the largest table: table T1 "
+      "3.0 MiB; with \"fit\" or \"host\" rows stand in the host's memory");
+  const std::span one(plans.begin(), 1);
+  EXPECT_TRUE(check_gpu_memory(run, one, 4 * kMiB).ok());
+  EXPECT_NE(check_gpu_memory(run, one, 2 * kMiB).message().find(": rank 1 takes 3.0 MiB of"),
+            std::string::npos);
+}
+
+/// Two tables of as many bytes, of which each of two ranks has one.
+ResolvedRun two_ranks() {
+  ResolvedRun run;
+  run.ranks = run.shards = 2;
+  run.options.device = DeviceKind::emulated;
+  run.options.gpu.rows = GpuRowsIn::fit;
+  for (const int t : {0, 1}) {
+    TableSpec table;
+    table.name = "T" + std::to_string(t);
+    table.rows = 1 << 16;
+    table.dim = 16;
+    table.sharding = Sharding::table;
+    table.optimizer.kind = OptimizerKind::sgd;
+    run.spec.features.push_back({.name = table.name, .table = t});
+    run.spec.tables.push_back(table);
+    run.graph.features.emplace_back().column = table.name;
+  }
+  return run;
+}
+
+TEST(GpuMemory, RowsFitTheShareOfEachRank) {
+  const ResolvedRun run = two_ranks();
+  const std::vector<int> both{0, 1};
+  int64_t all = 0;  // of the rank that takes more
+  for (const GpuPlan& plan : plan_gpu(run, int64_t{1} << 40, both))
+    all = std::max(all, plan.need.device.total(plan.rank));
+  const auto rows_of = [](const GpuPlan& plan) { return plan.rows[plan.held.tables.at(0)]; };
+  for (const auto& [usable, expected] :
+       {std::pair{2 * all, GpuMemory::device}, std::pair{2 * (all - 2 * kMiB), GpuMemory::host}}) {
+    const auto plans = plan_gpu(run, usable, both);
+    ASSERT_EQ(plans.size(), 2u);
+    for (const int rank : both) {
+      EXPECT_EQ(plans[rank].rank, rank);
+      EXPECT_EQ(rows_of(plans[rank]), expected) << rank;
+    }
+    EXPECT_TRUE(check_gpu_memory(run, plans, usable).ok());
+  }
+  EXPECT_EQ(rows_of(plan_gpu(run, all, std::span(&both[1], 1))[0]), GpuMemory::device)
+      << "a GPU of its own";
+}
+
+}  // namespace
+}  // namespace recmill::train
