@@ -268,7 +268,7 @@ Result<std::unique_ptr<Prepared>> GpuStore::prepare(const Batch& batch) {
   std::vector<JaggedView> bags;
   for (const SparseFeature& feature : batch.sparse->features)
     bags.push_back(feature.view(batch.sparse->samples));
-  RECMILL_RETURN_IF_ERROR(fused_pool_.pool->stage(bags, work->bags));
+  RECMILL_RETURN_IF_ERROR(fused_pool_.pool->stage(bags, pool_, work->bags));
   RECMILL_RETURN_IF_ERROR(fused_pool_.pool->send(work->bags, copies_));
   if (batch.purpose == Purpose::train) {
     work->begins.clear();

@@ -53,8 +53,9 @@ Result<std::unique_ptr<GpuLookups>> GpuLookups::make(const ResolvedRun& run,
   options.deterministic = run.options.train.deterministic;
   options.seed = request.seed;
   RECMILL_ASSIGN_OR_RETURN(options.compile, compiler_for(run, device, *made->gpu_, pool, files));
-  RECMILL_ASSIGN_OR_RETURN(made->subject_, GpuPoolSubject::make(*made->gpu_, std::move(features),
-                                                                made->data_.batches, options));
+  RECMILL_ASSIGN_OR_RETURN(
+      made->subject_,
+      GpuPoolSubject::make(*made->gpu_, std::move(features), made->data_.batches, options, pool));
   return made;
 }
 

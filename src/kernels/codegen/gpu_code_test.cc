@@ -25,6 +25,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int64_t kRows = 61;
+constexpr int64_t kBefore = 3;  // samples that are not looked up
 
 class GpuCodeTest : public ::testing::Test {
  protected:
@@ -37,17 +38,19 @@ struct HostFeature {
   PoolFunction of;
   SparseFeature bags;
   std::vector<float> table, expected;
-  int64_t lookups = 0;
 
   HostFeature(const PoolFunction& function, int64_t samples, int64_t longest, uint64_t seed)
       : of(function),
-        bags(random_bags({samples, longest, kRows, function.weighted}, seed)),
+        bags(random_bags({kBefore + samples, longest, kRows, function.weighted}, seed)),
         table(random_floats(kRows * function.dim, seed)) {
-    const JaggedView view = bags.view(samples);
-    lookups = view.lookups();
-    expected.resize((of.pooling == Pooling::none ? lookups : samples) * of.dim);
+    const JaggedView view = this->view();
+    expected.resize((of.pooling == Pooling::none ? view.lookups() : samples) * of.dim);
     embedding_pool_reference(
         {view, RowStorage::of(table.data(), kRows, of.dim), of.pooling, expected.data(), of.dim});
+  }
+  JaggedView view() const {
+    const int64_t samples = std::ssize(bags.offsets) - 1;
+    return bags.view(samples).slice(kBefore, samples);
   }
 };
 
@@ -69,21 +72,22 @@ class GpuRun {
 
   size_t kernels() const { return fused_.codes.size(); }
 
-  /// The first feature whose answer is not the reference's; empty: none.
+  /// The first feature whose answer is not the reference's; empty: none. Feature f's bags have
+  /// longest[f % ...] lookups at most (BagShape).
   std::string difference(std::span<const PoolFunction> functions, int64_t samples,
-                         int64_t longest) {
+                         const std::vector<int64_t>& longest) {
     std::vector<HostFeature> host;
     std::vector<JaggedView> bags;
     std::vector<GpuBuffer> out;
     std::vector<gpu::PoolOutput> outputs;
     for (size_t f = 0; f < functions.size(); ++f)
-      host.emplace_back(functions[f], samples, longest, f + 1);
+      host.emplace_back(functions[f], samples, longest[f % longest.size()], f + 1);
     for (HostFeature& feature : host) {
-      bags.push_back(feature.bags.view(samples));
+      bags.push_back(feature.view());
       out.push_back(*gpu_.allocate(feature.expected.size() * sizeof(float), "output"));
       outputs.push_back({out.back().address<float>(), feature.of.dim});
     }
-    RECMILL_CHECK(fused_.pool->stage(bags, batch_).ok());
+    RECMILL_CHECK(fused_.pool->stage(bags, pool_, batch_).ok());
     RECMILL_CHECK(fused_.pool->send(batch_, stream_).ok());
     const Status status = fused_.pool->run(batch_, outputs, stream_);
     if (!status.ok()) return status.message();
@@ -114,6 +118,7 @@ class GpuRun {
     return true;
   }
 
+  Pool pool_{3};
   Gpu gpu_;
   GpuStream stream_;
   std::vector<GpuBuffer> tables_;
@@ -152,9 +157,29 @@ TEST_F(GpuCodeTest, CandidatesOfManyShapesGiveTheReferencesAnswer) {
   }
   GpuRun run(functions);
   EXPECT_GT(run.kernels(), 1u);
-  EXPECT_EQ(run.difference(functions, 50, 30), "");
-  EXPECT_EQ(run.difference(functions, 3, 300), "");
-  EXPECT_EQ(run.difference(functions, 90, 3), "");
+  EXPECT_EQ(run.difference(functions, 50, {30}), "");
+  EXPECT_EQ(run.difference(functions, 3, {300}), "");
+  EXPECT_EQ(run.difference(functions, 90, {3}), "");
+}
+
+// Which several threads copy, each a stretch of one feature's; offsets of bags of exactly one
+// lookup are sent once for all of them.
+TEST_F(GpuCodeTest, BagsOfManyLookupsGiveTheReferencesAnswer) {
+  std::vector<PoolFunction> functions;
+  for (size_t f = 0; f < 6; ++f) {
+    PoolFunction& of = functions.emplace_back();
+    of.dim = 2;
+    of.row_bytes = 8;
+    of.pooling = f < 4 ? Pooling::sum : f < 5 ? Pooling::mean : Pooling::none;
+    of.weighted = f % 2 == 1;
+    of.schedule = default_gpu_pool_schedule(of.pooling, RowStorage::of(nullptr, 1, of.dim));
+  }
+  functions[2].schedule = *parse_schedule("one_each unroll=1");
+  GpuRun run(functions);
+  const std::vector<int64_t> longest{-1, 4, -1, -1, 3, -1};
+  EXPECT_EQ(run.difference(functions, 20000, longest), "");
+  EXPECT_EQ(run.difference(functions, 9, {2000, 20000, -1, 0, -1}), "");
+  EXPECT_EQ(run.difference(functions, 8191, longest), "");  // as many offsets as a stretch has
 }
 
 TEST_F(GpuCodeTest, BinariesAreCompiledOnceAndChecked) {

@@ -2,6 +2,7 @@
 #include "kernels/embedding_pool/gpu_fused_pool.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace recmill::kernels {
 namespace {
@@ -21,6 +22,45 @@ int64_t most_blocks(const GpuBagsSize& of, int64_t samples) {
   const GpuParts& parts = of.parts;
   if (parts.piece > 0) return samples + of.lookups / parts.piece;
   return parts.samples > 0 ? cut(samples, parts.samples) : cut(of.lookups, parts.lookups);
+}
+
+constexpr int64_t kStretch = 8192;  // lookups, or offsets, that one thread copies at a time
+
+/// Part `number` of `parts` of a feature's bags, or of any of their arrays.
+struct Stretch {
+  size_t bags = 0;
+  int64_t number = 0, parts = 1;
+
+  int64_t begin(int64_t count) const { return count * number / parts; }
+  int64_t end(int64_t count) const { return count * (number + 1) / parts; }
+};
+
+std::vector<Stretch> stretches_of(std::span<const JaggedView> bags) {
+  std::vector<Stretch> all;
+  for (size_t b = 0; b < bags.size(); ++b) {
+    const int64_t longest = std::max(bags[b].lookups(), bags[b].samples + 1);
+    const int64_t parts = (longest + kStretch - 1) / kStretch;
+    for (int64_t number = 0; number < parts; ++number) all.push_back({b, number, parts});
+  }
+  return all;
+}
+
+/// A feature's arrays in pinned memory.
+struct PinnedBags {
+  std::span<int64_t> offsets, lookups;
+  std::span<float> weights;
+};
+
+// The first lookup becomes number 0. Offsets of bags of exactly one lookup are not its own.
+void copy_stretch(const JaggedView& bags, const Stretch& of, const PinnedBags& to) {
+  const int64_t first = bags.offsets[0];
+  if (!bags.one_each)
+    for (int64_t i = of.begin(bags.samples + 1); i < of.end(bags.samples + 1); ++i)
+      to.offsets[i] = bags.offsets[i] - first;
+  const int64_t begin = of.begin(bags.lookups()), end = of.end(bags.lookups());
+  std::copy(bags.rows + first + begin, bags.rows + first + end, to.lookups.begin() + begin);
+  if (bags.weights != nullptr)
+    std::copy(bags.weights + first + begin, bags.weights + first + end, to.weights.begin() + begin);
 }
 
 }  // namespace
@@ -72,26 +112,41 @@ GpuFusedPool::Mapped GpuFusedPool::map_blocks(std::span<const JaggedView> bags,
   return all;
 }
 
-GpuFusedPool::BagArrays GpuFusedPool::add_bags(const JaggedView& bags, StagedArrays& arrays) {
-  const int64_t lookups = bags.lookups();
-  return {arrays.add<int64_t>(bags.samples + 1), arrays.add<int64_t>(lookups),
-          arrays.add<float>(bags.weights == nullptr ? 0 : lookups)};
+// Where each bag has exactly one lookup, offsets are the same: they are there once.
+void GpuFusedPool::add_bags(std::span<const JaggedView> bags, GpuBags& batch) {
+  StagedArrays& arrays = batch.arrays_;
+  int64_t one_each = 0;
+  for (const JaggedView& of : bags)
+    if (of.one_each) one_each = std::max(one_each, of.samples + 1);
+  batch.one_each_ = arrays.add<int64_t>(one_each);
+  batch.bags_.clear();
+  for (const JaggedView& of : bags) {
+    const int64_t lookups = of.lookups();
+    batch.bags_.push_back({of.one_each ? batch.one_each_ : arrays.add<int64_t>(of.samples + 1),
+                           arrays.add<int64_t>(lookups),
+                           arrays.add<float>(of.weights == nullptr ? 0 : lookups)});
+  }
 }
 
-// The first lookup becomes number 0.
-void GpuFusedPool::copy_bags(const JaggedView& bags, const BagArrays& to,
-                             const StagedArrays& arrays) {
-  const int64_t first = bags.offsets[0];
-  const auto offsets = arrays.host(to.offsets);
-  for (int64_t i = 0; i <= bags.samples; ++i) offsets[i] = bags.offsets[i] - first;
-  std::copy_n(bags.rows + first, to.lookups.count, arrays.host(to.lookups).begin());
-  if (bags.weights != nullptr)
-    std::copy_n(bags.weights + first, to.weights.count, arrays.host(to.weights).begin());
+void GpuFusedPool::copy_bags(std::span<const JaggedView> bags, Pool& pool, const GpuBags& batch) {
+  const StagedArrays& arrays = batch.arrays_;
+  const auto stretches = stretches_of(bags);
+  pool.run(std::ssize(stretches), [&](int64_t i) {
+    const Stretch& of = stretches[i];
+    const GpuBags::BagArrays& to = batch.bags_[of.bags];
+    copy_stretch(bags[of.bags], of,
+                 {arrays.host(to.offsets), arrays.host(to.lookups), arrays.host(to.weights)});
+  });
+  const auto one_each = arrays.host(batch.one_each_);
+  pool.run_ranges(batch.one_each_.count, kStretch, [&](int64_t begin, int64_t end) {
+    std::iota(one_each.begin() + begin, one_each.begin() + end, begin);
+  });
 }
 
 gpu::PoolFeature GpuFusedPool::arguments(size_t feature, const JaggedView& bags,
-                                         const BagArrays& staged,
-                                         const StagedArrays& arrays) const {
+                                         const GpuBags& batch) const {
+  const StagedArrays& arrays = batch.arrays_;
+  const GpuBags::BagArrays& staged = batch.bags_[features_[feature].bags];
   gpu::PoolFeature of = {};
   of.offsets = arrays.device(staged.offsets);
   of.lookups = arrays.device(staged.lookups);
@@ -101,7 +156,7 @@ gpu::PoolFeature GpuFusedPool::arguments(size_t feature, const JaggedView& bags,
   return of;
 }
 
-Status GpuFusedPool::stage(std::span<const JaggedView> bags, GpuBags& batch,
+Status GpuFusedPool::stage(std::span<const JaggedView> bags, Pool& pool, GpuBags& batch,
                            const ArrangeGpuBlocks& arrange) const {
   std::vector<const GpuPoolPlace*> places;
   for (const GpuPooledFeature& feature : features_)
@@ -119,8 +174,7 @@ Status GpuFusedPool::stage(std::span<const JaggedView> bags, GpuBags& batch,
   batch.features_ = arrays.add<gpu::PoolFeature>(std::ssize(features_));
   batch.blocks_ = arrays.add<gpu::PoolBlock>(std::ssize(mapped.blocks));
   batch.begins_ = arrays.add<int64_t>(std::ssize(mapped.begins));
-  std::vector<BagArrays> staged;
-  for (const JaggedView& of : bags) staged.push_back(add_bags(of, arrays));
+  add_bags(bags, batch);
   std::vector<int64_t> run_sums, arrivals;  // of features with several blocks for a bag
   int64_t floats = 0, samples = 0;
   for (size_t f = 0; f < features_.size(); ++f) {
@@ -138,11 +192,10 @@ Status GpuFusedPool::stage(std::span<const JaggedView> bags, GpuBags& batch,
   RECMILL_RETURN_IF_ERROR(batch.run_arrays_.allocate(gpu_, what));
   RECMILL_RETURN_IF_ERROR(reserve(batch.run_sums_, floats * sizeof(float), gpu_, what));
   RECMILL_RETURN_IF_ERROR(reserve(batch.arrivals_, samples * sizeof(u32), gpu_, what));
-  for (size_t b = 0; b < bags.size(); ++b) copy_bags(bags[b], staged[b], arrays);
+  copy_bags(bags, pool, batch);
   const auto to = arrays.host(batch.features_);
   for (size_t f = 0; f < features_.size(); ++f) {
-    const size_t b = features_[f].bags;
-    to[f] = arguments(f, bags[b], staged[b], arrays);
+    to[f] = arguments(f, bags[features_[f].bags], batch);
     to[f].schedule = places[f]->schedule;
     to[f].run_sums = batch.run_sums_.address<float>() + run_sums[f];
     to[f].arrivals = batch.arrivals_.address<u32>() + arrivals[f];

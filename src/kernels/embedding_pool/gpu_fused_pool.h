@@ -11,6 +11,7 @@
 #include "batch/sparse_batch.h"
 #include "device/gpu/gpu.h"
 #include "device/gpu/staged_arrays.h"
+#include "device/pool.h"
 #include "kernels/embedding_pool/gpu_pool_arguments.h"
 #include "kernels/embedding_pool/gpu_templates.h"
 
@@ -55,7 +56,8 @@ struct GpuBagsSize {
 /// the batch before must have been run to its end when the next is staged.
 class GpuBags {
  public:
-  /// What they take of a batch of `samples`, at most, in kernels that are not listed.
+  /// What they take of a batch of `samples`, at most, in kernels that are not listed: where no
+  /// feature has exactly one lookup in each bag.
   static GpuBytes need(std::span<const GpuBagsSize> features, int64_t samples);
 
   /// [features] Where the bags are on the GPU, once sent.
@@ -75,6 +77,8 @@ class GpuBags {
   std::vector<size_t> kernels_;   // [features]: that each runs in
   std::vector<int64_t> rows_;     // [features]: that come out
   StagedArrays arrays_;
+  StagedArray<int64_t> one_each_;  // offsets of all bags of exactly one lookup
+  std::vector<BagArrays> bags_;    // as they are staged
   StagedArray<gpu::PoolFeature> features_;
   StagedArray<gpu::PoolBlock> blocks_;
   StagedArray<int64_t> begins_;
@@ -89,9 +93,9 @@ class GpuFusedPool {
   GpuFusedPool(Gpu& gpu, std::vector<GpuPoolLaunched> kernels,
                std::vector<GpuPooledFeature> features);
 
-  /// Copies the batch's bags and the mapping of blocks to pinned memory. Any thread, one at a time
-  /// for each GpuBags. Fails where memory is short.
-  Status stage(std::span<const JaggedView> bags, GpuBags& batch,
+  /// Copies the batch's bags and the mapping of blocks to pinned memory, bags by the pool. Any
+  /// thread, one at a time for each GpuBags. Fails where memory is short.
+  Status stage(std::span<const JaggedView> bags, Pool& pool, GpuBags& batch,
                const ArrangeGpuBlocks& arrange = nullptr) const;
   /// Enqueues the copy to the GPU, as much as is known by then.
   Status send(GpuBags& batch, GpuStream& stream) const;
@@ -107,17 +111,15 @@ class GpuFusedPool {
   static std::span<const gpu::PoolBlock> blocks(const GpuBags& batch);
 
  private:
-  using BagArrays = GpuBags::BagArrays;
-  static BagArrays add_bags(const JaggedView& bags, StagedArrays& arrays);
-  static void copy_bags(const JaggedView& bags, const BagArrays& to, const StagedArrays& arrays);
+  static void add_bags(std::span<const JaggedView> bags, GpuBags& batch);
+  static void copy_bags(std::span<const JaggedView> bags, Pool& pool, const GpuBags& batch);
   struct Mapped {
     std::vector<gpu::PoolBlock> blocks;
     std::vector<int64_t> begins;
   };
   Mapped map_blocks(std::span<const JaggedView> bags, std::span<const GpuPoolPlace* const> places,
                     const ArrangeGpuBlocks& arrange, GpuBags& batch) const;
-  gpu::PoolFeature arguments(size_t feature, const JaggedView& bags, const BagArrays& staged,
-                             const StagedArrays& arrays) const;
+  gpu::PoolFeature arguments(size_t feature, const JaggedView& bags, const GpuBags& batch) const;
 
   Gpu& gpu_;
   const std::vector<GpuPoolLaunched> kernels_;

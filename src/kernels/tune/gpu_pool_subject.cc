@@ -86,10 +86,11 @@ codegen::GpuPoolSourceOptions gpu_tuning_options(int64_t blocks) {
 Result<std::unique_ptr<GpuPoolSubject>> GpuPoolSubject::make(Gpu& gpu,
                                                              std::vector<GpuPooledRows> features,
                                                              std::span<const SparseBatch> batches,
-                                                             const GpuPoolSubjectOptions& options) {
+                                                             const GpuPoolSubjectOptions& options,
+                                                             Pool& pool) {
   RECMILL_CHECK(!features.empty() && !batches.empty());
   std::unique_ptr<GpuPoolSubject> subject(
-      new GpuPoolSubject(gpu, std::move(features), batches, options));
+      new GpuPoolSubject(gpu, std::move(features), batches, options, pool));
   RECMILL_RETURN_IF_ERROR(subject->open());
   return subject;
 }
@@ -176,7 +177,7 @@ Result<GpuPoolSubject::Launch> GpuPoolSubject::launch(const CompiledGpuPool& can
   arrangement.padded_with = static_cast<int32_t>(count) - 1;
   arrangement.seed = options_.seed + static_cast<uint64_t>(batch);
   const std::vector<JaggedView> of{bags(feature, batch)};
-  RECMILL_RETURN_IF_ERROR(candidates.pool->stage(of, bags_, arrangement));
+  RECMILL_RETURN_IF_ERROR(candidates.pool->stage(of, pool_, bags_, arrangement));
   const auto mapped = GpuFusedPool::blocks(bags_);
   const std::string what = "candidates of a feature";
   const size_t floats = count * static_cast<size_t>(rows_out(feature, batch)) *
@@ -372,7 +373,7 @@ Result<ClassTimes> GpuPoolSubject::time_alone(size_t of_class, int64_t visited, 
     for (int64_t round = 0; round <= rounds; ++round) {
       for (int64_t batch = 0; batch < visited; ++batch) {
         const std::vector<JaggedView> of{bags(feature, batch)};
-        RECMILL_RETURN_IF_ERROR(alone.pool->stage(of, bags_));
+        RECMILL_RETURN_IF_ERROR(alone.pool->stage(of, pool_, bags_));
         const size_t floats = static_cast<size_t>(rows_out(feature, batch)) *
                               static_cast<size_t>(features_[feature].rows.dim);
         RECMILL_RETURN_IF_ERROR(reserve_outputs(floats));
@@ -408,7 +409,7 @@ Result<double> GpuPoolSubject::run_fused(const CompiledGpuPool& fused, int64_t b
   std::vector<gpu::PoolOutput> outputs;
   for (size_t f = 0; f < features_.size(); ++f)
     outputs.push_back({outputs_.address<float>() + begins[f], features_[f].rows.dim});
-  RECMILL_RETURN_IF_ERROR(fused.pool->stage(of, bags_, arrange));
+  RECMILL_RETURN_IF_ERROR(fused.pool->stage(of, pool_, bags_, arrange));
   RECMILL_RETURN_IF_ERROR(fused.pool->send(bags_, stream_));
   return timed([&] { return fused.pool->run(bags_, outputs, stream_); });
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "batch/sparse_batch.h"
+#include "device/pool.h"
 #include "kernels/codegen/compiled_gpu_pool.h"
 #include "kernels/tune/feature_classes.h"
 #include "kernels/tune/tuning.h"
@@ -41,11 +42,12 @@ struct GpuPoolSubjectOptions {
 
 class GpuPoolSubject {
  public:
-  /// `batches` hold the features in the order of `features`; both, and the GPU, outlive the
-  /// subject.
+  /// `batches` hold the features in the order of `features`; both, the GPU and the pool, which
+  /// copies bags for it, outlive the subject.
   static Result<std::unique_ptr<GpuPoolSubject>> make(Gpu& gpu, std::vector<GpuPooledRows> features,
                                                       std::span<const SparseBatch> batches,
-                                                      const GpuPoolSubjectOptions& options);
+                                                      const GpuPoolSubjectOptions& options,
+                                                      Pool& pool);
 
   const Gpu& gpu() const { return gpu_; }
   std::span<const FeatureClass> classes() const { return classes_; }
@@ -91,8 +93,13 @@ class GpuPoolSubject {
 
  private:
   GpuPoolSubject(Gpu& gpu, std::vector<GpuPooledRows> features,
-                 std::span<const SparseBatch> batches, const GpuPoolSubjectOptions& options)
-      : gpu_(gpu), features_(std::move(features)), batches_(batches), options_(options) {}
+                 std::span<const SparseBatch> batches, const GpuPoolSubjectOptions& options,
+                 Pool& pool)
+      : gpu_(gpu),
+        pool_(pool),
+        features_(std::move(features)),
+        batches_(batches),
+        options_(options) {}
   Status open();
   std::vector<codegen::GpuPoolRequest> candidates_of(size_t of_class) const;
   JaggedView bags(int64_t feature, int64_t batch) const;
@@ -114,6 +121,7 @@ class GpuPoolSubject {
   int64_t floats_out(int64_t batch) const;
 
   Gpu& gpu_;
+  Pool& pool_;
   const std::vector<GpuPooledRows> features_;
   std::span<const SparseBatch> batches_;
   const GpuPoolSubjectOptions options_;

@@ -69,7 +69,7 @@ class GpuTunerTest : public testing::Test {
     options.compile = [this](std::span<const GpuSource> sources) {
       return codegen::emulated_code(sources, cache_);
     };
-    return *GpuPoolSubject::make(gpu_, features_, batches_, options);
+    return *GpuPoolSubject::make(gpu_, features_, batches_, options, pool_);
   }
 
   Result<FamilyTuning> tune(GpuPoolSubject& subject) {
@@ -78,6 +78,7 @@ class GpuTunerTest : public testing::Test {
         subject, options, [](double) {}, never_);
   }
 
+  Pool pool_{2};
   LibraryCache cache_;
   emulation::Usage usage_;
   Gpu gpu_;

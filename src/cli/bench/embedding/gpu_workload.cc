@@ -225,7 +225,7 @@ Status GpuEmbeddingWorkload::prepare(int64_t number) {
   Batch& batch = batches_[number];
   std::vector<JaggedView> views;
   for (int64_t t = 0; t < shape_.tables; ++t) views.push_back(bags(batch, t));
-  RECMILL_RETURN_IF_ERROR(fused_pool_.pool->stage(views, batch.bags));
+  RECMILL_RETURN_IF_ERROR(fused_pool_.pool->stage(views, pool_, batch.bags));
   std::vector<kernels::GpuTableLookups> tables;
   for (int64_t t = 0; t < shape_.tables; ++t) {
     const gpu::PoolFeature& there = batch.bags.features()[t];
