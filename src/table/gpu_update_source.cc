@@ -82,8 +82,13 @@ std::string types_and_shared(std::span<const GpuUpdateFunction> functions) {
     write("}};");
     write("");
   }
+  write("struct alignas(16) Warp {{");
+  write("WarpShared rows;");
+  write("recmill::u32 number;");
+  write("}};");
+  write("");
   write("union Shared {{");
-  write("WarpShared warps[kUpdateThreads / 32];");
+  write("Warp warps[kUpdateThreads / 32];");
   write("BlockShared block;");
   write("}};");
   write("");
@@ -119,18 +124,20 @@ std::string entry_text(const GpuUpdateSource& source) {
   write("list_rows(arguments, arguments.blocks[b]);");
   write("return;");
   write("}}");
-  write("for (recmill::i64 i = 0; (i = take_long_row(arguments, taken)) >= 0;) {{");
+  write("LongRows long_rows(arguments, taken);");
+  write("for (recmill::i64 i = 0; (i = long_rows.take()) >= 0;) {{");
   write("const ListedRow row = arguments.listed.rows[i];");
   write("const UpdateTable& table = arguments.tables[row.table];");
   write_branches(source.functions.size(), write, [](size_t f) {
     return fmt::format("Update{0}::run_long(table, row.row, shared.block.update_{0});", f);
   });
   write("}}");
-  write("WarpShared& of_warp = shared.warps[threadIdx.x / 32];");
-  write("for (WarpWork work = {{}}; (work = take_work(arguments)).table >= 0;) {{");
+  write("Warp& of_warp = shared.warps[threadIdx.x / 32];");
+  write("WarpQueue queue(arguments, of_warp.number);");
+  write("for (WarpWork work = {{}}; (work = queue.take()).table >= 0;) {{");
   write("const UpdateTable& table = arguments.tables[work.table];");
   write_branches(source.functions.size(), write, [](size_t f) {
-    return fmt::format("Update{0}::run(table, work, of_warp.update_{0});", f);
+    return fmt::format("Update{0}::run(table, work, queue, of_warp.rows.update_{0});", f);
   });
   write("}}");
   write("}}");

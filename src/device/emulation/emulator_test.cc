@@ -210,6 +210,7 @@ void count(Counters to) {
   atomicMin(to.least, -static_cast<i32>(threadIdx.x));
   atomicMax(&to.sums[4], threadIdx.x);
   atomicOr(&to.sums[5], 1u << threadIdx.x % 32);
+  atomicInc(&to.sums[7], 6u);
   u32 seen = 0, found = 0;
   do {
     found = seen;
@@ -219,7 +220,7 @@ void count(Counters to) {
 
 TEST(Emulator, AtomicsLoseNothing) {
   for (const Turns& how : orders()) {
-    u32 sums[7] = {};
+    u32 sums[8] = {};
     float total = 0;
     u64 large = 0;
     i32 least = 0;
@@ -229,6 +230,7 @@ TEST(Emulator, AtomicsLoseNothing) {
     EXPECT_EQ(sums[4], 99u);
     EXPECT_EQ(sums[5], 0xffffffffu);
     EXPECT_EQ(sums[6], 600u);
+    EXPECT_EQ(sums[7], 300u % 7);
     EXPECT_EQ(total, 150.0f);
     EXPECT_EQ(large, u64{300} << 33);
     EXPECT_EQ(least, -99);

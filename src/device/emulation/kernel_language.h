@@ -192,6 +192,10 @@ template <class T>
 T atomicAdd(T* at, std::type_identity_t<T> value) {
   return recmill::emulation::change(at, [&](T seen) { return static_cast<T>(seen + value); });
 }
+/// Up to `last`, then from 0.
+inline unsigned atomicInc(unsigned* at, unsigned last) {
+  return recmill::emulation::change(at, [&](unsigned seen) { return seen < last ? seen + 1 : 0; });
+}
 template <class T>
 T atomicMax(T* at, std::type_identity_t<T> value) {
   return recmill::emulation::change(at, [&](T seen) { return seen < value ? value : seen; });

@@ -65,12 +65,41 @@ RECMILL_DEVICE void list_rows(const UpdateArguments& arguments, const UpdateBloc
   }
 }
 
-/// The next long row, for all threads of a block; -1: all are taken.
-RECMILL_DEVICE i64 take_long_row(const UpdateArguments& arguments, u32& shared) {
-  if (threadIdx.x == 0) shared = atomicAdd(&arguments.progress->long_rows_taken, 1u);
-  __syncthreads();
-  return shared < arguments.progress->long_rows ? static_cast<i64>(shared) : -1;
+/// The number that comes next of a counter, which stays below 2^31. It is waited for where it is
+/// used; an atomicAdd(), of which compilers make one for all lanes of a warp, would be at once.
+RECMILL_DEVICE u32 take_number(u32* counter) {
+  return atomicInc(counter, 0x7fffffffu);
 }
+
+/// The long rows that a block takes, one after the other. When it begins with one it asks for the
+/// next: the answer comes meanwhile.
+class LongRows {
+ public:
+  /// `shared` is the block's, for nothing else.
+  RECMILL_DEVICE LongRows(const UpdateArguments& arguments, u32& shared)
+      : progress_(*arguments.progress), count_(progress_.long_rows), shared_(shared) {
+    if (count_ > 0) ask();
+  }
+  /// For all threads of the block; -1: all are taken.
+  RECMILL_DEVICE i64 take() {
+    if (threadIdx.x == 0) shared_ = next_;
+    __syncthreads();
+    const u32 at = shared_;
+    if (at >= count_) return -1;
+    ask();
+    return at;
+  }
+
+ private:
+  RECMILL_DEVICE void ask() {
+    if (threadIdx.x == 0) next_ = take_number(&progress_.long_rows_taken);
+  }
+
+  UpdateProgress& progress_;
+  const u32 count_;
+  u32& shared_;
+  u32 next_ = 0;  // of the first thread
+};
 
 /// Rows that follow each other, for a warp.
 struct WarpWork {
@@ -79,23 +108,46 @@ struct WarpWork {
   i64 first;
 };
 
-/// What comes next, for all threads of a warp: a listed row, or 32 rows of which some may be
-/// listed.
-RECMILL_DEVICE WarpWork take_work(const UpdateArguments& arguments) {
-  constexpr u32 kWarps = kUpdateThreads / 32;
-  u32 at = 0;
-  if (threadIdx.x % 32 == 0) at = atomicAdd(&arguments.progress->warps_work_taken, 1u);
-  at = __shfl_sync(0xffffffffu, at, 0);
-  const u32 listed = arguments.progress->other_rows;
-  if (at < listed) {
-    const ListedRow row = arguments.listed.rows[arguments.listed.room - 1 - at];
-    return {row.table, 1, row.row};
+/// What a warp takes, one after the other: a listed row, or 32 rows of which some may be listed.
+/// It asks for the next while it finds out where the rows of one stand: the answer comes with them.
+class WarpQueue {
+ public:
+  /// `number` is the warp's, for nothing else.
+  RECMILL_DEVICE WarpQueue(const UpdateArguments& arguments, u32& number)
+      : arguments_(arguments), number_(number) {
+    keep(ask());
   }
-  at -= listed;
-  if (at / kWarps >= arguments.block_count) return {-1, 0, 0};
-  const UpdateBlock block = arguments.blocks[at / kWarps];
-  return {block.table, 32, static_cast<i64>(block.part) * kUpdateThreads + at % kWarps * 32};
-}
+  /// For all threads of the warp.
+  RECMILL_DEVICE WarpWork take() const {
+    return numbered(__shfl_sync(0xffffffffu, is_first() ? number_ : 0, 0));
+  }
+  /// The number of what is taken next; asked for once whenever something was taken.
+  RECMILL_DEVICE u32 ask() const {
+    return is_first() ? take_number(&arguments_.progress->warps_work_taken) : 0;
+  }
+  /// Waits for it, and puts it into shared memory: what updates rows needs all registers.
+  RECMILL_DEVICE void keep(u32 asked) {
+    if (is_first()) number_ = asked;
+  }
+
+ private:
+  RECMILL_DEVICE static bool is_first() { return threadIdx.x % 32 == 0; }
+  RECMILL_DEVICE WarpWork numbered(u32 number) const {
+    constexpr u32 kWarps = kUpdateThreads / 32;
+    const u32 listed = arguments_.progress->other_rows;
+    if (number < listed) {
+      const ListedRow row = arguments_.listed.rows[arguments_.listed.room - 1 - number];
+      return {row.table, 1, row.row};
+    }
+    number -= listed;
+    if (number / kWarps >= arguments_.block_count) return {-1, 0, 0};
+    const UpdateBlock block = arguments_.blocks[number / kWarps];
+    return {block.table, 32, static_cast<i64>(block.part) * kUpdateThreads + number % kWarps * 32};
+  }
+
+  const UpdateArguments& arguments_;
+  u32& number_;  // of what is next: the first lane's
+};
 
 /// The tree of shard_tree.h over parts that come in the order of their shards: what is complete of
 /// it is added up, and of the rest the left half of each level is kept.
@@ -169,12 +221,15 @@ struct UpdateRows {
 
   /// Updates a warp's rows, of each of which a lane finds out where it stands: but for those that
   /// are listed, unless it is one. Warps do not wait for each other.
-  RECMILL_DEVICE static void run(const UpdateTable& table, const WarpWork& work,
+  RECMILL_DEVICE static void run(const UpdateTable& table, const WarpWork& work, WarpQueue& queue,
                                  WarpShared& shared) {
     const i64 first = work.first;
     const i32 lane = static_cast<i32>(threadIdx.x) % 32;
     const i64 end = min(first + work.rows, *table.found.count);
     WarpRow own = WarpRow::of(table, first + lane, end);
+    const u32 next = queue.ask();
+    own.find_gradient(table);
+    queue.keep(next);
     if (work.rows > 1 && own.lookups > min(kListedRow, table.long_row)) own.lookups = 0;
     for (int j = 0; first + j < end; j += kGroups * kRowsAtOnce)
       update_looked_up_once(table, first, j, own, shared);
@@ -267,14 +322,18 @@ struct UpdateRows {
     u64 gradient;  // address of its first lookup's
     i32 begin, lookups;
 
+    /// But for its gradient.
     RECMILL_DEVICE static WarpRow of(const UpdateTable& table, i64 row, i64 rows) {
       WarpRow of = {};
       if (row >= rows) return of;
       of.slot = table.slots[row];
       of.begin = static_cast<i32>(table.found.begins[row]);
       of.lookups = static_cast<i32>(table.found.begins[row + 1]) - of.begin;
-      of.gradient = reinterpret_cast<u64>(gradient_of(table, table.found.sources[of.begin]));
       return of;
+    }
+    RECMILL_DEVICE void find_gradient(const UpdateTable& table) {
+      if (lookups == 0) return;
+      gradient = reinterpret_cast<u64>(gradient_of(table, table.found.sources[begin]));
     }
     /// That of another lane.
     RECMILL_DEVICE WarpRow from(int lane) const {

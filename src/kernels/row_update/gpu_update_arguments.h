@@ -83,7 +83,8 @@ struct ListedRows {
 
 /// Of a kernel that is run twice: first it lists rows with many lookups, then it updates all: these
 /// first, so that none is begun when everything else is done. Blocks take the long rows, warps the
-/// others and then, 32 by 32, those that are not listed, each what comes next when it is free.
+/// others and then, 32 by 32, those that are not listed, each what comes next when it
+/// begins with what it has.
 struct UpdateArguments {
   const UpdateTable* tables;
   const UpdateBlock* blocks;  // [block_count]
