@@ -71,7 +71,9 @@ Result<std::unique_ptr<EmbeddingStore>> make_store(const ModelSpec& model, uint6
       auto store,
       TableWiseGpuStore::create(model, seed, std::move(gpu), {.shards = 16, .compile = &compile},
                                 communicator, &staged, pool));
-  if (on_gpu) return std::make_unique<testing::CallerOnGpu>(model, std::move(store), pool);
+  if (on_gpu)
+    return std::unique_ptr<EmbeddingStore>(
+        std::make_unique<testing::CallerOnGpu>(model, std::move(store), pool));
   return std::unique_ptr<EmbeddingStore>(std::move(store));
 }
 
