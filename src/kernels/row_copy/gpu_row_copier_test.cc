@@ -7,7 +7,6 @@
 #include <array>
 #include <numeric>
 
-#include "base/temporary_folder.h"
 #include "kernels/codegen/testing/test_code.h"
 #include "kernels/row_copy/testing/gpu_row_copy_sample.h"
 
@@ -86,20 +85,6 @@ TEST_P(GpuRowCopierTest, TakesAsManyLaunchesAsThereAreCopies) {
     Copies copies;
     for (int c = 0; c < count; ++c) copies.add(c % 3, 1 + c % 9, c % 2, c % 5, 0);
     expect_copied(copies, copier_, stream_, arrays_);
-  }
-}
-
-TEST(GpuRowCopySource, CompilesForGpusWithoutSpills) {
-  const TemporaryFolder folder;
-  Pool pool(1);
-  auto cache = codegen::CubinCache::open(folder.path(), posix_files());
-  ASSERT_TRUE(cache.ok()) << cache.status().message();
-  const auto source = gpu_row_copy_source("the tests");
-  for (const char* architecture : {"sm_80", "sm_90"}) {
-    const auto codes = cache->load({&source, 1}, architecture, pool);
-    ASSERT_TRUE(codes.ok()) << codes.status().message();
-    EXPECT_EQ(codes->at(0).spilled, 0) << architecture;
-    EXPECT_EQ(codes->at(0).resources.stack, 0) << architecture;
   }
 }
 
