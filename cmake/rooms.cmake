@@ -168,6 +168,21 @@ function(recmill_test name)
   endif()
 endfunction()
 
+# recmill_mutation_test(name folder runner target) is, in a build with ThreadSanitizer, the test that every barrier and
+# atomic of the samples in the folder is needed: the target writes them, the runner says whether a changed one is right.
+function(recmill_mutation_test name folder runner samples)
+  if(NOT RECMILL_SANITIZE MATCHES "thread")
+    return()
+  endif()
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  add_test(NAME ${name}
+    COMMAND ${Python3_EXECUTABLE} ${RECMILL_SRC}/kernels/codegen/testing/mutate_gpu_samples.py ${folder}
+            $<TARGET_FILE:${runner}> ${CMAKE_CXX_COMPILER} -std=c++20 -O1 -fsanitize=${RECMILL_SANITIZE} -ffp-contract=off -I${RECMILL_SRC})
+  set_tests_properties(${name} PROPERTIES LABELS emulated TIMEOUT 900
+    ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1 exitcode=66")
+  add_dependencies(emulated_tests ${runner} ${samples})
+endfunction()
+
 # recmill_fuzz(name SOURCES ... LINKS ...) makes, of the two functions of base/testing/fuzz.h that the
 # sources define, the test `name`, and with RECMILL_FUZZ the libFuzzer program fuzz/name.
 function(recmill_fuzz name)

@@ -237,7 +237,8 @@ struct UpdateRows {
       update_others(table, first, own, left, shared);
   }
 
-  /// Updates a long row. All threads of the block come by.
+  /// Updates a long row. All threads of the block come by, and use what is shared for something
+  /// else behind a barrier: LongRows::take() has one.
   RECMILL_DEVICE static void run_long(const UpdateTable& table, i64 row, BlockShared& shared) {
     const int own = static_cast<int>(threadIdx.x) % kThreads * kLanes;
     const bool is_first = threadIdx.x < kThreads;
@@ -255,7 +256,6 @@ struct UpdateRows {
       }
     }
     if constexpr (Formula::kRowState) apply(table, is_first ? row : -1, slot, shared.gradient);
-    __syncthreads();  // for the next row
   }
 
  private:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "table/testing/gpu_update_samples.h"
 
+#include <algorithm>
+
 #include "table/embedding_table.h"
 
 namespace recmill::table {
@@ -42,6 +44,19 @@ std::vector<GpuUpdateSource> gpu_update_samples() {
   auto sources = gpu_update_sources(functions, "the tests", 8);
   RECMILL_CHECK(sources.size() == kGpuUpdateEntries.size());
   return sources;
+}
+
+// Whole gradients are looked at, by warps and by blocks, and read in several pieces.
+TableSpec gpu_update_spec_of_all_ways() {
+  const auto specs = gpu_update_specs();
+  return *std::ranges::find_if(specs, [](const TableSpec& spec) {
+    return spec.optimizer.kind == OptimizerKind::rowwise_adagrad && spec.dim == 300;
+  });
+}
+
+GpuUpdateSource gpu_update_sample_of_all_ways() {
+  const GpuUpdateFunction function = gpu_update_function(gpu_update_spec_of_all_ways());
+  return gpu_update_sources({&function, 1}, "the tests").front();
 }
 
 }  // namespace recmill::table

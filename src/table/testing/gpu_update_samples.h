@@ -18,6 +18,11 @@ GpuUpdateFunction gpu_update_function(const TableSpec& spec);
 /// The sources for all of them.
 std::vector<GpuUpdateSource> gpu_update_samples();
 
+/// A table whose rows are updated by every way that there is, and its source: small, as it is
+/// compiled once for each barrier and atomic that is taken out of it.
+TableSpec gpu_update_spec_of_all_ways();
+GpuUpdateSource gpu_update_sample_of_all_ways();
+
 // Their kernels, compiled, as the emulator calls them.
 void gpu_update_entry_0(const void* arguments);
 void gpu_update_entry_1(const void* arguments);

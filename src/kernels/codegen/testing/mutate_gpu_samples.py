@@ -3,8 +3,8 @@
 """Takes every barrier and every atomic out of the sample kernels for GPUs, one at a time; the tests must see it.
 
 usage: mutate_gpu_samples.py FOLDER RUNNER COMPILER FLAG...
-FOLDER has the sources that write_gpu_samples wrote. Each changed source is compiled with the flags into a library
-and given to RUNNER (run_gpu_sample), which must fail; the source as it is must pass.
+FOLDER has sources of kernels, gpu_sample_NAME.cc. Each changed source is compiled with the flags into a library and
+given to RUNNER with its NAME (run_gpu_sample, run_gpu_update_sample), which must fail; the source as it is must pass.
 """
 import pathlib
 import re
@@ -19,27 +19,41 @@ MUTATIONS = (
     (r"__syncthreads_or\(([^()]*)\)", r"(\1)", "the barrier"),
     (r"__syncwarp\(\);", "", "the barrier of a warp"),
     (r"recmill::arrive\(&([^()]*)\)", r"\1++", "the atomic"),
-    (r"atomicAdd\(&([^,]*), ([^()]*)\);", r"\1 += \2;", "the atomic"),
+    (r"atomicAdd\(&([^,]*), ([^()]*)\)", r"((\1 += \2) - \2)", "the atomic"),
+    (r"atomicInc\((\w+), \w+\)", r"(*\1)++", "the atomic"),
 )
 
 
-def body_of(text, name):
-    """The lines of struct `name` of the device code: from its head to the brace that ends it."""
-    head = re.search(rf"^struct {name} \{{", text, re.M)
-    end = re.search(r"^\};", text[head.start():], re.M)
-    return head.start(), head.start() + end.end()
+def bodies(text):
+    """Where structs, classes and functions of the device code stand, by name: from the head to the brace at the end."""
+    found = {}
+    for head in re.finditer(r"^(?:(?:struct|class) (\w+)|RECMILL_DEVICE [^;{=]*?\b(\w+)\()[^;]*?\{$", text, re.M):
+        end = re.compile(r"^\}", re.M).search(text, head.end())
+        found[head[1] or head[2]] = (head.start(), end.end())
+    return found
+
+
+def used(text, found):
+    """Names of what the kernels use: templates that have got a name, and what the entries name, with what these do."""
+    entries = text[text.index("\nRECMILL_KERNEL(") :]
+    names, more = set(), set(re.findall(r"^\s*using \w+ = (\w+)<", text, re.M)) | set(re.findall(r"\w+", entries))
+    while more := (more & found.keys()) - names:
+        names |= more
+        more = {word for name in more for word in re.findall(r"\w+", text[slice(*found[name])])}
+    return names
 
 
 def mutants(text):
-    """(words, text) of each: only of those templates that the kernels use."""
-    for name in sorted(set(re.findall(r"^\s*using \w+ = (\w+)<", text, re.M))):
-        begin, end = body_of(text, name)
+    """(words, text) of each: only of what the kernels use."""
+    found = bodies(text)
+    for name in sorted(used(text, found)):
+        begin, end = found[name]
         for pattern, instead, what in MUTATIONS:
-            for found in re.finditer(pattern, text[begin:end]):
-                at = begin + found.start()
+            for hit in re.finditer(pattern, text[begin:end]):
+                at = begin + hit.start()
                 line = text.count("\n", 0, at) + 1
-                changed = text[:at] + found.expand(instead) + text[begin + found.end():]
-                yield f"{what} of {name}, line {line}: {found.group(0)}", changed
+                changed = text[:at] + hit.expand(instead) + text[begin + hit.end():]
+                yield f"{what} of {name}, line {line}: {hit.group(0)}", changed
 
 
 def verdict(folder, runner, compile_with, name, text):
