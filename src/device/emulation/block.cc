@@ -15,6 +15,11 @@ namespace {
 
 __thread BlockRunner* runner = nullptr;
 
+// How many more basic blocks of code may be come to, before the runner wants to know; outside of
+// kernels nobody does. What is done most often of all: one decrement, and a look at its sign.
+constexpr int64_t kUnlimited = INT64_MAX;
+__thread int64_t steps_until_told = kUnlimited;
+
 void enter() {
   runner->run_threads();
 }
@@ -30,6 +35,14 @@ void* allocate(size_t bytes, size_t alignment) {
 bool same(const Site& a, const Site& b) {
   return a.line == b.line && a.column == b.column &&
          (a.file == b.file || std::strcmp(a.file, b.file) == 0);
+}
+
+bool alike(const WarpCall& a, const WarpCall& b) {
+  return a.op == b.op && a.mask == b.mask && a.width == b.width && same(a.site, b.site);
+}
+
+unsigned lowest(uint32_t lanes) {
+  return static_cast<unsigned>(__builtin_ctz(lanes));
 }
 
 // "file:line:column". Valid until the next but three.
@@ -76,6 +89,7 @@ void BlockRunner::begin(const Kernel& kernel) {
   kernel_ = kernel;
   failure_ = {};
   usage_ = {};
+  steps_left_ = kernel.turns.most_steps;
   steps_before_ = 0;
   host_ = context_of_this_thread();
   count_ = static_cast<unsigned>(kernel.grid.threads.count());
@@ -105,7 +119,11 @@ bool BlockRunner::run_block(Index block, int64_t number) {
       dynamic_ = allocate_shared(kernel_.grid.dynamic_shared, 128);
   }
   runner = this;
+  const bool counts_lanes = kernel_.turns.count_lanes;
+  steps_until_told = counts_lanes ? 0 : steps_left_;
   switch_context(host_, fibers_[fiber_of_[current_]].context());
+  if (!counts_lanes) steps_left_ = steps_until_told;
+  steps_until_told = kUnlimited;
   runner = nullptr;
   running = nullptr;
   for (unsigned warp = 0; warp < count_; warp += kWarp) count_lanes(warp);
@@ -130,6 +148,12 @@ void BlockRunner::place_threads(Index block, int64_t number) {
     fiber_of_[i] = fiber;
     if (!started_[fiber]) fibers_[fiber].start(&enter);
     started_[fiber] = true;
+  }
+  for (unsigned warp = 0; warp < count_; warp += kWarp) {
+    Warp& of = warps_[warp / kWarp];
+    of.alive = count_ - warp < kWarp ? (1u << (count_ - warp)) - 1 : ~0u;
+    of.waiting = 0;
+    for (uint32_t& lanes : of.together) lanes = 0;
   }
   const bool reverse = kernel_.turns.order == Order::reverse;
   for (unsigned i = 0; i < count_; ++i) make_ready(reverse ? count_ - 1 - i : i);
@@ -171,11 +195,12 @@ void BlockRunner::run_threads() {
 void BlockRunner::end_thread() {
   const unsigned warp = warp_of(current_), lane = current_ - warp;
   self().wait = Wait::ended;
+  own_warp().alive &= ~(1u << lane);
   --alive_;
-  for (unsigned other = warp; other < warp + kWarp && other < count_; ++other) {
-    const Thread& waiting = threads_[other];
-    if (waiting.wait == Wait::warp && (waiting.call.mask >> lane & 1) != 0)
-      fail(waiting.call.site, "waits for lane %u of its warp, which has ended", lane);
+  for (uint32_t left = own_warp().waiting; left != 0; left &= left - 1) {
+    const WarpCall& waiting = threads_[warp + lowest(left)].call;
+    if ((waiting.mask >> lane & 1) != 0)
+      fail(waiting.site, "waits for lane %u of its warp, which has ended", lane);
   }
   if (alive_ > 0 && at_barrier_ == alive_) finish_barrier();
   let_others_run();
@@ -283,23 +308,21 @@ void BlockRunner::at_atomic() {
   let_others_run();
 }
 
-// At a basic block of code.
-void BlockRunner::at_step(const void* place) {
-  if (++usage_.steps > kernel_.turns.most_steps)
+// Where lanes are counted: at each basic block of code.
+void BlockRunner::count_step(const void* place) {
+  steps_until_told = 0;
+  if (!kernel_.turns.count_lanes || --steps_left_ < 0)
     fail({}, "the kernel takes more than %lld steps: it does not come to an end",
          static_cast<long long>(kernel_.turns.most_steps));
-  if (kernel_.turns.count_lanes) {
-    LaneCounts& of = lanes_[current_ / kWarp];
-    if (!of.add(place, current_ % kWarp)) {
-      count_lanes(warp_of(current_));
-      of.add(place, current_ % kWarp);
-    }
+  if (!own_warp().counts.add(place, current_ % kWarp)) {
+    count_lanes(warp_of(current_));
+    own_warp().counts.add(place, current_ % kWarp);
   }
 }
 
 // The lanes meet, or have ended.
 void BlockRunner::count_lanes(unsigned warp) {
-  usage_.warp_steps += lanes_[warp / kWarp].take();
+  usage_.warp_steps += warps_[warp / kWarp].counts.take();
 }
 
 // ---- barriers
@@ -340,9 +363,8 @@ void BlockRunner::finish_barrier() {
 // ---- warps
 
 uint64_t BlockRunner::call_warp(const WarpCall& call) {
-  check_lanes(call);
-  self().wait = Wait::warp;
-  self().call = call;
+  check_mask(call);
+  join(call);
   void* place = nullptr;
   Meetings* meetings = nullptr;
   if (call.op == WarpOp::sync) {
@@ -358,53 +380,74 @@ uint64_t BlockRunner::call_warp(const WarpCall& call) {
   return self().result;
 }
 
-// That nobody of the mask is where it can never come here from.
-void BlockRunner::check_lanes(const WarpCall& call) {
+void BlockRunner::check_mask(const WarpCall& call) {
   const unsigned warp = warp_of(current_), own = current_ - warp;
   if ((call.mask >> own & 1) == 0)
     fail(call.site, "its mask 0x%08x does not name lane %u itself", call.mask, own);
   if (call.width < 1 || call.width > static_cast<int>(kWarp) ||
       (call.width & (call.width - 1)) != 0)
     fail(call.site, "a width of %d is no power of two up to 32", call.width);
-  for (unsigned lane = 0; lane < kWarp; ++lane) {
-    if ((call.mask >> lane & 1) == 0) continue;
-    if (warp + lane >= count_)
-      fail(call.site, "its mask 0x%08x names lane %u, which the block does not have", call.mask,
-           lane);
-    const Thread& other = threads_[warp + lane];
-    if (other.wait == Wait::ended)
-      fail(call.site, "its mask 0x%08x names lane %u, which has ended", call.mask, lane);
-    if (other.wait != Wait::warp || (other.call.mask >> own & 1) == 0) continue;
-    if (other.call.op != call.op || other.call.mask != call.mask ||
-        other.call.width != call.width || !same(other.call.site, call.site))
+  const uint32_t missing = call.mask & ~own_warp().alive;
+  if (missing == 0) return;
+  const unsigned lane = lowest(missing);
+  fail(call.site,
+       warp + lane >= count_ ? "its mask 0x%08x names lane %u, which the block does not have"
+                             : "its mask 0x%08x names lane %u, which has ended",
+       call.mask, lane);
+}
+
+// Who waits like one of those that are known to be alike is like all of them, and need not look at
+// each.
+void BlockRunner::join(const WarpCall& call) {
+  Warp& of = own_warp();
+  uint32_t& together = of.together[lowest(call.mask)];
+  const unsigned warp = warp_of(current_);
+  const bool joins = together == 0 || alike(threads_[warp + lowest(together)].call, call);
+  if ((of.waiting & call.mask & ~(joins ? together : 0)) != 0) check_lanes(call);
+  const uint32_t own = 1u << (current_ - warp);
+  of.waiting |= own;
+  if (joins) together |= own;
+  self().wait = Wait::warp;
+  self().call = call;
+}
+
+// That nobody of the mask waits where it can never come here from.
+void BlockRunner::check_lanes(const WarpCall& call) {
+  const unsigned warp = warp_of(current_), own = current_ - warp;
+  for (uint32_t left = own_warp().waiting & call.mask; left != 0; left &= left - 1) {
+    const unsigned lane = lowest(left);
+    const WarpCall& other = threads_[warp + lane].call;
+    if ((other.mask >> own & 1) != 0 && !alike(other, call))
       fail(call.site,
            "waits with mask 0x%08x for lane %u, which waits for it at %s with mask 0x%08x",
-           call.mask, lane, place(other.call.site), other.call.mask);
+           call.mask, lane, place(other.site), other.mask);
   }
 }
 
-bool BlockRunner::all_lanes_wait(const WarpCall& call) const {
-  const unsigned warp = warp_of(current_);
-  for (unsigned lane = 0; lane < kWarp; ++lane) {
-    if ((call.mask >> lane & 1) == 0) continue;
-    const Thread& other = threads_[warp + lane];
-    // One that waits with another mask has not come here yet.
-    if (other.wait != Wait::warp || other.call.mask != call.mask) return false;
-  }
+bool BlockRunner::all_lanes_wait(const WarpCall& call) {
+  const Warp& of = own_warp();
+  if ((of.waiting & call.mask) != call.mask) return false;
+  const uint32_t together = of.together[lowest(call.mask)];
+  if (together == call.mask) return true;
+  // One that waits with another mask has not come here yet.
+  for (uint32_t left = call.mask; left != 0; left &= left - 1)
+    if (threads_[warp_of(current_) + lowest(left)].call.mask != call.mask) return false;
   return true;
 }
 
 void BlockRunner::finish_warp_call(const WarpCall& call) {
   const unsigned warp = warp_of(current_);
-  const WarpCall* calls[kWarp] = {};
-  uint64_t results[kWarp] = {};
+  const WarpCall* calls[kWarp];
+  uint64_t results[kWarp];  // set where there are calls
   for (unsigned lane = 0; lane < kWarp; ++lane)
-    if ((call.mask >> lane & 1) != 0) calls[lane] = &threads_[warp + lane].call;
+    calls[lane] = (call.mask >> lane & 1) != 0 ? &threads_[warp + lane].call : nullptr;
   const ForbiddenRead forbidden = warp_results(calls, results);
   if (forbidden.lane >= 0)
     fail(call.site, "lane %d reads lane %d, which its mask 0x%08x does not name", forbidden.lane,
          forbidden.of, call.mask);
   if (call.mask == 0xffffffffu) count_lanes(warp);
+  own_warp().waiting &= ~call.mask;
+  own_warp().together[lowest(call.mask)] &= ~call.mask;
   const bool reverse = kernel_.turns.order == Order::reverse;
   for (unsigned i = 0; i < kWarp; ++i) {
     const unsigned lane = reverse ? kWarp - 1 - i : i;
@@ -448,13 +491,14 @@ void BlockRunner::stall() {
        place(site_of(other)));
 }
 
-void at_step(const void* place) {
-  if (runner != nullptr) runner->at_step(place);
+void count_step(const void* place) {
+  runner->count_step(place);
 }
 
 }  // namespace recmill::emulation
 
 // Compilers call it with -fsanitize-coverage=trace-pc.
 extern "C" __attribute__((used)) void __sanitizer_cov_trace_pc() {
-  recmill::emulation::at_step(__builtin_return_address(0));
+  if (--recmill::emulation::steps_until_told < 0)
+    recmill::emulation::count_step(__builtin_return_address(0));
 }

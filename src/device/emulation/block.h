@@ -50,7 +50,11 @@ class BlockRunner {
   bool run_block(Index block, int64_t number);
   void end();
   const Failure& failure() const { return failure_; }
-  const Usage& usage() const { return usage_; }
+  Usage usage() const {
+    Usage usage = usage_;
+    usage.steps = kernel_.turns.most_steps - steps_left_;
+    return usage;
+  }
 
   // Of the running thread.
   uint64_t call_warp(const WarpCall& call);
@@ -58,7 +62,7 @@ class BlockRunner {
   void* shared_variable(const void* key, size_t bytes, size_t alignment);
   void* dynamic_shared(size_t alignment, Site site);
   void at_atomic();
-  void at_step(const void* place);
+  void count_step(const void* place);
   int64_t warp_steps() const { return usage_.warp_steps - steps_before_; }
   [[noreturn]] void fail(Site site, const char* format, ...) __attribute__((format(printf, 3, 4)));
   [[noreturn]] void run_threads();  // what each fiber does
@@ -71,6 +75,14 @@ class BlockRunner {
     WarpCall call;        // Wait::warp
     Site barrier;         // Wait::barrier
     uint64_t result = 0;  // of its warp's call
+  };
+  /// Lanes of a warp, a bit each.
+  struct Warp {
+    uint32_t alive = 0;
+    uint32_t waiting = 0;  // Wait::warp
+    // [lowest lane of a mask]: of `waiting`, those whose calls are known to be alike.
+    uint32_t together[kWarp] = {};
+    LaneCounts counts;
   };
   struct Variable {  // in shared memory
     const void* key = nullptr;
@@ -91,8 +103,10 @@ class BlockRunner {
   int take_ready();
   void let_others_run();
   void end_thread();
+  void check_mask(const WarpCall& call);
+  void join(const WarpCall& call);
   void check_lanes(const WarpCall& call);
-  bool all_lanes_wait(const WarpCall& call) const;
+  bool all_lanes_wait(const WarpCall& call);
   void finish_warp_call(const WarpCall& call);
   Meetings& meetings_of(uint32_t mask);
   void finish_barrier();
@@ -103,13 +117,15 @@ class BlockRunner {
   [[noreturn]] void give_up();
   Thread& self() { return threads_[current_]; }
   unsigned warp_of(unsigned thread) const { return thread / kWarp * kWarp; }
+  Warp& own_warp() { return warps_[current_ / kWarp]; }
 
   Kernel kernel_;
   Failure failure_;
-  Usage usage_;
+  Usage usage_;             // but for its steps
+  int64_t steps_left_ = 0;  // until there are too many
   Context host_;
-  LaneCounts lanes_[kMostThreads / kWarp];  // [warps]
-  int64_t steps_before_ = 0;                // warp steps of blocks before this one
+  Warp warps_[kMostThreads / kWarp];
+  int64_t steps_before_ = 0;  // warp steps of blocks before this one
   Fiber fibers_[kFiberSets * kMostThreads];
   bool started_[kFiberSets * kMostThreads] = {};  // the fiber stands in run_threads()
   unsigned fiber_of_[kMostThreads] = {};

@@ -12,48 +12,66 @@ namespace recmill::emulation {
 class LaneCounts {
  public:
   LaneCounts() = default;
-  ~LaneCounts() { delete[] places_; }
+  ~LaneCounts() {
+    delete[] slots_;
+    delete[] places_;
+  }
   LaneCounts(const LaneCounts&) = delete;
   LaneCounts& operator=(const LaneCounts&) = delete;
 
   /// Lane `lane` comes to `place`. False, and nothing is added: there are too many places.
   bool add(const void* place, unsigned lane) {
-    if (places_ == nullptr) places_ = new Place[kPlaces]();
+    if (slots_ == nullptr) allocate();
     auto at = static_cast<unsigned>(reinterpret_cast<uintptr_t>(place) * 0x9e3779b97f4a7c15u >> 52);
-    while (places_[at].place != place) {
-      if (places_[at].place == nullptr) {
-        if (used_count_ == kMostUsed) return false;
-        places_[at].place = place;
-        used_[used_count_++] = at;
+    while (slots_[at].place != place) {
+      if (slots_[at].place == nullptr) {
+        if (count_ == kMostPlaces) return false;
+        slots_[at] = {place, count_};
+        places_[count_++].slot = at;
         break;
       }
-      at = (at + 1) % kPlaces;
+      at = (at + 1) % kSlots;
     }
-    const unsigned count = ++places_[at].of_lane[lane];
-    if (count > places_[at].most) places_[at].most = count;
+    Place& of = places_[slots_[at].number];
+    if (++of.of_lane[lane] > of.most) {
+      ++of.most;
+      ++sum_;
+    }
     return true;
   }
 
   /// The sum over places of the most that a lane came there; counts from zero again.
   int64_t take() {
-    int64_t sum = 0;
-    for (unsigned i = 0; i < used_count_; ++i) {
-      sum += places_[used_[i]].most;
-      places_[used_[i]] = {};
+    for (unsigned i = 0; i < count_; ++i) {
+      slots_[places_[i].slot] = {};
+      places_[i] = {};
     }
-    used_count_ = 0;
+    const int64_t sum = sum_;
+    count_ = 0;
+    sum_ = 0;
     return sum;
   }
 
  private:
-  static constexpr unsigned kPlaces = 4096, kMostUsed = 3072;
-  struct Place {
+  static constexpr unsigned kSlots = 4096, kMostPlaces = 3072;
+  struct Slot {
     const void* place = nullptr;
-    unsigned most = 0;
+    unsigned number = 0;
+  };
+  struct Place {
+    unsigned slot = 0, most = 0;
     unsigned of_lane[kWarp] = {};
   };
-  Place* places_ = nullptr;  // a hash table
-  unsigned used_[kMostUsed] = {}, used_count_ = 0;
+  void allocate() {
+    slots_ = new Slot[kSlots]();
+    places_ = new Place[kMostPlaces]();
+  }
+
+  Slot* slots_ = nullptr;  // a hash table of places
+  Place* places_ =
+      nullptr;  // side by side in the order they were first come to, so few lines of cache
+  unsigned count_ = 0;
+  int64_t sum_ = 0;  // of `most`
 };
 
 }  // namespace recmill::emulation

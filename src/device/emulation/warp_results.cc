@@ -7,7 +7,7 @@ namespace {
 
 // The lane that `lane` reads; a shuffle beyond its group reads itself.
 int source_of(const WarpCall& call, int lane) {
-  const int group = lane / call.width * call.width;
+  const int group = lane & -call.width;  // a power of two
   switch (call.op) {
     case WarpOp::shuffle:
       return group + (call.operand & (call.width - 1));
@@ -50,6 +50,18 @@ uint64_t reduced(const WarpCall* const (&calls)[kWarp], WarpOp op, uint32_t mask
   return result;
 }
 
+// Each lane gets those with its value.
+void match(const WarpCall* const (&calls)[kWarp], uint32_t mask, uint64_t (&results)[kWarp]) {
+  while (mask != 0) {
+    const uint64_t value = calls[__builtin_ctz(mask)]->value;
+    uint32_t same = 0;
+    for (uint32_t left = mask; left != 0; left &= left - 1)
+      if (calls[__builtin_ctz(left)]->value == value) same |= left & -left;
+    for (uint32_t left = same; left != 0; left &= left - 1) results[__builtin_ctz(left)] = same;
+    mask &= ~same;
+  }
+}
+
 }  // namespace
 
 ForbiddenRead warp_results(const WarpCall* const (&calls)[kWarp], uint64_t (&results)[kWarp]) {
@@ -57,19 +69,17 @@ ForbiddenRead warp_results(const WarpCall* const (&calls)[kWarp], uint64_t (&res
   for (const WarpCall* call : calls)
     if (call != nullptr) any = call;
   const uint32_t mask = any->mask;
-  const uint64_t all =
-      is_shuffle(any->op) || any->op == WarpOp::match_any ? 0 : reduced(calls, any->op, mask);
+  if (any->op == WarpOp::match_any) {
+    match(calls, mask, results);
+    return {};
+  }
+  const uint64_t all = is_shuffle(any->op) ? 0 : reduced(calls, any->op, mask);
   for (unsigned lane = 0; lane < kWarp; ++lane) {
     if (!named(mask, lane)) continue;
     if (is_shuffle(any->op)) {
       const int of = source_of(*calls[lane], static_cast<int>(lane));
       if (!named(mask, static_cast<unsigned>(of))) return {static_cast<int>(lane), of};
       results[lane] = calls[of]->value;
-    } else if (any->op == WarpOp::match_any) {
-      results[lane] = 0;
-      for (unsigned other = 0; other < kWarp; ++other)
-        if (named(mask, other) && calls[other]->value == calls[lane]->value)
-          results[lane] |= uint64_t{1} << other;
     } else {
       results[lane] = all;
     }
