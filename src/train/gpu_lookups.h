@@ -30,6 +30,8 @@ class GpuLookups {
 
   kernels::tune::GpuPoolSubject& subject() { return *subject_; }
   Gpu& gpu() { return *gpu_; }
+  /// Those that it was made with, whatever the subject was given since.
+  std::span<const SparseBatch> batches() const { return data_.batches; }
   /// What all kernels needed so far, on the GPU that the CPU plays: there a kernel's time is what
   /// the emulator counts, the same each time (device/gpu/emulated_driver.h).
   const emulation::Usage& usage() const { return usage_; }

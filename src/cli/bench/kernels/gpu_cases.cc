@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/temporary_folder.h"
 #include "cli/bench/alternation.h"
+#include "cli/bench/kernels/unlike_batches.h"
 #include "cli/bench/kernels/workload.h"
 #include "kernels/codegen/gpu_code.h"
 #include "train/gpu_lookups.h"
@@ -120,22 +121,49 @@ class GpuCase {
         pool_(std::make_unique<Pool>(run.threads)) {}
 
   Status run() {
-    train::BatchesRequest history{.seed = kTuneSeed};
-    if (emulated()) history.least = history.most = 1;
-    RECMILL_ASSIGN_OR_RETURN(lookups_,
-                             train::GpuLookups::make(run_, history, *pool_, posix_files()));
     RECMILL_RETURN_IF_ERROR(tune());
     RECMILL_RETURN_IF_ERROR(add_rivals());
+    RECMILL_RETURN_IF_ERROR(add_static());
+    RECMILL_RETURN_IF_ERROR(read_test_batches());
     RECMILL_RETURN_IF_ERROR(take_turns());
-    report();
+    report("");
     return report_compiled();
+  }
+
+  Status run_mappings() {
+    RECMILL_RETURN_IF_ERROR(tune());
+    RECMILL_RETURN_IF_ERROR(add_static());
+    const size_t heaviest = heaviest_feature();
+    RECMILL_RETURN_IF_ERROR(read_test_batches());
+    RECMILL_RETURN_IF_ERROR(take_turns());
+    report("");
+    std::vector<SparseBatch> heavy = test_;
+    for (SparseBatch& batch : heavy)
+      lengthen(batch.features[heaviest], kHeavyFactor, rows_of(heaviest));
+    RECMILL_RETURN_IF_ERROR(
+        read_test_batches(std::vector<int64_t>(emulated() ? 1 : kLargeBatches, kLargeBatch)));
+    RECMILL_RETURN_IF_ERROR(take_turns());
+    report("_2560");
+    test_ = std::move(heavy);
+    subject().set_batches(test_);
+    RECMILL_RETURN_IF_ERROR(take_turns());
+    report("_heavy");
+    return {};
   }
 
  private:
   bool emulated() const { return options_.device == DeviceKind::emulated; }
   GpuPoolSubject& subject() { return lookups_->subject(); }
 
+  int64_t rows_of(size_t feature) const {
+    return run_.spec.tables[run_.spec.features[feature].table].rows;
+  }
+
   Status tune() {
+    train::BatchesRequest history{.seed = kTuneSeed};
+    if (emulated()) history.least = history.most = 1;
+    RECMILL_ASSIGN_OR_RETURN(lookups_,
+                             train::GpuLookups::make(run_, history, *pool_, posix_files()));
     auto options = train::gpu_tuner_options(options_.device, lookups_->gpu());
     options.visited = std::min(options.visited, kVisited);
     options.rounds = std::min(options.rounds, kLocalRounds);
@@ -158,7 +186,10 @@ class GpuCase {
     RECMILL_RETURN_IF_ERROR(
         add("hugectr_like", hugectr_like(defaults), {.listed = true}, by_samples));
     RECMILL_RETURN_IF_ERROR(add("untuned", defaults, {}));
-    if (!emulated()) RECMILL_RETURN_IF_ERROR(add_separate());
+    return emulated() ? Status() : add_separate();
+  }
+
+  Status add_static() {
     StaticMapping mapping;
     for (int64_t batch = 0; batch < subject().batches(); ++batch) {
       RECMILL_RETURN_IF_ERROR(subject().run_fused(sides_[0].fused, batch).status());
@@ -167,6 +198,16 @@ class GpuCase {
     const GpuPoolSubject::FuseOptions how{tuned_.choice.value.blocks, Dispatch::branches, true};
     RECMILL_RETURN_IF_ERROR(add("static_mean", sides_[0].schedules, how, mapping.by_mean()));
     return add("static_most", sides_[0].schedules, how, mapping.by_most());
+  }
+
+  /// That looks most bytes up in the batches that were tuned on.
+  size_t heaviest_feature() const {
+    std::vector<int64_t> bytes(run_.spec.features.size());
+    for (const SparseBatch& batch : lookups_->batches())
+      for (size_t f = 0; f < bytes.size(); ++f)
+        bytes[f] +=
+            std::ssize(batch.features[f].rows) * run_.spec.tables[run_.spec.features[f].table].dim;
+    return std::ranges::max_element(bytes) - bytes.begin();
   }
 
   /// The winners of candidates that each ran alone (RecFlex, section II-C); only times of a GPU
@@ -183,14 +224,21 @@ class GpuCase {
     return add("separate_combine", subject().by_feature(kernels::tune::schedules_of(choice)), {});
   }
 
-  Status take_turns() {
-    train::BatchesRequest unseen{.seed = kTestSeed};
+  /// Of `samples` each, where there are any.
+  Status read_test_batches(std::vector<int64_t> samples = {}) {
+    train::BatchesRequest unseen{.seed = kTestSeed, .samples = std::move(samples)};
     if (emulated()) unseen.least = unseen.most = 1;
     RECMILL_ASSIGN_OR_RETURN(test_, train::read_batches(run_, unseen, *pool_, posix_files()));
     subject().set_batches(test_);
-    for (const Side& side : sides_)
+    return {};
+  }
+
+  Status take_turns() {
+    for (Side& side : sides_) {
+      side.seconds.clear();
       RECMILL_RETURN_IF_ERROR(
           subject().check_fused(side.fused, side.schedules, 0, side.arrange).at(side.name));
+    }
     const int64_t rounds = emulated() ? 1 : options_.pairs + 1;
     for (int64_t round = 0; round < rounds; ++round) {
       for (size_t i = 0; i < sides_.size(); ++i) {
@@ -213,10 +261,11 @@ class GpuCase {
     return {};
   }
 
-  BenchLine line(const std::string& metric, double value, const std::string& unit) const {
+  BenchLine line(const std::string& metric, double value, const std::string& unit,
+                 const std::string& suffix = "") const {
     BenchLine line;
     line.bench = "kernels";
-    line.name = name_;
+    line.name = name_ + suffix;
     line.metric = metric;
     line.value = value;
     line.unit = unit;
@@ -224,17 +273,17 @@ class GpuCase {
     return line;
   }
 
-  void report() const {
+  void report(const std::string& suffix) const {
     const Side& ours = sides_.front();
     const char* unit = emulated() ? "counted ms" : "ms";
     for (const Side& side : sides_) {
       if (&side != &ours) {
-        BenchLine beside = line("time_per_batch", median(ours.seconds) * 1e3, unit);
+        BenchLine beside = line("time_per_batch", median(ours.seconds) * 1e3, unit, suffix);
         beside.rival = side.name;
         beside.ratio = ratio_of({ours.seconds, side.seconds, 0.0});
         sink_(beside);
       }
-      if (emulated()) sink_(line("active_lanes_" + side.name, side.active_lanes, "of 32"));
+      if (emulated()) sink_(line("active_lanes_" + side.name, side.active_lanes, "of 32", suffix));
     }
   }
 
@@ -342,6 +391,11 @@ class GpuCase {
 Status run_gpu_case(const std::string& name, const train::ResolvedRun& run,
                     const BenchOptions& options, const BenchSink& sink) {
   return GpuCase(name, run, options, sink).run();
+}
+
+Status run_gpu_mapping_case(const std::string& name, const train::ResolvedRun& run,
+                            const BenchOptions& options, const BenchSink& sink) {
+  return GpuCase(name, run, options, sink).run_mappings();
 }
 
 }  // namespace recmill::cli

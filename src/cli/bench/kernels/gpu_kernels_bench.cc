@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kTenth = "_tenth";
 /// Of a batch on the emulator, which is slow: the median of RecFlex's.
 constexpr int64_t kEmulatedSamples = 256;
-constexpr const char *kOnGpu = "_gpu", *kAnyOrder = "_gpu_any_order";
+constexpr const char *kOnGpu = "_gpu", *kAnyOrder = "_gpu_any_order", *kMappings = "_gpu_static";
 
 /// Of each line a tenth of its features, one at least, of each of its dimensions as near to a tenth
 /// as that allows.
@@ -42,7 +42,8 @@ bool take_off(const char* suffix, std::string& name) {
 Status run_case(const std::string& name, const BenchOptions& options, const BenchSink& sink) {
   std::string workload = name;
   const bool in_any_order = take_off(kAnyOrder, workload);
-  if (!in_any_order && !take_off(kOnGpu, workload))
+  const bool of_mappings = take_off(kMappings, workload);
+  if (!in_any_order && !of_mappings && !take_off(kOnGpu, workload))
     return Status::BadRequest("bench kernels: no case '" + name + "' on a GPU");
   const bool tenth = take_off(kTenth, workload);
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config, load_run_config(workload, {}));
@@ -54,17 +55,19 @@ Status run_case(const std::string& name, const BenchOptions& options, const Benc
   settings.train.threads = options.threads;
   const auto run = train::resolve_run(settings, posix_files());
   if (!run.ok()) return config.locate(run.status());
-  return run_gpu_case(name, *run, options, sink);
+  return of_mappings ? run_gpu_mapping_case(name, *run, options, sink)
+                     : run_gpu_case(name, *run, options, sink);
 }
 
 }  // namespace
 
 bool is_gpu_case(const std::string& name) {
-  return name.ends_with(kOnGpu) || name.ends_with(kAnyOrder);
+  return name.ends_with(kOnGpu) || name.ends_with(kAnyOrder) || name.ends_with(kMappings);
 }
 
 std::vector<std::string> gpu_kernels_cases() {
-  return {"recflex_d_gpu", "recflex_a_tenth_gpu"};
+  return {"recflex_d_gpu", "recflex_d_gpu_static", "recflex_a_tenth_gpu",
+          "recflex_a_tenth_gpu_static"};
 }
 
 Status run_gpu_kernels_bench(const BenchOptions& options, const BenchSink& sink) {

@@ -9,8 +9,9 @@
 
 namespace recmill::cli {
 
-/// A workload's name, `_tenth` for a tenth of its features, and `_gpu`, or `_gpu_any_order` where
-/// schedules that sum in another order than the contract's may win.
+/// A workload's name, `_tenth` for a tenth of its features, and `_gpu`, `_gpu_any_order` where
+/// schedules that sum in another order than the contract's may win, or `_gpu_static` for static
+/// thread mappings.
 bool is_gpu_case(const std::string& name);
 
 /// The cases that run where none is named.

@@ -16,6 +16,7 @@
 #include "cli/bench/kernels/mutation.h"
 #include "cli/bench/kernels/schedules.h"
 #include "cli/bench/kernels/static_cases.h"
+#include "cli/bench/kernels/unlike_batches.h"
 #include "cli/bench/kernels/workload.h"
 #include "cli/run_config.h"
 
@@ -68,10 +69,9 @@ TEST(KernelsCases, of_every_figure_are_there_and_quick_ones_are_some_of_them) {
             "bench kernels: no case 'recflex_a_sideways'");
 }
 
-TEST(GpuCase, on_the_emulator_counts_what_each_way_needs) {
-  const TemporaryFolder folder;
-  auto config = load_run_config("recflex_e", {"kernels.cache=" + folder.path()});
-  ASSERT_TRUE(config.ok());
+/// Two features of one id a sample, two of bags.
+Result<train::ResolvedRun> tiny_run_on_the_emulator(const std::string& cache) {
+  RECMILL_ASSIGN_OR_RETURN(auto config, load_run_config("recflex_e", {"kernels.cache=" + cache}));
   train::WorkloadLine one, many;
   one.kind = many.kind = train::LineKind::fixed;
   one.count = many.count = 2;
@@ -79,11 +79,16 @@ TEST(GpuCase, on_the_emulator_counts_what_each_way_needs) {
   one.dims = many.dims = {1};
   many.mean = 20;
   many.coverage = 0.5;
-  config->options.device = DeviceKind::emulated;
-  config->options.workload.lines = {one, many};
-  config->options.tune.batch_sizes = {40};
-  config->options.data.synthetic.planted.columns = 2;
-  const auto run = train::resolve_run(config->options, posix_files());
+  config.options.device = DeviceKind::emulated;
+  config.options.workload.lines = {one, many};
+  config.options.tune.batch_sizes = {40};
+  config.options.data.synthetic.planted.columns = 2;
+  return train::resolve_run(config.options, posix_files());
+}
+
+TEST(GpuCase, on_the_emulator_counts_what_each_way_needs) {
+  const TemporaryFolder folder;
+  const auto run = tiny_run_on_the_emulator(folder.path());
   ASSERT_TRUE(run.ok()) << run.status().message();
   BenchOptions options;
   options.device = DeviceKind::emulated;
@@ -104,6 +109,27 @@ TEST(GpuCase, on_the_emulator_counts_what_each_way_needs) {
   options.cases = {"recflex_d_gpu"};
   EXPECT_EQ(run_kernels_bench(options, [](const BenchLine&) {}).message(),
             "bench kernels: case 'recflex_d_gpu' is of --device cuda or emulated");
+}
+
+TEST(GpuCase, has_every_mapping_on_batches_unlike_those_of_tuning) {
+  const TemporaryFolder folder;
+  const auto run = tiny_run_on_the_emulator(folder.path());
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  BenchOptions options;
+  options.device = DeviceKind::emulated;
+  std::map<std::string, double> counted;
+  std::vector<std::string> compared;
+  const Status status = run_gpu_mapping_case("tiny", *run, options, [&](const BenchLine& line) {
+    if (line.rival.empty()) return;
+    counted[line.name] = line.value;
+    compared.push_back(line.name + " " + line.rival);
+  });
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_THAT(compared, testing::ElementsAre("tiny static_mean", "tiny static_most",
+                                             "tiny_2560 static_mean", "tiny_2560 static_most",
+                                             "tiny_heavy static_mean", "tiny_heavy static_most"));
+  EXPECT_GT(counted["tiny_2560"], 20 * counted["tiny"]);
+  EXPECT_GT(counted["tiny_heavy"], 5 * counted["tiny"]);
 }
 
 TEST(Exchange, is_of_medians_and_tells_only_where_a_bad_choice_would_be_seen) {

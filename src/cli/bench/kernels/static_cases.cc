@@ -8,15 +8,13 @@
 
 #include "cli/bench/kernels/mappings.h"
 #include "cli/bench/kernels/schedules.h"
+#include "cli/bench/kernels/unlike_batches.h"
 
 namespace recmill::cli {
 namespace {
 
 using kernels::FusedPool;
 
-constexpr int64_t kLargeBatch = 2560;
-constexpr int64_t kLargeBatches = 3;
-constexpr int64_t kHeavy = 50;
 constexpr size_t kPlantedFeatures = 16;
 constexpr int64_t kPlantedBytes = int64_t{20} << 20;  // of a table
 
@@ -58,7 +56,7 @@ Status run_static(const std::string& name, const train::ResolvedRun& run,
   if (heavy) {
     const size_t feature = heaviest(fused, tuned_on);
     for (SparseBatch& batch : workload.test_batches)
-      lengthen(batch.features[feature], kHeavy, features[feature].rows.count);
+      lengthen(batch.features[feature], kHeavyFactor, features[feature].rows.count);
   }
   RECMILL_ASSIGN_OR_RETURN(const PoolBatches batches,
                            PoolBatches::make(features, workload.test_batches));
@@ -80,19 +78,6 @@ void add_static(const FusedPool& fused, int64_t tile, const PoolBatches& tuned_o
         expected == Expected::mean ? "static_mean" : "static_max",
         FusedPool(chosen, tile, static_mapping(fused, tuned_on, expected, pool.threads())), batches,
         pool, ours);
-}
-
-void lengthen(SparseFeature& feature, int64_t factor, int64_t rows) {
-  // Apart from each other by an odd number of rows, so that all of them are other rows.
-  const int64_t step = std::max<int64_t>(1, rows / factor) | 1;
-  std::vector<int64_t> longer;
-  longer.reserve(feature.rows.size() * factor);
-  for (int64_t row : feature.rows) {
-    for (int64_t k = 0; k < factor; ++k) longer.push_back((row + k * step) % rows);
-  }
-  feature.rows = std::move(longer);
-  for (int64_t& offset : feature.offsets) offset *= factor;
-  feature.one_each = feature.one_each && factor == 1;
 }
 
 Status run_static_case(const std::string& name, const train::ResolvedRun& run,

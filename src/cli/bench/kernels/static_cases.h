@@ -15,10 +15,6 @@ namespace recmill::cli {
 void add_static(const kernels::FusedPool& fused, int64_t tile, const PoolBatches& tuned_on,
                 const PoolBatches& batches, Pool& pool, size_t ours, Sides& sides);
 
-/// The bags of `feature` `factor` times as long: each lookup is followed by others of the same
-/// table of `rows` rows.
-void lengthen(SparseFeature& feature, int64_t factor, int64_t rows);
-
 /// Batches as [tune] says.
 Status run_static_case(const std::string& name, const train::ResolvedRun& run,
                        const BenchOptions& options, const BenchSink& sink);
