@@ -116,6 +116,22 @@ Result<CompiledGraph> compile(const FeatureGraph& graph, const ModelSpec& model)
   return compiled;
 }
 
+Bag plain_bag(const CompiledChain& chain, const ColumnBatch& batch, int64_t sample) {
+  if (chain.chain.source == Source::dense) {
+    float value = batch.dense[chain.chain.column_index][sample];
+    for (const auto* op : chain.dense) value = op->plain(value);
+    return {{chain.bucket->plain(value)}, {1.0f}};
+  }
+  const IdColumn& column = batch.ids[chain.chain.column_index];
+  Bag bag;
+  for (int64_t i = column.offsets[sample]; i < column.offsets[sample + 1]; ++i) {
+    bag.ids.push_back(column.ids[i]);
+    bag.weights.push_back(column.weights.empty() ? 1.0f : column.weights[i]);
+  }
+  for (const auto* op : chain.bags) bag = op->plain(bag);
+  return bag;
+}
+
 Status refused_id(const CompiledGraph& graph, int feature, int64_t sample, uint64_t id) {
   const CompiledChain& chain = graph.features[feature];
   const std::string where = "column '" + chain.chain.column + "', sample " +

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "batch/column_batch.h"
 #include "preprocess/dag/feature_graph.h"
 #include "preprocess/ops/categorify.h"
 #include "preprocess/ops/op.h"
@@ -48,6 +49,10 @@ struct CompiledGraph {
 };
 
 Result<CompiledGraph> compile(const FeatureGraph& graph, const ModelSpec& model);
+
+/// What the ops on ids of a chain begin with: a sample's value in its bucket, or its ids after all
+/// ops on bags, beside weights of 1 where the column has none.
+Bag plain_bag(const CompiledChain& chain, const ColumnBatch& batch, int64_t sample);
 
 /// The error for an id that has no row.
 Status refused_id(const CompiledGraph& graph, int feature, int64_t sample, uint64_t id);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The definition of preprocessing, written for reading.
+#include <cmath>
 #include <map>
 
 #include "preprocess/run/compiled_graph.h"
@@ -100,24 +101,18 @@ class PlainPreprocessor final : public Preprocessor {
     }
   }
 
+  static bool is_missing(const CompiledChain& chain, const ColumnBatch& batch, int64_t sample) {
+    if (chain.chain.source == Source::dense)
+      return std::isnan(batch.dense[chain.chain.column_index][sample]);
+    const auto& offsets = batch.ids[chain.chain.column_index].offsets;
+    return offsets[sample] == offsets[sample + 1];
+  }
+
   /// The ids of one sample after all ops but categorify.
   Bag make_bag(const ColumnBatch& batch, int feature, int64_t sample, Status& refused) {
     const CompiledChain& chain = graph_.features[feature];
-    Bag bag;
-    if (chain.chain.source == Source::dense) {
-      float value = batch.dense[chain.chain.column_index][sample];
-      counts_[feature].missing += value != value ? 1 : 0;
-      for (const auto* op : chain.dense) value = op->plain(value);
-      bag = {{chain.bucket->plain(value)}, {1.0f}};
-    } else {
-      const IdColumn& column = batch.ids[chain.chain.column_index];
-      for (int64_t i = column.offsets[sample]; i < column.offsets[sample + 1]; ++i) {
-        bag.ids.push_back(column.ids[i]);
-        bag.weights.push_back(column.weights.empty() ? 1.0f : column.weights[i]);
-      }
-      counts_[feature].missing += bag.ids.empty() ? 1 : 0;
-    }
-    for (const auto* op : chain.bags) bag = op->plain(bag);
+    const Bag bag = plain_bag(chain, batch, sample);
+    counts_[feature].missing += is_missing(chain, batch, sample) ? 1 : 0;
     Bag kept;
     for (size_t i = 0; i < bag.ids.size(); ++i) {
       IdCounts counts;

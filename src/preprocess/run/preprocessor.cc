@@ -170,18 +170,7 @@ class PoolPreprocessor final : public Preprocessor {
                       out.rows.begin();
       const auto sample =
           std::upper_bound(out.offsets.begin(), out.offsets.end(), at) - out.offsets.begin() - 1;
-      const CompiledChain& chain = graph_.features[f];
-      if (chain.chain.source == Source::dense) {
-        return refused_id(graph_, feature, call.batch.first + sample,
-                          static_cast<uint64_t>(out.rows[at]));
-      }
-      const IdColumn& column = call.batch.ids[chain.chain.column_index];
-      Bag bag;
-      for (int64_t i = column.offsets[sample]; i < column.offsets[sample + 1]; ++i) {
-        bag.ids.push_back(column.ids[i]);
-        bag.weights.push_back(1.0f);
-      }
-      for (const auto* op : chain.bags) bag = op->plain(bag);
+      const Bag bag = plain_bag(graph_.features[f], call.batch, sample);
       return refused_id(graph_, feature, call.batch.first + sample,
                         bag.ids[at - out.offsets[sample]]);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preprocess/run/preprocessor.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -202,6 +203,30 @@ TEST(Preprocessor, an_id_without_a_row_is_named_with_column_sample_and_value) {
                                     : "is new, and the dictionary of table 'tags' is full: "
                                       "rows = 10"));
   }
+}
+
+TEST(Preprocessor, a_bucket_without_a_row_is_named) {
+  Options options;
+  auto bucket = feature("I1_bucket", "I1", "");
+  bucket.borders = {0, 10, 100};
+  options.features = {bucket};
+  ResolvedFeatures resolved = options.resolve();
+  for (Chain& chain : resolved.graph.features)
+    if (chain.source == Source::dense)
+      chain.ops.push_back({"direct", {{"rows", 2}, {"out_of_range", "error"}}});
+  Pool pool(2);
+  ColumnBatch batch = make_batch(0, 50, 9, 6);
+  for (float& value : batch.dense[0]) value = -1.0f;
+  batch.first = 600;
+  batch.dense[0][41] = 20.0f;
+  const std::string where = "column 'I1', sample 641: id 2 is outside the table of feature ";
+  DenseBatch dense;
+  SparseBatch sparse;
+  auto fast = *make_preprocessor(resolved.graph, resolved.model, pool);
+  auto plain = *make_plain_preprocessor(resolved.graph, resolved.model);
+  const std::string message = fast->train(batch, dense, sparse).message();
+  EXPECT_EQ(message, plain->train(batch, dense, sparse).message());
+  EXPECT_THAT(message, testing::StartsWith(where));
 }
 
 TEST(Preprocessor, equal_ids_of_different_columns_take_unrelated_rows) {
