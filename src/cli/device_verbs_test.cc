@@ -351,7 +351,7 @@ TEST_F(Program, tune_refuses_what_it_cannot_compile_for) {
     return outcome.err;
   };
   EXPECT_EQ(refused({"--device", "cuda", "--compile-only", "--arch", "sm_20"}),
-            "recmill: architecture 'sm_20' is not known: sm_80 and sm_90 are\n");
+            "recmill: architecture 'sm_20' is none of sm_80, sm_86, sm_89, sm_90, sm_100\n");
   EXPECT_EQ(refused({"--compile-only"}), "recmill: --compile-only: is of --device cuda\n");
   EXPECT_NE(refused({"--device", "tpu"}).find("device must be one of cpu, cuda, emulated"),
             std::string::npos);

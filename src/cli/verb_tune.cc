@@ -7,6 +7,7 @@
 #include "cli/run_config.h"
 #include "cli/tuning_page.h"
 #include "cli/verb.h"
+#include "device/gpu/gpu_properties.h"
 #include "train/chosen_kernels.h"
 #include "train/gpu_kernels.h"
 #include "train/gpu_tuning.h"
@@ -162,7 +163,8 @@ void add_tune(CLI::App& app, Chosen& chosen) {
                    "instead of the configuration's: cpu, cuda or emulated");
   verb->add_flag("--compile-only", arguments->compile_only,
                  "compile what tuning on a GPU needs, and say what it takes; no GPU need be there");
-  verb->add_option("--arch", arguments->architecture, "of the GPU to compile for: sm_80 or sm_90")
+  verb->add_option("--arch", arguments->architecture,
+                   "of the GPU to compile for: " + known_architectures())
       ->capture_default_str();
   verb->add_flag("--overwrite", arguments->overwrite, "replace the record that is there");
   verb->add_flag("--json", arguments->json, "print one JSON object");

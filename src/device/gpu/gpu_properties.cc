@@ -2,6 +2,7 @@
 #include "device/gpu/gpu_properties.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace recmill {
 namespace {
@@ -12,34 +13,49 @@ constexpr int kWarp = 32;
 constexpr int kRegisterUnit = 256, kSchedulers = 4;
 constexpr int64_t kSharedUnit = 128;
 
+/// By the tables of compute capabilities in CUDA's programming guide, and data sheets.
+struct Known {
+  std::string_view architecture;
+  int compute, multiprocessors;
+  int64_t memory_gib;
+  int most_threads, most_blocks;
+  int64_t shared_kib;
+};
+constexpr Known kKnown[] = {{"sm_80", 80, 108, 40, 2048, 32, 164},      // A100
+                            {"sm_86", 86, 72, 24, 1536, 16, 100},       // A10
+                            {"sm_89", 89, 58, 24, 1536, 24, 100},       // L4
+                            {"sm_90", 90, 132, 80, 2048, 32, 228},      // H100
+                            {"sm_100", 100, 148, 167, 2048, 32, 228}};  // B200
+
 int64_t round_up(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
 }  // namespace
 
+std::string known_architectures() {
+  std::string names;
+  for (const Known& known : kKnown)
+    names += (names.empty() ? "" : ", ") + std::string(known.architecture);
+  return names;
+}
+
 Result<GpuProperties> gpu_of_architecture(const std::string& architecture) {
+  const auto* const known = std::ranges::find(kKnown, architecture, &Known::architecture);
+  if (known == std::end(kKnown))
+    return Status::BadRequest("architecture '" + architecture + "' is none of " +
+                              known_architectures());
   GpuProperties gpu;
   gpu.name = architecture;
+  gpu.compute = known->compute;
+  gpu.multiprocessors = known->multiprocessors;
+  gpu.memory = known->memory_gib << 30;
+  gpu.most_threads = known->most_threads;
+  gpu.most_blocks = known->most_blocks;
+  gpu.shared = known->shared_kib << 10;
   gpu.shared_reserved = 1024;
-  if (architecture == "sm_80") {
-    gpu.compute = 80;
-    gpu.multiprocessors = 108;
-    gpu.memory = int64_t{40} << 30;
-    gpu.shared = 164 << 10;
-    gpu.shared_of_block = 163 << 10;
-    return gpu;
-  }
-  if (architecture == "sm_90") {
-    gpu.compute = 90;
-    gpu.multiprocessors = 132;
-    gpu.memory = int64_t{80} << 30;
-    gpu.shared = 228 << 10;
-    gpu.shared_of_block = 227 << 10;
-    return gpu;
-  }
-  return Status::BadRequest("architecture '" + architecture +
-                            "' is not known: sm_80 and sm_90 are");
+  gpu.shared_of_block = gpu.shared - gpu.shared_reserved;
+  return gpu;
 }
 
 int blocks_of_multiprocessor(const GpuProperties& gpu, const KernelResources& kernel, int threads,

@@ -24,8 +24,11 @@ struct GpuProperties {
   double memory_rate = 0;       // bytes a second of its memory by its data sheet; 0: not known
 };
 
-/// A GPU that need not be there, to compile and to plan for: A100 of "sm_80", H100 of "sm_90".
-/// Fails, naming those that are known.
+/// "sm_80, sm_86": those of gpu_of_architecture().
+std::string known_architectures();
+
+/// A GPU that need not be there, to compile and to plan for: of "sm_80" an A100, of "sm_86" an A10,
+/// of "sm_89" an L4, of "sm_90" an H100, of "sm_100" a B200. Fails, naming those that are known.
 Result<GpuProperties> gpu_of_architecture(const std::string& architecture);
 
 /// What one block of a kernel takes.

@@ -9,12 +9,19 @@ namespace {
 TEST(GpuProperties, KnowsArchitectures) {
   EXPECT_EQ(gpu_of_architecture("sm_90")->multiprocessors, 132);
   EXPECT_EQ(gpu_of_architecture("sm_80")->compute, 80);
+  EXPECT_EQ(gpu_of_architecture("sm_100")->shared_of_block, 227 << 10);
   EXPECT_EQ(gpu_of_architecture("sm_20").status().message(),
-            "architecture 'sm_20' is not known: sm_80 and sm_90 are");
+            "architecture 'sm_20' is none of sm_80, sm_86, sm_89, sm_90, sm_100");
 }
 
 // What CUDA's occupancy calculator gives for an H100.
 TEST(GpuProperties, CountsBlocksOfAMultiprocessor) {
+  // An A10's holds 48 warps, in 16 blocks at most.
+  EXPECT_EQ(blocks_of_multiprocessor(*gpu_of_architecture("sm_86"), {"kernel", 16, 0, 0}, 256, 0),
+            6);
+  EXPECT_EQ(blocks_of_multiprocessor(*gpu_of_architecture("sm_86"), {"kernel", 16, 0, 0}, 32, 0),
+            16);
+
   const GpuProperties h100 = *gpu_of_architecture("sm_90");
   const auto blocks = [&](int registers, int64_t shared, int64_t dynamic) {
     return blocks_of_multiprocessor(h100, {"kernel", registers, 0, shared}, 256, dynamic);

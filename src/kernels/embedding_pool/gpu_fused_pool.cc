@@ -99,11 +99,19 @@ GpuFusedPool::Mapped GpuFusedPool::map_blocks(std::span<const JaggedView> bags,
   for (size_t f = 0; f < features_.size(); ++f)
     map_gpu_blocks(bags[features_[f].bags], places[f]->parts, static_cast<int32_t>(f),
                    of_kernel[places[f]->kernel]);
+  const auto weight_of_block = [&](const gpu::PoolBlock& block) {
+    const GpuPooledFeature& of = features_[block.feature];
+    return weight_of(block, bags[of.bags], places[block.feature]->parts, of.dim);
+  };
   Mapped all;
   batch.launches_.clear();
   for (auto& blocks : of_kernel) {
     std::vector<int64_t> begins;
-    if (arrange) begins = arrange(blocks);
+    if (arrange) {
+      begins = arrange(blocks);
+    } else {
+      put_heaviest_first(weight_of_block, blocks);
+    }
     const int64_t of_grid = begins.empty() ? std::ssize(blocks) : std::ssize(begins) - 1;
     batch.launches_.push_back({std::ssize(all.blocks), of_grid, std::ssize(all.begins)});
     all.blocks.insert(all.blocks.end(), blocks.begin(), blocks.end());

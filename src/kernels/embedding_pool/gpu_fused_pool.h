@@ -39,9 +39,10 @@ struct GpuPoolLaunched {
   int64_t dynamic_shared = 0;  // bytes of a block that it does not use: fewer fit a multiprocessor
 };
 
-/// Changes the order of a kernel's blocks, or runs some of them more than once. For kernels that
-/// are listed (codegen::GpuPoolSourceOptions) it gives where each block of the grid begins among
-/// them, and their end; for others nothing.
+/// Changes the order of a kernel's blocks, which are there by feature, or runs some of them more
+/// than once; without it they run heaviest first. For kernels that are listed
+/// (codegen::GpuPoolSourceOptions) it gives where each block of the grid begins among them, and
+/// their end; for others nothing.
 using ArrangeGpuBlocks = std::function<std::vector<int64_t>(std::vector<gpu::PoolBlock>& blocks)>;
 
 /// How large a feature's part of a batch is.

@@ -100,5 +100,37 @@ TEST(GpuTemplates, MapEveryPartOfABatchOnce) {
   EXPECT_EQ(blocks[7].pieces, 6);
 }
 
+TEST(GpuTemplates, WeighTheBlocksOfABatchAltogetherAsTheBatch) {
+  const std::vector<int64_t> offsets{5, 8, 8, 705, 706};
+  const JaggedView bags{offsets.data(), nullptr, nullptr, 4, false};
+  const JaggedView one_each{nullptr, nullptr, nullptr, 4, true};
+  const auto weights = [](const JaggedView& of, const GpuParts& parts) {
+    std::vector<gpu::PoolBlock> blocks;
+    map_gpu_blocks(of, parts, 0, blocks);
+    std::vector<int64_t> found;
+    for (const auto& block : blocks) found.push_back(weight_of(block, of, parts, 8));
+    return found;
+  };
+  // Of a lookup an id of two floats and a row of eight, of a row of the output eight.
+  EXPECT_EQ(weights(bags, {.samples = 3}), (std::vector<int64_t>{700 * 10 + 3 * 8, 10 + 8}));
+  EXPECT_EQ(weights(bags, {.lookups = 512}), (std::vector<int64_t>{512 * 18, 189 * 18}));
+  EXPECT_EQ(weights(bags, {.piece = 512}),
+            (std::vector<int64_t>{3 * 10 + 8, 8, 512 * 10 + 8, 185 * 10 + 8, 10 + 8}));
+  EXPECT_EQ(weights(one_each, {.samples = 3}), (std::vector<int64_t>{3 * 18, 18}));
+}
+
+TEST(GpuTemplates, HaveTheHeaviestBlocksOfABatchFirst) {
+  std::vector<int64_t> weights{0, 9, 1000, 3, 1030, int64_t{1} << 40, 3, 1300, 0, 4000, 1000};
+  std::vector<gpu::PoolBlock> blocks;
+  for (size_t b = 0; b < weights.size(); ++b) blocks.push_back({static_cast<i32>(b), 0, 0, 1});
+  put_heaviest_first([&](const gpu::PoolBlock& block) { return weights[block.feature]; }, blocks);
+  std::vector<int32_t> order;
+  for (const auto& block : blocks) order.push_back(block.feature);
+  EXPECT_EQ(order, (std::vector<int32_t>{5, 9, 7, 4, 2, 10, 1, 3, 6, 0, 8}));
+  std::vector<gpu::PoolBlock> none;
+  put_heaviest_first([](const gpu::PoolBlock&) { return int64_t{1}; }, none);
+  EXPECT_TRUE(none.empty());
+}
+
 }  // namespace
 }  // namespace recmill::kernels

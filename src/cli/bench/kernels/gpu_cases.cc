@@ -45,6 +45,11 @@ std::vector<Schedule> torchrec_like(std::vector<Schedule> defaults) {
   return defaults;
 }
 
+/// As TorchRec has them.
+std::vector<int64_t> by_feature(std::vector<PoolBlock>&) {
+  return {};
+}
+
 /// As HugeCTR has it: a thread for each element, and blocks of samples that go through all features
 /// one after the other.
 std::vector<Schedule> hugectr_like(std::vector<Schedule> defaults) {
@@ -182,7 +187,7 @@ class GpuCase {
 
   Status add_rivals() {
     const auto defaults = subject().by_feature(subject().defaults());
-    RECMILL_RETURN_IF_ERROR(add("torchrec_like", torchrec_like(defaults), {}));
+    RECMILL_RETURN_IF_ERROR(add("torchrec_like", torchrec_like(defaults), {}, by_feature));
     RECMILL_RETURN_IF_ERROR(
         add("hugectr_like", hugectr_like(defaults), {.listed = true}, by_samples));
     RECMILL_RETURN_IF_ERROR(add("untuned", defaults, {}));

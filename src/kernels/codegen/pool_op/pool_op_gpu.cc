@@ -62,7 +62,13 @@ class Call {
     for (size_t f = 0; f < places_.size(); ++f)
       kernels::map_gpu_blocks(inputs_.bags[f], places_[f]->parts, static_cast<int32_t>(f),
                               of_kernel[places_[f]->of.kernel]);
-    for (const auto& blocks : of_kernel) {
+    for (auto& blocks : of_kernel) {
+      kernels::put_heaviest_first(
+          [&](const gpu::PoolBlock& block) {
+            return kernels::weight_of(block, inputs_.bags[block.feature],
+                                      places_[block.feature]->parts, model.dim_of(block.feature));
+          },
+          blocks);
       launches_.push_back({std::ssize(blocks_), std::ssize(blocks)});
       blocks_.insert(blocks_.end(), blocks.begin(), blocks.end());
     }
