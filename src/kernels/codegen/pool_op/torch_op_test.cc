@@ -85,7 +85,8 @@ TEST_F(TorchOpTest, needs_a_pytorch_that_has_the_interface) {
     return path(name);
   };
   const std::string without = script("without", "echo");
-  EXPECT_EQ(problem(without), "python '" + without + "': has no PyTorch (no module 'torch')");
+  EXPECT_EQ(problem(without),
+            "python '" + without + "': has no PyTorch (no module 'torch'); --python names another");
   const std::string broken = script("broken", "echo no such option; exit 2");
   EXPECT_EQ(problem(broken), "python '" + broken + "': finds no PyTorch, it says: no such option");
   const std::string version = path("torch/include/torch/headeronly/version.h");

@@ -48,7 +48,8 @@ Result<TorchPackage> find_torch(const std::string& python, Files& files) {
     return Status::BadRequest("python '" + python + "': finds no PyTorch, it says: " +
                               folder.substr(0, folder.find('\n')));
   if (folder.empty())
-    return Status::BadRequest("python '" + python + "': has no PyTorch (no module 'torch')");
+    return Status::BadRequest("python '" + python +
+                              "': has no PyTorch (no module 'torch'); --python names another");
   const auto text = read_text(files, folder + "/include/torch/headeronly/version.h");
   const std::pair version{text.ok() ? defined(*text, "TORCH_VERSION_MAJOR") : -1,
                           text.ok() ? defined(*text, "TORCH_VERSION_MINOR") : -1};
