@@ -234,7 +234,7 @@ TEST_F(Program, what_a_gpu_does_not_have_is_refused_in_one_line) {
   EXPECT_NE(refused({"gpu.graphs=true", "gpu.synchronous=true", "train.deterministic=false"})
                 .find("gpu.graphs: gpu.synchronous ends each kernel before the next\n"),
             std::string::npos);
-  EXPECT_NE(refused({"device=gpu"}).find("device must be one of cpu, cuda, emulated"),
+  EXPECT_NE(refused({"device=gpu"}).find("device must be one of cpu, cuda, emulated, not 'gpu'\n"),
             std::string::npos);
 }
 

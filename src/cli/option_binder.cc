@@ -55,8 +55,7 @@ Status OptionBinder::wrong_name(const ConfigNode& node, const std::string& path,
                                 const std::string& text, const std::vector<std::string>& names) {
   std::string list;
   for (const auto& name : names) list += (list.empty() ? "" : ", ") + name;
-  return wrong(node, path,
-               "must be one of " + list + ", not '" + text + "'" + suggestion(text, names));
+  return wrong(node, path, "must be one of " + list + ", not '" + text + "'");
 }
 
 }  // namespace recmill::cli

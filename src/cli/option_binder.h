@@ -45,7 +45,7 @@ constexpr bool is_optional<std::optional<T>> = true;
 }  // namespace internal
 
 /// Reads a section of a configuration into an option struct. The first problem is kept: it names
-/// place and key, and for an unknown key or name the nearest known one.
+/// place and key, for an unknown key the nearest known one, for an unknown name all of them.
 class OptionBinder {
  public:
   OptionBinder(const ConfigNode& section, std::string path)
