@@ -116,9 +116,10 @@ Result<std::unique_ptr<GpuStore>> GpuStore::create(ModelSpec model, uint64_t see
 }
 
 Status GpuStore::open_streams() {
-  for (GpuStream* const stream : {&copies_, &stream_, &finds_}) {
-    RECMILL_ASSIGN_OR_RETURN(*stream, gpu_->open_stream());
-  }
+  RECMILL_ASSIGN_OR_RETURN(copies_, gpu_->open_stream());
+  RECMILL_ASSIGN_OR_RETURN(stream_, gpu_->open_stream());
+  // Small kernels, that go beside large ones instead of behind them.
+  RECMILL_ASSIGN_OR_RETURN(finds_, gpu_->open_stream(StreamPriority::high));
   RECMILL_ASSIGN_OR_RETURN(gradients_sent_, gpu_->open_event());
   RECMILL_ASSIGN_OR_RETURN(counted_there_, gpu_->open_event());
   RECMILL_ASSIGN_OR_RETURN(merged_, take_work());
@@ -390,8 +391,8 @@ std::vector<std::vector<gpu::Gradients>> GpuStore::by_table(
   return of_tables;
 }
 
-// The batch of the update, or several of one iteration made into one: its rows are found when the
-// stream comes to what is enqueued then.
+// The batch of the update, or several of one iteration made into one: its rows are found once
+// `found` of it has happened.
 Result<GpuStore::Work*> GpuStore::found_work(std::span<const Update> updates) {
   std::vector<const Work*> batches;
   for (const Update& update : updates) {
@@ -406,7 +407,6 @@ Result<GpuStore::Work*> GpuStore::found_work(std::span<const Update> updates) {
     RECMILL_RETURN_IF_ERROR(send_to_find(*work, stream_));
   }
   if (updates.size() > 1 || found_of_ != work->number) RECMILL_RETURN_IF_ERROR(find_rows(*work));
-  RECMILL_RETURN_IF_ERROR(stream_.wait_for(work->found));
   return work;
 }
 
@@ -418,9 +418,6 @@ Status GpuStore::update(std::span<const Update> updates, const Step& step, Strea
   RECMILL_ASSIGN_OR_RETURN(Work* const work, found_work(updates));
   RECMILL_RETURN_IF_ERROR(count_rows());
   const auto& found = finder_->found();
-  RECMILL_RETURN_IF_ERROR(stream_.to_host(counted_, found.counted, counted_.size()));
-  RECMILL_RETURN_IF_ERROR(counted_there_.record(stream_));
-  to_count_ = true;
   std::vector<gpu::Gradients> gradients;
   if (stream.gpu() == nullptr) {
     RECMILL_ASSIGN_OR_RETURN(gradients, send_gradients(updates));
@@ -428,9 +425,15 @@ Status GpuStore::update(std::span<const Update> updates, const Step& step, Strea
     for (const Update& update : updates)
       for (const FeatureGradient& of : update.gradient) gradients.push_back({of.data, of.stride});
   }
+  RECMILL_RETURN_IF_ERROR(updater_->send_arguments(work->updates, found.tables, by_table(gradients),
+                                                   {step.iteration, step.learning_rate_scale},
+                                                   stream_));
+  RECMILL_RETURN_IF_ERROR(stream_.wait_for(work->found));
+  RECMILL_RETURN_IF_ERROR(stream_.to_host(counted_, found.counted, counted_.size()));
+  RECMILL_RETURN_IF_ERROR(counted_there_.record(stream_));
+  to_count_ = true;
   RECMILL_ASSIGN_OR_RETURN(const auto change, before_change(updates));
-  RECMILL_RETURN_IF_ERROR(updater_->run(work->updates, found.tables, by_table(gradients),
-                                        {step.iteration, step.learning_rate_scale}, stream_));
+  RECMILL_RETURN_IF_ERROR(updater_->run(work->updates, stream_));
   for (const Update& update : updates)
     RECMILL_RETURN_IF_ERROR(static_cast<GpuPrepared&>(*update.prepared).work->used.record(stream_));
   RECMILL_RETURN_IF_ERROR(merged_->used.record(stream_));

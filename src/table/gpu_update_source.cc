@@ -120,8 +120,7 @@ std::string entry_text(const GpuUpdateSource& source) {
   write("RECMILL_SHARED(shared, Shared);");
   write("RECMILL_SHARED(taken, recmill::u32);");
   write("if (arguments.is_listing != 0) {{");
-  write("for (recmill::i64 b = blockIdx.x; b < arguments.block_count; b += gridDim.x)");
-  write("list_rows(arguments, arguments.blocks[b]);");
+  write("list_rows(arguments);");
   write("return;");
   write("}}");
   write("LongRows long_rows(arguments, taken);");

@@ -80,7 +80,7 @@ GpuBytes GpuUpdater::need(std::span<const int64_t> rows, std::span<const int64_t
   GpuBytes all = arrays.need();
   all += run_arrays.need();
   const int64_t most_kernels = std::ssize(rows);
-  all.device += reserved_bytes(all_rows * int64_t{sizeof(gpu::ListedRow)}) +
+  all.device += reserved_bytes((all_rows + blocks) * int64_t{sizeof(gpu::ListedRow)}) +
                 reserved_bytes(most_kernels * int64_t{sizeof(gpu::UpdateProgress)});
   return all;
 }
@@ -100,9 +100,9 @@ Status GpuUpdater::stage(std::span<const int64_t> rows, std::span<const int64_t>
   for (size_t t = 0; t < tables_.size(); ++t)
     updates.gradients_.push_back(run_arrays.add<gpu::Gradients>(features[t]));
   RECMILL_RETURN_IF_ERROR(run_arrays.allocate(gpu_, "rows of an update"));
-  const int64_t all_rows = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+  const int64_t listed = std::accumulate(rows.begin(), rows.end(), int64_t{0}) + std::ssize(blocks);
   RECMILL_RETURN_IF_ERROR(reserve(updates.listed_,
-                                  static_cast<size_t>(all_rows) * sizeof(gpu::ListedRow), gpu_,
+                                  static_cast<size_t>(listed) * sizeof(gpu::ListedRow), gpu_,
                                   "rows of an update"));
   RECMILL_RETURN_IF_ERROR(reserve(updates.progress_, kernels_.size() * sizeof(gpu::UpdateProgress),
                                   gpu_, "rows of an update"));
@@ -128,9 +128,9 @@ gpu::UpdateTable GpuUpdater::arguments(size_t table, const gpu::FoundRows& found
   return to;
 }
 
-Status GpuUpdater::run(GpuUpdates& updates, std::span<const gpu::FoundRows> found,
-                       std::span<const std::vector<gpu::Gradients>> gradients, const RowStep& step,
-                       GpuStream& stream) const {
+Status GpuUpdater::send_arguments(GpuUpdates& updates, std::span<const gpu::FoundRows> found,
+                                  std::span<const std::vector<gpu::Gradients>> gradients,
+                                  const RowStep& step, GpuStream& stream) const {
   StagedArrays& arrays = updates.run_arrays_;
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (tables_[t].table->spec().frozen) continue;
@@ -141,7 +141,10 @@ Status GpuUpdater::run(GpuUpdates& updates, std::span<const gpu::FoundRows> foun
     std::ranges::copy(gradients[t], arrays.host(updates.gradients_[t]).begin());
   }
   RECMILL_RETURN_IF_ERROR(arrays.send(stream));
-  RECMILL_RETURN_IF_ERROR(stream.zero(updates.progress_));
+  return stream.zero(updates.progress_);
+}
+
+Status GpuUpdater::run(const GpuUpdates& updates, GpuStream& stream) const {
   for (size_t k = 0; k < kernels_.size(); ++k)
     if (updates.launches_[k].blocks > 0) RECMILL_RETURN_IF_ERROR(launch(updates, k, stream));
   return {};
@@ -153,7 +156,7 @@ Status GpuUpdater::launch(const GpuUpdates& updates, size_t kernel, GpuStream& s
   of.tables = updates.run_arrays_.device(updates.tables_);
   of.blocks = updates.arrays_.device(updates.blocks_) + first_block;
   of.block_count = blocks;
-  of.listed = {updates.listed_.address<gpu::ListedRow>() + first_row, rows};
+  of.listed = {updates.listed_.address<gpu::ListedRow>() + first_row + first_block, rows};
   of.progress = updates.progress_.address<gpu::UpdateProgress>() + kernel;
   const int64_t most = gpu_.properties().multiprocessors * kBlocksOfMultiprocessor;
   for (of.is_listing = 1; of.is_listing >= 0; --of.is_listing) {

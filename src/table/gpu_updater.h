@@ -59,11 +59,14 @@ class GpuUpdater {
                GpuUpdates& updates) const;
   /// Enqueues the copy to the GPU, as much as is known by then.
   Status send(GpuUpdates& updates, GpuStream& stream) const { return updates.arrays_.send(stream); }
-  /// Enqueues the updates of what was sent: bitwise update_tables_reference(). `found` [tables] and
-  /// `gradients` [tables][features]: of the GPU, when the stream comes to them.
-  Status run(GpuUpdates& updates, std::span<const kernels::gpu::FoundRows> found,
-             std::span<const std::vector<kernels::gpu::Gradients>> gradients, const RowStep& step,
-             GpuStream& stream) const;
+  /// And the rest, which is where `found` [tables] and `gradients` [tables][features] will stand:
+  /// of the GPU.
+  Status send_arguments(GpuUpdates& updates, std::span<const kernels::gpu::FoundRows> found,
+                        std::span<const std::vector<kernels::gpu::Gradients>> gradients,
+                        const RowStep& step, GpuStream& stream) const;
+  /// Enqueues the updates of what was sent: bitwise update_tables_reference(). What was found and
+  /// the gradients are there when the stream comes to them.
+  Status run(const GpuUpdates& updates, GpuStream& stream) const;
 
  private:
   std::vector<kernels::gpu::UpdateBlock> map_blocks(std::span<const int64_t> rows,

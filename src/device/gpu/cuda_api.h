@@ -61,7 +61,7 @@ struct Api {
   Result (*allocate_host)(void**, size_t, unsigned);            // cuMemHostAlloc
   Result (*address_of_host)(Address*, void*, unsigned);         // cuMemHostGetDevicePointer_v2
   Result (*free_host)(void*);                                   // cuMemFreeHost
-  Result (*open_stream)(Handle*, unsigned);                     // cuStreamCreate
+  Result (*open_stream)(Handle*, unsigned, int priority);       // cuStreamCreateWithPriority
   Result (*close_stream)(Handle);                               // cuStreamDestroy_v2
   Result (*query_stream)(Handle);                               // cuStreamQuery
   Result (*wait_event)(Handle stream, Handle event, unsigned);  // cuStreamWaitEvent

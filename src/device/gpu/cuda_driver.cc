@@ -51,7 +51,7 @@ Result<cuda::Api> find_api(void* library, const std::string& name) {
   find(api.allocate_host, "cuMemHostAlloc");
   find(api.address_of_host, "cuMemHostGetDevicePointer_v2");
   find(api.free_host, "cuMemFreeHost");
-  find(api.open_stream, "cuStreamCreate");
+  find(api.open_stream, "cuStreamCreateWithPriority");
   find(api.close_stream, "cuStreamDestroy_v2");
   find(api.query_stream, "cuStreamQuery");
   find(api.wait_event, "cuStreamWaitEvent");
@@ -180,10 +180,11 @@ class CudaDriver final : public GpuDriver {
     api_.free_host(memory);
   }
 
-  Result<Stream> open_stream() override {
+  Result<Stream> open_stream(StreamPriority priority) override {
     enter();
     Stream stream = nullptr;
-    if (const auto error = api_.open_stream(&stream, cuda::kNonBlocking); error != 0)
+    const int number = priority == StreamPriority::high ? -1 : 0;  // the lower, the sooner
+    if (const auto error = api_.open_stream(&stream, cuda::kNonBlocking, number); error != 0)
       return failed("a stream", error);
     return stream;
   }

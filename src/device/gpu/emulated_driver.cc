@@ -91,7 +91,7 @@ class EmulatedDriver final : public GpuDriver {
     give(memory, pinned_);
   }
 
-  Result<Stream> open_stream() override {
+  Result<Stream> open_stream(StreamPriority) override {
     const std::lock_guard lock(mutex_);
     auto stream = std::make_shared<EmulatedStream>();
     stream->driver = this;

@@ -230,9 +230,9 @@ Result<PinnedBuffer> Gpu::allocate_pinned(size_t bytes, const std::string& what)
   return pinned;
 }
 
-Result<GpuStream> Gpu::open_stream() {
+Result<GpuStream> Gpu::open_stream(StreamPriority priority) {
   GpuStream made;
-  RECMILL_ASSIGN_OR_RETURN(made.stream_, driver_->open_stream());
+  RECMILL_ASSIGN_OR_RETURN(made.stream_, driver_->open_stream(priority));
   made.gpu_ = this;
   RECMILL_ASSIGN_OR_RETURN(made.event_, driver_->open_event());
   return made;

@@ -205,7 +205,7 @@ class Gpu {
   Result<GpuBuffer> allocate(size_t bytes, const std::string& what,
                              GpuMemory where = GpuMemory::device);
   Result<PinnedBuffer> allocate_pinned(size_t bytes, const std::string& what);
-  Result<GpuStream> open_stream();
+  Result<GpuStream> open_stream(StreamPriority priority = StreamPriority::normal);
   Result<GpuEvent> open_event();
   Result<GpuTimer> open_timer();
   /// Fails as the driver, naming the kernel.

@@ -24,6 +24,9 @@ struct GpuMemoryHandle {
   bool operator==(const GpuMemoryHandle&) const = default;
 };
 
+/// Whose kernels' blocks a GPU begins first, of those that it has not begun.
+enum class StreamPriority { normal, high };
+
 /// Calls may come from any thread. What is enqueued on a stream happens in order, some time; an
 /// error of it names the kernel, and is that of every later call.
 class GpuDriver {
@@ -54,7 +57,7 @@ class GpuDriver {
   virtual Result<void*> allocate_pinned(size_t bytes) = 0;
   virtual void free_pinned(void* memory) = 0;
 
-  virtual Result<Stream> open_stream() = 0;
+  virtual Result<Stream> open_stream(StreamPriority priority) = 0;
   virtual void close_stream(Stream stream) = 0;
   /// Between two places, each of the device or pinned.
   virtual Status copy(void* to, const void* from, size_t bytes, Stream stream) = 0;

@@ -68,9 +68,17 @@ struct SortedTile {
 
   /// Where the i-th item of this thread stands.
   RECMILL_DEVICE i64 at(int i) const { return tile + item_of_tile(0, i); }
-  RECMILL_DEVICE bool begins_row(i64 at) const {
-    return at < end && (at == first || keys[at] != keys[at - 1]);
+  /// Which of this thread's items begin a row: all keys are on their way at a time.
+  RECMILL_DEVICE void find_begins(bool (&begins)[kSortItems]) const {
+    RECMILL_UNROLL
+    for (int i = 0; i < kSortItems; ++i) {
+      const i64 own = within(at(i));
+      const bool is_other = keys[own] != keys[max(own - 1, first)];
+      begins[i] = at(i) < end && (own == first || is_other);
+    }
   }
+  /// A place of the table: this one, or its last.
+  RECMILL_DEVICE i64 within(i64 at) const { return min(at, end - 1); }
 };
 
 /// A block a tile of a table: `heads` becomes how many rows begin there.
@@ -81,8 +89,11 @@ struct CountRows {
   RECMILL_DEVICE static void run(const DistinctArguments& of, Shared& shared) {
     const TableTile tile = of.tiles[blockIdx.x];
     const SortedTile<Key> sorted(of, of.tables[tile.table], tile.part);
+    bool begins[kSortItems];
+    sorted.find_begins(begins);
     u32 rows = 0;
-    for (int i = 0; i < kSortItems; ++i) rows += sorted.begins_row(sorted.at(i)) ? 1 : 0;
+    RECMILL_UNROLL
+    for (int i = 0; i < kSortItems; ++i) rows += begins[i] ? 1 : 0;
     const u32 all = Sums::of(rows, shared).all;
     if (threadIdx.x == 0) of.heads[blockIdx.x] = all;
   }
@@ -114,10 +125,15 @@ struct ListRows {
     const TableTile tile = of.tiles[blockIdx.x];
     const ListedTable& table = of.tables[tile.table];
     const SortedTile<Key> sorted(of, table, tile.part);
+    bool begins[kSortItems];
+    sorted.find_begins(begins);
+    u32 numbers[kSortItems];
+    Source sources[kSortItems];
+    find_sources(of, sorted, numbers, sources);
     u32 begun[kSortItems], in_warp = 0;  // by lane: whether a row begins
     RECMILL_UNROLL
     for (int i = 0; i < kSortItems; ++i) {
-      begun[i] = __ballot_sync(kAllLanes, sorted.begins_row(sorted.at(i)));
+      begun[i] = __ballot_sync(kAllLanes, begins[i]);
       in_warp += static_cast<u32>(__popc(begun[i]));
     }
     // With the last lane: what is before it is before its warp.
@@ -131,18 +147,27 @@ struct ListRows {
         of.found.rows[table.first + own] = static_cast<i64>(sorted.keys[at] - table.first_key);
         of.found.begins[table.first + tile.table + own] = at - table.first;
       }
-      if (at < sorted.end) write_source(of, table, at);
+      if (at < sorted.end) write_source(of, table, at, numbers[i], sources[i]);
       row += __popc(begun[i]);
     }
   }
 
  private:
+  /// Of this thread's items, all on their way at a time.
+  RECMILL_DEVICE static void find_sources(const DistinctArguments& of,
+                                          const SortedTile<Key>& sorted, u32 (&numbers)[kSortItems],
+                                          Source (&sources)[kSortItems]) {
+    RECMILL_UNROLL
+    for (int i = 0; i < kSortItems; ++i) numbers[i] = of.from.numbers[sorted.within(sorted.at(i))];
+    RECMILL_UNROLL
+    for (int i = 0; i < kSortItems; ++i) sources[i] = of.sources[numbers[i]];
+  }
+
   RECMILL_DEVICE static void write_source(const DistinctArguments& of, const ListedTable& table,
-                                          i64 at) {
-    const u32 number = of.from.numbers[at];
-    const Source source = of.sources[number];
-    const ListedFeature& feature = of.features[table.first_feature + source.feature];
+                                          i64 at, u32 number, const Source& source) {
     of.found.sources[at] = source;
+    if (table.weighted == 0 && table.mean == 0) return;
+    const ListedFeature& feature = of.features[table.first_feature + source.feature];
     if (table.weighted != 0)
       of.found.weights[at] =
           feature.weights != nullptr ? feature.weights[number - feature.first_lookup] : 1.0f;

@@ -33,13 +33,19 @@ RECMILL_DEVICE u32 sum_through(u32 value) {
 
 /// Makes each number the sum of those before it; returns the sum of all. By one warp.
 RECMILL_DEVICE u32 sum_before_each(u32* numbers, i64 count) {
+  constexpr int kAtOnce = 8;  // of a lane, on their way at a time
   u32 sum = 0;
-  for (i64 first = 0; first < count; first += 32) {
-    const i64 at = first + lane_of_thread();
-    const u32 value = at < count ? numbers[at] : 0;
-    const u32 through = sum_through(value);
-    if (at < count) numbers[at] = sum + through - value;
-    sum += __shfl_sync(kAllLanes, through, 31);
+  for (i64 first = lane_of_thread(); first - lane_of_thread() < count; first += 32 * kAtOnce) {
+    u32 values[kAtOnce];
+    RECMILL_UNROLL
+    for (int i = 0; i < kAtOnce; ++i)
+      values[i] = first + i * 32 < count ? numbers[first + i * 32] : 0;
+    RECMILL_UNROLL
+    for (int i = 0; i < kAtOnce; ++i) {
+      const u32 through = sum_through(values[i]);
+      if (first + i * 32 < count) numbers[first + i * 32] = sum + through - values[i];
+      sum += __shfl_sync(kAllLanes, through, 31);
+    }
   }
   return sum;
 }
@@ -109,14 +115,19 @@ struct CountDigits {
     static_assert(kDigits == kDistinctThreads);
     const Key* const keys = static_cast<const Key*>(of.from.keys);
     shared.counts[threadIdx.x] = 0;
-    __syncthreads();
+    u32 digits[kSortItems];
+    RECMILL_UNROLL
     for (int i = 0; i < kSortItems; ++i) {
       const i64 at = item_of_tile(blockIdx.x, i);
-      const u32 digit = at < of.lookups ? digit_of(keys[at], of.shift) : 0;
-      const LanesAlike alike(at, of.lookups, digit);
+      digits[i] = at < of.lookups ? digit_of(keys[at], of.shift) : 0;
+    }
+    __syncthreads();
+    RECMILL_UNROLL
+    for (int i = 0; i < kSortItems; ++i) {
+      const LanesAlike alike(item_of_tile(blockIdx.x, i), of.lookups, digits[i]);
       const u32 items = alike.count();
       // The first lane counts for all: rows may be very unevenly looked up.
-      if (alike.is_first()) atomicAdd(&shared.counts[digit], items);
+      if (alike.is_first()) atomicAdd(&shared.counts[digits[i]], items);
     }
     __syncthreads();
     of.in_tiles[static_cast<i64>(threadIdx.x) * gridDim.x + blockIdx.x] =
@@ -152,17 +163,21 @@ struct SortByDigit {
 
   RECMILL_DEVICE static void run(const DistinctArguments& of, Shared& shared) {
     for (int warp = 0; warp < kWarpsOfDistinct; ++warp) shared.counts[warp][threadIdx.x] = 0;
-    __syncthreads();
-    u32(&counts)[kDigits] = shared.counts[warp_of_thread()];
-    Key keys[kSortItems];
-    u32 numbers[kSortItems], ranks[kSortItems];
+    Key keys[kSortItems] = {};
+    u32 numbers[kSortItems] = {}, ranks[kSortItems] = {};
     RECMILL_UNROLL
     for (int i = 0; i < kSortItems; ++i) {
       const i64 at = item_of_tile(blockIdx.x, i);
       if (at >= of.lookups) continue;
       keys[i] = static_cast<const Key*>(of.from.keys)[at];
       numbers[i] = of.from.numbers[at];
-      ranks[i] = rank(at, of.lookups, digit_of(keys[i], of.shift), counts);
+    }
+    __syncthreads();
+    u32(&counts)[kDigits] = shared.counts[warp_of_thread()];
+    RECMILL_UNROLL
+    for (int i = 0; i < kSortItems; ++i) {
+      const i64 at = item_of_tile(blockIdx.x, i);
+      if (at < of.lookups) ranks[i] = rank(at, of.lookups, digit_of(keys[i], of.shift), counts);
     }
     __syncthreads();
     place_digit(of, shared);

@@ -50,18 +50,48 @@ RECMILL_DEVICE void random_words(u64 item, int element, u64 key, u32 (&to)[kLane
   }
 }
 
-/// Lists those of a block's rows that have many lookups.
-RECMILL_DEVICE void list_rows(const UpdateArguments& arguments, const UpdateBlock& block) {
-  const UpdateTable& table = arguments.tables[block.table];
-  const i64 row = static_cast<i64>(block.part) * kUpdateThreads + threadIdx.x;
-  if (row >= *table.found.count) return;
-  const i64 lookups = table.found.begins[row + 1] - table.found.begins[row];
-  const ListedRow listed = {block.table, static_cast<i32>(row)};
-  if (lookups > table.long_row) {
-    arguments.listed.rows[atomicAdd(&arguments.progress->long_rows, 1u)] = listed;
-  } else if (lookups > kListedRow) {
-    const u32 at = atomicAdd(&arguments.progress->other_rows, 1u);
-    arguments.listed.rows[arguments.listed.room - 1 - at] = listed;
+/// A row that may be listed, a thread's of a block's.
+struct RowToList {
+  ListedRow row;
+  i64 lookups;  // 0: there is no such row
+  i64 long_row;
+
+  /// Of block `number`, if there is one.
+  RECMILL_DEVICE static RowToList of(const UpdateArguments& arguments, i64 number) {
+    RowToList of = {};
+    if (number >= arguments.block_count) return of;
+    const UpdateBlock block = arguments.blocks[number];
+    const UpdateTable& table = arguments.tables[block.table];
+    const i64 row = static_cast<i64>(block.part) * kUpdateThreads + threadIdx.x;
+    if (row >= *table.found.count) return of;
+    of.row = {block.table, static_cast<i32>(row)};
+    of.lookups = table.found.begins[row + 1] - table.found.begins[row];
+    of.long_row = table.long_row;
+    return of;
+  }
+  RECMILL_DEVICE void list(const UpdateArguments& arguments) const {
+    if (lookups == 0) return;
+    const ListedRows listed = arguments.listed;
+    UpdateProgress& progress = *arguments.progress;
+    if (threadIdx.x == 0) listed.rows[listed.room + atomicAdd(&progress.blocks, 1u)] = row;
+    if (lookups > long_row) {
+      listed.rows[atomicAdd(&progress.long_rows, 1u)] = row;
+    } else if (lookups > kListedRow) {
+      listed.rows[listed.room - 1 - atomicAdd(&progress.other_rows, 1u)] = row;
+    }
+  }
+};
+
+/// Lists what is there of each block, and its rows that have many lookups.
+RECMILL_DEVICE void list_rows(const UpdateArguments& arguments) {
+  constexpr int kBlocks = 4;  // whose rows are on their way at a time
+  const i64 step = gridDim.x;
+  for (i64 first = blockIdx.x; first < arguments.block_count; first += step * kBlocks) {
+    RowToList rows[kBlocks];
+    RECMILL_UNROLL
+    for (int k = 0; k < kBlocks; ++k) rows[k] = RowToList::of(arguments, first + step * k);
+    RECMILL_UNROLL
+    for (int k = 0; k < kBlocks; ++k) rows[k].list(arguments);
   }
 }
 
@@ -140,9 +170,9 @@ class WarpQueue {
       return {row.table, 1, row.row};
     }
     number -= listed;
-    if (number / kWarps >= arguments_.block_count) return {-1, 0, 0};
-    const UpdateBlock block = arguments_.blocks[number / kWarps];
-    return {block.table, 32, static_cast<i64>(block.part) * kUpdateThreads + number % kWarps * 32};
+    if (number / kWarps >= arguments_.progress->blocks) return {-1, 0, 0};
+    const ListedRow first = arguments_.listed.rows[arguments_.listed.room + number / kWarps];
+    return {first.table, 32, static_cast<i64>(first.row) + number % kWarps * 32};
   }
 
   const UpdateArguments& arguments_;
@@ -202,9 +232,12 @@ struct UpdateRows {
   static constexpr int kGroups = 32 / kThreads;  // of threads in a warp
   // Rows of some threads on their way at a time, as far as registers or shared memory go.
   static constexpr int kRowsAtOnce =
-      Formula::kRowState ? (Shape::kDim <= 128 ? 4 : 1) : (kStates == 0 ? 4 : 2);
+      Formula::kRowState ? (Shape::kDim <= 128 ? 4 : 1) : (kStates == 0 && kThreads < 32 ? 4 : 2);
   // Gradients of a row on their way at a time: as many as registers allow.
   static constexpr int kAtOnce = kThreads < 16 ? 4 : 6;
+  // A cache line, of which all comes nearer together, in floats; elements at a time that are there.
+  static constexpr int kLine = 32;
+  static constexpr int kElements = kWidth < Shape::kDim ? kWidth : Shape::kDim;
   using Tree = ShardTree<Shape::kLevels, kLanes>;
 
   /// Gradients of rows, where the optimizer looks at the whole row first.
@@ -454,12 +487,6 @@ struct UpdateRows {
     RECMILL_DEVICE u32 shard_of_thread(int thread) const {
       return __shfl_sync(lanes_of_row(), shard, thread, kThreads);
     }
-    /// Elements [first, first + kWidth) of it come nearer.
-    RECMILL_DEVICE void prefetch(int first) const {
-      if (gradient == 0) return;
-      for (int e = first; e < first + kWidth && e < Shape::kDim; e += 128 / 4)
-        recmill::prefetch(reinterpret_cast<const float*>(gradient) + e);
-    }
   };
 
   /// In their warp.
@@ -498,11 +525,28 @@ struct UpdateRows {
     for (i32 at = begin; at < end; at += kThreads) {
       const Held held = coming;
       coming = Held::of(table, at + kThreads + thread, end);
-      coming.prefetch(first);
       const i32 count = min(kThreads, end - at);
-      for (i32 i = 0; i < count; i += kAtOnce)
+      for (i32 i = 0; i < count; i += kAtOnce) {
+        prefetch_some(held, coming, i + kAtOnce, first);
         fold_some(table, held, at, i, min(i + kAtOnce, count), first, shard, part, tree);
+      }
     }
+  }
+
+  /// The gradients of kAtOnce lookups from the i-th on of those held, which the coming ones follow,
+  /// come nearer: at elements [first, first + kWidth). All threads of the row come by.
+  RECMILL_DEVICE static void prefetch_some(const Held& held, const Held& coming, i32 i, int first) {
+    constexpr int kLines = (kElements + kLine - 1) / kLine;
+    constexpr int kLast = (kThreads - 1) / kAtOnce * kAtOnce;
+    static_assert(kLines * kAtOnce <= kThreads && kLast + 2 * kAtOnce <= 2 * kThreads);
+    const i32 thread = static_cast<i32>(threadIdx.x) % kThreads;
+    const i32 lookup = i + thread / kLines;
+    const u64 of_held = held.gradient_of_thread(lookup % kThreads);
+    const u64 of_coming = coming.gradient_of_thread(lookup % kThreads);
+    const u64 gradient = lookup < kThreads ? of_held : of_coming;
+    const int element = first + thread % kLines * kLine;
+    if (thread / kLines < kAtOnce && gradient != 0 && element < Shape::kDim)
+      recmill::prefetch(reinterpret_cast<const float*>(gradient) + element);
   }
 
   /// Those of lookups at, at + 1 ... which are held whose places are [i, end), all on their way at

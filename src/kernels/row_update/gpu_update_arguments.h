@@ -70,21 +70,22 @@ struct ListedRow {
 
 /// How far a launch is, from zero.
 struct UpdateProgress {
-  u32 long_rows, other_rows;              // that are listed
+  u32 long_rows, other_rows, blocks;      // that are listed
   u32 long_rows_taken, warps_work_taken;  // so far
 };
 
-/// Rows that are not updated with their neighbours, in any order: long ones stand at the front of
-/// `rows`, others at the back, from the last on.
+/// Rows that are not updated with their neighbours, in any order: of the first `room` the long ones
+/// stand at the front, others at the back, from the last on. Behind these the first row of each
+/// block that has any.
 struct ListedRows {
-  ListedRow* rows;
+  ListedRow* rows;  // [room + blocks]
   i64 room;
 };
 
-/// Of a kernel that is run twice: first it lists rows with many lookups, then it updates all: these
-/// first, so that none is begun when everything else is done. Blocks take the long rows, warps the
-/// others and then, 32 by 32, those that are not listed, each what comes next when it
-/// begins with what it has.
+/// Of a kernel that is run twice: first it lists rows with many lookups and blocks that have rows,
+/// then it updates all: the listed rows first, so that none is begun when everything else is done.
+/// Blocks take the long rows, warps the others and then, 32 by 32, those that are not listed, each
+/// what comes next when it begins with what it has.
 struct UpdateArguments {
   const UpdateTable* tables;
   const UpdateBlock* blocks;  // [block_count]

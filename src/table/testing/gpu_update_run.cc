@@ -54,7 +54,7 @@ Status launch(Gpu& on, const KernelCode& code, const gpu::UpdateTable* tables,
   RECMILL_ASSIGN_OR_RETURN(const auto kernel, on.load(code));
   gpu::UpdateArguments all{tables, arrays.put(blocks), std::ssize(blocks), {}, nullptr, 0};
   const int64_t room = std::ssize(blocks) * kRows;
-  all.listed = {arrays.put(std::vector<gpu::ListedRow>(room)), room};
+  all.listed = {arrays.put(std::vector<gpu::ListedRow>(room + all.block_count)), room};
   all.progress = arrays.put(std::vector<gpu::UpdateProgress>(1));
   for (all.is_listing = 1; all.is_listing >= 0; --all.is_listing)
     RECMILL_RETURN_IF_ERROR(on.launch(kernel, {{7}, {gpu::kUpdateThreads}}, all, stream));

@@ -105,7 +105,7 @@ DistinctRows part_of(const DistinctRows& distinct, std::span<const int64_t> plac
 Result<std::unique_ptr<GpuEmbeddingWorkload>> GpuEmbeddingWorkload::make(
     const GpuEmbeddingShape& shape, const CompileForGpu& compile, Gpu& gpu, Pool& pool) {
   RECMILL_ASSIGN_OR_RETURN(auto stream, gpu.open_stream());
-  RECMILL_ASSIGN_OR_RETURN(auto finding, gpu.open_stream());
+  RECMILL_ASSIGN_OR_RETURN(auto finding, gpu.open_stream(StreamPriority::high));
   std::unique_ptr<GpuEmbeddingWorkload> made(
       new GpuEmbeddingWorkload(shape, gpu, pool, std::move(stream), std::move(finding)));
   RECMILL_RETURN_IF_ERROR(made->allocate());
@@ -265,13 +265,15 @@ Status GpuEmbeddingWorkload::find_rows(int64_t batch) {
 Status GpuEmbeddingWorkload::update(int64_t batch) {
   RECMILL_CHECK(found_ == batch, "an update of rows that were not found for it");
   found_ = -1;
-  RECMILL_RETURN_IF_ERROR(wait_for_rows());
   std::vector<std::vector<gpu::Gradients>> gradients;
   for (int64_t t = 0; t < shape_.tables; ++t)
     gradients.push_back(
         {{gradient_.address<float>() + t * shape_.lookups * shape_.dim, shape_.dim}});
-  RECMILL_RETURN_IF_ERROR(updater_->run(batches_[batch].updates, finder_->found().tables, gradients,
-                                        {iteration_++, 1.0}, stream_));
+  table::GpuUpdates& updates = batches_[batch].updates;
+  RECMILL_RETURN_IF_ERROR(updater_->send_arguments(updates, finder_->found().tables, gradients,
+                                                   {iteration_++, 1.0}, stream_));
+  RECMILL_RETURN_IF_ERROR(wait_for_rows());
+  RECMILL_RETURN_IF_ERROR(updater_->run(updates, stream_));
   return finding_.wait_for(stream_);  // what is found next is written where this update reads
 }
 

@@ -2,6 +2,8 @@
 #include "cli/bench/kernels/gpu_cases.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "base/clock.h"
@@ -88,19 +90,38 @@ class StaticMapping {
     std::vector<int64_t> counts;
     for (const int64_t sum : sums_)
       counts.push_back(std::max<int64_t>(1, (sum + batches_ / 2) / std::max<int64_t>(1, batches_)));
-    return arrange(std::move(counts));
+    return arrange(std::move(counts), in_order(counts.size()));
   }
-  ArrangeGpuBlocks by_most() const { return arrange(most_); }
+  ArrangeGpuBlocks by_most() const { return arrange(most_, in_order(most_.size())); }
+  /// The same, of the features first whose blocks had most to do. `bytes` [features]: looked up in
+  /// all batches of history.
+  ArrangeGpuBlocks heaviest_first(std::span<const int64_t> bytes) const {
+    std::vector<size_t> order = in_order(most_.size());
+    std::ranges::stable_sort(order, std::greater(), [&](size_t feature) {
+      return static_cast<double>(bytes[feature]) /
+             static_cast<double>(std::max<int64_t>(1, sums_[feature]));
+    });
+    return arrange(most_, std::move(order));
+  }
 
  private:
+  static std::vector<size_t> in_order(size_t features) {
+    std::vector<size_t> order(features);
+    std::iota(order.begin(), order.end(), size_t{0});
+    return order;
+  }
   /// Each block of the grid takes an even share of its feature's blocks, one after the other; those
   /// of features that need fewer today have nothing to do.
-  static ArrangeGpuBlocks arrange(std::vector<int64_t> counts) {
-    return [counts = std::move(counts)](std::vector<PoolBlock>& blocks) {
-      std::ranges::stable_sort(blocks, {}, &PoolBlock::feature);
+  static ArrangeGpuBlocks arrange(std::vector<int64_t> counts, std::vector<size_t> order) {
+    std::vector<size_t> places(order.size());
+    for (size_t i = 0; i < order.size(); ++i) places[order[i]] = i;
+    return [counts = std::move(counts), order = std::move(order),
+            places = std::move(places)](std::vector<PoolBlock>& blocks) {
+      std::ranges::stable_sort(blocks, {},
+                               [&](const PoolBlock& block) { return places[block.feature]; });
       std::vector<int64_t> begins{0};
       size_t first = 0;
-      for (size_t f = 0; f < counts.size(); ++f) {
+      for (const size_t f : order) {
         size_t last = first;
         while (last < blocks.size() && blocks[last].feature == static_cast<int32_t>(f)) ++last;
         const auto all = static_cast<int64_t>(last - first);  // 0: it is another kernel's
@@ -138,7 +159,8 @@ class GpuCase {
   Status run_mappings() {
     RECMILL_RETURN_IF_ERROR(tune());
     RECMILL_RETURN_IF_ERROR(add_static());
-    const size_t heaviest = heaviest_feature();
+    const std::vector<int64_t> bytes = looked_up_bytes();
+    const size_t heaviest = std::ranges::max_element(bytes) - bytes.begin();
     RECMILL_RETURN_IF_ERROR(read_test_batches());
     RECMILL_RETURN_IF_ERROR(take_turns());
     report("");
@@ -202,17 +224,19 @@ class GpuCase {
     }
     const GpuPoolSubject::FuseOptions how{tuned_.choice.value.blocks, Dispatch::branches, true};
     RECMILL_RETURN_IF_ERROR(add("static_mean", sides_[0].schedules, how, mapping.by_mean()));
-    return add("static_most", sides_[0].schedules, how, mapping.by_most());
+    RECMILL_RETURN_IF_ERROR(add("static_most", sides_[0].schedules, how, mapping.by_most()));
+    return add("static_heaviest_first", sides_[0].schedules, how,
+               mapping.heaviest_first(looked_up_bytes()));
   }
 
-  /// That looks most bytes up in the batches that were tuned on.
-  size_t heaviest_feature() const {
+  /// Of each feature, in the batches that were tuned on.
+  std::vector<int64_t> looked_up_bytes() const {
     std::vector<int64_t> bytes(run_.spec.features.size());
     for (const SparseBatch& batch : lookups_->batches())
       for (size_t f = 0; f < bytes.size(); ++f)
         bytes[f] +=
             std::ssize(batch.features[f].rows) * run_.spec.tables[run_.spec.features[f].table].dim;
-    return std::ranges::max_element(bytes) - bytes.begin();
+    return bytes;
   }
 
   /// The winners of candidates that each ran alone (RecFlex, section II-C); only times of a GPU
