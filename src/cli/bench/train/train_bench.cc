@@ -218,6 +218,10 @@ Status run_train_bench(const BenchOptions& options, const BenchSink& sink) {
       shape.precision = precision;
       shape.name += precision == LayerPrecision::float32 ? "_f32" : "_bf16";
       if (options.wants(shape.name)) RECMILL_RETURN_IF_ERROR(run_case(shape, options, sink));
+      if (options.device == DeviceKind::cpu) continue;
+      shape.graphs = true;
+      shape.name += "_graphs";
+      if (options.wants(shape.name)) RECMILL_RETURN_IF_ERROR(run_case(shape, options, sink));
     }
   }
   return {};

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "cli/bench/zipf.h"
 #include "model/dlrm.h"
+#include "model/graphed_layers.h"
 #include "model/initialize.h"
 #include "store/gpu_store.h"
 #include "store/local_store.h"
@@ -150,6 +151,7 @@ Result<std::unique_ptr<TrainWorkload>> TrainWorkload::make_on_gpu(
       w.layers_, model::make_gpu_layers(
                      machine.emulated ? model::LayersOn::emulated_gpu : model::LayersOn::cuda,
                      of.gpu(), *w.model_, w.spec_));
+  if (shape.graphs) w.layers_ = std::make_unique<model::GraphedLayers>(std::move(w.layers_));
   w.make_optimizer();
   RECMILL_ASSIGN_OR_RETURN(
       w.trainer_,

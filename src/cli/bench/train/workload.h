@@ -25,6 +25,7 @@ struct TrainShape {
   int64_t batches = 16;
   int64_t passes = 1;  // over the batches in each repetition
   model::LayerPrecision precision = model::LayerPrecision::float32;
+  bool graphs = false;  // on a GPU: layers are launched as graphs
 };
 
 /// Dense values, labels and ids of all batches: functions of the shape. Those of the samples of one
