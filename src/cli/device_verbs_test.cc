@@ -93,7 +93,7 @@ TEST_F(Program, on_an_emulated_gpu_whole_steps_are_as_near_to_float64_as_the_pla
   write("cpu.toml", config(kDlrm, "", "iterations = 20"));
   write("gpu.toml", on_device(config(kDlrm, "", "iterations = 20"), "emulated"));
   const Outcome near = run(with_sets({"verify", "gpu.toml", "--against", "float64", "--iterations",
-                                      "20", "--json", "--set", "gpu.graphs=true"}));
+                                      "20", "--json", "--set", "gpu.graphs=on"}));
   ASSERT_EQ(near.status, 0) << near.err;
   EXPECT_EQ(Json::parse(near.out)["iterations"], 20);
   const Outcome bits = run(with_sets({"verify", "gpu.toml"}));
@@ -229,9 +229,9 @@ TEST_F(Program, what_a_gpu_does_not_have_is_refused_in_one_line) {
   EXPECT_NE(refused({"device=cpu", "gpu.preprocess=true"})
                 .find("gpu.preprocess: device = \"cpu\" has no GPU to preprocess on\n"),
             std::string::npos);
-  EXPECT_NE(refused({"gpu.graphs=true"}).find("gpu.graphs: layers are the CPU's, but with a GPU"),
+  EXPECT_NE(refused({"gpu.graphs=on"}).find("gpu.graphs: layers are the CPU's, but with a GPU"),
             std::string::npos);
-  EXPECT_NE(refused({"gpu.graphs=true", "gpu.synchronous=true", "train.deterministic=false"})
+  EXPECT_NE(refused({"gpu.graphs=on", "gpu.synchronous=true", "train.deterministic=false"})
                 .find("gpu.graphs: gpu.synchronous ends each kernel before the next\n"),
             std::string::npos);
   EXPECT_NE(refused({"device=gpu"}).find("device must be one of cpu, cuda, emulated, not 'gpu'\n"),

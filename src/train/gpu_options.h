@@ -13,6 +13,9 @@ enum class GpuRowsIn { device, host, fit };
 /// What brings rows from one rank's GPU to another's.
 enum class GpuExchangeKind { automatic, host, windows };
 
+/// Whether layers are launched as graphs: where they may be, or else an error, or never.
+enum class GpuGraphs { automatic, on, off };
+
 }  // namespace recmill::train
 
 namespace recmill {
@@ -29,6 +32,13 @@ struct EnumNames<train::GpuExchangeKind> {
       std::pair{train::GpuExchangeKind::host, std::string_view{"host"}},
       std::pair{train::GpuExchangeKind::windows, std::string_view{"windows"}}};
 };
+template <>
+struct EnumNames<train::GpuGraphs> {
+  static constexpr std::array names{
+      std::pair{train::GpuGraphs::automatic, std::string_view{"auto"}},
+      std::pair{train::GpuGraphs::on, std::string_view{"on"}},
+      std::pair{train::GpuGraphs::off, std::string_view{"off"}}};
+};
 }  // namespace recmill
 
 namespace recmill::train {
@@ -40,7 +50,7 @@ struct GpuRunOptions {
   bool check_nan = false;
   double kernel_seconds = 60.0;
   bool preprocess = false;
-  bool graphs = false;
+  GpuGraphs graphs = GpuGraphs::automatic;
   GpuExchangeKind exchange = GpuExchangeKind::automatic;
 };
 template <typename Visitor>
@@ -65,11 +75,12 @@ void describe(Visitor& v, GpuRunOptions& o) {
   v("preprocess", o.preprocess,
     "preprocessing runs on the GPU, all but dictionaries; with device = \"cpu\" an error");
   v("graphs", o.graphs,
-    "layers on the GPU are launched as two graphs a batch, from the third batch of a size on: for "
-    "small batches, whose kernels take longer to be launched than to run. Those of models that "
-    "read histories or ids, or draw random numbers, are launched one by one, and so are those that "
-    "normalize over batches of several ranks; an error where layers are the CPU's "
-    "(train.deterministic = true) and with gpu.synchronous");
+    "whether layers on the GPU are launched as two graphs a batch, from the third batch of a size "
+    "on, because kernels of small batches take longer to be launched than to run: auto (wherever "
+    "they may be), on (else an error: where layers are the CPU's, train.deterministic = true, and "
+    "with gpu.synchronous), or off. Those of models that read histories or ids, or draw random "
+    "numbers, are launched one by one, and so are those that normalize over batches of several "
+    "ranks");
   v("exchange", o.exchange,
     "what brings rows from one rank's GPU to another's: auto (NCCL where train.transport is nccl, "
     "else as host), host (through the hosts' memory), windows (straight into memory that the "

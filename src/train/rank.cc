@@ -102,7 +102,8 @@ Status make_gpu_trainer(const ResolvedRun& run, Buffer parameters, Communicator&
       store->gpu(), *rank.model, run.spec);
   if (!layers.ok()) return layers.status().at("device = \"" + std::string(name_of(device)) + "\"");
   rank.layers = *std::move(layers);
-  if (run.options.gpu.graphs)
+  const GpuRunOptions& options = run.options.gpu;
+  if (options.graphs != GpuGraphs::off && !options.synchronous)
     rank.layers = std::make_unique<model::GraphedLayers>(std::move(rank.layers));
   RECMILL_ASSIGN_OR_RETURN(const auto compile,
                            compiler_for(run, device, store->gpu(), pool, files));

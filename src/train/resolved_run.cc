@@ -116,11 +116,12 @@ Status check_device(const RunOptions& options) {
     return Status::BadRequest("gpu.memory_gib: must be at least 0");
   if (options.gpu.preprocess && options.device == DeviceKind::cpu)
     return Status::BadRequest("gpu.preprocess: device = \"cpu\" has no GPU to preprocess on");
-  if (options.gpu.graphs && (options.device == DeviceKind::cpu || options.train.deterministic))
+  const bool graphs = options.gpu.graphs == GpuGraphs::on;
+  if (graphs && (options.device == DeviceKind::cpu || options.train.deterministic))
     return Status::BadRequest(
         "gpu.graphs: layers are the CPU's, but with a GPU as device and train.deterministic = "
         "false");
-  if (options.gpu.graphs && options.gpu.synchronous)
+  if (graphs && options.gpu.synchronous)
     return Status::BadRequest("gpu.graphs: gpu.synchronous ends each kernel before the next");
   if (options.device == DeviceKind::cpu) return {};
   const std::string device = "device = \"" + std::string(name_of(options.device)) + "\"";
