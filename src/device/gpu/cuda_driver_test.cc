@@ -76,6 +76,14 @@ TEST_F(CudaDriverTest, CopiesAndRunsKernels) {
   EXPECT_EQ(host.as<float>()[0], 0);
 }
 
+TEST_F(CudaDriverTest, StreamsHavePriorities) {
+  Gpu gpu(*driver(), {});
+  ASSERT_TRUE(gpu.open_stream().ok());
+  EXPECT_EQ(fake_->priority, 0);
+  ASSERT_TRUE(gpu.open_stream(StreamPriority::high).ok());
+  EXPECT_LT(fake_->priority, 0);
+}
+
 TEST_F(CudaDriverTest, KernelsReachMemoryOfTheHost) {
   Gpu gpu(*driver(), {});
   const FakeImage image{.kernel = &twice};

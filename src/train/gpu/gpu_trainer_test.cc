@@ -535,7 +535,15 @@ TEST(GpuTrainer, LaunchesGraphsWithTheSameBits) {
   EXPECT_EQ(compare_graphs(spec, deep_fm, {40, 40, 40, 40}), 4);
   deep_fm.dropout = 0.5;
   EXPECT_EQ(compare_graphs(spec, deep_fm, {40, 40, 40, 40}), 2) << "evaluation alone";
-  deep_fm.first_order = model::FirstOrder::dense;
+}
+
+TEST(GpuTrainer, LaunchesWhatReadsRowsOneByOne) {
+  if (recmill::testing::on_cuda()) GTEST_SKIP() << "LibTorch's index_add() adds in any order there";
+  const ModelOptions deep_fm{.kind = ModelKind::deep_fm,
+                             .deep = {12, 6, 1},
+                             .dropout = 0.5,
+                             .batch_norm = true,
+                             .first_order = model::FirstOrder::dense};
   EXPECT_EQ(compare_graphs(pooled({8, 8, 8}), deep_fm, {40, 40, 40, 40}), 0);
 }
 

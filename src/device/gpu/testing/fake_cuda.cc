@@ -165,7 +165,8 @@ int cuMemFreeHost(void* memory) {
   std::free(memory);
   return 0;
 }
-int cuStreamCreate(Handle* stream, unsigned) {
+int cuStreamCreateWithPriority(Handle* stream, unsigned, int priority) {
+  fake_cuda.priority = priority;
   *stream = new FakeStream;
   return 0;
 }

@@ -16,6 +16,7 @@ struct FakeCuda {
   bool no_graphs = false;                          // none can be made
   bool unified = true;                             // kernels reach the host's memory at its address
   int opened = 0;                                  // memory of other processes
+  int priority = 1;                                // of the last stream; less goes first
   decltype(&emulation::run_kernel) run = nullptr;  // that of whoever loads it
 };
 
