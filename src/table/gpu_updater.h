@@ -53,8 +53,8 @@ class GpuUpdater {
   GpuUpdater(Gpu& gpu, std::vector<GpuKernel> kernels, std::vector<GpuUpdatedTable> tables);
 
   /// Maps blocks to rows in pinned memory, for at most `rows` [tables] distinct rows: how many
-  /// there are only the GPU will know, and the host does not wait for it. Blocks beyond end at
-  /// once. `features` [tables]: whose gradients there will be.
+  /// there are only the GPU will know, and the host does not wait for it. Blocks beyond are
+  /// not taken. `features` [tables]: whose gradients there will be.
   Status stage(std::span<const int64_t> rows, std::span<const int64_t> features, int shards,
                GpuUpdates& updates) const;
   /// Enqueues the copy to the GPU, as much as is known by then.
