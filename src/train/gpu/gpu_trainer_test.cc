@@ -497,9 +497,18 @@ TEST(GpuTrainer, SeveralRanksNameWhatIsNotFinite) {
 }
 
 /// Trains and evaluates batches of these sizes with graphs and without, after one that is evaluated
-/// alone; returns how many were launched as graphs.
+/// alone; returns how many were launched as graphs. Without `same_bits` both are near each other.
 int64_t compare_graphs(const ModelSpec& spec, const ModelOptions& options,
-                       const std::vector<int64_t>& sizes, int64_t first_size = 1) {
+                       const std::vector<int64_t>& sizes, int64_t first_size = 1,
+                       bool same_bits = true) {
+  const auto expect_same = [&](std::span<const float> a, std::span<const float> b,
+                               const char* what) {
+    if (!same_bits) return expect_near(a, b, what);
+    EXPECT_TRUE(std::ranges::equal(a, b)) << what;
+  };
+  const auto expect_same_loss = [&](double a, double b, size_t batch) {
+    EXPECT_NEAR(a, b, same_bits ? 0.0 : 2e-5 * std::fabs(b)) << "batch " << batch;
+  };
   const auto one_by_one = on_gpu(spec, options, {}), graphed = on_gpu(spec, options, {}, true);
   RankBatch first = batch_of(spec, first_size, 0);
   for (Training* const of : {one_by_one.get(), graphed.get()}) EXPECT_TRUE(of->score(first).ok());
@@ -508,16 +517,15 @@ int64_t compare_graphs(const ModelSpec& spec, const ModelOptions& options,
     const auto expected = one_by_one->step(a), found = graphed->step(b);
     EXPECT_TRUE(found.ok()) << found.status().message();
     if (!found.ok()) return -1;
-    EXPECT_EQ(found->loss, expected->loss) << "batch " << i;
-    EXPECT_EQ(graphed->score(b)->loss, one_by_one->score(a)->loss) << "batch " << i;
+    expect_same_loss(found->loss, expected->loss, i);
+    expect_same_loss(graphed->score(b)->loss, one_by_one->score(a)->loss, i);
   }
   for (Training* const of : {one_by_one.get(), graphed.get()}) {
     EXPECT_TRUE(of->store->settle().ok());
     EXPECT_TRUE(of->trainer->settle().ok());
   }
-  EXPECT_EQ(graphed->rows(), one_by_one->rows());
-  EXPECT_TRUE(
-      std::ranges::equal(graphed->trainer->parameters(), one_by_one->trainer->parameters()));
+  expect_same(graphed->rows(), one_by_one->rows(), "rows");
+  expect_same(graphed->trainer->parameters(), one_by_one->trainer->parameters(), "parameters");
   return dynamic_cast<model::GraphedLayers&>(*graphed->layers).launched();
 }
 
@@ -535,16 +543,11 @@ TEST(GpuTrainer, LaunchesGraphsWithTheSameBits) {
   EXPECT_EQ(compare_graphs(spec, deep_fm, {40, 40, 40, 40}), 4);
   deep_fm.dropout = 0.5;
   EXPECT_EQ(compare_graphs(spec, deep_fm, {40, 40, 40, 40}), 2) << "evaluation alone";
-}
-
-TEST(GpuTrainer, LaunchesWhatReadsRowsOneByOne) {
-  if (recmill::testing::on_cuda()) GTEST_SKIP() << "LibTorch's index_add() adds in any order there";
-  const ModelOptions deep_fm{.kind = ModelKind::deep_fm,
-                             .deep = {12, 6, 1},
-                             .dropout = 0.5,
-                             .batch_norm = true,
-                             .first_order = model::FirstOrder::dense};
-  EXPECT_EQ(compare_graphs(pooled({8, 8, 8}), deep_fm, {40, 40, 40, 40}), 0);
+  // Its index_add() adds in any order on a GPU, with graphs or without.
+  deep_fm.first_order = model::FirstOrder::dense;
+  EXPECT_EQ(
+      compare_graphs(pooled({8, 8, 8}), deep_fm, {40, 40, 40, 40}, 1, !recmill::testing::on_cuda()),
+      0);
 }
 
 TEST(GpuTrainer, NamesWhatIsNotFiniteAndChangesNothing) {
