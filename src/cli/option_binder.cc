@@ -21,13 +21,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
-  const std::string near = nearest(word, candidates);
-  return near.empty() ? "" : "; did you mean '" + near + "'?";
-}
-
-}  // namespace
-
+/// Empty: none is near enough to be meant.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
   size_t best_distance = std::max<size_t>(2, word.size() / 2) + 1;
@@ -39,6 +33,13 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
     }
   }
   return best;
+}
+
+}  // namespace
+
+std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string near = nearest(word, candidates);
+  return near.empty() ? "" : "; did you mean '" + near + "'?";
 }
 
 Status OptionBinder::refuse_unknown() const {

@@ -17,8 +17,9 @@
 
 namespace recmill::cli {
 
-/// The candidate with the smallest edit distance, if it is near enough to be meant; else empty.
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+/// "; did you mean 'that'?" of the candidate with the smallest edit distance, if it is near enough
+/// to be meant; else empty.
+std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
 
 namespace internal {
 

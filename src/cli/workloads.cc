@@ -21,9 +21,7 @@ Result<std::string_view> workload_text(const std::string& name) {
     if (workload.name == name) return workload.text;
     names.emplace_back(workload.name);
   }
-  const std::string near = nearest(name, names);
-  return Status::BadRequest(name + ": is no file and no workload" +
-                            (near.empty() ? "" : "; did you mean '" + near + "'?") +
+  return Status::BadRequest(name + ": is no file and no workload" + suggestion(name, names) +
                             " (workloads: " + workload_names() + ")");
 }
 
