@@ -83,7 +83,7 @@ def layers(inputs, sizes, last_relu):
 
 
 class Dlrm(nn.Module):
-    def __init__(self, spec, folder):
+    def __init__(self, spec, folder, device):
         super().__init__()
         self.spec = spec
         dim, features = spec["dim"], spec["features"]
@@ -94,7 +94,9 @@ class Dlrm(nn.Module):
         self.load_state_dict({name: torch.from_numpy(values) for name, values in parameters.items()})
         self.dense_parameters = list(self.parameters())
         # One table may serve several features, so the pooling is the call's.
-        self.tables = nn.ParameterList(table_of(folder, t, rows, dim) for t, rows in enumerate(spec["table_rows"]))
+        self.tables = nn.ParameterList(
+            table_of(folder, t, rows, dim, device) for t, rows in enumerate(spec["table_rows"])
+        )
         self.register_buffer("pairs", torch.tril_indices(vectors, vectors, offset=-1), persistent=False)
 
     def forward(self, dense, bags):
@@ -113,16 +115,16 @@ class Dlrm(nn.Module):
         return self.top(inputs).squeeze(1).float()
 
 
-def table_of(folder, table, rows, dim):
+def table_of(folder, table, rows, dim, device):
     path = folder / "tables" / f"{table}.npy"
     if path.exists():
-        return nn.Parameter(torch.from_numpy(np.load(path)))
-    values = np.empty(rows * dim, dtype=np.float32)
-    for begin in range(0, values.size, 1 << 24):
-        e = np.arange(begin, min(begin + (1 << 24), values.size), dtype=np.uint64)
-        unit = ((e * np.uint64(2654435761)) & np.uint64(0xFFFFFFFF)).astype(np.float64) / 2.0**31 - 1.0
-        values[begin : begin + e.size] = unit / math.sqrt(rows)
-    return nn.Parameter(torch.from_numpy(values.reshape(rows, dim)))
+        return nn.Parameter(torch.from_numpy(np.load(path)).to(device))
+    values = torch.empty(rows * dim, device=device)
+    for begin in range(0, rows * dim, 1 << 20):
+        e = torch.arange(begin, min(begin + (1 << 20), rows * dim), device=device)
+        unit = e.mul_(2654435761).bitwise_and_(0xFFFFFFFF).double().div_(2.0**31).sub_(1.0)
+        values[begin : begin + len(e)] = unit.div_(math.sqrt(rows))
+    return nn.Parameter(values.view(rows, dim))
 
 
 class RowwiseAdagrad(torch.optim.Optimizer):
@@ -167,7 +169,7 @@ class Trainer:
     def __init__(self, folder, autocast, device="cpu"):
         spec = json.loads((folder / "model.json").read_text())
         self.device = torch.device(device)
-        self.model = Dlrm(spec, folder).to(self.device)
+        self.model = Dlrm(spec, folder, self.device).to(self.device)
         self.train = Samples(folder / "train", len(spec["features"]))
         self.folder, self.autocast = folder, autocast
         self.clip_norm = spec["optimizer"].get("clip_norm", 0.0)

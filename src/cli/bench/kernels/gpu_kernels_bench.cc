@@ -65,13 +65,9 @@ bool is_gpu_case(const std::string& name) {
   return name.ends_with(kOnGpu) || name.ends_with(kAnyOrder) || name.ends_with(kMappings);
 }
 
-std::vector<std::string> gpu_kernels_cases() {
-  return {"recflex_d_gpu", "recflex_d_gpu_static", "recflex_a_tenth_gpu_static",
-          "recflex_a_tenth_gpu"};  // what tunes longest comes last
-}
-
 Status run_gpu_kernels_bench(const BenchOptions& options, const BenchSink& sink) {
-  const auto cases = options.cases.empty() ? gpu_kernels_cases() : options.cases;
+  std::vector<std::string> cases = options.cases;
+  if (cases.empty()) cases = {"recflex_d_gpu", "recflex_d_gpu_static", "recflex_a_tenth_gpu"};
   for (const std::string& name : cases) RECMILL_RETURN_IF_ERROR(run_case(name, options, sink));
   return {};
 }

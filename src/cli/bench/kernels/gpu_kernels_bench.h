@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "cli/bench/bench.h"
 
@@ -14,10 +13,8 @@ namespace recmill::cli {
 /// thread mappings.
 bool is_gpu_case(const std::string& name);
 
-/// The cases that run where none is named.
-std::vector<std::string> gpu_kernels_cases();
-
-/// On the GPU of options.device.
+/// On the GPU of options.device. Where no case is named: D, also with static mappings, and A's
+/// tenth.
 Status run_gpu_kernels_bench(const BenchOptions& options, const BenchSink& sink);
 
 /// Says that the case is none of the CPU's.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 
 #include "base/clock.h"
 #include "base/temporary_folder.h"
@@ -135,6 +136,18 @@ Status run_pair(const TrainShape& shape, std::vector<train::RankBatch>& batches,
   return {};
 }
 
+Status run_case(const TrainShape& shape, const BenchOptions& options, const BenchSink& sink) {
+  Pool pool(static_cast<int>(options.threads));
+  pool.set_thread_start([] { kernels::dense_layer::use_one_thread(); });
+  std::vector<std::string> rivals{"pytorch_f32"};
+  if (shape.precision == LayerPrecision::bfloat16) rivals.push_back("pytorch_autocast_bf16");
+  if (!options.rivals) rivals = {""};
+  auto batches = make_train_batches(shape, pool);
+  for (const std::string& rival : rivals)
+    RECMILL_RETURN_IF_ERROR(run_pair(shape, batches, rival, pool, options, sink));
+  return {};
+}
+
 // ---- on a GPU
 
 std::vector<std::string> gpu_arguments(const std::string& folder, const BenchOptions& options) {
@@ -143,12 +156,13 @@ std::vector<std::string> gpu_arguments(const std::string& folder, const BenchOpt
 }
 
 /// Ours prepares batches ahead, as training does; both copy each batch to the GPU and end when it
-/// has trained the last.
-Status run_on_gpu(const TrainShape& shape, const BenchOptions& options, const BenchSink& sink) {
+/// has trained the last. `compiled`: the folder of the cases' kernels.
+Status run_on_gpu(const TrainShape& shape, const std::string& compiled, const BenchOptions& options,
+                  const BenchSink& sink) {
   Pool pool(static_cast<int>(options.threads));
   auto batches = make_train_batches(shape, pool);
-  const TemporaryFolder compiled, folder;
-  RECMILL_ASSIGN_OR_RETURN(auto machine, open_gpu_machine(options.device, compiled.path(), pool));
+  const TemporaryFolder folder;
+  RECMILL_ASSIGN_OR_RETURN(auto machine, open_gpu_machine(options.device, compiled, pool));
   BenchLine line;
   line.bench = "train";
   line.name = shape.name;
@@ -184,19 +198,6 @@ Status run_on_gpu(const TrainShape& shape, const BenchOptions& options, const Be
   return {};
 }
 
-Status run_case(const TrainShape& shape, const BenchOptions& options, const BenchSink& sink) {
-  if (options.device != DeviceKind::cpu) return run_on_gpu(shape, options, sink);
-  Pool pool(static_cast<int>(options.threads));
-  pool.set_thread_start([] { kernels::dense_layer::use_one_thread(); });
-  std::vector<std::string> rivals{"pytorch_f32"};
-  if (shape.precision == LayerPrecision::bfloat16) rivals.push_back("pytorch_autocast_bf16");
-  if (!options.rivals) rivals = {""};
-  auto batches = make_train_batches(shape, pool);
-  for (const std::string& rival : rivals)
-    RECMILL_RETURN_IF_ERROR(run_pair(shape, batches, rival, pool, options, sink));
-  return {};
-}
-
 /// As much as the emulator trains in seconds.
 TrainShape emulated(TrainShape shape) {
   shape.samples = std::min<int64_t>(shape.samples, 128);
@@ -205,22 +206,33 @@ TrainShape emulated(TrainShape shape) {
   return shape;
 }
 
+Status run_cases_on_gpu(std::span<const TrainShape> shapes, const BenchOptions& options,
+                        const BenchSink& sink) {
+  const TemporaryFolder compiled;
+  for (TrainShape shape : shapes) {
+    if (options.device == DeviceKind::emulated) shape = emulated(shape);
+    shape.name += "_f32";
+    for (const bool graphs : {false, true}) {
+      shape.graphs = graphs;
+      if (graphs) shape.name += "_graphs";
+      if (options.wants(shape.name))
+        RECMILL_RETURN_IF_ERROR(run_on_gpu(shape, compiled.path(), options, sink));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Status run_train_bench(const BenchOptions& options, const BenchSink& sink) {
   const TrainShape shapes[] = {{.name = "kaggle_b128", .samples = 128, .batches = 64, .passes = 2},
                                {.name = "kaggle_b2048", .samples = 2048, .batches = 16},
                                {.name = "kaggle_b16384", .samples = 16384, .batches = 4}};
+  if (options.device != DeviceKind::cpu) return run_cases_on_gpu(shapes, options, sink);
   for (const auto precision : {LayerPrecision::float32, LayerPrecision::bfloat16}) {
-    if (options.device != DeviceKind::cpu && precision == LayerPrecision::bfloat16) break;
     for (TrainShape shape : shapes) {
-      if (options.device == DeviceKind::emulated) shape = emulated(shape);
       shape.precision = precision;
       shape.name += precision == LayerPrecision::float32 ? "_f32" : "_bf16";
-      if (options.wants(shape.name)) RECMILL_RETURN_IF_ERROR(run_case(shape, options, sink));
-      if (options.device == DeviceKind::cpu) continue;
-      shape.graphs = true;
-      shape.name += "_graphs";
       if (options.wants(shape.name)) RECMILL_RETURN_IF_ERROR(run_case(shape, options, sink));
     }
   }
