@@ -35,8 +35,8 @@ gpu-check:
 	@GPU_CHECK_DEPS=$(GPU_CHECK_DEPS) tools/gpu_check
 
 # What gpu-check needs beside it, made where there is a network.
-gpu-check-deps: setup
-	@tools/gpu_check_deps $(GPU_CHECK_DEPS)
+gpu-check-deps: build
+	@tools/gpu_check_deps $(GPU_CHECK_DEPS) recflex_a recflex_d
 
 test-asan test-tsan: test-%: setup
 	cmake --preset $* && cmake --build build-$* -j $(JOBS)
