@@ -75,8 +75,8 @@ int main(int argc, char** argv) {
     ::_exit(1);
   });
   const int status = recmill::cli::run_to_a_status(argc, argv);
-  // Programs that had loaded LibTorch's half for GPUs were aborted after main() on an H200, all their
-  // work done: a run's status is that of its work, not of how libraries take themselves down.
+  // Programs that had loaded LibTorch's half for GPUs were aborted after main() on an H200, all
+  // their work done: a run's status is that of its work, not of how libraries take themselves down.
   if (recmill::model::layers_were_opened_on_cuda()) {
     std::fflush(nullptr);
     ::_exit(status);
