@@ -3,7 +3,6 @@
 // returned, one clear line with the values at its end.
 #pragma once
 
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,32 +36,46 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-/// A value or the Status that says why there is none.
+namespace internal {
+[[noreturn]] void check_failed(const char* file, int line, const char* condition,
+                               const std::string& values);
+[[noreturn]] void no_value(const Status& why);
+}  // namespace internal
+
+/// A value or the Status that says why there is none. Taking a value that is not there aborts with
+/// that reason.
 template <typename T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}         // NOLINT: implicit by design
   Result(Status status) : status_(std::move(status)) {  // NOLINT: implicit by design
-    if (status_.ok()) std::abort();
+    if (status_.ok()) [[unlikely]]
+      internal::no_value(status_);
   }
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
-  T& operator*() & { return *value_; }
-  const T& operator*() const& { return *value_; }
-  T&& operator*() && { return *std::move(value_); }
-  T* operator->() { return &*value_; }
-  const T* operator->() const { return &*value_; }
+  T& operator*() & {
+    expect_value();
+    return *value_;
+  }
+  const T& operator*() const& {
+    expect_value();
+    return *value_;
+  }
+  T&& operator*() && { return std::move(**this); }
+  T* operator->() { return &**this; }
+  const T* operator->() const { return &**this; }
 
  private:
+  void expect_value() const {
+    if (!value_) [[unlikely]]
+      internal::no_value(status_);
+  }
+
   std::optional<T> value_;
   Status status_;
 };
-
-namespace internal {
-[[noreturn]] void check_failed(const char* file, int line, const char* condition,
-                               const std::string& values);
-}  // namespace internal
 
 }  // namespace recmill
 

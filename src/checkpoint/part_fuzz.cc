@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A checkpoint's part: other bytes than those that were written never pass for rows.
+#include <cstdlib>
+
 #include "base/testing/faulty_files.h"
 #include "base/testing/fuzz.h"
 #include "checkpoint/testing/small_checkpoint.h"
