@@ -202,7 +202,8 @@ std::unique_ptr<store::StoreOnGpu> make_store(Training& of) {
 }
 
 /// Graphs, beside what should be launched as one: a batch whose size and addresses were there twice
-/// before. Memory that grows may move or stay where it is, which is not known beforehand.
+/// before, with LibTorch's memory where it is. Memory that grows may move or stay where it is,
+/// which is not known beforehand.
 class WatchedGraphs final : public model::GpuLayers {
  public:
   explicit WatchedGraphs(std::unique_ptr<model::GpuLayers> layers) : graphs_(std::move(layers)) {}
@@ -216,6 +217,8 @@ class WatchedGraphs final : public model::GpuLayers {
                  GpuStream& stream) override {
     now_ = {input.samples, input.training, input.parameters, input.dense, input.pooled,
             logits,        totals};
+    const int64_t version = memory_version();
+    if (std::exchange(memory_version_, version) != version) seen_.clear();
     if (is_repeatable(input.training) && ++seen_[now_].batches > 2) ++expected_;
     return graphs_.forward(input, logits, totals, stream);
   }
@@ -244,6 +247,7 @@ class WatchedGraphs final : public model::GpuLayers {
   model::GraphedLayers graphs_;
   std::map<Place, Seen> seen_;
   Place now_;
+  int64_t memory_version_ = 0;
   int64_t expected_ = 0;
 };
 
