@@ -7,6 +7,14 @@ if(EXISTS ${RECMILL_SITE}/torch/lib/libgomp.so.1)
   recmill_install_wheel_libraries(torch/lib libgomp.so.1)
   set(OpenMP_gomp_LIBRARY ${RECMILL_SITE}/torch/lib/libgomp.so.1)
 endif()
+# And one C++ library, the shared one, which LibTorch links, also where a compiler takes the static one: of two, the
+# one ends streams whose locales the other counts, and the program is aborted at its end.
+execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libstdc++.so.6 OUTPUT_VARIABLE library
+                OUTPUT_STRIP_TRAILING_WHITESPACE)
+get_filename_component(library ${library} ABSOLUTE)
+if(EXISTS ${library})
+  target_link_libraries(recmill_door_torch INTERFACE $<BUILD_INTERFACE:${library}>)
+endif()
 # Searched last: the wheel brings its own copies of other people's headers (fmt, protobuf).
 foreach(include include include/torch/csrc/api/include)
   target_compile_options(recmill_door_torch INTERFACE

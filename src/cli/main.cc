@@ -11,7 +11,6 @@
 
 #include "cli/open_world.h"
 #include "cli/verb.h"
-#include "model/gpu_layers.h"
 
 namespace recmill::cli {
 namespace {
@@ -52,15 +51,6 @@ int run(int argc, char** argv) {
   return status.code() == Status::Code::bad_request ? 2 : 1;
 }
 
-int run_to_a_status(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& error) {  // a library that throws
-    std::fprintf(stderr, "recmill: %s\n", error.what());
-    return 1;
-  }
-}
-
 }  // namespace
 }  // namespace recmill::cli
 
@@ -74,12 +64,10 @@ int main(int argc, char** argv) {
     (void)!::write(STDERR_FILENO, kLine, sizeof kLine - 1);
     ::_exit(1);
   });
-  const int status = recmill::cli::run_to_a_status(argc, argv);
-  // Programs that had loaded LibTorch's half for GPUs were aborted after main() on an H200, all
-  // their work done: a run's status is that of its work, not of how libraries take themselves down.
-  if (recmill::model::layers_were_opened_on_cuda()) {
-    std::fflush(nullptr);
-    ::_exit(status);
+  try {
+    return recmill::cli::run(argc, argv);
+  } catch (const std::exception& error) {  // a library that throws
+    std::fprintf(stderr, "recmill: %s\n", error.what());
+    return 1;
   }
-  return status;
 }

@@ -217,10 +217,6 @@ Status open_layers_on_cuda() {
   return torch_on_cuda(/*number=*/0).status();
 }
 
-bool layers_were_opened_on_cuda() {
-  return torch_cuda_is_loaded();
-}
-
 Result<std::unique_ptr<GpuLayers>> make_gpu_layers(LayersOn on, const Gpu& gpu, const Model& model,
                                                    const ModelSpec& spec) {
   const auto* const of = dynamic_cast<const TorchModel*>(&model);

@@ -81,9 +81,6 @@ Result<std::unique_ptr<Model>> make_model_of_gpu(const ModelOptions& options, co
 /// it never looks for GPUs again. Fails, naming the library that is missing.
 Status open_layers_on_cuda();
 
-/// Whether this process has loaded that half, and with it libraries that are not LibTorch's.
-bool layers_were_opened_on_cuda();
-
 enum class LayersOn { cuda, emulated_gpu };
 
 /// On that GPU. `model`: of make_model_of_gpu(), which outlives the layers. Fails where LibTorch

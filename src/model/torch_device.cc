@@ -6,15 +6,12 @@
 #include <c10/core/StreamGuard.h>
 #include <dlfcn.h>
 
-#include <atomic>
 #include <string>
 
 #include "device/gpu/emulated_driver.h"
 
 namespace recmill::model {
 namespace {
-
-std::atomic<bool> cuda_is_loaded{false};
 
 /// The folder of the LibTorch that this process runs on.
 std::string torch_folder() {
@@ -31,7 +28,6 @@ Status load_torch_cuda() {
   if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
     return Status::Failed("LibTorch's layers on GPUs: " + std::string(dlerror()) +
                           "; `make setup-cuda` installs what they need");
-  cuda_is_loaded = true;
   if (!at::globalContext().hasCUDA())
     return Status::Failed("LibTorch's layers on GPUs: " + path + " finds no GPU");
   return {};
@@ -43,10 +39,6 @@ c10::Stream torch_stream(const GpuStream& stream, at::Device device) {
 }
 
 }  // namespace
-
-bool torch_cuda_is_loaded() {
-  return cuda_is_loaded;
-}
 
 Result<TorchDevice> torch_on_cuda(int number) {
   RECMILL_RETURN_IF_ERROR(load_torch_cuda());

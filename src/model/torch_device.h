@@ -21,9 +21,6 @@ struct TorchDevice {
   std::function<int64_t()> freed;
 };
 
-/// Whether this process has loaded LibTorch's half for GPUs.
-bool torch_cuda_is_loaded();
-
 /// The machine's GPU of that number. Opens LibTorch's half for GPUs, once in a process. Fails,
 /// naming the library that is missing.
 Result<TorchDevice> torch_on_cuda(int number);
