@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/torch_device.h"
 
-#include <ATen/Context.h>
+#include <ATen/ATen.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/StreamGuard.h>
 #include <dlfcn.h>
@@ -33,6 +33,13 @@ Status load_torch_cuda() {
   return {};
 }
 
+/// The thread on which LibTorch differentiates has no context before it has run a kernel, and warns
+/// of it where the first is a product of matrices, as those of models are.
+void open_differentiation(at::Device device) {
+  const at::Tensor x = at::ones({1}, device).requires_grad_();
+  (x * x).backward();
+}
+
 /// A stream that LibTorch did not open is known to it by its address.
 c10::Stream torch_stream(const GpuStream& stream, at::Device device) {
   return c10::Stream(c10::Stream::UNSAFE, device, reinterpret_cast<c10::StreamId>(stream.handle()));
@@ -45,6 +52,7 @@ Result<TorchDevice> torch_on_cuda(int number) {
   const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(number));
   try {
     at::globalContext().lazyInitDevice(at::kCUDA);
+    open_differentiation(device);
   } catch (const std::exception& error) {
     return Status::Failed(std::string("LibTorch's layers on GPUs: ") + error.what());
   }
