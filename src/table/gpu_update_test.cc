@@ -38,14 +38,12 @@ TEST(GpuUpdate, HasTheReferencesBitsWithEveryOptimizerPrecisionAndOrder) {
   for (const TableSpec& spec : gpu_update_specs())
     cases.emplace_back(spec, 1 << cases.size() % 5, cases.size());
   const auto sources = gpu_update_samples();
-  std::vector<KernelCode> codes;
-  for (size_t s = 0; s < sources.size(); ++s)
-    codes.push_back(kernels::codegen::test_code(sources[s], kGpuUpdateEntries[s]));
+  const auto codes = kernels::codegen::test_codes(
+      std::vector<kernels::codegen::GpuSource>(sources.begin(), sources.end()), kGpuUpdateEntries);
   const emulation::Turns orders[] = {
       {emulation::Order::forward}, {emulation::Order::reverse}, {emulation::Order::random, 5}};
   for (int64_t iteration = 0; iteration < 3; ++iteration) {
-    const Status status =
-        update_on_gpu(cases, sources, codes, {iteration, 0.5}, orders[iteration]);
+    const Status status = update_on_gpu(cases, sources, codes, {iteration, 0.5}, orders[iteration]);
     ASSERT_TRUE(status.ok()) << status.message();
     for (const GpuUpdateCase& of : cases)
       ASSERT_TRUE(of.is_same()) << name_of(of.spec.optimizer.kind) << " "

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/codegen/testing/test_code.h"
 
+#include <algorithm>
 #include <map>
+#include <thread>
 
 #include "base/temporary_folder.h"
 
@@ -12,7 +14,7 @@ Result<std::vector<GpuCode>> compile_for_gpu(std::span<const GpuSource> sources,
                                              const std::string& folder) {
   static const int compute = recmill::testing::test_driver()->properties().compute;
   RECMILL_ASSIGN_OR_RETURN(auto cache, CubinCache::open(folder, posix_files()));
-  Pool pool(4);
+  Pool pool(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
   return cache.load(sources, "sm_" + std::to_string(compute), pool);
 }
 
@@ -28,15 +30,28 @@ Result<std::vector<GpuCode>> compile_for_tests(std::span<const GpuSource> source
   return emulated_code(sources, cache);
 }
 
-KernelCode test_code(const GpuSource& source, void (*emulated)(const void*)) {
-  if (!recmill::testing::on_cuda()) return {source.entry, {}, emulated};
+std::vector<KernelCode> test_codes(std::span<const GpuSource> sources,
+                                   std::span<void (*const)(const void*)> emulated) {
   static std::map<std::string, GpuCode> compiled;  // by entry
-  if (!compiled.contains(source.entry)) {
-    auto codes = compile_for_tests({&source, 1});
+  const bool on_cuda = recmill::testing::on_cuda();
+  std::vector<GpuSource> missing;
+  for (const GpuSource& source : sources)
+    if (on_cuda && !compiled.contains(source.entry)) missing.push_back(source);
+  if (!missing.empty()) {
+    auto codes = compile_for_tests(missing);
     RECMILL_CHECK(codes.ok(), codes.status().message());
-    compiled.emplace(source.entry, std::move(codes->front()));
+    for (size_t s = 0; s < missing.size(); ++s)
+      compiled.emplace(missing[s].entry, std::move((*codes)[s]));
   }
-  return compiled.at(source.entry).code;
+  std::vector<KernelCode> codes;
+  for (size_t s = 0; s < sources.size(); ++s)
+    codes.push_back(on_cuda ? compiled.at(sources[s].entry).code
+                            : KernelCode{sources[s].entry, {}, emulated[s]});
+  return codes;
+}
+
+KernelCode test_code(const GpuSource& source, void (*emulated)(const void*)) {
+  return test_codes({&source, 1}, {&emulated, 1}).front();
 }
 
 }  // namespace recmill::kernels::codegen

@@ -13,8 +13,13 @@ namespace recmill::kernels::codegen {
 /// By NVRTC for a real GPU, by the system's compiler for the emulator.
 Result<std::vector<GpuCode>> compile_for_tests(std::span<const GpuSource> sources);
 
-/// The kernel of a source that the test program has in it: `emulated` is that one, which runs on
-/// the emulator; for a real GPU the source is compiled. Good to the end of the process.
+/// The kernels of sources that the test program has in it: `emulated` are those, which run on the
+/// emulator; for a real GPU the sources are compiled, several at a time. Good to the end of the
+/// process.
+std::vector<KernelCode> test_codes(std::span<const GpuSource> sources,
+                                   std::span<void (*const)(const void*)> emulated);
+
+/// The same of one source.
 KernelCode test_code(const GpuSource& source, void (*emulated)(const void*));
 
 }  // namespace recmill::kernels::codegen
