@@ -67,9 +67,9 @@ std::vector<CaseBars> bars_of(std::span<const Json> lines) {
 
 /// A bar for each contender; the line is the limit, which no time can be left of.
 std::string picture(const CaseBars& of) {
-  constexpr double kLeft = 260, kWidth = 660, kLine = 24, kTop = 14;
+  constexpr double kLeft = 260, kWidth = 640, kLine = 24, kTop = 14;
   double most = of.limit;
-  for (const Bar& bar : of.bars) most = std::max(most, bar.value);
+  for (const Bar& bar : of.bars) most = std::max(most, bar.value * (1 + bar.spread));
   if (most <= 0) return "";
   const double bottom = kTop + kLine * static_cast<double>(of.bars.size());
   std::string svg =

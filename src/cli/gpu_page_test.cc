@@ -20,7 +20,7 @@ TEST(GpuPage, DrawsOursRivalsAndTheLimit) {
       R"({"bench":"embedding","case":"forward","metric":"time_per_batch","value":0.5,"unit":"ms",
           "rival":"published","ratio":0.8,"spread":null,"limit":0.25,"of_limit":0.5,"machine":"m","commit":"abc"})",
       R"({"bench":"train","case":"kaggle","metric":"samples_per_second","value":9000,"unit":"samples/s",
-          "rival":"eager","ratio":4,"spread":0.01,"limit":null,"of_limit":null,"machine":"m","commit":"abc"})"};
+          "rival":"eager","ratio":4,"spread":0.1,"limit":null,"of_limit":null,"machine":"m","commit":"abc"})"};
   std::vector<Json> lines;
   for (const char* text : texts) lines.push_back(Json::parse(text));
   const std::string page = gpu_page(lines);
@@ -35,6 +35,9 @@ TEST(GpuPage, DrawsOursRivalsAndTheLimit) {
   EXPECT_THAT(page, HasSubstr("<h3>train kaggle</h3>"));
   EXPECT_THAT(page, HasSubstr(">9000 samples/s</text>"));
   EXPECT_THAT(page, HasSubstr(">2250 samples/s</text>"));  // a fourth of ours
+  // The longest bar's spread, 10 % either way, ends where the longest without one does.
+  EXPECT_THAT(page, HasSubstr("x2=\"900.0\" y2=\"21.5\" stroke=\"var(--ink)\"/><text x=\"906.0\" "
+                              "y=\"26\">9000 samples/s<"));
 }
 
 }  // namespace
