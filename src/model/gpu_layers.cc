@@ -214,7 +214,7 @@ Result<std::unique_ptr<Model>> make_model_of_gpu(const ModelOptions& options, co
 }
 
 Status open_layers_on_cuda() {
-  return torch_on_cuda(/*number=*/0).status();
+  return load_torch_cuda();
 }
 
 Result<std::unique_ptr<GpuLayers>> make_gpu_layers(LayersOn on, const Gpu& gpu, const Model& model,

@@ -9,9 +9,12 @@
 #include <string>
 
 #include "device/gpu/emulated_driver.h"
+#include "model/torch_errors.h"
 
 namespace recmill::model {
 namespace {
+
+const std::string kOf = "LibTorch's layers on GPUs: ";
 
 /// The folder of the LibTorch that this process runs on.
 std::string torch_folder() {
@@ -21,23 +24,12 @@ std::string torch_folder() {
   return path.substr(0, path.rfind('/') + 1);
 }
 
-/// LibTorch finds its half for GPUs by what that registers when it is loaded, and never looks
-/// again: nothing may ask it for one before.
-Status load_torch_cuda() {
-  const std::string path = torch_folder() + "libtorch_cuda.so";
-  if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
-    return Status::Failed("LibTorch's layers on GPUs: " + std::string(dlerror()) +
-                          "; `make setup-cuda` installs what they need");
-  if (!at::globalContext().hasCUDA())
-    return Status::Failed("LibTorch's layers on GPUs: " + path + " finds no GPU");
-  return {};
-}
-
 /// The thread on which LibTorch differentiates has no context before it has run a kernel, and warns
 /// of it where the first is a product of matrices, as those of models are.
-void open_differentiation(at::Device device) {
+Status open_differentiation(at::Device device) {
   const at::Tensor x = at::ones({1}, device).requires_grad_();
   (x * x).backward();
+  return {};
 }
 
 /// A stream that LibTorch did not open is known to it by its address.
@@ -47,15 +39,25 @@ c10::Stream torch_stream(const GpuStream& stream, at::Device device) {
 
 }  // namespace
 
+// LibTorch finds its half for GPUs by what that registers when it is loaded, and never looks again:
+// nothing may ask it for one before.
+Status load_torch_cuda() {
+  const std::string path = torch_folder() + "libtorch_cuda.so";
+  if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
+    return Status::Failed(kOf + std::string(dlerror()) +
+                          "; `make setup-cuda` installs what they need");
+  if (!at::globalContext().hasCUDA()) return Status::Failed(kOf + path + " finds no GPU");
+  return guarded("layers on GPUs", [] {
+    at::globalContext().lazyInitDevice(at::kCUDA);
+    return Status();
+  });
+}
+
 Result<TorchDevice> torch_on_cuda(int number) {
   RECMILL_RETURN_IF_ERROR(load_torch_cuda());
   const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(number));
-  try {
-    at::globalContext().lazyInitDevice(at::kCUDA);
-    open_differentiation(device);
-  } catch (const std::exception& error) {
-    return Status::Failed(std::string("LibTorch's layers on GPUs: ") + error.what());
-  }
+  RECMILL_RETURN_IF_ERROR(
+      guarded("layers on GPUs", [device] { return open_differentiation(device); }));
   return TorchDevice{
       device,
       [device](GpuStream& stream, const std::function<Status()>& work) {

@@ -21,8 +21,11 @@ struct TorchDevice {
   std::function<int64_t()> freed;
 };
 
-/// The machine's GPU of that number. Opens LibTorch's half for GPUs, once in a process. Fails,
-/// naming the library that is missing.
+/// Opens LibTorch's half for GPUs, once in a process, and takes no memory of any. Fails, naming the
+/// library that is missing.
+Status load_torch_cuda();
+
+/// The machine's GPU of that number. Fails as load_torch_cuda().
 Result<TorchDevice> torch_on_cuda(int number);
 
 /// The GPU that the emulator plays: LibTorch computes on the CPU, in the emulated memory, when the

@@ -3,11 +3,13 @@
 // sums.
 #include "train/gpu/gpu_trainer.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+#include <locale>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -605,6 +607,14 @@ TEST(GpuTrainer, LaunchesGraphsWithTheSameBits) {
   deep_fm.first_order = model::FirstOrder::dense;
   const bool same_bits = !recmill::testing::on_cuda();
   EXPECT_EQ(compare_graphs(pooled({8, 8, 8}), deep_fm, {40, 40, 40, 40}, 1, same_bits), 0);
+}
+
+// Of two, the one frees at the program's end what is the other's (cmake/torch.cmake).
+TEST(GpuTrainer, LinksTheCppLibraryThatLibTorchLinks) {
+  void* const torch = dlopen("libtorch_cpu.so", RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(torch, nullptr);
+  EXPECT_EQ(dlsym(torch, "_ZNSt6locale7classicEv"), reinterpret_cast<void*>(&std::locale::classic));
+  dlclose(torch);
 }
 
 TEST(GpuTrainer, NamesWhatIsNotFiniteAndChangesNothing) {
