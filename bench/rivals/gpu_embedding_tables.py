@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's EmbeddingBag with sparse gradients and SGD on a GPU.
+"""Lookups of embedding tables on a GPU, and SGD by their gradients, by PyTorch's EmbeddingBag or by Triton.
 
-usage: gpu_embedding_tables.py FOLDER   with shape.json, ids.bin and sample.bin as `recmill bench` writes
+usage: gpu_embedding_tables.py FOLDER torch_embeddingbag|triton [DEVICE]
+FOLDER has shape.json, ids.bin and sample.bin as `recmill bench` writes them. DEVICE: cuda; on cpu, where Triton's
+interpreter is taken, answers are checked and nothing is timed.
 """
 import array
 import json
+import os
 import pathlib
 import sys
 
@@ -12,40 +15,80 @@ import torch
 
 from protocol import serve
 
-folder = pathlib.Path(sys.argv[1])
+folder, system = pathlib.Path(sys.argv[1]), sys.argv[2]
+device = torch.device(sys.argv[3] if len(sys.argv) > 3 else "cuda")
 shape = json.loads((folder / "shape.json").read_text())
 T, E, D, L, B = (shape[k] for k in ("tables", "rows", "dim", "lookups", "batches"))
-device = torch.device("cuda")
 
 
 def integers(name):
     return torch.frombuffer(bytearray((folder / name).read_bytes()), dtype=torch.int64).to(device)
 
 
-def filled(pattern, first, rows):
-    row = torch.arange(first, first + rows, device=device)[:, None] * pattern["by_row"]
+def filled(pattern, rows):
+    """[rows, D] that `pattern` has at those rows."""
+    row = rows[:, None] * pattern["by_row"]
     element = torch.arange(D, device=device)[None, :] * pattern["by_element"]
     return ((row + element) % pattern["modulus"] - pattern["less"]).float() * pattern["scale"]
 
 
-ids = integers("ids.bin").reshape(B, T, L)
-offsets = torch.arange(L, device=device)
-gradients = [filled(shape["gradient_pattern"], t * L, L) for t in range(T)]
-rows = filled(shape["row_pattern"], 0, E)
-bags = [torch.nn.EmbeddingBag(E, D, mode="sum", sparse=True, _weight=rows.clone()) for _ in range(T)]
-del rows
-optimizer = torch.optim.SGD([bag.weight for bag in bags], lr=shape["learning_rate"])
+class EmbeddingBags:
+    """PyTorch's EmbeddingBag with sparse gradients and its SGD."""
+
+    def __init__(self, rows, ids, gradients, learning_rate):
+        self.ids, self.gradients = ids, list(gradients)
+        self.offsets = torch.arange(L, device=device)
+        self.bags = [torch.nn.EmbeddingBag(E, D, mode="sum", sparse=True, _weight=of_table) for of_table in rows]
+        self.optimizer = torch.optim.SGD([bag.weight for bag in self.bags], lr=learning_rate)
+
+    def looked_up(self, batch):
+        return [bag(self.ids[batch, t], self.offsets) for t, bag in enumerate(self.bags)]
+
+    def forward(self, batch):
+        """[tables] of [lookups, dim]."""
+        with torch.no_grad():
+            return self.looked_up(batch)
+
+    def train(self, batch):
+        self.optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(self.looked_up(batch), self.gradients)
+        self.optimizer.step()
+
+    def rows(self, table):
+        return self.bags[table].weight.detach()
 
 
-def forward(batch):
-    with torch.no_grad():
-        return [bag(ids[batch, t], offsets) for t, bag in enumerate(bags)]
+def make_tables():
+    if system == "triton":
+        if device.type == "cpu":
+            os.environ["TRITON_INTERPRET"] = "1"  # before kernels are defined
+        from triton_tables import TritonTables as Tables
+    elif system == "torch_embeddingbag":
+        Tables = EmbeddingBags
+    else:
+        raise ValueError(f"no system '{system}'")
+    first = filled(shape["row_pattern"], torch.arange(E, device=device))
+    rows = first.expand(T, E, D).contiguous()
+    gradients = torch.stack([filled(shape["gradient_pattern"], torch.arange(t * L, t * L + L, device=device))
+                             for t in range(T)])
+    return Tables(rows, ids, gradients, shape["learning_rate"])
 
 
-def train(batch):
-    optimizer.zero_grad(set_to_none=True)
-    torch.autograd.backward([bag(ids[batch, t], offsets) for t, bag in enumerate(bags)], gradients)
-    optimizer.step()
+def check(_):
+    """Every lookup of batch 0, then a sample of rows after an update by it, which are written."""
+    global tables
+    tables = make_tables()
+    for t, found in enumerate(tables.forward(0)):
+        if not torch.equal(found, filled(shape["row_pattern"], ids[0, t])):
+            raise ValueError(f"its lookups of table t{t} are others")
+    tables.train(0)
+    sampled, at = integers("sample.bin"), 0
+    with open(folder / "check.bin", "wb") as out:
+        for t, count in enumerate(shape["sampled"]):
+            found = tables.rows(t)[sampled[at : at + count]]
+            out.write(array.array("f", found.flatten().tolist()).tobytes())
+            at += count
+    return {}
 
 
 def seconds(step, order):
@@ -61,16 +104,6 @@ def seconds(step, order):
     return {"seconds": milliseconds * 1e-3}
 
 
-def check(_):
-    train(0)
-    sampled, at = integers("sample.bin"), 0
-    with open(folder / "check.bin", "wb") as out:
-        for bag, count in zip(bags, shape["sampled"]):
-            found = bag.weight.detach()[sampled[at : at + count]]
-            out.write(array.array("f", found.flatten().tolist()).tobytes())
-            at += count
-    return {}
-
-
-serve({"check": check, "forward": lambda order: seconds(forward, order),
-       "train": lambda order: seconds(train, order)})
+ids = integers("ids.bin").reshape(B, T, L)
+serve({"check": check, "forward": lambda order: seconds(tables.forward, order),
+       "train": lambda order: seconds(tables.train, order)})

@@ -124,6 +124,16 @@ TEST(Rival, answers_line_by_line_and_its_end_is_a_failure_that_names_it) {
   EXPECT_NE(rival->ask(request).status().message().find("rival.sh"), std::string::npos);
 }
 
+TEST(Rival, that_does_not_answer_in_time_is_ended) {
+  const TemporaryFolder folder;
+  const std::string script = folder.path() + "/rival.sh";
+  ASSERT_TRUE(write_atomically(posix_files(), script, std::string("exec sleep 3600\n")).ok());
+  auto rival = Rival::start("/bin/sh", {script});
+  ASSERT_TRUE(rival.ok());
+  EXPECT_EQ(rival->ask({{"run", 1}}, 1).status().message(),
+            "rival gave no answer in 1 s: " + script);
+}  // which waits for its process
+
 TEST(Rival, without_its_environment_says_how_to_get_it) {
   EXPECT_NE(Rival::start("/nowhere/python", {"x.py"}).status().message().find("make rivals"),
             std::string::npos);

@@ -2,6 +2,7 @@
 #include "cli/bench/rival.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -63,10 +64,15 @@ void Rival::stop() {
   if (pid_ > 0) waitpid(std::exchange(pid_, -1), nullptr, 0);
 }
 
-Result<Json> Rival::ask(const Json& request) {
+Result<Json> Rival::ask(const Json& request, std::optional<int> limit_s) {
   const std::string line = request.dump() + "\n";
   if (fwrite(line.data(), 1, line.size(), to_) != line.size() || fflush(to_) != 0)
     return Status::Failed("rival has ended: " + script_);
+  pollfd answers{fileno(from_), POLLIN, 0};
+  if (limit_s.has_value() && poll(&answers, 1, *limit_s * 1000) == 0) {
+    kill(pid_, SIGKILL);
+    return Status::Failed("rival gave no answer in " + std::to_string(*limit_s) + " s: " + script_);
+  }
   char* answer = nullptr;
   size_t capacity = 0;
   const ssize_t length = getline(&answer, &capacity, from_);

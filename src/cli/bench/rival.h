@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,10 @@ class Rival {
   Rival(Rival&& other) noexcept;
   Rival& operator=(Rival&& other) noexcept;
 
-  /// Sends one request and waits for its answer. An answer with an "error", or none, is a failure
-  /// that names the script.
-  Result<Json> ask(const Json& request);
+  /// Sends one request and waits for its answer, at most so many seconds where there is a limit:
+  /// then its process is ended. An answer with an "error", or none, is a failure that names the
+  /// script.
+  Result<Json> ask(const Json& request, std::optional<int> limit_s = {});
   pid_t pid() const { return pid_; }
 
  private:

@@ -3,21 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <optional>
 
 #include "base/clock.h"
 #include "base/temporary_folder.h"
+#include "cli/bench/embedding/gpu_rival.h"
 #include "cli/bench/embedding/gpu_workload.h"
 #include "cli/bench/gpu_machine.h"
-#include "cli/bench/rival.h"
 
 namespace recmill::cli {
 namespace {
 
 constexpr double kEmulatedScale = 1e-3;
-constexpr double kTolerance = 5e-5;  // of a rival's rows of order 0.01 after one update
-constexpr const char* kRivalName = "torch_embeddingbag";
 constexpr const char* kPublished = "fbgemm_tbe_h100_published";
 
 BenchLine line_of(const GpuMachine& machine, const std::string& name, const std::string& metric) {
@@ -77,7 +73,7 @@ struct Case {
   std::string name;
   bool updates = false;
   double published_ms = 0;
-  std::string request;  // to a rival; empty: none does the same
+  std::string request;  // to rivals; empty: none does the same
 };
 
 class CaseRun {
@@ -86,17 +82,17 @@ class CaseRun {
           GpuTimer& timer, const BenchOptions& options)
       : of_(of), workload_(workload), machine_(machine), timer_(timer), options_(options) {}
 
-  Status run(Rival* rival, const BenchSink& sink) {
+  Status run(std::span<GpuRival> rivals, const BenchSink& sink) {
     AlternationOptions alternation;
     alternation.batches = kGpuBatches;
     alternation.passes = machine_.emulated ? 1 : 4;
     alternation.pairs = options_.pairs;
     alternation.patience_seconds = 0;  // what others do on the CPU is not in these times
-    const bool has_rival = rival != nullptr && !of_.request.empty();
-    RECMILL_ASSIGN_OR_RETURN(
-        const Timing timing,
-        alternate(ours(), has_rival ? theirs(*rival) : Contender(), alternation));
-    report(timing, has_rival, sink);
+    if (of_.request.empty()) rivals = {};
+    std::vector<Contender> contenders{ours()};
+    for (GpuRival& rival : rivals) contenders.push_back(theirs(rival));
+    RECMILL_ASSIGN_OR_RETURN(const Turns turns, take_turns(contenders, alternation));
+    report(turns, rivals, sink);
     return {};
   }
 
@@ -152,12 +148,9 @@ class CaseRun {
     };
   }
 
-  Contender theirs(Rival& rival) {
+  Contender theirs(GpuRival& rival) {
     return [this, &rival](std::span<const int64_t> order) -> Result<double> {
-      Json request;
-      request[of_.request] = std::vector<int64_t>(order.begin(), order.end());
-      RECMILL_ASSIGN_OR_RETURN(const Json answer, rival.ask(request));
-      return answer["seconds"].get<double>();
+      return rival.seconds(of_.request, order);
     };
   }
 
@@ -168,20 +161,25 @@ class CaseRun {
     return static_cast<double>(all) / kGpuBatches;
   }
 
-  void report(const Timing& timing, bool has_rival, const BenchSink& sink) const {
-    const double seconds = median(timing.ours);
+  void report(const Turns& turns, std::span<const GpuRival> rivals, const BenchSink& sink) const {
+    const std::vector<double>& ours = turns.seconds[0];
+    const double seconds = median(ours);
     BenchLine line = line_of(machine_, of_.name, "time_per_batch");
     line.value = seconds * 1e3;
     line.unit = "ms";
-    line.ratio.spread = spread_of(timing.ours);
+    line.ratio.spread = spread_of(ours);
     if (machine_.emulated) return sink(line);
     line.limit = bytes() / machine_.copy_rate * 1e3;
     line.of_limit = line.limit / line.value;
-    if (has_rival) {
-      line.rival = kRivalName;
-      line.ratio = ratio_of(timing);
+    bool alone = true;
+    for (size_t r = 0; r < rivals.size(); ++r) {
+      if (!rivals[r].status().ok()) continue;
+      alone = false;
+      line.rival = rivals[r].system();
+      line.ratio = ratio_of(turns.timing(0, 1 + r));
+      sink(line);
     }
-    sink(line);
+    if (alone) sink(line);
     line.rival = kPublished;
     line.ratio = {of_.published_ms / line.value, 0.0};
     sink(line);
@@ -214,32 +212,28 @@ GpuEmbeddingShape scaled(OptimizerKind optimizer, const BenchOptions& options, b
   return shape;
 }
 
-/// Starts PyTorch on the same rows and ids, and compares one update by it.
-Result<Rival> start_rival(const GpuEmbeddingWorkload& workload, const std::string& folder,
-                          const BenchOptions& options) {
+/// All of them on the same rows and ids, checked.
+Result<std::vector<GpuRival>> start_rivals(const GpuEmbeddingWorkload& workload,
+                                           const std::string& folder, const BenchOptions& options) {
   RECMILL_RETURN_IF_ERROR(workload.write(posix_files(), folder));
-  RECMILL_ASSIGN_OR_RETURN(
-      Rival rival,
-      Rival::start(options.python, {options.scripts + "/gpu_embedding_tables.py", folder}));
-  Json request;
-  request["check"] = 1;
-  RECMILL_RETURN_IF_ERROR(rival.ask(request).status());
-  RECMILL_ASSIGN_OR_RETURN(const std::string bytes,
-                           read_text(posix_files(), folder + "/check.bin"));
-  const auto expected = workload.expected_rows();
-  if (bytes.size() != expected.size_bytes())
-    return Status::Failed(std::string(kRivalName) + ": its answer has another size");
-  std::vector<float> found(expected.size());
-  std::memcpy(found.data(), bytes.data(), bytes.size());
-  double worst = 0;
-  for (size_t i = 0; i < found.size(); ++i)
-    worst = std::max<double>(worst, std::fabs(found[i] - expected[i]));
-  if (!(worst <= kTolerance))
-    return Status::Failed(std::string(kRivalName) + ": its rows differ by " +
-                          std::to_string(worst));
-  return rival;
+  std::vector<GpuRival> rivals;
+  for (const char* system : kGpuRivals) {  // each begins while others do
+    RECMILL_ASSIGN_OR_RETURN(GpuRival rival, GpuRival::start(system, folder, options));
+    rivals.push_back(std::move(rival));
+  }
+  for (GpuRival& rival : rivals) rival.check(workload.expected_rows());
+  return rivals;
 }
 
+/// Of all rivals that have failed.
+Status status_of(std::span<const GpuRival> rivals) {
+  std::string failed;
+  for (const GpuRival& rival : rivals)
+    if (!rival.status().ok()) failed += (failed.empty() ? "" : "; ") + rival.status().message();
+  return failed.empty() ? Status() : Status::Failed(failed);
+}
+
+/// A rival that fails is the cases' failure when all of them have been timed without it.
 Status run_cases(std::span<const Case> cases, OptimizerKind optimizer, const GpuMachine& machine,
                  Pool& pool, const BenchOptions& options, const BenchSink& sink) {
   std::vector<Case> wanted;
@@ -251,17 +245,17 @@ Status run_cases(std::span<const Case> cases, OptimizerKind optimizer, const Gpu
                                                       machine.compile, *machine.gpu, pool));
   RECMILL_RETURN_IF_ERROR(workload->check());
   const TemporaryFolder folder;
-  std::optional<Rival> rival;
+  std::vector<GpuRival> rivals;
   if (options.rivals && !machine.emulated && !wanted.front().request.empty()) {
-    RECMILL_ASSIGN_OR_RETURN(rival, start_rival(*workload, folder.path(), options));
+    RECMILL_ASSIGN_OR_RETURN(rivals, start_rivals(*workload, folder.path(), options));
   }
   RECMILL_ASSIGN_OR_RETURN(auto timer, machine.gpu->open_timer());
   for (const Case& of : wanted) {
     CaseRun run(of, *workload, machine, timer, options);
-    RECMILL_RETURN_IF_ERROR(run.run(rival.has_value() ? &*rival : nullptr, sink));
+    RECMILL_RETURN_IF_ERROR(run.run(rivals, sink));
     if (of.updates) RECMILL_RETURN_IF_ERROR(run.report_parts(sink));
   }
-  return {};
+  return status_of(rivals);
 }
 
 }  // namespace
@@ -274,8 +268,9 @@ Status run_gpu_embedding_bench(const BenchOptions& options, const BenchSink& sin
   const Case sgd[] = {{"published_forward", false, 0.347, "forward"},
                       {"published_sgd", true, 0.959, "train"}};
   const Case adam[] = {{"published_adam", true, 1.352, ""}};
-  RECMILL_RETURN_IF_ERROR(run_cases(sgd, OptimizerKind::sgd, machine, pool, options, sink));
-  return run_cases(adam, OptimizerKind::adam, machine, pool, options, sink);
+  const Status beside = run_cases(sgd, OptimizerKind::sgd, machine, pool, options, sink);
+  RECMILL_RETURN_IF_ERROR(run_cases(adam, OptimizerKind::adam, machine, pool, options, sink));
+  return beside;
 }
 
 }  // namespace recmill::cli

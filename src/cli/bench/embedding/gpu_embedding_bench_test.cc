@@ -3,9 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
 
 #include "base/temporary_folder.h"
 #include "cli/bench/embedding/embedded_texts.h"
+#include "cli/bench/embedding/gpu_rival.h"
 #include "cli/bench/embedding/gpu_workload.h"
 #include "device/gpu/cuda_driver.h"
 #include "device/gpu/emulated_driver.h"
@@ -98,6 +102,79 @@ TEST_F(Workload, CompilesForAGpu) {
   const auto codes = cache.load({&fill, 1}, "sm_90", pool_);
   ASSERT_TRUE(codes.ok()) << codes.status().message();
   EXPECT_EQ(codes->front().spilled, 0);
+}
+
+// A script of a shell in place of the rivals': $1 is the folder, $2 the system.
+class GpuRivals : public Workload {
+ protected:
+  GpuRival rival(const std::string& system, const std::string& script) {
+    options_.python = "/bin/sh";
+    options_.scripts = folder_.path();
+    EXPECT_TRUE(
+        write_atomically(posix_files(), folder_.path() + "/gpu_embedding_tables.py", script).ok());
+    return *GpuRival::start(system, folder_.path(), options_);
+  }
+  BenchOptions options_;
+  const std::array<float, 2> expected_{0.5f, 0.25f};
+  // Rows 0.5 and 0.25, and times.
+  const std::string answers_ =
+      "read line; printf '\\000\\000\\000\\077\\000\\000\\200\\076' > $1/check.bin; echo '{}'\n"
+      "while read line; do echo '{\"seconds\": 0.5}'; done\n";
+};
+
+TEST_F(GpuRivals, AreTimedWhenTheirRowsAreRight) {
+  GpuRival right = rival("right", answers_);
+  right.check(expected_);
+  EXPECT_EQ(right.status().message(), "");
+  EXPECT_EQ(right.seconds("forward", std::array<int64_t, 2>{0, 1}), 0.5);
+}
+
+TEST_F(GpuRivals, AreOutWithWrongRows) {
+  GpuRival wrong = rival("wrong", answers_);
+  wrong.check(std::array<float, 2>{0.5f, 0.26f});
+  EXPECT_EQ(wrong.status().message(),
+            "no times of wrong: element 1 of its sampled rows: 0.250000 in place of 0.260000");
+  EXPECT_EQ(wrong.seconds("forward", std::array<int64_t, 1>{0}), 0);
+}
+
+TEST_F(GpuRivals, AreOutWithRowsMissing) {
+  GpuRival few = rival("few", answers_);
+  few.check(std::array<float, 3>{0.5f, 0.25f, 0});
+  EXPECT_EQ(few.status().message(), "no times of few: its answer has another size");
+}
+
+TEST_F(GpuRivals, AreOutWhenTheyFailAtTheirFirstRequestOrALaterOne) {
+  GpuRival missing = rival("missing", "read line; echo '{\"error\": \"no module\"}'\n");
+  missing.check(expected_);
+  EXPECT_THAT(missing.status().message(), StartsWith("no times of missing: rival: \"no module\""));
+  GpuRival ends = rival("ends", "read line; exit 1\n");
+  EXPECT_EQ(ends.seconds("train", std::array<int64_t, 1>{0}), 0);
+  EXPECT_THAT(ends.status().message(), StartsWith("no times of ends: rival gave no answer: "));
+}
+
+// Triton by its interpreter. 20 floats are no power of two, as which Triton has its tiles.
+TEST_F(GpuRivals, GiveTheReferencesRowsOnTheCpu) {
+  options_.python = RECMILL_RIVALS_PYTHON;
+  options_.scripts = RECMILL_RIVALS_SCRIPTS;
+  if (access(RECMILL_RIVALS_PYTHON, X_OK) != 0) GTEST_SKIP() << "'make rivals' was not run";
+  for (const int64_t dim : {20, 128}) {
+    Gpu gpu(*make_emulated_driver({}), {});
+    const GpuEmbeddingShape shape{"small", 2, 500, 90, dim, 1.05, OptimizerKind::sgd};
+    const auto workload = *GpuEmbeddingWorkload::make(shape, compile(), gpu, pool_);
+    ASSERT_TRUE(workload->check().ok());
+    ASSERT_TRUE(workload->write(posix_files(), folder_.path()).ok());
+    for (const char* system : kGpuRivals) {
+      GpuRival rival = *GpuRival::start(system, folder_.path(), options_);
+      rival.check(workload->expected_rows());
+      EXPECT_EQ(rival.status().message(), "");
+    }
+  }
+}
+
+TEST_F(GpuRivals, NeedAnInterpreter) {
+  options_.python = "/nowhere/python";
+  EXPECT_THAT(GpuRival::start("triton", folder_.path(), options_).status().message(),
+              StartsWith("no rivals: run 'make rivals' first: "));
 }
 
 }  // namespace

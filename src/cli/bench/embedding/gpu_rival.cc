@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bench/embedding/gpu_rival.h"
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/files.h"
+
+namespace recmill::cli {
+namespace {
+
+constexpr double kTolerance = 5e-5;  // of rows of order 0.01 after one update
+constexpr int kPatience_s = 90;      // for an answer, the first of which waits for imports
+
+}  // namespace
+
+Result<GpuRival> GpuRival::start(const std::string& system, const std::string& folder,
+                                 const BenchOptions& options) {
+  const char* device = options.device == DeviceKind::cuda ? "cuda" : "cpu";
+  RECMILL_ASSIGN_OR_RETURN(
+      Rival process, Rival::start(options.python, {options.scripts + "/gpu_embedding_tables.py",
+                                                   folder, system, device}));
+  return GpuRival(system, folder, std::move(process));
+}
+
+void GpuRival::check(std::span<const float> expected) {
+  if (ask("check", 1).is_null()) return;
+  if (const Status compared = compare(expected); !compared.ok()) leave(compared);
+}
+
+double GpuRival::seconds(const std::string& request, std::span<const int64_t> order) {
+  const Json answer = ask(request, std::vector<int64_t>(order.begin(), order.end()));
+  return answer.is_null() ? 0 : answer["seconds"].get<double>();
+}
+
+Json GpuRival::ask(const std::string& request, const Json& value) {
+  if (!status_.ok()) return nullptr;
+  auto answer = process_->ask({{request, value}}, kPatience_s);
+  if (answer.ok()) return *answer;
+  leave(answer.status());
+  return nullptr;
+}
+
+Status GpuRival::compare(std::span<const float> expected) const {
+  RECMILL_ASSIGN_OR_RETURN(const std::string bytes,
+                           read_text(posix_files(), folder_ + "/check.bin"));
+  if (bytes.size() != expected.size_bytes()) return Status::Failed("its answer has another size");
+  std::vector<float> found(expected.size());
+  std::memcpy(found.data(), bytes.data(), bytes.size());
+  for (size_t i = 0; i < found.size(); ++i)
+    if (!(std::fabs(found[i] - expected[i]) <= kTolerance))
+      return Status::Failed("element " + std::to_string(i) +
+                            " of its sampled rows: " + std::to_string(found[i]) + " in place of " +
+                            std::to_string(expected[i]));
+  return {};
+}
+
+void GpuRival::leave(const Status& why) {
+  status_ = Status::Failed("no times of " + system_ + ": " + why.message());
+  process_.reset();
+}
+
+}  // namespace recmill::cli
