@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -27,15 +28,18 @@ double tolerance(const TrainShape& shape) {
   return shape.precision == LayerPrecision::float32 ? 1e-5 : 3e-3;
 }
 
+/// Of the first batches, by the rival.
+Result<std::vector<double>> losses_of(Rival& rival) {
+  RECMILL_ASSIGN_OR_RETURN(const Json answer, rival.ask({{"check", kCheckedBatches}}));
+  return answer["losses"].get<std::vector<double>>();
+}
+
 /// Our losses are those of the rival.
-Status check_answer(const TrainShape& shape, TrainWorkload& workload, Rival& rival) {
-  Json request;
-  request["check"] = kCheckedBatches;
-  RECMILL_ASSIGN_OR_RETURN(const Json answer, rival.ask(request));
-  const auto expected = answer["losses"].get<std::vector<double>>();
-  for (int64_t batch = 0; batch < kCheckedBatches; ++batch) {
-    RECMILL_ASSIGN_OR_RETURN(const double loss, workload.train(batch));
-    if (!(std::fabs(loss - expected.at(batch)) <= tolerance(shape)))
+Status check_answer(const TrainShape& shape, TrainWorkload& workload,
+                    std::span<const double> expected) {
+  for (size_t batch = 0; batch < expected.size(); ++batch) {
+    RECMILL_ASSIGN_OR_RETURN(const double loss, workload.train(static_cast<int64_t>(batch)));
+    if (!(std::fabs(loss - expected[batch]) <= tolerance(shape)))
       return Status::Failed("losses of step " + std::to_string(batch) + " are " +
                             std::to_string(loss) + " and " + std::to_string(expected[batch]) +
                             ": " + shape.name);
@@ -126,7 +130,8 @@ Status run_pair(const TrainShape& shape, std::vector<train::RankBatch>& batches,
                                      "--threads", std::to_string(options.threads)};
   if (rival_name == "pytorch_autocast_bf16") arguments.push_back("--autocast");
   RECMILL_ASSIGN_OR_RETURN(Rival rival, Rival::start(options.python, arguments));
-  RECMILL_RETURN_IF_ERROR(check_answer(shape, *workload, rival));
+  RECMILL_ASSIGN_OR_RETURN(const auto losses, losses_of(rival));
+  RECMILL_RETURN_IF_ERROR(check_answer(shape, *workload, losses));
   alternation.own = {rival.pid()};
   RECMILL_ASSIGN_OR_RETURN(const Timing timing,
                            alternate(trainer(*workload, meter), timed_rival(rival), alternation));
@@ -150,51 +155,66 @@ Status run_case(const TrainShape& shape, const BenchOptions& options, const Benc
 
 // ---- on a GPU
 
-std::vector<std::string> gpu_arguments(const std::string& folder, const BenchOptions& options) {
-  return {options.scripts + "/pytorch_dlrm.py", folder, "--serve", "--cuda", "--threads",
-          std::to_string(options.threads)};
+Result<Rival> start_rival_on_gpu(const TrainWorkload& workload, const std::string& folder,
+                                 const BenchOptions& options) {
+  RECMILL_RETURN_IF_ERROR(workload.write(posix_files(), folder));
+  return Rival::start(options.python, {options.scripts + "/pytorch_dlrm.py", folder, "--serve",
+                                       "--cuda", "--threads", std::to_string(options.threads)});
 }
 
-/// Ours prepares batches ahead, as training does; both copy each batch to the GPU and end when it
-/// has trained the last. `compiled`: the folder of the cases' kernels.
-Status run_on_gpu(const TrainShape& shape, const std::string& compiled, const BenchOptions& options,
-                  const BenchSink& sink) {
-  Pool pool(static_cast<int>(options.threads));
-  auto batches = make_train_batches(shape, pool);
-  const TemporaryFolder folder;
-  RECMILL_ASSIGN_OR_RETURN(auto machine, open_gpu_machine(options.device, compiled, pool));
-  BenchLine line;
-  line.bench = "train";
-  line.name = shape.name;
-  line.metric = machine.emulated ? "emulated_samples_per_second" : "samples_per_second";
-  line.unit = "samples/s";
-  line.device = machine.gpu->properties().name;
-  const bool with_rival = options.rivals && !machine.emulated;
-  const auto communicator = ThreadsGroup(1).communicator(0);
-  RECMILL_ASSIGN_OR_RETURN(
-      const auto workload,
-      TrainWorkload::make_on_gpu(shape, batches, *communicator, pool, std::move(machine)));
-  std::optional<Rival> rival;
-  if (with_rival) {
-    RECMILL_RETURN_IF_ERROR(workload->write(posix_files(), folder.path()));
-    RECMILL_ASSIGN_OR_RETURN(rival,
-                             Rival::start(options.python, gpu_arguments(folder.path(), options)));
-    RECMILL_RETURN_IF_ERROR(check_answer(shape, *workload, *rival));
-    line.rival = "pytorch_eager";
-  }
-  const Contender ours = [&](std::span<const int64_t> order) -> Result<double> {
+/// Ours prepares batches ahead, as training does; all copy each batch to the GPU and end when it
+/// has trained the last.
+Contender trainer_ahead(TrainWorkload& workload) {
+  return [&](std::span<const int64_t> order) -> Result<double> {
     const Stopwatch watch;
-    RECMILL_RETURN_IF_ERROR(workload->train_ahead(order));
+    RECMILL_RETURN_IF_ERROR(workload.train_ahead(order));
     return watch.seconds();
   };
-  AlternationOptions alternation = alternation_of(shape, options);
-  if (rival) alternation.own = {rival->pid()};
-  RECMILL_ASSIGN_OR_RETURN(const Timing timing,
-                           alternate(ours, rival ? timed_rival(*rival) : Contender(), alternation));
-  line.value = static_cast<double>(shape.samples) / median(timing.ours);
-  line.ratio = ratio_of(timing);
-  line.foreign_load = timing.foreign_load;
-  sink(line);
+}
+
+/// The cases are of one shape but for how layers are launched, and have one rival, in one run.
+/// `compiled`: the folder of the cases' kernels.
+Status run_on_gpu(std::span<const TrainShape> cases, const std::string& compiled,
+                  const BenchOptions& options, const BenchSink& sink) {
+  Pool pool(static_cast<int>(options.threads));
+  auto batches = make_train_batches(cases[0], pool);
+  const auto communicator = ThreadsGroup(1).communicator(0);
+  std::vector<std::unique_ptr<TrainWorkload>> workloads;
+  std::vector<Contender> contenders;
+  BenchLine line;
+  line.bench = "train";
+  line.unit = "samples/s";
+  const bool emulated = options.device == DeviceKind::emulated;
+  line.metric = emulated ? "emulated_samples_per_second" : "samples_per_second";
+  for (const TrainShape& shape : cases) {
+    RECMILL_ASSIGN_OR_RETURN(auto machine, open_gpu_machine(options.device, compiled, pool));
+    line.device = machine.gpu->properties().name;
+    RECMILL_ASSIGN_OR_RETURN(
+        auto workload,
+        TrainWorkload::make_on_gpu(shape, batches, *communicator, pool, std::move(machine)));
+    contenders.push_back(trainer_ahead(*workload));
+    workloads.push_back(std::move(workload));
+  }
+  AlternationOptions alternation = alternation_of(cases[0], options);
+  const TemporaryFolder folder;
+  std::optional<Rival> rival;
+  if (options.rivals && !emulated) {
+    RECMILL_ASSIGN_OR_RETURN(rival, start_rival_on_gpu(*workloads[0], folder.path(), options));
+    RECMILL_ASSIGN_OR_RETURN(const auto losses, losses_of(*rival));
+    for (size_t c = 0; c < cases.size(); ++c)
+      RECMILL_RETURN_IF_ERROR(check_answer(cases[c], *workloads[c], losses));
+    contenders.push_back(timed_rival(*rival));
+    alternation.own = {rival->pid()};
+    line.rival = "pytorch_eager";
+  }
+  RECMILL_ASSIGN_OR_RETURN(const Turns turns, take_turns(contenders, alternation));
+  for (size_t c = 0; c < cases.size(); ++c) {
+    line.name = cases[c].name;
+    line.value = static_cast<double>(cases[c].samples) / median(turns.seconds[c]);
+    if (rival) line.ratio = ratio_of(turns.timing(c, cases.size()));
+    line.foreign_load = turns.foreign_load;
+    sink(line);
+  }
   return {};
 }
 
@@ -212,12 +232,13 @@ Status run_cases_on_gpu(std::span<const TrainShape> shapes, const BenchOptions& 
   for (TrainShape shape : shapes) {
     if (options.device == DeviceKind::emulated) shape = emulated(shape);
     shape.name += "_f32";
+    std::vector<TrainShape> cases;
     for (const bool graphs : {false, true}) {
       shape.graphs = graphs;
       if (graphs) shape.name += "_graphs";
-      if (options.wants(shape.name))
-        RECMILL_RETURN_IF_ERROR(run_on_gpu(shape, compiled.path(), options, sink));
+      if (options.wants(shape.name)) cases.push_back(shape);
     }
+    if (!cases.empty()) RECMILL_RETURN_IF_ERROR(run_on_gpu(cases, compiled.path(), options, sink));
   }
   return {};
 }
