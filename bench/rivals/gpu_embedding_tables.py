@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lookups of embedding tables on a GPU, and SGD by their gradients, by PyTorch's EmbeddingBag or by Triton.
+"""Lookups of embedding tables on a GPU, and updates by their gradients: SGD and Adam by PyTorch's EmbeddingBag, SGD by
+Triton.
 
 usage: gpu_embedding_tables.py FOLDER torch_embeddingbag|triton [DEVICE]
 FOLDER has shape.json, ids.bin and sample.bin as `recmill bench` writes them. DEVICE: cuda; on cpu, where Triton's
@@ -7,6 +8,7 @@ interpreter is taken, answers are checked and nothing is timed.
 """
 import array
 import json
+import math
 import os
 import pathlib
 import sys
@@ -33,13 +35,22 @@ def filled(pattern, rows):
 
 
 class EmbeddingBags:
-    """PyTorch's EmbeddingBag with sparse gradients and its SGD."""
+    """PyTorch's EmbeddingBag with sparse gradients and its SGD or SparseAdam."""
 
-    def __init__(self, rows, ids, gradients, learning_rate):
+    def __init__(self, rows, ids, gradients, optimizer):
         self.ids, self.gradients = ids, list(gradients)
         self.offsets = torch.arange(L, device=device)
         self.bags = [torch.nn.EmbeddingBag(E, D, mode="sum", sparse=True, _weight=of_table) for of_table in rows]
-        self.optimizer = torch.optim.SGD([bag.weight for bag in self.bags], lr=learning_rate)
+        weights, rate = [bag.weight for bag in self.bags], optimizer["learning_rate"]
+        if optimizer["kind"] == "sgd":
+            self.optimizer = torch.optim.SGD(weights, lr=rate)
+        elif optimizer["kind"] == "adam":
+            # SparseAdam adds epsilon before it corrects the root's bias: so it is ours at the first step.
+            epsilon = optimizer["epsilon"] * math.sqrt(1 - optimizer["beta2"])
+            self.optimizer = torch.optim.SparseAdam(weights, lr=rate, betas=(optimizer["beta1"], optimizer["beta2"]),
+                                                    eps=epsilon)
+        else:
+            raise ValueError(f"no optimizer '{optimizer['kind']}'")
 
     def looked_up(self, batch):
         return [bag(self.ids[batch, t], self.offsets) for t, bag in enumerate(self.bags)]
@@ -59,19 +70,19 @@ class EmbeddingBags:
 
 
 def make_tables():
-    if system == "triton":
+    if system == "triton" and shape["optimizer"]["kind"] == "sgd":
         if device.type == "cpu":
             os.environ["TRITON_INTERPRET"] = "1"  # before kernels are defined
         from triton_tables import TritonTables as Tables
     elif system == "torch_embeddingbag":
         Tables = EmbeddingBags
     else:
-        raise ValueError(f"no system '{system}'")
+        raise ValueError(f"no system '{system}' with this optimizer")
     first = filled(shape["row_pattern"], torch.arange(E, device=device))
     rows = first.expand(T, E, D).contiguous()
     gradients = torch.stack([filled(shape["gradient_pattern"], torch.arange(t * L, t * L + L, device=device))
                              for t in range(T)])
-    return Tables(rows, ids, gradients, shape["learning_rate"])
+    return Tables(rows, ids, gradients, shape["optimizer"])
 
 
 def check(_):

@@ -45,8 +45,8 @@ class TritonTables:
     """rows: they are updated in place. On a GPU both kernels are timed in all SHAPES when this is made, and every batch
     is launched as a graph, so that no time of Python's is in what is timed."""
 
-    def __init__(self, rows, ids, gradients, learning_rate):
-        self.all_rows, self.ids, self.gradients, self.learning_rate = rows, ids, gradients, learning_rate
+    def __init__(self, rows, ids, gradients, sgd):
+        self.all_rows, self.ids, self.gradients, self.learning_rate = rows, ids, gradients, sgd["learning_rate"]
         self.out = torch.empty_like(gradients)
         self.graphs = {}
         self.look_up_shape = self.fastest(lambda shape: self.look_up(0, shape))

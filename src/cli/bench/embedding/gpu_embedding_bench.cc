@@ -73,7 +73,6 @@ struct Case {
   std::string name;
   bool updates = false;
   double published_ms = 0;
-  std::string request;  // to rivals; empty: none does the same
 };
 
 class CaseRun {
@@ -88,7 +87,6 @@ class CaseRun {
     alternation.passes = machine_.emulated ? 1 : 4;
     alternation.pairs = options_.pairs;
     alternation.patience_seconds = 0;  // what others do on the CPU is not in these times
-    if (of_.request.empty()) rivals = {};
     std::vector<Contender> contenders{ours()};
     for (GpuRival& rival : rivals) contenders.push_back(theirs(rival));
     RECMILL_ASSIGN_OR_RETURN(const Turns turns, take_turns(contenders, alternation));
@@ -150,7 +148,7 @@ class CaseRun {
 
   Contender theirs(GpuRival& rival) {
     return [this, &rival](std::span<const int64_t> order) -> Result<double> {
-      return rival.seconds(of_.request, order);
+      return rival.seconds(of_.updates ? "train" : "forward", order);
     };
   }
 
@@ -217,7 +215,8 @@ Result<std::vector<GpuRival>> start_rivals(const GpuEmbeddingWorkload& workload,
                                            const std::string& folder, const BenchOptions& options) {
   RECMILL_RETURN_IF_ERROR(workload.write(posix_files(), folder));
   std::vector<GpuRival> rivals;
-  for (const char* system : kGpuRivals) {  // each begins while others do
+  const OptimizerKind optimizer = workload.shape().optimizer;
+  for (const std::string& system : gpu_rivals_with(optimizer)) {  // each begins while others do
     RECMILL_ASSIGN_OR_RETURN(GpuRival rival, GpuRival::start(system, folder, options));
     rivals.push_back(std::move(rival));
   }
@@ -225,38 +224,50 @@ Result<std::vector<GpuRival>> start_rivals(const GpuEmbeddingWorkload& workload,
   return rivals;
 }
 
-/// Of all rivals that have failed.
-Status status_of(std::span<const GpuRival> rivals) {
-  std::string failed;
-  for (const GpuRival& rival : rivals)
-    if (!rival.status().ok()) failed += (failed.empty() ? "" : "; ") + rival.status().message();
-  return failed.empty() ? Status() : Status::Failed(failed);
-}
+/// A run of the benchmark: its cases, a workload at a time. A rival that fails is the run's failure
+/// when all cases have been timed without it.
+class GpuEmbeddingRun {
+ public:
+  GpuEmbeddingRun(GpuMachine& machine, Pool& pool, const BenchOptions& options,
+                  const BenchSink& sink)
+      : machine_(machine), pool_(pool), options_(options), sink_(sink) {}
 
-/// A rival that fails is the cases' failure when all of them have been timed without it.
-Status run_cases(std::span<const Case> cases, OptimizerKind optimizer, const GpuMachine& machine,
-                 Pool& pool, const BenchOptions& options, const BenchSink& sink) {
-  std::vector<Case> wanted;
-  for (const Case& of : cases)
-    if (options.wants(of.name)) wanted.push_back(of);
-  if (wanted.empty()) return {};
-  RECMILL_ASSIGN_OR_RETURN(const auto workload,
-                           GpuEmbeddingWorkload::make(scaled(optimizer, options, machine.emulated),
-                                                      machine.compile, *machine.gpu, pool));
-  RECMILL_RETURN_IF_ERROR(workload->check());
-  const TemporaryFolder folder;
-  std::vector<GpuRival> rivals;
-  if (options.rivals && !machine.emulated && !wanted.front().request.empty()) {
-    RECMILL_ASSIGN_OR_RETURN(rivals, start_rivals(*workload, folder.path(), options));
+  Status run_cases(std::span<const Case> cases, OptimizerKind optimizer) {
+    std::vector<Case> wanted;
+    for (const Case& of : cases)
+      if (options_.wants(of.name)) wanted.push_back(of);
+    if (wanted.empty()) return {};
+    const GpuEmbeddingShape shape = scaled(optimizer, options_, machine_.emulated);
+    RECMILL_ASSIGN_OR_RETURN(
+        const auto workload,
+        GpuEmbeddingWorkload::make(shape, machine_.compile, *machine_.gpu, pool_));
+    RECMILL_RETURN_IF_ERROR(workload->check());
+    const TemporaryFolder folder;
+    std::vector<GpuRival> rivals;
+    if (options_.rivals && !machine_.emulated) {
+      RECMILL_ASSIGN_OR_RETURN(rivals, start_rivals(*workload, folder.path(), options_));
+    }
+    RECMILL_ASSIGN_OR_RETURN(auto timer, machine_.gpu->open_timer());
+    for (const Case& of : wanted) {
+      CaseRun run(of, *workload, machine_, timer, options_);
+      RECMILL_RETURN_IF_ERROR(run.run(rivals, sink_));
+      if (of.updates) RECMILL_RETURN_IF_ERROR(run.report_parts(sink_));
+    }
+    for (const GpuRival& rival : rivals)
+      if (!rival.status().ok()) failed_ += (failed_.empty() ? "" : "; ") + rival.status().message();
+    return {};
   }
-  RECMILL_ASSIGN_OR_RETURN(auto timer, machine.gpu->open_timer());
-  for (const Case& of : wanted) {
-    CaseRun run(of, *workload, machine, timer, options);
-    RECMILL_RETURN_IF_ERROR(run.run(rivals, sink));
-    if (of.updates) RECMILL_RETURN_IF_ERROR(run.report_parts(sink));
-  }
-  return status_of(rivals);
-}
+
+  /// Of all rivals.
+  Status of_rivals() const { return failed_.empty() ? Status() : Status::Failed(failed_); }
+
+ private:
+  GpuMachine& machine_;
+  Pool& pool_;
+  const BenchOptions& options_;
+  const BenchSink& sink_;
+  std::string failed_;
+};
 
 }  // namespace
 
@@ -265,12 +276,12 @@ Status run_gpu_embedding_bench(const BenchOptions& options, const BenchSink& sin
   Pool pool(static_cast<int>(options.threads));
   RECMILL_ASSIGN_OR_RETURN(auto machine, open_gpu_machine(options.device, folder.path(), pool));
   RECMILL_RETURN_IF_ERROR(measure_copy(machine, options, sink));
-  const Case sgd[] = {{"published_forward", false, 0.347, "forward"},
-                      {"published_sgd", true, 0.959, "train"}};
-  const Case adam[] = {{"published_adam", true, 1.352, ""}};
-  const Status beside = run_cases(sgd, OptimizerKind::sgd, machine, pool, options, sink);
-  RECMILL_RETURN_IF_ERROR(run_cases(adam, OptimizerKind::adam, machine, pool, options, sink));
-  return beside;
+  const Case sgd[] = {{"published_forward", false, 0.347}, {"published_sgd", true, 0.959}};
+  const Case adam[] = {{"published_adam", true, 1.352}};
+  GpuEmbeddingRun run(machine, pool, options, sink);
+  RECMILL_RETURN_IF_ERROR(run.run_cases(sgd, OptimizerKind::sgd));
+  RECMILL_RETURN_IF_ERROR(run.run_cases(adam, OptimizerKind::adam));
+  return run.of_rivals();
 }
 
 }  // namespace recmill::cli

@@ -157,13 +157,14 @@ TEST_F(GpuRivals, GiveTheReferencesRowsOnTheCpu) {
   options_.python = RECMILL_RIVALS_PYTHON;
   options_.scripts = RECMILL_RIVALS_SCRIPTS;
   if (access(RECMILL_RIVALS_PYTHON, X_OK) != 0) GTEST_SKIP() << "'make rivals' was not run";
-  for (const int64_t dim : {20, 128}) {
+  for (const auto& [dim, optimizer] :
+       {std::pair{20, OptimizerKind::sgd}, {128, OptimizerKind::sgd}, {20, OptimizerKind::adam}}) {
     Gpu gpu(*make_emulated_driver({}), {});
-    const GpuEmbeddingShape shape{"small", 2, 500, 90, dim, 1.05, OptimizerKind::sgd};
+    const GpuEmbeddingShape shape{"small", 2, 500, 90, dim, 1.05, optimizer};
     const auto workload = *GpuEmbeddingWorkload::make(shape, compile(), gpu, pool_);
     ASSERT_TRUE(workload->check().ok());
     ASSERT_TRUE(workload->write(posix_files(), folder_.path()).ok());
-    for (const char* system : kGpuRivals) {
+    for (const std::string& system : gpu_rivals_with(optimizer)) {
       GpuRival rival = *GpuRival::start(system, folder_.path(), options_);
       rival.check(workload->expected_rows());
       EXPECT_EQ(rival.status().message(), "");

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <vector>
 
 #include "base/files.h"
 
@@ -14,6 +13,11 @@ constexpr double kTolerance = 5e-5;  // of rows of order 0.01 after one update
 constexpr int kPatience_s = 90;      // for an answer, the first of which waits for imports
 
 }  // namespace
+
+std::vector<std::string> gpu_rivals_with(OptimizerKind optimizer) {
+  if (optimizer == OptimizerKind::sgd) return {"torch_embeddingbag", "triton"};
+  return {"torch_embeddingbag"};
+}
 
 Result<GpuRival> GpuRival::start(const std::string& system, const std::string& folder,
                                  const BenchOptions& options) {

@@ -8,14 +8,17 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "cli/bench/bench.h"
 #include "cli/bench/rival.h"
+#include "schema/row_optimizer_options.h"
 
 namespace recmill::cli {
 
-constexpr const char* kGpuRivals[] = {"torch_embeddingbag", "triton"};
+/// Those that have the optimizer.
+std::vector<std::string> gpu_rivals_with(OptimizerKind optimizer);
 
 /// One that fails is out from then on, and its status says why; whoever else is timed goes on.
 class GpuRival {

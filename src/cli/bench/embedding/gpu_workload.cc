@@ -400,7 +400,12 @@ Status GpuEmbeddingWorkload::write(Files& files, const std::string& folder) cons
   json["lookups"] = shape_.lookups;
   json["batches"] = kGpuBatches;
   json["sampled"] = counts;
-  json["learning_rate"] = kBenchLearningRate;
+  const RowOptimizerOptions& optimizer = tables_[0].spec().optimizer;
+  json["optimizer"] = {{"kind", name_of(optimizer.kind)},
+                       {"learning_rate", optimizer.learning_rate},
+                       {"beta1", optimizer.beta1},
+                       {"beta2", optimizer.beta2},
+                       {"epsilon", optimizer.epsilon}};
   json["row_pattern"] = pattern(kRowPattern);
   json["gradient_pattern"] = pattern(kGradientPattern);
   const std::string text = json.dump();
