@@ -196,6 +196,7 @@ Status run_on_gpu(std::span<const TrainShape> cases, const std::string& compiled
     workloads.push_back(std::move(workload));
   }
   AlternationOptions alternation = alternation_of(cases[0], options);
+  if (emulated) alternation.patience_seconds = 0;  // its times say nothing
   const TemporaryFolder folder;
   std::optional<Rival> rival;
   if (options.rivals && !emulated) {
