@@ -31,7 +31,11 @@ double tolerance(const TrainShape& shape) {
 /// Of the first batches, by the rival.
 Result<std::vector<double>> losses_of(Rival& rival) {
   RECMILL_ASSIGN_OR_RETURN(const Json answer, rival.ask({{"check", kCheckedBatches}}));
-  return answer["losses"].get<std::vector<double>>();
+  auto losses = answer["losses"].get<std::vector<double>>();
+  if (std::ssize(losses) != kCheckedBatches)
+    return Status::Failed("rival gave " + std::to_string(losses.size()) + " losses of " +
+                          std::to_string(kCheckedBatches) + " steps");
+  return losses;
 }
 
 /// Our losses are those of the rival.
