@@ -10,7 +10,14 @@
 #include <cstring>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace recmill::cli {
+namespace {
+
+constexpr double kPatienceAtEnd_s = 10;  // what a GPU holds may take its time to be given back
+
+}  // namespace
 
 Result<Rival> Rival::start(const std::string& python, const std::vector<std::string>& arguments) {
   Rival rival;
@@ -61,7 +68,13 @@ Rival& Rival::operator=(Rival&& other) noexcept {
 void Rival::stop() {
   if (to_ != nullptr) fclose(std::exchange(to_, nullptr));  // the script ends at the end of input
   if (from_ != nullptr) fclose(std::exchange(from_, nullptr));
-  if (pid_ > 0) waitpid(std::exchange(pid_, -1), nullptr, 0);
+  const pid_t pid = std::exchange(pid_, -1);
+  if (pid <= 0) return;
+  const Stopwatch watch;
+  while (waitpid(pid, nullptr, WNOHANG) == 0) {
+    if (watch.seconds() > kPatienceAtEnd_s) kill(pid, SIGKILL);
+    usleep(10'000);
+  }
 }
 
 Result<Json> Rival::ask(const Json& request, std::optional<int> limit_s) {

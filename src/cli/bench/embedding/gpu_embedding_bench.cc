@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/clock.h"
 #include "base/temporary_folder.h"
@@ -171,7 +172,7 @@ class CaseRun {
     line.of_limit = line.limit / line.value;
     bool alone = true;
     for (size_t r = 0; r < rivals.size(); ++r) {
-      if (!rivals[r].status().ok()) continue;
+      if (!rivals[r].takes_part()) continue;
       alone = false;
       line.rival = rivals[r].system();
       line.ratio = ratio_of(turns.timing(0, 1 + r));
@@ -210,20 +211,6 @@ GpuEmbeddingShape scaled(OptimizerKind optimizer, const BenchOptions& options, b
   return shape;
 }
 
-/// All of them on the same rows and ids, checked.
-Result<std::vector<GpuRival>> start_rivals(const GpuEmbeddingWorkload& workload,
-                                           const std::string& folder, const BenchOptions& options) {
-  RECMILL_RETURN_IF_ERROR(workload.write(posix_files(), folder));
-  std::vector<GpuRival> rivals;
-  const OptimizerKind optimizer = workload.shape().optimizer;
-  for (const std::string& system : gpu_rivals_with(optimizer)) {  // each begins while others do
-    RECMILL_ASSIGN_OR_RETURN(GpuRival rival, GpuRival::start(system, folder, options));
-    rivals.push_back(std::move(rival));
-  }
-  for (GpuRival& rival : rivals) rival.check(workload.expected_rows());
-  return rivals;
-}
-
 /// A run of the benchmark: its cases, a workload at a time. A rival that fails is the run's failure
 /// when all cases have been timed without it.
 class GpuEmbeddingRun {
@@ -243,10 +230,7 @@ class GpuEmbeddingRun {
         GpuEmbeddingWorkload::make(shape, machine_.compile, *machine_.gpu, pool_));
     RECMILL_RETURN_IF_ERROR(workload->check());
     const TemporaryFolder folder;
-    std::vector<GpuRival> rivals;
-    if (options_.rivals && !machine_.emulated) {
-      RECMILL_ASSIGN_OR_RETURN(rivals, start_rivals(*workload, folder.path(), options_));
-    }
+    RECMILL_ASSIGN_OR_RETURN(auto rivals, start_rivals(*workload, folder.path()));
     RECMILL_ASSIGN_OR_RETURN(auto timer, machine_.gpu->open_timer());
     for (const Case& of : wanted) {
       CaseRun run(of, *workload, machine_, timer, options_);
@@ -254,19 +238,42 @@ class GpuEmbeddingRun {
       if (of.updates) RECMILL_RETURN_IF_ERROR(run.report_parts(sink_));
     }
     for (const GpuRival& rival : rivals)
-      if (!rival.status().ok()) failed_ += (failed_.empty() ? "" : "; ") + rival.status().message();
+      if (!rival.takes_part()) failed_.emplace(rival.system(), rival.status().message());
     return {};
   }
 
   /// Of all rivals.
-  Status of_rivals() const { return failed_.empty() ? Status() : Status::Failed(failed_); }
+  Status of_rivals() const {
+    std::string all;
+    for (const auto& [system, why] : failed_) all += (all.empty() ? "" : "; ") + why;
+    return all.empty() ? Status() : Status::Failed(all);
+  }
 
  private:
+  /// All of them on the same rows and ids, checked, but those that failed before.
+  Result<std::vector<GpuRival>> start_rivals(const GpuEmbeddingWorkload& workload,
+                                             const std::string& folder) {
+    std::vector<GpuRival> rivals;
+    if (!options_.rivals || machine_.emulated) return rivals;
+    RECMILL_RETURN_IF_ERROR(workload.write(posix_files(), folder));
+    const Stopwatch watch;
+    for (const std::string& system : gpu_rivals_with(workload.shape().optimizer)) {
+      if (failed_.contains(system)) continue;
+      RECMILL_ASSIGN_OR_RETURN(GpuRival rival, GpuRival::start(system, folder, options_));
+      rivals.push_back(std::move(rival));  // each begins while others do
+    }
+    for (GpuRival& rival : rivals) {
+      const int left_s = kRivalPatience_s - static_cast<int>(watch.seconds());
+      rival.check(workload.expected_rows(), std::max(left_s, 1));
+    }
+    return rivals;
+  }
+
   GpuMachine& machine_;
   Pool& pool_;
   const BenchOptions& options_;
   const BenchSink& sink_;
-  std::string failed_;
+  std::map<std::string, std::string> failed_;  // why, by system
 };
 
 }  // namespace

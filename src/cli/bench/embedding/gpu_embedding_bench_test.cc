@@ -172,6 +172,13 @@ TEST_F(GpuRivals, GiveTheReferencesRowsOnTheCpu) {
   }
 }
 
+TEST_F(GpuRivals, AreOutWithoutAnAnswerInTime) {
+  GpuRival slow = rival("slow", "read line; sleep 60\n");
+  slow.check(expected_, 1);
+  EXPECT_THAT(slow.status().message(),
+              StartsWith("no times of slow: rival gave no answer in 1 s: "));
+}
+
 TEST_F(GpuRivals, NeedAnInterpreter) {
   options_.python = "/nowhere/python";
   EXPECT_THAT(GpuRival::start("triton", folder_.path(), options_).status().message(),

@@ -10,7 +10,6 @@ namespace recmill::cli {
 namespace {
 
 constexpr double kTolerance = 5e-5;  // of rows of order 0.01 after one update
-constexpr int kPatience_s = 90;      // for an answer, the first of which waits for imports
 
 }  // namespace
 
@@ -28,22 +27,9 @@ Result<GpuRival> GpuRival::start(const std::string& system, const std::string& f
   return GpuRival(system, folder, std::move(process));
 }
 
-void GpuRival::check(std::span<const float> expected) {
-  if (ask("check", 1).is_null()) return;
+void GpuRival::check(std::span<const float> expected, int limit_s) {
+  if (ask("check", 1, limit_s).is_null()) return;
   if (const Status compared = compare(expected); !compared.ok()) leave(compared);
-}
-
-double GpuRival::seconds(const std::string& request, std::span<const int64_t> order) {
-  const Json answer = ask(request, std::vector<int64_t>(order.begin(), order.end()));
-  return answer.is_null() ? 0 : answer["seconds"].get<double>();
-}
-
-Json GpuRival::ask(const std::string& request, const Json& value) {
-  if (!status_.ok()) return nullptr;
-  auto answer = process_->ask({{request, value}}, kPatience_s);
-  if (answer.ok()) return *answer;
-  leave(answer.status());
-  return nullptr;
 }
 
 Status GpuRival::compare(std::span<const float> expected) const {
@@ -58,11 +44,6 @@ Status GpuRival::compare(std::span<const float> expected) const {
                             " of its sampled rows: " + std::to_string(found[i]) + " in place of " +
                             std::to_string(expected[i]));
   return {};
-}
-
-void GpuRival::leave(const Status& why) {
-  status_ = Status::Failed("no times of " + system_ + ": " + why.message());
-  process_.reset();
 }
 
 }  // namespace recmill::cli

@@ -75,12 +75,6 @@ Status differs(const GpuEmbeddingShape& shape, const std::string& what, int64_t 
                         ": " + std::to_string(found) + " in place of " + std::to_string(expected));
 }
 
-Status write_bytes(Files& files, const std::string& path, std::span<const std::byte> bytes) {
-  RECMILL_ASSIGN_OR_RETURN(auto file, files.create(path));
-  RECMILL_RETURN_IF_ERROR(file->append(bytes));
-  return file->close();
-}
-
 /// What `distinct` says of some of its rows, as of a table of these alone whose gradient has one
 /// row for each of their lookups. `lookups`: where those stand in the whole gradient.
 DistinctRows part_of(const DistinctRows& distinct, std::span<const int64_t> places,
@@ -383,9 +377,10 @@ Status GpuEmbeddingWorkload::write(Files& files, const std::string& folder) cons
     counts.push_back(std::ssize(rows));
     sampled.insert(sampled.end(), rows.begin(), rows.end());
   }
-  RECMILL_RETURN_IF_ERROR(write_bytes(files, folder + "/ids.bin", std::as_bytes(std::span(ids))));
   RECMILL_RETURN_IF_ERROR(
-      write_bytes(files, folder + "/sample.bin", std::as_bytes(std::span(sampled))));
+      write_atomically(files, folder + "/ids.bin", std::as_bytes(std::span(ids))));
+  RECMILL_RETURN_IF_ERROR(
+      write_atomically(files, folder + "/sample.bin", std::as_bytes(std::span(sampled))));
   const auto pattern = [](const FillPattern& of) {
     return Json{{"by_row", of.by_row},
                 {"by_element", of.by_element},
@@ -408,8 +403,7 @@ Status GpuEmbeddingWorkload::write(Files& files, const std::string& folder) cons
                        {"epsilon", optimizer.epsilon}};
   json["row_pattern"] = pattern(kRowPattern);
   json["gradient_pattern"] = pattern(kGradientPattern);
-  const std::string text = json.dump();
-  return write_bytes(files, folder + "/shape.json", std::as_bytes(std::span(text)));
+  return write_atomically(files, folder + "/shape.json", json.dump());
 }
 
 }  // namespace recmill::cli

@@ -17,12 +17,6 @@ TableSpec spec_of(const EmbeddingShape& shape, int64_t table) {
   return spec;
 }
 
-Status write_bytes(Files& files, const std::string& path, std::span<const std::byte> bytes) {
-  RECMILL_ASSIGN_OR_RETURN(auto file, files.create(path));
-  RECMILL_RETURN_IF_ERROR(file->append(bytes));
-  return file->close();
-}
-
 }  // namespace
 
 Result<EmbeddingWorkload> EmbeddingWorkload::make(const EmbeddingShape& shape, Pool& pool) {
@@ -107,9 +101,10 @@ void EmbeddingWorkload::train(int64_t batch, Pool& pool) {
 
 Status EmbeddingWorkload::write(Files& files, const std::string& folder, int threads,
                                 const std::string& rival) const {
-  RECMILL_RETURN_IF_ERROR(write_bytes(files, folder + "/ids.bin", std::as_bytes(std::span(ids_))));
   RECMILL_RETURN_IF_ERROR(
-      write_bytes(files, folder + "/gradient.bin", std::as_bytes(gradient_.as<float>())));
+      write_atomically(files, folder + "/ids.bin", std::as_bytes(std::span(ids_))));
+  RECMILL_RETURN_IF_ERROR(
+      write_atomically(files, folder + "/gradient.bin", std::as_bytes(gradient_.as<float>())));
   Json json;
   json["rival"] = rival;
   json["threads"] = threads;
@@ -121,8 +116,7 @@ Status EmbeddingWorkload::write(Files& files, const std::string& folder, int thr
   json["batches"] = kBenchBatches;
   json["learning_rate"] = kBenchLearningRate;
   json["epsilon"] = RowOptimizerOptions{}.epsilon;
-  const std::string text = json.dump();
-  return write_bytes(files, folder + "/shape.json", std::as_bytes(std::span(text)));
+  return write_atomically(files, folder + "/shape.json", json.dump());
 }
 
 }  // namespace recmill::cli

@@ -11,6 +11,7 @@
 #include "base/temporary_folder.h"
 #include "cli/bench/machine.h"
 #include "cli/bench/rival.h"
+#include "cli/bench/rival_in_run.h"
 #include "cli/bench/train/workload.h"
 #include "kernels/dense_layer/dense_layer.h"
 #include "kernels/dense_layer/fma_peak.h"
@@ -28,9 +29,8 @@ double tolerance(const TrainShape& shape) {
   return shape.precision == LayerPrecision::float32 ? 1e-5 : 3e-3;
 }
 
-/// Of the first batches, by the rival.
-Result<std::vector<double>> losses_of(Rival& rival) {
-  RECMILL_ASSIGN_OR_RETURN(const Json answer, rival.ask({{"check", kCheckedBatches}}));
+/// Of the first batches, as the rival answers.
+Result<std::vector<double>> losses_in(const Json& answer) {
   auto losses = answer["losses"].get<std::vector<double>>();
   if (std::ssize(losses) != kCheckedBatches)
     return Status::Failed("rival gave " + std::to_string(losses.size()) + " losses of " +
@@ -134,7 +134,8 @@ Status run_pair(const TrainShape& shape, std::vector<train::RankBatch>& batches,
                                      "--threads", std::to_string(options.threads)};
   if (rival_name == "pytorch_autocast_bf16") arguments.push_back("--autocast");
   RECMILL_ASSIGN_OR_RETURN(Rival rival, Rival::start(options.python, arguments));
-  RECMILL_ASSIGN_OR_RETURN(const auto losses, losses_of(rival));
+  RECMILL_ASSIGN_OR_RETURN(const Json answer, rival.ask({{"check", kCheckedBatches}}));
+  RECMILL_ASSIGN_OR_RETURN(const auto losses, losses_in(answer));
   RECMILL_RETURN_IF_ERROR(check_answer(shape, *workload, losses));
   alternation.own = {rival.pid()};
   RECMILL_ASSIGN_OR_RETURN(const Timing timing,
@@ -159,11 +160,14 @@ Status run_case(const TrainShape& shape, const BenchOptions& options, const Benc
 
 // ---- on a GPU
 
-Result<Rival> start_rival_on_gpu(const TrainWorkload& workload, const std::string& folder,
-                                 const BenchOptions& options) {
+Result<RivalInRun> start_rival_on_gpu(const TrainWorkload& workload, const std::string& folder,
+                                      const BenchOptions& options) {
   RECMILL_RETURN_IF_ERROR(workload.write(posix_files(), folder));
-  return Rival::start(options.python, {options.scripts + "/pytorch_dlrm.py", folder, "--serve",
-                                       "--cuda", "--threads", std::to_string(options.threads)});
+  RECMILL_ASSIGN_OR_RETURN(
+      Rival process,
+      Rival::start(options.python, {options.scripts + "/pytorch_dlrm.py", folder, "--serve",
+                                    "--cuda", "--threads", std::to_string(options.threads)}));
+  return RivalInRun("pytorch_eager", std::move(process));
 }
 
 /// Ours prepares batches ahead, as training does; all copy each batch to the GPU and end when it
@@ -176,52 +180,93 @@ Contender trainer_ahead(TrainWorkload& workload) {
   };
 }
 
-/// The cases are of one shape but for how layers are launched, and have one rival, in one run.
-/// `compiled`: the folder of the cases' kernels.
-Status run_on_gpu(std::span<const TrainShape> cases, const std::string& compiled,
-                  const BenchOptions& options, const BenchSink& sink) {
-  Pool pool(static_cast<int>(options.threads));
-  auto batches = make_train_batches(cases[0], pool);
-  const auto communicator = ThreadsGroup(1).communicator(0);
-  std::vector<std::unique_ptr<TrainWorkload>> workloads;
-  std::vector<Contender> contenders;
-  BenchLine line;
-  line.bench = "train";
-  line.unit = "samples/s";
-  const bool emulated = options.device == DeviceKind::emulated;
-  line.metric = emulated ? "emulated_samples_per_second" : "samples_per_second";
-  for (const TrainShape& shape : cases) {
-    RECMILL_ASSIGN_OR_RETURN(auto machine, open_gpu_machine(options.device, compiled, pool));
-    line.device = machine.gpu->properties().name;
-    RECMILL_ASSIGN_OR_RETURN(
-        auto workload,
-        TrainWorkload::make_on_gpu(shape, batches, *communicator, pool, std::move(machine)));
-    contenders.push_back(trainer_ahead(*workload));
-    workloads.push_back(std::move(workload));
+/// The cases of one shape, which differ in how layers are launched. They and their rival take turns
+/// in one run.
+class GpuCases {
+ public:
+  /// `compiled`: the folder of the cases' kernels.
+  GpuCases(std::span<const TrainShape> cases, const std::string& compiled,
+           const BenchOptions& options)
+      : cases_(cases), compiled_(compiled), options_(options) {}
+
+  /// `rival`: whether there is one. When it fails the cases are timed without it, and of_rival()
+  /// says why.
+  Status run(bool rival, const BenchSink& sink) {
+    RECMILL_RETURN_IF_ERROR(make_workloads());
+    if (rival) RECMILL_RETURN_IF_ERROR(start_rival());
+    AlternationOptions alternation = alternation_of(cases_[0], options_);
+    // On a GPU's machine the CPU's load says little, and on the emulator times say nothing.
+    alternation.patience_seconds = emulated() ? 0 : 10;
+    std::vector<Contender> contenders;
+    for (const auto& workload : workloads_) contenders.push_back(trainer_ahead(*workload));
+    if (takes_part()) {
+      alternation.own = {rival_->pid()};
+      contenders.push_back(
+          [this](std::span<const int64_t> order) { return rival_->seconds("run", order); });
+    }
+    RECMILL_ASSIGN_OR_RETURN(const Turns turns, take_turns(contenders, alternation));
+    for (size_t c = 0; c < cases_.size(); ++c) sink(line_of(c, turns));
+    return {};
   }
-  AlternationOptions alternation = alternation_of(cases[0], options);
-  if (emulated) alternation.patience_seconds = 0;  // its times say nothing
-  const TemporaryFolder folder;
-  std::optional<Rival> rival;
-  if (options.rivals && !emulated) {
-    RECMILL_ASSIGN_OR_RETURN(rival, start_rival_on_gpu(*workloads[0], folder.path(), options));
-    RECMILL_ASSIGN_OR_RETURN(const auto losses, losses_of(*rival));
-    for (size_t c = 0; c < cases.size(); ++c)
-      RECMILL_RETURN_IF_ERROR(check_answer(cases[c], *workloads[c], losses));
-    contenders.push_back(timed_rival(*rival));
-    alternation.own = {rival->pid()};
-    line.rival = "pytorch_eager";
+
+  Status of_rival() const { return rival_ ? rival_->status() : Status(); }
+
+ private:
+  bool emulated() const { return options_.device == DeviceKind::emulated; }
+  bool takes_part() const { return rival_ && rival_->takes_part(); }
+
+  Status make_workloads() {
+    batches_ = make_train_batches(cases_[0], pool_);
+    for (const TrainShape& shape : cases_) {
+      RECMILL_ASSIGN_OR_RETURN(auto machine, open_gpu_machine(options_.device, compiled_, pool_));
+      device_ = machine.gpu->properties().name;
+      RECMILL_ASSIGN_OR_RETURN(
+          auto workload,
+          TrainWorkload::make_on_gpu(shape, batches_, *communicator_, pool_, std::move(machine)));
+      workloads_.push_back(std::move(workload));
+    }
+    return {};
   }
-  RECMILL_ASSIGN_OR_RETURN(const Turns turns, take_turns(contenders, alternation));
-  for (size_t c = 0; c < cases.size(); ++c) {
-    line.name = cases[c].name;
-    line.value = static_cast<double>(cases[c].samples) / median(turns.seconds[c]);
-    if (rival) line.ratio = ratio_of(turns.timing(c, cases.size()));
+
+  /// Fails where our losses are not its.
+  Status start_rival() {
+    RECMILL_ASSIGN_OR_RETURN(rival_, start_rival_on_gpu(*workloads_[0], folder_.path(), options_));
+    const Json answer = rival_->ask("check", kCheckedBatches);
+    if (answer.is_null()) return {};
+    RECMILL_ASSIGN_OR_RETURN(const auto losses, losses_in(answer));
+    for (size_t c = 0; c < cases_.size(); ++c)
+      RECMILL_RETURN_IF_ERROR(check_answer(cases_[c], *workloads_[c], losses));
+    return {};
+  }
+
+  BenchLine line_of(size_t c, const Turns& turns) const {
+    BenchLine line;
+    line.bench = "train";
+    line.name = cases_[c].name;
+    line.metric = emulated() ? "emulated_samples_per_second" : "samples_per_second";
+    line.value = static_cast<double>(cases_[c].samples) / median(turns.seconds[c]);
+    line.unit = "samples/s";
+    if (takes_part()) {
+      line.rival = rival_->system();
+      line.ratio = ratio_of(turns.timing(c, cases_.size()));
+    }
+    line.device = device_;
     line.foreign_load = turns.foreign_load;
-    sink(line);
+    return line;
   }
-  return {};
-}
+
+  const std::span<const TrainShape> cases_;
+  const std::string& compiled_;
+  const BenchOptions& options_;
+  Pool pool_{static_cast<int>(options_.threads)};
+  ThreadsGroup group_{1};
+  std::unique_ptr<Communicator> communicator_ = group_.communicator(0);
+  std::vector<train::RankBatch> batches_;
+  std::vector<std::unique_ptr<TrainWorkload>> workloads_;
+  std::string device_;
+  TemporaryFolder folder_;  // of the rival
+  std::optional<RivalInRun> rival_;
+};
 
 /// As much as the emulator trains in seconds.
 TrainShape emulated(TrainShape shape) {
@@ -234,6 +279,7 @@ TrainShape emulated(TrainShape shape) {
 Status run_cases_on_gpu(std::span<const TrainShape> shapes, const BenchOptions& options,
                         const BenchSink& sink) {
   const TemporaryFolder compiled;
+  Status of_rival;
   for (TrainShape shape : shapes) {
     if (options.device == DeviceKind::emulated) shape = emulated(shape);
     shape.name += "_f32";
@@ -243,9 +289,13 @@ Status run_cases_on_gpu(std::span<const TrainShape> shapes, const BenchOptions& 
       if (graphs) shape.name += "_graphs";
       if (options.wants(shape.name)) cases.push_back(shape);
     }
-    if (!cases.empty()) RECMILL_RETURN_IF_ERROR(run_on_gpu(cases, compiled.path(), options, sink));
+    if (cases.empty()) continue;
+    GpuCases run(cases, compiled.path(), options);
+    const bool rival = options.rivals && options.device == DeviceKind::cuda && of_rival.ok();
+    RECMILL_RETURN_IF_ERROR(run.run(rival, sink));
+    if (rival) of_rival = run.of_rival();
   }
-  return {};
+  return of_rival;
 }
 
 }  // namespace
