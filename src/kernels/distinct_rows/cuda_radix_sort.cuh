@@ -178,6 +178,7 @@ struct SortByDigit {
     for (int i = 0; i < kSortItems; ++i) {
       const i64 at = item_of_tile(blockIdx.x, i);
       if (at < of.lookups) ranks[i] = rank(at, of.lookups, digit_of(keys[i], of.shift), counts);
+      __syncwarp();  // nobody counts the next before all have counted this one
     }
     __syncthreads();
     place_digit(of, shared);
@@ -195,7 +196,7 @@ struct SortByDigit {
 
  private:
   /// Of the items of a digit in a warp how many come before this one. All lanes come by that have
-  /// an item, so that nobody counts the next before all have counted this one.
+  /// an item.
   RECMILL_DEVICE static u32 rank(i64 at, i64 end, u32 digit, u32 (&counts)[kDigits]) {
     const LanesAlike alike(at, end, digit);
     const u32 items = alike.count();

@@ -38,8 +38,8 @@ struct LocalShards {
   int count() const { return static_cast<int>(begins.size()) - 1; }
 };
 
-/// Fills out[t] from tables[t]; tables run in parallel. A table may have at most 2^31 lookups and
-/// 2^16 features. Keeps scratch from batch to batch: use one for each thread that prepares.
+/// Fills out[t] from tables[t]; tables run in parallel. A table may have at most 2^31 - 1 lookups
+/// and 2^16 - 1 features. Keeps scratch from batch to batch: use one for each thread that prepares.
 class DistinctRowsFinder {
  public:
   DistinctRowsFinder();

@@ -87,8 +87,8 @@ class GpuDistinctRowsFinder {
   GpuDistinctRowsFinder(Gpu& gpu, std::vector<GpuKernel> kernels, RowKeys keys);
 
   /// Cuts the lookups of `tables` into parts for blocks, in pinned memory. Any thread, one at a
-  /// time for each GpuLookups. A table may have at most 2^16 features. Fails where memory is short
-  /// and on more than 2^31 lookups.
+  /// time for each GpuLookups. A table may have at most 2^16 - 1 features. Fails where memory is
+  /// short and on more than 2^31 - 1 lookups.
   Status stage(std::span<const GpuTableLookups> tables, GpuLookups& batch) const;
 
   /// Enqueues the copy to the GPU.

@@ -90,6 +90,14 @@ std::vector<DistinctCase> random_distinct_cases(RowKeys keys, int64_t samples, i
   return cases;
 }
 
+DistinctCase distinct_case_of_two_warps() {
+  constexpr int64_t kLookups = 33, kRows = 200;
+  SparseFeature bags;
+  for (int64_t i = 0; i <= kLookups; ++i) bags.offsets.push_back(i);
+  for (int64_t i = 0; i < kLookups; ++i) bags.rows.push_back(i < kLookups - 2 ? 100 + i : 5);
+  return {kRows, {{std::move(bags)}}};
+}
+
 GpuDistinctRun::GpuDistinctRun(std::span<const KernelCode> kernels, RowKeys keys,
                                const emulation::Turns& turns)
     : gpu_(recmill::testing::test_driver({.turns = turns}), {}),

@@ -27,6 +27,10 @@ struct DistinctCase {
 std::vector<DistinctCase> random_distinct_cases(RowKeys keys, int64_t samples, int64_t longest,
                                                 uint64_t seed);
 
+/// A table of which one row is looked up twice: last by the first whole warp, and by the only lane
+/// after it. Threads in random orders, of some 40 seeds, show who does not wait for whom.
+DistinctCase distinct_case_of_two_warps();
+
 /// The compiled kernels of gpu_distinct_sources() that tests link, by DistinctStep, as the emulator
 /// runs them.
 std::vector<KernelCode> gpu_distinct_sample(RowKeys keys);

@@ -55,6 +55,11 @@ int run_distinct(RowKeys keys, void* library) {
         status_of(run.difference(random_distinct_cases(keys, 300, 5, turns.seed), 0, 4));
     if (status != 0) return status;
   }
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    GpuDistinctRun run(kernels, keys, {emulation::Order::random, seed});
+    const int status = status_of(run.difference(std::vector{distinct_case_of_two_warps()}, 0, 1));
+    if (status != 0) return status;
+  }
   return 0;
 }
 
