@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lookups of embedding tables on a GPU, and updates by their gradients: SGD and Adam by PyTorch's EmbeddingBag, SGD by
-Triton.
+"""Lookups of embedding tables on a GPU, and updates by their gradients: SGD and Adam by PyTorch's Embedding and
+EmbeddingBag, SGD by Triton.
 
-usage: gpu_embedding_tables.py FOLDER torch_embeddingbag|triton [DEVICE]
+usage: gpu_embedding_tables.py FOLDER torch_embeddingbag|torch_embedding|triton [DEVICE]
 FOLDER has shape.json, ids.bin and sample.bin as `recmill bench` writes them. DEVICE: cuda; on cpu, where Triton's
 interpreter is taken, answers are checked and nothing is timed.
 """
@@ -34,14 +34,13 @@ def filled(pattern, rows):
     return ((row + element) % pattern["modulus"] - pattern["less"]).float() * pattern["scale"]
 
 
-class EmbeddingBags:
-    """PyTorch's EmbeddingBag with sparse gradients and its SGD or SparseAdam."""
+class Embeddings:
+    """PyTorch's Embedding with sparse gradients and its SGD or SparseAdam."""
 
     def __init__(self, rows, ids, gradients, optimizer):
         self.ids, self.gradients = ids, list(gradients)
-        self.offsets = torch.arange(L, device=device)
-        self.bags = [torch.nn.EmbeddingBag(E, D, mode="sum", sparse=True, _weight=of_table) for of_table in rows]
-        weights, rate = [bag.weight for bag in self.bags], optimizer["learning_rate"]
+        self.modules = [self.module(of_table) for of_table in rows]
+        weights, rate = [module.weight for module in self.modules], optimizer["learning_rate"]
         if optimizer["kind"] == "sgd":
             self.optimizer = torch.optim.SGD(weights, lr=rate)
         elif optimizer["kind"] == "adam":
@@ -52,8 +51,12 @@ class EmbeddingBags:
         else:
             raise ValueError(f"no optimizer '{optimizer['kind']}'")
 
+    @staticmethod
+    def module(rows):
+        return torch.nn.Embedding(E, D, sparse=True, _weight=rows)
+
     def looked_up(self, batch):
-        return [bag(self.ids[batch, t], self.offsets) for t, bag in enumerate(self.bags)]
+        return [module(self.ids[batch, t]) for t, module in enumerate(self.modules)]
 
     def forward(self, batch):
         """[tables] of [lookups, dim]."""
@@ -66,7 +69,20 @@ class EmbeddingBags:
         self.optimizer.step()
 
     def rows(self, table):
-        return self.bags[table].weight.detach()
+        return self.modules[table].weight.detach()
+
+
+class EmbeddingBags(Embeddings):
+    """The same with EmbeddingBag, of bags of one lookup."""
+
+    offsets = torch.arange(L, device=device)
+
+    @staticmethod
+    def module(rows):
+        return torch.nn.EmbeddingBag(E, D, mode="sum", sparse=True, _weight=rows)
+
+    def looked_up(self, batch):
+        return [module(self.ids[batch, t], self.offsets) for t, module in enumerate(self.modules)]
 
 
 def make_tables():
@@ -74,8 +90,8 @@ def make_tables():
         if device.type == "cpu":
             os.environ["TRITON_INTERPRET"] = "1"  # before kernels are defined
         from triton_tables import TritonTables as Tables
-    elif system == "torch_embeddingbag":
-        Tables = EmbeddingBags
+    elif system in ("torch_embeddingbag", "torch_embedding"):
+        Tables = EmbeddingBags if system == "torch_embeddingbag" else Embeddings
     else:
         raise ValueError(f"no system '{system}' with this optimizer")
     first = filled(shape["row_pattern"], torch.arange(E, device=device))
@@ -103,7 +119,7 @@ def check(_):
 
 
 def seconds(step, order):
-    """By the GPU's clock, from the first kernel of a batch to the end of its last."""
+    """By the GPU's clock, from before a batch's first kernel is launched to the end of its last."""
     milliseconds = 0.0
     for batch in order:
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

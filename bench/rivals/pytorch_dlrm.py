@@ -8,7 +8,7 @@ usage: pytorch_dlrm.py FOLDER [--autocast] [--threads N]
            over the samples of the training batches, each scored before its update
        pytorch_dlrm.py FOLDER --serve [--autocast] [--cuda] [--threads N]
            a rival of `recmill bench train` (protocol.py), with --cuda on the GPU, to which each
-           batch is copied from pinned memory: {"check": N} trains over the first N
+           batch is copied from pinned memory, its indices at once: {"check": N} trains over the first N
            batches and answers {"losses": [mean log loss of each, before its update]};
            {"run": [batch, ...]} trains over these and answers {"seconds", "samples"}
 
@@ -165,6 +165,19 @@ def optimizer_of(parameters, options, sparse):
     raise SystemExit(f"pytorch_dlrm: no optimizer '{kind}' for {'tables' if sparse else 'dense parameters'}")
 
 
+def optimizers_of(model, spec, learning_rates):
+    """[(optimizer, its column of learning_rates)]: the dense parameters' first; tables with the same constants and rates
+    have one, as a step of each has a cost of its own."""
+    alike = {}
+    for t, options in enumerate(spec["row_optimizers"]):
+        key = json.dumps(options, sort_keys=True), learning_rates[:, 1 + t].tobytes()
+        alike.setdefault(key, []).append(t)
+    return [(optimizer_of(model.dense_parameters, spec["optimizer"], sparse=False), 0)] + [
+        (optimizer_of([model.tables[t] for t in of], spec["row_optimizers"][of[0]], sparse=True), 1 + of[0])
+        for of in alike.values()
+    ]
+
+
 class Trainer:
     def __init__(self, folder, autocast, device="cpu"):
         spec = json.loads((folder / "model.json").read_text())
@@ -174,9 +187,7 @@ class Trainer:
         self.folder, self.autocast = folder, autocast
         self.clip_norm = spec["optimizer"].get("clip_norm", 0.0)
         # .to() keeps the parameters that there are.
-        self.optimizers = [optimizer_of(self.model.dense_parameters, spec["optimizer"], sparse=False)]
-        for table, options in zip(self.model.tables, spec["row_optimizers"]):
-            self.optimizers.append(optimizer_of([table], options, sparse=True))
+        self.optimizers = optimizers_of(self.model, spec, self.train.learning_rates)
         self.loss = nn.BCEWithLogitsLoss()
 
     def logits(self, dense, bags):
@@ -186,14 +197,14 @@ class Trainer:
     def step(self, batch, index):
         """Trains on `batch` with the learning rates of batch `index`; returns the loss before it."""
         dense, bags, labels = batch
-        for optimizer, rate in zip(self.optimizers, self.train.learning_rates[index]):
-            optimizer.param_groups[0]["lr"] = float(rate)
+        for optimizer, column in self.optimizers:
+            optimizer.param_groups[0]["lr"] = float(self.train.learning_rates[index, column])
             optimizer.zero_grad(set_to_none=True)
         loss = self.loss(self.logits(dense, bags), labels)
         loss.backward()
         if self.clip_norm > 0.0:
             nn.utils.clip_grad_norm_(self.model.dense_parameters, self.clip_norm)
-        for optimizer in self.optimizers:
+        for optimizer, _ in self.optimizers:
             optimizer.step()
         return loss
 
@@ -219,10 +230,24 @@ def auc(scores, labels):
     return float((ranks[positive].sum() - p * (p + 1) / 2.0) / (p * n)) if p and n else math.nan
 
 
-def each_tensor(batch, change):
-    dense, bags, labels = batch
-    changed = [tuple(None if tensor is None else change(tensor) for tensor in bag) for bag in bags]
-    return change(dense), changed, change(labels)
+class Packed:
+    """A batch in pinned memory, its indices in one piece: they are copied to a GPU at once."""
+
+    def __init__(self, batch):
+        self.dense, bags, self.labels = batch
+        self.dense, self.labels = self.dense.pin_memory(), self.labels.pin_memory()
+        indices = [tensor for rows, starts, _ in bags for tensor in (rows, starts)]
+        self.lengths = [len(tensor) for tensor in indices]
+        self.indices = torch.cat(indices).pin_memory()
+        self.weights = [None if weights is None else weights.pin_memory() for _, _, weights in bags]
+
+    def on(self, device):
+        def copied(tensor):
+            return None if tensor is None else tensor.to(device, non_blocking=True)
+
+        indices = copied(self.indices).split(self.lengths)
+        bags = list(zip(indices[0::2], indices[1::2], map(copied, self.weights)))
+        return copied(self.dense), bags, copied(self.labels)
 
 
 def serve(trainer):
@@ -231,13 +256,11 @@ def serve(trainer):
     batches = [trainer.train.batch(index) for index in range(len(trainer.train))]
     on_gpu = trainer.device.type == "cuda"
     if on_gpu:
-        batches = [each_tensor(batch, torch.Tensor.pin_memory) for batch in batches]
+        batches = [Packed(batch) for batch in batches]
 
     def step(index):
         batch = batches[index]
-        if on_gpu:
-            batch = each_tensor(batch, lambda tensor: tensor.to(trainer.device, non_blocking=True))
-        return trainer.step(batch, index)
+        return trainer.step(batch.on(trainer.device) if on_gpu else batch, index)
 
     def check(count):
         return {"losses": [step(index).item() for index in range(count)]}

@@ -16,7 +16,7 @@ namespace recmill::cli {
 namespace {
 
 int run(int argc, char** argv) {
-  CLI::App app{"Recmill trains and serves recommendation models.", "recmill"};
+  CLI::App app{"Recmill trains recommendation models.", "recmill"};
   app.require_subcommand(1);
   Chosen chosen;
   add_train(app, chosen);
