@@ -66,7 +66,7 @@ store::MakeGpuExchange exchange_of(GpuExchangeKind kind) {
   return [kind](Gpu& gpu, Communicator& communicator) -> Result<std::unique_ptr<GpuExchange>> {
     auto* const nccl = dynamic_cast<NcclCommunicator*>(&communicator);
     if (kind == GpuExchangeKind::automatic && nccl != nullptr)
-      return std::unique_ptr<GpuExchange>(std::make_unique<NcclGpuExchange>(*nccl));
+      return std::unique_ptr<GpuExchange>(std::make_unique<NcclGpuExchange>(gpu, *nccl));
     if (kind == GpuExchangeKind::windows) return made<WindowGpuExchange>(gpu, communicator);
     return made<StagedGpuExchange>(gpu, communicator);
   };

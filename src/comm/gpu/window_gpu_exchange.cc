@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/gpu/window_gpu_exchange.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "comm/gather_values.h"
 #include "comm/gpu/piece_copies.h"
 
 namespace recmill {
@@ -12,11 +16,15 @@ namespace {
 // What is shared of a GPU's memory is whole blocks of so many bytes: nothing else is to be in them.
 constexpr size_t kBlock = size_t{2} << 20;
 
+constexpr const char* kOption = "gpu.exchange = \"windows\"";
+
 }  // namespace
 
 Result<std::unique_ptr<WindowGpuExchange>> WindowGpuExchange::make(Gpu& gpu, Communicator& hosts) {
   std::unique_ptr<WindowGpuExchange> made(new WindowGpuExchange(gpu, hosts));
   RECMILL_ASSIGN_OR_RETURN(made->emptied_, gpu.open_event());
+  RECMILL_ASSIGN_OR_RETURN(const auto processes, gather_values(getpid(), hosts));
+  made->is_shared_ = std::ranges::count(processes, getpid()) < hosts.ranks();
   return made;
 }
 
@@ -49,13 +57,18 @@ Status WindowGpuExchange::all_to_all(std::span<const DevicePieces> to_rank,
   return emptied_.record(stream);
 }
 
-// One that is too small stays until all have closed it.
+// One that is too small stays until all have closed it. A handle for other processes, which not all
+// containers let have, is made where there are any.
 Status WindowGpuExchange::reserve_window(size_t bytes) {
   if (bytes <= window_.size()) return {};
   before_ = std::move(window_);
   const size_t blocks = (bytes + bytes / 4 + kBlock - 1) / kBlock;
   RECMILL_ASSIGN_OR_RETURN(window_, gpu_.allocate(blocks * kBlock, "messages between GPUs"));
-  RECMILL_ASSIGN_OR_RETURN(handle_, gpu_.driver().share(window_.address<void>()));
+  handle_ = {getpid(), window_.address<void>(), {}};
+  if (!is_shared_) return {};
+  auto shared = gpu_.driver().share(window_.address<void>());
+  if (!shared.ok()) return shared.status().at(kOption);
+  handle_ = *shared;
   return {};
 }
 
@@ -82,7 +95,8 @@ Status WindowGpuExchange::open(int rank, const Place& place) {
   if (opened.handle != place.window) close(opened);
   if (opened.memory != nullptr || place.bytes == 0) return {};
   auto memory = gpu_.driver().open_shared(place.window);
-  if (!memory.ok()) return memory.status().at("the window of " + hosts_.name(rank));
+  if (!memory.ok())
+    return memory.status().at(std::string(kOption) + ": the window of " + hosts_.name(rank));
   opened.memory = *memory;
   opened.handle = place.window;
   return {};

@@ -11,15 +11,15 @@
 namespace recmill {
 
 /// For ranks of one host, several of which may have the same GPU: each has memory of its GPU into
-/// which the others' GPUs copy, and which their processes open. The hosts tell each other where;
-/// all_to_all() waits for the stream and for the other ranks.
+/// which the others' GPUs copy, and which their processes open, where they are others. The hosts
+/// tell each other where; all_to_all() waits for the stream and for the other ranks.
 class WindowGpuExchange final : public GpuExchange {
  public:
-  /// Both outlive it; of the communicator as StagedGpuExchange::make().
+  /// Collective. Both outlive it; of the communicator as StagedGpuExchange::make().
   static Result<std::unique_ptr<WindowGpuExchange>> make(Gpu& gpu, Communicator& hosts);
   ~WindowGpuExchange() override;
 
-  /// Fails, too, where this rank's process cannot open another one's memory.
+  /// Fails, too, where processes cannot open each other's memory.
   Status all_to_all(std::span<const DevicePieces> to_rank, std::span<const DevicePieces> from_rank,
                     GpuStream& stream) override;
   Status wait(GpuStream& stream) override { return stream.synchronize(); }
@@ -46,6 +46,7 @@ class WindowGpuExchange final : public GpuExchange {
   Gpu& gpu_;
   Communicator& hosts_;
   GpuBuffer window_, before_;   // the one before: others may have it open
+  bool is_shared_ = false;      // some rank is of another process
   GpuMemoryHandle handle_;      // of window_
   std::vector<Opened> opened_;  // [ranks]
   GpuEvent emptied_;            // the window

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/clock.h"
 #include "comm/patience.h"
 #include "device/gpu/staged_arrays.h"
 
@@ -306,12 +305,16 @@ Status NcclCommunicator::enqueue(const std::function<Status()>& messages) {
   return wait_until([this] { return is_idle(); });
 }
 
-Status NcclCommunicator::wait(GpuStream& stream) {
+Status NcclCommunicator::wait(GpuStream& stream,
+                              const std::function<Result<bool>()>& waits_for_others) {
   RECMILL_RETURN_IF_ERROR(failure());
   return wait_until([&]() -> Result<bool> {
     RECMILL_ASSIGN_OR_RETURN(const bool is_done, stream.is_done());
     RECMILL_RETURN_IF_ERROR(is_idle().status());
-    return is_done;
+    if (is_done || waits_for_others == nullptr) return is_done;
+    RECMILL_ASSIGN_OR_RETURN(const bool waits, waits_for_others());
+    if (!waits) waited_.lap();
+    return false;
   });
 }
 
@@ -326,13 +329,14 @@ Result<bool> NcclCommunicator::is_idle() {
 
 Status NcclCommunicator::wait_until(const std::function<Result<bool>()>& has_happened) {
   const Stopwatch watch;
+  waited_.lap();
   Patience patience(/*beside_work=*/is_duplicate_);
   while (true) {
     const auto happened = has_happened();
     RECMILL_RETURN_IF_ERROR(failed(happened.status()));
     if (*happened) return {};
     RECMILL_RETURN_IF_ERROR(failed(failure()));
-    if (watch.seconds() > options_.limit_seconds) break;
+    if (waited_.seconds() > options_.limit_seconds) break;
     patience.wait(watch.seconds());
   }
   return failed(Status::Failed(fmt::format("{}: no answer in {:g} s from {}", call_,

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "comm/call_header.h"
 #include "comm/communicator.h"
@@ -61,8 +62,9 @@ class NcclCommunicator final : public Communicator {
   /// Sends `own` to all, and receives from_rank[r] from each other rank r.
   Status all_gather(DeviceBytes own, std::span<const DeviceBytes> from_rank, GpuStream& stream);
   /// Returns when what was enqueued on the stream has happened. Fails as NCCL did, and where a rank
-  /// fails or the limit passes.
-  Status wait(GpuStream& stream);
+  /// fails or the limit passes, which begins anew while `waits_for_others` says no. That is asked
+  /// again and again; where it fails this does.
+  Status wait(GpuStream& stream, const std::function<Result<bool>()>& waits_for_others = {});
 
  private:
   using Call = CallHeader::Call;
@@ -94,6 +96,7 @@ class NcclCommunicator final : public Communicator {
   uint64_t calls_ = 0;
   const char* call_ = "making an NCCL communicator";  // that was made last
   std::vector<int> peers_;                            // it is with
+  Stopwatch waited_;                                  // for others
   PinnedBuffer outgoing_of_host_, incoming_of_host_;
   GpuBuffer outgoing_, incoming_;
   GpuStream stream_;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <numeric>
 #include <string>
@@ -92,9 +93,11 @@ INSTANTIATE_TYPED_TEST_SUITE_P(NcclOverMessages, CommunicatorContract, NcclOverM
 
 /// A rank with memory of its GPU.
 struct GpuRank {
-  static Status run(int ranks, double limit_seconds, const std::function<Status(GpuRank&)>& body) {
+  static Status run(int ranks, double limit_seconds, const std::function<Status(GpuRank&)>& body,
+                    const GpuOptions& options = {}) {
     return run_ranks(ranks, [&](Communicator& hosts) -> Status {
-      RECMILL_ASSIGN_OR_RETURN(std::shared_ptr<Gpu> gpu, emulated_gpu(0));
+      RECMILL_ASSIGN_OR_RETURN(auto driver, make_emulated_driver({}));
+      const auto gpu = std::make_shared<Gpu>(std::move(driver), options);
       RECMILL_ASSIGN_OR_RETURN(auto stream, gpu->open_stream());
       RECMILL_ASSIGN_OR_RETURN(
           auto communicator,
@@ -116,7 +119,7 @@ struct GpuRank {
 struct NcclExchangeFixture {
   static Status run(int ranks, const std::function<Status(GpuExchangeRank&)>& body) {
     return GpuRank::run(ranks, 60, [&](GpuRank& of) -> Status {
-      NcclGpuExchange exchange(of.communicator);
+      NcclGpuExchange exchange(of.gpu, of.communicator);
       GpuExchangeRank rank{of.hosts, of.gpu, exchange};
       return body(rank);
     });
@@ -192,6 +195,54 @@ TEST(NcclCommunicator, names_who_does_not_come_within_the_limit) {
     return waited;
   });
   EXPECT_THAT(status.message(), HasSubstr(": all-to-all: no answer in 0.25 s from rank 1"));
+}
+
+/// What a rank sends to the other one, of two, and waits for.
+Status exchange_with_other(GpuRank& of, GpuExchange& exchange) {
+  const size_t other = 1 - of.communicator.rank();
+  RECMILL_ASSIGN_OR_RETURN(auto memory, of.gpu.allocate(64, "memory"));
+  std::vector<DevicePieces> outgoing(2), incoming(2);
+  outgoing[other] = {{memory.address<void>(), 8}};
+  incoming[other] = {{memory.address<std::byte>() + 32, 8}};
+  RECMILL_RETURN_IF_ERROR(exchange.all_to_all(outgoing, incoming, of.stream));
+  return exchange.wait(of.stream);
+}
+
+constexpr GpuOptions kShortKernels{.kernel_seconds = 0.1};
+
+TEST(NcclGpuExchange, does_not_wait_for_others_while_its_own_gpu_is_stuck) {
+  for (const int before : {0, 2}) {  // messages
+    const auto body = [&](GpuRank& of) -> Status {
+      NcclGpuExchange exchange(of.gpu, of.communicator);
+      for (int i = 0; i < before; ++i) RECMILL_RETURN_IF_ERROR(exchange_with_other(of, exchange));
+      if (of.communicator.rank() == 0)
+        RECMILL_RETURN_IF_ERROR(enqueue_on_emulated(of.stream.handle(), [] { return false; }));
+      return exchange_with_other(of, exchange);
+    };
+    EXPECT_EQ(GpuRank::run(2, 60, body, kShortKernels).message(),
+              "rank 0: a GPU's work between messages is not done after 0.1 s");
+  }
+}
+
+TEST(NcclGpuExchange, waits_for_others_longer_than_for_its_own_gpu) {
+  const auto body = [&](GpuRank& of) -> Status {
+    NcclGpuExchange exchange(of.gpu, of.communicator);
+    if (of.communicator.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    return exchange_with_other(of, exchange);
+  };
+  const Status status = GpuRank::run(2, 60, body, kShortKernels);
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST(NcclGpuExchange, does_not_count_its_own_gpus_time_as_waiting_for_others) {
+  const auto body = [&](GpuRank& of) -> Status {
+    NcclGpuExchange exchange(of.gpu, of.communicator);
+    const auto is_over = [watch = Stopwatch()] { return watch.seconds() > 0.4; };
+    RECMILL_RETURN_IF_ERROR(enqueue_on_emulated(of.stream.handle(), is_over));
+    return exchange_with_other(of, exchange);
+  };
+  const Status status = GpuRank::run(2, 0.2, body);
+  EXPECT_TRUE(status.ok()) << status.message();
 }
 
 // ---- what NCCL and other ranks do wrong

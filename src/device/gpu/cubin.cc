@@ -40,6 +40,7 @@ class Elf {
   int architecture() const { return static_cast<int>(header_.e_flags >> 8 & 0xff); }
   std::span<const Elf64_Shdr> sections() const { return sections_; }
   std::span<const std::byte> content(const Elf64_Shdr& section) const {
+    if (section.sh_type == SHT_NOBITS) return {};  // what it says of a place means nothing
     return bytes_.subspan(section.sh_offset, section.sh_size);
   }
   std::string section_name(const Elf64_Shdr& section) const {

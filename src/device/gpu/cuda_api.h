@@ -10,6 +10,11 @@ namespace recmill::cuda {
 
 using Result = int;  // CUresult; 0: it went well
 constexpr Result kOutOfMemory = 2, kNoImage = 209, kNotReady = 600;
+/// Errors of what a kernel does, after which the context is of no use: CUDA_ERROR_ILLEGAL_ADDRESS,
+/// LAUNCH_TIMEOUT, ASSERT, and HARDWARE_STACK_ERROR to LAUNCH_FAILED.
+constexpr bool is_of_kernels(Result error) {
+  return error == 700 || error == 702 || error == 710 || (error >= 714 && error <= 719);
+}
 
 using Device = int;
 using Address = unsigned long long;  // CUdeviceptr
@@ -71,7 +76,7 @@ struct Api {
   Result (*close_event)(Handle);                                // cuEventDestroy_v2
   Result (*record)(Handle event, Handle stream);                // cuEventRecord
   Result (*query_event)(Handle);                                // cuEventQuery
-  Result (*elapsed)(float* milliseconds, Handle, Handle);       // cuEventElapsedTime_v2
+  Result (*elapsed)(float* milliseconds, Handle, Handle);       // cuEventElapsedTime
   Result (*begin_capture)(Handle stream, int mode);             // cuStreamBeginCapture_v2
   Result (*end_capture)(Handle stream, Handle* graph);          // cuStreamEndCapture
   Result (*instantiate)(Handle* executable, Handle graph,

@@ -5,7 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <functional>
+#include <map>
 #include <mutex>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -76,10 +80,43 @@ Result<cuda::Api> find_api(void* library, const std::string& name) {
   return api;
 }
 
+/// What all drivers of a GPU in the process share, as they do its context: an error of a kernel is
+/// told to any of them, and none may wait for all that is enqueued while a stream is captured.
+struct SharedContext {
+  std::mutex mutex;                                                          // guards the rest
+  std::unordered_map<GpuDriver::Stream, std::vector<std::string>> launched;  // since it was done
+  int captures = 0;
+  std::condition_variable no_captures;
+  std::vector<std::function<void()>> put_off;  // until there are none
+  bool given_up = false;
+
+  static std::shared_ptr<SharedContext> of_gpu(int number) {
+    static std::mutex mutex;
+    static std::map<int, std::weak_ptr<SharedContext>> all;
+    const std::lock_guard lock(mutex);
+    auto shared = all[number].lock();
+    if (shared == nullptr) all[number] = shared = std::make_shared<SharedContext>();
+    return shared;
+  }
+};
+
+/// "kernel a", "one of the kernels a, b"; empty: of none.
+std::string named(const std::set<std::string>& kernels) {
+  std::string all;
+  for (const std::string& name : kernels) all += (all.empty() ? "" : ", ") + name;
+  if (kernels.size() > 1) return "one of the kernels " + all;
+  return all.empty() ? "" : "kernel " + all;
+}
+
 class CudaDriver final : public GpuDriver {
  public:
   CudaDriver(void* library, const cuda::Api& api) : library_(library), api_(api) {}
   ~CudaDriver() override {
+    if (shared_ != nullptr) {  // what was put off is done by then
+      std::unique_lock lock(shared_->mutex);
+      shared_->no_captures.wait(lock, [this] { return shared_->captures == 0; });
+      if (shared_->given_up) return;  // the process's end releases it
+    }
     if (context_ != nullptr) api_.release_context(device_);
     dlclose(library_);
   }
@@ -106,6 +143,7 @@ class CudaDriver final : public GpuDriver {
     if (const auto error = api_.device(&device_, number); error != 0) return failed("GPU", error);
     if (const auto error = api_.retain_context(&context_, device_); error != 0)
       return failed("GPU " + std::to_string(number), error);
+    shared_ = SharedContext::of_gpu(number);
     return read_properties();
   }
 
@@ -117,13 +155,11 @@ class CudaDriver final : public GpuDriver {
     cuda::Address address = 0;
     const auto error = api_.allocate(&address, bytes == 0 ? 1 : bytes);
     if (error == cuda::kOutOfMemory) return static_cast<void*>(nullptr);
-    if (error != 0) return failed("device memory", error);
+    RECMILL_RETURN_IF_ERROR(checked("device memory", error));
     return reinterpret_cast<void*>(address);
   }
   void free(void* memory) override {
-    enter();
-    api_.synchronize();
-    api_.free(reinterpret_cast<cuda::Address>(memory));
+    when_done([this, memory] { api_.free(reinterpret_cast<cuda::Address>(memory)); });
   }
   int64_t free_bytes() override {
     enter();
@@ -134,8 +170,8 @@ class CudaDriver final : public GpuDriver {
   Result<GpuMemoryHandle> share(void* memory) override {
     enter();
     cuda::MemoryHandle handle = {};
-    const auto error = api_.share(&handle, reinterpret_cast<cuda::Address>(memory));
-    if (error != 0) return failed("device memory for other processes", error);
+    RECMILL_RETURN_IF_ERROR(checked("device memory for other processes",
+                                    api_.share(&handle, reinterpret_cast<cuda::Address>(memory))));
     GpuMemoryHandle shared{getpid(), memory, {}};
     std::ranges::copy(handle.bytes, shared.of_driver.begin());
     return shared;
@@ -146,8 +182,8 @@ class CudaDriver final : public GpuDriver {
     cuda::MemoryHandle of_driver;
     std::ranges::copy(handle.of_driver, of_driver.bytes);
     cuda::Address address = 0;
-    const auto error = api_.open_shared(&address, of_driver, cuda::kLazyPeerAccess);
-    if (error != 0) return failed("device memory of another process", error);
+    RECMILL_RETURN_IF_ERROR(checked("device memory of another process",
+                                    api_.open_shared(&address, of_driver, cuda::kLazyPeerAccess)));
     auto* const memory = reinterpret_cast<void*>(address);
     const std::lock_guard lock(mutex_);
     opened_.insert(memory);
@@ -156,55 +192,51 @@ class CudaDriver final : public GpuDriver {
   void close_shared(void* memory) override {
     enter();
     const std::lock_guard lock(mutex_);
-    if (opened_.erase(memory) > 0) api_.close_shared(reinterpret_cast<cuda::Address>(memory));
+    const auto found = opened_.find(memory);
+    if (found == opened_.end()) return;  // its own process's
+    opened_.erase(found);
+    api_.close_shared(reinterpret_cast<cuda::Address>(memory));
   }
   Result<void*> allocate_pinned(size_t bytes) override {
     enter();
     void* memory = nullptr;
     const std::string what = "pinned memory of " + std::to_string(bytes) + " bytes";
-    if (const auto error =
-            api_.allocate_host(&memory, bytes == 0 ? 1 : bytes, cuda::kPortable | cuda::kMapped);
-        error != 0)
-      return failed(what, error);
+    RECMILL_RETURN_IF_ERROR(checked(what, api_.allocate_host(&memory, bytes == 0 ? 1 : bytes,
+                                                             cuda::kPortable | cuda::kMapped)));
     // The same, as addresses are unified on all systems that Recmill runs on.
     cuda::Address address = 0;
     const auto error = api_.address_of_host(&address, memory, 0);
     if (error == 0 && reinterpret_cast<void*>(address) == memory) return memory;
     api_.free_host(memory);
-    return error != 0 ? failed(what, error)
+    return error != 0 ? checked(what, error)
                       : Status::Failed(what + ": the GPU has it at another address");
   }
   void free_pinned(void* memory) override {
-    enter();
-    api_.synchronize();
-    api_.free_host(memory);
+    when_done([this, memory] { api_.free_host(memory); });
   }
 
   Result<Stream> open_stream(StreamPriority priority) override {
     enter();
     Stream stream = nullptr;
     const int number = priority == StreamPriority::high ? -1 : 0;  // the lower, the sooner
-    if (const auto error = api_.open_stream(&stream, cuda::kNonBlocking, number); error != 0)
-      return failed("a stream", error);
+    RECMILL_RETURN_IF_ERROR(
+        checked("a stream", api_.open_stream(&stream, cuda::kNonBlocking, number)));
     return stream;
   }
   void close_stream(Stream stream) override {
     enter();
     api_.close_stream(stream);
-    const std::lock_guard lock(mutex_);
-    launched_.erase(stream);
+    const std::lock_guard lock(shared_->mutex);
+    shared_->launched.erase(stream);
   }
   Status copy(void* to, const void* from, size_t bytes, Stream stream) override {
     enter();
-    return checked("a copy",
-                   api_.copy(reinterpret_cast<cuda::Address>(to),
-                             reinterpret_cast<cuda::Address>(from), bytes, stream),
-                   stream);
+    return checked("a copy", api_.copy(reinterpret_cast<cuda::Address>(to),
+                                       reinterpret_cast<cuda::Address>(from), bytes, stream));
   }
   Status fill(void* to, uint8_t byte, size_t bytes, Stream stream) override {
     enter();
-    return checked("a fill", api_.fill(reinterpret_cast<cuda::Address>(to), byte, bytes, stream),
-                   stream);
+    return checked("a fill", api_.fill(reinterpret_cast<cuda::Address>(to), byte, bytes, stream));
   }
   Status launch(Function function, const Grid& grid, const void* arguments, size_t,
                 Stream stream) override {
@@ -215,7 +247,7 @@ class CudaDriver final : public GpuDriver {
     const auto error =
         api_.launch(kernel->function, blocks.x, blocks.y, blocks.z, threads.x, threads.y, threads.z,
                     static_cast<unsigned>(shared), stream, parameters, nullptr);
-    if (error != 0) return failed("kernel " + kernel->name, error);
+    RECMILL_RETURN_IF_ERROR(checked("kernel " + kernel->name, error));
     add_launched(kernel->name, stream);
     return {};
   }
@@ -223,16 +255,16 @@ class CudaDriver final : public GpuDriver {
     enter();
     const auto error = api_.query_stream(stream);
     if (error == cuda::kNotReady) return false;
-    RECMILL_RETURN_IF_ERROR(checked("a stream", error, stream));
-    const std::lock_guard lock(mutex_);
-    launched_[stream].clear();
+    RECMILL_RETURN_IF_ERROR(checked("a stream", error));
+    const std::lock_guard lock(shared_->mutex);
+    shared_->launched[stream].clear();
     return true;
   }
 
   Result<Event> open_event() override {
     enter();
     Event event = nullptr;
-    if (const auto error = api_.open_event(&event, 0); error != 0) return failed("an event", error);
+    RECMILL_RETURN_IF_ERROR(checked("an event", api_.open_event(&event, 0)));
     return event;
   }
   void close_event(Event event) override {
@@ -241,55 +273,68 @@ class CudaDriver final : public GpuDriver {
   }
   Status record(Event event, Stream stream) override {
     enter();
-    return checked("an event", api_.record(event, stream), stream);
+    return checked("an event", api_.record(event, stream));
   }
   Status wait(Stream stream, Event event) override {
     enter();
-    return checked("an event", api_.wait_event(stream, event, 0), stream);
+    return checked("an event", api_.wait_event(stream, event, 0));
   }
-  Result<bool> has_happened(Event event, Stream stream) override {
+  Result<bool> has_happened(Event event) override {
     enter();
     const auto error = api_.query_event(event);
     if (error == cuda::kNotReady) return false;
-    RECMILL_RETURN_IF_ERROR(checked("an event", error, stream));
+    RECMILL_RETURN_IF_ERROR(checked("an event", error));
     return true;
   }
   Result<double> seconds_between(Event first, Event last) override {
     enter();
     float milliseconds = 0;
-    if (const auto error = api_.elapsed(&milliseconds, first, last); error != 0)
-      return failed("the time between two events", error);
+    RECMILL_RETURN_IF_ERROR(
+        checked("the time between two events", api_.elapsed(&milliseconds, first, last)));
     return milliseconds / 1e3;
+  }
+
+  std::string give_up() override {
+    enter();
+    const std::lock_guard lock(shared_->mutex);
+    shared_->given_up = true;
+    shared_->put_off.clear();
+    std::set<std::string> running;
+    for (const auto& [stream, launched] : shared_->launched)
+      if (api_.query_stream(stream) == cuda::kNotReady)
+        running.insert(launched.begin(), launched.end());
+    return named(running);
   }
 
   Status begin_capture(Stream stream) override {
     enter();
-    return checked("a graph", api_.begin_capture(stream, cuda::kCaptureRelaxed), stream);
+    std::unique_lock lock(shared_->mutex);
+    const auto error = api_.begin_capture(stream, cuda::kCaptureRelaxed);
+    if (error == 0) ++shared_->captures;
+    lock.unlock();
+    return checked("a graph", error);
   }
   Result<Graph> end_capture(Stream stream, const std::string& name) override {
     enter();
     cuda::Handle captured = nullptr;
+    RECMILL_RETURN_IF_ERROR(checked("what is enqueued", end_capture(stream, captured)));
     auto graph = std::make_unique<CapturedGraph>();
     graph->name = name;
-    if (const auto error = api_.end_capture(stream, &captured); error != 0)
-      return failed("what is enqueued", error);
     const auto error = api_.instantiate(&graph->executable, captured, 0);
     api_.close_graph(captured);
-    if (error != 0) return failed("its graph", error);
+    RECMILL_RETURN_IF_ERROR(checked("its graph", error));
     return static_cast<Graph>(graph.release());
   }
   Status launch(Graph graph, Stream stream) override {
     enter();
     const auto* const of = static_cast<const CapturedGraph*>(graph);
-    RECMILL_RETURN_IF_ERROR(checked("a graph", api_.launch_graph(of->executable, stream), stream));
+    RECMILL_RETURN_IF_ERROR(checked("a graph", api_.launch_graph(of->executable, stream)));
     add_launched(of->name, stream);
     return {};
   }
   void close_graph(Graph graph) override {
-    enter();
     const std::unique_ptr<CapturedGraph> of(static_cast<CapturedGraph*>(graph));
-    api_.synchronize();
-    api_.close_executable(of->executable);
+    when_done([this, executable = of->executable] { api_.close_executable(executable); });
   }
 
   Result<Function> load(const KernelCode& code) override {
@@ -323,10 +368,34 @@ class CudaDriver final : public GpuDriver {
     cuda::Handle executable = nullptr;
   };
 
+  /// Does what may be done once all that is enqueued has happened. A wait for that would break a
+  /// capture, of any thread's: until it ends, `what` is put off. Given up, it is left.
+  void when_done(std::function<void()> what) {
+    enter();
+    const std::lock_guard lock(shared_->mutex);
+    if (shared_->given_up) return;
+    shared_->put_off.push_back(std::move(what));
+    if (shared_->captures == 0) catch_up();
+  }
+  cuda::Result end_capture(Stream stream, cuda::Handle& captured) {
+    const std::lock_guard lock(shared_->mutex);
+    const auto error = api_.end_capture(stream, &captured);
+    if (--shared_->captures > 0) return error;
+    catch_up();
+    shared_->no_captures.notify_all();
+    return error;
+  }
+  void catch_up() {
+    if (shared_->put_off.empty()) return;
+    api_.synchronize();
+    for (const auto& what : shared_->put_off) what();
+    shared_->put_off.clear();
+  }
+
   void add_launched(const std::string& name, Stream stream) {
-    const std::lock_guard lock(mutex_);
-    auto& names = launched_[stream];
-    if (names.find(name) == std::string::npos) names += (names.empty() ? "" : ", ") + name;
+    const std::lock_guard lock(shared_->mutex);
+    auto& names = shared_->launched[stream];
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   /// The context is each thread's own affair.
   void enter() const { api_.set_context(context_); }
@@ -337,15 +406,15 @@ class CudaDriver final : public GpuDriver {
     if (api_.error_string(error, &text) != 0 || text == nullptr) text = "unknown error";
     return Status::Failed(what + ": " + text + " (CUDA error " + std::to_string(error) + ")");
   }
-  /// An error of earlier work is that of one of its kernels.
-  Status checked(const std::string& what, cuda::Result error, Stream stream) {
+  /// An error of kernels is said by any later call: it names those that may have been running.
+  Status checked(const std::string& what, cuda::Result error) {
     if (error == 0) return {};
-    const std::lock_guard lock(mutex_);
-    const std::string& names = launched_[stream];
-    return failed(names.empty()                          ? what
-                  : names.find(',') == std::string::npos ? "kernel " + names
-                                                         : "one of the kernels " + names,
-                  error);
+    if (!cuda::is_of_kernels(error)) return failed(what, error);
+    const std::lock_guard lock(shared_->mutex);
+    std::set<std::string> kernels;
+    for (const auto& [stream, launched] : shared_->launched)
+      kernels.insert(launched.begin(), launched.end());
+    return failed(kernels.empty() ? what : named(kernels), error);
   }
 
   Status read_properties() {
@@ -377,11 +446,11 @@ class CudaDriver final : public GpuDriver {
   const cuda::Api api_;
   cuda::Device device_ = 0;
   cuda::Handle context_ = nullptr;
+  std::shared_ptr<SharedContext> shared_;
   GpuProperties properties_;
   std::mutex mutex_;  // guards all below
   std::vector<std::unique_ptr<Kernel>> kernels_;
-  std::unordered_map<Stream, std::string> launched_;  // since the stream was last done
-  std::unordered_set<void*> opened_;                  // of other processes
+  std::unordered_multiset<void*> opened_;  // of other processes
 };
 
 /// With no GPU open yet.

@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdlib>
+
 #include "device/gpu/gpu.h"
 #include "device/gpu/testing/fake_cuda.h"
 #include "device/kernel.cuh"
@@ -125,7 +128,7 @@ TEST_F(CudaDriverTest, CapturesAndLaunchesGraphs) {
   const auto enqueue = [&] {
     return gpu.launch(kernel, {{1}, {32}}, TwiceArguments{memory.address<float>(), 10}, stream);
   };
-  auto graph = stream.capture("doubled", enqueue);
+  auto graph = stream.capture("layers, doubled", enqueue);
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(stream.launch(*graph).ok());
   ASSERT_TRUE(stream.to_host(host, memory, 40).ok());
@@ -134,21 +137,72 @@ TEST_F(CudaDriverTest, CapturesAndLaunchesGraphs) {
   fake_->error = 719;
   ASSERT_TRUE(stream.launch(*graph).ok());
   EXPECT_EQ(stream.synchronize().message(),
-            "kernel doubled: unspecified launch failure (CUDA error 719)");
+            "kernel layers, doubled: unspecified launch failure (CUDA error 719)");
   fake_->no_graphs = true;
-  EXPECT_EQ(stream.capture("doubled", enqueue).status().message(),
-            "doubled: its graph: some error (CUDA error 801)");
+  EXPECT_EQ(stream.capture("layers, doubled", enqueue).status().message(),
+            "layers, doubled: its graph: some error (CUDA error 801)");
 }
 
-TEST_F(CudaDriverTest, NamesTheKernelThatDoesNotEnd) {
-  Gpu gpu(*driver(), {.kernel_seconds = 0.01});
-  const FakeImage image{.kernel = &twice};
-  const auto kernel = *gpu.load(code("twice", image));
-  auto stream = *gpu.open_stream();
-  ASSERT_TRUE(gpu.launch(kernel, {{1}, {1}}, TwiceArguments{}, stream).ok());
-  fake_->stuck = true;
-  EXPECT_EQ(stream.synchronize().message(),
-            "a stream whose last kernel is twice is not done after 0 s");
+// An error of kernels is said by whoever asks next: by another stream, and by a launch.
+TEST_F(CudaDriverTest, NamesTheKernelThatFailedOnAnotherStream) {
+  Gpu gpu(*driver(), {});
+  const FakeImage image{.kernel = &stop}, other{.kernel = &twice};
+  const auto stops = *gpu.load(code("stop", image)), fine = *gpu.load(code("twice", other));
+  auto stream = *gpu.open_stream(), asked = *gpu.open_stream();
+  ASSERT_TRUE(gpu.launch(stops, {{1}, {1}}, TwiceArguments{}, stream).ok());
+  const std::string failed = "kernel stop: unspecified launch failure (CUDA error 719)";
+  EXPECT_EQ(asked.synchronize().message(), failed);
+  fake_->launches_fail = true;
+  EXPECT_EQ(gpu.launch(fine, {{1}, {1}}, TwiceArguments{}, asked).message(), failed);
+  fake_->error = 1;
+  EXPECT_EQ(gpu.launch(fine, {{1}, {1}}, TwiceArguments{}, asked).message(),
+            "kernel twice: some error (CUDA error 1)");
+}
+
+// A wait for all that is enqueued, which comes before memory is freed, breaks captures: those of
+// other ranks' drivers too.
+TEST_F(CudaDriverTest, FreesNothingWhileAStreamIsCaptured) {
+  Gpu gpu(*driver(), {}), rank(*driver(), {});
+  auto stream = *gpu.open_stream(), other = *gpu.open_stream();
+  auto of_rank = *rank.allocate(40, "memory");
+  auto memory = *gpu.allocate(40, "memory"), longer = *gpu.allocate(40, "longer");
+  auto pinned = *gpu.allocate_pinned(40, "pinned");
+  auto first = *stream.capture("first", [&] { return stream.zero(memory); });
+  const auto graph = stream.capture("zeros", [&] {
+    longer = {};
+    of_rank = {};
+    pinned = {};
+    first = {};
+    EXPECT_TRUE(other.capture("within", [&] { return other.zero(memory); }).ok());
+    EXPECT_EQ(fake_->freed, 0);
+    return stream.zero(memory);
+  });
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(fake_->freed, 2);
+  memory = {};
+  EXPECT_EQ(fake_->freed, 3);
+}
+
+// Whatever would wait for it is left: the program is to end, and say why.
+TEST_F(CudaDriverTest, NamesTheKernelThatDoesNotEndAndWaitsForItNoMore) {
+  std::array<void*, 2> left = {};
+  {
+    Gpu gpu(*driver(), {.kernel_seconds = 0.01});
+    const FakeImage image{.kernel = &twice};
+    const auto kernel = *gpu.load(code("twice", image)), other = *gpu.load(code("other", image));
+    auto stream = *gpu.open_stream(), asked = *gpu.open_stream();
+    const auto memory = *gpu.allocate(40, "memory");
+    auto pinned = *gpu.allocate_pinned(40, "pinned");
+    left = {memory.address<void>(), pinned.as<std::byte>().data()};
+    ASSERT_TRUE(gpu.launch(kernel, {{1}, {1}}, TwiceArguments{}, stream).ok());
+    fake_->stuck = true;
+    EXPECT_EQ(asked.synchronize().message(), "kernel twice is not done after 0.01 s");
+    ASSERT_TRUE(gpu.launch(other, {{1}, {1}}, TwiceArguments{}, asked).ok());
+    EXPECT_EQ(stream.synchronize().message(),
+              "one of the kernels other, twice is not done after 0.01 s");
+  }
+  EXPECT_EQ(fake_->hung, 0);
+  for (void* const memory : left) std::free(memory);
 }
 
 TEST_F(CudaDriverTest, OpensMemoryOfOtherProcessesButNotItsOwn) {
@@ -164,7 +218,9 @@ TEST_F(CudaDriverTest, OpensMemoryOfOtherProcessesButNotItsOwn) {
   void* const opened = *other->open_shared(handle);
   EXPECT_EQ(opened, memory);
   EXPECT_EQ(fake_->opened, 1);
-  other->close_shared(opened);
+  EXPECT_EQ(*other->open_shared(handle), memory);  // as the driver has it: counted
+  EXPECT_EQ(fake_->opened, 2);
+  for (int i = 0; i < 2; ++i) other->close_shared(opened);
   EXPECT_EQ(fake_->opened, 0);
   owner->free(memory);
 }

@@ -73,12 +73,12 @@ class EmulatedDriver final : public GpuDriver {
     const std::lock_guard lock(mutex_);
     return of_.memory - used_;
   }
-  Result<GpuMemoryHandle> share(void* memory) override {
-    return GpuMemoryHandle{getpid(), memory, {}};
+  Result<GpuMemoryHandle> share(void*) override {
+    return Status::Failed("what the CPU plays of a GPU's memory is its own process's alone");
   }
   Result<void*> open_shared(const GpuMemoryHandle& handle) override {
-    if (handle.process == getpid()) return handle.address;
-    return Status::Failed("what the CPU plays of a GPU's memory is its own process's alone");
+    RECMILL_CHECK(handle.process == getpid(), "of another process, which share() refuses");
+    return handle.address;
   }
   void close_shared(void*) override {}
   Result<void*> allocate_pinned(size_t bytes) override {
@@ -129,6 +129,7 @@ class EmulatedDriver final : public GpuDriver {
   }
   Result<bool> is_done(Stream stream) override {
     const std::lock_guard lock(mutex_);
+    if (stream_of(stream)->captured != nullptr) return Status::Failed("a graph is waited for");
     return catch_up(*stream_of(stream));
   }
 
@@ -153,11 +154,12 @@ class EmulatedDriver final : public GpuDriver {
   }
   Status wait(Stream stream, Event event) override {
     const std::lock_guard lock(mutex_);
+    if (stream_of(stream)->captured != nullptr) return Status::Failed("an event within a graph");
     const EmulatedEvent at = **static_cast<SharedEvent*>(event);
     if (at.stream == nullptr) return {};  // never recorded: as CUDA has it
     return enqueue(stream, [this, at] { return catch_up(*at.stream, at.place); });
   }
-  Result<bool> has_happened(Event event, Stream) override {
+  Result<bool> has_happened(Event event) override {
     const std::lock_guard lock(mutex_);
     const EmulatedEvent& at = **static_cast<SharedEvent*>(event);
     if (at.stream == nullptr) return true;
@@ -171,6 +173,9 @@ class EmulatedDriver final : public GpuDriver {
     return static_cast<double>(end.warp_steps - begin.warp_steps) * 1e-9 /
            (kSchedulers * properties_.multiprocessors);
   }
+
+  // What is freed waits for nobody here.
+  std::string give_up() override { return ""; }
 
   Status begin_capture(Stream stream) override {
     const std::lock_guard lock(mutex_);

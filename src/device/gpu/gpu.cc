@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <sstream>
 #include <thread>
 
 namespace recmill {
@@ -17,16 +18,20 @@ std::string mib(int64_t bytes) {
 }
 
 template <class IsDone>
-Status wait_until(const IsDone& is_done, const std::string& launched, double seconds) {
+Status wait_until(const IsDone& is_done, const std::string& launched, Gpu& gpu) {
   using Clock = std::chrono::steady_clock;
-  const auto limit = std::chrono::duration<double>(seconds);
+  const auto limit = std::chrono::duration<double>(gpu.options().kernel_seconds);
   const auto begin = Clock::now();
   while (true) {
     RECMILL_ASSIGN_OR_RETURN(const bool done, is_done());
     if (done) return {};
-    if (Clock::now() - begin > limit)
-      return Status::Failed("a stream whose last kernel is " + launched + " is not done after " +
-                            std::to_string(static_cast<int>(limit.count())) + " s");
+    if (Clock::now() - begin > limit) {
+      const std::string running = gpu.driver().give_up();
+      std::ostringstream said;
+      said << (running.empty() ? "a stream whose last kernel is " + launched : running)
+           << " is not done after " << limit.count() << " s";
+      return Status::Failed(said.str());
+    }
     std::this_thread::yield();
   }
 }
@@ -98,7 +103,7 @@ Result<bool> GpuStream::is_done() {
 }
 
 Status GpuStream::synchronize() {
-  return wait_until([&] { return is_done(); }, launched_, gpu_->options().kernel_seconds);
+  return wait_until([&] { return is_done(); }, launched_, *gpu_);
 }
 
 Status GpuStream::wait_for(GpuStream& other) {
@@ -135,8 +140,7 @@ Status GpuEvent::record(GpuStream& stream) {
 
 Status GpuEvent::synchronize() {
   if (stream_ == nullptr) return {};
-  return wait_until([&] { return gpu_->driver().has_happened(event_, stream_); }, launched_,
-                    gpu_->options().kernel_seconds);
+  return wait_until([&] { return gpu_->driver().has_happened(event_); }, launched_, *gpu_);
 }
 
 // The stream is to be left as others know it, whatever was enqueued.

@@ -85,7 +85,7 @@ class GpuStream {
   /// Whether all of it has happened. Fails as it did, naming the kernel.
   Result<bool> is_done();
   /// Returns when all of it has happened. Fails as it did, naming the kernel; where the time limit
-  /// passes, the last one that was launched.
+  /// passes, those that run: nothing is freed from then on.
   Status synchronize();
   /// What is enqueued from now on comes after all that is enqueued on `other` so far.
   Status wait_for(GpuStream& other);

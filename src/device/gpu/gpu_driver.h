@@ -42,7 +42,7 @@ class GpuDriver {
   virtual void make_current() = 0;
 
   /// Aligned to 256 bytes, of any content; null: there is not so much. Freed once all that is
-  /// enqueued has happened.
+  /// enqueued has happened, and no stream is captured: nobody may wait meanwhile.
   virtual Result<void*> allocate(size_t bytes) = 0;
   virtual void free(void* memory) = 0;
   virtual int64_t free_bytes() = 0;
@@ -74,10 +74,14 @@ class GpuDriver {
   /// recorded.
   virtual Status record(Event event, Stream stream) = 0;
   virtual Status wait(Stream stream, Event event) = 0;
-  /// Whether it has, as last recorded, which was on `stream`.
-  virtual Result<bool> has_happened(Event event, Stream stream) = 0;
+  /// Whether it has, as last recorded.
+  virtual Result<bool> has_happened(Event event) = 0;
   /// Between two events that have happened.
   virtual Result<double> seconds_between(Event first, Event last) = 0;
+
+  /// Nobody waits any more for what is enqueued: it may never end. So nothing is freed from now on.
+  /// What runs, as "kernel NAME" or "one of the kernels NAME, NAME"; empty where that is not known.
+  virtual std::string give_up() = 0;
 
   /// What is enqueued on the stream from now on does not happen, but becomes a graph. Copies, fills
   /// and kernels of this stream alone.
@@ -87,7 +91,7 @@ class GpuDriver {
   virtual Result<Graph> end_capture(Stream stream, const std::string& name) = 0;
   /// Enqueues all that was captured, with the arguments that it had then.
   virtual Status launch(Graph graph, Stream stream) = 0;
-  /// Once all that is enqueued has happened.
+  /// As memory is freed.
   virtual void close_graph(Graph graph) = 0;
 
   /// The kernel of that code, ready to run; it stays so.

@@ -125,6 +125,15 @@ TEST_F(GpuTest, ACaptureThatFailsLeavesTheStream) {
   EXPECT_EQ(host.as<float>()[0], 3);
 }
 
+TEST_F(GpuTest, ACaptureWaitsForNothing) {
+  if (on_cuda()) GTEST_SKIP() << "says it in other words";
+  GpuStream other = *gpu_.open_stream();
+  EXPECT_EQ(stream_.capture("sums", [&] { return stream_.synchronize(); }).status().message(),
+            "a graph is waited for");
+  EXPECT_EQ(stream_.capture("sums", [&] { return stream_.wait_for(other); }).status().message(),
+            "an event within a graph");
+}
+
 TEST_F(GpuTest, EventsAreWaitedForWithoutWhatComesBehind) {
   auto host = *gpu_.allocate_pinned(8, "host");
   auto memory = *gpu_.allocate(8, "memory");

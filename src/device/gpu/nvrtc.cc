@@ -3,13 +3,18 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 
 namespace recmill {
 namespace {
 
 constexpr int kLeastMajor = 13;
 using Program = void*;
+/// Of all texts; what is declared and not used is no warning.
+constexpr std::array kOptions{"--std=c++20", "--fmad=false", "-default-device",
+                              "--ptxas-options=-v", "--diag-suppress=177"};
 constexpr const char* kToolkit = "/usr/local/cuda/lib64/";  // where the loader may not look
 
 void* open_library(const std::string& library) {
@@ -32,6 +37,8 @@ struct Nvrtc::Functions {
   int (*log)(Program, char*) = nullptr;
   int (*cubin_size)(Program, size_t*) = nullptr;
   int (*cubin)(Program, char*) = nullptr;
+  int (*architecture_count)(int*) = nullptr;
+  int (*architectures)(int*) = nullptr;  // 75: sm_75
 };
 
 Result<std::shared_ptr<const Nvrtc>> Nvrtc::load(const std::string& library) {
@@ -57,12 +64,17 @@ Result<std::shared_ptr<const Nvrtc>> Nvrtc::load(const std::string& library) {
   find(functions.log, "nvrtcGetProgramLog");
   find(functions.cubin_size, "nvrtcGetCUBINSize");
   find(functions.cubin, "nvrtcGetCUBIN");
+  find(functions.architecture_count, "nvrtcGetNumSupportedArchs");
+  find(functions.architectures, "nvrtcGetSupportedArchs");
   if (!complete) return Status::Failed(library + " is no NVRTC of CUDA 13");
   int major = 0, minor = 0;
-  functions.version(&major, &minor);
+  if (const int error = functions.version(&major, &minor); error != 0)
+    return Status::Failed(library + ": its version: " + functions.error_text(error));
   made->version_ = std::to_string(major) + "." + std::to_string(minor);
   if (major < kLeastMajor)
     return Status::Failed(library + " is NVRTC " + made->version_ + ": 13.0 is the least");
+  made->identity_ = made->version_;
+  for (const char* const option : kOptions) made->identity_ += std::string(" ") + option;
   return std::shared_ptr<const Nvrtc>(made);
 }
 
@@ -70,17 +82,32 @@ Nvrtc::~Nvrtc() {
   if (handle_ != nullptr) dlclose(handle_);
 }
 
+// What is no sm_NUMBER is the compiler's to refuse.
+Status Nvrtc::check_architecture(const std::string& architecture) const {
+  if (!architecture.starts_with("sm_")) return {};
+  int count = 0;
+  if (functions_->architecture_count(&count) != 0) return {};
+  std::vector<int> known(count);
+  if (functions_->architectures(known.data()) != 0) return {};
+  const int number = std::atoi(architecture.c_str() + 3);
+  if (std::ranges::find(known, number) != known.end()) return {};
+  std::string all;
+  for (const int of : known) all += (all.empty() ? "sm_" : ", sm_") + std::to_string(of);
+  return Status::Failed("NVRTC " + version_ + " does not compile for " + architecture +
+                        ", but for " + all);
+}
+
 Result<CompiledKernels> Nvrtc::compile(const std::string& text, const std::string& name,
                                        const std::string& architecture) const {
+  RECMILL_RETURN_IF_ERROR(check_architecture(architecture));
   Program program = nullptr;
   if (const int error =
           functions_->create(&program, text.c_str(), name.c_str(), 0, nullptr, nullptr);
       error != 0)
     return Status::Failed(name + ": " + functions_->error_text(error));
   const std::string target = "--gpu-architecture=" + architecture;
-  const std::array options{
-      target.c_str(),       "--std=c++20",        "--fmad=false", "-default-device",
-      "--ptxas-options=-v", "--diag-suppress=177"};  // what is declared and not used
+  std::vector<const char*> options{target.c_str()};
+  options.insert(options.end(), kOptions.begin(), kOptions.end());
   const int error = functions_->compile(program, static_cast<int>(options.size()), options.data());
   CompiledKernels compiled;
   size_t size = 0;
@@ -93,11 +120,18 @@ Result<CompiledKernels> Nvrtc::compile(const std::string& text, const std::strin
   if (error != 0) {
     const size_t first = compiled.said.find("error");
     const size_t from = first == std::string::npos ? 0 : compiled.said.rfind('\n', first) + 1;
+    const size_t end = compiled.said.find_last_not_of('\n') + 1;
     status = Status::Failed(name + ": " + functions_->error_text(error) + ": " +
-                            compiled.said.substr(from));
-  } else if (functions_->cubin_size(program, &size) == 0) {
-    compiled.cubin.resize(size);
-    functions_->cubin(program, reinterpret_cast<char*>(compiled.cubin.data()));
+                            compiled.said.substr(from, std::max(end, from) - from));
+  } else {
+    int of_cubin = functions_->cubin_size(program, &size);
+    compiled.cubin.resize(of_cubin == 0 ? size : 0);
+    if (of_cubin == 0)
+      of_cubin = functions_->cubin(program, reinterpret_cast<char*>(compiled.cubin.data()));
+    if (of_cubin != 0)
+      status = Status::Failed(name + ": its binary: " + functions_->error_text(of_cubin));
+    else if (compiled.cubin.empty())
+      status = Status::Failed(name + ": " + architecture + " gives no binary");
   }
   functions_->destroy(&program);
   if (!status.ok()) return status;

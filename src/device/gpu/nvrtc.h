@@ -26,8 +26,8 @@ class Nvrtc {
   Nvrtc(const Nvrtc&) = delete;
   Nvrtc& operator=(const Nvrtc&) = delete;
 
-  /// "13.0".
-  const std::string& version() const { return version_; }
+  /// What makes a binary another one beside its text and architecture: version and options.
+  const std::string& identity() const { return identity_; }
 
   /// Compiles a text that includes nothing, for an architecture such as "sm_90", without
   /// contraction of products and sums. Fails with the compiler's first error in one line and all of
@@ -38,9 +38,11 @@ class Nvrtc {
  private:
   struct Functions;
   Nvrtc() = default;
+  Status check_architecture(const std::string& architecture) const;
   void* handle_ = nullptr;
   std::unique_ptr<Functions> functions_;
-  std::string version_;
+  std::string version_;  // "13.0"
+  std::string identity_;
 };
 
 }  // namespace recmill

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/gpu/nvrtc.h"
 
+#include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +10,10 @@
 namespace recmill {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 constexpr const char* kTwo = R"(
 struct Arguments { const float* in; float* out; };
@@ -47,14 +51,25 @@ TEST(Nvrtc, CompilesWithoutAGpu) {
   }
 }
 
+TEST(Nvrtc, IdentityHasVersionAndOptions) {
+  const auto nvrtc = Nvrtc::load();
+  ASSERT_TRUE(nvrtc.ok()) << nvrtc.status().message();
+  EXPECT_THAT((*nvrtc)->identity(), StartsWith("13."));
+  EXPECT_THAT((*nvrtc)->identity(), HasSubstr(" --std=c++20 --fmad=false "));
+}
+
 TEST(Nvrtc, SaysWhereATextIsWrong) {
   const auto nvrtc = Nvrtc::load();
   ASSERT_TRUE(nvrtc.ok()) << nvrtc.status().message();
   const std::string said =
       (*nvrtc)->compile("struct A {};\nthis is no kernel;\n", "bad.cu", "sm_90").status().message();
   EXPECT_THAT(said, HasSubstr("bad.cu: NVRTC_ERROR_COMPILATION: bad.cu(2): error"));
-  EXPECT_THAT((*nvrtc)->compile(kTwo, "two.cu", "sm_1").status().message(),
-              HasSubstr("two.cu: NVRTC_ERROR_INVALID_OPTION"));
+  EXPECT_THAT(
+      (*nvrtc)->compile(kTwo, "two.cu", "sm_1").status().message(),
+      AllOf(StartsWith("NVRTC 13"), HasSubstr(" does not compile for sm_1, but for sm_75, "),
+            Not(HasSubstr("\n"))));
+  EXPECT_THAT((*nvrtc)->compile(kTwo, "two.cu", "none").status().message(),
+              AllOf(StartsWith("two.cu: NVRTC_ERROR_INVALID_OPTION"), Not(HasSubstr("\n"))));
 }
 
 TEST(Nvrtc, SaysThatItIsNotThere) {
@@ -75,6 +90,15 @@ TEST(Cubin, RefusesWhatIsNone) {
                                       compiled->cubin.begin() + static_cast<long>(size));
     EXPECT_FALSE(read_cubin(part).ok()) << size;
   }
+  // Names that are said to be in memory alone stand nowhere.
+  auto header = *reinterpret_cast<const Elf64_Ehdr*>(compiled->cubin.data());
+  auto nowhere = compiled->cubin;
+  auto& names = *reinterpret_cast<Elf64_Shdr*>(nowhere.data() + header.e_shoff +
+                                               header.e_shstrndx * sizeof(Elf64_Shdr));
+  names.sh_type = SHT_NOBITS;
+  names.sh_offset = uint64_t{1} << 40;
+  const auto unnamed = read_cubin(nowhere);
+  EXPECT_TRUE(!unnamed.ok() || unnamed->empty());
 }
 
 }  // namespace

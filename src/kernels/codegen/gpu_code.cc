@@ -65,7 +65,7 @@ Result<CubinCache> CubinCache::open(const std::string& folder, Files& files) {
 
 std::string CubinCache::path_of(const GpuSource& source, const std::string& architecture) const {
   return fmt::format("{}/{:016x}", folder_,
-                     hash_bytes(source.text + architecture + nvrtc_->version()));
+                     hash_bytes(source.text + architecture + nvrtc_->identity()));
 }
 
 Status CubinCache::compile(const GpuSource& source, const std::string& architecture) {

@@ -2,7 +2,8 @@
 // Sources of kernels for GPUs compiled: by NVRTC into binaries for an architecture, or by the
 // system's compiler into libraries for the emulator; each once.
 //
-//   FOLDER/NAME.cu, NAME.cubin     NAME: digest of the source, the architecture and NVRTC's version
+//   FOLDER/NAME.cu, NAME.cubin     NAME: digest of the source, the architecture and
+//                                  Nvrtc::identity()
 //
 // A binary begins with a line "recmill cubin CHECKSUM BYTES", the checksum of what follows: so many
 // bytes of what the compiler said, then the binary itself.

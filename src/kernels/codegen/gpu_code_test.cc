@@ -3,12 +3,14 @@
 // launched.
 #include "kernels/codegen/gpu_code.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "base/hash.h"
 #include "base/random.h"
 #include "base/temporary_folder.h"
 #include "kernels/codegen/compiled_gpu_pool.h"
@@ -208,6 +210,17 @@ TEST_F(GpuCodeTest, BinariesAreCompiledOnceAndChecked) {
   auto cache = *CubinCache::open(folder_.path(), posix_files());
   EXPECT_EQ(cache.load(sources, "sm_90", pool_).status().message(),
             path + ": damaged, its checksum does not hold; remove it");
+}
+
+TEST_F(GpuCodeTest, BinariesAreNamedByAllThatMakesThemOthers) {
+  const std::vector<GpuSource> sources{source_of(gpu_samples()[0])};
+  auto cache = *CubinCache::open(folder_.path(), posix_files());
+  ASSERT_TRUE(cache.load(sources, "sm_90", pool_).ok());
+  const auto nvrtc = *Nvrtc::load();
+  const std::string name =
+      fmt::format("{:016x}", hash_bytes(sources[0].text + "sm_90" + nvrtc->identity()));
+  EXPECT_EQ(*posix_files().list(folder_.path()),
+            (std::vector<std::string>{name + ".cu", name + ".cubin"}));
 }
 
 TEST_F(GpuCodeTest, KernelsOfOneTextAreCompiledTogetherAndSpillNothing) {

@@ -19,6 +19,9 @@ using recmill::cuda::Device;
 using recmill::cuda::Handle;
 using recmill::testing::FakeImage;
 
+extern "C" recmill::testing::FakeCuda fake_cuda;
+recmill::testing::FakeCuda fake_cuda;
+
 namespace {
 
 using FakeGraph = std::vector<std::function<int()>>;
@@ -39,12 +42,18 @@ int enqueue(Handle stream, std::function<int()> work) {
   return 0;
 }
 
-constexpr int kInvalidValue = 1;  // CUDA_ERROR_INVALID_VALUE
+// CUDA_ERROR_INVALID_VALUE, STREAM_CAPTURE_UNSUPPORTED and STREAM_CAPTURE_INVALIDATED.
+constexpr int kInvalidValue = 1, kUnsupportedInCapture = 900, kBrokenCapture = 901;
+int captured_streams = 0;
+bool capture_is_broken = false;
+
+/// A call that returns once all that is enqueued has happened.
+void wait_for_all() {
+  fake_cuda.hung += fake_cuda.stuck ? 1 : 0;
+}
 }  // namespace
 
 extern "C" {
-
-recmill::testing::FakeCuda fake_cuda;
 
 int cuInit(unsigned) {
   return 0;
@@ -116,13 +125,17 @@ int cuDevicePrimaryCtxRetain(Handle* context, Device) {
   return 0;
 }
 int cuDevicePrimaryCtxRelease_v2(Device) {
+  wait_for_all();
   return 0;
 }
 int cuCtxSetCurrent(Handle) {
   return 0;
 }
 int cuCtxSynchronize() {
-  return fake_cuda.error;
+  wait_for_all();
+  if (captured_streams == 0) return fake_cuda.error;
+  capture_is_broken = true;
+  return kUnsupportedInCapture;
 }
 int cuMemAlloc_v2(Address* address, size_t bytes) {
   if (bytes > fake_cuda.most_bytes) return recmill::cuda::kOutOfMemory;
@@ -130,7 +143,9 @@ int cuMemAlloc_v2(Address* address, size_t bytes) {
   return 0;
 }
 int cuMemFree_v2(Address address) {
+  wait_for_all();
   std::free(reinterpret_cast<void*>(address));
+  ++fake_cuda.freed;
   return 0;
 }
 int cuMemGetInfo_v2(size_t* free, size_t* all) {
@@ -162,6 +177,7 @@ int cuMemHostGetDevicePointer_v2(Address* address, void* memory, unsigned flags)
   return 0;
 }
 int cuMemFreeHost(void* memory) {
+  wait_for_all();
   std::free(memory);
   return 0;
 }
@@ -194,11 +210,14 @@ int cuMemsetD8Async(Address to, unsigned char byte, size_t bytes, Handle stream)
 }
 int cuStreamBeginCapture_v2(Handle stream, int) {
   static_cast<FakeStream*>(stream)->is_captured = true;
+  ++captured_streams;
   return 0;
 }
 int cuStreamEndCapture(Handle stream, Handle* graph) {
   auto* const of = static_cast<FakeStream*>(stream);
   of->is_captured = false;
+  --captured_streams;
+  if (std::exchange(capture_is_broken, false)) return kBrokenCapture;
   *graph = new FakeGraph(std::exchange(of->captured, {}));
   return 0;
 }
@@ -256,6 +275,7 @@ int cuFuncSetAttribute(Handle, int, int) {
 int cuLaunchKernel(Handle function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,
                    unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned shared,
                    Handle stream, void** arguments, void**) {
+  if (fake_cuda.launches_fail) return fake_cuda.error;
   const recmill::Grid grid{
       {blocks_x, blocks_y, blocks_z}, {threads_x, threads_y, threads_z}, shared};
   const auto* image = static_cast<const FakeImage*>(function);

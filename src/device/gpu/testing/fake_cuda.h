@@ -13,9 +13,12 @@ struct FakeCuda {
   size_t most_bytes = size_t{1} << 30;             // of one allocation
   int error = 0;                                   // of all that comes
   bool stuck = false;                              // no stream is ever done
+  int hung = 0;                                    // calls that would not have returned then
+  bool launches_fail = false;                      // with that error
   bool no_graphs = false;                          // none can be made
   bool unified = true;                             // kernels reach the host's memory at its address
   int opened = 0;                                  // memory of other processes
+  int freed = 0;                                   // allocations
   int priority = 1;                                // of the last stream; less goes first
   decltype(&emulation::run_kernel) run = nullptr;  // that of whoever loads it
 };
