@@ -33,4 +33,9 @@ Result<std::unique_ptr<Reader>> open_reader(const DataOptions& options, Subset s
                             std::string(name_of(options.format)));
 }
 
+bool names_evaluation_rows(const DataOptions& options) {
+  if (options.format == DataFormat::synthetic) return options.synthetic.eval_rows > 0;
+  return !options.eval.empty() || options.split.by != SplitKind::file;
+}
+
 }  // namespace recmill::reader

@@ -21,4 +21,7 @@ Result<std::unique_ptr<Reader>> open_reader(const DataOptions& options, Subset s
                                             uint64_t seed, Pool& pool, Files& files,
                                             ParserKind parser = ParserKind::fast);
 
+/// Whether there is an evaluation subset, which may turn out to have no rows.
+bool names_evaluation_rows(const DataOptions& options);
+
 }  // namespace recmill::reader

@@ -29,18 +29,25 @@ class StoreItems {
             {"table " + spec.name, 0,
              table::EmbeddingTable::bytes(spec, table::RowShare(spec.rows, 0, 1))});
     }
-    add("rows to be copied", {0, int64_t{table::GpuRows::kStagingBytes}});
+    ledger_.pinned.items.push_back(
+        {"pinned, rows to be copied", 0, int64_t{table::GpuRows::kStagingBytes}});
   }
 
   void add_bags() {
-    std::vector<kernels::GpuBagsSize> features;
-    for (size_t f = 0; f < model_.features.size(); ++f)
-      features.push_back({batches_.largest.lookups[f], model_.dim_of(f),
-                          model_.features[f].weighted, parts_of(f)});
-    add("bags", kernels::GpuBags::need(features, batches_.largest.samples) * batches_.prepared);
+    const auto need = [&](const GpuBatches::Size& size) {
+      std::vector<kernels::GpuBagsSize> features;
+      for (size_t f = 0; f < model_.features.size(); ++f)
+        features.push_back(
+            {size.lookups[f], model_.dim_of(f), model_.features[f].weighted, parts_of(f)});
+      return kernels::GpuBags::need(features, size.samples) * batches_.prepared;
+    };
+    add_need("bags", batches_, need, ledger_);
   }
 
   void add_distinct_rows() {
+    ledger_.pinned.items.push_back({"pinned, numbers of distinct rows", 0,
+                                    std::ssize(model_.tables) * int64_t{sizeof(int64_t)}});
+    if (batches_.trained.samples == 0) return;
     std::vector<int64_t> keys, rows, features(model_.tables.size());
     kernels::GpuLookupsSize size{batches_.trained.samples, batches_.shards};
     size.lookups.resize(model_.tables.size());
@@ -61,22 +68,23 @@ class StoreItems {
     add("lookups in the order of summation", Finder::need_of_batch(size) * batches_.prepared);
     add("distinct rows", Finder::need(size, kernels::row_keys(keys)));
     add("updates", table::GpuUpdater::need(rows, features) * batches_.prepared);
-    add("numbers of distinct rows", {0, std::ssize(model_.tables) * int64_t{sizeof(int64_t)}});
   }
 
   // Of a caller on the host.
   void add_outputs() {
     if (!batches_.on_host) return;
-    int64_t outputs = 0, gradients = 0;
-    for (size_t f = 0; f < model_.features.size(); ++f) {
-      outputs += rows_out(batches_.largest, f) * model_.dim_of(f);
-      gradients += rows_out(batches_.trained, f) * model_.dim_of(f) + 3;  // at 16 bytes
-    }
-    for (const auto& [what, floats] : {std::pair{"looked-up rows", outputs},
-                                       std::pair{"gradients of looked-up rows", gradients}}) {
-      const int64_t bytes = reserved_bytes(floats * int64_t{sizeof(float)});
-      add(what, {bytes, bytes});
-    }
+    const auto floats = [&](const GpuBatches::Size& size, int64_t beside) {
+      int64_t all = 0;
+      for (size_t f = 0; f < model_.features.size(); ++f)
+        all += rows_out(size, f) * model_.dim_of(f) + beside;
+      const int64_t bytes = reserved_bytes(all * int64_t{sizeof(float)});
+      return GpuBytes{bytes, bytes};
+    };
+    const auto rows = [&](const GpuBatches::Size& size) { return floats(size, 0); };
+    add_need("looked-up rows", batches_, rows, ledger_);
+    constexpr int64_t kAligned = 3;  // floats beside a feature's: it begins at 16 bytes
+    if (batches_.trained.samples > 0)
+      add("gradients of looked-up rows", floats(batches_.trained, kAligned));
   }
 
  private:
@@ -125,36 +133,53 @@ int64_t packed_bytes(const HeldTables& held, const ModelSpec& model, const GpuBa
   return reserved_bytes(rows.floats() * int64_t{sizeof(float)});
 }
 
+int64_t samples_of_rank(int64_t samples, int shards, int ranks) {
+  const auto cut = [](int64_t all, int64_t parts) { return (all + parts - 1) / parts; };
+  return cut(shards, ranks) * cut(samples, shards);
+}
+
 /// TableWiseGpuStore's own. As if all lookups of histories were this rank's samples'.
 void add_packed_rows(const ModelSpec& model, const GpuBatches& batches, int rank, int ranks,
                      GpuLedger& ledger) {
   const auto of_ranks = held_tables(model, ranks);
-  const GpuBatches::Size& size = batches.largest;
-  const int64_t all = packed_bytes(of_ranks[rank], model, size, size.samples);
-  const int64_t own_samples = part_of_rank(batches, ranks).largest.samples;
-  int64_t own = 0;
-  for (const HeldTables& held : of_ranks) own += packed_bytes(held, model, size, own_samples);
-  const auto add = [&](std::vector<MemoryItem>& items, const char* what, int64_t bytes,
-                       bool certain) {
-    items.push_back({what, 0, bytes, certain});
+  const auto all = [&](const GpuBatches::Size& size) {
+    return GpuBytes{packed_bytes(of_ranks[rank], model, size, size.samples), 0};
   };
-  add(ledger.device.items, "rows for all samples", all, batches.certain);
-  add(ledger.device.items, "rows of own samples", own, batches.certain);
-  if (batches.on_host)
-    add(ledger.pinned.items, "pinned, rows of own samples", own, batches.certain);
-  const int64_t messages = 2 * std::max(all, own);
-  add(ledger.device.items, "messages between GPUs", messages, /*certain=*/false);
-  add(ledger.pinned.items, "pinned, messages between GPUs", messages, /*certain=*/false);
+  const auto own = [&](const GpuBatches::Size& size) {
+    const int64_t samples = samples_of_rank(size.samples, batches.shards, ranks);
+    int64_t bytes = 0;
+    for (const HeldTables& held : of_ranks) bytes += packed_bytes(held, model, size, samples);
+    return GpuBytes{bytes, batches.on_host ? bytes : 0};
+  };
+  add_need("rows for all samples", batches, all, ledger);
+  add_need("rows of own samples", batches, own, ledger);
+  const int64_t messages = 2 * std::max(all(batches.largest).device, own(batches.largest).device);
+  ledger.device.items.push_back({"messages between GPUs", 0, messages, /*certain=*/false});
+  ledger.pinned.items.push_back({"pinned, messages between GPUs", 0, messages, /*certain=*/false});
 }
 
 }  // namespace
 
 GpuBatches part_of_rank(const GpuBatches& batches, int ranks) {
-  const auto cut = [](int64_t all, int64_t parts) { return (all + parts - 1) / parts; };
   GpuBatches part = batches;
   for (GpuBatches::Size* const size : {&part.largest, &part.trained})
-    size->samples = cut(batches.shards, ranks) * cut(size->samples, batches.shards);
+    size->samples = samples_of_rank(size->samples, batches.shards, ranks);
   return part;
+}
+
+void add_need(const std::string& what, const GpuBatches& batches,
+              const std::function<GpuBytes(const GpuBatches::Size&)>& need, GpuLedger& ledger) {
+  const GpuBytes all = need(batches.largest);
+  const GpuBytes trained = batches.trained.samples > 0 ? need(batches.trained) : GpuBytes{};
+  const auto add = [&](std::vector<MemoryItem>& items, const std::string& name, int64_t certain,
+                       int64_t most) {
+    if (certain > 0) items.push_back({name, 0, certain, batches.certain});
+    if (most > certain)
+      items.push_back({name + " of evaluation, beyond those of training", 0, most - certain,
+                       /*certain=*/false});
+  };
+  add(ledger.device.items, what, trained.device, all.device);
+  add(ledger.pinned.items, "pinned, " + what, trained.pinned, all.pinned);
 }
 
 GpuLedger gpu_store_need(const ModelSpec& model, const GpuBatches& batches,

@@ -4,10 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "device/gpu/gpu.h"
+#include "device/gpu/staged_arrays.h"
 #include "kernels/schedule/schedule.h"
 #include "schema/cluster_spec.h"
 #include "schema/table_spec.h"
@@ -19,14 +22,15 @@ struct GpuLedger {
   MemoryLedger device, pinned;
 };
 
-/// The largest batches that a store is given. Where not `certain`, they may all be smaller.
+/// The largest batches that a store is given. Where not `certain`, they may all be smaller; those
+/// that are not updated may in any case.
 struct GpuBatches {
   struct Size {
     int64_t samples = 0;
     std::vector<int64_t> lookups = {};  // [features]
   };
   Size largest;          // of all
-  Size trained;          // of those that are updated
+  Size trained;          // of those that are updated; no samples: none is
   int shards = 1;        // of these
   int64_t prepared = 1;  // at a time
   bool certain = true;
@@ -36,6 +40,11 @@ struct GpuBatches {
 
 /// Of global batches, what one of so many ranks has at most; all lookups may be its.
 GpuBatches part_of_rank(const GpuBatches& batches, int ranks);
+
+/// Appends what such batches take, `need` by their sizes: for certain as much as those that are
+/// updated, where they are certain.
+void add_need(const std::string& what, const GpuBatches& batches,
+              const std::function<GpuBytes(const GpuBatches::Size&)>& need, GpuLedger& ledger);
 
 /// Beside the tables of the host (tables_need()), which rows in its memory are: rows in the GPU's
 /// memory, and what batches take, as much as `batches` says and no less, though offsets are there

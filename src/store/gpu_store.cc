@@ -149,7 +149,7 @@ Status GpuStore::load_pool(const GpuStoreKernels& kernels) {
                                          : kernels.pool[f];
     features.push_back({kernels::codegen::gpu_pool_function(std::move(schedule), rows,
                                                             feature.pooling, feature.weighted),
-                        rows_[feature.table].records(), f});
+                        rows_[feature.table].records(), f, feature.name});
   }
   kernels::codegen::GpuPoolSourceOptions options;
   options.made_by = "Recmill";

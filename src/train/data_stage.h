@@ -42,15 +42,15 @@ bool evaluation_is_due(const BatchSchedule& schedule, const StreamPosition& posi
 /// `random` is.
 bool is_kept(const Random& random, double negative_keep, float label, int64_t row);
 
-/// Hands out this rank's part of each global batch, in the order of training, with the batches of
-/// every evaluation at their place in the stream. Global batch i is the same rows at every number
-/// of ranks. A rank reads only its own samples, unless a dictionary or down-sampling needs to see
-/// all.
 /// Whether each rank reads and preprocesses all samples of a batch, not only its own shards':
 /// because dictionaries grow, or samples are left out.
 bool reads_whole_batches(const BatchSchedule& schedule,
                          const preprocess::Preprocessor& preprocessor);
 
+/// Hands out this rank's part of each global batch, in the order of training, with the batches of
+/// every evaluation at their place in the stream. Global batch i is the same rows at every number
+/// of ranks. A rank reads only its own samples, unless a dictionary or down-sampling needs to see
+/// all.
 class DataStage {
  public:
   /// `eval` may be null: no evaluations. Starts at `start`; the preprocessor's state is that of

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "train/gpu_plan.h"
 #include "train/gpu_run.h"
 #include "train/place_gpu_rows.h"
 
@@ -16,11 +17,17 @@ using kernels::tune::GpuTunerOptions;
 }  // namespace
 
 // Where training has them, or nearly so: it has layers beside.
-std::vector<GpuMemory> GpuLookups::places(const ResolvedRun& run) const {
+Result<std::vector<GpuMemory>> GpuLookups::places(const ResolvedRun& run) const {
+  const int64_t usable = usable_bytes(run.options.gpu, gpu_->driver().free_bytes());
+  store::GpuBatches batches = gpu_batches(run);
+  batches.certain = false;  // other ones are looked up here
   const std::vector<GpuMemory> nothing(run.spec.tables.size(), GpuMemory::host);
-  const auto besides = store::gpu_store_need(run.spec, gpu_batches(run), nothing);
-  return place_gpu_rows(run, store::held_tables(run.spec, 1)[0], besides.device.total(0),
-                        usable_bytes(run.options.gpu, gpu_->driver().free_bytes()));
+  const auto besides = store::gpu_store_need(run.spec, batches, nothing);
+  GpuPlan plan{0, store::held_tables(run.spec, 1)[0], {}, {}};
+  plan.rows = place_gpu_rows(run, plan.held, besides.device.total(0), usable);
+  plan.need = store::gpu_store_need(run.spec, batches, plan.rows);
+  RECMILL_RETURN_IF_ERROR(check_gpu_memory(run, std::span(&plan, 1), usable));
+  return std::move(plan.rows);
 }
 
 Status GpuLookups::upload_rows(std::span<const GpuMemory> places) {
@@ -43,8 +50,9 @@ Result<std::unique_ptr<GpuLookups>> GpuLookups::make(const ResolvedRun& run,
   RECMILL_ASSIGN_OR_RETURN(
       made->gpu_,
       open_gpu(run.options, 0, device == DeviceKind::emulated ? &made->usage_ : nullptr));
+  RECMILL_ASSIGN_OR_RETURN(const auto places, made->places(run));
   RECMILL_ASSIGN_OR_RETURN(made->data_, TuningData::make(run, request, pool, files));
-  RECMILL_RETURN_IF_ERROR(made->upload_rows(made->places(run)));
+  RECMILL_RETURN_IF_ERROR(made->upload_rows(places));
   std::vector<GpuPooledRows> features;
   for (const FeatureSpec& feature : run.spec.features)
     features.push_back({made->data_.tables[feature.table].rows(),

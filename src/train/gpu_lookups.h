@@ -22,8 +22,8 @@ namespace recmill::train {
 /// there.
 class GpuLookups {
  public:
-  /// Fails as open_gpu(), compiler_for() and TuningData::make(), and where rows do not
-  /// fit. The pool and the files outlive it.
+  /// Fails as open_gpu(), compiler_for(), TuningData::make() and check_gpu_memory(): of one GPU,
+  /// which has all rows. The pool and the files outlive it.
   static Result<std::unique_ptr<GpuLookups>> make(const ResolvedRun& run,
                                                   const BatchesRequest& request, Pool& pool,
                                                   Files& files);
@@ -38,7 +38,7 @@ class GpuLookups {
 
  private:
   GpuLookups() = default;
-  std::vector<GpuMemory> places(const ResolvedRun& run) const;
+  Result<std::vector<GpuMemory>> places(const ResolvedRun& run) const;
   Status upload_rows(std::span<const GpuMemory> places);
 
   emulation::Usage usage_;

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/gpu_memory.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <string>
-
 #include "device/gpu/staged_arrays.h"
 #include "model/gpu_layers.h"
 #include "train/gpu/gpu_trainer.h"
@@ -16,10 +11,6 @@
 
 namespace recmill::train {
 namespace {
-
-std::string mib(int64_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
-}
 
 void add_layers(const ResolvedRun& run, const store::GpuBatches& batches,
                 store::GpuLedger& ledger) {
@@ -74,16 +65,6 @@ void add_preprocessing(const ResolvedRun& run, const store::GpuBatches& batches,
       {"pinned, columns to be preprocessed", 0, all.pinned, /*certain=*/false});
 }
 
-/// "rank 1 takes".
-std::string who_takes(const ResolvedRun& run, std::span<const GpuPlan> plans) {
-  if (run.ranks == 1) return "the run takes";
-  if (plans.size() == 1) return fmt::format("rank {} takes", plans[0].rank);
-  std::string numbers;
-  for (const GpuPlan& plan : plans)
-    numbers += (numbers.empty() ? "" : ", ") + std::to_string(plan.rank);
-  return "ranks " + numbers + " on one GPU take";
-}
-
 store::GpuLedger ledger_of(const ResolvedRun& run, const store::GpuBatches& batches,
                            std::span<const GpuMemory> rows, int rank) {
   store::GpuLedger ledger = store::gpu_store_need(run.spec, batches, rows, rank, run.ranks);
@@ -113,35 +94,6 @@ std::vector<GpuPlan> plan_gpu(const ResolvedRun& run, int64_t usable, std::span<
     plan.need = ledger_of(run, batches, plan.rows, rank);
   }
   return plans;
-}
-
-Status check_gpu_memory(const ResolvedRun& run, std::span<const GpuPlan> plans, int64_t usable) {
-  std::vector<MemoryItem> largest;
-  for (const GpuPlan& plan : plans)
-    largest.insert(largest.end(), plan.need.device.items.begin(), plan.need.device.items.end());
-  std::erase_if(largest, [](const MemoryItem& item) { return !item.certain; });
-  int64_t need = 0;
-  for (const MemoryItem& item : largest) need += item.bytes;
-  if (need <= usable) return {};
-  std::ranges::stable_sort(largest, std::ranges::greater{}, &MemoryItem::bytes);
-  const auto text = [](const MemoryItem& item) {
-    return fmt::format("{} {}", item.what, mib(item.bytes));
-  };
-  std::string names;
-  for (size_t i = 0; i < std::min<size_t>(3, largest.size()); ++i)
-    names += (i == 0 ? "" : ", ") + text(largest[i]);
-  const GpuRowsIn rows = run.options.gpu.rows;
-  const auto table = std::ranges::find_if(
-      largest, [](const MemoryItem& item) { return item.what.starts_with("table "); });
-  const std::string otherwise =
-      rows != GpuRowsIn::device || table == largest.end()
-          ? ""
-          : "; the largest table: " + text(*table) +
-                "; with \"fit\" or \"host\" rows stand in the host's memory";
-  return Status::BadRequest(
-      fmt::format("gpu.rows = \"{}\": {} {} of the GPU's memory, of which it has {}; "
-                  "largest: {}{}",
-                  name_of(rows), who_takes(run, plans), mib(need), mib(usable), names, otherwise));
 }
 
 }  // namespace recmill::train

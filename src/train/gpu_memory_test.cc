@@ -93,5 +93,64 @@ TEST(GpuMemory, RowsFitTheShareOfEachRank) {
       << "a GPU of its own";
 }
 
+/// What the first rank takes of its GPU and of the host, for certain or in all.
+struct Bytes {
+  int64_t certain = 0, all = 0;
+  bool operator==(const Bytes&) const = default;
+};
+Bytes bytes_of(const ResolvedRun& run) {
+  const store::GpuLedger need = plan_gpu(run, 0, std::vector{0})[0].need;
+  Bytes bytes;
+  for (const auto* of : {&need.device, &need.pinned}) {
+    for (const MemoryItem& item : of->items) {
+      bytes.all += item.bytes;
+      if (item.certain) bytes.certain += item.bytes;
+    }
+  }
+  return bytes;
+}
+
+TEST(GpuMemory, LargerBatchesOfEvaluationAreNotCertain) {
+  for (const int ranks : {1, 2}) {
+    for (const bool deterministic : {true, false}) {  // layers are the CPU's, or the GPU's
+      ResolvedRun run = two_ranks();
+      run.ranks = ranks;
+      TrainOptions& train = run.options.train;
+      train.deterministic = deterministic;
+      run.options.data.split.by = SplitKind::fraction;
+      train.batch_size = train.eval_batch_size = 100;
+      const Bytes alike = bytes_of(run);
+      train.eval_batch_size = 10'000;
+      EXPECT_EQ(bytes_of(run).certain, alike.certain) << ranks << deterministic;
+      EXPECT_GT(bytes_of(run).all, 2 * alike.all - alike.certain) << ranks << deterministic;
+      run.options.data.split.by = SplitKind::file;
+      EXPECT_EQ(bytes_of(run), alike) << "no rows are named";
+      train.batch_size = 10'000;
+      EXPECT_GT(bytes_of(run).certain, alike.certain) << ranks << deterministic;
+    }
+  }
+}
+
+TEST(GpuMemory, WhatIsOnlyScoredHasNoGradients) {
+  for (const bool deterministic : {true, false}) {
+    ResolvedRun run = two_ranks();
+    run.ranks = 1;
+    run.options.train.deterministic = deterministic;
+    run.options.data.split.by = SplitKind::fraction;
+    run.options.train.batch_size = run.options.train.eval_batch_size = 10'000;
+    const Bytes trained = bytes_of(run);
+    run.options.train.epochs = 0;
+    run.options.train.batch_size = 1;
+    const Bytes scored = bytes_of(run);
+    run.options.train.batch_size = 20'000;
+    EXPECT_EQ(bytes_of(run), scored);
+    EXPECT_LT(scored.all, trained.all) << deterministic;
+    EXPECT_LT(scored.certain, trained.certain) << deterministic;
+    run.options.train.eval_batch_size = 20'000;
+    EXPECT_EQ(bytes_of(run).certain, scored.certain) << deterministic;
+    EXPECT_GT(bytes_of(run).all, scored.all) << deterministic;
+  }
+}
+
 }  // namespace
 }  // namespace recmill::train

@@ -68,10 +68,10 @@ void describe(Visitor& v, GpuRunOptions& o) {
     "slow");
   v("check_nan", o.check_nan,
     "looked-up rows are read back after each launch: a NaN ends the run and names the kernel, the "
-    "feature and the row; slow");
+    "feature and which of its looked-up rows; slow");
   v("kernel_seconds", o.kernel_seconds,
-    "time that a stream's work may take before the run ends with an error that names its last "
-    "kernel");
+    "time that a stream's work may take before the run ends with an error that names the kernels "
+    "that are running");
   v("preprocess", o.preprocess,
     "preprocessing runs on the GPU, all but dictionaries; with device = \"cpu\" an error");
   v("graphs", o.graphs,

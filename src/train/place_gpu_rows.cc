@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reader/open_reader.h"
 #include "store/fit_tables.h"
 #include "table/embedding_table.h"
 #include "train/sample_lookups.h"
@@ -25,6 +26,14 @@ store::GpuBatches::Size size_of(int64_t samples, const std::vector<double>& look
   return size;
 }
 
+/// Samples; 0: none.
+int64_t largest_evaluation(const RunOptions& options) {
+  const DataOptions& data = options.data;
+  if (!reader::names_evaluation_rows(data)) return 0;
+  const int64_t most = options.train.eval_batch_size;
+  return data.format == DataFormat::synthetic ? std::min(most, data.synthetic.eval_rows) : most;
+}
+
 }  // namespace
 
 int64_t usable_bytes(const GpuRunOptions& options, int64_t free) {
@@ -38,12 +47,10 @@ store::GpuBatches gpu_batches(const ResolvedRun& run) {
   const auto lookups = sample_lookups(run);
   constexpr int64_t kInHand = 3;  // being made, being trained, being scored
   store::GpuBatches batches;
-  const DataOptions& data = run.options.data;
-  const int64_t evaluated = data.format == DataFormat::synthetic
-                                ? std::min(train.eval_batch_size, data.synthetic.eval_rows)
-                                : train.eval_batch_size;
-  batches.largest = size_of(std::max(train.batch_size, evaluated), lookups);
-  batches.trained = size_of(train.batch_size, lookups);
+  const int64_t trained = train.epochs > 0 ? train.batch_size : 0;
+  const int64_t evaluated = largest_evaluation(run.options);
+  batches.largest = size_of(std::max(trained, evaluated), lookups);
+  batches.trained = size_of(trained, lookups);
   batches.shards = run.shards;
   batches.prepared = train.queue + kInHand;
   batches.certain = std::ranges::none_of(run.spec.features, [](const FeatureSpec& feature) {

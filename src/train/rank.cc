@@ -21,11 +21,6 @@
 namespace recmill::train {
 namespace {
 
-bool names_evaluation_rows(const DataOptions& data) {
-  if (data.format == DataFormat::synthetic) return data.synthetic.eval_rows > 0;
-  return !data.eval.empty() || data.split.by != SplitKind::file;
-}
-
 Result<std::unique_ptr<preprocess::Preprocessor>> make_preprocessor(const ResolvedRun& run, Way way,
                                                                     const RankOnHost& place,
                                                                     Pool& pool, Files& files) {
@@ -143,7 +138,7 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
   Rank rank;
   RECMILL_ASSIGN_OR_RETURN(
       rank.train_rows, reader::open_reader(options.data, Subset::train, seed, pool, files, parser));
-  if (names_evaluation_rows(options.data)) {
+  if (reader::names_evaluation_rows(options.data)) {
     RECMILL_ASSIGN_OR_RETURN(
         rank.eval_rows, reader::open_reader(options.data, Subset::eval, seed, pool, files, parser));
   }

@@ -43,12 +43,11 @@ Result<std::unique_ptr<checkpoint::Reader>> open_checkpoint(const Scoring& scori
   return std::move(newest.reader);
 }
 
-// The evaluation after training was over: requests are not prepared.
+// The evaluation after training was over, which has no epochs: requests are not prepared.
 std::unique_ptr<DataStage> evaluation_stage(const Scoring& scoring, Rank& rank,
                                             const Communicator& communicator,
                                             const StreamPosition& after) {
   BatchSchedule schedule = scoring.run.schedule(communicator.rank());
-  schedule.epochs = 0;
   schedule.serves = scoring.request.latency.has_value();
   return std::make_unique<DataStage>(schedule, *rank.train_rows, rank.eval_rows.get(),
                                      *rank.preprocessor, *rank.store,
@@ -162,6 +161,7 @@ Result<ResolvedRun> resolve_scoring(const RunOptions& options, const JobSetting&
   run.options.optimizer = {};
   run.options.train.decay = {};
   run.options.train.batch_size = run.options.train.eval_batch_size;
+  run.options.train.epochs = 0;
   run.options.placement.inference = true;
   RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
   return run;

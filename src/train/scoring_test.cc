@@ -144,5 +144,18 @@ TEST_F(Scoring, is_refused_before_memory_is_taken_that_is_not_there) {
       << requests.status().message();
 }
 
+TEST_F(Scoring, counts_no_gradients_before_memory_of_a_gpu_is_taken) {
+  options_.device = DeviceKind::emulated;
+  options_.kernels.cache = folder_.path();
+  options_.gpu.memory_gib = 1e-6;
+  options_.train.eval_batch_size = 1 << 20;  // of which there are 150 rows
+  const auto refused = score(options_);
+  EXPECT_TRUE(refused.status().code() == Status::Code::bad_request);
+  const std::string& why = refused.status().message();
+  EXPECT_NE(why.find("gpu.rows = \"device\": the run takes "), std::string::npos) << why;
+  EXPECT_NE(why.find("; largest: table "), std::string::npos) << why;
+  EXPECT_EQ(why.find("looked-up rows"), std::string::npos) << why;
+}
+
 }  // namespace
 }  // namespace recmill::train

@@ -68,7 +68,8 @@ Result<CompiledGpuPool> compile_gpu_pool(std::span<const GpuPoolRequest> feature
   for (const GpuPoolRequest& feature : features) {
     const GpuPoolPlace chosen = place_of(made.sources, feature.function);
     pooled.push_back(
-        {feature.bags, feature.function.dim, feature.rows, chosen,
+        {feature.bags, feature.function.dim, feature.function.weighted, feature.rows, feature.name,
+         chosen,
          chosen.admits == nullptr ? chosen : place_of(made.sources, otherwise(feature.function))});
   }
   made.pool = std::make_unique<GpuFusedPool>(gpu, std::move(kernels), std::move(pooled));

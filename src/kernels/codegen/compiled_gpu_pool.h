@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/codegen/gpu_code.h"
@@ -22,6 +23,7 @@ struct GpuPoolRequest {  // a feature
   PoolFunction function;
   const u8* rows = nullptr;  // of the GPU
   size_t bags = 0;           // GpuPooledFeature::bags
+  std::string name = {};     // that errors say
 };
 
 struct CompiledGpuPool {

@@ -8,6 +8,7 @@
 #include "kernels/codegen/embedded_texts.h"
 #include "kernels/codegen/group_functions.h"
 #include "kernels/codegen/source_writer.h"
+#include "kernels/embedding_pool/gpu_pool_arguments.h"
 #include "kernels/embedding_pool/gpu_templates.h"
 
 namespace recmill::kernels::codegen {
@@ -67,8 +68,8 @@ void write_branches(SourceWriter& write, size_t functions) {
 void write_entry(SourceWriter& write, const GpuPoolSource& source,
                  const GpuPoolSourceOptions& options) {
   const size_t functions = source.functions.size();
-  write("RECMILL_KERNEL(256, {}) {}(const PoolArguments arguments) {{", options.blocks,
-        source.entry);
+  write("RECMILL_KERNEL({}, {}) {}(const PoolArguments arguments) {{", gpu::kBlockThreads,
+        options.blocks, source.entry);
   write("RECMILL_SHARED(shared, Shared);");
   if (options.timed) write("const recmill::i64 begin = recmill::block_clock();");
   if (options.listed) {

@@ -2,8 +2,12 @@
 // Fused kernels for GPUs: what the reference gives; on the emulator in every order of threads.
 #include <gtest/gtest.h>
 
+#include <array>
+
+#include "device/gpu/testing/test_gpu.h"
 #include "kernels/codegen/testing/gpu_pool_run.h"
 #include "kernels/codegen/testing/gpu_samples.h"
+#include "kernels/embedding_pool/gpu_fused_pool.h"
 
 namespace recmill::kernels::codegen {
 namespace {
@@ -26,6 +30,22 @@ TEST_P(GpuPool, EqualsTheReferenceInEveryOrder) {
 
 TEST_P(GpuPool, TakesBatchesOfAnySize) {
   for (const int64_t samples : {0, 1, 2, 31, 257}) EXPECT_EQ(run(samples, 3, {}), "") << samples;
+}
+
+TEST(GpuFusedPool, RefusesBagsWithWeightsThatItsKernelDoesNotExpectAndWithout) {
+  Gpu gpu(recmill::testing::test_driver(), {});
+  const GpuFusedPool pool(gpu, {}, {{.weighted = true}});
+  const GpuFusedPool plain(gpu, {}, {{.weighted = false, .name = "C4"}});
+  const std::array<int64_t, 2> offsets{0, 1}, rows{0, 0};
+  const float weight = 2;
+  Pool threads(1);
+  GpuBags batch;
+  const auto said = [&](const GpuFusedPool& of, const float* weights) {
+    const JaggedView bags{offsets.data(), rows.data(), weights, 1, /*one_each=*/true};
+    return of.stage({&bags, 1}, threads, batch).message();
+  };
+  EXPECT_EQ(said(pool, nullptr), "feature number 0 has no weights: its kernel reads them");
+  EXPECT_EQ(said(plain, &weight), "feature 'C4' has weights: its kernel reads none");
 }
 
 INSTANTIATE_TEST_SUITE_P(Samples, GpuPool, ::testing::ValuesIn(gpu_samples()),

@@ -164,8 +164,26 @@ gpu::PoolFeature GpuFusedPool::arguments(size_t feature, const JaggedView& bags,
   return of;
 }
 
+std::string GpuFusedPool::name_of(size_t feature) const {
+  const std::string& name = features_[feature].name;
+  return name.empty() ? "feature number " + std::to_string(feature) : "feature '" + name + "'";
+}
+
+// Weights are of a kernel's text: it reads those that are not there, or leaves out those that are.
+Status GpuFusedPool::check_weights(std::span<const JaggedView> bags) const {
+  for (size_t f = 0; f < features_.size(); ++f) {
+    const JaggedView& of = bags[features_[f].bags];
+    if (of.lookups() == 0 || (of.weights != nullptr) == features_[f].weighted) continue;
+    return Status::Failed(name_of(f) + " has " +
+                          (features_[f].weighted ? "no weights: its kernel reads them"
+                                                 : "weights: its kernel reads none"));
+  }
+  return {};
+}
+
 Status GpuFusedPool::stage(std::span<const JaggedView> bags, Pool& pool, GpuBags& batch,
                            const ArrangeGpuBlocks& arrange) const {
+  RECMILL_RETURN_IF_ERROR(check_weights(bags));
   std::vector<const GpuPoolPlace*> places;
   for (const GpuPooledFeature& feature : features_)
     places.push_back(&place_for(feature, bags[feature.bags]));
@@ -245,7 +263,7 @@ Status GpuFusedPool::run(GpuBags& batch, std::span<const gpu::PoolOutput> output
   for (size_t f = 0; f < features_.size(); ++f)
     RECMILL_RETURN_IF_ERROR(gpu_.check_nan(kernels_[batch.kernels_[f]].kernel, outputs[f].data,
                                            batch.rows_[f], features_[f].dim, outputs[f].stride,
-                                           "feature number " + std::to_string(f), stream));
+                                           name_of(f), stream));
   return {};
 }
 

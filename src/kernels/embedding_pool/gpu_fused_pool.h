@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "batch/sparse_batch.h"
@@ -29,8 +30,11 @@ struct GpuPoolPlace {
 struct GpuPooledFeature {
   size_t bags = 0;  // which of a batch's: several may pool the same
   int64_t dim = 0;
-  const u8* rows = nullptr;        // of the GPU
-  GpuPoolPlace chosen, otherwise;  // where `chosen` does not admit the bags
+  bool weighted = false;     // whether its kernel reads weights of lookups
+  const u8* rows = nullptr;  // of the GPU
+  std::string name = {};     // that errors say; empty: its number
+  GpuPoolPlace chosen = {};
+  GpuPoolPlace otherwise = {};  // where `chosen` does not admit the bags
 };
 
 /// A fused kernel, and how it is launched.
@@ -95,7 +99,8 @@ class GpuFusedPool {
                std::vector<GpuPooledFeature> features);
 
   /// Copies the batch's bags and the mapping of blocks to pinned memory, bags by the pool. Any
-  /// thread, one at a time for each GpuBags. Fails where memory is short.
+  /// thread, one at a time for each GpuBags. Fails where memory is short, and where bags have
+  /// weights for which their kernel was not made, or none.
   Status stage(std::span<const JaggedView> bags, Pool& pool, GpuBags& batch,
                const ArrangeGpuBlocks& arrange = nullptr) const;
   /// Enqueues the copy to the GPU, as much as is known by then.
@@ -112,6 +117,8 @@ class GpuFusedPool {
   static std::span<const gpu::PoolBlock> blocks(const GpuBags& batch);
 
  private:
+  std::string name_of(size_t feature) const;
+  Status check_weights(std::span<const JaggedView> bags) const;
   static void add_bags(std::span<const JaggedView> bags, GpuBags& batch);
   static void copy_bags(std::span<const JaggedView> bags, Pool& pool, const GpuBags& batch);
   struct Mapped {

@@ -5,11 +5,12 @@
 #include <array>
 
 #include "kernels/embedding_pool/embedding_pool.h"
+#include "kernels/embedding_pool/gpu_pool_arguments.h"
 
 namespace recmill::kernels {
 namespace {
 
-constexpr int64_t kThreads = 256;   // of a block
+constexpr int64_t kThreads = gpu::kBlockThreads;
 constexpr int64_t kLongBag = 2048;  // lookups from which several blocks for one may pay
 constexpr int64_t kNarrow = 32;     // elements of a row that reduce_by_key is for, at most
 

@@ -114,17 +114,19 @@ void GpuTrainer::need(const ModelSpec& spec, const model::Model& layers, int64_t
   if (ranks > 1)
     add("gradients of other ranks",
         {GpuRankSum::need(ranks, std::max(layers.parameter_count(), totals)), 0});
-  ledger.device.items.push_back(
-      {"looked-up rows and their gradient", 0,
-       reserved_for_rows(spec, batches.largest) + reserved_for_rows(spec, batches.trained),
-       batches.certain});
-  const int64_t samples = batches.largest.samples;
-  const auto results = reserved_bytes(static_cast<int64_t>(Results(samples, totals).end));
-  constexpr int64_t kLabelAndWeight = 2;
-  const int64_t inputs =
-      reserved_bytes(samples * (spec.num_dense + kLabelAndWeight) * int64_t{sizeof(float)});
-  const int64_t logits = 2 * reserved_bytes(samples * int64_t{sizeof(float)});
-  add("values, logits and results", {inputs + results + logits, inputs + results});
+  const auto rows = [&](const store::GpuBatches::Size& size) {
+    return GpuBytes{reserved_for_rows(spec, size) + reserved_for_rows(spec, batches.trained), 0};
+  };
+  store::add_need("looked-up rows and their gradient", batches, rows, ledger);
+  const auto values = [&](const store::GpuBatches::Size& size) {
+    const auto results = reserved_bytes(static_cast<int64_t>(Results(size.samples, totals).end));
+    constexpr int64_t kLabelAndWeight = 2;
+    const int64_t inputs =
+        reserved_bytes(size.samples * (spec.num_dense + kLabelAndWeight) * int64_t{sizeof(float)});
+    const int64_t logits = 2 * reserved_bytes(size.samples * int64_t{sizeof(float)});
+    return GpuBytes{inputs + results + logits, inputs + results};
+  };
+  store::add_need("values, logits and results", batches, values, ledger);
 }
 
 Status GpuTrainer::allocate() {
