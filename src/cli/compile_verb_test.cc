@@ -72,6 +72,18 @@ TEST_F(CompileVerb, makes_what_pytorch_loads_and_compiles_it_once) {
   again.emplace_back("--overwrite");
   EXPECT_EQ(run_json(again)["compiled"], 0);
   EXPECT_EQ(*read_text(posix_files(), path("libsmall.so")), library);
+
+  // Without a record for the GPU of the configuration, where that is allowed.
+  write("tuned.toml", "device = 'cuda'\n" + small_run("mode = 'tuned'\n"
+                                                      "on_missing_schedule = 'default'\n"));
+  const Outcome untuned = run(request(
+      "tuned.toml", "libtuned.so", {"--arch", "sm_90", "--name", "small", "--set", "name=small"}));
+  EXPECT_EQ(untuned.status, 0);
+  EXPECT_NE(untuned.err.find("tuned/small.cuda.json: no such tuning record; run `recmill tune` "
+                             "first; default schedules run instead\n"),
+            std::string::npos)
+      << untuned.err;
+  EXPECT_EQ(*read_text(posix_files(), path("libtuned.so")), library);
 }
 
 TEST_F(CompileVerb, refuses_what_it_cannot_do_in_one_line) {
@@ -91,6 +103,8 @@ TEST_F(CompileVerb, refuses_what_it_cannot_do_in_one_line) {
   EXPECT_NE(error(request("small.toml", "a.so", {"--arch", "sm_1"})).find("sm_1"),
             std::string::npos);
   EXPECT_FALSE(posix_files().exists(path("a.so")));
+  EXPECT_NE(error(request("small.toml", "nodir/a.so")).find("nodir/a.so"), std::string::npos);
+  EXPECT_FALSE(posix_files().exists(path("cache")));
 }
 
 }  // namespace

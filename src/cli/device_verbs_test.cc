@@ -149,10 +149,12 @@ TEST_F(Program, preprocessing_on_an_emulated_gpu_is_bitwise_the_plain_run) {
 }
 
 TEST_F(Program, rows_in_host_memory_are_trained_to_the_bits_of_the_cpu) {
-  write("cpu.toml", config(kDlrm, "", "iterations = 20"));
+  // Batches of evaluation are as large: all that is counted of them is certain.
+  const std::string options = "iterations = 20\neval_batch_size = 128";
+  write("cpu.toml", config(kDlrm, "", options));
   ASSERT_EQ(run({"train", "cpu.toml"}).status, 0);
   const auto train = [&](const std::string& name, std::vector<std::string> sets) {
-    write(name + ".toml", on_device(config(kDlrm, "", "iterations = 20"), "emulated"));
+    write(name + ".toml", on_device(config(kDlrm, "", options), "emulated"));
     std::vector<std::string> words{"train", name + ".toml", "--set", "kernels.cache=cache"};
     for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
     const Outcome outcome = run(words);
@@ -166,7 +168,7 @@ TEST_F(Program, rows_in_host_memory_are_trained_to_the_bits_of_the_cpu) {
                 .find("gpu.rows = \"host\": rows of 0 tables (0.0 MiB) are in the GPU's memory, of "
                       "26 ("),
             std::string::npos);
-  write("fit.toml", on_device(config(kDlrm, "", "iterations = 20"), "emulated"));
+  write("fit.toml", on_device(config(kDlrm, "", options), "emulated"));
   // Room for about the half of a rank's rows.
   const auto half = [](const Json& ledger, const std::string& gpu, int& tables) {
     int64_t rows = 0;
@@ -223,6 +225,9 @@ TEST_F(Program, what_a_gpu_does_not_have_is_refused_in_one_line) {
       "has \"table\" alone\n");
   EXPECT_NE(refused({"embedding.store=placed"})
                 .find("embedding.store: device = \"emulated\" has \"local\" alone\n"),
+            std::string::npos);
+  EXPECT_NE(refused({"kernels.templates=['own.cc']"})
+                .find("kernels.templates: templates of your own run on device = \"cpu\"\n"),
             std::string::npos);
   EXPECT_NE(refused({"gpu.kernel_seconds=0"}).find("gpu.kernel_seconds: must be more than 0"),
             std::string::npos);
@@ -357,6 +362,49 @@ TEST_F(Program, tune_refuses_what_it_cannot_compile_for) {
             std::string::npos);
   EXPECT_NE(refused({"--device", "emulated", "--budget", "5m"}).find("--budget: is of device"),
             std::string::npos);
+}
+
+TEST_F(Program, tune_refuses_what_it_would_not_look_at) {
+  write("a.toml", config(kDlrm, "", ""));
+  const auto refused = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"tune", "a.toml"});
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.status, 2) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_EQ(refused({"--arch", "sm_1"}), "recmill: --arch: is of --compile-only\n");
+  EXPECT_EQ(refused({"--device", "emulated", "--rounds", "3"}),
+            "recmill: --rounds: device = \"emulated\" counts, the same each time, and needs one\n");
+  const std::vector<std::string> measured[] = {{"--budget", "5m"},      {"--rounds", "3"},
+                                               {"--html", "page.html"}, {"--replay", "a.json"},
+                                               {"--if-drifted"},        {"--overwrite"}};
+  for (std::vector<std::string> words : measured) {
+    const std::string option = words[0];
+    words.insert(words.end(), {"--device", "cuda", "--compile-only"});
+    EXPECT_EQ(refused(words),
+              "recmill: " + option + ": is not of --compile-only, which measures nothing\n");
+  }
+}
+
+TEST_F(Program, tune_on_a_gpu_measures_nothing_for_a_record_that_cannot_be_written) {
+  write("a.toml", on_device(config(kDlrm, "", ""), "emulated"));
+  write("file", "");
+  const Outcome outcome = run({"tune", "a.toml", "--quiet", "--set", "kernels.cache=cache", "--set",
+                               "kernels.record=file/a.json"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("file"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(posix_files().exists(path("cache")));
+}
+
+TEST_F(Program, bench_of_kernels_on_a_gpu_has_no_figures_and_is_not_quick) {
+  const std::vector<std::string> of_cpu[] = {{"--quick"}, {"--figure", "9"}};
+  for (std::vector<std::string> words : of_cpu) {
+    const std::string option = words[0];
+    words.insert(words.begin(), {"bench", "kernels", "--device", "emulated"});
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.err, "recmill: " + option + ": is of bench kernels --device cpu\n");
+  }
 }
 
 }  // namespace

@@ -122,6 +122,27 @@ TEST_F(Tune, training_on_other_bags_than_were_tuned_for_warns_once) {
   EXPECT_EQ(other.err.find("warning: ", at + 1), std::string::npos) << other.err;
 }
 
+TEST_F(Tune, training_on_a_gpu_on_other_bags_than_were_tuned_for_warns_once) {
+  const auto train = [&](const std::string& text) {
+    write("tuned.toml", "device = 'emulated'\n" + text);
+    return run({"train", "tuned.toml", "--quiet", "--overwrite", "--set", "train.iterations=8"});
+  };
+  const std::string tuned = "mode = 'tuned'\nrecord = 'tuned/plain.emulated.json'\n";
+  write("plain.toml", bags(""));
+  const Outcome tuning = run({"tune", "plain.toml", "--device", "emulated", "--quiet"});
+  ASSERT_EQ(tuning.status, 0) << tuning.err;
+  const Outcome same = train(bags(tuned));
+  EXPECT_EQ(same.status, 0) << same.err;
+  EXPECT_EQ(same.err.find("drifted"), std::string::npos) << same.err;
+  const Outcome other = train(drifted_bags(tuned));
+  EXPECT_EQ(other.status, 0) << other.err;
+  const size_t at = other.err.find("warning: tuned/plain.emulated.json: feature 'f");
+  ASSERT_NE(at, std::string::npos) << other.err;
+  EXPECT_NE(other.err.find("; `recmill tune --overwrite` tunes again", at), std::string::npos)
+      << other.err;
+  EXPECT_EQ(other.err.find("warning: ", at + 1), std::string::npos) << other.err;
+}
+
 TEST_F(Tune, again_only_what_has_drifted) {
   const std::string record = "record = 'tuned/plain.json'\n";
   write("plain.toml", bags(""));
@@ -170,6 +191,7 @@ TEST_F(Tune, generated_code_trains_the_same_rows_and_is_compiled_once) {
                                              "--set", "kernels.cache=" + path("other")};
   write("branches.toml", bags(always));
   write("pointers.toml", bags(always + "dispatch = 'pointers'\n"));
+  write("renamed.toml", bags(always));
   EXPECT_EQ(run({"train", "plain.toml", "--quiet"}).status, 0);
   for (const std::string name : {"branches", "pointers"}) {
     const std::string file = name + ".toml";
@@ -183,7 +205,11 @@ TEST_F(Tune, generated_code_trains_the_same_rows_and_is_compiled_once) {
     const Outcome same = run({"verify", "--checkpoints", "runs/plain", "runs/" + name});
     EXPECT_EQ(same.status, 0) << same.err;
   }
-  // One compilation for each way of dispatch, though each was trained twice.
+  std::vector<std::string> renamed = {"train", "renamed.toml", "--quiet"};
+  renamed.insert(renamed.end(), counting.begin(), counting.end());
+  EXPECT_EQ(run(renamed).status, 0);
+  // One compilation for each way of dispatch, though each was trained twice and one by another
+  // name.
   const std::string calls = *read_text(posix_files(), path("calls"));
   const size_t first = calls.find("-shared"), second = calls.find("-shared", first + 1);
   ASSERT_NE(second, std::string::npos) << calls;
@@ -276,10 +302,14 @@ TEST_F(Tune, takes_the_documented_template_of_a_users_own) {
   EXPECT_EQ(unknown.err.find("recmill: tuned/tune.json: schedule 'bags_by_column ahead="), 0u)
       << unknown.err;
   EXPECT_NE(unknown.err.find("there is no template 'bags_by_column'\n"), std::string::npos);
-  // It is the file that runs: one that leaves the last id out of a bag has another answer.
+  // A record is of the file as it was: one that leaves the last id out of a bag has another answer.
   write("own.cc", replaced(own, "const int64_t bag_end = piece->offsets[i + 1];",
                            "const int64_t bag_end = piece->offsets[i + 1] - 1;"));
-  EXPECT_EQ(run({"verify", "with.toml", "--iterations", "3"}).status, 1);
+  const Outcome edited = run({"verify", "with.toml", "--iterations", "3"});
+  EXPECT_EQ(edited.status, 1);
+  EXPECT_NE(edited.err.find("tuned/tune.json: it was tuned for kernels.templates of the digest '"),
+            std::string::npos)
+      << edited.err;
   // And tuning refuses that one by name.
   const Outcome refused = run({"tune", "tune.toml", "--rounds", "1", "--quiet", "--overwrite"});
   EXPECT_EQ(refused.status, 0) << refused.err;
@@ -291,6 +321,32 @@ TEST_F(Tune, takes_the_documented_template_of_a_users_own) {
       *kernels::tune::parse_record(*read_text(posix_files(), path("tuned/tune.json")), "record");
   for (const auto& chosen : record.families.front().choice.schedules)
     EXPECT_NE(chosen.schedule.of, "bags_by_column");
+}
+
+TEST_F(Tune, broken_off_goes_on_with_the_same_templates_and_rounds_alone) {
+  using kernels::codegen::replaced;
+  const std::string own = kernels::codegen::documented_template();
+  write("own.cc", own);
+  write("tune.toml", bags("templates = ['own.cc']\ngenerated = 'never'\n"));
+  // All is measured, and the record cannot be written.
+  ASSERT_TRUE(posix_files().make_folder(path("tuned/tune.json")).ok());
+  const auto said = [&](const std::string& rounds) {
+    const Outcome broken_off =
+        run({"tune", "tune.toml", "--rounds", rounds, "--quiet", "--overwrite"});
+    EXPECT_EQ(broken_off.status, 1);
+    EXPECT_TRUE(posix_files().exists(path("tuned/tune.json.partial"))) << broken_off.err;
+    return broken_off.err;
+  };
+  const std::string goes_on = "embedding_pool goes on after ";
+  EXPECT_EQ(said("1").find(goes_on), std::string::npos);
+  EXPECT_NE(said("1").find(goes_on), std::string::npos);
+  EXPECT_EQ(said("2").find(goes_on), std::string::npos);
+  write("own.cc", replaced(own, "const int64_t bag_end = piece->offsets[i + 1];",
+                           "const int64_t bag_end = piece->offsets[i + 1] - 1;"));
+  const std::string edited = said("2");
+  EXPECT_EQ(edited.find(goes_on), std::string::npos) << edited;
+  EXPECT_NE(edited.find("schedule 'bags_by_column ahead=16' is refused"), std::string::npos)
+      << edited;
 }
 
 TEST_F(Tune, writes_a_page_of_a_fresh_record_and_of_the_one_that_is_there) {

@@ -191,27 +191,27 @@ std::string bars(const std::vector<Row>& rows, const std::vector<std::string>& t
   return svg + "</svg>\n";
 }
 
-std::string table(const std::vector<Row>& rows, bool updates) {
+std::string table(const std::vector<Row>& rows, bool updates, bool limited) {
   std::string html = fmt::format(
       "<div class=\"scroll\"><table><thead><tr><th class=\"text\">{}</th><th>number</th><th>rows"
       "</th><th>dim</th><th class=\"text\">precision</th><th>lookups a sample</th><th>deviation"
       "</th><th>longest</th><th>empty</th><th class=\"text\">{}</th><th class=\"text\">schedule"
-      "</th><th>share of time</th><th>predicted</th><th>measured</th><th>of the memory limit</th>"
-      "</tr></thead><tbody>\n",
-      updates ? "tables" : "features", updates ? "optimizer" : "pooling");
+      "</th><th>share of time</th><th>predicted</th><th>measured</th>{}</tr></thead><tbody>\n",
+      updates ? "tables" : "features", updates ? "optimizer" : "pooling",
+      limited ? "<th>of the memory limit</th>" : "");
   for (const Row& row : rows) {
     const auto& shape = row.of->shape;
     html += fmt::format(
         "<tr><td class=\"text names\" title=\"{0}\">{0}</td><td>{1}</td><td>{2}</td><td>{3}</td>"
         "<td class=\"text\">{4}</td><td>{5:.4g}</td><td>{6:.3g}</td><td>{7}</td><td>{8:.0f} %</td>"
         "<td class=\"text\">{9}</td><td class=\"text\"><code>{10}</code></td><td>{11:.2f} %</td>"
-        "<td>{12}</td><td>{13}</td><td>{14:.0f} %</td></tr>\n",
+        "<td>{12}</td><td>{13}</td>{14}</tr>\n",
         escaped(row.names), row.of->features.size(), shape.rows, shape.dim,
         name_of(shape.precision), shape.bags.mean, shape.bags.deviation, shape.bags.longest,
         shape.bags.empty_share * 100,
         updates ? escaped(row.of->kind) : std::string(name_of(shape.pooling)),
         escaped(row.schedule), row.share * 100, time_text(row.predicted), time_text(row.measured),
-        row.of_limit * 100);
+        limited ? fmt::format("<td>{:.0f} %</td>", row.of_limit * 100) : "");
   }
   return html + "</tbody></table></div>\n";
 }
@@ -219,10 +219,19 @@ std::string table(const std::vector<Row>& rows, bool updates) {
 /// What all features share in the fused kernel.
 std::string value_text(const kernels::tune::FusedValue& value, bool updates) {
   if (value.defaults) return "No schedules were faster fused than the default ones, which stay.";
+  if (value.blocks > 0)
+    return fmt::format("One value for the fused kernel: an occupancy of {} {} of a multiprocessor.",
+                       value.blocks, value.blocks == 1 ? "block" : "blocks");
   return fmt::format(
       "One value for the fused kernel: tasks of at most {} {}, {} of a core's own cache.",
       value.tile, updates ? "floats" : "samples",
       value.l2_bytes > 0 ? fmt::format("{} KiB", value.l2_bytes / 1024) : "nothing");
+}
+
+/// A GPU's classes are timed by the local stage alone (docs/formats/tuning.md).
+bool is_of_gpu(const FamilyTuning& family) {
+  return std::ranges::any_of(family.times.values,
+                             [](const auto& at) { return at.value.blocks > 0; });
 }
 
 std::string section(const TuningRecord& record, const FamilyTuning& family,
@@ -250,27 +259,35 @@ std::string section(const TuningRecord& record, const FamilyTuning& family,
           "the time.</figcaption></figure>\n";
   html += "<h3>Time by class</h3><figure>" + bars(rows, templates) +
           fmt::format(
-              "<figcaption>Filled: measured in the run of all. Frame: predicted by the "
-              "local stage. Of one batch on one thread{}.</figcaption></figure>\n",
+              "<figcaption>{}{}.</figcaption></figure>\n",
+              is_of_gpu(family) ? "By the local stage, a schedule's share of the launch of all "
+                                  "candidates. Of one batch"
+                                : "Filled: measured in the run of all. Frame: predicted by the "
+                                  "local stage. Of one batch on one thread",
               rows.size() > kBars ? fmt::format("; the {} longest of {}", kBars, rows.size()) : "");
-  return html + "<h3>All classes</h3>" + table(rows, updates);
+  return html + "<h3>All classes</h3>" + table(rows, updates, record.memory_rate > 0.0);
+}
+
+/// What a share of the memory limit is; empty: the rate was not measured.
+std::string limit_text(double memory_rate) {
+  if (memory_rate <= 0.0) return "";
+  return fmt::format(
+      " The memory's rate, measured in the same run: {:.1f} GB/s by all threads. A class's share "
+      "of the memory limit is the time that its bytes take at that rate (each row that a batch "
+      "names once, ids, and what is written), as a share of its own time; tables that stay in a "
+      "cache may be above 100 %.",
+      memory_rate * 1e-9);
 }
 
 }  // namespace
 
 std::string tuning_page(const TuningRecord& record, const ModelSpec& model) {
-  std::string html =
-      page_head(record.of.workload + ": tuned kernels") +
-      fmt::format(
-          "<p>{0}, {1} threads; {2}; commit {3}. The memory's rate, "
-          "measured in the same run: {4:.1f} GB/s by all threads. A class's share of the memory "
-          "limit "
-          "is the time that its bytes take at that rate (each row that a batch names once, ids, "
-          "and "
-          "what is written), as a share of its own time; tables that stay in a cache may be above "
-          "100 %.</p>\n",
-          escaped(record.of.machine), record.of.threads, escaped(record.of.compiler),
-          escaped(record.of.commit), record.memory_rate * 1e-9);
+  const bool of_gpu = std::ranges::any_of(record.families, is_of_gpu);
+  std::string html = page_head(record.of.workload + ": tuned kernels") +
+                     fmt::format("<p>{}{}; {}; commit {}.{}</p>\n", escaped(record.of.machine),
+                                 of_gpu ? "" : fmt::format(", {} threads", record.of.threads),
+                                 escaped(record.of.compiler), escaped(record.of.commit),
+                                 limit_text(record.memory_rate));
   for (const FamilyTuning& family : record.families) html += section(record, family, model);
   return html + kPageEnd;
 }

@@ -103,6 +103,23 @@ TEST(TuningPage, tells_of_one_class_and_of_default_schedules_that_stay) {
   EXPECT_EQ(one.find(std::to_string(kernels::kWholeFeature)), std::string::npos);
 }
 
+TEST(TuningPage, tells_of_a_gpu_what_was_measured_there) {
+  TuningRecord record = record_of(4);
+  record.memory_rate = 0.0;
+  record.of.threads = 1;
+  record.families.pop_back();
+  FamilyTuning& family = record.families[0];
+  family.times.values[0].value = {.blocks = 1};
+  family.times.values[1].value = {.blocks = 3};
+  family.choice = *choose(family.times);
+  const std::string page = tuning_page(record, model_of(4));
+  EXPECT_NE(page.find("<p>a machine; gcc; commit abc.</p>"), std::string::npos);
+  EXPECT_NE(page.find("an occupancy of 3 blocks of a multiprocessor.</p>"), std::string::npos);
+  EXPECT_NE(page.find("<td>75.00 %</td><td>4 µs</td><td>3 ms</td></tr>"), std::string::npos);
+  for (const char* of_cpu : {"GB/s", "memory limit", "tasks of at most", "own cache", "thread"})
+    EXPECT_EQ(page.find(of_cpu), std::string::npos) << of_cpu;
+}
+
 TEST(TuningPage, stands_by_itself_and_is_well_formed) {
   const std::string page = tuning_page(record_of(4), model_of(4));
   for (const char* outside : {"<script", "http", "src=", "@import", "url("})

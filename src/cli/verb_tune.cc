@@ -103,6 +103,19 @@ Status compile_for_gpus(const Arguments& arguments) {
   return {};
 }
 
+/// Refuses what would not be looked at.
+Status check_compile_only(const CLI::App& verb) {
+  if (verb.count("--compile-only") == 0)
+    return verb.count("--arch") == 0 ? Status{}
+                                     : Status::BadRequest("--arch: is of --compile-only");
+  for (const char* option :
+       {"--budget", "--rounds", "--html", "--replay", "--if-drifted", "--overwrite"})
+    if (verb.count(option) > 0)
+      return Status::BadRequest(std::string(option) +
+                                ": is not of --compile-only, which measures nothing");
+  return {};
+}
+
 /// What only one of the tuners has, and the rounds of each.
 Status check_request(Arguments& arguments, DeviceKind device, bool rounds_given) {
   if (device == DeviceKind::cpu) return {};
@@ -111,11 +124,14 @@ Status check_request(Arguments& arguments, DeviceKind device, bool rounds_given)
     return Status::BadRequest("--budget: is of device = \"cpu\", not of " + key);
   if (arguments.request.if_drifted)
     return Status::BadRequest("--if-drifted: is of device = \"cpu\", not of " + key);
+  if (rounds_given && device == DeviceKind::emulated)
+    return Status::BadRequest("--rounds: " + key + " counts, the same each time, and needs one");
   if (!rounds_given) arguments.request.rounds = kGpuRounds;
   return {};
 }
 
-Status tune(Arguments& arguments, const std::string& budget, bool rounds_given) {
+Status tune(Arguments& arguments, const std::string& budget, const CLI::App& verb) {
+  RECMILL_RETURN_IF_ERROR(check_compile_only(verb));
   if (!arguments.device.empty()) arguments.config.sets.push_back("device=" + arguments.device);
   if (arguments.compile_only) return compile_for_gpus(arguments);
   if (!arguments.replay.empty() && !arguments.html.empty())
@@ -127,7 +143,8 @@ Status tune(Arguments& arguments, const std::string& budget, bool rounds_given) 
   RECMILL_ASSIGN_OR_RETURN(arguments.request.budget_seconds, seconds_of(budget));
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
-  RECMILL_RETURN_IF_ERROR(check_request(arguments, config.options.device, rounds_given));
+  RECMILL_RETURN_IF_ERROR(
+      check_request(arguments, config.options.device, verb.count("--rounds") > 0));
   RECMILL_ASSIGN_OR_RETURN(const auto record, tuned_record(arguments, config));
   print_result(train::summary_of(record), arguments.json);
   if (!arguments.quiet)
@@ -148,7 +165,7 @@ void add_tune(CLI::App& app, Chosen& chosen) {
   verb->add_option("--budget", *budget,
                    "time that it may take, as 90s or 5m; default: as it takes");
   verb->add_option("--rounds", arguments->request.rounds,
-                   "times that each candidate is timed; 5 on a GPU")
+                   "times that each candidate is timed; 5 on a GPU, of the emulated one always 1")
       ->capture_default_str();
   verb->add_option("--seed", arguments->request.seed, "of the batches that are tuned on")
       ->capture_default_str();
@@ -171,10 +188,7 @@ void add_tune(CLI::App& app, Chosen& chosen) {
   verb->add_flag("--json", arguments->json, "print one JSON object");
   verb->add_flag("--quiet", arguments->quiet, "show no progress");
   verb->callback([arguments, budget, verb, &chosen] {
-    const bool rounds_given = verb->count("--rounds") > 0;
-    chosen.action = [arguments, budget, rounds_given] {
-      return tune(*arguments, *budget, rounds_given);
-    };
+    chosen.action = [arguments, budget, verb] { return tune(*arguments, *budget, *verb); };
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "device/processor.h"
+#include "kernels/codegen/user_templates.h"
 #include "table/embedding_table.h"
 #include "train/generated_code.h"
 
@@ -89,8 +90,7 @@ Result<ChosenByRecord> chosen_by_record(const ResolvedRun& run, Files& files) {
   auto record = read_tuning_record(path, files);
   auto chosen = record.ok() ? kernels_from(*record, run, path, files) : record.status();
   if (chosen.ok()) return ChosenByRecord{*std::move(chosen), *std::move(record)};
-  if (options.on_missing_schedule == OnMissingSchedule::error) return chosen.status();
-  log_warning(chosen.status().message() + "; default schedules run instead");
+  RECMILL_RETURN_IF_ERROR(allow_default_schedules(options, chosen.status()));
   return ChosenByRecord{};
 }
 
@@ -132,15 +132,23 @@ Status write_record(const TuningRecord& record, const std::string& path, Files& 
   return write_atomically(files, path, text);
 }
 
-kernels::tune::TunedFor tuned_for(const ResolvedRun& run) {
-  return {
-      this_processor().name, kernels::tune::this_compiler(), "", run.options.name, run.tuned_model,
-      run.threads,           run.options.train.deterministic};
+Result<kernels::tune::TunedFor> tuned_for(const ResolvedRun& run, Files& files) {
+  kernels::tune::TunedFor here{.machine = this_processor().name,
+                               .compiler = kernels::tune::this_compiler(),
+                               .commit = {},
+                               .workload = run.options.name,
+                               .model = run.tuned_model,
+                               .threads = run.threads,
+                               .deterministic = run.options.train.deterministic};
+  RECMILL_ASSIGN_OR_RETURN(
+      here.templates, kernels::codegen::templates_digest(run.options.kernels.templates, files));
+  return here;
 }
 
 Result<store::StoreKernels> kernels_from(const TuningRecord& record, const ResolvedRun& run,
                                          const std::string& source, Files& files) {
-  const std::string why = kernels::tune::foreign_because(record.of, tuned_for(run));
+  RECMILL_ASSIGN_OR_RETURN(const auto here, tuned_for(run, files));
+  const std::string why = kernels::tune::foreign_because(record.of, here);
   if (!why.empty()) return Status::Failed(source + ": " + why + "; run `recmill tune` here");
   store::StoreKernels chosen;
   if (const FamilyTuning* pool = record.family("embedding_pool"); pool != nullptr) {
@@ -173,6 +181,12 @@ Result<store::StoreKernels> kernels_from(const TuningRecord& record, const Resol
         }));
   }
   return chosen;
+}
+
+Status allow_default_schedules(const KernelOptions& options, const Status& why) {
+  if (options.on_missing_schedule == OnMissingSchedule::error) return why;
+  log_warning(why.message() + "; default schedules run instead");
+  return {};
 }
 
 Result<store::StoreKernels> choose_schedules(const ResolvedRun& run, Files& files) {

@@ -25,14 +25,19 @@ Status make_folder_of(const std::string& path, Files& files);
 Status write_record(const kernels::tune::TuningRecord& record, const std::string& path,
                     Files& files);
 
-/// What a record must have been made for to be good for this run on this machine.
-kernels::tune::TunedFor tuned_for(const ResolvedRun& run);
+/// What a record must have been made for to be good for this run on this machine. Fails where a
+/// file of [kernels] templates cannot be read.
+Result<kernels::tune::TunedFor> tuned_for(const ResolvedRun& run, Files& files = posix_files());
 
 /// The record's schedules for each feature. Fails where the record is foreign or a template of it
 /// is unknown, naming both.
 Result<store::StoreKernels> kernels_from(const kernels::tune::TuningRecord& record,
                                          const ResolvedRun& run, const std::string& source,
                                          Files& files = posix_files());
+
+/// What becomes of a run without a good record, `why` being the reason: the error, or, where
+/// [kernels] on_missing_schedule allows, a warning, and the defaults run.
+Status allow_default_schedules(const KernelOptions& options, const Status& why);
 
 /// The schedules that [kernels] asks for: the defaults, or those of the record. Without a good
 /// record an error that says why and what to do, or, where [kernels] on_missing_schedule allows, a

@@ -22,6 +22,7 @@ namespace {
 
 using kernels::codegen::PoolOp;
 using kernels::codegen::PoolOpFeature;
+using kernels::tune::TuningRecord;
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
@@ -99,12 +100,9 @@ Status choose_for_cpu(const ResolvedRun& run, Files& files, PoolOp& op) {
   return {};
 }
 
-/// Those of a record for a GPU, which must be one of those that are asked for; it need not be
-/// here. Returns how many blocks of a multiprocessor they were tuned to.
-Result<int64_t> choose_for_gpu(const ResolvedRun& run, const CompiledOpRequest& request,
-                               Files& files, PoolOp& op) {
-  const std::string path = tuning_record_path(run.options);
-  RECMILL_ASSIGN_OR_RETURN(const auto record, read_tuning_record(path, files));
+/// Those of a record for a GPU, which must be one of those that are asked for; it need not be here.
+Result<GpuSchedules> schedules_of(const TuningRecord& record, const std::string& path,
+                                  const ResolvedRun& run, const CompiledOpRequest& request) {
   kernels::tune::TunedFor wanted = record.of;
   wanted.model = run.tuned_model;
   wanted.deterministic = run.options.train.deterministic;
@@ -113,9 +111,20 @@ Result<int64_t> choose_for_gpu(const ResolvedRun& run, const CompiledOpRequest& 
                           "', which no --arch names");
   if (const std::string why = kernels::tune::foreign_because(record.of, wanted); !why.empty())
     return Status::Failed(path + ": " + why);
-  RECMILL_ASSIGN_OR_RETURN(auto schedules, gpu_schedules(record, run, path));
-  for (size_t f = 0; f < op.features.size(); ++f) op.features[f].gpu = schedules.pool[f];
-  return schedules.blocks;
+  return gpu_schedules(record, run, path);
+}
+
+/// The schedules that the run would use on a GPU. Returns how many blocks of a multiprocessor they
+/// were tuned to; 0: any number.
+Result<int64_t> choose_for_gpu(const ResolvedRun& run, const CompiledOpRequest& request,
+                               Files& files, PoolOp& op) {
+  RECMILL_ASSIGN_OR_RETURN(
+      const auto chosen,
+      choose_gpu_schedules(run, files, [&](const TuningRecord& record, const std::string& path) {
+        return schedules_of(record, path, run, request);
+      }));
+  for (size_t f = 0; f < chosen.pool.size(); ++f) op.features[f].gpu = chosen.pool[f];
+  return chosen.blocks;
 }
 
 /// The fused kernels for GPUs and their binaries. `blocks`: of a multiprocessor, exactly; 0: any
@@ -160,10 +169,11 @@ Result<CompiledOp> compile_op(const ResolvedRun& run, const CompiledOpRequest& r
   RECMILL_ASSIGN_OR_RETURN(const auto torch, kernels::codegen::find_torch(request.python, files));
   RECMILL_ASSIGN_OR_RETURN(PoolOp op, op_of(run, request));
   const bool for_gpu = run.options.device != DeviceKind::cpu;  // what the run's record is for
-  if (!for_gpu) RECMILL_RETURN_IF_ERROR(choose_for_cpu(run, files, op));
   int64_t blocks = 0;
-  if (for_gpu && run.options.kernels.mode == KernelMode::tuned) {
+  if (for_gpu) {
     RECMILL_ASSIGN_OR_RETURN(blocks, choose_for_gpu(run, request, files, op));
+  } else {
+    RECMILL_RETURN_IF_ERROR(choose_for_cpu(run, files, op));
   }
   RECMILL_ASSIGN_OR_RETURN(auto cache, library_cache(run.options.kernels, files));
   CompiledOp made;

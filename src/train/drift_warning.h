@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "batch/sparse_batch.h"
 #include "kernels/tune/drift.h"
+#include "store/embedding_store.h"
 #include "train/resolved_run.h"
 
 namespace recmill::train {
@@ -17,8 +18,9 @@ namespace recmill::train {
 std::string figures_of(const kernels::tune::Drift& drift);
 
 /// Where the run's kernels are tuned, what looks at the batches that are trained (DriftWatch) and
-/// warns, once, naming the feature that has drifted farthest and how many have. Else empty. `run`
-/// outlives it.
-std::function<void(const SparseBatch&)> drift_warning(const ResolvedRun& run, Files& files);
+/// warns, once, naming the feature that has drifted farthest and how many have. Else empty. `store`
+/// is the run's; `run` outlives what is returned.
+std::function<void(const SparseBatch&)> drift_warning(const ResolvedRun& run,
+                                                      store::EmbeddingStore& store, Files& files);
 
 }  // namespace recmill::train

@@ -55,9 +55,8 @@ Result<std::shared_ptr<const kernels::codegen::GeneratedPool>> generated_pool(
     const ResolvedRun& run, std::span<const kernels::codegen::GeneratedFeature> features,
     kernels::codegen::Dispatch dispatch, Files& files) {
   RECMILL_ASSIGN_OR_RETURN(LibraryCache cache, library_cache(run.options.kernels, files));
-  const kernels::codegen::PoolSourceOptions options{.made_by = "Recmill for " + run.options.name,
-                                                    .dispatch = dispatch,
-                                                    .lanes = kernels::codegen::vector_lanes()};
+  const kernels::codegen::PoolSourceOptions options{
+      .made_by = "Recmill", .dispatch = dispatch, .lanes = kernels::codegen::vector_lanes()};
   return kernels::codegen::GeneratedPool::make(features, options, cache);
 }
 

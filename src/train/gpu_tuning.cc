@@ -23,6 +23,10 @@ constexpr int64_t kEmulatedBatches = 2;  // that tuning sees: the emulator is sl
 Result<TuningRecord> tune_for_gpu(const ResolvedRun& run, const TuningRequest& request,
                                   Files& files) {
   const DeviceKind device = run.options.device;
+  const std::string path = tuning_record_path(run.options);
+  // Nothing is measured for a record that cannot be written.
+  RECMILL_RETURN_IF_ERROR(make_folder_of(path, files));
+  RECMILL_RETURN_IF_ERROR(AtomicFile::create(files, path).status());
   const auto pool = make_pool(run.threads);
   BatchesRequest batches{.seed = static_cast<uint64_t>(request.seed)};
   if (device == DeviceKind::emulated) batches.least = batches.most = kEmulatedBatches;
@@ -44,7 +48,7 @@ Result<TuningRecord> tune_for_gpu(const ResolvedRun& run, const TuningRequest& r
       for (const auto& candidate : of.candidates)
         if (!candidate.refused.empty()) log_warning_once(candidate.refused);
   record.families.push_back(std::move(family));
-  RECMILL_RETURN_IF_ERROR(write_record(record, tuning_record_path(run.options), files));
+  RECMILL_RETURN_IF_ERROR(write_record(record, path, files));
   return record;
 }
 

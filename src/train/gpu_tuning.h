@@ -11,8 +11,9 @@
 namespace recmill::train {
 
 /// Measures, chooses and writes the record. Of the request budget_seconds, finalist_rounds and
-/// if_drifted are the CPU's alone; what is compiled is kept, what is measured is not until the end.
-/// Fails as GpuLookups::make().
+/// if_drifted are the CPU's alone, and rounds no emulated GPU's; what is compiled is kept, what is
+/// measured is not until the end. Fails as GpuLookups::make(), and, before that, where the record
+/// cannot be written.
 Result<kernels::tune::TuningRecord> tune_for_gpu(const ResolvedRun& run,
                                                  const TuningRequest& request, Files& files);
 

@@ -201,7 +201,7 @@ Status train_rank(Training& training, Communicator& communicator) {
       .log = log ? &*log : nullptr,
       .interrupted = setting.interrupted,
       .saver = saver,
-      .watch = communicator.rank() == 0 ? drift_warning(run, setting.files) : nullptr,
+      .watch = communicator.rank() == 0 ? drift_warning(run, *rank.store, setting.files) : nullptr,
       .replanner = replanner.get()};
   TrainingLoop loop(run, rank, communicator, loop_setting, start);
   RECMILL_ASSIGN_OR_RETURN(const LoopOutcome outcome, loop.run());

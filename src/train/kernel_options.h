@@ -58,7 +58,8 @@ void describe(Visitor& v, KernelOptions& o) {
   v("compiler", o.compiler, "C++ compiler for generated code and templates; empty: $CXX, or c++");
   v("cache", o.cache,
     "folder of compiled code; empty: recmill in $XDG_CACHE_HOME, or in .cache of the home folder");
-  v("templates", o.templates, "files with templates of your own (docs/ADDING.md)");
+  v("templates", o.templates,
+    "files with templates of your own, for device = \"cpu\" (docs/ADDING.md)");
 }
 
 }  // namespace recmill::train

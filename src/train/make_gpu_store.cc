@@ -23,32 +23,6 @@ namespace {
 using kernels::tune::FamilyTuning;
 using kernels::tune::TuningRecord;
 
-/// The record's schedules for each feature.
-Status take_record(const TuningRecord& record, const ResolvedRun& run, const std::string& source,
-                   const Gpu& gpu, store::GpuStoreKernels& chosen) {
-  const std::string why =
-      kernels::tune::foreign_because(record.of, gpu_tuned_for(run, run.options.device, gpu));
-  if (!why.empty()) return Status::Failed(source + ": " + why + "; run `recmill tune` here");
-  RECMILL_ASSIGN_OR_RETURN(auto schedules, gpu_schedules(record, run, source));
-  chosen.pool = std::move(schedules.pool);
-  chosen.blocks = schedules.blocks;
-  return {};
-}
-
-/// As [kernels] says: the default schedules, or those of the record.
-Status choose_schedules(const ResolvedRun& run, const Gpu& gpu, Files& files,
-                        store::GpuStoreKernels& chosen) {
-  const KernelOptions& options = run.options.kernels;
-  if (options.mode == KernelMode::standard) return {};
-  const std::string path = tuning_record_path(run.options);
-  const auto record = read_tuning_record(path, files);
-  const Status status =
-      record.ok() ? take_record(*record, run, path, gpu, chosen) : record.status();
-  if (status.ok() || options.on_missing_schedule == OnMissingSchedule::error) return status;
-  log_warning(status.message() + "; default schedules run instead");
-  return {};
-}
-
 Status check_windows(const GpuRunOptions& options, const RankOnHost& place, int ranks) {
   if (options.exchange != GpuExchangeKind::windows || std::ssize(place.ranks) == ranks) return {};
   return Status::BadRequest("gpu.exchange: \"windows\" is between ranks of one host, which has " +
@@ -154,6 +128,28 @@ Result<GpuSchedules> gpu_schedules(const TuningRecord& record, const ResolvedRun
   return schedules;
 }
 
+Result<GpuSchedules> gpu_schedules(const TuningRecord& record, const ResolvedRun& run,
+                                   const std::string& source, const Gpu& gpu) {
+  const std::string why =
+      kernels::tune::foreign_because(record.of, gpu_tuned_for(run, run.options.device, gpu));
+  if (!why.empty()) return Status::Failed(source + ": " + why + "; run `recmill tune` here");
+  return gpu_schedules(record, run, source);
+}
+
+Result<GpuSchedules> choose_gpu_schedules(
+    const ResolvedRun& run, Files& files,
+    const std::function<Result<GpuSchedules>(const TuningRecord& record,
+                                             const std::string& source)>& schedules_of) {
+  const KernelOptions& options = run.options.kernels;
+  if (options.mode == KernelMode::standard) return GpuSchedules{};
+  const std::string path = tuning_record_path(run.options);
+  const auto record = read_tuning_record(path, files);
+  auto chosen = record.ok() ? schedules_of(*record, path) : record.status();
+  if (chosen.ok()) return chosen;
+  RECMILL_RETURN_IF_ERROR(allow_default_schedules(options, chosen.status()));
+  return GpuSchedules{};
+}
+
 Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun& run,
                                                               const RankOnHost& place,
                                                               Communicator& communicator,
@@ -165,7 +161,13 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun&
   kernels.dispatch = run.options.kernels.dispatch;
   kernels.shards = run.shards;
   RECMILL_ASSIGN_OR_RETURN(kernels.compile, compiler_for(run, device, *gpu, pool, files));
-  RECMILL_RETURN_IF_ERROR(choose_schedules(run, *gpu, files, kernels));
+  RECMILL_ASSIGN_OR_RETURN(
+      auto schedules,
+      choose_gpu_schedules(run, files, [&](const TuningRecord& record, const std::string& source) {
+        return gpu_schedules(record, run, source, *gpu);
+      }));
+  kernels.pool = std::move(schedules.pool);
+  kernels.blocks = schedules.blocks;
   RECMILL_ASSIGN_OR_RETURN(const auto rows, place_rows(run, place, kernels, *gpu, communicator));
   auto store = of_ranks(run, std::move(gpu), kernels, rows, communicator, pool);
   if (!store.ok()) return store.status().at("device = \"" + std::string(name_of(device)) + "\"");

@@ -2,6 +2,7 @@
 // A run whose rows stand on GPUs, one for each rank.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,14 +22,25 @@ namespace recmill::train {
 /// What a tuning record must have been made for to be good for this run on this GPU.
 kernels::tune::TunedFor gpu_tuned_for(const ResolvedRun& run, DeviceKind device, const Gpu& gpu);
 
-/// The record's schedule of each feature, and how many blocks of a multiprocessor it was tuned to.
+/// The schedule of each feature, and how many blocks of a multiprocessor they were tuned to.
 struct GpuSchedules {
-  std::vector<kernels::Schedule> pool;  // [features]
-  int64_t blocks = 0;
+  std::vector<kernels::Schedule> pool = {};  // [features]; empty: the default ones
+  int64_t blocks = 0;                        // 0: any number
 };
-/// Fails, naming `source`, where a feature has none or one that is no template's.
+/// The record's. Fails, naming `source`, where a feature has none or one that is no template's.
 Result<GpuSchedules> gpu_schedules(const kernels::tune::TuningRecord& record,
                                    const ResolvedRun& run, const std::string& source);
+/// The same, where the record is good for this run on this GPU too.
+Result<GpuSchedules> gpu_schedules(const kernels::tune::TuningRecord& record,
+                                   const ResolvedRun& run, const std::string& source,
+                                   const Gpu& gpu);
+
+/// The schedules that [kernels] asks for: the default ones, or what `schedules_of` takes from the
+/// run's record. Without a record, or where that fails, as allow_default_schedules().
+Result<GpuSchedules> choose_gpu_schedules(
+    const ResolvedRun& run, Files& files,
+    const std::function<Result<GpuSchedules>(const kernels::tune::TuningRecord& record,
+                                             const std::string& source)>& schedules_of);
 
 /// The store of a run with device = "cuda" or "emulated", with the schedules that [kernels] asks
 /// for: store::GpuStore, or of several ranks store::TableWiseGpuStore. Fails in one line: as

@@ -132,6 +132,8 @@ Status check_device(const RunOptions& options) {
                               "\" is between other GPUs than those of " + device);
   if (options.embedding.store != preprocess::StoreKind::local)
     return Status::BadRequest("embedding.store: " + device + " has \"local\" alone");
+  if (!options.kernels.templates.empty())
+    return Status::BadRequest("kernels.templates: templates of your own run on device = \"cpu\"");
   const auto is_split = [](const std::optional<Sharding>& sharding) {
     return sharding.value_or(Sharding::table) != Sharding::table;
   };

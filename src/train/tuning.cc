@@ -42,13 +42,29 @@ constexpr double kPoolShare = 0.65;
 /// code's.
 constexpr double kMeasuredShare = 0.7, kAgainShare = 0.9;
 
+/// All that times depend on but the data, of which classes tell.
+Json measured_as(const ResolvedRun& run, const TuningRequest& request, const TunedFor& here) {
+  return {{"machine", here.machine},
+          {"compiler", here.compiler},
+          {"commit", here.commit},
+          {"model", here.model},
+          {"threads", here.threads},
+          {"deterministic", here.deterministic},
+          {"templates", here.templates},
+          {"rounds", request.rounds},
+          {"finalist_rounds", request.finalist_rounds},
+          {"seed", request.seed},
+          {"batch_size", run.options.train.batch_size},
+          {"batch_sizes", run.options.tune.batch_sizes}};
+}
+
 /// What a run that may be broken off has measured so far, in "PATH.partial".
 class PartialTimes {
  public:
-  PartialTimes(std::string path, const TunedFor& here, Files& files)
+  /// Goes on from what is there, if that was measured as `measured_as` says.
+  PartialTimes(std::string path, Json measured_as, Files& files)
       : path_(std::move(path)), files_(files) {
-    json_ = {{"of", here.machine + here.compiler + here.model + here.commit},
-             {"families", Json::object()}};
+    json_ = {{"of", std::move(measured_as)}, {"families", Json::object()}};
     const auto text = files.exists(path_) ? read_text(files, path_) : Status::Failed("");
     if (!text.ok()) return;
     Json before = Json::parse(*text, nullptr, false);
@@ -258,7 +274,8 @@ Result<TuningRecord> record_before(const ResolvedRun& run, const TuningRequest& 
                                    const std::string& path, Files& files) {
   if (!request.if_drifted) return TuningRecord{};
   RECMILL_ASSIGN_OR_RETURN(auto record, read_tuning_record(path, files));
-  const std::string why = foreign_because(record.of, tuned_for(run));
+  RECMILL_ASSIGN_OR_RETURN(const TunedFor here, tuned_for(run, files));
+  const std::string why = foreign_because(record.of, here);
   if (!why.empty()) return Status::Failed(path + ": " + why + "; tune without --if-drifted");
   return record;
 }
@@ -300,9 +317,9 @@ Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, 
   RECMILL_RETURN_IF_ERROR(make_folder_of(path, files));
   const auto pool = make_pool(run.threads);
   TuningRecord record;
-  record.of = tuned_for(run);
+  RECMILL_ASSIGN_OR_RETURN(record.of, tuned_for(run, files));
   record.of.commit = request.commit;
-  PartialTimes partial(path + ".partial", record.of, files);
+  PartialTimes partial(path + ".partial", measured_as(run, request, record.of), files);
   FamilyTuner tuner(request, partial, *pool);
   RECMILL_ASSIGN_OR_RETURN(
       TuningData data,

@@ -28,9 +28,9 @@ struct TuningRequest {
 /// Measures, chooses, measures the winners again, and gives the record. With `if_drifted` first
 /// compares the data with what the record was tuned on: classes that moved are tuned again, others
 /// keep their times; a record from which nothing moved is given as it is. Fails where that record
-/// is missing or foreign. What is measured is kept in
-/// "PATH.partial" as it comes, PATH being the record's: a run that was broken off goes on from
-/// there, if that is of the same model, machine and compiler.
+/// is missing or foreign. What is measured is kept in "PATH.partial" as it comes, PATH being the
+/// record's: a run that was broken off goes on from there, if that is of the same model, machine,
+/// compiler, threads, templates, batches and rounds.
 Result<kernels::tune::TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request,
                                          Files& files);
 

@@ -49,11 +49,9 @@ PoolFunction pool_function(const GeneratedFeature& feature) {
                         feature.rows.precision, feature.pooling,  feature.weighted};
   for (size_t p = 0; p < of.tunables.size(); ++p)
     function.schedule.parameters.push_back({of.tunables[p].name, feature.kernel->values[p]});
-  if (!has_generated_form(of.name)) {
-    const FeatureShape shape{feature.rows.count, feature.rows.dim, feature.rows.precision,
-                             feature.pooling,    feature.weighted, {}};
-    if (of.scratch_bytes) function.scratch_bytes = of.scratch_bytes(shape, feature.kernel->values);
-  }
+  if (!has_generated_form(of.name))
+    function.scratch_bytes =
+        scratch_bytes(*feature.kernel, feature.rows, feature.pooling, feature.weighted);
   return function;
 }
 
@@ -118,18 +116,21 @@ void GeneratedPool::run(const FusedPool& fused, std::span<const PoolTask> tasks,
   std::vector<Bound> bound;
   std::vector<const abi::Feature*> features;
   bound.reserve(tasks.size());
+  int64_t bytes = 0;
+  for (const Kernel& kernel : kernels_) bytes = std::max(bytes, kernel.scratch_bytes);
   for (size_t f = 0; f < tasks.size(); ++f) {
-    bound.push_back(bind(fused, tasks[f], static_cast<int64_t>(f)));
+    const PoolTask& task = tasks[f];
+    bound.push_back(bind(fused, task, static_cast<int64_t>(f)));
     features.push_back(&bound.back());
+    if (bound.back().schedule < 0)  // the table may have other rows than the one of make()
+      bytes = std::max(bytes, scratch_bytes(*bound.back().kernel, task.rows, task.pooling,
+                                            task.bags.weights != nullptr));
   }
-  int64_t scratch_bytes = 0;
-  for (const Kernel& kernel : kernels_)
-    scratch_bytes = std::max(scratch_bytes, kernel.scratch_bytes);
   pool.run(map.tasks(), [&](int64_t t) {
     struct alignas(kLine) Line {
       std::byte bytes[kLine];
     };
-    std::vector<Line> scratch((scratch_bytes + kLine - 1) / kLine);
+    std::vector<Line> scratch((bytes + kLine - 1) / kLine);
     auto pieces = std::span(map.pieces).subspan(map.begins[t], map.begins[t + 1] - map.begins[t]);
     while (!pieces.empty()) {
       size_t count = zero_empty(tasks, pieces);

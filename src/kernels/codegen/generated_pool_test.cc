@@ -142,8 +142,16 @@ class Generated : public testing::Test {
  protected:
   std::shared_ptr<const GeneratedPool> make(const Features& features,
                                             const PoolSourceOptions& options) {
-    LibraryCache cache({folder_.path(), {RECMILL_COMPILER, 2, 600.0}, "this"}, posix_files());
-    const auto made = GeneratedPool::make(features.generated(), options, cache);
+    return make(features.generated(), options);
+  }
+  std::shared_ptr<const GeneratedPool> make(std::span<const GeneratedFeature> features,
+                                            const PoolSourceOptions& options) {
+    LibraryCacheOptions here;
+    here.folder = folder_.path();
+    here.compiler.program = RECMILL_COMPILER;
+    here.compiler.seconds = 600.0;
+    LibraryCache cache(here, posix_files());
+    const auto made = GeneratedPool::make(features, options, cache);
     EXPECT_TRUE(made.ok()) << made.status().message();
     return made.ok() ? *made : nullptr;
   }
@@ -200,11 +208,16 @@ TEST_F(Generated, equals_the_reference_at_every_dimension_precision_and_pooling)
   }
 }
 
+/// What scratch_bytes() is told of bags.
+constexpr BagStats kAnyBags{0.0, 0.0, 0.0, 0};
+
 TEST_F(Generated, what_is_called_by_pointer_has_its_scratch) {
   constexpr int64_t kBytes = 1000;
   PoolTemplate of;
   of.name = "with_scratch";
-  of.scratch_bytes = [](const FeatureShape&, ParameterValues) { return kBytes; };
+  of.scratch_bytes = [](const FeatureShape& shape, ParameterValues) {
+    return shape.bags == kAnyBags ? kBytes : 0;
+  };
   of.body = [](const PoolPiece& piece, ParameterValues, std::byte* scratch) {
     RECMILL_CHECK(scratch != nullptr && reinterpret_cast<uintptr_t>(scratch) % 64 == 0);
     std::memset(scratch, 0xFF, kBytes);
@@ -214,6 +227,28 @@ TEST_F(Generated, what_is_called_by_pointer_has_its_scratch) {
   features.set_template(1, of);
   features.set_template(2, of);
   features.expect_equal(make(features, {"a test"}), {kMostSamples, 9}, 7, 5);
+}
+
+TEST_F(Generated, what_is_called_by_pointer_has_the_scratch_of_the_table_that_it_meets) {
+  int64_t most_rows = 0;
+  PoolTemplate of;
+  of.name = "by_rows";
+  of.scratch_bytes = [&](const FeatureShape& shape, ParameterValues) {
+    most_rows = std::max(most_rows, shape.rows);
+    return shape.rows;
+  };
+  of.body = [](const PoolPiece& piece, ParameterValues, std::byte* scratch) {
+    std::memset(scratch, 0xFF, piece.task->rows.count);
+    default_pool_body(piece);
+  };
+  Features features({{"bags fetch=8 held=8 store=0 stage=0 ids=0", 8}, {"", 8}});
+  features.set_template(1, of);
+  auto smaller = features.generated();
+  smaller[1].rows.count = 1;
+  const auto code = make(smaller, {"a test"});
+  EXPECT_EQ(most_rows, 1);
+  features.expect_equal(code, {kMostSamples, 9}, 7, 5);
+  EXPECT_EQ(most_rows, features.generated()[1].rows.count);
 }
 
 TEST_F(Generated, empty_features_beside_each_other_are_zeroed_and_nothing_else) {

@@ -4,9 +4,11 @@
 //   FOLDER/NAME/source.cc, library.so, checksum     NAME: digest of the source and all of those;
 //                                                   beside them its headers and further sources
 //   FOLDER/NAME.failed/source.cc, errors.txt        what did not compile, and why
+//   FOLDER/NAME.HOST.PROCESS.DIGITS.tmp, .lock      beside: what that process of HOST is making
 //
 // A library is made in a folder beside and renamed, so that it is there whole or not at all. What a
-// killed process left beside, the next one that compiles removes.
+// killed process left beside, the next one of its machine that compiles removes. Machines, and
+// containers that give processes the same numbers, may share a cache.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +53,7 @@ struct LibrarySource {
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::vector<std::string> flags = {};
   std::vector<std::pair<std::string, std::string>> further = {};  // sources of the same library
+  std::string name = {};  // what errors call the text; empty: the file that it is kept in
 };
 
 class LibraryCache {
@@ -58,8 +61,8 @@ class LibraryCache {
   LibraryCache(LibraryCacheOptions options, Files& files);
 
   /// The sources' libraries; those that are not there yet are compiled. Fails in one line, naming
-  /// the file, without a compiler, where one fails, where the folder cannot be written, and where a
-  /// library is not what was written.
+  /// the file, without a compiler, where one fails (with its first error), where the folder cannot
+  /// be written, and where a library is not what was written.
   Result<std::vector<std::shared_ptr<const Library>>> load(std::span<const LibrarySource> sources);
 
   const std::string& folder() const { return options_.folder; }
@@ -67,13 +70,13 @@ class LibraryCache {
   int64_t compilations() const { return compilations_; }
 
  private:
+  class FolderBeside;
   struct Entry;
   Result<std::shared_ptr<const Library>> open(const Entry& entry) const;
-  void remove_abandoned();
-  Status write_parts(const Entry& entry);
+  Status write_parts(const LibrarySource& source, const std::string& folder);
   Status publish(const Entry& entry, const Outcome& outcome);
   Status keep_errors(const Entry& entry, const Outcome& outcome);
-  Status compile(std::span<const Entry> entries, const Compiler& compiler);
+  Status compile(std::span<Entry> entries, const Compiler& compiler);
 
   const LibraryCacheOptions options_;
   Files& files_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/codegen/library_cache.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -14,6 +15,11 @@
 
 namespace recmill::kernels::codegen {
 namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 const LibrarySource kSource{"extern \"C\" int answer() { return 42; }\n"};
 
@@ -117,12 +123,49 @@ TEST_F(Cache, keeps_what_a_failing_compiler_says) {
   const LibrarySource wrong{"extern \"C\" int answer() { return forty_two; }\n"};
   const std::string error = error_of(options(), wrong);
   const std::string failed = entry(".failed");
-  EXPECT_EQ(error,
-            failed + "/source.cc: '" RECMILL_COMPILER "' fails with status 1; what it says is in " +
-                failed + "/errors.txt");
-  EXPECT_NE(read_text(posix_files(), failed + "/errors.txt")->find("forty_two"), std::string::npos);
+  EXPECT_THAT(error, StartsWith(failed + "/source.cc: '" RECMILL_COMPILER
+                                         "' fails with status 1: source.cc:1:"));
+  EXPECT_THAT(error, HasSubstr("error: "));
+  EXPECT_THAT(error, HasSubstr("forty_two"));
+  EXPECT_THAT(error, EndsWith("; what it says is in " + failed + "/errors.txt"));
+  EXPECT_THAT(error, Not(HasSubstr("\n")));
+  const std::string said = *read_text(posix_files(), failed + "/errors.txt");
+  EXPECT_THAT(said, HasSubstr(failed + "/source.cc:1:"));
+  EXPECT_THAT(said, Not(HasSubstr(".tmp")));
   EXPECT_EQ(*read_text(posix_files(), failed + "/source.cc"), wrong.text);
   EXPECT_EQ(error_of(options(), wrong), error);  // and once more
+}
+
+TEST_F(Cache, calls_a_source_by_the_name_that_its_writer_knows) {
+  const LibrarySource wrong{.text = "extern \"C\" int answer() { return forty_two; }\n",
+                            .name = "of/my/own.cc"};
+  const std::string error = error_of(options(), wrong);
+  EXPECT_THAT(error, HasSubstr(" fails with status 1: of/my/own.cc:1:"));
+  EXPECT_THAT(*read_text(posix_files(), entry(".failed") + "/errors.txt"),
+              HasSubstr("of/my/own.cc:1:"));
+}
+
+TEST_F(Cache, of_several_processes_each_says_what_its_failing_compiler_says) {
+  constexpr int kProcesses = 6;
+  LibraryCacheOptions failing = options();
+  // No compiler ends before all of them run.
+  failing.compiler.program =
+      script("[ \"$1\" = --version ] && echo 1 && exit\necho >> " + path("running") +
+             "\nuntil [ $(wc -l < " + path("running") + ") -ge " + std::to_string(kProcesses) +
+             " ]; do :; done\necho 'error: no'\nexit 3\n");
+  std::vector<pid_t> processes(kProcesses);
+  for (pid_t& process : processes) {
+    process = fork();
+    if (process != 0) continue;
+    const std::string error = error_of(failing, kSource);
+    _exit(error.find(" fails with status 3: error: no; what it says is in ") != error.npos ? 0 : 1);
+  }
+  for (const pid_t process : processes) {
+    int status = 1;
+    ASSERT_EQ(waitpid(process, &status, 0), process);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(*read_text(posix_files(), entry(".failed") + "/errors.txt"), "error: no\n");
 }
 
 TEST_F(Cache, a_compiler_that_makes_nothing_has_failed) {
@@ -144,21 +187,53 @@ TEST_F(Cache, ends_a_compiler_that_does_not) {
 
 TEST_F(Cache, what_a_killed_process_left_is_removed_by_the_next_that_compiles) {
   const pid_t stopped = compile_until("STOP"), killed = compile_until("KILL");
-  const std::string foreign = "0123456789abcdef.another-host." + std::to_string(killed) + ".tmp";
-  ASSERT_TRUE(posix_files().make_folder(path("cache") + "/" + foreign).ok());
-  EXPECT_EQ(names().size(), 3u);
-  ASSERT_EQ(error_of(options(), kSource), "");
-  const auto left = [&](const std::string& ending) {
-    return std::ranges::count_if(names(), [&](const auto& name) { return name.ends_with(ending); });
+  const std::string foreign = ".another-host." + std::to_string(killed) + ".0123456789abcdef";
+  ASSERT_TRUE(posix_files().make_folder(path("cache/fedcba9876543210") + foreign + ".tmp").ok());
+  ASSERT_TRUE(
+      write_atomically(posix_files(), path("cache/fedcba9876543210") + foreign + ".lock", "").ok());
+  const auto left = [&](const std::string& part) {
+    return std::ranges::count_if(
+        names(), [&](const auto& name) { return name.find(part) != std::string::npos; });
   };
-  EXPECT_EQ(left("." + std::to_string(killed) + ".tmp"), 1);  // the other machine's
-  EXPECT_EQ(left("." + std::to_string(stopped) + ".tmp"), 1);
-  EXPECT_EQ(names().size(), 3u);
+  const auto number = [](pid_t process) { return "." + std::to_string(process) + "."; };
+  EXPECT_EQ(names().size(), 6u);  // folders and their locks
+  ASSERT_EQ(error_of(options(), kSource), "");
+  EXPECT_EQ(left(foreign), 2);
+  EXPECT_EQ(left(number(killed)), 2);  // the other machine's
+  EXPECT_EQ(left(number(stopped)), 2);
+  EXPECT_EQ(names().size(), 5u);
   kill(stopped, SIGKILL);
   ASSERT_EQ(waitpid(stopped, nullptr, 0), stopped);
   ASSERT_EQ(error_of(options(), {"extern \"C\" int answer() { return 43; }\n"}), "");
-  EXPECT_EQ(left(".tmp"), 1);
-  EXPECT_EQ(left(foreign), 1);
+  EXPECT_EQ(left(number(stopped)), 0);
+  EXPECT_EQ(left(foreign), 2);
+}
+
+// As that of a process in another container, of whose number there is none here.
+TEST_F(Cache, a_folder_in_use_stays_whatever_became_of_the_process_of_its_number) {
+  const pid_t ended = fork();
+  if (ended == 0) _exit(0);
+  ASSERT_EQ(waitpid(ended, nullptr, 0), ended);
+  char host[256] = {};
+  ASSERT_EQ(gethostname(host, sizeof host - 1), 0);
+  const std::string stem =
+      path("cache/fedcba9876543210.") + host + "." + std::to_string(ended) + ".0123456789abcdef";
+  ASSERT_TRUE(posix_files().make_folder(stem + ".tmp").ok());
+  auto lock = *posix_files().create_unless_open(stem + ".lock");
+  ASSERT_NE(lock, nullptr);
+  ASSERT_EQ(error_of(options(), kSource), "");
+  EXPECT_TRUE(posix_files().exists(stem + ".tmp"));
+  lock.reset();
+  ASSERT_EQ(error_of(options(), {"extern \"C\" int answer() { return 43; }\n"}), "");
+  EXPECT_FALSE(posix_files().exists(stem + ".tmp"));
+  EXPECT_EQ(names().size(), 2u);
+}
+
+TEST_F(Cache, leaves_nothing_beside_where_the_compiler_cannot_be_started) {
+  LibraryCacheOptions vanishing = options();
+  vanishing.compiler.program = script("echo 1\nrm \"$0\"\n");
+  EXPECT_THAT(error_of(vanishing, kSource), StartsWith("cannot start the compiler"));
+  EXPECT_TRUE(names().empty());
 }
 
 TEST_F(Cache, a_folder_that_cannot_be_written_is_named) {

@@ -68,7 +68,8 @@ typedef struct RecmillPoolTemplate {
   int64_t tunable_count;
   /* Whether these values, in the order of `tunables`, are right for such features. */
   int32_t (*valid)(const RecmillPoolShape* shape, const int64_t* values);
-  /* Bytes that a running piece needs besides; null: none. */
+  /* Bytes that a running piece needs besides; null: none. A piece's bags may be any, so that what
+   * the shape says of bags, from one_each to longest, is 0 here, and l2_bytes too. */
   int64_t (*scratch_bytes)(const RecmillPoolShape* shape, const int64_t* values);
   /* Writes what the reference would, and nothing else. `scratch` is aligned to 64. Runs on several
    * threads at once. */

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/codegen/user_templates.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <mutex>
 
+#include "base/hash.h"
 #include "kernels/codegen/embedded_texts.h"
 #include "kernels/codegen/recmill_pool_template.h"
 
@@ -123,6 +126,12 @@ PoolTemplate template_of(const RecmillPoolTemplate& of) {
   return made;
 }
 
+Result<std::string> read_template(const std::string& path, Files& files) {
+  auto text = read_text(files, path);
+  if (!text.ok()) return Status::BadRequest(text.status().message());
+  return text;
+}
+
 Status add_template(const std::string& path, const Library& library,
                     std::vector<PoolTemplate>& templates) {
   using Entry = const RecmillPoolTemplate* (*)();
@@ -156,11 +165,12 @@ Result<std::span<const PoolTemplate>> pool_templates_with(std::span<const std::s
   std::vector<LibrarySource> sources;
   std::string key;
   for (const std::string& path : paths) {
-    const auto text = read_text(files, path);
-    if (!text.ok()) return Status::BadRequest(text.status().message());
-    key += path + "\n" + *text;
+    RECMILL_ASSIGN_OR_RETURN(const std::string text, read_template(path, files));
+    key += path + "\n" + text;
     sources.push_back(
-        {*text, {{"recmill_pool_template.h", std::string(recmill_pool_template_text())}}});
+        {.text = text,
+         .headers = {{"recmill_pool_template.h", std::string(recmill_pool_template_text())}},
+         .name = path});
   }
   const auto found = loaded.find(key);
   if (found != loaded.end()) return std::span<const PoolTemplate>(found->second.templates);
@@ -174,6 +184,16 @@ Result<std::span<const PoolTemplate>> pool_templates_with(std::span<const std::s
   }
   return std::span<const PoolTemplate>(
       loaded.emplace(key, std::move(made)).first->second.templates);
+}
+
+Result<std::string> templates_digest(std::span<const std::string> paths, Files& files) {
+  if (paths.empty()) return std::string();
+  std::string all;
+  for (const std::string& path : paths) {
+    RECMILL_ASSIGN_OR_RETURN(const std::string text, read_template(path, files));
+    all += fmt::format("{}\n{}", text.size(), text);
+  }
+  return fmt::format("{:016x}", hash_bytes(all));
 }
 
 }  // namespace recmill::kernels::codegen

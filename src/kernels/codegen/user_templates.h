@@ -18,4 +18,8 @@ namespace recmill::kernels::codegen {
 Result<std::span<const PoolTemplate>> pool_templates_with(std::span<const std::string> paths,
                                                           LibraryCache& cache, Files& files);
 
+/// A digest of the files' texts, in order; of no file empty. Fails, naming the file that cannot be
+/// read.
+Result<std::string> templates_digest(std::span<const std::string> paths, Files& files);
+
 }  // namespace recmill::kernels::codegen

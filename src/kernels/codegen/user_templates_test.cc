@@ -87,6 +87,21 @@ TEST_F(UserTemplates, the_documented_one_equals_the_reference) {
   }
 }
 
+TEST_F(UserTemplates, are_told_nothing_of_bags_when_they_are_asked_for_scratch) {
+  const std::string text =
+      replaced(documented_template(), "const RecmillPoolTemplate kTemplate",
+               "int64_t scratch(const RecmillPoolShape* s, const int64_t*) {\n"
+               "  const bool bags = s->one_each || s->mean_lookups || s->deviation ||\n"
+               "                    s->empty_share || s->longest || s->l2_bytes;\n"
+               "  return bags ? 0 : s->rows * s->dim;\n"
+               "}\nconst RecmillPoolTemplate kTemplate");
+  const auto all = load({replaced(text, "nullptr,  // no scratch", "scratch,")});
+  ASSERT_TRUE(all.ok()) << all.status().message();
+  const auto kernel = *find_pool_kernel(*parse_schedule("bags_by_column ahead=0"), *all);
+  const RowStorage rows = RowStorage::of(nullptr, 100, 8);
+  EXPECT_EQ(scratch_bytes(kernel, rows, Pooling::sum, false), 800);
+}
+
 TEST_F(UserTemplates, what_they_say_of_themselves_is_checked) {
   const std::string good = documented_template();
   const std::pair<std::string, std::string> wrong[] = {
@@ -107,10 +122,30 @@ TEST_F(UserTemplates, what_they_say_of_themselves_is_checked) {
             path("1.cc") + ": there is already a template 'bags_by_column'");
 }
 
+TEST_F(UserTemplates, have_a_digest_of_their_texts) {
+  const auto digest = [&](const std::vector<std::string>& texts) {
+    std::vector<std::string> paths;
+    for (const std::string& text : texts) {
+      paths.push_back(path(std::to_string(paths.size()) + ".cc"));
+      RECMILL_CHECK(write_atomically(posix_files(), paths.back(), text).ok());
+    }
+    return *templates_digest(paths, posix_files());
+  };
+  EXPECT_EQ(digest({}), "");
+  EXPECT_EQ(digest({"a", "b"}), digest({"a", "b"}));
+  EXPECT_EQ(digest({"a", "b"}).size(), 16u);
+  for (const std::vector<std::string>& other :
+       {std::vector<std::string>{"a", "c"}, {"b", "a"}, {"ab"}, {"a", "b", ""}})
+    EXPECT_NE(digest(other), digest({"a", "b"}));
+  const std::string missing = path("none.cc");
+  EXPECT_EQ(templates_digest({&missing, 1}, posix_files()).status().message().find(missing), 0u);
+}
+
 TEST_F(UserTemplates, a_file_that_does_not_compile_or_is_not_there_is_named) {
   const std::string error = error_of({"#include \"recmill_pool_template.h\"\nint f( {}\n"});
   EXPECT_EQ(error.find(path("0.cc") + ": " + path("cache/")), 0u) << error;
-  EXPECT_NE(error.find("fails with status 1; what it says is in "), std::string::npos) << error;
+  EXPECT_NE(error.find("fails with status 1: " + path("0.cc:2:")), std::string::npos) << error;
+  EXPECT_NE(error.find("; what it says is in " + path("cache/")), std::string::npos) << error;
   LibraryCache cache(options(), posix_files());
   const std::string missing = path("none.cc");
   const auto loaded = pool_templates_with({&missing, 1}, cache, posix_files());

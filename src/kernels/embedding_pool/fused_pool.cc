@@ -40,18 +40,19 @@ std::span<const Piece> of_one_feature(std::span<const Piece> pieces) {
   return pieces.first(count);
 }
 
-int64_t scratch_bytes(const PoolTask& task, const PoolKernel& kernel) {
+}  // namespace
+
+int64_t scratch_bytes(const PoolKernel& kernel, const RowStorage& rows, Pooling pooling,
+                      bool weighted) {
   if (!kernel.of->scratch_bytes) return 0;
-  const FeatureShape shape{.rows = task.rows.count,
-                           .dim = task.rows.dim,
-                           .precision = task.rows.precision,
-                           .pooling = task.pooling,
-                           .weighted = task.bags.weights != nullptr,
-                           .bags = {}};
+  const FeatureShape shape{.rows = rows.count,
+                           .dim = rows.dim,
+                           .precision = rows.precision,
+                           .pooling = pooling,
+                           .weighted = weighted,
+                           .bags = {.mean = 0.0, .longest = 0}};
   return kernel.of->scratch_bytes(shape, kernel.values);
 }
-
-}  // namespace
 
 Schedule default_pool_schedule(Pooling pooling, bool one_each) {
   return *parse_schedule(pooling == Pooling::none ? "rows_copied fetch=64"
@@ -138,7 +139,8 @@ void FusedPool::run_task(std::span<const PoolTask> tasks, std::span<const Piece>
     const int64_t first = of_feature.front().first;
     const PoolTask& task = tasks[of_feature.front().feature];
     const PoolKernel& kernel = kernel_for(task, of_feature.front().feature);
-    const size_t lines = (scratch_bytes(task, kernel) + 63) / 64;
+    const bool weighted = task.bags.weights != nullptr;
+    const size_t lines = (scratch_bytes(kernel, task.rows, task.pooling, weighted) + 63) / 64;
     if (lines > scratch.size()) scratch.resize(lines);
     const bool staging = covers_table(task, first, of_feature.back().last);
     for (const Piece& piece : of_feature)

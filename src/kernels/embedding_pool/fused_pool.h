@@ -37,6 +37,11 @@ bool stages(const Schedule& schedule);
 Result<PoolKernel> find_pool_kernel(const Schedule& schedule,
                                     std::span<const PoolTemplate> templates = pool_templates());
 
+/// Bytes that a running piece needs besides, of a feature with such rows, whatever its bags are:
+/// those of a batch may be other than any before. All that is said of bags to the template is 0.
+int64_t scratch_bytes(const PoolKernel& kernel, const RowStorage& rows, Pooling pooling,
+                      bool weighted);
+
 /// What features have that nobody tuned.
 Schedule default_pool_schedule(Pooling pooling, bool one_each);
 

@@ -126,6 +126,21 @@ TEST(Regroup, changes_nothing_where_nothing_moved) {
   EXPECT_EQ(times.classes, record().classes);
 }
 
+TEST(Regroup, moves_a_feature_whose_bags_no_more_have_one_lookup_each) {
+  FamilyTimes times = record();
+  times.classes[0].shape.bags = {};
+  std::vector<FeatureClass> now{alone(0, 10), alone(1, 40), alone(2, 10), alone(3, 10)};
+  for (const size_t f : {0, 2, 3}) now[f].shape.bags = {};
+  EXPECT_TRUE(regroup(times, now).moved.empty());
+  now[2].shape.bags = {0.99, 0.1, 0.01, 1};
+  const auto moved = regroup(times, now).moved;
+  ASSERT_EQ(moved.size(), 1u);
+  EXPECT_EQ(moved[0].feature, 2);
+  EXPECT_EQ(
+      drifted(times.classes, std::vector<BagStats>{{}, shape_of(40).bags, now[2].shape.bags, {}}),
+      moved);
+}
+
 TEST(Regroup, covers_exactly_the_features_that_there_are) {
   const std::vector<FeatureClass> now{alone(0, 10), alone(2, 100, "x"), alone(7, 100, "y")};
   const auto [times, moved] = regroup(record(), now);

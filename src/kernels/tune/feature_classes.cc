@@ -23,6 +23,11 @@ auto key_of(const FeatureShape& shape, const std::string& kind) {
                     std::bit_width(static_cast<uint64_t>(bags.longest)), kind);
 }
 
+/// The mean square of how far bags are from one lookup: at least the share of those that are.
+double others_than_one(const BagStats& bags) {
+  return bags.deviation * bags.deviation + (bags.mean - 1.0) * (bags.mean - 1.0);
+}
+
 }  // namespace
 
 void BagCounter::add(const JaggedView& bags) {
@@ -74,10 +79,12 @@ int64_t distinct_rows_of(const JaggedView& bags, std::vector<bool>& seen) {
 
 double distance(const BagStats& tuned, const BagStats& now) {
   constexpr double kSmallest = 1.0 / 16;
+  const bool other =
+      tuned.one_each() ? !now.one_each() : now.one_each() && others_than_one(tuned) >= 0.01;
   const double larger = std::max({tuned.mean, now.mean, kSmallest});
   const double mean = std::max(tuned.mean, kSmallest) - std::max(now.mean, kSmallest);
   return std::max({std::fabs(mean) / larger, std::fabs(tuned.deviation - now.deviation) / larger,
-                   std::fabs(tuned.empty_share - now.empty_share)});
+                   std::fabs(tuned.empty_share - now.empty_share), other ? 1.0 : 0.0});
 }
 
 }  // namespace recmill::kernels::tune

@@ -66,5 +66,18 @@ TEST(BagStats, are_as_far_apart_as_what_changed_most) {
   EXPECT_EQ(distance({0.01, 0.1, 0.99, 1}, {0.02, 0.1, 0.99, 1}), 0.0);
 }
 
+TEST(BagStats, of_one_lookup_each_are_far_from_any_others) {
+  const BagStats one_each, few_empty{0.999, 0.0316, 0.001, 1}, few_double{1.001, 0.0316, 0.0, 2},
+      some_empty{0.98, 0.14, 0.02, 1}, some_double{1.02, 0.14, 0.0, 2};
+  EXPECT_EQ(distance(one_each, one_each), 0.0);
+  for (const BagStats& others : {few_empty, few_double, some_empty, some_double})
+    EXPECT_EQ(distance(one_each, others), 1.0);
+  EXPECT_EQ(distance(one_each, {2.0, 4.0, 0.0, 100}), 2.0);
+  // That rare ones are not there for once says little.
+  for (const BagStats& others : {few_empty, few_double}) EXPECT_LT(distance(others, one_each), 0.1);
+  for (const BagStats& others : {some_empty, some_double})
+    EXPECT_EQ(distance(others, one_each), 1.0);
+}
+
 }  // namespace
 }  // namespace recmill::kernels::tune

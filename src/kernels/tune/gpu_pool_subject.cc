@@ -59,6 +59,16 @@ struct Arrangement {
   }
 };
 
+/// The last candidate is what launches are filled with. Where its schedule is a candidate before,
+/// that one's time stands: with two draws of one schedule it would win too often.
+void leave_out_second_default(std::vector<CandidateTime>& candidates) {
+  const auto last = std::prev(candidates.end());
+  if (std::find_if(candidates.begin(), last, [&](const CandidateTime& candidate) {
+        return candidate.schedule == last->schedule;
+      }) != last)
+    candidates.erase(last);
+}
+
 }  // namespace
 
 std::vector<PoolFunction> gpu_tuning_functions(const FeatureShape& shape, const RowStorage& rows,
@@ -273,6 +283,7 @@ Result<ClassTimes> GpuPoolSubject::time_candidates(size_t of_class, int64_t bloc
                                 wrong[k].empty() ? time.spread : 0.0, wrong[k],
                                 find_gpu_pool_kernel(schedule)->of->order});
   }
+  leave_out_second_default(times.candidates);
   return times;
 }
 
@@ -389,6 +400,7 @@ Result<ClassTimes> GpuPoolSubject::time_alone(size_t of_class, int64_t visited, 
     times.candidates.push_back(
         {schedule, time.nanoseconds, time.spread, "", find_gpu_pool_kernel(schedule)->of->order});
   }
+  leave_out_second_default(times.candidates);
   return times;
 }
 

@@ -27,7 +27,7 @@ struct GpuPooledRows {
 };
 
 /// What is tried for a feature: its candidates, as far as its rows allow them, and the default
-/// schedule, last.
+/// schedule, last, though it may be one of them.
 std::vector<codegen::PoolFunction> gpu_tuning_functions(const FeatureShape& shape,
                                                         const RowStorage& rows, bool deterministic);
 
@@ -60,7 +60,7 @@ class GpuPoolSubject {
   /// time, in random order among each other, between blocks of the default schedule that fill the
   /// GPU. A candidate's time is its share of the launch's by what its blocks took: what it would be
   /// of a GPU that is full (equation 3); of `visited` batches, `rounds` times. One whose answer is
-  /// not the reference's is kept with the reason.
+  /// not the reference's is kept with the reason. Each schedule is one candidate.
   Result<ClassTimes> time_candidates(size_t of_class, int64_t blocks, int64_t visited,
                                      int64_t rounds);
 

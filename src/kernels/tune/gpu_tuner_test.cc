@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <set>
+#include <string>
 
 #include "base/temporary_folder.h"
 #include "device/gpu/emulated_driver.h"
@@ -136,6 +138,21 @@ TEST_F(GpuTunerTest, OnTheEmulatorTimesAreTheSameEachTime) {
         EXPECT_NEAR(first->times.values[v].classes[c].candidates[k].nanoseconds,
                     second->times.values[v].classes[c].candidates[k].nanoseconds, 1e-6);
   EXPECT_EQ(schedules_of(first->choice), schedules_of(second->choice));
+}
+
+// Though the default schedule, which fills launches, is among the candidates of some classes.
+TEST_F(GpuTunerTest, NoScheduleIsACandidateTwice) {
+  const auto of = subject();
+  const auto defaults = of->defaults();
+  const auto check = [&](size_t of_class, const Result<ClassTimes>& times) {
+    ASSERT_TRUE(times.ok()) << times.status().message();
+    std::set<std::string> schedules;
+    for (const CandidateTime& candidate : times->candidates)
+      EXPECT_TRUE(schedules.insert(candidate.schedule.name()).second) << candidate.schedule.name();
+    EXPECT_TRUE(schedules.contains(defaults[of_class].name()));
+  };
+  for (size_t c = 0; c < defaults.size(); ++c) check(c, of->time_candidates(c, 8, 1, 1));
+  check(3, of->time_alone(3, 1, 1));
 }
 
 TEST_F(GpuTunerTest, AWrongAnswerIsRefused) {

@@ -22,15 +22,15 @@ int64_t outputs_of(const PooledFeature& feature, const JaggedView& bags) {
 }
 
 /// What the kernel needs, of this thread, until its next call; null: nothing.
-std::byte* scratch_for(const PoolKernel& kernel, const FeatureShape& shape) {
+std::byte* scratch_for(const PoolKernel& kernel, const PoolTask& task) {
   struct alignas(64) Line {
     std::byte bytes[64];
   };
   thread_local std::vector<Line> lines;
-  if (!kernel.of->scratch_bytes) return nullptr;
-  const size_t needed = (kernel.of->scratch_bytes(shape, kernel.values) + 63) / 64;
+  const bool weighted = task.bags.weights != nullptr;
+  const size_t needed = (scratch_bytes(kernel, task.rows, task.pooling, weighted) + 63) / 64;
   if (needed > lines.size()) lines.resize(needed);
-  return lines.front().bytes;
+  return needed == 0 ? nullptr : lines.front().bytes;
 }
 
 /// Whether two outputs are the same bits, or for a template that reorders, near.
@@ -176,7 +176,7 @@ Status PoolSubject::check(size_t of_class, const Schedule& schedule, const Fused
   if (!added) return place->second;
   std::ranges::fill(of->found.as<float>(), kUntouched);
   if (kernel.of->admits != nullptr && !kernel.of->admits(of->task.bags)) return place->second;
-  run_tiles(of->task, kernel, classes_[of_class].shape, value.tile);
+  run_tiles(of->task, kernel, value.tile);
   if (!same_answer(of->found.as<float>(), of->answer.as<float>(), kernel.of->order))
     place->second = Status::Failed("schedule '" + schedule.name() +
                                    "' is refused: its answer is not the reference's");
@@ -198,18 +198,16 @@ Status PoolSubject::prepare(const std::vector<std::vector<Schedule>>& candidates
 }
 
 // The body itself, where a run might take the default schedule for bags like these.
-void PoolSubject::run_tiles(const PoolTask& task, const PoolKernel& kernel,
-                            const FeatureShape& shape, int64_t tile) const {
-  std::byte* const scratch = scratch_for(kernel, shape);
+void PoolSubject::run_tiles(const PoolTask& task, const PoolKernel& kernel, int64_t tile) const {
+  std::byte* const scratch = scratch_for(kernel, task);
   for (int64_t first = 0; first < task.bags.samples; first += tile)
     kernel.of->body({&task, first, std::min(task.bags.samples, first + tile), first == 0},
                     kernel.values, scratch);
 }
 
-void PoolSubject::run_pieces(const PoolTask& task, const PoolKernel& kernel,
-                             const FeatureShape& shape) const {
+void PoolSubject::run_pieces(const PoolTask& task, const PoolKernel& kernel) const {
   const bool suits = kernel.suits(task);
-  std::byte* const scratch = scratch_for(kernel, shape);
+  std::byte* const scratch = scratch_for(kernel, task);
   for (int64_t first = 0; first < task.bags.samples; first += value_.tile) {
     const PoolPiece piece{&task, first, std::min(task.bags.samples, first + value_.tile),
                           first == 0 && covers_table(task, 0, task.bags.samples)};
@@ -218,7 +216,7 @@ void PoolSubject::run_pieces(const PoolTask& task, const PoolKernel& kernel,
 }
 
 void PoolSubject::run(size_t of_class, size_t candidate, int64_t feature, int64_t batch) {
-  run_pieces(task(feature, batch, outputs_[0]), kernels_[of_class][candidate], shapes_[feature]);
+  run_pieces(task(feature, batch, outputs_[0]), kernels_[of_class][candidate]);
 }
 
 double PoolSubject::lookups(int64_t feature, int64_t batch) const {
@@ -250,8 +248,7 @@ void PoolSubject::disturb(size_t of_class, int thread, int64_t turn) {
   const int64_t place = turn + thread * (count / std::max(options_.threads, 1) + 1);
   const int64_t feature = place % count;
   if (class_of_[feature] == of_class) return;
-  run_pieces(task(feature, place / count % batches(), outputs_[thread]), disturbing_[feature],
-             shapes_[feature]);
+  run_pieces(task(feature, place / count % batches(), outputs_[thread]), disturbing_[feature]);
 }
 
 Status PoolSubject::disturb_with(const Choice& choice) {

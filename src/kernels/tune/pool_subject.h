@@ -83,9 +83,8 @@ class PoolSubject final : public TuningSubject {
   bool is_covered(size_t of_class) const;  // the table of some feature of the class, by a batch
   struct Expected;
   Result<Expected*> expected(size_t of_class);
-  void run_tiles(const PoolTask& task, const PoolKernel& kernel, const FeatureShape& shape,
-                 int64_t tile) const;
-  void run_pieces(const PoolTask& task, const PoolKernel& kernel, const FeatureShape& shape) const;
+  void run_tiles(const PoolTask& task, const PoolKernel& kernel, int64_t tile) const;
+  void run_pieces(const PoolTask& task, const PoolKernel& kernel) const;
   Result<std::vector<PoolKernel>> kernels_of(std::span<const ChosenSchedule> by_class) const;
 
   std::vector<PooledFeature> features_;

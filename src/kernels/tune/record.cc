@@ -97,6 +97,7 @@ Result<std::string> record_text(const TuningRecord& record) {
             {"deterministic", record.of.deterministic},
             {"memory_rate", record.memory_rate},
             {"families", Json::array()}};
+  if (!record.of.templates.empty()) json["templates"] = record.of.templates;
   for (const FamilyTuning& family : record.families)
     json["families"].push_back({{"choice", choice_to_json(family.choice)},
                                 {"measured_nanoseconds", family.measured_nanoseconds},
@@ -126,6 +127,7 @@ Result<TuningRecord> parse_record(const std::string& text, const std::string& so
   read("model", record.of.model);
   read("threads", record.of.threads);
   read("deterministic", record.of.deterministic);
+  if (json.contains("templates")) read("templates", record.of.templates);
   read("memory_rate", record.memory_rate);
   RECMILL_RETURN_IF_ERROR(read.status);
   if (!json.contains("families") || !json["families"].is_array())
@@ -149,6 +151,10 @@ std::string foreign_because(const TunedFor& record, const TunedFor& here) {
     if (theirs != ours)
       return fmt::format("it was tuned for {} '{}', this is '{}'", what, theirs, ours);
   }
+  // Without a template that it chose a record is refused by that one's name.
+  if (!record.templates.empty() && !here.templates.empty() && record.templates != here.templates)
+    return fmt::format("it was tuned for kernels.templates of the digest '{}', this is '{}'",
+                       record.templates, here.templates);
   if (!record.deterministic && here.deterministic)
     return "its schedules may change the order of summation, and deterministic is true";
   return "";

@@ -19,7 +19,8 @@ struct TunedFor {
   std::string workload;  // name of the run; said, not compared
   std::string model;     // model_digest()
   int64_t threads = 0;
-  bool deterministic = true;  // only schedules that keep the order of summation
+  bool deterministic = true;   // only schedules that keep the order of summation
+  std::string templates = {};  // digest of the texts of a user's own; empty: there were none
   bool operator==(const TunedFor&) const = default;
 };
 

@@ -67,6 +67,13 @@ TEST(TuningRecord, whose_choice_does_not_follow_from_its_times_is_refused) {
             "r.json: families[].choice does not follow from its times");
 }
 
+TEST(TuningRecord, names_a_users_templates_where_there_are_some) {
+  TuningRecord record = example();
+  EXPECT_EQ(record_text(record)->find("\"templates\""), std::string::npos);
+  record.of.templates = "ab";
+  EXPECT_EQ(parse_record(*record_text(record), "r.json")->of.templates, "ab");
+}
+
 TEST(TuningRecord, is_foreign_with_its_reason) {
   const TunedFor here = example().of;
   EXPECT_EQ(foreign_because(here, here), "");
@@ -81,6 +88,14 @@ TEST(TuningRecord, is_foreign_with_its_reason) {
   other.model = "9";
   EXPECT_EQ(foreign_because(other, here),
             "it was tuned for tables and features '9', this is '0123'");
+  other = here;
+  other.templates = "ab";
+  EXPECT_EQ(foreign_because(other, here), "");
+  EXPECT_EQ(foreign_because(here, other), "");
+  TunedFor edited = other;
+  edited.templates = "cd";
+  EXPECT_EQ(foreign_because(other, edited),
+            "it was tuned for kernels.templates of the digest 'ab', this is 'cd'");
   other = here;
   other.deterministic = false;
   EXPECT_EQ(foreign_because(other, here),

@@ -502,6 +502,43 @@ TEST(PoolSubject, refuses_a_template_that_drops_an_id_by_name) {
   EXPECT_GT(*measure_fused(**subject, *choice, 2, clock, pool), 0.0);
 }
 
+TEST(PoolSubject, asks_for_scratch_whatever_its_bags_are_in_the_check_as_in_runs) {
+  std::vector<FeatureShape> asked;
+  PoolTemplate own = pool_templates()[0];
+  own.name = "with_scratch";
+  own.tunables = {};
+  own.scratch_bytes = [&](const FeatureShape& shape, ParameterValues) {
+    asked.push_back(shape);
+    return shape.bags.longest > 1 ? 0 : 64;
+  };
+  own.body = [](const PoolPiece& piece, ParameterValues, std::byte* scratch) {
+    RECMILL_CHECK(scratch != nullptr);
+    default_pool_body(piece);
+  };
+  std::vector<PoolTemplate> templates(pool_templates().begin(), pool_templates().end());
+  templates.push_back(own);
+  const std::vector<float> table(50 * 8, 0.5f);
+  SparseBatch batch;
+  batch.samples = 40;
+  batch.features = {random_bags({40, 6, 50}, 1)};
+  const std::vector<SparseBatch> batches{batch};
+  PoolSubjectOptions options;
+  options.templates = templates;
+  const auto subject = PoolSubject::make({{RowStorage::of(table.data(), 50, 8)}}, batches, options);
+  ASSERT_TRUE(subject.ok());
+  const Schedule schedule{"with_scratch", {}};
+  const FusedValue value{16, 1 << 20};
+  EXPECT_TRUE((*subject)->check(0, schedule, value).ok());
+  ASSERT_TRUE((*subject)->prepare({{schedule}}, value).ok());
+  (*subject)->run(0, 0, 0, 0);
+  const ChosenSchedule chosen{schedule, 0.0, 0.0};
+  ASSERT_TRUE((*subject)->fuse({&chosen, 1}, 16).ok());
+  Pool pool(1);
+  (*subject)->run_fused(0, pool);
+  ASSERT_GE(asked.size(), 3u);
+  for (const FeatureShape& shape : asked) EXPECT_EQ(shape, asked[0]);
+}
+
 TEST(PoolSubject, has_no_candidate_that_stages_a_table_which_no_batch_covers) {
   constexpr int64_t kSamples = 40, kDim = 16;  // a row is a cache line
   SparseBatch batch;

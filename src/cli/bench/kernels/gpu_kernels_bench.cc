@@ -66,6 +66,9 @@ bool is_gpu_case(const std::string& name) {
 }
 
 Status run_gpu_kernels_bench(const BenchOptions& options, const BenchSink& sink) {
+  if (options.figure != 0 || options.quick)
+    return Status::BadRequest(std::string(options.quick ? "--quick" : "--figure") +
+                              ": is of bench kernels --device cpu");
   std::vector<std::string> cases = options.cases;
   if (cases.empty()) cases = {"recflex_d_gpu", "recflex_d_gpu_static", "recflex_a_tenth_gpu"};
   for (const std::string& name : cases) RECMILL_RETURN_IF_ERROR(run_case(name, options, sink));

@@ -14,7 +14,7 @@ namespace recmill::cli {
 bool is_gpu_case(const std::string& name);
 
 /// On the GPU of options.device. Where no case is named: D, also with static mappings, and A's
-/// tenth.
+/// tenth. Refuses `figure` and `quick`, which choose among the CPU's cases.
 Status run_gpu_kernels_bench(const BenchOptions& options, const BenchSink& sink);
 
 /// Says that the case is none of the CPU's.

@@ -86,7 +86,7 @@ Result<TunedKernels> chosen_for(const train::ResolvedRun& run, kernels::tune::Po
       kernels::tune::measure_fused(subject, family.choice, kFinalRounds, clock, pool));
   family.measured_nanoseconds = seconds * 1e9;
   TunedKernels made;
-  made.record.of = train::tuned_for(run);
+  RECMILL_ASSIGN_OR_RETURN(made.record.of, train::tuned_for(run));
   made.record.families.push_back(std::move(family));
   RECMILL_ASSIGN_OR_RETURN(made.kernels, train::kernels_from(made.record, run, source));
   return made;
