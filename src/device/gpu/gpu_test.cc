@@ -182,6 +182,22 @@ TEST_F(GpuTest, StreamsWaitForWhatTakesItsTime) {
   EXPECT_EQ(asked, 3);
 }
 
+class GpuWithoutPatience : public GpuTest {
+ protected:
+  GpuWithoutPatience() : GpuTest({}, {.kernel_seconds = 0.01}) {}
+};
+
+TEST_F(GpuWithoutPatience, GivesUpWhatStreamsWaitForOfEachOther) {
+  if (on_cuda()) GTEST_SKIP() << "is the emulator's own";
+  GpuStream other = *gpu_.open_stream();
+  ASSERT_TRUE(enqueue_on_emulated(other.handle(), [] { return false; }).ok());
+  ASSERT_TRUE(stream_.wait_for(other).ok());
+  ASSERT_TRUE(other.wait_for(stream_).ok());
+  EXPECT_EQ(stream_.synchronize().message(),
+            "a stream whose last kernel is none is not done after 0.01 s");
+  EXPECT_EQ(other.synchronize().message(), "what was enqueued has been given up");
+}  // of which nothing is left: a leak would be seen
+
 TEST_F(GpuTest, StreamsMoveWithWhatTheyHave) {
   auto memory = *gpu_.allocate(4, "memory"), copy = *gpu_.allocate(4, "copy");
   GpuStream other = *gpu_.open_stream();
