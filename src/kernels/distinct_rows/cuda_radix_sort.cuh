@@ -196,12 +196,15 @@ struct SortByDigit {
 
  private:
   /// Of the items of a digit in a warp how many come before this one. All lanes come by that have
-  /// an item.
+  /// an item; of those with one digit the first counts, so that no two count at one place.
   RECMILL_DEVICE static u32 rank(i64 at, i64 end, u32 digit, u32 (&counts)[kDigits]) {
     const LanesAlike alike(at, end, digit);
     const u32 items = alike.count();
     u32 before = 0;
-    if (alike.is_first()) before = atomicAdd(&counts[digit], items);
+    if (alike.is_first()) {
+      before = counts[digit];
+      counts[digit] = before + items;
+    }
     return __shfl_sync(alike.lanes, before, alike.first()) + alike.below();
   }
 
