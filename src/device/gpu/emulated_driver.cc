@@ -50,7 +50,11 @@ class EmulatedDriver final : public GpuDriver {
     if (of.multiprocessors > 0) properties_.multiprocessors = of.multiprocessors;
     of_.turns.count_lanes = of_.turns.count_lanes || of.usage != nullptr;
   }
+  // Streams whose work waits for each other's keep each other.
   ~EmulatedDriver() override {
+    for (const auto& opened : opened_)
+      if (const auto stream = opened.lock(); stream != nullptr)
+        std::exchange(stream->waiting, {}).clear();
     for (const auto& [memory, bytes] : device_) std::free(memory);
     for (const auto& [memory, bytes] : pinned_) std::free(memory);
   }
@@ -97,6 +101,7 @@ class EmulatedDriver final : public GpuDriver {
     auto stream = std::make_shared<EmulatedStream>();
     stream->driver = this;
     streams_[stream.get()] = stream;
+    opened_.push_back(stream);
     return static_cast<Stream>(stream.get());
   }
   void close_stream(Stream stream) override {
@@ -265,6 +270,7 @@ class EmulatedDriver final : public GpuDriver {
   int64_t used_ = 0;
   Sizes device_, pinned_;
   std::unordered_map<Stream, std::shared_ptr<EmulatedStream>> streams_;
+  std::vector<std::weak_ptr<EmulatedStream>> opened_;  // ever: others may still wait for them
   std::vector<std::unique_ptr<KernelCode>> codes_;
   Status failed_;  // of the first that did
 };
