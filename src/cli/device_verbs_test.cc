@@ -347,14 +347,21 @@ TEST_F(Program, schedules_tuned_on_a_gpu_train_to_the_same_bits) {
   EXPECT_EQ(foreign.status, 1);
 }
 
-TEST_F(Program, tune_refuses_what_it_cannot_compile_for) {
-  write("a.toml", config(kDlrm, "", ""));
-  const auto refused = [&](std::vector<std::string> words) {
+class RefusedTuning : public Program {
+ protected:
+  void SetUp() override {
+    Program::SetUp();
+    write("a.toml", config(kDlrm, "", ""));
+  }
+  std::string refused(std::vector<std::string> words) {
     words.insert(words.begin(), {"tune", "a.toml"});
     const Outcome outcome = run(words);
     EXPECT_EQ(outcome.status, 2) << outcome.err;
     return outcome.err;
-  };
+  }
+};
+
+TEST_F(RefusedTuning, says_what_it_cannot_compile_for) {
   EXPECT_EQ(refused({"--device", "cuda", "--compile-only", "--arch", "sm_20"}),
             "recmill: architecture 'sm_20' is none of sm_80, sm_86, sm_89, sm_90, sm_100\n");
   EXPECT_EQ(refused({"--compile-only"}), "recmill: --compile-only: is of --device cuda\n");
@@ -364,14 +371,7 @@ TEST_F(Program, tune_refuses_what_it_cannot_compile_for) {
             std::string::npos);
 }
 
-TEST_F(Program, tune_refuses_what_it_would_not_look_at) {
-  write("a.toml", config(kDlrm, "", ""));
-  const auto refused = [&](std::vector<std::string> words) {
-    words.insert(words.begin(), {"tune", "a.toml"});
-    const Outcome outcome = run(words);
-    EXPECT_EQ(outcome.status, 2) << outcome.err;
-    return outcome.err;
-  };
+TEST_F(RefusedTuning, says_what_it_would_not_look_at) {
   EXPECT_EQ(refused({"--arch", "sm_1"}), "recmill: --arch: is of --compile-only\n");
   EXPECT_EQ(refused({"--device", "emulated", "--rounds", "3"}),
             "recmill: --rounds: device = \"emulated\" counts, the same each time, and needs one\n");
