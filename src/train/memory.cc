@@ -89,9 +89,11 @@ class RankItems {
     const bool in_place =
         has_own_layers(options) && options.precision == model::LayerPrecision::float32;
     if (!in_place) estimate("dense parameters as kernels read them", parameters * 2 * 4);
+    // No more than there are rows to score, which is not known yet.
     const int64_t stride = model_.embedding_layout().stride;
-    add("looked-up rows and their gradient",
-        (largest_batch_ + batch_size_) / run_.ranks * stride * 4);
+    const int64_t row = stride * 4;
+    if (training_) add("looked-up rows and their gradient", 2 * batch_size_ / run_.ranks * row);
+    estimate("looked-up rows of scored batches", (largest_batch_ - batch_size_) / run_.ranks * row);
     int64_t samples = largest_batch_ / run_.shards + 1;
     if (model_.scores_in_any_block())
       samples = std::max(samples, train_.eval_batch_size / run_.ranks / run_.threads + 1);

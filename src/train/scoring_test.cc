@@ -144,6 +144,16 @@ TEST_F(Scoring, is_refused_before_memory_is_taken_that_is_not_there) {
       << requests.status().message();
 }
 
+TEST_F(Scoring, asks_for_no_memory_of_rows_that_are_not_scored) {
+  options_.name = "wide";
+  for (WorkloadLine& line : options_.workload.lines) line.dims = {4096};
+  options_.train.eval_batch_size = 150;
+  ASSERT_TRUE(train(options_, posix_files()).ok());
+  const std::string expected = predictions(options_);
+  options_.train.eval_batch_size = 1 << 24;  // whose rows would take more than 256 GiB
+  EXPECT_TRUE(predictions(options_) == expected);
+}
+
 TEST_F(Scoring, counts_no_gradients_before_memory_of_a_gpu_is_taken) {
   options_.device = DeviceKind::emulated;
   options_.kernels.cache = folder_.path();

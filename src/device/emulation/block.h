@@ -7,6 +7,7 @@
 #include <cstdarg>
 #include <cstdint>
 
+#include "device/check_grid.h"
 #include "device/emulation/emulator.h"
 #include "device/emulation/fiber.h"
 #include "device/emulation/happens_before.h"
@@ -14,8 +15,6 @@
 #include "device/emulation/thread_state.h"
 
 namespace recmill::emulation {
-
-constexpr unsigned kMostThreads = 1024;
 
 // To ThreadSanitizer what one fiber does is in order, and so what blocks do one after the other on
 // the same fibers, once a barrier has made theirs known to all: blocks take turns at several sets

@@ -3,29 +3,12 @@
 
 #include <algorithm>
 #include <memory>
-#include <string>
 
+#include "device/check_grid.h"
 #include "device/emulation/block.h"
 
 namespace recmill::emulation {
 namespace {
-
-GridExtent most_blocks() {
-  return {0x7fffffff, 0xffff, 0xffff};  // as GPUs have it
-}
-
-Status check_grid(const char* name, const Grid& grid) {
-  const auto refuse = [&](const std::string& why) {
-    return Status::Failed(std::string("kernel ") + name + ": " + why);
-  };
-  const GridExtent blocks = grid.blocks, threads = grid.threads, most = most_blocks();
-  if (threads.count() < 1 || threads.count() > kMostThreads)
-    return refuse("a block of " + std::to_string(threads.count()) + " threads, not 1 to 1024");
-  if (blocks.count() < 1 || blocks.x > most.x || blocks.y > most.y || blocks.z > most.z)
-    return refuse("a grid of " + std::to_string(blocks.x) + " x " + std::to_string(blocks.y) +
-                  " x " + std::to_string(blocks.z) + " blocks");
-  return {};
-}
 
 // The block of each turn: a permutation, by a step that has no divisor in common with the count.
 class BlockOrder {

@@ -6,11 +6,10 @@
 #include <sstream>
 #include <thread>
 
+#include "device/check_grid.h"
+
 namespace recmill {
 namespace {
-
-constexpr long kMostThreads = 1024;  // of a block
-constexpr unsigned kMostBlocksX = 0x7fffffff, kMostBlocksYZ = 0xffff;
 
 std::string mib(int64_t bytes) {
   const int64_t tenths = (bytes * 10 + (1 << 19)) >> 20;
@@ -264,20 +263,11 @@ Result<GpuKernel> Gpu::load(const KernelCode& code) {
 
 Status Gpu::launch(const GpuKernel& kernel, const Grid& grid, const void* arguments, size_t bytes,
                    GpuStream& stream) {
-  const auto refuse = [&](const std::string& why) {
-    return Status::Failed("kernel " + kernel.name + ": " + why);
-  };
-  const GridExtent blocks = grid.blocks;
-  if (grid.threads.count() < 1 || grid.threads.count() > kMostThreads)
-    return refuse("a block of " + std::to_string(grid.threads.count()) + " threads, not 1 to 1024");
-  if (blocks.count() < 1 || blocks.x > kMostBlocksX || blocks.y > kMostBlocksYZ ||
-      blocks.z > kMostBlocksYZ)
-    return refuse("a grid of " + std::to_string(blocks.x) + " x " + std::to_string(blocks.y) +
-                  " x " + std::to_string(blocks.z) + " blocks");
+  RECMILL_RETURN_IF_ERROR(check_grid(kernel.name, grid));
   if (static_cast<int64_t>(grid.dynamic_shared) > properties().shared_of_block)
-    return refuse(std::to_string(grid.dynamic_shared) +
-                  " bytes of shared memory for a block, of which " + properties().name + " has " +
-                  std::to_string(properties().shared_of_block));
+    return Status::Failed("kernel " + kernel.name + ": " + std::to_string(grid.dynamic_shared) +
+                          " bytes of shared memory for a block, of which " + properties().name +
+                          " has " + std::to_string(properties().shared_of_block));
   const Status launched = driver_->launch(kernel.function, grid, arguments, bytes, stream.stream_);
   if (!launched.ok()) return launched;
   stream.launched_ = kernel.name;
