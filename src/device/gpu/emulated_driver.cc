@@ -57,6 +57,7 @@ class EmulatedDriver final : public GpuDriver {
         std::exchange(stream->waiting, {}).clear();
     for (const auto& [memory, bytes] : device_) std::free(memory);
     for (const auto& [memory, bytes] : pinned_) std::free(memory);
+    for (void* const memory : freed_later_) std::free(memory);
   }
 
   const GpuProperties& properties() const override { return properties_; }
@@ -70,7 +71,6 @@ class EmulatedDriver final : public GpuDriver {
   }
   void free(void* memory) override {
     const std::lock_guard lock(mutex_);
-    finish();
     used_ -= static_cast<int64_t>(device_.at(memory));
     give(memory, device_);
   }
@@ -92,7 +92,6 @@ class EmulatedDriver final : public GpuDriver {
   }
   void free_pinned(void* memory) override {
     const std::lock_guard lock(mutex_);
-    finish();
     give(memory, pinned_);
   }
 
@@ -237,15 +236,23 @@ class EmulatedDriver final : public GpuDriver {
     sizes[memory] = bytes;
     return memory;
   }
-  static void give(void* memory, Sizes& sizes) {
+  // What still waits may be for this memory, so it is kept then; CUDA waits here.
+  void give(void* memory, Sizes& sizes) {
     RECMILL_CHECK(sizes.erase(memory) == 1, "memory that was not allocated here, or is free");
-    std::free(memory);
+    const bool something_waits = !finish();
+    something_waits ? freed_later_.push_back(memory) : std::free(memory);
   }
   std::shared_ptr<EmulatedStream> stream_of(Stream stream) const { return streams_.at(stream); }
 
-  // An error is that of every later call.
-  void finish() {
-    for (const auto& [handle, stream] : streams_) static_cast<void>(catch_up(*stream).ok());
+  // Does what can be done; whether nothing is left that will be: an error is that of every later
+  // call.
+  bool finish() {
+    bool is_done = true;
+    for (const auto& [handle, stream] : streams_) {
+      const auto caught_up = catch_up(*stream);
+      is_done = is_done && (!caught_up.ok() || *caught_up);
+    }
+    return is_done;
   }
   // Does what is enqueued until `place` things are done; whether they are.
   Result<bool> catch_up(EmulatedStream& stream, int64_t place = INT64_MAX) {
@@ -265,6 +272,7 @@ class EmulatedDriver final : public GpuDriver {
   std::recursive_mutex mutex_;  // guards all below; what waits for an event runs other streams
   int64_t used_ = 0;
   Sizes device_, pinned_;
+  std::vector<void*> freed_later_;
   std::unordered_map<Stream, std::shared_ptr<EmulatedStream>> streams_;
   std::vector<std::weak_ptr<EmulatedStream>> opened_;  // ever: others may still wait for them
   std::vector<std::unique_ptr<KernelCode>> codes_;

@@ -182,6 +182,26 @@ TEST_F(GpuTest, StreamsWaitForWhatTakesItsTime) {
   EXPECT_EQ(asked, 3);
 }
 
+TEST_F(GpuTest, KeepsMemoryThatWhatWaitsIsFor) {
+  if (on_cuda()) GTEST_SKIP() << "is the emulator's own";
+  auto host = *gpu_.allocate_pinned(4, "host");
+  bool has_happened = false;
+  const int64_t free_bytes = gpu_.driver().free_bytes();
+  {
+    auto memory = *gpu_.allocate(4, "memory");
+    ASSERT_TRUE(stream_.zero(memory).ok());
+    ASSERT_TRUE(
+        enqueue_on_emulated(stream_.handle(), [&]() -> Result<bool> { return has_happened; }).ok());
+    ASSERT_TRUE(stream_.to_host(host, memory, 4).ok());
+  }
+  EXPECT_EQ(gpu_.driver().free_bytes(), free_bytes);
+  auto other = *gpu_.allocate(4, "what may stand where that did");
+  host.as<float>()[0] = 3;
+  has_happened = true;
+  EXPECT_TRUE(*stream_.is_done());
+  EXPECT_EQ(host.as<float>()[0], 0);
+}
+
 class GpuWithoutPatience : public GpuTest {
  protected:
   GpuWithoutPatience() : GpuTest({}, {.kernel_seconds = 0.01}) {}
