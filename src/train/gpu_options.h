@@ -71,7 +71,7 @@ void describe(Visitor& v, GpuRunOptions& o) {
     "feature and which of its looked-up rows; slow");
   v("kernel_seconds", o.kernel_seconds,
     "time that a stream's work may take before the run ends with an error that names the kernels "
-    "that are running");
+    "that were launched and are not known to be done");
   v("preprocess", o.preprocess,
     "preprocessing runs on the GPU, all but dictionaries; with device = \"cpu\" an error");
   v("graphs", o.graphs,

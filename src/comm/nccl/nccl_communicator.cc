@@ -78,13 +78,25 @@ Status NcclCommunicator::begin() {
   return wait_until([this] { return is_idle(); });
 }
 
-// It is destroyed where nothing can be under way any more, else aborted, which waits for nobody.
+// It is destroyed where nothing can be under way any more, else aborted.
 NcclCommunicator::~NcclCommunicator() {
   if (comm_ == nullptr) return;
   call_ = "ending an NCCL communicator";
   const bool is_well = failure().ok() && called(api_.finalize(comm_), "ncclCommFinalize").ok() &&
                        wait_until([this] { return is_idle(); }).ok();
-  if (comm_ != nullptr) is_well ? api_.destroy(comm_) : api_.abort(comm_);
+  if (comm_ == nullptr) return;
+  if (is_well) {
+    api_.destroy(comm_);
+  } else {
+    abort_nccl();
+  }
+}
+
+// Waits for no other rank, but for what stands before its messages on this GPU: where that does not
+// end, NCCL is left as it is to the end of the process.
+void NcclCommunicator::abort_nccl() {
+  const nccl::Comm comm = std::exchange(comm_, nullptr);
+  if (comm != nullptr && !gpu_->driver().is_stuck()) api_.abort(comm);
 }
 
 Result<std::unique_ptr<Communicator>> NcclCommunicator::duplicate() {
@@ -368,7 +380,7 @@ Status NcclCommunicator::called(nccl::Result result, const std::string& what) co
 Status NcclCommunicator::failed(const Status& status) {
   if (status.ok()) return status;
   hosts_->abort(status);
-  if (comm_ != nullptr) api_.abort(std::exchange(comm_, nullptr));
+  abort_nccl();
   const Status first = failure();
   return first.message() == status.at(name(rank())).message() ? status : first;
 }

@@ -12,11 +12,14 @@
 #include "comm/nccl/nccl_world.h"
 #include "comm/nccl/testing/fake_nccl.h"
 #include "comm/threads.h"
+#include "device/gpu/cuda_driver.h"
 #include "device/gpu/emulated_driver.h"
+#include "device/gpu/testing/fake_cuda.h"
 
 namespace recmill {
 namespace {
 
+using testing::FakeCuda;
 using testing::FakeNccl;
 using ::testing::HasSubstr;
 
@@ -65,6 +68,43 @@ TEST_F(NcclLibraryTest, SaysWhyThereIsNone) {
             std::string(RECMILL_FAKE_NCCL) + " is NCCL 2.13.0: 2.14.0 is the least");
   fake_->version = 2804;
   EXPECT_THAT(load_nccl(RECMILL_FAKE_NCCL).status().message(), HasSubstr("is NCCL 2.8.4: "));
+}
+
+// Its end waits for what stands before its messages.
+TEST(NcclLibrary, IsNotEndedWhereAKernelDoesNotEnd) {
+  static nccl::Comm made;
+  static int aborted;
+  nccl::Api api = emulated_nccl();
+  api.init = [](nccl::Comm* comm, int ranks, nccl::UniqueId id, int rank, nccl::Config* config) {
+    const auto result = emulated_nccl().init(comm, ranks, id, rank, config);
+    made = *comm;
+    return result;
+  };
+  api.abort = [](nccl::Comm) { return ++aborted * 0; };
+  void* const library = dlopen(RECMILL_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  auto* const cuda = static_cast<FakeCuda*>(dlsym(library, "fake_cuda"));
+  for (const bool is_stuck : {false, true}) {
+    *cuda = {};
+    aborted = 0;
+    const Status status = run_ranks(1, [&](Communicator& hosts) -> Status {
+      RECMILL_ASSIGN_OR_RETURN(auto driver, make_cuda_driver({.library = RECMILL_FAKE_CUDA}));
+      const auto gpu = std::make_shared<Gpu>(std::move(driver), GpuOptions{});
+      RECMILL_ASSIGN_OR_RETURN(auto stream, gpu->open_stream());
+      RECMILL_ASSIGN_OR_RETURN(
+          const auto communicator,
+          NcclCommunicator::make(api, gpu, {std::shared_ptr<void>(), &hosts}, {}));
+      cuda->error = 719;
+      cuda->stuck = is_stuck;
+      if (is_stuck) gpu->driver().give_up();
+      return communicator->wait(stream, [] { return true; });
+    });
+    EXPECT_THAT(status.message(), HasSubstr(is_stuck ? "given up" : "CUDA error 719"));
+    EXPECT_EQ(aborted, is_stuck ? 0 : 1);
+    EXPECT_EQ(emulated_nccl().abort(made), 0);
+  }
+  EXPECT_EQ(cuda->hung, 0);
+  dlclose(library);
 }
 
 TEST(NcclLibrary, IsLoadedWhereItIs) {

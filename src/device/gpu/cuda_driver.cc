@@ -5,11 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -81,14 +84,18 @@ Result<cuda::Api> find_api(void* library, const std::string& name) {
 }
 
 /// What all drivers of a GPU in the process share, as they do its context: an error of a kernel is
-/// told to any of them, and none may wait for all that is enqueued while a stream is captured.
+/// told to any of them, and memory is freed when nothing runs and no stream is captured. CUDA waits
+/// for what runs, for ever where a kernel does not end, and such a wait breaks captures.
 struct SharedContext {
-  std::mutex mutex;                                                          // guards the rest
-  std::unordered_map<GpuDriver::Stream, std::vector<std::string>> launched;  // since it was done
-  int captures = 0;
-  std::condition_variable no_captures;
-  std::vector<std::function<void()>> put_off;  // until there are none
-  bool given_up = false;
+  std::mutex mutex;  // guards the rest, and is held while nothing is waited for
+  // Of each open stream, since it was done.
+  std::unordered_map<GpuDriver::Stream, std::vector<std::string>> launched;
+  std::set<GpuDriver::Stream> captured;
+  std::vector<std::function<void()>> put_off;  // until nothing runs
+  int catching_up = 0;                         // threads that do what was put off
+  std::condition_variable caught_up;
+  std::atomic<bool> given_up = false;
+  std::string given_up_kernels;  // written before that
 
   static std::shared_ptr<SharedContext> of_gpu(int number) {
     static std::mutex mutex;
@@ -110,11 +117,12 @@ std::string named(const std::set<std::string>& kernels) {
 
 class CudaDriver final : public GpuDriver {
  public:
-  CudaDriver(void* library, const cuda::Api& api) : library_(library), api_(api) {}
+  CudaDriver(void* library, const cuda::Api& api, double free_seconds)
+      : library_(library), api_(api), free_seconds_(free_seconds) {}
   ~CudaDriver() override {
-    if (shared_ != nullptr) {  // what was put off is done by then
-      std::unique_lock lock(shared_->mutex);
-      shared_->no_captures.wait(lock, [this] { return shared_->captures == 0; });
+    if (shared_ != nullptr) {
+      enter();
+      static_cast<void>(wait_for_put_off());
       if (shared_->given_up) return;  // the process's end releases it
     }
     if (context_ != nullptr) api_.release_context(device_);
@@ -153,13 +161,15 @@ class CudaDriver final : public GpuDriver {
   Result<void*> allocate(size_t bytes) override {
     enter();
     cuda::Address address = 0;
-    const auto error = api_.allocate(&address, bytes == 0 ? 1 : bytes);
+    auto error = api_.allocate(&address, bytes == 0 ? 1 : bytes);
+    if (error == cuda::kOutOfMemory && wait_for_put_off())
+      error = api_.allocate(&address, bytes == 0 ? 1 : bytes);
     if (error == cuda::kOutOfMemory) return static_cast<void*>(nullptr);
     RECMILL_RETURN_IF_ERROR(checked("device memory", error));
     return reinterpret_cast<void*>(address);
   }
   void free(void* memory) override {
-    when_done([this, memory] { api_.free(reinterpret_cast<cuda::Address>(memory)); });
+    when_idle([free = api_.free, memory] { free(reinterpret_cast<cuda::Address>(memory)); });
   }
   int64_t free_bytes() override {
     enter();
@@ -195,6 +205,7 @@ class CudaDriver final : public GpuDriver {
     const auto found = opened_.find(memory);
     if (found == opened_.end()) return;  // its own process's
     opened_.erase(found);
+    if (shared_->given_up) return;
     api_.close_shared(reinterpret_cast<cuda::Address>(memory));
   }
   Result<void*> allocate_pinned(size_t bytes) override {
@@ -212,7 +223,7 @@ class CudaDriver final : public GpuDriver {
                       : Status::Failed(what + ": the GPU has it at another address");
   }
   void free_pinned(void* memory) override {
-    when_done([this, memory] { api_.free_host(memory); });
+    when_idle([free = api_.free_host, memory] { free(memory); });
   }
 
   Result<Stream> open_stream(StreamPriority priority) override {
@@ -221,13 +232,17 @@ class CudaDriver final : public GpuDriver {
     const int number = priority == StreamPriority::high ? -1 : 0;  // the lower, the sooner
     RECMILL_RETURN_IF_ERROR(
         checked("a stream", api_.open_stream(&stream, cuda::kNonBlocking, number)));
+    const std::lock_guard lock(shared_->mutex);
+    shared_->launched[stream] = {};
     return stream;
   }
   void close_stream(Stream stream) override {
     enter();
+    {
+      const std::lock_guard lock(shared_->mutex);
+      shared_->launched.erase(stream);
+    }
     api_.close_stream(stream);
-    const std::lock_guard lock(shared_->mutex);
-    shared_->launched.erase(stream);
   }
   Status copy(void* to, const void* from, size_t bytes, Stream stream) override {
     enter();
@@ -254,10 +269,13 @@ class CudaDriver final : public GpuDriver {
   Result<bool> is_done(Stream stream) override {
     enter();
     const auto error = api_.query_stream(stream);
-    if (error == cuda::kNotReady) return false;
+    if (error == cuda::kNotReady) return not_yet();
     RECMILL_RETURN_IF_ERROR(checked("a stream", error));
-    const std::lock_guard lock(shared_->mutex);
-    shared_->launched[stream].clear();
+    {
+      const std::lock_guard lock(shared_->mutex);
+      shared_->launched[stream].clear();
+    }
+    static_cast<void>(catch_up());
     return true;
   }
 
@@ -282,7 +300,7 @@ class CudaDriver final : public GpuDriver {
   Result<bool> has_happened(Event event) override {
     enter();
     const auto error = api_.query_event(event);
-    if (error == cuda::kNotReady) return false;
+    if (error == cuda::kNotReady) return not_yet();
     RECMILL_RETURN_IF_ERROR(checked("an event", error));
     return true;
   }
@@ -297,20 +315,23 @@ class CudaDriver final : public GpuDriver {
   std::string give_up() override {
     enter();
     const std::lock_guard lock(shared_->mutex);
-    shared_->given_up = true;
-    shared_->put_off.clear();
     std::set<std::string> running;
     for (const auto& [stream, launched] : shared_->launched)
       if (api_.query_stream(stream) == cuda::kNotReady)
         running.insert(launched.begin(), launched.end());
+    if (!shared_->given_up) shared_->given_up_kernels = named(running);
+    shared_->given_up = true;
+    shared_->put_off.clear();
     return named(running);
   }
+  bool is_stuck() const override { return shared_->given_up; }
 
   Status begin_capture(Stream stream) override {
     enter();
     std::unique_lock lock(shared_->mutex);
+    shared_->caught_up.wait(lock, [this] { return shared_->catching_up == 0; });
     const auto error = api_.begin_capture(stream, cuda::kCaptureRelaxed);
-    if (error == 0) ++shared_->captures;
+    if (error == 0) shared_->captured.insert(stream);
     lock.unlock();
     return checked("a graph", error);
   }
@@ -318,6 +339,7 @@ class CudaDriver final : public GpuDriver {
     enter();
     cuda::Handle captured = nullptr;
     RECMILL_RETURN_IF_ERROR(checked("what is enqueued", end_capture(stream, captured)));
+    static_cast<void>(catch_up());
     auto graph = std::make_unique<CapturedGraph>();
     graph->name = name;
     const auto error = api_.instantiate(&graph->executable, captured, 0);
@@ -334,7 +356,7 @@ class CudaDriver final : public GpuDriver {
   }
   void close_graph(Graph graph) override {
     const std::unique_ptr<CapturedGraph> of(static_cast<CapturedGraph*>(graph));
-    when_done([this, executable = of->executable] { api_.close_executable(executable); });
+    when_idle([close = api_.close_executable, executable = of->executable] { close(executable); });
   }
 
   Result<Function> load(const KernelCode& code) override {
@@ -352,7 +374,7 @@ class CudaDriver final : public GpuDriver {
     if (error == 0)
       error =
           api_.set_function(kernel->function, cuda::kMostDynamicShared, code.most_dynamic_shared);
-    if (error != 0) return failed("kernel " + code.name, error);
+    RECMILL_RETURN_IF_ERROR(checked("kernel " + code.name, error));
     const std::lock_guard lock(mutex_);
     return static_cast<Function>(kernels_.emplace_back(std::move(kernel)).get());
   }
@@ -368,32 +390,58 @@ class CudaDriver final : public GpuDriver {
     cuda::Handle executable = nullptr;
   };
 
-  /// Does what may be done once all that is enqueued has happened. A wait for that would break a
-  /// capture, of any thread's: until it ends, `what` is put off. Given up, it is left.
-  void when_done(std::function<void()> what) {
+  /// Does what may be done when nothing runs. As long as that takes not too long, it is waited for;
+  /// given up, it is left.
+  void when_idle(std::function<void()> what) {
     enter();
-    const std::lock_guard lock(shared_->mutex);
-    if (shared_->given_up) return;
-    shared_->put_off.push_back(std::move(what));
-    if (shared_->captures == 0) catch_up();
+    {
+      const std::lock_guard lock(shared_->mutex);
+      if (shared_->given_up) return;
+      shared_->put_off.push_back(std::move(what));
+      if (!shared_->captured.empty()) return;  // perhaps by this thread
+    }
+    static_cast<void>(wait_for_put_off());
+  }
+  bool wait_for_put_off() {
+    using Clock = std::chrono::steady_clock;
+    const auto until = Clock::now() + std::chrono::duration<double>(free_seconds_);
+    while (!catch_up()) {
+      if (Clock::now() > until) return false;
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    return true;
+  }
+  /// Does what was put off, if nothing runs; whether it is done.
+  bool catch_up() {
+    std::unique_lock lock(shared_->mutex);
+    if (shared_->put_off.empty()) return shared_->catching_up == 0;
+    if (!shared_->captured.empty()) return false;
+    for (const auto& [stream, launched] : shared_->launched)
+      if (api_.query_stream(stream) == cuda::kNotReady) return false;
+    const auto due = std::exchange(shared_->put_off, {});
+    ++shared_->catching_up;
+    lock.unlock();
+    for (const auto& what : due) what();
+    lock.lock();
+    --shared_->catching_up;
+    shared_->caught_up.notify_all();
+    return true;
   }
   cuda::Result end_capture(Stream stream, cuda::Handle& captured) {
     const std::lock_guard lock(shared_->mutex);
-    const auto error = api_.end_capture(stream, &captured);
-    if (--shared_->captures > 0) return error;
-    catch_up();
-    shared_->no_captures.notify_all();
-    return error;
+    shared_->captured.erase(stream);
+    return api_.end_capture(stream, &captured);
   }
-  void catch_up() {
-    if (shared_->put_off.empty()) return;
-    api_.synchronize();
-    for (const auto& what : shared_->put_off) what();
-    shared_->put_off.clear();
+  /// Of what does not end nobody waits for the end.
+  Result<bool> not_yet() const {
+    if (!shared_->given_up) return false;
+    const std::string& kernels = shared_->given_up_kernels;
+    return Status::Failed((kernels.empty() ? "what was enqueued" : kernels) + " has been given up");
   }
 
   void add_launched(const std::string& name, Stream stream) {
     const std::lock_guard lock(shared_->mutex);
+    if (shared_->captured.contains(stream)) return;
     auto& names = shared_->launched[stream];
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
@@ -444,6 +492,7 @@ class CudaDriver final : public GpuDriver {
 
   void* const library_;
   const cuda::Api api_;
+  const double free_seconds_;
   cuda::Device device_ = 0;
   cuda::Handle context_ = nullptr;
   std::shared_ptr<SharedContext> shared_;
@@ -454,7 +503,8 @@ class CudaDriver final : public GpuDriver {
 };
 
 /// With no GPU open yet.
-Result<std::unique_ptr<CudaDriver>> load_driver(const std::string& name) {
+Result<std::unique_ptr<CudaDriver>> load_driver(const std::string& name,
+                                                double free_seconds = CudaGpu().free_seconds) {
   void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return Status::Failed("no CUDA driver: " + std::string(dlerror()));
   auto api = find_api(library, name);
@@ -462,13 +512,13 @@ Result<std::unique_ptr<CudaDriver>> load_driver(const std::string& name) {
     dlclose(library);
     return api.status();
   }
-  return std::make_unique<CudaDriver>(library, *api);
+  return std::make_unique<CudaDriver>(library, *api, free_seconds);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<GpuDriver>> make_cuda_driver(const CudaGpu& of) {
-  RECMILL_ASSIGN_OR_RETURN(auto driver, load_driver(of.library));
+  RECMILL_ASSIGN_OR_RETURN(auto driver, load_driver(of.library, of.free_seconds));
   RECMILL_RETURN_IF_ERROR(driver->open(of));
   return std::unique_ptr<GpuDriver>(std::move(driver));
 }

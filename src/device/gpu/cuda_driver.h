@@ -12,7 +12,8 @@ namespace recmill {
 struct CudaGpu {
   int number = 0;  // of the machine's GPUs
   std::string library = "libcuda.so.1";
-  bool wraps = false;  // behind the last GPU comes the first again
+  bool wraps = false;         // behind the last GPU comes the first again
+  double free_seconds = 1.0;  // that whoever frees memory waits for what runs
 };
 
 /// Fails in one line: no driver, one that is too old, no such GPU.

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <thread>
 
 #include "device/gpu/gpu.h"
 #include "device/gpu/testing/fake_cuda.h"
@@ -42,8 +43,9 @@ class CudaDriverTest : public ::testing::Test {
   }
   ~CudaDriverTest() override { dlclose(library_); }
 
-  static Result<std::unique_ptr<GpuDriver>> driver(int number = 0) {
-    return make_cuda_driver({number, RECMILL_FAKE_CUDA});
+  static Result<std::unique_ptr<GpuDriver>> driver(int number = 0, double free_seconds = 0.01) {
+    return make_cuda_driver(
+        {.number = number, .library = RECMILL_FAKE_CUDA, .free_seconds = free_seconds});
   }
   static KernelCode code(const char* name, const FakeImage& image) {
     return {name, std::as_bytes(std::span(&image, 1))};
@@ -189,20 +191,64 @@ TEST_F(CudaDriverTest, NamesTheKernelThatDoesNotEndAndWaitsForItNoMore) {
   {
     Gpu gpu(*driver(), {.kernel_seconds = 0.01});
     const FakeImage image{.kernel = &twice};
-    const auto kernel = *gpu.load(code("twice", image)), other = *gpu.load(code("other", image));
+    const auto kernel = *gpu.load(code("twice", image));
     auto stream = *gpu.open_stream(), asked = *gpu.open_stream();
+    auto event = *gpu.open_event();
     const auto memory = *gpu.allocate(40, "memory");
     auto pinned = *gpu.allocate_pinned(40, "pinned");
     left = {memory.address<void>(), pinned.as<std::byte>().data()};
     ASSERT_TRUE(gpu.launch(kernel, {{1}, {1}}, TwiceArguments{}, stream).ok());
+    ASSERT_TRUE(event.record(stream).ok());
     fake_->stuck = true;
     EXPECT_EQ(asked.synchronize().message(), "kernel twice is not done after 0.01 s");
-    ASSERT_TRUE(gpu.launch(other, {{1}, {1}}, TwiceArguments{}, asked).ok());
-    EXPECT_EQ(stream.synchronize().message(),
-              "one of the kernels other, twice is not done after 0.01 s");
+    EXPECT_EQ(stream.synchronize().message(), "kernel twice has been given up");
+    EXPECT_EQ(event.synchronize().message(), "kernel twice has been given up");
   }
   EXPECT_EQ(fake_->hung, 0);
   for (void* const memory : left) std::free(memory);
+}
+
+// CUDA waits for what runs when it frees memory: for ever where a kernel does not end.
+TEST_F(CudaDriverTest, FreesNothingWhileAKernelRuns) {
+  Gpu gpu(*driver(), {});
+  auto stream = *gpu.open_stream(), other = *gpu.open_stream();
+  auto memory = *gpu.allocate(40, "memory"), longer = *gpu.allocate(80, "longer");
+  auto pinned = *gpu.allocate_pinned(40, "pinned");
+  fake_->stuck = true;
+  memory = {};
+  pinned = {};
+  EXPECT_EQ(fake_->freed, 0);
+  fake_->stuck = false;
+  EXPECT_TRUE(stream.synchronize().ok());
+  EXPECT_EQ(fake_->freed, 1);
+
+  fake_->stuck = true;
+  longer = {};
+  fake_->stuck = false;
+  fake_->most_bytes = 100;
+  const auto again = gpu.allocate(90, "the longest");
+  EXPECT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(fake_->hung, 0);
+}
+
+// A thread that frees holds nobody up, and is let go.
+TEST_F(CudaDriverTest, GivesUpWhileAnotherThreadFrees) {
+  void* left = nullptr;
+  {
+    Gpu gpu(*driver(0, /*free_seconds=*/60), {.kernel_seconds = 0.05});
+    const FakeImage image{.kernel = &twice};
+    const auto kernel = *gpu.load(code("twice", image));
+    auto stream = *gpu.open_stream(), other = *gpu.open_stream();
+    auto memory = *gpu.allocate(40, "memory");
+    left = memory.address<void>();
+    ASSERT_TRUE(gpu.launch(kernel, {{1}, {1}}, TwiceArguments{}, stream).ok());
+    fake_->stuck = true;
+    std::thread frees([&] { memory = {}; });
+    EXPECT_EQ(other.synchronize().message(), "kernel twice is not done after 0.05 s");
+    frees.join();
+  }
+  EXPECT_EQ(fake_->hung, 0);
+  std::free(left);
 }
 
 TEST_F(CudaDriverTest, OpensMemoryOfOtherProcessesButNotItsOwn) {

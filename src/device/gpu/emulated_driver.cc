@@ -184,6 +184,7 @@ class EmulatedDriver final : public GpuDriver {
     if (failed_.ok()) failed_ = Status::Failed("what was enqueued has been given up");
     return "";
   }
+  bool is_stuck() const override { return false; }  // what was given up does not begin
 
   Status begin_capture(Stream stream) override {
     const std::lock_guard lock(mutex_);

@@ -41,8 +41,9 @@ class GpuDriver {
   /// For libraries that take the GPU which is the calling thread's current one.
   virtual void make_current() = 0;
 
-  /// Aligned to 256 bytes, of any content; null: there is not so much. Freed once all that is
-  /// enqueued has happened, and no stream is captured: nobody may wait meanwhile.
+  /// Aligned to 256 bytes, of any content; null: there is not so much. Freed when nothing that is
+  /// enqueued runs and no stream is captured, which may be later than free() returns: it does not
+  /// wait for long.
   virtual Result<void*> allocate(size_t bytes) = 0;
   virtual void free(void* memory) = 0;
   virtual int64_t free_bytes() = 0;
@@ -82,6 +83,8 @@ class GpuDriver {
   /// Nobody waits any more for what is enqueued: it may never end. So nothing is freed from now on.
   /// What runs, as "kernel NAME" or "one of the kernels NAME, NAME"; empty where that is not known.
   virtual std::string give_up() = 0;
+  /// Whether what was given up may still run: libraries that wait for it would hang.
+  virtual bool is_stuck() const = 0;
 
   /// What is enqueued on the stream from now on does not happen, but becomes a graph. Copies, fills
   /// and kernels of this stream alone.

@@ -107,10 +107,9 @@ class LibraryCache::FolderBeside {
     }
   }
 
-  // One that cannot be removed is in nobody's way.
+  // One that cannot be removed is in nobody's way, and keeps its lock, by which others try again.
   ~FolderBeside() {
-    static_cast<void>(files_.remove(path_));
-    static_cast<void>(files_.remove(lock_path_));
+    if (files_.remove(path_).ok()) static_cast<void>(files_.remove(lock_path_));
   }
   FolderBeside(const FolderBeside&) = delete;
   FolderBeside& operator=(const FolderBeside&) = delete;

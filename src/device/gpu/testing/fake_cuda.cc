@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,13 @@ int enqueue(Handle stream, std::function<int()> work) {
 constexpr int kInvalidValue = 1, kUnsupportedInCapture = 900, kBrokenCapture = 901;
 int captured_streams = 0;
 bool capture_is_broken = false;
+
+std::unordered_map<Address, size_t> allocated;  // bytes
+size_t free_bytes() {
+  size_t free = fake_cuda.most_bytes;
+  for (const auto& [address, bytes] : allocated) free -= bytes;
+  return free;
+}
 
 /// A call that returns once all that is enqueued has happened.
 void wait_for_all() {
@@ -138,18 +146,21 @@ int cuCtxSynchronize() {
   return kUnsupportedInCapture;
 }
 int cuMemAlloc_v2(Address* address, size_t bytes) {
-  if (bytes > fake_cuda.most_bytes) return recmill::cuda::kOutOfMemory;
+  if (bytes > free_bytes()) return recmill::cuda::kOutOfMemory;
   *address = reinterpret_cast<Address>(std::malloc(bytes));
+  allocated[*address] = bytes;
   return 0;
 }
 int cuMemFree_v2(Address address) {
   wait_for_all();
   std::free(reinterpret_cast<void*>(address));
+  allocated.erase(address);
   ++fake_cuda.freed;
   return 0;
 }
 int cuMemGetInfo_v2(size_t* free, size_t* all) {
-  *free = *all = fake_cuda.most_bytes;
+  *free = free_bytes();
+  *all = fake_cuda.most_bytes;
   return 0;
 }
 int cuIpcGetMemHandle(recmill::cuda::MemoryHandle* handle, Address address) {

@@ -10,7 +10,7 @@ namespace recmill::testing {
 /// What the stand-in of CUDA's driver is to be: its variable `fake_cuda`.
 struct FakeCuda {
   int version = 13000;
-  size_t most_bytes = size_t{1} << 30;             // of one allocation
+  size_t most_bytes = size_t{1} << 30;             // of memory
   int error = 0;                                   // of all that comes
   bool stuck = false;                              // no stream is ever done
   int hung = 0;                                    // calls that would not have returned then
