@@ -363,6 +363,19 @@ TEST_F(Tune, writes_a_page_of_a_fresh_record_and_of_the_one_that_is_there) {
   const Outcome both = run({"tune", "--replay", "tuned/plain.json", "--html", "c.html"});
   EXPECT_EQ(both.status, 2);
   EXPECT_EQ(both.err, "recmill: --html: name the configuration of the record, not --replay\n");
+  EXPECT_EQ(run({"tune", "plain.toml", "--quiet", "--html", "d.html", "--seed", "7"}).err,
+            "recmill: --seed: is not of the record that is there, tuned/plain.json, whose page is "
+            "made; --overwrite tunes again\n");
+  EXPECT_EQ(run({"tune", "--replay", "tuned/plain.json", "--rounds", "1"}).err,
+            "recmill: --rounds: is not of --replay, which chooses from the times in a record\n");
+}
+
+TEST_F(Tune, measures_nothing_for_a_page_that_cannot_be_written) {
+  write("plain.toml", bags(""));
+  const Outcome outcome = run({"tune", "plain.toml", "--quiet", "--html", "nowhere/a.html"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("nowhere/a.html"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(posix_files().exists(path("tuned")));
 }
 
 TEST_F(Tune, says_what_a_budget_is_too_short_for) {

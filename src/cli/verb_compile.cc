@@ -21,7 +21,8 @@ struct Arguments {
 Status compile(const Arguments& arguments) {
   Files& files = posix_files();
   RECMILL_RETURN_IF_ERROR(refuse_existing(arguments.out, arguments.overwrite));
-  RECMILL_ASSIGN_OR_RETURN(const auto out, AtomicFile::create(files, arguments.out));
+  // Nothing is compiled for a file that cannot be written.
+  RECMILL_RETURN_IF_ERROR(AtomicFile::create(files, arguments.out).status());
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
   const auto run = train::resolve_run(config.options, files);
@@ -29,8 +30,7 @@ Status compile(const Arguments& arguments) {
   const auto made = train::compile_op(*run, arguments.request, files);
   if (!made.ok()) return config.locate(made.status());
   RECMILL_ASSIGN_OR_RETURN(const std::string bytes, read_text(files, made->library));
-  RECMILL_RETURN_IF_ERROR(out->append(std::as_bytes(std::span(bytes))));
-  RECMILL_RETURN_IF_ERROR(out->close());
+  RECMILL_RETURN_IF_ERROR(write_atomically(files, arguments.out, bytes));
   Json result = train::summary_of(*made);
   result["library"] = arguments.out;
   result["bytes"] = bytes.size();

@@ -43,6 +43,14 @@ Result<double> seconds_of(const std::string& text) {
   return value * unit;
 }
 
+/// Of options that would not be looked at: "--rounds: is not of ...".
+Status refuse_options(const CLI::App& verb, std::initializer_list<const char*> options,
+                      const std::string& is) {
+  for (const char* option : options)
+    if (verb.count(option) > 0) return Status::BadRequest(std::string(option) + ": is " + is);
+  return {};
+}
+
 /// Chooses again from recorded times; touches no clock.
 Status replay_times(const Arguments& arguments) {
   RECMILL_ASSIGN_OR_RETURN(const std::string text, read_text(posix_files(), arguments.replay));
@@ -55,11 +63,18 @@ Status replay_times(const Arguments& arguments) {
 }
 
 /// The record, measured now, or the one that is there where only its page is asked for.
-Result<kernels::tune::TuningRecord> tuned_record(Arguments& arguments, const RunConfig& config) {
+Result<kernels::tune::TuningRecord> tuned_record(Arguments& arguments, const RunConfig& config,
+                                                 const CLI::App& verb) {
   const std::string path = train::tuning_record_path(config.options);
   const bool replaces = arguments.overwrite || arguments.request.if_drifted;
   const bool shows = !arguments.html.empty() && !replaces && posix_files().exists(path);
   if (!shows) RECMILL_RETURN_IF_ERROR(refuse_existing(path, replaces));
+  if (shows)
+    RECMILL_RETURN_IF_ERROR(refuse_options(verb, {"--budget", "--rounds", "--seed"},
+                                           "not of the record that is there, " + path +
+                                               ", whose page is made; --overwrite tunes again"));
+  if (!arguments.html.empty())
+    RECMILL_RETURN_IF_ERROR(AtomicFile::create(posix_files(), arguments.html).status());
   const auto run = train::resolve_run(config.options, posix_files());
   if (!run.ok()) return config.locate(run.status());
   Result<kernels::tune::TuningRecord> record = Status::Failed("");
@@ -108,12 +123,15 @@ Status check_compile_only(const CLI::App& verb) {
   if (verb.count("--compile-only") == 0)
     return verb.count("--arch") == 0 ? Status{}
                                      : Status::BadRequest("--arch: is of --compile-only");
-  for (const char* option :
-       {"--budget", "--rounds", "--html", "--replay", "--if-drifted", "--overwrite"})
-    if (verb.count(option) > 0)
-      return Status::BadRequest(std::string(option) +
-                                ": is not of --compile-only, which measures nothing");
-  return {};
+  return refuse_options(
+      verb, {"--budget", "--rounds", "--html", "--replay", "--if-drifted", "--overwrite"},
+      "not of --compile-only, which measures nothing");
+}
+Status check_replay(const CLI::App& verb) {
+  return refuse_options(verb,
+                        {"config", "--set", "--device", "--seed", "--budget", "--rounds",
+                         "--if-drifted", "--overwrite"},
+                        "not of --replay, which chooses from the times in a record");
 }
 
 /// What only one of the tuners has, and the rounds of each.
@@ -136,7 +154,10 @@ Status tune(Arguments& arguments, const std::string& budget, const CLI::App& ver
   if (arguments.compile_only) return compile_for_gpus(arguments);
   if (!arguments.replay.empty() && !arguments.html.empty())
     return Status::BadRequest("--html: name the configuration of the record, not --replay");
-  if (!arguments.replay.empty()) return replay_times(arguments);
+  if (!arguments.replay.empty()) {
+    RECMILL_RETURN_IF_ERROR(check_replay(verb));
+    return replay_times(arguments);
+  }
   if (arguments.config.path.empty())
     return Status::BadRequest("tune: name a configuration or a workload, or --replay RECORD");
   if (arguments.request.rounds < 1) return Status::BadRequest("--rounds: must be 1 or more");
@@ -145,7 +166,7 @@ Status tune(Arguments& arguments, const std::string& budget, const CLI::App& ver
                            load_run_config(arguments.config.path, arguments.config.sets));
   RECMILL_RETURN_IF_ERROR(
       check_request(arguments, config.options.device, verb.count("--rounds") > 0));
-  RECMILL_ASSIGN_OR_RETURN(const auto record, tuned_record(arguments, config));
+  RECMILL_ASSIGN_OR_RETURN(const auto record, tuned_record(arguments, config, verb));
   print_result(train::summary_of(record), arguments.json);
   if (!arguments.quiet)
     log_info("the record is " + train::tuning_record_path(config.options) +

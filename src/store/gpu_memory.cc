@@ -33,15 +33,24 @@ class StoreItems {
         {"pinned, rows to be copied", 0, int64_t{table::GpuRows::kStagingBytes}});
   }
 
+  // On average one lookup a sample may be one in each.
   void add_bags() {
-    const auto need = [&](const GpuBatches::Size& size) {
+    const auto need = [&](const GpuBatches::Size& size, bool may_share) {
       std::vector<kernels::GpuBagsSize> features;
       for (size_t f = 0; f < model_.features.size(); ++f)
-        features.push_back(
-            {size.lookups[f], model_.dim_of(f), model_.features[f].weighted, parts_of(f)});
+        features.push_back({size.lookups[f], model_.dim_of(f), model_.features[f].weighted,
+                            parts_of(f), may_share && size.lookups[f] == size.samples});
       return kernels::GpuBags::need(features, size.samples) * batches_.prepared;
     };
-    add_need("bags", batches_, need, ledger_);
+    const auto least = [&](const GpuBatches::Size& size) { return need(size, true); };
+    add_need("bags", batches_, least, ledger_);
+    const GpuBytes all = need(batches_.largest, false), shared = least(batches_.largest);
+    constexpr const char* kWhat = "offsets of bags that are not of one lookup each";
+    if (all.device > shared.device)
+      ledger_.device.items.push_back({kWhat, 0, all.device - shared.device, /*certain=*/false});
+    if (all.pinned > shared.pinned)
+      ledger_.pinned.items.push_back(
+          {std::string("pinned, ") + kWhat, 0, all.pinned - shared.pinned, /*certain=*/false});
   }
 
   void add_distinct_rows() {

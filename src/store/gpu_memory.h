@@ -47,8 +47,8 @@ void add_need(const std::string& what, const GpuBatches& batches,
               const std::function<GpuBytes(const GpuBatches::Size&)>& need, GpuLedger& ledger);
 
 /// Beside the tables of the host (tables_need()), which rows in its memory are: rows in the GPU's
-/// memory, and what batches take, as much as `batches` says and no less, though offsets are there
-/// once for all features with exactly one lookup in each bag. Frozen tables are not updated. Left
+/// memory, and what batches take, as much as `batches` says and no less. Frozen tables are not
+/// updated. Left
 /// out is what the driver takes for itself and for kernels. Of one of several ranks: `batches` are
 /// the global ones; what messages between GPUs take is an estimate.
 GpuLedger gpu_store_need(const ModelSpec& model, const GpuBatches& batches,

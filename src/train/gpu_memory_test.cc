@@ -38,6 +38,7 @@ GpuPlan plan(int rank, int64_t rows, int64_t activations) {
 TEST(GpuMemory, WhatRanksTakeOfOneGpuIsAddedUp) {
   ResolvedRun run;
   run.ranks = 4;
+  run.spec.tables.resize(4);
   run.options.gpu.rows = GpuRowsIn::device;
   const std::vector<GpuPlan> plans{plan(1, 3 * kMiB, kMiB), plan(3, 2 * kMiB, kMiB)};
   EXPECT_TRUE(check_gpu_memory(run, plans, 5 * kMiB).ok());
@@ -50,6 +51,15 @@ TEST(GpuMemory, WhatRanksTakeOfOneGpuIsAddedUp) {
   EXPECT_TRUE(check_gpu_memory(run, one, 4 * kMiB).ok());
   EXPECT_NE(check_gpu_memory(run, one, 2 * kMiB).message().find(": rank 1 takes 3.0 MiB of"),
             std::string::npos);
+  run.spec.tables.resize(1);
+  GpuPlan alone = plan(0, kMiB, 0);
+  alone.held.tables = {0};
+  alone.need.device.items.push_back({"bags", 0, 3 * kMiB});
+  run.options.gpu.memory_gib = 2.0 / 1024;
+  EXPECT_EQ(check_gpu_memory(run, std::span(&alone, 1), 2 * kMiB).message(),
+            "gpu.rows = \"device\": the run takes 4.0 MiB of the GPU's memory, of which "
+            "gpu.memory_gib leaves it 2.0 MiB; largest: bags 3.0 MiB, table T0 1.0 MiB")
+      << "without the table it takes too much too";
 }
 
 /// Two tables of as many bytes, of which each of two ranks has one.
@@ -129,6 +139,39 @@ TEST(GpuMemory, LargerBatchesOfEvaluationAreNotCertain) {
       EXPECT_GT(bytes_of(run).certain, alike.certain) << ranks << deterministic;
     }
   }
+}
+
+TEST(GpuMemory, BatchesHaveNoMoreRowsThanTheDataHas) {
+  ResolvedRun run = two_ranks();
+  run.options.data.format = DataFormat::synthetic;
+  run.options.data.synthetic.rows = run.options.train.batch_size = 10'000;
+  const Bytes all = bytes_of(run);
+  run.options.train.batch_size = 100'000;
+  EXPECT_EQ(bytes_of(run), all);
+  run.options.data.synthetic.rows = 100'000;
+  EXPECT_GT(bytes_of(run).certain, all.certain);
+}
+
+// Features with one lookup in each bag share their offsets, which those that have it on average
+// may not.
+TEST(GpuMemory, OffsetsOfBagsAreCertainWhereTheyCannotBeShared) {
+  ResolvedRun run = two_ranks();
+  run.ranks = 1;
+  run.options.train.batch_size = 10'000;
+  const auto offsets = [&] {
+    int64_t bytes = 0;
+    const auto plans = plan_gpu(run, 0, std::vector{0});
+    for (const MemoryItem& item : plans[0].need.device.items)
+      if (item.what.starts_with("offsets of bags")) bytes += item.certain ? -1 : item.bytes;
+    return bytes;
+  };
+  const int64_t of_one = 10'001 * 8 * (run.options.train.queue + 2);
+  EXPECT_GE(offsets(), of_one);
+  EXPECT_LT(offsets(), 2 * of_one);
+  run.spec.features.pop_back();
+  run.spec.tables.pop_back();
+  run.graph.features.pop_back();
+  EXPECT_EQ(offsets(), 0);
 }
 
 TEST(GpuMemory, WhatIsOnlyScoredHasNoGradients) {

@@ -24,13 +24,13 @@ Result<TuningRecord> tune_for_gpu(const ResolvedRun& run, const TuningRequest& r
                                   Files& files) {
   const DeviceKind device = run.options.device;
   const std::string path = tuning_record_path(run.options);
-  // Nothing is measured for a record that cannot be written.
-  RECMILL_RETURN_IF_ERROR(make_folder_of(path, files));
-  RECMILL_RETURN_IF_ERROR(AtomicFile::create(files, path).status());
   const auto pool = make_pool(run.threads);
   BatchesRequest batches{.seed = static_cast<uint64_t>(request.seed)};
   if (device == DeviceKind::emulated) batches.least = batches.most = kEmulatedBatches;
   RECMILL_ASSIGN_OR_RETURN(const auto lookups, GpuLookups::make(run, batches, *pool, files));
+  // Nothing is measured for a record that cannot be written.
+  RECMILL_RETURN_IF_ERROR(make_folder_of(path, files));
+  RECMILL_RETURN_IF_ERROR(AtomicFile::create(files, path).status());
   GpuTunerOptions options = gpu_tuner_options(device, lookups->gpu());
   if (device == DeviceKind::cuda) options.rounds = request.rounds;
   TuningRecord record;

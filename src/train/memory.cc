@@ -115,7 +115,7 @@ class RankItems {
     }
     // Raw and preprocessed values; of each id its row, and in training its place and where its
     // gradient goes. A batch in hand has been either kind before.
-    constexpr int64_t kInHand = 3;  // being made, being trained, being scored
+    constexpr int64_t kInHand = 2;  // being made; being trained or scored
     const int64_t ids = lookups();
     const int64_t dense = run_.spec.num_dense * 12;
     const int64_t batch =

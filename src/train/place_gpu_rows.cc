@@ -33,6 +33,12 @@ int64_t largest_evaluation(const RunOptions& options) {
   const int64_t most = options.train.eval_batch_size;
   return data.format == DataFormat::synthetic ? std::min(most, data.synthetic.eval_rows) : most;
 }
+int64_t largest_training(const RunOptions& options) {
+  if (options.train.epochs == 0) return 0;
+  const DataOptions& data = options.data;
+  const int64_t most = options.train.batch_size;
+  return data.format == DataFormat::synthetic ? std::min(most, data.synthetic.rows) : most;
+}
 
 }  // namespace
 
@@ -43,16 +49,15 @@ int64_t usable_bytes(const GpuRunOptions& options, int64_t free) {
 }
 
 store::GpuBatches gpu_batches(const ResolvedRun& run) {
-  const TrainOptions& train = run.options.train;
   const auto lookups = sample_lookups(run);
-  constexpr int64_t kInHand = 3;  // being made, being trained, being scored
+  constexpr int64_t kInHand = 2;  // being made; being trained or scored
   store::GpuBatches batches;
-  const int64_t trained = train.epochs > 0 ? train.batch_size : 0;
+  const int64_t trained = largest_training(run.options);
   const int64_t evaluated = largest_evaluation(run.options);
   batches.largest = size_of(std::max(trained, evaluated), lookups);
   batches.trained = size_of(trained, lookups);
   batches.shards = run.shards;
-  batches.prepared = train.queue + kInHand;
+  batches.prepared = run.options.train.queue + kInHand;
   batches.certain = std::ranges::none_of(run.spec.features, [](const FeatureSpec& feature) {
     return feature.pooling == Pooling::none;
   });

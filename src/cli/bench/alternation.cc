@@ -13,8 +13,10 @@ namespace {
 
 constexpr double kLoadWindow = 0.25;  // seconds; a jiffy of two cores is 2 % of it
 
-/// Waits until the machine is quiet or patience is at its end; returns the load last seen.
+/// Waits until the machine is quiet or patience is at its end; returns the load last seen, 0 where
+/// there is no patience to look.
 double wait_for_quiet(const AlternationOptions& options, const Stopwatch& since) {
+  if (options.patience_seconds <= 0) return 0;
   double load = foreign_load(options.own, kLoadWindow);
   while (load >= options.quiet_load && since.seconds() < options.patience_seconds)
     load = foreign_load(options.own, kLoadWindow);

@@ -68,8 +68,9 @@ void copy_stretch(const JaggedView& bags, const Stretch& of, const PinnedBags& t
 GpuBytes GpuBags::need(std::span<const GpuBagsSize> features, int64_t samples) {
   StagedArrays arrays, run_arrays;
   int64_t blocks = 0, run_sums = 0, arrivals = 0;
+  bool has_one_each = false;
   for (const GpuBagsSize& of : features) {
-    arrays.add<int64_t>(samples + 1);
+    if (!of.one_each || !std::exchange(has_one_each, true)) arrays.add<int64_t>(samples + 1);
     arrays.add<int64_t>(of.lookups);
     arrays.add<float>(of.weighted ? of.lookups : 0);
     blocks += most_blocks(of, samples);

@@ -54,15 +54,15 @@ struct GpuBagsSize {
   int64_t lookups = 0;
   int64_t dim = 0;
   bool weighted = false;
-  GpuParts parts = {};  // of its schedule
+  GpuParts parts = {};    // of its schedule
+  bool one_each = false;  // exactly one lookup in each bag: offsets are there once for all such
 };
 
 /// The bags of one batch on their way to a GPU, and there. Keeps its memory from batch to batch;
 /// the batch before must have been run to its end when the next is staged.
 class GpuBags {
  public:
-  /// What they take of a batch of `samples`, at most, in kernels that are not listed: where no
-  /// feature has exactly one lookup in each bag.
+  /// What they take of a batch of `samples`, at most, in kernels that are not listed.
   static GpuBytes need(std::span<const GpuBagsSize> features, int64_t samples);
 
   /// [features] Where the bags are on the GPU, once sent.

@@ -79,8 +79,10 @@ int64_t distinct_rows_of(const JaggedView& bags, std::vector<bool>& seen) {
 
 double distance(const BagStats& tuned, const BagStats& now) {
   constexpr double kSmallest = 1.0 / 16;
-  const bool other =
-      tuned.one_each() ? !now.one_each() : now.one_each() && others_than_one(tuned) >= 0.01;
+  // Rarer ones are in few batches, which others' schedules look up; and may be missing by chance.
+  constexpr double kRare = 0.0005, kMayBeMissing = 0.01;
+  const bool other = tuned.one_each() ? others_than_one(now) >= kRare
+                                      : now.one_each() && others_than_one(tuned) >= kMayBeMissing;
   const double larger = std::max({tuned.mean, now.mean, kSmallest});
   const double mean = std::max(tuned.mean, kSmallest) - std::max(now.mean, kSmallest);
   return std::max({std::fabs(mean) / larger, std::fabs(tuned.deviation - now.deviation) / larger,

@@ -44,9 +44,10 @@ int64_t distinct_rows_of(const JaggedView& bags, std::vector<bool>& seen);
 
 /// How far apart two statistics of bags are: the largest of the changes of the mean length and of
 /// its deviation, both relative to the larger mean, and of the share of empty bags. Means below
-/// 1 / 16 are all alike. 1 at least where all bags had exactly one lookup and any has not now, as a
-/// schedule for such bags does not take the others; and where all have now, and of those before a
-/// hundredth or more had not: fewer may be missing by chance.
+/// 1 / 16 are all alike. 1 at least where all bags had exactly one lookup and of 2,000 one or more
+/// has not now, as a schedule for such bags does not take batches with others, which are few where
+/// those are rarer; and where all have now, and of those before a hundredth or more had not: fewer
+/// may be missing by chance.
 double distance(const BagStats& tuned, const BagStats& now);
 
 }  // namespace recmill::kernels::tune

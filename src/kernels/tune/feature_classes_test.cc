@@ -73,6 +73,8 @@ TEST(BagStats, of_one_lookup_each_are_far_from_any_others) {
   for (const BagStats& others : {few_empty, few_double, some_empty, some_double})
     EXPECT_EQ(distance(one_each, others), 1.0);
   EXPECT_EQ(distance(one_each, {2.0, 4.0, 0.0, 100}), 2.0);
+  // In few batches.
+  EXPECT_LT(distance(one_each, {0.9999, 0.01, 0.0001, 1}), 0.1);
   // That rare ones are not there for once says little.
   for (const BagStats& others : {few_empty, few_double}) EXPECT_LT(distance(others, one_each), 0.1);
   for (const BagStats& others : {some_empty, some_double})

@@ -15,6 +15,7 @@ namespace recmill::cli {
 namespace {
 
 constexpr double kEmulatedScale = 1e-3;
+constexpr int kLeastCheck_s = 30;  // for a rival, however long those before it took
 constexpr const char* kPublished = "fbgemm_tbe_h100_published";
 
 BenchLine line_of(const GpuMachine& machine, const std::string& name, const std::string& metric) {
@@ -264,7 +265,7 @@ class GpuEmbeddingRun {
     }
     for (GpuRival& rival : rivals) {
       const int left_s = kRivalPatience_s - static_cast<int>(watch.seconds());
-      rival.check(workload.expected_rows(), std::max(left_s, 1));
+      rival.check(workload.expected_rows(), std::max(left_s, kLeastCheck_s));
     }
     return rivals;
   }

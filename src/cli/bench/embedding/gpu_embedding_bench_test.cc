@@ -173,7 +173,7 @@ TEST_F(GpuRivals, GiveTheReferencesRowsOnTheCpu) {
 }
 
 TEST_F(GpuRivals, AreOutWithoutAnAnswerInTime) {
-  GpuRival slow = rival("slow", "read line; sleep 60\n");
+  GpuRival slow = rival("slow", "read line; exec sleep 60\n");
   slow.check(expected_, 1);
   EXPECT_THAT(slow.status().message(),
               StartsWith("no times of slow: rival gave no answer in 1 s: "));

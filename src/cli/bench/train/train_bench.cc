@@ -189,8 +189,8 @@ class GpuCases {
            const BenchOptions& options)
       : cases_(cases), compiled_(compiled), options_(options) {}
 
-  /// `rival`: whether there is one. When it fails the cases are timed without it, and of_rival()
-  /// says why.
+  /// `rival`: whether there is one. When it fails, or its losses are not ours, the cases are timed
+  /// without it, and of_rival() says why.
   Status run(bool rival, const BenchSink& sink) {
     RECMILL_RETURN_IF_ERROR(make_workloads());
     if (rival) RECMILL_RETURN_IF_ERROR(start_rival());
@@ -228,11 +228,15 @@ class GpuCases {
     return {};
   }
 
-  /// Fails where our losses are not its.
   Status start_rival() {
     RECMILL_ASSIGN_OR_RETURN(rival_, start_rival_on_gpu(*workloads_[0], folder_.path(), options_));
     const Json answer = rival_->ask("check", kCheckedBatches);
     if (answer.is_null()) return {};
+    const Status same = check_losses(answer);
+    if (!same.ok()) rival_->leave(same);
+    return {};
+  }
+  Status check_losses(const Json& answer) const {
     RECMILL_ASSIGN_OR_RETURN(const auto losses, losses_in(answer));
     for (size_t c = 0; c < cases_.size(); ++c)
       RECMILL_RETURN_IF_ERROR(check_answer(cases_[c], *workloads_[c], losses));
