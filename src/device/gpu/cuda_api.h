@@ -56,7 +56,6 @@ struct Api {
   Result (*retain_context)(Handle*, Device);                    // cuDevicePrimaryCtxRetain
   Result (*release_context)(Device);                            // cuDevicePrimaryCtxRelease_v2
   Result (*set_context)(Handle);                                // cuCtxSetCurrent
-  Result (*synchronize)();                                      // cuCtxSynchronize
   Result (*allocate)(Address*, size_t);                         // cuMemAlloc_v2
   Result (*free)(Address);                                      // cuMemFree_v2
   Result (*memory_info)(size_t* free, size_t* all);             // cuMemGetInfo_v2

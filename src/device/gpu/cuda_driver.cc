@@ -48,7 +48,6 @@ Result<cuda::Api> find_api(void* library, const std::string& name) {
   find(api.retain_context, "cuDevicePrimaryCtxRetain");
   find(api.release_context, "cuDevicePrimaryCtxRelease_v2");
   find(api.set_context, "cuCtxSetCurrent");
-  find(api.synchronize, "cuCtxSynchronize");
   find(api.allocate, "cuMemAlloc_v2");
   find(api.free, "cuMemFree_v2");
   find(api.memory_info, "cuMemGetInfo_v2");

@@ -43,8 +43,8 @@ int enqueue(Handle stream, std::function<int()> work) {
   return 0;
 }
 
-// CUDA_ERROR_INVALID_VALUE, STREAM_CAPTURE_UNSUPPORTED and STREAM_CAPTURE_INVALIDATED.
-constexpr int kInvalidValue = 1, kUnsupportedInCapture = 900, kBrokenCapture = 901;
+// CUDA_ERROR_INVALID_VALUE and STREAM_CAPTURE_INVALIDATED.
+constexpr int kInvalidValue = 1, kBrokenCapture = 901;
 int captured_streams = 0;
 bool capture_is_broken = false;
 
@@ -55,9 +55,10 @@ size_t free_bytes() {
   return free;
 }
 
-/// A call that returns once all that is enqueued has happened.
+/// A call that returns once all that is enqueued has happened; what is captured never does.
 void wait_for_all() {
   fake_cuda.hung += fake_cuda.stuck ? 1 : 0;
+  capture_is_broken = capture_is_broken || captured_streams > 0;
 }
 }  // namespace
 
@@ -138,12 +139,6 @@ int cuDevicePrimaryCtxRelease_v2(Device) {
 }
 int cuCtxSetCurrent(Handle) {
   return 0;
-}
-int cuCtxSynchronize() {
-  wait_for_all();
-  if (captured_streams == 0) return fake_cuda.error;
-  capture_is_broken = true;
-  return kUnsupportedInCapture;
 }
 int cuMemAlloc_v2(Address* address, size_t bytes) {
   if (bytes > free_bytes()) return recmill::cuda::kOutOfMemory;
