@@ -20,7 +20,8 @@ TEST(GpuLookups, DoNotTakeMoreMemoryThanTheRunCountsOn) {
   ASSERT_FALSE(lookups.ok());
   EXPECT_THAT(lookups.status().message(),
               ::testing::StartsWith("gpu.rows = \"device\": the run takes 0.0 MiB of the GPU's "
-                                    "memory, of which it has 0.0 MiB; largest: table "));
+                                    "memory, of which gpu.memory_gib leaves it 0.0 MiB; largest: "
+                                    "table "));
 }
 
 }  // namespace
