@@ -169,7 +169,8 @@ function(recmill_test name)
 endfunction()
 
 # recmill_mutation_test(name folder runner target) is, in a build with ThreadSanitizer, the test that every barrier and
-# atomic of the samples in the folder is needed: the target writes them, the runner says whether a changed one is right.
+# atomic of the samples in the folder is needed: the target writes them, the runner, which may be a test of them, says
+# whether a changed one is right.
 function(recmill_mutation_test name folder runner samples)
   if(NOT RECMILL_SANITIZE MATCHES "thread")
     return()
@@ -177,7 +178,8 @@ function(recmill_mutation_test name folder runner samples)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   add_test(NAME ${name}
     COMMAND ${Python3_EXECUTABLE} ${RECMILL_SRC}/kernels/codegen/testing/mutate_gpu_samples.py ${folder}
-            $<TARGET_FILE:${runner}> ${CMAKE_CXX_COMPILER} -std=c++20 -O1 -fsanitize=${RECMILL_SANITIZE} -ffp-contract=off -I${RECMILL_SRC})
+            $<TARGET_FILE:${runner}> ${CMAKE_CXX_COMPILER} -std=c++20 -O1 -fsanitize=${RECMILL_SANITIZE} -ffp-contract=off
+            -fsanitize-coverage=trace-pc -I${RECMILL_SRC})
   set_tests_properties(${name} PROPERTIES LABELS emulated TIMEOUT 900
     ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1 exitcode=66")
   add_dependencies(emulated_tests ${runner} ${samples})

@@ -42,7 +42,8 @@ void expect_golden(const std::string& name, const std::string& text) {
 TEST(GpuPoolSource, IsTheGoldenSampleOfEachTemplate) {
   std::set<std::string> used, all;
   for (const GpuSample& sample : gpu_samples()) {
-    expect_golden(sample.name, own_text(source_of(sample), "fused_pool"));
+    expect_golden(sample.name,
+                  own_text(source_of(sample), sample.options.timed ? "timed_pool" : "fused_pool"));
     for (const PoolFunction& function : sample.functions) used.insert(function.schedule.of);
   }
   for (const GpuPoolTemplate& of : gpu_pool_templates()) all.insert(of.name);

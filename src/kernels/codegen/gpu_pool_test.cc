@@ -17,7 +17,7 @@ class GpuPool : public ::testing::TestWithParam<GpuSample> {
   static std::string run(int64_t samples, uint64_t seed, const emulation::Turns& turns) {
     const GpuSample& sample = GetParam();
     return difference_from_reference(source_of(sample), gpu_sample_entry(sample.name),
-                                     {samples, sample.longest, seed, turns});
+                                     {samples, sample.longest, seed, sample.options.timed, turns});
   }
 };
 

@@ -108,7 +108,9 @@ class Feature {
 
 std::string difference_from_reference(const GpuPoolSource& source, EmulatedEntry entry,
                                       const GpuPoolRun& run) {
-  Gpu gpu(recmill::testing::test_driver({.turns = run.turns}), {});
+  emulation::Turns turns = run.turns;
+  turns.count_lanes = run.timed;  // a block's clock on the emulator
+  Gpu gpu(recmill::testing::test_driver({.turns = turns}), {});
   GpuStream stream = *gpu.open_stream();
   TestArrays arrays(gpu, stream);
   std::vector<std::unique_ptr<Feature>> features;
@@ -127,8 +129,9 @@ std::string difference_from_reference(const GpuPoolSource& source, EmulatedEntry
     begins.push_back(std::min(begins.back() + std::ssize(begins), std::ssize(blocks)));
   const auto kernel = gpu.load(test_code(source, entry));
   if (!kernel.ok()) return kernel.status().message();
+  i64* const clocks = run.timed ? arrays.put(std::vector<i64>(blocks.size())) : nullptr;
   const gpu::PoolArguments all{arrays.put(arguments), arrays.put(outputs), arrays.put(blocks),
-                               arrays.put(begins), nullptr};
+                               arrays.put(begins), clocks};
   const size_t of_grid = source.listed ? begins.size() - 1 : blocks.size();
   const Grid grid{{static_cast<unsigned>(of_grid)}, {gpu::kBlockThreads}};
   Status status = gpu.launch(*kernel, grid, all, stream);
@@ -138,6 +141,9 @@ std::string difference_from_reference(const GpuPoolSource& source, EmulatedEntry
     std::string difference = feature->difference(arrays);
     if (!difference.empty()) return difference;
   }
+  if (run.timed)
+    for (const i64 clock : arrays.get(clocks))
+      if (clock <= 0) return "a block took no time";
   return "";
 }
 

@@ -20,6 +20,7 @@ struct GpuPoolRun {
   int64_t samples = 70;
   int64_t longest = 5;  // lookups of a bag; -1: exactly one each
   uint64_t seed = 1;
+  bool timed = false;      // GpuPoolSourceOptions of the source
   emulation::Turns turns;  // on the emulator
 };
 

@@ -27,10 +27,11 @@ std::vector<GpuSample> make_samples() {
                       function("one_each unroll=4", 64, kHalf, Pooling::mean, true)},
                      {},
                      -1});
-  samples.push_back({"rows_copied",
-                     {function("rows_copied lanes=4 at_once=4 threads=8", 16, kSingle, Pooling::none),
-                      function("rows_copied lanes=1 at_once=2 threads=4", 7, kBrain, Pooling::none, true)},
-                     {}});
+  samples.push_back(
+      {"rows_copied",
+       {function("rows_copied lanes=4 at_once=4 threads=8", 16, kSingle, Pooling::none),
+        function("rows_copied lanes=1 at_once=2 threads=4", 7, kBrain, Pooling::none, true)},
+       {}});
   samples.push_back(
       {"threads_per_sample",
        {function("threads_per_sample lanes=1 at_once=1 threads=4", 3),
@@ -70,10 +71,15 @@ std::vector<GpuSample> make_samples() {
   pointers.name = "pointers";
   pointers.options.dispatch = Dispatch::pointers;
   samples.push_back(std::move(pointers));
-  GpuSample listed = samples[3];
+  GpuSample listed = samples[5];  // which reads shared memory last, and one that writes it first
   listed.name = "listed";
+  listed.functions[2] = samples[4].functions[1];
   listed.options.listed = true;
   samples.push_back(std::move(listed));
+  GpuSample timed = samples[2];
+  timed.name = "timed";
+  timed.options.timed = true;
+  samples.push_back(std::move(timed));
   for (GpuSample& sample : samples) sample.options.made_by = "the tests";
   return samples;
 }

@@ -4,8 +4,10 @@
 
 usage: mutate_gpu_samples.py FOLDER RUNNER COMPILER FLAG...
 FOLDER has sources of kernels, gpu_sample_NAME.cc. Each changed source is compiled with the flags into a library and
-given to RUNNER with its NAME (run_gpu_sample, run_gpu_update_sample), which must fail; the source as it is must pass.
+given to RUNNER with its NAME (run_gpu_sample, run_gpu_update_sample), or as RECMILL_KERNELS to one that is a test;
+it must fail, and pass with the source as it is.
 """
+import os
 import pathlib
 import re
 import subprocess
@@ -13,23 +15,42 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-# What is taken out, and what stands in its place.
-MUTATIONS = (
-    (r"__syncthreads\(\);", "", "the barrier"),
-    (r"__syncthreads_or\(([^()]*)\)", r"(\1)", "the barrier"),
-    (r"__syncwarp\(\);", "", "the barrier of a warp"),
-    (r"recmill::arrive\(&([^()]*)\)", r"\1++", "the atomic"),
-    (r"atomicAdd\(&([^,]*), ([^()]*)\)", r"((\1 += \2) - \2)", "the atomic"),
-    (r"atomicInc\((\w+), \w+\)", r"(*\1)++", "the atomic"),
-)
+# What is taken out, and what stands in its place; {0}, {1}: the call's arguments.
+MUTATIONS = {
+    "__syncthreads": ("", "the barrier"),
+    "__syncthreads_or": ("({0})", "the barrier"),
+    "__syncwarp": ("", "the barrier of a warp"),
+    "recmill::arrive": ("(*({0}))++", "the atomic"),
+    "atomicAdd": ("((*({0}) += {1}) - {1})", "the atomic"),
+    "atomicInc": ("(*({0}))++", "the atomic"),
+}
+# Whatever threads agree by.
+AGREES = re.compile(r"(?:recmill::)?\b(?:__sync(?:threads|warp)\w*|__threadfence\w*|atomic[A-Z]\w*|arrive)(?=\()")
+
+
+def call(text, begin):
+    """(arguments, end) of the call whose opening bracket stands at `begin`."""
+    arguments, depth, at = [""], 0, begin
+    while True:
+        letter = text[at]
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth == 0:
+            return [argument.strip() for argument in arguments], at + 1
+        if letter == "," and depth == 1:
+            arguments.append("")
+        elif at > begin:
+            arguments[-1] += letter
+        at += 1
 
 
 def bodies(text):
-    """Where structs, classes and functions of the device code stand, by name: from the head to the brace at the end."""
+    """Where structs, classes, functions and kernels of the device code stand, by name: from head to closing brace."""
     found = {}
-    for head in re.finditer(r"^(?:(?:struct|class) (\w+)|RECMILL_DEVICE [^;{=]*?\b(\w+)\()[^;]*?\{$", text, re.M):
+    for head in re.finditer(
+            r"^(?:(?:struct|class) (\w+)|RECMILL_DEVICE [^;{=]*?\b(\w+)\(|RECMILL_KERNEL\([^)]*\) (\w+)\()[^;]*?\{$",
+            text, re.M):
         end = re.compile(r"^\}", re.M).search(text, head.end())
-        found[head[1] or head[2]] = (head.start(), end.end())
+        found[head[1] or head[2] or head[3]] = (head.start(), end.end())
     return found
 
 
@@ -48,12 +69,16 @@ def mutants(text):
     found = bodies(text)
     for name in sorted(used(text, found)):
         begin, end = found[name]
-        for pattern, instead, what in MUTATIONS:
-            for hit in re.finditer(pattern, text[begin:end]):
-                at = begin + hit.start()
-                line = text.count("\n", 0, at) + 1
-                changed = text[:at] + hit.expand(instead) + text[begin + hit.end():]
-                yield f"{what} of {name}, line {line}: {hit.group(0)}", changed
+        for hit in AGREES.finditer(text, begin, end):
+            if "//" in text[text.rindex("\n", 0, hit.start()):hit.start()]:
+                continue
+            line = text.count("\n", 0, hit.start()) + 1
+            if hit[0] not in MUTATIONS:
+                sys.exit(f"{name}, line {line}: nothing stands in the place of {hit[0]} yet")
+            instead, what = MUTATIONS[hit[0]]
+            arguments, after = call(text, hit.end())
+            changed = text[:hit.start()] + instead.format(*arguments) + text[after:]
+            yield f"{what} of {name}, line {line}: {text[hit.start():after]}", changed
 
 
 def verdict(folder, runner, compile_with, name, text):
@@ -62,7 +87,9 @@ def verdict(folder, runner, compile_with, name, text):
         source, library = pathlib.Path(work, "kernel.cc"), pathlib.Path(work, "kernel.so")
         source.write_text(text)
         subprocess.run([*compile_with, "-shared", "-fPIC", "-o", library, source], check=True)
-        return subprocess.run([runner, name, library], stderr=subprocess.DEVNULL, check=False).returncode
+        environment = {**os.environ, "RECMILL_KERNELS": library, "GTEST_FAIL_FAST": "1"}
+        return subprocess.run([runner, name, library], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              env=environment, check=False).returncode
 
 
 def main(folder, runner, *compile_with):

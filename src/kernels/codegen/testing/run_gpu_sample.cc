@@ -35,8 +35,9 @@ int run(const GpuSample& sample, void* library) {
   void* const entry = symbol_of(library, source.entry + "_emulated");
   if (entry == nullptr) return 2;
   for (const emulation::Turns& turns : all_turns()) {
-    const int status = status_of(difference_from_reference(
-        source, reinterpret_cast<EmulatedEntry>(entry), {300, sample.longest, turns.seed, turns}));
+    const int status = status_of(
+        difference_from_reference(source, reinterpret_cast<EmulatedEntry>(entry),
+                                  {300, sample.longest, turns.seed, sample.options.timed, turns}));
     if (status != 0) return status;
   }
   return 0;

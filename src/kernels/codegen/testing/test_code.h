@@ -14,8 +14,9 @@ namespace recmill::kernels::codegen {
 Result<std::vector<GpuCode>> compile_for_tests(std::span<const GpuSource> sources);
 
 /// The kernels of sources that the test program has in it: `emulated` are those, which run on the
-/// emulator; for a real GPU the sources are compiled, several at a time. Good to the end of the
-/// process.
+/// emulator, unless the library that the environment names as RECMILL_KERNELS has changed ones
+/// (mutate_gpu_samples.py); for a real GPU the sources are compiled, several at a time. Good to the
+/// end of the process.
 std::vector<KernelCode> test_codes(std::span<const GpuSource> sources,
                                    std::span<void (*const)(const void*)> emulated);
 
