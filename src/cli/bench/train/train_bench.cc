@@ -195,12 +195,11 @@ class GpuCases {
     RECMILL_RETURN_IF_ERROR(make_workloads());
     if (rival) RECMILL_RETURN_IF_ERROR(start_rival());
     AlternationOptions alternation = alternation_of(cases_[0], options_);
-    // On a GPU's machine the CPU's load says little, and on the emulator times say nothing.
-    alternation.patience_seconds = emulated() ? 0 : 10;
+    // The CPU's load says little here, and while somebody looks at it a GPU lowers its clock.
+    alternation.patience_seconds = 0;
     std::vector<Contender> contenders;
     for (const auto& workload : workloads_) contenders.push_back(trainer_ahead(*workload));
     if (takes_part()) {
-      alternation.own = {rival_->pid()};
       contenders.push_back(
           [this](std::span<const int64_t> order) { return rival_->seconds("run", order); });
     }
@@ -255,7 +254,6 @@ class GpuCases {
       line.ratio = ratio_of(turns.timing(c, cases_.size()));
     }
     line.device = device_;
-    line.foreign_load = turns.foreign_load;
     return line;
   }
 
@@ -283,7 +281,7 @@ TrainShape emulated(TrainShape shape) {
 Status run_cases_on_gpu(std::span<const TrainShape> shapes, const BenchOptions& options,
                         const BenchSink& sink) {
   const TemporaryFolder compiled;
-  Status of_rival;
+  Status of_rival, failed;
   for (TrainShape shape : shapes) {
     if (options.device == DeviceKind::emulated) shape = emulated(shape);
     shape.name += "_f32";
@@ -296,10 +294,11 @@ Status run_cases_on_gpu(std::span<const TrainShape> shapes, const BenchOptions& 
     if (cases.empty()) continue;
     GpuCases run(cases, compiled.path(), options);
     const bool rival = options.rivals && options.device == DeviceKind::cuda && of_rival.ok();
-    RECMILL_RETURN_IF_ERROR(run.run(rival, sink));
+    const Status status = run.run(rival, sink);  // other shapes' are run all the same
+    if (failed.ok()) failed = status;
     if (rival) of_rival = run.of_rival();
   }
-  return of_rival;
+  return failed.ok() ? of_rival : failed;
 }
 
 }  // namespace
