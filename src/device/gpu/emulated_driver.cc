@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "device/gpu/emulated_memory.h"
+
 namespace recmill {
 namespace {
-
-constexpr size_t kAlignment = 256;
 
 double now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
@@ -55,9 +55,6 @@ class EmulatedDriver final : public GpuDriver {
     for (const auto& opened : opened_)
       if (const auto stream = opened.lock(); stream != nullptr)
         std::exchange(stream->waiting, {}).clear();
-    for (const auto& [memory, bytes] : device_) std::free(memory);
-    for (const auto& [memory, bytes] : pinned_) std::free(memory);
-    for (void* const memory : freed_later_) std::free(memory);
   }
 
   const GpuProperties& properties() const override { return properties_; }
@@ -65,29 +62,39 @@ class EmulatedDriver final : public GpuDriver {
 
   Result<void*> allocate(size_t bytes) override {
     const std::lock_guard lock(mutex_);
-    if (static_cast<int64_t>(bytes) > of_.memory - used_) return static_cast<void*>(nullptr);
-    used_ += static_cast<int64_t>(bytes);
+    if (static_cast<int64_t>(bytes) > of_.memory - device_.bytes)
+      return static_cast<void*>(nullptr);
     return take(bytes, device_);
   }
   void free(void* memory) override {
     const std::lock_guard lock(mutex_);
-    used_ -= static_cast<int64_t>(device_.at(memory));
     give(memory, device_);
   }
   int64_t free_bytes() override {
     const std::lock_guard lock(mutex_);
-    return of_.memory - used_;
+    return of_.memory - device_.bytes;
   }
-  Result<GpuMemoryHandle> share(void*) override {
-    return Status::Failed("what the CPU plays of a GPU's memory is its own process's alone");
+  Result<GpuMemoryHandle> share(void* memory) override {
+    const std::lock_guard lock(mutex_);
+    return device_.of.at(memory).share();
   }
   Result<void*> open_shared(const GpuMemoryHandle& handle) override {
-    RECMILL_CHECK(handle.process == getpid(), "of another process, which share() refuses");
-    return handle.address;
+    if (handle.process == getpid()) return handle.address;
+    RECMILL_ASSIGN_OR_RETURN(void* const memory, EmulatedMemory::open(handle));
+    const std::lock_guard lock(mutex_);
+    opened_memory_[memory] = handle;
+    return memory;
   }
-  void close_shared(void*) override {}
+  void close_shared(void* memory) override {
+    const std::lock_guard lock(mutex_);
+    const auto opened = opened_memory_.extract(memory);
+    if (!opened.empty()) EmulatedMemory::close(memory, opened.mapped());
+  }
   Result<void*> allocate_pinned(size_t bytes) override {
     const std::lock_guard lock(mutex_);
+    if (static_cast<int64_t>(bytes) > of_.pinned_memory - pinned_.bytes)
+      return Status::Failed("pinned memory of " + std::to_string(bytes) +
+                            " bytes: the host has no more");
     return take(bytes, pinned_);
   }
   void free_pinned(void* memory) override {
@@ -225,23 +232,26 @@ class EmulatedDriver final : public GpuDriver {
   }
 
  private:
-  using Sizes = std::unordered_map<void*, size_t>;
+  struct Taken {
+    std::unordered_map<void*, EmulatedMemory> of;
+    int64_t bytes = 0;
+  };
   using SharedEvent = std::shared_ptr<EmulatedEvent>;
 
-  static Result<void*> take(size_t bytes, Sizes& sizes) {
-    void* memory = nullptr;
-    if (posix_memalign(&memory, kAlignment, std::max<size_t>(bytes, 1)) != 0)
-      return Status::Failed("the machine has no " + std::to_string(bytes) +
-                            " bytes of memory left");
-    std::memset(memory, 0xff, bytes);
-    sizes[memory] = bytes;
-    return memory;
+  static Result<void*> take(size_t bytes, Taken& taken) {
+    RECMILL_ASSIGN_OR_RETURN(auto memory, EmulatedMemory::allocate(bytes));
+    taken.bytes += static_cast<int64_t>(bytes);
+    void* const address = memory.address();
+    taken.of.emplace(address, std::move(memory));
+    return address;
   }
   // What still waits may be for this memory, so it is kept then; CUDA waits here.
-  void give(void* memory, Sizes& sizes) {
-    RECMILL_CHECK(sizes.erase(memory) == 1, "memory that was not allocated here, or is free");
-    const bool something_waits = !finish();
-    something_waits ? freed_later_.push_back(memory) : std::free(memory);
+  void give(void* memory, Taken& taken) {
+    auto given = taken.of.extract(memory);
+    RECMILL_CHECK(!given.empty(), "memory that was not allocated here, or is free");
+    taken.bytes -= static_cast<int64_t>(given.mapped().bytes());
+    freed_later_.push_back(std::move(given.mapped()));
+    if (finish()) freed_later_.clear();
   }
   std::shared_ptr<EmulatedStream> stream_of(Stream stream) const { return streams_.at(stream); }
 
@@ -271,9 +281,9 @@ class EmulatedDriver final : public GpuDriver {
   EmulatedGpu of_;
   GpuProperties properties_;
   std::recursive_mutex mutex_;  // guards all below; what waits for an event runs other streams
-  int64_t used_ = 0;
-  Sizes device_, pinned_;
-  std::vector<void*> freed_later_;
+  Taken device_, pinned_;
+  std::vector<EmulatedMemory> freed_later_;
+  std::unordered_map<void*, GpuMemoryHandle> opened_memory_;  // of other processes
   std::unordered_map<Stream, std::shared_ptr<EmulatedStream>> streams_;
   std::vector<std::weak_ptr<EmulatedStream>> opened_;  // ever: others may still wait for them
   std::vector<std::unique_ptr<KernelCode>> codes_;

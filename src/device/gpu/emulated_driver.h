@@ -15,6 +15,7 @@ namespace recmill {
 
 struct EmulatedGpu {
   int64_t memory = int64_t{8} << 30;   // bytes
+  int64_t pinned_memory = INT64_MAX;   // bytes that the host has of it
   std::string architecture = "sm_90";  // whose limits it has
   int multiprocessors = 0;             // 0: as many as it has
   emulation::Turns turns = {};

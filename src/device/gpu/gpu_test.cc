@@ -318,6 +318,17 @@ class FailingKernel : public GpuTest {
   GpuKernel stops_ = *gpu_.load(code("test_stop", &test_stop_emulated));
 };
 
+class GpuBesideASmallHost : public GpuTest {
+ protected:
+  GpuBesideASmallHost() : GpuTest({.pinned_memory = 1000}) {}
+};
+TEST_F(GpuBesideASmallHost, SaysWhatThereIsNoPinnedMemoryFor) {
+  if (on_cuda()) GTEST_SKIP() << "that of a machine may have more";
+  EXPECT_TRUE(gpu_.allocate_pinned(1000, "a batch's ids").ok());
+  EXPECT_EQ(gpu_.allocate_pinned(1001, "a batch's ids").status().message(),
+            "a batch's ids: pinned memory of 1001 bytes: the host has no more");
+}
+
 TEST_F(FailingKernel, IsNamed) {
   ASSERT_TRUE(gpu_.launch(stops_, {{2}, {32}}, StopArguments{3}, stream_).ok());
   const std::string said = stream_.synchronize().message();

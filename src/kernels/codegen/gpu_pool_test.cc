@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fused kernels for GPUs: what the reference gives; on the emulator in every order of threads.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <vector>
 
 #include "device/gpu/testing/test_gpu.h"
 #include "kernels/codegen/testing/gpu_pool_run.h"
@@ -46,6 +48,20 @@ TEST(GpuFusedPool, RefusesBagsWithWeightsThatItsKernelDoesNotExpectAndWithout) {
   };
   EXPECT_EQ(said(pool, nullptr), "feature number 0 has no weights: its kernel reads them");
   EXPECT_EQ(said(plain, &weight), "feature 'C4' has weights: its kernel reads none");
+}
+
+TEST(GpuFusedPool, SaysThatABatchIsLargerThanPinnedMemory) {
+  if (recmill::testing::on_cuda()) GTEST_SKIP() << "that of a machine may have more";
+  Gpu gpu(recmill::testing::test_driver({.pinned_memory = 1000}), {});
+  const GpuFusedPool pool(gpu, std::vector<GpuPoolLaunched>(1),
+                          {{.name = "C4", .chosen = {.parts = {.samples = 8}}}});
+  std::vector<int64_t> offsets, rows(200);
+  for (int64_t i = 0; i <= std::ssize(rows); ++i) offsets.push_back(i);
+  Pool threads(1);
+  GpuBags batch;
+  const JaggedView bags{offsets.data(), rows.data(), nullptr, std::ssize(rows), /*one_each=*/true};
+  EXPECT_THAT(pool.stage({&bags, 1}, threads, batch).message(),
+              ::testing::MatchesRegex(".*: pinned memory of .* bytes: the host has no more"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Samples, GpuPool, ::testing::ValuesIn(gpu_samples()),
