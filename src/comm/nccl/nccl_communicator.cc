@@ -4,7 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <future>
+#include <memory>
+#include <thread>
 #include <utility>
 
 #include "comm/patience.h"
@@ -93,10 +97,21 @@ NcclCommunicator::~NcclCommunicator() {
 }
 
 // Waits for no other rank, but for what stands before its messages on this GPU: where that does not
-// end, NCCL is left as it is to the end of the process.
-void NcclCommunicator::abort_nccl() {
+// end, NCCL is left as it is to the end of the process, and what does not end is returned.
+std::string NcclCommunicator::abort_nccl() {
   const nccl::Comm comm = std::exchange(comm_, nullptr);
-  if (comm != nullptr && !gpu_->driver().is_stuck()) api_.abort(comm);
+  if (comm == nullptr || gpu_->driver().is_stuck()) return "";
+  const auto aborted = std::make_shared<std::promise<void>>();
+  std::thread([abort = api_.abort, comm, aborted] {
+    abort(comm);
+    aborted->set_value();
+  }).detach();
+  const double seconds = gpu_->options().kernel_seconds;
+  const std::chrono::duration<double> limit(seconds);
+  if (aborted->get_future().wait_for(limit) == std::future_status::ready) return "";
+  const std::string kernels = gpu_->driver().give_up();
+  return fmt::format("{} is not done after {:g} s",
+                     kernels.empty() ? "what was enqueued before" : kernels, seconds);
 }
 
 Result<std::unique_ptr<Communicator>> NcclCommunicator::duplicate() {
@@ -380,9 +395,10 @@ Status NcclCommunicator::called(nccl::Result result, const std::string& what) co
 Status NcclCommunicator::failed(const Status& status) {
   if (status.ok()) return status;
   hosts_->abort(status);
-  abort_nccl();
-  const Status first = failure();
-  return first.message() == status.at(name(rank())).message() ? status : first;
+  const std::string stuck = abort_nccl();
+  const Status heard = failure();
+  const Status first = heard.message() == status.at(name(rank())).message() ? status : heard;
+  return stuck.empty() ? first : Status::Failed(first.message() + "; here, " + stuck);
 }
 
 }  // namespace recmill

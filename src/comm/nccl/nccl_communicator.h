@@ -86,7 +86,7 @@ class NcclCommunicator final : public Communicator {
   Status wait_until(const std::function<Result<bool>()>& has_happened);
   Result<bool> is_idle();
   Status failed(const Status& status);
-  void abort_nccl();
+  std::string abort_nccl();
 
   const nccl::Api api_;
   const std::shared_ptr<Gpu> gpu_;

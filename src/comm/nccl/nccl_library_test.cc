@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "comm/nccl/emulated_nccl.h"
@@ -104,6 +105,45 @@ TEST(NcclLibrary, IsNotEndedWhereAKernelDoesNotEnd) {
     EXPECT_EQ(emulated_nccl().abort(made), 0);
   }
   EXPECT_EQ(cuda->hung, 0);
+  dlclose(library);
+}
+
+// What does not end may be found by a wait for others, whose time is shorter.
+TEST(NcclLibrary, IsLeftWhereItsEndDoesNotCome) {
+  static nccl::Comm made;
+  static std::atomic<bool> may_end;
+  may_end = false;
+  nccl::Api api = emulated_nccl();
+  api.init = [](nccl::Comm* comm, int ranks, nccl::UniqueId id, int rank, nccl::Config* config) {
+    const auto result = emulated_nccl().init(comm, ranks, id, rank, config);
+    made = *comm;
+    return result;
+  };
+  api.abort = [](nccl::Comm) {
+    may_end.wait(false);
+    return 0;
+  };
+  void* const library = dlopen(RECMILL_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  auto* const cuda = static_cast<FakeCuda*>(dlsym(library, "fake_cuda"));
+  *cuda = {};
+  const Status status = run_ranks(1, [&](Communicator& hosts) -> Status {
+    RECMILL_ASSIGN_OR_RETURN(auto driver, make_cuda_driver({.library = RECMILL_FAKE_CUDA}));
+    const auto gpu = std::make_shared<Gpu>(std::move(driver), GpuOptions{.kernel_seconds = 0.05});
+    RECMILL_ASSIGN_OR_RETURN(auto stream, gpu->open_stream());
+    RECMILL_ASSIGN_OR_RETURN(const auto communicator,
+                             NcclCommunicator::make(api, gpu, {std::shared_ptr<void>(), &hosts},
+                                                    {.limit_seconds = 0.01}));
+    cuda->stuck = true;
+    return communicator->wait(stream, [] { return true; });
+  });
+  EXPECT_THAT(status.message(), HasSubstr("no answer in 0.01 s"));
+  EXPECT_THAT(status.message(),
+              HasSubstr("; here, what was enqueued before is not done after 0.05 s"));
+  EXPECT_EQ(cuda->hung, 0);
+  may_end = true;
+  may_end.notify_all();
+  EXPECT_EQ(emulated_nccl().abort(made), 0);
   dlclose(library);
 }
 

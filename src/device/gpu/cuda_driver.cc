@@ -9,7 +9,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -82,13 +81,17 @@ Result<cuda::Api> find_api(void* library, const std::string& name) {
   return api;
 }
 
-/// What all drivers of a GPU in the process share, as they do its context: an error of a kernel is
-/// told to any of them, and memory is freed when nothing runs and no stream is captured. CUDA waits
-/// for what runs, for ever where a kernel does not end, and such a wait breaks captures.
-struct SharedContext {
+/// What all drivers of the process share: an error of a kernel is told to any driver of its GPU,
+/// and memory is freed when nothing runs and no stream is captured. CUDA waits for what runs, of
+/// GPUs that reach each other's memory on all of them, for ever where a kernel does not end; and
+/// such a wait breaks captures.
+struct SharedState {
+  struct OfStream {
+    cuda::Handle context = nullptr;
+    std::vector<std::string> kernels;  // launched since it was done
+  };
   std::mutex mutex;  // guards the rest, and is held while nothing is waited for
-  // Of each open stream, since it was done.
-  std::unordered_map<GpuDriver::Stream, std::vector<std::string>> launched;
+  std::unordered_map<GpuDriver::Stream, OfStream> streams;  // closed ones until they are done
   std::set<GpuDriver::Stream> captured;
   std::vector<std::function<void()>> put_off;  // until nothing runs
   int catching_up = 0;                         // threads that do what was put off
@@ -96,12 +99,12 @@ struct SharedContext {
   std::atomic<bool> given_up = false;
   std::string given_up_kernels;  // written before that
 
-  static std::shared_ptr<SharedContext> of_gpu(int number) {
+  static std::shared_ptr<SharedState> of_process() {
     static std::mutex mutex;
-    static std::map<int, std::weak_ptr<SharedContext>> all;
+    static std::weak_ptr<SharedState> state;
     const std::lock_guard lock(mutex);
-    auto shared = all[number].lock();
-    if (shared == nullptr) all[number] = shared = std::make_shared<SharedContext>();
+    auto shared = state.lock();
+    if (shared == nullptr) state = shared = std::make_shared<SharedState>();
     return shared;
   }
 };
@@ -121,8 +124,9 @@ class CudaDriver final : public GpuDriver {
   ~CudaDriver() override {
     if (shared_ != nullptr) {
       enter();
-      static_cast<void>(wait_for_put_off());
-      if (shared_->given_up) return;  // the process's end releases it
+      // What still runs keeps the context, and the process's end releases it: who waits may wait
+      // for ever.
+      if (!wait_for_put_off(free_seconds_) || shared_->given_up || !is_idle()) return;
     }
     if (context_ != nullptr) api_.release_context(device_);
     dlclose(library_);
@@ -150,7 +154,7 @@ class CudaDriver final : public GpuDriver {
     if (const auto error = api_.device(&device_, number); error != 0) return failed("GPU", error);
     if (const auto error = api_.retain_context(&context_, device_); error != 0)
       return failed("GPU " + std::to_string(number), error);
-    shared_ = SharedContext::of_gpu(number);
+    shared_ = SharedState::of_process();
     return read_properties();
   }
 
@@ -160,9 +164,8 @@ class CudaDriver final : public GpuDriver {
   Result<void*> allocate(size_t bytes) override {
     enter();
     cuda::Address address = 0;
-    auto error = api_.allocate(&address, bytes == 0 ? 1 : bytes);
-    if (error == cuda::kOutOfMemory && wait_for_put_off())
-      error = api_.allocate(&address, bytes == 0 ? 1 : bytes);
+    const auto error =
+        with_what_is_freed([&] { return api_.allocate(&address, bytes == 0 ? 1 : bytes); });
     if (error == cuda::kOutOfMemory) return static_cast<void*>(nullptr);
     RECMILL_RETURN_IF_ERROR(checked("device memory", error));
     return reinterpret_cast<void*>(address);
@@ -211,11 +214,13 @@ class CudaDriver final : public GpuDriver {
     enter();
     void* memory = nullptr;
     const std::string what = "pinned memory of " + std::to_string(bytes) + " bytes";
-    RECMILL_RETURN_IF_ERROR(checked(what, api_.allocate_host(&memory, bytes == 0 ? 1 : bytes,
-                                                             cuda::kPortable | cuda::kMapped)));
+    auto error = with_what_is_freed([&] {
+      return api_.allocate_host(&memory, bytes == 0 ? 1 : bytes, cuda::kPortable | cuda::kMapped);
+    });
+    RECMILL_RETURN_IF_ERROR(checked(what, error));
     // The same, as addresses are unified on all systems that Recmill runs on.
     cuda::Address address = 0;
-    const auto error = api_.address_of_host(&address, memory, 0);
+    error = api_.address_of_host(&address, memory, 0);
     if (error == 0 && reinterpret_cast<void*>(address) == memory) return memory;
     api_.free_host(memory);
     return error != 0 ? checked(what, error)
@@ -232,16 +237,25 @@ class CudaDriver final : public GpuDriver {
     RECMILL_RETURN_IF_ERROR(
         checked("a stream", api_.open_stream(&stream, cuda::kNonBlocking, number)));
     const std::lock_guard lock(shared_->mutex);
-    shared_->launched[stream] = {};
+    shared_->streams[stream] = {context_, {}};
     return stream;
   }
+  // What is enqueued on it still runs then: it is known until that is done.
   void close_stream(Stream stream) override {
     enter();
+    const auto close = [shared = shared_.get(), close = api_.close_stream, stream] {
+      const std::lock_guard lock(shared->mutex);
+      shared->streams.erase(stream);
+      close(stream);
+    };
     {
       const std::lock_guard lock(shared_->mutex);
-      shared_->launched.erase(stream);
+      if (is_running(stream)) {
+        if (!shared_->given_up) shared_->put_off.push_back(in_context(close));
+        return;
+      }
     }
-    api_.close_stream(stream);
+    close();
   }
   Status copy(void* to, const void* from, size_t bytes, Stream stream) override {
     enter();
@@ -272,7 +286,7 @@ class CudaDriver final : public GpuDriver {
     RECMILL_RETURN_IF_ERROR(checked("a stream", error));
     {
       const std::lock_guard lock(shared_->mutex);
-      shared_->launched[stream].clear();
+      shared_->streams.at(stream).kernels.clear();
     }
     static_cast<void>(catch_up());
     return true;
@@ -315,12 +329,13 @@ class CudaDriver final : public GpuDriver {
     enter();
     const std::lock_guard lock(shared_->mutex);
     std::set<std::string> running;
-    for (const auto& [stream, launched] : shared_->launched)
-      if (api_.query_stream(stream) == cuda::kNotReady)
-        running.insert(launched.begin(), launched.end());
+    for (const auto& [stream, of] : shared_->streams)
+      if (of.context == context_ && is_running(stream))
+        running.insert(of.kernels.begin(), of.kernels.end());
     if (!shared_->given_up) shared_->given_up_kernels = named(running);
     shared_->given_up = true;
     shared_->put_off.clear();
+    shared_->caught_up.notify_all();
     return named(running);
   }
   bool is_stuck() const override { return shared_->given_up; }
@@ -328,7 +343,8 @@ class CudaDriver final : public GpuDriver {
   Status begin_capture(Stream stream) override {
     enter();
     std::unique_lock lock(shared_->mutex);
-    shared_->caught_up.wait(lock, [this] { return shared_->catching_up == 0; });
+    shared_->caught_up.wait(lock,
+                            [this] { return shared_->catching_up == 0 || shared_->given_up; });
     const auto error = api_.begin_capture(stream, cuda::kCaptureRelaxed);
     if (error == 0) shared_->captured.insert(stream);
     lock.unlock();
@@ -349,7 +365,7 @@ class CudaDriver final : public GpuDriver {
   Status launch(Graph graph, Stream stream) override {
     enter();
     const auto* const of = static_cast<const CapturedGraph*>(graph);
-    RECMILL_RETURN_IF_ERROR(checked("a graph", api_.launch_graph(of->executable, stream)));
+    RECMILL_RETURN_IF_ERROR(checked(of->name, api_.launch_graph(of->executable, stream)));
     add_launched(of->name, stream);
     return {};
   }
@@ -389,21 +405,37 @@ class CudaDriver final : public GpuDriver {
     cuda::Handle executable = nullptr;
   };
 
-  /// Does what may be done when nothing runs. As long as that takes not too long, it is waited for;
-  /// given up, it is left.
+  /// Whoever does it later may be another GPU's thread.
+  std::function<void()> in_context(std::function<void()> what) const {
+    return [set = api_.set_context, context = context_, what = std::move(what)] {
+      set(context);
+      what();
+    };
+  }
+  /// Does what may be done when nothing runs. As long as that takes not too long, it is waited for,
+  /// but where something else has been waited for in vain; given up, it is left.
   void when_idle(std::function<void()> what) {
     enter();
+    bool waits = true;
     {
       const std::lock_guard lock(shared_->mutex);
       if (shared_->given_up) return;
-      shared_->put_off.push_back(std::move(what));
-      if (!shared_->captured.empty()) return;  // perhaps by this thread
+      waits = shared_->captured.empty() /* perhaps by this thread */ && shared_->put_off.empty();
+      shared_->put_off.push_back(in_context(std::move(what)));
     }
-    static_cast<void>(wait_for_put_off());
+    static_cast<void>(waits ? wait_for_put_off(free_seconds_) : catch_up());
   }
-  bool wait_for_put_off() {
+  /// What takes memory; where there is too little of it, again once all that was put off is freed.
+  cuda::Result with_what_is_freed(const std::function<cuda::Result()>& take) {
+    constexpr double kPatience = 60;  // to free_seconds_: a run would end here
+    const auto error = take();
+    return error == cuda::kOutOfMemory && wait_for_put_off(kPatience * free_seconds_) ? take()
+                                                                                      : error;
+  }
+  /// Whether all is done that was put off.
+  bool wait_for_put_off(double seconds) {
     using Clock = std::chrono::steady_clock;
-    const auto until = Clock::now() + std::chrono::duration<double>(free_seconds_);
+    const auto until = Clock::now() + std::chrono::duration<double>(seconds);
     while (!catch_up()) {
       if (Clock::now() > until) return false;
       std::this_thread::sleep_for(std::chrono::microseconds(20));
@@ -415,16 +447,28 @@ class CudaDriver final : public GpuDriver {
     std::unique_lock lock(shared_->mutex);
     if (shared_->put_off.empty()) return shared_->catching_up == 0;
     if (!shared_->captured.empty()) return false;
-    for (const auto& [stream, launched] : shared_->launched)
-      if (api_.query_stream(stream) == cuda::kNotReady) return false;
+    for (const auto& [stream, of] : shared_->streams)
+      if (is_running(stream)) return false;
     const auto due = std::exchange(shared_->put_off, {});
     ++shared_->catching_up;
     lock.unlock();
     for (const auto& what : due) what();
+    enter();
     lock.lock();
     --shared_->catching_up;
     shared_->caught_up.notify_all();
     return true;
+  }
+  /// Under the lock. To ask it of a captured stream, whose work waits for its graph, breaks that.
+  bool is_running(Stream stream) const {
+    return !shared_->captured.contains(stream) && api_.query_stream(stream) == cuda::kNotReady;
+  }
+  /// Whether nothing of this GPU runs.
+  bool is_idle() {
+    const std::lock_guard lock(shared_->mutex);
+    return std::ranges::none_of(shared_->streams, [this](const auto& stream) {
+      return stream.second.context == context_ && is_running(stream.first);
+    });
   }
   cuda::Result end_capture(Stream stream, cuda::Handle& captured) {
     const std::lock_guard lock(shared_->mutex);
@@ -441,7 +485,7 @@ class CudaDriver final : public GpuDriver {
   void add_launched(const std::string& name, Stream stream) {
     const std::lock_guard lock(shared_->mutex);
     if (shared_->captured.contains(stream)) return;
-    auto& names = shared_->launched[stream];
+    auto& names = shared_->streams.at(stream).kernels;
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   /// The context is each thread's own affair.
@@ -459,8 +503,8 @@ class CudaDriver final : public GpuDriver {
     if (!cuda::is_of_kernels(error)) return failed(what, error);
     const std::lock_guard lock(shared_->mutex);
     std::set<std::string> kernels;
-    for (const auto& [stream, launched] : shared_->launched)
-      kernels.insert(launched.begin(), launched.end());
+    for (const auto& [stream, of] : shared_->streams)
+      if (of.context == context_) kernels.insert(of.kernels.begin(), of.kernels.end());
     return failed(kernels.empty() ? what : named(kernels), error);
   }
 
@@ -494,7 +538,7 @@ class CudaDriver final : public GpuDriver {
   const double free_seconds_;
   cuda::Device device_ = 0;
   cuda::Handle context_ = nullptr;
-  std::shared_ptr<SharedContext> shared_;
+  std::shared_ptr<SharedState> shared_;
   GpuProperties properties_;
   std::mutex mutex_;  // guards all below
   std::vector<std::unique_ptr<Kernel>> kernels_;

@@ -231,6 +231,80 @@ TEST_F(CudaDriverTest, FreesNothingWhileAKernelRuns) {
   EXPECT_EQ(fake_->hung, 0);
 }
 
+// Some of what is on one GPU may wait for another's: a thread that frees would keep it from coming.
+TEST_F(CudaDriverTest, FreesNothingWhileAKernelRunsOnAnotherGpu) {
+  fake_->gpus = 2;
+  Gpu gpu(*driver(0), {}), other(*driver(1), {});
+  auto stream = *gpu.open_stream();
+  auto memory = *other.allocate(40, "memory");
+  fake_->stuck = true;
+  memory = {};
+  EXPECT_EQ(fake_->freed, 0);
+  fake_->stuck = false;
+  EXPECT_TRUE(stream.synchronize().ok());
+  EXPECT_EQ(fake_->freed, 1);
+  EXPECT_EQ(fake_->hung, 0);
+}
+
+TEST_F(CudaDriverTest, FreesNothingWhileAStreamRunsThatIsClosed) {
+  Gpu gpu(*driver(), {});
+  auto memory = *gpu.allocate(40, "memory"), longer = *gpu.allocate(80, "longer");
+  fake_->stuck = true;
+  gpu.driver().close_stream(*gpu.driver().open_stream(StreamPriority::normal));
+  memory = {};
+  EXPECT_EQ(fake_->freed, 0);
+  EXPECT_EQ(fake_->hung, 0);
+  fake_->stuck = false;
+  longer = {};
+  EXPECT_EQ(fake_->freed, 2);
+}
+
+TEST_F(CudaDriverTest, WaitsOnceForWhatRunsHoweverMuchIsFreed) {
+  Gpu gpu(*driver(), {});
+  const auto stream = *gpu.open_stream();
+  auto memory = *gpu.allocate(40, "memory"), longer = *gpu.allocate(80, "longer");
+  fake_->stuck = true;
+  memory = {};
+  const int queries = fake_->queries;
+  longer = {};
+  EXPECT_EQ(fake_->queries, queries + 1);
+  fake_->stuck = false;
+}
+
+TEST_F(CudaDriverTest, GivesUpWithoutBreakingAnotherRanksCapture) {
+  Gpu gpu(*driver(), {}), rank(*driver(), {});
+  auto stream = *gpu.open_stream();
+  const auto graph = stream.capture("nothing", [&] {
+    rank.driver().give_up();
+    return Status();
+  });
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+}
+
+TEST_F(CudaDriverTest, NamesTheGraphThatIsNotLaunched) {
+  Gpu gpu(*driver(), {});
+  auto stream = *gpu.open_stream();
+  auto memory = *gpu.allocate(40, "memory");
+  const auto graph = stream.capture("zeros", [&] { return stream.zero(memory); });
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  fake_->error = 1;
+  EXPECT_EQ(stream.launch(*graph).message(), "zeros: some error (CUDA error 1)");
+}
+
+TEST_F(CudaDriverTest, SaysWhatPinnedMemoryItHasNot) {
+  fake_->most_pinned = 100;
+  Gpu gpu(*driver(), {});
+  auto stream = *gpu.open_stream();
+  auto batch = *gpu.allocate_pinned(60, "a batch");
+  EXPECT_EQ(gpu.allocate_pinned(50, "a batch").status().message(),
+            "a batch: pinned memory of 50 bytes: some error (CUDA error 2)");
+  fake_->stuck = true;
+  batch = {};
+  fake_->stuck = false;
+  EXPECT_TRUE(gpu.allocate_pinned(50, "a batch").ok());  // once what was put off is free
+  EXPECT_EQ(fake_->hung, 0);
+}
+
 // A thread that frees holds nobody up, and is let go.
 TEST_F(CudaDriverTest, GivesUpWhileAnotherThreadFrees) {
   void* left = nullptr;

@@ -43,8 +43,8 @@ int enqueue(Handle stream, std::function<int()> work) {
   return 0;
 }
 
-// CUDA_ERROR_INVALID_VALUE and STREAM_CAPTURE_INVALIDATED.
-constexpr int kInvalidValue = 1, kBrokenCapture = 901;
+// CUDA_ERROR_INVALID_VALUE, STREAM_CAPTURE_UNSUPPORTED and STREAM_CAPTURE_INVALIDATED.
+constexpr int kInvalidValue = 1, kCaptured = 900, kBrokenCapture = 901;
 int captured_streams = 0;
 bool capture_is_broken = false;
 
@@ -54,6 +54,9 @@ size_t free_bytes() {
   for (const auto& [address, bytes] : allocated) free -= bytes;
   return free;
 }
+
+std::unordered_map<void*, size_t> pinned;  // bytes
+size_t pinned_bytes = 0;
 
 /// A call that returns once all that is enqueued has happened; what is captured never does.
 void wait_for_all() {
@@ -76,7 +79,7 @@ int cuGetErrorString(int error, const char** text) {
   return 0;
 }
 int cuDeviceGetCount(int* count) {
-  *count = 1;
+  *count = fake_cuda.gpus;
   return 0;
 }
 int cuDeviceGet(Device* device, int number) {
@@ -129,8 +132,9 @@ int cuDeviceTotalMem_v2(size_t* bytes, Device) {
   *bytes = size_t{1} << 30;
   return 0;
 }
-int cuDevicePrimaryCtxRetain(Handle* context, Device) {
-  *context = &fake_cuda;
+int cuDevicePrimaryCtxRetain(Handle* context, Device number) {
+  static char contexts[8];
+  *context = &contexts[number];
   return 0;
 }
 int cuDevicePrimaryCtxRelease_v2(Device) {
@@ -174,7 +178,10 @@ int cuIpcCloseMemHandle(Address) {
 }
 int cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
   if (flags != (recmill::cuda::kPortable | recmill::cuda::kMapped)) return kInvalidValue;
+  if (bytes > fake_cuda.most_pinned - pinned_bytes) return recmill::cuda::kOutOfMemory;
   *memory = std::malloc(bytes);
+  pinned[*memory] = bytes;
+  pinned_bytes += bytes;
   return 0;
 }
 int cuMemHostGetDevicePointer_v2(Address* address, void* memory, unsigned flags) {
@@ -184,6 +191,7 @@ int cuMemHostGetDevicePointer_v2(Address* address, void* memory, unsigned flags)
 }
 int cuMemFreeHost(void* memory) {
   wait_for_all();
+  pinned_bytes -= std::exchange(pinned[memory], 0);
   std::free(memory);
   return 0;
 }
@@ -196,7 +204,12 @@ int cuStreamDestroy_v2(Handle stream) {
   delete static_cast<FakeStream*>(stream);
   return 0;
 }
-int cuStreamQuery(Handle) {
+int cuStreamQuery(Handle stream) {
+  ++fake_cuda.queries;
+  if (is_captured(stream)) {
+    capture_is_broken = true;
+    return kCaptured;
+  }
   return fake_cuda.stuck ? recmill::cuda::kNotReady : fake_cuda.error;
 }
 int cuStreamWaitEvent(Handle, Handle, unsigned) {

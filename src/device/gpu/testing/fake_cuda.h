@@ -10,9 +10,12 @@ namespace recmill::testing {
 /// What the stand-in of CUDA's driver is to be: its variable `fake_cuda`.
 struct FakeCuda {
   int version = 13000;
-  size_t most_bytes = size_t{1} << 30;             // of memory
-  int error = 0;                                   // of all that comes
-  bool stuck = false;                              // no stream is ever done
+  size_t most_bytes = size_t{1} << 30;   // of memory
+  size_t most_pinned = size_t{1} << 30;  // of the host's
+  int error = 0;                         // of all that comes
+  bool stuck = false;                    // no stream is ever done
+  int queries = 0;                       // of streams
+  int gpus = 1;
   int hung = 0;                                    // calls that would not have returned then
   bool launches_fail = false;                      // with that error
   bool no_graphs = false;                          // none can be made
