@@ -198,6 +198,8 @@ GpuLedger gpu_store_need(const ModelSpec& model, const GpuBatches& batches,
   of_held.largest = size_of(batches.largest, held);
   of_held.trained = size_of(batches.trained, held);
   of_held.on_host = batches.on_host && ranks == 1;
+  constexpr int64_t kMerged = 2;  // by a TableWiseGpuStore: being looked up; the next one
+  if (ranks > 1) of_held.prepared = std::min(batches.prepared, kMerged);
   std::vector<kernels::Schedule> pool;
   if (!batches.pool.empty())
     for (const size_t f : held.features) pool.push_back(batches.pool[f]);

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/gpu_lookups.h"
 
+#include <algorithm>
+#include <cmath>
+#include <string>
 #include <utility>
 
 #include "train/gpu_plan.h"
 #include "train/gpu_run.h"
 #include "train/place_gpu_rows.h"
+#include "train/sample_lookups.h"
 
 namespace recmill::train {
 namespace {
@@ -14,18 +18,60 @@ using kernels::tune::GpuPooledRows;
 using kernels::tune::GpuPoolSubject;
 using kernels::tune::GpuTunerOptions;
 
+/// Of all candidates of a feature whose bags have at most so many lookups.
+int64_t answer_bytes(const ResolvedRun& run, size_t feature, double rows_out, int64_t longest) {
+  const FeatureSpec& of = run.spec.features[feature];
+  const TableSpec& table = run.spec.tables[of.table];
+  kernels::FeatureShape shape{table.rows, table.dim, table.precision, of.pooling, of.weighted, {}};
+  shape.bags.longest = longest;
+  const auto rows = table::EmbeddingTable::layout(table, table::RowShare(table.rows, 0, 1));
+  const auto functions =
+      kernels::tune::gpu_tuning_functions(shape, rows, run.options.train.deterministic);
+  const auto of_one = static_cast<int64_t>(std::ceil(rows_out)) * table.dim;
+  return reserved_bytes(std::ssize(functions) * of_one * int64_t{sizeof(float)});
+}
+
+// Those of one feature after the other are in the same memory.
+void add_answers(const ResolvedRun& run, const BatchesRequest& request, store::GpuLedger& ledger) {
+  constexpr int64_t kLong = 1 << 20;
+  constexpr double kNotOneEach = 2.0;  // on average
+  const auto samples = static_cast<double>(first_batch_samples(run, request));
+  const auto lookups = sample_lookups(run);
+  int64_t certain = 0, most = 0;
+  for (size_t f = 0; f < run.spec.features.size(); ++f) {
+    const bool is_pooled = run.spec.features[f].pooling != Pooling::none;
+    const double rows_out = is_pooled ? samples : samples * lookups[f];
+    most = std::max(most, answer_bytes(run, f, rows_out, kLong));
+    if (is_pooled)
+      certain = std::max(certain, answer_bytes(run, f, rows_out, lookups[f] < kNotOneEach ? 1 : 2));
+  }
+  const std::string what = "answers of candidates";
+  if (certain > 0) ledger.device.items.push_back({what, 0, certain});
+  if (most > certain)
+    ledger.device.items.push_back(
+        {what + ", beyond those of the shortest bags", 0, most - certain, /*certain=*/false});
+}
+
 }  // namespace
 
-// Where training has them, or nearly so: it has layers beside.
-Result<std::vector<GpuMemory>> GpuLookups::places(const ResolvedRun& run) const {
-  const int64_t usable = usable_bytes(run.options.gpu, gpu_->driver().free_bytes());
+store::GpuLedger tuning_need(const ResolvedRun& run, const BatchesRequest& request,
+                             std::span<const GpuMemory> rows) {
   store::GpuBatches batches = gpu_batches(run);
   batches.certain = false;  // other ones are looked up here
+  store::GpuLedger ledger = store::gpu_store_need(run.spec, batches, rows);
+  add_answers(run, request, ledger);
+  return ledger;
+}
+
+// Where training has them, or nearly so: it has layers beside.
+Result<std::vector<GpuMemory>> GpuLookups::places(const ResolvedRun& run,
+                                                  const BatchesRequest& request) const {
+  const int64_t usable = usable_bytes(run.options.gpu, gpu_->driver().free_bytes());
   const std::vector<GpuMemory> nothing(run.spec.tables.size(), GpuMemory::host);
-  const auto besides = store::gpu_store_need(run.spec, batches, nothing);
+  const auto besides = tuning_need(run, request, nothing);
   GpuPlan plan{0, store::held_tables(run.spec, 1)[0], {}, {}};
   plan.rows = place_gpu_rows(run, plan.held, besides.device.total(0), usable);
-  plan.need = store::gpu_store_need(run.spec, batches, plan.rows);
+  plan.need = tuning_need(run, request, plan.rows);
   RECMILL_RETURN_IF_ERROR(check_gpu_memory(run, std::span(&plan, 1), usable));
   return std::move(plan.rows);
 }
@@ -50,7 +96,7 @@ Result<std::unique_ptr<GpuLookups>> GpuLookups::make(const ResolvedRun& run,
   RECMILL_ASSIGN_OR_RETURN(
       made->gpu_,
       open_gpu(run.options, 0, device == DeviceKind::emulated ? &made->usage_ : nullptr));
-  RECMILL_ASSIGN_OR_RETURN(const auto places, made->places(run));
+  RECMILL_ASSIGN_OR_RETURN(const auto places, made->places(run, request));
   RECMILL_ASSIGN_OR_RETURN(made->data_, TuningData::make(run, request, pool, files));
   RECMILL_RETURN_IF_ERROR(made->upload_rows(places));
   std::vector<GpuPooledRows> features;

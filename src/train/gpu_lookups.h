@@ -12,11 +12,18 @@
 #include "device/gpu/gpu.h"
 #include "device/pool.h"
 #include "kernels/tune/gpu_tuner.h"
+#include "store/gpu_memory.h"
 #include "table/gpu_rows.h"
 #include "train/resolved_run.h"
 #include "train/tuning_data.h"
 
 namespace recmill::train {
+
+/// What tuning takes of a GPU where it reads such batches and rows stand so: what lookups take, as
+/// much as in training or nearly so, and answers of all candidates of a feature. For certain its
+/// rows, and answers of what is pooled, one for each sample.
+store::GpuLedger tuning_need(const ResolvedRun& run, const BatchesRequest& request,
+                             std::span<const GpuMemory> rows);
 
 /// A run's tables where the GPU of options.device has them (gpu.rows), and batches to be looked up
 /// there.
@@ -38,7 +45,8 @@ class GpuLookups {
 
  private:
   GpuLookups() = default;
-  Result<std::vector<GpuMemory>> places(const ResolvedRun& run) const;
+  Result<std::vector<GpuMemory>> places(const ResolvedRun& run,
+                                        const BatchesRequest& request) const;
   Status upload_rows(std::span<const GpuMemory> places);
 
   emulation::Usage usage_;

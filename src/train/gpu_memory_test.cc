@@ -77,7 +77,9 @@ ResolvedRun two_ranks() {
     table.optimizer.kind = OptimizerKind::sgd;
     run.spec.features.push_back({.name = table.name, .table = t});
     run.spec.tables.push_back(table);
-    run.graph.features.emplace_back().column = table.name;
+    preprocess::Chain& chain = run.graph.features.emplace_back();
+    chain.column = table.name;
+    chain.ops = {{"fill_missing_id", {{"id", 0}}}, {"modulo", {{"rows", table.rows}}}};
   }
   return run;
 }
@@ -150,6 +152,10 @@ TEST(GpuMemory, BatchesHaveNoMoreRowsThanTheDataHas) {
   EXPECT_EQ(bytes_of(run), all);
   run.options.data.synthetic.rows = 100'000;
   EXPECT_GT(bytes_of(run).certain, all.certain);
+  run.options.data.rows = 10'000;  // of which the first ones are read
+  EXPECT_EQ(bytes_of(run), all);
+  run.options.data.format = DataFormat::csv;
+  EXPECT_EQ(bytes_of(run), all);
 }
 
 // Features with one lookup in each bag share their offsets, which those that have it on average

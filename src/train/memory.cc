@@ -115,12 +115,11 @@ class RankItems {
     }
     // Raw and preprocessed values; of each id its row, and in training its place and where its
     // gradient goes. A batch in hand has been either kind before.
-    constexpr int64_t kInHand = 2;  // being made; being trained or scored
     const int64_t ids = lookups();
     const int64_t dense = run_.spec.num_dense * 12;
     const int64_t batch =
         std::max(batch_size_ * (dense + ids * 56), train_.eval_batch_size * (dense + ids * 24));
-    estimate("batches in hand", (train_.queue + kInHand) * batch / run_.ranks);
+    estimate("batches in hand", batches_in_hand(train_) * batch / run_.ranks);
     int64_t entries = 0;
     for (const auto& dictionary : run_.graph.dictionaries) entries += dictionary.rows;
     constexpr int64_t kEntryBytes = 40;  // the id, its slot, and what growing takes

@@ -26,18 +26,22 @@ store::GpuBatches::Size size_of(int64_t samples, const std::vector<double>& look
   return size;
 }
 
-/// Samples; 0: none.
+/// Samples of a batch of what has so many rows if it is synthetic.
+int64_t largest_batch(const DataOptions& data, int64_t size, int64_t synthetic_rows) {
+  if (data.rows > 0) size = std::min(size, data.rows);
+  return data.format == DataFormat::synthetic ? std::min(size, synthetic_rows) : size;
+}
+
+/// 0: none.
 int64_t largest_evaluation(const RunOptions& options) {
   const DataOptions& data = options.data;
   if (!reader::names_evaluation_rows(data)) return 0;
-  const int64_t most = options.train.eval_batch_size;
-  return data.format == DataFormat::synthetic ? std::min(most, data.synthetic.eval_rows) : most;
+  return largest_batch(data, options.train.eval_batch_size, data.synthetic.eval_rows);
 }
 int64_t largest_training(const RunOptions& options) {
   if (options.train.epochs == 0) return 0;
   const DataOptions& data = options.data;
-  const int64_t most = options.train.batch_size;
-  return data.format == DataFormat::synthetic ? std::min(most, data.synthetic.rows) : most;
+  return largest_batch(data, options.train.batch_size, data.synthetic.rows);
 }
 
 }  // namespace
@@ -50,17 +54,14 @@ int64_t usable_bytes(const GpuRunOptions& options, int64_t free) {
 
 store::GpuBatches gpu_batches(const ResolvedRun& run) {
   const auto lookups = sample_lookups(run);
-  constexpr int64_t kInHand = 2;  // being made; being trained or scored
   store::GpuBatches batches;
   const int64_t trained = largest_training(run.options);
   const int64_t evaluated = largest_evaluation(run.options);
   batches.largest = size_of(std::max(trained, evaluated), lookups);
   batches.trained = size_of(trained, lookups);
   batches.shards = run.shards;
-  batches.prepared = run.options.train.queue + kInHand;
-  batches.certain = std::ranges::none_of(run.spec.features, [](const FeatureSpec& feature) {
-    return feature.pooling == Pooling::none;
-  });
+  batches.prepared = batches_in_hand(run.options.train);
+  batches.certain = lookups_are_certain(run);
   return batches;
 }
 

@@ -18,7 +18,7 @@ int64_t usable_bytes(const GpuRunOptions& options, int64_t free);
 
 /// The largest batches that the run's store is given, as far as that is known before its data is
 /// read: bags are as sample_lookups() says. Where there are no epochs none is trained. Certain
-/// where there are no histories, which may be shorter.
+/// where lookups are.
 store::GpuBatches gpu_batches(const ResolvedRun& run);
 
 /// [tables] As gpu.rows says of the tables that are held, where `besides` of `usable` bytes of the

@@ -38,7 +38,16 @@ int64_t row_bytes(const ModelSpec& spec, const SparseBatch& batch) {
   return bytes;
 }
 
+int64_t samples_of(const ResolvedRun& run, const BatchesRequest& request, int64_t batch) {
+  if (!request.samples.empty()) return request.samples[batch];
+  return std::max<int64_t>(1, tune_batch_size(run.options, request.seed, batch));
+}
+
 }  // namespace
+
+int64_t first_batch_samples(const ResolvedRun& run, const BatchesRequest& request) {
+  return samples_of(run, request, 0);
+}
 
 Result<std::vector<SparseBatch>> read_batches(const ResolvedRun& run, const BatchesRequest& request,
                                               Pool& pool, Files& files, double* seconds) {
@@ -50,11 +59,8 @@ Result<std::vector<SparseBatch>> read_batches(const ResolvedRun& run, const Batc
   const Stopwatch watch;
   int64_t held = 0, read = 0;
   for (int64_t i = 0; i < most && held < request.bytes && (i < least || read < kPassBytes); ++i) {
-    const int64_t samples =
-        sizes.empty() ? std::max<int64_t>(1, tune_batch_size(run.options, request.seed, i))
-                      : sizes[i];
     batches.emplace_back();
-    RECMILL_RETURN_IF_ERROR(source.next(samples, batches.back()));
+    RECMILL_RETURN_IF_ERROR(source.next(samples_of(run, request, i), batches.back()));
     const int64_t bytes = bytes_held(batches.back());
     held += bytes;
     read += bytes + row_bytes(run.spec, batches.back());

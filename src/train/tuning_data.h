@@ -32,6 +32,9 @@ struct BatchesRequest {
 Result<std::vector<SparseBatch>> read_batches(const ResolvedRun& run, const BatchesRequest& request,
                                               Pool& pool, Files& files, double* seconds = nullptr);
 
+/// Samples of the first batch; of those that [tune] sizes the largest of eight.
+int64_t first_batch_samples(const ResolvedRun& run, const BatchesRequest& request);
+
 struct TuningData {
   std::vector<table::EmbeddingTable> tables;  // [tables], with initial rows
   std::vector<SparseBatch> batches;

@@ -37,6 +37,8 @@ struct Nvrtc::Functions {
   int (*log)(Program, char*) = nullptr;
   int (*cubin_size)(Program, size_t*) = nullptr;
   int (*cubin)(Program, char*) = nullptr;
+  int (*ptx_size)(Program, size_t*) = nullptr;
+  int (*ptx)(Program, char*) = nullptr;
   int (*architecture_count)(int*) = nullptr;
   int (*architectures)(int*) = nullptr;  // 75: sm_75
 };
@@ -64,6 +66,8 @@ Result<std::shared_ptr<const Nvrtc>> Nvrtc::load(const std::string& library) {
   find(functions.log, "nvrtcGetProgramLog");
   find(functions.cubin_size, "nvrtcGetCUBINSize");
   find(functions.cubin, "nvrtcGetCUBIN");
+  find(functions.ptx_size, "nvrtcGetPTXSize");
+  find(functions.ptx, "nvrtcGetPTX");
   find(functions.architecture_count, "nvrtcGetNumSupportedArchs");
   find(functions.architectures, "nvrtcGetSupportedArchs");
   if (!complete) return Status::Failed(library + " is no NVRTC of CUDA 13");
@@ -73,13 +77,36 @@ Result<std::shared_ptr<const Nvrtc>> Nvrtc::load(const std::string& library) {
   made->version_ = std::to_string(major) + "." + std::to_string(minor);
   if (major < kLeastMajor)
     return Status::Failed(library + " is NVRTC " + made->version_ + ": 13.0 is the least");
-  made->identity_ = made->version_;
+  RECMILL_ASSIGN_OR_RETURN(made->identity_, made->build());
   for (const char* const option : kOptions) made->identity_ += std::string(" ") + option;
   return std::shared_ptr<const Nvrtc>(made);
 }
 
 Nvrtc::~Nvrtc() {
   if (handle_ != nullptr) dlclose(handle_);
+}
+
+// What it writes above any text that it compiles, in one line: the same wherever the library is
+// installed, and another one of each release.
+Result<std::string> Nvrtc::build() const {
+  Program program = nullptr;
+  size_t size = 0;
+  int error = functions_->create(&program, "", "build.cu", 0, nullptr, nullptr);
+  if (error == 0) error = functions_->compile(program, 0, nullptr);
+  if (error == 0) error = functions_->ptx_size(program, &size);
+  std::string text(error == 0 ? size : 0, '\0');
+  if (error == 0) error = functions_->ptx(program, text.data());
+  if (program != nullptr) functions_->destroy(&program);
+  if (error != 0)
+    return Status::Failed("NVRTC " + version_ +
+                          ": an empty text: " + functions_->error_text(error));
+  std::string build = version_;
+  for (size_t at = 0; text.compare(at, 2, "//") == 0; at = text.find('\n', at) + 1) {
+    const size_t end = text.find('\n', at);
+    if (end == std::string::npos) break;
+    build += text.substr(at + 2, end - at - 2);
+  }
+  return build;
 }
 
 // What is no sm_NUMBER is the compiler's to refuse.

@@ -26,7 +26,8 @@ class Nvrtc {
   Nvrtc(const Nvrtc&) = delete;
   Nvrtc& operator=(const Nvrtc&) = delete;
 
-  /// What makes a binary another one beside its text and architecture: version and options.
+  /// What makes a binary another one beside its text and architecture: the compiler's build, which
+  /// is the same on all machines that have this release of it, and options.
   const std::string& identity() const { return identity_; }
 
   /// Compiles a text that includes nothing, for an architecture such as "sm_90", without
@@ -38,6 +39,7 @@ class Nvrtc {
  private:
   struct Functions;
   Nvrtc() = default;
+  Result<std::string> build() const;
   Status check_architecture(const std::string& architecture) const;
   void* handle_ = nullptr;
   std::unique_ptr<Functions> functions_;

@@ -11,6 +11,7 @@ namespace recmill {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -51,10 +52,15 @@ TEST(Nvrtc, CompilesWithoutAGpu) {
   }
 }
 
-TEST(Nvrtc, IdentityHasVersionAndOptions) {
+// The major and the minor number are those of other releases too: "13.0" also of V13.0.88.
+TEST(Nvrtc, IdentityHasReleaseAndOptions) {
   const auto nvrtc = Nvrtc::load();
   ASSERT_TRUE(nvrtc.ok()) << nvrtc.status().message();
   EXPECT_THAT((*nvrtc)->identity(), StartsWith("13."));
+  EXPECT_THAT((*nvrtc)->identity(), ContainsRegex("V13\\.[0-9]+\\.[0-9]+"));
+  EXPECT_THAT((*nvrtc)->identity(), ContainsRegex("Build ID: [^ ]+"));
+  EXPECT_THAT((*nvrtc)->identity(), Not(HasSubstr("\n")));
+  EXPECT_EQ((*Nvrtc::load())->identity(), (*nvrtc)->identity());
   EXPECT_THAT((*nvrtc)->identity(), HasSubstr(" --std=c++20 --fmad=false "));
 }
 

@@ -85,7 +85,10 @@ double distance(const BagStats& tuned, const BagStats& now) {
                                       : now.one_each() && others_than_one(tuned) >= kMayBeMissing;
   const double larger = std::max({tuned.mean, now.mean, kSmallest});
   const double mean = std::max(tuned.mean, kSmallest) - std::max(now.mean, kSmallest);
-  return std::max({std::fabs(mean) / larger, std::fabs(tuned.deviation - now.deviation) / larger,
+  const double deviation =
+      std::max(tuned.deviation, kSmallest) - std::max(now.deviation, kSmallest);
+  return std::max({std::fabs(mean) / larger,
+                   std::fabs(deviation) / std::max({larger, tuned.deviation, now.deviation}),
                    std::fabs(tuned.empty_share - now.empty_share), other ? 1.0 : 0.0});
 }
 

@@ -42,12 +42,13 @@ std::vector<FeatureClass> group_features(std::span<const FeatureShape> shapes,
 /// after.
 int64_t distinct_rows_of(const JaggedView& bags, std::vector<bool>& seen);
 
-/// How far apart two statistics of bags are: the largest of the changes of the mean length and of
-/// its deviation, both relative to the larger mean, and of the share of empty bags. Means below
-/// 1 / 16 are all alike. 1 at least where all bags had exactly one lookup and of 2,000 one or more
-/// has not now, as a schedule for such bags does not take batches with others, which are few where
-/// those are rarer; and where all have now, and of those before a hundredth or more had not: fewer
-/// may be missing by chance.
+/// How far apart two statistics of bags are: the largest of the changes of the mean length,
+/// relative to the larger one, of its deviation, relative to the largest of both means and both
+/// deviations, and of the share of empty bags; at most 0.2 within a class. Means below 1 / 16 are
+/// all alike, and so are deviations. 1 at least where all bags had exactly one lookup and of 2,000
+/// one or more has not now, as a schedule for such bags does not take batches with others, which
+/// are few where those are rarer; and where all have now, and of those before a hundredth or more
+/// had not: fewer may be missing by chance.
 double distance(const BagStats& tuned, const BagStats& now);
 
 }  // namespace recmill::kernels::tune

@@ -234,15 +234,15 @@ Result<std::vector<std::string>> GpuPoolSubject::check(size_t of_class, int64_t 
                                                        std::span<const GpuPoolRequest> candidates) {
   const int64_t feature = classes_[of_class].features.front();
   const std::vector<float> expected = reference(feature, batch);
-  const size_t bytes = candidates.size() * expected.size() * sizeof(float);
+  const size_t bytes = expected.size() * sizeof(float);  // pinned memory is one candidate's
   RECMILL_RETURN_IF_ERROR(reserve(found_, bytes, gpu_, "answers"));
-  RECMILL_RETURN_IF_ERROR(stream_.to_host(found_, outputs_, bytes));
-  RECMILL_RETURN_IF_ERROR(stream_.synchronize());
   std::vector<std::string> wrong;
   for (size_t k = 0; k < candidates.size(); ++k) {
     const Schedule& schedule = candidates[k].function.schedule;
     const auto kernel = find_gpu_pool_kernel(schedule);
-    const auto answer = found_.as<float>().subspan(k * expected.size(), expected.size());
+    RECMILL_RETURN_IF_ERROR(stream_.to_host(found_, outputs_, bytes, 0, k * bytes));
+    RECMILL_RETURN_IF_ERROR(stream_.synchronize());
+    const auto answer = found_.as<float>().first(expected.size());
     wrong.push_back(same_answer(answer, expected, kernel->of->order)
                         ? ""
                         : "schedule '" + schedule.name() +
@@ -329,10 +329,7 @@ Status GpuPoolSubject::reserve_outputs(size_t floats) {
 // To NaNs: what a run before wrote is no answer of the next one.
 Status GpuPoolSubject::spoil_outputs() {
   if (outputs_.size() == 0) return {};
-  RECMILL_RETURN_IF_ERROR(reserve(found_, outputs_.size(), gpu_, "answers"));
-  std::memset(found_.as<std::byte>().data(), 0xff, outputs_.size());
-  RECMILL_RETURN_IF_ERROR(stream_.to_device(outputs_, found_, outputs_.size()));
-  return stream_.synchronize();
+  return gpu_.driver().fill(outputs_.address<std::byte>(), 0xff, outputs_.size(), stream_.handle());
 }
 
 int64_t GpuPoolSubject::floats_out(int64_t batch) const {

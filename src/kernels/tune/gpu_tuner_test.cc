@@ -32,17 +32,11 @@ const std::vector<TunedKind> kKinds{
 /// A model of a few features on the GPU that the CPU plays.
 class GpuTunerTest : public testing::Test {
  protected:
-  GpuTunerTest()
+  explicit GpuTunerTest(const EmulatedGpu& of = {})
       : cache_(cache_options(), posix_files()),
-        gpu_(*make_emulated_driver({.multiprocessors = 1, .usage = &usage_}), {}),
+        gpu_(*make_emulated_driver(counted(of)), {}),
         stream_(*gpu_.open_stream()) {
-    for (int64_t samples : {140, 7}) {
-      SparseBatch& batch = batches_.emplace_back();
-      batch.samples = samples;
-      for (size_t f = 0; f < kKinds.size(); ++f)
-        batch.features.push_back(random_bags(
-            {samples, kKinds[f].longest, kRows, kKinds[f].weighted}, 10 * f + batches_.size()));
-    }
+    for (int64_t samples : {140, 7}) add_batch(samples);
     for (size_t f = 0; f < kKinds.size(); ++f) add_feature(kKinds[f], f);
   }
 
@@ -52,6 +46,20 @@ class GpuTunerTest : public testing::Test {
     options.folder = folder.path();
     options.compiler.program = RECMILL_COMPILER;
     return options;
+  }
+
+  EmulatedGpu counted(EmulatedGpu of) {
+    of.multiprocessors = 1;
+    of.usage = &usage_;
+    return of;
+  }
+
+  void add_batch(int64_t samples) {
+    SparseBatch& batch = batches_.emplace_back();
+    batch.samples = samples;
+    for (size_t f = 0; f < kKinds.size(); ++f)
+      batch.features.push_back(random_bags({samples, kKinds[f].longest, kRows, kKinds[f].weighted},
+                                           10 * f + batches_.size()));
   }
 
   void add_feature(const TunedKind& kind, uint64_t seed) {
@@ -178,6 +186,25 @@ TEST_F(GpuTunerTest, WhatWasRightBeforeIsNoAnswer) {
                 .message()
                 .rfind("feature number 4: the answer of 'rows_copied ", 0),
             0u);
+}
+
+class GpuTunerBesideASmallHost : public GpuTunerTest {
+ protected:
+  static constexpr int64_t kPinned = 1 << 20;
+  GpuTunerBesideASmallHost() : GpuTunerTest({.pinned_memory = kPinned}) {}
+};
+
+TEST_F(GpuTunerBesideASmallHost, ChecksOneAnswerAfterTheOther) {
+  constexpr int64_t kSamples = 2000;
+  batches_.clear();
+  add_batch(kSamples);
+  const auto of = subject();
+  const FeatureShape& shape = of->classes()[2].shape;
+  const auto times = of->time_candidates(2, 8, 1, 1);
+  ASSERT_TRUE(times.ok()) << times.status().message();
+  for (const CandidateTime& candidate : times->candidates) EXPECT_EQ(candidate.refused, "");
+  const auto count = std::ssize(times->candidates);
+  EXPECT_GT(count * kSamples * shape.dim * int64_t{sizeof(float)}, kPinned);
 }
 
 TEST_F(GpuTunerTest, StopsWhenItIsTold) {
