@@ -38,12 +38,15 @@ struct Side {
   double active_lanes = 0.0;         // of the emulator
 };
 
-/// A warp for each sample of each feature, whatever its rows and bags are: TorchRec's. `defaults`
-/// [features]: for the elements that a thread may fetch at once.
-std::vector<Schedule> torchrec_like(std::vector<Schedule> defaults) {
+/// As TorchRec, that is FBGEMM, chooses a kernel: by the largest dimension of all tables, of which
+/// a thread takes four elements at a time; a warp for each sample of each feature where that is
+/// more than 64, half of one up to 64, a quarter up to 32. `defaults` [features]: for the elements
+/// that a thread may fetch at once.
+std::vector<Schedule> torchrec_like(std::vector<Schedule> defaults, int64_t largest_dim) {
+  const int threads = largest_dim <= 32 ? 8 : largest_dim <= 64 ? 16 : 32;
   for (Schedule& schedule : defaults)
     for (kernels::ParameterValue& parameter : schedule.parameters)
-      if (parameter.name == "threads") parameter.value = 32;
+      if (parameter.name == "threads") parameter.value = threads;
   return defaults;
 }
 
@@ -182,6 +185,11 @@ class GpuCase {
   bool emulated() const { return options_.device == DeviceKind::emulated; }
   GpuPoolSubject& subject() { return lookups_->subject(); }
 
+  int64_t largest_dim() const {
+    int64_t largest = 0;
+    for (const TableSpec& table : run_.spec.tables) largest = std::max(largest, table.dim);
+    return largest;
+  }
   int64_t rows_of(size_t feature) const {
     return run_.spec.tables[run_.spec.features[feature].table].rows;
   }
@@ -209,7 +217,8 @@ class GpuCase {
 
   Status add_rivals() {
     const auto defaults = subject().by_feature(subject().defaults());
-    RECMILL_RETURN_IF_ERROR(add("torchrec_like", torchrec_like(defaults), {}, by_feature));
+    RECMILL_RETURN_IF_ERROR(
+        add("torchrec_like", torchrec_like(defaults, largest_dim()), {}, by_feature));
     RECMILL_RETURN_IF_ERROR(
         add("hugectr_like", hugectr_like(defaults), {.listed = true}, by_samples));
     RECMILL_RETURN_IF_ERROR(add("untuned", defaults, {}));
