@@ -96,6 +96,7 @@ TEST(GpuPoolSource, BeyondAHundredFunctionsThereAreSeveralKernels) {
   for (const GpuPoolSource& source : sources) {
     all.insert(all.end(), source.functions.begin(), source.functions.end());
     entries.insert(source.entry);
+    EXPECT_LE(source.functions.size(), 100u);
   }
   EXPECT_EQ(all, many);
   EXPECT_EQ(entries.size(), 3u);
