@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs whose rows stand on a GPU: the emulated one, and what is said where there is none.
+#include "cli/testing/bags.h"
 #include "cli/testing/program.h"
 
 namespace recmill::cli {
@@ -7,6 +8,12 @@ namespace {
 
 std::string on_device(const std::string& text, const std::string& device) {
   return "device = '" + device + "'\n" + text;
+}
+
+/// Features of one id and of bags.
+std::string bags_run(const std::string& rest) {
+  return bags_config("rows = 100\ndims = [4, 8, 16]\n",
+                     "mean = 20\ndeviation = 9\nlongest = 50\nrows = 400\n", rest);
 }
 
 TEST_F(Program, on_an_emulated_gpu_training_gives_the_bits_of_the_cpu) {
@@ -133,6 +140,38 @@ TEST_F(Program, whole_steps_on_the_gpus_of_several_ranks_come_as_near_as_on_one)
   EXPECT_NEAR(train({"name=three", "--resume", on, "train.ranks=2", "gpu.exchange=windows"}),
               further, 1e-5);
   EXPECT_NEAR(train({"name=two", "--resume", on, "device=cpu"}), further, 1e-5);
+}
+
+TEST_F(Program, on_an_emulated_gpu_rows_are_scored_to_the_bits_of_the_cpu) {
+  write("ids.toml", config(kDlrm, "", "iterations = 20"));
+  write("bags.toml", bags_run("iterations = 10\n"));
+  for (const std::string name : {"ids", "bags"}) {
+    const Outcome trained = run({"train", name + ".toml", "--quiet"});
+    ASSERT_EQ(trained.status, 0) << trained.err;
+    const auto predict = [&](const std::string& device) {
+      const std::string file = name + "." + device + ".parquet";
+      const Outcome outcome = run({"predict", "runs/" + name, "--out", file, "--set",
+                                   "device=" + device, "--set", "kernels.cache=" + device});
+      EXPECT_EQ(outcome.status, 0) << outcome.err;
+      return read_text(posix_files(), path(file));
+    };
+    const auto expected = predict("cpu"), found = predict("emulated");
+    ASSERT_TRUE(expected.ok() && found.ok());
+    EXPECT_TRUE(*found == *expected) << name;
+  }
+  // Whose kernels were compiled.
+  EXPECT_FALSE(posix_files().exists(path("cpu")));
+  EXPECT_TRUE(posix_files().exists(path("emulated")));
+}
+
+TEST_F(Program, on_an_emulated_gpu_that_computes_layers_too_scores_are_near_those_of_the_cpu) {
+  write("a.toml", config(kDlrm, "", "iterations = 20"));
+  ASSERT_EQ(run({"train", "a.toml", "--quiet"}).status, 0);
+  const Json expected = run_json({"eval", "runs/a", "--quiet"});
+  const Json found = run_json({"eval", "runs/a", "--quiet", "--set", "device=emulated", "--set",
+                               "kernels.cache=cache", "--set", "train.deterministic=false"});
+  for (const char* metric : {"log_loss", "auc"})
+    EXPECT_NEAR(found.value(metric, -1.0), expected.value(metric, -2.0), 1e-5) << metric;
 }
 
 TEST_F(Program, preprocessing_on_an_emulated_gpu_is_bitwise_the_plain_run) {

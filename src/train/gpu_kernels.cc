@@ -154,18 +154,20 @@ Json summary_of(const GpuKernelsReport& report) {
   json["shapes"] = report.shapes;
   json["candidates"] = report.candidates;
   json["candidate_kernels"] = report.candidate_kernels.size();
-  // By the blocks that registers are limited for: how many registers, and what is spilled at most.
+  // By the blocks that registers are limited for: what kernels take, and what is spilled, at most.
   Json by_blocks = Json::array();
   for (const GpuKernelReport& kernel : report.candidate_kernels) {
     const auto place = static_cast<size_t>(kernel.wanted - 1);
     while (by_blocks.size() <= place)
-      by_blocks.push_back({{"blocks", by_blocks.size() + 1}, {"registers", 0}, {"spilled", 0}});
+      by_blocks.push_back(
+          {{"blocks", by_blocks.size() + 1}, {"registers", 0}, {"spilled", 0}, {"shared", 0}});
     Json& of = by_blocks[place];
     const auto raise = [&](const char* key, int64_t value) {
       of[key] = std::max(of[key].get<int64_t>(), value);
     };
     raise("registers", kernel.resources.registers);
     raise("spilled", kernel.spilled);
+    raise("shared", kernel.resources.shared);
   }
   json["by_blocks"] = by_blocks;
   json["compiled"] = report.compiled;
