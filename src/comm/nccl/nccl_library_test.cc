@@ -71,16 +71,22 @@ TEST_F(NcclLibraryTest, SaysWhyThereIsNone) {
   EXPECT_THAT(load_nccl(RECMILL_FAKE_NCCL).status().message(), HasSubstr("is NCCL 2.8.4: "));
 }
 
-// Its end waits for what stands before its messages.
-TEST(NcclLibrary, IsNotEndedWhereAKernelDoesNotEnd) {
-  static nccl::Comm made;
-  static int aborted;
+nccl::Comm made = nullptr;  // by keeping_nccl(), last: to be ended after a test
+
+nccl::Api keeping_nccl() {
   nccl::Api api = emulated_nccl();
   api.init = [](nccl::Comm* comm, int ranks, nccl::UniqueId id, int rank, nccl::Config* config) {
     const auto result = emulated_nccl().init(comm, ranks, id, rank, config);
     made = *comm;
     return result;
   };
+  return api;
+}
+
+// Its end waits for what stands before its messages.
+TEST(NcclLibrary, IsNotEndedWhereAKernelDoesNotEnd) {
+  static int aborted;
+  nccl::Api api = keeping_nccl();
   api.abort = [](nccl::Comm) { return ++aborted * 0; };
   void* const library = dlopen(RECMILL_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << dlerror();
@@ -110,15 +116,9 @@ TEST(NcclLibrary, IsNotEndedWhereAKernelDoesNotEnd) {
 
 // What does not end may be found by a wait for others, whose time is shorter.
 TEST(NcclLibrary, IsLeftWhereItsEndDoesNotCome) {
-  static nccl::Comm made;
   static std::atomic<bool> may_end;
   may_end = false;
-  nccl::Api api = emulated_nccl();
-  api.init = [](nccl::Comm* comm, int ranks, nccl::UniqueId id, int rank, nccl::Config* config) {
-    const auto result = emulated_nccl().init(comm, ranks, id, rank, config);
-    made = *comm;
-    return result;
-  };
+  nccl::Api api = keeping_nccl();
   api.abort = [](nccl::Comm) {
     may_end.wait(false);
     return 0;
