@@ -357,9 +357,20 @@ TEST_F(Program, tune_compiles_kernels_for_gpus_once_and_says_what_they_take) {
   EXPECT_EQ(first["fused"][0]["spilled"], 0);
   EXPECT_GT(first["fused"][0]["occupancy"], 0.1);
   EXPECT_EQ(first["by_blocks"].size(), 6u);  // with 7, a thread has 36 registers
-  EXPECT_EQ(first["compiled"], 7);
+  ASSERT_EQ(first["beside"].size(), 8u);     // distinct rows in seven steps, updates
+  for (const Json& kernel : first["beside"]) {
+    EXPECT_EQ(kernel["spilled"], 0) << kernel;
+    EXPECT_GT(kernel["registers"], 8) << kernel;
+    EXPECT_GT(kernel["occupancy"], 0.1) << kernel;
+  }
+  EXPECT_EQ(first["training"]["compiled"], 3);  // steps have one text
+  EXPECT_EQ(first["compiled"], 9);
+  EXPECT_EQ(second["training"]["compiled"], 0);
   EXPECT_EQ(second["compiled"], 0);
   EXPECT_EQ(second["fused"], first["fused"]);
+  EXPECT_EQ(second["beside"], first["beside"]);
+  const std::string shown = run(words).out;
+  EXPECT_NE(shown.find("\nbeside               kernel distinct_rows_"), std::string::npos) << shown;
 }
 
 TEST_F(Program, schedules_tuned_on_a_gpu_train_to_the_same_bits) {

@@ -27,17 +27,36 @@ void on_interrupt(int signal) {
   }
 }
 
-/// Each value's name and how it is shown; those of an object in it are named behind the object.
+std::string shown(const Json& value) {
+  if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+/// "registers 32, stack 0".
+std::string shown_in_a_line(const Json& object) {
+  std::string line;
+  for (const auto& [key, value] : object.items())
+    line += (line.empty() ? "" : ", ") + key + " " + shown(value);
+  return line;
+}
+
+bool is_list_of_objects(const Json& value) {
+  return value.is_array() && !value.empty() &&
+         std::ranges::all_of(value, [](const Json& element) { return element.is_object(); });
+}
+
+/// Each value's name and how it is shown; those of an object in it are named behind the object, and
+/// objects of a list have a line each.
 void add_lines(const Json& object, const std::string& prefix,
                std::vector<std::pair<std::string, std::string>>& lines) {
   for (const auto& [key, value] : object.items()) {
     const std::string name = prefix + key;
     if (value.is_object() && !value.empty()) {
       add_lines(value, name + ".", lines);
-    } else if (value.is_number_float()) {
-      lines.emplace_back(name, fmt::format("{:.6g}", value.get<double>()));
+    } else if (is_list_of_objects(value)) {
+      for (const Json& element : value) lines.emplace_back(name, shown_in_a_line(element));
     } else {
-      lines.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());
+      lines.emplace_back(name, shown(value));
     }
   }
 }

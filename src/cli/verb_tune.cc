@@ -201,7 +201,8 @@ void add_tune(CLI::App& app, Chosen& chosen) {
   verb->add_option("--device", arguments->device,
                    "instead of the configuration's: cpu, cuda or emulated");
   verb->add_flag("--compile-only", arguments->compile_only,
-                 "compile what tuning on a GPU needs, and say what it takes; no GPU need be there");
+                 "compile what training and tuning on a GPU need, and say what it takes; no GPU "
+                 "need be there");
   verb->add_option("--arch", arguments->architecture,
                    "of the GPU to compile for: " + known_architectures())
       ->capture_default_str();

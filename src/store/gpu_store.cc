@@ -2,15 +2,12 @@
 #include "store/gpu_store.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <string>
 #include <utility>
 
-#include "kernels/codegen/gpu_distinct_source.h"
 #include "store/batch_check.h"
 #include "store/table_rows.h"
-#include "table/gpu_update_source.h"
 #include "table/table_shares.h"
 
 namespace recmill::store {
@@ -110,8 +107,10 @@ Result<std::unique_ptr<GpuStore>> GpuStore::create(ModelSpec model, uint64_t see
   RECMILL_RETURN_IF_ERROR(store->open_streams());
   RECMILL_RETURN_IF_ERROR(store->upload_written());
   RECMILL_RETURN_IF_ERROR(store->load_pool(kernels));
-  RECMILL_RETURN_IF_ERROR(store->load_finder(kernels.compile));
-  RECMILL_RETURN_IF_ERROR(store->load_updater(kernels));
+  store->most_shards_ = kernels.shards;
+  const GpuStoreSources sources = gpu_store_sources(store->model_, kernels.shards);
+  RECMILL_RETURN_IF_ERROR(store->load_finder(sources, kernels.compile));
+  RECMILL_RETURN_IF_ERROR(store->load_updater(sources, kernels.compile));
   return store;
 }
 
@@ -160,33 +159,23 @@ Status GpuStore::load_pool(const GpuStoreKernels& kernels) {
   return {};
 }
 
-Status GpuStore::load_finder(const kernels::codegen::CompileForGpu& compile) {
-  std::vector<int64_t> rows;
-  for (const TableSpec& table : model_.tables) rows.push_back(table.rows);
-  const kernels::RowKeys keys = kernels::row_keys(rows);
-  RECMILL_ASSIGN_OR_RETURN(auto kernels,
-                           load(kernels::codegen::gpu_distinct_sources(keys, "Recmill"), compile));
-  finder_ = std::make_unique<kernels::GpuDistinctRowsFinder>(*gpu_, std::move(kernels), keys);
-  RECMILL_ASSIGN_OR_RETURN(
-      counted_, gpu_->allocate_pinned(rows.size() * sizeof(int64_t), "numbers of distinct rows"));
+Status GpuStore::load_finder(const GpuStoreSources& sources,
+                             const kernels::codegen::CompileForGpu& compile) {
+  RECMILL_ASSIGN_OR_RETURN(auto kernels, load(sources.finder, compile));
+  finder_ =
+      std::make_unique<kernels::GpuDistinctRowsFinder>(*gpu_, std::move(kernels), sources.keys);
+  RECMILL_ASSIGN_OR_RETURN(counted_, gpu_->allocate_pinned(tables_.size() * sizeof(int64_t),
+                                                           "numbers of distinct rows"));
   return {};
 }
 
-Status GpuStore::load_updater(const GpuStoreKernels& kernels) {
-  most_shards_ = kernels.shards;
-  const int levels = std::bit_width(static_cast<unsigned>(kernels.shards - 1));
-  std::vector<table::GpuUpdateFunction> functions;
-  for (const table::EmbeddingTable& table : tables_) {
-    const kernels::RowStorage& rows = table.rows();
-    functions.push_back({rows.dim, rows.stride, rows.element_state, rows.precision,
-                         table.spec().optimizer.kind, levels});
-  }
-  const auto sources = table::gpu_update_sources(functions, "Recmill");
-  const std::vector<GpuSource> texts(sources.begin(), sources.end());
-  RECMILL_ASSIGN_OR_RETURN(auto loaded, load(texts, kernels.compile));
+Status GpuStore::load_updater(const GpuStoreSources& sources,
+                              const kernels::codegen::CompileForGpu& compile) {
+  const std::vector<GpuSource> texts(sources.updater.begin(), sources.updater.end());
+  RECMILL_ASSIGN_OR_RETURN(auto loaded, load(texts, compile));
   std::vector<table::GpuUpdatedTable> tables;
   for (size_t t = 0; t < tables_.size(); ++t) {
-    const auto [kernel, schedule] = place_of(sources, functions[t]);
+    const auto [kernel, schedule] = place_of(sources.updater, sources.updates[t]);
     tables.push_back({&tables_[t], rows_[t].records(), rows_[t].row_state(), kernel, schedule});
   }
   updater_ = std::make_unique<table::GpuUpdater>(*gpu_, std::move(loaded), std::move(tables));

@@ -24,6 +24,7 @@
 #include "device/pool.h"
 #include "kernels/codegen/compiled_gpu_pool.h"
 #include "kernels/distinct_rows/gpu_distinct_rows.h"
+#include "store/gpu_store_sources.h"
 #include "store/store_on_gpu.h"
 #include "store/table_snapshots.h"
 #include "table/gpu_rows.h"
@@ -76,8 +77,10 @@ class GpuStore final : public StoreOnGpu {
            std::vector<table::GpuRows> rows, std::unique_ptr<Gpu> gpu, Pool& pool);
   Status open_streams();
   Status load_pool(const GpuStoreKernels& kernels);
-  Status load_finder(const kernels::codegen::CompileForGpu& compile);
-  Status load_updater(const GpuStoreKernels& kernels);
+  Status load_finder(const GpuStoreSources& sources,
+                     const kernels::codegen::CompileForGpu& compile);
+  Status load_updater(const GpuStoreSources& sources,
+                      const kernels::codegen::CompileForGpu& compile);
   Result<std::vector<GpuKernel>> load(std::span<const kernels::codegen::GpuSource> sources,
                                       const kernels::codegen::CompileForGpu& compile);
   int64_t rows_out(size_t feature, const SparseBatch& sparse) const;

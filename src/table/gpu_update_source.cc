@@ -153,6 +153,12 @@ void write_source(GpuUpdateSource& source, const std::string& made_by) {
 
 }  // namespace
 
+GpuUpdateFunction gpu_update_function(const kernels::RowStorage& rows, OptimizerKind optimizer,
+                                      int shards) {
+  const int levels = std::bit_width(static_cast<unsigned>(shards - 1));
+  return {rows.dim, rows.stride, rows.element_state, rows.precision, optimizer, levels};
+}
+
 std::vector<GpuUpdateSource> gpu_update_sources(std::span<const GpuUpdateFunction> wanted,
                                                 const std::string& made_by,
                                                 int64_t most_functions) {

@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "kernels/codegen/gpu_source.h"
+#include "kernels/row_storage.h"
 #include "kernels/row_update/gpu_update_arguments.h"
 #include "schema/table_spec.h"
 #include "table/row_step.h"
@@ -26,6 +27,10 @@ struct GpuUpdateFunction {
   int levels = kernels::gpu::kMostLevels;  // of the tree over shards, at most
   auto operator<=>(const GpuUpdateFunction&) const = default;
 };
+
+/// What updates such rows, of batches of at most so many shards.
+GpuUpdateFunction gpu_update_function(const kernels::RowStorage& rows, OptimizerKind optimizer,
+                                      int shards);
 
 /// One kernel of gpu::kUpdateThreads threads a block, whose argument is a gpu::UpdateArguments.
 struct GpuUpdateSource : kernels::codegen::GpuSource {

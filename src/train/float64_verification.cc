@@ -10,6 +10,7 @@
 #include "comm/threads.h"
 #include "train/data_stage.h"
 #include "train/float64_run.h"
+#include "train/gpu_run.h"
 #include "train/memory.h"
 #include "train/rank.h"
 #include "train/resolved_run.h"

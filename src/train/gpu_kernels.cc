@@ -7,6 +7,7 @@
 #include "kernels/tune/gpu_tuner.h"
 #include "table/embedding_table.h"
 #include "train/generated_code.h"
+#include "train/gpu_sources.h"
 #include "train/rank.h"
 #include "train/tuning_data.h"
 
@@ -17,11 +18,9 @@ using kernels::FeatureShape;
 using kernels::RowStorage;
 using kernels::codegen::CubinCache;
 using kernels::codegen::GpuPoolSource;
-using kernels::codegen::GpuPoolSourceOptions;
 using kernels::codegen::GpuSource;
 using kernels::codegen::PoolFunction;
 
-constexpr int kThreads = kernels::gpu::kBlockThreads;
 constexpr int64_t kAtATime = 4;  // sources, between two looks at whether it is to go on
 
 struct Feature {
@@ -62,18 +61,13 @@ std::vector<std::vector<PoolFunction>> distinct_candidates(std::span<const Featu
 }
 
 /// A source, and what it is for.
-struct Wanted {
-  GpuSource source;
+struct Wanted : LaunchedSource {
   int64_t schedules = 0, blocks = 1;
 };
 
-Status add(std::span<const PoolFunction> functions, const GpuPoolSourceOptions& options,
-           std::vector<Wanted>& wanted) {
-  RECMILL_ASSIGN_OR_RETURN(const auto sources,
-                           kernels::codegen::gpu_pool_sources(functions, options));
+void add(std::span<const GpuPoolSource> sources, int64_t blocks, std::vector<Wanted>& wanted) {
   for (const GpuPoolSource& source : sources)
-    wanted.push_back({source, std::ssize(source.functions), options.blocks});
-  return {};
+    wanted.push_back({{source, kernels::gpu::kBlockThreads}, std::ssize(source.functions), blocks});
 }
 
 Result<std::vector<GpuKernelReport>> compile(std::span<const Wanted> wanted,
@@ -88,22 +82,40 @@ Result<std::vector<GpuKernelReport>> compile(std::span<const Wanted> wanted,
     std::vector<GpuSource> sources;
     for (const Wanted& of : some) sources.push_back(of.source);
     RECMILL_ASSIGN_OR_RETURN(const auto codes, cache.load(sources, request.architecture, pool));
-    for (size_t s = 0; s < some.size(); ++s)
-      reports.push_back({some[s].schedules, some[s].blocks, codes[s].resources, codes[s].spilled,
-                         blocks_of_multiprocessor(gpu, codes[s].resources, kThreads, 0)});
+    for (size_t s = 0; s < some.size(); ++s) {
+      const int threads = some[s].threads;
+      reports.push_back({codes[s].resources, codes[s].spilled, threads,
+                         blocks_of_multiprocessor(gpu, codes[s].resources, threads, 0),
+                         some[s].schedules, some[s].blocks});
+    }
     progress.show(static_cast<int64_t>(begin + some.size()), "");
   }
   return reports;
 }
 
 Json to_json(const GpuKernelReport& kernel, const GpuProperties& gpu) {
-  return {{"schedules", kernel.schedules},
-          {"registers", kernel.resources.registers},
-          {"stack", kernel.resources.stack},
-          {"spilled", kernel.spilled},
-          {"shared", kernel.resources.shared},
-          {"blocks", kernel.blocks},
-          {"occupancy", static_cast<double>(kernel.blocks) * kThreads / gpu.most_threads}};
+  Json json = {{"kernel", kernel.resources.name},
+               {"registers", kernel.resources.registers},
+               {"stack", kernel.resources.stack},
+               {"spilled", kernel.spilled},
+               {"shared", kernel.resources.shared},
+               {"blocks", kernel.blocks},
+               {"occupancy", occupancy_of(gpu, kernel.blocks, kernel.threads)}};
+  if (kernel.schedules > 0) json["schedules"] = kernel.schedules;
+  return json;
+}
+
+Json to_json(const GpuKernelsReport::Effort& effort) {
+  return {{"compiled", effort.compiled}, {"seconds", effort.seconds}};
+}
+
+/// Schedules of all kernels, those of several once.
+int64_t distinct_schedules(std::span<const GpuPoolSource> sources) {
+  std::vector<PoolFunction> functions;
+  for (const GpuPoolSource& source : sources)
+    for (const PoolFunction& function : source.functions)
+      if (std::ranges::find(functions, function) == functions.end()) functions.push_back(function);
+  return std::ssize(functions);
 }
 
 }  // namespace
@@ -115,52 +127,63 @@ Result<GpuKernelsReport> compile_gpu_kernels(const ResolvedRun& run,
   const auto pool = make_pool(run.threads);
   RECMILL_ASSIGN_OR_RETURN(const auto features, features_of(run, request.seed, *pool, files));
   const auto candidates = distinct_candidates(features, run.options.train.deterministic);
+  RECMILL_ASSIGN_OR_RETURN(const GpuSources loaded, gpu_sources(run));
   report.features = std::ssize(features);
+  report.schedules = distinct_schedules(loaded.lookups);
   report.shapes = std::ssize(candidates);
-  std::vector<Wanted> fused, tried;
-  std::vector<PoolFunction> untuned;
-  for (const Feature& feature : features)
-    untuned.push_back(kernels::codegen::gpu_pool_function(
-        kernels::default_gpu_pool_schedule(feature.shape.pooling, feature.rows), feature.rows,
-        feature.shape.pooling, feature.shape.weighted));
-  RECMILL_RETURN_IF_ERROR(add(untuned, {.made_by = "Recmill"}, fused));
+  std::vector<Wanted> fused, beside, tried;
+  add(loaded.lookups, 1, fused);
+  for (const LaunchedSource& other : loaded.others) beside.push_back({other});
   for (const auto& of_shape : candidates) {
     report.candidates += std::ssize(of_shape) - 1;  // without the default schedule
-    for (const int64_t blocks : kernels::tune::gpu_occupancies(report.gpu))
-      RECMILL_RETURN_IF_ERROR(add(of_shape, kernels::tune::gpu_tuning_options(blocks), tried));
+    for (const int64_t blocks : kernels::tune::gpu_occupancies(report.gpu)) {
+      RECMILL_ASSIGN_OR_RETURN(
+          const auto sources,
+          kernels::codegen::gpu_pool_sources(of_shape, kernels::tune::gpu_tuning_options(blocks)));
+      add(sources, blocks, tried);
+    }
   }
   RECMILL_ASSIGN_OR_RETURN(const auto libraries, library_cache(run.options.kernels, files));
   RECMILL_ASSIGN_OR_RETURN(auto cache, CubinCache::open(libraries.folder(), files));
   const Stopwatch watch;
-  Progress progress(request.progress, "compile", "kernels", std::ssize(fused) + std::ssize(tried));
-  RECMILL_ASSIGN_OR_RETURN(report.fused,
-                           compile(fused, report.gpu, request, cache, *pool, progress));
-  RECMILL_ASSIGN_OR_RETURN(report.candidate_kernels,
-                           compile(tried, report.gpu, request, cache, *pool, progress));
-  report.compiled = cache.compilations();
-  report.seconds = watch.seconds();
+  Progress progress(request.progress, "compile", "kernels",
+                    std::ssize(fused) + std::ssize(beside) + std::ssize(tried));
+  const auto compile_some = [&](std::span<const Wanted> wanted) {
+    return compile(wanted, report.gpu, request, cache, *pool, progress);
+  };
+  RECMILL_ASSIGN_OR_RETURN(report.fused, compile_some(fused));
+  RECMILL_ASSIGN_OR_RETURN(report.beside, compile_some(beside));
+  report.of_training = {cache.compilations(), watch.seconds()};
+  RECMILL_ASSIGN_OR_RETURN(report.candidate_kernels, compile_some(tried));
+  report.in_all = {cache.compilations(), watch.seconds()};
   return report;
 }
 
 Json summary_of(const GpuKernelsReport& report) {
-  Json json = {
-      {"architecture", report.gpu.name}, {"features", report.features}, {"fused", Json::array()}};
-  int64_t schedules = 0;
-  for (const GpuKernelReport& kernel : report.fused) {
-    schedules += kernel.schedules;
+  Json json = {{"architecture", report.gpu.name},
+               {"features", report.features},
+               {"distinct_schedules", report.schedules},
+               {"fused", Json::array()},
+               {"beside", Json::array()}};
+  for (const GpuKernelReport& kernel : report.fused)
     json["fused"].push_back(to_json(kernel, report.gpu));
-  }
-  json["distinct_schedules"] = schedules;
+  for (const GpuKernelReport& kernel : report.beside)
+    json["beside"].push_back(to_json(kernel, report.gpu));
+  json["training"] = to_json(report.of_training);
   json["shapes"] = report.shapes;
   json["candidates"] = report.candidates;
   json["candidate_kernels"] = report.candidate_kernels.size();
-  // By the blocks that registers are limited for: what kernels take, and what is spilled, at most.
+  // By the blocks that registers are limited for: what kernels take, and what is spilled, at most,
+  // and the least occupancy.
   Json by_blocks = Json::array();
   for (const GpuKernelReport& kernel : report.candidate_kernels) {
     const auto place = static_cast<size_t>(kernel.wanted - 1);
     while (by_blocks.size() <= place)
-      by_blocks.push_back(
-          {{"blocks", by_blocks.size() + 1}, {"registers", 0}, {"spilled", 0}, {"shared", 0}});
+      by_blocks.push_back({{"blocks", by_blocks.size() + 1},
+                           {"registers", 0},
+                           {"spilled", 0},
+                           {"shared", 0},
+                           {"occupancy", 1.0}});
     Json& of = by_blocks[place];
     const auto raise = [&](const char* key, int64_t value) {
       of[key] = std::max(of[key].get<int64_t>(), value);
@@ -168,10 +191,12 @@ Json summary_of(const GpuKernelsReport& report) {
     raise("registers", kernel.resources.registers);
     raise("spilled", kernel.spilled);
     raise("shared", kernel.resources.shared);
+    of["occupancy"] = std::min(of["occupancy"].get<double>(),
+                               occupancy_of(report.gpu, kernel.blocks, kernel.threads));
   }
   json["by_blocks"] = by_blocks;
-  json["compiled"] = report.compiled;
-  json["seconds"] = report.seconds;
+  json["compiled"] = report.in_all.compiled;
+  json["seconds"] = report.in_all.seconds;
   return json;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run's kernels for GPUs compiled beforehand, where no GPU need be: the fused kernel of its
-// features, and those that a tuner would time its candidates with.
+// A run's kernels for GPUs compiled beforehand, where no GPU need be: all that training loads, and
+// those that a tuner would time its candidates with.
 #pragma once
 
 #include <atomic>
@@ -26,25 +26,31 @@ struct GpuKernelsRequest {
 
 /// One compiled kernel.
 struct GpuKernelReport {
-  int64_t schedules = 0;  // distinct ones
-  int64_t wanted = 1;     // blocks of a multiprocessor that registers were limited for
   KernelResources resources;
-  int64_t spilled = 0;  // bytes of a thread
-  int blocks = 0;       // of a multiprocessor, that fit
+  int64_t spilled = 0;    // bytes of a thread
+  int threads = 0;        // of a block
+  int blocks = 0;         // of a multiprocessor, that fit
+  int64_t schedules = 0;  // of lookups: distinct ones
+  int64_t wanted = 1;     // of candidates: blocks that registers were limited for
 };
 
 struct GpuKernelsReport {
   GpuProperties gpu;
-  int64_t features = 0, shapes = 0, candidates = 0;
-  std::vector<GpuKernelReport> fused, candidate_kernels;
-  int64_t compiled = 0;  // that were not there yet
-  double seconds = 0;
+  int64_t features = 0, schedules = 0, shapes = 0, candidates = 0;
+  std::vector<GpuKernelReport> fused;   // lookups of all features
+  std::vector<GpuKernelReport> beside;  // what else training loads
+  std::vector<GpuKernelReport> candidate_kernels;
+  struct Effort {
+    int64_t compiled = 0;  // that were not there yet
+    double seconds = 0;
+  };
+  Effort of_training, in_all;
 };
 
-/// Compiles into the folder of compiled code what is not there yet: for each shape of features
-/// (their rows, pooling and kind of bags) kernels of all its candidates, for each number of blocks
-/// of a multiprocessor that is compared (kernels::tune::gpu_occupancies()), and the fused kernel of
-/// all features with the schedules that nobody tuned. Fails as CubinCache::load.
+/// Compiles into the folder of compiled code what is not there yet: gpu_sources(), and for each
+/// shape of features (their rows, pooling and kind of bags) kernels of all its candidates, for each
+/// number of blocks of a multiprocessor that is compared (kernels::tune::gpu_occupancies()). Fails
+/// as CubinCache::load.
 Result<GpuKernelsReport> compile_gpu_kernels(const ResolvedRun& run,
                                              const GpuKernelsRequest& request, Files& files);
 

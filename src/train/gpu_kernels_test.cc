@@ -3,13 +3,20 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+#include <string>
+
 #include "base/temporary_folder.h"
+#include "comm/threads.h"
 #include "device/gpu/emulated_driver.h"
 #include "device/gpu/gpu_properties.h"
 #include "kernels/codegen/gpu_code.h"
 #include "kernels/tune/gpu_pool_subject.h"
 #include "kernels/tune/gpu_tuner.h"
 #include "train/generated_code.h"
+#include "train/gpu_sources.h"
+#include "train/rank.h"
 #include "train/testing/bags_run.h"
 #include "train/tuning_data.h"
 
@@ -19,16 +26,27 @@ namespace {
 TEST(GpuKernels, are_summed_up_by_what_each_and_the_greediest_take) {
   GpuKernelsReport report;
   report.gpu = *gpu_of_architecture("sm_90");
-  report.fused = {{3, 2, {"fused", 40, 16, 3000}, 8, 4}};
-  report.candidate_kernels = {{9, 2, {"one", 30, 0, 5000}, 4, 6},
-                              {9, 2, {"other", 60, 0, 70}, 0, 3}};
+  report.schedules = 3;
+  report.fused = {{{"fused", 40, 16, 3000}, 8, 256, 4, 3}};
+  report.beside = {{{"row_update", 96, 0, 50}, 0, 128, 5}};
+  report.candidate_kernels = {{{"one", 30, 0, 5000}, 4, 256, 6, 9, 2},
+                              {{"other", 60, 0, 70}, 0, 256, 3, 9, 2}};
+  report.of_training = {2, 1.5};
+  report.in_all = {4, 3.0};
   const Json summary = summary_of(report);
   EXPECT_EQ(summary["distinct_schedules"], 3);
   EXPECT_EQ(summary["fused"],
-            Json::parse(R"([{"schedules": 3, "registers": 40, "stack": 16, "spilled": 8,
-                                              "shared": 3000, "blocks": 4, "occupancy": 0.5}])"));
+            Json::parse(
+                R"([{"kernel": "fused", "registers": 40, "stack": 16, "spilled": 8,
+                                              "shared": 3000, "blocks": 4, "occupancy": 0.5, "schedules": 3}])"));
+  EXPECT_EQ(summary["beside"],
+            Json::parse(R"([{"kernel": "row_update", "registers": 96, "stack": 0, "spilled": 0,
+                             "shared": 50, "blocks": 5, "occupancy": 0.3125}])"));
+  EXPECT_EQ(summary["training"], Json::parse(R"({"compiled": 2, "seconds": 1.5})"));
+  EXPECT_EQ(summary["compiled"], 4);
   EXPECT_EQ(summary["by_blocks"][1],
-            Json::parse(R"({"blocks": 2, "registers": 60, "spilled": 4, "shared": 5000})"));
+            Json::parse(R"({"blocks": 2, "registers": 60, "spilled": 4, "shared": 5000,
+                             "occupancy": 0.375})"));
 }
 
 /// What tuning on a GPU has compiled; it is not compiled here.
@@ -75,6 +93,55 @@ TEST(GpuKernels, compiled_beforehand_are_those_that_tuning_asks_for) {
     ASSERT_TRUE(cache->load(sources, "sm_90", pool).ok());
     EXPECT_EQ(cache->compilations(), 0);
   }
+}
+
+/// The folders of what has been compiled there.
+int64_t compiled_in(const std::string& folder) {
+  const auto names = posix_files().list(folder);
+  EXPECT_TRUE(names.ok()) << names.status().message();
+  return std::ranges::count_if(
+      *names, [](const std::string& name) { return name.find('.') == std::string::npos; });
+}
+
+/// Fails as make_rank().
+Status make_ranks(const ResolvedRun& run) {
+  return run_ranks(run.ranks, [&](Communicator& communicator) -> Status {
+    Pool pool(1);
+    return make_rank(run, Way::engine, communicator, pool, posix_files()).status();
+  });
+}
+
+TEST(GpuKernels, compiled_beforehand_are_those_that_ranks_load) {
+  const TemporaryFolder folder;
+  RunOptions options = bags_run(500);
+  options.device = DeviceKind::emulated;
+  options.kernels.cache = folder.path();
+  std::set<std::string> texts;  // of all runs so far
+  const auto check = [&](size_t more) {
+    const auto run = resolve_run(options, posix_files());
+    ASSERT_TRUE(run.ok()) << run.status().message();
+    const Status made = make_ranks(*run);
+    ASSERT_TRUE(made.ok()) << made.message();
+    const auto sources = gpu_sources(*run);
+    ASSERT_TRUE(sources.ok()) << sources.status().message();
+    std::vector<kernels::codegen::GpuSource> all(sources->lookups.begin(), sources->lookups.end());
+    for (const LaunchedSource& other : sources->others) all.push_back(other.source);
+    const size_t before = texts.size();
+    for (const auto& source : all) texts.insert(source.text);
+    EXPECT_EQ(texts.size(), before + more);
+    EXPECT_EQ(compiled_in(folder.path()), std::ssize(texts));
+    auto cache = library_cache(run->options.kernels, posix_files());
+    ASSERT_TRUE(kernels::codegen::emulated_code(all, *cache).ok());
+    EXPECT_EQ(cache->compilations(), 0);
+  };
+  options.train.shards = 2;
+  options.train.deterministic = true;
+  check(3);  // lookups, distinct rows, updates
+  options.train.deterministic = false;
+  options.gpu.preprocess = true;
+  check(2);
+  options.train.ranks = 2;
+  check(3);  // lookups and updates of the rank with one kind of tables, rows between ranks
 }
 
 }  // namespace

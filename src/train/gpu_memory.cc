@@ -4,9 +4,9 @@
 #include "device/gpu/staged_arrays.h"
 #include "model/gpu_layers.h"
 #include "train/gpu/gpu_trainer.h"
+#include "train/gpu_run.h"
 #include "train/memory.h"
 #include "train/place_gpu_rows.h"
-#include "train/rank.h"
 #include "train/sample_lookups.h"
 
 namespace recmill::train {

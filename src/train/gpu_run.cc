@@ -40,6 +40,11 @@ Result<std::unique_ptr<Gpu>> open_gpu(const RunOptions& options, int number,
                                           .check_nan = options.gpu.check_nan});
 }
 
+bool layers_are_on_gpu(const RunOptions& options) {
+  return options.device != DeviceKind::cpu && !options.train.deterministic &&
+         options.embedding.store != preprocess::StoreKind::plain;
+}
+
 Result<RankOnHost> rank_on_host(Communicator& communicator) {
   std::array<char, 256> host = {};
   gethostname(host.data(), host.size() - 1);

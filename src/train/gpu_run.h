@@ -23,6 +23,9 @@ namespace recmill::train {
 Result<std::unique_ptr<Gpu>> open_gpu(const RunOptions& options, int number = 0,
                                       emulation::Usage* usage = nullptr);
 
+/// Whether layers are computed on the GPU: not bit for bit as on the CPU.
+bool layers_are_on_gpu(const RunOptions& options);
+
 /// A rank among those of its host.
 struct RankOnHost {
   int number = 0;                // that of its GPU, too

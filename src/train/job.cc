@@ -14,6 +14,7 @@
 #include "train/checkpoint_saver.h"
 #include "train/drift_warning.h"
 #include "train/export_plain_run.h"
+#include "train/gpu_run.h"
 #include "train/handshake.h"
 #include "train/memory.h"
 #include "train/restore_checkpoint.h"

@@ -110,11 +110,6 @@ Status make_gpu_trainer(const ResolvedRun& run, Buffer parameters, Communicator&
 
 }  // namespace
 
-bool layers_are_on_gpu(const RunOptions& options) {
-  return options.device != DeviceKind::cpu && !options.train.deterministic &&
-         options.embedding.store != preprocess::StoreKind::plain;
-}
-
 Status settle(Rank& rank) {
   RECMILL_RETURN_IF_ERROR(rank.store->settle());
   return rank.trainer->settle();

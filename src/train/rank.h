@@ -37,9 +37,6 @@ struct Rank {
   std::unique_ptr<Trainer> trainer;  // refers to all of the above
 };
 
-/// Whether layers are computed on the GPU: not bit for bit as on the CPU.
-bool layers_are_on_gpu(const RunOptions& options);
-
 /// Makes a rank with its initial rows and parameters, a function of the run's seed. `run`, `pool`,
 /// `files` and the communicator outlive it.
 Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicator, Pool& pool,

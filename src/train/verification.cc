@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "comm/threads.h"
 #include "placement_plan/plan_file.h"
+#include "train/gpu_run.h"
 #include "train/handshake.h"
 #include "train/memory.h"
 #include "train/plain_rows.h"

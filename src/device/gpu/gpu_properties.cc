@@ -72,6 +72,10 @@ int blocks_of_multiprocessor(const GpuProperties& gpu, const KernelResources& ke
   return static_cast<int>(blocks);
 }
 
+double occupancy_of(const GpuProperties& gpu, int blocks, int threads) {
+  return static_cast<double>(blocks) * threads / gpu.most_threads;
+}
+
 int64_t shared_that_leaves(const GpuProperties& gpu, const KernelResources& kernel, int threads,
                            int64_t blocks) {
   if (blocks_of_multiprocessor(gpu, kernel, threads, 0) <= blocks) return 0;

@@ -45,6 +45,9 @@ struct KernelResources {
 int blocks_of_multiprocessor(const GpuProperties& gpu, const KernelResources& kernel, int threads,
                              int64_t dynamic_shared);
 
+/// The share of a multiprocessor's threads that so many blocks of it take.
+double occupancy_of(const GpuProperties& gpu, int blocks, int threads);
+
 /// Bytes of shared memory that a launch asks for in vain, so that not more than `blocks` blocks fit
 /// a multiprocessor; 0 where they do not anyway.
 int64_t shared_that_leaves(const GpuProperties& gpu, const KernelResources& kernel, int threads,

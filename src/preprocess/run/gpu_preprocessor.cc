@@ -69,7 +69,7 @@ class GpuOps final : public StatelessOps {
 
   /// Once, before run(). Fails as `compile`, and as the GPU.
   Status start(const std::vector<std::vector<GpuOp>>& ops, const CompileForGpu& compile) {
-    const GpuSource source = gpu_preprocess_source("recmill");
+    const GpuSource source = gpu_preprocess_source("Recmill");
     RECMILL_ASSIGN_OR_RETURN(auto codes, compile({&source, 1}));
     code_ = std::move(codes.front());
     RECMILL_ASSIGN_OR_RETURN(kernel_, gpu_->load(code_.code));

@@ -14,6 +14,7 @@
 #include "cli/bench/kernels/workload.h"
 #include "kernels/codegen/gpu_code.h"
 #include "train/gpu_lookups.h"
+#include "train/gpu_sources.h"
 
 namespace recmill::cli {
 namespace {
@@ -327,34 +328,41 @@ class GpuCase {
 
   /// What the tuned kernels are, compiled anew for an H100 by two compilers at a time: for the
   /// occupancy that was chosen, and on the emulator, which cannot choose one, for the highest at
-  /// which nothing is spilled.
+  /// which nothing is spilled. Then what training loads beside them.
   Status report_compiled() const {
     const int64_t chosen = tuned_.choice.value.blocks;
     int64_t blocks = emulated() || chosen == 0 ? kMostBlocks : chosen;
+    Compiled branches;
     while (true) {
-      RECMILL_ASSIGN_OR_RETURN(const Compiled compiled, compile(Dispatch::branches, blocks));
+      RECMILL_ASSIGN_OR_RETURN(branches, compile_fused(Dispatch::branches, blocks));
       const bool spills =
-          std::ranges::any_of(compiled.codes, [](const auto& code) { return code.spilled > 0; });
-      if (!emulated() || !spills || blocks == 1) {
-        report_codes(Dispatch::branches, compiled);
-        break;
-      }
+          std::ranges::any_of(branches.codes, [](const auto& code) { return code.spilled > 0; });
+      if (!emulated() || !spills || blocks == 1) break;
       --blocks;
     }
-    RECMILL_ASSIGN_OR_RETURN(const Compiled pointers, compile(Dispatch::pointers, blocks));
-    report_codes(Dispatch::pointers, pointers);
+    RECMILL_ASSIGN_OR_RETURN(const Compiled pointers, compile_fused(Dispatch::pointers, blocks));
+    int64_t schedules = 0;
+    for (const auto& source : sides_[0].fused.sources) schedules += std::ssize(source.functions);
+    sink_(line("distinct_schedules", static_cast<double>(schedules), ""));
+    sink_(line("blocks_asked_for", static_cast<double>(blocks), "a multiprocessor"));
+    report_codes("branches", branches);
+    report_codes("pointers", pointers);
+    train::ResolvedRun whole = run_;
+    whole.options.gpu.preprocess = true;
+    whole.options.train.deterministic = false;  // layers are on the GPU, too
+    RECMILL_ASSIGN_OR_RETURN(const auto loaded, train::gpu_sources(whole));
+    RECMILL_ASSIGN_OR_RETURN(const Compiled beside, compile(loaded.others));
+    report_codes("beside", beside);
     return {};
   }
 
   struct Compiled {
-    std::vector<kernels::codegen::GpuCode> codes;
-    int64_t schedules = 0, blocks = 0;
+    std::vector<train::LaunchedSource> sources;
+    std::vector<kernels::codegen::GpuCode> codes;  // [sources]
     double cold_seconds = 0.0;
     int64_t warm_compilations = 0;
   };
-  Result<Compiled> compile(Dispatch dispatch, int64_t blocks) const {
-    const TemporaryFolder folder;
-    Pool compilers(kCompilers);
+  Result<Compiled> compile_fused(Dispatch dispatch, int64_t blocks) const {
     std::vector<kernels::codegen::PoolFunction> wanted;
     for (const auto& source : sides_[0].fused.sources)
       wanted.insert(wanted.end(), source.functions.begin(), source.functions.end());
@@ -362,43 +370,49 @@ class GpuCase {
         const auto made,
         kernels::codegen::gpu_pool_sources(
             wanted, {.made_by = "Recmill", .dispatch = dispatch, .blocks = blocks}));
-    const std::vector<kernels::codegen::GpuSource> sources(made.begin(), made.end());
+    std::vector<train::LaunchedSource> sources;
+    for (const auto& source : made) sources.push_back({source, kernels::gpu::kBlockThreads});
+    return compile(std::move(sources));
+  }
+  static Result<Compiled> compile(std::vector<train::LaunchedSource> sources) {
+    const TemporaryFolder folder;
+    Pool compilers(kCompilers);
+    std::vector<kernels::codegen::GpuSource> texts;
+    for (const auto& source : sources) texts.push_back(source.source);
     Compiled compiled;
-    compiled.blocks = blocks;
-    for (const auto& source : made) compiled.schedules += std::ssize(source.functions);
+    compiled.sources = std::move(sources);
     RECMILL_ASSIGN_OR_RETURN(auto cold,
                              kernels::codegen::CubinCache::open(folder.path(), posix_files()));
     const Stopwatch watch;
-    RECMILL_ASSIGN_OR_RETURN(compiled.codes, cold.load(sources, kCompiledFor, compilers));
+    RECMILL_ASSIGN_OR_RETURN(compiled.codes, cold.load(texts, kCompiledFor, compilers));
     compiled.cold_seconds = watch.seconds();
     RECMILL_ASSIGN_OR_RETURN(auto warm,
                              kernels::codegen::CubinCache::open(folder.path(), posix_files()));
-    RECMILL_RETURN_IF_ERROR(warm.load(sources, kCompiledFor, compilers).status());
+    RECMILL_RETURN_IF_ERROR(warm.load(texts, kCompiledFor, compilers).status());
     compiled.warm_compilations = warm.compilations();
     return compiled;
   }
 
   /// The most that any of the kernels takes, and the least occupancy.
-  void report_codes(Dispatch dispatch, const Compiled& compiled) const {
+  void report_codes(const std::string& of, const Compiled& compiled) const {
     const auto gpu = gpu_of_architecture(kCompiledFor);
     int64_t registers = 0, spilled = 0, stack = 0, shared = 0, bytes = 0;
     double occupancy = 1.0;
-    for (const auto& code : compiled.codes) {
+    for (size_t k = 0; k < compiled.codes.size(); ++k) {
+      const auto& code = compiled.codes[k];
+      const int threads = compiled.sources[k].threads;
       registers = std::max<int64_t>(registers, code.resources.registers);
       spilled = std::max(spilled, code.spilled);
       stack = std::max(stack, code.resources.stack);
       shared = std::max(shared, code.resources.shared);
       bytes += std::ssize(code.code.cubin);
-      const int fit =
-          blocks_of_multiprocessor(*gpu, code.resources, kernels::gpu::kBlockThreads, 0);
-      occupancy = std::min(
-          occupancy, static_cast<double>(fit) * kernels::gpu::kBlockThreads / gpu->most_threads);
+      const int fit = blocks_of_multiprocessor(*gpu, code.resources, threads, 0);
+      occupancy = std::min(occupancy, occupancy_of(*gpu, fit, threads));
     }
     const auto say = [&](const char* metric, double value, const char* unit) {
-      sink_(line(metric + ("_" + std::string(name_of(dispatch))), value, unit));
+      sink_(line(metric + ("_" + of), value, unit));
     };
-    say("distinct_schedules", static_cast<double>(compiled.schedules), "");
-    say("blocks_asked_for", static_cast<double>(compiled.blocks), "a multiprocessor");
+    say("kernels", static_cast<double>(compiled.codes.size()), "");
     say("registers", static_cast<double>(registers), "a thread");
     say("spilled", static_cast<double>(spilled), "bytes a thread");
     say("stack", static_cast<double>(stack), "bytes a thread");

@@ -105,6 +105,11 @@ TEST(GpuCase, on_the_emulator_counts_what_each_way_needs) {
   EXPECT_EQ(found["warm_compilations_branches"], 0.0);
   EXPECT_EQ(found["spilled_branches"], 0.0);
   EXPECT_GT(found["registers_pointers"], 16.0);
+  // Distinct rows in seven steps, updates, preprocessing, and four kernels of a training step.
+  EXPECT_EQ(found["kernels_beside"], 13.0);
+  EXPECT_EQ(found["spilled_beside"], 0.0);
+  EXPECT_GT(found["occupancy_beside"], 0.1);
+  EXPECT_EQ(found["warm_compilations_beside"], 0.0);
   options.device = DeviceKind::cpu;
   options.cases = {"recflex_d_gpu"};
   EXPECT_EQ(run_kernels_bench(options, [](const BenchLine&) {}).message(),

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/gpu_sources.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "kernels/codegen/compiled_gpu_pool.h"
+#include "kernels/row_copy/gpu_row_copier.h"
+#include "kernels/row_copy/gpu_row_copy_arguments.h"
+#include "preprocess/run/gpu_chain_arguments.h"
+#include "preprocess/run/gpu_preprocess_source.h"
+#include "store/gpu_store_sources.h"
+#include "store/held_tables.h"
+#include "table/embedding_table.h"
+#include "train/gpu/gpu_step_arguments.h"
+#include "train/gpu/gpu_step_source.h"
+#include "train/gpu_run.h"
+
+namespace recmill::train {
+namespace {
+
+using kernels::codegen::GpuPoolSource;
+using kernels::codegen::GpuSource;
+
+class Sources {
+ public:
+  Status add_lookups(const ModelSpec& model, kernels::codegen::Dispatch dispatch) {
+    std::vector<kernels::codegen::PoolFunction> functions;
+    for (const FeatureSpec& feature : model.features) {
+      const TableSpec& table = model.tables[feature.table];
+      const auto rows = table::EmbeddingTable::layout(table, table::RowShare(table.rows, 0, 1));
+      functions.push_back(kernels::codegen::gpu_pool_function(
+          kernels::default_gpu_pool_schedule(feature.pooling, rows), rows, feature.pooling,
+          feature.weighted));
+    }
+    RECMILL_ASSIGN_OR_RETURN(auto sources,
+                             kernels::codegen::gpu_pool_sources(
+                                 functions, {.made_by = "Recmill", .dispatch = dispatch}));
+    for (GpuPoolSource& source : sources)
+      if (std::ranges::find(made.lookups, source.entry, &GpuPoolSource::entry) ==
+          made.lookups.end())
+        made.lookups.push_back(std::move(source));
+    return {};
+  }
+
+  template <class Source>
+  void add(std::span<const Source> sources, int threads) {
+    for (const GpuSource& source : sources) {
+      const auto is_there = [&](const LaunchedSource& other) {
+        return other.source.entry == source.entry;
+      };
+      if (std::ranges::none_of(made.others, is_there)) made.others.push_back({source, threads});
+    }
+  }
+  void add(const GpuSource& source, int threads) {
+    add(std::span<const GpuSource>(&source, 1), threads);
+  }
+
+  GpuSources made;
+};
+
+}  // namespace
+
+Result<GpuSources> gpu_sources(const ResolvedRun& run) {
+  Sources sources;
+  for (const store::HeldTables& held : store::held_tables(run.spec, run.ranks)) {
+    const ModelSpec model = store::model_of(held, run.spec);
+    RECMILL_RETURN_IF_ERROR(sources.add_lookups(model, run.options.kernels.dispatch));
+    const store::GpuStoreSources of_store = store::gpu_store_sources(model, run.shards);
+    sources.add(std::span(of_store.finder), kernels::gpu::kDistinctThreads);
+    sources.add(std::span(of_store.updater), kernels::gpu::kUpdateThreads);
+  }
+  if (run.options.gpu.preprocess)
+    sources.add(preprocess::gpu_preprocess_source("Recmill"), preprocess::kChainThreads);
+  if (layers_are_on_gpu(run.options))
+    sources.add(std::span<const GpuSource>(gpu_step_sources(run.options.optimizer, "Recmill")),
+                gpu::kStepThreads);
+  if (run.ranks > 1)
+    sources.add(kernels::gpu_row_copy_source("Recmill"), kernels::gpu::kCopyThreads);
+  return std::move(sources.made);
+}
+
+}  // namespace recmill::train
