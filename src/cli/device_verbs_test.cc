@@ -302,6 +302,26 @@ TEST_F(Program, without_a_driver_there_is_no_cuda_and_no_other_device_instead) {
   EXPECT_EQ(std::count(on_gpu.err.begin(), on_gpu.err.end(), '\n'), 1) << on_gpu.err;
 }
 
+TEST_F(Program, without_a_driver_every_verb_says_so_in_one_line_and_writes_nothing) {
+  if (posix_files().exists("/dev/nvidiactl")) GTEST_SKIP() << "there is a GPU";
+  write("a.toml", config(kDlrm, "", "iterations = 3"));
+  ASSERT_EQ(run({"train", "a.toml"}).status, 0);
+  const std::vector<std::vector<std::string>> all{{"verify", "a.toml"},
+                                                  {"eval", "runs/a", "--quiet"},
+                                                  {"predict", "runs/a", "--out", "scores.csv"},
+                                                  {"tune", "a.toml", "--quiet"}};
+  for (std::vector<std::string> words : all) {
+    words.insert(words.end(), {"--set", "device=cuda", "--set", "kernels.cache=cache"});
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.status, 1) << words[0];
+    EXPECT_NE(outcome.err.find("no CUDA driver: libcuda.so.1"), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_EQ(outcome.out, "") << words[0];
+  }
+  for (const char* file : {"scores.csv", "tuned/a.cuda.json"})
+    EXPECT_FALSE(posix_files().exists(path(file))) << file;
+}
+
 // ---- messages between GPUs
 
 TEST_F(Program, over_the_stand_in_of_nccl_training_gives_the_bits_of_one_rank) {
@@ -356,8 +376,11 @@ TEST_F(Program, tune_compiles_kernels_for_gpus_once_and_says_what_they_take) {
   EXPECT_GT(first["fused"][0]["registers"], 16);
   EXPECT_EQ(first["fused"][0]["spilled"], 0);
   EXPECT_GT(first["fused"][0]["occupancy"], 0.1);
-  EXPECT_EQ(first["by_blocks"].size(), 6u);  // with 7, a thread has 36 registers
-  ASSERT_EQ(first["beside"].size(), 8u);     // distinct rows in seven steps, updates
+  EXPECT_EQ(first["schedules"], "default");
+  ASSERT_EQ(first["candidate_kernels"].size(), 6u);  // with 7, a thread has 36 registers
+  for (int64_t blocks = 1; blocks <= 6; ++blocks)
+    EXPECT_EQ(first["candidate_kernels"][blocks - 1]["blocks"], blocks);
+  ASSERT_EQ(first["beside"].size(), 8u);  // distinct rows in seven steps, updates
   for (const Json& kernel : first["beside"]) {
     EXPECT_EQ(kernel["spilled"], 0) << kernel;
     EXPECT_GT(kernel["registers"], 8) << kernel;

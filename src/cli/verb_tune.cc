@@ -97,7 +97,7 @@ Result<kernels::tune::TuningRecord> tuned_record(Arguments& arguments, const Run
   return record;
 }
 
-/// What a tuner on a GPU would need, compiled where no GPU need be.
+/// What training and tuning on a GPU would load, compiled where no GPU need be.
 Status compile_for_gpus(const Arguments& arguments) {
   if (arguments.config.path.empty())
     return Status::BadRequest("tune: name a configuration or a workload");

@@ -48,6 +48,19 @@ __device__ __forceinline__ u32 arrive(u32* at) {
 __device__ __forceinline__ void prefetch(const void* at) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
 }
+/// The same, of which the compiler knows nothing. What follows from it is computed behind it: a
+/// kernel's loop over work of many kinds would have it computed before, of all kinds, and kept in
+/// registers that each kind needs.
+__device__ __forceinline__ int opaque(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+template <class T>
+__device__ __forceinline__ T& opaque_reference(T& of) {
+  T* at = &of;
+  asm volatile("" : "+l"(at));
+  return *at;
+}
 /// Time that the block's multiprocessor spent so far, in its own unit; right after a barrier.
 __device__ __forceinline__ i64 block_clock() {
   return clock64();

@@ -106,9 +106,9 @@ Result<std::unique_ptr<GpuStore>> GpuStore::create(ModelSpec model, uint64_t see
       new GpuStore(std::move(model), std::move(tables), std::move(rows), std::move(gpu), pool));
   RECMILL_RETURN_IF_ERROR(store->open_streams());
   RECMILL_RETURN_IF_ERROR(store->upload_written());
-  RECMILL_RETURN_IF_ERROR(store->load_pool(kernels));
+  const GpuStoreSources sources = gpu_store_sources(store->model_, kernels);
   store->most_shards_ = kernels.shards;
-  const GpuStoreSources sources = gpu_store_sources(store->model_, kernels.shards);
+  RECMILL_RETURN_IF_ERROR(store->load_pool(sources, kernels));
   RECMILL_RETURN_IF_ERROR(store->load_finder(sources, kernels.compile));
   RECMILL_RETURN_IF_ERROR(store->load_updater(sources, kernels.compile));
   return store;
@@ -139,23 +139,14 @@ Result<std::vector<GpuKernel>> GpuStore::load(std::span<const GpuSource> sources
   return kernels;
 }
 
-Status GpuStore::load_pool(const GpuStoreKernels& kernels) {
+Status GpuStore::load_pool(const GpuStoreSources& sources, const GpuStoreKernels& kernels) {
   std::vector<kernels::codegen::GpuPoolRequest> features;
-  for (size_t f = 0; f < model_.features.size(); ++f) {
-    const FeatureSpec& feature = model_.features[f];
-    const kernels::RowStorage& rows = tables_[feature.table].rows();
-    auto schedule = kernels.pool.empty() ? kernels::default_gpu_pool_schedule(feature.pooling, rows)
-                                         : kernels.pool[f];
-    features.push_back({kernels::codegen::gpu_pool_function(std::move(schedule), rows,
-                                                            feature.pooling, feature.weighted),
-                        rows_[feature.table].records(), f, feature.name});
-  }
-  kernels::codegen::GpuPoolSourceOptions options;
-  options.made_by = "Recmill";
-  options.dispatch = kernels.dispatch;
-  options.blocks = std::max<int64_t>(1, kernels.blocks);
+  for (size_t f = 0; f < model_.features.size(); ++f)
+    features.push_back({sources.lookups[f], rows_[model_.features[f].table].records(), f,
+                        model_.features[f].name});
   RECMILL_ASSIGN_OR_RETURN(
-      fused_pool_, compile_gpu_pool(features, options, kernels.blocks > 0, kernels.compile, *gpu_));
+      fused_pool_,
+      compile_gpu_pool(features, sources.fused, kernels.blocks > 0, kernels.compile, *gpu_));
   return {};
 }
 

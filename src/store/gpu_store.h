@@ -32,15 +32,6 @@
 
 namespace recmill::store {
 
-/// The schedules of a store's lookups, and how its kernels are made.
-struct GpuStoreKernels {
-  std::vector<kernels::Schedule> pool = {};  // [features]; empty: the default ones
-  int64_t blocks = 0;  // of a multiprocessor, that they were chosen for; 0: any number
-  kernels::codegen::Dispatch dispatch = kernels::codegen::Dispatch::branches;
-  int shards = 1024;  // of a global batch, at most
-  kernels::codegen::CompileForGpu compile;
-};
-
 class GpuStore final : public StoreOnGpu {
  public:
   /// Allocates all tables with their initial rows, and compiles what they need. `places` [tables]:
@@ -76,7 +67,7 @@ class GpuStore final : public StoreOnGpu {
   GpuStore(ModelSpec model, std::vector<table::EmbeddingTable> tables,
            std::vector<table::GpuRows> rows, std::unique_ptr<Gpu> gpu, Pool& pool);
   Status open_streams();
-  Status load_pool(const GpuStoreKernels& kernels);
+  Status load_pool(const GpuStoreSources& sources, const GpuStoreKernels& kernels);
   Status load_finder(const GpuStoreSources& sources,
                      const kernels::codegen::CompileForGpu& compile);
   Status load_updater(const GpuStoreSources& sources,

@@ -1,24 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels that a GpuStore loads beside those of its lookups. Pure.
+// The kernels that a GpuStore loads. Pure.
 #pragma once
 
 #include <vector>
 
-#include "kernels/codegen/gpu_source.h"
+#include "base/status.h"
+#include "kernels/codegen/compiled_gpu_pool.h"
+#include "kernels/codegen/gpu_code.h"
 #include "kernels/distinct_rows/gpu_distinct_rows.h"
 #include "schema/table_spec.h"
 #include "table/gpu_update_source.h"
 
 namespace recmill::store {
 
-struct GpuStoreSources {
-  kernels::RowKeys keys;                            // that distinct rows are found by
-  std::vector<kernels::codegen::GpuSource> finder;  // [kernels::kDistinctSteps]
-  std::vector<table::GpuUpdateFunction> updates;    // [tables]
-  std::vector<table::GpuUpdateSource> updater;      // of them
+/// The schedules of a store's lookups, and how its kernels are made.
+struct GpuStoreKernels {
+  std::vector<kernels::Schedule> pool = {};  // [features]; empty: the default ones
+  int64_t blocks = 0;  // of a multiprocessor, that they were chosen for; 0: any number
+  kernels::codegen::Dispatch dispatch = kernels::codegen::Dispatch::branches;
+  int shards = 1024;  // of a global batch, at most
+  kernels::codegen::CompileForGpu compile;
 };
 
-/// Of batches of at most so many shards.
-GpuStoreSources gpu_store_sources(const ModelSpec& model, int shards);
+struct GpuStoreSources {
+  std::vector<kernels::codegen::PoolFunction> lookups;  // [features]
+  kernels::codegen::GpuPoolSourceOptions fused;         // their kernels
+  kernels::RowKeys keys;                                // that distinct rows are found by
+  std::vector<kernels::codegen::GpuSource> finder;      // [kernels::kDistinctSteps]
+  std::vector<table::GpuUpdateFunction> updates;        // [tables]
+  std::vector<table::GpuUpdateSource> updater;          // of them
+};
+
+GpuStoreSources gpu_store_sources(const ModelSpec& model, const GpuStoreKernels& kernels);
 
 }  // namespace recmill::store

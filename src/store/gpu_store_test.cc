@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <regex>
+
 #include "kernels/codegen/testing/test_code.h"
 #include "store/gpu_memory.h"
 #include "store/store_contract.h"
@@ -15,10 +18,11 @@ namespace {
 using kernels::codegen::compile_for_tests;
 
 Result<std::unique_ptr<GpuStore>> make_gpu_store(const ModelSpec& model, uint64_t seed, Pool& pool,
-                                                 std::span<const GpuMemory> rows = {}) {
+                                                 std::span<const GpuMemory> rows = {},
+                                                 GpuOptions options = {}) {
   EmulatedGpu of;
   of.turns.order = seed % 2 == 0 ? emulation::Order::reverse : emulation::Order::forward;
-  auto gpu = std::make_unique<Gpu>(recmill::testing::test_driver(of), GpuOptions{});
+  auto gpu = std::make_unique<Gpu>(recmill::testing::test_driver(of), options);
   return GpuStore::create(model, seed, std::move(gpu),
                           {.shards = 16, .compile = &compile_for_tests}, pool, rows);
 }
@@ -61,6 +65,23 @@ TEST(GpuStore, RowsInHostMemoryHaveTheSameBits) {
   const Status status = testing::carry_out(scenario, **store, 0, 1, pool, trace);
   EXPECT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(trace.difference(*expected), "");
+}
+
+TEST(GpuStore, NamesTheFeatureWhoseLookedUpRowsHaveANaNWhereThatIsAskedFor) {
+  testing::Scenario scenario{testing::scenario_model(), /*seed=*/3, /*shards=*/8, {}};
+  scenario.operations = {{.batches = {20}, .learning_rate_scale = std::nan("")},
+                         {.kind = testing::Operation::Kind::evaluate, .batches = {20}}};
+  Pool pool(2);
+  const auto said = [&](GpuOptions options) {
+    const auto store = make_gpu_store(scenario.model, scenario.seed, pool, {}, options);
+    testing::Trace trace(scenario);
+    return testing::carry_out(scenario, **store, 0, 1, pool, trace).message();
+  };
+  EXPECT_EQ(said({}), "");
+  const std::string error = said({.check_nan = true});
+  EXPECT_TRUE(std::regex_match(error, std::regex("kernel fused_pool_\\w+: wrote a NaN as element "
+                                                 "\\d+ of row \\d+ of feature '\\w+'")))
+      << error;
 }
 
 TEST(GpuStore, TablesLargerThanTheGpusMemoryStandInTheHosts) {

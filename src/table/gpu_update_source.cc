@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/hash.h"
@@ -97,10 +98,9 @@ std::string types_and_shared(std::span<const GpuUpdateFunction> functions) {
 
 // Of a multiprocessor: as many as the functions' registers allow without spills.
 int blocks_of(std::span<const GpuUpdateFunction> functions) {
-  const bool few = std::ranges::all_of(functions, [](const GpuUpdateFunction& of) {
-    return of.levels <= 4 && of.precision != RowPrecision::float16;
-  });
-  return few ? 2 : 1;
+  constexpr int kFewLevels = 4;
+  const int levels = std::ranges::max(functions, {}, &GpuUpdateFunction::levels).levels;
+  return levels <= kFewLevels ? 2 : 1;
 }
 
 // One of the functions, by the table's.
@@ -128,7 +128,9 @@ std::string entry_text(const GpuUpdateSource& source) {
   write("const ListedRow row = arguments.listed.rows[i];");
   write("const UpdateTable& table = arguments.tables[row.table];");
   write_branches(source.functions.size(), write, [](size_t f) {
-    return fmt::format("Update{0}::run_long(table, row.row, shared.block.update_{0});", f);
+    return fmt::format(
+        "Update{0}::run_long(table, row.row, recmill::opaque_reference(shared.block.update_{0}));",
+        f);
   });
   write("}}");
   write("Warp& of_warp = shared.warps[threadIdx.x / 32];");
@@ -136,7 +138,9 @@ std::string entry_text(const GpuUpdateSource& source) {
   write("for (WarpWork work = {{}}; (work = queue.take()).table >= 0;) {{");
   write("const UpdateTable& table = arguments.tables[work.table];");
   write_branches(source.functions.size(), write, [](size_t f) {
-    return fmt::format("Update{0}::run(table, work, queue, of_warp.rows.update_{0});", f);
+    return fmt::format(
+        "Update{0}::run(table, work, queue, recmill::opaque_reference(of_warp.rows.update_{0}));",
+        f);
   });
   write("}}");
   write("}}");

@@ -40,6 +40,33 @@ TEST(GpuUpdateSource, CompilesForGpusWithoutSpills) {
   check(std::span(sources).last(1), "sm_80");
 }
 
+// What a compiler computes before the loop over rows, of every function, it keeps in registers.
+TEST(GpuUpdateSource, ManyDimensionsOfOneKernelLeaveEachItsRegisters) {
+  const TemporaryFolder folder;
+  Pool pool(2);
+  auto cache = kernels::codegen::CubinCache::open(folder.path(), posix_files());
+  ASSERT_TRUE(cache.ok()) << cache.status().message();
+  std::vector<GpuSource> sources;
+  for (const OptimizerKind kind : {OptimizerKind::rowwise_adagrad, OptimizerKind::adam}) {
+    std::vector<GpuUpdateFunction> functions;
+    for (const int64_t dim : {4, 8, 16, 32, 64, 128}) {
+      TableSpec spec = gpu_update_specs().front();
+      spec.dim = dim;
+      spec.optimizer.kind = kind;
+      functions.push_back(gpu_update_function(spec));
+    }
+    const auto made = gpu_update_sources(functions, "the tests");
+    ASSERT_EQ(made.size(), 1u);
+    sources.push_back(made.front());
+  }
+  const auto codes = cache->load(sources, "sm_90", pool);
+  ASSERT_TRUE(codes.ok()) << codes.status().message();
+  for (const auto& code : *codes) {
+    EXPECT_EQ(code.spilled, 0) << code.resources.registers;
+    EXPECT_LE(code.resources.registers, 112);  // 128, and spills, otherwise
+  }
+}
+
 TEST(GpuUpdateSource, AlikeTablesShareAFunction) {
   GpuUpdateFunction a, b;
   a.dim = 8;

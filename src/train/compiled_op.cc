@@ -100,20 +100,6 @@ Status choose_for_cpu(const ResolvedRun& run, Files& files, PoolOp& op) {
   return {};
 }
 
-/// Those of a record for a GPU, which must be one of those that are asked for; it need not be here.
-Result<GpuSchedules> schedules_of(const TuningRecord& record, const std::string& path,
-                                  const ResolvedRun& run, const CompiledOpRequest& request) {
-  kernels::tune::TunedFor wanted = record.of;
-  wanted.model = run.tuned_model;
-  wanted.deterministic = run.options.train.deterministic;
-  if (std::ranges::find(request.architectures, record.of.compiler) == request.architectures.end())
-    return Status::Failed(path + ": it was tuned for '" + record.of.compiler +
-                          "', which no --arch names");
-  if (const std::string why = kernels::tune::foreign_because(record.of, wanted); !why.empty())
-    return Status::Failed(path + ": " + why);
-  return gpu_schedules(record, run, path);
-}
-
 /// The schedules that the run would use on a GPU. Returns how many blocks of a multiprocessor they
 /// were tuned to; 0: any number.
 Result<int64_t> choose_for_gpu(const ResolvedRun& run, const CompiledOpRequest& request,
@@ -121,7 +107,7 @@ Result<int64_t> choose_for_gpu(const ResolvedRun& run, const CompiledOpRequest& 
   RECMILL_ASSIGN_OR_RETURN(
       const auto chosen,
       choose_gpu_schedules(run, files, [&](const TuningRecord& record, const std::string& path) {
-        return schedules_of(record, path, run, request);
+        return gpu_schedules(record, run, path, request.architectures);
       }));
   for (size_t f = 0; f < chosen.pool.size(); ++f) op.features[f].gpu = chosen.pool[f];
   return chosen.blocks;

@@ -129,6 +129,7 @@ Result<Float64Comparison> float64_distances(const RunOptions& options, const Run
 
 Result<Json> verify_against_float64(const RunOptions& options, int64_t iterations, Files& files,
                                     const std::function<void(const std::string&)>& say) {
+  RECMILL_RETURN_IF_ERROR(check_gpu(options));
   if (layers_are_on_gpu(options) && options.device == DeviceKind::cuda)
     RECMILL_RETURN_IF_ERROR(model::open_layers_on_cuda().at("device = \"cuda\""));
   RunOptions limited = options;

@@ -4,10 +4,13 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "kernels/tune/gpu_tuner.h"
 #include "table/embedding_table.h"
+#include "train/chosen_kernels.h"
 #include "train/generated_code.h"
 #include "train/gpu_sources.h"
+#include "train/make_gpu_store.h"
 #include "train/rank.h"
 #include "train/tuning_data.h"
 
@@ -62,12 +65,37 @@ std::vector<std::vector<PoolFunction>> distinct_candidates(std::span<const Featu
 
 /// A source, and what it is for.
 struct Wanted : LaunchedSource {
-  int64_t schedules = 0, blocks = 1;
+  int64_t schedules = 0, blocks = 0;  // GpuKernelReport::wanted
 };
 
 void add(std::span<const GpuPoolSource> sources, int64_t blocks, std::vector<Wanted>& wanted) {
   for (const GpuPoolSource& source : sources)
     wanted.push_back({{source, kernels::gpu::kBlockThreads}, std::ssize(source.functions), blocks});
+}
+
+/// The default schedules as tuning has them beside others, of all features on one GPU, where ranks
+/// load something else.
+Status add_untuned(const ResolvedRun& run, const GpuSources& loaded, std::vector<Wanted>& wanted) {
+  ResolvedRun alone = run;
+  alone.ranks = 1;
+  alone.options.kernels.dispatch = kernels::codegen::Dispatch::branches;
+  RECMILL_ASSIGN_OR_RETURN(const auto untuned, gpu_sources(alone, {}));
+  if (untuned.lookups != loaded.lookups) add(untuned.lookups, 0, wanted);
+  return {};
+}
+
+/// Those that ranks would use on such a GPU. A record that is not good for it says so in the log:
+/// tuning there makes another.
+Result<GpuSchedules> tuned_schedules(const ResolvedRun& run, const std::string& architecture,
+                                     Files& files) {
+  const std::string path = tuning_record_path(run.options);
+  if (run.options.kernels.mode == KernelMode::standard || !files.exists(path))
+    return GpuSchedules{};
+  RECMILL_ASSIGN_OR_RETURN(const auto record, read_tuning_record(path, files));
+  auto schedules = gpu_schedules(record, run, path, {&architecture, 1});
+  if (schedules.ok()) return schedules;
+  log_warning(schedules.status().message() + "; lookups have the default schedules");
+  return GpuSchedules{};
 }
 
 Result<std::vector<GpuKernelReport>> compile(std::span<const Wanted> wanted,
@@ -83,10 +111,13 @@ Result<std::vector<GpuKernelReport>> compile(std::span<const Wanted> wanted,
     for (const Wanted& of : some) sources.push_back(of.source);
     RECMILL_ASSIGN_OR_RETURN(const auto codes, cache.load(sources, request.architecture, pool));
     for (size_t s = 0; s < some.size(); ++s) {
-      const int threads = some[s].threads;
-      reports.push_back({codes[s].resources, codes[s].spilled, threads,
-                         blocks_of_multiprocessor(gpu, codes[s].resources, threads, 0),
-                         some[s].schedules, some[s].blocks});
+      const Wanted& of = some[s];
+      const KernelResources& takes = codes[s].resources;
+      const int64_t unused =
+          of.blocks > 0 ? shared_that_leaves(gpu, takes, of.threads, of.blocks) : 0;
+      reports.push_back({takes, codes[s].spilled, of.threads,
+                         blocks_of_multiprocessor(gpu, takes, of.threads, unused), of.schedules,
+                         of.blocks});
     }
     progress.show(static_cast<int64_t>(begin + some.size()), "");
   }
@@ -127,12 +158,14 @@ Result<GpuKernelsReport> compile_gpu_kernels(const ResolvedRun& run,
   const auto pool = make_pool(run.threads);
   RECMILL_ASSIGN_OR_RETURN(const auto features, features_of(run, request.seed, *pool, files));
   const auto candidates = distinct_candidates(features, run.options.train.deterministic);
-  RECMILL_ASSIGN_OR_RETURN(const GpuSources loaded, gpu_sources(run));
+  RECMILL_ASSIGN_OR_RETURN(const auto schedules, tuned_schedules(run, request.architecture, files));
+  if (!schedules.pool.empty()) report.record = tuning_record_path(run.options);
+  RECMILL_ASSIGN_OR_RETURN(const GpuSources loaded, gpu_sources(run, schedules));
   report.features = std::ssize(features);
   report.schedules = distinct_schedules(loaded.lookups);
   report.shapes = std::ssize(candidates);
   std::vector<Wanted> fused, beside, tried;
-  add(loaded.lookups, 1, fused);
+  add(loaded.lookups, schedules.blocks, fused);
   for (const LaunchedSource& other : loaded.others) beside.push_back({other});
   for (const auto& of_shape : candidates) {
     report.candidates += std::ssize(of_shape) - 1;  // without the default schedule
@@ -143,6 +176,7 @@ Result<GpuKernelsReport> compile_gpu_kernels(const ResolvedRun& run,
       add(sources, blocks, tried);
     }
   }
+  RECMILL_RETURN_IF_ERROR(add_untuned(run, loaded, tried));
   RECMILL_ASSIGN_OR_RETURN(const auto libraries, library_cache(run.options.kernels, files));
   RECMILL_ASSIGN_OR_RETURN(auto cache, CubinCache::open(libraries.folder(), files));
   const Stopwatch watch;
@@ -161,6 +195,7 @@ Result<GpuKernelsReport> compile_gpu_kernels(const ResolvedRun& run,
 
 Json summary_of(const GpuKernelsReport& report) {
   Json json = {{"architecture", report.gpu.name},
+               {"schedules", report.record.empty() ? "default" : report.record},
                {"features", report.features},
                {"distinct_schedules", report.schedules},
                {"fused", Json::array()},
@@ -172,29 +207,9 @@ Json summary_of(const GpuKernelsReport& report) {
   json["training"] = to_json(report.of_training);
   json["shapes"] = report.shapes;
   json["candidates"] = report.candidates;
-  json["candidate_kernels"] = report.candidate_kernels.size();
-  // By the blocks that registers are limited for: what kernels take, and what is spilled, at most,
-  // and the least occupancy.
-  Json by_blocks = Json::array();
-  for (const GpuKernelReport& kernel : report.candidate_kernels) {
-    const auto place = static_cast<size_t>(kernel.wanted - 1);
-    while (by_blocks.size() <= place)
-      by_blocks.push_back({{"blocks", by_blocks.size() + 1},
-                           {"registers", 0},
-                           {"spilled", 0},
-                           {"shared", 0},
-                           {"occupancy", 1.0}});
-    Json& of = by_blocks[place];
-    const auto raise = [&](const char* key, int64_t value) {
-      of[key] = std::max(of[key].get<int64_t>(), value);
-    };
-    raise("registers", kernel.resources.registers);
-    raise("spilled", kernel.spilled);
-    raise("shared", kernel.resources.shared);
-    of["occupancy"] = std::min(of["occupancy"].get<double>(),
-                               occupancy_of(report.gpu, kernel.blocks, kernel.threads));
-  }
-  json["by_blocks"] = by_blocks;
+  json["candidate_kernels"] = Json::array();
+  for (const GpuKernelReport& kernel : report.candidate_kernels)
+    json["candidate_kernels"].push_back(to_json(kernel, report.gpu));
   json["compiled"] = report.in_all.compiled;
   json["seconds"] = report.in_all.seconds;
   return json;

@@ -29,15 +29,16 @@ struct GpuKernelReport {
   KernelResources resources;
   int64_t spilled = 0;    // bytes of a thread
   int threads = 0;        // of a block
-  int blocks = 0;         // of a multiprocessor, that fit
+  int blocks = 0;         // of a multiprocessor, that are on it at a time
   int64_t schedules = 0;  // of lookups: distinct ones
-  int64_t wanted = 1;     // of candidates: blocks that registers were limited for
+  int64_t wanted = 0;     // blocks that it is launched for, and has registers for; 0: any number
 };
 
 struct GpuKernelsReport {
   GpuProperties gpu;
+  std::string record = {};  // whose schedules lookups have; empty: the default ones
   int64_t features = 0, schedules = 0, shapes = 0, candidates = 0;
-  std::vector<GpuKernelReport> fused;   // lookups of all features
+  std::vector<GpuKernelReport> fused;   // lookups of each rank's features
   std::vector<GpuKernelReport> beside;  // what else training loads
   std::vector<GpuKernelReport> candidate_kernels;
   struct Effort {
@@ -47,10 +48,12 @@ struct GpuKernelsReport {
   Effort of_training, in_all;
 };
 
-/// Compiles into the folder of compiled code what is not there yet: gpu_sources(), and for each
+/// Compiles into the folder of compiled code what is not there yet: gpu_sources() of train.ranks
+/// ranks, with the schedules of the run's record where one is good for the architecture; for each
 /// shape of features (their rows, pooling and kind of bags) kernels of all its candidates, for each
-/// number of blocks of a multiprocessor that is compared (kernels::tune::gpu_occupancies()). Fails
-/// as CubinCache::load.
+/// number of blocks of a multiprocessor that is compared (kernels::tune::gpu_occupancies()); and
+/// the default schedules fused, which tuning compares with. Fails as gpu_sources() and
+/// CubinCache::load.
 Result<GpuKernelsReport> compile_gpu_kernels(const ResolvedRun& run,
                                              const GpuKernelsRequest& request, Files& files);
 

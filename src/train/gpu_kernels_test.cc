@@ -16,6 +16,7 @@
 #include "kernels/tune/gpu_tuner.h"
 #include "train/generated_code.h"
 #include "train/gpu_sources.h"
+#include "train/gpu_tuning.h"
 #include "train/rank.h"
 #include "train/testing/bags_run.h"
 #include "train/tuning_data.h"
@@ -23,14 +24,13 @@
 namespace recmill::train {
 namespace {
 
-TEST(GpuKernels, are_summed_up_by_what_each_and_the_greediest_take) {
+TEST(GpuKernels, are_summed_up_by_what_each_takes) {
   GpuKernelsReport report;
   report.gpu = *gpu_of_architecture("sm_90");
   report.schedules = 3;
   report.fused = {{{"fused", 40, 16, 3000}, 8, 256, 4, 3}};
   report.beside = {{{"row_update", 96, 0, 50}, 0, 128, 5}};
-  report.candidate_kernels = {{{"one", 30, 0, 5000}, 4, 256, 6, 9, 2},
-                              {{"other", 60, 0, 70}, 0, 256, 3, 9, 2}};
+  report.candidate_kernels = {{{"one", 30, 0, 5000}, 4, 256, 2, 9, 2}};
   report.of_training = {2, 1.5};
   report.in_all = {4, 3.0};
   const Json summary = summary_of(report);
@@ -44,9 +44,9 @@ TEST(GpuKernels, are_summed_up_by_what_each_and_the_greediest_take) {
                              "shared": 50, "blocks": 5, "occupancy": 0.3125}])"));
   EXPECT_EQ(summary["training"], Json::parse(R"({"compiled": 2, "seconds": 1.5})"));
   EXPECT_EQ(summary["compiled"], 4);
-  EXPECT_EQ(summary["by_blocks"][1],
-            Json::parse(R"({"blocks": 2, "registers": 60, "spilled": 4, "shared": 5000,
-                             "occupancy": 0.375})"));
+  EXPECT_EQ(summary["candidate_kernels"],
+            Json::parse(R"([{"kernel": "one", "registers": 30, "stack": 0, "spilled": 4,
+                             "shared": 5000, "blocks": 2, "occupancy": 0.25, "schedules": 9}])"));
 }
 
 /// What tuning on a GPU has compiled; it is not compiled here.
@@ -95,6 +95,40 @@ TEST(GpuKernels, compiled_beforehand_are_those_that_tuning_asks_for) {
   }
 }
 
+TEST(GpuKernels, of_a_record_for_the_architecture_have_its_schedules) {
+  const TemporaryFolder folder;
+  RunOptions options = bags_run(500);
+  options.workload.lines.pop_back();
+  options.device = DeviceKind::emulated;
+  options.kernels.cache = folder.path();
+  options.kernels.record = folder.path() + "/record.json";
+  const auto run = resolve_run(options, posix_files());
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  auto record = tune_for_gpu(*run, {}, posix_files());
+  ASSERT_TRUE(record.ok()) << record.status().message();
+  const auto compile = [&](KernelMode mode) {
+    ResolvedRun wanted = *run;
+    wanted.options.kernels.mode = mode;
+    auto report = compile_gpu_kernels(wanted, {}, posix_files());
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    return *std::move(report);
+  };
+  const auto untuned = compile(KernelMode::standard), foreign = compile(KernelMode::tuned);
+  EXPECT_EQ(foreign.record, "");  // it is of the emulator
+  EXPECT_EQ(foreign.in_all.compiled, 0);
+  record->of.compiler = "sm_90";
+  ASSERT_TRUE(
+      write_atomically(posix_files(), options.kernels.record, *kernels::tune::record_text(*record))
+          .ok());
+  const auto tuned = compile(KernelMode::tuned);
+  EXPECT_EQ(tuned.record, options.kernels.record);
+  EXPECT_GT(tuned.of_training.compiled, 0);
+  ASSERT_EQ(tuned.fused.size(), 1u);
+  EXPECT_NE(tuned.fused[0].resources.name, untuned.fused[0].resources.name);
+  // Tuning compares with the default schedules, which training does not load then.
+  EXPECT_EQ(tuned.candidate_kernels.size(), untuned.candidate_kernels.size() + 1);
+}
+
 /// The folders of what has been compiled there.
 int64_t compiled_in(const std::string& folder) {
   const auto names = posix_files().list(folder);
@@ -122,7 +156,7 @@ TEST(GpuKernels, compiled_beforehand_are_those_that_ranks_load) {
     ASSERT_TRUE(run.ok()) << run.status().message();
     const Status made = make_ranks(*run);
     ASSERT_TRUE(made.ok()) << made.message();
-    const auto sources = gpu_sources(*run);
+    const auto sources = gpu_sources(*run, {});
     ASSERT_TRUE(sources.ok()) << sources.status().message();
     std::vector<kernels::codegen::GpuSource> all(sources->lookups.begin(), sources->lookups.end());
     for (const LaunchedSource& other : sources->others) all.push_back(other.source);

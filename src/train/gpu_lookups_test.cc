@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/temporary_folder.h"
+#include "train/gpu_run.h"
 #include "train/testing/bags_run.h"
 
 namespace recmill::train {
@@ -30,6 +31,18 @@ ResolvedRun emulated_run(RunOptions options) {
   auto run = resolve_run(options, posix_files());
   EXPECT_TRUE(run.ok()) << run.status().message();
   return *std::move(run);
+}
+
+TEST(OpenGpu, HasTheOptionsOfTheRun) {
+  RunOptions options;
+  options.device = DeviceKind::emulated;
+  options.gpu.synchronous = options.gpu.check_nan = true;
+  options.gpu.kernel_seconds = 7.0;
+  const auto gpu = open_gpu(options);
+  ASSERT_TRUE(gpu.ok()) << gpu.status().message();
+  EXPECT_TRUE((*gpu)->options().synchronous);
+  EXPECT_TRUE((*gpu)->options().check_nan);
+  EXPECT_EQ((*gpu)->options().kernel_seconds, 7.0);
 }
 
 int64_t answers_of(const store::GpuLedger& need) {

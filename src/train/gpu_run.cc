@@ -64,6 +64,10 @@ Result<int> gpus_of_machine(DeviceKind device) {
   return gpus;
 }
 
+Status check_gpu(const RunOptions& options) {
+  return options.device == DeviceKind::cpu ? Status() : gpus_of_machine(options.device).status();
+}
+
 std::vector<int> ranks_of_same_gpu(const RankOnHost& place, int gpus) {
   if (gpus == 0) return {place.ranks[place.number]};
   std::vector<int> same;

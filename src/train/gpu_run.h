@@ -38,6 +38,9 @@ Result<RankOnHost> rank_on_host(Communicator& communicator);
 /// them. Fails as open_gpu().
 Result<int> gpus_of_machine(DeviceKind device);
 
+/// Fails as open_gpu(), where the run has a GPU: to be known before what takes long.
+Status check_gpu(const RunOptions& options);
+
 /// The ranks that have the same GPU as this one, itself among them, where those of its host take
 /// `gpus` as gpus_of_machine() says.
 std::vector<int> ranks_of_same_gpu(const RankOnHost& place, int gpus);

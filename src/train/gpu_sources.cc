@@ -5,14 +5,12 @@
 #include <span>
 #include <utility>
 
-#include "kernels/codegen/compiled_gpu_pool.h"
 #include "kernels/row_copy/gpu_row_copier.h"
 #include "kernels/row_copy/gpu_row_copy_arguments.h"
 #include "preprocess/run/gpu_chain_arguments.h"
 #include "preprocess/run/gpu_preprocess_source.h"
 #include "store/gpu_store_sources.h"
 #include "store/held_tables.h"
-#include "table/embedding_table.h"
 #include "train/gpu/gpu_step_arguments.h"
 #include "train/gpu/gpu_step_source.h"
 #include "train/gpu_run.h"
@@ -25,18 +23,9 @@ using kernels::codegen::GpuSource;
 
 class Sources {
  public:
-  Status add_lookups(const ModelSpec& model, kernels::codegen::Dispatch dispatch) {
-    std::vector<kernels::codegen::PoolFunction> functions;
-    for (const FeatureSpec& feature : model.features) {
-      const TableSpec& table = model.tables[feature.table];
-      const auto rows = table::EmbeddingTable::layout(table, table::RowShare(table.rows, 0, 1));
-      functions.push_back(kernels::codegen::gpu_pool_function(
-          kernels::default_gpu_pool_schedule(feature.pooling, rows), rows, feature.pooling,
-          feature.weighted));
-    }
+  Status add_lookups(const store::GpuStoreSources& of) {
     RECMILL_ASSIGN_OR_RETURN(auto sources,
-                             kernels::codegen::gpu_pool_sources(
-                                 functions, {.made_by = "Recmill", .dispatch = dispatch}));
+                             kernels::codegen::fused_gpu_sources(of.lookups, of.fused));
     for (GpuPoolSource& source : sources)
       if (std::ranges::find(made.lookups, source.entry, &GpuPoolSource::entry) ==
           made.lookups.end())
@@ -62,12 +51,17 @@ class Sources {
 
 }  // namespace
 
-Result<GpuSources> gpu_sources(const ResolvedRun& run) {
+Result<GpuSources> gpu_sources(const ResolvedRun& run, const GpuSchedules& schedules) {
   Sources sources;
   for (const store::HeldTables& held : store::held_tables(run.spec, run.ranks)) {
-    const ModelSpec model = store::model_of(held, run.spec);
-    RECMILL_RETURN_IF_ERROR(sources.add_lookups(model, run.options.kernels.dispatch));
-    const store::GpuStoreSources of_store = store::gpu_store_sources(model, run.shards);
+    store::GpuStoreKernels kernels;
+    if (!schedules.pool.empty())
+      for (const size_t f : held.features) kernels.pool.push_back(schedules.pool[f]);
+    kernels.blocks = schedules.blocks;
+    kernels.dispatch = run.options.kernels.dispatch;
+    kernels.shards = run.shards;
+    const auto of_store = store::gpu_store_sources(store::model_of(held, run.spec), kernels);
+    RECMILL_RETURN_IF_ERROR(sources.add_lookups(of_store));
     sources.add(std::span(of_store.finder), kernels::gpu::kDistinctThreads);
     sources.add(std::span(of_store.updater), kernels::gpu::kUpdateThreads);
   }

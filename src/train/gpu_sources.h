@@ -3,14 +3,22 @@
 // Pure.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/status.h"
 #include "kernels/codegen/gpu_pool_source.h"
 #include "kernels/codegen/gpu_source.h"
+#include "kernels/schedule/schedule.h"
 #include "train/resolved_run.h"
 
 namespace recmill::train {
+
+/// The schedule of each feature, and how many blocks of a multiprocessor they were tuned to.
+struct GpuSchedules {
+  std::vector<kernels::Schedule> pool = {};  // [features]; empty: the default ones
+  int64_t blocks = 0;                        // 0: any number
+};
 
 struct LaunchedSource {
   kernels::codegen::GpuSource source;
@@ -19,12 +27,12 @@ struct LaunchedSource {
 
 /// Each once, though several ranks load it.
 struct GpuSources {
-  std::vector<kernels::codegen::GpuPoolSource> lookups;  // fused, with the default schedules
+  std::vector<kernels::codegen::GpuPoolSource> lookups;  // fused
   std::vector<LaunchedSource> others;  // distinct rows, updates, and what the options ask for:
                                        // preprocessing, a training step, rows between GPUs
 };
 
-/// Fails as kernels::codegen::gpu_pool_sources().
-Result<GpuSources> gpu_sources(const ResolvedRun& run);
+/// Fails as kernels::codegen::fused_gpu_sources().
+Result<GpuSources> gpu_sources(const ResolvedRun& run, const GpuSchedules& schedules);
 
 }  // namespace recmill::train

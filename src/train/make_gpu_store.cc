@@ -136,6 +136,20 @@ Result<GpuSchedules> gpu_schedules(const TuningRecord& record, const ResolvedRun
   return gpu_schedules(record, run, source);
 }
 
+Result<GpuSchedules> gpu_schedules(const TuningRecord& record, const ResolvedRun& run,
+                                   const std::string& source,
+                                   std::span<const std::string> architectures) {
+  kernels::tune::TunedFor wanted = record.of;
+  wanted.model = run.tuned_model;
+  wanted.deterministic = run.options.train.deterministic;
+  if (std::ranges::find(architectures, record.of.compiler) == architectures.end())
+    return Status::Failed(source + ": it was tuned for '" + record.of.compiler +
+                          "', which no --arch names");
+  if (const std::string why = kernels::tune::foreign_because(record.of, wanted); !why.empty())
+    return Status::Failed(source + ": " + why);
+  return gpu_schedules(record, run, source);
+}
+
 Result<GpuSchedules> choose_gpu_schedules(
     const ResolvedRun& run, Files& files,
     const std::function<Result<GpuSchedules>(const TuningRecord& record,

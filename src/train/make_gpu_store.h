@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "kernels/tune/record.h"
 #include "store/embedding_store.h"
 #include "train/gpu_run.h"
+#include "train/gpu_sources.h"
 #include "train/resolved_run.h"
 
 namespace recmill::train {
@@ -22,14 +24,14 @@ namespace recmill::train {
 /// What a tuning record must have been made for to be good for this run on this GPU.
 kernels::tune::TunedFor gpu_tuned_for(const ResolvedRun& run, DeviceKind device, const Gpu& gpu);
 
-/// The schedule of each feature, and how many blocks of a multiprocessor they were tuned to.
-struct GpuSchedules {
-  std::vector<kernels::Schedule> pool = {};  // [features]; empty: the default ones
-  int64_t blocks = 0;                        // 0: any number
-};
 /// The record's. Fails, naming `source`, where a feature has none or one that is no template's.
 Result<GpuSchedules> gpu_schedules(const kernels::tune::TuningRecord& record,
                                    const ResolvedRun& run, const std::string& source);
+/// The same, where the record is good for this run on a GPU of one of those architectures, such as
+/// "sm_90", which need not be here.
+Result<GpuSchedules> gpu_schedules(const kernels::tune::TuningRecord& record,
+                                   const ResolvedRun& run, const std::string& source,
+                                   std::span<const std::string> architectures);
 /// The same, where the record is good for this run on this GPU too.
 Result<GpuSchedules> gpu_schedules(const kernels::tune::TuningRecord& record,
                                    const ResolvedRun& run, const std::string& source,

@@ -244,6 +244,7 @@ Result<Json> verify(const RunOptions& options, const VerificationRequest& reques
     return Status::BadRequest(
         "train.deterministic: false has the GPU compute dense layers, whose bits are not the "
         "plain run's; --against float64 says whether they are near enough");
+  RECMILL_RETURN_IF_ERROR(check_gpu(options));
   RECMILL_ASSIGN_OR_RETURN(const auto numbers,
                            numbers_of_ranks(options, request.ranks, world, files));
   RunOptions limited = options;

@@ -220,6 +220,13 @@ inline u32 arrive(u32* at) {
   return __atomic_fetch_add(at, 1u, __ATOMIC_ACQ_REL);
 }
 inline void prefetch(const void*) {}
+inline int opaque(int value) {
+  return value;
+}
+template <class T>
+T& opaque_reference(T& of) {
+  return of;
+}
 inline i64 block_clock() {
   return emulation::warp_steps_of_block();
 }

@@ -189,7 +189,7 @@ struct GpuKernel {
 struct GpuOptions {
   bool synchronous = false;    // each kernel ends before the next is launched: errors name it
   double kernel_seconds = 60;  // that synchronize() waits, at most
-  bool check_nan = false;      // what kernels write is read back: a NaN is an error that names them
+  bool check_nan = false;      // that check_nan() looks
 };
 
 class Gpu {

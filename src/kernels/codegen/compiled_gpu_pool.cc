@@ -42,17 +42,24 @@ PoolFunction gpu_pool_function(Schedule schedule, const RowStorage& rows, Poolin
   return function;
 }
 
+Result<std::vector<GpuPoolSource>> fused_gpu_sources(std::span<const PoolFunction> features,
+                                                     const GpuPoolSourceOptions& options) {
+  std::vector<PoolFunction> functions;
+  for (const PoolFunction& feature : features) {
+    RECMILL_ASSIGN_OR_RETURN(const auto kernel, find_gpu_pool_kernel(feature.schedule));
+    functions.push_back(feature);
+    if (kernel.of->admits != nullptr) functions.push_back(otherwise(feature));
+  }
+  return gpu_pool_sources(functions, options);
+}
+
 Result<CompiledGpuPool> compile_gpu_pool(std::span<const GpuPoolRequest> features,
                                          const GpuPoolSourceOptions& options, bool exactly,
                                          const CompileForGpu& compile, Gpu& gpu) {
   std::vector<PoolFunction> functions;
-  for (const GpuPoolRequest& feature : features) {
-    RECMILL_ASSIGN_OR_RETURN(const auto kernel, find_gpu_pool_kernel(feature.function.schedule));
-    functions.push_back(feature.function);
-    if (kernel.of->admits != nullptr) functions.push_back(otherwise(feature.function));
-  }
+  for (const GpuPoolRequest& feature : features) functions.push_back(feature.function);
   CompiledGpuPool made;
-  RECMILL_ASSIGN_OR_RETURN(made.sources, gpu_pool_sources(functions, options));
+  RECMILL_ASSIGN_OR_RETURN(made.sources, fused_gpu_sources(functions, options));
   const std::vector<GpuSource> texts(made.sources.begin(), made.sources.end());
   RECMILL_ASSIGN_OR_RETURN(made.codes, compile(texts));
   std::vector<GpuPoolLaunched> kernels;

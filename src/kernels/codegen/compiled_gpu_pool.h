@@ -19,6 +19,11 @@ namespace recmill::kernels::codegen {
 PoolFunction gpu_pool_function(Schedule schedule, const RowStorage& rows, Pooling pooling,
                                bool weighted);
 
+/// The fused kernels of features whose lookups are these: where a schedule is not right for all
+/// bags, with the default one beside it. Fails as gpu_pool_sources().
+Result<std::vector<GpuPoolSource>> fused_gpu_sources(std::span<const PoolFunction> features,
+                                                     const GpuPoolSourceOptions& options);
+
 struct GpuPoolRequest {  // a feature
   PoolFunction function;
   const u8* rows = nullptr;  // of the GPU
@@ -32,10 +37,9 @@ struct CompiledGpuPool {
   std::unique_ptr<GpuFusedPool> pool;
 };
 
-/// Compiles and loads the kernels of all features. Where a schedule is not right for all bags, the
-/// default one is there beside it. `exactly`: not more blocks than `options.blocks` fit a
-/// multiprocessor either, as far as shared memory that nobody uses can do that (RecFlex, section
-/// IV-A2). Fails as gpu_pool_sources() and `compile`.
+/// Compiles and loads fused_gpu_sources() of all features. `exactly`: not more blocks than
+/// `options.blocks` fit a multiprocessor either, as far as shared memory that nobody uses can do
+/// that (RecFlex, section IV-A2). Fails as gpu_pool_sources() and `compile`.
 Result<CompiledGpuPool> compile_gpu_pool(std::span<const GpuPoolRequest> features,
                                          const GpuPoolSourceOptions& options, bool exactly,
                                          const CompileForGpu& compile, Gpu& gpu);

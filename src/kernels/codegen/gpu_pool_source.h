@@ -35,6 +35,7 @@ struct GpuPoolSourceOptions {
 struct GpuPoolSource : GpuSource {      // its entry has another name for another text
   std::vector<PoolFunction> functions;  // gpu::PoolFeature::schedule is the place in here
   bool listed = false;                  // GpuPoolSourceOptions
+  bool operator==(const GpuPoolSource&) const = default;
 };
 
 /// Fails, naming it, on a schedule that has no template for GPUs or that does not go with the

@@ -10,6 +10,7 @@ namespace recmill::kernels::codegen {
 struct GpuSource {
   std::string text;
   std::string entry;
+  bool operator==(const GpuSource&) const = default;
 };
 
 }  // namespace recmill::kernels::codegen

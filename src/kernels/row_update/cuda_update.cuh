@@ -257,7 +257,7 @@ struct UpdateRows {
   RECMILL_DEVICE static void run(const UpdateTable& table, const WarpWork& work, WarpQueue& queue,
                                  WarpShared& shared) {
     const i64 first = work.first;
-    const i32 lane = static_cast<i32>(threadIdx.x) % 32;
+    const i32 lane = own_number() % 32;
     const i64 end = min(first + work.rows, *table.found.count);
     WarpRow own = WarpRow::of(table, first + lane, end);
     const u32 next = queue.ask();
@@ -273,8 +273,9 @@ struct UpdateRows {
   /// Updates a long row. All threads of the block come by, and use what is shared for something
   /// else behind a barrier: LongRows::take() has one.
   RECMILL_DEVICE static void run_long(const UpdateTable& table, i64 row, BlockShared& shared) {
-    const int own = static_cast<int>(threadIdx.x) % kThreads * kLanes;
-    const bool is_first = threadIdx.x < kThreads;
+    const int number = own_number();
+    const int own = number % kThreads * kLanes;
+    const bool is_first = number < kThreads;
     const i64 slot = table.slots[row];
     for (int e = 0; e < Shape::kDim; e += kWidth) {
       Tree tree;
@@ -292,6 +293,9 @@ struct UpdateRows {
   }
 
  private:
+  /// The thread's, of its block. A kernel's functions take turns in one loop.
+  RECMILL_DEVICE static int own_number() { return opaque(static_cast<int>(threadIdx.x)); }
+
   /// kLanes elements of a row's record.
   struct Record {
     float weights[kLanes] = {};
@@ -378,8 +382,9 @@ struct UpdateRows {
   /// Updates those of rows j, j + 1 ... of a warp's, which begin at `first`, that have one lookup.
   RECMILL_DEVICE static void update_looked_up_once(const UpdateTable& table, i64 first, int j,
                                                    const WarpRow& own, WarpShared& shared) {
-    const int group = static_cast<int>(threadIdx.x) % 32 / kThreads;
-    const int thread = static_cast<int>(threadIdx.x) % kThreads;
+    const int number = own_number();
+    const int group = number % 32 / kThreads;
+    const int thread = number % kThreads;
     WarpRow rows[kRowsAtOnce];
     RECMILL_UNROLL
     for (int k = 0; k < kRowsAtOnce; ++k) rows[k] = own.from(j + k * kGroups + group);
@@ -422,8 +427,9 @@ struct UpdateRows {
   /// takes them off.
   RECMILL_DEVICE static void update_others(const UpdateTable& table, i64 first, const WarpRow& own,
                                            u32& left, WarpShared& shared) {
-    const int group = static_cast<int>(threadIdx.x) % 32 / kThreads;
-    const int thread = static_cast<int>(threadIdx.x) % kThreads;
+    const int number = own_number();
+    const int group = number % 32 / kThreads;
+    const int thread = number % kThreads;
     u32 lanes = left;
     RECMILL_UNROLL
     for (int g = 0; g < kGroups; ++g) {
@@ -454,7 +460,7 @@ struct UpdateRows {
   /// of a warp come by; without a row to update: -1.
   RECMILL_DEVICE static void apply(const UpdateTable& table, i64 row, i64 slot,
                                    const float* shared) {
-    const int first = static_cast<int>(threadIdx.x) % kThreads * kLanes;
+    const int first = own_number() % kThreads * kLanes;
     __syncwarp();
     const float factor = row_factor(table, slot, row >= 0, shared);
     for (int e = first; row >= 0 && e < Shape::kDim; e += kWidth) {
@@ -492,12 +498,12 @@ struct UpdateRows {
   /// In their warp.
   RECMILL_DEVICE static u32 lanes_of_row() {
     if constexpr (kThreads == 32) return 0xffffffffu;
-    return ((1u << kThreads % 32) - 1) << (threadIdx.x % 32 / kThreads * kThreads);
+    return ((1u << kThreads % 32) - 1) << (own_number() % 32 / kThreads * kThreads);
   }
 
   /// A thread's own elements among [first, first + kWidth), or others' where there are none.
   RECMILL_DEVICE static int element_of(int first) {
-    const int own = first + static_cast<int>(threadIdx.x) % kThreads * kLanes;
+    const int own = first + own_number() % kThreads * kLanes;
     return own < Shape::kDim ? own : first;
   }
 
@@ -520,7 +526,7 @@ struct UpdateRows {
   template <class Parts>
   RECMILL_DEVICE static void fold(const UpdateTable& table, i32 begin, i32 end, int first,
                                   u32& shard, float (&part)[kLanes], Parts& tree) {
-    const i32 thread = static_cast<i32>(threadIdx.x) % kThreads;
+    const i32 thread = own_number() % kThreads;
     Held coming = Held::of(table, begin + thread, end);
     for (i32 at = begin; at < end; at += kThreads) {
       const Held held = coming;
@@ -539,7 +545,7 @@ struct UpdateRows {
     constexpr int kLines = (kElements + kLine - 1) / kLine;
     constexpr int kLast = (kThreads - 1) / kAtOnce * kAtOnce;
     static_assert(kLines * kAtOnce <= kThreads && kLast + 2 * kAtOnce <= 2 * kThreads);
-    const i32 thread = static_cast<i32>(threadIdx.x) % kThreads;
+    const i32 thread = own_number() % kThreads;
     const i32 lookup = i + thread / kLines;
     const u64 of_held = held.gradient_of_thread(lookup % kThreads);
     const u64 of_coming = coming.gradient_of_thread(lookup % kThreads);
@@ -585,8 +591,9 @@ struct UpdateRows {
   /// on. All threads of the block come by.
   RECMILL_DEVICE static void sum_shards(const UpdateTable& table, i64 row, int first, Tree& tree,
                                         BlockShared& shared) {
-    const int group = static_cast<int>(threadIdx.x) / kThreads;
-    const int own = static_cast<int>(threadIdx.x) % kThreads * kLanes;
+    const int number = own_number();
+    const int group = number / kThreads;
+    const int own = number % kThreads * kLanes;
     for (u32 shard = 0; shard < table.shards; shard += kRows) {
       fold_shard(table, row, shard + static_cast<u32>(group), first, own, group, shared);
       __syncthreads();
@@ -620,7 +627,7 @@ struct UpdateRows {
   /// row come by: each looks at the end of a piece.
   RECMILL_DEVICE static i32 first_of_shard(const UpdateTable& table, i32 begin, i32 end,
                                            u32 shard) {
-    const i32 thread = static_cast<i32>(threadIdx.x) % kThreads;
+    const i32 thread = own_number() % kThreads;
     while (begin < end) {
       const i32 piece = (end - begin + kThreads - 1) / kThreads;
       const i32 last = begin + (thread + 1) * piece - 1;
@@ -652,7 +659,7 @@ struct UpdateRows {
   /// What the optimizer says of the whole row, for all of its threads.
   RECMILL_DEVICE static float row_factor(const UpdateTable& table, i64 slot, bool has_row,
                                          const float* gradient) {
-    const int thread = static_cast<int>(threadIdx.x) % kThreads;
+    const int thread = own_number() % kThreads;
     const float squares = add_pairwise(has_row ? square_sum(thread, gradient) : 0.0f);
     const Formula& formula = *reinterpret_cast<const Formula*>(table.formula);
     float factor = 0.0f;

@@ -2,7 +2,6 @@
 #include "cli/bench/embedding/gpu_workload.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "base/json_lines.h"
@@ -35,11 +34,6 @@ TableSpec spec_of(const GpuEmbeddingShape& shape, int64_t table) {
   spec.optimizer.kind = shape.optimizer;
   spec.optimizer.learning_rate = kBenchLearningRate;
   return spec;
-}
-
-/// Of the tree over the shards of a batch.
-int levels_of(int64_t lookups) {
-  return std::bit_width(static_cast<unsigned>(ShardCut::default_shards(lookups) - 1));
 }
 
 GpuSource fill_source() {
@@ -140,8 +134,8 @@ Status GpuEmbeddingWorkload::allocate() {
 
 Status GpuEmbeddingWorkload::load(const CompileForGpu& compile) {
   const kernels::RowStorage& rows = tables_[0].rows();
-  const table::GpuUpdateFunction of{rows.dim,       rows.stride,      rows.element_state,
-                                    rows.precision, shape_.optimizer, levels_of(shape_.lookups)};
+  const auto of =
+      table::gpu_update_function(rows, shape_.optimizer, ShardCut::default_shards(shape_.lookups));
   const auto update = table::gpu_update_sources({&of, 1}, "Recmill");
   std::vector<GpuSource> sources{fill_source(), update[0]};
   const std::vector<int64_t> table_rows(shape_.tables, shape_.rows);

@@ -350,7 +350,7 @@ class GpuCase {
     train::ResolvedRun whole = run_;
     whole.options.gpu.preprocess = true;
     whole.options.train.deterministic = false;  // layers are on the GPU, too
-    RECMILL_ASSIGN_OR_RETURN(const auto loaded, train::gpu_sources(whole));
+    RECMILL_ASSIGN_OR_RETURN(const auto loaded, train::gpu_sources(whole, {}));
     RECMILL_ASSIGN_OR_RETURN(const Compiled beside, compile(loaded.others));
     report_codes("beside", beside);
     return {};
@@ -359,6 +359,7 @@ class GpuCase {
   struct Compiled {
     std::vector<train::LaunchedSource> sources;
     std::vector<kernels::codegen::GpuCode> codes;  // [sources]
+    int64_t exactly = 0;  // blocks of a multiprocessor that they are launched for; 0: any number
     double cold_seconds = 0.0;
     int64_t warm_compilations = 0;
   };
@@ -372,7 +373,9 @@ class GpuCase {
             wanted, {.made_by = "Recmill", .dispatch = dispatch, .blocks = blocks}));
     std::vector<train::LaunchedSource> sources;
     for (const auto& source : made) sources.push_back({source, kernels::gpu::kBlockThreads});
-    return compile(std::move(sources));
+    RECMILL_ASSIGN_OR_RETURN(Compiled compiled, compile(std::move(sources)));
+    compiled.exactly = emulated() ? 0 : tuned_.choice.value.blocks;
+    return compiled;
   }
   static Result<Compiled> compile(std::vector<train::LaunchedSource> sources) {
     const TemporaryFolder folder;
@@ -406,7 +409,10 @@ class GpuCase {
       stack = std::max(stack, code.resources.stack);
       shared = std::max(shared, code.resources.shared);
       bytes += std::ssize(code.code.cubin);
-      const int fit = blocks_of_multiprocessor(*gpu, code.resources, threads, 0);
+      const int64_t unused =
+          compiled.exactly > 0 ? shared_that_leaves(*gpu, code.resources, threads, compiled.exactly)
+                               : 0;
+      const int fit = blocks_of_multiprocessor(*gpu, code.resources, threads, unused);
       occupancy = std::min(occupancy, occupancy_of(*gpu, fit, threads));
     }
     const auto say = [&](const char* metric, double value, const char* unit) {
