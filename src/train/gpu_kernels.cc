@@ -65,7 +65,8 @@ std::vector<std::vector<PoolFunction>> distinct_candidates(std::span<const Featu
 
 /// A source, and what it is for.
 struct Wanted : LaunchedSource {
-  int64_t schedules = 0, blocks = 0;  // GpuKernelReport::wanted
+  int64_t schedules = 0;
+  int64_t blocks = 0;  // of a multiprocessor that it is launched for; 0: any number
 };
 
 void add(std::span<const GpuPoolSource> sources, int64_t blocks, std::vector<Wanted>& wanted) {
@@ -116,8 +117,7 @@ Result<std::vector<GpuKernelReport>> compile(std::span<const Wanted> wanted,
       const int64_t unused =
           of.blocks > 0 ? shared_that_leaves(gpu, takes, of.threads, of.blocks) : 0;
       reports.push_back({takes, codes[s].spilled, of.threads,
-                         blocks_of_multiprocessor(gpu, takes, of.threads, unused), of.schedules,
-                         of.blocks});
+                         blocks_of_multiprocessor(gpu, takes, of.threads, unused), of.schedules});
     }
     progress.show(static_cast<int64_t>(begin + some.size()), "");
   }

@@ -31,7 +31,6 @@ struct GpuKernelReport {
   int threads = 0;        // of a block
   int blocks = 0;         // of a multiprocessor, that are on it at a time
   int64_t schedules = 0;  // of lookups: distinct ones
-  int64_t wanted = 0;     // blocks that it is launched for, and has registers for; 0: any number
 };
 
 struct GpuKernelsReport {

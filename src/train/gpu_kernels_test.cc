@@ -30,7 +30,7 @@ TEST(GpuKernels, are_summed_up_by_what_each_takes) {
   report.schedules = 3;
   report.fused = {{{"fused", 40, 16, 3000}, 8, 256, 4, 3}};
   report.beside = {{{"row_update", 96, 0, 50}, 0, 128, 5}};
-  report.candidate_kernels = {{{"one", 30, 0, 5000}, 4, 256, 2, 9, 2}};
+  report.candidate_kernels = {{{"one", 30, 0, 5000}, 4, 256, 2, 9}};
   report.of_training = {2, 1.5};
   report.in_all = {4, 3.0};
   const Json summary = summary_of(report);
