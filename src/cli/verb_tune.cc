@@ -200,9 +200,10 @@ void add_tune(CLI::App& app, Chosen& chosen) {
                  "tune again only what has drifted from what the record was tuned on");
   verb->add_option("--device", arguments->device,
                    "instead of the configuration's: cpu, cuda or emulated");
-  verb->add_flag("--compile-only", arguments->compile_only,
-                 "compile what training and tuning on a GPU need, and say what it takes; no GPU "
-                 "need be there");
+  verb->add_flag(
+      "--compile-only", arguments->compile_only,
+      "compile what training and tuning on a GPU need, of as many ranks as train.ranks says "
+      "(0: one), and say what it takes; no GPU need be there");
   verb->add_option("--arch", arguments->architecture,
                    "of the GPU to compile for: " + known_architectures())
       ->capture_default_str();

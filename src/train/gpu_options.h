@@ -56,7 +56,8 @@ struct GpuRunOptions {
 template <typename Visitor>
 void describe(Visitor& v, GpuRunOptions& o) {
   v("rows", o.rows,
-    "where rows stand: device (the GPU's memory), host (pinned memory of the host, which the GPU "
+    "where rows stand: device (the GPU's memory; the host's has a copy), host (pinned memory of "
+    "the host, which the GPU "
     "reads and writes over the bus: slower, and bitwise the same), or fit (whole tables in the "
     "GPU's memory, those of the most bytes looked up for each byte that they take, the others in "
     "the host's)");
@@ -82,8 +83,9 @@ void describe(Visitor& v, GpuRunOptions& o) {
     "numbers, are launched one by one, and so are those that normalize over batches of several "
     "ranks");
   v("exchange", o.exchange,
-    "what brings rows from one rank's GPU to another's: auto (NCCL where train.transport is nccl, "
-    "else as host), host (through the hosts' memory), windows (straight into memory that the "
+    "what brings rows from one rank's GPU to another's: auto (NCCL where train.transport is nccl; "
+    "windows where ranks are processes that all have one GPU; else as host), host (through the "
+    "hosts' memory), windows (straight into memory that the "
     "processes of one host open of each other; several ranks may have the same GPU)");
 }
 

@@ -38,10 +38,13 @@ Result<std::unique_ptr<GpuExchange>> made(Gpu& gpu, Communicator& communicator) 
 /// What brings rows from GPU to GPU.
 store::MakeGpuExchange exchange_of(GpuExchangeKind kind) {
   return [kind](Gpu& gpu, Communicator& communicator) -> Result<std::unique_ptr<GpuExchange>> {
-    auto* const nccl = dynamic_cast<NcclCommunicator*>(&communicator);
-    if (kind == GpuExchangeKind::automatic && nccl != nullptr)
-      return std::unique_ptr<GpuExchange>(std::make_unique<NcclGpuExchange>(gpu, *nccl));
-    if (kind == GpuExchangeKind::windows) return made<WindowGpuExchange>(gpu, communicator);
+    bool windows = kind == GpuExchangeKind::windows;
+    if (kind == GpuExchangeKind::automatic) {
+      if (auto* const nccl = dynamic_cast<NcclCommunicator*>(&communicator); nccl != nullptr)
+        return std::unique_ptr<GpuExchange>(std::make_unique<NcclGpuExchange>(gpu, *nccl));
+      RECMILL_ASSIGN_OR_RETURN(windows, WindowGpuExchange::suits(gpu, communicator));
+    }
+    if (windows) return made<WindowGpuExchange>(gpu, communicator);
     return made<StagedGpuExchange>(gpu, communicator);
   };
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "comm/gather_values.h"
@@ -16,9 +17,20 @@ namespace {
 // What is shared of a GPU's memory is whole blocks of so many bytes: nothing else is to be in them.
 constexpr size_t kBlock = size_t{2} << 20;
 
-constexpr const char* kOption = "gpu.exchange = \"windows\"";
+constexpr const char* kOption =
+    "gpu.exchange = \"windows\", which \"auto\" is where processes have one GPU (\"host\" needs "
+    "none)";
 
 }  // namespace
+
+bool processes_share_one_gpu(std::span<const GpuOfProcess> ranks) {
+  std::set<int64_t> processes;
+  for (const GpuOfProcess& rank : ranks) {
+    if (rank.gpu != ranks[0].gpu || rank.gpu == GpuProperties().id) return false;
+    processes.insert(rank.process);
+  }
+  return processes.size() == ranks.size();
+}
 
 Result<std::unique_ptr<WindowGpuExchange>> WindowGpuExchange::make(Gpu& gpu, Communicator& hosts) {
   std::unique_ptr<WindowGpuExchange> made(new WindowGpuExchange(gpu, hosts));
@@ -26,6 +38,12 @@ Result<std::unique_ptr<WindowGpuExchange>> WindowGpuExchange::make(Gpu& gpu, Com
   RECMILL_ASSIGN_OR_RETURN(const auto processes, gather_values(getpid(), hosts));
   made->is_shared_ = std::ranges::count(processes, getpid()) < hosts.ranks();
   return made;
+}
+
+Result<bool> WindowGpuExchange::suits(const Gpu& gpu, Communicator& hosts) {
+  const GpuOfProcess own{getpid(), gpu.properties().id};
+  RECMILL_ASSIGN_OR_RETURN(const auto ranks, gather_values(own, hosts));
+  return processes_share_one_gpu(ranks);
 }
 
 WindowGpuExchange::~WindowGpuExchange() {

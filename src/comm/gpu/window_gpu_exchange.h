@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -10,6 +13,14 @@
 
 namespace recmill {
 
+/// One rank's.
+struct GpuOfProcess {
+  int64_t process = 0;
+  std::array<std::byte, 16> gpu = {};  // GpuProperties::id
+};
+/// Whether each rank is a process of its own, and all have one GPU.
+bool processes_share_one_gpu(std::span<const GpuOfProcess> ranks);
+
 /// For ranks of one host, several of which may have the same GPU: each has memory of its GPU into
 /// which the others' GPUs copy, and which their processes open, where they are others. The hosts
 /// tell each other where; all_to_all() waits for the stream and for the other ranks.
@@ -17,6 +28,8 @@ class WindowGpuExchange final : public GpuExchange {
  public:
   /// Collective. Both outlive it; of the communicator as StagedGpuExchange::make().
   static Result<std::unique_ptr<WindowGpuExchange>> make(Gpu& gpu, Communicator& hosts);
+  /// Whether processes_share_one_gpu(), the same at all ranks. Collective.
+  static Result<bool> suits(const Gpu& gpu, Communicator& hosts);
   ~WindowGpuExchange() override;
 
   /// Fails, too, where processes cannot open each other's memory.

@@ -37,9 +37,9 @@ enum Attribute : int {
   kBlocksOfMultiprocessor = 106,
   kSharedReserved = 111,
 };
-constexpr int kMostDynamicShared = 8;  // CUfunction_attribute
-constexpr unsigned kNonBlocking = 1;   // CUstream_flags
-constexpr int kCaptureRelaxed = 2;     // CUstreamCaptureMode: libraries may allocate meanwhile
+constexpr int kMostThreads = 0, kShared = 1, kMostDynamicShared = 8;  // CUfunction_attribute
+constexpr unsigned kNonBlocking = 1;                                  // CUstream_flags
+constexpr int kCaptureRelaxed = 2;  // CUstreamCaptureMode: libraries may allocate meanwhile
 constexpr unsigned kPortable = 1, kMapped = 2;  // CU_MEMHOSTALLOC_*
 constexpr unsigned kLazyPeerAccess = 1;         // CUipcMem_flags
 
@@ -51,6 +51,7 @@ struct Api {
   Result (*device_count)(int*);                                 // cuDeviceGetCount
   Result (*device)(Device*, int);                               // cuDeviceGet
   Result (*device_name)(char*, int, Device);                    // cuDeviceGetName
+  Result (*device_id)(std::byte*, Device);                      // cuDeviceGetUuid_v2
   Result (*device_attribute)(int*, Attribute, Device);          // cuDeviceGetAttribute
   Result (*device_memory)(size_t*, Device);                     // cuDeviceTotalMem_v2
   Result (*retain_context)(Handle*, Device);                    // cuDevicePrimaryCtxRetain
@@ -79,13 +80,14 @@ struct Api {
   Result (*begin_capture)(Handle stream, int mode);             // cuStreamBeginCapture_v2
   Result (*end_capture)(Handle stream, Handle* graph);          // cuStreamEndCapture
   Result (*instantiate)(Handle* executable, Handle graph,
-                        unsigned long long flags);           // cuGraphInstantiateWithFlags
-  Result (*launch_graph)(Handle executable, Handle stream);  // cuGraphLaunch
-  Result (*close_executable)(Handle);                        // cuGraphExecDestroy
-  Result (*close_graph)(Handle);                             // cuGraphDestroy
-  Result (*load_module)(Handle*, const void*);               // cuModuleLoadData
-  Result (*function)(Handle*, Handle module, const char*);   // cuModuleGetFunction
-  Result (*set_function)(Handle, int attribute, int value);  // cuFuncSetAttribute
+                        unsigned long long flags);                  // cuGraphInstantiateWithFlags
+  Result (*launch_graph)(Handle executable, Handle stream);         // cuGraphLaunch
+  Result (*close_executable)(Handle);                               // cuGraphExecDestroy
+  Result (*close_graph)(Handle);                                    // cuGraphDestroy
+  Result (*load_module)(Handle*, const void*);                      // cuModuleLoadData
+  Result (*function)(Handle*, Handle module, const char*);          // cuModuleGetFunction
+  Result (*set_function)(Handle, int attribute, int value);         // cuFuncSetAttribute
+  Result (*function_attribute)(int* value, int attribute, Handle);  // cuFuncGetAttribute
   Result (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                    Handle stream, void** arguments, void** extra);  // cuLaunchKernel
 };

@@ -42,6 +42,7 @@ Result<cuda::Api> find_api(void* library, const std::string& name) {
   find(api.device_count, "cuDeviceGetCount");
   find(api.device, "cuDeviceGet");
   find(api.device_name, "cuDeviceGetName");
+  find(api.device_id, "cuDeviceGetUuid_v2");
   find(api.device_attribute, "cuDeviceGetAttribute");
   find(api.device_memory, "cuDeviceTotalMem_v2");
   find(api.retain_context, "cuDevicePrimaryCtxRetain");
@@ -76,6 +77,7 @@ Result<cuda::Api> find_api(void* library, const std::string& name) {
   find(api.load_module, "cuModuleLoadData");
   find(api.function, "cuModuleGetFunction");
   find(api.set_function, "cuFuncSetAttribute");
+  find(api.function_attribute, "cuFuncGetAttribute");
   find(api.launch, "cuLaunchKernel");
   if (!missing.empty()) return Status::Failed("the driver " + name + " has no " + missing);
   return api;
@@ -386,18 +388,28 @@ class CudaDriver final : public GpuDriver {
       return Status::Failed("kernel " + code.name + " was compiled for another architecture than " +
                             architecture());
     if (error == 0) error = api_.function(&kernel->function, module, code.name.c_str());
+    int shared = 0;
+    if (error == 0) error = api_.function_attribute(&shared, cuda::kShared, kernel->function);
     if (error == 0)
-      error =
-          api_.set_function(kernel->function, cuda::kMostDynamicShared, code.most_dynamic_shared);
+      error = api_.function_attribute(&kernel->most_threads, cuda::kMostThreads, kernel->function);
     RECMILL_RETURN_IF_ERROR(checked("kernel " + code.name, error));
+    RECMILL_RETURN_IF_ERROR(
+        check_shared(code.name, int64_t{shared} + code.most_dynamic_shared, properties_));
+    RECMILL_RETURN_IF_ERROR(checked(
+        "kernel " + code.name,
+        api_.set_function(kernel->function, cuda::kMostDynamicShared, code.most_dynamic_shared)));
     const std::lock_guard lock(mutex_);
     return static_cast<Function>(kernels_.emplace_back(std::move(kernel)).get());
+  }
+  int most_threads(Function function) override {
+    return static_cast<const Kernel*>(function)->most_threads;
   }
 
  private:
   struct Kernel {
     std::string name;
     cuda::Handle function = nullptr;
+    int most_threads = 0;  // of a block
   };
 
   struct CapturedGraph {
@@ -512,6 +524,7 @@ class CudaDriver final : public GpuDriver {
     char name[256] = {};
     size_t memory = 0;
     auto error = api_.device_name(name, sizeof name, device_);
+    if (error == 0) error = api_.device_id(properties_.id.data(), device_);
     if (error == 0) error = api_.device_memory(&memory, device_);
     const auto read = [&](cuda::Attribute attribute) {
       int value = 0;

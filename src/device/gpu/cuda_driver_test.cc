@@ -58,6 +58,7 @@ class CudaDriverTest : public ::testing::Test {
 TEST_F(CudaDriverTest, CopiesAndRunsKernels) {
   Gpu gpu(*driver(), {});
   EXPECT_EQ(gpu.properties().name, "fake GPU");
+  EXPECT_EQ(gpu.properties().id[15], std::byte{'a'});
   EXPECT_EQ(gpu.properties().compute, 90);
   EXPECT_EQ(gpu.properties().multiprocessors, 4);
   EXPECT_EQ(gpu.properties().shared_of_block, 227 << 10);
@@ -116,6 +117,29 @@ TEST_F(CudaDriverTest, NamesTheKernelThatFailed) {
   ASSERT_TRUE(gpu.launch(fine, {{1}, {1}}, TwiceArguments{}, stream).ok());
   EXPECT_EQ(stream.synchronize().message(),
             "one of the kernels stop, twice: unspecified launch failure (CUDA error 719)");
+}
+
+TEST_F(CudaDriverTest, RefusesBlocksThatTheKernelOrTheGpuDoesNotTake) {
+  Gpu gpu(*driver(), {});
+  const FakeImage image{.kernel = &twice, .most_threads = 64, .shared = 1000};
+  KernelCode of = code("twice", image);
+  of.most_dynamic_shared = (227 << 10) - 1000;
+  const auto kernel = gpu.load(of);
+  ASSERT_TRUE(kernel.ok()) << kernel.status().message();
+  auto stream = *gpu.open_stream();
+  const auto launched = [&](unsigned threads, unsigned long shared) {
+    return gpu.launch(*kernel, {{1}, {threads}, shared}, TwiceArguments{}, stream).message();
+  };
+  EXPECT_EQ(launched(64, (227 << 10) - 1000), "");
+  EXPECT_EQ(launched(65, 0), "kernel twice: a block of 65 threads, of which it takes 64");
+  EXPECT_EQ(
+      launched(64, (227 << 10) - 999),
+      "kernel twice: 231449 bytes of shared memory for a block, beside its own; it was loaded "
+      "for 231448");
+  of.most_dynamic_shared += 1;
+  EXPECT_EQ(gpu.load(of).status().message(),
+            "kernel twice: 232449 bytes of shared memory for a block, of which fake GPU has "
+            "232448");
 }
 
 TEST_F(CudaDriverTest, CapturesAndLaunchesGraphs) {

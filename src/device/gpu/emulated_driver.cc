@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "device/check_grid.h"
 #include "device/gpu/emulated_memory.h"
+#include "device/gpu/gpu_properties.h"
 
 namespace recmill {
 namespace {
@@ -135,8 +137,11 @@ class EmulatedDriver final : public GpuDriver {
     return enqueue(stream, [=, this, kept = std::vector<std::byte>(first, first + bytes)] {
       const auto usage =
           emulation::run_kernel(code->name.c_str(), grid, code->emulated, kept.data(), of_.turns);
-      if (usage.ok() && of_.usage != nullptr) *of_.usage += *usage;
-      return usage.ok() ? Result<bool>(true) : usage.status();
+      if (!usage.ok()) return Result<bool>(usage.status());
+      if (of_.usage != nullptr) *of_.usage += *usage;
+      const Status fits =
+          check_shared(code->name, static_cast<int64_t>(usage->shared_bytes), properties_);
+      return fits.ok() ? Result<bool>(true) : Result<bool>(fits);
     });
   }
   Result<bool> is_done(Stream stream) override {
@@ -217,6 +222,8 @@ class EmulatedDriver final : public GpuDriver {
     const std::lock_guard lock(mutex_);
     return static_cast<Function>(codes_.emplace_back(std::make_unique<KernelCode>(code)).get());
   }
+  // Bounds of a launch are for compilers of a GPU's code alone.
+  int most_threads(Function) override { return static_cast<int>(kMostThreads); }
 
   Status enqueue(Stream stream, Work work) {
     const std::lock_guard lock(mutex_);

@@ -258,16 +258,21 @@ Result<GpuTimer> Gpu::open_timer() {
 
 Result<GpuKernel> Gpu::load(const KernelCode& code) {
   RECMILL_ASSIGN_OR_RETURN(const auto function, driver_->load(code));
-  return GpuKernel{code.name, function};
+  return GpuKernel{code.name, function, driver_->most_threads(function), code.most_dynamic_shared};
 }
 
 Status Gpu::launch(const GpuKernel& kernel, const Grid& grid, const void* arguments, size_t bytes,
                    GpuStream& stream) {
   RECMILL_RETURN_IF_ERROR(check_grid(kernel.name, grid));
-  if (static_cast<int64_t>(grid.dynamic_shared) > properties().shared_of_block)
-    return Status::Failed("kernel " + kernel.name + ": " + std::to_string(grid.dynamic_shared) +
-                          " bytes of shared memory for a block, of which " + properties().name +
-                          " has " + std::to_string(properties().shared_of_block));
+  if (grid.threads.count() > kernel.most_threads)
+    return Status::Failed("kernel " + kernel.name + ": a block of " +
+                          std::to_string(grid.threads.count()) + " threads, of which it takes " +
+                          std::to_string(kernel.most_threads));
+  if (static_cast<int64_t>(grid.dynamic_shared) > kernel.most_dynamic_shared)
+    return Status::Failed(
+        "kernel " + kernel.name + ": " + std::to_string(grid.dynamic_shared) +
+        " bytes of shared memory for a block, beside its own; it was loaded for " +
+        std::to_string(kernel.most_dynamic_shared));
   const Status launched = driver_->launch(kernel.function, grid, arguments, bytes, stream.stream_);
   if (!launched.ok()) return launched;
   stream.launched_ = kernel.name;

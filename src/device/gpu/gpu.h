@@ -184,6 +184,8 @@ class GpuTimer {
 struct GpuKernel {
   std::string name;
   GpuDriver::Function function = nullptr;
+  int most_threads = 0;         // of a block
+  int most_dynamic_shared = 0;  // bytes of a block that launches may ask for
 };
 
 struct GpuOptions {
@@ -211,8 +213,9 @@ class Gpu {
   /// Fails as the driver, naming the kernel.
   Result<GpuKernel> load(const KernelCode& code);
 
-  /// Enqueues the kernel with its one struct. Fails, naming it, on a grid or an amount of shared
-  /// memory that the GPU does not have; in synchronous mode as the kernel does.
+  /// Enqueues the kernel with its one struct. Fails, naming it, on a grid that the GPU does not
+  /// have, on more threads or shared memory of a block than the kernel was compiled or loaded for;
+  /// in synchronous mode as the kernel does.
   template <class Arguments>
   Status launch(const GpuKernel& kernel, const Grid& grid, const Arguments& arguments,
                 GpuStream& stream) {

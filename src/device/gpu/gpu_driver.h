@@ -99,6 +99,8 @@ class GpuDriver {
 
   /// The kernel of that code, ready to run; it stays so.
   virtual Result<Function> load(const KernelCode& code) = 0;
+  /// Threads of a block that it may be launched with.
+  virtual int most_threads(Function function) = 0;
 };
 
 }  // namespace recmill

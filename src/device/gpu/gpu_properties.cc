@@ -58,6 +58,13 @@ Result<GpuProperties> gpu_of_architecture(const std::string& architecture) {
   return gpu;
 }
 
+Status check_shared(const std::string& kernel, int64_t bytes, const GpuProperties& gpu) {
+  if (bytes <= gpu.shared_of_block) return {};
+  return Status::Failed("kernel " + kernel + ": " + std::to_string(bytes) +
+                        " bytes of shared memory for a block, of which " + gpu.name + " has " +
+                        std::to_string(gpu.shared_of_block));
+}
+
 int blocks_of_multiprocessor(const GpuProperties& gpu, const KernelResources& kernel, int threads,
                              int64_t dynamic_shared) {
   const int64_t warps = (threads + kWarp - 1) / kWarp;

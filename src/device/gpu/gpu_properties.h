@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -11,8 +13,9 @@ namespace recmill {
 /// What a GPU is, as far as kernels are planned by it. Sizes in bytes.
 struct GpuProperties {
   std::string name;
-  int number = 0;   // of the machine's GPUs
-  int compute = 0;  // capability times ten: 90 is sm_90
+  int number = 0;                     // of the machine's GPUs that the process sees
+  std::array<std::byte, 16> id = {};  // which no other GPU has; all 0: not known
+  int compute = 0;                    // capability times ten: 90 is sm_90
   int multiprocessors = 0;
   int64_t memory = 0;
   int most_threads = 2048;  // of a multiprocessor
@@ -39,6 +42,9 @@ struct KernelResources {
   int64_t shared = 0;  // of a block, without what its launch asks for
   bool operator==(const KernelResources&) const = default;
 };
+
+/// Fails, naming the kernel, where no block of the GPU has so many bytes of shared memory.
+Status check_shared(const std::string& kernel, int64_t bytes, const GpuProperties& gpu);
 
 /// Blocks of so many threads that a multiprocessor holds at a time; 0: not one. `dynamic_shared`:
 /// bytes that the launch asks for.

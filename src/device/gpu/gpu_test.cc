@@ -45,6 +45,17 @@ class GpuTest : public ::testing::Test {
                        stream);
   }
 
+  /// Of a kernel that asks for so many bytes: when it is loaded, or by the emulator when it runs.
+  std::string said_of_shared(int bytes) {
+    KernelCode asks = code("test_add", &test_add_emulated);
+    asks.most_dynamic_shared = bytes;
+    const auto kernel = gpu_.load(asks);
+    if (!kernel.ok()) return kernel.status().message();
+    const Status launched = gpu_.launch(*kernel, {{1}, {1}, static_cast<unsigned long>(bytes)},
+                                        AddArguments{}, stream_);
+    return launched.ok() ? stream_.synchronize().message() : launched.message();
+  }
+
   Gpu gpu_;
   GpuKernel add_;
   GpuStream stream_;
@@ -260,7 +271,13 @@ TEST_F(GpuTest, RefusesWhatTheGpuDoesNotHave) {
   };
   EXPECT_EQ(refused({{1}, {2000}}), "kernel test_add: a block of 2000 threads, not 1 to 1024");
   EXPECT_EQ(refused({{1, 70000}, {1}}), "kernel test_add: a grid of 1 x 70000 x 1 blocks");
-  EXPECT_EQ(refused({{1}, {1}, 300000}),
+  EXPECT_EQ(refused({{1}, {1}, 16}),
+            "kernel test_add: 16 bytes of shared memory for a block, beside its own; it was loaded "
+            "for 0");
+  if (on_cuda()) {
+    EXPECT_EQ(refused({{1}, {65}}), "kernel test_add: a block of 65 threads, of which it takes 64");
+  }
+  EXPECT_EQ(said_of_shared(300000),
             "kernel test_add: 300000 bytes of shared memory for a block, of which " +
                 gpu_.properties().name + " has " +
                 std::to_string(gpu_.properties().shared_of_block));

@@ -12,7 +12,7 @@ struct KernelCode {
   std::string name;                         // of its entry
   std::span<const std::byte> cubin = {};    // of a GPU, for its architecture
   void (*emulated)(const void*) = nullptr;  // of the emulator: called with the kernel's struct
-  int most_dynamic_shared = 0;              // bytes that launches ask for
+  int most_dynamic_shared = 0;              // bytes of a block that launches may ask for
 };
 
 }  // namespace recmill

@@ -90,6 +90,10 @@ int cuDeviceGetName(char* name, int size, Device) {
   std::strncpy(name, "fake GPU", static_cast<size_t>(size));
   return 0;
 }
+int cuDeviceGetUuid_v2(std::byte* id, Device number) {
+  std::memset(id, 'a' + number, 16);
+  return 0;
+}
 int cuDeviceGetAttribute(int* value, Attribute attribute, Device) {
   switch (attribute) {
     case recmill::cuda::kMultiprocessors:
@@ -289,6 +293,11 @@ int cuModuleGetFunction(Handle* function, Handle module, const char*) {
   return 0;
 }
 int cuFuncSetAttribute(Handle, int, int) {
+  return 0;
+}
+int cuFuncGetAttribute(int* value, int attribute, Handle function) {
+  const auto* image = static_cast<const FakeImage*>(function);
+  *value = attribute == recmill::cuda::kShared ? image->shared : image->most_threads;
   return 0;
 }
 int cuLaunchKernel(Handle function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,

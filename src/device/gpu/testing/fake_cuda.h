@@ -31,6 +31,8 @@ struct FakeImage {
   char magic[8] = {'f', 'a', 'k', 'e', 'c', 'u', 'd', 'a'};
   void (*kernel)(const void*) = nullptr;
   size_t argument_bytes = 0;  // where it is captured
+  int most_threads = 1024;
+  int shared = 0;
 };
 
 }  // namespace recmill::testing

@@ -102,6 +102,7 @@ class RecordingDriver final : public GpuDriver {
     if (function.ok()) names_[*function] = code.name;
     return function;
   }
+  int most_threads(Function function) override { return inner_->most_threads(function); }
 
  private:
   const std::unique_ptr<GpuDriver> inner_;
