@@ -73,6 +73,7 @@ if(RECMILL_TESTS)
 endif()
 
 set(RECMILL_VENV ${CMAKE_SOURCE_DIR}/.venv CACHE PATH "the Python environment that 'make setup' made")
+set(RECMILL_PYTHON ${RECMILL_VENV}/bin/python)
 file(GLOB RECMILL_SITE LIST_DIRECTORIES true ${RECMILL_VENV}/lib/python3*/site-packages)
 
 # The compiler of kernels, loaded when it is asked for (device/gpu/nvrtc.h).

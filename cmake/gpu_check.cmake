@@ -31,6 +31,7 @@ target_link_libraries(recmill_door_gtest INTERFACE Threads::Threads)
 
 if(RECMILL_TORCH)
   get_filename_component(RECMILL_SITE ${GPU_CHECK_TORCH} DIRECTORY)
+  set(RECMILL_PYTHON ${GPU_CHECK_PYTHON})
   include(cmake/torch.cmake)
   # LibTorch itself knows where that is which it links, and the linker may not find it.
   target_link_options(recmill_door_torch INTERFACE -Wl,--unresolved-symbols=ignore-in-shared-libs)

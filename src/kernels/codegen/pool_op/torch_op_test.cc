@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A compiled operator as PyTorch loads and calls it, in the Python that it was compiled for.
+// A compiled operator as PyTorch loads and calls it, in the Python that it was compiled for; on a
+// real GPU, where tests run on one, as well.
 #include <gtest/gtest.h>
 
 #include "base/temporary_folder.h"
@@ -7,11 +8,12 @@
 #include "kernels/codegen/generated_pool.h"
 #include "kernels/codegen/pool_op/testing/op_samples.h"
 #include "kernels/codegen/pool_op/torch_package.h"
+#include "kernels/codegen/testing/test_code.h"
 
 namespace recmill::kernels::codegen {
 namespace {
 
-class TorchOpTest : public testing::Test {
+class TorchOpTest : public ::testing::Test {
  protected:
   std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
   template <class T>
@@ -34,6 +36,19 @@ class TorchOpTest : public testing::Test {
       if (bags.weights != nullptr)
         write("weights" + number, std::span(bags.weights, bags.lookups()));
       write("expected" + number, std::span<const float>(batch.expected[f]));
+    }
+  }
+  /// Gives it kernels for the GPU of the tests, where that is a real one.
+  static void add_gpu_kernels(PoolOp& op) {
+    if (!recmill::testing::on_cuda()) return;
+    const int compute = recmill::testing::test_driver()->properties().compute;
+    auto sources = *gpu_pool_sources(gpu_functions(op), {.made_by = op.made_by});
+    const auto codes = compile_for_tests(std::vector<GpuSource>(sources.begin(), sources.end()));
+    RECMILL_CHECK(codes.ok(), codes.status().message());
+    for (size_t k = 0; k < sources.size(); ++k) {
+      const auto cubin = (*codes)[k].code.cubin;
+      op.gpu_kernels.push_back({std::move(sources[k]),
+                                {{"sm_" + std::to_string(compute), {cubin.begin(), cubin.end()}}}});
     }
   }
   Outcome run(const std::vector<std::string>& arguments) const {
@@ -59,6 +74,7 @@ TEST_F(TorchOpTest, is_loaded_and_called_by_python) {
       {"name": "rows", "table": "t100", "pooling": "none", "weighted": true}]})";
   const auto torch = find_torch(RECMILL_PYTHON, posix_files());
   ASSERT_TRUE(torch.ok()) << torch.status().message();
+  add_gpu_kernels(op);
   const auto source = pool_op_source(op, {.made_by = op.made_by, .lanes = vector_lanes()}, &*torch);
   ASSERT_TRUE(source.ok()) << source.status().message();
   LibraryCacheOptions options;
@@ -68,10 +84,12 @@ TEST_F(TorchOpTest, is_loaded_and_called_by_python) {
   const auto libraries = cache.load({&*source, 1});
   ASSERT_TRUE(libraries.ok()) << libraries.status().message();
   write_call(op, OpBatch(op, 70, 90));
-  const Outcome called =
-      run({RECMILL_PYTHON, RECMILL_CALL_OP, libraries->front()->path(), op.name, folder_.path()});
+  std::vector<std::string> call = {RECMILL_PYTHON, RECMILL_CALL_OP, libraries->front()->path(),
+                                   op.name, folder_.path()};
+  if (recmill::testing::on_cuda()) call.emplace_back("cuda");
+  const Outcome called = run(call);
   EXPECT_EQ(called.status, 0) << called.said;
-  EXPECT_EQ(called.said, "6 CPU Meta\n");
+  EXPECT_EQ(called.said, recmill::testing::on_cuda() ? "6 CPU CUDA Meta\n" : "6 CPU Meta\n");
 }
 
 TEST_F(TorchOpTest, needs_a_pytorch_that_has_the_interface) {

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads a compiled operator by torch.ops.load_library and calls it as a user would.
 
-usage: call_op.py LIBRARY NAME [FOLDER]
+usage: call_op.py LIBRARY NAME [FOLDER [DEVICE]]
 Rows of whole numbers, whose sums are exact in any order, are compared with PyTorch's own functions;
-FOLDER has a call that the reference answered, every bit of which is compared. Ends with the number of
-features that were compared, and the kinds of devices that the operator has kernels for.
+FOLDER has a call that the reference answered, every bit of which is compared. Where DEVICE is cuda, both
+are done on a GPU as well. Ends with the number of features that were compared, and the kinds of devices
+that the operator has kernels for.
 """
+import itertools
 import json
 import os
 import pathlib
@@ -23,7 +25,7 @@ def import_torch():
     site = next(pathlib.Path(p) for p in sys.path if (pathlib.Path(p) / "torch").is_dir())
     needed = subprocess.run(["ldd", site / "torch/lib/libtorch_python.so"], capture_output=True, text=True)
     missing = {line.split()[0] for line in needed.stdout.splitlines() if "not found" in line}
-    if missing:
+    if missing and "cuda" not in sys.argv[4:]:
         folder = tempfile.mkdtemp()
         for name in missing:
             subprocess.run(["c++", "-shared", "-x", "c++", "/dev/null", "-o", f"{folder}/{name}",
@@ -66,6 +68,13 @@ def by_pytorch(feature, table, offsets, rows, weights):
     return total / lengths.clamp(min=1)[:, None] if feature["pooling"] == "mean" else total
 
 
+def on_device(arguments, device):
+    """Arguments of a call there: all but offsets, which stay on the host."""
+    tables, offsets, rows, weights = arguments
+    return ([t.to(device) for t in tables], offsets, [r.to(device) for r in rows],
+            [w if w is None else w.to(device) for w in weights])
+
+
 def error_of(call):
     try:
         call()
@@ -76,6 +85,12 @@ def error_of(call):
 
 def replaced(tensors, place, tensor):
     return [tensor if i == place else t for i, t in enumerate(tensors)]
+
+
+def check_said(op, name, expected):
+    for message, call in expected.items():
+        said = error_of(lambda: op(*call))
+        assert said == f"recmill::{name}: {message}", (said, message)
 
 
 def check_errors(op, name, model, arguments):
@@ -113,9 +128,24 @@ def check_errors(op, name, model, arguments):
         else:
             expected[f"weights of feature '{of['name']}' must be None"] = (
                 tables, offsets, rows, replaced(weights, f, torch.ones(len(rows[f]))))
-    for message, call in expected.items():
-        said = error_of(lambda: op(*call))
-        assert said == f"recmill::{name}: {message}", (said, message)
+    check_said(op, name, expected)
+
+
+def check_errors_on_cuda(op, name, model, arguments):
+    """Those of tensors that are not where they must be."""
+    tables, offsets, rows, weights = arguments
+    feature, table = model["features"][0]["name"], model["tables"][1]
+    device = f"cuda:{tables[0].get_device()}"
+    expected = {
+        f"rows of feature '{feature}' must be int64 [n], contiguous, on {device}; it is int64 [{len(rows[0])}], on cpu":
+            (tables, offsets, replaced(rows, 0, rows[0].cpu()), weights),
+        f"offsets of feature '{feature}' must be int64 [n], contiguous, on cpu; it is int64 [{len(offsets[0])}], "
+        f"on {device}": (tables, replaced(offsets, 0, offsets[0].to(device)), rows, weights),
+        f"table '{table['name']}' must be {table['dtype']} [n, {table['dim']}], contiguous, on {device}; it is "
+        f"{table['dtype']} [37, {table['dim']}], on cpu":
+            (replaced(tables, 1, tables[1].cpu()), offsets, rows, weights),
+    }
+    check_said(op, name, expected)
 
 
 def check_shapes(op, arguments, found):
@@ -125,7 +155,7 @@ def check_shapes(op, arguments, found):
         assert shape.device.type == "meta" and shape.shape == of.shape and shape.dtype == of.dtype
 
 
-def check_files(op, model, folder):
+def check_files(op, model, folder, device):
     """The call in the folder gives every bit that the reference gave."""
     def tensors(letter, count, dtype, shape=lambda i: (-1,)):
         def read(i):
@@ -139,11 +169,11 @@ def check_files(op, model, folder):
     dims = [t["dim"] for t in model["tables"]]
     count = len(model["features"])
     tables = tensors("table", len(dims), lambda i: getattr(torch, model["tables"][i]["dtype"]), lambda i: (-1, dims[i]))
-    found = op(tables, tensors("offsets", count, lambda i: torch.int64), tensors("rows", count, lambda i: torch.int64),
-               tensors("weights", count, lambda i: torch.float32))
-    for f, of in enumerate(found):
+    arguments = (tables, tensors("offsets", count, lambda i: torch.int64),
+                 tensors("rows", count, lambda i: torch.int64), tensors("weights", count, lambda i: torch.float32))
+    for f, of in enumerate(op(*on_device(arguments, device))):
         expected = bytearray((folder / f"expected{f}").read_bytes())
-        assert torch.equal(of.flatten().view(torch.uint8), torch.frombuffer(expected, dtype=torch.uint8)), f
+        assert torch.equal(of.cpu().flatten().view(torch.uint8), torch.frombuffer(expected, dtype=torch.uint8)), f
 
 
 def main():
@@ -152,17 +182,21 @@ def main():
     op = getattr(torch.ops.recmill, name)
     model = json.loads(getattr(torch.ops.recmill, name + "_description")())
     generator = torch.Generator().manual_seed(7)
-    for threads in 1, 2:
+    devices = ["cpu", *sys.argv[4:]]
+    for threads, device in itertools.product((1, 2), devices):
         torch.set_num_threads(threads)
         arguments = whole_numbers(model, generator)
-        found = op(*arguments)
+        found = op(*on_device(arguments, device))
         tables = {t["name"]: table for t, table in zip(model["tables"], arguments[0])}
         for feature, output, *bags in zip(model["features"], found, *arguments[1:]):
-            assert torch.equal(output, by_pytorch(feature, tables[feature["table"]], *bags)), feature
+            assert output.device.type == device
+            assert torch.equal(output.cpu(), by_pytorch(feature, tables[feature["table"]], *bags)), feature
     check_errors(op, name, model, arguments)
+    if "cuda" in devices:
+        check_errors_on_cuda(op, name, model, on_device(arguments, "cuda"))
     check_shapes(op, arguments, found)
-    if len(sys.argv) > 3:
-        check_files(op, model, pathlib.Path(sys.argv[3]))
+    for device in devices if len(sys.argv) > 3 else []:
+        check_files(op, model, pathlib.Path(sys.argv[3]), device)
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     print(len(found), *(key for key in ("CPU", "CUDA", "Meta") if has_kernel(f"recmill::{name}", key)))
 
