@@ -178,7 +178,6 @@ class OptionWriter {
     }
   }
 
- private:
   template <typename T>
   static Json value_of(const T& field) {
     if constexpr (internal::OptionStruct<T>) {
@@ -193,6 +192,8 @@ class OptionWriter {
       return field;
     }
   }
+
+ private:
   Json object_ = Json::object();
 };
 
@@ -216,38 +217,34 @@ class OptionReference {
       nested(path, field);
     } else if constexpr (internal::is_vector<T>) {
       using Item = typename T::value_type;
-      row(path, "[]", documentation);
+      rows_ += line(path, "[]", documentation);
       if constexpr (internal::OptionStruct<Item>) {
         Item item{};
         nested(path + "[]", item);
       }
     } else if constexpr (internal::is_optional<T>) {
-      row(path, "", documentation);
+      rows_ += line(path, "", documentation);
     } else {
-      OptionWriter writer;
-      writer(key, field, documentation);
-      row(path, OptionWriter::write(Single<T>{key, field}).begin().value().dump(), documentation);
+      rows_ += row(path, field, documentation);
     }
   }
 
- private:
+  /// The row of one key, which is not a section: its value as the file has it.
   template <typename T>
-  struct Single {
-    std::string_view key;
-    T& field;
-    template <typename Visitor>
-    friend void describe(Visitor& v, Single& o) {
-      v(o.key, o.field, "");
-    }
-  };
+  static std::string row(const std::string& path, const T& field, std::string_view documentation) {
+    return line(path, OptionWriter::value_of(field).dump(), documentation);
+  }
+
+ private:
   template <typename T>
   void nested(const std::string& path, T& field) {
     const std::string outer = std::exchange(prefix_, path);
     describe(*this, field);
     prefix_ = outer;
   }
-  void row(const std::string& path, const std::string& value, std::string_view documentation) {
-    rows_ += "| `" + path + "` | `" + value + "` | " + std::string(documentation) + " |\n";
+  static std::string line(const std::string& path, const std::string& value,
+                          std::string_view documentation) {
+    return "| `" + path + "` | `" + value + "` | " + std::string(documentation) + " |\n";
   }
   std::string prefix_;
   std::string rows_;

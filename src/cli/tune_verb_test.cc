@@ -256,8 +256,9 @@ TEST_F(Tune, without_generated_code_a_run_ends_in_one_line_or_with_pre_built_ker
   }
 }
 
-/// The record with the times of schedules of template `of` as the best ones.
-std::string preferring(const std::string& text, const std::string& of) {
+/// The record with the times of schedules of template `of` as the best ones, which `features` of
+/// its features then have.
+std::string preferring(const std::string& text, const std::string& of, int64_t features) {
   using namespace kernels::tune;
   auto record = *parse_record(text, "record");
   FamilyTuning& pool = record.families.front();
@@ -272,8 +273,33 @@ std::string preferring(const std::string& text, const std::string& of) {
     }
   }
   pool.choice = *choose(pool.times);
-  for (const ChosenSchedule& chosen : pool.choice.schedules) EXPECT_EQ(chosen.schedule.of, of);
+  for (size_t c = 0; c < pool.choice.schedules.size(); ++c)
+    if (pool.choice.schedules[c].schedule.of == of)
+      features -= std::ssize(pool.times.classes[c].features);
+  EXPECT_EQ(features, 0);
   return *record_text(record);
+}
+
+TEST_F(Tune, training_says_which_lookups_add_rows_in_another_order) {
+  const auto said = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"free.toml", "--set", "train.deterministic=false"});
+    const Outcome ended = run(arguments);
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    return ended.err;
+  };
+  write("free.toml", bags(""));
+  said({"tune", "--rounds", "1", "--quiet"});
+  const std::string record = *read_text(posix_files(), path("tuned/free.json"));
+  write("tuned/free.json", preferring(record, "bags", 6));
+  const std::vector<std::string> train = {
+      "train", "--overwrite", "--set", "train.iterations=1", "--set", "kernels.mode=tuned"};
+  EXPECT_NE(said(train).find("train.deterministic = false: ways that reorder sums may be chosen; "
+                             "none was, so the results are those of true"),
+            std::string::npos);
+  write("tuned/free.json", preferring(record, "ids_grouped", 3));
+  EXPECT_NE(said(train).find("train.deterministic = false: tuned schedules pool the bags of 3 of 6 "
+                             "features, which adds rows in another order"),
+            std::string::npos);
 }
 
 TEST_F(Tune, takes_the_documented_template_of_a_users_own) {
@@ -288,7 +314,7 @@ TEST_F(Tune, takes_the_documented_template_of_a_users_own) {
   write("without.toml", bags(tuned));
   tune("tune.toml");
   write("tuned/tune.json",
-        preferring(*read_text(posix_files(), path("tuned/tune.json")), "bags_by_column"));
+        preferring(*read_text(posix_files(), path("tuned/tune.json")), "bags_by_column", 6));
   EXPECT_EQ(run({"train", "plain.toml", "--quiet"}).status, 0);
   for (const std::string name : {"with", "code"}) {
     const Outcome verified = run({"verify", name + ".toml", "--iterations", "3"});

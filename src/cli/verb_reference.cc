@@ -29,7 +29,7 @@ class SectionPages {
       using Item = typename T::value_type;
       section(name, "[[" + name + "]]", text, OptionReference::markdown<Item>(name));
     } else {
-      keys_ += "| `" + name + "` | `" + Json(field).dump() + "` | " + text + " |\n";
+      keys_ += OptionReference::row(name, field, text);
     }
   }
 

@@ -57,16 +57,16 @@ template <typename Visitor>
 void describe(Visitor& v, GpuRunOptions& o) {
   v("rows", o.rows,
     "where rows stand: device (the GPU's memory; the host's has a copy), host (pinned memory of "
-    "the host, which the GPU "
-    "reads and writes over the bus: slower, and bitwise the same), or fit (whole tables in the "
-    "GPU's memory, those of the most bytes looked up for each byte that they take, the others in "
-    "the host's)");
+    "the host, which the GPU reads and writes over the bus: slower, and bitwise the same), or fit "
+    "(whole tables in the GPU's memory, those of the most bytes looked up for each byte that they "
+    "take, the others in the host's)");
   v("memory_gib", o.memory_gib,
-    "GiB of the GPU's memory that the run counts on, at most: less than is free leaves some to "
-    "others; 0: all that is free");
+    "GiB of the GPU's memory that the run plans with, all of its ranks that have it together: less "
+    "than is free leaves some to others, and to LibTorch and the driver, whose own is in no plan; "
+    "0: all that is free");
   v("synchronous", o.synchronous,
-    "each kernel ends before the next is launched, so that an error names the one that failed; "
-    "slow");
+    "each kernel of Recmill's ends before the next is launched, so that an error names the one "
+    "that failed; slow");
   v("check_nan", o.check_nan,
     "looked-up rows are read back after each launch: a NaN ends the run and names the kernel, the "
     "feature and which of its looked-up rows; slow");
@@ -74,7 +74,8 @@ void describe(Visitor& v, GpuRunOptions& o) {
     "time that a stream's work may take before the run ends with an error that names the kernels "
     "that were launched and are not known to be done");
   v("preprocess", o.preprocess,
-    "preprocessing runs on the GPU, all but dictionaries; with device = \"cpu\" an error");
+    "preprocessing runs on the GPU, and its results come back to the host; features whose rows a "
+    "dictionary gives are the CPU's; with device = \"cpu\" an error");
   v("graphs", o.graphs,
     "whether layers on the GPU are launched as two graphs a batch, from the third batch of a size "
     "on, because kernels of small batches take longer to be launched than to run: auto (wherever "

@@ -12,6 +12,7 @@
 #include "reader/data_files.h"
 #include "reader/planted_figures.h"
 #include "train/checkpoint_saver.h"
+#include "train/chosen_kernels.h"
 #include "train/drift_warning.h"
 #include "train/export_plain_run.h"
 #include "train/gpu_run.h"
@@ -220,6 +221,19 @@ Status train_rank(Training& training, Communicator& communicator) {
   return log->close();
 }
 
+/// Features whose tuned schedule adds the rows of a bag in another order, on the CPU. None where
+/// the record is no good: that is said when it is taken.
+int64_t reordering_features(const ResolvedRun& run, Files& files) {
+  if (run.options.kernels.mode == KernelMode::standard) return 0;
+  const std::string path = tuning_record_path(run.options);
+  const auto record = read_tuning_record(path, files);
+  const auto kernels = record.ok() ? kernels_from(*record, run, path, files) : record.status();
+  if (!kernels.ok()) return 0;
+  return std::ranges::count_if(kernels->pool, [](const kernels::PoolKernel& kernel) {
+    return kernel.of->order == kernels::Order::reorders;
+  });
+}
+
 void say_doubts(const ResolvedRun& run, Files& files) {
   const RunOptions& options = run.options;
   for (const std::string& doubt : reader::doubts_about_files(options.data, files))
@@ -227,13 +241,18 @@ void say_doubts(const ResolvedRun& run, Files& files) {
   if (options.train.deterministic || layers_are_on_gpu(options)) return;
   const auto pooled = run.placed == nullptr ? std::vector<bool>() : run.placed->send_pooled();
   const auto tables = std::ranges::count(pooled, true);
-  log_info(
-      tables == 0 || run.ranks == 1
-          ? "train.deterministic = false: ways that reorder sums may be chosen; none was, so "
-            "the results are those of true"
-          : fmt::format("train.deterministic = false: owners pool the bags of {} of {} tables, "
-                        "which adds rows in another order",
-                        tables, pooled.size()));
+  std::vector<std::string> ways;
+  if (tables > 0 && run.ranks > 1)
+    ways.push_back(fmt::format("owners pool the bags of {} of {} tables", tables, pooled.size()));
+  if (const int64_t features = reordering_features(run, files); features > 0)
+    ways.push_back(fmt::format("tuned schedules pool the bags of {} of {} features", features,
+                               run.spec.features.size()));
+  for (const std::string& way : ways)
+    log_info("train.deterministic = false: " + way + ", which adds rows in another order");
+  if (ways.empty())
+    log_info(
+        "train.deterministic = false: ways that reorder sums may be chosen; none was, so the "
+        "results are those of true");
 }
 
 }  // namespace

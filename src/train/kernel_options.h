@@ -44,18 +44,23 @@ struct KernelOptions {
 template <typename Visitor>
 void describe(Visitor& v, KernelOptions& o) {
   v("mode", o.mode, "schedules of embedding kernels: default, or tuned (as `recmill tune` chose)");
-  v("record", o.record, "file of the tuning record; empty: tuned/NAME.json");
+  v("record", o.record,
+    "file of the tuning record; empty: tuned/NAME.json, of a GPU tuned/NAME.cuda.json or "
+    "tuned/NAME.emulated.json");
   v("on_missing_schedule", o.on_missing_schedule,
     "mode = \"tuned\" without a record that is good for this run: error, or default (and a "
     "warning)");
   v("generated", o.generated,
     "tuned schedules as code generated and compiled for them: always, never, or auto (where it was "
-    "at least 3 % faster when they were tuned)");
+    "at least 3 % faster when they were tuned); with a GPU as device it always is");
   v("dispatch", o.dispatch,
     "how generated code finds a feature's function: branches, or pointers to functions");
   v("on_failed_compilation", o.on_failed_compilation,
-    "where generated code cannot be had: error, or prebuilt (and a warning)");
-  v("compiler", o.compiler, "C++ compiler for generated code and templates; empty: $CXX, or c++");
+    "where generated code cannot be had: error, or prebuilt (and a warning); with a GPU as device "
+    "it is an error");
+  v("compiler", o.compiler,
+    "C++ compiler for generated code and templates, and for all kernels of device = \"emulated\"; "
+    "empty: $CXX, or c++");
   v("cache", o.cache,
     "folder of compiled code; empty: recmill in $XDG_CACHE_HOME, or in .cache of the home folder");
   v("templates", o.templates,

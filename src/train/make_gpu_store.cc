@@ -35,14 +35,15 @@ Result<std::unique_ptr<GpuExchange>> made(Gpu& gpu, Communicator& communicator) 
   return std::unique_ptr<GpuExchange>(std::move(exchange));
 }
 
-/// What brings rows from GPU to GPU.
-store::MakeGpuExchange exchange_of(GpuExchangeKind kind) {
-  return [kind](Gpu& gpu, Communicator& communicator) -> Result<std::unique_ptr<GpuExchange>> {
+/// What brings rows from GPU to GPU. `one_host`: all ranks are of this one.
+store::MakeGpuExchange exchange_of(GpuExchangeKind kind, bool one_host) {
+  return [=](Gpu& gpu, Communicator& communicator) -> Result<std::unique_ptr<GpuExchange>> {
     bool windows = kind == GpuExchangeKind::windows;
     if (kind == GpuExchangeKind::automatic) {
       if (auto* const nccl = dynamic_cast<NcclCommunicator*>(&communicator); nccl != nullptr)
         return std::unique_ptr<GpuExchange>(std::make_unique<NcclGpuExchange>(gpu, *nccl));
-      RECMILL_ASSIGN_OR_RETURN(windows, WindowGpuExchange::suits(gpu, communicator));
+      RECMILL_ASSIGN_OR_RETURN(const bool suits, WindowGpuExchange::suits(gpu, communicator));
+      windows = suits && one_host;
     }
     if (windows) return made<WindowGpuExchange>(gpu, communicator);
     return made<StagedGpuExchange>(gpu, communicator);
@@ -80,6 +81,7 @@ Result<std::vector<GpuMemory>> place_rows(const ResolvedRun& run, const RankOnHo
 
 /// The store of one rank, or that of several.
 Result<std::unique_ptr<store::EmbeddingStore>> of_ranks(const ResolvedRun& run,
+                                                        const RankOnHost& place,
                                                         std::unique_ptr<Gpu> gpu,
                                                         const store::GpuStoreKernels& kernels,
                                                         std::span<const GpuMemory> rows,
@@ -90,9 +92,11 @@ Result<std::unique_ptr<store::EmbeddingStore>> of_ranks(const ResolvedRun& run,
         auto store, store::GpuStore::create(run.spec, seed, std::move(gpu), kernels, pool, rows));
     return std::unique_ptr<store::EmbeddingStore>(std::move(store));
   }
-  RECMILL_ASSIGN_OR_RETURN(auto store, store::TableWiseGpuStore::create(
-                                           run.spec, seed, std::move(gpu), kernels, communicator,
-                                           exchange_of(run.options.gpu.exchange), pool, rows));
+  const bool one_host = std::ssize(place.ranks) == communicator.ranks();
+  RECMILL_ASSIGN_OR_RETURN(auto store,
+                           store::TableWiseGpuStore::create(
+                               run.spec, seed, std::move(gpu), kernels, communicator,
+                               exchange_of(run.options.gpu.exchange, one_host), pool, rows));
   return std::unique_ptr<store::EmbeddingStore>(std::move(store));
 }
 
@@ -186,7 +190,7 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun&
   kernels.pool = std::move(schedules.pool);
   kernels.blocks = schedules.blocks;
   RECMILL_ASSIGN_OR_RETURN(const auto rows, place_rows(run, place, kernels, *gpu, communicator));
-  auto store = of_ranks(run, std::move(gpu), kernels, rows, communicator, pool);
+  auto store = of_ranks(run, place, std::move(gpu), kernels, rows, communicator, pool);
   if (!store.ok()) return store.status().at("device = \"" + std::string(name_of(device)) + "\"");
   return store;
 }

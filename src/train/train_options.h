@@ -110,7 +110,7 @@ void describe(Visitor& v, TrainOptions& o) {
   v("deterministic", o.deterministic,
     "bitwise the same for every store, plan, device, number of threads and ranks; false: ways that "
     "reorder sums may be chosen too (dense layers on the GPU of `device`, owners of placed rows "
-    "that pool bags)");
+    "that pool bags, tuned lookups)");
   v("queue", o.queue, "batches that are read and prepared ahead of training");
   v("evaluate_every", o.evaluate_every,
     "iterations between evaluations; 0: at the end of an epoch");

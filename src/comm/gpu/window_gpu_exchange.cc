@@ -18,8 +18,8 @@ namespace {
 constexpr size_t kBlock = size_t{2} << 20;
 
 constexpr const char* kOption =
-    "gpu.exchange = \"windows\", which \"auto\" is where processes have one GPU (\"host\" needs "
-    "none)";
+    "gpu.exchange = \"windows\", as \"auto\" is where processes have one GPU; \"host\" needs no "
+    "memory that they share";
 
 }  // namespace
 

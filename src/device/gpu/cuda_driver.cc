@@ -524,7 +524,7 @@ class CudaDriver final : public GpuDriver {
     char name[256] = {};
     size_t memory = 0;
     auto error = api_.device_name(name, sizeof name, device_);
-    if (error == 0) error = api_.device_id(properties_.id.data(), device_);
+    if (api_.device_id(properties_.id.data(), device_) != 0) properties_.id = {};
     if (error == 0) error = api_.device_memory(&memory, device_);
     const auto read = [&](cuda::Attribute attribute) {
       int value = 0;

@@ -128,8 +128,7 @@ template <typename Visitor>
 void describe(Visitor& v, EmbeddingOptions& o) {
   v("store", o.store,
     "where rows live: local (split over the ranks), placed (where a plan puts them, "
-    "placement.plan) "
-    "or plain (the slow reference, one rank)");
+    "placement.plan) or plain (the slow reference, one rank); with a GPU as device local alone");
   v("dim", o.dim, "dimension of an embedding row");
   v("rows", o.rows, "rows of a table: one number, or one for each id column in order");
   v("optimizer", o.optimizer, "row optimizer");

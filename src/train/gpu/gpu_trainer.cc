@@ -111,9 +111,14 @@ void GpuTrainer::need(const ModelSpec& spec, const model::Model& layers, int64_t
   parameters +=
       GpuStepKernels::need(layers.parameter_count(), states, std::ssize(layers.parameters()));
   add("dense parameters, gradient and optimizer state", parameters);
-  if (ranks > 1)
-    add("gradients of other ranks",
-        {GpuRankSum::need(ranks, std::max(layers.parameter_count(), totals)), 0});
+  if (ranks > 1) {
+    const int64_t sums = GpuRankSum::need(ranks, std::max(layers.parameter_count(), totals));
+    add("gradients of other ranks", {sums, 0});
+    ledger.device.items.push_back(
+        {"gradients in messages between GPUs", 0, sums + sums / 4, /*certain=*/false});
+    ledger.pinned.items.push_back(
+        {"pinned, gradients in messages between GPUs", 0, sums + sums / 4, /*certain=*/false});
+  }
   const auto rows = [&](const store::GpuBatches::Size& size) {
     return GpuBytes{reserved_for_rows(spec, size) + reserved_for_rows(spec, batches.trained), 0};
   };

@@ -84,8 +84,9 @@ TEST_F(TorchOpTest, is_loaded_and_called_by_python) {
   const auto libraries = cache.load({&*source, 1});
   ASSERT_TRUE(libraries.ok()) << libraries.status().message();
   write_call(op, OpBatch(op, 70, 90));
-  std::vector<std::string> call = {RECMILL_PYTHON, RECMILL_CALL_OP, libraries->front()->path(),
-                                   op.name, folder_.path()};
+  std::vector<std::string> call = {
+      RECMILL_PYTHON, "-W",          "ignore", RECMILL_CALL_OP, libraries->front()->path(),
+      op.name,        folder_.path()};
   if (recmill::testing::on_cuda()) call.emplace_back("cuda");
   const Outcome called = run(call);
   EXPECT_EQ(called.status, 0) << called.said;
