@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 
+#include "base/log.h"
 #include "kernels/tune/visits.h"
 
 namespace recmill::kernels::tune {
@@ -21,6 +23,29 @@ ClassTimes defaults_of(const ClassTimes& of, const Schedule& schedule) {
   return alone;
 }
 
+/// Of a thread, by the kernel that stores most.
+int64_t spilled_bytes(const CompiledGpuPool& fused) {
+  int64_t most = 0;
+  for (const codegen::GpuCode& code : fused.codes) most = std::max(most, code.spilled);
+  return most;
+}
+
+std::string text_of(const FusedValue& value) {
+  if (value.defaults) return "the default schedules";
+  return std::to_string(value.blocks) + (value.blocks == 1 ? " block" : " blocks") +
+         " of a multiprocessor";
+}
+
+/// A line for each value that spills.
+void say_spilled(const FamilyTimes& times) {
+  for (const ValueTimes& at : times.values) {
+    if (at.spilled_bytes <= 0) continue;
+    log_info(times.family + " with " + text_of(at.value) + " spills " +
+             std::to_string(at.spilled_bytes) + " bytes a thread: " +
+             (is_left_out(times, at) ? "left out of the choice" : "so does all else"));
+  }
+}
+
 class GpuTuner {
  public:
   GpuTuner(GpuPoolSubject& subject, const GpuTunerOptions& options,
@@ -36,6 +61,7 @@ class GpuTuner {
     for (const int64_t blocks : options_.blocks) RECMILL_RETURN_IF_ERROR(time_at(blocks));
     add_defaults();
     RECMILL_RETURN_IF_ERROR(race_values());
+    say_spilled(tuned_.times);
     RECMILL_ASSIGN_OR_RETURN(tuned_.choice, choose(tuned_.times));
     RECMILL_RETURN_IF_ERROR(measure_again());
     return std::move(tuned_);
@@ -97,6 +123,7 @@ class GpuTuner {
       RECMILL_ASSIGN_OR_RETURN(const auto schedules, winners_of(v));
       RECMILL_ASSIGN_OR_RETURN(auto made,
                                fuse(tuned_.times.values[v].value, schedules, Dispatch::branches));
+      tuned_.times.values[v].spilled_bytes = spilled_bytes(made);
       fused.push_back(std::move(made));
     }
     RECMILL_ASSIGN_OR_RETURN(const auto seconds,

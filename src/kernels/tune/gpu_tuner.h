@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two-stage tuner on a GPU (RecFlex, section IV-A): for each occupancy all candidates of each
 // class are timed at that occupancy (local stage); the winners of each occupancy are fused, and the
-// fastest fused kernel wins (global stage).
+// fastest fused kernel that spills no registers wins (global stage).
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,9 @@ struct GpuTunerOptions {
 /// the registers that it needs.
 std::vector<int64_t> gpu_occupancies(const GpuProperties& gpu);
 
-/// Measures and chooses. `progress`: how much is done, 0 to 1. `stop` ends it early with an error.
-/// Fails as the subject, and where no candidate of a class is right.
+/// Measures and chooses; logs which values were left out, as their fused kernels spill. `progress`:
+/// how much is done, 0 to 1. `stop` ends it early with an error. Fails as the subject, and where no
+/// candidate of a class is right.
 Result<FamilyTuning> tune_on_gpu(GpuPoolSubject& subject, const GpuTunerOptions& options,
                                  const std::function<void(double done)>& progress,
                                  const std::atomic<bool>& stop);

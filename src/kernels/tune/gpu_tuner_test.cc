@@ -76,10 +76,18 @@ class GpuTunerTest : public testing::Test {
   std::unique_ptr<GpuPoolSubject> subject(bool deterministic = true) {
     GpuPoolSubjectOptions options;
     options.deterministic = deterministic;
-    options.compile = [this](std::span<const GpuSource> sources) {
-      return codegen::emulated_code(sources, cache_);
-    };
+    options.compile = [this](std::span<const GpuSource> sources) { return compile(sources); };
     return *GpuPoolSubject::make(gpu_, features_, batches_, options, pool_);
+  }
+
+  Result<std::vector<codegen::GpuCode>> compile(std::span<const GpuSource> sources) {
+    RECMILL_ASSIGN_OR_RETURN(auto codes, codegen::emulated_code(sources, cache_));
+    for (size_t s = 0; s < codes.size(); ++s)
+      for (const int64_t blocks : spilling_)
+        if (sources[s].text.find("at least " + std::to_string(blocks) + " blocks of a multi") !=
+            std::string::npos)
+          codes[s].spilled = 16;
+    return codes;
   }
 
   Result<FamilyTuning> tune(GpuPoolSubject& subject) {
@@ -97,6 +105,7 @@ class GpuTunerTest : public testing::Test {
   std::deque<GpuBuffer> rows_;
   std::vector<GpuPooledRows> features_;
   std::vector<SparseBatch> batches_;
+  std::set<int64_t> spilling_;  // blocks of a multiprocessor for which the emulator says so
   const std::atomic<bool> never_{false};
 };
 
@@ -131,6 +140,32 @@ TEST_F(GpuTunerTest, EveryClassGetsItsFastestRightSchedule) {
   ASSERT_TRUE(free.ok()) << free.status().message();
   EXPECT_TRUE(std::ranges::any_of(free->candidates, reorders));
   for (const CandidateTime& candidate : free->candidates) EXPECT_EQ(candidate.refused, "");
+}
+
+TEST_F(GpuTunerTest, WhatSpillsRegistersIsNotChosenThoughItIsFaster) {
+  const std::string spills = " of a multiprocessor spills 16 bytes a thread: ";
+  const std::string two = "embedding_pool with 2 blocks" + spills;
+  const std::string eight = "embedding_pool with 8 blocks" + spills;
+  const std::string left_out = "left out of the choice\n";
+  const auto check = [&](const std::set<int64_t>& spilling, const FusedValue& expected,
+                         const std::string& said) {
+    spilling_ = spilling;
+    testing::internal::CaptureStderr();
+    const auto tuned = tune(*subject());
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), said);
+    ASSERT_TRUE(tuned.ok()) << tuned.status().message();
+    EXPECT_EQ(tuned->choice.value, expected);
+    EXPECT_GT(tuned->default_nanoseconds, 0.0);
+    // The record leads to the same choice.
+    const std::string text = *record_text({{}, {*tuned}, 0.0});
+    const auto read = parse_record(text, "r.json");
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(read->families[0].choice, tuned->choice);
+    EXPECT_EQ(*record_text(*read), text);
+  };
+  check({2}, {.blocks = 8}, two + left_out);
+  check({8}, {.blocks = 2}, eight + left_out);
+  check({2, 8}, {.defaults = true}, two + left_out + eight + left_out);
 }
 
 TEST_F(GpuTunerTest, OnTheEmulatorTimesAreTheSameEachTime) {

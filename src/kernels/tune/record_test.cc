@@ -67,6 +67,24 @@ TEST(TuningRecord, whose_choice_does_not_follow_from_its_times_is_refused) {
             "r.json: families[].choice does not follow from its times");
 }
 
+TEST(TuningRecord, whose_fastest_kernels_spilled_leads_to_the_choice_that_left_them_out) {
+  TuningRecord record = example();
+  FamilyTuning& family = record.families[0];
+  family.times.values.push_back(family.times.values[0]);
+  family.times.values[0].value = {.blocks = 8};
+  family.times.values[0].spilled_bytes = 16;
+  family.times.values[1].value = {.blocks = 2};
+  family.times.values[1].fused_nanoseconds *= 2;
+  family.choice = *choose(family.times);
+  EXPECT_EQ(family.choice.value.blocks, 2);
+  const auto read = parse_record(*record_text(record), "r.json");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(*read, record);
+  family.times.values[0].spilled_bytes = 0;
+  EXPECT_EQ(parse_record(*record_text(record), "r.json").status().message(),
+            "r.json: families[].choice does not follow from its times");
+}
+
 TEST(TuningRecord, names_a_users_templates_where_there_are_some) {
   TuningRecord record = example();
   EXPECT_EQ(record_text(record)->find("\"templates\""), std::string::npos);

@@ -132,6 +132,8 @@ Result<ValueTimes> value_from_json(const Json& json) {
   read("shared_nanoseconds", times.shared_nanoseconds);
   read("refined_nanoseconds", times.refined_nanoseconds);
   read("beside_nanoseconds", times.beside_nanoseconds);
+  if (json.is_object() && json.contains("spilled_bytes"))
+    read("spilled_bytes", times.spilled_bytes);
   RECMILL_RETURN_IF_ERROR(read.status);
   RECMILL_ASSIGN_OR_RETURN(const auto classes, items(json, "classes"));
   for (const Json& item : classes) {
@@ -265,19 +267,27 @@ double fused_of(const ValueTimes& at) {
 const ValueTimes* best_of(const FamilyTimes& times) {
   const ValueTimes* best = nullptr;
   for (const ValueTimes& at : times.values) {
-    if (fused_of(at) > 0.0 && (best == nullptr || fused_of(at) < fused_of(*best))) best = &at;
+    if (fused_of(at) <= 0.0 || is_left_out(times, at)) continue;
+    if (best == nullptr || fused_of(at) < fused_of(*best)) best = &at;
   }
   if (best == nullptr || best->beside_nanoseconds <= 0.0) return best;
   double least = best->beside_nanoseconds;
   if (best->refined_nanoseconds > 0.0) least = std::min(least, best->refined_nanoseconds);
   for (const ValueTimes& at : times.values) {
-    if (at.value.defaults && at.beside_nanoseconds > 0.0 && at.beside_nanoseconds < least)
+    if (at.value.defaults && !is_left_out(times, at) && at.beside_nanoseconds > 0.0 &&
+        at.beside_nanoseconds < least)
       return &at;
   }
   return best;
 }
 
 }  // namespace
+
+bool is_left_out(const FamilyTimes& times, const ValueTimes& at) {
+  return at.spilled_bytes > 0 && std::ranges::any_of(times.values, [](const ValueTimes& other) {
+           return other.spilled_bytes <= 0 && fused_of(other) > 0.0;
+         });
+}
 
 Result<Choice> choose(const FamilyTimes& times) {
   const ValueTimes* const best = best_of(times);
@@ -319,6 +329,7 @@ Json to_json(const FamilyTimes& times) {
               {"beside_nanoseconds", at.beside_nanoseconds},
               {"classes", Json::array()}};
     if (at.value.blocks > 0) item["blocks"] = at.value.blocks;
+    if (at.spilled_bytes > 0) item["spilled_bytes"] = at.spilled_bytes;
     for (const ClassTimes& of : at.classes) {
       Json inner{{"lookups", of.lookups},
                  {"samples", of.samples},

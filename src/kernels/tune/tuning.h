@@ -54,6 +54,7 @@ struct ValueTimes {
   // best of the above and with the default schedules, beside_nanoseconds of their value. 0: there
   // was none.
   double refined_nanoseconds = 0.0, beside_nanoseconds = 0.0;
+  int64_t spilled_bytes = 0;  // of a thread, by the fused kernels of the winners; on a GPU
   bool operator==(const ValueTimes&) const = default;
 };
 
@@ -100,10 +101,14 @@ struct Choice {
 /// it would be if candidates that reorder could win. 1: nothing.
 Result<double> price_of_order(const FamilyTimes& times, size_t value);
 
-/// The value of the least fused time, with its winners, or with the shared schedule where the fused
-/// run was faster with that, or with the refined schedules where it was faster still; but the
-/// default schedules where the last comparison was theirs. Fails as winners(), and where no value
-/// was measured to the end.
+/// Whether the fused kernels of a value spill registers and those of another one do not: it is not
+/// chosen, however fast it was, as what is spilled goes through the caches that rows come by.
+bool is_left_out(const FamilyTimes& times, const ValueTimes& at);
+
+/// The value of the least fused time, of those that are not left out, with its winners, or with the
+/// shared schedule where the fused run was faster with that, or with the refined schedules where it
+/// was faster still; but the default schedules where the last comparison was theirs. Fails as
+/// winners(), and where no value was measured to the end.
 Result<Choice> choose(const FamilyTimes& times);
 
 Json to_json(const FamilyTimes& times);

@@ -117,6 +117,30 @@ TEST(Tuning, a_value_that_was_not_fused_is_no_candidate) {
   EXPECT_EQ(choose(times).status().message(), "embedding_pool: nothing was measured to the end");
 }
 
+TEST(Tuning, a_value_that_spills_is_left_out_where_another_one_does_not) {
+  FamilyTimes times = example();
+  times.values[1].spilled_bytes = 8;
+  EXPECT_FALSE(is_left_out(times, times.values[0]));
+  EXPECT_TRUE(is_left_out(times, times.values[1]));
+  EXPECT_EQ(choose(times)->value, times.values[0].value);
+  const auto read = family_times_from_json(Json::parse(to_json(times).dump()));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->values[1].spilled_bytes, 8);
+  EXPECT_EQ(*choose(*read), *choose(times));
+  times.values[0].spilled_bytes = 16;  // both: the faster one, though it were the other that does
+  EXPECT_FALSE(is_left_out(times, times.values[1]));
+  EXPECT_EQ(choose(times)->value, times.values[1].value);
+  times.values[0].spilled_bytes = 0;
+  times.values[0].fused_nanoseconds = 0.0;  // nothing else was measured
+  EXPECT_EQ(choose(times)->value, times.values[1].value);
+}
+
+TEST(Tuning, times_of_before_spills_were_recorded_are_read) {
+  const Json json = to_json(example());
+  EXPECT_EQ(json.dump().find("spilled_bytes"), std::string::npos);
+  EXPECT_EQ(family_times_from_json(json)->values[1].spilled_bytes, 0);
+}
+
 TEST(Tuning, a_class_without_a_right_schedule_is_an_error) {
   FamilyTimes times = example();
   times.values[1].classes[1].candidates[1].refused = "wrong too";
@@ -169,6 +193,8 @@ TEST(Tuning, damaged_times_are_an_error_that_names_the_key) {
             "tuning times: a class without a feature");
   EXPECT_EQ(error([](Json& j) { j["values"][0]["classes"].erase(1); }),
             "tuning times: a value does not have all classes");
+  EXPECT_EQ(error([](Json& j) { j["values"][0]["spilled_bytes"] = "8"; }),
+            "tuning times: values[].spilled_bytes: a value of another type");
   EXPECT_EQ(
       error([](Json& j) { j["values"][0]["classes"][0]["candidates"][0]["schedule"] = "x y"; }),
       "not a schedule: 'x y'");

@@ -223,6 +223,8 @@ class GpuCase {
     RECMILL_RETURN_IF_ERROR(
         add("hugectr_like", hugectr_like(defaults), {.listed = true}, by_samples));
     RECMILL_RETURN_IF_ERROR(add("untuned", defaults, {}));
+    RECMILL_RETURN_IF_ERROR(add("tuned_by_pointers", sides_[0].schedules,
+                                {tuned_.choice.value.blocks, Dispatch::pointers}));
     return emulated() ? Status() : add_separate();
   }
 

@@ -9,10 +9,11 @@
 namespace recmill::cli {
 
 /// Forward passes on the GPU of options.device: tuned and fused (RecFlex, section IV) against one
-/// schedule for all features as TorchRec and HugeCTR have it, features tuned each alone, and static
-/// mappings; what the fused kernels take of an H100, by branches and by pointers, and those that
-/// training loads beside them, and how long they compile. On the emulator times are the emulator's
-/// counts, and how many lanes of a warp are active (RecFlex, table II) is a line of each.
+/// schedule for all features as TorchRec and HugeCTR have it, the same schedules found by pointers,
+/// features tuned each alone, and static mappings; what the fused kernels take of an H100, by
+/// branches and by pointers, and those that training loads beside them, and how long they compile.
+/// On the emulator times are the emulator's counts, and how many lanes of a warp are active
+/// (RecFlex, table II) is a line of each.
 Status run_gpu_case(const std::string& name, const train::ResolvedRun& run,
                     const BenchOptions& options, const BenchSink& sink);
 

@@ -100,6 +100,9 @@ TEST(GpuCase, on_the_emulator_counts_what_each_way_needs) {
   ASSERT_TRUE(status.ok()) << status.message();
   for (const char* rival : {"torchrec_like", "hugectr_like", "untuned"})
     EXPECT_GT(found["over_" + std::string(rival)], 1.0) << rival;
+  // The same schedules: only what finding them takes is another.
+  EXPECT_NEAR(found.at("over_tuned_by_pointers"), 1.0, 0.25);
+  EXPECT_NEAR(found.at("active_lanes_tuned_by_pointers"), found.at("active_lanes_tuned"), 4.0);
   EXPECT_GT(found["active_lanes_tuned"], found["active_lanes_torchrec_like"]);
   EXPECT_LE(found["active_lanes_tuned"], 32.0);
   EXPECT_EQ(found.at("warm_compilations_branches"), 0.0);
