@@ -2,6 +2,9 @@
 // Row updates of GPUs: the bits of update_tables_reference().
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "kernels/codegen/testing/test_code.h"
 #include "kernels/row_update/gpu_update_arguments.h"
 #include "table/testing/gpu_update_run.h"
@@ -10,6 +13,15 @@ namespace recmill::table {
 namespace {
 
 namespace gpu = kernels::gpu;
+
+/// Each table twice: with a hot row, and without.
+std::vector<GpuUpdateCase> all_cases() {
+  std::vector<GpuUpdateCase> cases;
+  for (const TableSpec& spec : gpu_update_specs())
+    for (int of_table = 0; of_table < 2; ++of_table)
+      cases.emplace_back(spec, 1 << cases.size() % 5, cases.size());
+  return cases;
+}
 
 /// Whether a row has more lookups than `more` and not more than `most`.
 bool has_row_between(const DistinctRows& distinct, int64_t more, int64_t most) {
@@ -20,23 +32,47 @@ bool has_row_between(const DistinctRows& distinct, int64_t more, int64_t most) {
   return false;
 }
 
-TEST(GpuUpdate, IsTestedWithRowsOfWarpsAndRowsOfBlocks) {
-  std::vector<GpuUpdateCase> cases;
-  for (const TableSpec& spec : gpu_update_specs()) cases.emplace_back(spec, 8, cases.size());
-  int64_t listed = 0, is_long = 0;
-  for (const GpuUpdateCase& of : cases) {
-    const GpuUpdateLookups lookups(of, 0);
-    listed += has_row_between(lookups.distinct, gpu::kListedRow, kLongRowOfTests) ? 1 : 0;
-    is_long += has_row_between(lookups.distinct, kLongRowOfTests, 1 << 20) ? 1 : 0;
+/// What cases are of and have in the first iteration, in words.
+std::set<std::string> traits_of(const std::vector<GpuUpdateCase>& cases) {
+  std::set<std::string> traits;
+  for (size_t c = 0; c < cases.size(); ++c) {
+    const GpuUpdateCase& of = cases[c];
+    const DistinctRows distinct = GpuUpdateLookups(of, c).distinct;
+    const std::string precision(name_of(of.spec.precision));
+    const std::string both = std::string(name_of(of.spec.optimizer.kind)) + " " + precision;
+    traits.insert(both + (of.mean ? " mean" : " sum"));
+    traits.insert(precision + (of.weighted ? " weighted" : " not weighted"));
+    if (of.is_wide()) {
+      traits.insert(both + " wide");
+      continue;
+    }
+    if (has_row_between(distinct, 0, 1)) traits.insert(both + " once");
+    if (has_row_between(distinct, 1, gpu::kListedRow)) traits.insert(both + " few");
+    if (has_row_between(distinct, gpu::kListedRow, kLongRowOfTests))
+      traits.insert(both + " listed");
+    if (has_row_between(distinct, kLongRowOfTests, 1 << 20)) traits.insert(both + " long");
   }
-  EXPECT_GT(listed, 10);
-  EXPECT_GT(is_long, 10);
+  return traits;
+}
+
+TEST(GpuUpdate, IsTestedInEveryWayWithEveryOptimizerAndPrecision) {
+  const std::set<std::string> traits = traits_of(all_cases());
+  const auto expect = [&](const std::string& trait) {
+    EXPECT_TRUE(traits.contains(trait)) << trait;
+  };
+  for (const auto& [precision, of_precision] : EnumNames<RowPrecision>::names) {
+    for (const auto& [kind, of_kind] : EnumNames<OptimizerKind>::names)
+      for (const char* trait : {"mean", "sum", "once", "few", "listed", "long"})
+        expect(std::string(of_kind) + " " + std::string(of_precision) + " " + trait);
+    for (const char* trait : {"weighted", "not weighted"})
+      expect(std::string(of_precision) + " " + trait);
+  }
+  for (const char* precision : {"float32", "float16"})
+    expect("rowwise_adagrad " + std::string(precision) + " wide");
 }
 
 TEST(GpuUpdate, HasTheReferencesBitsWithEveryOptimizerPrecisionAndOrder) {
-  std::vector<GpuUpdateCase> cases;
-  for (const TableSpec& spec : gpu_update_specs())
-    cases.emplace_back(spec, 1 << cases.size() % 5, cases.size());
+  std::vector<GpuUpdateCase> cases = all_cases();
   const auto sources = gpu_update_samples();
   const auto codes = kernels::codegen::test_codes(
       std::vector<kernels::codegen::GpuSource>(sources.begin(), sources.end()), kGpuUpdateEntries);
@@ -48,7 +84,8 @@ TEST(GpuUpdate, HasTheReferencesBitsWithEveryOptimizerPrecisionAndOrder) {
     for (const GpuUpdateCase& of : cases)
       ASSERT_TRUE(of.is_same()) << name_of(of.spec.optimizer.kind) << " "
                                 << name_of(of.spec.precision) << " dim " << of.spec.dim
-                                << " shards " << of.shards << " iteration " << iteration;
+                                << " shards " << of.shards << " hot " << of.hot << " iteration "
+                                << iteration;
   }
 }
 

@@ -42,7 +42,7 @@ gpu::UpdateTable put_arguments(const GpuUpdateCase& of, const GpuRows& rows,
   table.gradients = arrays.put(gradients);
   table.shards = static_cast<u64>(of.shards);
   table.rounding_key = rounding_of(of.on_gpu, step).key();
-  table.long_row = of.spec.dim > 1024 ? 0 : kLongRowOfTests;
+  table.long_row = of.is_wide() ? 0 : kLongRowOfTests;
   const auto bytes = formula_bytes(of.spec.optimizer, step);
   std::memcpy(table.formula, bytes.data(), bytes.size());
   return table;
@@ -66,9 +66,9 @@ Status launch(Gpu& on, const KernelCode& code, const gpu::UpdateTable* tables,
 GpuUpdateCase::GpuUpdateCase(TableSpec of, int shards_of, uint64_t number)
     : spec(std::move(of)),
       shards(shards_of),
-      weighted(number % 2 == 1),
-      mean(number % 3 == 1),
-      hot(number % 4 < 2),
+      weighted((number / 2 + 1) % 4 >= 2),
+      mean(number / 2 % 2 == 1),
+      hot(number % 2 == 0),
       plain(EmbeddingTable::without_rows(spec, 42, RowShare(kRows, 0, 1))),
       on_gpu(EmbeddingTable::without_rows(spec, 42, RowShare(kRows, 0, 1))) {
   Pool pool(1);

@@ -21,11 +21,14 @@ struct GpuUpdateCase {
   TableSpec spec;
   int shards = 1;
   bool weighted = false, mean = false;
-  bool hot = false;  // one row has more lookups than one group of threads sums
+  bool hot = false;  // one row is a block's, else it is listed for a warp
   EmbeddingTable plain, on_gpu;
 
-  /// Of 50 rows; `number` says what is looked up of it.
+  /// Of 50 rows; `number` says what is looked up of it: eight that follow each other have all
+  /// combinations of the three, 2 n and 2 n + 1 differ in `hot` alone.
   GpuUpdateCase(TableSpec of, int shards, uint64_t number);
+  /// Whether all of its rows are blocks', however few their lookups.
+  bool is_wide() const { return spec.dim > 1024; }
   bool is_same() const;
 };
 

@@ -23,12 +23,14 @@ std::vector<TableSpec> gpu_update_specs() {
       }
     }
   }
-  TableSpec wide = specs.front();
-  wide.name = "wide";
-  wide.dim = 1100;
-  wide.precision = RowPrecision::float32;
-  wide.optimizer.kind = OptimizerKind::rowwise_adagrad;
-  specs.push_back(wide);
+  for (const RowPrecision precision : {RowPrecision::float32, RowPrecision::float16}) {
+    TableSpec wide = specs.front();
+    wide.name = "wide" + std::to_string(specs.size());
+    wide.dim = 1100;
+    wide.precision = precision;
+    wide.optimizer.kind = OptimizerKind::rowwise_adagrad;
+    specs.push_back(wide);
+  }
   return specs;
 }
 
