@@ -67,21 +67,30 @@ TEST(GpuStore, RowsInHostMemoryHaveTheSameBits) {
   EXPECT_EQ(trace.difference(*expected), "");
 }
 
-TEST(GpuStore, NamesTheFeatureWhoseLookedUpRowsHaveANaNWhereThatIsAskedFor) {
+TEST(GpuStore, NamesTheKernelThatWroteANaNWhereThatIsAskedFor) {
   testing::Scenario scenario{testing::scenario_model(), /*seed=*/3, /*shards=*/8, {}};
-  scenario.operations = {{.batches = {20}, .learning_rate_scale = std::nan("")},
-                         {.kind = testing::Operation::Kind::evaluate, .batches = {20}}};
   Pool pool(2);
-  const auto said = [&](GpuOptions options) {
+  const auto said = [&](GpuOptions options, bool poisoned) {
     const auto store = make_gpu_store(scenario.model, scenario.seed, pool, {}, options);
+    const TableSpec& table = scenario.model.tables[0];
+    const std::vector<float> nans(poisoned ? table.rows * table.dim : 0, std::nanf(""));
+    RECMILL_CHECK(nans.empty() ||
+                  (*store)->write_rows({.count = table.rows, .weights = nans, .state = {}}).ok());
     testing::Trace trace(scenario);
     return testing::carry_out(scenario, **store, 0, 1, pool, trace).message();
   };
-  EXPECT_EQ(said({}), "");
-  const std::string error = said({.check_nan = true});
-  EXPECT_TRUE(std::regex_match(error, std::regex("kernel fused_pool_\\w+: wrote a NaN as element "
-                                                 "\\d+ of row \\d+ of feature '\\w+'")))
-      << error;
+  const auto expect = [&](const std::string& error, const char* text) {
+    EXPECT_TRUE(std::regex_match(error, std::regex(text))) << error;
+  };
+  scenario.operations = {{.batches = {20}, .learning_rate_scale = std::nan("")}};
+  EXPECT_EQ(said({}, false), "");
+  expect(said({.check_nan = true}, false),
+         "kernel row_update\\w*: wrote a NaN as element \\d+ of row \\d+ of table '\\w+'");
+  scenario.operations = {{.kind = testing::Operation::Kind::evaluate, .batches = {20}}};
+  EXPECT_EQ(said({}, true), "");
+  EXPECT_EQ(said({.check_nan = true}, false), "");
+  expect(said({.check_nan = true}, true),
+         "kernel fused_pool_\\w+: wrote a NaN as element \\d+ of row \\d+ of feature '\\w+'");
 }
 
 TEST(GpuStore, TablesLargerThanTheGpusMemoryStandInTheHosts) {

@@ -2,10 +2,13 @@
 #include "table/gpu_updater.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
+#include <string>
 #include <type_traits>
 
+#include "kernels/row_values.h"
 #include "table/gpu_update_source.h"
 #include "table/row_formulas.h"
 #include "table/table_update.h"
@@ -147,6 +150,42 @@ Status GpuUpdater::send_arguments(GpuUpdates& updates, std::span<const gpu::Foun
 Status GpuUpdater::run(const GpuUpdates& updates, GpuStream& stream) const {
   for (size_t k = 0; k < kernels_.size(); ++k)
     if (updates.launches_[k].blocks > 0) RECMILL_RETURN_IF_ERROR(launch(updates, k, stream));
+  if (!gpu_.options().check_nan) return {};
+  const auto arguments = updates.run_arrays_.host(updates.tables_);
+  for (size_t t = 0; t < tables_.size(); ++t)
+    if (!tables_[t].table->spec().frozen)
+      RECMILL_RETURN_IF_ERROR(check_nan(t, arguments[t].found, stream));
+  return {};
+}
+
+Result<PinnedBuffer> GpuUpdater::read_back(const void* from, int64_t bytes,
+                                           GpuStream& stream) const {
+  RECMILL_ASSIGN_OR_RETURN(auto to, gpu_.allocate_pinned(static_cast<size_t>(bytes), "NaNs"));
+  RECMILL_RETURN_IF_ERROR(
+      gpu_.driver().copy(to.as<std::byte>().data(), from, to.size(), stream.handle()));
+  RECMILL_RETURN_IF_ERROR(stream.synchronize());
+  return to;
+}
+
+// Of the rows that were found, each read back by itself.
+Status GpuUpdater::check_nan(size_t table, const gpu::FoundRows& found, GpuStream& stream) const {
+  const GpuUpdatedTable& of = tables_[table];
+  RECMILL_ASSIGN_OR_RETURN(const auto count, read_back(found.count, sizeof(i64), stream));
+  const i64 rows = count.as<i64>()[0];
+  if (rows == 0) return {};
+  RECMILL_ASSIGN_OR_RETURN(const auto numbers,
+                           read_back(found.rows, rows * int64_t{sizeof(i64)}, stream));
+  kernels::RowStorage storage = of.table->rows();
+  for (const i64 row : numbers.as<i64>().first(static_cast<size_t>(rows))) {
+    RECMILL_ASSIGN_OR_RETURN(const auto record,
+                             read_back(of.records + row * storage.stride, storage.stride, stream));
+    storage.data = record.as<std::byte>().data();
+    for (int64_t element = 0; element < storage.dim; ++element)
+      if (std::isnan(kernels::weight_value(storage, 0, element)))
+        return Status::Failed("kernel " + kernels_[of.kernel].name + ": wrote a NaN as element " +
+                              std::to_string(element) + " of row " + std::to_string(row) +
+                              " of table '" + of.table->spec().name + "'");
+  }
   return {};
 }
 

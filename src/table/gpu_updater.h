@@ -65,13 +65,16 @@ class GpuUpdater {
                         std::span<const std::vector<kernels::gpu::Gradients>> gradients,
                         const RowStep& step, GpuStream& stream) const;
   /// Enqueues the updates of what was sent: bitwise update_tables_reference(). What was found and
-  /// the gradients are there when the stream comes to them.
+  /// the gradients are there when the stream comes to them. Where NaNs are looked for, fails when
+  /// an updated row has one, naming the kernel, the table and the row.
   Status run(const GpuUpdates& updates, GpuStream& stream) const;
 
  private:
   std::vector<kernels::gpu::UpdateBlock> map_blocks(std::span<const int64_t> rows,
                                                     GpuUpdates& updates) const;
   Status launch(const GpuUpdates& updates, size_t kernel, GpuStream& stream) const;
+  Result<PinnedBuffer> read_back(const void* from, int64_t bytes, GpuStream& stream) const;
+  Status check_nan(size_t table, const kernels::gpu::FoundRows& found, GpuStream& stream) const;
   kernels::gpu::UpdateTable arguments(size_t table, const kernels::gpu::FoundRows& found,
                                       const GpuUpdates& updates, const RowStep& step) const;
 
