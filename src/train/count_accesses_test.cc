@@ -47,8 +47,8 @@ PlainCounts trained(const RunOptions& options) {
     Pool pool(1);
     RECMILL_ASSIGN_OR_RETURN(Rank rank,
                              make_rank(run, Way::plain, communicator, pool, posix_files()));
-    DataStage stage(run.schedule(0), *rank.train_rows, nullptr, *rank.preprocessor, *rank.store, {},
-                    2);
+    DataStage stage(run.schedule(0), *rank.train_rows, nullptr, *rank.preprocessor, *rank.store,
+                    nullptr, {}, 2);
     while (true) {
       RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
       if (batch == nullptr) return {};

@@ -27,12 +27,13 @@ bool is_kept(const Random& random, double negative_keep, float label, int64_t ro
 
 DataStage::DataStage(const BatchSchedule& schedule, reader::Reader& train, reader::Reader* eval,
                      preprocess::Preprocessor& preprocessor, store::EmbeddingStore& store,
-                     const StreamPosition& start, size_t queue)
+                     Trainer* trainer, const StreamPosition& start, size_t queue)
     : schedule_(schedule),
       train_(train),
       eval_(eval),
       preprocessor_(preprocessor),
       store_(store),
+      trainer_(trainer),
       position_(start),
       ready_(queue),
       used_(queue + 2),
@@ -54,6 +55,7 @@ Result<std::unique_ptr<RankBatch>> DataStage::next() {
 
 void DataStage::recycle(std::unique_ptr<RankBatch> batch) {
   batch->prepared.reset();
+  batch->sent.reset();
   used_.push(std::move(batch));
 }
 
@@ -174,8 +176,8 @@ Status DataStage::fill(reader::Reader& reader, int64_t epoch, int64_t first, int
   return finish(columns_, whole, batch);
 }
 
-// Preprocesses the columns, keeps this rank's samples, and lets the store look at them unless they
-// are served.
+// Preprocesses the columns, keeps this rank's samples, and lets store and trainer look at them
+// unless they are served.
 Status DataStage::finish(const ColumnBatch& columns, bool whole, RankBatch& batch) {
   const bool training = batch.purpose == store::Purpose::train;
   DenseBatch& dense = whole ? whole_dense_ : batch.dense;
@@ -195,7 +197,9 @@ Status DataStage::finish(const ColumnBatch& columns, bool whole, RankBatch& batc
     copy_samples(whole_sparse_, begin, end, batch.sparse);
   }
   batch.dictionaries = preprocessor_.versions();
-  return batch.purpose == store::Purpose::serve ? Status() : prepare(store_, batch);
+  if (batch.purpose == store::Purpose::serve) return {};
+  RECMILL_RETURN_IF_ERROR(prepare(store_, batch));
+  return trainer_ == nullptr ? Status() : trainer_->send_ahead(batch);
 }
 
 }  // namespace recmill::train

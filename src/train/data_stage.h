@@ -15,6 +15,7 @@
 #include "store/embedding_store.h"
 #include "train/bounded_queue.h"
 #include "train/rank_batch.h"
+#include "train/trainer.h"
 
 namespace recmill::train {
 
@@ -53,10 +54,11 @@ bool reads_whole_batches(const BatchSchedule& schedule,
 /// all.
 class DataStage {
  public:
-  /// `eval` may be null: no evaluations. Starts at `start`; the preprocessor's state is that of
-  /// `start` already. All referenced objects outlive the stage.
+  /// `eval` may be null: no evaluations. `trainer`: what sends batches ahead; null: nothing does.
+  /// Starts at `start`; the preprocessor's state is that of `start` already. All referenced objects
+  /// outlive the stage.
   DataStage(const BatchSchedule& schedule, reader::Reader& train, reader::Reader* eval,
-            preprocess::Preprocessor& preprocessor, store::EmbeddingStore& store,
+            preprocess::Preprocessor& preprocessor, store::EmbeddingStore& store, Trainer* trainer,
             const StreamPosition& start, size_t queue);
   ~DataStage();  // stops the thread; batches not yet handed out are dropped
 
@@ -82,6 +84,7 @@ class DataStage {
   reader::Reader* const eval_;
   preprocess::Preprocessor& preprocessor_;
   store::EmbeddingStore& store_;
+  Trainer* const trainer_;
   StreamPosition position_;
   bool stopped_ = false;
   ColumnBatch columns_;     // as read

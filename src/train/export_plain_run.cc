@@ -45,7 +45,7 @@ std::vector<double> learning_rates(const ResolvedRun& run, double scale) {
 Status export_batches(const ResolvedRun& run, Rank& rank, PlainExport& out) {
   const BatchSchedule schedule = run.schedule(0);
   DataStage stage(schedule, *rank.train_rows, rank.eval_rows.get(), *rank.preprocessor, *rank.store,
-                  {}, static_cast<size_t>(run.options.train.queue));
+                  nullptr, {}, static_cast<size_t>(run.options.train.queue));
   while (true) {
     RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
     if (batch == nullptr) return {};

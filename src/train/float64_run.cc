@@ -266,8 +266,8 @@ Result<Float64Outcome> train_in_float64(const ResolvedRun& run, Files& files) {
                                                     static_cast<uint64_t>(run.options.train.seed)));
     Float64Training training(run, rank, *model);
     RECMILL_RETURN_IF_ERROR(training.start());
-    DataStage stage(run.schedule(0), *rank.train_rows, nullptr, *rank.preprocessor, *rank.store, {},
-                    static_cast<size_t>(run.options.train.queue));
+    DataStage stage(run.schedule(0), *rank.train_rows, nullptr, *rank.preprocessor, *rank.store,
+                    nullptr, {}, static_cast<size_t>(run.options.train.queue));
     while (true) {
       RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
       if (batch == nullptr) break;

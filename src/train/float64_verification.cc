@@ -45,7 +45,8 @@ std::vector<Squares> blank(const ResolvedRun& run, const Float64Outcome& exact) 
 
 Status train(const ResolvedRun& run, Rank& rank, Communicator& communicator) {
   DataStage stage(run.schedule(communicator.rank()), *rank.train_rows, nullptr, *rank.preprocessor,
-                  *rank.store, {}, static_cast<size_t>(run.options.train.queue));
+                  *rank.store, rank.trainer.get(), {},
+                  static_cast<size_t>(run.options.train.queue));
   while (true) {
     RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
     if (batch == nullptr) return settle(rank);

@@ -68,8 +68,8 @@ void describe(Visitor& v, GpuRunOptions& o) {
     "each kernel of Recmill's ends before the next is launched, so that an error names the one "
     "that failed; slow");
   v("check_nan", o.check_nan,
-    "looked-up rows are read back after each launch: a NaN ends the run and names the kernel, the "
-    "feature and which of its looked-up rows; slow");
+    "looked-up rows, updated rows and updated parameters of layers are read back after the kernels "
+    "that write them: a NaN ends the run and names the kernel, and where it stands; slow");
   v("kernel_seconds", o.kernel_seconds,
     "time that a stream's work may take before the run ends with an error that names the kernels "
     "that were launched and are not known to be done");

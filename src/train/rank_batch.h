@@ -20,6 +20,12 @@ struct StreamPosition {
   bool operator==(const StreamPosition&) const = default;
 };
 
+/// What a trainer has sent to a GPU of a batch. The trainer outlives it.
+class SentInputs {
+ public:
+  virtual ~SentInputs() = default;
+};
+
 struct RankBatch {
   store::Purpose purpose = store::Purpose::train;
   StreamPosition before;  // where the data path stood before this batch ...
@@ -34,6 +40,7 @@ struct RankBatch {
   DenseBatch dense;  // this rank's samples
   SparseBatch sparse;
   std::unique_ptr<store::Prepared> prepared;
+  std::unique_ptr<SentInputs> sent;  // null: the step sends them
 
   int64_t samples() const { return dense.samples; }
   /// Samples of local shard `shard`, counted from this rank's first one.

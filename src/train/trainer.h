@@ -28,6 +28,10 @@ class Trainer {
   /// after they were changed.
   virtual Status load_parameters() = 0;
 
+  /// Sends what a step reads of the batch to where it is computed, beside the steps before: sets
+  /// `sent`. For the thread that prepares batches.
+  virtual Status send_ahead(RankBatch&) { return {}; }
+
   /// One training iteration. Collective. A loss that is not finite is an error that names table and
   /// row, layer, or dense column; parameters and rows are then as before the step.
   virtual Result<StepResult> train(const RankBatch& batch, const store::Step& step) = 0;

@@ -31,7 +31,8 @@ Result<LoopOutcome> TrainingLoop::run() {
     }
   }
   DataStage stage(schedule, *rank_.train_rows, rank_.eval_rows.get(), *rank_.preprocessor,
-                  *rank_.store, state_.position, static_cast<size_t>(run_.options.train.queue));
+                  *rank_.store, rank_.trainer.get(), state_.position,
+                  static_cast<size_t>(run_.options.train.queue));
   RECMILL_RETURN_IF_ERROR(communicator_.barrier());
   rank_.trainer->stages().restart();
   while (!stop_) {

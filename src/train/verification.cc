@@ -47,7 +47,7 @@ size_t first_difference(std::span<const float> a, std::span<const float> b) {
 Status train_and_score(const ResolvedRun& run, Rank& rank, Communicator& communicator,
                        const std::function<Status()>& each_batch, Trace& trace) {
   DataStage stage(run.schedule(communicator.rank()), *rank.train_rows, rank.eval_rows.get(),
-                  *rank.preprocessor, *rank.store, {},
+                  *rank.preprocessor, *rank.store, rank.trainer.get(), {},
                   static_cast<size_t>(run.options.train.queue));
   Scores scores;
   while (true) {

@@ -116,7 +116,9 @@ Status GpuStepKernels::update(float* parameters, const float* gradient, int64_t 
     of.square_count = static_cast<i32>(sums);
     of.clip_norm = optimizer_->options().clip_norm;
   }
-  return gpu_->launch(update_, grid_of(blocks(parameters_)), of, stream);
+  RECMILL_RETURN_IF_ERROR(gpu_->launch(update_, grid_of(blocks(parameters_)), of, stream));
+  return gpu_->check_nan(update_, parameters, 1, parameters_, parameters_, "the layers' parameters",
+                         stream);
 }
 
 }  // namespace recmill::train

@@ -90,6 +90,26 @@ TEST_P(GpuStepTest, UpdatesHaveTheBitsOfTheCpu) {
     train_both(gpu_, stream_, arrays_, pool_, sample, 0.0f);
 }
 
+TEST(GpuStep, NamesTheParameterThatBecameANaNWhereThatIsAskedFor) {
+  const DenseOptimizer optimizer({}, kParameters, {{0, kParameters}});
+  auto gradient = draw(kParameters, 2);
+  gradient[1037] = std::nanf("");
+  const auto said = [&](GpuOptions options) {
+    Gpu gpu(recmill::testing::test_driver(), options);
+    auto stream = *gpu.open_stream();
+    TestArrays arrays(gpu, stream);
+    auto kernels = *GpuStepKernels::make(gpu, optimizer, kParameters, compiled("sgd"));
+    float* const parameters = arrays.put(draw(kParameters, 1));
+    return kernels.update(parameters, arrays.put(gradient), 0, 0.5, stream).message();
+  };
+  EXPECT_EQ(said({}), "");
+  const std::string error = said({.check_nan = true});
+  EXPECT_EQ(error.find("kernel dense_update_"), 0u) << error;
+  EXPECT_NE(error.find(": wrote a NaN as element 1037 of row 0 of the layers' parameters"),
+            std::string::npos)
+      << error;
+}
+
 TEST_P(GpuStepTest, GradientsAreClippedAsOnTheCpu) {
   for (GpuStepSample sample : gpu_step_samples()) {
     sample.options.clip_norm = 0.5;

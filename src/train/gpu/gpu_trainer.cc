@@ -14,6 +14,7 @@ namespace recmill::train {
 namespace {
 
 constexpr const char* kRows = "rows looked up by a batch";
+constexpr const char* kValues = "values of a batch";
 
 size_t bytes_of(int64_t floats) {
   return static_cast<size_t>(floats) * sizeof(float);
@@ -34,10 +35,10 @@ struct Results {
 };
 
 /// Where its inputs stand, in floats: dense values at 0.
-struct Inputs {
+struct InputPlaces {
   int64_t labels = 0, weights = 0, end = 0;
 
-  explicit Inputs(const DenseBatch& batch)
+  explicit InputPlaces(const DenseBatch& batch)
       : labels(std::ssize(batch.values)),
         weights(labels + std::ssize(batch.labels)),
         end(weights + std::ssize(batch.sample_weights)) {}
@@ -129,7 +130,8 @@ void GpuTrainer::need(const ModelSpec& spec, const model::Model& layers, int64_t
     const int64_t inputs =
         reserved_bytes(size.samples * (spec.num_dense + kLabelAndWeight) * int64_t{sizeof(float)});
     const int64_t logits = 2 * reserved_bytes(size.samples * int64_t{sizeof(float)});
-    return GpuBytes{inputs + results + logits, inputs + results};
+    const int64_t sent = inputs * batches.prepared;
+    return GpuBytes{inputs + sent + results + logits, sent + results};
   };
   store::add_need("values, logits and results", batches, values, ledger);
 }
@@ -141,7 +143,7 @@ Status GpuTrainer::allocate() {
   RECMILL_ASSIGN_OR_RETURN(gradient_, gpu_.allocate(bytes, what));
   RECMILL_ASSIGN_OR_RETURN(staging_, gpu_.allocate_pinned(bytes, what));
   RECMILL_ASSIGN_OR_RETURN(results_stream_, gpu_.open_stream());
-  RECMILL_ASSIGN_OR_RETURN(inputs_sent_, gpu_.open_event());
+  RECMILL_ASSIGN_OR_RETURN(inputs_stream_, gpu_.open_stream());
   if (store_.exchange() == nullptr) return {};
   const int64_t most = std::max(layers_.model().parameter_count(), layers_.totals_size());
   RECMILL_ASSIGN_OR_RETURN(rank_sum_,
@@ -208,17 +210,71 @@ Status GpuTrainer::reserve_batch(const RankBatch& batch, bool training) {
   return reserve(results_, results.end, gpu_, "results of a batch");
 }
 
-Status GpuTrainer::send_inputs(const RankBatch& batch) {
-  const Inputs places(batch.dense);
-  RECMILL_RETURN_IF_ERROR(inputs_sent_.synchronize());
-  RECMILL_RETURN_IF_ERROR(reserve(inputs_, bytes_of(places.end), gpu_, "values of a batch"));
-  RECMILL_RETURN_IF_ERROR(reserve(inputs_there_, bytes_of(places.end), gpu_, "values of a batch"));
-  const auto to = inputs_.as<float>().begin();
-  std::ranges::copy(batch.dense.values, to);
-  std::ranges::copy(batch.dense.labels, to + places.labels);
-  std::ranges::copy(batch.dense.sample_weights, to + places.weights);
-  RECMILL_RETURN_IF_ERROR(gpu_stream_.to_device(inputs_there_, inputs_, bytes_of(places.end)));
-  return inputs_sent_.record(gpu_stream_);
+// Memory that the GPU has done with, with the batch's values on their way to it.
+Result<std::unique_ptr<GpuTrainer::Inputs>> GpuTrainer::send_inputs(const DenseBatch& batch) {
+  const std::lock_guard lock(inputs_mutex_);
+  std::unique_ptr<Inputs> inputs;
+  if (resting_.empty()) {
+    inputs = std::make_unique<Inputs>();
+    for (GpuEvent* const event : {&inputs->sent, &inputs->used}) {
+      RECMILL_ASSIGN_OR_RETURN(*event, gpu_.open_event());
+    }
+  } else {
+    inputs = std::move(resting_.front());
+    resting_.pop_front();
+    for (GpuEvent* const event : {&inputs->sent, &inputs->used})
+      RECMILL_RETURN_IF_ERROR(event->synchronize());
+  }
+  const InputPlaces places(batch);
+  RECMILL_RETURN_IF_ERROR(reserve(inputs->host, bytes_of(places.end), gpu_, kValues));
+  RECMILL_RETURN_IF_ERROR(reserve(inputs->there, bytes_of(places.end), gpu_, kValues));
+  const auto to = inputs->host.as<float>().begin();
+  std::ranges::copy(batch.values, to);
+  std::ranges::copy(batch.labels, to + places.labels);
+  std::ranges::copy(batch.sample_weights, to + places.weights);
+  RECMILL_RETURN_IF_ERROR(
+      inputs_stream_.to_device(inputs->there, inputs->host, bytes_of(places.end)));
+  RECMILL_RETURN_IF_ERROR(inputs->sent.record(inputs_stream_));
+  return inputs;
+}
+
+void GpuTrainer::give_back(std::unique_ptr<Inputs> inputs) {
+  const std::lock_guard lock(inputs_mutex_);
+  resting_.push_back(std::move(inputs));
+}
+
+class GpuTrainer::InputsOfBatch final : public SentInputs {
+ public:
+  InputsOfBatch(GpuTrainer& trainer, std::unique_ptr<Inputs> inputs)
+      : trainer_(trainer), inputs_(std::move(inputs)) {}
+  ~InputsOfBatch() override { trainer_.give_back(std::move(inputs_)); }
+  Inputs& inputs() const { return *inputs_; }
+
+ private:
+  GpuTrainer& trainer_;
+  std::unique_ptr<Inputs> inputs_;
+};
+
+Status GpuTrainer::send_ahead(RankBatch& batch) {
+  RECMILL_ASSIGN_OR_RETURN(auto inputs, send_inputs(batch.dense));
+  batch.sent = std::make_unique<InputsOfBatch>(*this, std::move(inputs));
+  return {};
+}
+
+// Those that were sent ahead, or now.
+Status GpuTrainer::place_inputs(const RankBatch& batch) {
+  const size_t bytes = bytes_of(InputPlaces(batch.dense).end);
+  RECMILL_RETURN_IF_ERROR(reserve(inputs_, bytes, gpu_, kValues));
+  std::unique_ptr<Inputs> own;
+  if (batch.sent == nullptr) {
+    RECMILL_ASSIGN_OR_RETURN(own, send_inputs(batch.dense));
+  }
+  Inputs& inputs = own != nullptr ? *own : static_cast<const InputsOfBatch&>(*batch.sent).inputs();
+  RECMILL_RETURN_IF_ERROR(gpu_stream_.wait_for(inputs.sent));
+  RECMILL_RETURN_IF_ERROR(gpu_stream_.copy(inputs_, inputs.there, bytes));
+  RECMILL_RETURN_IF_ERROR(inputs.used.record(gpu_stream_));
+  if (own != nullptr) give_back(std::move(own));
+  return {};
 }
 
 // Points the store at where rows and their gradients stand.
@@ -244,7 +300,7 @@ model::GpuLayersInput GpuTrainer::layers_input(const RankBatch& batch, bool trai
                                  .samples = batch.samples(),
                                  .training = training,
                                  .parameters = parameters_there_.address<float>(),
-                                 .dense = inputs_there_.address<float>(),
+                                 .dense = inputs_.address<float>(),
                                  .pooled = pooled_.address<float>(),
                                  .sequences = {},
                                  .rows = {},
@@ -267,7 +323,7 @@ model::GpuLayersInput GpuTrainer::layers_input(const RankBatch& batch, bool trai
 Status GpuTrainer::forward(const RankBatch& batch, bool training) {
   stages_.enter(Stage::lookup);
   RECMILL_RETURN_IF_ERROR(reserve_batch(batch, training));
-  RECMILL_RETURN_IF_ERROR(send_inputs(batch));
+  RECMILL_RETURN_IF_ERROR(place_inputs(batch));
   if (!training) RECMILL_RETURN_IF_ERROR(send_statistics());
   place_rows();
   RECMILL_RETURN_IF_ERROR(store_.lookup(*batch.prepared, outputs_, stream_));
@@ -278,8 +334,8 @@ Status GpuTrainer::forward(const RankBatch& batch, bool training) {
   RECMILL_RETURN_IF_ERROR(layers_.forward(layers_input(batch, training), logits_.address<float>(),
                                           reinterpret_cast<float*>(there + results.totals),
                                           gpu_stream_));
-  const Inputs places(batch.dense);
-  const float* const inputs = inputs_there_.address<float>();
+  const InputPlaces places(batch.dense);
+  const float* const inputs = inputs_.address<float>();
   const gpu::LogLossArguments loss = {
       logits_.address<float>(),
       inputs + places.labels,

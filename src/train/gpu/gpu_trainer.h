@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -46,6 +48,8 @@ class GpuTrainer final : public Trainer {
   ~GpuTrainer() override;
 
   Status load_parameters() override;
+  /// Dense values, labels and weights, on a stream of their own.
+  Status send_ahead(RankBatch& batch) override;
   Result<StepResult> train(const RankBatch& batch, const store::Step& step) override;
   Result<std::span<const float>> answer(const RankBatch& batch) override;
   Result<StepResult> score(const RankBatch& batch) override;
@@ -54,12 +58,22 @@ class GpuTrainer final : public Trainer {
   StageClock& stages() override { return stages_; }
 
  private:
+  /// Dense values, labels and weights of a batch, on their way.
+  struct Inputs {
+    PinnedBuffer host;
+    GpuBuffer there;      // alike
+    GpuEvent sent, used;  // whose copies are done; what reads them is
+  };
+  class InputsOfBatch;
+
   GpuTrainer(const ModelSpec& spec, model::GpuLayers& layers, store::StoreOnGpu& store,
              DenseOptimizer& dense_optimizer, Communicator& communicator, Pool& pool,
              Buffer parameters, GpuStepKernels kernels);
   Status allocate();
   Status reserve_batch(const RankBatch& batch, bool training);
-  Status send_inputs(const RankBatch& batch);
+  Result<std::unique_ptr<Inputs>> send_inputs(const DenseBatch& batch);
+  void give_back(std::unique_ptr<Inputs> inputs);
+  Status place_inputs(const RankBatch& batch);
   void place_rows();
   model::GpuLayersInput layers_input(const RankBatch& batch, bool training) const;
   Status forward(const RankBatch& batch, bool training);
@@ -89,11 +103,13 @@ class GpuTrainer final : public Trainer {
   PinnedBuffer staging_;               // [parameters]
   bool statistics_are_newer_ = false;  // what is not trained, than on the GPU
 
+  std::mutex inputs_mutex_;  // guards what follows
+  GpuStream inputs_stream_;
+  std::deque<std::unique_ptr<Inputs>> resting_;  // to be used again
+
   // Of the batch in hand.
   GpuStream results_stream_;
-  PinnedBuffer inputs_;     // dense, labels, weights
-  GpuBuffer inputs_there_;  // alike
-  GpuEvent inputs_sent_;
+  GpuBuffer inputs_;  // dense, labels, weights: at one place for all batches, which graphs name
   GpuBuffer pooled_, pooled_gradient_;                     // [samples][layout.stride]
   std::vector<GpuBuffer> sequences_, sequence_gradients_;  // [unpooled][lookups][dim]
   std::vector<store::FeatureOutput> outputs_;

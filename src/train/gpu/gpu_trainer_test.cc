@@ -8,11 +8,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <locale>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -20,6 +22,7 @@
 #include "comm/gpu/staged_gpu_exchange.h"
 #include "comm/shard_tree.h"
 #include "comm/threads.h"
+#include "kernels/codegen/testing/recording_driver.h"
 #include "kernels/codegen/testing/test_code.h"
 #include "kernels/testing/random_bags.h"
 #include "model/graphed_layers.h"
@@ -37,6 +40,8 @@ namespace {
 
 using model::ModelKind;
 using model::ModelOptions;
+using recmill::testing::GpuCall;
+using recmill::testing::RecordingDriver;
 
 constexpr uint64_t kSeed = 53;
 constexpr int64_t kDense = 3, kRows = 40, kIterations = 3;
@@ -101,6 +106,7 @@ struct Training {
   const std::unique_ptr<Communicator> alone;  // where there is one rank
   Communicator& communicator;
   Pool pool{1};
+  std::vector<GpuCall>* calls = nullptr;  // where the GPU's are written down
   std::unique_ptr<store::EmbeddingStore> store;
   std::unique_ptr<model::Model> model;
   std::unique_ptr<model::GpuLayers> layers;
@@ -129,7 +135,10 @@ struct Training {
   }
   Status prepare(RankBatch& batch, store::Purpose purpose) {
     batch.purpose = purpose;
-    return train::prepare(*store, batch);
+    batch.sent.reset();
+    RECMILL_RETURN_IF_ERROR(train::prepare(*store, batch));
+    // Steps send what nobody has sent before.
+    return batch.before.iteration % 3 == 1 ? Status() : trainer->send_ahead(batch);
   }
   Result<StepResult> step(RankBatch& batch) {
     RECMILL_RETURN_IF_ERROR(prepare(batch, store::Purpose::train));
@@ -195,7 +204,9 @@ Result<std::unique_ptr<GpuExchange>> staged(Gpu& gpu, Communicator& hosts) {
 }
 
 std::unique_ptr<store::StoreOnGpu> make_store(Training& of) {
-  auto gpu = std::make_unique<Gpu>(recmill::testing::test_driver(), GpuOptions{});
+  auto driver = recmill::testing::test_driver();
+  if (of.calls != nullptr) driver = std::make_unique<RecordingDriver>(std::move(driver), *of.calls);
+  auto gpu = std::make_unique<Gpu>(std::move(driver), GpuOptions{});
   const store::GpuStoreKernels kernels{.shards = kShards, .compile = &compile};
   if (of.communicator.ranks() == 1)
     return *store::GpuStore::create(of.spec, kSeed, std::move(gpu), kernels, of.pool);
@@ -317,6 +328,43 @@ ModelSpec pooled(std::vector<int64_t> dims) {
 
 TEST(GpuTrainer, TrainsADlrm) {
   compare(pooled({16, 16, 16}), {.kind = ModelKind::dlrm, .bottom = {8, 16}, .top = {20, 1}});
+}
+
+TEST(GpuTrainer, ValuesOfABatchAreCopiedBesideTheStepBefore) {
+  const ModelSpec spec = pooled({16, 16});
+  std::vector<GpuCall> calls;
+  auto made = std::make_unique<Training>(spec);
+  made->calls = &calls;
+  const auto gpu = on_gpu(std::move(made), {.kind = ModelKind::mlp, .top = {8, 1}}, {});
+  RankBatch first = batch_of(spec, 50, 0), second = batch_of(spec, 60, 2);
+  const auto calls_of = [&](const std::function<Status()>& work) {
+    const auto before = std::ssize(calls);
+    const Status done = work();
+    EXPECT_TRUE(done.ok()) << done.message();
+    return std::vector<GpuCall>(calls.begin() + before, calls.end());
+  };
+  const auto stepped = calls_of([&] { return gpu->step(first).status(); });
+  std::set<GpuDriver::Stream> of_kernels;
+  for (const GpuCall& call : stepped)
+    if (call.kind == GpuCall::Kind::launch) of_kernels.insert(call.stream);
+  ASSERT_FALSE(of_kernels.empty());
+  ASSERT_TRUE(train::prepare(*gpu->store, second).ok());
+  const auto ahead = calls_of([&] { return gpu->trainer->send_ahead(second); });
+  ASSERT_GE(ahead.size(), 2u);
+  EXPECT_EQ(ahead[ahead.size() - 2].kind, GpuCall::Kind::copy);
+  EXPECT_EQ(ahead.back().kind, GpuCall::Kind::record);
+  for (const GpuCall& call : ahead) {
+    EXPECT_EQ(call.stream, ahead.back().stream);
+    EXPECT_FALSE(of_kernels.contains(call.stream)) << static_cast<int>(call.kind);
+    EXPECT_NE(call.kind, GpuCall::Kind::wait);
+  }
+  const auto next = calls_of([&] { return gpu->trainer->train(second, {2, 0.5}).status(); });
+  const auto waits = std::ranges::find_if(next, [&](const GpuCall& call) {
+    return call.kind == GpuCall::Kind::wait && call.event == ahead.back().event;
+  });
+  ASSERT_NE(waits, next.end());
+  for (auto call = next.begin(); call < waits; ++call) EXPECT_NE(call->stream, waits->stream);
+  EXPECT_TRUE(of_kernels.contains(waits->stream));
 }
 
 TEST(GpuTrainer, TrainsRowsOfAnyWidthWithEveryDenseOptimizer) {
