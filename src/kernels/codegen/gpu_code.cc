@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
+#include <string_view>
 
 #include "base/hash.h"
 #include "device/gpu/cubin.h"
@@ -45,15 +47,24 @@ std::optional<CompiledKernels> parse_file(const std::string& text) {
   return compiled;
 }
 
-/// The bytes that ptxas says a kernel stores to make room in its registers.
+/// The bytes that ptxas says a kernel stores to make room in its registers, and the function that
+/// stores most of those that it may call by pointers, which are no kernels.
 int64_t spilled_bytes(const std::string& said, const std::string& entry) {
-  const size_t kernel = said.find("'" + entry + "'");
-  const size_t stores = said.find(" bytes spill stores", kernel == std::string::npos ? 0 : kernel);
-  if (stores == std::string::npos) return 0;
-  const size_t from = said.rfind(' ', stores - 1) + 1;
-  int64_t bytes = 0;
-  std::from_chars(said.data() + from, said.data() + stores, bytes);
-  return bytes;
+  constexpr std::string_view kFunction = "Function properties for ",
+                             kStores = " bytes spill stores";
+  int64_t own = 0, called = 0;
+  for (size_t at = said.find(kFunction); at != std::string::npos; at = said.find(kFunction, at)) {
+    at += kFunction.size();
+    const std::string name = said.substr(at, said.find('\n', at) - at);
+    const size_t stores = said.find(kStores, at);
+    if (stores == std::string::npos) break;
+    int64_t bytes = 0;
+    std::from_chars(said.data() + said.rfind(' ', stores - 1) + 1, said.data() + stores, bytes);
+    const bool is_kernel = said.find("'" + name + "'") != std::string::npos;
+    if (name == entry) own = bytes;
+    if (!is_kernel) called = std::max(called, bytes);
+  }
+  return own + called;
 }
 
 }  // namespace

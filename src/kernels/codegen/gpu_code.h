@@ -30,7 +30,9 @@ struct GpuCode {
   KernelCode code;  // good while `owner` lives
   std::shared_ptr<const void> owner;
   KernelResources resources;  // of binaries
-  int64_t spilled = 0;        // bytes of a thread that ptxas stores beside its registers
+  // Bytes of a thread that ptxas stores beside its registers. Where functions are called by
+  // pointers, with those in which the one that needs most saves the registers of its caller.
+  int64_t spilled = 0;
 };
 
 class CubinCache {

@@ -196,7 +196,8 @@ TEST_F(GpuCodeTest, BinariesAreCompiledOnceAndChecked) {
     for (size_t s = 0; s < sources.size(); ++s) {
       EXPECT_EQ((*codes)[s].resources.name, sources[s].entry);
       EXPECT_GT((*codes)[s].resources.registers, 16);
-      EXPECT_EQ((*codes)[s].spilled, 0);
+      const bool calls = gpu_samples()[s].options.dispatch == Dispatch::pointers;
+      EXPECT_EQ((*codes)[s].spilled > 0, calls) << sources[s].entry;
     }
   }
   // Each byte of a binary counts.
