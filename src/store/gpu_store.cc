@@ -413,11 +413,12 @@ Status GpuStore::update(std::span<const Update> updates, const Step& step, Strea
   RECMILL_RETURN_IF_ERROR(counted_there_.record(stream_));
   to_count_ = true;
   RECMILL_ASSIGN_OR_RETURN(const auto change, before_change(updates));
-  RECMILL_RETURN_IF_ERROR(updater_->run(work->updates, stream_));
+  const Status updated = updater_->run(work->updates, stream_);  // some of it may be enqueued
   for (const Update& update : updates)
     RECMILL_RETURN_IF_ERROR(static_cast<GpuPrepared&>(*update.prepared).work->used.record(stream_));
   RECMILL_RETURN_IF_ERROR(merged_->used.record(stream_));
-  return change.owns_lock() ? stream_.synchronize() : Status();
+  if (change.owns_lock()) RECMILL_RETURN_IF_ERROR(stream_.synchronize());
+  return updated;
 }
 
 // Where a snapshot is being read of tables that the GPU changes in place: holds its reader off,

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -20,6 +21,21 @@ namespace gpu = kernels::gpu;
 namespace {
 
 constexpr int64_t kBlocksOfMultiprocessor = 2;  // at most, that are on it at a time
+
+constexpr const char* kChecked = "updated rows that are looked at";
+constexpr int64_t kCheckedBytes = 16 << 20;  // of them at a time
+
+/// Fails where a record has one, `rows` saying which rows they are.
+Status find_nan(const kernels::RowStorage& records, std::span<const i64> rows,
+                const std::string& table) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (int64_t element = 0; element < records.dim; ++element)
+      if (std::isnan(kernels::weight_value(records, static_cast<int64_t>(i), element)))
+        return Status::Failed("wrote a NaN as element " + std::to_string(element) + " of row " +
+                              std::to_string(rows[i]) + " of table '" + table + "'");
+  }
+  return {};
+}
 
 /// Lookups, beyond which a row is better a block's than a warp's: a block looks for those of each
 /// shard, whether there are any or not.
@@ -160,14 +176,14 @@ Status GpuUpdater::run(const GpuUpdates& updates, GpuStream& stream) const {
 
 Result<PinnedBuffer> GpuUpdater::read_back(const void* from, int64_t bytes,
                                            GpuStream& stream) const {
-  RECMILL_ASSIGN_OR_RETURN(auto to, gpu_.allocate_pinned(static_cast<size_t>(bytes), "NaNs"));
+  RECMILL_ASSIGN_OR_RETURN(auto to, gpu_.allocate_pinned(static_cast<size_t>(bytes), kChecked));
   RECMILL_RETURN_IF_ERROR(
       gpu_.driver().copy(to.as<std::byte>().data(), from, to.size(), stream.handle()));
   RECMILL_RETURN_IF_ERROR(stream.synchronize());
   return to;
 }
 
-// Of the rows that were found, each read back by itself.
+// Of the rows that were found, as many read back at a time as there is room for.
 Status GpuUpdater::check_nan(size_t table, const gpu::FoundRows& found, GpuStream& stream) const {
   const GpuUpdatedTable& of = tables_[table];
   RECMILL_ASSIGN_OR_RETURN(const auto count, read_back(found.count, sizeof(i64), stream));
@@ -175,16 +191,20 @@ Status GpuUpdater::check_nan(size_t table, const gpu::FoundRows& found, GpuStrea
   if (rows == 0) return {};
   RECMILL_ASSIGN_OR_RETURN(const auto numbers,
                            read_back(found.rows, rows * int64_t{sizeof(i64)}, stream));
-  kernels::RowStorage storage = of.table->rows();
-  for (const i64 row : numbers.as<i64>().first(static_cast<size_t>(rows))) {
-    RECMILL_ASSIGN_OR_RETURN(const auto record,
-                             read_back(of.records + row * storage.stride, storage.stride, stream));
-    storage.data = record.as<std::byte>().data();
-    for (int64_t element = 0; element < storage.dim; ++element)
-      if (std::isnan(kernels::weight_value(storage, 0, element)))
-        return Status::Failed("kernel " + kernels_[of.kernel].name + ": wrote a NaN as element " +
-                              std::to_string(element) + " of row " + std::to_string(row) +
-                              " of table '" + of.table->spec().name + "'");
+  kernels::RowStorage records = of.table->rows();
+  const int64_t most = std::min(rows, std::max<int64_t>(1, kCheckedBytes / records.stride));
+  RECMILL_ASSIGN_OR_RETURN(
+      const auto room, gpu_.allocate_pinned(static_cast<size_t>(most * records.stride), kChecked));
+  records.data = room.as<std::byte>().data();
+  for (int64_t first = 0; first < rows; first += most) {
+    const auto part = numbers.as<i64>().subspan(first, std::min(most, rows - first));
+    for (size_t i = 0; i < part.size(); ++i)
+      RECMILL_RETURN_IF_ERROR(gpu_.driver().copy(
+          records.record(static_cast<int64_t>(i)), of.records + part[i] * records.stride,
+          static_cast<size_t>(records.stride), stream.handle()));
+    RECMILL_RETURN_IF_ERROR(stream.synchronize());
+    RECMILL_RETURN_IF_ERROR(
+        find_nan(records, part, of.table->spec().name).at("kernel " + kernels_[of.kernel].name));
   }
   return {};
 }

@@ -199,7 +199,9 @@ Status DataStage::finish(const ColumnBatch& columns, bool whole, RankBatch& batc
   batch.dictionaries = preprocessor_.versions();
   if (batch.purpose == store::Purpose::serve) return {};
   RECMILL_RETURN_IF_ERROR(prepare(store_, batch));
-  return trainer_ == nullptr ? Status() : trainer_->send_ahead(batch);
+  if (trainer_ == nullptr) return {};
+  RECMILL_ASSIGN_OR_RETURN(batch.sent, trainer_->send_ahead(batch.dense));
+  return {};
 }
 
 }  // namespace recmill::train

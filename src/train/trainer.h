@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "base/status.h"
@@ -28,9 +29,11 @@ class Trainer {
   /// after they were changed.
   virtual Status load_parameters() = 0;
 
-  /// Sends what a step reads of the batch to where it is computed, beside the steps before: sets
-  /// `sent`. For the thread that prepares batches.
-  virtual Status send_ahead(RankBatch&) { return {}; }
+  /// Sends what a step reads of a batch to where it is computed, beside the steps before: for its
+  /// RankBatch::sent. Null: nothing has to be sent. For the thread that prepares batches.
+  virtual Result<std::unique_ptr<SentInputs>> send_ahead(const DenseBatch&) {
+    return std::unique_ptr<SentInputs>();
+  }
 
   /// One training iteration. Collective. A loss that is not finite is an error that names table and
   /// row, layer, or dense column; parameters and rows are then as before the step.

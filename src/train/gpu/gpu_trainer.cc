@@ -210,21 +210,30 @@ Status GpuTrainer::reserve_batch(const RankBatch& batch, bool training) {
   return reserve(results_, results.end, gpu_, "results of a batch");
 }
 
-// Memory that the GPU has done with, with the batch's values on their way to it.
-Result<std::unique_ptr<GpuTrainer::Inputs>> GpuTrainer::send_inputs(const DenseBatch& batch) {
-  const std::lock_guard lock(inputs_mutex_);
+// Memory that the GPU has done with.
+Result<std::unique_ptr<GpuTrainer::Inputs>> GpuTrainer::take_inputs() {
   std::unique_ptr<Inputs> inputs;
-  if (resting_.empty()) {
-    inputs = std::make_unique<Inputs>();
-    for (GpuEvent* const event : {&inputs->sent, &inputs->used}) {
-      RECMILL_ASSIGN_OR_RETURN(*event, gpu_.open_event());
+  {
+    const std::lock_guard lock(resting_mutex_);
+    if (!resting_.empty()) {
+      inputs = std::move(resting_.front());
+      resting_.pop_front();
     }
-  } else {
-    inputs = std::move(resting_.front());
-    resting_.pop_front();
+  }
+  if (inputs != nullptr) {
     for (GpuEvent* const event : {&inputs->sent, &inputs->used})
       RECMILL_RETURN_IF_ERROR(event->synchronize());
+    return inputs;
   }
+  inputs = std::make_unique<Inputs>();
+  for (GpuEvent* const event : {&inputs->sent, &inputs->used}) {
+    RECMILL_ASSIGN_OR_RETURN(*event, gpu_.open_event());
+  }
+  return inputs;
+}
+
+Result<std::unique_ptr<GpuTrainer::Inputs>> GpuTrainer::send_inputs(const DenseBatch& batch) {
+  RECMILL_ASSIGN_OR_RETURN(auto inputs, take_inputs());
   const InputPlaces places(batch);
   RECMILL_RETURN_IF_ERROR(reserve(inputs->host, bytes_of(places.end), gpu_, kValues));
   RECMILL_RETURN_IF_ERROR(reserve(inputs->there, bytes_of(places.end), gpu_, kValues));
@@ -239,7 +248,7 @@ Result<std::unique_ptr<GpuTrainer::Inputs>> GpuTrainer::send_inputs(const DenseB
 }
 
 void GpuTrainer::give_back(std::unique_ptr<Inputs> inputs) {
-  const std::lock_guard lock(inputs_mutex_);
+  const std::lock_guard lock(resting_mutex_);
   resting_.push_back(std::move(inputs));
 }
 
@@ -255,10 +264,9 @@ class GpuTrainer::InputsOfBatch final : public SentInputs {
   std::unique_ptr<Inputs> inputs_;
 };
 
-Status GpuTrainer::send_ahead(RankBatch& batch) {
-  RECMILL_ASSIGN_OR_RETURN(auto inputs, send_inputs(batch.dense));
-  batch.sent = std::make_unique<InputsOfBatch>(*this, std::move(inputs));
-  return {};
+Result<std::unique_ptr<SentInputs>> GpuTrainer::send_ahead(const DenseBatch& batch) {
+  RECMILL_ASSIGN_OR_RETURN(auto inputs, send_inputs(batch));
+  return std::unique_ptr<SentInputs>(std::make_unique<InputsOfBatch>(*this, std::move(inputs)));
 }
 
 // Those that were sent ahead, or now.
@@ -455,6 +463,8 @@ Result<StepResult> GpuTrainer::train(const RankBatch& batch, const store::Step& 
     stages_.enter(Stage::dense_gradients);
     RECMILL_RETURN_IF_ERROR(
         rank_sum_->add(gradient_.address<float>(), layers_.model().parameter_count(), gpu_stream_));
+    // Then the update is waited for: not as long as another rank's message may be missing.
+    if (gpu_.options().check_nan) RECMILL_RETURN_IF_ERROR(store_.wait(gpu_stream_));
   }
   stages_.enter(Stage::dense_update);
   RECMILL_RETURN_IF_ERROR(kernels_.update(parameters_there_.address<float>(),

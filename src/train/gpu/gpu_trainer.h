@@ -49,7 +49,7 @@ class GpuTrainer final : public Trainer {
 
   Status load_parameters() override;
   /// Dense values, labels and weights, on a stream of their own.
-  Status send_ahead(RankBatch& batch) override;
+  Result<std::unique_ptr<SentInputs>> send_ahead(const DenseBatch& batch) override;
   Result<StepResult> train(const RankBatch& batch, const store::Step& step) override;
   Result<std::span<const float>> answer(const RankBatch& batch) override;
   Result<StepResult> score(const RankBatch& batch) override;
@@ -71,6 +71,7 @@ class GpuTrainer final : public Trainer {
              Buffer parameters, GpuStepKernels kernels);
   Status allocate();
   Status reserve_batch(const RankBatch& batch, bool training);
+  Result<std::unique_ptr<Inputs>> take_inputs();
   Result<std::unique_ptr<Inputs>> send_inputs(const DenseBatch& batch);
   void give_back(std::unique_ptr<Inputs> inputs);
   Status place_inputs(const RankBatch& batch);
@@ -103,8 +104,8 @@ class GpuTrainer final : public Trainer {
   PinnedBuffer staging_;               // [parameters]
   bool statistics_are_newer_ = false;  // what is not trained, than on the GPU
 
-  std::mutex inputs_mutex_;  // guards what follows
-  GpuStream inputs_stream_;
+  GpuStream inputs_stream_;                      // of whoever sends them: one thread at a time
+  std::mutex resting_mutex_;                     // guards what follows
   std::deque<std::unique_ptr<Inputs>> resting_;  // to be used again
 
   // Of the batch in hand.

@@ -192,7 +192,7 @@ Status TrainWorkload::write_initial_rows(Pool& pool) {
   return {};
 }
 
-Result<std::unique_ptr<store::Prepared>> TrainWorkload::prepare(int64_t index, int64_t iteration) {
+Result<TrainWorkload::Ahead> TrainWorkload::prepare(int64_t index, int64_t iteration) {
   const train::RankBatch& batch = batches_[index];
   store::Batch ids;
   ids.iteration = iteration;
@@ -200,28 +200,32 @@ Result<std::unique_ptr<store::Prepared>> TrainWorkload::prepare(int64_t index, i
   ids.first_shard = batch.first_shard;
   ids.end_shard = batch.end_shard;
   ids.sparse = &batch.sparse;
-  return store_->prepare(ids);
+  Ahead ahead;
+  RECMILL_ASSIGN_OR_RETURN(ahead.prepared, store_->prepare(ids));
+  RECMILL_ASSIGN_OR_RETURN(ahead.sent, trainer_->send_ahead(batch.dense));
+  return ahead;
 }
 
-Result<double> TrainWorkload::step(int64_t index, std::unique_ptr<store::Prepared> prepared) {
+Result<double> TrainWorkload::step(int64_t index, Ahead ahead) {
   train::RankBatch& batch = batches_[index];
-  batch.prepared = std::move(prepared);
+  batch.prepared = std::move(ahead.prepared);
+  batch.sent = std::move(ahead.sent);
   batch.before.iteration = iteration_;
-  RECMILL_ASSIGN_OR_RETURN(const train::StepResult result,
-                           trainer_->train(batch, {iteration_, 1.0}));
+  const auto result = trainer_->train(batch, {iteration_, 1.0});
   batch.prepared.reset();
+  batch.sent.reset();
+  RECMILL_RETURN_IF_ERROR(result.status());
   ++iteration_;
-  return result.loss / static_cast<double>(result.samples);
+  return result->loss / static_cast<double>(result->samples);
 }
 
 Result<double> TrainWorkload::train(int64_t index) {
-  RECMILL_ASSIGN_OR_RETURN(auto prepared, prepare(index, iteration_));
-  return step(index, std::move(prepared));
+  RECMILL_ASSIGN_OR_RETURN(auto ahead, prepare(index, iteration_));
+  return step(index, std::move(ahead));
 }
 
 Status TrainWorkload::train_ahead(std::span<const int64_t> batches) {
-  using Prepared = Result<std::unique_ptr<store::Prepared>>;
-  train::BoundedQueue<Prepared> queue(2);
+  train::BoundedQueue<Result<Ahead>> queue(2);
   std::jthread ahead([&, first = iteration_] {
     for (size_t i = 0; i < batches.size(); ++i)
       if (!queue.push(prepare(batches[i], first + static_cast<int64_t>(i)))) return;
@@ -230,8 +234,8 @@ Status TrainWorkload::train_ahead(std::span<const int64_t> batches) {
     for (const int64_t index : batches) {
       auto next = queue.pop();
       RECMILL_CHECK(next.has_value());
-      RECMILL_ASSIGN_OR_RETURN(auto prepared, *std::move(next));
-      RECMILL_RETURN_IF_ERROR(step(index, std::move(prepared)).status());
+      RECMILL_ASSIGN_OR_RETURN(auto of_batch, *std::move(next));
+      RECMILL_RETURN_IF_ERROR(step(index, std::move(of_batch)).status());
     }
     return store_->settle();
   }();

@@ -67,8 +67,12 @@ class TrainWorkload {
   void describe(const TrainShape& shape);
   void make_optimizer();
   Status write_initial_rows(Pool& pool);
-  Result<std::unique_ptr<store::Prepared>> prepare(int64_t batch, int64_t iteration);
-  Result<double> step(int64_t batch, std::unique_ptr<store::Prepared> prepared);
+  struct Ahead {  // of a batch
+    std::unique_ptr<store::Prepared> prepared;
+    std::unique_ptr<train::SentInputs> sent;
+  };
+  Result<Ahead> prepare(int64_t batch, int64_t iteration);
+  Result<double> step(int64_t batch, Ahead ahead);
 
   std::vector<train::RankBatch>& batches_;
   ModelSpec spec_;
