@@ -11,6 +11,7 @@
 
 #include "cli/open_world.h"
 #include "cli/verb.h"
+#include "device/gpu/cuda_driver.h"
 
 namespace recmill::cli {
 namespace {
@@ -51,6 +52,13 @@ int run(int argc, char** argv) {
   return status.code() == Status::Code::bad_request ? 2 : 1;
 }
 
+/// Of the process; nothing waits any more for what was given up.
+int end(int status) {
+  if (!cuda_kernel_was_given_up()) return status;
+  std::fflush(nullptr);
+  ::_exit(status);
+}
+
 }  // namespace
 }  // namespace recmill::cli
 
@@ -65,7 +73,7 @@ int main(int argc, char** argv) {
     ::_exit(1);
   });
   try {
-    return recmill::cli::run(argc, argv);
+    return recmill::cli::end(recmill::cli::run(argc, argv));
   } catch (const std::exception& error) {  // a library that throws
     std::fprintf(stderr, "recmill: %s\n", error.what());
     return 1;

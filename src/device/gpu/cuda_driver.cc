@@ -23,6 +23,8 @@ namespace {
 
 constexpr int kLeastVersion = 13000;
 
+std::atomic<bool> kernel_was_given_up = false;
+
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
@@ -96,6 +98,7 @@ struct SharedState {
   std::unordered_map<GpuDriver::Stream, OfStream> streams;  // closed ones until they are done
   std::set<GpuDriver::Stream> captured;
   std::vector<std::function<void()>> put_off;  // until nothing runs
+  bool waited_in_vain = false;                 // for that, by one who frees, since it was so last
   int catching_up = 0;                         // threads that do what was put off
   std::condition_variable caught_up;
   std::atomic<bool> given_up = false;
@@ -335,7 +338,7 @@ class CudaDriver final : public GpuDriver {
       if (of.context == context_ && is_running(stream))
         running.insert(of.kernels.begin(), of.kernels.end());
     if (!shared_->given_up) shared_->given_up_kernels = named(running);
-    shared_->given_up = true;
+    shared_->given_up = kernel_was_given_up = true;
     shared_->put_off.clear();
     shared_->caught_up.notify_all();
     return named(running);
@@ -432,10 +435,13 @@ class CudaDriver final : public GpuDriver {
     {
       const std::lock_guard lock(shared_->mutex);
       if (shared_->given_up) return;
-      waits = shared_->captured.empty() /* perhaps by this thread */ && shared_->put_off.empty();
+      waits = shared_->captured.empty() /* perhaps by this thread */ && !shared_->waited_in_vain;
       shared_->put_off.push_back(in_context(std::move(what)));
     }
-    static_cast<void>(waits ? wait_for_put_off(free_seconds_) : catch_up());
+    if (!waits) static_cast<void>(catch_up());
+    if (!waits || wait_for_put_off(free_seconds_)) return;
+    const std::lock_guard lock(shared_->mutex);
+    shared_->waited_in_vain = true;
   }
   /// What takes memory; where there is too little of it, again once all that was put off is freed.
   cuda::Result with_what_is_freed(const std::function<cuda::Result()>& take) {
@@ -462,6 +468,7 @@ class CudaDriver final : public GpuDriver {
     for (const auto& [stream, of] : shared_->streams)
       if (is_running(stream)) return false;
     const auto due = std::exchange(shared_->put_off, {});
+    shared_->waited_in_vain = false;
     ++shared_->catching_up;
     lock.unlock();
     for (const auto& what : due) what();
@@ -469,7 +476,7 @@ class CudaDriver final : public GpuDriver {
     lock.lock();
     --shared_->catching_up;
     shared_->caught_up.notify_all();
-    return true;
+    return shared_->catching_up == 0;
   }
   /// Under the lock. To ask it of a captured stream, whose work waits for its graph, breaks that.
   bool is_running(Stream stream) const {
@@ -577,6 +584,10 @@ Result<std::unique_ptr<GpuDriver>> make_cuda_driver(const CudaGpu& of) {
   RECMILL_ASSIGN_OR_RETURN(auto driver, load_driver(of.library, of.free_seconds));
   RECMILL_RETURN_IF_ERROR(driver->open(of));
   return std::unique_ptr<GpuDriver>(std::move(driver));
+}
+
+bool cuda_kernel_was_given_up() {
+  return kernel_was_given_up;
 }
 
 Result<int> count_cuda_gpus(const std::string& library) {

@@ -19,6 +19,10 @@ struct CudaGpu {
 /// Fails in one line: no driver, one that is too old, no such GPU.
 Result<std::unique_ptr<GpuDriver>> make_cuda_driver(const CudaGpu& of);
 
+/// Whether this process gave up a kernel, which may run for ever: what libraries do at a process's
+/// end may wait for it.
+bool cuda_kernel_was_given_up();
+
 /// GPUs of the machine. Fails as make_cuda_driver().
 Result<int> count_cuda_gpus(const std::string& library = CudaGpu().library);
 

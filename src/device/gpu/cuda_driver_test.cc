@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <thread>
 
@@ -228,6 +230,7 @@ TEST_F(CudaDriverTest, NamesTheKernelThatDoesNotEndAndWaitsForItNoMore) {
     EXPECT_EQ(stream.synchronize().message(), "kernel twice has been given up");
     EXPECT_EQ(event.synchronize().message(), "kernel twice has been given up");
   }
+  EXPECT_TRUE(cuda_kernel_was_given_up());
   EXPECT_EQ(fake_->hung, 0);
   for (void* const memory : left) std::free(memory);
 }
@@ -293,6 +296,44 @@ TEST_F(CudaDriverTest, WaitsOnceForWhatRunsHoweverMuchIsFreed) {
   longer = {};
   EXPECT_EQ(fake_->queries, queries + 1);
   fake_->stuck = false;
+}
+
+// What a capture put off is not what somebody waited for in vain.
+TEST_F(CudaDriverTest, WaitsForWhatRunsWhereACapturePutSomethingOff) {
+  Gpu gpu(*driver(), {});
+  auto stream = *gpu.open_stream();
+  auto memory = *gpu.allocate(40, "memory"), longer = *gpu.allocate(80, "longer");
+  const auto graph = stream.capture("nothing", [&] {
+    memory = {};
+    fake_->stuck = true;
+    return Status();
+  });
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const int queries = fake_->queries;
+  longer = {};
+  EXPECT_GT(fake_->queries, queries + 1);
+  EXPECT_EQ(fake_->freed, 0);
+  fake_->stuck = false;
+  EXPECT_TRUE(stream.synchronize().ok());
+  EXPECT_EQ(fake_->freed, 2);
+}
+
+// Else who takes memory would look for it too early.
+TEST_F(CudaDriverTest, WaitsForWhatOtherThreadsFree) {
+  static std::atomic<bool> frees, is_freed;
+  frees = is_freed = false;
+  Gpu gpu(*driver(0, 60), {});
+  auto memory = *gpu.allocate(40, "memory"), longer = *gpu.allocate(80, "longer");
+  fake_->before_free = [] {
+    if (frees.exchange(true)) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    is_freed = true;
+  };
+  std::thread other([&] { memory = {}; });
+  while (!frees) std::this_thread::yield();
+  longer = {};
+  EXPECT_TRUE(is_freed);
+  other.join();
 }
 
 TEST_F(CudaDriverTest, GivesUpWithoutBreakingAnotherRanksCapture) {

@@ -368,12 +368,12 @@ TEST_F(SynchronousFailingKernel, IsNamedByItsLaunch) {
               HasSubstr("kernel test_stop"));
 }
 
-class ImpatientGpu : public GpuTest {
+class EndlessFailingKernel : public GpuTest {
  protected:
-  ImpatientGpu() : GpuTest({.turns = {.most = 1000}}, {.kernel_seconds = 0.01}) {}
+  EndlessFailingKernel() : GpuTest({.turns = {.most = 1000}}, {.kernel_seconds = 0.01}) {}
 };
 
-TEST_F(ImpatientGpu, NamesAKernelThatDoesNotEnd) {
+TEST_F(EndlessFailingKernel, IsNamed) {
   const auto spins = *gpu_.load(code("test_spin", &test_spin_emulated));
   ASSERT_TRUE(gpu_.launch(spins, {{1}, {32}}, SpinArguments{20'000'000}, stream_).ok());
   EXPECT_THAT(stream_.synchronize().message(), HasSubstr("kernel"));

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -155,6 +156,9 @@ int cuMemAlloc_v2(Address* address, size_t bytes) {
   return 0;
 }
 int cuMemFree_v2(Address address) {
+  if (fake_cuda.before_free != nullptr) fake_cuda.before_free();
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   wait_for_all();
   std::free(reinterpret_cast<void*>(address));
   allocated.erase(address);

@@ -22,6 +22,7 @@ struct FakeCuda {
   bool unified = true;                             // kernels reach the host's memory at its address
   int opened = 0;                                  // memory of other processes
   int freed = 0;                                   // allocations
+  void (*before_free)() = nullptr;                 // called, where it is not null
   int priority = 1;                                // of the last stream; less goes first
   decltype(&emulation::run_kernel) run = nullptr;  // that of whoever loads it
 };
