@@ -21,6 +21,9 @@ namespace recmill::cli {
 /// to be meant; else empty.
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
 
+/// "at least 0 and below 1": what a number of that range must be. Any number: empty.
+std::string range_text(const Range& range);
+
 namespace internal {
 
 struct AnyVisitor {
@@ -43,6 +46,30 @@ constexpr bool is_optional = false;
 template <typename T>
 constexpr bool is_optional<std::optional<T>> = true;
 
+/// The type of one value of a field: a list's items', an optional's value's.
+template <typename T>
+struct ValueOf {
+  using type = T;
+};
+template <typename T>
+struct ValueOf<std::vector<T>> : ValueOf<T> {};
+template <typename T>
+struct ValueOf<std::optional<T>> : ValueOf<T> {};
+
+/// The range that a key's description gives, or what holds without one.
+template <typename T>
+constexpr Range range_of() {
+  static_assert(!std::same_as<typename ValueOf<T>::type, double>, "a real key says its range");
+  return at_least(0);  // options count things
+}
+template <typename T>
+constexpr Range range_of(const Range& range) {
+  static_assert(std::same_as<typename ValueOf<T>::type, double> ||
+                    std::same_as<typename ValueOf<T>::type, int64_t>,
+                "what is no number has no range");
+  return range;
+}
+
 }  // namespace internal
 
 /// Reads a section of a configuration into an option struct. The first problem is kept: it names
@@ -62,13 +89,14 @@ class OptionBinder {
   }
 
   template <typename T, typename... Rest>
-  void operator()(std::string_view key, T& field, std::string_view /*documentation*/, Rest...) {
+  void operator()(std::string_view key, T& field, std::string_view /*documentation*/,
+                  const Rest&... rest) {
     known_.emplace_back(key);
     if (!status_.ok()) return;
     const auto entry = section_.table()->find(std::string(key));
     if (entry == section_.table()->end()) return;
     status_ = read(entry->second, path_.empty() ? std::string(key) : path_ + "." + std::string(key),
-                   field);
+                   field, internal::range_of<T>(rest...));
   }
 
  private:
@@ -81,21 +109,23 @@ class OptionBinder {
   Status refuse_unknown() const;
 
   template <typename T>
-  static Status read(const ConfigNode& node, const std::string& path, T& field) {
+  static Status read(const ConfigNode& node, const std::string& path, T& field,
+                     const Range& range) {
     if constexpr (internal::OptionStruct<T>) {
       return OptionBinder(node, path).bind(field);
     } else if constexpr (internal::is_vector<T>) {
-      return read_list(node, path, field);
+      return read_list(node, path, field, range);
     } else if constexpr (internal::is_optional<T>) {
-      return read(node, path, field.emplace());
+      return read(node, path, field.emplace(), range);
     } else if constexpr (NamedEnum<T>) {
       return read_name(node, path, field);
     } else if constexpr (std::same_as<T, double>) {
       if (const auto* integer = std::get_if<int64_t>(&node.value)) {
         field = static_cast<double>(*integer);
-        return {};
+      } else {
+        RECMILL_RETURN_IF_ERROR(read_exact(node, path, field, "a number"));
       }
-      return read_exact(node, path, field, "a number");
+      return range.contains(field) ? Status() : outside(node, path, field, range);
     } else if constexpr (std::same_as<T, bool>) {
       return read_exact(node, path, field, "true or false");
     } else if constexpr (std::same_as<T, std::string>) {
@@ -103,9 +133,8 @@ class OptionBinder {
     } else {
       static_assert(std::same_as<T, int64_t>, "an option of this type cannot be configured");
       RECMILL_RETURN_IF_ERROR(read_exact(node, path, field, "an integer"));
-      // Options count things; none of them may be negative.
-      return field < 0 ? wrong(node, path, "must not be negative, is " + std::to_string(field))
-                       : Status();
+      return range.contains(static_cast<double>(field)) ? Status()
+                                                        : outside(node, path, field, range);
     }
   }
 
@@ -119,18 +148,19 @@ class OptionBinder {
   }
 
   template <typename T>
-  static Status read_list(const ConfigNode& node, const std::string& path, std::vector<T>& field) {
+  static Status read_list(const ConfigNode& node, const std::string& path, std::vector<T>& field,
+                          const Range& range) {
     field.clear();
     const auto* items = node.array();
     if (items == nullptr) {  // one value stands for a list of one
       T item{};
-      RECMILL_RETURN_IF_ERROR(read(node, path, item));
+      RECMILL_RETURN_IF_ERROR(read(node, path, item, range));
       field.push_back(std::move(item));
       return {};
     }
     for (size_t i = 0; i < items->size(); ++i) {
       T item{};
-      RECMILL_RETURN_IF_ERROR(read((*items)[i], path + "[" + std::to_string(i) + "]", item));
+      RECMILL_RETURN_IF_ERROR(read((*items)[i], path + "[" + std::to_string(i) + "]", item, range));
       field.push_back(std::move(item));
     }
     return {};
@@ -150,6 +180,8 @@ class OptionBinder {
     }
     return wrong_name(node, path, text, names);
   }
+  static Status outside(const ConfigNode& node, const std::string& path, const Json& value,
+                        const Range& range);
   static Status wrong_name(const ConfigNode& node, const std::string& path, const std::string& text,
                            const std::vector<std::string>& names);
 
@@ -211,7 +243,9 @@ class OptionReference {
   }
 
   template <typename T, typename... Rest>
-  void operator()(std::string_view key, T& field, std::string_view documentation, Rest...) {
+  void operator()(std::string_view key, T& field, std::string_view description,
+                  const Rest&... rest) {
+    const std::string documentation = with_range(description, internal::range_of<T>(rest...));
     const std::string path = prefix_.empty() ? std::string(key) : prefix_ + "." + std::string(key);
     if constexpr (internal::OptionStruct<T>) {
       nested(path, field);
@@ -242,6 +276,8 @@ class OptionReference {
     describe(*this, field);
     prefix_ = outer;
   }
+  /// Ranges are told of what may not be any number from 0 on.
+  static std::string with_range(std::string_view description, const Range& range);
   static std::string line(const std::string& path, const std::string& value,
                           std::string_view documentation) {
     return "| `" + path + "` | `" + value + "` | " + std::string(documentation) + " |\n";

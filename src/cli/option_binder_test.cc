@@ -15,9 +15,9 @@ struct Inner {
 };
 template <typename Visitor>
 void describe(Visitor& v, Inner& o) {
-  v("size", o.size, "how many");
-  v("weights", o.weights, "one each");
-  v("own_rate", o.own_rate, "in place of rate");
+  v("size", o.size, "how many", between(0, 100));
+  v("weights", o.weights, "one each", any_number());
+  v("own_rate", o.own_rate, "in place of rate", at_least(0));
 }
 
 struct Outer {
@@ -31,7 +31,7 @@ struct Outer {
 template <typename Visitor>
 void describe(Visitor& v, Outer& o) {
   v("on", o.on, "a switch");
-  v("rate", o.rate, "a rate");
+  v("rate", o.rate, "a rate", between(0, 10));
   v("name", o.name, "a name");
   v("color", o.color, "a color");
   v("inner", o.inner, "a section");
@@ -88,7 +88,8 @@ TEST(OptionBinder, one_value_stands_for_a_list_of_one) {
 
 TEST(OptionBinder, errors_name_file_line_key_and_the_nearest_known_one) {
   EXPECT_EQ(error_of("on = true\nrat = 1"), "a.toml:2: rat is no known key; did you mean 'rate'?");
-  EXPECT_EQ(error_of("[inner]\nsize = -1"), "a.toml:2: inner.size must not be negative, is -1");
+  EXPECT_EQ(error_of("[inner]\nsize = -1"),
+            "a.toml:2: inner.size must be at least 0 and at most 100, is -1");
   EXPECT_EQ(error_of("[inner]\n\nsize = 'x'"), "a.toml:3: inner.size must be an integer, not text");
   EXPECT_EQ(error_of("color = 'gren'"), "a.toml:1: color must be one of red, green, not 'gren'");
   EXPECT_EQ(error_of("inner = 3"), "a.toml:1: inner must be a section");
@@ -135,7 +136,9 @@ TEST(OptionWriter, what_it_writes_binds_to_the_same_values) {
 
 TEST(OptionReference, lists_nested_keys_with_defaults) {
   const std::string page = OptionReference::markdown<Outer>("top");
-  EXPECT_NE(page.find("| `top.inner.size` | `3` | how many |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| `top.inner.size` | `3` | how many; at least 0 and at most 100 |"),
+            std::string::npos)
+      << page;
   EXPECT_NE(page.find("| `top.inner.own_rate` | `` | in place of rate |"), std::string::npos)
       << page;
   EXPECT_NE(page.find("| `top.parts[].weights` | `[]` | one each |"), std::string::npos) << page;

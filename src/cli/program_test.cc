@@ -27,7 +27,7 @@ TEST_F(Program, names_file_line_and_key_of_a_wrong_configuration_and_exits_with_
       {"[train]\nbatch_sise = 3\n",
        "recmill: a.toml:2: train.batch_sise is no known key; did you mean 'batch_size'?\n"},
       {"[train]\n\nbatch_size = -3\n",
-       "recmill: a.toml:3: train.batch_size must not be negative, is -3\n"},
+       "recmill: a.toml:3: train.batch_size must be at least 0, is -3\n"},
       {"[model]\nkind = 'dlrn'\n", "recmill: a.toml:2: model.kind must be one of"},
       {"[embedding]\nsharding = 'row_rang'\n",
        "recmill: a.toml:2: embedding.sharding must be one of hash, table, row_range, column, not "

@@ -64,7 +64,8 @@ void describe(Visitor& v, ModelOptions& o) {
   v("cross_layers", o.cross_layers, "deep_cross: number of cross layers");
   v("cross_rank", o.cross_rank, "deep_cross: rank of the cross layers' matrices");
   v("sequence_length", o.sequence_length, "tbsm: the last so many steps of a history count");
-  v("dropout", o.dropout, "deep_fm: share of hidden values that training drops");
+  v("dropout", o.dropout, "deep_fm: share of hidden values that training drops",
+    from_to_below(0, 1));
   v("batch_norm", o.batch_norm, "deep_fm: normalise hidden values over the global batch");
   v("first_order", o.first_order, "deep_fm: table (in the store) or dense (a dense parameter)");
   v("deep_input", o.deep_input, "wide_and_deep, deep_fm: the deep part sees dense, rows or all");

@@ -83,7 +83,8 @@ struct SplitOptions {
 template <typename Visitor>
 void describe(Visitor& v, SplitOptions& o) {
   v("by", o.by, "file (train and eval lists), fraction (of rows), hash (of a column) or time");
-  v("eval_fraction", o.eval_fraction, "share of the rows, of hashes or of the last times");
+  v("eval_fraction", o.eval_fraction, "share of the rows, of hashes or of the last times",
+    between(0, 1));
   v("column", o.column, "hash: the column whose equal cells stay together; empty: the whole row");
   v("boundary", o.boundary, "time: rows from this time on evaluate; 0: by eval_fraction");
   v("seed", o.seed, "another seed is another split");

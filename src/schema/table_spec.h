@@ -42,14 +42,14 @@ struct EnumNames<OptimizerKind> {
 template <typename Visitor>
 void describe(Visitor& v, RowOptimizerOptions& o) {
   v("kind", o.kind, "sgd, adagrad, rowwise_adagrad, adam or ftrl");
-  v("learning_rate", o.learning_rate, "learning rate, before warm-up and decay");
-  v("epsilon", o.epsilon, "added to the root in adagrad, rowwise_adagrad and adam");
-  v("initial_accumulator", o.initial_accumulator, "first value of the sum of squares");
-  v("beta1", o.beta1, "adam: decay of the first moment");
-  v("beta2", o.beta2, "adam: decay of the second moment");
-  v("l1", o.l1, "ftrl: L1 strength");
-  v("l2", o.l2, "ftrl: L2 strength");
-  v("beta", o.beta, "ftrl: smoothing of the learning rate");
+  v("learning_rate", o.learning_rate, "learning rate, before warm-up and decay", at_least(0));
+  v("epsilon", o.epsilon, "added to the root in adagrad, rowwise_adagrad and adam", at_least(0));
+  v("initial_accumulator", o.initial_accumulator, "first value of the sum of squares", at_least(0));
+  v("beta1", o.beta1, "adam: decay of the first moment", from_to_below(0, 1));
+  v("beta2", o.beta2, "adam: decay of the second moment", from_to_below(0, 1));
+  v("l1", o.l1, "ftrl: L1 strength", at_least(0));
+  v("l2", o.l2, "ftrl: L2 strength", at_least(0));
+  v("beta", o.beta, "ftrl: smoothing of the learning rate", at_least(0));
 }
 
 /// Initial rows: uniform in [-scale, scale); scale 0 means 1 / sqrt(rows). A function of

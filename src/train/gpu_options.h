@@ -63,7 +63,8 @@ void describe(Visitor& v, GpuRunOptions& o) {
   v("memory_gib", o.memory_gib,
     "GiB of the GPU's memory that the run plans with, all of its ranks that have it together: less "
     "than is free leaves some to others, and to LibTorch and the driver, whose own is in no plan; "
-    "0: all that is free");
+    "0: all that is free",
+    at_least(0));
   v("synchronous", o.synchronous,
     "each kernel of Recmill's ends before the next is launched, so that an error names the one "
     "that failed; slow");
@@ -72,7 +73,8 @@ void describe(Visitor& v, GpuRunOptions& o) {
     "that write them: a NaN ends the run and names the kernel, and where it stands; slow");
   v("kernel_seconds", o.kernel_seconds,
     "time that a stream's work may take before the run ends with an error that names the kernels "
-    "that were launched and are not known to be done");
+    "that were launched and are not known to be done",
+    above(0));
   v("preprocess", o.preprocess,
     "preprocessing runs on the GPU, and its results come back to the host; features whose rows a "
     "dictionary gives are the CPU's; with device = \"cpu\" an error");

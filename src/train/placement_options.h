@@ -46,14 +46,15 @@ void describe(Visitor& v, PlacementOptions& o) {
     "file of 'recmill plan measure', of devices and links that planners go by; empty: all alike");
   v("device_memory_mib", o.device_memory_mib,
     "what rows and their state may take of each device; 0: as the cluster's file says, or all");
-  v("extra_memory", o.extra_memory,
-    "oper, milp: memory for copies, as a share of that of all rows");
+  v("extra_memory", o.extra_memory, "oper, milp: memory for copies, as a share of that of all rows",
+    at_least(0));
   v("access_threshold", o.access_threshold,
-    "oper, milp: share of all fetches that a partition has at most");
+    "oper, milp: share of all fetches that a partition has at most", above_up_to(0, 1));
   v("memory_threshold", o.memory_threshold,
-    "oper, milp: share of all memory that a partition has at most");
+    "oper, milp: share of all memory that a partition has at most", above_up_to(0, 1));
   v("balance", o.balance,
-    "oper: degree of balance, smallest by largest, for which it halves its thresholds");
+    "oper: degree of balance, smallest by largest, for which it halves its thresholds",
+    above_up_to(0, 1));
   v("inference", o.inference,
     "plan for lookups alone, so that copies cost no gradients; eval and predict always do");
   v("dedup_fetch", o.dedup_fetch,
@@ -76,7 +77,8 @@ void describe(Visitor& v, PlacementOptions& o) {
     "by them; where they have drifted the planner makes a new plan beside training, and rows move "
     "between two iterations; 0: the plan never changes");
   v("replan_gain", o.replan_gain,
-    "how much slower the plan must be predicted to have become, and than a new one, for that");
+    "how much slower the plan must be predicted to have become, and than a new one, for that",
+    above(0));
 }
 
 }  // namespace recmill::train

@@ -20,7 +20,7 @@ struct WarmupOptions {
 template <typename Visitor>
 void describe(Visitor& v, WarmupOptions& o) {
   v("iterations", o.iterations, "the learning rate grows linearly over so many iterations");
-  v("start", o.start, "share of the learning rate at iteration 0");
+  v("start", o.start, "share of the learning rate at iteration 0", between(0, 1));
 }
 
 struct DecayOptions {
@@ -34,7 +34,7 @@ void describe(Visitor& v, DecayOptions& o) {
   v("kind", o.kind, "none, linear, cosine or exponential");
   v("start", o.start, "first iteration that decays");
   v("iterations", o.iterations, "how many iterations the decay takes; 0: to the end of training");
-  v("end", o.end, "share of the learning rate after the decay");
+  v("end", o.end, "share of the learning rate after the decay", between(0, 1));
 }
 
 struct EarlyStopOptions {
@@ -46,7 +46,7 @@ template <typename Visitor>
 void describe(Visitor& v, EarlyStopOptions& o) {
   v("patience", o.patience, "evaluations without gain after which training stops; 0: never");
   v("metric", o.metric, "metric that must gain: log_loss, auc, gauc, normalized_entropy");
-  v("minimum_gain", o.minimum_gain, "change that counts as a gain");
+  v("minimum_gain", o.minimum_gain, "change that counts as a gain", at_least(0));
 }
 
 struct CheckpointOptions {
@@ -101,7 +101,8 @@ void describe(Visitor& v, TrainOptions& o) {
     "stand-in, between GPUs that the CPU plays (slow, to try and to test)");
   v("ranks", o.ranks,
     "ranks, at most as many as shards; 0: 1 by threads, by MPI one for each process");
-  v("wait_seconds", o.wait_seconds, "the longest that a rank waits for others, by MPI or NCCL");
+  v("wait_seconds", o.wait_seconds, "the longest that a rank waits for others, by MPI or NCCL",
+    above(0));
   v("overlap", o.overlap,
     "whether ranks on several hosts sum dense gradients while they update rows");
   v("threads", o.threads,
@@ -118,7 +119,8 @@ void describe(Visitor& v, TrainOptions& o) {
   v("log_every", o.log_every, "iterations between lines of metrics; 0: about every second");
   v("window", o.window, "samples of the metrics while training, scored before their update");
   v("negative_keep", o.negative_keep,
-    "share of negative samples that training keeps; predictions are calibrated for it");
+    "share of negative samples that training keeps; predictions are calibrated for it",
+    above_up_to(0, 1));
   v("warmup", o.warmup, "");
   v("decay", o.decay, "");
   v("early_stop", o.early_stop, "");

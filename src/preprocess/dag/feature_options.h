@@ -134,7 +134,7 @@ void describe(Visitor& v, EmbeddingOptions& o) {
   v("optimizer", o.optimizer, "row optimizer");
   v("precision", o.precision, "rows are float32, bfloat16 or float16");
   v("initial_scale", o.initial_scale,
-    "first values are uniform in [-scale, scale); 0: 1 / sqrt(rows)");
+    "first values are uniform in [-scale, scale); 0: 1 / sqrt(rows)", at_least(0));
   v("sharding", o.sharding,
     "how the local store splits a table over the ranks: hash (each row at a rank of its own), "
     "table (whole, where there is most room), row_range (rows that follow each other) or column "
@@ -155,9 +155,9 @@ void describe(Visitor& v, TableOptions& o) {
   v("rows", o.rows, "rows, in place of embedding.rows");
   v("dim", o.dim, "dimension, in place of embedding.dim");
   v("optimizer", o.optimizer, "kind of optimizer, in place of embedding.optimizer.kind");
-  v("learning_rate", o.learning_rate, "in place of embedding.optimizer.learning_rate");
+  v("learning_rate", o.learning_rate, "in place of embedding.optimizer.learning_rate", at_least(0));
   v("precision", o.precision, "in place of embedding.precision");
-  v("initial_scale", o.initial_scale, "in place of embedding.initial_scale");
+  v("initial_scale", o.initial_scale, "in place of embedding.initial_scale", at_least(0));
   v("sharding", o.sharding, "in place of embedding.sharding");
   v("mapping", o.mapping, "in place of embedding.mapping");
   v("out_of_range", o.out_of_range, "in place of embedding.out_of_range");
@@ -175,14 +175,14 @@ void describe(Visitor& v, FeatureOptions& o) {
   v("weighted", o.weighted,
     "the column's weights multiply the rows; true where the column has weights");
   v("borders", o.borders,
-    "for a dense column: its value becomes the number of borders below it, as a row");
+    "for a dense column: its value becomes the number of borders below it, as a row", any_number());
 }
 template <typename Visitor>
 void describe(Visitor& v, PreprocessOptions& o) {
   v("dense", o.dense, "operations on every dense column, in order: fill_null, clamp, log");
-  v("fill_value", o.fill_value, "fill_null: the value of a missing cell");
-  v("clamp_low", o.clamp_low, "clamp: smallest value");
-  v("clamp_high", o.clamp_high, "clamp: largest value");
+  v("fill_value", o.fill_value, "fill_null: the value of a missing cell", any_number());
+  v("clamp_low", o.clamp_low, "clamp: smallest value", any_number());
+  v("clamp_high", o.clamp_high, "clamp: largest value", any_number());
 }
 
 }  // namespace recmill::preprocess

@@ -24,14 +24,16 @@ struct DenseOptimizerOptions {
 template <typename Visitor>
 void describe(Visitor& v, DenseOptimizerOptions& o) {
   v("kind", o.kind, "sgd, adagrad or adam");
-  v("learning_rate", o.learning_rate, "learning rate, before warm-up and decay");
-  v("momentum", o.momentum, "sgd: share of the last step that is taken again");
-  v("epsilon", o.epsilon, "adagrad, adam: added to the root");
-  v("initial_accumulator", o.initial_accumulator, "adagrad: first value of the sum of squares");
-  v("beta1", o.beta1, "adam: decay of the first moment");
-  v("beta2", o.beta2, "adam: decay of the second moment");
-  v("weight_decay", o.weight_decay, "times the parameter, added to its gradient");
-  v("clip_norm", o.clip_norm, "longest gradient, in L2 over all parameters; 0: no limit");
+  v("learning_rate", o.learning_rate, "learning rate, before warm-up and decay", at_least(0));
+  v("momentum", o.momentum, "sgd: share of the last step that is taken again", from_to_below(0, 1));
+  v("epsilon", o.epsilon, "adagrad, adam: added to the root", at_least(0));
+  v("initial_accumulator", o.initial_accumulator, "adagrad: first value of the sum of squares",
+    at_least(0));
+  v("beta1", o.beta1, "adam: decay of the first moment", from_to_below(0, 1));
+  v("beta2", o.beta2, "adam: decay of the second moment", from_to_below(0, 1));
+  v("weight_decay", o.weight_decay, "times the parameter, added to its gradient", at_least(0));
+  v("clip_norm", o.clip_norm, "longest gradient, in L2 over all parameters; 0: no limit",
+    at_least(0));
 }
 
 }  // namespace recmill::train
