@@ -362,22 +362,34 @@ Status no_value() {
   return Status::Failed("no value");
 }
 
-void note_bad_numbers(int64_t first, int64_t count, bool may_be_missing, ColumnCells& cells) {
-  const auto numbers = std::span<const float>(cells.numbers)
+void check_numbers(int64_t first, int64_t count, const BoundColumn& column, ColumnCells& cells) {
+  const auto numbers = std::span<float>(cells.numbers)
                            .subspan(static_cast<size_t>(first), static_cast<size_t>(count));
-  // One look at all of them first, without a branch: bad ones are rare.
-  constexpr uint32_t kInfinite = 0x7F800000;
-  const uint32_t looked_at = may_be_missing ? 0x7FFFFFFF : kInfinite;
-  bool any = false;
-  for (const float number : numbers) {
-    any |= (std::bit_cast<uint32_t>(number) & looked_at) == kInfinite;
+  const bool is_label = column.spec.role == ColumnRole::label;
+  const float least =
+      column.spec.role == ColumnRole::sample_weight ? 0 : -std::numeric_limits<float>::infinity();
+  if (!is_label) {
+    // One look at all of them first, without a branch: bad ones are rare.
+    constexpr uint32_t kInfinite = 0x7F800000;
+    const uint32_t looked_at = may_be_missing(column) ? 0x7FFFFFFF : kInfinite;
+    bool any = false;
+    for (const float number : numbers) {
+      any |= (std::bit_cast<uint32_t>(number) & looked_at) == kInfinite || number < least;
+    }
+    if (!any) return;
   }
-  if (!any) return;
   for (size_t i = 0; i < numbers.size(); ++i) {
-    const bool missing = std::isnan(numbers[i]);
-    if (std::isfinite(numbers[i]) || (missing && may_be_missing)) continue;
-    cells.note_bad(first + static_cast<int64_t>(i),
-                   missing ? no_value() : Status::Failed("is not a finite number"));
+    const float number = numbers[i];
+    const int64_t row = first + static_cast<int64_t>(i);
+    if (std::isnan(number)) {
+      if (!may_be_missing(column)) cells.note_bad(row, no_value());
+    } else if (std::isinf(number)) {
+      cells.note_bad(row, Status::Failed("is not a finite number"));
+    } else if (is_label && !column.label.apply(numbers[i])) {
+      cells.note_bad(row, column.label.refusal(number));
+    } else if (number < least) {
+      cells.note_bad(row, negative_weight());
+    }
   }
 }
 
@@ -387,7 +399,7 @@ Status append_cells(const arrow::Array& array, const BoundColumn& column, CellKi
   switch (kind) {
     case CellKind::number:
       RECMILL_RETURN_IF_ERROR(append_numbers(array, column.spec.missing, where, cells.numbers));
-      note_bad_numbers(begin, array.length(), may_be_missing(column), cells);
+      check_numbers(begin, array.length(), column, cells);
       return {};
     case CellKind::id:
       return column.list ? append_id_lists(array, column.spec, where, cells)

@@ -36,7 +36,8 @@ struct ColumnCells {
 /// value: NaN or an empty bag. Integers are ids as they are (negative ones by two's complement);
 /// text is read as ColumnSpec::id_text says. Timestamps and dates become unix seconds. A row is bad
 /// that lacks a value and must have one (label, sample_weight, time, group, weights), has an
-/// infinite number, or text that is no id. What is no fault of a row is an error behind `where`.
+/// infinite number, a label outside [0, 1], a sample weight below 0, or text that is no id. What is
+/// no fault of a row is an error behind `where`.
 Status append_cells(const arrow::Array& array, const BoundColumn& column, CellKind kind,
                     const std::string& where, ColumnCells& cells);
 
@@ -47,8 +48,9 @@ inline bool may_be_missing(const BoundColumn& column) {
   return column.spec.role == ColumnRole::dense || column.spec.role == ColumnRole::ignore;
 }
 
-/// Notes the rows of [first, first + count) whose number is infinite, or, unless it
-/// `may_be_missing`, NaN.
-void note_bad_numbers(int64_t first, int64_t count, bool may_be_missing, ColumnCells& cells);
+/// Makes labels of the numbers of rows [first, first + count) where the column is that of labels.
+/// Notes those rows whose number is infinite, NaN (unless it may_be_missing()), no label, or a
+/// sample weight below 0.
+void check_numbers(int64_t first, int64_t count, const BoundColumn& column, ColumnCells& cells);
 
 }  // namespace recmill::reader

@@ -89,6 +89,15 @@ class CompressedStream : public ByteStream {
     point.compressed = file_offset_ - available_;
     return &point;
   }
+  // Passes over the zeros that some programs fill the last block of a file with. No frame or member
+  // starts with one.
+  bool skip_padding() {
+    const size_t zeros = static_cast<size_t>(
+        std::find_if(next_, next_ + available_, [](char c) { return c != 0; }) - next_);
+    next_ += zeros;
+    available_ -= zeros;
+    return zeros > 0;
+  }
   Status damaged(const char* why) const {
     return Status::Failed(path_ + ": damaged compressed data before byte " +
                           std::to_string(file_offset_ - available_) + ": " + why);
@@ -148,6 +157,7 @@ class GzipStream final : public CompressedStream {
  protected:
   Result<size_t> decompress(std::span<char> out) override {
     if (trailer_ > 0) return skip_trailer();
+    if (ended_ && member_ended_ && skip_padding()) return 0;
     if (ended_ && available_ > 0 && inflateReset2(&inflate_, kGzipOnly) != Z_OK) {
       return damaged("cannot restart");
     }
@@ -162,7 +172,7 @@ class GzipStream final : public CompressedStream {
     next_ = reinterpret_cast<char*>(inflate_.next_in);
     available_ = inflate_.avail_in;
     if (outcome == Z_STREAM_END) {
-      ended_ = !raw_;
+      ended_ = member_ended_ = !raw_;
       trailer_ = raw_ ? kTrailerBytes : 0;
     }
     if (outcome != Z_OK && outcome != Z_STREAM_END && outcome != Z_BUF_ERROR) {
@@ -181,6 +191,7 @@ class GzipStream final : public CompressedStream {
   Status resume(const AccessPoint& point) override {
     ended_ = point.begins_frame;
     raw_ = !point.begins_frame;
+    member_ended_ = false;
     trailer_ = 0;
     bool ok = inflateReset2(&inflate_, raw_ ? -MAX_WBITS : kGzipOnly) == Z_OK;
     if (ok && point.bits > 0) ok = inflatePrime(&inflate_, point.bits, point.bits_value) == Z_OK;
@@ -214,15 +225,16 @@ class GzipStream final : public CompressedStream {
     next_ += size;
     available_ -= size;
     trailer_ -= size;
-    ended_ = trailer_ == 0;
+    ended_ = member_ended_ = trailer_ == 0;
     raw_ = !ended_;
     return 0;
   }
 
   z_stream inflate_{};
-  bool ended_ = true;
-  bool raw_ = false;    // resumed inside a member
-  size_t trailer_ = 0;  // bytes of a raw member's that are left
+  bool ended_ = true;          // nothing is begun
+  bool member_ended_ = false;  // and a member has ended
+  bool raw_ = false;           // resumed inside a member
+  size_t trailer_ = 0;         // bytes of a raw member's that are left
 };
 
 class ZstdStream final : public CompressedStream {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/key_text.h"
 #include "base/log.h"
 
 namespace recmill::reader {
@@ -47,7 +48,7 @@ CacheEntry::CacheEntry(Files& files, std::string folder, std::string place, std:
 Result<CacheEntry> CacheEntry::open(Files& files, const std::string& cache,
                                     std::span<const std::string> sources, const std::string& rule,
                                     const std::string& suffix) {
-  std::string identity, key;
+  KeyText identity, key;
   int64_t latest = 0;
   std::string latest_source;
   for (const std::string& source : sources) {
@@ -58,11 +59,12 @@ Result<CacheEntry> CacheEntry::open(Files& files, const std::string& cache,
       latest_source = source;
     }
     const std::string path = std::filesystem::absolute(source).lexically_normal().string();
-    identity += path + '\n';
-    key += fmt::format("{}\n{}\n{}\n", path, file->size(), changed);
+    identity.add(path);
+    key.add(path).add(file->size()).add(changed);
   }
-  const std::string place = fmt::format("{}/{:016x}{}", cache, hash_bytes(identity + rule), suffix);
-  return CacheEntry(files, cache, place, key + rule, latest, latest_source);
+  const std::string place =
+      fmt::format("{}/{:016x}{}", cache, hash_bytes(identity.add(rule).text()), suffix);
+  return CacheEntry(files, cache, place, key.add(rule).text(), latest, latest_source);
 }
 
 std::optional<std::string> CacheEntry::find() const {

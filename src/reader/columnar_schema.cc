@@ -94,6 +94,7 @@ class Binder {
     if (spec.role == ColumnRole::ignore) return {};
     BoundColumn column;
     column.spec = spec;
+    column.missing = NamedValues(spec.missing);
     column.kind = kind_of(spec.role);
     RECMILL_ASSIGN_OR_RETURN(column.field, find(spec.name, column.kind, spec.role));
     const arrow::DataType& type = *fields_.field(column.field)->type();

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "reader/label_rule.h"
+#include "reader/named_values.h"
 #include "schema/column_spec.h"
 
 namespace recmill::reader {
@@ -23,6 +25,8 @@ struct BoundColumn {
   int weights_field = -1;  // of a bag with weights, else -1
   bool list = false;
   int target = 0;  // role dense: index into ColumnBatch::dense; role id: into ColumnBatch::ids
+  NamedValues missing = {};  // spec.missing
+  LabelRule label = {};      // role label
 };
 
 struct ColumnarSchema {

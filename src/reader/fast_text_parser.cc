@@ -24,7 +24,7 @@ HWY_INLINE void SingleIds(const ColumnRun& run, const char* row, const uint32_t*
                           int64_t index, ParsedPiece& piece, ParseId parse) {
   for (int i = 0; i < run.count; ++i) {
     const uint32_t begin = ends[run.first + i - 1] + 1;
-    const size_t size = ends[run.first + i] - begin;
+    size_t size = ends[run.first + i] - begin;
     PieceColumn& column = piece.columns[run.target + i];
     column.ids[column.size] = parse(row + begin, size);
     column.size += size != 0;
@@ -58,8 +58,9 @@ HWY_INLINE bool ParseRun(const FastLayout& layout, const ColumnRun& run, const c
     case Kind::label: {
       const uint32_t begin = ends[run.first - 1] + 1;
       const size_t size = ends[run.first] - begin;
-      piece.batch->labels[piece.first + index] = Number(row + begin, size, bad);
-      return !bad && size != 0;
+      float& label = piece.batch->labels[piece.first + index];
+      label = Number(row + begin, size, bad);
+      return !bad && layout.layout->columns[run.first].label.apply(label);
     }
     case Kind::dense:
       for (int i = 0; i < run.count; ++i) {
@@ -76,7 +77,7 @@ HWY_INLINE bool ParseRun(const FastLayout& layout, const ColumnRun& run, const c
       return !bad && hn::AllTrue(Bytes16(), hn::Eq(bad_hex, hn::Zero(Bytes16())));
     case Kind::integer:
       SingleIds(run, row, ends, index, piece,
-                [&](const char* p, size_t size) { return IntegerId(p, size, bad); });
+                [&](const char* p, size_t& size) { return IntegerId(p, size, bad); });
       return !bad;
     case Kind::text:
       SingleIds(run, row, ends, index, piece, [&](const char* p, size_t size) {
@@ -168,7 +169,7 @@ HWY_INLINE bool HexIds(const uint64_t* words, uint64_t sizes, int64_t index, Pie
 
 // One column of a group. False where the cells have to be looked at one by one.
 HWY_INLINE bool ParseColumn(const ColumnRun& column, const CellGroup& group, int64_t index,
-                            ParsedPiece& piece) {
+                            const LabelRule& rule, ParsedPiece& piece) {
   using Kind = ColumnRun::Kind;
   constexpr uint64_t kBytes = 0x0101010101010101u;
   const uint64_t* const words = group.words[column.first].words;
@@ -177,8 +178,9 @@ HWY_INLINE bool ParseColumn(const ColumnRun& column, const CellGroup& group, int
   switch (column.kind) {
     case Kind::label: {
       const bool none_empty = ((sizes + 0x7F * kBytes) & (0x80 * kBytes)) == 0x80 * kBytes;
-      float* const labels = piece.batch->labels.data() + piece.first;
-      return none_empty && Numbers(words, sizes, labels + index);
+      float* const labels = piece.batch->labels.data() + piece.first + index;
+      if (!none_empty || !Numbers(words, sizes, labels)) return false;
+      return std::all_of(labels, labels + kGroup, [&](float& label) { return rule.apply(label); });
     }
     case Kind::dense:
       return Numbers(words, sizes, piece.dense[column.target] + index);
@@ -196,7 +198,8 @@ bool ParseGroup(const FastLayout& fast, const char* text, const TextRow* rows, i
   for (const ColumnRun& run : fast.runs) {
     for (int i = 0; i < run.count; ++i) {
       const ColumnRun one{run.kind, run.first + i, 1, run.target + i};
-      if (ParseColumn(one, group, index, piece)) continue;
+      const LabelRule& rule = fast.layout->columns[one.first].label;
+      if (ParseColumn(one, group, index, rule, piece)) continue;
       for (size_t r = 0; r < kGroup; ++r) {
         if (!ParseRun(fast, one, text + rows[r].begin, group.ends_of(r),
                       index + static_cast<int64_t>(r), piece, values)) {

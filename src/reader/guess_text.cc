@@ -2,6 +2,7 @@
 #include "reader/guess_text.h"
 
 #include <algorithm>
+#include <charconv>
 #include <unordered_set>
 
 #include "base/hash.h"
@@ -44,6 +45,12 @@ char guess_delimiter(const std::vector<std::string>& lines) {
   return best;
 }
 
+bool is_integer(std::string_view cell) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  return error == std::errc() && end == cell.data() + cell.size();
+}
+
 bool is_header(const Row& cells) {
   return std::none_of(cells.begin(), cells.end(), [](const std::string& cell) {
     return cell.empty() || parse_number(cell).ok();
@@ -62,7 +69,7 @@ std::vector<ColumnFacts> facts_of(const Row& names, const std::vector<Row>& rows
       if (cell.empty()) continue;
       ++f.cells;
       seen.insert(hash_bytes(cell));
-      f.integers = f.integers && parse_integer(cell).ok();
+      f.integers = f.integers && is_integer(cell);
       f.numbers = f.numbers && parse_number(cell).ok();
       f.hexadecimal = f.hexadecimal && cell.size() >= 6 && parse_id(IdText::hex, cell).ok();
       f.zero_or_one = f.zero_or_one && (cell == "0" || cell == "1");
@@ -85,7 +92,7 @@ bool looks_like_behavior_log(const std::vector<ColumnFacts>& facts, const std::v
   for (const size_t c : {0, 1, 2, 4}) {
     if (!facts[c].integers) return false;
   }
-  const auto time = parse_integer(rows[rows.size() / 2][4]);
+  const auto time = parse_time(rows[rows.size() / 2][4]);
   return time.ok() && *time > 500'000'000 && *time < 5'000'000'000;
 }
 

@@ -29,7 +29,7 @@ class FlatCursor final : public FieldCursor {
              std::string where)
       : pages_(std::static_pointer_cast<parquet::TypedColumnReader<Physical>>(std::move(pages))),
         optional_(pages_->descr()->max_definition_level() > 0),
-        may_be_missing_(may_be_missing(column)),
+        column_(column),
         kind_(kind),
         where_(std::move(where)) {}
 
@@ -118,8 +118,8 @@ class FlatCursor final : public FieldCursor {
           return false;
         }
         // Integers are finite.
-        if (std::is_floating_point_v<Value> || (present < count && !may_be_missing_)) {
-          note_bad_numbers(at, count, may_be_missing_, cells);
+        if (std::is_floating_point_v<Value> || !may_be_missing(column_)) {
+          check_numbers(at, count, column_, cells);
         }
         return true;
     }
@@ -174,7 +174,7 @@ class FlatCursor final : public FieldCursor {
 
   const std::shared_ptr<parquet::TypedColumnReader<Physical>> pages_;
   const bool optional_;
-  const bool may_be_missing_;
+  const BoundColumn column_;
   const CellKind kind_;
   const std::string where_;
   int64_t row_ = 0;                     // of the row group

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <limits>
 
 #include "base/hash.h"
@@ -13,45 +12,54 @@ namespace {
 
 constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 
-// A cell as an error shows it: short, and without control characters.
-std::string shown(std::string_view cell) {
-  std::string text;
-  for (const char c : cell.substr(0, 40)) text += static_cast<unsigned char>(c) < 32 ? '?' : c;
-  return "'" + text + (cell.size() > 40 ? "...'" : "'");
+// Whether a cell has no value; for a list, whether all of it has none.
+bool is_missing(const TextColumn& column, std::string_view cell) {
+  if (cell.empty()) return true;
+  switch (column.spec.role) {
+    case ColumnRole::id:
+      if (!column.spec.list_separator.empty()) return column.missing.has_text(cell);
+      return is_missing_id(column.spec.id_text, column.missing, cell);
+    case ColumnRole::group:
+      return is_missing_id(column.spec.id_text, column.missing, cell);
+    case ColumnRole::time: {
+      if (is_no_number(cell) || column.missing.has_text(cell)) return true;
+      const auto time = column.missing.empty() ? Result<int64_t>(0) : parse_time(cell);
+      return time.ok() && column.missing.has_time(*time);
+    }
+    default:
+      return is_no_number(cell) || column.missing.has_number_in(cell);
+  }
 }
 
-Status wrong(std::string_view cell, const char* what) {
-  return Status::Failed(shown(cell) + " is not " + what);
-}
-
-bool is_missing(const ColumnSpec& spec, std::string_view cell) {
-  return cell.empty() ||
-         std::find(spec.missing.begin(), spec.missing.end(), cell) != spec.missing.end();
-}
-
-// One item of a list, or a whole cell: an id, with its weight where the column has weights.
-Status parse_item(const ColumnSpec& spec, std::string_view item, std::vector<uint64_t>& ids,
+// One item of a list, or a whole cell: an id, with its weight where the column has weights. One
+// that is missing is left out.
+Status parse_item(const TextColumn& column, std::string_view item, std::vector<uint64_t>& ids,
                   std::vector<float>& weights) {
+  const ColumnSpec& spec = column.spec;
+  if (column.missing.has_text(item)) return {};
+  float weight = 1;
   if (!spec.weight_separator.empty()) {
     const size_t at = item.rfind(spec.weight_separator[0]);
-    if (at == std::string_view::npos) return wrong(item, "an id with a weight");
-    RECMILL_ASSIGN_OR_RETURN(const float weight, parse_number(item.substr(at + 1)));
-    weights.push_back(weight);
+    if (at == std::string_view::npos) return not_a(item, "an id with a weight");
+    RECMILL_ASSIGN_OR_RETURN(weight, parse_number(item.substr(at + 1)));
     item = item.substr(0, at);
   }
+  if (is_missing_id(spec.id_text, column.missing, item)) return {};
   RECMILL_ASSIGN_OR_RETURN(const uint64_t id, parse_id(spec.id_text, item));
   ids.push_back(id);
+  if (!spec.weight_separator.empty()) weights.push_back(weight);
   return {};
 }
 
 // A bag: the items of a list in order; empty items are none.
-Status parse_bag(const ColumnSpec& spec, std::string_view cell, std::vector<uint64_t>& ids,
+Status parse_bag(const TextColumn& column, std::string_view cell, std::vector<uint64_t>& ids,
                  std::vector<float>& weights) {
-  if (is_missing(spec, cell)) return {};
-  if (spec.list_separator.empty()) return parse_item(spec, cell, ids, weights);
+  const std::string& separator = column.spec.list_separator;
+  if (is_missing(column, cell)) return {};
+  if (separator.empty()) return parse_item(column, cell, ids, weights);
   while (true) {
-    const size_t end = std::min(cell.find(spec.list_separator[0]), cell.size());
-    if (end > 0) RECMILL_RETURN_IF_ERROR(parse_item(spec, cell.substr(0, end), ids, weights));
+    const size_t end = std::min(cell.find(separator[0]), cell.size());
+    if (end > 0) RECMILL_RETURN_IF_ERROR(parse_item(column, cell.substr(0, end), ids, weights));
     if (end == cell.size()) return {};
     cell.remove_prefix(end + 1);
   }
@@ -95,50 +103,40 @@ Status split_cells(const TextLayout& layout, std::string_view row,
   }
 }
 
-Result<float> parse_number(std::string_view cell) {
-  float value = 0;
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (error != std::errc() || end != cell.data() + cell.size() || !std::isfinite(value)) {
-    return wrong(cell, "a finite number");
-  }
-  return value;
-}
-
-Result<int64_t> parse_integer(std::string_view cell) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (error != std::errc() || end != cell.data() + cell.size()) return wrong(cell, "an integer");
-  return value;
+bool is_missing_id(IdText text, const NamedValues& missing, std::string_view cell) {
+  if (text != IdText::integer) return cell.empty() || missing.has_text(cell);
+  return is_no_number(cell) || missing.has_whole_in(cell);
 }
 
 Result<uint64_t> parse_id(IdText text, std::string_view cell) {
   if (text == IdText::text) return hash_bytes(cell);
-  if (text == IdText::integer && cell.starts_with('-')) {
-    RECMILL_ASSIGN_OR_RETURN(const int64_t value, parse_integer(cell));
-    return static_cast<uint64_t>(value);
-  }
+  const char* const cell_end = cell.data() + cell.size();
   uint64_t id = 0;
-  const int base = text == IdText::hex ? 16 : 10;
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), id, base);
-  const bool too_long = base == 16 && cell.size() > 16;
-  if (error != std::errc() || end != cell.data() + cell.size() || too_long) {
-    return wrong(cell, base == 16 ? "a hexadecimal id of up to 16 digits" : "an integer id");
+  if (text == IdText::hex) {
+    const auto [end, error] = std::from_chars(cell.data(), cell_end, id, 16);
+    if (error == std::errc() && end == cell_end && cell.size() <= 16) return id;
+    return not_a(cell, "a hexadecimal id of up to 16 digits");
   }
-  return id;
+  const auto [end, error] = std::from_chars(cell.data(), cell_end, id);
+  if (error == std::errc() && end == cell_end) return id;
+  const auto whole = parse_whole(cell);
+  if (!whole || (whole->negative && whole->magnitude > uint64_t{1} << 63)) {
+    return not_a(cell, "an integer id");
+  }
+  return whole->negative ? 0 - whole->magnitude : whole->magnitude;
 }
 
 Status parse_cell(const TextColumn& column, std::string_view cell, RowValues& values) {
   const ColumnSpec& spec = column.spec;
-  const bool missing = is_missing(spec, cell);
   switch (spec.role) {
     case ColumnRole::ignore:
       return {};
     case ColumnRole::id:
       values.ids[column.target].clear();
       values.weights[column.target].clear();
-      return parse_bag(spec, cell, values.ids[column.target], values.weights[column.target]);
+      return parse_bag(column, cell, values.ids[column.target], values.weights[column.target]);
     case ColumnRole::dense:
-      if (missing) {
+      if (is_missing(column, cell)) {
         values.dense[column.target] = kMissing;
         return {};
       }
@@ -146,14 +144,15 @@ Status parse_cell(const TextColumn& column, std::string_view cell, RowValues& va
     default:
       break;
   }
-  if (missing) return Status::Failed("no value");
+  if (is_missing(column, cell)) return Status::Failed("no value");
   switch (spec.role) {
     case ColumnRole::label:
-      return store(parse_number(cell), values.label);
+      return store(column.label.read(cell), values.label);
     case ColumnRole::sample_weight:
-      return store(parse_number(cell), values.sample_weight);
+      RECMILL_RETURN_IF_ERROR(store(parse_number(cell), values.sample_weight));
+      return values.sample_weight < 0 ? negative_weight() : Status();
     case ColumnRole::time:
-      return store(parse_integer(cell), values.time);
+      return store(parse_time(cell), values.time);
     default:
       return store(parse_id(spec.id_text, cell), values.group);
   }

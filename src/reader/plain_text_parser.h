@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "reader/number_text.h"
 #include "reader/text_layout.h"
 
 namespace recmill::reader {
@@ -26,14 +27,12 @@ struct RowValues {
 /// The cells of a row (without its line end), quotes taken off.
 Status split_cells(const TextLayout& layout, std::string_view row, std::vector<std::string>& cells);
 
-/// A finite decimal number, rounded to float32 once; no sign '+', no spaces.
-Result<float> parse_number(std::string_view cell);
+/// Whether an id is no value: an empty cell, one that is listed, and among integers one that is no
+/// number.
+bool is_missing_id(IdText text, const NamedValues& missing, std::string_view cell);
 
-/// A decimal integer in [-2^63, 2^63).
-Result<int64_t> parse_integer(std::string_view cell);
-
-/// An id as `text` says: up to 16 hexadecimal digits; a decimal integer in [-2^63, 2^64); or
-/// hash_bytes() of the cell.
+/// An id as `text` says: up to 16 hexadecimal digits; a whole number in [-2^63, 2^64), however it
+/// is written; or hash_bytes() of the cell.
 Result<uint64_t> parse_id(IdText text, std::string_view cell);
 
 /// Replaces `values` by those of one row. Errors name the column and the cell's text.

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/key_text.h"
 #include "reader/bad_row.h"
 #include "reader/cache_entry.h"
 #include "reader/plain_text_parser.h"
@@ -55,10 +56,7 @@ class RowScan {
   void skip(size_t bytes) { offset_ = bytes; }
 
   int64_t line() const { return line_; }
-  Result<RowIndex> finish() {
-    if (index_.rows == 0) {
-      return Status::Failed(path_ + (offset_ == 0 ? ": is empty" : ": has no rows"));
-    }
+  RowIndex finish() {
     index_.bytes = offset_;
     return std::move(index_);
   }
@@ -129,9 +127,9 @@ class RowScan {
 }  // namespace
 
 std::string RowRule::fingerprint() const {
-  return layout.fingerprint() + '\n' + split.rule().fingerprint() + '\n' +
-         std::string(name_of(on_bad_row)) +
-         (on_bad_row == OnBadRow::skip ? std::to_string(bad_row_limit) : "");
+  KeyText key;
+  key.add(layout.fingerprint()).add(split.rule().fingerprint()).add(name_of(on_bad_row));
+  return key.add(on_bad_row == OnBadRow::skip ? bad_row_limit : 0).text();
 }
 
 Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule& rule, Pool& pool) {
@@ -163,8 +161,8 @@ Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule&
                             ": the row does not end within 16 MiB (a quote that is not closed?)");
     }
     if (at_end) {
-      auto index = scan.finish();
-      if (index.ok()) index->access = std::move(access);
+      RowIndex index = scan.finish();
+      index.access = std::move(access);
       return index;
     }
     std::memmove(text.get(), content.data() + whole, carried);

@@ -46,8 +46,8 @@ struct RowRule {
   std::string fingerprint() const;
 };
 
-/// One pass over a file. An empty file, a row without an end in 16 MiB and more bad rows than the
-/// limit are errors that name file and line.
+/// One pass over a file, which may have no rows. A row without an end in 16 MiB and more bad rows
+/// than the limit are errors that name file and line.
 Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule& rule, Pool& pool);
 
 /// The index of `path` from the cache folder, where it is whole and that of this file under this

@@ -50,6 +50,12 @@ Result<std::unique_ptr<RowSource>> RowSource::open(Files& files, std::vector<std
     source->first_.push_back(source->first_.back() + index.kept);
     source->indexes_.push_back(std::move(index));
   }
+  const auto has_rows = [](const RowIndex& index) { return index.rows > 0; };
+  if (std::ranges::none_of(source->indexes_, has_rows)) {
+    return Status::Failed(source->paths_[0] +
+                          (source->indexes_[0].bytes == 0 ? ": is empty" : ": has no rows") +
+                          (source->paths_.size() > 1 ? ", and no other file has any" : ""));
+  }
   return source;
 }
 

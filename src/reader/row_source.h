@@ -39,7 +39,7 @@ class TextWindow {
 
 class RowSource {
  public:
-  /// Finds or makes the index of each file.
+  /// Finds or makes the index of each file. An error where no file has a row.
   static Result<std::unique_ptr<RowSource>> open(Files& files, std::vector<std::string> paths,
                                                  const std::string& cache, RowRule rule,
                                                  Pool& pool);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "base/key_text.h"
 #include "base/random.h"
 
 namespace recmill::reader {
@@ -67,14 +68,9 @@ Status RowSplit::no_time_column() {
 
 std::string RowSplit::fingerprint() const {
   if (keeps_all()) return "all";
-  std::string text;
-  for (const std::string& part :
-       {std::string(name_of(subset_)), std::string(name_of(options_.by)),
-        std::to_string(options_.eval_fraction), options_.column, std::to_string(options_.boundary),
-        std::to_string(options_.seed)}) {
-    text += part + ',';
-  }
-  return text;
+  KeyText key;
+  key.add(name_of(subset_)).add(name_of(options_.by)).add(options_.eval_fraction);
+  return key.add(options_.column).add(options_.boundary).add(options_.seed).text();
 }
 
 }  // namespace recmill::reader

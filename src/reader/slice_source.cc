@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/key_text.h"
 #include "reader/time_boundary.h"
 
 namespace recmill::reader {
@@ -54,11 +55,11 @@ std::vector<size_t> SliceRule::looks_at(const ColumnarSchema& schema) const {
 }
 
 std::string SliceRule::fingerprint(const ColumnarSchema& schema) const {
-  std::string text = "slices of " + std::to_string(window) + '\n' + split.fingerprint() + '\n' +
-                     std::string(name_of(on_bad_row));
-  if (on_bad_row == OnBadRow::skip) text += std::to_string(bad_row_limit);
-  for (const BoundColumn& bound : schema.columns) text += '|' + fingerprint_of(bound.spec);
-  return text;
+  KeyText key;
+  key.add("slices").add(window).add(split.fingerprint()).add(name_of(on_bad_row));
+  key.add(on_bad_row == OnBadRow::skip ? bad_row_limit : 0);
+  for (const BoundColumn& bound : schema.columns) key.add(fingerprint_of(bound.spec));
+  return std::move(key).text();
 }
 
 SliceSource::SliceSource(std::vector<BoundFile> files, SliceRule rule, Pool& pool)

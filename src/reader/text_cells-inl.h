@@ -72,6 +72,13 @@ HWY_INLINE uint64_t DecimalWord(const char* p, size_t size, bool& bad) {
   return (word * 10000 + (word >> 32)) & 0xFFFFFFFFu;
 }
 
+float OtherNumber(std::string_view cell, bool& bad) {
+  if (is_no_number(cell)) return std::numeric_limits<float>::quiet_NaN();
+  const auto parsed = parse_number(cell);
+  bad |= !parsed.ok();
+  return parsed.ok() ? *parsed : 0;
+}
+
 // One branch, hardly ever taken the other way: whether a cell is empty or has a sign cannot be
 // foretold.
 HWY_INLINE float Number(const char* p, size_t size, bool& bad) {
@@ -79,11 +86,7 @@ HWY_INLINE float Number(const char* p, size_t size, bool& bad) {
   const size_t digits = size - sign;
   bool other = digits - 1 > 7;  // 0 too
   const uint64_t magnitude = DecimalWord(p + sign, other ? 8 : digits, other);
-  if (HWY_UNLIKELY(other && size != 0)) {
-    const auto parsed = parse_number({p, size});
-    bad |= !parsed.ok();
-    return parsed.ok() ? *parsed : 0;
-  }
+  if (HWY_UNLIKELY(other && size != 0)) return OtherNumber({p, size}, bad);
   constexpr auto kMissing = std::bit_cast<uint32_t>(std::numeric_limits<float>::quiet_NaN());
   const uint32_t value =
       std::bit_cast<uint32_t>(static_cast<float>(static_cast<int32_t>(magnitude))) |
@@ -91,7 +94,8 @@ HWY_INLINE float Number(const char* p, size_t size, bool& bad) {
   return std::bit_cast<float>(size == 0 ? kMissing : value);
 }
 
-uint64_t IntegerId(const char* p, size_t size, bool& bad) {
+// `size` becomes 0 where there is no id.
+uint64_t IntegerId(const char* p, size_t& size, bool& bad) {
   if (size == 0) return 0;
   if (size <= 16) {
     bool other = false;
@@ -100,7 +104,9 @@ uint64_t IntegerId(const char* p, size_t size, bool& bad) {
     if (high > 0) value += DecimalWord(p, high, other) * 100000000u;
     if (!other) return value;
   }
-  const auto parsed = parse_id(IdText::integer, {p, size});
+  const std::string_view cell(p, size);
+  if (is_no_number(cell)) return size = 0;
+  const auto parsed = parse_id(IdText::integer, cell);
   bad |= !parsed.ok();
   return parsed.ok() ? *parsed : 0;
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/key_text.h"
+
 namespace recmill::reader {
 namespace {
 
@@ -10,6 +12,7 @@ namespace {
 Status assign_targets(TextLayout& layout) {
   for (TextColumn& column : layout.columns) {
     const ColumnSpec& spec = column.spec;
+    column.missing = NamedValues(spec.missing);
     const auto once = [&](bool& seen) -> Status {
       if (!std::exchange(seen, true)) return {};
       return Status::BadRequest("data.columns: a second column of role " +
@@ -88,20 +91,16 @@ int TextLayout::column_named(std::string_view name) const {
 }
 
 std::string fingerprint_of(const ColumnSpec& spec) {
-  std::string text;
-  for (const std::string& part :
-       {spec.name, std::string(name_of(spec.role)), std::string(name_of(spec.id_text)),
-        spec.list_separator, spec.weight_separator}) {
-    text += part + ',';
-  }
-  for (const std::string& missing : spec.missing) text += missing + ';';
-  return text;
+  KeyText key;
+  key.add(spec.name).add(name_of(spec.role)).add(name_of(spec.id_text));
+  return key.add(spec.list_separator).add(spec.weight_separator).add_all(spec.missing).text();
 }
 
 std::string TextLayout::fingerprint() const {
-  std::string text{delimiter, quote ? quote : '-', header ? 'h' : '-'};
-  for (const TextColumn& column : columns) text += '|' + fingerprint_of(column.spec);
-  return text;
+  KeyText key;
+  key.add(delimiter).add(quote).add(header).add(columns.size());
+  for (const TextColumn& column : columns) key.add(fingerprint_of(column.spec));
+  return std::move(key).text();
 }
 
 Result<TextLayout> criteo_layout(const CriteoOptions& options) {
@@ -140,7 +139,7 @@ Result<TextLayout> csv_layout(const DataOptions& options, const std::vector<std:
   }
   if (!options.header) {
     for (const ColumnSpec& spec : options.columns) {
-      layout.columns.push_back({spec, 0});
+      layout.columns.emplace_back().spec = spec;
     }
   } else {
     for (const std::string& name : header) {

@@ -8,12 +8,16 @@
 
 #include "base/status.h"
 #include "reader/data_options.h"
+#include "reader/label_rule.h"
+#include "reader/named_values.h"
 
 namespace recmill::reader {
 
 struct TextColumn {
   ColumnSpec spec;
   int target = 0;  // role dense: index into ColumnBatch::dense; role id: into ColumnBatch::ids
+  NamedValues missing = {};  // spec.missing
+  LabelRule label = {};      // role label
 };
 
 /// One row is one line: cells between delimiters; in quotes where `quote` is not 0 (RFC 4180: a

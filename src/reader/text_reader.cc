@@ -141,19 +141,19 @@ class TextReader final : public Reader {
   std::unique_ptr<WindowReadAhead> ahead_;  // last: its thread uses the others
 };
 
-// The cells of the first row of a file.
+// The cells of the first row of a file; none of one that is empty.
 Result<std::vector<std::string>> read_header(const DataOptions& options, const std::string& path,
                                              Files& files) {
   RECMILL_ASSIGN_OR_RETURN(auto stream, open_byte_stream(files, path));
   std::string text(1 << 20, '\0');
   RECMILL_ASSIGN_OR_RETURN(const size_t size, stream->read(text));
   text.resize(size);
-  if (size == 0) return Status::Failed(path + ": is empty");
   TextLayout layout;
   layout.delimiter = options.delimiter.empty() ? ',' : options.delimiter[0];
   layout.quote = options.quote.empty() ? 0 : options.quote[0];
   std::vector<uint32_t> ends;
   const std::string_view content = after_byte_order_mark(text);
+  if (content.empty()) return std::vector<std::string>();
   find_row_ends(content, layout, ends);
   if (ends.empty()) ends.push_back(static_cast<uint32_t>(content.size()));
   const TextRow row = trim_row(content.data(), 0, ends[0]);
@@ -163,18 +163,29 @@ Result<std::vector<std::string>> read_header(const DataOptions& options, const s
   return cells;
 }
 
-}  // namespace
-
-Result<TextLayout> text_layout(const DataOptions& options, const std::string& path, Files& files) {
+// The layout that all files have; one that is empty has any.
+Result<TextLayout> layout_of_all(const DataOptions& options, const std::vector<std::string>& paths,
+                                 Files& files) {
   if (options.format == DataFormat::criteo_tsv) return criteo_layout(options.criteo);
-  std::vector<std::string> header;
-  if (options.header) {
-    RECMILL_ASSIGN_OR_RETURN(header, read_header(options, path, files));
+  if (!options.header) return csv_layout(options, {});
+  Result<TextLayout> first = Status::Failed(paths[0] + ": is empty");
+  std::string first_path;
+  for (const std::string& path : paths) {
+    RECMILL_ASSIGN_OR_RETURN(const auto header, read_header(options, path, files));
+    if (header.empty()) continue;
+    auto layout = csv_layout(options, header);
+    if (!layout.ok()) return layout.status().at(path + ":1");
+    if (!first.ok()) {
+      first = std::move(layout);
+      first_path = path;
+    } else if (layout->fingerprint() != first->fingerprint()) {
+      return Status::Failed(path + ":1: the header differs from that of " + first_path);
+    }
   }
-  auto layout = csv_layout(options, header);
-  if (!layout.ok()) return options.header ? layout.status().at(path + ":1") : layout.status();
-  return layout;
+  return first;
 }
+
+}  // namespace
 
 Result<std::unique_ptr<Reader>> open_text_reader(const DataOptions& options, Subset subset,
                                                  uint64_t seed, Pool& pool, Files& files,
@@ -185,13 +196,7 @@ Result<std::unique_ptr<Reader>> open_text_reader(const DataOptions& options, Sub
   }
   RECMILL_ASSIGN_OR_RETURN(auto paths, data_files(options, subset, files));
   RowRule rule;
-  RECMILL_ASSIGN_OR_RETURN(rule.layout, text_layout(options, paths[0], files));
-  for (const std::string& path : paths) {
-    RECMILL_ASSIGN_OR_RETURN(const auto layout, text_layout(options, path, files));
-    if (layout.fingerprint() != rule.layout.fingerprint()) {
-      return Status::Failed(path + ":1: the header differs from that of " + paths[0]);
-    }
-  }
+  RECMILL_ASSIGN_OR_RETURN(rule.layout, layout_of_all(options, paths, files));
   RECMILL_ASSIGN_OR_RETURN(const auto split, RowSplit::make(options.split, subset));
   RECMILL_ASSIGN_OR_RETURN(rule.split, TextSplit::make(split, rule.layout));
   rule.on_bad_row = options.on_bad_row;

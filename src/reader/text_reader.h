@@ -14,9 +14,6 @@
 
 namespace recmill::reader {
 
-/// The layout that `options` (criteo_tsv or csv) give `path`'s rows; reads its header.
-Result<TextLayout> text_layout(const DataOptions& options, const std::string& path, Files& files);
-
 /// One thread reads windows of text ahead; read() parses on the pool with the chosen parser (both
 /// give the same bits). Holds prefetch + 2 windows of text, whatever the size of the data.
 Result<std::unique_ptr<Reader>> open_text_reader(const DataOptions& options, Subset subset,

@@ -7,15 +7,19 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
+#include <set>
 #include <thread>
 
+#include "base/hash.h"
 #include "base/temporary_folder.h"
 #include "base/testing/faulty_files.h"
 #include "base/testing/shared_files.h"
 #include "reader/compressed_file.h"
 #include "reader/reader_contract.h"
 #include "reader/testing/change_long_ago.h"
+#include "reader/testing/text_rows.h"
 
 namespace recmill::reader {
 namespace {
@@ -448,6 +452,149 @@ TEST_F(TextReaders, columns_of_csv_are_checked_against_the_header) {
   options = csv_options();
   options.delimiter = "";
   EXPECT_THAT(rows(options).status().message(), HasSubstr("data.delimiter"));
+}
+
+TEST_F(TextReaders, keys_of_the_cache_tell_apart_what_shapes_the_rows) {
+  DataOptions options = with_split(SplitKind::fraction, "long.tsv");
+  options.cache = bad_.path() + "/cache";
+  DataOptions plain = options;
+  plain.cache = "";
+  for (const double fraction : {0.11155111, 0.11155115, 0.5, 0.50000001}) {
+    options.split.eval_fraction = plain.split.eval_fraction = fraction;
+    EXPECT_EQ(*rows(options, Subset::eval), *rows(plain, Subset::eval)) << fraction;
+  }
+  EXPECT_EQ(posix_files().list(options.cache)->size(), 4u) << "an index for each fraction";
+  std::set<std::string> prints;
+  for (const std::vector<std::string>& missing :
+       {std::vector<std::string>{"a;b"}, {"a", "b"}, {"a,b"}, {"ab"}, {"a", "b", ""}, {}}) {
+    ColumnSpec spec;
+    spec.missing = missing;
+    for (const char* name : {"x", "x,dense"})
+      prints.insert(fingerprint_of((spec.name = name, spec)));
+  }
+  EXPECT_EQ(prints.size(), 12u);
+}
+
+// A csv file of a label, a dense column, a sample weight and integer ids with weights.
+class SmallCsv : public TextReaders {
+ protected:
+  SmallCsv() {
+    options_.format = DataFormat::csv;
+    options_.path = bad_.path();
+    options_.train = {"a.csv"};
+    options_.cache = bad_.path() + "/cache";
+    options_.columns = {column("y", ColumnRole::label), column("d", ColumnRole::dense),
+                        column("w", ColumnRole::sample_weight),
+                        column("i", ColumnRole::id, IdText::integer)};
+    options_.columns[3].list_separator = "|";
+    options_.columns[3].weight_separator = ":";
+  }
+  void write(const std::string& name, const std::string& text) {
+    const std::string path = bad_.path() + "/" + name;
+    EXPECT_TRUE(write_atomically(posix_files(), path, text).ok());
+  }
+  // What both parsers make of a.csv, or the error.
+  std::string read(const std::string& text) {
+    write("a.csv", text);
+    std::string outcomes[2];
+    for (const ParserKind kind : {ParserKind::plain, ParserKind::fast}) {
+      auto reader = open_reader(options_, Subset::all, 1, pool_, posix_files(), kind);
+      const Status status = reader.ok() ? (*reader)->read(0, 0, 1 << 20, batch_) : reader.status();
+      outcomes[kind == ParserKind::fast] = status.ok() ? "no error" : status.message();
+    }
+    EXPECT_EQ(outcomes[0], outcomes[1]);
+    return outcomes[0];
+  }
+
+  DataOptions options_;
+  ColumnBatch batch_;
+};
+
+TEST_F(SmallCsv, a_number_too_small_for_float32_is_zero_in_every_column) {
+  ASSERT_EQ(read("y,d,w,i\n1e-60,1e-46,1e-300,4:1e-50|5:-1e-50\n1,-1e-46,1,\n"), "no error");
+  EXPECT_EQ(batch_.labels[0], 0);
+  EXPECT_EQ(batch_.sample_weights[0], 0);
+  EXPECT_EQ(batch_.dense[0], (std::vector<float>{0, 0}));
+  EXPECT_FALSE(std::signbit(batch_.dense[0][0]));
+  EXPECT_TRUE(std::signbit(batch_.dense[0][1]));
+  EXPECT_EQ(batch_.ids[0].weights, (std::vector<float>{0, 0}));
+  EXPECT_TRUE(std::signbit(batch_.ids[0].weights[1]));
+  EXPECT_THAT(read("y,d,w,i\n1,1e39,1,\n"), HasSubstr("a.csv:2: column d: '1e39' is not a finite"));
+  EXPECT_THAT(read("y,d,w,i\n1,1,1,4:1e39\n"), HasSubstr("column i: '1e39' is not a finite"));
+}
+
+TEST_F(SmallCsv, labels_outside_0_to_1_and_negative_sample_weights_are_bad_rows) {
+  const std::string good = "1,1,1,\n0.5,1,0,4:-2\n";
+  std::string many;  // so that labels are parsed in groups
+  for (int i = 0; i < 8; ++i) many += good;
+  for (const char* label : {"5", "-3", "100", "1.0000001", "-1e-30", "-1"}) {
+    EXPECT_THAT(read("y,d,w,i\n" + many + label + ",1,1,\n" + many),
+                HasSubstr("a.csv:18: column y: "))
+        << label;
+    EXPECT_THAT(read("y,d,w,i\n" + many + label + ",1,1,\n" + many), HasSubstr("outside [0, 1]"));
+  }
+  for (const char* weight : {"-1", "-0.5", "-1e-20"}) {
+    EXPECT_THAT(read("y,d,w,i\n" + many + "1,1," + weight + ",\n"),
+                HasSubstr("a.csv:18: column w: a sample weight below 0"));
+  }
+  EXPECT_THAT(read("y,d,w,i\n1,1,inf,\n"), HasSubstr("a.csv:2: column w: 'inf' is not a finite"));
+  EXPECT_THAT(read("y,d,w,i\n1,1,nan,\n"), HasSubstr("a.csv:2: column w: no value"));
+  options_.on_bad_row = OnBadRow::skip;
+  ASSERT_EQ(read("y,d,w,i\n" + good + "5,1,1,\n1,1,-2,\n" + good + "-0,1,-0,\n"), "no error");
+  EXPECT_EQ(batch_.labels, (std::vector<float>{1, 0.5f, 1, 0.5f, 0}));
+}
+
+TEST_F(SmallCsv, missing_names_numbers_by_value_and_items_that_equal_one_are_left_out) {
+  options_.columns[1].missing = {"-999.5", "n/a"};
+  options_.columns[3].missing = {"0", "12.0"};
+  ASSERT_EQ(read("y,d,w,i\n1,-999.50,1,1:1|0:2|12:3|00:4|3:5\n0,-9995e-1,1,0:1\n1,n/a,1,120:1\n"),
+            "no error");
+  EXPECT_THAT(batch_.dense[0], testing::Each(testing::IsNan()));
+  EXPECT_EQ(batch_.ids[0].ids, (std::vector<uint64_t>{1, 3, 120}));
+  EXPECT_EQ(batch_.ids[0].weights, (std::vector<float>{1, 5, 1}));
+  EXPECT_EQ(batch_.ids[0].offsets, (std::vector<int64_t>{0, 2, 2, 3}));
+  options_.columns[3].id_text = IdText::text;
+  ASSERT_EQ(read("y,d,w,i\n1,1,1,00:1|0:2\n"), "no error");
+  EXPECT_EQ(batch_.ids[0].ids, (std::vector<uint64_t>{hash_bytes("00")})) << "text by its bytes";
+  options_.columns[0].missing = {"0"};
+  EXPECT_THAT(read("y,d,w,i\n0.0,1,1,\n"), HasSubstr("a.csv:2: column y: no value"));
+  options_.columns[0].missing = {};
+  options_.columns[2].missing = {"-1"};
+  EXPECT_THAT(read("y,d,w,i\n0,1,-1.0,\n"), HasSubstr("a.csv:2: column w: no value"));
+}
+
+TEST_F(SmallCsv, files_without_rows_are_no_error_where_others_have_some) {
+  options_.train = {"none.csv", "a.csv", "header.csv", "mark.csv", "b.csv"};
+  write("none.csv", "");
+  write("header.csv", "y,d,w,i\n");
+  write("mark.csv", "\xEF\xBB\xBF");
+  write("b.csv", "y,d,w,i\n0,2,1,\n");
+  ASSERT_EQ(read("y,d,w,i\n1,1,1,\n"), "no error");
+  EXPECT_EQ(batch_.dense[0], (std::vector<float>{1, 2}));
+  ASSERT_EQ(read("y,d,w,i\n1,3,1,\n"), "no error") << "the same by the cache";
+  options_.train = {"header.csv", "none.csv"};
+  EXPECT_THAT(read(""), HasSubstr("header.csv: has no rows, and no other file has any"));
+  options_.train = {"none.csv", "mark.csv"};
+  EXPECT_THAT(read(""), HasSubstr("none.csv: is empty"));
+  options_.header = false;
+  options_.train = {"none.csv", "a.csv"};
+  ASSERT_EQ(read("1,1,1,\n"), "no error");
+  EXPECT_EQ(batch_.samples, 1);
+}
+
+TEST_F(TextReaders, zeros_behind_the_last_gzip_member_are_padding) {
+  const auto whole = read_text(posix_files(), folder() + "/zip-0.tsv.gz");
+  const auto expected = rows(criteo_options("zip-0.tsv.gz"));
+  DataOptions options;
+  options.train = {bad_.path() + "/padded.tsv.gz"};
+  options.cache = bad_.path() + "/cache";
+  for (const size_t zeros : {1, 511, 1 << 20}) {
+    ASSERT_TRUE(
+        write_atomically(posix_files(), options.train[0], *whole + std::string(zeros, 0)).ok());
+    EXPECT_EQ(*rows(options), *expected) << zeros;
+  }
+  EXPECT_THAT(error(*whole + std::string(9, 0) + "x", "zip-0.tsv.gz"), HasSubstr("damaged"));
+  EXPECT_THAT(error(std::string(100, 0), "zip-0.tsv.gz"), HasSubstr("damaged"));
 }
 
 }  // namespace

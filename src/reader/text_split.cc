@@ -38,7 +38,7 @@ Result<bool> TextSplit::keeps(const TextLayout& layout, std::string_view row, st
     cell = cells[column_];
   }
   if (rule_.by() == SplitKind::hash) return rule_.keeps_key(hash_bytes(cell));
-  RECMILL_ASSIGN_OR_RETURN(const int64_t time, parse_integer(cell));
+  RECMILL_ASSIGN_OR_RETURN(const int64_t time, parse_time(cell));
   return rule_.keeps_time(time);
 }
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <limits>
 
+#include "base/key_text.h"
 #include "reader/cache_entry.h"
 #include "reader/row_split.h"
 
@@ -58,7 +59,7 @@ Result<int64_t> find_time_boundary(Files& files, const std::string& cache,
   if (cache.empty()) return search();
   RECMILL_ASSIGN_OR_RETURN(
       const CacheEntry entry,
-      CacheEntry::open(files, cache, paths, rule + '\n' + std::to_string(eval_fraction),
+      CacheEntry::open(files, cache, paths, KeyText().add(rule).add(eval_fraction).text(),
                        ".boundary"));
   const std::string key = "\n" + entry.key();
   if (const auto text = entry.find(); text && text->ends_with(key)) {

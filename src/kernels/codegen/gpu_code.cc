@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/hash.h"
+#include "base/key_text.h"
 #include "device/gpu/cubin.h"
 #include "kernels/codegen/device_text.h"
 
@@ -75,8 +76,8 @@ Result<CubinCache> CubinCache::open(const std::string& folder, Files& files) {
 }
 
 std::string CubinCache::path_of(const GpuSource& source, const std::string& architecture) const {
-  return fmt::format("{}/{:016x}", folder_,
-                     hash_bytes(source.text + architecture + nvrtc_->identity()));
+  const auto key = KeyText().add(source.text).add(architecture).add(nvrtc_->identity());
+  return fmt::format("{}/{:016x}", folder_, hash_bytes(key.text()));
 }
 
 Status CubinCache::compile(const GpuSource& source, const std::string& architecture) {

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "base/hash.h"
+#include "base/key_text.h"
 
 namespace recmill::kernels::codegen {
 namespace {
@@ -215,11 +216,14 @@ Result<std::vector<std::shared_ptr<const Library>>> LibraryCache::load(
   RECMILL_ASSIGN_OR_RETURN(const Compiler compiler, Compiler::find(options_.compiler));
   std::vector<Entry> entries, missing;
   for (const LibrarySource& source : sources) {
-    std::string all = compiler.identity() + options_.processor + source.text;
-    for (const auto& [name, text] : source.headers) all += name + text;
-    for (const auto& [name, text] : source.further) all += name + text;
-    for (const std::string& flag : source.flags) all += flag;
-    const std::string folder = fmt::format("{}/{:016x}", options_.folder, hash_bytes(all));
+    KeyText key;
+    key.add(compiler.identity()).add(options_.processor).add(source.text);
+    for (const auto* parts : {&source.headers, &source.further}) {
+      key.add(parts->size());
+      for (const auto& [name, text] : *parts) key.add(name).add(text);
+    }
+    key.add_all(source.flags);
+    const std::string folder = fmt::format("{}/{:016x}", options_.folder, hash_bytes(key.text()));
     entries.push_back({&source, folder});
     const bool repeated = std::any_of(missing.begin(), missing.end(),
                                       [&](const Entry& entry) { return entry.folder == folder; });

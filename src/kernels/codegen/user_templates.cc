@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "base/hash.h"
+#include "base/key_text.h"
 #include "kernels/codegen/embedded_texts.h"
 #include "kernels/codegen/recmill_pool_template.h"
 
@@ -163,15 +164,16 @@ Result<std::span<const PoolTemplate>> pool_templates_with(std::span<const std::s
   static auto& loaded = *new std::map<std::string, Loaded>;  // by the sources' text
   std::lock_guard lock(mutex);
   std::vector<LibrarySource> sources;
-  std::string key;
+  KeyText all;
   for (const std::string& path : paths) {
     RECMILL_ASSIGN_OR_RETURN(const std::string text, read_template(path, files));
-    key += path + "\n" + text;
+    all.add(path).add(text);
     sources.push_back(
         {.text = text,
          .headers = {{"recmill_pool_template.h", std::string(recmill_pool_template_text())}},
          .name = path});
   }
+  const std::string& key = all.text();
   const auto found = loaded.find(key);
   if (found != loaded.end()) return std::span<const PoolTemplate>(found->second.templates);
   Loaded made;
@@ -188,7 +190,7 @@ Result<std::span<const PoolTemplate>> pool_templates_with(std::span<const std::s
 
 Result<std::string> templates_digest(std::span<const std::string> paths, Files& files) {
   if (paths.empty()) return std::string();
-  std::string all;
+  std::string all;  // records of tuning have this digest: its form stays
   for (const std::string& path : paths) {
     RECMILL_ASSIGN_OR_RETURN(const std::string text, read_template(path, files));
     all += fmt::format("{}\n{}", text.size(), text);
