@@ -222,10 +222,44 @@ TEST_F(Plan, has_owners_pool_where_sums_may_be_reordered) {
                  "its owners pool, which adds rows in another order");
 }
 
+TEST_F(Plan, of_tables_of_few_rows_is_printed_where_training_takes_it_and_nowhere_else) {
+  write("placed.toml", bags_config("rows = 10\ndims = [4, 4, 4]\n", "mean = 2\nrows = 7\n",
+                                   "shards = 8\niterations = 1\n[placement]\n"
+                                   "count_samples = 500\n[embedding]\nstore = 'placed'\n"));
+  for (const char* planner :
+       {"table_wise", "row_wise", "column_wise", "table_row_wise", "data_parallel", "memory_greedy",
+        "access_greedy", "torchrec_like", "oper", "milp"}) {
+    const std::string of = std::string("placement.planner=") + planner;
+    const Outcome made =
+        run(plan("3", {"--set", of, "--out", "plan.json", "--overwrite", "--planner", planner}));
+    EXPECT_EQ(made.status, 0) << planner << ": " << made.err;
+    for (const std::string& by : {of, std::string("placement.plan=plan.json")}) {
+      const Outcome trained = run({"train", "placed.toml", "--quiet", "--overwrite", "--set",
+                                   "train.ranks=3", "--set", by});
+      EXPECT_EQ(trained.status, 0) << planner << ": " << trained.err;
+    }
+  }
+}
+
+TEST_F(Plan, that_a_run_would_refuse_is_a_wrong_request) {
+  // Whole tables, of which device 0 has the largest.
+  const std::vector<std::string> small{"--set", "placement.device_memory_mib=1", "--set",
+                                       "placement.planner=table_wise"};
+  Outcome refused = run(plan("2", small));
+  EXPECT_EQ(refused.status, 2) << refused.err;
+  EXPECT_NE(refused.err.find("placement.planner: "), std::string::npos) << refused.err;
+  refused = run(plan("2", {"--planner", "oper", "--set", "placement.device_memory_mib=1", "--set",
+                           "placement.planner=row_wise"}));
+  EXPECT_EQ(refused.status, 2) << refused.err;
+  EXPECT_NE(refused.err.find("--planner oper: rows do not fit"), std::string::npos) << refused.err;
+  EXPECT_NE(run(plan("2", {"--set", "placement.planner=milp"})).out.find("\nmilp"),
+            std::string::npos);
+}
+
 TEST_F(Plan, wrong_requests_are_named) {
   expect_refused(plan("2", {"--planner", "opera"}), "--planner opera: there are table_wise");
   expect_refused(plan("2", {"--set", "placement.counts=none.counts"}),
-                 "placement.counts: there is no file none.counts");
+                 "placement.counts: there is no file " + path("none.counts"));
   write("hole.json", R"({"version": 1, "devices": [{"name": "a", "memory_bytes": 1000000},
   {"name": "b", "memory_bytes": 1000000}], "message_seconds": [[0, 0], [0, 0]],
   "byte_seconds": [[0, 1e-9], [null, 0]]})");

@@ -39,8 +39,9 @@ Result<PlannerKind> planner_named(const std::string& name) {
   return Status::BadRequest("--planner " + name + ": there are " + names);
 }
 
-/// The MILP is for few devices and partitions, and slow: only by name.
-Result<std::vector<PlannerKind>> planners_of(const Arguments& arguments) {
+/// The MILP is for few devices and partitions, and slow: only by name, here or as the run's
+/// planner.
+Result<std::vector<PlannerKind>> planners_of(const Arguments& arguments, PlannerKind of_run) {
   std::vector<PlannerKind> kinds;
   for (const std::string& name : arguments.planners) {
     RECMILL_ASSIGN_OR_RETURN(const PlannerKind kind, planner_named(name));
@@ -48,8 +49,30 @@ Result<std::vector<PlannerKind>> planners_of(const Arguments& arguments) {
   }
   if (!kinds.empty()) return kinds;
   for (const auto& [kind, name] : EnumNames<PlannerKind>::names)
-    if (kind != PlannerKind::milp) kinds.push_back(kind);
+    if (kind != PlannerKind::milp || of_run == PlannerKind::milp) kinds.push_back(kind);
   return kinds;
+}
+
+/// Why a run would not take the way; empty: it would. A run knows of no memory of devices but what
+/// the configuration says.
+std::string refusal_of(const PlannedWay& way, const train::PlacementOptions& options) {
+  if (!way.refused.empty()) return way.refused;
+  if (options.device_memory_mib == 0 && options.cluster.empty()) return "";
+  const std::string lacking = way.rating.does_not_fit();
+  return lacking.empty() ? "" : "the plan does not fit: " + lacking;
+}
+
+/// Whether planners that somebody named, here or in the configuration, have a plan for a run.
+Status check_named(const Arguments& arguments, const std::vector<PlannedWay>& ways,
+                   const train::PlacementOptions& options) {
+  for (const PlannedWay& way : ways) {
+    const std::string why = refusal_of(way, options);
+    if (why.empty() || !way.name.empty()) continue;  // whoever judges a plan may want to know that
+    if (way.kind == options.planner) return Status::BadRequest("placement.planner: " + why);
+    if (arguments.planners.empty()) continue;
+    return Status::BadRequest("--planner " + std::string(name_of(way.kind)) + ": " + why);
+  }
+  return {};
 }
 
 PlannedWay plan_way(const placement::Problem& problem, PlannerKind kind,
@@ -94,7 +117,6 @@ Status write_chosen(const Arguments& arguments, const std::vector<PlannedWay>& w
   if (chosen == ways.end())
     return Status::BadRequest("--out: placement.planner is '" + planner +
                               "', which --planner leaves out");
-  if (!chosen->refused.empty()) return Status::BadRequest(chosen->refused);
   if (const std::string lacking = chosen->rating.does_not_fit(); !lacking.empty())
     return Status::BadRequest(planner + " does not fit: " + lacking);
   return write_plan(posix_files(), arguments.out, chosen->proposal.plan);
@@ -114,11 +136,12 @@ void print(const Arguments& arguments, const placement::Problem& problem,
 }
 
 Status plan(const Arguments& arguments) {
-  RECMILL_ASSIGN_OR_RETURN(const auto kinds, planners_of(arguments));
   for (const std::string& path : {arguments.out, arguments.html})
     if (!path.empty()) RECMILL_RETURN_IF_ERROR(refuse_existing(path, arguments.overwrite));
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
+  const train::PlacementOptions& options = config.options.placement;
+  RECMILL_ASSIGN_OR_RETURN(const auto kinds, planners_of(arguments, options.planner));
   const auto run = train::resolve_run(config.options, posix_files());
   if (!run.ok()) return config.locate(run.status());
   auto counts = train::placement_counts(*run, posix_files());
@@ -137,6 +160,7 @@ Status plan(const Arguments& arguments) {
   if (!arguments.html.empty())
     RECMILL_RETURN_IF_ERROR(write_atomically(
         posix_files(), arguments.html, placement_page(run->options.name, *problem, ways, assumed)));
+  RECMILL_RETURN_IF_ERROR(config.locate(check_named(arguments, ways, options)));
   if (arguments.out.empty()) return {};
   RECMILL_RETURN_IF_ERROR(
       write_chosen(arguments, ways, std::string(name_of(run->options.placement.planner))));
@@ -202,7 +226,8 @@ void add_plan(CLI::App& app, Chosen& chosen) {
       verb->add_subcommand("placement", "on which device each row of each table stands");
   add_config_arguments(*placement, arguments->config);
   placement->add_option("--planner", arguments->planners,
-                        "these alone; default: all but milp, which is for few partitions");
+                        "these alone; default: all, milp, which is for few partitions, where it is "
+                        "placement.planner");
   placement->add_option("--judge", arguments->judge, "rate the plan of this file beside them");
   placement->add_option("--out", arguments->out,
                         "write the plan of placement.planner to this file");

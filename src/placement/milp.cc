@@ -19,11 +19,28 @@ namespace {
 /// minutes.
 constexpr int64_t kMostWithCopies = 2000;
 
+/// Partitions are placed whole, so that of few large ones a device may have to take more than its
+/// part: as much as these homes, OPER's own, give it, where it has that.
+void admit(const Problem& problem, std::span<const Load> loads, std::span<const int> homes,
+           std::vector<double>& budgets) {
+  std::vector<double> held(budgets.size());
+  for (size_t p = 0; p < loads.size(); ++p) held[homes[p]] += loads[p].memory;
+  for (int d = 0; d < problem.devices(); ++d) {
+    const auto limit = static_cast<double>(problem.cluster.devices[d].memory_bytes);
+    budgets[d] = std::max(budgets[d], std::min(held[d], limit));
+  }
+}
+
+/// By how many percent another way may be faster at most.
+double gap_percent(const PathSolution& solution) {
+  return solution.bound > 0 ? 100 * (solution.seconds / solution.bound - 1) : 0.0;
+}
+
 }  // namespace
 
 Result<Proposal> plan_milp(const Problem& problem, const PlannerOptions& options) {
   const bool copies = !problem.training && options.extra_memory > 0;
-  RECMILL_ASSIGN_OR_RETURN(const auto budgets,
+  RECMILL_ASSIGN_OR_RETURN(auto budgets,
                            memory_budgets(problem, copies ? options.extra_memory : kBalanceSlack));
   const std::vector<HotOrder> orders = hot_orders(problem.counts);
   Thresholds thresholds = options.thresholds;
@@ -47,9 +64,10 @@ Result<Proposal> plan_milp(const Problem& problem, const PlannerOptions& options
   RECMILL_ASSIGN_OR_RETURN(const Targets targets,
                            find_targets(problem, partitioning.all(), partitioning.access_bounded(),
                                         DeviceCosts(problem), budgets));
-  RECMILL_ASSIGN_OR_RETURN(
-      auto paths, place_few(problem, loads, budgets, copies,
-                            balance(partitioning.partitions(), targets), DeviceCosts(problem)));
+  const std::vector<int> homes = balance(partitioning.partitions(), targets);
+  admit(problem, loads, homes, budgets);
+  RECMILL_ASSIGN_OR_RETURN(auto paths,
+                           place_few(problem, loads, budgets, copies, homes, DeviceCosts(problem)));
   RECMILL_ASSIGN_OR_RETURN(
       const PathSolution solution,
       solve_paths(problem, loads, budgets, copies,
@@ -63,10 +81,10 @@ Result<Proposal> plan_milp(const Problem& problem, const PlannerOptions& options
   proposal.partitions = static_cast<int64_t>(loads.size());
   proposal.access_bounded_share = partitioning.access_bounded_share();
   proposal.access_bounded_memory = partitioning.access_bounded_memory();
-  proposal.notes.push_back(fmt::format(
-      "{} partitions at thresholds of {:.3g} %; no way of placing "
-      "them is more than {:.2f} % faster",
-      loads.size(), 100 * thresholds.access, 100 * (solution.seconds / solution.bound - 1)));
+  proposal.notes.push_back(
+      fmt::format("{} partitions at thresholds of {:.3g} %; no way of placing "
+                  "them is more than {:.2f} % faster",
+                  loads.size(), 100 * thresholds.access, gap_percent(solution)));
   return proposal;
 }
 

@@ -41,6 +41,30 @@ TEST(Planners, every_planner_places_every_row_and_gives_the_same_plan_again) {
   }
 }
 
+TEST(Planners, every_planner_places_tables_of_few_rows_on_any_devices) {
+  for (int devices = 1; devices <= 8; ++devices) {
+    for (int64_t rows = 1; rows <= 12; ++rows) {
+      for (const bool training : {true, false}) {
+        const std::array<int64_t, 3> tables{rows, 2, 5};
+        Problem problem =
+            zipf_problem(std::span(tables).first(rows % 2 == 0 ? 1 : 3), 4, 1.1, devices, 200, 3);
+        problem.training = training;
+        for (const auto& [kind, name] : EnumNames<PlannerKind>::names) {
+          const auto said = ::testing::Message() << name << ", " << rows << " rows, " << devices
+                                                 << " devices, training " << training;
+          const auto proposal = plan_placement(problem, kind, {});
+          ASSERT_TRUE(proposal.ok()) << said << ": " << proposal.status().message();
+          const Status status = check_plan(proposal->plan, specs_of(problem), devices);
+          EXPECT_TRUE(status.ok()) << said << ": " << status.message();
+          EXPECT_EQ(rate(problem, proposal->plan).does_not_fit(), "") << said;
+          for (const std::string& note : proposal->notes)
+            EXPECT_EQ(note.find("nan"), std::string::npos) << said << ": " << note;
+        }
+      }
+    }
+  }
+}
+
 TEST(Planners, the_milp_refuses_copies_of_more_than_few_partitions) {
   Problem problem = zipf_problem(kRows, 32, 1.05, 16, 100'000, 7);
   problem.training = false;
