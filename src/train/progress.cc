@@ -25,7 +25,15 @@ std::string format_count(double count) {
 }
 
 Progress::Progress(Style style, std::string what, std::string unit, int64_t total)
-    : style_(style), what_(std::move(what)), unit_(std::move(unit)), total_(total) {}
+    : style_(style),
+      what_(std::move(what)),
+      unit_(std::move(unit)),
+      total_(total),
+      next_(interval()) {}
+
+double Progress::interval() const {
+  return style_ == Style::terminal ? 0.1 : 10.0;
+}
 
 Progress::~Progress() {
   clear();
@@ -34,13 +42,15 @@ Progress::~Progress() {
 void Progress::show(int64_t done, const std::string& detail) {
   if (first_done_ < 0) first_done_ = done;
   const double seconds = since_start_.seconds();
-  if (style_ == Style::silent || seconds < next_) return;
-  next_ = seconds + (style_ == Style::terminal ? 0.1 : 10.0);
+  // Before there is something to tell of there is no rate, and no share of the whole.
+  if (style_ == Style::silent || seconds < next_ || done == first_done_) return;
+  next_ = seconds + interval();
   const double rate = seconds > 0 ? static_cast<double>(done - first_done_) / seconds : 0;
   std::string line = fmt::format("{}: {}", what_, format_count(static_cast<double>(done)));
   if (total_ > 0) {
-    line += fmt::format(" of {} {} ({:.0f} %)", format_count(static_cast<double>(total_)), unit_,
-                        100.0 * static_cast<double>(done) / static_cast<double>(total_));
+    const double percent = 100.0 * static_cast<double>(done) / static_cast<double>(total_);
+    line += fmt::format(" of {} {} ({:.{}f} %)", format_count(static_cast<double>(total_)), unit_,
+                        percent, percent < 10 ? 1 : 0);
   } else {
     line += " " + unit_;
   }

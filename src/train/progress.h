@@ -23,12 +23,14 @@ class Progress {
   ~Progress();
 
   /// Tells where the work stands; shows it at most ten times a second on a terminal, every ten
-  /// seconds as a line. `detail` stands behind the rate.
+  /// seconds as a line, and nothing before as much time has passed and some work is done. `detail`
+  /// stands behind the rate.
   void show(int64_t done, const std::string& detail);
   /// A line that stays, above the progress line.
   void say(const std::string& line);
 
  private:
+  double interval() const;  // seconds between two showings
   void clear();
   const Style style_;
   const std::string what_, unit_;
