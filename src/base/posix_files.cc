@@ -11,12 +11,14 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/paths.h"
 
 namespace recmill {
 namespace {
 
 Status errno_status(const std::string& path, const char* what) {
-  return Status::Failed(path + ": " + what + ": " + std::strerror(errno));
+  const int why = errno;
+  return Status::Failed(whole_path(path) + ": " + what + ": " + std::strerror(why));
 }
 
 class PosixReadableFile final : public ReadableFile {
@@ -89,8 +91,9 @@ class PosixFiles final : public Files {
     }
     if (!S_ISREG(info.st_mode)) {
       ::close(fd);
-      return Status::Failed(path + (S_ISDIR(info.st_mode) ? ": is a folder, not a file"
-                                                          : ": is a pipe or device, not a file"));
+      return Status::Failed(whole_path(path) + (S_ISDIR(info.st_mode)
+                                                    ? ": is a folder, not a file"
+                                                    : ": is a pipe or device, not a file"));
     }
     return std::unique_ptr<ReadableFile>(
         new PosixReadableFile(fd, static_cast<uint64_t>(info.st_size), path));
@@ -124,12 +127,14 @@ class PosixFiles final : public Files {
   Status remove(const std::string& path) override {
     std::error_code error;
     std::filesystem::remove_all(path, error);
-    return error ? Status::Failed(path + ": cannot remove: " + error.message()) : Status();
+    return error ? Status::Failed(whole_path(path) + ": cannot remove: " + error.message())
+                 : Status();
   }
   Status make_folder(const std::string& path) override {
     std::error_code error;
     std::filesystem::create_directories(path, error);
-    return error ? Status::Failed(path + ": cannot make folder: " + error.message()) : Status();
+    return error ? Status::Failed(whole_path(path) + ": cannot make folder: " + error.message())
+                 : Status();
   }
   Status sync_folder(const std::string& path) override {
     const int fd = ::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -145,7 +150,7 @@ class PosixFiles final : public Files {
          it.increment(error)) {
       names.push_back(it->path().filename().string());
     }
-    if (error) return Status::Failed(folder + ": cannot list: " + error.message());
+    if (error) return Status::Failed(whole_path(folder) + ": cannot list: " + error.message());
     std::sort(names.begin(), names.end());
     return names;
   }
@@ -225,7 +230,7 @@ Result<std::vector<std::string>> glob(const std::string& pattern) {
   std::vector<std::string> paths(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
   globfree(&matches);
   if (outcome == 0) return paths;
-  return Status::BadRequest(pattern + ": matches no file");
+  return Status::BadRequest(whole_path(pattern) + ": matches no file");
 }
 
 }  // namespace recmill

@@ -31,6 +31,9 @@ void append_samples(const ColumnBatch& from, std::span<const int64_t> which, Col
   append(from.sample_weights, which, to.sample_weights);
   append(from.groups, which, to.groups);
   append(from.times, which, to.times);
+  append(from.keys.files, which, to.keys.files);
+  append(from.keys.numbers, which, to.keys.numbers);
+  append(from.keys.cells, which, to.keys.cells);
   for (size_t c = 0; c < from.dense.size(); ++c) append(from.dense[c], which, to.dense[c]);
   for (size_t c = 0; c < from.ids.size(); ++c) append(from.ids[c], which, to.ids[c]);
   to.samples += static_cast<int64_t>(which.size());
@@ -42,6 +45,7 @@ void clear_samples(ColumnBatch& batch) {
   batch.sample_weights.clear();
   batch.groups.clear();
   batch.times.clear();
+  batch.keys = {};
   for (auto& column : batch.dense) column.clear();
   for (auto& column : batch.ids) {
     column.offsets.assign(1, 0);

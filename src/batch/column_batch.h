@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace recmill {
@@ -15,15 +16,23 @@ struct IdColumn {
   std::vector<float> weights;    // [offsets.back()] or empty: all 1
 };
 
+/// Where samples are from, of a reader that was asked for it; else all are empty.
+struct RowKeys {
+  std::vector<int32_t> files;      // [samples], of the reader's files
+  std::vector<int64_t> numbers;    // [samples], rows of the file before it, bad ones too
+  std::vector<std::string> cells;  // [samples], of the column that was named
+};
+
 struct ColumnBatch {
   int64_t first = 0;  // position of sample 0 in the reader's seeded order
   int64_t samples = 0;
-  std::vector<float> labels;              // [samples]
+  std::vector<float> labels;              // [samples]; NaN: none, where that was asked for
   std::vector<std::vector<float>> dense;  // [columns][samples]; NaN: missing
   std::vector<IdColumn> ids;              // [columns]
   std::vector<float> sample_weights;      // [samples] or empty: all 1
   std::vector<uint64_t> groups;           // [samples] or empty
   std::vector<int64_t> times;             // [samples] or empty, as in the data (often unix seconds)
+  RowKeys keys;
 };
 
 /// Appends samples `which` of `from` (ascending) to `to`, which has the same columns or is blank.

@@ -99,7 +99,8 @@ TEST_F(CompileVerb, refuses_what_it_cannot_do_in_one_line) {
   EXPECT_EQ(error({"compile", "small.toml", "--out", "a.so", "--python", "/nowhere/python"}),
             "recmill: python '/nowhere/python': cannot be started\n");
   EXPECT_EQ(error(request("tuned.toml", "a.so")),
-            "recmill: tuned/tuned.json: no such tuning record; run `recmill tune` first\n");
+            "recmill: " + path("tuned/tuned.json") +
+                ": no such tuning record; run `recmill tune` first\n");
   EXPECT_NE(error(request("small.toml", "a.so", {"--arch", "sm_1"})).find("sm_1"),
             std::string::npos);
   EXPECT_FALSE(posix_files().exists(path("a.so")));

@@ -219,11 +219,14 @@ TEST_F(MpiTraining, a_data_file_that_one_rank_lacks_or_has_another_of_is_told_wi
     std::vector<std::string> words;
     std::string message;
   } wrong[] = {{"none", training,
-                "rank 1 on " + host() + ": c.toml:3: data.train: data/train.tsv: matches no file"},
+                "rank 1 on " + host() + ": c.toml:3: data.train: " + path("none/data/train.tsv") +
+                    ": matches no file"},
                {"wrong", training,
-                "rank 1 on " + host() + ": c.toml:3: data.train: data/train.tsv: is a folder"},
+                "rank 1 on " + host() + ": c.toml:3: data.train: " + path("wrong/data/train.tsv") +
+                    ": is a folder"},
                {"wrong", scoring,
-                "rank 1 on " + host() + ": c.toml:3: data.train: data/train.tsv: is a folder"},
+                "rank 1 on " + host() + ": c.toml:3: data.train: " + path("wrong/data/train.tsv") +
+                    ": is a folder"},
                {"longer", scoring,
                 "rank 1 on " + host() + " has another list of data files than rank 0 on "}};
   for (const auto& [folder, words, message] : wrong) {

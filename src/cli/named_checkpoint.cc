@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "base/paths.h"
 #include "checkpoint/folder.h"
 
 namespace recmill::cli {
 
 Result<std::unique_ptr<checkpoint::Reader>> open_named_checkpoint(const std::string& path) {
   Files& files = posix_files();
-  if (!files.is_folder(path)) return Status::BadRequest(path + ": is no folder");
+  if (!files.is_folder(path)) return Status::BadRequest(whole_path(path) + ": is no folder");
   if (files.exists(path + "/" + checkpoint::kManifestName)) {
     return checkpoint::Reader::open(files, path);
   }
@@ -18,7 +19,8 @@ Result<std::unique_ptr<checkpoint::Reader>> open_named_checkpoint(const std::str
   const std::string folder = files.is_folder(of_run) ? of_run : path;
   RECMILL_ASSIGN_OR_RETURN(auto newest, checkpoint::open_newest(files, folder));
   for (const std::string& damaged : newest.damaged) log_warning(damaged);
-  if (newest.reader == nullptr) return Status::BadRequest(folder + ": holds no whole checkpoint");
+  if (newest.reader == nullptr)
+    return Status::BadRequest(whole_path(folder) + ": holds no whole checkpoint");
   return std::move(newest.reader);
 }
 

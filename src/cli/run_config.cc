@@ -5,6 +5,8 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/log.h"
+#include "base/paths.h"
 #include "cli/option_binder.h"
 #include "cli/workloads.h"
 
@@ -75,6 +77,80 @@ bool is_bare_name(const std::string& path) {
          !posix_files().exists(path);
 }
 
+/// Whether the user said it for this call, and so relative to where one stands.
+bool is_set_here(const RunConfig& config, std::string_view key) {
+  const ConfigNode* const node = find(config.source, key);
+  return node != nullptr && node->place.file.starts_with("--set");
+}
+
+/// The paths of a configuration but those of [data], which are relative to a folder of their own.
+std::vector<std::pair<std::string_view, std::string*>> paths_of(train::RunOptions& options) {
+  return {{"data.cache", &options.data.cache},
+          {"placement.plan", &options.placement.plan},
+          {"placement.counts", &options.placement.counts},
+          {"placement.cluster", &options.placement.cluster},
+          {"kernels.record", &options.kernels.record},
+          {"kernels.cache", &options.kernels.cache},
+          {"train.runs", &options.train.runs}};
+}
+
+/// The files of [data] are relative to the base, those that are set here to where one stands.
+void use_base_of_data(RunConfig& config) {
+  DataOptions& data = config.options.data;
+  data.base = config.options.base;
+  if (is_set_here(config, "data.path")) data.path = whole_path(data.path);
+  if (!data.path.empty()) return;
+  for (const auto& [key, files] :
+       {std::pair{"data.train", &data.train}, std::pair{"data.eval", &data.eval}})
+    if (is_set_here(config, key))
+      for (std::string& file : *files) file = path_from(whole_path("."), file);
+}
+
+/// Has paths that are relative to another folder than where one stands go from there. Where that
+/// folder is gone they are as those without one.
+void use_base(RunConfig& config) {
+  train::RunOptions& options = config.options;
+  if (!options.base.empty() && !posix_files().is_folder(options.base)) {
+    log_warning("base: there is no folder " + options.base +
+                "; paths are relative to where one stands");
+    options.base.clear();
+  }
+  if (same_place(options.base, ".")) options.base.clear();
+  if (options.base.empty()) return;
+  options.base = whole_path(options.base);
+  const std::string here = whole_path(".");
+  for (const auto& [key, path] : paths_of(options))
+    *path = path_from(is_set_here(config, key) ? here : options.base, *path);
+  for (std::string& file : options.kernels.templates)
+    file = path_from(is_set_here(config, "kernels.templates") ? here : options.base, file);
+  use_base_of_data(config);
+}
+
+/// Folders that are named by no configuration need not be text.
+Status check_text(train::RunOptions& options) {
+  std::vector<std::string> texts{options.name, options.data.path};
+  for (const auto& [key, path] : paths_of(options)) texts.push_back(*path);
+  for (const auto* list : {&options.data.train, &options.data.eval, &options.kernels.templates})
+    texts.insert(texts.end(), list->begin(), list->end());
+  for (const std::string& text : texts) {
+    if (!quote(text).ok())
+      return Status::BadRequest(
+          "the run or where one stands is in a folder whose name is no UTF-8 text");
+  }
+  return {};
+}
+
+/// A run's folder is the run, wherever it was moved to and whatever it is called now.
+void take_folder_of_run(const std::string& opened, RunConfig& config) {
+  train::RunOptions& options = config.options;
+  if (!posix_files().is_folder(opened) || is_set_here(config, "train.runs") ||
+      is_set_here(config, "name") || same_place(opened, options.train.runs + "/" + options.name))
+    return;
+  const std::filesystem::path folder = whole_path(opened);
+  options.train.runs = folder.parent_path().string();
+  options.name = folder.filename().string();
+}
+
 Result<ConfigText> config_text(const std::string& path) {
   if (is_bare_name(path)) {
     RECMILL_ASSIGN_OR_RETURN(const std::string_view text, workload_text(path));
@@ -101,7 +177,17 @@ Result<RunConfig> load_run_config(const std::string& path, const std::vector<std
       return Status::BadRequest("name: is that of the file, which is no UTF-8 text; set another");
     }
   }
+  use_base(config);
+  take_folder_of_run(path, config);
+  RECMILL_RETURN_IF_ERROR(check_text(config.options));
   return config;
+}
+
+std::string run_copy(const train::RunOptions& options) {
+  train::RunOptions copy = options;
+  if (copy.base.empty()) copy.base = whole_path(".");
+  if (!quote(copy.base).ok()) copy.base.clear();
+  return to_toml(copy);
 }
 
 std::string to_toml(const train::RunOptions& options) {

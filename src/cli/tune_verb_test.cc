@@ -80,8 +80,8 @@ TEST_F(Tune, without_a_good_record_a_run_ends_in_one_line_or_with_the_defaults) 
   write("a.toml", wanted);
   const Outcome missing = run({"train", "a.toml", "--quiet"});
   EXPECT_EQ(missing.status, 1);
-  EXPECT_EQ(missing.err,
-            "recmill: tuned/a.json: no such tuning record; run `recmill tune` first\n");
+  EXPECT_EQ(missing.err, "recmill: " + path("tuned/a.json") +
+                             ": no such tuning record; run `recmill tune` first\n");
   // One for other tables.
   std::string text = wanted + "record = 'tuned/other.json'\n";
   text.replace(text.find("dims = [8, 32, 5]"), 17, "dims = [8, 32, 6]");
@@ -176,7 +176,8 @@ TEST_F(Tune, again_only_what_has_drifted) {
   EXPECT_NE(again.err.find("embedding_pool: nothing has drifted"), std::string::npos) << again.err;
   write("other.toml", drifted_bags("record = 'tuned/none.json'\n"));
   EXPECT_EQ(run({"tune", "other.toml", "--if-drifted"}).err,
-            "recmill: tuned/none.json: no such tuning record; run `recmill tune` first\n");
+            "recmill: " + path("tuned/none.json") +
+                ": no such tuning record; run `recmill tune` first\n");
 }
 
 TEST_F(Tune, generated_code_trains_the_same_rows_and_is_compiled_once) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "base/paths.h"
 #include "checkpoint/digest.h"
 #include "checkpoint/exchange.h"
 #include "checkpoint/folder.h"
@@ -100,7 +101,7 @@ using TensorReaders = std::vector<std::unique_ptr<checkpoint::TensorReader>>;
 Result<TensorReaders> open_tensors(const ImportArguments& arguments, const Reader& base) {
   Files& files = posix_files();
   const std::string& path = arguments.tensors;
-  if (!files.exists(path)) return Status::BadRequest(path + ": no such file");
+  if (!files.exists(path)) return Status::BadRequest(whole_path(path) + ": no such file");
   const bool npy = path.ends_with(".npy") && !files.is_folder(path);
   if (!npy && !arguments.name.empty()) {
     return Status::BadRequest("--name: is for one .npy file; " + path +

@@ -8,6 +8,7 @@
 #include "cli/run_config.h"
 #include "cli/verb.h"
 #include "cli/versions.h"
+#include "reader/column_file.h"
 #include "train/scoring.h"
 
 namespace recmill::cli {
@@ -16,7 +17,6 @@ namespace {
 struct Arguments {
   ConfigArguments config;
   train::ScoringRequest request;
-  std::vector<std::string> rows;
   int64_t batch = 0;
   train::AnswerOptions answer;
   bool latency = false, overwrite = false, json = false, quiet = false;
@@ -24,10 +24,11 @@ struct Arguments {
 
 Status score(const Arguments& arguments, Chosen& chosen) {
   chosen.on_ranks = true;
-  RECMILL_RETURN_IF_ERROR(refuse_existing(arguments.request.predictions, arguments.overwrite));
+  const std::string& out = arguments.request.predictions;
+  if (!out.empty()) RECMILL_RETURN_IF_ERROR(reader::check_column_file(out).at("--out"));
+  RECMILL_RETURN_IF_ERROR(refuse_existing(out, arguments.overwrite));
   RECMILL_ASSIGN_OR_RETURN(RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
-  if (!arguments.rows.empty()) config.options.data.eval = arguments.rows;
   if (arguments.batch > 0) config.options.train.eval_batch_size = arguments.batch;
   auto world = open_world(config.options.train);
   if (!world.ok()) return config.locate(world.status());
@@ -52,7 +53,10 @@ std::shared_ptr<Arguments> add_scoring(CLI::App& verb, Chosen& chosen) {
   add_config_arguments(verb, arguments->config);
   verb.add_option("--checkpoint", arguments->request.checkpoint,
                   "checkpoint folder; by default the run's newest whole one");
-  verb.add_option("--rows", arguments->rows, "files or patterns to score in place of data.eval");
+  verb.add_option(
+      "--rows", arguments->request.rows,
+      "files or patterns, relative to where one stands, all of whose rows are scored in "
+      "place of the evaluation rows");
   verb.add_flag("--json", arguments->json, "print the metrics as one JSON object");
   verb.add_flag("--quiet", arguments->quiet, "show no progress");
   verb.callback([arguments, &chosen] {
@@ -70,7 +74,9 @@ void add_eval(CLI::App& app, Chosen& chosen) {
 void add_predict(CLI::App& app, Chosen& chosen) {
   CLI::App* verb = app.add_subcommand("predict", "score rows and write the predictions");
   const auto arguments = add_scoring(*verb, chosen);
-  verb->add_option("--out", arguments->request.predictions, "Parquet file of the predictions")
+  verb->add_option("--out", arguments->request.predictions,
+                   "file of the predictions: .parquet, .arrow, .feather, or .csv (also .csv.gz and "
+                   ".csv.zst)")
       ->required();
   verb->add_flag("--overwrite", arguments->overwrite, "replace a file that is there");
   auto* const latency = verb->add_flag(

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -59,6 +60,50 @@ Status add_gpus(const train::ResolvedRun& run, Json& result, Status& enough) {
   return {};
 }
 
+std::string with_commas(int64_t number) {
+  std::string text = std::to_string(number);
+  for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) text.insert(at, ",");
+  return text;
+}
+
+using TablesByName = std::map<std::string, const TableSpec*>;
+
+/// An item of the ledger, "rank 0: table C3: weights", as that of any table of its size: what
+/// stands before their number, and behind it. Of another item the whole name, and nothing.
+std::pair<std::string, std::string> item_of_size(const std::string& item,
+                                                 const TablesByName& tables) {
+  constexpr std::string_view kTable = ": table ";
+  const size_t begin = item.find(kTable);
+  if (begin == std::string::npos) return {item, ""};
+  const size_t name = begin + kTable.size();
+  for (size_t end = item.find(": ", name); end != std::string::npos;
+       end = item.find(": ", end + 1)) {
+    const auto table = tables.find(item.substr(name, end - name));
+    if (table == tables.end()) continue;
+    const TableSpec& spec = *table->second;
+    return {item.substr(0, begin + 2), fmt::format(" tables of {} x {}{}", with_commas(spec.rows),
+                                                   spec.dim, item.substr(end))};
+  }
+  return {item, ""};
+}
+
+/// The ledger for people: tables of one size on one device have a line, with what all of them take.
+Json with_equal_tables_together(const Json& ledger, const std::vector<TableSpec>& specs) {
+  TablesByName tables;
+  for (const TableSpec& spec : specs) tables[spec.name] = &spec;
+  std::map<std::pair<std::string, std::string>, int> counts;
+  for (const auto& [item, bytes] : ledger.items()) ++counts[item_of_size(item, tables)];
+  Json together;
+  for (const auto& [item, bytes] : ledger.items()) {
+    const auto of_size = item_of_size(item, tables);
+    const int count = counts[of_size];
+    Json& sum =
+        together[count == 1 ? item : fmt::format("{}{}{}", of_size.first, count, of_size.second)];
+    sum = (sum.is_null() ? 0 : sum.get<int64_t>()) + bytes.get<int64_t>();
+  }
+  return together;
+}
+
 Status print_ledger(const train::RunOptions& options, bool json) {
   RECMILL_ASSIGN_OR_RETURN(auto run, train::resolve_run(options, posix_files()));
   RECMILL_RETURN_IF_ERROR(train::place_tables(run, posix_files()));
@@ -72,7 +117,7 @@ Status print_ledger(const train::RunOptions& options, bool json) {
   result["total bytes"] = total;
   Status enough;
   if (options.device != DeviceKind::cpu) RECMILL_RETURN_IF_ERROR(add_gpus(run, result, enough));
-  print_result(result, json);
+  print_result(json ? result : with_equal_tables_together(result, run.spec.tables), json);
   RECMILL_RETURN_IF_ERROR(enough);
   return train::check_memory(ledger, ThreadsWorld());
 }
@@ -115,7 +160,8 @@ Status train_model(const Arguments& arguments, Chosen& chosen) {
                                   build_commit(),
                                   {versions_text(), to_toml(config.options)},
                                   progress_style(arguments.quiet),
-                                  &watch_interrupts()};
+                                  &watch_interrupts(),
+                                  run_copy(config.options)};
   auto summary = run_training(config.options, request, setting);
   if (!summary.ok()) return config.locate(summary.status());
   if (!chosen.world->has_first_rank()) return {};

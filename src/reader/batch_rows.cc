@@ -32,6 +32,12 @@ void append(const IdColumn& from, int64_t first, int64_t count, IdColumn& to) {
   to.weights.resize(to.ids.size(), 1.0f);
 }
 
+void append(const RowKeys& from, int64_t first, int64_t count, RowKeys& to) {
+  append(from.files, first, count, to.files);
+  append(from.numbers, first, count, to.numbers);
+  append(from.cells, first, count, to.cells);
+}
+
 template <typename T>
 void copy(const std::vector<T>& from, int64_t first, int64_t count, std::vector<T>& to,
           int64_t at) {
@@ -61,6 +67,7 @@ void append_rows(const ColumnBatch& from, int64_t first, int64_t count, ColumnBa
   append(from.sample_weights, first, count, to.sample_weights);
   append(from.groups, first, count, to.groups);
   append(from.times, first, count, to.times);
+  append(from.keys, first, count, to.keys);
   to.samples += count;
 }
 
@@ -80,6 +87,7 @@ void make_room(const DataSchema& schema, int64_t count, ColumnBatch& batch) {
   batch.sample_weights.resize(schema.has_sample_weight ? rows : 0);
   batch.groups.resize(schema.has_group ? rows : 0);
   batch.times.resize(schema.has_time ? rows : 0);
+  batch.keys = {};
 }
 
 void copy_rows(const ColumnBatch& from, int64_t first, int64_t count, ColumnBatch& to, int64_t at) {
@@ -91,6 +99,7 @@ void copy_rows(const ColumnBatch& from, int64_t first, int64_t count, ColumnBatc
   copy(from.sample_weights, first, count, to.sample_weights, at);
   copy(from.groups, first, count, to.groups, at);
   copy(from.times, first, count, to.times, at);
+  append(from.keys, first, count, to.keys);
 }
 
 }  // namespace recmill::reader

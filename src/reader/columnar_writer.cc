@@ -4,6 +4,7 @@
 #include <arrow/api.h>
 #include <arrow/ipc/writer.h>
 #include <arrow/util/key_value_metadata.h>
+#include <arrow/util/utf8.h>
 #include <parquet/arrow/writer.h>
 
 #include <algorithm>
@@ -299,6 +300,47 @@ class ColumnarWriter final : public Writer {
   int64_t rows_ = 0;   // in finished row groups
 };
 
+template <typename Number>
+Result<std::shared_ptr<arrow::Array>> array_of(std::span<const Number> values,
+                                               const std::string& path) {
+  typename arrow::CTypeTraits<Number>::BuilderType builder;
+  RECMILL_RETURN_IF_ARROW_ERROR(builder.Reserve(static_cast<int64_t>(values.size())), path);
+  for (const Number value : values)
+    value == value ? builder.UnsafeAppend(value) : builder.UnsafeAppendNull();  // NaN
+  RECMILL_ASSIGN_FROM_ARROW(auto array, builder.Finish(), path);
+  return array;
+}
+
+/// As text, or, where one is none, as bytes.
+Result<std::shared_ptr<arrow::Array>> array_of(std::span<const std::string> values,
+                                               const std::string& path) {
+  arrow::util::InitializeUTF8();
+  const bool is_text = std::ranges::all_of(
+      values, [](const std::string& value) { return arrow::util::ValidateUTF8(value); });
+  arrow::LargeStringBuilder text;
+  arrow::LargeBinaryBuilder bytes;
+  arrow::BaseBinaryBuilder<arrow::LargeBinaryType>& builder = is_text ? text : bytes;
+  for (const std::string& value : values)
+    RECMILL_RETURN_IF_ARROW_ERROR(builder.Append(value), path);
+  RECMILL_ASSIGN_FROM_ARROW(auto array, builder.Finish(), path);
+  return array;
+}
+
+Result<std::shared_ptr<arrow::RecordBatch>> batch_of(const std::vector<NamedColumn>& columns,
+                                                     const std::string& path) {
+  arrow::FieldVector fields;
+  arrow::ArrayVector arrays;
+  for (const NamedColumn& column : columns) {
+    RECMILL_ASSIGN_OR_RETURN(
+        auto array,
+        std::visit([&](const auto values) { return array_of(values, path); }, column.values));
+    fields.push_back(arrow::field(column.name, array->type(), array->null_count() > 0));
+    arrays.push_back(std::move(array));
+  }
+  const auto rows = static_cast<int64_t>(columns.empty() ? 0 : columns[0].size());
+  return arrow::RecordBatch::Make(arrow::schema(std::move(fields)), rows, std::move(arrays));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Writer>> open_parquet_writer(const WriterOptions& options,
@@ -321,31 +363,21 @@ Result<std::unique_ptr<Writer>> open_arrow_writer(const WriterOptions& options,
 }
 
 Status write_columns_parquet(Files& files, const std::string& path,
-                             const std::vector<std::string>& names,
-                             const std::vector<NumberColumn>& columns) {
-  RECMILL_CHECK(names.size() == columns.size(), path);
-  arrow::FieldVector fields;
-  arrow::ArrayVector arrays;
-  for (size_t i = 0; i < columns.size(); ++i) {
-    std::visit(
-        [&](const auto values) {
-          using T = std::remove_cv_t<typename decltype(values)::element_type>;
-          auto type = arrow::CTypeTraits<T>::type_singleton();
-          fields.push_back(arrow::field(names[i], type, /*nullable=*/false));
-          auto view =
-              std::make_shared<arrow::Buffer>(reinterpret_cast<const uint8_t*>(values.data()),
-                                              static_cast<int64_t>(values.size_bytes()));
-          arrays.push_back(arrow::MakeArray(arrow::ArrayData::Make(
-              type, static_cast<int64_t>(values.size()), {nullptr, std::move(view)}, 0)));
-        },
-        columns[i]);
-    RECMILL_CHECK(arrays.back()->length() == arrays.front()->length(), names[i]);
-  }
-  const int64_t rows = arrays.empty() ? 0 : arrays.front()->length();
-  const auto schema = arrow::schema(std::move(fields));
-  RECMILL_ASSIGN_OR_RETURN(auto sink,
-                           ParquetSink::open(WriterOptions{}.row_group_rows, path, *schema, files));
-  RECMILL_RETURN_IF_ERROR(sink->write(*arrow::RecordBatch::Make(schema, rows, std::move(arrays))));
+                             const std::vector<NamedColumn>& columns) {
+  RECMILL_ASSIGN_OR_RETURN(const auto batch, batch_of(columns, path));
+  RECMILL_ASSIGN_OR_RETURN(
+      auto sink, ParquetSink::open(WriterOptions{}.row_group_rows, path, *batch->schema(), files));
+  RECMILL_RETURN_IF_ERROR(sink->write(*batch));
+  return sink->close();
+}
+
+Status write_columns_arrow(Files& files, const std::string& path,
+                           const std::vector<NamedColumn>& columns) {
+  RECMILL_ASSIGN_OR_RETURN(const auto batch, batch_of(columns, path));
+  RECMILL_ASSIGN_OR_RETURN(auto sink, ArrowSink::open(path, batch->schema(), files));
+  const int64_t rows = WriterOptions{}.row_group_rows;
+  for (int64_t done = 0; done < batch->num_rows(); done += rows)
+    RECMILL_RETURN_IF_ERROR(sink->write(*batch->Slice(done, rows)));
   return sink->close();
 }
 

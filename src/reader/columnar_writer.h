@@ -7,11 +7,10 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
+#include "reader/column_file.h"
 #include "reader/writer.h"
 
 namespace recmill::reader {
@@ -23,13 +22,10 @@ Result<std::unique_ptr<Writer>> open_arrow_writer(const WriterOptions& options,
                                                   const std::string& path, const DataSchema& schema,
                                                   Files& files);
 
-using NumberColumn = std::variant<std::span<const float>, std::span<const double>,
-                                  std::span<const int64_t>, std::span<const uint64_t>>;
-
-/// Writes columns of one length as the Parquet file `path`, whole or not at all: names[i] is the
-/// name of columns[i].
+/// Writes columns of one length as the file `path` (write_columns()).
 Status write_columns_parquet(Files& files, const std::string& path,
-                             const std::vector<std::string>& names,
-                             const std::vector<NumberColumn>& columns);
+                             const std::vector<NamedColumn>& columns);
+Status write_columns_arrow(Files& files, const std::string& path,
+                           const std::vector<NamedColumn>& columns);
 
 }  // namespace recmill::reader

@@ -5,24 +5,31 @@
 #include <filesystem>
 #include <set>
 
-namespace recmill::reader {
-namespace {
+#include "base/paths.h"
 
-Result<std::vector<std::string>> expand(const std::vector<std::string>& entries,
-                                        const std::string& folder, Files& files) {
+namespace recmill::reader {
+
+std::string data_folder(const DataOptions& options) {
+  return (std::filesystem::path(options.base) / options.path).string();
+}
+
+Result<std::vector<std::string>> find_files(const std::vector<std::string>& entries,
+                                            const std::string& folder, Files& files) {
   std::vector<std::string> paths;
   for (const std::string& entry : entries) {
     const std::string path = (std::filesystem::path(folder) / entry).string();
     std::vector<std::string> found{path};
     if (!files.exists(path)) {
       if (path.find("**") != std::string::npos) {
-        return Status::BadRequest(path + ": a * stays within one folder, ** means no more");
+        return Status::BadRequest(whole_path(path) +
+                                  ": a * stays within one folder, ** means no more");
       }
       RECMILL_ASSIGN_OR_RETURN(found, glob(path));
     }
     for (const std::string& file : found) {
       if (files.is_folder(file)) {
-        return Status::BadRequest(file + ": is a folder, not a file (give files or a pattern)");
+        return Status::BadRequest(whole_path(file) +
+                                  ": is a folder, not a file (give files or a pattern)");
       }
       paths.push_back(file);
     }
@@ -30,12 +37,20 @@ Result<std::vector<std::string>> expand(const std::vector<std::string>& entries,
   return paths;
 }
 
-/// Another name of the same file is told apart where only its links are read.
-std::string plain_path(const std::string& path) {
-  return std::filesystem::absolute(path).lexically_normal().string();
+Result<DataOptions> data_of_rows(const DataOptions& options,
+                                 const std::vector<std::string>& entries, Files& files) {
+  if (options.format == DataFormat::synthetic) {
+    return Status::BadRequest(
+        "the rows of data.format = \"synthetic\" are made as they are read, they are in no file");
+  }
+  DataOptions data = options;
+  RECMILL_ASSIGN_OR_RETURN(data.eval, find_files(entries, "", files));
+  data.base = data.path = "";
+  data.train = data.eval;
+  data.split = {};
+  data.rows = 0;
+  return data;
 }
-
-}  // namespace
 
 Result<std::vector<std::string>> data_files(const DataOptions& options, Subset subset,
                                             Files& files) {
@@ -46,10 +61,10 @@ Result<std::vector<std::string>> data_files(const DataOptions& options, Subset s
     return Status::BadRequest(std::string(eval_list ? "data.eval" : "data.train") +
                               ": names no files");
   }
-  auto paths = expand(entries, options.path, files);
+  auto paths = find_files(entries, data_folder(options), files);
   if (!paths.ok()) return paths.status().at(eval_list ? "data.eval" : "data.train");
   if (subset == Subset::all) {
-    const auto eval = expand(options.eval, options.path, files);
+    const auto eval = find_files(options.eval, data_folder(options), files);
     if (!eval.ok()) return eval.status().at("data.eval");
     for (const auto& path : *eval) {
       if (std::find(paths->begin(), paths->end(), path) == paths->end()) paths->push_back(path);
@@ -61,12 +76,12 @@ Result<std::vector<std::string>> data_files(const DataOptions& options, Subset s
 std::vector<std::string> doubts_about_files(const DataOptions& options, Files& files) {
   std::vector<std::string> doubts;
   if (options.format == DataFormat::synthetic) return doubts;
-  const auto train = expand(options.train, options.path, files);
-  const auto eval = expand(options.eval, options.path, files);
+  const auto train = find_files(options.train, data_folder(options), files);
+  const auto eval = find_files(options.eval, data_folder(options), files);
   if (!train.ok() || !eval.ok()) return doubts;
   std::set<std::string> trained, evaluated;
   for (const std::string& file : *train) {
-    if (trained.insert(plain_path(file)).second) continue;
+    if (trained.insert(whole_path(file)).second) continue;
     doubts.push_back("data.train: " + file + " is named twice: its rows are trained on twice");
   }
   if (options.split.by != SplitKind::file) {
@@ -76,9 +91,9 @@ std::vector<std::string> doubts_about_files(const DataOptions& options, Files& f
     return doubts;
   }
   for (const std::string& file : *eval) {
-    if (!evaluated.insert(plain_path(file)).second) {
+    if (!evaluated.insert(whole_path(file)).second) {
       doubts.push_back("data.eval: " + file + " is named twice: its rows count twice");
-    } else if (trained.contains(plain_path(file))) {
+    } else if (trained.contains(whole_path(file))) {
       doubts.push_back("data.eval: " + file +
                        " is a file of data.train too: its rows are no longer held out");
     }

@@ -130,6 +130,13 @@ void describe(Visitor& v, BehaviorLogOptions& o) {
   v("max_events", o.max_events, "events held in memory, some 64 bytes each; more is an error");
 }
 
+/// What a reader is asked for besides by who scores rows. No key of a configuration.
+struct ScoredRows {
+  bool labels = true;    // each row must have a label; else it may lack one, which is then NaN
+  bool numbers = false;  // ColumnBatch::keys says where each row stands ...
+  std::string key;       // ... and what it has in the column of this name; empty: none
+};
+
 struct DataOptions {
   DataFormat format = DataFormat::criteo_tsv;
   std::string path;                // folder that train and eval are relative to
@@ -149,6 +156,9 @@ struct DataOptions {
   CriteoOptions criteo;
   BehaviorLogOptions behavior_log;
   reader::SyntheticOptions synthetic;
+  // Of no key:
+  std::string base;  // folder that `path` is relative to; empty: where one stands
+  ScoredRows scored;
 };
 template <typename Visitor>
 void describe(Visitor& v, DataOptions& o) {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "batch/column_batch.h"
@@ -16,6 +18,12 @@ struct ReaderCounts {
   int64_t rows = 0;         // handed out
   int64_t bad_rows = 0;     // skipped under on_bad_row = "skip"
   int64_t passed_over = 0;  // behaviour logs: events outside [first_time, last_time]
+};
+
+/// What ColumnBatch::keys are of.
+struct KeySource {
+  std::vector<std::string> files;  // by their numbers in it; empty: rows are of no file
+  bool integers = false;           // the cells of the column that was named are integers
 };
 
 /// Rows in an order that is a function of the data, the options, the seed and the epoch: never of
@@ -33,6 +41,8 @@ class Reader {
   /// the data, none after it. Vectors of `batch` are reused. Errors name file and line.
   virtual Status read(int64_t epoch, int64_t first, int64_t count, ColumnBatch& batch) = 0;
   virtual ReaderCounts counts() const = 0;
+  /// For DataOptions::scored. Readers of rows that are in no file leave ColumnBatch::keys empty.
+  virtual KeySource key_source() const { return {}; }
 };
 
 }  // namespace recmill::reader

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/paths.h"
 #include "device/processor.h"
 #include "kernels/codegen/user_templates.h"
 #include "table/embedding_table.h"
@@ -111,12 +112,12 @@ std::string tuning_record_path(const RunOptions& options) {
   if (!options.kernels.record.empty()) return options.kernels.record;
   const std::string of_device =
       options.device == DeviceKind::cpu ? "" : "." + std::string(name_of(options.device));
-  return "tuned/" + options.name + of_device + ".json";
+  return path_from(options.base, "tuned/" + options.name + of_device + ".json");
 }
 
 Result<TuningRecord> read_tuning_record(const std::string& path, Files& files) {
   if (!files.exists(path))
-    return Status::Failed(path + ": no such tuning record; run `recmill tune` first");
+    return Status::Failed(whole_path(path) + ": no such tuning record; run `recmill tune` first");
   RECMILL_ASSIGN_OR_RETURN(const std::string text, read_text(files, path));
   return kernels::tune::parse_record(text, path);
 }

@@ -2,6 +2,7 @@
 #include "train/data_stage.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/random.h"
 #include "batch/column_batch.h"
@@ -173,7 +174,26 @@ Status DataStage::fill(reader::Reader& reader, int64_t epoch, int64_t first, int
   if (columns_.samples != end - begin) {
     return Status::Failed("the data ended before its last row: it changed while it was read");
   }
+  if (batch.purpose != store::Purpose::train) {
+    note_rows(batch.cut.begin(batch.first_shard) - begin, batch.cut.begin(batch.end_shard) - begin,
+              batch);
+  }
   return finish(columns_, whole, batch);
+}
+
+// Of samples [begin, end) of those read, which are this rank's: where they are from, and which lack
+// a label. These are negatives to the loss, which nobody asks for then.
+void DataStage::note_rows(int64_t begin, int64_t end, RankBatch& batch) {
+  copy_samples(columns_.keys, begin, end, batch.keys);
+  batch.unlabelled.clear();
+  for (size_t i = 0; i < columns_.labels.size(); ++i) {
+    if (!std::isnan(columns_.labels[i])) continue;
+    columns_.labels[i] = 0.0f;
+    const auto at = static_cast<int64_t>(i) - begin;
+    if (at < 0 || at >= end - begin) continue;
+    batch.unlabelled.resize(static_cast<size_t>(end - begin));
+    batch.unlabelled[static_cast<size_t>(at)] = 1;
+  }
 }
 
 // Preprocesses the columns, keeps this rank's samples, and lets store and trainer look at them

@@ -75,6 +75,7 @@ class DataStage {
   Result<std::unique_ptr<RankBatch>> read_training();
   Status fill(reader::Reader& reader, int64_t epoch, int64_t first, int64_t samples,
               RankBatch& batch);
+  void note_rows(int64_t begin, int64_t end, RankBatch& batch);
   Status finish(const ColumnBatch& columns, bool whole, RankBatch& batch);
   Status gather_kept(int64_t rows, int64_t& row);
   std::unique_ptr<RankBatch> blank();

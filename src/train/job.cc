@@ -54,7 +54,7 @@ struct Training {
 
 // What the generator of the data said of the best there is, where it made the data.
 Status add_planted(const DataOptions& data, Files& files, Json& summary) {
-  const std::string path = data.path + "/planted.json";
+  const std::string path = reader::data_folder(data) + "/planted.json";
   if (data.path.empty() || !files.exists(path)) return {};
   RECMILL_ASSIGN_OR_RETURN(const auto figures, reader::read_planted_figures(files, path));
   summary["planted_auc"] = figures.best_auc;
@@ -152,12 +152,16 @@ Status begin(Training& training, Communicator& communicator) {
   return export_plain_run(training.run, training.setting.files, request.export_plain);
 }
 
+const std::string& config_of_folder(const JobSetting& setting) {
+  return setting.config.empty() ? setting.identity.config : setting.config;
+}
+
 // The run's folder, once every rank stands: until then a run that it replaces is not touched.
 Status begin_folder(Training& training, Communicator& communicator) {
   RECMILL_RETURN_IF_ERROR(communicator.barrier());
   if (communicator.rank() == 0) {
     RECMILL_RETURN_IF_ERROR(
-        training.folder.create(training.request.existing, training.setting.identity.config));
+        training.folder.create(training.request.existing, config_of_folder(training.setting)));
     training.has_begun = true;
     if (training.request.begun) training.request.begun();
   }

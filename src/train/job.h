@@ -23,11 +23,12 @@ namespace recmill::train {
 struct JobSetting {
   Files& files;
   World& world;
-  std::string commit;    // of this build, for the summary
-  JobIdentity identity;  // its configuration is also that of the run's folder
+  std::string commit;  // of this build, for the summary
+  JobIdentity identity;
   Progress::Style progress = Progress::Style::silent;
   const std::atomic<bool>* interrupted =
-      nullptr;  // becomes true: finish the iteration, save, leave
+      nullptr;              // becomes true: finish the iteration, save, leave
+  std::string config = {};  // for the run's folder; empty: that of the identity
 };
 
 struct TrainingRequest {

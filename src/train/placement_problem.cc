@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/paths.h"
 #include "schema/cluster_file.h"
 #include "stats/access_counter.h"
 #include "stats/access_counts_file.h"
@@ -23,7 +24,7 @@ constexpr int64_t kBatchSamples = 4096;
 
 Status check_file(const char* key, const std::string& path, Files& files) {
   if (files.exists(path)) return {};
-  return Status::BadRequest(fmt::format("{}: there is no file {}", key, path));
+  return Status::BadRequest(fmt::format("{}: there is no file {}", key, whole_path(path)));
 }
 
 Result<AccessCounts> count_first_samples(const ResolvedRun& run, Files& files) {

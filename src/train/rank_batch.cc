@@ -53,4 +53,10 @@ void copy_samples(const SparseBatch& whole, int64_t begin, int64_t end, SparseBa
   }
 }
 
+void copy_samples(const RowKeys& whole, int64_t begin, int64_t end, RowKeys& part) {
+  copy_range(whole.files, begin, end, part.files);
+  copy_range(whole.numbers, begin, end, part.numbers);
+  copy_range(whole.cells, begin, end, part.cells);
+}
+
 }  // namespace recmill::train

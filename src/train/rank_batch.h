@@ -39,6 +39,8 @@ struct RankBatch {
   int end_shard = 0;
   DenseBatch dense;  // this rank's samples
   SparseBatch sparse;
+  RowKeys keys;                     // of this rank's samples, where the reader was asked for it
+  std::vector<uint8_t> unlabelled;  // [samples] or empty: those whose label, a 0, is none
   std::unique_ptr<store::Prepared> prepared;
   std::unique_ptr<SentInputs> sent;  // null: the step sends them
 
@@ -53,5 +55,6 @@ Status prepare(store::EmbeddingStore& store, RankBatch& batch);
 /// Copies samples [begin, end) of a batch; vectors of `part` are reused.
 void copy_samples(const DenseBatch& whole, int64_t begin, int64_t end, DenseBatch& part);
 void copy_samples(const SparseBatch& whole, int64_t begin, int64_t end, SparseBatch& part);
+void copy_samples(const RowKeys& whole, int64_t begin, int64_t end, RowKeys& part);
 
 }  // namespace recmill::train

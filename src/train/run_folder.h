@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run leaves behind: runs/NAME/ with
-//   config.toml      the configuration as resolved; `recmill train` takes it as it is
+//   config.toml      the configuration as resolved, with the folder that its paths are relative to;
+//                    `recmill train` takes it as it is
 //   metrics.jsonl    one JSON object a line, as training went
 //   events/          the same for TensorBoard
 //   checkpoints/     step-N/, the newest ones (docs/formats/checkpoint.md)

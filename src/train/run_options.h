@@ -22,6 +22,7 @@ namespace recmill::train {
 
 struct RunOptions {
   std::string name;
+  std::string base;
   DeviceKind device = DeviceKind::cpu;
   DataOptions data;
   WorkloadOptions workload;
@@ -40,6 +41,9 @@ struct RunOptions {
 template <typename Visitor>
 void describe(Visitor& v, RunOptions& o) {
   v("name", o.name, "name of the run and of its folder; empty: that of the configuration file");
+  v("base", o.base,
+    "folder that paths are relative to, as the copy in a run's folder has it; empty, or no longer "
+    "there: where one stands");
   v("device", o.device,
     "where rows stand and their kernels run: cpu, cuda, or emulated (a GPU that the CPU plays: "
     "slow, "

@@ -8,8 +8,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "checkpoint/folder.h"
-#include "reader/columnar_writer.h"
+#include "reader/column_file.h"
+#include "reader/data_files.h"
 #include "train/handshake.h"
 #include "train/memory.h"
 #include "train/restore_checkpoint.h"
@@ -39,7 +41,8 @@ Result<std::unique_ptr<checkpoint::Reader>> open_checkpoint(const Scoring& scori
   const std::string folder = options.train.runs + "/" + options.name + "/checkpoints";
   RECMILL_ASSIGN_OR_RETURN(auto newest, checkpoint::open_newest(files, folder));
   for (const std::string& damaged : newest.damaged) log_warning(damaged);
-  if (newest.reader == nullptr) return Status::BadRequest(folder + ": holds no whole checkpoint");
+  if (newest.reader == nullptr)
+    return Status::BadRequest(whole_path(folder) + ": holds no whole checkpoint");
   return std::move(newest.reader);
 }
 
@@ -153,17 +156,27 @@ Status score_rows(Scoring& scoring, Communicator& communicator) {
 /// Nothing is trained: tables are frozen and keep no state, plans are for lookups of evaluation
 /// batches, and nobody has to count the training rows. Ranks as train.ranks says where this world
 /// has so many, else as many as it gives: a run may have been trained by others.
-Result<ResolvedRun> resolve_scoring(const RunOptions& options, const JobSetting& setting) {
-  RunOptions any_ranks = options;
-  if (!setting.world.ranks(options.train.ranks).ok()) any_ranks.train.ranks = 0;
-  RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(any_ranks, setting.world, setting.files));
+Result<ResolvedRun> resolve_scoring(const RunOptions& options, const ScoringRequest& request,
+                                    const JobSetting& setting) {
+  RunOptions of_rows = options;
+  if (!setting.world.ranks(options.train.ranks).ok()) of_rows.train.ranks = 0;
+  if (!request.rows.empty()) {
+    auto data = reader::data_of_rows(options.data, request.rows, setting.files);
+    if (!data.ok()) return data.status().at("--rows");
+    of_rows.data = *std::move(data);
+  }
+  RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(of_rows, setting.world, setting.files));
   for (TableSpec& table : run.spec.tables) table.frozen = true;
   run.options.optimizer = {};
   run.options.train.decay = {};
   run.options.train.batch_size = run.options.train.eval_batch_size;
   run.options.train.epochs = 0;
   run.options.placement.inference = true;
+  // Plans go by the rows that were trained on, whatever is scored.
+  DataOptions scored = run.options.data;
+  if (!request.rows.empty()) run.options.data = options.data;
   RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
+  run.options.data = std::move(scored);
   return run;
 }
 
@@ -171,7 +184,7 @@ Result<ResolvedRun> resolve_scoring(const RunOptions& options, const JobSetting&
 
 Result<Json> run_scoring(const RunOptions& options, const ScoringRequest& request,
                          const JobSetting& setting) {
-  RECMILL_ASSIGN_OR_RETURN(const ResolvedRun run, resolve_scoring(options, setting));
+  RECMILL_ASSIGN_OR_RETURN(const ResolvedRun run, resolve_scoring(options, request, setting));
   RECMILL_RETURN_IF_ERROR(check_memory(scoring_ledger(run), setting.world));
   const auto pool = make_pool(run.threads);
   Scoring scoring{run, request, setting, *pool};
@@ -179,9 +192,9 @@ Result<Json> run_scoring(const RunOptions& options, const ScoringRequest& reques
       run.ranks, [&](Communicator& communicator) { return score_rows(scoring, communicator); }));
   if (setting.world.has_first_rank() && !request.predictions.empty()) {
     RECMILL_RETURN_IF_ERROR(
-        reader::write_columns_parquet(setting.files, request.predictions, {"probability", "label"},
-                                      {std::span<const float>(scoring.all.probabilities),
-                                       std::span<const float>(scoring.all.labels)}));
+        reader::write_columns(setting.files, request.predictions,
+                              {{"probability", std::span<const float>(scoring.all.probabilities)},
+                               {"label", std::span<const float>(scoring.all.labels)}}));
   }
   return scoring.metrics;
 }

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/json_lines.h"
 #include "base/status.h"
@@ -14,17 +15,20 @@ namespace recmill::train {
 
 struct ScoringRequest {
   std::string checkpoint;   // empty: the newest whole one of the run's folder
-  std::string predictions;  // Parquet file to write; empty: none
+  std::string predictions;  // file to write, by its ending (write_columns()); empty: none
+  /// Files or patterns whose rows are scored, all of them, in place of the evaluation rows.
+  std::vector<std::string> rows = {};
   /// Rows are requests of train.eval_batch_size samples, which are answered one after the other and
   /// timed (answer_requests()); all are read and preprocessed, and held, before.
   std::optional<AnswerOptions> latency = std::nullopt;
 };
 
-/// Evaluates a checkpoint on the evaluation rows, with train.ranks ranks where the world has so
-/// many and else as many as it gives; writes predictions if asked. Rows stand as the store says,
-/// without their state: in the placed store as placement.plan has them, or as its planner puts them
-/// for lookups alone. Collective over the processes of the world. Returns the metrics, and what
-/// answer_requests() reports as "latency"; null where rank 0 is not in this process.
+/// Evaluates a checkpoint on the evaluation rows, or those of `request`, with train.ranks ranks
+/// where the world has so many and else as many as it gives; writes predictions if asked. Rows
+/// stand as the store says, without their state: in the placed store as placement.plan has them, or
+/// as its planner puts them for lookups alone. Collective over the processes of the world. Returns
+/// the metrics, and what answer_requests() reports as "latency"; null where rank 0 is not in this
+/// process.
 Result<Json> run_scoring(const RunOptions& options, const ScoringRequest& request,
                          const JobSetting& setting);
 

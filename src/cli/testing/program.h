@@ -34,6 +34,7 @@ class Program : public testing::Test {
     RECMILL_CHECK(chdir(folder_.path().c_str()) == 0);
     RECMILL_CHECK(freopen("out", "w", stdout) != nullptr);
     RECMILL_CHECK(freopen("err", "w", stderr) != nullptr);
+    RECMILL_CHECK(where_.empty() || chdir(path(where_).c_str()) == 0);
     if (address_space_ > 0) {
       const rlimit limit{static_cast<rlim_t>(address_space_), static_cast<rlim_t>(address_space_)};
       RECMILL_CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
@@ -85,6 +86,7 @@ class Program : public testing::Test {
 
   TemporaryFolder folder_;
   std::vector<std::string> launcher_;  // words before the program
+  std::string where_;                  // folder in that folder where one stands; empty: there
   int64_t address_space_ = 0;          // bytes that a program may map; 0: as many as there are
 };
 
