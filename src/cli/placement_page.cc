@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
 
+#include "cli/chart.h"
 #include "cli/page.h"
 
 namespace recmill::cli {
@@ -15,24 +15,28 @@ namespace {
 using placement::PlannedWay;
 using placement::Rating;
 
-constexpr double kMiB = 1 << 20;
 constexpr size_t kDevicesInPictures = 32;
 
-/// One quantity of a device: what it is called, and its value.
+std::string milliseconds(double seconds) {
+  return time_text(seconds * 1e9);
+}
+
+/// One quantity of a device: what it is called, how its values are written, and its value.
 struct Quantity {
   const char* name;
-  const char* unit;
+  std::string (*text)(double);
   int color;
   std::function<double(const placement::DeviceRating&)> of;
 };
 
 const std::vector<Quantity>& quantities() {
   static const std::vector<Quantity> all{
-      {"memory", "MiB", 0, [](const auto& d) { return d.memory / kMiB; }},
-      {"lookups", "MiB a batch", 2, [](const auto& d) { return d.looked_up / kMiB; }},
-      {"rows sent and received", "ms a batch", 1,
-       [](const auto& d) { return 1e3 * d.fetch_seconds; }},
-      {"gradients", "ms a batch", 3, [](const auto& d) { return 1e3 * d.reduce_seconds; }}};
+      {"Memory", bytes_text, 0, [](const auto& d) { return d.memory; }},
+      {"Rows looked up, of a batch", bytes_text, 2, [](const auto& d) { return d.looked_up; }},
+      {"Rows sent and received, time of a batch", milliseconds, 1,
+       [](const auto& d) { return d.fetch_seconds; }},
+      {"Gradients of rows, time of a batch", milliseconds, 3,
+       [](const auto& d) { return d.reduce_seconds; }}};
   return all;
 }
 
@@ -44,9 +48,9 @@ void append_summary(std::string& page, const std::vector<PlannedWay>& ways) {
   page +=
       "<h2>Planners</h2><p>Largest value of a device, and in brackets the degree of balance, "
       "smallest by largest. A pair: what one device fetches from another.</p><div "
-      "class=\"scroll\"><table><tr><th class=\"text\">planner</th><th>memory, MiB</th>"
-      "<th>lookups, MiB</th><th>communication, ms</th><th>a pair, mean MiB</th><th>copied rows"
-      "</th><th>predicted, ms a batch</th><th>to plan, s</th><th class=\"text\"></th></tr>";
+      "class=\"scroll\"><table><tr><th class=\"text\">planner</th><th>predicted, a batch</th>"
+      "<th>memory</th><th>lookups</th><th>communication</th><th>a pair, mean</th>"
+      "<th>copied rows</th><th>to plan, s</th><th class=\"text\"></th></tr>";
   for (const PlannedWay& way : ways) {
     page += fmt::format("<tr><td class=\"text\">{}</td>", escaped(way.title()));
     if (!way.refused.empty()) {
@@ -55,74 +59,67 @@ void append_summary(std::string& page, const std::vector<PlannedWay>& ways) {
     }
     const Rating& r = way.rating;
     page += fmt::format(
-        "<td>{:.4g} ({})</td><td>{:.4g} ({})</td><td>{:.4g} ({})</td><td>{:.4g} ({})</td>"
-        "<td>{}</td><td>{:.4g}</td><td>{:.2f}</td><td class=\"text\">{}</td></tr>",
-        r.memory.largest / kMiB, percent(r.memory.degree()), r.lookups.largest / kMiB,
-        percent(r.lookups.degree()), 1e3 * r.communication.largest,
-        percent(r.communication.degree()), r.pair_bytes.mean / kMiB, percent(r.pair_bytes.degree()),
-        r.copied_rows, 1e3 * r.seconds, way.seconds, escaped(r.does_not_fit()));
+        "<td>{}</td><td>{} ({})</td><td>{} ({})</td><td>{} ({})</td><td>{} ({})</td>"
+        "<td>{}</td><td>{:.2f}</td><td class=\"text\">{}</td></tr>",
+        milliseconds(r.seconds), bytes_text(r.memory.largest), percent(r.memory.degree()),
+        bytes_text(r.lookups.largest), percent(r.lookups.degree()),
+        milliseconds(r.communication.largest), percent(r.communication.degree()),
+        bytes_text(r.pair_bytes.mean), percent(r.pair_bytes.degree()), r.copied_rows, way.seconds,
+        escaped(r.does_not_fit()));
   }
   page += "</table></div>";
 }
 
-// A bar a device for each planner, all planners by one scale.
-void append_bars(std::string& page, const std::vector<PlannedWay>& ways, const Quantity& quantity) {
+// A bar a planner: full up to the device with the least, pale up to the one with the most.
+std::string bars_of(const std::vector<PlannedWay>& ways, const Quantity& quantity) {
+  std::vector<Bar> bars;
   double largest = 0;
-  size_t devices = 0, shown = 0;
   for (const PlannedWay& way : ways) {
     if (!way.refused.empty()) continue;
-    ++shown;
-    devices = std::max(devices, std::min(way.rating.devices.size(), kDevicesInPictures));
-    for (const auto& device : way.rating.devices) largest = std::max(largest, quantity.of(device));
-  }
-  if (largest <= 0 || shown == 0) return;
-  constexpr double kWidth = 1060, kHeight = 190, kTop = 26, kBottom = 24;
-  const double group = kWidth / static_cast<double>(shown);
-  const double bar = (group - 14) / static_cast<double>(devices);
-  page += fmt::format("<h3>{}, {}</h3><figure><svg viewBox=\"0 0 {} {}\">", quantity.name,
-                      quantity.unit, kWidth, kTop + kHeight + kBottom);
-  for (int line = 1; line <= 4; ++line) {
-    const double y = kTop + kHeight * (1 - line / 4.0);
-    page += fmt::format("<line class=\"grid\" x1=\"0\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>",
-                        kWidth, y, y);
-  }
-  page += fmt::format("<text class=\"dim\" x=\"4\" y=\"{}\">{:.4g} {}</text>", kTop - 8, largest,
-                      quantity.unit);
-  double x = 7;
-  for (const PlannedWay& way : ways) {
-    if (!way.refused.empty()) continue;
-    for (size_t d = 0; d < std::min(way.rating.devices.size(), devices); ++d) {
-      const double value = quantity.of(way.rating.devices[d]);
-      const double height = kHeight * value / largest;
-      page += fmt::format(
-          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
-          "fill=\"var(--c{})\"><title>{}, device {}: {:.4g} {}</title></rect>",
-          x + bar * static_cast<double>(d), kTop + kHeight - height, std::max(bar - 1, 0.5), height,
-          quantity.color, escaped(way.title()), d, value, quantity.unit);
+    Bar bar{way.title(), "", "", {}};
+    std::vector<double> values;
+    for (size_t d = 0; d < way.rating.devices.size(); ++d) {
+      values.push_back(quantity.of(way.rating.devices[d]));
+      if (d < kDevicesInPictures)
+        bar.title +=
+            fmt::format("{}device {}: {}", d > 0 ? "; " : "", d, quantity.text(values.back()));
     }
-    page += fmt::format("<text x=\"{:.1f}\" y=\"{}\">{}</text>", x, kTop + kHeight + 17,
-                        escaped(way.title()));
-    x += group;
+    const auto [least, most] = std::ranges::minmax(values);
+    largest = std::max(largest, most);
+    const std::string color = fmt::format("var(--c{})", quantity.color);
+    bar.pieces = {{least, color, false}, {most - least, color, true}};
+    bar.value = quantity.text(most);
+    bars.push_back(std::move(bar));
   }
-  page += "</svg></figure>";
+  if (largest <= 0) return "";
+  for (Bar& bar : bars)
+    for (BarPiece& piece : bar.pieces) piece.share /= largest;
+  return fmt::format("<figure><h3>{}</h3>{}</figure>\n", quantity.name, bar_list(bars));
+}
+
+void append_bars(std::string& page, const std::vector<PlannedWay>& ways) {
+  std::vector<std::string> figures;
+  for (const Quantity& quantity : quantities()) figures.push_back(bars_of(ways, quantity));
+  page +=
+      "<h2>Devices</h2><p>The value is that of the device with the most; full colour goes to the "
+      "one with the least.</p>" +
+      panels(figures);
 }
 
 // What each device fetches from each other one; darker is more.
-void append_pairs(std::string& page, const PlannedWay& way, double largest, double left,
-                  double cell) {
+void append_pairs(std::string& page, const PlannedWay& way, double largest, double cell) {
   const size_t devices = way.rating.devices.size();
-  page += fmt::format("<text x=\"{:.1f}\" y=\"16\">{}</text>", left, escaped(way.title()));
   for (size_t to = 0; to < devices; ++to) {
     for (size_t from = 0; from < devices; ++from) {
       if (to == from) continue;
       const double value = way.rating.fetched[to * devices + from];
       page += fmt::format(
           "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"var(--c0)\" "
-          "fill-opacity=\"{:.3f}\"><title>{}: device {} fetches {:.4g} MiB from device "
+          "fill-opacity=\"{:.3f}\"><title>{}: device {} fetches {} from device "
           "{}</title></rect>",
-          left + cell * static_cast<double>(from), 24 + cell * static_cast<double>(to), cell - 1,
+          12 + cell * static_cast<double>(from), 12 + cell * static_cast<double>(to), cell - 1,
           cell - 1, largest > 0 ? 0.04 + 0.96 * value / largest : 0, escaped(way.title()), to,
-          value / kMiB, from);
+          bytes_text(value), from);
     }
   }
 }
@@ -138,21 +135,19 @@ void append_all_pairs(std::string& page, const std::vector<PlannedWay>& ways) {
     largest = std::max(largest, way.rating.pair_bytes.largest);
   }
   if (shown.empty()) return;
-  constexpr double kWidth = 1060;
-  constexpr size_t kInLine = 5;
-  constexpr double kGroup = kWidth / kInLine;
+  constexpr double kSide = 212;
   page += fmt::format(
-      "<h3>rows fetched by pairs of devices</h3><p>Lines fetch, columns are fetched "
-      "from; the darkest is {:.4g} MiB a batch.</p>",
-      largest / kMiB);
-  for (size_t first = 0; first < shown.size(); first += kInLine) {
-    page += fmt::format("<figure><svg viewBox=\"0 0 {} {}\">", kWidth, kGroup + 8);
-    for (size_t i = first; i < std::min(first + kInLine, shown.size()); ++i) {
-      const double cell = (kGroup - 24) / static_cast<double>(shown[i]->rating.devices.size());
-      append_pairs(page, *shown[i], largest, 8 + kGroup * static_cast<double>(i - first), cell);
-    }
+      "<h2>Rows fetched by pairs of devices</h2><p>Lines fetch, columns are fetched "
+      "from; the darkest is {} a batch.</p><div class=\"panels small\">",
+      bytes_text(largest));
+  for (const PlannedWay* way : shown) {
+    const double cell = (kSide - 24) / static_cast<double>(way->rating.devices.size());
+    page += fmt::format("<figure><h3>{}</h3><svg viewBox=\"0 0 {} {}\">", escaped(way->title()),
+                        kSide, kSide);
+    append_pairs(page, *way, largest, cell);
     page += "</svg></figure>";
   }
+  page += "</div>";
 }
 
 void append_tables(std::string& page, const placement::Problem& problem, const PlannedWay& way) {
@@ -167,12 +162,12 @@ void append_tables(std::string& page, const placement::Problem& problem, const P
   for (const std::string& note : way.proposal.notes) page += "<p>" + escaped(note) + "</p>";
   page +=
       "<div class=\"scroll\"><table><tr><th class=\"text\">table</th><th>rows</th><th>dim</th>"
-      "<th>MiB</th><th>copied rows</th><th class=\"text\">where</th></tr>";
+      "<th>bytes</th><th>copied rows</th><th class=\"text\">where</th></tr>";
   for (const placement::TableSummary& table : summarize(problem, way.proposal.plan))
     page += fmt::format(
-        "<tr><td class=\"text\">{}</td><td>{}</td><td>{}</td><td>{:.4g}</td><td>{}"
+        "<tr><td class=\"text\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}"
         "</td><td class=\"text\">{}</td></tr>",
-        escaped(table.table), table.rows, table.dim, table.bytes / kMiB, table.copied,
+        escaped(table.table), table.rows, table.dim, bytes_text(table.bytes), table.copied,
         escaped(table.rule));
   page += "</table></div>";
 }
@@ -184,15 +179,20 @@ std::string placement_page(const std::string& name, const placement::Problem& pr
                            const std::vector<std::string>& assumed) {
   std::string page = page_head("Where the rows of " + name + " go");
   page += fmt::format(
-      "<p>{} tables, {:.4g} MiB of rows, {} devices, {} samples of a batch each. All "
+      "<p>{} tables, {} of rows, {} devices, {} samples of a batch each. All "
       "figures are predicted from counts of {} samples.</p>",
-      problem.tables.size(), static_cast<double>(problem.total_bytes()) / kMiB, problem.devices(),
-      problem.samples, problem.counts.samples);
+      problem.tables.size(), bytes_text(static_cast<double>(problem.total_bytes())),
+      problem.devices(), problem.samples, problem.counts.samples);
+  std::string advice = recommendation(ways);
+  if (!advice.empty()) {
+    advice[0] = 'U';  // of "use"
+    page += "<p class=\"advice\">" + escaped(advice) + ".</p>";
+  }
   if (!assumed.empty()) page += "<p>What is assumed:</p><ul>";
   for (const std::string& line : assumed) page += "<li>" + escaped(line) + "</li>";
   if (!assumed.empty()) page += "</ul>";
   append_summary(page, ways);
-  for (const Quantity& quantity : quantities()) append_bars(page, ways, quantity);
+  append_bars(page, ways);
   append_all_pairs(page, ways);
   for (const PlannedWay& way : ways) append_tables(page, problem, way);
   return page + kPageEnd;

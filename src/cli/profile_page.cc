@@ -4,16 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "cli/chart.h"
 #include "cli/page.h"
 
 namespace recmill::cli {
 namespace {
 
 constexpr double kMebi = 1024.0 * 1024.0;
-constexpr double kWidth = 1060.0, kLane = 34.0, kTop = 40.0;  // of the picture, in pixels
+constexpr double kWidth = 1000.0, kLane = 22.0;  // of a lane, in its own units
 
 /// One stage of one rank.
 struct Line {
@@ -65,62 +67,145 @@ std::pair<double, double> window_of(const Json& profile) {
   return {begin, std::max(end, begin + 1e-9)};
 }
 
-std::string rectangle(double x, double y, double width, const std::string& fill, double opacity,
+/// A stage of the steady steps, of all of them together.
+struct StageTime {
+  double computing = 0.0, waiting = 0.0;
+};
+
+double waiting_of(const Json& span) {
+  const double length = span[2].get<double>() - span[1].get<double>();
+  return span[0].get<std::string>() == "data" ? length : std::min(span[3].get<double>(), length);
+}
+
+std::map<std::string, StageTime> times_of(const Json& rank) {
+  std::map<std::string, StageTime> times;
+  for (const Json& span : rank["spans"]) {
+    StageTime& of = times[span[0].get<std::string>()];
+    of.waiting += waiting_of(span);
+    of.computing += span[2].get<double>() - span[1].get<double>() - waiting_of(span);
+  }
+  return times;
+}
+
+/// A bar a rank: one step on average, stage after stage, what waits pale.
+std::string step_bars(const Json& profile, const std::vector<std::string>& stages) {
+  double longest = 1e-12;
+  std::vector<Bar> bars;
+  for (const Json& rank : profile) {
+    const auto steps = std::max<int64_t>(1, rank["steps"].get<int64_t>());
+    Bar bar{rank["name"].get<std::string>(), "", "", {}};
+    double all = 0.0;
+    const auto times = times_of(rank);
+    for (const std::string& stage : stages) {
+      const auto found = times.find(stage);
+      if (found == times.end()) continue;
+      const double computing = found->second.computing / static_cast<double>(steps);
+      const double waiting = found->second.waiting / static_cast<double>(steps);
+      bar.pieces.push_back({computing, color(stages, stage), false});
+      bar.pieces.push_back({waiting, color(stages, stage), true});
+      bar.title += fmt::format("{}{} {}", bar.title.empty() ? "" : ", ", stage,
+                               time_text((computing + waiting) * 1e9));
+      all += computing + waiting;
+    }
+    bar.value = time_text(all * 1e9);
+    longest = std::max(longest, all);
+    if (!bar.pieces.empty()) bars.push_back(std::move(bar));
+  }
+  for (Bar& bar : bars)
+    for (BarPiece& piece : bar.pieces) piece.share /= longest;
+  return bar_list(bars);
+}
+
+/// The mean over ranks of what each stage of a step took.
+std::string step_table(const Json& profile, const std::vector<std::string>& stages) {
+  std::string html =
+      "<div class=\"scroll\"><table><tr><th class=\"text\">stage of a step</th><th>time</th>"
+      "<th>share</th><th>of it waiting</th></tr>\n";
+  std::map<std::string, StageTime> sums;
+  double all = 0.0, steps = 0.0;
+  for (const Json& rank : profile) {
+    steps += rank["steps"].get<double>();
+    for (const auto& [stage, time] : times_of(rank)) {
+      sums[stage].computing += time.computing;
+      sums[stage].waiting += time.waiting;
+      all += time.computing + time.waiting;
+    }
+  }
+  for (const std::string& stage : stages) {
+    const StageTime& of = sums[stage];
+    const double seconds = of.computing + of.waiting;
+    if (seconds == 0.0) continue;
+    html +=
+        fmt::format("<tr><td class=\"text\">{}</td><td>{}</td><td>{:.1f} %</td><td>{}</td></tr>\n",
+                    escaped(stage), time_text(seconds / steps * 1e9), 100.0 * seconds / all,
+                    time_text(of.waiting / steps * 1e9));
+  }
+  return html + "</table></div>\n";
+}
+
+std::string rectangle(double x, double width, const std::string& fill, bool pale,
                       const std::string& title) {
   return fmt::format(
-      "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.0f}\" fill=\"{}\" "
-      "fill-opacity=\"{:.2g}\"><title>{}</title></rect>\n",
-      x, y, width, kLane - 10.0, fill, opacity, escaped(title));
+      "<rect x=\"{:.2f}\" y=\"0\" width=\"{:.2f}\" height=\"{:.0f}\" fill=\"{}\" "
+      "fill-opacity=\"{}\"><title>{}</title></rect>\n",
+      x, width, kLane, fill, pale ? "0.3" : "1", escaped(title));
 }
 
 /// One rank's spans inside the window: its computing first, then, pale, its waiting, of each.
-std::string lane(const Json& rank, double y, std::pair<double, double> window,
+std::string lane(const Json& rank, std::pair<double, double> window,
                  const std::vector<std::string>& stages) {
-  std::string made = fmt::format("<text x=\"0\" y=\"{:.0f}\">{}</text>\n", y - 4.0,
-                                 escaped(rank["name"].get<std::string>()));
+  std::string made = fmt::format(
+      "<div class=\"lane\"><span>{}</span><svg viewBox=\"0 0 {:.0f} {:.0f}\" "
+      "preserveAspectRatio=\"none\">\n",
+      escaped(rank["name"].get<std::string>()), kWidth, kLane);
   const double scale = kWidth / (window.second - window.first);
   for (const Json& span : rank["spans"]) {
     const double begin = span[1].get<double>(), end = span[2].get<double>();
     if (end <= window.first || begin >= window.second) continue;
     const std::string stage = span[0].get<std::string>();
-    const double waiting =
-        stage == "data" ? end - begin : std::min(span[3].get<double>(), end - begin);
+    const double waiting = waiting_of(span);
     const std::string title = fmt::format("{}: {}, of it waiting {}", stage,
                                           time_text((end - begin) * 1e9), time_text(waiting * 1e9));
     const double left = (std::max(begin, window.first) - window.first) * scale;
     const double right = (std::min(end, window.second) - window.first) * scale;
     const double computing = (right - left) * (1.0 - waiting / std::max(end - begin, 1e-12));
-    made += rectangle(left, y, computing, color(stages, stage), 1.0, title);
+    made += rectangle(left, computing, color(stages, stage), false, title);
     made +=
-        rectangle(left + computing, y, right - left - computing, color(stages, stage), 0.3, title);
+        rectangle(left + computing, right - left - computing, color(stages, stage), true, title);
   }
-  return made;
+  return made + "</svg></div>\n";
 }
 
-std::string legend(const std::vector<std::string>& stages) {
-  std::string made = "<p>";
-  for (const std::string& stage : stages) {
-    made += fmt::format("<span style=\"color:{}\">&#9632;</span> {} &nbsp; ", color(stages, stage),
-                        escaped(stage));
-  }
-  return made + "</p>\n";
+std::string time_axis(double seconds) {
+  constexpr int kSteps = 4;
+  std::string made = "<div class=\"ticks\">";
+  for (int tick = 0; tick <= kSteps; ++tick)
+    made += fmt::format("<span>{}</span>", time_text(seconds * 1e9 * tick / kSteps));
+  return made + "</div>\n";
 }
 
-std::string timeline(const Json& profile) {
-  const auto stages = stages_of(profile);
+std::string timeline(const Json& profile, const std::vector<std::string>& stages) {
   const auto window = window_of(profile);
-  const double pitch = kLane + 18.0;
-  std::string html = legend(stages);
-  html += fmt::format("<figure><svg viewBox=\"0 0 {:.0f} {:.0f}\">\n", kWidth,
-                      kTop + pitch * static_cast<double>(profile.size()));
-  for (size_t rank = 0; rank < profile.size(); ++rank)
-    html += lane(profile[rank], kTop - 12.0 + pitch * static_cast<double>(rank), window, stages);
-  return html +
-         fmt::format(
-             "</svg><figcaption>The last {} of training. Full colour: computing; pale: waiting "
-             "for other ranks, or for data; its place within a stage is not known, so it is "
-             "drawn last.</figcaption></figure>\n",
-             time_text((window.second - window.first) * 1e9));
+  std::string html = "<figure>\n";
+  for (const Json& rank : profile) html += lane(rank, window, stages);
+  return html + time_axis(window.second - window.first) +
+         "<figcaption>The last steps before an evaluation, a checkpoint or the end, those that "
+         "nothing disturbed. Full colour: computing; pale: waiting for other ranks, or for data; "
+         "where in a stage it waited is not known, so that is drawn last.</figcaption></figure>\n";
+}
+
+std::string steady_steps(const Json& profile) {
+  const bool any = std::ranges::any_of(profile, [](const Json& rank) {
+    return !rank["spans"].empty() && rank["steps"].get<int64_t>() > 0;
+  });
+  if (!any) return "<h2>A step</h2>\n<p>No step of training ended.</p>\n";
+  const auto stages = stages_of(profile);
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const std::string& stage : stages) names.emplace_back(stage, color(stages, stage));
+  return fmt::format("<h2>A step</h2>\n<p>The mean of {} steady steps.</p>\n{}{}{}",
+                     profile[0]["steps"].get<int64_t>(), legend(names), step_bars(profile, stages),
+                     step_table(profile, stages)) +
+         "<h2>Steady steps</h2>\n" + legend(names) + timeline(profile, stages);
 }
 
 std::string table(const std::vector<Line>& lines) {
@@ -189,10 +274,9 @@ std::string profile_text(const Json& profile) {
   return text;
 }
 
-std::string profile_page(const std::string& name, const Json& profile) {
-  return page_head(name + ": what ranks spent their time on") + timeline(profile) +
-         "<h2>Stages</h2>\n" + table(lines_of(profile)) + "<h2>Memory</h2>\n" +
-         memory_table(memory_of(profile)) + kPageEnd;
+std::string profile_sections(const Json& profile) {
+  return steady_steps(profile) + "<h2>Stages of the whole run</h2>\n" + table(lines_of(profile)) +
+         "<h2>Memory</h2>\n" + memory_table(memory_of(profile));
 }
 
 }  // namespace recmill::cli

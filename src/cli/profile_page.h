@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks spent their time and memory on, as text and as a page with a timeline.
+// What ranks spent their time and memory on, as text and as sections of a page.
 #pragma once
 
 #include <string>
@@ -13,8 +13,10 @@ namespace recmill::cli {
 /// and what lies between. `profile` is what train::run_training() puts into a summary.
 std::string profile_text(const Json& profile);
 
-/// One HTML page: the same figures, and the last iterations of every rank side by side, what waits
-/// drawn pale. A function of its arguments.
-std::string profile_page(const std::string& name, const Json& profile);
+/// Sections of a page. A function of its arguments.
+///   A step: what the steady steps that the profile holds took, by stage, on average.
+///   The same steps beside each other on every rank, over time, what waits drawn pale.
+///   Stages and memory of the whole run: the figures of profile_text().
+std::string profile_sections(const Json& profile);
 
 }  // namespace recmill::cli

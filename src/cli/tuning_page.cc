@@ -8,6 +8,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "cli/chart.h"
 #include "cli/page.h"
 
 namespace recmill::cli {
@@ -96,29 +97,24 @@ std::string color_of(const Row& row, const std::vector<std::string>& templates) 
   return fmt::format("var(--c{})", std::min<int64_t>(at, 5));
 }
 
-std::string legend(const std::vector<std::string>& templates, double x, double y) {
-  std::string made;
-  for (size_t i = 0; i < templates.size(); ++i) {
-    const double left = x + 150.0 * static_cast<double>(i);
-    made += fmt::format(
-        "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"11\" height=\"11\" fill=\"var(--c{})\"/>"
-        "<text x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n",
-        left, y - 10, std::min<size_t>(i, 5), left + 16, y, escaped(templates[i]));
-  }
-  return made;
+std::string legend_of(const std::vector<std::string>& templates) {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (size_t i = 0; i < templates.size(); ++i)
+    names.emplace_back(templates[i], fmt::format("var(--c{})", std::min<size_t>(i, 5)));
+  return legend(names);
 }
 
 std::string title_of(const Row& row) {
   const BagStats& bags = row.of->shape.bags;
-  return escaped(fmt::format("{}: {} rows of {}, {:.3g} lookups a sample, {}, {:.1f} % of the time",
-                             row.names, row.of->shape.rows, row.of->shape.dim, bags.mean,
-                             row.schedule, row.share * 100));
+  return fmt::format("{}: {} rows of {}, {:.3g} lookups a sample, {}, {:.1f} % of the time",
+                     row.names, row.of->shape.rows, row.of->shape.dim, bags.mean, row.schedule,
+                     row.share * 100);
 }
 
 /// Lookups a sample against dimension, both in powers of two; areas are shares of time.
 std::string scatter(const std::vector<Row>& rows, const std::vector<std::string>& templates) {
-  constexpr double kLeft = 56, kTop = 76, kWidth = 980, kHeight = 300;
-  constexpr double kRadius = 44;  // of all the time; the topmost stays below the legend
+  constexpr double kLeft = 46, kTop = 34, kWidth = 560, kHeight = 230;
+  constexpr double kRadius = 30;  // of all the time
   double most_lookups = 2.0, most_dim = 2.0;
   for (const Row& row : rows) {
     most_lookups = std::max(most_lookups, row.of->shape.bags.mean);
@@ -131,9 +127,8 @@ std::string scatter(const std::vector<Row>& rows, const std::vector<std::string>
   };
   const auto y_of = [&](double dim) { return kTop + kHeight * (1.0 - std::log2(dim) / lines); };
   std::string svg = fmt::format(
-      "<svg viewBox=\"0 0 1060 420\" role=\"img\" aria-label=\"lookups a sample against "
-      "dimension\">\n{}",
-      legend(templates, kLeft, 20));
+      "<svg viewBox=\"0 0 640 310\" role=\"img\" aria-label=\"lookups a sample against "
+      "dimension\">\n");
   for (double p = -4; p <= columns - 4; p += 2) {
     const double x = x_of(std::exp2(p));
     svg += fmt::format(
@@ -149,7 +144,7 @@ std::string scatter(const std::vector<Row>& rows, const std::vector<std::string>
         y, kLeft, kLeft + kWidth, kLeft - 8, y + 4, std::exp2(p));
   }
   svg += fmt::format(
-      "<text class=\"dim\" x=\"{}\" y=\"412\" text-anchor=\"middle\">lookups a sample (up: "
+      "<text class=\"dim\" x=\"{}\" y=\"302\" text-anchor=\"middle\">lookups a sample (up: "
       "dimension)</text>\n",
       kLeft + kWidth / 2);
   for (const Row& row : rows) {
@@ -158,37 +153,29 @@ std::string scatter(const std::vector<Row>& rows, const std::vector<std::string>
         "stroke=\"{}\"><title>{}</title></circle>\n",
         x_of(row.of->shape.bags.mean), y_of(static_cast<double>(row.of->shape.dim)),
         2.0 + kRadius * std::sqrt(row.share), color_of(row, templates), color_of(row, templates),
-        title_of(row));
+        escaped(title_of(row)));
   }
   return svg + "</svg>\n";
 }
 
-/// A bar a class: measured, filled; predicted, a frame.
+/// A bar a class: what was measured.
 std::string bars(const std::vector<Row>& rows, const std::vector<std::string>& templates) {
-  constexpr double kLeft = 300, kWidth = 600, kLine = 20;
   const size_t count = std::min(kBars, rows.size());
   double most = 1e-9;
-  for (size_t i = 0; i < count; ++i) most = std::max({most, rows[i].measured, rows[i].predicted});
-  std::string svg =
-      fmt::format("<svg viewBox=\"0 0 1060 {:.0f}\" role=\"img\" aria-label=\"time by class\">\n",
-                  kLine * static_cast<double>(count) + 16);
+  for (size_t i = 0; i < count; ++i) most = std::max(most, rows[i].measured);
+  std::vector<Bar> bars;
   for (size_t i = 0; i < count; ++i) {
     const Row& row = rows[i];
-    const double y = 8 + kLine * static_cast<double>(i);
     const FeatureClass& of = *row.of;
-    svg += fmt::format(
-        "<g><title>{}</title><text x=\"{}\" y=\"{:.0f}\" text-anchor=\"end\">{} × {}, {:.3g} a "
-        "sample, {} {}</text><rect x=\"{}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"13\" "
-        "fill=\"{}\"/><rect x=\"{}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"13\" fill=\"none\" "
-        "stroke=\"var(--ink)\"/><text x=\"{:.1f}\" y=\"{:.0f}\">{} ({:.1f} %)</text></g>\n",
-        title_of(row), kLeft - 10, y + 11, of.shape.rows, of.shape.dim, of.shape.bags.mean,
-        of.features.size(), of.features.size() == 1 ? "feature" : "features", kLeft, y,
-        kWidth * row.measured / most, color_of(row, templates), kLeft, y,
-        kWidth * row.predicted / most,
-        kLeft + kWidth * std::max(row.measured, row.predicted) / most + 6, y + 11,
-        time_text(row.measured), row.share * 100);
+    bars.push_back({fmt::format("{} × {}, {:.3g} a sample, {} {}", of.shape.rows, of.shape.dim,
+                                of.shape.bags.mean, of.features.size(),
+                                of.features.size() == 1 ? "feature" : "features"),
+                    fmt::format("{} ({:.1f} %), predicted {}", time_text(row.measured),
+                                row.share * 100, time_text(row.predicted)),
+                    title_of(row),
+                    {{row.measured / most, color_of(row, templates), false}}});
   }
-  return svg + "</svg>\n";
+  return bar_list(bars);
 }
 
 std::string table(const std::vector<Row>& rows, bool updates, bool limited) {
@@ -247,24 +234,34 @@ std::string section(const TuningRecord& record, const FamilyTuning& family,
   const auto figure = [&](const std::string& value, const std::string& what) {
     html += "<li><b>" + value + "</b>" + what + "</li>";
   };
-  figure(time_text(family.measured_nanoseconds), "a batch, tuned");
-  figure(time_text(family.task_nanoseconds / threads), "predicted");
-  figure(time_text(family.default_nanoseconds), "with default schedules");
+  const std::string on =
+      is_of_gpu(family) ? "" : fmt::format(", {} {}", threads, threads == 1 ? "thread" : "threads");
+  const bool tuned = !family.choice.value.defaults;
+  if (tuned) {
+    figure(time_text(family.measured_nanoseconds), "a batch, tuned" + on);
+    figure(time_text(family.task_nanoseconds / threads), "predicted" + on);
+  }
+  figure(
+      time_text(family.default_nanoseconds),
+      (tuned ? "with default schedules" : "a batch with the default schedules, which stay") + on);
   const std::string what = updates ? "table" : "feature";
   figure(fmt::format("{}", features), features == 1 ? what : what + "s");
   figure(fmt::format("{}", rows.size()), rows.size() == 1 ? "class" : "classes");
   html += "</ul>\n<p>" + value_text(family.choice.value, updates) + "</p>\n";
-  html += "<h3>Dimension and lookups a sample</h3><figure>" + scatter(rows, templates) +
+  html += "<h3>Dimension and lookups a sample</h3><figure>" + legend_of(templates) +
+          scatter(rows, templates) +
           "<figcaption>A circle is a class of features that are alike; its area is its share of "
           "the time.</figcaption></figure>\n";
-  html += "<h3>Time by class</h3><figure>" + bars(rows, templates) +
-          fmt::format(
-              "<figcaption>{}{}.</figcaption></figure>\n",
-              is_of_gpu(family) ? "By the local stage, a schedule's share of the launch of all "
-                                  "candidates. Of one batch"
-                                : "Filled: measured in the run of all. Frame: predicted by the "
-                                  "local stage. Of one batch on one thread",
-              rows.size() > kBars ? fmt::format("; the {} longest of {}", kBars, rows.size()) : "");
+  html +=
+      fmt::format("<h3>Time by class{}</h3><figure>", is_of_gpu(family) ? "" : ", on one thread") +
+      bars(rows, templates) +
+      fmt::format(
+          "<figcaption>{}{}.</figcaption></figure>\n",
+          is_of_gpu(family) ? "By the local stage, a schedule's share of the launch of all "
+                              "candidates. Of one batch"
+                            : "Measured in the run of all, and predicted by the local "
+                              "stage. Of one batch on one thread",
+          rows.size() > kBars ? fmt::format("; the {} longest of {}", kBars, rows.size()) : "");
   return html + "<h3>All classes</h3>" + table(rows, updates, record.memory_rate > 0.0);
 }
 

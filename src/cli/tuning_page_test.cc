@@ -70,8 +70,8 @@ TEST(TuningPage, tells_of_each_class_its_schedule_its_times_and_its_share_of_the
   EXPECT_NE(page.find("<code>quick x=1</code></td><td>75.00 %</td><td>4 µs</td><td>3 ms</td>"
                       "<td>1 %</td></tr>"),
             std::string::npos);
-  EXPECT_NE(page.find("<b>2.2 ms</b>a batch, tuned"), std::string::npos);
-  EXPECT_NE(page.find("<b>3.3 ms</b>with default schedules"), std::string::npos);
+  EXPECT_NE(page.find("<b>2.2 ms</b>a batch, tuned, 2 threads"), std::string::npos);
+  EXPECT_NE(page.find("<b>3.3 ms</b>with default schedules, 2 threads"), std::string::npos);
   EXPECT_NE(page.find("title=\"f1, f3\">f1, f3</td><td>2</td><td>2000</td><td>16</td>"),
             std::string::npos);
   EXPECT_NE(page.find("t&lt;1&gt;, t&lt;3&gt;"), std::string::npos);
@@ -100,6 +100,9 @@ TEST(TuningPage, tells_of_one_class_and_of_default_schedules_that_stay) {
   EXPECT_NE(one.find("<b>1</b>class<"), std::string::npos);
   EXPECT_NE(one.find("<p>No schedules were faster fused than the default ones, which stay.</p>"),
             std::string::npos);
+  EXPECT_NE(one.find("<b>3.3 ms</b>a batch with the default schedules, which stay, 2 threads"),
+            std::string::npos);
+  EXPECT_EQ(count_of(one, "a batch, tuned"), 1u);  // of the other family
   EXPECT_EQ(one.find(std::to_string(kernels::kWholeFeature)), std::string::npos);
 }
 

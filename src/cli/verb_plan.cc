@@ -130,6 +130,8 @@ void print(const Arguments& arguments, const placement::Problem& problem,
   }
   for (const std::string& line : assumed) log_info(line);
   std::fputs(table_of(ways).c_str(), stdout);
+  if (const std::string advice = recommendation(ways); !advice.empty())
+    std::fputs((advice + "\n").c_str(), stdout);
   if (!arguments.explain) return;
   for (const PlannedWay& way : ways)
     if (way.refused.empty()) std::fputs(("\n" + explain(problem, way)).c_str(), stdout);

@@ -8,6 +8,7 @@
 #include "cli/build_info.h"
 #include "cli/open_world.h"
 #include "cli/run_config.h"
+#include "cli/stats_page.h"
 #include "cli/verb.h"
 #include "cli/versions.h"
 #include "preprocess/ops/registry.h"
@@ -29,7 +30,7 @@ constexpr int64_t kFirstBatchRows = 64, kBatchRows = 8192, kBatchIds = 16'000'00
 struct Arguments {
   ConfigArguments config;
   int64_t rows = 0, id_limit = 2'000'000;
-  std::string counts;
+  std::string counts, html;
   std::vector<std::string> merge;
   bool overwrite = false, json = false, quiet = false;
 };
@@ -91,6 +92,9 @@ Status print_stats(const Arguments& arguments) {
                            load_run_config(arguments.config.path, arguments.config.sets));
   const auto measured = measure(config, arguments);
   if (!measured.ok()) return config.locate(measured.status());
+  if (!arguments.html.empty())
+    RECMILL_RETURN_IF_ERROR(write_atomically(posix_files(), arguments.html,
+                                             stats_page(config.options.name, *measured)));
   if (arguments.json) {
     print_result(to_json(*measured), true);
   } else {
@@ -153,18 +157,21 @@ Status merge_files(const Arguments& arguments) {
 }
 
 /// Before hours of counting, whether their result can be written.
-Status check_written(const std::string& path, bool overwrite) {
+Status check_written(const std::string& option, const std::string& path, bool overwrite) {
   if (!path.empty()) RECMILL_RETURN_IF_ERROR(refuse_existing(path, overwrite));
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos || slash == 0 || posix_files().is_folder(path.substr(0, slash)))
     return {};
-  return Status::BadRequest("--counts " + path + ": there is no folder " + path.substr(0, slash));
+  return Status::BadRequest(option + " " + path + ": there is no folder " + path.substr(0, slash));
 }
 
 Status run_stats(const Arguments& arguments, Chosen& chosen) {
   if (arguments.rows < 0) return Status::BadRequest("--rows: must not be negative");
   if (arguments.id_limit < 2) return Status::BadRequest("--id-limit: must be 2 or more");
-  RECMILL_RETURN_IF_ERROR(check_written(arguments.counts, arguments.overwrite));
+  RECMILL_RETURN_IF_ERROR(check_written("--counts", arguments.counts, arguments.overwrite));
+  RECMILL_RETURN_IF_ERROR(check_written("--html", arguments.html, arguments.overwrite));
+  if (!arguments.html.empty() && (!arguments.counts.empty() || !arguments.merge.empty()))
+    return Status::BadRequest("--html: is of the columns, not of --counts and --merge");
   if (arguments.merge.empty() && arguments.config.path.empty())
     return Status::BadRequest("stats: name a configuration or a workload, or --merge FILES");
   if (arguments.merge.empty())
@@ -193,7 +200,9 @@ void add_stats(CLI::App& app, Chosen& chosen) {
                    "the columns, and write that to this file");
   verb->add_option("--merge", arguments->merge,
                    "files of counts of different data, which --counts then names the sum of");
-  verb->add_flag("--overwrite", arguments->overwrite, "replace a file of counts that is there");
+  verb->add_option("--html", arguments->html,
+                   "write a page of the columns to this file: how they spread, the label by value");
+  verb->add_flag("--overwrite", arguments->overwrite, "replace a file that is there");
   verb->add_flag("--json", arguments->json, "print one JSON object");
   verb->add_flag("--quiet", arguments->quiet, "show no progress");
   verb->callback([arguments, &chosen] {

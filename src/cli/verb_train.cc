@@ -14,6 +14,7 @@
 #include "cli/open_world.h"
 #include "cli/profile_page.h"
 #include "cli/run_config.h"
+#include "cli/run_page.h"
 #include "cli/verb.h"
 #include "cli/versions.h"
 #include "comm/threads.h"
@@ -22,6 +23,7 @@
 #include "train/job.h"
 #include "train/memory.h"
 #include "train/place_gpu_rows.h"
+#include "train/run_folder.h"
 #include "train/run_placement.h"
 
 namespace recmill::cli {
@@ -122,11 +124,29 @@ Status print_ledger(const train::RunOptions& options, bool json) {
   return train::check_memory(ledger, ThreadsWorld());
 }
 
-// The profile is a table for people, and a picture where one is wanted.
-Status print_summary(Json summary, const Arguments& arguments, const std::string& name) {
+/// The lines of metrics that the run has written.
+Result<std::vector<Json>> metrics_of(const train::RunOptions& options) {
+  RECMILL_ASSIGN_OR_RETURN(
+      const std::string text,
+      read_text(
+          posix_files(),
+          train::RunFolder(posix_files(), options.train.runs + "/" + options.name).metrics()));
+  std::vector<Json> lines;
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos;
+       begin = end + 1) {
+    const Json line = Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  text.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+    if (line.is_object()) lines.push_back(line);
+  }
+  return lines;
+}
+
+// The profile is a table for people, and a page where one is wanted.
+Status print_summary(Json summary, const Arguments& arguments, const train::RunOptions& options) {
   if (!arguments.html.empty()) {
-    RECMILL_RETURN_IF_ERROR(
-        write_atomically(posix_files(), arguments.html, profile_page(name, summary["profile"])));
+    RunPage page{options.name, summary, {}, to_toml(options)};
+    RECMILL_ASSIGN_OR_RETURN(page.metrics, metrics_of(options));
+    RECMILL_RETURN_IF_ERROR(write_atomically(posix_files(), arguments.html, run_page(page)));
   }
   if (arguments.json || !summary.contains("profile")) {
     print_result(summary, arguments.json);
@@ -165,7 +185,7 @@ Status train_model(const Arguments& arguments, Chosen& chosen) {
   auto summary = run_training(config.options, request, setting);
   if (!summary.ok()) return config.locate(summary.status());
   if (!chosen.world->has_first_rank()) return {};
-  RECMILL_RETURN_IF_ERROR(print_summary(*std::move(summary), arguments, config.options.name));
+  RECMILL_RETURN_IF_ERROR(print_summary(*std::move(summary), arguments, config.options));
   if (!arguments.quiet) {
     log_info("results are in " + config.options.train.runs + "/" + config.options.name);
   }
@@ -190,7 +210,8 @@ void add_train(CLI::App& app, Chosen& chosen) {
       "--profile", arguments->profile,
       "also print what each rank spent its time on, computing, waiting, bytes, by stage, and the "
       "memory it held beyond its rows");
-  verb->add_option("--html", arguments->html, "write the profile with a timeline to this file");
+  verb->add_option("--html", arguments->html,
+                   "write a page of the run to this file: curves, a step's breakdown, the profile");
   verb->add_flag("--json", arguments->json, "print the summary as one JSON object");
   verb->add_flag("--quiet", arguments->quiet, "show no progress");
   verb->callback([arguments, &chosen] {

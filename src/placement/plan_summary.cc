@@ -77,11 +77,11 @@ Json to_json(const Balance& balance, double unit) {
 
 std::string devices_text(const Rating& rating) {
   std::string text =
-      fmt::format("{:>8}{:>14}{:>14}{:>14}{:>14}{:>14}{:>12}\n", "device", "memory MiB", "of it",
-                  "lookups MiB", "sent MiB", "received MiB", "time ms");
+      fmt::format("{:>8} {:>13} {:>13} {:>13} {:>13} {:>13} {:>11}\n", "device", "memory MiB",
+                  "of it", "lookups MiB", "sent MiB", "received MiB", "time ms");
   for (size_t d = 0; d < rating.devices.size(); ++d) {
     const DeviceRating& device = rating.devices[d];
-    text += fmt::format("{:>8}{:>14.3f}{:>13.1f}%{:>14.3f}{:>14.3f}{:>14.3f}{:>12.3f}\n", d,
+    text += fmt::format("{:>8} {:>13.3f} {:>11.1f} % {:>13.3f} {:>13.3f} {:>13.3f} {:>11.3f}\n", d,
                         device.memory / kMiB, 100 * device.memory / device.memory_limit,
                         device.looked_up / kMiB, device.sent / kMiB, device.received / kMiB,
                         1e3 * device.seconds());
@@ -96,18 +96,18 @@ std::string pairs_text(const Rating& rating) {
   for (size_t to = 0; to < devices; ++to) {
     text += fmt::format("{:>8}", to);
     for (size_t from = 0; from < devices; ++from)
-      text += to == from ? fmt::format("{:>10}", "-")
-                         : fmt::format("{:>10.3f}", rating.fetched[to * devices + from] / kMiB);
+      text += to == from ? fmt::format(" {:>10}", "-")
+                         : fmt::format(" {:>10.3f}", rating.fetched[to * devices + from] / kMiB);
     text += "\n";
   }
   return text;
 }
 
 std::string tables_text(const std::vector<TableSummary>& tables) {
-  std::string text = fmt::format("{:<20}{:>13}{:>6}{:>12}{:>10}  {}\n", "table", "rows", "dim",
+  std::string text = fmt::format("{:<20} {:>12} {:>5} {:>11} {:>9}  {}\n", "table", "rows", "dim",
                                  "MiB", "copied", "where");
   for (const TableSummary& table : tables)
-    text += fmt::format("{:<20}{:>13}{:>6}{:>12.3f}{:>10}  {}\n", table.table, table.rows,
+    text += fmt::format("{:<20} {:>12} {:>5} {:>11.3f} {:>9}  {}\n", table.table, table.rows,
                         table.dim, table.bytes / kMiB, table.copied, table.rule);
   return text;
 }
@@ -121,15 +121,34 @@ std::vector<TableSummary> summarize(const Problem& problem, const PlacementPlan&
   return tables;
 }
 
+std::string recommendation(const std::vector<PlannedWay>& ways) {
+  constexpr double kAlike = 1.01;
+  std::vector<const PlannedWay*> fit;
+  for (const PlannedWay& way : ways)
+    if (way.refused.empty() && way.rating.does_not_fit().empty()) fit.push_back(&way);
+  if (fit.empty()) return "";
+  const auto seconds = [](const PlannedWay* way) { return way->rating.seconds; };
+  const double least = (*std::ranges::min_element(fit, {}, seconds))->rating.seconds;
+  const auto is_best = [&](const PlannedWay* way) { return seconds(way) <= least * kAlike; };
+  const PlannedWay& best = **std::ranges::find_if(fit, is_best);
+  std::erase_if(fit, is_best);
+  const std::string use = fmt::format("use {}: {:.4g} ms a batch on the slowest device, predicted",
+                                      best.title(), 1e3 * best.rating.seconds);
+  if (fit.empty()) return use + "; no other plan that fits differs by 1 %";
+  const PlannedWay& next = **std::ranges::min_element(fit, {}, seconds);
+  return fmt::format("{}, {:.0f} % less than {}, the next best", use,
+                     100 * (1 - best.rating.seconds / next.rating.seconds), next.title());
+}
+
 std::string table_of(const std::vector<PlannedWay>& ways) {
   std::string text = fmt::format(
-      "{:<16}{:>22}{:>22}{:>22}{:>20}{:>10}{:>10}{:>9}\n{:<16}{:>22}{:>22}{:>22}{:>20}{:>10}{:>10}"
-      "{:>9}\n",
+      "{:<16} {:>25} {:>25} {:>25} {:>18} {:>9} {:>9} {:>8}\n"
+      "{:<16} {:>25} {:>25} {:>25} {:>18} {:>9} {:>9} {:>8}\n",
       "planner", "memory, MiB", "lookups, MiB", "communication, ms", "a pair, MiB", "copied",
-      "time", "to plan", "", "largest mean  DoB", "largest mean  DoB", "largest mean  DoB",
-      "mean  DoB", "rows", "ms", "s");
+      "time", "to plan", "", "largest     mean     DoB", "largest     mean     DoB",
+      "largest     mean     DoB", "mean     DoB", "rows", "ms", "s");
   const auto three = [](const Balance& balance, double unit) {
-    return fmt::format("{:.4g} {:.4g} {:>5.1f}%", balance.largest / unit, balance.mean / unit,
+    return fmt::format("{:>8.4g} {:>8.4g} {:>5.1f} %", balance.largest / unit, balance.mean / unit,
                        100 * balance.degree());
   };
   for (const PlannedWay& way : ways) {
@@ -139,10 +158,10 @@ std::string table_of(const std::vector<PlannedWay>& ways) {
       continue;
     }
     const Rating& rating = way.rating;
-    text += fmt::format("{:<16}{:>22}{:>22}{:>22}{:>20}{:>10}{:>10.4g}{:>9.2f}\n", name,
+    text += fmt::format("{:<16} {:>25} {:>25} {:>25} {:>18} {:>9} {:>9.4g} {:>8.2f}\n", name,
                         three(rating.memory, kMiB), three(rating.lookups, kMiB),
                         three(rating.communication, 1e-3),
-                        fmt::format("{:.4g} {:>5.1f}%", rating.pair_bytes.mean / kMiB,
+                        fmt::format("{:.4g} {:>5.1f} %", rating.pair_bytes.mean / kMiB,
                                     100 * rating.pair_bytes.degree()),
                         rating.copied_rows, 1e3 * rating.seconds, way.seconds);
     if (const std::string lacking = rating.does_not_fit(); !lacking.empty())

@@ -35,6 +35,10 @@ struct PlannedWay {
   std::string title() const { return name.empty() ? std::string(name_of(kind)) : name; }
 };
 
+/// "use oper: 14 % less time a batch than table_wise, the next best": of the plans that fit, the
+/// one with the least predicted time, the first of several within 1 %. Empty: none fits.
+std::string recommendation(const std::vector<PlannedWay>& ways);
+
 /// One line a planner: memory, lookups and communication with their balance, copies, time.
 std::string table_of(const std::vector<PlannedWay>& ways);
 /// Device by device, pair by pair and table by table.

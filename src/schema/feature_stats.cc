@@ -4,9 +4,28 @@
 #include "base/json_keys.h"
 
 namespace recmill {
+
+// Found by the templates of JSON and of json_keys.h; lists of four and of three numbers.
+static void to_json(Json& json, const ValueBucket& bucket) {
+  json = {bucket.from, bucket.to, bucket.cells, bucket.labels};
+}
+static void to_json(Json& json, const FrequentId& id) {
+  json = {id.id, id.lookups, id.labels};
+}
+static bool read_value(const Json& json, ValueBucket& bucket) {
+  return json.is_array() && json.size() == 4 && read_value(json[0], bucket.from) &&
+         read_value(json[1], bucket.to) && read_value(json[2], bucket.cells) &&
+         read_value(json[3], bucket.labels);
+}
+static bool read_value(const Json& json, FrequentId& id) {
+  if (!json.is_array() || json.size() != 3 || !json[0].is_number_unsigned()) return false;
+  id.id = json[0].get<uint64_t>();
+  return read_value(json[1], id.lookups) && read_value(json[2], id.labels);
+}
+
 namespace {
 
-constexpr int64_t format_version = 1;
+constexpr int64_t format_version = 2;
 constexpr char kSource[] = "feature stats";  // begins each error
 
 // The only lists of the fields in JSON.
@@ -17,11 +36,14 @@ void visit_dense(Visitor&& v, Stats& s) {
   v("minimum", s.minimum);
   v("maximum", s.maximum);
   v("mean", s.mean);
+  v("missing_labels", s.missing_labels);
+  v("buckets", s.buckets);
 }
 template <typename Visitor, typename Stats>
 void visit_ids(Visitor&& v, Stats& s) {
   v("name", s.name);
   v("missing", s.missing);
+  v("missing_labels", s.missing_labels);
   v("lookups", s.lookups);
   v("longest", s.longest);
   v("lengths", s.lengths);
@@ -31,6 +53,7 @@ void visit_ids(Visitor&& v, Stats& s) {
   v("top_1_percent", s.top_1_percent);
   v("top_10_percent", s.top_10_percent);
   v("zipf", s.zipf);
+  v("frequent", s.frequent);
   v("table_rows", s.table_rows);
   v("expected_collisions", s.expected_collisions);
   v("observed_collisions", s.observed_collisions);

@@ -11,18 +11,39 @@
 
 namespace recmill {
 
+/// The values in [from, to), or the one value where these are equal, and the sum of their labels.
+struct ValueBucket {
+  double from = 0, to = 0;
+  int64_t cells = 0;
+  double labels = 0;
+  bool operator==(const ValueBucket&) const = default;
+};
+
 struct DenseColumnStats {
   std::string name;
   int64_t missing = 0;                        // cells
   double minimum = 0, maximum = 0, mean = 0;  // of the others; 0 when there are none
+  double missing_labels = 0;                  // sum of the labels of cells without a value
+  /// By value: four of the same length from each power of two to the next, 0 by itself; those that
+  /// have cells.
+  std::vector<ValueBucket> buckets;
   bool operator==(const DenseColumnStats&) const = default;
+};
+
+/// An id, how often it was looked up, and the sum of the labels of these lookups' samples.
+struct FrequentId {
+  uint64_t id = 0;
+  int64_t lookups = 0;
+  double labels = 0;
+  bool operator==(const FrequentId&) const = default;
 };
 
 struct IdColumnStats {
   std::string name;
-  int64_t missing = 0;  // samples with an empty bag
-  int64_t lookups = 0;  // ids in all bags
-  int64_t longest = 0;  // ids in a bag
+  int64_t missing = 0;        // samples with an empty bag
+  double missing_labels = 0;  // sum of their labels
+  int64_t lookups = 0;        // ids in all bags
+  int64_t longest = 0;        // ids in a bag
   /// lengths[0]: empty bags; lengths[b]: bags of 2^(b-1) ... 2^b - 1 ids.
   std::vector<int64_t> lengths;
 
@@ -32,6 +53,8 @@ struct IdColumnStats {
   double top_1_percent = 0;   // share of the lookups that the most frequent 1 % of the ids take
   double top_10_percent = 0;  // 10 %
   double zipf = 0;            // exponent fitted to count by rank; 0: too few ids
+  /// The most frequent ids, at most 12, among the first 65,536 different ones of the data.
+  std::vector<FrequentId> frequent;
 
   int64_t table_rows = 0;            // of the table it was asked for; 0: none
   double expected_collisions = 0;    // ids without a row of their own, under a uniform hash

@@ -9,10 +9,11 @@ namespace recmill {
 std::vector<std::string> fuzz::seeds() {
   FeatureStats stats;
   stats.samples = 3;
-  stats.dense = {{"I1", 1, -2, 2.5, 0.25}};
+  stats.dense = {{"I1", 1, -2, 2.5, 0.25, 0.5, {{0, 0, 1, 0}, {1, 1.25, 1, 0.5}}}};
   stats.ids.resize(1);
   stats.ids[0].name = "C1";
   stats.ids[0].lengths = {1, 2};
+  stats.ids[0].frequent = {{~uint64_t{0}, 2, 1.5}};
   return {to_json(stats).dump(), to_json(FeatureStats()).dump()};
 }
 

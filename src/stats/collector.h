@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "batch/column_batch.h"
@@ -38,13 +40,17 @@ class Collector {
     IdCounts counts;
     std::vector<int64_t> lengths;
     int64_t missing = 0, longest = 0;
+    double missing_labels = 0;
+    std::unordered_map<uint64_t, FrequentId> first;  // the first different ids
   };
   struct DenseColumnState {
     int64_t present = 0, missing = 0;
-    double minimum = 0, maximum = 0, sum = 0;
+    double minimum = 0, maximum = 0, sum = 0, missing_labels = 0;
+    std::map<int, ValueBucket> buckets;  // by bucket_of()
   };
-  static void count(const IdColumn& cells, int64_t samples, IdColumnState& state);
-  static void count(const std::vector<float>& cells, DenseColumnState& state);
+  static void count(const IdColumn& cells, const std::vector<float>& labels, IdColumnState& state);
+  static void count(const std::vector<float>& cells, const std::vector<float>& labels,
+                    DenseColumnState& state);
   static IdColumnStats measure(const IdColumnState& state, const ColumnTable& table);
 
   DataSchema schema_;

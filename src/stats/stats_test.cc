@@ -100,6 +100,46 @@ TEST(Collector, equals_plain_counts) {
   EXPECT_EQ(stats.label_mean, 0.25);
 }
 
+TEST(Collector, tells_the_label_by_value_and_by_id) {
+  const FeatureStats stats = collected(20000, 1, 10000);
+  const ColumnBatch all = draw(0, 20000);
+  // -2, -1, 0, 1, 2, 3, 4: each by itself.
+  const DenseColumnStats& dense = stats.dense[0];
+  ASSERT_EQ(dense.buckets.size(), 7u);
+  double missing_labels = 0;
+  std::map<float, std::pair<int64_t, double>> by_value;
+  for (size_t i = 0; i < all.labels.size(); ++i) {
+    const float value = all.dense[0][i];
+    if (std::isnan(value)) {
+      missing_labels += all.labels[i];
+    } else {
+      ++by_value[value].first;
+      by_value[value].second += all.labels[i];
+    }
+  }
+  EXPECT_EQ(dense.missing_labels, missing_labels);
+  auto bucket = dense.buckets.begin();
+  for (const auto& [value, of] : by_value) {
+    EXPECT_TRUE(value < 0 ? bucket->from < value && value <= bucket->to
+                          : bucket->from <= value && value <= bucket->to)
+        << value;
+    EXPECT_EQ(bucket->cells, of.first);
+    EXPECT_EQ(bucket->labels, of.second);
+    ++bucket;
+  }
+  std::map<uint64_t, FrequentId> by_id;
+  for (size_t i = 0; i < all.labels.size(); ++i) {
+    FrequentId& of = by_id[all.ids[0].ids[i]];
+    of.id = all.ids[0].ids[i];
+    ++of.lookups;
+    of.labels += all.labels[i];
+  }
+  ASSERT_EQ(stats.ids[0].frequent.size(), 12u);
+  for (const FrequentId& id : stats.ids[0].frequent) EXPECT_EQ(id, by_id[id.id]);
+  EXPECT_EQ(stats.ids[0].frequent[0].id, 0u);
+  EXPECT_EQ(stats.ids[1].missing_labels, 1667.0);
+}
+
 TEST(Collector, gives_the_same_figures_for_any_batches_and_threads) {
   for (int64_t limit : {50, 10000}) {
     const FeatureStats expected = collected(20000, 1, limit);

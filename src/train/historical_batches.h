@@ -30,6 +30,8 @@ class HistoricalBatches {
   /// the end of the data it goes on from the beginning, as in the next epoch.
   Status next(int64_t samples, SparseBatch& batch);
 
+  int64_t rows() const { return rows_; }  // of the data
+
  private:
   HistoricalBatches() = default;
   Status read(int64_t samples);

@@ -33,7 +33,8 @@ Result<AccessCounts> count_first_samples(const ResolvedRun& run, Files& files) {
   RECMILL_ASSIGN_OR_RETURN(auto batches, HistoricalBatches::open(run, seed, *pool, files));
   RECMILL_ASSIGN_OR_RETURN(auto counter, stats::AccessCounter::create(run.spec, row_digest(run)));
   SparseBatch batch;
-  for (int64_t left = run.options.placement.count_samples; left > 0; left -= kBatchSamples) {
+  const int64_t samples = std::min(run.options.placement.count_samples, batches.rows());
+  for (int64_t left = samples; left > 0; left -= kBatchSamples) {
     RECMILL_RETURN_IF_ERROR(batches.next(std::min(left, kBatchSamples), batch));
     counter.add(batch, *pool);
   }
@@ -114,8 +115,7 @@ std::vector<std::string> assumptions(const ResolvedRun& run, const placement::Pr
   if (options.counts.empty())
     lines.push_back(
         fmt::format("rows were counted in the first {} samples; 'recmill stats --counts' counts "
-                    "all of them, and "
-                    "placement.counts takes its file",
+                    "those of an epoch of training, and placement.counts takes its file",
                     problem.counts.samples));
   if (options.cluster.empty())
     lines.push_back(

@@ -6,7 +6,8 @@
 namespace recmill::train {
 namespace {
 
-constexpr size_t kSpans = 160;  // about 20 iterations
+constexpr size_t kSteps = 12;  // of which report() tells
+constexpr size_t kSpans = 64;  // of a step; whoever enters no Stage::data has no steps
 
 }  // namespace
 
@@ -27,11 +28,28 @@ void StageClock::enter(Stage stage) {
   of.traffic.seconds += waiting;
   of.traffic.sent += traffic.sent - traffic_.sent;
   of.traffic.received += traffic.received - traffic_.received;
-  spans_.push_back({stage_, since_, now, waiting});
-  if (spans_.size() > kSpans) spans_.pop_front();
+  if (step_.size() < kSpans) step_.push_back({stage_, since_, now, waiting});
   stage_ = stage;
   since_ = now;
   traffic_ = traffic;
+  if (stage == Stage::data) end_step();
+}
+
+void StageClock::end_step() {
+  const bool trained = std::ranges::any_of(
+      step_, [](const StageSpan& span) { return span.stage == Stage::dense_layers; });
+  if (trained && !disturbed_) {
+    steps_.push_back(std::move(step_));
+    if (steps_.size() > kSteps) steps_.pop_front();
+  }
+  step_.clear();
+  disturbed_ = false;
+}
+
+void StageClock::disturb() {
+  disturbed_ = true;
+  if (!steps_.empty() && steps_.size() >= kept_.size()) kept_ = std::move(steps_);
+  steps_.clear();
 }
 
 Traffic StageClock::traffic() const {
@@ -51,6 +69,7 @@ void StageClock::add(const Traffic& traffic, double seconds) {
 
 void StageClock::hold(Stage stage) {
   enter(stage);
+  disturb();
   held_ = true;
 }
 
@@ -71,10 +90,15 @@ Json StageClock::report() const {
                               {"received", of.traffic.received}};
   }
   Json spans = Json::array();
-  for (const StageSpan& span : spans_)
-    spans.push_back(
-        {kStageNames[static_cast<size_t>(span.stage)], span.begin, span.end, span.waiting});
-  return {{"seconds", since_}, {"stages", std::move(stages)}, {"spans", std::move(spans)}};
+  const Steps& steps = steps_.empty() || steps_.size() < kept_.size() ? kept_ : steps_;
+  for (const auto& step : steps)
+    for (const StageSpan& span : step)
+      spans.push_back(
+          {kStageNames[static_cast<size_t>(span.stage)], span.begin, span.end, span.waiting});
+  return {{"seconds", since_},
+          {"stages", std::move(stages)},
+          {"steps", steps.size()},
+          {"spans", std::move(spans)}};
 }
 
 }  // namespace recmill::train

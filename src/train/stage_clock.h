@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/json_lines.h"
@@ -51,9 +52,13 @@ class StageClock {
   /// side.
   void restart();
 
-  /// The stage before ends here. Nothing while a stage is held.
+  /// The stage before ends here. Nothing while a stage is held. A step is from Stage::data to the
+  /// next one.
   void enter(Stage stage);
-  /// Enters a stage and stays in it, whatever is entered, until release().
+  /// The step that is under way is no steady one: a checkpoint is begun, say. What report() tells
+  /// of steady steps are the last ones without such a step, or an evaluation, between them.
+  void disturb();
+  /// Enters a stage and stays in it, whatever is entered, until release(). Disturbs.
   void hold(Stage stage);
   void release(Stage next);
   /// What went on beside other stages, on another thread, for the one that is entered: `seconds` in
@@ -62,12 +67,16 @@ class StageClock {
 
   const Figures& figures(Stage stage) const { return figures_[static_cast<size_t>(stage)]; }
   /// {"seconds", "stages": {name: {"seconds", "waiting", "hidden", "sent", "received"}},
-  /// "spans": [[stage, begin, end, waiting]]}: the data stage is all waiting; the spans are the
-  /// last ones.
+  /// "steps", "spans": [[stage, begin, end, waiting]]}: the data stage is all waiting; the spans
+  /// are those of so many steady steps, the same on ranks that were disturbed in the same steps.
   Json report() const;
 
  private:
+  /// Steps that follow each other.
+  using Steps = std::deque<std::vector<StageSpan>>;
+
   Traffic traffic() const;
+  void end_step();
 
   const Communicator* communicator_;
   Traffic beside_;  // of other communicators
@@ -77,7 +86,9 @@ class StageClock {
   double since_ = 0.0;
   Traffic traffic_;  // at since_
   std::array<Figures, kStageNames.size()> figures_{};
-  std::deque<StageSpan> spans_;
+  std::vector<StageSpan> step_;  // that is under way
+  bool disturbed_ = false;       // since it began
+  Steps steps_, kept_;           // since the last disturbance, and the most before one
 };
 
 }  // namespace recmill::train

@@ -47,6 +47,7 @@ TEST(StageClock, gives_each_stage_its_own_traffic_and_all_of_the_time) {
   double seconds = 0.0;
   for (const Json& stage : report["stages"]) seconds += stage["seconds"].get<double>();
   EXPECT_NEAR(seconds, report["seconds"].get<double>(), 1e-9);
+  EXPECT_EQ(report["steps"], 1);
   EXPECT_EQ(report["spans"].size(), 4u);
   EXPECT_EQ(report["spans"][1][0], "lookup");
   EXPECT_EQ(report["spans"][1][2], report["spans"][2][1]);
@@ -83,13 +84,29 @@ TEST(StageClock, what_is_held_takes_all_until_it_is_released) {
   EXPECT_TRUE(clock.report()["spans"].empty());
 }
 
-TEST(StageClock, keeps_the_last_spans) {
+void step(StageClock& clock) {
+  for (const Stage stage : {Stage::lookup, Stage::dense_layers, Stage::data}) clock.enter(stage);
+}
+
+TEST(StageClock, keeps_the_last_steps_that_nothing_disturbed) {
   Counted communicator;
   StageClock clock(communicator);
-  for (int i = 0; i < 1000; ++i) clock.enter(i % 2 == 0 ? Stage::lookup : Stage::data);
-  const Json report = clock.report();
-  EXPECT_EQ(report["spans"].size(), 160u);
-  EXPECT_EQ(report["spans"][159][2], report["seconds"]);
+  for (int i = 0; i < 100; ++i) step(clock);
+  EXPECT_EQ(clock.report()["steps"], 12);
+  EXPECT_EQ(clock.report()["spans"].size(), 36u);
+  const Json before = clock.report()["spans"];
+  clock.enter(Stage::lookup);
+  clock.enter(Stage::dense_layers);
+  clock.disturb();
+  clock.enter(Stage::data);
+  clock.hold(Stage::evaluation);
+  clock.release(Stage::data);
+  for (int i = 0; i < 11; ++i) step(clock);  // fewer than are kept
+  EXPECT_EQ(clock.report()["spans"], before);
+  step(clock);
+  EXPECT_EQ(clock.report()["steps"], 12);
+  EXPECT_GT(clock.report()["spans"][0][1], before[35][2]);
+  EXPECT_EQ(clock.report()["spans"][35][2], clock.report()["seconds"]);
 }
 
 }  // namespace

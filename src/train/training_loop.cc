@@ -95,6 +95,7 @@ Status TrainingLoop::train(const RankBatch& batch) {
 }
 
 Status TrainingLoop::save() {
+  rank_.trainer->stages().disturb();
   LoopState state = state_;
   state.window = window_.contents();
   return setting_.saver.save(state);
