@@ -55,7 +55,7 @@ endfunction()
 
 function(recmill_check_door path door)
   if(NOT DEFINED RECMILL_DOOR_${door})
-    return() # small third parties (fmt, nlohmann json, Highway, zlib, zstd) are open to all
+    return() # small third parties (fmt, nlohmann json, Highway, bzip2, zlib, zstd) are open to all
   endif()
   foreach(allowed IN LISTS RECMILL_DOOR_${door})
     if(path STREQUAL allowed OR path MATCHES "^${allowed}/")

@@ -41,7 +41,7 @@ struct BehaviorLog {
 
 TextLayout log_layout(const DataOptions& options) {
   TextLayout layout;
-  layout.delimiter = options.delimiter.empty() ? ',' : options.delimiter[0];
+  layout.delimiter = options.delimiter.empty() ? "," : options.delimiter;
   const auto add = [&](const char* name, ColumnRole role, IdText id_text, int target) {
     TextColumn column;
     column.spec.name = name;
@@ -63,7 +63,7 @@ TextLayout log_layout(const DataOptions& options) {
 class LogLoader {
  public:
   LogLoader(const BehaviorLogOptions& options, RowSource& source, Pool& pool)
-      : options_(options), source_(source), pool_(pool), parser_(source.rule().layout) {
+      : options_(options), source_(source), pool_(pool), parser_({source.layout()}) {
     for (const std::string& name : options.behaviors) kept_.push_back(hash_bytes(name));
   }
 
@@ -84,7 +84,7 @@ class LogLoader {
         const auto& offsets = batch.ids[column].offsets;
         if (offsets[i] == offsets[i + 1]) {
           return Status::Failed(window.place_of(window.rows[i]) + ": column " +
-                                parser_.layout().schema.ids[column] + ": no value");
+                                parser_.schema().ids[column] + ": no value");
         }
       }
       const auto id = [&](size_t c) { return batch.ids[c].ids[batch.ids[c].offsets[i]]; };
@@ -262,7 +262,8 @@ class BehaviorLogReader final : public Reader {
     rule.on_bad_row = options_.on_bad_row;
     rule.bad_row_limit = options_.bad_row_limit;
     RECMILL_ASSIGN_OR_RETURN(
-        auto source, RowSource::open(files_, paths_, options_.cache, std::move(rule), pool_));
+        auto source, RowSource::open(files_, paths_, options_.cache,
+                                     FileRules::same(std::move(rule), paths_.size()), pool_));
     RECMILL_ASSIGN_OR_RETURN(log_, LogLoader(log_options_, *source, pool_).load());
     targets_ = targets_of(log_, log_options_.minimum_history);
     RECMILL_RETURN_IF_ERROR(keep_subset(split_, log_, targets_));

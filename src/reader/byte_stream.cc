@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/byte_stream.h"
 
+#include <bzlib.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "reader/file_ending.h"
 
 namespace recmill::reader {
 namespace {
@@ -34,7 +36,7 @@ class PlainStream final : public ByteStream {
 // Far more than lies between access points, so that it shows in the time.
 constexpr uint64_t kFarBytes = uint64_t{32} << 20;
 
-// What gzip and zstd share: compressed input in pieces, forward skips, restarts.
+// What gzip, bzip2 and zstd share: compressed input in pieces, forward skips, restarts.
 class CompressedStream : public ByteStream {
  public:
   CompressedStream(std::unique_ptr<ReadableFile> file, std::string path)
@@ -237,6 +239,55 @@ class GzipStream final : public CompressedStream {
   size_t trailer_ = 0;         // bytes of a raw member's that are left
 };
 
+class Bzip2Stream final : public CompressedStream {
+ public:
+  using CompressedStream::CompressedStream;
+  ~Bzip2Stream() override { end(); }
+
+ protected:
+  Result<size_t> decompress(std::span<char> out) override {
+    if (!begun_) {
+      if (stream_ended_ && skip_padding()) return 0;
+      if (available_ == 0) return 0;
+      if (AccessPoint* const point = point_if_due(0)) point->begins_frame = true;
+      if (BZ2_bzDecompressInit(&bzip2_, 0, 0) != BZ_OK) return damaged("cannot start");
+      begun_ = true;
+    }
+    bzip2_.next_in = next_;
+    bzip2_.avail_in = static_cast<unsigned>(available_);
+    bzip2_.next_out = out.data();
+    const auto wanted = static_cast<unsigned>(std::min<size_t>(out.size(), 1u << 30));
+    bzip2_.avail_out = wanted;
+    const int outcome = BZ2_bzDecompress(&bzip2_);
+    next_ = bzip2_.next_in;
+    available_ = bzip2_.avail_in;
+    if (outcome != BZ_OK && outcome != BZ_STREAM_END) {
+      return damaged(outcome == BZ_DATA_ERROR_MAGIC ? "not bzip2" : "its checksum does not hold");
+    }
+    if (outcome == BZ_STREAM_END) {
+      end();
+      stream_ended_ = true;
+    }
+    return wanted - bzip2_.avail_out;
+  }
+  bool at_frame_end() const override { return !begun_; }
+  Status resume(const AccessPoint&) override {
+    end();
+    stream_ended_ = false;
+    return {};
+  }
+
+ private:
+  void end() {
+    if (begun_) BZ2_bzDecompressEnd(&bzip2_);
+    begun_ = false;
+  }
+
+  bz_stream bzip2_{};
+  bool begun_ = false;         // a stream, that has not ended
+  bool stream_ended_ = false;  // one has
+};
+
 class ZstdStream final : public CompressedStream {
  public:
   ZstdStream(std::unique_ptr<ReadableFile> file, std::string path)
@@ -273,12 +324,15 @@ class ZstdStream final : public CompressedStream {
 
 Result<std::unique_ptr<ByteStream>> open_byte_stream(Files& files, const std::string& path) {
   RECMILL_ASSIGN_OR_RETURN(auto file, files.open(path));
-  if (path.ends_with(".gz")) {
+  if (has_ending(path, ".gz")) {
     auto stream = std::make_unique<GzipStream>(std::move(file), path);
     RECMILL_RETURN_IF_ERROR(stream->start());
     return std::unique_ptr<ByteStream>(std::move(stream));
   }
-  if (path.ends_with(".zst")) {
+  if (has_ending(path, ".bz2")) {
+    return std::unique_ptr<ByteStream>(new Bzip2Stream(std::move(file), path));
+  }
+  if (has_ending(path, ".zst")) {
     return std::unique_ptr<ByteStream>(new ZstdStream(std::move(file), path));
   }
   return std::unique_ptr<ByteStream>(new PlainStream(std::move(file)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content of a file, decompressed where its name ends in .gz or .zst.
+// The content of a file, decompressed where its name ends in .gz, .bz2 or .zst, in
+// upper or lower case.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace recmill::reader {
 
-/// A place in a compressed file where decompression may start: the first byte of a frame or member,
+/// A place in a compressed file where decompression may start: the first byte of a frame or stream,
 /// or, inside a gzip member, a block of deflate with the 32 KiB that it may refer to.
 struct AccessPoint {
   uint64_t offset = 0;      // of the next decompressed byte
@@ -34,7 +35,7 @@ class ByteStream {
   /// more than 32 MiB so is a warning, once for a file.
   virtual Status seek(uint64_t offset) = 0;
   /// Compressed: adds to `points` while it is read from the start, one for every `spacing` bytes
-  /// decompressed or somewhat more. Zstandard has none inside a frame.
+  /// decompressed or somewhat more. Zstandard has none inside a frame, bzip2 none inside a stream.
   virtual void collect(uint64_t /*spacing*/, std::vector<AccessPoint>& /*points*/) {}
   /// Points of this file in ascending order, which outlive the stream, for seek().
   virtual void use(std::span<const AccessPoint> /*points*/) {}

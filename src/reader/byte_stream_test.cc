@@ -202,7 +202,7 @@ TEST(RowSource, reads_each_byte_once_in_pieces_of_blocks_whichever_rows_count) {
     split.eval_fraction = 0.3;
     rule.split = *TextSplit::make(*RowSplit::make(split, subset), rule.layout);
     CountingFiles files;
-    auto opened = RowSource::open(files, paths, "", rule, pool);
+    auto opened = RowSource::open(files, paths, "", FileRules::same(rule, paths.size()), pool);
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     RowSource& source = **opened;
     const auto bounds = source.block_bounds(source.rows());

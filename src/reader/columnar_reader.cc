@@ -203,6 +203,7 @@ Result<std::unique_ptr<Reader>> open_columnar_reader(const DataOptions& options,
     return Status::BadRequest("data.shuffle.window: must lie in [1, 16777216]: " +
                               std::to_string(options.shuffle.window));
   }
+  RECMILL_ASSIGN_OR_RETURN(const LabelRule label, LabelRule::make(options.label));
   const bool by_hash = subset != Subset::all && options.split.by == SplitKind::hash;
   RECMILL_ASSIGN_OR_RETURN(const auto paths, data_files(options, subset, files));
   std::vector<BoundFile> bound;
@@ -212,6 +213,9 @@ Result<std::unique_ptr<Reader>> open_columnar_reader(const DataOptions& options,
     RECMILL_ASSIGN_OR_RETURN(next.columns,
                              bind_columns(options.columns, by_hash ? options.split.column : "",
                                           next.file->fields(), path));
+    for (BoundColumn& column : next.columns.columns) {
+      if (column.spec.role == ColumnRole::label) column.label = label;
+    }
     if (same_columns(next.columns, bound[0].columns)) continue;
     return Status::BadRequest(path + ": its columns are not those of " + paths[0] +
                               " (names, roles, bags or weights differ)");

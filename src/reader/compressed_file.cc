@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "reader/file_ending.h"
+
 namespace recmill::reader {
 namespace {
 
@@ -107,8 +109,8 @@ class ZstdFile final : public WritableFile {
 
 std::unique_ptr<WritableFile> compress_by_name(const std::string& path,
                                                std::unique_ptr<WritableFile> file) {
-  if (path.ends_with(".gz")) return std::make_unique<GzipFile>(std::move(file));
-  if (path.ends_with(".zst")) return std::make_unique<ZstdFile>(std::move(file));
+  if (has_ending(path, ".gz")) return std::make_unique<GzipFile>(std::move(file));
+  if (has_ending(path, ".zst")) return std::make_unique<ZstdFile>(std::move(file));
   return file;
 }
 

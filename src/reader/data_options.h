@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,12 +13,13 @@
 
 namespace recmill {
 
-enum class DataFormat { criteo_tsv, csv, behavior_log, parquet, arrow_ipc, synthetic };
+enum class DataFormat { criteo_tsv, csv, libsvm, behavior_log, parquet, arrow_ipc, synthetic };
 template <>
 struct EnumNames<DataFormat> {
   static constexpr std::array names{
       std::pair{DataFormat::criteo_tsv, std::string_view{"criteo_tsv"}},
       std::pair{DataFormat::csv, std::string_view{"csv"}},
+      std::pair{DataFormat::libsvm, std::string_view{"libsvm"}},
       std::pair{DataFormat::behavior_log, std::string_view{"behavior_log"}},
       std::pair{DataFormat::parquet, std::string_view{"parquet"}},
       std::pair{DataFormat::arrow_ipc, std::string_view{"arrow_ipc"}},
@@ -102,6 +104,32 @@ void describe(Visitor& v, CriteoOptions& o) {
   v("ids", o.ids, "columns of hexadecimal ids, named C1, C2, ...");
 }
 
+/// Rows `label index:value ...`: the bag "features" of indexes, with values as weights. With
+/// `fields`, those of libffm, `label field:index:value ...`: a bag for each, "field0" and so on.
+struct LibsvmOptions {
+  int64_t fields = 0;
+  bool operator==(const LibsvmOptions&) const = default;
+};
+template <typename Visitor>
+void describe(Visitor& v, LibsvmOptions& o) {
+  v("fields", o.fields, "libffm: number of fields, whose bags are field0, field1, ...; 0: libsvm",
+    between(0, 10000));
+}
+
+/// Which labels are 1, and all others 0. Without a rule labels are numbers from 0 to 1 already.
+struct LabelOptions {
+  std::vector<std::string> positive;
+  std::optional<double> threshold;
+  bool operator==(const LabelOptions&) const = default;
+};
+template <typename Visitor>
+void describe(Visitor& v, LabelOptions& o) {
+  v("positive", o.positive,
+    "labels that are 1, the others being 0: numbers by value, words by their bytes; empty: labels "
+    "are numbers from 0 to 1");
+  v("threshold", o.threshold, "labels from this number on are 1, the others 0", any_number());
+}
+
 /// Sequences from a log of user, item, category, behaviour, unix time (Taobao UserBehavior). Each
 /// event after the first `minimum_history` of a user's is a positive sample; beside it stand
 /// `negatives` seeded random items.
@@ -151,9 +179,11 @@ struct DataOptions {
   std::string quote = "\"";
   bool header = true;
   std::vector<ColumnSpec> columns;
+  LabelOptions label;
   ShuffleOptions shuffle;
   SplitOptions split;
   CriteoOptions criteo;
+  LibsvmOptions libsvm;
   BehaviorLogOptions behavior_log;
   reader::SyntheticOptions synthetic;
   // Of no key:
@@ -162,7 +192,7 @@ struct DataOptions {
 };
 template <typename Visitor>
 void describe(Visitor& v, DataOptions& o) {
-  v("format", o.format, "criteo_tsv, csv, behavior_log, parquet, arrow_ipc or synthetic");
+  v("format", o.format, "criteo_tsv, csv, libsvm, behavior_log, parquet, arrow_ipc or synthetic");
   v("path", o.path, "folder that train and eval are relative to");
   v("train", o.train, "files or patterns of the training rows, in this order");
   v("eval", o.eval, "files or patterns of the evaluation rows");
@@ -171,13 +201,15 @@ void describe(Visitor& v, DataOptions& o) {
   v("bad_row_limit", o.bad_row_limit, "skip: more bad rows than this in a file fail");
   v("prefetch", o.prefetch, "windows of rows that are read ahead");
   v("cache", o.cache, "folder of row indexes; empty: none are kept");
-  v("delimiter", o.delimiter, "csv: the character between cells");
+  v("delimiter", o.delimiter, "csv: what stands between cells, one character or several");
   v("quote", o.quote, "csv: the character around cells (RFC 4180); empty: no quotes");
   v("header", o.header, "csv: the first line of each file names the columns");
   v("columns", o.columns, "csv: by name with a header, else all in order; Parquet: by name");
+  v("label", o.label, "which labels are 1");
   v("shuffle", o.shuffle, "order of the training rows");
   v("split", o.split, "how rows are told apart into training and evaluation");
   v("criteo", o.criteo, "criteo_tsv: numbers of columns");
+  v("libsvm", o.libsvm, "libsvm: rows of libsvm, libfm and libffm files");
   v("behavior_log", o.behavior_log, "behavior_log: how sequences are made");
   v("synthetic", o.synthetic, "synthetic: rows made as they are read; their order is their own");
 }

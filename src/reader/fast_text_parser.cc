@@ -228,7 +228,7 @@ bool ParseRow(const FastLayout& fast, const char* text, const TextRow& place, in
 }
 
 int64_t ParseRows(const FastLayout& fast, const char* text, std::span<const TextRow> rows,
-                  ParsedPiece& piece) {
+                  int64_t first_row, ParsedPiece& piece) {
   const TextLayout& layout = *fast.layout;
   CellGroup group(layout.columns.size());
   RowValues values;
@@ -242,7 +242,7 @@ int64_t ParseRows(const FastLayout& fast, const char* text, std::span<const Text
         hwy::Prefetch(text + rows[i].begin + line);
       }
     }
-    const auto index = static_cast<int64_t>(first);
+    const int64_t index = first_row + static_cast<int64_t>(first);
     if (end == first + kGroup &&
         ParseGroup(fast, text, &rows[first], index, group, piece, values)) {
       continue;
@@ -250,7 +250,7 @@ int64_t ParseRows(const FastLayout& fast, const char* text, std::span<const Text
     piece.forget(index);
     for (size_t i = first; i < end; ++i) {
       const auto row = static_cast<int64_t>(i);
-      if (!ParseRow(fast, text, rows[i], row, group, piece, values)) return row;
+      if (!ParseRow(fast, text, rows[i], first_row + row, group, piece, values)) return row;
     }
   }
   return static_cast<int64_t>(rows.size());
@@ -268,7 +268,7 @@ ColumnRun::Kind kind_of(const TextColumn& column) {
   const ColumnSpec& spec = column.spec;
   if (spec.role == ColumnRole::ignore) return Kind::ignore;
   if (!spec.missing.empty() || !spec.list_separator.empty()) return Kind::plain;
-  if (spec.role == ColumnRole::label) return Kind::label;
+  if (spec.role == ColumnRole::label) return column.label.takes_words() ? Kind::plain : Kind::label;
   if (spec.role == ColumnRole::dense) return Kind::dense;
   if (spec.role != ColumnRole::id) return Kind::plain;
   return spec.id_text == IdText::hex       ? Kind::hex
@@ -292,8 +292,8 @@ FastLayout::FastLayout(const TextLayout& text_layout) : layout(&text_layout) {
 HWY_EXPORT(ParseRows);
 
 int64_t parse_rows_fast(const FastLayout& layout, const char* text, std::span<const TextRow> rows,
-                        ParsedPiece& piece) {
-  return HWY_DYNAMIC_DISPATCH(ParseRows)(layout, text, rows, piece);
+                        int64_t first, ParsedPiece& piece) {
+  return HWY_DYNAMIC_DISPATCH(ParseRows)(layout, text, rows, first, piece);
 }
 
 }  // namespace recmill::reader

@@ -28,9 +28,9 @@ struct FastLayout {
   std::vector<ColumnRun> runs;
 };
 
-/// Parses rows into a piece that was begun for them. Returns their number, or that of the first row
-/// that parse_row() refuses.
+/// Parses rows into a piece, from its row `first` on, behind those that it has. Returns their
+/// number, or that of the first row that parse_row() refuses. The delimiter is one character.
 int64_t parse_rows_fast(const FastLayout& layout, const char* text, std::span<const TextRow> rows,
-                        ParsedPiece& piece);
+                        int64_t first, ParsedPiece& piece);
 
 }  // namespace recmill::reader

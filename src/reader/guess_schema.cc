@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "reader/file_ending.h"
 #include "reader/guess_text.h"
 #ifdef RECMILL_WITH_ARROW
 #include "reader/guess_columnar.h"
@@ -30,9 +31,9 @@ Result<std::string> first_file(Files& files, const std::string& path) {
 Result<SchemaGuess> guess_schema(Files& files, const std::string& path) {
   RECMILL_ASSIGN_OR_RETURN(const std::string file, first_file(files, path));
 #ifdef RECMILL_WITH_ARROW
-  if (file.ends_with(".parquet")) return guess_columnar(files, DataFormat::parquet, file);
+  if (has_ending(file, ".parquet")) return guess_columnar(files, DataFormat::parquet, file);
   for (const char* suffix : {".arrow", ".ipc", ".feather"}) {
-    if (file.ends_with(suffix)) return guess_columnar(files, DataFormat::arrow_ipc, file);
+    if (has_ending(file, suffix)) return guess_columnar(files, DataFormat::arrow_ipc, file);
   }
 #endif
   return guess_text(files, file);

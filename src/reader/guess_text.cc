@@ -27,7 +27,7 @@ char guess_delimiter(const std::vector<std::string>& lines) {
   size_t most = 0;
   for (const char candidate : {'\t', ',', ';', '|'}) {
     TextLayout layout;
-    layout.delimiter = candidate;
+    layout.delimiter = std::string(1, candidate);
     layout.quote = '"';
     size_t count = 0;
     bool even = true;
@@ -110,13 +110,14 @@ Result<Head> read_head(Files& files, const std::string& file) {
   TextLayout layout;
   std::vector<uint32_t> ends;
   find_row_ends(text, layout, ends);
-  if (size < kHeadBytes && (ends.empty() || ends.back() < size)) {
+  const size_t whole = ends.empty() ? 0 : ends.back();
+  if (size < kHeadBytes && !is_blank_line(std::string_view(text).substr(whole), layout)) {
     ends.push_back(static_cast<uint32_t>(size));
   }
   if (ends.empty()) return Status::Failed(file + ": the first line does not end within 4 MiB");
   Head head;
   for (size_t i = 0; i < ends.size(); ++i) {
-    const TextRow row = trim_row(text.data(), i == 0 ? 0 : ends[i - 1], ends[i]);
+    const TextRow row = trim_row(text.data(), i == 0 ? 0 : ends[i - 1], ends[i], layout);
     head.lines.push_back(text.substr(row.begin, row.size));
   }
   head.lines[0] = std::string(after_byte_order_mark(head.lines[0]));
@@ -129,7 +130,7 @@ Result<Head> read_head(Files& files, const std::string& file) {
 Result<SchemaGuess> guess_text(Files& files, const std::string& file) {
   RECMILL_ASSIGN_OR_RETURN(const Head head, read_head(files, file));
   TextLayout layout;
-  layout.delimiter = guess_delimiter(head.lines);
+  layout.delimiter = std::string(1, guess_delimiter(head.lines));
   layout.quote = '"';
   std::vector<Row> rows;
   Row cells;
@@ -153,8 +154,8 @@ Result<SchemaGuess> guess_text(Files& files, const std::string& file) {
   guess.estimated_rows =
       std::max(guess.sampled_rows,
                static_cast<int64_t>(static_cast<double>(opened->size()) / head.bytes_a_row));
-  options.delimiter = std::string(1, layout.delimiter);
-  if (!options.header && looks_like_criteo(facts, layout.delimiter)) {
+  options.delimiter = layout.delimiter;
+  if (!options.header && looks_like_criteo(facts, layout.delimiter[0])) {
     options.format = DataFormat::criteo_tsv;
     guess.has_dense = true;
     for (size_t c = 14; c < facts.size(); ++c) add_table(numbered("C", c - 13), facts[c], guess);

@@ -2,6 +2,7 @@
 #include "reader/open_reader.h"
 
 #include "reader/behavior_log_reader.h"
+#include "reader/derived_columns.h"
 #include "reader/synthetic_reader.h"
 #include "reader/text_reader.h"
 #ifdef RECMILL_WITH_ARROW
@@ -10,12 +11,14 @@
 
 namespace recmill::reader {
 
-Result<std::unique_ptr<Reader>> open_reader(const DataOptions& options, Subset subset,
-                                            uint64_t seed, Pool& pool, Files& files,
-                                            ParserKind parser) {
+namespace {
+
+Result<std::unique_ptr<Reader>> open_files(const DataOptions& options, Subset subset, uint64_t seed,
+                                           Pool& pool, Files& files, ParserKind parser) {
   switch (options.format) {
     case DataFormat::criteo_tsv:
     case DataFormat::csv:
+    case DataFormat::libsvm:
       return open_text_reader(options, subset, seed, pool, files, parser);
     case DataFormat::parquet:
     case DataFormat::arrow_ipc:
@@ -31,6 +34,16 @@ Result<std::unique_ptr<Reader>> open_reader(const DataOptions& options, Subset s
   }
   return Status::BadRequest("data.format: no reader is built for " +
                             std::string(name_of(options.format)));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Reader>> open_reader(const DataOptions& options, Subset subset,
+                                            uint64_t seed, Pool& pool, Files& files,
+                                            ParserKind parser) {
+  RECMILL_ASSIGN_OR_RETURN(const DataOptions of_files, without_derived_columns(options));
+  RECMILL_ASSIGN_OR_RETURN(auto reader, open_files(of_files, subset, seed, pool, files, parser));
+  return with_derived_columns(options, std::move(reader));
 }
 
 bool names_evaluation_rows(const DataOptions& options) {

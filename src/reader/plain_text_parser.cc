@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/hash.h"
+#include "reader/libsvm_row.h"
 
 namespace recmill::reader {
 namespace {
@@ -87,11 +88,12 @@ Result<size_t> take_quoted(std::string_view row, size_t at, char quote, std::str
 Status split_cells(const TextLayout& layout, std::string_view row,
                    std::vector<std::string>& cells) {
   cells.clear();
-  for (size_t at = 0; true; ++at) {  // at: first byte of a cell, then past its last
+  for (size_t at = 0; true; at += layout.delimiter.size()) {
+    // at: the first byte of a cell, then past its last.
     std::string& cell = cells.emplace_back();
     if (layout.quote != 0 && at < row.size() && row[at] == layout.quote) {
       RECMILL_ASSIGN_OR_RETURN(at, take_quoted(row, at, layout.quote, cell));
-      if (at < row.size() && row[at] != layout.delimiter) {
+      if (at < row.size() && !row.substr(at).starts_with(layout.delimiter)) {
         return Status::Failed("text after a closing quote");
       }
     } else {
@@ -172,6 +174,7 @@ Status parse_row(const TextLayout& layout, std::string_view row, RowValues& valu
   values.ids.resize(layout.schema.ids.size());
   values.weights.resize(layout.schema.ids.size());
   if (ends_inside_character(row)) return Status::Failed("the row ends inside a UTF-8 character");
+  if (layout.rows == RowForm::libsvm) return parse_libsvm_row(layout, row, values);
   thread_local std::vector<std::string> cells;
   RECMILL_RETURN_IF_ERROR(split_cells(layout, row, cells));
   if (cells.size() != layout.columns.size()) {

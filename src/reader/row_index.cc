@@ -28,8 +28,8 @@ class RowScan {
         pool_(pool),
         header_(rule.layout.header) {}
 
-  // Takes rows [0, ends[0]), [ends[0], ends[1]) ... of `text`.
-  Status take(std::string_view text, const std::vector<uint32_t>& ends) {
+  // Takes rows [0, ends[0]), [ends[0], ends[1]) ... of `text`, and the blank lines up to `end`.
+  Status take(std::string_view text, const std::vector<uint32_t>& ends, size_t end) {
     size_t first = 0;
     if (header_ && !ends.empty()) {
       pass(text, 0, ends[0]);
@@ -47,7 +47,7 @@ class RowScan {
       if (!verdicts_.empty() && verdicts_[i] == Verdict::bad) index_.bad.push_back(index_.rows);
       ++index_.rows;
     }
-    pass(text, passed_, ends.empty() ? 0 : ends.back());
+    pass(text, passed_, static_cast<uint32_t>(end));
     passed_ = 0;
     return {};
   }
@@ -85,7 +85,7 @@ class RowScan {
       if (verdicts_[i] != Verdict::bad) continue;
       const bool fails = rule_.on_bad_row == OnBadRow::fail;
       if (!fails && ++bad <= static_cast<size_t>(rule_.bad_row_limit)) continue;
-      const uint32_t begin = i == 0 ? 0 : ends[i - 1];
+      const uint32_t begin = row_at(text, ends, i).begin;
       const auto line = line_ + std::count(text.begin() + passed_, text.begin() + begin, '\n');
       const Status status = reasons_[i].at(path_ + ":" + std::to_string(line));
       if (fails) return status;
@@ -94,8 +94,12 @@ class RowScan {
     return {};
   }
 
+  TextRow row_at(std::string_view text, const std::vector<uint32_t>& ends, size_t i) const {
+    return trim_row(text.data(), i == 0 ? 0 : ends[i - 1], ends[i], rule_.layout);
+  }
+
   void judge_row(std::string_view text, const std::vector<uint32_t>& ends, size_t i, size_t first) {
-    const TextRow row = trim_row(text.data(), i == 0 ? 0 : ends[i - 1], ends[i]);
+    const TextRow row = row_at(text, ends, i);
     const std::string_view content = text.substr(row.begin, row.size);
     if (rule_.on_bad_row == OnBadRow::skip) {
       thread_local RowValues values;
@@ -132,6 +136,12 @@ std::string RowRule::fingerprint() const {
   return key.add(on_bad_row == OnBadRow::skip ? bad_row_limit : 0).text();
 }
 
+std::string FileRules::fingerprint() const {
+  KeyText key;
+  for (size_t file = 0; file < of_file.size(); ++file) key.add(of(file).fingerprint());
+  return std::move(key).text();
+}
+
 Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule& rule, Pool& pool) {
   RECMILL_ASSIGN_OR_RETURN(auto stream, open_byte_stream(files, path));
   std::vector<AccessPoint> access;
@@ -151,11 +161,13 @@ Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule&
     const bool at_end = size < kChunkBytes;
     ends.clear();
     find_row_ends(content, rule.layout, ends);
-    const size_t whole = ends.empty() ? 0 : ends.back();
+    size_t whole = ends.empty() ? 0 : ends.back();
+    whole += blank_lines(content.substr(whole), rule.layout);
+    if (at_end && is_blank_line(content.substr(whole), rule.layout)) whole = content.size();
     carried = content.size() - whole;
     const bool too_long = carried > kMaxRowBytes;
-    if (at_end && carried > 0 && !too_long) ends.push_back(static_cast<uint32_t>(content.size()));
-    RECMILL_RETURN_IF_ERROR(scan.take(content, ends));
+    if (at_end && carried > 0 && !too_long) ends.push_back(whole = content.size());
+    RECMILL_RETURN_IF_ERROR(scan.take(content, ends, whole));
     if (too_long) {
       return Status::Failed(path + ":" + std::to_string(scan.line()) +
                             ": the row does not end within 16 MiB (a quote that is not closed?)");

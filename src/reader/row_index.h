@@ -46,6 +46,19 @@ struct RowRule {
   std::string fingerprint() const;
 };
 
+/// The rules of some files: those whose headers list the columns in the same order share one.
+struct FileRules {
+  /// One rule for all files.
+  static FileRules same(RowRule rule, size_t files) {
+    return {{std::move(rule)}, std::vector<uint32_t>(files, 0)};
+  }
+  const RowRule& of(size_t file) const { return rules[of_file[file]]; }
+  std::string fingerprint() const;
+
+  std::vector<RowRule> rules;     // they differ in their layouts' order of columns alone
+  std::vector<uint32_t> of_file;  // [files], index into rules
+};
+
 /// One pass over a file, which may have no rows. A row without an end in 16 MiB and more bad rows
 /// than the limit are errors that name file and line.
 Result<RowIndex> scan_rows(Files& files, const std::string& path, const RowRule& rule, Pool& pool);

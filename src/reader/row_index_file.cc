@@ -9,7 +9,7 @@
 namespace recmill::reader {
 namespace {
 
-constexpr char kMagic[8] = {'R', 'M', 'R', 'O', 'W', 'I', 'D', '3'};
+constexpr char kMagic[8] = {'R', 'M', 'R', 'O', 'W', 'I', 'D', '4'};
 
 template <typename Value>
 void put(std::string& bytes, const Value* values, size_t count) {

@@ -41,12 +41,12 @@ std::string TextWindow::place_of(const TextRow& row) const {
 }
 
 Result<std::unique_ptr<RowSource>> RowSource::open(Files& files, std::vector<std::string> paths,
-                                                   const std::string& cache, RowRule rule,
+                                                   const std::string& cache, FileRules rules,
                                                    Pool& pool) {
-  std::unique_ptr<RowSource> source(new RowSource(files, std::move(paths), std::move(rule)));
-  for (const std::string& path : source->paths_) {
-    RECMILL_ASSIGN_OR_RETURN(auto index,
-                             find_or_scan_rows(files, cache, path, source->rule_, pool));
+  std::unique_ptr<RowSource> source(new RowSource(files, std::move(paths), std::move(rules)));
+  for (size_t file = 0; file < source->paths_.size(); ++file) {
+    RECMILL_ASSIGN_OR_RETURN(auto index, find_or_scan_rows(files, cache, source->paths_[file],
+                                                           source->rules_.of(file), pool));
     source->first_.push_back(source->first_.back() + index.kept);
     source->indexes_.push_back(std::move(index));
   }
@@ -123,8 +123,11 @@ Status RowSource::take_rows(size_t file, size_t block, int64_t skip, int64_t cou
                             TextWindow& window) {
   const std::string_view text(window.text() + begin, window.size_ - begin);
   ends_.clear();
-  find_row_ends(text, rule_.layout, ends_);
-  if (ends_.empty() || ends_.back() < text.size()) {
+  const RowRule& rule = rules_.of(file);
+  find_row_ends(text, rule.layout, ends_);
+  const size_t whole = ends_.empty() ? 0 : ends_.back();
+  if (!is_blank_line(text.substr(whole + blank_lines(text.substr(whole), rule.layout)),
+                     rule.layout)) {
     ends_.push_back(static_cast<uint32_t>(text.size()));
   }
   const auto& bad = indexes_[file].bad;
@@ -133,19 +136,20 @@ Status RowSource::take_rows(size_t file, size_t block, int64_t skip, int64_t cou
   const std::string name = std::filesystem::path(paths_[file]).filename().string();
   uint32_t row_begin = 0;
   for (size_t i = 0; i < ends_.size() && count > 0; ++i, ++number) {
-    TextRow row = trim_row(text.data(), std::exchange(row_begin, ends_[i]), ends_[i]);
+    TextRow row = trim_row(text.data(), std::exchange(row_begin, ends_[i]), ends_[i], rule.layout);
     if (next_bad != bad.end() && *next_bad == number) {
       ++next_bad;
       continue;
     }
-    if (!rule_.split.keeps_all()) {
+    if (!rule.split.keeps_all()) {
       RECMILL_ASSIGN_OR_RETURN(
           const bool keeps,
-          rule_.split.keeps(rule_.layout, text.substr(row.begin, row.size), name, number));
+          rule.split.keeps(rule.layout, text.substr(row.begin, row.size), name, number));
       if (!keeps) continue;
     }
     if (skip-- > 0) continue;
     row.begin += begin;
+    row.layout = rules_.of_file[file];
     window.rows.push_back(row);
     --count;
   }

@@ -41,12 +41,15 @@ class RowSource {
  public:
   /// Finds or makes the index of each file. An error where no file has a row.
   static Result<std::unique_ptr<RowSource>> open(Files& files, std::vector<std::string> paths,
-                                                 const std::string& cache, RowRule rule,
+                                                 const std::string& cache, FileRules rules,
                                                  Pool& pool);
 
   int64_t rows() const { return first_.back(); }
   int64_t bad_rows() const;
-  const RowRule& rule() const { return rule_; }
+  /// Of the first file.
+  const TextLayout& layout() const { return rules_.of(0).layout; }
+  /// By which rows were told apart.
+  const RowSplit& split() const { return rules_.rules[0].split.rule(); }
   /// Where to cut the first `rows` rows so that each piece stands in one block of one file, and no
   /// block is read twice: 0, the first rows of blocks, `rows`.
   std::vector<int64_t> block_bounds(int64_t rows) const;
@@ -55,8 +58,8 @@ class RowSource {
   Status load(int64_t first, int64_t count, TextWindow& window);
 
  private:
-  RowSource(Files& files, std::vector<std::string> paths, RowRule rule)
-      : files_(files), paths_(std::move(paths)), rule_(std::move(rule)) {}
+  RowSource(Files& files, std::vector<std::string> paths, FileRules rules)
+      : files_(files), paths_(std::move(paths)), rules_(std::move(rules)) {}
   Status load_file(size_t file, int64_t first, int64_t count, TextWindow& window);
   Status take_rows(size_t file, size_t block, int64_t skip, int64_t count, uint32_t begin,
                    TextWindow& window);
@@ -64,7 +67,7 @@ class RowSource {
 
   Files& files_;
   const std::vector<std::string> paths_;
-  const RowRule rule_;
+  const FileRules rules_;
   std::vector<RowIndex> indexes_;  // [files]
   std::vector<int64_t> first_{0};  // [files + 1], kept rows before each file
   struct OpenStream {

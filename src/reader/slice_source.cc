@@ -58,7 +58,9 @@ std::string SliceRule::fingerprint(const ColumnarSchema& schema) const {
   KeyText key;
   key.add("slices").add(window).add(split.fingerprint()).add(name_of(on_bad_row));
   key.add(on_bad_row == OnBadRow::skip ? bad_row_limit : 0);
-  for (const BoundColumn& bound : schema.columns) key.add(fingerprint_of(bound.spec));
+  for (const BoundColumn& bound : schema.columns) {
+    key.add(fingerprint_of(bound.spec)).add(bound.label.fingerprint());
+  }
   return std::move(key).text();
 }
 

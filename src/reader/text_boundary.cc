@@ -23,11 +23,13 @@ TextLayout time_only(const TextLayout& layout) {
 }  // namespace
 
 Result<int64_t> find_text_boundary(Files& files, const std::string& cache,
-                                   const std::vector<std::string>& paths, const RowRule& rule,
+                                   const std::vector<std::string>& paths, const FileRules& rules,
                                    double eval_fraction, Pool& pool) {
   const auto search = [&]() -> Result<int64_t> {
-    RECMILL_ASSIGN_OR_RETURN(auto source, RowSource::open(files, paths, cache, rule, pool));
-    TextParser parser(time_only(rule.layout));
+    RECMILL_ASSIGN_OR_RETURN(auto source, RowSource::open(files, paths, cache, rules, pool));
+    std::vector<TextLayout> layouts;
+    for (const RowRule& rule : rules.rules) layouts.push_back(time_only(rule.layout));
+    TextParser parser(std::move(layouts));
     return time_boundary(eval_fraction, [&](const auto& take) {
       return parse_all(*source, parser, kRowsAtOnce, pool,
                        [&](const ColumnBatch& batch, const TextWindow&) {
@@ -36,7 +38,7 @@ Result<int64_t> find_text_boundary(Files& files, const std::string& cache,
                        });
     });
   };
-  return find_time_boundary(files, cache, paths, rule.fingerprint(), eval_fraction, search);
+  return find_time_boundary(files, cache, paths, rules.fingerprint(), eval_fraction, search);
 }
 
 }  // namespace recmill::reader

@@ -10,10 +10,10 @@
 
 namespace recmill::reader {
 
-/// find_time_boundary() over the time column of text files. `rule` keeps all rows but bad ones and
-/// has a time column.
+/// find_time_boundary() over the time column of text files. `rules` keep all rows but bad ones and
+/// have a time column.
 Result<int64_t> find_text_boundary(Files& files, const std::string& cache,
-                                   const std::vector<std::string>& paths, const RowRule& rule,
+                                   const std::vector<std::string>& paths, const FileRules& rules,
                                    double eval_fraction, Pool& pool);
 
 }  // namespace recmill::reader

@@ -36,11 +36,12 @@ uint64_t EqualBytes64(D d, const char* p, hn::Vec<D> wanted) {
 }
 
 // Writes the offsets of the delimiters of a row to `ends`, which has room for `expected` + 72, and
-// returns their number: more than `expected` where there is a quote or a delimiter too many.
+// returns their number: more than `expected` where there is a quote or a delimiter too many. A
+// delimiter is one character.
 size_t FindDelimiters(const TextLayout& layout, const char* row, uint32_t size, size_t expected,
                       uint32_t* ends) {
   const hn::CappedTag<uint8_t, 64> d;
-  const auto delimiter = hn::Set(d, static_cast<uint8_t>(layout.delimiter));
+  const auto delimiter = hn::Set(d, static_cast<uint8_t>(layout.delimiter[0]));
   const auto quote = hn::Set(d, static_cast<uint8_t>(layout.quote));
   size_t found = 0;
   for (uint32_t at = 0; at < size; at += 64) {

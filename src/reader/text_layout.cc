@@ -9,7 +9,7 @@ namespace recmill::reader {
 namespace {
 
 // Numbers dense and id columns in file order and fills the schema.
-Status assign_targets(TextLayout& layout) {
+Status assign_targets(TextLayout& layout, const LabelRule& label) {
   for (TextColumn& column : layout.columns) {
     const ColumnSpec& spec = column.spec;
     column.missing = NamedValues(spec.missing);
@@ -22,6 +22,7 @@ Status assign_targets(TextLayout& layout) {
     switch (spec.role) {
       case ColumnRole::label:
         RECMILL_RETURN_IF_ERROR(once(seen_label));
+        column.label = label;
         break;
       case ColumnRole::dense:
         column.target = static_cast<int>(layout.schema.dense.size());
@@ -71,9 +72,20 @@ std::string numbered(char letter, int64_t number) {
   return name += std::to_string(number);
 }
 
-Result<char> one_character(const std::string& text, const char* key) {
-  if (text.size() == 1) return text[0];
-  return Status::BadRequest(std::string("data.") + key + ": must be one character: '" + text + "'");
+// Fills `layout` with what stands around cells.
+Status take_marks(const DataOptions& options, TextLayout& layout) {
+  constexpr size_t kLongest = 16;
+  layout.delimiter = options.delimiter;
+  if (options.delimiter.empty() || options.delimiter.size() > kLongest) {
+    return Status::BadRequest("data.delimiter: must be one to 16 characters: '" +
+                              options.delimiter + "'");
+  }
+  if (options.quote.size() > 1) {
+    return Status::BadRequest("data.quote: must be one character: '" + options.quote + "'");
+  }
+  if (!options.quote.empty()) layout.quote = options.quote[0];
+  if (options.delimiter.find_first_of("\r\n" + options.quote) == std::string::npos) return {};
+  return Status::BadRequest("data.delimiter: must differ from data.quote and from a line end");
 }
 
 }  // namespace
@@ -90,6 +102,17 @@ int TextLayout::column_named(std::string_view name) const {
   return found == columns.end() ? -1 : static_cast<int>(found - columns.begin());
 }
 
+void follow_schema(const DataSchema& schema, TextLayout& layout) {
+  for (TextColumn& column : layout.columns) {
+    if (column.spec.role != ColumnRole::dense && column.spec.role != ColumnRole::id) continue;
+    const auto& names = column.spec.role == ColumnRole::dense ? schema.dense : schema.ids;
+    const auto at = std::ranges::find(names, column.spec.name);
+    RECMILL_CHECK(at != names.end(), column.spec.name);
+    column.target = static_cast<int>(at - names.begin());
+  }
+  layout.schema = schema;
+}
+
 std::string fingerprint_of(const ColumnSpec& spec) {
   KeyText key;
   key.add(spec.name).add(name_of(spec.role)).add(name_of(spec.id_text));
@@ -98,12 +121,15 @@ std::string fingerprint_of(const ColumnSpec& spec) {
 
 std::string TextLayout::fingerprint() const {
   KeyText key;
-  key.add(delimiter).add(quote).add(header).add(columns.size());
-  for (const TextColumn& column : columns) key.add(fingerprint_of(column.spec));
+  key.add(delimiter).add(quote).add(header).add(static_cast<int>(rows)).add_all(schema.ids);
+  key.add(columns.size());
+  for (const TextColumn& column : columns) {
+    key.add(fingerprint_of(column.spec)).add(column.label.fingerprint());
+  }
   return std::move(key).text();
 }
 
-Result<TextLayout> criteo_layout(const CriteoOptions& options) {
+Result<TextLayout> criteo_layout(const CriteoOptions& options, const LabelRule& label) {
   if (options.dense < 0 || options.ids < 0 || options.dense + options.ids > 10000) {
     return Status::BadRequest("data.criteo: dense and ids must lie in [0, 10000]");
   }
@@ -116,19 +142,32 @@ Result<TextLayout> criteo_layout(const CriteoOptions& options) {
     layout.columns.push_back(column(numbered('C', i), ColumnRole::id));
     layout.columns.back().spec.id_text = IdText::hex;
   }
-  RECMILL_RETURN_IF_ERROR(assign_targets(layout));
+  RECMILL_RETURN_IF_ERROR(assign_targets(layout, label));
+  return layout;
+}
+
+Result<TextLayout> libsvm_layout(const LibsvmOptions& options, const LabelRule& label) {
+  if (options.fields < 0 || options.fields > 10000) {
+    return Status::BadRequest("data.libsvm.fields: must lie in [0, 10000]: " +
+                              std::to_string(options.fields));
+  }
+  TextLayout layout;
+  layout.rows = RowForm::libsvm;
+  layout.libffm = options.fields > 0;
+  layout.columns.push_back(column("label", ColumnRole::label));
+  layout.columns.back().label = label;
+  if (!layout.libffm) layout.schema.ids = {"features"};
+  for (int64_t field = 0; field < options.fields; ++field) {
+    layout.schema.ids.push_back("field" + std::to_string(field));
+  }
+  layout.schema.bags = layout.schema.weighted = layout.schema.ids;
   return layout;
 }
 
 Result<TextLayout> csv_layout(const DataOptions& options, const std::vector<std::string>& header) {
   TextLayout layout;
-  RECMILL_ASSIGN_OR_RETURN(layout.delimiter, one_character(options.delimiter, "delimiter"));
-  if (!options.quote.empty()) {
-    RECMILL_ASSIGN_OR_RETURN(layout.quote, one_character(options.quote, "quote"));
-  }
-  if (layout.delimiter == '\n' || layout.delimiter == '\r' || layout.delimiter == layout.quote) {
-    return Status::BadRequest("data.delimiter: must differ from data.quote and from a line end");
-  }
+  RECMILL_ASSIGN_OR_RETURN(const auto label, LabelRule::make(options.label));
+  RECMILL_RETURN_IF_ERROR(take_marks(options, layout));
   layout.header = options.header;
   for (size_t i = 0; i < options.columns.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
@@ -153,7 +192,7 @@ Result<TextLayout> csv_layout(const DataOptions& options, const std::vector<std:
       layout.columns[at].spec = spec;
     }
   }
-  RECMILL_RETURN_IF_ERROR(assign_targets(layout));
+  RECMILL_RETURN_IF_ERROR(assign_targets(layout, label));
   return layout;
 }
 

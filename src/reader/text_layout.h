@@ -20,12 +20,17 @@ struct TextColumn {
   LabelRule label = {};      // role label
 };
 
+/// How a row is written.
+enum class RowForm { cells, libsvm };
+
 /// One row is one line: cells between delimiters; in quotes where `quote` is not 0 (RFC 4180: a
 /// quoted cell may hold delimiters, line ends and doubled quotes). A line may end in CR LF.
 struct TextLayout {
-  char delimiter = '\t';
+  std::string delimiter = "\t";  // one character or several
   char quote = 0;
   bool header = false;  // the first row names the columns
+  RowForm rows = RowForm::cells;
+  bool libffm = false;  // libsvm: items have a field, whose bag they go to
   std::vector<TextColumn> columns;
   DataSchema schema;
 
@@ -36,11 +41,18 @@ struct TextLayout {
   std::string fingerprint() const;
 };
 
+/// Makes the columns of `layout` go where those of the same names go in `schema`.
+void follow_schema(const DataSchema& schema, TextLayout& layout);
+
 /// Text that differs wherever the cells of a column would be read differently.
 std::string fingerprint_of(const ColumnSpec& spec);
 
 /// The layout of Criteo TSV: label, I1.. (dense), C1.. (hexadecimal ids).
-Result<TextLayout> criteo_layout(const CriteoOptions& options);
+Result<TextLayout> criteo_layout(const CriteoOptions& options, const LabelRule& label = {});
+
+/// The layout of libsvm files: a label, and the bag "features" of integer ids with weights, or one
+/// for each field.
+Result<TextLayout> libsvm_layout(const LibsvmOptions& options, const LabelRule& label = {});
 
 /// The layout of a csv data set. `header`: the cells of the first row of a file, or nothing without
 /// one. With a header, columns are found by name and those not listed are ignored; without, the

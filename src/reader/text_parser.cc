@@ -9,30 +9,34 @@ namespace {
 constexpr int64_t kRowsPerTask = 512;
 
 // [id columns]: whether a row may have more than one id, or weights.
-std::vector<bool> columns_with_bags(const TextLayout& layout) {
-  std::vector<bool> has_bags(layout.schema.ids.size());
-  for (const TextColumn& column : layout.columns) {
-    if (column.spec.role != ColumnRole::id) continue;
-    has_bags[column.target] =
-        !column.spec.list_separator.empty() || !column.spec.weight_separator.empty();
+std::vector<bool> columns_with_bags(const DataSchema& schema) {
+  std::vector<bool> has_bags;
+  for (const std::string& name : schema.ids) {
+    has_bags.push_back(std::ranges::find(schema.bags, name) != schema.bags.end());
   }
   return has_bags;
 }
 
+// What the fast parser knows nothing of, the plain one reads.
+ParserKind kind_for(const TextLayout& layout, ParserKind kind) {
+  const bool known = layout.rows == RowForm::cells && layout.delimiter.size() == 1;
+  return known ? kind : ParserKind::plain;
+}
+
 }  // namespace
 
-TextParser::TextParser(TextLayout layout, ParserKind kind)
-    : layout_(std::move(layout)),
-      fast_(layout_),
-      has_bags_(columns_with_bags(layout_)),
-      kind_(kind) {}
+TextParser::TextParser(std::vector<TextLayout> layouts, ParserKind kind)
+    : layouts_(std::move(layouts)),
+      fast_(layouts_.begin(), layouts_.end()),
+      has_bags_(columns_with_bags(schema())),
+      kind_(kind_for(layouts_[0], kind)) {}
 
 void TextParser::clear(ColumnBatch& batch, int64_t rows) const {
   batch.samples = 0;
   batch.labels.resize(rows);
-  batch.dense.resize(layout_.schema.dense.size());
+  batch.dense.resize(schema().dense.size());
   for (auto& column : batch.dense) column.resize(rows);
-  batch.ids.resize(layout_.schema.ids.size());
+  batch.ids.resize(schema().ids.size());
   for (size_t c = 0; c < batch.ids.size(); ++c) {
     IdColumn& column = batch.ids[c];
     column.offsets.resize(rows + 1);
@@ -40,20 +44,40 @@ void TextParser::clear(ColumnBatch& batch, int64_t rows) const {
     column.ids.resize(has_bags_[c] ? 0 : rows);
     column.weights.clear();
   }
-  batch.sample_weights.resize(layout_.schema.has_sample_weight ? rows : 0);
-  batch.times.resize(layout_.schema.has_time ? rows : 0);
-  batch.groups.resize(layout_.schema.has_group ? rows : 0);
+  batch.sample_weights.resize(schema().has_sample_weight ? rows : 0);
+  batch.times.resize(schema().has_time ? rows : 0);
+  batch.groups.resize(schema().has_group ? rows : 0);
+}
+
+// Rows of one layout, into the piece from its row `first` on.
+BadRow TextParser::parse_alike(const char* text, std::span<const TextRow> rows, int64_t first,
+                               ParsedPiece& piece) const {
+  const uint32_t layout = rows[0].layout;
+  size_t row = 0;
+  if (kind_ == ParserKind::fast) {
+    row = static_cast<size_t>(parse_rows_fast(fast_[layout], text, rows, first, piece));
+  }
+  RowValues values;
+  for (; row < rows.size(); ++row) {
+    Status status = parse_row(layouts_[layout], {text + rows[row].begin, rows[row].size}, values);
+    const int64_t at = first + static_cast<int64_t>(row);
+    if (!status.ok()) return {at, std::move(status)};
+    piece.store(at, values);
+  }
+  return {};
 }
 
 BadRow TextParser::parse(const char* text, std::span<const TextRow> rows,
                          ParsedPiece& piece) const {
-  const auto count = static_cast<int64_t>(rows.size());
-  RowValues values;
-  int64_t row = kind_ == ParserKind::fast ? parse_rows_fast(fast_, text, rows, piece) : 0;
-  for (; row < count; ++row) {
-    Status status = parse_row(layout_, {text + rows[row].begin, rows[row].size}, values);
-    if (!status.ok()) return {row, std::move(status)};
-    piece.store(row, values);
+  for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
+    end = rows.size();
+    if (layouts_.size() > 1) {
+      const auto other = [&](const TextRow& row) { return row.layout != rows[begin].layout; };
+      end = std::find_if(rows.begin() + begin, rows.end(), other) - rows.begin();
+    }
+    BadRow bad =
+        parse_alike(text, rows.subspan(begin, end - begin), static_cast<int64_t>(begin), piece);
+    if (bad.row >= 0) return bad;
   }
   return {};
 }

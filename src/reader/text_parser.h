@@ -16,11 +16,12 @@ enum class ParserKind { plain, fast };
 
 class TextParser {
  public:
-  explicit TextParser(TextLayout layout, ParserKind kind = ParserKind::fast);
-  TextParser(const TextParser&) = delete;  // fast_ points into layout_
+  /// Rows have one of some layouts of the same schema (TextRow::layout).
+  explicit TextParser(std::vector<TextLayout> layouts, ParserKind kind = ParserKind::fast);
+  TextParser(const TextParser&) = delete;  // fast_ points into layouts_
   TextParser& operator=(const TextParser&) = delete;
 
-  /// Makes `batch` an empty one of this layout, with room for `rows`; it is whole, and not to be
+  /// Makes `batch` an empty one of the schema, with room for `rows`; it is whole, and not to be
   /// used before, when as many were appended.
   void clear(ColumnBatch& batch, int64_t rows) const;
 
@@ -29,14 +30,16 @@ class TextParser {
   /// same batch for every number of threads.
   BadRow append(const char* text, std::span<const TextRow> rows, Pool& pool, ColumnBatch& batch);
 
-  const TextLayout& layout() const { return layout_; }
+  const DataSchema& schema() const { return layouts_[0].schema; }
 
  private:
   BadRow parse(const char* text, std::span<const TextRow> rows, ParsedPiece& piece) const;
+  BadRow parse_alike(const char* text, std::span<const TextRow> rows, int64_t first,
+                     ParsedPiece& piece) const;
 
-  const TextLayout layout_;
-  const FastLayout fast_;
-  const std::vector<bool> has_bags_;  // [id columns]: more than one id a row, or weights
+  const std::vector<TextLayout> layouts_;
+  const std::vector<FastLayout> fast_;  // [layouts]
+  const std::vector<bool> has_bags_;    // [id columns]: more than one id a row, or weights
   const ParserKind kind_;
   std::vector<ParsedPiece> pieces_;  // [tasks], reused
   std::vector<BadRow> bad_;          // [tasks]

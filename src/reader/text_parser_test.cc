@@ -114,9 +114,24 @@ TEST(RowEnds, of_text_with_quotes_are_those_outside_of_them) {
     find_row_ends(text, layout, ends);
     return ends;
   };
-  EXPECT_EQ(ends_of("a\nb\n\nc"), (std::vector<uint32_t>{2, 4, 5}));
+  EXPECT_EQ(ends_of("a\nb\n\nc"), (std::vector<uint32_t>{2, 4})) << "a blank line is no row";
+  EXPECT_EQ(ends_of("\n \t\r\na\n\"\n\"\n\n"), (std::vector<uint32_t>{7, 11}));
   EXPECT_EQ(ends_of("\"a\nb\",c\nd\n"), (std::vector<uint32_t>{8, 10}));
   EXPECT_EQ(ends_of("\"a\"\"\n\"\nx\"\ny\"\n"), (std::vector<uint32_t>{7, 10, 13}));
+}
+
+TEST(PlainTextParser, splits_at_delimiters_of_several_characters) {
+  auto layout = mixed_layout();
+  layout.delimiter = "::";
+  std::vector<std::string> cells;
+  ASSERT_TRUE(split_cells(layout, "1::a:b::::\"x::y\"::", cells).ok());
+  EXPECT_EQ(cells, (std::vector<std::string>{"1", "a:b", "", "x::y", ""}));
+  ASSERT_TRUE(split_cells(layout, ":::", cells).ok());
+  EXPECT_EQ(cells, (std::vector<std::string>{"", ":"}));
+  EXPECT_THAT(split_cells(layout, "\"a\":b", cells).message(), HasSubstr("after a closing quote"));
+  std::vector<uint32_t> ends;
+  find_row_ends("1::\"a\nb\"\n2:\"\n", layout, ends);
+  EXPECT_EQ(ends, (std::vector<uint32_t>{9, 13})) << "a quote opens behind a whole delimiter";
 }
 
 // In each of the places of rows that are parsed together.
@@ -141,6 +156,10 @@ TEST(FastTextParser, equals_the_plain_one_on_cells_around_every_edge) {
           "16777217",  "-0",         "007",
           "1.5",       "1e5",        " 1",
           "0x1",       "nan",        "99999999999999999999999999999999999999999",
+          "NaN",       "  ",         " 12 ",
+          "+12345678", "True",       "false",
+          "1e-46",     "-1e-46",     "1e39",
+          "7.0",       "inf",        "+-1",
           "/",         ":",          "1:",
           "\x80"}) {
       expect_equal(criteo(), criteo_row(integer) + "\n" + criteo_row("7"), integer);
@@ -217,6 +236,25 @@ TEST(FastTextParser, equals_the_plain_one_whatever_cells_stand_above_each_other)
         text += random.below(150, row, 2) == 0 ? "x\n" : "\n";
       }
       expect_equal(criteo(), text, "seed " + std::to_string(seed));
+    }
+  });
+}
+
+TEST(FastTextParser, equals_the_plain_one_on_labels_and_integer_ids_as_they_come) {
+  const auto layout = mixed_layout();
+  const auto row = [](const std::string& label, const std::string& id) {
+    return label + ",1,2,f," + id + ",w,1|" + id + "||2,x,a:1,u,1,1\n";
+  };
+  on_every_target([&] {
+    for (const char* label : {"0", "1", "2", "-1", "0.5", "1.0", "+1", " 1", "True", "nan", "",
+                              "1e-46", "1.0000001", "-0", "x"}) {
+      for (const char* id : {"7", "7.0", " 7 ", "+7", "-7", "-7.0", "nan", " ", "", "7.5", "1e3",
+                             "18446744073709551615", "18446744073709551616", "12345678901234567.0",
+                             "-9223372036854775808", "-9223372036854775809", "x"}) {
+        std::string text;
+        for (int i = 0; i < 20; ++i) text += i == 11 ? row(label, id) : row("1", "5");
+        expect_equal(layout, text, std::string(label) + " " + id);
+      }
     }
   });
 }

@@ -15,20 +15,26 @@
 namespace recmill::reader {
 namespace {
 
+std::vector<TextLayout> layouts_of(const FileRules& rules) {
+  std::vector<TextLayout> layouts;
+  for (const RowRule& rule : rules.rules) layouts.push_back(rule.layout);
+  return layouts;
+}
+
 class TextReader final : public Reader {
  public:
   TextReader(const DataOptions& options, Subset subset, uint64_t seed, Pool& pool, Files& files,
-             std::vector<std::string> paths, RowRule rule, ParserKind parser)
+             std::vector<std::string> paths, FileRules rules, ParserKind parser)
       : options_(options),
         shuffle_(subset == Subset::train ? options.shuffle.kind : ShuffleKind::none),
         seed_(seed),
         pool_(pool),
         files_(files),
         paths_(std::move(paths)),
-        rule_(std::move(rule)),
-        parser_(rule_.layout, parser) {}
+        rules_(std::move(rules)),
+        parser_(layouts_of(rules_), parser) {}
 
-  const DataSchema& schema() const override { return rule_.layout.schema; }
+  const DataSchema& schema() const override { return parser_.schema(); }
 
   Result<int64_t> rows() override {
     RECMILL_RETURN_IF_ERROR(find_rows());
@@ -64,19 +70,21 @@ class TextReader final : public Reader {
   Status find_rows() {
     const std::lock_guard lock(finding_);
     if (source_ != nullptr) return {};
-    RowRule rule = rule_;
-    if (const RowSplit split = rule.split.rule(); split.lacks_boundary()) {
-      rule.split = {};
+    FileRules rules = rules_;
+    if (const RowSplit split = rules.rules[0].split.rule(); split.lacks_boundary()) {
+      for (RowRule& rule : rules.rules) rule.split = {};
       RECMILL_ASSIGN_OR_RETURN(
           const int64_t boundary,
-          find_text_boundary(files_, options_.cache, paths_, rule, split.eval_fraction(), pool_));
-      RECMILL_ASSIGN_OR_RETURN(rule.split,
-                               TextSplit::make(split.with_boundary(boundary), rule.layout));
+          find_text_boundary(files_, options_.cache, paths_, rules, split.eval_fraction(), pool_));
+      for (RowRule& rule : rules.rules) {
+        RECMILL_ASSIGN_OR_RETURN(rule.split,
+                                 TextSplit::make(split.with_boundary(boundary), rule.layout));
+      }
     }
     RECMILL_ASSIGN_OR_RETURN(
-        auto source, RowSource::open(files_, paths_, options_.cache, std::move(rule), pool_));
+        auto source, RowSource::open(files_, paths_, options_.cache, std::move(rules), pool_));
     int64_t rows = source->rows();
-    const RowSplit& split = source->rule().split.rule();
+    const RowSplit& split = source->split();
     if (rows == 0 && !split.keeps_all()) return split.empty_side();
     if (options_.rows > 0) rows = std::min(rows, options_.rows);
     // Unshuffled, a window is a block (1 MiB of Criteo), so that text stays in the cache.
@@ -126,7 +134,7 @@ class TextReader final : public Reader {
   Pool& pool_;
   Files& files_;
   const std::vector<std::string> paths_;
-  const RowRule rule_;  // its split by time may lack the boundary
+  const FileRules rules_;  // their split by time may lack the boundary
   TextParser parser_;
 
   std::mutex finding_;
@@ -149,40 +157,62 @@ Result<std::vector<std::string>> read_header(const DataOptions& options, const s
   RECMILL_ASSIGN_OR_RETURN(const size_t size, stream->read(text));
   text.resize(size);
   TextLayout layout;
-  layout.delimiter = options.delimiter.empty() ? ',' : options.delimiter[0];
+  layout.delimiter = options.delimiter.empty() ? "," : options.delimiter;
   layout.quote = options.quote.empty() ? 0 : options.quote[0];
   std::vector<uint32_t> ends;
   const std::string_view content = after_byte_order_mark(text);
-  if (content.empty()) return std::vector<std::string>();
+  std::vector<std::string> cells;
+  if (is_blank_line(content.substr(blank_lines(content, layout)), layout)) return cells;
   find_row_ends(content, layout, ends);
   if (ends.empty()) ends.push_back(static_cast<uint32_t>(content.size()));
-  const TextRow row = trim_row(content.data(), 0, ends[0]);
-  std::vector<std::string> cells;
-  const Status status = split_cells(layout, content.substr(0, row.size), cells);
+  const TextRow row = trim_row(content.data(), 0, ends[0], layout);
+  const Status status = split_cells(layout, content.substr(row.begin, row.size), cells);
   if (!status.ok()) return status.at(path + ":1");
   return cells;
 }
 
-// The layout that all files have; one that is empty has any.
-Result<TextLayout> layout_of_all(const DataOptions& options, const std::vector<std::string>& paths,
-                                 Files& files) {
-  if (options.format == DataFormat::criteo_tsv) return criteo_layout(options.criteo);
-  if (!options.header) return csv_layout(options, {});
-  Result<TextLayout> first = Status::Failed(paths[0] + ": is empty");
-  std::string first_path;
+// The layouts of csv files with headers, by which each finds its columns; one that is empty has
+// that of the first that is not.
+Result<FileRules> rules_by_header(const DataOptions& options, const std::vector<std::string>& paths,
+                                  Files& files) {
+  FileRules rules;
+  std::vector<std::string> fingerprints;
   for (const std::string& path : paths) {
+    rules.of_file.push_back(0);
     RECMILL_ASSIGN_OR_RETURN(const auto header, read_header(options, path, files));
     if (header.empty()) continue;
     auto layout = csv_layout(options, header);
     if (!layout.ok()) return layout.status().at(path + ":1");
-    if (!first.ok()) {
-      first = std::move(layout);
-      first_path = path;
-    } else if (layout->fingerprint() != first->fingerprint()) {
-      return Status::Failed(path + ":1: the header differs from that of " + first_path);
-    }
+    if (!rules.rules.empty()) follow_schema(rules.rules[0].layout.schema, *layout);
+    const std::string fingerprint = layout->fingerprint();
+    const auto known = std::ranges::find(fingerprints, fingerprint);
+    rules.of_file.back() = static_cast<uint32_t>(known - fingerprints.begin());
+    if (known != fingerprints.end()) continue;
+    fingerprints.push_back(fingerprint);
+    rules.rules.emplace_back().layout = *std::move(layout);
   }
-  return first;
+  if (rules.rules.empty()) return Status::Failed(paths[0] + ": is empty");
+  return rules;
+}
+
+// The rules of all files, without their split.
+Result<FileRules> rules_of(const DataOptions& options, const std::vector<std::string>& paths,
+                           Files& files) {
+  if (options.format == DataFormat::csv && options.header) {
+    return rules_by_header(options, paths, files);
+  }
+  RowRule rule;
+  if (options.format == DataFormat::csv) {
+    RECMILL_ASSIGN_OR_RETURN(rule.layout, csv_layout(options, {}));
+    return FileRules::same(std::move(rule), paths.size());
+  }
+  RECMILL_ASSIGN_OR_RETURN(const auto label, LabelRule::make(options.label));
+  if (options.format == DataFormat::libsvm) {
+    RECMILL_ASSIGN_OR_RETURN(rule.layout, libsvm_layout(options.libsvm, label));
+  } else {
+    RECMILL_ASSIGN_OR_RETURN(rule.layout, criteo_layout(options.criteo, label));
+  }
+  return FileRules::same(std::move(rule), paths.size());
 }
 
 }  // namespace
@@ -195,14 +225,15 @@ Result<std::unique_ptr<Reader>> open_text_reader(const DataOptions& options, Sub
                               std::to_string(options.shuffle.window));
   }
   RECMILL_ASSIGN_OR_RETURN(auto paths, data_files(options, subset, files));
-  RowRule rule;
-  RECMILL_ASSIGN_OR_RETURN(rule.layout, layout_of_all(options, paths, files));
+  RECMILL_ASSIGN_OR_RETURN(auto rules, rules_of(options, paths, files));
   RECMILL_ASSIGN_OR_RETURN(const auto split, RowSplit::make(options.split, subset));
-  RECMILL_ASSIGN_OR_RETURN(rule.split, TextSplit::make(split, rule.layout));
-  rule.on_bad_row = options.on_bad_row;
-  rule.bad_row_limit = options.bad_row_limit;
+  for (RowRule& rule : rules.rules) {
+    RECMILL_ASSIGN_OR_RETURN(rule.split, TextSplit::make(split, rule.layout));
+    rule.on_bad_row = options.on_bad_row;
+    rule.bad_row_limit = options.bad_row_limit;
+  }
   return std::unique_ptr<Reader>(new TextReader(options, subset, seed, pool, files,
-                                                std::move(paths), std::move(rule), parser));
+                                                std::move(paths), std::move(rules), parser));
 }
 
 }  // namespace recmill::reader

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Criteo TSV and CSV files as a Reader.
+// Criteo TSV, CSV and libsvm files as a Reader.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/text_reader.h"
 
+#include <bzlib.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -254,7 +255,8 @@ TEST_F(TextReaders, name_file_and_line_of_bad_input) {
   const std::string row = criteo_text(2, 1);
   EXPECT_THAT(error(good + "1\t2\n"), HasSubstr("data.tsv:4: has 2 columns instead of 40"));
   EXPECT_THAT(error(good + row.substr(0, row.size() / 2)), HasSubstr("data.tsv:4: "));
-  EXPECT_THAT(error(good + "\n" + row), HasSubstr("data.tsv:4: has 1 columns"));
+  EXPECT_THAT(error(good + "\n" + row + "1\t2\n"), HasSubstr("data.tsv:6: has 2 columns"))
+      << "a blank line is none, and counts";
   EXPECT_THAT(error(good + row.substr(0, row.size() - 1) + "g\n"),
               HasSubstr("data.tsv:4: column C26"));
   EXPECT_THAT(error(good + row.substr(0, row.size() - 1) + "\xE2\x82"),
@@ -596,6 +598,259 @@ TEST_F(TextReaders, zeros_behind_the_last_gzip_member_are_padding) {
   EXPECT_THAT(error(*whole + std::string(9, 0) + std::string(20, 'x'), "zip-0.tsv.gz"),
               HasSubstr("damaged"));
   EXPECT_THAT(error(std::string(100, 0), "zip-0.tsv.gz"), HasSubstr("damaged"));
+}
+
+TEST_F(SmallCsv, blank_lines_are_no_rows_and_errors_count_them) {
+  const std::string text = "\n \r\ny,d,w,i\n\n1,1,1,\n   \n\t\n0,2,1,\r\n\r\n\n0,3,1,5:1\n\n ";
+  ASSERT_EQ(read(text), "no error");
+  EXPECT_EQ(batch_.dense[0], (std::vector<float>{1, 2, 3}));
+  EXPECT_THAT(read(text + "\n\nx,1,1,\n"), HasSubstr("a.csv:15: column y: 'x'"));
+  options_.on_bad_row = OnBadRow::skip;
+  ASSERT_EQ(read(text + "\nx,1,1,\n\n1,4,1,\n"), "no error");
+  EXPECT_EQ(batch_.dense[0], (std::vector<float>{1, 2, 3, 4}));
+  options_.bad_row_limit = 0;
+  EXPECT_THAT(read(text + "\n\nx,1,1,\n"), HasSubstr("a.csv:15: column y: 'x'"));
+  options_.bad_row_limit = 10;
+  // Over chunks of a scan, blocks of an index and windows, and with a quote.
+  std::string many = "y,d,w,i\n";
+  std::vector<float> expected;
+  for (int row = 0; row < 9000; ++row) {
+    many += std::string(row % 4, '\n') + (row % 7 == 0 ? "  \n" : "");
+    many += "1," + std::to_string(row) + ",1,\n";
+    expected.push_back(static_cast<float>(row));
+  }
+  for (const std::string& end :
+       {std::string(), std::string(9 << 20, '\n'), std::string("\"1\",9000,1,\n")}) {
+    if (end.starts_with('"')) expected.push_back(9000);
+    ASSERT_EQ(read(many + end), "no error");
+    EXPECT_EQ(batch_.dense[0], expected);
+  }
+  EXPECT_THAT(read("\n \n"), HasSubstr("a.csv: is empty"));
+}
+
+TEST_F(SmallCsv, headers_may_list_the_columns_in_another_order_in_each_file) {
+  options_.train = {"a.csv", "b.csv", "c.csv"};
+  options_.shuffle = {ShuffleKind::window, 6};
+  options_.columns.push_back(column("t", ColumnRole::time));
+  options_.columns.push_back(column("j", ColumnRole::id));
+  std::string texts[3] = {"y,d,w,i,t,j\n", "j,extra,t,i,w,y,d\n", "t,w,i,j,d,y\n"};
+  std::string same = texts[0];
+  for (int row = 0; row < 40; ++row) {
+    const std::string n = std::to_string(row), i = n + ":2|7:1", y = std::to_string(row % 2);
+    const std::string in_order = y + "," + n + ",1," + i + "," + n + ",w" + n + "\n";
+    same += in_order;
+    texts[row % 3] += row % 3 == 0   ? in_order
+                      : row % 3 == 1 ? "w" + n + ",e," + n + "," + i + ",1," + y + "," + n + "\n"
+                                     : n + ",1," + i + ",w" + n + "," + n + "," + y + "\n";
+  }
+  write("same.csv", same);
+  write("b.csv", texts[1]);
+  write("c.csv", texts[2]);
+  for (const SplitKind by : {SplitKind::file, SplitKind::time, SplitKind::hash}) {
+    options_.split.by = by;
+    options_.split.eval_fraction = 0.25;
+    options_.split.column = "j";
+    for (const Subset subset : {Subset::train, Subset::all}) {
+      write("a.csv", texts[0]);
+      DataOptions one = options_;
+      one.train = {"same.csv"};
+      auto expected = rows(one, subset), found = rows(options_, subset);
+      ASSERT_TRUE(expected.ok() && found.ok()) << found.status().message();
+      std::ranges::sort(*expected);
+      std::ranges::sort(*found);
+      EXPECT_EQ(*found, *expected) << name_of(by);
+    }
+  }
+  write("c.csv", "t,w,i,j,d\n");
+  EXPECT_THAT(rows(options_).status().message(),
+              HasSubstr("c.csv:1: data.columns: the header has no column 'y'"));
+}
+
+TEST_F(SmallCsv, numbers_ids_and_times_are_taken_as_they_come) {
+  options_.columns.push_back(column("t", ColumnRole::time));
+  options_.columns.push_back(column("j", ColumnRole::id));
+  ASSERT_EQ(read("y,d,w,i,t,j\n"
+                 "True, 1.5 ,+1,7.0:1| 8 :+2|nan:3,2014-10-21T09:30:00+02:00, 7.0\n"
+                 "False,nan,1.0,,2014-10-21,7\n"
+                 "+1,TRUE,1,,1413849600.0,7.0\n"),
+            "no error");
+  EXPECT_EQ(batch_.labels, (std::vector<float>{1, 0, 1}));
+  EXPECT_THAT(batch_.dense[0], testing::ElementsAre(1.5f, testing::IsNan(), 1.0f));
+  EXPECT_EQ(batch_.ids[0].ids, (std::vector<uint64_t>{7, 8}));
+  EXPECT_EQ(batch_.ids[0].weights, (std::vector<float>{1, 2}));
+  EXPECT_EQ(batch_.times, (std::vector<int64_t>{1413849600 + 27000, 1413849600, 1413849600}));
+  EXPECT_EQ(batch_.ids[1].ids,
+            (std::vector<uint64_t>{hash_bytes(" 7.0"), hash_bytes("7"), hash_bytes("7.0")}));
+  EXPECT_THAT(read("y,d,w,i,t,j\n1,1,1,,2014-13-01,x\n"),
+              HasSubstr("a.csv:2: column t: '2014-13-01' is not a time"));
+}
+
+TEST_F(SmallCsv, a_delimiter_may_have_several_characters) {
+  options_.delimiter = "::";
+  options_.columns[3].weight_separator = "";
+  ASSERT_EQ(read("y::d::w::i\n1::2::1::3|4\n0::5::1::\"6\"\n"), "no error");
+  EXPECT_EQ(batch_.dense[0], (std::vector<float>{2, 5}));
+  EXPECT_EQ(batch_.ids[0].ids, (std::vector<uint64_t>{3, 4, 6}));
+  options_.split.by = SplitKind::hash;
+  options_.split.column = "d";
+  options_.split.eval_fraction = 0;
+  EXPECT_EQ(rows(options_)->size(), 2u) << "the split finds its cell too";
+  options_.delimiter = ":\n";
+  EXPECT_THAT(read("y\n"), HasSubstr("data.delimiter: must differ from"));
+  options_.delimiter = std::string(17, ':');
+  EXPECT_THAT(read("y\n"), HasSubstr("data.delimiter: must be one to 16 characters"));
+}
+
+std::string bzip2(std::string text) {
+  auto size = static_cast<unsigned>(text.size() + text.size() / 100 + 600);
+  std::string compressed(size, '\0');
+  EXPECT_EQ(BZ2_bzBuffToBuffCompress(compressed.data(), &size, text.data(),
+                                     static_cast<unsigned>(text.size()), 1, 0, 0),
+            BZ_OK);
+  compressed.resize(size);
+  return compressed;
+}
+
+TEST_F(TextReaders, bzip2_and_endings_in_upper_case_are_read) {
+  const std::string first = criteo_text(1, 300), second = criteo_text(2, 500);
+  const std::string streams = bzip2(first) + bzip2(second);
+  DataOptions options;
+  options.path = bad_.path();
+  options.cache = bad_.path() + "/cache";
+  options.train = {"plain.tsv"};
+  ASSERT_TRUE(write_atomically(posix_files(), bad_.path() + "/plain.tsv", first + second).ok());
+  const auto expected = rows(options);
+  ASSERT_EQ(expected->size(), 800u);
+  write_compressed(bad_.path() + "/PART.TSV.GZ", first + second);
+  write_compressed(bad_.path() + "/Part.Tsv.Zst", first + second);
+  const auto packed = read_text(posix_files(), bad_.path() + "/PART.TSV.GZ");
+  EXPECT_LT(packed->size(), first.size() + second.size())
+      << "what is written goes by its ending too";
+  for (const char* name : {"part.tsv.bz2", "part.tsv.BZ2", "PART.TSV.GZ", "Part.Tsv.Zst"}) {
+    options.train = {name};
+    if (std::string(name).starts_with("part")) {
+      ASSERT_TRUE(write_atomically(posix_files(), bad_.path() + "/" + name, streams).ok());
+    }
+    EXPECT_EQ(*rows(options), *expected) << name;
+    options.shuffle = {ShuffleKind::window, 100};
+    EXPECT_EQ(rows(options)->size(), 800u) << name;
+    options.shuffle = {};
+  }
+  EXPECT_EQ(error(bzip2(criteo_text(1, 3)) + std::string(700, '\0'), "a.bz2"), "no error");
+  EXPECT_THAT(error(streams.substr(0, streams.size() - 1), "a.bz2"),
+              HasSubstr("a.bz2: ends in the middle of the compressed data"));
+  EXPECT_THAT(error("1\t2\n", "a.bz2"), HasSubstr("damaged compressed data"));
+  EXPECT_THAT(error(std::string(100, '\0'), "a.bz2"), HasSubstr("damaged compressed data"));
+  std::string damaged = streams;
+  damaged[damaged.size() / 2] ^= 0x10;
+  EXPECT_THAT(error(damaged, "a.bz2"), HasSubstr("damaged compressed data"));
+  EXPECT_THAT(error("", "a.bz2"), HasSubstr("a.bz2: is empty"));
+}
+
+TEST_F(SmallCsv, labels_become_0_and_1_by_a_rule) {
+  options_.label.threshold = 4;
+  std::string ratings = "y,d,w,i\n";
+  std::vector<float> expected;
+  for (int i = 0; i < 40; ++i) {
+    ratings += std::to_string(1 + i % 5) + (i > 20 ? ".0" : "") + ",1,1,\n";
+    expected.push_back(i % 5 >= 3 ? 1 : 0);
+  }
+  ASSERT_EQ(read(ratings), "no error");
+  EXPECT_EQ(batch_.labels, expected);
+  EXPECT_THAT(read(ratings + "nan,1,1,\n"), HasSubstr("a.csv:42: column y: no value"));
+  EXPECT_THAT(read(ratings + "good,1,1,\n"), HasSubstr("column y: 'good' is not a finite number"));
+  options_.label.threshold = 0.7;
+  ASSERT_EQ(read("y,d,w,i\n0.7,1,1,\n0.69999,1,1,\n-1,1,1,\n"), "no error");
+  EXPECT_EQ(batch_.labels, (std::vector<float>{1, 0, 0})) << "as float32, both";
+  options_.label.positive = {"4", "yes"};
+  EXPECT_THAT(read(ratings), HasSubstr("data.label: threshold and positive both say"));
+  options_.label.threshold.reset();
+  ASSERT_EQ(read("y,d,w,i\n4.0,1,1,\nyes,1,1,\nYes,1,1,\n-1,1,1,\n5,1,1,\n+4,1,1,\nno,1,1,\n"),
+            "no error");
+  EXPECT_EQ(batch_.labels, (std::vector<float>{1, 1, 0, 0, 0, 1, 0}));
+  EXPECT_THAT(read("y,d,w,i\n,1,1,\n"), HasSubstr("a.csv:2: column y: no value"));
+  options_.label.positive = {"1"};
+  ASSERT_EQ(read("y,d,w,i\n-1,1,1,\n1,1,1,\n"), "no error");
+  EXPECT_EQ(batch_.labels, (std::vector<float>{0, 1}));
+  options_.on_bad_row = OnBadRow::skip;
+  ASSERT_EQ(read("y,d,w,i\n-1,1,1,\n1,1,1,\n"), "no error");
+  options_.label = {};
+  ASSERT_EQ(read("y,d,w,i\n-1,1,1,\n1,1,1,\n"), "no error");
+  EXPECT_EQ(batch_.labels, (std::vector<float>{1})) << "the rule is part of the index's key";
+}
+
+TEST_F(SmallCsv, hour_and_weekday_are_columns_of_a_time) {
+  options_.columns.push_back(column("t", ColumnRole::time));
+  ColumnSpec hour = column("hour", ColumnRole::id), day = column("day", ColumnRole::dense);
+  hour.from = day.from = "t";
+  hour.part = TimePart::hour;
+  day.part = TimePart::weekday;
+  options_.columns.insert(options_.columns.begin(), {hour, day});
+  ASSERT_EQ(read("y,d,w,i,t\n1,1,1,5:1,2014-10-21T23:59:59\n0,2,1,,2014-10-26T00:00\n"
+                 "0,3,1,,-1\n0,4,1,,0\n1,5,1,,-9223372036854775808\n"),
+            "no error");
+  auto reader = open_reader(options_, Subset::all, 1, pool_, posix_files());
+  EXPECT_EQ((*reader)->schema().ids, (std::vector<std::string>{"i", "hour"}));
+  EXPECT_EQ((*reader)->schema().dense, (std::vector<std::string>{"d", "day"}));
+  EXPECT_EQ(batch_.ids[1].ids, (std::vector<uint64_t>{23, 0, 23, 0, 8}));
+  EXPECT_EQ(batch_.ids[1].offsets, (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(batch_.dense[1], (std::vector<float>{1, 6, 2, 3, 6})) << "0 is Monday";
+  options_.columns[0].from = "d";
+  EXPECT_THAT(read(""), HasSubstr("column 'hour' is derived from 'd', which is no column of role"));
+  options_.columns[0].from = "";
+  EXPECT_THAT(read(""), HasSubstr("column 'hour' has a part, but no from"));
+  options_.columns[0] = hour;
+  options_.columns[0].part = TimePart::none;
+  EXPECT_THAT(read(""), HasSubstr("column 'hour' has from, but no part: hour or weekday"));
+  options_.columns[0] = hour;
+  options_.columns[0].role = ColumnRole::group;
+  EXPECT_THAT(read(""), HasSubstr("its role must be dense or id"));
+  options_.columns[0] = hour;
+  options_.columns[0].name = "i";
+  EXPECT_THAT(read(""), HasSubstr("listed twice: i"));
+}
+
+class Libsvm : public SmallCsv {
+ protected:
+  Libsvm() {
+    options_.format = DataFormat::libsvm;
+    options_.columns.clear();
+  }
+};
+
+TEST_F(Libsvm, rows_are_a_label_and_a_bag_of_indexes_with_values) {
+  ASSERT_EQ(read("1 3:0.5 7:1e-50  12:-2 \n\n0\n +1\t5 6:1 # a comment\r\n"), "no error");
+  EXPECT_EQ(batch_.labels, (std::vector<float>{1, 0, 1}));
+  EXPECT_EQ(batch_.ids[0].ids, (std::vector<uint64_t>{3, 7, 12, 5, 6}));
+  EXPECT_EQ(batch_.ids[0].weights, (std::vector<float>{0.5f, 0, -2, 1, 1}));
+  EXPECT_EQ(batch_.ids[0].offsets, (std::vector<int64_t>{0, 3, 3, 5}));
+  EXPECT_THAT(read("1 1:1\n-1 2:1\n"), HasSubstr("a.csv:2: label: -1 is no label"));
+  options_.label.threshold = 0;
+  ASSERT_EQ(read("+1 1:1\n-1 2:1\n"), "no error");
+  EXPECT_EQ(batch_.labels, (std::vector<float>{1, 0}));
+  EXPECT_THAT(read("1 1:1\n1 x:1\n"), HasSubstr("a.csv:2: 'x' is not an integer id"));
+  EXPECT_THAT(read("1 1:1\n1 1:\n"), HasSubstr("a.csv:2: '' is not a finite number"));
+  EXPECT_THAT(read("1 1:1\n# 5\n"), HasSubstr("a.csv:2: label: no value"));
+  options_.on_bad_row = OnBadRow::skip;
+  options_.split.by = SplitKind::fraction;
+  write("a.csv", "1 1:1\nx\n0 2:1\n1 3:1\n");
+  options_.split.eval_fraction = 0;
+  EXPECT_EQ(rows(options_)->size(), 3u);
+  options_.split.by = SplitKind::time;
+  EXPECT_THAT(rows(options_).status().message(), HasSubstr("time needs a column of role time"));
+}
+
+TEST_F(Libsvm, rows_of_libffm_have_a_bag_for_each_field) {
+  options_.libsvm.fields = 3;
+  ASSERT_EQ(read("1 0:11:1 2:12:0.5 0:13:2\n0 1:14:1\n"), "no error");
+  ASSERT_EQ(batch_.ids.size(), 3u);
+  EXPECT_EQ(batch_.ids[0].ids, (std::vector<uint64_t>{11, 13}));
+  EXPECT_EQ(batch_.ids[0].weights, (std::vector<float>{1, 2}));
+  EXPECT_EQ(batch_.ids[1].ids, (std::vector<uint64_t>{14}));
+  EXPECT_EQ(batch_.ids[2].weights, (std::vector<float>{0.5f}));
+  EXPECT_EQ(batch_.ids[2].offsets, (std::vector<int64_t>{0, 1, 1}));
+  EXPECT_THAT(read("1 3:1:1\n"), HasSubstr("a.csv:1: '3:1:1' is not of a field below data.libsvm"));
+  EXPECT_THAT(read("1 5\n"), HasSubstr("a.csv:1: '5' is not field:index:value"));
 }
 
 }  // namespace

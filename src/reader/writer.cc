@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "reader/file_ending.h"
 #include "reader/text_writer.h"
 #ifdef RECMILL_WITH_ARROW
 #include "reader/columnar_writer.h"
@@ -13,7 +14,7 @@ namespace {
 
 std::string without_compression(const std::string& path) {
   for (const std::string_view suffix : {".gz", ".zst"}) {
-    if (path.ends_with(suffix)) return path.substr(0, path.size() - suffix.size());
+    if (has_ending(path, suffix)) return path.substr(0, path.size() - suffix.size());
   }
   return path;
 }
@@ -44,10 +45,10 @@ Result<std::unique_ptr<Writer>> open_columnar(const WriterOptions& options,
 Result<std::unique_ptr<Writer>> open_writer(const WriterOptions& options, const std::string& path,
                                             const DataSchema& schema, Files& files) {
   const std::string name = without_compression(path);
-  if (name.ends_with(".tsv")) return open_criteo_writer(path, schema, files);
-  if (name.ends_with(".csv")) return open_csv_writer(path, schema, files);
-  if (name.ends_with(".parquet")) return open_columnar(options, true, path, schema, files);
-  if (name.ends_with(".arrow") || name.ends_with(".feather")) {
+  if (has_ending(name, ".tsv")) return open_criteo_writer(path, schema, files);
+  if (has_ending(name, ".csv")) return open_csv_writer(path, schema, files);
+  if (has_ending(name, ".parquet")) return open_columnar(options, true, path, schema, files);
+  if (has_ending(name, ".arrow") || has_ending(name, ".feather")) {
     return open_columnar(options, false, path, schema, files);
   }
   return Status::BadRequest(path +

@@ -33,13 +33,24 @@ struct EnumNames<IdText> {
                                     std::pair{IdText::text, std::string_view{"text"}}};
 };
 
+/// What a column that is derived from a time has of it.
+enum class TimePart { none, hour, weekday };
+template <>
+struct EnumNames<TimePart> {
+  static constexpr std::array names{std::pair{TimePart::none, std::string_view{"none"}},
+                                    std::pair{TimePart::hour, std::string_view{"hour"}},
+                                    std::pair{TimePart::weekday, std::string_view{"weekday"}}};
+};
+
 struct ColumnSpec {
   std::string name;
   ColumnRole role = ColumnRole::ignore;
   IdText id_text = IdText::text;  // role id and group
   std::string list_separator;     // role id: cells are lists split at this character; empty: one id
   std::string weight_separator;   // role id: "id<separator>weight" in each list item; empty: none
-  std::vector<std::string> missing;  // cells that mean missing, besides the empty one
+  std::vector<std::string> missing;  // values that mean missing, besides the empty cell
+  std::string from;                  // a derived column: of this time column ...
+  TimePart part = TimePart::none;    // ... this part
 };
 template <typename Visitor>
 void describe(Visitor& v, ColumnSpec& o) {
@@ -48,7 +59,11 @@ void describe(Visitor& v, ColumnSpec& o) {
   v("id_text", o.id_text, "how an id is written: hex, integer, or text (hashed to 64 bits)");
   v("list_separator", o.list_separator, "character that splits a cell into several ids");
   v("weight_separator", o.weight_separator, "character between an id and its weight");
-  v("missing", o.missing, "cells that mean 'no value', besides the empty one");
+  v("missing", o.missing,
+    "values that mean 'no value', besides the empty cell: numbers by value, text by its bytes; in "
+    "lists such items are left out");
+  v("from", o.from, "dense or id: the time column that this one is a part of; it is in no file");
+  v("part", o.part, "from: hour (0 to 23) or weekday (0 is Monday), UTC");
 }
 
 /// The columns of a data set that a batch carries, in file order within each role.

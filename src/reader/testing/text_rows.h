@@ -64,9 +64,11 @@ inline Outcome parse_all(const TextLayout& layout, const std::string& text, Pars
   const std::string padded = padding + text + padding;
   std::vector<uint32_t> ends;
   find_row_ends(text, layout, ends);
-  if ((ends.empty() ? 0 : ends.back()) < text.size()) ends.push_back(text.size());
+  const size_t whole = ends.empty() ? 0 : ends.back();
+  const size_t rest = whole + blank_lines(std::string_view(text).substr(whole), layout);
+  if (!is_blank_line(std::string_view(text).substr(rest), layout)) ends.push_back(text.size());
   Pool pool(threads);
-  TextParser parser(layout, kind);
+  TextParser parser({layout}, kind);
   ColumnBatch batch;
   const auto parse = [&](std::span<const TextRow> rows) {
     parser.clear(batch, static_cast<int64_t>(rows.size()));
@@ -78,7 +80,7 @@ inline Outcome parse_all(const TextLayout& layout, const std::string& text, Pars
   Outcome outcome;
   std::vector<TextRow> all, good;
   for (size_t i = 0; i < ends.size(); ++i) {
-    const TextRow row = trim_row(text.data(), i == 0 ? 0 : ends[i - 1], ends[i]);
+    const TextRow row = trim_row(text.data(), i == 0 ? 0 : ends[i - 1], ends[i], layout);
     all.push_back(row);
     const BadRow bad = parse({&row, 1});
     if (bad.row < 0) {
