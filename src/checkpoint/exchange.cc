@@ -191,6 +191,8 @@ Status import_tensors(Files& files, Reader& base,
                      : source.file->read(source.tensor, first * entry.spec.row_bytes(), bytes);
         },
         [&](int64_t first, std::span<const std::byte> bytes) {
+          const std::string& from = source.file == nullptr ? base.path() : source.file->path();
+          RECMILL_RETURN_IF_ERROR(check_finite(entry.spec, {first, {}, bytes}).at(from));
           return part->add(entry.spec, first, bytes);
         }));
   }

@@ -40,7 +40,8 @@ Result<std::vector<std::unique_ptr<TensorReader>>> open_npy_folder(Files& files,
 /// Writes a checkpoint into `folder` that is `base` with some of its tensors replaced by those of
 /// `sources`, by their outside names. Optimizer state is that of `base`. A tensor that `base` has
 /// not, one of another type or shape, and one that is given twice are bad requests that name it;
-/// then nothing is written.
+/// values that are not finite, of either, are an error that names file and table or layer. Then
+/// no checkpoint is written.
 Status import_tensors(Files& files, Reader& base,
                       std::span<const std::unique_ptr<TensorReader>> sources,
                       const std::string& folder, Standing standing = Standing::keep);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "base/testing/faulty_files.h"
 #include "checkpoint/digest.h"
 #include "checkpoint/npy.h"
@@ -175,6 +177,23 @@ TEST(Import, refuses_tensors_that_do_not_fit_and_writes_nothing) {
   EXPECT_EQ(import_tensors(files, *base, twice, "new").message(),
             "out/top.0.bias.npy: tensor 'top.0.bias' is also in out/top.0.bias.npy");
   EXPECT_FALSE(files.exists("new"));
+}
+
+TEST(Import, refuses_values_that_are_not_finite_and_names_file_and_layer) {
+  FaultyFiles files;
+  auto base = open_small(files, "ck", 3, 1);
+  const std::vector<float> values{1.0f, 2.0f, std::numeric_limits<float>::infinity(), 3.0f};
+  {
+    auto writer = *create_npy(files, "bias.npy", kLayer);
+    ASSERT_TRUE(writer->append(std::as_bytes(std::span(values))).ok());
+    ASSERT_TRUE(writer->close().ok());
+  }
+  const auto status =
+      import_tensors(files, *base, one(*open_npy(files, "bias.npy", "top.0.bias")), "new");
+  EXPECT_EQ(status.code(), Status::Code::failed);
+  EXPECT_EQ(status.message(),
+            "bias.npy: not finite: layer top.0.bias; a checkpoint holds finite values alone");
+  EXPECT_TRUE(files.list("new")->empty());
 }
 
 }  // namespace recmill::checkpoint

@@ -48,8 +48,9 @@ Result<PartContents> decode_part(const std::string& text) {
 Result<std::unique_ptr<PartWriter>> PartWriter::create(Files& files, const std::string& path,
                                                        int number) {
   const std::string name = "part-" + std::to_string(number);
-  RECMILL_ASSIGN_OR_RETURN(auto file, files.create(path + "/" + name));
-  std::unique_ptr<PartWriter> writer(new PartWriter(std::move(file)));
+  const std::string file_path = path + "/" + name;
+  RECMILL_ASSIGN_OR_RETURN(auto file, files.create(file_path));
+  std::unique_ptr<PartWriter> writer(new PartWriter(file_path, std::move(file)));
   writer->contents_.part.file = name;
   return writer;
 }
@@ -66,11 +67,12 @@ Status PartWriter::add(const EntrySpec& entry, std::span<const int64_t> rows,
 }
 
 // At most a block of rows at a time.
-Status PartWriter::add_rows(const EntrySpec& entry, Rows rows) {
+Status PartWriter::add_rows(const EntrySpec& entry, RowBytes rows) {
   RECMILL_CHECK(entry.all_columns().contains(rows.columns), entry.name);
   if (rows.columns == entry.all_columns()) rows.columns = {};
   const auto row_bytes = static_cast<size_t>(row_bytes_of(entry, rows.columns));
   RECMILL_CHECK(row_bytes == 0 || rows.bytes.size() % row_bytes == 0, entry.name);
+  RECMILL_RETURN_IF_ERROR(check_finite(entry, rows).at(path_));
   RECMILL_ASSIGN_OR_RETURN(Pending* const pending, pending_of(entry));
   while (!rows.bytes.empty()) {
     const size_t most = std::max<size_t>(1, kBlockBytes / row_bytes);
@@ -105,7 +107,7 @@ Result<PartWriter::Pending*> PartWriter::pending_of(const EntrySpec& entry) {
   return &found->second;
 }
 
-Status PartWriter::append(Pending& pending, const Rows& rows) {
+Status PartWriter::append(Pending& pending, const RowBytes& rows) {
   if (!pending.bytes.empty()) {
     const int64_t row_bytes = row_bytes_of(contents_.entries[pending.entry].spec, pending.columns);
     const int64_t next = pending.first_row + static_cast<int64_t>(pending.bytes.size()) / row_bytes;
@@ -137,7 +139,7 @@ Status PartWriter::write(Pending& pending) {
   return status;
 }
 
-Status PartWriter::write_block(size_t entry, const Rows& rows) {
+Status PartWriter::write_block(size_t entry, const RowBytes& rows) {
   const auto row_numbers = std::as_bytes(rows.listed);
   Block block;
   block.offset = contents_.part.bytes;

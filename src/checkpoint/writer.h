@@ -18,6 +18,7 @@
 
 #include "base/files.h"
 #include "base/status.h"
+#include "checkpoint/finite.h"
 #include "checkpoint/format.h"
 
 namespace recmill::checkpoint {
@@ -39,7 +40,7 @@ class PartWriter {
   /// Adds rows [first_row, first_row + bytes.size() / row_bytes) of an entry. Rows of one entry may
   /// come in any order, and mixed with those of others (weights and state of a piece of a table);
   /// pieces that follow each other become one block. `columns`: those that `bytes` has of each row;
-  /// none: all of them.
+  /// none: all of them. Values that are not finite are an error (finite.h).
   Status add(const EntrySpec& entry, int64_t first_row, std::span<const std::byte> bytes,
              ColumnRange columns = {});
   /// Adds the rows of these numbers, ascending; for entries whose rows take bytes.
@@ -54,13 +55,6 @@ class PartWriter {
   Result<PartContents> finish();
 
  private:
-  /// Some rows of one entry: first_row, first_row + 1, ... or those listed.
-  struct Rows {
-    int64_t first_row = 0;
-    std::span<const int64_t> listed;
-    std::span<const std::byte> bytes;
-    ColumnRange columns = {};
-  };
   /// Rows of one entry that are not written yet, at most a block.
   struct Pending {
     size_t entry = 0;  // into contents_.entries
@@ -69,13 +63,15 @@ class PartWriter {
     std::vector<std::byte> bytes;  // empty: nothing is pending
     ColumnRange columns;
   };
-  explicit PartWriter(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
-  Status add_rows(const EntrySpec& entry, Rows rows);
+  PartWriter(std::string path, std::unique_ptr<WritableFile> file)
+      : path_(std::move(path)), file_(std::move(file)) {}
+  Status add_rows(const EntrySpec& entry, RowBytes rows);
   Result<Pending*> pending_of(const EntrySpec& entry);
-  Status append(Pending& pending, const Rows& rows);
+  Status append(Pending& pending, const RowBytes& rows);
   Status write(Pending& pending);
-  Status write_block(size_t entry, const Rows& rows);
+  Status write_block(size_t entry, const RowBytes& rows);
 
+  const std::string path_;
   std::unique_ptr<WritableFile> file_;
   PartContents contents_;
   std::map<std::string, Pending> pending_;  // by entry name

@@ -184,6 +184,38 @@ TEST_F(CheckpointVerbs, a_tensor_that_does_not_fit_is_one_line_and_nothing_is_wr
   EXPECT_FALSE(posix_files().exists(path("new")));
 }
 
+TEST_F(CheckpointVerbs, values_that_are_not_finite_end_training_and_import_with_1_and_their_name) {
+  // One iteration, whose step overflows, and no evaluation that would see it.
+  write("b.toml", *read_text(posix_files(), path("a.toml")));
+  const Outcome outcome =
+      run({"train", "b.toml", "--quiet", "--set", "data.synthetic.eval_rows=0", "--set",
+           "train.iterations=1", "--set", "optimizer.learning_rate=1e30", "--set",
+           "optimizer.weight_decay=1e30"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("not finite: layer bottom.0."));
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  EXPECT_TRUE(names_in("runs/b/checkpoints").empty());
+
+  ASSERT_EQ(run({"export", "runs/a", "--out", "exported"}).status, 0);
+  std::string bytes = *read_text(posix_files(), path("exported/embeddings.C1.weight.npy"));
+  bytes.replace(bytes.size() - 4, 4, std::string("\0\0\xc0\x7f", 4));
+  write("exported/embeddings.C1.weight.npy", bytes);
+  expect_failure({"import", "runs/a", "exported", "--out", "new"}, 1,
+                 "embeddings.C1.weight.npy: not finite: table C1, row 499, weight; a checkpoint "
+                 "holds finite values alone");
+  EXPECT_TRUE(names_in("new").empty());
+}
+
+TEST_F(CheckpointVerbs, a_rate_that_decays_to_0_leaves_finite_weights_of_every_optimizer) {
+  for (const std::string kind : {"sgd", "adagrad", "rowwise_adagrad", "adam", "ftrl"}) {
+    const Outcome outcome =
+        run({"train", "a.toml", "--quiet", "--overwrite", "--set", "train.decay.kind=linear",
+             "--set", "train.decay.iterations=4", "--set", "train.decay.end=0", "--set",
+             "embedding.optimizer.kind=" + kind});
+    EXPECT_EQ(outcome.status, 0) << kind << ": " << outcome.err;
+  }
+}
+
 TEST_F(CheckpointVerbs, a_plain_export_is_whole_or_not_there_and_leaves_no_run_in_the_way) {
   // Two ranks cannot be exported: no folder of a run stays that the next attempt would meet.
   write("b.toml", *read_text(posix_files(), path("a.toml")));

@@ -15,6 +15,7 @@ namespace recmill::table {
 /// initial_accumulator. Epsilon is added to the root:
 ///   sum = sum + gradient * gradient
 ///   weight = weight - (learning_rate * gradient) / (sqrt(sum) + epsilon)
+/// At learning rate 0 the weight keeps its bits (row_formulas.h).
 struct Adagrad {
   static constexpr int kElementColumns = 1;
   static constexpr bool kRowState = false;
@@ -29,7 +30,8 @@ struct Adagrad {
 
   RECMILL_HOST_DEVICE void element(float& weight, float* state, float gradient, float) const {
     state[0] = state[0] + gradient * gradient;
-    weight = weight - (learning_rate * gradient) / (std::sqrt(state[0]) + epsilon);
+    const float moved = weight - (learning_rate * gradient) / (std::sqrt(state[0]) + epsilon);
+    weight = learning_rate == 0.0f ? weight : moved;
   }
 };
 

@@ -19,6 +19,7 @@ namespace recmill::table {
 ///   second = beta2 * second + (1 - beta2) * (gradient * gradient)
 ///   weight = weight - (rate * first) / (sqrt(second) * root + epsilon)
 ///   where rate = learning_rate / (1 - beta1^t), root = 1 / sqrt(1 - beta2^t)
+/// At learning rate 0 the weight keeps its bits (row_formulas.h).
 struct Adam {
   static constexpr int kElementColumns = 2;
   static constexpr bool kRowState = false;
@@ -47,7 +48,8 @@ struct Adam {
   RECMILL_HOST_DEVICE void element(float& weight, float* state, float gradient, float) const {
     state[0] = beta1 * state[0] + one_minus_beta1 * gradient;
     state[1] = beta2 * state[1] + one_minus_beta2 * (gradient * gradient);
-    weight = weight - (rate * state[0]) / (std::sqrt(state[1]) * root + epsilon);
+    const float moved = weight - (rate * state[0]) / (std::sqrt(state[1]) * root + epsilon);
+    weight = rate == 0.0f ? weight : moved;
   }
 };
 

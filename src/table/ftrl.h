@@ -18,6 +18,7 @@ namespace recmill::table {
 ///   sum' = sum + gradient * gradient
 ///   linear = linear + (gradient - ((sqrt(sum') - sqrt(sum)) / learning_rate) * weight)
 ///   weight = (clamp(linear, -l1, l1) - linear) / ((beta + sqrt(sum')) / learning_rate + l2)
+/// At learning rate 0, by which it divides, weight and state keep their bits.
 struct Ftrl {
   static constexpr int kElementColumns = 2;
   static constexpr bool kRowState = false;
@@ -35,11 +36,15 @@ struct Ftrl {
 
   RECMILL_HOST_DEVICE void element(float& weight, float* state, float gradient, float) const {
     const float before = std::sqrt(state[0]);
-    state[0] = state[0] + gradient * gradient;
-    const float after = std::sqrt(state[0]);
-    state[1] = state[1] + (gradient - ((after - before) / learning_rate) * weight);
-    const float shrunk = kernels::clamp(state[1], -l1, l1) - state[1];
-    weight = shrunk / ((beta + after) / learning_rate + l2);
+    const float sum = state[0] + gradient * gradient;
+    const float after = std::sqrt(sum);
+    const float linear = state[1] + (gradient - ((after - before) / learning_rate) * weight);
+    const float shrunk = kernels::clamp(linear, -l1, l1) - linear;
+    const float moved = shrunk / ((beta + after) / learning_rate + l2);
+    const bool stays = learning_rate == 0.0f;
+    state[0] = stays ? state[0] : sum;
+    state[1] = stays ? state[1] : linear;
+    weight = stays ? weight : moved;
   }
 };
 

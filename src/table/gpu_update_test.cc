@@ -2,6 +2,7 @@
 // Row updates of GPUs: the bits of update_tables_reference().
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 #include <string>
 
@@ -86,6 +87,27 @@ TEST(GpuUpdate, HasTheReferencesBitsWithEveryOptimizerPrecisionAndOrder) {
                                 << name_of(of.spec.precision) << " dim " << of.spec.dim
                                 << " shards " << of.shards << " hot " << of.hot << " iteration "
                                 << iteration;
+  }
+}
+
+TEST(GpuUpdate, AtLearningRate0HasTheReferencesBits) {
+  std::vector<GpuUpdateCase> cases = all_cases();
+  for (GpuUpdateCase& of : cases) {
+    std::vector<float> weights(of.spec.rows * of.spec.dim, -0.0f);
+    for (EmbeddingTable* table : {&of.plain, &of.on_gpu})
+      table->write(0, of.spec.rows, weights, {});
+  }
+  const auto sources = gpu_update_samples();
+  const auto codes = kernels::codegen::test_codes(
+      std::vector<kernels::codegen::GpuSource>(sources.begin(), sources.end()), kGpuUpdateEntries);
+  const Status status = update_on_gpu(cases, sources, codes, {0, 0.0}, {emulation::Order::forward});
+  ASSERT_TRUE(status.ok()) << status.message();
+  for (const GpuUpdateCase& of : cases) {
+    ASSERT_TRUE(of.is_same()) << name_of(of.spec.optimizer.kind) << " dim " << of.spec.dim;
+    std::vector<float> weights(of.spec.rows * of.spec.dim);
+    of.on_gpu.read(0, of.spec.rows, weights, {});
+    for (const float weight : weights)
+      ASSERT_TRUE(weight == 0.0f && std::signbit(weight)) << name_of(of.spec.optimizer.kind);
   }
 }
 

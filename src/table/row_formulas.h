@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one list of row optimizers.
+//
+// At a learning rate of 0 (a warm-up or a decay may come to it; as rounded to float32) weights keep
+// their bits: -0 stays -0, and a step of 0 / 0 or infinity times 0 is none. The gradient goes into
+// the state as at any other rate; FTRL, which divides by the rate, leaves its state too.
 #pragma once
 
 #include "base/status.h"

@@ -16,6 +16,7 @@ namespace recmill::table {
 /// sum_of_squares, one a row, from initial_accumulator. Epsilon is added to the root:
 ///   sum = sum + mean(gradient * gradient)
 ///   weight = weight - (learning_rate / (sqrt(sum) + epsilon)) * gradient
+/// At learning rate 0 the weight keeps its bits (row_formulas.h).
 struct RowwiseAdagrad {
   static constexpr int kElementColumns = 0;
   static constexpr bool kRowState = true;
@@ -34,7 +35,8 @@ struct RowwiseAdagrad {
   }
 
   RECMILL_HOST_DEVICE void element(float& weight, float*, float gradient, float factor) const {
-    weight = weight - factor * gradient;
+    const float moved = weight - factor * gradient;
+    weight = learning_rate == 0.0f ? weight : moved;
   }
 };
 

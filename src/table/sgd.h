@@ -12,6 +12,7 @@ namespace recmill::table {
 
 /// Stochastic gradient descent. No state.
 ///   weight = weight - learning_rate * gradient
+/// At learning rate 0 the weight keeps its bits (row_formulas.h).
 struct Sgd {
   static constexpr int kElementColumns = 0;
   static constexpr bool kRowState = false;
@@ -23,7 +24,8 @@ struct Sgd {
   }
 
   RECMILL_HOST_DEVICE void element(float& weight, float*, float gradient, float) const {
-    weight = weight - learning_rate * gradient;
+    const float moved = weight - learning_rate * gradient;
+    weight = learning_rate == 0.0f ? weight : moved;
   }
 };
 

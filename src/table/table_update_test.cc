@@ -122,6 +122,44 @@ std::vector<kernels::RowUpdateKernel> kernels_of_every_template() {
   return all;
 }
 
+TEST(TableUpdate, at_learning_rate_0_weights_keep_their_bits_and_state_takes_the_gradient) {
+  Pool pool(2);
+  const auto end_of = [&](TableSpec spec, double scale, bool fast) {
+    auto table = make(spec);
+    std::vector<float> weights(spec.rows * spec.dim);
+    for (size_t i = 0; i < weights.size(); ++i)
+      weights[i] = i % 3 == 0 ? -0.0f : static_cast<float>(i % 7) - 3.0f;
+    table.write(0, spec.rows, weights, {});
+    for (int64_t iteration : {0, 1}) {
+      Lookups lookups(spec, 40, 4, 3, iteration);
+      // Steps of 0 / 0, and of 0 times infinity.
+      for (auto& values : lookups.values) std::fill_n(values.begin(), 5 * spec.dim, 0.0f);
+      if (scale == 0.0) lookups.values[0][6 * spec.dim] = 3e38f;
+      const TableUpdate update = lookups.update_of(table, nullptr);
+      if (fast) update_tables({&update, 1}, {iteration, scale}, pool);
+      if (!fast) update_tables_reference({&update, 1}, {iteration, scale});
+    }
+    return std::pair(weights, contents(table));
+  };
+  for (auto kind : kKinds) {
+    for (auto precision : {RowPrecision::float32, RowPrecision::bfloat16, RowPrecision::float16}) {
+      for (int64_t dim : {3, 8, 17}) {
+        SCOPED_TRACE(std::string(name_of(kind)) + " " + std::string(name_of(precision)));
+        auto spec = spec_of(kind, 50, dim, precision);
+        spec.optimizer.epsilon = spec.optimizer.initial_accumulator = 0.0;
+        const auto state_at = [&](const std::vector<float>& all) { return all.begin() + 50 * dim; };
+        const auto [weights, fast] = end_of(spec, 0.0, true);
+        const auto plain = end_of(spec, 0.0, false).second;
+        EXPECT_TRUE(same_bits(fast, plain));
+        EXPECT_TRUE(same_bits({fast.begin(), state_at(fast)}, weights));
+        const bool changed =
+            std::any_of(state_at(fast), fast.end(), [](float value) { return value != 0.0f; });
+        EXPECT_EQ(changed, kind != OptimizerKind::sgd && kind != OptimizerKind::ftrl);
+      }
+    }
+  }
+}
+
 TEST(TableUpdate, equals_the_reference_with_every_kernel) {
   Pool pool(2);
   const auto kernels = kernels_of_every_template();

@@ -280,6 +280,37 @@ TEST(CheckpointSaver, an_error_of_one_rank_is_one_line_that_names_its_file_and_e
   }
 }
 
+// The last iteration overflows, so that no loss says it.
+TEST(CheckpointSaver,
+     values_that_are_not_finite_end_all_ranks_and_the_last_whole_checkpoint_stays) {
+  for (const bool in_layers : {false, true}) {
+    for (const int ranks : {1, 3}) {
+      Machine machine;
+      RunOptions options = with_ranks(ranks);
+      options.tables[0].precision = RowPrecision::float16;
+      options.data.synthetic.eval_rows = 0;
+      options.embedding.optimizer.kind = OptimizerKind::sgd;
+      options.optimizer.kind = DenseOptimizerKind::sgd;
+      options.train.iterations = 4;
+      ASSERT_TRUE(train(options, machine.files).ok());
+      options.train.iterations = 5;
+      (in_layers ? options.optimizer.learning_rate : options.embedding.optimizer.learning_rate) =
+          1e30;
+      if (in_layers) options.optimizer.weight_decay = 1e30;
+      const Status status = train(options, machine.files, ExistingRun::resume).status();
+      EXPECT_EQ(status.code(), Status::Code::failed);
+      expect_one_line(status);
+      EXPECT_NE(status.message().find(in_layers ? "not finite: layer bottom.0."
+                                                : "not finite: table shop, row "),
+                std::string::npos)
+          << status.message();
+      EXPECT_EQ(*machine.disk.list(small_checkpoints()),
+                std::vector<std::string>{checkpoint::folder_name(4)});
+      EXPECT_TRUE(open_step(machine.disk, 4)->verify().ok());
+    }
+  }
+}
+
 TEST(CheckpointSaver, killed_at_any_operation_a_run_resumes_and_ends_where_it_should) {
   for (const int ranks : {1, 2}) {
     Machine counting;

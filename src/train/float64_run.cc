@@ -18,6 +18,7 @@ namespace {
 void update_row(const RowOptimizerOptions& o, double rate, int64_t iteration,
                 std::span<const double> gradient, std::span<double> weights,
                 std::span<double* const> state) {
+  if (rate == 0.0 && o.kind == OptimizerKind::ftrl) return;
   const double t = static_cast<double>(iteration) + 1.0;
   const auto dim = gradient.size();
   double mean_square = 0.0;
@@ -26,6 +27,7 @@ void update_row(const RowOptimizerOptions& o, double rate, int64_t iteration,
   for (size_t e = 0; e < dim; ++e) {
     const double g = gradient[e];
     double& w = weights[e];
+    const double before_step = w;
     switch (o.kind) {
       case OptimizerKind::sgd:
         w -= rate * g;
@@ -54,6 +56,7 @@ void update_row(const RowOptimizerOptions& o, double rate, int64_t iteration,
         break;
       }
     }
+    if (rate == 0.0) w = before_step;
   }
 }
 
@@ -70,6 +73,7 @@ class Float64Training {
   void look_up(const RankBatch& batch);
   std::vector<double> logit_gradient(const DenseBatch& dense, std::span<const double> logits) const;
   void update_tables(const RankBatch& batch, const model::Float64Gradient& gradient, double scale);
+  double direction(int64_t i, double g, double t);
   void update_layers(std::vector<double>& gradient, int64_t iteration, double scale);
 
   const ResolvedRun& run_;
@@ -208,7 +212,28 @@ void Float64Training::update_tables(const RankBatch& batch, const model::Float64
   }
 }
 
-// Formulas: train/optimizer/dense_optimizer.h, in float64.
+// Of parameter i, whose gradient g goes into its state. Formulas:
+// train/optimizer/dense_optimizer.h, in float64.
+double Float64Training::direction(int64_t i, double g, double t) {
+  const DenseOptimizerOptions& o = run_.options.optimizer;
+  if (dense_state_.empty()) return g;
+  double& m = dense_state_[0][i];
+  switch (o.kind) {
+    case DenseOptimizerKind::sgd:
+      return m = o.momentum * m + g;
+    case DenseOptimizerKind::adagrad:
+      m += g * g;
+      return g / (std::sqrt(m) + o.epsilon);
+    case DenseOptimizerKind::adam:
+      break;
+  }
+  double& v = dense_state_[1][i];
+  m = o.beta1 * m + (1.0 - o.beta1) * g;
+  v = o.beta2 * v + (1.0 - o.beta2) * g * g;
+  const double root = std::sqrt(v / (1.0 - std::pow(o.beta2, t))) + o.epsilon;
+  return m / (1.0 - std::pow(o.beta1, t)) / root;
+}
+
 void Float64Training::update_layers(std::vector<double>& gradient, int64_t iteration,
                                     double scale) {
   const DenseOptimizerOptions& o = run_.options.optimizer;
@@ -220,25 +245,8 @@ void Float64Training::update_layers(std::vector<double>& gradient, int64_t itera
   for (const model::ParameterSpec& layer : outcome.layers) {
     for (int64_t i = layer.offset; layer.trained && i < layer.offset + layer.size(); ++i) {
       double& w = outcome.parameters[i];
-      const double g = clip * gradient[i] + o.weight_decay * w;
-      if (dense_state_.empty()) {
-        w -= rate * g;
-        continue;
-      }
-      double& m = dense_state_[0][i];
-      if (o.kind == DenseOptimizerKind::sgd) {
-        m = o.momentum * m + g;
-        w -= rate * m;
-      } else if (o.kind == DenseOptimizerKind::adagrad) {
-        m += g * g;
-        w -= rate * g / (std::sqrt(m) + o.epsilon);
-      } else {
-        double& v = dense_state_[1][i];
-        m = o.beta1 * m + (1.0 - o.beta1) * g;
-        v = o.beta2 * v + (1.0 - o.beta2) * g * g;
-        const double root = std::sqrt(v / (1.0 - std::pow(o.beta2, t))) + o.epsilon;
-        w -= rate * (m / (1.0 - std::pow(o.beta1, t))) / root;
-      }
+      const double step = direction(i, clip * gradient[i] + o.weight_decay * w, t);
+      if (rate != 0.0) w -= rate * step;
     }
   }
 }

@@ -90,6 +90,23 @@ TEST_P(GpuStepTest, UpdatesHaveTheBitsOfTheCpu) {
     train_both(gpu_, stream_, arrays_, pool_, sample, 0.0f);
 }
 
+TEST_P(GpuStepTest, AtLearningRate0ParametersKeepTheirBits) {
+  for (const GpuStepSample& sample : gpu_step_samples()) {
+    const DenseOptimizer optimizer(sample.options, kParameters, {{0, kParameters}});
+    auto kernels = *GpuStepKernels::make(gpu_, optimizer, kParameters, compiled(sample.name));
+    std::vector<float> expected = draw(kParameters, 1);
+    std::fill_n(expected.begin(), 100, -0.0f);
+    float* const parameters = arrays_.put(expected);
+    ASSERT_TRUE(kernels.load_state(stream_).ok());
+    const auto gradient = draw(kParameters, 2);
+    ASSERT_TRUE(kernels.update(parameters, arrays_.put(gradient), 0, 0.0, stream_).ok());
+    const auto found = arrays_.get(parameters);
+    for (int64_t i = 0; i < kParameters; ++i)
+      ASSERT_TRUE(found[i] == expected[i] && std::signbit(found[i]) == std::signbit(expected[i]))
+          << sample.name << " parameter " << i;
+  }
+}
+
 TEST(GpuStep, NamesTheParameterThatBecameANaNWhereThatIsAskedFor) {
   const DenseOptimizer optimizer({}, kParameters, {{0, kParameters}});
   auto gradient = draw(kParameters, 2);

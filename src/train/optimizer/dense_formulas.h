@@ -16,6 +16,11 @@ struct StepConstants {
   RECMILL_HOST_DEVICE float effective(float gradient, float weight) const {
     return clip * gradient + weight_decay * weight;
   }
+  /// At learning rate 0 a weight keeps its bits, whatever the step.
+  RECMILL_HOST_DEVICE float moved(float weight, float step) const {
+    const float next = weight - step;
+    return learning_rate == 0.0f ? weight : next;
+  }
 };
 
 /// Each has kState state columns, of which an element's are `first` and `second`.
@@ -23,7 +28,7 @@ struct DenseSgd {
   static constexpr int kState = 0;
   RECMILL_HOST_DEVICE static void element(const StepConstants& c, float& weight, float gradient,
                                           float&, float&) {
-    weight -= c.learning_rate * c.effective(gradient, weight);
+    weight = c.moved(weight, c.learning_rate * c.effective(gradient, weight));
   }
 };
 
@@ -32,7 +37,7 @@ struct DenseMomentum {
   RECMILL_HOST_DEVICE static void element(const StepConstants& c, float& weight, float gradient,
                                           float& momentum, float&) {
     momentum = c.momentum * momentum + c.effective(gradient, weight);
-    weight -= c.learning_rate * momentum;
+    weight = c.moved(weight, c.learning_rate * momentum);
   }
 };
 
@@ -42,7 +47,7 @@ struct DenseAdagrad {
                                           float& squares, float&) {
     const float effective = c.effective(gradient, weight);
     squares += effective * effective;
-    weight -= c.learning_rate * effective / (std::sqrt(squares) + c.epsilon);
+    weight = c.moved(weight, c.learning_rate * effective / (std::sqrt(squares) + c.epsilon));
   }
 };
 
@@ -54,7 +59,7 @@ struct DenseAdam {
     first = c.beta1 * first + (1.0f - c.beta1) * effective;
     second = c.beta2 * second + (1.0f - c.beta2) * effective * effective;
     const float root = std::sqrt(second / c.correction2) + c.epsilon;
-    weight -= c.learning_rate * (first / c.correction1) / root;
+    weight = c.moved(weight, c.learning_rate * (first / c.correction1) / root);
   }
 };
 

@@ -8,7 +8,8 @@
 //   adagrad  s += g * g,    w -= lr * g / (sqrt(s) + epsilon)
 //   adam     m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g g,  t = iteration + 1,
 //            w -= lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
-// as torch.optim's SGD, Adagrad and Adam. t counts the run's iterations.
+// as torch.optim's SGD, Adagrad and Adam. t counts the run's iterations. At lr = 0 (float32) w
+// keeps its bits, and the state takes the gradient as at any other rate.
 #pragma once
 
 #include <cstdint>

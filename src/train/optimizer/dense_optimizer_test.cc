@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "base/random.h"
 
@@ -87,6 +88,29 @@ TEST(DenseOptimizer, follows_its_formula_and_is_the_same_at_any_number_of_thread
             << name_of(options.kind) << " element " << i << " seed " << kSeed;
       }
       ASSERT_EQ(one, train(options, n, 5, 3));
+    }
+  }
+}
+
+TEST(DenseOptimizer, at_learning_rate_0_weights_keep_their_bits_and_state_takes_the_gradient) {
+  Pool pool(1);
+  for (const auto kind :
+       {DenseOptimizerKind::sgd, DenseOptimizerKind::adagrad, DenseOptimizerKind::adam}) {
+    for (const double momentum : {0.0, 0.9}) {
+      DenseOptimizerOptions options = options_of(kind);
+      options.momentum = momentum;
+      options.epsilon = 0.0;  // a gradient of 0 is a step of 0 / 0
+      DenseOptimizer stays(options, 100, {{0, 100}}), moves(options, 100, {{0, 100}});
+      std::vector<float> weights = draw(100, 1), gradient = draw(100, 2);
+      std::fill_n(weights.begin(), 20, -0.0f);
+      std::fill_n(gradient.begin(), 10, 0.0f);
+      if (kind == DenseOptimizerKind::sgd) gradient[30] = 3e38f;
+      const std::vector<float> before = weights;
+      stays.step(0, 0.0, gradient, weights, pool);
+      EXPECT_EQ(std::memcmp(weights.data(), before.data(), 400), 0) << name_of(kind);
+      moves.step(0, 1.0, gradient, weights, pool);
+      for (size_t s = 0; s < moves.state().size(); ++s)
+        EXPECT_EQ(stays.state()[s].values, moves.state()[s].values) << name_of(kind);
     }
   }
 }
