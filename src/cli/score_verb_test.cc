@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,36 @@ threads = 1
 )");
     const Outcome trained = run({"train", name + ".toml", "--quiet"});
     ASSERT_EQ(trained.status, 0) << trained.err;
+  }
+
+  std::string text(const std::string& file) { return *read_text(posix_files(), path(file)); }
+
+  /// The cells of a column of a csv file without quotes.
+  std::vector<std::string> column(const std::string& file, const std::string& name) {
+    std::vector<std::string> cells;
+    std::istringstream lines(text(file));
+    std::string line;
+    size_t at = 0;
+    for (bool header = true; std::getline(lines, line); header = false) {
+      std::istringstream row(line);
+      std::string cell;
+      for (size_t i = 0; std::getline(row, cell, ','); ++i) {
+        if (header && cell == name) at = i;
+        if (!header && i == at) cells.push_back(cell);
+      }
+    }
+    return cells;
+  }
+
+  /// Rows whose first cell, the label, is not there, or empty.
+  std::string without_label(const std::string& file, bool column_is_gone) {
+    std::istringstream lines(text(file));
+    std::string line, rows;
+    for (bool header = true; std::getline(lines, line); header = false)
+      rows += (header && !column_is_gone ? line
+                                         : line.substr(line.find(',') + (column_is_gone ? 1 : 0))) +
+              "\n";
+    return rows;
   }
 
   void expect_refused(const std::vector<std::string>& arguments, const std::string& what) {
@@ -140,6 +171,88 @@ TEST_F(Score, refuses_files_where_rows_are_synthetic) {
   ASSERT_EQ(run({"train", "s.toml", "--quiet"}).status, 0);
   expect_refused({"eval", "runs/s", "--quiet", "--rows", "data/new.csv"},
                  "--rows: the rows of data.format = \"synthetic\" are made as they are read");
+}
+
+TEST_F(Score, takes_rows_without_a_label_and_says_that_there_are_no_metrics) {
+  train("a", "train = ['train.csv']");
+  const Outcome with =
+      run({"predict", "runs/a", "--quiet", "--rows", "data/new.csv", "--out", "with.csv"});
+  ASSERT_EQ(with.status, 0) << with.err;
+  write("data/none.csv", without_label("data/new.csv", true));
+  write("data/empty.csv", without_label("data/new.csv", false));
+  for (const char* file : {"none", "empty"}) {
+    const std::string rows = std::string("data/") + file + ".csv", out = std::string(file) + ".csv";
+    const Outcome predicted =
+        run({"predict", "runs/a", "--quiet", "--json", "--rows", rows, "--out", out});
+    ASSERT_EQ(predicted.status, 0) << predicted.err;
+    EXPECT_NE(predicted.err.find("no row has a label: metrics are left out"), std::string::npos);
+    const Json result = Json::parse(predicted.out);
+    EXPECT_EQ(result["unlabelled"], 7);
+    EXPECT_FALSE(result.contains("log_loss"));
+    EXPECT_EQ(column(out, "probability"), column("with.csv", "probability"));
+    EXPECT_EQ(text(out).substr(0, text(out).find('\n')), "file,row,probability");
+    EXPECT_EQ(run({"eval", "runs/a", "--quiet", "--rows", rows}).status == 0, false);
+  }
+  const Outcome mixed = run({"predict", "runs/a", "--quiet", "--json", "--rows", "data/none.csv",
+                             "data/new.csv", "--out", "mixed.csv"});
+  ASSERT_EQ(mixed.status, 0) << mixed.err;
+  const Json result = Json::parse(mixed.out);
+  EXPECT_EQ(result["unlabelled"], 7);
+  EXPECT_EQ(result["scored"], 7);
+  EXPECT_NE(text("mixed.csv").find("data/none.csv,0,"), std::string::npos);
+}
+
+TEST_F(Score, lines_predictions_up_by_number_or_by_a_column_where_bad_rows_are_skipped) {
+  write("data/bad.csv", "y,d,i,t,name\n1,2,3,9,\"a, b\"\n0,none,3,9,c\n0,1,2,9,d\n");
+  train("a", "train = ['train.csv']\non_bad_row = 'skip'");
+  const std::vector<std::string> predict{"predict", "runs/a", "--quiet", "--rows", "data/bad.csv"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), predict.begin(), predict.end());
+    return more;
+  };
+  ASSERT_EQ(run(with({"--out", "rows.csv"})).status, 0);
+  EXPECT_EQ(column("rows.csv", "row"), (std::vector<std::string>{"0", "2"}));
+  for (const char* ranks : {"1", "2"}) {
+    const std::string out = std::string("named") + ranks + ".csv";
+    ASSERT_EQ(
+        run(with({"--key", "name", "--out", out, "--set", std::string("train.ranks=") + ranks}))
+            .status,
+        0);
+    EXPECT_EQ(text(out).substr(0, 31), "name,probability,label\n\"a, b\",");
+    EXPECT_NE(text(out).find("\nd,"), std::string::npos);
+  }
+  EXPECT_EQ(text("named1.csv"), text("named2.csv"));
+  ASSERT_EQ(run(with({"--key", "name", "--out", "late.csv", "--latency", "--batch", "1", "--warmup",
+                      "0"}))
+                .status,
+            0);
+  EXPECT_EQ(text("late.csv"), text("named1.csv"));
+  expect_refused(with({"--key", "none", "--out", "x.csv"}), "--key: the data has no column 'none'");
+  expect_refused(with({"--key", "label", "--out", "x.csv"}), "is a column of the predictions");
+  expect_refused(with({"--out", "x.txt"}), "--out: x.txt: the name says no format");
+}
+
+TEST_F(Score, takes_criteo_rows_without_a_label) {
+  ASSERT_EQ(run({"synth", "--out", "data", "--rows", "300", "--eval-rows", "20", "--quiet"}).status,
+            0);
+  write("c.toml",
+        "[data]\npath = 'data'\ntrain = 'train.tsv'\neval = 'eval.tsv'\ncache = ''\n"
+        "[embedding]\nrows = 50\ndim = 8\n[model]\n" +
+            std::string(kDlrm) + "\n[train]\nbatch_size = 128\n");
+  ASSERT_EQ(run({"train", "c.toml", "--quiet"}).status, 0);
+  std::string rows;
+  const std::string all = text("data/eval.tsv");
+  for (size_t begin = 0; begin < all.size(); begin = all.find('\n', begin) + 1)
+    rows += all.substr(all.find('\t', begin) + 1, all.find('\n', begin) - all.find('\t', begin));
+  write("data/test.tsv", rows);
+  ASSERT_EQ(run({"predict", "runs/c", "--quiet", "--out", "with.csv"}).status, 0);
+  const Outcome without =
+      run({"predict", "runs/c", "--quiet", "--rows", "data/test.tsv", "--out", "without.csv.gz"});
+  ASSERT_EQ(without.status, 0) << without.err;
+  ASSERT_EQ(run({"predict", "runs/c", "--quiet", "--rows", "data/test.tsv", "--out", "without.csv"})
+                .status,
+            0);
+  EXPECT_EQ(column("without.csv", "probability"), column("with.csv", "probability"));
 }
 
 TEST_F(Score, makes_sequences_of_a_behaviour_log_from_the_files_that_are_named) {

@@ -19,6 +19,7 @@ struct Arguments {
   train::ScoringRequest request;
   int64_t batch = 0;
   train::AnswerOptions answer;
+  std::string key = "row";
   bool latency = false, overwrite = false, json = false, quiet = false;
 };
 
@@ -40,6 +41,7 @@ Status score(const Arguments& arguments, Chosen& chosen) {
                                   progress_style(arguments.quiet),
                                   nullptr};
   train::ScoringRequest request = arguments.request;
+  if (arguments.key != "row") request.key = arguments.key;
   if (arguments.latency) request.latency = arguments.answer;
   const auto metrics = run_scoring(config.options, request, setting);
   if (!metrics.ok()) return config.locate(metrics.status());
@@ -78,6 +80,9 @@ void add_predict(CLI::App& app, Chosen& chosen) {
                    "file of the predictions: .parquet, .arrow, .feather, or .csv (also .csv.gz and "
                    ".csv.zst)")
       ->required();
+  verb->add_option("--key", arguments->key,
+                   "what tells rows apart beside their scores: row (its file, and rows of the file "
+                   "before it; the default), or the name of a column");
   verb->add_flag("--overwrite", arguments->overwrite, "replace a file that is there");
   auto* const latency = verb->add_flag(
       "--latency", arguments->latency,

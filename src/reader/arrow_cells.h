@@ -45,7 +45,8 @@ Status append_cells(const arrow::Array& array, const BoundColumn& column, CellKi
 Status no_value();
 /// True for numbers that need not be there: NaN then.
 inline bool may_be_missing(const BoundColumn& column) {
-  return column.spec.role == ColumnRole::dense || column.spec.role == ColumnRole::ignore;
+  return column.spec.role == ColumnRole::dense || column.spec.role == ColumnRole::ignore ||
+         column.may_be_empty;
 }
 
 /// Makes labels of the numbers of rows [first, first + count) where the column is that of labels.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/columnar_reader.h"
 
+#include <arrow/type_traits.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -128,6 +130,7 @@ class ColumnarReader final : public Reader {
     RECMILL_RETURN_IF_ERROR(find_rows());
     return rows_;
   }
+  KeySource key_source() const override { return source_.key_source(); }
   ReaderCounts counts() const override { return {handed_out_, source_.bad_rows(), 0}; }
 
   Status read(int64_t epoch, int64_t first, int64_t count, ColumnBatch& batch) override {
@@ -194,6 +197,24 @@ bool same_columns(const ColumnarSchema& one, const ColumnarSchema& other) {
   return one.schema == other.schema && std::ranges::equal(one.columns, other.columns, same);
 }
 
+// Whether the cells of column `key` are integers. All files must have one of that name.
+Result<bool> is_integer_key(const std::vector<BoundFile>& bound, const std::string& key) {
+  if (key.empty()) return false;
+  bool integers = true;
+  for (const BoundFile& of : bound) {
+    const arrow::Schema& fields = of.file->fields();
+    const int field = fields.GetFieldIndex(key);
+    if (field < 0)
+      return Status::BadRequest("--key: " + of.file->path() + " has no column '" + key + "'");
+    const arrow::DataType& type = *fields.field(field)->type();
+    if (type.num_fields() > 0)
+      return Status::BadRequest("--key: column '" + key + "' is " + type.ToString() +
+                                ", which is no text and no number");
+    integers &= arrow::is_integer(type.id());
+  }
+  return integers;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Reader>> open_columnar_reader(const DataOptions& options, Subset subset,
@@ -212,7 +233,7 @@ Result<std::unique_ptr<Reader>> open_columnar_reader(const DataOptions& options,
     RECMILL_ASSIGN_OR_RETURN(next.file, open_row_groups(options.format, path, files));
     RECMILL_ASSIGN_OR_RETURN(next.columns,
                              bind_columns(options.columns, by_hash ? options.split.column : "",
-                                          next.file->fields(), path));
+                                          options.scored.labels, next.file->fields(), path));
     for (BoundColumn& column : next.columns.columns) {
       if (column.spec.role == ColumnRole::label) column.label = label;
     }
@@ -221,6 +242,7 @@ Result<std::unique_ptr<Reader>> open_columnar_reader(const DataOptions& options,
                               " (names, roles, bags or weights differ)");
   }
   RECMILL_ASSIGN_OR_RETURN(auto rule, SliceRule::make(options, subset, bound[0].columns));
+  RECMILL_ASSIGN_OR_RETURN(rule.key_is_integer, is_integer_key(bound, options.scored.key));
   return std::unique_ptr<Reader>(new ColumnarReader(
       options, subset, seed, files, SliceSource(std::move(bound), std::move(rule), pool)));
 }

@@ -88,7 +88,8 @@ CellKind kind_of(ColumnRole role) {
 /// Adds columns one by one, and keeps DataSchema in step.
 class Binder {
  public:
-  Binder(const arrow::Schema& fields, const std::string& path) : fields_(fields), path_(path) {}
+  Binder(const arrow::Schema& fields, const std::string& path, bool needs_label)
+      : fields_(fields), path_(path), needs_label_(needs_label) {}
 
   Status add(const ColumnSpec& spec) {
     if (spec.role == ColumnRole::ignore) return {};
@@ -96,6 +97,12 @@ class Binder {
     column.spec = spec;
     column.missing = NamedValues(spec.missing);
     column.kind = kind_of(spec.role);
+    column.may_be_empty = spec.role == ColumnRole::label && !needs_label_;
+    if (column.may_be_empty && fields_.GetFieldIndex(spec.name) < 0) {
+      RECMILL_RETURN_IF_ERROR(enter(column));
+      bound_.columns.push_back(std::move(column));
+      return {};
+    }
     RECMILL_ASSIGN_OR_RETURN(column.field, find(spec.name, column.kind, spec.role));
     const arrow::DataType& type = *fields_.field(column.field)->type();
     column.list = item_type(type) != nullptr;
@@ -126,6 +133,14 @@ class Binder {
   Result<ColumnarSchema> finish() {
     for (const BoundColumn& column : bound_.columns) {
       if (column.spec.role == ColumnRole::label) return std::move(bound_);
+    }
+    if (!needs_label_) {  // it would be the first of a file that Recmill wrote
+      BoundColumn label;
+      label.spec.name = "label";
+      label.spec.role = ColumnRole::label;
+      label.may_be_empty = true;
+      bound_.columns.insert(bound_.columns.begin(), std::move(label));
+      return std::move(bound_);
     }
     return Status::BadRequest(path_ + ": no column has the role label");
   }
@@ -199,6 +214,7 @@ class Binder {
   const arrow::Schema& fields_;
   const std::string& path_;
   ColumnarSchema bound_;
+  const bool needs_label_;
   bool has_label_ = false;
 };
 
@@ -264,7 +280,8 @@ bool is_whole_type(const arrow::DataType& type) {
 }
 
 Result<ColumnarSchema> bind_columns(const std::vector<ColumnSpec>& columns, const std::string& key,
-                                    const arrow::Schema& fields, const std::string& path) {
+                                    bool needs_label, const arrow::Schema& fields,
+                                    const std::string& path) {
   const auto& metadata = fields.metadata();
   if (metadata != nullptr && metadata->Contains(kSchemaCrcKey) &&
       *metadata->Get(kSchemaCrcKey) != schema_crc(fields.fields())) {
@@ -274,7 +291,7 @@ Result<ColumnarSchema> bind_columns(const std::vector<ColumnSpec>& columns, cons
   if (wanted.empty()) {
     RECMILL_ASSIGN_OR_RETURN(wanted, declared_columns(fields, path));
   }
-  Binder binder(fields, path);
+  Binder binder(fields, path, needs_label);
   for (const ColumnSpec& column : wanted) RECMILL_RETURN_IF_ERROR(binder.add(column));
   RECMILL_RETURN_IF_ERROR(binder.add_key(key));
   return binder.finish();

@@ -25,8 +25,9 @@ struct BoundColumn {
   int weights_field = -1;  // of a bag with weights, else -1
   bool list = false;
   int target = 0;  // role dense: index into ColumnBatch::dense; role id: into ColumnBatch::ids
-  NamedValues missing = {};  // spec.missing
-  LabelRule label = {};      // role label
+  NamedValues missing = {};   // spec.missing
+  LabelRule label = {};       // role label
+  bool may_be_empty = false;  // role label: NaN then (DataOptions::scored)
 };
 
 struct ColumnarSchema {
@@ -37,9 +38,11 @@ struct ColumnarSchema {
 /// Finds `columns` in a file by name; without any, all fields that carry a role in their metadata
 /// (files that Recmill wrote). Dense and id columns come in the order of `columns`, or of the file.
 /// `key`, unless it is empty, names a column that is bound even if it has no role, with the role
-/// ignore. Errors name the file, the column, the type found and what was expected.
+/// ignore. Unless the file `needs_label`, the label may be missing, or its field (field -1). Errors
+/// name the file, the column, the type found and what was expected.
 Result<ColumnarSchema> bind_columns(const std::vector<ColumnSpec>& columns, const std::string& key,
-                                    const arrow::Schema& fields, const std::string& path);
+                                    bool needs_label, const arrow::Schema& fields,
+                                    const std::string& path);
 
 /// A field bound as what its type is likeliest to hold (ids, numbers, times), with the role ignore;
 /// nothing: a type that is not read.

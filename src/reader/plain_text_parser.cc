@@ -146,7 +146,11 @@ Status parse_cell(const TextColumn& column, std::string_view cell, RowValues& va
     default:
       break;
   }
-  if (is_missing(column, cell)) return Status::Failed("no value");
+  if (is_missing(column, cell)) {
+    if (!column.may_be_empty) return Status::Failed("no value");
+    values.label = kMissing;
+    return {};
+  }
   switch (spec.role) {
     case ColumnRole::label:
       return store(column.label.read(cell), values.label);

@@ -15,7 +15,7 @@
 namespace recmill::reader {
 
 struct RowValues {
-  float label = 0;
+  float label = 0;                          // NaN: none, where that may be
   std::vector<float> dense;                 // [dense columns]; NaN: missing
   std::vector<std::vector<uint64_t>> ids;   // [id columns][ids of the bag]; missing: none
   std::vector<std::vector<float>> weights;  // beside ids; filled where the column has weights

@@ -16,6 +16,7 @@ constexpr size_t kMaxWindowBytes = size_t{1} << 31;
 void TextWindow::clear() {
   rows.clear();
   segments_.clear();
+  places_.clear();
   size_ = 0;
 }
 
@@ -151,6 +152,7 @@ Status RowSource::take_rows(size_t file, size_t block, int64_t skip, int64_t cou
     row.begin += begin;
     row.layout = rules_.of_file[file];
     window.rows.push_back(row);
+    window.places_.push_back({static_cast<int32_t>(file), number});
     --count;
   }
   if (count == 0) return {};

@@ -17,6 +17,13 @@ class TextWindow {
  public:
   std::vector<TextRow> rows;  // in the order of the data, until somebody permutes them
 
+  struct Place {
+    int32_t file = 0;    // of the source's
+    int64_t number = 0;  // rows of the file before it
+  };
+  /// Of row `i` as it was loaded.
+  const Place& place_in_file(size_t i) const { return places_[i]; }
+
   const char* text() const { return memory_.get() + kTextPadding; }
   std::string_view row(size_t i) const { return {text() + rows[i].begin, rows[i].size}; }
   /// "file:line" of a row.
@@ -35,6 +42,7 @@ class TextWindow {
   std::unique_ptr<char[]> memory_;  // kTextPadding, text, kTextPadding
   size_t capacity_ = 0, size_ = 0;  // of the text
   std::vector<Segment> segments_;
+  std::vector<Place> places_;  // [rows]
 };
 
 class RowSource {

@@ -2,6 +2,7 @@
 #include "reader/slice_decoder.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "base/hash.h"
@@ -122,6 +123,12 @@ Status SliceDecoder::decode(const RowSlice& slice, std::span<const size_t> colum
 Status SliceDecoder::decode_column(size_t column, bool follows) {
   ColumnState& state = columns_[column];
   const BoundColumn& what = bound(column);
+  if (what.field < 0) {  // a label that is not there
+    state.cells.clear();
+    state.cells.numbers.assign(static_cast<size_t>(slice_.rows),
+                               std::numeric_limits<float>::quiet_NaN());
+    return {};
+  }
   RECMILL_RETURN_IF_ERROR(decode_field(what, what.kind, follows, state.cells_at, state.cells));
   if (what.weights_field < 0) return {};
   RECMILL_RETURN_IF_ERROR(

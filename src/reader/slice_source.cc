@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/key_text.h"
+#include "reader/key_column.h"
 #include "reader/time_boundary.h"
 
 namespace recmill::reader {
@@ -32,6 +33,8 @@ Result<SliceRule> SliceRule::make(const DataOptions& options, Subset subset,
   rule.on_bad_row = options.on_bad_row;
   rule.bad_row_limit = options.bad_row_limit;
   rule.window = options.shuffle.window;
+  rule.format = options.format;
+  rule.scored = options.scored;
   if (rule.split.keeps_all() || rule.split.by() == SplitKind::fraction) return rule;
   const bool by_time = rule.split.by() == SplitKind::time;
   if (!by_time && rule.split.column().empty()) return rule;
@@ -81,6 +84,7 @@ int64_t SliceSource::rows() const {
 }
 
 Status SliceSource::find_rows(Files& files, const std::string& cache, int64_t limit) {
+  files_ = &files;
   if (rule_.split.lacks_boundary()) {
     RECMILL_ASSIGN_OR_RETURN(const int64_t boundary, find_boundary(files, cache));
     rule_.split = rule_.split.with_boundary(boundary);
@@ -245,6 +249,37 @@ Status SliceSource::load(const RowSlice& slice, std::span<const uint32_t> order,
     if (rows.empty()) rows = std::move(kept);
   }
   decoder_.hand_over(rows, batch);
+  batch.keys = {};
+  return rule_.scored.numbers ? append_keys(slice, rows, batch.samples, batch.keys) : Status();
+}
+
+KeySource SliceSource::key_source() const {
+  KeySource source;
+  for (const BoundFile& bound : decoder_.files()) source.files.push_back(bound.file->path());
+  source.integers = rule_.key_is_integer;
+  return source;
+}
+
+// Of the first `count` of `rows` of a slice, or of all of it.
+Status SliceSource::append_keys(const RowSlice& slice, const std::vector<uint32_t>& rows,
+                                int64_t count, RowKeys& keys) {
+  const auto file = static_cast<int64_t>(decoder_.file_of(slice));
+  const std::string& key = rule_.scored.key;
+  if (!key.empty() && file != key_file_) {
+    RECMILL_ASSIGN_OR_RETURN(key_cells_,
+                             read_key_column(rule_.format, path_of(slice), key, *files_));
+    key_file_ = file;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t number =
+        decoder_.number_of(slice) + (rows.empty() ? i : int64_t{rows[static_cast<size_t>(i)]});
+    keys.files.push_back(static_cast<int32_t>(file));
+    keys.numbers.push_back(number);
+    if (key.empty()) continue;
+    if (number >= std::ssize(key_cells_))
+      return Status::Failed(path_of(slice) + ": changed while it was read");
+    keys.cells.push_back(key_cells_[static_cast<size_t>(number)]);
+  }
   return {};
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "batch/column_batch.h"
+#include "reader/reader.h"
 #include "reader/row_index.h"
 #include "reader/row_split.h"
 #include "reader/slice_decoder.h"
@@ -26,6 +27,9 @@ struct SliceRule {
   OnBadRow on_bad_row = OnBadRow::fail;
   int64_t bad_row_limit = 0;
   int64_t window = 65536;  // rows of a slice at most
+  DataFormat format = DataFormat::parquet;
+  ScoredRows scored;
+  bool key_is_integer = false;  // of scored.key
 
   bool keeps_all() const { return split.keeps_all() && on_bad_row == OnBadRow::fail; }
   /// The columns that must be decoded to tell which rows count.
@@ -46,6 +50,7 @@ class SliceSource {
   const std::vector<RowSlice>& slices() const { return slices_; }
   int64_t rows() const;
   int64_t bad_rows() const { return bad_rows_; }
+  KeySource key_source() const;
   /// Replaces `batch` by the kept rows of a slice, as `order` permutes them; empty: as they are.
   Status load(const RowSlice& slice, std::span<const uint32_t> order, ColumnBatch& batch);
 
@@ -62,6 +67,8 @@ class SliceSource {
                     std::vector<int64_t>& times);
   Result<int64_t> find_boundary(Files& files, const std::string& cache);
   void take_first(int64_t limit);
+  Status append_keys(const RowSlice& slice, const std::vector<uint32_t>& rows, int64_t count,
+                     RowKeys& keys);
 
   SliceDecoder decoder_;
   SliceRule rule_;
@@ -69,6 +76,9 @@ class SliceSource {
   std::vector<size_t> all_columns_;
   std::vector<RowSlice> slices_;
   int64_t bad_rows_ = 0;
+  Files* files_ = nullptr;              // where the key's column is asked for
+  std::vector<std::string> key_cells_;  // of key_file_
+  int64_t key_file_ = -1;
 };
 
 }  // namespace recmill::reader

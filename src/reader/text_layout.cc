@@ -9,7 +9,7 @@ namespace recmill::reader {
 namespace {
 
 // Numbers dense and id columns in file order and fills the schema.
-Status assign_targets(TextLayout& layout, const LabelRule& label) {
+Status assign_targets(bool needs_label, TextLayout& layout, const LabelRule& label) {
   for (TextColumn& column : layout.columns) {
     const ColumnSpec& spec = column.spec;
     column.missing = NamedValues(spec.missing);
@@ -54,7 +54,7 @@ Status assign_targets(TextLayout& layout, const LabelRule& label) {
                                 spec.name);
     }
   }
-  if (layout.column_of(ColumnRole::label) < 0) {
+  if (layout.column_of(ColumnRole::label) < 0 && needs_label) {
     return Status::BadRequest("data.columns: no column has the role label");
   }
   return {};
@@ -125,6 +125,7 @@ std::string TextLayout::fingerprint() const {
   key.add(columns.size());
   for (const TextColumn& column : columns) {
     key.add(fingerprint_of(column.spec)).add(column.label.fingerprint());
+    if (column.may_be_empty) key.add("may be empty");
   }
   return std::move(key).text();
 }
@@ -142,7 +143,7 @@ Result<TextLayout> criteo_layout(const CriteoOptions& options, const LabelRule& 
     layout.columns.push_back(column(numbered('C', i), ColumnRole::id));
     layout.columns.back().spec.id_text = IdText::hex;
   }
-  RECMILL_RETURN_IF_ERROR(assign_targets(layout, label));
+  RECMILL_RETURN_IF_ERROR(assign_targets(true, layout, label));
   return layout;
 }
 
@@ -186,13 +187,14 @@ Result<TextLayout> csv_layout(const DataOptions& options, const std::vector<std:
     }
     for (const ColumnSpec& spec : options.columns) {
       const int at = layout.column_named(spec.name);
+      if (at < 0 && spec.role == ColumnRole::label && !options.scored.labels) continue;
       if (at < 0) {
         return Status::BadRequest("data.columns: the header has no column '" + spec.name + "'");
       }
       layout.columns[at].spec = spec;
     }
   }
-  RECMILL_RETURN_IF_ERROR(assign_targets(layout, label));
+  RECMILL_RETURN_IF_ERROR(assign_targets(options.scored.labels, layout, label));
   return layout;
 }
 

@@ -16,8 +16,9 @@ namespace recmill::reader {
 struct TextColumn {
   ColumnSpec spec;
   int target = 0;  // role dense: index into ColumnBatch::dense; role id: into ColumnBatch::ids
-  NamedValues missing = {};  // spec.missing
-  LabelRule label = {};      // role label
+  NamedValues missing = {};   // spec.missing
+  LabelRule label = {};       // role label
+  bool may_be_empty = false;  // role label: NaN then (DataOptions::scored)
 };
 
 /// How a row is written.

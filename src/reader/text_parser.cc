@@ -2,11 +2,13 @@
 #include "reader/text_parser.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace recmill::reader {
 namespace {
 
 constexpr int64_t kRowsPerTask = 512;
+constexpr float kNoLabel = std::numeric_limits<float>::quiet_NaN();
 
 // [id columns]: whether a row may have more than one id, or weights.
 std::vector<bool> columns_with_bags(const DataSchema& schema) {
@@ -47,6 +49,7 @@ void TextParser::clear(ColumnBatch& batch, int64_t rows) const {
   batch.sample_weights.resize(schema().has_sample_weight ? rows : 0);
   batch.times.resize(schema().has_time ? rows : 0);
   batch.groups.resize(schema().has_group ? rows : 0);
+  batch.keys = {};
 }
 
 // Rows of one layout, into the piece from its row `first` on.
@@ -54,10 +57,14 @@ BadRow TextParser::parse_alike(const char* text, std::span<const TextRow> rows, 
                                ParsedPiece& piece) const {
   const uint32_t layout = rows[0].layout;
   size_t row = 0;
+  RowValues values;
+  if (layouts_[layout].column_of(ColumnRole::label) < 0) {
+    values.label = kNoLabel;
+    std::fill_n(piece.batch->labels.begin() + piece.first + first, rows.size(), kNoLabel);
+  }
   if (kind_ == ParserKind::fast) {
     row = static_cast<size_t>(parse_rows_fast(fast_[layout], text, rows, first, piece));
   }
-  RowValues values;
   for (; row < rows.size(); ++row) {
     Status status = parse_row(layouts_[layout], {text + rows[row].begin, rows[row].size}, values);
     const int64_t at = first + static_cast<int64_t>(row);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "reader/byte_stream.h"
 #include "reader/data_files.h"
@@ -21,6 +22,14 @@ std::vector<TextLayout> layouts_of(const FileRules& rules) {
   return layouts;
 }
 
+// [rules]: the column of this name; -1: there is none.
+std::vector<int> columns_of_key(const FileRules& rules, const std::string& key) {
+  std::vector<int> columns;
+  for (const RowRule& rule : rules.rules)
+    columns.push_back(key.empty() ? -1 : rule.layout.column_named(key));
+  return columns;
+}
+
 class TextReader final : public Reader {
  public:
   TextReader(const DataOptions& options, Subset subset, uint64_t seed, Pool& pool, Files& files,
@@ -32,6 +41,7 @@ class TextReader final : public Reader {
         files_(files),
         paths_(std::move(paths)),
         rules_(std::move(rules)),
+        key_columns_(columns_of_key(rules_, options.scored.key)),
         parser_(layouts_of(rules_), parser) {}
 
   const DataSchema& schema() const override { return parser_.schema(); }
@@ -57,6 +67,8 @@ class TextReader final : public Reader {
     handed_out_ += batch.samples;
     return {};
   }
+
+  KeySource key_source() const override { return {paths_, false}; }
 
   ReaderCounts counts() const override {
     ReaderCounts counts;
@@ -124,8 +136,23 @@ class TextReader final : public Reader {
     const int64_t count = std::min(end, order_.starts[slot + 1]) - position;
     const auto rows = std::span(window->rows).subspan(from, count);
     const BadRow bad = parser_.append(window->text(), rows, pool_, batch);
-    if (bad.row < 0) return {};
-    return bad.status.at(window->place_of(rows[bad.row]));
+    if (bad.row >= 0) return bad.status.at(window->place_of(rows[bad.row]));
+    return options_.scored.numbers ? append_keys(*window, from, count, batch.keys) : Status();
+  }
+
+  // Of `count` rows of the window from `first` on.
+  Status append_keys(const TextWindow& window, int64_t first, int64_t count, RowKeys& keys) const {
+    std::vector<std::string> cells;
+    for (auto row = static_cast<size_t>(first); row < static_cast<size_t>(first + count); ++row) {
+      const TextWindow::Place place = window.place_in_file(row);
+      keys.files.push_back(place.file);
+      keys.numbers.push_back(place.number);
+      const uint32_t rule = window.rows[row].layout;
+      if (key_columns_[rule] < 0) continue;
+      RECMILL_RETURN_IF_ERROR(split_cells(rules_.rules[rule].layout, window.row(row), cells));
+      keys.cells.push_back(std::move(cells[key_columns_[rule]]));
+    }
+    return {};
   }
 
   const DataOptions options_;
@@ -134,7 +161,8 @@ class TextReader final : public Reader {
   Pool& pool_;
   Files& files_;
   const std::vector<std::string> paths_;
-  const FileRules rules_;  // their split by time may lack the boundary
+  const FileRules rules_;               // their split by time may lack the boundary
+  const std::vector<int> key_columns_;  // [rules], of the column that tells rows apart; -1: none
   TextParser parser_;
 
   std::mutex finding_;
@@ -169,6 +197,55 @@ Result<std::vector<std::string>> read_header(const DataOptions& options, const s
   const Status status = split_cells(layout, content.substr(row.begin, row.size), cells);
   if (!status.ok()) return status.at(path + ":1");
   return cells;
+}
+
+// Whether every row at the begin of a file has one cell fewer than `layout`.
+Result<bool> lacks_one_cell(const TextLayout& layout, const std::string& path, Files& files) {
+  std::string text(1 << 20, '\0');
+  RECMILL_ASSIGN_OR_RETURN(auto stream, open_byte_stream(files, path));
+  RECMILL_ASSIGN_OR_RETURN(const size_t size, stream->read(text));
+  const std::string_view content = after_byte_order_mark(std::string_view(text).substr(0, size));
+  std::vector<uint32_t> ends;
+  find_row_ends(content, layout, ends);
+  if (ends.empty()) ends.push_back(static_cast<uint32_t>(content.size()));
+  uint32_t begin = 0;
+  std::vector<std::string> cells;
+  bool any = false;
+  for (const uint32_t end : ends) {
+    const TextRow row = trim_row(content.data(), std::exchange(begin, end), end, layout);
+    const std::string_view cells_of_row = content.substr(row.begin, row.size);
+    if (is_blank_line(cells_of_row, layout)) continue;
+    if (!split_cells(layout, cells_of_row, cells).ok()) return false;
+    if (cells.size() + 1 != layout.columns.size()) return false;
+    any = true;
+  }
+  return any;
+}
+
+// Has rows without a label taken: those whose label is missing, and, where there is no header to
+// ask, those of files whose rows are all short of one cell.
+Status admit_rows_without_label(const DataOptions& options, const std::vector<std::string>& paths,
+                                Files& files, FileRules& rules) {
+  if (options.scored.labels || options.format == DataFormat::libsvm) return {};
+  for (RowRule& rule : rules.rules) {
+    const int label = rule.layout.column_of(ColumnRole::label);
+    if (label >= 0) rule.layout.columns[label].may_be_empty = true;
+  }
+  const TextLayout& layout = rules.rules[0].layout;
+  const int label = layout.column_of(ColumnRole::label);
+  if (layout.header || label < 0) return {};
+  for (size_t file = 0; file < paths.size(); ++file) {
+    RECMILL_ASSIGN_OR_RETURN(const bool lacks_it,
+                             lacks_one_cell(rules.rules[0].layout, paths[file], files));
+    if (!lacks_it) continue;
+    if (rules.rules.size() == 1) {
+      RowRule without = rules.rules[0];
+      without.layout.columns.erase(without.layout.columns.begin() + label);
+      rules.rules.push_back(std::move(without));
+    }
+    rules.of_file[file] = 1;
+  }
+  return {};
 }
 
 // The layouts of csv files with headers, by which each finds its columns; one that is empty has
@@ -226,6 +303,11 @@ Result<std::unique_ptr<Reader>> open_text_reader(const DataOptions& options, Sub
   }
   RECMILL_ASSIGN_OR_RETURN(auto paths, data_files(options, subset, files));
   RECMILL_ASSIGN_OR_RETURN(auto rules, rules_of(options, paths, files));
+  RECMILL_RETURN_IF_ERROR(admit_rows_without_label(options, paths, files, rules));
+  for (const int column : columns_of_key(rules, options.scored.key)) {
+    if (options.scored.key.empty() || column >= 0) continue;
+    return Status::BadRequest("--key: the data has no column '" + options.scored.key + "'");
+  }
   RECMILL_ASSIGN_OR_RETURN(const auto split, RowSplit::make(options.split, subset));
   for (RowRule& rule : rules.rules) {
     RECMILL_ASSIGN_OR_RETURN(rule.split, TextSplit::make(split, rule.layout));

@@ -24,7 +24,20 @@ void append(const std::vector<T>& more, std::vector<T>& all) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
+template <typename T>
+std::vector<T> with_labels(const std::vector<T>& of, const std::vector<uint8_t>& unlabelled) {
+  std::vector<T> kept;
+  for (size_t i = 0; i < of.size(); ++i)
+    if (unlabelled[i] == 0) kept.push_back(of[i]);
+  return kept;
+}
+
 }  // namespace
+
+Scores with_labels(const Scores& scores, const std::vector<uint8_t>& unlabelled) {
+  return {with_labels(scores.probabilities, unlabelled), with_labels(scores.labels, unlabelled),
+          with_labels(scores.weights, unlabelled), with_labels(scores.groups, unlabelled)};
+}
 
 void calibrate(Scores& scores, double keep) {
   if (keep >= 1.0) return;

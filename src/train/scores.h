@@ -25,6 +25,9 @@ struct Scores {
 /// data as it is (metrics::calibrated); keep = 1 changes nothing.
 void calibrate(Scores& scores, double keep);
 
+/// Those of the samples that have a label.
+Scores with_labels(const Scores& scores, const std::vector<uint8_t>& unlabelled);
+
 /// Appends scores of later samples.
 void append(const Scores& more, Scores& all);
 

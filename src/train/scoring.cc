@@ -10,10 +10,10 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "checkpoint/folder.h"
-#include "reader/column_file.h"
 #include "reader/data_files.h"
 #include "train/handshake.h"
 #include "train/memory.h"
+#include "train/predictions.h"
 #include "train/restore_checkpoint.h"
 #include "train/run_log.h"
 #include "train/run_placement.h"
@@ -30,6 +30,8 @@ struct Scoring {
   // Of rank 0:
   Json metrics = nullptr, read = nullptr, latency = nullptr;
   Scores all = {};  // in the order of the rows
+  ScoredSources sources = {};
+  reader::KeySource of_keys = {};
 };
 
 Result<std::unique_ptr<checkpoint::Reader>> open_checkpoint(const Scoring& scoring) {
@@ -63,7 +65,8 @@ Status add_scores(Scoring& scoring, Communicator& communicator, const RankBatch&
   RECMILL_RETURN_IF_ERROR(gather_scores(communicator, batch, step, scores));
   calibrate(scores, scoring.run.options.train.negative_keep);
   if (communicator.rank() == 0) append(scores, scoring.all);
-  return {};
+  return gather_sources(communicator, batch, scoring.run.options.data.scored.numbers,
+                        scoring.sources);
 }
 
 Status score_stream(Scoring& scoring, Rank& rank, Communicator& communicator,
@@ -133,6 +136,23 @@ Status answer_stream(Scoring& scoring, Rank& rank, Communicator& communicator,
   return {};
 }
 
+// Of the rows that have a label.
+Json metrics_of(const Scoring& scoring) {
+  const int64_t unlabelled = scoring.sources.count_unlabelled();
+  if (unlabelled == 0) return to_json(metrics::measure(scoring.all.view()));
+  const Scores labelled = with_labels(scoring.all, scoring.sources.unlabelled);
+  Json metrics{{"scored", 0}};
+  if (labelled.labels.empty()) {
+    log_info("no row has a label: metrics are left out");
+  } else {
+    log_info(fmt::format("{} of {} rows have no label: metrics are of the others", unlabelled,
+                         scoring.all.labels.size()));
+    metrics = to_json(metrics::measure(labelled.view()));
+  }
+  metrics["unlabelled"] = unlabelled;
+  return metrics;
+}
+
 Status score_rows(Scoring& scoring, Communicator& communicator) {
   RECMILL_RETURN_IF_ERROR(
       shake_hands(scoring.run, scoring.setting.identity, communicator, scoring.setting.files));
@@ -147,10 +167,21 @@ Status score_rows(Scoring& scoring, Communicator& communicator) {
   const auto score = scoring.request.latency ? answer_stream : score_stream;
   RECMILL_RETURN_IF_ERROR(score(scoring, rank, communicator, state.position));
   if (communicator.rank() != 0) return {};
-  scoring.metrics = to_json(metrics::measure(scoring.all.view()));
+  scoring.metrics = metrics_of(scoring);
   scoring.metrics["checkpoint"] = reader->path();
+  scoring.of_keys = rank.eval_rows->key_source();
   if (!scoring.latency.is_null()) scoring.metrics["latency"] = std::move(scoring.latency);
   return {};
+}
+
+/// Whether rows of a format have columns that tell them apart, and the file has room for this one.
+Status check_key(const std::string& key, DataFormat format) {
+  if (key.empty()) return {};
+  if (format == DataFormat::synthetic || format == DataFormat::behavior_log)
+    return Status::BadRequest("--key: rows of data.format = \"" + std::string(name_of(format)) +
+                              "\" are told apart by their number alone");
+  if (key != "probability" && key != "label") return {};
+  return Status::BadRequest("--key: " + key + " is a column of the predictions already");
 }
 
 /// Nothing is trained: tables are frozen and keep no state, plans are for lookups of evaluation
@@ -165,6 +196,10 @@ Result<ResolvedRun> resolve_scoring(const RunOptions& options, const ScoringRequ
     if (!data.ok()) return data.status().at("--rows");
     of_rows.data = *std::move(data);
   }
+  if (!request.predictions.empty()) {
+    RECMILL_RETURN_IF_ERROR(check_key(request.key, options.data.format));
+    of_rows.data.scored = {.labels = false, .numbers = true, .key = request.key};
+  }
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(of_rows, setting.world, setting.files));
   for (TableSpec& table : run.spec.tables) table.frozen = true;
   run.options.optimizer = {};
@@ -175,6 +210,7 @@ Result<ResolvedRun> resolve_scoring(const RunOptions& options, const ScoringRequ
   // Plans go by the rows that were trained on, whatever is scored.
   DataOptions scored = run.options.data;
   if (!request.rows.empty()) run.options.data = options.data;
+  run.options.data.scored = {};
   RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
   run.options.data = std::move(scored);
   return run;
@@ -191,10 +227,12 @@ Result<Json> run_scoring(const RunOptions& options, const ScoringRequest& reques
   RECMILL_RETURN_IF_ERROR(setting.world.run(
       run.ranks, [&](Communicator& communicator) { return score_rows(scoring, communicator); }));
   if (setting.world.has_first_rank() && !request.predictions.empty()) {
-    RECMILL_RETURN_IF_ERROR(
-        reader::write_columns(setting.files, request.predictions,
-                              {{"probability", std::span<const float>(scoring.all.probabilities)},
-                               {"label", std::span<const float>(scoring.all.labels)}}));
+    forget_labels(scoring.sources, scoring.all.labels);
+    const reader::NamedColumn probability{"probability",
+                                          std::span<const float>(scoring.all.probabilities)};
+    RECMILL_RETURN_IF_ERROR(write_predictions(setting.files, request.predictions, request.key,
+                                              scoring.of_keys, scoring.sources, probability,
+                                              scoring.all.labels));
   }
   return scoring.metrics;
 }

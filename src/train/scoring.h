@@ -18,6 +18,8 @@ struct ScoringRequest {
   std::string predictions;  // file to write, by its ending (write_columns()); empty: none
   /// Files or patterns whose rows are scored, all of them, in place of the evaluation rows.
   std::vector<std::string> rows = {};
+  /// The column whose cells tell rows of the predictions apart; empty: their files and numbers do.
+  std::string key = {};
   /// Rows are requests of train.eval_batch_size samples, which are answered one after the other and
   /// timed (answer_requests()); all are read and preprocessed, and held, before.
   std::optional<AnswerOptions> latency = std::nullopt;
