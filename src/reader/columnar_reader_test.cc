@@ -718,5 +718,51 @@ TEST(ColumnarReader, files_that_differ_in_their_columns_are_refused_by_name) {
   EXPECT_THAT(failure_of(options), HasSubstr(two + ": its columns are not those of " + one));
 }
 
+TEST_P(ForeignFile, labels_outside_0_to_1_and_negative_sample_weights_are_bad_rows) {
+  Foreign file;
+  file.add<arrow::DoubleBuilder, double>("y", ColumnRole::label, arrow::DoubleBuilder(),
+                                         {0.5, 5.0, 1e-300, -1.0, 1.0, 1.0});
+  file.add<arrow::FloatBuilder, float>("w", ColumnRole::sample_weight, arrow::FloatBuilder(),
+                                       {1, 1, 0, 1, -0.5f, 2});
+  DataOptions options = file.write(GetParam());
+  EXPECT_THAT(read_all(options).status().message(),
+              HasSubstr("column 'y', row 1: 5 is no label: it lies outside [0, 1]"));
+  options.on_bad_row = OnBadRow::skip;
+  options.cache = "";
+  auto batch = read_all(options);
+  ASSERT_TRUE(batch.ok()) << batch.status().message();
+  using ::testing::ElementsAre;
+  EXPECT_THAT(batch->labels, ElementsAre(0.5f, 0.0f, 1.0f));
+  EXPECT_THAT(batch->sample_weights, ElementsAre(1.0f, 0.0f, 2.0f));
+  options.label.threshold = 1;
+  batch = read_all(options);
+  ASSERT_TRUE(batch.ok()) << batch.status().message();
+  EXPECT_THAT(batch->labels, ElementsAre(0.0f, 1.0f, 0.0f, 0.0f, 1.0f)) << "less a bad weight";
+  options.on_bad_row = OnBadRow::fail;
+  EXPECT_THAT(read_all(options).status().message(),
+              HasSubstr("column 'w', row 4: a sample weight below 0"));
+}
+
+TEST_P(ForeignFile, labels_that_are_integers_follow_the_rule_too) {
+  Foreign file;
+  file.add<arrow::Int64Builder, int64_t>("stars", ColumnRole::label, arrow::Int64Builder(),
+                                         {1, 4, 5, -1});
+  file.add<arrow::Int64Builder, int64_t>("t", ColumnRole::time, arrow::Int64Builder(),
+                                         {0, 3600, 86400, -1});
+  ColumnSpec& hour = file.options.columns.emplace_back();
+  hour.name = "hour";
+  hour.role = ColumnRole::id;
+  hour.from = "t";
+  hour.part = TimePart::hour;
+  DataOptions options = file.write(GetParam());
+  EXPECT_THAT(read_all(options).status().message(), HasSubstr("row 1: 4 is no label"));
+  options.label.positive = {"4.0", "5"};
+  const auto batch = read_all(options);
+  ASSERT_TRUE(batch.ok()) << batch.status().message();
+  EXPECT_EQ(batch->labels, (std::vector<float>{0, 1, 1, 0}));
+  ASSERT_EQ(batch->ids.size(), 1u);
+  EXPECT_EQ(batch->ids[0].ids, (std::vector<uint64_t>{0, 1, 0, 23}));
+}
+
 }  // namespace
 }  // namespace recmill::reader

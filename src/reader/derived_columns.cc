@@ -52,23 +52,24 @@ class DerivedColumnsReader final : public Reader {
   std::vector<TimePart> dense_, ids_;
 };
 
+Status wrong(const ColumnSpec& column, const std::string& why) {
+  return Status::BadRequest("data.columns: column '" + column.name + "' " + why);
+}
+
 Status check(const DataOptions& options, const ColumnSpec& column) {
-  const auto wrong = [&](const std::string& why) {
-    return Status::BadRequest("data.columns: column '" + column.name + "' " + why);
-  };
   if (column.from.empty())
-    return wrong("has a part, but no from: the time column whose part it is");
-  if (column.part == TimePart::none) return wrong("has from, but no part: hour or weekday");
+    return wrong(column, "has a part, but no from: the time column whose part it is");
+  if (column.part == TimePart::none) return wrong(column, "has from, but no part: hour or weekday");
   if (column.role != ColumnRole::dense && column.role != ColumnRole::id) {
-    return wrong("is derived, so its role must be dense or id");
+    return wrong(column, "is derived, so its role must be dense or id");
   }
   if (!column.list_separator.empty() || !column.weight_separator.empty() || !column.missing.empty())
-    return wrong("is derived, so it has no separators and no missing values");
+    return wrong(column, "is derived, so it has no separators and no missing values");
   const auto is_time = [&](const ColumnSpec& other) {
     return other.role == ColumnRole::time && other.name == column.from;
   };
   if (std::ranges::none_of(options.columns, is_time)) {
-    return wrong("is derived from '" + column.from + "', which is no column of role time");
+    return wrong(column, "is derived from '" + column.from + "', which is no column of role time");
   }
   const auto same_name = [&](const ColumnSpec& other) { return other.name == column.name; };
   if (std::ranges::count_if(options.columns, same_name) > 1) {
@@ -96,10 +97,21 @@ Result<DataOptions> without_derived_columns(const DataOptions& options) {
   return files;
 }
 
-std::unique_ptr<Reader> with_derived_columns(const DataOptions& options,
-                                             std::unique_ptr<Reader> files) {
-  if (std::ranges::none_of(options.columns, is_derived)) return files;
-  return std::make_unique<DerivedColumnsReader>(options.columns, std::move(files));
+Result<std::unique_ptr<Reader>> with_derived_columns(const DataOptions& options,
+                                                     std::unique_ptr<Reader> files) {
+  const DataSchema& schema = files->schema();
+  bool any = false;
+  for (const ColumnSpec& column : options.columns) {
+    if (!is_derived(column)) continue;
+    any = true;
+    if (!schema.has_time) {
+      return wrong(column, "is derived from a time, and the data has no time column");
+    }
+    if (std::ranges::count(schema.dense, column.name) + std::ranges::count(schema.ids, column.name))
+      return wrong(column, "is derived, and the data has a column of that name");
+  }
+  if (!any) return files;
+  return std::unique_ptr<Reader>(new DerivedColumnsReader(options.columns, std::move(files)));
 }
 
 }  // namespace recmill::reader

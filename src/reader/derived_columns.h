@@ -17,8 +17,9 @@ int64_t part_of_time(TimePart part, int64_t time);
 /// column that is derived from what is not the time column, or whose role cannot be.
 Result<DataOptions> without_derived_columns(const DataOptions& options);
 
-/// A reader with the derived columns of `options` behind those of `files`, which has the others.
-std::unique_ptr<Reader> with_derived_columns(const DataOptions& options,
-                                             std::unique_ptr<Reader> files);
+/// A reader with the derived columns of `options` behind those of `files`, which has the others. An
+/// error where `files` has no times, or a column of that name.
+Result<std::unique_ptr<Reader>> with_derived_columns(const DataOptions& options,
+                                                     std::unique_ptr<Reader> files);
 
 }  // namespace recmill::reader

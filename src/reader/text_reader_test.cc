@@ -808,6 +808,13 @@ TEST_F(SmallCsv, hour_and_weekday_are_columns_of_a_time) {
   options_.columns[0] = hour;
   options_.columns[0].name = "i";
   EXPECT_THAT(read(""), HasSubstr("listed twice: i"));
+  options_.columns[0] = hour;
+  options_.format = DataFormat::libsvm;
+  EXPECT_THAT(read("1 1:1\n"),
+              HasSubstr("'hour' is derived from a time, and the data has no time"));
+  options_.format = DataFormat::behavior_log;
+  options_.columns[0].name = "item";
+  EXPECT_THAT(read("1,2,3,pv,4\n"), HasSubstr("'item' is derived, and the data has a column of"));
 }
 
 class Libsvm : public SmallCsv {
