@@ -26,6 +26,7 @@ class DerivedColumnsReader final : public Reader {
   const DataSchema& schema() const override { return schema_; }
   Result<int64_t> rows() override { return files_->rows(); }
   ReaderCounts counts() const override { return files_->counts(); }
+  KeySource key_source() const override { return files_->key_source(); }
 
   Status read(int64_t epoch, int64_t first, int64_t count, ColumnBatch& batch) override {
     RECMILL_RETURN_IF_ERROR(files_->read(epoch, first, count, batch));

@@ -792,6 +792,7 @@ TEST_F(SmallCsv, hour_and_weekday_are_columns_of_a_time) {
   auto reader = open_reader(options_, Subset::all, 1, pool_, posix_files());
   EXPECT_EQ((*reader)->schema().ids, (std::vector<std::string>{"i", "hour"}));
   EXPECT_EQ((*reader)->schema().dense, (std::vector<std::string>{"d", "day"}));
+  EXPECT_EQ((*reader)->key_source().files.size(), 1u) << "as the reader of the files says";
   EXPECT_EQ(batch_.ids[1].ids, (std::vector<uint64_t>{23, 0, 23, 0, 8}));
   EXPECT_EQ(batch_.ids[1].offsets, (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(batch_.dense[1], (std::vector<float>{1, 6, 2, 3, 6})) << "0 is Monday";
