@@ -223,12 +223,13 @@ TEST_F(Plan, has_owners_pool_where_sums_may_be_reordered) {
 }
 
 TEST_F(Plan, of_tables_of_few_rows_is_printed_where_training_takes_it_and_nowhere_else) {
-  write("placed.toml", bags_config("rows = 10\ndims = [4, 4, 4]\n", "mean = 2\nrows = 7\n",
-                                   "shards = 8\niterations = 1\n[placement]\n"
-                                   "count_samples = 500\n[embedding]\nstore = 'placed'\n"));
-  for (const char* planner :
-       {"table_wise", "row_wise", "column_wise", "table_row_wise", "data_parallel", "memory_greedy",
-        "access_greedy", "torchrec_like", "oper", "milp"}) {
+  write("placed.toml",
+        bags_config("rows = 10\ndims = [4, 4, 4]\n",
+                    "mean = 5\ndeviation = 2\nlongest = 9\ncoverage = 0.8\nrows = 7\n",
+                    "shards = 8\niterations = 1\n[placement]\ncount_samples = 500\n"
+                    "access_threshold = 0.2\nmemory_threshold = 0.2\n"
+                    "[embedding]\nstore = 'placed'\n"));
+  for (const char* planner : {"table_wise", "column_wise", "oper", "milp"}) {
     const std::string of = std::string("placement.planner=") + planner;
     const Outcome made =
         run(plan("3", {"--set", of, "--out", "plan.json", "--overwrite", "--planner", planner}));
@@ -252,8 +253,11 @@ TEST_F(Plan, that_a_run_would_refuse_is_a_wrong_request) {
                            "placement.planner=row_wise"}));
   EXPECT_EQ(refused.status, 2) << refused.err;
   EXPECT_NE(refused.err.find("--planner oper: rows do not fit"), std::string::npos) << refused.err;
-  EXPECT_NE(run(plan("2", {"--set", "placement.planner=milp"})).out.find("\nmilp"),
-            std::string::npos);
+  const Outcome milp =
+      run(plan("2", {"--set", "placement.planner=milp", "--set", "placement.access_threshold=0.3",
+                     "--set", "placement.memory_threshold=0.3"}));
+  EXPECT_NE(milp.out.find("
+milp"), std::string::npos) << milp.out;
 }
 
 TEST_F(Plan, wrong_requests_are_named) {

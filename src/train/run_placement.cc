@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/hash.h"
+#include "base/paths.h"
 #include "placement/rater.h"
 #include "placement_plan/plan_file.h"
 #include "table/table_shares.h"
@@ -57,7 +58,10 @@ Result<PlacementPlan> planned(const ResolvedRun& run, Files& files) {
 }
 
 Result<PlacementPlan> plan_of_file(const ResolvedRun& run, Files& files) {
-  auto plan = read_plan(files, run.options.placement.plan);
+  const std::string& path = run.options.placement.plan;
+  if (!files.exists(path))
+    return Status::BadRequest(fmt::format("{}: there is no file {}", kPlanKey, whole_path(path)));
+  auto plan = read_plan(files, path);
   if (!plan.ok()) return plan.status().at(kPlanKey);
   return plan;
 }

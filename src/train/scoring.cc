@@ -156,6 +156,8 @@ Json metrics_of(const Scoring& scoring) {
 Status score_rows(Scoring& scoring, Communicator& communicator) {
   RECMILL_RETURN_IF_ERROR(
       shake_hands(scoring.run, scoring.setting.identity, communicator, scoring.setting.files));
+  RECMILL_RETURN_IF_ERROR(
+      same_everywhere("--key of predictions", scoring.request.key, communicator));
   RECMILL_ASSIGN_OR_RETURN(const auto reader, open_checkpoint(scoring));
   RECMILL_ASSIGN_OR_RETURN(Rank rank, make_rank(scoring.run, Way::engine, communicator,
                                                 scoring.pool, scoring.setting.files));
