@@ -39,6 +39,12 @@ struct EnumNames<OptimizerKind> {
       std::pair{OptimizerKind::ftrl, std::string_view{"ftrl"}}};
 };
 
+template <>
+struct EnumNames<BiasCorrection> {
+  static constexpr std::array names{std::pair{BiasCorrection::global, std::string_view{"global"}},
+                                    std::pair{BiasCorrection::row, std::string_view{"row"}}};
+};
+
 template <typename Visitor>
 void describe(Visitor& v, RowOptimizerOptions& o) {
   v("kind", o.kind, "sgd, adagrad, rowwise_adagrad, adam or ftrl");
@@ -48,8 +54,14 @@ void describe(Visitor& v, RowOptimizerOptions& o) {
   v("beta1", o.beta1, "adam: decay of the first moment", from_to_below(0, 1));
   v("beta2", o.beta2, "adam: decay of the second moment", from_to_below(0, 1));
   v("l1", o.l1, "ftrl: L1 strength", at_least(0));
-  v("l2", o.l2, "ftrl: L2 strength", at_least(0));
+  v("l2", o.l2,
+    "L2 strength on the rows that an iteration looks up: times the weight, added to its gradient; "
+    "in ftrl as FTRL-Proximal has it",
+    at_least(0));
   v("beta", o.beta, "ftrl: smoothing of the learning rate", at_least(0));
+  v("correction", o.correction,
+    "adam: the bias of a row's moments is corrected by the run's iterations or by the updates of "
+    "the row itself, which are kept beside it: global, row");
 }
 
 /// Initial rows: uniform in [-scale, scale); scale 0 means 1 / sqrt(rows). A function of

@@ -17,7 +17,7 @@ GpuStoreSources gpu_store_sources(const ModelSpec& model, const GpuStoreKernels&
     layouts.push_back(table::EmbeddingTable::layout(table, table::RowShare(table.rows, 0, 1)));
     rows.push_back(table.rows);
     sources.updates.push_back(
-        table::gpu_update_function(layouts.back(), table.optimizer.kind, kernels.shards));
+        table::gpu_update_function(layouts.back(), table.optimizer, kernels.shards));
   }
   for (size_t f = 0; f < model.features.size(); ++f) {
     const FeatureSpec& feature = model.features[f];

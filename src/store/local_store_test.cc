@@ -158,15 +158,17 @@ TEST(LocalStore, needs_every_byte_of_its_rows_and_state_and_no_other) {
     int64_t bytes = 0;
     RECMILL_RETURN_IF_ERROR(store->read_rows([&](const RowBlock& block) -> Status {
       const TableSpec& table = model.tables[block.table];
-      const bool by_row = table.optimizer.kind == OptimizerKind::rowwise_adagrad;
-      int64_t record = block.columns.count * kernels::bytes_of(table.precision), state = 0;
-      for (const auto& column : block.state) {  // by row, whoever has some columns has a copy
-        state += by_row ? 4 : static_cast<int64_t>(column.size_bytes()) / block.count;
+      int64_t record = block.columns.count * kernels::bytes_of(table.precision);
+      const auto& optimizer = table.optimizer;
+      auto columns = static_cast<int64_t>(block.state.size());
+      if (columns > 0 && (optimizer.kind == OptimizerKind::rowwise_adagrad ||
+                          (optimizer.kind == OptimizerKind::adam &&
+                           optimizer.correction == BiasCorrection::row))) {
+        --columns;
+        bytes += block.count * 4;  // by row: whoever has some columns has a copy
       }
-      if (state > 0 && !by_row) {
-        record = (record + 3) / 4 * 4;  // float32 state stands behind the weights
-      }
-      bytes += block.count * (record + state);
+      if (columns > 0) record = (record + 3) / 4 * 4;  // float32 stands behind the weights
+      bytes += block.count * (record + columns * block.columns.count * 4);
       return {};
     }));
     EXPECT_EQ(store->need(model, cluster).total(communicator.rank()), bytes);

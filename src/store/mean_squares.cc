@@ -3,10 +3,21 @@
 
 #include <algorithm>
 
+#include "kernels/row_update/with_l2.h"
+#include "kernels/row_values.h"
+#include "table/row_formulas.h"
+
 namespace recmill::store {
 namespace {
 
 constexpr int64_t kRowsATask = 256;
+
+/// To the gradient of this rank's columns of a row.
+void add_l2(const table::EmbeddingTable& table, int64_t row, float l2, float* gradient) {
+  const int64_t slot = table.share().slot(row);
+  for (int64_t e = 0; e < table.rows().dim; ++e)
+    gradient[e] = kernels::with_l2(gradient[e], kernels::weight_value(table.rows(), slot, e), l2);
+}
 
 }  // namespace
 
@@ -28,10 +39,10 @@ MeanSquares::MeanSquares(Communicator& communicator,
 }
 
 // In round k the owner of piece k of each table has its lanes as they are after that piece.
-Status MeanSquares::exchange(std::span<const kernels::RowParts> gradients) {
+Status MeanSquares::exchange(std::span<const TableSums> gradients) {
   for (const size_t t : split_) {
     const bool owned = tables_[t].columns().count > 0;
-    const auto rows = owned ? static_cast<int64_t>(gradients[t].begins.size()) - 1 : 0;
+    const auto rows = owned ? static_cast<int64_t>(gradients[t].parts.begins.size()) - 1 : 0;
     lanes_[t].assign(rows, {});
     means_[t].resize(rows);
     if (tables_[t].columns().first == 0) fold(t, gradients[t]);
@@ -55,17 +66,20 @@ Status MeanSquares::exchange(std::span<const kernels::RowParts> gradients) {
 }
 
 // Adds this rank's columns to the lanes; at the last owner, these are the row's.
-void MeanSquares::fold(size_t table, const kernels::RowParts& gradients) {
+void MeanSquares::fold(size_t table, const TableSums& gradients) {
+  const float l2 = table::l2_of_gradients(tables_[table].spec().optimizer);
   const ColumnRange columns = tables_[table].columns();
   const int64_t dim = tables_[table].spec().dim;
   const bool last = columns.end() == dim;
   const auto rows = static_cast<int64_t>(lanes_[table].size());
   pool_.run_ranges(rows, kRowsATask, [&](int64_t begin, int64_t end) {
     std::vector<float> sums((end - begin) * columns.count);
-    kernels::sum_parts(gradients, begin, end - begin, columns.count, sums.data());
+    kernels::sum_parts(gradients.parts, begin, end - begin, columns.count, sums.data());
     for (int64_t row = begin; row < end; ++row) {
       auto& lanes = lanes_[table][row];
-      kernels::add_squares(sums.data() + (row - begin) * columns.count, columns.count, lanes);
+      float* const sum = sums.data() + (row - begin) * columns.count;
+      if (l2 != 0.0f) add_l2(tables_[table], gradients.rows[row], l2, sum);
+      kernels::add_squares(sum, columns.count, lanes);
       if (last) means_[table][row] = kernels::mean_square(lanes, dim);
     }
   });

@@ -41,6 +41,7 @@ void apply(table::EmbeddingTable& table, int64_t row, const std::vector<float>& 
   range.gradients = gradient.data();
   range.count = 1;
   range.rounding = table::rounding_of(table, step);
+  range.l2 = table::l2_of_gradients(table.spec().optimizer);
   table::with_formula(table.spec().optimizer, step,
                       [&](const auto& formula) { kernels::apply_rows_reference(range, formula); });
 }

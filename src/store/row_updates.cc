@@ -119,12 +119,12 @@ Result<int64_t> RowUpdates::update(std::span<const TableGradients> sources,
   const CopyReduce way = choose(notes, shards);
   RECMILL_ASSIGN_OR_RETURN(const auto sums,
                            exchange(sources, planned, recipients(way), unit_, shards));
-  std::vector<kernels::RowParts> parts;
+  std::vector<TableSums> gradients;
   for (size_t t = 0; t < tables_.size(); ++t) {
     const bool is_pooled = !pooled.empty() && !pooled[t].parts.begins.empty();
-    parts.push_back(is_pooled ? pooled[t].parts : sums[t].parts);
+    gradients.push_back(is_pooled ? pooled[t] : sums[t]);
   }
-  RECMILL_RETURN_IF_ERROR(mean_squares_.exchange(parts));
+  RECMILL_RETURN_IF_ERROR(mean_squares_.exchange(gradients));
   int64_t rows = pooled.empty() ? 0 : apply(pooled, step);
   rows += apply(sums, step);
   if (all_copied_words_ == 0) return rows;

@@ -212,7 +212,7 @@ class TableSnapshots::Snapshot final : public RowSnapshot {
     for (size_t table; state_->next(table, rows);) {
       std::vector<std::span<const float>> state(rows.state.begin(), rows.state.end());
       const ColumnRange columns = tables_[table].columns();
-      if (columns.first > 0 && tables_[table].rows().row_state != nullptr) state[0] = {};
+      if (columns.first > 0 && tables_[table].rows().row_state != nullptr) state.back() = {};
       RowBlock block{static_cast<int>(table), rows.numbers.front(),
                      static_cast<int64_t>(rows.numbers.size()), rows.weights, state};
       block.columns = columns;

@@ -29,6 +29,7 @@ ModelSpec snapshot_model() {
   add("frozen", 10, 3, OptimizerKind::sgd);
   model.tables[1].frozen = true;
   add("wide", 9000, 5, OptimizerKind::adam);
+  model.tables.back().optimizer.correction = BiasCorrection::row;
   return model;
 }
 

@@ -19,6 +19,7 @@ namespace recmill::table {
 struct Adagrad {
   static constexpr int kElementColumns = 1;
   static constexpr bool kRowState = false;
+  static constexpr int kFactors = 0;
   static constexpr std::array<StateName, 1> kState{{{"sum_of_squares", true}}};
   float learning_rate;
   float epsilon;
@@ -28,7 +29,8 @@ struct Adagrad {
             static_cast<float>(options.epsilon)};
   }
 
-  RECMILL_HOST_DEVICE void element(float& weight, float* state, float gradient, float) const {
+  RECMILL_HOST_DEVICE void element(float& weight, float* state, float gradient,
+                                   const float*) const {
     state[0] = state[0] + gradient * gradient;
     const float moved = weight - (learning_rate * gradient) / (std::sqrt(state[0]) + epsilon);
     weight = learning_rate == 0.0f ? weight : moved;

@@ -23,6 +23,7 @@ namespace recmill::table {
 struct Adam {
   static constexpr int kElementColumns = 2;
   static constexpr bool kRowState = false;
+  static constexpr int kFactors = 0;
   static constexpr std::array<StateName, 2> kState{
       {{"first_moment", false}, {"second_moment", false}}};
   float beta1;
@@ -45,7 +46,8 @@ struct Adam {
             static_cast<float>(options.epsilon)};
   }
 
-  RECMILL_HOST_DEVICE void element(float& weight, float* state, float gradient, float) const {
+  RECMILL_HOST_DEVICE void element(float& weight, float* state, float gradient,
+                                   const float*) const {
     state[0] = beta1 * state[0] + one_minus_beta1 * gradient;
     state[1] = beta2 * state[1] + one_minus_beta2 * (gradient * gradient);
     const float moved = weight - (rate * state[0]) / (std::sqrt(state[1]) * root + epsilon);

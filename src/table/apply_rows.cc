@@ -32,7 +32,9 @@ HWY_EXPORT(ApplyRows);
 
 void apply_rows(const RowOptimizerOptions& options, const RowStep& step,
                 const kernels::ApplyRange& range) {
-  HWY_DYNAMIC_DISPATCH(ApplyRows)(options, step, range);
+  kernels::ApplyRange with_l2 = range;
+  with_l2.l2 = l2_of_gradients(options);
+  HWY_DYNAMIC_DISPATCH(ApplyRows)(options, step, with_l2);
 }
 
 }  // namespace recmill::table

@@ -7,7 +7,8 @@
 
 namespace recmill::table {
 
-/// kernels/row_update/apply_rows.h with the formula of options.kind, on the best instruction set.
+/// kernels/row_update/apply_rows.h with the formula of the options and their L2, on the best
+/// instruction set.
 void apply_rows(const RowOptimizerOptions& options, const RowStep& step,
                 const kernels::ApplyRange& range);
 

@@ -10,6 +10,7 @@ std::string_view host_device_text();
 std::string_view philox_text();
 std::string_view bfloat16_text();
 std::string_view clamp_text();
+std::string_view with_l2_text();
 std::string_view rounding_text();
 std::string_view gpu_update_arguments_text();
 std::string_view cuda_update_text();
@@ -20,6 +21,7 @@ std::string_view sgd_text();
 std::string_view adagrad_text();
 std::string_view rowwise_adagrad_text();
 std::string_view adam_text();
+std::string_view adam_by_row_text();
 std::string_view ftrl_text();
 
 }  // namespace recmill::table

@@ -49,11 +49,9 @@ void fill_slot(const kernels::RowStorage& rows, const RowState& state, int64_t s
     const float centred = Random::unit(words[e % 4]) * 2.0f - 1.0f;
     kernels::set_weight(rows, slot, e, centred * scale);
   }
-  if (rows.row_state != nullptr) {
-    rows.row_state[slot] = state[0].initial;
-    return;
-  }
-  for (size_t c = 0; c < state.size(); ++c)
+  const bool by_row = rows.row_state != nullptr;
+  if (by_row) rows.row_state[slot] = state.back().initial;
+  for (size_t c = 0; c + (by_row ? 1 : 0) < state.size(); ++c)
     std::fill_n(rows.state(slot) + static_cast<int64_t>(c) * rows.dim, rows.dim, state[c].initial);
 }
 
@@ -69,10 +67,10 @@ RowState row_state(const TableSpec& spec, int64_t columns) {
   with_formula(spec.optimizer, {}, [&]<class Formula>(const Formula&) {
     static_assert(Formula::kState.size() ==
                   Formula::kElementColumns + (Formula::kRowState ? 1 : 0));
-    static_assert(!Formula::kRowState || Formula::kElementColumns == 0);
     for (const StateName& column : Formula::kState) {
       const double initial = column.from_accumulator ? spec.optimizer.initial_accumulator : 0.0;
-      state.push_back({column.name, Formula::kRowState ? 1 : columns, static_cast<float>(initial)});
+      const bool by_row = state.size() == Formula::kElementColumns;
+      state.push_back({column.name, by_row ? 1 : columns, static_cast<float>(initial)});
     }
   });
   return state;
@@ -220,7 +218,7 @@ void EmbeddingTable::write(int64_t first, int64_t count, std::span<const float> 
 }
 
 float* EmbeddingTable::state_column(int64_t slot, size_t column) const {
-  if (rows_.row_state != nullptr) return rows_.row_state + slot;
+  if (rows_.row_state != nullptr && column + 1 == state_.size()) return rows_.row_state + slot;
   return rows_.state(slot) + static_cast<int64_t>(column) * rows_.dim;
 }
 

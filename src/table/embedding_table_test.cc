@@ -128,6 +128,7 @@ TEST(EmbeddingTable, state_starts_where_its_optimizer_says_and_need_counts_every
     OptimizerKind kind;
     RowState state;
     int64_t state_bytes;
+    BiasCorrection correction = BiasCorrection::global;
   };
   const Expectation expectations[] = {
       {OptimizerKind::sgd, {}, 0},
@@ -135,9 +136,14 @@ TEST(EmbeddingTable, state_starts_where_its_optimizer_says_and_need_counts_every
       {OptimizerKind::rowwise_adagrad, {{"sum_of_squares", 1, 0.25f}}, 400},
       {OptimizerKind::adam, {{"first_moment", 5, 0.0f}, {"second_moment", 5, 0.0f}}, 4000},
       {OptimizerKind::ftrl, {{"sum_of_squares", 5, 0.25f}, {"linear", 5, 0.0f}}, 4000},
+      {OptimizerKind::adam,
+       {{"first_moment", 5, 0.0f}, {"second_moment", 5, 0.0f}, {"updates", 1, 0.0f}},
+       4400,
+       BiasCorrection::row},
   };
-  for (const auto& [kind, state, state_bytes] : expectations) {
-    const auto spec = spec_of(kind);
+  for (const auto& [kind, state, state_bytes, correction] : expectations) {
+    auto spec = spec_of(kind);
+    spec.optimizer.correction = correction;
     const auto table = make(spec);
     ASSERT_EQ(table.state(), state);
     std::vector<std::vector<float>> columns;
@@ -158,9 +164,11 @@ TEST(EmbeddingTable, state_starts_where_its_optimizer_says_and_need_counts_every
 
 TEST(EmbeddingTable, what_was_read_is_written_back_bit_for_bit) {
   for (auto precision : {RowPrecision::float32, RowPrecision::bfloat16, RowPrecision::float16}) {
-    for (auto kind : {OptimizerKind::sgd, OptimizerKind::rowwise_adagrad, OptimizerKind::ftrl}) {
+    for (auto kind : {OptimizerKind::sgd, OptimizerKind::rowwise_adagrad, OptimizerKind::ftrl,
+                      OptimizerKind::adam}) {
       auto spec = spec_of(kind, 9, 3);
       spec.precision = precision;
+      spec.optimizer.correction = BiasCorrection::row;
       const auto from = make(spec);
       spec.name = "other";
       auto to = make(spec);

@@ -22,6 +22,7 @@ namespace recmill::table {
 struct Ftrl {
   static constexpr int kElementColumns = 2;
   static constexpr bool kRowState = false;
+  static constexpr int kFactors = 0;
   static constexpr std::array<StateName, 2> kState{{{"sum_of_squares", true}, {"linear", false}}};
   float learning_rate;
   float l1;
@@ -34,7 +35,8 @@ struct Ftrl {
             static_cast<float>(options.beta)};
   }
 
-  RECMILL_HOST_DEVICE void element(float& weight, float* state, float gradient, float) const {
+  RECMILL_HOST_DEVICE void element(float& weight, float* state, float gradient,
+                                   const float*) const {
     const float before = std::sqrt(state[0]);
     const float sum = state[0] + gradient * gradient;
     const float after = std::sqrt(sum);

@@ -29,6 +29,7 @@ std::string device_code() {
                       philox_text(),
                       bfloat16_text(),
                       clamp_text(),
+                      with_l2_text(),
                       rounding_text(),
                       row_optimizer_options_text(),
                       row_step_text(),
@@ -37,6 +38,7 @@ std::string device_code() {
                       adagrad_text(),
                       rowwise_adagrad_text(),
                       adam_text(),
+                      adam_by_row_text(),
                       ftrl_text(),
                       cuda_rows_text(),
                       gpu_distinct_arguments_text(),
@@ -44,8 +46,8 @@ std::string device_code() {
                       cuda_update_text()});
 }
 
-const char* formula_type(OptimizerKind kind) {
-  switch (kind) {
+const char* formula_type(const GpuUpdateFunction& of) {
+  switch (of.optimizer) {
     case OptimizerKind::sgd:
       return "Sgd";
     case OptimizerKind::adagrad:
@@ -53,7 +55,7 @@ const char* formula_type(OptimizerKind kind) {
     case OptimizerKind::rowwise_adagrad:
       return "RowwiseAdagrad";
     case OptimizerKind::adam:
-      return "Adam";
+      return of.correction == BiasCorrection::row ? "AdamByRow" : "Adam";
     case OptimizerKind::ftrl:
       return "Ftrl";
   }
@@ -61,8 +63,9 @@ const char* formula_type(OptimizerKind kind) {
 }
 
 std::string name_of_function(const GpuUpdateFunction& of) {
-  return fmt::format("{} of {} {} every {} bytes, {} levels", name_of(of.optimizer), of.dim,
-                     name_of(of.precision), of.record_bytes, of.levels);
+  const char* const by_row = of.correction == BiasCorrection::row ? ", corrected by row," : "";
+  return fmt::format("{}{} of {} {} every {} bytes, {} levels", name_of(of.optimizer), by_row,
+                     of.dim, name_of(of.precision), of.record_bytes, of.levels);
 }
 
 std::string types_and_shared(std::span<const GpuUpdateFunction> functions) {
@@ -74,7 +77,7 @@ std::string types_and_shared(std::span<const GpuUpdateFunction> functions) {
     write("// {}", name_of_function(of));
     write("using Update{} = UpdateRows<UpdateShape<{}, {}, {}, {}, {}, recmill::table::{}>>;", f,
           of.dim, of.record_bytes, of.element_state, of.levels,
-          kernels::codegen::weight_type(of.precision), formula_type(of.optimizer));
+          kernels::codegen::weight_type(of.precision), formula_type(of));
   }
   write("");
   for (const char* of : {"Warp", "Block"}) {
@@ -157,10 +160,13 @@ void write_source(GpuUpdateSource& source, const std::string& made_by) {
 
 }  // namespace
 
-GpuUpdateFunction gpu_update_function(const kernels::RowStorage& rows, OptimizerKind optimizer,
-                                      int shards) {
+GpuUpdateFunction gpu_update_function(const kernels::RowStorage& rows,
+                                      const RowOptimizerOptions& optimizer, int shards) {
   const int levels = std::bit_width(static_cast<unsigned>(shards - 1));
-  return {rows.dim, rows.stride, rows.element_state, rows.precision, optimizer, levels};
+  const bool corrects = optimizer.kind == OptimizerKind::adam;
+  return {rows.dim,       rows.stride,    rows.element_state,
+          rows.precision, optimizer.kind, corrects ? optimizer.correction : BiasCorrection::global,
+          levels};
 }
 
 std::vector<GpuUpdateSource> gpu_update_sources(std::span<const GpuUpdateFunction> wanted,

@@ -24,13 +24,14 @@ struct GpuUpdateFunction {
   int64_t element_state = 0;  // bytes from a record's begin to its state by element
   RowPrecision precision = RowPrecision::float32;
   OptimizerKind optimizer = OptimizerKind::sgd;
-  int levels = kernels::gpu::kMostLevels;  // of the tree over shards, at most
+  BiasCorrection correction = BiasCorrection::global;  // of adam
+  int levels = kernels::gpu::kMostLevels;              // of the tree over shards, at most
   auto operator<=>(const GpuUpdateFunction&) const = default;
 };
 
 /// What updates such rows, of batches of at most so many shards.
-GpuUpdateFunction gpu_update_function(const kernels::RowStorage& rows, OptimizerKind optimizer,
-                                      int shards);
+GpuUpdateFunction gpu_update_function(const kernels::RowStorage& rows,
+                                      const RowOptimizerOptions& optimizer, int shards);
 
 /// One kernel of gpu::kUpdateThreads threads a block, whose argument is a gpu::UpdateArguments.
 struct GpuUpdateSource : kernels::codegen::GpuSource {

@@ -142,6 +142,7 @@ gpu::UpdateTable GpuUpdater::arguments(size_t table, const gpu::FoundRows& found
   to.rounding_key = rounding_of(*of.table, step).key();
   to.long_row = long_row(*of.table, updates.shards_);
   to.schedule = of.schedule;
+  to.l2 = l2_of_gradients(of.table->spec().optimizer);
   const auto bytes = formula_bytes(of.table->spec().optimizer, step);
   std::memcpy(to.formula, bytes.data(), bytes.size());
   return to;

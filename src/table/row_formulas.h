@@ -4,16 +4,27 @@
 // At a learning rate of 0 (a warm-up or a decay may come to it; as rounded to float32) weights keep
 // their bits: -0 stays -0, and a step of 0 / 0 or infinity times 0 is none. The gradient goes into
 // the state as at any other rate; FTRL, which divides by the rate, leaves its state too.
+//
+// L2 (RowOptimizerOptions::l2, rounded to float32): of each row that is updated, once an iteration,
+// l2 * weight is added to the summed gradient before the formula or its mean of squares sees it
+// (kernels/row_update/with_l2.h): torch.optim's weight_decay, on the rows that are looked up. FTRL
+// has a place of its own for l2.
 #pragma once
 
 #include "base/status.h"
 #include "table/adagrad.h"
 #include "table/adam.h"
+#include "table/adam_by_row.h"
 #include "table/ftrl.h"
 #include "table/rowwise_adagrad.h"
 #include "table/sgd.h"
 
 namespace recmill::table {
+
+/// What is added to gradients, as a share of the weight.
+inline float l2_of_gradients(const RowOptimizerOptions& options) {
+  return options.kind == OptimizerKind::ftrl ? 0.0f : static_cast<float>(options.l2);
+}
 
 /// Calls body(formula) with the formula of options.kind, its constants as of `step`.
 template <class Body>
@@ -26,6 +37,7 @@ void with_formula(const RowOptimizerOptions& options, const RowStep& step, const
     case OptimizerKind::rowwise_adagrad:
       return body(RowwiseAdagrad::at(options, step));
     case OptimizerKind::adam:
+      if (options.correction == BiasCorrection::row) return body(AdamByRow::at(options, step));
       return body(Adam::at(options, step));
     case OptimizerKind::ftrl:
       return body(Ftrl::at(options, step));

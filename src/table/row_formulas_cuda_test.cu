@@ -12,7 +12,7 @@
 namespace recmill::table {
 namespace {
 
-constexpr int kElements = 1 << 16, kMostState = 2, kSteps = 7;
+constexpr int kElements = 1 << 16, kMostState = 3, kSteps = 7;
 
 struct Elements {
   float* weights;          // [kElements]
@@ -26,9 +26,10 @@ RECMILL_HOST_DEVICE void train(const Formula& formula, const Elements& elements,
   for (int step = 0; step < kSteps; ++step) {
     const float gradient = elements.gradients[step * kElements + i];
     float* state = elements.states + i * kMostState;
-    float factor = 0;
-    if constexpr (Formula::kRowState) factor = formula.row(*state, gradient * gradient);
-    formula.element(elements.weights[i], state, gradient, factor);
+    float factors[Formula::kFactors + 1] = {};
+    if constexpr (Formula::kRowState)
+      formula.row(state[Formula::kElementColumns], gradient * gradient, factors);
+    formula.element(elements.weights[i], state, gradient, factors);
   }
 }
 
@@ -81,10 +82,15 @@ void expect_equal_bits(const std::vector<float>& cpu, const std::vector<float>& 
 TEST(RowFormulas, have_the_bits_of_the_cpu_on_a_gpu) {
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no GPU";
-  for (const auto& [kind, name] : EnumNames<OptimizerKind>::names) {
+  constexpr std::pair kByRow{OptimizerKind::adam, std::string_view{"adam, corrected by row"}};
+  std::vector kinds(EnumNames<OptimizerKind>::names.begin(),
+                    EnumNames<OptimizerKind>::names.end());
+  kinds.push_back(kByRow);
+  for (const auto& [kind, name] : kinds) {
     SCOPED_TRACE(name);
     RowOptimizerOptions options;
     options.kind = kind;
+    if (name == kByRow.second) options.correction = BiasCorrection::row;
     options.l1 = 0.01;
     options.l2 = 0.1;
     std::vector<float> weights = numbers(1, kElements), gradients = numbers(2, kSteps * kElements);

@@ -21,8 +21,8 @@ struct StateColumn {
 /// In the order of checkpoints.
 using RowState = std::vector<StateColumn>;
 
-/// The state of a table's rows; none for a frozen table. A formula has either columns by element
-/// (width dim) or one by row (width 1).
+/// The state of a table's rows; none for a frozen table: columns by element (width dim), then at
+/// most one by row (width 1).
 RowState row_state(const TableSpec& spec);
 /// The same of `columns` elements of each row.
 RowState row_state(const TableSpec& spec, int64_t columns);

@@ -16,6 +16,7 @@ namespace recmill::table {
 struct Sgd {
   static constexpr int kElementColumns = 0;
   static constexpr bool kRowState = false;
+  static constexpr int kFactors = 0;
   static constexpr std::array<StateName, 0> kState{};
   float learning_rate;
 
@@ -23,7 +24,7 @@ struct Sgd {
     return {static_cast<float>(options.learning_rate * step.learning_rate_scale)};
   }
 
-  RECMILL_HOST_DEVICE void element(float& weight, float*, float gradient, float) const {
+  RECMILL_HOST_DEVICE void element(float& weight, float*, float gradient, const float*) const {
     const float moved = weight - learning_rate * gradient;
     weight = learning_rate == 0.0f ? weight : moved;
   }

@@ -23,11 +23,11 @@ void update_tables_reference(std::span<const TableUpdate> updates, const RowStep
     const ShardRange whole{0, update.shards};
     kernels::sum_gradients_reference({update.distinct, update.gradients, table.rows().dim},
                                      {nullptr, 0, distinct.count()}, {&whole, 1}, sums.data());
-    with_formula(table.spec().optimizer, step, [&](const auto& formula) {
-      kernels::apply_rows_reference({table.rows(), distinct.rows.data(), distinct.rows.data(),
-                                     sums.data(), distinct.count(), rounding_of(table, step)},
-                                    formula);
-    });
+    kernels::ApplyRange range{table.rows(), distinct.rows.data(), distinct.rows.data(),
+                              sums.data(),  distinct.count(),     rounding_of(table, step)};
+    range.l2 = l2_of_gradients(table.spec().optimizer);
+    with_formula(table.spec().optimizer, step,
+                 [&](const auto& formula) { kernels::apply_rows_reference(range, formula); });
   }
 }
 

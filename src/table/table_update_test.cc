@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
+#include "kernels/row_update/with_l2.h"
 #include "kernels/testing/instruction_sets.h"
 #include "kernels/testing/random_bags.h"
 #include "table/row_formulas.h"
@@ -15,17 +17,26 @@ namespace {
 
 using kernels::on_every_instruction_set;
 
-constexpr OptimizerKind kKinds[] = {OptimizerKind::sgd, OptimizerKind::adagrad,
-                                    OptimizerKind::rowwise_adagrad, OptimizerKind::adam,
-                                    OptimizerKind::ftrl};
+struct Optimizer {
+  OptimizerKind kind;
+  BiasCorrection correction = BiasCorrection::global;
+  double l2 = 0.0;
+};
+constexpr Optimizer kOptimizers[] = {{OptimizerKind::sgd, BiasCorrection::global, 0.02},
+                                     {OptimizerKind::adagrad},
+                                     {OptimizerKind::rowwise_adagrad, BiasCorrection::global, 0.02},
+                                     {OptimizerKind::rowwise_adagrad},
+                                     {OptimizerKind::adam},
+                                     {OptimizerKind::adam, BiasCorrection::row, 0.02},
+                                     {OptimizerKind::ftrl, BiasCorrection::global, 0.02}};
 
-TableSpec spec_of(OptimizerKind kind, int64_t rows, int64_t dim, RowPrecision precision) {
+TableSpec spec_of(const Optimizer& of, int64_t rows, int64_t dim, RowPrecision precision) {
   TableSpec spec;
   spec.name = "C7";
   spec.rows = rows;
   spec.dim = dim;
   spec.precision = precision;
-  spec.optimizer = {kind, 0.05, 1e-6, 0.1, 0.9, 0.99, 0.01, 0.02, 1.0};
+  spec.optimizer = {of.kind, 0.05, 1e-6, 0.1, 0.9, 0.99, 0.01, of.l2, 1.0, of.correction};
   return spec;
 }
 
@@ -86,12 +97,12 @@ struct Lookups {
 TEST(TableUpdate, equals_the_reference_for_every_optimizer_dimension_and_precision) {
   Pool pool(2);
   on_every_instruction_set([&] {
-    for (auto kind : kKinds) {
+    for (const Optimizer& optimizer : kOptimizers) {
       for (auto precision :
            {RowPrecision::float32, RowPrecision::bfloat16, RowPrecision::float16}) {
         for (int64_t dim : {1, 2, 3, 4, 8, 15, 16, 17, 31, 32, 48, 64, 100, 128, 256, 1024}) {
           if (precision != RowPrecision::float32 && dim > 100) continue;
-          const auto spec = spec_of(kind, 50, dim, precision);
+          const auto spec = spec_of(optimizer, 50, dim, precision);
           auto fast = make(spec), plain = make(spec);
           for (int64_t iteration : {0, 1, 2}) {
             const Lookups lookups(spec, 40, 4, 3, 100 * dim + iteration);
@@ -102,7 +113,7 @@ TEST(TableUpdate, equals_the_reference_for_every_optimizer_dimension_and_precisi
             update_tables_reference({&to_plain, 1}, step);
           }
           ASSERT_TRUE(same_bits(contents(fast), contents(plain)))
-              << name_of(kind) << " " << name_of(precision) << " dim " << dim;
+              << name_of(optimizer.kind) << " " << name_of(precision) << " dim " << dim;
         }
       }
     }
@@ -141,11 +152,11 @@ TEST(TableUpdate, at_learning_rate_0_weights_keep_their_bits_and_state_takes_the
     }
     return std::pair(weights, contents(table));
   };
-  for (auto kind : kKinds) {
+  for (const Optimizer& optimizer : kOptimizers) {
     for (auto precision : {RowPrecision::float32, RowPrecision::bfloat16, RowPrecision::float16}) {
       for (int64_t dim : {3, 8, 17}) {
-        SCOPED_TRACE(std::string(name_of(kind)) + " " + std::string(name_of(precision)));
-        auto spec = spec_of(kind, 50, dim, precision);
+        SCOPED_TRACE(std::string(name_of(optimizer.kind)) + " " + std::string(name_of(precision)));
+        auto spec = spec_of(optimizer, 50, dim, precision);
         spec.optimizer.epsilon = spec.optimizer.initial_accumulator = 0.0;
         const auto state_at = [&](const std::vector<float>& all) { return all.begin() + 50 * dim; };
         const auto [weights, fast] = end_of(spec, 0.0, true);
@@ -154,7 +165,8 @@ TEST(TableUpdate, at_learning_rate_0_weights_keep_their_bits_and_state_takes_the
         EXPECT_TRUE(same_bits({fast.begin(), state_at(fast)}, weights));
         const bool changed =
             std::any_of(state_at(fast), fast.end(), [](float value) { return value != 0.0f; });
-        EXPECT_EQ(changed, kind != OptimizerKind::sgd && kind != OptimizerKind::ftrl);
+        EXPECT_EQ(changed,
+                  optimizer.kind != OptimizerKind::sgd && optimizer.kind != OptimizerKind::ftrl);
       }
     }
   }
@@ -164,12 +176,12 @@ TEST(TableUpdate, equals_the_reference_with_every_kernel) {
   Pool pool(2);
   const auto kernels = kernels_of_every_template();
   on_every_instruction_set([&] {
-    for (auto kind : kKinds) {
+    for (const Optimizer& optimizer : kOptimizers) {
       for (auto precision :
            {RowPrecision::float32, RowPrecision::bfloat16, RowPrecision::float16}) {
         for (int64_t dim : {1, 3, 4, 5, 8, 16, 17, 32, 64, 100, 128, 1024}) {
           if (precision != RowPrecision::float32 && dim > 100) continue;
-          const auto spec = spec_of(kind, 50, dim, precision);
+          const auto spec = spec_of(optimizer, 50, dim, precision);
           auto plain = make(spec);
           std::vector<EmbeddingTable> tables;
           for (size_t k = 0; k < kernels.size(); ++k) tables.push_back(make(spec));
@@ -187,8 +199,8 @@ TEST(TableUpdate, equals_the_reference_with_every_kernel) {
           }
           for (size_t k = 0; k < kernels.size(); ++k)
             ASSERT_TRUE(same_bits(contents(tables[k]), contents(plain)))
-                << kernels[k].of->spec.name << " " << name_of(kind) << " " << name_of(precision)
-                << " dim " << dim;
+                << kernels[k].of->spec.name << " " << name_of(optimizer.kind) << " "
+                << name_of(precision) << " dim " << dim;
         }
       }
     }
@@ -206,7 +218,8 @@ TEST(TableUpdate, gives_the_same_bits_however_tables_are_shared_by_threads) {
         std::vector<EmbeddingTable> made;
         std::vector<Lookups> lookups;
         for (int64_t t = 0; t < tables; ++t) {
-          const auto spec = spec_of(kKinds[t % 5], 900, 8 + 4 * (t % 3), RowPrecision::float32);
+          const auto spec =
+              spec_of(kOptimizers[t % 7], 900, 8 + 4 * (t % 3), RowPrecision::float32);
           made.push_back(make(spec));
           lookups.emplace_back(spec, 300, 4, t == 0 ? 60 : 3, t);
         }
@@ -233,7 +246,7 @@ TEST(TableUpdate, gives_the_same_bits_at_any_number_of_threads) {
     std::vector<EmbeddingTable> tables;
     std::vector<Lookups> lookups;
     for (int t = 0; t < 3; ++t) {
-      const auto spec = spec_of(kKinds[t + 1], 3000, 16 + t, RowPrecision::float32);
+      const auto spec = spec_of(kOptimizers[t + 1], 3000, 16 + t, RowPrecision::float32);
       tables.push_back(make(spec));
       lookups.emplace_back(spec, 4000, 8, 5, t);
     }
@@ -253,9 +266,9 @@ TEST(TableUpdate, gives_the_same_bits_at_any_number_of_threads) {
 
 TEST(TableUpdate, from_parts_of_several_ranks_equals_the_update_of_one) {
   Pool pool(2);
-  for (auto kind : kKinds) {
+  for (const Optimizer& optimizer : kOptimizers) {
     for (int ranks : {1, 2, 3, 4, 8}) {
-      const auto spec = spec_of(kind, 61, 20, RowPrecision::bfloat16);
+      const auto spec = spec_of(optimizer, 61, 20, RowPrecision::bfloat16);
       auto whole = make(spec);
       const Lookups lookups(spec, 64, 8, 3, 5);
       const RowStep step{3, 1.0};
@@ -289,7 +302,7 @@ TEST(TableUpdate, from_parts_of_several_ranks_equals_the_update_of_one) {
           std::vector<float> a(spec.dim), b(spec.dim);
           part.read(slot, 1, a, {});
           whole.read(part.share().row(slot), 1, b, {});
-          ASSERT_TRUE(same_bits(a, b)) << name_of(kind) << " " << ranks << " ranks";
+          ASSERT_TRUE(same_bits(a, b)) << name_of(optimizer.kind) << " " << ranks << " ranks";
         }
       }
     }
@@ -298,7 +311,7 @@ TEST(TableUpdate, from_parts_of_several_ranks_equals_the_update_of_one) {
 
 TEST(TableUpdate, touches_only_rows_that_are_named_and_no_frozen_table) {
   Pool pool(1);
-  auto spec = spec_of(OptimizerKind::adam, 1000, 8, RowPrecision::float32);
+  auto spec = spec_of({OptimizerKind::adam}, 1000, 8, RowPrecision::float32);
   const Lookups lookups(spec, 16, 2, 2, 1);
   auto table = make(spec);
   const auto before = make(spec);
@@ -322,7 +335,8 @@ TEST(TableUpdate, touches_only_rows_that_are_named_and_no_frozen_table) {
 TEST(RowFormulas, follow_their_papers) {
   const double lr = 0.05, eps = 1e-6, g[3] = {0.5, -0.25, 0.125};
   const auto run = [&](OptimizerKind kind, float weight) {
-    auto spec = spec_of(kind, 1, 1, RowPrecision::float32);
+    const double l2 = kind == OptimizerKind::ftrl ? 0.02 : 0.0;
+    auto spec = spec_of({kind, BiasCorrection::global, l2}, 1, 1, RowPrecision::float32);
     auto table = make(spec);
     const float start[] = {weight};
     table.write(0, 1, start, {});
@@ -363,6 +377,63 @@ TEST(RowFormulas, follow_their_papers) {
   EXPECT_NEAR(run(OptimizerKind::ftrl, 1.0f), ftrl, 1e-6);
 }
 
+/// A row of one element whose gradients are `gradients`, one an iteration from `first` on.
+std::vector<float> after(const TableSpec& spec, int64_t first, std::vector<float> gradients) {
+  auto table = make(spec);
+  const float start[] = {1.0f};
+  table.write(0, 1, start, {});
+  Pool pool(1);
+  DistinctRows distinct;
+  distinct.rows = {0};
+  distinct.begins = {0, 1};
+  distinct.sources = {{0, 0, 0}};
+  for (const float& gradient : gradients) {
+    const kernels::GradientRows rows{&gradient, 1};
+    const TableUpdate update{&table, &distinct, {&rows, 1}, 1};
+    update_tables({&update, 1}, {first++, 1.0}, pool);
+  }
+  return contents(table);
+}
+
+TEST(RowFormulas, adam_corrects_the_bias_by_the_updates_of_the_row) {
+  const std::vector<float> gradients{0.5f, -0.25f, 0.125f, 0.0f, 2.0f};
+  const TableSpec by_row =
+      spec_of({OptimizerKind::adam, BiasCorrection::row}, 1, 1, RowPrecision::float32);
+  const TableSpec by_run = spec_of({OptimizerKind::adam}, 1, 1, RowPrecision::float32);
+  // When it comes is all the same; a row of every iteration is the run's.
+  const auto late = after(by_row, 100000, gradients);
+  EXPECT_TRUE(same_bits(late, after(by_row, 0, gradients)));
+  EXPECT_EQ(late.back(), 5.0f);  // updates
+  EXPECT_NEAR(late[0], after(by_run, 0, gradients)[0], 1e-6);
+  EXPECT_GT(std::fabs(late[0] - after(by_run, 100000, gradients)[0]), 1e-3);
+}
+
+TEST(RowFormulas, adam_counts_updates_exactly_and_stays_at_the_last_float_that_is_one) {
+  const AdamByRow formula = AdamByRow::at({}, {});
+  float factors[2];
+  for (const float updates : {0.0f, 1.0f, 999.0f, 16777215.0f, 16777216.0f}) {
+    float after = updates;
+    formula.row(after, 0.0f, factors);
+    EXPECT_EQ(after, std::min(updates + 1.0f, 16777216.0f));
+    const double n = after;
+    EXPECT_FLOAT_EQ(factors[0], static_cast<float>(0.01 / (1.0 - std::pow(0.9, n))));
+    EXPECT_FLOAT_EQ(factors[1], static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(0.999, n))));
+  }
+}
+
+TEST(RowFormulas, l2_is_added_to_the_gradient_and_0_keeps_every_bit) {
+  EXPECT_TRUE(std::signbit(kernels::with_l2(-0.0f, 1.0f, 0.0f)));
+  EXPECT_EQ(kernels::with_l2(0.5f, -2.0f, 0.25f), 0.0f);
+  // Of a row without a gradient, which is looked up all the same.
+  for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::adagrad,
+                                   OptimizerKind::rowwise_adagrad, OptimizerKind::adam}) {
+    const auto plain = after(spec_of({kind}, 1, 1, RowPrecision::float32), 0, {0.25f});
+    const auto with = after(
+        spec_of({kind, BiasCorrection::global, 0.25}, 1, 1, RowPrecision::float32), 0, {0.0f});
+    EXPECT_TRUE(same_bits(plain, with)) << name_of(kind);
+  }
+}
+
 TEST(RowFormulas, mean_square_folds_in_sixteen_lanes) {
   std::vector<float> gradient(37);
   for (size_t e = 0; e < gradient.size(); ++e) gradient[e] = 1.0f + static_cast<float>(e) * 0.37f;
@@ -372,7 +443,7 @@ TEST(RowFormulas, mean_square_folds_in_sixteen_lanes) {
   for (int l = 0; l < 8; ++l) eight[l] = lanes[l] + lanes[l + 8];
   for (int l = 0; l < 4; ++l) four[l] = eight[l] + eight[l + 4];
   const float expected = ((four[0] + four[2]) + (four[1] + four[3])) / 37.0f;
-  auto spec = spec_of(OptimizerKind::rowwise_adagrad, 1, 37, RowPrecision::float32);
+  auto spec = spec_of({OptimizerKind::rowwise_adagrad}, 1, 37, RowPrecision::float32);
   spec.optimizer.initial_accumulator = 0.0;
   Pool pool(1);
   DistinctRows distinct;

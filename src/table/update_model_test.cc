@@ -138,17 +138,20 @@ class Model {
     }
   }
 
-  void apply(Row& row, const Floats& gradient, const RowStep& step) const {
+  void apply(Row& row, Floats gradient, const RowStep& step) const {
+    const auto l2 = static_cast<float>(spec_.optimizer.l2);
+    for (int64_t e = 0; l2 != 0 && e < spec_.dim; ++e)
+      gradient[e] = gradient[e] + l2 * row.weights[e];
     with_formula(spec_.optimizer, step, [&](const auto& formula) {
       using Formula = std::decay_t<decltype(formula)>;
-      float factor = 0.0f;
+      float factors[Formula::kFactors + 1] = {};
       if constexpr (Formula::kRowState)
-        factor = formula.row(row.state[0][0],
-                             kernels::mean_square_reference(gradient.data(), spec_.dim));
+        formula.row(row.state.back()[0], kernels::mean_square_reference(gradient.data(), spec_.dim),
+                    factors);
       for (int64_t e = 0; e < spec_.dim; ++e) {
         float state[Formula::kElementColumns + 1] = {};
         for (int c = 0; c < Formula::kElementColumns; ++c) state[c] = row.state[c][e];
-        formula.element(row.weights[e], state, gradient[e], factor);
+        formula.element(row.weights[e], state, gradient[e], factors);
         for (int c = 0; c < Formula::kElementColumns; ++c) row.state[c][e] = state[c];
       }
     });
@@ -204,6 +207,8 @@ TEST(UpdateModel, random_schedules_do_to_a_table_what_the_contract_says) {
     spec.rows = draw.of<int64_t>({1, 5, 40, 700});
     spec.dim = draw.of<int64_t>({1, 3, 4, 8, 16, 20, 33, 64, 128});
     spec.optimizer = {draw.of({sgd, adagrad, rowwise_adagrad, adam}), 0.05, 1e-6, 0.1, 0.9, 0.99};
+    spec.optimizer.l2 = draw.of({0.0, 0.1});
+    spec.optimizer.correction = draw.of({BiasCorrection::global, BiasCorrection::row});
     const size_t features = 1 + draw.below(3);
     Pool pool(1 + static_cast<int>(seed % 3));
     auto table = *EmbeddingTable::create(spec, seed, RowShare(spec.rows, 0, 1), pool);

@@ -66,6 +66,9 @@ Json properties_of(const ResolvedRun& run, const LoopState& state) {
   optimizers["dense"] = name_of(run.options.optimizer.kind);
   for (const TableSpec& table : run.spec.tables) {
     optimizers["tables"][table.name] = name_of(table.optimizer.kind);
+    if (table.optimizer.kind == OptimizerKind::adam &&
+        table.optimizer.correction != BiasCorrection::global)
+      optimizers["corrections"][table.name] = name_of(table.optimizer.correction);
   }
   properties["reader"] = {{"epoch", state.position.epoch}, {"row", state.position.row}};
   properties["window"] = {{"total", state.window.total}};

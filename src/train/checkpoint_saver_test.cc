@@ -117,6 +117,8 @@ TEST(CheckpointSaver, a_run_moves_between_shardings_and_ranks_and_ends_as_if_it_
     options.model.bottom = {40};
     options.embedding.optimizer.kind = OptimizerKind::rowwise_adagrad;
     options.tables[0].optimizer = OptimizerKind::adam;
+    options.tables[0].correction = BiasCorrection::row;
+    options.embedding.optimizer.l2 = 0.01;
     options.embedding.sharding = sharding;
     options.train.iterations = iterations;
     return options;
@@ -149,6 +151,8 @@ TEST(CheckpointSaver, a_run_moves_between_stores_and_plans_and_ends_as_if_it_had
   options.embedding.dim = 40;
   options.model.bottom = {40};
   options.tables[0].optimizer = OptimizerKind::rowwise_adagrad;
+  options.embedding.optimizer.correction = BiasCorrection::row;
+  options.embedding.optimizer.l2 = 0.01;
   Machine stayed;
   ASSERT_TRUE(train(options, stayed.files).ok());
   Machine machine;

@@ -19,14 +19,19 @@ void update_row(const RowOptimizerOptions& o, double rate, int64_t iteration,
                 std::span<const double> gradient, std::span<double> weights,
                 std::span<double* const> state) {
   if (rate == 0.0 && o.kind == OptimizerKind::ftrl) return;
-  const double t = static_cast<double>(iteration) + 1.0;
+  const bool counts_updates = o.kind == OptimizerKind::adam && o.correction == BiasCorrection::row;
+  const double t = counts_updates ? ++state[2][0] : static_cast<double>(iteration) + 1.0;
+  const double l2 = o.kind == OptimizerKind::ftrl ? 0.0 : o.l2;
   const auto dim = gradient.size();
   double mean_square = 0.0;
-  for (const double g : gradient) mean_square += g * g / static_cast<double>(dim);
+  for (size_t e = 0; e < dim; ++e) {
+    const double g = gradient[e] + l2 * weights[e];
+    mean_square += g * g / static_cast<double>(dim);
+  }
   if (o.kind == OptimizerKind::rowwise_adagrad) state[0][0] += mean_square;
   for (size_t e = 0; e < dim; ++e) {
-    const double g = gradient[e];
     double& w = weights[e];
+    const double g = gradient[e] + l2 * w;
     const double before_step = w;
     switch (o.kind) {
       case OptimizerKind::sgd:

@@ -85,6 +85,20 @@ TEST(Float64Verification, knows_the_formulas_of_mlp) {
   EXPECT_LE((*result)["worst_ratio"].get<double>(), kMostOverPlain);
 }
 
+TEST(Float64Verification, knows_l2_and_the_correction_by_row) {
+  RunOptions options = small_run();
+  options.embedding.optimizer.kind = OptimizerKind::adam;
+  options.embedding.optimizer.correction = BiasCorrection::row;
+  options.embedding.optimizer.l2 = 0.1;
+  EXPECT_LE(worst_ratio(options, options), kMostOverPlain);
+  RunOptions other = options;
+  other.embedding.optimizer.l2 = 0.09;
+  EXPECT_GT(worst_ratio(options, other), kMostOverPlain) << "L2";
+  other = options;
+  other.embedding.optimizer.correction = BiasCorrection::global;
+  EXPECT_GT(worst_ratio(options, other), kMostOverPlain) << "correction";
+}
+
 TEST(Float64Verification, reports_every_table_and_layer_and_what_was_trained) {
   const auto result = verify_against_float64(
       small_run(), 5, posix_files(), [](const std::string& line) { ADD_FAILURE() << line; });

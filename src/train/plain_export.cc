@@ -49,6 +49,11 @@ Status PlainExport::describe(const model::ModelOptions& model, const ModelSpec& 
     return Status::BadRequest(fmt::format("model.kind: '{}' has no plain PyTorch script, only dlrm",
                                           name_of(model.kind)));
   }
+  for (const auto& table : spec.tables) {
+    if (table.optimizer.l2 != 0.0)
+      return Status::BadRequest(
+          "embedding.optimizer.l2: the plain PyTorch script has none (table '" + table.name + "')");
+  }
   Json json{{"num_dense", spec.num_dense},
             {"dim", spec.dim_of(0)},
             {"bottom", model.bottom},

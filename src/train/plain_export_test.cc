@@ -109,6 +109,10 @@ TEST(PlainExport, names_the_key_when_there_is_no_plain_script) {
                             .describe({.kind = model::ModelKind::tbsm}, two_tables(), {});
   EXPECT_EQ(Status::Code::bad_request, status.code());
   EXPECT_THAT(status.message(), HasSubstr("model.kind: 'tbsm' has no plain PyTorch script"));
+  ModelSpec spec = two_tables();
+  spec.tables[1].optimizer.l2 = 0.1;
+  const Status l2 = PlainExport(posix_files(), folder.path()).describe({}, spec, {});
+  EXPECT_EQ(l2.message(), "embedding.optimizer.l2: the plain PyTorch script has none (table 'b')");
 }
 
 }  // namespace

@@ -13,30 +13,40 @@ using checkpoint::ElementType;
 
 constexpr int64_t kRowsAtOnce = 65536;
 
-// The key of the configuration that says a table's optimizer.
-std::string optimizer_key(const RunOptions& options, const std::string& table) {
+// The key of the configuration that says `key` of a table's optimizer, which an entry of [[tables]]
+// may give as `field`.
+template <typename T>
+std::string optimizer_key(const RunOptions& options, const std::string& table, const char* key,
+                          std::optional<T> preprocess::TableOptions::*field, const char* of_table) {
   for (size_t i = 0; i < options.tables.size(); ++i) {
-    if (options.tables[i].name == table && options.tables[i].optimizer) {
-      return fmt::format("tables[{}].optimizer", i);
-    }
+    if (options.tables[i].name == table && options.tables[i].*field)
+      return fmt::format("tables[{}].{}", i, of_table);
   }
-  return "embedding.optimizer.kind";
+  return fmt::format("embedding.optimizer.{}", key);
 }
 
 Status check_optimizers(const ResolvedRun& run, const Json& then, const Json& now,
                         const std::string& path) {
+  // `absent`: what it means when a checkpoint does not say it.
   const auto check = [&](const std::string& key, const Json::json_pointer& place,
-                         const std::string& whose) -> Status {
-    if (then.contains(place) && then[place] == now[place]) return {};
-    return Status::BadRequest(fmt::format("{}: is {}{}, and {} was written with {}", key,
-                                          now[place].dump(), whose, path,
-                                          then.contains(place) ? then[place].dump() : "none"));
+                         const std::string& whose, const Json& absent = "none") -> Status {
+    const Json was = then.contains(place) ? then[place] : absent;
+    const Json is = now.contains(place) ? now[place] : absent;
+    if (was == is) return {};
+    return Status::BadRequest(fmt::format("{}: is {}{}, and {} was written with {}", key, is.dump(),
+                                          whose, path, was == "none" ? "none" : was.dump()));
   };
   RECMILL_RETURN_IF_ERROR(check("optimizer.kind", Json::json_pointer("/dense"), ""));
   for (const TableSpec& table : run.spec.tables) {
-    RECMILL_RETURN_IF_ERROR(check(optimizer_key(run.options, table.name),
-                                  Json::json_pointer("/tables") / table.name,
-                                  " (table '" + table.name + "')"));
+    using preprocess::TableOptions;
+    const std::string whose = " (table '" + table.name + "')";
+    RECMILL_RETURN_IF_ERROR(
+        check(optimizer_key(run.options, table.name, "kind", &TableOptions::optimizer, "optimizer"),
+              Json::json_pointer("/tables") / table.name, whose));
+    RECMILL_RETURN_IF_ERROR(check(optimizer_key(run.options, table.name, "correction",
+                                                &TableOptions::correction, "correction"),
+                                  Json::json_pointer("/corrections") / table.name, whose,
+                                  "global"));
   }
   return {};
 }

@@ -94,6 +94,8 @@ std::vector<Damage> damages() {
       {"was written with none", property("/optimizers", nullptr)},
       {"embedding.optimizer.kind: is \"adam\" (table 'words'), and ",
        property("/optimizers/tables/words", "ftrl")},
+      {"embedding.optimizer.correction: is \"global\" (table 'words'), and ",
+       property("/optimizers/corrections/words", "row")},
       {"another schema", [](Content& content) { content.properties = Json::array(); }},
       {"has no 'table/words/weight'",
        [](Content& content) { content.erase("table/words/weight"); }},

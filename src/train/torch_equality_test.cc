@@ -13,6 +13,7 @@
 #include "base/bfloat16.h"
 #include "base/random.h"
 #include "kernels/dense_layer/dense_layer.h"
+#include "table/table_update.h"
 #include "train/optimizer/dense_optimizer.h"
 
 namespace recmill::train {
@@ -221,6 +222,84 @@ TEST(DenseOptimizer, takes_the_steps_of_torch_optim) {
           .weight_decay = 0.01};
   expect_same_steps<optim::Adam>(
       ours, optim::AdamOptions(0.01).eps(1e-8).betas({0.8, 0.99}).weight_decay(0.01));
+}
+
+constexpr int64_t kRows = 100;
+
+/// kSteps updates of a table whose rows are all looked up, by the gradients of our_steps().
+std::vector<float> our_row_steps(const RowOptimizerOptions& options) {
+  TableSpec spec{.name = "t", .rows = kRows, .dim = kParameters / kRows, .optimizer = options};
+  Pool pool(1);
+  auto table = *table::EmbeddingTable::create(spec, 1, table::RowShare(kRows, 0, 1), pool);
+  std::vector<float> weights = normals(5, kParameters);
+  table.write(0, kRows, weights, {});
+  DistinctRows distinct;
+  distinct.begins = {0};
+  for (int64_t row = 0; row < kRows; ++row) {
+    distinct.rows.push_back(row);
+    distinct.sources.push_back({static_cast<uint32_t>(row), 0, 0});
+    distinct.begins.push_back(row + 1);
+  }
+  for (int i = 0; i < kSteps; ++i) {
+    const auto gradient = normals(100 + i, kParameters);
+    const kernels::GradientRows rows{gradient.data(), spec.dim};
+    const table::TableUpdate update{&table, &distinct, {&rows, 1}, 1};
+    table::update_tables({&update, 1}, {i, 1.0}, pool);
+  }
+  table.read(0, kRows, weights, {});
+  return weights;
+}
+
+template <typename Optimizer, typename Options>
+void expect_same_row_steps(const RowOptimizerOptions& ours, const Options& theirs) {
+  const std::vector<float> values = our_row_steps(ours);
+  const at::Tensor end = tensor_of(values, {kParameters}, at::kFloat);
+  for (at::ScalarType type : {at::kDouble, at::kFloat})
+    EXPECT_LE(distance(end, torch_steps<Optimizer>(theirs, type, 0.0)), 2e-6);
+}
+
+TEST(RowOptimizer, takes_the_steps_of_torch_optim_with_l2_as_its_weight_decay) {
+  using enum OptimizerKind;
+  namespace optim = torch::optim;
+  RowOptimizerOptions ours{.kind = sgd, .learning_rate = 0.05, .l2 = 0.1};
+  expect_same_row_steps<optim::SGD>(ours, optim::SGDOptions(0.05).weight_decay(0.1));
+  ours = {.kind = adagrad,
+          .learning_rate = 0.05,
+          .epsilon = 1e-6,
+          .initial_accumulator = 0.1,
+          .l2 = 0.1};
+  expect_same_row_steps<optim::Adagrad>(
+      ours, optim::AdagradOptions(0.05).eps(1e-6).initial_accumulator_value(0.1).weight_decay(0.1));
+  for (const BiasCorrection correction : {BiasCorrection::global, BiasCorrection::row}) {
+    ours = {.kind = adam,
+            .learning_rate = 0.01,
+            .epsilon = 1e-8,
+            .beta1 = 0.8,
+            .beta2 = 0.99,
+            .l2 = 0.1,
+            .correction = correction};
+    expect_same_row_steps<optim::Adam>(
+        ours, optim::AdamOptions(0.01).eps(1e-8).betas({0.8, 0.99}).weight_decay(0.1));
+  }
+}
+
+TEST(RowOptimizer, row_wise_adagrad_takes_the_mean_of_squares_of_gradients_with_l2) {
+  const RowOptimizerOptions ours{.kind = OptimizerKind::rowwise_adagrad,
+                                 .learning_rate = 0.05,
+                                 .epsilon = 1e-6,
+                                 .initial_accumulator = 0.1,
+                                 .l2 = 0.1};
+  const std::vector<int64_t> shape{kRows, kParameters / kRows};
+  at::Tensor weights = tensor_of(normals(5, kParameters), shape, at::kDouble);
+  at::Tensor sums = at::full({kRows, 1}, 0.1, at::kDouble);
+  for (int i = 0; i < kSteps; ++i) {
+    const at::Tensor gradient =
+        tensor_of(normals(100 + i, kParameters), shape, at::kDouble) + 0.1 * weights;
+    sums = sums + (gradient * gradient).mean(1, /*keepdim=*/true);
+    weights = weights - 0.05 * gradient / (sums.sqrt() + 1e-6);
+  }
+  const std::vector<float> values = our_row_steps(ours);
+  EXPECT_LE(distance(tensor_of(values, {kParameters}, at::kFloat), weights.flatten()), 2e-6);
 }
 
 }  // namespace

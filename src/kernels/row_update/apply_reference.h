@@ -2,9 +2,12 @@
 // The plain meaning of apply_rows.h.
 #pragma once
 
+#include <vector>
+
 #include "kernels/row_update/apply_rows.h"
 #include "kernels/row_update/rounding.h"
 #include "kernels/row_update/square_lanes.h"
+#include "kernels/row_update/with_l2.h"
 #include "kernels/row_values.h"
 
 namespace recmill::kernels {
@@ -30,18 +33,21 @@ void apply_rows_reference(const ApplyRange& range, const Formula& formula) {
   const int64_t dim = rows.dim;
   for (int64_t i = 0; i < range.count; ++i) {
     const int64_t slot = range.slots[i];
-    const float* gradient = range.gradients + i * dim;
-    float factor = 0.0f;
+    std::vector<float> gradient(range.gradients + i * dim, range.gradients + (i + 1) * dim);
+    for (int64_t e = 0; e < dim; ++e)
+      gradient[e] = with_l2(gradient[e], weight_value(rows, slot, e), range.l2);
+    float factors[Formula::kFactors + 1] = {};
     if constexpr (Formula::kRowState) {
       const bool given = range.mean_squares != nullptr;
-      factor = formula.row(rows.row_state[slot],
-                           given ? range.mean_squares[i] : mean_square_reference(gradient, dim));
+      formula.row(rows.row_state[slot],
+                  given ? range.mean_squares[i] : mean_square_reference(gradient.data(), dim),
+                  factors);
     }
     for (int64_t e = 0; e < dim; ++e) {
       float weight = weight_value(rows, slot, e);
       float state[Formula::kElementColumns + 1] = {};
       for (int c = 0; c < Formula::kElementColumns; ++c) state[c] = rows.state(slot)[c * dim + e];
-      formula.element(weight, state, gradient[e], factor);
+      formula.element(weight, state, gradient[e], factors);
       for (int c = 0; c < Formula::kElementColumns; ++c) rows.state(slot)[c * dim + e] = state[c];
       const uint64_t key = static_cast<uint64_t>(range.keys[i]);
       set_weight_stochastically(rows, slot, e, weight,

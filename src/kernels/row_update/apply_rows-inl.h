@@ -12,10 +12,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "kernels/row_lanes-inl.h"
 #include "kernels/row_update/apply_rows.h"
 #include "kernels/row_update/rounding.h"
+#include "kernels/row_update/with_l2.h"
 #include "kernels/row_values.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -71,16 +73,18 @@ HWY_INLINE float sum_of_squares(const float* gradient, int64_t dim) {
 /// Elements [0, count) of a row, at most kGroup, whose state columns are `dim` floats apart.
 template <class Formula>
 HWY_INLINE void update_group(const Formula& formula, float* weight, float* state,
-                             const float* gradient, float factor, int64_t count, int64_t dim) {
-  float weights[kGroup] = {}, gradients[kGroup] = {};
+                             const float* gradient, const float* factors, int64_t count,
+                             int64_t dim) {
+  float weights[kGroup] = {}, gradients[kGroup] = {}, of_row[Formula::kFactors + 1] = {};
   float states[Formula::kElementColumns + 1][kGroup] = {};
   std::copy_n(weight, count, weights);
   std::copy_n(gradient, count, gradients);
+  std::copy_n(factors, Formula::kFactors, of_row);
   for (int c = 0; c < Formula::kElementColumns; ++c) std::copy_n(state + c * dim, count, states[c]);
   for (int64_t l = 0; l < kGroup; ++l) {
     float kept[Formula::kElementColumns + 1] = {};
     for (int c = 0; c < Formula::kElementColumns; ++c) kept[c] = states[c][l];
-    formula.element(weights[l], kept, gradients[l], factor);
+    formula.element(weights[l], kept, gradients[l], of_row);
     for (int c = 0; c < Formula::kElementColumns; ++c) states[c][l] = kept[c];
   }
   std::copy_n(weights, count, weight);
@@ -90,36 +94,40 @@ HWY_INLINE void update_group(const Formula& formula, float* weight, float* state
 /// Elements [0, count) of a row whose state columns are `dim` floats apart.
 template <class Formula>
 HWY_INLINE void update_elements(const Formula& formula, float* weight, float* state,
-                                const float* gradient, float factor, int64_t count, int64_t dim) {
+                                const float* gradient, const float* factors, int64_t count,
+                                int64_t dim) {
   int64_t e = 0;
   for (; e + kGroup <= count; e += kGroup)
-    update_group(formula, weight + e, state + e, gradient + e, factor, kGroup, dim);
-  if (e < count) update_group(formula, weight + e, state + e, gradient + e, factor, count - e, dim);
+    update_group(formula, weight + e, state + e, gradient + e, factors, kGroup, dim);
+  if (e < count)
+    update_group(formula, weight + e, state + e, gradient + e, factors, count - e, dim);
 }
 
 /// Rows of kDim elements that stand side by side in a group; 0: a row does not fit, or is no part.
 template <int64_t kDim>
 constexpr int64_t kRowsOfGroup = kDim > 0 && kDim < kGroup&& kGroup % kDim == 0 ? kGroup / kDim : 0;
 
-/// Rows [begin, begin + count) of the range, at most kRowsOfGroup<kDim>; factors [count].
+/// Rows [begin, begin + count) of the range, at most kRowsOfGroup<kDim>; factors [count][kFactors].
 template <int64_t kDim, class Formula>
 HWY_INLINE void update_rows_of_group(const Formula& formula, const ApplyRange& range, int64_t begin,
                                      int64_t count, const float* factors) {
-  constexpr int kColumns = Formula::kElementColumns;
-  float weights[kGroup] = {}, gradients[kGroup] = {}, spread[kGroup] = {};
-  float states[kColumns + 1][kGroup] = {};
+  constexpr int kColumns = Formula::kElementColumns, kFactors = Formula::kFactors;
+  float weights[kGroup] = {}, gradients[kGroup] = {};
+  float states[kColumns + 1][kGroup] = {}, spread[kFactors + 1][kGroup] = {};
   for (int64_t i = 0; i < count; ++i) {
     const int64_t slot = range.slots[begin + i];
     std::copy_n(reinterpret_cast<const float*>(range.rows.record(slot)), kDim, weights + i * kDim);
     std::copy_n(range.gradients + (begin + i) * kDim, kDim, gradients + i * kDim);
-    std::fill_n(spread + i * kDim, kDim, factors[i]);
+    for (int f = 0; f < kFactors; ++f)
+      std::fill_n(spread[f] + i * kDim, kDim, factors[i * kFactors + f]);
     for (int c = 0; c < kColumns; ++c)
       std::copy_n(range.rows.state(slot) + c * kDim, kDim, states[c] + i * kDim);
   }
   for (int64_t l = 0; l < kGroup; ++l) {
-    float kept[kColumns + 1] = {};
+    float kept[kColumns + 1] = {}, of_row[kFactors + 1] = {};
     for (int c = 0; c < kColumns; ++c) kept[c] = states[c][l];
-    formula.element(weights[l], kept, gradients[l], spread[l]);
+    for (int f = 0; f < kFactors; ++f) of_row[f] = spread[f][l];
+    formula.element(weights[l], kept, gradients[l], of_row);
     for (int c = 0; c < kColumns; ++c) states[c][l] = kept[c];
   }
   for (int64_t i = 0; i < count; ++i) {
@@ -149,17 +157,19 @@ HWY_INLINE void sums_of_squares(const float* gradients, int64_t count, float* sq
   }
 }
 
-/// The factors of rows [begin, begin + count) of the range, at most kGroup; keeps their state.
+/// The factors [kGroup][kFactors] of rows [begin, begin + count) of the range, at most kGroup;
+/// keeps their state.
 template <int64_t kDim, class Formula>
 HWY_INLINE void update_row_states(const Formula& formula, const ApplyRange& range, int64_t begin,
                                   int64_t count, float* factors) {
   const int64_t dim = kDim > 0 ? kDim : range.rows.dim;
+  constexpr int kFactors = Formula::kFactors;
   float* const kept = range.rows.row_state;
   const int64_t* const slots = range.slots + begin;
   float states[kGroup] = {}, squares[kGroup] = {};
   if (range.mean_squares != nullptr) {
     for (int64_t i = 0; i < count; ++i) {
-      factors[i] = formula.row(kept[slots[i]], range.mean_squares[begin + i]);
+      formula.row(kept[slots[i]], range.mean_squares[begin + i], factors + i * kFactors);
     }
     return;
   }
@@ -171,14 +181,15 @@ HWY_INLINE void update_row_states(const Formula& formula, const ApplyRange& rang
   }
   for (int64_t i = 0; i < count; ++i) states[i] = kept[slots[i]];
   for (int64_t i = 0; i < kGroup; ++i) {
-    factors[i] = formula.row(states[i], squares[i] / static_cast<float>(dim));
+    formula.row(states[i], squares[i] / static_cast<float>(dim), factors + i * kFactors);
   }
   for (int64_t i = 0; i < count; ++i) kept[slots[i]] = states[i];
 }
 
 /// A row of 16-bit weights: through float32, a chunk at a time, rounded stochastically.
 template <class Store, class Formula>
-void update_half_row(const Formula& formula, const ApplyRange& range, int64_t i, float factor) {
+void update_half_row(const Formula& formula, const ApplyRange& range, int64_t i,
+                     const float* factors) {
   constexpr int64_t kChunk = 64;
   const RowStorage& rows = range.rows;
   const int64_t slot = range.slots[i];
@@ -189,7 +200,7 @@ void update_half_row(const Formula& formula, const ApplyRange& range, int64_t i,
     const int64_t count = std::min(kChunk, rows.dim - begin);
     for (int64_t e = 0; e < count; ++e) weights[e] = weight_value(rows, slot, begin + e);
     update_elements(formula, weights, rows.state(slot) + begin,
-                    range.gradients + i * rows.dim + begin, factor, count, rows.dim);
+                    range.gradients + i * rows.dim + begin, factors, count, rows.dim);
     std::array<uint32_t, 4> words{};
     for (int64_t e = 0; e < count; ++e) {
       if (e % 4 == 0) words = range.rounding.block(key, (range.first_element + begin + e) / 4);
@@ -224,16 +235,17 @@ HWY_INLINE void apply_to_each(const ApplyRange& range, const Formula& formula,
                               const UpdateRows& update) {
   const int64_t ahead = std::clamp<int64_t>(kFetchBytes / range.rows.stride, 4, 32);
   const int64_t fetched = range.count + range.following;
+  constexpr int kFactors = Formula::kFactors;
   for (int64_t begin = 0; begin < range.count; begin += kGroup) {
     const int64_t count = std::min(kGroup, range.count - begin);
-    float factors[kGroup] = {};
+    float factors[kGroup * (kFactors > 0 ? kFactors : 1)] = {};
     if constexpr (Formula::kRowState)
       update_row_states<kDim>(formula, range, begin, count, factors);
     for (int64_t i = begin; i < begin + count; i += kTogether) {
       const int64_t end = std::min(i + kTogether, begin + count);
       for (int64_t next = i + ahead; next < std::min(end + ahead, fetched); ++next)
         fetch(range, next);
-      update(i, end - i, factors + (i - begin));
+      update(i, end - i, factors + (i - begin) * kFactors);
     }
   }
 }
@@ -251,7 +263,7 @@ void apply_float_rows(const ApplyRange& range, const Formula& formula) {
     apply_to_each<kDim, 1>(range, formula, [&](int64_t i, int64_t, const float* factors) {
       const int64_t slot = range.slots[i];
       update_elements(formula, reinterpret_cast<float*>(rows.record(slot)), rows.state(slot),
-                      range.gradients + i * dim, factors[0], dim, dim);
+                      range.gradients + i * dim, factors, dim, dim);
     });
   }
 }
@@ -259,12 +271,32 @@ void apply_float_rows(const ApplyRange& range, const Formula& formula) {
 template <class Store, class Formula>
 void apply_half_rows(const ApplyRange& range, const Formula& formula) {
   apply_to_each<0, 1>(range, formula, [&](int64_t i, int64_t, const float* factors) {
-    update_half_row<Store>(formula, range, i, factors[0]);
+    update_half_row<Store>(formula, range, i, factors);
   });
+}
+
+/// The range's gradients [count][dim] with L2.
+inline std::vector<float> gradients_with_l2(const ApplyRange& range) {
+  const int64_t dim = range.rows.dim;
+  std::vector<float> gradients(range.gradients, range.gradients + range.count * dim);
+  std::vector<float> weights(dim);
+  for (int64_t i = 0; i < range.count; ++i) {
+    for (int64_t e = 0; e < dim; ++e) weights[e] = weight_value(range.rows, range.slots[i], e);
+    float* const row = gradients.data() + i * dim;
+    for (int64_t e = 0; e < dim; ++e) row[e] = with_l2(row[e], weights[e], range.l2);
+  }
+  return gradients;
 }
 
 template <class Formula>
 void apply_rows(const ApplyRange& range, const Formula& formula) {
+  if (range.l2 != 0.0f) {
+    const std::vector<float> gradients = gradients_with_l2(range);
+    ApplyRange of = range;
+    of.gradients = gradients.data();
+    of.l2 = 0.0f;
+    return apply_rows(of, formula);
+  }
   switch (range.rows.precision) {
     case RowPrecision::bfloat16:
       return apply_half_rows<BFloat16Store>(range, formula);

@@ -4,13 +4,15 @@
 //   struct Formula {
 //     static constexpr int kElementColumns;  // float32 columns of dim elements kept for each row
 //     static constexpr bool kRowState;       // one float32 kept for each row
-//     float row(float& state, float mean_square) const;  // once a row, if kRowState: its factor
-//     void element(float& weight, float* state, float gradient, float factor) const;
+//     static constexpr int kFactors;         // what row() tells element() of a row; without: 0
+//     void row(float& state, float mean_square, float* factors) const;  // once a row, if kRowState
+//     void element(float& weight, float* state, float gradient, const float* factors) const;
 //   };
 //
 //   for row:
-//     factor = kRowState ? formula.row(row_state[slot], mean_square(gradient)) : 0
-//     for element e: formula.element(weight[e], {state column c at e}, gradient[e], factor)
+//     gradient[e] = with_l2(gradient[e], weight[e], l2)
+//     if kRowState: formula.row(row_state[slot], mean_square(gradient), factors)
+//     for element e: formula.element(weight[e], {state column c at e}, gradient[e], factors)
 //     weights of 16-bit rows are rounded stochastically (rounding.h)
 //
 // element() is one stream of IEEE operations on floats; the loop over elements is compiled for each
@@ -36,8 +38,10 @@ struct ApplyRange {
   Random rounding{0, Purpose::stochastic_rounding};  // of this table and iteration
   int64_t following = 0;  // slots behind `count` whose rows are updated next, and fetched meanwhile
   // Where `rows` holds some columns of the table's rows:
-  int64_t first_element = 0;            // the first one, a multiple of 4
-  const float* mean_squares = nullptr;  // [count], of the whole rows; null: those of `gradients`
+  int64_t first_element = 0;  // the first one, a multiple of 4
+  // [count], of the whole rows' gradients, L2 included; null: those of `gradients`
+  const float* mean_squares = nullptr;
+  float l2 = 0.0f;  // with_l2.h
 };
 
 }  // namespace recmill::kernels

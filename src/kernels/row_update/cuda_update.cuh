@@ -10,6 +10,7 @@
 #include "kernels/embedding_pool/cuda_rows.cuh"
 #include "kernels/row_update/gpu_update_arguments.h"
 #include "kernels/row_update/rounding.h"
+#include "kernels/row_update/with_l2.h"
 
 namespace recmill::kernels::gpu {
 
@@ -229,6 +230,7 @@ struct UpdateRows {
   static constexpr int kWidth = kThreads * kLanes;         // elements at a time
   static constexpr int kRows = kUpdateThreads / kThreads;  // that a block has threads for
   static constexpr int kStates = Formula::kElementColumns;
+  static constexpr int kFactors = Formula::kFactors;
   static constexpr int kGroups = 32 / kThreads;  // of threads in a warp
   // Rows of some threads on their way at a time, as far as registers or shared memory go.
   static constexpr int kRowsAtOnce =
@@ -286,7 +288,7 @@ struct UpdateRows {
       } else {
         Record record;
         record.load(table, slot, e + own);
-        record.apply(table, slot, row, e + own, tree.total, 0.0f);
+        record.apply(table, slot, row, e + own, tree.total, Factors());
       }
     }
     if constexpr (Formula::kRowState) apply(table, is_first ? row : -1, slot, shared.gradient);
@@ -295,6 +297,11 @@ struct UpdateRows {
  private:
   /// The thread's, of its block. A kernel's functions take turns in one loop.
   RECMILL_DEVICE static int own_number() { return opaque(static_cast<int>(threadIdx.x)); }
+
+  /// What the optimizer says of a whole row.
+  struct Factors {
+    float values[kFactors + 1] = {};
+  };
 
   /// kLanes elements of a row's record.
   struct Record {
@@ -317,15 +324,18 @@ struct UpdateRows {
         load_lanes<Float32>(from + Shape::kElementState, c * Shape::kDim + element, states[c]);
     }
 
+    /// `gradient` is without L2, but of an optimizer that looks at the whole of it first.
     RECMILL_DEVICE void apply(const UpdateTable& table, i64 slot, i64 row, int element,
-                              const float (&gradient)[kLanes], float factor) {
+                              const float (&gradient)[kLanes], const Factors& factors) {
       const Formula& formula = *reinterpret_cast<const Formula*>(table.formula);
       RECMILL_UNROLL
       for (int lane = 0; lane < kLanes; ++lane) {
         float state[kStates + 1] = {};
         RECMILL_UNROLL
         for (int c = 0; c < kStates; ++c) state[c] = states[c][lane];
-        formula.element(weights[lane], state, gradient[lane], factor);
+        const float l2 = Formula::kRowState ? 0.0f : table.l2;
+        formula.element(weights[lane], state, with_l2(gradient[lane], weights[lane], l2),
+                        factors.values);
         RECMILL_UNROLL
         for (int c = 0; c < kStates; ++c) states[c][lane] = state[c];
       }
@@ -411,7 +421,7 @@ struct UpdateRows {
           store_lanes(shared.gradient[k * kGroups + group] + e, gradients[k]);
         } else {
           records[k].apply(table, rows[k].slot, first + j + k * kGroups + group, e, gradients[k],
-                           0.0f);
+                           Factors());
         }
       }
     }
@@ -449,7 +459,7 @@ struct UpdateRows {
       } else {
         Record record;
         record.load(table, row.slot, e);
-        record.apply(table, row.slot, first + lane, e, gradient, 0.0f);
+        record.apply(table, row.slot, first + lane, e, gradient, Factors());
       }
     }
     if constexpr (Formula::kRowState)
@@ -458,19 +468,33 @@ struct UpdateRows {
 
   /// Of an optimizer that looks at the whole gradient first, which is in shared memory. All threads
   /// of a warp come by; without a row to update: -1.
-  RECMILL_DEVICE static void apply(const UpdateTable& table, i64 row, i64 slot,
-                                   const float* shared) {
+  RECMILL_DEVICE static void apply(const UpdateTable& table, i64 row, i64 slot, float* shared) {
     const int first = own_number() % kThreads * kLanes;
+    if (table.l2 != 0.0f && row >= 0) add_l2(table, slot, shared);
     __syncwarp();
-    const float factor = row_factor(table, slot, row >= 0, shared);
+    const Factors factors = row_factors(table, slot, row >= 0, shared);
     for (int e = first; row >= 0 && e < Shape::kDim; e += kWidth) {
       Record record;
       record.load(table, slot, e);
       float gradient[kLanes];
       read_lanes(shared + e, gradient);
-      record.apply(table, slot, row, e, gradient, factor);
+      record.apply(table, slot, row, e, gradient, factors);
     }
     __syncwarp();  // for the next row
+  }
+
+  /// To a gradient in shared memory: each thread to the elements that are its own throughout.
+  RECMILL_DEVICE static void add_l2(const UpdateTable& table, i64 slot, float* shared) {
+    for (int e = own_number() % kThreads * kLanes; e < Shape::kDim; e += kWidth) {
+      Record record;
+      record.load(table, slot, e);
+      float gradient[kLanes];
+      read_lanes(shared + e, gradient);
+      RECMILL_UNROLL
+      for (int lane = 0; lane < kLanes; ++lane)
+        gradient[lane] = with_l2(gradient[lane], record.weights[lane], table.l2);
+      store_lanes(shared + e, gradient);
+    }
   }
 
   /// Lookups of a row that follow each other: each of its threads knows of one.
@@ -657,15 +681,18 @@ struct UpdateRows {
   }
 
   /// What the optimizer says of the whole row, for all of its threads.
-  RECMILL_DEVICE static float row_factor(const UpdateTable& table, i64 slot, bool has_row,
-                                         const float* gradient) {
+  RECMILL_DEVICE static Factors row_factors(const UpdateTable& table, i64 slot, bool has_row,
+                                            const float* gradient) {
     const int thread = own_number() % kThreads;
     const float squares = add_pairwise(has_row ? square_sum(thread, gradient) : 0.0f);
     const Formula& formula = *reinterpret_cast<const Formula*>(table.formula);
-    float factor = 0.0f;
+    Factors factors;
     if (has_row && thread == 0)
-      factor = formula.row(table.row_state[slot], squares / static_cast<float>(Shape::kDim));
-    return __shfl_sync(0xffffffffu, factor, 0, kThreads);
+      formula.row(table.row_state[slot], squares / static_cast<float>(Shape::kDim), factors.values);
+    RECMILL_UNROLL
+    for (int f = 0; f < kFactors; ++f)
+      factors.values[f] = __shfl_sync(0xffffffffu, factors.values[f], 0, kThreads);
+    return factors;
   }
 
   // Sum i of the squares has elements i, i + kSquareSums, ...; sums are added pairwise, 8 apart, 4,

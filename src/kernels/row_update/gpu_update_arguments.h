@@ -53,7 +53,8 @@ struct UpdateTable {
   u64 rounding_key;            // Random::key() of this table and iteration
   i64 long_row;                // lookups, beyond which a row is a block's
   i64 schedule;                // place in the fused kernel
-  alignas(8) u8 formula[32];   // the optimizer's, as of this iteration
+  float l2;                    // with_l2.h
+  alignas(8) u8 formula[48];   // the optimizer's, as of this iteration
 };
 
 /// Rows [part * kUpdateThreads, ...) of a table, which may be beyond the last.

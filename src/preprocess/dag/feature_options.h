@@ -95,6 +95,8 @@ struct TableOptions {
   std::optional<int64_t> dim;
   std::optional<OptimizerKind> optimizer;
   std::optional<double> learning_rate;
+  std::optional<double> l2;
+  std::optional<BiasCorrection> correction;
   std::optional<RowPrecision> precision;
   std::optional<double> initial_scale;
   std::optional<Sharding> sharding;
@@ -156,6 +158,8 @@ void describe(Visitor& v, TableOptions& o) {
   v("dim", o.dim, "dimension, in place of embedding.dim");
   v("optimizer", o.optimizer, "kind of optimizer, in place of embedding.optimizer.kind");
   v("learning_rate", o.learning_rate, "in place of embedding.optimizer.learning_rate", at_least(0));
+  v("l2", o.l2, "in place of embedding.optimizer.l2", at_least(0));
+  v("correction", o.correction, "in place of embedding.optimizer.correction");
   v("precision", o.precision, "in place of embedding.precision");
   v("initial_scale", o.initial_scale, "in place of embedding.initial_scale", at_least(0));
   v("sharding", o.sharding, "in place of embedding.sharding");

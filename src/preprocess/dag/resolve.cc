@@ -75,6 +75,7 @@ class Resolver {
                    "'" + tables_[i].name + "' is the table of no feature");
       }
     }
+    RECMILL_RETURN_IF_ERROR(check_correction());
     return std::move(out_);
   }
 
@@ -87,6 +88,13 @@ class Resolver {
                                        " id columns: give one number, or one for each column");
     }
     return {};
+  }
+
+  Status check_correction() const {
+    if (embedding_.optimizer.correction != BiasCorrection::row) return {};
+    for (const TableSpec& table : out_.model.tables)
+      if (table.optimizer.kind == OptimizerKind::adam) return {};
+    return bad("embedding.optimizer.correction", "'row' is of adam, which no table has");
   }
 
   Status check_names() const {
@@ -229,6 +237,8 @@ class Resolver {
       table.optimizer.kind = options->optimizer.value_or(table.optimizer.kind);
       table.optimizer.learning_rate =
           options->learning_rate.value_or(table.optimizer.learning_rate);
+      table.optimizer.l2 = options->l2.value_or(table.optimizer.l2);
+      table.optimizer.correction = options->correction.value_or(table.optimizer.correction);
       table.initial_scale = options->initial_scale.value_or(table.initial_scale);
       table.sharding = options->sharding.value_or(table.sharding);
       table.frozen = options->frozen;
@@ -254,6 +264,11 @@ class Resolver {
     }
     if (!(table.optimizer.learning_rate >= 0) || !std::isfinite(table.optimizer.learning_rate)) {
       return refuse("learning_rate", "must be 0 or positive");
+    }
+    const TableOptions* options = options_of(table.name);
+    if (options != nullptr && options->correction == BiasCorrection::row &&
+        table.optimizer.kind != OptimizerKind::adam) {
+      return refuse("correction", "'row' is of adam");
     }
     return {};
   }

@@ -91,6 +91,9 @@ TEST(Resolve, exceptions_override_defaults) {
   table.mapping = Mapping::direct;
   table.out_of_range = OutOfRange::clamp;
   table.learning_rate = 0.5;
+  table.optimizer = OptimizerKind::adam;
+  table.l2 = 0.25;
+  table.correction = BiasCorrection::row;
   table.frozen = true;
   table.sharding = Sharding::row_range;
   options.embedding.sharding = Sharding::table;
@@ -106,6 +109,9 @@ TEST(Resolve, exceptions_override_defaults) {
   EXPECT_EQ(spec.rows, 7);
   EXPECT_EQ(spec.dim, 3);
   EXPECT_EQ(spec.optimizer.learning_rate, 0.5);
+  EXPECT_EQ(spec.optimizer.l2, 0.25);
+  EXPECT_EQ(spec.optimizer.correction, BiasCorrection::row);
+  EXPECT_EQ(resolved->model.tables[1].optimizer.correction, BiasCorrection::global);
   EXPECT_TRUE(spec.frozen);
   EXPECT_EQ(spec.sharding, Sharding::row_range);
   EXPECT_EQ(resolved->model.tables[1].sharding, Sharding::table);
@@ -134,6 +140,13 @@ TEST(Resolve, errors_name_the_key) {
     change(options);
     return options.error();
   };
+  EXPECT_EQ(error([](Options& o) { o.embedding.optimizer.correction = BiasCorrection::row; }),
+            "embedding.optimizer.correction: 'row' is of adam, which no table has");
+  EXPECT_EQ(error([](Options& o) {
+              o.tables = {table_named("C1")};
+              o.tables[0].correction = BiasCorrection::row;
+            }),
+            "tables[0].correction: 'row' is of adam (table 'C1')");
   EXPECT_EQ(error([](Options& o) {
               o.embedding.rows = {1, 2};
             }),

@@ -353,7 +353,8 @@ ModelSpec scenario_model() {
         table.optimizer.learning_rate = 0.02 + 0.001 * static_cast<double>(model.tables.size());
         table.optimizer.initial_accumulator = model.tables.size() % 2 == 0 ? 0.1 : 0.0;
         table.optimizer.l1 = 0.001;
-        table.optimizer.l2 = 0.01;
+        table.optimizer.l2 = model.tables.size() % 3 == 0 ? 0.0 : 0.01;
+        if (model.tables.size() % 2 == 0) table.optimizer.correction = BiasCorrection::row;
         model.tables.push_back(table);
       }
     }

@@ -18,9 +18,9 @@
 
 namespace recmill::store::testing {
 
-/// Every optimizer in every precision at dimensions 1, 4, 16, 33 and 64; tables of 1 to 300 rows
-/// looked up by one to three features; sums, means, sequences, with weights and without; one frozen
-/// table.
+/// Every optimizer in every precision, with L2 and without, at dimensions 1, 4, 16, 33 and 64;
+/// tables of 1 to 300 rows looked up by one to three features; sums, means, sequences, with weights
+/// and without; one frozen table.
 ModelSpec scenario_model();
 
 /// The whole global batch: bags of none, one, a few or some hundred lookups, mostly of few rows.

@@ -9,6 +9,7 @@
 #include "kernels/row_update/gpu_update_arguments.h"
 #include "kernels/testing/random_bags.h"
 #include "table/gpu_rows.h"
+#include "table/row_formulas.h"
 #include "table/table_update.h"
 
 namespace recmill::table {
@@ -43,6 +44,7 @@ gpu::UpdateTable put_arguments(const GpuUpdateCase& of, const GpuRows& rows,
   table.shards = static_cast<u64>(of.shards);
   table.rounding_key = rounding_of(of.on_gpu, step).key();
   table.long_row = of.is_wide() ? 0 : kLongRowOfTests;
+  table.l2 = l2_of_gradients(of.spec.optimizer);
   const auto bytes = formula_bytes(of.spec.optimizer, step);
   std::memcpy(table.formula, bytes.data(), bytes.size());
   return table;

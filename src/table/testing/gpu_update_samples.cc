@@ -20,6 +20,7 @@ std::vector<TableSpec> gpu_update_specs() {
         spec.dim = dim;
         spec.precision = precision;
         spec.optimizer = {kind, 0.05, 1e-6, 0.1, 0.9, 0.99, 0.01, 0.02, 1.0};
+        if (dim == 4 || dim == 17) spec.optimizer.l2 = 0.0;
       }
     }
   }
@@ -31,13 +32,19 @@ std::vector<TableSpec> gpu_update_specs() {
     wide.optimizer.kind = OptimizerKind::rowwise_adagrad;
     specs.push_back(wide);
   }
+  TableSpec by_row = specs.front();
+  by_row.name = "by_row";
+  by_row.dim = 17;
+  by_row.optimizer.kind = OptimizerKind::adam;
+  by_row.optimizer.correction = BiasCorrection::row;
+  specs.push_back(by_row);
   return specs;
 }
 
 GpuUpdateFunction gpu_update_function(const TableSpec& spec) {
   const auto rows = EmbeddingTable::layout(spec, RowShare(spec.rows, 0, 1));
-  return {rows.dim,       rows.stride,         rows.element_state,
-          spec.precision, spec.optimizer.kind, spec.dim == 17 ? kernels::gpu::kMostLevels : 4};
+  const int shards = spec.dim == 17 ? 1 << kernels::gpu::kMostLevels : 16;
+  return table::gpu_update_function(rows, spec.optimizer, shards);
 }
 
 std::vector<GpuUpdateSource> gpu_update_samples() {

@@ -134,8 +134,8 @@ Status GpuEmbeddingWorkload::allocate() {
 
 Status GpuEmbeddingWorkload::load(const CompileForGpu& compile) {
   const kernels::RowStorage& rows = tables_[0].rows();
-  const auto of =
-      table::gpu_update_function(rows, shape_.optimizer, ShardCut::default_shards(shape_.lookups));
+  const auto of = table::gpu_update_function(rows, tables_[0].spec().optimizer,
+                                             ShardCut::default_shards(shape_.lookups));
   const auto update = table::gpu_update_sources({&of, 1}, "Recmill");
   std::vector<GpuSource> sources{fill_source(), update[0]};
   const std::vector<int64_t> table_rows(shape_.tables, shape_.rows);
