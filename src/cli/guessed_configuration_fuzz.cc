@@ -6,6 +6,7 @@
 #include "cli/option_binder.h"
 #include "cli/run_config.h"
 #include "reader/guess_text.h"
+#include "reader/schema_guess.h"
 
 namespace recmill {
 
@@ -21,9 +22,14 @@ std::vector<std::string> fuzz::seeds() {
 void fuzz::feed(const std::string& bytes) {
   FaultyFiles files;
   RECMILL_CHECK(write_atomically(files, "rows.csv", bytes).ok());
-  const auto guess = reader::guess_text(files, "rows.csv");
-  if (!guess.ok()) return;
-  const auto node = cli::parse_toml(guess->toml, "a.toml");
+  const auto sample = reader::sample_text(files, {"rows.csv"});
+  if (!sample.ok()) return;
+  auto guess = reader::decide(*sample, "");
+  RECMILL_CHECK(guess.ok(), guess.status().message());
+  guess->options.train = {"rows.csv"};
+  const auto text = reader::toml_of(*guess);
+  if (!text.ok()) return;  // names that are no UTF-8
+  const auto node = cli::parse_toml(*text, "a.toml");
   RECMILL_CHECK(node.ok(), node.status().message());
   train::RunOptions options;
   const Status bound = cli::OptionBinder(*node, "").bind(options);

@@ -643,10 +643,27 @@ TEST_F(Program, ids_out_of_range_are_counted_by_feature_the_same_on_any_number_o
     rows += std::to_string(i % 2) + "," + std::to_string(i % 50) + "," + std::to_string(i) + "\n";
   }
   write("rows.csv", rows);
-  ASSERT_EQ(run({"init", "rows.csv", "--out", "a.toml"}).status, 0);
-  std::string text = *read_text(posix_files(), path("a.toml"));
-  text.replace(text.find("rows = 500"), 10, "rows = 150");
-  write("a.toml", text);
+  write("a.toml", R"([data]
+format = "csv"
+train = "rows.csv"
+split.by = "fraction"
+[[data.columns]]
+name = "label"
+role = "label"
+[[data.columns]]
+name = "user"
+role = "id"
+id_text = "integer"
+[[data.columns]]
+name = "item"
+role = "id"
+id_text = "integer"
+[embedding]
+rows = 150
+[model]
+kind = "dlrm"
+top = [64, 1]
+)");
   const auto ids = [&](const std::string& mapping, const std::string& ranks) {
     const Json summary = run_json(
         {"train", "a.toml", "--quiet", "--overwrite", "--set", "embedding.out_of_range=clamp",

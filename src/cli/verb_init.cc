@@ -10,7 +10,7 @@ namespace recmill::cli {
 namespace {
 
 struct Arguments {
-  std::string data, out;
+  std::string data, out, label;
   bool overwrite = false, json = false;
 };
 
@@ -31,7 +31,8 @@ Status write_config(const Arguments& arguments) {
   if (!arguments.out.empty()) {
     RECMILL_RETURN_IF_ERROR(refuse_existing(arguments.out, arguments.overwrite));
   }
-  RECMILL_ASSIGN_OR_RETURN(const auto guess, reader::guess_schema(files, arguments.data));
+  RECMILL_ASSIGN_OR_RETURN(const auto guess,
+                           reader::guess_schema(files, arguments.data, arguments.label));
   if (!arguments.out.empty()) {
     RECMILL_RETURN_IF_ERROR(write_atomically(files, arguments.out, guess.toml));
   }
@@ -57,6 +58,7 @@ void add_init(CLI::App& app, Chosen& chosen) {
   CLI::App* verb = app.add_subcommand("init", "guess a configuration from data of any format");
   verb->add_option("data", arguments->data, "a file, a folder or a pattern")->required();
   verb->add_option("--out", arguments->out, "TOML file to write; else it is printed");
+  verb->add_option("--label", arguments->label, "the column of the label; else it is guessed");
   verb->add_flag("--overwrite", arguments->overwrite, "replace a file that is there");
   verb->add_flag("--json", arguments->json, "print what was guessed as one JSON object");
   verb->callback(

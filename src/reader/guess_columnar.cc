@@ -2,19 +2,24 @@
 #include "reader/guess_columnar.h"
 
 #include <arrow/util/key_value_metadata.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <unordered_set>
+#include <unordered_map>
 
+#include "base/hash.h"
 #include "reader/columnar_reader.h"
 #include "reader/columnar_roles.h"
 
 namespace recmill::reader {
 namespace {
 
-constexpr int64_t kHeadRows = 65536;
+constexpr int64_t kSampleRows = 131072;
+constexpr int64_t kLeastRows = 4096;  // of a file
+constexpr size_t kMostFiles = 64;     // that rows are taken from
+constexpr int64_t kPlaces = 4;        // row groups of a file
 
 /// What a field's metadata says of its role; empty: nothing.
 std::string declared_role(const arrow::Field& field) {
@@ -23,108 +28,152 @@ std::string declared_role(const arrow::Field& field) {
   return *metadata->Get(kRoleKey);
 }
 
-/// Counts the cells of one column, front to back.
-class FactsOfColumn {
- public:
-  FactsOfColumn(const BoundColumn& column, bool integers) : kind_(column.kind) {
-    facts_.name = column.spec.name;
-    facts_.integers = integers;
-    facts_.numbers = integers || kind_ == CellKind::number;
-    facts_.hexadecimal = false;
-    facts_.time = kind_ == CellKind::time;
-  }
-
-  void take(const ColumnCells& cells) {
-    for (const float number : cells.numbers) {
-      if (std::isnan(number)) continue;
-      ++facts_.cells;
-      facts_.zero_or_one = facts_.zero_or_one && (number == 0 || number == 1);
+/// Text is read as hashes. Words that labels are written in are known by theirs.
+std::string text_of(uint64_t hash) {
+  static const auto* const kWords = [] {
+    auto* words = new std::unordered_map<uint64_t, std::string>();
+    for (const char* word : {"yes", "no", "Yes",  "No",    "YES",  "NO",    "y",        "n",
+                             "Y",   "N",  "true", "false", "True", "False", "TRUE",     "FALSE",
+                             "t",   "f",  "T",    "F",     "pos",  "neg",   "positive", "negative",
+                             "1",   "0",  ">50K", "<=50K", "good", "bad"}) {
+      words->emplace(hash_bytes(word), word);
     }
-    for (size_t row = 0; row + 1 < cells.ids.offsets.size(); ++row) {
-      const auto count = cells.ids.offsets[row + 1] - cells.ids.offsets[row];
-      facts_.cells += count > 0;
-      facts_.zero_or_one = facts_.zero_or_one && count <= 1;
-    }
-    for (const uint64_t id : cells.ids.ids) {
-      seen_.insert(id);
-      facts_.zero_or_one = facts_.zero_or_one && facts_.integers && id <= 1;
-    }
-    facts_.cells += static_cast<int64_t>(cells.times.size());
+    return words;
+  }();
+  const auto found = kWords->find(hash);
+  return found != kWords->end() ? found->second : fmt::format("{:016x}", hash);
+}
+
+void add_cells(const ColumnCells& cells, const BoundColumn& bound, SampledColumn& column) {
+  for (const float number : cells.numbers) {
+    column.add(std::isfinite(number) ? fmt::format("{}", number) : "");
   }
-  void half() { facts_.distinct_in_half = static_cast<int64_t>(seen_.size()); }
-
-  ColumnFacts finish() {
-    facts_.distinct = static_cast<int64_t>(seen_.size());
-    return facts_;
+  for (size_t row = 0; row + 1 < cells.ids.offsets.size(); ++row) {
+    std::string cell;
+    for (auto i = cells.ids.offsets[row]; i < cells.ids.offsets[row + 1]; ++i) {
+      const uint64_t id = cells.ids.ids[static_cast<size_t>(i)];
+      if (i > cells.ids.offsets[row]) cell += SampledColumn::kItemEnd;
+      cell +=
+          column.type == CellType::hashed ? text_of(id) : std::to_string(static_cast<int64_t>(id));
+    }
+    column.add(cell);
   }
+  if (bound.kind == CellKind::time) {
+    for (const int64_t time : cells.times) column.add(std::to_string(time));
+  }
+}
 
- private:
-  const CellKind kind_;
-  ColumnFacts facts_;
-  std::unordered_set<uint64_t> seen_;
-};
-
-/// Reads the first `rows` rows of a column, in two halves.
-Result<ColumnFacts> facts_of(RowGroupFile& file, const BoundColumn& column, int64_t rows) {
-  FactsOfColumn facts(column, is_whole_type(*file.fields().field(column.field)->type()));
+/// Reads `rows` rows of a column from the row groups at `groups`, as many of each.
+Status read_column(RowGroupFile& file, const BoundColumn& bound, const std::vector<size_t>& groups,
+                   int64_t rows, SampledColumn& column) {
   ColumnCells cells;
-  int64_t done = 0;
-  for (size_t group = 0; done < rows; ++group) {
-    const int64_t in_group = file.row_groups()[group];
-    RECMILL_ASSIGN_OR_RETURN(const auto cursor, file.open(static_cast<int64_t>(group), column,
-                                                          column.kind, in_group > rows - done));
-    for (int64_t row = 0; row < in_group && done < rows;) {
-      const int64_t until = done < rows / 2 ? rows / 2 : rows;
-      const int64_t count = std::min(in_group - row, until - done);
-      RECMILL_RETURN_IF_ERROR(cursor->read(count, cells));
-      facts.take(cells);
-      row += count;
-      done += count;
-      if (done == rows / 2) facts.half();
-      cells.clear();
+  const int64_t share = std::max<int64_t>(rows / static_cast<int64_t>(groups.size()), 1);
+  for (const size_t group : groups) {
+    const int64_t count = std::min(file.row_groups()[group], share);
+    RECMILL_ASSIGN_OR_RETURN(const auto cursor,
+                             file.open(static_cast<int64_t>(group), bound, bound.kind, true));
+    cells.clear();
+    RECMILL_RETURN_IF_ERROR(cursor->read(count, cells));
+    add_cells(cells, bound, column);
+  }
+  return {};
+}
+
+/// Row groups, evenly spaced, that rows are taken from.
+std::vector<size_t> places_in(const RowGroupFile& file, int64_t rows) {
+  const auto& groups = file.row_groups();
+  std::vector<size_t> places;
+  const int64_t all = std::accumulate(groups.begin(), groups.end(), int64_t{0});
+  const size_t wanted = all <= rows ? groups.size() : std::min<size_t>(kPlaces, groups.size());
+  for (size_t i = 0; i < wanted; ++i) places.push_back(i * groups.size() / wanted);
+  return places;
+}
+
+std::vector<SampledColumn> columns_of(const arrow::Schema& fields, bool& declared) {
+  std::vector<SampledColumn> columns;
+  for (int i = 0; i < fields.num_fields(); ++i) {
+    SampledColumn column;
+    column.name = fields.field(i)->name();
+    const auto bound = bind_by_type(fields, i);
+    const bool whole = is_whole_type(*fields.field(i)->type());
+    column.type = !bound.has_value()                ? CellType::unread
+                  : bound->kind == CellKind::time   ? CellType::time
+                  : bound->kind == CellKind::number ? CellType::real
+                  : whole                           ? CellType::whole
+                                                    : CellType::hashed;
+    column.list = bound.has_value() && bound->list;
+    const std::string role = declared_role(*fields.field(i));
+    declared = declared || !role.empty();
+    for (const auto& [value, name] : EnumNames<ColumnRole>::names) {
+      if (name == role) column.declared = value;
+    }
+    columns.push_back(std::move(column));
+  }
+  return columns;
+}
+
+Status same_fields(const arrow::Schema& fields, const arrow::Schema& first, const std::string& path,
+                   const std::string& first_path) {
+  if (fields.field_names() == first.field_names()) return {};
+  return Status::BadRequest(path + ": its columns are not those of " + first_path +
+                            "; name the files that are one data set by a pattern");
+}
+
+Status take_rows(RowGroupFile& file, int64_t share, Sample& sample) {
+  const auto& groups = file.row_groups();
+  const int64_t all = std::accumulate(groups.begin(), groups.end(), int64_t{0});
+  const std::vector<size_t> places = places_in(file, share);
+  for (size_t c = 0; c < sample.columns.size() && !places.empty(); ++c) {
+    const auto bound = bind_by_type(file.fields(), static_cast<int>(c));
+    SampledColumn& column = sample.columns[c];
+    if (!bound.has_value() || column.type == CellType::unread) continue;
+    if (all <= share) {  // whole
+      for (const size_t group : places) {
+        RECMILL_RETURN_IF_ERROR(read_column(file, *bound, {group}, groups[group], column));
+      }
+    } else {
+      RECMILL_RETURN_IF_ERROR(read_column(file, *bound, places, share, column));
     }
   }
-  return facts.finish();
+  sample.whole = sample.whole && all <= share;
+  return {};
+}
+
+/// Columns that are not read have as many cells as the others, all empty.
+void fill_unread(Sample& sample) {
+  size_t rows = 0;
+  for (const SampledColumn& column : sample.columns) rows = std::max(rows, column.rows());
+  for (SampledColumn& column : sample.columns) {
+    while (column.rows() < rows) column.add("");
+  }
 }
 
 }  // namespace
 
-Result<SchemaGuess> guess_columnar(Files& files, DataFormat format, const std::string& path) {
-  RECMILL_ASSIGN_OR_RETURN(const auto file, open_row_groups(format, path, files));
-  const auto& groups = file->row_groups();
-  SchemaGuess guess = guess_of(path, format);
-  guess.estimated_rows = std::accumulate(groups.begin(), groups.end(), int64_t{0});
-  guess.sampled_rows = std::min(guess.estimated_rows, kHeadRows);
-  if (guess.sampled_rows == 0) return Status::Failed(path + ": has no rows");
-  const auto& fields = file->fields().fields();
-  const bool declared =
-      std::ranges::any_of(fields, [](const auto& field) { return !declared_role(*field).empty(); });
-  std::vector<ColumnFacts> facts;
-  for (int i = 0; i < file->fields().num_fields(); ++i) {
-    const std::string& name = fields[static_cast<size_t>(i)]->name();
-    const std::string role = declared_role(*fields[static_cast<size_t>(i)]);
-    guess.has_dense = guess.has_dense || role == "dense";
-    if (declared && role != "id") continue;
-    const std::optional<BoundColumn> column = bind_by_type(file->fields(), i);
-    if (column.has_value()) {
-      RECMILL_ASSIGN_OR_RETURN(facts.emplace_back(), facts_of(*file, *column, guess.sampled_rows));
-    } else {
-      facts.emplace_back().name = name;
-      facts.back().ignored = true;
+Result<Sample> sample_columnar(Files& files, DataFormat format,
+                               const std::vector<std::string>& paths) {
+  Sample sample;
+  sample.data.format = format;
+  sample.whole = true;
+  std::shared_ptr<arrow::Schema> first;
+  const size_t every = (paths.size() + kMostFiles - 1) / kMostFiles;
+  const int64_t share =
+      std::max(kSampleRows / static_cast<int64_t>(std::min(paths.size(), kMostFiles)), kLeastRows);
+  for (size_t f = 0; f < paths.size(); ++f) {
+    RECMILL_ASSIGN_OR_RETURN(const auto file, open_row_groups(format, paths[f], files));
+    if (first == nullptr) {
+      first = std::make_shared<arrow::Schema>(file->fields());
+      sample.columns = columns_of(*first, sample.declared);
     }
-    if (declared) add_table(name, facts.back(), guess);
+    RECMILL_RETURN_IF_ERROR(same_fields(file->fields(), *first, paths[f], paths[0]));
+    const auto& groups = file->row_groups();
+    sample.estimated_rows += std::accumulate(groups.begin(), groups.end(), int64_t{0});
+    if (f % every == 0) RECMILL_RETURN_IF_ERROR(take_rows(*file, share, sample));
   }
-  if (!declared) {
-    guess.options.columns = guess_roles(facts, guess.sampled_rows);
-    for (size_t c = 0; c < facts.size(); ++c) {
-      guess.has_dense = guess.has_dense || guess.options.columns[c].role == ColumnRole::dense;
-      if (guess.options.columns[c].role == ColumnRole::id) {
-        add_table(facts[c].name, facts[c], guess);
-      }
-    }
-  }
-  RECMILL_RETURN_IF_ERROR(write_toml(guess));
-  return guess;
+  sample.whole = sample.whole && every == 1;
+  if (sample.estimated_rows == 0) return Status::Failed(paths[0] + ": has no rows");
+  fill_unread(sample);
+  return sample;
 }
 
 }  // namespace recmill::reader

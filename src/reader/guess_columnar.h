@@ -2,15 +2,17 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/files.h"
-#include "reader/schema_guess.h"
+#include "reader/sampled_column.h"
 
 namespace recmill::reader {
 
-/// Guesses from the first 65,536 rows of a Parquet or Arrow IPC file. A file whose columns carry
-/// their roles needs no data.columns; of any other, types decide and then guess_roles(): floats are
-/// dense, integers, text and lists of these ids, timestamps the time.
-Result<SchemaGuess> guess_columnar(Files& files, DataFormat format, const std::string& file);
+/// Rows from the row groups of Parquet or Arrow IPC files, 131,072 in all. The fields of the first
+/// file are those of all, or a file is refused by name. A file whose columns carry their roles
+/// declares them.
+Result<Sample> sample_columnar(Files& files, DataFormat format,
+                               const std::vector<std::string>& paths);
 
 }  // namespace recmill::reader

@@ -6,51 +6,87 @@
 
 #include <cstdlib>
 
+#include "base/random.h"
 #include "base/temporary_folder.h"
 #include "reader/open_reader.h"
 
 namespace recmill::reader {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
-ColumnRole role_of(const SchemaGuess& guess, const std::string& name) {
-  for (const ColumnSpec& column : guess.options.columns) {
-    if (column.name == name) return column.role;
+/// Files of one test.
+class GuessSchema : public ::testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& text) {
+    const std::string path = folder_.path() + "/" + name;
+    EXPECT_TRUE(write_atomically(posix_files(), path, text).ok());
+    return path;
+  }
+  SchemaGuess guess(const std::string& path, const std::string& label = "") {
+    auto found = guess_schema(posix_files(), path, label);
+    EXPECT_TRUE(found.ok()) << found.status().message();
+    return found.ok() ? *found : SchemaGuess();
+  }
+  SchemaGuess guess_text(const std::string& text, const std::string& label = "") {
+    return guess(write("rows.csv", text), label);
+  }
+  std::string refusal(const std::string& path, const std::string& label = "") {
+    const Status status = guess_schema(posix_files(), path, label).status();
+    EXPECT_EQ(std::count(status.message().begin(), status.message().end(), '\n'), 0);
+    return status.message();
+  }
+  /// Below `most`, the n-th of a sequence that is the same every time.
+  static int64_t draw(int64_t n, int64_t most, uint64_t purpose = 0) {
+    return static_cast<int64_t>(Random(1, Purpose::test, purpose).bits(static_cast<uint64_t>(n)) %
+                                static_cast<uint64_t>(most));
+  }
+
+  const TemporaryFolder folder_;
+};
+
+const ColumnGuess& column_of(const SchemaGuess& guess, const std::string& name) {
+  for (const ColumnGuess& column : guess.columns) {
+    if (column.spec.name == name) return column;
   }
   ADD_FAILURE() << "no column " << name;
-  return ColumnRole::ignore;
+  static const ColumnGuess none;
+  return none;
+}
+ColumnRole role_of(const SchemaGuess& guess, const std::string& name) {
+  return column_of(guess, name).spec.role;
 }
 
-TEST(GuessSchema, finds_roles_types_and_sizes_of_a_csv_file_with_a_header) {
-  const TemporaryFolder folder;
-  std::string text = "id;click;hour;price;site;code\n";
+TEST_F(GuessSchema, finds_roles_types_and_sizes_of_a_csv_file_with_a_header) {
+  std::string text = "id;click;when;price;site;code\n";
   for (int i = 0; i < 400; ++i) {
-    text += std::to_string(i) + ";" + std::to_string(i % 2) + ";14102100;" + std::to_string(i) +
-            ".5;\"shop " + std::to_string(i % 7) + "\";" + std::to_string(i * i) + "\n";
+    text += std::to_string(i) + ";" + std::to_string(i % 2) + ";" +
+            std::to_string(1511544070 + 60 * i) + ";" + std::to_string(i % 90) + ".5;\"shop " +
+            std::to_string(i % 7) + "\";" + std::to_string(1000 + i * 37 % 89) + "\n";
   }
-  const std::string path = folder.path() + "/clicks.csv";
-  ASSERT_TRUE(write_atomically(posix_files(), path, text).ok());
-  const auto guess = guess_schema(posix_files(), folder.path());
-  ASSERT_TRUE(guess.ok()) << guess.status().message();
-  EXPECT_EQ(guess->options.format, DataFormat::csv);
-  EXPECT_EQ(guess->options.delimiter, ";");
-  EXPECT_TRUE(guess->options.header);
-  EXPECT_EQ(role_of(*guess, "id"), ColumnRole::ignore);
-  EXPECT_EQ(role_of(*guess, "click"), ColumnRole::label);
-  EXPECT_EQ(role_of(*guess, "hour"), ColumnRole::time);
-  EXPECT_EQ(role_of(*guess, "price"), ColumnRole::dense);
-  EXPECT_EQ(role_of(*guess, "site"), ColumnRole::id);
-  ASSERT_EQ(guess->tables.size(), 2u);
-  EXPECT_EQ(guess->tables[0].distinct, 7);
-  EXPECT_EQ(guess->tables[0].rows, 100);
-  EXPECT_EQ(guess->tables[1].distinct, 400);
-  EXPECT_THAT(guess->toml,
-              HasSubstr("[[tables]]  # 7 distinct ids in the sample\nname = \"site\""));
-  EXPECT_EQ(guess->sampled_rows, 400);
+  write("clicks.csv", text);
+  const SchemaGuess found = guess(folder_.path());
+  EXPECT_EQ(found.options.format, DataFormat::csv);
+  EXPECT_EQ(found.options.delimiter, ";");
+  EXPECT_TRUE(found.options.header);
+  EXPECT_EQ(role_of(found, "id"), ColumnRole::ignore);
+  EXPECT_EQ(role_of(found, "click"), ColumnRole::label);
+  EXPECT_EQ(role_of(found, "when"), ColumnRole::time);
+  EXPECT_EQ(role_of(found, "price"), ColumnRole::dense);
+  EXPECT_EQ(role_of(found, "site"), ColumnRole::id);
+  EXPECT_EQ(role_of(found, "code"), ColumnRole::id);
+  ASSERT_EQ(found.tables.size(), 2u);
+  EXPECT_EQ(found.tables[0].distinct, 7);
+  EXPECT_EQ(found.tables[0].rows, 9);  // all are known: one for unseen, one for missing ones
+  EXPECT_EQ(found.tables[1].distinct, 89);
+  EXPECT_THAT(found.toml, HasSubstr("[[tables]]  # 7 distinct ids in the sample\nname = \"site\""));
+  EXPECT_EQ(found.sampled_rows, 400);
+  EXPECT_TRUE(found.whole);
 }
 
-TEST(GuessSchema, what_it_guesses_reads_the_samples_of_real_data) {
+TEST_F(GuessSchema, what_it_guesses_reads_the_samples_of_real_data) {
   const char* const data = std::getenv("RECMILL_DATA");
   const std::string folder = data == nullptr ? "" : data;
   const std::pair<const char*, DataFormat> cases[] = {{"criteo_kaggle", DataFormat::criteo_tsv},
@@ -61,47 +97,243 @@ TEST(GuessSchema, what_it_guesses_reads_the_samples_of_real_data) {
     const std::string path = folder + "/" + name;
     if (!posix_files().is_folder(path))
       GTEST_SKIP() << "no real samples: RECMILL_DATA lacks " << name;
-    auto guess = guess_schema(posix_files(), path);
-    ASSERT_TRUE(guess.ok()) << guess.status().message();
-    EXPECT_EQ(guess->options.format, format) << name;
-    guess->options.cache = "";
+    SchemaGuess found = guess(path);
+    EXPECT_EQ(found.options.format, format) << name;
+    found.options.cache = "";
     Pool pool(2);
-    auto reader = open_reader(guess->options, Subset::train, 1, pool, posix_files());
+    auto reader = open_reader(found.options, Subset::train, 1, pool, posix_files());
     ASSERT_TRUE(reader.ok()) << reader.status().message();
     ColumnBatch batch;
     const Status status = (*reader)->read(0, 0, 5000, batch);
     EXPECT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(batch.samples, 5000);
-    for (const TableGuess& table : guess->tables) EXPECT_GE(table.rows, table.distinct) << name;
+    for (const TableGuess& table : found.tables) EXPECT_GE(table.rows, table.distinct) << name;
   }
 }
 
-TEST(GuessSchema, a_byte_order_mark_is_no_part_of_the_first_name) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() + "/clicks.csv";
-  ASSERT_TRUE(write_atomically(posix_files(), path, "\xEF\xBB\xBFsite,click\na,0\nb,1\n").ok());
-  auto guess = guess_schema(posix_files(), path);
-  ASSERT_TRUE(guess.ok()) << guess.status().message();
-  EXPECT_EQ(role_of(*guess, "site"), ColumnRole::id);
-  guess->options.cache = "";
+TEST_F(GuessSchema, a_folder_is_all_of_its_files_and_the_sample_is_of_all) {
+  for (int part = 0; part < 6; ++part) {
+    std::string text = "click,site\n";
+    for (int i = 0; i < 100; ++i) {
+      text += std::to_string(i % 2) + ",s" + std::to_string(100 * part + i / 2) + "\n";
+    }
+    write("part-" + std::to_string(part) + ".csv", text);
+  }
+  write("_SUCCESS", "");
+  const SchemaGuess all = guess(folder_.path());
+  EXPECT_EQ(all.options.path, folder_.path());
+  EXPECT_THAT(all.options.train, ElementsAre("*.csv"));
+  EXPECT_EQ(all.sampled_rows, 600);
+  ASSERT_EQ(all.tables.size(), 1u);
+  EXPECT_EQ(all.tables[0].distinct, 300);
+  const SchemaGuess some = guess(folder_.path() + "/part-[0-2].csv");
+  EXPECT_THAT(some.options.train, ElementsAre("part-[0-2].csv"));
+  EXPECT_EQ(some.options.path, folder_.path());
+  EXPECT_EQ(some.sampled_rows, 300);
+  SchemaGuess read = all;
+  read.options.cache = "";
   Pool pool(1);
-  const auto reader = open_reader(guess->options, Subset::all, 1, pool, posix_files());
+  const auto reader = open_reader(read.options, Subset::all, 1, pool, posix_files());
+  ASSERT_TRUE(reader.ok()) << reader.status().message();
+  EXPECT_EQ(*(*reader)->rows(), 600);
+}
+
+TEST_F(GuessSchema, a_file_of_another_header_or_format_is_refused_by_name) {
+  write("a.csv", "click,site\n0,a\n1,b\n");
+  write("b.csv", "click,shop\n0,a\n1,b\n");
+  EXPECT_THAT(refusal(folder_.path()), HasSubstr("/b.csv: its first line is not the header of " +
+                                                 folder_.path() + "/a.csv"));
+  write("b.csv", "click,site,price\n0,a,1\n");
+  EXPECT_THAT(refusal(folder_.path()), HasSubstr("/b.csv: its first line is not the header"));
+  write("b.csv", "PAR1\x01\x02");
+  EXPECT_THAT(refusal(folder_.path()), HasSubstr("/b.csv: is of another format than "));
+  write("a.csv", "1,2,3\n4,5,6\n");
+  write("b.csv", "1,2\n4,5\n");
+  EXPECT_THAT(refusal(folder_.path()), HasSubstr("/b.csv: its first line has 2 cells"));
+}
+
+TEST_F(GuessSchema, what_is_no_table_of_text_is_refused_by_what_it_is) {
+  using std::string_literals::operator""s;
+  const std::pair<std::string, const char*> cases[] = {
+      {"PK\x03\x04\x14\0\0"s, "a zip archive (or an Excel, .npz or Keras file)"},
+      {"\x93NUMPY\x01\0"s, "a NumPy array"},
+      {"\x80\x04\x95\x10\0"s, "a Python pickle"},
+      {"\x89HDF\r\n\x1A\n"s, "an HDF5 file"},
+      {"SQLite format 3\0"s, "an SQLite database"},
+      {"ORC\n\x03\0\0"s, "an ORC file"},
+      {"Obj\x01\x04\x14"s, "an Avro file"},
+      {"\xFF\xFE\x31\0"s, "text of UTF-16"},
+      {"\x1F\x8B\x08\0"s, "compressed with gzip, which is not read; let its name end in .gz"},
+      {"[{\"a\": 1}]"s, "a JSON array"},
+      {"1 0:3:0.5 1:7:1 2:12:0.25\n0 0:2:1 1:4:1\n"s, "rows of libffm"},
+      {"\x01\x02\0\x03"s, "is no text"}};
+  for (const auto& [bytes, what] : cases) {
+    const std::string path = write("data.bin", bytes);
+    EXPECT_THAT(refusal(path), HasSubstr(path + ": is ")) << what;
+    EXPECT_THAT(refusal(path), HasSubstr(what));
+  }
+  EXPECT_EQ(guess_text("ORCID,click\n7,0\n8,1\n").sampled_rows, 2);  // letters alone are a text
+}
+
+TEST_F(GuessSchema, integers_that_measure_are_dense_and_integers_that_name_are_ids) {
+  // Neutral names: a bell, counts that fall off, amounts that are mostly 0; codes, ids of each
+  // sample, ids with gaps.
+  std::string text = "y,a,b,c,d,e,f\n";
+  for (int i = 0; i < 4000; ++i) {
+    const int64_t bell = 17 + draw(i, 25, 1) + draw(i, 25, 2) + draw(i, 20, 3);
+    const int64_t count = draw(i, 1 + draw(i, 300, 4), 5) / (1 + draw(i, 6, 6));
+    const int64_t amount = draw(i, 10, 7) < 9 ? 0 : 1000 + 7 * draw(i, 900, 8);
+    const int64_t code = 1000 + 37 * draw(i, 40, 9) % 1009, item = draw(i, 300, 10);
+    const int64_t label = draw(i, 80, 11) < bell / 2 + 40 * ((item * 7919 % 13) < 5);
+    text += std::to_string(label) + "," + std::to_string(bell) + "," + std::to_string(count) + "," +
+            std::to_string(amount) + "," + std::to_string(code) + "," + std::to_string(item) + "," +
+            std::to_string(code % 7 * 110) + "\n";
+  }
+  const SchemaGuess found = guess_text(text);
+  for (const char* dense : {"a", "b", "c"}) {
+    EXPECT_EQ(role_of(found, dense), ColumnRole::dense) << dense << column_of(found, dense).why;
+  }
+  for (const char* id : {"d", "e", "f"}) {
+    EXPECT_EQ(role_of(found, id), ColumnRole::id) << id << column_of(found, id).why;
+  }
+}
+
+TEST_F(GuessSchema, names_and_leaves_out_leaks_constants_keys_and_the_index_of_pandas) {
+  std::string text = ",order,click,site,paid,price,country,empty\n";
+  for (int i = 0; i < 300; ++i) {
+    const bool click = draw(i, 4) == 0;
+    text += std::to_string(i) + ",o" + std::to_string(i * 7919) + "," + (click ? "1" : "0") + ",s" +
+            std::to_string(draw(i, 9, 1)) + "," + (click ? std::to_string(i % 50) : "") + "," +
+            std::to_string(draw(i, 100, 2)) + ".25,nl,\n";
+  }
+  const SchemaGuess found = guess_text(text);
+  EXPECT_TRUE(found.options.header);
+  EXPECT_EQ(role_of(found, "click"), ColumnRole::label);
+  EXPECT_EQ(role_of(found, "price"), ColumnRole::dense);
+  for (const auto& [name, why] :
+       {std::pair{"", "no name: row numbers, as pandas writes them"},
+        {"order", "a key"},
+        {"paid", "LEAK: filled in 100.0 % of the positive rows and 0.0 % of the negative ones"},
+        {"country", "constant"},
+        {"empty", "empty"}}) {
+    EXPECT_EQ(role_of(found, name), ColumnRole::ignore) << name;
+    EXPECT_THAT(column_of(found, name).why, HasSubstr(why)) << name;
+    EXPECT_THAT(found.toml, Not(HasSubstr("name = \"" + std::string(name) + "\"")));
+  }
+  EXPECT_THAT(found.toml, HasSubstr("# Left out: \"paid\": LEAK: filled in 100.0 %"));
+}
+
+TEST_F(GuessSchema, the_time_is_the_column_of_seconds_and_not_the_hour) {
+  std::string text = "hour,timestamp,label,user\n";
+  for (int i = 0; i < 500; ++i) {
+    const int hour = i / 25 % 24;
+    text += (hour < 10 ? "0" : "") + std::to_string(hour) + "," +
+            std::to_string(1511544070 + 144 * i) + "," + std::to_string(draw(i, 2)) + ",u" +
+            std::to_string(draw(i, 40, 1)) + "\n";
+  }
+  const SchemaGuess found = guess_text(text);
+  EXPECT_EQ(role_of(found, "timestamp"), ColumnRole::time);
+  EXPECT_EQ(role_of(found, "hour"), ColumnRole::id);
+  EXPECT_THAT(found.toml, HasSubstr("split.by = \"time\""));
+}
+
+TEST_F(GuessSchema, finds_lists_and_bags_of_weighted_ids) {
+  std::string text = "label,items,genres,bag,title\n";
+  for (int i = 0; i < 400; ++i) {
+    const auto id = [&](int k) { return std::to_string(draw(i, 60, static_cast<uint64_t>(k))); };
+    text += std::to_string(i % 3 == 0) + "," + id(1) + "^" + id(2) + "^" + id(3) + ",g" +
+            std::to_string(draw(i, 9, 4)) + "|g" + std::to_string(draw(i, 9, 5)) + "," + id(6) +
+            ":0." + id(7) + "|" + id(8) + ":1.5,A title " + id(9) + "\n";
+  }
+  const SchemaGuess found = guess_text(text);
+  const ColumnSpec& items = column_of(found, "items").spec;
+  EXPECT_EQ(items.list_separator, "^");
+  EXPECT_EQ(items.weight_separator, "");
+  EXPECT_EQ(items.id_text, IdText::integer);
+  EXPECT_EQ(column_of(found, "genres").spec.list_separator, "|");
+  const ColumnSpec& bag = column_of(found, "bag").spec;
+  EXPECT_EQ(bag.list_separator, "|");
+  EXPECT_EQ(bag.weight_separator, ":");
+  EXPECT_EQ(column_of(found, "title").spec.list_separator, "");
+  EXPECT_EQ(found.tables[0].distinct, 60);
+  EXPECT_THAT(found.toml, HasSubstr("name = \"items\"\npooling = \"mean\""));
+}
+
+TEST_F(GuessSchema, the_label_is_asked_for_where_nothing_tells_it) {
+  std::string text = "a,b,c,d\n";
+  for (int i = 0; i < 200; ++i) {
+    text += std::to_string(i % 40) + "," + std::to_string(draw(i, 2, 1)) + "," +
+            std::to_string(draw(i, 2, 2)) + ",x" + std::to_string(i % 5) + "\n";
+  }
+  const SchemaGuess found = guess_text(text);
+  EXPECT_EQ(found.label.column, -1);
+  EXPECT_THAT(found.toml, HasSubstr("Give one of them role = \"label\""));
+  const SchemaGuess named = guess_text(text, "c");
+  EXPECT_EQ(role_of(named, "c"), ColumnRole::label);
+  EXPECT_THAT(refusal(folder_.path() + "/rows.csv", "q"),
+              HasSubstr("--label: the data has no column 'q'"));
+  EXPECT_THAT(refusal(folder_.path() + "/rows.csv", "d"),
+              HasSubstr("--label: column 'd' has 5 distinct values"));
+}
+
+TEST_F(GuessSchema, ratings_words_and_minus_one_become_labels_by_a_rule) {
+  const auto rows = [](const std::string& name, std::initializer_list<const char*> values) {
+    std::string text = "user," + name + "\n";
+    for (int i = 0; i < 200; ++i) {
+      text += "u" + std::to_string(draw(i, 20)) + "," +
+              values.begin()[draw(i, static_cast<int64_t>(values.size()), 1)] + "\n";
+    }
+    return text;
+  };
+  const SchemaGuess ratings = guess_text(rows("rating", {"1", "2", "3", "4", "5"}));
+  EXPECT_EQ(ratings.options.label.threshold, 4.0);
+  EXPECT_THAT(ratings.toml, HasSubstr("label.threshold = 4.0"));
+  EXPECT_EQ(guess_text(rows("y", {"-1", "1"})).options.label.threshold, 1.0);
+  const SchemaGuess words = guess_text(rows("income", {"<=50K", ">50K"}));
+  EXPECT_THAT(words.options.label.positive, ElementsAre(">50K"));
+  EXPECT_EQ(role_of(words, "income"), ColumnRole::label);
+  EXPECT_EQ(guess_text(rows("clicked", {"True", "False"})).options.label, LabelOptions());
+}
+
+TEST_F(GuessSchema, reads_libsvm_rows_and_delimiters_of_several_characters) {
+  const SchemaGuess svm = guess_text("-1 3:1 7:0.5\n1 3:1 9:2\n1 7:1\n-1 1:1 2:1\n");
+  EXPECT_EQ(svm.options.format, DataFormat::libsvm);
+  EXPECT_EQ(svm.options.label.threshold, 1.0);
+  ASSERT_EQ(svm.tables.size(), 1u);
+  EXPECT_EQ(svm.tables[0].column, "features");
+  EXPECT_EQ(svm.tables[0].distinct, 5);
+  std::string movies, census;
+  for (int i = 0; i < 100; ++i) {
+    movies += std::to_string(draw(i, 9)) + "::" + std::to_string(draw(i, 7, 1)) +
+              "::" + std::to_string(draw(i, 2, 2)) + "::" + std::to_string(978300000 + 977 * i) +
+              "\n";
+    census += std::to_string(17 + draw(i, 60)) + ", Private " + std::to_string(draw(i, 4, 1)) +
+              ", " + (i % 2 == 0 ? "<=50K" : ">50K") + "\n";
+  }
+  EXPECT_EQ(guess_text(movies).options.delimiter, "::");
+  EXPECT_EQ(guess_text(movies).options.columns.size(), 4u);
+  const SchemaGuess adult = guess_text(census);
+  EXPECT_EQ(adult.options.delimiter, ", ");
+  EXPECT_THAT(adult.options.label.positive, ElementsAre(">50K"));
+}
+
+TEST_F(GuessSchema, a_byte_order_mark_is_no_part_of_the_first_name) {
+  auto found = guess_text("\xEF\xBB\xBFsite,click\na,0\nb,1\n");
+  EXPECT_EQ(role_of(found, "site"), ColumnRole::id);
+  found.options.cache = "";
+  Pool pool(1);
+  const auto reader = open_reader(found.options, Subset::all, 1, pool, posix_files());
   ASSERT_TRUE(reader.ok()) << reader.status().message();
   EXPECT_EQ(*(*reader)->rows(), 2);
 }
 
-TEST(GuessSchema, says_why_it_cannot) {
-  const TemporaryFolder folder;
-  const auto message = [&](const std::string& path) {
-    return guess_schema(posix_files(), path).status().message();
-  };
-  EXPECT_THAT(message(folder.path()), HasSubstr("has no files"));
-  EXPECT_THAT(message(folder.path() + "/none"), HasSubstr("none: matches no file"));
-  ASSERT_TRUE(write_atomically(posix_files(), folder.path() + "/empty.csv", "").ok());
-  EXPECT_THAT(message(folder.path()), HasSubstr("empty.csv: is empty"));
-  const std::string latin = folder.path() + "/latin.csv";
-  ASSERT_TRUE(write_atomically(posix_files(), latin, "click,caf\xE9\n1,a\n0,b\n").ok());
-  EXPECT_EQ(message(latin), latin + ": the name of column 2: is no UTF-8 text");
+TEST_F(GuessSchema, says_why_it_cannot) {
+  EXPECT_THAT(refusal(folder_.path()), HasSubstr("has no files"));
+  EXPECT_THAT(refusal(folder_.path() + "/none"), HasSubstr("none: matches no file"));
+  const std::string empty = write("empty.csv", "");
+  EXPECT_THAT(refusal(folder_.path()), HasSubstr("empty.csv: is empty"));
+  const std::string latin = write("latin.csv", "click,caf\xE9\n1,a\n0,b\n");
+  EXPECT_EQ(refusal(latin), latin + ": the name of column 2: is no UTF-8 text");
 }
 
 }  // namespace

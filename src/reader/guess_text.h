@@ -2,18 +2,19 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/files.h"
-#include "reader/schema_guess.h"
+#include "reader/sampled_column.h"
 
 namespace recmill::reader {
 
-/// Guesses from the first 4 MiB of a text file.
+/// Rows from the heads of text files, and from places within large ones, 8 MiB in all. The first
+/// file says what the rows are, and the others must agree, or are refused by name:
 ///   criteo_tsv    TAB, 40 columns: 0/1, 13 integers, 26 hexadecimal ids
 ///   behavior_log  5 columns: three integers, a word, a unix time
 ///   csv           the rest: the delimiter that all lines have equally often; a header where no
-///   cell
-///                 of the first line is a number; roles by guess_roles()
-Result<SchemaGuess> guess_text(Files& files, const std::string& file);
+///                 cell of the first line is a number (its first one may be empty)
+Result<Sample> sample_text(Files& files, const std::vector<std::string>& paths);
 
 }  // namespace recmill::reader

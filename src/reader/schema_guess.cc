@@ -3,137 +3,137 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-
-#include "base/json_lines.h"
 
 namespace recmill::reader {
 namespace {
 
-constexpr int64_t kMaxRows = 1'000'000;
-
-bool among(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+ColumnRole criteo_role(size_t column) {
+  return column == 0 ? ColumnRole::label : column < 14 ? ColumnRole::dense : ColumnRole::id;
 }
 
-std::string lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return text;
-}
-
-// Distinct ids grow as a power of the rows: the power between half of the sample and all of it,
-// carried on to the whole file; twice that, so that few ids collide.
-int64_t guess_rows(const ColumnFacts& f, int64_t sampled, int64_t estimated) {
-  const double half = static_cast<double>(std::max<int64_t>(f.distinct_in_half, 1));
-  const double power = std::log2(std::max(1.0, static_cast<double>(f.distinct) / half));
-  const double growth = static_cast<double>(std::max(estimated, sampled)) /
-                        static_cast<double>(std::max<int64_t>(sampled, 1));
-  const double rows = 2.0 * static_cast<double>(f.distinct) * std::pow(growth, power);
-  const auto whole = static_cast<int64_t>(std::min(rows, static_cast<double>(kMaxRows)));
-  return std::min(kMaxRows, (whole / 100 + 1) * 100);
-}
-
-// Names are the file's, which may hold any bytes; TOML is UTF-8.
-Status check_names(const SchemaGuess& guess) {
-  const DataOptions& data = guess.options;
-  const std::string file = (std::filesystem::path(data.path) / data.train[0]).string();
-  RECMILL_RETURN_IF_ERROR(quote(file).status().at("the name of the data"));
-  for (size_t c = 0; c < data.columns.size(); ++c) {
-    const Status status = quote(data.columns[c].name).status();
-    if (!status.ok()) return status.at(file + ": the name of column " + std::to_string(c + 1));
+/// Columns whose roles their format gives, or the file itself.
+std::vector<ColumnGuess> given_roles(const Sample& sample, const std::vector<ColumnFacts>& facts) {
+  std::vector<ColumnGuess> columns;
+  for (size_t c = 0; c < facts.size(); ++c) {
+    ColumnGuess guess;
+    guess.spec.name = facts[c].name;
+    guess.spec.role = sample.declared ? sample.columns[c].declared : criteo_role(c);
+    columns.push_back(std::move(guess));
   }
-  return {};
+  return columns;
+}
+
+/// The columns that sequences have beside the target and its histories, which are made of the log.
+std::vector<ColumnFacts> columns_of_sequences() {
+  struct Made {
+    const char* name;
+    std::vector<double> cuts;
+  };
+  const Made made[] = {
+      {"seconds_since_last", {10, 30, 60, 120, 300, 900, 3600, 14400, 43200, 86400}},
+      {"history_length", {1.5, 2.5, 4.5, 8.5, 12.5, 16.5, 19.5}},
+      {"item_seen", {0.5, 1.5, 2.5, 4.5}},
+      {"category_seen", {0.5, 1.5, 2.5, 4.5, 8.5, 12.5}},
+  };
+  std::vector<ColumnFacts> columns;
+  for (const Made& one : made) {
+    ColumnFacts facts;
+    facts.name = one.name;
+    facts.numbers = facts.whole = true;
+    facts.rows = facts.cells = 1;
+    facts.number.emplace();
+    facts.number->maximum = 1e6;
+    facts.number->median = 1;
+    facts.number->cuts = one.cuts;
+    columns.push_back(std::move(facts));
+  }
+  return columns;
+}
+
+/// Stray times, of which logs have some, are outside the middle 99.8 %, and far outside.
+void bound_times(const SampledColumn& times, BehaviorLogOptions& options) {
+  std::vector<double> seconds;
+  for (size_t row = 0; row < times.rows(); ++row) {
+    seconds.push_back(number_in(times[row]).value_or(0));
+  }
+  std::ranges::sort(seconds);
+  const size_t last = seconds.size() - 1;
+  const double low = seconds[last / 1000], high = seconds[last - last / 1000];
+  const double margin = 0.1 * (high - low) + 3600;
+  if (seconds[0] < low - margin) options.first_time = static_cast<int64_t>(low - margin);
+  if (seconds[last] > high + margin) options.last_time = static_cast<int64_t>(high + margin);
+}
+
+void decide_behavior_log(const Sample& sample, std::vector<ColumnFacts> facts, SchemaGuess& guess,
+                         TrainingInput& input) {
+  guess.options.behavior_log.columns = {"user"};
+  input.ids.assign(facts.begin(), facts.begin() + 3);
+  input.dense = columns_of_sequences();
+  for (const ColumnFacts& made : input.dense) {
+    guess.options.behavior_log.columns.push_back(made.name);
+  }
+  bound_times(sample.columns[4], guess.options.behavior_log);
+  input.rows *= 2;  // a negative for each event
+  input.has_time = input.histories = true;
+}
+
+void decide_columns(const Sample& sample, std::vector<ColumnFacts>& facts, SchemaGuess& guess) {
+  const int time = guess_time(facts, guess.label.column);
+  if (guess.label.column >= 0) {
+    const auto labels =
+        labels_of(sample.columns[static_cast<size_t>(guess.label.column)], guess.label.rule);
+    const auto positives = std::ranges::count(labels, 1.0f);
+    const auto negatives = std::ranges::count(labels, 0.0f);
+    guess.options.label = guess.label.rule;
+    guess.label.rate = static_cast<double>(positives) /
+                       static_cast<double>(std::max<int64_t>(positives + negatives, 1));
+    for (size_t c = 0; c < facts.size(); ++c) add_label_facts(sample.columns[c], labels, facts[c]);
+  }
+  guess.columns = guess_roles(facts, guess.label, time);
 }
 
 }  // namespace
 
-SchemaGuess guess_of(const std::string& file, DataFormat format) {
+Result<SchemaGuess> decide(const Sample& sample, const std::string& label) {
   SchemaGuess guess;
-  const std::filesystem::path place(file);
-  guess.options.format = format;
-  guess.options.path = place.parent_path().string();
-  guess.options.train = {place.filename().string()};
+  guess.options = sample.data;
+  guess.sampled_rows = sample.rows();
+  guess.estimated_rows = sample.estimated_rows;
+  guess.whole = sample.whole;
+  std::vector<ColumnFacts> facts;
+  for (const SampledColumn& column : sample.columns) facts.push_back(facts_of(column));
+  TrainingInput input;
+  input.sampled_rows = guess.sampled_rows;
+  input.rows = guess.estimated_rows;
+  input.whole = guess.whole;
+  const bool libsvm = sample.data.format == DataFormat::libsvm;
+  const bool given = sample.declared || sample.data.format == DataFormat::criteo_tsv ||
+                     sample.data.format == DataFormat::behavior_log;
+  if (given && !label.empty()) {
+    return Status::BadRequest("--label: the data says itself what its label is");
+  }
+  if (sample.data.format == DataFormat::behavior_log) {
+    decide_behavior_log(sample, std::move(facts), guess, input);
+  } else {
+    if (given) {
+      guess.columns = given_roles(sample, facts);
+    } else {
+      RECMILL_ASSIGN_OR_RETURN(guess.label, guess_label(facts, label));
+      decide_columns(sample, facts, guess);
+    }
+    for (size_t c = 0; c < facts.size(); ++c) {
+      const ColumnSpec& spec = guess.columns[c].spec;
+      if (spec.role == ColumnRole::dense) input.dense.push_back(facts[c]);
+      if (spec.role == ColumnRole::id) input.ids.push_back(facts[c]);
+      input.has_time = input.has_time || spec.role == ColumnRole::time;
+      const bool listed =
+          guess.columns[c].kept || (sample.data.format == DataFormat::csv && !sample.data.header);
+      if (!given && !libsvm && listed) guess.options.columns.push_back(spec);
+    }
+  }
+  guess.training = guess_training(input);
+  guess.tables = guess.training.tables;
   return guess;
-}
-
-std::vector<ColumnSpec> guess_roles(const std::vector<ColumnFacts>& facts, int64_t rows) {
-  std::vector<ColumnSpec> specs(facts.size());
-  const auto find = [&](auto wanted) {
-    return std::find_if(facts.begin(), facts.end(), wanted) - facts.begin();
-  };
-  auto label = static_cast<size_t>(find([](const ColumnFacts& f) {
-    return f.numbers &&
-           among(lower(f.name), {"label", "click", "clicked", "is_click", "target", "y"});
-  }));
-  if (label == facts.size()) label = find([](const ColumnFacts& f) { return f.zero_or_one; });
-  const auto time = static_cast<size_t>(find([](const ColumnFacts& f) {
-    return f.time ||
-           (f.integers && among(lower(f.name), {"time", "timestamp", "hour", "date", "ts"}));
-  }));
-  for (size_t c = 0; c < facts.size(); ++c) {
-    const ColumnFacts& f = facts[c];
-    ColumnSpec& spec = specs[c];
-    spec.name = f.name;
-    const bool row_number = lower(f.name) == "id" && f.distinct == rows;
-    spec.role = c == label                                          ? ColumnRole::label
-                : c == time                                         ? ColumnRole::time
-                : row_number || f.cells == 0 || f.time || f.ignored ? ColumnRole::ignore
-                : f.numbers && !f.integers                          ? ColumnRole::dense
-                                                                    : ColumnRole::id;
-    spec.id_text = f.integers ? IdText::integer : f.hexadecimal ? IdText::hex : IdText::text;
-  }
-  return specs;
-}
-
-void add_table(std::string name, const ColumnFacts& facts, SchemaGuess& guess) {
-  const int64_t rows = guess_rows(facts, guess.sampled_rows, guess.estimated_rows);
-  guess.tables.push_back({std::move(name), facts.distinct, rows});
-}
-
-Status write_toml(SchemaGuess& guess) {
-  const DataOptions& data = guess.options;
-  RECMILL_RETURN_IF_ERROR(check_names(guess));
-  const auto quoted = [](const std::string& name) { return *quote(name); };
-  std::string text = "# Guessed from the first " + std::to_string(guess.sampled_rows) +
-                     " rows of " + quoted(data.train[0]) + "; some " +
-                     std::to_string(guess.estimated_rows) + " rows in all. Look it over.\n[data]\n";
-  text += "format = \"" + std::string(name_of(data.format)) + "\"\n";
-  text += "path = " + quoted(data.path) + "\ntrain = [" + quoted(data.train[0]) + "]\n";
-  if (data.format == DataFormat::csv) {
-    text += "delimiter = " + quoted(data.delimiter) +
-            "\nheader = " + (data.header ? "true" : "false") + "\n";
-  }
-  text += data.format == DataFormat::behavior_log ? "split.by = \"time\"\n"
-                                                  : "split.by = \"fraction\"\n";
-  text += "split.eval_fraction = 0.1\n";
-  const auto is_label = [](const ColumnSpec& column) { return column.role == ColumnRole::label; };
-  if (!data.columns.empty() && std::ranges::none_of(data.columns, is_label)) {
-    text += "# No column looks like the label: one must get the role \"label\".\n";
-  }
-  for (const ColumnSpec& column : data.columns) {
-    text += "\n[[data.columns]]\nname = " + quoted(column.name) + "\nrole = \"" +
-            std::string(name_of(column.role)) + "\"\n";
-    if (column.role == ColumnRole::id) {
-      text += "id_text = \"" + std::string(name_of(column.id_text)) + "\"\n";
-    }
-  }
-  text += "\n[embedding]\ndim = 16\nrows = 100000\n";
-  for (const TableGuess& table : guess.tables) {
-    text += "\n[[tables]]  # " + std::to_string(table.distinct) + " distinct ids in the sample\n";
-    text += "name = " + quoted(table.column) + "\nrows = " + std::to_string(table.rows) + "\n";
-  }
-  if (data.format == DataFormat::behavior_log) {
-    text += "\n# A history's rows are those of its target's table.\n";
-    for (const std::string target : {"item", "category"}) {
-      text += "[[features]]\nname = \"" + target + "\"\n\n[[features]]\nname = \"" + target +
-              "_history\"\ntable = \"" + target + "\"\n\n";
-    }
-  }
-  text += "\n[model]\nkind = \"dlrm\"\n";
-  if (guess.has_dense) text += "bottom = [64, 16]\n";
-  text += "top = [64, 1]\n";
-  guess.toml = std::move(text);
-  return {};
 }
 
 }  // namespace recmill::reader
