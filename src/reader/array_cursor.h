@@ -2,16 +2,19 @@
 #pragma once
 
 #include <arrow/array.h>
+#include <arrow/record_batch.h>
 
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "reader/arrow_files.h"
+#include "reader/arrow_values.h"
 #include "reader/row_group_file.h"
 
 namespace recmill::reader {
 
-/// A field as a sequence of Arrow arrays of any length.
+/// A field as a sequence of Arrow arrays of any length, of the top-level field that it stands in.
 class ArrayCursor final : public FieldCursor {
  public:
   /// The next array, or null at the end.
@@ -40,6 +43,8 @@ class ArrayCursor final : public FieldCursor {
           return Status::Failed(where_ + ": ends after " + std::to_string(row_) +
                                 " rows, before the footer says");
         }
+        RECMILL_ASSIGN_OR_RETURN(
+            left_, field_inside(std::move(left_), column_.place_of(kind_).inside, where_));
         continue;
       }
       const int64_t count = std::min(rows, left_->length());
@@ -58,5 +63,22 @@ class ArrayCursor final : public FieldCursor {
   std::shared_ptr<arrow::Array> left_;  // of the last array
   int64_t row_ = 0;                     // of the row group
 };
+
+/// The arrays of batches of one field.
+inline ArrayCursor::Next arrays_of(std::shared_ptr<arrow::RecordBatchReader> batches,
+                                   std::string where) {
+  return [batches = std::move(batches),
+          where = std::move(where)]() -> Result<std::shared_ptr<arrow::Array>> {
+    std::shared_ptr<arrow::Array> array;
+    const Status read = without_exceptions(where, [&]() -> Status {
+      std::shared_ptr<arrow::RecordBatch> batch;
+      RECMILL_RETURN_IF_ARROW_ERROR(batches->ReadNext(&batch), where);
+      if (batch != nullptr) array = batch->column(0);
+      return {};
+    });
+    RECMILL_RETURN_IF_ERROR(read);
+    return array;
+  };
+}
 
 }  // namespace recmill::reader

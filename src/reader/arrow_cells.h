@@ -21,6 +21,9 @@ struct ColumnCells {
   IdColumn ids;  // kinds id and weights (weights alone)
   std::vector<uint64_t> groups;
   std::vector<int64_t> times;
+  /// Of the ids of a bag with weights: the items of each row, and whether each of them is an id.
+  std::vector<int64_t> items;
+  std::vector<uint8_t> has_id;
   /// Rows whose cell the role does not allow; they have some value above.
   std::vector<BadRow> bad;
   size_t most_bad = 1;  // the first so many of a read() are kept
@@ -32,12 +35,13 @@ struct ColumnCells {
   int64_t rows(CellKind kind) const;
 };
 
-/// Appends the cells of `array`. A null, and a cell that ColumnSpec::missing lists, is a missing
-/// value: NaN or an empty bag. Integers are ids as they are (negative ones by two's complement);
-/// text is read as ColumnSpec::id_text says. Timestamps and dates become unix seconds. A row is bad
-/// that lacks a value and must have one (label, sample_weight, time, group, weights), has an
-/// infinite number, a label outside [0, 1], a sample weight below 0, or text that is no id. What is
-/// no fault of a row is an error behind `where`.
+/// Appends the cells of `array`, the field that `column` is bound to. A null, and a cell that
+/// ColumnSpec::missing lists, is a missing value: NaN or an empty bag; such an item of a list is
+/// left out. Whole numbers are ids as they are (negative ones by two's complement); text is read as
+/// ColumnSpec::id_text says. Timestamps and dates become unix seconds. A row is bad that lacks a
+/// value and must have one (label, sample_weight, time, group), has an infinite number, a label
+/// outside [0, 1], a sample weight below 0, or what is no id. What is no fault of a row is an error
+/// behind `where`.
 Status append_cells(const arrow::Array& array, const BoundColumn& column, CellKind kind,
                     const std::string& where, ColumnCells& cells);
 

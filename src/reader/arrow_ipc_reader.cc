@@ -11,6 +11,7 @@
 #include "reader/array_cursor.h"
 #include "reader/arrow_checksum.h"
 #include "reader/arrow_files.h"
+#include "reader/arrow_stream_reader.h"
 #include "reader/columnar_roles.h"
 
 namespace recmill::reader {
@@ -22,8 +23,9 @@ class ArrowIpcFile final : public RowGroupFile {
                                             bool) override {
     const std::string where = place_of(column, kind);
     // Decoded here and not on demand: a reader object is for one thread.
-    RECMILL_ASSIGN_OR_RETURN(std::shared_ptr<arrow::Array> array,
-                             read_field(static_cast<int>(group), field_of(column, kind), where));
+    RECMILL_ASSIGN_OR_RETURN(
+        std::shared_ptr<arrow::Array> array,
+        read_field(static_cast<int>(group), column.place_of(kind).field, where));
     auto once = [array]() mutable -> Result<std::shared_ptr<arrow::Array>> {
       return std::exchange(array, nullptr);
     };
@@ -97,6 +99,16 @@ class ArrowIpcFile final : public RowGroupFile {
 }  // namespace
 
 Result<std::unique_ptr<RowGroupFile>> open_arrow_ipc(Files& files, const std::string& path) {
+  RECMILL_ASSIGN_OR_RETURN(const auto file, files.open(path));
+  std::string magic(4, '\0');
+  RECMILL_ASSIGN_OR_RETURN(const size_t size,
+                           file->read(0, std::as_writable_bytes(std::span(magic))));
+  magic.resize(size);
+  if (magic == "\xFF\xFF\xFF\xFF") return open_arrow_stream(files, path);
+  if (magic == "FEA1") {
+    return Status::BadRequest(
+        path + ": is Feather of version 1, which is no Arrow IPC; write it as version 2");
+  }
   return RowGroupFile::open<ArrowIpcFile>(files, path);
 }
 

@@ -9,9 +9,9 @@
 
 namespace recmill::reader {
 
-/// Opens an Arrow IPC file (Feather version 2); its record batches are the row groups. A field of
-/// one record batch is the least that is held in memory. Errors name the file, and the column where
-/// one is at fault.
+/// Opens an Arrow IPC file (Feather version 2), or a stream, by its first bytes; record batches are
+/// the row groups. A field of one record batch is the least that is held in memory. Errors name the
+/// file, and the column where one is at fault.
 Result<std::unique_ptr<RowGroupFile>> open_arrow_ipc(Files& files, const std::string& path);
 
 }  // namespace recmill::reader

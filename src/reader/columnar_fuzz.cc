@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first byte chooses Parquet or Arrow IPC, the others are the file, from its footer to batches;
-// bad rows are skipped.
+// The first byte chooses Parquet or Arrow IPC (a file or a stream), the others are the file, from
+// its footer to batches; bad rows are skipped.
+#include <cstring>
+
 #include "base/testing/faulty_files.h"
 #include "base/testing/fuzz.h"
 #include "reader/columnar_reader.h"
@@ -57,6 +59,14 @@ std::string file_of(size_t format, int64_t row_group_rows) {
   return files.content(kNames[format]);
 }
 
+/// The stream that an Arrow IPC file is between its magic and its footer.
+std::string stream_in(const std::string& file) {
+  constexpr size_t kMagic = 8, kEnd = 10;  // the footer's size and the magic again
+  uint32_t footer = 0;
+  std::memcpy(&footer, file.data() + file.size() - kEnd, sizeof footer);
+  return file.substr(kMagic, file.size() - kMagic - kEnd - footer);
+}
+
 }  // namespace
 
 std::vector<std::string> fuzz::seeds() {
@@ -64,6 +74,8 @@ std::vector<std::string> fuzz::seeds() {
   for (const size_t format : {0, 1}) {
     for (const int64_t row_group_rows : {5, 100}) {
       seeds.push_back(static_cast<char>(format) + file_of(format, row_group_rows));
+      if (format == 1)
+        seeds.push_back(static_cast<char>(format) + stream_in(seeds.back().substr(1)));
     }
   }
   return seeds;

@@ -13,6 +13,7 @@
 #include "reader/arrow_ipc_reader.h"
 #include "reader/batch_rows.h"
 #include "reader/data_files.h"
+#include "reader/orc_reader.h"
 #include "reader/parquet_reader.h"
 #include "reader/slice_source.h"
 
@@ -249,7 +250,14 @@ Result<std::unique_ptr<Reader>> open_columnar_reader(const DataOptions& options,
 
 Result<std::unique_ptr<RowGroupFile>> open_row_groups(DataFormat format, const std::string& path,
                                                       Files& files) {
-  return format == DataFormat::parquet ? open_parquet(files, path) : open_arrow_ipc(files, path);
+  switch (format) {
+    case DataFormat::parquet:
+      return open_parquet(files, path);
+    case DataFormat::orc:
+      return open_orc(files, path);
+    default:
+      return open_arrow_ipc(files, path);
+  }
 }
 
 }  // namespace recmill::reader

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reader over files of row groups; Parquet and Arrow IPC plug in as RowGroupFile.
+// Reader over files of row groups; Parquet, ORC and Arrow IPC plug in as RowGroupFile.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,9 @@
 
 namespace recmill::reader {
 
-/// Opens `subset` of a data set in Parquet or Arrow IPC files, as open_reader() does; the files
-/// must have the same columns, and all footers are read here. A thread decodes slices ahead of the
-/// position on `pool`, column by column; memory is data.prefetch + 1 slices.
+/// Opens `subset` of a data set in Parquet, ORC or Arrow IPC files, as open_reader() does; the
+/// files must have the same columns, and all footers are read here. A thread decodes slices ahead
+/// of the position on `pool`, column by column; memory is data.prefetch + 1 slices.
 ///
 /// A row is bad that has no value or none that its role allows (append_cells()), or a bag whose
 /// weights are not as many as its ids; damage, a missing column and a wrong type are no fault of a
@@ -25,7 +25,7 @@ namespace recmill::reader {
 Result<std::unique_ptr<Reader>> open_columnar_reader(const DataOptions& options, Subset subset,
                                                      uint64_t seed, Pool& pool, Files& files);
 
-/// Opens a file of format parquet or arrow_ipc.
+/// Opens a file of format parquet, orc or arrow_ipc.
 Result<std::unique_ptr<RowGroupFile>> open_row_groups(DataFormat format, const std::string& path,
                                                       Files& files);
 

@@ -2,11 +2,9 @@
 #include "reader/columnar_reader.h"
 
 #include <arrow/api.h>
-#include <arrow/ipc/writer.h>
 #include <arrow/util/key_value_metadata.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <parquet/arrow/writer.h>
 
 #include <set>
 
@@ -18,17 +16,13 @@
 #include "reader/reader_contract.h"
 #include "reader/row_split.h"
 #include "reader/testing/change_long_ago.h"
+#include "reader/testing/foreign_file.h"
 #include "reader/testing/generated_data.h"
 
 namespace recmill::reader {
 namespace {
 
 using ::testing::HasSubstr;
-
-const std::string& folder() {
-  static const TemporaryFolder folder;
-  return folder.path();
-}
 
 /// Three files of different sizes; row groups of 100 rows.
 DataOptions three_files(const std::string& suffix, const DataSchema& schema) {
@@ -84,35 +78,6 @@ INSTANTIATE_TEST_SUITE_P(
         ReaderCase{"skipping_time", with_split(with_bad_rows(".arrow"), SplitKind::time)}),
     ReaderCase::name_of);
 
-struct Rows {
-  ColumnBatch batch;
-  DataSchema schema;
-  ReaderCounts counts;
-
-  std::vector<std::string> samples() const { return samples_of(schema, batch); }
-};
-
-Result<Rows> read_rows(const DataOptions& options, Subset subset = Subset::train) {
-  Pool pool(2);
-  RECMILL_ASSIGN_OR_RETURN(auto reader, open_reader(options, subset, 0, pool, posix_files()));
-  Rows rows{{}, reader->schema(), {}};
-  RECMILL_RETURN_IF_ERROR(reader->read(0, 0, int64_t{1} << 40, rows.batch));
-  rows.counts = reader->counts();
-  return rows;
-}
-
-Result<ColumnBatch> read_all(const DataOptions& options) {
-  RECMILL_ASSIGN_OR_RETURN(Rows rows, read_rows(options));
-  return std::move(rows.batch);
-}
-
-std::string failure_of(const DataOptions& options) {
-  const auto batch = read_all(options);
-  const std::string message = batch.ok() ? "read" : batch.status().message();
-  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-  return message;
-}
-
 TEST(ColumnarIndex, of_a_split_is_kept_and_used_however_many_slices_a_file_has) {
   for (const char* suffix : {".parquet", ".arrow"}) {
     DataOptions options =
@@ -132,60 +97,6 @@ TEST(ColumnarIndex, of_a_split_is_kept_and_used_however_many_slices_a_file_has) 
     }
   }
 }
-
-// Files that others wrote: arrays of any type.
-struct Foreign {
-  arrow::FieldVector fields;
-  arrow::ArrayVector arrays;
-  DataOptions options;
-  std::shared_ptr<parquet::WriterProperties> parquet_properties =
-      parquet::default_writer_properties();
-
-  template <typename Builder, typename Value>
-  void add(const std::string& name, ColumnRole role, Builder&& builder,
-           const std::vector<std::optional<Value>>& values, IdText text = IdText::text) {
-    for (const auto& value : values) {
-      EXPECT_TRUE((value ? builder.Append(*value) : builder.AppendNull()).ok());
-    }
-    add_array(name, role, *builder.Finish(), text);
-  }
-  void add_array(const std::string& name, ColumnRole role, std::shared_ptr<arrow::Array> array,
-                 IdText text = IdText::text) {
-    fields.push_back(arrow::field(name, array->type()));
-    arrays.push_back(std::move(array));
-    if (role == ColumnRole::ignore) return;
-    ColumnSpec& column = options.columns.emplace_back();
-    column.name = name;
-    column.role = role;
-    column.id_text = text;
-  }
-  void label(int64_t rows) {
-    add<arrow::Int8Builder, int8_t>("click", ColumnRole::label, arrow::Int8Builder(),
-                                    std::vector<std::optional<int8_t>>(rows, 1));
-  }
-  /// Writes the columns to a file and returns how it is read.
-  DataOptions write(const std::string& suffix) {
-    static int count = 0;
-    const std::string path = folder() + "/foreign" + std::to_string(++count) + suffix;
-    const auto table = arrow::Table::Make(arrow::schema(fields), arrays);
-    Status failure;
-    auto output = arrow_output(*posix_files().create(path), failure);
-    if (suffix == ".parquet") {
-      EXPECT_TRUE(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), output,
-                                             parquet::DEFAULT_MAX_ROW_GROUP_LENGTH,
-                                             parquet_properties)
-                      .ok());
-    } else {
-      auto writer = *arrow::ipc::MakeFileWriter(output, table->schema());
-      EXPECT_TRUE(writer->WriteTable(*table).ok());
-      EXPECT_TRUE(writer->Close().ok());
-    }
-    EXPECT_TRUE(output->Close().ok());
-    options.train = {path};
-    options.format = suffix == ".parquet" ? DataFormat::parquet : DataFormat::arrow_ipc;
-    return options;
-  }
-};
 
 std::shared_ptr<arrow::Array> dictionary(const std::vector<std::string>& words,
                                          const std::vector<std::optional<int8_t>>& codes) {
@@ -223,15 +134,7 @@ TEST_P(ForeignFile, ids_of_every_type_become_64_bits) {
   file.add_array("coded", ColumnRole::id, dictionary({"x", "y"}, {1, std::nullopt, 0}));
   const auto batch = read_all(file.write(GetParam()));
   ASSERT_TRUE(batch.ok()) << batch.status().message();
-  const auto bags = [&](size_t column) {
-    const IdColumn& ids = batch->ids[column];
-    std::vector<std::vector<uint64_t>> result;
-    for (int64_t i = 0; i < batch->samples; ++i) {
-      result.emplace_back(ids.ids.begin() + ids.offsets[i], ids.ids.begin() + ids.offsets[i + 1]);
-    }
-    return result;
-  };
-  using Bags = std::vector<std::vector<uint64_t>>;
+  const auto bags = [&](size_t column) { return bags_of(batch->ids[column]); };
   EXPECT_EQ(bags(0), (Bags{{UINT64_MAX}, {}, {7}}));
   EXPECT_EQ(bags(1), (Bags{{0xFFFFFFFF}, {1}, {2}}));
   EXPECT_EQ(bags(2), (Bags{{uint64_t{1} << 63}, {1}, {2}}));
@@ -297,6 +200,8 @@ TEST_P(ForeignFile, errors_name_file_column_type_and_what_was_expected) {
                                               {std::string("0f"), std::string("xyz")}, IdText::hex);
   file.add<arrow::DoubleBuilder, double>("price", ColumnRole::dense, arrow::DoubleBuilder(),
                                          {1.0, std::nullopt});
+  file.add<arrow::Date32Builder, int32_t>("when", ColumnRole::ignore, arrow::Date32Builder(),
+                                          {1, 2});
   const DataOptions good = file.write(GetParam());
   const std::string at = good.train[0] + ": column 'name'";
   EXPECT_THAT(failure_of(good), HasSubstr(at));
@@ -306,17 +211,21 @@ TEST_P(ForeignFile, errors_name_file_column_type_and_what_was_expected) {
   options.columns[1].name = "nowhere";
   EXPECT_EQ(failure_of(options), good.train[0] +
                                      ": column 'nowhere' is missing; the file has "
-                                     "'click', 'name', 'price'");
+                                     "'click', 'name', 'price', 'when'");
   options = good;
   options.columns[1].role = ColumnRole::dense;
-  EXPECT_EQ(failure_of(options), at + " is string; role dense needs a float or an integer");
+  EXPECT_EQ(failure_of(options),
+            at + " is string; role dense needs a float, a decimal or an integer");
   options = good;
   options.columns[1].role = ColumnRole::ignore;
   options.columns[2].role = ColumnRole::id;
+  options.columns[2].name = "when";
   EXPECT_EQ(failure_of(options),
             good.train[0] +
-                ": column 'price' is double; role id needs an integer, a string, "
-                "binary, a dictionary of these, or a list of one of them");
+                ": column 'when' is date32[day]; role id needs a whole number, a string, binary, "
+                "a list of one of these, a map of ids to weights or a list of structs of 'id' and "
+                "'weight'");
+  options.columns[2].name = "price";
   options.columns[2].role = ColumnRole::sample_weight;
   EXPECT_EQ(failure_of(options), good.train[0] + ": column 'price', row 1: no value");
   options.columns[0].role = ColumnRole::ignore;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/columnar_schema.h"
 
+#include <arrow/extension_type.h>
 #include <arrow/type_traits.h>
 #include <arrow/util/key_value_metadata.h>
 
@@ -12,62 +13,87 @@
 namespace recmill::reader {
 namespace {
 
-bool is_text(const arrow::DataType& type) {
-  return arrow::is_base_binary_like(type.id()) || type.id() == arrow::Type::FIXED_SIZE_BINARY;
-}
-
 bool is_whole(const arrow::DataType& type) {
   return arrow::is_integer(type.id()) || type.id() == arrow::Type::BOOL ||
          type.id() == arrow::Type::NA;
 }
 
-const arrow::DataType& without_dictionary(const arrow::DataType& type) {
-  if (type.id() != arrow::Type::DICTIONARY) return type;
-  return *static_cast<const arrow::DictionaryType&>(type).value_type();
+/// Of numbers that have digits behind a point.
+bool is_fractional(const arrow::DataType& type) {
+  if (!arrow::is_decimal(type.id())) return arrow::is_floating(type.id());
+  return static_cast<const arrow::DecimalType&>(type).scale() > 0;
 }
 
 bool is_number(const arrow::DataType& type) {
-  return is_whole(type) || arrow::is_floating(type.id());
+  return is_whole(type) || arrow::is_floating(type.id()) || arrow::is_decimal(type.id());
 }
 
-bool is_single_id(const arrow::DataType& type) {
-  const arrow::DataType& values = without_dictionary(type);
-  return is_whole(values) || is_text(values);
+bool is_id(const arrow::DataType& type) {
+  return is_number(type) || is_text_type(type);
 }
 
 bool is_time(const arrow::DataType& type) {
-  return is_whole(type) || type.id() == arrow::Type::TIMESTAMP ||
+  return is_number(type) || is_text_type(type) || type.id() == arrow::Type::TIMESTAMP ||
          type.id() == arrow::Type::DATE32 || type.id() == arrow::Type::DATE64;
 }
 
-/// The type of the items of a list of any kind, else null.
+/// The type of the items of a list of any kind or a map, else null.
 const arrow::DataType* item_type(const arrow::DataType& type) {
   switch (type.id()) {
     case arrow::Type::LIST:
     case arrow::Type::LARGE_LIST:
+    case arrow::Type::LIST_VIEW:
+    case arrow::Type::LARGE_LIST_VIEW:
     case arrow::Type::FIXED_SIZE_LIST:
+    case arrow::Type::MAP:
       return static_cast<const arrow::BaseListType&>(type).value_type().get();
     default:
       return nullptr;
   }
 }
 
+/// Items that are an id and its weight; names are those of the fields of a struct.
+struct IdAndWeight {
+  std::string id, weight;
+};
+
+/// What the items of a bag are where they are structs: of a map its keys and values, of a list
+/// structs of `id` and `weight`.
+std::optional<IdAndWeight> id_and_weight(const arrow::DataType& type) {
+  const arrow::DataType* const items = item_type(type);
+  if (items == nullptr || items->id() != arrow::Type::STRUCT || items->num_fields() != 2) return {};
+  const auto& pair = static_cast<const arrow::StructType&>(*items);
+  IdAndWeight found{"id", "weight"};
+  if (type.id() == arrow::Type::MAP) found = {pair.field(0)->name(), pair.field(1)->name()};
+  const auto id = pair.GetFieldByName(found.id), weight = pair.GetFieldByName(found.weight);
+  if (id == nullptr || weight == nullptr) return {};
+  if (!is_id(stored_type(*id->type())) || !is_number(stored_type(*weight->type()))) return {};
+  return found;
+}
+
+bool is_bag(const arrow::DataType& type) {
+  const arrow::DataType* const items = item_type(type);
+  return items != nullptr && (is_id(stored_type(*items)) || id_and_weight(type).has_value());
+}
+
 /// What a field must be for a kind of cell; empty: it is.
 std::string expected_instead(CellKind kind, const arrow::DataType& type) {
-  const arrow::DataType* items = item_type(type);
+  const arrow::DataType* const items = item_type(type);
+  const arrow::DataType& stored = stored_type(type);
   switch (kind) {
     case CellKind::number:
-      return is_number(type) ? "" : "a float or an integer";
+      return is_number(stored) ? "" : "a float, a decimal or an integer";
     case CellKind::id:
-      return is_single_id(items == nullptr ? type : *items)
+      return is_id(stored) || is_bag(type)
                  ? ""
-                 : "an integer, a string, binary, a dictionary of these, or a list of one of them";
+                 : "a whole number, a string, binary, a list of one of these, a map of ids to "
+                   "weights or a list of structs of 'id' and 'weight'";
     case CellKind::weights:
-      return items != nullptr && is_number(*items) ? "" : "a list of floats";
+      return items != nullptr && is_number(stored_type(*items)) ? "" : "a list of numbers";
     case CellKind::group:
-      return is_single_id(type) ? "" : "an integer, a string, binary or a dictionary of these";
+      return is_id(stored) ? "" : "a whole number, a string or binary";
     case CellKind::time:
-      return is_time(type) ? "" : "an integer, a timestamp or a date";
+      return is_time(stored) ? "" : "a whole number, a timestamp, a date or text of one";
   }
   return "";
 }
@@ -85,6 +111,69 @@ CellKind kind_of(ColumnRole role) {
   }
 }
 
+/// A field of a file, perhaps inside structs.
+struct Found {
+  FieldPlace place;
+  const arrow::DataType* type = nullptr;
+};
+
+/// Appends to `found` the fields of `fields` that `name` names: those of that very name; without
+/// one, field "b" of a struct field "a" where it is "a.b".
+void find_fields(const arrow::FieldVector& fields, std::string_view name, const FieldPlace& outer,
+                 std::vector<Found>& found) {
+  const auto place_of = [&](size_t i) {
+    FieldPlace place = outer;
+    if (place.field < 0) {
+      place.field = static_cast<int>(i);
+    } else {
+      place.inside.push_back(fields[i]->name());
+    }
+    return place;
+  };
+  const size_t before = found.size();
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i]->name() == name) found.push_back({place_of(i), fields[i]->type().get()});
+  }
+  if (found.size() > before) return;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const std::string& own = fields[i]->name();
+    if (fields[i]->type()->id() != arrow::Type::STRUCT || !name.starts_with(own)) continue;
+    if (name.size() <= own.size() || name[own.size()] != '.') continue;
+    find_fields(fields[i]->type()->fields(), name.substr(own.size() + 1), place_of(i), found);
+  }
+}
+
+std::vector<Found> find_fields(const arrow::Schema& schema, std::string_view name) {
+  std::vector<Found> found;
+  find_fields(schema.fields(), name, {}, found);
+  return found;
+}
+
+/// A field bound for a kind of cell, which it is right for.
+BoundColumn bind(const std::string& name, CellKind kind, const Found& found) {
+  BoundColumn column;
+  column.spec.name = name;
+  column.kind = kind;
+  column.values = found.place;
+  column.list = item_type(*found.type) != nullptr;
+  if (const auto pair = id_and_weight(*found.type)) {
+    column.weights = found.place;
+    column.values.item = pair->id;
+    column.weights.item = pair->weight;
+  }
+  return column;
+}
+
+std::optional<BoundColumn> bind_by_type(const std::string& name, const Found& found) {
+  // Fractions may be ids that lacked values (pandas), but more often are not.
+  const bool number = is_fractional(stored_type(*found.type));
+  for (const CellKind kind : {CellKind::id, CellKind::number, CellKind::time}) {
+    if (number && kind == CellKind::id) continue;
+    if (expected_instead(kind, *found.type).empty()) return bind(name, kind, found);
+  }
+  return {};
+}
+
 /// Adds columns one by one, and keeps DataSchema in step.
 class Binder {
  public:
@@ -93,19 +182,14 @@ class Binder {
 
   Status add(const ColumnSpec& spec) {
     if (spec.role == ColumnRole::ignore) return {};
-    BoundColumn column;
+    const CellKind kind = kind_of(spec.role);
+    const bool may_be_empty = spec.role == ColumnRole::label && !needs_label_;
+    if (may_be_empty && find_fields(fields_, spec.name).empty()) return add_absent(spec, kind);
+    RECMILL_ASSIGN_OR_RETURN(const Found found, find(spec.name, kind, spec.role));
+    BoundColumn column = bind(spec.name, kind, found);
     column.spec = spec;
     column.missing = NamedValues(spec.missing);
-    column.kind = kind_of(spec.role);
-    column.may_be_empty = spec.role == ColumnRole::label && !needs_label_;
-    if (column.may_be_empty && fields_.GetFieldIndex(spec.name) < 0) {
-      RECMILL_RETURN_IF_ERROR(enter(column));
-      bound_.columns.push_back(std::move(column));
-      return {};
-    }
-    RECMILL_ASSIGN_OR_RETURN(column.field, find(spec.name, column.kind, spec.role));
-    const arrow::DataType& type = *fields_.field(column.field)->type();
-    column.list = item_type(type) != nullptr;
+    column.may_be_empty = may_be_empty;
     RECMILL_RETURN_IF_ERROR(enter(column));
     bound_.columns.push_back(std::move(column));
     return {};
@@ -116,15 +200,14 @@ class Binder {
     const bool bound =
         std::ranges::any_of(bound_.columns, [&](const auto& c) { return c.spec.name == name; });
     if (name.empty() || bound) return {};
-    const std::vector<int> found = fields_.GetAllFieldIndices(name);
+    const std::vector<Found> found = find_fields(fields_, name);
     if (found.size() != 1) {
       return Status::BadRequest("data.split.column: the data has no column '" + name + "'");
     }
-    std::optional<BoundColumn> column = bind_by_type(fields_, found[0]);
+    std::optional<BoundColumn> column = bind_by_type(name, found[0]);
     if (!column.has_value()) {
       return Status::BadRequest("data.split.column: '" + name + "' is " +
-                                fields_.field(found[0])->type()->ToString() +
-                                ", which is not read");
+                                found[0].type->ToString() + ", which is not read");
     }
     bound_.columns.push_back(*std::move(column));
     return {};
@@ -148,16 +231,27 @@ class Binder {
  private:
   std::string at(const std::string& name) const { return path_ + ": column '" + name + "'"; }
 
-  Result<int> find(const std::string& name, CellKind kind, ColumnRole role) const {
-    const std::vector<int> found = fields_.GetAllFieldIndices(name);
+  /// A column that the file has no field for.
+  Status add_absent(const ColumnSpec& spec, CellKind kind) {
+    BoundColumn column;
+    column.spec = spec;
+    column.kind = kind;
+    column.may_be_empty = true;
+    RECMILL_RETURN_IF_ERROR(enter(column));
+    bound_.columns.push_back(std::move(column));
+    return {};
+  }
+
+  Result<Found> find(const std::string& name, CellKind kind, ColumnRole role) const {
+    const std::vector<Found> found = find_fields(fields_, name);
     if (found.size() != 1) {
       return Status::BadRequest(
           at(name) + (found.empty() ? " is missing; the file has " + names() : " is there twice"));
     }
-    const arrow::DataType& type = *fields_.field(found[0])->type();
-    const std::string expected = expected_instead(kind, type);
-    if (expected.empty()) return found[0];
-    return Status::BadRequest(at(name) + " is " + type.ToString() + "; role " +
+    const std::string expected = expected_instead(kind, *found[0].type);
+    const bool word = role == ColumnRole::label && is_text_type(stored_type(*found[0].type));
+    if (expected.empty() || word) return found[0];
+    return Status::BadRequest(at(name) + " is " + found[0].type->ToString() + "; role " +
                               std::string(name_of(role)) + " needs " + expected);
   }
 
@@ -186,10 +280,11 @@ class Binder {
   Status enter_bag(BoundColumn& column) {
     bound_.schema.bags.push_back(column.spec.name);
     const std::string weights = column.spec.name + kWeightsSuffix;
-    if (fields_.GetFieldIndex(weights) < 0) return {};
-    RECMILL_ASSIGN_OR_RETURN(column.weights_field,
-                             find(weights, CellKind::weights, ColumnRole::id));
-    bound_.schema.weighted.push_back(column.spec.name);
+    if (column.weights.field < 0 && !find_fields(fields_, weights).empty()) {
+      RECMILL_ASSIGN_OR_RETURN(const Found found, find(weights, CellKind::weights, ColumnRole::id));
+      column.weights = found.place;
+    }
+    if (column.weights.field >= 0) bound_.schema.weighted.push_back(column.spec.name);
     return {};
   }
 
@@ -261,22 +356,33 @@ std::string schema_crc(const arrow::FieldVector& fields) {
 }
 
 std::optional<BoundColumn> bind_by_type(const arrow::Schema& fields, int field) {
-  const arrow::DataType& type = *fields.field(field)->type();
-  for (const CellKind kind : {CellKind::id, CellKind::number, CellKind::time}) {
-    if (!expected_instead(kind, type).empty()) continue;
-    BoundColumn column;
-    column.spec.name = fields.field(field)->name();
-    column.kind = kind;
-    column.field = field;
-    column.list = item_type(type) != nullptr;
-    return column;
-  }
-  return {};
+  Found found;
+  found.place.field = field;
+  found.type = fields.field(field)->type().get();
+  return bind_by_type(fields.field(field)->name(), found);
 }
 
 bool is_whole_type(const arrow::DataType& type) {
   const arrow::DataType* const items = item_type(type);
-  return is_whole(without_dictionary(items == nullptr ? type : *items));
+  return is_whole(stored_type(items == nullptr ? type : *items));
+}
+
+bool is_text_type(const arrow::DataType& type) {
+  return arrow::is_base_binary_like(type.id()) || arrow::is_binary_view_like(type.id()) ||
+         type.id() == arrow::Type::FIXED_SIZE_BINARY;
+}
+
+const arrow::DataType& stored_type(const arrow::DataType& type) {
+  switch (type.id()) {
+    case arrow::Type::DICTIONARY:
+      return stored_type(*static_cast<const arrow::DictionaryType&>(type).value_type());
+    case arrow::Type::RUN_END_ENCODED:
+      return stored_type(*static_cast<const arrow::RunEndEncodedType&>(type).value_type());
+    case arrow::Type::EXTENSION:
+      return stored_type(*static_cast<const arrow::ExtensionType&>(type).storage_type());
+    default:
+      return type;
+  }
 }
 
 Result<ColumnarSchema> bind_columns(const std::vector<ColumnSpec>& columns, const std::string& key,

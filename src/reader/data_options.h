@@ -13,16 +13,28 @@
 
 namespace recmill {
 
-enum class DataFormat { criteo_tsv, csv, libsvm, behavior_log, parquet, arrow_ipc, synthetic };
+enum class DataFormat {
+  criteo_tsv,
+  csv,
+  libsvm,
+  json_lines,
+  behavior_log,
+  parquet,
+  arrow_ipc,
+  orc,
+  synthetic
+};
 template <>
 struct EnumNames<DataFormat> {
   static constexpr std::array names{
       std::pair{DataFormat::criteo_tsv, std::string_view{"criteo_tsv"}},
       std::pair{DataFormat::csv, std::string_view{"csv"}},
       std::pair{DataFormat::libsvm, std::string_view{"libsvm"}},
+      std::pair{DataFormat::json_lines, std::string_view{"json_lines"}},
       std::pair{DataFormat::behavior_log, std::string_view{"behavior_log"}},
       std::pair{DataFormat::parquet, std::string_view{"parquet"}},
       std::pair{DataFormat::arrow_ipc, std::string_view{"arrow_ipc"}},
+      std::pair{DataFormat::orc, std::string_view{"orc"}},
       std::pair{DataFormat::synthetic, std::string_view{"synthetic"}}};
 };
 
@@ -192,7 +204,8 @@ struct DataOptions {
 };
 template <typename Visitor>
 void describe(Visitor& v, DataOptions& o) {
-  v("format", o.format, "criteo_tsv, csv, libsvm, behavior_log, parquet, arrow_ipc or synthetic");
+  v("format", o.format,
+    "criteo_tsv, csv, libsvm, json_lines, behavior_log, parquet, arrow_ipc, orc or synthetic");
   v("path", o.path, "folder that train and eval are relative to");
   v("train", o.train, "files or patterns of the training rows, in this order");
   v("eval", o.eval, "files or patterns of the evaluation rows");
@@ -204,7 +217,7 @@ void describe(Visitor& v, DataOptions& o) {
   v("delimiter", o.delimiter, "csv: what stands between cells, one character or several");
   v("quote", o.quote, "csv: the character around cells (RFC 4180); empty: no quotes");
   v("header", o.header, "csv: the first line of each file names the columns");
-  v("columns", o.columns, "csv: by name with a header, else all in order; Parquet: by name");
+  v("columns", o.columns, "csv without a header: all, in order; else by name, which may be a.b");
   v("label", o.label, "which labels are 1");
   v("shuffle", o.shuffle, "order of the training rows");
   v("split", o.split, "how rows are told apart into training and evaluation");

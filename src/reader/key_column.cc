@@ -74,6 +74,9 @@ Result<std::shared_ptr<arrow::ChunkedArray>> arrow_column(
 Result<std::vector<std::string>> read_key_column(DataFormat format, const std::string& path,
                                                  const std::string& name, Files& files) {
   const std::string where = path + ": column '" + name + "'";
+  if (format == DataFormat::orc) {
+    return Status::BadRequest("--key: " + where + ": no column of an ORC file is read as a key");
+  }
   RECMILL_ASSIGN_OR_RETURN(auto file, files.open(path));
   std::vector<std::string> cells;
   const Status read = without_exceptions(where, [&]() -> Status {

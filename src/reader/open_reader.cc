@@ -19,9 +19,11 @@ Result<std::unique_ptr<Reader>> open_files(const DataOptions& options, Subset su
     case DataFormat::criteo_tsv:
     case DataFormat::csv:
     case DataFormat::libsvm:
+    case DataFormat::json_lines:
       return open_text_reader(options, subset, seed, pool, files, parser);
     case DataFormat::parquet:
     case DataFormat::arrow_ipc:
+    case DataFormat::orc:
 #ifdef RECMILL_WITH_ARROW
       return open_columnar_reader(options, subset, seed, pool, files);
 #else

@@ -199,8 +199,8 @@ std::unique_ptr<FieldCursor> open_flat_cursor(parquet::RowGroupReader& row_group
   const parquet::ColumnDescriptor& stored = *row_group.metadata()->schema()->Column(leaf);
   if (stored.max_repetition_level() > 0 || stored.max_definition_level() > 1) return nullptr;
   if (!column.spec.missing.empty()) return nullptr;
-  const bool number = type.id() == arrow::Type::FLOAT || type.id() == arrow::Type::DOUBLE;
-  if (!arrow::is_integer(type.id()) && !number) return nullptr;
+  const bool floating = type.id() == arrow::Type::FLOAT || type.id() == arrow::Type::DOUBLE;
+  if (!arrow::is_integer(type.id()) && !(floating && kind == CellKind::number)) return nullptr;
   const bool is_unsigned = arrow::is_unsigned_integer(type.id());
   const auto open = [&](auto made) {
     return made(row_group.Column(leaf), column, kind, std::move(where));

@@ -7,6 +7,8 @@
 #include <parquet/arrow/schema.h>
 #include <parquet/file_reader.h>
 
+#include <algorithm>
+
 #include "reader/array_cursor.h"
 #include "reader/arrow_files.h"
 #include "reader/parquet_flat_cursor.h"
@@ -46,8 +48,27 @@ Result<std::unique_ptr<parquet::arrow::FileReader>> open_file(
   return reader;
 }
 
-int first_leaf(const parquet::arrow::SchemaField& field) {
-  return field.children.empty() ? field.column_index : first_leaf(field.children[0]);
+/// The field of that name among the children of `field`.
+const parquet::arrow::SchemaField* child_named(const parquet::arrow::SchemaField& field,
+                                               const std::string& name) {
+  const auto found = std::ranges::find_if(
+      field.children, [&](const auto& child) { return child.field->name() == name; });
+  return found == field.children.end() ? nullptr : &*found;
+}
+
+/// What is stored of the values at `place`, a field of numbers or text; null: nothing.
+const parquet::arrow::SchemaField* stored_at(const parquet::arrow::SchemaManifest& manifest,
+                                             const FieldPlace& place) {
+  const auto* field = &manifest.schema_fields[static_cast<size_t>(place.field)];
+  for (const std::string& name : place.inside) {
+    if (field != nullptr) field = child_named(*field, name);
+  }
+  // A list has its items as its child, and a map its pairs.
+  if (field != nullptr && !place.item.empty()) {
+    field = field->children.empty() ? nullptr : child_named(field->children[0], place.item);
+  }
+  while (field != nullptr && !field->children.empty()) field = &field->children[0];
+  return field;
 }
 
 class ParquetFile final : public RowGroupFile {
@@ -55,10 +76,11 @@ class ParquetFile final : public RowGroupFile {
   Result<std::unique_ptr<FieldCursor>> open(int64_t group, const BoundColumn& column, CellKind kind,
                                             bool sliced) override {
     const std::string where = place_of(column, kind);
-    const int field = field_of(column, kind);
     std::unique_ptr<FieldCursor> cursor;
     const Status opened = without_exceptions(where, [&]() -> Status {
-      const int leaf = first_leaf(whole_->manifest().schema_fields[static_cast<size_t>(field)]);
+      const auto* stored = stored_at(whole_->manifest(), column.place_of(kind));
+      if (stored == nullptr) return Status::Failed(where + ": its type is not what is stored");
+      const int leaf = stored->column_index;
       const auto metadata = whole_->parquet_reader()->metadata()->RowGroup(static_cast<int>(group));
       // A chunk that is small as it lies in the file is held whole whatever is decoded of it.
       constexpr int64_t kSmallChunk = 1 << 20;
@@ -66,14 +88,12 @@ class ParquetFile final : public RowGroupFile {
           sliced && metadata->ColumnChunk(leaf)->total_compressed_size() > kSmallChunk;
       parquet::arrow::FileReader& reader = stream ? *streaming_ : *whole_;
       cursor = open_flat_cursor(*reader.parquet_reader()->RowGroup(static_cast<int>(group)), leaf,
-                                *fields_->field(field)->type(), column, kind, where);
+                                *stored->field->type(), column, kind, where);
       if (cursor != nullptr) return {};
       RECMILL_ASSIGN_FROM_ARROW(
           auto batches, reader.GetRecordBatchReader({static_cast<int>(group)}, {leaf}), where);
-      cursor = std::make_unique<ArrayCursor>(column, kind, where,
-                                             [source = std::shared_ptr(std::move(batches)), where] {
-                                               return next_array(*source, where);
-                                             });
+      cursor =
+          std::make_unique<ArrayCursor>(column, kind, where, arrays_of(std::move(batches), where));
       return {};
     });
     RECMILL_RETURN_IF_ERROR(opened);
@@ -81,19 +101,6 @@ class ParquetFile final : public RowGroupFile {
   }
 
  private:
-  static Result<std::shared_ptr<arrow::Array>> next_array(arrow::RecordBatchReader& batches,
-                                                          const std::string& where) {
-    std::shared_ptr<arrow::Array> array;
-    const Status read = without_exceptions(where, [&]() -> Status {
-      std::shared_ptr<arrow::RecordBatch> batch;
-      RECMILL_RETURN_IF_ARROW_ERROR(batches.ReadNext(&batch), where);
-      if (batch != nullptr) array = batch->column(0);
-      return {};
-    });
-    RECMILL_RETURN_IF_ERROR(read);
-    return array;
-  }
-
   Status read_footer(std::shared_ptr<arrow::io::RandomAccessFile> input) override {
     RECMILL_ASSIGN_OR_RETURN(whole_, open_file(input, path(), false));
     RECMILL_ASSIGN_OR_RETURN(streaming_, open_file(std::move(input), path(), true));

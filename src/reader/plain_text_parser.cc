@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/hash.h"
+#include "reader/json_row.h"
 #include "reader/libsvm_row.h"
 
 namespace recmill::reader {
@@ -87,6 +88,7 @@ Result<size_t> take_quoted(std::string_view row, size_t at, char quote, std::str
 
 Status split_cells(const TextLayout& layout, std::string_view row,
                    std::vector<std::string>& cells) {
+  if (layout.rows == RowForm::json) return split_json_texts(layout, row, cells);
   cells.clear();
   for (size_t at = 0; true; at += layout.delimiter.size()) {
     // at: the first byte of a cell, then past its last.
@@ -179,6 +181,7 @@ Status parse_row(const TextLayout& layout, std::string_view row, RowValues& valu
   values.weights.resize(layout.schema.ids.size());
   if (ends_inside_character(row)) return Status::Failed("the row ends inside a UTF-8 character");
   if (layout.rows == RowForm::libsvm) return parse_libsvm_row(layout, row, values);
+  if (layout.rows == RowForm::json) return parse_json_row(layout, row, values);
   thread_local std::vector<std::string> cells;
   RECMILL_RETURN_IF_ERROR(split_cells(layout, row, cells));
   if (cells.size() != layout.columns.size()) {

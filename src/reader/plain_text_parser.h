@@ -24,7 +24,7 @@ struct RowValues {
   uint64_t group = 0;
 };
 
-/// The cells of a row (without its line end), quotes taken off.
+/// The texts of the cells of a row (without its line end), quotes taken off.
 Status split_cells(const TextLayout& layout, std::string_view row, std::vector<std::string>& cells);
 
 /// Whether an id is no value: an empty cell, one that is listed, and among integers one that is no

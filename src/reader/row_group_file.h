@@ -50,9 +50,6 @@ class RowGroupFile {
     return path_ + ": column '" + column.spec.name + "'" +
            (kind == CellKind::weights ? " (weights)" : "");
   }
-  static int field_of(const BoundColumn& column, CellKind kind) {
-    return kind == CellKind::weights ? column.weights_field : column.field;
-  }
 
   std::shared_ptr<arrow::Schema> fields_;
   std::vector<int64_t> row_groups_;

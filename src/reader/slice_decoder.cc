@@ -2,6 +2,7 @@
 #include "reader/slice_decoder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -42,21 +43,33 @@ void take(Column& from, const std::vector<uint32_t>& rows, Column& to) {
   rows.empty() ? std::swap(from, to) : gather(from, rows, to);
 }
 
-/// Puts the weights beside the ids of each row. Rows where they are not as many are bad, and get
-/// some weights.
-void join_weights(ColumnCells& cells, ColumnCells& weights) {
-  for (BadRow& bad : weights.bad) cells.note_bad(bad.row, std::move(bad.status));
-  IdColumn &ids = cells.ids, &beside = weights.ids;
-  if (ids.offsets == beside.offsets) return ids.weights.swap(beside.weights);
+/// Puts the weights beside the ids of each row; an item that is no id has none. Rows where they are
+/// not as many as the items, or not finite, are bad, and get some weights.
+void join_weights(ColumnCells& cells, const ColumnCells& weights) {
+  IdColumn& ids = cells.ids;
+  const IdColumn& beside = weights.ids;
   ids.weights.assign(ids.ids.size(), 1.0f);
-  for (size_t row = 0; row + 1 < ids.offsets.size(); ++row) {
-    const int64_t count = ids.offsets[row + 1] - ids.offsets[row];
-    const int64_t there = beside.offsets[row + 1] - beside.offsets[row];
-    std::copy_n(beside.weights.begin() + beside.offsets[row], std::min(count, there),
-                ids.weights.begin() + ids.offsets[row]);
-    if (count == there) continue;
-    cells.note_bad(static_cast<int64_t>(row),
-                   Status::Failed("its weights are not as many as its ids"));
+  auto has_id = cells.has_id.begin();
+  auto to = ids.weights.begin();
+  for (size_t row = 0; row < cells.items.size(); ++row) {
+    auto from = beside.weights.begin() + beside.offsets[row];
+    const int64_t items = cells.items[row];
+    if (items != beside.offsets[row + 1] - beside.offsets[row]) {
+      cells.note_bad(static_cast<int64_t>(row),
+                     Status::Failed("its weights are not as many as its ids"));
+      has_id += items;
+      to = ids.weights.begin() + ids.offsets[row + 1];
+      continue;
+    }
+    bool finite = true;
+    for (int64_t i = 0; i < items; ++i, ++from) {
+      if (*has_id++ == 0) continue;
+      finite = finite && std::isfinite(*from);
+      *to++ = *from;
+    }
+    if (!finite) {
+      cells.note_bad(static_cast<int64_t>(row), Status::Failed("a weight is no finite number"));
+    }
   }
 }
 
@@ -123,14 +136,14 @@ Status SliceDecoder::decode(const RowSlice& slice, std::span<const size_t> colum
 Status SliceDecoder::decode_column(size_t column, bool follows) {
   ColumnState& state = columns_[column];
   const BoundColumn& what = bound(column);
-  if (what.field < 0) {  // a label that is not there
+  if (what.values.field < 0) {  // a label that is not there
     state.cells.clear();
     state.cells.numbers.assign(static_cast<size_t>(slice_.rows),
                                std::numeric_limits<float>::quiet_NaN());
     return {};
   }
   RECMILL_RETURN_IF_ERROR(decode_field(what, what.kind, follows, state.cells_at, state.cells));
-  if (what.weights_field < 0) return {};
+  if (what.weights.field < 0) return {};
   RECMILL_RETURN_IF_ERROR(
       decode_field(what, CellKind::weights, follows, state.weights_at, state.weights));
   join_weights(state.cells, state.weights);

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "base/key_text.h"
+#include "base/log.h"
+#include "reader/json_row.h"
 
 namespace recmill::reader {
 namespace {
@@ -31,8 +33,8 @@ Status assign_targets(bool needs_label, TextLayout& layout, const LabelRule& lab
       case ColumnRole::id:
         column.target = static_cast<int>(layout.schema.ids.size());
         layout.schema.ids.push_back(spec.name);
-        if (!spec.list_separator.empty()) layout.schema.bags.push_back(spec.name);
-        if (!spec.weight_separator.empty()) layout.schema.weighted.push_back(spec.name);
+        if (column.is_bag()) layout.schema.bags.push_back(spec.name);
+        if (column.is_weighted()) layout.schema.weighted.push_back(spec.name);
         break;
       case ColumnRole::sample_weight:
         RECMILL_RETURN_IF_ERROR(once(layout.schema.has_sample_weight));
@@ -88,6 +90,17 @@ Status take_marks(const DataOptions& options, TextLayout& layout) {
   return Status::BadRequest("data.delimiter: must differ from data.quote and from a line end");
 }
 
+Status check_names(const std::vector<ColumnSpec>& columns) {
+  for (size_t i = 0; i < columns.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (columns[i].name == columns[j].name && !columns[i].name.empty()) {
+        return Status::BadRequest("data.columns: listed twice: " + columns[i].name);
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 int TextLayout::column_of(ColumnRole role) const {
@@ -126,6 +139,7 @@ std::string TextLayout::fingerprint() const {
   for (const TextColumn& column : columns) {
     key.add(fingerprint_of(column.spec)).add(column.label.fingerprint());
     if (column.may_be_empty) key.add("may be empty");
+    key.add(column.is_bag()).add(column.is_weighted());
   }
   return std::move(key).text();
 }
@@ -170,13 +184,7 @@ Result<TextLayout> csv_layout(const DataOptions& options, const std::vector<std:
   RECMILL_ASSIGN_OR_RETURN(const auto label, LabelRule::make(options.label));
   RECMILL_RETURN_IF_ERROR(take_marks(options, layout));
   layout.header = options.header;
-  for (size_t i = 0; i < options.columns.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      if (options.columns[i].name == options.columns[j].name && !options.columns[i].name.empty()) {
-        return Status::BadRequest("data.columns: listed twice: " + options.columns[i].name);
-      }
-    }
-  }
+  RECMILL_RETURN_IF_ERROR(check_names(options.columns));
   if (!options.header) {
     for (const ColumnSpec& spec : options.columns) {
       layout.columns.emplace_back().spec = spec;
@@ -193,6 +201,42 @@ Result<TextLayout> csv_layout(const DataOptions& options, const std::vector<std:
       }
       layout.columns[at].spec = spec;
     }
+  }
+  RECMILL_RETURN_IF_ERROR(assign_targets(options.scored.labels, layout, label));
+  return layout;
+}
+
+Result<TextLayout> json_layout(const DataOptions& options, const std::vector<std::string>& heads) {
+  RECMILL_RETURN_IF_ERROR(check_names(options.columns));
+  RECMILL_ASSIGN_OR_RETURN(const auto label, LabelRule::make(options.label));
+  TextLayout layout;
+  const auto columns = std::make_shared<JsonColumns>();
+  const auto add = [&](const ColumnSpec& spec) {
+    columns->by_name[spec.name] = static_cast<int>(layout.columns.size());
+    layout.columns.emplace_back().spec = spec;
+  };
+  for (const ColumnSpec& spec : options.columns) {
+    if (spec.role != ColumnRole::ignore) add(spec);
+  }
+  const std::string split = options.split.by == SplitKind::hash ? options.split.column : "";
+  for (const std::string& key : {split, options.scored.key}) {
+    if (key.empty() || layout.column_named(key) >= 0) continue;
+    add(column(key, ColumnRole::ignore).spec);
+  }
+  layout.rows = RowForm::json;
+  layout.json = columns;
+  std::vector<bool> seen(layout.columns.size());
+  for (const std::string& head : heads) find_json_bags(head, layout, seen);
+  const bool none = std::ranges::all_of(heads, &std::string::empty);
+  for (size_t i = 0; i < seen.size() && !none; ++i) {
+    if (seen[i]) continue;
+    const std::string& name = layout.columns[i].spec.name;
+    if (layout.columns[i].spec.role == ColumnRole::ignore) {
+      return Status::BadRequest((name == split ? "data.split.column" : "--key") +
+                                std::string(": no first row of a file has the key '") + name + "'");
+    }
+    log_warning_once("data.columns: no first row of a file has the key '" + name +
+                     "'; its values are missing until one has");
   }
   RECMILL_RETURN_IF_ERROR(assign_targets(options.scored.labels, layout, label));
   return layout;

@@ -2,6 +2,7 @@
 // Which cell of a text row goes where in a ColumnBatch.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,16 +14,22 @@
 
 namespace recmill::reader {
 
+struct JsonColumns;
+
 struct TextColumn {
+  bool is_bag() const { return holds_lists || !spec.list_separator.empty(); }
+  bool is_weighted() const { return holds_weights || !spec.weight_separator.empty(); }
+
   ColumnSpec spec;
   int target = 0;  // role dense: index into ColumnBatch::dense; role id: into ColumnBatch::ids
-  NamedValues missing = {};   // spec.missing
-  LabelRule label = {};       // role label
-  bool may_be_empty = false;  // role label: NaN then (DataOptions::scored)
+  NamedValues missing = {};                         // spec.missing
+  LabelRule label = {};                             // role label
+  bool may_be_empty = false;                        // role label: NaN then (DataOptions::scored)
+  bool holds_lists = false, holds_weights = false;  // JSON: though no separator says so
 };
 
 /// How a row is written.
-enum class RowForm { cells, libsvm };
+enum class RowForm { cells, libsvm, json };
 
 /// One row is one line: cells between delimiters; in quotes where `quote` is not 0 (RFC 4180: a
 /// quoted cell may hold delimiters, line ends and doubled quotes). A line may end in CR LF.
@@ -34,6 +41,7 @@ struct TextLayout {
   bool libffm = false;  // libsvm: items have a field, whose bag they go to
   std::vector<TextColumn> columns;
   DataSchema schema;
+  std::shared_ptr<const JsonColumns> json;  // json: a row is an object (json_row.h)
 
   /// Index of the one column of a role, or of a name; -1: none.
   int column_of(ColumnRole role) const;
@@ -59,5 +67,9 @@ Result<TextLayout> libsvm_layout(const LibsvmOptions& options, const LabelRule& 
 /// one. With a header, columns are found by name and those not listed are ignored; without, the
 /// list names all columns in order.
 Result<TextLayout> csv_layout(const DataOptions& options, const std::vector<std::string>& header);
+
+/// The layout of json_lines: columns by name. `heads`: the first text of each file; what is a list
+/// or an object there is a bag, as are columns with separators.
+Result<TextLayout> json_layout(const DataOptions& options, const std::vector<std::string>& heads);
 
 }  // namespace recmill::reader

@@ -199,6 +199,20 @@ Result<std::vector<std::string>> read_header(const DataOptions& options, const s
   return cells;
 }
 
+// Of json_lines: by the first rows of all files, evaluation's too.
+Result<TextLayout> layout_of_json(const DataOptions& options, Files& files) {
+  constexpr size_t kHeadBytes = 256 << 10;
+  RECMILL_ASSIGN_OR_RETURN(const auto paths, data_files(options, Subset::all, files));
+  std::vector<std::string> heads;
+  for (const std::string& path : paths) {
+    RECMILL_ASSIGN_OR_RETURN(auto stream, open_byte_stream(files, path));
+    std::string& head = heads.emplace_back(kHeadBytes, '\0');
+    RECMILL_ASSIGN_OR_RETURN(const size_t size, stream->read(head));
+    head = after_byte_order_mark({head.data(), size});
+  }
+  return json_layout(options, heads);
+}
+
 // Whether every row at the begin of a file has one cell fewer than `layout`.
 Result<bool> lacks_one_cell(const TextLayout& layout, const std::string& path, Files& files) {
   std::string text(1 << 20, '\0');
@@ -279,6 +293,10 @@ Result<FileRules> rules_of(const DataOptions& options, const std::vector<std::st
     return rules_by_header(options, paths, files);
   }
   RowRule rule;
+  if (options.format == DataFormat::json_lines) {
+    RECMILL_ASSIGN_OR_RETURN(rule.layout, layout_of_json(options, files));
+    return FileRules::same(std::move(rule), paths.size());
+  }
   if (options.format == DataFormat::csv) {
     RECMILL_ASSIGN_OR_RETURN(rule.layout, csv_layout(options, {}));
     return FileRules::same(std::move(rule), paths.size());
