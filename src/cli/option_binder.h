@@ -251,7 +251,7 @@ class OptionReference {
       nested(path, field);
     } else if constexpr (internal::is_vector<T>) {
       using Item = typename T::value_type;
-      rows_ += line(path, "[]", documentation);
+      rows_ += row(path, field, documentation);
       if constexpr (internal::OptionStruct<Item>) {
         Item item{};
         nested(path + "[]", item);

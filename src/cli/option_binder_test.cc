@@ -38,6 +38,16 @@ void describe(Visitor& v, Outer& o) {
   v("parts", o.parts, "sections");
 }
 
+struct Lists {
+  std::vector<std::string> names = {"a", "b"};
+  std::vector<int64_t> sizes = {2};
+};
+template <typename Visitor>
+void describe(Visitor& v, Lists& o) {
+  v("names", o.names, "some");
+  v("sizes", o.sizes, "more");
+}
+
 }  // namespace
 
 template <>
@@ -142,6 +152,12 @@ TEST(OptionReference, lists_nested_keys_with_defaults) {
   EXPECT_NE(page.find("| `top.inner.own_rate` | `` | in place of rate |"), std::string::npos)
       << page;
   EXPECT_NE(page.find("| `top.parts[].weights` | `[]` | one each |"), std::string::npos) << page;
+}
+
+TEST(OptionReference, tells_the_defaults_of_lists) {
+  EXPECT_EQ(OptionReference::markdown<Lists>("top"),
+            "| key | default | meaning |\n|---|---|---|\n"
+            "| `top.names` | `[\"a\",\"b\"]` | some |\n| `top.sizes` | `[2]` | more |\n");
 }
 
 }  // namespace cli

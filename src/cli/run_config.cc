@@ -190,6 +190,13 @@ std::string run_copy(const train::RunOptions& options) {
   return to_toml(copy);
 }
 
+Result<train::RunOptions> options_of_text(const std::string& text, const std::string& path) {
+  RECMILL_ASSIGN_OR_RETURN(const ConfigNode source, parse_toml(text, path));
+  train::RunOptions options;
+  RECMILL_RETURN_IF_ERROR(OptionBinder(source, "").bind(options));
+  return options;
+}
+
 std::string to_toml(const train::RunOptions& options) {
   std::string text;
   write_section(OptionWriter::write(options), "", text);

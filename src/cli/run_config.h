@@ -28,6 +28,9 @@ Result<RunConfig> load_run_config(const std::string& path, const std::vector<std
 /// What the run's folder keeps: the same from wherever it is opened.
 std::string run_copy(const train::RunOptions& options);
 
+/// The options of a run's config.toml, whose text is given.
+Result<train::RunOptions> options_of_text(const std::string& text, const std::string& path);
+
 /// The whole configuration as TOML: load_run_config() of it gives the same options.
 std::string to_toml(const train::RunOptions& options);
 

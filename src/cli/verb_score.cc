@@ -39,7 +39,9 @@ Status score(const Arguments& arguments, Chosen& chosen) {
                                   build_commit(),
                                   {versions_text(), to_toml(config.options)},
                                   progress_style(arguments.quiet),
-                                  nullptr};
+                                  nullptr,
+                                  "",
+                                  options_of_text};
   train::ScoringRequest request = arguments.request;
   if (arguments.key != "row") request.key = arguments.key;
   if (arguments.latency) request.latency = arguments.answer;

@@ -171,6 +171,8 @@ Status train_model(const Arguments& arguments, Chosen& chosen) {
   if (arguments.overwrite) request.existing = train::ExistingRun::overwrite;
   request.export_plain = arguments.export_plain;
   request.begun = note_begin;
+  request.default_dense_ops =
+      !arguments.quiet && find(config.source, "preprocess.dense") == nullptr;
   request.profile = arguments.profile || !arguments.html.empty();
   auto world = open_world(config.options.train);
   if (!world.ok()) return config.locate(world.status());
@@ -181,7 +183,8 @@ Status train_model(const Arguments& arguments, Chosen& chosen) {
                                   {versions_text(), to_toml(config.options)},
                                   progress_style(arguments.quiet),
                                   &watch_interrupts(),
-                                  run_copy(config.options)};
+                                  run_copy(config.options),
+                                  options_of_text};
   auto summary = run_training(config.options, request, setting);
   if (!summary.ok()) return config.locate(summary.status());
   if (!chosen.world->has_first_rank()) return {};

@@ -2,6 +2,7 @@
 #include "train/checkpoint_entries.h"
 
 #include "base/bfloat16.h"
+#include "train/trained_meaning.h"
 
 namespace recmill::train {
 
@@ -62,6 +63,7 @@ Json properties_of(const ResolvedRun& run, const LoopState& state) {
   properties["batch_size"] = run.options.train.batch_size;
   properties["schema"] = {{"dense", run.schema.dense}, {"ids", run.schema.ids}};
   properties["graph"] = preprocess::to_json(run.graph);
+  properties["meaning"] = meaning_of(run);
   Json& optimizers = properties["optimizers"];
   optimizers["dense"] = name_of(run.options.optimizer.kind);
   for (const TableSpec& table : run.spec.tables) {

@@ -91,10 +91,10 @@ Status add_layers(const model::Model& model, const Taken& taken, PartWriter& par
 Status add_dictionaries(const ResolvedRun& run, const preprocess::Preprocessor& preprocessor,
                         const preprocess::DictionaryVersions& versions, PartWriter& part) {
   std::vector<uint64_t> ids;
-  for (size_t d = 0; d < run.graph.dictionaries.size(); ++d) {
+  const auto lists = preprocess::dictionary_lists(run.graph);
+  for (size_t d = 0; d < lists.size(); ++d) {
     const int64_t entries = versions.empty() ? 0 : versions[d];
-    const checkpoint::EntrySpec entry{
-        "dictionary/" + run.graph.dictionaries[d].name, ElementType::uint64, {entries}};
+    const checkpoint::EntrySpec entry{lists[d], ElementType::uint64, {entries}};
     RECMILL_RETURN_IF_ERROR(part.add(entry, {}));
     for (int64_t first = 0; first < entries; first += kIdsAtOnce) {
       ids.resize(std::min(kIdsAtOnce, entries - first));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "preprocess/run/column_statistics.h"
 #include "preprocess/run/preprocessor.h"
 #include "reader/open_reader.h"
 #include "stats/access_counter.h"
@@ -40,8 +41,9 @@ class RankCounting {
     const auto seed = static_cast<uint64_t>(run_.options.train.seed);
     RECMILL_ASSIGN_OR_RETURN(
         reader_, reader::open_reader(run_.options.data, Subset::train, seed, pool_, files));
-    RECMILL_ASSIGN_OR_RETURN(preprocessor_,
-                             preprocess::make_preprocessor(run_.graph, run_.spec, pool_));
+    RECMILL_ASSIGN_OR_RETURN(
+        preprocessor_,
+        preprocess::make_preprocessor(preprocess::without_dense(run_.graph), run_.spec, pool_));
     RECMILL_ASSIGN_OR_RETURN(rows_, reader_->rows());
     return rows_ > 0 ? Status() : Status::Failed("the training data has no rows");
   }

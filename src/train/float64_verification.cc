@@ -9,6 +9,7 @@
 
 #include "comm/threads.h"
 #include "train/data_stage.h"
+#include "train/fit_columns.h"
 #include "train/float64_run.h"
 #include "train/gpu_run.h"
 #include "train/memory.h"
@@ -110,6 +111,10 @@ Result<Float64Comparison> float64_distances(const RunOptions& options, const Run
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun plain, resolve_run(options, files));
   plain.ranks = 1;
   plain.threads = 1;
+  ThreadsWorld world;
+  RECMILL_RETURN_IF_ERROR(fit_columns(run, Way::engine, {}, world, files, Progress::Style::silent));
+  RECMILL_RETURN_IF_ERROR(
+      fit_columns(plain, Way::plain, {}, world, files, Progress::Style::silent));
   RECMILL_RETURN_IF_ERROR(
       check_memory(with_all_rows(memory_ledger(run), run.spec, "rows in float64", sizeof(double)),
                    ThreadsWorld()));

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/random.h"
+#include "preprocess/run/column_statistics.h"
 #include "reader/open_reader.h"
 
 namespace recmill::train {
@@ -20,8 +21,9 @@ Result<HistoricalBatches> HistoricalBatches::open(const ResolvedRun& run, uint64
   HistoricalBatches batches;
   RECMILL_ASSIGN_OR_RETURN(batches.reader_,
                            reader::open_reader(data, Subset::train, random.bits64(1), pool, files));
-  RECMILL_ASSIGN_OR_RETURN(batches.preprocessor_,
-                           preprocess::make_preprocessor(run.graph, run.spec, pool));
+  RECMILL_ASSIGN_OR_RETURN(
+      batches.preprocessor_,
+      preprocess::make_preprocessor(preprocess::without_dense(run.graph), run.spec, pool));
   RECMILL_ASSIGN_OR_RETURN(batches.rows_, batches.reader_->rows());
   if (batches.rows_ == 0) return Status::Failed("the training data has no rows");
   if (data.format != DataFormat::synthetic) {

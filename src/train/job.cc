@@ -9,12 +9,15 @@
 
 #include "base/log.h"
 #include "checkpoint/folder.h"
+#include "preprocess/run/column_statistics.h"
 #include "reader/data_files.h"
 #include "reader/planted_figures.h"
 #include "train/checkpoint_saver.h"
 #include "train/chosen_kernels.h"
 #include "train/drift_warning.h"
 #include "train/export_plain_run.h"
+#include "train/fit_columns.h"
+#include "train/flattened_values.h"
 #include "train/gpu_run.h"
 #include "train/handshake.h"
 #include "train/memory.h"
@@ -139,6 +142,17 @@ Result<LoopState> starting_state(const Training& training, Rank& rank) {
   return restore_checkpoint(training.run, rank, *newest.reader, /*for_training=*/true);
 }
 
+// Before the run's folder is given this configuration in place of the checkpoint's.
+Status check_resumed(const Training& training) {
+  if (training.request.existing != ExistingRun::resume) return {};
+  Files& files = training.setting.files;
+  const std::string folder = training.folder.checkpoints();
+  RECMILL_ASSIGN_OR_RETURN(const auto newest, checkpoint::open_newest(files, folder));
+  if (newest.reader == nullptr) return {};
+  RECMILL_RETURN_IF_ERROR(check_origin(training.run, *newest.reader, /*for_training=*/true));
+  return check_untold_origin(training.run, *newest.reader, training.setting.read_options, files);
+}
+
 // What no rank does before all are known to do the same.
 Status begin(Training& training, Communicator& communicator) {
   const auto& request = training.request;
@@ -148,6 +162,7 @@ Status begin(Training& training, Communicator& communicator) {
   RECMILL_RETURN_IF_ERROR(training.folder.check(request.existing));
   RECMILL_ASSIGN_OR_RETURN(training.lock,
                            RunLock::take(training.setting.files, training.folder.path()));
+  RECMILL_RETURN_IF_ERROR(check_resumed(training));
   if (request.export_plain.empty()) return {};
   return export_plain_run(training.run, training.setting.files, request.export_plain);
 }
@@ -177,6 +192,24 @@ void say_where_layers_are(const RunOptions& options) {
     log_info(
         "train.deterministic = true: the CPU computes the dense layers, bit for bit as without a "
         "GPU; false has the GPU compute them, which is faster");
+}
+
+// What operations on dense columns need of the training rows: of those that the checkpoint was
+// trained on where there is one.
+Status fit(ResolvedRun& run, const TrainingRequest& request, const JobSetting& setting,
+           const RunFolder& folder) {
+  if (!lacks_statistics(run.graph)) return {};
+  if (request.existing == ExistingRun::resume) {
+    RECMILL_ASSIGN_OR_RETURN(const auto newest,
+                             checkpoint::open_newest(setting.files, folder.checkpoints()));
+    if (newest.reader != nullptr) {
+      take_fitted(*newest.reader, run);
+      return check_origin(run, *newest.reader, /*for_training=*/true);
+    }
+  }
+  RECMILL_RETURN_IF_ERROR(folder.check(request.existing));
+  return fit_columns(run, Way::engine, setting.identity, setting.world, setting.files,
+                     setting.progress);
 }
 
 Status train_rank(Training& training, Communicator& communicator) {
@@ -212,6 +245,7 @@ Status train_rank(Training& training, Communicator& communicator) {
   TrainingLoop loop(run, rank, communicator, loop_setting, start);
   RECMILL_ASSIGN_OR_RETURN(const LoopOutcome outcome, loop.run());
   RECMILL_ASSIGN_OR_RETURN(const Json ids, count_ids(run, rank, communicator));
+  RECMILL_ASSIGN_OR_RETURN(const Json flattened, flattened_values(run, rank, communicator));
   Json profile;
   if (training.request.profile) {
     RECMILL_ASSIGN_OR_RETURN(profile, gather_profile(run, *rank.trainer, communicator));
@@ -220,6 +254,8 @@ Status train_rank(Training& training, Communicator& communicator) {
   RECMILL_ASSIGN_OR_RETURN(training.summary,
                            summarize(training, rank, outcome, log->earlier_seconds()));
   if (!ids.empty()) training.summary["ids"] = ids;
+  if (!flattened.empty()) training.summary["flattened"] = flattened;
+  for (const std::string& line : flattened_lines(flattened)) log->progress().say(line);
   if (!profile.is_null()) training.summary["profile"] = std::move(profile);
   RECMILL_RETURN_IF_ERROR(training.folder.write_summary(training.summary));
   return log->close();
@@ -236,6 +272,16 @@ int64_t reordering_features(const ResolvedRun& run, Files& files) {
   return std::ranges::count_if(kernels->pool, [](const kernels::PoolKernel& kernel) {
     return kernel.of->order == kernels::Order::reorders;
   });
+}
+
+void say_default_ops(const ResolvedRun& run) {
+  if (run.schema.dense.empty()) return;
+  std::string ops;
+  for (const std::string& op : run.options.preprocess.dense) ops += (ops.empty() ? "" : ", ") + op;
+  log_info(fmt::format(
+      "preprocess.dense is not given: dense columns go through its default, {}, which makes a "
+      "missing value {:g}, each other ln(1 + x), and those below 0 all the same",
+      ops, run.options.preprocess.fill_value));
 }
 
 void say_doubts(const ResolvedRun& run, Files& files) {
@@ -268,7 +314,9 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
   RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
   RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run), world));
   if (world.has_first_rank()) say_doubts(run, setting.files);
+  if (world.has_first_rank() && request.default_dense_ops) say_default_ops(run);
   const RunFolder folder(setting.files, options.train.runs + "/" + options.name);
+  RECMILL_RETURN_IF_ERROR(fit(run, request, setting, folder));
   const auto pool = make_pool(run.threads);
   CheckpointPublisher publisher(setting.files, folder.checkpoints(), run.ranks,
                                 options.train.checkpoint.keep);

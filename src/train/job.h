@@ -27,8 +27,9 @@ struct JobSetting {
   JobIdentity identity;
   Progress::Style progress = Progress::Style::silent;
   const std::atomic<bool>* interrupted =
-      nullptr;              // becomes true: finish the iteration, save, leave
-  std::string config = {};  // for the run's folder; empty: that of the identity
+      nullptr;                         // becomes true: finish the iteration, save, leave
+  std::string config = {};             // for the run's folder; empty: that of the identity
+  ReadOptions read_options = nullptr;  // of runs whose checkpoints do not say all themselves
 };
 
 struct TrainingRequest {
@@ -37,6 +38,8 @@ struct TrainingRequest {
   /// The summary also has "profile": of each rank StageClock::report(), "name", "row_bytes" of its
   /// rows with their state, and "peak_bytes" that its process held in memory at most.
   bool profile = false;
+  /// preprocess.dense is nowhere written: what its default does is told.
+  bool default_dense_ops = false;
   /// Called by rank 0 when the folder is this run's; may be empty.
   std::function<void()> begun = nullptr;
 };

@@ -121,7 +121,8 @@ class RankItems {
         std::max(batch_size_ * (dense + ids * 56), train_.eval_batch_size * (dense + ids * 24));
     estimate("batches in hand", batches_in_hand(train_) * batch / run_.ranks);
     int64_t entries = 0;
-    for (const auto& dictionary : run_.graph.dictionaries) entries += dictionary.rows;
+    for (const auto& dictionary : run_.graph.dictionaries)  // as many ids may wait for a row
+      entries += dictionary.rows * (dictionary.min_count > 1 ? 2 : 1);
     constexpr int64_t kEntryBytes = 40;  // the id, its slot, and what growing takes
     if (entries > 0) estimate("dictionaries, when full", entries * kEntryBytes);
   }

@@ -3,8 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
+#include "base/log.h"
 #include "table/embedding_table.h"
 #include "train/checkpoint_entries.h"
+#include "train/trained_meaning.h"
 
 namespace recmill::train {
 namespace {
@@ -51,20 +55,18 @@ Status check_optimizers(const ResolvedRun& run, const Json& then, const Json& no
   return {};
 }
 
-Status check_properties(const ResolvedRun& run, const Json& properties, bool for_training,
-                        const std::string& path) {
-  const Json expected = properties_of(run, {});
-  for (const char* key : {"schema", "graph", "shards", "batch_size", "seed"}) {
-    const bool of_the_run = std::string_view(key) != "schema" && std::string_view(key) != "graph";
-    if (of_the_run && !for_training) continue;
-    if (!properties.contains(key) || properties[key] != expected[key]) {
-      return Status::BadRequest(path + ": was written by a run with another " + key +
-                                " than this configuration's");
-    }
+Status check_schema(const Json& then, const Json& now, const std::string& path) {
+  if (then == now) return {};
+  const std::string another =
+      path + ": was written by a run with another schema than this configuration's";
+  for (const char* role : {"dense", "ids"}) {
+    const Json before = then.is_object() ? then.value(role, Json()) : Json();
+    if (before == now[role]) continue;
+    return Status::BadRequest(fmt::format("{}: its {} columns are {}, here {}", another,
+                                          std::string_view(role) == "ids" ? "id" : role,
+                                          before.dump(), now[role].dump()));
   }
-  if (!for_training) return {};
-  return check_optimizers(run, properties.value("optimizers", Json()), expected["optimizers"],
-                          path);
+  return Status::BadRequest(another);
 }
 
 // Reads what the rank owns where that is a range of rows or columns; where rows are split by hash,
@@ -158,10 +160,10 @@ Status restore_window(checkpoint::Reader& reader, metrics::WindowContents& windo
 
 Status restore_dictionaries(const ResolvedRun& run, Rank& rank, checkpoint::Reader& reader,
                             LoopState& state) {
-  for (size_t d = 0; d < run.graph.dictionaries.size(); ++d) {
-    const std::string name = "dictionary/" + run.graph.dictionaries[d].name;
+  const auto lists = preprocess::dictionary_lists(run.graph);
+  for (size_t d = 0; d < lists.size(); ++d) {
     RECMILL_ASSIGN_OR_RETURN(const auto ids,
-                             read_column<uint64_t>(reader, name, ElementType::uint64));
+                             read_column<uint64_t>(reader, lists[d], ElementType::uint64));
     RECMILL_RETURN_IF_ERROR(
         rank.preprocessor->restore_dictionary(static_cast<int>(d), ids).at(reader.path()));
     state.dictionaries.push_back(static_cast<int64_t>(ids.size()));
@@ -201,11 +203,67 @@ Status check_position(const StreamPosition& position, reader::Reader& rows) {
                                     position.row, there));
 }
 
+/// How the run's folder of a checkpoint calls its configuration; empty: it stands in no run's.
+std::string config_beside(const std::string& path, Files& files) {
+  const std::filesystem::path checkpoints =
+      std::filesystem::path(path).lexically_normal().parent_path();
+  if (checkpoints.filename() != "checkpoints") return "";
+  const std::string config = (checkpoints.parent_path() / "config.toml").string();
+  return files.exists(config) ? config : "";
+}
+
 }  // namespace
+
+Status check_origin(const ResolvedRun& run, const checkpoint::Reader& reader, bool for_training) {
+  const Json expected = properties_of(run, {}), &properties = reader.properties();
+  const std::string& path = reader.path();
+  const auto of = [&](const char* key) {
+    return properties.is_object() ? properties.value(key, Json()) : Json();
+  };
+  RECMILL_RETURN_IF_ERROR(check_schema(of("schema"), expected["schema"], path));
+  RECMILL_RETURN_IF_ERROR(compare_meaning(run, of("meaning"), path));
+  RECMILL_RETURN_IF_ERROR(compare_graph(run, of("graph"), path));
+  if (!for_training) return {};
+  for (const char* key : {"shards", "batch_size", "seed"}) {
+    if (of(key) == expected[key]) continue;
+    return Status::BadRequest(
+        fmt::format("{}: was written by a run with another {} than this configuration's: {}, here "
+                    "{}",
+                    path, key, of(key).dump(), expected[key].dump()));
+  }
+  return check_optimizers(run, of("optimizers"), expected["optimizers"], path);
+}
+
+Status check_untold_origin(const ResolvedRun& run, const checkpoint::Reader& reader,
+                           const ReadOptions& read_options, Files& files) {
+  const Json& properties = reader.properties();
+  if (properties.is_object() && tells_all(run, properties.value("meaning", Json()))) return {};
+  const std::string config = config_beside(reader.path(), files);
+  const std::string untold = reader.path() +
+                             ": was written before checkpoints said how cells are read, bags "
+                             "pooled and models made, and ";
+  const std::string skipped = ": these are not compared with this configuration";
+  if (config.empty() || read_options == nullptr) {
+    log_info(untold + "no config.toml of its run is beside it" + skipped);
+    return {};
+  }
+  const auto resolve_then = [&]() -> Result<ResolvedRun> {
+    RECMILL_ASSIGN_OR_RETURN(const std::string text, read_text(files, config));
+    RECMILL_ASSIGN_OR_RETURN(RunOptions options, read_options(text, config));
+    options.train.ranks = 1;
+    return resolve_run(options, run.schema, run.threads);
+  };
+  const auto then = resolve_then();
+  if (then.ok())
+    return compare_meaning(run, meaning_of(*then),
+                           reader.path() + ", as its run's config.toml says,");
+  log_info(untold + "its run's cannot be taken (" + then.status().message() + ")" + skipped);
+  return {};
+}
 
 Result<LoopState> restore_checkpoint(const ResolvedRun& run, Rank& rank, checkpoint::Reader& reader,
                                      bool for_training) {
-  RECMILL_RETURN_IF_ERROR(check_properties(run, reader.properties(), for_training, reader.path()));
+  RECMILL_RETURN_IF_ERROR(check_origin(run, reader, for_training));
   for (size_t t = 0; t < run.spec.tables.size(); ++t) {
     RECMILL_RETURN_IF_ERROR(restore_table(run, rank, reader, static_cast<int>(t), for_training));
   }

@@ -5,13 +5,23 @@
 #include "checkpoint/reader.h"
 #include "train/loop_state.h"
 #include "train/rank.h"
+#include "train/run_folder.h"
 
 namespace recmill::train {
 
+/// Refuses, naming what differs, a checkpoint of other columns, or in which rows and layers mean
+/// something else (trained_meaning.h), and for training one of another batch size, seed, number of
+/// shards or optimizer.
+Status check_origin(const ResolvedRun& run, const checkpoint::Reader& reader, bool for_training);
+
+/// The same of what a checkpoint of before does not say, by the config.toml of its run; without one
+/// it is said that nothing is compared. Before --resume writes that file anew.
+Status check_untold_origin(const ResolvedRun& run, const checkpoint::Reader& reader,
+                           const ReadOptions& read_options, Files& files);
+
 /// Loads a checkpoint into a rank, whatever the number of ranks that wrote it, and says where
-/// training goes on. Refuses, naming what differs, one of other columns, tables or layers, and for
-/// training one of another batch size, seed or number of shards. Without `for_training` optimizers'
-/// states stay as they are.
+/// training goes on. Refuses what check_origin() does, and other tables or layers. Without
+/// `for_training` optimizers' states stay as they are.
 Result<LoopState> restore_checkpoint(const ResolvedRun& run, Rank& rank, checkpoint::Reader& reader,
                                      bool for_training);
 

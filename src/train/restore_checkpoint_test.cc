@@ -153,6 +153,40 @@ TEST(RestoreCheckpoint, state_that_cannot_be_is_one_line_though_its_checksums_ar
   EXPECT_TRUE(train(options, files, ExistingRun::resume).ok());
 }
 
+TEST(RestoreCheckpoint, what_one_of_before_does_not_say_is_as_its_runs_configuration_has_it) {
+  FaultyFiles disk;
+  SharedFiles files(disk, [](const std::string&) { return Status(); });
+  RunOptions options = small_run();
+  options.train.iterations = 8;
+  ASSERT_TRUE(train(options, files).ok());
+  const std::string path = small_checkpoints() + "/" + checkpoint::folder_name(8);
+  auto before = read_content(files, path);
+  ASSERT_TRUE(before.ok()) << before.status().message();
+  before->properties.erase("meaning");
+  ASSERT_TRUE(write_content(files, small_checkpoints(), 8, *before).ok());
+  RunOptions other = options;
+  other.embedding.pooling = preprocess::FeaturePooling::mean;
+  const std::string config = *read_text(files, "runs/small/config.toml");
+  const auto reads = [&](const RunOptions& as) -> ReadOptions {
+    return [&, as](const std::string& text, const std::string& at) -> Result<RunOptions> {
+      EXPECT_EQ(text, config);
+      EXPECT_EQ(at, "runs/small/config.toml");
+      return as;
+    };
+  };
+  const auto resume = [&](const RunOptions& of, const ReadOptions& read) {
+    return train(of, files, ExistingRun::resume, read).status();
+  };
+  expect_one_line(resume(other, reads(options)),
+                  "embedding.pooling: is \"mean\" (feature 'shop'), and " + path +
+                      ", as its run's config.toml says, was written with \"sum\"");
+  EXPECT_EQ(*read_text(files, "runs/small/config.toml"), config) << "it is the run's still";
+  expect_one_line(score(other, files, reads(options)).status(), "embedding.pooling: is \"mean\"");
+  EXPECT_TRUE(score(options, files, reads(options)).ok());
+  EXPECT_TRUE(score(other, files, nullptr).ok()) << "nothing says how it was";
+  EXPECT_TRUE(resume(other, reads(other)).ok());
+}
+
 TEST(RestoreCheckpoint, each_rank_reads_what_it_owns_and_by_hash_everything) {
   constexpr int kRanks = 4;
   for (const auto& [sharding, name] : EnumNames<Sharding>::names) {

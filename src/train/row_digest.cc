@@ -69,7 +69,9 @@ std::string row_digest(const ResolvedRun& run) {
       text += fmt::format("{} {}\n", op.op, op.parameters.dump());
   }
   for (const preprocess::DictionarySpec& dictionary : run.graph.dictionaries)
-    text += fmt::format("dictionary {} {}\n", dictionary.rows, dictionary.when_full);
+    text += fmt::format(
+        "dictionary {} {}{}\n", dictionary.rows, dictionary.when_full,
+        dictionary.min_count > 1 ? fmt::format(" from {}", dictionary.min_count) : std::string());
   if (!run.graph.dictionaries.empty()) text += text_of_data(run.options);
   return fmt::format("{:016x}", hash_bytes(text));
 }

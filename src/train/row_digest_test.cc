@@ -39,7 +39,7 @@ TEST(RowDigest, IsOfNothingElse) {
   EXPECT_EQ(digest([](RunOptions& o) {
               o.embedding.dim = 8;
               o.embedding.optimizer.kind = OptimizerKind::sgd;
-              o.embedding.pooling = Pooling::mean;
+              o.embedding.pooling = preprocess::FeaturePooling::mean;
               o.embedding.sharding = Sharding::column;
               o.train.seed = 9;
               o.train.batch_size = 77;

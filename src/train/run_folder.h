@@ -9,16 +9,22 @@
 //   lock             while a job writes to it
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "base/files.h"
 #include "base/json_lines.h"
 #include "base/status.h"
+#include "train/run_options.h"
 
 namespace recmill::train {
 
 enum class ExistingRun { refuse, resume, overwrite };
+
+/// The options that the text of a config.toml at `path` says.
+using ReadOptions =
+    std::function<Result<RunOptions>(const std::string& text, const std::string& path)>;
 
 /// Held by the one job that writes a run's folder; gone with the job, however it ends.
 class RunLock {

@@ -10,7 +10,9 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "checkpoint/folder.h"
+#include "preprocess/run/column_statistics.h"
 #include "reader/data_files.h"
+#include "train/fit_columns.h"
 #include "train/handshake.h"
 #include "train/memory.h"
 #include "train/predictions.h"
@@ -34,12 +36,10 @@ struct Scoring {
   reader::KeySource of_keys = {};
 };
 
-Result<std::unique_ptr<checkpoint::Reader>> open_checkpoint(const Scoring& scoring) {
-  Files& files = scoring.setting.files;
-  if (!scoring.request.checkpoint.empty()) {
-    return checkpoint::Reader::open(files, scoring.request.checkpoint);
-  }
-  const RunOptions& options = scoring.run.options;
+Result<std::unique_ptr<checkpoint::Reader>> open_checkpoint(const RunOptions& options,
+                                                            const ScoringRequest& request,
+                                                            Files& files) {
+  if (!request.checkpoint.empty()) return checkpoint::Reader::open(files, request.checkpoint);
   const std::string folder = options.train.runs + "/" + options.name + "/checkpoints";
   RECMILL_ASSIGN_OR_RETURN(auto newest, checkpoint::open_newest(files, folder));
   for (const std::string& damaged : newest.damaged) log_warning(damaged);
@@ -158,7 +158,11 @@ Status score_rows(Scoring& scoring, Communicator& communicator) {
       shake_hands(scoring.run, scoring.setting.identity, communicator, scoring.setting.files));
   RECMILL_RETURN_IF_ERROR(
       same_everywhere("--key of predictions", scoring.request.key, communicator));
-  RECMILL_ASSIGN_OR_RETURN(const auto reader, open_checkpoint(scoring));
+  RECMILL_ASSIGN_OR_RETURN(const auto reader, open_checkpoint(scoring.run.options, scoring.request,
+                                                              scoring.setting.files));
+  if (communicator.rank() == 0)
+    RECMILL_RETURN_IF_ERROR(check_untold_origin(scoring.run, *reader, scoring.setting.read_options,
+                                                scoring.setting.files));
   RECMILL_ASSIGN_OR_RETURN(Rank rank, make_rank(scoring.run, Way::engine, communicator,
                                                 scoring.pool, scoring.setting.files));
   if (rank.eval_rows == nullptr) {
@@ -222,7 +226,13 @@ Result<ResolvedRun> resolve_scoring(const RunOptions& options, const ScoringRequ
 
 Result<Json> run_scoring(const RunOptions& options, const ScoringRequest& request,
                          const JobSetting& setting) {
-  RECMILL_ASSIGN_OR_RETURN(const ResolvedRun run, resolve_scoring(options, request, setting));
+  RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_scoring(options, request, setting));
+  if (lacks_statistics(run.graph)) {
+    RECMILL_ASSIGN_OR_RETURN(const auto reader,
+                             open_checkpoint(run.options, request, setting.files));
+    take_fitted(*reader, run);
+    RECMILL_RETURN_IF_ERROR(check_origin(run, *reader, /*for_training=*/false));
+  }
   RECMILL_RETURN_IF_ERROR(check_memory(scoring_ledger(run), setting.world));
   const auto pool = make_pool(run.threads);
   Scoring scoring{run, request, setting, *pool};

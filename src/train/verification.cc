@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "comm/threads.h"
 #include "placement_plan/plan_file.h"
+#include "train/fit_columns.h"
 #include "train/gpu_run.h"
 #include "train/handshake.h"
 #include "train/memory.h"
@@ -257,10 +258,14 @@ Result<Json> verify(const RunOptions& options, const VerificationRequest& reques
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(limited, world, files));
   if (has_plan_file(options)) run.ranks = numbers[0];
   RECMILL_RETURN_IF_ERROR(place_tables(run, files));
+  ResolvedRun plainly = run;
+  for (const auto& [fitted, way] : {std::pair(&run, Way::engine), {&plainly, Way::plain}})
+    RECMILL_RETURN_IF_ERROR(
+        fit_columns(*fitted, way, request.identity, world, files, Progress::Style::silent));
   RECMILL_RETURN_IF_ERROR(check_memory(
       with_all_rows(memory_ledger(run), run.spec, "rows of the plain run", sizeof(float)), world));
   Plain plain;
-  RECMILL_RETURN_IF_ERROR(run_plain_at_first_rank(run, request.identity, world, files, plain));
+  RECMILL_RETURN_IF_ERROR(run_plain_at_first_rank(plainly, request.identity, world, files, plain));
   request.say(fmt::format("plain run: {} batches", plain.trace.losses.size()));
   Json result;
   result["verified"] = true;

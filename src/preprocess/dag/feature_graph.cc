@@ -17,6 +17,7 @@ Json chains_to_json(const std::vector<Chain>& chains) {
                     {"column_index", chain.column_index},
                     {"weighted", chain.weighted},
                     {"ops", std::move(ops)}});
+    if (chain.normalized) list.back()["normalized"] = true;
   }
   return list;
 }
@@ -43,6 +44,12 @@ Status get(const Json& object, const char* key, T& value) {
   return {};
 }
 
+/// The same of a key that may be missing.
+template <typename T>
+Status get_optional(const Json& object, const char* key, T& value) {
+  return object.is_object() && object.contains(key) ? get(object, key, value) : Status();
+}
+
 Status get_list(const Json& object, const char* key, Json& list) {
   RECMILL_RETURN_IF_ERROR(get(object, key, list));
   return list.is_array() ? Status() : Status::Failed(std::string("key '") + key + "' is no list");
@@ -57,6 +64,7 @@ Result<Chain> chain_from_json(const Json& json) {
   RECMILL_RETURN_IF_ERROR(get(json, "column", chain.column));
   RECMILL_RETURN_IF_ERROR(get(json, "column_index", chain.column_index));
   RECMILL_RETURN_IF_ERROR(get(json, "weighted", chain.weighted));
+  RECMILL_RETURN_IF_ERROR(get_optional(json, "normalized", chain.normalized));
   RECMILL_RETURN_IF_ERROR(get_list(json, "ops", ops));
   if (source != "dense" && source != "ids") return Status::Failed("source '" + source + "'");
   chain.source = source == "dense" ? Source::dense : Source::ids;
@@ -94,6 +102,8 @@ Result<FeatureGraph> read_graph(const Json& json) {
     RECMILL_RETURN_IF_ERROR(get(entry, "name", dictionary.name));
     RECMILL_RETURN_IF_ERROR(get(entry, "rows", dictionary.rows));
     RECMILL_RETURN_IF_ERROR(get(entry, "when_full", dictionary.when_full));
+    RECMILL_RETURN_IF_ERROR(get_optional(entry, "min_count", dictionary.min_count));
+    RECMILL_RETURN_IF_ERROR(get_optional(entry, "drops_unseen", dictionary.drops_unseen));
     graph.dictionaries.push_back(std::move(dictionary));
   }
   return graph;
@@ -106,6 +116,8 @@ Json to_json(const FeatureGraph& graph) {
   for (const auto& entry : graph.dictionaries) {
     dictionaries.push_back(
         {{"name", entry.name}, {"rows", entry.rows}, {"when_full", entry.when_full}});
+    if (entry.min_count != 1) dictionaries.back()["min_count"] = entry.min_count;
+    if (entry.drops_unseen) dictionaries.back()["drops_unseen"] = true;
   }
   return {{"version", kVersion},
           {"dense", chains_to_json(graph.dense)},

@@ -22,6 +22,8 @@ struct Chain {
   int column_index = 0;         // into DataSchema::dense or ::ids
   std::vector<OpSpec> ops;
   bool weighted = false;  // features: the column's weights travel with its ids
+  /// ... each divided by the sum of those of its bag's lookups: a sum of rows is a weighted mean.
+  bool normalized = false;
   bool operator==(const Chain&) const = default;
 };
 
@@ -31,6 +33,8 @@ struct DictionarySpec {
   std::string name;                 // of its table
   int64_t rows = 0;                 // row 0 is that of unseen ids; so rows - 1 entries at most
   std::string when_full = "error";  // error, clamp (row 0) or drop
+  int64_t min_count = 1;            // lookups by which an id gets a row; before, it has row 0
+  bool drops_unseen = false;        // evaluation leaves ids without a row out: not row 0
   bool operator==(const DictionarySpec&) const = default;
 };
 
@@ -41,6 +45,7 @@ struct FeatureGraph {
   bool operator==(const FeatureGraph&) const = default;
 };
 
+/// What says nothing (a min_count of 1) is left out, so that it is as it was before there was such.
 Json to_json(const FeatureGraph& graph);
 /// Errors name the place in the JSON.
 Result<FeatureGraph> feature_graph_from_json(const Json& json);

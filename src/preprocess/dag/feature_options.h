@@ -34,6 +34,15 @@ enum class MissingId { value, empty };
 /// of unseen ids, under `dictionary`; `drop` leaves the lookup out.
 enum class OutOfRange { error, clamp, drop };
 
+/// What a lookup of an id becomes that evaluation meets and the dictionary lacks: row 0, or it is
+/// left out, so that the id adds zeros and a mean is of the ids that are known.
+enum class Unseen { row, zero };
+
+/// How a feature's rows reach the model: summed, each times its weight where the column has
+/// weights; the sum divided by the number of ids; the sum divided by that of the weights, which
+/// without weights is the mean; or each by itself.
+enum class FeaturePooling { sum, mean, weighted_mean, none };
+
 /// Stands for a missing cell: no id of 40 bits, and one of 2^64 for ids made of text.
 inline constexpr int64_t kMissingId = 0x6D697373696E6721;  // "missing!"
 
@@ -62,6 +71,19 @@ struct EnumNames<preprocess::MissingId> {
       std::pair{preprocess::MissingId::empty, std::string_view{"empty"}}};
 };
 template <>
+struct EnumNames<preprocess::Unseen> {
+  static constexpr std::array names{std::pair{preprocess::Unseen::row, std::string_view{"row"}},
+                                    std::pair{preprocess::Unseen::zero, std::string_view{"zero"}}};
+};
+template <>
+struct EnumNames<preprocess::FeaturePooling> {
+  static constexpr std::array names{
+      std::pair{preprocess::FeaturePooling::sum, std::string_view{"sum"}},
+      std::pair{preprocess::FeaturePooling::mean, std::string_view{"mean"}},
+      std::pair{preprocess::FeaturePooling::weighted_mean, std::string_view{"weighted_mean"}},
+      std::pair{preprocess::FeaturePooling::none, std::string_view{"none"}}};
+};
+template <>
 struct EnumNames<preprocess::OutOfRange> {
   static constexpr std::array names{
       std::pair{preprocess::OutOfRange::error, std::string_view{"error"}},
@@ -82,9 +104,11 @@ struct EmbeddingOptions {
   std::optional<Sharding> sharding;
   Mapping mapping = Mapping::hash;
   OutOfRange out_of_range = OutOfRange::error;
+  int64_t min_count = 1;
+  Unseen unseen = Unseen::row;
   MissingId missing = MissingId::value;
   int64_t missing_id = kMissingId;
-  Pooling pooling = Pooling::sum;
+  FeaturePooling pooling = FeaturePooling::sum;
   int64_t max_length = 0;
 };
 
@@ -102,6 +126,8 @@ struct TableOptions {
   std::optional<Sharding> sharding;
   std::optional<Mapping> mapping;
   std::optional<OutOfRange> out_of_range;
+  std::optional<int64_t> min_count;
+  std::optional<Unseen> unseen;
   bool frozen = false;
 };
 
@@ -113,7 +139,7 @@ struct FeatureOptions {
   std::string table;
   std::optional<MissingId> missing;
   std::optional<int64_t> missing_id;
-  std::optional<Pooling> pooling;
+  std::optional<FeaturePooling> pooling;
   std::optional<int64_t> max_length;
   std::optional<bool> weighted;
   std::vector<double> borders;
@@ -146,9 +172,18 @@ void describe(Visitor& v, EmbeddingOptions& o) {
   v("out_of_range", o.out_of_range,
     "an id that has no row (direct: outside [0, rows); dictionary: new when the table is full) is "
     "an error, clamped (to the nearest row; to row 0), or dropped: error, clamp, drop");
+  v("min_count", o.min_count,
+    "dictionary: an id has a row of its own from the so manieth time on that training looks it up; "
+    "before, it trains row 0, that of unseen ids",
+    at_least(1));
+  v("unseen", o.unseen,
+    "dictionary: an id that evaluation looks up and that has no row is row 0, or is left out, as "
+    "zeros: row, zero");
   v("missing", o.missing, "a missing cell is an id of its own, or an empty bag: value, empty");
   v("missing_id", o.missing_id, "the id that a missing cell stands for under missing = \"value\"");
-  v("pooling", o.pooling, "rows of a bag are summed, averaged or handed on: sum, mean, none");
+  v("pooling", o.pooling,
+    "rows of a bag are summed, averaged (divided by their number, or with weights by the sum of "
+    "these: weighted_mean) or handed on: sum, mean, weighted_mean, none");
   v("max_length", o.max_length, "longer bags keep their first ids only; 0: no limit");
 }
 template <typename Visitor>
@@ -165,6 +200,8 @@ void describe(Visitor& v, TableOptions& o) {
   v("sharding", o.sharding, "in place of embedding.sharding");
   v("mapping", o.mapping, "in place of embedding.mapping");
   v("out_of_range", o.out_of_range, "in place of embedding.out_of_range");
+  v("min_count", o.min_count, "in place of embedding.min_count", at_least(1));
+  v("unseen", o.unseen, "in place of embedding.unseen");
   v("frozen", o.frozen, "rows are looked up and never updated");
 }
 template <typename Visitor>
@@ -183,7 +220,9 @@ void describe(Visitor& v, FeatureOptions& o) {
 }
 template <typename Visitor>
 void describe(Visitor& v, PreprocessOptions& o) {
-  v("dense", o.dense, "operations on every dense column, in order: fill_null, clamp, log");
+  v("dense", o.dense,
+    "operations on every dense column, in order: fill_null, clamp, log (ln(1 + x), of values below "
+    "0 as of 0), standardize ((x - mean) / deviation of the training rows)");
   v("fill_value", o.fill_value, "fill_null: the value of a missing cell", any_number());
   v("clamp_low", o.clamp_low, "clamp: smallest value", any_number());
   v("clamp_high", o.clamp_high, "clamp: largest value", any_number());

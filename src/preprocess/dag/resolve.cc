@@ -76,10 +76,27 @@ class Resolver {
       }
     }
     RECMILL_RETURN_IF_ERROR(check_correction());
+    RECMILL_RETURN_IF_ERROR(check_dictionary_keys());
     return std::move(out_);
   }
 
  private:
+  /// What only dictionaries have is refused elsewhere.
+  Status check_dictionary_keys() const {
+    const std::string only = "is of mapping = \"dictionary\" alone";
+    for (size_t i = 0; i < tables_.size(); ++i) {
+      if (mapping_of(tables_[i].name) == Mapping::dictionary) continue;
+      if (tables_[i].min_count.value_or(1) != 1) return bad(entry("tables", i, "min_count"), only);
+      if (tables_[i].unseen.value_or(Unseen::row) != Unseen::row)
+        return bad(entry("tables", i, "unseen"), only);
+    }
+    if (!out_.graph.dictionaries.empty()) return {};
+    if (embedding_.min_count != 1) return bad("embedding.min_count", only + ", and there is none");
+    if (embedding_.unseen != Unseen::row)
+      return bad("embedding.unseen", only + ", and there is none");
+    return {};
+  }
+
   Status check_embedding() const {
     const size_t given = embedding_.rows.size();
     if (given > 1 && given != schema_.ids.size()) {
@@ -119,14 +136,16 @@ class Resolver {
     const std::string& op = preprocess_.dense[position];
     if (op == "fill_null") return OpSpec{op, {{"value", preprocess_.fill_value}}};
     if (op == "log") return OpSpec{op, Json::object()};
+    if (op == "standardize") return OpSpec{op, Json::object()};  // statistics come with the rows
     if (op == "clamp") {
       if (!(preprocess_.clamp_low <= preprocess_.clamp_high)) {
         return bad("preprocess.clamp_low", "must not be above preprocess.clamp_high");
       }
       return OpSpec{op, {{"low", preprocess_.clamp_low}, {"high", preprocess_.clamp_high}}};
     }
-    return bad("preprocess.dense[" + std::to_string(position) + "]",
-               "'" + op + "' is no operation on dense columns: fill_null, clamp or log");
+    return bad(
+        "preprocess.dense[" + std::to_string(position) + "]",
+        "'" + op + "' is no operation on dense columns: fill_null, clamp, log or standardize");
   }
 
   Status add_dense() {
@@ -291,7 +310,11 @@ class Resolver {
     const auto same_name = [&](const DictionarySpec& d) { return d.name == table.name; };
     auto& dictionaries = out_.graph.dictionaries;
     if (std::none_of(dictionaries.begin(), dictionaries.end(), same_name)) {
-      dictionaries.push_back({table.name, table.rows, std::string(name_of(policy))});
+      dictionaries.push_back(
+          {table.name, table.rows, std::string(name_of(policy)),
+           options != nullptr && options->min_count ? *options->min_count : embedding_.min_count,
+           (options != nullptr && options->unseen ? *options->unseen : embedding_.unseen) ==
+               Unseen::zero});
     }
     return {"categorify", {{"dictionary", table.name}}};
   }
@@ -316,11 +339,27 @@ class Resolver {
       }
       chain.ops.push_back(mapping_op(table));
     }
-    out_.model.features.push_back({options.name, table_number,
-                                   options.pooling.value_or(embedding_.pooling), chain.weighted,
-                                   -1});
+    const FeaturePooling pooling = options.pooling.value_or(embedding_.pooling);
+    chain.normalized = pooling == FeaturePooling::weighted_mean && chain.weighted;
+    out_.model.features.push_back(
+        {options.name, table_number, pooling_of(pooling, chain.weighted), chain.weighted, -1});
     out_.graph.features.push_back(std::move(chain));
     return {};
+  }
+
+  /// How stores pool rows; a weighted mean is a sum by weights that are divided beforehand.
+  static Pooling pooling_of(FeaturePooling pooling, bool weighted) {
+    switch (pooling) {
+      case FeaturePooling::sum:
+        return Pooling::sum;
+      case FeaturePooling::mean:
+        return Pooling::mean;
+      case FeaturePooling::weighted_mean:
+        return weighted ? Pooling::sum : Pooling::mean;
+      case FeaturePooling::none:
+        break;
+    }
+    return Pooling::none;
   }
 
   Status add_bucket_ops(const Draft& draft, const TableSpec& table, Chain& chain) const {

@@ -99,7 +99,7 @@ TEST(Resolve, exceptions_override_defaults) {
   options.embedding.sharding = Sharding::table;
   options.tables = {table};
   auto tags = feature("tags", "", "");
-  tags.pooling = Pooling::none;
+  tags.pooling = FeaturePooling::none;
   tags.max_length = 5;
   tags.missing = MissingId::empty;
   options.features = {tags};
@@ -120,6 +120,51 @@ TEST(Resolve, exceptions_override_defaults) {
   EXPECT_EQ(resolved->model.features[2].pooling, Pooling::none);
   ASSERT_EQ(resolved->graph.features[2].ops.size(), 2u);
   EXPECT_EQ(resolved->graph.features[2].ops[0], (OpSpec{"first_x", {{"x", 5}}}));
+}
+
+TEST(Resolve, a_weighted_mean_is_a_sum_by_weights_that_preprocessing_divides) {
+  Options options;
+  options.embedding.pooling = FeaturePooling::weighted_mean;
+  const auto resolved = options.resolve();
+  ASSERT_TRUE(resolved.ok()) << resolved.status().message();
+  for (size_t f = 0; f < resolved->model.features.size(); ++f) {
+    const FeatureSpec& feature = resolved->model.features[f];
+    EXPECT_EQ(feature.pooling, feature.weighted ? Pooling::sum : Pooling::mean) << feature.name;
+    EXPECT_EQ(resolved->graph.features[f].normalized, feature.weighted) << feature.name;
+  }
+  const auto again = feature_graph_from_json(to_json(resolved->graph));
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(*again, resolved->graph);
+}
+
+TEST(Resolve, what_dictionaries_alone_have_is_refused_without_one) {
+  Options options;
+  options.embedding.min_count = 3;
+  EXPECT_EQ(options.resolve().status().message(),
+            "embedding.min_count: is of mapping = \"dictionary\" alone, and there is none");
+  options.embedding.min_count = 1;
+  options.embedding.unseen = Unseen::zero;
+  EXPECT_EQ(options.resolve().status().message(),
+            "embedding.unseen: is of mapping = \"dictionary\" alone, and there is none");
+  options.embedding.mapping = Mapping::dictionary;
+  options.embedding.min_count = 3;
+  auto resolved = options.resolve();
+  ASSERT_TRUE(resolved.ok()) << resolved.status().message();
+  EXPECT_EQ(resolved->graph.dictionaries[0].min_count, 3);
+  EXPECT_TRUE(resolved->graph.dictionaries[0].drops_unseen);
+  EXPECT_EQ(*feature_graph_from_json(to_json(resolved->graph)), resolved->graph);
+  TableOptions table;
+  table.name = resolved->model.tables[0].name;
+  table.min_count = 2;
+  table.unseen = Unseen::row;
+  options.tables = {table};
+  resolved = options.resolve();
+  ASSERT_TRUE(resolved.ok()) << resolved.status().message();
+  EXPECT_EQ(resolved->graph.dictionaries[0].min_count, 2);
+  EXPECT_FALSE(resolved->graph.dictionaries[0].drops_unseen);
+  options.tables[0].mapping = Mapping::hash;
+  EXPECT_EQ(options.resolve().status().message(),
+            "tables[0].min_count: is of mapping = \"dictionary\" alone");
 }
 
 TEST(Resolve, a_dense_column_with_borders_becomes_a_feature_after_the_others) {
@@ -168,7 +213,8 @@ TEST(Resolve, errors_name_the_key) {
   EXPECT_EQ(error([](Options& o) {
               o.preprocess.dense = {"fill_null", "lg"};
             }),
-            "preprocess.dense[1]: 'lg' is no operation on dense columns: fill_null, clamp or log");
+            "preprocess.dense[1]: 'lg' is no operation on dense columns: fill_null, clamp, log or "
+            "standardize");
   EXPECT_EQ(error([](Options& o) {
               o.embedding.mapping = Mapping::dictionary;
               o.embedding.rows = {1};

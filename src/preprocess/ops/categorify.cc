@@ -20,8 +20,8 @@ uint64_t tag(uint64_t hash) {
 
 }  // namespace
 
-Dictionary::Dictionary(int64_t rows, WhenFull when_full)
-    : rows_(rows), when_full_(when_full), slots_(kFirstSlots, 0) {
+Dictionary::Dictionary(int64_t rows, WhenFull when_full, int64_t min_count)
+    : rows_(rows), when_full_(when_full), min_count_(min_count), slots_(kFirstSlots, 0) {
   RECMILL_CHECK(rows >= 2, std::to_string(rows));
   RECMILL_CHECK(static_cast<uint64_t>(rows) <= kRowMask, std::to_string(rows));
 }
@@ -43,8 +43,16 @@ uint64_t Dictionary::slot_of(uint64_t id, uint64_t hash) const {
 }
 
 uint64_t Dictionary::add(uint64_t id, uint64_t hash, IdCounts& counts) {
-  uint64_t slot = slot_of(id, hash);
+  const uint64_t slot = slot_of(id, hash);
   if (slots_[slot] != 0) return slots_[slot] & kRowMask;
+  if (min_count_ > 1) {
+    const auto seen = seen_.try_emplace(id, 0).first;
+    if (seen->second + 1 < min_count_) {
+      ++seen->second;
+      sightings_.push_back(id);
+      return 0;
+    }
+  }
   if (version() == rows_ - 1) {
     if (when_full_ == WhenFull::clamp) {
       ++counts.clamped;
@@ -53,10 +61,14 @@ uint64_t Dictionary::add(uint64_t id, uint64_t hash, IdCounts& counts) {
     ++(when_full_ == WhenFull::drop ? counts.dropped : counts.refused);
     return kNoRow;
   }
-  if (ids_.size() + 1 > slots_.size() / 8 * 5) {
-    grow();
-    slot = slot_of(id, hash);
-  }
+  if (min_count_ > 1) seen_.erase(id);
+  return append(id, hash);
+}
+
+/// The new row of an id that has none.
+uint64_t Dictionary::append(uint64_t id, uint64_t hash) {
+  if (ids_.size() + 1 > slots_.size() / 8 * 5) grow();
+  const uint64_t slot = slot_of(id, hash);
   ids_.push_back(id);
   slots_[slot] = tag(hash) | ids_.size();
   return ids_.size();
@@ -86,21 +98,21 @@ void Dictionary::add_all(std::span<const uint64_t> ids, std::span<uint64_t> rows
   }
 }
 
-uint64_t Dictionary::find(uint64_t id, int64_t version, IdCounts& counts) const {
+uint64_t Dictionary::find(uint64_t id, int64_t version, IdCounts& counts, uint64_t unseen) const {
   const uint64_t row = slots_[slot_of(id, hash_of(id))] & kRowMask;
   if (row != 0 && row <= static_cast<uint64_t>(version)) return row;
   ++counts.unseen;
-  return 0;
+  return unseen;
 }
 
 void Dictionary::find_all(std::span<const uint64_t> ids, int64_t version, std::span<uint64_t> rows,
-                          IdCounts& counts) const {
+                          IdCounts& counts, uint64_t unseen) const {
   for (size_t begin = 0; begin < ids.size(); begin += kBlock) {
     const size_t end = std::min(begin + kBlock, ids.size());
     for (size_t i = begin; i < end; ++i) {
       __builtin_prefetch(&slots_[hash_of(ids[i]) & (slots_.size() - 1)]);
     }
-    for (size_t i = begin; i < end; ++i) rows[i] = find(ids[i], version, counts);
+    for (size_t i = begin; i < end; ++i) rows[i] = find(ids[i], version, counts, unseen);
   }
 }
 
@@ -110,11 +122,27 @@ Status Dictionary::restore(std::span<const uint64_t> ids) {
                           std::to_string(rows_) + " rows");
   }
   ids_.clear();
+  sightings_.clear();
+  seen_.clear();
   slots_.assign(kFirstSlots, 0);
-  IdCounts counts;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (add(ids[i], counts) != i + 1) {
-      return Status::Failed("id " + std::to_string(ids[i]) + " is there twice");
+  for (const uint64_t id : ids) {
+    const uint64_t hash = hash_of(id);
+    if (slots_[slot_of(id, hash)] != 0) {
+      return Status::Failed("id " + std::to_string(id) + " is there twice");
+    }
+    append(id, hash);
+  }
+  return {};
+}
+
+Status Dictionary::restore_sightings(std::span<const uint64_t> ids) {
+  sightings_.assign(ids.begin(), ids.end());
+  seen_.clear();
+  for (const uint64_t id : ids) {
+    if (slots_[slot_of(id, hash_of(id))] != 0) continue;  // it has got its row
+    if (++seen_[id] >= min_count_) {
+      return Status::Failed("id " + std::to_string(id) + " was seen " + std::to_string(min_count_) +
+                            " times and has no row");
     }
   }
   return {};

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/status.h"
@@ -17,6 +18,9 @@ namespace recmill::preprocess {
 /// appended to and never changed, so its first n entries are the dictionary as it was when it had
 /// n. That count is its version: what a batch, an evaluation or a checkpoint remembers.
 ///
+/// With a min_count above 1 an id has row 0 until it has been added so often; the sightings before
+/// are a second list, appended to as well, of which a version remembers the length too.
+///
 /// Not safe for use by several threads at once.
 class Dictionary {
  public:
@@ -25,40 +29,49 @@ class Dictionary {
   enum class WhenFull { error, clamp, drop };
 
   /// `rows` >= 2 counts row 0: the dictionary holds up to rows - 1 ids.
-  Dictionary(int64_t rows, WhenFull when_full);
+  Dictionary(int64_t rows, WhenFull when_full, int64_t min_count = 1);
 
-  /// Row of `id`, which is appended if it is new and there is a row for it; else kNoRow or row 0.
+  /// Row of `id`, which is appended if it is new, was added often enough and there is a row for it;
+  /// else kNoRow or row 0.
   uint64_t add(uint64_t id, IdCounts& counts) { return add(id, hash_of(id), counts); }
   /// add() for each id in order; `rows` may be `ids`.
   void add_all(std::span<const uint64_t> ids, std::span<uint64_t> rows, IdCounts& counts);
 
-  /// Row of `id` among the first `version` entries; 0, and counted as unseen, if it is not there.
-  uint64_t find(uint64_t id, int64_t version, IdCounts& counts) const;
+  /// Row of `id` among the first `version` entries; `unseen`, and counted so, if it is not there.
+  uint64_t find(uint64_t id, int64_t version, IdCounts& counts, uint64_t unseen = 0) const;
   /// find() for each id; `rows` may be `ids`.
   void find_all(std::span<const uint64_t> ids, int64_t version, std::span<uint64_t> rows,
-                IdCounts& counts) const;
+                IdCounts& counts, uint64_t unseen = 0) const;
 
   int64_t version() const { return static_cast<int64_t>(ids_.size()); }
   int64_t rows() const { return rows_; }
   /// The id of row 1 + i at [i]; valid until the next add.
   std::span<const uint64_t> ids() const { return ids_; }
+  /// Ids as they were added while they had no row, and their rows were not yet due.
+  std::span<const uint64_t> sightings() const { return sightings_; }
 
   /// Replaces the entries (those of a checkpoint). An id that is there twice, or more ids than
   /// rows, is an error.
   Status restore(std::span<const uint64_t> ids);
+  /// The same of sightings, behind restore(). One too many of an id is an error.
+  Status restore_sightings(std::span<const uint64_t> ids);
 
  private:
   static uint64_t hash_of(uint64_t id);
   uint64_t add(uint64_t id, uint64_t hash, IdCounts& counts);
+  uint64_t append(uint64_t id, uint64_t hash);
   uint64_t slot_of(uint64_t id, uint64_t hash) const;
   void grow();
 
   const int64_t rows_;
   const WhenFull when_full_;
+  const int64_t min_count_;
   std::vector<uint64_t> ids_;  // in order of first sight
   // Open addressing: 0 is empty, else the row (low 40 bits) and 24 bits of the id's hash, so that
   // most other ids are told apart without a look at ids_. Size is a power of two.
   std::vector<uint64_t> slots_;
+  std::vector<uint64_t> sightings_;
+  std::unordered_map<uint64_t, int64_t> seen_;  // how often, of ids without a row
 };
 
 }  // namespace recmill::preprocess

@@ -84,4 +84,37 @@ TEST(Dictionary, restored_from_its_first_ids_it_grows_as_it_did) {
       Dictionary(3, Dictionary::WhenFull::error).restore(std::vector<uint64_t>{5, 6, 7}).ok());
 }
 
+TEST(Dictionary, an_id_has_row_0_until_it_was_seen_often_enough_and_the_sightings_are_state) {
+  Dictionary dictionary(4, Dictionary::WhenFull::clamp, 3);
+  IdCounts counts;
+  const std::vector<uint64_t> ids{7, 8, 7, 9, 7, 7, 8, 8, 9, 9, 5, 5, 5};
+  const std::vector<uint64_t> expected{0, 0, 0, 0, 1, 1, 0, 2, 0, 3, 0, 0, 0};
+  std::vector<uint64_t> rows(ids.size());
+  dictionary.add_all(ids, rows, counts);
+  EXPECT_EQ(rows, expected);
+  EXPECT_EQ(counts.clamped, 1) << "5, when its turn came";
+  EXPECT_EQ(dictionary.version(), 3);
+  EXPECT_EQ(std::vector<uint64_t>(dictionary.sightings().begin(), dictionary.sightings().end()),
+            (std::vector<uint64_t>{7, 8, 7, 9, 8, 9, 5, 5}));
+  // As it was after the first seven: one id with a row, five sightings.
+  Dictionary again(4, Dictionary::WhenFull::clamp, 3);
+  ASSERT_TRUE(again.restore(dictionary.ids().first(1)).ok());
+  ASSERT_TRUE(again.restore_sightings(dictionary.sightings().first(5)).ok());
+  std::vector<uint64_t> rest(ids.size() - 7);
+  IdCounts no_counts;
+  again.add_all(std::span(ids).subspan(7), rest, no_counts);
+  EXPECT_EQ(rest, std::vector<uint64_t>(expected.begin() + 7, expected.end()));
+  EXPECT_FALSE(again.restore_sightings(std::vector<uint64_t>{1, 1, 1}).ok());
+}
+
+TEST(Dictionary, what_evaluation_does_not_find_is_as_it_is_told) {
+  Dictionary dictionary(4, Dictionary::WhenFull::error);
+  IdCounts counts;
+  dictionary.add(7, counts);
+  EXPECT_EQ(dictionary.find(7, 1, counts, kNoRow), 1u);
+  EXPECT_EQ(dictionary.find(8, 1, counts, kNoRow), kNoRow);
+  EXPECT_EQ(dictionary.find(8, 1, counts), 0u);
+  EXPECT_EQ(counts.unseen, 2);
+}
+
 }  // namespace recmill::preprocess

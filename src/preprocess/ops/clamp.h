@@ -11,6 +11,7 @@ class Clamp final : public DenseOp {
   Clamp(float low, float high) : formula_{low, high} {}
   float plain(float x) const override { return formula_(x); }
   void run(std::span<const float> in, std::span<float> out) const override;
+  KeptRange kept() const override { return formula_.kept(); }
   std::optional<GpuOp> on_gpu() const override {
     return GpuOp{.kind = GpuOpKind::clamp, .clamp = formula_};
   }

@@ -15,10 +15,18 @@ RECMILL_DEVICE float run_dense_op(const GpuOp& op, float x) {
       return op.fill_null(x);
     case GpuOpKind::log:
       return op.log(x);
+    case GpuOpKind::standardize:
+      return op.standardize(x);
     default:
       __trap();
       return x;
   }
+}
+
+RECMILL_DEVICE KeptRange kept_range(const GpuOp& op) {
+  return op.kind == GpuOpKind::clamp ? op.clamp.kept()
+         : op.kind == GpuOpKind::log ? op.log.kept()
+                                     : KeptRange();
 }
 
 RECMILL_DEVICE u64 run_bucket_op(const GpuOp& op, float x) {

@@ -29,6 +29,25 @@ struct IdCounts {
   bool operator==(const IdCounts&) const = default;
 };
 
+/// What an op on dense values could not tell apart; sums of pieces are those of the whole.
+struct FlattenedCounts {
+  int64_t values = 0;  // that came to it, missing ones left out
+  int64_t below = 0;   // of these, below its KeptRange, and above
+  int64_t above = 0;
+  RECMILL_HOST_DEVICE void add(const FlattenedCounts& other) {
+    values += other.values;
+    below += other.below;
+    above += other.above;
+  }
+  bool operator==(const FlattenedCounts&) const = default;
+};
+
+/// The values that an op on dense values keeps apart: of all below it makes one, and of all above.
+struct KeptRange {
+  float low = -std::bit_cast<float>(0x7F800000);
+  float high = std::bit_cast<float>(0x7F800000);
+};
+
 /// Constants of Log.
 namespace log_plus_one {
 inline constexpr int32_t kTwoThirds = 0x3F2AAAAB;  // bits of 2/3, rounded up
@@ -49,6 +68,7 @@ struct Clamp {
   RECMILL_HOST_DEVICE float operator()(float x) const {
     return x < low ? low : x > high ? high : x;
   }
+  RECMILL_HOST_DEVICE KeptRange kept() const { return {low, high}; }
 };
 
 struct FillNull {
@@ -78,6 +98,14 @@ struct Log {
     float y = square * f * q + kf * kLow;
     y = y - square * 0.5f;
     return kf * kHigh + (f + y);
+  }
+  RECMILL_HOST_DEVICE KeptRange kept() const { return {.low = 0.0f}; }
+};
+
+struct Standardize {
+  double mean, deviation;
+  RECMILL_HOST_DEVICE float operator()(float x) const {
+    return static_cast<float>((static_cast<double>(x) - mean) / deviation);
   }
 };
 

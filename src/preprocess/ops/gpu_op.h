@@ -11,6 +11,7 @@ enum class GpuOpKind : i32 {
   clamp,
   fill_null,
   log,
+  standardize,
   bucketize,
   direct,
   modulo,
@@ -25,6 +26,7 @@ struct GpuOp {
     formulas::Clamp clamp;
     formulas::FillNull fill_null;
     formulas::Log log;
+    formulas::Standardize standardize;
     formulas::Bucketize bucketize;
     formulas::Direct direct;
     formulas::Modulo modulo;

@@ -22,6 +22,7 @@ class Log final : public DenseOp {
  public:
   float plain(float x) const override { return formulas::Log()(x); }
   void run(std::span<const float> in, std::span<float> out) const override;
+  KeptRange kept() const override { return formulas::Log().kept(); }
   std::optional<GpuOp> on_gpu() const override { return GpuOp{.kind = GpuOpKind::log, .log = {}}; }
 };
 

@@ -47,7 +47,21 @@ class DenseOp : public Op {
   virtual float plain(float value) const = 0;
   /// out[i] = plain(in[i]); sizes are equal; `out` may be `in`.
   virtual void run(std::span<const float> in, std::span<float> out) const = 0;
+  /// What it keeps apart; by default all values.
+  virtual KeptRange kept() const { return {}; }
 };
+
+/// Counts what `op` is about to flatten.
+inline void count_flattened(const DenseOp& op, std::span<const float> in, FlattenedCounts& counts) {
+  const auto [low, high] = op.kept();
+  int64_t values = 0, below = 0, above = 0;
+  for (const float x : in) {
+    values += x == x ? 1 : 0;
+    below += x < low ? 1 : 0;
+    above += x > high ? 1 : 0;
+  }
+  counts.add({values, below, above});
+}
 
 /// Ids to ids, one by one; the last op of a feature yields rows, or kNoRow for an id that is
 /// dropped or refused.

@@ -30,6 +30,8 @@ const std::vector<OpSpec>& fixtures() {
       {"sigrid_hash", {{"rows", 1}, {"salt", 0}}},
       {"sigrid_hash", {{"rows", 4294967295u}, {"salt", 5}}},
       {"sigrid_hash", {{"rows", 4294967297u}, {"salt", ~0ull}}},
+      {"standardize", {{"mean", 0.0}, {"deviation", 1.0}}},
+      {"standardize", {{"mean", -3.3}, {"deviation", 1e-3}}},
   };
   return list;
 }
@@ -222,7 +224,24 @@ TEST(OpContract, wrong_parameters_are_errors_that_name_op_and_parameter) {
             "op 'direct': parameter 'out_of_range' must be error, clamp or drop");
   EXPECT_EQ(error({"bucketize", {{"borders", {2, 1}}}}),
             "op 'bucketize': parameter 'borders' must be ascending");
+  EXPECT_EQ(error({"standardize", {{"mean", 1.5}, {"deviation", 0}}}),
+            "op 'standardize': parameter 'deviation' must be above 0");
   EXPECT_EQ(error({"nothing", {}}), "there is no op 'nothing'");
+}
+
+TEST(OpContract, values_that_an_op_makes_one_of_are_counted) {
+  const auto counts = [](const OpSpec& spec, std::vector<float> values) {
+    const auto op = make_op(spec);
+    FlattenedCounts counts;
+    count_flattened(static_cast<const DenseOp&>(**op), values, counts);
+    return counts;
+  };
+  constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> values{-1.5f, -0.2f, -0.0f,    0.0f,     2.0f,
+                                  3.0f,  kNone, INFINITY, -INFINITY};
+  EXPECT_EQ(counts({"log", Json::object()}, values), (FlattenedCounts{8, 3, 0}));
+  EXPECT_EQ(counts({"clamp", {{"low", -0.2}, {"high", 2}}}, values), (FlattenedCounts{8, 2, 2}));
+  EXPECT_EQ(counts({"fill_null", {{"value", 1}}}, values), (FlattenedCounts{8, 0, 0}));
 }
 
 }  // namespace recmill::preprocess

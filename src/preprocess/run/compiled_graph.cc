@@ -2,6 +2,7 @@
 #include "preprocess/run/compiled_graph.h"
 
 #include "preprocess/ops/registry.h"
+#include "preprocess/run/preprocessor.h"
 
 namespace recmill::preprocess {
 namespace {
@@ -81,6 +82,22 @@ int64_t CompiledChain::full_length(int64_t before) const {
   return before;
 }
 
+std::vector<std::string> dictionary_lists(const FeatureGraph& graph) {
+  std::vector<std::string> names;
+  for (const DictionarySpec& dictionary : graph.dictionaries)
+    names.push_back("dictionary/" + dictionary.name);
+  for (const DictionarySpec& dictionary : graph.dictionaries)
+    if (dictionary.min_count > 1) names.push_back("sightings/" + dictionary.name);
+  return names;
+}
+
+void normalize_weights(std::span<float> weights) {
+  double sum = 0.0;
+  for (const float weight : weights) sum += weight;
+  for (float& weight : weights)
+    weight = sum == 0.0 ? 0.0f : static_cast<float>(static_cast<double>(weight) / sum);
+}
+
 Result<CompiledGraph> compile(const FeatureGraph& graph, const ModelSpec& model) {
   CompiledGraph compiled;
   compiled.dictionaries = graph.dictionaries;
@@ -93,12 +110,18 @@ Result<CompiledGraph> compile(const FeatureGraph& graph, const ModelSpec& model)
     compiled.when_full.push_back(name == "error"   ? Dictionary::WhenFull::error
                                  : name == "clamp" ? Dictionary::WhenFull::clamp
                                                    : Dictionary::WhenFull::drop);
+    if (dictionary.min_count < 1)
+      return Status::Failed("dictionary '" + dictionary.name + "': min_count must be at least 1");
+    if (dictionary.min_count > 1)
+      compiled.counting.push_back(static_cast<int>(compiled.when_full.size()) - 1);
   }
   for (const auto& chain : graph.dense) {
     RECMILL_ASSIGN_OR_RETURN(auto made, compile_chain(chain, {}));
     if (made.bucket != nullptr || chain.source != Source::dense) {
       return Status::Failed("chain '" + chain.output + "' does not end in dense values");
     }
+    compiled.dense_ops_before.push_back(compiled.dense_ops);
+    compiled.dense_ops += static_cast<int>(made.dense.size());
     compiled.dense.push_back(std::move(made));
   }
   for (const auto& chain : graph.features) {

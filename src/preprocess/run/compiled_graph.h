@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,11 +40,14 @@ struct CompiledChain {
 
 struct CompiledGraph {
   std::vector<CompiledChain> dense;
+  std::vector<int> dense_ops_before;  // [dense]: ops of the chains before; all ops are numbered so
+  int dense_ops = 0;
   std::vector<CompiledChain> features;  // those with ids of their own
   std::vector<int> feature_of_output;   // [model features]: index into `features`
   std::vector<int> output_of_feature;   // [features]: the first of them, where it is computed
   std::vector<int64_t> rows;            // [features], rows of its table
   std::vector<DictionarySpec> dictionaries;
+  std::vector<int> counting;  // dictionaries whose sightings are lists, behind those of all ids
   std::vector<Dictionary::WhenFull> when_full;           // [dictionaries]
   std::vector<std::vector<int>> features_of_dictionary;  // [dictionaries], in feature order
 };
@@ -53,6 +57,10 @@ Result<CompiledGraph> compile(const FeatureGraph& graph, const ModelSpec& model)
 /// What the ops on ids of a chain begin with: a sample's value in its bucket, or its ids after all
 /// ops on bags, beside weights of 1 where the column has none.
 Bag plain_bag(const CompiledChain& chain, const ColumnBatch& batch, int64_t sample);
+
+/// Divides the weights of a bag by their sum, in float64 from left to right; all become 0 where
+/// that is 0.
+void normalize_weights(std::span<float> weights);
 
 /// The error for an id that has no row.
 Status refused_id(const CompiledGraph& graph, int feature, int64_t sample, uint64_t id);

@@ -22,7 +22,7 @@ struct RunChains {
     IdCounts counts;
     if (chain.dense != nullptr) {
       for (i64 s = begin + threadIdx.x; s < end; s += kChainThreads)
-        chain.dense[s * chain.dense_stride] = dense_value(chain, s);
+        chain.dense[s * chain.dense_stride] = counted_value(chain, s);
     } else if (chain.values != nullptr) {
       for (i64 s = begin + threadIdx.x; s < end; s += kChainThreads)
         write_row(chain, s, run_bucket_op(chain.ops[chain.dense_ops], dense_value(chain, s)),
@@ -40,6 +40,20 @@ struct RunChains {
   RECMILL_DEVICE static float dense_value(const GpuChain& chain, i64 sample) {
     float value = chain.values[sample];
     for (int op = 0; op < chain.dense_ops; ++op) value = run_dense_op(chain.ops[op], value);
+    return value;
+  }
+
+  RECMILL_DEVICE static float counted_value(const GpuChain& chain, i64 sample) {
+    if (chain.flattened == nullptr) return dense_value(chain, sample);
+    float value = chain.values[sample];
+    for (int op = 0; op < chain.dense_ops; ++op) {
+      const KeptRange kept = kept_range(chain.ops[op]);
+      FlattenedCounts& counts = chain.flattened[op];
+      if (value != value) add(-1, counts.values);
+      if (value < kept.low) add(1, counts.below);
+      if (value > kept.high) add(1, counts.above);
+      value = run_dense_op(chain.ops[op], value);
+    }
     return value;
   }
 
@@ -97,8 +111,10 @@ struct RunChains {
     add(counts.refused, chain, &IdCounts::refused);
   }
   RECMILL_DEVICE static void add(i64 count, const GpuChain& chain, int64_t IdCounts::*of) {
-    if (count != 0)
-      atomicAdd(reinterpret_cast<u64*>(&(chain.counts->*of)), static_cast<u64>(count));
+    if (count != 0) add(count, chain.counts->*of);
+  }
+  RECMILL_DEVICE static void add(i64 count, int64_t& to) {
+    atomicAdd(reinterpret_cast<u64*>(&to), static_cast<u64>(count));
   }
 };
 

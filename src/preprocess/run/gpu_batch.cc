@@ -28,6 +28,7 @@ GpuBatch::GpuBatch(PreprocessCall& call, const ChainSubset& subset,
     for (const CompiledChain& chain : call_.graph.dense)
       dense_inputs_.push_back(add_dense_column(chain.chain.column_index));
     dense_ = memory_.results.add<float>(samples * call_.dense.columns);
+    flattened_ = memory_.results.add<FlattenedCounts>(std::ssize(call_.flattened));
   }
   for (const int feature : subset_.features) features_.push_back(add_feature(feature));
   counts_ = memory_.results.add<IdCounts>(std::ssize(features_));
@@ -94,6 +95,10 @@ Status GpuBatch::send(Gpu& gpu, Pool& pool, GpuStream& stream) {
     tiles[t] = {static_cast<i32>(t / parts), static_cast<i32>(t % parts)};
   std::ranges::fill(memory_.results.host(counts_), IdCounts());
   RECMILL_RETURN_IF_ERROR(memory_.results.send(counts_, stream));
+  if (flattened_.count > 0) {
+    std::ranges::fill(memory_.results.host(flattened_), FlattenedCounts{call_.batch.samples, 0, 0});
+    RECMILL_RETURN_IF_ERROR(memory_.results.send(flattened_, stream));
+  }
   return inputs.send(stream);
 }
 
@@ -104,6 +109,9 @@ std::vector<GpuChain> GpuBatch::located_chains() const {
     chains[c].values = device(inputs, dense_inputs_[c]);
     chains[c].dense = device(results, dense_) + c;
     chains[c].dense_stride = call_.dense.columns;
+    chains[c].flattened = flattened_.count == 0
+                              ? nullptr
+                              : results.device(flattened_) + call_.graph.dense_ops_before[c];
   }
   for (size_t f = 0; f < features_.size(); ++f) {
     const FeatureArrays& arrays = features_[f];
@@ -133,6 +141,8 @@ void GpuBatch::take(Pool& pool) const {
     copies.push_back({staged.data(), to.data(), staged.size()});
   };
   add(dense_, call_.dense.values);
+  for (int64_t op = 0; op < flattened_.count; ++op)
+    call_.flattened[op].add(results.host(flattened_)[op]);
   for (size_t f = 0; f < features_.size(); ++f) {
     SparseFeature& out = call_.output(subset_.features[f]);
     add(features_[f].rows, out.rows);

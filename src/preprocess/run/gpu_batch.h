@@ -79,8 +79,9 @@ class GpuBatch {
   std::vector<FeatureArrays> features_;           // [features of the subset]
   StagedArray<GpuChain> sent_chains_;
   StagedArray<ChainTile> tiles_;
-  StagedArray<float> dense_;      // [samples][dense chains]
-  StagedArray<IdCounts> counts_;  // [features of the subset]
+  StagedArray<float> dense_;                // [samples][dense chains]
+  StagedArray<IdCounts> counts_;            // [features of the subset]
+  StagedArray<FlattenedCounts> flattened_;  // [ops of dense columns], where they are counted
 };
 
 }  // namespace recmill::preprocess

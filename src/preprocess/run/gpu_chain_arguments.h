@@ -20,9 +20,10 @@ struct GpuChain {
   const u64* ids;
   const float* in_weights;  // beside ids, or null: all 1
   // What comes out: dense values, or rows.
-  float* dense;        // of sample 0, or null
-  i64 dense_stride;    // from sample to sample
-  const i64* offsets;  // [samples + 1], into rows; null: bag s is id s, in what goes in too
+  float* dense;                // of sample 0, or null
+  i64 dense_stride;            // from sample to sample
+  FlattenedCounts* flattened;  // [dense_ops], of all samples as values: is counted on; or null
+  const i64* offsets;          // [samples + 1], into rows; null: bag s is id s, in what goes in too
   u64* rows;
   float* weights;    // beside rows, or null
   IdCounts* counts;  // is added to

@@ -92,6 +92,7 @@ Graph all_ops() {
       .dense(kAny, {op("log")})
       .dense(kAny, {fill_null(-2.5)})
       .dense(kAny, {clamp(-1, 3)})
+      .dense(kAny, {op("standardize", {{"mean", 2.5}, {"deviation", 3.1}})})
       .dense(kAmount, {fill_null(0), op("log"), clamp(0.5, 6)});
   all.buckets(kAny, {bucketize({-1, 0, 0, 2.5, 1e30})})
       .buckets(kAny, {bucketize({})})
@@ -205,6 +206,7 @@ struct Both {
     expect_equal(gpu_sparse, cpu_sparse);
     EXPECT_EQ(gpu->versions(), cpu->versions());
     EXPECT_EQ(gpu->counts(), cpu->counts());
+    EXPECT_EQ(gpu->flattened(), cpu->flattened());
   }
   void train(const ColumnBatch& batch) {
     const Status on_cpu = cpu->train(batch, cpu_dense, cpu_sparse);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The definition of preprocessing, written for reading.
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -14,6 +15,7 @@ class PlainPreprocessor final : public Preprocessor {
   explicit PlainPreprocessor(CompiledGraph graph) : graph_(std::move(graph)) {
     dictionaries_.resize(graph_.dictionaries.size());
     counts_.resize(graph_.features.size());
+    flattened_.resize(graph_.dense_ops);
   }
 
   Status train(const ColumnBatch& batch, DenseBatch& dense, SparseBatch& sparse) override {
@@ -25,13 +27,22 @@ class PlainPreprocessor final : public Preprocessor {
   }
   DictionaryVersions versions() const override {
     DictionaryVersions versions;
-    for (const auto& d : dictionaries_) versions.push_back(static_cast<int64_t>(d.ids.size()));
+    for (const auto& d : dictionaries_) versions.push_back(std::ssize(d.ids));
+    for (const int d : graph_.counting) versions.push_back(std::ssize(dictionaries_[d].sightings));
     return versions;
   }
-  void read_dictionary(int dictionary, int64_t first, std::span<uint64_t> ids) const override {
-    for (size_t i = 0; i < ids.size(); ++i) ids[i] = dictionaries_[dictionary].ids[first + i];
+  void read_dictionary(int list, int64_t first, std::span<uint64_t> ids) const override {
+    const int counting = list - static_cast<int>(dictionaries_.size());
+    const auto& all =
+        counting < 0 ? dictionaries_[list].ids : dictionaries_[graph_.counting[counting]].sightings;
+    for (size_t i = 0; i < ids.size(); ++i) ids[i] = all[first + i];
   }
   Status restore_dictionary(int dictionary, std::span<const uint64_t> ids) override {
+    const int counting = dictionary - static_cast<int>(dictionaries_.size());
+    if (counting >= 0) {
+      dictionaries_[graph_.counting[counting]].sightings.assign(ids.begin(), ids.end());
+      return {};
+    }
     dictionaries_[dictionary] = {};
     for (const uint64_t id : ids) {
       dictionaries_[dictionary].ids.push_back(id);
@@ -44,16 +55,18 @@ class PlainPreprocessor final : public Preprocessor {
     for (const int feature : graph_.feature_of_output) counts.push_back(counts_[feature]);
     return counts;
   }
+  std::vector<FlattenedCounts> flattened() const override { return flattened_; }
 
  private:
   struct PlainDictionary {
     std::map<uint64_t, uint64_t> rows;
     std::vector<uint64_t> ids;
+    std::vector<uint64_t> sightings;  // of ids that had no row yet, one each
   };
 
   Status run(const ColumnBatch& batch, const DictionaryVersions* as_of, DenseBatch& dense,
              SparseBatch& sparse) {
-    make_dense(batch, dense);
+    make_dense(batch, dense, as_of == nullptr);
     // bags[feature][sample]: before the dictionary, then rows
     std::vector<std::vector<Bag>> bags(graph_.features.size());
     std::vector<Status> refused(graph_.features.size());
@@ -71,6 +84,9 @@ class PlainPreprocessor final : public Preprocessor {
       }
     }
     for (const Status& status : refused) RECMILL_RETURN_IF_ERROR(status);
+    for (size_t f = 0; f < graph_.features.size(); ++f)
+      if (graph_.features[f].chain.normalized)
+        for (Bag& bag : bags[f]) normalize_weights(bag.weights);
     sparse.first = batch.first;
     sparse.samples = batch.samples;
     sparse.features.assign(graph_.feature_of_output.size(), {});
@@ -84,7 +100,7 @@ class PlainPreprocessor final : public Preprocessor {
     return {};
   }
 
-  void make_dense(const ColumnBatch& batch, DenseBatch& dense) const {
+  void make_dense(const ColumnBatch& batch, DenseBatch& dense, bool counts) {
     dense.first = batch.first;
     dense.samples = batch.samples;
     dense.columns = static_cast<int64_t>(graph_.dense.size());
@@ -95,7 +111,12 @@ class PlainPreprocessor final : public Preprocessor {
     for (int64_t s = 0; s < dense.samples; ++s) {
       for (int64_t c = 0; c < dense.columns; ++c) {
         float value = batch.dense[graph_.dense[c].chain.column_index][s];
-        for (const auto* op : graph_.dense[c].dense) value = op->plain(value);
+        int number = graph_.dense_ops_before[c];
+        for (const auto* op : graph_.dense[c].dense) {
+          if (counts) count_flattened(*op, {&value, 1}, flattened_[number]);
+          ++number;
+          value = op->plain(value);
+        }
         dense.values[s * dense.columns + c] = value;
       }
     }
@@ -145,10 +166,14 @@ class PlainPreprocessor final : public Preprocessor {
       if (version != nullptr) {
         const bool seen =
             found != dictionary.rows.end() && found->second <= static_cast<uint64_t>(*version);
-        row = seen ? found->second : 0;
+        row = seen ? found->second : graph_.dictionaries[d].drops_unseen ? kNoRow : 0;
         counts.unseen += seen ? 0 : 1;
       } else if (found != dictionary.rows.end()) {
         row = found->second;
+      } else if (std::ranges::count(dictionary.sightings, bag.ids[i]) + 1 <
+                 graph_.dictionaries[d].min_count) {
+        dictionary.sightings.push_back(bag.ids[i]);
+        row = 0;
       } else if (static_cast<int64_t>(dictionary.ids.size()) < graph_.dictionaries[d].rows - 1) {
         dictionary.ids.push_back(bag.ids[i]);
         row = dictionary.ids.size();
@@ -184,7 +209,8 @@ class PlainPreprocessor final : public Preprocessor {
 
   CompiledGraph graph_;
   std::vector<PlainDictionary> dictionaries_;
-  std::vector<FeatureCounts> counts_;  // [features with ids of their own]
+  std::vector<FeatureCounts> counts_;       // [features with ids of their own]
+  std::vector<FlattenedCounts> flattened_;  // [ops of dense columns]
 };
 
 }  // namespace

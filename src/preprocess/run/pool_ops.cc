@@ -28,7 +28,8 @@ Scratch& scratch() {
   return memory;
 }
 
-void make_dense_tile(PreprocessCall& call, int64_t tile) {
+/// `counts`: of each op of dense columns, or empty.
+void make_dense_tile(PreprocessCall& call, int64_t tile, std::span<FlattenedCounts> counts) {
   const int64_t begin = tile * kTile;
   const int64_t size = std::min(kTile, call.batch.samples - begin);
   auto& values = scratch().values;
@@ -37,7 +38,9 @@ void make_dense_tile(PreprocessCall& call, int64_t tile) {
   for (int64_t c = 0; c < call.dense.columns; ++c) {
     const CompiledChain& chain = call.graph.dense[c];
     std::span<const float> in(call.batch.dense[chain.chain.column_index].data() + begin, size);
+    int number = call.graph.dense_ops_before[c];
     for (const auto* op : chain.dense) {
+      if (!counts.empty()) count_flattened(*op, in, counts[number++]);
       op->run(in, out);
       in = out;
     }
@@ -140,11 +143,15 @@ Status PoolOps::run(PreprocessCall& call) {
   const auto features = static_cast<int64_t>(chains_.features.size());
   const int64_t tiles = tiles_of(call.batch.samples), dense_tiles = chains_.dense ? tiles : 0;
   std::vector<IdCounts> tile_counts(features * tiles);
+  const size_t ops = call.flattened.size();
+  std::vector<FlattenedCounts> flattened(ops * dense_tiles);
   pool_.run(dense_tiles + features * tiles, [&](int64_t task) {
-    if (task < dense_tiles) return make_dense_tile(call, task);
+    if (task < dense_tiles)
+      return make_dense_tile(call, task, std::span(flattened).subspan(task * ops, ops));
     task -= dense_tiles;
     make_rows_tile(call, chains_.features[task / tiles], task % tiles, tile_counts[task]);
   });
+  for (size_t i = 0; i < flattened.size(); ++i) call.flattened[i % ops].add(flattened[i]);
   for (int64_t task = 0; task < features * tiles; ++task)
     call.counts[chains_.features[task / tiles]].ids.add(tile_counts[task]);
   return {};

@@ -17,9 +17,11 @@ class PoolPreprocessor final : public Preprocessor {
   PoolPreprocessor(CompiledGraph graph, Pool& pool, std::unique_ptr<StatelessOps> ops)
       : graph_(std::move(graph)), pool_(pool), ops_(std::move(ops)) {
     for (size_t d = 0; d < graph_.dictionaries.size(); ++d) {
-      dictionaries_.emplace_back(graph_.dictionaries[d].rows, graph_.when_full[d]);
+      dictionaries_.emplace_back(graph_.dictionaries[d].rows, graph_.when_full[d],
+                                 graph_.dictionaries[d].min_count);
     }
     counts_.resize(graph_.features.size());
+    flattened_.resize(graph_.dense_ops);
   }
 
   Status train(const ColumnBatch& batch, DenseBatch& dense, SparseBatch& sparse) override {
@@ -33,18 +35,25 @@ class PoolPreprocessor final : public Preprocessor {
     std::lock_guard lock(mutex_);
     DictionaryVersions versions;
     for (const auto& dictionary : dictionaries_) versions.push_back(dictionary.version());
+    for (const int d : graph_.counting)
+      versions.push_back(std::ssize(dictionaries_[d].sightings()));
     return versions;
   }
-  void read_dictionary(int dictionary, int64_t first, std::span<uint64_t> ids) const override {
+  void read_dictionary(int list, int64_t first, std::span<uint64_t> ids) const override {
     std::lock_guard lock(mutex_);
-    const auto all = dictionaries_[dictionary].ids();
+    const int counting = list - static_cast<int>(dictionaries_.size());
+    const auto all = counting < 0 ? dictionaries_[list].ids()
+                                  : dictionaries_[graph_.counting[counting]].sightings();
     RECMILL_CHECK(first >= 0 && first + ids.size() <= all.size(), std::to_string(first));
     std::copy_n(all.begin() + first, ids.size(), ids.begin());
   }
-  Status restore_dictionary(int dictionary, std::span<const uint64_t> ids) override {
+  Status restore_dictionary(int list, std::span<const uint64_t> ids) override {
     std::lock_guard lock(mutex_);
-    return dictionaries_[dictionary].restore(ids).at("dictionary '" +
-                                                     graph_.dictionaries[dictionary].name + "'");
+    const int counting = list - static_cast<int>(dictionaries_.size());
+    const int number = counting < 0 ? list : graph_.counting[counting];
+    Dictionary& dictionary = dictionaries_[number];
+    return (counting < 0 ? dictionary.restore(ids) : dictionary.restore_sightings(ids))
+        .at("dictionary '" + graph_.dictionaries[number].name + "'");
   }
   std::vector<FeatureCounts> counts() const override {
     std::lock_guard lock(mutex_);
@@ -52,14 +61,19 @@ class PoolPreprocessor final : public Preprocessor {
     for (const int feature : graph_.feature_of_output) counts.push_back(counts_[feature]);
     return counts;
   }
+  std::vector<FlattenedCounts> flattened() const override {
+    std::lock_guard lock(mutex_);
+    return flattened_;
+  }
 
  private:
   Status run(const ColumnBatch& batch, const DictionaryVersions* as_of, DenseBatch& dense,
              SparseBatch& sparse) {
     const auto features = static_cast<int64_t>(graph_.features.size());
-    PreprocessCall call{graph_, batch, as_of, dense, sparse, {}, {}};
+    PreprocessCall call{graph_, batch, as_of, dense, sparse, {}, {}, {}};
     call.plain_column.resize(features);
     call.counts.resize(features);
+    if (as_of == nullptr) call.flattened.resize(graph_.dense_ops);
     start(call);
     pool_.run(features, [&](int64_t feature) { lay_out(call, static_cast<int>(feature)); });
     RECMILL_RETURN_IF_ERROR(ops_->run(call));
@@ -79,6 +93,7 @@ class PoolPreprocessor final : public Preprocessor {
       counts_[f].missing += call.counts[f].missing;
       counts_[f].ids.add(call.counts[f].ids);
     }
+    for (size_t op = 0; op < call.flattened.size(); ++op) flattened_[op].add(call.flattened[op]);
     return {};
   }
 
@@ -141,7 +156,8 @@ class PoolPreprocessor final : public Preprocessor {
           const std::span<uint64_t> rows(reinterpret_cast<uint64_t*>(out.data()), out.size());
           IdCounts& counts = call.counts[feature].ids;
           if (call.as_of != nullptr) {
-            dictionary.find_all(rows, (*call.as_of)[d], rows, counts);
+            dictionary.find_all(rows, (*call.as_of)[d], rows, counts,
+                                graph_.dictionaries[d].drops_unseen ? kNoRow : 0);
           } else {
             dictionary.add_all(rows, rows, counts);
           }
@@ -184,7 +200,11 @@ class PoolPreprocessor final : public Preprocessor {
       const auto& column = call.batch.dense[graph_.features[feature].chain.column_index];
       for (const float value : column) call.counts[feature].missing += value != value ? 1 : 0;
     }
-    if (call.counts[feature].ids.dropped > 0) {
+    const CompiledChain& chain = graph_.features[feature];
+    const bool drops_unseen =
+        chain.dictionary >= 0 && graph_.dictionaries[chain.dictionary].drops_unseen;
+    if (call.counts[feature].ids.dropped > 0 ||
+        (drops_unseen && call.counts[feature].ids.unseen > 0)) {
       int64_t kept = 0, others = 0;
       for (int64_t s = 0, from = 0; s < call.batch.samples; ++s) {
         const int64_t before = kept;
@@ -200,6 +220,11 @@ class PoolPreprocessor final : public Preprocessor {
       if (!out.weights.empty()) out.weights.resize(kept);
       out.one_each = others == 0;
     }
+    if (chain.chain.normalized) {
+      for (int64_t s = 0; s < call.batch.samples; ++s)
+        normalize_weights(
+            std::span(out.weights).subspan(out.offsets[s], out.offsets[s + 1] - out.offsets[s]));
+    }
     call.counts[feature].lookups = static_cast<int64_t>(out.rows.size());
   }
 
@@ -207,8 +232,9 @@ class PoolPreprocessor final : public Preprocessor {
   Pool& pool_;
   const std::unique_ptr<StatelessOps> ops_;
   mutable std::mutex mutex_;
-  std::vector<Dictionary> dictionaries_;  // guarded by mutex_
-  std::vector<FeatureCounts> counts_;     // [features], guarded by mutex_
+  std::vector<Dictionary> dictionaries_;    // guarded by mutex_
+  std::vector<FeatureCounts> counts_;       // [features], guarded by mutex_
+  std::vector<FlattenedCounts> flattened_;  // [ops of dense columns], guarded by mutex_
 };
 
 }  // namespace

@@ -18,9 +18,13 @@
 
 namespace recmill::preprocess {
 
-/// Entries of each dictionary at some moment, in the order of FeatureGraph::dictionaries. Travels
-/// with a batch, so that a checkpoint after that batch, or an evaluation there, sees the
-/// dictionaries as they were.
+/// The lists that are the state of a graph's dictionaries, by name: of each its ids
+/// ("dictionary/NAME"), in the order of FeatureGraph::dictionaries, then of those with a min_count
+/// above 1 the sightings of ids without a row ("sightings/NAME").
+std::vector<std::string> dictionary_lists(const FeatureGraph& graph);
+
+/// Entries of each of these lists at some moment. Travels with a batch, so that a checkpoint after
+/// that batch, or an evaluation there, sees the dictionaries as they were.
 using DictionaryVersions = std::vector<int64_t>;
 
 /// What became of a feature's lookups, over all batches so far.
@@ -50,14 +54,18 @@ class Preprocessor {
   /// After the last train().
   virtual DictionaryVersions versions() const = 0;
 
-  /// Copies the ids of rows 1 + first ... of a dictionary; [first, first + ids.size()) must be
-  /// there. Their order never changes, so a version's state is its first entries.
-  virtual void read_dictionary(int dictionary, int64_t first, std::span<uint64_t> ids) const = 0;
-  /// Replaces a dictionary's entries (those of a checkpoint).
-  virtual Status restore_dictionary(int dictionary, std::span<const uint64_t> ids) = 0;
+  /// Copies entries first ... of one of dictionary_lists(), in a dictionary the ids of rows
+  /// 1 + first ...; [first, first + ids.size()) must be there. Their order never changes, so a
+  /// version's state is its first entries.
+  virtual void read_dictionary(int list, int64_t first, std::span<uint64_t> ids) const = 0;
+  /// Replaces a list's entries (those of a checkpoint); in the order of the lists.
+  virtual Status restore_dictionary(int list, std::span<const uint64_t> ids) = 0;
 
   /// In the order of ModelSpec::features.
   virtual std::vector<FeatureCounts> counts() const = 0;
+  /// What ops on dense columns flattened of training batches so far: of each op of each chain of
+  /// FeatureGraph::dense, chain after chain.
+  virtual std::vector<FlattenedCounts> flattened() const = 0;
 };
 
 /// On all threads of `pool`, which must outlive it. `model` is that of resolve(), to which a model

@@ -102,6 +102,16 @@ std::vector<std::pair<std::string, Options>> all_options() {
       }
     }
   }
+  for (const auto policy : {OutOfRange::clamp, OutOfRange::drop}) {
+    Options options;
+    options.embedding.rows = {300};
+    options.embedding.mapping = Mapping::dictionary;
+    options.embedding.out_of_range = policy;
+    options.embedding.min_count = 3;
+    options.embedding.unseen = Unseen::zero;
+    options.embedding.pooling = FeaturePooling::weighted_mean;
+    list.emplace_back("rare ids " + std::string(name_of(policy)), options);
+  }
   return list;
 }
 
@@ -136,6 +146,7 @@ TEST(Preprocessor, equals_the_plain_one_bitwise_at_any_number_of_threads) {
         expect_equal(dense[i], plain_dense);
         expect_equal(sparse[i], plain_sparse);
         EXPECT_EQ(fast[i]->versions(), (*plain)->versions());
+        EXPECT_EQ(fast[i]->flattened(), (*plain)->flattened());
       }
       first += samples;
       if (samples == 1023) early = (*plain)->versions();
@@ -154,9 +165,60 @@ TEST(Preprocessor, equals_the_plain_one_bitwise_at_any_number_of_threads) {
   }
 }
 
+/// "scored" of one sample with these ids and weights, after `train`.
+SparseFeature scored(Options options, const std::vector<uint64_t>& ids,
+                     const std::vector<float>& weights, const std::vector<uint64_t>& train) {
+  const ResolvedFeatures resolved = options.resolve();
+  Pool pool(1);
+  auto made = *make_preprocessor(resolved.graph, resolved.model, pool);
+  DenseBatch dense;
+  SparseBatch sparse;
+  ColumnBatch batch = make_batch(0, 1, 9, 1);
+  batch.ids[4] = {.offsets = {0, std::ssize(train)}, .ids = {}, .weights = {}};
+  batch.ids[4].ids.assign(train.begin(), train.end());
+  batch.ids[4].weights.assign(train.size(), 1.0f);
+  EXPECT_TRUE(made->train(batch, dense, sparse).ok());
+  batch.ids[4] = {.offsets = {0, std::ssize(ids)}, .ids = {}, .weights = {}};
+  batch.ids[4].ids.assign(ids.begin(), ids.end());
+  batch.ids[4].weights.assign(weights.begin(), weights.end());
+  EXPECT_TRUE(made->evaluate(batch, made->versions(), dense, sparse).ok());
+  return sparse.features[4];
+}
+
+TEST(Preprocessor, weights_of_a_weighted_mean_are_divided_by_the_sum_of_those_that_are_left) {
+  Options options;
+  options.embedding.mapping = Mapping::dictionary;
+  options.embedding.pooling = FeaturePooling::weighted_mean;
+  const auto weights_of = [&](const std::vector<uint64_t>& ids, const std::vector<float>& weights) {
+    const SparseFeature made = scored(options, ids, weights, {5, 6});
+    return std::vector<float>(made.weights.begin(), made.weights.end());
+  };
+  EXPECT_EQ(weights_of({5, 6, 7}, {1, 2, 5}), (std::vector<float>{0.125f, 0.25f, 0.625f}));
+  EXPECT_EQ(weights_of({5, 6}, {1, -3}), (std::vector<float>{-0.5f, 1.5f}));
+  EXPECT_EQ(weights_of({5, 6}, {2, -2}), (std::vector<float>{0, 0})) << "of sum 0";
+  options.embedding.unseen = Unseen::zero;
+  EXPECT_EQ(weights_of({5, 6, 7}, {1, 3, 4}), (std::vector<float>{0.25f, 0.75f}));
+}
+
+TEST(Preprocessor, ids_that_training_did_not_see_are_row_0_or_left_out) {
+  Options options;
+  options.embedding.mapping = Mapping::dictionary;
+  const auto rows_of = [&](const std::vector<uint64_t>& ids, const std::vector<uint64_t>& train) {
+    const SparseFeature made = scored(options, ids, std::vector<float>(ids.size(), 1.0f), train);
+    return std::vector<int64_t>(made.rows.begin(), made.rows.end());
+  };
+  EXPECT_EQ(rows_of({6, 7, 5}, {5, 6}), (std::vector<int64_t>{2, 0, 1}));
+  options.embedding.unseen = Unseen::zero;
+  EXPECT_EQ(rows_of({6, 7, 5}, {5, 6}), (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(rows_of({7}, {5, 6}), std::vector<int64_t>());
+  options.embedding.min_count = 2;
+  EXPECT_EQ(rows_of({6, 5}, {5, 6, 6}), std::vector<int64_t>{1}) << "5 was seen once";
+}
+
 TEST(Preprocessor, restored_at_the_version_of_a_batch_it_goes_on_as_it_did) {
   Options options;
   options.embedding.mapping = Mapping::dictionary;
+  options.embedding.min_count = 3;
   options.embedding.rows = {100000};
   const ResolvedFeatures resolved = options.resolve();
   Pool pool(2);

@@ -21,8 +21,9 @@ struct PreprocessCall {
   const DictionaryVersions* as_of;  // null: training
   DenseBatch& dense;
   SparseBatch& sparse;
-  std::vector<char> plain_column;     // [features] every bag is one id that no bag op changes
-  std::vector<FeatureCounts> counts;  // [features]
+  std::vector<char> plain_column;          // [features] every bag is one id that no bag op changes
+  std::vector<FeatureCounts> counts;       // [features]
+  std::vector<FlattenedCounts> flattened;  // [ops of dense columns], or empty: are not counted
 
   SparseFeature& output(int feature) const {
     return sparse.features[graph.output_of_feature[feature]];

@@ -8,6 +8,7 @@
 #include "comm/threads.h"
 #include "train/job.h"
 #include "train/run_options.h"
+#include "train/scoring.h"
 
 namespace recmill::train {
 
@@ -53,12 +54,26 @@ inline RunOptions small_run() {
 }
 
 inline Result<Json> train(const RunOptions& options, Files& files,
-                          ExistingRun existing = ExistingRun::refuse) {
+                          ExistingRun existing = ExistingRun::refuse,
+                          const ReadOptions& read_options = nullptr) {
   ThreadsWorld world;
   const TrainingRequest request{.existing = existing, .export_plain = ""};
   const JobIdentity identity{.build = "", .config = "# small\n"};
   return run_training(options, request,
-                      {.files = files, .world = world, .commit = "", .identity = identity});
+                      {.files = files,
+                       .world = world,
+                       .commit = "",
+                       .identity = identity,
+                       .read_options = read_options});
+}
+
+/// Of its newest checkpoint.
+inline Result<Json> score(const RunOptions& options, Files& files,
+                          const ReadOptions& read_options = nullptr) {
+  ThreadsWorld world;
+  return run_scoring(
+      options, {},
+      {.files = files, .world = world, .commit = "", .identity = {}, .read_options = read_options});
 }
 
 inline std::string small_checkpoints() {
