@@ -406,7 +406,7 @@ TEST_P(ForeignFile, a_split_by_hash_keeps_equal_cells_together_even_of_a_column_
   EXPECT_EQ(failure_of(options), RowSplit::no_time_column().message());
 }
 
-INSTANTIATE_TEST_SUITE_P(Columnar, ForeignFile, ::testing::Values(".parquet", ".arrow"),
+INSTANTIATE_TEST_SUITE_P(Columnar, ForeignFile, ::testing::Values(".parquet", ".arrow", ".arrows"),
                          [](const auto& info) { return info.param.substr(1); });
 
 class DamagedFile : public ::testing::TestWithParam<std::string> {

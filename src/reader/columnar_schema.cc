@@ -364,7 +364,8 @@ std::optional<BoundColumn> bind_by_type(const arrow::Schema& fields, int field) 
 
 bool is_whole_type(const arrow::DataType& type) {
   const arrow::DataType* const items = item_type(type);
-  return is_whole(stored_type(items == nullptr ? type : *items));
+  const arrow::DataType& stored = stored_type(items == nullptr ? type : *items);
+  return is_whole(stored) || (arrow::is_decimal(stored.id()) && !is_fractional(stored));
 }
 
 bool is_text_type(const arrow::DataType& type) {

@@ -59,7 +59,7 @@ Result<ColumnarSchema> bind_columns(const std::vector<ColumnSpec>& columns, cons
 /// A field bound as what its type is likeliest to hold (ids, numbers, times), with the role ignore;
 /// nothing: a type that is not read.
 std::optional<BoundColumn> bind_by_type(const arrow::Schema& fields, int field);
-/// True for integers and booleans, lists of them and dictionaries.
+/// True for integers, booleans and decimals without a fraction, lists of them and dictionaries.
 bool is_whole_type(const arrow::DataType& type);
 
 /// True for strings and binary of any kind.

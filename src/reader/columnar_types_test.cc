@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "reader/columnar_reader.h"
+#include "reader/key_column.h"
 #include "reader/testing/foreign_file.h"
 
 namespace recmill::reader {
@@ -315,6 +316,17 @@ TEST(OrcFile, has_times_as_seconds) {
   const auto batch = read_all(file.write(".orc"));
   ASSERT_TRUE(batch.ok()) << batch.status().message();
   EXPECT_THAT(batch->times, ElementsAre(1, -1, 0));
+}
+
+TEST(KeyColumn, is_read_of_every_columnar_format) {
+  for (const char* suffix : {".parquet", ".arrow", ".arrows", ".orc"}) {
+    Foreign file = file_with(3, ColumnRole::id, array_of(arrow::int64(), "[1, 2, 3]"));
+    file.add_array("k", ColumnRole::ignore, array_of(arrow::utf8(), R"(["a", null, "b"])"));
+    const DataOptions options = file.write(suffix);
+    const auto cells = read_key_column(options.format, options.train[0], "k", posix_files());
+    ASSERT_TRUE(cells.ok()) << cells.status().message();
+    EXPECT_THAT(*cells, ElementsAre("a", "", "b")) << suffix;
+  }
 }
 
 TEST(ArrowTypes, views_runs_and_dictionaries_of_all_are_read_as_what_they_stand_for) {

@@ -24,10 +24,8 @@ constexpr std::array kMagics = {
     Magic{"\x93NUMPY"sv, "a NumPy array (.npy)", kAsTable},
     Magic{"\x89HDF\r\n\x1A\n"sv, "an HDF5 file", kAsTable},
     Magic{"SQLite format 3\0"sv, "an SQLite database", kAsTable},
-    Magic{"ORC"sv, "an ORC file", kAsTable},
     Magic{"Obj\x01"sv, "an Avro file", kAsTable},
     Magic{"FEA1"sv, "a Feather file of version 1", kAsTable},
-    Magic{"\xFF\xFF\xFF\xFF"sv, "an Arrow stream", "write it as an Arrow file or Parquet"},
     Magic{"\x1F\x8B"sv, "compressed with gzip", "let its name end in .gz"},
     Magic{"\x28\xB5\x2F\xFD"sv, "compressed with Zstandard", "let its name end in .zst"},
     Magic{"\xFD\x37zXZ\0"sv, "compressed with xz", kUnpack},
@@ -105,7 +103,10 @@ bool is_libsvm(std::string_view head) {
 
 DataFormat columnar_kind(std::string_view head) {
   if (head.starts_with("PAR1")) return DataFormat::parquet;
-  if (head.starts_with("ARROW1")) return DataFormat::arrow_ipc;
+  if (head.starts_with("ARROW1") || head.starts_with("\xFF\xFF\xFF\xFF")) {
+    return DataFormat::arrow_ipc;
+  }
+  if (head.starts_with("ORC") && is_binary(head)) return DataFormat::orc;
   return DataFormat::csv;
 }
 
@@ -121,7 +122,11 @@ Status refuse_unknown(const std::string& path, std::string_view head) {
                               "bytes); " + std::string(kAsTable));
   }
   const std::string_view text = after_spaces(head);
-  if (text.starts_with('{')) return refused(path, "JSON", kAsTable);
+  if (text.starts_with('{')) {
+    return Status::BadRequest(path + ": is JSON, whose columns are not guessed; data.format = " +
+                              "\"json_lines\" reads an object a line, by the keys that " +
+                              "data.columns names");
+  }
   if (text.starts_with("[{") || text.starts_with("[[") ||
       (text.starts_with('[') && after_spaces(text.substr(1)).starts_with('{'))) {
     return refused(path, "a JSON array", kAsTable);

@@ -13,7 +13,7 @@ namespace recmill::reader {
 /// Bytes of a file's start that refuse_unknown() and columnar_kind() look at.
 inline constexpr size_t kKindBytes = 4096;
 
-/// The format that starts as `head` does: Parquet or Arrow IPC by their magic bytes.
+/// The format that starts as `head` does: Parquet, ORC or Arrow IPC by their magic bytes.
 /// DataFormat::csv stands for any other.
 DataFormat columnar_kind(std::string_view head);
 

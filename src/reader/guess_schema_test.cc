@@ -160,11 +160,12 @@ TEST_F(GuessSchema, what_is_no_table_of_text_is_refused_by_what_it_is) {
       {"\x80\x04\x95\x10\0"s, "a Python pickle"},
       {"\x89HDF\r\n\x1A\n"s, "an HDF5 file"},
       {"SQLite format 3\0"s, "an SQLite database"},
-      {"ORC\n\x03\0\0"s, "an ORC file"},
+      {"FEA1\0\0\0\0"s, "a Feather file of version 1"},
       {"Obj\x01\x04\x14"s, "an Avro file"},
       {"\xFF\xFE\x31\0"s, "text of UTF-16"},
       {"\x1F\x8B\x08\0"s, "compressed with gzip, which is not read; let its name end in .gz"},
       {"[{\"a\": 1}]"s, "a JSON array"},
+      {"{\"a\": 1}\n"s, "JSON, whose columns are not guessed; data.format = \"json_lines\""},
       {"1 0:3:0.5 1:7:1 2:12:0.25\n0 0:2:1 1:4:1\n"s, "rows of libffm"},
       {"\x01\x02\0\x03"s, "is no text"}};
   for (const auto& [bytes, what] : cases) {

@@ -10,8 +10,8 @@
 
 namespace recmill::reader {
 
-/// The cells of column `name` of a Parquet or Arrow IPC file as text, all of them; a missing one is
-/// empty. Errors name file and column.
+/// The cells of column `name` of a Parquet, ORC or Arrow IPC file as text, all of them; a missing
+/// one is empty. Errors name file and column.
 Result<std::vector<std::string>> read_key_column(DataFormat format, const std::string& path,
                                                  const std::string& name, Files& files);
 
