@@ -10,7 +10,7 @@ namespace {
 
 Result<train::RunOptions> options_of(const cli::ConfigNode& node) {
   train::RunOptions options;
-  RECMILL_RETURN_IF_ERROR(cli::OptionBinder(node, "").bind(options));
+  RECMILL_RETURN_IF_ERROR(cli::bind_options(node, options));
   return options;
 }
 

@@ -32,7 +32,7 @@ void fuzz::feed(const std::string& bytes) {
   const auto node = cli::parse_toml(*text, "a.toml");
   RECMILL_CHECK(node.ok(), node.status().message());
   train::RunOptions options;
-  const Status bound = cli::OptionBinder(*node, "").bind(options);
+  const Status bound = cli::bind_options(*node, options);
   RECMILL_CHECK(bound.ok(), bound.message());
   RECMILL_CHECK(options.data.format == guess->options.format);
   RECMILL_CHECK(options.data.columns.size() == guess->options.columns.size());

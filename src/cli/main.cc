@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <iostream>
 #include <new>
 
 #include "cli/open_world.h"
@@ -52,6 +55,17 @@ int run(int argc, char** argv) {
   return status.code() == Status::Code::bad_request ? 2 : 1;
 }
 
+/// 1 where all went well but for what was to be printed: a full disk, a closed descriptor.
+int with_output_written(int status) {
+  const bool flushed = std::fflush(stdout) == 0;
+  const char* const why = flushed ? "" : std::strerror(errno);
+  std::cout.flush();
+  if (status != 0 || (flushed && std::ferror(stdout) == 0 && std::cout.good())) return status;
+  std::fprintf(stderr, "recmill: the result cannot be written to stdout%s%s\n",
+               flushed ? "" : ": ", why);
+  return 1;
+}
+
 /// Of the process; nothing waits any more for what was given up.
 int end(int status) {
   if (!cuda_kernel_was_given_up()) return status;
@@ -73,7 +87,8 @@ int main(int argc, char** argv) {
     ::_exit(1);
   });
   try {
-    return recmill::cli::end(recmill::cli::run(argc, argv));
+    using namespace recmill::cli;
+    return end(with_output_written(run(argc, argv)));
   } catch (const std::exception& error) {  // a library that throws
     std::fprintf(stderr, "recmill: %s\n", error.what());
     return 1;

@@ -77,7 +77,6 @@ Result<NcclSetting> nccl_setting(const train::TrainOptions& train) {
 }  // namespace
 
 Result<std::unique_ptr<World>> open_world(const train::TrainOptions& train) {
-  if (!(train.wait_seconds > 0.0)) return Status::BadRequest("train.wait_seconds: must be above 0");
   RECMILL_ASSIGN_OR_RETURN(auto hosts, open_hosts(train));
   if (train.transport != Transport::nccl && train.transport != Transport::nccl_emulated)
     return hosts;

@@ -44,28 +44,10 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
   return near.empty() ? "" : "; did you mean '" + near + "'?";
 }
 
-std::string range_text(const Range& range) {
-  const std::string least = fmt::format("{:.12g}", range.least);
-  const std::string most = fmt::format("{:.12g}", range.most);
-  const std::string from = (range.open_least ? "above " : "at least ") + least;
-  const std::string to = (range.open_most ? "below " : "at most ") + most;
-  if (range.has_least() && range.has_most()) return from + " and " + to;
-  return range.has_least() ? from : range.has_most() ? to : "";
-}
-
 std::string OptionReference::with_range(std::string_view description, const Range& range) {
   const std::string text = range_text(range);
   if (text.empty() || text == "at least 0") return std::string(description);
   return fmt::format("{}{}{}", description, description.empty() ? "" : "; ", text);
-}
-
-Status OptionBinder::outside(const ConfigNode& node, const std::string& path, const Json& value,
-                             const Range& range) {
-  const std::string text = range_text(range);
-  return wrong(
-      node, path,
-      "must be " + (text.empty() ? "a finite number" : text) + ", is " +
-          (value.is_number_float() ? fmt::format("{:.12g}", value.get<double>()) : value.dump()));
 }
 
 Status OptionBinder::refuse_unknown() const {

@@ -4,15 +4,14 @@
 #pragma once
 
 #include <concepts>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/json_lines.h"
 #include "cli/config_node.h"
+#include "schema/option_ranges.h"
 #include "schema/options.h"
 
 namespace recmill::cli {
@@ -21,59 +20,9 @@ namespace recmill::cli {
 /// to be meant; else empty.
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
 
-/// "at least 0 and below 1": what a number of that range must be. Any number: empty.
-std::string range_text(const Range& range);
-
-namespace internal {
-
-struct AnyVisitor {
-  template <typename T, typename... Rest>
-  void operator()(std::string_view, T&, std::string_view, Rest...) {}
-};
-
-template <typename T>
-concept OptionStruct = std::is_class_v<T> && requires(AnyVisitor& v, T& o) {
-  describe(v, o);
-};
-
-template <typename T>
-constexpr bool is_vector = false;
-template <typename T>
-constexpr bool is_vector<std::vector<T>> = true;
-
-template <typename T>
-constexpr bool is_optional = false;
-template <typename T>
-constexpr bool is_optional<std::optional<T>> = true;
-
-/// The type of one value of a field: a list's items', an optional's value's.
-template <typename T>
-struct ValueOf {
-  using type = T;
-};
-template <typename T>
-struct ValueOf<std::vector<T>> : ValueOf<T> {};
-template <typename T>
-struct ValueOf<std::optional<T>> : ValueOf<T> {};
-
-/// The range that a key's description gives, or what holds without one.
-template <typename T>
-constexpr Range range_of() {
-  static_assert(!std::same_as<typename ValueOf<T>::type, double>, "a real key says its range");
-  return at_least(0);  // options count things
-}
-template <typename T>
-constexpr Range range_of(const Range& range) {
-  static_assert(std::same_as<typename ValueOf<T>::type, double> ||
-                    std::same_as<typename ValueOf<T>::type, int64_t>,
-                "what is no number has no range");
-  return range;
-}
-
-}  // namespace internal
-
 /// Reads a section of a configuration into an option struct. The first problem is kept: it names
 /// place and key, for an unknown key the nearest known one, for an unknown name all of them.
+/// Ranges are not its concern: bind_options() is what configurations are read by.
 class OptionBinder {
  public:
   OptionBinder(const ConfigNode& section, std::string path)
@@ -90,13 +39,13 @@ class OptionBinder {
 
   template <typename T, typename... Rest>
   void operator()(std::string_view key, T& field, std::string_view /*documentation*/,
-                  const Rest&... rest) {
+                  const Rest&...) {
     known_.emplace_back(key);
     if (!status_.ok()) return;
     const auto entry = section_.table()->find(std::string(key));
     if (entry == section_.table()->end()) return;
     status_ = read(entry->second, path_.empty() ? std::string(key) : path_ + "." + std::string(key),
-                   field, internal::range_of<T>(rest...));
+                   field);
   }
 
  private:
@@ -109,32 +58,28 @@ class OptionBinder {
   Status refuse_unknown() const;
 
   template <typename T>
-  static Status read(const ConfigNode& node, const std::string& path, T& field,
-                     const Range& range) {
+  static Status read(const ConfigNode& node, const std::string& path, T& field) {
     if constexpr (internal::OptionStruct<T>) {
       return OptionBinder(node, path).bind(field);
     } else if constexpr (internal::is_vector<T>) {
-      return read_list(node, path, field, range);
+      return read_list(node, path, field);
     } else if constexpr (internal::is_optional<T>) {
-      return read(node, path, field.emplace(), range);
+      return read(node, path, field.emplace());
     } else if constexpr (NamedEnum<T>) {
       return read_name(node, path, field);
     } else if constexpr (std::same_as<T, double>) {
       if (const auto* integer = std::get_if<int64_t>(&node.value)) {
         field = static_cast<double>(*integer);
-      } else {
-        RECMILL_RETURN_IF_ERROR(read_exact(node, path, field, "a number"));
+        return {};
       }
-      return range.contains(field) ? Status() : outside(node, path, field, range);
+      return read_exact(node, path, field, "a number");
     } else if constexpr (std::same_as<T, bool>) {
       return read_exact(node, path, field, "true or false");
     } else if constexpr (std::same_as<T, std::string>) {
       return read_exact(node, path, field, "text");
     } else {
       static_assert(std::same_as<T, int64_t>, "an option of this type cannot be configured");
-      RECMILL_RETURN_IF_ERROR(read_exact(node, path, field, "an integer"));
-      return range.contains(static_cast<double>(field)) ? Status()
-                                                        : outside(node, path, field, range);
+      return read_exact(node, path, field, "an integer");
     }
   }
 
@@ -148,19 +93,18 @@ class OptionBinder {
   }
 
   template <typename T>
-  static Status read_list(const ConfigNode& node, const std::string& path, std::vector<T>& field,
-                          const Range& range) {
+  static Status read_list(const ConfigNode& node, const std::string& path, std::vector<T>& field) {
     field.clear();
     const auto* items = node.array();
     if (items == nullptr) {  // one value stands for a list of one
       T item{};
-      RECMILL_RETURN_IF_ERROR(read(node, path, item, range));
+      RECMILL_RETURN_IF_ERROR(read(node, path, item));
       field.push_back(std::move(item));
       return {};
     }
     for (size_t i = 0; i < items->size(); ++i) {
       T item{};
-      RECMILL_RETURN_IF_ERROR(read((*items)[i], path + "[" + std::to_string(i) + "]", item, range));
+      RECMILL_RETURN_IF_ERROR(read((*items)[i], path + "[" + std::to_string(i) + "]", item));
       field.push_back(std::move(item));
     }
     return {};
@@ -180,8 +124,6 @@ class OptionBinder {
     }
     return wrong_name(node, path, text, names);
   }
-  static Status outside(const ConfigNode& node, const std::string& path, const Json& value,
-                        const Range& range);
   static Status wrong_name(const ConfigNode& node, const std::string& path, const std::string& text,
                            const std::vector<std::string>& names);
 
@@ -190,6 +132,13 @@ class OptionBinder {
   std::vector<std::string> known_;
   Status status_;
 };
+
+/// Reads a configuration into `options`, whose numbers are then in their ranges.
+template <typename Options>
+Status bind_options(const ConfigNode& root, Options& options) {
+  RECMILL_RETURN_IF_ERROR(OptionBinder(root, "").bind(options));
+  return locate(check_ranges(options), root);
+}
 
 /// Writes an option struct as a JSON object: the configuration as resolved.
 class OptionWriter {

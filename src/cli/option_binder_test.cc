@@ -62,7 +62,7 @@ namespace {
 Status bind_text(const std::string& text, Outer& options) {
   auto node = parse_toml(text, "a.toml");
   if (!node.ok()) return node.status();
-  return OptionBinder(*node, "").bind(options);
+  return bind_options(*node, options);
 }
 
 std::string error_of(const std::string& text) {
@@ -99,7 +99,7 @@ TEST(OptionBinder, one_value_stands_for_a_list_of_one) {
 TEST(OptionBinder, errors_name_file_line_key_and_the_nearest_known_one) {
   EXPECT_EQ(error_of("on = true\nrat = 1"), "a.toml:2: rat is no known key; did you mean 'rate'?");
   EXPECT_EQ(error_of("[inner]\nsize = -1"),
-            "a.toml:2: inner.size must be at least 0 and at most 100, is -1");
+            "a.toml:2: inner.size: must be at least 0 and at most 100, is -1");
   EXPECT_EQ(error_of("[inner]\n\nsize = 'x'"), "a.toml:3: inner.size must be an integer, not text");
   EXPECT_EQ(error_of("color = 'gren'"), "a.toml:1: color must be one of red, green, not 'gren'");
   EXPECT_EQ(error_of("inner = 3"), "a.toml:1: inner must be a section");
@@ -114,11 +114,11 @@ TEST(OptionBinder, set_overrides_the_file_and_is_named_in_errors) {
   ASSERT_TRUE(apply_set(*node, "name=plain words").ok());
   ASSERT_TRUE(apply_set(*node, "inner.size=9").ok());
   Outer options;
-  ASSERT_TRUE(OptionBinder(*node, "").bind(options).ok());
+  ASSERT_TRUE(bind_options(*node, options).ok());
   EXPECT_EQ(options.name, "plain words");
   EXPECT_EQ(options.inner.size, 9);
   ASSERT_TRUE(apply_set(*node, "inner.size=true").ok());
-  EXPECT_EQ(OptionBinder(*node, "").bind(options).message(),
+  EXPECT_EQ(bind_options(*node, options).message(),
             "--set inner.size=true: inner.size must be an integer, not true or false");
   EXPECT_FALSE(apply_set(*node, "nothing").ok());
 }

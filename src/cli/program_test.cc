@@ -27,7 +27,7 @@ TEST_F(Program, names_file_line_and_key_of_a_wrong_configuration_and_exits_with_
       {"[train]\nbatch_sise = 3\n",
        "recmill: a.toml:2: train.batch_sise is no known key; did you mean 'batch_size'?\n"},
       {"[train]\n\nbatch_size = -3\n",
-       "recmill: a.toml:3: train.batch_size must be at least 0, is -3\n"},
+       "recmill: a.toml:3: train.batch_size: must be at least 1 and at most 16777216, is -3\n"},
       {"[model]\nkind = 'dlrn'\n", "recmill: a.toml:2: model.kind must be one of"},
       {"[embedding]\nsharding = 'row_rang'\n",
        "recmill: a.toml:2: embedding.sharding must be one of hash, table, row_range, column, not "
@@ -41,10 +41,10 @@ TEST_F(Program, names_file_line_and_key_of_a_wrong_configuration_and_exits_with_
       {"[data]\nformat = 'synthetic'\n[[tables]]\nname = 'C2'\n[[tables]]\nrows = 5\n",
        "recmill: a.toml:5: tables[1].name: must be given"},
       {"[data]\nformat = 'synthetic'\n[embedding]\nrows = 9\n[train]\nranks = 4294967297\n",
-       "recmill: a.toml:6: train.ranks: must be at most 1024, is 4294967297\n"},
+       "recmill: a.toml:6: train.ranks: must be at least 0 and at most 1024, is 4294967297\n"},
       {"[data]\nformat = 'synthetic'\n[embedding]\nrows = 9\n[train]\n"
        "batch_size = 9223372036854775807\n",
-       "recmill: a.toml:6: train.batch_size: must be at most 16777216, is "},
+       "recmill: a.toml:6: train.batch_size: must be at least 1 and at most 16777216, is "},
       {"[data\n", "recmill: a.toml:1: "}};
   for (const auto& [text, message] : wrong) {
     write("a.toml", text);
@@ -69,6 +69,92 @@ TEST_F(Program, refuses_more_ranks_than_shards_and_tables_that_do_not_fit) {
   outcome = run({"train", "a.toml", "--set", "embedding.rows=100000000000"});
   EXPECT_EQ(outcome.status, 2);
   EXPECT_NE(outcome.err.find("this run needs"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Program, sizes_are_refused_by_line_and_key_or_planned_without_being_allocated) {
+  write("a.toml", config(kDlrm, "", ""));
+  const std::pair<std::string, std::string> wrong[] = {
+      {"embedding.rows=4611686018427387904", "embedding.rows: must be at least 1"},
+      {"embedding.rows=9000000000000000000", "embedding.rows: must be at least 1"},
+      {"embedding.rows=9007199254740992", "embedding.rows: the tables take more than 2^56 bytes"},
+      {"embedding.dim=4611686018427387904", "embedding.dim: must be at least 1"},
+      {"model.top=[4611686018427387904, 1]", "model.top[0]: must be at least 1"},
+      {"model.top=[36028797018963968, 1]", "model.top[0]: the model's layers take more than"}};
+  for (const auto& [set, message] : wrong) {
+    for (const std::vector<std::string>& more : {{"--dry-run"}, std::vector<std::string>{}}) {
+      std::vector<std::string> words{"train", "a.toml", "--set", set};
+      words.insert(words.end(), more.begin(), more.end());
+      const Outcome outcome = run(words);
+      EXPECT_EQ(outcome.status, 2) << set;
+      EXPECT_TRUE(outcome.err.starts_with("recmill: --set " + set + ": " + message)) << outcome.err;
+    }
+  }
+  for (const std::string set : {"embedding.rows=17592186044416", "model.top=[1000000000000, 1]"}) {
+    const Outcome outcome = run({"train", "a.toml", "--dry-run", "--json", "--set", set});
+    EXPECT_EQ(outcome.status, 2) << outcome.err;
+    EXPECT_NE(outcome.err.find(": this run needs "), std::string::npos) << outcome.err;
+    EXPECT_TRUE(outcome.err.starts_with("recmill: --set " + set)) << outcome.err;
+    const Json ledger = Json::parse(outcome.out, nullptr, false);
+    ASSERT_TRUE(ledger.is_object()) << outcome.out;
+    EXPECT_GT(ledger["total bytes"].get<int64_t>(), int64_t{1} << 43) << outcome.out;
+    EXPECT_LT(outcome.peak, int64_t{1} << 30);
+  }
+}
+
+TEST_F(Program, a_result_that_cannot_be_written_is_an_error_of_one_line) {
+  write("a.toml", config(kDlrm, "", "iterations = 1\ncheckpoint.at_end = false"));
+  out_ = "/dev/full";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"train", "a.toml", "--quiet", "--overwrite", "--json"},
+        {"train", "a.toml", "--quiet", "--overwrite"},
+        {"train", "a.toml", "--dry-run"},
+        {"version"},
+        {"--help"}}) {
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.status, 1) << words[0];
+    EXPECT_TRUE(outcome.err.starts_with("recmill: the result cannot be written to stdout"))
+        << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+}
+
+TEST_F(Program, says_before_it_trains_that_there_is_nothing_to_evaluate_or_train_on) {
+  std::string rows = "y,i\n";
+  for (int r = 0; r < 40; ++r) rows += "0," + std::to_string(r % 7) + "\n";
+  write("rows.csv", rows);
+  write("a.toml",
+        "[data]\nformat = 'csv'\ntrain = 'rows.csv'\ncache = ''\n"
+        "columns = [{name = 'y', role = 'label'}, {name = 'i', role = 'id'}]\n"
+        "[embedding]\nrows = 10\ndim = 2\n[model]\nkind = 'mlp'\ntop = [1]\n");
+  const auto refused = [&](const std::vector<std::string>& sets, int status,
+                           const std::string& message) {
+    std::vector<std::string> words{"train", "a.toml", "--quiet"};
+    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.status, status) << outcome.err;
+    EXPECT_TRUE(outcome.err.starts_with("recmill: " + message)) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_FALSE(posix_files().exists(path("runs/a/metrics.jsonl")));
+  };
+  refused({"train.early_stop.patience=2"}, 2,
+          "--set train.early_stop.patience=2: train.early_stop.patience: is 2, and there are no "
+          "evaluation rows to stop by");
+  refused({"data.split.by=fraction", "data.split.eval_fraction=0"}, 2,
+          "--set data.split.eval_fraction=0: data.split.eval_fraction: 0.000000 leaves no rows "
+          "for evaluation");
+  refused({"train.negative_keep=1e-12"}, 1,
+          "--set train.negative_keep=1e-12: train.negative_keep: is ");
+}
+
+TEST_F(Program, a_run_stays_within_its_folder_of_runs) {
+  write("a.toml", config(kDlrm, "", "iterations = 1"));
+  for (const std::string name : {"../a", "a/../../b", "/tmp/a", "."}) {
+    const Outcome outcome = run({"train", "a.toml", "--quiet", "--set", "name=" + name});
+    EXPECT_EQ(outcome.status, 2) << name;
+    EXPECT_NE(outcome.err.find("name: must be that of a folder within train.runs, is '"),
+              std::string::npos)
+        << outcome.err;
+  }
 }
 
 TEST_F(Program, says_in_one_line_what_found_no_memory_and_leaves_no_run) {
@@ -740,13 +826,14 @@ TEST_F(Program, names_line_and_key_of_a_wrong_line_of_a_workload) {
         "[model]\nkind = 'mlp'\ntop = [1]\n");
   const Outcome outcome = run({"train", "a.toml"});
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_EQ(outcome.err,
-            "recmill: a.toml:11: workload.lines[1].coverage: must be in [0, 1], is 1.5\n");
+  EXPECT_EQ(
+      outcome.err,
+      "recmill: a.toml:11: workload.lines[1].coverage: must be at least 0 and at most 1, is 1.5\n");
   const Outcome set = run({"train", "recflex_a", "--set", "tune.batch_sizes=[4, 0]"});
   EXPECT_EQ(
       set.err,
-      "recmill: --set tune.batch_sizes=[4, 0]: tune.batch_sizes[1]: must be in [1, 16777216], "
-      "is 0\n");
+      "recmill: --set tune.batch_sizes=[4, 0]: tune.batch_sizes[1]: must be at least 1 and at most "
+      "16777216, is 0\n");
 }
 
 }  // namespace recmill::cli

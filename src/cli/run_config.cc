@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run_config.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -151,6 +152,14 @@ void take_folder_of_run(const std::string& opened, RunConfig& config) {
   options.name = folder.filename().string();
 }
 
+/// Of a folder within train.runs.
+Status check_name(const std::string& name) {
+  const std::filesystem::path path(name);
+  const bool leaves = std::ranges::any_of(path, [](const auto& part) { return part == ".."; });
+  if (!leaves && path.is_relative() && path.lexically_normal() != ".") return {};
+  return Status::BadRequest("name: must be that of a folder within train.runs, is '" + name + "'");
+}
+
 Result<ConfigText> config_text(const std::string& path) {
   if (is_bare_name(path)) {
     RECMILL_ASSIGN_OR_RETURN(const std::string_view text, workload_text(path));
@@ -169,7 +178,7 @@ Result<RunConfig> load_run_config(const std::string& path, const std::vector<std
   RunConfig config;
   RECMILL_ASSIGN_OR_RETURN(config.source, parse_toml(from.text, from.file));
   for (const std::string& set : sets) RECMILL_RETURN_IF_ERROR(apply_set(config.source, set));
-  RECMILL_RETURN_IF_ERROR(OptionBinder(config.source, "").bind(config.options));
+  RECMILL_RETURN_IF_ERROR(bind_options(config.source, config.options));
   config.options.kernels.users = users_tools();
   if (config.options.name.empty()) {
     config.options.name = from.name;
@@ -177,6 +186,7 @@ Result<RunConfig> load_run_config(const std::string& path, const std::vector<std
       return Status::BadRequest("name: is that of the file, which is no UTF-8 text; set another");
     }
   }
+  RECMILL_RETURN_IF_ERROR(config.locate(check_name(config.options.name)));
   use_base(config);
   take_folder_of_run(path, config);
   RECMILL_RETURN_IF_ERROR(check_text(config.options));

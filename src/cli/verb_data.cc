@@ -34,7 +34,7 @@ Result<reader::GenerateOptions> synth_options(const SynthArguments& arguments) {
   }
   for (const std::string& set : arguments.sets) RECMILL_RETURN_IF_ERROR(apply_set(root, set));
   reader::GenerateOptions options;
-  RECMILL_RETURN_IF_ERROR(OptionBinder(root, "").bind(options));
+  RECMILL_RETURN_IF_ERROR(bind_options(root, options));
   if (arguments.rows < 0) return Status::BadRequest("--rows: must not be negative");
   if (arguments.eval_rows < 0) return Status::BadRequest("--eval-rows: must not be negative");
   if (!arguments.out.empty()) options.folder = arguments.out;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "base/saturating.h"
 #include "cli/build_info.h"
 #include "cli/launched.h"
 #include "cli/open_world.h"
@@ -114,14 +115,14 @@ Status print_ledger(const train::RunOptions& options, bool json) {
   int64_t total = 0;
   for (const MemoryItem& item : ledger.items) {
     result[fmt::format("rank {}: {}", item.device, item.what)] = item.bytes;
-    total += item.bytes;
+    total = saturating_sum({total, item.bytes});
   }
   result["total bytes"] = total;
   Status enough;
   if (options.device != DeviceKind::cpu) RECMILL_RETURN_IF_ERROR(add_gpus(run, result, enough));
   print_result(json ? result : with_equal_tables_together(result, run.spec.tables), json);
   RECMILL_RETURN_IF_ERROR(enough);
-  return train::check_memory(ledger, ThreadsWorld());
+  return train::check_memory(run, ledger, ThreadsWorld());
 }
 
 /// The lines of metrics that the run has written.

@@ -89,8 +89,7 @@ std::unique_ptr<ShardState> Dlrm::make_state() const {
 
 Status Dlrm::load(std::span<const float> parameters, Pool& pool, const Renew& renew) {
   Tower* const towers[] = {&bottom_, &top_};
-  load_towers(towers, parameters, pool, renew);
-  return {};
+  return load_towers(towers, parameters, pool, renew);
 }
 
 /// The dense values as the first bottom layer reads them.

@@ -88,8 +88,7 @@ std::unique_ptr<ShardState> Mlp::make_state() const {
 
 Status Mlp::load(std::span<const float> parameters, Pool& pool, const Renew& renew) {
   Tower* const towers[] = {&top_};
-  load_towers(towers, parameters, pool, renew);
-  return {};
+  return load_towers(towers, parameters, pool, renew);
 }
 
 /// x as the first layer reads it: by feature or in panels in float32, by sample in bfloat16.

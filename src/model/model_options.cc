@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string>
 
+#include "base/saturating.h"
+
 namespace recmill::model {
 namespace {
 
@@ -20,10 +22,6 @@ Status check_list(const char* key, const std::vector<int64_t>& sizes, ModelKind 
   if (!has(users, kind)) {
     if (sizes.empty()) return {};
     return Status::BadRequest(fmt::format("model.{}: '{}' has no such layers", key, name_of(kind)));
-  }
-  for (int64_t size : sizes) {
-    if (size <= 0)
-      return Status::BadRequest(fmt::format("model.{}: size {} is not positive", key, size));
   }
   return {};
 }
@@ -107,31 +105,18 @@ Status check_wide_and_deep(const ModelOptions& o, const ModelSpec& spec) {
 Status check_deep_fm(const ModelOptions& o, const ModelSpec& spec) {
   RECMILL_RETURN_IF_ERROR(check_deep_input(o, spec));
   RECMILL_RETURN_IF_ERROR(one_dim(o, spec));
-  if (!(o.dropout >= 0.0 && o.dropout < 1.0)) {
-    return Status::BadRequest(fmt::format("model.dropout: {} is not in [0, 1)", o.dropout));
-  }
   return to_logit("deep", o.deep, o.kind);
 }
 
 Status check_deep_cross(const ModelOptions& o, const ModelSpec& spec) {
   RECMILL_RETURN_IF_ERROR(all_pooled(o, spec));
   RECMILL_RETURN_IF_ERROR(check_bottom(o, spec));
-  if (o.cross_layers < 1) {
-    return Status::BadRequest(fmt::format("model.cross_layers: {} is below 1", o.cross_layers));
-  }
-  if (o.cross_rank < 1) {
-    return Status::BadRequest(fmt::format("model.cross_rank: {} is below 1", o.cross_rank));
-  }
   return to_logit("over", o.over, o.kind);
 }
 
 Status check_tbsm(const ModelOptions& o, const ModelSpec& spec) {
   RECMILL_RETURN_IF_ERROR(check_bottom_dim(o, spec));
   RECMILL_RETURN_IF_ERROR(needs_layers("top", o.top, o.kind));
-  if (o.sequence_length < 1) {
-    return Status::BadRequest(
-        fmt::format("model.sequence_length: {} is below 1", o.sequence_length));
-  }
   bool any = false;
   for (const auto& history : spec.features) {
     if (history.pooling != Pooling::none) continue;
@@ -149,22 +134,75 @@ Status check_tbsm(const ModelOptions& o, const ModelSpec& spec) {
   return to_logit("over", o.over, o.kind);
 }
 
-}  // namespace
+/// Floats a sample of all pooled features.
+int64_t pooled_width(const ModelSpec& spec) {
+  int64_t width = 0;
+  for (size_t f = 0; f < spec.features.size(); ++f) {
+    if (spec.features[f].pooling == Pooling::none) continue;
+    width = saturating_sum({width, spec.dim_of(f)});
+  }
+  return width;
+}
 
-Status check_options(const ModelOptions& o, const ModelSpec& spec) {
+/// Of dlrm's and tbsm's vectors: the pooled features' and that of the bottom layers.
+int64_t interaction_width(const ModelOptions& o, const ModelSpec& spec) {
+  const bool bottom = !o.bottom.empty();
+  const auto n = std::ranges::count_if(spec.features,
+                                       [](const auto& f) { return f.pooling != Pooling::none; }) +
+                 (bottom ? 1 : 0);
+  return saturating_sum({n * (n - 1) / 2, bottom ? spec.dim_of(0) : 0});
+}
+
+int64_t deep_width(const ModelOptions& o, const ModelSpec& spec) {
+  return saturating_sum({o.deep_input != DeepInput::rows ? spec.num_dense : 0,
+                         o.deep_input != DeepInput::dense ? pooled_width(spec) : 0});
+}
+
+std::vector<LayerList> cross_lists(const ModelOptions& o, const ModelSpec& spec) {
+  const int64_t width =
+      saturating_sum({pooled_width(spec), o.bottom.empty() ? 0 : o.bottom.back()});
+  std::vector<LayerList> lists{{"model.bottom", "model.bottom", spec.num_dense, o.bottom},
+                               {"model.over", "embedding.dim", width, o.over}};
+  for (int64_t layer = 0; layer < o.cross_layers; ++layer)
+    lists.push_back({"", "model.cross_rank", width, {o.cross_rank, width}});
+  return lists;
+}
+
+std::vector<LayerList> tbsm_lists(const ModelOptions& o, const ModelSpec& spec) {
+  std::vector<LayerList> lists{
+      {"model.bottom", "model.bottom", spec.num_dense, o.bottom},
+      {"model.top", "embedding.dim", interaction_width(o, spec), o.top},
+      {"model.over", "model.top", saturating_product({2, o.top.back()}), o.over}};
+  if (o.attention.empty()) return lists;
+  lists.push_back({"model.attention", "model.sequence_length", o.sequence_length, o.attention});
+  lists.push_back(
+      {"", "model.attention", o.attention.back(), std::vector<int64_t>{o.sequence_length}});
+  return lists;
+}
+
+/// Refuses layers that no machine holds, so that no size of theirs overflows.
+Status check_sizes(const ModelOptions& options, const ModelSpec& spec) {
+  int64_t bytes = 0;
+  for (const LayerList& list : layer_lists(options, spec)) {
+    int64_t inputs = list.inputs;
+    for (size_t l = 0; l < list.sizes.size(); ++l) {
+      const int64_t outputs = list.sizes[l];
+      bytes = saturating_sum({bytes, saturating_product({inputs, outputs, 4})});
+      if (bytes > kMostBytes) {
+        const bool by_inputs = list.key.empty() || (l == 0 && inputs > outputs);
+        return Status::BadRequest(fmt::format(
+            "{}: the model's layers take more than 2^56 bytes, with one of {} inputs and {} "
+            "outputs",
+            by_inputs ? list.inputs_key : fmt::format("{}[{}]", list.key, l), inputs, outputs));
+      }
+      inputs = outputs;
+    }
+  }
+  return {};
+}
+
+Status check_kind(const ModelOptions& o, const ModelSpec& spec) {
   using enum ModelKind;
-  RECMILL_RETURN_IF_ERROR(check_list("bottom", o.bottom, o.kind, {dlrm, deep_cross, tbsm}));
-  RECMILL_RETURN_IF_ERROR(check_list("top", o.top, o.kind, {dlrm, tbsm, mlp}));
-  RECMILL_RETURN_IF_ERROR(check_list("deep", o.deep, o.kind, {wide_and_deep, deep_fm}));
-  RECMILL_RETURN_IF_ERROR(check_list("over", o.over, o.kind, {deep_cross, tbsm}));
-  RECMILL_RETURN_IF_ERROR(check_list("attention", o.attention, o.kind, {tbsm}));
-  if (spec.features.empty()) return Status::BadRequest("model.kind: there are no id features");
-  if (o.kind != deep_fm && o.dropout != 0.0) {
-    return Status::BadRequest(fmt::format("model.dropout: '{}' has none", name_of(o.kind)));
-  }
-  if (o.kind != deep_fm && o.batch_norm) {
-    return Status::BadRequest(fmt::format("model.batch_norm: '{}' has none", name_of(o.kind)));
-  }
   switch (o.kind) {
     case dlrm:
       return check_dlrm(o, spec);
@@ -180,6 +218,47 @@ Status check_options(const ModelOptions& o, const ModelSpec& spec) {
       return check_mlp(o, spec);
   }
   return Status::BadRequest("model.kind: unknown");
+}
+
+}  // namespace
+
+std::vector<LayerList> layer_lists(const ModelOptions& o, const ModelSpec& spec) {
+  switch (o.kind) {
+    case ModelKind::dlrm:
+      return {{"model.bottom", "model.bottom", spec.num_dense, o.bottom},
+              {"model.top", "embedding.dim", interaction_width(o, spec), o.top}};
+    case ModelKind::mlp:
+      return {{"model.top", "embedding.dim", saturating_sum({spec.num_dense, pooled_width(spec)}),
+               o.top}};
+    case ModelKind::wide_and_deep:
+      return {{"model.deep", "embedding.dim", deep_width(o, spec), o.deep},
+              {"", "model.deep", saturating_sum({pooled_width(spec), o.deep.back()}), {1}}};
+    case ModelKind::deep_fm:
+      return {{"model.deep", "embedding.dim", deep_width(o, spec), o.deep}};
+    case ModelKind::deep_cross:
+      return cross_lists(o, spec);
+    case ModelKind::tbsm:
+      return tbsm_lists(o, spec);
+  }
+  return {};
+}
+
+Status check_options(const ModelOptions& o, const ModelSpec& spec) {
+  using enum ModelKind;
+  RECMILL_RETURN_IF_ERROR(check_list("bottom", o.bottom, o.kind, {dlrm, deep_cross, tbsm}));
+  RECMILL_RETURN_IF_ERROR(check_list("top", o.top, o.kind, {dlrm, tbsm, mlp}));
+  RECMILL_RETURN_IF_ERROR(check_list("deep", o.deep, o.kind, {wide_and_deep, deep_fm}));
+  RECMILL_RETURN_IF_ERROR(check_list("over", o.over, o.kind, {deep_cross, tbsm}));
+  RECMILL_RETURN_IF_ERROR(check_list("attention", o.attention, o.kind, {tbsm}));
+  if (spec.features.empty()) return Status::BadRequest("model.kind: there are no id features");
+  if (o.kind != deep_fm && o.dropout != 0.0) {
+    return Status::BadRequest(fmt::format("model.dropout: '{}' has none", name_of(o.kind)));
+  }
+  if (o.kind != deep_fm && o.batch_norm) {
+    return Status::BadRequest(fmt::format("model.batch_norm: '{}' has none", name_of(o.kind)));
+  }
+  RECMILL_RETURN_IF_ERROR(check_kind(o, spec));
+  return check_sizes(o, spec);
 }
 
 ModelSpec with_model_tables(ModelSpec spec, const ModelOptions& options) {

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "schema/options.h"
+#include "schema/size_range.h"
 #include "schema/table_spec.h"
 
 namespace recmill::model {
@@ -42,6 +44,17 @@ struct ModelOptions {
   LayerPrecision precision = LayerPrecision::float32;
 };
 
+/// Fully connected layers of a model, one behind the other.
+struct LayerList {
+  std::string key;         // of their sizes, "model.top"; empty: one layer that has none
+  std::string inputs_key;  // of what decides how many inputs the first has
+  int64_t inputs = 0;
+  std::vector<int64_t> sizes;
+};
+/// All products of the model over `spec` by trained matrices. For options that check_options() has
+/// taken; numbers may saturate.
+std::vector<LayerList> layer_lists(const ModelOptions& options, const ModelSpec& spec);
+
 /// Says what is wrong with `options` for the tables, features and dense columns of `spec`, by key:
 /// "model.bottom: last size 16 must equal the rows' dimension 48". `spec` is the user's, without
 /// the tables that the model adds.
@@ -56,14 +69,17 @@ ModelSpec with_model_tables(ModelSpec spec, const ModelOptions& options);
 template <typename Visitor>
 void describe(Visitor& v, ModelOptions& o) {
   v("kind", o.kind, "dlrm, wide_and_deep, deep_fm, deep_cross, tbsm or mlp");
-  v("bottom", o.bottom, "dlrm, deep_cross, tbsm: layer sizes over the dense values");
-  v("top", o.top, "dlrm, mlp: layer sizes to the logit; tbsm: over the interactions of a step");
-  v("deep", o.deep, "wide_and_deep, deep_fm: layer sizes of the deep part");
-  v("over", o.over, "deep_cross, tbsm: last layer sizes, to the logit");
-  v("attention", o.attention, "tbsm: hidden sizes between a history's products and their weights");
-  v("cross_layers", o.cross_layers, "deep_cross: number of cross layers");
-  v("cross_rank", o.cross_rank, "deep_cross: rank of the cross layers' matrices");
-  v("sequence_length", o.sequence_length, "tbsm: the last so many steps of a history count");
+  v("bottom", o.bottom, "dlrm, deep_cross, tbsm: layer sizes over the dense values", size_range());
+  v("top", o.top, "dlrm, mlp: layer sizes to the logit; tbsm: over the interactions of a step",
+    size_range());
+  v("deep", o.deep, "wide_and_deep, deep_fm: layer sizes of the deep part", size_range());
+  v("over", o.over, "deep_cross, tbsm: last layer sizes, to the logit", size_range());
+  v("attention", o.attention, "tbsm: hidden sizes between a history's products and their weights",
+    size_range());
+  v("cross_layers", o.cross_layers, "deep_cross: number of cross layers", between(1, 1000));
+  v("cross_rank", o.cross_rank, "deep_cross: rank of the cross layers' matrices", size_range());
+  v("sequence_length", o.sequence_length, "tbsm: the last so many steps of a history count",
+    between(1, 1e6));
   v("dropout", o.dropout, "deep_fm: share of hidden values that training drops",
     from_to_below(0, 1));
   v("batch_norm", o.batch_norm, "deep_fm: normalise hidden values over the global batch");

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "device/required_buffer.h"
+
 namespace recmill::model {
 namespace {
 
@@ -15,9 +17,7 @@ using kernels::dense_layer::kBlock;
 using kernels::dense_layer::Layer;
 
 Buffer allocate(int64_t bytes) {
-  auto buffer = Buffer::allocate(static_cast<size_t>(bytes));
-  RECMILL_CHECK(buffer.ok(), buffer.status().message());
-  return *std::move(buffer);
+  return required_buffer(static_cast<size_t>(bytes));
 }
 
 }  // namespace
@@ -43,6 +43,7 @@ BlockState::BlockState(const std::vector<KeptMatrix>& kept, int64_t widest, int6
 
 Result<Tower> Tower::make(const TowerSpec& spec, ParameterList& parameters,
                           std::vector<KeptMatrix>& kept) {
+  RECMILL_RETURN_IF_ERROR(kernels::dense_layer::check_precision(spec.precision));
   Tower tower;
   tower.spec_ = spec;
   tower.first_kept_ = kept.size();
@@ -50,15 +51,13 @@ Result<Tower> Tower::make(const TowerSpec& spec, ParameterList& parameters,
   for (size_t l = 0; l < spec.sizes.size(); ++l) {
     const bool last = l + 1 == spec.sizes.size();
     const Precision output = last ? Precision::float32 : spec.precision;
-    RECMILL_ASSIGN_OR_RETURN(
-        auto layer,
-        Layer::make({.inputs = inputs,
-                     .outputs = spec.sizes[l],
-                     .activation = spec.to_logit && last ? Activation::none : Activation::relu,
-                     .precision = spec.precision,
-                     .output_precision = output,
-                     .needs_input_gradient = spec.to_logit || l > 0}));
-    tower.layers_.push_back(std::move(layer));
+    tower.specs_.push_back(
+        {.inputs = inputs,
+         .outputs = spec.sizes[l],
+         .activation = spec.to_logit && last ? Activation::none : Activation::relu,
+         .precision = spec.precision,
+         .output_precision = output,
+         .needs_input_gradient = spec.to_logit || l > 0});
     const std::string prefix = spec.name + "." + std::to_string(2 * l);
     tower.offsets_.push_back(parameters.count);
     parameters.add(prefix + ".weight", {spec.sizes[l], inputs});
@@ -68,6 +67,14 @@ Result<Tower> Tower::make(const TowerSpec& spec, ParameterList& parameters,
     inputs = spec.sizes[l];
   }
   return tower;
+}
+
+Status Tower::make_layers() {
+  for (size_t l = layers_.size(); l < specs_.size(); ++l) {
+    RECMILL_ASSIGN_OR_RETURN(auto layer, Layer::make(specs_[l]));
+    layers_.push_back(std::move(layer));
+  }
+  return {};
 }
 
 int64_t Tower::widest() const {
@@ -103,8 +110,9 @@ float* Tower::backward(int64_t samples, const void* x, float* dy, bool accumulat
   return static_cast<float*>(a.dy);
 }
 
-void load_towers(std::span<Tower* const> towers, std::span<const float> parameters, Pool& pool,
-                 const Model::Renew& renew) {
+Status load_towers(std::span<Tower* const> towers, std::span<const float> parameters, Pool& pool,
+                   const Model::Renew& renew) {
+  for (Tower* tower : towers) RECMILL_RETURN_IF_ERROR(tower->make_layers());
   struct Task {
     Layer* layer;
     int64_t piece, weight, bias;  // the latter two: floats into the flat vector
@@ -128,6 +136,7 @@ void load_towers(std::span<Tower* const> towers, std::span<const float> paramete
     }
     layer->pack(piece, parameters.data() + weight, parameters.data() + bias);
   });
+  return {};
 }
 
 }  // namespace recmill::model

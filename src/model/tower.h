@@ -75,13 +75,13 @@ class Tower {
  public:
   Tower() = default;  // no layers
   /// Appends its parameters to `parameters` and its outputs to `kept`. Fails where the machine
-  /// cannot multiply in the precision.
+  /// cannot multiply in the precision. Takes no memory before its parameters are loaded.
   static Result<Tower> make(const TowerSpec& spec, ParameterList& parameters,
                             std::vector<KeptMatrix>& kept);
 
-  bool empty() const { return layers_.empty(); }
+  bool empty() const { return specs_.empty(); }
   /// Kept matrix of the last layer, where it is kept.
-  size_t last_kept() const { return first_kept_ + layers_.size() - 1; }
+  size_t last_kept() const { return first_kept_ + specs_.size() - 1; }
   /// Widest input or output of a sample.
   int64_t widest() const;
 
@@ -95,16 +95,19 @@ class Tower {
                   BlockState& state) const;
 
  private:
-  friend void load_towers(std::span<Tower* const> towers, std::span<const float> parameters,
-                          Pool& pool, const Model::Renew& renew);
+  friend Status load_towers(std::span<Tower* const> towers, std::span<const float> parameters,
+                            Pool& pool, const Model::Renew& renew);
+  Status make_layers();
+
   TowerSpec spec_;
-  std::vector<kernels::dense_layer::Layer> layers_;
+  std::vector<kernels::dense_layer::LayerSpec> specs_;
+  std::vector<kernels::dense_layer::Layer> layers_;  // of specs_, once parameters are loaded
   size_t first_kept_ = 0;
   std::vector<int64_t> offsets_;  // of each layer's weight and bias, floats into the flat vector
 };
 
 /// Model::load() of layers: all of them in pieces for the pool.
-void load_towers(std::span<Tower* const> towers, std::span<const float> parameters, Pool& pool,
-                 const Model::Renew& renew);
+Status load_towers(std::span<Tower* const> towers, std::span<const float> parameters, Pool& pool,
+                   const Model::Renew& renew);
 
 }  // namespace recmill::model

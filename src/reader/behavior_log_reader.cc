@@ -370,19 +370,7 @@ class BehaviorLogReader final : public Reader {
   int64_t handed_out_ = 0;
 };
 
-Status check(const DataOptions& options) {
-  const BehaviorLogOptions& log = options.behavior_log;
-  const auto at_least = [](const char* key, int64_t value, int64_t least) {
-    if (value >= least) return Status();
-    return Status::BadRequest("data." + std::string(key) + ": must be at least " +
-                              std::to_string(least) + ": " + std::to_string(value));
-  };
-  RECMILL_RETURN_IF_ERROR(at_least("behavior_log.sequence_length", log.sequence_length, 1));
-  RECMILL_RETURN_IF_ERROR(at_least("behavior_log.minimum_history", log.minimum_history, 0));
-  RECMILL_RETURN_IF_ERROR(at_least("behavior_log.negatives", log.negatives, 0));
-  RECMILL_RETURN_IF_ERROR(at_least("behavior_log.max_events", log.max_events, 1));
-  RECMILL_RETURN_IF_ERROR(at_least("shuffle.window", options.shuffle.window, 1));
-  const SplitOptions& split = options.split;
+Status check_split(const SplitOptions& split) {
   if (split.by != SplitKind::hash || split.column.empty() || split.column == "user" ||
       split.column == "item" || split.column == "category") {
     return {};
@@ -394,7 +382,7 @@ Status check(const DataOptions& options) {
 
 Result<std::unique_ptr<Reader>> open_behavior_log(const DataOptions& options, Subset subset,
                                                   uint64_t seed, Pool& pool, Files& files) {
-  RECMILL_RETURN_IF_ERROR(check(options));
+  RECMILL_RETURN_IF_ERROR(check_split(options.split));
   RECMILL_ASSIGN_OR_RETURN(auto paths, data_files(options, subset, files));
   RECMILL_ASSIGN_OR_RETURN(const auto columns, columns_of(options.behavior_log));
   RECMILL_ASSIGN_OR_RETURN(const auto split, RowSplit::make(options.split, subset));

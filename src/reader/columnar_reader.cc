@@ -220,11 +220,6 @@ Result<bool> is_integer_key(const std::vector<BoundFile>& bound, const std::stri
 
 Result<std::unique_ptr<Reader>> open_columnar_reader(const DataOptions& options, Subset subset,
                                                      uint64_t seed, Pool& pool, Files& files) {
-  constexpr int64_t kMaxWindow = int64_t{1} << 24;
-  if (options.shuffle.window <= 0 || options.shuffle.window > kMaxWindow) {
-    return Status::BadRequest("data.shuffle.window: must lie in [1, 16777216]: " +
-                              std::to_string(options.shuffle.window));
-  }
   RECMILL_ASSIGN_OR_RETURN(const LabelRule label, LabelRule::make(options.label));
   const bool by_hash = subset != Subset::all && options.split.by == SplitKind::hash;
   RECMILL_ASSIGN_OR_RETURN(const auto paths, data_files(options, subset, files));

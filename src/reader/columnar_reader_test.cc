@@ -607,7 +607,8 @@ TEST(ColumnarReader, a_split_that_leaves_a_side_without_rows_is_the_error_of_eve
   options.split.eval_fraction = 1;
   EXPECT_EQ(failure_of(options), "data.split.eval_fraction: 1.000000 leaves no rows for training");
   options.split.eval_fraction = 1.5;
-  EXPECT_EQ(failure_of(options), "data.split.eval_fraction: must lie in [0, 1]: 1.500000");
+  EXPECT_EQ(failure_of(options),
+            "data.split.eval_fraction: must be at least 0 and at most 1, is 1.5");
   options.split.by = SplitKind::time;
   options.split.eval_fraction = 0.5;
   options.split.boundary = std::numeric_limits<int64_t>::min();

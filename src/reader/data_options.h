@@ -80,7 +80,7 @@ struct ShuffleOptions {
 template <typename Visitor>
 void describe(Visitor& v, ShuffleOptions& o) {
   v("kind", o.kind, "none (the order of the data, as time demands) or window");
-  v("window", o.window, "rows of a window; its text is held in memory");
+  v("window", o.window, "rows of a window; its text is held in memory", between(1, 1 << 24));
 }
 
 /// How rows are told apart into training and evaluation. `file`: the lists data.train and
@@ -100,7 +100,8 @@ void describe(Visitor& v, SplitOptions& o) {
   v("eval_fraction", o.eval_fraction, "share of the rows, of hashes or of the last times",
     between(0, 1));
   v("column", o.column, "hash: the column whose equal cells stay together; empty: the whole row");
-  v("boundary", o.boundary, "time: rows from this time on evaluate; 0: by eval_fraction");
+  v("boundary", o.boundary, "time: rows from this time on evaluate; 0: by eval_fraction",
+    any_number());
   v("seed", o.seed, "another seed is another split");
 }
 
@@ -112,8 +113,8 @@ struct CriteoOptions {
 };
 template <typename Visitor>
 void describe(Visitor& v, CriteoOptions& o) {
-  v("dense", o.dense, "columns of integers, named I1, I2, ...");
-  v("ids", o.ids, "columns of hexadecimal ids, named C1, C2, ...");
+  v("dense", o.dense, "columns of integers, named I1, I2, ...", between(0, 10000));
+  v("ids", o.ids, "columns of hexadecimal ids, named C1, C2, ...", between(0, 10000));
 }
 
 /// Rows `label index:value ...`: the bag "features" of indexes, with values as weights. With
@@ -162,12 +163,16 @@ void describe(Visitor& v, BehaviorLogOptions& o) {
   v("columns", o.columns,
     "columns beside the target and its histories: user (ids); seconds_since_last, history_length, "
     "item_seen, category_seen (dense)");
-  v("sequence_length", o.sequence_length, "events of the history, at most");
+  v("sequence_length", o.sequence_length, "events of the history, at most", between(1, 1e6));
   v("minimum_history", o.minimum_history, "events that a user must have had before a target");
-  v("negatives", o.negatives, "random items for each real next one, with their true category");
-  v("first_time", o.first_time, "events before this time are passed over and counted");
-  v("last_time", o.last_time, "events after this time are passed over and counted; 0: none");
-  v("max_events", o.max_events, "events held in memory, some 64 bytes each; more is an error");
+  v("negatives", o.negatives, "random items for each real next one, with their true category",
+    between(0, 1e6));
+  v("first_time", o.first_time, "events before this time are passed over and counted",
+    any_number());
+  v("last_time", o.last_time, "events after this time are passed over and counted; 0: none",
+    any_number());
+  v("max_events", o.max_events, "events held in memory, some 64 bytes each; more is an error",
+    between(1, 0x1p40));
 }
 
 /// What a reader is asked for besides by who scores rows. No key of a configuration.
@@ -212,7 +217,7 @@ void describe(Visitor& v, DataOptions& o) {
   v("rows", o.rows, "reads the first rows only; 0: all");
   v("on_bad_row", o.on_bad_row, "fail, or skip (and count)");
   v("bad_row_limit", o.bad_row_limit, "skip: more bad rows than this in a file fail");
-  v("prefetch", o.prefetch, "windows of rows that are read ahead");
+  v("prefetch", o.prefetch, "windows of rows that are read ahead", between(0, 4096));
   v("cache", o.cache, "folder of row indexes; empty: none are kept");
   v("delimiter", o.delimiter, "csv: what stands between cells, one character or several");
   v("quote", o.quote, "csv: the character around cells (RFC 4180); empty: no quotes");

@@ -2,6 +2,7 @@
 #include "reader/generate.h"
 
 #include "reader/synthetic_reader.h"
+#include "schema/option_ranges.h"
 
 namespace recmill::reader {
 namespace {
@@ -41,12 +42,13 @@ Status refuse_existing(const GenerateOptions& options, const std::string& plante
 
 Result<PlantedFigures> generate(const GenerateOptions& options, Pool& pool, Files& files,
                                 const AucFunction& auc, const ConvertProgress& progress) {
-  if (options.train_files < 1 || options.train_files > options.data.rows) {
-    return Status::BadRequest("train_files = " + std::to_string(options.train_files) +
-                              ": must be in [1, rows]");
+  RECMILL_RETURN_IF_ERROR(check_ranges(options));
+  if (options.train_files > options.data.rows) {
+    return Status::BadRequest("train_files: must be at most data.rows, is " +
+                              std::to_string(options.train_files));
   }
-  auto built = PlantedModel::build(options.data);
-  if (!built.ok()) return built.status().at("data");
+  auto built = PlantedModel::build(options.data, "data");
+  if (!built.ok()) return built.status();
   const auto model = std::make_shared<const PlantedModel>(*std::move(built));
   const std::string planted = options.folder + "/planted.json";
   RECMILL_RETURN_IF_ERROR(refuse_existing(options, planted, files));

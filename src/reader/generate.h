@@ -23,7 +23,7 @@ void describe(Visitor& v, GenerateOptions& o) {
   v("folder", o.folder, "folder that the files are written to; made if it is not there");
   v("extension", o.extension,
     "format: tsv (Criteo's), csv, parquet or arrow; tsv and csv also with .gz or .zst");
-  v("train_files", o.train_files, "files that the training rows are spread over");
+  v("train_files", o.train_files, "files that the training rows are spread over", between(1, 1e6));
   v("overwrite", o.overwrite, "replaces a data set that is there");
   v("writer", o.writer, "how files are written");
   v("data", o.data, "what the data is like");

@@ -5,6 +5,7 @@
 #include "reader/derived_columns.h"
 #include "reader/synthetic_reader.h"
 #include "reader/text_reader.h"
+#include "schema/option_ranges.h"
 #ifdef RECMILL_WITH_ARROW
 #include "reader/columnar_reader.h"
 #endif
@@ -43,6 +44,7 @@ Result<std::unique_ptr<Reader>> open_files(const DataOptions& options, Subset su
 Result<std::unique_ptr<Reader>> open_reader(const DataOptions& options, Subset subset,
                                             uint64_t seed, Pool& pool, Files& files,
                                             ParserKind parser) {
+  RECMILL_RETURN_IF_ERROR(check_ranges(options, "data"));
   RECMILL_ASSIGN_OR_RETURN(const DataOptions of_files, without_derived_columns(options));
   RECMILL_ASSIGN_OR_RETURN(auto reader, open_files(of_files, subset, seed, pool, files, parser));
   return with_derived_columns(options, std::move(reader));

@@ -38,16 +38,21 @@ double element_weight(const SyntheticIdColumn& column, int64_t i, int64_t length
 
 }  // namespace
 
-Result<PlantedModel> PlantedModel::build(const SyntheticOptions& options) {
+Result<PlantedModel> PlantedModel::build(const SyntheticOptions& options,
+                                         const std::string& section) {
   PlantedModel model;
-  RECMILL_ASSIGN_OR_RETURN(model.options_, resolve(options));
+  RECMILL_ASSIGN_OR_RETURN(model.options_, resolve(options, section));
   const SyntheticOptions& o = model.options_;
   const auto seed = static_cast<uint64_t>(o.seed);
   for (size_t c = 0; c < o.dense.size(); ++c) {
     model.dense_.emplace_back(o.dense[c], seed, stream_of(Use::dense, c));
     model.schema_.dense.push_back(o.dense[c].name);
   }
-  RECMILL_RETURN_IF_ERROR(model.make_id_sources());
+  const std::string at = section.empty() ? "" : section + ".";
+  RECMILL_RETURN_IF_ERROR(model.make_id_sources([&](size_t column) {
+    const bool listed = options.shape == SyntheticShape::columns;
+    return at + (listed ? "ids[" + std::to_string(column) + "]." : "") + "top_access_percent";
+  }));
   model.choose_columns();
   model.schema_.has_group = o.groups > 0;
   model.schema_.has_time = o.time_step > 0;
@@ -58,7 +63,7 @@ Result<PlantedModel> PlantedModel::build(const SyntheticOptions& options) {
   return model;
 }
 
-Status PlantedModel::make_id_sources() {
+Status PlantedModel::make_id_sources(const std::function<std::string(size_t)>& key_of_column) {
   SharedTables tables;
   ids_.reserve(options_.ids.size());
   for (size_t c = 0; c < options_.ids.size(); ++c) {
@@ -67,9 +72,9 @@ Status PlantedModel::make_id_sources() {
     const auto line = static_cast<uint64_t>(column.line);
     const IdSource::Streams streams{static_cast<uint64_t>(options_.seed), stream,
                                     line > 0 ? stream_of(Use::line, line) : stream};
-    RECMILL_ASSIGN_OR_RETURN(auto source,
-                             IdSource::make(column, streams, options_.id_bits, tables));
-    ids_.push_back(std::move(source));
+    auto source = IdSource::make(column, streams, options_.id_bits, tables);
+    if (!source.ok()) return source.status().at(key_of_column(c));
+    ids_.push_back(*std::move(source));
     schema_.ids.push_back(column.name);
     if (column.max_length > 1) schema_.bags.push_back(column.name);
   }

@@ -17,6 +17,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "reader/synthetic_columns.h"
@@ -43,7 +44,8 @@ struct SyntheticRows {
 class PlantedModel {
  public:
   /// Options of either shape, resolved here. A function of the options alone.
-  static Result<PlantedModel> build(const SyntheticOptions& options);
+  static Result<PlantedModel> build(const SyntheticOptions& options,
+                                    const std::string& section = "");
 
   const SyntheticOptions& options() const { return options_; }  // resolved
   const DataSchema& schema() const { return schema_; }
@@ -88,7 +90,8 @@ class PlantedModel {
   };
 
   PlantedModel() = default;
-  Status make_id_sources();
+  /// `key_of_column`: what decides how popular its ids are, for errors.
+  Status make_id_sources(const std::function<std::string(size_t)>& key_of_column);
   void choose_columns();
   void plant_dense();
   void plant_effects();

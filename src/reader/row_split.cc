@@ -19,9 +19,7 @@ Result<RowSplit> RowSplit::make(const SplitOptions& options, Subset subset) {
   split.options_ = options;
   split.subset_ = subset;
   split.boundary_chosen_ = options.boundary != 0;
-  if (split.keeps_all() || (options.eval_fraction >= 0 && options.eval_fraction <= 1)) return split;
-  return Status::BadRequest("data.split.eval_fraction: must lie in [0, 1]: " +
-                            std::to_string(options.eval_fraction));
+  return split;
 }
 
 bool RowSplit::lacks_boundary() const {

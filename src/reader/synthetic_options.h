@@ -60,10 +60,11 @@ struct SyntheticDenseColumn {
 template <typename Visitor>
 void describe(Visitor& v, SyntheticDenseColumn& o) {
   v("name", o.name, "name of the column");
-  v("maximum", o.maximum, "largest value; values are counts from 0, small ones most often");
-  v("zipf", o.zipf, "exponent of Zipf's law over the values", at_least(0));
-  v("missing_share", o.missing_share, "share of cells without a value", between(0, 1));
-  v("negative_share", o.negative_share, "share of cells that hold -1 or -2", between(0, 1));
+  v("maximum", o.maximum, "largest value; values are counts from 0, small ones most often",
+    between(1, 0x1p31 - 1));
+  v("zipf", o.zipf, "exponent of Zipf's law over the values", between(0, 20));
+  v("missing_share", o.missing_share, "share of cells without a value", from_to_below(0, 1));
+  v("negative_share", o.negative_share, "share of cells that hold -1 or -2", from_to_below(0, 1));
 }
 
 struct SyntheticIdColumn {
@@ -86,23 +87,24 @@ struct SyntheticIdColumn {
 template <typename Visitor>
 void describe(Visitor& v, SyntheticIdColumn& o) {
   v("name", o.name, "name of the column");
-  v("cardinality", o.cardinality, "different ids");
+  v("cardinality", o.cardinality, "different ids, at most 2^32 where id_bits is 32",
+    between(1, 0x1p40));
   v("law", o.law,
     "how popular ids are: zipf (by rank), uniform, or power (weights U^(1/3), nearly even)");
-  v("zipf", o.zipf, "exponent of Zipf's law over the ranks of the ids", at_least(0));
+  v("zipf", o.zipf, "exponent of Zipf's law over the ranks of the ids", between(0, 20));
   v("top_percent", o.top_percent,
-    "with top_access_percent, instead of zipf: this share of the ids ...", between(0, 100));
+    "with top_access_percent, instead of zipf: this share of the ids ...", from_to_below(0, 100));
   v("top_access_percent", o.top_access_percent,
-    "... takes this share of the accesses; 0: zipf decides", between(0, 100));
-  v("drift", o.drift, "ranks by which popularity moves on in a million rows", at_least(0));
+    "... takes this share of the accesses; 0: zipf decides", from_to_below(0, 100));
+  v("drift", o.drift, "ranks by which popularity moves on in a million rows", between(0, 1e12));
   v("lengths", o.lengths,
     "ids of a cell that is not empty: geometric (1 ... max_length), fixed (max_length), or normal "
     "(cut off outside [0, max_length], rounded down)");
   v("mean_length", o.mean_length,
     "mean number of ids in a cell that is not empty; normal: of the law before it is cut off",
-    at_least(0));
-  v("deviation", o.deviation, "normal: standard deviation before it is cut off", at_least(0));
-  v("max_length", o.max_length, "largest number of ids in a cell");
+    between(1, 1e6));
+  v("deviation", o.deviation, "normal: standard deviation before it is cut off", between(0, 1e6));
+  v("max_length", o.max_length, "largest number of ids in a cell", between(1, 1e6));
   v("empty_share", o.empty_share, "share of cells without an id", between(0, 1));
   v("line", o.line,
     "columns of one line, a number from 1, have cells of one length in each row; 0: its own");
@@ -124,13 +126,16 @@ struct PlantedOptions {
 };
 template <typename Visitor>
 void describe(Visitor& v, PlantedOptions& o) {
-  v("click_rate", o.click_rate, "share of clicks", between(0, 1));
-  v("dense_variance", o.dense_variance, "variance of the dense terms of the logit", at_least(0));
-  v("id_variance", o.id_variance, "variance of the effects of single ids", at_least(0));
-  v("cross_variance", o.cross_variance, "variance of the crosses of pairs of columns", at_least(0));
+  v("click_rate", o.click_rate, "share of clicks",
+    Range{.least = 0, .most = 1, .open_least = true, .open_most = true});
+  v("dense_variance", o.dense_variance, "variance of the dense terms of the logit",
+    between(0, 100));
+  v("id_variance", o.id_variance, "variance of the effects of single ids", between(0, 100));
+  v("cross_variance", o.cross_variance, "variance of the crosses of pairs of columns",
+    between(0, 100));
   v("crosses", o.crosses, "pairs of small id columns whose ids act together");
   v("learnable_count", o.learnable_count,
-    "an id has an effect when it is expected this often in the training rows", at_least(0));
+    "an id has an effect when it is expected this often in the training rows", above(0));
   v("columns", o.columns,
     "id columns, evenly spread, whose single ids have effects; 0: all of them");
 }
@@ -155,24 +160,28 @@ struct SyntheticOptions {
 };
 template <typename Visitor>
 void describe(Visitor& v, SyntheticOptions& o) {
-  v("rows", o.rows, "training rows");
-  v("eval_rows", o.eval_rows, "held-out rows, which follow the training rows");
+  v("rows", o.rows, "training rows", between(1, 0x1p40));
+  v("eval_rows", o.eval_rows, "held-out rows, which follow the training rows", between(0, 0x1p40));
   v("seed", o.seed, "everything is a function of it");
   v("shape", o.shape, "criteo: 13 dense and 26 id columns like Criteo's; columns: as listed");
   v("cardinality_scale", o.cardinality_scale,
     "criteo: Kaggle columns of over 10,000 ids are scaled by this, to no less than 10,000",
-    above(0));
-  v("zipf", o.zipf, "criteo: exponent of Zipf's law over the ranks of the ids", at_least(0));
+    above_up_to(0, 100));
+  v("zipf", o.zipf, "criteo: exponent of Zipf's law over the ranks of the ids", between(0, 20));
   v("top_percent", o.top_percent,
-    "criteo: with top_access_percent, instead of zipf: this share of the ids ...", between(0, 100));
+    "criteo: with top_access_percent, instead of zipf: this share of the ids ...",
+    from_to_below(0, 100));
   v("top_access_percent", o.top_access_percent,
-    "criteo: ... takes this share of the accesses; 0: zipf decides", between(0, 100));
-  v("drift", o.drift, "criteo: ranks by which popularity moves on in a million rows", at_least(0));
+    "criteo: ... takes this share of the accesses; 0: zipf decides", from_to_below(0, 100));
+  v("drift", o.drift, "criteo: ranks by which popularity moves on in a million rows",
+    between(0, 1e12));
   v("missing_share", o.missing_share,
-    "criteo: share of missing cells in the columns that have any in Criteo's data", between(0, 1));
+    "criteo: share of missing cells in the columns that have any in Criteo's data",
+    from_to_below(0, 1));
   v("id_bits", o.id_bits, "raw ids are 32-bit or 64-bit numbers");
   v("groups", o.groups, "different values of the group column (users); 0: no such column");
-  v("time_step", o.time_step, "seconds from row to row in the time column; 0: no such column");
+  v("time_step", o.time_step, "seconds from row to row in the time column; 0: no such column",
+    between(0, 1e6));
   v("dense", o.dense, "columns: the dense columns");
   v("ids", o.ids, "columns: the id columns");
   v("planted", o.planted, "the planted click model");
@@ -182,7 +191,7 @@ void describe(Visitor& v, SyntheticOptions& o) {
 bool can_be_crossed(const SyntheticIdColumn& column);
 
 /// The options with the columns of their shape filled in. An impossible value is refused, naming
-/// its key.
-Result<SyntheticOptions> resolve(SyntheticOptions options);
+/// its key in `section`.
+Result<SyntheticOptions> resolve(SyntheticOptions options, const std::string& section = "");
 
 }  // namespace recmill::reader

@@ -104,8 +104,8 @@ Result<std::unique_ptr<Reader>> open_synthetic_reader(const DataOptions& options
         "by " +
         std::string(name_of(options.split.by)));
   }
-  auto model = PlantedModel::build(options.synthetic);
-  if (!model.ok()) return model.status().at("data.synthetic");
+  auto model = PlantedModel::build(options.synthetic, "data.synthetic");
+  if (!model.ok()) return model.status();
   const SyntheticOptions& synthetic = model->options();
   const int64_t begin = subset == Subset::eval ? synthetic.rows : 0;
   int64_t end = synthetic.rows + (subset == Subset::train ? 0 : synthetic.eval_rows);

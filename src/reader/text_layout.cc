@@ -145,9 +145,6 @@ std::string TextLayout::fingerprint() const {
 }
 
 Result<TextLayout> criteo_layout(const CriteoOptions& options, const LabelRule& label) {
-  if (options.dense < 0 || options.ids < 0 || options.dense + options.ids > 10000) {
-    return Status::BadRequest("data.criteo: dense and ids must lie in [0, 10000]");
-  }
   TextLayout layout;
   layout.columns.push_back(column("label", ColumnRole::label));
   for (int64_t i = 1; i <= options.dense; ++i) {
@@ -162,10 +159,6 @@ Result<TextLayout> criteo_layout(const CriteoOptions& options, const LabelRule& 
 }
 
 Result<TextLayout> libsvm_layout(const LibsvmOptions& options, const LabelRule& label) {
-  if (options.fields < 0 || options.fields > 10000) {
-    return Status::BadRequest("data.libsvm.fields: must lie in [0, 10000]: " +
-                              std::to_string(options.fields));
-  }
   TextLayout layout;
   layout.rows = RowForm::libsvm;
   layout.libffm = options.fields > 0;

@@ -315,10 +315,6 @@ Result<FileRules> rules_of(const DataOptions& options, const std::vector<std::st
 Result<std::unique_ptr<Reader>> open_text_reader(const DataOptions& options, Subset subset,
                                                  uint64_t seed, Pool& pool, Files& files,
                                                  ParserKind parser) {
-  if (options.shuffle.window <= 0 || options.shuffle.window > (int64_t{1} << 24)) {
-    return Status::BadRequest("data.shuffle.window: must lie in [1, 16777216]: " +
-                              std::to_string(options.shuffle.window));
-  }
   RECMILL_ASSIGN_OR_RETURN(auto paths, data_files(options, subset, files));
   RECMILL_ASSIGN_OR_RETURN(auto rules, rules_of(options, paths, files));
   RECMILL_RETURN_IF_ERROR(admit_rows_without_label(options, paths, files, rules));

@@ -5,6 +5,7 @@
 
 #include "reader/file_ending.h"
 #include "reader/text_writer.h"
+#include "schema/option_ranges.h"
 #ifdef RECMILL_WITH_ARROW
 #include "reader/columnar_writer.h"
 #endif
@@ -24,10 +25,7 @@ Result<std::unique_ptr<Writer>> open_columnar(const WriterOptions& options,
                                               const std::string& path,
                                               [[maybe_unused]] const DataSchema& schema,
                                               [[maybe_unused]] Files& files) {
-  if (options.row_group_rows <= 0) {
-    return Status::BadRequest(path + ": row_group_rows must be positive, not " +
-                              std::to_string(options.row_group_rows));
-  }
+  RECMILL_RETURN_IF_ERROR(check_ranges(options, "writer"));
   if (without_compression(path) != path) {
     return Status::BadRequest(path + ": parquet and arrow files compress inside; name it without " +
                               path.substr(path.rfind('.')));

@@ -19,7 +19,8 @@ struct WriterOptions {
 };
 template <typename Visitor>
 void describe(Visitor& v, WriterOptions& o) {
-  v("row_group_rows", o.row_group_rows, "rows in a row group of Parquet, a batch of Arrow IPC");
+  v("row_group_rows", o.row_group_rows, "rows in a row group of Parquet, a batch of Arrow IPC",
+    between(1, 1 << 24));
 }
 
 /// Writes rows in the order in which they come. The file is there after close() and not before; a

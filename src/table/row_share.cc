@@ -36,7 +36,10 @@ RowShare::RowShare(int64_t rows, int rank, int ranks, int home, int ranges)
 RowRange RowShare::range_of(int rank) const {
   const int64_t range = rank - home_;
   if (range < 0 || range >= ranges_) return {};
-  return {range * rows_ / ranges_, (range + 1) * rows_ / ranges_};
+  const auto begin_of = [&](__int128 number) {
+    return static_cast<int64_t>(number * rows_ / ranges_);
+  };
+  return {begin_of(range), begin_of(range + 1)};
 }
 
 int64_t RowShare::slots_of(int rank) const {

@@ -108,6 +108,7 @@ Result<std::unique_ptr<RankBatch>> DataStage::read_training() {
   const int64_t first = position_.row, epoch = position_.epoch;
   position_ = {position_.iteration + (any ? 1 : 0), epoch + (ends_epoch ? 1 : 0),
                ends_epoch ? 0 : row};
+  if (!any && position_.iteration == 0) return nothing_kept(rows);
   if (!any) return std::unique_ptr<RankBatch>();
   batch->after = position_;
   batch->last_of_pass = ends_epoch;
@@ -121,6 +122,12 @@ Result<std::unique_ptr<RankBatch>> DataStage::read_training() {
     RECMILL_RETURN_IF_ERROR(fill(train_, epoch, first, batch->cut.samples, *batch));
   }
   return batch;
+}
+
+Status DataStage::nothing_kept(int64_t rows) const {
+  return Status::Failed("train.negative_keep: is " + std::to_string(schedule_.negative_keep) +
+                        ", and of the " + std::to_string(rows) +
+                        " training rows, none of which is positive, none was kept to train on");
 }
 
 // Reads on from `row` until a batch of kept rows is together or the epoch ends; `row` becomes the

@@ -77,6 +77,7 @@ class DataStage {
               RankBatch& batch);
   void note_rows(int64_t begin, int64_t end, RankBatch& batch);
   Status finish(const ColumnBatch& columns, bool whole, RankBatch& batch);
+  Status nothing_kept(int64_t rows) const;
   Status gather_kept(int64_t rows, int64_t& row);
   std::unique_ptr<RankBatch> blank();
 

@@ -90,11 +90,11 @@ TEST(ExpandWorkload, refuses_an_impossible_value_naming_line_and_key) {
   const std::vector<int64_t> four{4};
   EXPECT_EQ(refusal({}), "workload.lines[1].dims: must be given");
   EXPECT_EQ(refusal({.count = 0, .dims = four}),
-            "workload.lines[1].count: must be in [1, 1000000], is 0");
+            "workload.lines[1].count: must be at least 1 and at most 1000000, is 0");
   EXPECT_EQ(refusal({.coverage = 1.5, .dims = four}),
-            "workload.lines[1].coverage: must be in [0, 1], is 1.5");
+            "workload.lines[1].coverage: must be at least 0 and at most 1, is 1.5");
   EXPECT_EQ(refusal({.rows = 0, .dims = four}),
-            "workload.lines[1].rows: must be in [1, 2^31], is 0");
+            "workload.lines[1].rows: must be at least 1 and at most 2147483648, is 0");
   EXPECT_EQ(refusal({.zipf = 1.0, .dims = four}), "workload.lines[1].zipf: is for law = \"zipf\"");
   EXPECT_EQ(refusal({.mean = 1.5, .dims = four}),
             "workload.lines[1].mean: must be a whole number with kind = \"fixed\", is 1.5");
@@ -103,7 +103,7 @@ TEST(ExpandWorkload, refuses_an_impossible_value_naming_line_and_key) {
   EXPECT_EQ(refusal({.kind = normal, .mean = 9, .longest = 20, .dims = four}),
             "workload.lines[1].deviation: must be positive, is 0");
   EXPECT_EQ(refusal({.kind = normal, .mean = 9, .deviation = 2, .longest = 8, .dims = four}),
-            "workload.lines[1].longest: must be in [mean, 1000000], is 8");
+            "workload.lines[1].longest: must be at least mean, is 8");
   EXPECT_EQ(refusal({.kind = one_side, .mean = 9, .deviation = 2, .longest = 8, .dims = four}),
             "workload.lines[1].longest: is for kind = \"normal\"");
   EXPECT_EQ(refusal({.dims = {4, 8}}), "workload.lines[1].dim_counts: 0 numbers for 2 dims");

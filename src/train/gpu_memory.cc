@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/gpu_memory.h"
 
+#include "base/saturating.h"
 #include "device/gpu/staged_arrays.h"
 #include "model/gpu_layers.h"
 #include "train/gpu/gpu_trainer.h"
@@ -28,10 +29,11 @@ void add_layers(const ResolvedRun& run, const store::GpuBatches& batches,
     inputs +=
         run.spec.dim_of(f) *
         (run.spec.features[f].pooling == Pooling::none ? static_cast<int64_t>(lookups[f]) : 1);
-  ledger.device.items.push_back({"activations", 0,
-                                 kCopies * int64_t{sizeof(float)} * batches.largest.samples *
-                                     layer_numbers(options.model, inputs),
-                                 /*certain=*/false});
+  ledger.device.items.push_back(
+      {"activations", 0,
+       saturating_product({kCopies, int64_t{sizeof(float)}, batches.largest.samples,
+                           layer_numbers(options.model, inputs)}),
+       /*certain=*/false});
 }
 
 // As if each chain had a raw column of its own, and every id were kept.

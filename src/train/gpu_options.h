@@ -64,7 +64,7 @@ void describe(Visitor& v, GpuRunOptions& o) {
     "GiB of the GPU's memory that the run plans with, all of its ranks that have it together: less "
     "than is free leaves some to others, and to LibTorch and the driver, whose own is in no plan; "
     "0: all that is free",
-    at_least(0));
+    between(0, 0x1p26));
   v("synchronous", o.synchronous,
     "each kernel of Recmill's ends before the next is launched, so that an error names the one "
     "that failed; slow");
@@ -74,7 +74,7 @@ void describe(Visitor& v, GpuRunOptions& o) {
   v("kernel_seconds", o.kernel_seconds,
     "time that a stream's work may take before the run ends with an error that names the kernels "
     "that were launched and are not known to be done",
-    above(0));
+    above_up_to(0, 1e9));
   v("preprocess", o.preprocess,
     "preprocessing runs on the GPU, and its results come back to the host; features whose rows a "
     "dictionary gives are the CPU's; with device = \"cpu\" an error");

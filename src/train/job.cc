@@ -11,6 +11,7 @@
 #include "checkpoint/folder.h"
 #include "preprocess/run/column_statistics.h"
 #include "reader/data_files.h"
+#include "reader/open_reader.h"
 #include "reader/planted_figures.h"
 #include "train/checkpoint_saver.h"
 #include "train/chosen_kernels.h"
@@ -183,6 +184,14 @@ Status begin_folder(Training& training, Communicator& communicator) {
   return communicator.barrier();
 }
 
+/// Rows that are told apart, or given, for evaluation are there, before anything is trained. Reads
+/// what the first evaluation would.
+Status check_evaluation_rows(Rank& rank) {
+  if (rank.eval_rows == nullptr) return {};
+  RECMILL_ASSIGN_OR_RETURN(const int64_t rows, rank.eval_rows->rows());
+  return rows > 0 ? Status() : Status::BadRequest("data.eval: there is no row in it");
+}
+
 void say_where_layers_are(const RunOptions& options) {
   if (layers_are_on_gpu(options))
     log_info(
@@ -218,6 +227,7 @@ Status train_rank(Training& training, Communicator& communicator) {
   RECMILL_RETURN_IF_ERROR(begin(training, communicator));
   RECMILL_ASSIGN_OR_RETURN(Rank rank,
                            make_rank(run, Way::engine, communicator, training.pool, setting.files));
+  RECMILL_RETURN_IF_ERROR(check_evaluation_rows(rank));
   RECMILL_RETURN_IF_ERROR(begin_folder(training, communicator));
   RECMILL_ASSIGN_OR_RETURN(const LoopState start, starting_state(training, rank));
   RECMILL_RETURN_IF_ERROR(same_everywhere(
@@ -259,6 +269,13 @@ Status train_rank(Training& training, Communicator& communicator) {
   if (!profile.is_null()) training.summary["profile"] = std::move(profile);
   RECMILL_RETURN_IF_ERROR(training.folder.write_summary(training.summary));
   return log->close();
+}
+
+Status check_early_stop(const RunOptions& options) {
+  const int64_t patience = options.train.early_stop.patience;
+  if (patience == 0 || reader::names_evaluation_rows(options.data)) return {};
+  return Status::BadRequest(fmt::format(
+      "train.early_stop.patience: is {}, and there are no evaluation rows to stop by", patience));
 }
 
 /// Features whose tuned schedule adds the rows of a bag in another order, on the CPU. None where
@@ -310,9 +327,10 @@ void say_doubts(const ResolvedRun& run, Files& files) {
 Result<Json> run_training(const RunOptions& options, const TrainingRequest& request,
                           const JobSetting& setting) {
   World& world = setting.world;
+  RECMILL_RETURN_IF_ERROR(check_early_stop(options));
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(options, world, setting.files));
   RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
-  RECMILL_RETURN_IF_ERROR(check_memory(memory_ledger(run), world));
+  RECMILL_RETURN_IF_ERROR(check_memory(run, memory_ledger(run), world));
   if (world.has_first_rank()) say_doubts(run, setting.files);
   if (world.has_first_rank() && request.default_dense_ops) say_default_ops(run);
   const RunFolder folder(setting.files, options.train.runs + "/" + options.name);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/proc_bytes.h"
+#include "base/saturating.h"
 #include "comm/shard_tree.h"
 #include "comm/subtree_sums.h"
 #include "model/make_model.h"
@@ -29,6 +30,7 @@ namespace recmill::train {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+constexpr const char* kDense = "dense ";  // items of the model's layers
 
 // Vectors that SubtreeSums holds at most: each shard in hand has one and leaves at most a finished
 // subtree of each size before it; all of them where a synchronisation makes every shard wait.
@@ -75,13 +77,15 @@ class RankItems {
     const int64_t parameters = model_.parameter_count();
     if (layers_are_on_gpu(run_.options)) {
       add("dense parameters and optimizer state",
-          SubtreeSums::vector_bytes(parameters) * (1 + dense_states()));
+          saturating_product({SubtreeSums::vector_bytes(parameters), 1 + dense_states()}));
       return;
     }
     const int64_t vector = SubtreeSums::vector_bytes(parameters);  // the others stand alike
     if (training_) {
-      add("dense parameters, gradient and optimizer state", vector * (2 + dense_states()));
-      add("dense gradients by shard", vector * gradient_vectors(model_, own_shards_, run_.threads));
+      add("dense parameters, gradient and optimizer state",
+          saturating_product({vector, 2 + dense_states()}));
+      add("dense gradients by shard",
+          saturating_product({vector, gradient_vectors(model_, own_shards_, run_.threads)}));
     } else {
       add("dense parameters", vector);
     }
@@ -101,8 +105,9 @@ class RankItems {
     const int64_t in_hand = model_.phases() > 1 ? own_shards_ : std::min(own_shards_, run_.threads);
     // Values and again their gradients; LibTorch keeps the results of each operation.
     estimate("activations",
-             in_hand * samples * 4 * (has_own_layers(options) ? 2 : 4) *
-                 layer_numbers(options, stride + run_.spec.num_dense + steps_of_histories()));
+             saturating_product(
+                 {in_hand, samples, 4, has_own_layers(options) ? 2 : 4,
+                  layer_numbers(options, stride + run_.spec.num_dense + steps_of_histories())}));
   }
 
   // What holds rows on their way to training: what a row takes is not known before it is read.
@@ -119,12 +124,13 @@ class RankItems {
     const int64_t dense = run_.spec.num_dense * 12;
     const int64_t batch =
         std::max(batch_size_ * (dense + ids * 56), train_.eval_batch_size * (dense + ids * 24));
-    estimate("batches in hand", batches_in_hand(train_) * batch / run_.ranks);
+    estimate("batches in hand", saturating_product({batches_in_hand(train_), batch}) / run_.ranks);
     int64_t entries = 0;
     for (const auto& dictionary : run_.graph.dictionaries)  // as many ids may wait for a row
       entries += dictionary.rows * (dictionary.min_count > 1 ? 2 : 1);
     constexpr int64_t kEntryBytes = 40;  // the id, its slot, and what growing takes
-    if (entries > 0) estimate("dictionaries, when full", entries * kEntryBytes);
+    if (entries > 0)
+      estimate("dictionaries, when full", saturating_product({entries, kEntryBytes}));
   }
 
   void add_metrics() {
@@ -174,7 +180,8 @@ class RankItems {
     int64_t numbers = 0;
     for (size_t f = 0; f < run_.spec.features.size(); ++f) {
       if (run_.spec.features[f].pooling != Pooling::none) continue;
-      numbers += longest_history(run_.options) * run_.spec.dim_of(f);
+      numbers = saturating_sum(
+          {numbers, saturating_product({longest_history(run_.options), run_.spec.dim_of(f)})});
     }
     return numbers;
   }
@@ -236,16 +243,39 @@ MemoryLedger ledger_of(const ResolvedRun& run, bool training) {
   return ledger;
 }
 
+/// What decides how large an item is.
+std::string key_of(const MemoryItem& item, const ResolvedRun& run) {
+  if (item.what.starts_with("looked-up rows")) return "train.batch_size";
+  if (!item.what.starts_with(kDense)) return "embedding.rows";
+  std::string key = "model.kind";
+  int64_t most = 0;
+  for (const model::LayerList& list : model::layer_lists(run.options.model, run.spec)) {
+    int64_t inputs = list.inputs;
+    for (size_t l = 0; l < list.sizes.size(); ++l) {
+      if (!list.key.empty() && saturating_product({inputs, list.sizes[l]}) > most) {
+        most = saturating_product({inputs, list.sizes[l]});
+        key = fmt::format("{}[{}]", list.key, l);
+      }
+      inputs = list.sizes[l];
+    }
+  }
+  return key;
+}
+
 }  // namespace
 
 int64_t layer_numbers(const model::ModelOptions& options, int64_t inputs) {
   const auto sum = [](const std::vector<int64_t>& sizes) {
-    return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+    int64_t sum = 0;
+    for (const int64_t size : sizes) sum = saturating_sum({sum, size});
+    return sum;
   };
   const bool steps = options.kind == model::ModelKind::tbsm;
-  return inputs + sum(options.bottom) + sum(options.deep) + sum(options.over) +
-         sum(options.attention) + (steps ? options.sequence_length : 1) * sum(options.top) +
-         (options.kind == model::ModelKind::deep_cross ? options.cross_layers * inputs : 0);
+  const bool crosses = options.kind == model::ModelKind::deep_cross;
+  return saturating_sum(
+      {inputs, sum(options.bottom), sum(options.deep), sum(options.over), sum(options.attention),
+       saturating_product({steps ? options.sequence_length : 1, sum(options.top)}),
+       saturating_product({crosses ? options.cross_layers : 0, inputs})});
 }
 
 MemoryLedger memory_ledger(const ResolvedRun& run) {
@@ -270,8 +300,8 @@ MemoryLedger with_all_rows(MemoryLedger ledger, const ModelSpec& spec, const std
   for (const TableSpec& table : spec.tables) {
     int64_t numbers = table.dim;
     for (const table::StateColumn& column : table::row_state(table)) numbers += column.width;
-    ledger.items.push_back(
-        {"table " + table.name + ", " + what, 0, table.rows * numbers * element});
+    ledger.items.push_back({"table " + table.name + ", " + what, 0,
+                            saturating_product({table.rows, numbers, element})});
   }
   return ledger;
 }
@@ -290,10 +320,12 @@ int64_t available_bytes() {
   return proc_bytes("/proc/meminfo", "MemAvailable:");
 }
 
-Status check_memory(MemoryLedger ledger, const World& world, const std::string& key) {
+Status check_memory(const ResolvedRun& run, MemoryLedger ledger, const World& world,
+                    const std::string& key) {
   std::erase_if(ledger.items, [&](const MemoryItem& item) { return !world.is_here(item.device); });
   int64_t need = 0;
-  for (const MemoryItem& item : ledger.items) need += item.certain ? item.bytes : 0;
+  for (const MemoryItem& item : ledger.items)
+    need = saturating_sum({need, item.certain ? item.bytes : 0});
   const int64_t available = available_bytes();
   if (available == 0 || need <= available) return {};
   auto& largest = ledger.items;
@@ -308,8 +340,8 @@ Status check_memory(MemoryLedger ledger, const World& world, const std::string& 
   return Status::BadRequest(fmt::format(
       "{}: this run needs {:.2f} GiB and the machine has {:.2f} GiB free, short {:.2f} GiB; "
       "largest: {}",
-      key, static_cast<double>(need) / kGiB, static_cast<double>(available) / kGiB,
-      static_cast<double>(need - available) / kGiB, names));
+      key.empty() ? key_of(largest[0], run) : key, static_cast<double>(need) / kGiB,
+      static_cast<double>(available) / kGiB, static_cast<double>(need - available) / kGiB, names));
 }
 
 }  // namespace recmill::train

@@ -45,8 +45,8 @@ int64_t available_bytes();
 MemoryLedger requests_ledger(const ResolvedRun& run, int64_t rows);
 
 /// Refuses a run whose ledger, of the ranks on this machine, is larger than its free memory, naming
-/// `key`, both and the largest items.
-Status check_memory(MemoryLedger ledger, const World& world,
-                    const std::string& key = "embedding.rows");
+/// both, the largest items, and `key`, which by default is that of the largest of them.
+Status check_memory(const ResolvedRun& run, MemoryLedger ledger, const World& world,
+                    const std::string& key = "");
 
 }  // namespace recmill::train

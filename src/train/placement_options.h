@@ -41,13 +41,15 @@ void describe(Visitor& v, PlacementOptions& o) {
     "data_parallel, memory_greedy, access_greedy, torchrec_like, oper or milp");
   v("counts", o.counts,
     "file of 'recmill stats --counts' that planners go by; empty: they count by themselves");
-  v("count_samples", o.count_samples, "samples that are counted where no file of counts is named");
+  v("count_samples", o.count_samples, "samples that are counted where no file of counts is named",
+    between(0, 0x1p40));
   v("cluster", o.cluster,
     "file of 'recmill plan measure', of devices and links that planners go by; empty: all alike");
   v("device_memory_mib", o.device_memory_mib,
-    "what rows and their state may take of each device; 0: as the cluster's file says, or all");
+    "what rows and their state may take of each device; 0: as the cluster's file says, or all",
+    between(0, 0x1p36));
   v("extra_memory", o.extra_memory, "oper, milp: memory for copies, as a share of that of all rows",
-    at_least(0));
+    between(0, 1024));
   v("access_threshold", o.access_threshold,
     "oper, milp: share of all fetches that a partition has at most", above_up_to(0, 1));
   v("memory_threshold", o.memory_threshold,

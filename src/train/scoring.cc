@@ -92,8 +92,8 @@ Result<std::vector<std::unique_ptr<RankBatch>>> read_requests(Scoring& scoring, 
                                                               Communicator& communicator,
                                                               const StreamPosition& after) {
   RECMILL_ASSIGN_OR_RETURN(const int64_t rows, rank.eval_rows->rows());
-  RECMILL_RETURN_IF_ERROR(
-      check_memory(requests_ledger(scoring.run, rows), scoring.setting.world, "data.eval"));
+  RECMILL_RETURN_IF_ERROR(check_memory(scoring.run, requests_ledger(scoring.run, rows),
+                                       scoring.setting.world, "data.eval"));
   const Stopwatch watch;
   const auto stage = evaluation_stage(scoring, rank, communicator, after);
   std::vector<std::unique_ptr<RankBatch>> requests;
@@ -233,7 +233,7 @@ Result<Json> run_scoring(const RunOptions& options, const ScoringRequest& reques
     take_fitted(*reader, run);
     RECMILL_RETURN_IF_ERROR(check_origin(run, *reader, /*for_training=*/false));
   }
-  RECMILL_RETURN_IF_ERROR(check_memory(scoring_ledger(run), setting.world));
+  RECMILL_RETURN_IF_ERROR(check_memory(run, scoring_ledger(run), setting.world));
   const auto pool = make_pool(run.threads);
   Scoring scoring{run, request, setting, *pool};
   RECMILL_RETURN_IF_ERROR(setting.world.run(

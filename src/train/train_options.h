@@ -88,36 +88,40 @@ struct TrainOptions {
 };
 template <typename Visitor>
 void describe(Visitor& v, TrainOptions& o) {
-  v("batch_size", o.batch_size, "samples of a global batch, over all ranks");
-  v("epochs", o.epochs, "passes over the training rows");
+  v("batch_size", o.batch_size, "samples of a global batch, over all ranks", between(1, 1 << 24));
+  v("epochs", o.epochs, "passes over the training rows", between(1, 1e6));
   v("iterations", o.iterations, "stop after so many iterations in all; 0: by epochs");
   v("shards", o.shards,
     "parts into which a batch is cut for summation, a power of two, part of the run's identity; 0: "
-    "the largest up to 8 that leaves 64 samples each");
+    "the largest up to 8 that leaves 64 samples each",
+    between(0, 1024));
   v("transport", o.transport,
     "threads: all ranks in this process; mpi: one in each process that an MPI launcher started; "
     "auto: mpi where such a launcher did; nccl: as auto, each rank with a CUDA GPU, between which "
     "what all ranks exchange at once goes by NCCL; nccl_emulated: as threads, the same by a "
     "stand-in, between GPUs that the CPU plays (slow, to try and to test)");
   v("ranks", o.ranks,
-    "ranks, at most as many as shards; 0: 1 by threads, by MPI one for each process");
+    "ranks, at most as many as shards; 0: 1 by threads, by MPI one for each process",
+    between(0, 1024));
   v("wait_seconds", o.wait_seconds, "the longest that a rank waits for others, by MPI or NCCL",
-    above(0));
+    above_up_to(0, 1e9));
   v("overlap", o.overlap,
     "whether ranks on several hosts sum dense gradients while they update rows");
   v("threads", o.threads,
-    "compute threads of a process; 0: one for each core, divided by the processes that share them");
+    "compute threads of a process; 0: one for each core, divided by the processes that share them",
+    between(0, 4096));
   v("seed", o.seed, "seed of everything random");
   v("deterministic", o.deterministic,
     "bitwise the same for every store, plan, device, number of threads and ranks; false: ways that "
     "reorder sums may be chosen too (dense layers on the GPU of `device`, owners of placed rows "
     "that pool bags, tuned lookups)");
-  v("queue", o.queue, "batches that are read and prepared ahead of training");
+  v("queue", o.queue, "batches that are read and prepared ahead of training", between(1, 4096));
   v("evaluate_every", o.evaluate_every,
     "iterations between evaluations; 0: at the end of an epoch");
-  v("eval_batch_size", o.eval_batch_size, "samples of an evaluation batch");
+  v("eval_batch_size", o.eval_batch_size, "samples of an evaluation batch", between(1, 1 << 24));
   v("log_every", o.log_every, "iterations between lines of metrics; 0: about every second");
-  v("window", o.window, "samples of the metrics while training, scored before their update");
+  v("window", o.window, "samples of the metrics while training, scored before their update",
+    between(0, 0x1p32));
   v("negative_keep", o.negative_keep,
     "share of negative samples that training keeps; predictions are calibrated for it",
     above_up_to(0, 1));

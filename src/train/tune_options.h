@@ -16,7 +16,8 @@ template <typename Visitor>
 void describe(Visitor& v, TuneOptions& o) {
   v("batch_sizes", o.batch_sizes,
     "samples of the batches that tuning and `bench kernels` see: of eight one from each eighth of "
-    "this list in ascending order, drawn evenly by seed; empty: train.batch_size");
+    "this list in ascending order, drawn evenly by seed; empty: train.batch_size",
+    between(1, 1 << 24));
 }
 
 }  // namespace recmill::train

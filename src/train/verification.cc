@@ -263,7 +263,8 @@ Result<Json> verify(const RunOptions& options, const VerificationRequest& reques
     RECMILL_RETURN_IF_ERROR(
         fit_columns(*fitted, way, request.identity, world, files, Progress::Style::silent));
   RECMILL_RETURN_IF_ERROR(check_memory(
-      with_all_rows(memory_ledger(run), run.spec, "rows of the plain run", sizeof(float)), world));
+      run, with_all_rows(memory_ledger(run), run.spec, "rows of the plain run", sizeof(float)),
+      world));
   Plain plain;
   RECMILL_RETURN_IF_ERROR(run_plain_at_first_rank(plainly, request.identity, world, files, plain));
   request.say(fmt::format("plain run: {} batches", plain.trace.losses.size()));

@@ -8,6 +8,7 @@
 
 #include "reader/synthetic_options.h"
 #include "schema/options.h"
+#include "schema/size_range.h"
 
 namespace recmill::train {
 
@@ -47,18 +48,22 @@ struct WorkloadLine {
 template <typename Visitor>
 void describe(Visitor& v, WorkloadLine& o) {
   v("kind", o.kind, "ids of a cell: fixed, normal (cut off at longest), or one_side (no limit)");
-  v("count", o.count, "features; in each row all of them are missing or equally long");
-  v("mean", o.mean, "mean number of ids of a cell, before the normal law is cut off", at_least(0));
+  v("count", o.count, "features; in each row all of them are missing or equally long",
+    between(1, 1e6));
+  v("mean", o.mean, "mean number of ids of a cell, before the normal law is cut off",
+    between(1, 1e6));
   v("deviation", o.deviation, "normal, one_side: standard deviation before it is cut off",
-    at_least(0));
-  v("longest", o.longest, "normal: no cell has more ids");
+    between(0, 1e6));
+  v("longest", o.longest, "normal: no cell has more ids", between(0, 1e6));
   v("coverage", o.coverage, "share of the rows in which the features are not missing",
     between(0, 1));
-  v("rows", o.rows, "rows of each feature's table");
+  v("rows", o.rows, "rows of each feature's table", between(1, 0x1p31));
   v("law", o.law, "how popular rows are: power (nearly even), uniform, or zipf");
-  v("zipf", o.zipf, "law = zipf: exponent of Zipf's law", at_least(0));
-  v("dims", o.dims, "dimensions of the tables: one for all, or as many of each as dim_counts says");
-  v("dim_counts", o.dim_counts, "features of each of dims, which take them in this order");
+  v("zipf", o.zipf, "law = zipf: exponent of Zipf's law", between(0, 20));
+  v("dims", o.dims, "dimensions of the tables: one for all, or as many of each as dim_counts says",
+    size_range());
+  v("dim_counts", o.dim_counts, "features of each of dims, which take them in this order",
+    between(0, 1e6));
 }
 
 struct WorkloadOptions {

@@ -32,7 +32,7 @@ class Program : public testing::Test {
     const pid_t child = fork();
     if (child != 0) return child;
     RECMILL_CHECK(chdir(folder_.path().c_str()) == 0);
-    RECMILL_CHECK(freopen("out", "w", stdout) != nullptr);
+    RECMILL_CHECK(freopen(out_.c_str(), "w", stdout) != nullptr);
     RECMILL_CHECK(freopen("err", "w", stderr) != nullptr);
     RECMILL_CHECK(where_.empty() || chdir(path(where_).c_str()) == 0);
     if (address_space_ > 0) {
@@ -58,7 +58,7 @@ class Program : public testing::Test {
     Outcome outcome;
     outcome.peak = int64_t{usage.ru_maxrss} * 1024;
     if (WIFEXITED(status)) outcome.status = WEXITSTATUS(status);
-    outcome.out = *read_text(posix_files(), path("out"));
+    if (out_ == "out") outcome.out = *read_text(posix_files(), path("out"));
     outcome.err = *read_text(posix_files(), path("err"));
     return outcome;
   }
@@ -87,6 +87,7 @@ class Program : public testing::Test {
   TemporaryFolder folder_;
   std::vector<std::string> launcher_;  // words before the program
   std::string where_;                  // folder in that folder where one stands; empty: there
+  std::string out_ = "out";            // file that is the program's stdout
   int64_t address_space_ = 0;          // bytes that a program may map; 0: as many as there are
 };
 

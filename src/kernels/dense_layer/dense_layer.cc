@@ -16,12 +16,16 @@
 
 #include "base/bfloat16.h"
 #include "device/buffer.h"
+#include "device/required_buffer.h"
 #include "kernels/dense_layer/elementwise.h"
 #include "kernels/dense_layer/panels.h"
 #include "kernels/dense_layer/products.h"
 
 namespace recmill::kernels::dense_layer {
 namespace {
+
+constexpr const char* kNeedsOfBfloat16 =
+    "bfloat16 products need a CPU with AVX-512 and its bfloat16 extension";
 
 // Rows of W that are taken into use at once.
 constexpr int64_t kPackedRows = 64;
@@ -122,10 +126,10 @@ class Primitives {
   std::vector<std::unique_ptr<Primitive>> owned_;
 };
 
-Buffer allocate(int64_t bytes) {
+Result<Buffer> allocate(int64_t bytes) {
   auto buffer = Buffer::allocate(static_cast<size_t>(bytes));
-  RECMILL_CHECK(buffer.ok(), buffer.status().message());
-  return *std::move(buffer);
+  if (!buffer.ok()) return buffer.status().at("dense layer");
+  return buffer;
 }
 
 // Packed weights B [depth][columns] in one of the two orders, as oneDNN wants them.
@@ -138,7 +142,7 @@ struct PackedWeights {
   Status take(const memory::desc& chosen) {
     description = chosen;
     RECMILL_ASSIGN_OR_RETURN(layout, panels_of(chosen));
-    data = allocate(static_cast<int64_t>(chosen.get_size()));
+    RECMILL_ASSIGN_OR_RETURN(data, allocate(static_cast<int64_t>(chosen.get_size())));
     view = memory(chosen, cpu(), data.data());
     return {};
   }
@@ -159,7 +163,8 @@ struct Workspace::State {
   Buffer scratch;
 
   static std::byte* grow(Buffer& buffer, int64_t bytes) {
-    if (static_cast<int64_t>(buffer.size()) < bytes) buffer = allocate(bytes);
+    if (static_cast<int64_t>(buffer.size()) < bytes)
+      buffer = required_buffer(static_cast<size_t>(bytes));
     return buffer.data();
   }
 
@@ -284,19 +289,21 @@ bool multiplies_bfloat16() {
   return (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
 }
 
+Status check_precision(Precision precision) {
+  if (precision == Precision::float32 || multiplies_bfloat16()) return {};
+  return Status::Failed(kNeedsOfBfloat16);
+}
+
 Result<Layer> Layer::make(const LayerSpec& spec) {
   RECMILL_CHECK(spec.inputs > 0 && spec.outputs > 0);
   RECMILL_CHECK(spec.precision == Precision::bfloat16 ||
                 spec.output_precision == Precision::float32);
   auto state = std::make_unique<State>();
   state->spec = spec;
-  state->bias = allocate(spec.outputs * static_cast<int64_t>(sizeof(float)));
-  if (!state->is_float32()) {
-    const char* const needs =
-        "bfloat16 products need a CPU with AVX-512 and its bfloat16 extension";
-    if (!multiplies_bfloat16()) return Status::Failed(needs);
-    RECMILL_RETURN_IF_ERROR(state->prepare_bfloat16().at(needs));
-  }
+  RECMILL_RETURN_IF_ERROR(check_precision(spec.precision));
+  RECMILL_ASSIGN_OR_RETURN(state->bias,
+                           allocate(spec.outputs * static_cast<int64_t>(sizeof(float))));
+  if (!state->is_float32()) RECMILL_RETURN_IF_ERROR(state->prepare_bfloat16().at(kNeedsOfBfloat16));
   return Layer(std::move(state));
 }
 

@@ -86,11 +86,13 @@ struct BackwardArguments {
 
 /// Whether this machine has the instructions of layers in bfloat16.
 bool multiplies_bfloat16();
+/// Fails when this machine cannot multiply in `precision` (bfloat16 needs AVX-512 with its bfloat16
+/// extension).
+Status check_precision(Precision precision);
 
 class Layer {
  public:
-  /// Fails when this machine cannot multiply in spec.precision (bfloat16 needs AVX-512
-  /// with its bfloat16 extension).
+  /// Fails by check_precision(), or where there is no memory for it.
   static Result<Layer> make(const LayerSpec& spec);
   ~Layer();
   Layer(Layer&&) noexcept;

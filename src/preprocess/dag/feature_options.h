@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "schema/options.h"
+#include "schema/size_range.h"
 #include "schema/table_spec.h"
 
 namespace recmill::preprocess {
@@ -157,8 +158,9 @@ void describe(Visitor& v, EmbeddingOptions& o) {
   v("store", o.store,
     "where rows live: local (split over the ranks), placed (where a plan puts them, "
     "placement.plan) or plain (the slow reference, one rank); with a GPU as device local alone");
-  v("dim", o.dim, "dimension of an embedding row");
-  v("rows", o.rows, "rows of a table: one number, or one for each id column in order");
+  v("dim", o.dim, "dimension of an embedding row", size_range());
+  v("rows", o.rows, "rows of a table: one number, or one for each id column in order",
+    size_range());
   v("optimizer", o.optimizer, "row optimizer");
   v("precision", o.precision, "rows are float32, bfloat16 or float16");
   v("initial_scale", o.initial_scale,
@@ -180,7 +182,8 @@ void describe(Visitor& v, EmbeddingOptions& o) {
     "dictionary: an id that evaluation looks up and that has no row is row 0, or is left out, as "
     "zeros: row, zero");
   v("missing", o.missing, "a missing cell is an id of its own, or an empty bag: value, empty");
-  v("missing_id", o.missing_id, "the id that a missing cell stands for under missing = \"value\"");
+  v("missing_id", o.missing_id, "the id that a missing cell stands for under missing = \"value\"",
+    any_number());
   v("pooling", o.pooling,
     "rows of a bag are summed, averaged (divided by their number, or with weights by the sum of "
     "these: weighted_mean) or handed on: sum, mean, weighted_mean, none");
@@ -189,8 +192,8 @@ void describe(Visitor& v, EmbeddingOptions& o) {
 template <typename Visitor>
 void describe(Visitor& v, TableOptions& o) {
   v("name", o.name, "name of the table");
-  v("rows", o.rows, "rows, in place of embedding.rows");
-  v("dim", o.dim, "dimension, in place of embedding.dim");
+  v("rows", o.rows, "rows, in place of embedding.rows", size_range());
+  v("dim", o.dim, "dimension, in place of embedding.dim", size_range());
   v("optimizer", o.optimizer, "kind of optimizer, in place of embedding.optimizer.kind");
   v("learning_rate", o.learning_rate, "in place of embedding.optimizer.learning_rate", at_least(0));
   v("l2", o.l2, "in place of embedding.optimizer.l2", at_least(0));
@@ -210,7 +213,7 @@ void describe(Visitor& v, FeatureOptions& o) {
   v("column", o.column, "column that it reads; empty: the one of the same name");
   v("table", o.table, "table that it looks up, shared by all that name it; empty: its own name");
   v("missing", o.missing, "in place of embedding.missing");
-  v("missing_id", o.missing_id, "in place of embedding.missing_id");
+  v("missing_id", o.missing_id, "in place of embedding.missing_id", any_number());
   v("pooling", o.pooling, "in place of embedding.pooling");
   v("max_length", o.max_length, "in place of embedding.max_length");
   v("weighted", o.weighted,

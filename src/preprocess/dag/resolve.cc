@@ -274,15 +274,8 @@ class Resolver {
       return bad(table_key(table.name, key), what + " (table '" + table.name + "')");
     };
     if (table.rows < 1) return refuse("rows", "must be given and at least 1");
-    if (table.dim < 1) return refuse("dim", "must be at least 1");
     if (mapping_of(table.name) == Mapping::dictionary && table.rows < 2) {
       return refuse("rows", "a dictionary needs 2 rows or more; row 0 is that of unseen ids");
-    }
-    if (!(table.initial_scale >= 0) || !std::isfinite(table.initial_scale)) {
-      return refuse("initial_scale", "must be 0 or positive");
-    }
-    if (!(table.optimizer.learning_rate >= 0) || !std::isfinite(table.optimizer.learning_rate)) {
-      return refuse("learning_rate", "must be 0 or positive");
     }
     const TableOptions* options = options_of(table.name);
     if (options != nullptr && options->correction == BiasCorrection::row &&

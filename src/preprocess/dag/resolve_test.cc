@@ -198,8 +198,6 @@ TEST(Resolve, errors_name_the_key) {
             "embedding.rows: 2 numbers for 3 id columns: give one number, or one for each column");
   EXPECT_EQ(error([](Options& o) { o.embedding.rows = {}; }),
             "embedding.rows: must be given and at least 1 (table 'C1')");
-  EXPECT_EQ(error([](Options& o) { o.embedding.dim = 0; }),
-            "embedding.dim: must be at least 1 (table 'C1')");
   EXPECT_EQ(error([](Options& o) { o.features = {feature("x", "C9", "")}; }),
             "features[0].column: 'C9' is no id column of the data");
   EXPECT_EQ(error([](Options& o) { o.features = {feature("C2", "C1", "")}; }),
