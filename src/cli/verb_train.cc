@@ -172,8 +172,7 @@ Status train_model(const Arguments& arguments, Chosen& chosen) {
   if (arguments.overwrite) request.existing = train::ExistingRun::overwrite;
   request.export_plain = arguments.export_plain;
   request.begun = note_begin;
-  request.default_dense_ops =
-      !arguments.quiet && find(config.source, "preprocess.dense") == nullptr;
+  request.default_dense_ops = find(config.source, "preprocess.dense") == nullptr;
   request.profile = arguments.profile || !arguments.html.empty();
   auto world = open_world(config.options.train);
   if (!world.ok()) return config.locate(world.status());

@@ -221,6 +221,19 @@ Status fit(ResolvedRun& run, const TrainingRequest& request, const JobSetting& s
                      setting.progress);
 }
 
+// Behind a run that ended well, so that of one that fails nothing but the failure is told.
+void say_flattened(const Training& training, const Json& flattened, Progress& progress) {
+  const preprocess::PreprocessOptions& options = training.run.options.preprocess;
+  std::string ops;
+  for (const std::string& op : options.dense) ops += (ops.empty() ? "" : ", ") + op;
+  if (training.request.default_dense_ops && !training.run.schema.dense.empty())
+    progress.say(fmt::format(
+        "preprocess.dense is not given: dense columns go through its default, {}, which makes a "
+        "missing value {:g}, each other ln(1 + x), and those below 0 all the same",
+        ops, options.fill_value));
+  for (const std::string& line : flattened_lines(flattened)) progress.say(line);
+}
+
 Status train_rank(Training& training, Communicator& communicator) {
   const ResolvedRun& run = training.run;
   const JobSetting& setting = training.setting;
@@ -265,7 +278,7 @@ Status train_rank(Training& training, Communicator& communicator) {
                            summarize(training, rank, outcome, log->earlier_seconds()));
   if (!ids.empty()) training.summary["ids"] = ids;
   if (!flattened.empty()) training.summary["flattened"] = flattened;
-  for (const std::string& line : flattened_lines(flattened)) log->progress().say(line);
+  say_flattened(training, flattened, log->progress());
   if (!profile.is_null()) training.summary["profile"] = std::move(profile);
   RECMILL_RETURN_IF_ERROR(training.folder.write_summary(training.summary));
   return log->close();
@@ -289,16 +302,6 @@ int64_t reordering_features(const ResolvedRun& run, Files& files) {
   return std::ranges::count_if(kernels->pool, [](const kernels::PoolKernel& kernel) {
     return kernel.of->order == kernels::Order::reorders;
   });
-}
-
-void say_default_ops(const ResolvedRun& run) {
-  if (run.schema.dense.empty()) return;
-  std::string ops;
-  for (const std::string& op : run.options.preprocess.dense) ops += (ops.empty() ? "" : ", ") + op;
-  log_info(fmt::format(
-      "preprocess.dense is not given: dense columns go through its default, {}, which makes a "
-      "missing value {:g}, each other ln(1 + x), and those below 0 all the same",
-      ops, run.options.preprocess.fill_value));
 }
 
 void say_doubts(const ResolvedRun& run, Files& files) {
@@ -332,7 +335,6 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
   RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
   RECMILL_RETURN_IF_ERROR(check_memory(run, memory_ledger(run), world));
   if (world.has_first_rank()) say_doubts(run, setting.files);
-  if (world.has_first_rank() && request.default_dense_ops) say_default_ops(run);
   const RunFolder folder(setting.files, options.train.runs + "/" + options.name);
   RECMILL_RETURN_IF_ERROR(fit(run, request, setting, folder));
   const auto pool = make_pool(run.threads);
