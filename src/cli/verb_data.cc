@@ -49,7 +49,7 @@ Status synthesize(const SynthArguments& arguments) {
   Pool pool(train::machine_cores());
   train::Progress progress(progress_style(arguments.quiet), "writing", "rows",
                            options.data.rows + options.data.eval_rows);
-  const auto auc = [](std::span<const float> scores, std::span<const float> labels) {
+  const auto auc = [](std::span<const double> scores, std::span<const float> labels) {
     return train::metrics::auc({scores, labels, {}, {}}).value_or(0.5);
   };
   RECMILL_ASSIGN_OR_RETURN(const auto figures,

@@ -21,7 +21,7 @@ GenerateOptions small(const std::string& folder) {
 }
 
 // Over all pairs.
-double auc_by_pairs(std::span<const float> scores, std::span<const float> labels) {
+double auc_by_pairs(std::span<const double> scores, std::span<const float> labels) {
   double in_order = 0, pairs = 0;
   for (size_t i = 0; i < scores.size(); ++i) {
     for (size_t j = 0; j < scores.size(); ++j) {

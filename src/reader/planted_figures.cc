@@ -46,7 +46,8 @@ PlantedFigures planted_figures(const PlantedModel& model, const AucFunction& auc
   for (const auto& [a, b] : model.crossed_columns()) {
     figures.crosses.push_back({options.ids[a].name, options.ids[b].name});
   }
-  std::vector<float> best, dense, linear, labels;
+  std::vector<double> best, dense, linear;
+  std::vector<float> labels;
   SyntheticRows rows;
   double log_loss = 0, clicks = 0;
   constexpr int64_t block = 4096;
@@ -54,9 +55,9 @@ PlantedFigures planted_figures(const PlantedModel& model, const AucFunction& auc
     model.generate(options.rows + at, std::min(block, options.eval_rows - at), rows);
     for (int64_t i = 0; i < rows.count; ++i) {
       const LogitParts& part = rows.logits[i];
-      best.push_back(static_cast<float>(part.dense + part.ids + part.crosses));
-      dense.push_back(static_cast<float>(part.dense));
-      linear.push_back(static_cast<float>(part.dense + part.ids));
+      best.push_back(part.dense + part.ids + part.crosses);
+      dense.push_back(part.dense);
+      linear.push_back(part.dense + part.ids);
       labels.push_back(rows.labels[i]);
       const double p = rows.probabilities[i];
       log_loss -= rows.labels[i] > 0 ? std::log(p) : std::log1p(-p);

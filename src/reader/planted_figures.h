@@ -34,9 +34,9 @@ struct PlantedFigures {
 /// Area under the ROC curve of scores against labels. A parameter, because metrics stand above
 /// readers.
 using AucFunction =
-    std::function<double(std::span<const float> scores, std::span<const float> labels)>;
+    std::function<double(std::span<const double> scores, std::span<const float> labels)>;
 
-/// Measured on all held-out rows; AUCs need some of both classes. Holds 16 bytes a held-out row.
+/// Measured on all held-out rows; AUCs need some of both classes. Holds 28 bytes a held-out row.
 PlantedFigures planted_figures(const PlantedModel& model, const AucFunction& auc);
 
 Json to_json(const PlantedFigures& figures);

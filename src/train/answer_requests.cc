@@ -22,7 +22,7 @@ void wait_until(double due, const Stopwatch& watch) {
   while (watch.seconds() < due) std::this_thread::yield();
 }
 
-Result<RequestTimes> answer(RankBatch& request, Rank& rank, std::vector<float>& probabilities) {
+Result<RequestTimes> answer(RankBatch& request, Rank& rank, std::vector<float>& logits) {
   Trainer& trainer = *rank.trainer;
   RequestTimes times;
   Stopwatch watch;
@@ -30,7 +30,7 @@ Result<RequestTimes> answer(RankBatch& request, Rank& rank, std::vector<float>& 
   times.prepare = watch.lap();
   const double before = trainer.stages().figures(Stage::lookup).seconds;
   RECMILL_ASSIGN_OR_RETURN(const auto answered, trainer.answer(request));
-  probabilities.assign(answered.begin(), answered.end());
+  logits.assign(answered.begin(), answered.end());
   times.lookup = trainer.stages().figures(Stage::lookup).seconds - before;
   times.forward = watch.seconds() - times.lookup;
   request.prepared.reset();
@@ -75,7 +75,7 @@ Result<Answers> answer_requests(std::span<const std::unique_ptr<RankBatch>> requ
     return Status::BadRequest(
         fmt::format("--warmup: is {}, which leaves none of {} requests", warmup, count));
   Answers answers;
-  answers.probabilities.resize(requests.size());
+  answers.logits.resize(requests.size());
   Measured measured;
   int64_t samples = 0;
   const StageClock::Figures& lookups = rank.trainer->stages().figures(Stage::lookup);
@@ -92,8 +92,7 @@ Result<Answers> answer_requests(std::span<const std::unique_ptr<RankBatch>> requ
       first = due;
       measured.received -= static_cast<int64_t>(lookups.traffic.received);
     }
-    RECMILL_ASSIGN_OR_RETURN(RequestTimes times,
-                             answer(*requests[i], rank, answers.probabilities[i]));
+    RECMILL_ASSIGN_OR_RETURN(RequestTimes times, answer(*requests[i], rank, answers.logits[i]));
     if (i < warmup) continue;
     times.queue = queue;
     measured.times.push_back(times);

@@ -25,7 +25,7 @@ struct AnswerOptions {
 };
 
 struct Answers {
-  std::vector<std::vector<float>> probabilities;  // [requests][samples of this rank]
+  std::vector<std::vector<float>> logits;  // [requests][samples of this rank]
   /// {"loop", "requests", "warmup", "seconds", "requests_per_second", "samples_per_second",
   /// "milliseconds", "stages", "received_bytes"}: of the requests that were counted, at the rank
   /// that took longest over each; bytes that lookups of a request brought from rank to rank, rows
@@ -35,7 +35,7 @@ struct Answers {
 };
 
 /// Answers requests, preprocessed and not yet prepared, in order: prepares a request, looks its
-/// rows up, and computes its probabilities. Nothing else happens meanwhile. A bad request where
+/// rows up, and computes its logits. Nothing else happens meanwhile. A bad request where
 /// none would be counted. Collective; as many requests on every rank.
 Result<Answers> answer_requests(std::span<const std::unique_ptr<RankBatch>> requests,
                                 const AnswerOptions& options, Rank& rank,

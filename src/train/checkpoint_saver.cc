@@ -111,8 +111,12 @@ Status add_window(const metrics::WindowContents& window, PartWriter& part) {
     return part.add({name, type, {static_cast<int64_t>(values.size())}},
                     std::as_bytes(std::span(values)));
   };
+  std::vector<float> probabilities;  // for readers from before there were logits
+  for (const double logit : window.logits)
+    probabilities.push_back(static_cast<float>(metrics::probability_of(logit)));
+  RECMILL_RETURN_IF_ERROR(add_column("metric/window/logit", ElementType::float64, window.logits));
   RECMILL_RETURN_IF_ERROR(
-      add_column("metric/window/probability", ElementType::float32, window.probabilities));
+      add_column("metric/window/probability", ElementType::float32, probabilities));
   RECMILL_RETURN_IF_ERROR(add_column("metric/window/label", ElementType::float32, window.labels));
   RECMILL_RETURN_IF_ERROR(add_column("metric/window/weight", ElementType::float32, window.weights));
   return add_column("metric/window/group", ElementType::uint64, window.groups);

@@ -16,7 +16,7 @@ struct RequestTimes {
   double queue = 0.0;    // from when it was due until the rank began
   double prepare = 0.0;  // ids to distinct rows and addresses
   double lookup = 0.0;   // rows fetched and pooled
-  double forward = 0.0;  // rows to probabilities
+  double forward = 0.0;  // rows to logits
 
   double seconds() const { return queue + prepare + lookup + forward; }
   bool operator==(const RequestTimes&) const = default;

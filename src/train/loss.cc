@@ -8,7 +8,7 @@ namespace recmill::train {
 
 double add_log_loss(double sum, std::span<const float> logits, std::span<const float> labels,
                     std::span<const float> weights, int64_t global_samples,
-                    std::span<float> gradient, std::span<float> probabilities) {
+                    std::span<float> gradient) {
   const double count = static_cast<double>(global_samples);
   for (size_t i = 0; i < logits.size(); ++i) {
     const double z = logits[i];
@@ -18,7 +18,6 @@ double add_log_loss(double sum, std::span<const float> logits, std::span<const f
     const double p = z >= 0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
     sum += w * (std::max(z, 0.0) - z * y + std::log1p(e));
     if (!gradient.empty()) gradient[i] = static_cast<float>(w * (p - y) / count);
-    if (!probabilities.empty()) probabilities[i] = static_cast<float>(p);
   }
   return sum;
 }

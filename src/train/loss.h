@@ -11,9 +11,9 @@ namespace recmill::train {
 ///   loss of the batch = sum_i w_i l_i / global_samples;  gradient_i = w_i (p_i - y_i) /
 ///   global_samples
 /// Returns the fold of w_i l_i in order, from `sum` on: 0.0, or that of the shard's samples before.
-/// `weights` may be empty: all 1. `gradient` and `probabilities` may be empty: not wanted.
+/// `weights` may be empty: all 1. `gradient` may be empty: not wanted.
 double add_log_loss(double sum, std::span<const float> logits, std::span<const float> labels,
                     std::span<const float> weights, int64_t global_samples,
-                    std::span<float> gradient, std::span<float> probabilities);
+                    std::span<float> gradient);
 
 }  // namespace recmill::train

@@ -187,7 +187,7 @@ class RankItems {
   }
 
   int64_t bytes_of_scored() const {
-    return 8 + (run_.schema.has_sample_weight ? 4 : 0) + (run_.schema.has_group ? 8 : 0);
+    return 12 + (run_.schema.has_sample_weight ? 4 : 0) + (run_.schema.has_group ? 8 : 0);
   }
 
   int64_t most_kept() const {

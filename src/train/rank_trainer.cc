@@ -36,7 +36,7 @@ struct RankTrainer::Block {
   std::vector<model::ShardInput::Sequence> sequences;
   std::vector<float*> sequence_gradients;
   std::vector<JaggedView> rows;
-  std::span<float> logits, logit_gradient, probabilities;
+  std::span<float> logits, logit_gradient;
   std::span<const float> labels, weights;
   model::ShardGradient gradient;
 };
@@ -96,7 +96,6 @@ Status RankTrainer::bind(const RankBatch& batch, bool training) {
   const int64_t samples = batch.samples();
   RECMILL_ASSIGN_OR_RETURN(float* const pooled, reserve(pooled_, samples * layout_.stride));
   logits_.resize(samples);
-  probabilities_.resize(samples);
   float* pooled_gradient = nullptr;
   if (training) {
     RECMILL_ASSIGN_OR_RETURN(pooled_gradient, reserve(pooled_gradient_, samples * layout_.stride));
@@ -154,7 +153,6 @@ void RankTrainer::bind_block(const RankBatch& batch, int64_t begin, int64_t samp
       .sequences = {},
       .parameters = nullptr};
   block.logits = part(logits_);
-  block.probabilities = part(probabilities_);
   block.logit_gradient = training ? part(logit_gradient_) : std::span<float>();
   block.labels = part(batch.dense.labels);
   block.weights = batch.dense.sample_weights.empty() ? std::span<const float>()
@@ -234,7 +232,7 @@ Status RankTrainer::forward_phase(int phase, Shard& shard, Block& block) {
 
 void RankTrainer::add_loss(Shard& shard, Block& block) const {
   shard.loss = add_log_loss(shard.loss, block.logits, block.labels, block.weights, global_samples_,
-                            block.logit_gradient, block.probabilities);
+                            block.logit_gradient);
 }
 
 Status RankTrainer::backward_phase(int phase, Shard& shard, Block& block) {
@@ -339,7 +337,7 @@ Result<StepResult> RankTrainer::result(const RankBatch& batch) {
       reduce_loss_, [&](size_t shard) { return &shard_[shard]->loss; },
       std::span<double>(&result.loss, 1)));
   result.samples = batch.cut.samples;
-  result.probabilities = probabilities_;
+  result.logits = logits_;
   if (std::isfinite(result.loss)) return result;
   const Status cause =
       name_non_finite({spec_, batch, outputs_, model_.parameters(), parameters(), logits_});
@@ -412,7 +410,7 @@ Result<StepResult> RankTrainer::train(const RankBatch& batch, const store::Step&
 
 Result<std::span<const float>> RankTrainer::answer(const RankBatch& batch) {
   RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/false));
-  return std::span<const float>(probabilities_);
+  return std::span<const float>(logits_);
 }
 
 Result<StepResult> RankTrainer::score(const RankBatch& batch) {

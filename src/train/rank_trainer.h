@@ -106,7 +106,7 @@ class RankTrainer final : public Trainer {
   std::vector<std::vector<float>> sequences_, sequence_gradients_;  // [unpooled][lookups][dim]
   std::vector<store::FeatureOutput> outputs_;
   std::vector<store::FeatureGradient> gradients_;
-  std::vector<float> logits_, logit_gradient_, probabilities_;        // [samples]
+  std::vector<float> logits_, logit_gradient_;                        // [samples]
   std::vector<std::vector<float>> forward_totals_, backward_totals_;  // [phases][sum size]
 };
 

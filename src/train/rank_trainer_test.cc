@@ -40,7 +40,7 @@ RankBatch batch_of(int64_t samples, int shards) {
 
 struct Found {
   double loss;
-  std::vector<float> probabilities;
+  std::vector<float> logits;
   bool operator==(const Found&) const = default;
 };
 
@@ -73,7 +73,7 @@ Found found(const model::ModelOptions& options, int64_t samples, int shards, int
   batch.prepared = *std::move(prepared);
   const auto result = training ? trainer.train(batch, {0, 1.0}) : trainer.score(batch);
   RECMILL_CHECK(result.ok(), result.status().message());
-  return {result->loss, {result->probabilities.begin(), result->probabilities.end()}};
+  return {result->loss, {result->logits.begin(), result->logits.end()}};
 }
 
 /// A LocalStore whose update fails where `fails` says so.
@@ -181,7 +181,7 @@ TEST(RankTrainer, scores_a_batch_with_the_bits_that_training_finds_in_it) {
     for (const int64_t samples : {0, 1, 31, 127, 300, 600}) {
       for (const int shards : {1, 8}) {
         const Found trained = found(options, samples, shards, 1, /*training=*/true);
-        EXPECT_EQ(trained.probabilities.size(), static_cast<size_t>(samples));
+        EXPECT_EQ(trained.logits.size(), static_cast<size_t>(samples));
         for (const int threads : {1, 2, 3}) {
           EXPECT_EQ(found(options, samples, shards, threads, /*training=*/false), trained)
               << samples << " samples, " << shards << " shards, " << threads << " threads, seed "

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/log.h"
@@ -141,17 +142,30 @@ Result<std::vector<T>> read_column(checkpoint::Reader& reader, const std::string
   return reader.read_all<T>(*entry);
 }
 
+// Checkpoints of before have the probabilities alone.
+Result<std::vector<double>> window_logits(checkpoint::Reader& reader) {
+  constexpr const char* kLogit = "metric/window/logit";
+  if (reader.find(kLogit) != nullptr)
+    return read_column<double>(reader, kLogit, ElementType::float64);
+  RECMILL_ASSIGN_OR_RETURN(
+      const auto probabilities,
+      read_column<float>(reader, "metric/window/probability", ElementType::float32));
+  std::vector<double> logits(probabilities.size());
+  std::ranges::transform(probabilities, logits.begin(), metrics::logit_of);
+  return logits;
+}
+
 Status restore_window(checkpoint::Reader& reader, metrics::WindowContents& window) {
   const auto floats = [&](const char* name, std::vector<float>& values) -> Status {
     RECMILL_ASSIGN_OR_RETURN(values, read_column<float>(reader, name, ElementType::float32));
     return {};
   };
-  RECMILL_RETURN_IF_ERROR(floats("metric/window/probability", window.probabilities));
+  RECMILL_ASSIGN_OR_RETURN(window.logits, window_logits(reader));
   RECMILL_RETURN_IF_ERROR(floats("metric/window/label", window.labels));
   RECMILL_RETURN_IF_ERROR(floats("metric/window/weight", window.weights));
   RECMILL_ASSIGN_OR_RETURN(
       window.groups, read_column<uint64_t>(reader, "metric/window/group", ElementType::uint64));
-  const size_t samples = window.probabilities.size();
+  const size_t samples = window.logits.size();
   const auto fits = [&](size_t size) { return size == 0 || size == samples; };
   if (window.labels.size() == samples && fits(window.weights.size()) && fits(window.groups.size()))
     return {};

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -116,6 +117,15 @@ std::vector<Damage> damages() {
          auto& bytes = content.entry("dictionary/words").second;
          std::memcpy(bytes.data(), bytes.data() + 8, 8);
        }},
+      {"has no 'metric/window/probability'",
+       [](Content& content) {
+         content.erase("metric/window/logit");
+         content.erase("metric/window/probability");
+       }},
+      {"'metric/window/logit' is int64",
+       [](Content& content) {
+         content.entry("metric/window/logit").first.type = checkpoint::ElementType::int64;
+       }},
       {"has no 'metric/window/label'",
        [](Content& content) { content.erase("metric/window/label"); }},
       {"the columns of metric/window differ in length",
@@ -185,6 +195,42 @@ TEST(RestoreCheckpoint, what_one_of_before_does_not_say_is_as_its_runs_configura
   EXPECT_TRUE(score(options, files, reads(options)).ok());
   EXPECT_TRUE(score(other, files, nullptr).ok()) << "nothing says how it was";
   EXPECT_TRUE(resume(other, reads(other)).ok());
+}
+
+TEST(RestoreCheckpoint, a_window_of_before_there_were_logits_has_those_of_its_probabilities) {
+  FaultyFiles disk;
+  SharedFiles files(disk, [](const std::string&) { return Status(); });
+  RunOptions options = small_run();
+  options.train.iterations = 8;
+  ASSERT_TRUE(train(options, files).ok());
+  const std::string path = small_checkpoints() + "/" + checkpoint::folder_name(8);
+  auto content = read_content(files, path);
+  ASSERT_TRUE(content.ok()) << content.status().message();
+  content->erase("metric/window/logit");
+  auto& bytes = content->entry("metric/window/probability").second;
+  std::vector<float> probabilities(50);
+  ASSERT_EQ(bytes.size(), 50 * sizeof(float));
+  std::memcpy(probabilities.data(), bytes.data(), bytes.size());
+  probabilities[48] = 0.0f;
+  probabilities[49] = 1.0f;
+  std::memcpy(bytes.data(), probabilities.data(), bytes.size());
+  ASSERT_TRUE(write_content(files, small_checkpoints(), 8, *content).ok());
+
+  options.train.iterations = 9;  // of 22 samples
+  ASSERT_TRUE(train(options, files, ExistingRun::resume).ok());
+  const auto reader =
+      checkpoint::Reader::open(files, small_checkpoints() + "/" + checkpoint::folder_name(9));
+  ASSERT_TRUE(reader.ok()) << reader.status().message();
+  const auto logits = (*reader)->read_all<double>(*(*reader)->find("metric/window/logit"));
+  const auto again = (*reader)->read_all<float>(*(*reader)->find("metric/window/probability"));
+  ASSERT_TRUE(logits.ok() && again.ok());
+  for (size_t i = 0; i < 26; ++i) {
+    const double p = probabilities[22 + i];
+    EXPECT_EQ((*logits)[i], std::log(p / (1 - p))) << i;
+    EXPECT_EQ((*again)[i], probabilities[22 + i]) << i;
+  }
+  EXPECT_EQ((*logits)[26], std::log(0x1p-53 / (1 - 0x1p-53)));
+  EXPECT_EQ((*logits)[27], std::log((1 - 0x1p-53) / 0x1p-53));
 }
 
 TEST(RestoreCheckpoint, each_rank_reads_what_it_owns_and_by_hash_everything) {

@@ -14,12 +14,16 @@ namespace recmill::train {
 
 /// Predictions and truths of the samples of one global batch, in global order.
 struct Scores {
-  std::vector<float> probabilities, labels;
+  std::vector<double> logits;
+  std::vector<float> labels;
   std::vector<float> weights;    // or empty: all 1
   std::vector<uint64_t> groups;  // or empty
 
-  metrics::ScoredSamples view() const { return {probabilities, labels, weights, groups}; }
+  metrics::ScoredSamples view() const { return {logits, labels, weights, groups}; }
 };
+
+/// Of every sample, in float64.
+std::vector<double> probabilities_of(const Scores& scores);
 
 /// Turns predictions of a model that trained on the share `keep` of the negatives into those on the
 /// data as it is (metrics::calibrated); keep = 1 changes nothing.

@@ -120,10 +120,10 @@ Status answer_stream(Scoring& scoring, Rank& rank, Communicator& communicator,
   RECMILL_ASSIGN_OR_RETURN(Answers answers, answer_requests(requests, options, rank, communicator));
   Scores scores;
   for (size_t i = 0; i < requests.size(); ++i) {
-    const StepResult step{.probabilities = answers.probabilities[i]};
+    const StepResult step{.logits = answers.logits[i]};
     RECMILL_RETURN_IF_ERROR(add_scores(scoring, communicator, *requests[i], step, scores));
-    const auto is_finite = [](float value) { return std::isfinite(value); };
-    if (std::ranges::all_of(scores.probabilities, is_finite)) continue;
+    const auto is_finite = [](double value) { return std::isfinite(value); };
+    if (std::ranges::all_of(scores.logits, is_finite)) continue;
     // On every rank alike: the same once more, to say why.
     RECMILL_RETURN_IF_ERROR(prepare(*rank.store, *requests[i]));
     RECMILL_RETURN_IF_ERROR(rank.trainer->score(*requests[i]).status());
@@ -240,8 +240,8 @@ Result<Json> run_scoring(const RunOptions& options, const ScoringRequest& reques
       run.ranks, [&](Communicator& communicator) { return score_rows(scoring, communicator); }));
   if (setting.world.has_first_rank() && !request.predictions.empty()) {
     forget_labels(scoring.sources, scoring.all.labels);
-    const reader::NamedColumn probability{"probability",
-                                          std::span<const float>(scoring.all.probabilities)};
+    const std::vector<double> probabilities = probabilities_of(scoring.all);
+    const reader::NamedColumn probability{"probability", std::span<const double>(probabilities)};
     RECMILL_RETURN_IF_ERROR(write_predictions(setting.files, request.predictions, request.key,
                                               scoring.of_keys, scoring.sources, probability,
                                               scoring.all.labels));

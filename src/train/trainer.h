@@ -13,12 +13,11 @@
 
 namespace recmill::train {
 
-/// What a step or a scoring found, on every rank the same but for `probabilities`.
+/// What a step or a scoring found, on every rank the same but for `logits`.
 struct StepResult {
-  double loss = 0.0;    // sum of w_i l_i over the global batch, by the tree over shards
-  int64_t samples = 0;  // of the global batch
-  std::span<const float>
-      probabilities;  // this rank's samples, before the update; until the next step
+  double loss = 0.0;              // sum of w_i l_i over the global batch, by the tree over shards
+  int64_t samples = 0;            // of the global batch
+  std::span<const float> logits;  // this rank's samples, before the update; until the next step
 };
 
 class Trainer {
@@ -39,7 +38,7 @@ class Trainer {
   /// row, layer, or dense column; parameters and rows are then as before the step.
   virtual Result<StepResult> train(const RankBatch& batch, const store::Step& step) = 0;
 
-  /// Probabilities of this rank's samples, until the next step; changes nothing. Collective.
+  /// Logits of this rank's samples, until the next step; changes nothing. Collective.
   virtual Result<std::span<const float>> answer(const RankBatch& batch) = 0;
 
   /// The same, and the loss of the global batch, which has to be finite as in train(). Collective.

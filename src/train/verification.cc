@@ -27,21 +27,23 @@ namespace {
 
 /// What a run of either way leaves.
 struct Trace {
-  std::vector<double> losses;     // of each training iteration, then of each evaluation batch
-  std::vector<float> evaluation;  // probabilities
+  std::vector<double> losses;      // of each training iteration, then of each evaluation batch
+  std::vector<double> evaluation;  // logits
   std::vector<float> parameters;
   std::vector<DenseOptimizer::State> dense_state;
   std::vector<std::vector<uint64_t>> dictionaries;
 };
 
-bool same_bits(std::span<const float> a, std::span<const float> b) {
+template <typename T>
+bool same_bits(std::span<const T> a, std::span<const T> b) {
   return a.size() == b.size() &&
          (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
-size_t first_difference(std::span<const float> a, std::span<const float> b) {
+template <typename T>
+size_t first_difference(std::span<const T> a, std::span<const T> b) {
   size_t i = 0;
-  while (i < a.size() && std::bit_cast<uint32_t>(a[i]) == std::bit_cast<uint32_t>(b[i])) ++i;
+  while (i < a.size() && std::memcmp(&a[i], &b[i], sizeof(T)) == 0) ++i;
   return i;
 }
 
@@ -63,8 +65,7 @@ Status train_and_score(const ResolvedRun& run, Rank& rank, Communicator& communi
     trace.losses.push_back(step.loss);
     if (!training) {
       RECMILL_RETURN_IF_ERROR(gather_scores(communicator, *batch, step, scores));
-      trace.evaluation.insert(trace.evaluation.end(), scores.probabilities.begin(),
-                              scores.probabilities.end());
+      trace.evaluation.insert(trace.evaluation.end(), scores.logits.begin(), scores.logits.end());
     }
     stage.recycle(std::move(batch));
     RECMILL_RETURN_IF_ERROR(each_batch());
@@ -117,9 +118,10 @@ Status compare_rest(const model::Model& model, const Trace& engine, const Trace&
                                            plain.dense_state[s].values));
   }
   if (engine.dictionaries != plain.dictionaries) return Status::Failed("a dictionary differs");
-  if (!same_bits(engine.evaluation, plain.evaluation)) {
-    return Status::Failed(fmt::format("evaluation sample {}: scores differ",
-                                      first_difference(engine.evaluation, plain.evaluation)));
+  const std::span<const double> scores = engine.evaluation, plain_scores = plain.evaluation;
+  if (!same_bits(scores, plain_scores)) {
+    return Status::Failed(
+        fmt::format("evaluation sample {}: scores differ", first_difference(scores, plain_scores)));
   }
   return {};
 }

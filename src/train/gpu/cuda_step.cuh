@@ -47,7 +47,6 @@ struct LogLoss {
     const double p = z >= 0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
     if (of.gradient != nullptr)
       of.gradient[i] = static_cast<float>(w * (p - y) / static_cast<double>(of.global_samples));
-    of.probabilities[i] = static_cast<float>(p);
     return w * ((z > 0 ? z : 0.0) - z * y + std::log1p(e));
   }
 };

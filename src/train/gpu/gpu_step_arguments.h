@@ -19,8 +19,7 @@ struct LogLossArguments {
   i64 samples;
   i64 global_samples;
   float* gradient;  // beside, or null
-  float* probabilities;
-  double* sums;  // [blocks]: the blocks' parts of the loss
+  double* sums;     // [blocks]: the blocks' parts of the loss
 };
 
 struct SquaresArguments {

@@ -26,12 +26,12 @@ bool has_statistics(const model::Model& model) {
 
 /// Where a batch's results stand behind each other, in bytes.
 struct Results {
-  size_t totals = 0, probabilities = 0, end = 0;  // the loss's sums at 0
+  size_t totals = 0, logits = 0, end = 0;  // the loss's sums at 0
 
   Results(int64_t samples, int64_t totals_size)
       : totals(static_cast<size_t>(GpuStepKernels::loss_blocks(samples)) * sizeof(double)),
-        probabilities(totals + bytes_of(totals_size)),
-        end(probabilities + bytes_of(samples)) {}
+        logits(totals + bytes_of(totals_size)),
+        end(logits + bytes_of(samples)) {}
 };
 
 /// Where its inputs stand, in floats: dense values at 0.
@@ -129,9 +129,9 @@ void GpuTrainer::need(const ModelSpec& spec, const model::Model& layers, int64_t
     constexpr int64_t kLabelAndWeight = 2;
     const int64_t inputs =
         reserved_bytes(size.samples * (spec.num_dense + kLabelAndWeight) * int64_t{sizeof(float)});
-    const int64_t logits = 2 * reserved_bytes(size.samples * int64_t{sizeof(float)});
+    const int64_t gradient = reserved_bytes(size.samples * int64_t{sizeof(float)});
     const int64_t sent = inputs * batches.prepared;
-    return GpuBytes{inputs + sent + results + logits, sent + results};
+    return GpuBytes{inputs + sent + results + gradient, sent + results};
   };
   store::add_need("values, logits and results", batches, values, ledger);
 }
@@ -204,8 +204,7 @@ Status GpuTrainer::reserve_batch(const RankBatch& batch, bool training) {
     RECMILL_RETURN_IF_ERROR(
         reserve(sequence_gradients_[sequence++], training ? bytes : 0, gpu_, kRows));
   }
-  for (GpuBuffer* const buffer : {&logits_, &logit_gradient_})
-    RECMILL_RETURN_IF_ERROR(reserve(*buffer, bytes_of(samples), gpu_, "logits of a batch"));
+  RECMILL_RETURN_IF_ERROR(reserve(logit_gradient_, bytes_of(samples), gpu_, "logits of a batch"));
   RECMILL_RETURN_IF_ERROR(reserve(results_there_, results.end, gpu_, "results of a batch"));
   return reserve(results_, results.end, gpu_, "results of a batch");
 }
@@ -339,19 +338,19 @@ Status GpuTrainer::forward(const RankBatch& batch, bool training) {
   const int64_t samples = batch.samples();
   const Results results(samples, layers_.totals_size());
   std::byte* const there = results_there_.address<std::byte>();
-  RECMILL_RETURN_IF_ERROR(layers_.forward(layers_input(batch, training), logits_.address<float>(),
+  auto* const logits = reinterpret_cast<float*>(there + results.logits);
+  RECMILL_RETURN_IF_ERROR(layers_.forward(layers_input(batch, training), logits,
                                           reinterpret_cast<float*>(there + results.totals),
                                           gpu_stream_));
   const InputPlaces places(batch.dense);
   const float* const inputs = inputs_.address<float>();
   const gpu::LogLossArguments loss = {
-      logits_.address<float>(),
+      logits,
       inputs + places.labels,
       batch.dense.sample_weights.empty() ? nullptr : inputs + places.weights,
       samples,
       batch.cut.samples,
       training ? logit_gradient_.address<float>() : nullptr,
-      reinterpret_cast<float*>(there + results.probabilities),
       reinterpret_cast<double*>(there)};
   if (samples > 0) RECMILL_RETURN_IF_ERROR(kernels_.log_loss(loss, gpu_stream_));
   RECMILL_RETURN_IF_ERROR(results_stream_.wait_for(gpu_stream_));
@@ -367,10 +366,10 @@ Status GpuTrainer::backward() {
 }
 
 // Once they are there.
-std::span<const float> GpuTrainer::probabilities(const RankBatch& batch) const {
+std::span<const float> GpuTrainer::logits(const RankBatch& batch) const {
   const Results places(batch.samples(), layers_.totals_size());
   const auto* const first =
-      reinterpret_cast<const float*>(results_.as<std::byte>().data() + places.probabilities);
+      reinterpret_cast<const float*>(results_.as<std::byte>().data() + places.logits);
   return {first, static_cast<size_t>(batch.samples())};
 }
 
@@ -384,7 +383,7 @@ Result<StepResult> GpuTrainer::result(const RankBatch& batch) {
     loss += sums[block];
   StepResult result;
   result.samples = batch.cut.samples;
-  result.probabilities = probabilities(batch);
+  result.logits = logits(batch);
   RECMILL_ASSIGN_OR_RETURN(result.loss, add_over_ranks(loss));
   if (std::isfinite(result.loss)) return result;
   return name_cause(batch);
@@ -414,7 +413,6 @@ Status GpuTrainer::name_own_cause(const RankBatch& batch) {
     RECMILL_RETURN_IF_ERROR(gpu_stream_.to_host(copy, there, there.size()));
     return copies.emplace_back(std::move(copy)).as<float>().data();
   };
-  RECMILL_ASSIGN_OR_RETURN(const float* const logits, copy_of(logits_));
   RECMILL_ASSIGN_OR_RETURN(float* const pooled, copy_of(pooled_));
   std::vector<store::FeatureOutput> outputs;
   for (size_t f = 0, sequence = 0; f < spec_.features.size(); ++f) {
@@ -427,12 +425,8 @@ Status GpuTrainer::name_own_cause(const RankBatch& batch) {
     outputs.push_back(output);
   }
   RECMILL_RETURN_IF_ERROR(gpu_stream_.synchronize());
-  return name_non_finite({spec_,
-                          batch,
-                          outputs,
-                          layers_.model().parameters(),
-                          parameters(),
-                          {logits, static_cast<size_t>(batch.samples())}});
+  return name_non_finite(
+      {spec_, batch, outputs, layers_.model().parameters(), parameters(), logits(batch)});
 }
 
 // ---- steps
@@ -484,7 +478,7 @@ Result<StepResult> GpuTrainer::score(const RankBatch& batch) {
 Result<std::span<const float>> GpuTrainer::answer(const RankBatch& batch) {
   RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/false));
   RECMILL_RETURN_IF_ERROR(store_.wait(results_stream_));
-  return probabilities(batch);
+  return logits(batch);
 }
 
 }  // namespace recmill::train

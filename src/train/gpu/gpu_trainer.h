@@ -79,7 +79,7 @@ class GpuTrainer final : public Trainer {
   model::GpuLayersInput layers_input(const RankBatch& batch, bool training) const;
   Status forward(const RankBatch& batch, bool training);
   Status backward();
-  std::span<const float> probabilities(const RankBatch& batch) const;
+  std::span<const float> logits(const RankBatch& batch) const;
   Result<StepResult> result(const RankBatch& batch);
   Result<double> add_over_ranks(double own);
   Status name_cause(const RankBatch& batch);
@@ -115,9 +115,9 @@ class GpuTrainer final : public Trainer {
   std::vector<GpuBuffer> sequences_, sequence_gradients_;  // [unpooled][lookups][dim]
   std::vector<store::FeatureOutput> outputs_;
   std::vector<store::FeatureGradient> gradients_;
-  GpuBuffer logits_, logit_gradient_;  // [samples]
-  GpuBuffer results_there_;            // sums of the loss, totals, probabilities
-  PinnedBuffer results_;               // alike
+  GpuBuffer logit_gradient_;  // [samples]
+  GpuBuffer results_there_;   // sums of the loss, totals, logits
+  PinnedBuffer results_;      // alike
 };
 
 }  // namespace recmill::train

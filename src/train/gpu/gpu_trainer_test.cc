@@ -308,11 +308,11 @@ void compare(const ModelSpec& spec, const ModelOptions& options,
     ASSERT_TRUE(expected.ok()) << expected.status().message();
     ASSERT_TRUE(found.ok()) << found.status().message();
     EXPECT_NEAR(found->loss, expected->loss, 1e-5 * std::fabs(expected->loss));
-    expect_near(expected->probabilities, found->probabilities, "probability");
+    expect_near(expected->logits, found->logits, "logit");
     const auto expected_score = cpu->score(a), found_score = gpu->score(b);
     ASSERT_TRUE(found_score.ok()) << found_score.status().message();
     EXPECT_NEAR(found_score->loss, expected_score->loss, 1e-5 * std::fabs(expected_score->loss));
-    expect_near(expected_score->probabilities, found_score->probabilities, "score");
+    expect_near(expected_score->logits, found_score->logits, "score");
   }
   ASSERT_TRUE(gpu->store->settle().ok());
   ASSERT_TRUE(gpu->trainer->settle().ok());
@@ -480,8 +480,8 @@ TEST(GpuTrainer, StepsWithoutSamplesAsTheCpuDoes) {
 
 /// What training leads to: by rank but for tables, which one rank has.
 struct Outcome {
-  std::vector<std::vector<double>> losses;        // [ranks][steps and scores]
-  std::vector<std::vector<float>> probabilities;  // [steps], of all samples
+  std::vector<std::vector<double>> losses;  // [ranks][steps and scores]
+  std::vector<std::vector<float>> logits;   // [steps], of all samples
   std::vector<std::vector<float>> parameters, state;
   std::map<int, std::vector<float>> tables;
 };
@@ -502,8 +502,8 @@ Status train_rank(Training& of, const std::vector<int64_t>& sizes, Outcome& outc
         part_of(batch_of(of.spec, sizes[step], static_cast<int64_t>(step)), communicator);
     RECMILL_ASSIGN_OR_RETURN(const StepResult trained, of.step(batch));
     RECMILL_RETURN_IF_ERROR(in_turn([&] {
-      auto& all = outcome.probabilities[step];
-      all.insert(all.end(), trained.probabilities.begin(), trained.probabilities.end());
+      auto& all = outcome.logits[step];
+      all.insert(all.end(), trained.logits.begin(), trained.logits.end());
     }));
     RECMILL_ASSIGN_OR_RETURN(const StepResult scored, of.score(batch));
     outcome.losses[rank].insert(outcome.losses[rank].end(), {trained.loss, scored.loss});
@@ -523,7 +523,7 @@ Outcome train_ranks(const ModelSpec& spec, const ModelOptions& options,
   Outcome outcome;
   for (auto* const of_ranks : {&outcome.parameters, &outcome.state}) of_ranks->resize(ranks);
   outcome.losses.resize(ranks);
-  outcome.probabilities.resize(sizes.size());
+  outcome.logits.resize(sizes.size());
   const Status status = run_ranks(ranks, [&](Communicator& communicator) {
     const auto of = on_gpu(std::make_unique<Training>(spec, communicator), options, dense);
     return train_rank(*of, sizes, outcome);
@@ -550,7 +550,7 @@ void compare_ranks(ModelSpec spec, const ModelOptions& options,
       EXPECT_NEAR(found.losses[0][l], expected.losses[0][l],
                   1e-5 * std::fabs(expected.losses[0][l]));
     for (size_t step = 0; step < sizes.size(); ++step)
-      expect_near(expected.probabilities[step], found.probabilities[step], "probability");
+      expect_near(expected.logits[step], found.logits[step], "logit");
     expect_near(expected.parameters[0], found.parameters[0], "parameter");
     expect_near(expected.state[0], found.state[0], "state");
     ASSERT_EQ(found.tables.size(), expected.tables.size());

@@ -9,10 +9,8 @@
 namespace recmill::train::metrics {
 namespace {
 
-constexpr double kSmallest = 1.0 / 16777216.0;
-
 struct Scored {
-  float probability;
+  double logit;
   float weight;
   bool positive;
 };
@@ -21,12 +19,12 @@ struct Scored {
 // beside it.
 std::optional<double> auc_of(std::vector<Scored>& samples) {
   std::sort(samples.begin(), samples.end(),
-            [](const Scored& a, const Scored& b) { return a.probability < b.probability; });
+            [](const Scored& a, const Scored& b) { return a.logit < b.logit; });
   double below = 0, pairs = 0, positives = 0;
   for (size_t i = 0; i < samples.size();) {
     double tied_positive = 0, tied_negative = 0;
-    const float score = samples[i].probability;
-    for (; i < samples.size() && samples[i].probability == score; ++i) {
+    const double logit = samples[i].logit;
+    for (; i < samples.size() && samples[i].logit == logit; ++i) {
       (samples[i].positive ? tied_positive : tied_negative) += samples[i].weight;
     }
     pairs += tied_positive * (below + 0.5 * tied_negative);
@@ -38,11 +36,19 @@ std::optional<double> auc_of(std::vector<Scored>& samples) {
 }
 
 Scored scored(const ScoredSamples& samples, size_t i) {
-  return {samples.probabilities[i], samples.weight(i), samples.labels[i] > 0.5f};
+  return {samples.logits[i], samples.weight(i), samples.labels[i] > 0.5f};
 }
 
-double entropy(double p) {
-  return p <= 0 || p >= 1 ? 0.0 : -(p * std::log(p) + (1 - p) * std::log(1 - p));
+// -ln(1 - p) of a logit, without p: neither overflows nor rounds to 0 before exp() does.
+double softplus(double logit) {
+  return std::max(logit, 0.0) + std::log1p(std::exp(-std::fabs(logit)));
+}
+
+// Of two weights as shares of their sum, the smaller of which may vanish beside it.
+double entropy(double a, double b) {
+  if (a <= 0 || b <= 0) return 0.0;
+  const double smaller = std::min(a, b) / (a + b);
+  return -(smaller * std::log(smaller) + (1 - smaller) * std::log1p(-smaller));
 }
 
 }  // namespace
@@ -83,23 +89,22 @@ GroupedAuc gauc(const ScoredSamples& samples) {
 Metrics measure(const ScoredSamples& samples) {
   Metrics metrics;
   metrics.samples = static_cast<int64_t>(samples.size());
-  double loss = 0, labels = 0, predictions = 0, right = 0;
+  double loss = 0, labels = 0, others = 0, predictions = 0, right = 0;
   for (size_t i = 0; i < samples.size(); ++i) {
-    const double w = samples.weight(i);
-    const double y = samples.labels[i];
-    const double p = std::clamp<double>(samples.probabilities[i], kSmallest, 1.0 - kSmallest);
+    const double w = samples.weight(i), y = samples.labels[i], logit = samples.logits[i];
     metrics.weight += w;
-    loss -= w * (y * std::log(p) + (1 - y) * std::log1p(-p));
+    loss += w * (y * softplus(-logit) + (1 - y) * softplus(logit));
     labels += w * y;
-    predictions += w * samples.probabilities[i];
-    right += (samples.probabilities[i] > 0.5f) == (y > 0.5) ? w : 0.0;
+    others += w * (1 - y);
+    predictions += w * probability_of(logit);
+    right += (logit > 0) == (y > 0.5) ? w : 0.0;
   }
   if (metrics.weight > 0) {
     metrics.click_rate = labels / metrics.weight;
     metrics.log_loss = loss / metrics.weight;
     metrics.accuracy = right / metrics.weight;
   }
-  const double baseline = entropy(metrics.click_rate);
+  const double baseline = entropy(labels, others);
   if (baseline > 0) metrics.normalized_entropy = metrics.log_loss / baseline;
   if (labels > 0) metrics.calibration = predictions / labels;
   metrics.auc = auc(samples);
@@ -131,9 +136,19 @@ bool smaller_is_better(std::string_view name) {
   return name == "log_loss" || name == "normalized_entropy";
 }
 
-float calibrated(float probability, double keep) {
-  const double p = probability;
-  return static_cast<float>(p / (p + (1.0 - p) / keep));
+double probability_of(double logit) {
+  const double e = std::exp(-std::fabs(logit));
+  return logit >= 0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
+}
+
+double logit_of(double probability) {
+  constexpr double kSmallest = 1.0 / (int64_t{1} << 53);
+  const double p = std::clamp(probability, kSmallest, 1.0 - kSmallest);
+  return std::log(p / (1.0 - p));
+}
+
+double calibrated(double logit, double keep) {
+  return logit + std::log(keep);
 }
 
 }  // namespace recmill::train::metrics

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How good predictions are. Every sum is in float64 and in the order of the samples, so that the
-// numbers do not depend on threads, ranks or batches.
+// How good predictions are, by their logits. Every sum is in float64 and in the order of the
+// samples, so that the numbers do not depend on threads, ranks or batches.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,15 @@
 
 namespace recmill::train::metrics {
 
-/// Predictions and truths. Probabilities are taken into [2^-24, 1 - 2^-24] for the logarithms.
+/// Predictions, as finite logits, and truths: probabilities near 0 and 1 are many logits each,
+/// which rank apart.
 struct ScoredSamples {
-  std::span<const float> probabilities;
+  std::span<const double> logits;
   std::span<const float> labels;     // above 0.5: positive
   std::span<const float> weights;    // or empty: all 1
   std::span<const uint64_t> groups;  // or empty
 
-  size_t size() const { return probabilities.size(); }
+  size_t size() const { return logits.size(); }
   float weight(size_t i) const { return weights.empty() ? 1.0f : weights[i]; }
 };
 
@@ -29,7 +30,7 @@ struct Metrics {
   int64_t samples = 0;
   double weight = 0;           // sum of sample weights
   double click_rate = 0;       // weighted mean of labels
-  double log_loss = 0;         // weighted mean
+  double log_loss = 0;         // weighted mean of -(y ln p + (1 - y) ln(1 - p)), exact at any logit
   std::optional<double> auc;   // none with one class only
   std::optional<double> gauc;  // none without groups of two classes
   int64_t gauc_groups = 0;     // groups that count: those with both classes
@@ -57,8 +58,14 @@ Metrics measure(const ScoredSamples& samples);
 Result<double> value_of(const Metrics& metrics, std::string_view name);
 bool smaller_is_better(std::string_view name);
 
-/// The prediction on the data as it is, of a model whose training kept the share `keep` of the
-/// negatives: q = p / (p + (1 - p) / keep) (He et al., ADKDD 2014, section 6.3).
-float calibrated(float probability, double keep);
+/// 1 / (1 + exp(-logit)).
+double probability_of(double logit);
+/// ln(p / (1 - p)), p kept within [2^-53, 1 - 2^-53].
+double logit_of(double probability);
+
+/// The logit on the data as it is, of a model whose training kept the share `keep` of the
+/// negatives, which made the odds of a click 1 / keep times what they are: logit + ln keep (He et
+/// al., ADKDD 2014, section 6.3).
+double calibrated(double logit, double keep);
 
 }  // namespace recmill::train::metrics

@@ -14,11 +14,11 @@ namespace {
 constexpr uint64_t kSeed = 3;
 
 struct Drawn {
-  std::vector<float> probabilities, labels, weights;
+  std::vector<double> logits;
+  std::vector<float> labels, weights;
   std::vector<uint64_t> groups;
   ScoredSamples view(bool weighted, bool grouped) const {
-    return {probabilities, labels,
-            weighted ? std::span<const float>(weights) : std::span<const float>(),
+    return {logits, labels, weighted ? std::span<const float>(weights) : std::span<const float>(),
             grouped ? std::span<const uint64_t>(groups) : std::span<const uint64_t>()};
   }
 };
@@ -28,8 +28,9 @@ Drawn draw(int64_t count) {
   const Random random(kSeed, Purpose::test, static_cast<uint64_t>(count));
   Drawn drawn;
   for (int64_t i = 0; i < count; ++i) {
-    drawn.probabilities.push_back(static_cast<float>(random.below(20, i, 0) + 1) / 22.0f);
-    drawn.labels.push_back(random.uniform(i, 4) < drawn.probabilities.back() ? 1.0f : 0.0f);
+    const double probability = static_cast<double>(random.below(20, i, 0) + 1) / 22.0;
+    drawn.logits.push_back(logit_of(probability));
+    drawn.labels.push_back(random.uniform(i, 4) < probability ? 1.0f : 0.0f);
     drawn.weights.push_back(0.25f + random.uniform(i, 8));
     drawn.groups.push_back(random.below(7, i, 3));
   }
@@ -45,8 +46,8 @@ std::optional<double> auc_by_pairs(const ScoredSamples& s, std::optional<uint64_
       if (group && (s.groups[i] != *group || s.groups[j] != *group)) continue;
       const double w = double{s.weight(i)} * s.weight(j);
       pairs += w;
-      if (s.probabilities[i] > s.probabilities[j]) won += w;
-      if (s.probabilities[i] == s.probabilities[j]) won += 0.5 * w;
+      if (s.logits[i] > s.logits[j]) won += w;
+      if (s.logits[i] == s.logits[j]) won += 0.5 * w;
     }
   }
   if (pairs == 0) return std::nullopt;
@@ -70,7 +71,7 @@ TEST(Auc, equals_its_definition_over_pairs) {
 }
 
 TEST(Auc, needs_both_classes) {
-  EXPECT_FALSE(auc({std::vector<float>{0.1f, 0.2f}, std::vector<float>{1, 1}, {}, {}}).has_value());
+  EXPECT_FALSE(auc({std::vector<double>{0.1, 0.2}, std::vector<float>{1, 1}, {}, {}}).has_value());
   EXPECT_FALSE(auc({}).has_value());
 }
 
@@ -94,8 +95,9 @@ TEST(Gauc, averages_groups_by_weight_and_leaves_out_those_of_one_class) {
 }
 
 TEST(Measure, of_a_constant_prediction_at_the_click_rate_is_one_normalised_entropy) {
-  const std::vector<float> probabilities(4, 0.25f), labels{1, 0, 0, 0};
-  const Metrics metrics = measure({probabilities, labels, {}, {}});
+  const std::vector<double> logits(4, logit_of(0.25));
+  const std::vector<float> labels{1, 0, 0, 0};
+  const Metrics metrics = measure({logits, labels, {}, {}});
   EXPECT_NEAR(*metrics.normalized_entropy, 1.0, 1e-12);
   EXPECT_NEAR(metrics.log_loss, -(0.25 * std::log(0.25) + 0.75 * std::log(0.75)), 1e-12);
   EXPECT_NEAR(*metrics.calibration, 1.0, 1e-12);
@@ -104,22 +106,84 @@ TEST(Measure, of_a_constant_prediction_at_the_click_rate_is_one_normalised_entro
   EXPECT_FALSE(metrics.gauc.has_value());
 }
 
-TEST(Measure, stays_finite_when_a_prediction_is_certain_and_wrong) {
-  const std::vector<float> probabilities{0.0f, 1.0f}, labels{1, 0};
-  EXPECT_TRUE(std::isfinite(measure({probabilities, labels, {}, {}}).log_loss));
+// Where probabilities, in float32 or in float64, are 0 and 1.
+TEST(Measure, ranks_and_adds_at_any_logit) {
+  for (const auto& logits : {std::vector<double>{-90, -80, -70, -60},
+                             {15, 30, 60, 100},
+                             {-1e300, -1e-300, 1e-300, 1e300}}) {
+    const std::vector<float> labels{0, 0, 1, 1}, turned{1, 1, 0, 0};
+    const std::vector<uint64_t> groups{1, 1, 1, 1};
+    const Metrics metrics = measure({logits, labels, {}, groups});
+    EXPECT_EQ(metrics.auc, 1.0);
+    EXPECT_EQ(metrics.gauc, 1.0);
+    EXPECT_EQ(auc({logits, turned, {}, {}}), 0.0);
+  }
+}
+
+TEST(Measure, has_the_exact_log_loss_of_a_certain_prediction) {
+  const auto log_loss = [](double logit, float label) {
+    const std::vector<double> logits{logit};
+    const std::vector<float> labels{label};
+    return measure({logits, labels, {}, {}}).log_loss;
+  };
+  for (const double sign : {1.0, -1.0}) {
+    const float right = sign > 0 ? 1.0f : 0.0f;
+    EXPECT_EQ(log_loss(sign * 60, right), std::exp(-60.0));
+    EXPECT_EQ(log_loss(sign * 60, 1 - right), 60.0);
+    EXPECT_EQ(log_loss(sign * 800, right), 0.0);
+    EXPECT_EQ(log_loss(sign * 800, 1 - right), 800.0);
+    EXPECT_EQ(log_loss(sign * 1e30, 1 - right), 1e30);
+    EXPECT_DOUBLE_EQ(log_loss(sign * 40, 0.5f), 20.0);
+  }
+  EXPECT_DOUBLE_EQ(log_loss(0.0, 1), std::log(2.0));
+  // A click in two: what is said of the pair, over ln 2.
+  const std::vector<double> logits{90.0, -90.0};
+  const std::vector<float> labels{0, 1};
+  EXPECT_DOUBLE_EQ(*measure({logits, labels, {}, {}}).normalized_entropy, 90.0 / std::log(2.0));
+}
+
+TEST(Measure, adds_probabilities_in_float64) {
+  const std::vector<double> logits{-60.0, -60.0, 1e-9, -1e-9};
+  const std::vector<float> labels{0, 1, 1, 0}, weights{1, 1, 0, 0};
+  const Metrics metrics = measure({logits, labels, weights, {}});
+  EXPECT_DOUBLE_EQ(*metrics.calibration, 2 * std::exp(-60.0));
+  EXPECT_EQ(measure({logits, labels, {}, {}}).accuracy, 0.75);
+}
+
+TEST(Measure, has_an_entropy_to_compare_with_however_rare_a_class_is) {
+  const std::vector<double> logits{1, 1, 1};
+  const std::vector<float> labels{1, 0, 1}, weights{1, 1e-30f, 1};
+  const Metrics metrics = measure({logits, labels, weights, {}});
+  EXPECT_EQ(metrics.click_rate, 1.0);
+  const double share = double{1e-30f} / 2;
+  EXPECT_NEAR(*metrics.normalized_entropy, metrics.log_loss / (share - share * std::log(share)),
+              1e-3);
+  EXPECT_EQ(metrics.auc, 0.5);
+}
+
+TEST(Probability, and_logit_are_each_others_inverse) {
+  for (const double logit : {-36.0, -5.0, -1e-3, 0.0, 0.25, 12.0})
+    EXPECT_NEAR(logit_of(probability_of(logit)), logit, 1e-10 * std::max(1.0, std::fabs(logit)));
+  EXPECT_EQ(probability_of(-1000), 0.0);
+  EXPECT_EQ(probability_of(1000), 1.0);
+  EXPECT_EQ(probability_of(-60), std::exp(-60.0) / (1 + std::exp(-60.0)));
+  const double most = 53 * std::log(2.0);
+  EXPECT_NEAR(logit_of(0), -most, 1e-12);
+  EXPECT_NEAR(logit_of(1), most, 1e-12);
 }
 
 TEST(SampleWindow, goes_on_from_its_contents_as_if_it_had_never_stopped) {
-  const std::vector<float> probabilities{0.1f, 0.7f, 0.4f, 0.6f, 0.3f}, labels{0, 1, 0, 0, 1};
+  const std::vector<double> logits{0.1, 0.7, 0.4, 0.6, 0.3};
+  const std::vector<float> labels{0, 1, 0, 0, 1};
   SampleWindow window(4), restored(4), smaller(2);
-  window.add({probabilities, labels, {}, {}});
+  window.add({logits, labels, {}, {}});
   restored.restore(window.contents());
   smaller.restore(window.contents());
   EXPECT_EQ(restored.contents(), window.contents());
   EXPECT_EQ(restored.total(), 5);
-  EXPECT_EQ(smaller.contents().probabilities, (std::vector<float>{0.6f, 0.3f}));
-  window.add({probabilities, labels, {}, {}});
-  restored.add({probabilities, labels, {}, {}});
+  EXPECT_EQ(smaller.contents().logits, (std::vector<double>{0.6, 0.3}));
+  window.add({logits, labels, {}, {}});
+  restored.add({logits, labels, {}, {}});
   EXPECT_EQ(restored.contents(), window.contents());
 }
 
@@ -130,10 +194,10 @@ TEST(SampleWindow, holds_the_newest_samples_whatever_the_batches) {
     SampleWindow window(30);
     for (size_t first = 0; first < 100; first += batch) {
       const size_t count = std::min<size_t>(batch, 100 - first);
-      window.add({all.probabilities.subspan(first, count), all.labels.subspan(first, count),
+      window.add({all.logits.subspan(first, count), all.labels.subspan(first, count),
                   all.weights.subspan(first, count), all.groups.subspan(first, count)});
     }
-    const Metrics expected = measure({all.probabilities.subspan(70), all.labels.subspan(70),
+    const Metrics expected = measure({all.logits.subspan(70), all.labels.subspan(70),
                                       all.weights.subspan(70), all.groups.subspan(70)});
     const Metrics metrics = window.metrics();
     EXPECT_EQ(metrics.log_loss, expected.log_loss);
@@ -145,8 +209,9 @@ TEST(SampleWindow, holds_the_newest_samples_whatever_the_batches) {
 
 TEST(Calibrated, undoes_the_sampling_of_negatives) {
   // One positive in ten; training keeps a tenth of the negatives: 1 in 1.9.
-  EXPECT_NEAR(calibrated(1.0f / 1.9f, 0.1), 0.1, 1e-7);
-  EXPECT_EQ(calibrated(0.3f, 1.0), 0.3f);
+  EXPECT_NEAR(calibrated(logit_of(1 / 1.9), 0.1), logit_of(0.1), 1e-12);
+  EXPECT_EQ(calibrated(0.3, 1.0), 0.3);
+  EXPECT_LT(calibrated(79.0, 0.1), calibrated(80.0, 0.1));
 }
 
 TEST(ValueOf, knows_every_name_and_refuses_others) {

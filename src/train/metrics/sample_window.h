@@ -11,13 +11,14 @@ namespace recmill::train::metrics {
 /// What a window holds, oldest first. Weights and groups are empty where samples have none.
 struct WindowContents {
   int64_t total = 0;  // samples ever added
-  std::vector<float> probabilities, labels, weights;
+  std::vector<double> logits;
+  std::vector<float> labels, weights;
   std::vector<uint64_t> groups;
   bool operator==(const WindowContents&) const = default;
 };
 
 /// The last `capacity` scored samples, oldest first once measured; capacity 0 keeps all of them.
-/// 9 to 20 bytes a sample.
+/// 12 bytes a sample, 4 more where samples have weights and 8 where they have groups.
 class SampleWindow {
  public:
   explicit SampleWindow(int64_t capacity) : capacity_(capacity) {}
@@ -34,7 +35,8 @@ class SampleWindow {
   const int64_t capacity_;
   int64_t total_ = 0;
   size_t next_ = 0;  // where the next sample goes once the window is full
-  std::vector<float> probabilities_, labels_, weights_;
+  std::vector<double> logits_;
+  std::vector<float> labels_, weights_;
   std::vector<uint64_t> groups_;
 };
 

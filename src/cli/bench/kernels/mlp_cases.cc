@@ -13,6 +13,7 @@
 #include "model/initialize.h"
 #include "model/make_model.h"
 #include "store/local_store.h"
+#include "train/metrics/metrics.h"
 #include "train/optimizer/dense_optimizer.h"
 #include "train/rank_trainer.h"
 
@@ -58,7 +59,7 @@ class ScoredModel {
 
   std::span<const float> parameters() { return trainer_->parameters(); }
 
-  /// Probabilities of a batch; what is not preparation is added to `kernels_seconds`.
+  /// Logits of a batch; what is not preparation is added to `kernels_seconds`.
   Result<std::span<const float>> score(int64_t index) {
     train::RankBatch& batch = batches_[index];
     store::Batch ids;
@@ -71,7 +72,7 @@ class ScoredModel {
     RECMILL_ASSIGN_OR_RETURN(const train::StepResult result, trainer_->score(batch));
     kernels_seconds += watch.seconds();
     batch.prepared.reset();
-    return result.probabilities;
+    return result.logits;
   }
 
   double kernels_seconds = 0.0;
@@ -90,9 +91,10 @@ Status check_scores(ScoredModel& ours, FeatureRivals& rivals, const std::string&
   RECMILL_ASSIGN_OR_RETURN(const auto found, ours.score(0));
   if (answer.size() != found.size()) return Status::Failed(system + ": another number of scores");
   for (size_t i = 0; i < answer.size(); ++i) {
-    if (!(std::fabs(answer[i] - found[i]) <= kTolerance))
+    const double own = train::metrics::probability_of(found[i]);
+    if (!(std::fabs(answer[i] - own) <= kTolerance))
       return Status::Failed(system + ": score " + std::to_string(i) + " is " +
-                            std::to_string(answer[i]) + ", ours " + std::to_string(found[i]));
+                            std::to_string(answer[i]) + ", ours " + std::to_string(own));
   }
   return {};
 }
