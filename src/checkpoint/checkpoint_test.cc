@@ -241,6 +241,46 @@ TEST(CheckpointFolder, the_newest_whole_one_is_found_and_damaged_newer_ones_are_
                                      "length is wrong"});
 }
 
+TEST(CheckpointFolder, the_one_marked_as_the_best_stays_and_is_taken_unless_the_newest_is_wanted) {
+  FaultyFiles files;
+  for (int64_t step = 1; step <= 5; ++step) ASSERT_TRUE(write_small(files, "ck", step).ok());
+  EXPECT_EQ(*best_step(files, "ck"), std::nullopt);
+  EXPECT_EQ(open_wanted(files, "ck", Which::best_or_newest)->which, "newest");
+  ASSERT_TRUE(mark_best(files, "ck", 2).ok());
+  ASSERT_TRUE(keep_last(files, "ck", 1).ok());
+  EXPECT_EQ(*list_steps(files, "ck"), (std::vector<int64_t>{2, 5}));
+  for (const Which which : {Which::best_or_newest, Which::best}) {
+    const auto chosen = open_wanted(files, "ck", which);
+    ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+    EXPECT_EQ(chosen->reader->step(), 2);
+    EXPECT_EQ(chosen->which, "best");
+  }
+  EXPECT_EQ(open_wanted(files, "ck", Which::newest)->reader->step(), 5);
+  ASSERT_TRUE(mark_best(files, "ck", 5).ok());
+  ASSERT_TRUE(keep_last(files, "ck", 1).ok());
+  EXPECT_EQ(*list_steps(files, "ck"), (std::vector<int64_t>{5}));
+  ASSERT_TRUE(unmark_best(files, "ck").ok());
+  const Status none = open_wanted(files, "ck", Which::best).status();
+  EXPECT_NE(none.message().find("/ck: no checkpoint is marked as the best; "), std::string::npos)
+      << none.message();
+}
+
+TEST(CheckpointFolder, a_best_one_that_is_gone_is_an_error_that_names_it_and_nothing_in_its_place) {
+  FaultyFiles files;
+  ASSERT_TRUE(write_small(files, "ck", 5).ok());
+  ASSERT_TRUE(mark_best(files, "ck", 4).ok());
+  const Status gone = open_wanted(files, "ck", Which::best_or_newest).status();
+  EXPECT_EQ(gone.code(), Status::Code::bad_request);
+  EXPECT_NE(gone.message().find("the best checkpoint cannot be taken, the newest may be: ck/step-"),
+            std::string::npos)
+      << gone.message();
+  EXPECT_EQ(open_wanted(files, "ck", Which::newest)->reader->step(), 5);
+  for (const char* text : {"", "step-4\n", "ste", "../other\n"}) {
+    ASSERT_TRUE(write_atomically(files, "ck/best", text).ok());
+    EXPECT_EQ(best_step(files, "ck").status().message(), "ck/best: names no checkpoint") << text;
+  }
+}
+
 TEST(CheckpointFolder, keep_last_leaves_the_newest_whole_ones_and_never_the_last_whole_one) {
   FaultyFiles files;
   for (int64_t step = 1; step <= 6; ++step) ASSERT_TRUE(write_small(files, "ck", step).ok());

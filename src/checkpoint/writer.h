@@ -92,6 +92,7 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
+  int64_t step() const { return step_; }
   /// The folder in which parts are written.
   const std::string& path() const { return beside_; }
 

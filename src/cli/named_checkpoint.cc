@@ -5,23 +5,26 @@
 
 #include "base/log.h"
 #include "base/paths.h"
-#include "checkpoint/folder.h"
 
 namespace recmill::cli {
 
-Result<std::unique_ptr<checkpoint::Reader>> open_named_checkpoint(const std::string& path) {
+Result<checkpoint::Chosen> choose_checkpoint(const std::string& path, checkpoint::Which which) {
   Files& files = posix_files();
   if (!files.is_folder(path)) return Status::BadRequest(whole_path(path) + ": is no folder");
   if (files.exists(path + "/" + checkpoint::kManifestName)) {
-    return checkpoint::Reader::open(files, path);
+    RECMILL_ASSIGN_OR_RETURN(auto reader, checkpoint::Reader::open(files, path));
+    return checkpoint::Chosen{std::move(reader), "", {}};
   }
   const std::string of_run = path + "/checkpoints";
   const std::string folder = files.is_folder(of_run) ? of_run : path;
-  RECMILL_ASSIGN_OR_RETURN(auto newest, checkpoint::open_newest(files, folder));
-  for (const std::string& damaged : newest.damaged) log_warning(damaged);
-  if (newest.reader == nullptr)
-    return Status::BadRequest(whole_path(folder) + ": holds no whole checkpoint");
-  return std::move(newest.reader);
+  RECMILL_ASSIGN_OR_RETURN(auto chosen, checkpoint::open_wanted(files, folder, which));
+  for (const std::string& damaged : chosen.damaged) log_warning(damaged);
+  return chosen;
+}
+
+Result<std::unique_ptr<checkpoint::Reader>> open_named_checkpoint(const std::string& path) {
+  RECMILL_ASSIGN_OR_RETURN(auto chosen, choose_checkpoint(path, checkpoint::Which::newest));
+  return std::move(chosen.reader);
 }
 
 std::string crc_text(uint32_t crc) {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "checkpoint/reader.h"
+#include "checkpoint/folder.h"
 
 namespace recmill::cli {
 
@@ -14,6 +14,8 @@ namespace recmill::cli {
 inline constexpr char kNamedCheckpoint[] =
     "a checkpoint's folder, or a run's: its newest whole checkpoint";
 
+/// `which`: of a run's.
+Result<checkpoint::Chosen> choose_checkpoint(const std::string& path, checkpoint::Which which);
 Result<std::unique_ptr<checkpoint::Reader>> open_named_checkpoint(const std::string& path);
 
 /// A checksum as 8 hexadecimal digits.

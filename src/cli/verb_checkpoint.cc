@@ -70,15 +70,21 @@ Status inspect(const InspectArguments& arguments) {
 // --- export ---
 
 struct ExportArguments {
-  std::string checkpoint, out;
+  std::string checkpoint, which, out;
   bool overwrite = false, json = false;
 };
 
 Status export_tensors(const ExportArguments& arguments) {
   Files& files = posix_files();
   RECMILL_RETURN_IF_ERROR(refuse_existing(arguments.out, arguments.overwrite));
-  RECMILL_ASSIGN_OR_RETURN(const auto reader, open_named_checkpoint(arguments.checkpoint));
+  using checkpoint::Which;
+  const Which which = arguments.which == "best"     ? Which::best
+                      : arguments.which == "newest" ? Which::newest
+                                                    : Which::best_or_newest;
+  RECMILL_ASSIGN_OR_RETURN(const auto chosen, choose_checkpoint(arguments.checkpoint, which));
+  checkpoint::Reader* const reader = chosen.reader.get();
   Json result{{"checkpoint", reader->path()}, {"step", reader->step()}, {"out", arguments.out}};
+  if (!chosen.which.empty()) result["which"] = chosen.which;
   if (arguments.out.ends_with(".safetensors")) {
     RECMILL_RETURN_IF_ERROR(checkpoint::export_safetensors(files, *reader, arguments.out));
   } else {
@@ -157,7 +163,12 @@ void add_inspect(CLI::App& app, Chosen& chosen) {
 void add_export(CLI::App& app, Chosen& chosen) {
   auto arguments = std::make_shared<ExportArguments>();
   CLI::App* verb = app.add_subcommand("export", "write a checkpoint's weights for other programs");
-  verb->add_option("checkpoint", arguments->checkpoint, kNamedCheckpoint)->required();
+  verb->add_option("checkpoint", arguments->checkpoint, "a checkpoint's folder, or a run's")
+      ->required();
+  verb->add_option("--which", arguments->which,
+                   "best or newest: a run's checkpoint; by default the best where the run keeps it "
+                   "(train.checkpoint.keep_best), else the newest")
+      ->check(CLI::IsMember({"best", "newest"}));
   verb->add_option("--out", arguments->out,
                    "a .safetensors file, or a folder of one .npy file a tensor")
       ->required();

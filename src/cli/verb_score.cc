@@ -56,7 +56,8 @@ std::shared_ptr<Arguments> add_scoring(CLI::App& verb, Chosen& chosen) {
   auto arguments = std::make_shared<Arguments>();
   add_config_arguments(verb, arguments->config);
   verb.add_option("--checkpoint", arguments->request.checkpoint,
-                  "checkpoint folder; by default the run's newest whole one");
+                  "checkpoint folder, or best or newest of the run; by default the best where the "
+                  "run keeps it (train.checkpoint.keep_best), else the newest");
   verb.add_option(
       "--rows", arguments->request.rows,
       "files or patterns, relative to where one stands, all of whose rows are scored in "

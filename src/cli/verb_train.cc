@@ -109,6 +109,7 @@ Json with_equal_tables_together(const Json& ledger, const std::vector<TableSpec>
 
 Status print_ledger(const train::RunOptions& options, bool json) {
   RECMILL_ASSIGN_OR_RETURN(auto run, train::resolve_run(options, posix_files()));
+  RECMILL_RETURN_IF_ERROR(train::check_judging(run));
   RECMILL_RETURN_IF_ERROR(train::place_tables(run, posix_files()));
   const MemoryLedger ledger = train::memory_ledger(run);
   Json result;

@@ -77,8 +77,11 @@ Json properties_of(const ResolvedRun& run, const LoopState& state) {
   Json early_stop;
   early_stop["counted"] = state.early_stop.counted;
   early_stop["without_gain"] = state.early_stop.without_gain;
+  early_stop["metric"] = name_of(run.options.train.early_stop.metric);
   if (state.early_stop.best) early_stop["best"] = *state.early_stop.best;
   properties["early_stop"] = early_stop;
+  if (state.best)
+    properties["best"] = {{"iteration", state.best->iteration}, {"value", state.best->value}};
   return properties;
 }
 

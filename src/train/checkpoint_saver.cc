@@ -165,9 +165,24 @@ bool is_ready(const std::future<T>& future) {
 
 }  // namespace
 
+// The mark of the checkpoint before stands until this one is whole, and keeps that one till then.
 Status CheckpointPublisher::publish(checkpoint::Writer& writer, std::vector<PartContents> parts,
-                                    const Json& properties) const {
+                                    const Json& properties, SavedAs as) const {
   RECMILL_RETURN_IF_ERROR(writer.finish(std::move(parts), properties));
+  return as == SavedAs::best ? mark_best(writer.step()) : delete_old();
+}
+
+Status CheckpointPublisher::begin(std::optional<int64_t> best) const {
+  return best ? checkpoint::mark_best(files_, folder_, *best)
+              : checkpoint::unmark_best(files_, folder_);
+}
+
+Status CheckpointPublisher::mark_best(int64_t step) const {
+  RECMILL_RETURN_IF_ERROR(checkpoint::mark_best(files_, folder_, step));
+  return delete_old();
+}
+
+Status CheckpointPublisher::delete_old() const {
   return checkpoint::keep_last(files_, folder_, std::max<int64_t>(keep_, 1));
 }
 
@@ -176,10 +191,12 @@ void CheckpointPublisher::leave(int rank, PartContents part) {
   parts_[rank] = std::move(part);
 }
 
-void CheckpointPublisher::leave(std::unique_ptr<checkpoint::Writer> writer, Json properties) {
+void CheckpointPublisher::leave(std::unique_ptr<checkpoint::Writer> writer, Json properties,
+                                SavedAs as) {
   std::lock_guard lock(mutex_);
   writer_ = std::move(writer);
   properties_ = std::move(properties);
+  as_ = as;
 }
 
 Status CheckpointPublisher::publish_left() {
@@ -190,7 +207,7 @@ Status CheckpointPublisher::publish_left() {
     if (part) parts.push_back(*std::exchange(part, std::nullopt));
   }
   if (writer == nullptr || parts.size() < parts_.size()) return {};
-  return publish(*writer, std::move(parts), properties_);
+  return publish(*writer, std::move(parts), properties_, as_);
 }
 
 CheckpointSaver::CheckpointSaver(const ResolvedRun& run, Rank& rank, Communicator& communicator,
@@ -205,10 +222,10 @@ CheckpointSaver::~CheckpointSaver() {
   // What is being published is waited for by its future.
   if (stage_ != Stage::writing) return;
   if (auto part = part_.get(); part.ok()) publisher_.leave(communicator_.rank(), *std::move(part));
-  if (writer_ != nullptr) publisher_.leave(std::move(writer_), std::move(properties_));
+  if (writer_ != nullptr) publisher_.leave(std::move(writer_), std::move(properties_), as_);
 }
 
-Status CheckpointSaver::save(const LoopState& state) {
+Status CheckpointSaver::save(const LoopState& state, SavedAs as) {
   RECMILL_RETURN_IF_ERROR(wait());
   Status begun;
   if (communicator_.rank() == 0) {
@@ -221,6 +238,7 @@ Status CheckpointSaver::save(const LoopState& state) {
                            gather_texts(communicator_, begun, writer_ ? writer_->path() : ""));
   RECMILL_RETURN_IF_ERROR(settle(rank_));
   properties_ = properties_of(run_, state);
+  as_ = as;
   part_ = std::async(std::launch::async,
                      [this, path = paths[0],
                       taken = take(rank_, communicator_, state)]() mutable -> Result<PartContents> {
@@ -231,6 +249,16 @@ Status CheckpointSaver::save(const LoopState& state) {
                      });
   stage_ = Stage::writing;
   return {};
+}
+
+Status CheckpointSaver::mark_best(int64_t step) {
+  if (stage_ == Stage::writing) {
+    as_ = SavedAs::best;  // it is marked when it is published
+    return {};
+  }
+  RECMILL_RETURN_IF_ERROR(wait());
+  const Status marked = communicator_.rank() == 0 ? publisher_.mark_best(step) : Status();
+  return gather_texts(communicator_, marked, "").status();
 }
 
 bool CheckpointSaver::own_work_is_done() const {
@@ -264,13 +292,13 @@ Status CheckpointSaver::finish_writing() {
                                         contents.ok() ? checkpoint::encode(*contents) : ""));
   stage_ = Stage::publishing;
   if (!writer_) return {};
-  published_ = std::async(std::launch::async, [this, texts]() -> Status {
+  published_ = std::async(std::launch::async, [this, texts, as = as_]() -> Status {
     std::vector<PartContents> parts;
     for (const std::string& text : texts) {
       RECMILL_ASSIGN_OR_RETURN(auto part, checkpoint::decode_part(text));
       parts.push_back(std::move(part));
     }
-    return publisher_.publish(*writer_, std::move(parts), properties_);
+    return publisher_.publish(*writer_, std::move(parts), properties_, as);
   });
   return {};
 }

@@ -24,12 +24,16 @@
 
 namespace recmill::train {
 
+/// A checkpoint is saved at its turn, or because the evaluation after its iteration is the best so
+/// far: then it is also marked, once it is whole.
+enum class SavedAs { in_turn, best };
+
 /// Publishes the checkpoints of one run and deletes old ones. When training fails, the ranks end
 /// one by one and can no longer ask each other: each leaves here what it has in hand of a
 /// checkpoint, so that one that was taken as a whole becomes one.
 class CheckpointPublisher {
  public:
-  /// `folder`/step-N, of which the newest `keep` stay.
+  /// `folder`/step-N, of which the newest `keep` and the one marked as the best stay.
   CheckpointPublisher(Files& files, std::string folder, int ranks, int64_t keep)
       : files_(files), folder_(std::move(folder)), keep_(keep), parts_(ranks) {}
 
@@ -38,16 +42,22 @@ class CheckpointPublisher {
 
   /// `parts` of all ranks.
   Status publish(checkpoint::Writer& writer, std::vector<checkpoint::PartContents> parts,
-                 const Json& properties) const;
+                 const Json& properties, SavedAs as) const;
+  /// What is marked as the best when training begins: a checkpoint that is there, or none.
+  Status begin(std::optional<int64_t> best) const;
+  /// Marks a checkpoint that is there as the best.
+  Status mark_best(int64_t step) const;
 
   /// A rank's part of the save in hand. Any thread.
   void leave(int rank, checkpoint::PartContents part);
   /// The rest of it. Any thread.
-  void leave(std::unique_ptr<checkpoint::Writer> writer, Json properties);
+  void leave(std::unique_ptr<checkpoint::Writer> writer, Json properties, SavedAs as);
   /// After all ranks have ended: publishes what was left, if it is whole. Deletes it otherwise.
   Status publish_left();
 
  private:
+  Status delete_old() const;
+
   Files& files_;
   const std::string folder_;
   const int64_t keep_;
@@ -55,6 +65,7 @@ class CheckpointPublisher {
   std::vector<std::optional<checkpoint::PartContents>> parts_;  // [ranks]; guarded by mutex_
   std::unique_ptr<checkpoint::Writer> writer_;                  // guarded by mutex_
   Json properties_;                                             // guarded by mutex_
+  SavedAs as_ = SavedAs::in_turn;                               // guarded by mutex_
 };
 
 /// All calls are collective. An error of any rank is returned on every rank by the call that finds
@@ -72,7 +83,9 @@ class CheckpointSaver {
   static int64_t kept_bytes(int ranks);
 
   /// Begins to save everything as after `state.position`; waits for the save before.
-  Status save(const LoopState& state);
+  Status save(const LoopState& state, SavedAs as = SavedAs::in_turn);
+  /// Marks as the best the checkpoint of `step`, which is there or was the last to be saved.
+  Status mark_best(int64_t step);
   /// Brings a save under way forward without waiting for the disk.
   Status advance();
   /// Returns when all that was saved is on the disk.
@@ -91,6 +104,7 @@ class CheckpointSaver {
   CheckpointPublisher& publisher_;
   Stage stage_ = Stage::idle;
   Json properties_;                                     // of the save under way
+  SavedAs as_ = SavedAs::in_turn;                       // of the save under way
   std::unique_ptr<checkpoint::Writer> writer_;          // rank 0: of the save under way
   std::future<Result<checkpoint::PartContents>> part_;  // while writing
   std::future<Status> published_;                       // rank 0: while publishing

@@ -22,6 +22,7 @@
 #include "train/gpu_run.h"
 #include "train/handshake.h"
 #include "train/memory.h"
+#include "train/no_better_than_guessing.h"
 #include "train/restore_checkpoint.h"
 #include "train/run_placement.h"
 #include "train/run_replanning.h"
@@ -119,6 +120,11 @@ Result<Json> summarize(const Training& training, Rank& rank, const LoopOutcome& 
   summary["samples_per_second"] =
       seconds > 0 ? static_cast<double>(outcome.samples) / seconds : 0.0;
   if (outcome.held_out) summary.update(to_json(*outcome.held_out));
+  if (outcome.state.best) {
+    const auto metric = training.run.options.train.early_stop.metric;
+    summary["best_iteration"] = outcome.state.best->iteration;
+    summary[fmt::format("best_{}", name_of(metric))] = outcome.state.best->value;
+  }
   const reader::ReaderCounts counts = rank.train_rows->counts();
   summary["bad_rows"] = counts.bad_rows;
   if (training.run.options.data.format == DataFormat::behavior_log) {
@@ -133,6 +139,12 @@ Result<Json> summarize(const Training& training, Rank& rank, const LoopOutcome& 
   return summary;
 }
 
+bool is_there(const Training& training, int64_t step) {
+  return checkpoint::Reader::open(training.setting.files, training.folder.checkpoints() + "/" +
+                                                              checkpoint::folder_name(step))
+      .ok();
+}
+
 Result<LoopState> starting_state(const Training& training, Rank& rank) {
   if (training.request.existing != ExistingRun::resume) return LoopState{};
   Files& files = training.setting.files;
@@ -140,7 +152,19 @@ Result<LoopState> starting_state(const Training& training, Rank& rank) {
                            checkpoint::open_newest(files, training.folder.checkpoints()));
   for (const std::string& damaged : newest.damaged) log_warning(damaged);
   if (newest.reader == nullptr) return LoopState{};
-  return restore_checkpoint(training.run, rank, *newest.reader, /*for_training=*/true);
+  RECMILL_ASSIGN_OR_RETURN(LoopState state, restore_checkpoint(training.run, rank, *newest.reader,
+                                                               /*for_training=*/true));
+  // What is not kept, or no longer there, is not to be beaten.
+  if (!training.run.options.train.checkpoint.keep_best ||
+      (state.best && !is_there(training, state.best->iteration)))
+    state.best.reset();
+  return state;
+}
+
+// What the start is, for all ranks to agree on.
+std::string start_text(const LoopState& start) {
+  return fmt::format("step {}, best {}", start.position.iteration,
+                     start.best ? std::to_string(start.best->iteration) : "none");
 }
 
 // Before the run's folder is given this configuration in place of the checkpoint's.
@@ -234,6 +258,18 @@ void say_flattened(const Training& training, const Json& flattened, Progress& pr
   for (const std::string& line : flattened_lines(flattened)) progress.say(line);
 }
 
+void say_how_it_ended(const RunOptions& options, const LoopOutcome& outcome,
+                      const RunFolder& folder, Progress& progress) {
+  if (outcome.state.best)
+    progress.say(fmt::format("the best checkpoint by {} is {}/{}: eval, predict and export take it",
+                             name_of(options.train.early_stop.metric), folder.checkpoints(),
+                             checkpoint::folder_name(outcome.state.best->iteration)));
+  if (!outcome.held_out) return;
+  const std::string line = no_better_than_guessing(
+      *outcome.held_out, options, outcome.state.position.iteration, outcome.state.window);
+  if (!line.empty()) log_warning("at the last evaluation " + line);
+}
+
 Status train_rank(Training& training, Communicator& communicator) {
   const ResolvedRun& run = training.run;
   const JobSetting& setting = training.setting;
@@ -243,10 +279,11 @@ Status train_rank(Training& training, Communicator& communicator) {
   RECMILL_RETURN_IF_ERROR(check_evaluation_rows(rank));
   RECMILL_RETURN_IF_ERROR(begin_folder(training, communicator));
   RECMILL_ASSIGN_OR_RETURN(const LoopState start, starting_state(training, rank));
-  RECMILL_RETURN_IF_ERROR(same_everywhere(
-      "newest checkpoint", fmt::format("step {}", start.position.iteration), communicator));
+  RECMILL_RETURN_IF_ERROR(same_everywhere("newest checkpoint", start_text(start), communicator));
   std::optional<RunLog> log;
   if (communicator.rank() == 0) {
+    RECMILL_RETURN_IF_ERROR(
+        training.publisher.begin(start.best ? std::optional(start.best->iteration) : std::nullopt));
     say_where_layers_are(run.options);
     RECMILL_ASSIGN_OR_RETURN(const int64_t rows, rank.train_rows->rows());
     RECMILL_ASSIGN_OR_RETURN(log, RunLog::open(setting.files, training.folder, setting.progress,
@@ -281,14 +318,20 @@ Status train_rank(Training& training, Communicator& communicator) {
   say_flattened(training, flattened, log->progress());
   if (!profile.is_null()) training.summary["profile"] = std::move(profile);
   RECMILL_RETURN_IF_ERROR(training.folder.write_summary(training.summary));
+  say_how_it_ended(run.options, outcome, training.folder, log->progress());
   return log->close();
 }
 
 Status check_early_stop(const RunOptions& options) {
+  if (reader::names_evaluation_rows(options.data)) return {};
   const int64_t patience = options.train.early_stop.patience;
-  if (patience == 0 || reader::names_evaluation_rows(options.data)) return {};
-  return Status::BadRequest(fmt::format(
-      "train.early_stop.patience: is {}, and there are no evaluation rows to stop by", patience));
+  if (patience > 0)
+    return Status::BadRequest(fmt::format(
+        "train.early_stop.patience: is {}, and there are no evaluation rows to stop by", patience));
+  if (options.train.checkpoint.keep_best)
+    return Status::BadRequest(
+        "train.checkpoint.keep_best: is true, and there are no evaluation rows to judge by");
+  return {};
 }
 
 /// Features whose tuned schedule adds the rows of a bag in another order, on the CPU. None where
@@ -332,6 +375,7 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
   World& world = setting.world;
   RECMILL_RETURN_IF_ERROR(check_early_stop(options));
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(options, world, setting.files));
+  RECMILL_RETURN_IF_ERROR(check_judging(run));
   RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
   RECMILL_RETURN_IF_ERROR(check_memory(run, memory_ledger(run), world));
   if (world.has_first_rank()) say_doubts(run, setting.files);

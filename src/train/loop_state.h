@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "preprocess/run/preprocessor.h"
 #include "train/early_stop.h"
 #include "train/metrics/sample_window.h"
@@ -13,7 +15,8 @@ struct LoopState {
   StreamPosition position;
   preprocess::DictionaryVersions dictionaries;
   EarlyStop early_stop;
-  metrics::WindowContents window;  // of rank 0; filled in when saved and restored
+  std::optional<BestEvaluation> best;  // with train.checkpoint.keep_best: the one that is kept
+  metrics::WindowContents window;      // of rank 0; filled in when saved and restored
   bool operator==(const LoopState&) const = default;
 };
 

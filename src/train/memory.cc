@@ -152,7 +152,7 @@ class RankItems {
 
   // Training goes on over rows that are not written yet; a copy of the rest waits for the disk.
   void add_checkpoint() {
-    if (train_.checkpoint.every > 0) {
+    if (train_.checkpoint.every > 0 || train_.checkpoint.keep_best) {
       estimate("rows kept for a checkpoint",
                std::min(CheckpointSaver::kept_bytes(run_.ranks), most_kept()));
     }

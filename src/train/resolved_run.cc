@@ -132,6 +132,13 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& sch
   return run;
 }
 
+Status check_judging(const ResolvedRun& run) {
+  if (run.options.train.early_stop.metric != StopMetric::gauc || run.schema.has_group) return {};
+  return Status::BadRequest(
+      "train.early_stop.metric: \"gauc\" needs a group for each row, and the data has no column of "
+      "role group");
+}
+
 int machine_cores() {
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }

@@ -50,6 +50,9 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, Files& files);
 /// The same with as many ranks as the world gives, and this process's share of the cores.
 Result<ResolvedRun> resolve_run(const RunOptions& options, const World& world, Files& files);
 
+/// Whether evaluations of what is trained may define the metric that they are judged by.
+Status check_judging(const ResolvedRun& run);
+
 /// Processors of this machine: what train.threads = 0 means.
 int machine_cores();
 

@@ -155,23 +155,6 @@ Result<std::vector<double>> window_logits(checkpoint::Reader& reader) {
   return logits;
 }
 
-Status restore_window(checkpoint::Reader& reader, metrics::WindowContents& window) {
-  const auto floats = [&](const char* name, std::vector<float>& values) -> Status {
-    RECMILL_ASSIGN_OR_RETURN(values, read_column<float>(reader, name, ElementType::float32));
-    return {};
-  };
-  RECMILL_ASSIGN_OR_RETURN(window.logits, window_logits(reader));
-  RECMILL_RETURN_IF_ERROR(floats("metric/window/label", window.labels));
-  RECMILL_RETURN_IF_ERROR(floats("metric/window/weight", window.weights));
-  RECMILL_ASSIGN_OR_RETURN(
-      window.groups, read_column<uint64_t>(reader, "metric/window/group", ElementType::uint64));
-  const size_t samples = window.logits.size();
-  const auto fits = [&](size_t size) { return size == 0 || size == samples; };
-  if (window.labels.size() == samples && fits(window.weights.size()) && fits(window.groups.size()))
-    return {};
-  return Status::Failed(reader.path() + ": the columns of metric/window differ in length");
-}
-
 Status restore_dictionaries(const ResolvedRun& run, Rank& rank, checkpoint::Reader& reader,
                             LoopState& state) {
   const auto lists = preprocess::dictionary_lists(run.graph);
@@ -202,11 +185,27 @@ Status read_state(const Json& properties, LoopState& state) {
     }
     *value = properties[at].get<int64_t>();
   }
-  const Json::json_pointer best("/early_stop/best");
-  if (!properties.contains(best)) return {};
-  if (!properties[best].is_number()) return Status::Failed("property early_stop/best is no number");
-  state.early_stop.best = properties[best].get<double>();
+  const Json::json_pointer gained("/early_stop/best");
+  if (properties.contains(gained)) {
+    if (!properties[gained].is_number())
+      return Status::Failed("property early_stop/best is no number");
+    state.early_stop.best = properties[gained].get<double>();
+  }
+  if (!properties.contains("best")) return {};
+  const Json& best = properties["best"];
+  if (!best.is_object() || !best.contains("iteration") || !best.contains("value") ||
+      !best["iteration"].is_number_unsigned() || !best["value"].is_number())
+    return Status::Failed("property best is no iteration and value");
+  state.best = {best["value"].get<double>(), best["iteration"].get<int64_t>()};
   return {};
+}
+
+// Values of another metric are not to be compared with.
+void begin_anew_with_another_metric(const Json& properties, StopMetric metric, LoopState& state) {
+  const Json::json_pointer at("/early_stop/metric");
+  if (!properties.contains(at) || properties[at] == name_of(metric)) return;
+  state.early_stop = {};
+  state.best.reset();
 }
 
 // The data may have become another since.
@@ -275,6 +274,24 @@ Status check_untold_origin(const ResolvedRun& run, const checkpoint::Reader& rea
   return {};
 }
 
+Result<metrics::WindowContents> read_window(checkpoint::Reader& reader) {
+  metrics::WindowContents window;
+  const auto floats = [&](const char* name, std::vector<float>& values) -> Status {
+    RECMILL_ASSIGN_OR_RETURN(values, read_column<float>(reader, name, ElementType::float32));
+    return {};
+  };
+  RECMILL_ASSIGN_OR_RETURN(window.logits, window_logits(reader));
+  RECMILL_RETURN_IF_ERROR(floats("metric/window/label", window.labels));
+  RECMILL_RETURN_IF_ERROR(floats("metric/window/weight", window.weights));
+  RECMILL_ASSIGN_OR_RETURN(
+      window.groups, read_column<uint64_t>(reader, "metric/window/group", ElementType::uint64));
+  const size_t samples = window.logits.size();
+  const auto fits = [&](size_t size) { return size == 0 || size == samples; };
+  if (window.labels.size() == samples && fits(window.weights.size()) && fits(window.groups.size()))
+    return window;
+  return Status::Failed(reader.path() + ": the columns of metric/window differ in length");
+}
+
 Result<LoopState> restore_checkpoint(const ResolvedRun& run, Rank& rank, checkpoint::Reader& reader,
                                      bool for_training) {
   RECMILL_RETURN_IF_ERROR(check_origin(run, reader, for_training));
@@ -284,9 +301,12 @@ Result<LoopState> restore_checkpoint(const ResolvedRun& run, Rank& rank, checkpo
   RECMILL_RETURN_IF_ERROR(restore_layers(rank, reader, for_training));
   LoopState state;
   RECMILL_RETURN_IF_ERROR(read_state(reader.properties(), state).at(reader.path()));
+  begin_anew_with_another_metric(reader.properties(), run.options.train.early_stop.metric, state);
   if (for_training) {
     RECMILL_RETURN_IF_ERROR(check_position(state.position, *rank.train_rows).at(reader.path()));
-    RECMILL_RETURN_IF_ERROR(restore_window(reader, state.window));
+    const int64_t total = state.window.total;
+    RECMILL_ASSIGN_OR_RETURN(state.window, read_window(reader));
+    state.window.total = total;
   }
   RECMILL_RETURN_IF_ERROR(restore_dictionaries(run, rank, reader, state));
   return state;

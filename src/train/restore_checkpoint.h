@@ -19,6 +19,9 @@ Status check_origin(const ResolvedRun& run, const checkpoint::Reader& reader, bo
 Status check_untold_origin(const ResolvedRun& run, const checkpoint::Reader& reader,
                            const ReadOptions& read_options, Files& files);
 
+/// The last samples of training that a checkpoint has, scored before their update.
+Result<metrics::WindowContents> read_window(checkpoint::Reader& reader);
+
 /// Loads a checkpoint into a rank, whatever the number of ranks that wrote it, and says where
 /// training goes on. Refuses what check_origin() does, and other tables or layers. Without
 /// `for_training` optimizers' states stay as they are.

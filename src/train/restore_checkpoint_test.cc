@@ -85,6 +85,8 @@ std::vector<Damage> damages() {
       {"property window/total is no count", property("/window", Json::object())},
       {"property early_stop/counted is no count", property("/early_stop/counted", true)},
       {"property early_stop/best is no number", property("/early_stop/best", "0.5")},
+      {"property best is no iteration and value", property("/best", 4)},
+      {"property best is no iteration and value", property("/best/iteration", 4)},
       {"another seed", property("/seed", 2)},
       {"another shards", property("/shards", 4)},
       {"another batch_size", property("/batch_size", 25)},

@@ -49,14 +49,15 @@ Status drop_events_after(Files& files, const std::string& folder, int64_t iterat
 }  // namespace
 
 std::string brief(const metrics::Metrics& metrics) {
-  std::string text = fmt::format("log loss {:.5f}", metrics.log_loss);
+  std::string text = "log loss " + (metrics.log_loss ? fmt::format("{:.5f}", *metrics.log_loss)
+                                                     : "of samples without weight");
   if (metrics.auc) text += fmt::format(", AUC {:.5f}", *metrics.auc);
   return text;
 }
 
 Json to_json(const metrics::Metrics& metrics) {
   Json json;
-  json["log_loss"] = metrics.log_loss;
+  if (metrics.log_loss) json["log_loss"] = *metrics.log_loss;
   if (metrics.auc) json["auc"] = *metrics.auc;
   if (metrics.gauc) {
     json["gauc"] = *metrics.gauc;
@@ -64,8 +65,8 @@ Json to_json(const metrics::Metrics& metrics) {
   }
   if (metrics.normalized_entropy) json["normalized_entropy"] = *metrics.normalized_entropy;
   if (metrics.calibration) json["calibration"] = *metrics.calibration;
-  json["accuracy"] = metrics.accuracy;
-  json["click_rate"] = metrics.click_rate;
+  if (metrics.accuracy) json["accuracy"] = *metrics.accuracy;
+  if (metrics.click_rate) json["click_rate"] = *metrics.click_rate;
   json["scored"] = metrics.samples;
   return json;
 }

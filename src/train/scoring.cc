@@ -15,6 +15,7 @@
 #include "train/fit_columns.h"
 #include "train/handshake.h"
 #include "train/memory.h"
+#include "train/no_better_than_guessing.h"
 #include "train/predictions.h"
 #include "train/restore_checkpoint.h"
 #include "train/run_log.h"
@@ -26,6 +27,7 @@ namespace {
 
 struct Scoring {
   const ResolvedRun& run;
+  const RunOptions& as_trained;
   const ScoringRequest& request;
   const JobSetting& setting;
   Pool& pool;
@@ -36,16 +38,21 @@ struct Scoring {
   reader::KeySource of_keys = {};
 };
 
-Result<std::unique_ptr<checkpoint::Reader>> open_checkpoint(const RunOptions& options,
-                                                            const ScoringRequest& request,
-                                                            Files& files) {
-  if (!request.checkpoint.empty()) return checkpoint::Reader::open(files, request.checkpoint);
+Result<checkpoint::Chosen> open_checkpoint(const RunOptions& options, const ScoringRequest& request,
+                                           Files& files) {
+  using checkpoint::Which;
+  const std::string& wanted = request.checkpoint;
+  const Which which = wanted == "best"     ? Which::best
+                      : wanted == "newest" ? Which::newest
+                                           : Which::best_or_newest;
+  if (!wanted.empty() && which == Which::best_or_newest) {
+    RECMILL_ASSIGN_OR_RETURN(auto reader, checkpoint::Reader::open(files, wanted));
+    return checkpoint::Chosen{std::move(reader), "", {}};
+  }
   const std::string folder = options.train.runs + "/" + options.name + "/checkpoints";
-  RECMILL_ASSIGN_OR_RETURN(auto newest, checkpoint::open_newest(files, folder));
-  for (const std::string& damaged : newest.damaged) log_warning(damaged);
-  if (newest.reader == nullptr)
-    return Status::BadRequest(whole_path(folder) + ": holds no whole checkpoint");
-  return std::move(newest.reader);
+  RECMILL_ASSIGN_OR_RETURN(auto chosen, checkpoint::open_wanted(files, folder, which));
+  for (const std::string& damaged : chosen.damaged) log_warning(damaged);
+  return chosen;
 }
 
 // The evaluation after training was over, which has no epochs: requests are not prepared.
@@ -136,21 +143,29 @@ Status answer_stream(Scoring& scoring, Rank& rank, Communicator& communicator,
   return {};
 }
 
-// Of the rows that have a label.
-Json metrics_of(const Scoring& scoring) {
+// Of the rows that have a label; none: there is no such row.
+std::optional<metrics::Metrics> measure_labelled(const Scoring& scoring) {
   const int64_t unlabelled = scoring.sources.count_unlabelled();
-  if (unlabelled == 0) return to_json(metrics::measure(scoring.all.view()));
+  if (unlabelled == 0) return metrics::measure(scoring.all.view());
   const Scores labelled = with_labels(scoring.all, scoring.sources.unlabelled);
-  Json metrics{{"scored", 0}};
   if (labelled.labels.empty()) {
     log_info("no row has a label: metrics are left out");
-  } else {
-    log_info(fmt::format("{} of {} rows have no label: metrics are of the others", unlabelled,
-                         scoring.all.labels.size()));
-    metrics = to_json(metrics::measure(labelled.view()));
+    return std::nullopt;
   }
-  metrics["unlabelled"] = unlabelled;
-  return metrics;
+  log_info(fmt::format("{} of {} rows have no label: metrics are of the others", unlabelled,
+                       scoring.all.labels.size()));
+  return metrics::measure(labelled.view());
+}
+
+// Without the training window where the checkpoint has none that is whole.
+void say_if_no_better(const Scoring& scoring, checkpoint::Reader& reader, const LoopState& state,
+                      const metrics::Metrics& metrics) {
+  const auto line = [&](const metrics::WindowContents& window) {
+    return no_better_than_guessing(metrics, scoring.as_trained, state.position.iteration, window);
+  };
+  if (line({}).empty()) return;
+  const auto window = read_window(reader);
+  log_warning(line(window.ok() ? *window : metrics::WindowContents()));
 }
 
 Status score_rows(Scoring& scoring, Communicator& communicator) {
@@ -158,23 +173,30 @@ Status score_rows(Scoring& scoring, Communicator& communicator) {
       shake_hands(scoring.run, scoring.setting.identity, communicator, scoring.setting.files));
   RECMILL_RETURN_IF_ERROR(
       same_everywhere("--key of predictions", scoring.request.key, communicator));
-  RECMILL_ASSIGN_OR_RETURN(const auto reader, open_checkpoint(scoring.run.options, scoring.request,
+  RECMILL_ASSIGN_OR_RETURN(const auto chosen, open_checkpoint(scoring.run.options, scoring.request,
                                                               scoring.setting.files));
+  RECMILL_RETURN_IF_ERROR(same_everywhere("checkpoint", chosen.reader->path(), communicator));
   if (communicator.rank() == 0)
-    RECMILL_RETURN_IF_ERROR(check_untold_origin(scoring.run, *reader, scoring.setting.read_options,
-                                                scoring.setting.files));
+    RECMILL_RETURN_IF_ERROR(check_untold_origin(
+        scoring.run, *chosen.reader, scoring.setting.read_options, scoring.setting.files));
   RECMILL_ASSIGN_OR_RETURN(Rank rank, make_rank(scoring.run, Way::engine, communicator,
                                                 scoring.pool, scoring.setting.files));
   if (rank.eval_rows == nullptr) {
     return Status::BadRequest("data.eval: names no rows to score");
   }
-  RECMILL_ASSIGN_OR_RETURN(const LoopState state,
-                           restore_checkpoint(scoring.run, rank, *reader, /*for_training=*/false));
+  RECMILL_ASSIGN_OR_RETURN(
+      const LoopState state,
+      restore_checkpoint(scoring.run, rank, *chosen.reader, /*for_training=*/false));
   const auto score = scoring.request.latency ? answer_stream : score_stream;
   RECMILL_RETURN_IF_ERROR(score(scoring, rank, communicator, state.position));
   if (communicator.rank() != 0) return {};
-  scoring.metrics = metrics_of(scoring);
-  scoring.metrics["checkpoint"] = reader->path();
+  const auto measured = measure_labelled(scoring);
+  if (measured) say_if_no_better(scoring, *chosen.reader, state, *measured);
+  scoring.metrics = measured ? to_json(*measured) : Json{{"scored", 0}};
+  if (const int64_t unlabelled = scoring.sources.count_unlabelled(); unlabelled > 0)
+    scoring.metrics["unlabelled"] = unlabelled;
+  scoring.metrics["checkpoint"] = chosen.reader->path();
+  if (!chosen.which.empty()) scoring.metrics["which"] = chosen.which;
   scoring.of_keys = rank.eval_rows->key_source();
   if (!scoring.latency.is_null()) scoring.metrics["latency"] = std::move(scoring.latency);
   return {};
@@ -228,14 +250,14 @@ Result<Json> run_scoring(const RunOptions& options, const ScoringRequest& reques
                          const JobSetting& setting) {
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_scoring(options, request, setting));
   if (lacks_statistics(run.graph)) {
-    RECMILL_ASSIGN_OR_RETURN(const auto reader,
+    RECMILL_ASSIGN_OR_RETURN(const auto chosen,
                              open_checkpoint(run.options, request, setting.files));
-    take_fitted(*reader, run);
-    RECMILL_RETURN_IF_ERROR(check_origin(run, *reader, /*for_training=*/false));
+    take_fitted(*chosen.reader, run);
+    RECMILL_RETURN_IF_ERROR(check_origin(run, *chosen.reader, /*for_training=*/false));
   }
   RECMILL_RETURN_IF_ERROR(check_memory(run, scoring_ledger(run), setting.world));
   const auto pool = make_pool(run.threads);
-  Scoring scoring{run, request, setting, *pool};
+  Scoring scoring{run, options, request, setting, *pool};
   RECMILL_RETURN_IF_ERROR(setting.world.run(
       run.ranks, [&](Communicator& communicator) { return score_rows(scoring, communicator); }));
   if (setting.world.has_first_rank() && !request.predictions.empty()) {

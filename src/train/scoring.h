@@ -14,7 +14,9 @@
 namespace recmill::train {
 
 struct ScoringRequest {
-  std::string checkpoint;   // empty: the newest whole one of the run's folder
+  /// A checkpoint's folder, or "best" or "newest": that of the run's folder; empty: the best where
+  /// the run keeps that, else the newest.
+  std::string checkpoint;
   std::string predictions;  // file to write, by its ending (write_columns()); empty: none
   /// Files or patterns whose rows are scored, all of them, in place of the evaluation rows.
   std::vector<std::string> rows = {};

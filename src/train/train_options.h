@@ -37,15 +37,21 @@ void describe(Visitor& v, DecayOptions& o) {
   v("end", o.end, "share of the learning rate after the decay", between(0, 1));
 }
 
+/// A metric of evaluations by which one is better than another.
+enum class StopMetric { log_loss, auc, gauc, normalized_entropy, accuracy };
+
 struct EarlyStopOptions {
   int64_t patience = 0;
-  std::string metric = "log_loss";
+  StopMetric metric = StopMetric::log_loss;
   double minimum_gain = 0.0;
 };
 template <typename Visitor>
 void describe(Visitor& v, EarlyStopOptions& o) {
   v("patience", o.patience, "evaluations without gain after which training stops; 0: never");
-  v("metric", o.metric, "metric that must gain: log_loss, auc, gauc, normalized_entropy");
+  v("metric", o.metric,
+    "metric that must gain: log_loss and normalized_entropy by falling, auc, gauc (which needs a "
+    "group for each row) and accuracy by rising; where an evaluation does not define it, it does "
+    "not gain");
   v("minimum_gain", o.minimum_gain, "change that counts as a gain", at_least(0));
 }
 
@@ -53,6 +59,7 @@ struct CheckpointOptions {
   int64_t every = 0;
   int64_t keep = 2;
   bool at_end = true;
+  bool keep_best = false;
 };
 template <typename Visitor>
 void describe(Visitor& v, CheckpointOptions& o) {
@@ -60,6 +67,10 @@ void describe(Visitor& v, CheckpointOptions& o) {
   v("keep", o.keep, "newest checkpoints that are kept");
   v("at_end", o.at_end,
     "whether the end of training is a checkpoint; an interruption is one always");
+  v("keep_best", o.keep_best,
+    "whether the best evaluation by train.early_stop.metric is a checkpoint, which stays beside "
+    "the "
+    "newest ones; eval, predict and export then take it");
 }
 
 struct TrainOptions {
@@ -143,6 +154,15 @@ struct EnumNames<train::Transport> {
       std::pair{train::Transport::mpi, std::string_view{"mpi"}},
       std::pair{train::Transport::nccl, std::string_view{"nccl"}},
       std::pair{train::Transport::nccl_emulated, std::string_view{"nccl_emulated"}}};
+};
+template <>
+struct EnumNames<train::StopMetric> {
+  static constexpr std::array names{
+      std::pair{train::StopMetric::log_loss, std::string_view{"log_loss"}},
+      std::pair{train::StopMetric::auc, std::string_view{"auc"}},
+      std::pair{train::StopMetric::gauc, std::string_view{"gauc"}},
+      std::pair{train::StopMetric::normalized_entropy, std::string_view{"normalized_entropy"}},
+      std::pair{train::StopMetric::accuracy, std::string_view{"accuracy"}}};
 };
 template <>
 struct EnumNames<train::DecayKind> {

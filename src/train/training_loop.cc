@@ -54,6 +54,7 @@ Result<LoopOutcome> TrainingLoop::run() {
   RECMILL_RETURN_IF_ERROR(setting_.saver.wait());
   rank_.trainer->stages().enter(Stage::data);
   outcome_.state = state_;
+  outcome_.state.window = window_.contents();
   return outcome_;
 }
 
@@ -89,16 +90,26 @@ Status TrainingLoop::train(const RankBatch& batch) {
   const int64_t every = options.checkpoint.every;
   if (every > 0 && batch.after.iteration % every == 0) {
     RECMILL_RETURN_IF_ERROR(save());
-    saved_iteration_ = batch.after.iteration;
   }
   return {};
 }
 
-Status TrainingLoop::save() {
+Status TrainingLoop::save(SavedAs as) {
   rank_.trainer->stages().disturb();
   LoopState state = state_;
   state.window = window_.contents();
-  return setting_.saver.save(state);
+  saved_iteration_ = state.position.iteration;
+  return setting_.saver.save(state, as);
+}
+
+// An evaluation changes nothing: the state is that after the iteration before it.
+Status TrainingLoop::keep_best() {
+  rank_.trainer->stages().enter(Stage::checkpoint);
+  RECMILL_RETURN_IF_ERROR(saved_iteration_ == state_.position.iteration
+                              ? setting_.saver.mark_best(saved_iteration_)
+                              : save(SavedAs::best));
+  rank_.trainer->stages().enter(Stage::data);
+  return {};
 }
 
 // Rows are about to move: a snapshot that is being written would hold them in both places.
@@ -150,24 +161,32 @@ Status TrainingLoop::evaluate(const RankBatch& batch) {
   held_out_.add(scores_.view());
   if (batch.last_of_pass) RECMILL_RETURN_IF_ERROR(finish_evaluation());
   stages.release(Stage::data);
-  return {};
+  return batch.last_of_pass && is_best_ ? keep_best() : Status();
 }
 
 Status TrainingLoop::finish_evaluation() {
+  const TrainOptions& options = run_.options.train;
   const metrics::Metrics metrics = held_out_.metrics();
   held_out_.clear();
   outcome_.held_out = metrics;
-  if (setting_.log != nullptr) {
-    RECMILL_RETURN_IF_ERROR(setting_.log->evaluation(state_.position.iteration, metrics));
-  }
-  RECMILL_ASSIGN_OR_RETURN(const double value,
-                           metrics::value_of(metrics, run_.options.train.early_stop.metric));
-  if (state_.early_stop.after(run_.options.train.early_stop,
-                              metrics::smaller_is_better(run_.options.train.early_stop.metric),
-                              state_.position.iteration, value)) {
+  const int64_t iteration = state_.position.iteration;
+  const auto value = value_of(metrics, options.early_stop.metric);
+  is_best_ = options.checkpoint.keep_best &&
+             take_if_better(options.early_stop.metric, value, iteration, state_.best);
+  if (state_.early_stop.after(options.early_stop, iteration, value)) {
     outcome_.ending = Ending::early_stop;
     stop_ = true;
   }
+  if (setting_.log == nullptr) return {};
+  RECMILL_RETURN_IF_ERROR(setting_.log->evaluation(iteration, metrics));
+  if (is_best_)
+    setting_.log->progress().say(
+        fmt::format("iteration {}: the best so far by {}: its checkpoint is kept", iteration,
+                    name_of(options.early_stop.metric)));
+  if (!value && (options.checkpoint.keep_best || options.early_stop.patience > 0))
+    setting_.log->progress().say(
+        fmt::format("iteration {}: the evaluation rows do not define {}: no gain", iteration,
+                    name_of(options.early_stop.metric)));
   return {};
 }
 

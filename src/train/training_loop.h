@@ -25,7 +25,7 @@ enum class Ending { finished, early_stop, interrupted };
 
 struct LoopOutcome {
   Ending ending = Ending::finished;
-  LoopState state;
+  LoopState state;                           // with the window, at rank 0
   std::optional<metrics::Metrics> held_out;  // of the last evaluation
   int64_t samples = 0;                       // trained by the whole run
   double seconds = 0;  // of training by this part of it, evaluations and checkpoints left out
@@ -52,8 +52,9 @@ class TrainingLoop {
   Status train(const RankBatch& batch);
   Status evaluate(const RankBatch& batch);
   Status finish_evaluation();
+  Status keep_best();
   Status report(const RankBatch& batch, double learning_rate_scale);
-  Status save();
+  Status save(SavedAs as = SavedAs::in_turn);
   Status make_way(const RankBatch& batch);
   /// What rank 0 tells the others after an iteration.
   struct Agreement {
@@ -69,6 +70,7 @@ class TrainingLoop {
   LoopState state_;
   LoopOutcome outcome_;
   bool stop_ = false;
+  bool is_best_ = false;  // the evaluation that has just ended
   int64_t saved_iteration_ = -1;
   Scores scores_;
   metrics::SampleWindow window_;       // rank 0: samples scored before their update

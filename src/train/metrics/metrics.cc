@@ -2,9 +2,9 @@
 #include "train/metrics/metrics.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
+#include <vector>
 
 namespace recmill::train::metrics {
 namespace {
@@ -105,35 +105,13 @@ Metrics measure(const ScoredSamples& samples) {
     metrics.accuracy = right / metrics.weight;
   }
   const double baseline = entropy(labels, others);
-  if (baseline > 0) metrics.normalized_entropy = metrics.log_loss / baseline;
+  if (baseline > 0) metrics.normalized_entropy = *metrics.log_loss / baseline;
   if (labels > 0) metrics.calibration = predictions / labels;
   metrics.auc = auc(samples);
   const GroupedAuc grouped = gauc(samples);
   metrics.gauc = grouped.value;
   metrics.gauc_groups = grouped.groups;
   return metrics;
-}
-
-Result<double> value_of(const Metrics& metrics, std::string_view name) {
-  const std::array<std::pair<std::string_view, std::optional<double>>, 6> values{{
-      {"log_loss", metrics.log_loss},
-      {"auc", metrics.auc},
-      {"gauc", metrics.gauc},
-      {"normalized_entropy", metrics.normalized_entropy},
-      {"calibration", metrics.calibration},
-      {"accuracy", metrics.accuracy},
-  }};
-  for (const auto& [known, value] : values) {
-    if (known != name) continue;
-    if (value) return *value;
-    return Status::Failed(std::string(name) + ": the evaluation data does not define it");
-  }
-  return Status::BadRequest("'" + std::string(name) + "' is no metric: log_loss, auc, gauc, " +
-                            "normalized_entropy, calibration, accuracy");
-}
-
-bool smaller_is_better(std::string_view name) {
-  return name == "log_loss" || name == "normalized_entropy";
 }
 
 double probability_of(double logit) {

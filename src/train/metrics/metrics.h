@@ -6,11 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/status.h"
 
 namespace recmill::train::metrics {
 
@@ -26,18 +21,20 @@ struct ScoredSamples {
   float weight(size_t i) const { return weights.empty() ? 1.0f : weights[i]; }
 };
 
+/// None: the samples do not define it. All but AUCs need samples of some weight.
 struct Metrics {
   int64_t samples = 0;
-  double weight = 0;           // sum of sample weights
-  double click_rate = 0;       // weighted mean of labels
-  double log_loss = 0;         // weighted mean of -(y ln p + (1 - y) ln(1 - p)), exact at any logit
+  double weight = 0;                 // sum of sample weights
+  std::optional<double> click_rate;  // weighted mean of labels
+  /// Weighted mean of -(y ln p + (1 - y) ln(1 - p)), exact at any logit.
+  std::optional<double> log_loss;
   std::optional<double> auc;   // none with one class only
   std::optional<double> gauc;  // none without groups of two classes
   int64_t gauc_groups = 0;     // groups that count: those with both classes
-  std::optional<double>
-      normalized_entropy;             // log loss over that of always predicting the click rate
-  std::optional<double> calibration;  // sum of predictions over sum of labels
-  double accuracy = 0;                // share right at threshold 0.5
+  /// Log loss over that of always predicting the click rate; none with one class only.
+  std::optional<double> normalized_entropy;
+  std::optional<double> calibration;  // sum of predictions over sum of labels; none without these
+  std::optional<double> accuracy;     // share right at threshold 0.5
 };
 
 /// Exact area under the ROC curve: the weighted share of (positive, negative) pairs in which the
@@ -53,10 +50,6 @@ struct GroupedAuc {
 GroupedAuc gauc(const ScoredSamples& samples);
 
 Metrics measure(const ScoredSamples& samples);
-
-/// A metric by its name in configurations and summaries; an error lists the names.
-Result<double> value_of(const Metrics& metrics, std::string_view name);
-bool smaller_is_better(std::string_view name);
 
 /// 1 / (1 + exp(-logit)).
 double probability_of(double logit);

@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "train/metrics/sample_window.h"
+#include "train/metrics/testing/metric_cases.h"
 
 namespace recmill::train::metrics {
 namespace {
@@ -99,7 +100,7 @@ TEST(Measure, of_a_constant_prediction_at_the_click_rate_is_one_normalised_entro
   const std::vector<float> labels{1, 0, 0, 0};
   const Metrics metrics = measure({logits, labels, {}, {}});
   EXPECT_NEAR(*metrics.normalized_entropy, 1.0, 1e-12);
-  EXPECT_NEAR(metrics.log_loss, -(0.25 * std::log(0.25) + 0.75 * std::log(0.75)), 1e-12);
+  EXPECT_NEAR(*metrics.log_loss, -(0.25 * std::log(0.25) + 0.75 * std::log(0.75)), 1e-12);
   EXPECT_NEAR(*metrics.calibration, 1.0, 1e-12);
   EXPECT_EQ(*metrics.auc, 0.5);
   EXPECT_EQ(metrics.accuracy, 0.75);
@@ -124,7 +125,7 @@ TEST(Measure, has_the_exact_log_loss_of_a_certain_prediction) {
   const auto log_loss = [](double logit, float label) {
     const std::vector<double> logits{logit};
     const std::vector<float> labels{label};
-    return measure({logits, labels, {}, {}}).log_loss;
+    return *measure({logits, labels, {}, {}}).log_loss;
   };
   for (const double sign : {1.0, -1.0}) {
     const float right = sign > 0 ? 1.0f : 0.0f;
@@ -156,9 +157,69 @@ TEST(Measure, has_an_entropy_to_compare_with_however_rare_a_class_is) {
   const Metrics metrics = measure({logits, labels, weights, {}});
   EXPECT_EQ(metrics.click_rate, 1.0);
   const double share = double{1e-30f} / 2;
-  EXPECT_NEAR(*metrics.normalized_entropy, metrics.log_loss / (share - share * std::log(share)),
+  EXPECT_NEAR(*metrics.normalized_entropy, *metrics.log_loss / (share - share * std::log(share)),
               1e-3);
   EXPECT_EQ(metrics.auc, 0.5);
+}
+
+// The definitions, from labels, probabilities and pairs, in long double.
+struct Defined {
+  std::optional<long double> log_loss, auc, normalized_entropy, calibration, accuracy;
+};
+Defined by_definition(const ScoredSamples& s) {
+  long double weight = 0, clicks = 0, loss = 0, predicted = 0, right = 0, pairs = 0, won = 0;
+  for (size_t i = 0; i < s.size(); ++i) {
+    const long double w = s.weight(i), click = 1 / (1 + std::exp(-(long double){s.logits[i]}));
+    const long double none = 1 / (1 + std::exp((long double){s.logits[i]}));
+    const bool clicked = s.labels[i] == 1;
+    // Below the least long double a probability is its exponential, whose logarithm is the logit.
+    const long double told = clicked ? click : none;
+    loss += w * (told > 0x1p-16000l
+                     ? (told < 0.5l ? -std::log(told) : -std::log1p(-(clicked ? none : click)))
+                     : std::fabs((long double){s.logits[i]}));
+    weight += w;
+    clicks += clicked ? w : 0;
+    predicted += w * click;
+    right += (s.logits[i] > 0) == clicked ? w : 0;
+    for (size_t j = 0; j < s.size(); ++j) {
+      if (!clicked || s.labels[j] == 1) continue;
+      const long double pair = w * s.weight(j);
+      pairs += pair;
+      won += s.logits[i] > s.logits[j] ? pair : s.logits[i] == s.logits[j] ? pair / 2 : 0;
+    }
+  }
+  Defined defined;
+  if (weight > 0) defined.log_loss = loss / weight, defined.accuracy = right / weight;
+  if (pairs > 0) defined.auc = won / pairs;
+  const long double rate = clicks / weight;
+  if (pairs > 0)
+    defined.normalized_entropy =
+        loss / weight / -(rate * std::log(rate) + (1 - rate) * std::log(1 - rate));
+  if (clicks > 0) defined.calibration = predicted / clicks;
+  return defined;
+}
+
+TEST(Measure, equals_the_definitions_in_cases_that_are_hard) {
+  size_t undefined = 0;
+  for (uint64_t number = 0; number < kMetricCases; ++number) {
+    const MetricCase drawn = metric_case(number);
+    const Metrics found = measure(drawn.view());
+    const Defined expected = by_definition(drawn.view());
+    const auto expect_same = [&](const char* name, const std::optional<double>& a,
+                                 const std::optional<long double>& b) {
+      ASSERT_EQ(a.has_value(), b.has_value()) << name << " of case " << number;
+      undefined += !a;
+      if (a) {
+        ASSERT_LE(std::fabs(*a - *b), 1e-12l * std::max(1.0l, *b)) << name << " of case " << number;
+      }
+    };
+    expect_same("log loss", found.log_loss, expected.log_loss);
+    expect_same("AUC", found.auc, expected.auc);
+    expect_same("normalised entropy", found.normalized_entropy, expected.normalized_entropy);
+    expect_same("calibration", found.calibration, expected.calibration);
+    expect_same("accuracy", found.accuracy, expected.accuracy);
+  }
+  EXPECT_GT(undefined, kMetricCases / 10);
 }
 
 TEST(Probability, and_logit_are_each_others_inverse) {
@@ -212,15 +273,6 @@ TEST(Calibrated, undoes_the_sampling_of_negatives) {
   EXPECT_NEAR(calibrated(logit_of(1 / 1.9), 0.1), logit_of(0.1), 1e-12);
   EXPECT_EQ(calibrated(0.3, 1.0), 0.3);
   EXPECT_LT(calibrated(79.0, 0.1), calibrated(80.0, 0.1));
-}
-
-TEST(ValueOf, knows_every_name_and_refuses_others) {
-  const Drawn drawn = draw(50);
-  const Metrics metrics = measure(drawn.view(false, true));
-  EXPECT_EQ(*value_of(metrics, "auc"), *metrics.auc);
-  const auto wrong = value_of(metrics, "aux");
-  ASSERT_FALSE(wrong.ok());
-  EXPECT_EQ(wrong.status().code(), Status::Code::bad_request);
 }
 
 }  // namespace recmill::train::metrics
