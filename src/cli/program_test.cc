@@ -143,7 +143,7 @@ TEST_F(Program, says_before_it_trains_that_there_is_nothing_to_evaluate_or_train
           "--set data.split.eval_fraction=0: data.split.eval_fraction: 0.000000 leaves no rows "
           "for evaluation");
   refused({"train.negative_keep=1e-12"}, 1,
-          "--set train.negative_keep=1e-12: train.negative_keep: is ");
+          "--set train.negative_keep=1e-12: train.negative_keep: of the 40 ");
 }
 
 TEST_F(Program, a_run_stays_within_its_folder_of_runs) {

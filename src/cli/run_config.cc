@@ -155,7 +155,8 @@ void take_folder_of_run(const std::string& opened, RunConfig& config) {
 /// Of a folder within train.runs.
 Status check_name(const std::string& name) {
   const std::filesystem::path path(name);
-  const bool leaves = std::ranges::any_of(path, [](const auto& part) { return part == ".."; });
+  const bool leaves = std::any_of(path.begin(), path.end(),
+                                  [](const std::filesystem::path& part) { return part == ".."; });
   if (!leaves && path.is_relative() && path.lexically_normal() != ".") return {};
   return Status::BadRequest("name: must be that of a folder within train.runs, is '" + name + "'");
 }

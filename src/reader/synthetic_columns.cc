@@ -64,7 +64,11 @@ std::vector<double> normal_weights(double mean, double deviation, int64_t most) 
   const auto steps = std::clamp<int64_t>(static_cast<int64_t>(16.0 / deviation) + 1, 1, 100000);
   const double width = 1.0 / static_cast<double>(steps);
   std::vector<double> weights(static_cast<size_t>(most));
-  for (int64_t l = 0; l < most; ++l) {
+  constexpr double kFar = 38.0;  // deviations, from which on the density is 0
+  const auto first = static_cast<int64_t>(std::max(0.0, std::floor(mean - kFar * deviation)));
+  const auto end =
+      static_cast<int64_t>(std::min(static_cast<double>(most), std::ceil(mean + kFar * deviation)));
+  for (int64_t l = first; l < end; ++l) {
     for (int64_t i = 0; i < steps; ++i) {
       const double x = static_cast<double>(l) + static_cast<double>(i) * width;
       weights[l] += density(x) + 4.0 * density(x + 0.5 * width) + density(x + width);

@@ -91,8 +91,8 @@ Status check_laws(const SyntheticIdColumn& column, const std::string& at) {
                 static_cast<double>(column.cardinality)));
   }
   if (column.lengths == LengthLaw::normal) {
-    return require(column.deviation > 0, at + ".deviation",
-                   "must be above 0 with lengths = \"normal\"", column.deviation);
+    return require(column.deviation >= 0.001, at + ".deviation",
+                   "must be at least 0.001 with lengths = \"normal\"", column.deviation);
   }
   return require(column.deviation == 0, at + ".deviation", "must be 0 but for lengths = \"normal\"",
                  column.deviation);

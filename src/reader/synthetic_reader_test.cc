@@ -277,7 +277,7 @@ TEST(SyntheticReader, refuses_impossible_options_naming_the_key) {
   EXPECT_NE(message([](auto& o) { o.planted.crosses = 1; }, with_bags()).find("planted.crosses"),
             std::string::npos);
   EXPECT_NE(message([](auto& o) { o.ids[1].deviation = 0; }, with_lines())
-                .find("ids[1].deviation: must be above 0 with lengths = \"normal\", is 0"),
+                .find("ids[1].deviation: must be at least 0.001 with lengths = \"normal\", is 0"),
             std::string::npos);
   EXPECT_NE(message([](auto& o) { o.ids[2].drift = 3; }, with_lines())
                 .find("ids[2].drift: must be 0 but for law = \"zipf\", is 3"),

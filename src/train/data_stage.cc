@@ -125,8 +125,7 @@ Result<std::unique_ptr<RankBatch>> DataStage::read_training() {
 }
 
 Status DataStage::nothing_kept(int64_t rows) const {
-  return Status::Failed("train.negative_keep: is " + std::to_string(schedule_.negative_keep) +
-                        ", and of the " + std::to_string(rows) +
+  return Status::Failed("train.negative_keep: of the " + std::to_string(rows) +
                         " training rows, none of which is positive, none was kept to train on");
 }
 

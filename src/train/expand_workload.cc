@@ -38,8 +38,8 @@ class LineCheck {
               fmt::format("must be a whole number with kind = \"fixed\", is {}", line_.mean));
       require(line_.deviation == 0, "deviation", "is for kind = \"normal\" and \"one_side\"");
     } else {
-      require(line_.deviation > 0, "deviation",
-              fmt::format("must be positive, is {}", line_.deviation));
+      require(line_.deviation >= 0.001, "deviation",
+              fmt::format("must be at least 0.001, is {}", line_.deviation));
     }
     if (line_.kind == LineKind::normal) {
       require(static_cast<double>(line_.longest) >= line_.mean, "longest",

@@ -101,7 +101,7 @@ TEST(ExpandWorkload, refuses_an_impossible_value_naming_line_and_key) {
   EXPECT_EQ(refusal({.deviation = 1, .dims = four}),
             "workload.lines[1].deviation: is for kind = \"normal\" and \"one_side\"");
   EXPECT_EQ(refusal({.kind = normal, .mean = 9, .longest = 20, .dims = four}),
-            "workload.lines[1].deviation: must be positive, is 0");
+            "workload.lines[1].deviation: must be at least 0.001, is 0");
   EXPECT_EQ(refusal({.kind = normal, .mean = 9, .deviation = 2, .longest = 8, .dims = four}),
             "workload.lines[1].longest: must be at least mean, is 8");
   EXPECT_EQ(refusal({.kind = one_side, .mean = 9, .deviation = 2, .longest = 8, .dims = four}),

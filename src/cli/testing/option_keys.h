@@ -5,7 +5,6 @@
 #include <concepts>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -69,10 +68,12 @@ class OptionKeys {
     return section_.empty() ? std::string(key) : section_ + "." + std::string(key);
   }
   template <typename T>
-  void enter(std::string_view key, T& section, const std::string& list) {
-    const std::pair outer(std::exchange(section_, within(key)), std::exchange(list_, list));
+  void enter(std::string_view key, T& section, std::string list) {
+    const std::string outer_section = std::exchange(section_, within(key));
+    const std::string outer_list = std::exchange(list_, std::move(list));
     describe(*this, section);
-    std::tie(section_, list_) = outer;
+    section_ = outer_section;
+    list_ = outer_list;
   }
   template <typename T, typename... Rest>
   void add(std::string_view name, const Rest&... rest) {
