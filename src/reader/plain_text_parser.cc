@@ -179,6 +179,7 @@ Status parse_row(const TextLayout& layout, std::string_view row, RowValues& valu
   values.dense.resize(layout.schema.dense.size());
   values.ids.resize(layout.schema.ids.size());
   values.weights.resize(layout.schema.ids.size());
+  values.label = kMissing;  // of a row that has none
   if (ends_inside_character(row)) return Status::Failed("the row ends inside a UTF-8 character");
   if (layout.rows == RowForm::libsvm) return parse_libsvm_row(layout, row, values);
   if (layout.rows == RowForm::json) return parse_json_row(layout, row, values);

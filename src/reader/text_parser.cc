@@ -59,7 +59,6 @@ BadRow TextParser::parse_alike(const char* text, std::span<const TextRow> rows, 
   size_t row = 0;
   RowValues values;
   if (layouts_[layout].column_of(ColumnRole::label) < 0) {
-    values.label = kNoLabel;
     std::fill_n(piece.batch->labels.begin() + piece.first + first, rows.size(), kNoLabel);
   }
   if (kind_ == ParserKind::fast) {

@@ -259,6 +259,21 @@ TEST(FastTextParser, equals_the_plain_one_on_labels_and_integer_ids_as_they_come
   });
 }
 
+TEST(FastTextParser, equals_the_plain_one_on_rows_without_a_label) {
+  DataOptions options = mixed_options();
+  options.scored.labels = false;
+  options.columns.erase(options.columns.begin());
+  const auto layout = csv_layout(options, {});
+  ASSERT_TRUE(layout.ok()) << layout.status().message();
+  std::string text;
+  for (int row = 0; row < 20; ++row) {  // what has quotes the plain parser looks at
+    text += row % 3 == 0 ? "0.5,NA,ff,12,\"a,b\",1|2,x,a:1,u1,100,1\n"
+                         : "7,1,0,1,apple,3,y,b:2,u2,5,1\n";
+  }
+  on_every_target([&] { expect_equal(*layout, text, "no label"); });
+  EXPECT_EQ(parse_all(*layout, text, ParserKind::fast).rows.size(), 20u);
+}
+
 TEST(FastTextParser, equals_the_plain_one_on_mutations_of_every_kind_of_column) {
   const auto layout = mixed_layout();
   expect_equal(layout, mixed_rows(), "whole");
