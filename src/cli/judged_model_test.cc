@@ -33,6 +33,7 @@ class JudgedModel : public Program {
     for (const char* column : {"name = 'y'\nrole = 'label'", "name = 'd'\nrole = 'dense'",
                                "name = 'i'\nrole = 'id'\nid_text = 'integer'"})
       text += std::string("[[data.columns]]\n") + column + "\n";
+    text += "[preprocess]\ndense = ['fill_null', 'log']\n";
     text += "[embedding]\nrows = 10\ndim = 2\n[model]\nkind = 'mlp'\ntop = [1]\n";
     write("a.toml", text + "[optimizer]\nlearning_rate = 0.5\n[train]\nbatch_size = 4\n" + train);
   }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -31,6 +32,10 @@ struct OptionsText {
       write(value);
       text += ',';
     }
+  }
+  template <typename T>
+  void write(std::optional<T>& value) {
+    if (value) write(*value);
   }
   template <typename T>
   void write(T& value) {
