@@ -10,11 +10,12 @@ class Preprocessing : public Program {
  protected:
   /// Ten rows: a label, a dense value of which four are below 0, an id, a bag with weights.
   void SetUp() override {
-    write("rows.csv",
-          "y,d,i,tags\n1,-1.5,1,1:1|2:3\n0,2,2,\n1,-0.2,3,2:1\n0,3.5,1,3:2|1:-2\n1,,2,5:1\n"
-          "0,-4,4,1:2\n1,0,1,2:1|3:1\n0,1,7,\n1,-3,2,1:1\n0,5,1,2:2\n");
+    for (const char* name : {"rows.csv", "held.csv"})
+      write(name,
+            "y,d,i,tags\n1,-1.5,1,1:1|2:3\n0,2,2,\n1,-0.2,3,2:1\n0,3.5,1,3:2|1:-2\n1,,2,5:1\n"
+            "0,-4,4,1:2\n1,0,1,2:1|3:1\n0,1,7,\n1,-3,2,1:1\n0,5,1,2:2\n");
     write("a.toml",
-          "[data]\nformat = 'csv'\ntrain = ['rows.csv']\neval = ['rows.csv']\ncache = ''\n"
+          "[data]\nformat = 'csv'\ntrain = ['rows.csv']\neval = ['held.csv']\ncache = ''\n"
           "[[data.columns]]\nname = 'y'\nrole = 'label'\n"
           "[[data.columns]]\nname = 'd'\nrole = 'dense'\n"
           "[[data.columns]]\nname = 'i'\nrole = 'id'\nid_text = 'integer'\n"
