@@ -16,6 +16,8 @@ namespace {
 constexpr double kWidth = 520.0, kHeight = 250.0;  // of a chart, in its own units
 constexpr double kLeft = 62.0, kRight = 508.0, kTop = 12.0, kBottom = 200.0;  // of its curves
 
+constexpr size_t kFewPoints = 10;  // are drawn as dots too: one alone makes no curve
+
 std::string figure_text(double value) {
   const double size = std::abs(value);
   if (size >= 1e9) return fmt::format("{:.4g} G", value * 1e-9);
@@ -69,7 +71,7 @@ std::string curve(const ChartSeries& series, const Axis& x, const Axis& y) {
   return fmt::format(
       "<polyline points=\"{}\" fill=\"none\" stroke=\"var(--c{})\" "
       "stroke-width=\"2\"/>\n{}",
-      line, series.color, series.dots ? dots : "");
+      line, series.color, series.dots || series.points.size() < kFewPoints ? dots : "");
 }
 
 }  // namespace

@@ -13,8 +13,9 @@
 namespace recmill::cli {
 namespace {
 
-constexpr size_t kPictures = 200;  // columns that have one
-constexpr size_t kBuckets = 12;    // of a picture
+constexpr size_t kPictures = 200;                // columns that have one
+constexpr uint64_t kHashes = uint64_t{1} << 53;  // and beyond: hardly an id that somebody wrote
+constexpr size_t kBuckets = 12;                  // of a picture
 
 std::string percent(double part, double whole) {
   return fmt::format("{:.1f} %", whole > 0 ? 100.0 * part / whole : 0.0);
@@ -69,7 +70,7 @@ std::string dense_picture(const DenseColumnStats& column, int64_t samples) {
   return fmt::format("<figure><h3>{}</h3>{}</figure>\n", escaped(column.name), bar_list(bars));
 }
 
-std::string id_picture(const IdColumnStats& column, int64_t samples) {
+std::string id_picture(const IdColumnStats& column, int64_t samples, bool hex) {
   const bool bags = column.longest > 1;
   double longest = 0.0;
   int64_t rest = column.lookups;
@@ -81,8 +82,9 @@ std::string id_picture(const IdColumnStats& column, int64_t samples) {
   }
   std::vector<Bar> bars;
   for (const FrequentId& id : column.frequent)
-    bars.push_back(bar_of(fmt::format("{:x}", id.id), id.lookups, id.labels, column.lookups,
-                          longest, "var(--c2)"));
+    bars.push_back(
+        bar_of(hex || id.id >= kHashes ? fmt::format("{:x}", id.id) : std::to_string(id.id),
+               id.lookups, id.labels, column.lookups, longest, "var(--c2)"));
   std::string html =
       fmt::format("<figure><h3>{}</h3>{}<figcaption>", escaped(column.name), bar_list(bars));
   if (rest > 0)
@@ -168,7 +170,7 @@ std::string id_table(const FeatureStats& stats) {
 
 }  // namespace
 
-std::string stats_page(const std::string& name, const FeatureStats& stats) {
+std::string stats_page(const std::string& name, const FeatureStats& stats, const IsHex& is_hex) {
   std::string html = page_head("Columns of " + name) +
                      fmt::format(
                          "<ul class=\"figures\"><li><b>{}</b>samples</li>"
@@ -192,10 +194,10 @@ std::string stats_page(const std::string& name, const FeatureStats& stats) {
   if (!stats.ids.empty()) {
     std::vector<std::string> pictures;
     for (size_t c = 0; c < std::min(kPictures, stats.ids.size()); ++c)
-      pictures.push_back(id_picture(stats.ids[c], stats.samples));
+      pictures.push_back(
+          id_picture(stats.ids[c], stats.samples, is_hex && is_hex(stats.ids[c].name)));
     html += "<h2>Id columns</h2>\n" + id_table(stats) +
-            "<h2>Their most frequent ids</h2>\n<p>Ids as 64-bit numbers, hexadecimal; those of "
-            "text are its hash.</p>" +
+            "<h2>Their most frequent ids</h2>\n<p>Ids of text are its hash.</p>" +
             of_first(stats.ids.size()) + panels(pictures);
   }
   return html + kPageEnd;

@@ -87,14 +87,23 @@ Result<FeatureStats> measure(const RunConfig& config, const Arguments& arguments
   return collector.finish();
 }
 
+bool is_hex(const DataOptions& data, const std::string& column) {
+  if (data.format == DataFormat::criteo_tsv) return true;
+  const auto found = std::ranges::find(data.columns, column, &ColumnSpec::name);
+  return found != data.columns.end() && found->id_text == IdText::hex;
+}
+
 Status print_stats(const Arguments& arguments) {
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
   const auto measured = measure(config, arguments);
   if (!measured.ok()) return config.locate(measured.status());
   if (!arguments.html.empty())
-    RECMILL_RETURN_IF_ERROR(write_atomically(posix_files(), arguments.html,
-                                             stats_page(config.options.name, *measured)));
+    RECMILL_RETURN_IF_ERROR(
+        write_atomically(posix_files(), arguments.html,
+                         stats_page(config.options.name, *measured, [&](const std::string& column) {
+                           return is_hex(config.options.data, column);
+                         })));
   if (arguments.json) {
     print_result(to_json(*measured), true);
   } else {
