@@ -15,7 +15,7 @@ body{font:15px/1.45 system-ui,sans-serif;color:var(--ink);background:var(--page)
 max-width:1340px;padding:clamp(.6em,2vw,1.5em)}
 h1{font-size:1.5em;margin:0}h2{font-size:1.25em;margin:2em 0 .4em}h3{font-size:1em;margin:1.4em 0 .3em}
 p,figcaption{color:var(--dim);margin:.3em 0;max-width:62em}figure{margin:0;min-width:0}
-figure h3{margin:.2em 0}
+figure.narrow{max-width:46em}figure h3{margin:.2em 0}
 svg{width:100%;height:auto;background:var(--panel);border-radius:6px}
 svg text{fill:var(--ink);font-size:13px}svg .dim{fill:var(--dim)}svg .grid{stroke:var(--line)}
 .figures{display:flex;flex-wrap:wrap;gap:.8em;padding:0;list-style:none;margin:.6em 0}

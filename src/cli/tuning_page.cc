@@ -248,8 +248,8 @@ std::string section(const TuningRecord& record, const FamilyTuning& family,
   figure(fmt::format("{}", features), features == 1 ? what : what + "s");
   figure(fmt::format("{}", rows.size()), rows.size() == 1 ? "class" : "classes");
   html += "</ul>\n<p>" + value_text(family.choice.value, updates) + "</p>\n";
-  html += "<h3>Dimension and lookups a sample</h3><figure>" + legend_of(templates) +
-          scatter(rows, templates) +
+  html += "<h3>Dimension and lookups a sample</h3><figure class=\"narrow\">" +
+          legend_of(templates) + scatter(rows, templates) +
           "<figcaption>A circle is a class of features that are alike; its area is its share of "
           "the time.</figcaption></figure>\n";
   html +=

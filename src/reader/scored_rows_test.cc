@@ -85,11 +85,21 @@ TEST_P(RowsToScore, say_where_they_are_from_and_what_tells_them_apart) {
   for (const int64_t first : {0, 1}) {
     const Status read = (*reader)->read(0, first, 3, batch);
     ASSERT_TRUE(read.ok()) << read.message();
-    if (first == 0) EXPECT_THAT(batch.keys.files, ElementsAre(0, 0, 1));
-    if (first == 0) EXPECT_THAT(batch.keys.numbers, ElementsAre(0, 1, 0));
-    if (first == 0) EXPECT_THAT(batch.keys.cells, ElementsAre("a, b", "c", "a, b"));
-    if (first == 1) EXPECT_THAT(batch.keys.files, ElementsAre(0, 1, 1));
-    if (first == 1) EXPECT_THAT(batch.keys.cells, ElementsAre("c", "a, b", "c"));
+    if (first == 0) {
+      EXPECT_THAT(batch.keys.files, ElementsAre(0, 0, 1));
+    }
+    if (first == 0) {
+      EXPECT_THAT(batch.keys.numbers, ElementsAre(0, 1, 0));
+    }
+    if (first == 0) {
+      EXPECT_THAT(batch.keys.cells, ElementsAre("a, b", "c", "a, b"));
+    }
+    if (first == 1) {
+      EXPECT_THAT(batch.keys.files, ElementsAre(0, 1, 1));
+    }
+    if (first == 1) {
+      EXPECT_THAT(batch.keys.cells, ElementsAre("c", "a, b", "c"));
+    }
   }
   EXPECT_THAT((*reader)->key_source().files[1], HasSubstr("with" + GetParam()));
   EXPECT_FALSE((*reader)->key_source().integers);
