@@ -7,7 +7,7 @@ namespace recmill {
 
 std::string whole_path(const std::string& path) {
   std::error_code error;
-  std::filesystem::path whole = std::filesystem::absolute(path, error);
+  std::filesystem::path whole = std::filesystem::absolute(path.empty() ? "." : path, error);
   if (error) return path;
   whole = whole.lexically_normal();
   const bool ends_in_slash = !whole.has_filename() && whole.has_relative_path();
