@@ -11,6 +11,7 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <string>
 
 #include "cli/open_world.h"
 #include "cli/verb.h"
@@ -51,8 +52,25 @@ int run(int argc, char** argv) {
   if (chosen.world == nullptr && chosen.on_ranks) chosen.world = open_world_of_launcher();
   const Status told = chosen.world == nullptr ? status : chosen.world->fail(status);
   if (chosen.world == nullptr || chosen.world->tells())
-    std::fprintf(stderr, "recmill: %s\n", told.message().c_str());
+    std::fprintf(stderr, "recmill: %s\n", in_one_line(told.message()).c_str());
   return status.code() == Status::Code::bad_request ? 2 : 1;
+}
+
+/// An error is one line, whatever a value in it is made of.
+std::string in_one_line(const std::string& message) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string line;
+  for (const char c : message) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      line += "\\n";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      line += {'\\', 'x', kHex[byte / 16], kHex[byte % 16]};
+    } else {
+      line += c;
+    }
+  }
+  return line;
 }
 
 /// 1 where all went well but for what was to be printed: a full disk, a closed descriptor.
@@ -61,8 +79,8 @@ int with_output_written(int status) {
   const char* const why = flushed ? "" : std::strerror(errno);
   std::cout.flush();
   if (status != 0 || (flushed && std::ferror(stdout) == 0 && std::cout.good())) return status;
-  std::fprintf(stderr, "recmill: the result cannot be written to stdout%s%s\n",
-               flushed ? "" : ": ", why);
+  std::fprintf(stderr, "recmill: the result cannot be written to stdout%s%s\n", flushed ? "" : ": ",
+               why);
   return 1;
 }
 

@@ -100,6 +100,8 @@ TEST(OptionBinder, errors_name_file_line_key_and_the_nearest_known_one) {
   EXPECT_EQ(error_of("on = true\nrat = 1"), "a.toml:2: rat is no known key; did you mean 'rate'?");
   EXPECT_EQ(error_of("[inner]\nsize = -1"),
             "a.toml:2: inner.size: must be at least 0 and at most 100, is -1");
+  EXPECT_EQ(error_of("[[parts]]\nsize = 1\n[[parts]]\nsize = 101\n[[parts]]\n"),
+            "a.toml:4: parts[1].size: must be at least 0 and at most 100, is 101");
   EXPECT_EQ(error_of("[inner]\n\nsize = 'x'"), "a.toml:3: inner.size must be an integer, not text");
   EXPECT_EQ(error_of("color = 'gren'"), "a.toml:1: color must be one of red, green, not 'gren'");
   EXPECT_EQ(error_of("inner = 3"), "a.toml:1: inner must be a section");

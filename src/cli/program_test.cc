@@ -45,6 +45,7 @@ TEST_F(Program, names_file_line_and_key_of_a_wrong_configuration_and_exits_with_
       {"[data]\nformat = 'synthetic'\n[embedding]\nrows = 9\n[train]\n"
        "batch_size = 9223372036854775807\n",
        "recmill: a.toml:6: train.batch_size: must be at least 1 and at most 16777216, is "},
+      {"[model]\nkind = \"a\\nb\"\n", "mlp, not 'a\\nb'\n"},
       {"[data\n", "recmill: a.toml:1: "}};
   for (const auto& [text, message] : wrong) {
     write("a.toml", text);

@@ -83,7 +83,7 @@ class RangeCheck {
     if constexpr (internal::OptionStruct<T>) {
       enter(path, field);
     } else if constexpr (internal::is_vector<T>) {
-      for (size_t i = 0; i < field.size(); ++i) {
+      for (size_t i = 0; i < field.size() && status_.ok(); ++i) {
         const std::string item = path + "[" + std::to_string(i) + "]";
         if constexpr (internal::OptionStruct<typename T::value_type>) {
           enter(item, field[i]);
@@ -109,7 +109,7 @@ class RangeCheck {
   }
   template <typename T>
   void check(const std::string& path, T value, const Range& range) {
-    if (status_.ok() && !range.contains(static_cast<double>(value)))
+    if (!range.contains(static_cast<double>(value)))
       status_ =
           internal::outside(path, static_cast<double>(value), std::same_as<T, int64_t>, range);
   }
