@@ -20,6 +20,23 @@
 namespace recmill::cli {
 namespace {
 
+/// An error is one line, whatever a value in it is made of.
+std::string in_one_line(const std::string& message) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string line;
+  for (const char c : message) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      line += "\\n";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      line += {'\\', 'x', kHex[byte / 16], kHex[byte % 16]};
+    } else {
+      line += c;
+    }
+  }
+  return line;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Recmill trains recommendation models.", "recmill"};
   app.require_subcommand(1);
@@ -54,23 +71,6 @@ int run(int argc, char** argv) {
   if (chosen.world == nullptr || chosen.world->tells())
     std::fprintf(stderr, "recmill: %s\n", in_one_line(told.message()).c_str());
   return status.code() == Status::Code::bad_request ? 2 : 1;
-}
-
-/// An error is one line, whatever a value in it is made of.
-std::string in_one_line(const std::string& message) {
-  static constexpr char kHex[] = "0123456789abcdef";
-  std::string line;
-  for (const char c : message) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n') {
-      line += "\\n";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      line += {'\\', 'x', kHex[byte / 16], kHex[byte % 16]};
-    } else {
-      line += c;
-    }
-  }
-  return line;
 }
 
 /// 1 where all went well but for what was to be printed: a full disk, a closed descriptor.
