@@ -140,6 +140,17 @@ TEST(JsonLines, errors_name_file_line_and_column) {
   EXPECT_EQ(failure_of("", {y}), folder() + "/failing.jsonl: is empty");
 }
 
+TEST(JsonLines, may_lack_the_label_where_rows_are_scored) {
+  DataOptions options = options_of("unlabelled.jsonl", "{\"d\": 1}\n{\"d\": 2, \"y\": null}\n");
+  options.columns = {column("y", ColumnRole::label), column("d", ColumnRole::dense)};
+  EXPECT_EQ(read(options).status().message(), folder() + "/unlabelled.jsonl:1: column y: no value");
+  options.scored.labels = false;
+  const auto batch = read(options);
+  ASSERT_TRUE(batch.ok()) << batch.status().message();
+  EXPECT_THAT(batch->labels, ElementsAre(IsNan(), IsNan()));
+  EXPECT_THAT(batch->dense[0], ElementsAre(1, 2));
+}
+
 /// Rows of nested users and lists, in two files, one of them compressed by its writer.
 DataOptions many_rows() {
   std::string rows[2];

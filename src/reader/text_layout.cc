@@ -222,9 +222,10 @@ Result<TextLayout> json_layout(const DataOptions& options, const std::vector<std
   for (const std::string& head : heads) find_json_bags(head, layout, seen);
   const bool none = std::ranges::all_of(heads, &std::string::empty);
   for (size_t i = 0; i < seen.size() && !none; ++i) {
-    if (seen[i]) continue;
+    const ColumnRole role = layout.columns[i].spec.role;
+    if (seen[i] || (role == ColumnRole::label && !options.scored.labels)) continue;
     const std::string& name = layout.columns[i].spec.name;
-    if (layout.columns[i].spec.role == ColumnRole::ignore) {
+    if (role == ColumnRole::ignore) {
       return Status::BadRequest((name == split ? "data.split.column" : "--key") +
                                 std::string(": no first row of a file has the key '") + name + "'");
     }
