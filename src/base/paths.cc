@@ -18,6 +18,10 @@ std::string path_from(const std::string& folder, const std::string& path) {
   return path.empty() || folder.empty() ? path : (std::filesystem::path(folder) / path).string();
 }
 
+std::string path_below(const std::string& folder, const std::string& path) {
+  return path.starts_with(folder + "/") ? path.substr(folder.size() + 1) : path;
+}
+
 bool same_place(const std::string& one, const std::string& other) {
   std::error_code error;
   return std::filesystem::equivalent(one, other, error) && !error;

@@ -12,6 +12,9 @@ std::string whole_path(const std::string& path);
 /// `path` as seen from `folder`; itself where it is absolute, or nothing.
 std::string path_from(const std::string& folder, const std::string& path);
 
+/// `path` as seen from `folder` where it stands below it, else itself.
+std::string path_below(const std::string& folder, const std::string& path);
+
 /// Whether both are there and the same, by whatever names.
 bool same_place(const std::string& one, const std::string& other);
 

@@ -22,6 +22,9 @@ TEST(Paths, are_seen_from_a_folder_unless_they_are_whole) {
   EXPECT_EQ(path_from("/w", "/a"), "/a");
   EXPECT_EQ(path_from("/w", ""), "");
   EXPECT_EQ(path_from("", "a"), "a");
+  EXPECT_EQ(path_below("/w", "/w/a/b"), "a/b");
+  EXPECT_EQ(path_below("/w", "/wa"), "/wa");
+  EXPECT_EQ(path_below("/w", "a"), "a");
 }
 
 }  // namespace

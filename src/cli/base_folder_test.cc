@@ -106,6 +106,8 @@ TEST_F(BaseFolder, lets_training_go_on_from_elsewhere_and_a_copy_of_that_run_has
   const Outcome resumed =
       run({"train", path("work/runs/a"), "--resume", "--quiet", "--set", "train.epochs=2"});
   ASSERT_EQ(resumed.status, 0) << resumed.err;
+  const std::string copy = *read_text(posix_files(), path("work/runs/a/config.toml"));
+  EXPECT_NE(copy.find("\nruns = \"runs\"\n"), std::string::npos) << copy;
   where_ = "elsewhere/deep";
   EXPECT_GT(run_json({"eval", path("work/runs/a"), "--quiet"})["scored"], 0);
   const Outcome again =

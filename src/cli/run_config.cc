@@ -196,7 +196,12 @@ Result<RunConfig> load_run_config(const std::string& path, const std::vector<std
 
 std::string run_copy(const train::RunOptions& options) {
   train::RunOptions copy = options;
-  if (copy.base.empty()) copy.base = whole_path(".");
+  if (copy.base.empty()) {
+    copy.base = whole_path(".");
+  } else {
+    for (const auto& [key, path] : paths_of(copy)) *path = path_below(copy.base, *path);
+    for (std::string& file : copy.kernels.templates) file = path_below(copy.base, file);
+  }
   if (!quote(copy.base).ok()) copy.base.clear();
   return to_toml(copy);
 }
