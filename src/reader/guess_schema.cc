@@ -74,8 +74,9 @@ Result<DataSet> data_set_at(Files& files, const std::string& path) {
   do folder = folder.parent_path();
   while (has_wildcard(folder.string()));
   set.folder = folder.string();
-  set.train = {set.folder.empty() ? path
-                                  : path.substr(set.folder == "/" ? 1 : set.folder.size() + 1)};
+  std::string rest = path.substr(set.folder.size());
+  rest.erase(0, std::min(rest.find_first_not_of('/'), rest.size()));
+  set.train = {rest};
   return set;
 }
 

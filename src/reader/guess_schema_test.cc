@@ -296,6 +296,27 @@ TEST_F(GuessSchema, ratings_words_and_minus_one_become_labels_by_a_rule) {
   EXPECT_EQ(guess_text(rows("clicked", {"True", "False"})).options.label, LabelOptions());
 }
 
+TEST_F(GuessSchema, a_logarithm_is_for_columns_without_values_below_0) {
+  const auto rows = [](double shift) {
+    std::string text = "label,a,b\n";
+    for (int i = 0; i < 300; ++i) {
+      text += std::to_string(draw(i, 2)) + "," +
+              std::to_string(static_cast<double>(draw(i, 900, 1)) / 7.0 - shift) + "," +
+              std::to_string(static_cast<double>(draw(i, 90, 2)) + 0.5) + "\n";
+    }
+    return text;
+  };
+  EXPECT_THAT(guess_text(rows(0)).training.dense_ops, ElementsAre("fill_null", "log"));
+  EXPECT_THAT(guess_text(rows(1)).training.dense_ops, ElementsAre("fill_null", "standardize"));
+}
+
+TEST_F(GuessSchema, a_doubled_slash_in_a_path_is_one) {
+  write("rows.csv", "click,site\n0,a\n1,b\n");
+  const SchemaGuess found = guess(folder_.path() + "//rows.csv");
+  EXPECT_EQ(found.options.path, folder_.path());
+  EXPECT_THAT(found.options.train, ElementsAre("rows.csv"));
+}
+
 TEST_F(GuessSchema, reads_libsvm_rows_and_delimiters_of_several_characters) {
   const SchemaGuess svm = guess_text("-1 3:1 7:0.5\n1 3:1 9:2\n1 7:1\n-1 1:1 2:1\n");
   EXPECT_EQ(svm.options.format, DataFormat::libsvm);

@@ -168,7 +168,8 @@ class Text {
     const bool hashed = std::ranges::any_of(guess_.tables, &TableGuess::hashed);
     line("\n[embedding]");
     line(fmt::format("dim = {}", training_.dim));
-    line("initial_scale = 0.01  # small: a row that was seldom or never seen says little");
+    line(fmt::format("initial_scale = {}  # small: a row that was seldom or never seen says little",
+                     training_.initial_scale));
     line("mapping = \"dictionary\"  # a row for each id of the training rows: no two share one");
     if (!guess_.whole) {
       line("out_of_range = \"clamp\"  # more ids than a table was given rows for share row 0");
@@ -222,6 +223,9 @@ class Text {
     line("\n[optimizer]");
     line("kind = \"adam\"  # finds its own step for each weight");
     line(fmt::format("learning_rate = {}", training_.layer_rate));
+    if (training_.weight_decay != 0) {
+      line(fmt::format("weight_decay = {}  # few rows", training_.weight_decay));
+    }
   }
 
   void training() {
@@ -233,6 +237,7 @@ class Text {
     line(fmt::format("early_stop.patience = {}  # evaluations in a row without gain",
                      training_.patience));
     line("early_stop.metric = " + quoted(training_.metric));
+    line("checkpoint.keep_best = true  # eval and predict take the best evaluation's model");
   }
 
   const SchemaGuess& guess_;

@@ -40,20 +40,22 @@ TableGuess table_of(const ColumnFacts& f, const TrainingInput& input) {
 }
 
 void choose_dense_ops(const TrainingInput& input, TrainingGuess& guess) {
-  double below = 0, minimum = 0;
+  double minimum = 0;
+  bool log = true;  // nothing below 0 but whole numbers that are marks, as -1 for "none"
   for (const ColumnFacts& f : input.dense) {
     if (!f.number.has_value()) continue;
-    below = std::max(below, f.number->below_zero);
     minimum = std::min(minimum, f.number->minimum);
+    if (f.number->below_zero > 0) log = log && f.whole && f.number->below_zero < 0.2;
   }
-  const bool log = below < 0.2 && minimum > -10;
+  log = log && minimum > -10;
   guess.dense_ops = {"fill_null"};
   if (log) {
     guess.dense_ops.emplace_back("log");
     guess.dense_why = "no values below 0 but marks: logarithms, so that large ones do not rule";
     guess.fill_value = std::floor(minimum) - 1;
   } else {
-    guess.dense_why = "values as they are: a logarithm would flatten those below 0";
+    guess.dense_ops.emplace_back("standardize");
+    guess.dense_why = "each column on one scale; a logarithm would flatten values below 0";
   }
 }
 
@@ -71,15 +73,26 @@ void cut_dense_columns(const TrainingInput& input, TrainingGuess& guess) {
   }
 }
 
-/// Few rows: a linear part, which is all that they suffice for, beside a small deep one. Many rows:
-/// products of all pairs of rows.
+/// Histories and many rows: products of all pairs of rows. Few rows: a linear part, which is all
+/// that they suffice for, beside a small deep one.
 void choose_model(const TrainingInput& input, TrainingGuess& guess) {
   const bool dense = !input.dense.empty();
-  if (input.rows < kManyRows) {
+  guess.row_rate = 0.03;
+  guess.layer_rate = 0.001;
+  guess.initial_scale = 0.01;
+  if (input.histories) {
+    guess.model = "dlrm";
+    guess.model_why = "products of a target's row and its history's, and of all others";
+    guess.bottom = {64, guess.dim};
+    guess.top = {64, 1};
+    guess.row_rate = 0.05;
+    guess.initial_scale = 0.1;
+  } else if (input.rows < kManyRows) {
     guess.model = "wide_and_deep";
     guess.model_why = "a linear part, for which few rows suffice, and a deep one beside it";
     guess.deep = {64, 32};
     guess.deep_input = dense ? "all" : "rows";
+    guess.weight_decay = 0.001;
   } else {
     guess.model = "dlrm";
     guess.model_why =
@@ -87,8 +100,6 @@ void choose_model(const TrainingInput& input, TrainingGuess& guess) {
     if (dense) guess.bottom = {128, 64, guess.dim};
     guess.top = {128, 64, 1};
   }
-  guess.row_rate = 0.03;
-  guess.layer_rate = 0.001;
 }
 
 /// The power of two nearest to `value`, within ends that are such powers.
