@@ -50,7 +50,7 @@ TEST(CheckSize, tables_of_more_than_2_to_the_56_bytes_are_refused_by_their_key) 
   expect_refused([](RunOptions& o) { o.embedding.dim = kHuge; },
                  "embedding.dim: the tables take more than 2^56 bytes, with 'a' of ");
   // Each of the two is possible.
-  expect_refused([](RunOptions& o) { o.embedding.rows = {kHuge / 32}; },
+  expect_refused([](RunOptions& o) { o.embedding.rows = {kHuge / 16}; },
                  "embedding.rows: the tables take more than 2^56 bytes, with 'b' of ");
   const auto with_tables = [](RunOptions& o) {
     o.tables.resize(2);
