@@ -85,15 +85,22 @@ std::vector<Change> changes() {
 }
 
 /// Columns of a file of text, without the file.
+ColumnSpec column(const std::string& name, ColumnRole role) {
+  ColumnSpec spec;
+  spec.name = name;
+  spec.role = role;
+  return spec;
+}
+
 struct TextRun {
   RunOptions options = generated_run(10);
   DataSchema schema;
 
   TextRun() {
     options.data.format = DataFormat::csv;
-    options.data.columns = {{.name = "y", .role = ColumnRole::label},
-                            {.name = "price", .role = ColumnRole::dense},
-                            {.name = "words", .role = ColumnRole::id, .list_separator = "|"}};
+    options.data.columns = {column("y", ColumnRole::label), column("price", ColumnRole::dense),
+                            column("words", ColumnRole::id)};
+    options.data.columns.back().list_separator = "|";
     schema.dense = {"price"};
     schema.ids = schema.bags = {"words"};
   }
