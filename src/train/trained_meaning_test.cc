@@ -84,7 +84,6 @@ std::vector<Change> changes() {
   };
 }
 
-/// Columns of a file of text, without the file.
 ColumnSpec column(const std::string& name, ColumnRole role) {
   ColumnSpec spec;
   spec.name = name;
@@ -92,6 +91,7 @@ ColumnSpec column(const std::string& name, ColumnRole role) {
   return spec;
 }
 
+/// Columns of a file of text, without the file.
 struct TextRun {
   RunOptions options = generated_run(10);
   DataSchema schema;
