@@ -256,8 +256,7 @@ TEST_F(Plan, that_a_run_would_refuse_is_a_wrong_request) {
   const Outcome milp =
       run(plan("2", {"--set", "placement.planner=milp", "--set", "placement.access_threshold=0.3",
                      "--set", "placement.memory_threshold=0.3"}));
-  EXPECT_NE(milp.out.find("
-milp"), std::string::npos) << milp.out;
+  EXPECT_NE(milp.out.find("\nmilp"), std::string::npos) << milp.out;
 }
 
 TEST_F(Plan, wrong_requests_are_named) {
