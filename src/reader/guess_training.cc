@@ -115,7 +115,7 @@ void choose_steps(const TrainingInput& input, TrainingGuess& guess) {
   guess.epochs = rows < 1e5 ? 5 : rows < 1e6 ? 4 : rows < 1e7 ? 2 : 1;
   guess.steps = std::max<int64_t>(1, static_cast<int64_t>(rows) / guess.batch_size);
   guess.evaluate_every = std::max<int64_t>(1, guess.steps / 4);
-  guess.patience = 4;
+  guess.patience = 2;  // the last model should not be far behind the best one
   guess.metric = "log_loss";
 }
 
