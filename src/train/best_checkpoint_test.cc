@@ -42,6 +42,7 @@ RunOptions judged_run(int ranks = 1) {
   RunOptions options = small_run();
   options.data.synthetic.eval_rows = 40;
   options.optimizer.learning_rate = 0.3;
+  options.embedding.optimizer.learning_rate = 0.1;
   options.train.ranks = ranks;
   options.train.evaluate_every = 1;
   options.train.early_stop.metric = StopMetric::auc;
@@ -229,7 +230,7 @@ TEST(BestCheckpoint, is_whole_or_another_is_wherever_a_run_is_killed) {
   for (const int ranks : {1, 2}) {
     Machine counting;
     ASSERT_TRUE(counting.run(judged_run(ranks)).ok());
-    for (int64_t n = 1; n <= counting.disk.operations(); n += 1 + n / 10) {
+    for (int64_t n = 1; n <= counting.disk.operations(); n += 1 + n / 7) {
       SCOPED_TRACE("operation " + std::to_string(n) + ", " + std::to_string(ranks) + " ranks");
       Machine machine;
       machine.disk.fail_from(n);
