@@ -56,7 +56,8 @@ TEST(NoBetterThanGuessing, says_how_bad_it_is_and_what_is_likely_to_be_the_reaso
   expect_says(leak, {"far better (normalised entropy 0.0701, AUC 1)", "a leak"});
   expect_says(epochs, {"a leak", "too many train.epochs"});
   EXPECT_EQ(leak.find("train.epochs"), std::string::npos) << leak;
-  expect_says(line(0.0, 0.0, 0.0, 5000), {"AUC 0.5 (", "tell little of the label"});
+  expect_says(no_better_than_guessing(measured(0.0), {}, 5000, {}),
+              {"AUC 0.5 (", "tell little of the label"});
 }
 
 TEST(NoBetterThanGuessing, says_that_rows_of_one_class_tell_nothing) {
