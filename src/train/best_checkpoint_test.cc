@@ -230,7 +230,7 @@ TEST(BestCheckpoint, is_whole_or_another_is_wherever_a_run_is_killed) {
   for (const int ranks : {1, 2}) {
     Machine counting;
     ASSERT_TRUE(counting.run(judged_run(ranks)).ok());
-    for (int64_t n = 1; n <= counting.disk.operations(); n += 1 + n / 7) {
+    for (int64_t n = 1; n <= counting.disk.operations(); n += 1 + n / 4) {
       SCOPED_TRACE("operation " + std::to_string(n) + ", " + std::to_string(ranks) + " ranks");
       Machine machine;
       machine.disk.fail_from(n);
