@@ -112,7 +112,7 @@ TEST(CheckSize, layers_of_every_model_are_refused_by_their_key) {
           o.features[0].name = "a";
           o.features[1].name = "b";
           o.features[0].table = o.features[1].table = "t";
-          o.features[1].pooling = Pooling::none;
+          o.features[1].pooling = preprocess::FeaturePooling::none;
         },
         key + ": the model's layers take more than 2^56 bytes");
   };
