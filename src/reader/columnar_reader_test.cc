@@ -354,9 +354,8 @@ TEST_P(ForeignFile, a_guess_takes_roles_from_types_and_names) {
   EXPECT_EQ(guess->estimated_rows, kRows);
   const std::vector<std::pair<std::string, ColumnRole>> roles{
       {"shop", ColumnRole::id},      {"bought", ColumnRole::label}, {"price", ColumnRole::dense},
-      {"seen_at", ColumnRole::time}, {"word", ColumnRole::id},      {"list", ColumnRole::id},
-      {"pair", ColumnRole::ignore}};
-  ASSERT_EQ(guess->options.columns.size(), roles.size());
+      {"seen_at", ColumnRole::time}, {"word", ColumnRole::id},      {"list", ColumnRole::id}};
+  ASSERT_EQ(guess->options.columns.size(), roles.size());  // a struct is left out
   for (size_t i = 0; i < roles.size(); ++i) {
     EXPECT_EQ(guess->options.columns[i].name, roles[i].first);
     EXPECT_EQ(guess->options.columns[i].role, roles[i].second) << roles[i].first;
