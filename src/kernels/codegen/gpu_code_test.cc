@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/hash.h"
+#include "base/key_text.h"
 #include "base/random.h"
 #include "base/temporary_folder.h"
 #include "kernels/codegen/compiled_gpu_pool.h"
@@ -218,8 +219,8 @@ TEST_F(GpuCodeTest, BinariesAreNamedByAllThatMakesThemOthers) {
   auto cache = *CubinCache::open(folder_.path(), posix_files());
   ASSERT_TRUE(cache.load(sources, "sm_90", pool_).ok());
   const auto nvrtc = *Nvrtc::load();
-  const std::string name =
-      fmt::format("{:016x}", hash_bytes(sources[0].text + "sm_90" + nvrtc->identity()));
+  const auto key = KeyText().add(sources[0].text).add("sm_90").add(nvrtc->identity());
+  const std::string name = fmt::format("{:016x}", hash_bytes(key.text()));
   EXPECT_EQ(*posix_files().list(folder_.path()),
             (std::vector<std::string>{name + ".cu", name + ".cubin"}));
 }
