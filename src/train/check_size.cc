@@ -35,7 +35,9 @@ std::string key_of(const ResolvedRun& run, const RunOptions& given, size_t table
   return rows ? "embedding.rows" : "embedding.dim";
 }
 
-Status check_tables(const ResolvedRun& run, const RunOptions& given) {
+}  // namespace
+
+Status check_table_sizes(const ResolvedRun& run, const RunOptions& given) {
   int64_t bytes = 0;
   for (size_t t = 0; t < run.spec.tables.size(); ++t) {
     const TableSpec& table = run.spec.tables[t];
@@ -50,8 +52,8 @@ Status check_tables(const ResolvedRun& run, const RunOptions& given) {
   return {};
 }
 
-/// Rows that a batch looks up, pooled or one by one, and what is kept of each lookup.
-Status check_batches(const ResolvedRun& run, const RunOptions& given) {
+// Rows that a batch looks up, pooled or one by one, and what is kept of each lookup.
+Status check_batch_sizes(const ResolvedRun& run, const RunOptions& given) {
   const TrainOptions& train = run.options.train;
   const bool trains_more = train.batch_size >= train.eval_batch_size;
   const int64_t samples = std::max(train.batch_size, train.eval_batch_size);
@@ -75,13 +77,6 @@ Status check_batches(const ResolvedRun& run, const RunOptions& given) {
   return Status::BadRequest(
       fmt::format("train.{}: the lookups of {} samples take more than 2^56 bytes",
                   trains_more ? "batch_size" : "eval_batch_size", samples));
-}
-
-}  // namespace
-
-Status check_size(const ResolvedRun& run, const RunOptions& given) {
-  RECMILL_RETURN_IF_ERROR(check_tables(run, given));
-  return check_batches(run, given);
 }
 
 }  // namespace recmill::train

@@ -122,13 +122,15 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& sch
   RECMILL_ASSIGN_OR_RETURN(auto resolved,
                            preprocess::resolve(schema, run.options.embedding, run.options.tables,
                                                run.options.features, run.options.preprocess));
+  run.spec = resolved.model;
+  RECMILL_RETURN_IF_ERROR(check_table_sizes(run, options));
   RECMILL_RETURN_IF_ERROR(model::check_options(options.model, resolved.model));
   run.spec = model::with_model_tables(std::move(resolved.model), options.model);
   if (run.options.device != DeviceKind::cpu)
     for (TableSpec& table : run.spec.tables) table.sharding = Sharding::table;
   run.tuned_model = kernels::tune::model_digest(run.spec);
   run.graph = std::move(resolved.graph);
-  RECMILL_RETURN_IF_ERROR(check_size(run, options));
+  RECMILL_RETURN_IF_ERROR(check_batch_sizes(run, options));
   return run;
 }
 
