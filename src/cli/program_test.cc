@@ -645,7 +645,7 @@ TEST_F(Program, what_cannot_be_read_is_one_line_with_its_place_for_every_verb_an
       {"rows.parquet", "parquet",
        columns + "{name = 'C1', role = 'dense'}, "
                  "{name = 'I1', role = 'time'}]\n",
-       "rows.parquet: column 'I1' is float; role time needs an integer"},
+       "rows.parquet: column 'I1', row "},
       {"rows.parquet", "parquet", "split.by = 'hash'\nsplit.column = 'user'\n",
        "a.toml:6: data.split.column: the data has no column 'user'"},
       {"data/train.tsv", "criteo_tsv", "split.by = 'fraction'\nsplit.eval_fraction = 1\n",
@@ -696,7 +696,12 @@ TEST_F(Program, tells_of_lists_of_files_that_a_user_may_not_mean) {
   for (const auto& [train, eval, more, line] : doubtful) {
     const Outcome done = outcome(train, eval, more);
     EXPECT_EQ(done.status, 0) << done.err;
-    EXPECT_EQ(done.err, line.empty() ? "" : "warning: " + line + "\n");
+    // One step is no better than guessing, which is told behind it.
+    if (line.empty()) {
+      EXPECT_FALSE(done.err.starts_with("warning: data.")) << done.err;
+    } else {
+      EXPECT_TRUE(done.err.starts_with("warning: " + line + "\n")) << done.err;
+    }
   }
   const std::pair<std::string, std::string> wrong[] = {
       {"['data/t*.tsv', 'data/none*.tsv']", "data/none*.tsv: matches no file"},
