@@ -276,7 +276,7 @@ TEST_F(Program, what_a_gpu_does_not_have_is_refused_in_one_line) {
   EXPECT_NE(refused({"kernels.templates=['own.cc']"})
                 .find("kernels.templates: templates of your own run on device = \"cpu\"\n"),
             std::string::npos);
-  EXPECT_NE(refused({"gpu.kernel_seconds=0"}).find("gpu.kernel_seconds: must be more than 0"),
+  EXPECT_NE(refused({"gpu.kernel_seconds=0"}).find("gpu.kernel_seconds: must be above 0"),
             std::string::npos);
   EXPECT_NE(refused({"device=cpu", "gpu.preprocess=true"})
                 .find("gpu.preprocess: device = \"cpu\" has no GPU to preprocess on\n"),

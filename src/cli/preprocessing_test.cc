@@ -88,6 +88,39 @@ TEST_F(Preprocessing, rare_ids_weighted_means_and_standardized_columns_are_the_p
   EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
+// Ids 8 and 9 are in no training row; both have the mean of the rows of the others.
+TEST_F(Preprocessing, means_stand_in_for_unseen_ids_in_every_evaluation_and_in_no_training) {
+  write("new.csv", "y,d,i,tags\n1,1,8,\n0,1,9,\n");
+  const auto with_means = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--set", "embedding.mapping=dictionary", "--set",
+                                       "embedding.unseen=mean", "--set", "data.eval=['new.csv']"});
+    return run(arguments);
+  };
+  for (const char* const store : {"embedding.store=local", "embedding.store=placed"}) {
+    const Outcome verified = with_means({"verify", "a.toml", "--ranks", "1,2", "--set", store});
+    EXPECT_EQ(verified.status, 0) << verified.err;
+  }
+  // Training sees nothing of it.
+  ASSERT_EQ(with_means({"train", "a.toml", "--set", "train.evaluate_every=2"}).status, 0);
+  ASSERT_EQ(with_means({"train", "a.toml", "--set", "name=row", "--set", "embedding.unseen=row"})
+                .status,
+            0);
+  const Outcome same =
+      run({"verify", "--checkpoints", newest_checkpoint("a"), newest_checkpoint("row")});
+  EXPECT_EQ(same.status, 0) << same.out << same.err;
+  // Row 0 is what it began as; the mean is not.
+  const auto score = [&](const std::string& unseen) {
+    EXPECT_EQ(run({"predict", "runs/a", "--rows", "new.csv", "--out", unseen + ".csv", "--quiet",
+                   "--set", "embedding.unseen=" + unseen})
+                  .status,
+              0);
+    return *read_text(posix_files(), path(unseen + ".csv"));
+  };
+  const std::string means = score("mean");
+  EXPECT_NE(means, score("row"));
+  EXPECT_NE(means, score("zero"));
+}
+
 TEST_F(Preprocessing, resuming_counts_rare_ids_on) {
   const std::vector<std::string> sets{"--set", "embedding.mapping=dictionary", "--set",
                                       "embedding.min_count=3", "--quiet"};

@@ -90,7 +90,7 @@ void add_predict(CLI::App& app, Chosen& chosen) {
   auto* const latency = verb->add_flag(
       "--latency", arguments->latency,
       "answer the rows as requests, one after the other, and report percentiles of the time from "
-      "ids to probabilities; reading and preprocessing are done, and told, before");
+      "ids to logits; reading and preprocessing are done, and told, before");
   verb->add_option("--batch", arguments->batch,
                    "samples of a request, over all ranks; by default train.eval_batch_size")
       ->needs(latency)

@@ -19,6 +19,11 @@ Status check_exportable(const ResolvedRun& run) {
   if (run.options.train.negative_keep < 1.0) {
     return Status::BadRequest("train.negative_keep: the plain PyTorch script calibrates nothing");
   }
+  for (const preprocess::DictionarySpec& dictionary : run.graph.dictionaries) {
+    if (dictionary.unseen != "mean") continue;
+    return Status::BadRequest("unseen: the plain PyTorch script has no \"mean\" (table '" +
+                              dictionary.name + "'): give embedding.unseen = \"row\"");
+  }
   return {};
 }
 

@@ -115,6 +115,14 @@ Status settle(Rank& rank) {
   return rank.trainer->settle();
 }
 
+Result<StepResult> score(Rank& rank, const RankBatch& batch) {
+  UnseenMeans* const means = rank.unseen_means.get();
+  if (means != nullptr) RECMILL_RETURN_IF_ERROR(means->before(batch));
+  RECMILL_ASSIGN_OR_RETURN(const StepResult step, rank.trainer->score(batch));
+  if (means != nullptr) RECMILL_RETURN_IF_ERROR(means->after(batch));
+  return step;
+}
+
 std::unique_ptr<Pool> make_pool(int threads) {
   auto pool = std::make_unique<Pool>(threads);
   pool->set_thread_start([] {
@@ -161,6 +169,7 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
         std::move(parameters), std::move(beside));
   }
   RECMILL_RETURN_IF_ERROR(rank.trainer->load_parameters());
+  rank.unseen_means = UnseenMeans::make(run.graph, run.spec, *rank.store, communicator);
   return rank;
 }
 

@@ -18,6 +18,7 @@
 #include "train/optimizer/dense_optimizer.h"
 #include "train/resolved_run.h"
 #include "train/trainer.h"
+#include "train/unseen_means.h"
 
 namespace recmill::train {
 
@@ -34,7 +35,8 @@ struct Rank {
   std::unique_ptr<model::GpuLayers> layers;  // null: the CPU's
   std::unique_ptr<DenseOptimizer> dense_optimizer;
   LearningRate learning_rate;
-  std::unique_ptr<Trainer> trainer;  // refers to all of the above
+  std::unique_ptr<Trainer> trainer;           // refers to all of the above
+  std::unique_ptr<UnseenMeans> unseen_means;  // null: no table asks for them
 };
 
 /// Makes a rank with its initial rows and parameters, a function of the run's seed. `run`, `pool`,
@@ -44,6 +46,9 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
 
 /// Rows, parameters and optimizer state become those after the last step. Collective.
 Status settle(Rank& rank);
+
+/// Scores a batch that is not trained, with what stands in for unseen ids. Collective.
+Result<StepResult> score(Rank& rank, const RankBatch& batch);
 
 /// A pool whose threads keep Torch, oneDNN and OpenMP to one thread each.
 std::unique_ptr<Pool> make_pool(int threads);

@@ -44,7 +44,7 @@ bool drops(const preprocess::FeatureGraph& graph, const Chain& chain) {
   const OpSpec* const categorify = find_op(chain, "categorify");
   return categorify != nullptr &&
          std::ranges::any_of(graph.dictionaries, [&](const preprocess::DictionarySpec& of) {
-           return (of.when_full == kDrop || of.drops_unseen) &&
+           return (of.when_full == kDrop || of.drops_unseen()) &&
                   categorify->parameters.at("dictionary") == of.name;
          });
 }

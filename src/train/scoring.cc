@@ -87,7 +87,7 @@ Status score_stream(Scoring& scoring, Rank& rank, Communicator& communicator,
   while (true) {
     RECMILL_ASSIGN_OR_RETURN(auto batch, stage->next());
     if (batch == nullptr) return {};
-    RECMILL_ASSIGN_OR_RETURN(const StepResult step, rank.trainer->score(*batch));
+    RECMILL_ASSIGN_OR_RETURN(const StepResult step, score(rank, *batch));
     RECMILL_RETURN_IF_ERROR(add_scores(scoring, communicator, *batch, step, scores));
     stage->recycle(std::move(batch));
     progress.show(static_cast<int64_t>(scoring.all.labels.size()), "");
@@ -124,6 +124,8 @@ Status answer_stream(Scoring& scoring, Rank& rank, Communicator& communicator,
       "way of answering", fmt::format("--warmup {} --rate {}", options.warmup, options.rate),
       communicator));
   RECMILL_ASSIGN_OR_RETURN(const auto requests, read_requests(scoring, rank, communicator, after));
+  if (rank.unseen_means != nullptr && !requests.empty())
+    RECMILL_RETURN_IF_ERROR(rank.unseen_means->before(*requests.front()));
   RECMILL_ASSIGN_OR_RETURN(Answers answers, answer_requests(requests, options, rank, communicator));
   Scores scores;
   for (size_t i = 0; i < requests.size(); ++i) {

@@ -278,7 +278,7 @@ Status compare_graph(const ResolvedRun& run, const Json& json, const std::string
   if (!then.ok()) return another;
   if (then->dictionaries.size() == now.dictionaries.size())  // what evaluation does is free
     for (size_t d = 0; d < now.dictionaries.size(); ++d)
-      then->dictionaries[d].drops_unseen = now.dictionaries[d].drops_unseen;
+      then->dictionaries[d].unseen = now.dictionaries[d].unseen;
   if (*then == now) return {};
   if (then->dense.size() != now.dense.size()) return another;
   for (size_t i = 0; i < now.dense.size(); ++i)

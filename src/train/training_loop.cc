@@ -119,6 +119,13 @@ Status TrainingLoop::make_way(const RankBatch& batch) {
   return setting_.saver.wait();
 }
 
+// Rows that are replaced for an evaluation are no checkpoint's.
+Status TrainingLoop::make_way_for_means() {
+  const UnseenMeans* const means = rank_.unseen_means.get();
+  if (means == nullptr || means->are_in()) return {};
+  return setting_.saver.wait();
+}
+
 // Rank 0 decides and tells the others, so that all leave after the same iteration.
 Result<TrainingLoop::Agreement> TrainingLoop::agree(bool stop) {
   Agreement agreed{stop ? 1 : 0};
@@ -155,7 +162,8 @@ Status TrainingLoop::report(const RankBatch& batch, double learning_rate_scale) 
 Status TrainingLoop::evaluate(const RankBatch& batch) {
   StageClock& stages = rank_.trainer->stages();
   stages.hold(Stage::evaluation);
-  RECMILL_ASSIGN_OR_RETURN(const StepResult step, rank_.trainer->score(batch));
+  RECMILL_RETURN_IF_ERROR(make_way_for_means());
+  RECMILL_ASSIGN_OR_RETURN(const StepResult step, score(rank_, batch));
   RECMILL_RETURN_IF_ERROR(gather_scores(communicator_, batch, step, scores_));
   calibrate(scores_, run_.options.train.negative_keep);
   held_out_.add(scores_.view());

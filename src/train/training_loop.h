@@ -56,6 +56,7 @@ class TrainingLoop {
   Status report(const RankBatch& batch, double learning_rate_scale);
   Status save(SavedAs as = SavedAs::in_turn);
   Status make_way(const RankBatch& batch);
+  Status make_way_for_means();
   /// What rank 0 tells the others after an iteration.
   struct Agreement {
     int64_t stop = 0;

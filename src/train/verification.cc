@@ -61,7 +61,7 @@ Status train_and_score(const ResolvedRun& run, Rank& rank, Communicator& communi
     const double scale = rank.learning_rate.scale(iteration);
     RECMILL_ASSIGN_OR_RETURN(const StepResult step,
                              training ? rank.trainer->train(*batch, store::Step{iteration, scale})
-                                      : rank.trainer->score(*batch));
+                                      : score(rank, *batch));
     trace.losses.push_back(step.loss);
     if (!training) {
       RECMILL_RETURN_IF_ERROR(gather_scores(communicator, *batch, step, scores));

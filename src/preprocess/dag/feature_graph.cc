@@ -103,7 +103,7 @@ Result<FeatureGraph> read_graph(const Json& json) {
     RECMILL_RETURN_IF_ERROR(get(entry, "rows", dictionary.rows));
     RECMILL_RETURN_IF_ERROR(get(entry, "when_full", dictionary.when_full));
     RECMILL_RETURN_IF_ERROR(get_optional(entry, "min_count", dictionary.min_count));
-    RECMILL_RETURN_IF_ERROR(get_optional(entry, "drops_unseen", dictionary.drops_unseen));
+    RECMILL_RETURN_IF_ERROR(get_optional(entry, "unseen", dictionary.unseen));
     graph.dictionaries.push_back(std::move(dictionary));
   }
   return graph;
@@ -117,7 +117,7 @@ Json to_json(const FeatureGraph& graph) {
     dictionaries.push_back(
         {{"name", entry.name}, {"rows", entry.rows}, {"when_full", entry.when_full}});
     if (entry.min_count != 1) dictionaries.back()["min_count"] = entry.min_count;
-    if (entry.drops_unseen) dictionaries.back()["drops_unseen"] = true;
+    if (entry.unseen != "row") dictionaries.back()["unseen"] = entry.unseen;
   }
   return {{"version", kVersion},
           {"dense", chains_to_json(graph.dense)},

@@ -35,9 +35,11 @@ enum class MissingId { value, empty };
 /// of unseen ids, under `dictionary`; `drop` leaves the lookup out.
 enum class OutOfRange { error, clamp, drop };
 
-/// What a lookup of an id becomes that evaluation meets and the dictionary lacks: row 0, or it is
-/// left out, so that the id adds zeros and a mean is of the ids that are known.
-enum class Unseen { row, zero };
+/// What a lookup of an id becomes that evaluation meets and the dictionary lacks.
+///   row   row 0
+///   zero  it is left out, so that the id adds zeros and a mean is of the ids that are known
+///   mean  the mean of the rows that ids have, as they are then, in place of row 0
+enum class Unseen { row, zero, mean };
 
 /// How a feature's rows reach the model: summed, each times its weight where the column has
 /// weights; the sum divided by the number of ids; the sum divided by that of the weights, which
@@ -74,7 +76,8 @@ struct EnumNames<preprocess::MissingId> {
 template <>
 struct EnumNames<preprocess::Unseen> {
   static constexpr std::array names{std::pair{preprocess::Unseen::row, std::string_view{"row"}},
-                                    std::pair{preprocess::Unseen::zero, std::string_view{"zero"}}};
+                                    std::pair{preprocess::Unseen::zero, std::string_view{"zero"}},
+                                    std::pair{preprocess::Unseen::mean, std::string_view{"mean"}}};
 };
 template <>
 struct EnumNames<preprocess::FeaturePooling> {
@@ -179,8 +182,9 @@ void describe(Visitor& v, EmbeddingOptions& o) {
     "before, it trains row 0, that of unseen ids",
     at_least(1));
   v("unseen", o.unseen,
-    "dictionary: an id that evaluation looks up and that has no row is row 0, or is left out, as "
-    "zeros: row, zero");
+    "dictionary: an id that evaluation looks up and that has no row is row 0; or is left out, as "
+    "zeros; or is the mean of the rows that ids have, for which each evaluation reads all rows "
+    "once: row, zero, mean");
   v("missing", o.missing, "a missing cell is an id of its own, or an empty bag: value, empty");
   v("missing_id", o.missing_id, "the id that a missing cell stands for under missing = \"value\"",
     any_number());

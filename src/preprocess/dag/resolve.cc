@@ -306,8 +306,8 @@ class Resolver {
       dictionaries.push_back(
           {table.name, table.rows, std::string(name_of(policy)),
            options != nullptr && options->min_count ? *options->min_count : embedding_.min_count,
-           (options != nullptr && options->unseen ? *options->unseen : embedding_.unseen) ==
-               Unseen::zero});
+           std::string(name_of(options != nullptr && options->unseen ? *options->unseen
+                                                                      : embedding_.unseen))});
     }
     return {"categorify", {{"dictionary", table.name}}};
   }

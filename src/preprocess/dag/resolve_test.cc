@@ -151,7 +151,7 @@ TEST(Resolve, what_dictionaries_alone_have_is_refused_without_one) {
   auto resolved = options.resolve();
   ASSERT_TRUE(resolved.ok()) << resolved.status().message();
   EXPECT_EQ(resolved->graph.dictionaries[0].min_count, 3);
-  EXPECT_TRUE(resolved->graph.dictionaries[0].drops_unseen);
+  EXPECT_TRUE(resolved->graph.dictionaries[0].drops_unseen());
   EXPECT_EQ(*feature_graph_from_json(to_json(resolved->graph)), resolved->graph);
   TableOptions table;
   table.name = resolved->model.tables[0].name;
@@ -161,7 +161,7 @@ TEST(Resolve, what_dictionaries_alone_have_is_refused_without_one) {
   resolved = options.resolve();
   ASSERT_TRUE(resolved.ok()) << resolved.status().message();
   EXPECT_EQ(resolved->graph.dictionaries[0].min_count, 2);
-  EXPECT_FALSE(resolved->graph.dictionaries[0].drops_unseen);
+  EXPECT_FALSE(resolved->graph.dictionaries[0].drops_unseen());
   options.tables[0].mapping = Mapping::hash;
   EXPECT_EQ(options.resolve().status().message(),
             "tables[0].min_count: is of mapping = \"dictionary\" alone");

@@ -166,7 +166,7 @@ class PlainPreprocessor final : public Preprocessor {
       if (version != nullptr) {
         const bool seen =
             found != dictionary.rows.end() && found->second <= static_cast<uint64_t>(*version);
-        row = seen ? found->second : graph_.dictionaries[d].drops_unseen ? kNoRow : 0;
+        row = seen ? found->second : graph_.dictionaries[d].drops_unseen() ? kNoRow : 0;
         counts.unseen += seen ? 0 : 1;
       } else if (found != dictionary.rows.end()) {
         row = found->second;

@@ -157,7 +157,7 @@ class PoolPreprocessor final : public Preprocessor {
           IdCounts& counts = call.counts[feature].ids;
           if (call.as_of != nullptr) {
             dictionary.find_all(rows, (*call.as_of)[d], rows, counts,
-                                graph_.dictionaries[d].drops_unseen ? kNoRow : 0);
+                                graph_.dictionaries[d].drops_unseen() ? kNoRow : 0);
           } else {
             dictionary.add_all(rows, rows, counts);
           }
@@ -202,7 +202,7 @@ class PoolPreprocessor final : public Preprocessor {
     }
     const CompiledChain& chain = graph_.features[feature];
     const bool drops_unseen =
-        chain.dictionary >= 0 && graph_.dictionaries[chain.dictionary].drops_unseen;
+        chain.dictionary >= 0 && graph_.dictionaries[chain.dictionary].drops_unseen();
     if (call.counts[feature].ids.dropped > 0 ||
         (drops_unseen && call.counts[feature].ids.unseen > 0)) {
       int64_t kept = 0, others = 0;
