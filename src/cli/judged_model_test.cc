@@ -111,7 +111,7 @@ TEST_F(JudgedModel, is_the_best_one_for_eval_predict_and_export_unless_told_othe
   const std::string best = "runs/a/checkpoints/step-000000000010";
   const std::string newest = "runs/a/checkpoints/step-000000000030";
   EXPECT_THAT(trained.err, HasSubstr("iteration 10: the best so far by log_loss"));
-  EXPECT_THAT(trained.err, HasSubstr("the best checkpoint by log_loss is " + best));
+  EXPECT_THAT(trained.err, HasSubstr("the best checkpoint by log_loss is " + best + " (log loss "));
   const Json summary = *read_json(posix_files(), path("runs/a/summary.json"));
   EXPECT_EQ(summary.value("best_iteration", 0), 10);
 

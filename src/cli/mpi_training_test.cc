@@ -186,8 +186,7 @@ TEST_F(MpiTraining, an_error_before_ranks_meet_is_told_once_and_with_a_rank_that
   for (const char* const verb : {"verify", "eval"})
     expect_failure({verb, "none.toml"}, 2, "cannot open", "recmill: " + path("none.toml") + ": ");
   launcher_ = second_by({}, {"train", "a.toml"});
-  expect_failure({"train", "none.toml"}, 2, ": " + path("none.toml") + ": ",
-                 "recmill: rank 1 on ");
+  expect_failure({"train", "none.toml"}, 2, ": " + path("none.toml") + ": ", "recmill: rank 1 on ");
 }
 
 TEST_F(MpiTraining, refuses_ranks_that_compute_by_other_instructions_with_those_of_both) {

@@ -102,9 +102,9 @@ TEST_F(Preprocessing, means_stand_in_for_unseen_ids_in_every_evaluation_and_in_n
   }
   // Training sees nothing of it.
   ASSERT_EQ(with_means({"train", "a.toml", "--set", "train.evaluate_every=2"}).status, 0);
-  ASSERT_EQ(with_means({"train", "a.toml", "--set", "name=row", "--set", "embedding.unseen=row"})
-                .status,
-            0);
+  ASSERT_EQ(
+      with_means({"train", "a.toml", "--set", "name=row", "--set", "embedding.unseen=row"}).status,
+      0);
   const Outcome same =
       run({"verify", "--checkpoints", newest_checkpoint("a"), newest_checkpoint("row")});
   EXPECT_EQ(same.status, 0) << same.out << same.err;

@@ -90,7 +90,7 @@ class Text {
                                     guess_.sampled_rows, guess_.estimated_rows));
     line("[data]");
     line("format = " + quoted(std::string(name_of(data.format))));
-    line("path = " + quoted(data.path));
+    if (!data.path.empty()) line("path = " + quoted(data.path));
     line("train = " + list_of(data.train));
     if (data.format == DataFormat::csv) {
       line("delimiter = " + quoted(data.delimiter));
@@ -178,6 +178,10 @@ class Text {
     line("\n[embedding.optimizer]");
     line("kind = \"rowwise_adagrad\"  # a rate for each row: rare ids learn as well");
     line(fmt::format("learning_rate = {}", training_.row_rate));
+    line(fmt::format(
+        "initial_accumulator = {:.1g}  # a row's first steps are small: few lookups may "
+        "mislead",
+        training_.row_accumulator));
     for (const TableGuess& table : guess_.tables) {
       line(fmt::format("\n[[tables]]  # {} distinct ids in the sample", table.distinct));
       line("name = " + quoted(table.column));
@@ -234,7 +238,7 @@ class Text {
                      training_.steps));
     line(fmt::format("epochs = {}  # at most: it stops early", training_.epochs));
     line(fmt::format("evaluate_every = {}", training_.evaluate_every));
-    line(fmt::format("early_stop.patience = {}  # evaluations in a row without gain",
+    line(fmt::format("early_stop.patience = {}  # evaluations in a row without gain: an epoch",
                      training_.patience));
     line("early_stop.metric = " + quoted(training_.metric));
     line("checkpoint.keep_best = true  # eval and predict take the best evaluation's model");

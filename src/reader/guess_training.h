@@ -40,7 +40,8 @@ struct TrainingGuess {
   std::string model, model_why, deep_input;
   std::vector<int64_t> bottom, top, deep;
   int64_t dim = 16;
-  double row_rate = 0, layer_rate = 0, weight_decay = 0, initial_scale = 0;
+  double row_rate = 0, row_accumulator = 0;  // of row-wise Adagrad
+  double layer_rate = 0, weight_decay = 0, initial_scale = 0;
   bool by_time = false;
   int64_t batch_size = 0, epochs = 0, steps = 0, evaluate_every = 0, patience = 0;
   std::string metric;  // of the early stop

@@ -116,8 +116,7 @@ Result<Float64Comparison> float64_distances(const RunOptions& options, const Run
   RECMILL_RETURN_IF_ERROR(
       fit_columns(plain, Way::plain, {}, world, files, Progress::Style::silent));
   RECMILL_RETURN_IF_ERROR(check_memory(
-      run, with_all_rows(memory_ledger(run), run.spec, "rows in float64", sizeof(double)),
-      world));
+      run, with_all_rows(memory_ledger(run), run.spec, "rows in float64", sizeof(double)), world));
   RECMILL_ASSIGN_OR_RETURN(const Float64Outcome exact, train_in_float64(plain, files));
   std::vector<Squares> by_plain = blank(run, exact), by_run = blank(run, exact);
   RECMILL_RETURN_IF_ERROR(measure(plain, Way::plain, files, exact, by_plain));

@@ -262,9 +262,10 @@ void say_how_it_ended(const RunOptions& options, const LoopOutcome& outcome,
                       const RunFolder& folder, Progress& progress) {
   if (outcome.state.best)
     progress.say(fmt::format(
-        "the best checkpoint by {} is {}/{} ({:.5g}): eval, predict and export take it",
+        "the best checkpoint by {} is {}/{} ({}): eval, predict and export take it",
         name_of(options.train.early_stop.metric), folder.checkpoints(),
-        checkpoint::folder_name(outcome.state.best->iteration), outcome.state.best->value));
+        checkpoint::folder_name(outcome.state.best->iteration),
+        outcome.best ? brief(*outcome.best) : fmt::format("{:.5g}", outcome.state.best->value)));
   if (!outcome.held_out) return;
   const std::string line = no_better_than_guessing(
       *outcome.held_out, options, outcome.state.position.iteration, outcome.state.window);

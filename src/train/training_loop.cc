@@ -181,6 +181,7 @@ Status TrainingLoop::finish_evaluation() {
   const auto value = value_of(metrics, options.early_stop.metric);
   is_best_ = options.checkpoint.keep_best &&
              take_if_better(options.early_stop.metric, value, iteration, state_.best);
+  if (is_best_) outcome_.best = metrics;
   if (state_.early_stop.after(options.early_stop, iteration, value)) {
     outcome_.ending = Ending::early_stop;
     stop_ = true;

@@ -27,7 +27,8 @@ struct LoopOutcome {
   Ending ending = Ending::finished;
   LoopState state;                           // with the window, at rank 0
   std::optional<metrics::Metrics> held_out;  // of the last evaluation
-  int64_t samples = 0;                       // trained by the whole run
+  std::optional<metrics::Metrics> best;  // ... and of the best, where this part of the run has it
+  int64_t samples = 0;                   // trained by the whole run
   double seconds = 0;  // of training by this part of it, evaluations and checkpoints left out
 };
 

@@ -73,7 +73,8 @@ Rows with_means(const ModelSpec& spec, const Rows& rows) {
     if (graph.dictionaries[d].unseen == "mean") {
       for (int64_t c = 0; c < spec.tables[t].dim; ++c) {
         long double sum = 0.0L;
-        for (int64_t row = 1; row <= entries[d]; ++row) sum += rows.at({static_cast<int>(t), row})[c];
+        for (int64_t row = 1; row <= entries[d]; ++row)
+          sum += rows.at({static_cast<int>(t), row})[c];
         row_0[c] = entries[d] == 0 ? 0.0f : static_cast<float>(sum / entries[d]);
       }
     }
@@ -102,8 +103,8 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_store(Kind kind, const Model
     RECMILL_ASSIGN_OR_RETURN(
         auto placed, table::PlacedTables::create(testing::random_plan(spec.tables, ranks, 9),
                                                  spec.tables, ranks));
-    RECMILL_ASSIGN_OR_RETURN(
-        store, store::PlacedStore::create(spec, 5, communicator, pool, placed, {}));
+    RECMILL_ASSIGN_OR_RETURN(store,
+                             store::PlacedStore::create(spec, 5, communicator, pool, placed, {}));
   }
   return store;
 }

@@ -307,7 +307,7 @@ class Resolver {
           {table.name, table.rows, std::string(name_of(policy)),
            options != nullptr && options->min_count ? *options->min_count : embedding_.min_count,
            std::string(name_of(options != nullptr && options->unseen ? *options->unseen
-                                                                      : embedding_.unseen))});
+                                                                     : embedding_.unseen))});
     }
     return {"categorify", {{"dictionary", table.name}}};
   }
