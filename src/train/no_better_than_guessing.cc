@@ -58,7 +58,7 @@ std::vector<std::string> reasons(const Metrics& evaluated, const RunOptions& opt
   else if (newer.normalized_entropy.value_or(0) > 1)
     found.push_back(fmt::format("training rows are predicted no better ({}): change {}",
                                 figures(newer), rates));
-  if (is_far_better(newer, evaluated))
+  if (newer.normalized_entropy.value_or(0) <= 1 && is_far_better(newer, evaluated))
     found.push_back(fmt::format(
         "training rows are predicted far better ({}): a column that tells their label and not that "
         "of others (a leak), or evaluation rows of another kind{}",

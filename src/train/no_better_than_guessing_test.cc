@@ -56,6 +56,11 @@ TEST(NoBetterThanGuessing, says_how_bad_it_is_and_what_is_likely_to_be_the_reaso
   expect_says(leak, {"far better (normalised entropy 0.0701, AUC 1)", "a leak"});
   expect_says(epochs, {"a leak", "too many train.epochs"});
   EXPECT_EQ(leak.find("train.epochs"), std::string::npos) << leak;
+  metrics::WindowContents shifted = window_of(2.0, 2.0);  // ranked well, and far from the labels
+  for (double& logit : shifted.logits) logit += 9.0;
+  const std::string worse = no_better_than_guessing(measured(-0.5), {}, 5000, shifted);
+  expect_says(worse, {"training rows are predicted no better"});
+  EXPECT_EQ(worse.find("far better"), std::string::npos) << worse;
   expect_says(no_better_than_guessing(measured(0.0), {}, 5000, {}),
               {"AUC 0.5 (", "tell little of the label"});
 }
