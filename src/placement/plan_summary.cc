@@ -131,9 +131,13 @@ std::string recommendation(const std::vector<PlannedWay>& ways) {
   const double least = (*std::ranges::min_element(fit, {}, seconds))->rating.seconds;
   const auto is_best = [&](const PlannedWay* way) { return seconds(way) <= least * kAlike; };
   const PlannedWay& best = **std::ranges::find_if(fit, is_best);
+  std::string alike;
+  for (const PlannedWay* way : fit)
+    if (way != &best && is_best(way)) alike += (alike.empty() ? "" : ", ") + way->title();
   std::erase_if(fit, is_best);
-  const std::string use = fmt::format("use {}: {:.4g} ms a batch on the slowest device, predicted",
-                                      best.title(), 1e3 * best.rating.seconds);
+  const std::string use =
+      fmt::format("use {}: {:.4g} ms a batch on the slowest device, predicted{}", best.title(),
+                  1e3 * best.rating.seconds, alike.empty() ? "" : ", as with " + alike);
   if (fit.empty()) return use + "; no other plan that fits differs by 1 %";
   const PlannedWay& next = **std::ranges::min_element(fit, {}, seconds);
   return fmt::format("{}, {:.0f} % less than {}, the next best", use,

@@ -109,7 +109,7 @@ Result<std::unique_ptr<Reader>> open_synthetic_reader(const DataOptions& options
   const SyntheticOptions& synthetic = model->options();
   const int64_t begin = subset == Subset::eval ? synthetic.rows : 0;
   int64_t end = synthetic.rows + (subset == Subset::train ? 0 : synthetic.eval_rows);
-  if (options.rows > 0) end = std::min(end, begin + options.rows);
+  if (options.rows > 0) end = begin + std::min(end - begin, options.rows);
   return std::unique_ptr<Reader>(std::make_unique<SyntheticReader>(
       std::make_shared<const PlantedModel>(*std::move(model)), begin, end, pool));
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -155,6 +156,21 @@ TEST(SyntheticReader, holds_out_the_rows_after_the_training_rows) {
   ASSERT_TRUE(held_out.read(3, 500, 10, b).ok());
   for (int64_t i = 0; i < 10; ++i) EXPECT_EQ(cells(a, i), cells(b, i));
   EXPECT_EQ(held_out.counts().rows, 10);
+}
+
+TEST(SyntheticReader, gives_at_most_the_rows_that_are_wanted_and_at_most_those_there_are) {
+  DataOptions options;
+  options.format = DataFormat::synthetic;
+  options.synthetic = small_criteo();
+  Pool pool(1);
+  for (const auto& [wanted, given] : {std::pair<int64_t, int64_t>{0, 2000},
+                                      {7, 7},
+                                      {std::numeric_limits<int64_t>::max(), 2000}}) {
+    options.rows = wanted;
+    const auto reader = open_synthetic_reader(options, Subset::eval, pool);
+    ASSERT_TRUE(reader.ok()) << reader.status().message();
+    EXPECT_EQ(*(*reader)->rows(), given);
+  }
 }
 
 TEST(SyntheticReader, keeps_the_shares_lengths_and_values_that_were_asked_for) {

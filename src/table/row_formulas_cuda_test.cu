@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
+#include "schema/table_spec.h"
 #include "table/row_formulas.h"
 
 namespace recmill::table {
@@ -83,8 +86,8 @@ TEST(RowFormulas, have_the_bits_of_the_cpu_on_a_gpu) {
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no GPU";
   constexpr std::pair kByRow{OptimizerKind::adam, std::string_view{"adam, corrected by row"}};
-  std::vector kinds(EnumNames<OptimizerKind>::names.begin(),
-                    EnumNames<OptimizerKind>::names.end());
+  const auto& names = EnumNames<OptimizerKind>::names;
+  std::vector<std::pair<OptimizerKind, std::string_view>> kinds(names.begin(), names.end());
   kinds.push_back(kByRow);
   for (const auto& [kind, name] : kinds) {
     SCOPED_TRACE(name);
