@@ -90,7 +90,8 @@ Result<Chosen> open_wanted(Files& files, const std::string& folder, Which which)
     if (which == Which::best)
       return Status::BadRequest(
           whole_path(folder) +
-          ": no checkpoint is marked as the best; train.checkpoint.keep_best = true does");
+          ": no checkpoint is marked as the best; train.checkpoint.keep_best = true does, where "
+          "an evaluation defines the metric");
   }
   RECMILL_ASSIGN_OR_RETURN(Newest newest, open_newest(files, folder));
   if (newest.reader == nullptr)

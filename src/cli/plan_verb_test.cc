@@ -281,7 +281,7 @@ TEST_F(Plan, wrong_requests_are_named) {
        {std::pair{"extra_memory=-1", "extra_memory: must be at least 0 and at most 1024, is -1"},
         {"access_threshold=0", "access_threshold: must be above 0 and at most 1, is 0"},
         {"memory_threshold=2", "memory_threshold: must be above 0 and at most 1, is 2"},
-        {"balance=nan", "balance: must be above 0 and at most 1, is nan"},
+        {"balance=nan", "balance: must be a finite number above 0 and at most 1, is nan"},
         {"replan_gain=0", "replan_gain: must be above 0, is 0"},
         {"replan_every=-1", "replan_every: must be at least 0, is -1"}}) {
     const std::string key = "placement.";

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "base/hash.h"
+#include "base/split_mix.h"
 #include "reader/list_cells.h"
 #include "reader/number_text.h"
 
@@ -229,14 +230,20 @@ double auc_of(std::vector<std::pair<double, float>> scores) {
   return positives > 0 && negatives > 0 ? pairs / (positives * negatives) : 0.5;
 }
 
-/// Each value's label rate in the even rows scores the odd ones.
+/// Half of the rows, drawn by their numbers: labels may alternate.
+bool is_in_first_half(size_t row) {
+  return split_mix(row) % 2 == 0;
+}
+
+/// Each value's label rate in one half of the rows scores the other.
 double auc_of_values(const SampledColumn& column, std::span<const float> labels) {
   struct Count {
     double rows = 0, positives = 0;
   };
   std::unordered_map<uint64_t, Count> counts;
   Count all;
-  for (size_t row = 0; row < column.rows(); row += 2) {
+  for (size_t row = 0; row < column.rows(); ++row) {
+    if (!is_in_first_half(row)) continue;
     if (labels[row] != 0 && labels[row] != 1) continue;
     for (Count* count : {&counts[hash_bytes(column[row])], &all}) {
       ++count->rows;
@@ -245,7 +252,8 @@ double auc_of_values(const SampledColumn& column, std::span<const float> labels)
   }
   const double rate = all.rows > 0 ? all.positives / all.rows : 0.5;
   std::vector<std::pair<double, float>> scores;
-  for (size_t row = 1; row < column.rows(); row += 2) {
+  for (size_t row = 0; row < column.rows(); ++row) {
+    if (is_in_first_half(row)) continue;
     if (labels[row] != 0 && labels[row] != 1) continue;
     const auto found = counts.find(hash_bytes(column[row]));
     const Count count = found == counts.end() ? Count() : found->second;
@@ -337,6 +345,7 @@ void add_label_facts(const SampledColumn& column, std::span<const float> labels,
   std::erase_if(numbers, [](const auto& cell) { return cell.second != 0 && cell.second != 1; });
   const double ranked = auc_of(numbers);
   facts.auc = std::max({facts.auc, ranked, 1 - ranked});
+  facts.number->ranked = ranked;
   const std::vector<Run> runs = runs_of(numbers);
   facts.number->roughness = label_roughness(runs);
 }

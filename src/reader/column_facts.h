@@ -22,6 +22,7 @@ struct NumberFacts {
   double in_range = 0;       // distinct whole values, as a share of those between the ends
   double neighbours = 0;     // correlation of how often values are there that follow each other
   double unevenness = 0;     // largest distance of the distribution from an even one, 0 to 1
+  double ranked = 0.5;       // AUC of the values themselves, from where the label is known
   double roughness = 0;      // label rates of values beside their neighbours': about 1 where smooth
   std::vector<double> cuts;  // values that part the cells into equal shares, distinct, ascending
 };

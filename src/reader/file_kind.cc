@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 namespace recmill::reader {
 namespace {
@@ -43,6 +44,8 @@ constexpr std::array kMagics = {
     Magic{"<?xml"sv, "XML", kAsTable},
     Magic{"<!DOCTYPE"sv, "HTML", kAsTable},
     Magic{"<html"sv, "HTML", kAsTable},
+    Magic{"@relation"sv, "an ARFF file (Weka)", kAsTable},
+    Magic{"@RELATION"sv, "an ARFF file (Weka)", kAsTable},
 };
 
 Status refused(const std::string& path, std::string_view what, std::string_view instead) {
@@ -56,7 +59,7 @@ bool is_binary(std::string_view head) {
 
 /// Letters alone may begin a text too ("ORCID,name").
 bool is_word(std::string_view bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](char c) { return c >= '0' && c <= 'z'; });
+  return std::all_of(bytes.begin(), bytes.end(), [](unsigned char c) { return std::isalnum(c); });
 }
 
 bool is_pickle(std::string_view head) {
@@ -132,7 +135,13 @@ Status refuse_unknown(const std::string& path, std::string_view head) {
     return refused(path, "a JSON array", kAsTable);
   }
   if (is_libffm(text)) {
-    return refused(path, "rows of libffm", "data.format = \"libsvm\" with data.libsvm.fields does");
+    return Status::BadRequest(path + ": is rows of libffm, which are not guessed; data.format = " +
+                              "\"libsvm\" reads them, with data.libsvm.fields");
+  }
+  const size_t mac = text.find('\r');
+  if (mac + 1 < text.size() && text.find('\n') == std::string_view::npos) {
+    return refused(path, "text whose lines end with a carriage return alone",
+                   "let them end with a line feed");
   }
   return {};
 }

@@ -12,9 +12,11 @@
 namespace recmill::reader {
 namespace {
 
-constexpr int64_t kFewRows = 30;     // from here on "all distinct" says something
-constexpr double kTellsAll = 0.999;  // AUC of a column that must know the label
-constexpr double kByChance = -13.8;  // ln of one in a million
+constexpr int64_t kFewRows = 30;       // from here on "all distinct" says something
+constexpr double kTellsAll = 0.999;    // AUC of a column that must know the label
+constexpr double kRanks = 0.08;        // of an AUC from 0.5: names do not rank rows so well, ...
+constexpr int64_t kManyRanked = 1000;  // ... nor chance so many
+constexpr double kByChance = -13.8;    // ln of one in a million
 constexpr double kLargestExact = 0x1p53;
 
 bool among(std::string_view word, std::initializer_list<std::string_view> words) {
@@ -172,6 +174,7 @@ bool measures(const ColumnFacts& f) {
   }
   if (n.most_common == 0 && n.common_share >= 0.4 && n.maximum > 20) return true;  // amounts
   if (n.roughness > 3) return false;
+  if (std::abs(n.ranked - 0.5) > kRanks && f.rows >= kManyRanked) return true;
   if (n.neighbours >= 0.5) return true;
   const bool mostly_once = static_cast<double>(f.distinct) > 0.25 * static_cast<double>(f.cells);
   return mostly_once && n.unevenness > 0.2;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/guess_schema.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -28,14 +30,18 @@ std::string joined(const std::string& folder, const std::string& name) {
   return (std::filesystem::path(folder) / name).string();
 }
 
+/// From the first point on.
+std::string ending_of(const std::string& name) {
+  const size_t dot = name.find('.');
+  return dot == std::string::npos ? "" : name.substr(dot);
+}
+
 /// A pattern for all of `names`, where they have one ending and it is that of no other file of the
 /// folder; else the names themselves.
 std::vector<std::string> pattern_for(const std::string& folder,
                                      const std::vector<std::string>& names) {
   if (names.size() < 2) return names;
-  const std::string& first = names[0];
-  const size_t dot = first.find('.');
-  const std::string pattern = "*" + (dot == std::string::npos ? "" : first.substr(dot));
+  const std::string pattern = "*" + ending_of(names[0]);
   const auto found = glob(joined(folder, pattern));
   std::vector<std::string> paths;
   for (const std::string& name : names) paths.push_back(joined(folder, name));
@@ -47,13 +53,26 @@ Result<DataSet> files_of_folder(Files& files, const std::string& path) {
   RECMILL_ASSIGN_OR_RETURN(const auto names, files.list(path));
   DataSet set;
   set.folder = path;
-  std::vector<std::string> kept;
+  std::vector<std::string> kept, folders;
   for (const std::string& name : names) {
-    if (name.starts_with('.') || name.starts_with('_') || files.is_folder(joined(path, name))) {
+    if (name.starts_with('.') || name.starts_with('_')) continue;
+    if (files.is_folder(joined(path, name))) {
+      folders.push_back(name);
       continue;
     }
     kept.push_back(name);
     set.paths.push_back(joined(path, name));
+  }
+  for (const std::string& inner : folders) {
+    RECMILL_ASSIGN_OR_RETURN(const auto within, files.list(joined(path, inner)));
+    const bool same = std::ranges::any_of(within, [&](const std::string& name) {
+      return kept.empty() || ending_of(name) == ending_of(kept[0]);
+    });
+    if (same)
+      return Status::BadRequest(
+          fmt::format("{}: has files in '{}' too: name all that are to be read by patterns, as "
+                      "'{}'",
+                      path, inner, joined(path, "*/*" + ending_of(within[0]))));
   }
   if (kept.empty()) return Status::BadRequest(path + ": the folder has no files");
   set.train = pattern_for(path, kept);

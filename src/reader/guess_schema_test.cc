@@ -167,6 +167,9 @@ TEST_F(GuessSchema, what_is_no_table_of_text_is_refused_by_what_it_is) {
       {"[{\"a\": 1}]"s, "a JSON array"},
       {"{\"a\": 1}\n"s, "JSON, whose columns are not guessed; data.format = \"json_lines\""},
       {"1 0:3:0.5 1:7:1 2:12:0.25\n0 0:2:1 1:4:1\n"s, "rows of libffm"},
+      {"<?xml version='1.0'?>\n<rows/>\n"s, "is XML"},
+      {"@relation r\n@attribute a numeric\n@data\n1\n"s, "an ARFF file"},
+      {"y,a\r1,2\r0,3\r"s, "a carriage return alone"},
       {"\x01\x02\0\x03"s, "is no text"}};
   for (const auto& [bytes, what] : cases) {
     const std::string path = write("data.bin", bytes);
@@ -222,6 +225,36 @@ TEST_F(GuessSchema, names_and_leaves_out_leaks_constants_keys_and_the_index_of_p
     EXPECT_THAT(found.toml, Not(HasSubstr("name = \"" + std::string(name) + "\"")));
   }
   EXPECT_THAT(found.toml, HasSubstr("# Left out: \"paid\": LEAK: filled in 100.0 %"));
+}
+
+// One positive row, one negative: as sampling writes them.
+TEST_F(GuessSchema, finds_leaks_where_labels_alternate) {
+  std::string text = "state,x,click\n";
+  for (int64_t i = 0; i < 2000; ++i)
+    text += std::string(i % 2 == 0 ? "bad," : "good,") + std::to_string(draw(i, 1000)) + ".5," +
+            std::to_string(i % 2) + "\n";
+  EXPECT_THAT(column_of(guess_text(text), "state").why, HasSubstr("LEAK"));
+}
+
+TEST_F(GuessSchema, integers_that_rank_rows_are_dense) {
+  std::string text = "score,color,click\n";
+  for (int64_t i = 0; i < 3000; ++i) {
+    const int64_t score = 300 + draw(i, 550);
+    text += std::to_string(score) + "," + std::to_string(7 * draw(i, 90, 1) + 1000) + "," +
+            std::to_string(draw(i, 550, 2) < score - 300 ? 1 : 0) + "\n";
+  }
+  const SchemaGuess found = guess_text(text);
+  EXPECT_EQ(role_of(found, "score"), ColumnRole::dense);
+  EXPECT_EQ(role_of(found, "color"), ColumnRole::id);
+}
+
+TEST_F(GuessSchema, a_folder_with_files_in_folders_is_refused_by_name) {
+  ASSERT_TRUE(posix_files().make_folder(folder_.path() + "/day").ok());
+  write("day/part-1.csv", "y,a\n1,2\n");
+  EXPECT_THAT(refusal(folder_.path()), HasSubstr("has files in 'day' too"));
+  EXPECT_THAT(refusal(folder_.path()), HasSubstr("/*/*.csv"));
+  write("part-0.csv", "y,a\n1,2\n");
+  EXPECT_THAT(refusal(folder_.path()), HasSubstr("has files in 'day' too"));
 }
 
 TEST_F(GuessSchema, the_time_is_the_column_of_seconds_and_not_the_hour) {

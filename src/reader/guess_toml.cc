@@ -159,8 +159,9 @@ class Text {
     line("\n[preprocess]");
     line("dense = " + list_of(training_.dense_ops) + "  # " + training_.dense_why);
     if (training_.fill_value != 0) {
-      line(fmt::format("fill_value = {:.1f}  # below all values: what is missing is told from 0",
-                       training_.fill_value));
+      line(fmt::format(
+          "fill_value = {:.1f}  # below all values: what is missing has a range of its own",
+          training_.fill_value));
     }
   }
 

@@ -11,6 +11,11 @@ bool is_blank(char c, const TextLayout& layout) {
   return c == '\r' || ((c == ' ' || c == '\t') && !layout.delimiter.starts_with(c));
 }
 
+// libsvm: a comment that begins a line is all of it.
+bool is_comment(char first, const TextLayout& layout) {
+  return first == '#' && layout.rows == RowForm::libsvm;
+}
+
 // RFC 4180: a quote opens only at the beginning of a cell; inside, doubled quotes stand for one.
 void find_quoted_row_ends(std::string_view text, const TextLayout& layout,
                           std::vector<uint32_t>& ends) {
@@ -50,20 +55,23 @@ void find_row_ends(std::string_view text, const TextLayout& layout, std::vector<
     at = static_cast<const char*>(std::memchr(line, '\n', end - line));
     if (at == nullptr) return;
     // Mostly the first character tells.
-    if (line == at ||
-        (is_blank(*line, layout) && is_blank_line({line, static_cast<size_t>(at - line)}, layout)))
+    if (line == at || ((is_blank(*line, layout) || is_comment(*line, layout)) &&
+                       is_blank_line({line, static_cast<size_t>(at - line)}, layout)))
       continue;
     ends.push_back(static_cast<uint32_t>(at + 1 - begin));
   }
 }
 
 bool is_blank_line(std::string_view line, const TextLayout& layout) {
-  return std::ranges::all_of(line, [&](char c) { return is_blank(c, layout); });
+  const auto text = std::ranges::find_if(line, [&](char c) { return !is_blank(c, layout); });
+  return text == line.end() || is_comment(*text, layout);
 }
 
 size_t blank_lines(std::string_view text, const TextLayout& layout) {
   size_t line = 0;
-  for (size_t i = 0; i < text.size() && (text[i] == '\n' || is_blank(text[i], layout)); ++i) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (is_comment(text[i], layout)) i = std::min(text.find('\n', i), text.size() - 1);
+    if (text[i] != '\n' && !is_blank(text[i], layout)) return line;
     if (text[i] == '\n') line = i + 1;
   }
   return line;

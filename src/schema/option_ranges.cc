@@ -25,7 +25,9 @@ std::string range_text(const Range& range) {
 Status internal::outside(const std::string& path, double value, bool whole, const Range& range) {
   const std::string text = range_text(range);
   return Status::BadRequest(
-      fmt::format("{}: must be {}, is {}", path, text.empty() ? "a finite number" : text,
+      fmt::format("{}: must be {}{}, is {}", path,
+                  text.empty() || !std::isfinite(value) ? "a finite number" : "",
+                  text.empty() || std::isfinite(value) ? text : " " + text,
                   whole ? fmt::format("{:.0f}", value) : fmt::format("{:.12g}", value)));
 }
 

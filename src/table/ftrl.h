@@ -18,11 +18,13 @@ namespace recmill::table {
 ///   sum' = sum + gradient * gradient
 ///   linear = linear + (gradient - ((sqrt(sum') - sqrt(sum)) / learning_rate) * weight)
 ///   weight = (clamp(linear, -l1, l1) - linear) / ((beta + sqrt(sum')) / learning_rate + l2)
-/// At learning rate 0, by which it divides, weight and state keep their bits.
+/// At learning rate 0, by which it divides, weight and state keep their bits; so they do below
+/// 2^-100, where quotients may overflow.
 struct Ftrl {
   static constexpr int kElementColumns = 2;
   static constexpr bool kRowState = false;
   static constexpr int kFactors = 0;
+  static constexpr float kLeastRate = 0x1p-100f;
   static constexpr std::array<StateName, 2> kState{{{"sum_of_squares", true}, {"linear", false}}};
   float learning_rate;
   float l1;
@@ -43,7 +45,7 @@ struct Ftrl {
     const float linear = state[1] + (gradient - ((after - before) / learning_rate) * weight);
     const float shrunk = kernels::clamp(linear, -l1, l1) - linear;
     const float moved = shrunk / ((beta + after) / learning_rate + l2);
-    const bool stays = learning_rate == 0.0f;
+    const bool stays = learning_rate < kLeastRate;
     state[0] = stays ? state[0] : sum;
     state[1] = stays ? state[1] : linear;
     weight = stays ? weight : moved;

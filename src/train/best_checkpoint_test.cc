@@ -194,10 +194,14 @@ TEST(BestCheckpoint, is_marked_when_it_is_whole_though_training_has_gone_on) {
   const int64_t iteration = best_line(every_step(), "auc").iteration;
   const std::string path = small_checkpoints() + "/" + checkpoint::folder_name(iteration);
   bool released = false, waits = false;
-  int lines_while_it_waits = 0;
+  int64_t lines = 0, lines_while_it_waits = 0;
   machine.before = [&](const std::string& changes) {
     std::unique_lock lock(mutex);
-    if (waits && !released) lines_while_it_waits += changes.ends_with("metrics.jsonl");
+    if (changes.ends_with("metrics.jsonl")) {
+      // Training must not be over before the checkpoint's file is begun, on a thread of its own.
+      if (++lines > iteration + 1) changed.wait(lock, [&] { return waits; });
+      if (waits && !released) ++lines_while_it_waits;
+    }
     if (changes == path + ".tmp/part-0") {
       waits = true;
       changed.notify_all();
@@ -208,6 +212,7 @@ TEST(BestCheckpoint, is_marked_when_it_is_whole_though_training_has_gone_on) {
   };
   RunOptions options = judged_run();
   options.train.checkpoint.every = 0;
+  options.train.log_every = 1000;  // lines are those of evaluations, one an iteration
   Status status;
   std::thread training([&] { status = machine.run(options).status(); });
   {

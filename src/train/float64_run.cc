@@ -7,6 +7,7 @@
 
 #include "comm/threads.h"
 #include "model/float64_model.h"
+#include "table/ftrl.h"
 #include "table/row_state.h"
 #include "train/data_stage.h"
 #include "train/rank.h"
@@ -18,7 +19,7 @@ namespace {
 void update_row(const RowOptimizerOptions& o, double rate, int64_t iteration,
                 std::span<const double> gradient, std::span<double> weights,
                 std::span<double* const> state) {
-  if (rate == 0.0 && o.kind == OptimizerKind::ftrl) return;
+  if (rate < table::Ftrl::kLeastRate && o.kind == OptimizerKind::ftrl) return;
   const bool counts_updates = o.kind == OptimizerKind::adam && o.correction == BiasCorrection::row;
   const double t = counts_updates ? ++state[2][0] : static_cast<double>(iteration) + 1.0;
   const double l2 = o.kind == OptimizerKind::ftrl ? 0.0 : o.l2;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <span>
 
@@ -254,7 +255,7 @@ void say_flattened(const Training& training, const Json& flattened, Progress& pr
     progress.say(fmt::format(
         "preprocess.dense is not given: dense columns go through its default, {}, which makes a "
         "missing value {:g}, each other ln(1 + x), and those below 0 all the same",
-        ops, options.fill_value));
+        ops, std::log1p(std::max(options.fill_value, 0.0))));
   for (const std::string& line : flattened_lines(flattened)) progress.say(line);
 }
 

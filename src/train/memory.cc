@@ -246,7 +246,13 @@ MemoryLedger ledger_of(const ResolvedRun& run, bool training) {
 /// What decides how large an item is.
 std::string key_of(const MemoryItem& item, const ResolvedRun& run) {
   if (item.what.starts_with("looked-up rows")) return "train.batch_size";
-  if (!item.what.starts_with(kDense)) return "embedding.rows";
+  if (!item.what.starts_with(kDense)) {
+    const auto largest = std::ranges::max_element(run.spec.tables, {}, [](const TableSpec& table) {
+      return saturating_product({table.rows, table.dim});
+    });
+    const bool wide = largest != run.spec.tables.end() && largest->dim > largest->rows;
+    return wide ? "embedding.dim" : "embedding.rows";
+  }
   std::string key = "model.kind";
   int64_t most = 0;
   for (const model::LayerList& list : model::layer_lists(run.options.model, run.spec)) {

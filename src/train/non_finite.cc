@@ -21,8 +21,12 @@ Status search_dense(const ForwardEvidence& evidence) {
   const DenseBatch& dense = evidence.batch.dense;
   for (int64_t i = 0; i < dense.samples * dense.columns; ++i) {
     if (!std::isfinite(dense.values[i])) {
+      const bool none = std::isnan(dense.values[i]);
       return named(evidence, "dense column " + std::to_string(i % dense.columns) + " of sample " +
-                                 std::to_string(dense.first + i / dense.columns));
+                                 std::to_string(dense.first + i / dense.columns) +
+                                 (none ? ", which is missing there or no number: \"fill_null\" in "
+                                         "preprocess.dense fills it"
+                                       : ""));
     }
   }
   return {};

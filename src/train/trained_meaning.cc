@@ -83,11 +83,26 @@ Json features_of(const ResolvedRun& run) {
   return features;
 }
 
-/// Options that change what layers compute and no parameter's shape.
+Json tables_of(const ResolvedRun& run) {
+  Json tables = Json::object();
+  for (const TableSpec& table : run.spec.tables)
+    tables[table.name] = {{"dim", table.dim}, {"precision", name_of(table.precision)}};
+  return tables;
+}
+
+/// Options that change what layers compute.
 Json model_options(const model::ModelOptions& options) {
   using model::ModelKind;
   Json model;
   model["kind"] = name_of(options.kind);
+  const std::pair<const char*, const std::vector<int64_t>*> lists[] = {
+      {"bottom", &options.bottom},
+      {"top", &options.top},
+      {"deep", &options.deep},
+      {"over", &options.over},
+      {"attention", &options.attention}};
+  for (const auto& [key, sizes] : lists)
+    if (!sizes->empty()) model[key] = *sizes;
   const bool is_deep_fm = options.kind == ModelKind::deep_fm;
   if (options.kind == ModelKind::tbsm) model["sequence_length"] = options.sequence_length;
   if (is_deep_fm || options.kind == ModelKind::wide_and_deep)
@@ -122,6 +137,7 @@ std::string table_key(const RunOptions& options, const std::string& table, const
   const preprocess::TableOptions& own = options.tables[place];
   const bool by_default = (key == "rows" && !own.rows) || (key == "mapping" && !own.mapping) ||
                           (key == "out_of_range" && !own.out_of_range) ||
+                          (key == "dim" && !own.dim) || (key == "precision" && !own.precision) ||
                           (key == "min_count" && !own.min_count);
   return by_default ? "embedding." + key : fmt::format("tables[{}].{}", place, key);
 }
@@ -129,6 +145,7 @@ std::string table_key(const RunOptions& options, const std::string& table, const
 /// Where the configuration says what stands at `place` of meaning_of().
 std::string meaning_key(const ResolvedRun& run, const std::vector<std::string>& place) {
   if (place[0] == "features") return feature_key(run.options, place[1], place[2]);
+  if (place[0] == "tables") return table_key(run.options, place[1], place[2]);
   if (place[0] != "columns") {
     std::string key;
     for (const std::string& part : place) key += (key.empty() ? "" : ".") + part;
@@ -140,6 +157,7 @@ std::string meaning_key(const ResolvedRun& run, const std::vector<std::string>& 
 
 std::string whose(const std::vector<std::string>& place) {
   if (place[0] == "features") return " (feature '" + place[1] + "')";
+  if (place[0] == "tables") return " (table '" + place[1] + "')";
   return place[0] == "columns" ? " (column '" + place[1] + "')" : "";
 }
 
@@ -245,6 +263,7 @@ Json meaning_of(const ResolvedRun& run) {
   meaning["read_as"] = family_of(run.options.data.format);
   meaning["columns"] = columns_of(run);
   meaning["features"] = features_of(run);
+  meaning["tables"] = tables_of(run);
   meaning["model"] = model_options(run.options.model);
   meaning["train"] = {{"negative_keep", run.options.train.negative_keep}};
   if (run.options.data.format == DataFormat::behavior_log)

@@ -69,6 +69,17 @@ std::vector<Change> changes() {
        [](RunOptions& o) { o.preprocess.clamp_low = -1.0; }},
       {"preprocess.clamp_high: is 2.0 (column 'price'), and ",
        [](RunOptions& o) { o.preprocess.clamp_high = 2.0; }},
+      {"embedding.dim: is 8 (table 'shop'), and ",
+       [](RunOptions& o) {
+         o.embedding.dim = 8;
+         o.model.bottom.back() = 8;
+       }},
+      {"embedding.precision: is \"float16\" (table 'words'), and ",
+       [](RunOptions& o) { o.embedding.precision = RowPrecision::float16; }},
+      {"model.top: is [5,1], and ",
+       [](RunOptions& o) {
+         o.model.top = {5, 1};
+       }},
       {"train.negative_keep: is 0.5, and ", [](RunOptions& o) { o.train.negative_keep = 0.5; }},
       {"model.kind: is \"mlp\", and ",
        [](RunOptions& o) {
