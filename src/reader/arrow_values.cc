@@ -305,20 +305,29 @@ bool put_text_times(const arrow::Array& array, FlatTimes& flat) {
   });
 }
 
-/// Whole numbers of any type as they are.
-bool put_whole_times(const arrow::Array& array, FlatTimes& flat) {
-  FlatIds ids;
-  start(array, ids);
-  const NamedValues none;
-  if (!put_integer_ids(array, none, ids) && !put_float_ids(array, none, ids) &&
-      !put_decimal_ids(array, none, ids)) {
-    return false;
-  }
-  std::ranges::transform(ids.values, flat.values.begin(),
-                         [](uint64_t id) { return static_cast<int64_t>(id); });
-  flat.present = std::move(ids.present);
-  flat.bad = std::move(ids.bad);
-  return true;
+/// The second that has begun, as of a text.
+Result<int64_t> time_of(double value) {
+  const double second = std::floor(value);
+  if (second >= -0x1p63 && second < 0x1p63) return static_cast<int64_t>(second);
+  char text[32];
+  return not_a({text, std::to_chars(text, text + sizeof text, value).ptr}, "a time (unix seconds)");
+}
+
+/// Numbers of any type, rounded down.
+bool put_number_times(const arrow::Array& array, FlatTimes& flat) {
+  const bool whole = visit_whole(array, [&](const auto& typed) {
+    for_each_present(array,
+                     [&](int64_t i) { put(flat, i, static_cast<int64_t>(typed.Value(i))); });
+  });
+  return whole || visit_floats(array, [&](const auto& value_at, const auto&) {
+           for_each_present(array, [&](int64_t i) {
+             const auto value = value_at(i);
+             if (!std::isnan(value)) put_parsed(flat, i, time_of(value));
+           });
+         }) ||
+         visit_decimals(array, [&](const auto& text_at) {
+           for_each_present(array, [&](int64_t i) { put_parsed(flat, i, parse_time(text_at(i))); });
+         });
 }
 
 // Numbers of an array to `out`, those that are not missing; false for any other type.
@@ -382,7 +391,7 @@ Status flat_times(const arrow::Array& array, const NamedValues& missing, const s
     return {};
   }
   const bool known = array.type_id() == arrow::Type::NA || put_dates(array, flat) ||
-                     put_text_times(array, flat) || put_whole_times(array, flat);
+                     put_text_times(array, flat) || put_number_times(array, flat);
   if (!known) return unreadable_type(array, where);
   if (missing.empty()) return {};
   for (size_t i = 0; i < flat.values.size(); ++i) {

@@ -93,7 +93,7 @@ std::string expected_instead(CellKind kind, const arrow::DataType& type) {
     case CellKind::group:
       return is_id(stored) ? "" : "a whole number, a string or binary";
     case CellKind::time:
-      return is_time(stored) ? "" : "a whole number, a timestamp, a date or text of one";
+      return is_time(stored) ? "" : "a number, a timestamp, a date or text of one";
   }
   return "";
 }

@@ -18,6 +18,7 @@ constexpr double kRanks = 0.08;        // of an AUC from 0.5: names do not rank 
 constexpr int64_t kManyRanked = 1000;  // ... nor chance so many
 constexpr double kByChance = -13.8;    // ln of one in a million
 constexpr double kLargestExact = 0x1p53;
+constexpr double kLastSecond = 4.1e9;  // of the year 2099
 
 bool among(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -134,7 +135,7 @@ LabelGuess label_at(const std::vector<ColumnFacts>& facts, size_t column, std::s
 
 bool unix_times(const NumberFacts& n, bool named) {
   for (const double unit : {1.0, 1e3, 1e6, 1e9}) {
-    const bool in_range = n.minimum >= 3e8 * unit && n.maximum <= 4.1e9 * unit;
+    const bool in_range = n.minimum >= 3e8 * unit && n.maximum <= kLastSecond * unit;
     const bool within_years = n.minimum >= 9e8 * unit && n.maximum - n.minimum < 6.4e8 * unit;
     if (in_range && (named || within_years)) return true;
   }
@@ -157,8 +158,10 @@ bool dates_in_digits(const NumberFacts& n) {
 
 bool is_time(const ColumnFacts& f) {
   if (f.type == CellType::time || f.iso_time) return true;
-  if (!f.whole || !f.number.has_value() || f.points) return false;
+  if (!f.number.has_value()) return false;
   const bool named = named_as_time(f.name);
+  if (!f.whole || f.points)  // seconds with a fraction
+    return f.numbers && f.number->maximum <= kLastSecond && unix_times(*f.number, named);
   return unix_times(*f.number, named) || (named && dates_in_digits(*f.number));
 }
 

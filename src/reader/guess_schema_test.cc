@@ -227,6 +227,14 @@ TEST_F(GuessSchema, names_and_leaves_out_leaks_constants_keys_and_the_index_of_p
   EXPECT_THAT(found.toml, HasSubstr("# Left out: \"paid\": LEAK: filled in 100.0 %"));
 }
 
+TEST_F(GuessSchema, seconds_may_have_fractions) {
+  std::string text = "at,x,click\n";
+  for (int64_t i = 0; i < 300; ++i)
+    text += std::to_string(1413883815 + 60 * i) + "." + std::to_string(draw(i, 10)) + "," +
+            std::to_string(draw(i, 40, 1)) + "," + std::to_string(draw(i, 2, 2)) + "\n";
+  EXPECT_EQ(role_of(guess_text(text), "at"), ColumnRole::time);
+}
+
 // One positive row, one negative: as sampling writes them.
 TEST_F(GuessSchema, finds_leaks_where_labels_alternate) {
   std::string text = "state,x,click\n";
