@@ -316,15 +316,16 @@ Result<int64_t> time_of(double value) {
 /// Numbers of any type, rounded down.
 bool put_number_times(const arrow::Array& array, FlatTimes& flat) {
   const bool whole = visit_whole(array, [&](const auto& typed) {
-    for_each_present(array,
-                     [&](int64_t i) { put(flat, i, static_cast<int64_t>(typed.Value(i))); });
+    for_each_present(array, [&](int64_t i) { put(flat, i, static_cast<int64_t>(typed.Value(i))); });
   });
-  return whole || visit_floats(array, [&](const auto& value_at, const auto&) {
-           for_each_present(array, [&](int64_t i) {
-             const auto value = value_at(i);
-             if (!std::isnan(value)) put_parsed(flat, i, time_of(value));
-           });
-         }) ||
+  return whole ||
+         visit_floats(array,
+                      [&](const auto& value_at, const auto&) {
+                        for_each_present(array, [&](int64_t i) {
+                          const auto value = value_at(i);
+                          if (!std::isnan(value)) put_parsed(flat, i, time_of(value));
+                        });
+                      }) ||
          visit_decimals(array, [&](const auto& text_at) {
            for_each_present(array, [&](int64_t i) { put_parsed(flat, i, parse_time(text_at(i))); });
          });

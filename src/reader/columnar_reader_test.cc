@@ -318,7 +318,7 @@ TEST_P(ForeignFile, bad_rows_fail_or_are_skipped_and_counted_up_to_the_limit) {
 TEST_P(ForeignFile, a_guess_takes_roles_from_types_and_names) {
   constexpr int32_t kRows = 400;
   std::vector<std::optional<int32_t>> clicks, shops;
-  std::vector<std::optional<double>> prices;
+  std::vector<std::optional<double>> prices, users;
   std::vector<std::optional<int64_t>> times;
   std::vector<std::optional<std::string>> words;
   auto ids = std::make_shared<arrow::Int32Builder>();
@@ -327,6 +327,7 @@ TEST_P(ForeignFile, a_guess_takes_roles_from_types_and_names) {
     clicks.emplace_back(row % 2);
     shops.emplace_back(row % 7);
     prices.emplace_back(row * 0.5);
+    users.emplace_back(3e8 + row % 51);  // more digits than a float32 holds
     times.emplace_back(row);
     words.emplace_back("w" + std::to_string(row % 30));
     ASSERT_TRUE(bags.Append().ok() && ids->AppendValues({row % 11, 99}).ok());
@@ -347,6 +348,9 @@ TEST_P(ForeignFile, a_guess_takes_roles_from_types_and_names) {
   file.add_array("list", ColumnRole::ignore, *bags.Finish());
   file.add_array("pair", ColumnRole::ignore,
                  *arrow::StructArray::Make({file.arrays[0]}, std::vector<std::string>{"a"}));
+  users[3].reset();
+  file.add<arrow::DoubleBuilder, double>("user_id", ColumnRole::ignore, arrow::DoubleBuilder(),
+                                         users);
   const DataOptions written = file.write(GetParam());
   const auto guess = guess_schema(posix_files(), written.train[0]);
   ASSERT_TRUE(guess.ok()) << guess.status().message();
@@ -354,16 +358,18 @@ TEST_P(ForeignFile, a_guess_takes_roles_from_types_and_names) {
   EXPECT_EQ(guess->estimated_rows, kRows);
   const std::vector<std::pair<std::string, ColumnRole>> roles{
       {"shop", ColumnRole::id},      {"bought", ColumnRole::label}, {"price", ColumnRole::dense},
-      {"seen_at", ColumnRole::time}, {"word", ColumnRole::id},      {"list", ColumnRole::id}};
+      {"seen_at", ColumnRole::time}, {"word", ColumnRole::id},      {"list", ColumnRole::id},
+      {"user_id", ColumnRole::id}};
   ASSERT_EQ(guess->options.columns.size(), roles.size());  // a struct is left out
   for (size_t i = 0; i < roles.size(); ++i) {
     EXPECT_EQ(guess->options.columns[i].name, roles[i].first);
     EXPECT_EQ(guess->options.columns[i].role, roles[i].second) << roles[i].first;
   }
-  ASSERT_EQ(guess->tables.size(), 3u);
+  ASSERT_EQ(guess->tables.size(), 4u);
   EXPECT_EQ(guess->tables[0].distinct, 7);
   EXPECT_EQ(guess->tables[1].distinct, 30);
   EXPECT_EQ(guess->tables[2].distinct, 12);
+  EXPECT_EQ(guess->tables[3].distinct, 51);
   DataOptions options = guess->options;
   options.cache = "";
   const auto read = read_rows(options);

@@ -312,10 +312,11 @@ TEST_P(ColumnarTypes, times_may_have_fractions_and_are_rounded_down) {
       read(file_with(3, ColumnRole::time, array_of(arrow::float64(), "[1413883815.7, -0.5, 7]")))
           .times,
       ElementsAre(1413883815, -1, 7));
-  EXPECT_THAT(read(file_with(3, ColumnRole::time,
-                             array_of(arrow::decimal128(12, 1), R"(["1413883815.7", "-0.5", "7.0"])")))
-                  .times,
-              ElementsAre(1413883815, -1, 7));
+  EXPECT_THAT(
+      read(file_with(3, ColumnRole::time,
+                     array_of(arrow::decimal128(12, 1), R"(["1413883815.7", "-0.5", "7.0"])")))
+          .times,
+      ElementsAre(1413883815, -1, 7));
 }
 
 TEST(OrcFile, has_times_as_seconds) {

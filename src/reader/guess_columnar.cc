@@ -63,6 +63,21 @@ void add_cells(const ColumnCells& cells, const BoundColumn& bound, SampledColumn
   }
 }
 
+/// Numbers that are whole are read as ids, which keeps all of their digits: pandas writes ids so
+/// where some are missing. False where some are none.
+Result<bool> read_as_ids(RowGroupFile& file, const BoundColumn& bound, size_t group, int64_t rows,
+                         SampledColumn& column) {
+  BoundColumn ids = bound;
+  ids.kind = CellKind::id;
+  RECMILL_ASSIGN_OR_RETURN(const auto cursor,
+                           file.open(static_cast<int64_t>(group), ids, ids.kind, true));
+  ColumnCells cells;
+  RECMILL_RETURN_IF_ERROR(cursor->read(rows, cells));
+  if (!cells.bad.empty()) return false;
+  add_cells(cells, ids, column);
+  return true;
+}
+
 /// Reads `rows` rows of a column from the row groups at `groups`, as many of each.
 Status read_column(RowGroupFile& file, const BoundColumn& bound, const std::vector<size_t>& groups,
                    int64_t rows, SampledColumn& column) {
@@ -70,6 +85,10 @@ Status read_column(RowGroupFile& file, const BoundColumn& bound, const std::vect
   const int64_t share = std::max<int64_t>(rows / static_cast<int64_t>(groups.size()), 1);
   for (const size_t group : groups) {
     const int64_t count = std::min(file.row_groups()[group], share);
+    if (bound.kind == CellKind::number && !bound.list) {
+      RECMILL_ASSIGN_OR_RETURN(const bool whole, read_as_ids(file, bound, group, count, column));
+      if (whole) continue;
+    }
     RECMILL_ASSIGN_OR_RETURN(const auto cursor,
                              file.open(static_cast<int64_t>(group), bound, bound.kind, true));
     cells.clear();
