@@ -149,6 +149,15 @@ TEST_F(Score, takes_all_rows_of_columnar_files) {
   }
 }
 
+TEST_F(Score, tells_of_a_folder_that_is_not_there_before_it_scores) {
+  train("a", "train = ['train.csv']\nsplit.by = 'fraction'");
+  write("new.csv", "none of the columns\n");
+  const Outcome outcome = run({"predict", "runs/a", "--rows", "new.csv", "--out", "none/p.csv"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err.find("recmill: " + path("none/p.csv")), 0u) << outcome.err;
+  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+}
+
 TEST_F(Score, of_files_that_are_not_there_names_the_whole_path) {
   train("a", "train = ['train.csv']\nsplit.by = 'fraction'");
   for (const char* verb : {"eval", "predict"}) {

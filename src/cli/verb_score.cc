@@ -34,6 +34,9 @@ Status score(const Arguments& arguments, Chosen& chosen) {
   auto world = open_world(config.options.train);
   if (!world.ok()) return config.locate(world.status());
   chosen.world = *std::move(world);
+  // What cannot be written is told before anything is scored.
+  if (!out.empty() && chosen.world->has_first_rank())
+    RECMILL_RETURN_IF_ERROR(AtomicFile::create(posix_files(), out).status());
   const train::JobSetting setting{posix_files(),
                                   *chosen.world,
                                   build_commit(),
