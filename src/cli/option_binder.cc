@@ -44,9 +44,11 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
   return near.empty() ? "" : "; did you mean '" + near + "'?";
 }
 
-std::string OptionReference::with_range(std::string_view description, const Range& range) {
-  const std::string text = range_text(range);
-  if (text.empty() || text == "at least 0") return std::string(description);
+std::string OptionReference::with_range(std::string_view description, const Range& range,
+                                        bool real) {
+  std::string text = range_text(range);
+  if (real && text.empty()) text = "any finite number";
+  if (text.empty() || (!real && text == "at least 0")) return std::string(description);
   return fmt::format("{}{}{}", description, description.empty() ? "" : "; ", text);
 }
 

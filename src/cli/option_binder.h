@@ -4,8 +4,10 @@
 #pragma once
 
 #include <concepts>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -194,7 +196,10 @@ class OptionReference {
   template <typename T, typename... Rest>
   void operator()(std::string_view key, T& field, std::string_view description,
                   const Rest&... rest) {
-    const std::string documentation = with_range(description, internal::range_of<T>(rest...));
+    constexpr bool kReal = std::is_floating_point_v<T> || std::same_as<T, std::vector<double>> ||
+                           std::same_as<T, std::optional<double>>;
+    const std::string documentation =
+        with_range(description, internal::range_of<T>(rest...), kReal);
     const std::string path = prefix_.empty() ? std::string(key) : prefix_ + "." + std::string(key);
     if constexpr (internal::OptionStruct<T>) {
       nested(path, field);
@@ -225,8 +230,8 @@ class OptionReference {
     describe(*this, field);
     prefix_ = outer;
   }
-  /// Ranges are told of what may not be any number from 0 on.
-  static std::string with_range(std::string_view description, const Range& range);
+  /// Ranges are told of every real number, and of integers that may not be any from 0 on.
+  static std::string with_range(std::string_view description, const Range& range, bool real);
   static std::string line(const std::string& path, const std::string& value,
                           std::string_view documentation) {
     return "| `" + path + "` | `" + value + "` | " + std::string(documentation) + " |\n";
