@@ -151,9 +151,12 @@ TEST(OptionReference, lists_nested_keys_with_defaults) {
   EXPECT_NE(page.find("| `top.inner.size` | `3` | how many; at least 0 and at most 100 |"),
             std::string::npos)
       << page;
-  EXPECT_NE(page.find("| `top.inner.own_rate` | `` | in place of rate; at least 0 |"), std::string::npos)
+  EXPECT_NE(page.find("| `top.inner.own_rate` | `` | in place of rate; at least 0 |"),
+            std::string::npos)
       << page;
-  EXPECT_NE(page.find("| `top.parts[].weights` | `[]` | one each; any finite number |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| `top.parts[].weights` | `[]` | one each; any finite number |"),
+            std::string::npos)
+      << page;
 }
 
 TEST(OptionReference, tells_the_defaults_of_lists) {
