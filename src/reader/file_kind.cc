@@ -138,8 +138,9 @@ Status refuse_unknown(const std::string& path, std::string_view head) {
     return Status::BadRequest(path + ": is rows of libffm, which are not guessed; data.format = " +
                               "\"libsvm\" reads them, with data.libsvm.fields");
   }
-  const size_t mac = text.find('\r');
-  if (mac + 1 < text.size() && text.find('\n') == std::string_view::npos) {
+  const size_t carriage_return = text.find('\r');
+  const bool is_within = carriage_return < text.size() && carriage_return + 1 < text.size();
+  if (is_within && text.find('\n') == std::string_view::npos) {
     return refused(path, "text whose lines end with a carriage return alone",
                    "let them end with a line feed");
   }

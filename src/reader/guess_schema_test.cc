@@ -227,6 +227,13 @@ TEST_F(GuessSchema, names_and_leaves_out_leaks_constants_keys_and_the_index_of_p
   EXPECT_THAT(found.toml, HasSubstr("# Left out: \"paid\": LEAK: filled in 100.0 %"));
 }
 
+TEST_F(GuessSchema, one_line_without_an_end_is_not_refused_for_carriage_returns) {
+  for (const char* line : {"y,a,b", "y,a,b\r", "1,2,3"}) {
+    const auto found = guess_schema(posix_files(), write("line.csv", line));
+    EXPECT_THAT(found.status().message(), Not(HasSubstr("carriage return"))) << line;
+  }
+}
+
 TEST_F(GuessSchema, seconds_may_have_fractions) {
   std::string text = "at,x,click\n";
   for (int64_t i = 0; i < 300; ++i)
