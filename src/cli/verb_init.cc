@@ -56,7 +56,7 @@ Status write_config(const Arguments& arguments) {
 void add_init(CLI::App& app, Chosen& chosen) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* verb = app.add_subcommand(
-      "init", "guess a configuration from text, libsvm, Parquet, Arrow IPC or ORC");
+      "init", "guess a configuration from text, JSON lines, libsvm, Parquet, Arrow IPC or ORC");
   verb->add_option("data", arguments->data, "a file, a folder or a pattern")->required();
   verb->add_option("--out", arguments->out, "TOML file to write; else it is printed");
   verb->add_option("--label", arguments->label, "the column of the label; else it is guessed");

@@ -305,7 +305,8 @@ ColumnFacts facts_of(const SampledColumn& column) {
   facts.type = column.type;
   facts.rows = static_cast<int64_t>(column.rows());
   facts.list = column.list;
-  const bool text = column.type == CellType::unsaid;
+  facts.weighted = column.weighted;
+  const bool text = column.type == CellType::unsaid && !column.list;
   if (text) facts.missing = missing_words(column);
   facts.whole = facts.numbers = !column.list && column.type != CellType::hashed;
   facts.hexadecimal = facts.iso_time = text;

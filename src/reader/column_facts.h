@@ -36,12 +36,12 @@ struct ColumnFacts {
   bool whole = false;    // decimal integers (7.0 too, where nothing else is against it)
   bool numbers = false;  // decimal numbers
   bool hexadecimal = false, iso_time = false, leading_zeros = false;
-  bool points = false;               // whole numbers that are written 7.0
-  double mean_length = 0;            // characters of a cell
-  std::vector<std::string> missing;  // words that stand for no value ("NA", "?")
-  std::vector<std::string> values;   // the distinct cells, sorted, where they are few
-  bool list = false;
-  bool whole_items = false;  // of lists: ids are decimal integers
+  bool points = false;                  // whole numbers that are written 7.0
+  double mean_length = 0;               // characters of a cell
+  std::vector<std::string> missing;     // words that stand for no value ("NA", "?")
+  std::vector<std::string> values;      // the distinct cells, sorted, where they are few
+  bool list = false, weighted = false;  // by its type
+  bool whole_items = false;             // of lists: ids are decimal integers
   char list_separator = 0, weight_separator = 0;
   std::optional<NumberFacts> number;
   // Of the label, where it is known and the sample has both kinds of it:

@@ -125,11 +125,6 @@ Status refuse_unknown(const std::string& path, std::string_view head) {
                               "bytes); " + std::string(kAsTable));
   }
   const std::string_view text = after_spaces(head);
-  if (text.starts_with('{')) {
-    return Status::BadRequest(path + ": is JSON, whose columns are not guessed; data.format = " +
-                              "\"json_lines\" reads an object a line, by the keys that " +
-                              "data.columns names");
-  }
   if (text.starts_with("[{") || text.starts_with("[[") ||
       (text.starts_with('[') && after_spaces(text.substr(1)).starts_with('{'))) {
     return refused(path, "a JSON array", kAsTable);

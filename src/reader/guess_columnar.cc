@@ -121,6 +121,7 @@ std::vector<SampledColumn> columns_of(const arrow::Schema& fields, bool& declare
                   : whole                           ? CellType::whole
                                                     : CellType::hashed;
     column.list = bound.has_value() && bound->list;
+    column.weighted = column.list && bound->weights.field >= 0;
     const std::string role = declared_role(*fields.field(i));
     declared = declared || !role.empty();
     for (const auto& [value, name] : EnumNames<ColumnRole>::names) {

@@ -16,7 +16,8 @@ constexpr int64_t kFewRows = 30;       // from here on "all distinct" says somet
 constexpr double kTellsAll = 0.999;    // AUC of a column that must know the label
 constexpr double kRanks = 0.08;        // of an AUC from 0.5: names do not rank rows so well, ...
 constexpr int64_t kManyRanked = 1000;  // ... nor chance so many
-constexpr double kByChance = -13.8;    // ln of one in a million
+constexpr double kMostlyDistinct = 0.99;
+constexpr double kByChance = -13.8;  // ln of one in a million
 constexpr double kLargestExact = 0x1p53;
 constexpr double kLastSecond = 4.1e9;  // of the year 2099
 
@@ -165,6 +166,11 @@ bool is_time(const ColumnFacts& f) {
   return unix_times(*f.number, named) || (named && dates_in_digits(*f.number));
 }
 
+/// Whether larger values go with one label, more than chance has it.
+bool ranks(const ColumnFacts& f) {
+  return std::abs(f.number->ranked - 0.5) > kRanks && f.rows >= kManyRanked;
+}
+
 /// Whether integers measure or name. Names of columns decide, then how the values spread.
 bool measures(const ColumnFacts& f) {
   const NumberFacts& n = *f.number;
@@ -177,24 +183,31 @@ bool measures(const ColumnFacts& f) {
   }
   if (n.most_common == 0 && n.common_share >= 0.4 && n.maximum > 20) return true;  // amounts
   if (n.roughness > 3) return false;
-  if (std::abs(n.ranked - 0.5) > kRanks && f.rows >= kManyRanked) return true;
+  if (ranks(f)) return true;
   if (n.neighbours >= 0.5) return true;
   const bool mostly_once = static_cast<double>(f.distinct) > 0.25 * static_cast<double>(f.cells);
-  return mostly_once && n.unevenness > 0.2;
+  const bool hardly_again =
+      static_cast<double>(f.distinct) >= kMostlyDistinct * static_cast<double>(f.cells);
+  return mostly_once && n.unevenness > (hardly_again ? 0.1 : 0.2);
 }
 
+/// Rows are told apart by it: as a feature, hardly any value would come again.
 bool is_key(const ColumnFacts& f) {
-  if (f.rows < kFewRows || f.distinct != f.rows || f.list || f.list_separator != 0) return false;
-  if (f.number.has_value() && (!f.whole || f.points)) return false;
-  return !f.number.has_value() || f.number->unevenness < 0.1 || named_as_id(f.name);
+  if (f.rows < kFewRows || f.list || f.list_separator != 0) return false;
+  if (static_cast<double>(f.distinct) < kMostlyDistinct * static_cast<double>(f.rows)) return false;
+  if (!f.number.has_value()) return true;
+  if (!f.whole || f.points) return false;
+  if (f.distinct < f.rows && ranks(f)) return false;
+  return f.number->unevenness < 0.1 || named_as_id(f.name);
 }
 
 /// A column that is filled only where the label is 1, or only where it is 0.
-bool leaks_by_filling(const ColumnFacts& f, double rate) {
-  if (f.cells == f.rows || f.filled_positive + f.filled_negative == 0) return false;
+bool leaks_by_filling(const ColumnFacts& f, const LabelGuess& label) {
+  if (label.column < 0 || f.cells == f.rows || f.filled_positive + f.filled_negative == 0)
+    return false;
   const double cells = static_cast<double>(f.cells);
-  if (f.filled_negative == 0) return cells * std::log(rate) < kByChance;
-  if (f.filled_positive == 0) return cells * std::log(1 - rate) < kByChance;
+  if (f.filled_negative == 0) return cells * std::log(label.rate) < kByChance;
+  if (f.filled_positive == 0) return cells * std::log(1 - label.rate) < kByChance;
   return std::abs(f.filled_positive - f.filled_negative) > 0.95;
 }
 
@@ -265,18 +278,20 @@ class Decision {
     }
     if (f.cells == 0) return "empty in the sample";
     if (f.distinct == 1 && f.cells == f.rows) return "constant in the sample";
-    if (is_time(f)) return "a time, of which rows are not told apart";
-    if (is_key(f)) return "a key: no value comes again in the sample";
-    if (f.mean_length > 60 && 2 * f.distinct > f.cells && f.list_separator == 0 && !f.numbers) {
-      return "free text, which hardly comes again";
-    }
-    if (label_.column < 0) return "";
-    if (leaks_by_filling(f, label_.rate)) {
+    if (leaks_by_filling(f, label_)) {
       return fmt::format(
           "LEAK: filled in {:.1f} % of the positive rows and {:.1f} % of the negative ones, so it "
           "is written after the label",
           100 * f.filled_positive, 100 * f.filled_negative);
     }
+    if (is_time(f)) return "a time, of which rows are not told apart";
+    if (is_key(f)) {
+      return fmt::format("a key: {} of {} values are distinct", f.distinct, f.cells);
+    }
+    if (f.mean_length > 60 && 2 * f.distinct > f.cells && f.list_separator == 0 && !f.numbers) {
+      return "free text, which hardly comes again";
+    }
+    if (label_.column < 0) return "";
     if (f.auc > kTellsAll && (f.numbers || f.distinct <= 12) && has_others(c)) {
       return fmt::format("LEAK: tells the label alone (AUC {:.4f})", f.auc);
     }

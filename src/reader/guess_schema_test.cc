@@ -152,6 +152,60 @@ TEST_F(GuessSchema, a_file_of_another_header_or_format_is_refused_by_name) {
   EXPECT_THAT(refusal(folder_.path()), HasSubstr("/b.csv: its first line has 2 cells"));
 }
 
+TEST_F(GuessSchema, headers_may_differ_in_order_and_files_may_be_without_rows) {
+  write("a.csv", "");
+  write("b.csv", "site,click\n");
+  write("c.csv", "click,site\n0,a\n1,b\n1,a\n");
+  write("d.csv", "site,click\nb,0\na,1\nb,0\n");
+  const SchemaGuess found = guess(folder_.path());
+  EXPECT_EQ(found.sampled_rows, 6);
+  EXPECT_EQ(role_of(found, "click"), ColumnRole::label);
+  EXPECT_EQ(role_of(found, "site"), ColumnRole::id);
+  ASSERT_EQ(found.tables.size(), 1u);
+  EXPECT_EQ(found.tables[0].distinct, 2);
+}
+
+TEST_F(GuessSchema, reads_json_lines) {
+  std::string text;
+  for (int64_t i = 0; i < 400; ++i) {
+    text += "{\"click\": " + std::string(draw(i, 2) != 0 ? "true" : "false") +
+            ", \"user\": {\"id\": " + std::to_string(draw(i, 50, 1)) +
+            ", \"age\": " + std::to_string(static_cast<double>(draw(i, 900, 2)) / 8 + 0.0625) +
+            "}, \"tags\": [\"t" + std::to_string(draw(i, 9, 3)) + "\", \"u\"], \"bag\": {\"" +
+            std::to_string(draw(i, 70, 4)) + "\": 0.5}" +
+            (i % 3 == 0 ? R"(, "site": "a\"b)" + std::to_string(i % 7) + "\"" : "") +
+            ", \"odd\": [[1]]}\n";
+  }
+  const SchemaGuess found = guess(write("rows.jsonl", text));
+  EXPECT_EQ(found.options.format, DataFormat::json_lines);
+  EXPECT_EQ(found.sampled_rows, 400);
+  EXPECT_EQ(role_of(found, "click"), ColumnRole::label);
+  EXPECT_EQ(role_of(found, "user.age"), ColumnRole::dense);
+  EXPECT_EQ(column_of(found, "user.id").spec.id_text, IdText::integer);
+  EXPECT_EQ(column_of(found, "tags").spec.id_text, IdText::text);
+  EXPECT_EQ(role_of(found, "bag"), ColumnRole::id);
+  EXPECT_EQ(role_of(found, "site"), ColumnRole::id);
+  EXPECT_FALSE(column_of(found, "odd").kept);
+  EXPECT_THAT(found.toml, Not(HasSubstr("header = ")));
+  std::vector<std::pair<std::string, std::string>> poolings;
+  for (const FeatureGuess& feature : found.training.features) {
+    poolings.emplace_back(feature.name, feature.pooling);
+  }
+  EXPECT_THAT(poolings,
+              ::testing::IsSupersetOf({std::pair<std::string, std::string>("tags", "mean"),
+                                       std::pair<std::string, std::string>("bag", "sum")}));
+  DataOptions read = found.options;
+  read.cache = "";
+  Pool pool(1);
+  const auto reader = open_reader(read, Subset::all, 1, pool, posix_files());
+  ASSERT_TRUE(reader.ok()) << reader.status().message();
+  ColumnBatch batch;
+  const Status status = (*reader)->read(0, 0, 400, batch);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_THAT(refusal(write("pretty.json", "{\n  \"a\": 1\n}\n")),
+              HasSubstr("pretty.json:1: is no JSON object with columns"));
+}
+
 TEST_F(GuessSchema, what_is_no_table_of_text_is_refused_by_what_it_is) {
   using std::string_literals::operator""s;
   const std::pair<std::string, const char*> cases[] = {
@@ -165,7 +219,6 @@ TEST_F(GuessSchema, what_is_no_table_of_text_is_refused_by_what_it_is) {
       {"\xFF\xFE\x31\0"s, "text of UTF-16"},
       {"\x1F\x8B\x08\0"s, "compressed with gzip, which is not read; let its name end in .gz"},
       {"[{\"a\": 1}]"s, "a JSON array"},
-      {"{\"a\": 1}\n"s, "JSON, whose columns are not guessed; data.format = \"json_lines\""},
       {"1 0:3:0.5 1:7:1 2:12:0.25\n0 0:2:1 1:4:1\n"s, "rows of libffm"},
       {"<?xml version='1.0'?>\n<rows/>\n"s, "is XML"},
       {"@relation r\n@attribute a numeric\n@data\n1\n"s, "an ARFF file"},

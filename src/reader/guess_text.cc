@@ -11,6 +11,7 @@
 #include "reader/column_facts.h"
 #include "reader/file_ending.h"
 #include "reader/file_kind.h"
+#include "reader/guess_json_lines.h"
 #include "reader/plain_text_parser.h"
 #include "reader/row_ends.h"
 
@@ -69,18 +70,16 @@ Result<Piece> read_piece(ByteStream& stream, uint64_t from, size_t bytes, char q
   return piece;
 }
 
-/// The head of a file, which must be text that is known.
+/// The head of a file, which must be text that is known; no lines where it has but blank ones.
 Result<Piece> read_head(Files& files, const std::string& path, size_t bytes, char quote) {
   RECMILL_ASSIGN_OR_RETURN(const auto stream, open_byte_stream(files, path));
   std::string start(kKindBytes, '\0');
   RECMILL_ASSIGN_OR_RETURN(const size_t size, stream->read(start));
-  if (size == 0) return Status::Failed(path + ": is empty");
   start.resize(size);
   RECMILL_RETURN_IF_ERROR(refuse_unknown(path, start));
   RECMILL_ASSIGN_OR_RETURN(const auto again, open_byte_stream(files, path));
   RECMILL_ASSIGN_OR_RETURN(Piece piece, read_piece(*again, 0, bytes, quote));
-  if (!piece.lines.empty()) return piece;
-  if (piece.to_end) return Status::Failed(path + ": has only empty lines");
+  if (!piece.lines.empty() || piece.to_end) return piece;
   return Status::Failed(
       fmt::format("{}: the first line does not end within {} MiB", path, bytes >> 20));
 }
@@ -169,6 +168,12 @@ bool looks_like_behavior_log(const std::vector<SampledColumn>& columns,
   return time.ok() && *time > 500'000'000 && *time < 5'000'000'000;
 }
 
+bool is_json(std::string_view line) {
+  return without_spaces(line).starts_with('{');
+}
+
+constexpr const char* kName = "; name the files that are one data set by a pattern";
+
 class TextSample {
  public:
   TextSample(Files& files, const std::vector<std::string>& paths) : files_(files), paths_(paths) {}
@@ -191,6 +196,7 @@ class TextSample {
       RECMILL_ASSIGN_OR_RETURN(const double rows, take_file(f, share, size));
       estimate += rows;
     }
+    if (sample_.data.format == DataFormat::json_lines) sample_.columns = columns_of_json(json_);
     if (sample_.rows() == 0) return Status::Failed(paths_[0] + ": has no rows");
     const double all = sampled_sizes > 0 ? estimate * sizes / sampled_sizes : estimate;
     sample_.estimated_rows = std::max(sample_.rows(), static_cast<int64_t>(all));
@@ -199,8 +205,28 @@ class TextSample {
   }
 
  private:
+  /// Finds the first file that has rows, or else one with a line.
+  Result<Piece> first_with_rows() {
+    Piece best;
+    for (size_t f = 0; f < paths_.size() && best.lines.size() < 2; ++f) {
+      RECMILL_ASSIGN_OR_RETURN(Piece head, read_head(files_, paths_[f], kMostBytes, '"'));
+      if (head.lines.size() <= best.lines.size()) continue;
+      best = std::move(head);
+      first_ = f;
+    }
+    if (best.lines.empty()) return Status::Failed(paths_[0] + ": is empty");
+    return best;
+  }
+
   Status look_at_first() {
-    RECMILL_ASSIGN_OR_RETURN(const Piece head, read_head(files_, paths_[0], kMostBytes, '"'));
+    RECMILL_ASSIGN_OR_RETURN(const Piece head, first_with_rows());
+    if (is_json(head.lines[0])) {
+      sample_.data.format = DataFormat::json_lines;
+      if (!columns_of_json({head.lines.data(), 1}).empty()) return {};
+      return Status::BadRequest(paths_[first_] +
+                                ":1: is no JSON object with columns; rows are "
+                                "read as one object on one line");
+    }
     if (is_libsvm(head.lines[0])) {
       sample_.data.format = DataFormat::libsvm;
       sample_.data.header = false;
@@ -218,7 +244,7 @@ class TextSample {
       const bool whole = split_cells(layout_, head.lines[i], cells).ok();
       if (whole && (rows.empty() || cells.size() == rows[0].size())) rows.push_back(cells);
     }
-    if (rows.empty()) return Status::Failed(paths_[0] + ":1: is no row of text");
+    if (rows.empty()) return Status::Failed(paths_[first_] + ":1: is no row of text");
     sample_.data.header = is_header(rows);
     sample_.data.delimiter = layout_.delimiter;
     sample_.columns.resize(rows[0].size());
@@ -238,25 +264,40 @@ class TextSample {
     return true;
   }
 
-  /// Whether the first line of a file is what it must be.
+  /// Whether the first line of a file is what it must be. Headers may have any order.
   Status agrees(size_t file) {
-    if (file == 0) return {};
     RECMILL_ASSIGN_OR_RETURN(const Piece head, read_head(files_, paths_[file], kLeastBytes, '"'));
     return agrees(file, head);
   }
   Status agrees(size_t file, const Piece& head) {
+    order_.clear();
+    if (head.lines.empty()) return {};
+    if (sample_.data.format == DataFormat::json_lines) {
+      if (is_json(head.lines[0])) return {};
+      return Status::BadRequest(paths_[file] + ": is no JSON, as " + paths_[first_] + " is" +
+                                kName);
+    }
     Row cells;
     const bool whole = cut(head.lines[0], cells);
     const size_t columns = sample_.columns.size();
-    if (whole && sample_.data.header && cells != sample_.header) {
+    if (whole && sample_.data.header && !find_order(cells)) {
       return Status::BadRequest(paths_[file] + ": its first line is not the header of " +
-                                paths_[0] + "; name the files that are one data set by a pattern");
+                                paths_[first_] + kName);
     }
     if (whole && cells.size() == columns) return {};
-    return Status::BadRequest(fmt::format(
-        "{}: its first line has {} cells, and that of {} has {}; name the files that are one data "
-        "set by a pattern",
-        paths_[file], cells.size(), paths_[0], columns));
+    return Status::BadRequest(
+        fmt::format("{}: its first line has {} cells, and that of {} has {}{}", paths_[file],
+                    cells.size(), paths_[first_], columns, kName));
+  }
+
+  /// The place in `header` of each column; false where it does not name the same columns.
+  bool find_order(const Row& header) {
+    if (header == sample_.header) return true;
+    if (!std::ranges::is_permutation(header, sample_.header)) return false;
+    for (const std::string& name : sample_.header) {
+      order_.push_back(static_cast<size_t>(std::ranges::find(header, name) - header.begin()));
+    }
+    return true;
   }
 
   /// Takes rows of a file; returns how many it has, about.
@@ -267,8 +308,10 @@ class TextSample {
     const size_t bytes = std::min(share / places + 1, kMostBytes);
     RECMILL_ASSIGN_OR_RETURN(Piece head,
                              read_head(files_, path, std::max(bytes, kLeastBytes), layout_.quote));
-    if (file > 0) RECMILL_RETURN_IF_ERROR(agrees(file, head));
-    if (sample_.data.header) head.lines.erase(head.lines.begin());
+    RECMILL_RETURN_IF_ERROR(agrees(file, head));
+    if (head.lines.empty()) return 0.0;
+    if (sample_.data.format == DataFormat::csv && sample_.data.header)
+      head.lines.erase(head.lines.begin());
     int64_t rows = take_lines(head.lines);
     double read = head.bytes;
     bool whole = head.to_end && rows == static_cast<int64_t>(head.lines.size());
@@ -287,6 +330,10 @@ class TextSample {
   /// Adds the lines that are whole rows; returns how many are.
   int64_t take_lines(const std::vector<std::string>& lines) {
     int64_t taken = 0;
+    if (sample_.data.format == DataFormat::json_lines) {
+      json_.insert(json_.end(), lines.begin(), lines.end());
+      return static_cast<int64_t>(lines.size());
+    }
     for (const std::string& line : lines) {
       const size_t cells = sample_.columns.size() * static_cast<size_t>(sample_.rows() + 1);
       const bool whole = cut(line, cells_);
@@ -296,7 +343,9 @@ class TextSample {
         sample_.whole = false;
         continue;
       }
-      for (size_t c = 0; c < cells_.size(); ++c) sample_.columns[c].add(cells_[c]);
+      for (size_t c = 0; c < cells_.size(); ++c) {
+        sample_.columns[c].add(cells_[order_.empty() ? c : order_[c]]);
+      }
     }
     return taken;
   }
@@ -321,6 +370,9 @@ class TextSample {
   const std::vector<std::string>& paths_;
   TextLayout layout_;
   Sample sample_;
+  size_t first_ = 0;               // the file that the others are held against
+  std::vector<size_t> order_;      // of the columns in this file's header; empty: as in the first's
+  std::vector<std::string> json_;  // lines
   Row cells_;
 };
 

@@ -130,7 +130,8 @@ TrainingGuess guess_training(const TrainingInput& input) {
   for (const ColumnFacts& f : input.ids) {
     guess.tables.push_back(table_of(f, input));
     if (f.list || f.list_separator != 0) {
-      guess.features.push_back({f.name, "", "", f.weight_separator != 0 ? "sum" : "mean", {}});
+      const bool weighted = f.weighted || f.weight_separator != 0;
+      guess.features.push_back({f.name, "", "", weighted ? "sum" : "mean", {}});
     }
   }
   if (!input.dense.empty()) {

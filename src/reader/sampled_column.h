@@ -19,7 +19,8 @@ enum class CellType { unsaid, whole, real, hashed, time, unread };
 struct SampledColumn {
   std::string name;
   CellType type = CellType::unsaid;
-  bool list = false;                         // by its type; items stand between kItemEnd
+  bool list = false;                         // by its type; items are parted by kItemEnd
+  bool weighted = false;                     // items have weights, which are not sampled
   ColumnRole declared = ColumnRole::ignore;  // what the file says itself
 
   static constexpr char kItemEnd = '\x1F';
