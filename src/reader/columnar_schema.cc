@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "reader/columnar_roles.h"
+#include "reader/text_layout.h"
 
 namespace recmill::reader {
 namespace {
@@ -184,7 +185,10 @@ class Binder {
     if (spec.role == ColumnRole::ignore) return {};
     const CellKind kind = kind_of(spec.role);
     const bool may_be_empty = spec.role == ColumnRole::label && !needs_label_;
-    if (may_be_empty && find_fields(fields_, spec.name).empty()) return add_absent(spec, kind);
+    if (!needs_label_ && find_fields(fields_, spec.name).empty()) {
+      if (may_be_empty) return add_absent(spec, kind);
+      if (may_be_absent(spec)) return {};
+    }
     RECMILL_ASSIGN_OR_RETURN(const Found found, find(spec.name, kind, spec.role));
     BoundColumn column = bind(spec.name, kind, found);
     column.spec = spec;

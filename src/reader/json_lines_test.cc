@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/temporary_folder.h"
 #include "reader/json_row.h"
+#include "reader/open_reader.h"
 #include "reader/reader_contract.h"
 #include "reader/testing/text_rows.h"
 
@@ -203,6 +204,35 @@ TEST(JsonLines, a_split_by_hash_keeps_equal_values_together_of_any_key) {
             "data.split.column: no first row of a file has the key 'at.nobody'");
   EXPECT_EQ(users[0].size() + users[1].size(), 50u);
   EXPECT_GT(users[1].size(), 5u);
+}
+
+TEST(JsonLines, rows_to_score_may_lack_the_weight_of_each_sample) {
+  TemporaryFolder folder;
+  ASSERT_TRUE(
+      write_atomically(posix_files(), folder.path() + "/rows.jsonl", "{\"d\": 1}\n{\"d\": 2}\n")
+          .ok());
+  DataOptions options;
+  options.format = DataFormat::json_lines;
+  options.cache = "";
+  options.path = folder.path();
+  options.train = {"rows.jsonl"};
+  for (const auto& [name, role] :
+       {std::pair("y", ColumnRole::label), std::pair("d", ColumnRole::dense),
+        std::pair("w", ColumnRole::sample_weight)}) {
+    ColumnSpec spec;
+    spec.name = name;
+    spec.role = role;
+    options.columns.push_back(spec);
+  }
+  options.scored.labels = false;
+  Pool pool(1);
+  const auto reader = open_reader(options, Subset::all, 1, pool, posix_files());
+  ASSERT_TRUE(reader.ok()) << reader.status().message();
+  ColumnBatch batch;
+  const Status status = (*reader)->read(0, 0, 2, batch);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_THAT(batch.dense[0], ::testing::ElementsAre(1.0f, 2.0f));
+  EXPECT_TRUE(batch.sample_weights.empty());
 }
 
 }  // namespace

@@ -77,6 +77,21 @@ TEST_P(RowsToScore, may_lack_a_label_where_nobody_needs_it) {
   EXPECT_TRUE(batch.keys.numbers.empty());
 }
 
+TEST_P(RowsToScore, may_lack_the_weight_of_each_sample) {
+  ColumnSpec weight;
+  weight.name = "w";
+  weight.role = ColumnRole::sample_weight;
+  options_.columns.push_back(weight);
+  options_.scored.labels = false;
+  const auto reader = open();
+  ASSERT_TRUE(reader.ok()) << reader.status().message();
+  ColumnBatch batch;
+  const Status read = (*reader)->read(0, 0, 10, batch);
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_THAT(batch.ids[0].ids, ElementsAre(7, 8, 7, 8));
+  EXPECT_THAT(batch.sample_weights, ::testing::Each(1.0f));
+}
+
 TEST_P(RowsToScore, say_where_they_are_from_and_what_tells_them_apart) {
   options_.scored = {.labels = false, .numbers = true, .key = "name"};
   const auto reader = open();

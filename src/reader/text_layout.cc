@@ -172,6 +172,13 @@ Result<TextLayout> libsvm_layout(const LibsvmOptions& options, const LabelRule& 
   return layout;
 }
 
+bool may_be_absent(const ColumnSpec& spec) {
+  if (spec.role == ColumnRole::sample_weight) {
+    log_warning_once("rows to score have no column '" + spec.name + "': each sample's weight is 1");
+  }
+  return spec.role == ColumnRole::label || spec.role == ColumnRole::sample_weight;
+}
+
 Result<TextLayout> csv_layout(const DataOptions& options, const std::vector<std::string>& header) {
   TextLayout layout;
   RECMILL_ASSIGN_OR_RETURN(const auto label, LabelRule::make(options.label));
@@ -188,7 +195,7 @@ Result<TextLayout> csv_layout(const DataOptions& options, const std::vector<std:
     }
     for (const ColumnSpec& spec : options.columns) {
       const int at = layout.column_named(spec.name);
-      if (at < 0 && spec.role == ColumnRole::label && !options.scored.labels) continue;
+      if (at < 0 && !options.scored.labels && may_be_absent(spec)) continue;
       if (at < 0) {
         return Status::BadRequest("data.columns: the header has no column '" + spec.name + "'");
       }
@@ -222,8 +229,12 @@ Result<TextLayout> json_layout(const DataOptions& options, const std::vector<std
   for (const std::string& head : heads) find_json_bags(head, layout, seen);
   const bool none = std::ranges::all_of(heads, &std::string::empty);
   for (size_t i = 0; i < seen.size() && !none; ++i) {
-    const ColumnRole role = layout.columns[i].spec.role;
-    if (seen[i] || (role == ColumnRole::label && !options.scored.labels)) continue;
+    ColumnRole& role = layout.columns[i].spec.role;
+    if (seen[i]) continue;
+    if (!options.scored.labels && may_be_absent(layout.columns[i].spec)) {
+      if (role == ColumnRole::sample_weight) role = ColumnRole::ignore;
+      continue;
+    }
     const std::string& name = layout.columns[i].spec.name;
     if (role == ColumnRole::ignore) {
       return Status::BadRequest((name == split ? "data.split.column" : "--key") +
