@@ -166,6 +166,13 @@ bool is_time(const ColumnFacts& f) {
   return unix_times(*f.number, named) || (named && dates_in_digits(*f.number));
 }
 
+/// Times are seconds where an hour or a weekday is made of them.
+std::string unit_of(const ColumnFacts& f) {
+  if (!f.number.has_value() || !unix_times(*f.number, true)) return "";
+  if (f.number->maximum <= kLastSecond) return "";
+  return ", in smaller units than seconds: a split by time takes it, derived columns would not";
+}
+
 /// Whether larger values go with one label, more than chance has it.
 bool ranks(const ColumnFacts& f) {
   return std::abs(f.number->ranked - 0.5) > kRanks && f.rows >= kManyRanked;
@@ -234,7 +241,7 @@ class Decision {
     if (static_cast<int>(c) == label_.column) return take(guess, ColumnRole::label, label_.why);
     const std::string left_out = why_left_out(c);
     if (static_cast<int>(c) == time_) {
-      return take(guess, ColumnRole::time, span_of(f) + ": the time");
+      return take(guess, ColumnRole::time, span_of(f) + ": the time" + unit_of(f));
     }
     if (!left_out.empty()) {
       guess.kept = false;

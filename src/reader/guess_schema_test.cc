@@ -339,6 +339,20 @@ TEST_F(GuessSchema, the_time_is_the_column_of_seconds_and_not_the_hour) {
   EXPECT_THAT(found.toml, HasSubstr("split.by = \"time\""));
 }
 
+TEST_F(GuessSchema, tells_of_times_that_are_no_seconds) {
+  std::string seconds = "click,ts,site\n", milliseconds = seconds;
+  for (int64_t i = 0; i < 200; ++i) {
+    const std::string click = std::to_string(draw(i, 2)), site = std::to_string(draw(i, 9, 1));
+    seconds += click + "," + std::to_string(1511544070 + 60 * i) + "," + site + "\n";
+    milliseconds += click + "," + std::to_string(1511544070123 + 60000 * i) + "," + site + "\n";
+  }
+  for (const auto& [text, told] : {std::pair(seconds, false), std::pair(milliseconds, true)}) {
+    const ColumnGuess time = column_of(guess_text(text), "ts");
+    EXPECT_EQ(time.spec.role, ColumnRole::time);
+    EXPECT_EQ(time.why.find("smaller units than seconds") != std::string::npos, told) << time.why;
+  }
+}
+
 TEST_F(GuessSchema, finds_lists_and_bags_of_weighted_ids) {
   std::string text = "label,items,genres,bag,title\n";
   for (int i = 0; i < 400; ++i) {
