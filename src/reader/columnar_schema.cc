@@ -187,7 +187,7 @@ class Binder {
     const bool may_be_empty = spec.role == ColumnRole::label && !needs_label_;
     if (!needs_label_ && find_fields(fields_, spec.name).empty()) {
       if (may_be_empty) return add_absent(spec, kind);
-      if (may_be_absent(spec)) return {};
+      if (accept_absent(spec)) return {};
     }
     RECMILL_ASSIGN_OR_RETURN(const Found found, find(spec.name, kind, spec.role));
     BoundColumn column = bind(spec.name, kind, found);

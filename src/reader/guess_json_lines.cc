@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/guess_json_lines.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -120,7 +121,7 @@ std::optional<Object> row_of(const std::string& line) {
 
 }  // namespace
 
-std::vector<SampledColumn> columns_of_json(std::span<const std::string> lines) {
+std::vector<SampledColumn> columns_of_json(std::span<const std::string> lines, size_t most_cells) {
   Place rows;
   for (const std::string& line : lines) {
     if (const auto row = row_of(line); row.has_value()) look_at(*row, 0, rows);
@@ -128,7 +129,9 @@ std::vector<SampledColumn> columns_of_json(std::span<const std::string> lines) {
   std::vector<SampledColumn> columns;
   std::vector<std::vector<std::string>> ways;
   find_columns(rows, {}, columns, ways);
+  const size_t most_rows = std::max<size_t>(most_cells / std::max<size_t>(columns.size(), 1), 1);
   for (const std::string& line : lines) {
+    if (!columns.empty() && columns[0].rows() == most_rows) break;
     const auto row = row_of(line);
     if (!row.has_value()) continue;
     for (size_t c = 0; c < columns.size(); ++c) {

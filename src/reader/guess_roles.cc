@@ -178,6 +178,11 @@ bool ranks(const ColumnFacts& f) {
   return std::abs(f.number->ranked - 0.5) > kRanks && f.rows >= kManyRanked;
 }
 
+/// Whether hardly any value comes again in `count` cells.
+bool mostly_distinct(const ColumnFacts& f, int64_t count) {
+  return static_cast<double>(f.distinct) >= kMostlyDistinct * static_cast<double>(count);
+}
+
 /// Whether integers measure or name. Names of columns decide, then how the values spread.
 bool measures(const ColumnFacts& f) {
   const NumberFacts& n = *f.number;
@@ -193,15 +198,13 @@ bool measures(const ColumnFacts& f) {
   if (ranks(f)) return true;
   if (n.neighbours >= 0.5) return true;
   const bool mostly_once = static_cast<double>(f.distinct) > 0.25 * static_cast<double>(f.cells);
-  const bool hardly_again =
-      static_cast<double>(f.distinct) >= kMostlyDistinct * static_cast<double>(f.cells);
-  return mostly_once && n.unevenness > (hardly_again ? 0.1 : 0.2);
+  return mostly_once && n.unevenness > (mostly_distinct(f, f.cells) ? 0.1 : 0.2);
 }
 
 /// Rows are told apart by it: as a feature, hardly any value would come again.
 bool is_key(const ColumnFacts& f) {
   if (f.rows < kFewRows || f.list || f.list_separator != 0) return false;
-  if (static_cast<double>(f.distinct) < kMostlyDistinct * static_cast<double>(f.rows)) return false;
+  if (!mostly_distinct(f, f.rows)) return false;
   if (!f.number.has_value()) return true;
   if (!f.whole || f.points) return false;
   if (f.distinct < f.rows && ranks(f)) return false;

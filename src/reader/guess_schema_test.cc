@@ -202,6 +202,13 @@ TEST_F(GuessSchema, reads_json_lines) {
   ColumnBatch batch;
   const Status status = (*reader)->read(0, 0, 400, batch);
   EXPECT_TRUE(status.ok()) << status.message();
+  std::string wide;  // keys of its own in every row: the sample is bounded by its cells
+  for (int i = 0; i < 20000; ++i) {
+    wide += "{\"click\": " + std::to_string(i % 2) + ", \"k" + std::to_string(i) + "\": \"a\"}\n";
+  }
+  const SchemaGuess bounded = guess(write("wide.jsonl", wide));
+  EXPECT_EQ(bounded.sampled_rows, 6000000 / 20001);
+  EXPECT_FALSE(bounded.whole);
   EXPECT_THAT(refusal(write("pretty.json", "{\n  \"a\": 1\n}\n")),
               HasSubstr("pretty.json:1: is no JSON object with columns"));
 }

@@ -172,7 +172,7 @@ bool is_json(std::string_view line) {
   return without_spaces(line).starts_with('{');
 }
 
-constexpr const char* kName = "; name the files that are one data set by a pattern";
+constexpr const char* kByPattern = "; name the files that are one data set by a pattern";
 
 class TextSample {
  public:
@@ -196,7 +196,10 @@ class TextSample {
       RECMILL_ASSIGN_OR_RETURN(const double rows, take_file(f, share, size));
       estimate += rows;
     }
-    if (sample_.data.format == DataFormat::json_lines) sample_.columns = columns_of_json(json_);
+    if (sample_.data.format == DataFormat::json_lines) {
+      sample_.columns = columns_of_json(json_, kMostCells);
+      sample_.whole = sample_.whole && sample_.rows() == static_cast<int64_t>(json_.size());
+    }
     if (sample_.rows() == 0) return Status::Failed(paths_[0] + ": has no rows");
     const double all = sampled_sizes > 0 ? estimate * sizes / sampled_sizes : estimate;
     sample_.estimated_rows = std::max(sample_.rows(), static_cast<int64_t>(all));
@@ -222,7 +225,7 @@ class TextSample {
     RECMILL_ASSIGN_OR_RETURN(const Piece head, first_with_rows());
     if (is_json(head.lines[0])) {
       sample_.data.format = DataFormat::json_lines;
-      if (!columns_of_json({head.lines.data(), 1}).empty()) return {};
+      if (!columns_of_json({head.lines.data(), 1}, kMostCells).empty()) return {};
       return Status::BadRequest(paths_[first_] +
                                 ":1: is no JSON object with columns; rows are "
                                 "read as one object on one line");
@@ -275,19 +278,19 @@ class TextSample {
     if (sample_.data.format == DataFormat::json_lines) {
       if (is_json(head.lines[0])) return {};
       return Status::BadRequest(paths_[file] + ": is no JSON, as " + paths_[first_] + " is" +
-                                kName);
+                                kByPattern);
     }
     Row cells;
     const bool whole = cut(head.lines[0], cells);
     const size_t columns = sample_.columns.size();
     if (whole && sample_.data.header && !find_order(cells)) {
       return Status::BadRequest(paths_[file] + ": its first line is not the header of " +
-                                paths_[first_] + kName);
+                                paths_[first_] + kByPattern);
     }
     if (whole && cells.size() == columns) return {};
     return Status::BadRequest(
         fmt::format("{}: its first line has {} cells, and that of {} has {}{}", paths_[file],
-                    cells.size(), paths_[first_], columns, kName));
+                    cells.size(), paths_[first_], columns, kByPattern));
   }
 
   /// The place in `header` of each column; false where it does not name the same columns.

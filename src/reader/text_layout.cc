@@ -172,7 +172,7 @@ Result<TextLayout> libsvm_layout(const LibsvmOptions& options, const LabelRule& 
   return layout;
 }
 
-bool may_be_absent(const ColumnSpec& spec) {
+bool accept_absent(const ColumnSpec& spec) {
   if (spec.role == ColumnRole::sample_weight) {
     log_warning_once("rows to score have no column '" + spec.name + "': each sample's weight is 1");
   }
@@ -195,7 +195,7 @@ Result<TextLayout> csv_layout(const DataOptions& options, const std::vector<std:
     }
     for (const ColumnSpec& spec : options.columns) {
       const int at = layout.column_named(spec.name);
-      if (at < 0 && !options.scored.labels && may_be_absent(spec)) continue;
+      if (at < 0 && !options.scored.labels && accept_absent(spec)) continue;
       if (at < 0) {
         return Status::BadRequest("data.columns: the header has no column '" + spec.name + "'");
       }
@@ -231,7 +231,7 @@ Result<TextLayout> json_layout(const DataOptions& options, const std::vector<std
   for (size_t i = 0; i < seen.size() && !none; ++i) {
     ColumnRole& role = layout.columns[i].spec.role;
     if (seen[i]) continue;
-    if (!options.scored.labels && may_be_absent(layout.columns[i].spec)) {
+    if (!options.scored.labels && accept_absent(layout.columns[i].spec)) {
       if (role == ColumnRole::sample_weight) role = ColumnRole::ignore;
       continue;
     }

@@ -63,9 +63,9 @@ Result<TextLayout> criteo_layout(const CriteoOptions& options, const LabelRule& 
 /// for each field.
 Result<TextLayout> libsvm_layout(const LibsvmOptions& options, const LabelRule& label = {});
 
-/// Whether rows that are scored may lack a column of this role, as data without an outcome does. A
-/// warning says what its values are then.
-bool may_be_absent(const ColumnSpec& spec);
+/// Of a column that rows to score lack: true, if its role allows this (a label; a sample's weight,
+/// which is 1 then, as a warning says); else false.
+bool accept_absent(const ColumnSpec& spec);
 
 /// The layout of a csv data set. `header`: the cells of the first row of a file, or nothing without
 /// one. With a header, columns are found by name and those not listed are ignored; without, the
