@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths as they stand for files, wherever one stands.
+// Paths by which files are opened, from any working folder.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ std::string whole_path(const std::string& path);
 /// `path` as seen from `folder`; itself where it is absolute, or nothing.
 std::string path_from(const std::string& folder, const std::string& path);
 
-/// `path` as seen from `folder` where it stands below it, else itself.
+/// `path` as seen from `folder` where it is below it, else itself.
 std::string path_below(const std::string& folder, const std::string& path);
 
 /// Whether both are there and the same, by whatever names.

@@ -32,7 +32,7 @@ struct ParameterSpec {
   }
 };
 
-/// Where each feature's rows stand in the embedding buffer of a batch.
+/// Where each feature's rows are in the embedding buffer of a batch.
 /// Pooled features: sample i at pooled + i * stride + offset[f]. An unpooled feature has a buffer
 /// of its own, [lookups][dim].
 struct EmbeddingLayout {

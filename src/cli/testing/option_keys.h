@@ -17,7 +17,7 @@ struct OptionKey {
   enum class Kind { boolean, integer, real, text, name };
   std::string section;  // "train.decay"; empty: none
   std::string key;
-  /// Of lists of sections that it stands in, the innermost one, "data.columns"; empty: none.
+  /// Of lists of sections that it is in, the innermost one, "data.columns"; empty: none.
   std::string list;
   Kind kind = Kind::text;
   bool is_list = false;

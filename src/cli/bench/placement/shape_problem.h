@@ -12,7 +12,7 @@
 
 namespace recmill::cli {
 
-/// The laws that counts are drawn by, as they stand in names of cases.
+/// The laws that counts are drawn by, as names of cases say them.
 struct Law {
   const char* name;
   double zipf;
