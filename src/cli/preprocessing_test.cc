@@ -131,6 +131,10 @@ TEST_F(Preprocessing, resuming_counts_rare_ids_on) {
   ASSERT_EQ(run(with({"train", "a.toml", "--set", "name=whole"})).status, 0);
   ASSERT_EQ(
       run(with({"train", "a.toml", "--set", "name=cut", "--set", "train.iterations=2"})).status, 0);
+  ASSERT_EQ(
+      run(with({"train", "a.toml", "--set", "name=cut", "--set", "train.iterations=4", "--resume"}))
+          .status,
+      0);  // in the second epoch
   ASSERT_EQ(run(with({"train", "a.toml", "--set", "name=cut", "--resume"})).status, 0);
   const Outcome same =
       run({"verify", "--checkpoints", newest_checkpoint("whole"), newest_checkpoint("cut")});

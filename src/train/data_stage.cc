@@ -91,7 +91,7 @@ Status DataStage::produce_training() {
 
 Result<std::unique_ptr<RankBatch>> DataStage::read_training() {
   RECMILL_ASSIGN_OR_RETURN(const int64_t rows, train_.rows());
-  if (rows == 0) return Status::Failed("the training data has no rows");
+  if (rows == 0) return Status::Failed("data.train: there is no row in it");
   auto batch = blank();
   batch->purpose = store::Purpose::train;
   batch->before = position_;
@@ -154,7 +154,7 @@ Status DataStage::gather_kept(int64_t rows, int64_t& row) {
 
 Status DataStage::produce_evaluation() {
   RECMILL_ASSIGN_OR_RETURN(const int64_t rows, eval_->rows());
-  if (rows == 0) return Status::Failed("the evaluation data has no rows");
+  if (rows == 0) return Status::Failed("data.eval: there is no row in it");
   const ShardRange own = shards_of_rank(schedule_.rank, schedule_.ranks, schedule_.shards);
   for (int64_t first = 0; first < rows && !stopped_; first += schedule_.eval_batch_size) {
     auto batch = blank();
@@ -209,6 +209,7 @@ Status DataStage::finish(const ColumnBatch& columns, bool whole, RankBatch& batc
   DenseBatch& dense = whole ? whole_dense_ : batch.dense;
   SparseBatch& sparse = whole ? whole_sparse_ : batch.sparse;
   if (training) {
+    if (batch.before.epoch > 0) preprocessor_.stop_counting();
     RECMILL_RETURN_IF_ERROR(preprocessor_.train(columns, dense, sparse));
   } else {
     // This stage runs in the order of the stream: the dictionaries are as the evaluation finds

@@ -33,7 +33,7 @@ struct DictionarySpec {
   std::string name;                 // of its table
   int64_t rows = 0;                 // row 0 is that of unseen ids; so rows - 1 entries at most
   std::string when_full = "error";  // error, clamp (row 0) or drop
-  int64_t min_count = 1;            // lookups by which an id gets a row; before, it has row 0
+  int64_t min_count = 1;            // lookups of the first epoch by which an id gets a row
   std::string unseen = "row";       // what evaluation takes for ids without a row; zero or mean
   bool drops_unseen() const { return unseen == "zero"; }
   bool operator==(const DictionarySpec&) const = default;

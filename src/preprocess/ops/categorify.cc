@@ -45,15 +45,8 @@ uint64_t Dictionary::slot_of(uint64_t id, uint64_t hash) const {
 uint64_t Dictionary::add(uint64_t id, uint64_t hash, IdCounts& counts) {
   const uint64_t slot = slot_of(id, hash);
   if (slots_[slot] != 0) return slots_[slot] & kRowMask;
-  if (min_count_ > 1) {
-    const auto seen = seen_.try_emplace(id, 0).first;
-    if (seen->second + 1 < min_count_) {
-      ++seen->second;
-      sightings_.push_back(id);
-      return 0;
-    }
-  }
-  if (version() == rows_ - 1) {
+  if (min_count_ > 1 && !is_due(id)) return 0;
+  if (is_full()) {
     if (when_full_ == WhenFull::clamp) {
       ++counts.clamped;
       return 0;
@@ -63,6 +56,25 @@ uint64_t Dictionary::add(uint64_t id, uint64_t hash, IdCounts& counts) {
   }
   if (min_count_ > 1) seen_.erase(id);
   return append(id, hash);
+}
+
+/// Whether an id without a row has been added often enough, this time included.
+bool Dictionary::is_due(uint64_t id) {
+  if (!counts_sightings_) return seen_.contains(id);
+  int64_t& seen = seen_[id];
+  if (seen < min_count_ && (seen + 1 < min_count_ || is_full())) {
+    ++seen;
+    sightings_.push_back(id);
+    return seen == min_count_;
+  }
+  return true;
+}
+
+void Dictionary::stop_counting() {
+  if (!counts_sightings_) return;
+  counts_sightings_ = false;
+  // What is left are ids that are due and found no row: they stay dropped, or clamped.
+  std::erase_if(seen_, [&](const auto& entry) { return entry.second < min_count_; });
 }
 
 /// The new row of an id that has none.
@@ -140,8 +152,9 @@ Status Dictionary::restore_sightings(std::span<const uint64_t> ids) {
   seen_.clear();
   for (const uint64_t id : ids) {
     if (slots_[slot_of(id, hash_of(id))] != 0) continue;  // it has got its row
-    if (++seen_[id] >= min_count_) {
-      return Status::Failed("id " + std::to_string(id) + " was seen " + std::to_string(min_count_) +
+    const int64_t most = is_full() ? min_count_ : min_count_ - 1;
+    if (++seen_[id] > most) {
+      return Status::Failed("id " + std::to_string(id) + " was seen " + std::to_string(most + 1) +
                             " times and has no row");
     }
   }

@@ -19,7 +19,8 @@ namespace recmill::preprocess {
 /// n. That count is its version: what a batch, an evaluation or a checkpoint remembers.
 ///
 /// With a min_count above 1 an id has row 0 until it has been added so often; the sightings before
-/// are a second list, appended to as well, of which a version remembers the length too.
+/// are a second list, appended to as well, of which a version remembers the length too. Passes over
+/// the same data again see nothing new: after stop_counting() an id without a row keeps row 0.
 ///
 /// Not safe for use by several threads at once.
 class Dictionary {
@@ -43,11 +44,15 @@ class Dictionary {
   void find_all(std::span<const uint64_t> ids, int64_t version, std::span<uint64_t> rows,
                 IdCounts& counts, uint64_t unseen = 0) const;
 
+  /// Counts no more sightings: ids that were not due by now never are.
+  void stop_counting();
+
   int64_t version() const { return static_cast<int64_t>(ids_.size()); }
   int64_t rows() const { return rows_; }
   /// The id of row 1 + i at [i]; valid until the next add.
   std::span<const uint64_t> ids() const { return ids_; }
-  /// Ids as they were added while they had no row, and their rows were not yet due.
+  /// Ids as they were added while their rows were not due; once more each when one became due and
+  /// no row was left.
   std::span<const uint64_t> sightings() const { return sightings_; }
 
   /// Replaces the entries (those of a checkpoint). An id that is there twice, or more ids than
@@ -59,6 +64,8 @@ class Dictionary {
  private:
   static uint64_t hash_of(uint64_t id);
   uint64_t add(uint64_t id, uint64_t hash, IdCounts& counts);
+  bool is_due(uint64_t id);
+  bool is_full() const { return version() == rows_ - 1; }
   uint64_t append(uint64_t id, uint64_t hash);
   uint64_t slot_of(uint64_t id, uint64_t hash) const;
   void grow();
@@ -72,6 +79,7 @@ class Dictionary {
   std::vector<uint64_t> slots_;
   std::vector<uint64_t> sightings_;
   std::unordered_map<uint64_t, int64_t> seen_;  // how often, of ids without a row
+  bool counts_sightings_ = true;
 };
 
 }  // namespace recmill::preprocess

@@ -95,7 +95,7 @@ TEST(Dictionary, an_id_has_row_0_until_it_was_seen_often_enough_and_the_sighting
   EXPECT_EQ(counts.clamped, 1) << "5, when its turn came";
   EXPECT_EQ(dictionary.version(), 3);
   EXPECT_EQ(std::vector<uint64_t>(dictionary.sightings().begin(), dictionary.sightings().end()),
-            (std::vector<uint64_t>{7, 8, 7, 9, 8, 9, 5, 5}));
+            (std::vector<uint64_t>{7, 8, 7, 9, 8, 9, 5, 5, 5}));
   // As it was after the first seven: one id with a row, five sightings.
   Dictionary again(4, Dictionary::WhenFull::clamp, 3);
   ASSERT_TRUE(again.restore(dictionary.ids().first(1)).ok());
@@ -104,7 +104,33 @@ TEST(Dictionary, an_id_has_row_0_until_it_was_seen_often_enough_and_the_sighting
   IdCounts no_counts;
   again.add_all(std::span(ids).subspan(7), rest, no_counts);
   EXPECT_EQ(rest, std::vector<uint64_t>(expected.begin() + 7, expected.end()));
-  EXPECT_FALSE(again.restore_sightings(std::vector<uint64_t>{1, 1, 1}).ok());
+  EXPECT_FALSE(again.restore_sightings(std::vector<uint64_t>{1, 1, 1, 1}).ok());
+  ASSERT_TRUE(again.restore(dictionary.ids().first(2)).ok());
+  EXPECT_FALSE(again.restore_sightings(std::vector<uint64_t>{1, 1, 1}).ok()) << "a row is left";
+}
+
+// Else two epochs would make every id of a min_count of 2 common.
+TEST(Dictionary, later_passes_over_the_data_make_no_id_common) {
+  for (const auto when_full : {Dictionary::WhenFull::clamp, Dictionary::WhenFull::drop}) {
+    Dictionary dictionary(3, when_full, 2);
+    IdCounts counts;
+    const uint64_t full = when_full == Dictionary::WhenFull::drop ? kNoRow : 0;
+    const std::vector<uint64_t> ids{7, 8, 7, 9, 5, 9, 6, 6};
+    std::vector<uint64_t> rows(ids.size());
+    dictionary.add_all(ids, rows, counts);
+    EXPECT_EQ(rows, (std::vector<uint64_t>{0, 0, 1, 0, 0, 2, 0, full}));
+    Dictionary resumed(3, when_full, 2);
+    ASSERT_TRUE(resumed.restore(dictionary.ids()).ok());
+    ASSERT_TRUE(resumed.restore_sightings(dictionary.sightings()).ok());
+    for (Dictionary* again : {&dictionary, &resumed}) {
+      again->stop_counting();
+      for (int epoch = 1; epoch < 4; ++epoch) {
+        again->add_all(ids, rows, counts);
+        EXPECT_EQ(rows, (std::vector<uint64_t>{1, 0, 1, 2, 0, 2, full, full})) << epoch;
+      }
+      EXPECT_EQ(again->sightings().size(), 6u);
+    }
+  }
 }
 
 TEST(Dictionary, what_evaluation_does_not_find_is_as_it_is_told) {

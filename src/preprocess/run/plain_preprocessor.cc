@@ -25,6 +25,7 @@ class PlainPreprocessor final : public Preprocessor {
                   SparseBatch& sparse) override {
     return run(batch, &as_of, dense, sparse);
   }
+  void stop_counting() override { counts_sightings_ = false; }
   DictionaryVersions versions() const override {
     DictionaryVersions versions;
     for (const auto& d : dictionaries_) versions.push_back(std::ssize(d.ids));
@@ -155,6 +156,22 @@ class PlainPreprocessor final : public Preprocessor {
     if (counts.refused > 0 && refused.ok()) refused = refused_id(graph_, feature, sample, id);
   }
 
+  bool is_full(int d) const {
+    return static_cast<int64_t>(dictionaries_[d].ids.size()) == graph_.dictionaries[d].rows - 1;
+  }
+
+  /// Whether this is the min_count-th sighting of an id without a row, or a later one; notes it
+  /// while sightings count.
+  bool is_due(int d, uint64_t id) {
+    auto& sightings = dictionaries_[d].sightings;
+    const int64_t min_count = graph_.dictionaries[d].min_count;
+    if (min_count == 1) return true;
+    const int64_t before = std::ranges::count(sightings, id);
+    if (!counts_sightings_) return before == min_count;
+    if (before + 1 < min_count || (before + 1 == min_count && is_full(d))) sightings.push_back(id);
+    return before + 1 >= min_count;
+  }
+
   void categorify(int d, const int64_t* version, int feature, int64_t sample, Bag& bag,
                   Status& refused) {
     PlainDictionary& dictionary = dictionaries_[d];
@@ -170,11 +187,9 @@ class PlainPreprocessor final : public Preprocessor {
         counts.unseen += seen ? 0 : 1;
       } else if (found != dictionary.rows.end()) {
         row = found->second;
-      } else if (std::ranges::count(dictionary.sightings, bag.ids[i]) + 1 <
-                 graph_.dictionaries[d].min_count) {
-        dictionary.sightings.push_back(bag.ids[i]);
+      } else if (!is_due(d, bag.ids[i])) {
         row = 0;
-      } else if (static_cast<int64_t>(dictionary.ids.size()) < graph_.dictionaries[d].rows - 1) {
+      } else if (!is_full(d)) {
         dictionary.ids.push_back(bag.ids[i]);
         row = dictionary.ids.size();
         dictionary.rows.emplace(bag.ids[i], row);
@@ -211,6 +226,7 @@ class PlainPreprocessor final : public Preprocessor {
   std::vector<PlainDictionary> dictionaries_;
   std::vector<FeatureCounts> counts_;       // [features with ids of their own]
   std::vector<FlattenedCounts> flattened_;  // [ops of dense columns]
+  bool counts_sightings_ = true;
 };
 
 }  // namespace

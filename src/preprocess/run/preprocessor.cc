@@ -31,6 +31,10 @@ class PoolPreprocessor final : public Preprocessor {
                   SparseBatch& sparse) override {
     return run(batch, &as_of, dense, sparse);
   }
+  void stop_counting() override {
+    std::lock_guard lock(mutex_);
+    for (const int d : graph_.counting) dictionaries_[d].stop_counting();
+  }
   DictionaryVersions versions() const override {
     std::lock_guard lock(mutex_);
     DictionaryVersions versions;

@@ -51,6 +51,10 @@ class Preprocessor {
   virtual Status evaluate(const ColumnBatch& batch, const DictionaryVersions& as_of,
                           DenseBatch& dense, SparseBatch& sparse) = 0;
 
+  /// Before the train() of rows that were trained on before: from now on no id comes nearer to its
+  /// min_count.
+  virtual void stop_counting() = 0;
+
   /// After the last train().
   virtual DictionaryVersions versions() const = 0;
 

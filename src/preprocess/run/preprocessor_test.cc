@@ -162,6 +162,17 @@ TEST(Preprocessor, equals_the_plain_one_bitwise_at_any_number_of_threads) {
         EXPECT_EQ(fast[i]->counts(), (*plain)->counts());
       }
     }
+    // A second epoch.
+    const ColumnBatch again = make_batch(0, 2500, 400, 31);
+    (*plain)->stop_counting();
+    ASSERT_TRUE((*plain)->train(again, plain_dense, plain_sparse).ok());
+    for (size_t i = 0; i < fast.size(); ++i) {
+      fast[i]->stop_counting();
+      ASSERT_TRUE(fast[i]->train(again, dense[i], sparse[i]).ok());
+      expect_equal(sparse[i], plain_sparse);
+      EXPECT_EQ(fast[i]->versions(), (*plain)->versions());
+      EXPECT_EQ(fast[i]->counts(), (*plain)->counts());
+    }
   }
 }
 
