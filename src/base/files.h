@@ -33,6 +33,12 @@ class WritableFile {
   virtual Status close() = 0;  // must be called; the destructor closes without reporting
 };
 
+/// Nanoseconds since 1970. Programs that copy a file may set the first, nobody sets the second.
+struct ChangeTimes {
+  int64_t content = 0;  // of its last change, as it is told
+  int64_t entry = 0;    // of the last change of anything: content, name, times, rights
+};
+
 /// A file system. Errors name the path and the reason. Paths are as the user wrote them.
 class Files {
  public:
@@ -48,13 +54,13 @@ class Files {
   virtual Result<std::unique_ptr<WritableFile>> open_append(const std::string& path) = 0;
   virtual Status rename(const std::string& from, const std::string& to) = 0;  // replaces `to`
   virtual Status remove(const std::string& path) = 0;       // a file, or a folder with its content
+  virtual void remove_if_empty(const std::string& folder);  // else it stays
   virtual Status make_folder(const std::string& path) = 0;  // with parents; it may exist
   virtual Status sync_folder(const std::string& path) = 0;  // names in it are on the disk
   virtual Result<std::vector<std::string>> list(const std::string& folder) = 0;  // names, sorted
   virtual bool exists(const std::string& path) = 0;
   virtual bool is_folder(const std::string& path) = 0;
-  /// Nanoseconds since 1970 of the last change.
-  virtual Result<int64_t> changed_at(const std::string& path) = 0;
+  virtual Result<ChangeTimes> changed_at(const std::string& path) = 0;
 };
 
 /// The machine's own file system.

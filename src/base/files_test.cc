@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/made_folders.h"
 #include "base/temporary_folder.h"
 
 namespace recmill {
@@ -24,6 +25,23 @@ TEST(Files, write_atomically_leaves_the_new_content_and_nothing_beside) {
   ASSERT_TRUE(write_atomically(posix_files(), path, "two").ok());
   EXPECT_EQ(*read_text(posix_files(), path), "two");
   EXPECT_EQ(*posix_files().list(folder.path()), std::vector<std::string>{"a.txt"});
+}
+
+TEST(MadeFolders, that_stay_empty_go_and_those_that_were_there_or_hold_something_stay) {
+  TemporaryFolder folder;
+  Files& files = posix_files();
+  const std::string old = folder.path() + "/old", empty = old + "/a/b", full = old + "/c/d";
+  ASSERT_TRUE(files.make_folder(old).ok());
+  {
+    const auto first = MadeFolders::make(files, empty);
+    const auto second = MadeFolders::make_for(files, full + "/e.txt");
+    ASSERT_TRUE(first.ok() && second.ok());
+    EXPECT_TRUE(files.is_folder(empty));
+    ASSERT_TRUE(write_atomically(files, old + "/c/kept.txt", "text").ok());
+  }
+  EXPECT_EQ(*files.list(old), std::vector<std::string>{"c"});
+  EXPECT_EQ(*files.list(old + "/c"), std::vector<std::string>{"kept.txt"});
+  EXPECT_FALSE(MadeFolders::make(files, old + "/c/kept.txt/d").ok());
 }
 
 TEST(Files, an_atomic_file_that_is_abandoned_leaves_the_old_content_and_nothing_beside) {

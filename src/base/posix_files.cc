@@ -154,15 +154,19 @@ class PosixFiles final : public Files {
     std::sort(names.begin(), names.end());
     return names;
   }
+  void remove_if_empty(const std::string& folder) override { (void)!::rmdir(folder.c_str()); }
   bool exists(const std::string& path) override { return ::access(path.c_str(), F_OK) == 0; }
   bool is_folder(const std::string& path) override {
     struct stat info {};
     return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
   }
-  Result<int64_t> changed_at(const std::string& path) override {
+  Result<ChangeTimes> changed_at(const std::string& path) override {
     struct stat info {};
     if (::stat(path.c_str(), &info) != 0) return errno_status(path, "cannot stat");
-    return int64_t{info.st_mtim.tv_sec} * 1000000000 + info.st_mtim.tv_nsec;
+    const auto nanoseconds = [](const timespec& time) {
+      return int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
+    };
+    return ChangeTimes{nanoseconds(info.st_mtim), nanoseconds(info.st_ctim)};
   }
 
  private:
@@ -177,6 +181,11 @@ class PosixFiles final : public Files {
 };
 
 }  // namespace
+
+void Files::remove_if_empty(const std::string& folder) {
+  const auto left = is_folder(folder) ? list(folder) : Status::Failed("");
+  if (left.ok() && left->empty()) (void)remove(folder).ok();
+}
 
 Files& posix_files() {
   static PosixFiles files;

@@ -20,15 +20,6 @@ int64_t row_bytes_of(const EntrySpec& entry, ColumnRange columns) {
   return columns.count == 0 ? entry.row_bytes() : columns.count * size_of(entry.type);
 }
 
-/// A folder whose name survives a loss of power, as do those above it.
-Status make_durable_folder(Files& files, const std::string& path) {
-  if (path.empty() || files.exists(path)) return {};
-  const std::string above = std::filesystem::path(path).parent_path().string();
-  RECMILL_RETURN_IF_ERROR(make_durable_folder(files, above));
-  RECMILL_RETURN_IF_ERROR(files.make_folder(path));
-  return files.sync_folder(above);
-}
-
 }  // namespace
 
 std::string encode(const PartContents& contents) {
@@ -165,8 +156,9 @@ Result<PartContents> PartWriter::finish() {
   return std::move(contents_);
 }
 
-Writer::Writer(Files& files, std::string folder, int64_t step, Standing standing)
+Writer::Writer(Files& files, MadeFolders made, std::string folder, int64_t step, Standing standing)
     : files_(files),
+      made_(std::move(made)),
       folder_(std::move(folder)),
       step_(step),
       standing_(standing),
@@ -174,8 +166,8 @@ Writer::Writer(Files& files, std::string folder, int64_t step, Standing standing
 
 Result<std::unique_ptr<Writer>> Writer::create(Files& files, const std::string& folder,
                                                int64_t step, Standing standing) {
-  RECMILL_RETURN_IF_ERROR(make_durable_folder(files, folder));
-  std::unique_ptr<Writer> writer(new Writer(files, folder, step, standing));
+  RECMILL_ASSIGN_OR_RETURN(auto made, MadeFolders::make(files, folder));
+  std::unique_ptr<Writer> writer(new Writer(files, std::move(made), folder, step, standing));
   if (files.exists(writer->beside_)) RECMILL_RETURN_IF_ERROR(files.remove(writer->beside_));
   RECMILL_RETURN_IF_ERROR(files.make_folder(writer->beside_));
   return writer;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/made_folders.h"
 #include "base/status.h"
 #include "checkpoint/finite.h"
 #include "checkpoint/format.h"
@@ -84,8 +85,9 @@ enum class Standing { keep, replace };
 /// leaves nothing.
 class Writer {
  public:
-  /// `folder` is made if needed; what an earlier attempt at the same step left is removed. A whole
-  /// checkpoint of the step that is to be kept makes finish() fail.
+  /// `folder` is made if needed, and goes again where it stays empty; what an earlier attempt at
+  /// the same step left is removed. A whole checkpoint of the step that is to be kept makes
+  /// finish() fail.
   static Result<std::unique_ptr<Writer>> create(Files& files, const std::string& folder,
                                                 int64_t step, Standing standing = Standing::keep);
   ~Writer();
@@ -100,10 +102,11 @@ class Writer {
   Status finish(std::vector<PartContents> parts, Json properties);
 
  private:
-  Writer(Files& files, std::string folder, int64_t step, Standing standing);
+  Writer(Files& files, MadeFolders made, std::string folder, int64_t step, Standing standing);
   Status publish();
 
   Files& files_;
+  const MadeFolders made_;
   const std::string folder_;
   const int64_t step_;
   const Standing standing_;

@@ -53,7 +53,7 @@ class CountingFiles final : public Files {
   }
   bool exists(const std::string& path) override { return posix_files().exists(path); }
   bool is_folder(const std::string& path) override { return posix_files().is_folder(path); }
-  Result<int64_t> changed_at(const std::string& path) override {
+  Result<ChangeTimes> changed_at(const std::string& path) override {
     return posix_files().changed_at(path);
   }
 

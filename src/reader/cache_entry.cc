@@ -53,14 +53,14 @@ Result<CacheEntry> CacheEntry::open(Files& files, const std::string& cache,
   std::string latest_source;
   for (const std::string& source : sources) {
     RECMILL_ASSIGN_OR_RETURN(const auto file, files.open(source));
-    RECMILL_ASSIGN_OR_RETURN(const int64_t changed, files.changed_at(source));
-    if (changed > latest) {
-      latest = changed;
+    RECMILL_ASSIGN_OR_RETURN(const ChangeTimes changed, files.changed_at(source));
+    if (changed.content > latest) {
+      latest = changed.content;
       latest_source = source;
     }
     const std::string path = std::filesystem::absolute(source).lexically_normal().string();
     identity.add(path);
-    key.add(path).add(file->size()).add(changed);
+    key.add(path).add(file->size()).add(changed.content).add(changed.entry);
   }
   const std::string place =
       fmt::format("{}/{:016x}{}", cache, hash_bytes(identity.add(rule).text()), suffix);
@@ -70,7 +70,7 @@ Result<CacheEntry> CacheEntry::open(Files& files, const std::string& cache,
 std::optional<std::string> CacheEntry::find() const {
   if (!files_->exists(place_)) return {};
   const auto written = files_->changed_at(place_);
-  if (!written.ok() || *written <= changed_) return {};
+  if (!written.ok() || written->content <= changed_) return {};
   auto content = read_text(*files_, place_);
   if (!content.ok()) return {};
   return *std::move(content);
@@ -81,7 +81,7 @@ void CacheEntry::keep(const std::string& content, const std::string& what) const
   if (written.ok()) written = write_atomically(*files_, place_, content);
   if (written.ok()) {
     if (const auto at = files_->changed_at(place_); at.ok()) {
-      warn_of_the_future(*at, changed_, latest_source_);
+      warn_of_the_future(at->content, changed_, latest_source_);
     }
     return;
   }

@@ -24,7 +24,7 @@ class CacheEntry {
                                  std::span<const std::string> sources, const std::string& rule,
                                  const std::string& suffix);
 
-  /// Absolute path, size and time of change of each source, and the rule: content that holds its
+  /// Absolute path, size and times of change of each source, and the rule: content that holds its
   /// key is known to be of this entry.
   const std::string& key() const { return key_; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/generate.h"
 
+#include "base/made_folders.h"
 #include "reader/synthetic_reader.h"
 #include "schema/option_ranges.h"
 
@@ -52,7 +53,7 @@ Result<PlantedFigures> generate(const GenerateOptions& options, Pool& pool, File
   const auto model = std::make_shared<const PlantedModel>(*std::move(built));
   const std::string planted = options.folder + "/planted.json";
   RECMILL_RETURN_IF_ERROR(refuse_existing(options, planted, files));
-  RECMILL_RETURN_IF_ERROR(files.make_folder(options.folder));
+  RECMILL_ASSIGN_OR_RETURN(const auto made, MadeFolders::make(files, options.folder));
   if (files.exists(planted)) RECMILL_RETURN_IF_ERROR(files.remove(planted));
   const int64_t total = options.data.rows + options.data.eval_rows;
   for (const File& file : files_of(options)) {

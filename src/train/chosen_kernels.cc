@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/made_folders.h"
 #include "base/paths.h"
 #include "device/processor.h"
 #include "kernels/codegen/user_templates.h"
@@ -122,14 +123,9 @@ Result<TuningRecord> read_tuning_record(const std::string& path, Files& files) {
   return kernels::tune::parse_record(text, path);
 }
 
-Status make_folder_of(const std::string& path, Files& files) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? Status{} : files.make_folder(path.substr(0, slash));
-}
-
 Status write_record(const TuningRecord& record, const std::string& path, Files& files) {
   RECMILL_ASSIGN_OR_RETURN(const std::string text, kernels::tune::record_text(record));
-  RECMILL_RETURN_IF_ERROR(make_folder_of(path, files));
+  RECMILL_ASSIGN_OR_RETURN(const auto made, MadeFolders::make_for(files, path));
   return write_atomically(files, path, text);
 }
 

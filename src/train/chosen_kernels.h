@@ -18,9 +18,6 @@ std::string tuning_record_path(const RunOptions& options);
 /// The record in this file.
 Result<kernels::tune::TuningRecord> read_tuning_record(const std::string& path, Files& files);
 
-/// Makes the folder of a file that is to be written.
-Status make_folder_of(const std::string& path, Files& files);
-
 /// Writes the record, whole or not at all, and its folder.
 Status write_record(const kernels::tune::TuningRecord& record, const std::string& path,
                     Files& files);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/made_folders.h"
 #include "train/chosen_kernels.h"
 #include "train/gpu_lookups.h"
 #include "train/make_gpu_store.h"
@@ -29,7 +30,7 @@ Result<TuningRecord> tune_for_gpu(const ResolvedRun& run, const TuningRequest& r
   if (device == DeviceKind::emulated) batches.least = batches.most = kEmulatedBatches;
   RECMILL_ASSIGN_OR_RETURN(const auto lookups, GpuLookups::make(run, batches, *pool, files));
   // Nothing is measured for a record that cannot be written.
-  RECMILL_RETURN_IF_ERROR(make_folder_of(path, files));
+  RECMILL_ASSIGN_OR_RETURN(const auto made, MadeFolders::make_for(files, path));
   RECMILL_RETURN_IF_ERROR(AtomicFile::create(files, path).status());
   GpuTunerOptions options = gpu_tuner_options(device, lookups->gpu());
   if (device == DeviceKind::cuda) options.rounds = request.rounds;

@@ -4,8 +4,8 @@
 namespace recmill::train {
 
 Result<std::unique_ptr<RunLock>> RunLock::take(Files& files, const std::string& folder) {
-  RECMILL_RETURN_IF_ERROR(files.make_folder(folder));
-  std::unique_ptr<RunLock> lock(new RunLock(files, folder));
+  RECMILL_ASSIGN_OR_RETURN(auto made, MadeFolders::make(files, folder));
+  std::unique_ptr<RunLock> lock(new RunLock(files, std::move(made), folder));
   RECMILL_ASSIGN_OR_RETURN(lock->file_, files.create_unless_open(folder + "/lock"));
   if (lock->file_ == nullptr)
     return Status::BadRequest(folder +
@@ -17,8 +17,7 @@ Result<std::unique_ptr<RunLock>> RunLock::take(Files& files, const std::string& 
 RunLock::~RunLock() {
   if (file_ == nullptr) return;
   (void)files_.remove(folder_ + "/lock").ok();
-  const auto left = files_.list(folder_);
-  if (left.ok() && left->empty()) (void)files_.remove(folder_).ok();
+  files_.remove_if_empty(folder_);
 }
 
 Status RunFolder::check(ExistingRun existing) const {

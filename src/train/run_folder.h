@@ -15,6 +15,7 @@
 
 #include "base/files.h"
 #include "base/json_lines.h"
+#include "base/made_folders.h"
 #include "base/status.h"
 #include "train/run_options.h"
 
@@ -36,9 +37,11 @@ class RunLock {
   ~RunLock();
 
  private:
-  RunLock(Files& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
+  RunLock(Files& files, MadeFolders made, std::string folder)
+      : files_(files), made_(std::move(made)), folder_(std::move(folder)) {}
 
   Files& files_;
+  const MadeFolders made_;
   const std::string folder_;
   std::unique_ptr<WritableFile> file_;
 };

@@ -12,7 +12,9 @@
 #include <set>
 
 #include "base/log.h"
+#include "base/made_folders.h"
 #include "device/processor.h"
+#include "kernels/schedule/task_map.h"
 #include "kernels/tune/among_all.h"
 #include "kernels/tune/memory_rate.h"
 #include "kernels/tune/race.h"
@@ -314,7 +316,7 @@ double price_of_order(const FamilyTuning& family) {
 Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, Files& files) {
   const std::string path = tuning_record_path(run.options);
   RECMILL_ASSIGN_OR_RETURN(const TuningRecord before, record_before(run, request, path, files));
-  RECMILL_RETURN_IF_ERROR(make_folder_of(path, files));
+  RECMILL_ASSIGN_OR_RETURN(const auto made, MadeFolders::make_for(files, path));
   const auto pool = make_pool(run.threads);
   TuningRecord record;
   RECMILL_ASSIGN_OR_RETURN(record.of, tuned_for(run, files));
@@ -387,10 +389,11 @@ Json summary_of(const TuningRecord& record) {
     size_t features = 0;
     for (const FeatureClass& of : family.times.classes) features += of.features.size();
     const bool pooled = family.times.family == "embedding_pool";
+    const int64_t tile = family.choice.value.tile;
     json[family.times.family] = {
         {pooled ? "features" : "tables", features},
         {"classes", family.times.classes.size()},
-        {"tile", family.choice.value.tile},
+        {"tile", tile == kernels::kWholeFeature ? Json("whole features") : Json(tile)},
         {"l2_bytes", family.choice.value.l2_bytes},
         {"blocks", family.choice.value.blocks},
         {"predicted_ms", predicted * 1e-6},

@@ -200,9 +200,9 @@ bool FaultyFiles::is_folder(const std::string& path) {
   return node != nullptr && node->folder;
 }
 
-Result<int64_t> FaultyFiles::changed_at(const std::string& path) {
+Result<ChangeTimes> FaultyFiles::changed_at(const std::string& path) {
   if (find(path) == nullptr) return Status::Failed(path + ": no such file");
-  return int64_t{0};
+  return ChangeTimes();
 }
 
 }  // namespace recmill

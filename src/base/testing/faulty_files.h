@@ -53,7 +53,7 @@ class FaultyFiles final : public Files {
   Result<std::vector<std::string>> list(const std::string& folder) override;
   bool exists(const std::string& path) override { return find(path) != nullptr; }
   bool is_folder(const std::string& path) override;
-  Result<int64_t> changed_at(const std::string& path) override;
+  Result<ChangeTimes> changed_at(const std::string& path) override;
 
  private:
   struct Node {

@@ -62,7 +62,7 @@ class SharedFiles final : public Files {
     std::lock_guard lock(mutex_);
     return files_.is_folder(path);
   }
-  Result<int64_t> changed_at(const std::string& path) override {
+  Result<ChangeTimes> changed_at(const std::string& path) override {
     std::lock_guard lock(mutex_);
     return files_.changed_at(path);
   }
