@@ -95,6 +95,13 @@ const ConfigNode* item(const ConfigNode& list, std::string_view brackets) {
   return index < items->size() ? &(*items)[index] : nullptr;
 }
 
+/// Whether it is digits, with or without a sign, that 64 bits may be too few for.
+bool is_long_integer(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  return text.size() > 18 && text.front() != '0' &&
+         text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 }  // namespace
 
 const char* ConfigNode::type_name() const {
@@ -119,8 +126,10 @@ Status apply_set(ConfigNode& root, const std::string& assignment) {
   std::string reason;
   auto parsed = parse(assignment, place, reason);
   if (!parsed) {
-    const std::string key = assignment.substr(0, equals);
-    parsed = parse(key + " = '''" + assignment.substr(equals + 1) + "'''", place, reason);
+    const std::string key = assignment.substr(0, equals), value = assignment.substr(equals + 1);
+    if (is_long_integer(value))
+      return Status::BadRequest(place + ": 64 bits do not hold this integer");
+    parsed = parse(key + " = '''" + value + "'''", place, reason);
     if (!parsed) return Status::BadRequest("--set takes key=value, got '" + assignment + "'");
   }
   ConfigNode node = convert(*parsed, place);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -12,8 +13,10 @@
 #include <iostream>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "cli/open_world.h"
+#include "cli/option_binder.h"
 #include "cli/verb.h"
 #include "device/gpu/cuda_driver.h"
 
@@ -37,9 +40,33 @@ std::string in_one_line(const std::string& message) {
   return line;
 }
 
+/// One line of what is wrong with the command line: the verb, the fault, where help is.
+std::string usage_error(const CLI::App* app, const CLI::Error& error) {
+  const CLI::App* verb = app;
+  std::string called = app->get_name(), prefix;
+  while (!verb->get_subcommands().empty()) {
+    verb = verb->get_subcommands().front();
+    called += " " + verb->get_name();
+    prefix += verb->get_name() + ": ";
+  }
+  std::vector<std::string> verbs;
+  for (const CLI::App* each : verb->get_subcommands([](const CLI::App*) { return true; }))
+    verbs.push_back(each->get_name());
+  const std::vector<std::string> rest = app->remaining(true);
+  std::string what = error.what();
+  if (!verbs.empty()) {
+    what = rest.empty() ? "a verb is required"
+                        : "'" + rest[0] + "' is no verb" + suggestion(rest[0], verbs);
+  } else if (!what.empty()) {
+    what[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(what[0])));
+  }
+  return "recmill: " + in_one_line(prefix + what) + "; see " + called + " --help\n";
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Recmill trains recommendation models.", "recmill"};
   app.require_subcommand(1);
+  app.failure_message(usage_error);
   Chosen chosen;
   add_train(app, chosen);
   add_eval(app, chosen);

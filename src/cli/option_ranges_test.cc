@@ -32,7 +32,7 @@ std::vector<std::string> values_outside(const OptionKey& key) {
     values.push_back(number(key, range.open_least ? range.least : range.least - step(range.least)));
   if (range.has_most())
     values.push_back(number(key, range.open_most ? range.most : range.most + step(range.most)));
-  if (real) values.insert(values.end(), {"nan", "-nan", "inf", "-inf"});
+  if (real) values.insert(values.end(), {"nan", "-nan", "inf", "-inf", "1e39", "-1e39"});
   return values;
 }
 

@@ -102,6 +102,30 @@ TEST_F(Program, sizes_are_refused_by_line_and_key_or_planned_without_being_alloc
   }
 }
 
+TEST_F(Program, a_wrong_command_line_is_one_line_and_what_fails_leaves_no_folder) {
+  const struct {
+    std::vector<std::string> words;
+    std::string message;
+  } wrong[] = {{{}, "a verb is required; see recmill --help"},
+               {{"tarin"}, "'tarin' is no verb; did you mean 'train'?; see recmill --help"},
+               {{"plan", "placment"},
+                "plan: 'placment' is no verb; did you mean 'placement'?; see recmill plan --help"},
+               {{"train"}, "train: config is required; see recmill train --help"}};
+  for (const auto& [words, message] : wrong) {
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.err, "recmill: " + message + "\n");
+  }
+  write("a.toml",
+        "[data]\nformat = 'csv'\ntrain = 'none.csv'\ncache = ''\n"
+        "columns = [{name = 'y', role = 'label'}, {name = 'i', role = 'id'}]\n"
+        "[embedding]\nrows = 10\ndim = 2\n[model]\nkind = 'mlp'\ntop = [1]\n");
+  write("none.csv", "y,i\n");
+  for (const char* verb : {"train", "tune"}) EXPECT_EQ(run({verb, "a.toml"}).status, 1) << verb;
+  EXPECT_EQ(*posix_files().list(path("")),
+            (std::vector<std::string>{"a.toml", "err", "none.csv", "out"}));  // out and err: ours
+}
+
 TEST_F(Program, a_result_that_cannot_be_written_is_an_error_of_one_line) {
   write("a.toml", config(kDlrm, "", "iterations = 1\ncheckpoint.at_end = false"));
   out_ = "/dev/full";
@@ -141,7 +165,7 @@ TEST_F(Program, says_before_it_trains_that_there_is_nothing_to_evaluate_or_train
           "--set train.early_stop.patience=2: train.early_stop.patience: is 2, and there are no "
           "evaluation rows to stop by");
   refused({"data.split.by=fraction", "data.split.eval_fraction=0"}, 2,
-          "--set data.split.eval_fraction=0: data.split.eval_fraction: 0.000000 leaves no rows "
+          "--set data.split.eval_fraction=0: data.split.eval_fraction: 0 leaves no rows "
           "for evaluation");
   refused({"train.negative_keep=1e-12"}, 1,
           "--set train.negative_keep=1e-12: train.negative_keep: of the 40 ");
@@ -649,7 +673,7 @@ TEST_F(Program, what_cannot_be_read_is_one_line_with_its_place_for_every_verb_an
       {"rows.parquet", "parquet", "split.by = 'hash'\nsplit.column = 'user'\n",
        "a.toml:6: data.split.column: the data has no column 'user'"},
       {"data/train.tsv", "criteo_tsv", "split.by = 'fraction'\nsplit.eval_fraction = 1\n",
-       "a.toml:6: data.split.eval_fraction: 1.000000 leaves no rows for training"},
+       "a.toml:6: data.split.eval_fraction: 1 leaves no rows for training"},
       {"data/train.tsv", "criteo_tsv", "prefetch = -1\n", "a.toml:5: data.prefetch"},
       {"data/train.tsv", "criteo_tsv", "rosw = 7\n", "a.toml:5: data.rosw is no known key"}};
   const std::vector<std::string> verbs[]{

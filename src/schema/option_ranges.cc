@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 namespace recmill {
 namespace {
@@ -22,13 +23,18 @@ std::string range_text(const Range& range) {
   return range.has_least() ? from : range.has_most() ? to : "";
 }
 
-Status internal::outside(const std::string& path, double value, bool whole, const Range& range) {
-  const std::string text = range_text(range);
-  return Status::BadRequest(
-      fmt::format("{}: must be {}{}, is {}", path,
-                  text.empty() || !std::isfinite(value) ? "a finite number" : "",
-                  text.empty() || std::isfinite(value) ? text : " " + text,
-                  whole ? fmt::format("{:.0f}", value) : fmt::format("{:.12g}", value)));
+Status internal::outside(const std::string& path, int64_t value, const Range& range) {
+  return Status::BadRequest(fmt::format("{}: must be {}, is {}", path, range_text(range), value));
+}
+
+Status internal::outside(const std::string& path, double value, const Range& range) {
+  const bool too_large =
+      std::isfinite(value) && std::abs(value) > std::numeric_limits<float>::max();
+  std::string must = range_text(range);
+  if (!std::isfinite(value) || must.empty())
+    must = "a finite number" + (must.empty() ? "" : " " + must);
+  return Status::BadRequest(fmt::format("{}: must be {}, is {:.12g}{}", path, must, value,
+                                        too_large ? ", which is beyond float32's 3.4e38" : ""));
 }
 
 }  // namespace recmill

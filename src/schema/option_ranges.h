@@ -66,7 +66,8 @@ constexpr Range range_of(const Range& range) {
   return range;
 }
 
-Status outside(const std::string& path, double value, bool whole, const Range& range);
+Status outside(const std::string& path, int64_t value, const Range& range);
+Status outside(const std::string& path, double value, const Range& range);
 
 }  // namespace internal
 
@@ -110,8 +111,7 @@ class RangeCheck {
   template <typename T>
   void check(const std::string& path, T value, const Range& range) {
     if (!range.contains(static_cast<double>(value)))
-      status_ =
-          internal::outside(path, static_cast<double>(value), std::same_as<T, int64_t>, range);
+      status_ = internal::outside(path, value, range);
   }
 
   const std::string path_;

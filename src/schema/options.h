@@ -20,15 +20,16 @@
 
 namespace recmill {
 
-/// The values that a number may have: all finite ones from `least` to `most`, and of these two ends
-/// each that is not `open`. NaN and the infinities are in none.
+/// The values that a number may have: all finite ones of float32, in which they are computed with,
+/// from `least` to `most`, and of these two ends each that is not `open`. NaN and the infinities
+/// are in none.
 struct Range {
-  double least = std::numeric_limits<double>::lowest();
-  double most = std::numeric_limits<double>::max();
+  double least = std::numeric_limits<float>::lowest();
+  double most = std::numeric_limits<float>::max();
   bool open_least = false, open_most = false;
 
-  constexpr bool has_least() const { return least != std::numeric_limits<double>::lowest(); }
-  constexpr bool has_most() const { return most != std::numeric_limits<double>::max(); }
+  constexpr bool has_least() const { return least != std::numeric_limits<float>::lowest(); }
+  constexpr bool has_most() const { return most != std::numeric_limits<float>::max(); }
   constexpr bool contains(double value) const {
     return (open_least ? value > least : value >= least) &&
            (open_most ? value < most : value <= most);

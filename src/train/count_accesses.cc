@@ -45,7 +45,7 @@ class RankCounting {
         preprocessor_,
         preprocess::make_preprocessor(preprocess::without_dense(run_.graph), run_.spec, pool_));
     RECMILL_ASSIGN_OR_RETURN(rows_, reader_->rows());
-    return rows_ > 0 ? Status() : Status::Failed("the training data has no rows");
+    return rows_ > 0 ? Status() : Status::Failed("data.train: there is no row in it");
   }
   int64_t rows() const { return rows_; }
 

@@ -25,7 +25,7 @@ Result<HistoricalBatches> HistoricalBatches::open(const ResolvedRun& run, uint64
       batches.preprocessor_,
       preprocess::make_preprocessor(preprocess::without_dense(run.graph), run.spec, pool));
   RECMILL_ASSIGN_OR_RETURN(batches.rows_, batches.reader_->rows());
-  if (batches.rows_ == 0) return Status::Failed("the training data has no rows");
+  if (batches.rows_ == 0) return Status::Failed("data.train: there is no row in it");
   if (data.format != DataFormat::synthetic) {
     batches.row_ =
         static_cast<int64_t>(random.below(static_cast<uint64_t>(batches.rows_), /*item=*/2));

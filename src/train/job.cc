@@ -214,7 +214,7 @@ Status begin_folder(Training& training, Communicator& communicator) {
 Status check_evaluation_rows(Rank& rank) {
   if (rank.eval_rows == nullptr) return {};
   RECMILL_ASSIGN_OR_RETURN(const int64_t rows, rank.eval_rows->rows());
-  return rows > 0 ? Status() : Status::BadRequest("data.eval: there is no row in it");
+  return rows > 0 ? Status() : Status::Failed("data.eval: there is no row in it");
 }
 
 void say_where_layers_are(const RunOptions& options) {

@@ -30,16 +30,21 @@ std::string optimizer_key(const RunOptions& options, const std::string& table, c
   return fmt::format("embedding.optimizer.{}", key);
 }
 
+/// What the checkpoint says otherwise; `is` has the key in front.
+Status differs(const std::string& is, const std::string& path, const Json& then) {
+  return Status::BadRequest(fmt::format("{}, and {} was written with {}", is, path,
+                                        then.is_null() ? "none" : then.dump()));
+}
+
 Status check_optimizers(const ResolvedRun& run, const Json& then, const Json& now,
                         const std::string& path) {
   // `absent`: what it means when a checkpoint does not say it.
   const auto check = [&](const std::string& key, const Json::json_pointer& place,
-                         const std::string& whose, const Json& absent = "none") -> Status {
+                         const std::string& whose, const Json& absent = {}) -> Status {
     const Json was = then.contains(place) ? then[place] : absent;
     const Json is = now.contains(place) ? now[place] : absent;
     if (was == is) return {};
-    return Status::BadRequest(fmt::format("{}: is {}{}, and {} was written with {}", key, is.dump(),
-                                          whose, path, was == "none" ? "none" : was.dump()));
+    return differs(fmt::format("{}: is {}{}", key, is.dump(), whose), path, was);
   };
   RECMILL_RETURN_IF_ERROR(check("optimizer.kind", Json::json_pointer("/dense"), ""));
   for (const TableSpec& table : run.spec.tables) {
@@ -56,18 +61,30 @@ Status check_optimizers(const ResolvedRun& run, const Json& then, const Json& no
   return {};
 }
 
-Status check_schema(const Json& then, const Json& now, const std::string& path) {
-  if (then == now) return {};
-  const std::string another =
-      path + ": was written by a run with another schema than this configuration's";
-  for (const char* role : {"dense", "ids"}) {
-    const Json before = then.is_object() ? then.value(role, Json()) : Json();
-    if (before == now[role]) continue;
-    return Status::BadRequest(fmt::format("{}: its {} columns are {}, here {}", another,
-                                          std::string_view(role) == "ids" ? "id" : role,
-                                          before.dump(), now[role].dump()));
+/// Of the columns whose names `now` lists, in the checkpoint `then`: the key of the first other
+/// one.
+std::string column_key(const DataOptions& data, const Json& now, const Json& then) {
+  for (size_t i = 0; i < now.size(); ++i) {
+    if (then.is_array() && i < then.size() && then[i] == now[i]) continue;
+    const auto spec = std::ranges::find(data.columns, now[i].get<std::string>(), &ColumnSpec::name);
+    if (spec == data.columns.end()) break;
+    return fmt::format("data.columns[{}]", spec - data.columns.begin());
   }
-  return Status::BadRequest(another);
+  return data.columns.empty() ? "data.format" : "data.columns";
+}
+
+Status check_schema(const ResolvedRun& run, const Json& then, const std::string& path) {
+  const std::pair<const char*, const std::vector<std::string>&> roles[] = {
+      {"dense", run.schema.dense}, {"ids", run.schema.ids}};
+  for (const auto& [role, names] : roles) {
+    const Json now = names, before = then.is_object() ? then.value(role, Json()) : Json();
+    if (before == now) continue;
+    return differs(
+        fmt::format("{}: the {} columns are {}", column_key(run.options.data, now, before),
+                    role == roles[0].first ? "dense" : "id", now.dump()),
+        path, before);
+  }
+  return {};
 }
 
 // Reads what the rank owns where that is a range of rows or columns; where rows are split by hash,
@@ -233,16 +250,13 @@ Status check_origin(const ResolvedRun& run, const checkpoint::Reader& reader, bo
   const auto of = [&](const char* key) {
     return properties.is_object() ? properties.value(key, Json()) : Json();
   };
-  RECMILL_RETURN_IF_ERROR(check_schema(of("schema"), expected["schema"], path));
+  RECMILL_RETURN_IF_ERROR(check_schema(run, of("schema"), path));
   RECMILL_RETURN_IF_ERROR(compare_meaning(run, of("meaning"), path));
   RECMILL_RETURN_IF_ERROR(compare_graph(run, of("graph"), path));
   if (!for_training) return {};
   for (const char* key : {"shards", "batch_size", "seed"}) {
     if (of(key) == expected[key]) continue;
-    return Status::BadRequest(
-        fmt::format("{}: was written by a run with another {} than this configuration's: {}, here "
-                    "{}",
-                    path, key, of(key).dump(), expected[key].dump()));
+    return differs(fmt::format("train.{}: is {}", key, expected[key].dump()), path, of(key));
   }
   return check_optimizers(run, of("optimizers"), expected["optimizers"], path);
 }

@@ -86,8 +86,7 @@ std::vector<Change> changes() {
          o.model.kind = model::ModelKind::mlp;
          o.model.bottom = {};
        }},
-      {"another schema than this configuration's: its dense columns are [\"price\"], here "
-       "[\"cost\"]",
+      {"data.format: the dense columns are [\"cost\"], and ",
        [](RunOptions& o) {
          o.data.synthetic.dense[0].name = "cost";
          o.features[0].column = "cost";
