@@ -40,22 +40,33 @@ class Rows:
         self.labels = table.column(named("label")[0]).to_numpy() > 0.5
         self.dense = np.array([table.column(name).to_numpy(zero_copy_only=False) for name in named("dense")], float)
         self.dense = np.nan_to_num(self.dense.T.reshape(len(self.labels), -1))
-        self.ids = {}
-        for name in named("id"):
-            cells = table.column(name).to_pylist()
-            self.ids[name] = [cell if isinstance(cell, list) else [cell] for cell in cells]
+        self.bags = {name: Bags(table.column(name).combine_chunks()) for name in named("id")}
+
+
+class Bags:
+    """The ids of a column: `items`, each with the number of its row. A cell without an id has one of its own."""
+
+    def __init__(self, column):
+        lists = hasattr(column, "flatten")
+        items = column.flatten() if lists else column
+        self.items = items.fill_null(np.iinfo(items.type.to_pandas_dtype()).max).to_numpy()
+        lengths = column.value_lengths().fill_null(0).to_numpy() if lists else np.ones(len(column), int)
+        self.rows = np.repeat(np.arange(len(column)), lengths)
+        self.count = len(column)
+
+    def places_in(self, distinct):
+        """Of each item its place in `distinct`, which is sorted, and whether it is there."""
+        places = np.minimum(np.searchsorted(distinct, self.items), len(distinct) - 1)
+        return places, distinct[places] == self.items
 
 
 def indicators(train, rows):
     columns = []
-    for name, bags in train.ids.items():
-        number = {}
-        for bag in bags:
-            for item in bag:
-                number.setdefault(item, len(number))
-        at = [(row, number[item]) for row, bag in enumerate(rows.ids[name]) for item in bag if item in number]
-        places = np.array(at, int).reshape(-1, 2).T
-        columns.append(csr_matrix((np.ones(len(at)), places), shape=(len(rows.labels), len(number))))
+    for name, bags in rows.bags.items():
+        distinct = np.unique(train.bags[name].items)
+        places, known = bags.places_in(distinct)
+        at = (bags.rows[known], places[known])
+        columns.append(csr_matrix((np.ones(known.sum()), at), shape=(bags.count, len(distinct))))
     return columns
 
 
@@ -83,23 +94,19 @@ def regression(train, evaluation, with_ids):
 def mean_labels(train, rows, fold_of):
     """The mean label of each bag's ids, smoothed, of rows in other folds than the row's own."""
     prior, out = train.labels.mean(), []
-    for name, bags in train.ids.items():
-        sums = [{} for _ in range(FOLDS + 1)]
-        for bag, label, fold in zip(bags, train.labels, train.folds):
-            for item in bag:
-                for at in (fold, FOLDS):
-                    count = sums[at].setdefault(item, [0, 0.0])
-                    count[0] += 1
-                    count[1] += label
-        column = []
-        for bag, fold in zip(rows.ids[name], fold_of):
-            rates = []
-            for item in bag:
-                count, total = sums[FOLDS].get(item, (0, 0.0))
-                own = sums[fold].get(item, (0, 0.0)) if fold >= 0 else (0, 0.0)
-                rates.append((total - own[1] + 10 * prior) / (count - own[0] + 10))
-            column.append(np.mean(rates) if rates else prior)
-        out.append(column)
+    for name, bags in rows.bags.items():
+        of_train = train.bags[name]
+        distinct, places = np.unique(of_train.items, return_inverse=True)
+        at = train.folds[of_train.rows] * len(distinct) + places
+        tally = lambda weights: np.bincount(at, weights, FOLDS * len(distinct)).reshape(FOLDS, -1)
+        counts, labels = tally(None), tally(train.labels[of_train.rows].astype(float))
+        places, known = bags.places_in(distinct)
+        fold = fold_of[bags.rows]
+        own = lambda of: np.where(fold < 0, 0, of[fold, places])
+        others = [np.where(known, of.sum(0)[places] - own(of), 0) for of in (labels, counts)]
+        rates = (others[0] + 10 * prior) / (others[1] + 10)
+        sums, lengths = (np.bincount(bags.rows, weights, bags.count) for weights in (rates, None))
+        out.append(np.where(lengths > 0, sums / np.maximum(lengths, 1), prior))
     return np.array(out).T.reshape(len(rows.labels), -1)
 
 

@@ -18,14 +18,6 @@ constexpr double kLeft = 62.0, kRight = 508.0, kTop = 12.0, kBottom = 200.0;  //
 
 constexpr size_t kFewPoints = 10;  // are drawn as dots too: one alone makes no curve
 
-std::string figure_text(double value) {
-  const double size = std::abs(value);
-  if (size >= 1e9) return fmt::format("{:.4g} G", value * 1e-9);
-  if (size >= 1e6) return fmt::format("{:.4g} M", value * 1e-6);
-  if (size >= 1e4) return fmt::format("{:.4g} k", value * 1e-3);
-  return fmt::format("{:.4g}", value);
-}
-
 bool is_finite(const ChartPoint& point) {
   return std::isfinite(point.x) && std::isfinite(point.y);
 }
@@ -76,6 +68,14 @@ std::string curve(const ChartSeries& series, const Axis& x, const Axis& y) {
 
 }  // namespace
 
+std::string figure_text(double value) {
+  const double size = std::abs(value);
+  if (size >= 1e9) return fmt::format("{:.4g} G", value * 1e-9);
+  if (size >= 1e6) return fmt::format("{:.4g} M", value * 1e-6);
+  if (size >= 1e4) return fmt::format("{:.4g} k", value * 1e-3);
+  return fmt::format("{:.4g}", value);
+}
+
 std::vector<double> round_ticks(double least, double most, int count) {
   if (!(most > least)) {  // one value: a little to both sides of it
     const double around = least == 0.0 ? 1.0 : std::abs(least) * 0.1;
@@ -106,9 +106,11 @@ std::string line_chart(const std::string& title, const std::string& x_name,
       names.emplace_back(of.name, fmt::format("var(--c{})", of.color));
   }
   if (all.empty()) return "";
-  const auto [left, right] = std::ranges::minmax(all, {}, &ChartPoint::x);
+  const ChartPoint right = std::ranges::max(all, {}, &ChartPoint::x);
   const auto [low, high] = std::ranges::minmax(all, {}, &ChartPoint::y);
-  const Axis x{round_ticks(left.x, right.x, 5), kLeft, kRight};
+  std::vector<double> counts = round_ticks(0.0, std::max(right.x, 1.0), 5);
+  std::erase_if(counts, [](double count) { return count != std::floor(count); });
+  const Axis x{std::move(counts), kLeft, kRight};
   const Axis y{round_ticks(low.y, high.y, 5), kBottom, kTop};
   std::string html = fmt::format(
       "<figure><h3>{}</h3>{}<svg viewBox=\"0 0 {:.0f} {:.0f}\" "

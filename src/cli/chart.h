@@ -22,7 +22,8 @@ struct ChartSeries {
 };
 
 /// One figure: a title, a legend where there are several series, curves between axes with round
-/// figures. Points that are not finite are left out. Empty where no point is left.
+/// figures; x are counts, from 0 on. Points that are not finite are left out. Empty where no point
+/// is left.
 std::string line_chart(const std::string& title, const std::string& x_name,
                        const std::vector<ChartSeries>& series);
 
@@ -44,6 +45,9 @@ std::string bar_list(const std::vector<Bar>& bars);
 /// From the least to the largest round figure, 1, 2 or 5 times a power of ten apart, at most
 /// `count` steps; all of [least, most] lies between the first and the last.
 std::vector<double> round_ticks(double least, double most, int count);
+
+/// "12.5 k": four digits, from ten thousand on in thousands, millions or milliards (k, M, G).
+std::string figure_text(double value);
 
 /// "1.2 KiB": four digits in the unit that suits.
 std::string bytes_text(double bytes);

@@ -179,10 +179,11 @@ std::string placement_page(const std::string& name, const placement::Problem& pr
                            const std::vector<std::string>& assumed) {
   std::string page = page_head("Where the rows of " + name + " go");
   page += fmt::format(
-      "<p>{} tables, {} of rows, {} devices, {} samples of a batch each. All "
+      "<p>{} table{}, {} of rows, {} device{}, {} samples of a batch each. All "
       "figures are predicted from counts of {} samples.</p>",
-      problem.tables.size(), bytes_text(static_cast<double>(problem.total_bytes())),
-      problem.devices(), problem.samples, problem.counts.samples);
+      problem.tables.size(), problem.tables.size() == 1 ? "" : "s",
+      bytes_text(static_cast<double>(problem.total_bytes())), problem.devices(),
+      problem.devices() == 1 ? "" : "s", problem.samples, problem.counts.samples);
   std::string advice = recommendation(ways);
   if (!advice.empty()) {
     advice[0] = 'U';  // of "use"

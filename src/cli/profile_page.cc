@@ -198,12 +198,15 @@ std::string steady_steps(const Json& profile) {
   const bool any = std::ranges::any_of(profile, [](const Json& rank) {
     return !rank["spans"].empty() && rank["steps"].get<int64_t>() > 0;
   });
-  if (!any) return "<h2>A step</h2>\n<p>No step of training ended.</p>\n";
+  if (!any)
+    return "<h2>A step</h2>\n<p>No step of training was a steady one: the first warms up, and "
+           "evaluations and checkpoints disturb.</p>\n";
+  const auto steps = profile[0]["steps"].get<int64_t>();
   const auto stages = stages_of(profile);
   std::vector<std::pair<std::string, std::string>> names;
   for (const std::string& stage : stages) names.emplace_back(stage, color(stages, stage));
-  return fmt::format("<h2>A step</h2>\n<p>The mean of {} steady steps.</p>\n{}{}{}",
-                     profile[0]["steps"].get<int64_t>(), legend(names), step_bars(profile, stages),
+  return fmt::format("<h2>A step</h2>\n<p>The mean of {} steady {}.</p>\n{}{}{}", steps,
+                     steps == 1 ? "step" : "steps", legend(names), step_bars(profile, stages),
                      step_table(profile, stages)) +
          "<h2>Steady steps</h2>\n" + legend(names) + timeline(profile, stages);
 }

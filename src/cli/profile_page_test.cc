@@ -68,7 +68,7 @@ TEST(ProfilePage, a_rank_without_spans_is_no_picture_and_no_failure) {
   Json one = profile();
   one[1]["spans"] = Json::array();
   EXPECT_THAT(profile_sections(one), HasSubstr("rank 1 on"));
-  EXPECT_THAT(profile_sections(Json::array()), HasSubstr("No step of training ended."));
+  EXPECT_THAT(profile_sections(Json::array()), HasSubstr("No step of training was a steady one"));
 }
 
 TEST(RunPage, has_curves_a_step_and_the_configuration) {

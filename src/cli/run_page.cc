@@ -32,8 +32,9 @@ std::string figures(const Json& summary) {
   number("log_loss", "{:.5f}", "log loss");
   number("auc", "{:.5f}", "AUC");
   number("normalized_entropy", "{:.4f}", "normalized entropy");
-  number("ranks", "{:.0f}", "ranks");
-  number("threads", "{:.0f}", "threads a process");
+  number("ranks", "{:.0f}", summary.value("ranks", 0) == 1 ? "rank" : "ranks");
+  number("threads", "{:.0f}",
+         summary.value("threads", 0) == 1 ? "thread a process" : "threads a process");
   return html + "</ul>\n";
 }
 

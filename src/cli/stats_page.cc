@@ -60,8 +60,8 @@ std::string dense_picture(const DenseColumnStats& column, int64_t samples) {
   std::vector<Bar> bars;
   for (const ValueBucket& bucket : buckets) {
     const std::string range = bucket.from == bucket.to
-                                  ? fmt::format("{:.4g}", bucket.from)
-                                  : fmt::format("{:.4g} to {:.4g}", bucket.from, bucket.to);
+                                  ? figure_text(bucket.from)
+                                  : figure_text(bucket.from) + " to " + figure_text(bucket.to);
     bars.push_back(bar_of(range, bucket.cells, bucket.labels, samples, longest, "var(--c0)"));
   }
   if (column.missing > 0)

@@ -11,6 +11,13 @@ namespace {
 
 constexpr double kMiB = 1 << 20;
 
+/// In the unit that leaves a digit before the point.
+std::string time_text(double seconds) {
+  for (const auto& [unit, of_unit] : {std::pair{"ms", 1e3}, std::pair{"µs", 1e6}})
+    if (seconds * of_unit >= 0.1) return fmt::format("{:.4g} {}", seconds * of_unit, unit);
+  return fmt::format("{:.4g} ns", seconds * 1e9);
+}
+
 std::string list_of(const std::vector<int>& devices) {
   std::string text;
   for (const int device : devices) text += (text.empty() ? "" : ", ") + std::to_string(device);
@@ -136,8 +143,8 @@ std::string recommendation(const std::vector<PlannedWay>& ways) {
     if (way != &best && is_best(way)) alike += (alike.empty() ? "" : ", ") + way->title();
   std::erase_if(fit, is_best);
   const std::string use =
-      fmt::format("use {}: {:.4g} ms a batch on the slowest device, predicted{}", best.title(),
-                  1e3 * best.rating.seconds, alike.empty() ? "" : ", as with " + alike);
+      fmt::format("use {}: {} a batch on the slowest device, predicted{}", best.title(),
+                  time_text(best.rating.seconds), alike.empty() ? "" : ", as with " + alike);
   if (fit.empty()) return use + "; no other plan that fits differs by 1 %";
   const PlannedWay& next = **std::ranges::min_element(fit, {}, seconds);
   return fmt::format("{}, {:.0f} % less than {}, the next best", use,
@@ -175,10 +182,9 @@ std::string table_of(const std::vector<PlannedWay>& ways) {
 }
 
 std::string explain(const Problem& problem, const PlannedWay& way) {
-  std::string text = fmt::format(
-      "{}: {:.4g} ms of lookups and communication a batch on the slowest "
-      "device, predicted\n",
-      way.title(), 1e3 * way.rating.seconds);
+  std::string text =
+      fmt::format("{}: {} of lookups and communication a batch on the slowest device, predicted\n",
+                  way.title(), time_text(way.rating.seconds));
   if (way.proposal.access_bounded_share > 0)
     text += fmt::format(
         "{} partitions; those bounded by accesses take {:.1f} % of the fetches and {:.2f} % of the "

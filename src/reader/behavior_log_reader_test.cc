@@ -170,8 +170,7 @@ TEST_F(BehaviorLog, a_split_that_leaves_a_side_without_rows_is_an_error_that_nam
   options_.split.eval_fraction = 1;
   EXPECT_THAT(read(batch).message(), HasSubstr("data.split.eval_fraction: no row for training"));
   options_.split.by = SplitKind::fraction;
-  EXPECT_EQ(read(batch).message(),
-            "data.split.eval_fraction: 1.000000 leaves no rows for training");
+  EXPECT_EQ(read(batch).message(), "data.split.eval_fraction: 1 leaves no rows for training");
 }
 
 TEST_F(BehaviorLog, bad_lines_and_too_many_events_are_named) {

@@ -359,17 +359,18 @@ TEST_P(ForeignFile, a_guess_takes_roles_from_types_and_names) {
   const std::vector<std::pair<std::string, ColumnRole>> roles{
       {"shop", ColumnRole::id},      {"bought", ColumnRole::label}, {"price", ColumnRole::dense},
       {"seen_at", ColumnRole::time}, {"word", ColumnRole::id},      {"list", ColumnRole::id},
-      {"user_id", ColumnRole::id}};
-  ASSERT_EQ(guess->options.columns.size(), roles.size());  // a struct is left out
+      {"pair.a", ColumnRole::id},    {"user_id", ColumnRole::id}};
+  ASSERT_EQ(guess->options.columns.size(), roles.size());
   for (size_t i = 0; i < roles.size(); ++i) {
     EXPECT_EQ(guess->options.columns[i].name, roles[i].first);
     EXPECT_EQ(guess->options.columns[i].role, roles[i].second) << roles[i].first;
   }
-  ASSERT_EQ(guess->tables.size(), 4u);
+  ASSERT_EQ(guess->tables.size(), 5u);
   EXPECT_EQ(guess->tables[0].distinct, 7);
   EXPECT_EQ(guess->tables[1].distinct, 30);
   EXPECT_EQ(guess->tables[2].distinct, 12);
-  EXPECT_EQ(guess->tables[3].distinct, 51);
+  EXPECT_EQ(guess->tables[3].distinct, 7);
+  EXPECT_EQ(guess->tables[4].distinct, 51);
   DataOptions options = guess->options;
   options.cache = "";
   const auto read = read_rows(options);
@@ -610,7 +611,7 @@ TEST(ColumnarReader, a_split_that_leaves_a_side_without_rows_is_the_error_of_eve
   DataOptions options =
       with_split(three_files(".parquet", schema_of_all_kinds()), SplitKind::fraction);
   options.split.eval_fraction = 1;
-  EXPECT_EQ(failure_of(options), "data.split.eval_fraction: 1.000000 leaves no rows for training");
+  EXPECT_EQ(failure_of(options), "data.split.eval_fraction: 1 leaves no rows for training");
   options.split.eval_fraction = 1.5;
   EXPECT_EQ(failure_of(options),
             "data.split.eval_fraction: must be at least 0 and at most 1, is 1.5");

@@ -175,6 +175,20 @@ std::optional<BoundColumn> bind_by_type(const std::string& name, const Found& fo
   return {};
 }
 
+/// Appends a field, or those within a struct, with its place.
+void add_named(const std::string& name, const FieldPlace& place,
+               const std::shared_ptr<arrow::Field>& field, std::vector<NamedField>& named) {
+  if (field->type()->id() != arrow::Type::STRUCT || field->type()->num_fields() == 0) {
+    named.push_back({name, place, field, {}});
+    return;
+  }
+  for (const auto& inner : field->type()->fields()) {
+    FieldPlace within = place;
+    within.inside.push_back(inner->name());
+    add_named(name + "." + inner->name(), within, inner, named);
+  }
+}
+
 /// Adds columns one by one, and keeps DataSchema in step.
 class Binder {
  public:
@@ -359,11 +373,17 @@ std::string schema_crc(const arrow::FieldVector& fields) {
   return std::to_string(crc32c(std::as_bytes(std::span(text))));
 }
 
-std::optional<BoundColumn> bind_by_type(const arrow::Schema& fields, int field) {
-  Found found;
-  found.place.field = field;
-  found.type = fields.field(field)->type().get();
-  return bind_by_type(fields.field(field)->name(), found);
+std::vector<NamedField> fields_by_type(const arrow::Schema& fields) {
+  std::vector<NamedField> named;
+  for (int i = 0; i < fields.num_fields(); ++i)
+    add_named(fields.field(i)->name(), {.field = i, .inside = {}, .item = {}}, fields.field(i),
+              named);
+  std::erase_if(named, [&](NamedField& each) {
+    const std::vector<Found> found = find_fields(fields, each.name);
+    if (found.size() == 1) each.bound = bind_by_type(each.name, found[0]);
+    return found.size() == 1 && found[0].place != each.place;  // the name is another field's
+  });
+  return named;
 }
 
 bool is_whole_type(const arrow::DataType& type) {

@@ -23,6 +23,7 @@ struct FieldPlace {
   int field = -1;                   // top-level field; -1: nowhere
   std::vector<std::string> inside;  // fields of structs on the way, from the outermost one in
   std::string item;  // of the structs that a list or a map holds, the field; empty: no structs
+  bool operator==(const FieldPlace&) const = default;
 };
 
 struct BoundColumn {
@@ -56,9 +57,17 @@ Result<ColumnarSchema> bind_columns(const std::vector<ColumnSpec>& columns, cons
                                     bool needs_label, const arrow::Schema& fields,
                                     const std::string& path);
 
-/// A field bound as what its type is likeliest to hold (ids, numbers, times), with the role ignore;
-/// nothing: a type that is not read.
-std::optional<BoundColumn> bind_by_type(const arrow::Schema& fields, int field);
+/// A field under the name that bind_columns() finds it by.
+struct NamedField {
+  std::string name;
+  FieldPlace place;
+  std::shared_ptr<arrow::Field> field;
+  /// Bound as what its type is likeliest to hold (ids, numbers, times), with the role ignore;
+  /// nothing: a type that is not read.
+  std::optional<BoundColumn> bound;
+};
+/// All fields of a file, in order; in place of a struct those within, as "a.b".
+std::vector<NamedField> fields_by_type(const arrow::Schema& fields);
 /// True for integers, booleans and decimals without a fraction, lists of them and dictionaries.
 bool is_whole_type(const arrow::DataType& type);
 

@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "reader/columnar_reader.h"
+#include "reader/guess_schema.h"
 #include "reader/key_column.h"
 #include "reader/testing/foreign_file.h"
 
@@ -143,6 +144,12 @@ TEST_P(ColumnarTypes, fields_of_structs_are_columns_and_null_where_a_struct_is) 
   EXPECT_EQ(bags_of(rows->batch.ids[2]), (Bags{id("w"), id("x"), id("y"), id("z")}))
       << "a column of that very name comes first";
   EXPECT_THAT(rows->batch.dense[0], ElementsAre(2.5f, IsNan(), IsNan(), IsNan()));
+  const auto guess = guess_schema(posix_files(), options.train[0], "click");
+  ASSERT_TRUE(guess.ok()) << guess.status().message();
+  std::vector<std::string> names;
+  for (const ColumnGuess& column : guess->columns) names.push_back(column.spec.name);
+  EXPECT_THAT(names, ElementsAre("click", "event.at.shop", "event.at.tags", "event.at.tags.weights",
+                                 "event.at.price", "event.user"));
   options.columns[1].name = "event.at.nothing";
   EXPECT_THAT(failure_of(options), HasSubstr("column 'event.at.nothing' is missing"));
   options.columns[1].name = "event.at";

@@ -110,11 +110,10 @@ std::vector<size_t> places_in(const RowGroupFile& file, int64_t rows) {
 
 std::vector<SampledColumn> columns_of(const arrow::Schema& fields, bool& declared) {
   std::vector<SampledColumn> columns;
-  for (int i = 0; i < fields.num_fields(); ++i) {
+  for (const auto& [name, place, field, bound] : fields_by_type(fields)) {
     SampledColumn column;
-    column.name = fields.field(i)->name();
-    const auto bound = bind_by_type(fields, i);
-    const bool whole = is_whole_type(*fields.field(i)->type());
+    column.name = name;
+    const bool whole = is_whole_type(*field->type());
     column.type = !bound.has_value()                ? CellType::unread
                   : bound->kind == CellKind::time   ? CellType::time
                   : bound->kind == CellKind::number ? CellType::real
@@ -122,10 +121,10 @@ std::vector<SampledColumn> columns_of(const arrow::Schema& fields, bool& declare
                                                     : CellType::hashed;
     column.list = bound.has_value() && bound->list;
     column.weighted = column.list && bound->weights.field >= 0;
-    const std::string role = declared_role(*fields.field(i));
+    const std::string role = declared_role(*field);
     declared = declared || !role.empty();
-    for (const auto& [value, name] : EnumNames<ColumnRole>::names) {
-      if (name == role) column.declared = value;
+    for (const auto& [value, role_name] : EnumNames<ColumnRole>::names) {
+      if (role_name == role) column.declared = value;
     }
     columns.push_back(std::move(column));
   }
@@ -134,7 +133,9 @@ std::vector<SampledColumn> columns_of(const arrow::Schema& fields, bool& declare
 
 Status same_fields(const arrow::Schema& fields, const arrow::Schema& first, const std::string& path,
                    const std::string& first_path) {
-  if (fields.field_names() == first.field_names()) return {};
+  if (std::ranges::equal(fields_by_type(fields), fields_by_type(first), {}, &NamedField::name,
+                         &NamedField::name))
+    return {};
   return Status::BadRequest(path + ": its columns are not those of " + first_path +
                             "; name the files that are one data set by a pattern");
 }
@@ -143,8 +144,9 @@ Status take_rows(RowGroupFile& file, int64_t share, Sample& sample) {
   const auto& groups = file.row_groups();
   const int64_t all = std::accumulate(groups.begin(), groups.end(), int64_t{0});
   const std::vector<size_t> places = places_in(file, share);
+  const std::vector<NamedField> fields = fields_by_type(file.fields());
   for (size_t c = 0; c < sample.columns.size() && !places.empty(); ++c) {
-    const auto bound = bind_by_type(file.fields(), static_cast<int>(c));
+    const auto& bound = fields[c].bound;
     SampledColumn& column = sample.columns[c];
     if (!bound.has_value() || column.type == CellType::unread) continue;
     if (all <= share) {  // whole

@@ -104,9 +104,11 @@ bool zero_and_one(const ColumnFacts& f) {
   return f.number.has_value() && f.whole && f.number->minimum == 0 && f.number->maximum == 1;
 }
 
+constexpr int64_t kFewNumbers = 11;
+
 /// Few numbers in even steps, as ratings are.
 bool few_numbers(const ColumnFacts& f) {
-  return f.number.has_value() && f.distinct >= 3 && f.distinct <= 11;
+  return f.number.has_value() && f.distinct >= 3 && f.distinct <= kFewNumbers;
 }
 
 LabelOptions rule_of(const ColumnFacts& f) {
@@ -334,7 +336,10 @@ Result<LabelGuess> guess_label(const std::vector<ColumnFacts>& facts, const std:
     const ColumnFacts& f = facts[c];
     if (!wanted.empty() && f.name == wanted) {
       if (two_values(f) || few_numbers(f) || f.number.has_value()) {
-        return label_at(facts, c, span_of(f) + ": the label, as asked for");
+        const bool many = f.number.has_value() && f.distinct > kFewNumbers;
+        return label_at(facts, c,
+                        span_of(f) + ": the label, as asked for" +
+                            (many ? "; what is learned is whether it is above its median" : ""));
       }
       return Status::BadRequest(
           fmt::format("--label: column '{}' has {} distinct values, which is no label of two kinds",

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/json_lines.h"
+#include "reader/row_split.h"
 #include "reader/schema_guess.h"
 
 namespace recmill::reader {
@@ -96,12 +97,15 @@ class Text {
       line("delimiter = " + quoted(data.delimiter));
       line(std::string("header = ") + (data.header ? "true" : "false"));
     }
+    const double share = eval_fraction();
     if (training_.by_time) {
       line("split.by = \"time\"  # the last tenth evaluates: what a model is for comes later");
+    } else if (share > 0.1) {
+      line("split.by = \"fraction\"  # no column of times; of so few rows a tenth may be none");
     } else {
       line("split.by = \"fraction\"  # no column of times: a tenth of the rows, drawn, evaluates");
     }
-    line("split.eval_fraction = 0.1");
+    line(fmt::format("split.eval_fraction = {}", share));
     if (data.label.threshold.has_value()) {
       line(fmt::format("label.threshold = {}  # labels from here on are 1, the others 0",
                        real(*data.label.threshold)));
@@ -111,6 +115,23 @@ class Text {
     }
     line("shuffle.kind = \"window\"  # rows that stand together are often alike");
     if (data.format == DataFormat::behavior_log) behavior_log();
+  }
+
+  /// The least share, from a tenth on, of which some row is drawn and some row is not.
+  double eval_fraction() const {
+    SplitOptions split;
+    split.by = SplitKind::fraction;
+    if (training_.by_time || !guess_.whole || guess_.options.train.size() != 1) return 0.1;
+    const std::string file = std::filesystem::path(guess_.options.train[0]).filename().string();
+    for (split.eval_fraction = 0.1; split.eval_fraction < 0.9; split.eval_fraction *= 2) {
+      const auto drawn = RowSplit::make(split, Subset::eval);
+      if (!drawn.ok()) break;
+      int64_t rows = 0;
+      for (int64_t row = 0; row < guess_.sampled_rows; ++row)
+        rows += drawn->keeps_number(file, row) ? 1 : 0;
+      if (rows > 0 && rows < guess_.sampled_rows) return split.eval_fraction;
+    }
+    return 0.1;
   }
 
   void behavior_log() {

@@ -5,6 +5,7 @@
 
 #include "base/temporary_folder.h"
 #include "reader/guess_schema.h"
+#include "reader/row_split.h"
 
 namespace recmill::reader {
 namespace {
@@ -109,6 +110,29 @@ TEST(GuessToml, says_each_choice_and_why) {
   const size_t at = text.find(folder.path());
   ASSERT_NE(at, std::string::npos) << text;
   EXPECT_EQ(text.replace(at, folder.path().size(), "FOLDER"), kText);
+}
+
+TEST(GuessToml, splits_few_rows_so_that_no_side_is_empty) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/few.csv";
+  for (int rows = 2; rows < 40; ++rows) {
+    std::string text = "click,city\n";
+    for (int i = 0; i < rows; ++i) text += fmt::format("{},{}\n", i % 2, "abc"[i % 3]);
+    ASSERT_TRUE(write_atomically(posix_files(), path, text).ok());
+    const auto guess = guess_schema(posix_files(), path);
+    ASSERT_TRUE(guess.ok()) << guess.status().message();
+    const std::string key = "split.eval_fraction = ";
+    const size_t at = guess->toml.find(key);
+    ASSERT_NE(at, std::string::npos) << guess->toml;
+    SplitOptions split;
+    split.by = SplitKind::fraction;
+    split.eval_fraction = std::stod(guess->toml.substr(at + key.size()));
+    int drawn = 0;
+    for (int row = 0; row < rows; ++row)
+      drawn += RowSplit::make(split, Subset::eval)->keeps_number("few.csv", row) ? 1 : 0;
+    EXPECT_GT(drawn, 0) << rows;
+    EXPECT_LT(drawn, rows);
+  }
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/row_split.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/hash.h"
@@ -50,9 +52,8 @@ Status RowSplit::empty_side() const {
   const bool train = subset_ == Subset::train;
   const std::string side = train ? "training" : "evaluation";
   if (options_.by != SplitKind::time) {
-    return Status::BadRequest(
-        "data.split.eval_fraction: " + std::to_string(options_.eval_fraction) +
-        " leaves no rows for " + side);
+    return Status::BadRequest(fmt::format("data.split.eval_fraction: {} leaves no rows for {}",
+                                          options_.eval_fraction, side));
   }
   return Status::BadRequest(
       std::string("data.split.") + (boundary_chosen_ ? "boundary" : "eval_fraction") +

@@ -199,6 +199,8 @@ Result<TextLayout> csv_layout(const DataOptions& options, const std::vector<std:
       if (at < 0) {
         return Status::BadRequest("data.columns: the header has no column '" + spec.name + "'");
       }
+      if (std::ranges::count(header, spec.name) > 1)
+        return Status::BadRequest("data.columns: the header has '" + spec.name + "' twice");
       layout.columns[at].spec = spec;
     }
   }

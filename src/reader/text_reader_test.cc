@@ -371,6 +371,13 @@ TEST_F(TextReaders, a_damaged_or_stale_index_is_made_anew) {
   }
   ASSERT_TRUE(write_atomically(files, path, criteo_text(2, 60)).ok());
   EXPECT_EQ(rows(options)->size(), 60u);
+  // Of the same size and time: a copy that keeps the time, as backups do.
+  const auto time = std::filesystem::last_write_time(path);
+  std::string longer = *read_text(files, path);
+  longer.replace(longer.find('\n'), 1, "a");  // the first two rows are a bad one
+  ASSERT_TRUE(write_atomically(files, path, longer).ok());
+  std::filesystem::last_write_time(path, time);
+  EXPECT_THAT(rows(options).status().message(), HasSubstr("data.tsv:1: has "));
   EXPECT_EQ(files.list(cache)->size(), 1u);
 }
 
@@ -664,6 +671,10 @@ TEST_F(SmallCsv, headers_may_list_the_columns_in_another_order_in_each_file) {
   write("c.csv", "t,w,i,j,d\n");
   EXPECT_THAT(rows(options_).status().message(),
               HasSubstr("c.csv:1: data.columns: the header has no column 'y'"));
+  options_.train = {"a.csv"};
+  EXPECT_THAT(read("y,d,w,i,t,j,y\n1,1,1,,,,0\n"),
+              HasSubstr("a.csv:1: data.columns: the header has 'y' twice"));
+  EXPECT_EQ(read("y,d,w,i,t,j,z,z\n1,1,1,,7,,0,1\n"), "no error") << "what is not read may";
 }
 
 TEST_F(SmallCsv, numbers_ids_and_times_are_taken_as_they_come) {

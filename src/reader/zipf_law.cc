@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/zipf_law.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "reader/portable_math.h"
@@ -89,9 +91,9 @@ Result<double> ZipfLaw::exponent_for(int64_t ranks, double top_share, double acc
   };
   double low = 0.0, high = 20.0;
   if (share_of_top(low) > access_share + 1e-9 || share_of_top(high) < access_share) {
-    return Status::BadRequest("no Zipf exponent gives the top " + std::to_string(top) + " of " +
-                              std::to_string(ranks) + " ids a share of " +
-                              std::to_string(access_share) + " of the accesses");
+    return Status::BadRequest(
+        fmt::format("no Zipf exponent gives the top {} of {} ids a share of {} of the accesses",
+                    top, ranks, access_share));
   }
   for (int step = 0; step < 60; ++step) {
     const double middle = (low + high) * 0.5;

@@ -38,10 +38,11 @@ void StageClock::enter(Stage stage) {
 void StageClock::end_step() {
   const bool trained = std::ranges::any_of(
       step_, [](const StageSpan& span) { return span.stage == Stage::dense_layers; });
-  if (trained && !disturbed_) {
+  if (trained && !disturbed_ && warm_) {
     steps_.push_back(std::move(step_));
     if (steps_.size() > kSteps) steps_.pop_front();
   }
+  warm_ = warm_ || trained;
   step_.clear();
   disturbed_ = false;
 }

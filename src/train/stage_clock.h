@@ -69,6 +69,7 @@ class StageClock {
   /// {"seconds", "stages": {name: {"seconds", "waiting", "hidden", "sent", "received"}},
   /// "steps", "spans": [[stage, begin, end, waiting]]}: the data stage is all waiting; the spans
   /// are those of so many steady steps, the same on ranks that were disturbed in the same steps.
+  /// The first step is none: whatever is used for the first time takes longer.
   Json report() const;
 
  private:
@@ -87,6 +88,7 @@ class StageClock {
   Traffic traffic_;  // at since_
   std::array<Figures, kStageNames.size()> figures_{};
   std::vector<StageSpan> step_;  // that is under way
+  bool warm_ = false;            // a step has trained
   bool disturbed_ = false;       // since it began
   Steps steps_, kept_;           // since the last disturbance, and the most before one
 };
