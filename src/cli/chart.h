@@ -46,7 +46,7 @@ std::string bar_list(const std::vector<Bar>& bars);
 /// `count` steps; all of [least, most] lies between the first and the last.
 std::vector<double> round_ticks(double least, double most, int count);
 
-/// "12.5 k": four digits, from ten thousand on in thousands, millions or milliards (k, M, G).
+/// "12.5 k": four digits, from ten thousand on in thousands, millions or billions (k, M, G).
 std::string figure_text(double value);
 
 /// "1.2 KiB": four digits in the unit that suits.

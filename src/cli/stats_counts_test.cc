@@ -85,7 +85,7 @@ TEST_F(StatsCounts, of_wrong_requests_are_refused_in_one_line) {
   expect_refused({"stats", "a.toml", "--merge", "a.counts", "--counts", "x.counts"},
                  "--merge: takes files alone");
   expect_refused({"stats", "a.toml", "--counts", "nowhere/x.counts"},
-                 "--counts nowhere/x.counts: there is no folder nowhere");
+                 "--counts nowhere/x.counts: there is no folder " + path("nowhere"));
   expect_refused({"stats", "a.toml", "--counts", "x.counts", "--rows", "-1"}, "--rows");
   expect_refused({"stats", "a.toml", "--counts", "a.counts"},
                  "a.counts: is there already; --overwrite replaces it");

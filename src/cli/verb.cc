@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/paths.h"
 #include "cli/workloads.h"
 
 namespace recmill::cli {
@@ -88,6 +89,16 @@ const std::atomic<bool>& watch_interrupts() {
 Status refuse_existing(const std::string& path, bool overwrite) {
   if (overwrite || !posix_files().exists(path)) return {};
   return Status::BadRequest(path + ": is there already; --overwrite replaces it");
+}
+
+Status refuse_unwritable(const std::string& option, const std::string& path, bool overwrite) {
+  if (path.empty()) return {};
+  RECMILL_RETURN_IF_ERROR(refuse_existing(path, overwrite));
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos || slash == 0 || posix_files().is_folder(path.substr(0, slash)))
+    return {};
+  return Status::BadRequest(option + " " + path + ": there is no folder " +
+                            whole_path(path.substr(0, slash)));
 }
 
 void print_result(const Json& result, bool json) {

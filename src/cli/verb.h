@@ -42,6 +42,10 @@ const std::atomic<bool>& watch_interrupts();
 /// Refuses a file or folder that is there, unless --overwrite was given.
 Status refuse_existing(const std::string& path, bool overwrite);
 
+/// Before work whose result goes to the file of `option`, whether it may be written there: nothing
+/// is replaced without `overwrite`, and its folder is there. An empty path is no file.
+Status refuse_unwritable(const std::string& option, const std::string& path, bool overwrite);
+
 /// A result on stdout: one JSON object on a line, or to be read a line for each value, those of
 /// objects in it too, numbers to six digits.
 void print_result(const Json& result, bool json);

@@ -20,7 +20,7 @@ struct Arguments {
 
 Status compile(const Arguments& arguments) {
   Files& files = posix_files();
-  RECMILL_RETURN_IF_ERROR(refuse_existing(arguments.out, arguments.overwrite));
+  RECMILL_RETURN_IF_ERROR(refuse_unwritable("--out", arguments.out, arguments.overwrite));
   // Nothing is compiled for a file that cannot be written.
   RECMILL_RETURN_IF_ERROR(AtomicFile::create(files, arguments.out).status());
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,

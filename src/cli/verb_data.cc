@@ -74,7 +74,7 @@ struct ConvertArguments {
 };
 
 Status convert_rows(const ConvertArguments& arguments) {
-  RECMILL_RETURN_IF_ERROR(refuse_existing(arguments.out, arguments.overwrite));
+  RECMILL_RETURN_IF_ERROR(refuse_unwritable("--out", arguments.out, arguments.overwrite));
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
   Subset subset = Subset::all;

@@ -28,9 +28,7 @@ Json to_json(const reader::SchemaGuess& guess) {
 
 Status write_config(const Arguments& arguments) {
   Files& files = posix_files();
-  if (!arguments.out.empty()) {
-    RECMILL_RETURN_IF_ERROR(refuse_existing(arguments.out, arguments.overwrite));
-  }
+  RECMILL_RETURN_IF_ERROR(refuse_unwritable("--out", arguments.out, arguments.overwrite));
   RECMILL_ASSIGN_OR_RETURN(const auto guess,
                            reader::guess_schema(files, arguments.data, arguments.label));
   if (!arguments.out.empty()) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -138,8 +140,8 @@ void print(const Arguments& arguments, const placement::Problem& problem,
 }
 
 Status plan(const Arguments& arguments) {
-  for (const std::string& path : {arguments.out, arguments.html})
-    if (!path.empty()) RECMILL_RETURN_IF_ERROR(refuse_existing(path, arguments.overwrite));
+  RECMILL_RETURN_IF_ERROR(refuse_unwritable("--out", arguments.out, arguments.overwrite));
+  RECMILL_RETURN_IF_ERROR(refuse_unwritable("--html", arguments.html, arguments.overwrite));
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
   const train::PlacementOptions& options = config.options.placement;
@@ -182,7 +184,9 @@ struct MeasureArguments {
 
 Status measure(const MeasureArguments& arguments, Chosen& chosen) {
   chosen.on_ranks = true;
-  RECMILL_RETURN_IF_ERROR(refuse_existing(arguments.out, arguments.overwrite));
+  RECMILL_RETURN_IF_ERROR(refuse_unwritable("--out", arguments.out, arguments.overwrite));
+  if (arguments.ranks < 0)
+    return Status::BadRequest(fmt::format("--ranks: must not be negative, is {}", arguments.ranks));
   train::TrainOptions options;
   options.ranks = arguments.ranks;
   RECMILL_ASSIGN_OR_RETURN(chosen.world, open_world(options));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // recmill eval, recmill predict
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -27,9 +29,13 @@ Status score(const Arguments& arguments, Chosen& chosen) {
   chosen.on_ranks = true;
   const std::string& out = arguments.request.predictions;
   if (!out.empty()) RECMILL_RETURN_IF_ERROR(reader::check_column_file(out).at("--out"));
-  RECMILL_RETURN_IF_ERROR(refuse_existing(out, arguments.overwrite));
+  RECMILL_RETURN_IF_ERROR(refuse_unwritable("--out", out, arguments.overwrite));
   RECMILL_ASSIGN_OR_RETURN(RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
+  constexpr int64_t kMostBatch = 1 << 24;  // as train.eval_batch_size, whose place it takes
+  if (arguments.batch < 0 || arguments.batch > kMostBatch)
+    return Status::BadRequest(fmt::format("--batch: must be at least 1 and at most {}, is {}",
+                                          kMostBatch, arguments.batch));
   if (arguments.batch > 0) config.options.train.eval_batch_size = arguments.batch;
   auto world = open_world(config.options.train);
   if (!world.ok()) return config.locate(world.status());

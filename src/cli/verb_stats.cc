@@ -165,20 +165,11 @@ Status merge_files(const Arguments& arguments) {
   return write_and_print(merged, arguments, pool);
 }
 
-/// Before hours of counting, whether their result can be written.
-Status check_written(const std::string& option, const std::string& path, bool overwrite) {
-  if (!path.empty()) RECMILL_RETURN_IF_ERROR(refuse_existing(path, overwrite));
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos || slash == 0 || posix_files().is_folder(path.substr(0, slash)))
-    return {};
-  return Status::BadRequest(option + " " + path + ": there is no folder " + path.substr(0, slash));
-}
-
 Status run_stats(const Arguments& arguments, Chosen& chosen) {
   if (arguments.rows < 0) return Status::BadRequest("--rows: must not be negative");
   if (arguments.id_limit < 2) return Status::BadRequest("--id-limit: must be 2 or more");
-  RECMILL_RETURN_IF_ERROR(check_written("--counts", arguments.counts, arguments.overwrite));
-  RECMILL_RETURN_IF_ERROR(check_written("--html", arguments.html, arguments.overwrite));
+  RECMILL_RETURN_IF_ERROR(refuse_unwritable("--counts", arguments.counts, arguments.overwrite));
+  RECMILL_RETURN_IF_ERROR(refuse_unwritable("--html", arguments.html, arguments.overwrite));
   if (!arguments.html.empty() && (!arguments.counts.empty() || !arguments.merge.empty()))
     return Status::BadRequest("--html: is of the columns, not of --counts and --merge");
   if (arguments.merge.empty() && arguments.config.path.empty())

@@ -163,6 +163,7 @@ Status print_summary(Json summary, const Arguments& arguments, const train::RunO
 
 Status train_model(const Arguments& arguments, Chosen& chosen) {
   chosen.on_ranks = !arguments.dry_run;
+  RECMILL_RETURN_IF_ERROR(refuse_unwritable("--html", arguments.html, /*overwrite=*/true));
   RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
   if (arguments.dry_run) {

@@ -73,6 +73,7 @@ Result<kernels::tune::TuningRecord> tuned_record(Arguments& arguments, const Run
     RECMILL_RETURN_IF_ERROR(refuse_options(verb, {"--budget", "--rounds", "--seed"},
                                            "not of the record that is there, " + path +
                                                ", whose page is made; --overwrite tunes again"));
+  RECMILL_RETURN_IF_ERROR(refuse_unwritable("--html", arguments.html, /*overwrite=*/true));
   if (!arguments.html.empty())
     RECMILL_RETURN_IF_ERROR(AtomicFile::create(posix_files(), arguments.html).status());
   const auto run = train::resolve_run(config.options, posix_files());

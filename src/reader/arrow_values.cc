@@ -316,7 +316,14 @@ Result<int64_t> time_of(double value) {
 /// Numbers of any type, rounded down.
 bool put_number_times(const arrow::Array& array, FlatTimes& flat) {
   const bool whole = visit_whole(array, [&](const auto& typed) {
-    for_each_present(array, [&](int64_t i) { put(flat, i, static_cast<int64_t>(typed.Value(i))); });
+    for_each_present(array, [&](int64_t i) {
+      const auto value = typed.Value(i);
+      if (std::in_range<int64_t>(+value)) {
+        put(flat, i, static_cast<int64_t>(value));
+      } else {
+        put_parsed(flat, i, time_of(static_cast<double>(value)));
+      }
+    });
   });
   return whole ||
          visit_floats(array,

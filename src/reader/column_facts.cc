@@ -27,6 +27,11 @@ bool says_missing(std::string_view cell) {
   return std::ranges::find(kMissingWords, cell) != kMissingWords.end();
 }
 
+bool says_null(std::string_view cell) {
+  constexpr std::array<std::string_view, 6> kNull{"NULL", "null", "None", "NaN", "nan", "\\N"};
+  return std::ranges::find(kNull, cell) != kNull.end();
+}
+
 bool is_hexadecimal(std::string_view cell) {
   return cell.size() >= 6 && cell.size() <= 16 &&
          cell.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
@@ -50,6 +55,36 @@ bool has_leading_zero(std::string_view cell) {
   return cell.size() > 1 && cell[0] == '0' && cell[1] >= '0' && cell[1] <= '9';
 }
 
+bool is_missing(const ColumnFacts& facts, std::string_view cell) {
+  return cell.empty() || std::ranges::find(facts.missing, cell) != facts.missing.end();
+}
+
+/// "1,5", "-121,25": digits with one comma among them at most.
+bool is_decimal_comma(std::string_view cell) {
+  if (cell.starts_with('-')) cell.remove_prefix(1);
+  const size_t comma = cell.find(',');
+  return !cell.empty() && comma != 0 && comma + 1 != cell.size() &&
+         cell.find_first_not_of("0123456789,") == std::string_view::npos &&
+         cell.find(',', std::min(comma, cell.size() - 1) + 1) == std::string_view::npos;
+}
+
+/// What the cells are, of what no column of text is read as; empty: nothing of that kind.
+std::string unread_form(const SampledColumn& column, const ColumnFacts& facts) {
+  int64_t brackets = 0, commas = 0, decimals = 0;
+  for (size_t row = 0; row < column.rows(); ++row) {
+    const std::string_view cell = without_spaces(column[row]);
+    if (is_missing(facts, column[row])) continue;
+    brackets += cell.starts_with('[') && cell.ends_with(']');
+    decimals += is_decimal_comma(cell);
+    commas += cell.find(',') != std::string_view::npos;
+  }
+  if (brackets == facts.cells)
+    return "lists in brackets, which are not read in text: write 1|2 for [1, 2], or JSON lines";
+  if (decimals == facts.cells && 2 * commas > facts.cells)
+    return "numbers with a decimal comma, which are not read: write them with a point";
+  return "";
+}
+
 void take_cell(std::string_view raw, ColumnFacts& facts) {
   const std::string_view cell = without_spaces(raw);
   const auto number = number_in(cell);
@@ -66,27 +101,23 @@ void take_cell(std::string_view raw, ColumnFacts& facts) {
   facts.mean_length += static_cast<double>(cell.size());
 }
 
-/// Words that mean "no value" in a column whose other cells are numbers.
+/// Words that mean "no value": among numbers any of them and blanks, among text those that are no
+/// value of anything.
 std::vector<std::string> missing_words(const SampledColumn& column) {
   std::set<std::string> words;
-  bool any_number = false;
+  bool numbers = false, text = false;
   for (size_t row = 0; row < column.rows(); ++row) {
-    const std::string_view cell = column[row];
+    const std::string_view cell = column[row], bare = without_spaces(cell);
     if (cell.empty()) continue;
-    if (number_in(without_spaces(cell)).has_value()) {
-      any_number = true;
-    } else if (says_missing(without_spaces(cell)) && words.size() < kFewValues) {
-      words.emplace(cell);
+    if (bare.empty() || says_missing(bare)) {
+      if (words.size() < kFewValues) words.emplace(cell);
     } else {
-      return {};
+      (number_in(bare).has_value() ? numbers : text) = true;
     }
   }
-  if (!any_number) return {};
+  if (text) std::erase_if(words, [](const std::string& word) { return !says_null(word); });
+  if (!numbers && !text) return {};
   return {words.begin(), words.end()};
-}
-
-bool is_missing(const ColumnFacts& facts, std::string_view cell) {
-  return cell.empty() || std::ranges::find(facts.missing, cell) != facts.missing.end();
 }
 
 double correlation(const std::vector<double>& x, const std::vector<double>& y) {
@@ -272,8 +303,10 @@ void count_distinct(const SampledColumn& column, ColumnFacts& facts) {
     if (is_missing(facts, cell)) continue;
     if (values.size() <= kFewValues) values.emplace(cell);
     for_each_item(cell, facts, [&](std::string_view id) {
-      seen.insert(hash_bytes(id));
-      facts.whole_items = facts.whole_items && is_integer(id) && !has_leading_zero(id);
+      ++facts.items;
+      const std::string_view bare = without_spaces(id);  // around integers they are not read
+      seen.insert(hash_bytes(is_integer(bare) ? bare : id));
+      facts.whole_items = facts.whole_items && is_integer(bare) && !has_leading_zero(bare);
     });
   }
   facts.distinct = static_cast<int64_t>(seen.size());
@@ -321,6 +354,7 @@ ColumnFacts facts_of(const SampledColumn& column) {
   }
   facts.mean_length /= static_cast<double>(facts.cells);
   if (text && !facts.numbers && !facts.iso_time) find_separators(column, facts);
+  if (text && !facts.numbers) facts.unread = unread_form(column, facts);
   count_distinct(column, facts);
   if (facts.numbers) {
     facts.number = number_facts(numbers_of(column, facts, {}), static_cast<double>(facts.distinct));
@@ -330,16 +364,20 @@ ColumnFacts facts_of(const SampledColumn& column) {
 
 void add_label_facts(const SampledColumn& column, std::span<const float> labels,
                      ColumnFacts& facts) {
-  double filled[2] = {0, 0}, rows[2] = {0, 0};
+  double filled[2] = {0, 0}, rows[2] = {0, 0}, amounts[2] = {0, 0};
   for (size_t row = 0; row < column.rows(); ++row) {
     if (labels[row] != 0 && labels[row] != 1) continue;
     const size_t kind = labels[row] == 1 ? 1 : 0;
     ++rows[kind];
-    filled[kind] += !is_missing(facts, column[row]);
+    if (is_missing(facts, column[row])) continue;
+    ++filled[kind];
+    if (facts.number.has_value()) amounts[kind] += number_in(without_spaces(column[row])) != 0.0;
   }
   if (rows[0] == 0 || rows[1] == 0 || facts.cells == 0) return;
   facts.filled_negative = filled[0] / rows[0];
   facts.filled_positive = filled[1] / rows[1];
+  facts.amounts_negative = amounts[0] / rows[0];
+  facts.amounts_positive = amounts[1] / rows[1];
   facts.auc = auc_of_values(column, labels);
   if (!facts.number.has_value()) return;
   auto numbers = numbers_of(column, facts, labels);

@@ -33,6 +33,7 @@ struct ColumnFacts {
   CellType type = CellType::unsaid;
   int64_t rows = 0, cells = 0;
   int64_t distinct = 0, distinct_in_half = 0;  // ... and in the first half
+  int64_t items = 0;                           // of lists, in all cells
   bool whole = false;    // decimal integers (7.0 too, where nothing else is against it)
   bool numbers = false;  // decimal numbers
   bool hexadecimal = false, iso_time = false, leading_zeros = false;
@@ -42,11 +43,14 @@ struct ColumnFacts {
   std::vector<std::string> values;      // the distinct cells, sorted, where they are few
   bool list = false, weighted = false;  // by its type
   bool whole_items = false;             // of lists: ids are decimal integers
-  char list_separator = 0, weight_separator = 0;
+  std::string list_separator;           // empty: no list
+  char weight_separator = 0;
+  std::string unread;  // what the cells are, where that is nothing that is read
   std::optional<NumberFacts> number;
   // Of the label, where it is known and the sample has both kinds of it:
   double auc = 0.5;  // of the column alone, from the other half of the rows
-  double filled_positive = 0, filled_negative = 0;  // share of such rows that have a value
+  double filled_positive = 0, filled_negative = 0;    // share of such rows that have a value
+  double amounts_positive = 0, amounts_negative = 0;  // ... and a number other than 0
 };
 
 ColumnFacts facts_of(const SampledColumn& column);

@@ -110,6 +110,14 @@ TEST_P(ColumnarTypes, whole_floats_are_the_ids_of_their_integers) {
   }
 }
 
+TEST_P(ColumnarTypes, whole_times_beyond_64_bits_are_errors) {
+  if (GetParam() == ".orc") return;  // has no unsigned integers
+  EXPECT_THAT(failure(ColumnRole::time, array_of(arrow::uint64(), "[5, 9223372036854775808]")),
+              HasSubstr("column 'x', row 1: '9223372036854775808' is not a time"));
+  EXPECT_THAT(read(file_with(2, ColumnRole::time, array_of(arrow::uint64(), "[5, 7]"))).times,
+              ElementsAre(5, 7));
+}
+
 TEST_P(ColumnarTypes, fields_of_structs_are_columns_and_null_where_a_struct_is) {
   const auto inner = arrow::struct_({arrow::field("shop", arrow::int64()),
                                      arrow::field("tags", arrow::list(arrow::int64())),

@@ -75,21 +75,42 @@ std::string_view after_spaces(std::string_view text) {
   return first == std::string_view::npos ? std::string_view() : text.substr(first);
 }
 
-/// "label field:index:value ...": the first word behind the label.
-bool is_libffm(std::string_view text) {
+/// Of the first line the word behind the label.
+std::string_view second_word(std::string_view text) {
   const std::string_view line = text.substr(0, std::min(text.find('\n'), text.size()));
   const size_t space = line.find_first_of(" \t");
-  if (space == std::string_view::npos) return false;
-  std::string_view word = after_spaces(line.substr(space));
-  word = word.substr(0, std::min(word.find_first_of(" \t"), word.size()));
+  if (space == std::string_view::npos) return {};
+  const std::string_view word = after_spaces(line.substr(space));
+  return word.substr(0, std::min(word.find_first_of(" \t"), word.size()));
+}
+
+/// "label field:index:value ..."
+bool is_libffm(std::string_view text) {
+  const std::string_view word = second_word(text);
   return std::ranges::count(word, ':') == 2 &&
          word.find_first_not_of("0123456789:.-+e") == std::string_view::npos;
+}
+
+/// {"a":{"0":1,"1":2,"2":...},...} and no second line, as pandas writes it.
+bool is_object_of_columns(std::string_view text) {
+  if (!text.starts_with('{') || text.find("\n{") != std::string_view::npos) return false;
+  size_t at = text.find(':');
+  if (at == std::string_view::npos || !after_spaces(text.substr(at + 1)).starts_with('{'))
+    return false;
+  for (const char* row : {"{\"0\":", ",\"1\":", ",\"2\":"}) {
+    const size_t next = text.find(row, at);
+    if (next == std::string_view::npos || text.substr(at, next - at).find('}') < next - at)
+      return false;
+    at = next;
+  }
+  return true;
 }
 
 }  // namespace
 
 bool is_libsvm(std::string_view head) {
   std::string_view line = head.substr(0, std::min(head.find('\n'), head.size()));
+  line = line.substr(0, line.find('#'));
   int pairs = 0, words = 0;
   while (!(line = after_spaces(line)).empty()) {
     const std::string_view word = line.substr(0, std::min(line.find_first_of(" \t"), line.size()));
@@ -133,6 +154,11 @@ Status refuse_unknown(const std::string& path, std::string_view head) {
     return Status::BadRequest(path + ": is rows of libffm, which are not guessed; data.format = " +
                               "\"libsvm\" reads them, with data.libsvm.fields");
   }
+  if (second_word(text).starts_with("qid:"))
+    return refused(path, "rows of libsvm with groups (qid)", "leave the qid out");
+  if (second_word(text).starts_with('|') && second_word(text).size() > 1)
+    return refused(path, "rows of Vowpal Wabbit", kAsTable);
+  if (is_object_of_columns(text)) return refused(path, "a JSON object of columns", kAsTable);
   const size_t carriage_return = text.find('\r');
   const bool is_within = carriage_return < text.size() && carriage_return + 1 < text.size();
   if (is_within && text.find('\n') == std::string_view::npos) {

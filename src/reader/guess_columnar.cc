@@ -93,6 +93,10 @@ Status read_column(RowGroupFile& file, const BoundColumn& bound, const std::vect
                              file.open(static_cast<int64_t>(group), bound, bound.kind, true));
     cells.clear();
     RECMILL_RETURN_IF_ERROR(cursor->read(count, cells));
+    if (bound.list && !cells.bad.empty()) {  // vectors of fractions
+      column.type = CellType::unread;
+      return {};
+    }
     add_cells(cells, bound, column);
   }
   return {};

@@ -97,7 +97,7 @@ bool is_affirmative(std::string_view word) {
 
 bool two_values(const ColumnFacts& f) {
   return f.distinct == 2 && f.type != CellType::unread && f.type != CellType::time && !f.list &&
-         f.list_separator == 0;
+         f.list_separator.empty();
 }
 
 bool zero_and_one(const ColumnFacts& f) {
@@ -139,7 +139,7 @@ LabelGuess label_at(const std::vector<ColumnFacts>& facts, size_t column, std::s
 bool unix_times(const NumberFacts& n, bool named) {
   for (const double unit : {1.0, 1e3, 1e6, 1e9}) {
     const bool in_range = n.minimum >= 3e8 * unit && n.maximum <= kLastSecond * unit;
-    const bool within_years = n.minimum >= 9e8 * unit && n.maximum - n.minimum < 6.4e8 * unit;
+    const bool within_years = n.minimum >= 8e8 * unit && n.maximum - n.minimum < 6.4e8 * unit;
     if (in_range && (named || within_years)) return true;
   }
   return false;
@@ -205,7 +205,7 @@ bool measures(const ColumnFacts& f) {
 
 /// Rows are told apart by it: as a feature, hardly any value would come again.
 bool is_key(const ColumnFacts& f) {
-  if (f.rows < kFewRows || f.list || f.list_separator != 0) return false;
+  if (f.rows < kFewRows || f.list || !f.list_separator.empty()) return false;
   if (!mostly_distinct(f, f.rows)) return false;
   if (!f.number.has_value()) return true;
   if (!f.whole || f.points) return false;
@@ -221,6 +221,14 @@ bool leaks_by_filling(const ColumnFacts& f, const LabelGuess& label) {
   if (f.filled_negative == 0) return cells * std::log(label.rate) < kByChance;
   if (f.filled_positive == 0) return cells * std::log(1 - label.rate) < kByChance;
   return std::abs(f.filled_positive - f.filled_negative) > 0.95;
+}
+
+/// A number other than 0 that only one kind of row has, as what a sale brought.
+bool leaks_by_amount(const ColumnFacts& f, const LabelGuess& label) {
+  if (label.column < 0 || f.distinct < 3 || f.amounts_positive == 0 || f.amounts_negative > 0)
+    return false;
+  const double amounts = f.amounts_positive * label.rate * static_cast<double>(f.rows);
+  return amounts * std::log(label.rate) < kByChance;
 }
 
 class Decision {
@@ -255,7 +263,7 @@ class Decision {
     if (lower(f.name) == "sample_weight" && f.numbers) {
       return take(guess, ColumnRole::sample_weight, "by its name");
     }
-    const bool dense = f.numbers && f.list_separator == 0 && (!f.whole || measures(f));
+    const bool dense = f.numbers && f.list_separator.empty() && (!f.whole || measures(f));
     take(guess, dense ? ColumnRole::dense : ColumnRole::id, span_of(f));
     if (f.auc > kTellsAll) {
       guess.warned = true;
@@ -274,9 +282,9 @@ class Decision {
 
   static void name_ids(const ColumnFacts& f, ColumnSpec& spec) {
     const bool whole =
-        f.list_separator != 0 || f.list ? f.whole_items : f.whole && !f.leading_zeros;
+        !f.list_separator.empty() || f.list ? f.whole_items : f.whole && !f.leading_zeros;
     spec.id_text = whole ? IdText::integer : f.hexadecimal ? IdText::hex : IdText::text;
-    if (f.list_separator != 0) spec.list_separator = std::string(1, f.list_separator);
+    spec.list_separator = f.list_separator;
     if (f.weight_separator != 0) spec.weight_separator = std::string(1, f.weight_separator);
   }
 
@@ -296,11 +304,18 @@ class Decision {
           "is written after the label",
           100 * f.filled_positive, 100 * f.filled_negative);
     }
+    if (leaks_by_amount(f, label_)) {
+      return fmt::format(
+          "LEAK: other than 0 in {:.1f} % of the positive rows and in no negative one, so it is "
+          "written after the label",
+          100 * f.amounts_positive);
+    }
+    if (!f.unread.empty()) return f.unread;
     if (is_time(f)) return "a time, of which rows are not told apart";
     if (is_key(f)) {
       return fmt::format("a key: {} of {} values are distinct", f.distinct, f.cells);
     }
-    if (f.mean_length > 60 && 2 * f.distinct > f.cells && f.list_separator == 0 && !f.numbers) {
+    if (f.mean_length > 60 && 2 * f.distinct > f.cells && f.list_separator.empty() && !f.numbers) {
       return "free text, which hardly comes again";
     }
     if (label_.column < 0) return "";

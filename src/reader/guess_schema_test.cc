@@ -192,7 +192,7 @@ TEST_F(GuessSchema, reads_json_lines) {
     poolings.emplace_back(feature.name, feature.pooling);
   }
   EXPECT_THAT(poolings,
-              ::testing::IsSupersetOf({std::pair<std::string, std::string>("tags", "mean"),
+              ::testing::IsSupersetOf({std::pair<std::string, std::string>("tags", "sum"),
                                        std::pair<std::string, std::string>("bag", "sum")}));
   DataOptions read = found.options;
   read.cache = "";
@@ -237,6 +237,19 @@ TEST_F(GuessSchema, what_is_no_table_of_text_is_refused_by_what_it_is) {
     EXPECT_THAT(refusal(path), HasSubstr(what));
   }
   EXPECT_EQ(guess_text("ORCID,click\n7,0\n8,1\n").sampled_rows, 2);  // letters alone are a text
+}
+
+TEST_F(GuessSchema, names_what_looks_like_text_of_columns) {
+  const auto refused = [&](const std::string& text) { return refusal(write("rows.txt", text)); };
+  EXPECT_THAT(refused("1 qid:3 1:0.5 2:1\n0 qid:3 1:1 2:4\n"),
+              HasSubstr("libsvm with groups (qid)"));
+  EXPECT_THAT(refused("1 |a c5 |b x:1\n0 |a c6 |b x:2\n"), HasSubstr("Vowpal Wabbit"));
+  EXPECT_THAT(refused(R"({"y":{"0":1,"1":0,"2":1},"x":{"0":2.5,"1":3,"2":4}})"),
+              HasSubstr("a JSON object of columns"));
+  EXPECT_THAT(refused("# made by hand\ny,a\n1,2\n0,3\n"),
+              HasSubstr("rows.txt:1: begins with a comment"));
+  EXPECT_THAT(refused("y,a,b\n"), HasSubstr("has no rows"));
+  EXPECT_EQ(guess(write("c.txt", "1 5:1 40:0.3 # c\n0 7:1\n")).options.format, DataFormat::libsvm);
 }
 
 TEST_F(GuessSchema, integers_that_measure_are_dense_and_integers_that_name_are_ids) {
@@ -285,6 +298,63 @@ TEST_F(GuessSchema, names_and_leaves_out_leaks_constants_keys_and_the_index_of_p
     EXPECT_THAT(found.toml, Not(HasSubstr("name = \"" + std::string(name) + "\"")));
   }
   EXPECT_THAT(found.toml, HasSubstr("# Left out: \"paid\": LEAK: filled in 100.0 %"));
+}
+
+TEST_F(GuessSchema, words_for_no_value_and_amounts_of_one_label_are_leaks) {
+  std::string text = "click,x,sold_at,why,revenue,size\n";
+  for (int64_t i = 0; i < 3000; ++i) {
+    const bool click = draw(i, 4) == 0, some = draw(i, 2, 1) == 0;
+    text += std::string(click ? "1," : "0,") + std::to_string(draw(i, 1000, 2)) + ".5," +
+            (click ? "2024-03-0" + std::to_string(1 + i % 9) : "NULL") + "," +
+            (click && some ? "gift" + std::to_string(i % 5) : "None") + "," +
+            (click && some ? std::to_string(1 + draw(i, 90, 3)) : "0") + "," +
+            (i % 100 == 7 ? " " : std::to_string(draw(i, 5000, 4)) + ".25") + "\n";
+  }
+  const SchemaGuess found = guess_text(text);
+  for (const char* name : {"sold_at", "why", "revenue"}) {
+    EXPECT_EQ(role_of(found, name), ColumnRole::ignore) << name;
+    EXPECT_THAT(column_of(found, name).why, HasSubstr("LEAK")) << name;
+  }
+  EXPECT_EQ(role_of(found, "size"), ColumnRole::dense) << "a blank is no value";
+}
+
+TEST_F(GuessSchema, lists_may_have_spaces_codes_and_slashes) {
+  const auto list = [](int64_t row, const std::string& separator, const std::string& prefix) {
+    std::string cell;
+    for (int64_t n = 0; n <= draw(row, 4); ++n)
+      cell += (n > 0 ? separator : "") + prefix + std::to_string(100 + draw(row, 30, n + 1));
+    return cell;
+  };
+  std::string text = "click\tnews\tspaced\tnumbers\tslashed\tgenres\tdate\ttitle\n";
+  for (int64_t i = 0; i < 3000; ++i)
+    text += std::to_string(i * 7 % 3 % 2) + "\t" + list(i, " ", "N") + "\t" + list(i, " | ", "N") +
+            "\t" + list(i, ", ", "") + "\t" + list(i, "/", "") + "\t" + list(i, ", ", "Genre ") +
+            "\t" + std::to_string(1 + i % 12) + "/" + std::to_string(1 + i % 28) + "/2024\tThe " +
+            std::to_string(i % 50) + " of them\n";
+  const SchemaGuess found = guess_text(text);
+  for (const auto& [name, separator] : {std::pair{"news", " "},
+                                        {"spaced", " | "},
+                                        {"numbers", ","},
+                                        {"slashed", "/"},
+                                        {"genres", ", "},
+                                        {"date", ""},
+                                        {"title", ""}})
+    EXPECT_EQ(column_of(found, name).spec.list_separator, separator) << name;
+  EXPECT_EQ(column_of(found, "numbers").spec.id_text, IdText::integer);
+}
+
+TEST_F(GuessSchema, what_text_is_not_read_as_is_left_out_by_its_name) {
+  std::string text = "click;price;tags;shop\n";
+  for (int64_t i = 0; i < 1000; ++i)
+    text += std::to_string(draw(i, 2)) + ";" + (i % 3 == 0 ? "-" : "") +
+            std::to_string(draw(i, 300, 1)) + "," + std::to_string(10 + draw(i, 89, 2)) + ";[" +
+            std::to_string(draw(i, 9, 3)) + ", " + std::to_string(draw(i, 9, 4)) + "];" +
+            std::to_string(draw(i, 7, 5)) + "\n";
+  const SchemaGuess found = guess_text(text);
+  EXPECT_THAT(column_of(found, "price").why, HasSubstr("a decimal comma"));
+  EXPECT_THAT(column_of(found, "tags").why, HasSubstr("lists in brackets"));
+  EXPECT_FALSE(column_of(found, "price").kept);
+  EXPECT_FALSE(column_of(found, "tags").kept);
 }
 
 TEST_F(GuessSchema, one_line_without_an_end_is_not_refused_for_carriage_returns) {
@@ -379,7 +449,18 @@ TEST_F(GuessSchema, finds_lists_and_bags_of_weighted_ids) {
   EXPECT_EQ(bag.weight_separator, ":");
   EXPECT_EQ(column_of(found, "title").spec.list_separator, "");
   EXPECT_EQ(found.tables[0].distinct, 60);
-  EXPECT_THAT(found.toml, HasSubstr("name = \"items\"\npooling = \"mean\""));
+  EXPECT_THAT(found.toml, HasSubstr("name = \"items\"\npooling = \"sum\""));
+}
+
+TEST_F(GuessSchema, long_lists_are_averaged) {
+  std::string text = "click,seen\n";
+  for (int64_t i = 0; i < 500; ++i) {
+    text += std::to_string(draw(i, 2)) + ",";
+    for (int64_t n = 0; n < 20; ++n)
+      text += (n > 0 ? "|" : "") + std::to_string(draw(i, 90, n + 1));
+    text += "\n";
+  }
+  EXPECT_THAT(guess_text(text).toml, HasSubstr("name = \"seen\"\npooling = \"mean\""));
 }
 
 TEST_F(GuessSchema, the_label_is_asked_for_where_nothing_tells_it) {

@@ -115,11 +115,18 @@ std::string guess_delimiter(const std::vector<std::string>& lines) {
   return best;
 }
 
+bool are_words(const Row& row) {
+  return std::ranges::all_of(row, [](const std::string& cell) {
+    const std::string_view bare = without_spaces(cell);
+    return !bare.empty() && bare.find_first_of("0123456789") != 0 && !number_in(bare).has_value();
+  });
+}
+
 /// Names: no numbers, no two of them equal, and only the first one may be empty. Where all columns
 /// are words, no name comes again as a cell.
 bool is_header(const std::vector<Row>& rows) {
   const Row& first = rows[0];
-  if (rows.size() < 2) return false;
+  if (rows.size() < 2) return first.size() > 1 && are_words(first);
   bool words_alone = true;
   std::unordered_set<std::string> names, cells;
   for (size_t c = 0; c < first.size(); ++c) {
@@ -248,6 +255,8 @@ class TextSample {
       if (whole && (rows.empty() || cells.size() == rows[0].size())) rows.push_back(cells);
     }
     if (rows.empty()) return Status::Failed(paths_[first_] + ":1: is no row of text");
+    if (head.lines[0].starts_with('#') && rows.size() < std::min<size_t>(head.lines.size(), 1000))
+      return Status::BadRequest(paths_[first_] + ":1: begins with a comment, which is not read");
     sample_.data.header = is_header(rows);
     sample_.data.delimiter = layout_.delimiter;
     sample_.columns.resize(rows[0].size());
@@ -261,7 +270,7 @@ class TextSample {
   /// The cells of a line; false where it is no row.
   bool cut(const std::string& line, Row& cells) const {
     if (sample_.data.format != DataFormat::libsvm) return split_cells(layout_, line, cells).ok();
-    const std::string_view row = without_spaces(line);
+    const std::string_view row = without_spaces(std::string_view(line).substr(0, line.find('#')));
     const size_t space = std::min(row.find_first_of(" \t"), row.size());
     cells = {std::string(row.substr(0, space)), std::string(without_spaces(row.substr(space)))};
     return true;

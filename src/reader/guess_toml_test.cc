@@ -68,7 +68,7 @@ rows = 12
 
 [[features]]
 name = "tags"
-pooling = "mean"
+pooling = "sum"
 
 # Dense columns once more, cut into ranges with a row each: what is no straight line shows.
 

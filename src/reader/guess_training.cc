@@ -8,6 +8,10 @@
 namespace recmill::reader {
 namespace {
 
+/// Lists of so many ids add up, as they do in a linear model (AUC .846 for .826 of means, where a
+/// planted law adds them); long ones are averaged, lest their length outweigh what is in them.
+constexpr int64_t kFewItems = 8;
+
 constexpr int64_t kMostInDictionary = 2'000'000;  // ids; 128 MiB at 16 values
 constexpr int64_t kMostHashed = 20'000'000;
 constexpr int64_t kRowsForEachHashedId = 10;
@@ -129,9 +133,10 @@ TrainingGuess guess_training(const TrainingInput& input) {
   TrainingGuess guess;
   for (const ColumnFacts& f : input.ids) {
     guess.tables.push_back(table_of(f, input));
-    if (f.list || f.list_separator != 0) {
+    if (f.list || !f.list_separator.empty()) {
       const bool weighted = f.weighted || f.weight_separator != 0;
-      guess.features.push_back({f.name, "", "", weighted ? "sum" : "mean", {}});
+      const bool adds_up = weighted || f.items <= kFewItems * f.cells;
+      guess.features.push_back({f.name, "", "", adds_up ? "sum" : "mean", {}});
     }
   }
   if (!input.dense.empty()) {

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "reader/arrow_files.h"
+#include "reader/number_text.h"
 
 namespace recmill::reader {
 namespace {
@@ -110,7 +111,10 @@ class FlatCursor final : public FieldCursor {
       case CellKind::group:
         return take_whole(at, count, present, cells.groups, cells);
       case CellKind::time:
-        return take_whole(at, count, present, cells.times, cells);
+        if (!take_whole(at, count, present, cells.times, cells)) return false;
+        if constexpr (std::is_same_v<Value, uint64_t>)
+          note_large_times(at, count, present == count, cells);
+        return true;
       default:
         if (present == count) {
           convert(count, cells.numbers.data() + at);
@@ -137,6 +141,16 @@ class FlatCursor final : public FieldCursor {
       if (levels_[i] == 0) cells.note_bad(at + i, no_value());
     }
     return true;
+  }
+
+  /// Unsigned seconds that 63 bits do not hold.
+  void note_large_times(int64_t at, int64_t count, bool all, ColumnCells& cells) const {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t time = cells.times[static_cast<size_t>(at + i)];
+      if (time >= 0 || !(all || levels_[i] != 0)) continue;
+      cells.note_bad(at + i,
+                     not_a(std::to_string(static_cast<uint64_t>(time)), "a time (unix seconds)"));
+    }
   }
 
   template <typename T>

@@ -60,10 +60,10 @@ Status parse_bag(const TextColumn& column, std::string_view cell, std::vector<ui
   if (is_missing(column, cell)) return {};
   if (separator.empty()) return parse_item(column, cell, ids, weights);
   while (true) {
-    const size_t end = std::min(cell.find(separator[0]), cell.size());
+    const size_t end = std::min(cell.find(separator), cell.size());
     if (end > 0) RECMILL_RETURN_IF_ERROR(parse_item(column, cell.substr(0, end), ids, weights));
     if (end == cell.size()) return {};
-    cell.remove_prefix(end + 1);
+    cell.remove_prefix(end + separator.size());
   }
 }
 

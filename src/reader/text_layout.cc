@@ -10,6 +10,8 @@
 namespace recmill::reader {
 namespace {
 
+constexpr size_t kLongestSeparator = 16;
+
 // Numbers dense and id columns in file order and fills the schema.
 Status assign_targets(bool needs_label, TextLayout& layout, const LabelRule& label) {
   for (TextColumn& column : layout.columns) {
@@ -48,8 +50,10 @@ Status assign_targets(bool needs_label, TextLayout& layout, const LabelRule& lab
       case ColumnRole::ignore:
         break;
     }
-    if (spec.list_separator.size() > 1 || spec.weight_separator.size() > 1) {
-      return Status::BadRequest("data.columns: a separator is one character: column " + spec.name);
+    if (spec.list_separator.size() > kLongestSeparator || spec.weight_separator.size() > 1) {
+      return Status::BadRequest(
+          "data.columns: list_separator is one to 16 characters, weight_separator one: column " +
+          spec.name);
     }
     if (!spec.weight_separator.empty() && spec.list_separator.empty()) {
       return Status::BadRequest("data.columns: weight_separator needs list_separator: column " +
@@ -76,9 +80,8 @@ std::string numbered(char letter, int64_t number) {
 
 // Fills `layout` with what stands around cells.
 Status take_marks(const DataOptions& options, TextLayout& layout) {
-  constexpr size_t kLongest = 16;
   layout.delimiter = options.delimiter;
-  if (options.delimiter.empty() || options.delimiter.size() > kLongest) {
+  if (options.delimiter.empty() || options.delimiter.size() > kLongestSeparator) {
     return Status::BadRequest("data.delimiter: must be one to 16 characters: '" +
                               options.delimiter + "'");
   }

@@ -266,6 +266,9 @@ Status admit_rows_without_label(const DataOptions& options, const std::vector<st
 // that of the first that is not.
 Result<FileRules> rules_by_header(const DataOptions& options, const std::vector<std::string>& paths,
                                   Files& files) {
+  DataOptions bare = options;  // what no header would mend
+  bare.header = false;
+  RECMILL_RETURN_IF_ERROR(csv_layout(bare, {}).status());
   FileRules rules;
   std::vector<std::string> fingerprints;
   for (const std::string& path : paths) {

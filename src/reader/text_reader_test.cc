@@ -572,6 +572,16 @@ TEST_F(SmallCsv, missing_names_numbers_by_value_and_items_that_equal_one_are_lef
   EXPECT_THAT(read("y,d,w,i\n0,1,-1.0,\n"), HasSubstr("a.csv:2: column w: no value"));
 }
 
+TEST_F(SmallCsv, lists_may_be_split_at_several_characters) {
+  options_.columns[3].list_separator = ", ";
+  options_.delimiter = ";";
+  ASSERT_EQ(read("y;d;w;i\n1;1;1;5:1, 6:2\n0;1;1;7:1\n1;1;1;\n"), "no error");
+  EXPECT_EQ(batch_.ids[0].ids, (std::vector<uint64_t>{5, 6, 7}));
+  EXPECT_EQ(batch_.ids[0].offsets, (std::vector<int64_t>{0, 2, 3, 3}));
+  options_.columns[3].list_separator = std::string(17, '|');
+  EXPECT_THAT(read("y;d;w;i\n"), HasSubstr("data.columns: list_separator is one to 16 characters"));
+}
+
 TEST_F(SmallCsv, files_without_rows_are_no_error_where_others_have_some) {
   options_.train = {"none.csv", "a.csv", "header.csv", "mark.csv", "b.csv"};
   write("none.csv", "");

@@ -46,7 +46,7 @@ struct ColumnSpec {
   std::string name;
   ColumnRole role = ColumnRole::ignore;
   IdText id_text = IdText::text;  // role id and group
-  std::string list_separator;     // role id: cells are lists split at this character; empty: one id
+  std::string list_separator;     // role id: cells are lists split at this text; empty: one id
   std::string weight_separator;   // role id: "id<separator>weight" in each list item; empty: none
   std::vector<std::string> missing;  // values that mean missing, besides the empty cell
   std::string from;                  // a derived column: of this time column ...
@@ -57,7 +57,7 @@ void describe(Visitor& v, ColumnSpec& o) {
   v("name", o.name, "name of the column");
   v("role", o.role, "what the column is: label, dense, id, sample_weight, time, group or ignore");
   v("id_text", o.id_text, "how an id is written: hex, integer, or text (hashed to 64 bits)");
-  v("list_separator", o.list_separator, "character that splits a cell into several ids");
+  v("list_separator", o.list_separator, "one to 16 characters that split a cell into several ids");
   v("weight_separator", o.weight_separator, "character between an id and its weight");
   v("missing", o.missing,
     "values that mean 'no value', besides the empty cell: numbers by value, text by its bytes; in "

@@ -319,7 +319,8 @@ TEST(CheckpointSaver, killed_at_any_operation_a_run_resumes_and_ends_where_it_sh
   for (const int ranks : {1, 2}) {
     Machine counting;
     ASSERT_TRUE(train(with_ranks(ranks), counting.files).ok());
-    for (int64_t n = 1; n <= counting.disk.operations(); n += 1 + n / 8) {
+    // The last operation removes the lock of a run that is whole.
+    for (int64_t n = 1; n < counting.disk.operations(); n += 1 + n / 8) {
       SCOPED_TRACE("operation " + std::to_string(n) + ", " + std::to_string(ranks) + " ranks");
       Machine machine;
       machine.disk.fail_from(n);

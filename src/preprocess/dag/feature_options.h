@@ -178,8 +178,8 @@ void describe(Visitor& v, EmbeddingOptions& o) {
     "an id that has no row (direct: outside [0, rows); dictionary: new when the table is full) is "
     "an error, clamped (to the nearest row; to row 0), or dropped: error, clamp, drop");
   v("min_count", o.min_count,
-    "dictionary: an id has a row of its own from the so manieth time on that the first epoch looks "
-    "it up; before, and in all epochs where it is rarer, it trains row 0, that of unseen ids",
+    "dictionary: an id gets a row of its own at its lookup of this number in the first epoch (1: "
+    "the first); before that, and for good if it has fewer, it trains row 0, that of unseen ids",
     at_least(1));
   v("unseen", o.unseen,
     "dictionary: an id that evaluation looks up and that has no row is row 0; or is left out, as "
