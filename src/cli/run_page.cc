@@ -32,13 +32,13 @@ std::string figures(const Json& summary) {
   number("log_loss", "{:.5f}", "log loss");
   number("auc", "{:.5f}", "AUC");
   number("normalized_entropy", "{:.4f}", "normalized entropy");
-  number("best_iteration", "{:.0f}", "iteration of the best evaluation");
-  for (const auto& [key, what] :
-       {std::pair{"best_log_loss", "best log loss"}, std::pair{"best_auc", "best AUC"},
-        std::pair{"best_gauc", "best AUC by group"},
-        std::pair{"best_normalized_entropy", "best normalized entropy"},
-        std::pair{"best_accuracy", "best accuracy"}})
-    number(key, "{:.5f}", what);
+  for (const auto& [key, value] : summary.items()) {
+    if (!key.starts_with("best_") || !value.is_number()) continue;
+    std::string name = key;
+    std::ranges::replace(name, '_', ' ');
+    figure(value.is_number_integer() ? value.dump() : fmt::format("{:.5f}", value.get<double>()),
+           name);
+  }
   number("ranks", "{:.0f}", summary.value("ranks", 0) == 1 ? "rank" : "ranks");
   number("threads", "{:.0f}",
          summary.value("threads", 0) == 1 ? "thread a process" : "threads a process");

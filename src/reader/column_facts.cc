@@ -68,19 +68,26 @@ bool is_decimal_comma(std::string_view cell) {
          cell.find(',', std::min(comma, cell.size() - 1) + 1) == std::string_view::npos;
 }
 
-/// What the cells are, of what no column of text is read as; empty: nothing of that kind.
+/// "-12,5", "3,05": what is no list of ids, which have neither signs nor zeros in front.
+bool is_no_list(std::string_view cell) {
+  const size_t zero = cell.find(",0");
+  return cell.starts_with('-') || (zero != std::string_view::npos && zero + 2 < cell.size());
+}
+
+/// What the cells look like, where a column of text is not read as that; empty: nothing such.
 std::string unread_form(const SampledColumn& column, const ColumnFacts& facts) {
-  int64_t brackets = 0, commas = 0, decimals = 0;
+  int64_t brackets = 0, commas = 0, decimals = 0, no_lists = 0;
   for (size_t row = 0; row < column.rows(); ++row) {
     const std::string_view cell = without_spaces(column[row]);
     if (is_missing(facts, column[row])) continue;
     brackets += cell.starts_with('[') && cell.ends_with(']');
     decimals += is_decimal_comma(cell);
     commas += cell.find(',') != std::string_view::npos;
+    no_lists += is_no_list(cell);
   }
   if (brackets == facts.cells)
     return "lists in brackets, which are not read in text: write 1|2 for [1, 2], or JSON lines";
-  if (decimals == facts.cells && 2 * commas > facts.cells)
+  if (decimals == facts.cells && 2 * commas > facts.cells && no_lists > 0)
     return "numbers with a decimal comma, which are not read: write them with a point";
   return "";
 }

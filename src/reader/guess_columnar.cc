@@ -93,7 +93,7 @@ Status read_column(RowGroupFile& file, const BoundColumn& bound, const std::vect
                              file.open(static_cast<int64_t>(group), bound, bound.kind, true));
     cells.clear();
     RECMILL_RETURN_IF_ERROR(cursor->read(count, cells));
-    if (bound.list && !cells.bad.empty()) {  // vectors of fractions
+    if (bound.list && bound.weights.field < 0 && !cells.bad.empty()) {  // vectors of fractions
       column.type = CellType::unread;
       return {};
     }

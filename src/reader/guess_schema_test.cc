@@ -354,6 +354,16 @@ TEST_F(GuessSchema, what_text_is_not_read_as_is_left_out_by_its_name) {
   EXPECT_THAT(column_of(found, "price").why, HasSubstr("a decimal comma"));
   EXPECT_THAT(column_of(found, "tags").why, HasSubstr("lists in brackets"));
   EXPECT_FALSE(column_of(found, "price").kept);
+  std::string pairs = "click;pair\n";
+  for (int64_t i = 0; i < 1000; ++i)
+    pairs += std::to_string(draw(i, 2)) + ";" +
+             (i % 50 == 3
+                  ? "NULL"
+                  : std::to_string(1 + draw(i, 40, 1)) + "," + std::to_string(1 + draw(i, 40, 2))) +
+             "\n";
+  const SchemaGuess lists = guess_text(pairs);
+  EXPECT_EQ(column_of(lists, "pair").spec.list_separator, ",") << "two ids are no decimal";
+  EXPECT_EQ(column_of(lists, "pair").spec.id_text, IdText::integer);
   EXPECT_FALSE(column_of(found, "tags").kept);
 }
 

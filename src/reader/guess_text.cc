@@ -115,6 +115,7 @@ std::string guess_delimiter(const std::vector<std::string>& lines) {
   return best;
 }
 
+/// Cells that begin with no digit and are no numbers.
 bool are_words(const Row& row) {
   return std::ranges::all_of(row, [](const std::string& cell) {
     const std::string_view bare = without_spaces(cell);
@@ -123,7 +124,7 @@ bool are_words(const Row& row) {
 }
 
 /// Names: no numbers, no two of them equal, and only the first one may be empty. Where all columns
-/// are words, no name comes again as a cell.
+/// are words, no name comes again as a cell. Words on a line alone are names of no rows.
 bool is_header(const std::vector<Row>& rows) {
   const Row& first = rows[0];
   if (rows.size() < 2) return first.size() > 1 && are_words(first);

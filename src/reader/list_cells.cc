@@ -26,13 +26,13 @@ bool has_weight(std::string_view item, bool& point) {
   return number_in(weight).has_value();
 }
 
-Items cut(const SampledColumn& column, const std::string& separator) {
+Items cut(const SampledColumn& column, const ColumnFacts& facts, const std::string& separator) {
   Items found;
   ColumnFacts as_list;
   as_list.list_separator = separator;
   for (size_t row = 0; row < column.rows(); ++row) {
     const std::string_view cell = column[row];
-    if (cell.empty()) continue;
+    if (cell.empty() || std::ranges::find(facts.missing, cell) != facts.missing.end()) continue;
     ++found.cells;
     found.lists += cell.find(separator) != std::string_view::npos;
     found.whole_cells.insert(hash_bytes(cell));
@@ -87,7 +87,7 @@ std::string with_spaces(const SampledColumn& column, const std::string& separato
 
 void find_separators(const SampledColumn& column, ColumnFacts& facts) {
   for (const std::string separator : {"^", "|", "\x01", "\x02", ";", ",", " ", "/"}) {
-    const Items found = cut(column, separator);
+    const Items found = cut(column, facts, separator);
     if (found.lists == 0 || !are_lists(found, separator)) continue;
     const bool weighted = found.with_weight == found.items;
     // Around numbers no space is read, and some cells may have none.
@@ -97,7 +97,7 @@ void find_separators(const SampledColumn& column, ColumnFacts& facts) {
     return;
   }
   // No list has two items, yet each has a weight: the separator is not there to be seen.
-  const Items single = cut(column, "|");
+  const Items single = cut(column, facts, "|");
   if (single.cells > 0 && single.with_weight == single.items && single.weighted_point > 0) {
     facts.list_separator = "|";
     facts.weight_separator = ':';
