@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/chart.h"
 #include "cli/page.h"
 #include "cli/profile_page.h"
