@@ -241,6 +241,8 @@ TEST_F(LaunchVerb, refuses_what_cannot_be_with_its_reason) {
   refuse({"--ranks", "2", "--mpirun", "/no/mpirun"}, training("a"), "/no/mpirun: cannot be run");
   refuse({"--ranks", "2", "--mpirun", "/bin/true"}, training("a"),
          "/bin/true: is no launcher of Open MPI or MPICH");
+  refuse({"--ranks", "2"}, {"trian", "a.toml"},
+         "launch: 'trian' is no verb; did you mean 'train'?; what follows -- is");
   Words shards = training("a");
   shards.insert(shards.end(), {"--set", "train.shards=1"});
   refuse({"--ranks", "2"}, shards, "train.ranks: 2 is more than train.shards, which is 1");

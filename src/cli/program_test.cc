@@ -164,6 +164,13 @@ TEST_F(Program, says_before_it_trains_that_there_is_nothing_to_evaluate_or_train
   refused({"train.early_stop.patience=2"}, 2,
           "--set train.early_stop.patience=2: train.early_stop.patience: is 2, and there are no "
           "evaluation rows to stop by");
+  for (const std::string set : {"train.early_stop.patience=2", "train.checkpoint.keep_best=true",
+                                "train.early_stop.metric='gauc'"})
+    EXPECT_EQ(run({"train", "a.toml", "--quiet", "--dry-run", "--set", set}).err,
+              run({"train", "a.toml", "--quiet", "--set", set}).err);
+  refused({"name=" + std::string(201, 'n')}, 2,
+          "--set name=" + std::string(201, 'n') +
+              ": name: may have at most 200 bytes in each folder, has 201");
   refused({"data.split.by=fraction", "data.split.eval_fraction=0"}, 2,
           "--set data.split.eval_fraction=0: data.split.eval_fraction: 0 leaves no rows "
           "for evaluation");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run_config.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -157,6 +159,12 @@ Status check_name(const std::string& name) {
   const std::filesystem::path path(name);
   const bool leaves = std::any_of(path.begin(), path.end(),
                                   [](const std::filesystem::path& part) { return part == ".."; });
+  constexpr size_t kLongest = 200;  // bytes of a folder's name; file systems take 255
+  const auto long_part = std::find_if(
+      path.begin(), path.end(), [](const auto& part) { return part.native().size() > kLongest; });
+  if (long_part != path.end())
+    return Status::BadRequest(fmt::format("name: may have at most {} bytes in each folder, has {}",
+                                          kLongest, long_part->native().size()));
   if (!leaves && path.is_relative() && path.lexically_normal() != ".") return {};
   return Status::BadRequest("name: must be that of a folder within train.runs, is '" + name + "'");
 }

@@ -237,6 +237,10 @@ TEST_F(Score, lines_predictions_up_by_number_or_by_a_column_where_bad_rows_are_s
   EXPECT_EQ(text("late.csv"), text("named1.csv"));
   expect_refused(with({"--key", "none", "--out", "x.csv"}), "--key: the data has no column 'none'");
   expect_refused(with({"--key", "label", "--out", "x.csv"}), "is a column of the predictions");
+  expect_refused(with({"--out", "x.csv", "--latency", "--batch", "16777217"}),
+                 "predict: --batch: must be at least 1 and at most 16777216, is 16777217; see ");
+  expect_refused(with({"--out", "x.csv", "--latency", "--rate", "1e-300"}),
+                 "predict: --rate: must be at least 0.001, is 1e-300; see ");
   expect_refused(with({"--out", "x.txt"}), "--out: x.txt: the name says no format");
 }
 

@@ -393,6 +393,8 @@ TEST_F(Tune, writes_a_page_of_a_fresh_record_and_of_the_one_that_is_there) {
   EXPECT_EQ(run({"tune", "plain.toml", "--quiet", "--html", "d.html", "--seed", "7"}).err,
             "recmill: --seed: is not of the record that is there, tuned/plain.json, whose page is "
             "made; --overwrite tunes again\n");
+  EXPECT_EQ(run({"tune", "plain.toml", "--seed", "-1"}).err,
+            "recmill: tune: --seed: must be at least 0, is -1; see recmill tune --help\n");
   EXPECT_EQ(run({"tune", "--replay", "tuned/plain.json", "--rounds", "1"}).err,
             "recmill: --rounds: is not of --replay, which chooses from the times in a record\n");
 }

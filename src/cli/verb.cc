@@ -6,8 +6,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -99,6 +101,17 @@ Status refuse_unwritable(const std::string& option, const std::string& path, boo
     return {};
   return Status::BadRequest(option + " " + path + ": there is no folder " +
                             whole_path(path.substr(0, slash)));
+}
+
+std::function<std::string(const std::string&)> within(double least, double most) {
+  return [=](const std::string& text) -> std::string {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (end == text.c_str() || *end != '\0') return {};  // no number: CLI11 says so
+    if (value >= least && value <= most) return {};
+    const std::string upper = std::isinf(most) ? "" : fmt::format(" and at most {}", most);
+    return fmt::format("must be at least {}{}, is {}", least, upper, text);
+  };
 }
 
 void print_result(const Json& result, bool json) {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,6 +46,11 @@ Status refuse_existing(const std::string& path, bool overwrite);
 /// Before work whose result goes to the file of `option`, whether it may be written there: nothing
 /// is replaced without `overwrite`, and its folder is there. An empty path is no file.
 Status refuse_unwritable(const std::string& option, const std::string& path, bool overwrite);
+
+/// A check of an option's value for CLI11: "must be at least LEAST and at most MOST, is VALUE", the
+/// latter bound left out where it is infinite.
+std::function<std::string(const std::string&)> within(
+    double least, double most = std::numeric_limits<double>::infinity());
 
 /// A result on stdout: one JSON object on a line, or to be read a line for each value, those of
 /// objects in it too, numbers to six digits.

@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +11,7 @@
 
 #include "base/log.h"
 #include "cli/launched.h"
+#include "cli/option_binder.h"
 #include "cli/verb.h"
 #include "server/launch.h"
 #include "server/rank_guard.h"
@@ -30,12 +32,24 @@ Result<std::string> own_path() {
   return path.string();
 }
 
-Status launch_job(server::LaunchOptions options) {
+/// The verb's own mistakes are told by its ranks; that there is no such verb is told before any.
+Status check_verb(const std::string& word, const CLI::App& app) {
+  std::vector<std::string> verbs;
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (!each->get_group().empty() && each->get_name() != "launch")
+      verbs.push_back(each->get_name());
+  if (std::ranges::find(verbs, word) != verbs.end()) return {};
+  return Status::BadRequest("launch: '" + word + "' is no verb" + suggestion(word, verbs) +
+                            "; what follows -- is a verb with its arguments, such as train CONFIG");
+}
+
+Status launch_job(server::LaunchOptions options, const CLI::App& app) {
   if (options.ranks < 1) return Status::BadRequest("--ranks: must be at least 1");
   if (options.resume_ranks < 0) return Status::BadRequest("--resume-ranks: must not be negative");
   if (options.restarts < 0) return Status::BadRequest("--restarts: must not be negative");
   if (!(options.limits.silence_seconds > 0) || !(options.limits.start_seconds > 0))
     return Status::BadRequest("--silence-seconds, --start-seconds: must be above 0");
+  RECMILL_RETURN_IF_ERROR(check_verb(options.words.at(0), app));
   RECMILL_ASSIGN_OR_RETURN(const std::string program, own_path());
   options.program = {program, "guard", "--"};
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, count_interrupt);
@@ -98,8 +112,9 @@ void add_launch(CLI::App& app, Chosen& chosen) {
   verb->add_option("--remote-shell", options->remote_shell,
                    "in place of ssh: called with a host and a command");
   verb->add_option("words", options->words, "-- and the verb with its arguments")->required();
-  verb->callback(
-      [options, &chosen] { chosen.action = [options] { return launch_job(*options); }; });
+  verb->callback([options, &app, &chosen] {
+    chosen.action = [options, &app] { return launch_job(*options, app); };
+  });
   auto words = std::make_shared<std::vector<std::string>>();
   CLI::App* guarded = app.add_subcommand("guard", "")->group("");
   guarded->add_option("words", *words)->required();

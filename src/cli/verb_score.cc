@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // recmill eval, recmill predict
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -32,10 +30,6 @@ Status score(const Arguments& arguments, Chosen& chosen) {
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--out", out, arguments.overwrite));
   RECMILL_ASSIGN_OR_RETURN(RunConfig config,
                            load_run_config(arguments.config.path, arguments.config.sets));
-  constexpr int64_t kMostBatch = 1 << 24;  // as train.eval_batch_size, whose place it takes
-  if (arguments.batch < 0 || arguments.batch > kMostBatch)
-    return Status::BadRequest(fmt::format("--batch: must be at least 1 and at most {}, is {}",
-                                          kMostBatch, arguments.batch));
   if (arguments.batch > 0) config.options.train.eval_batch_size = arguments.batch;
   auto world = open_world(config.options.train);
   if (!world.ok()) return config.locate(world.status());
@@ -103,16 +97,16 @@ void add_predict(CLI::App& app, Chosen& chosen) {
   verb->add_option("--batch", arguments->batch,
                    "samples of a request, over all ranks; by default train.eval_batch_size")
       ->needs(latency)
-      ->check(CLI::PositiveNumber);
+      ->check(within(1, 1 << 24));  // as train.eval_batch_size, whose place it takes
   verb->add_option("--warmup", arguments->answer.warmup,
                    "first requests that are not counted; by default a tenth of them")
       ->needs(latency)
-      ->check(CLI::NonNegativeNumber);
+      ->check(within(0));
   verb->add_option("--rate", arguments->answer.rate,
                    "requests a second, each timed from when it is due; by default each follows "
                    "when the one before is answered")
       ->needs(latency)
-      ->check(CLI::PositiveNumber);
+      ->check(within(1e-3));
 }
 
 }  // namespace recmill::cli

@@ -190,6 +190,7 @@ void add_tune(CLI::App& app, Chosen& chosen) {
                    "times that each candidate is timed; 5 on a GPU, of the emulated one always 1")
       ->capture_default_str();
   verb->add_option("--seed", arguments->request.seed, "of the batches that are tuned on")
+      ->check(within(0))
       ->capture_default_str();
   verb->add_option("--replay", arguments->replay,
                    "choose again from the times in this record, and compare");

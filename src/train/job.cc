@@ -325,18 +325,6 @@ Status train_rank(Training& training, Communicator& communicator) {
   return log->close();
 }
 
-Status check_early_stop(const RunOptions& options) {
-  if (reader::names_evaluation_rows(options.data)) return {};
-  const int64_t patience = options.train.early_stop.patience;
-  if (patience > 0)
-    return Status::BadRequest(fmt::format(
-        "train.early_stop.patience: is {}, and there are no evaluation rows to stop by", patience));
-  if (options.train.checkpoint.keep_best)
-    return Status::BadRequest(
-        "train.checkpoint.keep_best: is true, and there are no evaluation rows to judge by");
-  return {};
-}
-
 /// Features whose tuned schedule adds the rows of a bag in another order, on the CPU. None where
 /// the record is no good: that is said when it is taken.
 int64_t reordering_features(const ResolvedRun& run, Files& files) {
@@ -376,7 +364,6 @@ void say_doubts(const ResolvedRun& run, Files& files) {
 Result<Json> run_training(const RunOptions& options, const TrainingRequest& request,
                           const JobSetting& setting) {
   World& world = setting.world;
-  RECMILL_RETURN_IF_ERROR(check_early_stop(options));
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(options, world, setting.files));
   RECMILL_RETURN_IF_ERROR(check_judging(run));
   RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/resolved_run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -135,7 +137,17 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& sch
 }
 
 Status check_judging(const ResolvedRun& run) {
-  if (run.options.train.early_stop.metric != StopMetric::gauc || run.schema.has_group) return {};
+  const TrainOptions& train = run.options.train;
+  if (!reader::names_evaluation_rows(run.options.data)) {
+    if (train.early_stop.patience > 0)
+      return Status::BadRequest(fmt::format(
+          "train.early_stop.patience: is {}, and there are no evaluation rows to stop by",
+          train.early_stop.patience));
+    if (train.checkpoint.keep_best)
+      return Status::BadRequest(
+          "train.checkpoint.keep_best: is true, and there are no evaluation rows to judge by");
+  }
+  if (train.early_stop.metric != StopMetric::gauc || run.schema.has_group) return {};
   return Status::BadRequest(
       "train.early_stop.metric: \"gauc\" needs a group for each row, and the data has no column of "
       "role group");

@@ -50,7 +50,8 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, Files& files);
 /// The same with as many ranks as the world gives, and this process's share of the cores.
 Result<ResolvedRun> resolve_run(const RunOptions& options, const World& world, Files& files);
 
-/// Whether evaluations of what is trained may define the metric that they are judged by.
+/// Refuses early stopping and the best checkpoint where no evaluation row can be judged by, or none
+/// defines the metric.
 Status check_judging(const ResolvedRun& run);
 
 /// Processors of this machine: what train.threads = 0 means.
