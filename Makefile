@@ -1,11 +1,12 @@
 # make quickstart: install, build, make data, train, evaluate.   make test: set up, build, run every test.
+# make check: the tests between commits.   make build: the programs and all tests.
 # A compiler takes some 2 GB where it sees LibTorch.
 JOBS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n : 8)))
 FUZZ_SECONDS ?= 10
 DATA := $(abspath $(firstword $(RECMILL_DATA) $(wildcard ../shared/data)))
 export RECMILL_DATA := $(DATA)
 
-.PHONY: setup setup-cuda build gpu-check gpu-check-deps test test-emulated-asan test-emulated-tsan test-asan test-tsan test-all fuzz quickstart install format tidy rivals
+.PHONY: setup setup-cuda configure build gpu-check gpu-check-deps check test test-emulated-asan test-emulated-tsan test-asan test-tsan test-all fuzz quickstart install format tidy rivals
 
 setup:
 	@tools/setup
@@ -14,14 +15,22 @@ setup:
 setup-cuda:
 	@tools/setup --cuda
 
-build: setup
+configure: setup
 	@cmake --preset release >build.log 2>&1 || { cat build.log; rm -f build.log; exit 1; }; rm -f build.log
+
+build: configure
 	@cmake --build build -j $(JOBS)
+
+# Between commits: the tests that take under two minutes in all, built alone.
+check: configure
+	@cmake --build build -j $(JOBS) --target check_tests
+	cd build && ctest --output-on-failure -j $(JOBS) -L check
 
 # What GPUs run is tested with sanitizers as well: ThreadSanitizer alone sees two threads that add to one
 # number without an atomic.
 test: build
-	cd build && ctest --output-on-failure -j $(JOBS)
+	@cd build && ctest --output-on-failure -j $(JOBS) --output-junit $(CURDIR)/build/tests.xml; status=$$?; \
+	  $(CURDIR)/tools/test_times tests.xml slow_tests.txt; exit $$status
 	@$(MAKE) --no-print-directory test-emulated-asan test-emulated-tsan
 
 test-emulated-asan test-emulated-tsan: test-emulated-%: setup
@@ -43,7 +52,9 @@ test-asan test-tsan: test-%: setup
 	cd build-$* && ctest --output-on-failure
 
 # Installs, builds, makes data, trains a DLRM on it and evaluates it.
-quickstart: build
+quickstart: configure
+	@echo "builds recmill, without its tests and benchmarks: 10 to 15 minutes on 2 cores the first time"
+	@cmake --build build -j $(JOBS) --target recmill
 	@if [ -e data/quickstart/planted.json ]; then \
 	  echo "data/quickstart is there already and is used as it is; remove it to have it made anew"; \
 	else build/recmill synth --rows 1900000 --eval-rows 100000 --out data/quickstart --overwrite; fi

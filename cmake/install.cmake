@@ -2,7 +2,7 @@
 # installation needs nothing of the source tree, nor of its .venv.
 include(CMakePackageConfigHelpers)
 
-# Every library goes along but what only tests use. recmill_train_job becomes Recmill::train_job.
+# Every library goes along but what only tests use. recmill_run_lookups becomes Recmill::run_lookups.
 function(recmill_install_library path)
   if(path MATCHES "(^|/)testing(/|$)")
     return()
@@ -31,7 +31,7 @@ function(recmill_install_package)
   if(NOT RECMILL_TORCH OR NOT RECMILL_ARROW)
     return() # a build for a sanitizer
   endif()
-  install(TARGETS recmill RUNTIME DESTINATION bin)
+  install(TARGETS recmill recmill-bench RUNTIME DESTINATION bin)
   install(DIRECTORY ${RECMILL_SRC}/ DESTINATION include/recmill FILES_MATCHING PATTERN "*.h"
           PATTERN "testing" EXCLUDE PATTERN "*-inl.h" EXCLUDE PATTERN "*_contract.h" EXCLUDE)
   install(EXPORT Recmill NAMESPACE Recmill:: FILE RecmillTargets.cmake DESTINATION lib/cmake/Recmill)

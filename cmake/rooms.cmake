@@ -4,26 +4,29 @@
 
 set(RECMILL_ROOMS
     base=0
-    schema=1 device=1 solve=1
+    schema=1 device=1 solve=1 page=1
     batch=2 comm=2 placement_plan=2
     reader=3 checkpoint=3 stats=3 kernels=3
-    preprocess=4 table=4 placement=4 hotset=4 lookahead=4
-    remote=5 model=5
+    preprocess=4 table=4 placement=4 pool_op=4 hotset=4 lookahead=4
+    model=5 remote=5
     store=6
-    server=7 train=7 serve=7
-    cli=8 python=8)
+    step=7
+    run=8
+    train=9 score=9 server=9 config=9
+    serve=10 verify=10 tuning=10 program=10
+    cli=11 bench=11 python=11)
 
 # One door for each big third party: the rooms that may link it.
 set(RECMILL_DOOR_arrow reader remote server)
-set(RECMILL_DOOR_torch model train serve kernels/codegen/pool_op)
+set(RECMILL_DOOR_torch model serve pool_op)
 set(RECMILL_DOOR_onednn kernels/dense_layer)
 set(RECMILL_DOOR_mpi comm)
 set(RECMILL_DOOR_nccl comm) # no target, as with cuda
 set(RECMILL_DOOR_highs solve)
 set(RECMILL_DOOR_xgboost preprocess/plan)
 set(RECMILL_DOOR_cuda device) # no target: its libraries are loaded when they are asked for
-set(RECMILL_DOOR_cli11 cli)
-set(RECMILL_DOOR_toml cli)
+set(RECMILL_DOOR_cli11 cli bench program)
+set(RECMILL_DOOR_toml config)
 
 foreach(entry IN LISTS RECMILL_ROOMS)
   string(REPLACE "=" ";" pair ${entry})
@@ -133,16 +136,29 @@ add_custom_target(emulated_tests)
 # Those that run on a machine's own GPU too, and the benchmarks: what `make gpu-check` builds.
 add_custom_target(gpu_check)
 
-# recmill_test(name SOURCES ... LINKS target-paths ... DOORS ... TIMEOUT s PROCESSES n [EMULATED] [GPU])
+# The tests between commits: `make check`. They take under two minutes in all.
+add_custom_target(check_tests)
+
+# Why a test is slow, for tools/test_times; such a test is none of `make check`.
+function(recmill_slow_test name why)
+  set_property(GLOBAL APPEND_STRING PROPERTY RECMILL_SLOW_TESTS "${name}: ${why}\n")
+endfunction()
+
+# recmill_test(name [PROGRAM] [LAUNCHER] [EMULATED] [GPU] SOURCES ... LINKS target-paths ... DOORS ... TIMEOUT s
+#              PROCESSES n SLOW why)
 # makes one GoogleTest program, one CTest entry. A test may link any room. With PROCESSES an MPI launcher
-# starts so many of them; EMULATED makes it one of emulated_tests, GPU one of gpu_check.
+# starts so many of them; PROGRAM makes it a test of the programs, LAUNCHER one that starts them by MPI;
+# EMULATED makes it one of emulated_tests, GPU one of gpu_check. Its label is mpi, program, emulated or
+# unit; unit tests that are not slow have the label check too.
 function(recmill_test name)
-  cmake_parse_arguments(ARG "EMULATED;GPU" "TIMEOUT;PROCESSES" "SOURCES;LINKS;DOORS" ${ARGN})
+  cmake_parse_arguments(ARG "EMULATED;GPU;PROGRAM;LAUNCHER" "TIMEOUT;PROCESSES;SLOW" "SOURCES;LINKS;DOORS" ${ARGN})
   if(NOT RECMILL_TESTS)
     return()
   endif()
   recmill_program(${name} SOURCES ${ARG_SOURCES} LINKS ${ARG_LINKS} DOORS gtest ${ARG_DOORS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  # Half the time to compile; what they test is in libraries.
+  target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
   if(ARG_PROCESSES)
     add_test(NAME ${name} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ARG_PROCESSES}
                                   $<TARGET_FILE:${name}>)
@@ -161,6 +177,25 @@ function(recmill_test name)
   if(ARG_EMULATED)
     add_dependencies(emulated_tests ${name})
     set_tests_properties(${name} PROPERTIES LABELS emulated)
+  elseif(ARG_PROGRAM)
+    set_tests_properties(${name} PROPERTIES LABELS program)
+    add_dependencies(${name} recmill recmill-bench)
+    target_compile_definitions(${name} PRIVATE RECMILL_PROGRAM="$<TARGET_FILE:recmill>")
+    if(ARG_LAUNCHER AND RECMILL_MPI)
+      target_compile_definitions(${name} PRIVATE RECMILL_LAUNCHER="${MPIEXEC_EXECUTABLE}")
+      set_tests_properties(${name} PROPERTIES LABELS "program;mpi" PROCESSORS 2
+                           ENVIRONMENT "${RECMILL_MPI_ENVIRONMENT}")
+    endif()
+  elseif(ARG_PROCESSES)
+    set_tests_properties(${name} PROPERTIES LABELS mpi)
+  elseif(ARG_SLOW)
+    set_tests_properties(${name} PROPERTIES LABELS unit)
+  else()
+    set_tests_properties(${name} PROPERTIES LABELS "unit;check")
+    add_dependencies(check_tests ${name})
+  endif()
+  if(ARG_SLOW)
+    recmill_slow_test(${name} "${ARG_SLOW}")
   endif()
   if(ARG_GPU)
     add_dependencies(gpu_check ${name})

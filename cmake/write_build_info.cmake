@@ -5,11 +5,11 @@ if(NOT commit)
   set(commit unknown)
 endif()
 file(CONFIGURE OUTPUT ${OUTPUT} CONTENT [[
-#include "cli/build_info.h"
+#include "program/build_info.h"
 
-namespace recmill::cli {
+namespace recmill::program {
 std::string build_version() { return "@VERSION@"; }
 std::string build_commit() { return "@commit@"; }
 std::string build_type() { return "@TYPE@"; }
-}  // namespace recmill::cli
+}  // namespace recmill::program
 ]] @ONLY)

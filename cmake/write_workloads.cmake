@@ -6,13 +6,13 @@ foreach(file IN LISTS files)
   file(READ ${file} text)
   string(APPEND entries "    {\"${name}\", R\"workload(${text})workload\"},\n")
 endforeach()
-file(WRITE ${OUTPUT} "#include \"cli/workloads.h\"
+file(WRITE ${OUTPUT} "#include \"config/workloads.h\"
 
-namespace recmill::cli {
+namespace recmill::config {
 namespace {
 constexpr Workload all[] = {
 ${entries}};
 }  // namespace
 std::span<const Workload> workloads() { return all; }
-}  // namespace recmill::cli
+}  // namespace recmill::config
 ")

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/files.h"
-#include "cli/run_config.h"
 #include "comm/threads.h"
+#include "config/run_config.h"
 #include "train/job.h"
 
 int main(int argc, char** argv) {
@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
   recmill::ThreadsWorld world;
   double best_auc = 0, best_rate = 0;
   for (const std::string rate : {"0.01", "0.05"}) {
-    auto config = recmill::cli::load_run_config(argv[1], {"optimizer.learning_rate=" + rate});
+    auto config = recmill::config::load_run_config(argv[1], {"optimizer.learning_rate=" + rate});
     if (!config.ok()) {
       std::fprintf(stderr, "%s\n", config.status().message().c_str());
       return 2;
@@ -26,7 +26,8 @@ int main(int argc, char** argv) {
     config->options.name = "rate_" + rate;
     recmill::train::TrainingRequest request;
     request.existing = recmill::train::ExistingRun::overwrite;
-    const recmill::train::JobIdentity identity{"unknown", recmill::cli::to_toml(config->options)};
+    const recmill::train::JobIdentity identity{"unknown",
+                                               recmill::config::to_toml(config->options)};
     const auto summary = recmill::train::run_training(
         config->options, request, {recmill::posix_files(), world, "unknown", identity});
     if (!summary.ok()) {

@@ -11,7 +11,7 @@ namespace recmill {
 struct LookupSource {
   uint32_t gradient_row = 0;  // pooled: sample of the rank's batch; unpooled: lookup of its feature
   uint16_t feature = 0;       // index among the features of the table, as they were given
-  uint16_t shard = 0;         // of the global batch
+  uint16_t slice = 0;         // of the global batch
   bool operator==(const LookupSource&) const = default;
 };
 
@@ -19,7 +19,7 @@ struct LookupSource {
 struct DistinctRows {
   std::vector<int64_t> rows;          // [distinct], in the order of their first lookup
   std::vector<int64_t> begins;        // [distinct + 1], into sources
-  std::vector<LookupSource> sources;  // [lookups], each row's in the order (shard, feature, sample,
+  std::vector<LookupSource> sources;  // [lookups], each row's in the order (slice, feature, sample,
                                       // position): the order of summation
   std::vector<float> weights;  // [lookups] beside sources; empty: no feature of the table has any
   std::vector<float> counts;  // [lookups] beside sources, lookups of the bag where its feature is a

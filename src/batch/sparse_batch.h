@@ -65,20 +65,20 @@ struct SparseBatch {
   std::vector<SparseFeature> features;  // in the order of ModelSpec::features
 };
 
-/// How global batch i is cut into shards (architecture: one order of summation). Shard s of n
+/// How global batch i is cut into slices (architecture: one order of summation). Slice s of n
 /// samples is [s n / S, (s + 1) n / S), a function of n and S alone.
-struct ShardCut {
+struct SliceCut {
   int64_t samples = 0;  // of the global batch
-  int shards = 1;       // S, a power of two
+  int slices = 1;       // S, a power of two
 
-  int64_t begin(int shard) const { return shard * samples / shards; }
-  int64_t end(int shard) const { return begin(shard + 1); }
+  int64_t begin(int slice) const { return slice * samples / slices; }
+  int64_t end(int slice) const { return begin(slice + 1); }
 
-  /// Largest power of two up to 8 that leaves 64 samples a shard: the default of train.shards.
-  static int default_shards(int64_t batch) {
-    int shards = 8;
-    while (shards > 1 && batch / shards < 64) shards /= 2;
-    return shards;
+  /// Largest power of two up to 8 that leaves 64 samples a slice: the default of train.slices.
+  static int default_slices(int64_t batch) {
+    int slices = 8;
+    while (slices > 1 && batch / slices < 64) slices /= 2;
+    return slices;
   }
 };
 

@@ -39,7 +39,7 @@ kind = 'mlp'
 top = [1]
 [train]
 batch_size = 4
-shards = 4
+slices = 4
 threads = 1
 [placement]
 planner = 'oper'
@@ -134,7 +134,7 @@ TEST_F(BaseFolder, that_is_gone_is_told_and_paths_are_relative_to_where_one_stan
   const Outcome here = run({"eval", "runs/a", "--quiet", "--json"});
   EXPECT_EQ(here.status, 0) << here.err;
   const std::string warning = "warning: base: there is no folder " + path("work") +
-                              "; paths are relative to where one stands\n";
+                              "; paths are relative to the current folder\n";
   EXPECT_NE(here.err.find(warning), std::string::npos) << here.err;
   EXPECT_EQ(Json::parse(here.out)["log_loss"], there["log_loss"]);
   const Outcome said = run({"eval", "runs/a", "--quiet", "--set", "base="});

@@ -103,6 +103,7 @@ TEST_F(CheckpointVerbs, export_and_import_are_a_round_trip_in_both_formats) {
   const Outcome same =
       run({"verify", "--checkpoints", "runs/a/checkpoints/" + step_, "same/" + step_});
   EXPECT_EQ(same.status, 0) << same.err;
+  EXPECT_NE(same.out.find(" entries are the same\n"), std::string::npos) << same.out;
 }
 
 TEST_F(CheckpointVerbs, a_run_whose_tables_were_split_by_column_reads_as_any_other) {

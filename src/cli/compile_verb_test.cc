@@ -14,7 +14,7 @@ namespace {
 std::string small_run(const std::string& kernels) {
   return bags_config("rows = 100\ndims = [4, 8, 16]\n",
                      "mean = 20\ndeviation = 9\nlongest = 50\nrows = 400\n",
-                     "shards = 4\n[kernels]\ncache = 'cache'\n"
+                     "slices = 4\n[kernels]\ncache = 'cache'\n"
                      "compiler = '" RECMILL_COMPILER "'\n" +
                          kernels);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs whose rows stand on a GPU: the emulated one, and what is said where there is none.
+// Runs whose rows are stored on a GPU: the emulated one, and what is said where there is none.
 #include "cli/testing/bags.h"
 #include "cli/testing/program.h"
 
@@ -36,12 +36,12 @@ TEST_F(Program, on_an_emulated_gpu_every_model_and_optimizer_is_bitwise_the_plai
   const std::vector<std::string> configs{
       config(kDlrm, "optimizer.kind = 'sgd'\npooling = 'mean'", ""),
       config(kDlrm, "precision = 'bfloat16'\noptimizer.kind = 'adam'", ""),
-      config("kind = 'deep_fm'\ndeep = [16, 1]", "optimizer.kind = 'adagrad'", "shards = 4"),
+      config("kind = 'deep_fm'\ndeep = [16, 1]", "optimizer.kind = 'adagrad'", "slices = 4"),
       config("kind = 'wide_and_deep'\ndeep = [16]", "optimizer.kind = 'ftrl'", ""),
       config("kind = 'deep_cross'\nbottom = [8]\nover = [16, 1]", "precision = 'float16'", "")};
   for (std::string text : configs) {
-    if (const size_t twice = text.find("shards = 4"); twice != std::string::npos)
-      text.erase(text.find("shards = 8\n"), 11);
+    if (const size_t twice = text.find("slices = 4"); twice != std::string::npos)
+      text.erase(text.find("slices = 8\n"), 11);
     write("a.toml", on_device(text, "emulated"));
     const Outcome outcome =
         run({"verify", "a.toml", "--iterations", "6", "--set", "kernels.cache=cache"});
@@ -251,7 +251,7 @@ TEST_F(Program, rows_in_host_memory_are_trained_to_the_bits_of_the_cpu) {
   EXPECT_NE(refused.err.find("gpu.rows = \"device\": the run takes "), std::string::npos)
       << refused.err;
   EXPECT_NE(refused.err.find("; the largest table: table C"), std::string::npos) << refused.err;
-  EXPECT_NE(refused.err.find("with \"fit\" or \"host\" rows stand in the host's memory\n"),
+  EXPECT_NE(refused.err.find("with \"fit\" or \"host\" rows are stored in the host's memory\n"),
             std::string::npos)
       << refused.err;
   EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
@@ -266,12 +266,13 @@ TEST_F(Program, what_a_gpu_does_not_have_is_refused_in_one_line) {
     EXPECT_EQ(outcome.status, 2) << outcome.err;
     return outcome.err;
   };
-  EXPECT_EQ(
-      refused({"embedding.sharding=row_range"}),
-      "recmill: --set embedding.sharding=row_range: embedding.sharding: device = \"emulated\" "
-      "has \"table\" alone\n");
+  EXPECT_EQ(refused({"embedding.sharding=row_range"}),
+            "recmill: --set embedding.sharding=row_range: embedding.sharding: \"row_range\" is not "
+            "supported "
+            "on device = \"emulated\"; use \"table\"\n");
   EXPECT_NE(refused({"embedding.store=placed"})
-                .find("embedding.store: device = \"emulated\" has \"local\" alone\n"),
+                .find("embedding.store: \"placed\" is not supported on device = \"emulated\"; use "
+                      "\"local\"\n"),
             std::string::npos);
   EXPECT_NE(refused({"kernels.templates=['own.cc']"})
                 .find("kernels.templates: templates of your own run on device = \"cpu\"\n"),
@@ -281,7 +282,8 @@ TEST_F(Program, what_a_gpu_does_not_have_is_refused_in_one_line) {
   EXPECT_NE(refused({"device=cpu", "gpu.preprocess=true"})
                 .find("gpu.preprocess: device = \"cpu\" has no GPU to preprocess on\n"),
             std::string::npos);
-  EXPECT_NE(refused({"gpu.graphs=on"}).find("gpu.graphs: layers are the CPU's, but with a GPU"),
+  EXPECT_NE(refused({"gpu.graphs=on"})
+                .find("gpu.graphs: \"on\" needs a GPU as device and train.deterministic = false"),
             std::string::npos);
   EXPECT_NE(refused({"gpu.graphs=on", "gpu.synchronous=true", "train.deterministic=false"})
                 .find("gpu.graphs: gpu.synchronous ends each kernel before the next\n"),

@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "cli/testing/logistic_regression.h"
 #include "cli/testing/program.h"
-#include "reader/guess_schema.h"
+#include "reader/guess/guess_schema.h"
 #include "reader/open_reader.h"
 
 namespace recmill::cli {
@@ -25,7 +25,7 @@ class GuessedRun : public Program {
     guess.options.shuffle.kind = ShuffleKind::none;
     guess.options.split.by = guess.training.by_time ? SplitKind::time : SplitKind::fraction;
     guess.options.split.eval_fraction = 0.1;
-    Pool pool(2);
+    ThreadPool pool(2);
     auto reader = reader::open_reader(guess.options, subset, 1, pool, posix_files());
     EXPECT_TRUE(reader.ok()) << reader.status().message();
     ColumnBatch batch;

@@ -219,7 +219,7 @@ TEST_F(LaunchVerb, nothing_outlives_a_launcher_that_is_killed_but_a_folder_that_
   for (const std::string& segment : segments)
     EXPECT_FALSE(posix_files().exists(segment)) << segment;
   EXPECT_EQ(session_folders(), 1);
-  refuse({"--ranks", "9"}, training("b"), "train.ranks: 9 is more than train.shards, which is 8");
+  refuse({"--ranks", "9"}, training("b"), "train.ranks: 9 is more than train.slices, which is 8");
   EXPECT_EQ(session_folders(), 0);
 }
 
@@ -243,9 +243,9 @@ TEST_F(LaunchVerb, refuses_what_cannot_be_with_its_reason) {
          "/bin/true: is no launcher of Open MPI or MPICH");
   refuse({"--ranks", "2"}, {"trian", "a.toml"},
          "launch: 'trian' is no verb; did you mean 'train'?; what follows -- is");
-  Words shards = training("a");
-  shards.insert(shards.end(), {"--set", "train.shards=1"});
-  refuse({"--ranks", "2"}, shards, "train.ranks: 2 is more than train.shards, which is 1");
+  Words slices = training("a");
+  slices.insert(slices.end(), {"--set", "train.slices=1"});
+  refuse({"--ranks", "2"}, slices, "train.ranks: 2 is more than train.slices, which is 1");
   EXPECT_FALSE(posix_files().exists(path("runs/a")));
 }
 

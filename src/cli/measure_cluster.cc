@@ -10,10 +10,10 @@
 #include "comm/gather_values.h"
 #include "comm/measure_links.h"
 #include "device/buffer.h"
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "kernels/embedding_pool/embedding_pool.h"
-#include "train/memory.h"
-#include "train/resolved_run.h"
+#include "run/memory.h"
+#include "run/resolved_run.h"
 
 namespace recmill::cli {
 namespace {
@@ -22,7 +22,7 @@ constexpr int64_t kDim = 64, kRows = int64_t{1} << 18, kLookups = int64_t{1} << 
 constexpr int kTries = 5;
 
 /// Seconds a byte of rows that are looked up one by one, anywhere in more than a cache holds.
-Result<double> measure_lookups(Pool& pool) {
+Result<double> measure_lookups(ThreadPool& pool) {
   RECMILL_ASSIGN_OR_RETURN(const Buffer table, Buffer::allocate(kRows * kDim * sizeof(float)));
   RECMILL_ASSIGN_OR_RETURN(const Buffer out, Buffer::allocate(kLookups * kDim * sizeof(float)));
   std::vector<int64_t> offsets(kLookups + 1), rows(kLookups);
@@ -54,7 +54,7 @@ Result<ClusterSpec> measure_cluster(Communicator& communicator, const World& wor
   };
   ClusterSpec cluster;
   RECMILL_ASSIGN_OR_RETURN(cluster.links, measure_links(communicator));
-  Pool pool(std::max(1, train::machine_cores() / world.neighbours()));
+  ThreadPool pool(std::max(1, train::machine_cores() / world.neighbours()));
   RECMILL_RETURN_IF_ERROR(communicator.barrier());
   RECMILL_ASSIGN_OR_RETURN(const double lookup, measure_lookups(pool));
   const Own own{lookup, train::available_bytes() / world.neighbours()};

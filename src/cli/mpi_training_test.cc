@@ -173,8 +173,8 @@ TEST_F(MpiTraining, refuses_what_ranks_do_not_agree_on_in_one_line) {
   launcher_ = processes(2);
   expect_failure({"train", "a.toml", "--set", "train.ranks=4"}, 2,
                  "train.ranks: is 4, but the job has 2 processes, each of which is a rank");
-  expect_failure({"train", "a.toml", "--set", "train.shards=1"}, 2,
-                 "train.ranks: 2 is more than train.shards, which is 1");
+  expect_failure({"train", "a.toml", "--set", "train.slices=1"}, 2,
+                 "train.ranks: 2 is more than train.slices, which is 1");
 
   expect_failure({"train", "a.toml", "--set", "train.transport=threads"}, 2,
                  "train.transport: is \"threads\", but 2 processes were started");
@@ -210,7 +210,7 @@ TEST_F(MpiTraining, a_data_file_that_one_rank_lacks_or_has_another_of_is_told_wi
     write(std::string(folder) + "/c.toml",
           "[data]\npath = 'data'\ntrain = 'train.tsv'\neval = 'eval.tsv'\ncache = ''\n"
           "[embedding]\nrows = 50\ndim = 8\n[model]\n" +
-              std::string(kDlrm) + "\n[train]\nbatch_size = 128\nshards = 4\n");
+              std::string(kDlrm) + "\n[train]\nbatch_size = 128\nslices = 4\n");
   ASSERT_EQ(run({"train", "c.toml", "--quiet"}).status, 0);
   const std::vector<std::string> training{"train", "c.toml", "--set", "name=d"};
   const std::vector<std::string> scoring{"eval", "c.toml"};
@@ -240,7 +240,7 @@ TEST_F(MpiTraining, ranks_without_data_end_as_one_rank_does) {
   const std::string batch_norm = "kind = 'deep_fm'\ndeep = [16, 1]\nbatch_norm = true";
   const struct {
     std::string model;
-    std::string rows, held_out;  // in batches of 128; those of training in 8 shards
+    std::string rows, held_out;  // in batches of 128; those of training in 8 slices
     int samples;                 // of two epochs
   } cases[] = {{kDlrm, "3", "130", 6}, {batch_norm, "3", "130", 6}, {batch_norm, "258", "3", 516}};
   for (const auto& [model, rows, held_out, samples] : cases) {

@@ -16,7 +16,7 @@ namespace {
 std::string bags(const std::string& sections) {
   return bags_config("rows = 50000\ndims = [16, 8, 40]\n",
                      "mean = 5\ndeviation = 2\nlongest = 9\ncoverage = 0.8\nrows = 300\n",
-                     "shards = 8\niterations = 6\n[placement]\ncount_samples = 2000\n" + sections);
+                     "slices = 8\niterations = 6\n[placement]\ncount_samples = 2000\n" + sections);
 }
 
 class Plan : public Program {
@@ -229,7 +229,7 @@ TEST_F(Plan, of_tables_of_few_rows_is_printed_where_training_takes_it_and_nowher
   write("placed.toml",
         bags_config("rows = 10\ndims = [4, 4, 4]\n",
                     "mean = 5\ndeviation = 2\nlongest = 9\ncoverage = 0.8\nrows = 7\n",
-                    "shards = 8\niterations = 1\n[placement]\ncount_samples = 500\n"
+                    "slices = 8\niterations = 1\n[placement]\ncount_samples = 500\n"
                     "access_threshold = 0.2\nmemory_threshold = 0.2\n"
                     "[embedding]\nstore = 'placed'\n"));
   for (const char* planner : {"table_wise", "column_wise", "oper", "milp"}) {

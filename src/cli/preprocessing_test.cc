@@ -22,7 +22,7 @@ class Preprocessing : public Program {
           "[[data.columns]]\nname = 'tags'\nrole = 'id'\nid_text = 'integer'\n"
           "list_separator = '|'\nweight_separator = ':'\n"
           "[embedding]\nrows = 20\ndim = 2\n[model]\nkind = 'mlp'\ntop = [1]\n"
-          "[train]\nbatch_size = 4\nshards = 2\nepochs = 2\n");
+          "[train]\nbatch_size = 4\nslices = 2\nepochs = 2\n");
   }
 };
 

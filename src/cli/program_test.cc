@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "train/event_file.h"
+#include "run/folder/event_file.h"
 
 namespace recmill::cli {
 
@@ -60,11 +60,11 @@ TEST_F(Program, names_file_line_and_key_of_a_wrong_configuration_and_exits_with_
   EXPECT_EQ(run({"--help"}).status, 0);
 }
 
-TEST_F(Program, refuses_more_ranks_than_shards_and_tables_that_do_not_fit) {
+TEST_F(Program, refuses_more_ranks_than_slices_and_tables_that_do_not_fit) {
   write("a.toml", config(kDlrm, "", ""));
   Outcome outcome = run({"train", "a.toml", "--set", "train.ranks=9"});
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_NE(outcome.err.find("train.ranks: 9 is more than train.shards, which is 8"),
+  EXPECT_NE(outcome.err.find("train.ranks: 9 is more than train.slices, which is 8"),
             std::string::npos)
       << outcome.err;
   outcome = run({"train", "a.toml", "--set", "embedding.rows=100000000000"});
@@ -391,9 +391,8 @@ TEST_F(Program, the_plain_store_trains_to_the_bits_of_the_local_one_and_has_one_
   EXPECT_EQ(same.status, 0) << same.err;
   const Outcome refused = run({"train", "plain.toml", "--set", "train.ranks=2"});
   EXPECT_EQ(refused.status, 2);
-  EXPECT_NE(
-      refused.err.find("train.ranks: 2 is more than embedding.store = \"plain\" has, which is 1\n"),
-      std::string::npos)
+  EXPECT_NE(refused.err.find("train.ranks: is 2; embedding.store = \"plain\" runs on one rank\n"),
+            std::string::npos)
       << refused.err;
   const Outcome verified = run({"verify", "plain.toml", "--iterations", "2", "--ranks", "1,2"});
   EXPECT_EQ(verified.status, 0) << verified.err;

@@ -44,7 +44,7 @@ kind = "mlp"
 top = [128, 1]
 [train]
 batch_size = 256
-shards = 8
+slices = 8
 threads = 2
 epochs = 1
 [placement]

@@ -23,13 +23,13 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "base/temporary_folder.h"
-#include "cli/run_config.h"
-#include "cli/testing/option_keys.h"
 #include "comm/threads.h"
-#include "train/gpu_memory.h"
+#include "config/run_config.h"
+#include "config/testing/option_keys.h"
+#include "run/gpu/gpu_memory.h"
+#include "run/memory.h"
+#include "run/placement/run_placement.h"
 #include "train/job.h"
-#include "train/memory.h"
-#include "train/run_placement.h"
 
 namespace recmill::cli {
 namespace {
@@ -97,7 +97,7 @@ class Changes {
 
   size_t below(size_t count) { return random_.below(count, drawn_++, 0); }
 
-  std::string value_of(const OptionKey& key) {
+  std::string value_of(const config::OptionKey& key) {
     if (!key.is_list || below(4) == 0) return scalar_of(key);
     std::string list = "[";
     for (size_t items = below(4); items > 0; --items)
@@ -111,23 +111,23 @@ class Changes {
     return values[below(n)];
   }
 
-  std::string scalar_of(const OptionKey& key) {
+  std::string scalar_of(const config::OptionKey& key) {
     if (below(20) == 0)  // of another type
       return any_of({"true", "'x'", "1.5", "3", "[]", "{a = 1}", "[[1]]", "1979-05-27"});
     switch (key.kind) {
-      case OptionKey::Kind::boolean:
+      case config::OptionKey::Kind::boolean:
         return any_of({"true", "false"});
-      case OptionKey::Kind::name:
+      case config::OptionKey::Kind::name:
         return below(20) == 0 ? "'none_such'" : "'" + key.names[below(key.names.size())] + "'";
-      case OptionKey::Kind::text:
+      case config::OptionKey::Kind::text:
         return any_of({"''",        "'i'",         "'j'",    "'y'",         "'l'",
                        "'a'",       "'|'",         "','",    "'rows.csv'",  "'rows.csv/inner'",
                        "'log.csv'", "'*'",         "'auc'",  "'gauc'",      "'fill_null'",
                        "'clamp'",   "'two words'", "'\\\\'", "\"\\u00E9\"", "'pv'",
                        "'-1'",      "'user'"});
-      case OptionKey::Kind::integer:
+      case config::OptionKey::Kind::integer:
         return integer_of(key.range);
-      case OptionKey::Kind::real:
+      case config::OptionKey::Kind::real:
         return real_of(key.range);
     }
     return "0";
@@ -171,10 +171,10 @@ class Changes {
 };
 
 /// "key=value" of a case: keys by themselves, and lists of sections as a whole.
-std::vector<std::string> changes_of(Changes& draw, const std::vector<OptionKey>& keys) {
+std::vector<std::string> changes_of(Changes& draw, const std::vector<config::OptionKey>& keys) {
   std::vector<std::string> sets;
   for (size_t left = 1 + draw.below(4); left > 0; --left) {
-    const OptionKey& key = keys[draw.below(keys.size())];
+    const config::OptionKey& key = keys[draw.below(keys.size())];
     if (key.list.empty()) {
       const std::string path = key.section.empty() ? key.key : key.section + "." + key.key;
       sets.push_back(path + "=" + draw.value_of(key));
@@ -184,7 +184,7 @@ std::vector<std::string> changes_of(Changes& draw, const std::vector<OptionKey>&
     for (size_t count = draw.below(4); count > 0; --count) {
       std::string item;
       std::set<std::string> given;
-      for (const OptionKey& other : keys) {
+      for (const config::OptionKey& other : keys) {
         if (other.list != key.list || other.section != key.list) continue;
         const bool is_likely = other.key == "name" || other.key == "dims" || other.key == key.key;
         const bool is_left_out = is_likely ? draw.below(8) == 0 : draw.below(6) > 0;
@@ -236,7 +236,7 @@ Status train_briefly(train::RunOptions options) {
   ThreadsWorld world;
   const train::TrainingRequest request{.existing = train::ExistingRun::overwrite,
                                        .export_plain = ""};
-  const train::JobSetting setting{posix_files(), world, "", {"", to_toml(options)}};
+  const train::JobSetting setting{posix_files(), world, "", {"", config::to_toml(options)}};
   return run_training(options, request, setting).status();
 }
 
@@ -256,7 +256,7 @@ bool is_quick(const train::RunOptions& options) {
   const double learnable = static_cast<double>(data.rows) * static_cast<double>(longest);
   if (draws && (longest > 10'000 || learnable > 1e7 * data.planted.learnable_count)) return false;
   const bool many = options.train.ranks > 8;
-  if (options.embedding.store == preprocess::StoreKind::placed &&
+  if (options.embedding.store == StoreKind::placed &&
       (many || rows > 1 << 24 || options.placement.count_samples > 100'000))
     return false;
   return !many || options.device == DeviceKind::cpu;
@@ -283,7 +283,7 @@ class RunOptionsFuzz : public testing::Test {
 
   /// Trained, where that takes little, is every third case.
   Status outcome_of(const std::string& file, const std::vector<std::string>& sets, int64_t number) {
-    auto config = load_run_config(file, sets);
+    auto config = config::load_run_config(file, sets);
     if (!config.ok()) return config.status();
     config->options.train.runs = "runs";
     config->options.kernels.cache = "cache";
@@ -331,8 +331,8 @@ class RunOptionsFuzz : public testing::Test {
 };
 
 TEST_F(RunOptionsFuzz, whatever_is_asked_is_done_or_refused_in_one_line_beside_nothing) {
-  const std::vector<OptionKey> keys = OptionKeys::of<train::RunOptions>();
-  for (const OptionKey& key : keys)
+  const std::vector<config::OptionKey> keys = config::OptionKeys::of<train::RunOptions>();
+  for (const config::OptionKey& key : keys)
     keys_.insert(!key.list.empty()     ? key.list
                  : key.section.empty() ? key.key
                                        : key.section + "." + key.key);

@@ -48,7 +48,7 @@ kind = 'mlp'
 top = [1]
 [train]
 batch_size = 4
-shards = 4
+slices = 4
 threads = 1
 )");
     const Outcome trained = run({"train", name + ".toml", "--quiet"});
@@ -307,7 +307,7 @@ over = [2, 1]
 sequence_length = 3
 [train]
 batch_size = 4
-shards = 4
+slices = 4
 threads = 1
 )");
   const Outcome trained = run({"train", "b.toml", "--quiet"});

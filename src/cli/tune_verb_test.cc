@@ -15,7 +15,7 @@ namespace {
 std::string bags(const std::string& kernels) {
   return bags_config("rows = 100\ndims = [4, 8, 16]\n",
                      "mean = 20\ndeviation = 9\nlongest = 50\ncoverage = 0.6\nrows = 400\n",
-                     "shards = 4\n[tune]\nbatch_sizes = [64, 1, 200]\n[kernels]\ncache = 'cache'\n"
+                     "slices = 4\n[tune]\nbatch_sizes = [64, 1, 200]\n[kernels]\ncache = 'cache'\n"
                      "compiler = '" RECMILL_COMPILER "'\n" +
                          kernels);
 }

@@ -15,7 +15,7 @@
 
 #include "base/files.h"
 #include "base/paths.h"
-#include "cli/workloads.h"
+#include "config/workloads.h"
 
 namespace recmill::cli {
 namespace {
@@ -67,9 +67,9 @@ void add_lines(const Json& object, const std::string& prefix,
 }  // namespace
 
 void add_config_arguments(CLI::App& verb, ConfigArguments& arguments) {
-  verb.add_option(
-          "config", arguments.path,
-          "configuration file, a run's folder, or a workload's name (" + workload_names() + ")")
+  verb.add_option("config", arguments.path,
+                  "configuration file, a run's folder, or a workload's name (" +
+                      config::workload_names() + ")")
       ->required();
   verb.add_option("--set", arguments.sets,
                   "one key=value in place of the file's; --set again for each other")

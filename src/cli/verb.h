@@ -1,31 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verbs of the program. Each stands in a file of its own, verb_NAME.cc, and adds itself to the
-// command line; the one that the user chose leaves what is to be run in `Chosen`.
+// command line; the one that the user chose leaves what is to be run in Chosen.
 #pragma once
 
 #include <atomic>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/json_lines.h"
 #include "base/status.h"
-#include "comm/world.h"
-#include "train/progress.h"
-
-namespace CLI {
-class App;
-}
+#include "program/program.h"
+#include "run/folder/progress.h"
 
 namespace recmill::cli {
 
-struct Chosen {
-  std::function<Status()> action;  // set by the chosen verb
-  bool on_ranks = false;           // set by verbs that run on ranks, before anything can fail
-  std::unique_ptr<World> world;    // set by them when it is open; ends after all was told
-};
+using program::Chosen;
 
 /// A configuration file and --set, as most verbs take them.
 struct ConfigArguments {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <span>
 
-#include "cli/run_config.h"
 #include "cli/verb.h"
-#include "train/compiled_op.h"
+#include "config/run_config.h"
+#include "tuning/compiled_op.h"
 
 namespace recmill::cli {
 namespace {
@@ -23,8 +23,8 @@ Status compile(const Arguments& arguments) {
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--out", arguments.out, arguments.overwrite));
   // Nothing is compiled for a file that cannot be written.
   RECMILL_RETURN_IF_ERROR(AtomicFile::create(files, arguments.out).status());
-  RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
-                           load_run_config(arguments.config.path, arguments.config.sets));
+  RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
+                           config::load_run_config(arguments.config.path, arguments.config.sets));
   const auto run = train::resolve_run(config.options, files);
   if (!run.ok()) return config.locate(run.status());
   const auto made = train::compile_op(*run, arguments.request, files);

@@ -4,15 +4,15 @@
 #include <memory>
 
 #include "base/log.h"
-#include "cli/option_binder.h"
-#include "cli/run_config.h"
 #include "cli/verb.h"
-#include "reader/convert.h"
-#include "reader/generate.h"
+#include "config/option_binder.h"
+#include "config/run_config.h"
 #include "reader/open_reader.h"
-#include "train/expand_workload.h"
-#include "train/metrics/metrics.h"
-#include "train/resolved_run.h"
+#include "reader/synthetic/generate.h"
+#include "reader/writers/convert.h"
+#include "run/options/expand_workload.h"
+#include "run/resolved_run.h"
+#include "step/metrics/metrics.h"
 
 namespace recmill::cli {
 namespace {
@@ -26,15 +26,16 @@ struct SynthArguments {
 };
 
 Result<reader::GenerateOptions> synth_options(const SynthArguments& arguments) {
-  ConfigNode root;
+  config::ConfigNode root;
   if (!arguments.config.empty()) {
     const auto text = read_text(posix_files(), arguments.config);
     if (!text.ok()) return Status::BadRequest(text.status().message());
-    RECMILL_ASSIGN_OR_RETURN(root, parse_toml(*text, arguments.config));
+    RECMILL_ASSIGN_OR_RETURN(root, config::parse_toml(*text, arguments.config));
   }
-  for (const std::string& set : arguments.sets) RECMILL_RETURN_IF_ERROR(apply_set(root, set));
+  for (const std::string& set : arguments.sets)
+    RECMILL_RETURN_IF_ERROR(config::apply_set(root, set));
   reader::GenerateOptions options;
-  RECMILL_RETURN_IF_ERROR(bind_options(root, options));
+  RECMILL_RETURN_IF_ERROR(config::bind_options(root, options));
   if (arguments.rows < 0) return Status::BadRequest("--rows: must not be negative");
   if (arguments.eval_rows < 0) return Status::BadRequest("--eval-rows: must not be negative");
   if (!arguments.out.empty()) options.folder = arguments.out;
@@ -46,7 +47,7 @@ Result<reader::GenerateOptions> synth_options(const SynthArguments& arguments) {
 
 Status synthesize(const SynthArguments& arguments) {
   RECMILL_ASSIGN_OR_RETURN(const auto options, synth_options(arguments));
-  Pool pool(train::machine_cores());
+  ThreadPool pool(train::machine_cores());
   train::Progress progress(progress_style(arguments.quiet), "writing", "rows",
                            options.data.rows + options.data.eval_rows);
   const auto auc = [](std::span<const double> scores, std::span<const float> labels) {
@@ -75,8 +76,8 @@ struct ConvertArguments {
 
 Status convert_rows(const ConvertArguments& arguments) {
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--out", arguments.out, arguments.overwrite));
-  RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
-                           load_run_config(arguments.config.path, arguments.config.sets));
+  RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
+                           config::load_run_config(arguments.config.path, arguments.config.sets));
   Subset subset = Subset::all;
   bool known = false;
   for (const auto& [value, name] : EnumNames<Subset>::names) {
@@ -87,7 +88,7 @@ Status convert_rows(const ConvertArguments& arguments) {
   if (!known) return Status::BadRequest("--subset: must be train, eval or all");
   const auto options = train::expand_workload(config.options);
   if (!options.ok()) return config.locate(options.status());
-  Pool pool(train::machine_cores());
+  ThreadPool pool(train::machine_cores());
   auto rows = reader::open_reader(options->data, subset, static_cast<uint64_t>(options->train.seed),
                                   pool, posix_files());
   if (!rows.ok()) return config.locate(rows.status());

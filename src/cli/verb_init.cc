@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "cli/verb.h"
-#include "reader/guess_schema.h"
+#include "reader/guess/guess_schema.h"
 
 namespace recmill::cli {
 namespace {

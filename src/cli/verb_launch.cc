@@ -11,8 +11,8 @@
 
 #include "base/log.h"
 #include "cli/launched.h"
-#include "cli/option_binder.h"
 #include "cli/verb.h"
+#include "config/option_binder.h"
 #include "server/launch.h"
 #include "server/rank_guard.h"
 
@@ -39,7 +39,7 @@ Status check_verb(const std::string& word, const CLI::App& app) {
     if (!each->get_group().empty() && each->get_name() != "launch")
       verbs.push_back(each->get_name());
   if (std::ranges::find(verbs, word) != verbs.end()) return {};
-  return Status::BadRequest("launch: '" + word + "' is no verb" + suggestion(word, verbs) +
+  return Status::BadRequest("launch: '" + word + "' is no verb" + config::suggestion(word, verbs) +
                             "; what follows -- is a verb with its arguments, such as train CONFIG");
 }
 

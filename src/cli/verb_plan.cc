@@ -9,15 +9,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/measure_cluster.h"
-#include "cli/open_world.h"
-#include "cli/placement_page.h"
-#include "cli/run_config.h"
+#include "cli/pages/placement_page.h"
 #include "cli/verb.h"
+#include "config/run_config.h"
 #include "placement_plan/plan_file.h"
+#include "program/open_world.h"
+#include "run/memory.h"
+#include "run/placement/placement_problem.h"
+#include "run/resolved_run.h"
 #include "schema/cluster_file.h"
-#include "train/memory.h"
-#include "train/placement_problem.h"
-#include "train/resolved_run.h"
 
 namespace recmill::cli {
 namespace {
@@ -142,8 +142,8 @@ void print(const Arguments& arguments, const placement::Problem& problem,
 Status plan(const Arguments& arguments) {
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--out", arguments.out, arguments.overwrite));
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--html", arguments.html, arguments.overwrite));
-  RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
-                           load_run_config(arguments.config.path, arguments.config.sets));
+  RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
+                           config::load_run_config(arguments.config.path, arguments.config.sets));
   const train::PlacementOptions& options = config.options.placement;
   RECMILL_ASSIGN_OR_RETURN(const auto kinds, planners_of(arguments, options.planner));
   const auto run = train::resolve_run(config.options, posix_files());
@@ -189,7 +189,7 @@ Status measure(const MeasureArguments& arguments, Chosen& chosen) {
     return Status::BadRequest(fmt::format("--ranks: must not be negative, is {}", arguments.ranks));
   train::TrainOptions options;
   options.ranks = arguments.ranks;
-  RECMILL_ASSIGN_OR_RETURN(chosen.world, open_world(options));
+  RECMILL_ASSIGN_OR_RETURN(chosen.world, program::open_world(options));
   World& world = *chosen.world;
   const auto ranks = world.ranks(arguments.ranks);
   if (!ranks.ok()) return ranks.status().at("--ranks");
@@ -209,7 +209,8 @@ Status measure(const MeasureArguments& arguments, Chosen& chosen) {
 void add_measure(CLI::App& verb, Chosen& chosen) {
   auto arguments = std::make_shared<MeasureArguments>();
   CLI::App* measured = verb.add_subcommand(
-      "measure", "what ranks take for bytes from each other; started as training will be");
+      "measure",
+      "measure latency and bandwidth between ranks; start it as training will be started");
   measured
       ->add_option("--out", arguments->out, "write the cluster to this file, for placement.cluster")
       ->required();
@@ -229,7 +230,7 @@ void add_plan(CLI::App& app, Chosen& chosen) {
   verb->require_subcommand(1);
   auto arguments = std::make_shared<Arguments>();
   CLI::App* placement =
-      verb->add_subcommand("placement", "on which device each row of each table stands");
+      verb->add_subcommand("placement", "decide which device stores each row of each table");
   add_config_arguments(*placement, arguments->config);
   placement->add_option("--planner", arguments->planners,
                         "these alone; default: all, milp, which is for few partitions, where it is "

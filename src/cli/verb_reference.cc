@@ -5,10 +5,10 @@
 #include <map>
 #include <memory>
 
-#include "cli/option_binder.h"
 #include "cli/verb.h"
-#include "reader/generate.h"
-#include "train/run_options.h"
+#include "config/option_binder.h"
+#include "reader/synthetic/generate.h"
+#include "run/options/run_options.h"
 
 namespace recmill::cli {
 namespace {
@@ -24,18 +24,18 @@ class SectionPages {
   void operator()(std::string_view key, T& field, std::string_view documentation, Rest...) {
     const std::string name(key), text(documentation);
     if constexpr (internal::OptionStruct<T>) {
-      section(name, "[" + name + "]", text, OptionReference::markdown<T>(name));
+      section(name, "[" + name + "]", text, config::OptionReference::markdown<T>(name));
     } else if constexpr (internal::is_vector<T>) {
       using Item = typename T::value_type;
-      section(name, "[[" + name + "]]", text, OptionReference::markdown<Item>(name));
+      section(name, "[[" + name + "]]", text, config::OptionReference::markdown<Item>(name));
     } else {
-      keys_ += OptionReference::row(name, field, text);
+      keys_ += config::OptionReference::row(name, field, text);
     }
   }
 
   /// The first page: keys outside the sections, and the list of these.
   std::string index() const {
-    return "# Configuration\n\nA file in TOML. `--set key=value` stands in place of a key of the "
+    return "# Configuration\n\nA file in TOML. `--set key=value` replaces a key of the "
            "file.\n\n| key | default | meaning |\n|---|---|---|\n" +
            keys_ + "\n| section | about |\n|---|---|\n" + sections_;
   }
@@ -54,7 +54,9 @@ std::string verbs_page(const CLI::App& app) {
   std::string page =
       "# The program\n\nExit status: 0 done; 1 failed while running; 2 the request "
       "was wrong.\n";
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App* any) {
+         return !any->get_group().empty();  // others are for programs alone
+       })) {
     page += "\n## recmill " + verb->get_name() + "\n\n```\n" + verb->help("recmill") + "```\n";
   }
   return page;
@@ -67,7 +69,7 @@ Pages reference_pages(const CLI::App& app) {
   describe(sections, options);
   pages["configuration.md"] = sections.index();
   pages["synth.md"] = "# Configuration of recmill synth\n\n" +
-                      OptionReference::markdown<reader::GenerateOptions>("");
+                      config::OptionReference::markdown<reader::GenerateOptions>("");
   pages["verbs.md"] = verbs_page(app);
   return pages;
 }

@@ -3,13 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "cli/build_info.h"
-#include "cli/open_world.h"
-#include "cli/run_config.h"
 #include "cli/verb.h"
 #include "cli/versions.h"
-#include "reader/column_file.h"
-#include "train/scoring.h"
+#include "config/run_config.h"
+#include "program/build_info.h"
+#include "program/open_world.h"
+#include "reader/writers/column_file.h"
+#include "score/scoring.h"
 
 namespace recmill::cli {
 namespace {
@@ -18,7 +18,7 @@ struct Arguments {
   ConfigArguments config;
   train::ScoringRequest request;
   int64_t batch = 0;
-  train::AnswerOptions answer;
+  train::RequestOptions answer;
   std::string key = "row";
   bool latency = false, overwrite = false, json = false, quiet = false;
 };
@@ -28,10 +28,10 @@ Status score(const Arguments& arguments, Chosen& chosen) {
   const std::string& out = arguments.request.predictions;
   if (!out.empty()) RECMILL_RETURN_IF_ERROR(reader::check_column_file(out).at("--out"));
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--out", out, arguments.overwrite));
-  RECMILL_ASSIGN_OR_RETURN(RunConfig config,
-                           load_run_config(arguments.config.path, arguments.config.sets));
+  RECMILL_ASSIGN_OR_RETURN(config::RunConfig config,
+                           config::load_run_config(arguments.config.path, arguments.config.sets));
   if (arguments.batch > 0) config.options.train.eval_batch_size = arguments.batch;
-  auto world = open_world(config.options.train);
+  auto world = program::open_world(config.options.train);
   if (!world.ok()) return config.locate(world.status());
   chosen.world = *std::move(world);
   // What cannot be written is told before anything is scored.
@@ -39,12 +39,12 @@ Status score(const Arguments& arguments, Chosen& chosen) {
     RECMILL_RETURN_IF_ERROR(AtomicFile::create(posix_files(), out).status());
   const train::JobSetting setting{posix_files(),
                                   *chosen.world,
-                                  build_commit(),
-                                  {versions_text(), to_toml(config.options)},
+                                  program::build_commit(),
+                                  {versions_text(), config::to_toml(config.options)},
                                   progress_style(arguments.quiet),
                                   nullptr,
                                   "",
-                                  options_of_text};
+                                  config::options_of_text};
   train::ScoringRequest request = arguments.request;
   if (arguments.key != "row") request.key = arguments.key;
   if (arguments.latency) request.latency = arguments.answer;
@@ -63,7 +63,7 @@ std::shared_ptr<Arguments> add_scoring(CLI::App& verb, Chosen& chosen) {
                   "run keeps it (train.checkpoint.keep_best), else the newest");
   verb.add_option(
       "--rows", arguments->request.rows,
-      "files or patterns, relative to where one stands, all of whose rows are scored in "
+      "files or patterns, relative to the current folder, all of whose rows are scored in "
       "place of the evaluation rows");
   verb.add_flag("--json", arguments->json, "print the metrics as one JSON object");
   verb.add_flag("--quiet", arguments->quiet, "show no progress");

@@ -5,21 +5,21 @@
 #include <memory>
 
 #include "base/log.h"
-#include "cli/build_info.h"
-#include "cli/open_world.h"
-#include "cli/run_config.h"
-#include "cli/stats_page.h"
+#include "cli/pages/stats_page.h"
 #include "cli/verb.h"
 #include "cli/versions.h"
+#include "config/run_config.h"
 #include "preprocess/ops/registry.h"
+#include "program/build_info.h"
+#include "program/open_world.h"
 #include "reader/open_reader.h"
+#include "run/options/expand_workload.h"
+#include "run/placement/count_accesses.h"
+#include "run/resolved_run.h"
 #include "stats/access_counts_file.h"
 #include "stats/collector.h"
 #include "stats/count_shares.h"
 #include "stats/merge_counts.h"
-#include "train/count_accesses.h"
-#include "train/expand_workload.h"
-#include "train/resolved_run.h"
 
 namespace recmill::cli {
 namespace {
@@ -57,11 +57,11 @@ Result<std::vector<stats::ColumnTable>> tables_of(const train::RunOptions& optio
   return tables;
 }
 
-Result<FeatureStats> measure(const RunConfig& config, const Arguments& arguments) {
+Result<FeatureStats> measure(const config::RunConfig& config, const Arguments& arguments) {
   RECMILL_ASSIGN_OR_RETURN(const train::RunOptions options, train::expand_workload(config.options));
   DataOptions data = options.data;
   data.shuffle.kind = ShuffleKind::none;  // the figures do not depend on the order
-  Pool pool(train::machine_cores());
+  ThreadPool pool(train::machine_cores());
   RECMILL_ASSIGN_OR_RETURN(
       const auto rows,
       reader::open_reader(data, Subset::train, static_cast<uint64_t>(options.train.seed), pool,
@@ -94,8 +94,8 @@ bool is_hex(const DataOptions& data, const std::string& column) {
 }
 
 Status print_stats(const Arguments& arguments) {
-  RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
-                           load_run_config(arguments.config.path, arguments.config.sets));
+  RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
+                           config::load_run_config(arguments.config.path, arguments.config.sets));
   const auto measured = measure(config, arguments);
   if (!measured.ok()) return config.locate(measured.status());
   if (!arguments.html.empty())
@@ -112,7 +112,7 @@ Status print_stats(const Arguments& arguments) {
   return {};
 }
 
-Status write_and_print(const AccessCounts& counts, const Arguments& arguments, Pool& pool) {
+Status write_and_print(const AccessCounts& counts, const Arguments& arguments, ThreadPool& pool) {
   RECMILL_RETURN_IF_ERROR(stats::write_counts(counts, arguments.counts, posix_files(), pool));
   const std::vector<stats::TableShares> shares = stats::shares_of(counts);
   if (arguments.json) {
@@ -131,15 +131,15 @@ Status write_and_print(const AccessCounts& counts, const Arguments& arguments, P
 /// Rows of the run's tables, counted by its ranks.
 Status count_rows(const Arguments& arguments, Chosen& chosen) {
   chosen.on_ranks = true;
-  RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
-                           load_run_config(arguments.config.path, arguments.config.sets));
-  auto world = open_world(config.options.train);
+  RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
+                           config::load_run_config(arguments.config.path, arguments.config.sets));
+  auto world = program::open_world(config.options.train);
   if (!world.ok()) return config.locate(world.status());
   chosen.world = *std::move(world);
   const train::JobSetting setting{posix_files(),
                                   *chosen.world,
-                                  build_commit(),
-                                  {versions_text(), to_toml(config.options)},
+                                  program::build_commit(),
+                                  {versions_text(), config::to_toml(config.options)},
                                   progress_style(arguments.quiet),
                                   nullptr};
   train::CountingRequest request;
@@ -147,12 +147,12 @@ Status count_rows(const Arguments& arguments, Chosen& chosen) {
   const auto counts = train::count_accesses(config.options, request, setting);
   if (!counts.ok()) return config.locate(counts.status());
   if (!counts->has_value()) return {};  // rank 0 has them
-  Pool pool(train::machine_cores());
+  ThreadPool pool(train::machine_cores());
   return write_and_print(**counts, arguments, pool);
 }
 
 Status merge_files(const Arguments& arguments) {
-  Pool pool(train::machine_cores());
+  ThreadPool pool(train::machine_cores());
   std::vector<AccessCounts> counts;
   for (const std::string& path : arguments.merge) {
     if (!posix_files().exists(path))

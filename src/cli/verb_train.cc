@@ -10,22 +10,22 @@
 
 #include "base/log.h"
 #include "base/saturating.h"
-#include "cli/build_info.h"
 #include "cli/launched.h"
-#include "cli/open_world.h"
-#include "cli/profile_page.h"
-#include "cli/run_config.h"
-#include "cli/run_page.h"
+#include "cli/pages/profile_page.h"
+#include "cli/pages/run_page.h"
 #include "cli/verb.h"
 #include "cli/versions.h"
 #include "comm/threads.h"
-#include "train/gpu_memory.h"
-#include "train/gpu_run.h"
+#include "config/run_config.h"
+#include "program/build_info.h"
+#include "program/open_world.h"
+#include "run/folder/run_folder.h"
+#include "run/gpu/gpu_memory.h"
+#include "run/gpu/gpu_run.h"
+#include "run/gpu/place_gpu_rows.h"
+#include "run/memory.h"
+#include "run/placement/run_placement.h"
 #include "train/job.h"
-#include "train/memory.h"
-#include "train/place_gpu_rows.h"
-#include "train/run_folder.h"
-#include "train/run_placement.h"
 
 namespace recmill::cli {
 namespace {
@@ -146,7 +146,7 @@ Result<std::vector<Json>> metrics_of(const train::RunOptions& options) {
 // The profile is a table for people, and a page where one is wanted.
 Status print_summary(Json summary, const Arguments& arguments, const train::RunOptions& options) {
   if (!arguments.html.empty()) {
-    RunPage page{options.name, summary, {}, to_toml(options)};
+    RunPage page{options.name, summary, {}, config::to_toml(options)};
     RECMILL_ASSIGN_OR_RETURN(page.metrics, metrics_of(options));
     RECMILL_RETURN_IF_ERROR(write_atomically(posix_files(), arguments.html, run_page(page)));
   }
@@ -164,8 +164,8 @@ Status print_summary(Json summary, const Arguments& arguments, const train::RunO
 Status train_model(const Arguments& arguments, Chosen& chosen) {
   chosen.on_ranks = !arguments.dry_run;
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--html", arguments.html, /*overwrite=*/true));
-  RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
-                           load_run_config(arguments.config.path, arguments.config.sets));
+  RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
+                           config::load_run_config(arguments.config.path, arguments.config.sets));
   if (arguments.dry_run) {
     return config.locate(print_ledger(config.options, arguments.json));
   }
@@ -176,17 +176,17 @@ Status train_model(const Arguments& arguments, Chosen& chosen) {
   request.begun = note_begin;
   request.default_dense_ops = find(config.source, "preprocess.dense") == nullptr;
   request.profile = arguments.profile || !arguments.html.empty();
-  auto world = open_world(config.options.train);
+  auto world = program::open_world(config.options.train);
   if (!world.ok()) return config.locate(world.status());
   chosen.world = *std::move(world);
   const train::JobSetting setting{posix_files(),
                                   *chosen.world,
-                                  build_commit(),
-                                  {versions_text(), to_toml(config.options)},
+                                  program::build_commit(),
+                                  {versions_text(), config::to_toml(config.options)},
                                   progress_style(arguments.quiet),
                                   &watch_interrupts(),
-                                  run_copy(config.options),
-                                  options_of_text};
+                                  config::run_copy(config.options),
+                                  config::options_of_text};
   auto summary = run_training(config.options, request, setting);
   if (!summary.ok()) return config.locate(summary.status());
   if (!chosen.world->has_first_rank()) return {};

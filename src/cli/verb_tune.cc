@@ -4,15 +4,15 @@
 #include <memory>
 
 #include "base/log.h"
-#include "cli/build_info.h"
-#include "cli/run_config.h"
-#include "cli/tuning_page.h"
+#include "cli/pages/tuning_page.h"
 #include "cli/verb.h"
+#include "config/run_config.h"
 #include "device/gpu/gpu_properties.h"
-#include "train/chosen_kernels.h"
-#include "train/gpu_kernels.h"
-#include "train/gpu_tuning.h"
-#include "train/tuning.h"
+#include "program/build_info.h"
+#include "run/chosen_kernels.h"
+#include "run/gpu/gpu_kernels.h"
+#include "tuning/gpu_tuning.h"
+#include "tuning/tuning.h"
 
 namespace recmill::cli {
 namespace {
@@ -63,7 +63,8 @@ Status replay_times(const Arguments& arguments) {
 }
 
 /// The record, measured now, or the one that is there where only its page is asked for.
-Result<kernels::tune::TuningRecord> tuned_record(Arguments& arguments, const RunConfig& config,
+Result<kernels::tune::TuningRecord> tuned_record(Arguments& arguments,
+                                                 const config::RunConfig& config,
                                                  const CLI::App& verb) {
   const std::string path = train::tuning_record_path(config.options);
   const bool replaces = arguments.overwrite || arguments.request.if_drifted;
@@ -84,7 +85,7 @@ Result<kernels::tune::TuningRecord> tuned_record(Arguments& arguments, const Run
     if (record.ok() && record->of.model != kernels::tune::model_digest(run->spec))
       return Status::Failed(path + ": it was tuned for other tables and features");
   } else {
-    arguments.request.commit = build_commit();
+    arguments.request.commit = program::build_commit();
     arguments.request.progress = progress_style(arguments.quiet);
     arguments.request.interrupted = &watch_interrupts();
     record = config.options.device == DeviceKind::cpu
@@ -102,8 +103,8 @@ Result<kernels::tune::TuningRecord> tuned_record(Arguments& arguments, const Run
 Status compile_for_gpus(const Arguments& arguments) {
   if (arguments.config.path.empty())
     return Status::BadRequest("tune: name a configuration or a workload");
-  RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
-                           load_run_config(arguments.config.path, arguments.config.sets));
+  RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
+                           config::load_run_config(arguments.config.path, arguments.config.sets));
   if (config.options.device != DeviceKind::cuda)
     return Status::BadRequest("--compile-only: is of --device cuda");
   const auto run = train::resolve_run(config.options, posix_files());
@@ -163,8 +164,8 @@ Status tune(Arguments& arguments, const std::string& budget, const CLI::App& ver
     return Status::BadRequest("tune: name a configuration or a workload, or --replay RECORD");
   if (arguments.request.rounds < 1) return Status::BadRequest("--rounds: must be 1 or more");
   RECMILL_ASSIGN_OR_RETURN(arguments.request.budget_seconds, seconds_of(budget));
-  RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
-                           load_run_config(arguments.config.path, arguments.config.sets));
+  RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
+                           config::load_run_config(arguments.config.path, arguments.config.sets));
   RECMILL_RETURN_IF_ERROR(
       check_request(arguments, config.options.device, verb.count("--rounds") > 0));
   RECMILL_ASSIGN_OR_RETURN(const auto record, tuned_record(arguments, config, verb));
@@ -184,8 +185,7 @@ void add_tune(CLI::App& app, Chosen& chosen) {
       app.add_subcommand("tune", "find the schedule of every feature's embedding kernels");
   add_config_arguments(*verb, arguments->config);
   verb->get_option("config")->required(false);
-  verb->add_option("--budget", *budget,
-                   "time that it may take, as 90s or 5m; default: as it takes");
+  verb->add_option("--budget", *budget, "time limit, such as 90s or 5m; none by default");
   verb->add_option("--rounds", arguments->request.rounds,
                    "times that each candidate is timed; 5 on a GPU, of the emulated one always 1")
       ->capture_default_str();

@@ -6,12 +6,12 @@
 #include "base/log.h"
 #include "checkpoint/digest.h"
 #include "cli/named_checkpoint.h"
-#include "cli/open_world.h"
-#include "cli/run_config.h"
 #include "cli/verb.h"
 #include "cli/versions.h"
-#include "train/float64_verification.h"
-#include "train/verification.h"
+#include "config/run_config.h"
+#include "program/open_world.h"
+#include "verify/float64_verification.h"
+#include "verify/verification.h"
 
 namespace recmill::cli {
 namespace {
@@ -33,7 +33,10 @@ Status compare_checkpoints(const Arguments& arguments) {
   for (const checkpoint::Digest& digest : all) digests[digest.name] = crc_text(digest.crc);
   print_result(digests, arguments.json);
   RECMILL_ASSIGN_OR_RETURN(const auto differences, checkpoint::compare(*a, *b));
-  if (differences.empty()) return {};
+  if (differences.empty()) {
+    if (!arguments.json) std::printf("all %zu entries are the same\n", all.size());
+    return {};
+  }
   for (const auto& difference : differences) log_info(difference.text);
   return Status::Failed(std::to_string(differences.size()) +
                         " entries differ, the first: " + differences.front().text);
@@ -58,19 +61,19 @@ Status verify_run(Arguments& arguments, Chosen& chosen) {
   if (arguments.config.path.empty()) {
     return Status::BadRequest("verify: name a configuration, or --checkpoints A B");
   }
-  RECMILL_ASSIGN_OR_RETURN(const RunConfig config,
-                           load_run_config(arguments.config.path, arguments.config.sets));
+  RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
+                           config::load_run_config(arguments.config.path, arguments.config.sets));
   for (const int64_t ranks : arguments.request.ranks) {
     if (ranks < 1) return Status::BadRequest("--ranks: must be at least 1");
   }
   if (arguments.iterations < 0) return Status::BadRequest("--iterations: must not be negative");
-  auto world = open_world(config.options.train);
+  auto world = program::open_world(config.options.train);
   if (!world.ok()) return config.locate(world.status());
   chosen.world = *std::move(world);
   const bool first = chosen.world->has_first_rank();
   if (!first && !arguments.against.empty()) return {};  // it is of one process
   if (first) arguments.request.say = [](const std::string& line) { log_info(line); };
-  arguments.request.identity = {versions_text(), to_toml(config.options)};
+  arguments.request.identity = {versions_text(), config::to_toml(config.options)};
   if (arguments.iterations > 0) arguments.request.iterations = arguments.iterations;
   const auto result =
       arguments.against.empty()

@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/versions.h"
 
-#include "cli/build_info.h"
-#include "cli/open_world.h"
 #include "device/instruction_set.h"
 #include "kernels/dense_layer/onednn_version.h"
 #include "model/torch_version.h"
-#include "reader/arrow_version.h"
+#include "program/build_info.h"
+#include "program/open_world.h"
+#include "reader/arrow/arrow_version.h"
 
 namespace recmill::cli {
 
 Json versions() {
-  return {{"version", build_version()},
-          {"commit", build_commit()},
-          {"build", build_type()},
-          {"compiler", __VERSION__},
-          {"instructions", instruction_set()},
-          {"MPI", mpi_library()},
-          {"LibTorch", model::torch_version()},
-          {"oneDNN", kernels::dense_layer::onednn_version()},
+  return {{"version", program::build_version()}, {"commit", program::build_commit()},
+          {"build", program::build_type()},      {"compiler", __VERSION__},
+          {"instructions", instruction_set()},   {"MPI", program::mpi_library()},
+          {"LibTorch", model::torch_version()},  {"oneDNN", kernels::dense_layer::onednn_version()},
           {"Arrow", reader::arrow_version()}};
 }
 

@@ -21,24 +21,24 @@ constexpr int kResults = 0;
 }  // namespace
 
 template <typename T>
-OrderedReduce<T>::OrderedReduce(Communicator& communicator, int shards, Pool& pool)
-    : communicator_(communicator), shards_(shards), pool_(pool) {
+OrderedReduce<T>::OrderedReduce(Communicator& communicator, int slices, ThreadPool& pool)
+    : communicator_(communicator), slices_(slices), pool_(pool) {
   const int ranks = communicator.ranks();
-  RECMILL_CHECK(is_subtree({0, shards}) && ranks <= shards,
-                std::to_string(shards) + " shards, " + std::to_string(ranks) + " ranks");
+  RECMILL_CHECK(is_subtree({0, slices}) && ranks <= slices,
+                std::to_string(slices) + " slices, " + std::to_string(ranks) + " ranks");
   for (int rank = 0; rank < ranks; ++rank)
-    trees_.push_back(subtrees(shards_of_rank(rank, ranks, shards)));
+    trees_.push_back(subtrees(slices_of_rank(rank, ranks, slices)));
   packed_.resize(kUnderWay * ranks);
   incoming_.resize(kUnderWay * ranks);
 }
 
 template <typename T>
-Status OrderedReduce<T>::operator()(std::span<const ShardPart<T>> parts, std::span<T> total) {
-  const ShardRange own = shards_of_rank(communicator_.rank(), communicator_.ranks(), shards_);
-  for (const ShardPart<T>& part : parts)
-    RECMILL_CHECK(part.shards.begin >= own.begin && part.shards.end <= own.end);
+Status OrderedReduce<T>::operator()(std::span<const SlicePart<T>> parts, std::span<T> total) {
+  const SliceRange own = slices_of_rank(communicator_.rank(), communicator_.ranks(), slices_);
+  for (const SlicePart<T>& part : parts)
+    RECMILL_CHECK(part.slices.begin >= own.begin && part.slices.end <= own.end);
   if (communicator_.ranks() == 1) {
-    tree_sum<T>({0, shards_}, parts, total, pool_);
+    tree_sum<T>({0, slices_}, parts, total, pool_);
     return {};
   }
   return communicator_.shares_memory() ? reduce_by_window(parts, total)
@@ -63,20 +63,20 @@ int64_t OrderedReduce<T>::steps(int64_t size) const {
 
 // This rank's sum over one of its largest subtrees.
 template <typename T>
-void OrderedReduce<T>::sum_own(size_t tree, std::span<const ShardPart<T>> parts, Range range,
+void OrderedReduce<T>::sum_own(size_t tree, std::span<const SlicePart<T>> parts, Range range,
                                T* out) {
-  const ShardRange whole = trees_[communicator_.rank()][tree];
-  std::vector<ShardPart<T>> inside;
-  for (const ShardPart<T>& part : parts) {
-    if (part.shards.begin >= whole.begin && part.shards.end <= whole.end)
-      inside.push_back({part.shards, part.data + range.begin});
+  const SliceRange whole = trees_[communicator_.rank()][tree];
+  std::vector<SlicePart<T>> inside;
+  for (const SlicePart<T>& part : parts) {
+    if (part.slices.begin >= whole.begin && part.slices.end <= whole.end)
+      inside.push_back({part.slices, part.data + range.begin});
   }
   tree_sum<T>(whole, inside, std::span(out, range.size()), pool_);
 }
 
 // The order of messages between two ranks: pieces as they begin, and after each end its result.
 template <typename T>
-Status OrderedReduce<T>::reduce_by_messages(std::span<const ShardPart<T>> parts,
+Status OrderedReduce<T>::reduce_by_messages(std::span<const SlicePart<T>> parts,
                                             std::span<T> total) {
   const int64_t size = static_cast<int64_t>(total.size()), count = steps(size);
   RECMILL_ASSIGN_OR_RETURN(const auto exchange, communicator_.exchange(total.size_bytes()));
@@ -100,7 +100,7 @@ std::span<T> OrderedReduce<T>::slot(std::vector<std::vector<T>>& slots, int rank
 
 // Each rank begins with another one, so that not all send to the same.
 template <typename T>
-Status OrderedReduce<T>::begin_piece(Exchange& exchange, std::span<const ShardPart<T>> parts,
+Status OrderedReduce<T>::begin_piece(Exchange& exchange, std::span<const SlicePart<T>> parts,
                                      int64_t step, int64_t size) {
   const int ranks = communicator_.ranks(), rank = communicator_.rank();
   const int group = static_cast<int>(1 + step % kUnderWay);
@@ -111,7 +111,7 @@ Status OrderedReduce<T>::begin_piece(Exchange& exchange, std::span<const ShardPa
     const auto memory = slot(incoming_, from, step, trees_[from].size() * own.size());
     RECMILL_RETURN_IF_ERROR(exchange.receive(std::as_writable_bytes(memory), from, group));
   }
-  const bool stands = own_trees.size() == 1 && parts.size() == 1 && parts[0].shards == own_trees[0];
+  const bool stands = own_trees.size() == 1 && parts.size() == 1 && parts[0].slices == own_trees[0];
   for (int i = 1; i < ranks; ++i) {
     const int to = (rank + i) % ranks;
     const Range range = piece_of(to, step, size);
@@ -131,7 +131,7 @@ Status OrderedReduce<T>::begin_piece(Exchange& exchange, std::span<const ShardPa
 
 // The tree over what all ranks sent of this rank's elements, and its result to all.
 template <typename T>
-Status OrderedReduce<T>::finish_piece(Exchange& exchange, std::span<const ShardPart<T>> parts,
+Status OrderedReduce<T>::finish_piece(Exchange& exchange, std::span<const SlicePart<T>> parts,
                                       int64_t step, std::span<T> total) {
   const int ranks = communicator_.ranks(), rank = communicator_.rank();
   const int64_t size = static_cast<int64_t>(total.size());
@@ -157,7 +157,7 @@ Status OrderedReduce<T>::finish_piece(Exchange& exchange, std::span<const ShardP
 // before, and stores its parts of the next one. What it stores stands in the other half of the
 // window than what others load.
 template <typename T>
-Status OrderedReduce<T>::reduce_by_window(std::span<const ShardPart<T>> parts, std::span<T> total) {
+Status OrderedReduce<T>::reduce_by_window(std::span<const SlicePart<T>> parts, std::span<T> total) {
   const int ranks = communicator_.ranks();
   const int64_t size = static_cast<int64_t>(total.size()), count = steps(size);
   if (window_ == nullptr) {
@@ -205,7 +205,7 @@ T* OrderedReduce<T>::shared(int rank, int64_t step, size_t place) const {
 }
 
 template <typename T>
-void OrderedReduce<T>::put_parts(std::span<const ShardPart<T>> parts, int64_t step, int64_t size) {
+void OrderedReduce<T>::put_parts(std::span<const SlicePart<T>> parts, int64_t step, int64_t size) {
   const int rank = communicator_.rank();
   const size_t trees = trees_[rank].size();
   for (int owner = 0; owner < communicator_.ranks(); ++owner) {
@@ -217,7 +217,7 @@ void OrderedReduce<T>::put_parts(std::span<const ShardPart<T>> parts, int64_t st
 }
 
 template <typename T>
-void OrderedReduce<T>::add_parts(std::span<const ShardPart<T>> parts, int64_t step,
+void OrderedReduce<T>::add_parts(std::span<const SlicePart<T>> parts, int64_t step,
                                  std::span<T> total) {
   const int rank = communicator_.rank();
   const Range own = piece_of(rank, step, static_cast<int64_t>(total.size()));
@@ -231,18 +231,18 @@ void OrderedReduce<T>::add_parts(std::span<const ShardPart<T>> parts, int64_t st
 // The tree over this rank's parts and what others gave.
 template <typename T>
 template <typename Given>
-void OrderedReduce<T>::add_all(std::span<const ShardPart<T>> parts, Range own, std::span<T> result,
+void OrderedReduce<T>::add_all(std::span<const SlicePart<T>> parts, Range own, std::span<T> result,
                                const Given& given) {
-  std::vector<ShardPart<T>> sums;
+  std::vector<SlicePart<T>> sums;
   for (int from = 0; from < communicator_.ranks(); ++from) {
     if (from == communicator_.rank()) {
-      for (const ShardPart<T>& part : parts) sums.push_back({part.shards, part.data + own.begin});
+      for (const SlicePart<T>& part : parts) sums.push_back({part.slices, part.data + own.begin});
       continue;
     }
     for (size_t tree = 0; tree < trees_[from].size(); ++tree)
       sums.push_back({trees_[from][tree], given(from, tree)});
   }
-  tree_sum<T>({0, shards_}, sums, result, pool_);
+  tree_sum<T>({0, slices_}, sums, result, pool_);
 }
 
 template class OrderedReduce<float>;

@@ -23,7 +23,7 @@ Result<float*> SubtreeSums::take() {
   std::lock_guard lock(mutex_);
   if (free_.empty()) {
     auto buffer = Buffer::allocate_huge(static_cast<size_t>(elements_) * sizeof(float));
-    if (!buffer.ok()) return buffer.status().at("dense gradients of a shard");
+    if (!buffer.ok()) return buffer.status().at("dense gradients of a slice");
     owned_.push_back(*std::move(buffer));
     free_.push_back(owned_.back().as<float>().data());
   }
@@ -32,8 +32,8 @@ Result<float*> SubtreeSums::take() {
   return vector;
 }
 
-void SubtreeSums::put(int shard, float* sum) {
-  ShardRange range{shard, shard + 1};
+void SubtreeSums::put(int slice, float* sum) {
+  SliceRange range{slice, slice + 1};
   while (true) {
     const bool is_left = range.begin / range.size() % 2 == 0;
     const int other = is_left ? range.end : range.begin - range.size();
@@ -42,9 +42,9 @@ void SubtreeSums::put(int shard, float* sum) {
       std::lock_guard lock(mutex_);
       const auto found = standing_.find(other);
       if (2 * range.size() > own_.size() / 2 || found == standing_.end() ||
-          found->second.shards.size() != range.size()) {
-        const bool fresh = standing_.emplace(range.begin, ShardPart<float>{range, sum}).second;
-        RECMILL_CHECK(fresh, std::to_string(shard));
+          found->second.slices.size() != range.size()) {
+        const bool fresh = standing_.emplace(range.begin, SlicePart<float>{range, sum}).second;
+        RECMILL_CHECK(fresh, std::to_string(slice));
         return;
       }
       sibling = const_cast<float*>(found->second.data);
@@ -59,8 +59,8 @@ void SubtreeSums::put(int shard, float* sum) {
   }
 }
 
-std::vector<ShardPart<float>> SubtreeSums::parts() const {
-  std::vector<ShardPart<float>> parts;
+std::vector<SlicePart<float>> SubtreeSums::parts() const {
+  std::vector<SlicePart<float>> parts;
   for (const auto& [first, part] : standing_) parts.push_back(part);
   return parts;
 }

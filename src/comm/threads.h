@@ -57,9 +57,6 @@ class ThreadsWorld final : public World {
                                 " are needed");
     return ThreadsGroup(1).communicator(0);
   }
-  Result<AllReduce> library_all_reduce(int) const override {
-    return Status::BadRequest("threads have no library that adds over them");
-  }
   Status fail(const Status& why) override { return why; }
 };
 

@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <span>
 
 #include "base/status.h"
 #include "comm/communicator.h"
@@ -34,11 +33,6 @@ class World {
   /// Collective over all of them. Several may be in use at the same time, each by one thread,
   /// except for abort(), which any may call. A bad request where there are not so many processes.
   virtual Result<std::unique_ptr<Communicator>> communicator(int ranks) const = 0;
-  /// A sum over the first `ranks` processes as the message library makes it by itself, in whatever
-  /// order: what benchmarks compare with. None on the other processes. Collective over all; a bad
-  /// request where there is no such library.
-  using AllReduce = std::function<Status(std::span<const float> own, std::span<float> total)>;
-  virtual Result<AllReduce> library_all_reduce(int ranks) const = 0;
   /// The last call after a failure of run() or outside of it, so that no process waits for this
   /// one. Returns `why` as people are to be told of it: with the rank in front where it is not yet,
   /// and not all ranks failed by themselves.

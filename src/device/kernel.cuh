@@ -9,7 +9,7 @@
 //     ...
 //   }
 //
-// The two numbers: threads of a block at most, and blocks that fit a multiprocessor at least. A
+// The two numbers: threads of a block at most, and blocks that fit an SM at least. A
 // kernel takes one struct, trivially copyable. Threads agree through __syncthreads(), the *_sync
 // operations with masks that name exactly who takes part, and atomics: what happens without, such
 // as a warp that goes in step, does not happen on the emulator, nor on every GPU. Blocks do not
@@ -61,7 +61,7 @@ __device__ __forceinline__ T& opaque_reference(T& of) {
   asm volatile("" : "+l"(at));
   return *at;
 }
-/// Time that the block's multiprocessor spent so far, in its own unit; right after a barrier.
+/// Time that the block's SM spent so far, in its own unit; right after a barrier.
 __device__ __forceinline__ i64 block_clock() {
   return clock64();
 }

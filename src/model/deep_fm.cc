@@ -49,7 +49,7 @@ class DeepFm : public TorchModel {
                         std::span<float> parameters) const override;
 
  protected:
-  Segment run(int phase, const ShardTensors& shard, const std::vector<at::Tensor>& carry,
+  Segment run(int phase, const SliceTensors& slice, const std::vector<at::Tensor>& carry,
               const at::Tensor& total) const override;
 
  private:
@@ -58,11 +58,11 @@ class DeepFm : public TorchModel {
   };
   size_t hidden() const { return options_.deep.size() - 1; }
   Norm add_norm(size_t layer);
-  at::Tensor below_deep(const ShardTensors& shard) const;
-  at::Tensor dense_first_order(const ShardTensors& shard) const;
-  at::Tensor dropped(const ShardTensors& shard, size_t layer, const at::Tensor& x) const;
+  at::Tensor below_deep(const SliceTensors& slice) const;
+  at::Tensor dense_first_order(const SliceTensors& slice) const;
+  at::Tensor dropped(const SliceTensors& slice, size_t layer, const at::Tensor& x) const;
   /// From layer `layer`'s normalised values on: to the next synchronisation, or the logits.
-  Segment onward(const ShardTensors& shard, size_t layer, at::Tensor x, at::Tensor rest) const;
+  Segment onward(const SliceTensors& slice, size_t layer, at::Tensor x, at::Tensor rest) const;
 
   const uint64_t seed_;
   int64_t own_features_ = 0, dim_ = 0, rows_width_ = 0;
@@ -84,13 +84,13 @@ DeepFm::Norm DeepFm::add_norm(size_t layer) {
 }
 
 /// [samples]: each sample's sum over features of its pooled weights.
-at::Tensor DeepFm::dense_first_order(const ShardTensors& shard) const {
+at::Tensor DeepFm::dense_first_order(const SliceTensors& slice) const {
   std::vector<int64_t> sample_of, row_of;
   std::vector<float> scale_of;
   for (size_t f = 0; f < spec_.features.size(); ++f) {
-    const JaggedView& bags = shard.rows[f];
+    const JaggedView& bags = slice.rows[f];
     const int64_t first_row = first_row_[spec_.features[f].table];
-    for (int64_t i = 0; i < shard.samples; ++i) {
+    for (int64_t i = 0; i < slice.samples; ++i) {
       const int64_t count = bags.offsets[i + 1] - bags.offsets[i];
       const float share = spec_.features[f].pooling == Pooling::mean ? 1.0f / float(count) : 1.0f;
       for (int64_t j = bags.offsets[i]; j < bags.offsets[i + 1]; ++j) {
@@ -100,36 +100,36 @@ at::Tensor DeepFm::dense_first_order(const ShardTensors& shard) const {
       }
     }
   }
-  const at::Tensor weights = shard.parameters[first_order_].squeeze(1);
+  const at::Tensor weights = slice.parameters[first_order_].squeeze(1);
   const at::Tensor looked_up = weights.index_select(0, on_device_of(weights, row_of));
-  return at::zeros({shard.samples}, weights.options())
+  return at::zeros({slice.samples}, weights.options())
       .index_add(0, on_device_of(weights, sample_of),
                  looked_up * at::tensor(scale_of).to(weights.options()));
 }
 
 /// [samples]: all of the logit but the deep part.
-at::Tensor DeepFm::below_deep(const ShardTensors& shard) const {
+at::Tensor DeepFm::below_deep(const SliceTensors& slice) const {
   const at::Tensor rows =
-      shard.pooled.narrow(1, 0, rows_width_).reshape({shard.samples, own_features_, dim_});
+      slice.pooled.narrow(1, 0, rows_width_).reshape({slice.samples, own_features_, dim_});
   const at::Tensor square_of_sum = rows.sum(1).square();
   const at::Tensor second = 0.5 * (square_of_sum - rows.square().sum(1)).sum(1);
   const at::Tensor first = first_order_ >= 0
-                               ? dense_first_order(shard)
-                               : shard.pooled.narrow(1, rows_width_, own_features_).sum(1);
-  return first + second + shard.parameters[first_order_bias_];
+                               ? dense_first_order(slice)
+                               : slice.pooled.narrow(1, rows_width_, own_features_).sum(1);
+  return first + second + slice.parameters[first_order_bias_];
 }
 
-at::Tensor DeepFm::dropped(const ShardTensors& shard, size_t layer, const at::Tensor& x) const {
-  if (!shard.training || options_.dropout == 0.0) return x;
+at::Tensor DeepFm::dropped(const SliceTensors& slice, size_t layer, const at::Tensor& x) const {
+  if (!slice.training || options_.dropout == 0.0) return x;
   const float p = static_cast<float>(options_.dropout);
   const float kept = 1.0f / (1.0f - p);
-  const Random random(seed_, Purpose::dropout, static_cast<uint64_t>(shard.iteration));
+  const Random random(seed_, Purpose::dropout, static_cast<uint64_t>(slice.iteration));
   const int64_t first = std::accumulate(options_.deep.begin(), options_.deep.begin() + layer, 0ll);
   at::Tensor mask = at::empty(x.sizes(), at::kFloat);
   float* values = mask.mutable_data_ptr<float>();
   for (int64_t i = 0; i < x.size(0); ++i) {
     for (int64_t j = 0; j < x.size(1); ++j) {
-      const float u = random.uniform(static_cast<uint64_t>(shard.first_sample + i),
+      const float u = random.uniform(static_cast<uint64_t>(slice.first_sample + i),
                                      static_cast<uint64_t>(first + j));
       *values++ = u >= p ? kept : 0.0f;
     }
@@ -137,31 +137,31 @@ at::Tensor DeepFm::dropped(const ShardTensors& shard, size_t layer, const at::Te
   return x * mask.to(x.device());
 }
 
-/// [width + 1]: a sum over the shard's samples, and how many they are.
-at::Tensor with_count(const ShardTensors& shard, const at::Tensor& sum) {
-  return at::cat({sum, at::full({1}, double(shard.samples), sum.options())});
+/// [width + 1]: a sum over the slice's samples, and how many they are.
+at::Tensor with_count(const SliceTensors& slice, const at::Tensor& sum) {
+  return at::cat({sum, at::full({1}, double(slice.samples), sum.options())});
 }
 
-TorchModel::Segment DeepFm::onward(const ShardTensors& shard, size_t layer, at::Tensor x,
+TorchModel::Segment DeepFm::onward(const SliceTensors& slice, size_t layer, at::Tensor x,
                                    at::Tensor rest) const {
   while (layer < hidden()) {
-    x = dropped(shard, layer, at::relu(x));
-    x = linear(shard, deep_[++layer], x);
+    x = dropped(slice, layer, at::relu(x));
+    x = linear(slice, deep_[++layer], x);
     if (layer < norms_.size()) {
-      return {{x, rest}, with_count(shard, x.sum(0))};
+      return {{x, rest}, with_count(slice, x.sum(0))};
     }
   }
   return {{x.squeeze(1) + rest}, {}};
 }
 
-TorchModel::Segment DeepFm::run(int phase, const ShardTensors& shard,
+TorchModel::Segment DeepFm::run(int phase, const SliceTensors& slice,
                                 const std::vector<at::Tensor>& carry,
                                 const at::Tensor& total) const {
   if (phase == 0) {
-    const at::Tensor rows = shard.pooled.narrow(1, 0, rows_width_);
-    at::Tensor x = linear(shard, deep_[0], deep_input(shard, rows));
-    if (norms_.empty()) return onward(shard, 0, x, below_deep(shard));
-    return {{x, below_deep(shard)}, with_count(shard, x.sum(0))};
+    const at::Tensor rows = slice.pooled.narrow(1, 0, rows_width_);
+    at::Tensor x = linear(slice, deep_[0], deep_input(slice, rows));
+    if (norms_.empty()) return onward(slice, 0, x, below_deep(slice));
+    return {{x, below_deep(slice)}, with_count(slice, x.sum(0))};
   }
   const size_t layer = static_cast<size_t>(phase - 1) / 2;
   const Norm& norm = norms_[layer];
@@ -169,14 +169,14 @@ TorchModel::Segment DeepFm::run(int phase, const ShardTensors& shard,
   const at::Tensor count = total.narrow(0, width, 1);
   const at::Tensor average = total.narrow(0, 0, width) / count;
   if (phase % 2 == 1) {
-    const at::Tensor mean = shard.training ? average : shard.parameters[norm.mean];
+    const at::Tensor mean = slice.training ? average : slice.parameters[norm.mean];
     const at::Tensor centred = carry[0] - mean;
-    return {{centred, carry[1]}, with_count(shard, centred.square().sum(0))};
+    return {{centred, carry[1]}, with_count(slice, centred.square().sum(0))};
   }
-  const at::Tensor variance = shard.training ? average : shard.parameters[norm.variance];
-  const at::Tensor x = carry[0] / (variance + kNormEpsilon).sqrt() * shard.parameters[norm.weight] +
-                       shard.parameters[norm.bias];
-  return onward(shard, layer, x, carry[1]);
+  const at::Tensor variance = slice.training ? average : slice.parameters[norm.variance];
+  const at::Tensor x = carry[0] / (variance + kNormEpsilon).sqrt() * slice.parameters[norm.weight] +
+                       slice.parameters[norm.bias];
+  return onward(slice, layer, x, carry[1]);
 }
 
 void DeepFm::finish_iteration(std::span<const std::vector<float>> totals, int64_t samples,

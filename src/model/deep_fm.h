@@ -23,7 +23,7 @@ namespace recmill::model {
 ///
 /// `spec` is with_model_tables()'s. first_order = table: w_f comes from tables of dimension 1, the
 /// model has only b. first_order = dense: a parameter first_order.weight [rows of all tables, 1],
-/// table t's from row (sum of the rows of tables before t); needs ShardInput::rows.
+/// table t's from row (sum of the rows of tables before t); needs SliceInput::rows.
 /// Parameters first_order.bias [1], [first_order.weight,] deep.{2 l}.{weight,bias} (an
 /// nn.Sequential of Linear and ReLU), norm.l.{weight,bias,running_mean,running_var} (an
 /// nn.ModuleList).

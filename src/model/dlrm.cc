@@ -23,19 +23,19 @@ class Dlrm final : public Model {
   int64_t parameter_count() const override { return parameters_.count; }
   EmbeddingLayout embedding_layout() const override;
   void initialize(uint64_t seed, std::span<float> parameters) const override;
-  std::unique_ptr<ShardState> make_state() const override;
+  std::unique_ptr<SliceState> make_state() const override;
   int64_t block_samples() const override { return kBlock; }
   bool scores_in_any_block() const override { return precision_ == Precision::float32; }
-  Status load(std::span<const float> parameters, Pool& pool, const Renew& renew) override;
-  Status forward(int phase, const ShardInput& input, std::span<const float> total,
-                 ShardState& state, std::span<float> sum, std::span<float> logits) const override;
-  Status backward(int phase, const ShardInput& input, std::span<const float> total,
-                  std::span<const float> logit_gradient, ShardState& state, std::span<float> sum,
-                  ShardGradient gradient) const override;
+  Status load(std::span<const float> parameters, ThreadPool& pool, const Renew& renew) override;
+  Status forward(int phase, const SliceInput& input, std::span<const float> total,
+                 SliceState& state, std::span<float> sum, std::span<float> logits) const override;
+  Status backward(int phase, const SliceInput& input, std::span<const float> total,
+                  std::span<const float> logit_gradient, SliceState& state, std::span<float> sum,
+                  SliceGradient gradient) const override;
 
  private:
-  void take_dense(const ShardInput& input, BlockState& state) const;
-  kernels::interaction::Vectors vectors(const ShardInput& input, BlockState& state) const;
+  void take_dense(const SliceInput& input, BlockState& state) const;
+  kernels::interaction::Vectors vectors(const SliceInput& input, BlockState& state) const;
 
   Precision precision_ = Precision::float32;
   int64_t num_dense_ = 0;
@@ -81,19 +81,19 @@ void Dlrm::initialize(uint64_t seed, std::span<float> parameters) const {
   }
 }
 
-std::unique_ptr<ShardState> Dlrm::make_state() const {
+std::unique_ptr<SliceState> Dlrm::make_state() const {
   const int64_t widest = std::max({interaction_.dim, bottom_.widest(), top_.widest()});
   return std::make_unique<BlockState>(kept_, widest,
                                       kernels::interaction::scratch_size(interaction_));
 }
 
-Status Dlrm::load(std::span<const float> parameters, Pool& pool, const Renew& renew) {
+Status Dlrm::load(std::span<const float> parameters, ThreadPool& pool, const Renew& renew) {
   Tower* const towers[] = {&bottom_, &top_};
   return load_towers(towers, parameters, pool, renew);
 }
 
 /// The dense values as the first bottom layer reads them.
-void Dlrm::take_dense(const ShardInput& input, BlockState& state) const {
+void Dlrm::take_dense(const SliceInput& input, BlockState& state) const {
   if (precision_ == Precision::float32) {
     float* to = state.floats(0);
     for (int64_t k = 0; k < num_dense_; ++k) {
@@ -105,16 +105,16 @@ void Dlrm::take_dense(const ShardInput& input, BlockState& state) const {
   for (int64_t k = 0; k < input.samples * num_dense_; ++k) to[k] = to_bfloat16(input.dense[k]);
 }
 
-kernels::interaction::Vectors Dlrm::vectors(const ShardInput& input, BlockState& state) const {
+kernels::interaction::Vectors Dlrm::vectors(const SliceInput& input, BlockState& state) const {
   const int64_t stride = interaction_.features * interaction_.dim;
   if (!interaction_.bottom) return {nullptr, input.pooled, stride};
   return {state.floats(bottom_.last_kept()), input.pooled, stride};
 }
 
-Status Dlrm::forward(int /*phase*/, const ShardInput& input, std::span<const float> /*total*/,
-                     ShardState& shard_state, std::span<float> /*sum*/,
+Status Dlrm::forward(int /*phase*/, const SliceInput& input, std::span<const float> /*total*/,
+                     SliceState& slice_state, std::span<float> /*sum*/,
                      std::span<float> logits) const {
-  auto& state = static_cast<BlockState&>(shard_state);
+  auto& state = static_cast<BlockState&>(slice_state);
   take_dense(input, state);
   bottom_.forward(input.samples, state.at(0), nullptr, state);
   void* z = state.at(kept_interaction_);
@@ -124,10 +124,10 @@ Status Dlrm::forward(int /*phase*/, const ShardInput& input, std::span<const flo
   return {};
 }
 
-Status Dlrm::backward(int /*phase*/, const ShardInput& input, std::span<const float> /*total*/,
-                      std::span<const float> logit_gradient, ShardState& shard_state,
-                      std::span<float> /*sum*/, ShardGradient gradient) const {
-  auto& state = static_cast<BlockState&>(shard_state);
+Status Dlrm::backward(int /*phase*/, const SliceInput& input, std::span<const float> /*total*/,
+                      std::span<const float> logit_gradient, SliceState& slice_state,
+                      std::span<float> /*sum*/, SliceGradient gradient) const {
+  auto& state = static_cast<BlockState&>(slice_state);
   std::copy(logit_gradient.begin(), logit_gradient.end(), state.gradient(0));
   float* by_z = top_.backward(input.samples, state.at(kept_interaction_), state.gradient(0),
                               gradient.accumulate, gradient.parameters, state);

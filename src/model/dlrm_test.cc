@@ -172,12 +172,12 @@ class PlainDlrm {
   std::vector<double> vectors_;  // of the last sample: bottom output, rows
 };
 
-// One shard of random samples, forward and backward.
-struct Shard {
+// One slice of random samples, forward and backward.
+struct Slice {
   int64_t samples, num_dense;
   std::vector<float> dense, rows, logit_gradient, logits, row_gradient, gradient;
 
-  Shard(const Model& model, const ModelSpec& spec, int64_t n)
+  Slice(const Model& model, const ModelSpec& spec, int64_t n)
       : samples(n),
         num_dense(spec.num_dense),
         dense(random_values<float>(n * spec.num_dense, 1)),
@@ -187,8 +187,8 @@ struct Shard {
         row_gradient(rows.size(), 7.0f),
         gradient(static_cast<size_t>(model.parameter_count()), 7.0f) {}
 
-  ShardInput block(const Model& model, int64_t first) {
-    ShardInput input;
+  SliceInput block(const Model& model, int64_t first) {
+    SliceInput input;
     input.samples = std::min(samples - first, model.block_samples());
     input.training = true;
     input.dense = dense.data() + first * num_dense;
@@ -197,18 +197,18 @@ struct Shard {
   }
 
   /// In blocks of so many samples.
-  void score(const Model& model, ShardState& state, int64_t step) {
+  void score(const Model& model, SliceState& state, int64_t step) {
     for (int64_t first = 0; first < samples; first += step) {
-      ShardInput input = block(model, first);
+      SliceInput input = block(model, first);
       input.samples = std::min(samples - first, step);
       const auto part = std::span(logits).subspan(first, input.samples);
       RECMILL_CHECK(model.forward(0, input, {}, state, {}, part).ok());
     }
   }
 
-  void run(const Model& model, ShardState& state) {
+  void run(const Model& model, SliceState& state) {
     for (int64_t first = 0; first == 0 || first < samples; first += model.block_samples()) {
-      const ShardInput input = block(model, first);
+      const SliceInput input = block(model, first);
       const auto part = [&](auto& whole) { return std::span(whole).subspan(first, input.samples); };
       RECMILL_CHECK(model.forward(0, input, {}, state, {}, part(logits)).ok());
       float* to = row_gradient.data() + first * model.embedding_layout().stride;
@@ -259,7 +259,7 @@ INSTANTIATE_TEST_SUITE_P(Precisions, DlrmPrecision,
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
 TEST_P(DlrmPrecision, equals_the_plain_model_in_float64) {
-  Pool pool(1);
+  ThreadPool pool(1);
   for (const auto& [options, spec] : variants(GetParam())) {
     const auto model = made(options, spec);
     std::vector<float> parameters(static_cast<size_t>(model->parameter_count()));
@@ -267,28 +267,28 @@ TEST_P(DlrmPrecision, equals_the_plain_model_in_float64) {
     ASSERT_TRUE(model->load(parameters, pool).ok());
     const auto state = model->make_state();
     for (int64_t samples : {129, 1, 0, 300, 16}) {
-      Shard shard(*model, spec, samples);
-      shard.run(*model, *state);
+      Slice slice(*model, spec, samples);
+      slice.run(*model, *state);
       PlainDlrm plain(options, spec, parameters);
       std::vector<double> logits, rows;
       const int64_t stride = model->embedding_layout().stride;
       for (int64_t i = 0; i < samples; ++i) {
         logits.push_back(
-            plain.logit(shard.dense.data() + i * spec.num_dense, shard.rows.data() + i * stride));
-        const auto gradient = plain.backward(shard.logit_gradient[static_cast<size_t>(i)]);
+            plain.logit(slice.dense.data() + i * spec.num_dense, slice.rows.data() + i * stride));
+        const auto gradient = plain.backward(slice.logit_gradient[static_cast<size_t>(i)]);
         rows.insert(rows.end(), gradient.begin(), gradient.end());
       }
       const double limit = tolerance(GetParam());
-      EXPECT_LT(relative_error(shard.logits, logits), limit) << samples << ", seed " << kSeed;
-      EXPECT_LT(relative_error(shard.row_gradient, rows), limit) << samples << ", seed " << kSeed;
-      EXPECT_LT(relative_error(shard.gradient, plain.parameter_gradient()), limit)
+      EXPECT_LT(relative_error(slice.logits, logits), limit) << samples << ", seed " << kSeed;
+      EXPECT_LT(relative_error(slice.row_gradient, rows), limit) << samples << ", seed " << kSeed;
+      EXPECT_LT(relative_error(slice.gradient, plain.parameter_gradient()), limit)
           << samples << ", seed " << kSeed;
     }
   }
 }
 
 TEST(Dlrm, scores_a_sample_the_same_in_any_block_in_float32) {
-  Pool pool(1);
+  ThreadPool pool(1);
   for (const auto& [options, spec] : variants(LayerPrecision::float32)) {
     const auto model = made(options, spec);
     ASSERT_TRUE(model->scores_in_any_block());
@@ -297,7 +297,7 @@ TEST(Dlrm, scores_a_sample_the_same_in_any_block_in_float32) {
     ASSERT_TRUE(model->load(parameters, pool).ok());
     const auto state = model->make_state();
     kernels::on_every_instruction_set([&] {
-      Shard alone(*model, spec, 200), together = alone;
+      Slice alone(*model, spec, 200), together = alone;
       alone.score(*model, *state, 1);
       for (const int64_t block : {2, 15, 16, 17, 33, 100, 128}) {
         together.score(*model, *state, block);
@@ -309,23 +309,23 @@ TEST(Dlrm, scores_a_sample_the_same_in_any_block_in_float32) {
 
 TEST_P(DlrmPrecision, gives_the_same_bits_with_any_pool_and_any_state) {
   const auto [options, spec] = variants(GetParam())[0];
-  std::vector<std::vector<Shard>> outcomes;
+  std::vector<std::vector<Slice>> outcomes;
   for (int threads : {1, 2, 3}) {
-    Pool pool(threads);
+    ThreadPool pool(threads);
     const auto model = made(options, spec);
     std::vector<float> parameters(static_cast<size_t>(model->parameter_count()));
     model->initialize(kSeed, parameters);
     ASSERT_TRUE(model->load(parameters, pool).ok());
-    std::vector<Shard> shards;
-    for (int64_t samples : {200, 64, 129, 17}) shards.emplace_back(*model, spec, samples);
-    std::vector<std::unique_ptr<ShardState>> states;
-    for (size_t s = 0; s < shards.size(); ++s) states.push_back(model->make_state());
+    std::vector<Slice> slices;
+    for (int64_t samples : {200, 64, 129, 17}) slices.emplace_back(*model, spec, samples);
+    std::vector<std::unique_ptr<SliceState>> states;
+    for (size_t s = 0; s < slices.size(); ++s) states.push_back(model->make_state());
     for (int round = 0; round < 2; ++round) {
-      pool.run(static_cast<int64_t>(shards.size()), [&](int64_t s) {
+      pool.run(static_cast<int64_t>(slices.size()), [&](int64_t s) {
         const auto at = static_cast<size_t>(s);
-        shards[at].run(*model, *states[(at + static_cast<size_t>(round)) % states.size()]);
+        slices[at].run(*model, *states[(at + static_cast<size_t>(round)) % states.size()]);
       });
-      outcomes.push_back(shards);
+      outcomes.push_back(slices);
     }
   }
   for (const auto& outcome : outcomes) {
@@ -342,7 +342,7 @@ TEST_P(DlrmPrecision, renews_each_parameter_once_and_before_it_is_packed) {
   const auto renewed = made(options, spec), loaded = made(options, spec);
   std::vector<float> values(static_cast<size_t>(renewed->parameter_count()));
   renewed->initialize(kSeed, values);
-  Pool pool(3);
+  ThreadPool pool(3);
   ASSERT_TRUE(loaded->load(values, pool).ok());
   std::vector<float> parameters(values.size());
   std::vector<int> times(values.size());
@@ -355,7 +355,7 @@ TEST_P(DlrmPrecision, renews_each_parameter_once_and_before_it_is_packed) {
                          })
                   .ok());
   EXPECT_EQ(times, std::vector<int>(values.size(), 1));
-  Shard actual(*renewed, spec, 70), expected(*loaded, spec, 70);
+  Slice actual(*renewed, spec, 70), expected(*loaded, spec, 70);
   actual.run(*renewed, *renewed->make_state());
   expected.run(*loaded, *loaded->make_state());
   EXPECT_EQ(actual.logits, expected.logits);
@@ -364,24 +364,24 @@ TEST_P(DlrmPrecision, renews_each_parameter_once_and_before_it_is_packed) {
 
 // The slope of sum(logit_gradient * logit) along each of some parameters and rows, by differences.
 TEST(Dlrm, gradients_are_the_slopes_of_the_logits) {
-  Pool pool(1);
+  ThreadPool pool(1);
   const auto [options, spec] = variants(LayerPrecision::float32)[0];
   const auto model = made(options, spec);
   std::vector<float> parameters(static_cast<size_t>(model->parameter_count()));
   model->initialize(kSeed, parameters);
   const auto state = model->make_state();
-  Shard shard(*model, spec, 20);
+  Slice slice(*model, spec, 20);
   const auto value = [&] {
-    const ShardInput input = shard.block(*model, 0);
+    const SliceInput input = slice.block(*model, 0);
     RECMILL_CHECK(model->load(parameters, pool).ok());
-    RECMILL_CHECK(model->forward(0, input, {}, *state, {}, shard.logits).ok());
+    RECMILL_CHECK(model->forward(0, input, {}, *state, {}, slice.logits).ok());
     double sum = 0;
-    for (size_t i = 0; i < shard.logits.size(); ++i)
-      sum += double{shard.logits[i]} * shard.logit_gradient[i];
+    for (size_t i = 0; i < slice.logits.size(); ++i)
+      sum += double{slice.logits[i]} * slice.logit_gradient[i];
     return sum;
   };
   ASSERT_TRUE(model->load(parameters, pool).ok());
-  shard.run(*model, *state);
+  slice.run(*model, *state);
   const auto expect_slopes = [&](std::vector<float>& point, const std::vector<float>& gradient) {
     for (size_t e = 0; e < point.size(); e += 37) {
       const float before = point[e];
@@ -396,8 +396,8 @@ TEST(Dlrm, gradients_are_the_slopes_of_the_logits) {
           << "element " << e << ", seed " << kSeed;
     }
   };
-  expect_slopes(parameters, shard.gradient);
-  expect_slopes(shard.rows, shard.row_gradient);
+  expect_slopes(parameters, slice.gradient);
+  expect_slopes(slice.rows, slice.row_gradient);
 }
 
 TEST(Dlrm, has_the_parameters_of_bagpipe_table_2_by_their_pytorch_names) {

@@ -92,7 +92,7 @@ class Float64TorchModel final : public Float64Model {
 
   const std::unique_ptr<TorchModel> model_;
   const ModelSpec spec_;
-  ShardTensors tensors_;
+  SliceTensors tensors_;
   std::vector<at::Tensor> leaves_;  // pooled, sequences, trained parameters
   at::Tensor logits_;
 };

@@ -83,8 +83,8 @@ class TorchLayers final : public GpuLayers {
         .make_tensor();
   }
 
-  ShardTensors tensors_of(const GpuLayersInput& input) {
-    ShardTensors batch;
+  SliceTensors tensors_of(const GpuLayersInput& input) {
+    SliceTensors batch;
     batch.samples = input.samples;
     batch.first_sample = input.first_sample;
     batch.iteration = input.iteration;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model's layers on a GPU, by LibTorch: a whole batch at once, forward and back. Sums are not in
-// the order of shards, so that the bits are not the CPU's (docs/ARCHITECTURE.md, "The mathematical
+// the order of slices, so that the bits are not the CPU's (docs/ARCHITECTURE.md, "The mathematical
 // contract").
 #pragma once
 

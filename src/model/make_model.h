@@ -16,7 +16,7 @@ Result<std::unique_ptr<Model>> make_model(const ModelOptions& options, const Mod
                                           uint64_t seed);
 
 /// Tells Torch to stay on the calling thread; every thread that runs a model calls it first
-/// (Pool::set_thread_start). Without LibTorch it does nothing.
+/// (ThreadPool::set_thread_start). Without LibTorch it does nothing.
 void use_one_torch_thread();
 
 }  // namespace recmill::model

@@ -18,7 +18,7 @@ using kernels::dense_layer::kBlock;
 using kernels::dense_layer::PanelLayout;
 
 /// Whether the first layer reads x in panels: where no backward follows, which reads it by feature.
-bool in_panels(const ShardInput& input, Precision precision) {
+bool in_panels(const SliceInput& input, Precision precision) {
   return precision == Precision::float32 && !input.training;
 }
 
@@ -36,19 +36,19 @@ class Mlp final : public Model {
   int64_t parameter_count() const override { return parameters_.count; }
   EmbeddingLayout embedding_layout() const override { return layout_; }
   void initialize(uint64_t seed, std::span<float> parameters) const override;
-  std::unique_ptr<ShardState> make_state() const override;
+  std::unique_ptr<SliceState> make_state() const override;
   int64_t block_samples() const override { return kBlock; }
   bool scores_in_any_block() const override { return precision_ == Precision::float32; }
-  Status load(std::span<const float> parameters, Pool& pool, const Renew& renew) override;
-  Status forward(int phase, const ShardInput& input, std::span<const float> total,
-                 ShardState& state, std::span<float> sum, std::span<float> logits) const override;
-  Status backward(int phase, const ShardInput& input, std::span<const float> total,
-                  std::span<const float> logit_gradient, ShardState& state, std::span<float> sum,
-                  ShardGradient gradient) const override;
+  Status load(std::span<const float> parameters, ThreadPool& pool, const Renew& renew) override;
+  Status forward(int phase, const SliceInput& input, std::span<const float> total,
+                 SliceState& state, std::span<float> sum, std::span<float> logits) const override;
+  Status backward(int phase, const SliceInput& input, std::span<const float> total,
+                  std::span<const float> logit_gradient, SliceState& state, std::span<float> sum,
+                  SliceGradient gradient) const override;
 
  private:
   int64_t inputs() const { return num_dense_ + layout_.stride; }
-  void take_inputs(const ShardInput& input, BlockState& state) const;
+  void take_inputs(const SliceInput& input, BlockState& state) const;
   void give_gradient(int64_t samples, const float* by_x, float* pooled) const;
 
   Precision precision_ = Precision::float32;
@@ -82,17 +82,17 @@ void Mlp::initialize(uint64_t seed, std::span<float> parameters) const {
   }
 }
 
-std::unique_ptr<ShardState> Mlp::make_state() const {
+std::unique_ptr<SliceState> Mlp::make_state() const {
   return std::make_unique<BlockState>(kept_, top_.widest(), /*scratch=*/0);
 }
 
-Status Mlp::load(std::span<const float> parameters, Pool& pool, const Renew& renew) {
+Status Mlp::load(std::span<const float> parameters, ThreadPool& pool, const Renew& renew) {
   Tower* const towers[] = {&top_};
   return load_towers(towers, parameters, pool, renew);
 }
 
 /// x as the first layer reads it: by feature or in panels in float32, by sample in bfloat16.
-void Mlp::take_inputs(const ShardInput& input, BlockState& state) const {
+void Mlp::take_inputs(const SliceInput& input, BlockState& state) const {
   if (in_panels(input, precision_)) {
     const PanelLayout layout = kernels::dense_layer::product_panels(inputs());
     float* x = state.floats(0);
@@ -117,7 +117,7 @@ void Mlp::take_inputs(const ShardInput& input, BlockState& state) const {
   }
 }
 
-/// The part of the gradient by x that is the rows', as rows stand.
+/// The part of the gradient by x that is the rows', as rows are stored.
 void Mlp::give_gradient(int64_t samples, const float* by_x, float* pooled) const {
   if (precision_ == Precision::float32) {
     transpose(by_x + num_dense_ * samples, layout_.stride, samples, pooled);
@@ -130,19 +130,19 @@ void Mlp::give_gradient(int64_t samples, const float* by_x, float* pooled) const
   }
 }
 
-Status Mlp::forward(int /*phase*/, const ShardInput& input, std::span<const float> /*total*/,
-                    ShardState& shard_state, std::span<float> /*sum*/,
+Status Mlp::forward(int /*phase*/, const SliceInput& input, std::span<const float> /*total*/,
+                    SliceState& slice_state, std::span<float> /*sum*/,
                     std::span<float> logits) const {
-  auto& state = static_cast<BlockState&>(shard_state);
+  auto& state = static_cast<BlockState&>(slice_state);
   take_inputs(input, state);
   top_.forward(input.samples, state.at(0), logits.data(), state, in_panels(input, precision_));
   return {};
 }
 
-Status Mlp::backward(int /*phase*/, const ShardInput& input, std::span<const float> /*total*/,
-                     std::span<const float> logit_gradient, ShardState& shard_state,
-                     std::span<float> /*sum*/, ShardGradient gradient) const {
-  auto& state = static_cast<BlockState&>(shard_state);
+Status Mlp::backward(int /*phase*/, const SliceInput& input, std::span<const float> /*total*/,
+                     std::span<const float> logit_gradient, SliceState& slice_state,
+                     std::span<float> /*sum*/, SliceGradient gradient) const {
+  auto& state = static_cast<BlockState&>(slice_state);
   std::copy(logit_gradient.begin(), logit_gradient.end(), state.gradient(0));
   const float* by_x = top_.backward(input.samples, state.at(0), state.gradient(0),
                                     gradient.accumulate, gradient.parameters, state);

@@ -31,7 +31,7 @@ std::vector<float> random_values(int64_t size, uint64_t stream) {
   return values;
 }
 
-/// What a shard goes in with and comes out with.
+/// What a slice goes in with and comes out with.
 struct Outcome {
   std::vector<float> logits, by_rows, by_parameters;
   bool operator==(const Outcome&) const = default;
@@ -56,20 +56,20 @@ class Trial {
 
   /// As training does: block by block.
   Outcome run(int threads) {
-    Pool pool(threads);
+    ThreadPool pool(threads);
     RECMILL_CHECK(model_->load(parameters_, pool).ok());
     Outcome out{std::vector<float>(logit_gradient_.size()), std::vector<float>(rows_.size()),
                 std::vector<float>(parameters_.size())};
     const auto state = model_->make_state();
     for (int64_t first = 0; first == 0 || first < samples_; first += model_->block_samples()) {
-      ShardInput input;
+      SliceInput input;
       input.training = true;
       input.samples = std::min(samples_ - first, model_->block_samples());
       input.dense = dense_.data() + first * spec_.num_dense;
       input.pooled = rows_.data() + first * stride_;
       const auto part = [&](auto& all) { return std::span(all).subspan(first, input.samples); };
       RECMILL_CHECK(model_->forward(0, input, {}, *state, {}, part(out.logits)).ok());
-      const ShardGradient gradient{
+      const SliceGradient gradient{
           out.by_rows.data() + first * stride_, {}, out.by_parameters.data(), first > 0};
       RECMILL_CHECK(
           model_->backward(0, input, {}, part(logit_gradient_), *state, {}, gradient).ok());
@@ -79,12 +79,12 @@ class Trial {
 
   /// In blocks of so many samples.
   std::vector<float> logits(int64_t block) {
-    Pool pool(1);
+    ThreadPool pool(1);
     RECMILL_CHECK(model_->load(parameters_, pool).ok());
     std::vector<float> logits(static_cast<size_t>(samples_));
     const auto state = model_->make_state();
     for (int64_t first = 0; first < samples_; first += block) {
-      ShardInput input;
+      SliceInput input;
       input.samples = std::min(samples_ - first, block);
       input.dense = dense_.data() + first * spec_.num_dense;
       input.pooled = rows_.data() + first * stride_;

@@ -13,7 +13,7 @@
 
 #include "base/status.h"
 #include "batch/sparse_batch.h"
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "schema/table_spec.h"
 
 namespace recmill::model {
@@ -40,8 +40,8 @@ struct EmbeddingLayout {
   std::vector<int64_t> offset;  // [features]; -1 for an unpooled feature
 };
 
-/// The samples of one shard, or of a block of it (Model::block_samples()).
-struct ShardInput {
+/// The samples of one slice, or of a block of it (Model::block_samples()).
+struct SliceInput {
   int64_t first_sample = 0;  // global position, for dropout
   int64_t iteration = 0;
   int64_t samples = 0;
@@ -49,32 +49,32 @@ struct ShardInput {
   const float* dense = nullptr;  // [samples][num_dense]
   float* pooled = nullptr;       // [samples][layout.stride]; the model may use gaps of the layout
   struct Sequence {
-    const float* rows = nullptr;       // [lookups of the shard][dim]
+    const float* rows = nullptr;       // [lookups of the slice][dim]
     const int64_t* offsets = nullptr;  // [samples + 1]; subtract offsets[0]
   };
   std::span<const Sequence> sequences;  // [unpooled features], in feature order
-  std::span<const JaggedView> rows;     // [features], of the shard; empty unless reads_rows()
+  std::span<const JaggedView> rows;     // [features], of the slice; empty unless reads_rows()
 };
 
 /// Where backward writes: by pooled rows, by sequence rows, by parameters.
-struct ShardGradient {
+struct SliceGradient {
   float* pooled = nullptr;            // [samples][layout.stride]
-  std::span<float* const> sequences;  // [unpooled features], each [lookups of the shard][dim]
+  std::span<float* const> sequences;  // [unpooled features], each [lookups of the slice][dim]
   float* parameters = nullptr;        // [parameter count]
-  bool accumulate = false;  // adds to the parameters' gradient: a shard's later blocks; else
+  bool accumulate = false;  // adds to the parameters' gradient: a slice's later blocks; else
                             // overwrites it
 };
 
-/// Activations of one shard (or block) between forward and backward; reused from batch to batch.
-class ShardState {
+/// Activations of one slice (or block) between forward and backward; reused from batch to batch.
+class SliceState {
  public:
-  virtual ~ShardState() = default;
+  virtual ~SliceState() = default;
 };
 
-/// A model computes each shard alone, on the calling thread, in an order that is a function of the
-/// shard alone. What needs the global batch (batch normalisation) cuts forward and backward into
-/// phases: after each phase but the last, the caller adds the shards' sums by the balanced tree,
-/// and hands the total to every shard of the next phase.
+/// A model computes each slice alone, on the calling thread, in an order that is a function of the
+/// slice alone. What needs the global batch (batch normalisation) cuts forward and backward into
+/// phases: after each phase but the last, the caller adds the slices' sums by the balanced tree,
+/// and hands the total to every slice of the next phase.
 class Model {
  public:
   virtual ~Model() = default;
@@ -82,13 +82,13 @@ class Model {
   virtual const std::vector<ParameterSpec>& parameters() const = 0;
   virtual int64_t parameter_count() const = 0;  // floats of the flat vector, trained or not
   virtual EmbeddingLayout embedding_layout() const = 0;
-  /// Whether ShardInput::rows must be filled (DeepFM with first_order = dense).
+  /// Whether SliceInput::rows must be filled (DeepFM with first_order = dense).
   virtual bool reads_rows() const { return false; }
 
   /// Values of all parameters, drawn from `seed`: a function of (seed, name, element).
   virtual void initialize(uint64_t seed, std::span<float> parameters) const = 0;
 
-  virtual std::unique_ptr<ShardState> make_state() const = 0;
+  virtual std::unique_ptr<SliceState> make_state() const = 0;
 
   /// Computes new values of the parameters [begin, end) in place.
   using Renew = std::function<void(int64_t begin, int64_t end)>;
@@ -97,36 +97,37 @@ class Model {
   /// and before the first forward; `parameters` must stay where it is until the next call. With
   /// `renew`, the update itself: it is called once for each parameter, in pieces, from any threads,
   /// before that piece is read, so that a piece is packed while a cache holds it.
-  virtual Status load(std::span<const float> parameters, Pool& pool, const Renew& renew = {}) = 0;
+  virtual Status load(std::span<const float> parameters, ThreadPool& pool,
+                      const Renew& renew = {}) = 0;
 
   /// 1, plus one for each synchronisation over the global batch.
   virtual int phases() const { return 1; }
-  /// Floats that a shard sums for the end of `phase` (0 for the last one).
+  /// Floats that a slice sums for the end of `phase` (0 for the last one).
   virtual int64_t forward_sum_size(int /*phase*/) const { return 0; }
   virtual int64_t backward_sum_size(int /*phase*/) const { return 0; }
 
-  /// Samples that forward and backward take at once, at most. A shard goes through in such blocks
+  /// Samples that forward and backward take at once, at most. A slice goes through in such blocks
   /// in order, each forward and backward before the next, so that a cache holds its activations. No
   /// limit where there is more than one phase.
   virtual int64_t block_samples() const { return std::numeric_limits<int64_t>::max(); }
 
   /// Whether a sample's logit is the same bits in whatever block of samples it stands, so that
-  /// scoring need not keep to shards. Of models with one phase.
+  /// scoring need not keep to slices. Of models with one phase.
   virtual bool scores_in_any_block() const { return false; }
 
   /// Phase 0 ... phases() - 1 in this order. `total`: the tree's sum at the end of the phase
-  /// before, empty in phase 0; `sum`: what this shard contributes; `logits` [samples]: written by
+  /// before, empty in phase 0; `sum`: what this slice contributes; `logits` [samples]: written by
   /// the last phase.
-  virtual Status forward(int phase, const ShardInput& input, std::span<const float> total,
-                         ShardState& state, std::span<float> sum,
+  virtual Status forward(int phase, const SliceInput& input, std::span<const float> total,
+                         SliceState& state, std::span<float> sum,
                          std::span<float> logits) const = 0;
 
   /// Phase phases() - 1 ... 0 in this order. `total`: the tree's sum of the backward phase before
   /// (of phase + 1), `logit_gradient` [samples]: by the loss. The gradient is complete after phase
   /// 0.
-  virtual Status backward(int phase, const ShardInput& input, std::span<const float> total,
-                          std::span<const float> logit_gradient, ShardState& state,
-                          std::span<float> sum, ShardGradient gradient) const = 0;
+  virtual Status backward(int phase, const SliceInput& input, std::span<const float> total,
+                          std::span<const float> logit_gradient, SliceState& state,
+                          std::span<float> sum, SliceGradient gradient) const = 0;
 
   /// Totals of the forward phases of one training iteration, to update running statistics with;
   /// called once an iteration. `samples` is the size of the global batch.

@@ -38,8 +38,8 @@ class Tbsm : public TorchModel {
   }
 
  protected:
-  Status check(const ShardInput& input) const override;
-  Segment run(int, const ShardTensors& shard, const std::vector<at::Tensor>&,
+  Status check(const SliceInput& input) const override;
+  Segment run(int, const SliceTensors& slice, const std::vector<at::Tensor>&,
               const at::Tensor&) const override;
 
  private:
@@ -50,14 +50,14 @@ class Tbsm : public TorchModel {
     int history = -1;
   };
   /// vectors: [samples or steps, dim] each.
-  at::Tensor step(const ShardTensors& shard, const std::vector<at::Tensor>& vectors) const;
+  at::Tensor step(const SliceTensors& slice, const std::vector<at::Tensor>& vectors) const;
 
   int64_t dim_ = 0;
   std::vector<Vector> vectors_;
   Layers bottom_, top_, attention_, over_;
 };
 
-Status Tbsm::check(const ShardInput& input) const {
+Status Tbsm::check(const SliceInput& input) const {
   const int64_t* first = input.sequences[0].offsets;
   for (const auto& sequence : input.sequences) {
     for (int64_t i = 0; i < input.samples; ++i) {
@@ -72,19 +72,19 @@ Status Tbsm::check(const ShardInput& input) const {
   return {};
 }
 
-at::Tensor Tbsm::step(const ShardTensors& shard, const std::vector<at::Tensor>& vectors) const {
+at::Tensor Tbsm::step(const SliceTensors& slice, const std::vector<at::Tensor>& vectors) const {
   const at::Tensor v = at::stack(vectors, 1);  // [steps, n, dim]
   at::Tensor inputs = pair_products(v);
   if (!bottom_.empty()) inputs = at::cat({vectors[0], inputs}, 1);
-  return layers(shard, top_, inputs, Last::relu);
+  return layers(slice, top_, inputs, Last::relu);
 }
 
-TorchModel::Segment Tbsm::run(int, const ShardTensors& shard, const std::vector<at::Tensor>&,
+TorchModel::Segment Tbsm::run(int, const SliceTensors& slice, const std::vector<at::Tensor>&,
                               const at::Tensor&) const {
   const int64_t length = options_.sequence_length;
   std::vector<int64_t> lookup_of, sample_of, place_of;  // [steps that count]
-  const std::span<const int64_t> offsets = shard.offsets[0];
-  for (int64_t i = 0; i < shard.samples; ++i) {
+  const std::span<const int64_t> offsets = slice.offsets[0];
+  for (int64_t i = 0; i < slice.samples; ++i) {
     const int64_t end = offsets[i + 1];
     for (int64_t j = std::max(offsets[i], end - length); j < end; ++j) {
       lookup_of.push_back(j - offsets[0]);
@@ -92,27 +92,27 @@ TorchModel::Segment Tbsm::run(int, const ShardTensors& shard, const std::vector<
       place_of.push_back((i + 1) * length - (end - j));
     }
   }
-  const at::Tensor lookups = on_device_of(shard.pooled, lookup_of);
-  const at::Tensor samples = on_device_of(shard.pooled, sample_of);
+  const at::Tensor lookups = on_device_of(slice.pooled, lookup_of);
+  const at::Tensor samples = on_device_of(slice.pooled, sample_of);
   std::vector<at::Tensor> target, steps;
   if (!bottom_.empty()) {
-    target.push_back(layers(shard, bottom_, shard.dense, Last::relu));
+    target.push_back(layers(slice, bottom_, slice.dense, Last::relu));
     steps.push_back(target[0].index_select(0, samples));
   }
   for (const Vector& vector : vectors_) {
-    target.push_back(shard.pooled.narrow(1, vector.pooled_offset, dim_));
+    target.push_back(slice.pooled.narrow(1, vector.pooled_offset, dim_));
     steps.push_back(vector.history < 0 ? target.back().index_select(0, samples)
-                                       : shard.sequences[vector.history].index_select(0, lookups));
+                                       : slice.sequences[vector.history].index_select(0, lookups));
   }
-  const at::Tensor q = step(shard, target);
+  const at::Tensor q = step(slice, target);
   const int64_t width = q.size(1);
-  const at::Tensor h = at::zeros({shard.samples * length, width}, q.options())
-                           .index_add(0, on_device_of(q, place_of), step(shard, steps))
-                           .reshape({shard.samples, length, width});
+  const at::Tensor h = at::zeros({slice.samples * length, width}, q.options())
+                           .index_add(0, on_device_of(q, place_of), step(slice, steps))
+                           .reshape({slice.samples, length, width});
   at::Tensor weights = at::bmm(h, q.unsqueeze(2)).squeeze(2);
-  weights = layers(shard, attention_, weights, Last::plain);
+  weights = layers(slice, attention_, weights, Last::plain);
   const at::Tensor context = at::bmm(weights.unsqueeze(1), h).squeeze(1);
-  return {{layers(shard, over_, at::cat({context, q}, 1), Last::plain).squeeze(1)}, {}};
+  return {{layers(slice, over_, at::cat({context, q}, 1), Last::plain).squeeze(1)}, {}};
 }
 
 }  // namespace

@@ -20,18 +20,18 @@ class TensorDlrm : public TorchModel {
   }
 
  protected:
-  Segment run(int, const ShardTensors& shard, const std::vector<at::Tensor>&,
+  Segment run(int, const SliceTensors& slice, const std::vector<at::Tensor>&,
               const at::Tensor&) const override {
-    at::Tensor v = shard.pooled, z;
+    at::Tensor v = slice.pooled, z;
     at::Tensor bottom;
     if (!bottom_.empty()) {
-      bottom = layers(shard, bottom_, shard.dense, Last::relu);
+      bottom = layers(slice, bottom_, slice.dense, Last::relu);
       v = at::cat({bottom, v}, 1);
     }
-    v = v.reshape({shard.samples, vectors_, dim_});
+    v = v.reshape({slice.samples, vectors_, dim_});
     z = pair_products(v);
     if (!bottom_.empty()) z = at::cat({bottom, z}, 1);
-    return {{layers(shard, top_, z, Last::plain).squeeze(1)}, {}};
+    return {{layers(slice, top_, z, Last::plain).squeeze(1)}, {}};
   }
 
  private:
@@ -47,10 +47,10 @@ class TensorMlp : public TorchModel {
   }
 
  protected:
-  Segment run(int, const ShardTensors& shard, const std::vector<at::Tensor>&,
+  Segment run(int, const SliceTensors& slice, const std::vector<at::Tensor>&,
               const at::Tensor&) const override {
-    const at::Tensor x = at::cat({shard.dense, shard.pooled}, 1);
-    return {{layers(shard, top_, x, Last::plain).squeeze(1)}, {}};
+    const at::Tensor x = at::cat({slice.dense, slice.pooled}, 1);
+    return {{layers(slice, top_, x, Last::plain).squeeze(1)}, {}};
   }
 
  private:

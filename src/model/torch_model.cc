@@ -52,7 +52,7 @@ void use_one_torch_thread() {
   at::set_num_threads(1);
 }
 
-struct TorchModel::State : ShardState {
+struct TorchModel::State : SliceState {
   Graph graph;
 };
 
@@ -93,26 +93,26 @@ TorchModel::Layers TorchModel::add_layers(const std::string& name, int64_t input
   return stack;
 }
 
-at::Tensor TorchModel::product(const ShardTensors& shard, int parameter,
+at::Tensor TorchModel::product(const SliceTensors& slice, int parameter,
                                const at::Tensor& x) const {
-  const at::Tensor& weight = shard.parameters[parameter];
+  const at::Tensor& weight = slice.parameters[parameter];
   if (options_.precision == LayerPrecision::float32) return at::linear(x, weight);
   return at::linear(x.to(at::kBFloat16), weight.to(at::kBFloat16)).to(at::kFloat);
 }
 
-at::Tensor TorchModel::linear(const ShardTensors& shard, const Linear& layer,
+at::Tensor TorchModel::linear(const SliceTensors& slice, const Linear& layer,
                               const at::Tensor& x) const {
-  const at::Tensor& bias = shard.parameters[layer.bias];
+  const at::Tensor& bias = slice.parameters[layer.bias];
   if (options_.precision == LayerPrecision::float32) {
-    return at::linear(x, shard.parameters[layer.weight], bias);
+    return at::linear(x, slice.parameters[layer.weight], bias);
   }
-  return product(shard, layer.weight, x) + bias;
+  return product(slice, layer.weight, x) + bias;
 }
 
-at::Tensor TorchModel::layers(const ShardTensors& shard, const Layers& stack, at::Tensor x,
+at::Tensor TorchModel::layers(const SliceTensors& slice, const Layers& stack, at::Tensor x,
                               Last last) const {
   for (size_t l = 0; l < stack.size(); ++l) {
-    x = linear(shard, stack[l], x);
+    x = linear(slice, stack[l], x);
     if (l + 1 < stack.size() || last == Last::relu) x = at::relu(x);
   }
   return x;
@@ -132,14 +132,14 @@ at::Tensor TorchModel::on_device_of(const at::Tensor& like, const std::vector<in
   return at::tensor(numbers, at::kLong).to(like.device());
 }
 
-at::Tensor TorchModel::deep_input(const ShardTensors& shard, const at::Tensor& rows) const {
+at::Tensor TorchModel::deep_input(const SliceTensors& slice, const at::Tensor& rows) const {
   switch (options_.deep_input) {
     case DeepInput::dense:
-      return shard.dense;
+      return slice.dense;
     case DeepInput::rows:
       return rows;
     case DeepInput::all:
-      return at::cat({shard.dense, rows}, 1);
+      return at::cat({slice.dense, rows}, 1);
   }
   RECMILL_CHECK(false);
   return {};
@@ -161,11 +161,11 @@ void TorchModel::initialize(uint64_t seed, std::span<float> parameters) const {
   }
 }
 
-std::unique_ptr<ShardState> TorchModel::make_state() const {
+std::unique_ptr<SliceState> TorchModel::make_state() const {
   return std::make_unique<State>();
 }
 
-Status TorchModel::load(std::span<const float> parameters, Pool& pool, const Renew& renew) {
+Status TorchModel::load(std::span<const float> parameters, ThreadPool& pool, const Renew& renew) {
   RECMILL_CHECK(static_cast<int64_t>(parameters.size()) == parameter_count_);
   if (renew) pool.run_ranges(parameter_count_, kRenewed, renew);
   loaded_ = parameters.data();
@@ -178,64 +178,64 @@ Status TorchModel::load(std::span<const float> parameters, Pool& pool, const Ren
   });
 }
 
-ShardTensors TorchModel::tensors_of(const ShardInput& input) const {
+SliceTensors TorchModel::tensors_of(const SliceInput& input) const {
   RECMILL_CHECK(loaded_ != nullptr);
-  ShardTensors shard;
-  shard.samples = input.samples;
-  shard.first_sample = input.first_sample;
-  shard.iteration = input.iteration;
-  shard.training = input.training;
-  shard.rows = input.rows;
-  shard.dense = spec_.num_dense == 0
+  SliceTensors slice;
+  slice.samples = input.samples;
+  slice.first_sample = input.first_sample;
+  slice.iteration = input.iteration;
+  slice.training = input.training;
+  slice.rows = input.rows;
+  slice.dense = spec_.num_dense == 0
                     ? at::empty({input.samples, 0})
                     : view_of(input.dense, {input.samples, spec_.num_dense}).clone();
-  shard.pooled = view_of(input.pooled, {input.samples, layout_.stride}).clone();
+  slice.pooled = view_of(input.pooled, {input.samples, layout_.stride}).clone();
   size_t sequence = 0;
   for (size_t f = 0; f < spec_.features.size(); ++f) {
     if (spec_.features[f].pooling != Pooling::none) continue;
-    const ShardInput::Sequence& from = input.sequences[sequence++];
+    const SliceInput::Sequence& from = input.sequences[sequence++];
     const int64_t lookups = from.offsets[input.samples] - from.offsets[0];
-    shard.sequences.push_back(lookups == 0
+    slice.sequences.push_back(lookups == 0
                                   ? at::empty({0, spec_.dim_of(f)})
                                   : view_of(from.rows, {lookups, spec_.dim_of(f)}).clone());
-    shard.offsets.emplace_back(from.offsets, static_cast<size_t>(input.samples) + 1);
+    slice.offsets.emplace_back(from.offsets, static_cast<size_t>(input.samples) + 1);
   }
   for (const auto& spec : parameters_) {
-    shard.parameters.push_back(view_of(loaded_ + spec.offset, spec.shape));
+    slice.parameters.push_back(view_of(loaded_ + spec.offset, spec.shape));
   }
-  return shard;
+  return slice;
 }
 
-at::Tensor TorchModel::logits_of(const ShardTensors& batch) const {
+at::Tensor TorchModel::logits_of(const SliceTensors& batch) const {
   Segment made;
   for (int phase = 0; phase < phases(); ++phase) made = run(phase, batch, made.carry, made.sum);
   return made.carry.at(0);
 }
 
-void TorchModel::Graph::begin(const TorchModel& model, ShardTensors shard) {
+void TorchModel::Graph::begin(const TorchModel& model, SliceTensors slice) {
   model_ = &model;
-  shard_ = std::move(shard);
+  slice_ = std::move(slice);
   phases_.assign(model.phases(), {});
   carry_gradients_.clear();
-  leaves_ = {shard_.pooled};
-  leaves_.insert(leaves_.end(), shard_.sequences.begin(), shard_.sequences.end());
+  leaves_ = {slice_.pooled};
+  leaves_.insert(leaves_.end(), slice_.sequences.begin(), slice_.sequences.end());
   for (size_t p = 0; p < model.parameters_.size(); ++p)
-    if (model.parameters_[p].trained) leaves_.push_back(shard_.parameters[p]);
+    if (model.parameters_[p].trained) leaves_.push_back(slice_.parameters[p]);
   leaf_gradients_.assign(leaves_.size(), {});
-  if (!shard_.training) return;
+  if (!slice_.training) return;
   for (at::Tensor& leaf : leaves_) leaf.set_requires_grad(true);
 }
 
 const TorchModel::Segment& TorchModel::Graph::forward(int phase, at::Tensor total) {
-  const c10::AutoGradMode grad(shard_.training);
+  const c10::AutoGradMode grad(slice_.training);
   Phase& now = phases_[phase];
   if (phase > 0) {
     for (const at::Tensor& tensor : phases_[phase - 1].made.carry)
-      now.carried.push_back(tensor.detach().set_requires_grad(shard_.training));
+      now.carried.push_back(tensor.detach().set_requires_grad(slice_.training));
     now.total = std::move(total);
-    now.total.set_requires_grad(shard_.training);
+    now.total.set_requires_grad(slice_.training);
   }
-  now.made = model_->run(phase, shard_, now.carried, now.total);
+  now.made = model_->run(phase, slice_, now.carried, now.total);
   return now.made;
 }
 
@@ -258,14 +258,14 @@ at::Tensor TorchModel::Graph::backward(int phase, const at::Tensor& by_output) {
   return now.total.defined() ? gradients.back() : at::Tensor();
 }
 
-Status TorchModel::forward(int phase, const ShardInput& input, std::span<const float> total,
-                           ShardState& shard_state, std::span<float> sum,
+Status TorchModel::forward(int phase, const SliceInput& input, std::span<const float> total,
+                           SliceState& slice_state, std::span<float> sum,
                            std::span<float> logits) const {
   std::ranges::fill(sum, 0.0f);
   if (input.samples == 0) return {};
   RECMILL_RETURN_IF_ERROR(check(input));
   return guarded("forward", [&]() -> Status {
-    Graph& graph = static_cast<State&>(shard_state).graph;
+    Graph& graph = static_cast<State&>(slice_state).graph;
     if (phase == 0) graph.begin(*this, tensors_of(input));
     const Segment& made = graph.forward(phase, phase == 0 ? at::Tensor() : copy_of(total));
     if (!sum.empty()) copy_out(made.sum, sum.data(), std::ssize(sum));
@@ -276,11 +276,11 @@ Status TorchModel::forward(int phase, const ShardInput& input, std::span<const f
   });
 }
 
-Status TorchModel::backward(int phase, const ShardInput& input, std::span<const float> total,
-                            std::span<const float> logit_gradient, ShardState& shard_state,
-                            std::span<float> sum, ShardGradient gradient) const {
+Status TorchModel::backward(int phase, const SliceInput& input, std::span<const float> total,
+                            std::span<const float> logit_gradient, SliceState& slice_state,
+                            std::span<float> sum, SliceGradient gradient) const {
   std::ranges::fill(sum, 0.0f);
-  Graph& graph = static_cast<State&>(shard_state).graph;
+  Graph& graph = static_cast<State&>(slice_state).graph;
   if (input.samples == 0) {
     if (phase == 0) write_gradient(input, graph, gradient);
     return {};
@@ -295,8 +295,8 @@ Status TorchModel::backward(int phase, const ShardInput& input, std::span<const 
   });
 }
 
-void TorchModel::write_gradient(const ShardInput& input, Graph& graph,
-                                ShardGradient gradient) const {
+void TorchModel::write_gradient(const SliceInput& input, Graph& graph,
+                                SliceGradient gradient) const {
   std::vector<at::Tensor> gradients = graph.leaf_gradients();
   gradients.resize(1 + input.sequences.size() + parameters_.size());
   auto next = gradients.begin();

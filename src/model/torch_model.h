@@ -14,9 +14,9 @@
 
 namespace recmill::model {
 
-/// What one shard's forward pass reads. Copies of the inputs, in memory that Torch aligned, so that
+/// What one slice's forward pass reads. Copies of the inputs, in memory that Torch aligned, so that
 /// its kernels run alike wherever the caller's buffers stand; parameters are views, not copies.
-struct ShardTensors {
+struct SliceTensors {
   int64_t samples = 0;
   int64_t first_sample = 0;  // global position
   int64_t iteration = 0;
@@ -29,12 +29,12 @@ struct ShardTensors {
   std::vector<at::Tensor> parameters;             // in the order of parameters()
 };
 
-/// Runs each shard on the calling thread, keeps its graph, and differentiates it. A subclass adds
+/// Runs each slice on the calling thread, keeps its graph, and differentiates it. A subclass adds
 /// its parameters in its constructor and writes run().
 ///
 /// Phases: each phase is a graph of its own. Its inputs are the tensors carried from the phase
-/// before and that phase's total over the global batch; as total = sum over shards of `sum`, the
-/// gradient by a shard's `sum` is the sum over all shards of their gradients by `total`, which is
+/// before and that phase's total over the global batch; as total = sum over slices of `sum`, the
+/// gradient by a slice's `sum` is the sum over all slices of their gradients by `total`, which is
 /// what backward phases add up. A subclass so writes its forward formulas only.
 class TorchModel : public Model {
  public:
@@ -42,33 +42,33 @@ class TorchModel : public Model {
   int64_t parameter_count() const override { return parameter_count_; }
   EmbeddingLayout embedding_layout() const override { return layout_; }
   void initialize(uint64_t seed, std::span<float> parameters) const override;
-  std::unique_ptr<ShardState> make_state() const override;
-  Status load(std::span<const float> parameters, Pool& pool, const Renew& renew) override;
+  std::unique_ptr<SliceState> make_state() const override;
+  Status load(std::span<const float> parameters, ThreadPool& pool, const Renew& renew) override;
   int64_t backward_sum_size(int phase) const override {
     return phase == 0 ? 0 : forward_sum_size(phase - 1);
   }
-  Status forward(int phase, const ShardInput& input, std::span<const float> total,
-                 ShardState& state, std::span<float> sum, std::span<float> logits) const override;
-  Status backward(int phase, const ShardInput& input, std::span<const float> total,
-                  std::span<const float> logit_gradient, ShardState& state, std::span<float> sum,
-                  ShardGradient gradient) const override;
+  Status forward(int phase, const SliceInput& input, std::span<const float> total,
+                 SliceState& state, std::span<float> sum, std::span<float> logits) const override;
+  Status backward(int phase, const SliceInput& input, std::span<const float> total,
+                  std::span<const float> logit_gradient, SliceState& state, std::span<float> sum,
+                  SliceGradient gradient) const override;
 
   /// Whether training draws random numbers, others in each iteration.
   virtual bool draws_random() const { return false; }
 
-  /// All phases of a batch that is one shard, in the precision of its tensors: logits [samples].
+  /// All phases of a batch that is one slice, in the precision of its tensors: logits [samples].
   /// Throws as run().
-  at::Tensor logits_of(const ShardTensors& batch) const;
+  at::Tensor logits_of(const SliceTensors& batch) const;
 
   struct Segment {
     std::vector<at::Tensor> carry;  // to the next phase; of the last phase: {logits [samples]}
     at::Tensor sum;                 // [forward_sum_size(phase)]; undefined for none
   };
-  /// The graphs of a shard's phases, on the device of its tensors. Throws as run().
+  /// The graphs of a slice's phases, on the device of its tensors. Throws as run().
   class Graph {
    public:
     /// Of one sample at least. The model outlives the graph.
-    void begin(const TorchModel& model, ShardTensors shard);
+    void begin(const TorchModel& model, SliceTensors slice);
     /// Phase after phase. `total`, which the graph keeps: of the phase before; undefined in the
     /// first one. The segment is good until clear().
     const Segment& forward(int phase, at::Tensor total);
@@ -88,7 +88,7 @@ class TorchModel : public Model {
       Segment made;
     };
     const TorchModel* model_ = nullptr;
-    ShardTensors shard_;
+    SliceTensors slice_;
     std::vector<at::Tensor> leaves_;
     std::vector<Phase> phases_;
     std::vector<at::Tensor> leaf_gradients_;   // that phases have added up
@@ -100,13 +100,13 @@ class TorchModel : public Model {
   TorchModel(const ModelOptions& options, const ModelSpec& spec);
 
   /// One phase of the forward pass, at least one sample. Throws c10::Error or std::exception.
-  virtual Segment run(int phase, const ShardTensors& shard, const std::vector<at::Tensor>& carry,
+  virtual Segment run(int phase, const SliceTensors& slice, const std::vector<at::Tensor>& carry,
                       const at::Tensor& total) const = 0;
-  /// What is wrong with a shard's input, before run() sees it.
-  virtual Status check(const ShardInput& /*input*/) const { return {}; }
+  /// What is wrong with a slice's input, before run() sees it.
+  virtual Status check(const SliceInput& /*input*/) const { return {}; }
 
   enum class Initial { linear, row, zero, one };
-  /// Index into parameters() and ShardTensors::parameters. Offsets are multiples of 16 floats.
+  /// Index into parameters() and SliceTensors::parameters. Offsets are multiples of 16 floats.
   int add_parameter(std::string name, std::vector<int64_t> shape, Initial initial,
                     bool trained = true);
 
@@ -120,20 +120,20 @@ class TorchModel : public Model {
   /// "name.0.bias", "name.2.weight" ...
   Layers add_layers(const std::string& name, int64_t inputs, const std::vector<int64_t>& sizes);
   /// x [samples, inputs] W^T + b; with bfloat16 the operands and their product are rounded.
-  at::Tensor linear(const ShardTensors& shard, const Linear& layer, const at::Tensor& x) const;
+  at::Tensor linear(const SliceTensors& slice, const Linear& layer, const at::Tensor& x) const;
   enum class Last { relu, plain };
   /// ReLU after every layer, after the last one as `last` says.
-  at::Tensor layers(const ShardTensors& shard, const Layers& stack, at::Tensor x, Last last) const;
+  at::Tensor layers(const SliceTensors& slice, const Layers& stack, at::Tensor x, Last last) const;
 
   /// x [samples, inputs] times parameter [outputs, inputs] transposed, in the layers' precision.
-  at::Tensor product(const ShardTensors& shard, int parameter, const at::Tensor& x) const;
+  at::Tensor product(const SliceTensors& slice, int parameter, const at::Tensor& x) const;
   /// vectors [samples, n, dim]: the products of each with those before it, in the order of
   /// kernels/interaction: [samples, n (n - 1) / 2].
   static at::Tensor pair_products(const at::Tensor& vectors);
   /// The numbers as a tensor of `like`'s device.
   static at::Tensor on_device_of(const at::Tensor& like, const std::vector<int64_t>& numbers);
   /// What options.deep_input names, of the dense values and `rows`; and its width.
-  at::Tensor deep_input(const ShardTensors& shard, const at::Tensor& rows) const;
+  at::Tensor deep_input(const SliceTensors& slice, const at::Tensor& rows) const;
   int64_t deep_inputs(int64_t rows_width) const;
 
   const ModelOptions options_;
@@ -141,8 +141,8 @@ class TorchModel : public Model {
 
  private:
   struct State;
-  ShardTensors tensors_of(const ShardInput& input) const;
-  void write_gradient(const ShardInput& input, Graph& graph, ShardGradient gradient) const;
+  SliceTensors tensors_of(const SliceInput& input) const;
+  void write_gradient(const SliceInput& input, Graph& graph, SliceGradient gradient) const;
 
   EmbeddingLayout layout_;
   std::vector<ParameterSpec> parameters_;

@@ -100,22 +100,22 @@ void add_by_tree(std::vector<std::vector<float>>& parts) {
   }
 }
 
-/// What training does with a model: phases, trees, shards on the pool's threads.
+/// What training does with a model: phases, trees, slices on the pool's threads.
 class Runner {
  public:
-  Runner(const Problem& problem, const Model& model, int shards)
-      : p_(problem), model_(model), cut_{problem.samples, shards}, totals_(model.phases()) {
+  Runner(const Problem& problem, const Model& model, int slices)
+      : p_(problem), model_(model), cut_{problem.samples, slices}, totals_(model.phases()) {
     stride_ = model.embedding_layout().stride;
-    for (int s = 0; s < shards; ++s) states_.push_back(model.make_state());
+    for (int s = 0; s < slices; ++s) states_.push_back(model.make_state());
   }
 
-  void run(Pool& pool, bool training, std::span<float> parameters, Outcome& out) {
+  void run(ThreadPool& pool, bool training, std::span<float> parameters, Outcome& out) {
     out.logits.assign(p_.samples, NAN);
     for (int phase = 0; phase < model_.phases(); ++phase) {
-      each_shard(pool, model_.forward_sum_size(phase), [&](int s, std::span<float> sum) {
+      each_slice(pool, model_.forward_sum_size(phase), [&](int s, std::span<float> sum) {
         const std::span logits =
             std::span(out.logits).subspan(cut_.begin(s), cut_.end(s) - cut_.begin(s));
-        with_input(s, training, [&](const ShardInput& input) {
+        with_input(s, training, [&](const SliceInput& input) {
           return model_.forward(phase, input, total(phase - 1), *states_[s], sum, logits);
         });
       });
@@ -127,11 +127,11 @@ class Runner {
     for (const auto& sequence : p_.sequences) {
       out.by_sequences.emplace_back(sequence.rows.size(), NAN);
     }
-    std::vector<std::vector<float>> by_parameters(cut_.shards,
+    std::vector<std::vector<float>> by_parameters(cut_.slices,
                                                   std::vector<float>(parameters.size(), NAN));
     std::vector<float> above;
     for (int phase = model_.phases() - 1; phase >= 0; --phase) {
-      each_shard(pool, model_.backward_sum_size(phase), [&](int s, std::span<float> sum) {
+      each_slice(pool, model_.backward_sum_size(phase), [&](int s, std::span<float> sum) {
         const int64_t begin = cut_.begin(s), count = cut_.end(s) - begin;
         std::vector<float*> by_sequences;
         for (size_t q = 0; q < p_.sequences.size(); ++q) {
@@ -140,9 +140,9 @@ class Runner {
                               std::max<int64_t>(1, offsets.back() - offsets[0]);
           by_sequences.push_back(out.by_sequences[q].data() + (offsets[begin] - offsets[0]) * dim);
         }
-        const ShardGradient gradient{out.by_pooled.data() + begin * stride_, by_sequences,
+        const SliceGradient gradient{out.by_pooled.data() + begin * stride_, by_sequences,
                                      by_parameters[s].data()};
-        with_input(s, training, [&](const ShardInput& input) {
+        with_input(s, training, [&](const SliceInput& input) {
           return model_.backward(phase, input, above,
                                  std::span(p_.logit_gradient).subspan(begin, count), *states_[s],
                                  sum, gradient);
@@ -160,17 +160,17 @@ class Runner {
     return phase < 0 ? std::span<const float>() : totals_[phase];
   }
 
-  void each_shard(Pool& pool, int64_t sum_size,
+  void each_slice(ThreadPool& pool, int64_t sum_size,
                   const std::function<void(int, std::span<float>)>& body) {
-    parts_.assign(cut_.shards, std::vector<float>(sum_size, NAN));
-    pool.run(cut_.shards, [&](int64_t s) { body(int(s), parts_[s]); });
+    parts_.assign(cut_.slices, std::vector<float>(sum_size, NAN));
+    pool.run(cut_.slices, [&](int64_t s) { body(int(s), parts_[s]); });
     add_by_tree(parts_);
   }
 
   void with_input(int s, bool training,
-                  const std::function<Status(const ShardInput&)>& body) const {
+                  const std::function<Status(const SliceInput&)>& body) const {
     const int64_t begin = cut_.begin(s), end = cut_.end(s);
-    std::vector<ShardInput::Sequence> sequences;
+    std::vector<SliceInput::Sequence> sequences;
     for (const auto& sequence : p_.sequences) {
       const int64_t lookups = sequence.offsets.back() - sequence.offsets[0];
       const int64_t dim = int64_t(sequence.rows.size()) / std::max<int64_t>(1, lookups);
@@ -183,7 +183,7 @@ class Runner {
       const JaggedView all{bags.offsets.data(), bags.rows.data(), nullptr, p_.samples, false};
       rows.push_back(all.slice(begin, end));
     }
-    const ShardInput input{.first_sample = 1000 + begin,
+    const SliceInput input{.first_sample = 1000 + begin,
                            .iteration = 3,
                            .samples = end - begin,
                            .training = training,
@@ -197,9 +197,9 @@ class Runner {
 
   const Problem& p_;
   const Model& model_;
-  const ShardCut cut_;
+  const SliceCut cut_;
   int64_t stride_ = 0;
-  std::vector<std::unique_ptr<ShardState>> states_;
+  std::vector<std::unique_ptr<SliceState>> states_;
   std::vector<std::vector<float>> parts_, totals_;
 };
 
@@ -222,14 +222,14 @@ std::vector<float> parameters_of(const Model& model) {
   return values;
 }
 
-Outcome outcome_of(const Problem& problem, int shards, int threads, bool training = true) {
+Outcome outcome_of(const Problem& problem, int slices, int threads, bool training = true) {
   const auto model = model_of(problem);
   Outcome out;
   out.parameters = parameters_of(*model);
-  Pool pool(threads);
+  ThreadPool pool(threads);
   pool.set_thread_start(use_one_torch_thread);
   EXPECT_TRUE(model->load(out.parameters, pool).ok());
-  Runner(problem, *model, shards).run(pool, training, out.parameters, out);
+  Runner(problem, *model, slices).run(pool, training, out.parameters, out);
   return out;
 }
 
@@ -558,9 +558,9 @@ TEST(TorchModels, forward_and_gradients_equal_the_plain_model_over_the_whole_bat
   for (const Case& c : all_cases(67)) {
     const Outcome exact = plain_outcome(c.problem, c.plain, at::kDouble);
     const Outcome plain = plain_outcome(c.problem, c.plain, at::kFloat);
-    for (int shards : {1, 2, 8}) {
-      SCOPED_TRACE(testing::Message() << c.name << ", shards " << shards);
-      const Outcome ours = outcome_of(c.problem, shards, 1);
+    for (int slices : {1, 2, 8}) {
+      SCOPED_TRACE(testing::Message() << c.name << ", slices " << slices);
+      const Outcome ours = outcome_of(c.problem, slices, 1);
       expect_near(c.problem, ours, exact, 2e-5);
       expect_near(c.problem, ours, plain, 2e-5);
     }
@@ -575,7 +575,7 @@ TEST(TorchModels, are_bitwise_the_same_at_every_number_of_threads) {
   }
 }
 
-TEST(TorchModels, empty_shards_and_an_empty_batch_give_zero_gradients) {
+TEST(TorchModels, empty_slices_and_an_empty_batch_give_zero_gradients) {
   for (int64_t samples : {0, 1, 3}) {
     for (const Case& c : all_cases(samples)) {
       SCOPED_TRACE(testing::Message() << c.name << ", samples " << samples);
@@ -591,8 +591,8 @@ TEST(TorchModels, evaluation_uses_running_statistics_and_drops_nothing) {
   const Problem p = problem_of(deep_fm_options(), spec_of(5, 8, 40, 13), 67);
   const auto plain = [](const Problem& q, const Plain& m) { return plain_deep_fm(q, m, false); };
   const Outcome exact = plain_outcome(p, plain, at::kDouble);
-  for (int shards : {1, 2, 8}) {
-    const Outcome ours = outcome_of(p, shards, 2, false);
+  for (int slices : {1, 2, 8}) {
+    const Outcome ours = outcome_of(p, slices, 2, false);
     EXPECT_LE(distance(ours.logits, exact.logits), 2e-5);
     EXPECT_EQ(parameters_of(*model_of(p)), ours.parameters);
   }
@@ -603,7 +603,7 @@ TEST(TorchModels, unaligned_parameters_are_used_alike) {
       problem_of({.kind = ModelKind::wide_and_deep, .deep = {32, 16}}, spec_of(5, 8, 40, 13), 67);
   const auto model = model_of(p);
   const std::vector<float> values = parameters_of(*model);
-  Pool pool(1);
+  ThreadPool pool(1);
   pool.set_thread_start(use_one_torch_thread);
   std::vector<Outcome> outcomes(16);
   for (size_t shift = 0; shift < 16; ++shift) {
@@ -640,9 +640,9 @@ TEST(Tbsm, histories_of_unequal_length_are_refused_with_the_sample) {
   p.sequences[1].offsets.back() += 1;
   const auto model = model_of(p);
   const std::vector<float> values = parameters_of(*model);
-  Pool pool(1);
+  ThreadPool pool(1);
   ASSERT_TRUE(model->load(values, pool).ok());
-  std::vector<ShardInput::Sequence> sequences;
+  std::vector<SliceInput::Sequence> sequences;
   for (const auto& s : p.sequences) sequences.push_back({s.rows.data(), s.offsets.data()});
   const auto state = model->make_state();
   std::vector<float> logits(4);

@@ -110,8 +110,8 @@ float* Tower::backward(int64_t samples, const void* x, float* dy, bool accumulat
   return static_cast<float*>(a.dy);
 }
 
-Status load_towers(std::span<Tower* const> towers, std::span<const float> parameters, Pool& pool,
-                   const Model::Renew& renew) {
+Status load_towers(std::span<Tower* const> towers, std::span<const float> parameters,
+                   ThreadPool& pool, const Model::Renew& renew) {
   for (Tower* tower : towers) RECMILL_RETURN_IF_ERROR(tower->make_layers());
   struct Task {
     Layer* layer;

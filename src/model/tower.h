@@ -12,7 +12,7 @@
 
 #include "base/status.h"
 #include "device/buffer.h"
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "kernels/dense_layer/dense_layer.h"
 #include "model/model.h"
 #include "model/model_options.h"
@@ -38,7 +38,7 @@ struct KeptMatrix {
 };
 
 /// The kept matrices of one block, and memory for gradients on their way back.
-class BlockState : public ShardState {
+class BlockState : public SliceState {
  public:
   /// `widest`: floats of the widest gradient of one sample. `scratch`: floats for the model's own
   /// use.
@@ -96,7 +96,7 @@ class Tower {
 
  private:
   friend Status load_towers(std::span<Tower* const> towers, std::span<const float> parameters,
-                            Pool& pool, const Model::Renew& renew);
+                            ThreadPool& pool, const Model::Renew& renew);
   Status make_layers();
 
   TowerSpec spec_;
@@ -107,7 +107,7 @@ class Tower {
 };
 
 /// Model::load() of layers: all of them in pieces for the pool.
-Status load_towers(std::span<Tower* const> towers, std::span<const float> parameters, Pool& pool,
-                   const Model::Renew& renew);
+Status load_towers(std::span<Tower* const> towers, std::span<const float> parameters,
+                   ThreadPool& pool, const Model::Renew& renew);
 
 }  // namespace recmill::model

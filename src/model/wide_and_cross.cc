@@ -17,10 +17,10 @@ class WideAndDeep : public TorchModel {
   }
 
  protected:
-  Segment run(int, const ShardTensors& shard, const std::vector<at::Tensor>&,
+  Segment run(int, const SliceTensors& slice, const std::vector<at::Tensor>&,
               const at::Tensor&) const override {
-    const at::Tensor deep = layers(shard, deep_, deep_input(shard, shard.pooled), Last::plain);
-    return {{linear(shard, wide_, at::cat({shard.pooled, deep}, 1)).squeeze(1)}, {}};
+    const at::Tensor deep = layers(slice, deep_, deep_input(slice, slice.pooled), Last::plain);
+    return {{linear(slice, wide_, at::cat({slice.pooled, deep}, 1)).squeeze(1)}, {}};
   }
 
  private:
@@ -45,18 +45,18 @@ class DeepCross : public TorchModel {
   }
 
  protected:
-  Segment run(int, const ShardTensors& shard, const std::vector<at::Tensor>&,
+  Segment run(int, const SliceTensors& slice, const std::vector<at::Tensor>&,
               const at::Tensor&) const override {
-    at::Tensor first = shard.pooled;
+    at::Tensor first = slice.pooled;
     if (!bottom_.empty()) {
-      first = at::cat({layers(shard, bottom_, shard.dense, Last::relu), shard.pooled}, 1);
+      first = at::cat({layers(slice, bottom_, slice.dense, Last::relu), slice.pooled}, 1);
     }
     at::Tensor x = first;
     for (const Cross& layer : cross_) {
-      const at::Tensor low = product(shard, layer.v, x);
-      x = first * (product(shard, layer.w, low) + shard.parameters[layer.bias]) + x;
+      const at::Tensor low = product(slice, layer.v, x);
+      x = first * (product(slice, layer.w, low) + slice.parameters[layer.bias]) + x;
     }
-    return {{layers(shard, over_, x, Last::plain).squeeze(1)}, {}};
+    return {{layers(slice, over_, x, Last::plain).squeeze(1)}, {}};
   }
 
  private:

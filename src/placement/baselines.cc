@@ -4,8 +4,8 @@
 #include <queue>
 
 #include "placement/build_plan.h"
-#include "placement/choose_pooling.h"
 #include "placement/nodes.h"
+#include "placement/oper/choose_pooling.h"
 #include "placement/planners.h"
 
 namespace recmill::placement {

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "placement/partition.h"
+#include "placement/oper/partition.h"
 #include "placement_plan/placement_plan.h"
 
 namespace recmill::placement {

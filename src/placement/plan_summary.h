@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/json_lines.h"
+#include "placement/cost_model.h"
 #include "placement/planners.h"
-#include "placement/rater.h"
 
 namespace recmill::placement {
 

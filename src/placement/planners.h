@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "placement/partition.h"
+#include "placement/oper/partition.h"
 #include "placement/problem.h"
 #include "placement_plan/placement_plan.h"
 #include "schema/options.h"

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "placement/rater.h"
+#include "placement/cost_model.h"
 #include "placement/testing/random_problem.h"
 
 namespace recmill::placement {

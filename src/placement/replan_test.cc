@@ -7,8 +7,8 @@
 #include <random>
 
 #include "placement/build_plan.h"
+#include "placement/cost_model.h"
 #include "placement/planners.h"
-#include "placement/rater.h"
 #include "placement/testing/random_problem.h"
 
 namespace recmill::placement {

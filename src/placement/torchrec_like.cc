@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "placement/build_plan.h"
+#include "placement/cost_model.h"
 #include "placement/planners.h"
-#include "placement/rater.h"
 
 namespace recmill::placement {
 namespace {

@@ -41,8 +41,8 @@ struct TablePlacement {
   std::string table;
   int64_t rows = 0;
   int64_t dim = 0;
-  /// Where rows stand in pieces of columns: the devices, each once, of pieces 0, 1, ..., cut as
-  /// table::ColumnSplit does. Then the lists below are empty. Empty: rows are whole.
+  /// Where rows are stored in pieces of columns: the devices, each once, of pieces 0, 1, ..., cut
+  /// as table::ColumnSplit does. Then the lists below are empty. Empty: rows are whole.
   std::vector<int> column_devices;
   std::vector<PlacedRun> runs;        // ascending; the last one ends at `rows`
   std::vector<int64_t> listed_rows;   // ascending: rows that do not go with their run

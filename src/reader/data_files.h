@@ -16,7 +16,7 @@ namespace recmill::reader {
 Result<std::vector<std::string>> data_files(const DataOptions& options, Subset subset,
                                             Files& files);
 
-/// The folder that data.train and data.eval are relative to; empty: where one stands.
+/// The folder that data.train and data.eval are relative to; empty: the current folder.
 std::string data_folder(const DataOptions& options);
 
 /// The files that entries name, in reading order: each relative to `folder`, patterns sorted. Names
@@ -25,7 +25,7 @@ Result<std::vector<std::string>> find_files(const std::vector<std::string>& entr
                                             const std::string& folder, Files& files);
 
 /// The data set whose rows, of either subset, are all rows of `entries`, which are relative to
-/// where one stands: whatever split and limit `options` have.
+/// the current folder: whatever split and limit `options` have.
 Result<DataOptions> data_of_rows(const DataOptions& options,
                                  const std::vector<std::string>& entries, Files& files);
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reader/synthetic_options.h"
+#include "reader/synthetic/synthetic_options.h"
 #include "schema/column_spec.h"
 #include "schema/options.h"
 
@@ -204,7 +204,7 @@ struct DataOptions {
   BehaviorLogOptions behavior_log;
   reader::SyntheticOptions synthetic;
   // Of no key:
-  std::string base;  // folder that `path` is relative to; empty: where one stands
+  std::string base;  // folder that `path` is relative to; empty: the current folder
   ScoredRows scored;
 };
 template <typename Visitor>
@@ -219,7 +219,7 @@ void describe(Visitor& v, DataOptions& o) {
   v("bad_row_limit", o.bad_row_limit, "skip: more bad rows than this in a file fail");
   v("prefetch", o.prefetch, "windows of rows that are read ahead", between(0, 4096));
   v("cache", o.cache, "folder of row indexes; empty: none are kept");
-  v("delimiter", o.delimiter, "csv: what stands between cells, one character or several");
+  v("delimiter", o.delimiter, "csv: what separates cells, one character or several");
   v("quote", o.quote, "csv: the character around cells (RFC 4180); empty: no quotes");
   v("header", o.header, "csv: the first line of each file names the columns");
   v("columns", o.columns, "csv without a header: all, in order; else by name, which may be a.b");

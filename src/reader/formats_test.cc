@@ -499,7 +499,7 @@ std::vector<std::string> read(const Table& table, DataOptions options, ParserKin
   options.shuffle.window = 7;
   options.columns.clear();
   for (const Column& column : table.columns) options.columns.push_back(column.spec);
-  Pool pool(2);
+  ThreadPool pool(2);
   const auto reader = open_reader(options, Subset::train, 0, pool, posix_files(), parser);
   EXPECT_TRUE(reader.ok()) << what << reader.status().message();
   if (!reader.ok()) return {};

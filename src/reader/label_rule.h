@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "reader/data_options.h"
-#include "reader/named_values.h"
+#include "reader/text/named_values.h"
 
 namespace recmill::reader {
 

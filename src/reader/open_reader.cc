@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/open_reader.h"
 
-#include "reader/behavior_log_reader.h"
 #include "reader/derived_columns.h"
-#include "reader/synthetic_reader.h"
-#include "reader/text_reader.h"
+#include "reader/synthetic/synthetic_reader.h"
+#include "reader/text/behavior_log_reader.h"
+#include "reader/text/text_reader.h"
 #include "schema/option_ranges.h"
 #ifdef RECMILL_WITH_ARROW
-#include "reader/columnar_reader.h"
+#include "reader/columnar/columnar_reader.h"
 #endif
 
 namespace recmill::reader {
@@ -15,7 +15,7 @@ namespace recmill::reader {
 namespace {
 
 Result<std::unique_ptr<Reader>> open_files(const DataOptions& options, Subset subset, uint64_t seed,
-                                           Pool& pool, Files& files, ParserKind parser) {
+                                           ThreadPool& pool, Files& files, ParserKind parser) {
   switch (options.format) {
     case DataFormat::criteo_tsv:
     case DataFormat::csv:
@@ -42,7 +42,7 @@ Result<std::unique_ptr<Reader>> open_files(const DataOptions& options, Subset su
 }  // namespace
 
 Result<std::unique_ptr<Reader>> open_reader(const DataOptions& options, Subset subset,
-                                            uint64_t seed, Pool& pool, Files& files,
+                                            uint64_t seed, ThreadPool& pool, Files& files,
                                             ParserKind parser) {
   RECMILL_RETURN_IF_ERROR(check_ranges(options, "data"));
   RECMILL_ASSIGN_OR_RETURN(const DataOptions of_files, without_derived_columns(options));

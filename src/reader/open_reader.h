@@ -6,10 +6,10 @@
 #include <memory>
 
 #include "base/files.h"
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "reader/data_options.h"
 #include "reader/reader.h"
-#include "reader/text_parser.h"
+#include "reader/text/text_parser.h"
 
 namespace recmill::reader {
 
@@ -18,7 +18,7 @@ namespace recmill::reader {
 /// reader, as `files` must. Nothing is counted or indexed before the first rows() or read().
 /// `parser` is for text; both kinds give the same bits.
 Result<std::unique_ptr<Reader>> open_reader(const DataOptions& options, Subset subset,
-                                            uint64_t seed, Pool& pool, Files& files,
+                                            uint64_t seed, ThreadPool& pool, Files& files,
                                             ParserKind parser = ParserKind::fast);
 
 /// Whether there is an evaluation subset, which may turn out to have no rows.

@@ -64,7 +64,7 @@ class ReaderContract : public ::testing::TestWithParam<ReaderCase> {
     return {rows.begin(), rows.end()};
   }
 
-  Pool pool_{2};
+  ThreadPool pool_{2};
 };
 
 TEST_P(ReaderContract, rows_is_what_an_epoch_hands_out_and_nothing_follows) {
@@ -122,7 +122,7 @@ TEST_P(ReaderContract, number_of_threads_and_read_ahead_do_not_matter) {
   auto expected = read_epoch(*open(shuffled(128)), 1, 300);
   for (const int threads : {1, 3}) {
     for (const int64_t prefetch : {1, 4}) {
-      Pool pool(threads);
+      ThreadPool pool(threads);
       DataOptions options = shuffled(128);
       options.prefetch = prefetch;
       auto reader = open_reader(options, GetParam().subset, kSeed, pool, posix_files());

@@ -14,7 +14,7 @@ struct DeviceSpec {
   std::string name;  // "cpu0"
   int64_t memory_bytes = 0;
   DeviceKind kind = DeviceKind::cpu;
-  int64_t l2_bytes = 1 << 20;  // a core's own (a CUDA device: shared memory of a multiprocessor)
+  int64_t l2_bytes = 1 << 20;      // a core's own (a CUDA device: shared memory of an SM)
   int64_t shared_cache_bytes = 0;  // the last-level cache of all cores; 0: none
 };
 

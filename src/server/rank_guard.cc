@@ -44,7 +44,7 @@ class RankGuard {
   void run();
 
  private:
-  bool obey();
+  bool read_messages();
   void pass_notes();
   bool heed_signals();
   void watch_rank();
@@ -91,7 +91,7 @@ void RankGuard::run() {
   while (true) {
     pollfd waits[] = {{line_.descriptor(), POLLIN, 0}, {signals_, POLLIN, 0}, {notes_, POLLIN, 0}};
     poll(waits, 3, kBeatMilliseconds / 2);
-    if (!heed_signals() || !obey()) return;
+    if (!heed_signals() || !read_messages()) return;
     pass_notes();
     if (silence_.seconds() > setting_.lease_seconds) return;
     if (beat.seconds() * 1000 < kBeatMilliseconds) continue;
@@ -102,7 +102,7 @@ void RankGuard::run() {
 }
 
 // Whether to go on.
-bool RankGuard::obey() {
+bool RankGuard::read_messages() {
   for (const Json& message : line_.receive()) {
     silence_.lap();
     const std::string what = message.value("what", "");

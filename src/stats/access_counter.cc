@@ -90,7 +90,7 @@ Result<AccessCounter> AccessCounter::create(const ModelSpec& spec, std::string m
   return counter;
 }
 
-void AccessCounter::add(const SparseBatch& batch, Pool& pool) {
+void AccessCounter::add(const SparseBatch& batch, ThreadPool& pool) {
   RECMILL_CHECK(batch.features.size() == table_of_feature_.size());
   std::vector<Task> whole(tables_.size());
   int64_t lookups = 0;
@@ -124,7 +124,7 @@ void AccessCounter::add(const SparseBatch& batch, Pool& pool) {
   run(tasks, pool);
 }
 
-void AccessCounter::run(std::span<Task> tasks, Pool& pool) {
+void AccessCounter::run(std::span<Task> tasks, ThreadPool& pool) {
   pool.run(std::ssize(tasks), [&](int64_t t) {
     Task& task = tasks[static_cast<size_t>(t)];
     uint8_t* const counters = tables_[task.table].counters;
@@ -175,7 +175,7 @@ void AccessCounter::merge_sums(size_t table, const TableSums& sums) {
   tables_[table].sums.bags += sums.bags;
 }
 
-void AccessCounter::merge(const AccessCounter& other, Pool& pool) {
+void AccessCounter::merge(const AccessCounter& other, ThreadPool& pool) {
   RECMILL_CHECK(other.model_ == model_ && other.tables_.size() == tables_.size());
   pool.run(std::ssize(tables_), [&](int64_t task) {
     const auto t = static_cast<size_t>(task);
@@ -186,7 +186,7 @@ void AccessCounter::merge(const AccessCounter& other, Pool& pool) {
   merge_samples(other.samples_);
 }
 
-AccessCounts AccessCounter::finish(Pool& pool, int64_t bytes) const {
+AccessCounts AccessCounter::finish(ThreadPool& pool, int64_t bytes) const {
   AccessCounts counts;
   counts.model = model_;
   counts.samples = samples_;

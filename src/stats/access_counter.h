@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "batch/sparse_batch.h"
 #include "device/buffer.h"
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "schema/access_counts.h"
 #include "schema/table_spec.h"
 #include "stats/wrapped_rows.h"
@@ -27,14 +27,14 @@ class AccessCounter {
   static Result<AccessCounter> create(const ModelSpec& spec, std::string model);
 
   /// Counts a batch whose features are those of the model.
-  void add(const SparseBatch& batch, Pool& pool);
+  void add(const SparseBatch& batch, ThreadPool& pool);
   /// Adds what `other`, of the same model, has counted.
-  void merge(const AccessCounter& other, Pool& pool);
+  void merge(const AccessCounter& other, ThreadPool& pool);
 
   /// Hot rows are those of the highest counts, over all tables, as many as a file of `bytes` has
   /// room for (0: default_file_bytes()); rows of equal counts are in or out together. A touched
   /// row that is not hot is one of its range.
-  AccessCounts finish(Pool& pool, int64_t bytes = 0) const;
+  AccessCounts finish(ThreadPool& pool, int64_t bytes = 0) const;
 
   int64_t memory_bytes() const { return static_cast<int64_t>(counters_.size()); }  // without wraps
 
@@ -66,7 +66,7 @@ class AccessCounter {
   };
   struct Task;
   AccessCounter() = default;
-  void run(std::span<Task> tasks, Pool& pool);
+  void run(std::span<Task> tasks, ThreadPool& pool);
 
   std::string model_;
   std::vector<int> table_of_feature_;

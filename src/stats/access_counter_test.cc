@@ -55,7 +55,7 @@ constexpr int64_t kSamples = 60'000;
 TEST(AccessCounter, CountsWhatAMapCounts) {
   PlainCounts plain;
   count_plainly(draw(0, kSamples), plain);
-  Pool pool(2);
+  ThreadPool pool(2);
   const AccessCounts counts = counted(0, kSamples, 7001, 2).finish(pool);
   expect_cut(counts, plain, 1);
   EXPECT_EQ(counts.model, "digest");
@@ -67,7 +67,7 @@ TEST(AccessCounter, CountsWhatAMapCounts) {
 }
 
 TEST(AccessCounter, BatchesAndThreadsChangeNothing) {
-  Pool pool(2);
+  ThreadPool pool(2);
   const AccessCounts expected = counted(0, kSamples, kSamples, 1).finish(pool);
   for (const auto& [batch, threads] : {std::pair{100, 1}, {30'000, 4}, {60'000, 3}}) {
     EXPECT_EQ(counted(0, kSamples, batch, threads).finish(pool), expected);
@@ -75,7 +75,7 @@ TEST(AccessCounter, BatchesAndThreadsChangeNothing) {
 }
 
 TEST(AccessCounter, MergingIsCountingTogether) {
-  Pool pool(2);
+  ThreadPool pool(2);
   AccessCounter counter = counted(0, 1000, 1000, 1);
   counter.merge(counted(1000, 40'000, 1000, 2), pool);
   counter.merge(new_counter(), pool);
@@ -86,7 +86,7 @@ TEST(AccessCounter, MergingIsCountingTogether) {
 TEST(AccessCounter, CutsTheCoolestRowsOfAllTablesSoThatTheFileFits) {
   PlainCounts plain;
   count_plainly(draw(0, kSamples), plain);
-  Pool pool(2);
+  ThreadPool pool(2);
   const AccessCounter counter = counted(0, kSamples, 7001, 2);
   int64_t before = 1;
   for (const int64_t bytes : {30'000, 8'000, 4'000, 3'500}) {
@@ -112,7 +112,7 @@ TEST(AccessCounter, CutsRowsWhoseCountersHaveWrapped) {
   batch.features[3].offsets[1] = std::ssize(rows);
   PlainCounts plain;
   count_plainly(batch, plain);
-  Pool pool(2);
+  ThreadPool pool(2);
   AccessCounter counter = new_counter();
   counter.add(batch, pool);
   const AccessCounts counts = counter.finish(pool, 10'000);

@@ -167,7 +167,8 @@ std::vector<size_t> by_bytes(const std::vector<int64_t>& bytes) {
 
 }  // namespace
 
-Status write_counts(const AccessCounts& counts, const std::string& path, Files& files, Pool& pool) {
+Status write_counts(const AccessCounts& counts, const std::string& path, Files& files,
+                    ThreadPool& pool) {
   std::vector<std::vector<std::byte>> columns(counts.tables.size());
   std::vector<TableHead> heads(counts.tables.size());
   std::vector<int64_t> listed;
@@ -200,7 +201,7 @@ Status write_counts(const AccessCounts& counts, const std::string& path, Files& 
 }
 
 Result<AccessCounts> read_counts(const std::string& path, const std::string& model, Files& files,
-                                 Pool& pool) {
+                                 ThreadPool& pool) {
   RECMILL_ASSIGN_OR_RETURN(const auto file, files.open(path));
   uint64_t at = 0;
   RECMILL_ASSIGN_OR_RETURN(FileHead head, read_head(*file, path, at));

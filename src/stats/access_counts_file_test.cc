@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 
 TEST(AccessCountsFile, IsReadAsItWasWritten) {
-  Pool pool(2);
+  ThreadPool pool(2);
   const AccessCounter counter = counted(0, 60'000, 7001, 2);
   FaultyFiles files;
   for (const int64_t bytes : {0, 20'000, 100}) {
@@ -42,7 +42,7 @@ TEST(AccessCountsFile, TakesCountsOfAnySize) {
   for (const auto* list : {&table.hot_counts, &table.range_lookups}) {
     for (const int64_t count : *list) table.lookups += count;
   }
-  Pool pool(1);
+  ThreadPool pool(1);
   FaultyFiles files;
   ASSERT_TRUE(write_counts(counts, "x.counts", files, pool).ok());
   const auto read = read_counts("x.counts", "", files, pool);
@@ -51,7 +51,7 @@ TEST(AccessCountsFile, TakesCountsOfAnySize) {
 }
 
 TEST(AccessCountsFile, NamesTheFileAndWhatIsWrongWithIt) {
-  Pool pool(1);
+  ThreadPool pool(1);
   FaultyFiles files;
   ASSERT_TRUE(write_counts(counted(0, 100, 100, 1).finish(pool), "x.counts", files, pool).ok());
   const auto message = [&](const std::string& model = "digest") {
@@ -79,7 +79,7 @@ TEST(AccessCountsFile, NamesTheFileAndWhatIsWrongWithIt) {
 }
 
 TEST(AccessCountsFile, ADamagedByteNeverPasses) {
-  Pool pool(1);
+  ThreadPool pool(1);
   FaultyFiles files;
   ASSERT_TRUE(write_counts(counted(0, 50, 50, 1).finish(pool), "x.counts", files, pool).ok());
   std::string& content = files.content("x.counts");
@@ -91,7 +91,7 @@ TEST(AccessCountsFile, ADamagedByteNeverPasses) {
 }
 
 TEST(AccessCountsFile, AFailureLeavesAWholeFile) {
-  Pool pool(1);
+  ThreadPool pool(1);
   FaultyFiles files;
   const AccessCounts before = counted(0, 50, 50, 1).finish(pool);
   ASSERT_TRUE(write_counts(before, "x.counts", files, pool).ok());

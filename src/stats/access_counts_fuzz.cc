@@ -34,7 +34,7 @@ AccessCounts small_counts() {
 
 void feed_file(const std::string& bytes) {
   FaultyFiles files;
-  Pool pool(1);
+  ThreadPool pool(1);
   RECMILL_CHECK(stats::write_counts(small_counts(), "x.counts", files, pool).ok());
   std::string& content = files.content("x.counts");
   const std::string written = std::exchange(content, bytes);
@@ -60,7 +60,7 @@ void feed_columns(const std::string& bytes) {
 
 std::vector<std::string> fuzz::seeds() {
   FaultyFiles files;
-  Pool pool(1);
+  ThreadPool pool(1);
   RECMILL_CHECK(stats::write_counts(small_counts(), "x.counts", files, pool).ok());
   const auto columns = stats::encode_columns(small_table());
   return {files.content("x.counts"),

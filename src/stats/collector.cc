@@ -113,7 +113,7 @@ void Collector::count(const std::vector<float>& cells, const std::vector<float>&
   }
 }
 
-void Collector::add(const ColumnBatch& batch, Pool& pool) {
+void Collector::add(const ColumnBatch& batch, ThreadPool& pool) {
   RECMILL_CHECK(batch.ids.size() == ids_.size() && batch.dense.size() == dense_.size());
   RECMILL_CHECK(static_cast<int64_t>(batch.labels.size()) == batch.samples);
   const auto dense = static_cast<int64_t>(dense_.size());

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "batch/column_batch.h"
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "schema/column_spec.h"
 #include "schema/feature_stats.h"
 #include "stats/id_counts.h"
@@ -30,7 +30,7 @@ class Collector {
 
   /// Columns are counted beside each other on the threads of `pool`. The figures do not depend on
   /// how rows are cut into batches.
-  void add(const ColumnBatch& batch, Pool& pool);
+  void add(const ColumnBatch& batch, ThreadPool& pool);
 
   /// `tables`: one for each id column, or empty.
   FeatureStats finish(const std::vector<ColumnTable>& tables = {}) const;

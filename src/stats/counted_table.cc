@@ -143,7 +143,7 @@ std::vector<int64_t> tail_of(const CountHistogram& table, int64_t threshold) {
 }  // namespace
 
 void fill_counts(std::span<const CountedTable> tables, int64_t bytes, AccessCounts& counts,
-                 Pool& pool) {
+                 ThreadPool& pool) {
   RECMILL_CHECK(tables.size() == counts.tables.size());
   std::vector<RowChunk> chunks =
       row_chunks(tables, counts.tables.empty() ? 1 : counts.tables[0].range_rows);

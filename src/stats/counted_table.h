@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "schema/access_counts.h"
 
 namespace recmill::stats {
@@ -25,6 +25,6 @@ struct CountedTable {
 /// Cuts `tables` to `counts`, which has all but lists: hot rows, ranges and the tail, so that the
 /// file has at most `bytes`.
 void fill_counts(std::span<const CountedTable> tables, int64_t bytes, AccessCounts& counts,
-                 Pool& pool);
+                 ThreadPool& pool);
 
 }  // namespace recmill::stats

@@ -11,7 +11,7 @@ namespace {
 
 TEST(GatherCounts, OfPartsIsCountingTogether) {
   constexpr int64_t kSamples = 60'000;
-  Pool pool(2);
+  ThreadPool pool(2);
   const AccessCounts together = counted(0, kSamples, 9000, 2).finish(pool);
   for (const int ranks : {1, 2, 5}) {
     const Status status = run_ranks(ranks, [&](Communicator& communicator) -> Status {

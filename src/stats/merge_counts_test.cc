@@ -19,7 +19,7 @@ constexpr int64_t kParts = 3, kSamples = 20'000;
 
 /// Counts of different samples, each cut to so many bytes.
 std::vector<AccessCounts> cut_parts(std::vector<int64_t> bytes) {
-  Pool pool(2);
+  ThreadPool pool(2);
   std::vector<AccessCounts> parts;
   for (int64_t p = 0; p < kParts; ++p)
     parts.push_back(counted(p * kSamples, kSamples, 5000, 2).finish(pool, bytes[p]));
@@ -58,7 +58,7 @@ PlainCounts plain_counts() {
 }
 
 TEST(MergeCounts, OfUncutCountsIsCountingTogether) {
-  Pool pool(2);
+  ThreadPool pool(2);
   const AccessCounts together = counted(0, kParts * kSamples, 9000, 2).finish(pool);
   EXPECT_EQ(*merge_counts(cut_parts({0, 0, 0})), together);
 }
@@ -91,7 +91,7 @@ TEST(MergeCounts, InAnyOrderIsTheSame) {
 
 TEST(MergeCounts, FitsIntoItsFile) {
   const PlainCounts plain = plain_counts();
-  Pool pool(2);
+  ThreadPool pool(2);
   FaultyFiles files;
   for (const int64_t bytes : {12'000, 8000, 5000}) {
     const AccessCounts merged = *merge_counts(cut_parts({0, 9000, 6000}), bytes);

@@ -48,7 +48,7 @@ DataSchema schema_of_draw() {
 }
 
 FeatureStats collected(int64_t batch_size, int threads, int64_t limit) {
-  Pool pool(threads);
+  ThreadPool pool(threads);
   Collector collector(schema_of_draw(), limit);
   for (int64_t first = 0; first < 20000; first += batch_size) {
     collector.add(draw(first, std::min<int64_t>(batch_size, 20000 - first)), pool);

@@ -53,7 +53,7 @@ const SparseBatch& checked_shape(const ModelSpec& model, const Batch& batch) {
   RECMILL_CHECK(batch.sparse != nullptr);
   const SparseBatch& sparse = *batch.sparse;
   RECMILL_CHECK(
-      sparse.samples == batch.cut.begin(batch.end_shard) - batch.cut.begin(batch.first_shard),
+      sparse.samples == batch.cut.begin(batch.end_slice) - batch.cut.begin(batch.first_slice),
       std::to_string(sparse.samples));
   RECMILL_CHECK(sparse.features.size() == model.features.size(),
                 std::to_string(sparse.features.size()));
@@ -66,7 +66,7 @@ Status check_batch(const ModelSpec& model, const Batch& batch) {
   return check_features(model, checked_shape(model, batch), 0, model.features.size());
 }
 
-Status check_batch(const ModelSpec& model, const Batch& batch, Pool& pool) {
+Status check_batch(const ModelSpec& model, const Batch& batch, ThreadPool& pool) {
   const SparseBatch& sparse = checked_shape(model, batch);
   const size_t features = model.features.size();
   const size_t pieces = std::min<size_t>(features, kPieces * pool.threads());

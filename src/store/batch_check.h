@@ -2,17 +2,17 @@
 #pragma once
 
 #include "base/status.h"
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "schema/table_spec.h"
 #include "store/embedding_store.h"
 
 namespace recmill::store {
 
 /// What every prepare() begins with. A row outside its table is an error that names feature, sample
-/// (in the reader's order), row and table; a batch that does not fit its shards or `model` is a
+/// (in the reader's order), row and table; a batch that does not fit its slices or `model` is a
 /// bug, and CHECKed.
 Status check_batch(const ModelSpec& model, const Batch& batch);
 /// The same on all threads: the error is that of the first feature that has one.
-Status check_batch(const ModelSpec& model, const Batch& batch, Pool& pool);
+Status check_batch(const ModelSpec& model, const Batch& batch, ThreadPool& pool);
 
 }  // namespace recmill::store

@@ -11,7 +11,6 @@
 #include "base/status.h"
 #include "batch/sparse_batch.h"
 #include "device/stream.h"
-#include "schema/cluster_spec.h"
 #include "schema/column_range.h"
 #include "schema/table_spec.h"
 #include "table/table_share.h"
@@ -29,10 +28,10 @@ struct StepPlan {
 struct Batch {
   int64_t iteration = 0;
   Purpose purpose = Purpose::train;
-  ShardCut cut;         // of the global batch
-  int first_shard = 0;  // this rank owns shards [first_shard, end_shard)
-  int end_shard = 1;
-  const SparseBatch* sparse = nullptr;  // samples [cut.begin(first_shard), cut.begin(end_shard))
+  SliceCut cut;         // of the global batch
+  int first_slice = 0;  // this rank owns slices [first_slice, end_slice)
+  int end_slice = 1;
+  const SparseBatch* sparse = nullptr;  // samples [cut.begin(first_slice), cut.begin(end_slice))
   std::shared_ptr<const StepPlan> plan;
 };
 
@@ -117,9 +116,6 @@ class EmbeddingStore {
  public:
   virtual ~EmbeddingStore() = default;
 
-  /// Bytes a device, before anything is allocated.
-  virtual MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const = 0;
-
   /// Works on ids only: distinct rows, addresses, order of lookups. A row outside its table is an
   /// error that names feature, sample and row.
   virtual Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) = 0;
@@ -128,9 +124,9 @@ class EmbeddingStore {
   /// none of later ones. Evaluation and serving change nothing.
   virtual Status lookup(Prepared& prepared, Output output, Stream& stream) = 0;
 
-  /// Sums the gradients of each distinct row over all `updates` of this iteration, all shards and
+  /// Sums the gradients of each distinct row over all `updates` of this iteration, all slices and
   /// all ranks, and applies its row optimizer once. Batches of several updates have the same number
-  /// of shards; within a shard the fold goes on over the updates: order (update, feature, sample,
+  /// of slices; within a slice the fold goes on over the updates: order (update, feature, sample,
   /// position). May finish later; what a later lookup needs is finished before it.
   virtual Status update(std::span<const Update> updates, const Step& step, Stream& stream) = 0;
 
@@ -145,8 +141,8 @@ class EmbeddingStore {
   Status read_rows(const std::function<Status(const RowBlock&)>& sink) {
     return snapshot(0)->read(sink);
   }
-  /// Everything of a table that this rank owns lies within; what others own does only where owners'
-  /// rows are scattered among each other.
+  /// The smallest range that covers this rank's rows and columns of a table; with hash sharding it
+  /// covers other ranks' rows too.
   virtual table::Extent extent(int table) const = 0;
   /// Replaces rows; those of other owners are ignored, so that every rank may be given all of them.
   /// Of rows that follow each other; of all columns, or those of extent(), always with state by

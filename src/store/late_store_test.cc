@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "store/local_store.h"
 #include "store/store_contract.h"
+#include "store/tables/local_store.h"
 
 namespace recmill::store {
 namespace {
@@ -12,7 +12,8 @@ namespace {
 struct LateFixture {
   static constexpr bool kManyRanks = true;
   static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
-                                                      Communicator& communicator, Pool& pool) {
+                                                      Communicator& communicator,
+                                                      ThreadPool& pool) {
     RECMILL_ASSIGN_OR_RETURN(auto inner, LocalStore::create(model, seed, communicator, pool));
     return std::unique_ptr<EmbeddingStore>(
         std::make_unique<testing::LateStore>(model, std::move(inner), communicator));
@@ -53,7 +54,7 @@ class LateStoreOfOneTable : public ::testing::Test {
   ModelSpec model_;
   const ThreadsGroup group_{1};
   const std::unique_ptr<Communicator> communicator_ = group_.communicator(0);
-  Pool pool_{1};
+  ThreadPool pool_{1};
   Stream stream_{pool_};
   std::unique_ptr<testing::LateStore> store_;
 };

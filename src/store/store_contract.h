@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every store must do. A store is a fixture: a type with
 //     static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
-//                                                         Communicator& communicator, Pool& pool);
+//                                                         Communicator& communicator, ThreadPool&
+//                                                         pool);
 //     static constexpr bool kManyRanks;  // false: it serves one rank alone
 // then
 //     INSTANTIATE_TYPED_TEST_SUITE_P(Local, StoreContract, LocalFixture);
@@ -21,7 +22,7 @@
 #include "comm/testing/delayed_communicator.h"
 #include "comm/threads.h"
 #include "store/embedding_store.h"
-#include "store/plain_store.h"
+#include "store/tables/plain_store.h"
 #include "store/testing/scenario.h"
 
 namespace recmill::store {
@@ -29,7 +30,7 @@ namespace recmill::store {
 /// What the plain store shows of a scenario; snapshots are read at once.
 inline std::unique_ptr<testing::Trace> plain_trace(const testing::Scenario& scenario) {
   auto trace = std::make_unique<testing::Trace>(scenario);
-  Pool pool(1);
+  ThreadPool pool(1);
   auto store = PlainStore::create(scenario.model, scenario.seed, pool);
   EXPECT_TRUE(store.ok()) << store.status().message();
   const Status status =
@@ -47,7 +48,7 @@ class StoreContract : public ::testing::Test {
 
   // Carries `scenario` out on `ranks` threads that share `pool`, with shuffled delivery.
   static void expect_trace(const testing::Scenario& scenario, const testing::Trace& expected,
-                           int ranks, Pool& pool) {
+                           int ranks, ThreadPool& pool) {
     testing::Trace trace(scenario);
     const Status status = run_ranks(ranks, [&](Communicator& inner) -> Status {
       DelayedCommunicator communicator(inner, scenario.seed);
@@ -61,7 +62,7 @@ class StoreContract : public ::testing::Test {
   }
 
   static std::unique_ptr<EmbeddingStore> make(const ModelSpec& model, Communicator& communicator,
-                                              Pool& pool) {
+                                              ThreadPool& pool) {
     auto store = Fixture::make(model, 1, communicator, pool);
     EXPECT_TRUE(store.ok()) << store.status().message();
     return *std::move(store);
@@ -73,19 +74,19 @@ TYPED_TEST_P(StoreContract, trains_to_the_bits_of_the_plain_store_at_every_numbe
   const auto scenario = testing::training_scenario(31, 16);
   const auto expected = plain_trace(scenario);
   for (int ranks : this->rank_counts()) {
-    Pool pool(2);
+    ThreadPool pool(2);
     this->expect_trace(scenario, *expected, ranks, pool);
   }
 }
 
-TYPED_TEST_P(StoreContract, gives_the_same_bits_at_every_number_of_shards_and_threads) {
+TYPED_TEST_P(StoreContract, gives_the_same_bits_at_every_number_of_slices_and_threads) {
   auto scenario = testing::training_scenario(32, 8);
-  for (int shards : {1, 2, 16}) {
-    scenario.shards = shards;
+  for (int slices : {1, 2, 16}) {
+    scenario.slices = slices;
     const auto expected = plain_trace(scenario);
     for (int threads : {1, 2, 3}) {
-      const int ranks = TypeParam::kManyRanks && threads == 3 ? std::min(shards, 5) : 1;
-      Pool pool(threads);
+      const int ranks = TypeParam::kManyRanks && threads == 3 ? std::min(slices, 5) : 1;
+      ThreadPool pool(threads);
       this->expect_trace(scenario, *expected, ranks, pool);
     }
   }
@@ -96,7 +97,7 @@ TYPED_TEST_P(StoreContract, shows_under_random_operations_what_the_plain_store_s
     const auto scenario = testing::random_scenario(seed, 24);
     const auto expected = plain_trace(scenario);
     for (int ranks : this->rank_counts()) {
-      Pool pool(2);
+      ThreadPool pool(2);
       this->expect_trace(scenario, *expected, ranks, pool);
     }
   }
@@ -106,7 +107,7 @@ TYPED_TEST_P(StoreContract, names_feature_sample_and_row_of_a_lookup_outside_its
   const ModelSpec model = testing::scenario_model();
   const ThreadsGroup group(1);
   const auto communicator = group.communicator(0);
-  Pool pool(2);
+  ThreadPool pool(2);
   const auto store = this->make(model, *communicator, pool);
   using Rows = std::numeric_limits<int64_t>;
   for (int64_t row : {int64_t{-1}, model.tables[2].rows, Rows::min(), Rows::max()}) {
@@ -140,7 +141,7 @@ TYPED_TEST_P(StoreContract, evaluates_batches_at_the_same_time_and_changes_nothi
   const auto expected = plain_trace(scenario);
   const ThreadsGroup group(1);
   const auto communicator = group.communicator(0);
-  Pool pool(2);
+  ThreadPool pool(2);
   const auto store = this->make(scenario.model, *communicator, pool);
   std::vector<std::thread> threads;
   threads.reserve(4);
@@ -166,7 +167,7 @@ TYPED_TEST_P(StoreContract, refuses_rows_that_do_not_fit_their_table) {
   const ModelSpec model = testing::scenario_model();
   const ThreadsGroup group(1);
   const auto communicator = group.communicator(0);
-  Pool pool(1);
+  ThreadPool pool(1);
   const auto store = this->make(model, *communicator, pool);
   const TableSpec& table = model.tables[3];
   const std::vector<float> weights(table.dim * 2);
@@ -181,7 +182,7 @@ TYPED_TEST_P(StoreContract, refuses_rows_that_do_not_fit_their_table) {
 
 REGISTER_TYPED_TEST_SUITE_P(StoreContract,
                             trains_to_the_bits_of_the_plain_store_at_every_number_of_ranks,
-                            gives_the_same_bits_at_every_number_of_shards_and_threads,
+                            gives_the_same_bits_at_every_number_of_slices_and_threads,
                             shows_under_random_operations_what_the_plain_store_shows,
                             names_feature_sample_and_row_of_a_lookup_outside_its_table,
                             evaluates_batches_at_the_same_time_and_changes_nothing,

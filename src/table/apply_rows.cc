@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "table/apply_rows.h"
 
-#include "table/row_formulas.h"
+#include "table/optimizers/row_formulas.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "table/apply_rows.cc"

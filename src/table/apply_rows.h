@@ -3,7 +3,7 @@
 
 #include "kernels/row_update/apply_rows.h"
 #include "schema/table_spec.h"
-#include "table/row_step.h"
+#include "table/optimizers/row_step.h"
 
 namespace recmill::table {
 

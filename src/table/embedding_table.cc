@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "kernels/row_values.h"
-#include "table/row_formulas.h"
+#include "table/optimizers/row_formulas.h"
 
 namespace recmill::table {
 namespace {
@@ -161,7 +161,7 @@ Status EmbeddingTable::allocate(SharedPages* pages, const TableRoom& room) {
 }
 
 Result<EmbeddingTable> EmbeddingTable::create(const TableSpec& spec, uint64_t seed,
-                                              const TableShare& share, Pool& pool,
+                                              const TableShare& share, ThreadPool& pool,
                                               SharedPages* pages) {
   EmbeddingTable table = without_rows(spec, seed, share);
   RECMILL_RETURN_IF_ERROR(table.allocate(pages));
@@ -169,7 +169,7 @@ Result<EmbeddingTable> EmbeddingTable::create(const TableSpec& spec, uint64_t se
   return table;
 }
 
-void EmbeddingTable::fill(Pool& pool) {
+void EmbeddingTable::fill(ThreadPool& pool) {
   const Random random(seed_, Purpose::initial_row, hash_bytes(spec_.name));
   const float scale = initial_scale(spec_);
   const auto fill_row = [&](int64_t slot, int64_t row) {

@@ -7,11 +7,11 @@
 
 #include "base/status.h"
 #include "device/buffer.h"
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "kernels/row_storage.h"
 #include "schema/cluster_spec.h"
 #include "schema/table_spec.h"
-#include "table/row_state.h"
+#include "table/optimizers/row_state.h"
 #include "table/table_share.h"
 
 namespace recmill::table {
@@ -48,14 +48,14 @@ class EmbeddingTable {
   /// on a dimension or a number of rows below 1 and when memory is short.
   /// What is smaller than a huge page is taken from `pages`, where they are given.
   static Result<EmbeddingTable> create(const TableSpec& spec, uint64_t seed,
-                                       const TableShare& share, Pool& pool,
+                                       const TableShare& share, ThreadPool& pool,
                                        SharedPages* pages = nullptr);
   /// The same without its rows: everything can be asked but what stands in them, until allocate().
   static EmbeddingTable without_rows(const TableSpec& spec, uint64_t seed, const TableShare& share);
   /// Room for the rows, of zeros, as create() takes it, but for what has some in `room`.
   Status allocate(SharedPages* pages, const TableRoom& room = {});
   /// Initial weights and state, as create() fills them in.
-  void fill(Pool& pool);
+  void fill(ThreadPool& pool);
 
   const TableSpec& spec() const { return spec_; }
   const RowShare& share() const { return share_.rows; }

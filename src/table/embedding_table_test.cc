@@ -26,7 +26,7 @@ TableSpec spec_of(OptimizerKind kind, int64_t rows = 100, int64_t dim = 5) {
 }
 
 EmbeddingTable make(const TableSpec& spec, int rank = 0, int ranks = 1, int threads = 2) {
-  Pool pool(threads);
+  ThreadPool pool(threads);
   auto table = EmbeddingTable::create(spec, 42, RowShare(spec.rows, rank, ranks), pool);
   EXPECT_TRUE(table.ok()) << table.status().message();
   return *std::move(table);
@@ -51,7 +51,7 @@ TEST(EmbeddingTable, by_a_plan_holds_the_rows_of_the_whole_and_copies_of_them) {
     const PlacementPlan plan = testing::random_plan(std::span(&spec, 1), 4, seed);
     const auto placed = PlacedTables::create(plan, std::span(&spec, 1), 4);
     for (int rank = 0; rank < 4; ++rank) {
-      Pool pool(2);
+      ThreadPool pool(2);
       const auto share = (*placed)->shares(rank)[0];
       const auto part = EmbeddingTable::create(spec, 42, share, pool);
       ASSERT_TRUE(part.ok());
@@ -89,7 +89,7 @@ TEST(EmbeddingTable, pieces_of_columns_hold_those_of_the_whole) {
     spec.sharding = Sharding::column;
     const auto whole = make(spec);
     for (int rank = 0; rank < 3; ++rank) {
-      Pool pool(1);
+      ThreadPool pool(1);
       const auto piece = *EmbeddingTable::create(spec, 42, shares_of({&spec, 1}, rank, 3)[0], pool);
       const ColumnRange columns = piece.columns();
       ASSERT_EQ(columns, (ColumnRange{rank * 16, rank == 2 ? 8 : 16}));
@@ -200,7 +200,7 @@ TEST(EmbeddingTable, a_frozen_table_keeps_no_state) {
 }
 
 TEST(EmbeddingTable, refuses_impossible_sizes_by_name) {
-  Pool pool(1);
+  ThreadPool pool(1);
   const auto none =
       EmbeddingTable::create(spec_of(OptimizerKind::sgd, 0), 1, RowShare(0, 0, 1), pool);
   ASSERT_FALSE(none.ok());

@@ -54,7 +54,8 @@ class RowMap {
   int devices() const { return devices_; }
   /// What the map itself takes.
   int64_t bytes() const;
-  /// Where all rows stand in the same order as in the table on one device, that device; else -1.
+  /// Where all rows are stored in the same order as in the table on one device, that device; else
+  /// -1.
   int whole_at() const;
 
   /// Groups that a place may name.

@@ -48,7 +48,7 @@ void update_stretch(const TableUpdate& update, const Task& task, const RowStep& 
   const EmbeddingTable& table = *update.table;
   const int64_t dim = table.rows().dim;
   const kernels::GradientSource source{update.distinct, update.gradients, dim, ahead};
-  const ShardRange whole{0, update.shards};
+  const SliceRange whole{0, update.slices};
   const Random rounding = rounding_of(table, step);
   std::vector<float> sums(block * dim);
   for (int64_t begin = task.begin; begin < task.end; begin += block) {
@@ -112,7 +112,7 @@ void update_stretch(const TableParts& update, const Task& task, const RowStep& s
 /// The rows of updates[which[f]], folded[f], cut into stretches for all threads.
 void apply_folded(std::span<const TableUpdate> updates, std::span<const size_t> which,
                   std::span<const std::unique_ptr<kernels::RowSums>> folded, int64_t task_floats,
-                  const RowStep& step, Pool& pool) {
+                  const RowStep& step, ThreadPool& pool) {
   struct Stretch {
     size_t number;
     int64_t begin;
@@ -135,7 +135,7 @@ void apply_folded(std::span<const TableUpdate> updates, std::span<const size_t> 
 }  // namespace
 
 int64_t TableUpdater::update(std::span<const TableUpdate> updates, const RowStep& step,
-                             Pool& pool) {
+                             ThreadPool& pool) {
   std::vector<Task> stretches;
   std::vector<size_t> from_bags;
   std::vector<int64_t> floats(updates.size());
@@ -189,12 +189,12 @@ int64_t TableUpdater::update(std::span<const TableUpdate> updates, const RowStep
   return updated;
 }
 
-void update_tables(std::span<const TableUpdate> updates, const RowStep& step, Pool& pool) {
+void update_tables(std::span<const TableUpdate> updates, const RowStep& step, ThreadPool& pool) {
   TableUpdater().update(updates, step, pool);
 }
 
 void update_tables_from_parts(std::span<const TableParts> updates, const RowStep& step,
-                              Pool& pool) {
+                              ThreadPool& pool) {
   std::vector<Task> tasks;
   for (size_t u = 0; u < updates.size(); ++u) {
     const TableParts& update = updates[u];

@@ -7,11 +7,11 @@
 
 #include "base/random.h"
 #include "batch/distinct_rows.h"
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "kernels/row_update/gradient_sums.h"
 #include "kernels/row_update/templates.h"
 #include "table/embedding_table.h"
-#include "table/row_step.h"
+#include "table/optimizers/row_step.h"
 
 namespace recmill::table {
 
@@ -22,9 +22,9 @@ Random rounding_of(const EmbeddingTable& table, const RowStep& step);
 /// lookups (share().ranks() == 1).
 struct TableUpdate {
   EmbeddingTable* table = nullptr;
-  const DistinctRows* distinct = nullptr;            // over all shards of the global batch
+  const DistinctRows* distinct = nullptr;            // over all slices of the global batch
   std::span<const kernels::GradientRows> gradients;  // [features of the table]
-  int shards = 1;                                    // of the global batch
+  int slices = 1;                                    // of the global batch
   /// How it is done; null: with DistinctRows, as untuned. What the kernel does not need of
   /// `distinct` with `gradients`, and `bags`, may be left out.
   const kernels::RowUpdateKernel* kernel = nullptr;
@@ -44,7 +44,7 @@ class TableUpdater {
   explicit TableUpdater(int64_t task_floats = kTaskFloats) : task_floats_(task_floats) {}
 
   /// Gives the rows that were updated.
-  int64_t update(std::span<const TableUpdate> updates, const RowStep& step, Pool& pool);
+  int64_t update(std::span<const TableUpdate> updates, const RowStep& step, ThreadPool& pool);
 
  private:
   const int64_t task_floats_;
@@ -52,7 +52,7 @@ class TableUpdater {
 };
 
 /// TableUpdater::update(), once.
-void update_tables(std::span<const TableUpdate> updates, const RowStep& step, Pool& pool);
+void update_tables(std::span<const TableUpdate> updates, const RowStep& step, ThreadPool& pool);
 
 /// The plain meaning of the above, on one thread, with DistinctRows.
 void update_tables_reference(std::span<const TableUpdate> updates, const RowStep& step);
@@ -69,6 +69,7 @@ struct TableParts {
 
 /// Completes the sums over the same tree and applies the row optimizer: bitwise what
 /// update_tables() does with the whole batch.
-void update_tables_from_parts(std::span<const TableParts> updates, const RowStep& step, Pool& pool);
+void update_tables_from_parts(std::span<const TableParts> updates, const RowStep& step,
+                              ThreadPool& pool);
 
 }  // namespace recmill::table

@@ -3,7 +3,7 @@
 
 #include "base/hash.h"
 #include "kernels/row_update/apply_reference.h"
-#include "table/row_formulas.h"
+#include "table/optimizers/row_formulas.h"
 #include "table/table_update.h"
 
 namespace recmill::table {
@@ -20,7 +20,7 @@ void update_tables_reference(std::span<const TableUpdate> updates, const RowStep
     if (table.spec().frozen) continue;
     const DistinctRows& distinct = *update.distinct;
     std::vector<float> sums(distinct.count() * table.rows().dim);
-    const ShardRange whole{0, update.shards};
+    const SliceRange whole{0, update.slices};
     kernels::sum_gradients_reference({update.distinct, update.gradients, table.rows().dim},
                                      {nullptr, 0, distinct.count()}, {&whole, 1}, sums.data());
     kernels::ApplyRange range{table.rows(), distinct.rows.data(), distinct.rows.data(),

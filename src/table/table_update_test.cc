@@ -10,7 +10,7 @@
 #include "kernels/row_update/with_l2.h"
 #include "kernels/testing/instruction_sets.h"
 #include "kernels/testing/random_bags.h"
-#include "table/row_formulas.h"
+#include "table/optimizers/row_formulas.h"
 
 namespace recmill::table {
 namespace {
@@ -41,7 +41,7 @@ TableSpec spec_of(const Optimizer& of, int64_t rows, int64_t dim, RowPrecision p
 }
 
 EmbeddingTable make(const TableSpec& spec, int rank = 0, int ranks = 1) {
-  Pool pool(1);
+  ThreadPool pool(1);
   return *EmbeddingTable::create(spec, 42, RowShare(spec.rows, rank, ranks), pool);
 }
 
@@ -73,8 +73,8 @@ struct Lookups {
   std::vector<int64_t> begins;
   std::vector<kernels::BagGradients> bag_gradients;
 
-  Lookups(const TableSpec& spec, int64_t samples, int shards, int64_t longest, uint64_t seed)
-      : begins(kernels::shard_begins(samples, shards)) {
+  Lookups(const TableSpec& spec, int64_t samples, int slices, int64_t longest, uint64_t seed)
+      : begins(kernels::slice_begins(samples, slices)) {
     for (int f = 0; f < 2; ++f)
       features.push_back(kernels::random_bags({samples, longest, spec.rows, f == 1, 3}, seed + f));
     for (int f = 0; f < 2; ++f) {
@@ -87,15 +87,15 @@ struct Lookups {
       bag_gradients.push_back({bags[f].bags, bags[f].pooling, gradients[f], begins});
   }
   TableUpdate update_of(EmbeddingTable& table, const kernels::RowUpdateKernel* kernel) const {
-    const int shards = static_cast<int>(begins.size()) - 1;
+    const int slices = static_cast<int>(begins.size()) - 1;
     const auto& spec = table.spec();
     return {&table, &distinct, gradients,
-            shards, kernel,    {bag_gradients, spec.rows, spec.dim, shards}};
+            slices, kernel,    {bag_gradients, spec.rows, spec.dim, slices}};
   }
 };
 
 TEST(TableUpdate, equals_the_reference_for_every_optimizer_dimension_and_precision) {
-  Pool pool(2);
+  ThreadPool pool(2);
   on_every_instruction_set([&] {
     for (const Optimizer& optimizer : kOptimizers) {
       for (auto precision :
@@ -134,7 +134,7 @@ std::vector<kernels::RowUpdateKernel> kernels_of_every_template() {
 }
 
 TEST(TableUpdate, at_learning_rate_0_weights_keep_their_bits_and_state_takes_the_gradient) {
-  Pool pool(2);
+  ThreadPool pool(2);
   const auto end_of = [&](TableSpec spec, double scale, bool fast) {
     auto table = make(spec);
     std::vector<float> weights(spec.rows * spec.dim);
@@ -177,7 +177,7 @@ TEST(TableUpdate, at_learning_rate_0_weights_keep_their_bits_and_state_takes_the
 }
 
 TEST(TableUpdate, equals_the_reference_with_every_kernel) {
-  Pool pool(2);
+  ThreadPool pool(2);
   const auto kernels = kernels_of_every_template();
   on_every_instruction_set([&] {
     for (const Optimizer& optimizer : kOptimizers) {
@@ -217,7 +217,7 @@ TEST(TableUpdate, gives_the_same_bits_however_tables_are_shared_by_threads) {
     for (int64_t tables : {1, 40}) {
       std::vector<std::vector<float>> ends;
       for (int threads : {1, 3}) {
-        Pool pool(threads);
+        ThreadPool pool(threads);
         TableUpdater updater;
         std::vector<EmbeddingTable> made;
         std::vector<Lookups> lookups;
@@ -246,7 +246,7 @@ TEST(TableUpdate, gives_the_same_bits_however_tables_are_shared_by_threads) {
 TEST(TableUpdate, gives_the_same_bits_at_any_number_of_threads) {
   std::vector<std::vector<float>> ends;
   for (int threads : {1, 2, 3, 8}) {
-    Pool pool(threads);
+    ThreadPool pool(threads);
     std::vector<EmbeddingTable> tables;
     std::vector<Lookups> lookups;
     for (int t = 0; t < 3; ++t) {
@@ -269,7 +269,7 @@ TEST(TableUpdate, gives_the_same_bits_at_any_number_of_threads) {
 }
 
 TEST(TableUpdate, from_parts_of_several_ranks_equals_the_update_of_one) {
-  Pool pool(2);
+  ThreadPool pool(2);
   for (const Optimizer& optimizer : kOptimizers) {
     for (int ranks : {1, 2, 3, 4, 8}) {
       const auto spec = spec_of(optimizer, 61, 20, RowPrecision::bfloat16);
@@ -278,10 +278,10 @@ TEST(TableUpdate, from_parts_of_several_ranks_equals_the_update_of_one) {
       const RowStep step{3, 1.0};
       const TableUpdate update{&whole, &lookups.distinct, lookups.gradients, 8};
       update_tables_reference({&update, 1}, step);
-      // Every rank's sums over its shards, for all rows at once.
-      std::vector<ShardRange> trees;
+      // Every rank's sums over its slices, for all rows at once.
+      std::vector<SliceRange> trees;
       for (int r = 0; r < ranks; ++r) {
-        const auto own = subtrees(shards_of_rank(r, ranks, 8));
+        const auto own = subtrees(slices_of_rank(r, ranks, 8));
         trees.insert(trees.end(), own.begin(), own.end());
       }
       const int64_t n = lookups.distinct.count();
@@ -314,7 +314,7 @@ TEST(TableUpdate, from_parts_of_several_ranks_equals_the_update_of_one) {
 }
 
 TEST(TableUpdate, touches_only_rows_that_are_named_and_no_frozen_table) {
-  Pool pool(1);
+  ThreadPool pool(1);
   auto spec = spec_of({OptimizerKind::adam}, 1000, 8, RowPrecision::float32);
   const Lookups lookups(spec, 16, 2, 2, 1);
   auto table = make(spec);
@@ -344,7 +344,7 @@ TEST(RowFormulas, follow_their_papers) {
     auto table = make(spec);
     const float start[] = {weight};
     table.write(0, 1, start, {});
-    Pool pool(1);
+    ThreadPool pool(1);
     DistinctRows distinct;
     distinct.rows = {0};
     distinct.begins = {0, 1};
@@ -386,7 +386,7 @@ std::vector<float> after(const TableSpec& spec, int64_t first, std::vector<float
   auto table = make(spec);
   const float start[] = {1.0f};
   table.write(0, 1, start, {});
-  Pool pool(1);
+  ThreadPool pool(1);
   DistinctRows distinct;
   distinct.rows = {0};
   distinct.begins = {0, 1};
@@ -449,7 +449,7 @@ TEST(RowFormulas, mean_square_folds_in_sixteen_lanes) {
   const float expected = ((four[0] + four[2]) + (four[1] + four[3])) / 37.0f;
   auto spec = spec_of({OptimizerKind::rowwise_adagrad}, 1, 37, RowPrecision::float32);
   spec.optimizer.initial_accumulator = 0.0;
-  Pool pool(1);
+  ThreadPool pool(1);
   DistinctRows distinct;
   distinct.rows = {0};
   distinct.begins = {0, 1};

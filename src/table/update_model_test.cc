@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random tables, batches and schedules against a std::map of rows that is updated by the contract's
-// words: fold each shard, add the shards by the tree, apply the formula once.
+// words: fold each slice, add the slices by the tree, apply the formula once.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -10,7 +10,7 @@
 #include "kernels/distinct_rows/distinct_rows.h"
 #include "kernels/row_update/apply_reference.h"
 #include "kernels/testing/random_bags.h"
-#include "table/row_formulas.h"
+#include "table/optimizers/row_formulas.h"
 #include "table/table_update.h"
 
 namespace recmill::table {
@@ -24,7 +24,7 @@ struct Operation {
   std::vector<Pooling> poolings;
   std::vector<Floats> gradients;  // [features][samples or lookups][dim]
   int64_t samples = 0;
-  int shards = 1;
+  int slices = 1;
   int64_t iteration = 0;
 };
 
@@ -45,7 +45,7 @@ class Draw {
 Operation draw_operation(Draw& draw, const TableSpec& spec, size_t features, int64_t iteration) {
   Operation made;
   made.samples = draw.of<int64_t>({0, 1, 2, 17, 64, 150});
-  made.shards = draw.of({1, 2, 8, 16});
+  made.slices = draw.of({1, 2, 8, 16});
   made.iteration = iteration;
   const uint64_t seed = draw.below(1 << 30);
   for (size_t f = 0; f < features; ++f) {
@@ -60,9 +60,9 @@ Operation draw_operation(Draw& draw, const TableSpec& spec, size_t features, int
   return made;
 }
 
-using Parts = std::map<int, Floats>;  // by shard
+using Parts = std::map<int, Floats>;  // by slice
 
-/// The tree over shards [first, first + count); nothing where no shard has a part.
+/// The tree over slices [first, first + count); nothing where no slice has a part.
 std::optional<Floats> tree(const Parts& parts, int first, int count) {
   if (count == 1) {
     const auto found = parts.find(first);
@@ -88,14 +88,14 @@ class Model {
 
   void update(const Operation& of) {
     std::map<int64_t, Parts> parts;
-    for (int shard = 0; shard < of.shards; ++shard) {
+    for (int slice = 0; slice < of.slices; ++slice) {
       for (size_t f = 0; f < of.features.size(); ++f) {
-        const ShardCut cut{of.samples, of.shards};
-        for (int64_t i = cut.begin(shard); i < cut.end(shard); ++i) fold(of, f, i, shard, parts);
+        const SliceCut cut{of.samples, of.slices};
+        for (int64_t i = cut.begin(slice); i < cut.end(slice); ++i) fold(of, f, i, slice, parts);
       }
     }
-    for (const auto& [row, by_shard] : parts)
-      apply(rows_[row], *tree(by_shard, 0, of.shards), {of.iteration, 0.5});
+    for (const auto& [row, by_slice] : parts)
+      apply(rows_[row], *tree(by_slice, 0, of.slices), {of.iteration, 0.5});
   }
 
   /// The first row that is not the table's, or -1.
@@ -122,13 +122,13 @@ class Model {
     return row;
   }
 
-  void fold(const Operation& of, size_t f, int64_t sample, int shard,
+  void fold(const Operation& of, size_t f, int64_t sample, int slice,
             std::map<int64_t, Parts>& parts) const {
     const SparseFeature& bags = of.features[f];
     const int64_t begin = bags.offsets[sample], end = bags.offsets[sample + 1];
     for (int64_t j = begin; j < end; ++j) {
       const int64_t at = of.poolings[f] == Pooling::none ? j : sample;
-      auto& part = parts[bags.rows[j]].try_emplace(shard, spec_.dim, 0.0f).first->second;
+      auto& part = parts[bags.rows[j]].try_emplace(slice, spec_.dim, 0.0f).first->second;
       for (int64_t e = 0; e < spec_.dim; ++e) {
         float gradient = of.gradients[f][at * spec_.dim + e];
         if (of.poolings[f] == Pooling::mean) gradient = gradient / static_cast<float>(end - begin);
@@ -177,9 +177,9 @@ std::vector<kernels::RowUpdateKernel> schedules_for(const TableSpec& spec) {
 
 /// Updates a table by one operation with one schedule, as a store does.
 void update_with(const Operation& of, const kernels::RowUpdateKernel& kernel, EmbeddingTable& table,
-                 TableUpdater& updater, Pool& pool) {
+                 TableUpdater& updater, ThreadPool& pool) {
   const TableSpec& spec = table.spec();
-  const auto begins = kernels::shard_begins(of.samples, of.shards);
+  const auto begins = kernels::slice_begins(of.samples, of.slices);
   std::vector<kernels::FeatureBags> bags;
   std::vector<kernels::GradientRows> gradients;
   std::vector<kernels::BagGradients> both;
@@ -194,7 +194,7 @@ void update_with(const Operation& of, const kernels::RowUpdateKernel& kernel, Em
     kernels::DistinctRowsFinder().find({&lookups, 1}, {0, begins}, {&distinct, 1}, pool);
   }
   const TableUpdate update{&table,    &distinct, gradients,
-                           of.shards, &kernel,   {both, spec.rows, spec.dim, of.shards}};
+                           of.slices, &kernel,   {both, spec.rows, spec.dim, of.slices}};
   updater.update({&update, 1}, {of.iteration, 0.5}, pool);
 }
 
@@ -210,7 +210,7 @@ TEST(UpdateModel, random_schedules_do_to_a_table_what_the_contract_says) {
     spec.optimizer.l2 = draw.of({0.0, 0.1});
     spec.optimizer.correction = draw.of({BiasCorrection::global, BiasCorrection::row});
     const size_t features = 1 + draw.below(3);
-    Pool pool(1 + static_cast<int>(seed % 3));
+    ThreadPool pool(1 + static_cast<int>(seed % 3));
     auto table = *EmbeddingTable::create(spec, seed, RowShare(spec.rows, 0, 1), pool);
     Model model(table);
     TableUpdater updater(draw.of<int64_t>({64, 4096, kTaskFloats}));
@@ -224,7 +224,7 @@ TEST(UpdateModel, random_schedules_do_to_a_table_what_the_contract_says) {
           << "seed " << seed << " iteration " << iteration << " "
           << kernels::schedule_of(kernel).name() << ", " << name_of(spec.optimizer.kind) << ", "
           << spec.rows << " rows of " << spec.dim << ", " << operation.samples << " samples in "
-          << operation.shards << " shards";
+          << operation.slices << " slices";
     }
   }
 }

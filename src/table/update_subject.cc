@@ -12,7 +12,7 @@ using kernels::RowUpdateKernel;
 using kernels::Schedule;
 using kernels::tune::Choice;
 using kernels::tune::FeatureClass;
-using kernels::tune::FusedValue;
+using kernels::tune::FusedParameters;
 
 namespace {
 
@@ -91,7 +91,7 @@ bool lists_right_rows(const RowUpdateKernel& kernel, const kernels::TableBags& b
 /// One batch: the features' bags and gradients, table after table.
 struct UpdateSubject::Lookups {
   int64_t samples = 0;
-  std::vector<int64_t> begins;  // [shards + 1], sample
+  std::vector<int64_t> begins;  // [slices + 1], sample
   std::vector<kernels::FeatureBags> bags;
   std::vector<kernels::GradientRows> gradients;
   std::vector<BagGradients> bag_gradients;
@@ -100,7 +100,7 @@ struct UpdateSubject::Lookups {
 /// What a thread needs to update one table after the other.
 struct UpdateSubject::Worker {
   explicit Worker(int64_t task_floats) : updater(task_floats) {}
-  Pool alone{1};
+  ThreadPool alone{1};
   kernels::DistinctRowsFinder finder;
   DistinctRows distinct;
   TableUpdater updater;
@@ -175,8 +175,8 @@ Status UpdateSubject::make_gradients(const ModelSpec& model, std::span<const Spa
   for (const SparseBatch& batch : batches) {
     auto made = std::make_unique<Lookups>();
     made->samples = batch.samples;
-    const ShardCut cut{batch.samples, options_.shards};
-    for (int s = 0; s <= cut.shards; ++s) made->begins.push_back(cut.begin(s));
+    const SliceCut cut{batch.samples, options_.slices};
+    for (int s = 0; s <= cut.slices; ++s) made->begins.push_back(cut.begin(s));
     for (const auto& features : features_of_) {
       for (size_t f : features) {
         const Pooling pooling = model.features[f].pooling;
@@ -256,10 +256,11 @@ Schedule UpdateSubject::default_of_class(size_t of_class) const {
   for (const auto& batch : batches_) lookups += lookups_of(table, *batch);
   const TableSpec& spec = tables_[table].spec();
   return kernels::schedule_of(
-      kernels::default_row_update({spec.rows, spec.dim, lookups / batches(), options_.shards}));
+      kernels::default_row_update({spec.rows, spec.dim, lookups / batches(), options_.slices}));
 }
 
-std::vector<Schedule> UpdateSubject::candidates(size_t of_class, const FusedValue& value) const {
+std::vector<Schedule> UpdateSubject::candidates(size_t of_class,
+                                                const FusedParameters& value) const {
   if (value.defaults) return {default_of_class(of_class)};
   DeviceSpec device = options_.device;
   device.l2_bytes = value.l2_bytes;
@@ -280,7 +281,7 @@ int64_t UpdateSubject::lookups_of(int64_t table, const Lookups& batch) const {
 const RowUpdateKernel& UpdateSubject::default_of(int64_t table, const Lookups& batch) const {
   const TableSpec& spec = tables_[table].spec();
   return kernels::default_row_update(
-      {spec.rows, spec.dim, lookups_of(table, batch), options_.shards});
+      {spec.rows, spec.dim, lookups_of(table, batch), options_.slices});
 }
 
 kernels::TableLookups UpdateSubject::table_lookups(int64_t table, const Lookups& batch) const {
@@ -296,9 +297,9 @@ TableUpdate UpdateSubject::update_of(int64_t table, const Lookups& batch,
   return {&tables_[table],
           &distinct,
           {batch.gradients.data() + first, count},
-          options_.shards,
+          options_.slices,
           &kernel,
-          {{batch.bag_gradients.data() + first, count}, spec.rows, spec.dim, options_.shards}};
+          {{batch.bag_gradients.data() + first, count}, spec.rows, spec.dim, options_.slices}};
 }
 
 void UpdateSubject::update_one(Worker& worker, int64_t table, const Lookups& batch,
@@ -337,7 +338,7 @@ UpdateSubject::Expected& UpdateSubject::expected(size_t of_class) {
   return made;
 }
 
-Status UpdateSubject::check(size_t of_class, const Schedule& schedule, const FusedValue&) {
+Status UpdateSubject::check(size_t of_class, const Schedule& schedule, const FusedParameters&) {
   Expected& of = expected(of_class);
   const auto [place, added] = of.checked.try_emplace(schedule.name());
   if (added) place->second = compare(of, schedule);
@@ -363,7 +364,7 @@ Status UpdateSubject::compare(Expected& of, const Schedule& schedule) {
 }
 
 Status UpdateSubject::prepare(const std::vector<std::vector<Schedule>>& candidates,
-                              const FusedValue& value) {
+                              const FusedParameters& value) {
   kernels_.clear();
   for (const auto& schedules : candidates) {
     kernels_.emplace_back();
@@ -469,7 +470,7 @@ Status UpdateSubject::fuse(const Choice& choice) {
   return {};
 }
 
-void UpdateSubject::run_fused(int64_t batch, Pool& pool) {
+void UpdateSubject::run_fused(int64_t batch, ThreadPool& pool) {
   const Lookups& of = *batches_[batch];
   std::vector<kernels::TableLookups> lookups(tables_.size());
   std::vector<TableUpdate> updates;

@@ -22,7 +22,7 @@ namespace recmill::table {
 struct UpdateSubjectOptions {
   DeviceSpec device;  // l2_bytes is replaced by the fused value's
   int threads = 1;    // of the fused run
-  int shards = 1;     // of a batch
+  int slices = 1;     // of a batch
   std::span<const kernels::RowUpdateTemplate> templates = kernels::row_update_templates();
 };
 
@@ -51,13 +51,13 @@ class UpdateSubject final : public kernels::tune::TuningSubject {
   std::span<const kernels::tune::FeatureClass> classes() const override { return classes_; }
   int64_t batches() const override { return static_cast<int64_t>(batches_.size()); }
   void keep_batches(std::span<const int64_t> kept) override;
-  std::vector<kernels::Schedule> candidates(size_t of_class,
-                                            const kernels::tune::FusedValue& value) const override;
+  std::vector<kernels::Schedule> candidates(
+      size_t of_class, const kernels::tune::FusedParameters& value) const override;
   /// Leaves the table as it was.
   Status check(size_t of_class, const kernels::Schedule& schedule,
-               const kernels::tune::FusedValue& value) override;
+               const kernels::tune::FusedParameters& value) override;
   Status prepare(const std::vector<std::vector<kernels::Schedule>>& candidates,
-                 const kernels::tune::FusedValue& value) override;
+                 const kernels::tune::FusedParameters& value) override;
   void reserve(int64_t table) override;
   void run(size_t of_class, size_t candidate, int64_t table, int64_t batch) override;
   double lookups(int64_t table, int64_t batch) const override;
@@ -66,7 +66,7 @@ class UpdateSubject final : public kernels::tune::TuningSubject {
   void disturb(size_t of_class, int thread, int64_t turn) override;
   Status disturb_with(const kernels::tune::Choice& choice) override;
   Status fuse(const kernels::tune::Choice& choice) override;
-  void run_fused(int64_t batch, Pool& pool) override;
+  void run_fused(int64_t batch, ThreadPool& pool) override;
 
  private:
   struct Lookups;

@@ -14,10 +14,10 @@ namespace {
 using kernels::RowUpdateTemplate;
 using kernels::Schedule;
 using kernels::tune::FamilyTimes;
-using kernels::tune::FusedValue;
+using kernels::tune::FusedParameters;
 using kernels::tune::TunerOptions;
 
-constexpr int kShards = 4;
+constexpr int kSlices = 4;
 
 /// Nine tables, of which one is frozen, one is looked up by nobody and two are alike.
 struct World {
@@ -35,7 +35,7 @@ struct World {
     model.tables[0].optimizer.learning_rate = 1e-6;
     for (int t : {0, 1, 2, 3, 4, 5, 7, 8}) add_feature(t, Pooling::sum);
     add_feature(7, Pooling::none);
-    Pool pool(1);
+    ThreadPool pool(1);
     for (const TableSpec& spec : model.tables)
       tables.push_back(*EmbeddingTable::create(spec, 42, RowShare(spec.rows, 0, 1), pool));
     for (const int64_t samples : {40, 3, 0, 64}) {
@@ -65,7 +65,7 @@ struct World {
       std::span<const RowUpdateTemplate> templates = kernels::row_update_templates()) {
     UpdateSubjectOptions options;
     options.threads = 2;
-    options.shards = kShards;
+    options.slices = kSlices;
     options.templates = templates;
     auto made = UpdateSubject::make(model, tables, batches, options);
     EXPECT_TRUE(made.ok());
@@ -91,7 +91,7 @@ struct World {
   }
 };
 
-constexpr FusedValue kValue{1 << 12, 1 << 20};
+constexpr FusedParameters kValue{1 << 12, 1 << 20};
 
 TEST(UpdateSubject, has_a_class_for_tables_that_are_alike_and_none_for_frozen_or_unused_ones) {
   World world;
@@ -164,7 +164,7 @@ class WrongSums final : public kernels::RowSums {
         break;
       }
     }
-    right_->fold({features_, bags.rows, bags.dim, bags.shards}, std::vector<int64_t>{0});
+    right_->fold({features_, bags.rows, bags.dim, bags.slices}, std::vector<int64_t>{0});
     listed_.assign(right_->rows().begin(), right_->rows().end());
     if (fault_ == Fault::forgets_a_row) listed_.pop_back();
     if (fault_ == Fault::adds_a_row) listed_.push_back(listed_[0]);
@@ -230,7 +230,7 @@ TEST(UpdateSubject, is_tuned_to_a_right_schedule_for_every_class) {
   const auto subject = world.subject(templates);
   const TunerOptions options{.values = {kValue, {1 << 16, 1 << 20}}, .rounds = 4};
   const SteadyClock clock;
-  Pool pool(2);
+  ThreadPool pool(2);
   const std::atomic<bool> stop{false};
   const auto times = kernels::tune::measure(
       *subject, options, {}, clock, pool, [](const FamilyTimes&) { return Status{}; },
@@ -260,7 +260,7 @@ TEST(UpdateSubject, updates_all_tables_fused_as_the_default_does) {
       }
     }
     ASSERT_TRUE(subject->fuse(choice).ok());
-    Pool pool(2);
+    ThreadPool pool(2);
     for (int64_t batch = 0; batch < subject->batches(); ++batch) subject->run_fused(batch, pool);
     ends.push_back(world.contents());
   }

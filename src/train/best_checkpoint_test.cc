@@ -13,9 +13,9 @@
 #include "base/testing/shared_files.h"
 #include "checkpoint/digest.h"
 #include "checkpoint/folder.h"
-#include "train/early_stop.h"
-#include "train/scoring.h"
-#include "train/testing/small_run.h"
+#include "run/testing/small_run.h"
+#include "score/scoring.h"
+#include "step/early_stop.h"
 
 namespace recmill::train {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "checkpoint/export_folder.h"
 #include "comm/threads.h"
+#include "run/rank.h"
 #include "train/plain_export.h"
-#include "train/rank.h"
 
 namespace recmill::train {
 namespace {

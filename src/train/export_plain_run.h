@@ -5,7 +5,7 @@
 
 #include "base/files.h"
 #include "base/status.h"
-#include "train/resolved_run.h"
+#include "run/resolved_run.h"
 
 namespace recmill::train {
 

@@ -8,8 +8,8 @@
 #include "base/temporary_folder.h"
 #include "checkpoint/npy.h"
 #include "comm/threads.h"
-#include "train/rank.h"
-#include "train/testing/small_run.h"
+#include "run/rank.h"
+#include "run/testing/small_run.h"
 
 namespace recmill::train {
 namespace {
@@ -28,7 +28,7 @@ RunOptions exported_run() {
   options.train.batch_size = 16;
   options.train.eval_batch_size = 8;
   options.train.epochs = 2;
-  options.train.shards = 2;
+  options.train.slices = 2;
   options.train.warmup.iterations = 2;
   return options;
 }

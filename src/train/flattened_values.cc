@@ -10,7 +10,7 @@
 #include <span>
 
 #include "preprocess/ops/registry.h"
-#include "train/data_stage.h"
+#include "step/data_stage.h"
 
 namespace recmill::train {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/json_lines.h"
 #include "base/status.h"
 #include "comm/communicator.h"
-#include "train/rank.h"
+#include "run/rank.h"
 
 namespace recmill::train {
 

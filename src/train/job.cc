@@ -13,20 +13,20 @@
 #include "preprocess/run/column_statistics.h"
 #include "reader/data_files.h"
 #include "reader/open_reader.h"
-#include "reader/planted_figures.h"
-#include "train/checkpoint_saver.h"
-#include "train/chosen_kernels.h"
-#include "train/drift_warning.h"
+#include "reader/synthetic/planted_figures.h"
+#include "run/checkpoint/checkpoint_saver.h"
+#include "run/checkpoint/restore_checkpoint.h"
+#include "run/chosen_kernels.h"
+#include "run/drift_warning.h"
+#include "run/fit_columns.h"
+#include "run/gpu/gpu_run.h"
+#include "run/handshake.h"
+#include "run/memory.h"
+#include "run/no_better_than_guessing.h"
+#include "run/placement/run_placement.h"
+#include "run/placement/run_replanning.h"
 #include "train/export_plain_run.h"
-#include "train/fit_columns.h"
 #include "train/flattened_values.h"
-#include "train/gpu_run.h"
-#include "train/handshake.h"
-#include "train/memory.h"
-#include "train/no_better_than_guessing.h"
-#include "train/restore_checkpoint.h"
-#include "train/run_placement.h"
-#include "train/run_replanning.h"
 #include "train/training_loop.h"
 
 namespace recmill::train {
@@ -50,7 +50,7 @@ struct Training {
   const TrainingRequest& request;
   const JobSetting& setting;
   const RunFolder& folder;
-  Pool& pool;
+  ThreadPool& pool;
   CheckpointPublisher& publisher;
   // Written by rank 0:
   std::unique_ptr<RunLock> lock = nullptr;
@@ -133,7 +133,7 @@ Result<Json> summarize(const Training& training, Rank& rank, const LoopOutcome& 
   }
   RECMILL_RETURN_IF_ERROR(add_planted(training.run.options.data, training.setting.files, summary));
   summary["ranks"] = training.run.ranks;
-  summary["shards"] = training.run.shards;
+  summary["shards"] = training.run.slices;
   summary["threads"] = training.run.threads;
   summary["seed"] = training.run.options.train.seed;
   summary["commit"] = training.setting.commit;

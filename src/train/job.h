@@ -2,35 +2,17 @@
 // A whole job: from options to a trained and evaluated model, on the ranks of a world.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
-#include "base/files.h"
 #include "base/json_lines.h"
 #include "base/status.h"
-#include "comm/world.h"
-#include "train/job_identity.h"
-#include "train/progress.h"
-#include "train/run_folder.h"
-#include "train/run_options.h"
+#include "run/folder/run_folder.h"
+#include "run/job_setting.h"
+#include "run/options/run_options.h"
 
 namespace recmill::train {
-
-/// What a job is given besides its options.
-struct JobSetting {
-  Files& files;
-  World& world;
-  std::string commit;  // of this build, for the summary
-  JobIdentity identity;
-  Progress::Style progress = Progress::Style::silent;
-  const std::atomic<bool>* interrupted =
-      nullptr;                         // becomes true: finish the iteration, save, leave
-  std::string config = {};             // for the run's folder; empty: that of the identity
-  ReadOptions read_options = nullptr;  // of runs whose checkpoints do not say all themselves
-};
 
 struct TrainingRequest {
   ExistingRun existing = ExistingRun::refuse;

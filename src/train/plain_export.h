@@ -13,7 +13,7 @@
 #include "model/model.h"
 #include "model/model_options.h"
 #include "schema/table_spec.h"
-#include "train/optimizer/optimizer_options.h"
+#include "step/optimizer/optimizer_options.h"
 
 namespace recmill::train {
 

@@ -84,7 +84,7 @@ Status TrainingLoop::train(const RankBatch& batch) {
   stop_ = agreed.stop != 0;
   if (stop_) outcome_.ending = Ending::interrupted;
   if (replanner != nullptr)
-    RECMILL_RETURN_IF_ERROR(replanner->obey(agreed.order, state_.position.iteration));
+    RECMILL_RETURN_IF_ERROR(replanner->adopt(agreed.order, state_.position.iteration));
   stages.enter(Stage::checkpoint);
   RECMILL_RETURN_IF_ERROR(setting_.saver.advance());
   const int64_t every = options.checkpoint.every;

@@ -11,13 +11,13 @@
 #include "base/status.h"
 #include "batch/sparse_batch.h"
 #include "comm/communicator.h"
-#include "train/checkpoint_saver.h"
-#include "train/loop_state.h"
-#include "train/metrics/sample_window.h"
-#include "train/rank.h"
-#include "train/replanner.h"
-#include "train/run_log.h"
-#include "train/scores.h"
+#include "run/checkpoint/checkpoint_saver.h"
+#include "run/folder/run_log.h"
+#include "run/placement/replanner.h"
+#include "run/rank.h"
+#include "step/loop_state.h"
+#include "step/metrics/sample_window.h"
+#include "step/scores.h"
 
 namespace recmill::train {
 

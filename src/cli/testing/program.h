@@ -97,7 +97,7 @@ inline std::string config(const std::string& model, const std::string& embedding
   return "[data]\nformat = 'synthetic'\n[data.synthetic]\nrows = 6000\neval_rows = 1000\n"
          "cardinality_scale = 0.001\n"
          "[embedding]\nrows = 500\ndim = 8\n" +
-         embedding + "\n[model]\n" + model + "\n[train]\nshards = 8\nbatch_size = 128\n" + train +
+         embedding + "\n[model]\n" + model + "\n[train]\nslices = 8\nbatch_size = 128\n" + train +
          "\n";
 }
 inline const char* const kDlrm = "kind = 'dlrm'\nbottom = [16, 8]\ntop = [16, 1]";

@@ -187,7 +187,7 @@ Result<MPI_Comm> MpiWorld::first(int ranks) const {
   return of;
 }
 
-Result<World::AllReduce> MpiWorld::library_all_reduce(int ranks) const {
+Result<MpiWorld::AllReduce> MpiWorld::all_reduce(int ranks) const {
   RECMILL_ASSIGN_OR_RETURN(const MPI_Comm of, first(ranks));
   if (of == MPI_COMM_NULL) return AllReduce();
   const std::shared_ptr<MPI_Comm> held(new MPI_Comm(of), [](MPI_Comm* comm) {

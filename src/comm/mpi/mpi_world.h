@@ -48,8 +48,10 @@ class MpiWorld final : public World {
   Status fail(const Status& why) override;
 
   Result<std::unique_ptr<Communicator>> communicator(int ranks) const override;
-  /// MPI_Allreduce.
-  Result<AllReduce> library_all_reduce(int ranks) const override;
+  using AllReduce = std::function<Status(std::span<const float> own, std::span<float> total)>;
+  /// MPI_Allreduce over the first `ranks` processes: a sum in whatever order, which benchmarks
+  /// compare with. None on the other processes. Collective over all.
+  Result<AllReduce> all_reduce(int ranks) const;
 
  private:
   MpiWorld() = default;

@@ -33,9 +33,6 @@ class NcclWorld final : public World {
   bool tells() const override { return hosts_->tells(); }
   Status run(int ranks, const std::function<Status(Communicator&)>& body) override;
   Result<std::unique_ptr<Communicator>> communicator(int ranks) const override;
-  Result<AllReduce> library_all_reduce(int ranks) const override {
-    return hosts_->library_all_reduce(ranks);
-  }
   Status fail(const Status& why) override { return hosts_->fail(why); }
 
  private:

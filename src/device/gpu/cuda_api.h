@@ -25,16 +25,16 @@ struct MemoryHandle {                // CUipcMemHandle
 
 // CUdevice_attribute
 enum Attribute : int {
-  kMultiprocessors = 16,
+  kSms = 16,
   kMemoryKilohertz = 36,
   kMemoryBits = 37,
-  kThreadsOfMultiprocessor = 39,
+  kThreadsPerSm = 39,
   kComputeMajor = 75,
   kComputeMinor = 76,
-  kSharedOfMultiprocessor = 81,
-  kRegistersOfMultiprocessor = 82,
+  kSharedPerSm = 81,
+  kRegistersPerSm = 82,
   kSharedOfBlockOptIn = 97,
-  kBlocksOfMultiprocessor = 106,
+  kBlocksPerSm = 106,
   kSharedReserved = 111,
 };
 constexpr int kMostThreads = 0, kShared = 1, kMostDynamicShared = 8;  // CUfunction_attribute

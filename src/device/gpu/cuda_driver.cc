@@ -541,11 +541,11 @@ class CudaDriver final : public GpuDriver {
     properties_.name = name;
     properties_.memory = static_cast<int64_t>(memory);
     properties_.compute = read(cuda::kComputeMajor) * 10 + read(cuda::kComputeMinor);
-    properties_.multiprocessors = read(cuda::kMultiprocessors);
-    properties_.most_threads = read(cuda::kThreadsOfMultiprocessor);
-    properties_.most_blocks = read(cuda::kBlocksOfMultiprocessor);
-    properties_.registers = read(cuda::kRegistersOfMultiprocessor);
-    properties_.shared = read(cuda::kSharedOfMultiprocessor);
+    properties_.sms = read(cuda::kSms);
+    properties_.most_threads = read(cuda::kThreadsPerSm);
+    properties_.most_blocks = read(cuda::kBlocksPerSm);
+    properties_.registers = read(cuda::kRegistersPerSm);
+    properties_.shared = read(cuda::kSharedPerSm);
     properties_.shared_of_block = read(cuda::kSharedOfBlockOptIn);
     properties_.shared_reserved = read(cuda::kSharedReserved);
     // Each clock moves two words.

@@ -62,7 +62,7 @@ TEST_F(CudaDriverTest, CopiesAndRunsKernels) {
   EXPECT_EQ(gpu.properties().name, "fake GPU");
   EXPECT_EQ(gpu.properties().id[15], std::byte{'a'});
   EXPECT_EQ(gpu.properties().compute, 90);
-  EXPECT_EQ(gpu.properties().multiprocessors, 4);
+  EXPECT_EQ(gpu.properties().sms, 4);
   EXPECT_EQ(gpu.properties().shared_of_block, 227 << 10);
   EXPECT_EQ(gpu.properties().memory_rate, 1024e9);
   const FakeImage image{.kernel = &twice};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel whose binaries are part of the program, launched on a GPU that some other library has
-// made current, on its stream. Stands by itself, for compiled operators (kernels/codegen/pool_op);
+// made current, on its stream. Stands by itself, for compiled operators (pool_op);
 // programs of Recmill use device/gpu/gpu.h.
 #pragma once
 

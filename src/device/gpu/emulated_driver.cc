@@ -49,7 +49,7 @@ class EmulatedDriver final : public GpuDriver {
       : of_(of), properties_(std::move(properties)) {
     properties_.name = "emulated";
     properties_.memory = of.memory;
-    if (of.multiprocessors > 0) properties_.multiprocessors = of.multiprocessors;
+    if (of.sms > 0) properties_.sms = of.sms;
     of_.turns.count_lanes = of_.turns.count_lanes || of.usage != nullptr;
   }
   // Streams whose work waits for each other's keep each other.
@@ -188,7 +188,7 @@ class EmulatedDriver final : public GpuDriver {
     if (of_.usage == nullptr) return end.seconds - begin.seconds;
     constexpr double kSchedulers = 4;
     return static_cast<double>(end.warp_steps - begin.warp_steps) * 1e-9 /
-           (kSchedulers * properties_.multiprocessors);
+           (kSchedulers * properties_.sms);
   }
 
   std::string give_up() override {

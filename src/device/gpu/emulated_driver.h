@@ -17,12 +17,12 @@ struct EmulatedGpu {
   int64_t memory = int64_t{8} << 30;   // bytes
   int64_t pinned_memory = INT64_MAX;   // bytes that the host has of it
   std::string architecture = "sm_90";  // whose limits it has
-  int multiprocessors = 0;             // 0: as many as it has
+  int sms = 0;                         // 0: as many as it has
   emulation::Turns turns = {};
   bool late = true;  // false: what is enqueued happens at once
   /// What all kernels needed is added up here, lanes counted; the time that events tell is then a
   /// model's, the same each time: a nanosecond for each warp step, four at a time on each
-  /// multiprocessor, and nothing else.
+  /// SM, and nothing else.
   emulation::Usage* usage = nullptr;
 };
 

@@ -8,7 +8,7 @@ namespace recmill {
 namespace {
 
 constexpr int kWarp = 32;
-// Registers are given to warps in units, out of the part of them that each of a multiprocessor's
+// Registers are given to warps in units, out of the part of them that each of an SM's
 // schedulers has; so since compute capability 3 (CUDA's occupancy calculator).
 constexpr int kRegisterUnit = 256, kSchedulers = 4;
 constexpr int64_t kSharedUnit = 128;
@@ -16,7 +16,7 @@ constexpr int64_t kSharedUnit = 128;
 /// By the tables of compute capabilities in CUDA's programming guide, and data sheets.
 struct Known {
   std::string_view architecture;
-  int compute, multiprocessors;
+  int compute, sms;
   int64_t memory_gib;
   int most_threads, most_blocks;
   int64_t shared_kib;
@@ -48,7 +48,7 @@ Result<GpuProperties> gpu_of_architecture(const std::string& architecture) {
   GpuProperties gpu;
   gpu.name = architecture;
   gpu.compute = known->compute;
-  gpu.multiprocessors = known->multiprocessors;
+  gpu.sms = known->sms;
   gpu.memory = known->memory_gib << 30;
   gpu.most_threads = known->most_threads;
   gpu.most_blocks = known->most_blocks;
@@ -65,8 +65,8 @@ Status check_shared(const std::string& kernel, int64_t bytes, const GpuPropertie
                         std::to_string(gpu.shared_of_block));
 }
 
-int blocks_of_multiprocessor(const GpuProperties& gpu, const KernelResources& kernel, int threads,
-                             int64_t dynamic_shared) {
+int blocks_per_sm(const GpuProperties& gpu, const KernelResources& kernel, int threads,
+                  int64_t dynamic_shared) {
   const int64_t warps = (threads + kWarp - 1) / kWarp;
   int64_t blocks = std::min<int64_t>(gpu.most_blocks, gpu.most_threads / (warps * kWarp));
   const int64_t shared = kernel.shared + dynamic_shared;
@@ -85,7 +85,7 @@ double occupancy_of(const GpuProperties& gpu, int blocks, int threads) {
 
 int64_t shared_that_leaves(const GpuProperties& gpu, const KernelResources& kernel, int threads,
                            int64_t blocks) {
-  if (blocks_of_multiprocessor(gpu, kernel, threads, 0) <= blocks) return 0;
+  if (blocks_per_sm(gpu, kernel, threads, 0) <= blocks) return 0;
   const int64_t each = gpu.shared / (blocks + 1) / kSharedUnit * kSharedUnit;  // one too many fits
   const int64_t least = each + kSharedUnit - gpu.shared_reserved - kernel.shared;
   return std::clamp<int64_t>(least, 0, gpu.shared_of_block - kernel.shared);

@@ -16,12 +16,12 @@ struct GpuProperties {
   int number = 0;                     // of the machine's GPUs that the process sees
   std::array<std::byte, 16> id = {};  // which no other GPU has; all 0: not known
   int compute = 0;                    // capability times ten: 90 is sm_90
-  int multiprocessors = 0;
+  int sms = 0;
   int64_t memory = 0;
-  int most_threads = 2048;  // of a multiprocessor
+  int most_threads = 2048;  // of an SM
   int most_blocks = 32;
   int64_t registers = 65536;
-  int64_t shared = 0;           // of a multiprocessor
+  int64_t shared = 0;           // of an SM
   int64_t shared_of_block = 0;  // at most
   int64_t shared_reserved = 0;  // that each block takes beside its own
   double memory_rate = 0;       // bytes a second of its memory by its data sheet; 0: not known
@@ -46,16 +46,16 @@ struct KernelResources {
 /// Fails, naming the kernel, where no block of the GPU has so many bytes of shared memory.
 Status check_shared(const std::string& kernel, int64_t bytes, const GpuProperties& gpu);
 
-/// Blocks of so many threads that a multiprocessor holds at a time; 0: not one. `dynamic_shared`:
+/// Blocks of so many threads that an SM holds at a time; 0: not one. `dynamic_shared`:
 /// bytes that the launch asks for.
-int blocks_of_multiprocessor(const GpuProperties& gpu, const KernelResources& kernel, int threads,
-                             int64_t dynamic_shared);
+int blocks_per_sm(const GpuProperties& gpu, const KernelResources& kernel, int threads,
+                  int64_t dynamic_shared);
 
-/// The share of a multiprocessor's threads that so many blocks of it take.
+/// The share of an SM's threads that so many blocks of it take.
 double occupancy_of(const GpuProperties& gpu, int blocks, int threads);
 
 /// Bytes of shared memory that a launch asks for in vain, so that not more than `blocks` blocks fit
-/// a multiprocessor; 0 where they do not anyway.
+/// an SM; 0 where they do not anyway.
 int64_t shared_that_leaves(const GpuProperties& gpu, const KernelResources& kernel, int threads,
                            int64_t blocks);
 

@@ -9,8 +9,8 @@
 #include "base/files.h"
 #include "device/gpu/testing/test_gpu.h"
 #include "device/gpu/testing/test_kernels.cuh"
-#include "kernels/codegen/device_text.h"
 #include "kernels/codegen/embedded_texts.h"
+#include "kernels/codegen/gpu/device_text.h"
 #include "kernels/codegen/testing/test_code.h"
 
 namespace recmill {

@@ -27,18 +27,4 @@ std::string_view grid_text();
 std::string_view thread_state_text();
 std::string_view kernel_language_text();
 
-// Of compiled operators (pool_op/pool_op.h): headers, then sources.
-std::string_view status_text();
-std::string_view sparse_batch_text();
-std::string_view cuda_api_text();
-std::string_view embedded_kernel_text();
-std::string_view gpu_blocks_text();
-std::string_view task_map_text();
-std::string_view pool_op_text();
-std::string_view embedded_kernel_source_text();
-std::string_view task_map_source_text();
-std::string_view pool_op_cpu_source_text();
-std::string_view pool_op_gpu_source_text();
-std::string_view torch_registration_source_text();
-
 }  // namespace recmill::kernels::codegen

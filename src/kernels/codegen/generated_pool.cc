@@ -111,7 +111,7 @@ size_t GeneratedPool::of_one_kernel(std::span<const PoolTask> tasks,
 }
 
 void GeneratedPool::run(const FusedPool& fused, std::span<const PoolTask> tasks, const TaskMap& map,
-                        Pool& pool) const {
+                        ThreadPool& pool) const {
   RECMILL_CHECK(tasks.size() == places_.size());
   std::vector<Bound> bound;
   std::vector<const abi::Feature*> features;

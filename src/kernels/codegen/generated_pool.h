@@ -45,7 +45,7 @@ class GeneratedPool final : public PoolCode {
       LibraryCache& cache);
 
   void run(const FusedPool& fused, std::span<const PoolTask> tasks, const TaskMap& map,
-           Pool& pool) const override;
+           ThreadPool& pool) const override;
 
   /// Kernels, and functions in all of them.
   int64_t kernels() const { return static_cast<int64_t>(kernels_.size()); }

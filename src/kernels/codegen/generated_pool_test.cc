@@ -126,7 +126,7 @@ class Features {
 
  private:
   static void run(const FusedPool& fused, std::span<const PoolTask> tasks) {
-    Pool pool(2);
+    ThreadPool pool(2);
     TaskMap map;
     fused.map(tasks, pool.threads(), map);
     fused.run(tasks, map, pool);
@@ -295,7 +295,7 @@ TEST_F(Generated, a_table_is_staged_for_the_lookups_of_all_pieces_beside_each_ot
       {0, 2, 7}};
   const auto code = make(features, {"a test"});
   ASSERT_NE(code, nullptr);
-  Pool alone(1);
+  ThreadPool alone(1);
   for (const auto& way : {code, decltype(code)()}) {
     staging.clear();
     features.fused(way, kWholeFeature).run(tasks, map, alone);

@@ -65,7 +65,7 @@ TEST_F(UserTemplates, the_documented_one_stands_behind_our_own) {
 TEST_F(UserTemplates, the_documented_one_equals_the_reference) {
   const auto all = load({documented_template()});
   ASSERT_TRUE(all.ok()) << all.status().message();
-  Pool pool(2);
+  ThreadPool pool(2);
   for (const char* schedule : {"bags_by_column ahead=0", "bags_by_column ahead=16"}) {
     for (int64_t dim : {1, 5, 16, 129}) {
       for (int64_t longest : {0, 5, 300}) {

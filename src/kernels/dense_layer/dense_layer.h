@@ -13,7 +13,7 @@
 //
 // Determinism. A call computes at most kBlock samples on the calling thread, and its order of
 // summation is a function of the layer's sizes and the number of samples alone (in float32 that of
-// products.h: over samples and over a layer's units from left to right); a shard is computed in
+// products.h: over samples and over a layer's units from left to right); a slice is computed in
 // blocks of kBlock samples in order. So results are bitwise independent of threads and ranks (on
 // one instruction set).
 //
@@ -57,7 +57,7 @@ struct LayerSpec {
 };
 
 /// What one call needs besides its arguments: in float32 x by sample, in bfloat16 g and oneDNN's
-/// scratch memory. One for each shard or thread, for any number of layers; grows at first use, then
+/// scratch memory. One for each slice or thread, for any number of layers; grows at first use, then
 /// stays.
 class Workspace {
  public:
@@ -81,7 +81,7 @@ struct BackwardArguments {
   void* dx = nullptr;                // unused without needs_input_gradient
   float* weight_gradient = nullptr;  // [outputs][inputs]
   float* bias_gradient = nullptr;    // [outputs]
-  bool accumulate = false;  // false: overwrites the two (a shard's first block); true: adds to them
+  bool accumulate = false;  // false: overwrites the two (a slice's first block); true: adds to them
 };
 
 /// Whether this machine has the instructions of layers in bfloat16.
@@ -122,7 +122,7 @@ class Layer {
 };
 
 /// Tells OpenMP, which oneDNN runs on, to stay on the calling thread: the start of every thread of
-/// a pool that computes layers (Pool::set_thread_start). Calls are right without it, but then
+/// a pool that computes layers (ThreadPool::set_thread_start). Calls are right without it, but then
 /// switch OpenMP to and fro.
 void use_one_thread();
 

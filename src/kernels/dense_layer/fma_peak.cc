@@ -97,7 +97,7 @@ double bfloat16_operations(int64_t, float*) {
 
 }  // namespace
 
-double fma_peak(Precision precision, Pool& pool) {
+double fma_peak(Precision precision, ThreadPool& pool) {
   if (precision == Precision::bfloat16 && !has_bfloat16()) return 0;
   const auto run = precision == Precision::float32 ? float32_operations : bfloat16_operations;
   const int64_t rounds = precision == Precision::float32 ? 3'000'000 : 2'000'000;

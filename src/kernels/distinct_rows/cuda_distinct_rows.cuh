@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The distinct rows of all tables of a batch: its lookups are listed in the order of summation
-// (shard, feature, sample, position), sorted by their rows' keys (cuda_radix_sort.cuh), which being
+// (slice, feature, sample, position), sorted by their rows' keys (cuda_radix_sort.cuh), which being
 // stable keeps that order within a row, and cut where another row begins.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace recmill::kernels::gpu {
 
-/// A block for samples of one feature and shard: writes the keys and numbers of their lookups, and
+/// A block for samples of one feature and slice: writes the keys and numbers of their lookups, and
 /// by number their sources.
 template <class Key>
 struct ListLookups {
@@ -35,7 +35,7 @@ struct ListLookups {
           static_cast<Key>(feature.first_key + static_cast<u64>(feature.rows[lookup]));
       of.to.numbers[place] = number;
       of.sources[number] = {static_cast<u32>(gradient_row), feature.number,
-                            static_cast<u16>(samples.shard)};
+                            static_cast<u16>(samples.slice)};
     }
   }
 

@@ -88,20 +88,20 @@ struct TableScratch {
 /// Gives every row an index in the order of first lookup, and counts its lookups. What a row that
 /// was seen before writes behind the last row is overwritten.
 template <RowIndex::Kind kKind>
-int64_t number_rows(const TableLookups& table, const LocalShards& shards, TableScratch& scratch,
+int64_t number_rows(const TableLookups& table, const LocalSlices& slices, TableScratch& scratch,
                     DistinctRows& out) {
   int64_t* const seen = scratch.rows.data();
   int32_t* const counts = scratch.cursors.data();
   RowIndex index = std::move(scratch.index);
   int64_t distinct = 0;
-  for (int shard = 0; shard < shards.count(); ++shard) {
+  for (int slice = 0; slice < slices.count(); ++slice) {
     for (size_t f = 0; f < table.features.size(); ++f) {
       const JaggedView& bags = table.features[f].bags;
       if (bags.samples == 0) continue;  // an empty batch may have no offsets
       int64_t* const positions = out.positions.data() + out.feature_begins[f] - bags.offsets[0];
       const int64_t* const rows = bags.rows;
-      const int64_t end = bags.offsets[shards.begins[shard + 1]];
-      for (int64_t j = bags.offsets[shards.begins[shard]]; j < end; ++j) {
+      const int64_t end = bags.offsets[slices.begins[slice + 1]];
+      for (int64_t j = bags.offsets[slices.begins[slice]]; j < end; ++j) {
         const auto [at, added] = index.find_or_add<kKind>(rows[j], seen, distinct);
         seen[distinct] = rows[j];
         counts[at] = (counts[at] & static_cast<int32_t>(~added)) + 1;
@@ -114,9 +114,9 @@ int64_t number_rows(const TableLookups& table, const LocalShards& shards, TableS
   return distinct;
 }
 
-/// Puts the lookups of one feature and shard behind those that their rows already have.
+/// Puts the lookups of one feature and slice behind those that their rows already have.
 template <bool kScaled>
-void place_lookups(const FeatureBags& feature, size_t number, int shard, int64_t first_sample,
+void place_lookups(const FeatureBags& feature, size_t number, int slice, int64_t first_sample,
                    int64_t end_sample, std::vector<int32_t>& cursors, DistinctRows& out) {
   const JaggedView& bags = feature.bags;
   if (bags.samples == 0) return;
@@ -125,7 +125,7 @@ void place_lookups(const FeatureBags& feature, size_t number, int shard, int64_t
   const bool pooled = feature.pooling != Pooling::none;
   LookupSource* const sources = out.sources.data();
   int32_t* const next = cursors.data();
-  LookupSource source{0, static_cast<uint16_t>(number), static_cast<uint16_t>(shard)};
+  LookupSource source{0, static_cast<uint16_t>(number), static_cast<uint16_t>(slice)};
   for (int64_t i = first_sample; i < end_sample; ++i) {
     const int64_t begin = bags.offsets[i], end = bags.offsets[i + 1];
     for (int64_t j = begin; j < end; ++j) {
@@ -143,20 +143,20 @@ void place_lookups(const FeatureBags& feature, size_t number, int shard, int64_t
   }
 }
 
-int64_t number_rows(const TableLookups& table, const LocalShards& shards, TableScratch& scratch,
+int64_t number_rows(const TableLookups& table, const LocalSlices& slices, TableScratch& scratch,
                     DistinctRows& out) {
   switch (scratch.index.kind()) {
     case RowIndex::Kind::direct:
-      return number_rows<RowIndex::Kind::direct>(table, shards, scratch, out);
+      return number_rows<RowIndex::Kind::direct>(table, slices, scratch, out);
     case RowIndex::Kind::narrow:
-      return number_rows<RowIndex::Kind::narrow>(table, shards, scratch, out);
+      return number_rows<RowIndex::Kind::narrow>(table, slices, scratch, out);
     case RowIndex::Kind::wide:
-      return number_rows<RowIndex::Kind::wide>(table, shards, scratch, out);
+      return number_rows<RowIndex::Kind::wide>(table, slices, scratch, out);
   }
   RECMILL_CHECK(false, "row index of unknown kind");
 }
 
-void find_in_table(const TableLookups& table, const LocalShards& shards, TableScratch& scratch,
+void find_in_table(const TableLookups& table, const LocalSlices& slices, TableScratch& scratch,
                    DistinctRows& out) {
   RECMILL_CHECK(table.features.size() <= std::numeric_limits<uint16_t>::max());
   bool weighted = false, mean = false;
@@ -184,7 +184,7 @@ void find_in_table(const TableLookups& table, const LocalShards& shards, TableSc
     scratch.cursors.resize(lookups + 1);
   }
   scratch.index.reset(table.rows, lookups);
-  const int64_t distinct = number_rows(table, shards, scratch, out);
+  const int64_t distinct = number_rows(table, slices, scratch, out);
   out.rows.assign(scratch.rows.begin(), scratch.rows.begin() + distinct);
   out.begins.resize(distinct + 1);
   int32_t begin = 0;
@@ -194,10 +194,10 @@ void find_in_table(const TableLookups& table, const LocalShards& shards, TableSc
   }
   out.begins[distinct] = begin;
   const auto place = weighted || mean ? place_lookups<true> : place_lookups<false>;
-  for (int shard = 0; shard < shards.count(); ++shard) {
+  for (int slice = 0; slice < slices.count(); ++slice) {
     for (size_t f = 0; f < table.features.size(); ++f)
-      place(table.features[f], f, shards.first + shard, shards.begins[shard],
-            shards.begins[shard + 1], scratch.cursors, out);
+      place(table.features[f], f, slices.first + slice, slices.begins[slice],
+            slices.begins[slice + 1], scratch.cursors, out);
   }
 }
 
@@ -226,12 +226,12 @@ DistinctRowsFinder::~DistinctRowsFinder() = default;
 DistinctRowsFinder::DistinctRowsFinder(DistinctRowsFinder&&) noexcept = default;
 DistinctRowsFinder& DistinctRowsFinder::operator=(DistinctRowsFinder&&) noexcept = default;
 
-void DistinctRowsFinder::find(std::span<const TableLookups> tables, const LocalShards& shards,
-                              std::span<DistinctRows> out, Pool& pool) {
+void DistinctRowsFinder::find(std::span<const TableLookups> tables, const LocalSlices& slices,
+                              std::span<DistinctRows> out, ThreadPool& pool) {
   RECMILL_CHECK(tables.size() == out.size());
   pool.run(static_cast<int64_t>(tables.size()), [&](int64_t t) {
     auto scratch = scratch_->take();
-    find_in_table(tables[t], shards, *scratch, out[t]);
+    find_in_table(tables[t], slices, *scratch, out[t]);
     scratch_->give_back(std::move(scratch));
   });
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the distinct rows of a batch, once a batch: what the update works through.
 //
-//   for shard, for feature, for sample of the shard, for position in the bag:
+//   for slice, for feature, for sample of the slice, for position in the bag:
 //     row = feature.rows[position]
 //     if row is new: append it to rows
-//     append (shard, feature, sample or lookup) to row's sources
+//     append (slice, feature, sample or lookup) to row's sources
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 #include "batch/distinct_rows.h"
 #include "batch/sparse_batch.h"
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "schema/table_spec.h"
 
 namespace recmill::kernels {
@@ -30,10 +30,10 @@ struct TableLookups {
   std::span<const FeatureBags> features;
 };
 
-/// The shards that a rank owns, and where they begin among its samples.
-struct LocalShards {
+/// The slices that a rank owns, and where they begin among its samples.
+struct LocalSlices {
   int first = 0;                    // number of the first one in the global batch
-  std::span<const int64_t> begins;  // [shards + 1], sample of the rank's batch; begins[0] == 0
+  std::span<const int64_t> begins;  // [slices + 1], sample of the rank's batch; begins[0] == 0
 
   int count() const { return static_cast<int>(begins.size()) - 1; }
 };
@@ -47,8 +47,8 @@ class DistinctRowsFinder {
   DistinctRowsFinder(DistinctRowsFinder&&) noexcept;
   DistinctRowsFinder& operator=(DistinctRowsFinder&&) noexcept;
 
-  void find(std::span<const TableLookups> tables, const LocalShards& shards,
-            std::span<DistinctRows> out, Pool& pool);
+  void find(std::span<const TableLookups> tables, const LocalSlices& slices,
+            std::span<DistinctRows> out, ThreadPool& pool);
 
  private:
   struct Scratch;
@@ -56,7 +56,7 @@ class DistinctRowsFinder {
 };
 
 /// The plain meaning of the above, with a std::map.
-void distinct_rows_reference(const TableLookups& table, const LocalShards& shards,
+void distinct_rows_reference(const TableLookups& table, const LocalSlices& slices,
                              DistinctRows& out);
 
 }  // namespace recmill::kernels

@@ -13,7 +13,7 @@ struct Case {
   int64_t samples;
   int64_t longest;  // -1: one each
   int features;
-  int shards;
+  int slices;
   bool weighted = false;
   Pooling pooling = Pooling::sum;
 };
@@ -34,32 +34,32 @@ void expect_equal_to_reference(std::span<const Case> cases, int threads) {
       bags[c].push_back({sparse[c][f].view(at.samples), f % 2 == 0 ? at.pooling : Pooling::sum});
     tables.push_back({at.table_rows, bags[c]});
   }
-  const auto begins = shard_begins(cases[0].samples, cases[0].shards);
-  const LocalShards shards{3, begins};
-  Pool pool(threads);
+  const auto begins = slice_begins(cases[0].samples, cases[0].slices);
+  const LocalSlices slices{3, begins};
+  ThreadPool pool(threads);
   DistinctRowsFinder finder;
   std::vector<DistinctRows> found(cases.size());
-  for (int round = 0; round < 2; ++round) finder.find(tables, shards, found, pool);
+  for (int round = 0; round < 2; ++round) finder.find(tables, slices, found, pool);
   for (size_t c = 0; c < cases.size(); ++c) {
     DistinctRows expected;
-    distinct_rows_reference(tables[c], shards, expected);
+    distinct_rows_reference(tables[c], slices, expected);
     EXPECT_EQ(found[c], expected) << "case " << c;
   }
 }
 
 TEST(DistinctRows, equals_the_reference_in_tables_of_every_kind) {
   for (int64_t samples : {0, 1, 7, 8, 9, 64, 500}) {
-    for (int shards : {1, 2, 8}) {
+    for (int slices : {1, 2, 8}) {
       const std::vector<Case> cases{
-          {1, samples, -1, 1, shards},
-          {3, samples, 4, 1, shards},
-          {1000, samples, -1, 1, shards},
-          {1000, samples, 4, 3, shards, true, Pooling::mean},
-          {int64_t{1} << 40, samples, 20, 1, shards},
-          {int64_t{1} << 40, samples, 6, 2, shards, true, Pooling::none},
-          {1 << 20, samples, 3, 5, shards, false, Pooling::mean},
+          {1, samples, -1, 1, slices},
+          {3, samples, 4, 1, slices},
+          {1000, samples, -1, 1, slices},
+          {1000, samples, 4, 3, slices, true, Pooling::mean},
+          {int64_t{1} << 40, samples, 20, 1, slices},
+          {int64_t{1} << 40, samples, 6, 2, slices, true, Pooling::none},
+          {1 << 20, samples, 3, 5, slices, false, Pooling::mean},
       };
-      SCOPED_TRACE(testing::Message() << samples << " samples, " << shards << " shards");
+      SCOPED_TRACE(testing::Message() << samples << " samples, " << slices << " slices");
       expect_equal_to_reference(cases, 1);
       expect_equal_to_reference(cases, 3);
     }
@@ -70,12 +70,12 @@ TEST(DistinctRows, takes_views_that_begin_inside_their_arrays) {
   const auto whole = random_bags({20, 3, 50}, 5);
   const auto part = whole.view(20).slice(7, 15);
   const FeatureBags bags{part, Pooling::none};
-  const auto begins = shard_begins(8, 2);
+  const auto begins = slice_begins(8, 2);
   const TableLookups table{50, {&bags, 1}};
   DistinctRows expected;
   distinct_rows_reference(table, {0, begins}, expected);
   std::vector<DistinctRows> found(1);
-  Pool pool(1);
+  ThreadPool pool(1);
   DistinctRowsFinder().find({&table, 1}, {0, begins}, found, pool);
   EXPECT_EQ(found[0], expected);
   EXPECT_EQ(found[0].lookups(), part.lookups());
@@ -86,7 +86,7 @@ TEST(DistinctRows, an_empty_batch_may_have_no_arrays_at_all) {
   const TableLookups table{50, {&bags, 1}};
   const std::vector<int64_t> begins{0, 0};
   std::vector<DistinctRows> found(1);
-  Pool pool(1);
+  ThreadPool pool(1);
   DistinctRowsFinder().find({&table, 1}, {0, begins}, found, pool);
   EXPECT_EQ(found[0].count(), 0);
   EXPECT_EQ(found[0].begins, std::vector<int64_t>{0});

@@ -19,7 +19,7 @@ constexpr int kListedSamples = 256;  // of a block that lists lookups, at most
 struct Source {
   u32 gradient_row;
   u16 feature;
-  u16 shard;
+  u16 slice;
 };
 
 /// One feature of a batch; all pointers are of the device.
@@ -34,12 +34,12 @@ struct ListedFeature {
   u8 mean;
 };
 
-/// Samples of one feature and shard, for one block.
+/// Samples of one feature and slice, for one block.
 struct ListedSamples {
   i64 begin, end;  // of the feature's batch
   u32 place;       // of their first lookup in the order of summation
   i32 feature;
-  i32 shard;  // of the global batch
+  i32 slice;  // of the global batch
 };
 
 /// One table of a batch. In the order of keys its lookups stand at [first, first + lookups) of all.

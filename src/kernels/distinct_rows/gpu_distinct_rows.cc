@@ -14,7 +14,7 @@ namespace recmill::kernels {
 
 static_assert(sizeof(gpu::Source) == sizeof(LookupSource) &&
               offsetof(gpu::Source, feature) == offsetof(LookupSource, feature) &&
-              offsetof(gpu::Source, shard) == offsetof(LookupSource, shard));
+              offsetof(gpu::Source, slice) == offsetof(LookupSource, slice));
 
 namespace {
 
@@ -22,24 +22,24 @@ int64_t parts_of(int64_t count, int64_t part) {
   return (count + part - 1) / part;
 }
 
-/// One feature's lookups, cut along its shards.
+/// One feature's lookups, cut along its slices.
 class ListedFeatureParts {
  public:
   explicit ListedFeatureParts(const GpuFeatureBags& of) : of_(of) {}
 
-  int64_t lookups_of(int shard) const {
-    return offset(of_.shards.begins[shard + 1]) - offset(of_.shards.begins[shard]);
+  int64_t lookups_of(int slice) const {
+    return offset(of_.slices.begins[slice + 1]) - offset(of_.slices.begins[slice]);
   }
-  /// Appends the blocks of a shard whose lookups begin at `place` of the order of summation.
-  void add_blocks(int shard, int64_t place, int64_t feature,
+  /// Appends the blocks of a slice whose lookups begin at `place` of the order of summation.
+  void add_blocks(int slice, int64_t place, int64_t feature,
                   std::vector<gpu::ListedSamples>& blocks) const {
-    const int64_t first = of_.shards.begins[shard], last = of_.shards.begins[shard + 1];
+    const int64_t first = of_.slices.begins[slice], last = of_.slices.begins[slice + 1];
     for (int64_t begin = first; begin < last; begin += gpu::kListedSamples) {
       const int64_t end = std::min<int64_t>(begin + gpu::kListedSamples, last);
       const int64_t before = offset(begin) - offset(first);
       if (offset(begin) == offset(end)) continue;
       blocks.push_back({begin, end, static_cast<u32>(place + before), static_cast<i32>(feature),
-                        of_.shards.first + shard});
+                        of_.slices.first + slice});
     }
   }
 
@@ -50,24 +50,24 @@ class ListedFeatureParts {
   const GpuFeatureBags& of_;
 };
 
-/// In the order of summation: shard by shard, within it feature by feature. Between tables any
+/// In the order of summation: slice by slice, within it feature by feature. Between tables any
 /// order will do.
 std::vector<gpu::ListedSamples> list_samples(std::span<const GpuTableLookups> tables) {
   std::vector<ListedFeatureParts> features;
-  int shards = 0;
+  int slices = 0;
   for (const GpuTableLookups& table : tables) {
     for (const GpuFeatureBags& feature : table.features) {
-      RECMILL_CHECK(features.empty() || shards == feature.shards.count());
-      shards = feature.shards.count();
+      RECMILL_CHECK(features.empty() || slices == feature.slices.count());
+      slices = feature.slices.count();
       features.emplace_back(feature);
     }
   }
   std::vector<gpu::ListedSamples> blocks;
   int64_t place = 0;
-  for (int shard = 0; shard < shards; ++shard) {
+  for (int slice = 0; slice < slices; ++slice) {
     for (size_t f = 0; f < features.size(); ++f) {
-      features[f].add_blocks(shard, place, static_cast<int64_t>(f), blocks);
-      place += features[f].lookups_of(shard);
+      features[f].add_blocks(slice, place, static_cast<int64_t>(f), blocks);
+      place += features[f].lookups_of(slice);
     }
   }
   return blocks;
@@ -184,9 +184,9 @@ GpuDistinctRowsFinder::GpuDistinctRowsFinder(Gpu& gpu, std::vector<GpuKernel> ke
 GpuBytes GpuDistinctRowsFinder::need_of_batch(const GpuLookupsSize& batch) {
   StagedArrays arrays;
   arrays.add<gpu::ListedFeature>(batch.features);
-  // A shard's last block of a feature may have fewer samples.
+  // A slice's last block of a feature may have fewer samples.
   arrays.add<gpu::ListedSamples>(batch.features *
-                                 (batch.samples / gpu::kListedSamples + batch.shards));
+                                 (batch.samples / gpu::kListedSamples + batch.slices));
   arrays.add<gpu::ListedTable>(std::ssize(batch.lookups));
   arrays.add<gpu::TableTile>(tiles_of(batch.lookups));
   return arrays.need();

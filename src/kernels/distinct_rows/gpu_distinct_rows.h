@@ -16,7 +16,7 @@
 namespace recmill::kernels {
 
 /// What runs one after the other: the middle three once for each digit of a key. Each has a struct
-/// in device code and a kernel of its own (kernels/codegen/gpu_distinct_source.h).
+/// in device code and a kernel of its own (kernels/codegen/gpu/gpu_distinct_source.h).
 enum class DistinctStep {
   list_lookups,
   count_digits,
@@ -38,7 +38,7 @@ RowKeys row_keys(std::span<const int64_t> table_rows);
 /// One feature's part of a batch.
 struct GpuFeatureBags {
   FeatureBags host;
-  LocalShards shards;  // as many and the same for all features; the features of several batches of
+  LocalSlices slices;  // as many and the same for all features; the features of several batches of
                        // one iteration may follow each other, with samples of their own
   // The same bags on the GPU, where offsets[0] == 0.
   const i64* offsets = nullptr;
@@ -56,7 +56,7 @@ struct GpuTableLookups {
 /// How large a batch is whose distinct rows are found.
 struct GpuLookupsSize {
   int64_t samples = 0;
-  int shards = 1;
+  int slices = 1;
   int64_t features = 0;
   std::vector<int64_t> lookups = {};    // [tables]
   bool weighted = false, mean = false;  // some feature

@@ -14,7 +14,7 @@ struct Named {
 
 }  // namespace
 
-void distinct_rows_reference(const TableLookups& table, const LocalShards& shards,
+void distinct_rows_reference(const TableLookups& table, const LocalSlices& slices,
                              DistinctRows& out) {
   out = DistinctRows{};
   std::map<int64_t, int64_t> index_of;  // row -> index into out.rows
@@ -29,10 +29,10 @@ void distinct_rows_reference(const TableLookups& table, const LocalShards& shard
   }
   out.feature_begins.push_back(lookups);
   out.positions.resize(lookups);
-  for (int shard = 0; shard < shards.count(); ++shard) {
+  for (int slice = 0; slice < slices.count(); ++slice) {
     for (size_t f = 0; f < table.features.size(); ++f) {
       const auto& [bags, pooling] = table.features[f];
-      for (int64_t i = shards.begins[shard]; i < shards.begins[shard + 1]; ++i) {
+      for (int64_t i = slices.begins[slice]; i < slices.begins[slice + 1]; ++i) {
         for (int64_t j = bags.offsets[i]; j < bags.offsets[i + 1]; ++j) {
           const auto [entry, is_new] = index_of.try_emplace(bags.rows[j], out.rows.size());
           if (is_new) {
@@ -44,7 +44,7 @@ void distinct_rows_reference(const TableLookups& table, const LocalShards& shard
           Named lookup_of_row;
           lookup_of_row.source = {static_cast<uint32_t>(pooling == Pooling::none ? lookup : i),
                                   static_cast<uint16_t>(f),
-                                  static_cast<uint16_t>(shards.first + shard)};
+                                  static_cast<uint16_t>(slices.first + slice)};
           if (bags.weights != nullptr) lookup_of_row.weight = bags.weights[j];
           if (pooling == Pooling::mean)
             lookup_of_row.count = static_cast<float>(bags.offsets[i + 1] - bags.offsets[i]);

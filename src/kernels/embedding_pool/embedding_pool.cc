@@ -7,7 +7,7 @@
 
 namespace recmill::kernels {
 
-void embedding_pool(std::span<const PoolTask> tasks, Pool& pool) {
+void embedding_pool(std::span<const PoolTask> tasks, ThreadPool& pool) {
   FusedPool fused(std::vector<PoolKernel>(tasks.size()));
   TaskMap map;
   fused.map(tasks, pool.threads(), map);

@@ -15,7 +15,7 @@
 #include <span>
 
 #include "batch/sparse_batch.h"
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "kernels/row_storage.h"
 #include "schema/table_spec.h"
 
@@ -35,7 +35,7 @@ constexpr int64_t kPoolRun = 64;  // lookups folded before they join the bag's t
 
 /// Outputs must not overlap. An empty bag gives +0. The same bits at any number of threads and on
 /// any instruction set. Pooling::none with one flat view gathers rows as float32.
-void embedding_pool(std::span<const PoolTask> tasks, Pool& pool);
+void embedding_pool(std::span<const PoolTask> tasks, ThreadPool& pool);
 
 /// The plain meaning of the above.
 void embedding_pool_reference(const PoolTask& task);

@@ -36,7 +36,7 @@ struct TestRows {
 };
 
 /// Pools with `task`'s output exchanged: once by the reference, once by the kernel.
-void expect_equal_to_reference(PoolTask task, Pool& pool) {
+void expect_equal_to_reference(PoolTask task, ThreadPool& pool) {
   const int64_t outputs = task.pooling == Pooling::none ? task.bags.lookups() : task.bags.samples;
   task.stride = task.rows.dim + 3;
   const float untouched = std::numeric_limits<float>::quiet_NaN();
@@ -50,7 +50,7 @@ void expect_equal_to_reference(PoolTask task, Pool& pool) {
 }
 
 TEST(EmbeddingPool, equals_the_reference_at_every_dimension_pooling_and_precision) {
-  Pool pool(2);
+  ThreadPool pool(2);
   on_every_instruction_set([&] {
     for (int64_t dim : kDims) {
       for (auto precision :
@@ -73,7 +73,7 @@ TEST(EmbeddingPool, equals_the_reference_at_every_dimension_pooling_and_precisio
 }
 
 TEST(EmbeddingPool, folds_long_bags_in_runs) {
-  Pool pool(1);
+  ThreadPool pool(1);
   on_every_instruction_set([&] {
     for (int64_t dim : {1, 16, 17, 64, 100}) {
       const TestRows table(dim, RowPrecision::float32, 0);
@@ -91,7 +91,7 @@ TEST(EmbeddingPool, folds_long_bags_in_runs) {
 TEST(EmbeddingPool, an_empty_bag_gives_plus_zero_and_a_minus_zero_row_too) {
   std::vector<float> weights(16, -0.0f), out(32, 7.0f);
   const std::vector<int64_t> offsets{0, 0, 1}, rows{0};
-  Pool pool(1);
+  ThreadPool pool(1);
   on_every_instruction_set([&] {
     PoolTask task{{offsets.data(), rows.data(), nullptr, 2, false},
                   RowStorage::of(weights.data(), 1, 16),
@@ -111,7 +111,7 @@ TEST(EmbeddingPool, does_all_features_in_one_call_with_the_same_bits_at_any_numb
     features.push_back(random_bags({3000, f % 2 == 0 ? -1 : 5, kRows, false, 2}, f));
   std::vector<std::vector<float>> outputs;
   for (int threads : {1, 2, 5}) {
-    Pool pool(threads);
+    ThreadPool pool(threads);
     std::vector<float> out(6 * 3000 * 100, -1.0f);
     std::vector<PoolTask> tasks;
     tasks.reserve(6);
@@ -138,7 +138,7 @@ TEST(EmbeddingPool, zeroes_a_wide_stretch_of_empty_features_and_nothing_beside_i
       for (int64_t f = 0; f < kFeatures; ++f)
         tasks.push_back({(f == full ? some : none).view(kSamples), table.rows, Pooling::sum,
                          out->data() + 1 + f * kDim, kStride});
-      Pool pool(2);
+      ThreadPool pool(2);
       if (out == &found) {
         embedding_pool(tasks, pool);
       } else {
@@ -157,7 +157,7 @@ TEST(EmbeddingPool, sums_its_features_into_interleaved_outputs_like_the_referenc
   for (auto* out : {&expected, &found}) {
     const PoolTask tasks[] = {{first.view(2000), table.rows, Pooling::sum, out->data(), 32},
                               {second.view(2000), table.rows, Pooling::sum, out->data() + 16, 32}};
-    Pool pool(2);
+    ThreadPool pool(2);
     if (out == &found) {
       embedding_pool(tasks, pool);
     } else {

@@ -150,7 +150,7 @@ void FusedPool::run_task(std::span<const PoolTask> tasks, std::span<const Piece>
   }
 }
 
-void FusedPool::run(std::span<const PoolTask> tasks, const TaskMap& map, Pool& pool) const {
+void FusedPool::run(std::span<const PoolTask> tasks, const TaskMap& map, ThreadPool& pool) const {
   RECMILL_CHECK(tasks.size() == kernels_.size());
   if (code_ != nullptr) return code_->run(*this, tasks, map, pool);
   const std::span<const Piece> pieces(map.pieces);

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "kernels/embedding_pool/pool_template.h"
 #include "kernels/schedule/fixed_map.h"
 #include "kernels/schedule/task_map.h"
@@ -64,7 +64,7 @@ class PoolCode {
   virtual ~PoolCode() = default;
   /// FusedPool::run() of `fused`, from any thread.
   virtual void run(const FusedPool& fused, std::span<const PoolTask> tasks, const TaskMap& map,
-                   Pool& pool) const = 0;
+                   ThreadPool& pool) const = 0;
 };
 
 class FusedPool {
@@ -81,7 +81,7 @@ class FusedPool {
   void map(std::span<const PoolTask> tasks, int threads, TaskMap& map) const;
 
   /// Pools all of them: bitwise embedding_pool_reference() of each task, whatever the map.
-  void run(std::span<const PoolTask> tasks, const TaskMap& map, Pool& pool) const;
+  void run(std::span<const PoolTask> tasks, const TaskMap& map, ThreadPool& pool) const;
 
   /// From now on run() is that of `code`, which was made for the same kernels; null: its own.
   void use(std::shared_ptr<const PoolCode> code) { code_ = std::move(code); }

@@ -64,7 +64,7 @@ inline int64_t weight_of(const gpu::PoolBlock& block, const JaggedView& bags, co
   return lookups * (kId + dim) + written * dim;
 }
 
-/// Puts blocks in the order of their weights, the heaviest first: multiprocessors take them in
+/// Puts blocks in the order of their weights, the heaviest first: SMs take them in
 /// turn, and whoever is last to end then has little left. Those of nearly the same weight, by less
 /// than a quarter, stay as they are: neighbours look up the same rows.
 template <class WeightOf>

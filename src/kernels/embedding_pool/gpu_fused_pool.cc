@@ -137,7 +137,8 @@ void GpuFusedPool::add_bags(std::span<const JaggedView> bags, GpuBags& batch) {
   }
 }
 
-void GpuFusedPool::copy_bags(std::span<const JaggedView> bags, Pool& pool, const GpuBags& batch) {
+void GpuFusedPool::copy_bags(std::span<const JaggedView> bags, ThreadPool& pool,
+                             const GpuBags& batch) {
   const StagedArrays& arrays = batch.arrays_;
   const auto stretches = stretches_of(bags);
   pool.run(std::ssize(stretches), [&](int64_t i) {
@@ -182,7 +183,7 @@ Status GpuFusedPool::check_weights(std::span<const JaggedView> bags) const {
   return {};
 }
 
-Status GpuFusedPool::stage(std::span<const JaggedView> bags, Pool& pool, GpuBags& batch,
+Status GpuFusedPool::stage(std::span<const JaggedView> bags, ThreadPool& pool, GpuBags& batch,
                            const ArrangeGpuBlocks& arrange) const {
   RECMILL_RETURN_IF_ERROR(check_weights(bags));
   std::vector<const GpuPoolPlace*> places;

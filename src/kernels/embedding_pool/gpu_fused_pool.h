@@ -12,7 +12,7 @@
 #include "batch/sparse_batch.h"
 #include "device/gpu/gpu.h"
 #include "device/gpu/staged_arrays.h"
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "kernels/embedding_pool/gpu_pool_arguments.h"
 #include "kernels/embedding_pool/gpu_templates.h"
 
@@ -40,7 +40,7 @@ struct GpuPooledFeature {
 /// A fused kernel, and how it is launched.
 struct GpuPoolLaunched {
   GpuKernel kernel;
-  int64_t dynamic_shared = 0;  // bytes of a block that it does not use: fewer fit a multiprocessor
+  int64_t dynamic_shared = 0;  // bytes of a block that it does not use: fewer fit an SM
 };
 
 /// Changes the order of a kernel's blocks, which are there by feature, or runs some of them more
@@ -101,7 +101,7 @@ class GpuFusedPool {
   /// Copies the batch's bags and the mapping of blocks to pinned memory, bags by the pool. Any
   /// thread, one at a time for each GpuBags. Fails where memory is short, and where bags have
   /// weights for which their kernel was not made, or none.
-  Status stage(std::span<const JaggedView> bags, Pool& pool, GpuBags& batch,
+  Status stage(std::span<const JaggedView> bags, ThreadPool& pool, GpuBags& batch,
                const ArrangeGpuBlocks& arrange = nullptr) const;
   /// Enqueues the copy to the GPU, as much as is known by then.
   Status send(GpuBags& batch, GpuStream& stream) const;
@@ -120,7 +120,7 @@ class GpuFusedPool {
   std::string name_of(size_t feature) const;
   Status check_weights(std::span<const JaggedView> bags) const;
   static void add_bags(std::span<const JaggedView> bags, GpuBags& batch);
-  static void copy_bags(std::span<const JaggedView> bags, Pool& pool, const GpuBags& batch);
+  static void copy_bags(std::span<const JaggedView> bags, ThreadPool& pool, const GpuBags& batch);
   struct Mapped {
     std::vector<gpu::PoolBlock> blocks;
     std::vector<int64_t> begins;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The schedules of embedding_pool on GPUs (RecFlex, section V): what each says of itself. Their
 // bodies are device code (cuda_bags.cuh, cuda_reordered_bags.cuh), compiled for the features that
-// use them (kernels/codegen/gpu_pool_source.h).
+// use them (kernels/codegen/gpu/gpu_pool_source.h).
 #pragma once
 
 #include <cstdint>

@@ -57,7 +57,7 @@ class Features {
     for (const PoolTask& task : tasks_) embedding_pool_reference(task);
   }
 
-  void expect_equal(const Schedule& schedule, int64_t tile, Pool& pool,
+  void expect_equal(const Schedule& schedule, int64_t tile, ThreadPool& pool,
                     const PoolMapping& mapping = {}) {
     const auto kernel = find_pool_kernel(schedule);
     ASSERT_TRUE(kernel.ok()) << kernel.status().message();
@@ -101,7 +101,8 @@ class Features {
 };
 
 /// Every schedule of every template that is valid for the shape.
-void expect_all_equal(const FeatureShape& shape, const BagShape& bags, int64_t tile, Pool& pool) {
+void expect_all_equal(const FeatureShape& shape, const BagShape& bags, int64_t tile,
+                      ThreadPool& pool) {
   Features features(shape, bags, bags.samples);
   for (const PoolTemplate& candidate : pool_templates()) {
     for (const Schedule& schedule : candidates(candidate, shape, kDevice)) {
@@ -112,7 +113,7 @@ void expect_all_equal(const FeatureShape& shape, const BagShape& bags, int64_t t
 }
 
 TEST(PoolTemplates, equal_the_reference_at_every_dimension_precision_and_pooling) {
-  Pool pool(2);
+  ThreadPool pool(2);
   on_every_instruction_set([&] {
     for (int64_t dim : {1, 3, 4, 5, 8, 12, 16, 17, 31, 32, 64, 100, 128, 129, 1024}) {
       for (auto precision :
@@ -132,7 +133,7 @@ TEST(PoolTemplates, equal_the_reference_at_every_dimension_precision_and_pooling
 }
 
 TEST(PoolTemplates, fold_long_bags_in_the_one_order) {
-  Pool pool(2);
+  ThreadPool pool(2);
   on_every_instruction_set([&] {
     for (int64_t dim : {4, 8, 16, 32, 48}) {
       for (int64_t longest : {63, 64, 65, 200, 700}) {
@@ -149,7 +150,7 @@ TEST(PoolTemplates, fold_long_bags_in_the_one_order) {
 }
 
 TEST(PoolTemplates, are_right_for_batches_that_they_were_not_tuned_for) {
-  Pool pool(2);
+  ThreadPool pool(2);
   const BagShape tuned{64, -1, kRows, false, 3};
   const FeatureShape shape = shape_of(16, tuned);
   for (int64_t samples : {0, 1, 640}) {
@@ -168,7 +169,7 @@ int64_t value_of(const Schedule& schedule, const std::string& name) {
 }
 
 TEST(PoolTemplates, stage_into_the_shared_cache_what_fits_no_nearer_one) {
-  Pool pool(2);
+  ThreadPool pool(2);
   const int64_t row_bytes = 16 * 4;
   for (const auto& [bytes, valid] : {std::pair<int64_t, bool>{768 << 10, false},
                                      {(768 << 10) + row_bytes, true},
@@ -196,13 +197,13 @@ TEST(PoolTemplates, stage_into_the_shared_cache_what_fits_no_nearer_one) {
 }
 
 TEST(PoolTemplates, one_bag_of_a_hundred_thousand_ids_is_right) {
-  Pool pool(2);
+  ThreadPool pool(2);
   BagShape bags{2, 100000, kRows, false, 0};
   expect_all_equal(shape_of(8, bags), bags, 1, pool);
 }
 
 TEST(FusedPool, gives_the_same_bits_by_every_mapping) {
-  Pool pool(2);
+  ThreadPool pool(2);
   const BagShape bags{50, 9, kRows, false, 3};
   Features features(shape_of(16, bags), bags, bags.samples);
   const auto schedule = *parse_schedule("bags fetch=16 held=8 store=0 stage=1 ids=512");
@@ -256,7 +257,7 @@ TEST(PoolTemplates, ten_thousand_features_without_a_lookup_take_few_tasks) {
   fused.map(tasks, 2, map);
   EXPECT_LE(map.tasks(), 33);
   EXPECT_EQ(map.pieces.size(), tasks.size());
-  Pool pool(1);  // all features share one output
+  ThreadPool pool(1);  // all features share one output
   fused.run(tasks, map, pool);
   EXPECT_EQ(out, std::vector<float>(128 * 8, 0.0f));
 }

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
-#include "kernels/codegen/device_text.h"
 #include "kernels/codegen/embedded_texts.h"
+#include "kernels/codegen/gpu/device_text.h"
 #include "kernels/codegen/source_writer.h"
 #include "kernels/row_copy/embedded_texts.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "device/gpu/gpu.h"
-#include "kernels/codegen/gpu_code.h"
+#include "kernels/codegen/gpu/gpu_code.h"
 #include "kernels/row_copy/gpu_row_copy_arguments.h"
 
 namespace recmill::kernels {

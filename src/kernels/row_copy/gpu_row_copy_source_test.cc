@@ -9,7 +9,7 @@ namespace {
 
 TEST(GpuRowCopySource, CompilesForGpusWithoutSpills) {
   const TemporaryFolder folder;
-  Pool pool(1);
+  ThreadPool pool(1);
   auto cache = codegen::CubinCache::open(folder.path(), posix_files());
   ASSERT_TRUE(cache.ok()) << cache.status().message();
   const auto source = gpu_row_copy_source("the tests");

@@ -2,7 +2,7 @@
 // Sums the gradient of each distinct row, in the one order of summation (gradient_sums.h), and
 // applies the row optimizer to it (apply_rows.h). A row is threads_of_row() threads', each of which
 // has neighbouring elements; a row with very many lookups is a whole block's, where as many threads
-// as others have for a row sum what is of one shard.
+// as others have for a row sum what is of one slice.
 #pragma once
 
 #include "base/philox.h"
@@ -14,7 +14,7 @@
 
 namespace recmill::kernels::gpu {
 
-/// What is constant of a table, and of the run: its shards are 1 << kLevelsOfTree at most.
+/// What is constant of a table, and of the run: its slices are 1 << kLevelsOfTree at most.
 template <int kDimension, i64 kBytesOfRecord, i64 kStateAt, int kLevelsOfTree, class WeightType,
           class FormulaType>
 struct UpdateShape {
@@ -180,18 +180,18 @@ class WarpQueue {
   u32& number_;  // of what is next: the first lane's
 };
 
-/// The tree of shard_tree.h over parts that come in the order of their shards: what is complete of
+/// The tree of slice_tree.h over parts that come in the order of their slices: what is complete of
 /// it is added up, and of the rest the left half of each level is kept.
 template <int kLevels, int kLanes>
-struct ShardTree {
+struct SliceTree {
   float total[kLanes] = {};
   float left[kLevels > 0 ? kLevels : 1][kLanes] = {};
   u32 has_left = 0;  // by level
-  i32 last = -1;     // shard
+  i32 last = -1;     // slice
 
-  RECMILL_DEVICE void add(u32 shard, const float (&part)[kLanes]) {
-    if (last >= 0) keep(31 - __clz(static_cast<int>(shard ^ static_cast<u32>(last))));
-    last = static_cast<i32>(shard);
+  RECMILL_DEVICE void add(u32 slice, const float (&part)[kLanes]) {
+    if (last >= 0) keep(31 - __clz(static_cast<int>(slice ^ static_cast<u32>(last))));
+    last = static_cast<i32>(slice);
     RECMILL_UNROLL
     for (int lane = 0; lane < kLanes; ++lane) total[lane] = part[lane];
   }
@@ -240,7 +240,7 @@ struct UpdateRows {
   // A cache line, of which all comes nearer together, in floats; elements at a time that are there.
   static constexpr int kLine = 32;
   static constexpr int kElements = kWidth < Shape::kDim ? kWidth : Shape::kDim;
-  using Tree = ShardTree<Shape::kLevels, kLanes>;
+  using Tree = SliceTree<Shape::kLevels, kLanes>;
 
   /// Gradients of rows, where the optimizer looks at the whole row first.
   static constexpr bool kWide = too_wide_for_warps(Formula::kRowState, Shape::kDim);
@@ -250,7 +250,7 @@ struct UpdateRows {
   };
   struct BlockShared {
     float gradient[Formula::kRowState ? Shape::kDim : 1];
-    float part[kRows][kWidth];  // by shard
+    float part[kRows][kWidth];  // by slice
     u32 has_part[kRows];
   };
 
@@ -281,7 +281,7 @@ struct UpdateRows {
     const i64 slot = table.slots[row];
     for (int e = 0; e < Shape::kDim; e += kWidth) {
       Tree tree;
-      sum_shards(table, row, e, tree, shared);
+      sum_slices(table, row, e, tree, shared);
       if (!is_first || e + own >= Shape::kDim) continue;
       if constexpr (Formula::kRowState) {
         store_lanes(shared.gradient + e + own, tree.total);
@@ -500,22 +500,22 @@ struct UpdateRows {
   /// Lookups of a row that follow each other: each of its threads knows of one.
   struct Held {
     u64 gradient;  // address of its bag's, or its own; 0: there is none
-    u32 shard;
+    u32 slice;
 
     RECMILL_DEVICE static Held of(const UpdateTable& table, i32 at, i32 end) {
       Held held = {};
       if (at >= end) return held;
       const Source source = table.found.sources[at];
       held.gradient = reinterpret_cast<u64>(gradient_of(table, source));
-      held.shard = source.shard;
+      held.slice = source.slice;
       return held;
     }
     /// Those of another thread of the row.
     RECMILL_DEVICE u64 gradient_of_thread(int thread) const {
       return __shfl_sync(lanes_of_row(), gradient, thread, kThreads);
     }
-    RECMILL_DEVICE u32 shard_of_thread(int thread) const {
-      return __shfl_sync(lanes_of_row(), shard, thread, kThreads);
+    RECMILL_DEVICE u32 slice_of_thread(int thread) const {
+      return __shfl_sync(lanes_of_row(), slice, thread, kThreads);
     }
   };
 
@@ -537,19 +537,19 @@ struct UpdateRows {
                                  float (&to)[kLanes]) {
     Tree tree;
     float part[kLanes] = {};
-    u32 shard = table.found.sources[begin].shard;
-    fold(table, begin, end, first, shard, part, tree);
-    tree.add(shard, part);
+    u32 slice = table.found.sources[begin].slice;
+    fold(table, begin, end, first, slice, part, tree);
+    tree.add(slice, part);
     tree.finish();
     RECMILL_UNROLL
     for (int lane = 0; lane < kLanes; ++lane) to[lane] = tree.total[lane];
   }
 
-  /// Goes on with the fold of lookups [begin, end) of a row into the part of `shard`; where another
+  /// Goes on with the fold of lookups [begin, end) of a row into the part of `slice`; where another
   /// one begins, `tree` gets that part.
   template <class Parts>
   RECMILL_DEVICE static void fold(const UpdateTable& table, i32 begin, i32 end, int first,
-                                  u32& shard, float (&part)[kLanes], Parts& tree) {
+                                  u32& slice, float (&part)[kLanes], Parts& tree) {
     const i32 thread = own_number() % kThreads;
     Held coming = Held::of(table, begin + thread, end);
     for (i32 at = begin; at < end; at += kThreads) {
@@ -558,7 +558,7 @@ struct UpdateRows {
       const i32 count = min(kThreads, end - at);
       for (i32 i = 0; i < count; i += kAtOnce) {
         prefetch_some(held, coming, i + kAtOnce, first);
-        fold_some(table, held, at, i, min(i + kAtOnce, count), first, shard, part, tree);
+        fold_some(table, held, at, i, min(i + kAtOnce, count), first, slice, part, tree);
       }
     }
   }
@@ -583,7 +583,7 @@ struct UpdateRows {
   /// a time.
   template <class Parts>
   RECMILL_DEVICE static void fold_some(const UpdateTable& table, const Held& held, i32 at, i32 i,
-                                       i32 end, int first, u32& shard, float (&part)[kLanes],
+                                       i32 end, int first, u32& slice, float (&part)[kLanes],
                                        Parts& tree) {
     const int element = element_of(first);
     float values[kAtOnce][kLanes] = {};
@@ -595,10 +595,10 @@ struct UpdateRows {
     RECMILL_UNROLL
     for (int k = 0; k < kAtOnce; ++k) {
       if (i + k >= end) continue;
-      const u32 next = held.shard_of_thread(i + k);
-      const bool is_next = next != shard;
-      if (is_next) tree.add(shard, part);
-      shard = next;
+      const u32 next = held.slice_of_thread(i + k);
+      const bool is_next = next != slice;
+      if (is_next) tree.add(slice, part);
+      slice = next;
       scale(table, at + i + k, values[k]);
       RECMILL_UNROLL
       for (int lane = 0; lane < kLanes; ++lane)
@@ -606,56 +606,56 @@ struct UpdateRows {
     }
   }
 
-  /// Of lookups of one shard no part is complete before the last.
+  /// Of lookups of one slice no part is complete before the last.
   struct OnePart {
     RECMILL_DEVICE void add(u32, const float (&)[kLanes]) {}
   };
 
   /// The first threads' tree becomes the gradient of a row at theirs of the elements from `first`
   /// on. All threads of the block come by.
-  RECMILL_DEVICE static void sum_shards(const UpdateTable& table, i64 row, int first, Tree& tree,
+  RECMILL_DEVICE static void sum_slices(const UpdateTable& table, i64 row, int first, Tree& tree,
                                         BlockShared& shared) {
     const int number = own_number();
     const int group = number / kThreads;
     const int own = number % kThreads * kLanes;
-    for (u32 shard = 0; shard < table.shards; shard += kRows) {
-      fold_shard(table, row, shard + static_cast<u32>(group), first, own, group, shared);
+    for (u32 slice = 0; slice < table.slices; slice += kRows) {
+      fold_slice(table, row, slice + static_cast<u32>(group), first, own, group, shared);
       __syncthreads();
       for (int i = 0; group == 0 && i < kRows; ++i) {
         if (shared.has_part[i] == 0) continue;
         float part[kLanes];
         RECMILL_UNROLL
         for (int lane = 0; lane < kLanes; ++lane) part[lane] = shared.part[i][own + lane];
-        tree.add(shard + static_cast<u32>(i), part);
+        tree.add(slice + static_cast<u32>(i), part);
       }
       __syncthreads();
     }
     tree.finish();
   }
 
-  /// A row's part of one shard, at kLanes elements of those from `first` on.
-  RECMILL_DEVICE static void fold_shard(const UpdateTable& table, i64 row, u32 shard, int first,
+  /// A row's part of one slice, at kLanes elements of those from `first` on.
+  RECMILL_DEVICE static void fold_slice(const UpdateTable& table, i64 row, u32 slice, int first,
                                         int own, int group, BlockShared& shared) {
     const i32 end = static_cast<i32>(table.found.begins[row + 1]);
-    const i32 from = first_of_shard(table, static_cast<i32>(table.found.begins[row]), end, shard);
-    const i32 to = first_of_shard(table, from, end, shard + 1);
+    const i32 from = first_of_slice(table, static_cast<i32>(table.found.begins[row]), end, slice);
+    const i32 to = first_of_slice(table, from, end, slice + 1);
     float part[kLanes] = {};
     OnePart one;
-    fold(table, from, to, first, shard, part, one);
+    fold(table, from, to, first, slice, part, one);
     RECMILL_UNROLL
     for (int lane = 0; lane < kLanes; ++lane) shared.part[group][own + lane] = part[lane];
     if (own == 0) shared.has_part[group] = from < to ? 1 : 0;
   }
 
-  /// The first of lookups [begin, end) that is of this shard or of one behind it. All threads of a
+  /// The first of lookups [begin, end) that is of this slice or of one behind it. All threads of a
   /// row come by: each looks at the end of a piece.
-  RECMILL_DEVICE static i32 first_of_shard(const UpdateTable& table, i32 begin, i32 end,
-                                           u32 shard) {
+  RECMILL_DEVICE static i32 first_of_slice(const UpdateTable& table, i32 begin, i32 end,
+                                           u32 slice) {
     const i32 thread = own_number() % kThreads;
     while (begin < end) {
       const i32 piece = (end - begin + kThreads - 1) / kThreads;
       const i32 last = begin + (thread + 1) * piece - 1;
-      const bool is_before = last < end && table.found.sources[last].shard < shard;
+      const bool is_before = last < end && table.found.sources[last].slice < slice;
       begin += __popc(__ballot_sync(lanes_of_row(), is_before ? 1 : 0)) * piece;
       end = min(end, begin + piece - 1);
     }

@@ -105,14 +105,14 @@ class ColumnFold {
   const int64_t stride_;
 };
 
-/// One feature's samples of a shard, added to sums [rows][stride].
+/// One feature's samples of a slice, added to sums [rows][stride].
 template <bool kWeighted>
-void fold_feature(const BagGradients& feature, int shard, int64_t dim, float* sums,
+void fold_feature(const BagGradients& feature, int slice, int64_t dim, float* sums,
                   int64_t stride) {
   int64_t column = 0;
   const auto fold = [&]<class D, int64_t kVectors>(D) {
     ColumnFold<D, kVectors, kWeighted>(feature, column, dim, sums, stride)
-        .fold(feature.shard_begins[shard], feature.shard_begins[shard + 1]);
+        .fold(feature.slice_begins[slice], feature.slice_begins[slice + 1]);
     column += kVectors * static_cast<int64_t>(hn::MaxLanes(D()));
   };
   while (column + 4 * kLanes <= dim) fold.template operator()<FloatTag, 4>(kFloats);
@@ -124,11 +124,11 @@ void fold_feature(const BagGradients& feature, int shard, int64_t dim, float* su
   while (column < dim) fold.template operator()<Four, 1>(Four());
 }
 
-void FoldShard(const TableBags& bags, int shard, float* sums, int64_t stride) {
+void FoldSlice(const TableBags& bags, int slice, float* sums, int64_t stride) {
   for (const BagGradients& feature : bags.features) {
     if (feature.bags.samples == 0) continue;  // an empty batch may have no offsets
     const auto fold = feature.bags.weights != nullptr ? fold_feature<true> : fold_feature<false>;
-    fold(feature, shard, bags.dim, sums, stride);
+    fold(feature, slice, bags.dim, sums, stride);
   }
 }
 

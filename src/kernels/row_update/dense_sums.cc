@@ -17,7 +17,7 @@
 
 namespace recmill::kernels {
 
-HWY_EXPORT(FoldShard);
+HWY_EXPORT(FoldSlice);
 HWY_EXPORT(JoinRows);
 
 namespace {
@@ -30,7 +30,7 @@ constexpr int64_t kMostBytes = 64 << 20;
 int64_t stride_of(int64_t dim) {
   return (dim + 3) / 4 * 4;
 }
-/// Sums of groups of shards that may wait at a time.
+/// Sums of groups of slices that may wait at a time.
 int levels_of(int groups) {
   return std::countr_zero(static_cast<unsigned>(groups));
 }
@@ -40,8 +40,8 @@ int levels_of(int groups) {
 TemplateSpec DenseSums::spec() {
   TemplateSpec spec;
   spec.name = "dense_sums";
-  spec.meaning = "the folds of every row of the table stand side by side, shard by shard";
-  spec.tunables = {{"leaves", "shards whose folds stand beside each other", {1, 2, 4, 8}}};
+  spec.meaning = "the folds of every row of the table are stored side by side, slice by slice";
+  spec.tunables = {{"leaves", "slices whose folds are stored side by side", {1, 2, 4, 8}}};
   spec.scratch_bytes = [](const FeatureShape& shape, ParameterValues values) {
     return values[0] * shape.rows * stride_of(shape.dim) * 4;
   };
@@ -53,8 +53,8 @@ TemplateSpec DenseSums::spec() {
 }
 
 void DenseSums::fold(const TableBags& bags, ParameterValues values) {
-  const int leaves = std::min(static_cast<int>(values[0]), bags.shards);
-  const int groups = bags.shards / leaves;
+  const int leaves = std::min(static_cast<int>(values[0]), bags.slices);
+  const int groups = bags.slices / leaves;
   const int64_t stride = stride_of(bags.dim), size = bags.rows * stride;
   const auto bytes = static_cast<size_t>((leaves + levels_of(groups)) * size * 4);
   if (sums_.size() < bytes) {
@@ -66,7 +66,7 @@ void DenseSums::fold(const TableBags& bags, ParameterValues values) {
   list_rows(bags);
   for (int group = 0; group < groups; ++group) {
     for (int leaf = 0; leaf < leaves; ++leaf) {
-      HWY_DYNAMIC_DISPATCH(FoldShard)(bags, group * leaves + leaf, sums + leaf * size, stride);
+      HWY_DYNAMIC_DISPATCH(FoldSlice)(bags, group * leaves + leaf, sums + leaf * size, stride);
     }
     // As in a binary counter, a group's trailing ones say what waits for it.
     last_ = {sums,

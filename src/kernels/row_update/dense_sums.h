@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row gradients summed where they stand: each shard's fold of every row of the table has a place of
+// Row gradients summed where they stand: each slice's fold of every row of the table has a place of
 // its own. For small tables of which a batch names many rows.
 //
 //   sums [leaves][rows][dim] = 0
-//   for group of `leaves` shards:
-//     for shard s of the group, feature, sample, position:
+//   for group of `leaves` slices:
+//     for slice s of the group, feature, sample, position:
 //       sums[s - first][row] = sums[s - first][row] + gradient; row is touched
 //     for touched row: total = the tree over sums[.][row], which become 0 again,
 //       joined with what waits of the groups to the left, as the tree joins them
@@ -20,7 +20,7 @@
 
 namespace recmill::kernels {
 
-/// How the sums of a group of shards leave it.
+/// How the sums of a group of slices leave it.
 struct DenseJoin {
   float* sums = nullptr;  // [leaves, then what waits][rows][stride]
   int64_t size = 0;       // rows * stride
@@ -35,7 +35,7 @@ struct DenseJoin {
 /// as they come.
 class DenseSums final : public RowSums {
  public:
-  /// The template: its name, parameters (leaves: shards whose folds stand side by side) and where
+  /// The template: its name, parameters (leaves: slices whose folds stand side by side) and where
   /// it is valid.
   static TemplateSpec spec();
 

@@ -11,7 +11,7 @@ constexpr int kUpdateThreads = 256;  // of a block, and its rows
 constexpr int kSquareSums = 16;      // into which a row's mean of squares is added up first
 constexpr i64 kListedRow = 32;       // lookups, beyond which a row does not wait for its neighbours
 
-constexpr int kMostLevels = 10;  // of the tree over shards, of which there are 1,024 at most
+constexpr int kMostLevels = 10;  // of the tree over slices, of which there are 1,024 at most
 
 /// Neighbouring elements of a thread: as many as each row has whole, where they can be fetched at
 /// once.
@@ -49,7 +49,7 @@ struct UpdateTable {
   FoundRows found;             // what is updated; rounding is keyed by its rows
   const i64* slots;            // beside its rows: where they stand
   const Gradients* gradients;  // [features of the table]
-  u64 shards;                  // of the global batch, a power of two
+  u64 slices;                  // of the global batch, a power of two
   u64 rounding_key;            // Random::key() of this table and iteration
   i64 long_row;                // lookups, beyond which a row is a block's
   i64 schedule;                // place in the fused kernel

@@ -36,7 +36,7 @@ HWY_INLINE void fetch_row(const float* row, int64_t dim) {
   for (int64_t e = 0; e < dim; e += 16) __builtin_prefetch(row + e);
 }
 
-/// A node of the tree whose sum is at hand: `first` is its first shard.
+/// A node of the tree whose sum is at hand: `first` is its first slice.
 struct Node {
   float* sum;
   int first;
@@ -58,7 +58,7 @@ HWY_INLINE void add_tree(Node* nodes, int64_t count, int64_t dim) {
   }
 }
 
-constexpr int kDeepest = 17;  // parts that wait for their siblings: shards are 16 bits
+constexpr int kDeepest = 17;  // parts that wait for their siblings: slices are 16 bits
 
 /// Sums one row over one subtree, column block by column block, in registers.
 template <bool kScaled>
@@ -92,15 +92,15 @@ class RowSummer {
   }
 
  private:
-  /// kCount lookups from `begin` on, 1, 2 or 3: without a branch on their shards, which cannot be
+  /// kCount lookups from `begin` on, 1, 2 or 3: without a branch on their slices, which cannot be
   /// predicted.
   template <int64_t kCount>
   HWY_INLINE void sum_few(int64_t begin, float* out) const {
     int64_t order[3] = {begin, begin + 1, begin + 2};
     if constexpr (kCount == 3) {
       // (a + b) + c, or (b + c) + a when b and c meet first in the tree.
-      const int64_t turn = (sources_[begin].shard ^ sources_[begin + 1].shard) >
-                           (sources_[begin + 1].shard ^ sources_[begin + 2].shard);
+      const int64_t turn = (sources_[begin].slice ^ sources_[begin + 1].slice) >
+                           (sources_[begin + 1].slice ^ sources_[begin + 2].slice);
       order[0] += turn, order[1] += turn, order[2] -= 2 * turn;
     }
     const float* rows[kCount];
@@ -179,40 +179,40 @@ class RowSummer {
     return gradient;
   }
 
-  /// Folds the lookups of the shard that lookup `j` lies in; returns the first one behind them.
+  /// Folds the lookups of the slice that lookup `j` lies in; returns the first one behind them.
   template <int64_t kVectors, bool kTail>
   HWY_INLINE int64_t fold(int64_t j, int64_t end, int64_t column, Floats* sum) const {
-    const uint16_t shard = sources_[j].shard;
+    const uint16_t slice = sources_[j].slice;
     for (int64_t k = 0; k < kVectors; ++k) sum[k] = hn::Zero(kFloats);
     do {
       fetch_ahead(j, column, kVectors * kLanes);
       add<kVectors, kTail>(row_of(j) + column, j, column, sum);
       ++j;
-    } while (j < end && sources_[j].shard == shard);
+    } while (j < end && sources_[j].slice == slice);
     return j;
   }
 
   template <int64_t kVectors, bool kTail>
   HWY_INLINE void block(int64_t begin, int64_t end, int64_t column, float* out) const {
     Floats sum[kVectors];
-    unsigned shard = sources_[begin].shard;
+    unsigned slice = sources_[begin].slice;
     int64_t j = fold<kVectors, kTail>(begin, end, column, sum);
     if (j < end) {
-      // Sums of finished subtrees wait until the subtree beside them is finished too. Of shards
+      // Sums of finished subtrees wait until the subtree beside them is finished too. Of slices
       // a < b < c, b's common subtree with a is inside that with c when (a ^ b) < (b ^ c).
       Floats waiting[kDeepest][kVectors];
-      unsigned shards[kDeepest];
+      unsigned slices[kDeepest];
       int depth = 0;
       const auto join = [&] {
         --depth;
         for (int64_t k = 0; k < kVectors; ++k) sum[k] = hn::Add(waiting[depth][k], sum[k]);
       };
       while (j < end) {
-        const unsigned next = sources_[j].shard;
-        while (depth > 0 && (shards[depth - 1] ^ shard) < (shard ^ next)) join();
+        const unsigned next = sources_[j].slice;
+        while (depth > 0 && (slices[depth - 1] ^ slice) < (slice ^ next)) join();
         for (int64_t k = 0; k < kVectors; ++k) waiting[depth][k] = sum[k];
-        shards[depth++] = shard;
-        shard = next;
+        slices[depth++] = slice;
+        slice = next;
         j = fold<kVectors, kTail>(j, end, column, sum);
       }
       while (depth > 0) join();
@@ -235,18 +235,18 @@ bool is_scaled(const GradientSource& source) {
 
 template <bool kScaled>
 void sum_range(const GradientSource& source, const SumRange& range,
-               std::span<const ShardRange> subtrees, float* out) {
+               std::span<const SliceRange> subtrees, float* out) {
   const DistinctRows& distinct = *source.distinct;
   const RowSummer<kScaled> summer(source);
   for (int64_t i = 0; i < range.count; ++i) {
     const int64_t row = range.order != nullptr ? range.order[i] : range.begin + i;
     int64_t begin = distinct.begins[row];
     const int64_t end_of_row = distinct.begins[row + 1];
-    for (const ShardRange& subtree : subtrees) {
+    for (const SliceRange& subtree : subtrees) {
       int64_t end = end_of_row;
       if (subtrees.size() > 1) {
         end = begin;
-        while (end < end_of_row && distinct.sources[end].shard < subtree.end) ++end;
+        while (end < end_of_row && distinct.sources[end].slice < subtree.end) ++end;
       }
       summer.sum(begin, end, out);
       out += source.dim;
@@ -256,7 +256,7 @@ void sum_range(const GradientSource& source, const SumRange& range,
 }
 
 void SumGradients(const GradientSource& source, const SumRange& range,
-                  std::span<const ShardRange> subtrees, float* out) {
+                  std::span<const SliceRange> subtrees, float* out) {
   if (is_scaled(source)) {
     sum_range<true>(source, range, subtrees, out);
   } else {
@@ -327,7 +327,7 @@ HWY_EXPORT(SumGradientsTo);
 HWY_EXPORT(SumParts);
 
 void sum_gradients(const GradientSource& source, const SumRange& range,
-                   std::span<const ShardRange> subtrees, float* out) {
+                   std::span<const SliceRange> subtrees, float* out) {
   HWY_DYNAMIC_DISPATCH(SumGradients)(source, range, subtrees, out);
 }
 

@@ -5,16 +5,16 @@
 // divided element by element by the lookups of the bag, then, where the feature has weights,
 // multiplied by the lookup's weight.
 //
-//   part[s] = fold from +0 of g over the row's lookups in shard s,
+//   part[s] = fold from +0 of g over the row's lookups in slice s,
 //             in order (feature, sample, position)
-//   sum = the tree of comm/shard_tree.h over parts; an absent part is skipped
+//   sum = the tree of comm/slice_tree.h over parts; an absent part is skipped
 #pragma once
 
 #include <cstdint>
 #include <span>
 
 #include "batch/distinct_rows.h"
-#include "comm/shard_tree.h"
+#include "comm/slice_tree.h"
 
 namespace recmill::kernels {
 
@@ -44,7 +44,7 @@ struct SumRange {
 /// lie in one of `subtrees`, which ascend. Runs on the calling thread; the same bits on any
 /// instruction set.
 void sum_gradients(const GradientSource& source, const SumRange& range,
-                   std::span<const ShardRange> subtrees, float* out);
+                   std::span<const SliceRange> subtrees, float* out);
 
 /// Rows [begin, begin + count), whose lookups all lie in one subtree: row begin + i's sum to
 /// outs[i] [dim]; null: the row is left out.
@@ -52,9 +52,9 @@ void sum_gradients(const GradientSource& source, int64_t begin, int64_t count, f
 
 /// The plain meaning of the former.
 void sum_gradients_reference(const GradientSource& source, const SumRange& range,
-                             std::span<const ShardRange> subtrees, float* out);
+                             std::span<const SliceRange> subtrees, float* out);
 
-/// A part of one row's gradient: the sum over the subtree that begins at shard `first`.
+/// A part of one row's gradient: the sum over the subtree that begins at slice `first`.
 struct GradientPart {
   const float* data = nullptr;  // [dim]
   int first = 0;

@@ -24,7 +24,7 @@ struct TestTable {
   DistinctRows distinct;
   int64_t dim;
 
-  TestTable(int64_t samples, int shards, int64_t dim, bool scaled, int64_t longest = 3) : dim(dim) {
+  TestTable(int64_t samples, int slices, int64_t dim, bool scaled, int64_t longest = 3) : dim(dim) {
     const Pooling poolings[] = {scaled ? Pooling::mean : Pooling::sum, Pooling::none, Pooling::sum};
     for (int f = 0; f < 3; ++f)
       features.push_back(random_bags({samples, longest, 40, scaled && f != 1, 3}, 77 + f));
@@ -34,7 +34,7 @@ struct TestTable {
           random_floats(std::max<int64_t>(samples, features[f].offsets.back()) * (dim + f), 5 + f));
     }
     for (int f = 0; f < 3; ++f) gradients.push_back({values[f].data(), dim + f});
-    distinct_rows_reference({40, bags}, {0, shard_begins(samples, shards)}, distinct);
+    distinct_rows_reference({40, bags}, {0, slice_begins(samples, slices)}, distinct);
   }
   GradientSource source() const { return {&distinct, gradients, dim}; }
 };
@@ -44,7 +44,7 @@ TEST(GradientSums, equal_the_reference_at_every_dimension) {
     for (int64_t dim : {1, 2, 3, 4, 8, 15, 16, 17, 31, 32, 48, 64, 100, 128, 256, 1024}) {
       for (bool scaled : {false, true}) {
         const TestTable table(64, 8, dim, scaled);
-        const ShardRange whole{0, 8};
+        const SliceRange whole{0, 8};
         const SumRange range{nullptr, 0, table.distinct.count()};
         std::vector<float> expected(range.count * dim, 9.0f), found(range.count * dim, 7.0f);
         sum_gradients_reference(table.source(), range, {&whole, 1}, expected.data());
@@ -58,7 +58,7 @@ TEST(GradientSums, equal_the_reference_at_every_dimension) {
 TEST(GradientSums, equal_the_reference_for_parts_of_the_rows_in_any_order) {
   const TestTable table(64, 8, 20, true, 9);
   const std::vector<int64_t> order{5, 2, 11, 0};
-  const std::vector<ShardRange> subtrees{{0, 2}, {2, 4}, {4, 8}};
+  const std::vector<SliceRange> subtrees{{0, 2}, {2, 4}, {4, 8}};
   for (const SumRange& range : {SumRange{order.data(), 0, 4}, SumRange{nullptr, 3, 4}}) {
     std::vector<float> expected(4 * 3 * 20), found(4 * 3 * 20);
     sum_gradients_reference(table.source(), range, subtrees, expected.data());
@@ -71,7 +71,7 @@ TEST(GradientSums, equal_the_reference_wherever_they_go) {
   for (int64_t dim : {1, 20, 64}) {
     for (bool scaled : {false, true}) {
       const TestTable table(64, 8, dim, scaled, 9);
-      const ShardRange whole{0, 8};
+      const SliceRange whole{0, 8};
       const SumRange range{nullptr, 3, 30};
       std::vector<float> expected(30 * dim), found(30 * dim, 9.0f);
       sum_gradients_reference(table.source(), range, {&whole, 1}, expected.data());
@@ -90,18 +90,18 @@ TEST(GradientSums, equal_the_reference_wherever_they_go) {
   }
 }
 
-// What several ranks do, each with its shards, is what one does with all of them.
+// What several ranks do, each with its slices, is what one does with all of them.
 TEST(GradientSums, of_ranks_add_up_to_those_of_one_bit_for_bit) {
-  for (int shards : {1, 2, 4, 8, 16}) {
-    const TestTable table(80, shards, 18, true, 6);
-    const ShardRange whole{0, shards};
+  for (int slices : {1, 2, 4, 8, 16}) {
+    const TestTable table(80, slices, 18, true, 6);
+    const SliceRange whole{0, slices};
     const SumRange range{nullptr, 0, table.distinct.count()};
     std::vector<float> expected(range.count * 18);
     sum_gradients_reference(table.source(), range, {&whole, 1}, expected.data());
-    for (int ranks = 1; ranks <= shards; ++ranks) {
-      std::vector<ShardRange> all;
+    for (int ranks = 1; ranks <= slices; ++ranks) {
+      std::vector<SliceRange> all;
       for (int r = 0; r < ranks; ++r) {
-        const auto own = subtrees(shards_of_rank(r, ranks, shards));
+        const auto own = subtrees(slices_of_rank(r, ranks, slices));
         all.insert(all.end(), own.begin(), own.end());
       }
       std::vector<float> sums(range.count * all.size() * 18);
@@ -120,7 +120,7 @@ TEST(GradientSums, of_ranks_add_up_to_those_of_one_bit_for_bit) {
       for (auto* combine : {&sum_parts, &sum_parts_reference}) {
         std::vector<float> found(range.count * 18, 3.0f);
         combine({begins, parts}, 0, range.count, 18, found.data());
-        ASSERT_TRUE(same_bits(found, expected)) << shards << " shards, " << ranks << " ranks";
+        ASSERT_TRUE(same_bits(found, expected)) << slices << " slices, " << ranks << " ranks";
       }
     }
   }

@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 
 /// Sums columns [column, column + kVectors vectors) of one row after the other; the last vector may
 /// reach behind the row's end, where gradients are +0.
-/// kGroup: shards whose folds stand beside each other.
+/// kGroup: slices whose folds stand beside each other.
 template <class D, int64_t kVectors, int kGroup, bool kWeighted>
 class PlacedColumns {
  public:
@@ -27,7 +27,7 @@ class PlacedColumns {
       : gradients_(placed.gradients + column),
         stride_(placed.stride),
         numbers_(placed.numbers),
-        shards_(placed.shards),
+        slices_(placed.slices),
         weights_(placed.weights),
         left_(placed.dim - column) {}
 
@@ -52,7 +52,7 @@ class PlacedColumns {
 
  private:
   static constexpr int64_t kWidth = hn::MaxLanes(D());
-  static constexpr int kDeepest = 15;  // groups that wait for their siblings: shards are 16 bits
+  static constexpr int kDeepest = 15;  // groups that wait for their siblings: slices are 16 bits
   using Bits = hn::RebindToUnsigned<D>;
   struct Columns {
     hn::Vec<D> at[kVectors];
@@ -68,16 +68,16 @@ class PlacedColumns {
     if constexpr (kWeighted) return hn::Mul(gradient, hn::Set(D(), weights_[place]));
     return gradient;
   }
-  HWY_INLINE unsigned shard(int64_t place) const { return shards_[numbers_[place]]; }
+  HWY_INLINE unsigned slice(int64_t place) const { return slices_[numbers_[place]]; }
 
-  /// kCount lookups, 1, 2 or 3: without a branch on their shards, which cannot be predicted.
+  /// kCount lookups, 1, 2 or 3: without a branch on their slices, which cannot be predicted.
   template <int64_t kCount>
   HWY_INLINE void sum_few(int64_t begin, Columns& sum) const {
     int64_t order[3] = {begin, begin + 1, begin + 2};
     if constexpr (kCount == 3) {
       // (a + b) + c, or (b + c) + a when b and c meet first in the tree.
-      const unsigned middle = shard(begin + 1);
-      const int64_t turn = (shard(begin) ^ middle) > (middle ^ shard(begin + 2));
+      const unsigned middle = slice(begin + 1);
+      const int64_t turn = (slice(begin) ^ middle) > (middle ^ slice(begin + 2));
       order[0] += turn, order[1] += turn, order[2] -= 2 * turn;
     }
     for (int64_t k = 0; k < kVectors; ++k) sum.at[k] = hn::Zero(D());
@@ -85,24 +85,24 @@ class PlacedColumns {
   }
 
   HWY_INLINE void sum_many(int64_t begin, int64_t end, Columns& sum) {
-    unsigned group = shard(begin) / kGroup;
+    unsigned group = slice(begin) / kGroup;
     begin = sum_group(begin, end, group, sum);
     if (begin < end) join_groups(begin, end, group, sum);
   }
 
-  /// Folds each shard of the group, and sums them by the tree. Gives the first lookup behind it.
+  /// Folds each slice of the group, and sums them by the tree. Gives the first lookup behind it.
   HWY_INLINE int64_t sum_group(int64_t place, int64_t end, unsigned group, Columns& sum) {
     // The compiler cannot know that what is stored changes none of these.
     const float* const gradients = gradients_;
     const int64_t stride = stride_;
     const uint32_t* const numbers = numbers_;
-    const uint16_t* const shards = shards_;
+    const uint16_t* const slices = slices_;
     const unsigned first = group * kGroup;
     Columns fold;
     for (int64_t k = 0; k < kVectors; ++k) fold.at[k] = hn::Zero(D());
-    unsigned of = shard(place) - first;
+    unsigned of = slice(place) - first;
     do {
-      // Neither a branch nor a load waits for what shard a lookup is of: the last fold stored
+      // Neither a branch nor a load waits for what slice a lookup is of: the last fold stored
       // stays.
       const float* from = gradients + numbers[place] * stride;
       float* to = folds_ + of * kVectors * kWidth;
@@ -111,7 +111,7 @@ class PlacedColumns {
         hn::Store(fold.at[k], D(), to + k * kWidth);
       }
       if (++place == end) break;
-      const unsigned next = shards[numbers[place]] - first;
+      const unsigned next = slices[numbers[place]] - first;
       const auto same = hn::BitCast(D(), hn::Set(Bits(), next == of ? ~0u : 0u));
       for (int64_t k = 0; k < kVectors; ++k) fold.at[k] = hn::And(fold.at[k], same);
       of = next;
@@ -142,7 +142,7 @@ class PlacedColumns {
       for (int64_t k = 0; k < kVectors; ++k) sum.at[k] = hn::Add(waiting[depth].at[k], sum.at[k]);
     };
     while (place < end) {
-      const unsigned next = shard(place) / kGroup;
+      const unsigned next = slice(place) / kGroup;
       while (depth > 0 && (groups[depth - 1] ^ group) < (group ^ next)) join();
       waiting[depth] = sum;
       groups[depth++] = group;
@@ -163,7 +163,7 @@ class PlacedColumns {
   const float* const gradients_;
   const int64_t stride_;
   const uint32_t* const numbers_;
-  const uint16_t* const shards_;
+  const uint16_t* const slices_;
   const float* const weights_;
   const int64_t left_;  // columns of the row from the first on
   alignas(64) float folds_[kGroup * kVectors * kWidth] = {};  // zeros between rows
@@ -191,7 +191,7 @@ void sum_placed(const PlacedLookups& placed, int64_t first, int64_t count, float
 }
 
 void SumPlaced(const PlacedLookups& placed, int64_t first, int64_t count, float* out) {
-  if (placed.shards_of_batch <= 4) {
+  if (placed.slices_of_batch <= 4) {
     (placed.weights != nullptr ? sum_placed<4, true> : sum_placed<4, false>)(placed, first, count,
                                                                              out);
   } else {

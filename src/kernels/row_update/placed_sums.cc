@@ -37,13 +37,13 @@ int64_t stride_of(int64_t dim) {
   return (dim + 3) / 4 * 4;
 }
 
-/// body(feature, first sample, end sample, shard) in the order of summation.
+/// body(feature, first sample, end sample, slice) in the order of summation.
 template <class Body>
 void for_each_part(const TableBags& bags, const Body& body) {
-  for (int shard = 0; shard < bags.shards; ++shard) {
+  for (int slice = 0; slice < bags.slices; ++slice) {
     for (const BagGradients& feature : bags.features) {
       if (feature.bags.samples > 0)  // an empty batch may have no offsets
-        body(feature, feature.shard_begins[shard], feature.shard_begins[shard + 1], shard);
+        body(feature, feature.slice_begins[slice], feature.slice_begins[slice + 1], slice);
     }
   }
 }
@@ -54,7 +54,8 @@ TemplateSpec PlacedSums::spec() {
   TemplateSpec spec;
   spec.name = "placed_sums";
   spec.meaning = "a counting sort of the lookups by row; each row sums its own in a cache's lines";
-  spec.tunables = {{"by_count", "1: rows of as many lookups stand together; 0: as listed", {1, 0}}};
+  spec.tunables = {
+      {"by_count", "1: rows of as many lookups are stored together; 0: as listed", {1, 0}}};
   spec.valid = [](const FeatureShape& shape, ParameterValues, const DeviceSpec& device) {
     return device.kind == DeviceKind::cpu && shape.rows <= kMostRows;
   };
@@ -68,13 +69,13 @@ void PlacedSums::fold(const TableBags& bags, ParameterValues values) {
   order_rows(values[0] != 0);
   place_lookups(bags);
   placed_ = {gradients_.data(),
-             shards_.data(),
+             slices_.data(),
              begins_.data(),
              numbers_.data(),
              weights_.empty() ? nullptr : weights_.data(),
              stride_of(bags.dim),
              bags.dim,
-             bags.shards};
+             bags.slices};
 }
 
 void PlacedSums::number_gradients(const TableBags& bags) {
@@ -83,25 +84,25 @@ void PlacedSums::number_gradients(const TableBags& bags) {
   for (const BagGradients& feature : bags.features)
     numbers += feature.pooling == Pooling::none ? feature.bags.lookups() : feature.bags.samples;
   RECMILL_CHECK(numbers <= std::numeric_limits<uint32_t>::max(), std::to_string(numbers));
-  if (static_cast<int64_t>(shards_.size()) < numbers) shards_.resize(numbers);
+  if (static_cast<int64_t>(slices_.size()) < numbers) slices_.resize(numbers);
   if (static_cast<int64_t>(gradients_.size()) < numbers * stride)
     gradients_.resize(numbers * stride);
   float* to = gradients_.data();
-  uint16_t* shard_of = shards_.data();
-  const auto copy = [&](const float* from, float count, int shard) {
+  uint16_t* slice_of = slices_.data();
+  const auto copy = [&](const float* from, float count, int slice) {
     std::copy_n(from, bags.dim, to);
     std::fill(to + bags.dim, to + stride, 0.0f);
     if (count > 0)
       for (int64_t e = 0; e < bags.dim; ++e) to[e] = to[e] / count;
     to += stride;
-    *shard_of++ = static_cast<uint16_t>(shard);
+    *slice_of++ = static_cast<uint16_t>(slice);
   };
-  for_each_part(bags, [&](const BagGradients& feature, int64_t first, int64_t end, int shard) {
+  for_each_part(bags, [&](const BagGradients& feature, int64_t first, int64_t end, int slice) {
     const GradientRows& from = feature.gradients;
     const int64_t* const offsets = feature.bags.offsets;
     if (feature.pooling == Pooling::none) {
       for (int64_t j = offsets[first]; j < offsets[end]; ++j)
-        copy(from.data + (j - offsets[0]) * from.stride, 0.0f, shard);
+        copy(from.data + (j - offsets[0]) * from.stride, 0.0f, slice);
       return;
     }
     const bool mean = feature.pooling == Pooling::mean;
@@ -110,7 +111,7 @@ void PlacedSums::number_gradients(const TableBags& bags) {
       const float* ahead = from.data + std::min(i + kAhead, end - 1) * from.stride;
       for (int64_t e = 0; e < bags.dim; e += 16) __builtin_prefetch(ahead + e);
       copy(from.data + i * from.stride,
-           mean ? static_cast<float>(offsets[i + 1] - offsets[i]) : 0.0f, shard);
+           mean ? static_cast<float>(offsets[i + 1] - offsets[i]) : 0.0f, slice);
     }
   });
 }
@@ -139,7 +140,7 @@ void PlacedSums::count_rows(const TableBags& bags) {
   listed_.resize(count);
 }
 
-// Where rows of as many lookups stand together, sums find no branch that cannot be predicted.
+// Where rows of as many lookups are stored together, sums find no branch that cannot be predicted.
 void PlacedSums::order_rows(bool by_count) {
   const auto count = static_cast<int64_t>(listed_.size());
   if (by_count) {

@@ -5,7 +5,7 @@
 //   number the bags that are not empty (unpooled: the lookups) in the order of summation
 //   gradients[number] = the bag's gradient, for a mean divided by its lookups; side by side
 //   count the lookups of each row; give each row as many places; put each lookup's number there
-//   for row: part[s] = fold from +0 over its lookups in shard s; sum = the tree over parts
+//   for row: part[s] = fold from +0 over its lookups in slice s; sum = the tree over parts
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace recmill::kernels {
 /// The lookups of a table, row by row, as the sums go through them.
 struct PlacedLookups {
   const float* gradients = nullptr;   // [numbers][stride]
-  const uint16_t* shards = nullptr;   // [numbers]
+  const uint16_t* slices = nullptr;   // [numbers]
   const int64_t* begins = nullptr;    // [rows + 1], into numbers
   const uint32_t* numbers = nullptr;  // [lookups], each row's in the order of summation
   const float* weights = nullptr;     // [lookups] beside numbers, or null: all 1
   int64_t stride = 0;                 // floats: dim, rounded up to 4, +0 behind dim
   int64_t dim = 0;
-  int shards_of_batch = 1;
+  int slices_of_batch = 1;
 };
 
 class PlacedSums final : public RowSums {
@@ -44,7 +44,7 @@ class PlacedSums final : public RowSums {
   void place_lookups(const TableBags& bags);
 
   std::vector<float> gradients_;
-  std::vector<uint16_t> shards_;
+  std::vector<uint16_t> slices_;
   std::vector<uint32_t> counts_;  // [rows of the table], zeros between tables
   std::vector<int64_t> listed_;   // touched rows
   std::vector<int64_t> rows_;     // touched

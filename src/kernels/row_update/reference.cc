@@ -21,13 +21,13 @@ float gradient_of_lookup(const GradientSource& source, int64_t lookup, int64_t e
   return gradient;
 }
 
-/// The tree's sum over `shards`: nothing where none of them has a part.
+/// The tree's sum over `slices`: nothing where none of them has a part.
 template <class PartOf>
-std::optional<float> tree_of(ShardRange shards, const PartOf& part_of) {
-  if (shards.size() == 1) return part_of(shards.begin);
-  const int middle = (shards.begin + shards.end) / 2;
-  const auto left = tree_of({shards.begin, middle}, part_of);
-  const auto right = tree_of({middle, shards.end}, part_of);
+std::optional<float> tree_of(SliceRange slices, const PartOf& part_of) {
+  if (slices.size() == 1) return part_of(slices.begin);
+  const int middle = (slices.begin + slices.end) / 2;
+  const auto left = tree_of({slices.begin, middle}, part_of);
+  const auto right = tree_of({middle, slices.end}, part_of);
   if (!left || !right) return left ? left : right;
   return *left + *right;
 }
@@ -35,16 +35,16 @@ std::optional<float> tree_of(ShardRange shards, const PartOf& part_of) {
 }  // namespace
 
 void sum_gradients_reference(const GradientSource& source, const SumRange& range,
-                             std::span<const ShardRange> subtrees, float* out) {
+                             std::span<const SliceRange> subtrees, float* out) {
   const DistinctRows& distinct = *source.distinct;
   for (int64_t i = 0; i < range.count; ++i) {
     const int64_t row = range.order != nullptr ? range.order[i] : range.begin + i;
-    for (const ShardRange& subtree : subtrees) {
+    for (const SliceRange& subtree : subtrees) {
       for (int64_t e = 0; e < source.dim; ++e) {
-        const auto part_of = [&](int shard) -> std::optional<float> {
+        const auto part_of = [&](int slice) -> std::optional<float> {
           std::optional<float> sum;
           for (int64_t j = distinct.begins[row]; j < distinct.begins[row + 1]; ++j) {
-            if (distinct.sources[j].shard != shard) continue;
+            if (distinct.sources[j].slice != slice) continue;
             sum = sum.value_or(0.0f) + gradient_of_lookup(source, j, e);
           }
           return sum;
@@ -59,16 +59,16 @@ void sum_parts_reference(const RowParts& rows, int64_t begin, int64_t count, int
                          float* out) {
   for (int64_t i = begin; i < begin + count; ++i) {
     const auto parts = rows.parts.subspan(rows.begins[i], rows.begins[i + 1] - rows.begins[i]);
-    const int shards =
+    const int slices =
         parts.empty() ? 1 : static_cast<int>(std::bit_ceil(unsigned(parts.back().first) + 1));
     for (int64_t e = 0; e < dim; ++e) {
-      const auto part_of = [&](int shard) -> std::optional<float> {
+      const auto part_of = [&](int slice) -> std::optional<float> {
         for (const auto& part : parts) {
-          if (part.first == shard) return part.data[e];
+          if (part.first == slice) return part.data[e];
         }
         return {};
       };
-      *out++ = tree_of({0, shards}, part_of).value_or(0.0f);
+      *out++ = tree_of({0, slices}, part_of).value_or(0.0f);
     }
   }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of row gradients straight from the bags, for templates that need no DistinctRows.
 //
-// The gradient of a lookup and the order of summation are those of gradient_sums.h: within a shard
-// the fold from +0 over (feature, sample, position), over shards the tree. Absent parts may be
-// zeros, which gives the same bits (comm/shard_tree.h).
+// The gradient of a lookup and the order of summation are those of gradient_sums.h: within a slice
+// the fold from +0 over (feature, sample, position), over slices the tree. Absent parts may be
+// zeros, which gives the same bits (comm/slice_tree.h).
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct BagGradients {
   JaggedView bags;
   Pooling pooling = Pooling::sum;
   GradientRows gradients;                 // row i of sample i; unpooled: of lookup i
-  std::span<const int64_t> shard_begins;  // [shards + 1], sample
+  std::span<const int64_t> slice_begins;  // [slices + 1], sample
 };
 
 /// All lookups of one table in one iteration.
@@ -31,7 +31,7 @@ struct TableBags {
   std::span<const BagGradients> features;  // in the order of summation
   int64_t rows = 0;                        // of the table: every row named is in [0, rows)
   int64_t dim = 0;
-  int shards = 1;  // of the global batch, a power of two
+  int slices = 1;  // of the global batch, a power of two
 
   int64_t lookups() const {
     int64_t total = 0;

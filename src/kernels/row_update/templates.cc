@@ -71,9 +71,9 @@ const RowUpdateKernel& default_row_update(const RowUpdateWork& work) {
   static const RowUpdateKernel dense = default_of("dense_sums leaves=8");
   static const RowUpdateKernel by_count = default_of("placed_sums by_count=1");
   static const RowUpdateKernel as_listed = default_of("placed_sums by_count=0");
-  const auto [rows, dim, lookups, shards] = work;
+  const auto [rows, dim, lookups, slices] = work;
   if (2 * lookups >= rows) {
-    if (rows * dim * 4 * std::min(shards, 8) <= kDenseBytes) return dense;
+    if (rows * dim * 4 * std::min(slices, 8) <= kDenseBytes) return dense;
     if (rows <= kPlacedRows) return lookups <= 8 * rows ? by_count : as_listed;
   }
   return dim <= 8 && rows <= std::min(kPlacedRows, 16 * lookups) ? as_listed : distinct;

@@ -46,7 +46,7 @@ struct RowUpdateWork {
   int64_t rows = 0;  // of the table
   int64_t dim = 0;
   int64_t lookups = 0;
-  int shards = 1;
+  int slices = 1;
 };
 
 /// The schedule where none was tuned. With at least half as many lookups as rows: "dense_sums"

@@ -19,7 +19,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 struct Case {
   int64_t samples = 64;
-  int shards = 8;
+  int slices = 8;
   int64_t dim = 8;
   int64_t longest = 3;
   bool scaled = false;  // means, weights
@@ -39,7 +39,7 @@ struct TestTable {
   explicit TestTable(const Case& of, uint64_t seed = 77) {
     const Pooling poolings[] = {of.scaled ? Pooling::mean : Pooling::sum, Pooling::none,
                                 Pooling::sum};
-    begins = shard_begins(of.samples, of.shards);
+    begins = slice_begins(of.samples, of.slices);
     std::vector<FeatureBags> plain;
     std::vector<GradientRows> gradients;
     for (int f = 0; f < 3; ++f) {
@@ -54,10 +54,10 @@ struct TestTable {
       plain.push_back({features[f].view(of.samples), poolings[f]});
       bags.push_back({plain[f].bags, poolings[f], gradients[f], begins});
     }
-    table = {bags, of.rows, of.dim, of.shards};
+    table = {bags, of.rows, of.dim, of.slices};
     DistinctRows distinct;
     distinct_rows_reference({of.rows, plain}, {0, begins}, distinct);
-    const ShardRange whole{0, of.shards};
+    const SliceRange whole{0, of.slices};
     std::vector<float> sums(distinct.count() * of.dim);
     sum_gradients_reference({&distinct, gradients, of.dim}, {nullptr, 0, distinct.count()},
                             {&whole, 1}, sums.data());
@@ -121,12 +121,12 @@ TEST(RowUpdateTemplates, equal_the_reference_at_every_dimension) {
   });
 }
 
-TEST(RowUpdateTemplates, equal_the_reference_at_every_number_of_shards) {
-  for (int shards : {1, 2, 4, 8, 16, 64}) {
+TEST(RowUpdateTemplates, equal_the_reference_at_every_number_of_slices) {
+  for (int slices : {1, 2, 4, 8, 16, 64}) {
     for (int64_t longest : {-1, 0, 1, 9}) {
-      const TestTable table({.samples = 70, .shards = shards, .longest = longest, .scaled = true});
+      const TestTable table({.samples = 70, .slices = slices, .longest = longest, .scaled = true});
       for_each_schedule([&](RowSums& sums, ParameterValues values) {
-        SCOPED_TRACE(std::to_string(shards) + " shards, longest bag " + std::to_string(longest));
+        SCOPED_TRACE(std::to_string(slices) + " slices, longest bag " + std::to_string(longest));
         table.expect_from(sums, values);
       });
     }
@@ -135,9 +135,9 @@ TEST(RowUpdateTemplates, equal_the_reference_at_every_number_of_shards) {
 
 // From batches of no samples to a row that is named more often than 16 bits count.
 TEST(RowUpdateTemplates, equal_the_reference_at_every_size) {
-  const Case cases[] = {{.samples = 0, .shards = 1},
-                        {.samples = 1, .shards = 1},
-                        {.samples = 3, .shards = 8},
+  const Case cases[] = {{.samples = 0, .slices = 1},
+                        {.samples = 1, .slices = 1},
+                        {.samples = 3, .slices = 8},
                         {.samples = 20, .rows = 5000},
                         {.samples = 2, .dim = 1, .longest = 150000, .rows = 2},
                         {.samples = 300, .longest = 12, .rows = 700}};

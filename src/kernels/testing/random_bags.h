@@ -50,9 +50,9 @@ inline std::vector<float> random_floats(int64_t count, uint64_t seed) {
   return values;
 }
 
-inline std::vector<int64_t> shard_begins(int64_t samples, int shards) {
+inline std::vector<int64_t> slice_begins(int64_t samples, int slices) {
   std::vector<int64_t> begins;
-  for (int s = 0; s <= shards; ++s) begins.push_back(ShardCut{samples, shards}.begin(s));
+  for (int s = 0; s <= slices; ++s) begins.push_back(SliceCut{samples, slices}.begin(s));
   return begins;
 }
 

@@ -25,7 +25,7 @@ constexpr int64_t kTurnsOfThread = 16;
 /// All features in their order, with their classes.
 class RunOfAll {
  public:
-  RunOfAll(TuningSubject& subject, const Clock& clock, Pool& pool)
+  RunOfAll(TuningSubject& subject, const Clock& clock, ThreadPool& pool)
       : subject_(subject), clock_(clock), pool_(pool) {
     double bytes = 0.0;
     for (size_t c = 0; c < subject.classes().size(); ++c) {
@@ -69,7 +69,7 @@ class RunOfAll {
   };
   TuningSubject& subject_;
   const Clock& clock_;
-  Pool& pool_;
+  ThreadPool& pool_;
   std::vector<Task> tasks_;
   std::vector<size_t> begins_{0};  // of the features that a thread takes together; their end
 };
@@ -132,7 +132,7 @@ void run_round(RunOfAll& all, std::vector<Contest>& contests, int64_t batches, c
 }  // namespace
 
 Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice& choice,
-                                            int64_t rounds, const Clock& clock, Pool& pool,
+                                            int64_t rounds, const Clock& clock, ThreadPool& pool,
                                             const std::atomic<bool>& stop) {
   std::vector<std::vector<Schedule>> schedules;
   for (const ChosenSchedule& chosen : choice.schedules) schedules.push_back({chosen.schedule});
@@ -157,7 +157,7 @@ Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice
 }
 
 Status measure_finalists(TuningSubject& subject, const FinalistsOptions& options,
-                         FamilyTimes& times, size_t value, const Clock& clock, Pool& pool,
+                         FamilyTimes& times, size_t value, const Clock& clock, ThreadPool& pool,
                          const std::atomic<bool>& stop) {
   ValueTimes& at = times.values[value];
   const auto same = shared(times, value);

@@ -10,7 +10,7 @@ namespace recmill::kernels::tune {
 /// Nanoseconds of a batch by class, all features of it on one thread, with `choice`: the mean over
 /// all batches, `rounds` times. Fails where `stop` is set.
 Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice& choice,
-                                            int64_t rounds, const Clock& clock, Pool& pool,
+                                            int64_t rounds, const Clock& clock, ThreadPool& pool,
                                             const std::atomic<bool>& stop);
 
 struct FinalistsOptions {
@@ -24,7 +24,7 @@ struct FinalistsOptions {
 /// use, in random orders, so that one finalist meets all of the others' alike. Sets
 /// CandidateTime::among_all of those that are left to the end. Fails where `stop` is set.
 Status measure_finalists(TuningSubject& subject, const FinalistsOptions& options,
-                         FamilyTimes& times, size_t value, const Clock& clock, Pool& pool,
+                         FamilyTimes& times, size_t value, const Clock& clock, ThreadPool& pool,
                          const std::atomic<bool>& stop);
 
 }  // namespace recmill::kernels::tune

@@ -97,7 +97,7 @@ Result<std::unique_ptr<GpuPoolSubject>> GpuPoolSubject::make(Gpu& gpu,
                                                              std::vector<GpuPooledRows> features,
                                                              std::span<const SparseBatch> batches,
                                                              const GpuPoolSubjectOptions& options,
-                                                             Pool& pool) {
+                                                             ThreadPool& pool) {
   RECMILL_CHECK(!features.empty() && !batches.empty());
   std::unique_ptr<GpuPoolSubject> subject(
       new GpuPoolSubject(gpu, std::move(features), batches, options, pool));
@@ -183,7 +183,7 @@ Result<GpuPoolSubject::Launch> GpuPoolSubject::launch(const CompiledGpuPool& can
   const int64_t feature = classes_[of_class].features.front();
   const auto count = static_cast<size_t>(candidates.pool->features());
   Arrangement arrangement;
-  arrangement.padding = blocks * gpu_.properties().multiprocessors;
+  arrangement.padding = blocks * gpu_.properties().sms;
   arrangement.padded_with = static_cast<int32_t>(count) - 1;
   arrangement.seed = options_.seed + static_cast<uint64_t>(batch);
   const std::vector<JaggedView> of{bags(feature, batch)};

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "batch/sparse_batch.h"
-#include "device/pool.h"
-#include "kernels/codegen/compiled_gpu_pool.h"
+#include "device/thread_pool.h"
+#include "kernels/codegen/gpu/compiled_gpu_pool.h"
 #include "kernels/tune/feature_classes.h"
 #include "kernels/tune/tuning.h"
 
@@ -47,7 +47,7 @@ class GpuPoolSubject {
   static Result<std::unique_ptr<GpuPoolSubject>> make(Gpu& gpu, std::vector<GpuPooledRows> features,
                                                       std::span<const SparseBatch> batches,
                                                       const GpuPoolSubjectOptions& options,
-                                                      Pool& pool);
+                                                      ThreadPool& pool);
 
   const Gpu& gpu() const { return gpu_; }
   std::span<const FeatureClass> classes() const { return classes_; }
@@ -56,7 +56,7 @@ class GpuPoolSubject {
 
   /// Compiles what time_candidates() of all classes needs with any of `blocks`, together.
   Status compile_candidates(std::span<const int64_t> blocks);
-  /// Runs all candidates of a class in one launch a batch, `blocks` blocks of a multiprocessor at a
+  /// Runs all candidates of a class in one launch a batch, `blocks` blocks of an SM at a
   /// time, in random order among each other, between blocks of the default schedule that fill the
   /// GPU. A candidate's time is its share of the launch's by what its blocks took: what it would be
   /// of a GPU that is full (equation 3); of `visited` batches, `rounds` times. One whose answer is
@@ -70,7 +70,7 @@ class GpuPoolSubject {
   std::vector<Schedule> by_feature(std::span<const Schedule> by_class) const;
 
   struct FuseOptions {
-    int64_t blocks = 0;  // of a multiprocessor, exactly; 0: as many as fit
+    int64_t blocks = 0;  // of an SM, exactly; 0: as many as fit
     codegen::Dispatch dispatch = codegen::Dispatch::branches;
     bool listed = false;  // codegen::GpuPoolSourceOptions
   };
@@ -94,7 +94,7 @@ class GpuPoolSubject {
  private:
   GpuPoolSubject(Gpu& gpu, std::vector<GpuPooledRows> features,
                  std::span<const SparseBatch> batches, const GpuPoolSubjectOptions& options,
-                 Pool& pool)
+                 ThreadPool& pool)
       : gpu_(gpu),
         pool_(pool),
         features_(std::move(features)),
@@ -121,7 +121,7 @@ class GpuPoolSubject {
   int64_t floats_out(int64_t batch) const;
 
   Gpu& gpu_;
-  Pool& pool_;
+  ThreadPool& pool_;
   const std::vector<GpuPooledRows> features_;
   std::span<const SparseBatch> batches_;
   const GpuPoolSubjectOptions options_;

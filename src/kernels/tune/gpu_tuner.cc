@@ -30,10 +30,9 @@ int64_t spilled_bytes(const CompiledGpuPool& fused) {
   return most;
 }
 
-std::string text_of(const FusedValue& value) {
+std::string text_of(const FusedParameters& value) {
   if (value.defaults) return "the default schedules";
-  return std::to_string(value.blocks) + (value.blocks == 1 ? " block" : " blocks") +
-         " of a multiprocessor";
+  return std::to_string(value.blocks) + (value.blocks == 1 ? " block" : " blocks") + " of an SM";
 }
 
 /// A line for each value that spills.
@@ -103,7 +102,7 @@ class GpuTuner {
     tuned_.times.values.insert(tuned_.times.values.begin(), std::move(at));
   }
 
-  Result<CompiledGpuPool> fuse(const FusedValue& value, std::span<const Schedule> schedules,
+  Result<CompiledGpuPool> fuse(const FusedParameters& value, std::span<const Schedule> schedules,
                                Dispatch dispatch) {
     return subject_.fuse(subject_.by_feature(schedules), {value.blocks, dispatch});
   }

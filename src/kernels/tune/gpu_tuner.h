@@ -15,13 +15,13 @@
 namespace recmill::kernels::tune {
 
 struct GpuTunerOptions {
-  std::vector<int64_t> blocks;  // of a multiprocessor: occupancies that are compared
+  std::vector<int64_t> blocks;  // of an SM: occupancies that are compared
   int64_t visited = 8;          // batches of the local stage, at most
   int64_t rounds = 5;           // times that each is visited
   int64_t fused_rounds = 11;    // of the global stage, on all batches
 };
 
-/// All numbers of blocks of embedding_pool's kernels that fit a multiprocessor and leave a thread
+/// All numbers of blocks of embedding_pool's kernels that fit an SM and leave a thread
 /// the registers that it needs.
 std::vector<int64_t> gpu_occupancies(const GpuProperties& gpu);
 

@@ -49,7 +49,7 @@ class GpuTunerTest : public testing::Test {
   }
 
   EmulatedGpu counted(EmulatedGpu of) {
-    of.multiprocessors = 1;
+    of.sms = 1;
     of.usage = &usage_;
     return of;
   }
@@ -96,7 +96,7 @@ class GpuTunerTest : public testing::Test {
         subject, options, [](double) {}, never_);
   }
 
-  Pool pool_{2};
+  ThreadPool pool_{2};
   LibraryCache cache_;
   emulation::Usage usage_;
   Gpu gpu_;
@@ -105,7 +105,7 @@ class GpuTunerTest : public testing::Test {
   std::deque<GpuBuffer> rows_;
   std::vector<GpuPooledRows> features_;
   std::vector<SparseBatch> batches_;
-  std::set<int64_t> spilling_;  // blocks of a multiprocessor for which the emulator says so
+  std::set<int64_t> spilling_;  // blocks of an SM for which the emulator says so
   const std::atomic<bool> never_{false};
 };
 
@@ -143,11 +143,11 @@ TEST_F(GpuTunerTest, EveryClassGetsItsFastestRightSchedule) {
 }
 
 TEST_F(GpuTunerTest, WhatSpillsRegistersIsNotChosenThoughItIsFaster) {
-  const std::string spills = " of a multiprocessor spills 16 bytes a thread: ";
+  const std::string spills = " of an SM spills 16 bytes a thread: ";
   const std::string two = "embedding_pool with 2 blocks" + spills;
   const std::string eight = "embedding_pool with 8 blocks" + spills;
   const std::string left_out = "left out of the choice\n";
-  const auto check = [&](const std::set<int64_t>& spilling, const FusedValue& expected,
+  const auto check = [&](const std::set<int64_t>& spilling, const FusedParameters& expected,
                          const std::string& said) {
     spilling_ = spilling;
     testing::internal::CaptureStderr();
@@ -265,10 +265,9 @@ TEST(SharedThatLeaves, NotOneBlockMore) {
   for (int registers : {0, 32, 64, 128}) {
     const KernelResources kernel{"k", registers, 0, 3000};
     for (int64_t blocks = 1; blocks <= 8; ++blocks) {
-      const int most = blocks_of_multiprocessor(gpu, kernel, 256, 0);
+      const int most = blocks_per_sm(gpu, kernel, 256, 0);
       const int64_t unused = shared_that_leaves(gpu, kernel, 256, blocks);
-      EXPECT_EQ(blocks_of_multiprocessor(gpu, kernel, 256, unused),
-                std::min<int64_t>(most, blocks));
+      EXPECT_EQ(blocks_per_sm(gpu, kernel, 256, unused), std::min<int64_t>(most, blocks));
     }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How tuning launches kernels on a GPU: all candidates of a feature at once, on a GPU that is full,
-// and with as many blocks of a multiprocessor as it says (RecFlex, section IV-A).
+// and with as many blocks of an SM as it says (RecFlex, section IV-A).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,15 +23,14 @@ using recmill::testing::GpuCall;
 using recmill::testing::RecordingDriver;
 
 constexpr int64_t kRows = 50, kDim = 2, kSamples = 7;
-constexpr int kMultiprocessors = 3;
+constexpr int kSms = 3;
 
 /// A feature of two on a GPU that the CPU plays, whose kernels take what those of a real one may.
 class GpuTuningLaunches : public ::testing::Test {
  protected:
   GpuTuningLaunches()
       : gpu_(std::make_unique<RecordingDriver>(
-                 *make_emulated_driver({.multiprocessors = kMultiprocessors, .usage = &usage_}),
-                 calls_),
+                 *make_emulated_driver({.sms = kSms, .usage = &usage_}), calls_),
              {}),
         values_(random_floats(kRows * kDim, 1)),
         rows_(*gpu_.allocate(values_.size() * sizeof(float), "table")) {
@@ -66,8 +65,8 @@ class GpuTuningLaunches : public ::testing::Test {
     return found;
   }
 
-  const KernelResources resources_{"k", 40, 0, 3000};  // six blocks of it fit a multiprocessor
-  Pool pool_{2};
+  const KernelResources resources_{"k", 40, 0, 3000};  // six blocks of it fit an SM
+  ThreadPool pool_{2};
   emulation::Usage usage_;
   std::vector<GpuCall> calls_;
   std::set<std::string> asked_for_;  // texts
@@ -93,7 +92,7 @@ TEST_F(GpuTuningLaunches, AllCandidatesOfAFeatureAreOneLaunchABatch) {
   EXPECT_EQ(launches().size(), 6u);
 }
 
-TEST_F(GpuTuningLaunches, AsManyBlocksFitAMultiprocessorAsAreTimed) {
+TEST_F(GpuTuningLaunches, AsManyBlocksFitAnSmAsAreTimed) {
   for (const int64_t blocks : {2, 3}) {
     calls_.clear();
     const auto times = subject_->time_candidates(0, blocks, 1, 1);
@@ -109,8 +108,7 @@ TEST_F(GpuTuningLaunches, AsManyBlocksFitAMultiprocessorAsAreTimed) {
       EXPECT_EQ(unused,
                 shared_that_leaves(gpu_.properties(), resources_, gpu::kBlockThreads, blocks))
           << launch.kernel;
-      EXPECT_EQ(blocks_of_multiprocessor(gpu_.properties(), resources_, gpu::kBlockThreads, unused),
-                blocks)
+      EXPECT_EQ(blocks_per_sm(gpu_.properties(), resources_, gpu::kBlockThreads, unused), blocks)
           << launch.kernel;
     }
   }
@@ -135,8 +133,8 @@ TEST_F(GpuTuningLaunches, BlocksThatFillTheGpuStandAtEachEnd) {
     const auto is_timed = [&](const gpu::PoolBlock& block) { return block.feature != filling; };
     const auto first = std::ranges::find_if(mapped, is_timed);
     const auto last = std::ranges::find_if(mapped.rbegin(), mapped.rend(), is_timed);
-    EXPECT_GE(first - mapped.begin(), blocks * kMultiprocessors);
-    EXPECT_GE(last - mapped.rbegin(), blocks * kMultiprocessors);
+    EXPECT_GE(first - mapped.begin(), blocks * kSms);
+    EXPECT_GE(last - mapped.rbegin(), blocks * kSms);
     std::set<int32_t> timed;
     for (const gpu::PoolBlock& block : mapped) timed.insert(block.feature);
     EXPECT_EQ(std::ssize(timed), filling + 1);  // none is left out

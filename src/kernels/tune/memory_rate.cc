@@ -24,7 +24,7 @@ uint64_t sum_of(const uint64_t* words, int64_t count) {
 
 }  // namespace
 
-Result<double> measure_memory_rate(const Clock& clock, Pool& pool) {
+Result<double> measure_memory_rate(const Clock& clock, ThreadPool& pool) {
   RECMILL_ASSIGN_OR_RETURN(const Buffer buffer, Buffer::allocate_huge(kWords * sizeof(uint64_t)));
   const auto words = buffer.as<uint64_t>();
   std::ranges::fill(words, uint64_t{1});

@@ -114,7 +114,7 @@ PoolTask PoolSubject::task(int64_t feature, int64_t batch, Buffer& output) const
           output.as<float>().data() + columns_[feature], stride_};
 }
 
-std::vector<Schedule> PoolSubject::schedules(size_t of_class, const FusedValue& value) const {
+std::vector<Schedule> PoolSubject::schedules(size_t of_class, const FusedParameters& value) const {
   if (value.defaults) return {defaults()[of_class].schedule};
   DeviceSpec device = options_.device;
   device.l2_bytes = value.l2_bytes;
@@ -136,7 +136,7 @@ bool PoolSubject::is_covered(size_t of_class) const {
   return false;
 }
 
-std::vector<Schedule> PoolSubject::candidates(size_t of_class, const FusedValue& value) const {
+std::vector<Schedule> PoolSubject::candidates(size_t of_class, const FusedParameters& value) const {
   auto all = schedules(of_class, value);
   if (!is_covered(of_class)) std::erase_if(all, stages);
   return all;
@@ -169,7 +169,7 @@ Result<PoolSubject::Expected*> PoolSubject::expected(size_t of_class) {
   return &made;
 }
 
-Status PoolSubject::check(size_t of_class, const Schedule& schedule, const FusedValue& value) {
+Status PoolSubject::check(size_t of_class, const Schedule& schedule, const FusedParameters& value) {
   RECMILL_ASSIGN_OR_RETURN(const PoolKernel kernel, find_pool_kernel(schedule, options_.templates));
   RECMILL_ASSIGN_OR_RETURN(Expected* const of, expected(of_class));
   const auto [place, added] = of->checked.try_emplace(schedule.name());
@@ -184,7 +184,7 @@ Status PoolSubject::check(size_t of_class, const Schedule& schedule, const Fused
 }
 
 Status PoolSubject::prepare(const std::vector<std::vector<Schedule>>& candidates,
-                            const FusedValue& value) {
+                            const FusedParameters& value) {
   kernels_.clear();
   for (size_t c = 0; c < candidates.size(); ++c) {
     kernels_.emplace_back();
@@ -290,7 +290,7 @@ Status PoolSubject::fuse(std::span<const ChosenSchedule> by_class, int64_t tile)
   return {};
 }
 
-void PoolSubject::run_fused(int64_t batch, Pool& pool) {
+void PoolSubject::run_fused(int64_t batch, ThreadPool& pool) {
   std::vector<PoolTask> tasks;
   for (size_t f = 0; f < features_.size(); ++f)
     tasks.push_back(task(static_cast<int64_t>(f), batch, outputs_[0]));

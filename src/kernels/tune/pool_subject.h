@@ -48,15 +48,15 @@ class PoolSubject final : public TuningSubject {
   int64_t batches() const override { return static_cast<int64_t>(batches_.size()); }
   void keep_batches(std::span<const int64_t> kept) override;
   /// Every schedule that the templates have for a class.
-  std::vector<Schedule> schedules(size_t of_class, const FusedValue& value) const;
+  std::vector<Schedule> schedules(size_t of_class, const FusedParameters& value) const;
   /// Without those that stage a table which no batch covers: they would be the default schedule by
   /// other names, and the luckiest of many equals would pass for the fastest.
-  std::vector<Schedule> candidates(size_t of_class, const FusedValue& value) const override;
+  std::vector<Schedule> candidates(size_t of_class, const FusedParameters& value) const override;
   Order order_of(const Schedule& schedule) const override;
   bool deterministic() const override { return options_.deterministic; }
-  Status check(size_t of_class, const Schedule& schedule, const FusedValue& value) override;
+  Status check(size_t of_class, const Schedule& schedule, const FusedParameters& value) override;
   Status prepare(const std::vector<std::vector<Schedule>>& candidates,
-                 const FusedValue& value) override;
+                 const FusedParameters& value) override;
   void run(size_t of_class, size_t candidate, int64_t feature, int64_t batch) override;
   double lookups(int64_t feature, int64_t batch) const override;
   double samples(int64_t batch) const override;
@@ -64,7 +64,7 @@ class PoolSubject final : public TuningSubject {
   void disturb(size_t of_class, int thread, int64_t turn) override;
   Status disturb_with(const Choice& choice) override;
   Status fuse(const Choice& choice) override;
-  void run_fused(int64_t batch, Pool& pool) override;
+  void run_fused(int64_t batch, ThreadPool& pool) override;
 
   std::span<const PooledFeature> pooled() const { return features_; }
   /// What run_fused() runs, after fuse().
@@ -98,7 +98,7 @@ class PoolSubject final : public TuningSubject {
   std::vector<Buffer> outputs_;   // [threads]: the fused run's and the timed one's, then others'
   std::vector<std::vector<PoolKernel>> kernels_;  // [classes][candidates]
   std::vector<PoolKernel> disturbing_;            // [features]
-  FusedValue value_;
+  FusedParameters value_;
   std::unique_ptr<FusedPool> fused_;
   std::shared_ptr<const PoolCode> code_;
 

@@ -79,7 +79,7 @@ class LocalStage {
         random_(options.seed, Purpose::test, value),
         batches_(only != nullptr ? subject.batches() : local_batches(subject.batches())) {}
 
-  Result<ValueTimes> run(Pool& pool, int64_t until_ns,
+  Result<ValueTimes> run(ThreadPool& pool, int64_t until_ns,
                          const std::function<void(double done)>& progress) {
     RECMILL_RETURN_IF_ERROR(find_candidates());
     std::atomic<bool> finished{false};
@@ -251,7 +251,7 @@ class LocalStage {
   TuningSubject& subject_;
   const TunerOptions& options_;
   const std::vector<ClassTimes> known_;
-  const FusedValue value_;
+  const FusedParameters value_;
   const Clock& clock_;
   const std::atomic<bool>& stop_;
   const Choice* const only_;
@@ -317,7 +317,7 @@ int64_t end_of(const TunerOptions& options, int64_t begin_ns, double share = 1.0
 /// Nanoseconds of a batch with each of the choices fused, in one race.
 Result<std::vector<double>> race_fused(TuningSubject& subject, std::span<const Choice> choices,
                                        int64_t rounds, int64_t until_ns, const Clock& clock,
-                                       Pool& pool, const std::atomic<bool>& stop) {
+                                       ThreadPool& pool, const std::atomic<bool>& stop) {
   std::vector<Entrant> entrants;
   entrants.reserve(choices.size());
   for (const Choice& choice : choices)
@@ -333,7 +333,8 @@ Result<std::vector<double>> race_fused(TuningSubject& subject, std::span<const C
 /// fused beside what won so far and, so that no fluke of the race before makes a run slower than
 /// untuned, the default schedules.
 Status refine(TuningSubject& subject, const TunerOptions& options, int64_t begin_ns,
-              FamilyTimes& times, const Clock& clock, Pool& pool, const std::atomic<bool>& stop) {
+              FamilyTimes& times, const Clock& clock, ThreadPool& pool,
+              const std::atomic<bool>& stop) {
   const int64_t end = end_of(options, begin_ns);
   RECMILL_ASSIGN_OR_RETURN(const Choice best, choose(times));
   if (best.value.defaults || clock.now_ns() > end) return {};
@@ -367,7 +368,7 @@ int64_t local_batches(int64_t batches) {
 }
 
 Result<double> measure_fused(TuningSubject& subject, const Choice& choice, int64_t rounds,
-                             const Clock& clock, Pool& pool) {
+                             const Clock& clock, ThreadPool& pool) {
   RECMILL_RETURN_IF_ERROR(subject.fuse(choice));
   subject.run_fused(0, pool);
   std::vector<double> seconds;
@@ -384,8 +385,9 @@ Result<double> measure_fused(TuningSubject& subject, const Choice& choice, int64
   return seconds[seconds.size() / 2];
 }
 
-Result<UnitTimes> measure_units(TuningSubject& subject, const FusedValue& defaults,
-                                const Clock& clock, Pool& pool, const std::atomic<bool>& stop) {
+Result<UnitTimes> measure_units(TuningSubject& subject, const FusedParameters& defaults,
+                                const Clock& clock, ThreadPool& pool,
+                                const std::atomic<bool>& stop) {
   const size_t classes = subject.classes().size();
   Choice choice{defaults, {}, 0.0};
   for (size_t c = 0; c < classes; ++c)
@@ -405,7 +407,7 @@ Result<UnitTimes> measure_units(TuningSubject& subject, const FusedValue& defaul
 LeastSeconds least_seconds(const TuningSubject& subject, const TunerOptions& options,
                            const UnitTimes& units) {
   size_t passes = 0, fused = 0;
-  for (const FusedValue& value : options.values) {
+  for (const FusedParameters& value : options.values) {
     size_t most = 0;
     for (size_t c = 0; c < subject.classes().size(); ++c)
       most = std::max(most, subject.candidates(c, value).size());
@@ -419,7 +421,7 @@ LeastSeconds least_seconds(const TuningSubject& subject, const TunerOptions& opt
 }
 
 Result<double> measure_tasks(TuningSubject& subject, const Choice& choice, const Clock& clock,
-                             Pool& pool, const std::atomic<bool>& stop) {
+                             ThreadPool& pool, const std::atomic<bool>& stop) {
   TunerOptions options;
   options.values = {choice.value};
   options.rounds = std::max<int64_t>(1, kTaskVisits / subject.batches()) * subject.batches();
@@ -437,7 +439,7 @@ Result<double> measure_tasks(TuningSubject& subject, const Choice& choice, const
 }
 
 Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options, FamilyTimes times,
-                            const Clock& clock, Pool& pool,
+                            const Clock& clock, ThreadPool& pool,
                             const std::function<Status(const FamilyTimes&)>& kept,
                             const std::function<void(const TunerProgress&)>& progress,
                             const std::atomic<bool>& stop) {

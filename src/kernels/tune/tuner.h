@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "kernels/tune/tuning.h"
 
 namespace recmill::kernels::tune {
@@ -39,17 +39,17 @@ class TuningSubject {
   virtual void keep_batches(std::span<const int64_t> kept) = 0;
 
   /// The schedules worth trying for a class.
-  virtual std::vector<Schedule> candidates(size_t of_class, const FusedValue& value) const = 0;
+  virtual std::vector<Schedule> candidates(size_t of_class, const FusedParameters& value) const = 0;
   /// Whether the schedule keeps the one order of summation, and whether only those may win.
   virtual Order order_of(const Schedule&) const { return Order::contract; }
   virtual bool deterministic() const { return true; }
   /// Fails, saying how, when the schedule's answer is not the reference's on the first feature of
   /// the class. Changes nothing that a later call sees.
-  virtual Status check(size_t of_class, const Schedule& schedule, const FusedValue& value) = 0;
+  virtual Status check(size_t of_class, const Schedule& schedule, const FusedParameters& value) = 0;
 
   /// Takes the schedules into use that the following calls name by class and index.
   virtual Status prepare(const std::vector<std::vector<Schedule>>& candidates,
-                         const FusedValue& value) = 0;
+                         const FusedParameters& value) = 0;
   /// Called before run() and not timed: from here to the end of run() no disturb() is at the
   /// feature's table.
   virtual void reserve(int64_t feature) { static_cast<void>(feature); }
@@ -68,11 +68,11 @@ class TuningSubject {
 
   /// Runs a whole batch, fused, with one schedule a class; without schedules as untuned.
   virtual Status fuse(const Choice& choice) = 0;
-  virtual void run_fused(int64_t batch, Pool& pool) = 0;
+  virtual void run_fused(int64_t batch, ThreadPool& pool) = 0;
 };
 
 struct TunerOptions {
-  std::vector<FusedValue> values;  // compared; one at least
+  std::vector<FusedParameters> values;  // compared; one at least
   /// Visits of each candidate at each value, unless it is far behind; where the budget is short
   /// fewer, but one on every batch.
   int64_t rounds = 48;
@@ -97,7 +97,7 @@ struct TunerProgress {
 /// the value before. Calls `kept` after each with what is there. Wrong candidates are kept with
 /// their reason and not timed. `stop` ends it early with an error.
 Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options, FamilyTimes times,
-                            const Clock& clock, Pool& pool,
+                            const Clock& clock, ThreadPool& pool,
                             const std::function<Status(const FamilyTimes&)>& kept,
                             const std::function<void(const TunerProgress&)>& progress,
                             const std::atomic<bool>& stop);
@@ -112,8 +112,9 @@ struct UnitTimes {
 };
 
 /// `defaults`: the value of the default schedules.
-Result<UnitTimes> measure_units(TuningSubject& subject, const FusedValue& defaults,
-                                const Clock& clock, Pool& pool, const std::atomic<bool>& stop);
+Result<UnitTimes> measure_units(TuningSubject& subject, const FusedParameters& defaults,
+                                const Clock& clock, ThreadPool& pool,
+                                const std::atomic<bool>& stop);
 
 /// What measure() takes at least, in seconds: each candidate visited once on each batch that the
 /// local stage visits, and the fewest rounds of all that is fused.
@@ -126,10 +127,10 @@ LeastSeconds least_seconds(const TuningSubject& subject, const TunerOptions& opt
 /// Nanoseconds of a batch on one thread, predicted: the task times of `choice`, measured as in the
 /// local stage but on all batches, summed over all features. Fails where `stop` is set.
 Result<double> measure_tasks(TuningSubject& subject, const Choice& choice, const Clock& clock,
-                             Pool& pool, const std::atomic<bool>& stop);
+                             ThreadPool& pool, const std::atomic<bool>& stop);
 
 /// Seconds of a batch with `choice` fused: the median over all batches, `rounds` times.
 Result<double> measure_fused(TuningSubject& subject, const Choice& choice, int64_t rounds,
-                             const Clock& clock, Pool& pool);
+                             const Clock& clock, ThreadPool& pool);
 
 }  // namespace recmill::kernels::tune

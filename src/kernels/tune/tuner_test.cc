@@ -30,17 +30,17 @@ class KnownSubject : public TuningSubject {
   void keep_batches(std::span<const int64_t> kept) override {
     kept_.assign(kept.begin(), kept.end());
   }
-  std::vector<Schedule> candidates(size_t, const FusedValue&) const override {
+  std::vector<Schedule> candidates(size_t, const FusedParameters&) const override {
     std::vector<Schedule> all;
     for (size_t k = 0; k < costs_.size(); ++k)
       all.push_back({"k", {{"number", static_cast<int64_t>(k)}}});
     return all;
   }
-  Status check(size_t, const Schedule& schedule, const FusedValue&) override {
+  Status check(size_t, const Schedule& schedule, const FusedParameters&) override {
     return schedule.parameters[0].value == wrong ? Status::Failed("it is wrong") : Status{};
   }
   Status prepare(const std::vector<std::vector<Schedule>>& candidates,
-                 const FusedValue& value) override {
+                 const FusedParameters& value) override {
     prepared_ = candidates;
     value_ = value;
     return {};
@@ -67,7 +67,7 @@ class KnownSubject : public TuningSubject {
     fused_ = choice;
     return {};
   }
-  void run_fused(int64_t, Pool&) override {
+  void run_fused(int64_t, ThreadPool&) override {
     clock_.pass(fused_.value.tile == 64 ? 5000.0 : 9000.0);
   }
 
@@ -85,7 +85,7 @@ class KnownSubject : public TuningSubject {
   std::vector<int64_t> kept_{0, 1, 2, 3};
   std::vector<FeatureClass> classes_;
   std::vector<std::vector<Schedule>> prepared_;
-  FusedValue value_;
+  FusedParameters value_;
   Choice fused_;
   int64_t runs_ = 0;
 };
@@ -102,7 +102,7 @@ class CrowdedSubject final : public KnownSubject {
     clock_.pass(number == 2 ? 30.0 : 39.0 + static_cast<double>(number));
     ++among_all[{c, number}];
   }
-  void run_fused(int64_t, Pool&) override {
+  void run_fused(int64_t, ThreadPool&) override {
     const bool refined = fused_.schedules[0].schedule.parameters[0].value == 2;
     clock_.pass((fused_.value.tile == 64 ? 5000.0 : 9000.0) + (refined ? refined_costs : 0.0));
   }
@@ -119,7 +119,7 @@ class SlowingSubject final : public KnownSubject {
  public:
   explicit SlowingSubject(StandingClock& clock)
       : KnownSubject(clock, {24.0, 20.0}, /*hiccups=*/false) {}
-  void run_fused(int64_t, Pool&) override {
+  void run_fused(int64_t, ThreadPool&) override {
     const double nanoseconds = static_cast<double>(100 * fused_.value.tile);
     clock_.pass(++all_runs_ > 200 ? 3.0 * nanoseconds : nanoseconds);
     ++runs_of[fused_.value.tile];
@@ -137,11 +137,11 @@ class LuckySubject final : public KnownSubject {
   LuckySubject(StandingClock& clock, double cost_of_128)
       : KnownSubject(clock, {24.0, 20.0}, /*hiccups=*/false), cost_of_128_(cost_of_128) {}
   Status prepare(const std::vector<std::vector<Schedule>>& candidates,
-                 const FusedValue& value) override {
+                 const FusedParameters& value) override {
     ++prepared_times_;
     return KnownSubject::prepare(candidates, value);
   }
-  void run_fused(int64_t, Pool&) override {
+  void run_fused(int64_t, ThreadPool&) override {
     const bool finalists_compared = prepared_times_ > 2;  // once at each of two values before
     clock_.pass(fused_.value.tile == 64 ? 5000.0 : (finalists_compared ? 1.0 : 2.0) * cost_of_128_);
   }
@@ -158,7 +158,7 @@ struct Tuned {
 
 Tuned tune(TuningSubject& subject, StandingClock& clock, const TunerOptions& options,
            FamilyTimes from = {}, int threads = 1) {
-  Pool pool(threads);
+  ThreadPool pool(threads);
   const std::atomic<bool> stop{false};
   Tuned tuned{Status::Failed("not run")};
   tuned.times = measure(
@@ -252,7 +252,7 @@ TEST(Tuner, visits_the_batches_that_are_kept_and_knows_what_all_would_take) {
   StandingClock clock;
   KnownSubject subject(clock, {24.0, 20.0}, /*hiccups=*/false);
   // Two runs of each class at two values for two candidates, on batches of 1, 2, 3 and 4 times.
-  Pool pool(1);
+  ThreadPool pool(1);
   const std::atomic<bool> never{false};
   const auto units = measure_units(subject, kOptions.values[0], clock, pool, never);
   ASSERT_TRUE(units.ok());
@@ -297,7 +297,7 @@ TEST(Tuner, measures_each_class_in_the_run_of_all) {
   KnownSubject subject(clock, {24.0, 20.0});
   const FamilyTimes times = *tune(subject, clock, kOptions).times;
   EXPECT_EQ(times.values[0].classes[2].bytes, 300.0);
-  Pool pool(1);
+  ThreadPool pool(1);
   std::atomic<bool> stop{false};
   KnownSubject calm(clock, {24.0, 20.0}, /*hiccups=*/false);
   const auto found = measure_classes(calm, *choose(times), 7, clock, pool, stop);
@@ -431,7 +431,7 @@ TEST(Tuner, disturbs_from_every_other_thread_and_stops_when_told) {
   subject.awaits_disturbance = true;
   ASSERT_TRUE(tune(subject, clock, options, {}, 3).times.ok());
   EXPECT_GT(subject.disturbed, 0);
-  Pool pool(1);
+  ThreadPool pool(1);
   const std::atomic<bool> stop{true};
   const auto stopped = measure(
       subject, options, {}, clock, pool, [](const FamilyTimes&) { return Status{}; },
@@ -472,7 +472,7 @@ TEST(PoolSubject, refuses_a_template_that_drops_an_id_by_name) {
   auto subject = PoolSubject::make({{rows}, {rows}}, batches, options);
   ASSERT_TRUE(subject.ok());
   ASSERT_EQ((*subject)->classes().size(), 2u);
-  const FusedValue value{16, 1 << 20};
+  const FusedParameters value{16, 1 << 20};
   int right = 0;
   for (size_t c = 0; c < 2; ++c) {
     for (const Schedule& schedule : (*subject)->candidates(c, value)) {
@@ -490,7 +490,7 @@ TEST(PoolSubject, refuses_a_template_that_drops_an_id_by_name) {
   // The whole tuner on it, for real: every chosen schedule is a right one.
   TunerOptions tuner{.values = {value, {40, 0}}, .rounds = 4, .finalist_rounds = 2};
   const SteadyClock clock;
-  Pool pool(2);
+  ThreadPool pool(2);
   const std::atomic<bool> stop{false};
   const auto times = measure(
       **subject, tuner, {}, clock, pool, [](const FamilyTimes&) { return Status{}; },
@@ -527,13 +527,13 @@ TEST(PoolSubject, asks_for_scratch_whatever_its_bags_are_in_the_check_as_in_runs
   const auto subject = PoolSubject::make({{RowStorage::of(table.data(), 50, 8)}}, batches, options);
   ASSERT_TRUE(subject.ok());
   const Schedule schedule{"with_scratch", {}};
-  const FusedValue value{16, 1 << 20};
+  const FusedParameters value{16, 1 << 20};
   EXPECT_TRUE((*subject)->check(0, schedule, value).ok());
   ASSERT_TRUE((*subject)->prepare({{schedule}}, value).ok());
   (*subject)->run(0, 0, 0, 0);
   const ChosenSchedule chosen{schedule, 0.0, 0.0};
   ASSERT_TRUE((*subject)->fuse({&chosen, 1}, 16).ok());
-  Pool pool(1);
+  ThreadPool pool(1);
   (*subject)->run_fused(0, pool);
   ASSERT_GE(asked.size(), 3u);
   for (const FeatureShape& shape : asked) EXPECT_EQ(shape, asked[0]);
@@ -553,7 +553,7 @@ TEST(PoolSubject, has_no_candidate_that_stages_a_table_which_no_batch_covers) {
                                          batches, options);
   ASSERT_TRUE(subject.ok());
   ASSERT_EQ((*subject)->classes().size(), 2u);
-  const FusedValue value{kSamples, 1 << 20};
+  const FusedParameters value{kSamples, 1 << 20};
   const auto stage = [](const std::vector<Schedule>& all) {
     return std::ranges::count_if(all, stages);
   };
@@ -579,7 +579,7 @@ TEST(PoolSubject, keeps_the_batches_that_it_is_told_and_its_classes) {
   const PoolSubjectOptions options;
   const auto make = [&] { return *PoolSubject::make({{rows}, {rows}}, batches, options); };
   const auto all = make(), subject = make();
-  const FusedValue value{16, 1 << 20};
+  const FusedParameters value{16, 1 << 20};
   const std::vector<int64_t> kept{3, 1};
   subject->keep_batches(kept);
   ASSERT_EQ(subject->batches(), 2);
@@ -590,7 +590,7 @@ TEST(PoolSubject, keeps_the_batches_that_it_is_told_and_its_classes) {
   }
   for (const Schedule& schedule : subject->candidates(0, value))
     EXPECT_TRUE(subject->check(0, schedule, value).ok()) << schedule.name();
-  Pool pool(1);
+  ThreadPool pool(1);
   ASSERT_TRUE(subject->fuse({}).ok());
   subject->run_fused(1, pool);
 }

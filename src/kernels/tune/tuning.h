@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tuner measured, and what follows from it: plain values and pure functions (RecFlex,
 // section IV-A). On a GPU the fused-kernel-wide value is the occupancy, in blocks of a
-// multiprocessor; on a CPU it is the pair of a tile and a share of the cache. A schedule tuned for
+// SM; on a CPU it is the pair of a tile and a share of the cache. A schedule tuned for
 // one value is compared only at that value (local stage); the winners of each value are fused and
 // measured, and the best value wins (global stage). There the best candidates are compared once
 // more where they will run, among all the others.
@@ -18,12 +18,12 @@
 
 namespace recmill::kernels::tune {
 
-struct FusedValue {
+struct FusedParameters {
   int64_t tile = 0;       // that a task covers of one feature, at most: samples; row_update: floats
   int64_t l2_bytes = 0;   // of a core's own cache that a schedule may count on
   bool defaults = false;  // the schedules of untuned runs are the only candidates
-  int64_t blocks = 0;     // on a GPU: of a multiprocessor, that registers and shared memory allow
-  bool operator==(const FusedValue&) const = default;
+  int64_t blocks = 0;     // on a GPU: of an SM, that registers and shared memory allow
+  bool operator==(const FusedParameters&) const = default;
 };
 
 /// What one candidate took in the local stage.
@@ -46,7 +46,7 @@ struct ClassTimes {
 };
 
 struct ValueTimes {
-  FusedValue value;
+  FusedParameters value;
   std::vector<ClassTimes> classes;  // beside FamilyTimes::classes
   double fused_nanoseconds = 0.0;   // of a batch with the winners of this value, fused
   double shared_nanoseconds = 0.0;  // with the shared() schedule in place of them; 0: there is none
@@ -91,7 +91,7 @@ struct ChosenSchedule {
 };
 
 struct Choice {
-  FusedValue value;
+  FusedParameters value;
   std::vector<ChosenSchedule> schedules;  // beside FamilyTimes::classes
   double predicted_nanoseconds = 0.0;     // of a batch on one thread: the sum of task times
   bool operator==(const Choice&) const = default;

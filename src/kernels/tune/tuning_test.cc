@@ -32,7 +32,7 @@ FamilyTimes example() {
 TEST(Tuning, takes_the_fastest_fused_value_and_the_winners_at_that_value) {
   const auto choice = choose(example());
   ASSERT_TRUE(choice.ok());
-  EXPECT_EQ(choice->value, (FusedValue{512, 1 << 19}));
+  EXPECT_EQ(choice->value, (FusedParameters{512, 1 << 19}));
   ASSERT_EQ(choice->schedules.size(), 2u);
   EXPECT_EQ(choice->schedules[0].schedule.name(), "a x=1");  // the first of equals
   EXPECT_EQ(choice->schedules[1].schedule.name(), "b x=1");  // the other one is refused
@@ -48,7 +48,7 @@ TEST(Tuning, takes_one_schedule_for_all_where_the_fused_run_is_faster_with_it) {
   times.values[0].shared_nanoseconds = 750.0;
   const auto choice = choose(times);
   ASSERT_TRUE(choice.ok());
-  EXPECT_EQ(choice->value, (FusedValue{64, 0}));
+  EXPECT_EQ(choice->value, (FusedParameters{64, 0}));
   for (const ChosenSchedule& chosen : choice->schedules) EXPECT_EQ(chosen.schedule.name(), "a x=1");
   EXPECT_DOUBLE_EQ(choice->predicted_nanoseconds, 2 * 100.0 + 500.0);
   times.values[0].classes[0].candidates[0].refused = "wrong";
@@ -83,7 +83,7 @@ TEST(Tuning, takes_the_best_finalists_where_the_fused_run_is_faster_with_them) {
   times.values[1].classes[0].candidates[1].nanoseconds = 80.0;
   const auto choice = choose(times);
   ASSERT_TRUE(choice.ok());
-  EXPECT_EQ(choice->value, (FusedValue{512, 1 << 19}));
+  EXPECT_EQ(choice->value, (FusedParameters{512, 1 << 19}));
   EXPECT_EQ(choice->schedules[0].schedule.name(), "b x=1");
   // Predicted by the local stage, but mapped to threads by what it took among all.
   EXPECT_DOUBLE_EQ(choice->predicted_nanoseconds, 2 * 80.0 + 600.0);
@@ -112,7 +112,7 @@ TEST(Tuning, takes_the_default_schedules_where_they_won_the_last_comparison) {
 TEST(Tuning, a_value_that_was_not_fused_is_no_candidate) {
   FamilyTimes times = example();
   times.values[1].fused_nanoseconds = 0.0;
-  EXPECT_EQ(choose(times)->value, (FusedValue{64, 0}));
+  EXPECT_EQ(choose(times)->value, (FusedParameters{64, 0}));
   times.values[0].fused_nanoseconds = 0.0;
   EXPECT_EQ(choose(times).status().message(), "embedding_pool: nothing was measured to the end");
 }

@@ -11,13 +11,10 @@
 
 #include "schema/options.h"
 #include "schema/size_range.h"
+#include "schema/store_kind.h"
 #include "schema/table_spec.h"
 
 namespace recmill::preprocess {
-
-/// Where rows live (store/): in the memory of the ranks, split over them or where a plan puts them,
-/// or whole in the one rank of the reference.
-enum class StoreKind { local, placed, plain };
 
 /// How a raw 64-bit id becomes a row of a table with `rows` rows.
 ///   hash        SigridHash: any id; ids may collide
@@ -52,13 +49,6 @@ inline constexpr int64_t kMissingId = 0x6D697373696E6721;  // "missing!"
 }  // namespace recmill::preprocess
 
 namespace recmill {
-template <>
-struct EnumNames<preprocess::StoreKind> {
-  static constexpr std::array names{
-      std::pair{preprocess::StoreKind::local, std::string_view{"local"}},
-      std::pair{preprocess::StoreKind::placed, std::string_view{"placed"}},
-      std::pair{preprocess::StoreKind::plain, std::string_view{"plain"}}};
-};
 template <>
 struct EnumNames<preprocess::Mapping> {
   static constexpr std::array names{
@@ -159,8 +149,8 @@ struct PreprocessOptions {
 template <typename Visitor>
 void describe(Visitor& v, EmbeddingOptions& o) {
   v("store", o.store,
-    "where rows live: local (split over the ranks), placed (where a plan puts them, "
-    "placement.plan) or plain (the slow reference, one rank); with a GPU as device local alone");
+    "where rows are stored: local (split over the ranks), placed (where a plan puts them, "
+    "placement.plan) or plain (the slow reference, one rank); a GPU as device supports local only");
   v("dim", o.dim, "dimension of an embedding row", size_range());
   v("rows", o.rows, "rows of a table: one number, or one for each id column in order",
     size_range());

@@ -71,7 +71,7 @@ Result<StatisticsPass> StatisticsPass::begin(const FeatureGraph& graph, Way way)
   return pass;
 }
 
-void StatisticsPass::add(const ColumnBatch& batch, Pool& pool) {
+void StatisticsPass::add(const ColumnBatch& batch, ThreadPool& pool) {
   pool.run(std::ssize(columns_), [&](int64_t i) { add(batch, columns_[i]); });
 }
 

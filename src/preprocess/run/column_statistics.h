@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "batch/column_batch.h"
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "preprocess/dag/feature_graph.h"
 #include "preprocess/run/compiled_graph.h"
 
@@ -41,7 +41,7 @@ class StatisticsPass {
   enum class Way { fast, plain };  // Op::run, or Op::plain value by value: the same bits
 
   static Result<StatisticsPass> begin(const FeatureGraph& graph, Way way);
-  void add(const ColumnBatch& batch, Pool& pool);
+  void add(const ColumnBatch& batch, ThreadPool& pool);
   /// Writes what was found into the graph that it began with.
   Status finish(FeatureGraph& graph) const;
 

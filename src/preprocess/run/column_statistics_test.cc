@@ -29,7 +29,7 @@ FeatureGraph graph_of(const std::vector<std::vector<std::string>>& columns) {
 /// The statistics of `batches`, found by all passes that they take.
 FeatureGraph fitted(FeatureGraph graph, const std::vector<ColumnBatch>& batches, int threads,
                     StatisticsPass::Way way) {
-  Pool pool(threads);
+  ThreadPool pool(threads);
   while (lacks_statistics(graph)) {
     auto pass = StatisticsPass::begin(graph, way);
     RECMILL_CHECK(pass.ok(), pass.status().message());

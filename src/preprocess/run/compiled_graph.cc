@@ -9,10 +9,10 @@ namespace {
 
 Status add_op(const OpSpec& spec, const std::vector<DictionarySpec>& dictionaries,
               CompiledChain& chain) {
-  if (chain.dictionary >= 0) return Status::Failed("an op stands after 'categorify'");
+  if (chain.dictionary >= 0) return Status::Failed("an op follows 'categorify'");
   if (spec.op == "categorify") {
     // They may drop ids, which a dictionary must not see.
-    if (!chain.ids.empty()) return Status::Failed("'categorify' stands after an op on ids");
+    if (!chain.ids.empty()) return Status::Failed("'categorify' follows an op on ids");
     const std::string name = spec.parameters.value("dictionary", "");
     for (size_t i = 0; i < dictionaries.size(); ++i) {
       if (dictionaries[i].name == name) chain.dictionary = static_cast<int>(i);
@@ -27,7 +27,7 @@ Status add_op(const OpSpec& spec, const std::vector<DictionarySpec>& dictionarie
                             ? kind == Op::Kind::dense || kind == Op::Kind::bucket
                             : kind == Op::Kind::id || (kind == Op::Kind::bag && chain.ids.empty() &&
                                                        chain.chain.source == Source::ids);
-  if (!in_order) return Status::Failed("op '" + spec.op + "' cannot stand there");
+  if (!in_order) return Status::Failed("op '" + spec.op + "' cannot be there");
   if (kind == Op::Kind::dense) chain.dense.push_back(static_cast<const DenseOp*>(op.get()));
   if (kind == Op::Kind::bucket) chain.bucket = static_cast<const BucketOp*>(op.get());
   if (kind == Op::Kind::bag) chain.bags.push_back(static_cast<const BagOp*>(op.get()));

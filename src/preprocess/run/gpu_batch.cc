@@ -80,7 +80,7 @@ GpuBatch::FeatureArrays GpuBatch::add_feature(int feature) {
   return arrays;
 }
 
-Status GpuBatch::send(Gpu& gpu, Pool& pool, GpuStream& stream) {
+Status GpuBatch::send(Gpu& gpu, ThreadPool& pool, GpuStream& stream) {
   StagedArrays& inputs = memory_.inputs;
   RECMILL_RETURN_IF_ERROR(inputs.allocate(gpu, "columns of a batch"));
   RECMILL_RETURN_IF_ERROR(memory_.results.allocate(gpu, "preprocessed columns of a batch"));
@@ -132,7 +132,7 @@ ChainArguments GpuBatch::arguments() const {
   return {memory_.inputs.device(sent_chains_), memory_.inputs.device(tiles_), call_.batch.samples};
 }
 
-void GpuBatch::take(Pool& pool) const {
+void GpuBatch::take(ThreadPool& pool) const {
   const StagedArrays& results = memory_.results;
   std::vector<Copy> copies;
   const auto add = [&](const auto& from, auto& to) {
@@ -152,7 +152,7 @@ void GpuBatch::take(Pool& pool) const {
   copy(copies, pool);
 }
 
-void GpuBatch::copy(std::span<const Copy> copies, Pool& pool) {
+void GpuBatch::copy(std::span<const Copy> copies, ThreadPool& pool) {
   std::vector<Copy> pieces;
   for (const auto& [from, to, bytes] : copies)
     for (size_t at = 0; at < bytes; at += kCopyBytes)

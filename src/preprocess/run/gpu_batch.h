@@ -27,7 +27,7 @@ class GpuBatch {
            GpuBatchMemory& memory);
 
   /// Enqueues the copy of each raw column that a chain reads. Fails where memory is short.
-  Status send(Gpu& gpu, Pool& pool, GpuStream& stream);
+  Status send(Gpu& gpu, ThreadPool& pool, GpuStream& stream);
   /// One for each chain and so many samples.
   int64_t blocks() const { return tiles_.count; }
   /// Good once it is sent.
@@ -35,7 +35,7 @@ class GpuBatch {
   /// Enqueues the copy of what the chains made.
   Status fetch(GpuStream& stream) { return memory_.results.fetch(stream); }
   /// Puts it, once it is there, into the call's outputs and counts.
-  void take(Pool& pool) const;
+  void take(ThreadPool& pool) const;
 
  private:
   struct IdArrays {  // of a raw column
@@ -66,7 +66,7 @@ class GpuBatch {
   IdArrays add_id_column(int column);
   FeatureArrays add_feature(int feature);
   std::vector<GpuChain> located_chains() const;
-  static void copy(std::span<const Copy> copies, Pool& pool);
+  static void copy(std::span<const Copy> copies, ThreadPool& pool);
 
   PreprocessCall& call_;
   const ChainSubset& subset_;

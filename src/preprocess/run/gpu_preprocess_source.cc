@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
-#include "kernels/codegen/device_text.h"
 #include "kernels/codegen/embedded_texts.h"
+#include "kernels/codegen/gpu/device_text.h"
 #include "kernels/codegen/source_writer.h"
 #include "preprocess/run/embedded_texts.h"
 #include "preprocess/run/gpu_chain_arguments.h"
@@ -21,7 +21,7 @@ kernels::codegen::GpuSource gpu_preprocess_source(const std::string& made_by) {
   const std::string entry = fmt::format("preprocess_{:016x}", hash_bytes(code));
   SourceWriter write;
   write("");
-  // Eight blocks of a multiprocessor leave a thread 32 registers, which is what it needs.
+  // Eight blocks of an SM leave a thread 32 registers, which is what it needs.
   write("RECMILL_KERNEL({}, 8) {}(const recmill::preprocess::ChainArguments arguments) {{",
         kChainThreads, entry);
   write("RECMILL_SHARED(shared, recmill::preprocess::RunChains::Shared);");

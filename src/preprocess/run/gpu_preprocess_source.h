@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "kernels/codegen/gpu_source.h"
+#include "kernels/codegen/gpu/gpu_source.h"
 
 namespace recmill::preprocess {
 

@@ -4,14 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "base/temporary_folder.h"
-#include "kernels/codegen/gpu_code.h"
+#include "kernels/codegen/gpu/gpu_code.h"
 
 namespace recmill::preprocess {
 namespace {
 
 TEST(GpuPreprocessSource, compiles_for_gpus_without_spills) {
   const TemporaryFolder folder;
-  Pool pool(1);
+  ThreadPool pool(1);
   auto cache = kernels::codegen::CubinCache::open(folder.path(), posix_files());
   ASSERT_TRUE(cache.ok()) << cache.status().message();
   const auto source = gpu_preprocess_source("the tests");

@@ -60,7 +60,7 @@ struct DividedChains {
 
 class GpuOps final : public StatelessOps {
  public:
-  GpuOps(std::unique_ptr<Gpu> gpu, DividedChains divided, Pool& pool)
+  GpuOps(std::unique_ptr<Gpu> gpu, DividedChains divided, ThreadPool& pool)
       : gpu_(std::move(gpu)),
         pool_(pool),
         on_gpu_(std::move(divided.gpu)),
@@ -120,7 +120,7 @@ class GpuOps final : public StatelessOps {
   }
 
   const std::unique_ptr<Gpu> gpu_;  // outlives what follows
-  Pool& pool_;
+  ThreadPool& pool_;
   const ChainSubset on_gpu_;
   PoolOps on_cpu_;
   std::vector<GpuChain> chains_;  // of on_gpu_
@@ -138,7 +138,7 @@ Result<std::unique_ptr<Preprocessor>> make_gpu_preprocessor(const FeatureGraph& 
                                                             const ModelSpec& model,
                                                             std::unique_ptr<Gpu> gpu,
                                                             const CompileForGpu& compile,
-                                                            Pool& pool) {
+                                                            ThreadPool& pool) {
   RECMILL_ASSIGN_OR_RETURN(auto compiled, preprocess::compile(graph, model));
   DividedChains divided(compiled);
   const auto ops = std::move(divided.ops);

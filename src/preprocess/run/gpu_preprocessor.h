@@ -6,8 +6,8 @@
 
 #include "base/status.h"
 #include "device/gpu/gpu.h"
-#include "device/pool.h"
-#include "kernels/codegen/gpu_code.h"
+#include "device/thread_pool.h"
+#include "kernels/codegen/gpu/gpu_code.h"
 #include "preprocess/run/preprocessor.h"
 
 namespace recmill::preprocess {
@@ -20,6 +20,6 @@ namespace recmill::preprocess {
 /// and as `compile`; train() and evaluate() as the GPU does, too.
 Result<std::unique_ptr<Preprocessor>> make_gpu_preprocessor(
     const FeatureGraph& graph, const ModelSpec& model, std::unique_ptr<Gpu> gpu,
-    const kernels::codegen::CompileForGpu& compile, Pool& pool);
+    const kernels::codegen::CompileForGpu& compile, ThreadPool& pool);
 
 }  // namespace recmill::preprocess

@@ -185,7 +185,7 @@ Result<std::vector<GpuCode>> compiled(std::span<const GpuSource> sources) {
 
 /// The same graph on the CPU and on a GPU.
 struct Both {
-  Pool pool{2};
+  ThreadPool pool{2};
   std::unique_ptr<Preprocessor> cpu, gpu;
   DenseBatch cpu_dense, gpu_dense;
   SparseBatch cpu_sparse, gpu_sparse;
@@ -296,7 +296,7 @@ TEST(GpuPreprocessor, hands_on_columns_without_ops) {
 }
 
 TEST(GpuPreprocessor, fails_as_its_compiler) {
-  Pool pool(1);
+  ThreadPool pool(1);
   const Graph graph = all_ops();
   const auto made = make_gpu_preprocessor(
       graph.graph, graph.model,

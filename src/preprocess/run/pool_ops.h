@@ -11,11 +11,11 @@ namespace recmill::preprocess {
 class PoolOps final : public StatelessOps {
  public:
   /// The pool outlives it. run() never fails.
-  PoolOps(Pool& pool, ChainSubset chains) : pool_(pool), chains_(std::move(chains)) {}
+  PoolOps(ThreadPool& pool, ChainSubset chains) : pool_(pool), chains_(std::move(chains)) {}
   Status run(PreprocessCall& call) override;
 
  private:
-  Pool& pool_;
+  ThreadPool& pool_;
   const ChainSubset chains_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 class PoolPreprocessor final : public Preprocessor {
  public:
-  PoolPreprocessor(CompiledGraph graph, Pool& pool, std::unique_ptr<StatelessOps> ops)
+  PoolPreprocessor(CompiledGraph graph, ThreadPool& pool, std::unique_ptr<StatelessOps> ops)
       : graph_(std::move(graph)), pool_(pool), ops_(std::move(ops)) {
     for (size_t d = 0; d < graph_.dictionaries.size(); ++d) {
       dictionaries_.emplace_back(graph_.dictionaries[d].rows, graph_.when_full[d],
@@ -233,7 +233,7 @@ class PoolPreprocessor final : public Preprocessor {
   }
 
   const CompiledGraph graph_;
-  Pool& pool_;
+  ThreadPool& pool_;
   const std::unique_ptr<StatelessOps> ops_;
   mutable std::mutex mutex_;
   std::vector<Dictionary> dictionaries_;    // guarded by mutex_
@@ -243,13 +243,13 @@ class PoolPreprocessor final : public Preprocessor {
 
 }  // namespace
 
-std::unique_ptr<Preprocessor> preprocessor_with(CompiledGraph graph, Pool& pool,
+std::unique_ptr<Preprocessor> preprocessor_with(CompiledGraph graph, ThreadPool& pool,
                                                 std::unique_ptr<StatelessOps> ops) {
   return std::make_unique<PoolPreprocessor>(std::move(graph), pool, std::move(ops));
 }
 
 Result<std::unique_ptr<Preprocessor>> make_preprocessor(const FeatureGraph& graph,
-                                                        const ModelSpec& model, Pool& pool) {
+                                                        const ModelSpec& model, ThreadPool& pool) {
   RECMILL_ASSIGN_OR_RETURN(auto compiled, compile(graph, model));
   ChainSubset all{true, {}};
   all.features.resize(compiled.features.size());

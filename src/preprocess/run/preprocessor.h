@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "batch/column_batch.h"
 #include "batch/sparse_batch.h"
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "preprocess/dag/feature_graph.h"
 #include "preprocess/ops/op.h"
 #include "schema/table_spec.h"
@@ -76,7 +76,7 @@ class Preprocessor {
 /// may have added features that repeat the ids of others (FeatureSpec::same_ids_as). Errors name
 /// the chain and the op.
 Result<std::unique_ptr<Preprocessor>> make_preprocessor(const FeatureGraph& graph,
-                                                        const ModelSpec& model, Pool& pool);
+                                                        const ModelSpec& model, ThreadPool& pool);
 
 /// The definition of the above, for verification: Op::plain, one value after the other, and a
 /// std::map for each dictionary.

@@ -124,10 +124,10 @@ TEST(Preprocessor, equals_the_plain_one_bitwise_at_any_number_of_threads) {
     resolved.model.features.push_back({"a_first_order", 0, Pooling::sum, false, 0});
     auto plain = make_plain_preprocessor(resolved.graph, resolved.model);
     ASSERT_TRUE(plain.ok()) << plain.status().message();
-    std::vector<std::unique_ptr<Pool>> pools;
+    std::vector<std::unique_ptr<ThreadPool>> pools;
     std::vector<std::unique_ptr<Preprocessor>> fast;
     for (int threads : {1, 2, 3}) {
-      pools.push_back(std::make_unique<Pool>(threads));
+      pools.push_back(std::make_unique<ThreadPool>(threads));
       auto made = make_preprocessor(resolved.graph, resolved.model, *pools.back());
       ASSERT_TRUE(made.ok()) << made.status().message();
       fast.push_back(*std::move(made));
@@ -180,7 +180,7 @@ TEST(Preprocessor, equals_the_plain_one_bitwise_at_any_number_of_threads) {
 SparseFeature scored(Options options, const std::vector<uint64_t>& ids,
                      const std::vector<float>& weights, const std::vector<uint64_t>& train) {
   const ResolvedFeatures resolved = options.resolve();
-  Pool pool(1);
+  ThreadPool pool(1);
   auto made = *make_preprocessor(resolved.graph, resolved.model, pool);
   DenseBatch dense;
   SparseBatch sparse;
@@ -232,7 +232,7 @@ TEST(Preprocessor, restored_at_the_version_of_a_batch_it_goes_on_as_it_did) {
   options.embedding.min_count = 3;
   options.embedding.rows = {100000};
   const ResolvedFeatures resolved = options.resolve();
-  Pool pool(2);
+  ThreadPool pool(2);
   auto whole = *make_preprocessor(resolved.graph, resolved.model, pool);
   DenseBatch dense;
   SparseBatch sparse, again;
@@ -258,7 +258,7 @@ TEST(Preprocessor, an_id_without_a_row_is_named_with_column_sample_and_value) {
     options.embedding.rows = {10};
     options.embedding.missing = MissingId::empty;
     const ResolvedFeatures resolved = options.resolve();
-    Pool pool(2);
+    ThreadPool pool(2);
     ColumnBatch batch = make_batch(0, 3000, 9, 4);
     batch.first = 7000;
     batch.ids[3].ids[batch.ids[3].offsets[2001] - 1] = 77;  // some sample up to 2000
@@ -287,7 +287,7 @@ TEST(Preprocessor, a_bucket_without_a_row_is_named) {
   for (Chain& chain : resolved.graph.features)
     if (chain.source == Source::dense)
       chain.ops.push_back({"direct", {{"rows", 2}, {"out_of_range", "error"}}});
-  Pool pool(2);
+  ThreadPool pool(2);
   ColumnBatch batch = make_batch(0, 50, 9, 6);
   for (float& value : batch.dense[0]) value = -1.0f;
   batch.first = 600;
@@ -322,7 +322,7 @@ TEST(Preprocessor, a_graph_that_cannot_run_is_an_error_that_names_the_chain) {
   ResolvedFeatures resolved = Options().resolve();
   resolved.graph.features[1].ops.push_back({"first_x", {{"x", 1}}});
   const auto made = make_plain_preprocessor(resolved.graph, resolved.model);
-  EXPECT_EQ(made.status().message(), "chain 'b': op 'first_x' cannot stand there");
+  EXPECT_EQ(made.status().message(), "chain 'b': op 'first_x' cannot be there");
 }
 
 }  // namespace recmill::preprocess

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "batch/column_batch.h"
 #include "batch/sparse_batch.h"
-#include "device/pool.h"
+#include "device/thread_pool.h"
 #include "preprocess/run/compiled_graph.h"
 #include "preprocess/run/preprocessor.h"
 
@@ -46,7 +46,7 @@ class StatelessOps {
 };
 
 /// Whose dictionaries are the CPU's.
-std::unique_ptr<Preprocessor> preprocessor_with(CompiledGraph graph, Pool& pool,
+std::unique_ptr<Preprocessor> preprocessor_with(CompiledGraph graph, ThreadPool& pool,
                                                 std::unique_ptr<StatelessOps> ops);
 
 }  // namespace recmill::preprocess

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/temporary_folder.h"
-#include "reader/arrow_files.h"
+#include "reader/arrow/arrow_files.h"
 #include "reader/open_reader.h"
 #include "reader/testing/samples_of.h"
 
@@ -33,7 +33,7 @@ struct Rows {
 };
 
 inline Result<Rows> read_rows(const DataOptions& options, Subset subset = Subset::train) {
-  Pool pool(2);
+  ThreadPool pool(2);
   RECMILL_ASSIGN_OR_RETURN(auto reader, open_reader(options, subset, 0, pool, posix_files()));
   Rows rows{{}, reader->schema(), {}};
   RECMILL_RETURN_IF_ERROR(reader->read(0, 0, int64_t{1} << 40, rows.batch));

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/random.h"
-#include "reader/convert.h"
 #include "reader/open_reader.h"
-#include "reader/writer.h"
+#include "reader/writers/convert.h"
+#include "reader/writers/writer.h"
 
 namespace recmill::reader {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "reader/row_ends.h"
+#include "reader/lines/row_ends.h"
 #include "reader/testing/samples_of.h"
-#include "reader/text_parser.h"
+#include "reader/text/text_parser.h"
 
 namespace recmill::reader {
 
@@ -67,7 +67,7 @@ inline Outcome parse_all(const TextLayout& layout, const std::string& text, Pars
   const size_t whole = ends.empty() ? 0 : ends.back();
   const size_t rest = whole + blank_lines(std::string_view(text).substr(whole), layout);
   if (!is_blank_line(std::string_view(text).substr(rest), layout)) ends.push_back(text.size());
-  Pool pool(threads);
+  ThreadPool pool(threads);
   TextParser parser({layout}, kind);
   ColumnBatch batch;
   const auto parse = [&](std::span<const TextRow> rows) {

@@ -67,7 +67,7 @@ inline AccessCounter new_counter() {
 }
 
 inline AccessCounter counted(int64_t first, int64_t samples, int64_t batch, int threads) {
-  Pool pool(threads);
+  ThreadPool pool(threads);
   AccessCounter counter = new_counter();
   for (int64_t i = first; i < first + samples; i += batch)
     counter.add(draw(i, std::min(batch, first + samples - i)), pool);

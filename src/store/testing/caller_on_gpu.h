@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/store_on_gpu.h"
+#include "store/gpu/store_on_gpu.h"
 
 namespace recmill::store::testing {
 
@@ -16,12 +16,9 @@ namespace recmill::store::testing {
 /// What stands between rows is not written.
 class CallerOnGpu final : public EmbeddingStore {
  public:
-  CallerOnGpu(ModelSpec model, std::unique_ptr<StoreOnGpu> store, Pool& pool)
+  CallerOnGpu(ModelSpec model, std::unique_ptr<StoreOnGpu> store, ThreadPool& pool)
       : model_(std::move(model)), store_(std::move(store)), stream_(pool, &store_->stream()) {}
 
-  MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const override {
-    return store_->need(model, cluster);
-  }
   Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override {
     auto of = std::make_unique<Of>();
     of->batch = batch;

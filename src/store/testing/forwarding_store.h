@@ -11,9 +11,6 @@ namespace recmill::store::testing {
 /// What stores that decorate another one have in common: it does what they do not say otherwise.
 class ForwardingStore : public EmbeddingStore {
  public:
-  MemoryLedger need(const ModelSpec& model, const ClusterSpec& cluster) const override {
-    return inner_->need(model, cluster);
-  }
   Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override {
     return inner_->prepare(batch);
   }

@@ -82,7 +82,8 @@ struct Piece {
 
 class Driver {
  public:
-  Driver(const Scenario& scenario, EmbeddingStore& store, ShardRange own, Pool& pool, Trace& trace)
+  Driver(const Scenario& scenario, EmbeddingStore& store, SliceRange own, ThreadPool& pool,
+         Trace& trace)
       : scenario_(scenario), store_(store), own_(own), stream_(pool), trace_(trace) {}
 
   Status run() {
@@ -120,9 +121,9 @@ class Driver {
     piece->number = number;
     piece->batch.purpose =
         operation.kind == Operation::Kind::train ? Purpose::train : Purpose::evaluate;
-    piece->batch.cut = {samples, scenario_.shards};
-    piece->batch.first_shard = own_.begin;
-    piece->batch.end_shard = own_.end;
+    piece->batch.cut = {samples, scenario_.slices};
+    piece->batch.first_slice = own_.begin;
+    piece->batch.end_slice = own_.end;
     const int64_t begin = piece->batch.cut.begin(own_.begin);
     piece->sparse = slice(whole, begin, piece->batch.cut.begin(own_.end));
     piece->batch.sparse = &piece->sparse;
@@ -319,7 +320,7 @@ class Driver {
 
   const Scenario& scenario_;
   EmbeddingStore& store_;
-  const ShardRange own_;
+  const SliceRange own_;
   Stream stream_;
   Trace& trace_;
   size_t operation_ = 0;
@@ -492,9 +493,9 @@ std::string Trace::difference(const Trace& other) const {
   return "";
 }
 
-Status carry_out(const Scenario& scenario, EmbeddingStore& store, int rank, int ranks, Pool& pool,
-                 Trace& trace) {
-  return Driver(scenario, store, shards_of_rank(rank, ranks, scenario.shards), pool, trace).run();
+Status carry_out(const Scenario& scenario, EmbeddingStore& store, int rank, int ranks,
+                 ThreadPool& pool, Trace& trace) {
+  return Driver(scenario, store, slices_of_rank(rank, ranks, scenario.slices), pool, trace).run();
 }
 
 }  // namespace recmill::store::testing

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "comm/shard_tree.h"
-#include "device/pool.h"
+#include "comm/slice_tree.h"
+#include "device/thread_pool.h"
 #include "schema/table_spec.h"
 #include "store/embedding_store.h"
 
@@ -41,11 +41,11 @@ struct Operation {
 struct Scenario {
   ModelSpec model;
   uint64_t seed = 0;
-  int shards = 8;
+  int slices = 8;
   std::vector<Operation> operations;
 };
 
-/// `count` training iterations of assorted sizes: smaller than the shards, one sample, none.
+/// `count` training iterations of assorted sizes: smaller than the slices, one sample, none.
 Scenario training_scenario(uint64_t seed, int count);
 /// `count` operations of all kinds.
 Scenario random_scenario(uint64_t seed, int count);
@@ -70,7 +70,7 @@ struct Trace {
 
 /// Carries out one rank's share, preparing batches on a thread of its own, and writes this rank's
 /// part into `trace`, which ranks share. A row that is handed out twice is an error.
-Status carry_out(const Scenario& scenario, EmbeddingStore& store, int rank, int ranks, Pool& pool,
-                 Trace& trace);
+Status carry_out(const Scenario& scenario, EmbeddingStore& store, int rank, int ranks,
+                 ThreadPool& pool, Trace& trace);
 
 }  // namespace recmill::store::testing

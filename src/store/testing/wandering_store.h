@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "placement_plan/placement_plan.h"
-#include "store/placed_store.h"
+#include "store/placed/placed_store.h"
 #include "store/testing/forwarding_store.h"
 
 namespace recmill::store::testing {

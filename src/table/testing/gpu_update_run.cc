@@ -8,8 +8,8 @@
 #include "device/gpu/testing/test_gpu.h"
 #include "kernels/row_update/gpu_update_arguments.h"
 #include "kernels/testing/random_bags.h"
-#include "table/gpu_rows.h"
-#include "table/row_formulas.h"
+#include "table/gpu/gpu_rows.h"
+#include "table/optimizers/row_formulas.h"
 #include "table/table_update.h"
 
 namespace recmill::table {
@@ -41,7 +41,7 @@ gpu::UpdateTable put_arguments(const GpuUpdateCase& of, const GpuRows& rows,
                  distinct.counts.empty() ? nullptr : arrays.put(distinct.counts),
                  arrays.put(std::vector{distinct.count()})};
   table.gradients = arrays.put(gradients);
-  table.shards = static_cast<u64>(of.shards);
+  table.slices = static_cast<u64>(of.slices);
   table.rounding_key = rounding_of(of.on_gpu, step).key();
   table.long_row = of.is_wide() ? 0 : kLongRowOfTests;
   table.l2 = l2_of_gradients(of.spec.optimizer);
@@ -65,15 +65,15 @@ Status launch(Gpu& on, const KernelCode& code, const gpu::UpdateTable* tables,
 
 }  // namespace
 
-GpuUpdateCase::GpuUpdateCase(TableSpec of, int shards_of, uint64_t number)
+GpuUpdateCase::GpuUpdateCase(TableSpec of, int slices_of, uint64_t number)
     : spec(std::move(of)),
-      shards(shards_of),
+      slices(slices_of),
       weighted((number / 2 + 1) % 4 >= 2),
       mean(number / 2 % 2 == 1),
       hot(number % 2 == 0),
       plain(EmbeddingTable::without_rows(spec, 42, RowShare(kRows, 0, 1))),
       on_gpu(EmbeddingTable::without_rows(spec, 42, RowShare(kRows, 0, 1))) {
-  Pool pool(1);
+  ThreadPool pool(1);
   for (EmbeddingTable* table : {&plain, &on_gpu}) {
     RECMILL_CHECK(table->allocate(nullptr).ok());
     table->fill(pool);
@@ -98,7 +98,7 @@ GpuUpdateLookups::GpuUpdateLookups(const GpuUpdateCase& of, uint64_t seed) {
     bags.push_back({features[f].view(kSamples), of.mean && f == 1 ? Pooling::mean : Pooling::sum});
     gradients.push_back({values[f].data(), of.spec.dim});
   }
-  kernels::distinct_rows_reference({kRows, bags}, {0, kernels::shard_begins(kSamples, of.shards)},
+  kernels::distinct_rows_reference({kRows, bags}, {0, kernels::slice_begins(kSamples, of.slices)},
                                    distinct);
 }
 
@@ -128,7 +128,7 @@ Status update_on_gpu(std::vector<GpuUpdateCase>& cases, std::span<const GpuUpdat
         blocks[s].push_back({static_cast<i32>(tables.size()) - 1, static_cast<i32>(part)});
     }
     const TableUpdate plain{&of.plain, &lookups.back().distinct, lookups.back().gradients,
-                            of.shards};
+                            of.slices};
     update_tables_reference({&plain, 1}, step);
   }
   const auto* const there = arrays.put(tables);

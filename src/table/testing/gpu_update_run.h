@@ -11,7 +11,7 @@
 #include "kernels/distinct_rows/distinct_rows.h"
 #include "kernels/row_update/gradient_sums.h"
 #include "table/embedding_table.h"
-#include "table/row_step.h"
+#include "table/optimizers/row_step.h"
 #include "table/testing/gpu_update_samples.h"
 
 namespace recmill::table {
@@ -19,14 +19,14 @@ namespace recmill::table {
 /// A table that is updated twice: by the reference and by the kernel.
 struct GpuUpdateCase {
   TableSpec spec;
-  int shards = 1;
+  int slices = 1;
   bool weighted = false, mean = false;
   bool hot = false;  // one row is a block's, else it is listed for a warp
   EmbeddingTable plain, on_gpu;
 
   /// Of 50 rows; `number` says what is looked up of it: eight that follow each other have all
   /// combinations of the three, 2 n and 2 n + 1 differ in `hot` alone.
-  GpuUpdateCase(TableSpec of, int shards, uint64_t number);
+  GpuUpdateCase(TableSpec of, int slices, uint64_t number);
   /// Whether all of its rows are blocks', however few their lookups.
   bool is_wide() const { return spec.dim > 1024; }
   bool is_same() const;

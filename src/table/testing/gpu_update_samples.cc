@@ -43,8 +43,8 @@ std::vector<TableSpec> gpu_update_specs() {
 
 GpuUpdateFunction gpu_update_function(const TableSpec& spec) {
   const auto rows = EmbeddingTable::layout(spec, RowShare(spec.rows, 0, 1));
-  const int shards = spec.dim == 17 ? 1 << kernels::gpu::kMostLevels : 16;
-  return table::gpu_update_function(rows, spec.optimizer, shards);
+  const int slices = spec.dim == 17 ? 1 << kernels::gpu::kMostLevels : 16;
+  return table::gpu_update_function(rows, spec.optimizer, slices);
 }
 
 std::vector<GpuUpdateSource> gpu_update_samples() {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "schema/table_spec.h"
-#include "table/gpu_update_source.h"
+#include "table/gpu/gpu_update_source.h"
 
 namespace recmill::table {
 

@@ -24,8 +24,8 @@ int run(void* library) {
   const emulation::Turns orders[] = {
       {emulation::Order::forward}, {emulation::Order::reverse}, {emulation::Order::random, 5}};
   std::vector<GpuUpdateCase> cases;
-  for (int shards = 1; shards <= 16; shards *= 2)
-    cases.emplace_back(gpu_update_spec_of_all_ways(), shards, cases.size());
+  for (int slices = 1; slices <= 16; slices *= 2)
+    cases.emplace_back(gpu_update_spec_of_all_ways(), slices, cases.size());
   for (int64_t iteration = 0; iteration < 3; ++iteration) {
     const Status status =
         update_on_gpu(cases, {&source, 1}, {&code, 1}, {iteration, 0.5}, orders[iteration]);

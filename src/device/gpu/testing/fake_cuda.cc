@@ -97,7 +97,7 @@ int cuDeviceGetUuid_v2(std::byte* id, Device number) {
 }
 int cuDeviceGetAttribute(int* value, Attribute attribute, Device) {
   switch (attribute) {
-    case recmill::cuda::kMultiprocessors:
+    case recmill::cuda::kSms:
       *value = 4;
       break;
     case recmill::cuda::kMemoryKilohertz:
@@ -106,7 +106,7 @@ int cuDeviceGetAttribute(int* value, Attribute attribute, Device) {
     case recmill::cuda::kMemoryBits:
       *value = 4096;
       break;
-    case recmill::cuda::kThreadsOfMultiprocessor:
+    case recmill::cuda::kThreadsPerSm:
       *value = 2048;
       break;
     case recmill::cuda::kComputeMajor:
@@ -115,16 +115,16 @@ int cuDeviceGetAttribute(int* value, Attribute attribute, Device) {
     case recmill::cuda::kComputeMinor:
       *value = 0;
       break;
-    case recmill::cuda::kSharedOfMultiprocessor:
+    case recmill::cuda::kSharedPerSm:
       *value = 228 << 10;
       break;
-    case recmill::cuda::kRegistersOfMultiprocessor:
+    case recmill::cuda::kRegistersPerSm:
       *value = 65536;
       break;
     case recmill::cuda::kSharedOfBlockOptIn:
       *value = 227 << 10;
       break;
-    case recmill::cuda::kBlocksOfMultiprocessor:
+    case recmill::cuda::kBlocksPerSm:
       *value = 32;
       break;
     case recmill::cuda::kSharedReserved:

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/codegen/gpu_distinct_source.h"
+#include "kernels/codegen/gpu/gpu_distinct_source.h"
 #include "kernels/codegen/testing/test_code.h"
 #include "kernels/testing/random_bags.h"
 
@@ -27,7 +27,7 @@ DistinctRows ascending(const GpuTableLookups& table) {
   for (const GpuFeatureBags& feature : table.features) features.push_back(feature.host);
   DistinctRows found;
   if (!features.empty())
-    distinct_rows_reference({table.rows, features}, table.features[0].shards, found);
+    distinct_rows_reference({table.rows, features}, table.features[0].slices, found);
   std::vector<int64_t> order(found.rows.size());
   std::iota(order.begin(), order.end(), int64_t{0});
   std::ranges::sort(order, {}, [&](int64_t i) { return found.rows[i]; });
@@ -124,13 +124,13 @@ std::vector<T> GpuDistinctRun::download(const GpuBuffer& from, int64_t count) {
   return {staged.as<T>().begin(), staged.as<T>().end()};
 }
 
-GpuTableLookups GpuDistinctRun::upload(const DistinctCase& table, const LocalShards& shards) {
+GpuTableLookups GpuDistinctRun::upload(const DistinctCase& table, const LocalSlices& slices) {
   GpuTableLookups lookups{table.rows};
   for (const DistinctCase::Feature& feature : table.features) {
-    RECMILL_CHECK(std::ssize(feature.bags.offsets) == shards.begins.back() + 1);
+    RECMILL_CHECK(std::ssize(feature.bags.offsets) == slices.begins.back() + 1);
     lookups.features.push_back(
-        {{feature.bags.view(shards.begins.back()), feature.pooling},
-         shards,
+        {{feature.bags.view(slices.begins.back()), feature.pooling},
+         slices,
          upload(feature.bags.offsets),
          upload(feature.bags.rows),
          feature.bags.weights.empty() ? nullptr : upload(feature.bags.weights)});
@@ -138,13 +138,13 @@ GpuTableLookups GpuDistinctRun::upload(const DistinctCase& table, const LocalSha
   return lookups;
 }
 
-std::string GpuDistinctRun::difference(std::span<const DistinctCase> tables, int first_shard,
-                                       int shards) {
+std::string GpuDistinctRun::difference(std::span<const DistinctCase> tables, int first_slice,
+                                       int slices) {
   uploaded_.clear();
   const auto samples = std::ssize(tables[0].features.at(0).bags.offsets) - 1;
-  begins_ = shard_begins(samples, shards);
+  begins_ = slice_begins(samples, slices);
   std::vector<GpuTableLookups> lookups;
-  for (const DistinctCase& table : tables) lookups.push_back(upload(table, {first_shard, begins_}));
+  for (const DistinctCase& table : tables) lookups.push_back(upload(table, {first_slice, begins_}));
   Status status = finder_.stage(lookups, batch_);
   if (status.ok()) status = GpuDistinctRowsFinder::send(batch_, stream_);
   if (status.ok()) status = finder_.run(batch_, stream_);

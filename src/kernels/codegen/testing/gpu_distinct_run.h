@@ -41,10 +41,10 @@ class GpuDistinctRun {
 
   /// Empty: what is found in each table is what the reference gives; else what is wrong. Runs of
   /// one object use the same memory.
-  std::string difference(std::span<const DistinctCase> tables, int first_shard, int shards);
+  std::string difference(std::span<const DistinctCase> tables, int first_slice, int slices);
 
  private:
-  GpuTableLookups upload(const DistinctCase& table, const LocalShards& shards);
+  GpuTableLookups upload(const DistinctCase& table, const LocalSlices& slices);
   template <class T>
   T* upload(const std::vector<T>& values);
   template <class T>
@@ -55,7 +55,7 @@ class GpuDistinctRun {
   GpuDistinctRowsFinder finder_;
   GpuLookups batch_;
   std::vector<GpuBuffer> uploaded_;
-  std::vector<int64_t> begins_;  // of shards
+  std::vector<int64_t> begins_;  // of slices
 };
 
 }  // namespace recmill::kernels::codegen

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "device/emulation/emulator.h"
-#include "kernels/codegen/gpu_pool_source.h"
+#include "kernels/codegen/gpu/gpu_pool_source.h"
 #include "kernels/embedding_pool/gpu_pool_arguments.h"
 
 namespace recmill::kernels::codegen {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/codegen/gpu_pool_source.h"
+#include "kernels/codegen/gpu/gpu_pool_source.h"
 
 namespace recmill::kernels::codegen {
 

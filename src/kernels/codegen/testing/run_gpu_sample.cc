@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "kernels/codegen/gpu_distinct_source.h"
+#include "kernels/codegen/gpu/gpu_distinct_source.h"
 #include "kernels/codegen/testing/gpu_distinct_run.h"
 #include "kernels/codegen/testing/gpu_pool_run.h"
 #include "kernels/codegen/testing/gpu_samples.h"

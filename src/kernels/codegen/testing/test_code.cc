@@ -17,7 +17,7 @@ Result<std::vector<GpuCode>> compile_for_gpu(std::span<const GpuSource> sources,
                                              const std::string& folder) {
   static const int compute = recmill::testing::test_driver()->properties().compute;
   RECMILL_ASSIGN_OR_RETURN(auto cache, CubinCache::open(folder, posix_files()));
-  Pool pool(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  ThreadPool pool(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
   return cache.load(sources, "sm_" + std::to_string(compute), pool);
 }
 

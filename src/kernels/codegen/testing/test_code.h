@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "device/gpu/testing/test_gpu.h"
-#include "kernels/codegen/gpu_code.h"
+#include "kernels/codegen/gpu/gpu_code.h"
 
 namespace recmill::kernels::codegen {
 

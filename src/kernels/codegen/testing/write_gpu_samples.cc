@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "kernels/codegen/gpu_distinct_source.h"
+#include "kernels/codegen/gpu/gpu_distinct_source.h"
 #include "kernels/codegen/testing/gpu_samples.h"
 
 namespace recmill::kernels::codegen {

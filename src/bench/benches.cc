@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one list of benchmarks.
+#include <map>
+
+#include "bench/bench.h"
+#include "bench/comm/comm_bench.h"
+#include "bench/embedding/embedding_bench.h"
+#include "bench/kernels/kernels_bench.h"
+#include "bench/placed/placed_bench.h"
+#include "bench/placement/placement_bench.h"
+#include "bench/rater/rater_bench.h"
+#include "bench/reader/reader_bench.h"
+#include "bench/reduce/reduce_bench.h"
+#include "bench/scaling/scaling_bench.h"
+#include "bench/train/train_bench.h"
+
+namespace recmill::bench {
+
+namespace {
+
+const std::map<std::string, Bench>& benches() {
+  static const std::map<std::string, Bench> all{
+      {"comm", run_comm_bench},           {"embedding", run_embedding_bench},
+      {"kernels", run_kernels_bench},     {"placed", run_placed_bench},
+      {"placement", run_placement_bench}, {"rater", run_rater_bench},
+      {"reader", run_reader_bench},       {"reduce", run_reduce_bench},
+      {"scaling", run_scaling_bench},     {"train", run_train_bench}};
+  return all;
+}
+
+}  // namespace
+
+std::string bench_names() {
+  std::string names;
+  for (const auto& [name, bench] : benches()) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+Status run_bench(const std::string& name, const BenchOptions& options, const BenchSink& sink) {
+  const auto found = benches().find(name);
+  if (found == benches().end()) {
+    return Status::BadRequest("no benchmark '" + name + "'; there are: " + bench_names());
+  }
+  if (options.device != DeviceKind::cpu && name != "embedding" && name != "kernels" &&
+      name != "train")
+    return Status::BadRequest("--device " + std::string(name_of(options.device)) + ": benchmark '" +
+                              name + "' runs on the CPU alone");
+  return found->second(options, sink);
+}
+
+}  // namespace recmill::bench

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/checkpoint/checkpoint_saver.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/folder.h"
+#include "run/checkpoint/checkpoint_entries.h"
+
+namespace recmill::train {
+namespace {
+
+using checkpoint::ElementType;
+using checkpoint::PartContents;
+using checkpoint::PartWriter;
+
+constexpr int64_t kKeptBytes = int64_t{512} << 20;  // over all ranks
+constexpr int64_t kIdsAtOnce = 65536;
+
+/// What a rank saves, as after one iteration, whatever training does meanwhile.
+struct Taken {
+  std::unique_ptr<store::RowSnapshot> rows;
+  // Of rank 0 alone:
+  bool first_rank = false;
+  std::vector<float> parameters;
+  std::vector<DenseOptimizer::State> dense_state;
+  LoopState state;
+};
+
+Taken take(Rank& rank, const Communicator& communicator, const LoopState& state) {
+  Taken taken;
+  taken.rows = rank.store->snapshot(CheckpointSaver::kept_bytes(communicator.ranks()));
+  taken.first_rank = communicator.rank() == 0;
+  if (!taken.first_rank) return taken;
+  const std::span<const float> parameters = rank.trainer->parameters();
+  taken.parameters.assign(parameters.begin(), parameters.end());
+  taken.dense_state = rank.dense_optimizer->state();
+  taken.state = state;
+  return taken;
+}
+
+// `columns`: those of the entry that `bytes` has.
+Status add_column(const checkpoint::EntrySpec& entry, const store::RowBlock& block,
+                  ColumnRange columns, std::span<const std::byte> bytes, PartWriter& part) {
+  return block.listed.empty() ? part.add(entry, block.first, bytes, columns)
+                              : part.add(entry, block.listed, bytes);
+}
+
+Status add_rows(const ModelSpec& spec, const store::RowBlock& block, PartWriter& part) {
+  const TableSpec& table = spec.tables[block.table];
+  const ColumnRange own = block.columns_of(table.dim);
+  if (table.precision == RowPrecision::float32) {
+    RECMILL_RETURN_IF_ERROR(
+        add_column(weight_entry(table), block, own, std::as_bytes(block.weights), part));
+  } else {
+    const auto bits = narrow(block.weights, table.precision);
+    RECMILL_RETURN_IF_ERROR(
+        add_column(weight_entry(table), block, own, std::as_bytes(std::span(bits)), part));
+  }
+  const table::RowState columns = table::row_state(table);
+  for (size_t c = 0; c < columns.size(); ++c) {
+    const ColumnRange of_state = ColumnRange{0, columns[c].width}.common(own);
+    if (of_state.count == 0) continue;  // by row: whoever has column 0 has it
+    RECMILL_RETURN_IF_ERROR(add_column(state_entry(table, columns[c]), block, of_state,
+                                       std::as_bytes(block.state[c]), part));
+  }
+  return {};
+}
+
+Status add_layers(const model::Model& model, const Taken& taken, PartWriter& part) {
+  for (const model::ParameterSpec& parameter : model.parameters()) {
+    const auto slice = [&](const std::vector<float>& flat) {
+      return std::as_bytes(std::span(flat).subspan(parameter.offset, parameter.size()));
+    };
+    RECMILL_RETURN_IF_ERROR(
+        part.add(layer_entry("dense/" + parameter.name, parameter), slice(taken.parameters)));
+    for (const DenseOptimizer::State& state : taken.dense_state) {
+      RECMILL_RETURN_IF_ERROR(
+          part.add(layer_entry("dense_state/" + parameter.name + "/" + state.name, parameter),
+                   slice(state.values)));
+    }
+  }
+  return {};
+}
+
+// A version's entries are the first ones, which never change.
+Status add_dictionaries(const ResolvedRun& run, const preprocess::Preprocessor& preprocessor,
+                        const preprocess::DictionaryVersions& versions, PartWriter& part) {
+  std::vector<uint64_t> ids;
+  const auto lists = preprocess::dictionary_lists(run.graph);
+  for (size_t d = 0; d < lists.size(); ++d) {
+    const int64_t entries = versions.empty() ? 0 : versions[d];
+    const checkpoint::EntrySpec entry{lists[d], ElementType::uint64, {entries}};
+    RECMILL_RETURN_IF_ERROR(part.add(entry, {}));
+    for (int64_t first = 0; first < entries; first += kIdsAtOnce) {
+      ids.resize(std::min(kIdsAtOnce, entries - first));
+      preprocessor.read_dictionary(static_cast<int>(d), first, ids);
+      RECMILL_RETURN_IF_ERROR(part.add(entry, first, std::as_bytes(std::span(ids))));
+    }
+  }
+  return {};
+}
+
+Status add_window(const metrics::WindowContents& window, PartWriter& part) {
+  const auto add_column = [&]<typename T>(const char* name, ElementType type,
+                                          const std::vector<T>& values) {
+    return part.add({name, type, {static_cast<int64_t>(values.size())}},
+                    std::as_bytes(std::span(values)));
+  };
+  std::vector<float> probabilities;  // for readers from before there were logits
+  for (const double logit : window.logits)
+    probabilities.push_back(static_cast<float>(metrics::probability_of(logit)));
+  RECMILL_RETURN_IF_ERROR(add_column("metric/window/logit", ElementType::float64, window.logits));
+  RECMILL_RETURN_IF_ERROR(
+      add_column("metric/window/probability", ElementType::float32, probabilities));
+  RECMILL_RETURN_IF_ERROR(add_column("metric/window/label", ElementType::float32, window.labels));
+  RECMILL_RETURN_IF_ERROR(add_column("metric/window/weight", ElementType::float32, window.weights));
+  return add_column("metric/window/group", ElementType::uint64, window.groups);
+}
+
+Result<PartContents> write_part(const ResolvedRun& run, const Rank& rank, Taken taken,
+                                PartWriter& part) {
+  RECMILL_RETURN_IF_ERROR(taken.rows->read(
+      [&](const store::RowBlock& block) { return add_rows(run.spec, block, part); }));
+  if (taken.first_rank) {
+    RECMILL_RETURN_IF_ERROR(add_layers(*rank.model, taken, part));
+    RECMILL_RETURN_IF_ERROR(add_window(taken.state.window, part));
+    RECMILL_RETURN_IF_ERROR(
+        add_dictionaries(run, *rank.preprocessor, taken.state.dictionaries, part));
+  }
+  return part.finish();
+}
+
+// Every rank learns whether all of them are well, so that none waits for one that is not.
+Result<std::vector<std::string>> gather_texts(Communicator& communicator, const Status& status,
+                                              const std::string& text) {
+  const std::string sent = status.ok() ? "+" + text : "-" + status.message();
+  RECMILL_ASSIGN_OR_RETURN(const Received received,
+                           communicator.all_gather(std::as_bytes(std::span(sent))));
+  std::vector<std::string> texts;
+  for (int rank = 0; rank < communicator.ranks(); ++rank) {
+    const auto bytes = received.from(rank);
+    texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (texts.back()[0] == '-') return Status::Failed(texts.back().substr(1));
+    texts.back().erase(0, 1);
+  }
+  return texts;
+}
+
+Result<bool> true_everywhere(Communicator& communicator, bool own) {
+  if (communicator.ranks() == 1) return own;
+  const std::byte flag{static_cast<unsigned char>(own)};
+  RECMILL_ASSIGN_OR_RETURN(const Received received, communicator.all_gather(std::span(&flag, 1)));
+  return std::ranges::all_of(received.bytes, [](std::byte b) { return b == std::byte{1}; });
+}
+
+template <typename T>
+bool is_ready(const std::future<T>& future) {
+  return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+}  // namespace
+
+// The mark of the checkpoint before stands until this one is whole, and keeps that one till then.
+Status CheckpointPublisher::publish(checkpoint::Writer& writer, std::vector<PartContents> parts,
+                                    const Json& properties, SavedAs as) const {
+  RECMILL_RETURN_IF_ERROR(writer.finish(std::move(parts), properties));
+  return as == SavedAs::best ? mark_best(writer.step()) : delete_old();
+}
+
+Status CheckpointPublisher::begin(std::optional<int64_t> best) const {
+  return best ? checkpoint::mark_best(files_, folder_, *best)
+              : checkpoint::unmark_best(files_, folder_);
+}
+
+Status CheckpointPublisher::mark_best(int64_t step) const {
+  RECMILL_RETURN_IF_ERROR(checkpoint::mark_best(files_, folder_, step));
+  return delete_old();
+}
+
+Status CheckpointPublisher::delete_old() const {
+  return checkpoint::keep_last(files_, folder_, std::max<int64_t>(keep_, 1));
+}
+
+void CheckpointPublisher::leave(int rank, PartContents part) {
+  std::lock_guard lock(mutex_);
+  parts_[rank] = std::move(part);
+}
+
+void CheckpointPublisher::leave(std::unique_ptr<checkpoint::Writer> writer, Json properties,
+                                SavedAs as) {
+  std::lock_guard lock(mutex_);
+  writer_ = std::move(writer);
+  properties_ = std::move(properties);
+  as_ = as;
+}
+
+Status CheckpointPublisher::publish_left() {
+  std::lock_guard lock(mutex_);
+  const auto writer = std::move(writer_);  // deletes what it did not finish
+  std::vector<PartContents> parts;
+  for (auto& part : parts_) {
+    if (part) parts.push_back(*std::exchange(part, std::nullopt));
+  }
+  if (writer == nullptr || parts.size() < parts_.size()) return {};
+  return publish(*writer, std::move(parts), properties_, as_);
+}
+
+CheckpointSaver::CheckpointSaver(const ResolvedRun& run, Rank& rank, Communicator& communicator,
+                                 CheckpointPublisher& publisher)
+    : run_(run), rank_(rank), communicator_(communicator), publisher_(publisher) {}
+
+int64_t CheckpointSaver::kept_bytes(int ranks) {
+  return kKeptBytes / ranks;
+}
+
+CheckpointSaver::~CheckpointSaver() {
+  // What is being published is waited for by its future.
+  if (stage_ != Stage::writing) return;
+  if (auto part = part_.get(); part.ok()) publisher_.leave(communicator_.rank(), *std::move(part));
+  if (writer_ != nullptr) publisher_.leave(std::move(writer_), std::move(properties_), as_);
+}
+
+Status CheckpointSaver::save(const LoopState& state, SavedAs as) {
+  RECMILL_RETURN_IF_ERROR(wait());
+  Status begun;
+  if (communicator_.rank() == 0) {
+    auto created = checkpoint::Writer::create(publisher_.files(), publisher_.folder(),
+                                              state.position.iteration);
+    begun = created.status();
+    if (created.ok()) writer_ = *std::move(created);
+  }
+  RECMILL_ASSIGN_OR_RETURN(const auto paths,
+                           gather_texts(communicator_, begun, writer_ ? writer_->path() : ""));
+  RECMILL_RETURN_IF_ERROR(settle(rank_));
+  properties_ = properties_of(run_, state);
+  as_ = as;
+  part_ = std::async(std::launch::async,
+                     [this, path = paths[0],
+                      taken = take(rank_, communicator_, state)]() mutable -> Result<PartContents> {
+                       RECMILL_ASSIGN_OR_RETURN(
+                           auto part,
+                           PartWriter::create(publisher_.files(), path, communicator_.rank()));
+                       return write_part(run_, rank_, std::move(taken), *part);
+                     });
+  stage_ = Stage::writing;
+  return {};
+}
+
+Status CheckpointSaver::mark_best(int64_t step) {
+  if (stage_ == Stage::writing) {
+    as_ = SavedAs::best;  // it is marked when it is published
+    return {};
+  }
+  RECMILL_RETURN_IF_ERROR(wait());
+  const Status marked = communicator_.rank() == 0 ? publisher_.mark_best(step) : Status();
+  return gather_texts(communicator_, marked, "").status();
+}
+
+bool CheckpointSaver::own_work_is_done() const {
+  if (stage_ == Stage::writing) return is_ready(part_);
+  return !published_.valid() || is_ready(published_);
+}
+
+Status CheckpointSaver::advance() {
+  if (stage_ == Stage::idle) return {};
+  RECMILL_ASSIGN_OR_RETURN(const bool done, true_everywhere(communicator_, own_work_is_done()));
+  return done ? finish_stage() : Status();
+}
+
+Status CheckpointSaver::wait() {
+  while (stage_ != Stage::idle) RECMILL_RETURN_IF_ERROR(finish_stage());
+  return {};
+}
+
+// A failure leaves the stage idle on every rank; then no rank writes any more.
+Status CheckpointSaver::finish_stage() {
+  const Stage stage = std::exchange(stage_, Stage::idle);
+  const Status status = stage == Stage::writing ? finish_writing() : finish_publishing();
+  if (stage_ == Stage::idle) writer_.reset();
+  return status;
+}
+
+Status CheckpointSaver::finish_writing() {
+  const auto contents = part_.get();
+  RECMILL_ASSIGN_OR_RETURN(const auto texts,
+                           gather_texts(communicator_, contents.status(),
+                                        contents.ok() ? checkpoint::encode(*contents) : ""));
+  stage_ = Stage::publishing;
+  if (!writer_) return {};
+  published_ = std::async(std::launch::async, [this, texts, as = as_]() -> Status {
+    std::vector<PartContents> parts;
+    for (const std::string& text : texts) {
+      RECMILL_ASSIGN_OR_RETURN(auto part, checkpoint::decode_part(text));
+      parts.push_back(std::move(part));
+    }
+    return publisher_.publish(*writer_, std::move(parts), properties_, as);
+  });
+  return {};
+}
+
+Status CheckpointSaver::finish_publishing() {
+  const Status published = published_.valid() ? published_.get() : Status();
+  return gather_texts(communicator_, published, "").status();
+}
+
+}  // namespace recmill::train

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/drift_warning.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/log.h"
+#include "run/chosen_kernels.h"
+#include "run/gpu/make_gpu_store.h"
+#include "store/gpu/store_on_gpu.h"
+
+namespace recmill::train {
+
+using kernels::BagStats;
+using kernels::tune::Drift;
+using kernels::tune::DriftWatch;
+using kernels::tune::TuningRecord;
+
+namespace {
+
+/// Whether the store's schedules are this record's.
+Status check_used(const TuningRecord& record, const ResolvedRun& run, const std::string& path,
+                  store::EmbeddingStore& store, Files& files) {
+  if (run.options.device == DeviceKind::cpu) return kernels_from(record, run, path, files).status();
+  auto* const on_gpu = dynamic_cast<store::StoreOnGpu*>(&store);
+  RECMILL_CHECK(on_gpu != nullptr);
+  return gpu_schedules(record, run, path, on_gpu->gpu()).status();
+}
+
+}  // namespace
+
+std::string figures_of(const Drift& drift) {
+  const auto bags = [](const BagStats& of) {
+    if (of.one_each()) return std::string("exactly 1 lookup a sample");
+    return fmt::format("{:.3g} lookups a sample (deviation {:.3g}, {:.3g} % of samples without)",
+                       of.mean, of.deviation, of.empty_share * 100);
+  };
+  return fmt::format("{}, tuned for {}: distance {:.2f}, at most {:.2f} is good", bags(drift.now),
+                     bags(drift.tuned), drift.distance, kernels::tune::kDriftDistance);
+}
+
+std::function<void(const SparseBatch&)> drift_warning(const ResolvedRun& run,
+                                                      store::EmbeddingStore& store, Files& files) {
+  if (run.options.kernels.mode != KernelMode::tuned) return nullptr;
+  const std::string path = tuning_record_path(run.options);
+  const auto record = read_tuning_record(path, files);
+  // Without a good record kernels are not tuned, and the store has said so.
+  if (!record.ok() || !check_used(*record, run, path, store, files).ok()) return nullptr;
+  const auto* const family = record->family("embedding_pool");
+  if (family == nullptr) return nullptr;
+  auto watch = std::make_shared<DriftWatch>(family->times.classes, run.spec.features.size());
+  return [&run, path, watch = std::move(watch)](const SparseBatch& batch) {
+    const auto found = watch->see(batch);
+    if (found.empty()) return;
+    const std::string others =
+        found.size() == 1 ? "" : fmt::format(", and {} more features", found.size() - 1);
+    log_warning(
+        fmt::format("{}: feature '{}' has drifted: {}{}; `recmill tune {}` tunes again", path,
+                    run.spec.features[found[0].feature].name, figures_of(found[0]), others,
+                    run.options.device == DeviceKind::cpu ? "--if-drifted" : "--overwrite"));
+  };
+}
+
+}  // namespace recmill::train

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run tells as it goes: metrics.jsonl, TensorBoard events, and lines on the screen.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/json_lines.h"
+#include "run/folder/event_file.h"
+#include "run/folder/progress.h"
+#include "run/folder/run_folder.h"
+#include "step/metrics/metrics.h"
+
+namespace recmill::train {
+
+/// Metrics as they stand in JSON, in a fixed order, those that the data has no answer for left out.
+Json to_json(const metrics::Metrics& metrics);
+/// "log loss 0.4521, AUC 0.7931".
+std::string brief(const metrics::Metrics& metrics);
+
+/// How far training is.
+struct TrainingFigures {
+  int64_t iteration = 0;
+  int64_t samples = 0;            // of the whole run
+  double seconds = 0;             // of training, in this part of a resumed run
+  double samples_per_second = 0;  // since the line before
+  double learning_rate_scale = 0;
+};
+
+class RunLog {
+ public:
+  /// `total` samples of training in all, 0: unknown. Appends to what an earlier part of the run
+  /// wrote, less the lines and events that a run resumed after `iteration` writes again.
+  static Result<RunLog> open(Files& files, const RunFolder& folder, Progress::Style style,
+                             int64_t total, int64_t iteration);
+
+  /// Metrics of the training window.
+  Status training(const TrainingFigures& figures, const metrics::Metrics& window);
+  /// Metrics of the evaluation after `iteration`.
+  Status evaluation(int64_t iteration, const metrics::Metrics& held_out);
+  /// Of what became of the placement of rows, before `iteration`.
+  Status placement(int64_t iteration, const Json& figures);
+  Progress& progress() { return *progress_; }
+  /// Seconds of training of the parts of a resumed run before this one, as far as their last line
+  /// of metrics tells.
+  double earlier_seconds() const { return earlier_seconds_; }
+  Status close();
+
+ private:
+  RunLog(JsonLines lines, EventFile events, std::unique_ptr<Progress> progress,
+         double earlier_seconds)
+      : lines_(std::move(lines)),
+        events_(std::move(events)),
+        progress_(std::move(progress)),
+        earlier_seconds_(earlier_seconds) {}
+  Status write(const std::string& kind, int64_t iteration, const Json& values);
+
+  JsonLines lines_;
+  EventFile events_;
+  std::unique_ptr<Progress> progress_;
+  double earlier_seconds_;
+};
+
+}  // namespace recmill::train

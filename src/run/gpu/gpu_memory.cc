@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/gpu/gpu_memory.h"
+
+#include "base/saturating.h"
+#include "device/gpu/staged_arrays.h"
+#include "model/gpu_layers.h"
+#include "run/gpu/gpu_run.h"
+#include "run/gpu/place_gpu_rows.h"
+#include "run/memory.h"
+#include "run/sample_lookups.h"
+#include "step/gpu/gpu_trainer.h"
+
+namespace recmill::train {
+namespace {
+
+void add_layers(const ResolvedRun& run, const store::GpuBatches& batches,
+                store::GpuLedger& ledger) {
+  const RunOptions& options = run.options;
+  const auto model =
+      model::make_model_of_gpu(options.model, run.spec, static_cast<uint64_t>(options.train.seed));
+  if (!model.ok()) return;  // refused when a rank is made
+  const auto states = std::ssize(DenseOptimizer(options.optimizer, 0, {}).state());
+  GpuTrainer::need(run.spec, **model, states, batches, run.ranks, ledger);
+  // LibTorch keeps the results of each operation, and makes their gradients.
+  constexpr int64_t kCopies = 4;
+  int64_t inputs = run.spec.num_dense;
+  const auto lookups = sample_lookups(run);
+  for (size_t f = 0; f < run.spec.features.size(); ++f)
+    inputs +=
+        run.spec.dim_of(f) *
+        (run.spec.features[f].pooling == Pooling::none ? static_cast<int64_t>(lookups[f]) : 1);
+  ledger.device.items.push_back(
+      {"activations", 0,
+       saturating_product({kCopies, int64_t{sizeof(float)}, batches.largest.samples,
+                           layer_numbers(options.model, inputs)}),
+       /*certain=*/false});
+}
+
+// As if each chain had a raw column of its own, and every id were kept.
+void add_preprocessing(const ResolvedRun& run, const store::GpuBatches& batches,
+                       store::GpuLedger& ledger) {
+  const int64_t samples = batches.largest.samples;
+  StagedArrays columns, results;
+  for (size_t c = 0; c < run.graph.dense.size(); ++c) {
+    columns.add<float>(samples);
+    results.add<float>(samples);
+  }
+  size_t own = 0;  // features with ids of their own
+  for (size_t f = 0; f < run.spec.features.size(); ++f) {
+    if (run.spec.features[f].same_ids_as >= 0) continue;
+    const preprocess::Chain& chain = run.graph.features[own++];
+    const int64_t lookups = batches.largest.lookups[f];
+    results.add<uint64_t>(lookups);
+    if (chain.source == preprocess::Source::dense) {
+      columns.add<float>(samples);
+      continue;
+    }
+    columns.add<int64_t>(2 * (samples + 1));  // offsets before and after
+    columns.add<uint64_t>(lookups);
+    columns.add<float>(chain.weighted ? lookups : 0);
+    results.add<float>(chain.weighted ? lookups : 0);
+  }
+  GpuBytes all = columns.need();
+  all += results.need();
+  ledger.device.items.push_back({"columns to be preprocessed", 0, all.device, /*certain=*/false});
+  ledger.pinned.items.push_back(
+      {"pinned, columns to be preprocessed", 0, all.pinned, /*certain=*/false});
+}
+
+store::GpuLedger ledger_of(const ResolvedRun& run, const store::GpuBatches& batches,
+                           std::span<const GpuMemory> rows, int rank) {
+  store::GpuLedger ledger = store::gpu_store_need(run.spec, batches, rows, rank, run.ranks);
+  const store::GpuBatches own = store::part_of_rank(batches, run.ranks);
+  if (!batches.on_host) add_layers(run, own, ledger);
+  if (run.options.gpu.preprocess) add_preprocessing(run, own, ledger);
+  for (auto* const of : {&ledger.device, &ledger.pinned})
+    for (MemoryItem& item : of->items) item.device = rank;
+  return ledger;
+}
+
+}  // namespace
+
+std::vector<GpuPlan> plan_gpu(const ResolvedRun& run, int64_t usable, std::span<const int> ranks,
+                              std::span<const kernels::Schedule> pool) {
+  store::GpuBatches batches = gpu_batches(run);
+  batches.on_host = !layers_are_on_gpu(run.options);
+  batches.pool = pool;
+  const std::vector<GpuMemory> nothing(run.spec.tables.size(), GpuMemory::host);
+  const int64_t share = usable / std::ssize(ranks);
+  std::vector<GpuPlan> plans;
+  for (const int rank : ranks) {
+    const int64_t besides = ledger_of(run, batches, nothing, rank).device.total(rank);
+    GpuPlan& plan =
+        plans.emplace_back(GpuPlan{rank, store::held_tables(run.spec, run.ranks)[rank], {}, {}});
+    plan.rows = place_gpu_rows(run, plan.held, besides, share);
+    plan.need = ledger_of(run, batches, plan.rows, rank);
+  }
+  return plans;
+}
+
+}  // namespace recmill::train

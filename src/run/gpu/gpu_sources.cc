@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/gpu/gpu_sources.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "kernels/row_copy/gpu_row_copier.h"
+#include "kernels/row_copy/gpu_row_copy_arguments.h"
+#include "preprocess/run/gpu_chain_arguments.h"
+#include "preprocess/run/gpu_preprocess_source.h"
+#include "run/gpu/gpu_run.h"
+#include "step/gpu/gpu_step_arguments.h"
+#include "step/gpu/gpu_step_source.h"
+#include "store/gpu/gpu_store_sources.h"
+#include "store/gpu/held_tables.h"
+
+namespace recmill::train {
+namespace {
+
+using kernels::codegen::GpuPoolSource;
+using kernels::codegen::GpuSource;
+
+class Sources {
+ public:
+  Status add_lookups(const store::GpuStoreSources& of) {
+    RECMILL_ASSIGN_OR_RETURN(auto sources,
+                             kernels::codegen::fused_gpu_sources(of.lookups, of.fused));
+    for (GpuPoolSource& source : sources)
+      if (std::ranges::find(made.lookups, source.entry, &GpuPoolSource::entry) ==
+          made.lookups.end())
+        made.lookups.push_back(std::move(source));
+    return {};
+  }
+
+  template <class Source>
+  void add(std::span<const Source> sources, int threads) {
+    for (const GpuSource& source : sources) {
+      const auto is_there = [&](const LaunchedSource& other) {
+        return other.source.entry == source.entry;
+      };
+      if (std::ranges::none_of(made.others, is_there)) made.others.push_back({source, threads});
+    }
+  }
+  void add(const GpuSource& source, int threads) {
+    add(std::span<const GpuSource>(&source, 1), threads);
+  }
+
+  GpuSources made;
+};
+
+}  // namespace
+
+Result<GpuSources> gpu_sources(const ResolvedRun& run, const GpuSchedules& schedules) {
+  Sources sources;
+  for (const store::HeldTables& held : store::held_tables(run.spec, run.ranks)) {
+    store::GpuStoreKernels kernels;
+    if (!schedules.pool.empty())
+      for (const size_t f : held.features) kernels.pool.push_back(schedules.pool[f]);
+    kernels.blocks = schedules.blocks;
+    kernels.dispatch = run.options.kernels.dispatch;
+    kernels.slices = run.slices;
+    const auto of_store = store::gpu_store_sources(store::model_of(held, run.spec), kernels);
+    RECMILL_RETURN_IF_ERROR(sources.add_lookups(of_store));
+    sources.add(std::span(of_store.finder), kernels::gpu::kDistinctThreads);
+    sources.add(std::span(of_store.updater), kernels::gpu::kUpdateThreads);
+  }
+  if (run.options.gpu.preprocess)
+    sources.add(preprocess::gpu_preprocess_source("Recmill"), preprocess::kChainThreads);
+  if (layers_are_on_gpu(run.options))
+    sources.add(std::span<const GpuSource>(gpu_step_sources(run.options.optimizer, "Recmill")),
+                gpu::kStepThreads);
+  if (run.ranks > 1)
+    sources.add(kernels::gpu_row_copy_source("Recmill"), kernels::gpu::kCopyThreads);
+  return std::move(sources.made);
+}
+
+}  // namespace recmill::train

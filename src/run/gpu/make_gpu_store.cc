@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/gpu/make_gpu_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "comm/gather_values.h"
+#include "comm/gpu/staged_gpu_exchange.h"
+#include "comm/gpu/window_gpu_exchange.h"
+#include "comm/nccl/nccl_gpu_exchange.h"
+#include "kernels/tune/gpu_tuner.h"
+#include "run/chosen_kernels.h"
+#include "run/gpu/gpu_memory.h"
+#include "run/gpu/gpu_run.h"
+#include "run/gpu/place_gpu_rows.h"
+#include "store/gpu/gpu_store.h"
+#include "store/gpu/table_wise_gpu_store.h"
+
+namespace recmill::train {
+namespace {
+
+using kernels::tune::FamilyTuning;
+using kernels::tune::TuningRecord;
+
+Status check_windows(const GpuRunOptions& options, const RankOnHost& place, int ranks) {
+  if (options.exchange != GpuExchangeKind::windows || std::ssize(place.ranks) == ranks) return {};
+  return Status::BadRequest("gpu.exchange: \"windows\" is between ranks of one host, which has " +
+                            std::to_string(place.ranks.size()) + " of " + std::to_string(ranks));
+}
+
+template <class Way>
+Result<std::unique_ptr<GpuExchange>> made(Gpu& gpu, Communicator& communicator) {
+  RECMILL_ASSIGN_OR_RETURN(auto exchange, Way::make(gpu, communicator));
+  return std::unique_ptr<GpuExchange>(std::move(exchange));
+}
+
+/// What brings rows from GPU to GPU. `one_host`: all ranks are of this one.
+store::MakeGpuExchange exchange_of(GpuExchangeKind kind, bool one_host) {
+  return [=](Gpu& gpu, Communicator& communicator) -> Result<std::unique_ptr<GpuExchange>> {
+    bool windows = kind == GpuExchangeKind::windows;
+    if (kind == GpuExchangeKind::automatic) {
+      if (auto* const nccl = dynamic_cast<NcclCommunicator*>(&communicator); nccl != nullptr)
+        return std::unique_ptr<GpuExchange>(std::make_unique<NcclGpuExchange>(gpu, *nccl));
+      RECMILL_ASSIGN_OR_RETURN(const bool suits, WindowGpuExchange::suits(gpu, communicator));
+      windows = suits && one_host;
+    }
+    if (windows) return made<WindowGpuExchange>(gpu, communicator);
+    return made<StagedGpuExchange>(gpu, communicator);
+  };
+}
+
+/// Bytes of the GPU's memory that are free before any of its ranks takes some. Collective, of all
+/// ranks that have a GPU open.
+Result<int64_t> free_before(std::span<const int> ranks, Gpu& gpu, Communicator& communicator) {
+  RECMILL_RETURN_IF_ERROR(communicator.barrier());
+  RECMILL_ASSIGN_OR_RETURN(const auto free, gather_values(gpu.driver().free_bytes(), communicator));
+  int64_t least = free[communicator.rank()];
+  for (const int rank : ranks) least = std::min(least, free[rank]);
+  return least;
+}
+
+/// Where the rows of each table that the rank holds stand [tables]. Collective.
+Result<std::vector<GpuMemory>> place_rows(const ResolvedRun& run, const RankOnHost& place,
+                                          const store::GpuStoreKernels& kernels, Gpu& gpu,
+                                          Communicator& communicator) {
+  const int rank = communicator.rank();
+  RECMILL_ASSIGN_OR_RETURN(const int gpus, gpus_of_machine(run.options.device));
+  const auto ranks = ranks_of_same_gpu(place, gpus);
+  RECMILL_ASSIGN_OR_RETURN(const int64_t free, free_before(ranks, gpu, communicator));
+  const int64_t usable = usable_bytes(run.options.gpu, free);
+  auto plans = plan_gpu(run, usable, ranks, kernels.pool);
+  RECMILL_RETURN_IF_ERROR(check_gpu_memory(run, plans, usable));
+  GpuPlan& plan = *std::ranges::find(plans, rank, &GpuPlan::rank);
+  if (run.options.gpu.rows != GpuRowsIn::device)
+    log_info((run.ranks > 1 ? "rank " + std::to_string(rank) + ": " : "") + "gpu.rows = \"" +
+             std::string(name_of(run.options.gpu.rows)) +
+             "\": " + placed_text(run.spec, plan.held, plan.rows));
+  return std::move(plan.rows);
+}
+
+/// The store of one rank, or that of several.
+Result<std::unique_ptr<store::EmbeddingStore>> of_ranks(
+    const ResolvedRun& run, const RankOnHost& place, std::unique_ptr<Gpu> gpu,
+    const store::GpuStoreKernels& kernels, std::span<const GpuMemory> rows,
+    Communicator& communicator, ThreadPool& pool) {
+  const auto seed = static_cast<uint64_t>(run.options.train.seed);
+  if (communicator.ranks() == 1) {
+    RECMILL_ASSIGN_OR_RETURN(
+        auto store, store::GpuStore::create(run.spec, seed, std::move(gpu), kernels, pool, rows));
+    return std::unique_ptr<store::EmbeddingStore>(std::move(store));
+  }
+  const bool one_host = std::ssize(place.ranks) == communicator.ranks();
+  RECMILL_ASSIGN_OR_RETURN(auto store,
+                           store::TableWiseGpuStore::create(
+                               run.spec, seed, std::move(gpu), kernels, communicator,
+                               exchange_of(run.options.gpu.exchange, one_host), pool, rows));
+  return std::unique_ptr<store::EmbeddingStore>(std::move(store));
+}
+
+}  // namespace
+
+kernels::tune::TunedFor gpu_tuned_for(const ResolvedRun& run, DeviceKind device, const Gpu& gpu) {
+  kernels::tune::TunedFor of;
+  of.machine = gpu.properties().name;
+  of.compiler = device == DeviceKind::emulated ? kernels::tune::this_compiler()
+                                               : "sm_" + std::to_string(gpu.properties().compute);
+  of.workload = run.options.name;
+  of.model = run.tuned_model;
+  of.threads = 1;
+  of.deterministic = run.options.train.deterministic;
+  return of;
+}
+
+Result<GpuSchedules> gpu_schedules(const TuningRecord& record, const ResolvedRun& run,
+                                   const std::string& source) {
+  const FamilyTuning* const pool = record.family("embedding_pool");
+  if (pool == nullptr) return Status::Failed(source + ": embedding_pool was not tuned");
+  const auto chosen = kernels::tune::schedules_of(pool->choice);
+  GpuSchedules schedules{std::vector<kernels::Schedule>(run.spec.features.size()),
+                         pool->choice.value.blocks};
+  for (size_t c = 0; c < chosen.size(); ++c) {
+    RECMILL_RETURN_IF_ERROR(kernels::find_gpu_pool_kernel(chosen[c]).status().at(source));
+    for (const int64_t f : pool->times.classes[c].features) {
+      if (f < 0 || f >= std::ssize(schedules.pool))
+        return Status::Failed(source + ": there is no feature number " + std::to_string(f));
+      schedules.pool[f] = chosen[c];
+    }
+  }
+  for (size_t f = 0; f < schedules.pool.size(); ++f)
+    if (schedules.pool[f].of.empty())
+      return Status::Failed(source + ": has no schedule for feature number " + std::to_string(f));
+  return schedules;
+}
+
+Result<GpuSchedules> gpu_schedules(const TuningRecord& record, const ResolvedRun& run,
+                                   const std::string& source, const Gpu& gpu) {
+  const std::string why =
+      kernels::tune::foreign_because(record.of, gpu_tuned_for(run, run.options.device, gpu));
+  if (!why.empty()) return Status::Failed(source + ": " + why + "; run `recmill tune` here");
+  return gpu_schedules(record, run, source);
+}
+
+Result<GpuSchedules> gpu_schedules(const TuningRecord& record, const ResolvedRun& run,
+                                   const std::string& source,
+                                   std::span<const std::string> architectures) {
+  kernels::tune::TunedFor wanted = record.of;
+  wanted.model = run.tuned_model;
+  wanted.deterministic = run.options.train.deterministic;
+  if (std::ranges::find(architectures, record.of.compiler) == architectures.end())
+    return Status::Failed(source + ": it was tuned for '" + record.of.compiler +
+                          "', which no --arch names");
+  if (const std::string why = kernels::tune::foreign_because(record.of, wanted); !why.empty())
+    return Status::Failed(source + ": " + why);
+  return gpu_schedules(record, run, source);
+}
+
+Result<GpuSchedules> choose_gpu_schedules(
+    const ResolvedRun& run, Files& files,
+    const std::function<Result<GpuSchedules>(const TuningRecord& record,
+                                             const std::string& source)>& schedules_of) {
+  const KernelOptions& options = run.options.kernels;
+  if (options.mode == KernelMode::standard) return GpuSchedules{};
+  const std::string path = tuning_record_path(run.options);
+  const auto record = read_tuning_record(path, files);
+  auto chosen = record.ok() ? schedules_of(*record, path) : record.status();
+  if (chosen.ok()) return chosen;
+  RECMILL_RETURN_IF_ERROR(allow_default_schedules(options, chosen.status()));
+  return GpuSchedules{};
+}
+
+Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun& run,
+                                                              const RankOnHost& place,
+                                                              Communicator& communicator,
+                                                              ThreadPool& pool, Files& files) {
+  const DeviceKind device = run.options.device;
+  RECMILL_RETURN_IF_ERROR(check_windows(run.options.gpu, place, communicator.ranks()));
+  RECMILL_ASSIGN_OR_RETURN(auto gpu, open_gpu(run.options, place.number));
+  store::GpuStoreKernels kernels;
+  kernels.dispatch = run.options.kernels.dispatch;
+  kernels.slices = run.slices;
+  RECMILL_ASSIGN_OR_RETURN(kernels.compile, compiler_for(run, device, *gpu, pool, files));
+  RECMILL_ASSIGN_OR_RETURN(
+      auto schedules,
+      choose_gpu_schedules(run, files, [&](const TuningRecord& record, const std::string& source) {
+        return gpu_schedules(record, run, source, *gpu);
+      }));
+  kernels.pool = std::move(schedules.pool);
+  kernels.blocks = schedules.blocks;
+  RECMILL_ASSIGN_OR_RETURN(const auto rows, place_rows(run, place, kernels, *gpu, communicator));
+  auto store = of_ranks(run, place, std::move(gpu), kernels, rows, communicator, pool);
+  if (!store.ok()) return store.status().at("device = \"" + std::string(name_of(device)) + "\"");
+  return store;
+}
+
+}  // namespace recmill::train

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/rank.h"
+
+#include "kernels/dense_layer/dense_layer.h"
+#include "model/graphed_layers.h"
+#include "model/initialize.h"
+#include "model/make_model.h"
+#include "preprocess/run/gpu_preprocessor.h"
+#include "reader/open_reader.h"
+#include "run/chosen_kernels.h"
+#include "run/gpu/gpu_run.h"
+#include "run/gpu/make_gpu_store.h"
+#include "run/placement/run_placement.h"
+#include "step/gpu/gpu_trainer.h"
+#include "step/rank_trainer.h"
+#include "store/gpu/store_on_gpu.h"
+#include "store/placed/placed_store.h"
+#include "store/tables/local_store.h"
+#include "store/tables/plain_store.h"
+
+namespace recmill::train {
+namespace {
+
+Result<std::unique_ptr<preprocess::Preprocessor>> make_preprocessor(const ResolvedRun& run, Way way,
+                                                                    const RankOnHost& place,
+                                                                    ThreadPool& pool,
+                                                                    Files& files) {
+  if (way == Way::plain) return preprocess::make_plain_preprocessor(run.graph, run.spec);
+  if (!run.options.gpu.preprocess) return preprocess::make_preprocessor(run.graph, run.spec, pool);
+  RECMILL_ASSIGN_OR_RETURN(auto gpu, open_gpu(run.options, place.number));
+  RECMILL_ASSIGN_OR_RETURN(const auto compile,
+                           compiler_for(run, run.options.device, *gpu, pool, files));
+  return preprocess::make_gpu_preprocessor(run.graph, run.spec, std::move(gpu), compile, pool);
+}
+
+Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run, Way way,
+                                                          const RankOnHost& place,
+                                                          Communicator& communicator,
+                                                          ThreadPool& pool, Files& files) {
+  const auto seed = static_cast<uint64_t>(run.options.train.seed);
+  if (way == Way::plain || run.options.embedding.store == StoreKind::plain) {
+    RECMILL_ASSIGN_OR_RETURN(auto plain, store::PlainStore::create(run.spec, seed, pool));
+    return std::unique_ptr<store::EmbeddingStore>(std::move(plain));
+  }
+  if (run.options.device != DeviceKind::cpu)
+    return make_gpu_store(run, place, communicator, pool, files);
+  RECMILL_ASSIGN_OR_RETURN(auto kernels, choose_kernels(run, files));
+  if (run.options.embedding.store == StoreKind::placed) {
+    RECMILL_CHECK(run.placed != nullptr, run.options.name);
+    RECMILL_ASSIGN_OR_RETURN(
+        auto placed, store::PlacedStore::create(run.spec, seed, communicator, pool, run.placed,
+                                                placed_options(run), std::move(kernels)));
+    return std::unique_ptr<store::EmbeddingStore>(std::move(placed));
+  }
+  RECMILL_ASSIGN_OR_RETURN(auto local, store::LocalStore::create(run.spec, seed, communicator, pool,
+                                                                 std::move(kernels)));
+  return std::unique_ptr<store::EmbeddingStore>(std::move(local));
+}
+
+// Counts the rows, which may read all of them, only where it must.
+Result<LearningRate> make_learning_rate(const TrainOptions& train, reader::Reader& train_rows) {
+  if (!decays_to_the_end(train)) return learning_rate_of(train, 0);
+  RECMILL_ASSIGN_OR_RETURN(const int64_t rows, train_rows.rows());
+  return learning_rate_of(train, rows);
+}
+
+// None where nothing is to go on meanwhile. Nor on one host: there ranks hardly wait for sums, and
+// a thread more costs a hundredth.
+Result<std::unique_ptr<GradientReduction>> make_reduction(const ResolvedRun& run, Way way,
+                                                          Communicator& communicator) {
+  if (way == Way::plain || communicator.shares_memory() || !run.options.train.overlap)
+    return std::unique_ptr<GradientReduction>();
+  return GradientReduction::create(communicator, run.slices);
+}
+
+std::vector<ParameterRange> trained_ranges(const model::Model& model) {
+  std::vector<ParameterRange> ranges;
+  for (const model::ParameterSpec& parameter : model.parameters()) {
+    if (!parameter.trained) continue;
+    const bool adjoins =
+        !ranges.empty() && ranges.back().first + ranges.back().count == parameter.offset;
+    if (adjoins) {
+      ranges.back().count += parameter.size();
+    } else {
+      ranges.push_back({parameter.offset, parameter.size()});
+    }
+  }
+  return ranges;
+}
+
+Status make_gpu_trainer(const ResolvedRun& run, Buffer parameters, Communicator& communicator,
+                        ThreadPool& pool, Files& files, Rank& rank) {
+  const DeviceKind device = run.options.device;
+  auto* const store = dynamic_cast<store::StoreOnGpu*>(rank.store.get());
+  RECMILL_CHECK(store != nullptr);
+  auto layers = model::make_gpu_layers(
+      device == DeviceKind::cuda ? model::LayersOn::cuda : model::LayersOn::emulated_gpu,
+      store->gpu(), *rank.model, run.spec);
+  if (!layers.ok()) return layers.status().at("device = \"" + std::string(name_of(device)) + "\"");
+  rank.layers = *std::move(layers);
+  const GpuRunOptions& options = run.options.gpu;
+  if (options.graphs != GpuGraphs::off && !options.synchronous)
+    rank.layers = std::make_unique<model::GraphedLayers>(std::move(rank.layers));
+  RECMILL_ASSIGN_OR_RETURN(const auto compile,
+                           compiler_for(run, device, store->gpu(), pool, files));
+  RECMILL_ASSIGN_OR_RETURN(rank.trainer,
+                           GpuTrainer::make(run.spec, *rank.layers, *store, *rank.dense_optimizer,
+                                            communicator, pool, std::move(parameters), compile));
+  return {};
+}
+
+}  // namespace
+
+Status settle(Rank& rank) {
+  RECMILL_RETURN_IF_ERROR(rank.store->settle());
+  return rank.trainer->settle();
+}
+
+Result<StepResult> score(Rank& rank, const RankBatch& batch) {
+  UnseenMeans* const means = rank.unseen_means.get();
+  if (means != nullptr) RECMILL_RETURN_IF_ERROR(means->before(batch));
+  RECMILL_ASSIGN_OR_RETURN(const StepResult step, rank.trainer->score(batch));
+  if (means != nullptr) RECMILL_RETURN_IF_ERROR(means->after(batch));
+  return step;
+}
+
+std::unique_ptr<ThreadPool> make_pool(int threads) {
+  auto pool = std::make_unique<ThreadPool>(threads);
+  pool->set_thread_start([] {
+    model::use_one_torch_thread();
+    kernels::dense_layer::use_one_thread();
+  });
+  return pool;
+}
+
+Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicator,
+                       ThreadPool& pool, Files& files) {
+  const RunOptions& options = run.options;
+  const auto seed = static_cast<uint64_t>(options.train.seed);
+  const reader::ParserKind parser =
+      way == Way::plain ? reader::ParserKind::plain : reader::ParserKind::fast;
+  Rank rank;
+  RECMILL_ASSIGN_OR_RETURN(
+      rank.train_rows, reader::open_reader(options.data, Subset::train, seed, pool, files, parser));
+  if (reader::names_evaluation_rows(options.data)) {
+    RECMILL_ASSIGN_OR_RETURN(
+        rank.eval_rows, reader::open_reader(options.data, Subset::eval, seed, pool, files, parser));
+  }
+  RankOnHost place;
+  if (options.device != DeviceKind::cpu) {
+    RECMILL_ASSIGN_OR_RETURN(place, rank_on_host(communicator));
+  }
+  RECMILL_ASSIGN_OR_RETURN(rank.preprocessor, make_preprocessor(run, way, place, pool, files));
+  RECMILL_ASSIGN_OR_RETURN(rank.store, make_store(run, way, place, communicator, pool, files));
+  const bool on_gpu = way == Way::engine && layers_are_on_gpu(options);
+  RECMILL_ASSIGN_OR_RETURN(rank.model, on_gpu
+                                           ? model::make_model_of_gpu(options.model, run.spec, seed)
+                                           : model::make_model(options.model, run.spec, seed));
+  RECMILL_ASSIGN_OR_RETURN(Buffer parameters, model::initial_parameters(*rank.model, seed));
+  rank.dense_optimizer = std::make_unique<DenseOptimizer>(
+      options.optimizer, rank.model->parameter_count(), trained_ranges(*rank.model));
+  RECMILL_ASSIGN_OR_RETURN(rank.learning_rate, make_learning_rate(options.train, *rank.train_rows));
+  if (on_gpu) {
+    RECMILL_RETURN_IF_ERROR(
+        make_gpu_trainer(run, std::move(parameters), communicator, pool, files, rank));
+  } else {
+    RECMILL_ASSIGN_OR_RETURN(auto beside, make_reduction(run, way, communicator));
+    rank.trainer = std::make_unique<RankTrainer>(
+        run.spec, *rank.model, *rank.store, *rank.dense_optimizer, communicator, pool, run.slices,
+        std::move(parameters), std::move(beside));
+  }
+  RECMILL_RETURN_IF_ERROR(rank.trainer->load_parameters());
+  rank.unseen_means = UnseenMeans::make(run.graph, run.spec, *rank.store, communicator);
+  return rank;
+}
+
+}  // namespace recmill::train

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run's options with everything that follows from them and from the data's columns. Pure values.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/status.h"
+#include "comm/world.h"
+#include "placement_plan/placement_plan.h"
+#include "preprocess/dag/resolve.h"
+#include "run/options/run_options.h"
+#include "schema/column_spec.h"
+#include "step/data_stage.h"
+#include "table/placed_tables.h"
+
+namespace recmill::train {
+
+struct ResolvedRun {
+  RunOptions options;  // with the lines of its workload written out
+  DataSchema schema;
+  ModelSpec spec;           // with the tables that the model adds
+  std::string tuned_model;  // what kernels of `spec` are tuned for, as it is trained
+  preprocess::FeatureGraph graph;
+  int slices = 1;
+  int ranks = 1;
+  int threads = 1;
+  // Set by place_tables() where the store is the placed one, for `ranks`:
+  std::shared_ptr<const PlacementPlan> plan = nullptr;
+  std::shared_ptr<const table::PlacedTables> placed = nullptr;  // the same, ready
+  std::string plan_text = {};                                   // checksums of the plan, by line
+
+  BatchSchedule schedule(int rank) const;
+  /// Ranks that the run can have: as many as it has slices, and one where its store is the plain
+  /// one or a GPU computes its layers.
+  int most_ranks() const;
+  /// Samples that training goes through when the data has `rows` training rows.
+  int64_t samples_in_all(int64_t rows) const;
+};
+
+/// Checks the options against each other and the columns; errors name the key. `cores` stands in
+/// for train.threads = 0.
+Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& schema, int cores);
+
+/// The same for this machine and the columns of the data that the options name.
+Result<ResolvedRun> resolve_run(const RunOptions& options, Files& files);
+
+/// The same with as many ranks as the world gives, and this process's share of the cores.
+Result<ResolvedRun> resolve_run(const RunOptions& options, const World& world, Files& files);
+
+/// Refuses early stopping and the best checkpoint where no evaluation row can be judged by, or none
+/// defines the metric.
+Status check_judging(const ResolvedRun& run);
+
+/// Processors of this machine: what train.threads = 0 means.
+int machine_cores();
+
+}  // namespace recmill::train

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's part of a global batch, as it travels from the data stage to training.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "batch/sparse_batch.h"
+#include "preprocess/run/preprocessor.h"
+#include "store/embedding_store.h"
+
+namespace recmill::train {
+
+/// Where the data path stands: everything before it has been handed out.
+struct StreamPosition {
+  int64_t iteration = 0;  // training batches handed out
+  int64_t epoch = 0;
+  int64_t row = 0;  // position in the epoch's order, before down-sampling
+  bool operator==(const StreamPosition&) const = default;
+};
+
+/// What a trainer has sent to a GPU of a batch. The trainer outlives it.
+class SentInputs {
+ public:
+  virtual ~SentInputs() = default;
+};
+
+struct RankBatch {
+  store::Purpose purpose = store::Purpose::train;
+  StreamPosition before;  // where the data path stood before this batch ...
+  StreamPosition after;   // ... and as after it: what a checkpoint after this batch holds
+  preprocess::DictionaryVersions dictionaries;  // as after this batch
+  bool last_of_pass = false;                    // the last batch of an epoch or of an evaluation
+  bool ends_training = false;                   // nothing follows
+
+  SliceCut cut;         // of the global batch
+  int first_slice = 0;  // this rank's slices [first_slice, end_slice)
+  int end_slice = 0;
+  DenseBatch dense;  // this rank's samples
+  SparseBatch sparse;
+  RowKeys keys;                     // of this rank's samples, where the reader was asked for it
+  std::vector<uint8_t> unlabelled;  // [samples] or empty: those whose label, a 0, is none
+  std::unique_ptr<store::Prepared> prepared;
+  std::unique_ptr<SentInputs> sent;  // null: the step sends them
+
+  int64_t samples() const { return dense.samples; }
+  /// Samples of local slice `slice`, counted from this rank's first one.
+  int64_t begin_of(int slice) const { return cut.begin(slice) - cut.begin(first_slice); }
+};
+
+/// Lets the store look at the batch's ids: sets `prepared`.
+Status prepare(store::EmbeddingStore& store, RankBatch& batch);
+
+/// Copies samples [begin, end) of a batch; vectors of `part` are reused.
+void copy_samples(const DenseBatch& whole, int64_t begin, int64_t end, DenseBatch& part);
+void copy_samples(const SparseBatch& whole, int64_t begin, int64_t end, SparseBatch& part);
+void copy_samples(const RowKeys& whole, int64_t begin, int64_t end, RowKeys& part);
+
+}  // namespace recmill::train

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the placed store carries a placement plan out.
+#pragma once
+
+#include "schema/copy_reduce.h"
+
+namespace recmill::store {
+
+struct PlacedOptions {
+  /// Each distinct row is fetched once a rank and batch, and one sum of its gradients sent back;
+  /// else once for each lookup. Of rows with copies always sums are sent.
+  bool dedup_fetch = true;
+  CopyReduce reduce = CopyReduce::automatic;
+  /// One round of messages fetches the rows of all tables; else one a table.
+  bool one_call = true;
+  /// Rows that this rank holds are read while others are on their way; else once they are here.
+  bool overlap = true;
+  /// Ranks of one host read each other's rows where they stand (HostRows), but for those whose
+  /// columns are split, and messages of gradients too (RowExchange); else these travel as between
+  /// hosts.
+  bool share_rows = true;
+};
+
+}  // namespace recmill::store

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole sets of tables: allocated, and written as the seam says.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "device/thread_pool.h"
+#include "store/embedding_store.h"
+#include "store/tables/host_rows.h"
+#include "table/embedding_table.h"
+
+namespace recmill::store {
+
+/// Where a table is to stand, whose rows have no room yet.
+using RoomOf = std::function<Result<table::TableRoom>(const table::EmbeddingTable&)>;
+
+/// A rank's share of every table [tables], with initial rows. `room_of` is asked for one table
+/// after the other.
+Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
+                                                         std::span<const table::TableShare> shares,
+                                                         ThreadPool& pool, const RoomOf& room_of);
+/// The same. With `host`, which is of the same shares and
+/// outlives the tables, collective: rows are stored there, where it has them.
+Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
+                                                         std::span<const table::TableShare> shares,
+                                                         ThreadPool& pool,
+                                                         HostRows* host = nullptr);
+/// As TableSpec::sharding says.
+Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
+                                                         int rank, int ranks, ThreadPool& pool);
+
+/// Adds what create_tables() allocates on `device`.
+void tables_need(const ModelSpec& model, std::span<const table::TableShare> shares, int device,
+                 MemoryLedger& ledger);
+/// On each of `ranks` devices, as TableSpec::sharding says.
+MemoryLedger tables_need(const ModelSpec& model, int ranks);
+
+/// EmbeddingStore::write_rows: rows of other shares are ignored. A block that does not fit its
+/// table is an error that names the table.
+Status write_table(std::vector<table::EmbeddingTable>& tables, const RowBlock& block);
+
+}  // namespace recmill::store
