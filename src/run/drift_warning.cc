@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <memory>
-
 #include "base/log.h"
 #include "run/chosen_kernels.h"
 #include "run/gpu/make_gpu_store.h"
@@ -40,26 +38,28 @@ std::string figures_of(const Drift& drift) {
                      bags(drift.tuned), drift.distance, kernels::tune::kDriftDistance);
 }
 
-std::function<void(const SparseBatch&)> drift_warning(const ResolvedRun& run,
-                                                      store::EmbeddingStore& store, Files& files) {
-  if (run.options.kernels.mode != KernelMode::tuned) return nullptr;
-  const std::string path = tuning_record_path(run.options);
-  const auto record = read_tuning_record(path, files);
+DriftWarning::DriftWarning(const ResolvedRun& run, store::EmbeddingStore& store, Files& files,
+                           bool watches)
+    : run_(run), path_(tuning_record_path(run.options)) {
+  if (!watches || run.options.kernels.mode != KernelMode::tuned) return;
+  const auto record = read_tuning_record(path_, files);
   // Without a good record kernels are not tuned, and the store has said so.
-  if (!record.ok() || !check_used(*record, run, path, store, files).ok()) return nullptr;
-  const auto* const family = record->family("embedding_pool");
-  if (family == nullptr) return nullptr;
-  auto watch = std::make_shared<DriftWatch>(family->times.classes, run.spec.features.size());
-  return [&run, path, watch = std::move(watch)](const SparseBatch& batch) {
-    const auto found = watch->see(batch);
-    if (found.empty()) return;
-    const std::string others =
-        found.size() == 1 ? "" : fmt::format(", and {} more features", found.size() - 1);
-    log_warning(
-        fmt::format("{}: feature '{}' has drifted: {}{}; `recmill tune {}` tunes again", path,
-                    run.spec.features[found[0].feature].name, figures_of(found[0]), others,
-                    run.options.device == DeviceKind::cpu ? "--if-drifted" : "--overwrite"));
-  };
+  if (!record.ok() || !check_used(*record, run, path_, store, files).ok()) return;
+  if (const auto* const family = record->family("embedding_pool"); family != nullptr)
+    watch_.emplace(family->times.classes, run.spec.features.size());
+}
+
+Status DriftWarning::see(const SparseBatch& batch, int64_t /*iteration*/) {
+  if (!watch_) return {};
+  const auto found = watch_->see(batch);
+  if (found.empty()) return {};
+  const std::string others =
+      found.size() == 1 ? "" : fmt::format(", and {} more features", found.size() - 1);
+  log_warning(fmt::format("{}: feature '{}' has drifted: {}{}; `recmill tune {}` tunes again",
+                          path_, run_.spec.features[found[0].feature].name, figures_of(found[0]),
+                          others,
+                          run_.options.device == DeviceKind::cpu ? "--if-drifted" : "--overwrite"));
+  return {};
 }
 
 }  // namespace recmill::train

@@ -299,12 +299,12 @@ Status train_rank(Training& training, Communicator& communicator) {
   RECMILL_ASSIGN_OR_RETURN(const auto replanner,
                            make_replanner(run, rank, communicator, training.pool, setting.files,
                                           log ? &*log : nullptr, start.position.iteration));
-  const LoopSetting loop_setting{
-      .log = log ? &*log : nullptr,
-      .interrupted = setting.interrupted,
-      .saver = saver,
-      .watch = communicator.rank() == 0 ? drift_warning(run, *rank.store, setting.files) : nullptr,
-      .replanner = replanner.get()};
+  DriftWarning drift(run, *rank.store, setting.files, /*watches=*/communicator.rank() == 0);
+  LoopSetting loop_setting{.log = log ? &*log : nullptr,
+                           .interrupted = setting.interrupted,
+                           .saver = saver,
+                           .hooks = {&drift}};
+  if (replanner != nullptr) loop_setting.hooks.push_back(replanner.get());
   TrainingLoop loop(run, rank, communicator, loop_setting, start);
   RECMILL_ASSIGN_OR_RETURN(const LoopOutcome outcome, loop.run());
   RECMILL_ASSIGN_OR_RETURN(const Json ids, count_ids(run, rank, communicator));

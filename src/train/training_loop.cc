@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 namespace recmill::train {
 
 TrainingLoop::TrainingLoop(const ResolvedRun& run, Rank& rank, Communicator& communicator,
@@ -69,10 +72,8 @@ Status TrainingLoop::train(const RankBatch& batch) {
   RECMILL_RETURN_IF_ERROR(gather_scores(communicator_, batch, step, scores_));
   outcome_.seconds += watch.seconds();
   outcome_.samples += step.samples;
-  if (setting_.watch) setting_.watch(batch.sparse);
-  Replanner* const replanner = setting_.replanner;
-  if (replanner != nullptr)
-    RECMILL_RETURN_IF_ERROR(replanner->see(batch.sparse, batch.before.iteration));
+  for (LoopHook* const hook : setting_.hooks)
+    RECMILL_RETURN_IF_ERROR(hook->see(batch.sparse, batch.before.iteration));
   state_.position = batch.after;
   state_.dictionaries = batch.dictionaries;
   if (setting_.log != nullptr) {
@@ -80,11 +81,11 @@ Status TrainingLoop::train(const RankBatch& batch) {
     RECMILL_RETURN_IF_ERROR(report(batch, scale));
   }
   const bool interrupted = setting_.interrupted != nullptr && setting_.interrupted->load();
-  RECMILL_ASSIGN_OR_RETURN(const Agreement agreed, agree(interrupted));
-  stop_ = agreed.stop != 0;
+  RECMILL_RETURN_IF_ERROR(agree(interrupted));
+  stop_ = agreed_[0] != 0;
   if (stop_) outcome_.ending = Ending::interrupted;
-  if (replanner != nullptr)
-    RECMILL_RETURN_IF_ERROR(replanner->adopt(agreed.order, state_.position.iteration));
+  for (size_t h = 0; h < setting_.hooks.size(); ++h)
+    RECMILL_RETURN_IF_ERROR(setting_.hooks[h]->adopt(agreed_[h + 1], state_.position.iteration));
   stages.enter(Stage::checkpoint);
   RECMILL_RETURN_IF_ERROR(setting_.saver.advance());
   const int64_t every = options.checkpoint.every;
@@ -112,11 +113,11 @@ Status TrainingLoop::keep_best() {
   return {};
 }
 
-// Rows are about to move: a snapshot that is being written would hold them in both places.
 Status TrainingLoop::make_way(const RankBatch& batch) {
-  const Replanner* const replanner = setting_.replanner;
-  if (replanner == nullptr || !replanner->moves_at(batch.before.iteration)) return {};
-  return setting_.saver.wait();
+  const bool moves = std::ranges::any_of(setting_.hooks, [&](const LoopHook* hook) {
+    return hook->moves_rows(batch.before.iteration);
+  });
+  return moves ? setting_.saver.wait() : Status();
 }
 
 // Rows that are replaced for an evaluation are no checkpoint's.
@@ -126,16 +127,18 @@ Status TrainingLoop::make_way_for_means() {
   return setting_.saver.wait();
 }
 
-// Rank 0 decides and tells the others, so that all leave after the same iteration.
-Result<TrainingLoop::Agreement> TrainingLoop::agree(bool stop) {
-  Agreement agreed{stop ? 1 : 0};
-  if (communicator_.ranks() == 1) return agreed;
-  if (setting_.replanner != nullptr && communicator_.rank() == 0) {
-    RECMILL_ASSIGN_OR_RETURN(agreed.order, setting_.replanner->next(state_.position.iteration));
+// Rank 0 decides and tells the others, so that all leave, and change, after the same iteration.
+Status TrainingLoop::agree(bool stop) {
+  agreed_.assign(1 + setting_.hooks.size(), 0);
+  if (communicator_.rank() == 0) {
+    agreed_[0] = stop ? 1 : 0;
+    for (size_t h = 0; h < setting_.hooks.size(); ++h) {
+      RECMILL_ASSIGN_OR_RETURN(agreed_[h + 1],
+                               setting_.hooks[h]->propose(state_.position.iteration));
+    }
   }
-  RECMILL_RETURN_IF_ERROR(
-      communicator_.broadcast(std::as_writable_bytes(std::span(&agreed, 1)), 0));
-  return agreed;
+  if (communicator_.ranks() == 1) return {};
+  return communicator_.broadcast(std::as_writable_bytes(std::span(agreed_)), 0);
 }
 
 Status TrainingLoop::report(const RankBatch& batch, double learning_rate_scale) {

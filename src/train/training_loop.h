@@ -4,17 +4,17 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "batch/sparse_batch.h"
 #include "comm/communicator.h"
 #include "run/checkpoint/checkpoint_saver.h"
 #include "run/folder/run_log.h"
-#include "run/placement/replanner.h"
 #include "run/rank.h"
+#include "step/loop_hook.h"
 #include "step/loop_state.h"
 #include "step/metrics/sample_window.h"
 #include "step/scores.h"
@@ -36,9 +36,7 @@ struct LoopSetting {
   RunLog* log = nullptr;                           // rank 0 alone
   const std::atomic<bool>* interrupted = nullptr;  // read by rank 0
   CheckpointSaver& saver;
-  /// Sees what is trained; may be empty.
-  std::function<void(const SparseBatch&)> watch = nullptr;
-  Replanner* replanner = nullptr;  // on every rank, or on none
+  std::vector<LoopHook*> hooks = {};  // the same on every rank
 };
 
 class TrainingLoop {
@@ -58,12 +56,7 @@ class TrainingLoop {
   Status save(SavedAs as = SavedAs::in_turn);
   Status make_way(const RankBatch& batch);
   Status make_way_for_means();
-  /// What rank 0 tells the others after an iteration.
-  struct Agreement {
-    int64_t stop = 0;
-    Replanner::Order order = Replanner::Order::go_on;
-  };
-  Result<Agreement> agree(bool stop);
+  Status agree(bool stop);
 
   const ResolvedRun& run_;
   Rank& rank_;
@@ -72,7 +65,8 @@ class TrainingLoop {
   LoopState state_;
   LoopOutcome outcome_;
   bool stop_ = false;
-  bool is_best_ = false;  // the evaluation that has just ended
+  std::vector<int64_t> agreed_;  // what rank 0 tells after an iteration: to stop; of each hook
+  bool is_best_ = false;         // the evaluation that has just ended
   int64_t saved_iteration_ = -1;
   Scores scores_;
   metrics::SampleWindow window_;       // rank 0: samples scored before their update

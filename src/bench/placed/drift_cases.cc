@@ -118,14 +118,15 @@ class DriftCase {
     RECMILL_RETURN_IF_ERROR(train(*store_, sparse, iteration, ours));
     const auto sent = static_cast<double>(all_.traffic().sent - before);
     RECMILL_RETURN_IF_ERROR(replanner_->see(sparse, iteration));
-    auto order = Replanner::Order::go_on;
+    train::LoopHook::Proposal proposal = 0;
     if (all_.rank() == 0) {
-      RECMILL_ASSIGN_OR_RETURN(order, replanner_->next(iteration + 1));
+      RECMILL_ASSIGN_OR_RETURN(proposal, replanner_->propose(iteration + 1));
     }
-    RECMILL_RETURN_IF_ERROR(all_.broadcast(std::as_writable_bytes(std::span(&order, 1)), 0));
-    RECMILL_RETURN_IF_ERROR(replanner_->adopt(order, iteration + 1));
+    RECMILL_RETURN_IF_ERROR(all_.broadcast(std::as_writable_bytes(std::span(&proposal, 1)), 0));
+    RECMILL_RETURN_IF_ERROR(replanner_->adopt(proposal, iteration + 1));
     const double seconds = watch.seconds();
-    if (order == Replanner::Order::adopt) in_force_ = iteration + 2;
+    if (static_cast<Replanner::Order>(proposal) == Replanner::Order::adopt)
+      in_force_ = iteration + 2;
     RECMILL_RETURN_IF_ERROR(train(*fixed_, sparse, iteration, expected));
     if (ours != expected)
       return Status::Failed(

@@ -84,7 +84,7 @@ class GpuTunerTest : public testing::Test {
     RECMILL_ASSIGN_OR_RETURN(auto codes, codegen::emulated_code(sources, cache_));
     for (size_t s = 0; s < codes.size(); ++s)
       for (const int64_t blocks : spilling_)
-        if (sources[s].text.find("at least " + std::to_string(blocks) + " blocks of a multi") !=
+        if (sources[s].text.find("at least " + std::to_string(blocks) + " blocks of an SM") !=
             std::string::npos)
           codes[s].spilled = 16;
     return codes;

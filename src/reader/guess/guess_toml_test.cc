@@ -19,7 +19,7 @@ delimiter = ","
 header = true
 split.by = "time"  # the last tenth evaluates: what a model is for comes later
 split.eval_fraction = 0.1
-shuffle.kind = "window"  # rows that stand together are often alike
+shuffle.kind = "window"  # neighbouring rows are often alike
 
 [[data.columns]]  # whole numbers from 0 to 1, 2 distinct: the label by its name
 name = "clicked"

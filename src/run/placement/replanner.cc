@@ -99,7 +99,13 @@ Result<Replanner::Order> Replanner::next(int64_t iteration) {
   return due && iteration < setting_.end ? Order::look : Order::go_on;
 }
 
-Status Replanner::adopt(Order order, int64_t iteration) {
+Result<LoopHook::Proposal> Replanner::propose(int64_t iteration) {
+  RECMILL_ASSIGN_OR_RETURN(const Order order, next(iteration));
+  return static_cast<Proposal>(order);
+}
+
+Status Replanner::adopt(Proposal proposal, int64_t iteration) {
+  const auto order = static_cast<Order>(proposal);
   if (order == Order::go_on) return {};
   if (order == Order::look) {
     begin_look(iteration);

@@ -25,6 +25,7 @@
 #include "placement/planners.h"
 #include "placement/replan.h"
 #include "stats/access_counter.h"
+#include "step/loop_hook.h"
 #include "store/placed/placed_store.h"
 
 namespace recmill::train {
@@ -39,9 +40,9 @@ struct ReplanSetting {
   int64_t end = 0;    // the iteration with which training ends
 };
 
-class Replanner {
+class Replanner final : public LoopHook {
  public:
-  /// What rank 0 tells all ranks after an iteration.
+  /// What rank 0 proposes, as a number.
   enum class Order : int64_t {
     go_on,
     look,   // the window has ended
@@ -59,16 +60,14 @@ class Replanner {
                                                    store::PlacedStore& store,
                                                    Communicator& communicator, ThreadPool& pool,
                                                    Tell tell, int64_t iteration);
-  ~Replanner();  // waits for what goes on beside training
+  ~Replanner() override;  // waits for what goes on beside training
 
-  /// This rank's part of the batch that iteration has trained.
-  Status see(const SparseBatch& batch, int64_t iteration);
-  /// On rank 0, before `iteration` is trained: what is to be done.
-  Result<Order> next(int64_t iteration);
-  /// On every rank, before `iteration` is trained: does it.
-  Status adopt(Order order, int64_t iteration);
-  /// Whether the first lookup for `iteration` moves rows.
-  bool moves_at(int64_t iteration) const { return store_.is_moving() && iteration >= begin_; }
+  Status see(const SparseBatch& batch, int64_t iteration) override;
+  Result<Proposal> propose(int64_t iteration) override;
+  Status adopt(Proposal proposal, int64_t iteration) override;
+  bool moves_rows(int64_t iteration) const override {
+    return store_.is_moving() && iteration >= begin_;
+  }
 
   /// Bytes for counts, of a rank.
   static int64_t bytes(const ModelSpec& model);
@@ -93,6 +92,7 @@ class Replanner {
   Replanner(ReplanSetting setting, PlacementPlan plan, const ModelSpec& model,
             store::PlacedStore& store, Communicator& communicator,
             std::unique_ptr<Communicator> beside, ThreadPool& pool, Tell tell, int64_t iteration);
+  Result<Order> next(int64_t iteration);
   void begin_look(int64_t iteration);
   Status end_look(int64_t iteration);
   Result<Outcome> look_together(int64_t iteration, double sent);

@@ -130,7 +130,8 @@ Seen train(uint64_t seed, int64_t drift,
       for (bool looked = false; order == Replanner::Order::look; looked = true) {
         if (communicator.rank() == 0) {
           do {
-            RECMILL_ASSIGN_OR_RETURN(order, replanner->next(i + 1));
+            RECMILL_ASSIGN_OR_RETURN(const auto proposal, replanner->propose(i + 1));
+            order = static_cast<Replanner::Order>(proposal);
             std::this_thread::sleep_for(std::chrono::milliseconds(looked ? 1 : 0));
           } while (looked && order == Replanner::Order::go_on);
           if (looked) seen.orders.push_back(order);
@@ -138,7 +139,7 @@ Seen train(uint64_t seed, int64_t drift,
         }
         RECMILL_RETURN_IF_ERROR(
             communicator.broadcast(std::as_writable_bytes(std::span(&order, 1)), 0));
-        RECMILL_RETURN_IF_ERROR(replanner->adopt(order, i + 1));
+        RECMILL_RETURN_IF_ERROR(replanner->adopt(static_cast<LoopHook::Proposal>(order), i + 1));
       }
     }
     return {};
