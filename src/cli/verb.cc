@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -101,6 +102,13 @@ Status refuse_unwritable(const std::string& option, const std::string& path, boo
     return {};
   return Status::BadRequest(option + " " + path + ": there is no folder " +
                             whole_path(path.substr(0, slash)));
+}
+
+Result<std::string> own_path() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return Status::Failed("/proc/self/exe: " + error.message());
+  return path.string();
 }
 
 std::function<std::string(const std::string&)> within(double least, double most) {

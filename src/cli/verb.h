@@ -25,6 +25,9 @@ struct ConfigArguments {
 };
 void add_config_arguments(CLI::App& verb, ConfigArguments& arguments);
 
+/// The path of this program.
+Result<std::string> own_path();
+
 /// How progress is shown: on a terminal, as lines, or not at all (--quiet).
 train::Progress::Style progress_style(bool quiet);
 

@@ -15,10 +15,8 @@ namespace recmill::cli {
 namespace {
 
 Status become_bench(const std::vector<std::string>& words) {
-  std::error_code error;
-  const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return Status::Failed("/proc/self/exe: " + error.message());
-  const std::string program = own.parent_path() / "recmill-bench";
+  RECMILL_ASSIGN_OR_RETURN(const std::string own, own_path());
+  const std::string program = std::filesystem::path(own).parent_path() / "recmill-bench";
   std::vector<char*> arguments{const_cast<char*>(program.c_str())};
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);

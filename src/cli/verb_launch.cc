@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -23,13 +22,6 @@ std::atomic<int> g_interrupts{0};
 
 void count_interrupt(int) {
   ++g_interrupts;
-}
-
-Result<std::string> own_path() {
-  std::error_code error;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return Status::Failed("/proc/self/exe: " + error.message());
-  return path.string();
 }
 
 /// The verb's own mistakes are told by its ranks; that there is no such verb is told before any.
