@@ -14,7 +14,7 @@ namespace recmill {
 class MadeFolders {
  public:
   /// Makes `folder` and those above it where they are not there; their names survive a loss of
-  /// power. An empty `folder` is where one stands.
+  /// power. An empty `folder` is the current one.
   static Result<MadeFolders> make(Files& files, const std::string& folder);
   /// Makes the folder of a file.
   static Result<MadeFolders> make_for(Files& files, const std::string& path);

@@ -7,7 +7,7 @@
 
 namespace recmill {
 
-/// Where the gradient of one lookup stands. 8 bytes, so that a row's lookups are read in a stream.
+/// Where the gradient of one lookup is. 8 bytes, so that a row's lookups are read in a stream.
 struct LookupSource {
   uint32_t gradient_row = 0;  // pooled: sample of the rank's batch; unpooled: lookup of its feature
   uint16_t feature = 0;       // index among the features of the table, as they were given
@@ -26,7 +26,7 @@ struct DistinctRows {
                               // mean, else 1; empty: no feature of the table is a mean
   std::vector<int64_t> feature_begins;  // [features + 1], into positions
   std::vector<int64_t> positions;  // [lookups], feature by feature in the order of its view: index
-                                   // into rows; lookup j of the view stands at feature_begins + j
+                                   // into rows; lookup j of the view is at feature_begins + j
 
   int64_t count() const { return static_cast<int64_t>(rows.size()); }
   int64_t lookups() const { return static_cast<int64_t>(sources.size()); }

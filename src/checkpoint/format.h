@@ -39,7 +39,7 @@ struct Block {
   int64_t first_row = 0;
   int64_t last_row = 0;
   int64_t rows = 0;
-  bool listed = false;  // row numbers stand before the rows
+  bool listed = false;  // row numbers are before the rows
   uint32_t crc = 0;
   ColumnRange columns = {};  // elements of a row; none: all of them
 

@@ -39,7 +39,7 @@ std::string header_of(const EntrySpec& tensor) {
   return header + text;
 }
 
-/// What stands behind 'key': in the header's dictionary, spaces passed over; nothing without it.
+/// What is behind 'key': in the header's dictionary, spaces passed over; nothing without it.
 std::optional<std::string_view> value_of(std::string_view header, std::string_view key) {
   const std::string quoted = "'" + std::string(key) + "':";
   const size_t at = header.find(quoted);

@@ -78,7 +78,7 @@ class PartWriter {
   std::map<std::string, Pending> pending_;  // by entry name
 };
 
-/// What becomes of a whole checkpoint that stands where one is written.
+/// What becomes of a whole checkpoint that is already where one is written.
 enum class Standing { keep, replace };
 
 /// One checkpoint. Until finish() returns, nothing is there under its name; destroyed before, it

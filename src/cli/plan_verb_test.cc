@@ -95,7 +95,7 @@ constexpr Carried kCarried[] = {{"table_wise", "0", "false"},    {"row_wise", "0
                                 {"milp", "0.5", "true"}};
 
 /// Whether each distinct row is fetched once, and whether ranks of one host read rows where they
-/// stand: of threads, and of processes.
+/// are: of threads, and of processes.
 constexpr std::pair<bool, bool> kThreadWays[] = {{false, true}, {true, false}},
                                 kProcessWays[] = {{false, false}, {true, true}};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs of the program. Each stands in a file of its own, verb_NAME.cc, and adds itself to the
+// The verbs of the program. Each is in a file of its own, verb_NAME.cc, and adds itself to the
 // command line; the one that the user chose leaves what is to be run in Chosen.
 #pragma once
 

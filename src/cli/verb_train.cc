@@ -72,7 +72,7 @@ std::string with_commas(int64_t number) {
 using TablesByName = std::map<std::string, const TableSpec*>;
 
 /// An item of the ledger, "rank 0: table C3: weights", as that of any table of its size: what
-/// stands before their number, and behind it. Of another item the whole name, and nothing.
+/// comes before their number, and behind it. Of another item the whole name, and nothing.
 std::pair<std::string, std::string> item_of_size(const std::string& item,
                                                  const TablesByName& tables) {
   constexpr std::string_view kTable = ": table ";

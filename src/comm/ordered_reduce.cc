@@ -154,7 +154,7 @@ Status OrderedReduce<T>::finish_piece(Exchange& exchange, std::span<const SliceP
 }
 
 // Between two fences each rank adds what it owns of one piece, copies the results of the piece
-// before, and stores its parts of the next one. What it stores stands in the other half of the
+// before, and stores its parts of the next one. What it stores is in the other half of the
 // window than what others load.
 template <typename T>
 Status OrderedReduce<T>::reduce_by_window(std::span<const SlicePart<T>> parts, std::span<T> total) {

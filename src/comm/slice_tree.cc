@@ -37,7 +37,7 @@ class TileSum {
   }
 
  private:
-  // Where the sum over `range` stands: in `out`, or in the one part it consists of; null: no part.
+  // Where the sum over `range` is: in `out`, or in the one part it consists of; null: no part.
   const T* fold(SliceRange range, T* out) {
     if (next_ == parts_.size() || parts_[next_].slices.begin >= range.end) return nullptr;
     if (parts_[next_].slices == range) return parts_[next_++].data + begin_;

@@ -33,7 +33,7 @@ class SubtreeSums {
   Result<float*> take();
   /// `sum`, from take(), is the sum of `slice` now. Any thread; each slice once.
   void put(int slice, float* sum);
-  /// After all put(): what stands now, ascending; valid until reset().
+  /// After all put(): the sums that are left, ascending; valid until reset().
   std::vector<SlicePart<float>> parts() const;
 
  private:

@@ -20,9 +20,9 @@ struct RunConfig {
 };
 
 /// Reads a configuration file, the run folder that training made, or, by a bare name that is
-/// neither, a workload (config/workloads.h); `sets` are "key=value". Paths are relative to where
-/// one stands, or those of the file to its `base`; a run's folder is that of the run, whatever the
-/// file in it says.
+/// neither, a workload (config/workloads.h); `sets` are "key=value". Paths are relative to the
+/// current folder, or those of the file to its `base`; a run's folder is that of the run, whatever
+/// the file in it says.
 Result<RunConfig> load_run_config(const std::string& path, const std::vector<std::string>& sets);
 
 /// What the run's folder keeps: the same from wherever it is opened.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The configurations of workloads/, which the program carries: a bare name stands for one wherever
-// a configuration file may stand.
+// a configuration file may be named.
 #pragma once
 
 #include <span>

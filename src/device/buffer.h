@@ -59,7 +59,7 @@ class Buffer {
 /// that is about to be written for the first time.
 void ask_for_huge_pages(const void* data, size_t bytes);
 
-/// Small buffers beside each other, so that they too stand in huge pages: a thousand tables of half
+/// Small buffers beside each other, so that they too are in huge pages: a thousand tables of half
 /// a megabyte cost a hundred pages, not a hundred thousand, and each one's cache lines are spread
 /// evenly over a cache's sets.
 class SharedPages {

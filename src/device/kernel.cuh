@@ -44,7 +44,7 @@ __device__ __forceinline__ u32 arrive(u32* at) {
   __threadfence();
   return before;
 }
-/// Has what stands at `at` come nearer, before it is read.
+/// Has what is at `at` come nearer, before it is read.
 __device__ __forceinline__ void prefetch(const void* at) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
 }

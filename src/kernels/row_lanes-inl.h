@@ -38,7 +38,7 @@ HWY_INLINE void store_first(Floats value, float* to, int64_t count) {
   partial_vectors::HWY_NAMESPACE::store_first(kFloats, value, to, count);
 }
 
-/// How a row's weights are read: `at` is where the first lane's weight stands.
+/// How a row's weights are read: `at` is where the first lane's weight is.
 struct Float32Row {
   static constexpr int64_t kBytes = 4;
   template <class Tag>

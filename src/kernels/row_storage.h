@@ -16,7 +16,7 @@ constexpr int64_t bytes_of(RowPrecision precision) {
 
 /// `count` records of `stride` bytes. A record is dim weights in `precision`, then, at
 /// `element_state` bytes, the optimizer's state by element: [columns][dim] float32. State by row
-/// stands apart, so that a lookup does not read it.
+/// is apart, so that a lookup does not read it.
 struct RowStorage {
   std::byte* data = nullptr;
   int64_t count = 0;           // records

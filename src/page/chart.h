@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of HTML pages that are legible from 400 pixels on: a chart is narrow and several stand
+// Pictures of HTML pages that are legible from 400 pixels on: a chart is narrow and several are
 // beside each other where there is room; what is written at bars is text of the page, not of a
 // picture that shrinks.
 #pragma once

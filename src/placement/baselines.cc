@@ -54,7 +54,7 @@ Result<Proposal> plan_row_wise(const Problem& problem) {
 }
 
 // Columns in groups of 16 over the devices, from one device on after the other; tables of one group
-// stand whole.
+// are stored whole.
 Result<Proposal> plan_column_wise(const Problem& problem) {
   Proposal proposal = blank(problem, "column_wise");
   const int devices = problem.devices();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where every row of every table stands, and from where each device fetches it: what placement/
+// Where every row of every table is stored, and from where each device fetches it: what placement/
 // decides and the placed store carries out. The matrices P of OPER (section 3.2), said by ranges of
 // rows and exceptions to them. Its file is described in docs/formats/placement_plan.md.
 #pragma once

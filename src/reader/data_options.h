@@ -144,7 +144,7 @@ void describe(Visitor& v, LabelOptions& o) {
 }
 
 /// Sequences from a log of user, item, category, behaviour, unix time (Taobao UserBehavior). Each
-/// event after the first `minimum_history` of a user's is a positive sample; beside it stand
+/// event after the first `minimum_history` of a user's is a positive sample; beside it are
 /// `negatives` seeded random items.
 struct BehaviorLogOptions {
   std::vector<std::string> behaviors;  // kept ones ("pv", "buy"); empty: all
@@ -178,7 +178,7 @@ void describe(Visitor& v, BehaviorLogOptions& o) {
 /// What a reader is asked for besides by who scores rows. No key of a configuration.
 struct ScoredRows {
   bool labels = true;    // each row must have a label; else it may lack one, which is then NaN
-  bool numbers = false;  // ColumnBatch::keys says where each row stands ...
+  bool numbers = false;  // ColumnBatch::keys says where each row is from ...
   std::string key;       // ... and what it has in the column of this name; empty: none
 };
 

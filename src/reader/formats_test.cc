@@ -492,7 +492,7 @@ DataOptions write_text(const std::string& name, const std::string& text, DataFor
   return options;
 }
 
-/// Reads a table as `options` say where it stands; what is told where that fails.
+/// Reads a table as `options` say where it is; what is told where that fails.
 std::vector<std::string> read(const Table& table, DataOptions options, ParserKind parser,
                               const std::string& what) {
   options.cache = "";

@@ -12,7 +12,7 @@ namespace recmill::reader {
 /// Rows [bounds[w], bounds[w + 1]) of the data are window w. An epoch takes the windows in a
 /// permuted order, slot after slot, and the rows of each in a permuted order.
 struct EpochOrder {
-  std::vector<int64_t> windows;  // [slots], window that stands in each slot
+  std::vector<int64_t> windows;  // [slots], window that is in each slot
   std::vector<int64_t> starts;   // [slots + 1], position of a slot's first row
 
   int64_t slots() const { return static_cast<int64_t>(windows.size()); }

@@ -15,7 +15,7 @@ namespace recmill::train {
 
 /// Finds what the ops of `run.graph` lack, where they lack any, over all training rows in the order
 /// of the data, unshuffled and before negatives are left out: rank 0 reads them, once for each
-/// "standardize" that stands behind another, and tells the others. Collective over the processes.
+/// "standardize" that follows another, and tells the others. Collective over the processes.
 Status fit_columns(ResolvedRun& run, Way way, const JobIdentity& identity, World& world,
                    Files& files, Progress::Style style);
 

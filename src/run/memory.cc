@@ -80,7 +80,7 @@ class RankItems {
           saturating_product({SubtreeSums::vector_bytes(parameters), 1 + dense_states()}));
       return;
     }
-    const int64_t vector = SubtreeSums::vector_bytes(parameters);  // the others stand alike
+    const int64_t vector = SubtreeSums::vector_bytes(parameters);  // the others are alike
     if (training_) {
       add("dense parameters, gradient and optimizer state",
           saturating_product({vector, 2 + dense_states()}));
@@ -139,7 +139,7 @@ class RankItems {
     estimate("window of metrics", train_.window * (2 * bytes_of_scored() + 16));
   }
 
-  // While rows move, one table stands twice; the largest, in shares as they are.
+  // While rows move, one table is stored twice; the largest, in shares as they are.
   void add_replanning() {
     if (!replans(run_)) return;
     add("counts of lookups", Replanner::bytes(run_.spec));
@@ -235,7 +235,7 @@ MemoryLedger ledger_of(const ResolvedRun& run, bool training) {
     items.add_checkpoint();
     items.add_replanning();
   }
-  // What training touches of the libraries comes on top of what stands now.
+  // What training touches of the libraries comes on top of what is held now.
   constexpr int64_t kTouchedLater = int64_t{24} << 20;
   ledger.items.push_back({"program and libraries", 0,
                           proc_bytes("/proc/self/status", "VmRSS:") + kTouchedLater,

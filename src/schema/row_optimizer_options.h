@@ -8,7 +8,7 @@ enum class OptimizerKind { sgd, adagrad, rowwise_adagrad, adam, ftrl };
 /// What the bias of Adam's moments is corrected by: the run's iterations, or the row's own updates.
 enum class BiasCorrection { global, row };
 
-/// Row optimizer and its constants. Formulas stand in the headers of table/.
+/// Row optimizer and its constants. Formulas are in the headers of table/.
 struct RowOptimizerOptions {
   OptimizerKind kind = OptimizerKind::rowwise_adagrad;
   double learning_rate = 0.01;                         // before warm-up and decay

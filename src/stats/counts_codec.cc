@@ -196,7 +196,7 @@ Status take_counts(std::span<const std::byte>& bytes, const ColumnSizes& sizes,
   return {};
 }
 
-/// The numbers that are not 0, each after how many zeros stand before it.
+/// The numbers that are not 0, each after how many zeros are before it.
 void put_sparse(std::span<const int64_t> numbers, std::vector<std::byte>& bytes) {
   const auto held = std::ranges::count_if(numbers, [](int64_t number) { return number != 0; });
   put_number(static_cast<uint64_t>(held), bytes);

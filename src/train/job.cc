@@ -197,7 +197,7 @@ const std::string& config_of_folder(const JobSetting& setting) {
   return setting.config.empty() ? setting.identity.config : setting.config;
 }
 
-// The run's folder, once every rank stands: until then a run that it replaces is not touched.
+// The run's folder, once every rank is made: until then a run that it replaces is not touched.
 Status begin_folder(Training& training, Communicator& communicator) {
   RECMILL_RETURN_IF_ERROR(communicator.barrier());
   if (communicator.rank() == 0) {

@@ -17,7 +17,7 @@
 
 namespace recmill::train {
 
-/// The folder that bench/rivals/pytorch_dlrm.py reads; its layout stands there. Batches are held in
+/// The folder that bench/rivals/pytorch_dlrm.py reads; its layout is there. Batches are held in
 /// memory until finish(), so this is for data of some million samples.
 class PlainExport {
  public:

@@ -70,7 +70,7 @@ Status differs(const GpuEmbeddingShape& shape, const std::string& what, int64_t 
 }
 
 /// What `distinct` says of some of its rows, as of a table of these alone whose gradient has one
-/// row for each of their lookups. `lookups`: where those stand in the whole gradient.
+/// row for each of their lookups. `lookups`: where those are in the whole gradient.
 DistinctRows part_of(const DistinctRows& distinct, std::span<const int64_t> places,
                      std::vector<int64_t>& lookups) {
   DistinctRows part;

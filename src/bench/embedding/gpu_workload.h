@@ -63,7 +63,7 @@ class GpuEmbeddingWorkload {
   Status wait_for_rows() { return stream_.wait_for(finding_); }
 
   /// Bytes that lookups, or search and update, must move at least: each address once, so that a row
-  /// that is looked up twice is read once, and nothing of what stands between the two.
+  /// that is looked up twice is read once, and nothing of what is between the two.
   int64_t lookup_bytes(int64_t batch) const;
   int64_t update_bytes(int64_t batch) const;
 

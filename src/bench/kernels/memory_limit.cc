@@ -54,7 +54,7 @@ void write(std::byte* begin, int64_t bytes) {
   kernels::finish_streaming();
 }
 
-/// What stands between two positions of a region that is gone through round and round.
+/// What is between two positions of a region that is gone through round and round.
 class Round {
  public:
   explicit Round(Buffer buffer) : buffer_(std::move(buffer)) {}

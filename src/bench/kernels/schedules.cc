@@ -51,7 +51,7 @@ Result<std::vector<SingleSchedule>> singles(const KernelWorkload& workload,
       train::make_pool_subject(workload.run, workload.tables, workload.tune_batches));
   std::vector<SingleSchedule> all;
   for (const FusedParameters& value : train::fused_values(this_processor().l2_bytes)) {
-    if (value.defaults) continue;  // they stand among the candidates of the others
+    if (value.defaults) continue;  // they are among the candidates of the others
     std::vector<std::vector<Schedule>> lists;
     for (size_t c = 0; c < subject->classes().size(); ++c)
       lists.push_back(subject->schedules(c, value));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs that rows of one host stand at two ranks.
+// What it costs that rows of one host are stored at two ranks.
 #pragma once
 
 #include "bench/bench.h"

@@ -63,7 +63,7 @@ struct Way {
   Task task = Task::forward;
   store::PlacedOptions options;
   double extra_memory = placement::PlannerOptions().extra_memory;
-  bool copies_alone = false;  // where rows have no copies, they stand table-wise
+  bool copies_alone = false;  // where rows have no copies, they are placed table-wise
   std::unique_ptr<store::PlacedStore> store;
   int64_t iteration = 0;
   std::vector<double> seconds;  // a batch, by repetition

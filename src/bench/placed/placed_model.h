@@ -17,7 +17,7 @@
 
 namespace recmill::bench {
 
-/// A DLRM 512-256-64-d and 512-256-1 on ranks whose rows, of d columns, stand as a plan says.
+/// A DLRM 512-256-64-d and 512-256-1 on ranks whose rows, of d columns, are stored as a plan says.
 class PlacedModel {
  public:
   static constexpr int kSlices = 8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cases of `bench placed` stand on: frozen shapes that fit a small machine, and the
+// What the cases of `bench placed` are built on: frozen shapes that fit a small machine, and the
 // problem that planners are given of them.
 #pragma once
 

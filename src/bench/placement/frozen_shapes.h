@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The five data sets of OPER (ATC 2024) as shapes of tables, and accesses to them drawn by a law,
-// frozen: what every case of `bench placement` stands on.
+// frozen: what every case of `bench placement` is built on.
 #pragma once
 
 #include <cstdint>

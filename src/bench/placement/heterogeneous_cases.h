@@ -8,7 +8,7 @@
 // what it sends; `received` is the former alone, as the paper counts. Access-greedy is beside.
 //
 // The limit of `largest_communication` is the optimum of a linear program: rows are merged with
-// those of about the same accesses a byte into classes, any share of which may stand on any device
+// those of about the same accesses a byte into classes, any share of which may be on any device
 // and, with extra memory, on several, within the memory that plans have; nothing but
 // communication counts. Every plan is such a sharing but for the differences within a class, so
 // that no plan's slowest device communicates less but for these.

@@ -86,7 +86,7 @@ class Program : public testing::Test {
 
   TemporaryFolder folder_;
   std::vector<std::string> launcher_;  // words before the program
-  std::string where_;                  // folder in that folder where one stands; empty: there
+  std::string where_;                  // folder in that folder; empty: that one
   std::string out_ = "out";            // file that is the program's stdout
   int64_t address_space_ = 0;          // bytes that a program may map; 0: as many as there are
 };

@@ -9,7 +9,7 @@
 
 namespace recmill {
 
-/// Where each rank's pieces stand, one after the other: [ranks + 1], bytes.
+/// Where each rank's pieces are, one after the other: [ranks + 1], bytes.
 std::vector<size_t> places_of(std::span<const DevicePieces> of_ranks);
 
 /// Enqueues copies of the pieces to what begins at `to`, of any GPU or pinned, one after the other.

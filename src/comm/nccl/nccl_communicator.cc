@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kAlignment = 256;  // of a piece in a buffer
 
-/// Where pieces of these sizes stand behind each other; [count + 1], the last is the end.
+/// Where pieces of these sizes are behind each other; [count + 1], the last is the end.
 template <typename Spans>
 std::vector<size_t> places_of(const Spans& pieces) {
   std::vector<size_t> places{0};
@@ -96,7 +96,7 @@ NcclCommunicator::~NcclCommunicator() {
   }
 }
 
-// Waits for no other rank, but for what stands before its messages on this GPU: where that does not
+// Waits for no other rank, but for what is before its messages on this GPU: where that does not
 // end, NCCL is left as it is to the end of the process, and what does not end is returned.
 std::string NcclCommunicator::abort_nccl() {
   const nccl::Comm comm = std::exchange(comm_, nullptr);

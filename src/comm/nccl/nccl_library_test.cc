@@ -83,7 +83,7 @@ nccl::Api keeping_nccl() {
   return api;
 }
 
-// Its end waits for what stands before its messages.
+// Its end waits for what is before its messages.
 TEST(NcclLibrary, IsNotEndedWhereAKernelDoesNotEnd) {
   static int aborted;
   nccl::Api api = keeping_nccl();

@@ -126,7 +126,7 @@ class BlockRunner {
   Warp warps_[kMostThreads / kWarp];
   int64_t steps_before_ = 0;  // warp steps of blocks before this one
   Fiber fibers_[kFiberSets * kMostThreads];
-  bool started_[kFiberSets * kMostThreads] = {};  // the fiber stands in run_threads()
+  bool started_[kFiberSets * kMostThreads] = {};  // the fiber is inside run_threads()
   unsigned fiber_of_[kMostThreads] = {};
   Thread threads_[kMostThreads];
   unsigned count_ = 0, alive_ = 0, current_ = 0;

@@ -22,7 +22,7 @@
 #endif
 
 // recmill_switch_stack(void** from, void* to): pushes what the calling convention makes a function
-// keep, and goes on where `to` stood. recmill_enter_fiber(): what a new stack goes on with. Outside
+// keep, and goes on where `to` was. recmill_enter_fiber(): what a new stack goes on with. Outside
 // of any function, so that no compiler clones them or changes their registers.
 asm(R"(
 .text

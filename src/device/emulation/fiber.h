@@ -35,7 +35,7 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// From now on the first switch to it calls entry(), which must not return. What stood on the
+  /// From now on the first switch to it calls entry(), which must not return. What was on the
   /// stack is forgotten, no destructor runs.
   void start(void (*entry)());
   Context& context() { return context_; }

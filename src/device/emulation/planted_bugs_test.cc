@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A test of the tests: kernels with a bug each, and who must catch it. Beside each stands its twin
+// A test of the tests: kernels with a bug each, and who must catch it. Beside each is its twin
 // without the bug, which nobody may complain of.
 //
 // What only a sanitizer sees is tested where the tests are built with it (presets asan and tsan).

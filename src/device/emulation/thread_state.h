@@ -15,7 +15,7 @@ constexpr unsigned kWarp = 32;
 struct Index {
   unsigned x = 0, y = 0, z = 0;
 };
-/// Where a thread stands in its grid.
+/// Where a thread is in its grid.
 struct ThreadState {
   Index thread, block;
   GridExtent threads, blocks;  // of the block, of the grid
@@ -23,7 +23,7 @@ struct ThreadState {
 /// Of the thread that runs; null: no kernel does.
 extern __thread const ThreadState* running;
 
-/// The place in a kernel's source that an operation stands at: what makes two of them the same.
+/// The place in a kernel's source that an operation is at: what makes two of them the same.
 struct Site {
   const char* file = "";
   unsigned line = 0, column = 0;

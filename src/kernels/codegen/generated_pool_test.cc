@@ -60,7 +60,7 @@ class Features {
     return made;
   }
 
-  /// Outputs stand beside each other, but for a gap of `gap` floats behind the middle feature, and
+  /// Outputs are beside each other, but for a gap of `gap` floats behind the middle feature, and
   /// features whose bit of `empty` is set have no lookup.
   void expect_equal_beside(std::shared_ptr<const PoolCode> code, uint64_t empty, int64_t gap,
                            int64_t tile) const {

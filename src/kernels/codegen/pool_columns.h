@@ -17,7 +17,7 @@ struct ColumnVector {
   int64_t lanes = 0, column = 0;
 };
 
-/// Columns that stand in registers together, and the same `repeats` times in a row.
+/// Columns that are in registers together, and the same `repeats` times in a row.
 struct ColumnBlock {
   int64_t first = 0, width = 0, repeats = 1;
   std::vector<ColumnVector> vectors;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Golden samples stand in testing/golden; RECMILL_RENEW_GOLDEN=1 build/tests/codegen_test writes
+// Golden samples are in testing/golden; RECMILL_RENEW_GOLDEN=1 build/tests/codegen_test writes
 // them anew.
 #include "kernels/codegen/pool_source.h"
 

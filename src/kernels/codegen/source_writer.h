@@ -12,7 +12,7 @@ namespace recmill::kernels::codegen {
 class SourceWriter {
  public:
   /// A line; fmt's grammar, so that a brace of the source is written twice. A line that begins with
-  /// a closing brace stands one level further out, lines behind one that ends with an opening brace
+  /// a closing brace is one level further out, lines behind one that ends with an opening brace
   /// one level further in.
   template <class... Arguments>
   void operator()(fmt::format_string<Arguments...> format, Arguments&&... arguments) {

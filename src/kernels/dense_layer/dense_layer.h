@@ -17,9 +17,9 @@
 // blocks of kBlock samples in order. So results are bitwise independent of threads and ranks (on
 // one instruction set).
 //
-// Layout. In float32 activations and their gradients stand by feature, a block's x as
+// Layout. In float32 activations and their gradients are by feature, a block's x as
 // [inputs][samples] and y as [outputs][samples]: then both products read W as the optimizer left
-// it, each row once, and no step packs weights. In bfloat16 they stand by sample, x as
+// it, each row once, and no step packs weights. In bfloat16 they are by sample, x as
 // [samples][inputs], as oneDNN's fast kernels want them.
 //
 // Why products of our own in float32 (products.h). In a training step weights and their gradients
@@ -109,7 +109,7 @@ class Layer {
   void pack(int64_t task, const float* weight, const float* bias);
 
   /// samples in [0, kBlock]; no gaps in x and y. Safe to call from several threads, each with its
-  /// own workspace. `x_in_panels`: x stands in product_panels(inputs), which is faster where there
+  /// own workspace. `x_in_panels`: x is in product_panels(inputs), which is faster where there
   /// are many inputs; float32, and of no use to backward().
   void forward(int64_t samples, const void* x, void* y, Workspace& workspace,
                bool x_in_panels = false) const;

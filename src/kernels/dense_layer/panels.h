@@ -8,12 +8,12 @@
 
 namespace recmill::kernels::dense_layer {
 
-/// A matrix B [depth][columns] in panels of `width` columns. Element (k, n) stands at
+/// A matrix B [depth][columns] in panels of `width` columns. Element (k, n) is at
 ///   n / width * panel_stride + (k / pair * width + n % width) * pair + k % pair.
 /// What pads a panel is zero, and stays what it was.
 struct PanelLayout {
   int64_t width = 0;         // columns of a panel
-  int64_t pair = 1;          // 2: neighbours in depth stand beside each other (bfloat16)
+  int64_t pair = 1;          // 2: neighbours in depth are beside each other (bfloat16)
   int64_t panel_stride = 0;  // elements between panels
 };
 

@@ -27,7 +27,7 @@ constexpr int64_t kPanel = product_panels(1).width;
 // Rows of a tile: the sums of two vectors each, a row of B and an element of A fill the registers.
 constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 ? 14 : 6;
 
-// Bytes of B that stand near while all rows of A meet them. A deeper B is worked through a part of
+// Bytes of B that are near while all rows of A meet them. A deeper B is worked through a part of
 // the depth after the other; what is summed so far waits in C.
 constexpr int64_t kNearBytes = 384 * 1024;
 

@@ -66,7 +66,7 @@ struct SortedTile {
         end(table.first + table.lookups),
         tile(table.first + static_cast<i64>(part) * kSortTile) {}
 
-  /// Where the i-th item of this thread stands.
+  /// Where the i-th item of this thread is.
   RECMILL_DEVICE i64 at(int i) const { return tile + item_of_tile(0, i); }
   /// Which of this thread's items begin a row: all keys are on their way at a time.
   RECMILL_DEVICE void find_begins(bool (&begins)[kSortItems]) const {

@@ -42,7 +42,7 @@ struct ListedSamples {
   i32 slice;  // of the global batch
 };
 
-/// One table of a batch. In the order of keys its lookups stand at [first, first + lookups) of all.
+/// One table of a batch. In the order of keys its lookups are at [first, first + lookups) of all.
 struct ListedTable {
   u64 first_key;  // of its row 0
   i64 first;

@@ -62,7 +62,7 @@ struct GpuLookupsSize {
   bool weighted = false, mean = false;  // some feature
 };
 
-/// Where a batch's lookups stand, on its way to a GPU, and there. Keeps its memory from batch to
+/// Where a batch's lookups are, on its way to a GPU, and there. Keeps its memory from batch to
 /// batch; the batch before must have been run to its end when the next is staged.
 class GpuLookups {
  private:

@@ -32,7 +32,7 @@ struct BagsParameters {
 };
 
 /// Fetches a piece's ids ahead of their use: the processor does so by itself, but not far enough
-/// to keep up with rows that stand in a core's own cache.
+/// to keep up with rows that are in a core's own cache.
 class IdFetch {
  public:
   IdFetch(const PoolPiece& piece, int64_t ahead)

@@ -26,7 +26,7 @@ struct alignas(sizeof(typename Weight::Stored) * kLanes) StoredLanes {
   typename Weight::Stored lane[kLanes];
 };
 
-/// to = elements [element, element + kLanes) of the row at `row`, which stand at a multiple of
+/// to = elements [element, element + kLanes) of the row at `row`, which are at a multiple of
 /// their own size.
 template <class Weight, int kLanes>
 RECMILL_DEVICE void load_lanes(const u8* row, int element, float (&to)[kLanes]) {

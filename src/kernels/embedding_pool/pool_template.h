@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A way to pool one feature's bags: what it says of itself, and its body. Recmill's own are listed
-// in templates.cc; a user's stand in a file of their own (docs/ADDING.md).
+// in templates.cc; a user's are in a file of their own (docs/ADDING.md).
 #pragma once
 
 #include <algorithm>

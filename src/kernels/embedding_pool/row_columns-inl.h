@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of a row's columns that stand in registers together. Included once for each instruction
+// Blocks of a row's columns that are in registers together. Included once for each instruction
 // set (Highway's foreach_target).
 
 #if defined(RECMILL_KERNELS_ROW_COLUMNS_INL_H_) == defined(HWY_TARGET_TOGGLE)

@@ -28,7 +28,7 @@ FeatureShape shape_of(int64_t dim, const BagShape& bags) {
   return shape;
 }
 
-/// Features of one shape whose outputs stand beside each other on whole cache lines, so that they
+/// Features of one shape whose outputs are beside each other on whole cache lines, so that they
 /// can be streamed; what nobody may write is NaN.
 class Features {
  public:

@@ -138,7 +138,7 @@ void scatter_by_feature(const Group& g, const float* from, int64_t columns, floa
   }
 }
 
-// What stands as the dense layers want it.
+// What is laid out as the dense layers want it.
 template <typename T>
 void gather(const InteractionSpec& s, const Group& g, const void* from, int64_t columns,
             float* to) {

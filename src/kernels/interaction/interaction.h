@@ -14,8 +14,8 @@
 // from left to right, one multiply-add an element (fused on instruction sets that have it). Sums
 // are float32 in both precisions.
 //
-// Layout: `out` and the bottom layers' output, with their gradients, stand as the dense layers want
-// them (dense_layer.h): by feature in float32, by sample in bfloat16. Rows stand by sample.
+// Layout: `out` and the bottom layers' output, with their gradients, are as the dense layers want
+// them (dense_layer.h): by feature in float32, by sample in bfloat16. Rows are by sample.
 #pragma once
 
 #include <cstdint>

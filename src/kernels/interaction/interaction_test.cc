@@ -46,7 +46,7 @@ class Block {
   }
 
  private:
-  // Where element i stands in [samples][width].
+  // Where element i is in [samples][width].
   int64_t canonical(int64_t i) const {
     return by_feature_ ? i % samples_ * width_ + i / samples_ : i;
   }
@@ -60,7 +60,7 @@ struct Outcome {
   std::vector<float> out, bottom_gradient, row_gradient;
 };
 
-// What forward and backward take, by sample, and what stood where they write.
+// What forward and backward take, by sample, and what was where they write.
 struct Problem {
   Problem(const InteractionSpec& s, int64_t samples)
       : stride(s.features * s.dim + kGap),

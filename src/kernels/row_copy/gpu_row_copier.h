@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies rows from place to place within a GPU's memory, where they may stand at other distances.
+// Copies rows from place to place within a GPU's memory, where they may be at other distances.
 #pragma once
 
 #include <span>

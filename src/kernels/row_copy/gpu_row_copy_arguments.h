@@ -11,7 +11,7 @@ constexpr int kCopyThreads = 256;  // of a block
 constexpr int kMostCopies = 60;    // of a launch, whose arguments are 4 KiB at most
 constexpr int kCopyFloats = 8192;  // of a block, or one row
 
-/// Rows of `dim` floats, that stand so far from each other, in floats.
+/// Rows of `dim` floats, that are so far from each other, in floats.
 struct RowCopy {
   const float* from;
   float* to;

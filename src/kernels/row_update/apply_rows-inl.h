@@ -103,7 +103,7 @@ HWY_INLINE void update_elements(const Formula& formula, float* weight, float* st
     update_group(formula, weight + e, state + e, gradient + e, factors, count - e, dim);
 }
 
-/// Rows of kDim elements that stand side by side in a group; 0: a row does not fit, or is no part.
+/// Rows of kDim elements that are side by side in a group; 0: a row does not fit, or is no part.
 template <int64_t kDim>
 constexpr int64_t kRowsOfGroup = kDim > 0 && kDim < kGroup&& kGroup % kDim == 0 ? kGroup / kDim : 0;
 

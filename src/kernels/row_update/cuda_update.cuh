@@ -140,7 +140,7 @@ struct WarpWork {
 };
 
 /// What a warp takes, one after the other: a listed row, or 32 rows of which some may be listed.
-/// It asks for the next while it finds out where the rows of one stand: the answer comes with them.
+/// It asks for the next while it finds out where the rows of one are: the answer comes with them.
 class WarpQueue {
  public:
   /// `number` is the warp's, for nothing else.
@@ -254,7 +254,7 @@ struct UpdateRows {
     u32 has_part[kRows];
   };
 
-  /// Updates a warp's rows, of each of which a lane finds out where it stands: but for those that
+  /// Updates a warp's rows, of each of which a lane finds out where it is: but for those that
   /// are listed, unless it is one. Warps do not wait for each other.
   RECMILL_DEVICE static void run(const UpdateTable& table, const WarpWork& work, WarpQueue& queue,
                                  WarpShared& shared) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row gradients summed where they stand: each slice's fold of every row of the table has a place of
+// Row gradients summed in place: each slice's fold of every row of the table has a place of
 // its own. For small tables of which a batch names many rows.
 //
 //   sums [leaves][rows][dim] = 0
@@ -35,7 +35,7 @@ struct DenseJoin {
 /// as they come.
 class DenseSums final : public RowSums {
  public:
-  /// The template: its name, parameters (leaves: slices whose folds stand side by side) and where
+  /// The template: its name, parameters (leaves: slices whose folds are side by side) and where
   /// it is valid.
   static TemplateSpec spec();
 

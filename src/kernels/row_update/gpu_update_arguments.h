@@ -47,7 +47,7 @@ struct UpdateTable {
   u8* records;                 // RowStorage: data
   float* row_state;            // [slots]
   FoundRows found;             // what is updated; rounding is keyed by its rows
-  const i64* slots;            // beside its rows: where they stand
+  const i64* slots;            // beside its rows: where they are
   const Gradients* gradients;  // [features of the table]
   u64 slices;                  // of the global batch, a power of two
   u64 rounding_key;            // Random::key() of this table and iteration
@@ -76,7 +76,7 @@ struct UpdateProgress {
 };
 
 /// Rows that are not updated with their neighbours, in any order: of the first `room` the long ones
-/// stand at the front, others at the back, from the last on. Behind these the first row of each
+/// are at the front, others at the back, from the last on. Behind these the first row of each
 /// block that has any.
 struct ListedRows {
   ListedRow* rows;  // [room + blocks]

@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 
 /// Sums columns [column, column + kVectors vectors) of one row after the other; the last vector may
 /// reach behind the row's end, where gradients are +0.
-/// kGroup: slices whose folds stand beside each other.
+/// kGroup: slices whose folds are beside each other.
 template <class D, int64_t kVectors, int kGroup, bool kWeighted>
 class PlacedColumns {
  public:

@@ -30,7 +30,7 @@ constexpr int64_t kRowsOfLookup = 4;
 constexpr int64_t kMostRows = 1 << 18;
 /// Samples that gradient rows are fetched ahead.
 constexpr int64_t kAhead = 16;
-/// Rows of fewer lookups than this stand among others of as many.
+/// Rows of fewer lookups than this are among others of as many.
 constexpr uint32_t kKinds = 64;
 
 int64_t stride_of(int64_t dim) {

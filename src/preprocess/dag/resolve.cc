@@ -41,7 +41,7 @@ class NameIndex {
 /// A feature before its table is known by number: [[features]] entry `key`, or a column by itself.
 struct Draft {
   FeatureOptions options;
-  std::string key;  // where it stands, for errors
+  std::string key;  // where it is, for errors
   Source source = Source::ids;
   int column = 0;
 };

@@ -129,7 +129,7 @@ Bags make_bags(size_t samples, uint64_t longest) {
   return bags;
 }
 
-// Runs samples [begin, end) and appends to `out`, whose offsets stand already.
+// Runs samples [begin, end) and appends to `out`, whose offsets are there already.
 void run_piece(const BagOp& op, const Bags& in, int64_t begin, int64_t end, bool weighted,
                Bags& out) {
   const BagView view{in.offsets.data() + begin, in.ids.data(),

@@ -16,7 +16,7 @@ namespace recmill::preprocess {
 ///
 /// The steps to x are SplitMix64's finaliser, a bijection, so ids collide only in the last step.
 /// Each table has a salt of its own (hash_bytes of its name): equal ids of different columns then
-/// take unrelated rows. Golden values stand in sigrid_hash_test.cc. Parameters: rows, salt.
+/// take unrelated rows. Golden values are in sigrid_hash_test.cc. Parameters: rows, salt.
 class SigridHash final : public IdOp {
  public:
   SigridHash(uint64_t rows, uint64_t salt) : formula_{rows, salt} {}

@@ -14,7 +14,7 @@
 
 namespace recmill::reader {
 
-/// A field as a sequence of Arrow arrays of any length, of the top-level field that it stands in.
+/// A field as a sequence of Arrow arrays of any length, of the top-level field that it is in.
 class ArrayCursor final : public FieldCursor {
  public:
   /// The next array, or null at the end.

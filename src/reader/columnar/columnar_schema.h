@@ -18,7 +18,7 @@ namespace recmill::reader {
 /// What the cells of a field are turned into.
 enum class CellKind { number, id, weights, group, time };
 
-/// Where in a file some values stand.
+/// Where in a file some values are.
 struct FieldPlace {
   int field = -1;                   // top-level field; -1: nowhere
   std::vector<std::string> inside;  // fields of structs on the way, from the outermost one in

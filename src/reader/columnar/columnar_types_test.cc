@@ -363,7 +363,7 @@ TEST(ArrowTypes, views_runs_and_dictionaries_of_all_are_read_as_what_they_stand_
     EXPECT_TRUE(batch.ok()) << batch.status().message();
     return batch.ok() ? bags_of(batch->ids[0]) : Bags();
   };
-  const std::string long_text = "longer than the twelve bytes that stand in a view";
+  const std::string long_text = "longer than the twelve bytes that are in a view";
   for (const auto& type : {arrow::utf8_view(), arrow::binary_view(), arrow::large_binary()}) {
     EXPECT_EQ(ids(array_of(type, R"(["a", null, "", ")" + long_text + "\"]")),
               (Bags{id("a"), {}, {}, id(long_text.c_str())}));

@@ -75,7 +75,7 @@ class SliceDecoder {
   std::vector<GroupPlace> groups_;  // of all files, in order
   std::vector<ColumnState> columns_;
   RowSlice slice_;               // the last one decoded
-  std::vector<size_t> decoded_;  // columns whose cursors stand behind slice_; none after an error
+  std::vector<size_t> decoded_;  // columns whose cursors are behind slice_; none after an error
 };
 
 }  // namespace recmill::reader

@@ -190,7 +190,7 @@ std::vector<Run> runs_of(std::vector<std::pair<double, float>>& cells) {
 }
 
 /// Borders between cells: each value of its own where they are few, else in equal shares of the
-/// cells; a value that more cells hold than a share stands alone.
+/// cells; a value that more cells hold than a share is kept alone.
 std::vector<double> cuts_of(const std::vector<Run>& runs, double cells) {
   double share = cells / kMostRanges, rest = cells, ranges = kMostRanges;
   for (const Run& run : runs) {

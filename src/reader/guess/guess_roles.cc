@@ -145,7 +145,7 @@ bool unix_times(const NumberFacts& n, bool named) {
   return false;
 }
 
-/// 20171125, 2017112508, 14102108: month and day stand where they should.
+/// 20171125, 2017112508, 14102108: month and day are where they should.
 bool dates_in_digits(const NumberFacts& n) {
   for (const double value : {n.minimum, n.maximum, n.median}) {
     if (value < 1e6 || value > 3e13) return false;

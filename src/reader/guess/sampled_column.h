@@ -12,7 +12,7 @@
 namespace recmill::reader {
 
 /// What a file says of the cells of a column. `unsaid`: text, which may hold anything; `hashed`:
-/// text of which a hash stands here; `unread`: a type that no role can read.
+/// text of which a hash is kept here; `unread`: a type that no role can read.
 enum class CellType { unsaid, whole, real, hashed, time, unread };
 
 /// The cells of one column, front to back. An empty cell is missing.

@@ -30,7 +30,7 @@ void describe(Visitor& v, GenerateOptions& o) {
 }
 
 /// Writes train.EXT (or train-0.EXT, train-1.EXT, ...), eval.EXT and, last, planted.json: where
-/// that stands, the data set is whole. Refuses to replace any of them, unless `overwrite`.
+/// that is there, the data set is whole. Refuses to replace any of them, unless `overwrite`.
 /// `progress` counts the rows of all files.
 Result<PlantedFigures> generate(const GenerateOptions& options, ThreadPool& pool, Files& files,
                                 const AucFunction& auc, const ConvertProgress& progress);

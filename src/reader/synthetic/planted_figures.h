@@ -31,7 +31,7 @@ struct PlantedFigures {
   bool operator==(const PlantedFigures&) const = default;
 };
 
-/// Area under the ROC curve of scores against labels. A parameter, because metrics stand above
+/// Area under the ROC curve of scores against labels. A parameter, because metrics are above
 /// readers.
 using AucFunction =
     std::function<double(std::span<const double> scores, std::span<const float> labels)>;

@@ -165,7 +165,7 @@ bool is_ready(const std::future<T>& future) {
 
 }  // namespace
 
-// The mark of the checkpoint before stands until this one is whole, and keeps that one till then.
+// The mark of the checkpoint before is kept until this one is whole, and keeps that one till then.
 Status CheckpointPublisher::publish(checkpoint::Writer& writer, std::vector<PartContents> parts,
                                     const Json& properties, SavedAs as) const {
   RECMILL_RETURN_IF_ERROR(writer.finish(std::move(parts), properties));

@@ -233,7 +233,7 @@ Status check_position(const StreamPosition& position, reader::Reader& rows) {
       fmt::format("training was at row {} of the data, which has {} rows", position.row, there));
 }
 
-/// How the run's folder of a checkpoint calls its configuration; empty: it stands in no run's.
+/// How the run's folder of a checkpoint calls its configuration; empty: it is in no run's.
 std::string config_beside(const std::string& path, Files& files) {
   const std::filesystem::path checkpoints =
       std::filesystem::path(path).lexically_normal().parent_path();

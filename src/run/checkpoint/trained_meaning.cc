@@ -142,7 +142,7 @@ std::string table_key(const RunOptions& options, const std::string& table, const
   return by_default ? "embedding." + key : fmt::format("tables[{}].{}", place, key);
 }
 
-/// Where the configuration says what stands at `place` of meaning_of().
+/// Where the configuration says what is at `place` of meaning_of().
 std::string meaning_key(const ResolvedRun& run, const std::vector<std::string>& place) {
   if (place[0] == "features") return feature_key(run.options, place[1], place[2]);
   if (place[0] == "tables") return table_key(run.options, place[1], place[2]);

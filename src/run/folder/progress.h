@@ -22,9 +22,9 @@ class Progress {
   Progress(Style style, std::string what, std::string unit, int64_t total);
   ~Progress();
 
-  /// Tells where the work stands; shows it at most ten times a second on a terminal, every ten
+  /// Tells how far the work is; shows it at most ten times a second on a terminal, every ten
   /// seconds as a line, and nothing before as much time has passed and some work is done. `detail`
-  /// stands behind the rate.
+  /// comes behind the rate.
   void show(int64_t done, const std::string& detail);
   /// A line that stays, above the progress line.
   void say(const std::string& line);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kTraining = "train";
 
-// A checkpoint stands between the training line of its iteration and the evaluation after it.
+// A checkpoint is between the training line of its iteration and the evaluation after it.
 bool stands_before(std::string_view kind, int64_t at, int64_t iteration) {
   return at < iteration || (at == iteration && kind == kTraining);
 }

@@ -14,7 +14,7 @@
 
 namespace recmill::train {
 
-/// Metrics as they stand in JSON, in a fixed order, those that the data has no answer for left out.
+/// Metrics as they are in JSON, in a fixed order, those that the data has no answer for left out.
 Json to_json(const metrics::Metrics& metrics);
 /// "log loss 0.4521, AUC 0.7931".
 std::string brief(const metrics::Metrics& metrics);

@@ -6,7 +6,7 @@
 
 namespace recmill::train {
 
-/// Where the rows of tables stand that a GPU reads and writes: in its own memory, in pinned memory
+/// Where a table's rows are stored, which a GPU reads and writes: its own memory, pinned memory
 /// of the host, or as many as fit in its own and the others in the host's.
 enum class GpuRowsIn { device, host, fit };
 

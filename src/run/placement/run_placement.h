@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the rows of a run stand.
+// Where the rows of a run are stored.
 #pragma once
 
 #include <vector>

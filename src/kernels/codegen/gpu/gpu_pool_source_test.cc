@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Golden samples stand in testing/golden; RECMILL_RENEW_GOLDEN=1 build/tests/gpu_pool_source_test
+// Golden samples are in testing/golden; RECMILL_RENEW_GOLDEN=1 build/tests/gpu_pool_source_test
 // writes them anew.
 #include "kernels/codegen/gpu/gpu_pool_source.h"
 

@@ -19,7 +19,7 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-# What is taken out, and what stands in its place; {0}, {1}: the call's arguments.
+# What is taken out, and what is in its place; {0}, {1}: the call's arguments.
 MUTATIONS = {
     "__syncthreads": ("", "the barrier"),
     "__syncthreads_or": ("({0})", "the barrier"),
@@ -30,14 +30,14 @@ MUTATIONS = {
 }
 # Whatever threads agree by.
 AGREES = re.compile(r"(?:recmill::)?\b(?:__sync(?:threads|warp)\w*|__threadfence\w*|atomic[A-Z]\w*|arrive)(?=\()")
-# The same by a plain search for words, that knows nothing of how they are written or where they stand.
+# The same by a plain search for words, that knows nothing of how they are written or where they are.
 AGREES_PLAINLY = re.compile(r"\w*(?:syncthreads|syncwarp|threadfence|atomic)\w*|\barrive\b")
 
 Job = collections.namedtuple("Job", "sample words text is_changed")
 
 
 def call(text, begin):
-    """(arguments, end) of the call whose opening bracket stands at `begin`."""
+    """(arguments, end) of the call whose opening bracket is at `begin`."""
     arguments, depth, at = [""], 0, begin
     while True:
         letter = text[at]
@@ -52,7 +52,7 @@ def call(text, begin):
 
 
 def bodies(text):
-    """Where structs, classes, functions and kernels of the device code stand, by name: from head to closing brace."""
+    """Where structs, classes, functions and kernels of the device code are, by name: from head to closing brace."""
     found = {}
     for head in re.finditer(
             r"^(?:template <[^;{]*?>\n)?"
@@ -107,7 +107,7 @@ def mutants(text):
                 continue
             line = text.count("\n", 0, hit.start()) + 1
             if hit[0] not in MUTATIONS:
-                sys.exit(f"{name}, line {line}: nothing stands in the place of {hit[0]} yet")
+                sys.exit(f"{name}, line {line}: nothing takes the place of {hit[0]} yet")
             instead, what = MUTATIONS[hit[0]]
             arguments, after = call(text, hit.end())
             changed = text[:hit.start()] + instead.format(*arguments) + text[after:]
