@@ -23,8 +23,8 @@
 #include "step/optimizer/dense_optimizer.h"
 #include "store/placed/placed_store.h"
 #include "store/tables/table_rows.h"
-#include "store/tables/table_snapshots.h"
 #include "table/embedding_table.h"
+#include "table/table_snapshots.h"
 
 namespace recmill::train {
 namespace {
@@ -196,7 +196,7 @@ class RankItems {
     for (size_t t = 0; t < shares.size(); ++t) {
       const TableSpec& spec = run_.spec.tables[t];
       const int64_t columns = shares[t].own_columns(spec.dim).count;
-      bytes += shares[t].rows.slots() * store::kept_bytes_of_row(spec, columns);
+      bytes += shares[t].rows.slots() * table::kept_bytes_of_row(spec, columns);
     }
     return bytes;
   }

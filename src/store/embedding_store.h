@@ -11,8 +11,8 @@
 #include "base/status.h"
 #include "batch/sparse_batch.h"
 #include "device/stream.h"
-#include "schema/column_range.h"
 #include "schema/table_spec.h"
+#include "table/row_block.h"
 #include "table/table_share.h"
 
 namespace recmill::store {
@@ -74,33 +74,8 @@ struct Update {
   Gradient gradient;
 };
 
-/// Some rows of a table, or some columns of them, as after one iteration: weights in float32 (exact
-/// for every precision), and the optimizer's state columns in the order of table::RowState. State
-/// by row goes with column 0: beside other columns a block that is read has none of it.
-struct RowBlock {
-  int table = 0;
-  int64_t first = 0;  // of rows that follow each other
-  int64_t count = 0;
-  std::span<const float> weights;                 // [count][columns]
-  std::span<const std::span<const float>> state;  // per column: [count][columns], or [count]
-  std::span<const int64_t> listed = {};  // [count] ascending, where there are gaps; else empty
-  ColumnRange columns = {};              // none: all of them
-
-  int64_t row(int64_t i) const { return listed.empty() ? first + i : listed[i]; }
-  ColumnRange columns_of(int64_t dim) const {
-    return columns.count == 0 ? ColumnRange{0, dim} : columns;
-  }
-};
-
-/// Rows of a store as they were when it was taken, whatever is updated meanwhile. May be read on
-/// another thread than the store's, once; destroyed before, it is given up. The store outlives it.
-class RowSnapshot {
- public:
-  virtual ~RowSnapshot() = default;
-  /// Hands everything that this rank owns to `sink`, in ascending order of (table, row); over all
-  /// ranks every element exactly once. Ends with the first error of `sink`.
-  virtual Status read(const std::function<Status(const RowBlock&)>& sink) = 0;
-};
+using table::RowBlock;
+using table::RowSnapshot;
 
 struct StoreStats {
   int64_t lookups = 0;

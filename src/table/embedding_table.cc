@@ -11,26 +11,12 @@
 #include "base/random.h"
 #include "kernels/row_values.h"
 #include "table/optimizers/row_formulas.h"
+#include "table/row_record.h"
 
 namespace recmill::table {
 namespace {
 
 constexpr int64_t kFillRows = 4096;  // rows of one task
-
-/// What a table keeps besides weights: columns by element, and whether one float by row.
-struct StateShape {
-  int64_t element_columns = 0;
-  bool by_row = false;
-};
-
-StateShape state_shape(const TableSpec& spec) {
-  StateShape shape;
-  if (spec.frozen) return shape;
-  with_formula(spec.optimizer, {}, [&]<class Formula>(const Formula&) {
-    shape = {Formula::kElementColumns, Formula::kRowState};
-  });
-  return shape;
-}
 
 float initial_scale(const TableSpec& spec) {
   return static_cast<float>(spec.initial_scale != 0.0
@@ -77,15 +63,8 @@ RowState row_state(const TableSpec& spec, int64_t columns) {
 }
 
 kernels::RowStorage EmbeddingTable::layout(const TableSpec& spec, const TableShare& share) {
-  const int64_t dim = share.own_columns(spec.dim).count;
-  const int64_t weights = dim * kernels::bytes_of(spec.precision);
-  const int64_t columns = state_shape(spec).element_columns;
-  kernels::RowStorage rows;
+  kernels::RowStorage rows = RowRecord(spec, share.own_columns(spec.dim).count).storage();
   rows.count = share.rows.slots();
-  rows.dim = dim;
-  rows.precision = spec.precision;
-  rows.element_state = columns > 0 ? (weights + 3) / 4 * 4 : weights;
-  rows.stride = rows.element_state + columns * dim * 4;
   return rows;
 }
 
@@ -101,7 +80,7 @@ void EmbeddingTable::need(const TableSpec& spec, const TableShare& share, int de
 
 int64_t EmbeddingTable::bytes(const TableSpec& spec, const TableShare& share) {
   const auto rows = layout(spec, share);
-  return rows.count * (rows.stride + (state_shape(spec).by_row ? 4 : 0));
+  return rows.count * (rows.stride + (RowRecord(spec).has_row_state() ? 4 : 0));
 }
 
 int64_t EmbeddingTable::row_bytes(const TableSpec& spec) {
@@ -111,7 +90,7 @@ int64_t EmbeddingTable::row_bytes(const TableSpec& spec) {
 EmbeddingTable::MappedBytes EmbeddingTable::mapped_bytes(const TableSpec& spec,
                                                          const TableShare& share) {
   const auto rows = layout(spec, share);
-  const int64_t by_row = state_shape(spec).by_row ? 4 : 0;
+  const int64_t by_row = RowRecord(spec).has_row_state() ? 4 : 0;
   MappedBytes mapped;
   for (const int64_t bytes_of_slot : {rows.stride, by_row}) {
     const auto bytes = static_cast<size_t>(rows.count * bytes_of_slot);
@@ -150,7 +129,7 @@ Status EmbeddingTable::allocate(SharedPages* pages, const TableRoom& room) {
     records_ = *std::move(own);
     rows_.data = records_.data();
   }
-  if (!state_shape(spec_).by_row) return {};
+  if (!RowRecord(spec_).has_row_state()) return {};
   rows_.row_state = room.row_state;
   if (room.row_state != nullptr) return {};
   auto by_row = take(rows_.count * 4);

@@ -419,8 +419,8 @@ Status GpuStore::update(std::span<const Update> updates, const Step& step, Strea
 
 // Where a snapshot is being read of tables that the GPU changes in place: holds its reader off,
 // once the rows of this update are kept as they are after all updates before.
-Result<TableSnapshots::Change> GpuStore::before_change(std::span<const Update> updates) {
-  if (!snapshots_.wanted()) return TableSnapshots::Change();
+Result<table::TableSnapshots::Change> GpuStore::before_change(std::span<const Update> updates) {
+  if (!snapshots_.wanted()) return table::TableSnapshots::Change();
   std::vector<std::vector<int64_t>> rows(tables_.size());
   for (const Update& update : updates) {
     const SparseBatch& sparse = *static_cast<GpuPrepared&>(*update.prepared).batch.sparse;
@@ -432,7 +432,8 @@ Result<TableSnapshots::Change> GpuStore::before_change(std::span<const Update> u
       rows[t].insert(rows[t].end(), first, first + bags.lookups());
     }
   }
-  if (std::ranges::all_of(rows, &std::vector<int64_t>::empty)) return TableSnapshots::Change();
+  if (std::ranges::all_of(rows, &std::vector<int64_t>::empty))
+    return table::TableSnapshots::Change();
   RECMILL_RETURN_IF_ERROR(stream_.synchronize());
   const std::vector<std::span<const int64_t>> changed(rows.begin(), rows.end());
   return snapshots_.before(changed, pool_);

@@ -26,9 +26,9 @@
 #include "kernels/distinct_rows/gpu_distinct_rows.h"
 #include "store/gpu/gpu_store_sources.h"
 #include "store/gpu/store_on_gpu.h"
-#include "store/tables/table_snapshots.h"
 #include "table/gpu/gpu_rows.h"
 #include "table/gpu/gpu_updater.h"
+#include "table/table_snapshots.h"
 
 namespace recmill::store {
 
@@ -86,7 +86,7 @@ class GpuStore final : public StoreOnGpu {
       std::span<const kernels::gpu::Gradients> of_updates) const;
   Result<Work*> found_work(std::span<const Update> updates);
   bool is_in_place(size_t table) const { return rows_[table].is_where(tables_[table]); }
-  Result<TableSnapshots::Change> before_change(std::span<const Update> updates);
+  Result<table::TableSnapshots::Change> before_change(std::span<const Update> updates);
   Status count_rows() const;
   Status download();
   Status upload_written();
@@ -94,7 +94,7 @@ class GpuStore final : public StoreOnGpu {
   const ModelSpec model_;
   std::vector<std::vector<size_t>> features_of_;  // by table: its features, ascending
   std::vector<table::EmbeddingTable> tables_;     // of the host
-  TableSnapshots snapshots_;                      // of them
+  table::TableSnapshots snapshots_;               // of them
   ThreadPool& pool_;
 
   const std::unique_ptr<Gpu> gpu_;

@@ -8,6 +8,7 @@
 
 #include "comm/gather_values.h"
 #include "table/row_map.h"
+#include "table/row_record.h"
 
 namespace recmill::store {
 namespace {
@@ -27,8 +28,7 @@ std::vector<std::vector<Piece>> rounds_of(const std::vector<table::EmbeddingTabl
   int64_t room = 0;
   for (size_t t = 0; t < tables.size(); ++t) {
     const TableSpec& spec = tables[t].spec();
-    const int64_t row_bytes =
-        table::EmbeddingTable::bytes(spec, table::RowShare(spec.rows, 0, 1)) / spec.rows + 1;
+    const int64_t row_bytes = table::RowRecord(spec).bytes();
     for (int64_t first = 0; first < spec.rows;) {
       if (room < row_bytes) {
         rounds.emplace_back();
@@ -76,35 +76,9 @@ class Holders {
   std::vector<table::RowPlace> places_;
 };
 
-/// A row's weights and state, side by side, and views of them.
-class RowValues {
- public:
-  explicit RowValues(const table::EmbeddingTable& table) {
-    for (const table::StateColumn& column : table.state()) widths_.push_back(column.width);
-    columns_ = table.columns().count;
-    floats_ = columns_;
-    for (const int64_t width : widths_) floats_ += width;
-    state_.resize(widths_.size());
-    const_state_.resize(widths_.size());
-  }
-  int64_t floats() const { return floats_; }
-  void view(float* values) {
-    weights_ = {values, static_cast<size_t>(columns_)};
-    values += columns_;
-    for (size_t c = 0; c < widths_.size(); values += widths_[c++])
-      const_state_[c] = state_[c] = {values, static_cast<size_t>(widths_[c])};
-  }
-  std::span<float> weights() const { return weights_; }
-  std::span<const std::span<float>> state() const { return state_; }
-  std::span<const std::span<const float>> const_state() const { return const_state_; }
-
- private:
-  std::vector<int64_t> widths_;
-  int64_t columns_ = 0, floats_ = 0;
-  std::span<float> weights_;
-  std::vector<std::span<float>> state_;
-  std::vector<std::span<const float>> const_state_;
-};
+table::RowRecord record_of(const table::EmbeddingTable& table) {
+  return {table.spec(), table.columns().count};
+}
 
 /// What goes of each row from one rank to another: columns that both have, and of state by row what
 /// belongs to it, which the rank with the first of them sends.
@@ -118,18 +92,10 @@ struct Cut {
     const ColumnRange columns = was.columns_of(from).common(wanted);
     return {columns, columns.count > 0 && columns.first == wanted.first};
   }
-  /// Where it stands in a row of columns `of` as RowValues has it: first floats, and how many.
-  std::vector<std::pair<int64_t, int64_t>> parts(const TableSpec& spec, ColumnRange of) const {
-    const int64_t skipped = columns.first - of.first;
-    std::vector<std::pair<int64_t, int64_t>> parts{{skipped, columns.count}};
-    int64_t begin = of.count;
-    for (const table::StateColumn& column : table::row_state(spec)) {
-      const bool is_by_row = column.width < spec.dim;
-      if (!is_by_row) parts.emplace_back(begin + skipped, columns.count);
-      if (is_by_row && by_row) parts.emplace_back(begin, 1);
-      begin += is_by_row ? 1 : of.count;
-    }
-    return parts;
+  /// Where it is in a record of columns `of`.
+  std::vector<table::RowRecord::Part> parts(const TableSpec& spec, ColumnRange of) const {
+    return table::RowRecord(spec, of.count)
+        .parts({columns.first - of.first, columns.count}, by_row);
   }
 };
 
@@ -197,15 +163,14 @@ class RowMigration {
       const Cut cut = Cut::between(was, rank_, will_be, to);
       if (cut.columns.count == 0) return;
       const auto parts = cut.parts(was.spec(), was.columns());
-      RowValues row(was);
-      std::vector<float> values(row.floats());
-      row.view(values.data());
+      const auto shape = record_of(was);
+      std::vector<std::byte> record(shape.bytes());
       for (int64_t i = 0; i < piece.rows.size(); ++i) {
         if (!after.holds(i, to) || !before.is_source(i, rank_, to)) continue;
-        was.read(was.share().slot(piece.rows.begin + i), 1, row.weights(), row.state());
-        for (const auto& [first, floats] : parts)
-          outgoing_[to].insert(outgoing_[to].end(), values.begin() + first,
-                               values.begin() + first + floats);
+        shape.pack(was.rows(), was.share().slot(piece.rows.begin + i), record.data());
+        for (const auto& [first, count] : parts)
+          outgoing_[to].insert(outgoing_[to].end(), record.begin() + first,
+                               record.begin() + first + count);
       }
     });
   }
@@ -214,9 +179,8 @@ class RowMigration {
   Status exchange() {
     std::vector<std::span<const std::byte>> bytes;
     for (int to = 0; to < communicator_.ranks(); ++to) {
-      bytes.push_back(std::as_bytes(std::span(outgoing_[to])));
-      if (to != rank_) continue;
-      bytes.back() = {};
+      bytes.emplace_back();
+      if (to != rank_) bytes.back() = outgoing_[to];
     }
     for (const auto& of_rank : bytes) moved_.bytes += std::ssize(of_rank);
     RECMILL_ASSIGN_OR_RETURN(received_, communicator_.all_to_all(bytes));
@@ -224,7 +188,8 @@ class RowMigration {
   }
 
   std::span<const std::byte> incoming(int from) const {
-    return from == rank_ ? std::as_bytes(std::span(outgoing_[from])) : received_.from(from);
+    if (from == rank_) return outgoing_[from];
+    return received_.from(from);
   }
 
   // Puts together each row that this rank will hold, from whoever sent some of it.
@@ -237,8 +202,8 @@ class RowMigration {
     std::vector<int64_t> held;  // rows, from the piece's first one
     for (int64_t i = 0; i < piece.rows.size(); ++i)
       if (after.holds(i, rank_)) held.push_back(i);
-    const int64_t width = RowValues(will_be).floats();
-    std::vector<float> values(held.size() * width);
+    const auto shape = record_of(will_be);
+    std::vector<std::byte> records(held.size() * shape.bytes());
     std::vector<Status> outcomes(communicator_.ranks());
     std::vector<int64_t> rows(communicator_.ranks());
     pool_.run(communicator_.ranks(), [&](int64_t task) {
@@ -248,31 +213,27 @@ class RowMigration {
       const auto parts = cut.parts(was.spec(), will_be.columns());
       for (size_t h = 0; h < held.size() && outcomes[from].ok(); ++h) {
         if (!before.is_source(held[h], from, rank_)) continue;
-        outcomes[from] = take(from, parts, values.data() + h * width);
+        outcomes[from] = take(from, parts, records.data() + h * shape.bytes());
         rows[from] += from == rank_ ? 0 : 1;
       }
     });
     for (Status& outcome : outcomes) RECMILL_RETURN_IF_ERROR(std::move(outcome));
     for (const int64_t of_rank : rows) moved_.rows += of_rank;
     pool_.run_ranges(std::ssize(held), kRowsATask, [&](int64_t begin, int64_t end) {
-      RowValues row(will_be);
-      for (int64_t h = begin; h < end; ++h) {
-        row.view(values.data() + h * width);
-        will_be.write(will_be.share().slot(piece.rows.begin + held[h]), 1, row.weights(),
-                      row.const_state());
-      }
+      for (int64_t h = begin; h < end; ++h)
+        shape.unpack(records.data() + h * shape.bytes(), will_be.rows(),
+                     will_be.share().slot(piece.rows.begin + held[h]));
     });
     return {};
   }
 
-  Status take(int from, std::span<const std::pair<int64_t, int64_t>> parts, float* row) {
+  Status take(int from, std::span<const table::RowRecord::Part> parts, std::byte* record) {
     const auto bytes = incoming(from);
-    for (const auto& [first, floats] : parts) {
-      const size_t size = floats * sizeof(float);
-      if (taken_[from] + size > bytes.size())
+    for (const auto& [first, count] : parts) {
+      if (taken_[from] + count > bytes.size())
         return Status::Failed(communicator_.name(from) + " sends fewer rows than it should");
-      std::memcpy(row + first, bytes.data() + taken_[from], size);
-      taken_[from] += size;
+      std::memcpy(record + first, bytes.data() + taken_[from], count);
+      taken_[from] += count;
     }
     return {};
   }
@@ -295,7 +256,7 @@ class RowMigration {
   Communicator& communicator_;
   ThreadPool& pool_;
   const int rank_;
-  std::vector<std::vector<float>> outgoing_;  // [ranks], of the pieces that go together
+  std::vector<std::vector<std::byte>> outgoing_;  // [ranks], of the pieces that go together
   Received received_;
   std::vector<size_t> taken_;  // [ranks], bytes of what came from each
   MovedRows moved_;

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "store/embedding_store.h"
-#include "store/tables/table_snapshots.h"
 #include "table/embedding_table.h"
+#include "table/table_snapshots.h"
 
 namespace recmill::store {
 
@@ -44,7 +44,7 @@ class PlainStore final : public EmbeddingStore {
 
   const ModelSpec model_;
   std::vector<table::EmbeddingTable> tables_;
-  TableSnapshots snapshots_;
+  table::TableSnapshots snapshots_;
   std::atomic<int64_t> lookups_{0};  // evaluations may look up at the same time
   int64_t updated_rows_ = 0;
 };

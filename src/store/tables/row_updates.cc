@@ -32,7 +32,7 @@ bool updates_copies(const table::EmbeddingTable& table) {
 }  // namespace
 
 RowUpdates::RowUpdates(Communicator& communicator, std::vector<table::EmbeddingTable>& tables,
-                       TableSnapshots& snapshots, ThreadPool& pool, PlacedOptions options,
+                       table::TableSnapshots& snapshots, ThreadPool& pool, PlacedOptions options,
                        bool shared)
     : communicator_(communicator),
       tables_(tables),

@@ -16,9 +16,9 @@
 #include "store/placed/finished_sums.h"
 #include "store/placed/placed_options.h"
 #include "store/tables/mean_squares.h"
-#include "store/tables/table_snapshots.h"
 #include "table/embedding_table.h"
 #include "table/optimizers/row_step.h"
+#include "table/table_snapshots.h"
 
 namespace recmill::store {
 
@@ -29,7 +29,8 @@ class RowUpdates {
   /// `tables`: this rank's shares; all referenced objects outlive this. `shared`: ranks share
   /// memory, and gradients go that way.
   RowUpdates(Communicator& communicator, std::vector<table::EmbeddingTable>& tables,
-             TableSnapshots& snapshots, ThreadPool& pool, PlacedOptions options, bool shared);
+             table::TableSnapshots& snapshots, ThreadPool& pool, PlacedOptions options,
+             bool shared);
 
   /// What will be sent of a batch's `distinct` rows [tables], which outlive it; `places` [tables]:
   /// of these, by find_places(). Any thread.
@@ -70,7 +71,7 @@ class RowUpdates {
 
   Communicator& communicator_;
   std::vector<table::EmbeddingTable>& tables_;
-  TableSnapshots& snapshots_;
+  table::TableSnapshots& snapshots_;
   ThreadPool& pool_;
   const PlacedOptions options_;
   const SentUnit unit_;           // of rows without copies

@@ -37,8 +37,8 @@
 #include "store/placed/row_migration.h"
 #include "store/tables/host_rows.h"
 #include "store/tables/row_updates.h"
-#include "store/tables/table_snapshots.h"
 #include "table/embedding_table.h"
+#include "table/table_snapshots.h"
 #include "table/table_update.h"
 
 namespace recmill::store {
@@ -116,7 +116,7 @@ class TableStore : public EmbeddingStore {
   std::vector<table::EmbeddingTable> tables_;
   kernels::FusedPool fused_pool_;
   const std::vector<kernels::RowUpdateKernel> row_update_;  // [tables] or empty
-  TableSnapshots snapshots_;
+  table::TableSnapshots snapshots_;
   table::TableUpdater updater_;
   ThreadPool& pool_;
   const int rank_, ranks_;

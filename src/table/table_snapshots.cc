@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/tables/table_snapshots.h"
+#include "table/table_snapshots.h"
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <unordered_map>
 
-namespace recmill::store {
+#include "table/row_record.h"
+
+namespace recmill::table {
 namespace {
 
 constexpr int64_t kBlockRows = 4096;   // handed on at a time
@@ -20,92 +22,76 @@ struct Rows {
   bool gaps = false;
 };
 
-/// Copies of rows as they were: weights, then the columns of the state, a row behind the other.
+/// Copies of rows as they were.
 struct Kept {
-  std::unordered_map<int64_t, size_t> places;  // row: first of its values
-  std::vector<float> values;
+  std::unordered_map<int64_t, size_t> places;  // row: where its record begins
+  std::vector<std::byte> records;
 };
-
-int64_t floats_of_row(const table::EmbeddingTable& table) {
-  int64_t floats = table.columns().count;
-  for (const auto& column : table.state()) floats += column.width;
-  return floats;
-}
-
-/// Appends a row's weights and state to `values`.
-void copy_row(const table::EmbeddingTable& table, int64_t row, std::vector<float>& values) {
-  const size_t first = values.size();
-  values.resize(first + floats_of_row(table));
-  std::span<float> rest = std::span(values).subspan(first);
-  const auto take = [&](int64_t count) {
-    const auto part = rest.first(count);
-    rest = rest.subspan(count);
-    return part;
-  };
-  const auto weights = take(table.columns().count);
-  std::vector<std::span<float>> state;
-  for (const auto& column : table.state()) state.push_back(take(column.width));
-  table.read(table.share().slot(row), 1, weights, state);
-}
 
 }  // namespace
 
 int64_t kept_bytes_of_row(const TableSpec& spec, int64_t columns) {
   constexpr int64_t kPlaceBytes = 48;  // an entry of a hash map and its share of the buckets
-  int64_t floats = columns;
-  for (const table::StateColumn& column : table::row_state(spec, columns)) floats += column.width;
-  return floats * 4 * 3 / 2 + kPlaceBytes;  // a vector that grows is on average three quarters full
+  // A vector that grows is on average three quarters full.
+  return RowRecord(spec, columns).bytes() * 3 / 2 + kPlaceBytes;
 }
+
+/// What all snapshots of some tables share: one reader looks at rows at a time, and no row changes
+/// meanwhile.
+struct TableSnapshots::Readers {
+  std::mutex mutex;
+  std::condition_variable changed;
+};
 
 // Where the reader is, and what was overwritten before it came there.
 class TableSnapshots::State {
  public:
-  State(const std::vector<table::EmbeddingTable>& tables, int64_t most_bytes)
-      : tables_(tables), most_bytes_(most_bytes), kept_(tables.size()) {
+  State(const std::vector<EmbeddingTable>& tables, std::shared_ptr<Readers> readers,
+        int64_t most_bytes, int64_t step)
+      : tables_(tables),
+        readers_(std::move(readers)),
+        most_bytes_(most_bytes),
+        step_(step),
+        kept_(tables.size()) {
     for (size_t t = 0; t < tables.size(); ++t) {
+      records_.emplace_back(tables[t].spec(), tables[t].columns().count);
       kept_[t].resize(tables[t].spec().rows / kChunkRows + 1);
     }
     next_row_ = tables.empty() ? 0 : tables[0].share().next(0);
     skip_finished_tables();
   }
 
-  /// False when there is nothing to be kept for any more; else `lock` holds the reader off.
-  bool before(std::span<const std::span<const int64_t>> rows, ThreadPool& pool, Change& lock) {
-    lock = Change(mutex_);
-    changed_.wait(lock, [&] { return done() || kept_bytes_ <= most_bytes_; });
-    if (done()) {
-      lock = {};
-      return false;
-    }
+  // Of the thread that updates, while it holds readers off:
+  bool done() const { return table_ == tables_.size(); }
+  bool is_before(int64_t step) const { return step_ < step; }
+  bool is_full() const { return kept_bytes_ > most_bytes_; }
+  void keep(std::span<const std::span<const int64_t>> rows, ThreadPool& pool) {
     pool.run(static_cast<int64_t>(rows.size()), [&](int64_t t) { keep(t, rows[t]); });
-    return true;
   }
 
-  bool is_done() {
-    std::lock_guard lock(mutex_);
+  bool is_done() const {
+    std::lock_guard lock(readers_->mutex);
     return done();
   }
 
   /// The next rows, all of one table, in `rows`; false: there are no more.
   bool next(size_t& table, Rows& rows) {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(readers_->mutex);
     if (done()) return false;
     table = table_;
     read(rows);
-    changed_.notify_all();
+    readers_->changed.notify_all();
     return true;
   }
 
   void give_up() {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(readers_->mutex);
     table_ = tables_.size();
     kept_.clear();
-    changed_.notify_all();
+    readers_->changed.notify_all();
   }
 
  private:
-  bool done() const { return table_ == tables_.size(); }
-
   void skip_finished_tables() {
     while (!done() && next_row_ >= tables_[table_].spec().rows) {
       kept_[table_].clear();
@@ -120,8 +106,11 @@ class TableSnapshots::State {
       if (table < table_ || (table == table_ && row < next_row_)) continue;  // was read
       if (copies && !tables_[table].share().owns(row)) continue;             // its owner reads it
       Kept& kept = kept_[table][row / kChunkRows];
-      if (!kept.places.try_emplace(row, kept.values.size()).second) continue;
-      copy_row(tables_[table], row, kept.values);
+      const size_t place = kept.records.size();
+      if (!kept.places.try_emplace(row, place).second) continue;
+      kept.records.resize(place + records_[table].bytes());
+      records_[table].pack(tables_[table].rows(), tables_[table].share().slot(row),
+                           kept.records.data() + place);
       bytes += bytes_of_row(table);
     }
     kept_bytes_ += bytes;
@@ -133,7 +122,7 @@ class TableSnapshots::State {
 
   // The rows from next_row_ on: at most kBlockRows, all of one chunk.
   void read(Rows& rows) {
-    const table::EmbeddingTable& table = tables_[table_];
+    const EmbeddingTable& table = tables_[table_];
     const auto& share = table.share();
     const int64_t chunk = next_row_ / kChunkRows;
     const int64_t end = std::min(share.rows(), (chunk + 1) * kChunkRows);
@@ -152,7 +141,7 @@ class TableSnapshots::State {
     skip_finished_tables();
   }
 
-  static void read_numbered(const table::EmbeddingTable& table, Rows& rows) {
+  static void read_numbered(const EmbeddingTable& table, Rows& rows) {
     const auto count = static_cast<int64_t>(rows.numbers.size());
     const int64_t dim = table.columns().count;
     rows.weights.resize(count * dim);
@@ -173,28 +162,27 @@ class TableSnapshots::State {
     }
   }
 
-  // Over what stands in the table now, what stood there.
-  static void put_back(const table::EmbeddingTable& table, const Kept& kept, Rows& rows) {
+  // Over what the table stores now, what it stored.
+  void put_back(const EmbeddingTable& table, const Kept& kept, Rows& rows) const {
     const int64_t dim = table.columns().count;
+    std::vector<std::span<float>> state(rows.state.size());
     for (size_t i = 0; i < rows.numbers.size(); ++i) {
       const auto found = kept.places.find(rows.numbers[i]);
       if (found == kept.places.end()) continue;
-      const float* from = kept.values.data() + found->second;
-      std::copy_n(from, dim, rows.weights.data() + i * dim);
-      from += dim;
-      for (size_t c = 0; c < rows.state.size(); ++c) {
+      for (size_t c = 0; c < state.size(); ++c) {
         const int64_t width = table.state()[c].width;
-        std::copy_n(from, width, rows.state[c].data() + i * width);
-        from += width;
+        state[c] = std::span(rows.state[c]).subspan(i * width, width);
       }
+      records_[table_].read(kept.records.data() + found->second,
+                            std::span(rows.weights).subspan(i * dim, dim), state);
     }
   }
 
-  const std::vector<table::EmbeddingTable>& tables_;
-  const int64_t most_bytes_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  // Guarded by mutex_; while before() holds it, each task of its pool changes kept_ of one table.
+  const std::vector<EmbeddingTable>& tables_;
+  const std::shared_ptr<Readers> readers_;
+  const int64_t most_bytes_, step_;
+  std::vector<RowRecord> records_;  // [tables]
+  // Guarded by readers_; while before() holds it, each task of its pool changes kept_ of one table.
   size_t table_ = 0;  // rows of this table from next_row_ on have not been read, nor later tables
   int64_t next_row_ = 0;
   std::vector<std::vector<Kept>> kept_;  // [tables][chunks]
@@ -203,7 +191,7 @@ class TableSnapshots::State {
 
 class TableSnapshots::Snapshot final : public RowSnapshot {
  public:
-  Snapshot(const std::vector<table::EmbeddingTable>& tables, std::shared_ptr<State> state)
+  Snapshot(const std::vector<EmbeddingTable>& tables, std::shared_ptr<State> state)
       : tables_(tables), state_(std::move(state)) {}
   ~Snapshot() override { state_->give_up(); }
 
@@ -223,29 +211,38 @@ class TableSnapshots::Snapshot final : public RowSnapshot {
   }
 
  private:
-  const std::vector<table::EmbeddingTable>& tables_;
+  const std::vector<EmbeddingTable>& tables_;
   const std::shared_ptr<State> state_;
 };
 
-TableSnapshots::TableSnapshots(const std::vector<table::EmbeddingTable>& tables)
-    : tables_(tables) {}
+TableSnapshots::TableSnapshots(const std::vector<EmbeddingTable>& tables)
+    : tables_(tables), readers_(std::make_shared<Readers>()) {}
 TableSnapshots::~TableSnapshots() = default;
 
-std::unique_ptr<RowSnapshot> TableSnapshots::take(int64_t kept_bytes) {
-  RECMILL_CHECK(!is_being_read(), "the snapshot before is there");
-  latest_ = std::make_shared<State>(tables_, kept_bytes);
-  return std::make_unique<Snapshot>(tables_, latest_);
+std::unique_ptr<RowSnapshot> TableSnapshots::take(int64_t kept_bytes, int64_t step) {
+  std::erase_if(live_, [](const auto& state) { return state->is_done(); });
+  live_.push_back(std::make_shared<State>(tables_, readers_, kept_bytes, step));
+  return std::make_unique<Snapshot>(tables_, live_.back());
 }
 
 bool TableSnapshots::is_being_read() const {
-  return latest_ != nullptr && !latest_->is_done();
+  return !std::ranges::all_of(live_, &State::is_done);
 }
 
 TableSnapshots::Change TableSnapshots::before(std::span<const std::span<const int64_t>> rows,
-                                              ThreadPool& pool) {
-  Change change;
-  if (latest_ != nullptr && !latest_->before(rows, pool, change)) latest_ = nullptr;
+                                              ThreadPool& pool, int64_t step) {
+  if (live_.empty()) return {};
+  Change change(readers_->mutex);
+  const auto has_ended = [](const auto& state) { return state->done(); };
+  readers_->changed.wait(change, [&] {
+    std::erase_if(live_, has_ended);
+    return std::ranges::none_of(
+        live_, [&](const auto& state) { return state->is_before(step) && state->is_full(); });
+  });
+  if (live_.empty()) return {};
+  for (const auto& state : live_)
+    if (state->is_before(step)) state->keep(rows, pool);
   return change;
 }
 
-}  // namespace recmill::store
+}  // namespace recmill::table

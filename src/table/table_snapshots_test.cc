@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/tables/table_snapshots.h"
+#include "table/table_snapshots.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "base/random.h"
-#include "store/tables/table_rows.h"
+#include "table/table_shares.h"
 
-namespace recmill::store {
+namespace recmill::table {
 namespace {
 
 constexpr uint64_t kSeed = 41;
@@ -48,11 +48,18 @@ std::vector<float> values_of(const RowBlock& block, int64_t i) {
 }
 
 struct Tables {
-  explicit Tables(int rank, int ranks)
-      : tables(*create_tables(model, kSeed, rank, ranks, pool)), snapshots(tables) {}
+  explicit Tables(int rank, int ranks) : tables(make(rank, ranks)), snapshots(tables) {}
+
+  std::vector<EmbeddingTable> make(int rank, int ranks) {
+    std::vector<EmbeddingTable> made;
+    const auto shares = shares_of(model.tables, rank, ranks);
+    for (size_t t = 0; t < shares.size(); ++t)
+      made.push_back(*EmbeddingTable::create(model.tables[t], kSeed, shares[t], pool));
+    return made;
+  }
 
   // Sets some rows of every table that is not frozen to values of `round`.
-  void change(uint64_t round) {
+  void change(uint64_t round, int64_t step = TableSnapshots::kLast) {
     const Random random(kSeed, recmill::Purpose::test, round);
     std::vector<std::vector<int64_t>> rows(tables.size());
     for (size_t t = 0; t < tables.size(); ++t) {
@@ -64,13 +71,13 @@ struct Tables {
       }
     }
     const std::vector<std::span<const int64_t>> views(rows.begin(), rows.end());
-    const auto change = snapshots.before(views, pool);
+    const auto change = snapshots.before(views, pool, step);
     for (size_t t = 0; t < tables.size(); ++t) {
       for (const int64_t row : rows[t]) set(tables[t], row, random.uniform(row, round));
     }
   }
 
-  static void set(table::EmbeddingTable& table, int64_t row, float value) {
+  static void set(EmbeddingTable& table, int64_t row, float value) {
     const std::vector<float> values(table.spec().dim, value);
     const std::vector<std::span<const float>> state(
         table.state().size(), std::span(values).first(std::max<int64_t>(1, table.spec().dim)));
@@ -104,7 +111,7 @@ struct Tables {
 
   const ModelSpec model = snapshot_model();
   ThreadPool pool{2};
-  std::vector<table::EmbeddingTable> tables;
+  std::vector<EmbeddingTable> tables;
   TableSnapshots snapshots;
 };
 
@@ -153,4 +160,35 @@ TEST(TableSnapshots, one_that_is_given_up_holds_nobody_and_another_may_be_taken)
   EXPECT_TRUE(tables.read(*second, [] {}) == before);
 }
 
-}  // namespace recmill::store
+TEST(TableSnapshots, that_are_read_at_the_same_time_each_hold_the_rows_as_they_were) {
+  Tables tables(0, 1);
+  constexpr int64_t kBytes = int64_t{1} << 30;
+  const Content first_rows = tables.read();
+  const auto first = tables.snapshots.take(kBytes);
+  tables.change(1);
+  const Content second_rows = tables.read();
+  const auto second = tables.snapshots.take(kBytes);
+  uint64_t round = 2;
+  tables.change(round++);
+  const Content second_read = tables.read(*second, [&] { tables.change(round++); });
+  EXPECT_TRUE(second_read == second_rows);
+  EXPECT_TRUE(tables.read(*first, [&] { tables.change(round++); }) == first_rows);
+  EXPECT_FALSE(tables.snapshots.is_being_read());
+}
+
+TEST(TableSnapshots, of_a_step_show_changes_up_to_it_and_none_of_later_ones) {
+  Tables tables(0, 1);
+  const auto snapshot = tables.snapshots.take(int64_t{1} << 30, /*step=*/3);
+  tables.change(1, 2);
+  tables.change(2, 3);
+  const Content rows = tables.read();
+  tables.change(3, 4);
+  uint64_t round = 5;
+  const Content read = tables.read(*snapshot, [&] {
+    tables.change(round, static_cast<int64_t>(round));
+    ++round;
+  });
+  EXPECT_TRUE(read == rows);
+}
+
+}  // namespace recmill::table
