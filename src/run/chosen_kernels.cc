@@ -96,7 +96,7 @@ Result<ChosenByRecord> chosen_by_record(const ResolvedRun& run, Files& files) {
   return ChosenByRecord{};
 }
 
-/// Several ranks sum gradients by distinct rows (store/tables/local_store.h).
+/// Several ranks sum gradients by distinct rows (store/sharded/sharded_store.h).
 void tell_what_ranks_leave_out(const store::StoreKernels& chosen, const ResolvedRun& run,
                                const std::string& path) {
   const auto others = std::ranges::count_if(

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "kernels/tune/record.h"
 #include "run/resolved_run.h"
-#include "store/tables/local_store.h"
+#include "store/tables/rank_tables.h"
 
 namespace recmill::train {
 

@@ -211,7 +211,7 @@ class RankItems {
 };
 
 MemoryLedger rows_need(const ResolvedRun& run) {
-  if (run.placed != nullptr) return store::placed_need(run.spec, *run.placed, placed_options(run));
+  if (run.placed != nullptr) return store::placed_need(run.spec, *run.placed, sharded_options(run));
   return store::tables_need(run.spec, run.ranks);
 }
 

@@ -15,7 +15,7 @@
 #include "step/rank_trainer.h"
 #include "store/gpu/store_on_gpu.h"
 #include "store/placed/placed_store.h"
-#include "store/tables/local_store.h"
+#include "store/table_store.h"
 #include "store/tables/plain_store.h"
 
 namespace recmill::train {
@@ -49,12 +49,10 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run
     RECMILL_CHECK(run.placed != nullptr, run.options.name);
     RECMILL_ASSIGN_OR_RETURN(
         auto placed, store::PlacedStore::create(run.spec, seed, communicator, pool, run.placed,
-                                                placed_options(run), std::move(kernels)));
+                                                sharded_options(run), std::move(kernels)));
     return std::unique_ptr<store::EmbeddingStore>(std::move(placed));
   }
-  RECMILL_ASSIGN_OR_RETURN(auto local, store::LocalStore::create(run.spec, seed, communicator, pool,
-                                                                 std::move(kernels)));
-  return std::unique_ptr<store::EmbeddingStore>(std::move(local));
+  return store::create_table_store(run.spec, seed, communicator, pool, std::move(kernels));
 }
 
 // Counts the rows, which may read all of them, only where it must.

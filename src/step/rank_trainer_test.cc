@@ -12,7 +12,7 @@
 #include "model/initialize.h"
 #include "model/mlp.h"
 #include "schema/testing/tables_of_dims.h"
-#include "store/tables/local_store.h"
+#include "store/table_store.h"
 
 namespace recmill::train {
 namespace {
@@ -54,7 +54,7 @@ Found found(const model::ModelOptions& options, int64_t samples, int slices, int
   model::Model& model = **made;
   ThreadPool pool(threads);
   const auto communicator = ThreadsGroup(1).communicator(0);
-  auto store = store::LocalStore::create(spec, kSeed, *communicator, pool);
+  auto store = store::create_table_store(spec, kSeed, *communicator, pool);
   auto parameters = model::initial_parameters(model, kSeed);
   RECMILL_CHECK(store.ok() && parameters.ok());
   const int64_t count = model.parameter_count();
@@ -116,7 +116,7 @@ Status train_on(int ranks, bool overlap, int failing, std::vector<float>& end) {
                          spec));
     ThreadPool pool(1);
     RECMILL_ASSIGN_OR_RETURN(const auto local,
-                             store::LocalStore::create(spec, kSeed, communicator, pool));
+                             store::create_table_store(spec, kSeed, communicator, pool));
     FailingStore rows(*local, rank == failing);
     RECMILL_ASSIGN_OR_RETURN(Buffer parameters, model::initial_parameters(*model, kSeed));
     const int64_t count = model->parameter_count();

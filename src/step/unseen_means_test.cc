@@ -10,7 +10,7 @@
 #include "comm/threads.h"
 #include "placement_plan/testing/random_plan.h"
 #include "store/placed/placed_store.h"
-#include "store/tables/local_store.h"
+#include "store/table_store.h"
 #include "store/tables/plain_store.h"
 #include "store/testing/scenario.h"
 
@@ -98,7 +98,7 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_store(Kind kind, const Model
   if (kind == Kind::plain) {
     RECMILL_ASSIGN_OR_RETURN(store, store::PlainStore::create(spec, 5, pool));
   } else if (kind == Kind::local) {
-    RECMILL_ASSIGN_OR_RETURN(store, store::LocalStore::create(spec, 5, communicator, pool));
+    RECMILL_ASSIGN_OR_RETURN(store, store::create_table_store(spec, 5, communicator, pool));
   } else {
     const int ranks = communicator.ranks();
     RECMILL_ASSIGN_OR_RETURN(

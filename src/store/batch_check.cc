@@ -80,4 +80,10 @@ Status check_batch(const ModelSpec& model, const Batch& batch, ThreadPool& pool)
   return {};
 }
 
+void slice_begins(const Batch& batch, std::vector<int64_t>& begins) {
+  begins.clear();
+  for (int slice = batch.first_slice; slice <= batch.end_slice; ++slice)
+    begins.push_back(batch.cut.begin(slice) - batch.cut.begin(batch.first_slice));
+}
+
 }  // namespace recmill::store

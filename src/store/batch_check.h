@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "base/status.h"
 #include "device/thread_pool.h"
 #include "schema/table_spec.h"
@@ -14,5 +17,8 @@ namespace recmill::store {
 Status check_batch(const ModelSpec& model, const Batch& batch);
 /// The same on all threads: the error is that of the first feature that has one.
 Status check_batch(const ModelSpec& model, const Batch& batch, ThreadPool& pool);
+
+/// Where each of this rank's slices begins, and the last one ends: a sample of the rank's batch.
+void slice_begins(const Batch& batch, std::vector<int64_t>& begins);
 
 }  // namespace recmill::store

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "store/store_contract.h"
-#include "store/tables/local_store.h"
+#include "store/table_store.h"
 
 namespace recmill::store {
 namespace {
@@ -14,7 +14,7 @@ struct LateFixture {
   static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
                                                       Communicator& communicator,
                                                       ThreadPool& pool) {
-    RECMILL_ASSIGN_OR_RETURN(auto inner, LocalStore::create(model, seed, communicator, pool));
+    RECMILL_ASSIGN_OR_RETURN(auto inner, create_table_store(model, seed, communicator, pool));
     return std::unique_ptr<EmbeddingStore>(
         std::make_unique<testing::LateStore>(model, std::move(inner), communicator));
   }
@@ -27,7 +27,7 @@ class LateStoreOfOneTable : public ::testing::Test {
   LateStoreOfOneTable() {
     model_.tables.push_back({.name = "t", .rows = 8, .dim = 2, .optimizer = {}});
     model_.features.push_back({.name = "f", .table = 0});
-    auto inner = LocalStore::create(model_, 1, *communicator_, pool_);
+    auto inner = create_table_store(model_, 1, *communicator_, pool_);
     store_ = std::make_unique<testing::LateStore>(model_, *std::move(inner), *communicator_);
   }
 

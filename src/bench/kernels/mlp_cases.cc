@@ -15,7 +15,7 @@
 #include "step/metrics/metrics.h"
 #include "step/optimizer/dense_optimizer.h"
 #include "step/rank_trainer.h"
-#include "store/tables/local_store.h"
+#include "store/table_store.h"
 
 namespace recmill::bench {
 namespace {
@@ -34,7 +34,7 @@ class ScoredModel {
     ThreadPool& pool = *workload.pool;
     RECMILL_ASSIGN_OR_RETURN(
         made->store_,
-        store::LocalStore::create(run.spec, seed, *made->communicator_, pool, kernels));
+        store::create_table_store(run.spec, seed, *made->communicator_, pool, kernels));
     RECMILL_RETURN_IF_ERROR(write_initial_rows(run.spec, *made->store_));
     RECMILL_ASSIGN_OR_RETURN(made->model_, model::make_model(run.options.model, run.spec, seed));
     const int64_t count = made->model_->parameter_count();
@@ -79,7 +79,7 @@ class ScoredModel {
 
  private:
   std::unique_ptr<Communicator> communicator_ = ThreadsGroup(1).communicator(0);
-  std::unique_ptr<store::LocalStore> store_;
+  std::unique_ptr<store::EmbeddingStore> store_;
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<train::DenseOptimizer> optimizer_;
   std::unique_ptr<train::RankTrainer> trainer_;

@@ -12,7 +12,7 @@
 #include "bench/kernels/schedules.h"
 #include "bench/kernels/sides.h"
 #include "comm/threads.h"
-#include "store/tables/local_store.h"
+#include "store/table_store.h"
 
 namespace recmill::bench {
 namespace {
@@ -32,7 +32,7 @@ class TrainedStore {
     auto made = std::make_unique<TrainedStore>(workload, batches, pool);
     const ModelSpec& spec = workload.run.spec;
     RECMILL_ASSIGN_OR_RETURN(
-        made->store_, store::LocalStore::create(spec, 1, *made->communicator_, pool, kernels));
+        made->store_, store::create_table_store(spec, 1, *made->communicator_, pool, kernels));
     RECMILL_RETURN_IF_ERROR(write_initial_rows(spec, *made->store_));
     int64_t column = 0;
     for (const kernels::PoolTask& task : batches.tasks(0)) {
@@ -75,7 +75,7 @@ class TrainedStore {
   const PoolBatches& batches_;
   ThreadPool& pool_;
   std::unique_ptr<Communicator> communicator_ = ThreadsGroup(1).communicator(0);
-  std::unique_ptr<store::LocalStore> store_;
+  std::unique_ptr<store::EmbeddingStore> store_;
   std::vector<store::FeatureOutput> outputs_;
   std::vector<store::FeatureGradient> gradients_;
   int64_t iteration_ = 0;

@@ -64,7 +64,7 @@ class DriftCase {
     const auto make = [&](bool dedup) -> Result<std::unique_ptr<store::PlacedStore>> {
       RECMILL_ASSIGN_OR_RETURN(
           auto placed, table::PlacedTables::create(proposal.plan, model_.tables, all_.ranks()));
-      store::PlacedOptions placing;
+      store::ShardedOptions placing;
       placing.dedup_fetch = dedup;
       placing.share_rows = false;  // what is sent is counted
       return store::PlacedStore::create(model_, 1, all_, pool_, std::move(placed), placing);

@@ -59,7 +59,7 @@ class EndToEnd {
  private:
   Status place(const FrozenShape& shape, bool training, std::deque<Way>& ways) {
     const ModelSpec model = small_model(shape);
-    store::PlacedOptions placing;
+    store::ShardedOptions placing;
     placing.dedup_fetch = false;
     RECMILL_ASSIGN_OR_RETURN(const AccessCounts counts,
                              draw_counts(shape, kZipf, kCountedSeed, kCounted, pool_));

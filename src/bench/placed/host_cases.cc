@@ -17,7 +17,7 @@
 #include "comm/measure_links.h"
 #include "comm/threads.h"
 #include "placement/planners.h"
-#include "store/tables/local_store.h"
+#include "store/table_store.h"
 
 namespace recmill::bench {
 namespace {
@@ -117,7 +117,7 @@ class HostBench {
     placed_.pool = &own_pool_;
     RECMILL_RETURN_IF_ERROR(placed_.draw(shape, kRankSamples));
     if (all_.rank() != 0) return {};
-    RECMILL_ASSIGN_OR_RETURN(local_.store, store::LocalStore::create(model_, 1, *alone_, pool_));
+    RECMILL_ASSIGN_OR_RETURN(local_.store, store::create_table_store(model_, 1, *alone_, pool_));
     local_.pool = &pool_;
     return local_.draw(shape, kRankSamples * all_.ranks());
   }

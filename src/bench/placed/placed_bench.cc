@@ -61,7 +61,7 @@ struct Way {
   std::string label;
   PlannerKind planner = PlannerKind::oper;
   Task task = Task::forward;
-  store::PlacedOptions options;
+  store::ShardedOptions options;
   double extra_memory = placement::PlannerOptions().extra_memory;
   bool copies_alone = false;  // where rows have no copies, they are placed table-wise
   std::unique_ptr<store::PlacedStore> store;

@@ -16,7 +16,7 @@ constexpr int64_t kDense = 13;
 }  // namespace
 
 Result<std::unique_ptr<PlacedModel>> PlacedModel::make(ModelSpec spec, const PlacementPlan& plan,
-                                                       store::PlacedOptions options,
+                                                       store::ShardedOptions options,
                                                        Communicator& all, ThreadPool& pool) {
   spec.num_dense = kDense;
   std::unique_ptr<PlacedModel> made(new PlacedModel(std::move(spec)));

@@ -23,7 +23,7 @@ class PlacedModel {
   static constexpr int kSlices = 8;
 
   static Result<std::unique_ptr<PlacedModel>> make(ModelSpec spec, const PlacementPlan& plan,
-                                                   store::PlacedOptions options, Communicator& all,
+                                                   store::ShardedOptions options, Communicator& all,
                                                    ThreadPool& pool);
   /// This rank's samples of `batches` batches.
   static std::vector<train::RankBatch> draw(const ShapeDraw& draw, int64_t batches,

@@ -10,7 +10,7 @@
 #include "bench/placement/frozen_shapes.h"
 #include "placement/problem.h"
 #include "schema/cluster_spec.h"
-#include "store/placed/placed_options.h"
+#include "store/sharded/sharded_options.h"
 
 namespace recmill::bench {
 

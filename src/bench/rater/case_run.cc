@@ -37,7 +37,7 @@ class CaseRun {
   Status place(const PlacementPlan& plan) {
     RECMILL_ASSIGN_OR_RETURN(auto placed,
                              table::PlacedTables::create(plan, model_.tables, all_.ranks()));
-    store::PlacedOptions options;
+    store::ShardedOptions options;
     options.dedup_fetch = of_.dedup;
     options.share_rows = false;           // messages are what is rated
     options.reduce = CopyReduce::sparse;  // as placement::Problem has it

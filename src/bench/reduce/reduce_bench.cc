@@ -127,7 +127,7 @@ class ReduceBench {
     for (const CopyReduce reduce : kWays) {
       Way& way = ways.emplace_back();
       way.reduce = reduce;
-      store::PlacedOptions options;
+      store::ShardedOptions options;
       options.reduce = reduce;
       RECMILL_ASSIGN_OR_RETURN(way.store,
                                store::PlacedStore::create(model_, 1, all_, pool_, placed, options));

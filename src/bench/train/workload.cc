@@ -14,7 +14,7 @@
 #include "step/gpu/gpu_trainer.h"
 #include "step/rank_trainer.h"
 #include "store/gpu/gpu_store.h"
-#include "store/tables/local_store.h"
+#include "store/table_store.h"
 #include "train/plain_export.h"
 
 namespace recmill::bench {
@@ -119,7 +119,7 @@ Result<std::unique_ptr<TrainWorkload>> TrainWorkload::make(
   std::unique_ptr<TrainWorkload> workload(new TrainWorkload(batches, communicator));
   TrainWorkload& w = *workload;
   w.describe(shape);
-  RECMILL_ASSIGN_OR_RETURN(w.store_, store::LocalStore::create(w.spec_, 1, w.communicator_, pool));
+  RECMILL_ASSIGN_OR_RETURN(w.store_, store::create_table_store(w.spec_, 1, w.communicator_, pool));
   RECMILL_RETURN_IF_ERROR(w.write_initial_rows(pool));
   RECMILL_ASSIGN_OR_RETURN(w.model_, model::make_dlrm(w.options_, w.spec_));
   RECMILL_ASSIGN_OR_RETURN(Buffer parameters, model::initial_parameters(*w.model_, 1));

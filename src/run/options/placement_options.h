@@ -7,7 +7,7 @@
 
 #include "placement/planners.h"
 #include "schema/options.h"
-#include "store/placed/placed_options.h"
+#include "store/sharded/sharded_options.h"
 
 namespace recmill::train {
 

@@ -91,7 +91,7 @@ Seen train(uint64_t seed, int64_t drift,
     for (DeviceSpec& device : setting.problem.cluster.devices) device.memory_bytes = memory;
     RECMILL_ASSIGN_OR_RETURN(auto placed,
                              table::PlacedTables::create(proposal.plan, spec.tables, kRanks));
-    store::PlacedOptions placing;
+    store::ShardedOptions placing;
     placing.dedup_fetch = placing.share_rows = false;
     RECMILL_ASSIGN_OR_RETURN(
         const auto store, store::PlacedStore::create(spec, 1, communicator, pool, placed, placing));

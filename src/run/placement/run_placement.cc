@@ -140,7 +140,7 @@ std::vector<table::TableShare> shares_of(const ResolvedRun& run, int rank) {
   return run.placed->shares(rank);
 }
 
-store::PlacedOptions placed_options(const ResolvedRun& run) {
+store::ShardedOptions sharded_options(const ResolvedRun& run) {
   const PlacementOptions& options = run.options.placement;
   return {options.dedup_fetch, options.reduce, options.one_call, options.overlap,
           options.share_rows};

@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "run/resolved_run.h"
-#include "store/placed/placed_options.h"
+#include "store/sharded/sharded_options.h"
 #include "table/table_share.h"
 
 namespace recmill::train {
@@ -25,6 +25,6 @@ bool has_plan_file(const RunOptions& options);
 std::vector<table::TableShare> shares_of(const ResolvedRun& run, int rank);
 
 /// [placement] as the store takes it.
-store::PlacedOptions placed_options(const ResolvedRun& run);
+store::ShardedOptions sharded_options(const ResolvedRun& run);
 
 }  // namespace recmill::train

@@ -32,7 +32,7 @@
 #include "step/rank_trainer.h"
 #include "store/gpu/gpu_store.h"
 #include "store/gpu/table_wise_gpu_store.h"
-#include "store/tables/local_store.h"
+#include "store/table_store.h"
 #include "store/testing/scenario.h"
 
 namespace recmill::train {
@@ -182,7 +182,7 @@ struct Training {
 std::unique_ptr<Training> on_cpu(const ModelSpec& spec, const ModelOptions& options,
                                  const DenseOptimizerOptions& dense) {
   auto made = std::make_unique<Training>(spec);
-  made->store = *store::LocalStore::create(spec, kSeed, made->communicator, made->pool);
+  made->store = *store::create_table_store(spec, kSeed, made->communicator, made->pool);
   made->model = *model::make_model(options, spec, kSeed);
   made->make_optimizer(dense);
   made->trainer = std::make_unique<RankTrainer>(spec, *made->model, *made->store, *made->optimizer,

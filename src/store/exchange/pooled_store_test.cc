@@ -57,7 +57,7 @@ class BlindStore final : public testing::ForwardingStore {
 
 /// Carries the scenario out at so many ranks.
 void carry_out_pooled(const testing::Scenario& scenario, const PlacementPlan& plan,
-                      PlacedOptions options, bool blind, testing::Trace& trace) {
+                      ShardedOptions options, bool blind, testing::Trace& trace) {
   const auto placed = table::PlacedTables::create(plan, scenario.model.tables, plan.devices);
   ASSERT_TRUE(placed.ok()) << placed.status().message();
   ThreadPool pool(2);
@@ -72,13 +72,13 @@ void carry_out_pooled(const testing::Scenario& scenario, const PlacementPlan& pl
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
-constexpr PlacedOptions kOptions[] = {{true, CopyReduce::sparse},
-                                      {true, CopyReduce::dense},
-                                      {true, CopyReduce::all_gather},
-                                      {true, CopyReduce::automatic},
-                                      {false, CopyReduce::automatic},
-                                      {true, CopyReduce::automatic, true, true, false},
-                                      {false, CopyReduce::automatic, true, true, false}};
+constexpr ShardedOptions kOptions[] = {{true, CopyReduce::sparse},
+                                       {true, CopyReduce::dense},
+                                       {true, CopyReduce::all_gather},
+                                       {true, CopyReduce::automatic},
+                                       {false, CopyReduce::automatic},
+                                       {true, CopyReduce::automatic, true, true, false},
+                                       {false, CopyReduce::automatic, true, true, false}};
 
 TEST(PooledStore, has_the_bits_of_the_plain_store_where_bags_have_one_lookup) {
   auto scenario = testing::training_scenario(41, 6);
@@ -89,7 +89,7 @@ TEST(PooledStore, has_the_bits_of_the_plain_store_where_bags_have_one_lookup) {
   const auto expected = plain_trace(scenario);
   for (const int ranks : {1, 2, 3, 4, 8}) {
     const auto plan = pooled_plan(scenario.model, ranks, 41);
-    for (const PlacedOptions& options : kOptions) {
+    for (const ShardedOptions& options : kOptions) {
       if (ranks > 2 && options.reduce != CopyReduce::automatic) continue;
       testing::Trace trace(scenario);
       carry_out_pooled(scenario, plan, options, false, trace);
@@ -110,7 +110,7 @@ TEST(PooledStore, adds_gradients_of_any_bags_to_the_bits_of_the_contract) {
         testing::carry_out(testing::without_snapshots(scenario), blind, 0, 1, pool, expected).ok());
     for (const int ranks : {2, 3, 4}) {
       const auto plan = pooled_plan(scenario.model, ranks, scenario.seed);
-      for (const PlacedOptions& options : kOptions) {
+      for (const ShardedOptions& options : kOptions) {
         if (ranks > 2 && options.reduce != CopyReduce::automatic) continue;
         testing::Trace trace(scenario);
         carry_out_pooled(scenario, plan, options, true, trace);
@@ -210,7 +210,7 @@ TEST(PooledStore, owners_send_one_row_a_bag_and_get_one_gradient_back) {
   uint64_t looked_up = 0, updated = 0;
   const Status status = run_ranks(2, [&](Communicator& communicator) -> Status {
     ThreadPool pool(1);
-    PlacedOptions options;
+    ShardedOptions options;
     options.share_rows = false;
     RECMILL_ASSIGN_OR_RETURN(const auto store,
                              PlacedStore::create(model, 1, communicator, pool, *placed, options));

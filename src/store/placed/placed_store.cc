@@ -4,28 +4,20 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "store/sharded/dense_reduce.h"
+#include "store/table_store.h"
 #include "store/tables/table_rows.h"
 
 namespace recmill::store {
 
-class PlacedStore::Placed final : public TableStore {
- public:
-  Placed(std::shared_ptr<const table::PlacedTables> placed, ModelSpec model,
-         std::vector<table::EmbeddingTable> tables, std::unique_ptr<HostRows> host,
-         Communicator& communicator, ThreadPool& pool, StoreKernels kernels, PlacedOptions options)
-      : TableStore(std::move(model), std::move(tables), std::move(host), communicator, pool,
-                   std::move(kernels), options),
-        placed_(std::move(placed)),
-        options_(options) {
-    let_owners_pool(placed_->send_pooled(), communicator);
-  }
+// All rows by one plan.
+struct PlacedStore::Placed {
+  std::shared_ptr<const table::PlacedTables> plan;
+  RankTables* tables = nullptr;  // of `store`
+  HostRows* host = nullptr;      // likewise, or null
+  std::unique_ptr<EmbeddingStore> store;
 
-  using TableStore::held;
-  using TableStore::is_being_read;
-
- private:
-  const std::shared_ptr<const table::PlacedTables> placed_;
-  const PlacedOptions options_;
+  HeldRows held() const { return {tables->tables, host}; }
 };
 
 class PlacedStore::PlacedPrepared final : public Prepared {
@@ -55,7 +47,7 @@ class PlacedStore::PlacedSnapshot final : public RowSnapshot {
 
 Result<std::unique_ptr<PlacedStore>> PlacedStore::create(
     ModelSpec model, uint64_t seed, Communicator& communicator, ThreadPool& pool,
-    std::shared_ptr<const table::PlacedTables> placed, PlacedOptions options,
+    std::shared_ptr<const table::PlacedTables> placed, ShardedOptions options,
     StoreKernels kernels) {
   RECMILL_CHECK(placed->devices() == communicator.ranks(), std::to_string(placed->devices()));
   const auto shares = placed->shares(communicator.rank());
@@ -69,7 +61,7 @@ Result<std::unique_ptr<PlacedStore>> PlacedStore::create(
 }
 
 PlacedStore::PlacedStore(ModelSpec model, uint64_t seed, Communicator& communicator,
-                         ThreadPool& pool, PlacedOptions options, StoreKernels kernels)
+                         ThreadPool& pool, ShardedOptions options, StoreKernels kernels)
     : model_(std::move(model)),
       seed_(seed),
       communicator_(communicator),
@@ -87,8 +79,12 @@ std::unique_ptr<HostRows> PlacedStore::host_rows(std::span<const table::TableSha
 std::shared_ptr<PlacedStore::Placed> PlacedStore::make(
     std::shared_ptr<const table::PlacedTables> placed, std::vector<table::EmbeddingTable> tables,
     std::unique_ptr<HostRows> host) const {
-  return std::make_shared<Placed>(std::move(placed), model_, std::move(tables), std::move(host),
-                                  communicator_, pool_, kernels_, options_);
+  auto of_rank = std::make_unique<RankTables>(model_, std::move(tables), pool_, kernels_);
+  RankTables* const own = of_rank.get();
+  HostRows* const shared = host.get();
+  auto store = make_table_store(std::move(of_rank), std::move(host), communicator_, options_,
+                                placed->send_pooled());
+  return std::make_shared<Placed>(Placed{std::move(placed), own, shared, std::move(store)});
 }
 
 std::shared_ptr<PlacedStore::Placed> PlacedStore::now() const {
@@ -126,8 +122,9 @@ Status PlacedStore::reach(const std::shared_ptr<Placed>& wanted) {
   }
   const Stopwatch watch;
   std::lock_guard preparing(preparing_);
-  RECMILL_ASSIGN_OR_RETURN(const MovedRows rows, move_rows(was->held(), was->is_being_read(),
-                                                           wanted->held(), communicator_, pool_));
+  RECMILL_ASSIGN_OR_RETURN(const MovedRows rows,
+                           move_rows(was->held(), was->tables->snapshots.is_being_read(),
+                                     wanted->held(), communicator_, pool_));
   moved_ = {rows, watch.seconds()};
   before_ = stats();
   std::lock_guard lock(mutex_);
@@ -143,7 +140,7 @@ Result<std::unique_ptr<Prepared>> PlacedStore::prepare(const Batch& batch) {
     by = coming_ != nullptr && batch.iteration >= coming_from_ ? coming_ : now_;
   }
   std::lock_guard preparing(preparing_);
-  RECMILL_ASSIGN_OR_RETURN(auto prepared, by->prepare(batch));
+  RECMILL_ASSIGN_OR_RETURN(auto prepared, by->store->prepare(batch));
   return std::unique_ptr<Prepared>(
       std::make_unique<PlacedPrepared>(std::move(by), std::move(prepared)));
 }
@@ -151,7 +148,7 @@ Result<std::unique_ptr<Prepared>> PlacedStore::prepare(const Batch& batch) {
 Status PlacedStore::lookup(Prepared& prepared, Output output, Stream& stream) {
   const auto& of = static_cast<const PlacedPrepared&>(prepared);
   RECMILL_RETURN_IF_ERROR(reach(of.by()));
-  return of.by()->lookup(of.batch(), output, stream);
+  return of.by()->store->lookup(of.batch(), output, stream);
 }
 
 Status PlacedStore::update(std::span<const Update> updates, const Step& step, Stream& stream) {
@@ -162,31 +159,31 @@ Status PlacedStore::update(std::span<const Update> updates, const Step& step, St
     RECMILL_CHECK(of.by() == by, "an update before its lookup");
     own.push_back({&of.batch(), update.gradient});
   }
-  return by->update(own, step, stream);
+  return by->store->update(own, step, stream);
 }
 
 std::unique_ptr<RowSnapshot> PlacedStore::snapshot(int64_t kept_bytes) {
   auto of = now();
-  auto rows = of->snapshot(kept_bytes);
+  auto rows = of->store->snapshot(kept_bytes);
   return std::make_unique<PlacedSnapshot>(std::move(of), std::move(rows));
 }
 
 table::Extent PlacedStore::extent(int table) const {
-  return now()->extent(table);
+  return now()->store->extent(table);
 }
 
 Status PlacedStore::write_rows(const RowBlock& block) {
-  return now()->write_rows(block);
+  return now()->store->write_rows(block);
 }
 
 StoreStats PlacedStore::stats() const {
-  const StoreStats of_now = now()->stats();
+  const StoreStats of_now = now()->store->stats();
   return {before_.lookups + of_now.lookups, before_.distinct_rows + of_now.distinct_rows,
           before_.updated_rows + of_now.updated_rows};
 }
 
 MemoryLedger placed_need(const ModelSpec& model, const table::PlacedTables& placed,
-                         PlacedOptions options) {
+                         ShardedOptions options) {
   MemoryLedger ledger;
   for (int device = 0; device < placed.devices(); ++device) {
     const auto shares = placed.shares(device);

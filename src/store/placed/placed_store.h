@@ -16,9 +16,10 @@
 #include <memory>
 #include <mutex>
 
-#include "store/placed/placed_options.h"
 #include "store/placed/row_migration.h"
-#include "store/tables/table_store.h"
+#include "store/sharded/host_rows.h"
+#include "store/sharded/sharded_options.h"
+#include "store/tables/rank_tables.h"
 #include "table/placed_tables.h"
 
 namespace recmill::store {
@@ -29,7 +30,7 @@ class PlacedStore final : public EmbeddingStore {
   /// rows. As many devices as ranks. Fails as create_tables().
   static Result<std::unique_ptr<PlacedStore>> create(
       ModelSpec model, uint64_t seed, Communicator& communicator, ThreadPool& pool,
-      std::shared_ptr<const table::PlacedTables> placed, PlacedOptions options = {},
+      std::shared_ptr<const table::PlacedTables> placed, ShardedOptions options = {},
       StoreKernels kernels = {});
   ~PlacedStore() override;
 
@@ -57,12 +58,12 @@ class PlacedStore final : public EmbeddingStore {
   StoreStats stats() const override;
 
  private:
-  class Placed;  // all rows by one plan
+  struct Placed;
   class PlacedPrepared;
   class PlacedSnapshot;
 
   PlacedStore(ModelSpec model, uint64_t seed, Communicator& communicator, ThreadPool& pool,
-              PlacedOptions options, StoreKernels kernels);
+              ShardedOptions options, StoreKernels kernels);
   std::unique_ptr<HostRows> host_rows(std::span<const table::TableShare> shares) const;
   std::shared_ptr<Placed> make(std::shared_ptr<const table::PlacedTables> placed,
                                std::vector<table::EmbeddingTable> tables,
@@ -74,7 +75,7 @@ class PlacedStore final : public EmbeddingStore {
   const uint64_t seed_;
   Communicator& communicator_;
   ThreadPool& pool_;
-  const PlacedOptions options_;
+  const ShardedOptions options_;
   const StoreKernels kernels_;
 
   mutable std::mutex mutex_;
@@ -89,6 +90,6 @@ class PlacedStore final : public EmbeddingStore {
 /// What stores of the plan's devices allocate: rows, and vectors for dense sums of copies. `placed`
 /// itself stands already.
 MemoryLedger placed_need(const ModelSpec& model, const table::PlacedTables& placed,
-                         PlacedOptions options);
+                         ShardedOptions options);
 
 }  // namespace recmill::store

@@ -17,7 +17,7 @@ namespace {
 // By a random plan, another one for each seed and number of ranks.
 Result<std::unique_ptr<PlacedStore>> place_at_random(const ModelSpec& model, uint64_t seed,
                                                      Communicator& communicator, ThreadPool& pool,
-                                                     PlacedOptions options) {
+                                                     ShardedOptions options) {
   const int ranks = communicator.ranks();
   RECMILL_ASSIGN_OR_RETURN(
       auto placed,
@@ -32,7 +32,7 @@ struct PlacedFixture {
   static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
                                                       Communicator& communicator,
                                                       ThreadPool& pool) {
-    PlacedOptions options{kDedup, kReduce};
+    ShardedOptions options{kDedup, kReduce};
     options.share_rows = kShare;
     RECMILL_ASSIGN_OR_RETURN(auto store, place_at_random(model, seed, communicator, pool, options));
     return std::unique_ptr<EmbeddingStore>(std::move(store));
@@ -76,7 +76,7 @@ struct WanderingFixture {
   static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
                                                       Communicator& communicator,
                                                       ThreadPool& pool) {
-    PlacedOptions options{kDedup};
+    ShardedOptions options{kDedup};
     options.share_rows = kShare;
     RECMILL_ASSIGN_OR_RETURN(auto store, place_at_random(model, seed, communicator, pool, options));
     const int ranks = communicator.ranks();
@@ -110,7 +110,7 @@ INSTANTIATE_TYPED_TEST_SUITE_P(PlacedLate, StoreContract, LatePlacedFixture);
 /// Carries a scenario out, and compares with the plain store. Ranks are of one host, or as if on
 /// hosts of their own.
 void expect_plain(const testing::Scenario& scenario, int ranks, const PlacementPlan& plan,
-                  PlacedOptions options, bool one_host = false) {
+                  ShardedOptions options, bool one_host = false) {
   const auto expected = plain_trace(scenario);
   const auto placed = table::PlacedTables::create(plan, scenario.model.tables, ranks);
   ASSERT_TRUE(placed.ok()) << placed.status().message();
@@ -127,17 +127,17 @@ void expect_plain(const testing::Scenario& scenario, int ranks, const PlacementP
   EXPECT_EQ(trace.difference(*expected), "") << ranks << " ranks";
 }
 
-constexpr PlacedOptions kAllOptions[] = {{true, CopyReduce::sparse},
-                                         {true, CopyReduce::dense},
-                                         {true, CopyReduce::all_gather},
-                                         {true, CopyReduce::automatic},
-                                         {false, CopyReduce::sparse},
-                                         {false, CopyReduce::dense},
-                                         {false, CopyReduce::all_gather},
-                                         {false, CopyReduce::automatic},
-                                         {true, CopyReduce::automatic, /*one_call=*/false},
-                                         {true, CopyReduce::automatic, true, /*overlap=*/false},
-                                         {false, CopyReduce::automatic, false, false}};
+constexpr ShardedOptions kAllOptions[] = {{true, CopyReduce::sparse},
+                                          {true, CopyReduce::dense},
+                                          {true, CopyReduce::all_gather},
+                                          {true, CopyReduce::automatic},
+                                          {false, CopyReduce::sparse},
+                                          {false, CopyReduce::dense},
+                                          {false, CopyReduce::all_gather},
+                                          {false, CopyReduce::automatic},
+                                          {true, CopyReduce::automatic, /*one_call=*/false},
+                                          {true, CopyReduce::automatic, true, /*overlap=*/false},
+                                          {false, CopyReduce::automatic, false, false}};
 
 TEST(PlacedStore, trains_with_every_row_everywhere_to_the_bits_of_the_plain_store) {
   const auto scenario = testing::training_scenario(36, 4);
@@ -151,8 +151,8 @@ TEST(PlacedStore, trains_with_every_row_everywhere_to_the_bits_of_the_plain_stor
                                              static_cast<int>(plan.tables.size() % 3), 3))}},
                            {},
                            {}});
-  for (const PlacedOptions& options : kAllOptions) expect_plain(scenario, 3, plan, options);
-  for (const PlacedOptions& options : kAllOptions) expect_plain(scenario, 3, plan, options, true);
+  for (const ShardedOptions& options : kAllOptions) expect_plain(scenario, 3, plan, options);
+  for (const ShardedOptions& options : kAllOptions) expect_plain(scenario, 3, plan, options, true);
 }
 
 /// Rows of one and of many groups of columns.
@@ -172,7 +172,7 @@ TEST(PlacedStore, trains_columns_at_any_ranks_beside_rows_to_the_bits_of_the_pla
     for (const auto& table : plan.tables) split += table.column_devices.size() > 1 ? 1 : 0;
     EXPECT_GT(split, 1);
     for (const bool one_host : {false, true})
-      for (const PlacedOptions& options : kAllOptions)
+      for (const ShardedOptions& options : kAllOptions)
         expect_plain(scenario, ranks, plan, options, one_host);
   }
 }
@@ -191,7 +191,7 @@ uint64_t bytes_of_lookup(bool has_copies, bool dedup, bool share_rows = false) {
   uint64_t bytes = 0;
   const Status status = run_ranks(2, [&](Communicator& communicator) -> Status {
     ThreadPool pool(1);
-    PlacedOptions options{dedup};
+    ShardedOptions options{dedup};
     options.share_rows = share_rows;
     RECMILL_ASSIGN_OR_RETURN(const auto store,
                              PlacedStore::create(model, 1, communicator, pool, *placed, options));

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "comm/communicator.h"
 #include "device/thread_pool.h"
-#include "store/tables/host_rows.h"
+#include "store/sharded/host_rows.h"
 #include "table/embedding_table.h"
 
 namespace recmill::store {

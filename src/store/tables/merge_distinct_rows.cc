@@ -55,4 +55,21 @@ DistinctRows merge_distinct_rows(std::span<const DistinctRows* const> batches, i
   return merged;
 }
 
+std::vector<const DistinctRows*> merge_tables(
+    std::span<const std::span<const DistinctRows>> batches,
+    std::span<const std::vector<size_t>> features_of, std::vector<DistinctRows>& merged) {
+  merged.resize(features_of.size());
+  std::vector<const DistinctRows*> result;
+  for (size_t t = 0; t < features_of.size(); ++t) {
+    std::vector<const DistinctRows*> parts;
+    for (const auto& batch : batches) parts.push_back(&batch[t]);
+    if (parts.size() > 1) {
+      merged[t] = merge_distinct_rows(parts, static_cast<int>(features_of[t].size()));
+      parts[0] = &merged[t];
+    }
+    result.push_back(parts[0]);
+  }
+  return result;
+}
+
 }  // namespace recmill::store

@@ -29,26 +29,14 @@ Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model,
                            SharedPages::allocate(static_cast<size_t>(shared_bytes(model, shares))));
   for (size_t t = 0; t < shares.size(); ++t) {
     tables.push_back(table::EmbeddingTable::without_rows(model.tables[t], seed, shares[t]));
-    RECMILL_ASSIGN_OR_RETURN(const auto room, room_of(tables[t]));
+    table::TableRoom room;
+    if (room_of) {
+      RECMILL_ASSIGN_OR_RETURN(room, room_of(tables[t]));
+    }
     RECMILL_RETURN_IF_ERROR(tables[t].allocate(&pages, room));
     tables[t].fill(pool);
   }
   return tables;
-}
-
-Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
-                                                         std::span<const table::TableShare> shares,
-                                                         ThreadPool& pool, HostRows* host) {
-  if (host != nullptr) RECMILL_RETURN_IF_ERROR(host->open());
-  size_t next = 0;
-  return create_tables(model, seed, shares, pool,
-                       [&](const table::EmbeddingTable&) -> Result<table::TableRoom> {
-                         table::TableRoom room;
-                         if (host != nullptr) {
-                           RECMILL_ASSIGN_OR_RETURN(room.records, host->allocate(next++));
-                         }
-                         return room;
-                       });
 }
 
 Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,

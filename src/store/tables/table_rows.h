@@ -10,25 +10,19 @@
 #include "base/status.h"
 #include "device/thread_pool.h"
 #include "store/embedding_store.h"
-#include "store/tables/host_rows.h"
 #include "table/embedding_table.h"
 
 namespace recmill::store {
 
-/// Where a table is to stand, whose rows have no room yet.
+/// Where a table's rows are to be, which has no room yet.
 using RoomOf = std::function<Result<table::TableRoom>(const table::EmbeddingTable&)>;
 
 /// A rank's share of every table [tables], with initial rows. `room_of` is asked for one table
-/// after the other.
-Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
-                                                         std::span<const table::TableShare> shares,
-                                                         ThreadPool& pool, const RoomOf& room_of);
-/// The same. With `host`, which is of the same shares and
-/// outlives the tables, collective: rows are stored there, where it has them.
+/// after the other; without it rows are in memory of their own.
 Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
                                                          std::span<const table::TableShare> shares,
                                                          ThreadPool& pool,
-                                                         HostRows* host = nullptr);
+                                                         const RoomOf& room_of = {});
 /// As TableSpec::sharding says.
 Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
                                                          int rank, int ranks, ThreadPool& pool);

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "store/placed/placed_options.h"
+#include "store/sharded/sharded_options.h"
 
 namespace recmill::store {
 

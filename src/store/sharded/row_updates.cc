@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/tables/row_updates.h"
+#include "store/sharded/row_updates.h"
 
 #include <algorithm>
 #include <bit>
 #include <numeric>
 
-#include "store/placed/choose_reduce.h"
+#include "store/sharded/choose_reduce.h"
 #include "table/row_map.h"
 #include "table/table_update.h"
 
@@ -32,7 +32,7 @@ bool updates_copies(const table::EmbeddingTable& table) {
 }  // namespace
 
 RowUpdates::RowUpdates(Communicator& communicator, std::vector<table::EmbeddingTable>& tables,
-                       table::TableSnapshots& snapshots, ThreadPool& pool, PlacedOptions options,
+                       table::TableSnapshots& snapshots, ThreadPool& pool, ShardedOptions options,
                        bool shared)
     : communicator_(communicator),
       tables_(tables),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/tables/host_rows.h"
+#include "store/sharded/host_rows.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/placed/finished_sums.h"
+#include "store/sharded/finished_sums.h"
 
 #include <algorithm>
 #include <numeric>

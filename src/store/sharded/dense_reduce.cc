@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/placed/dense_reduce.h"
+#include "store/sharded/dense_reduce.h"
 
 #include <algorithm>
 #include <numeric>

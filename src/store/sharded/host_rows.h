@@ -11,9 +11,11 @@
 
 #include "base/status.h"
 #include "comm/communicator.h"
+#include "device/thread_pool.h"
 #include "kernels/row_storage.h"
 #include "schema/table_spec.h"
 #include "store/exchange/rows_by_rank.h"
+#include "table/embedding_table.h"
 #include "table/table_share.h"
 
 namespace recmill::store {
@@ -79,5 +81,11 @@ class HostRows {
   int64_t small_bytes_ = 0;        // of the notes and all small tables
   std::unique_ptr<Window> small_;  // notes [ranks], a line each, then small tables
 };
+
+/// A rank's share of every table [tables], with initial rows. With `host`, which is of the same
+/// shares and outlives the tables, collective: rows are stored there, where it has them.
+Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
+                                                         std::span<const table::TableShare> shares,
+                                                         ThreadPool& pool, HostRows* host);
 
 }  // namespace recmill::store

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the placed store carries a placement plan out.
+// How ranks bring rows and gradients to each other.
 #pragma once
 
 #include "schema/copy_reduce.h"
 
 namespace recmill::store {
 
-struct PlacedOptions {
+struct ShardedOptions {
   /// Each distinct row is fetched once a rank and batch, and one sum of its gradients sent back;
   /// else once for each lookup. Of rows with copies always sums are sent.
   bool dedup_fetch = true;

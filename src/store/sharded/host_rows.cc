@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/tables/host_rows.h"
+#include "store/sharded/host_rows.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "device/buffer.h"
-#include "table/embedding_table.h"
+#include "store/tables/table_rows.h"
 
 namespace recmill::store {
 namespace {
@@ -109,6 +109,20 @@ Status HostRows::begin(int64_t note, std::span<int64_t> notes) {
 
 Status HostRows::end() {
   return small_->fence(kEnd);
+}
+
+Result<std::vector<table::EmbeddingTable>> create_tables(const ModelSpec& model, uint64_t seed,
+                                                         std::span<const table::TableShare> shares,
+                                                         ThreadPool& pool, HostRows* host) {
+  if (host == nullptr) return create_tables(model, seed, shares, pool);
+  RECMILL_RETURN_IF_ERROR(host->open());
+  size_t next = 0;
+  return create_tables(model, seed, shares, pool,
+                       [&](const table::EmbeddingTable&) -> Result<table::TableRoom> {
+                         table::TableRoom room;
+                         RECMILL_ASSIGN_OR_RETURN(room.records, host->allocate(next++));
+                         return room;
+                       });
 }
 
 }  // namespace recmill::store

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/placed/choose_reduce.h"
+#include "store/sharded/choose_reduce.h"
 
 #include <gtest/gtest.h>
 

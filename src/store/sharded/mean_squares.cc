@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/tables/mean_squares.h"
+#include "store/sharded/mean_squares.h"
 
 #include <algorithm>
 

@@ -12,10 +12,10 @@
 #include "device/thread_pool.h"
 #include "store/exchange/gradient_exchange.h"
 #include "store/exchange/sent_sums.h"
-#include "store/placed/dense_reduce.h"
-#include "store/placed/finished_sums.h"
-#include "store/placed/placed_options.h"
-#include "store/tables/mean_squares.h"
+#include "store/sharded/dense_reduce.h"
+#include "store/sharded/finished_sums.h"
+#include "store/sharded/mean_squares.h"
+#include "store/sharded/sharded_options.h"
 #include "table/embedding_table.h"
 #include "table/optimizers/row_step.h"
 #include "table/table_snapshots.h"
@@ -29,7 +29,7 @@ class RowUpdates {
   /// `tables`: this rank's shares; all referenced objects outlive this. `shared`: ranks share
   /// memory, and gradients go that way.
   RowUpdates(Communicator& communicator, std::vector<table::EmbeddingTable>& tables,
-             table::TableSnapshots& snapshots, ThreadPool& pool, PlacedOptions options,
+             table::TableSnapshots& snapshots, ThreadPool& pool, ShardedOptions options,
              bool shared);
 
   /// What will be sent of a batch's `distinct` rows [tables], which outlive it; `places` [tables]:
@@ -73,7 +73,7 @@ class RowUpdates {
   std::vector<table::EmbeddingTable>& tables_;
   table::TableSnapshots& snapshots_;
   ThreadPool& pool_;
-  const PlacedOptions options_;
+  const ShardedOptions options_;
   const SentUnit unit_;           // of rows without copies
   int64_t all_copied_words_ = 0;  // of all rows with copies, with their numbers
   double copies_ = 1;             // of such a row, on average

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/tables/local_store.h"
+#include "store/table_store.h"
 
 #include <gtest/gtest.h>
 
@@ -11,16 +11,15 @@
 namespace recmill::store {
 namespace {
 
-struct LocalFixture {
+struct TableFixture {
   static constexpr bool kManyRanks = true;
   static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
                                                       Communicator& communicator,
                                                       ThreadPool& pool) {
-    RECMILL_ASSIGN_OR_RETURN(auto store, LocalStore::create(model, seed, communicator, pool));
-    return std::unique_ptr<EmbeddingStore>(std::move(store));
+    return create_table_store(model, seed, communicator, pool);
   }
 };
-INSTANTIATE_TYPED_TEST_SUITE_P(Local, StoreContract, LocalFixture);
+INSTANTIATE_TYPED_TEST_SUITE_P(Hashed, StoreContract, TableFixture);
 
 // A schedule for all tables. Several ranks run a part of that of distinct rows alone.
 template <size_t kTemplate>
@@ -38,9 +37,7 @@ struct ScheduledFixture {
     }
     StoreKernels kernels;
     kernels.row_update = std::move(row_update);
-    RECMILL_ASSIGN_OR_RETURN(
-        auto store, LocalStore::create(model, seed, communicator, pool, std::move(kernels)));
-    return std::unique_ptr<EmbeddingStore>(std::move(store));
+    return create_table_store(model, seed, communicator, pool, std::move(kernels));
   }
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(DistinctRows, StoreContract, ScheduledFixture<0>);
@@ -72,9 +69,7 @@ struct PooledFixture {
       RECMILL_ASSIGN_OR_RETURN(auto kernel, kernels::find_pool_kernel(schedule));
       kernels.pool.push_back(std::move(kernel));
     }
-    RECMILL_ASSIGN_OR_RETURN(
-        auto store, LocalStore::create(model, seed, communicator, pool, std::move(kernels)));
-    return std::unique_ptr<EmbeddingStore>(std::move(store));
+    return create_table_store(model, seed, communicator, pool, std::move(kernels));
   }
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(Pooled, StoreContract, PooledFixture);
@@ -87,7 +82,7 @@ struct ShardedFixture {
                                                       Communicator& communicator,
                                                       ThreadPool& pool) {
     for (TableSpec& table : model.tables) table.sharding = kSharding;
-    return LocalFixture::make(model, seed, communicator, pool);
+    return TableFixture::make(model, seed, communicator, pool);
   }
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(WholeTables, StoreContract, ShardedFixture<Sharding::table>);
@@ -103,7 +98,7 @@ struct MixedFixture {
     constexpr auto& kNames = EnumNames<Sharding>::names;
     for (size_t t = 0; t < model.tables.size(); ++t)
       model.tables[t].sharding = kNames[t % kNames.size()].first;
-    return LocalFixture::make(model, seed, communicator, pool);
+    return TableFixture::make(model, seed, communicator, pool);
   }
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(Mixed, StoreContract, MixedFixture);
@@ -116,7 +111,7 @@ ModelSpec model_of_wide_rows() {
   return model;
 }
 
-TEST(LocalStore, trains_split_columns_to_the_bits_of_whole_rows) {
+TEST(TableStore, trains_split_columns_to_the_bits_of_whole_rows) {
   auto scenario = testing::training_scenario(35, 6);
   scenario.model = model_of_wide_rows();
   const auto expected = plain_trace(scenario);
@@ -151,14 +146,14 @@ TEST(Scenario, has_operations_of_every_kind_and_updates_of_several_batches) {
   EXPECT_GE(several, 2);
 }
 
-TEST(LocalStore, needs_every_byte_of_its_rows_and_state_and_no_other) {
+TEST(TableStore, needs_every_byte_of_its_rows_and_state_and_no_other) {
   constexpr int kRanks = 3;
   ModelSpec model = testing::scenario_model();
   for (size_t t = 0; t < model.tables.size(); ++t)
     model.tables[t].sharding = EnumNames<Sharding>::names[t / 4 % 4].first;
   const Status status = run_ranks(kRanks, [&](Communicator& communicator) -> Status {
     ThreadPool pool(1);
-    RECMILL_ASSIGN_OR_RETURN(const auto store, LocalStore::create(model, 1, communicator, pool));
+    RECMILL_ASSIGN_OR_RETURN(const auto store, create_table_store(model, 1, communicator, pool));
     int64_t bytes = 0;
     RECMILL_RETURN_IF_ERROR(store->read_rows([&](const RowBlock& block) -> Status {
       const TableSpec& table = model.tables[block.table];
@@ -181,11 +176,11 @@ TEST(LocalStore, needs_every_byte_of_its_rows_and_state_and_no_other) {
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
-TEST(LocalStore, ends_the_lookup_of_other_ranks_with_the_error_of_the_one_that_failed) {
+TEST(TableStore, ends_the_lookup_of_other_ranks_with_the_error_of_the_one_that_failed) {
   const ModelSpec model = testing::scenario_model();
   const Status status = run_ranks(3, [&](Communicator& communicator) -> Status {
     ThreadPool pool(1);
-    RECMILL_ASSIGN_OR_RETURN(const auto store, LocalStore::create(model, 1, communicator, pool));
+    RECMILL_ASSIGN_OR_RETURN(const auto store, create_table_store(model, 1, communicator, pool));
     if (communicator.rank() == 2) return Status::Failed("part-7.tsv:12: 39 columns");
     const SliceRange own = slices_of_rank(communicator.rank(), 3, 8);
     const SparseBatch sparse = testing::random_batch(model, 1, 0, own.size());
@@ -203,7 +198,7 @@ TEST(LocalStore, ends_the_lookup_of_other_ranks_with_the_error_of_the_one_that_f
   EXPECT_EQ(status.message(), "rank 2: part-7.tsv:12: 39 columns");
 }
 
-TEST(LocalStore, counts_lookups_distinct_rows_and_updates) {
+TEST(TableStore, counts_lookups_distinct_rows_and_updates) {
   ModelSpec model;
   model.tables.push_back({.name = "t", .rows = 10, .dim = 4, .optimizer = {}});
   model.features.push_back({.name = "f", .table = 0});
@@ -213,7 +208,7 @@ TEST(LocalStore, counts_lookups_distinct_rows_and_updates) {
   const ThreadsGroup group(1);
   const auto communicator = group.communicator(0);
   ThreadPool pool(1);
-  const auto store = LocalStore::create(model, 1, *communicator, pool);
+  const auto store = create_table_store(model, 1, *communicator, pool);
   ASSERT_TRUE(store.ok());
   Batch batch;
   batch.cut = {2, 1};
