@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 10
 DATA := $(abspath $(firstword $(RECMILL_DATA) $(wildcard ../shared/data)))
 export RECMILL_DATA := $(DATA)
 
-.PHONY: setup setup-cuda configure build gpu-check gpu-check-deps check test test-emulated-asan test-emulated-tsan test-asan test-tsan test-all fuzz quickstart install format tidy rivals
+.PHONY: setup setup-cuda configure build gpu-check gpu-check-deps check test test-sanitized-asan test-sanitized-tsan test-asan test-tsan test-all fuzz quickstart install format tidy rivals
 
 setup:
 	@tools/setup
@@ -26,17 +26,17 @@ check: configure
 	@cmake --build build -j $(JOBS) --target check_tests
 	cd build && ctest --output-on-failure -j $(JOBS) -L check
 
-# What GPUs run is tested with sanitizers as well: ThreadSanitizer alone sees two threads that add to one
-# number without an atomic.
+# What GPUs run, and what several threads do at once, is tested with sanitizers as well: ThreadSanitizer alone sees
+# two threads that add to one number without an atomic.
 test: build
 	@cd build && ctest --output-on-failure -j $(JOBS) --output-junit $(CURDIR)/build/tests.xml; status=$$?; \
 	  $(CURDIR)/tools/test_times tests.xml slow_tests.txt; exit $$status
-	@$(MAKE) --no-print-directory test-emulated-asan test-emulated-tsan
+	@$(MAKE) --no-print-directory test-sanitized-asan test-sanitized-tsan
 
-test-emulated-asan test-emulated-tsan: test-emulated-%: setup
+test-sanitized-asan test-sanitized-tsan: test-sanitized-%: setup
 	@cmake --preset $* >build-$*.log 2>&1 || { cat build-$*.log; rm -f build-$*.log; exit 1; }; rm -f build-$*.log
-	@cmake --build build-$* -j $(JOBS) --target emulated_tests
-	cd build-$* && ctest --output-on-failure -L emulated
+	@cmake --build build-$* -j $(JOBS) --target sanitized_tests
+	cd build-$* && ctest --output-on-failure -L sanitized
 
 # On a machine with a GPU, which need have nothing else that setup installs; elsewhere it says so and ends.
 GPU_CHECK_DEPS ?= $(CURDIR)/build-gpu-check-deps

@@ -131,8 +131,9 @@ endfunction()
 set(RECMILL_MPI_ENVIRONMENT OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
 
-# The tests of what GPUs run, by themselves: `make test` builds them with sanitizers as well.
-add_custom_target(emulated_tests)
+# The tests of what GPUs run, which `make test` builds with sanitizers as well; and of what several threads
+# do at once, with ThreadSanitizer.
+add_custom_target(sanitized_tests)
 # Those that run on a machine's own GPU too, and the benchmarks: what `make gpu-check` builds.
 add_custom_target(gpu_check)
 
@@ -144,14 +145,15 @@ function(recmill_slow_test name why)
   set_property(GLOBAL APPEND_STRING PROPERTY RECMILL_SLOW_TESTS "${name}: ${why}\n")
 endfunction()
 
-# recmill_test(name [PROGRAM] [LAUNCHER] [EMULATED] [GPU] SOURCES ... LINKS target-paths ... DOORS ... TIMEOUT s
-#              PROCESSES n SLOW why)
+# recmill_test(name [PROGRAM] [LAUNCHER] [EMULATED] [TSAN] [GPU] SOURCES ... LINKS target-paths ... DOORS ...
+#              TIMEOUT s PROCESSES n SLOW why)
 # makes one GoogleTest program, one CTest entry. A test may link any room. With PROCESSES an MPI launcher
 # starts so many of them; PROGRAM makes it a test of the programs, LAUNCHER one that starts them by MPI;
-# EMULATED makes it one of emulated_tests, GPU one of gpu_check. Its label is mpi, program, emulated or
-# unit; unit tests that are not slow have the label check too.
+# EMULATED makes it one of sanitized_tests, TSAN one of those with ThreadSanitizer, GPU one of gpu_check. Its label is
+# mpi, program, emulated or unit; unit tests that are not slow have the label check too, sanitized_tests the label
+# sanitized.
 function(recmill_test name)
-  cmake_parse_arguments(ARG "EMULATED;GPU;PROGRAM;LAUNCHER" "TIMEOUT;PROCESSES;SLOW" "SOURCES;LINKS;DOORS" ${ARGN})
+  cmake_parse_arguments(ARG "EMULATED;TSAN;GPU;PROGRAM;LAUNCHER" "TIMEOUT;PROCESSES;SLOW" "SOURCES;LINKS;DOORS" ${ARGN})
   if(NOT RECMILL_TESTS)
     return()
   endif()
@@ -175,7 +177,6 @@ function(recmill_test name)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
   if(ARG_EMULATED)
-    add_dependencies(emulated_tests ${name})
     set_tests_properties(${name} PROPERTIES LABELS emulated)
   elseif(ARG_PROGRAM)
     set_tests_properties(${name} PROPERTIES LABELS program)
@@ -193,6 +194,10 @@ function(recmill_test name)
   else()
     set_tests_properties(${name} PROPERTIES LABELS "unit;check")
     add_dependencies(check_tests ${name})
+  endif()
+  if(ARG_EMULATED OR (ARG_TSAN AND RECMILL_SANITIZE MATCHES "thread"))
+    add_dependencies(sanitized_tests ${name})
+    set_property(TEST ${name} APPEND PROPERTY LABELS sanitized)
   endif()
   if(ARG_SLOW)
     recmill_slow_test(${name} "${ARG_SLOW}")
@@ -215,9 +220,9 @@ function(recmill_mutation_test name folder runner samples)
     COMMAND ${Python3_EXECUTABLE} ${RECMILL_SRC}/kernels/codegen/testing/mutate_gpu_samples.py ${folder}
             $<TARGET_FILE:${runner}> ${CMAKE_CXX_COMPILER} -std=c++20 -O1 -fsanitize=${RECMILL_SANITIZE} -ffp-contract=off
             -fsanitize-coverage=trace-pc -I${RECMILL_SRC})
-  set_tests_properties(${name} PROPERTIES LABELS emulated TIMEOUT 900
+  set_tests_properties(${name} PROPERTIES LABELS "emulated;sanitized" TIMEOUT 900
     ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1 exitcode=66")
-  add_dependencies(emulated_tests ${runner} ${samples})
+  add_dependencies(sanitized_tests ${runner} ${samples})
 endfunction()
 
 # recmill_fuzz(name SOURCES ... LINKS ...) makes, of the two functions of base/testing/fuzz.h that the

@@ -235,6 +235,13 @@ TEST_F(Score, lines_predictions_up_by_number_or_by_a_column_where_bad_rows_are_s
                 .status,
             0);
   EXPECT_EQ(text("late.csv"), text("named1.csv"));
+  ASSERT_EQ(run(with({"--key", "name", "--out", "at_once.csv", "--latency", "--batch", "1",
+                      "--warmup", "0", "--concurrency", "3"}))
+                .status,
+            0);
+  EXPECT_EQ(text("at_once.csv"), text("named1.csv"));
+  expect_refused(with({"--out", "x.csv", "--latency", "--concurrency", "0"}),
+                 "predict: --concurrency: must be at least 1 and at most 1024, is 0; see ");
   expect_refused(with({"--key", "none", "--out", "x.csv"}), "--key: the data has no column 'none'");
   expect_refused(with({"--key", "label", "--out", "x.csv"}), "is a column of the predictions");
   expect_refused(with({"--out", "x.csv", "--latency", "--batch", "16777217"}),

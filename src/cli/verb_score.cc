@@ -92,8 +92,8 @@ void add_predict(CLI::App& app, Chosen& chosen) {
   verb->add_flag("--overwrite", arguments->overwrite, "replace a file that is there");
   auto* const latency = verb->add_flag(
       "--latency", arguments->latency,
-      "answer the rows as requests, one after the other, and report percentiles of the time from "
-      "ids to logits; reading and preprocessing are done, and told, before");
+      "answer the rows as requests, and report percentiles of the time from ids to logits; reading "
+      "and preprocessing are done, and told, before");
   verb->add_option("--batch", arguments->batch,
                    "samples of a request, over all ranks; by default train.eval_batch_size")
       ->needs(latency)
@@ -104,9 +104,14 @@ void add_predict(CLI::App& app, Chosen& chosen) {
       ->check(within(0));
   verb->add_option("--rate", arguments->answer.rate,
                    "requests a second, each timed from when it is due; by default each follows "
-                   "when the one before is answered")
+                   "when one before is answered")
       ->needs(latency)
       ->check(within(1e-3));
+  verb->add_option("--concurrency", arguments->answer.concurrency,
+                   "requests in flight at once, at most; 1 by default. More need one rank and "
+                   "device = \"cpu\"")
+      ->needs(latency)
+      ->check(within(1, 1024));
 }
 
 }  // namespace recmill::cli

@@ -120,9 +120,11 @@ Result<std::vector<std::unique_ptr<RankBatch>>> read_requests(Scoring& scoring, 
 Status answer_stream(Scoring& scoring, Rank& rank, Communicator& communicator,
                      const StreamPosition& after) {
   const RequestOptions& options = *scoring.request.latency;
-  RECMILL_RETURN_IF_ERROR(same_everywhere(
-      "way of answering", fmt::format("--warmup {} --rate {}", options.warmup, options.rate),
-      communicator));
+  RECMILL_RETURN_IF_ERROR(
+      same_everywhere("way of answering",
+                      fmt::format("--warmup {} --rate {} --concurrency {}", options.warmup,
+                                  options.rate, options.concurrency),
+                      communicator));
   RECMILL_ASSIGN_OR_RETURN(const auto requests, read_requests(scoring, rank, communicator, after));
   if (rank.unseen_means != nullptr && !requests.empty())
     RECMILL_RETURN_IF_ERROR(rank.unseen_means->before(*requests.front()));
@@ -232,6 +234,8 @@ Result<ResolvedRun> resolve_scoring(const RunOptions& options, const ScoringRequ
     of_rows.data.scored = {.labels = false, .numbers = true, .key = request.key};
   }
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(of_rows, setting.world, setting.files));
+  if (request.latency)
+    RECMILL_RETURN_IF_ERROR(check_concurrency(*request.latency, run.ranks, run.options.device));
   for (TableSpec& table : run.spec.tables) table.frozen = true;
   run.options.optimizer = {};
   run.options.train.decay = {};

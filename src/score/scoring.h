@@ -22,8 +22,8 @@ struct ScoringRequest {
   std::vector<std::string> rows = {};
   /// The column whose cells tell rows of the predictions apart; empty: their files and numbers do.
   std::string key = {};
-  /// Rows are requests of train.eval_batch_size samples, which are answered one after the other and
-  /// timed (predict_requests()); all are read and preprocessed, and held, before.
+  /// Rows are requests of train.eval_batch_size samples, which are answered and timed
+  /// (predict_requests()); all are read and preprocessed, and held, before.
   std::optional<RequestOptions> latency = std::nullopt;
 };
 

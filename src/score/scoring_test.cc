@@ -94,6 +94,40 @@ TEST_F(Scoring, answers_requests_with_the_bits_of_evaluation_batches_as_large) {
   }
 }
 
+TEST_F(Scoring, answers_several_requests_at_once_with_the_bits_of_one_after_the_other) {
+  options_.train.eval_batch_size = 7;
+  const std::string expected = predictions(options_);
+  for (const StoreKind store : {StoreKind::plain, StoreKind::local, StoreKind::placed}) {
+    RunOptions of_store = options_;
+    of_store.embedding.store = store;
+    of_store.placement.planner = placement::PlannerKind::oper;
+    for (const double rate : {0.0, 5000.0}) {
+      for (const int64_t concurrency : {1, 2, 8, 100}) {
+        EXPECT_TRUE(predictions(of_store, RequestOptions{.rate = rate,
+                                                         .concurrency = concurrency}) == expected)
+            << name_of(store) << ", " << concurrency << " at " << rate;
+      }
+    }
+  }
+}
+
+TEST_F(Scoring, refuses_requests_at_once_where_ranks_or_a_gpu_take_one_after_the_other) {
+  const auto refusal = [&](const RunOptions& options) {
+    return score(options, RequestOptions{.concurrency = 4}).status().message();
+  };
+  RunOptions ranks = options_;
+  ranks.train.ranks = 3;
+  EXPECT_EQ(refusal(ranks),
+            "--concurrency: is 4, but train.ranks is 3: several ranks look up the rows of one "
+            "request at a time, together; use 1 of either");
+  RunOptions gpu = options_;
+  gpu.device = DeviceKind::emulated;
+  EXPECT_EQ(refusal(gpu),
+            "--concurrency: is 4, but device is \"emulated\": a GPU computes one request at a "
+            "time; use 1, or device = \"cpu\"");
+  EXPECT_TRUE(score(options_, RequestOptions{.concurrency = 4}).ok());
+}
+
 TEST_F(Scoring, reports_the_requests_that_count) {
   options_.train.ranks = 2;
   options_.train.eval_batch_size = 7;
@@ -105,6 +139,7 @@ TEST_F(Scoring, reports_the_requests_that_count) {
   EXPECT_EQ(report["warmup"], 3);
   EXPECT_EQ(report["request_samples"], 7);
   EXPECT_EQ(report["ranks"], 2);
+  EXPECT_EQ(report["concurrency"], 1);
   EXPECT_GT(report["received_bytes"].get<double>(), 0.0);
   EXPECT_EQ(report["stages"]["queue"]["largest"], 0.0);
   EXPECT_GE(report["milliseconds"]["largest"], report["milliseconds"]["p50"]);
@@ -118,6 +153,12 @@ TEST_F(Scoring, reports_the_requests_that_count) {
   EXPECT_EQ(open->at("log_loss"), closed->at("log_loss"));
 
   options_.train.ranks = 1;
+  const auto at_once = score(options_, RequestOptions{.warmup = 3, .concurrency = 4});
+  ASSERT_TRUE(at_once.ok()) << at_once.status().message();
+  EXPECT_EQ(at_once->at("latency")["concurrency"], 4);
+  EXPECT_EQ(at_once->at("latency")["requests"], 19);
+  EXPECT_EQ(at_once->at("latency")["received_bytes"], 0.0);
+  EXPECT_EQ(at_once->at("log_loss"), closed->at("log_loss"));
   const auto none = score(options_, RequestOptions{.warmup = 22});
   EXPECT_TRUE(none.status().code() == Status::Code::bad_request);
   EXPECT_EQ(none.status().message(), "--warmup: is 22, which leaves none of 22 requests");

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <mutex>
 #include <utility>
 
 #include "step/loss.h"
@@ -13,39 +12,19 @@
 namespace recmill::train {
 namespace {
 
-constexpr int64_t kWholeVectors = 32;  // samples: whole vectors of whatever instruction set
-constexpr int64_t kPiece = 2048;       // parameters; their gradient stays in the first-level cache
-
-/// Room for at least `count` floats; what it held is lost where it grows.
-Result<float*> reserve(Buffer& buffer, int64_t count) {
-  const size_t bytes = static_cast<size_t>(count) * sizeof(float);
-  if (buffer.size() < bytes) {
-    buffer = {};
-    auto larger = Buffer::allocate(bytes);
-    if (!larger.ok()) return larger.status().at("rows looked up by a batch");
-    buffer = *std::move(larger);
-  }
-  return buffer.as<float>().data();
-}
+constexpr int64_t kPiece = 2048;  // parameters; their gradient stays in the first-level cache
 
 }  // namespace
 
-// What the model takes at once: a slice, or a block of it.
-struct RankTrainer::Block {
-  model::SliceInput input;
-  std::vector<model::SliceInput::Sequence> sequences;
-  std::vector<float*> sequence_gradients;
-  std::vector<JaggedView> rows;
-  std::span<float> logits, logit_gradient;
-  std::span<const float> labels, weights;
+// What training adds to a block of the forward pass.
+struct RankTrainer::BlockGradient {
   model::SliceGradient gradient;
+  std::vector<float*> sequences;
+  std::span<float> by_logits;
 };
 
 struct RankTrainer::Slice {
-  int index = 0;                             // of the global batch
-  std::unique_ptr<model::SliceState> state;  // held from the first forward to the last backward
-  std::vector<Block> blocks;                 // none: no samples
-  std::vector<float> sum;                    // what the slice adds at the end of a phase
+  std::vector<BlockGradient> blocks;
   float* parameter_gradient = nullptr;
   double loss = 0.0;
 };
@@ -63,28 +42,16 @@ RankTrainer::RankTrainer(const ModelSpec& spec, model::Model& model, store::Embe
       stream_(pool),
       stages_(communicator),
       slices_(slices),
+      first_slice_(slices_of_rank(communicator.rank(), communicator.ranks(), slices).begin),
       layout_(model.embedding_layout()),
+      scorer_(spec, model, store, communicator, pool, slices),
       parameters_(std::move(parameters)),
       slice_gradients_(slices_of_rank(communicator.rank(), communicator.ranks(), slices),
                        model.parameter_count()),
       reduce_gradient_(communicator, slices, pool),
-      reduce_phase_(communicator, slices, pool),
       reduce_loss_(communicator, slices, pool),
-      beside_(std::move(beside)) {
-  const SliceRange own = slices_of_rank(communicator.rank(), communicator.ranks(), slices);
-  for (int slice = own.begin; slice < own.end; ++slice) {
-    slice_.push_back(std::make_unique<Slice>());
-    slice_.back()->index = slice;
-  }
-  for (size_t f = 0; f < spec.features.size(); ++f) {
-    if (spec.features[f].pooling == Pooling::none) {
-      sequences_.emplace_back();
-      sequence_gradients_.emplace_back();
-    }
-  }
-  forward_totals_.resize(model.phases());
-  backward_totals_.resize(model.phases());
-}
+      beside_(std::move(beside)),
+      backward_totals_(model.phases()) {}
 
 RankTrainer::~RankTrainer() = default;
 
@@ -92,256 +59,137 @@ Status RankTrainer::load_parameters() {
   return model_.load(parameters(), pool_);
 }
 
-// Sizes the buffers for the batch and points the store and the slices at them.
-Status RankTrainer::bind(const RankBatch& batch, bool training) {
-  const int64_t samples = batch.samples();
-  RECMILL_ASSIGN_OR_RETURN(float* const pooled, reserve(pooled_, samples * layout_.stride));
-  logits_.resize(samples);
-  float* pooled_gradient = nullptr;
-  if (training) {
-    RECMILL_ASSIGN_OR_RETURN(pooled_gradient, reserve(pooled_gradient_, samples * layout_.stride));
-    logit_gradient_.resize(samples);
-  }
-  outputs_.clear();
+// Of the batch that is bound: sizes the gradients' memory, and points the store and the slices to
+// it.
+Status RankTrainer::bind_gradients(int64_t samples) {
+  RECMILL_ASSIGN_OR_RETURN(float* const pooled,
+                           reserve_rows(pooled_gradient_, samples * layout_.stride));
+  logit_gradient_.resize(samples);
   gradients_.clear();
+  sequence_gradients_.resize(state_.sequences.size());
   size_t sequence = 0;
   for (size_t f = 0; f < spec_.features.size(); ++f) {
     if (spec_.features[f].pooling != Pooling::none) {
-      outputs_.push_back({pooled + layout_.offset[f], layout_.stride});
-      gradients_.push_back(
-          {training ? pooled_gradient + layout_.offset[f] : nullptr, layout_.stride});
+      gradients_.push_back({pooled + layout_.offset[f], layout_.stride});
       continue;
     }
-    const int64_t dim = spec_.dim_of(f);
-    const int64_t lookups = batch.sparse.features[f].view(samples).lookups();
-    sequences_[sequence].resize(lookups * dim);
-    if (training) sequence_gradients_[sequence].resize(lookups * dim);
-    outputs_.push_back({sequences_[sequence].data(), dim});
-    gradients_.push_back({sequence_gradients_[sequence].data(), dim});
-    ++sequence;
+    std::vector<float>& gradient = sequence_gradients_[sequence];
+    gradient.resize(state_.sequences[sequence++].size());
+    gradients_.push_back({gradient.data(), spec_.dim_of(f)});
   }
-  for (size_t slice = 0; slice < slice_.size(); ++slice) bind_slice(batch, slice, training);
-  return {};
-}
-
-void RankTrainer::bind_slice(const RankBatch& batch, size_t index, bool training) {
-  Slice& slice = *slice_[index];
-  const int64_t begin = batch.begin_of(slice.index);
-  const int64_t samples = batch.cut.end(slice.index) - batch.cut.begin(slice.index);
-  const int64_t step = std::min(std::max<int64_t>(1, samples), model_.block_samples());
-  slice.blocks.resize((samples + step - 1) / step);
-  for (size_t b = 0; b < slice.blocks.size(); ++b) {
-    const int64_t first = static_cast<int64_t>(b) * step;
-    bind_block(batch, begin + first, std::min(step, samples - first), training, slice.blocks[b]);
-    slice.blocks[b].gradient.accumulate = b > 0;
-  }
-}
-
-// Samples [begin, begin + samples) of the rank's.
-void RankTrainer::bind_block(const RankBatch& batch, int64_t begin, int64_t samples, bool training,
-                             Block& block) {
-  const auto part = [&](auto& whole) { return std::span(whole).subspan(begin, samples); };
-  block.input = {.first_sample = batch.dense.first + begin,
-                 .iteration = batch.before.iteration,
-                 .samples = samples,
-                 .training = training,
-                 .dense = batch.dense.values.data() + begin * batch.dense.columns,
-                 .pooled = pooled_.as<float>().data() + begin * layout_.stride,
-                 .sequences = {},
-                 .rows = {}};
-  block.gradient = {
-      .pooled = training ? pooled_gradient_.as<float>().data() + begin * layout_.stride : nullptr,
-      .sequences = {},
-      .parameters = nullptr};
-  block.logits = part(logits_);
-  block.logit_gradient = training ? part(logit_gradient_) : std::span<float>();
-  block.labels = part(batch.dense.labels);
-  block.weights = batch.dense.sample_weights.empty() ? std::span<const float>()
-                                                     : part(batch.dense.sample_weights);
-  block.sequences.clear();
-  block.sequence_gradients.clear();
-  for (size_t f = 0; f < spec_.features.size(); ++f) {
-    if (spec_.features[f].pooling != Pooling::none) continue;
-    const size_t sequence = block.sequences.size();
-    const int64_t* offsets = batch.sparse.features[f].offsets.data() + begin;
-    const int64_t at = (offsets[0] - batch.sparse.features[f].offsets[0]) * spec_.dim_of(f);
-    block.sequences.push_back({sequences_[sequence].data() + at, offsets});
-    if (training) block.sequence_gradients.push_back(sequence_gradients_[sequence].data() + at);
-  }
-  block.input.sequences = block.sequences;
-  if (model_.reads_rows()) {
-    block.rows.clear();
-    for (const SparseFeature& feature : batch.sparse.features) {
-      block.rows.push_back(feature.view(batch.samples()).slice(begin, begin + samples));
+  for (size_t s = 0; s < slice_.size(); ++s) {
+    const auto& blocks = state_.slices[s].blocks;
+    slice_[s].blocks.resize(blocks.size());
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      bind_gradient(blocks[b], slice_[s].blocks[b]);
+      slice_[s].blocks[b].gradient.accumulate = b > 0;
     }
-    block.input.rows = block.rows;
   }
-  block.gradient.sequences = block.sequence_gradients;
-}
-
-Status RankTrainer::run_slices(const std::function<Status(Slice&)>& body) {
-  std::vector<Status> outcomes(slice_.size());
-  pool_.run(static_cast<int64_t>(slice_.size()), [&](int64_t slice) {
-    if (!slice_[slice]->blocks.empty()) outcomes[slice] = body(*slice_[slice]);
-  });
-  for (Status& outcome : outcomes) RECMILL_RETURN_IF_ERROR(std::move(outcome));
   return {};
 }
 
-template <typename T>
-Status RankTrainer::reduce_slices(OrderedReduce<T>& reduce,
-                                  const std::function<const T*(size_t slice)>& part_of,
-                                  std::span<T> total) {
-  std::vector<SlicePart<T>> parts;
-  for (size_t slice = 0; slice < slice_.size(); ++slice) {
-    if (slice_[slice]->blocks.empty()) continue;
-    const int global = slice_[slice]->index;
-    parts.push_back({{global, global + 1}, part_of(slice)});
+void RankTrainer::bind_gradient(const ForwardState::Block& block, BlockGradient& gradient) {
+  gradient.by_logits = std::span(logit_gradient_).subspan(block.begin, block.input.samples);
+  gradient.sequences.clear();
+  for (size_t s = 0; s < block.sequences.size(); ++s) {
+    const int64_t at = block.sequences[s].rows - state_.sequences[s].data();
+    gradient.sequences.push_back(sequence_gradients_[s].data() + at);
   }
-  return reduce(parts, total);
+  gradient.gradient = {.pooled = pooled_gradient_.as<float>().data() + block.begin * layout_.stride,
+                       .sequences = gradient.sequences,
+                       .parameters = nullptr};
 }
 
-Status RankTrainer::reduce_phase(int64_t size, std::vector<float>& total) {
-  total.assign(size, 0.0f);
-  if (size == 0) return {};
-  return reduce_slices<float>(
-      reduce_phase_, [&](size_t slice) { return slice_[slice]->sum.data(); }, total);
-}
-
-std::unique_ptr<model::SliceState> RankTrainer::take_state() {
-  std::lock_guard lock(state_mutex_);
-  if (free_states_.empty()) free_states_.push_back(model_.make_state());
-  auto state = std::move(free_states_.back());
-  free_states_.pop_back();
-  return state;
-}
-
-void RankTrainer::give_state_back(std::unique_ptr<model::SliceState> state) {
-  std::lock_guard lock(state_mutex_);
-  free_states_.push_back(std::move(state));
-}
-
-Status RankTrainer::forward_phase(int phase, Slice& slice, Block& block) {
-  const std::span<const float> total =
-      phase == 0 ? std::span<const float>() : std::span<const float>(forward_totals_[phase - 1]);
-  slice.sum.assign(model_.forward_sum_size(phase), 0.0f);
-  RECMILL_RETURN_IF_ERROR(
-      model_.forward(phase, block.input, total, *slice.state, slice.sum, block.logits));
-  if (phase + 1 == model_.phases()) add_loss(slice, block);
-  return {};
-}
-
-void RankTrainer::add_loss(Slice& slice, Block& block) const {
-  slice.loss = add_log_loss(slice.loss, block.logits, block.labels, block.weights, global_samples_,
-                            block.logit_gradient);
-}
-
-Status RankTrainer::backward_phase(int phase, Slice& slice, Block& block) {
-  const bool first = phase + 1 == model_.phases();
-  const std::span<const float> total =
-      first ? std::span<const float>() : std::span<const float>(backward_totals_[phase + 1]);
-  slice.sum.assign(model_.backward_sum_size(phase), 0.0f);
-  if (!slice.parameter_gradient) {
-    RECMILL_ASSIGN_OR_RETURN(slice.parameter_gradient, slice_gradients_.take());
+Status RankTrainer::forward(const RankBatch& batch, bool training,
+                            const Scorer::AfterBlock& after) {
+  RECMILL_RETURN_IF_ERROR(scorer_.bind(batch, training, state_));
+  slice_.resize(state_.slices.size());
+  if (training) {
+    RECMILL_RETURN_IF_ERROR(bind_gradients(batch.samples()));
+    slice_gradients_.reset();
   }
-  block.gradient.parameters = slice.parameter_gradient;
-  return model_.backward(phase, block.input, total, block.logit_gradient, *slice.state, slice.sum,
-                         block.gradient);
+  for (Slice& slice : slice_) {
+    slice.loss = 0.0;
+    slice.parameter_gradient = nullptr;  // after a failure reset() has taken it back
+  }
+  stages_.enter(Stage::lookup);
+  RECMILL_RETURN_IF_ERROR(scorer_.look_up(batch, state_));
+  stages_.enter(Stage::dense_layers);
+  return scorer_.run_layers(batch, state_, after);
 }
 
-// After a slice's last pass, of a failed slice too: reset() takes its gradient back.
-void RankTrainer::finish(Slice& slice) {
-  if (slice.parameter_gradient) {
-    slice_gradients_.put(slice.index, std::exchange(slice.parameter_gradient, nullptr));
-  }
-  give_state_back(std::move(slice.state));
+void RankTrainer::add_loss(const RankBatch& batch, size_t slice, const ForwardState::Block& block,
+                           std::span<float> logit_gradient) {
+  const auto part = [&](const std::vector<float>& whole) {
+    return whole.empty() ? std::span<const float>()
+                         : std::span(whole).subspan(block.begin, block.input.samples);
+  };
+  slice_[slice].loss =
+      add_log_loss(slice_[slice].loss, block.logits, part(batch.dense.labels),
+                   part(batch.dense.sample_weights), batch.cut.samples, logit_gradient);
 }
 
 // Without a synchronisation a block's backward follows its forward, while its activations are warm.
-Status RankTrainer::run_blocks(Slice& slice) {
-  for (Block& block : slice.blocks) {
-    RECMILL_RETURN_IF_ERROR(forward_phase(0, slice, block));
-    if (block.input.training) RECMILL_RETURN_IF_ERROR(backward_phase(0, slice, block));
-  }
-  return {};
-}
-
-// The logits of the rank's samples, whatever slice they are of: in as few blocks as occupy all
-// threads, as each of them reads all parameters.
-Status RankTrainer::score_in_blocks(const RankBatch& batch) {
-  const int64_t samples = batch.samples(), threads = pool_.threads();
-  const auto ceiling = [](int64_t n, int64_t of) { return n > 0 ? (n - 1) / of + 1 : 1; };
-  const int64_t rounds = ceiling(samples, threads * model_.block_samples());
-  const int64_t vectors = ceiling(ceiling(samples, threads * rounds), kWholeVectors);
-  const int64_t step = std::min(vectors * kWholeVectors, model_.block_samples());
-  std::vector<Block> blocks((samples + step - 1) / step);
-  std::vector<Status> outcomes(blocks.size());
-  pool_.run(static_cast<int64_t>(blocks.size()), [&](int64_t b) {
-    bind_block(batch, b * step, std::min(step, samples - b * step), /*training=*/false, blocks[b]);
-    auto state = take_state();
-    outcomes[b] = model_.forward(0, blocks[b].input, {}, *state, {}, blocks[b].logits);
-    give_state_back(std::move(state));
-  });
-  for (Status& outcome : outcomes) RECMILL_RETURN_IF_ERROR(std::move(outcome));
-  return run_slices([&](Slice& slice) -> Status {
-    for (Block& block : slice.blocks) add_loss(slice, block);
+Status RankTrainer::forward_and_backward(const RankBatch& batch) {
+  return forward(batch, /*training=*/true, [&](size_t s, size_t b) -> Status {
+    const auto& blocks = state_.slices[s].blocks;
+    add_loss(batch, s, blocks[b], slice_[s].blocks[b].by_logits);
+    if (model_.phases() > 1) return {};
+    RECMILL_RETURN_IF_ERROR(backward_phase(0, s, b));
+    if (b + 1 == blocks.size()) finish(s);
     return {};
   });
 }
 
-Status RankTrainer::forward(const RankBatch& batch, bool training) {
-  RECMILL_RETURN_IF_ERROR(bind(batch, training));
-  if (training) slice_gradients_.reset();
-  global_samples_ = batch.cut.samples;
-  for (auto& slice : slice_) {
-    slice->loss = 0.0;
-    slice->parameter_gradient = nullptr;  // after a failure reset() has taken it back
+Status RankTrainer::backward_phase(int phase, size_t slice, size_t block) {
+  const bool first = phase + 1 == model_.phases();
+  const std::span<const float> total =
+      first ? std::span<const float>() : std::span<const float>(backward_totals_[phase + 1]);
+  ForwardState::Slice& of = state_.slices[slice];
+  of.sum.assign(model_.backward_sum_size(phase), 0.0f);
+  float*& parameter_gradient = slice_[slice].parameter_gradient;
+  if (parameter_gradient == nullptr) {
+    RECMILL_ASSIGN_OR_RETURN(parameter_gradient, slice_gradients_.take());
   }
-  stages_.enter(Stage::lookup);
-  RECMILL_RETURN_IF_ERROR(store_.lookup(*batch.prepared, outputs_, stream_));
-  stages_.enter(Stage::dense_layers);
-  if (!training && model_.scores_in_any_block()) return score_in_blocks(batch);
-  const int phases = model_.phases();
-  for (int phase = 0; phase < phases; ++phase) {
-    RECMILL_RETURN_IF_ERROR(run_slices([&](Slice& slice) -> Status {
-      if (slice.state == nullptr) slice.state = take_state();
-      const Status outcome =
-          phases == 1 ? run_blocks(slice) : forward_phase(phase, slice, slice.blocks.front());
-      if (phases == 1 || (!training && phase + 1 == phases)) finish(slice);
-      return outcome;
-    }));
-    if (phase + 1 < phases) {
-      RECMILL_RETURN_IF_ERROR(reduce_phase(model_.forward_sum_size(phase), forward_totals_[phase]));
-    }
-  }
-  return {};
+  BlockGradient& gradient = slice_[slice].blocks[block];
+  gradient.gradient.parameters = parameter_gradient;
+  return model_.backward(phase, of.blocks[block].input, total, gradient.by_logits, *of.activations,
+                         of.sum, gradient.gradient);
 }
 
 Status RankTrainer::backward_phases() {
   for (int phase = model_.phases() - 1; phase >= 0; --phase) {
-    RECMILL_RETURN_IF_ERROR(run_slices([&](Slice& slice) {
-      const Status outcome = backward_phase(phase, slice, slice.blocks.front());
-      if (phase == 0) finish(slice);
-      return outcome;
+    RECMILL_RETURN_IF_ERROR(scorer_.over_slices(state_, [&](size_t slice) -> Status {
+      RECMILL_RETURN_IF_ERROR(backward_phase(phase, slice, 0));
+      if (phase > 0) return {};
+      finish(slice);
+      scorer_.give_back(std::move(state_.slices[slice].activations));
+      return {};
     }));
     if (phase > 0) {
       RECMILL_RETURN_IF_ERROR(
-          reduce_phase(model_.backward_sum_size(phase), backward_totals_[phase]));
+          scorer_.add_sums(state_, model_.backward_sum_size(phase), backward_totals_[phase]));
     }
   }
   return {};
 }
 
+// After a slice's last pass. reset() takes the gradient of a failed one back.
+void RankTrainer::finish(size_t slice) {
+  slice_gradients_.put(first_slice_ + static_cast<int>(slice),
+                       std::exchange(slice_[slice].parameter_gradient, nullptr));
+}
+
 Result<StepResult> RankTrainer::result(const RankBatch& batch) {
   StepResult result;
-  RECMILL_RETURN_IF_ERROR(reduce_slices<double>(
-      reduce_loss_, [&](size_t slice) { return &slice_[slice]->loss; },
+  RECMILL_RETURN_IF_ERROR(scorer_.add_slices<double>(
+      reduce_loss_, state_, [&](size_t slice) { return &slice_[slice].loss; },
       std::span<double>(&result.loss, 1)));
   result.samples = batch.cut.samples;
-  result.logits = logits_;
+  result.logits = state_.logits;
   if (std::isfinite(result.loss)) return result;
-  const Status cause =
-      name_non_finite({spec_, batch, outputs_, model_.parameters(), parameters(), logits_});
+  const Status cause = name_non_finite(
+      {spec_, batch, state_.outputs, model_.parameters(), parameters(), state_.logits});
   return cause.ok() ? Status::Failed("the loss is not finite; the cause is on another rank")
                     : cause;
 }
@@ -401,21 +249,21 @@ Status RankTrainer::update(const RankBatch& batch, const store::Step& step) {
 }
 
 Result<StepResult> RankTrainer::train(const RankBatch& batch, const store::Step& step) {
-  RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/true));
+  RECMILL_RETURN_IF_ERROR(forward_and_backward(batch));
   RECMILL_ASSIGN_OR_RETURN(StepResult outcome, result(batch));
   if (model_.phases() > 1) RECMILL_RETURN_IF_ERROR(backward_phases());
-  model_.finish_iteration(forward_totals_, batch.cut.samples, parameters());
+  model_.finish_iteration(state_.totals, batch.cut.samples, parameters());
   RECMILL_RETURN_IF_ERROR(update(batch, step));
   return outcome;
 }
 
-Result<std::span<const float>> RankTrainer::predict(const RankBatch& batch) {
-  RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/false));
-  return std::span<const float>(logits_);
-}
-
 Result<StepResult> RankTrainer::score(const RankBatch& batch) {
-  RECMILL_RETURN_IF_ERROR(predict(batch).status());
+  RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/false));
+  RECMILL_RETURN_IF_ERROR(scorer_.over_slices(state_, [&](size_t slice) -> Status {
+    for (const ForwardState::Block& block : state_.slices[slice].blocks)
+      add_loss(batch, slice, block, {});
+    return {};
+  }));
   return result(batch);
 }
 

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -20,6 +18,7 @@
 #include "step/gradient_reduction.h"
 #include "step/optimizer/dense_optimizer.h"
 #include "step/rank_batch.h"
+#include "step/scorer.h"
 #include "step/stage_clock.h"
 #include "step/trainer.h"
 #include "store/embedding_store.h"
@@ -38,34 +37,26 @@ class RankTrainer final : public Trainer {
 
   Status load_parameters() override;
   Result<StepResult> train(const RankBatch& batch, const store::Step& step) override;
-  Result<std::span<const float>> predict(const RankBatch& batch) override;
+  Status predict(const RankBatch& batch, ForwardState& state) override {
+    return scorer_.predict(batch, state);
+  }
   Result<StepResult> score(const RankBatch& batch) override;
   Status settle() override { return {}; }
   std::span<float> parameters() const override { return parameters_.as<float>(); }
   StageClock& stages() override { return stages_; }
 
  private:
-  struct Block;
+  struct BlockGradient;
   struct Slice;
-  Status bind(const RankBatch& batch, bool training);
-  void bind_slice(const RankBatch& batch, size_t index, bool training);
-  void bind_block(const RankBatch& batch, int64_t begin, int64_t samples, bool training,
-                  Block& block);
-  Status run_slices(const std::function<Status(Slice&)>& body);
-  template <typename T>
-  Status reduce_slices(OrderedReduce<T>& reduce,
-                       const std::function<const T*(size_t slice)>& part_of, std::span<T> total);
-  Status reduce_phase(int64_t size, std::vector<float>& total);
-  std::unique_ptr<model::SliceState> take_state();
-  void give_state_back(std::unique_ptr<model::SliceState> state);
-  void finish(Slice& slice);
-  Status forward_phase(int phase, Slice& slice, Block& block);
-  Status backward_phase(int phase, Slice& slice, Block& block);
-  void add_loss(Slice& slice, Block& block) const;
-  Status run_blocks(Slice& slice);
-  Status score_in_blocks(const RankBatch& batch);
-  Status forward(const RankBatch& batch, bool training);
+  Status bind_gradients(int64_t samples);
+  void bind_gradient(const ForwardState::Block& block, BlockGradient& gradient);
+  Status forward(const RankBatch& batch, bool training, const Scorer::AfterBlock& after = {});
+  void add_loss(const RankBatch& batch, size_t slice, const ForwardState::Block& block,
+                std::span<float> logit_gradient);
+  Status forward_and_backward(const RankBatch& batch);
+  Status backward_phase(int phase, size_t slice, size_t block);
   Status backward_phases();
+  void finish(size_t slice);
   bool needs_whole_gradient() const;
   Status sum_gradients();
   Status update_parameters(const store::Step& step);
@@ -81,33 +72,26 @@ class RankTrainer final : public Trainer {
   ThreadPool& pool_;
   Stream stream_;
   StageClock stages_;
-  const int slices_;
+  const int slices_, first_slice_;  // of the global batch; the first that is own
   const model::EmbeddingLayout layout_;
+  Scorer scorer_;
 
   const Buffer parameters_;
   std::vector<float>
       gradient_;  // [parameters], of the global batch; only where somebody needs it whole
-  SubtreeSums slice_gradients_;                // of the iteration in hand, [parameters] each
-  std::vector<std::unique_ptr<Slice>> slice_;  // [own slices]
-  std::mutex state_mutex_;
-  // Those that no slice holds; guarded by state_mutex_. Last in, first out: of a model with one
-  // phase, each thread works in one and the same state.
-  std::vector<std::unique_ptr<model::SliceState>> free_states_;
+  SubtreeSums slice_gradients_;  // of the iteration in hand, [parameters] each
   OrderedReduce<float> reduce_gradient_;
-  OrderedReduce<float> reduce_phase_;
   OrderedReduce<double> reduce_loss_;
   const std::unique_ptr<GradientReduction> beside_;
 
   // Of the batch in hand.
-  int64_t global_samples_ = 0;
-  // [samples][layout.stride], on huge pages: the store goes through them a feature at a time, so
-  // that neighbouring accesses lie a sample apart.
-  Buffer pooled_, pooled_gradient_;
-  std::vector<std::vector<float>> sequences_, sequence_gradients_;  // [unpooled][lookups][dim]
-  std::vector<store::FeatureOutput> outputs_;
+  ForwardState state_;
+  std::vector<Slice> slice_;                            // [own slices]
+  Buffer pooled_gradient_;                              // as ForwardState::pooled
+  std::vector<std::vector<float>> sequence_gradients_;  // [unpooled features][lookups][dim]
   std::vector<store::FeatureGradient> gradients_;
-  std::vector<float> logits_, logit_gradient_;                        // [samples]
-  std::vector<std::vector<float>> forward_totals_, backward_totals_;  // [phases][sum size]
+  std::vector<float> logit_gradient_;                // [samples]
+  std::vector<std::vector<float>> backward_totals_;  // [phases][sum size]
 };
 
 }  // namespace recmill::train

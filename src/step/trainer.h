@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/status.h"
+#include "step/forward_state.h"
 #include "step/rank_batch.h"
 #include "step/stage_clock.h"
 #include "store/embedding_store.h"
@@ -38,10 +39,13 @@ class Trainer {
   /// row, layer, or dense column; parameters and rows are then as before the step.
   virtual Result<StepResult> train(const RankBatch& batch, const store::Step& step) = 0;
 
-  /// Logits of this rank's samples, until the next step; changes nothing. Collective.
-  virtual Result<std::span<const float>> predict(const RankBatch& batch) = 0;
+  /// Logits of this rank's samples, and the other results of `state`; changes nothing else.
+  /// Collective, one at a time. With one rank and layers on the CPU any number of threads at once,
+  /// each with a state of its own, while nothing is trained.
+  virtual Status predict(const RankBatch& batch, ForwardState& state) = 0;
 
-  /// The same, and the loss of the global batch, which has to be finite as in train(). Collective.
+  /// The same, until the next step, and the loss of the global batch, which has to be finite as in
+  /// train(). Collective.
   virtual Result<StepResult> score(const RankBatch& batch) = 0;
 
   /// parameters() and the dense optimizer's state become those after the last step.

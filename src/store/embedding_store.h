@@ -83,10 +83,10 @@ struct StoreStats {
   int64_t updated_rows = 0;
 };
 
-/// Contract: docs/ARCHITECTURE.md, "The mathematical contract" and "EmbeddingStore, the seam".
-/// prepare() may run on another thread, ahead of training, in iteration order; the rest on one
-/// thread. lookup, update and settle are collective: every rank calls them in iteration order, with
-/// an empty batch where it has none. No call changes an answer by how it is scheduled.
+/// Contract: docs/ARCHITECTURE.md. prepare() may run on another thread, ahead of training, in
+/// iteration order; the rest on one. With one rank on the CPU any threads prepare and look up
+/// batches that do not train, while no row is written. lookup, update and settle are collective, in
+/// iteration order, with an empty batch where a rank has none. No schedule changes an answer.
 class EmbeddingStore {
  public:
   virtual ~EmbeddingStore() = default;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <mutex>
 
 #include "preprocess/run/compiled_graph.h"
 #include "preprocess/run/preprocessor.h"
@@ -10,6 +11,7 @@
 namespace recmill::preprocess {
 namespace {
 
+/// Calls take turns.
 class PlainPreprocessor final : public Preprocessor {
  public:
   explicit PlainPreprocessor(CompiledGraph graph) : graph_(std::move(graph)) {
@@ -25,20 +27,26 @@ class PlainPreprocessor final : public Preprocessor {
                   SparseBatch& sparse) override {
     return run(batch, &as_of, dense, sparse);
   }
-  void stop_counting() override { counts_sightings_ = false; }
+  void stop_counting() override {
+    const std::lock_guard lock(mutex_);
+    counts_sightings_ = false;
+  }
   DictionaryVersions versions() const override {
+    const std::lock_guard lock(mutex_);
     DictionaryVersions versions;
     for (const auto& d : dictionaries_) versions.push_back(std::ssize(d.ids));
     for (const int d : graph_.counting) versions.push_back(std::ssize(dictionaries_[d].sightings));
     return versions;
   }
   void read_dictionary(int list, int64_t first, std::span<uint64_t> ids) const override {
+    const std::lock_guard lock(mutex_);
     const int counting = list - static_cast<int>(dictionaries_.size());
     const auto& all =
         counting < 0 ? dictionaries_[list].ids : dictionaries_[graph_.counting[counting]].sightings;
     for (size_t i = 0; i < ids.size(); ++i) ids[i] = all[first + i];
   }
   Status restore_dictionary(int dictionary, std::span<const uint64_t> ids) override {
+    const std::lock_guard lock(mutex_);
     const int counting = dictionary - static_cast<int>(dictionaries_.size());
     if (counting >= 0) {
       dictionaries_[graph_.counting[counting]].sightings.assign(ids.begin(), ids.end());
@@ -52,11 +60,15 @@ class PlainPreprocessor final : public Preprocessor {
     return {};
   }
   std::vector<FeatureCounts> counts() const override {
+    const std::lock_guard lock(mutex_);
     std::vector<FeatureCounts> counts;
     for (const int feature : graph_.feature_of_output) counts.push_back(counts_[feature]);
     return counts;
   }
-  std::vector<FlattenedCounts> flattened() const override { return flattened_; }
+  std::vector<FlattenedCounts> flattened() const override {
+    const std::lock_guard lock(mutex_);
+    return flattened_;
+  }
 
  private:
   struct PlainDictionary {
@@ -67,6 +79,7 @@ class PlainPreprocessor final : public Preprocessor {
 
   Status run(const ColumnBatch& batch, const DictionaryVersions* as_of, DenseBatch& dense,
              SparseBatch& sparse) {
+    const std::lock_guard lock(mutex_);
     make_dense(batch, dense, as_of == nullptr);
     // bags[feature][sample]: before the dictionary, then rows
     std::vector<std::vector<Bag>> bags(graph_.features.size());
@@ -223,6 +236,7 @@ class PlainPreprocessor final : public Preprocessor {
   }
 
   CompiledGraph graph_;
+  mutable std::mutex mutex_;  // guards what follows
   std::vector<PlainDictionary> dictionaries_;
   std::vector<FeatureCounts> counts_;       // [features with ids of their own]
   std::vector<FlattenedCounts> flattened_;  // [ops of dense columns]

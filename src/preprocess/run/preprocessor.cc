@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <mutex>
 #include <numeric>
+#include <shared_mutex>
 
 #include "preprocess/run/compiled_graph.h"
 #include "preprocess/run/pool_ops.h"
@@ -32,11 +33,11 @@ class PoolPreprocessor final : public Preprocessor {
     return run(batch, &as_of, dense, sparse);
   }
   void stop_counting() override {
-    std::lock_guard lock(mutex_);
+    const auto lock = write_lists();
     for (const int d : graph_.counting) dictionaries_[d].stop_counting();
   }
   DictionaryVersions versions() const override {
-    std::lock_guard lock(mutex_);
+    const auto lock = read_lists();
     DictionaryVersions versions;
     for (const auto& dictionary : dictionaries_) versions.push_back(dictionary.version());
     for (const int d : graph_.counting)
@@ -44,7 +45,7 @@ class PoolPreprocessor final : public Preprocessor {
     return versions;
   }
   void read_dictionary(int list, int64_t first, std::span<uint64_t> ids) const override {
-    std::lock_guard lock(mutex_);
+    const auto lock = read_lists();
     const int counting = list - static_cast<int>(dictionaries_.size());
     const auto all = counting < 0 ? dictionaries_[list].ids()
                                   : dictionaries_[graph_.counting[counting]].sightings();
@@ -52,7 +53,7 @@ class PoolPreprocessor final : public Preprocessor {
     std::copy_n(all.begin() + first, ids.size(), ids.begin());
   }
   Status restore_dictionary(int list, std::span<const uint64_t> ids) override {
-    std::lock_guard lock(mutex_);
+    const auto lock = write_lists();
     const int counting = list - static_cast<int>(dictionaries_.size());
     const int number = counting < 0 ? list : graph_.counting[counting];
     Dictionary& dictionary = dictionaries_[number];
@@ -60,13 +61,13 @@ class PoolPreprocessor final : public Preprocessor {
         .at("dictionary '" + graph_.dictionaries[number].name + "'");
   }
   std::vector<FeatureCounts> counts() const override {
-    std::lock_guard lock(mutex_);
+    const std::lock_guard lock(counts_mutex_);
     std::vector<FeatureCounts> counts;
     for (const int feature : graph_.feature_of_output) counts.push_back(counts_[feature]);
     return counts;
   }
   std::vector<FlattenedCounts> flattened() const override {
-    std::lock_guard lock(mutex_);
+    const std::lock_guard lock(counts_mutex_);
     return flattened_;
   }
 
@@ -91,7 +92,7 @@ class PoolPreprocessor final : public Preprocessor {
       const int source = graph_.output_of_feature[graph_.feature_of_output[i]];
       if (source != i) sparse.features[i] = sparse.features[source];
     });
-    std::lock_guard lock(mutex_);
+    const std::lock_guard lock(counts_mutex_);
     for (int64_t f = 0; f < features; ++f) {
       counts_[f].lookups += call.counts[f].lookups;
       counts_[f].missing += call.counts[f].missing;
@@ -147,10 +148,29 @@ class PoolPreprocessor final : public Preprocessor {
     out.weights.resize(chain.chain.weighted ? to[samples] : 0);
   }
 
-  /// Dictionaries, in parallel; each in the order of the samples.
+  // Training waits for those who read at that moment, and not for those who come later.
+  std::shared_lock<std::shared_mutex> read_lists() const {
+    const std::lock_guard turn(turn_);
+    return std::shared_lock(lists_);
+  }
+  std::unique_lock<std::shared_mutex> write_lists() const {
+    const std::lock_guard turn(turn_);
+    return std::unique_lock(lists_);
+  }
+
   void categorify(PreprocessCall& call) {
     if (dictionaries_.empty()) return;
-    std::lock_guard lock(mutex_);
+    if (call.as_of == nullptr) {
+      const auto lock = write_lists();
+      look_up_ids(call);
+    } else {
+      const auto lock = read_lists();
+      look_up_ids(call);
+    }
+  }
+
+  /// Dictionaries, in parallel; each in the order of the samples.
+  void look_up_ids(PreprocessCall& call) {
     pool_.run(static_cast<int64_t>(dictionaries_.size()), [&](int64_t d) {
       const auto& features = graph_.features_of_dictionary[d];
       Dictionary& dictionary = dictionaries_[d];
@@ -235,10 +255,12 @@ class PoolPreprocessor final : public Preprocessor {
   const CompiledGraph graph_;
   ThreadPool& pool_;
   const std::unique_ptr<StatelessOps> ops_;
-  mutable std::mutex mutex_;
-  std::vector<Dictionary> dictionaries_;    // guarded by mutex_
-  std::vector<FeatureCounts> counts_;       // [features], guarded by mutex_
-  std::vector<FlattenedCounts> flattened_;  // [ops of dense columns], guarded by mutex_
+  mutable std::mutex turn_;
+  mutable std::shared_mutex lists_;
+  std::vector<Dictionary> dictionaries_;  // guarded by lists_
+  mutable std::mutex counts_mutex_;
+  std::vector<FeatureCounts> counts_;       // [features], guarded by counts_mutex_
+  std::vector<FlattenedCounts> flattened_;  // [ops of dense columns], guarded by counts_mutex_
 };
 
 }  // namespace

@@ -37,7 +37,8 @@ struct FeatureCounts {
 
 /// Equal batches in equal order give equal bits, at any number of threads, and however training and
 /// evaluation are interleaved. train() is called in the order of the data, by one thread at a time;
-/// the other calls may come from any thread at any time.
+/// the other calls may come from any threads at any time, several at once: what an evaluate() makes
+/// is in the caller's batch alone.
 class Preprocessor {
  public:
   virtual ~Preprocessor() = default;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <thread>
 
 #include "base/random.h"
 #include "preprocess/dag/resolve.h"
@@ -172,6 +173,36 @@ TEST(Preprocessor, equals_the_plain_one_bitwise_at_any_number_of_threads) {
       expect_equal(sparse[i], plain_sparse);
       EXPECT_EQ(fast[i]->versions(), (*plain)->versions());
       EXPECT_EQ(fast[i]->counts(), (*plain)->counts());
+    }
+  }
+}
+
+TEST(Preprocessor, evaluates_on_several_threads_at_once_beside_training_with_the_bits_of_one) {
+  for (const auto& [name, options] : all_options()) {
+    const ResolvedFeatures resolved = options.resolve();
+    ThreadPool pool(2);
+    const std::unique_ptr<Preprocessor> made[] = {
+        *make_preprocessor(resolved.graph, resolved.model, pool),
+        *make_plain_preprocessor(resolved.graph, resolved.model)};
+    for (const auto& of : made) {
+      DenseBatch dense;
+      SparseBatch sparse, expected;
+      ASSERT_TRUE(of->train(make_batch(0, 300, 400, 31), dense, sparse).ok());
+      const DictionaryVersions as_of = of->versions();
+      const ColumnBatch held_out = make_batch(3000, 100, 500, 32);
+      ASSERT_TRUE(of->evaluate(held_out, as_of, dense, expected).ok());
+      std::vector<SparseBatch> found(4);
+      std::vector<std::thread> threads;
+      for (SparseBatch& own : found)
+        threads.emplace_back([&] {
+          DenseBatch own_dense;
+          for (int i = 0; i < 3; ++i)
+            EXPECT_TRUE(of->evaluate(held_out, as_of, own_dense, own).ok());
+        });
+      ASSERT_TRUE(of->train(make_batch(300, 300, 400, 31), dense, sparse).ok());
+      for (std::thread& thread : threads) thread.join();
+      SCOPED_TRACE(name);
+      for (const SparseBatch& own : found) expect_equal(own, expected);
     }
   }
 }

@@ -475,10 +475,16 @@ Result<StepResult> GpuTrainer::score(const RankBatch& batch) {
   return result(batch);
 }
 
-Result<std::span<const float>> GpuTrainer::predict(const RankBatch& batch) {
+Status GpuTrainer::predict(const RankBatch& batch, ForwardState& state) {
+  const StageClock::Figures before = stages_.figures(Stage::lookup);
   RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/false));
   RECMILL_RETURN_IF_ERROR(store_.wait(results_stream_));
-  return logits(batch);
+  const StageClock::Figures& after = stages_.figures(Stage::lookup);
+  state.lookup_seconds = after.seconds - before.seconds;
+  state.received = static_cast<int64_t>(after.traffic.received - before.traffic.received);
+  const auto found = logits(batch);
+  state.logits.assign(found.begin(), found.end());
+  return {};
 }
 
 }  // namespace recmill::train

@@ -51,7 +51,7 @@ class GpuTrainer final : public Trainer {
   /// Dense values, labels and weights, on a stream of their own.
   Result<std::unique_ptr<SentInputs>> send_ahead(const DenseBatch& batch) override;
   Result<StepResult> train(const RankBatch& batch, const store::Step& step) override;
-  Result<std::span<const float>> predict(const RankBatch& batch) override;
+  Status predict(const RankBatch& batch, ForwardState& state) override;
   Result<StepResult> score(const RankBatch& batch) override;
   Status settle() override;
   std::span<float> parameters() const override { return parameters_.as<float>(); }

@@ -139,7 +139,7 @@ Result<std::unique_ptr<Prepared>> PlacedStore::prepare(const Batch& batch) {
     prepared_ = std::max(prepared_, batch.iteration);
     by = coming_ != nullptr && batch.iteration >= coming_from_ ? coming_ : now_;
   }
-  std::lock_guard preparing(preparing_);
+  const std::shared_lock preparing(preparing_);
   RECMILL_ASSIGN_OR_RETURN(auto prepared, by->store->prepare(batch));
   return std::unique_ptr<Prepared>(
       std::make_unique<PlacedPrepared>(std::move(by), std::move(prepared)));

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 
 #include "store/placed/row_migration.h"
 #include "store/sharded/host_rows.h"
@@ -82,8 +83,9 @@ class PlacedStore final : public EmbeddingStore {
   std::shared_ptr<Placed> now_, coming_;  // guarded by mutex_; coming_ has no rows, or is null
   int64_t coming_from_ = 0;               // iteration; guarded by mutex_
   int64_t prepared_ = -1;                 // the last iteration of a batch; guarded by mutex_
-  std::mutex preparing_;                  // held while a batch is prepared, or rows get their room
-  StoreStats before_;                     // of plans that were
+  // Shared while batches are prepared, exclusive while rows get their room.
+  std::shared_mutex preparing_;
+  StoreStats before_;  // of plans that were
   Moved moved_;
 };
 

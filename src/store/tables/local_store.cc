@@ -27,7 +27,6 @@ LocalStore::~LocalStore() = default;
 Result<std::unique_ptr<Prepared>> LocalStore::prepare(const Batch& batch) {
   RECMILL_RETURN_IF_ERROR(check_batch(of_->model, batch, of_->pool));
   RECMILL_CHECK(batch.first_slice == 0 && batch.end_slice == batch.cut.slices);
-  const std::lock_guard lock(prepare_mutex_);
   auto work = batches_.take();
   slice_begins(batch, work->begins);
   const SparseBatch& sparse = *batch.sparse;
@@ -38,7 +37,10 @@ Result<std::unique_ptr<Prepared>> LocalStore::prepare(const Batch& batch) {
                                 of_->tables[feature.table].rows(), feature.pooling, nullptr, 0});
   }
   of_->fused_pool.map(work->pool_tasks, of_->pool.threads(), work->task_map);
-  if (batch.purpose == Purpose::train) find_distinct(batch, *work);
+  if (batch.purpose == Purpose::train) {
+    const std::lock_guard lock(prepare_mutex_);
+    find_distinct(batch, *work);
+  }
   return batches_.prepared(batch, std::move(work));
 }
 
