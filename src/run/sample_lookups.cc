@@ -6,6 +6,8 @@
 #include <map>
 #include <string>
 
+#include "batch/feature_layout.h"
+
 namespace recmill::train {
 namespace {
 
@@ -75,7 +77,7 @@ std::vector<double> sample_lookups(const ResolvedRun& run) {
     }
     const Chain& chain = run.graph.features[own++];
     const auto found = columns.find(chain.column);
-    lookups.push_back(feature.pooling == Pooling::none
+    lookups.push_back(!is_pooled(feature.pooling)
                           ? static_cast<double>(longest_history(run.options))
                       : found == columns.end() ? 1.0
                                                : mean_length(found->second, chain));
@@ -94,9 +96,7 @@ bool lookups_are_certain(const ResolvedRun& run) {
     return chain.source == preprocess::Source::ids &&
            (find_op(chain, kFill) == nullptr || drops(run.graph, chain) || are_cut(chain));
   };
-  return std::ranges::none_of(
-             run.spec.features,
-             [](const FeatureSpec& feature) { return feature.pooling == Pooling::none; }) &&
+  return FeatureLayout(run.spec).sequences().empty() &&
          std::ranges::none_of(run.graph.features, may_be_fewer);
 }
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <string>
 
+#include "batch/feature_layout.h"
+
 namespace recmill::train {
 namespace {
 
@@ -36,9 +38,8 @@ Status search_dense(const ForwardEvidence& evidence) {
 Status search_rows(const ForwardEvidence& evidence, size_t f) {
   const FeatureSpec& feature = evidence.spec.features[f];
   const JaggedView bags = evidence.batch.sparse.features[f].view(evidence.batch.samples());
-  const bool pooled = feature.pooling != Pooling::none;
-  const int64_t count = pooled ? bags.samples : bags.lookups();
-  for (int64_t i = 0; i < count; ++i) {
+  const bool pooled = is_pooled(feature.pooling);
+  for (int64_t i = 0; i < rows_out(feature.pooling, bags); ++i) {
     const store::FeatureOutput& output = evidence.outputs[f];
     if (all_finite(output.data + i * output.stride, evidence.spec.dim_of(f))) continue;
     const int64_t first = pooled ? bags.offsets[i] : bags.offsets[0] + i;

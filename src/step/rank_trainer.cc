@@ -8,6 +8,7 @@
 
 #include "step/loss.h"
 #include "step/non_finite.h"
+#include "step/place_rows.h"
 
 namespace recmill::train {
 namespace {
@@ -65,18 +66,13 @@ Status RankTrainer::bind_gradients(int64_t samples) {
   RECMILL_ASSIGN_OR_RETURN(float* const pooled,
                            reserve_rows(pooled_gradient_, samples * layout_.stride));
   logit_gradient_.resize(samples);
-  gradients_.clear();
   sequence_gradients_.resize(state_.sequences.size());
-  size_t sequence = 0;
-  for (size_t f = 0; f < spec_.features.size(); ++f) {
-    if (spec_.features[f].pooling != Pooling::none) {
-      gradients_.push_back({pooled + layout_.offset[f], layout_.stride});
-      continue;
-    }
-    std::vector<float>& gradient = sequence_gradients_[sequence];
-    gradient.resize(state_.sequences[sequence++].size());
-    gradients_.push_back({gradient.data(), spec_.dim_of(f)});
+  std::vector<float*> sequences;
+  for (size_t s = 0; s < sequence_gradients_.size(); ++s) {
+    sequence_gradients_[s].resize(state_.sequences[s].size());
+    sequences.push_back(sequence_gradients_[s].data());
   }
+  gradients_ = place_rows<store::FeatureGradient>(scorer_.features(), layout_, pooled, sequences);
   for (size_t s = 0; s < slice_.size(); ++s) {
     const auto& blocks = state_.slices[s].blocks;
     slice_[s].blocks.resize(blocks.size());

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "step/place_rows.h"
 
 namespace recmill::train {
 namespace {
@@ -26,7 +27,7 @@ Result<float*> reserve_rows(Buffer& buffer, int64_t count) {
 
 Scorer::Scorer(const ModelSpec& spec, const model::Model& model, store::EmbeddingStore& store,
                Communicator& communicator, ThreadPool& pool, int slices)
-    : spec_(spec),
+    : features_(spec),
       model_(model),
       store_(store),
       communicator_(communicator),
@@ -51,19 +52,14 @@ Status Scorer::bind(const RankBatch& batch, bool training, ForwardState& state) 
                            reserve_rows(state.pooled, samples * layout_.stride));
   state.training = training;
   state.logits.resize(samples);
-  state.outputs.clear();
-  size_t sequence = 0;
-  for (size_t f = 0; f < spec_.features.size(); ++f) {
-    if (spec_.features[f].pooling != Pooling::none) {
-      state.outputs.push_back({pooled + layout_.offset[f], layout_.stride});
-      continue;
-    }
-    const int64_t dim = spec_.dim_of(f);
-    if (sequence == state.sequences.size()) state.sequences.emplace_back();
-    std::vector<float>& rows = state.sequences[sequence++];
-    rows.resize(batch.sparse.features[f].view(samples).lookups() * dim);
-    state.outputs.push_back({rows.data(), dim});
+  state.sequences.resize(features_.sequences().size());
+  std::vector<float*> sequences;
+  for (const FeatureLayout::Feature& feature : features_.sequences()) {
+    std::vector<float>& rows = state.sequences[feature.sequence];
+    rows.resize(feature.rows_out(batch.sparse) * feature.dim);
+    sequences.push_back(rows.data());
   }
+  state.outputs = place_rows<store::FeatureOutput>(features_, layout_, pooled, sequences);
   state.totals.resize(model_.phases());
   state.slices.resize(own_.size());
   for (size_t slice = 0; slice < state.slices.size(); ++slice) bind_slice(batch, slice, state);
@@ -97,11 +93,11 @@ void Scorer::bind_block(const RankBatch& batch, int64_t begin, int64_t samples, 
                  .rows = {}};
   block.logits = std::span(state.logits).subspan(begin, samples);
   block.sequences.clear();
-  for (size_t f = 0; f < spec_.features.size(); ++f) {
-    if (spec_.features[f].pooling != Pooling::none) continue;
-    const int64_t* offsets = batch.sparse.features[f].offsets.data() + begin;
-    const int64_t at = (offsets[0] - batch.sparse.features[f].offsets[0]) * spec_.dim_of(f);
-    block.sequences.push_back({state.sequences[block.sequences.size()].data() + at, offsets});
+  for (const FeatureLayout::Feature& feature : features_.sequences()) {
+    const int64_t* const all = batch.sparse.features[feature.index].offsets.data();
+    const int64_t* const offsets = all + begin;
+    const int64_t at = (offsets[0] - all[0]) * feature.dim;
+    block.sequences.push_back({state.sequences[feature.sequence].data() + at, offsets});
   }
   block.input.sequences = block.sequences;
   if (!model_.reads_rows()) return;

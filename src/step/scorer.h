@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "batch/feature_layout.h"
 #include "comm/communicator.h"
 #include "comm/ordered_reduce.h"
 #include "comm/slice_tree.h"
@@ -39,6 +40,8 @@ class Scorer {
   /// Logits of this rank's samples, and the other results of `state`; changes nothing else. `batch`
   /// is prepared.
   Status predict(const RankBatch& batch, ForwardState& state);
+
+  const FeatureLayout& features() const { return features_; }
 
   // predict() is these three, and a step of training begins with them:
 
@@ -83,7 +86,7 @@ class Scorer {
   Status run_slice(int phase, size_t index, ForwardState& state, const AfterBlock& after) const;
   Status run_in_any_blocks(const RankBatch& batch, ForwardState& state);
 
-  const ModelSpec& spec_;
+  const FeatureLayout features_;
   const model::Model& model_;
   store::EmbeddingStore& store_;
   const Communicator& communicator_;

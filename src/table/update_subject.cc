@@ -5,6 +5,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "batch/feature_layout.h"
+
 namespace recmill::table {
 
 using kernels::BagGradients;
@@ -148,24 +150,18 @@ Result<std::unique_ptr<UpdateSubject>> UpdateSubject::make(const ModelSpec& mode
 // Pooled gradients stand side by side, as a model leaves them; those of each unpooled feature
 // behind them, each by itself.
 Status UpdateSubject::make_gradients(const ModelSpec& model, std::span<const SparseBatch> batches) {
-  int64_t stride = 0, samples = 0, unpooled = 0;
-  std::vector<int64_t> places(model.features.size());  // pooled: column
+  const FeatureLayout layout(model);
+  int64_t samples = 0;
   for (const SparseBatch& batch : batches) samples = std::max(samples, batch.samples);
-  for (size_t f = 0; f < places.size(); ++f) {
-    if (model.features[f].pooling == Pooling::none) continue;
-    places[f] = stride;
-    stride += model.dim_of(f);
-  }
-  for (size_t f = 0; f < places.size(); ++f) {
-    if (model.features[f].pooling != Pooling::none) continue;
-    places[f] = unpooled;
+  int64_t end = samples * layout.columns();
+  std::vector<int64_t> sequences;  // where each begins
+  for (const FeatureLayout::Feature& feature : layout.sequences()) {
+    sequences.push_back(end);
     int64_t most = 0;
-    for (const SparseBatch& batch : batches)
-      most = std::max(most, batch.features[f].view(batch.samples).lookups());
-    unpooled += most * model.dim_of(f);
+    for (const SparseBatch& batch : batches) most = std::max(most, feature.rows_out(batch));
+    end += most * feature.dim;
   }
-  const int64_t pooled = samples * stride;
-  RECMILL_ASSIGN_OR_RETURN(gradients_, Buffer::allocate((pooled + unpooled + 1) * sizeof(float)));
+  RECMILL_ASSIGN_OR_RETURN(gradients_, Buffer::allocate((end + 1) * sizeof(float)));
   const auto values = gradients_.as<float>();
   const Random random(0, Purpose::tuning);
   for (size_t i = 0; i < std::min(values.size(), kDrawn); ++i)
@@ -179,13 +175,15 @@ Status UpdateSubject::make_gradients(const ModelSpec& model, std::span<const Spa
     for (int s = 0; s <= cut.slices; ++s) made->begins.push_back(cut.begin(s));
     for (const auto& features : features_of_) {
       for (size_t f : features) {
-        const Pooling pooling = model.features[f].pooling;
-        const bool each = pooling == Pooling::none;
-        made->bags.push_back({batch.features[f].view(batch.samples), pooling});
-        made->gradients.push_back(
-            {values.data() + places[f] + (each ? pooled : 0), each ? model.dim_of(f) : stride});
+        const FeatureLayout::Feature& feature = layout.features()[f];
+        made->bags.push_back({batch.features[f].view(batch.samples), feature.pooling});
+        if (feature.is_pooled()) {
+          made->gradients.push_back({values.data() + feature.column, layout.columns()});
+        } else {
+          made->gradients.push_back({values.data() + sequences[feature.sequence], feature.dim});
+        }
         made->bag_gradients.push_back(
-            {made->bags.back().bags, pooling, made->gradients.back(), made->begins});
+            {made->bags.back().bags, feature.pooling, made->gradients.back(), made->begins});
       }
     }
     batches_.push_back(std::move(made));
@@ -419,8 +417,8 @@ double UpdateSubject::bytes(size_t of_class) const {
   double bytes = 0.0;
   for (const auto& batch : batches_) {
     for (const auto& [bags, pooling] : table_lookups(table, *batch).features) {
-      int64_t gradients = pooling == Pooling::none ? bags.lookups() : 0;
-      for (int64_t i = 0; pooling != Pooling::none && i < bags.samples; ++i)
+      int64_t gradients = is_pooled(pooling) ? 0 : bags.lookups();
+      for (int64_t i = 0; is_pooled(pooling) && i < bags.samples; ++i)
         gradients += bags.offsets[i] < bags.offsets[i + 1];
       bytes += static_cast<double>(bags.lookups() * (bags.weights != nullptr ? 12 : 8) +
                                    bags.samples * 8 + gradients * spec.dim * 4);

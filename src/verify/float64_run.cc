@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "batch/feature_layout.h"
 #include "comm/threads.h"
 #include "model/float64_model.h"
 #include "run/rank.h"
@@ -69,7 +70,7 @@ void update_row(const RowOptimizerOptions& o, double rate, int64_t iteration,
 class Float64Training {
  public:
   Float64Training(const ResolvedRun& run, Rank& rank, model::Float64Model& model)
-      : run_(run), rank_(rank), model_(model) {}
+      : run_(run), rank_(rank), model_(model), features_(run.spec) {}
 
   Status start();
   Status step(const RankBatch& batch, double scale);
@@ -85,6 +86,7 @@ class Float64Training {
   const ResolvedRun& run_;
   Rank& rank_;
   model::Float64Model& model_;
+  const FeatureLayout features_;
   std::vector<std::vector<Buffer>> state_;        // [tables][columns], float64 [rows][width]
   std::vector<std::vector<double>> dense_state_;  // [columns][parameters]
   model::Float64Batch inputs_;
@@ -136,30 +138,25 @@ void Float64Training::look_up(const RankBatch& batch) {
   inputs_.iteration = batch.before.iteration;
   inputs_.samples = samples;
   inputs_.dense.assign(batch.dense.values.begin(), batch.dense.values.end());
-  int64_t stride = 0, at = 0;
-  for (size_t f = 0; f < run_.spec.features.size(); ++f) {
-    inputs_.rows.push_back(batch.sparse.features[f].view(samples));
-    if (run_.spec.features[f].pooling != Pooling::none) stride += run_.spec.dim_of(f);
-  }
+  const int64_t stride = features_.columns();
   inputs_.pooled.assign(samples * stride, 0.0);
-  for (size_t f = 0; f < run_.spec.features.size(); ++f) {
-    const FeatureSpec& feature = run_.spec.features[f];
-    const JaggedView& bags = inputs_.rows[f];
-    const int64_t dim = run_.spec.dim_of(f);
-    const bool pooled = feature.pooling != Pooling::none;
-    if (!pooled) inputs_.sequences.emplace_back(bags.lookups() * dim);
+  for (const FeatureLayout::Feature& feature : features_.features()) {
+    const JaggedView bags = batch.sparse.features[feature.index].view(samples);
+    inputs_.rows.push_back(bags);
+    const int64_t dim = feature.dim;
+    if (!feature.is_pooled()) inputs_.sequences.emplace_back(bags.lookups() * dim);
     for (int64_t i = 0; i < samples; ++i) {
       const int64_t begin = bags.offsets[i], end = bags.offsets[i + 1];
       const double share = feature.pooling == Pooling::mean ? 1.0 / double(end - begin) : 1.0;
       for (int64_t j = begin; j < end; ++j) {
         const double* row = outcome.tables[feature.table].as<double>().data() + bags.rows[j] * dim;
-        double* to = pooled ? inputs_.pooled.data() + i * stride + at
-                            : inputs_.sequences.back().data() + (j - bags.offsets[0]) * dim;
+        double* to = feature.is_pooled()
+                         ? inputs_.pooled.data() + i * stride + feature.column
+                         : inputs_.sequences.back().data() + (j - bags.offsets[0]) * dim;
         const double weight = share * (bags.weights == nullptr ? 1.0 : double{bags.weights[j]});
         for (int64_t e = 0; e < dim; ++e) to[e] += weight * row[e];
       }
     }
-    if (pooled) at += dim;
   }
 }
 
@@ -178,14 +175,10 @@ void Float64Training::update_tables(const RankBatch& batch, const model::Float64
                                     double scale) {
   std::vector<std::map<int64_t, std::vector<double>>> sums(run_.spec.tables.size());
   const int64_t samples = batch.samples();
-  const auto stride = static_cast<int64_t>(gradient.pooled.size()) / samples;
-  int64_t at = 0;
-  size_t sequence = 0;
-  for (size_t f = 0; f < run_.spec.features.size(); ++f) {
-    const FeatureSpec& feature = run_.spec.features[f];
-    const JaggedView& bags = inputs_.rows[f];
-    const int64_t dim = run_.spec.dim_of(f);
-    const bool pooled = feature.pooling != Pooling::none;
+  const int64_t stride = features_.columns();
+  for (const FeatureLayout::Feature& feature : features_.features()) {
+    const JaggedView& bags = inputs_.rows[feature.index];
+    const int64_t dim = feature.dim;
     for (int64_t i = 0; i < samples; ++i) {
       const int64_t begin = bags.offsets[i], end = bags.offsets[i + 1];
       const double share = feature.pooling == Pooling::mean ? 1.0 / double(end - begin) : 1.0;
@@ -193,14 +186,13 @@ void Float64Training::update_tables(const RankBatch& batch, const model::Float64
         std::vector<double>& sum = sums[feature.table][bags.rows[j]];
         sum.resize(dim);
         const double* from =
-            pooled ? gradient.pooled.data() + i * stride + at
-                   : gradient.sequences[sequence].data() + (j - bags.offsets[0]) * dim;
+            feature.is_pooled()
+                ? gradient.pooled.data() + i * stride + feature.column
+                : gradient.sequences[feature.sequence].data() + (j - bags.offsets[0]) * dim;
         const double weight = share * (bags.weights == nullptr ? 1.0 : double{bags.weights[j]});
         for (int64_t e = 0; e < dim; ++e) sum[e] += weight * from[e];
       }
     }
-    if (pooled) at += dim;
-    if (!pooled) ++sequence;
   }
   for (size_t t = 0; t < sums.size(); ++t) {
     const TableSpec& table = run_.spec.tables[t];

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/random.h"
+#include "batch/feature_layout.h"
 #include "kernels/embedding_pool/embedding_pool.h"
 #include "kernels/tune/visits.h"
 
@@ -128,8 +129,7 @@ JaggedView GpuPoolSubject::bags(int64_t feature, int64_t batch) const {
 }
 
 int64_t GpuPoolSubject::rows_out(int64_t feature, int64_t batch) const {
-  const JaggedView of = bags(feature, batch);
-  return features_[feature].pooling == Pooling::none ? of.lookups() : of.samples;
+  return recmill::rows_out(features_[feature].pooling, bags(feature, batch));
 }
 
 // All read the bags of the class's first feature.

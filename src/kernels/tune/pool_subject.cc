@@ -8,6 +8,8 @@
 #include <numeric>
 #include <utility>
 
+#include "batch/feature_layout.h"
+
 namespace recmill::kernels::tune {
 namespace {
 
@@ -16,10 +18,6 @@ constexpr int64_t kFloatsOfLine = 16;
 constexpr float kUntouched = std::numeric_limits<float>::max();
 /// What a template that reorders may differ by, relative to the largest sum.
 constexpr float kReorderedTolerance = 1e-5f;
-
-int64_t outputs_of(const PooledFeature& feature, const JaggedView& bags) {
-  return feature.pooling == Pooling::none ? bags.lookups() : bags.samples;
-}
 
 /// What the kernel needs, of this thread, until its next call; null: nothing.
 std::byte* scratch_for(const PoolKernel& kernel, const PoolTask& task) {
@@ -72,8 +70,8 @@ Result<std::unique_ptr<PoolSubject>> PoolSubject::make(std::vector<PooledFeature
   for (const SparseBatch& batch : batches) {
     rows = std::max(rows, batch.samples);
     for (size_t f = 0; f < shapes.size(); ++f)
-      rows =
-          std::max(rows, outputs_of(subject->features_[f], batch.features[f].view(batch.samples)));
+      rows = std::max(
+          rows, rows_out(subject->features_[f].pooling, batch.features[f].view(batch.samples)));
   }
   for (int thread = 0; thread < options.threads; ++thread) {
     RECMILL_ASSIGN_OR_RETURN(Buffer output,
@@ -158,7 +156,7 @@ Result<PoolSubject::Expected*> PoolSubject::expected(size_t of_class) {
             [&](int64_t a, int64_t b) { return lookups(feature, a) < lookups(feature, b); });
   made.task = task(feature, order[order.size() / 2], outputs_[0]);
   made.task.stride = (made.task.rows.dim + kFloatsOfLine - 1) / kFloatsOfLine * kFloatsOfLine;
-  const int64_t outputs = outputs_of(features_[feature], made.task.bags);
+  const int64_t outputs = rows_out(features_[feature].pooling, made.task.bags);
   const size_t bytes = std::max<size_t>(1, outputs * made.task.stride) * sizeof(float);
   RECMILL_ASSIGN_OR_RETURN(made.answer, Buffer::allocate(bytes));
   RECMILL_ASSIGN_OR_RETURN(made.found, Buffer::allocate(bytes));
@@ -237,7 +235,7 @@ double PoolSubject::bytes(size_t of_class) const {
     const JaggedView bags = batch->features[feature].view(batch->samples);
     const int64_t ids = bags.lookups() * (bags.weights != nullptr ? 12 : 8) + bags.samples * 8;
     const int64_t rows = distinct_rows_of(bags, seen) * bytes_of(of.rows.precision);
-    bytes += static_cast<double>(ids + (rows + outputs_of(of, bags) * 4) * of.rows.dim);
+    bytes += static_cast<double>(ids + (rows + rows_out(of.pooling, bags) * 4) * of.rows.dim);
   }
   return bytes / static_cast<double>(batches_.size());
 }

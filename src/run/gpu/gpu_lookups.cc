@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "batch/feature_layout.h"
 #include "run/gpu/gpu_plan.h"
 #include "run/gpu/gpu_run.h"
 #include "run/gpu/place_gpu_rows.h"
@@ -39,11 +40,11 @@ void add_answers(const ResolvedRun& run, const BatchesRequest& request, store::G
   const auto lookups = sample_lookups(run);
   int64_t certain = 0, most = 0;
   for (size_t f = 0; f < run.spec.features.size(); ++f) {
-    const bool is_pooled = run.spec.features[f].pooling != Pooling::none;
-    const double rows_out = is_pooled ? samples : samples * lookups[f];
-    most = std::max(most, answer_bytes(run, f, rows_out, kLong));
-    if (is_pooled)
-      certain = std::max(certain, answer_bytes(run, f, rows_out, lookups[f] < kNotOneEach ? 1 : 2));
+    const bool pooled = is_pooled(run.spec.features[f].pooling);
+    const double rows = pooled ? samples : samples * lookups[f];
+    most = std::max(most, answer_bytes(run, f, rows, kLong));
+    if (pooled)
+      certain = std::max(certain, answer_bytes(run, f, rows, lookups[f] < kNotOneEach ? 1 : 2));
   }
   const std::string what = "answers of candidates";
   if (certain > 0) ledger.device.items.push_back({what, 0, certain});

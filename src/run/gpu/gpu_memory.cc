@@ -2,6 +2,7 @@
 #include "run/gpu/gpu_memory.h"
 
 #include "base/saturating.h"
+#include "batch/feature_layout.h"
 #include "device/gpu/staged_arrays.h"
 #include "model/gpu_layers.h"
 #include "run/gpu/gpu_run.h"
@@ -26,9 +27,8 @@ void add_layers(const ResolvedRun& run, const store::GpuBatches& batches,
   int64_t inputs = run.spec.num_dense;
   const auto lookups = sample_lookups(run);
   for (size_t f = 0; f < run.spec.features.size(); ++f)
-    inputs +=
-        run.spec.dim_of(f) *
-        (run.spec.features[f].pooling == Pooling::none ? static_cast<int64_t>(lookups[f]) : 1);
+    inputs += run.spec.dim_of(f) *
+              rows_out(run.spec.features[f].pooling, 1, static_cast<int64_t>(lookups[f]));
   ledger.device.items.push_back(
       {"activations", 0,
        saturating_product({kCopies, int64_t{sizeof(float)}, batches.largest.samples,

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/saturating.h"
+#include "batch/feature_layout.h"
 #include "run/sample_lookups.h"
 #include "table/embedding_table.h"
 
@@ -62,7 +63,7 @@ Status check_batch_sizes(const ResolvedRun& run, const RunOptions& given) {
   for (size_t f = 0; f < run.spec.features.size(); ++f) {
     const FeatureSpec& feature = run.spec.features[f];
     const auto own = static_cast<int64_t>(std::ceil(lookups[f]));
-    const int64_t steps = feature.pooling == Pooling::none ? own : 1;
+    const int64_t steps = rows_out(feature.pooling, 1, own);
     width = saturating_sum({width, saturating_product({steps, run.spec.dim_of(f)})});
     ids = saturating_sum({ids, own});
     if (saturating_product({samples, width, int64_t{sizeof(float)}}) > kMostBytes)

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/paths.h"
+#include "batch/feature_layout.h"
 #include "run/checkpoint/row_digest.h"
 #include "run/historical_batches.h"
 #include "run/rank.h"
@@ -95,7 +96,7 @@ Result<placement::Problem> placement_problem(const ResolvedRun& run, AccessCount
     problem.tables.push_back({spec, (bytes + spec.rows - 1) / spec.rows});
   }
   for (const FeatureSpec& feature : run.spec.features)
-    if (feature.pooling == Pooling::none) problem.tables[feature.table].all_pooled = false;
+    if (!is_pooled(feature.pooling)) problem.tables[feature.table].all_pooled = false;
   problem.counts = std::move(counts);
   const PlacementOptions& options = run.options.placement;
   if (options.device_memory_mib > 0) device_memory = options.device_memory_mib << 20;

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/paths.h"
+#include "batch/feature_layout.h"
 #include "placement/cost_model.h"
 #include "placement_plan/plan_file.h"
 #include "run/placement/placement_problem.h"
@@ -90,7 +91,7 @@ Status check_pooling(const ResolvedRun& run, const PlacementPlan& plan) {
   }
   for (const FeatureSpec& feature : run.spec.features) {
     const TablePlacement& table = plan.tables[feature.table];
-    if (table.send_pooled && feature.pooling == Pooling::none)
+    if (table.send_pooled && !is_pooled(feature.pooling))
       return Status::BadRequest(
           fmt::format("table '{}': its owners pool, but feature '{}' takes rows as they are",
                       table.table, feature.name));

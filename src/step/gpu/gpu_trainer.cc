@@ -9,6 +9,7 @@
 #include "comm/gather_values.h"
 #include "device/gpu/staged_arrays.h"
 #include "step/non_finite.h"
+#include "step/place_rows.h"
 
 namespace recmill::train {
 namespace {
@@ -48,12 +49,13 @@ struct InputPlaces {
 int64_t reserved_for_rows(const ModelSpec& spec, const store::GpuBatches::Size& batch) {
   constexpr int64_t kAlignFloats = 4;  // model::GpuLayers::layout()
   int64_t stride = 0, sequences = 0;
-  for (size_t f = 0; f < spec.features.size(); ++f) {
-    const int64_t dim = spec.dim_of(f);
-    if (spec.features[f].pooling == Pooling::none) {
-      sequences += reserved_bytes(batch.lookups[f] * dim * int64_t{sizeof(float)});
+  const FeatureLayout features(spec);
+  for (const FeatureLayout::Feature& feature : features.features()) {
+    if (feature.is_pooled()) {
+      stride += (feature.dim + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
     } else {
-      stride += (dim + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
+      sequences +=
+          reserved_bytes(batch.lookups[feature.index] * feature.dim * int64_t{sizeof(float)});
     }
   }
   return reserved_bytes(batch.samples * stride * int64_t{sizeof(float)}) + sequences;
@@ -65,6 +67,7 @@ GpuTrainer::GpuTrainer(const ModelSpec& spec, model::GpuLayers& layers, store::S
                        DenseOptimizer& dense_optimizer, Communicator& communicator,
                        ThreadPool& pool, Buffer parameters, GpuStepKernels kernels)
     : spec_(spec),
+      features_(spec),
       layers_(layers),
       store_(store),
       dense_optimizer_(dense_optimizer),
@@ -75,9 +78,8 @@ GpuTrainer::GpuTrainer(const ModelSpec& spec, model::GpuLayers& layers, store::S
       stages_(communicator),
       kernels_(std::move(kernels)),
       parameters_(std::move(parameters)) {
-  const auto unpooled = std::ranges::count(spec.features, Pooling::none, &FeatureSpec::pooling);
-  sequences_.resize(static_cast<size_t>(unpooled));
-  sequence_gradients_.resize(static_cast<size_t>(unpooled));
+  sequences_.resize(features_.sequences().size());
+  sequence_gradients_.resize(features_.sequences().size());
 }
 
 // Layers that are still enqueued refer to what goes now.
@@ -196,13 +198,11 @@ Status GpuTrainer::reserve_batch(const RankBatch& batch, bool training) {
   const size_t pooled = bytes_of(samples * layers_.layout().stride);
   RECMILL_RETURN_IF_ERROR(reserve(pooled_, pooled, gpu_, kRows));
   RECMILL_RETURN_IF_ERROR(reserve(pooled_gradient_, training ? pooled : 0, gpu_, kRows));
-  for (size_t f = 0, sequence = 0; f < spec_.features.size(); ++f) {
-    if (spec_.features[f].pooling != Pooling::none) continue;
-    const size_t bytes =
-        bytes_of(batch.sparse.features[f].view(samples).lookups() * spec_.dim_of(f));
-    RECMILL_RETURN_IF_ERROR(reserve(sequences_[sequence], bytes, gpu_, kRows));
+  for (const FeatureLayout::Feature& feature : features_.sequences()) {
+    const size_t bytes = bytes_of(feature.rows_out(batch.sparse) * feature.dim);
+    RECMILL_RETURN_IF_ERROR(reserve(sequences_[feature.sequence], bytes, gpu_, kRows));
     RECMILL_RETURN_IF_ERROR(
-        reserve(sequence_gradients_[sequence++], training ? bytes : 0, gpu_, kRows));
+        reserve(sequence_gradients_[feature.sequence], training ? bytes : 0, gpu_, kRows));
   }
   RECMILL_RETURN_IF_ERROR(reserve(logit_gradient_, bytes_of(samples), gpu_, "logits of a batch"));
   RECMILL_RETURN_IF_ERROR(reserve(results_there_, results.end, gpu_, "results of a batch"));
@@ -286,19 +286,15 @@ Status GpuTrainer::place_inputs(const RankBatch& batch) {
 
 // Points the store at where rows and their gradients stand.
 void GpuTrainer::place_rows() {
-  outputs_.clear();
-  gradients_.clear();
-  const model::EmbeddingLayout& layout = layers_.layout();
-  for (size_t f = 0, sequence = 0; f < spec_.features.size(); ++f) {
-    const bool pooled = spec_.features[f].pooling != Pooling::none;
-    const int64_t at = pooled ? layout.offset[f] : 0;
-    const int64_t stride = pooled ? layout.stride : spec_.dim_of(f);
-    const GpuBuffer& rows = pooled ? pooled_ : sequences_[sequence];
-    const GpuBuffer& gradient = pooled ? pooled_gradient_ : sequence_gradients_[sequence];
-    outputs_.push_back({rows.address<float>() + at, stride});
-    gradients_.push_back({gradient.address<float>() + at, stride});
-    if (!pooled) ++sequence;
-  }
+  const auto placed_in = [&]<typename Place>(const GpuBuffer& pooled,
+                                             std::span<const GpuBuffer> sequences,
+                                             std::vector<Place>& places) {
+    std::vector<float*> rows;
+    for (const GpuBuffer& of : sequences) rows.push_back(of.address<float>());
+    places = train::place_rows<Place>(features_, layers_.layout(), pooled.address<float>(), rows);
+  };
+  placed_in(pooled_, sequences_, outputs_);
+  placed_in(pooled_gradient_, sequence_gradients_, gradients_);
 }
 
 model::GpuLayersInput GpuTrainer::layers_input(const RankBatch& batch, bool training) const {
@@ -316,13 +312,12 @@ model::GpuLayersInput GpuTrainer::layers_input(const RankBatch& batch, bool trai
     input.add_over_ranks = [this](float* values, int64_t count, GpuStream& stream) {
       return rank_sum_->add(values, count, stream);
     };
-  for (size_t f = 0; f < spec_.features.size(); ++f) {
-    if (spec_.features[f].pooling == Pooling::none)
-      input.sequences.push_back({sequences_[input.sequences.size()].address<float>(),
-                                 batch.sparse.features[f].offsets.data()});
-    if (layers_.model().reads_rows())
-      input.rows.push_back(batch.sparse.features[f].view(batch.samples()));
-  }
+  for (const FeatureLayout::Feature& feature : features_.sequences())
+    input.sequences.push_back({sequences_[feature.sequence].address<float>(),
+                               batch.sparse.features[feature.index].offsets.data()});
+  if (layers_.model().reads_rows())
+    for (const SparseFeature& feature : batch.sparse.features)
+      input.rows.push_back(feature.view(batch.samples()));
   return input;
 }
 
@@ -414,16 +409,12 @@ Status GpuTrainer::name_own_cause(const RankBatch& batch) {
     return copies.emplace_back(std::move(copy)).as<float>().data();
   };
   RECMILL_ASSIGN_OR_RETURN(float* const pooled, copy_of(pooled_));
-  std::vector<store::FeatureOutput> outputs;
-  for (size_t f = 0, sequence = 0; f < spec_.features.size(); ++f) {
-    store::FeatureOutput output = outputs_[f];
-    if (spec_.features[f].pooling != Pooling::none) {
-      output.data = pooled + layers_.layout().offset[f];
-    } else {
-      RECMILL_ASSIGN_OR_RETURN(output.data, copy_of(sequences_[sequence++]));
-    }
-    outputs.push_back(output);
+  std::vector<float*> sequences;
+  for (const GpuBuffer& there : sequences_) {
+    RECMILL_ASSIGN_OR_RETURN(sequences.emplace_back(), copy_of(there));
   }
+  const auto outputs =
+      train::place_rows<store::FeatureOutput>(features_, layers_.layout(), pooled, sequences);
   RECMILL_RETURN_IF_ERROR(gpu_stream_.synchronize());
   return name_non_finite(
       {spec_, batch, outputs, layers_.model().parameters(), parameters(), logits(batch)});

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "batch/feature_layout.h"
 #include "comm/communicator.h"
 #include "device/buffer.h"
 #include "device/gpu/gpu.h"
@@ -88,6 +89,7 @@ class GpuTrainer final : public Trainer {
   void finish_iteration(const RankBatch& batch);
 
   const ModelSpec& spec_;
+  const FeatureLayout features_;
   model::GpuLayers& layers_;
   store::StoreOnGpu& store_;
   DenseOptimizer& dense_optimizer_;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "batch/feature_layout.h"
 #include "store/gpu/held_tables.h"
 
 namespace recmill::store {
@@ -86,7 +87,7 @@ inline std::vector<PackedRows::Feature> packed_shapes(const HeldTables& held,
                                                       const ModelSpec& model) {
   std::vector<PackedRows::Feature> shapes;
   for (const size_t f : held.features)
-    shapes.push_back({model.dim_of(f), model.features[f].pooling != Pooling::none});
+    shapes.push_back({model.dim_of(f), is_pooled(model.features[f].pooling)});
   return shapes;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "batch/feature_layout.h"
 #include "comm/begin_messages.h"
 #include "kernels/embedding_pool/embedding_pool.h"
 
@@ -23,7 +24,7 @@ PooledFetch::PooledFetch(Communicator& communicator,
       parts_(communicator.ranks()),
       begins_(communicator.ranks()) {
   for (size_t k = 0; k < features_.size(); ++k) {
-    RECMILL_CHECK(model_.features[features_[k]].pooling != Pooling::none,
+    RECMILL_CHECK(is_pooled(model_.features[features_[k]].pooling),
                   model_.features[features_[k]].name);
     index_[features_[k]] = static_cast<int>(k);
   }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "batch/feature_layout.h"
 #include "placement_plan/testing/random_plan.h"
 #include "store/placed/placed_store.h"
 #include "store/store_contract.h"
@@ -20,7 +21,7 @@ PlacementPlan pooled_plan(const ModelSpec& model, int ranks, uint64_t seed) {
   PlacementPlan plan = recmill::testing::random_plan(model.tables, ranks, seed);
   for (TablePlacement& table : plan.tables) table.send_pooled = true;
   for (const FeatureSpec& feature : model.features)
-    if (feature.pooling == Pooling::none) plan.tables[feature.table].send_pooled = false;
+    if (!is_pooled(feature.pooling)) plan.tables[feature.table].send_pooled = false;
   return plan;
 }
 
@@ -41,9 +42,8 @@ class BlindStore final : public testing::ForwardingStore {
     const SparseBatch& sparse = *batches_[&prepared];
     const ModelSpec model = testing::scenario_model();
     for (size_t f = 0; f < output.size(); ++f) {
-      const int64_t items = model.features[f].pooling == Pooling::none
-                                ? sparse.features[f].offsets.back()
-                                : sparse.samples;
+      const int64_t items =
+          rows_out(model.features[f].pooling, sparse.features[f].view(sparse.samples));
       for (int64_t i = 0; i < items; ++i)
         std::fill_n(output[f].data + i * output[f].stride, model.dim_of(f), 0.0f);
     }

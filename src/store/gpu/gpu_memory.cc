@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "batch/feature_layout.h"
 #include "kernels/distinct_rows/gpu_distinct_rows.h"
 #include "kernels/embedding_pool/gpu_fused_pool.h"
 #include "store/exchange/packed_rows.h"
@@ -104,7 +105,7 @@ class StoreItems {
   }
 
   int64_t rows_out(const GpuBatches::Size& size, size_t feature) const {
-    return model_.features[feature].pooling == Pooling::none ? size.lookups[feature] : size.samples;
+    return recmill::rows_out(model_.features[feature].pooling, size.samples, size.lookups[feature]);
   }
 
   // Where a schedule is not right for all bags, of the default one, which has more blocks.

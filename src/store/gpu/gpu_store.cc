@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "batch/feature_layout.h"
 #include "store/batch_check.h"
 #include "store/tables/table_rows.h"
 #include "table/table_shares.h"
@@ -263,8 +264,8 @@ Result<std::unique_ptr<Prepared>> GpuStore::prepare(const Batch& batch) {
 
 // Rows that a feature's lookups give, and that its gradient has.
 int64_t GpuStore::rows_out(size_t feature, const SparseBatch& sparse) const {
-  if (model_.features[feature].pooling != Pooling::none) return sparse.samples;
-  return sparse.features[feature].view(sparse.samples).lookups();
+  return recmill::rows_out(model_.features[feature].pooling,
+                           sparse.features[feature].view(sparse.samples));
 }
 
 Status GpuStore::lookup(Prepared& prepared, Output output, Stream& stream) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "batch/feature_layout.h"
 #include "kernels/codegen/testing/recording_driver.h"
 #include "kernels/codegen/testing/test_code.h"
 #include "store/gpu/gpu_store.h"
@@ -38,10 +39,8 @@ class GpuStoreStreams : public ::testing::TestWithParam<Purpose> {
       std::vector<int64_t> begins;
       for (size_t f = 0; f < model_.features.size(); ++f) {
         begins.push_back(floats);
-        const auto& feature = sparse_.back().features[f];
-        const bool pooled = model_.features[f].pooling != Pooling::none;
-        const int64_t rows = pooled ? sparse_.back().samples : std::ssize(feature.rows);
-        floats += rows * model_.dim_of(f);
+        const auto bags = sparse_.back().features[f].view(sparse_.back().samples);
+        floats += rows_out(model_.features[f].pooling, bags) * model_.dim_of(f);
       }
       outputs_.push_back(*store_->gpu().allocate(floats * sizeof(float), "rows"));
       for (size_t f = 0; f < model_.features.size(); ++f)

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <regex>
 
+#include "batch/feature_layout.h"
 #include "kernels/codegen/testing/test_code.h"
 #include "store/gpu/gpu_memory.h"
 #include "store/store_contract.h"
@@ -132,8 +133,8 @@ int64_t device_bytes(const ModelSpec& model, const SparseBatch& sparse, int slic
   std::vector<FeatureOutput> output;
   std::vector<FeatureGradient> gradient;
   for (size_t f = 0; f < model.features.size(); ++f) {
-    const bool pooled = model.features[f].pooling != Pooling::none;
-    const int64_t items = pooled ? sparse.samples : std::ssize(sparse.features[f].rows);
+    const int64_t items =
+        rows_out(model.features[f].pooling, sparse.features[f].view(sparse.samples));
     values.emplace_back(static_cast<size_t>(items * model.dim_of(f)));
     output.push_back({values.back().data(), model.dim_of(f)});
     gradient.push_back({values.back().data(), model.dim_of(f)});

@@ -8,6 +8,7 @@
 #include <array>
 #include <mutex>
 
+#include "batch/feature_layout.h"
 #include "comm/gpu/staged_gpu_exchange.h"
 #include "comm/slice_tree.h"
 #include "kernels/codegen/testing/test_code.h"
@@ -139,9 +140,9 @@ struct RankPart {
     std::vector<std::vector<float>> rows;
     std::vector<FeatureOutput> output;
     for (size_t f = 0; f < model.features.size(); ++f) {
-      const bool is_pooled = model.features[f].pooling != Pooling::none;
       const int64_t dim = model.dim_of(f);
-      rows.emplace_back((is_pooled ? sparse.samples : sparse.features[f].offsets.back()) * dim);
+      const auto bags = sparse.features[f].view(sparse.samples);
+      rows.emplace_back(rows_out(model.features[f].pooling, bags) * dim);
       output.push_back({rows.back().data(), dim});
     }
     Stream stream(pool);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "batch/feature_layout.h"
 #include "store/gpu/store_on_gpu.h"
 
 namespace recmill::store::testing {
@@ -86,9 +87,8 @@ class CallerOnGpu final : public EmbeddingStore {
   int64_t stride(size_t feature) const { return (model_.dim_of(feature) + 4) / 4 * 4; }
   int64_t rows_of(const Of& of, size_t feature) const {
     const SparseBatch& sparse = *of.batch.sparse;
-    return model_.features[feature].pooling != Pooling::none
-               ? sparse.samples
-               : sparse.features[feature].view(sparse.samples).lookups();
+    return rows_out(model_.features[feature].pooling,
+                    sparse.features[feature].view(sparse.samples));
   }
   Status allocate(const Of& of, Rows& rows) {
     int64_t floats = 0;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <thread>
 
+#include "batch/feature_layout.h"
 #include "comm/gather_values.h"
 
 namespace recmill::store::testing {
@@ -100,9 +101,8 @@ Status LateStore::update(std::span<const Update> updates, const Step& step, Stre
     const SparseBatch& sparse = one.kept->sparse;
     for (size_t f = 0; f < model_.features.size(); ++f) {
       const int64_t dim = model_.dim_of(f);
-      const bool pooled = model_.features[f].pooling != Pooling::none;
       const int64_t items =
-          pooled ? sparse.samples : sparse.features[f].view(sparse.samples).lookups();
+          rows_out(model_.features[f].pooling, sparse.features[f].view(sparse.samples));
       std::vector<float> values;
       for (int64_t i = 0; i < items; ++i) {
         const float* from = update.gradient[f].data + i * update.gradient[f].stride;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/random.h"
+#include "batch/feature_layout.h"
 #include "table/embedding_table.h"
 
 namespace recmill::store::testing {
@@ -128,7 +129,7 @@ class Driver {
     piece->sparse = slice(whole, begin, piece->batch.cut.begin(own_.end));
     piece->batch.sparse = &piece->sparse;
     for (size_t f = 0; f < whole.features.size(); ++f) {
-      const bool pooled = scenario_.model.features[f].pooling != Pooling::none;
+      const bool pooled = is_pooled(scenario_.model.features[f].pooling);
       piece->first_item.push_back(pooled ? begin : whole.features[f].offsets[begin]);
     }
     return piece;
@@ -206,9 +207,8 @@ class Driver {
   // [items][dim + 1], another stride than that of the outputs.
   std::vector<float> gradient(const Piece& piece, size_t feature) {
     const int64_t dim = scenario_.model.dim_of(feature);
-    const SparseFeature& bags = piece.sparse.features[feature];
-    const bool pooled = scenario_.model.features[feature].pooling != Pooling::none;
-    const int64_t items = pooled ? piece.sparse.samples : bags.offsets.back();
+    const int64_t items = rows_out(scenario_.model.features[feature].pooling,
+                                   piece.sparse.features[feature].view(piece.sparse.samples));
     const Random random(scenario_.seed + 1, recmill::Purpose::test, piece.number * 1000 + feature);
     std::vector<float> values(items * (dim + 1), NAN);
     for (int64_t item = 0; item < items; ++item) {
@@ -460,8 +460,8 @@ Trace::Trace(const Scenario& scenario)
       const int64_t number = number_of(operation, batch);
       const SparseBatch whole = random_batch(scenario.model, scenario.seed, number, batches[batch]);
       for (size_t f = 0; f < whole.features.size(); ++f) {
-        const bool pooled = scenario.model.features[f].pooling != Pooling::none;
-        const int64_t items = pooled ? whole.samples : whole.features[f].offsets.back();
+        const int64_t items =
+            rows_out(scenario.model.features[f].pooling, whole.features[f].view(whole.samples));
         outputs[number].emplace_back(items * (scenario.model.dim_of(f) + kGap), NAN);
       }
     }
