@@ -60,9 +60,11 @@ class FeatureLayout {
   }
 
   /// In the order of ModelSpec::features.
-  std::span<const Feature> features() const { return features_; }
+  std::span<const Feature> features() const& { return features_; }
+  void features() const&& = delete;
   /// The unpooled ones, in that order.
-  std::span<const Feature> sequences() const { return sequences_; }
+  std::span<const Feature> sequences() const& { return sequences_; }
+  void sequences() const&& = delete;
   /// Floats of all pooled rows of a sample.
   int64_t columns() const { return columns_; }
 

@@ -3,6 +3,7 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
+#include "batch/feature_layout.h"
 #include "model/tensor_models.h"
 
 namespace recmill::model {
@@ -26,7 +27,7 @@ std::vector<double> values_of(const at::Tensor& tensor, const at::Tensor& like) 
 class Float64TorchModel final : public Float64Model {
  public:
   Float64TorchModel(std::unique_ptr<TorchModel> model, ModelSpec spec)
-      : model_(std::move(model)), spec_(std::move(spec)) {}
+      : model_(std::move(model)), spec_(std::move(spec)), features_(spec_) {}
 
   const std::vector<ParameterSpec>& parameters() const override { return model_->parameters(); }
   int64_t parameter_count() const override { return model_->parameter_count(); }
@@ -74,11 +75,10 @@ class Float64TorchModel final : public Float64Model {
     tensors_.rows = batch.rows;
     tensors_.dense = tensor_of(batch.dense, {batch.samples, spec_.num_dense});
     tensors_.pooled = tensor_of(batch.pooled, {batch.samples, model_->embedding_layout().stride});
-    for (size_t f = 0; f < spec_.features.size(); ++f) {
-      if (spec_.features[f].pooling != Pooling::none) continue;
-      const auto& sequence = batch.sequences[tensors_.sequences.size()];
-      const JaggedView& bags = batch.rows[f];
-      tensors_.sequences.push_back(tensor_of(sequence, {bags.lookups(), spec_.dim_of(f)}));
+    for (const FeatureLayout::Feature& feature : features_.sequences()) {
+      const auto& sequence = batch.sequences[feature.sequence];
+      const JaggedView& bags = batch.rows[feature.index];
+      tensors_.sequences.push_back(tensor_of(sequence, {bags.lookups(), feature.dim}));
       tensors_.offsets.emplace_back(bags.offsets, static_cast<size_t>(batch.samples) + 1);
     }
     leaves_ = {tensors_.pooled};
@@ -92,6 +92,7 @@ class Float64TorchModel final : public Float64Model {
 
   const std::unique_ptr<TorchModel> model_;
   const ModelSpec spec_;
+  const FeatureLayout features_;
   SliceTensors tensors_;
   std::vector<at::Tensor> leaves_;  // pooled, sequences, trained parameters
   at::Tensor logits_;

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "batch/feature_layout.h"
 #include "model/tensor_models.h"
 #include "model/torch_device.h"
 #include "model/torch_errors.h"
@@ -24,15 +25,12 @@ int64_t aligned(int64_t floats) {
 class TorchLayers final : public GpuLayers {
  public:
   TorchLayers(TorchDevice device, const TorchModel& model, const ModelSpec& spec)
-      : device_(std::move(device)), model_(model), spec_(spec) {
-    for (size_t f = 0; f < spec.features.size(); ++f) {
-      if (spec.features[f].pooling == Pooling::none) {
-        layout_.offset.push_back(-1);
-        continue;
-      }
-      layout_.offset.push_back(layout_.stride);
-      for (int64_t e = 0; e < spec.dim_of(f); ++e) columns_.push_back(layout_.stride + e);
-      layout_.stride += aligned(spec.dim_of(f));
+      : device_(std::move(device)), model_(model), spec_(spec), features_(spec) {
+    for (const FeatureLayout::Feature& feature : features_.features()) {
+      layout_.offset.push_back(feature.is_pooled() ? layout_.stride : -1);
+      if (!feature.is_pooled()) continue;
+      for (int64_t e = 0; e < feature.dim; ++e) columns_.push_back(layout_.stride + e);
+      layout_.stride += aligned(feature.dim);
     }
     for (int phase = 0; phase < model_.phases(); ++phase)
       totals_size_ += model_.forward_sum_size(phase);
@@ -43,9 +41,8 @@ class TorchLayers final : public GpuLayers {
   int64_t totals_size() const override { return totals_size_; }
   // Offsets and rows are read by the host.
   bool is_repeatable(bool training) const override {
-    const bool has_sequences = std::ranges::any_of(
-        spec_.features, [](const FeatureSpec& f) { return f.pooling == Pooling::none; });
-    return !has_sequences && !model_.reads_rows() && !(training && model_.draws_random());
+    return features_.sequences().empty() && !model_.reads_rows() &&
+           !(training && model_.draws_random());
   }
   int64_t memory_version() const override { return device_.freed(); }
 
@@ -93,11 +90,9 @@ class TorchLayers final : public GpuLayers {
     batch.dense = view(input.dense, {input.samples, spec_.num_dense});
     batch.pooled = view(input.pooled, {input.samples, layout_.stride});
     if (is_padded()) batch.pooled = batch.pooled.index_select(1, columns());
-    size_t sequence = 0;
-    for (size_t f = 0; f < spec_.features.size(); ++f) {
-      if (spec_.features[f].pooling != Pooling::none) continue;
-      const auto& [rows, offsets] = input.sequences[sequence++];
-      batch.sequences.push_back(view(rows, {offsets[input.samples] - offsets[0], spec_.dim_of(f)}));
+    for (const FeatureLayout::Feature& feature : features_.sequences()) {
+      const auto& [rows, offsets] = input.sequences[feature.sequence];
+      batch.sequences.push_back(view(rows, {offsets[input.samples] - offsets[0], feature.dim}));
       batch.offsets.emplace_back(offsets, static_cast<size_t>(input.samples) + 1);
     }
     for (const ParameterSpec& of : model_.parameters())
@@ -191,6 +186,7 @@ class TorchLayers final : public GpuLayers {
   const TorchDevice device_;
   const TorchModel& model_;
   const ModelSpec spec_;
+  const FeatureLayout features_;
   EmbeddingLayout layout_;
   std::vector<int64_t> columns_;  // of the layout that features have
   int64_t totals_size_ = 0;

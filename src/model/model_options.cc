@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/saturating.h"
+#include "batch/feature_layout.h"
 
 namespace recmill::model {
 namespace {
@@ -63,12 +64,11 @@ Status one_dim(const ModelOptions& o, const ModelSpec& spec) {
 }
 
 Status all_pooled(const ModelOptions& o, const ModelSpec& spec) {
-  for (const auto& feature : spec.features) {
-    if (feature.pooling != Pooling::none) continue;
-    return Status::BadRequest(fmt::format("model.kind: '{}' takes pooled features, and '{}' is not",
-                                          name_of(o.kind), feature.name));
-  }
-  return {};
+  const FeatureLayout layout(spec);
+  if (layout.sequences().empty()) return {};
+  return Status::BadRequest(fmt::format("model.kind: '{}' takes pooled features, and '{}' is not",
+                                        name_of(o.kind),
+                                        spec.features[layout.sequences()[0].index].name));
 }
 
 Status check_bottom_dim(const ModelOptions& o, const ModelSpec& spec) {
@@ -117,50 +117,38 @@ Status check_deep_cross(const ModelOptions& o, const ModelSpec& spec) {
 Status check_tbsm(const ModelOptions& o, const ModelSpec& spec) {
   RECMILL_RETURN_IF_ERROR(check_bottom_dim(o, spec));
   RECMILL_RETURN_IF_ERROR(needs_layers("top", o.top, o.kind));
-  bool any = false;
-  for (const auto& history : spec.features) {
-    if (history.pooling != Pooling::none) continue;
-    any = true;
-    const auto targets = std::ranges::count_if(spec.features, [&](const FeatureSpec& f) {
-      return f.pooling != Pooling::none && f.table == history.table;
+  const FeatureLayout layout(spec);
+  for (const auto& history : layout.sequences()) {
+    const auto targets = std::ranges::count_if(layout.features(), [&](const auto& feature) {
+      return feature.is_pooled() && feature.table == history.table;
     });
     if (targets == 1) continue;
     return Status::BadRequest(fmt::format(
         "model.kind: 'tbsm' needs one pooled feature (the target) on table '{}' of history '{}', "
         "and there are {}",
-        spec.tables[history.table].name, history.name, targets));
+        spec.tables[history.table].name, spec.features[history.index].name, targets));
   }
-  if (!any) return Status::BadRequest("model.kind: 'tbsm' needs an unpooled feature (a history)");
+  if (layout.sequences().empty())
+    return Status::BadRequest("model.kind: 'tbsm' needs an unpooled feature (a history)");
   return to_logit("over", o.over, o.kind);
-}
-
-/// Floats a sample of all pooled features.
-int64_t pooled_width(const ModelSpec& spec) {
-  int64_t width = 0;
-  for (size_t f = 0; f < spec.features.size(); ++f) {
-    if (spec.features[f].pooling == Pooling::none) continue;
-    width = saturating_sum({width, spec.dim_of(f)});
-  }
-  return width;
 }
 
 /// Of dlrm's and tbsm's vectors: the pooled features' and that of the bottom layers.
 int64_t interaction_width(const ModelOptions& o, const ModelSpec& spec) {
   const bool bottom = !o.bottom.empty();
-  const auto n = std::ranges::count_if(spec.features,
-                                       [](const auto& f) { return f.pooling != Pooling::none; }) +
-                 (bottom ? 1 : 0);
+  const FeatureLayout layout(spec);
+  const auto n = std::ssize(layout.features()) - std::ssize(layout.sequences()) + (bottom ? 1 : 0);
   return saturating_sum({n * (n - 1) / 2, bottom ? spec.dim_of(0) : 0});
 }
 
 int64_t deep_width(const ModelOptions& o, const ModelSpec& spec) {
   return saturating_sum({o.deep_input != DeepInput::rows ? spec.num_dense : 0,
-                         o.deep_input != DeepInput::dense ? pooled_width(spec) : 0});
+                         o.deep_input != DeepInput::dense ? FeatureLayout(spec).columns() : 0});
 }
 
 std::vector<LayerList> cross_lists(const ModelOptions& o, const ModelSpec& spec) {
   const int64_t width =
-      saturating_sum({pooled_width(spec), o.bottom.empty() ? 0 : o.bottom.back()});
+      saturating_sum({FeatureLayout(spec).columns(), o.bottom.empty() ? 0 : o.bottom.back()});
   std::vector<LayerList> lists{{"model.bottom", "model.bottom", spec.num_dense, o.bottom},
                                {"model.over", "embedding.dim", width, o.over}};
   for (int64_t layer = 0; layer < o.cross_layers; ++layer)
@@ -228,11 +216,12 @@ std::vector<LayerList> layer_lists(const ModelOptions& o, const ModelSpec& spec)
       return {{"model.bottom", "model.bottom", spec.num_dense, o.bottom},
               {"model.top", "embedding.dim", interaction_width(o, spec), o.top}};
     case ModelKind::mlp:
-      return {{"model.top", "embedding.dim", saturating_sum({spec.num_dense, pooled_width(spec)}),
-               o.top}};
+      return {{"model.top", "embedding.dim",
+               saturating_sum({spec.num_dense, FeatureLayout(spec).columns()}), o.top}};
     case ModelKind::wide_and_deep:
-      return {{"model.deep", "embedding.dim", deep_width(o, spec), o.deep},
-              {"", "model.deep", saturating_sum({pooled_width(spec), o.deep.back()}), {1}}};
+      return {
+          {"model.deep", "embedding.dim", deep_width(o, spec), o.deep},
+          {"", "model.deep", saturating_sum({FeatureLayout(spec).columns(), o.deep.back()}), {1}}};
     case ModelKind::deep_fm:
       return {{"model.deep", "embedding.dim", deep_width(o, spec), o.deep}};
     case ModelKind::deep_cross:

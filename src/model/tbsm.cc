@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "batch/feature_layout.h"
 #include "model/torch_model.h"
 
 namespace recmill::model {
@@ -14,15 +15,13 @@ namespace {
 class Tbsm : public TorchModel {
  public:
   Tbsm(const ModelOptions& options, const ModelSpec& spec) : TorchModel(options, spec) {
-    int histories = 0;
+    const FeatureLayout layout(spec);
     std::vector<int> history_of_table(spec.tables.size(), -1);
-    for (const auto& feature : spec.features) {
-      if (feature.pooling == Pooling::none) history_of_table[feature.table] = histories++;
-    }
-    for (size_t f = 0; f < spec.features.size(); ++f) {
-      if (spec.features[f].pooling == Pooling::none) continue;
-      vectors_.push_back({embedding_layout().offset[f], history_of_table[spec.features[f].table]});
-    }
+    for (const auto& history : layout.sequences())
+      history_of_table[history.table] = static_cast<int>(history.sequence);
+    for (const auto& feature : layout.features())
+      if (feature.is_pooled())
+        vectors_.push_back({feature.column, history_of_table[feature.table]});
     dim_ = spec.dim_of(0);
     const int64_t length = options.sequence_length;
     bottom_ = add_layers("bottom", spec.num_dense, options.bottom);

@@ -57,15 +57,9 @@ struct TorchModel::State : SliceState {
 };
 
 TorchModel::TorchModel(const ModelOptions& options, const ModelSpec& spec)
-    : options_(options), spec_(spec) {
-  for (size_t f = 0; f < spec.features.size(); ++f) {
-    if (spec.features[f].pooling == Pooling::none) {
-      layout_.offset.push_back(-1);
-      continue;
-    }
-    layout_.offset.push_back(layout_.stride);
-    layout_.stride += spec.dim_of(f);
-  }
+    : options_(options), spec_(spec), features_(spec), layout_{features_.columns(), {}} {
+  for (const FeatureLayout::Feature& feature : features_.features())
+    layout_.offset.push_back(feature.is_pooled() ? feature.column : -1);
 }
 
 int TorchModel::add_parameter(std::string name, std::vector<int64_t> shape, Initial initial,
@@ -190,14 +184,11 @@ SliceTensors TorchModel::tensors_of(const SliceInput& input) const {
                     ? at::empty({input.samples, 0})
                     : view_of(input.dense, {input.samples, spec_.num_dense}).clone();
   slice.pooled = view_of(input.pooled, {input.samples, layout_.stride}).clone();
-  size_t sequence = 0;
-  for (size_t f = 0; f < spec_.features.size(); ++f) {
-    if (spec_.features[f].pooling != Pooling::none) continue;
-    const SliceInput::Sequence& from = input.sequences[sequence++];
+  for (const FeatureLayout::Feature& feature : features_.sequences()) {
+    const SliceInput::Sequence& from = input.sequences[feature.sequence];
     const int64_t lookups = from.offsets[input.samples] - from.offsets[0];
-    slice.sequences.push_back(lookups == 0
-                                  ? at::empty({0, spec_.dim_of(f)})
-                                  : view_of(from.rows, {lookups, spec_.dim_of(f)}).clone());
+    slice.sequences.push_back(lookups == 0 ? at::empty({0, feature.dim})
+                                           : view_of(from.rows, {lookups, feature.dim}).clone());
     slice.offsets.emplace_back(from.offsets, static_cast<size_t>(input.samples) + 1);
   }
   for (const auto& spec : parameters_) {
@@ -301,12 +292,10 @@ void TorchModel::write_gradient(const SliceInput& input, Graph& graph,
   gradients.resize(1 + input.sequences.size() + parameters_.size());
   auto next = gradients.begin();
   copy_out(*next++, gradient.pooled, input.samples * layout_.stride);
-  size_t sequence = 0;
-  for (size_t f = 0; f < spec_.features.size(); ++f) {
-    if (spec_.features[f].pooling != Pooling::none) continue;
-    const int64_t* offsets = input.sequences[sequence].offsets;
+  for (const FeatureLayout::Feature& feature : features_.sequences()) {
+    const int64_t* offsets = input.sequences[feature.sequence].offsets;
     const int64_t lookups = offsets[input.samples] - offsets[0];
-    copy_out(*next++, gradient.sequences[sequence++], lookups * spec_.dim_of(f));
+    copy_out(*next++, gradient.sequences[feature.sequence], lookups * feature.dim);
   }
   std::fill_n(gradient.parameters, parameter_count_, 0.0f);
   for (const auto& spec : parameters_) {

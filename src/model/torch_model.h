@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "batch/feature_layout.h"
 #include "model/model.h"
 #include "model/model_options.h"
 
@@ -138,6 +139,7 @@ class TorchModel : public Model {
 
   const ModelOptions options_;
   const ModelSpec spec_;
+  const FeatureLayout features_;
 
  private:
   struct State;

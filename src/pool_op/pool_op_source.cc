@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "batch/feature_layout.h"
 #include "kernels/codegen/embedded_texts.h"
 #include "kernels/codegen/generated_pool.h"
 #include "kernels/codegen/gpu/compiled_gpu_pool.h"
@@ -126,7 +127,7 @@ void write_tables(SourceWriter& write, const PoolOp& op) {
   write("constexpr Feature features[] = {{");
   for (const PoolOpFeature& feature : op.features)
     write("{{{}, {}, {}, {}}},", quoted(feature.name), feature.table,
-          yes(feature.pooling != Pooling::none), yes(feature.weighted));
+          yes(is_pooled(feature.pooling)), yes(feature.weighted));
   write("}};");
 }
 

@@ -96,8 +96,8 @@ bool lookups_are_certain(const ResolvedRun& run) {
     return chain.source == preprocess::Source::ids &&
            (find_op(chain, kFill) == nullptr || drops(run.graph, chain) || are_cut(chain));
   };
-  return FeatureLayout(run.spec).sequences().empty() &&
-         std::ranges::none_of(run.graph.features, may_be_fewer);
+  const FeatureLayout features(run.spec);
+  return features.sequences().empty() && std::ranges::none_of(run.graph.features, may_be_fewer);
 }
 
 int64_t batches_in_hand(const TrainOptions& options) {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "batch/feature_layout.h"
 #include "kernels/embedding_pool/embedding_pool.h"
 #include "kernels/row_update/apply_reference.h"
 #include "store/batch_check.h"
@@ -115,7 +116,7 @@ void PlainStore::add_gradients(const Update& update, int slice, size_t feature,
     for (int64_t j = begin; j < end; ++j) {
       auto& by_slice = sums[bags.rows[j]];
       if (by_slice.empty()) by_slice.assign(batch.cut.slices, std::vector<float>(dim, 0.0f));
-      const int64_t at = pooling == Pooling::none ? j - bags.offsets[0] : i;
+      const int64_t at = is_pooled(pooling) ? i : j - bags.offsets[0];
       for (int64_t e = 0; e < dim; ++e) {
         float g = gradient.data[at * gradient.stride + e];
         if (pooling == Pooling::mean) g = g / static_cast<float>(end - begin);
