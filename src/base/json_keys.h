@@ -38,6 +38,17 @@ bool read_value(const Json& json, std::vector<T>& values) {
   return true;
 }
 
+/// Takes the count at a place of a checkpoint's properties, such as "reader/row".
+inline Status read_count(const Json& properties, const std::string& place, int64_t& value) {
+  const Json::json_pointer at("/" + place);
+  if (!properties.contains(at) || !properties[at].is_number_integer() ||
+      properties[at].get<int64_t>() < 0) {
+    return Status::Failed("property " + place + " is no count");
+  }
+  value = properties[at].get<int64_t>();
+  return {};
+}
+
 /// Takes keys out of an object and remembers the first that is missing or of another type.
 struct KeyReader {
   const Json& json;

@@ -30,6 +30,8 @@ store::Batch part_of_batch(const SparseBatch& samples, int rank, int ranks, int 
   batch.first_slice = rank * slices / ranks;
   batch.end_slice = (rank + 1) * slices / ranks;
   batch.sparse = &samples;
+  if (purpose == store::Purpose::train)
+    batch.plan = std::make_shared<const StepPlan>(StepPlan{iteration, iteration});
   return batch;
 }
 

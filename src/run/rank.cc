@@ -11,6 +11,7 @@
 #include "run/gpu/gpu_run.h"
 #include "run/gpu/make_gpu_store.h"
 #include "run/placement/run_placement.h"
+#include "step/data/reader_source.h"
 #include "step/gpu/gpu_trainer.h"
 #include "step/rank_trainer.h"
 #include "store/gpu/store_on_gpu.h"
@@ -108,6 +109,16 @@ Status make_gpu_trainer(const ResolvedRun& run, Buffer parameters, Communicator&
 }
 
 }  // namespace
+
+std::unique_ptr<DataStage> make_data_stage(const ResolvedRun& run, Rank& rank,
+                                           const BatchSchedule& schedule,
+                                           const StreamPosition& start) {
+  auto source = std::make_unique<ReaderSource>(schedule, *rank.train_rows, rank.eval_rows.get(),
+                                               *rank.preprocessor, start);
+  return std::make_unique<DataStage>(std::move(source), BatchWindow(/*ahead=*/0), *rank.store,
+                                     rank.trainer.get(),
+                                     static_cast<size_t>(run.options.train.queue));
+}
 
 Status settle(Rank& rank) {
   RECMILL_RETURN_IF_ERROR(rank.store->settle());

@@ -14,6 +14,7 @@
 #include "preprocess/run/preprocessor.h"
 #include "reader/reader.h"
 #include "run/resolved_run.h"
+#include "step/data/data_stage.h"
 #include "step/learning_rate.h"
 #include "step/optimizer/dense_optimizer.h"
 #include "step/trainer.h"
@@ -43,6 +44,11 @@ struct Rank {
 /// `files` and the communicator outlive it.
 Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicator,
                        ThreadPool& pool, Files& files);
+
+/// The rank's batches from `start` on, at which its preprocessor's state is. The rank outlives it.
+std::unique_ptr<DataStage> make_data_stage(const ResolvedRun& run, Rank& rank,
+                                           const BatchSchedule& schedule,
+                                           const StreamPosition& start = {});
 
 /// Rows, parameters and optimizer state become those after the last step. Collective.
 Status settle(Rank& rank);

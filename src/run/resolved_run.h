@@ -13,7 +13,7 @@
 #include "preprocess/dag/resolve.h"
 #include "run/options/run_options.h"
 #include "schema/column_spec.h"
-#include "step/data_stage.h"
+#include "step/data/batch_schedule.h"
 #include "table/placed_tables.h"
 
 namespace recmill::train {

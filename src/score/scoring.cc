@@ -61,10 +61,8 @@ std::unique_ptr<DataStage> evaluation_stage(const Scoring& scoring, Rank& rank,
                                             const StreamPosition& after) {
   BatchSchedule schedule = scoring.run.schedule(communicator.rank());
   schedule.serves = scoring.request.latency.has_value();
-  return std::make_unique<DataStage>(schedule, *rank.train_rows, rank.eval_rows.get(),
-                                     *rank.preprocessor, *rank.store, rank.trainer.get(),
-                                     StreamPosition{std::max<int64_t>(after.iteration, 1), 0, 0},
-                                     static_cast<size_t>(scoring.run.options.train.queue));
+  return make_data_stage(scoring.run, rank, schedule,
+                         {std::max<int64_t>(after.iteration, 1), 0, 0});
 }
 
 Status add_scores(Scoring& scoring, Communicator& communicator, const RankBatch& batch,

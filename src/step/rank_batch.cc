@@ -23,6 +23,7 @@ Status prepare(store::EmbeddingStore& store, RankBatch& batch) {
   seen.first_slice = batch.first_slice;
   seen.end_slice = batch.end_slice;
   seen.sparse = &batch.sparse;
+  seen.plan = batch.plan;
   RECMILL_ASSIGN_OR_RETURN(batch.prepared, store.prepare(seen));
   return {};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank's part of a global batch, as it travels from the data stage to training.
+// One rank's part of a global batch, as it travels from its source to training.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,12 @@
 #include <vector>
 
 #include "batch/sparse_batch.h"
+#include "batch/step_plan.h"
 #include "preprocess/run/preprocessor.h"
+#include "step/data/stream_position.h"
 #include "store/embedding_store.h"
 
 namespace recmill::train {
-
-/// Where the data path stands: everything before it has been handed out.
-struct StreamPosition {
-  int64_t iteration = 0;  // training batches handed out
-  int64_t epoch = 0;
-  int64_t row = 0;  // position in the epoch's order, before down-sampling
-  bool operator==(const StreamPosition&) const = default;
-};
 
 /// What a trainer has sent to a GPU of a batch. The trainer outlives it.
 class SentInputs {
@@ -41,6 +35,7 @@ struct RankBatch {
   SparseBatch sparse;
   RowKeys keys;                     // of this rank's samples, where the reader was asked for it
   std::vector<uint8_t> unlabelled;  // [samples] or empty: those whose label, a 0, is none
+  std::shared_ptr<const StepPlan> plan;  // null: requests, which are outside the stream
   std::unique_ptr<store::Prepared> prepared;
   std::unique_ptr<SentInputs> sent;  // null: the step sends them
 

@@ -13,6 +13,7 @@
 #include "model/mlp.h"
 #include "schema/testing/tables_of_dims.h"
 #include "store/table_store.h"
+#include "store/testing/planned_store.h"
 
 namespace recmill::train {
 namespace {
@@ -63,43 +64,25 @@ Found found(const model::ModelOptions& options, int64_t samples, int slices, int
                       *std::move(parameters));
   RECMILL_CHECK(trainer.load_parameters().ok());
   RankBatch batch = batch_of(samples, slices);
-  store::Batch ids;
-  ids.purpose = batch.purpose;
-  ids.cut = batch.cut;
-  ids.end_slice = slices;
-  ids.sparse = &batch.sparse;
-  auto prepared = (*store)->prepare(ids);
-  RECMILL_CHECK(prepared.ok(), prepared.status().message());
-  batch.prepared = *std::move(prepared);
+  batch.plan = std::make_shared<const StepPlan>();
+  const Status status = prepare(**store, batch);
+  RECMILL_CHECK(status.ok(), status.message());
   const auto result = training ? trainer.train(batch, {0, 1.0}) : trainer.score(batch);
   RECMILL_CHECK(result.ok(), result.status().message());
   return {result->loss, {result->logits.begin(), result->logits.end()}};
 }
 
-/// A LocalStore whose update fails where `fails` says so.
-class FailingStore final : public store::EmbeddingStore {
+/// A store whose update fails where `fails` says so.
+class FailingStore final : public store::testing::ForwardingStore {
  public:
-  FailingStore(store::EmbeddingStore& inner, bool fails) : inner_(inner), fails_(fails) {}
-  Result<std::unique_ptr<store::Prepared>> prepare(const store::Batch& batch) override {
-    return inner_.prepare(batch);
-  }
-  Status lookup(store::Prepared& prepared, store::Output output, Stream& stream) override {
-    return inner_.lookup(prepared, output, stream);
-  }
+  FailingStore(std::unique_ptr<store::EmbeddingStore> inner, bool fails)
+      : ForwardingStore(std::move(inner)), fails_(fails) {}
   Status update(std::span<const store::Update> updates, const store::Step& step,
                 Stream& stream) override {
-    return fails_ ? Status::Failed("no room") : inner_.update(updates, step, stream);
+    return fails_ ? Status::Failed("no room") : inner().update(updates, step, stream);
   }
-  Status settle() override { return inner_.settle(); }
-  std::unique_ptr<store::RowSnapshot> snapshot(int64_t kept_bytes) override {
-    return inner_.snapshot(kept_bytes);
-  }
-  table::Extent extent(int table) const override { return inner_.extent(table); }
-  Status write_rows(const store::RowBlock& block) override { return inner_.write_rows(block); }
-  store::StoreStats stats() const override { return inner_.stats(); }
 
  private:
-  store::EmbeddingStore& inner_;
   const bool fails_;
 };
 
@@ -115,9 +98,10 @@ Status train_on(int ranks, bool overlap, int failing, std::vector<float>& end) {
         model::make_dlrm({.kind = model::ModelKind::dlrm, .bottom = {8, kDim}, .top = {20, 1}},
                          spec));
     ThreadPool pool(1);
-    RECMILL_ASSIGN_OR_RETURN(const auto local,
+    RECMILL_ASSIGN_OR_RETURN(auto local,
                              store::create_table_store(spec, kSeed, communicator, pool));
-    FailingStore rows(*local, rank == failing);
+    FailingStore rows(std::make_unique<store::testing::PlannedStore>(std::move(local)),
+                      rank == failing);
     RECMILL_ASSIGN_OR_RETURN(Buffer parameters, model::initial_parameters(*model, kSeed));
     const int64_t count = model->parameter_count();
     DenseOptimizer optimizer({}, count, std::vector<ParameterRange>{{0, count}});
@@ -138,13 +122,9 @@ Status train_on(int ranks, bool overlap, int failing, std::vector<float>& end) {
       const int64_t first = whole.cut.begin(own.begin), last = whole.cut.end(own.end - 1);
       copy_samples(whole.dense, first, last, batch.dense);
       copy_samples(whole.sparse, first, last, batch.sparse);
-      store::Batch ids;
-      ids.iteration = iteration;
-      ids.cut = batch.cut;
-      ids.first_slice = own.begin;
-      ids.end_slice = own.end;
-      ids.sparse = &batch.sparse;
-      RECMILL_ASSIGN_OR_RETURN(batch.prepared, rows.prepare(ids));
+      batch.before.iteration = iteration;
+      batch.plan = std::make_shared<const StepPlan>(StepPlan{iteration, iteration});
+      RECMILL_RETURN_IF_ERROR(prepare(rows, batch));
       RECMILL_RETURN_IF_ERROR(trainer.train(batch, {iteration, 1.0}).status());
     }
     if (rank == 0) end.assign(trainer.parameters().begin(), trainer.parameters().end());

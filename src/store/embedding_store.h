@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "batch/sparse_batch.h"
+#include "batch/step_plan.h"
 #include "device/stream.h"
 #include "schema/table_spec.h"
 #include "table/row_block.h"
@@ -19,11 +20,6 @@ namespace recmill::store {
 
 enum class Purpose { train, evaluate, serve };
 
-/// What a decider wants a store to do for one batch; empty for stores that need no plan.
-struct StepPlan {
-  virtual ~StepPlan() = default;
-};
-
 /// This rank's samples of one global batch.
 struct Batch {
   int64_t iteration = 0;
@@ -31,8 +27,8 @@ struct Batch {
   SliceCut cut;         // of the global batch
   int first_slice = 0;  // this rank owns slices [first_slice, end_slice)
   int end_slice = 1;
-  const SparseBatch* sparse = nullptr;  // samples [cut.begin(first_slice), cut.begin(end_slice))
-  std::shared_ptr<const StepPlan> plan;
+  const SparseBatch* sparse = nullptr;   // samples [cut.begin(first_slice), cut.begin(end_slice))
+  std::shared_ptr<const StepPlan> plan;  // null: outside the stream of training; never of train
 };
 
 /// What prepare() found out about a batch. Opaque; travels with the batch; used by one lookup and

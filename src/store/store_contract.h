@@ -6,7 +6,8 @@
 //     static constexpr bool kManyRanks;  // false: it serves one rank alone
 // then
 //     INSTANTIATE_TYPED_TEST_SUITE_P(Local, StoreContract, LocalFixture);
-// What it shows is compared, bit for bit, with the plain store.
+// What it shows is compared, bit for bit, with the plain store. Each batch of the stream has its
+// plan.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -122,6 +123,7 @@ TYPED_TEST_P(StoreContract, names_feature_sample_and_row_of_a_lookup_outside_its
     Batch batch;
     batch.cut = {20, 1};
     batch.sparse = &sparse;
+    batch.plan = std::make_shared<const StepPlan>();
     const auto prepared = store->prepare(batch);
     ASSERT_FALSE(prepared.ok());
     EXPECT_EQ(prepared.status().message(), "feature '" + model.features[2].name + "', sample " +
@@ -133,7 +135,7 @@ TYPED_TEST_P(StoreContract, names_feature_sample_and_row_of_a_lookup_outside_its
 }
 
 TYPED_TEST_P(StoreContract, evaluates_batches_at_the_same_time_and_changes_nothing) {
-  testing::Scenario scenario{testing::scenario_model(), 1, 8, {}};
+  testing::Scenario scenario{.model = testing::scenario_model(), .seed = 1, .operations = {}};
   for (int i = 0; i < 4; ++i) {
     scenario.operations.push_back({testing::Operation::Kind::evaluate, {20}, 1.0, 0});
   }
@@ -150,6 +152,7 @@ TYPED_TEST_P(StoreContract, evaluates_batches_at_the_same_time_and_changes_nothi
       testing::Trace trace(scenario);
       auto evaluations = scenario;
       evaluations.operations.pop_back();
+      evaluations.in_stream = false;
       const Status status = testing::carry_out(evaluations, *store, 0, 1, pool, trace);
       EXPECT_TRUE(status.ok()) << status.message();
       trace.rows = expected->rows;

@@ -49,10 +49,9 @@ std::vector<double> learning_rates(const ResolvedRun& run, double scale) {
 
 Status export_batches(const ResolvedRun& run, Rank& rank, PlainExport& out) {
   const BatchSchedule schedule = run.schedule(0);
-  DataStage stage(schedule, *rank.train_rows, rank.eval_rows.get(), *rank.preprocessor, *rank.store,
-                  nullptr, {}, static_cast<size_t>(run.options.train.queue));
+  const auto stage = make_data_stage(run, rank, schedule);
   while (true) {
-    RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
+    RECMILL_ASSIGN_OR_RETURN(auto batch, stage->next());
     if (batch == nullptr) return {};
     if (!batch->dense.sample_weights.empty()) {
       return Status::BadRequest("data: the plain PyTorch script knows no weights of samples");
@@ -63,7 +62,7 @@ Status export_batches(const ResolvedRun& run, Rank& rank, PlainExport& out) {
     } else if (training_is_over(schedule, batch->before)) {
       out.evaluate(batch->dense, batch->sparse);
     }
-    stage.recycle(std::move(batch));
+    stage->recycle(std::move(batch));
   }
 }
 

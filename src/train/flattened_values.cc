@@ -10,7 +10,7 @@
 #include <span>
 
 #include "preprocess/ops/registry.h"
-#include "step/data_stage.h"
+#include "step/data/reader_source.h"
 
 namespace recmill::train {
 namespace {

@@ -25,6 +25,7 @@
 #include "run/no_better_than_guessing.h"
 #include "run/placement/run_placement.h"
 #include "run/placement/run_replanning.h"
+#include "step/data/reader_source.h"
 #include "train/export_plain_run.h"
 #include "train/flattened_values.h"
 #include "train/training_loop.h"

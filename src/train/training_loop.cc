@@ -33,14 +33,12 @@ Result<LoopOutcome> TrainingLoop::run() {
                       state_.position.iteration));
     }
   }
-  DataStage stage(schedule, *rank_.train_rows, rank_.eval_rows.get(), *rank_.preprocessor,
-                  *rank_.store, rank_.trainer.get(), state_.position,
-                  static_cast<size_t>(run_.options.train.queue));
+  const auto stage = make_data_stage(run_, rank_, schedule, state_.position);
   RECMILL_RETURN_IF_ERROR(communicator_.barrier());
   rank_.trainer->stages().restart();
   while (!stop_) {
     rank_.trainer->stages().enter(Stage::data);
-    RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
+    RECMILL_ASSIGN_OR_RETURN(auto batch, stage->next());
     if (batch == nullptr) break;
     RECMILL_RETURN_IF_ERROR(make_way(*batch));
     if (batch->purpose == store::Purpose::train) {
@@ -48,7 +46,7 @@ Result<LoopOutcome> TrainingLoop::run() {
     } else {
       RECMILL_RETURN_IF_ERROR(evaluate(*batch));
     }
-    stage.recycle(std::move(batch));
+    stage->recycle(std::move(batch));
   }
   // Whoever interrupts a run wants to go on from there.
   rank_.trainer->stages().enter(Stage::checkpoint);

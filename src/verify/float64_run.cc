@@ -9,7 +9,6 @@
 #include "comm/threads.h"
 #include "model/float64_model.h"
 #include "run/rank.h"
-#include "step/data_stage.h"
 #include "table/optimizers/ftrl.h"
 #include "table/optimizers/row_state.h"
 
@@ -272,14 +271,15 @@ Result<Float64Outcome> train_in_float64(const ResolvedRun& run, Files& files) {
                                                     static_cast<uint64_t>(run.options.train.seed)));
     Float64Training training(run, rank, *model);
     RECMILL_RETURN_IF_ERROR(training.start());
-    DataStage stage(run.schedule(0), *rank.train_rows, nullptr, *rank.preprocessor, *rank.store,
-                    nullptr, {}, static_cast<size_t>(run.options.train.queue));
+    BatchSchedule schedule = run.schedule(0);
+    schedule.evaluates = false;
+    const auto stage = make_data_stage(run, rank, schedule);
     while (true) {
-      RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
+      RECMILL_ASSIGN_OR_RETURN(auto batch, stage->next());
       if (batch == nullptr) break;
       const double scale = rank.learning_rate.scale(batch->before.iteration);
       RECMILL_RETURN_IF_ERROR(training.step(*batch, scale));
-      stage.recycle(std::move(batch));
+      stage->recycle(std::move(batch));
     }
     outcome = std::move(training.outcome);
     return {};

@@ -14,7 +14,6 @@
 #include "run/placement/run_placement.h"
 #include "run/rank.h"
 #include "run/resolved_run.h"
-#include "step/data_stage.h"
 #include "verify/float64_run.h"
 
 namespace recmill::train {
@@ -45,16 +44,16 @@ std::vector<Squares> blank(const ResolvedRun& run, const Float64Outcome& exact) 
 }
 
 Status train(const ResolvedRun& run, Rank& rank, Communicator& communicator) {
-  DataStage stage(run.schedule(communicator.rank()), *rank.train_rows, nullptr, *rank.preprocessor,
-                  *rank.store, rank.trainer.get(), {},
-                  static_cast<size_t>(run.options.train.queue));
+  BatchSchedule schedule = run.schedule(communicator.rank());
+  schedule.evaluates = false;
+  const auto stage = make_data_stage(run, rank, schedule);
   while (true) {
-    RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
+    RECMILL_ASSIGN_OR_RETURN(auto batch, stage->next());
     if (batch == nullptr) return settle(rank);
     const int64_t iteration = batch->before.iteration;
     const store::Step step{iteration, rank.learning_rate.scale(iteration)};
     RECMILL_RETURN_IF_ERROR(rank.trainer->train(*batch, step).status());
-    stage.recycle(std::move(batch));
+    stage->recycle(std::move(batch));
   }
 }
 

@@ -49,12 +49,10 @@ size_t first_difference(std::span<const T> a, std::span<const T> b) {
 
 Status train_and_score(const ResolvedRun& run, Rank& rank, Communicator& communicator,
                        const std::function<Status()>& each_batch, Trace& trace) {
-  DataStage stage(run.schedule(communicator.rank()), *rank.train_rows, rank.eval_rows.get(),
-                  *rank.preprocessor, *rank.store, rank.trainer.get(), {},
-                  static_cast<size_t>(run.options.train.queue));
+  const auto stage = make_data_stage(run, rank, run.schedule(communicator.rank()));
   Scores scores;
   while (true) {
-    RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
+    RECMILL_ASSIGN_OR_RETURN(auto batch, stage->next());
     if (batch == nullptr) break;
     const int64_t iteration = batch->before.iteration;
     const bool training = batch->purpose == store::Purpose::train;
@@ -67,7 +65,7 @@ Status train_and_score(const ResolvedRun& run, Rank& rank, Communicator& communi
       RECMILL_RETURN_IF_ERROR(gather_scores(communicator, *batch, step, scores));
       trace.evaluation.insert(trace.evaluation.end(), scores.logits.begin(), scores.logits.end());
     }
-    stage.recycle(std::move(batch));
+    stage->recycle(std::move(batch));
     RECMILL_RETURN_IF_ERROR(each_batch());
   }
   RECMILL_RETURN_IF_ERROR(settle(rank));

@@ -54,6 +54,7 @@ class TrainedStore {
     batch.cut = {sparse.samples, run_.slices};
     batch.end_slice = run_.slices;
     batch.sparse = &sparse;
+    batch.plan = std::make_shared<const StepPlan>(StepPlan{iteration_, iteration_});
     Stream stream(pool_);
     RECMILL_ASSIGN_OR_RETURN(const auto prepared, store_->prepare(batch));
     RECMILL_RETURN_IF_ERROR(store_->lookup(*prepared, outputs_, stream));

@@ -74,10 +74,10 @@ std::vector<train::RankBatch> PlacedModel::draw(const ShapeDraw& draw, int64_t b
 
 Result<double> PlacedModel::go(train::RankBatch& batch) {
   batch.before.iteration = iteration_;
-  RECMILL_ASSIGN_OR_RETURN(batch.prepared,
-                           store_->prepare({iteration_, batch.purpose, batch.cut, batch.first_slice,
-                                            batch.end_slice, &batch.sparse, nullptr}));
   const bool trains = batch.purpose == store::Purpose::train;
+  batch.plan =
+      trains ? std::make_shared<const StepPlan>(StepPlan{iteration_, iteration_}) : nullptr;
+  RECMILL_RETURN_IF_ERROR(train::prepare(*store_, batch));
   const auto step = trains ? trainer_->train(batch, {iteration_, 1.0}) : trainer_->score(batch);
   batch.prepared.reset();
   if (!step.ok()) return step.status();

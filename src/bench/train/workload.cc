@@ -10,7 +10,7 @@
 #include "model/dlrm.h"
 #include "model/graphed_layers.h"
 #include "model/initialize.h"
-#include "step/bounded_queue.h"
+#include "step/data/bounded_queue.h"
 #include "step/gpu/gpu_trainer.h"
 #include "step/rank_trainer.h"
 #include "store/gpu/gpu_store.h"
@@ -196,6 +196,7 @@ Result<TrainWorkload::Ahead> TrainWorkload::prepare(int64_t index, int64_t itera
   const train::RankBatch& batch = batches_[index];
   store::Batch ids;
   ids.iteration = iteration;
+  ids.plan = std::make_shared<const StepPlan>(StepPlan{iteration, iteration});
   ids.cut = batch.cut;
   ids.first_slice = batch.first_slice;
   ids.end_slice = batch.end_slice;

@@ -72,7 +72,7 @@ Json properties_of(const ResolvedRun& run, const LoopState& state) {
         table.optimizer.correction != BiasCorrection::global)
       optimizers["corrections"][table.name] = name_of(table.optimizer.correction);
   }
-  properties["reader"] = {{"epoch", state.position.epoch}, {"row", state.position.row}};
+  properties["reader"] = reader_property(state.position);
   properties["window"] = {{"total", state.window.total}};
   Json early_stop;
   early_stop["counted"] = state.early_stop.counted;

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/json_keys.h"
 #include "base/log.h"
 #include "run/checkpoint/checkpoint_entries.h"
 #include "run/checkpoint/trained_meaning.h"
+#include "step/data/reader_source.h"
 #include "table/embedding_table.h"
 
 namespace recmill::train {
@@ -187,21 +189,11 @@ Status restore_dictionaries(const ResolvedRun& run, Rank& rank, checkpoint::Read
 
 // A checksum says that a manifest is as it was written, not that we wrote it.
 Status read_state(const Json& properties, LoopState& state) {
-  const std::pair<const char*, int64_t*> numbers[] = {
-      {"/iteration", &state.position.iteration},
-      {"/reader/epoch", &state.position.epoch},
-      {"/reader/row", &state.position.row},
-      {"/window/total", &state.window.total},
-      {"/early_stop/counted", &state.early_stop.counted},
-      {"/early_stop/without_gain", &state.early_stop.without_gain}};
-  for (const auto& [name, value] : numbers) {
-    const Json::json_pointer at(name);
-    if (!properties.contains(at) || !properties[at].is_number_integer() ||
-        properties[at].get<int64_t>() < 0) {
-      return Status::Failed(fmt::format("property {} is no count", name + 1));
-    }
-    *value = properties[at].get<int64_t>();
-  }
+  RECMILL_ASSIGN_OR_RETURN(state.position, read_position(properties));
+  RECMILL_RETURN_IF_ERROR(read_count(properties, "window/total", state.window.total));
+  RECMILL_RETURN_IF_ERROR(read_count(properties, "early_stop/counted", state.early_stop.counted));
+  RECMILL_RETURN_IF_ERROR(
+      read_count(properties, "early_stop/without_gain", state.early_stop.without_gain));
   const Json::json_pointer gained("/early_stop/best");
   if (properties.contains(gained)) {
     if (!properties[gained].is_number())
@@ -223,14 +215,6 @@ void begin_anew_with_another_metric(const Json& properties, StopMetric metric, L
   if (!properties.contains(at) || properties[at] == name_of(metric)) return;
   state.early_stop = {};
   state.best.reset();
-}
-
-// The data may have become another since.
-Status check_position(const StreamPosition& position, reader::Reader& rows) {
-  RECMILL_ASSIGN_OR_RETURN(const int64_t there, rows.rows());
-  if (position.row == 0 || position.row < there) return {};
-  return Status::Failed(
-      fmt::format("training was at row {} of the data, which has {} rows", position.row, there));
 }
 
 /// How the run's folder of a checkpoint calls its configuration; empty: it is in no run's.

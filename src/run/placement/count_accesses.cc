@@ -14,7 +14,7 @@
 #include "run/rank.h"
 #include "stats/access_counter.h"
 #include "stats/gather_counts.h"
-#include "step/data_stage.h"
+#include "step/data/batch_schedule.h"
 
 namespace recmill::train {
 namespace {

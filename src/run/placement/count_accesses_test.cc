@@ -8,7 +8,6 @@
 #include "comm/threads.h"
 #include "run/rank.h"
 #include "run/testing/bags_run.h"
-#include "step/data_stage.h"
 
 namespace recmill::train {
 namespace {
@@ -47,13 +46,14 @@ PlainCounts trained(const RunOptions& options) {
     ThreadPool pool(1);
     RECMILL_ASSIGN_OR_RETURN(Rank rank,
                              make_rank(run, Way::plain, communicator, pool, posix_files()));
-    DataStage stage(run.schedule(0), *rank.train_rows, nullptr, *rank.preprocessor, *rank.store,
-                    nullptr, {}, 2);
+    BatchSchedule schedule = run.schedule(0);
+    schedule.evaluates = false;
+    const auto stage = make_data_stage(run, rank, schedule);
     while (true) {
-      RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
+      RECMILL_ASSIGN_OR_RETURN(auto batch, stage->next());
       if (batch == nullptr) return {};
       add(run.spec, batch->sparse, counts);
-      stage.recycle(std::move(batch));
+      stage->recycle(std::move(batch));
     }
   });
   EXPECT_TRUE(status.ok()) << status.message();

@@ -118,6 +118,7 @@ Seen train(uint64_t seed, int64_t drift,
       batch.first_slice = communicator.rank();
       batch.end_slice = communicator.rank() + 1;
       batch.sparse = &sparse;
+      batch.plan = std::make_shared<const StepPlan>(StepPlan{i, i});
       RECMILL_ASSIGN_OR_RETURN(const auto prepared, store->prepare(batch));
       const uint64_t before = communicator.traffic().sent;
       RECMILL_RETURN_IF_ERROR(store->lookup(*prepared, output, stream));

@@ -136,6 +136,8 @@ struct Training {
   Status prepare(RankBatch& batch, store::Purpose purpose) {
     batch.purpose = purpose;
     batch.sent.reset();
+    batch.plan =
+        std::make_shared<const StepPlan>(StepPlan{batch.before.iteration, batch.before.iteration});
     RECMILL_RETURN_IF_ERROR(train::prepare(*store, batch));
     // Steps send what nobody has sent before.
     if (batch.before.iteration % 3 == 1) return {};

@@ -97,12 +97,17 @@ class Driver {
 
  private:
   void prepare_all() {
-    int64_t iteration = 0;
+    int64_t iteration = 0, step = 0;
     for (size_t operation = 0; operation < scenario_.operations.size(); ++operation) {
       const auto& wanted = scenario_.operations[operation];
       for (size_t batch = 0; batch < wanted.batches.size(); ++batch) {
         auto piece = make_piece(wanted, number_of(operation, batch), wanted.batches[batch]);
         piece->batch.iteration = iteration;
+        if (scenario_.in_stream)
+          piece->batch.plan = std::make_shared<const StepPlan>(StepPlan{step, iteration});
+        // Batches that are updated together are one step.
+        const bool last = batch + 1 == wanted.batches.size();
+        if (last || wanted.kind != Operation::Kind::train) ++step;
         auto prepared = store_.prepare(piece->batch);
         std::lock_guard lock(mutex_);
         if (prepared.ok())

@@ -43,6 +43,7 @@ struct Scenario {
   uint64_t seed = 0;
   int slices = 8;
   std::vector<Operation> operations;
+  bool in_stream = true;  // false: evaluations beside a stream, whose batches have no plans
 };
 
 /// `count` training iterations of assorted sizes: smaller than the slices, one sample, none.
@@ -68,8 +69,9 @@ struct Trace {
   std::mutex mutex;  // of rows; ranks write disjoint parts of outputs
 };
 
-/// Carries out one rank's share, preparing batches on a thread of its own, and writes this rank's
-/// part into `trace`, which ranks share. A row that is handed out twice is an error.
+/// Carries out one rank's share, preparing batches with their plans on a thread of its own, and
+/// writes this rank's part into `trace`, which ranks share. A row that is handed out twice is an
+/// error.
 Status carry_out(const Scenario& scenario, EmbeddingStore& store, int rank, int ranks,
                  ThreadPool& pool, Trace& trace);
 

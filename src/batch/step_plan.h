@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace recmill {
+
+/// What was decided for one batch before a store prepares it: the same on every rank, whatever the
+/// machine. A value: who decides fills it, who carries it out knows no decider.
+struct StepPlan {
+  int64_t step = 0;  // place in the stream, evaluation batches included, from 0; batches of one
+                     // iteration that are updated together are one step
+  int64_t iteration = 0;  // of training: that of the batch, or the one that comes next
+  bool operator==(const StepPlan&) const = default;
+};
+
+/// "step 12, iteration 9".
+inline std::string to_string(const StepPlan& plan) {
+  return "step " + std::to_string(plan.step) + ", iteration " + std::to_string(plan.iteration);
+}
+
+}  // namespace recmill

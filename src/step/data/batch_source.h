@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/status.h"
+#include "step/rank_batch.h"
+
+namespace recmill::train {
+
+/// Where a rank's batches come from: its part of each global batch, in the order of training, with
+/// the batches of every evaluation at their place in the stream. Global batch i is the same rows at
+/// every number of ranks. A source owns the cursor: it starts at a StreamPosition, each batch
+/// carries the one before and after it, and a checkpoint holds that of its last batch, however far
+/// the source has read on since.
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+
+  /// Fills `batch`, whose vectors are reused, with the next of the stream: all but its plan and
+  /// what preparing and sending make of it. False: the stream has ended.
+  virtual Result<bool> next(RankBatch& batch) = 0;
+};
+
+}  // namespace recmill::train

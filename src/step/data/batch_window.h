@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "step/rank_batch.h"
+
+namespace recmill::train {
+
+/// The batches between their source and the store: preprocessed, not prepared. They leave in order,
+/// each with its plan, once `ahead` more have come or the stream has ended. No thread, no clock:
+/// what it hands out follows from what it was given.
+class BatchWindow {
+ public:
+  explicit BatchWindow(int64_t ahead) : ahead_(ahead) {}
+
+  void add(std::unique_ptr<RankBatch> batch);
+  /// No batch follows.
+  void end() { ended_ = true; }
+  /// The oldest batch, with its plan; null: more have to come first, or none is left. Requests have
+  /// no plan: they are no step of the stream.
+  std::unique_ptr<RankBatch> take();
+
+ private:
+  const int64_t ahead_;
+  bool ended_ = false;
+  int64_t step_ = 0;  // of the next batch that leaves
+  std::deque<std::unique_ptr<RankBatch>> batches_;
+};
+
+}  // namespace recmill::train

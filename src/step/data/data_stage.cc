@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "step/data/data_stage.h"
+
+#include <utility>
+
+namespace recmill::train {
+
+Status send_ahead(Trainer* trainer, RankBatch& batch) {
+  if (trainer == nullptr) return {};
+  RECMILL_ASSIGN_OR_RETURN(batch.sent, trainer->send_ahead(batch.dense));
+  return {};
+}
+
+DataStage::DataStage(std::unique_ptr<BatchSource> source, BatchWindow window,
+                     store::EmbeddingStore& store, Trainer* trainer, size_t queue)
+    : source_(std::move(source)),
+      window_(std::move(window)),
+      store_(store),
+      trainer_(trainer),
+      ready_(queue),
+      used_(queue + 2),
+      thread_([this] {
+        if (const Status status = produce(); !status.ok()) ready_.push(status);
+        ready_.close();
+      }) {}
+
+DataStage::~DataStage() {
+  ready_.close();
+  thread_.join();
+}
+
+Result<std::unique_ptr<RankBatch>> DataStage::next() {
+  std::optional<Item> item = ready_.pop();
+  if (!item) return std::unique_ptr<RankBatch>();
+  return *std::move(item);
+}
+
+void DataStage::recycle(std::unique_ptr<RankBatch> batch) {
+  batch->plan.reset();
+  batch->prepared.reset();
+  batch->sent.reset();
+  used_.push(std::move(batch));
+}
+
+std::unique_ptr<RankBatch> DataStage::blank() {
+  if (auto used = used_.try_pop()) return *std::move(used);
+  return std::make_unique<RankBatch>();
+}
+
+Status DataStage::produce() {
+  while (true) {
+    auto batch = blank();
+    const Result<bool> there = source_->next(*batch);
+    if (there.ok() && *there) {
+      window_.add(std::move(batch));
+    } else {
+      window_.end();
+    }
+    RECMILL_ASSIGN_OR_RETURN(const bool wanted, hand_on());
+    if (!wanted || !there.ok() || !*there) return there.status();
+  }
+}
+
+/// What the window lets go; false: nobody wants more.
+Result<bool> DataStage::hand_on() {
+  while (auto batch = window_.take()) {
+    if (batch->purpose != store::Purpose::serve) {
+      RECMILL_RETURN_IF_ERROR(prepare(store_, *batch));
+      RECMILL_RETURN_IF_ERROR(send_ahead(trainer_, *batch));
+    }
+    if (!ready_.push(std::move(batch))) return false;
+  }
+  return true;
+}
+
+}  // namespace recmill::train

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cursor of a source of batches, as a value that travels with each of them.
+#pragma once
+
+#include <cstdint>
+
+#include "base/json_lines.h"
+#include "base/status.h"
+
+namespace recmill::train {
+
+/// Where the data path is: everything before it has been handed out. It belongs to the source of
+/// batches; all others read `iteration` alone.
+struct StreamPosition {
+  int64_t iteration = 0;  // training batches handed out
+  int64_t epoch = 0;
+  int64_t row = 0;  // position in the epoch's order, before down-sampling
+  bool operator==(const StreamPosition&) const = default;
+};
+
+/// What a checkpoint has of it beside the iteration: its property "reader".
+Json reader_property(const StreamPosition& position);
+/// Of a checkpoint's properties: "iteration" and "reader". An error names the property.
+Result<StreamPosition> read_position(const Json& properties);
+
+}  // namespace recmill::train
