@@ -240,7 +240,7 @@ Status RankTrainer::update(const RankBatch& batch, const store::Step& step) {
   const auto reduced = beside_->finish();
   RECMILL_RETURN_IF_ERROR(rows);
   RECMILL_RETURN_IF_ERROR(reduced.status());
-  stages_.add(reduced->traffic, reduced->seconds);
+  stages_.clock().add(reduced->traffic, reduced->seconds);
   return update_parameters(step);
 }
 

@@ -19,7 +19,7 @@
 #include "step/optimizer/dense_optimizer.h"
 #include "step/rank_batch.h"
 #include "step/scorer.h"
-#include "step/stage_clock.h"
+#include "step/stage_gate.h"
 #include "step/trainer.h"
 #include "store/embedding_store.h"
 
@@ -43,7 +43,7 @@ class RankTrainer final : public Trainer {
   Result<StepResult> score(const RankBatch& batch) override;
   Status settle() override { return {}; }
   std::span<float> parameters() const override { return parameters_.as<float>(); }
-  StageClock& stages() override { return stages_; }
+  StageGate& stages() override { return stages_; }
 
  private:
   struct BlockGradient;
@@ -71,7 +71,7 @@ class RankTrainer final : public Trainer {
   Communicator& communicator_;
   ThreadPool& pool_;
   Stream stream_;
-  StageClock stages_;
+  StageGate stages_;
   const int slices_, first_slice_;  // of the global batch; the first that is own
   const model::EmbeddingLayout layout_;
   Scorer scorer_;

@@ -19,7 +19,6 @@ void StageClock::restart() {
 }
 
 void StageClock::enter(Stage stage) {
-  if (held_) return;
   const double now = watch_.seconds();
   const Traffic traffic = this->traffic();
   Figures& of = figures_[static_cast<size_t>(stage_)];
@@ -33,6 +32,7 @@ void StageClock::enter(Stage stage) {
   since_ = now;
   traffic_ = traffic;
   if (stage == Stage::data) end_step();
+  if (stage == Stage::evaluation) disturb();
 }
 
 void StageClock::end_step() {
@@ -66,17 +66,6 @@ void StageClock::add(const Traffic& traffic, double seconds) {
   beside_.sent += traffic.sent;
   beside_.received += traffic.received;
   figures_[static_cast<size_t>(stage_)].hidden += std::max(0.0, seconds - traffic.seconds);
-}
-
-void StageClock::hold(Stage stage) {
-  enter(stage);
-  disturb();
-  held_ = true;
-}
-
-void StageClock::release(Stage next) {
-  held_ = false;
-  enter(next);
 }
 
 Json StageClock::report() const {

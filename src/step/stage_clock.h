@@ -11,23 +11,9 @@
 #include "base/clock.h"
 #include "base/json_lines.h"
 #include "comm/communicator.h"
+#include "step/stage_listener.h"
 
 namespace recmill::train {
-
-enum class Stage {
-  data,             // waits for the batch that the data stage makes
-  lookup,           // rows to bags
-  dense_layers,     // forward, loss, and backward
-  dense_gradients,  // summed over ranks
-  dense_update,
-  row_update,  // gradients of rows, to their owners, applied
-  scores,      // gathered for metrics, and the agreement to go on
-  checkpoint,
-  evaluation,  // from lookup to metrics
-};
-inline constexpr std::array kStageNames{
-    "data",       "lookup", "dense layers", "dense gradients", "dense update",
-    "row update", "scores", "checkpoint",   "evaluation"};
 
 /// One stage of one iteration, in seconds since the clock's start.
 struct StageSpan {
@@ -38,7 +24,7 @@ struct StageSpan {
 
 /// Attributes the time of the thread that trains, and the traffic of its communicator, to stages.
 /// Costs two looks at a clock a stage.
-class StageClock {
+class StageClock final : public StageListener {
  public:
   struct Figures {
     double seconds = 0.0;
@@ -52,15 +38,11 @@ class StageClock {
   /// side.
   void restart();
 
-  /// The stage before ends here. Nothing while a stage is held. A step is from Stage::data to the
-  /// next one.
-  void enter(Stage stage);
+  /// An evaluation disturbs.
+  void enter(Stage stage) override;
   /// The step that is under way is no steady one: a checkpoint is begun, say. What report() tells
   /// of steady steps are the last ones without such a step, or an evaluation, between them.
   void disturb();
-  /// Enters a stage and stays in it, whatever is entered, until release(). Disturbs.
-  void hold(Stage stage);
-  void release(Stage next);
   /// What went on beside other stages, on another thread, for the one that is entered: `seconds` in
   /// all, of which the thread that trains waited traffic.seconds.
   void add(const Traffic& traffic, double seconds);
@@ -83,7 +65,6 @@ class StageClock {
   Traffic beside_;  // of other communicators
   Stopwatch watch_;
   Stage stage_ = Stage::data;
-  bool held_ = false;
   double since_ = 0.0;
   Traffic traffic_;  // at since_
   std::array<Figures, kStageNames.size()> figures_{};

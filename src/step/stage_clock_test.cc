@@ -3,6 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+#include <memory>
+#include <semaphore>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "device/thread_pool.h"
+#include "step/stage_gate.h"
+
 namespace recmill::train {
 namespace {
 
@@ -76,18 +86,89 @@ TEST(StageClock, counts_what_went_on_beside_for_the_stage_that_waits_for_it) {
   EXPECT_EQ(clock.report()["stages"]["dense gradients"]["hidden"], 0.75);
 }
 
-TEST(StageClock, what_is_held_takes_all_until_it_is_released) {
+TEST(StageGate, what_is_held_takes_all_until_it_is_released) {
   Counted communicator;
-  StageClock clock(communicator);
-  clock.hold(Stage::evaluation);
-  clock.enter(Stage::lookup);
+  StageGate gate(communicator);
+  StageClock& clock = gate.clock();
+  gate.hold(Stage::evaluation);
+  gate.enter(Stage::lookup);
   communicator.now.sent = 5;
-  clock.release(Stage::data);
+  gate.release(Stage::data);
   EXPECT_EQ(clock.figures(Stage::lookup).traffic.sent, 0u);
   EXPECT_EQ(clock.figures(Stage::evaluation).traffic.sent, 5u);
   clock.restart();
   EXPECT_EQ(clock.figures(Stage::evaluation).traffic.sent, 0u);
   EXPECT_TRUE(clock.report()["spans"].empty());
+}
+
+/// Notes what it hears.
+class Listener final : public StageListener {
+ public:
+  void enter(Stage stage) override { heard.push_back(stage); }
+  std::vector<Stage> heard;
+};
+
+TEST(StageGate, tells_every_listener_each_stage_once_in_order) {
+  Counted communicator;
+  StageGate gate(communicator);
+  const auto first = std::make_shared<Listener>(), second = std::make_shared<Listener>();
+  gate.add(first);
+  gate.enter(Stage::lookup);
+  gate.add(second);
+  gate.enter(Stage::dense_layers);
+  gate.hold(Stage::evaluation);
+  gate.enter(Stage::lookup);
+  gate.release(Stage::data);
+  EXPECT_EQ(first->heard,
+            (std::vector{Stage::lookup, Stage::dense_layers, Stage::evaluation, Stage::data}));
+  EXPECT_EQ(second->heard, (std::vector{Stage::dense_layers, Stage::evaluation, Stage::data}));
+}
+
+// The caller of low rank is held in its first task, so that workers alone begin others.
+TEST(StageGate, lets_workers_begin_tasks_of_low_rank_in_waits_of_training_alone) {
+  constexpr Stage kStep[] = {Stage::lookup,          Stage::dense_layers, Stage::dense_update,
+                             Stage::dense_gradients, Stage::row_update,   Stage::scores,
+                             Stage::checkpoint,      Stage::evaluation,   Stage::data};
+  for (const int ranks : {1, 2}) {
+    Counted communicator;
+    StageGate gate(communicator);
+    const auto waits = std::make_shared<WaitGate>();
+    gate.add(std::make_shared<GateInWaits>(waits, ranks));
+    gate.enter(Stage::lookup);
+    ThreadPool pool(2);
+    std::promise<void> begun, finish;
+    std::counting_semaphore<> let_go{0};
+    std::thread low([&] {
+      const WaitGate::LowRank rank(*waits);
+      const auto caller = std::this_thread::get_id();
+      pool.run(100, [&, held = std::make_shared<bool>()](int64_t) {
+        if (std::this_thread::get_id() != caller) {
+          let_go.acquire();
+        } else if (!std::exchange(*held, true)) {
+          begun.set_value();
+          finish.get_future().wait();
+        }
+      });
+    });
+    begun.get_future().wait();
+    for (int step = 0; step < 3; ++step) {
+      for (const Stage stage : kStep) {
+        const int64_t before = waits->helped();
+        gate.enter(stage);
+        if (is_wait(stage, ranks)) {
+          while (waits->helped() == before) std::this_thread::yield();
+          waits->close();  // as the next stage does
+          let_go.release(waits->helped() - before);
+        }
+        const int64_t after = waits->helped();
+        for (int i = 0; i < 50; ++i) pool.run(4, [](int64_t) {});
+        EXPECT_EQ(waits->helped(), after);
+        EXPECT_EQ(after > before, is_wait(stage, ranks)) << static_cast<int>(stage);
+      }
+    }
+    finish.set_value();
+    low.join();
+  }
 }
 
 TEST(StageClock, keeps_the_last_steps_that_nothing_disturbed) {
@@ -101,8 +182,8 @@ TEST(StageClock, keeps_the_last_steps_that_nothing_disturbed) {
   clock.enter(Stage::dense_layers);
   clock.disturb();
   clock.enter(Stage::data);
-  clock.hold(Stage::evaluation);
-  clock.release(Stage::data);
+  clock.enter(Stage::evaluation);
+  clock.enter(Stage::data);
   for (int i = 0; i < 11; ++i) step(clock);  // fewer than are kept
   EXPECT_EQ(clock.report()["spans"], before);
   step(clock);

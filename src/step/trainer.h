@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "step/forward_state.h"
 #include "step/rank_batch.h"
-#include "step/stage_clock.h"
+#include "step/stage_gate.h"
 #include "store/embedding_store.h"
 
 namespace recmill::train {
@@ -53,7 +53,7 @@ class Trainer {
   virtual std::span<float> parameters() const = 0;
 
   /// train() and score() enter the stages of a step, and leave it in the last one.
-  virtual StageClock& stages() = 0;
+  virtual StageGate& stages() = 0;
 };
 
 }  // namespace recmill::train

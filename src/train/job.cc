@@ -94,7 +94,7 @@ Result<Json> count_ids(const ResolvedRun& run, const Rank& rank, Communicator& c
 
 // What each rank spent its time and memory on, rank after rank. Collective.
 Result<Json> gather_profile(const ResolvedRun& run, Trainer& trainer, Communicator& communicator) {
-  Json own = trainer.stages().report();
+  Json own = trainer.stages().clock().report();
   own["name"] = communicator.name(communicator.rank());
   own["peak_bytes"] = peak_resident_bytes();
   own["row_bytes"] = row_bytes(run, communicator.rank());

@@ -35,7 +35,7 @@ Result<LoopOutcome> TrainingLoop::run() {
   }
   const auto stage = make_data_stage(run_, rank_, schedule, state_.position);
   RECMILL_RETURN_IF_ERROR(communicator_.barrier());
-  rank_.trainer->stages().restart();
+  rank_.trainer->stages().clock().restart();
   while (!stop_) {
     rank_.trainer->stages().enter(Stage::data);
     RECMILL_ASSIGN_OR_RETURN(auto batch, stage->next());
@@ -65,7 +65,7 @@ Status TrainingLoop::train(const RankBatch& batch) {
   const double scale = rank_.learning_rate.scale(batch.before.iteration);
   RECMILL_ASSIGN_OR_RETURN(const StepResult step,
                            rank_.trainer->train(batch, store::Step{batch.before.iteration, scale}));
-  StageClock& stages = rank_.trainer->stages();
+  StageGate& stages = rank_.trainer->stages();
   stages.enter(Stage::scores);
   RECMILL_RETURN_IF_ERROR(gather_scores(communicator_, batch, step, scores_));
   outcome_.seconds += watch.seconds();
@@ -94,7 +94,7 @@ Status TrainingLoop::train(const RankBatch& batch) {
 }
 
 Status TrainingLoop::save(SavedAs as) {
-  rank_.trainer->stages().disturb();
+  rank_.trainer->stages().clock().disturb();
   LoopState state = state_;
   state.window = window_.contents();
   saved_iteration_ = state.position.iteration;
@@ -161,7 +161,7 @@ Status TrainingLoop::report(const RankBatch& batch, double learning_rate_scale) 
 }
 
 Status TrainingLoop::evaluate(const RankBatch& batch) {
-  StageClock& stages = rank_.trainer->stages();
+  StageGate& stages = rank_.trainer->stages();
   stages.hold(Stage::evaluation);
   RECMILL_RETURN_IF_ERROR(make_way_for_means());
   RECMILL_ASSIGN_OR_RETURN(const StepResult step, score(rank_, batch));

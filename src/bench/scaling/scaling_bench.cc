@@ -84,8 +84,8 @@ Status check_answers(std::deque<Group>& groups) {
 Status time_group(Group& group, const std::vector<int64_t>& order, bool counts) {
   if (group.communicator == nullptr) return {};
   RECMILL_RETURN_IF_ERROR(group.communicator->barrier());
-  train::StageClock& stages = group.workload->stages();
-  stages.restart();
+  train::StageClock& clock = group.workload->clock();
+  clock.restart();
   const Stopwatch watch;
   for (const int64_t batch : order) RECMILL_RETURN_IF_ERROR(group.workload->train(batch).status());
   RECMILL_RETURN_IF_ERROR(group.communicator->barrier());
@@ -93,7 +93,7 @@ Status time_group(Group& group, const std::vector<int64_t>& order, bool counts) 
   if (!counts) return {};
   group.seconds.push_back(seconds / static_cast<double>(order.size()));
   group.trained += seconds;
-  group.dense_waiting += stages.figures(train::Stage::dense_gradients).traffic.seconds;
+  group.dense_waiting += clock.figures(train::Stage::dense_gradients).traffic.seconds;
   return {};
 }
 

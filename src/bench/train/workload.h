@@ -59,7 +59,7 @@ class TrainWorkload {
   /// each pair of rows and element in the interaction.
   double operations() const;
   std::span<const float> parameters() const { return trainer_->parameters(); }
-  train::StageClock& stages() { return trainer_->stages(); }
+  train::StageClock& clock() { return trainer_->stages().clock(); }
 
  private:
   TrainWorkload(std::vector<train::RankBatch>& batches, Communicator& communicator)

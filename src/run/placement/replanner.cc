@@ -134,11 +134,17 @@ Result<Replanner::Outcome> Replanner::look_together(int64_t iteration, double se
   Outcome outcome;
   RECMILL_ASSIGN_OR_RETURN(outcome.look.sent, sum_over_ranks(sent, *beside_));
   RECMILL_RETURN_IF_ERROR(stats::gather_counts(*counter_, *beside_));
-  if (beside_->rank() == 0) decide(iteration, counter_->finish(alone_), outcome);
+  if (beside_->rank() == 0) decide(iteration, finish_counts(), outcome);
   RECMILL_RETURN_IF_ERROR(hand_out(outcome));
   RECMILL_ASSIGN_OR_RETURN(outcome.counter, fresh_counter(model_));
   RECMILL_RETURN_IF_ERROR(beside_->barrier());
   return outcome;
+}
+
+// On this thread, and on those that training leaves idle.
+AccessCounts Replanner::finish_counts() const {
+  const WaitGate::LowRank low(*setting_.waits);
+  return counter_->finish(pool_);
 }
 
 // A plan comes where the one in force loses by what has changed, and the new one pays.

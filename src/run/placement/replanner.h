@@ -22,6 +22,7 @@
 #include "batch/sparse_batch.h"
 #include "comm/communicator.h"
 #include "device/thread_pool.h"
+#include "device/wait_gate.h"
 #include "placement/planners.h"
 #include "placement/replan.h"
 #include "stats/access_counter.h"
@@ -38,6 +39,8 @@ struct ReplanSetting {
   double gain = 0.1;  // placement::ReplanCase::gain
   int64_t ahead = 0;  // iterations that may have been prepared, beyond the next one
   int64_t end = 0;    // the iteration with which training ends
+  // Open when training waits: rank 0's pool then helps to sum its counts up.
+  std::shared_ptr<WaitGate> waits = std::make_shared<WaitGate>();
 };
 
 class Replanner final : public LoopHook {
@@ -96,6 +99,7 @@ class Replanner final : public LoopHook {
   void begin_look(int64_t iteration);
   Status end_look(int64_t iteration);
   Result<Outcome> look_together(int64_t iteration, double sent);
+  AccessCounts finish_counts() const;
   void decide(int64_t iteration, AccessCounts counts, Outcome& outcome);
   Status hand_out(Outcome& outcome);
   Status tell_look(int64_t iteration);
@@ -108,7 +112,6 @@ class Replanner final : public LoopHook {
   Communicator& communicator_;
   const std::unique_ptr<Communicator> beside_;
   ThreadPool& pool_;
-  ThreadPool alone_{1};
   const Tell tell_;
 
   int64_t begin_;                                // of the window; of a new plan, until it is there

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "run/placement/placement_problem.h"
+#include "step/stage_listener.h"
 
 namespace recmill::train {
 
@@ -31,6 +32,7 @@ Result<std::unique_ptr<Replanner>> make_replanner(const ResolvedRun& run, Rank& 
     RECMILL_ASSIGN_OR_RETURN(const int64_t rows, rank.train_rows->rows());
     const int64_t batch = run.options.train.batch_size;
     setting.end = (run.samples_in_all(rows) + batch - 1) / batch;
+    rank.trainer->stages().add(std::make_shared<GateInWaits>(setting.waits, communicator.ranks()));
   }
   const auto tell = [log](int64_t at, const Json& figures, const std::string& words) -> Status {
     if (!words.empty()) log->progress().say(fmt::format("iteration {}: {}", at, words));

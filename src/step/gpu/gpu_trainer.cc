@@ -467,10 +467,10 @@ Result<StepResult> GpuTrainer::score(const RankBatch& batch) {
 }
 
 Status GpuTrainer::predict(const RankBatch& batch, ForwardState& state) {
-  const StageClock::Figures before = stages_.figures(Stage::lookup);
+  const StageClock::Figures before = stages_.clock().figures(Stage::lookup);
   RECMILL_RETURN_IF_ERROR(forward(batch, /*training=*/false));
   RECMILL_RETURN_IF_ERROR(store_.wait(results_stream_));
-  const StageClock::Figures& after = stages_.figures(Stage::lookup);
+  const StageClock::Figures& after = stages_.clock().figures(Stage::lookup);
   state.lookup_seconds = after.seconds - before.seconds;
   state.received = static_cast<int64_t>(after.traffic.received - before.traffic.received);
   const auto found = logits(batch);

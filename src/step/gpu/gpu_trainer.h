@@ -56,7 +56,7 @@ class GpuTrainer final : public Trainer {
   Result<StepResult> score(const RankBatch& batch) override;
   Status settle() override;
   std::span<float> parameters() const override { return parameters_.as<float>(); }
-  StageClock& stages() override { return stages_; }
+  StageGate& stages() override { return stages_; }
 
  private:
   /// Dense values, labels and weights of a batch, on their way.
@@ -97,7 +97,7 @@ class GpuTrainer final : public Trainer {
   Gpu& gpu_;
   GpuStream& gpu_stream_;  // the store's
   Stream stream_;          // of it
-  StageClock stages_;
+  StageGate stages_;
   GpuStepKernels kernels_;
   std::unique_ptr<GpuRankSum> rank_sum_;  // null: there is one rank
 
