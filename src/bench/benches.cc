@@ -2,13 +2,14 @@
 // The one list of benchmarks.
 #include <map>
 
+#include "base/log.h"
 #include "bench/bench.h"
 #include "bench/comm/comm_bench.h"
+#include "bench/cost_model/cost_model_bench.h"
 #include "bench/embedding/embedding_bench.h"
 #include "bench/kernels/kernels_bench.h"
 #include "bench/placed/placed_bench.h"
 #include "bench/placement/placement_bench.h"
-#include "bench/rater/rater_bench.h"
 #include "bench/reader/reader_bench.h"
 #include "bench/reduce/reduce_bench.h"
 #include "bench/scaling/scaling_bench.h"
@@ -18,11 +19,14 @@ namespace recmill::bench {
 
 namespace {
 
+/// What benchmarks were called before.
+const std::map<std::string, std::string> kOldNames{{"rater", "cost_model"}};
+
 const std::map<std::string, Bench>& benches() {
   static const std::map<std::string, Bench> all{
       {"comm", run_comm_bench},           {"embedding", run_embedding_bench},
       {"kernels", run_kernels_bench},     {"placed", run_placed_bench},
-      {"placement", run_placement_bench}, {"rater", run_rater_bench},
+      {"placement", run_placement_bench}, {"cost_model", run_cost_model_bench},
       {"reader", run_reader_bench},       {"reduce", run_reduce_bench},
       {"scaling", run_scaling_bench},     {"train", run_train_bench}};
   return all;
@@ -36,7 +40,10 @@ std::string bench_names() {
   return names;
 }
 
-Status run_bench(const std::string& name, const BenchOptions& options, const BenchSink& sink) {
+Status run_bench(const std::string& given, const BenchOptions& options, const BenchSink& sink) {
+  const auto old = kOldNames.find(given);
+  if (old != kOldNames.end()) log_info("bench " + given + " is called " + old->second + " now");
+  const std::string& name = old == kOldNames.end() ? given : old->second;
   const auto found = benches().find(name);
   if (found == benches().end()) {
     return Status::BadRequest("no benchmark '" + name + "'; there are: " + bench_names());

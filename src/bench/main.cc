@@ -66,7 +66,7 @@ void add_options(CLI::App& app, program::Chosen& chosen) {
   app.add_flag("--quick", options.quick,
                "kernels: short tuning, few batches and cases, ends within four minutes; "
                "placement: counts of 5 million lookups, not of 100; "
-               "rater: small tables and batches, to see that it works");
+               "cost_model: small tables and batches, to see that it works");
   app.add_option("--solver-seconds", options.solver_seconds,
                  "placement: time of a case that solves; 0: as the case says")
       ->capture_default_str();

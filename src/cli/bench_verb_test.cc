@@ -12,16 +12,25 @@ namespace {
 
 using BenchProgram = Program;
 
-TEST_F(BenchProgram, rater_is_of_several_processes) {
-  const Outcome outcome = run({"bench", "rater"});
+TEST_F(BenchProgram, cost_model_is_of_several_processes) {
+  const Outcome outcome = run({"bench", "cost_model"});
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_NE(outcome.err.find("bench rater: is of several processes"), std::string::npos)
+  EXPECT_NE(outcome.err.find("bench cost_model: is of several processes"), std::string::npos)
       << outcome.err;
 }
 
-TEST_F(BenchProgram, rater_runs_plans_on_two_ranks_and_knows_what_they_send) {
+TEST_F(BenchProgram, rater_is_the_old_name_of_cost_model) {
+  const Outcome outcome = run({"bench", "rater"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.err.find("bench rater is called cost_model now\n"), std::string::npos)
+      << outcome.err;
+  EXPECT_NE(outcome.err.find("bench cost_model: is of several processes"), std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(BenchProgram, cost_model_runs_plans_on_two_ranks_and_knows_what_they_send) {
   launcher_ = {RECMILL_LAUNCHER, "-n", "2"};
-  const Outcome outcome = run({"bench", "rater", "--quick", "--pairs", "1", "--json"});
+  const Outcome outcome = run({"bench", "cost_model", "--quick", "--pairs", "1", "--json"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   std::map<std::string, std::map<std::string, double>> cases;
   std::istringstream lines(outcome.out);

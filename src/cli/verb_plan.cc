@@ -235,7 +235,7 @@ void add_plan(CLI::App& app, Chosen& chosen) {
   placement->add_option("--planner", arguments->planners,
                         "these alone; default: all, milp, which is for few partitions, where it is "
                         "placement.planner");
-  placement->add_option("--judge", arguments->judge, "rate the plan of this file beside them");
+  placement->add_option("--judge", arguments->judge, "price the plan of this file beside them");
   placement->add_option("--out", arguments->out,
                         "write the plan of placement.planner to this file");
   placement->add_option("--html", arguments->html, "write a page with pictures there");

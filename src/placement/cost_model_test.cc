@@ -56,7 +56,7 @@ struct Expected {
   double fetched_by_0, fetched_by_1;      // rows
 };
 
-TEST(Rater, prices_the_plans_of_figure_2) {
+TEST(CostModel, prices_the_plans_of_figure_2) {
   const Problem problem = figure_2();
   const std::array<Expected, 4> plans{{
       // Tables t0 and t1 on device 0, t2 on device 1.
@@ -123,7 +123,7 @@ void expect_equations(const Problem& problem, const PlacementPlan& plan) {
   }
 }
 
-TEST(Rater, sums_what_equations_1_to_3_say_of_each_row) {
+TEST(CostModel, sums_what_equations_1_to_3_say_of_each_row) {
   for (const uint64_t seed : {1, 2, 3, 4}) {
     Problem problem = zipf_problem(std::array<int64_t, 3>{200, 7, 61}, 8, 1.1, 3, 5000, seed);
     for (TableCounts& counts : problem.counts.tables) {
@@ -157,7 +157,7 @@ TEST(Rater, sums_what_equations_1_to_3_say_of_each_row) {
   }
 }
 
-TEST(Rater, a_tail_by_ranges_adds_up_to_the_rows_it_stands_for) {
+TEST(CostModel, a_tail_by_ranges_adds_up_to_the_rows_it_stands_for) {
   Problem problem = zipf_problem(std::array<int64_t, 2>{3000, 500}, 16, 1.1, 4, 20'000, 5);
   problem.dedup_fetch = false;
   PlacementPlan plan = blank_plan(problem, "ranges");
@@ -177,7 +177,7 @@ TEST(Rater, a_tail_by_ranges_adds_up_to_the_rows_it_stands_for) {
   EXPECT_EQ(memory, static_cast<double>(problem.total_bytes()));
 }
 
-TEST(Rater, columns_cost_what_their_share_of_a_row_costs) {
+TEST(CostModel, columns_cost_what_their_share_of_a_row_costs) {
   Problem problem = zipf_problem(std::array<int64_t, 1>{1000}, 48, 1.1, 2, 10'000, 5);
   PlacementPlan whole = blank_plan(problem, "whole"), columns = blank_plan(problem, "columns");
   whole.tables[0].runs = {{1000, whole.path(FetchPath::at(0, 2))}};
@@ -189,7 +189,7 @@ TEST(Rater, columns_cost_what_their_share_of_a_row_costs) {
   EXPECT_NEAR(b.fetched[1 * 2 + 0], a.fetched[1 * 2 + 0] / 3, 1e-6);
 }
 
-TEST(Rater, gradients_of_columns_go_with_their_rows_ids_and_squares_from_piece_to_piece) {
+TEST(CostModel, gradients_of_columns_go_with_their_rows_ids_and_squares_from_piece_to_piece) {
   Problem problem = zipf_problem(std::array<int64_t, 1>{1000}, 48, 1.1, 3, 10'000, 5);
   problem.tables[0].spec.optimizer.kind = OptimizerKind::rowwise_adagrad;
   PlacementPlan plan = blank_plan(problem, "columns");
@@ -210,7 +210,7 @@ TEST(Rater, gradients_of_columns_go_with_their_rows_ids_and_squares_from_piece_t
   EXPECT_EQ(costs_of(problem, plan).rounds_seconds(), 0);
 }
 
-TEST(Rater, a_round_takes_as_long_as_its_slowest_device) {
+TEST(CostModel, a_round_takes_as_long_as_its_slowest_device) {
   Problem problem = zipf_problem(std::array<int64_t, 2>{3000, 3000}, 32, 1.1, 2, 10'000, 5);
   for (PlacedTable& table : problem.tables)
     table.spec.optimizer.kind = OptimizerKind::rowwise_adagrad;
@@ -229,7 +229,7 @@ TEST(Rater, a_round_takes_as_long_as_its_slowest_device) {
   EXPECT_NEAR(rounds({0, 1}, {0, 1}), (rows_0 + rows_1) * (64 + 4), 1e-6);
 }
 
-TEST(Rater, devices_without_a_copy_send_sums_of_rows_with_copies_too) {
+TEST(CostModel, devices_without_a_copy_send_sums_of_rows_with_copies_too) {
   Problem problem = zipf_problem(std::array<int64_t, 1>{1000}, 8, 1.1, 3, 10'000, 5);
   problem.dedup_fetch = false;  // each lookup's own gradient would be more
   PlacementPlan plan = blank_plan(problem, "two copies");
@@ -251,7 +251,7 @@ TEST(Rater, devices_without_a_copy_send_sums_of_rows_with_copies_too) {
   expect(CopyReduce::dense, DeviceCosts::reduce, 2, 1, 1000 * 8 * 4 / 3.0);
 }
 
-TEST(Rater, an_owner_that_pools_sends_one_row_a_bag) {
+TEST(CostModel, an_owner_that_pools_sends_one_row_a_bag) {
   Problem problem = zipf_problem(std::array<int64_t, 1>{1000}, 8, 1.1, 2, 10'000, 5);
   problem.counts.tables[0].bags = problem.counts.tables[0].lookups / 10;
   problem.dedup_fetch = false;
@@ -262,7 +262,7 @@ TEST(Rater, an_owner_that_pools_sends_one_row_a_bag) {
   EXPECT_NEAR(rate(problem, plan).fetched[1 * 2 + 0], fetched / 10, 1e-3 * fetched);
 }
 
-TEST(Rater, names_the_device_that_is_short_of_memory_and_by_how_much) {
+TEST(CostModel, names_the_device_that_is_short_of_memory_and_by_how_much) {
   Problem problem = figure_2();
   problem.cluster.devices[1].memory_bytes = 1;
   const Rating rating = rate(problem, plan_of(problem, {{0, 0, 0, 0}, {0, 0, 0}, {1, 1, 1, 1, 1}}));

@@ -6,17 +6,12 @@
 #include <algorithm>
 #include <iterator>
 
+#include "page/page.h"
+
 namespace recmill::placement {
 namespace {
 
 constexpr double kMiB = 1 << 20;
-
-/// In the unit that leaves a digit before the point.
-std::string time_text(double seconds) {
-  for (const auto& [unit, of_unit] : {std::pair{"ms", 1e3}, std::pair{"µs", 1e6}})
-    if (seconds * of_unit >= 0.1) return fmt::format("{:.4g} {}", seconds * of_unit, unit);
-  return fmt::format("{:.4g} ns", seconds * 1e9);
-}
 
 std::string list_of(const std::vector<int>& devices) {
   std::string text;
@@ -144,7 +139,7 @@ std::string recommendation(const std::vector<PlannedWay>& ways) {
   std::erase_if(fit, is_best);
   const std::string use =
       fmt::format("use {}: {} a batch on the slowest device, predicted{}", best.title(),
-                  time_text(best.rating.seconds), alike.empty() ? "" : ", as with " + alike);
+                  page::time_text(best.rating.seconds * 1e9), alike.empty() ? "" : ", as with " + alike);
   if (fit.empty()) return use + "; no other plan that fits differs by 1 %";
   const PlannedWay& next = **std::ranges::min_element(fit, {}, seconds);
   return fmt::format("{}, {:.0f} % less than {}, the next best", use,
@@ -184,7 +179,7 @@ std::string table_of(const std::vector<PlannedWay>& ways) {
 std::string explain(const Problem& problem, const PlannedWay& way) {
   std::string text =
       fmt::format("{}: {} of lookups and communication a batch on the slowest device, predicted\n",
-                  way.title(), time_text(way.rating.seconds));
+                  way.title(), page::time_text(way.rating.seconds * 1e9));
   if (way.proposal.access_bounded_share > 0)
     text += fmt::format(
         "{} partitions; those bounded by accesses take {:.1f} % of the fetches and {:.2f} % of the "

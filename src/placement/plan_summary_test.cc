@@ -32,7 +32,7 @@ TEST(Recommendation, is_the_plan_that_takes_least_of_those_that_fit) {
 
 TEST(Recommendation, of_plans_alike_is_the_first_and_of_none_that_fits_is_none) {
   EXPECT_EQ(recommendation({way(PlannerKind::table_wise, 1.005), way(PlannerKind::oper, 1.0)}),
-            "use table_wise: 1.005 ms a batch on the slowest device, predicted, as with oper; no "
+            "use table_wise: 1 ms a batch on the slowest device, predicted, as with oper; no "
             "other plan that fits differs by 1 %");
   EXPECT_EQ(recommendation({way(PlannerKind::table_wise, 2.0), way(PlannerKind::row_wise, 1.0),
                             way(PlannerKind::milp, 1.0), way(PlannerKind::oper, 1.0)}),

@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "reader/data_options.h"
-#include "reader/text/named_values.h"
+#include "reader/row/named_values.h"
 
 namespace recmill::reader {
 

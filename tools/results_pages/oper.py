@@ -69,7 +69,7 @@ def table_2(lines):
     return table("Table 2: MiB that a device fetches from another in a batch (planned, predicted)",
                  "The mean is over pairs of 8 devices, and its variance follows it. A device has 16,384 samples, "
                  "without de-duplication. The paper's data are real. Ours follow Zipf's law: they are more skewed "
-                 "at 1.2, less at 1.05. In brackets the same plans are rated by lookups of another seed, as a "
+                 "at 1.2, less at 1.05. In brackets the same plans are priced by lookups of another seed, as a "
                  "later batch has them. The first figures are too good where every row that was counted has its "
                  "copies.",
                  ["more memory"] + [text for shape in SHAPES for text in (f"{shape}, paper", *LAWS)], rows)

@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "reader/arrow/arrow_files.h"
-#include "reader/text/plain_text_parser.h"
+#include "reader/row/plain_text_parser.h"
 
 namespace recmill::reader {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "reader/bad_row.h"
 #include "reader/label_rule.h"
-#include "reader/text/named_values.h"
+#include "reader/row/named_values.h"
 #include "schema/column_spec.h"
 
 namespace recmill::reader {

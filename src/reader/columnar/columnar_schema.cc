@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 #include "reader/columnar/columnar_roles.h"
-#include "reader/text/text_layout.h"
+#include "reader/row/text_layout.h"
 
 namespace recmill::reader {
 namespace {

@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include "reader/arrow/arrow_files.h"
-#include "reader/text/number_text.h"
+#include "reader/row/number_text.h"
 
 namespace recmill::reader {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/split_mix.h"
 #include "reader/guess/list_cells.h"
-#include "reader/text/number_text.h"
+#include "reader/row/number_text.h"
 
 namespace recmill::reader {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "reader/label_rule.h"
-#include "reader/text/number_text.h"
+#include "reader/row/number_text.h"
 
 namespace recmill::reader {
 namespace {

@@ -13,7 +13,7 @@
 #include "reader/guess/guess_json_lines.h"
 #include "reader/lines/byte_stream.h"
 #include "reader/lines/row_ends.h"
-#include "reader/text/plain_text_parser.h"
+#include "reader/row/plain_text_parser.h"
 
 namespace recmill::reader {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reader/text/text_layout.h"
+#include "reader/row/text_layout.h"
 
 namespace recmill::reader {
 

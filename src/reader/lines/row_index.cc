@@ -10,7 +10,7 @@
 #include "reader/bad_row.h"
 #include "reader/cache_entry.h"
 #include "reader/lines/row_index_file.h"
-#include "reader/text/plain_text_parser.h"
+#include "reader/row/plain_text_parser.h"
 
 namespace recmill::reader {
 namespace {

@@ -2,7 +2,7 @@
 #include "reader/lines/text_split.h"
 
 #include "base/hash.h"
-#include "reader/text/plain_text_parser.h"
+#include "reader/row/plain_text_parser.h"
 
 namespace recmill::reader {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "reader/row_split.h"
-#include "reader/text/text_layout.h"
+#include "reader/row/text_layout.h"
 
 namespace recmill::reader {
 

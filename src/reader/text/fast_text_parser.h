@@ -11,7 +11,7 @@
 
 #include "reader/lines/row_ends.h"
 #include "reader/text/parsed_piece.h"
-#include "reader/text/text_layout.h"
+#include "reader/row/text_layout.h"
 
 namespace recmill::reader {
 

@@ -3,7 +3,7 @@
 // one line.
 #include "base/testing/fuzz.h"
 #include "reader/testing/text_rows.h"
-#include "reader/text/json_row.h"
+#include "reader/row/json_row.h"
 
 namespace recmill {
 namespace {

@@ -10,7 +10,7 @@
 #include "reader/open_reader.h"
 #include "reader/reader_contract.h"
 #include "reader/testing/text_rows.h"
-#include "reader/text/json_row.h"
+#include "reader/row/json_row.h"
 
 namespace recmill::reader {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "batch/column_batch.h"
-#include "reader/text/plain_text_parser.h"
+#include "reader/row/plain_text_parser.h"
 
 namespace recmill::reader {
 

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <limits>
 
-#include "reader/text/plain_text_parser.h"
+#include "reader/row/plain_text_parser.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace recmill::reader::HWY_NAMESPACE {

@@ -8,10 +8,10 @@
 #include "reader/data_files.h"
 #include "reader/lines/byte_stream.h"
 #include "reader/lines/row_source.h"
-#include "reader/lines/text_boundary.h"
+#include "reader/text/text_boundary.h"
 #include "reader/lines/window_read_ahead.h"
 #include "reader/row_order.h"
-#include "reader/text/plain_text_parser.h"
+#include "reader/row/plain_text_parser.h"
 
 namespace recmill::reader {
 namespace {

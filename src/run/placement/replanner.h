@@ -2,7 +2,7 @@
 // Has rows placed anew while training goes on, when they are no longer looked up as they were.
 //
 // Training is cut into windows of some iterations. Each rank counts the rows of every few batches
-// of a window. At its end the counts come together at rank 0, which has the plan in force rated by
+// of a window. At its end the counts come together at rank 0, which has the plan in force priced by
 // them; if lookups have drifted, it makes a plan by them and, if the plan pays, every rank gets it
 // ready. All of that happens on a thread of each rank and by a communicator of their own while
 // training goes on. Rank 0 then says from which iteration on the new plan holds. Which plan is in
