@@ -530,6 +530,7 @@ TEST_F(Program, a_run_that_stopped_early_does_not_go_on_when_resumed) {
     EXPECT_EQ(summary.value("ending", ""), "early stop");
     EXPECT_EQ(summary.value("iterations", 0), 20);
     EXPECT_EQ(summary.value("log_loss", -2.0), log_loss);
+    EXPECT_TRUE(summary["samples_per_second"].is_null()) << "nothing was trained";
   }
 }
 

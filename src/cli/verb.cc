@@ -32,6 +32,7 @@ void on_interrupt(int signal) {
 }
 
 std::string shown(const Json& value) {
+  if (value.is_null()) return "not measured";
   if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
   return value.is_string() ? value.get<std::string>() : value.dump();
 }

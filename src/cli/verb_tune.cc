@@ -9,8 +9,8 @@
 #include "config/run_config.h"
 #include "device/gpu/gpu_properties.h"
 #include "program/build_info.h"
-#include "run/chosen_kernels.h"
 #include "run/gpu/gpu_kernels.h"
+#include "run/schedules.h"
 #include "tuning/gpu_tuning.h"
 #include "tuning/tuning.h"
 

@@ -2,13 +2,10 @@
 #include "run/chosen_kernels.h"
 
 #include <algorithm>
-#include <optional>
+#include <string>
+#include <utility>
 
 #include "base/log.h"
-#include "base/made_folders.h"
-#include "base/paths.h"
-#include "device/processor.h"
-#include "kernels/codegen/user_templates.h"
 #include "run/generated_code.h"
 #include "table/embedding_table.h"
 
@@ -16,26 +13,8 @@ namespace recmill::train {
 namespace {
 
 using kernels::codegen::GeneratedFeature;
-using kernels::tune::ChosenSchedule;
 using kernels::tune::FamilyTuning;
 using kernels::tune::TuningRecord;
-
-/// Calls set(feature or table, kernel) for everything that the family's choice names, of `count`.
-template <class Find, class Set>
-Status for_each_tuned(const FamilyTuning& family, size_t count, const std::string& source,
-                      const Find& find, const Set& set) {
-  for (size_t c = 0; c < family.choice.schedules.size(); ++c) {
-    const auto kernel = find(family.choice.schedules[c]);
-    if (!kernel.ok()) return Status::Failed(source + ": " + kernel.status().message());
-    for (const int64_t i : family.times.classes[c].features) {
-      if (i < 0 || i >= static_cast<int64_t>(count))
-        return Status::Failed(source + ": " + family.times.family + ": there is no number " +
-                              std::to_string(i));
-      set(i, *kernel);
-    }
-  }
-  return {};
-}
 
 /// What is constant of each feature's lookups in the run's store.
 std::vector<GeneratedFeature> generated_features(const ResolvedRun& run,
@@ -79,23 +58,6 @@ Status add_code(const TuningRecord& record, const ResolvedRun& run, Files& files
   return {};
 }
 
-/// Schedules, and the record that they are of; no record: the defaults.
-struct ChosenByRecord {
-  store::StoreKernels kernels;
-  std::optional<TuningRecord> record = {};
-};
-
-Result<ChosenByRecord> chosen_by_record(const ResolvedRun& run, Files& files) {
-  const KernelOptions& options = run.options.kernels;
-  if (options.mode == KernelMode::standard) return ChosenByRecord{};
-  const std::string path = tuning_record_path(run.options);
-  auto record = read_tuning_record(path, files);
-  auto chosen = record.ok() ? kernels_from(*record, run, path, files) : record.status();
-  if (chosen.ok()) return ChosenByRecord{*std::move(chosen), *std::move(record)};
-  RECMILL_RETURN_IF_ERROR(allow_default_schedules(options, chosen.status()));
-  return ChosenByRecord{};
-}
-
 /// Several ranks sum gradients by distinct rows (store/sharded/sharded_store.h).
 void tell_what_ranks_leave_out(const store::StoreKernels& chosen, const ResolvedRun& run,
                                const std::string& path) {
@@ -109,95 +71,37 @@ void tell_what_ranks_leave_out(const store::StoreKernels& chosen, const Resolved
 
 }  // namespace
 
-std::string tuning_record_path(const RunOptions& options) {
-  if (!options.kernels.record.empty()) return options.kernels.record;
-  const std::string of_device =
-      options.device == DeviceKind::cpu ? "" : "." + std::string(name_of(options.device));
-  return path_from(options.base, "tuned/" + options.name + of_device + ".json");
-}
-
-Result<TuningRecord> read_tuning_record(const std::string& path, Files& files) {
-  if (!files.exists(path))
-    return Status::Failed(whole_path(path) + ": no such tuning record; run `recmill tune` first");
-  RECMILL_ASSIGN_OR_RETURN(const std::string text, read_text(files, path));
-  return kernels::tune::parse_record(text, path);
-}
-
-Status write_record(const TuningRecord& record, const std::string& path, Files& files) {
-  RECMILL_ASSIGN_OR_RETURN(const std::string text, kernels::tune::record_text(record));
-  RECMILL_ASSIGN_OR_RETURN(const auto made, MadeFolders::make_for(files, path));
-  return write_atomically(files, path, text);
-}
-
-Result<kernels::tune::TunedFor> tuned_for(const ResolvedRun& run, Files& files) {
-  kernels::tune::TunedFor here{.machine = this_processor().name,
-                               .compiler = kernels::tune::this_compiler(),
-                               .commit = {},
-                               .workload = run.options.name,
-                               .model = run.tuned_model,
-                               .threads = run.threads,
-                               .deterministic = run.options.train.deterministic};
-  RECMILL_ASSIGN_OR_RETURN(
-      here.templates, kernels::codegen::templates_digest(run.options.kernels.templates, files));
-  return here;
-}
-
-Result<store::StoreKernels> kernels_from(const TuningRecord& record, const ResolvedRun& run,
-                                         const std::string& source, Files& files) {
-  RECMILL_ASSIGN_OR_RETURN(const auto here, tuned_for(run, files));
-  const std::string why = kernels::tune::foreign_because(record.of, here);
-  if (!why.empty()) return Status::Failed(source + ": " + why + "; run `recmill tune` here");
-  store::StoreKernels chosen;
-  if (const FamilyTuning* pool = record.family("embedding_pool"); pool != nullptr) {
-    chosen.pool.resize(run.spec.features.size());
-    chosen.tile = pool->choice.value.tile;
+Result<store::StoreKernels> kernels_of(const Schedules& schedules, const ResolvedRun& run,
+                                       Files& files) {
+  store::StoreKernels made;
+  made.tile = schedules.tile;
+  made.update_floats = schedules.update_floats;
+  if (!schedules.pool.empty()) {
     RECMILL_ASSIGN_OR_RETURN(const auto templates, pool_templates_of(run.options.kernels, files));
-    RECMILL_RETURN_IF_ERROR(for_each_tuned(
-        *pool, chosen.pool.size(), source,
-        [&](const ChosenSchedule& of) -> Result<kernels::PoolKernel> {
-          RECMILL_ASSIGN_OR_RETURN(auto kernel, kernels::find_pool_kernel(of.schedule, templates));
-          if (kernel.of->order == kernels::Order::reorders && run.options.train.deterministic)
-            return Status::Failed("schedule '" + of.schedule.name() +
-                                  "' reorders sums, and train.deterministic is true");
-          kernel.per_lookup = of.per_lookup;
-          kernel.per_sample = of.per_sample;
-          return kernel;
-        },
-        [&](int64_t feature, const kernels::PoolKernel& kernel) {
-          chosen.pool[feature] = kernel;
-        }));
+    for (const auto& of : schedules.pool) {
+      kernels::PoolKernel& kernel = made.pool.emplace_back();
+      if (of.schedule.of.empty()) continue;
+      RECMILL_ASSIGN_OR_RETURN(kernel, kernels::find_pool_kernel(of.schedule, templates));
+      kernel.per_lookup = of.per_lookup;
+      kernel.per_sample = of.per_sample;
+    }
   }
-  if (const FamilyTuning* update = record.family("row_update"); update != nullptr) {
-    chosen.row_update.assign(run.spec.tables.size(), kernels::default_row_update({}));
-    chosen.update_floats = update->choice.value.tile;
-    RECMILL_RETURN_IF_ERROR(for_each_tuned(
-        *update, chosen.row_update.size(), source,
-        [](const ChosenSchedule& of) { return kernels::row_update_kernel(of.schedule); },
-        [&](int64_t table, const kernels::RowUpdateKernel& kernel) {
-          chosen.row_update[table] = kernel;
-        }));
+  for (const kernels::Schedule& schedule : schedules.row_update) {
+    made.row_update.push_back(kernels::default_row_update({}));
+    if (schedule.of.empty()) continue;
+    RECMILL_ASSIGN_OR_RETURN(made.row_update.back(), kernels::row_update_kernel(schedule));
   }
-  return chosen;
-}
-
-Status allow_default_schedules(const KernelOptions& options, const Status& why) {
-  if (options.on_missing_schedule == OnMissingSchedule::error) return why;
-  log_warning(why.message() + "; default schedules run instead");
-  return {};
-}
-
-Result<store::StoreKernels> choose_schedules(const ResolvedRun& run, Files& files) {
-  RECMILL_ASSIGN_OR_RETURN(auto chosen, chosen_by_record(run, files));
-  return std::move(chosen.kernels);
+  return made;
 }
 
 Result<store::StoreKernels> choose_kernels(const ResolvedRun& run, Files& files) {
-  RECMILL_ASSIGN_OR_RETURN(auto chosen, chosen_by_record(run, files));
-  if (chosen.record.has_value()) {
-    tell_what_ranks_leave_out(chosen.kernels, run, tuning_record_path(run.options));
-    RECMILL_RETURN_IF_ERROR(add_code(*chosen.record, run, files, chosen.kernels));
+  RECMILL_ASSIGN_OR_RETURN(const TunedSchedules chosen, choose_schedules(run, {}, files));
+  RECMILL_ASSIGN_OR_RETURN(auto kernels, kernels_of(chosen.schedules, run, files));
+  if (chosen.record) {
+    tell_what_ranks_leave_out(kernels, run, tuning_record_path(run.options));
+    RECMILL_RETURN_IF_ERROR(add_code(*chosen.record, run, files, kernels));
   }
-  return std::move(chosen.kernels);
+  return kernels;
 }
 
 }  // namespace recmill::train

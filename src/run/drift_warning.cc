@@ -4,8 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "run/chosen_kernels.h"
-#include "run/gpu/make_gpu_store.h"
+#include "run/schedules.h"
 #include "store/gpu/store_on_gpu.h"
 
 namespace recmill::train {
@@ -13,17 +12,15 @@ namespace recmill::train {
 using kernels::BagStats;
 using kernels::tune::Drift;
 using kernels::tune::DriftWatch;
-using kernels::tune::TuningRecord;
 
 namespace {
 
-/// Whether the store's schedules are this record's.
-Status check_used(const TuningRecord& record, const ResolvedRun& run, const std::string& path,
-                  store::EmbeddingStore& store, Files& files) {
-  if (run.options.device == DeviceKind::cpu) return kernels_from(record, run, path, files).status();
+/// Where the store's schedules run.
+SchedulePlace place_of(const ResolvedRun& run, store::EmbeddingStore& store) {
+  if (run.options.device == DeviceKind::cpu) return {};
   auto* const on_gpu = dynamic_cast<store::StoreOnGpu*>(&store);
   RECMILL_CHECK(on_gpu != nullptr);
-  return gpu_schedules(record, run, path, on_gpu->gpu()).status();
+  return {.gpu = on_gpu->gpu().properties()};
 }
 
 }  // namespace
@@ -42,10 +39,10 @@ DriftWarning::DriftWarning(const ResolvedRun& run, store::EmbeddingStore& store,
                            bool watches)
     : run_(run), path_(tuning_record_path(run.options)) {
   if (!watches || run.options.kernels.mode != KernelMode::tuned) return;
-  const auto record = read_tuning_record(path_, files);
+  const auto tuned = tuned_schedules(run, place_of(run, store), files);
   // Without a good record kernels are not tuned, and the store has said so.
-  if (!record.ok() || !check_used(*record, run, path_, store, files).ok()) return;
-  if (const auto* const family = record->family("embedding_pool"); family != nullptr)
+  if (!tuned.ok()) return;
+  if (const auto* const family = tuned->record->family("embedding_pool"); family != nullptr)
     watch_.emplace(family->times.classes, run.spec.features.size());
 }
 

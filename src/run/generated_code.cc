@@ -65,7 +65,7 @@ Result<kernels::tune::CodeTimes> measure_code(const ResolvedRun& run,
                                               const kernels::tune::Choice& choice, int64_t until_ns,
                                               ThreadPool& pool, Files& files,
                                               const std::atomic<bool>& stop) {
-  RECMILL_RETURN_IF_ERROR(subject.fuse(choice));
+  RECMILL_RETURN_IF_ERROR(subject.fuse(choice).status());
   std::vector<kernels::codegen::GeneratedFeature> features;
   for (size_t f = 0; f < subject.pooled().size(); ++f) {
     const auto& [rows, pooling, weighted] = subject.pooled()[f];

@@ -12,9 +12,11 @@ namespace recmill::table {
 using kernels::BagGradients;
 using kernels::RowUpdateKernel;
 using kernels::Schedule;
+using kernels::tune::Candidate;
 using kernels::tune::Choice;
 using kernels::tune::FeatureClass;
 using kernels::tune::FusedParameters;
+using kernels::tune::FusedRun;
 
 namespace {
 
@@ -121,7 +123,10 @@ struct UpdateSubject::Expected {
 };
 
 UpdateSubject::UpdateSubject(std::span<EmbeddingTable> tables, const UpdateSubjectOptions& options)
-    : tables_(tables), options_(options), busy_(tables.size()) {}
+    : tables_(tables), options_(options) {
+  work_.family = "row_update";
+  work_.exclusive = true;
+}
 
 UpdateSubject::~UpdateSubject() = default;
 
@@ -231,12 +236,12 @@ std::vector<FeatureClass> UpdateSubject::grouped() const {
 }
 
 void UpdateSubject::set_classes(std::vector<FeatureClass> classes) {
-  classes_ = std::move(classes);
-  class_of_.assign(tables_.size(), -1);
-  for (size_t c = 0; c < classes_.size(); ++c) {
-    for (const int64_t table : classes_[c].features) class_of_[table] = static_cast<int64_t>(c);
+  work_.classes = std::move(classes);
+  tuned_.assign(tables_.size(), false);
+  for (const FeatureClass& of : work_.classes) {
+    for (const int64_t table : of.features) tuned_[table] = true;
   }
-  expected_.clear();
+  count_batches();
 }
 
 void UpdateSubject::keep_batches(std::span<const int64_t> kept) {
@@ -244,28 +249,42 @@ void UpdateSubject::keep_batches(std::span<const int64_t> kept) {
   batches.reserve(kept.size());
   for (const int64_t batch : kept) batches.push_back(std::move(batches_.at(batch)));
   batches_ = std::move(batches);
+  count_batches();
+}
+
+void UpdateSubject::count_batches() {
+  work_.samples.clear();
+  work_.lookups.clear();
+  work_.bytes.clear();
+  for (const auto& batch : batches_) {
+    work_.samples.push_back(static_cast<double>(batch->samples));
+    auto& lookups = work_.lookups.emplace_back();
+    for (int64_t table = 0; table < std::ssize(tables_); ++table)
+      lookups.push_back(static_cast<double>(lookups_of(table, *batch)));
+  }
+  for (size_t c = 0; c < work_.classes.size(); ++c) work_.bytes.push_back(bytes(c));
   expected_.clear();
 }
 
 /// By the mean lookups of a batch.
 Schedule UpdateSubject::default_of_class(size_t of_class) const {
-  const int64_t table = classes_[of_class].features.front();
+  const int64_t table = work_.classes[of_class].features.front();
   int64_t lookups = 0;
   for (const auto& batch : batches_) lookups += lookups_of(table, *batch);
   const TableSpec& spec = tables_[table].spec();
-  return kernels::schedule_of(
-      kernels::default_row_update({spec.rows, spec.dim, lookups / batches(), options_.slices}));
+  return kernels::schedule_of(kernels::default_row_update(
+      {spec.rows, spec.dim, lookups / work_.batches(), options_.slices}));
 }
 
-std::vector<Schedule> UpdateSubject::candidates(size_t of_class,
-                                                const FusedParameters& value) const {
-  if (value.defaults) return {default_of_class(of_class)};
+std::vector<Candidate> UpdateSubject::candidates(size_t of_class,
+                                                 const FusedParameters& value) const {
+  if (value.defaults) return {{default_of_class(of_class)}};
   DeviceSpec device = options_.device;
   device.l2_bytes = value.l2_bytes;
-  std::vector<Schedule> all;
+  std::vector<Candidate> all;
   for (const auto& of : options_.templates) {
-    for (Schedule& schedule : kernels::candidates(of.spec, classes_[of_class].shape, device))
-      all.push_back(std::move(schedule));
+    for (Schedule& schedule : kernels::candidates(of.spec, work_.classes[of_class].shape, device))
+      all.push_back({std::move(schedule)});
   }
   return all;
 }
@@ -313,7 +332,7 @@ void UpdateSubject::update_one(Worker& worker, int64_t table, const Lookups& bat
 UpdateSubject::Expected& UpdateSubject::expected(size_t of_class) {
   auto& place = expected_[of_class];
   if (place != nullptr) return *place;
-  const int64_t table = classes_[of_class].features.front();
+  const int64_t table = work_.classes[of_class].features.front();
   place = std::make_unique<Expected>(tables_[table]);
   Expected& made = *place;
   std::vector<const Lookups*> order;
@@ -362,7 +381,10 @@ Status UpdateSubject::compare(Expected& of, const Schedule& schedule) {
 }
 
 Status UpdateSubject::prepare(const std::vector<std::vector<Schedule>>& candidates,
-                              const FusedParameters& value) {
+                              const FusedParameters& value, const Choice* disturbing) {
+  if (disturbing != nullptr) {
+    RECMILL_ASSIGN_OR_RETURN(disturbing_, kernels_of(*disturbing));
+  }
   kernels_.clear();
   for (const auto& schedules : candidates) {
     kernels_.emplace_back();
@@ -390,27 +412,14 @@ void UpdateSubject::give_worker(std::unique_ptr<Worker> worker) {
   workers_.push_back(std::move(worker));
 }
 
-void UpdateSubject::reserve(int64_t table) {
-  reserved_ = std::unique_lock(busy_[table]);
-}
-
 void UpdateSubject::run(size_t of_class, size_t candidate, int64_t table, int64_t batch) {
   auto worker = take_worker();
   update_one(*worker, table, *batches_[batch], kernels_[of_class][candidate], kTimedStep);
   give_worker(std::move(worker));
-  if (reserved_.owns_lock()) reserved_.unlock();
-}
-
-double UpdateSubject::lookups(int64_t table, int64_t batch) const {
-  return static_cast<double>(lookups_of(table, *batches_[batch]));
-}
-
-double UpdateSubject::samples(int64_t batch) const {
-  return static_cast<double>(batches_[batch]->samples);
 }
 
 double UpdateSubject::bytes(size_t of_class) const {
-  const int64_t table = classes_[of_class].features.front();
+  const int64_t table = work_.classes[of_class].features.front();
   const TableSpec& spec = tables_[table].spec();
   int64_t width = spec.dim * kernels::bytes_of(spec.precision);
   for (const StateColumn& column : tables_[table].state()) width += column.width * 4;
@@ -430,24 +439,12 @@ double UpdateSubject::bytes(size_t of_class) const {
   return bytes / static_cast<double>(batches_.size());
 }
 
-void UpdateSubject::disturb(size_t of_class, int thread, int64_t turn) {
-  // Some hundred tables apart from what other threads are at, going round.
-  const auto count = static_cast<int64_t>(tables_.size());
-  const int64_t place = turn + thread * (count / std::max(options_.threads, 1) + 1);
-  const int64_t table = place % count;
-  if (class_of_[table] < 0 || class_of_[table] == static_cast<int64_t>(of_class)) return;
-  const std::unique_lock lock(busy_[table], std::try_to_lock);
-  if (!lock.owns_lock()) return;
-  const Lookups& batch = *batches_[place / count % batches()];
+void UpdateSubject::disturb(int64_t table, int64_t batch, int /*thread*/) {
+  const Lookups& of = *batches_[batch];
   auto worker = take_worker();
-  update_one(*worker, table, batch,
-             disturbing_.empty() ? default_of(table, batch) : disturbing_[table], kTimedStep);
+  update_one(*worker, table, of, disturbing_.empty() ? default_of(table, of) : disturbing_[table],
+             kTimedStep);
   give_worker(std::move(worker));
-}
-
-Status UpdateSubject::disturb_with(const Choice& choice) {
-  RECMILL_ASSIGN_OR_RETURN(disturbing_, kernels_of(choice));
-  return {};
 }
 
 Result<std::vector<RowUpdateKernel>> UpdateSubject::kernels_of(const Choice& choice) const {
@@ -456,16 +453,16 @@ Result<std::vector<RowUpdateKernel>> UpdateSubject::kernels_of(const Choice& cho
     RECMILL_ASSIGN_OR_RETURN(
         const auto kernel,
         kernels::row_update_kernel(choice.schedules[c].schedule, options_.templates));
-    for (const int64_t table : classes_[c].features) kernels[table] = kernel;
+    for (const int64_t table : work_.classes[c].features) kernels[table] = kernel;
   }
   return kernels;
 }
 
-Status UpdateSubject::fuse(const Choice& choice) {
+Result<FusedRun> UpdateSubject::fuse(const Choice& choice) {
   RECMILL_ASSIGN_OR_RETURN(fused_, kernels_of(choice));
   updater_ =
       std::make_unique<TableUpdater>(choice.schedules.empty() ? kTaskFloats : choice.value.tile);
-  return {};
+  return FusedRun([this](int64_t batch, ThreadPool& pool) { run_fused(batch, pool); });
 }
 
 void UpdateSubject::run_fused(int64_t batch, ThreadPool& pool) {
@@ -474,7 +471,7 @@ void UpdateSubject::run_fused(int64_t batch, ThreadPool& pool) {
   std::vector<TableUpdate> updates;
   for (size_t t = 0; t < tables_.size(); ++t) {
     const auto table = static_cast<int64_t>(t);
-    if (class_of_[t] < 0) continue;
+    if (!tuned_[t]) continue;
     const RowUpdateKernel& kernel = fused_.empty() ? default_of(table, of) : fused_[t];
     if (kernel.needs_distinct_rows()) lookups[t] = table_lookups(table, of);
     updates.push_back(update_of(table, of, distinct_[t], kernel));

@@ -47,26 +47,19 @@ class UpdateSubject final : public kernels::tune::TuningSubject {
   /// Takes the place of the grouping by what batches show; each table stands in one class.
   void set_classes(std::vector<kernels::tune::FeatureClass> classes);
 
-  std::string family() const override { return "row_update"; }
-  std::span<const kernels::tune::FeatureClass> classes() const override { return classes_; }
-  int64_t batches() const override { return static_cast<int64_t>(batches_.size()); }
+  const kernels::tune::TuningWork& work() const override { return work_; }
   void keep_batches(std::span<const int64_t> kept) override;
-  std::vector<kernels::Schedule> candidates(
+  std::vector<kernels::tune::Candidate> candidates(
       size_t of_class, const kernels::tune::FusedParameters& value) const override;
   /// Leaves the table as it was.
   Status check(size_t of_class, const kernels::Schedule& schedule,
                const kernels::tune::FusedParameters& value) override;
   Status prepare(const std::vector<std::vector<kernels::Schedule>>& candidates,
-                 const kernels::tune::FusedParameters& value) override;
-  void reserve(int64_t table) override;
+                 const kernels::tune::FusedParameters& value,
+                 const kernels::tune::Choice* disturbing) override;
   void run(size_t of_class, size_t candidate, int64_t table, int64_t batch) override;
-  double lookups(int64_t table, int64_t batch) const override;
-  double samples(int64_t batch) const override;
-  double bytes(size_t of_class) const override;
-  void disturb(size_t of_class, int thread, int64_t turn) override;
-  Status disturb_with(const kernels::tune::Choice& choice) override;
-  Status fuse(const kernels::tune::Choice& choice) override;
-  void run_fused(int64_t batch, ThreadPool& pool) override;
+  void disturb(int64_t table, int64_t batch, int thread) override;
+  Result<kernels::tune::FusedRun> fuse(const kernels::tune::Choice& choice) override;
 
  private:
   struct Lookups;
@@ -76,6 +69,8 @@ class UpdateSubject final : public kernels::tune::TuningSubject {
   UpdateSubject(std::span<EmbeddingTable> tables, const UpdateSubjectOptions& options);
   Status make_gradients(const ModelSpec& model, std::span<const SparseBatch> batches);
   void count_lookups(const ModelSpec& model);
+  void count_batches();
+  double bytes(size_t of_class) const;
   std::vector<kernels::tune::FeatureClass> grouped() const;
   const kernels::RowUpdateKernel& default_of(int64_t table, const Lookups& batch) const;
   int64_t lookups_of(int64_t table, const Lookups& batch) const;
@@ -91,6 +86,7 @@ class UpdateSubject final : public kernels::tune::TuningSubject {
   void give_worker(std::unique_ptr<Worker> worker);
   Expected& expected(size_t of_class);
   Status compare(Expected& of, const kernels::Schedule& schedule);
+  void run_fused(int64_t batch, ThreadPool& pool);
 
   const std::span<EmbeddingTable> tables_;
   const UpdateSubjectOptions options_;
@@ -99,10 +95,8 @@ class UpdateSubject final : public kernels::tune::TuningSubject {
   std::vector<std::unique_ptr<Lookups>> batches_;
   Buffer gradients_;
   std::vector<kernels::tune::FeatureClass> each_;
-  std::vector<kernels::tune::FeatureClass> classes_;
-  std::vector<int64_t> class_of_;          // [tables], -1: none
-  std::vector<std::mutex> busy_;           // [tables], during an update
-  std::unique_lock<std::mutex> reserved_;  // of busy_
+  kernels::tune::TuningWork work_;
+  std::vector<bool> tuned_;  // [tables]: is in a class
   std::mutex workers_mutex_;
   std::vector<std::unique_ptr<Worker>> workers_;  // guarded by workers_mutex_: idle ones
   int64_t task_floats_ = kTaskFloats;             // of the workers

@@ -97,32 +97,33 @@ TEST(UpdateSubject, has_a_class_for_tables_that_are_alike_and_none_for_frozen_or
   World world;
   const auto subject = world.subject();
   std::vector<std::pair<std::string, std::vector<int64_t>>> classes;
-  for (const auto& of : subject->classes()) classes.emplace_back(of.kind, of.features);
+  for (const auto& of : subject->work().classes) classes.emplace_back(of.kind, of.features);
   const decltype(classes) expected{
       {"sgd", {0}},  {"adagrad", {1, 8}}, {"rowwise_adagrad", {2}},
       {"adam", {3}}, {"ftrl", {4}},       {"rowwise_adagrad sum+none", {7}}};
   EXPECT_EQ(classes, expected);
-  EXPECT_EQ(subject->classes()[5].shape.rows, 2000);
+  EXPECT_EQ(subject->work().classes[5].shape.rows, 2000);
   // Lookups of a sample by both features.
   const auto& two = world.batches[3].features;
-  EXPECT_EQ(subject->lookups(7, 3), double(two[6].rows.size() + two[8].rows.size()));
+  EXPECT_EQ(subject->work().lookups[3][7], double(two[6].rows.size() + two[8].rows.size()));
 }
 
 TEST(UpdateSubject, keeps_the_batches_that_it_is_told_and_its_classes) {
   World world;
   const auto all = world.subject(), subject = world.subject();
-  ASSERT_GE(all->batches(), 4);
+  ASSERT_GE(all->work().batches(), 4);
   const std::vector<int64_t> kept{3, 1};
   subject->keep_batches(kept);
-  ASSERT_EQ(subject->batches(), 2);
-  EXPECT_TRUE(std::ranges::equal(subject->classes(), all->classes()));
+  ASSERT_EQ(subject->work().batches(), 2);
+  EXPECT_EQ(subject->work().classes, all->work().classes);
   for (int64_t batch = 0; batch < 2; ++batch) {
-    EXPECT_EQ(subject->samples(batch), all->samples(kept[batch]));
-    for (const auto& of : subject->classes())
-      EXPECT_EQ(subject->lookups(of.features[0], batch), all->lookups(of.features[0], kept[batch]));
+    EXPECT_EQ(subject->work().samples[batch], all->work().samples[kept[batch]]);
+    for (const auto& of : subject->work().classes)
+      EXPECT_EQ(subject->work().lookups[batch][of.features[0]],
+                all->work().lookups[kept[batch]][of.features[0]]);
   }
-  for (size_t c = 0; c < subject->classes().size(); ++c) {
-    for (const Schedule& schedule : subject->candidates(c, kValue))
+  for (size_t c = 0; c < subject->work().classes.size(); ++c) {
+    for (const auto& [schedule, order] : subject->candidates(c, kValue))
       EXPECT_TRUE(subject->check(c, schedule, kValue).ok()) << schedule.name();
   }
 }
@@ -132,8 +133,8 @@ TEST(UpdateSubject, finds_every_template_right_for_every_optimizer_and_leaves_ta
   const auto before = world.contents();
   const auto subject = world.subject();
   size_t checked = 0;
-  for (size_t c = 0; c < subject->classes().size(); ++c) {
-    for (const Schedule& schedule : subject->candidates(c, kValue)) {
+  for (size_t c = 0; c < subject->work().classes.size(); ++c) {
+    for (const auto& [schedule, order] : subject->candidates(c, kValue)) {
       const Status status = subject->check(c, schedule, kValue);
       EXPECT_TRUE(status.ok()) << status.message();
       ++checked;
@@ -209,8 +210,8 @@ TEST(UpdateSubject, refuses_a_wrong_template_by_name_and_puts_the_table_back) {
   const auto before = world.contents();
   const auto templates = with_wrong_ones();
   const auto subject = world.subject(templates);
-  for (size_t c = 0; c < subject->classes().size(); ++c) {
-    SCOPED_TRACE(subject->classes()[c].kind);
+  for (size_t c = 0; c < subject->work().classes.size(); ++c) {
+    SCOPED_TRACE(subject->work().classes[c].kind);
     for (const char* name : {"moves_a_lookup", "last_bit"}) {
       const std::string message = subject->check(c, {name, {}}, kValue).message();
       EXPECT_EQ(message.find("schedule '" + std::string(name) + "' is refused: its "), 0u)
@@ -254,14 +255,15 @@ TEST(UpdateSubject, updates_all_tables_fused_as_the_default_does) {
     kernels::tune::Choice choice;
     if (tuned) {
       choice.value = kValue;
-      for (size_t c = 0; c < subject->classes().size(); ++c) {
+      for (size_t c = 0; c < subject->work().classes.size(); ++c) {
         const auto all = subject->candidates(c, kValue);
-        choice.schedules.push_back({all[c * 5 % all.size()], 0.0, 0.0});
+        choice.schedules.push_back({all[c * 5 % all.size()].schedule, 0.0, 0.0});
       }
     }
-    ASSERT_TRUE(subject->fuse(choice).ok());
+    const auto fused = subject->fuse(choice);
+    ASSERT_TRUE(fused.ok());
     ThreadPool pool(2);
-    for (int64_t batch = 0; batch < subject->batches(); ++batch) subject->run_fused(batch, pool);
+    for (int64_t batch = 0; batch < subject->work().batches(); ++batch) (*fused)(batch, pool);
     ends.push_back(world.contents());
   }
   EXPECT_EQ(std::memcmp(ends[0].data(), ends[1].data(), ends[0].size() * sizeof(float)), 0);

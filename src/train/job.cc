@@ -119,8 +119,9 @@ Result<Json> summarize(const Training& training, Rank& rank, const LoopOutcome& 
   summary["iterations"] = outcome.state.position.iteration;
   summary["samples"] = outcome.samples;
   summary["seconds"] = seconds;
+  // A run that was resumed at its end trains nothing: the rate would be that of before.
   summary["samples_per_second"] =
-      seconds > 0 ? static_cast<double>(outcome.samples) / seconds : 0.0;
+      outcome.seconds > 0 ? Json(static_cast<double>(outcome.samples) / seconds) : Json();
   if (outcome.held_out) summary.update(to_json(*outcome.held_out));
   if (outcome.state.best) {
     const auto metric = training.run.options.train.early_stop.metric;
@@ -329,13 +330,11 @@ Status train_rank(Training& training, Communicator& communicator) {
 /// Features whose tuned schedule adds the rows of a bag in another order, on the CPU. None where
 /// the record is no good: that is said when it is taken.
 int64_t reordering_features(const ResolvedRun& run, Files& files) {
-  if (run.options.kernels.mode == KernelMode::standard) return 0;
-  const std::string path = tuning_record_path(run.options);
-  const auto record = read_tuning_record(path, files);
-  const auto kernels = record.ok() ? kernels_from(*record, run, path, files) : record.status();
+  const auto tuned = tuned_schedules(run, {}, files);
+  const auto kernels = tuned.ok() ? kernels_of(tuned->schedules, run, files) : tuned.status();
   if (!kernels.ok()) return 0;
   return std::ranges::count_if(kernels->pool, [](const kernels::PoolKernel& kernel) {
-    return kernel.of->order == kernels::Order::reorders;
+    return kernel.of != nullptr && kernel.of->order == kernels::Order::reorders;
   });
 }
 

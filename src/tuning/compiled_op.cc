@@ -14,7 +14,6 @@
 #include "run/chosen_kernels.h"
 #include "run/generated_code.h"
 #include "run/gpu/gpu_run.h"
-#include "run/gpu/make_gpu_store.h"
 #include "run/rank.h"
 
 namespace recmill::train {
@@ -22,7 +21,6 @@ namespace {
 
 using kernels::codegen::PoolOp;
 using kernels::codegen::PoolOpFeature;
-using kernels::tune::TuningRecord;
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
@@ -91,26 +89,25 @@ Result<PoolOp> op_of(const ResolvedRun& run, const CompiledOpRequest& request) {
   return op;
 }
 
-/// The schedules that the run would use on the CPU.
-Status choose_for_cpu(const ResolvedRun& run, Files& files, PoolOp& op) {
-  RECMILL_ASSIGN_OR_RETURN(const auto chosen, choose_schedules(run, files));
-  op.tile = chosen.tile;
-  for (size_t f = 0; f < chosen.pool.size(); ++f) op.features[f].kernel = chosen.pool[f];
+/// The schedules that the run would use, on the CPU or on a GPU. Returns how many blocks of an SM
+/// they were tuned to; 0: any number.
+Result<int64_t> choose(const ResolvedRun& run, const CompiledOpRequest& request, Files& files,
+                       PoolOp& op) {
+  SchedulePlace place;
+  const bool for_gpu = run.options.device != DeviceKind::cpu;  // what the run's record is for
+  if (for_gpu) place.architectures = request.architectures;
+  RECMILL_ASSIGN_OR_RETURN(const TunedSchedules chosen, choose_schedules(run, place, files));
+  const Schedules& schedules = chosen.schedules;
+  if (for_gpu) {
+    for (size_t f = 0; f < schedules.pool.size(); ++f)
+      op.features[f].gpu = schedules.pool[f].schedule;
+    return schedules.blocks;
+  }
+  RECMILL_ASSIGN_OR_RETURN(const auto kernels, kernels_of(schedules, run, files));
+  op.tile = kernels.tile;
+  for (size_t f = 0; f < kernels.pool.size(); ++f) op.features[f].kernel = kernels.pool[f];
   tell_without_generated_form(op.features);
-  return {};
-}
-
-/// The schedules that the run would use on a GPU. Returns how many blocks of an SM they
-/// were tuned to; 0: any number.
-Result<int64_t> choose_for_gpu(const ResolvedRun& run, const CompiledOpRequest& request,
-                               Files& files, PoolOp& op) {
-  RECMILL_ASSIGN_OR_RETURN(
-      const auto chosen,
-      choose_gpu_schedules(run, files, [&](const TuningRecord& record, const std::string& path) {
-        return gpu_schedules(record, run, path, request.architectures);
-      }));
-  for (size_t f = 0; f < chosen.pool.size(); ++f) op.features[f].gpu = chosen.pool[f];
-  return chosen.blocks;
+  return 0;
 }
 
 /// The fused kernels for GPUs and their binaries. `blocks`: of an SM, exactly; 0: any
@@ -154,13 +151,7 @@ Result<CompiledOp> compile_op(const ResolvedRun& run, const CompiledOpRequest& r
   const Stopwatch watch;
   RECMILL_ASSIGN_OR_RETURN(const auto torch, kernels::codegen::find_torch(request.python, files));
   RECMILL_ASSIGN_OR_RETURN(PoolOp op, op_of(run, request));
-  const bool for_gpu = run.options.device != DeviceKind::cpu;  // what the run's record is for
-  int64_t blocks = 0;
-  if (for_gpu) {
-    RECMILL_ASSIGN_OR_RETURN(blocks, choose_for_gpu(run, request, files, op));
-  } else {
-    RECMILL_RETURN_IF_ERROR(choose_for_cpu(run, files, op));
-  }
+  RECMILL_ASSIGN_OR_RETURN(const int64_t blocks, choose(run, request, files, op));
   RECMILL_ASSIGN_OR_RETURN(auto cache, library_cache(run.options.kernels, files));
   CompiledOp made;
   made.name = op.name;

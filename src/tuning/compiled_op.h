@@ -31,7 +31,7 @@ struct CompiledOp {
 
 /// Generates and compiles what is not there yet, with the schedules that the run would use, and
 /// compares the library's answers with the reference's. Fails as find_torch(), choose_schedules(),
-/// choose_gpu_schedules(), LibraryCache::load, CubinCache::load and check_pool_op(), and where the
+/// LibraryCache::load, CubinCache::load and check_pool_op(), and where the
 /// name is no identifier.
 Result<CompiledOp> compile_op(const ResolvedRun& run, const CompiledOpRequest& request,
                               Files& files);

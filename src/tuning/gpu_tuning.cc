@@ -5,11 +5,10 @@
 
 #include "base/log.h"
 #include "base/made_folders.h"
-#include "run/chosen_kernels.h"
 #include "run/folder/progress.h"
 #include "run/gpu/gpu_lookups.h"
-#include "run/gpu/make_gpu_store.h"
 #include "run/rank.h"
+#include "run/schedules.h"
 
 namespace recmill::train {
 namespace {
@@ -35,7 +34,7 @@ Result<TuningRecord> tune_for_gpu(const ResolvedRun& run, const TuningRequest& r
   GpuTunerOptions options = gpu_tuner_options(device, lookups->gpu());
   if (device == DeviceKind::cuda) options.rounds = request.rounds;
   TuningRecord record;
-  record.of = gpu_tuned_for(run, device, lookups->gpu());
+  RECMILL_ASSIGN_OR_RETURN(record.of, tuned_for(run, {.gpu = lookups->gpu().properties()}, files));
   record.of.commit = request.commit;
   Progress progress(request.progress, "tuning", "%", 100);
   const std::atomic<bool> never{false};

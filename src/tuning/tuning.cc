@@ -19,10 +19,10 @@
 #include "kernels/tune/memory_rate.h"
 #include "kernels/tune/race.h"
 #include "kernels/tune/tuner.h"
-#include "run/chosen_kernels.h"
 #include "run/drift_warning.h"
 #include "run/generated_code.h"
 #include "run/rank.h"
+#include "run/schedules.h"
 #include "run/tuning_data.h"
 
 namespace recmill::train {
@@ -78,16 +78,15 @@ class PartialTimes {
   /// What was measured before of the subject at these values, if it is of the same thing.
   FamilyTimes of(const TuningSubject& subject, std::span<const FusedParameters> values) const {
     const auto& families = json_["families"];
-    if (!families.contains(subject.family())) return {};
-    const auto times = family_times_from_json(families[subject.family()]);
-    const auto& classes = subject.classes();
-    if (!times.ok() || !std::ranges::equal(times->classes, classes) ||
-        times->values.size() > values.size())
+    const TuningWork& work = subject.work();
+    if (!families.contains(work.family)) return {};
+    const auto times = family_times_from_json(families[work.family]);
+    if (!times.ok() || times->classes != work.classes || times->values.size() > values.size())
       return {};
     for (size_t v = 0; v < times->values.size(); ++v) {
       if (times->values[v].value != values[v]) return {};
     }
-    log_info(fmt::format("{}: {} goes on after {} of {} values", path_, subject.family(),
+    log_info(fmt::format("{}: {} goes on after {} of {} values", path_, work.family,
                          times->values.size(), values.size()));
     return *times;
   }
@@ -202,7 +201,7 @@ class FamilyTuner {
   void show(const TuningSubject& subject, const TunerProgress& at, size_t values, double until) {
     const double done = done_ + at.done * (until - done_);
     progress_.show(static_cast<int64_t>(done * 100),
-                   fmt::format("{}, value {} of {}, {} left", subject.family(), at.value + 1,
+                   fmt::format("{}, value {} of {}, {} left", subject.work().family, at.value + 1,
                                values, format_duration(seconds() / done * (1.0 - done))));
   }
 
@@ -217,21 +216,22 @@ class FamilyTuner {
       const auto [local, global] = least();
       return local <= kLeastLocalShare * left && local + global <= kLeastShare * left;
     };
-    std::vector<int64_t> largest_first(subject.batches());
+    const TuningWork& work = subject.work();
+    std::vector<int64_t> largest_first(work.batches());
     std::iota(largest_first.begin(), largest_first.end(), int64_t{0});
     std::ranges::stable_sort(largest_first, std::greater(),
-                             [&](int64_t batch) { return subject.samples(batch); });
-    if (!reaches() && subject.batches() > 1)
+                             [&](int64_t batch) { return work.samples[batch]; });
+    if (!reaches() && work.batches() > 1)
       subject.keep_batches(
           std::array{largest_first.front(), largest_first[largest_first.size() / 2]});
     if (!reaches() && options.values.size() > 3)
       options.values.erase(options.values.begin() + 1, options.values.end() - 2);
-    if (!reaches() && subject.batches() == 2) subject.keep_batches(std::array{int64_t{0}});
+    if (!reaches() && work.batches() == 2) subject.keep_batches(std::array{int64_t{0}});
     const double all = least().local + least().global;
     if (all > left)
       log_warning(
           fmt::format("{}: {} of the budget are left, but to compare all schedules takes about {}",
-                      subject.family(), format_duration(left), format_duration(all)));
+                      work.family, format_duration(left), format_duration(all)));
     return {};
   }
 
@@ -247,9 +247,10 @@ class FamilyTuner {
                                    measure_tasks(subject, tuned.choice, clock_, pool_, stop_));
           return nanoseconds * 1e-9;
         }};
-    const RaceOptions options{.rounds = kAgainRounds,
-                              .seconds = kAgainSeconds / static_cast<double>(subject.batches()),
-                              .until_ns = until_ns};
+    const RaceOptions options{
+        .rounds = kAgainRounds,
+        .seconds = kAgainSeconds / static_cast<double>(subject.work().batches()),
+        .until_ns = until_ns};
     RECMILL_ASSIGN_OR_RETURN(const auto seconds, race(entrants, options, clock_, stop_));
     tuned.measured_nanoseconds = seconds[0] * 1e9;
     tuned.default_nanoseconds = seconds[1] * 1e9;
@@ -276,7 +277,7 @@ Result<TuningRecord> record_before(const ResolvedRun& run, const TuningRequest& 
                                    const std::string& path, Files& files) {
   if (!request.if_drifted) return TuningRecord{};
   RECMILL_ASSIGN_OR_RETURN(auto record, read_tuning_record(path, files));
-  RECMILL_ASSIGN_OR_RETURN(const TunedFor here, tuned_for(run, files));
+  RECMILL_ASSIGN_OR_RETURN(const TunedFor here, tuned_for(run, {}, files));
   const std::string why = foreign_because(record.of, here);
   if (!why.empty()) return Status::Failed(path + ": " + why + "; tune without --if-drifted");
   return record;
@@ -311,6 +312,11 @@ double price_of_order(const FamilyTuning& family) {
   return 1.0;
 }
 
+/// Null: not measured.
+Json milliseconds(double nanoseconds) {
+  return nanoseconds > 0.0 ? Json(nanoseconds * 1e-6) : Json();
+}
+
 }  // namespace
 
 Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, Files& files) {
@@ -319,7 +325,7 @@ Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, 
   RECMILL_ASSIGN_OR_RETURN(const auto made, MadeFolders::make_for(files, path));
   const auto pool = make_pool(run.threads);
   TuningRecord record;
-  RECMILL_ASSIGN_OR_RETURN(record.of, tuned_for(run, files));
+  RECMILL_ASSIGN_OR_RETURN(record.of, tuned_for(run, {}, files));
   record.of.commit = request.commit;
   PartialTimes partial(path + ".partial", measured_as(run, request, record.of), files);
   FamilyTuner tuner(request, partial, *pool);
@@ -331,11 +337,12 @@ Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, 
   bool moved = false;
   const auto tune_family = [&](auto& subject, std::vector<FusedParameters> values,
                                const Deadlines& deadlines, double until) -> Status {
-    const FamilyTuning* const known = before.family(subject.family());
+    const std::string& name = subject.work().family;
+    const FamilyTuning* const known = before.family(name);
     FamilyTimes from;
     if (known != nullptr) {
       auto regrouped = regroup(known->times, subject.features());
-      tell(run, subject.family(), regrouped);
+      tell(run, name, regrouped);
       if (regrouped.moved.empty()) {
         record.families.push_back(*known);
         return {};
@@ -363,7 +370,7 @@ Result<TuningRecord> tune(const ResolvedRun& run, const TuningRequest& request, 
   {
     RECMILL_ASSIGN_OR_RETURN(const auto subject,
                              make_update_subject(run, data.tables, data.batches));
-    if (!subject->classes().empty())
+    if (!subject->work().classes.empty())
       RECMILL_RETURN_IF_ERROR(
           tune_family(*subject, update_values(l2_bytes), tuner.deadlines(1.0), 1.0));
   }
@@ -399,13 +406,13 @@ Json summary_of(const TuningRecord& record) {
         {"tile", tile == kernels::kWholeFeature ? Json("whole features") : Json(tile)},
         {"l2_bytes", family.choice.value.l2_bytes},
         {"blocks", family.choice.value.blocks},
-        {"predicted_ms", predicted * 1e-6},
-        {"measured_ms", measured * 1e-6},
-        {"default_ms", family.default_nanoseconds * 1e-6},
-        {"prebuilt_ms", family.code.prebuilt * 1e-6},
-        {"branches_ms", family.code.branches * 1e-6},
-        {"pointers_ms", family.code.pointers * 1e-6},
-        {"speedup", family.default_nanoseconds / measured},
+        {"predicted_ms", milliseconds(predicted)},
+        {"measured_ms", milliseconds(measured)},
+        {"default_ms", milliseconds(family.default_nanoseconds)},
+        {"prebuilt_ms", milliseconds(family.code.prebuilt)},
+        {"branches_ms", milliseconds(family.code.branches)},
+        {"pointers_ms", milliseconds(family.code.pointers)},
+        {"speedup", measured > 0.0 ? Json(family.default_nanoseconds / measured) : Json()},
         {"price_of_order", price_of_order(family)}};
   }
   return json;

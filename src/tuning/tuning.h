@@ -37,7 +37,8 @@ Result<kernels::tune::TuningRecord> tune(const ResolvedRun& run, const TuningReq
 /// The record that follows from the times in `record`: the same times, the same bytes.
 Result<kernels::tune::TuningRecord> replay(kernels::tune::TuningRecord record);
 
-/// One line a figure: tables, classes, values, predicted and measured times.
+/// One line a figure: tables, classes, values, predicted and measured times; null where a time was
+/// not measured.
 Json summary_of(const kernels::tune::TuningRecord& record);
 
 }  // namespace recmill::train

@@ -53,7 +53,7 @@ Result<std::vector<SingleSchedule>> singles(const KernelWorkload& workload,
   for (const FusedParameters& value : train::fused_values(this_processor().l2_bytes)) {
     if (value.defaults) continue;  // they are among the candidates of the others
     std::vector<std::vector<Schedule>> lists;
-    for (size_t c = 0; c < subject->classes().size(); ++c)
+    for (size_t c = 0; c < subject->work().classes.size(); ++c)
       lists.push_back(subject->schedules(c, value));
     for (const Schedule& schedule : in_all(lists)) {
       const bool known = std::ranges::any_of(all, [&](const SingleSchedule& other) {
@@ -67,6 +67,12 @@ Result<std::vector<SingleSchedule>> singles(const KernelWorkload& workload,
     }
   }
   return all;
+}
+
+Result<store::StoreKernels> kernels_from(const kernels::tune::TuningRecord& record,
+                                         const train::ResolvedRun& run, const std::string& source) {
+  RECMILL_ASSIGN_OR_RETURN(const auto schedules, train::schedules_from(record, run, {}, source));
+  return train::kernels_of(schedules, run);
 }
 
 /// Measures a subject in this run and chooses.
@@ -86,9 +92,9 @@ Result<TunedKernels> chosen_for(const train::ResolvedRun& run, kernels::tune::Po
       kernels::tune::measure_fused(subject, family.choice, kFinalRounds, clock, pool));
   family.measured_nanoseconds = seconds * 1e9;
   TunedKernels made;
-  RECMILL_ASSIGN_OR_RETURN(made.record.of, train::tuned_for(run));
+  RECMILL_ASSIGN_OR_RETURN(made.record.of, train::tuned_for(run, {}));
   made.record.families.push_back(std::move(family));
-  RECMILL_ASSIGN_OR_RETURN(made.kernels, train::kernels_from(made.record, run, source));
+  RECMILL_ASSIGN_OR_RETURN(made.kernels, kernels_from(made.record, run, source));
   return made;
 }
 
@@ -180,7 +186,7 @@ Result<TunedKernels> tune_here(const train::ResolvedRun& run, double budget_seco
   request.seed = kTuneSeed;
   request.budget_seconds = budget_seconds;
   RECMILL_ASSIGN_OR_RETURN(auto made, train::tune(here, request, files));
-  RECMILL_ASSIGN_OR_RETURN(auto kernels, train::kernels_from(made, run, "tuned in this run"));
+  RECMILL_ASSIGN_OR_RETURN(auto kernels, kernels_from(made, run, "tuned in this run"));
   return TunedKernels{std::move(made), std::move(kernels)};
 }
 
@@ -189,7 +195,7 @@ Result<TunedKernels> tuned_kernels(const train::ResolvedRun& run, double budget_
   const std::string path = train::tuning_record_path(run.options);
   auto record = train::read_tuning_record(path, files);
   if (record.ok()) {
-    auto kernels = train::kernels_from(*record, run, path);
+    auto kernels = kernels_from(*record, run, path);
     if (kernels.ok()) {
       log_info(run.options.name + ": schedules of " + path);
       return TunedKernels{*std::move(record), *std::move(kernels)};

@@ -29,7 +29,7 @@ enum class StreamPriority { normal, high };
 
 /// Calls may come from any thread. What is enqueued on a stream happens in order, some time; an
 /// error of it names the kernel, and is that of every later call.
-class GpuDriver {
+class GpuDriver {  // More than eight functions: one for each of the driver's that is used.
  public:
   using Stream = void*;
   using Event = void*;

@@ -28,9 +28,10 @@ class RunOfAll {
   RunOfAll(TuningSubject& subject, const Clock& clock, ThreadPool& pool)
       : subject_(subject), clock_(clock), pool_(pool) {
     double bytes = 0.0;
-    for (size_t c = 0; c < subject.classes().size(); ++c) {
-      const double of_feature = subject.bytes(c);
-      for (const int64_t feature : subject.classes()[c].features) {
+    const TuningWork& work = subject.work();
+    for (size_t c = 0; c < work.classes.size(); ++c) {
+      const double of_feature = work.bytes[c];
+      for (const int64_t feature : work.classes[c].features) {
         tasks_.push_back({c, feature, of_feature});
         bytes += of_feature;
       }
@@ -136,19 +137,19 @@ Result<std::vector<double>> measure_classes(TuningSubject& subject, const Choice
                                             const std::atomic<bool>& stop) {
   std::vector<std::vector<Schedule>> schedules;
   for (const ChosenSchedule& chosen : choice.schedules) schedules.push_back({chosen.schedule});
-  RECMILL_RETURN_IF_ERROR(subject.prepare(schedules, choice.value));
+  RECMILL_RETURN_IF_ERROR(subject.prepare(schedules, choice.value, nullptr));
   RunOfAll all(subject, clock, pool);
   const std::vector<size_t> only(schedules.size(), 0);
   std::vector<std::vector<double>> times(schedules.size());
   for (int64_t round = 0; round < rounds; ++round) {
     std::vector<double> sums(schedules.size(), 0.0);
-    for (int64_t batch = 0; batch < subject.batches(); ++batch) {
+    for (int64_t batch = 0; batch < subject.work().batches(); ++batch) {
       if (stop) return Status::Failed("interrupted");
       const auto nanoseconds = all.run(only, batch);
       for (size_t c = 0; c < sums.size(); ++c) sums[c] += nanoseconds[c];
     }
     for (size_t c = 0; c < sums.size(); ++c)
-      times[c].push_back(sums[c] / static_cast<double>(subject.batches()));
+      times[c].push_back(sums[c] / static_cast<double>(subject.work().batches()));
   }
   std::vector<double> nanoseconds;
   nanoseconds.reserve(times.size());
@@ -175,20 +176,21 @@ Status measure_finalists(TuningSubject& subject, const FinalistsOptions& options
       alone.push_back(candidates[place].nanoseconds);
     }
     for (CandidateTime& candidate : candidates) candidate.among_all = 0.0;
-    std::vector times_of_places(places.size(), std::vector<std::vector<double>>(subject.batches()));
+    std::vector times_of_places(places.size(),
+                                std::vector<std::vector<double>>(subject.work().batches()));
     std::vector<size_t> left(places.size());
     std::iota(left.begin(), left.end(), size_t{0});
     contests.push_back(
         {std::move(places), std::move(times_of_places), std::move(alone), std::move(left)});
   }
-  RECMILL_RETURN_IF_ERROR(subject.prepare(schedules, at.value));
+  RECMILL_RETURN_IF_ERROR(subject.prepare(schedules, at.value, nullptr));
   RunOfAll all(subject, clock, pool);
   const Random random(options.seed, Purpose::test, uint64_t{1} << 32);
   for (int64_t round = 0; round < options.rounds; ++round) {
     if (stop) return Status::Failed("interrupted");
     if (round > 0 && clock.now_ns() > options.until_ns) break;
     if (round > 0 && round % kRoundsOfHalf == 0) std::ranges::for_each(contests, leave_out_half);
-    run_round(all, contests, subject.batches(), random, round);
+    run_round(all, contests, subject.work().batches(), random, round);
   }
   for (size_t c = 0; c < contests.size(); ++c) {
     const auto features = static_cast<double>(times.classes[c].features.size());

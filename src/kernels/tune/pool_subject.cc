@@ -64,8 +64,9 @@ Result<std::unique_ptr<PoolSubject>> PoolSubject::make(std::vector<PooledFeature
   }
   subject->stride_ = (subject->stride_ + kFloatsOfLine - 1) / kFloatsOfLine * kFloatsOfLine;
   subject->features_ = std::move(features);
+  subject->work_.family = "embedding_pool";
+  subject->work_.deterministic = options.deterministic;
   subject->set_classes(group_features(shapes));
-  RECMILL_ASSIGN_OR_RETURN(subject->disturbing_, subject->kernels_of(subject->defaults()));
   int64_t rows = 0;
   for (const SparseBatch& batch : batches) {
     rows = std::max(rows, batch.samples);
@@ -89,12 +90,8 @@ std::vector<FeatureClass> PoolSubject::features() const {
 }
 
 void PoolSubject::set_classes(std::vector<FeatureClass> classes) {
-  classes_ = std::move(classes);
-  class_of_.assign(shapes_.size(), classes_.size());
-  for (size_t c = 0; c < classes_.size(); ++c) {
-    for (const int64_t f : classes_[c].features) class_of_[f] = c;
-  }
-  expected_.clear();
+  work_.classes = std::move(classes);
+  count_batches();
 }
 
 void PoolSubject::keep_batches(std::span<const int64_t> kept) {
@@ -102,6 +99,20 @@ void PoolSubject::keep_batches(std::span<const int64_t> kept) {
   batches.reserve(kept.size());
   for (const int64_t batch : kept) batches.push_back(batches_.at(batch));
   batches_ = std::move(batches);
+  count_batches();
+}
+
+void PoolSubject::count_batches() {
+  work_.samples.clear();
+  work_.lookups.clear();
+  work_.bytes.clear();
+  for (const SparseBatch* batch : batches_) {
+    work_.samples.push_back(static_cast<double>(batch->samples));
+    auto& lookups = work_.lookups.emplace_back();
+    for (const SparseFeature& feature : batch->features)
+      lookups.push_back(static_cast<double>(feature.view(batch->samples).lookups()));
+  }
+  for (size_t c = 0; c < work_.classes.size(); ++c) work_.bytes.push_back(bytes(c));
   expected_.clear();
 }
 
@@ -118,14 +129,14 @@ std::vector<Schedule> PoolSubject::schedules(size_t of_class, const FusedParamet
   device.l2_bytes = value.l2_bytes;
   std::vector<Schedule> all;
   for (const PoolTemplate& of : options_.templates) {
-    for (Schedule& schedule : kernels::candidates(of, classes_[of_class].shape, device))
+    for (Schedule& schedule : kernels::candidates(of, work_.classes[of_class].shape, device))
       all.push_back(std::move(schedule));
   }
   return all;
 }
 
 bool PoolSubject::is_covered(size_t of_class) const {
-  for (const int64_t feature : classes_[of_class].features) {
+  for (const int64_t feature : work_.classes[of_class].features) {
     const int64_t least = covering_lookups(features_[feature].rows);
     for (const SparseBatch* batch : batches_) {
       if (batch->features[feature].view(batch->samples).lookups() >= least) return true;
@@ -134,26 +145,29 @@ bool PoolSubject::is_covered(size_t of_class) const {
   return false;
 }
 
-std::vector<Schedule> PoolSubject::candidates(size_t of_class, const FusedParameters& value) const {
+std::vector<Candidate> PoolSubject::candidates(size_t of_class,
+                                               const FusedParameters& value) const {
   auto all = schedules(of_class, value);
   if (!is_covered(of_class)) std::erase_if(all, stages);
-  return all;
-}
-
-Order PoolSubject::order_of(const Schedule& schedule) const {
-  const auto kernel = find_pool_kernel(schedule, options_.templates);
-  return kernel.ok() ? kernel->of->order : Order::contract;
+  std::vector<Candidate> candidates;
+  for (Schedule& schedule : all) {
+    const auto kernel = find_pool_kernel(schedule, options_.templates);
+    const Order order = kernel.ok() ? kernel->of->order : Order::contract;
+    candidates.push_back({std::move(schedule), order});
+  }
+  return candidates;
 }
 
 Result<PoolSubject::Expected*> PoolSubject::expected(size_t of_class) {
   const auto [place, added] = expected_.try_emplace(of_class);
   Expected& made = place->second;
   if (!added) return &made;
-  const int64_t feature = classes_[of_class].features.front();
+  const int64_t feature = work_.classes[of_class].features.front();
   std::vector<int64_t> order(batches_.size());
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](int64_t a, int64_t b) { return lookups(feature, a) < lookups(feature, b); });
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return work_.lookups[a][feature] < work_.lookups[b][feature];
+  });
   made.task = task(feature, order[order.size() / 2], outputs_[0]);
   made.task.stride = (made.task.rows.dim + kFloatsOfLine - 1) / kFloatsOfLine * kFloatsOfLine;
   const int64_t outputs = rows_out(features_[feature].pooling, made.task.bags);
@@ -182,7 +196,10 @@ Status PoolSubject::check(size_t of_class, const Schedule& schedule, const Fused
 }
 
 Status PoolSubject::prepare(const std::vector<std::vector<Schedule>>& candidates,
-                            const FusedParameters& value) {
+                            const FusedParameters& value, const Choice* disturbing) {
+  if (disturbing != nullptr) {
+    RECMILL_ASSIGN_OR_RETURN(disturbing_, kernels_of(*disturbing));
+  }
   kernels_.clear();
   for (size_t c = 0; c < candidates.size(); ++c) {
     kernels_.emplace_back();
@@ -217,17 +234,8 @@ void PoolSubject::run(size_t of_class, size_t candidate, int64_t feature, int64_
   run_pieces(task(feature, batch, outputs_[0]), kernels_[of_class][candidate]);
 }
 
-double PoolSubject::lookups(int64_t feature, int64_t batch) const {
-  const SparseBatch& of = *batches_[batch];
-  return static_cast<double>(of.features[feature].view(of.samples).lookups());
-}
-
-double PoolSubject::samples(int64_t batch) const {
-  return static_cast<double>(batches_[batch]->samples);
-}
-
 double PoolSubject::bytes(size_t of_class) const {
-  const int64_t feature = classes_[of_class].features.front();
+  const int64_t feature = work_.classes[of_class].features.front();
   const PooledFeature& of = features_[feature];
   std::vector<bool> seen(of.rows.count);
   double bytes = 0.0;
@@ -240,52 +248,38 @@ double PoolSubject::bytes(size_t of_class) const {
   return bytes / static_cast<double>(batches_.size());
 }
 
-void PoolSubject::disturb(size_t of_class, int thread, int64_t turn) {
-  // Some hundred features apart from what other threads are at, going round.
-  const auto count = static_cast<int64_t>(features_.size());
-  const int64_t place = turn + thread * (count / std::max(options_.threads, 1) + 1);
-  const int64_t feature = place % count;
-  if (class_of_[feature] == of_class) return;
-  run_pieces(task(feature, place / count % batches(), outputs_[thread]), disturbing_[feature]);
-}
-
-Status PoolSubject::disturb_with(const Choice& choice) {
-  RECMILL_ASSIGN_OR_RETURN(disturbing_, kernels_of(choice.schedules));
-  return {};
+void PoolSubject::disturb(int64_t feature, int64_t batch, int thread) {
+  run_pieces(task(feature, batch, outputs_[thread]), disturbing_[feature]);
 }
 
 std::vector<ChosenSchedule> PoolSubject::defaults() const {
   std::vector<ChosenSchedule> schedules;
-  for (const FeatureClass& of : classes_)
+  for (const FeatureClass& of : work_.classes)
     schedules.push_back(
         {default_pool_schedule(of.shape.pooling, of.shape.bags.one_each()), 0.0, 0.0});
   return schedules;
 }
 
-Status PoolSubject::fuse(const Choice& choice) {
-  return choice.schedules.empty() ? fuse(defaults(), kWholeFeature)
-                                  : fuse(choice.schedules, choice.value.tile);
-}
-
-Result<std::vector<PoolKernel>> PoolSubject::kernels_of(
-    std::span<const ChosenSchedule> by_class) const {
-  RECMILL_CHECK(by_class.size() == classes_.size());
+Result<std::vector<PoolKernel>> PoolSubject::kernels_of(const Choice& choice) const {
+  const auto by_class = choice.schedules.empty() ? defaults() : choice.schedules;
+  RECMILL_CHECK(by_class.size() == work_.classes.size());
   std::vector<PoolKernel> kernels(shapes_.size());
-  for (size_t c = 0; c < classes_.size(); ++c) {
+  for (size_t c = 0; c < by_class.size(); ++c) {
     RECMILL_ASSIGN_OR_RETURN(PoolKernel kernel,
                              find_pool_kernel(by_class[c].schedule, options_.templates));
     kernel.per_lookup = by_class[c].per_lookup;
     kernel.per_sample = by_class[c].per_sample;
-    for (int64_t f : classes_[c].features) kernels[f] = kernel;
+    for (const int64_t f : work_.classes[c].features) kernels[f] = kernel;
   }
   return kernels;
 }
 
-Status PoolSubject::fuse(std::span<const ChosenSchedule> by_class, int64_t tile) {
-  RECMILL_ASSIGN_OR_RETURN(auto kernels, kernels_of(by_class));
+Result<FusedRun> PoolSubject::fuse(const Choice& choice) {
+  RECMILL_ASSIGN_OR_RETURN(auto kernels, kernels_of(choice));
+  const int64_t tile = choice.schedules.empty() ? kWholeFeature : choice.value.tile;
   fused_ = std::make_unique<FusedPool>(std::move(kernels), tile);
   fused_->use(code_);
-  return {};
+  return FusedRun([this](int64_t batch, ThreadPool& pool) { run_fused(batch, pool); });
 }
 
 void PoolSubject::run_fused(int64_t batch, ThreadPool& pool) {

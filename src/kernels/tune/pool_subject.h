@@ -43,39 +43,28 @@ class PoolSubject final : public TuningSubject {
   /// Takes the place of the grouping by what batches show; each feature stands in one class.
   void set_classes(std::vector<FeatureClass> classes);
 
-  std::string family() const override { return "embedding_pool"; }
-  std::span<const FeatureClass> classes() const override { return classes_; }
-  int64_t batches() const override { return static_cast<int64_t>(batches_.size()); }
+  const TuningWork& work() const override { return work_; }
   void keep_batches(std::span<const int64_t> kept) override;
   /// Every schedule that the templates have for a class.
   std::vector<Schedule> schedules(size_t of_class, const FusedParameters& value) const;
   /// Without those that stage a table which no batch covers: they would be the default schedule by
   /// other names, and the luckiest of many equals would pass for the fastest.
-  std::vector<Schedule> candidates(size_t of_class, const FusedParameters& value) const override;
-  Order order_of(const Schedule& schedule) const override;
-  bool deterministic() const override { return options_.deterministic; }
+  std::vector<Candidate> candidates(size_t of_class, const FusedParameters& value) const override;
   Status check(size_t of_class, const Schedule& schedule, const FusedParameters& value) override;
-  Status prepare(const std::vector<std::vector<Schedule>>& candidates,
-                 const FusedParameters& value) override;
+  Status prepare(const std::vector<std::vector<Schedule>>& candidates, const FusedParameters& value,
+                 const Choice* disturbing) override;
   void run(size_t of_class, size_t candidate, int64_t feature, int64_t batch) override;
-  double lookups(int64_t feature, int64_t batch) const override;
-  double samples(int64_t batch) const override;
-  double bytes(size_t of_class) const override;
-  void disturb(size_t of_class, int thread, int64_t turn) override;
-  Status disturb_with(const Choice& choice) override;
-  Status fuse(const Choice& choice) override;
-  void run_fused(int64_t batch, ThreadPool& pool) override;
+  void disturb(int64_t feature, int64_t batch, int thread) override;
+  Result<FusedRun> fuse(const Choice& choice) override;
 
   std::span<const PooledFeature> pooled() const { return features_; }
-  /// What run_fused() runs, after fuse().
+  /// What runs after fuse().
   const FusedPool& fused() const { return *fused_; }
   /// From now on fuse() takes this code, made for the schedules that it is called with; null: none.
   void use(std::shared_ptr<const PoolCode> code) { code_ = std::move(code); }
 
   /// The default schedules by class.
   std::vector<ChosenSchedule> defaults() const;
-  /// Sets the schedules of run_fused() by class, without tuning.
-  Status fuse(std::span<const ChosenSchedule> by_class, int64_t tile);
 
  private:
   PoolSubject() = default;
@@ -85,14 +74,17 @@ class PoolSubject final : public TuningSubject {
   Result<Expected*> expected(size_t of_class);
   void run_tiles(const PoolTask& task, const PoolKernel& kernel, int64_t tile) const;
   void run_pieces(const PoolTask& task, const PoolKernel& kernel) const;
-  Result<std::vector<PoolKernel>> kernels_of(std::span<const ChosenSchedule> by_class) const;
+  /// By feature; of a choice without schedules the default ones.
+  Result<std::vector<PoolKernel>> kernels_of(const Choice& choice) const;
+  void run_fused(int64_t batch, ThreadPool& pool);
+  void count_batches();
+  double bytes(size_t of_class) const;
 
   std::vector<PooledFeature> features_;
   std::vector<FeatureShape> shapes_;  // [features]
   std::vector<const SparseBatch*> batches_;
   PoolSubjectOptions options_;
-  std::vector<FeatureClass> classes_;
-  std::vector<size_t> class_of_;  // [features]
+  TuningWork work_;
   std::vector<int64_t> columns_;  // [features], where outputs begin
   int64_t stride_ = 0;            // of outputs, floats, whole cache lines
   std::vector<Buffer> outputs_;   // [threads]: the fused run's and the timed one's, then others'

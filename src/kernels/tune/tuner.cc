@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
 #include <numeric>
 #include <utility>
 
@@ -64,20 +65,32 @@ bool is_measured(const ValueTimes& at) {
 /// One value's local stage.
 class LocalStage {
  public:
-  /// `known` [classes]: what was measured before. `only`: its schedules are the only candidates,
-  /// and all batches are visited.
+  /// `known` [classes]: what was measured before. `disturbing`: the schedules of what is not timed.
+  /// `only`: its schedules are the only candidates, and all batches are visited.
   LocalStage(TuningSubject& subject, const TunerOptions& options, size_t value,
-             std::vector<ClassTimes> known, const Clock& clock, const std::atomic<bool>& stop,
-             const Choice* only = nullptr)
+             std::vector<ClassTimes> known, Choice disturbing, const Clock& clock,
+             const std::atomic<bool>& stop, const Choice* only = nullptr)
       : subject_(subject),
+        work_(subject.work()),
         options_(options),
         known_(std::move(known)),
+        disturbing_(std::move(disturbing)),
         value_(options.values[value]),
         clock_(clock),
         stop_(stop),
         only_(only),
         random_(options.seed, Purpose::test, value),
-        batches_(only != nullptr ? subject.batches() : local_batches(subject.batches())) {}
+        batches_(only != nullptr ? work_.batches() : local_batches(work_.batches())) {
+    int64_t last = -1;
+    for (size_t c = 0; c < work_.classes.size(); ++c) {
+      for (const int64_t feature : work_.classes[c].features) {
+        features_.push_back({feature, c});
+        last = std::max(last, feature);
+      }
+    }
+    std::ranges::sort(features_, {}, &Feature::number);
+    if (work_.exclusive) busy_ = std::vector<std::mutex>(last + 1);
+  }
 
   Result<ValueTimes> run(ThreadPool& pool, int64_t until_ns,
                          const std::function<void(double done)>& progress) {
@@ -91,7 +104,8 @@ class LocalStage {
         return;
       }
       for (int64_t turn = 0; !finished.load(std::memory_order_relaxed); ++turn)
-        subject_.disturb(timed.load(std::memory_order_relaxed), static_cast<int>(task), turn);
+        disturb(timed.load(std::memory_order_relaxed), static_cast<int>(task), turn,
+                pool.threads());
     });
     if (stop_) return Status::Failed("interrupted");
     return result();
@@ -99,24 +113,21 @@ class LocalStage {
 
  private:
   Status find_candidates() {
-    const size_t classes = subject_.classes().size();
-    for (size_t c = 0; c < classes; ++c) {
+    for (size_t c = 0; c < work_.classes.size(); ++c) {
       all_.push_back({});
       right_.push_back({});
-      for (const Schedule& schedule : candidates(c)) {
+      for (const auto& [schedule, order] : candidates(c)) {
         if (stop_) return Status::Failed("interrupted");
         const Status status = subject_.check(c, schedule, value_);
         if (status.ok()) right_.back().push_back(schedule);
-        all_.back().push_back(
-            {schedule, 0.0, 0.0, status.ok() ? "" : status.message(), subject_.order_of(schedule)});
+        all_.back().push_back({schedule, 0.0, 0.0, status.ok() ? "" : status.message(), order});
       }
-      times_.emplace_back(right_.back().size(),
-                          std::vector<std::vector<double>>(subject_.batches()));
-      work_.push_back({0.0, 0.0, 0});
+      times_.emplace_back(right_.back().size(), std::vector<std::vector<double>>(work_.batches()));
+      done_.push_back({0.0, 0.0, 0});
       visited_.emplace_back(right_.back().size());
       std::iota(visited_.back().begin(), visited_.back().end(), size_t{0});
     }
-    return subject_.prepare(right_, value_);
+    return subject_.prepare(right_, value_, options_.alone ? nullptr : &disturbing_);
   }
 
   /// The visits of some rounds: in each, every candidate that is left of every class is visited, in
@@ -169,9 +180,9 @@ class LocalStage {
     }
   }
 
-  std::vector<Schedule> candidates(size_t c) const {
+  std::vector<Candidate> candidates(size_t c) const {
     if (is_measured(known_[c])) return {};
-    if (only_ != nullptr) return {only_->schedules[c].schedule};
+    if (only_ != nullptr) return {{only_->schedules[c].schedule}};
     return subject_.candidates(c, value_);
   }
 
@@ -196,7 +207,7 @@ class LocalStage {
   }
 
   void visit_class(size_t c, size_t candidate, int64_t batch, int64_t visit) {
-    const auto& features = subject_.classes()[c].features;
+    const auto& features = work_.classes[c].features;
     // Every second feature, then the others, so that each is cold whether it is timed or comes
     // before one that is.
     const auto count = static_cast<int64_t>(features.size());
@@ -206,17 +217,37 @@ class LocalStage {
     // together, the one before it with the same schedule.
     const int64_t before = options_.alone ? feature : features[(place + count - 1) % count];
     if (options_.alone || count > 1) {
-      subject_.reserve(before);
+      const auto reserved = reserve(before);
       subject_.run(c, candidate, before, batch);
     }
-    subject_.reserve(feature);
+    const auto reserved = reserve(feature);
     const int64_t start = clock_.now_ns();
     subject_.run(c, candidate, feature, batch);
     const auto nanoseconds = static_cast<double>(clock_.now_ns() - start);
     times_[c][candidate][batch].push_back(nanoseconds);
-    work_[c].lookups += subject_.lookups(feature, batch);
-    work_[c].samples += subject_.samples(batch);
-    ++work_[c].visits;
+    done_[c].lookups += work_.lookups[batch][feature];
+    done_[c].samples += work_.samples[batch];
+    ++done_[c].visits;
+  }
+
+  /// Where features are exclusive: as long as this is held, nothing disturbs at the feature.
+  std::unique_lock<std::mutex> reserve(int64_t feature) {
+    return work_.exclusive ? std::unique_lock(busy_[feature]) : std::unique_lock<std::mutex>();
+  }
+
+  /// Some hundred features apart from what other threads are at, going round, but for those of the
+  /// class that is timed. `turn` counts calls.
+  void disturb(size_t of_class, int thread, int64_t turn, int threads) {
+    const int64_t count = std::ssize(features_);
+    const int64_t place = turn + thread * (count / threads + 1);
+    const auto& [feature, in] = features_[place % count];
+    if (in == of_class) return;
+    std::unique_lock<std::mutex> lock;
+    if (work_.exclusive) {
+      lock = std::unique_lock(busy_[feature], std::try_to_lock);
+      if (!lock.owns_lock()) return;
+    }
+    subject_.disturb(feature, place / count % work_.batches(), thread);
   }
 
   ValueTimes result() const {
@@ -234,23 +265,29 @@ class LocalStage {
         candidate.nanoseconds = time.nanoseconds;
         candidate.spread = time.spread;
       }
-      const double visits = std::max<double>(1.0, static_cast<double>(work_[c].visits));
-      times.lookups = work_[c].lookups / visits;
-      times.samples = work_[c].samples / visits;
-      times.bytes = subject_.bytes(c);
+      const double visits = std::max<double>(1.0, static_cast<double>(done_[c].visits));
+      times.lookups = done_[c].lookups / visits;
+      times.samples = done_[c].samples / visits;
+      times.bytes = work_.bytes[c];
       made.classes.push_back(std::move(times));
     }
     return made;
   }
 
-  struct Work {
+  struct Done {
     double lookups, samples;
     int64_t visits;
   };
+  struct Feature {
+    int64_t number;
+    size_t of_class;
+  };
 
   TuningSubject& subject_;
+  const TuningWork& work_;
   const TunerOptions& options_;
   const std::vector<ClassTimes> known_;
+  const Choice disturbing_;
   const FusedParameters value_;
   const Clock& clock_;
   const std::atomic<bool>& stop_;
@@ -261,8 +298,10 @@ class LocalStage {
   std::vector<std::vector<Schedule>> right_;     // [classes]: those that are not refused
   // [classes][right][batches][visits], nanoseconds
   std::vector<std::vector<std::vector<std::vector<double>>>> times_;
-  std::vector<Work> work_;                    // [classes]
+  std::vector<Done> done_;                    // [classes]
   std::vector<std::vector<size_t>> visited_;  // [classes]: which of the right are still visited
+  std::vector<Feature> features_;             // of all classes, ascending
+  std::vector<std::mutex> busy_;              // [features] by number, where they are exclusive
 };
 
 enum class Way { winners, shared, refined };
@@ -322,7 +361,7 @@ Result<std::vector<double>> race_fused(TuningSubject& subject, std::span<const C
   entrants.reserve(choices.size());
   for (const Choice& choice : choices)
     entrants.emplace_back([&] { return measure_fused(subject, choice, 1, clock, pool); });
-  const RaceOptions options{rounds, kFusedSeconds / static_cast<double>(subject.batches()),
+  const RaceOptions options{rounds, kFusedSeconds / static_cast<double>(subject.work().batches()),
                             kFarBehindFused, until_ns};
   RECMILL_ASSIGN_OR_RETURN(auto times, race(entrants, options, clock, stop));
   for (double& time : times) time *= 1e9;
@@ -369,17 +408,18 @@ int64_t local_batches(int64_t batches) {
 
 Result<double> measure_fused(TuningSubject& subject, const Choice& choice, int64_t rounds,
                              const Clock& clock, ThreadPool& pool) {
-  RECMILL_RETURN_IF_ERROR(subject.fuse(choice));
-  subject.run_fused(0, pool);
+  RECMILL_ASSIGN_OR_RETURN(const FusedRun run, subject.fuse(choice));
+  const int64_t batches = subject.work().batches();
+  run(0, pool);
   std::vector<double> seconds;
   for (int64_t round = 0; round < rounds; ++round) {
     double sum = 0.0;
-    for (int64_t batch = 0; batch < subject.batches(); ++batch) {
+    for (int64_t batch = 0; batch < batches; ++batch) {
       const int64_t start = clock.now_ns();
-      subject.run_fused(batch, pool);
+      run(batch, pool);
       sum += static_cast<double>(clock.now_ns() - start) * 1e-9;
     }
-    seconds.push_back(sum / static_cast<double>(subject.batches()));
+    seconds.push_back(sum / static_cast<double>(batches));
   }
   std::sort(seconds.begin(), seconds.end());
   return seconds[seconds.size() / 2];
@@ -388,19 +428,20 @@ Result<double> measure_fused(TuningSubject& subject, const Choice& choice, int64
 Result<UnitTimes> measure_units(TuningSubject& subject, const FusedParameters& defaults,
                                 const Clock& clock, ThreadPool& pool,
                                 const std::atomic<bool>& stop) {
-  const size_t classes = subject.classes().size();
+  const TuningWork& work = subject.work();
+  const size_t classes = work.classes.size();
   Choice choice{defaults, {}, 0.0};
   for (size_t c = 0; c < classes; ++c)
-    choice.schedules.push_back({subject.candidates(c, defaults).front()});
+    choice.schedules.push_back({subject.candidates(c, defaults).front().schedule});
   RECMILL_ASSIGN_OR_RETURN(const auto nanoseconds,
                            measure_classes(subject, choice, /*rounds=*/1, clock, pool, stop));
   UnitTimes units;
   for (size_t c = 0; c < classes; ++c)  // a visit is of two features, one of them untimed
-    units.pass += 2e-9 * nanoseconds[c] / static_cast<double>(subject.classes()[c].features.size());
+    units.pass += 2e-9 * nanoseconds[c] / static_cast<double>(work.classes[c].features.size());
   const int64_t start = clock.now_ns();
   RECMILL_RETURN_IF_ERROR(measure_fused(subject, choice, /*rounds=*/1, clock, pool).status());
-  units.fused = static_cast<double>(clock.now_ns() - start) * 1e-9 /
-                static_cast<double>(1 + subject.batches());
+  units.fused =
+      static_cast<double>(clock.now_ns() - start) * 1e-9 / static_cast<double>(1 + work.batches());
   return units;
 }
 
@@ -409,13 +450,13 @@ LeastSeconds least_seconds(const TuningSubject& subject, const TunerOptions& opt
   size_t passes = 0, fused = 0;
   for (const FusedParameters& value : options.values) {
     size_t most = 0;
-    for (size_t c = 0; c < subject.classes().size(); ++c)
+    for (size_t c = 0; c < subject.work().classes.size(); ++c)
       most = std::max(most, subject.candidates(c, value).size());
     passes += most;
     fused += value.defaults ? 1 : 2;
   }
-  const int64_t visited = local_batches(subject.batches());
-  const int64_t runs = kLeastRounds * (1 + subject.batches());
+  const int64_t batches = subject.work().batches(), visited = local_batches(batches);
+  const int64_t runs = kLeastRounds * (1 + batches);
   return {units.pass * static_cast<double>(passes) * static_cast<double>(visited),
           units.fused * static_cast<double>(fused) * static_cast<double>(runs)};
 }
@@ -424,16 +465,16 @@ Result<double> measure_tasks(TuningSubject& subject, const Choice& choice, const
                              ThreadPool& pool, const std::atomic<bool>& stop) {
   TunerOptions options;
   options.values = {choice.value};
-  options.rounds = std::max<int64_t>(1, kTaskVisits / subject.batches()) * subject.batches();
-  RECMILL_RETURN_IF_ERROR(subject.disturb_with(choice));
-  LocalStage stage(subject, options, 0, std::vector<ClassTimes>(subject.classes().size()), clock,
+  const TuningWork& work = subject.work();
+  options.rounds = std::max<int64_t>(1, kTaskVisits / work.batches()) * work.batches();
+  LocalStage stage(subject, options, 0, std::vector<ClassTimes>(work.classes.size()), choice, clock,
                    stop, &choice);
   RECMILL_ASSIGN_OR_RETURN(const ValueTimes times,
                            stage.run(pool, std::numeric_limits<int64_t>::max(), [](double) {}));
   double sum = 0.0;
   for (size_t c = 0; c < times.classes.size(); ++c) {
     sum += times.classes[c].candidates[0].nanoseconds *
-           static_cast<double>(subject.classes()[c].features.size());
+           static_cast<double>(work.classes[c].features.size());
   }
   return sum;
 }
@@ -443,9 +484,9 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
                             const std::function<Status(const FamilyTimes&)>& kept,
                             const std::function<void(const TunerProgress&)>& progress,
                             const std::atomic<bool>& stop) {
-  times.family = subject.family();
-  times.deterministic = subject.deterministic();
-  times.classes.assign(subject.classes().begin(), subject.classes().end());
+  times.family = subject.work().family;
+  times.deterministic = subject.work().deterministic;
+  times.classes = subject.work().classes;
   const int64_t begin = clock.now_ns();
   const size_t count = options.values.size(), classes = times.classes.size();
   std::vector<size_t> missing;
@@ -462,13 +503,13 @@ Result<FamilyTimes> measure(TuningSubject& subject, const TunerOptions& options,
       const double spent = static_cast<double>(clock.now_ns() - begin) * 1e-9;
       progress({v, all, spent / all * (1.0 - all)});
     };
+    Choice before;  // the default schedules
     if (v > 0) {
-      RECMILL_ASSIGN_OR_RETURN(const Choice before, choice_at(times, v - 1, Way::winners));
-      RECMILL_RETURN_IF_ERROR(subject.disturb_with(before));
+      RECMILL_ASSIGN_OR_RETURN(before, choice_at(times, v - 1, Way::winners));
     }
     auto known = v < times.values.size() ? times.values[v].classes : std::vector<ClassTimes>{};
     known.resize(classes);
-    LocalStage stage(subject, options, v, std::move(known), clock, stop);
+    LocalStage stage(subject, options, v, std::move(known), std::move(before), clock, stop);
     RECMILL_ASSIGN_OR_RETURN(auto value, stage.run(pool, until, show));
     if (v == times.values.size()) times.values.emplace_back();
     times.values[v] = std::move(value);

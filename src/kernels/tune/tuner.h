@@ -27,48 +27,57 @@
 
 namespace recmill::kernels::tune {
 
+/// What a subject has to be tuned, in figures. The batches of `samples` and `lookups` are those
+/// that are kept.
+struct TuningWork {
+  std::string family;                        // "embedding_pool"
+  std::vector<FeatureClass> classes;         // each feature that is tuned is in one
+  std::vector<double> samples;               // [batches]
+  std::vector<std::vector<double>> lookups;  // [batches][features]
+  std::vector<double> bytes;                 // [classes]: ClassTimes::bytes
+  bool deterministic = true;  // only schedules that keep the order of summation may win
+  bool exclusive = false;     // what runs changes its feature: one thread at a time may be there
+
+  int64_t batches() const { return std::ssize(samples); }
+};
+
+/// A schedule worth trying, and whether it keeps the one order of summation.
+struct Candidate {
+  Schedule schedule;
+  Order order = Order::contract;
+};
+
+/// Runs a whole batch, fused.
+using FusedRun = std::function<void(int64_t batch, ThreadPool& pool)>;
+
 /// A family's kernels on a model's tables and batches of historical data.
 class TuningSubject {
  public:
   virtual ~TuningSubject() = default;
 
-  virtual std::string family() const = 0;
-  virtual std::span<const FeatureClass> classes() const = 0;
-  virtual int64_t batches() const = 0;
+  virtual const TuningWork& work() const = 0;
   /// From now on only these batches are there, each once, in this order; classes stay as they are.
   virtual void keep_batches(std::span<const int64_t> kept) = 0;
 
-  /// The schedules worth trying for a class.
-  virtual std::vector<Schedule> candidates(size_t of_class, const FusedParameters& value) const = 0;
-  /// Whether the schedule keeps the one order of summation, and whether only those may win.
-  virtual Order order_of(const Schedule&) const { return Order::contract; }
-  virtual bool deterministic() const { return true; }
+  virtual std::vector<Candidate> candidates(size_t of_class,
+                                            const FusedParameters& value) const = 0;
   /// Fails, saying how, when the schedule's answer is not the reference's on the first feature of
   /// the class. Changes nothing that a later call sees.
   virtual Status check(size_t of_class, const Schedule& schedule, const FusedParameters& value) = 0;
 
-  /// Takes the schedules into use that the following calls name by class and index.
+  /// Takes the schedules into use that run() names by class and index, and those of disturb(): of a
+  /// choice without schedules the default ones; null: it is not called.
   virtual Status prepare(const std::vector<std::vector<Schedule>>& candidates,
-                         const FusedParameters& value) = 0;
-  /// Called before run() and not timed: from here to the end of run() no disturb() is at the
-  /// feature's table.
-  virtual void reserve(int64_t feature) { static_cast<void>(feature); }
+                         const FusedParameters& value, const Choice* disturbing) = 0;
   /// Runs one feature on one batch with a prepared schedule, on the calling thread; a task after
   /// the other, without interference of its own making. Several threads may run different features.
   virtual void run(size_t of_class, size_t candidate, int64_t feature, int64_t batch) = 0;
-  /// Lookups and samples of that.
-  virtual double lookups(int64_t feature, int64_t batch) const = 0;
-  virtual double samples(int64_t batch) const = 0;
-  /// ClassTimes::bytes.
-  virtual double bytes(size_t of_class) const = 0;
-  /// Runs some tasks of features outside `of_class`, on a thread of its own; `turn` counts calls.
-  virtual void disturb(size_t of_class, int thread, int64_t turn) = 0;
-  /// From now on disturb() runs these schedules. Before: the default ones.
-  virtual Status disturb_with(const Choice& choice) = 0;
+  /// Runs a feature beside what is timed, on a thread of the pool's.
+  virtual void disturb(int64_t feature, int64_t batch, int thread) = 0;
 
-  /// Runs a whole batch, fused, with one schedule a class; without schedules as untuned.
-  virtual Status fuse(const Choice& choice) = 0;
-  virtual void run_fused(int64_t batch, ThreadPool& pool) = 0;
+  /// All features with one schedule a class; without schedules as untuned. Good until the next
+  /// call.
+  virtual Result<FusedRun> fuse(const Choice& choice) = 0;
 };
 
 struct TunerOptions {

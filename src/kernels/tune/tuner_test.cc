@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <map>
 #include <thread>
 #include <utility>
@@ -22,27 +24,36 @@ class KnownSubject : public TuningSubject {
  public:
   KnownSubject(StandingClock& clock, std::vector<double> costs, bool hiccups = true)
       : clock_(clock), costs_(std::move(costs)), hiccups_(hiccups) {
-    for (int64_t c = 0; c < 3; ++c) classes_.push_back({{}, {2 * c, 2 * c + 1}});
+    work_.family = "known";
+    for (int64_t c = 0; c < 3; ++c) {
+      work_.classes.push_back({{}, {2 * c, 2 * c + 1}});
+      work_.bytes.push_back(100.0 * static_cast<double>(c + 1));
+    }
+    KnownSubject::keep_batches(std::vector<int64_t>{0, 1, 2, 3});
   }
-  std::string family() const override { return "known"; }
-  std::span<const FeatureClass> classes() const override { return classes_; }
-  int64_t batches() const override { return std::ssize(kept_); }
+  const TuningWork& work() const override { return work_; }
   void keep_batches(std::span<const int64_t> kept) override {
     kept_.assign(kept.begin(), kept.end());
+    work_.samples.assign(kept.size(), 2.0);
+    work_.lookups.clear();
+    for (const int64_t batch : kept)
+      work_.lookups.emplace_back(6, 10.0 * static_cast<double>(batch + 1));
   }
-  std::vector<Schedule> candidates(size_t, const FusedParameters&) const override {
-    std::vector<Schedule> all;
+  std::vector<Candidate> candidates(size_t, const FusedParameters&) const override {
+    std::vector<Candidate> all;
     for (size_t k = 0; k < costs_.size(); ++k)
-      all.push_back({"k", {{"number", static_cast<int64_t>(k)}}});
+      all.push_back({{"k", {{"number", static_cast<int64_t>(k)}}}});
     return all;
   }
   Status check(size_t, const Schedule& schedule, const FusedParameters&) override {
     return schedule.parameters[0].value == wrong ? Status::Failed("it is wrong") : Status{};
   }
-  Status prepare(const std::vector<std::vector<Schedule>>& candidates,
-                 const FusedParameters& value) override {
+  Status prepare(const std::vector<std::vector<Schedule>>& candidates, const FusedParameters& value,
+                 const Choice* disturbing_with) override {
     prepared_ = candidates;
     value_ = value;
+    timed_alone_ = disturbing_with != nullptr;
+    if (timed_alone_) disturbing.push_back(*disturbing_with);
     return {};
   }
   void run(size_t c, size_t candidate, int64_t feature, int64_t batch) override {
@@ -55,20 +66,14 @@ class KnownSubject : public TuningSubject {
     ++visits[{c, k, kept}];
     batches_of_class[c].push_back(kept);
   }
-  double lookups(int64_t, int64_t batch) const override { return 10.0 * double(kept_[batch] + 1); }
-  double samples(int64_t) const override { return 2.0; }
-  double bytes(size_t of_class) const override { return 100.0 * double(of_class + 1); }
-  void disturb(size_t, int, int64_t) override { ++disturbed; }
-  Status disturb_with(const Choice& choice) override {
-    disturbing.push_back(choice);
-    return {};
+  void disturb(int64_t feature, int64_t, int thread) override {
+    EXPECT_TRUE(feature >= 0 && feature < 6);
+    EXPECT_GT(thread, 0);
+    ++disturbed;
   }
-  Status fuse(const Choice& choice) override {
+  Result<FusedRun> fuse(const Choice& choice) override {
     fused_ = choice;
-    return {};
-  }
-  void run_fused(int64_t, ThreadPool&) override {
-    clock_.pass(fused_.value.tile == 64 ? 5000.0 : 9000.0);
+    return FusedRun([this](int64_t, ThreadPool&) { run_fused(); });
   }
 
   int64_t wrong = -1;
@@ -76,14 +81,17 @@ class KnownSubject : public TuningSubject {
   std::map<std::tuple<size_t, size_t, int64_t>, int> visits;
   std::map<size_t, std::vector<int64_t>> batches_of_class;  // run by run
   std::atomic<int64_t> disturbed{0};
-  std::vector<Choice> disturbing;
+  std::vector<Choice> disturbing;  // of each local stage
 
  protected:
+  virtual void run_fused() { clock_.pass(fused_.value.tile == 64 ? 5000.0 : 9000.0); }
+
   StandingClock& clock_;
   std::vector<double> costs_;
   const bool hiccups_;
-  std::vector<int64_t> kept_{0, 1, 2, 3};
-  std::vector<FeatureClass> classes_;
+  std::vector<int64_t> kept_;
+  TuningWork work_;
+  bool timed_alone_ = false;  // in the local stage
   std::vector<std::vector<Schedule>> prepared_;
   FusedParameters value_;
   Choice fused_;
@@ -95,23 +103,19 @@ class CrowdedSubject final : public KnownSubject {
  public:
   explicit CrowdedSubject(StandingClock& clock, std::vector<double> costs = {60.0, 20.0, 22.0})
       : KnownSubject(clock, std::move(costs), /*hiccups=*/false) {}
-  void reserve(int64_t) override { alone_ = true; }
   void run(size_t c, size_t candidate, int64_t feature, int64_t batch) override {
-    if (std::exchange(alone_, false)) return KnownSubject::run(c, candidate, feature, batch);
+    if (timed_alone_) return KnownSubject::run(c, candidate, feature, batch);
     const int64_t number = prepared_[c][candidate].parameters[0].value;
     clock_.pass(number == 2 ? 30.0 : 39.0 + static_cast<double>(number));
     ++among_all[{c, number}];
   }
-  void run_fused(int64_t, ThreadPool&) override {
+  void run_fused() override {
     const bool refined = fused_.schedules[0].schedule.parameters[0].value == 2;
     clock_.pass((fused_.value.tile == 64 ? 5000.0 : 9000.0) + (refined ? refined_costs : 0.0));
   }
 
   std::map<std::pair<size_t, int64_t>, int> among_all;  // by class and candidate
   double refined_costs = -100.0;
-
- private:
-  bool alone_ = false;
 };
 
 /// Whose fused runs take three times as long after the first 200 of them.
@@ -119,7 +123,7 @@ class SlowingSubject final : public KnownSubject {
  public:
   explicit SlowingSubject(StandingClock& clock)
       : KnownSubject(clock, {24.0, 20.0}, /*hiccups=*/false) {}
-  void run_fused(int64_t, ThreadPool&) override {
+  void run_fused() override {
     const double nanoseconds = static_cast<double>(100 * fused_.value.tile);
     clock_.pass(++all_runs_ > 200 ? 3.0 * nanoseconds : nanoseconds);
     ++runs_of[fused_.value.tile];
@@ -136,12 +140,12 @@ class LuckySubject final : public KnownSubject {
  public:
   LuckySubject(StandingClock& clock, double cost_of_128)
       : KnownSubject(clock, {24.0, 20.0}, /*hiccups=*/false), cost_of_128_(cost_of_128) {}
-  Status prepare(const std::vector<std::vector<Schedule>>& candidates,
-                 const FusedParameters& value) override {
+  Status prepare(const std::vector<std::vector<Schedule>>& candidates, const FusedParameters& value,
+                 const Choice* disturbing_with) override {
     ++prepared_times_;
-    return KnownSubject::prepare(candidates, value);
+    return KnownSubject::prepare(candidates, value, disturbing_with);
   }
-  void run_fused(int64_t, ThreadPool&) override {
+  void run_fused() override {
     const bool finalists_compared = prepared_times_ > 2;  // once at each of two values before
     clock_.pass(fused_.value.tile == 64 ? 5000.0 : (finalists_compared ? 1.0 : 2.0) * cost_of_128_);
   }
@@ -149,6 +153,29 @@ class LuckySubject final : public KnownSubject {
  private:
   const double cost_of_128_;
   int prepared_times_ = 0;
+};
+
+/// Whose features bear one thread at a time.
+class ExclusiveSubject final : public KnownSubject {
+ public:
+  explicit ExclusiveSubject(StandingClock& clock)
+      : KnownSubject(clock, {24.0, 20.0}, /*hiccups=*/false) {
+    work_.exclusive = true;
+  }
+  void run(size_t c, size_t candidate, int64_t feature, int64_t batch) override {
+    EXPECT_EQ(++there_[feature], 1);
+    KnownSubject::run(c, candidate, feature, batch);
+    --there_[feature];
+  }
+  void disturb(int64_t feature, int64_t batch, int thread) override {
+    EXPECT_EQ(++there_[feature], 1);
+    KnownSubject::disturb(feature, batch, thread);
+    std::this_thread::yield();
+    --there_[feature];
+  }
+
+ private:
+  std::array<std::atomic<int>, 6> there_ = {};
 };
 
 struct Tuned {
@@ -191,10 +218,11 @@ TEST(Tuner, finds_each_class_s_fastest_schedule_whatever_the_hiccups) {
     EXPECT_EQ(chosen.schedule.name(), "k number=1");
   // Equation 5: the mean over batches of 1, 2, 3 and 4 times the cost.
   EXPECT_DOUBLE_EQ(tuned.times->values[0].classes[2].candidates[1].nanoseconds, 3 * 20.0 * 2.5);
-  // The second value's disturbance is what won at the first.
-  ASSERT_EQ(subject.disturbing.size(), 1u);
-  EXPECT_EQ(subject.disturbing[0].value, kOptions.values[0]);
-  EXPECT_EQ(subject.disturbing[0].schedules[2].schedule.name(), "k number=1");
+  // The first value's disturbance is untuned, the second's is what won at the first.
+  ASSERT_EQ(subject.disturbing.size(), 2u);
+  EXPECT_TRUE(subject.disturbing[0].schedules.empty());
+  EXPECT_EQ(subject.disturbing[1].value, kOptions.values[0]);
+  EXPECT_EQ(subject.disturbing[1].schedules[2].schedule.name(), "k number=1");
 }
 
 TEST(Tuner, visits_every_right_candidate_as_often_on_every_batch) {
@@ -439,6 +467,14 @@ TEST(Tuner, disturbs_from_every_other_thread_and_stops_when_told) {
   EXPECT_EQ(stopped.status().message(), "interrupted");
 }
 
+TEST(Tuner, has_no_two_threads_at_an_exclusive_feature) {
+  StandingClock clock;
+  ExclusiveSubject subject(clock);
+  subject.awaits_disturbance = true;
+  ASSERT_TRUE(tune(subject, clock, kOptions, {}, 4).times.ok());
+  EXPECT_GT(subject.disturbed, 0);
+}
+
 /// A template that forgets a bag's last id when the bag has more than two.
 void forgetful(const PoolPiece& piece, ParameterValues, std::byte*) {
   const PoolTask& task = *piece.task;
@@ -471,11 +507,11 @@ TEST(PoolSubject, refuses_a_template_that_drops_an_id_by_name) {
   const RowStorage rows = RowStorage::of(table.data(), 50, 8);
   auto subject = PoolSubject::make({{rows}, {rows}}, batches, options);
   ASSERT_TRUE(subject.ok());
-  ASSERT_EQ((*subject)->classes().size(), 2u);
+  ASSERT_EQ((*subject)->work().classes.size(), 2u);
   const FusedParameters value{16, 1 << 20};
   int right = 0;
   for (size_t c = 0; c < 2; ++c) {
-    for (const Schedule& schedule : (*subject)->candidates(c, value)) {
+    for (const auto& [schedule, order] : (*subject)->candidates(c, value)) {
       const Status status = (*subject)->check(c, schedule, value);
       if (schedule.of == "forgetful" && c == 0) {
         EXPECT_EQ(status.message(),
@@ -529,12 +565,12 @@ TEST(PoolSubject, asks_for_scratch_whatever_its_bags_are_in_the_check_as_in_runs
   const Schedule schedule{"with_scratch", {}};
   const FusedParameters value{16, 1 << 20};
   EXPECT_TRUE((*subject)->check(0, schedule, value).ok());
-  ASSERT_TRUE((*subject)->prepare({{schedule}}, value).ok());
+  ASSERT_TRUE((*subject)->prepare({{schedule}}, value, nullptr).ok());
   (*subject)->run(0, 0, 0, 0);
-  const ChosenSchedule chosen{schedule, 0.0, 0.0};
-  ASSERT_TRUE((*subject)->fuse({&chosen, 1}, 16).ok());
+  const auto fused = (*subject)->fuse({value, {{schedule, 0.0, 0.0}}, 0.0});
+  ASSERT_TRUE(fused.ok());
   ThreadPool pool(1);
-  (*subject)->run_fused(0, pool);
+  (*fused)(0, pool);
   ASSERT_GE(asked.size(), 3u);
   for (const FeatureShape& shape : asked) EXPECT_EQ(shape, asked[0]);
 }
@@ -552,14 +588,14 @@ TEST(PoolSubject, has_no_candidate_that_stages_a_table_which_no_batch_covers) {
                                           {RowStorage::of(table.data(), kSamples + 1, kDim)}},
                                          batches, options);
   ASSERT_TRUE(subject.ok());
-  ASSERT_EQ((*subject)->classes().size(), 2u);
+  ASSERT_EQ((*subject)->work().classes.size(), 2u);
   const FusedParameters value{kSamples, 1 << 20};
-  const auto stage = [](const std::vector<Schedule>& all) {
-    return std::ranges::count_if(all, stages);
+  const auto stage = [](const std::vector<Candidate>& all) {
+    return std::ranges::count_if(all, stages, &Candidate::schedule);
   };
   for (size_t c = 0; c < 2; ++c) {
-    const bool covered = (*subject)->classes()[c].shape.rows == kSamples;
-    EXPECT_GT(stage((*subject)->schedules(c, value)), 0);
+    const bool covered = (*subject)->work().classes[c].shape.rows == kSamples;
+    EXPECT_GT(std::ranges::count_if((*subject)->schedules(c, value), stages), 0);
     EXPECT_EQ(stage((*subject)->candidates(c, value)) > 0, covered);
     EXPECT_GT((*subject)->candidates(c, value).size(), 0u);
   }
@@ -582,17 +618,18 @@ TEST(PoolSubject, keeps_the_batches_that_it_is_told_and_its_classes) {
   const FusedParameters value{16, 1 << 20};
   const std::vector<int64_t> kept{3, 1};
   subject->keep_batches(kept);
-  ASSERT_EQ(subject->batches(), 2);
-  EXPECT_TRUE(std::ranges::equal(subject->classes(), all->classes()));
+  ASSERT_EQ(subject->work().batches(), 2);
+  EXPECT_EQ(subject->work().classes, all->work().classes);
   for (int64_t batch = 0; batch < 2; ++batch) {
-    EXPECT_EQ(subject->samples(batch), 10.0 * static_cast<double>(kept[batch] + 1));
-    EXPECT_EQ(subject->lookups(0, batch), all->lookups(0, kept[batch]));
+    EXPECT_EQ(subject->work().samples[batch], 10.0 * static_cast<double>(kept[batch] + 1));
+    EXPECT_EQ(subject->work().lookups[batch], all->work().lookups[kept[batch]]);
   }
-  for (const Schedule& schedule : subject->candidates(0, value))
+  for (const auto& [schedule, order] : subject->candidates(0, value))
     EXPECT_TRUE(subject->check(0, schedule, value).ok()) << schedule.name();
   ThreadPool pool(1);
-  ASSERT_TRUE(subject->fuse({}).ok());
-  subject->run_fused(1, pool);
+  const auto fused = subject->fuse({});
+  ASSERT_TRUE(fused.ok());
+  (*fused)(1, pool);
 }
 
 }  // namespace

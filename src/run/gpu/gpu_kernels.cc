@@ -6,11 +6,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "kernels/tune/gpu_tuner.h"
-#include "run/chosen_kernels.h"
 #include "run/generated_code.h"
 #include "run/gpu/gpu_sources.h"
-#include "run/gpu/make_gpu_store.h"
 #include "run/rank.h"
+#include "run/schedules.h"
 #include "run/tuning_data.h"
 #include "table/embedding_table.h"
 
@@ -87,16 +86,15 @@ Status add_untuned(const ResolvedRun& run, const GpuSources& loaded, std::vector
 
 /// Those that ranks would use on such a GPU. A record that is not good for it says so in the log:
 /// tuning there makes another.
-Result<GpuSchedules> tuned_schedules(const ResolvedRun& run, const std::string& architecture,
-                                     Files& files) {
+Result<Schedules> schedules_for(const ResolvedRun& run, const std::string& architecture,
+                                Files& files) {
   const std::string path = tuning_record_path(run.options);
-  if (run.options.kernels.mode == KernelMode::standard || !files.exists(path))
-    return GpuSchedules{};
+  if (run.options.kernels.mode == KernelMode::standard || !files.exists(path)) return Schedules{};
   RECMILL_ASSIGN_OR_RETURN(const auto record, read_tuning_record(path, files));
-  auto schedules = gpu_schedules(record, run, path, {&architecture, 1});
+  auto schedules = schedules_from(record, run, {.architectures = {{architecture}}}, path, files);
   if (schedules.ok()) return schedules;
   log_warning(schedules.status().message() + "; lookups have the default schedules");
-  return GpuSchedules{};
+  return Schedules{};
 }
 
 Result<std::vector<GpuKernelReport>> compile(std::span<const Wanted> wanted,
@@ -158,7 +156,7 @@ Result<GpuKernelsReport> compile_gpu_kernels(const ResolvedRun& run,
   const auto pool = make_pool(run.threads);
   RECMILL_ASSIGN_OR_RETURN(const auto features, features_of(run, request.seed, *pool, files));
   const auto candidates = distinct_candidates(features, run.options.train.deterministic);
-  RECMILL_ASSIGN_OR_RETURN(const auto schedules, tuned_schedules(run, request.architecture, files));
+  RECMILL_ASSIGN_OR_RETURN(const auto schedules, schedules_for(run, request.architecture, files));
   if (!schedules.pool.empty()) report.record = tuning_record_path(run.options);
   RECMILL_ASSIGN_OR_RETURN(const GpuSources loaded, gpu_sources(run, schedules));
   report.features = std::ssize(features);

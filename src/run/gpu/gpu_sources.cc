@@ -12,7 +12,6 @@
 #include "run/gpu/gpu_run.h"
 #include "step/gpu/gpu_step_arguments.h"
 #include "step/gpu/gpu_step_source.h"
-#include "store/gpu/gpu_store_sources.h"
 #include "store/gpu/held_tables.h"
 
 namespace recmill::train {
@@ -51,15 +50,23 @@ class Sources {
 
 }  // namespace
 
-Result<GpuSources> gpu_sources(const ResolvedRun& run, const GpuSchedules& schedules) {
+store::GpuStoreKernels gpu_store_kernels(const ResolvedRun& run, const Schedules& schedules) {
+  store::GpuStoreKernels kernels;
+  for (const auto& chosen : schedules.pool) kernels.pool.push_back(chosen.schedule);
+  kernels.blocks = schedules.blocks;
+  kernels.dispatch = run.options.kernels.dispatch;
+  kernels.slices = run.slices;
+  return kernels;
+}
+
+Result<GpuSources> gpu_sources(const ResolvedRun& run, const Schedules& schedules) {
+  const store::GpuStoreKernels all = gpu_store_kernels(run, schedules);
   Sources sources;
   for (const store::HeldTables& held : store::held_tables(run.spec, run.ranks)) {
-    store::GpuStoreKernels kernels;
-    if (!schedules.pool.empty())
-      for (const size_t f : held.features) kernels.pool.push_back(schedules.pool[f]);
-    kernels.blocks = schedules.blocks;
-    kernels.dispatch = run.options.kernels.dispatch;
-    kernels.slices = run.slices;
+    store::GpuStoreKernels kernels = all;
+    kernels.pool.clear();
+    if (!all.pool.empty())
+      for (const size_t f : held.features) kernels.pool.push_back(all.pool[f]);
     const auto of_store = store::gpu_store_sources(store::model_of(held, run.spec), kernels);
     RECMILL_RETURN_IF_ERROR(sources.add_lookups(of_store));
     sources.add(std::span(of_store.finder), kernels::gpu::kDistinctThreads);

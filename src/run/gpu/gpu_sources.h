@@ -3,22 +3,16 @@
 // Pure.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "base/status.h"
 #include "kernels/codegen/gpu/gpu_pool_source.h"
 #include "kernels/codegen/gpu/gpu_source.h"
-#include "kernels/schedule/schedule.h"
 #include "run/resolved_run.h"
+#include "run/schedules.h"
+#include "store/gpu/gpu_store_sources.h"
 
 namespace recmill::train {
-
-/// The schedule of each feature, and how many blocks of an SM they were tuned to.
-struct GpuSchedules {
-  std::vector<kernels::Schedule> pool = {};  // [features]; empty: the default ones
-  int64_t blocks = 0;                        // 0: any number
-};
 
 struct LaunchedSource {
   kernels::codegen::GpuSource source;
@@ -32,7 +26,10 @@ struct GpuSources {
                                        // preprocessing, a training step, rows between GPUs
 };
 
+/// What a store of all features has, but for who compiles it.
+store::GpuStoreKernels gpu_store_kernels(const ResolvedRun& run, const Schedules& schedules);
+
 /// Fails as kernels::codegen::fused_gpu_sources().
-Result<GpuSources> gpu_sources(const ResolvedRun& run, const GpuSchedules& schedules);
+Result<GpuSources> gpu_sources(const ResolvedRun& run, const Schedules& schedules);
 
 }  // namespace recmill::train

@@ -9,19 +9,16 @@
 #include "comm/gpu/staged_gpu_exchange.h"
 #include "comm/gpu/window_gpu_exchange.h"
 #include "comm/nccl/nccl_gpu_exchange.h"
-#include "kernels/tune/gpu_tuner.h"
-#include "run/chosen_kernels.h"
 #include "run/gpu/gpu_memory.h"
 #include "run/gpu/gpu_run.h"
+#include "run/gpu/gpu_sources.h"
 #include "run/gpu/place_gpu_rows.h"
+#include "run/schedules.h"
 #include "store/gpu/gpu_store.h"
 #include "store/gpu/table_wise_gpu_store.h"
 
 namespace recmill::train {
 namespace {
-
-using kernels::tune::FamilyTuning;
-using kernels::tune::TuningRecord;
 
 Status check_windows(const GpuRunOptions& options, const RankOnHost& place, int ranks) {
   if (options.exchange != GpuExchangeKind::windows || std::ssize(place.ranks) == ranks) return {};
@@ -100,75 +97,6 @@ Result<std::unique_ptr<store::EmbeddingStore>> of_ranks(
 
 }  // namespace
 
-kernels::tune::TunedFor gpu_tuned_for(const ResolvedRun& run, DeviceKind device, const Gpu& gpu) {
-  kernels::tune::TunedFor of;
-  of.machine = gpu.properties().name;
-  of.compiler = device == DeviceKind::emulated ? kernels::tune::this_compiler()
-                                               : "sm_" + std::to_string(gpu.properties().compute);
-  of.workload = run.options.name;
-  of.model = run.tuned_model;
-  of.threads = 1;
-  of.deterministic = run.options.train.deterministic;
-  return of;
-}
-
-Result<GpuSchedules> gpu_schedules(const TuningRecord& record, const ResolvedRun& run,
-                                   const std::string& source) {
-  const FamilyTuning* const pool = record.family("embedding_pool");
-  if (pool == nullptr) return Status::Failed(source + ": embedding_pool was not tuned");
-  const auto chosen = kernels::tune::schedules_of(pool->choice);
-  GpuSchedules schedules{std::vector<kernels::Schedule>(run.spec.features.size()),
-                         pool->choice.value.blocks};
-  for (size_t c = 0; c < chosen.size(); ++c) {
-    RECMILL_RETURN_IF_ERROR(kernels::find_gpu_pool_kernel(chosen[c]).status().at(source));
-    for (const int64_t f : pool->times.classes[c].features) {
-      if (f < 0 || f >= std::ssize(schedules.pool))
-        return Status::Failed(source + ": there is no feature number " + std::to_string(f));
-      schedules.pool[f] = chosen[c];
-    }
-  }
-  for (size_t f = 0; f < schedules.pool.size(); ++f)
-    if (schedules.pool[f].of.empty())
-      return Status::Failed(source + ": has no schedule for feature number " + std::to_string(f));
-  return schedules;
-}
-
-Result<GpuSchedules> gpu_schedules(const TuningRecord& record, const ResolvedRun& run,
-                                   const std::string& source, const Gpu& gpu) {
-  const std::string why =
-      kernels::tune::foreign_because(record.of, gpu_tuned_for(run, run.options.device, gpu));
-  if (!why.empty()) return Status::Failed(source + ": " + why + "; run `recmill tune` here");
-  return gpu_schedules(record, run, source);
-}
-
-Result<GpuSchedules> gpu_schedules(const TuningRecord& record, const ResolvedRun& run,
-                                   const std::string& source,
-                                   std::span<const std::string> architectures) {
-  kernels::tune::TunedFor wanted = record.of;
-  wanted.model = run.tuned_model;
-  wanted.deterministic = run.options.train.deterministic;
-  if (std::ranges::find(architectures, record.of.compiler) == architectures.end())
-    return Status::Failed(source + ": it was tuned for '" + record.of.compiler +
-                          "', which no --arch names");
-  if (const std::string why = kernels::tune::foreign_because(record.of, wanted); !why.empty())
-    return Status::Failed(source + ": " + why);
-  return gpu_schedules(record, run, source);
-}
-
-Result<GpuSchedules> choose_gpu_schedules(
-    const ResolvedRun& run, Files& files,
-    const std::function<Result<GpuSchedules>(const TuningRecord& record,
-                                             const std::string& source)>& schedules_of) {
-  const KernelOptions& options = run.options.kernels;
-  if (options.mode == KernelMode::standard) return GpuSchedules{};
-  const std::string path = tuning_record_path(run.options);
-  const auto record = read_tuning_record(path, files);
-  auto chosen = record.ok() ? schedules_of(*record, path) : record.status();
-  if (chosen.ok()) return chosen;
-  RECMILL_RETURN_IF_ERROR(allow_default_schedules(options, chosen.status()));
-  return GpuSchedules{};
-}
-
 Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun& run,
                                                               const RankOnHost& place,
                                                               Communicator& communicator,
@@ -176,17 +104,11 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun&
   const DeviceKind device = run.options.device;
   RECMILL_RETURN_IF_ERROR(check_windows(run.options.gpu, place, communicator.ranks()));
   RECMILL_ASSIGN_OR_RETURN(auto gpu, open_gpu(run.options, place.number));
-  store::GpuStoreKernels kernels;
-  kernels.dispatch = run.options.kernels.dispatch;
-  kernels.slices = run.slices;
-  RECMILL_ASSIGN_OR_RETURN(kernels.compile, compiler_for(run, device, *gpu, pool, files));
-  RECMILL_ASSIGN_OR_RETURN(
-      auto schedules,
-      choose_gpu_schedules(run, files, [&](const TuningRecord& record, const std::string& source) {
-        return gpu_schedules(record, run, source, *gpu);
-      }));
-  kernels.pool = std::move(schedules.pool);
-  kernels.blocks = schedules.blocks;
+  RECMILL_ASSIGN_OR_RETURN(const auto compile, compiler_for(run, device, *gpu, pool, files));
+  RECMILL_ASSIGN_OR_RETURN(const TunedSchedules chosen,
+                           choose_schedules(run, {.gpu = gpu->properties()}, files));
+  store::GpuStoreKernels kernels = gpu_store_kernels(run, chosen.schedules);
+  kernels.compile = compile;
   RECMILL_ASSIGN_OR_RETURN(const auto rows, place_rows(run, place, kernels, *gpu, communicator));
   auto store = of_ranks(run, place, std::move(gpu), kernels, rows, communicator, pool);
   if (!store.ok()) return store.status().at("device = \"" + std::string(name_of(device)) + "\"");
