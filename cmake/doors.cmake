@@ -57,7 +57,11 @@ recmill_door(bzip2 BZip2::BZip2)
 recmill_door(zlib ZLIB::ZLIB)
 recmill_door(zstd PkgConfig::ZSTD)
 recmill_door(cli11 CLI11::CLI11)
-recmill_door(onednn DNNL::dnnl)
+# No program links it: kernels/dense_layer/open_onednn.cc opens it.
+recmill_door(onednn)
+target_include_directories(recmill_door_onednn SYSTEM INTERFACE
+    $<BUILD_INTERFACE:$<TARGET_PROPERTY:DNNL::dnnl,INTERFACE_INCLUDE_DIRECTORIES>>)
+set(RECMILL_ONEDNN_LIBRARY libdnnl.so.${dnnl_VERSION_MAJOR})
 
 find_path(TOMLPP_INCLUDE toml++/toml.h REQUIRED)
 recmill_door(toml)

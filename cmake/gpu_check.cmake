@@ -36,7 +36,8 @@ if(RECMILL_TORCH)
   include(cmake/torch.cmake)
   # LibTorch itself knows where that is which it links, and the linker may not find it.
   target_link_options(recmill_door_torch INTERFACE -Wl,--unresolved-symbols=ignore-in-shared-libs)
-  recmill_door_of_folder(onednn libdnnl.so.2)
+  recmill_door_of_folder(onednn)
+  set(RECMILL_ONEDNN_LIBRARY libdnnl.so.2) # which is opened
   # A program's RPATH, not its RUNPATH, is also that of what its libraries link: libOpenCL and OpenMP.
   target_link_options(recmill_door_onednn INTERFACE -Wl,--disable-new-dtags)
 endif()

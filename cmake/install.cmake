@@ -13,10 +13,14 @@ function(recmill_install_library path)
 endfunction()
 
 function(recmill_install_door name)
-  if(NOT name STREQUAL gtest)
+  if(NOT name MATCHES "^(gtest|torch)$") # no library that goes along links these
     set_target_properties(recmill_door_${name} PROPERTIES EXPORT_NAME door_${name})
     install(TARGETS recmill_door_${name} EXPORT Recmill)
   endif()
+endfunction()
+
+function(recmill_install_shared_library name)
+  install(TARGETS ${name} LIBRARY DESTINATION lib/recmill)
 endfunction()
 
 # Copies shared libraries of a wheel, in the folder that they have below site-packages.
@@ -33,7 +37,7 @@ function(recmill_install_package)
   endif()
   install(TARGETS recmill recmill-bench RUNTIME DESTINATION bin)
   install(DIRECTORY ${RECMILL_SRC}/ DESTINATION include/recmill FILES_MATCHING PATTERN "*.h"
-          PATTERN "testing" EXCLUDE PATTERN "*-inl.h" EXCLUDE PATTERN "*_contract.h" EXCLUDE)
+          REGEX "/model/torch/" EXCLUDE PATTERN "testing" EXCLUDE PATTERN "*-inl.h" EXCLUDE PATTERN "*_contract.h" EXCLUDE)
   install(EXPORT Recmill NAMESPACE Recmill:: FILE RecmillTargets.cmake DESTINATION lib/cmake/Recmill)
   configure_file(${CMAKE_SOURCE_DIR}/cmake/RecmillConfig.cmake.in RecmillConfig.cmake @ONLY)
   write_basic_package_version_file(${CMAKE_BINARY_DIR}/RecmillConfigVersion.cmake

@@ -27,13 +27,38 @@ endfunction()
 file(MAKE_DIRECTORY ${work})
 run(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 check_standalone(${prefix}/bin/recmill)
+set(torch_library ${prefix}/lib/recmill/librecmill_torch.so)
+check_standalone(${torch_library})
 run(COMMAND ${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/examples/cpp -B ${work}/cpp -DCMAKE_PREFIX_PATH=${prefix})
 run(COMMAND ${CMAKE_COMMAND} --build ${work}/cpp)
 check_standalone(${work}/cpp/train_in_cpp)
 run(COMMAND ${prefix}/bin/recmill synth --rows 20000 --eval-rows 4000 --out data/quickstart)
 run(COMMAND ${work}/cpp/train_in_cpp ${SOURCE}/examples/quickstart.toml OUTPUT result)
+# LibTorch is opened by both programs, and is missed in one line.
+file(WRITE ${work}/deep_fm.toml "[data]
+format = 'synthetic'
+synthetic = {rows = 2000, eval_rows = 500, cardinality_scale = 0.001}
+[embedding]
+rows = 500
+dim = 8
+[model]
+kind = 'deep_fm'
+deep = [8, 1]
+[train]
+batch_size = 128
+")
+run(COMMAND ${work}/cpp/train_in_cpp deep_fm.toml OUTPUT with_torch)
+run(COMMAND ${prefix}/bin/recmill train deep_fm.toml --overwrite)
+file(REMOVE ${torch_library})
+execute_process(COMMAND ${prefix}/bin/recmill train deep_fm.toml --overwrite WORKING_DIRECTORY ${work}
+                RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE missing)
 file(REMOVE_RECURSE ${work})
-if(NOT result MATCHES "best: 0")
-  message(FATAL_ERROR "train_in_cpp printed:\n${result}")
+foreach(output result with_torch)
+  if(NOT ${output} MATCHES "best: 0")
+    message(FATAL_ERROR "train_in_cpp printed:\n${${output}}")
+  endif()
+endforeach()
+if(NOT status EQUAL 1 OR NOT missing MATCHES "LibTorch: librecmill_torch.so: cannot open[^\n]*make install[^\n]*\n$")
+  message(FATAL_ERROR "without librecmill_torch.so: ${status}\n${missing}")
 endif()
 message(STATUS "${result}")

@@ -18,7 +18,7 @@ set(RECMILL_ROOMS
 
 # One door for each big third party: the rooms that may link it.
 set(RECMILL_DOOR_arrow reader remote server)
-set(RECMILL_DOOR_torch model serve pool_op)
+set(RECMILL_DOOR_torch model/torch pool_op)
 set(RECMILL_DOOR_onednn kernels/dense_layer)
 set(RECMILL_DOOR_mpi comm)
 set(RECMILL_DOOR_nccl comm) # no target, as with cuda
@@ -93,6 +93,29 @@ function(recmill_library path)
     recmill_check_door(${path} ${door})
     target_link_libraries(recmill_${name} ${scope} recmill_door_${door})
   endforeach()
+endfunction()
+
+# recmill_shared_library(NAME room/part SOURCES ... LINKS room ... DOORS third_party ...)
+# makes a library beside the program that it opens itself; in an installation it is in lib/recmill. It shows the functions
+# alone that say so, and has copies of what it links.
+function(recmill_shared_library name path)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;DOORS" ${ARGN})
+  add_library(${name} SHARED ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${RECMILL_SRC})
+  target_link_libraries(${name} PRIVATE recmill_warnings)
+  foreach(link IN LISTS ARG_LINKS)
+    recmill_check_edge(${path} ${link})
+    string(REPLACE "/" "_" link_name ${link})
+    target_link_libraries(${name} PRIVATE recmill_${link_name})
+  endforeach()
+  foreach(door IN LISTS ARG_DOORS)
+    recmill_check_door(${path} ${door})
+    target_link_libraries(${name} PRIVATE recmill_door_${door})
+  endforeach()
+  target_link_options(${name} PRIVATE -Wl,-z,defs -Wl,--exclude-libs,ALL)
+  set_target_properties(${name} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+                        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} INSTALL_RPATH $ORIGIN/torch/lib)
+  recmill_install_shared_library(${name})
 endfunction()
 
 # recmill_embed_texts(OUT HEADER h NAMESPACE n FILES file ...): sets OUT to a source file of functions

@@ -1,4 +1,7 @@
-# The door of LibTorch: that of the wheel of PyTorch in RECMILL_SITE.
+# The door of LibTorch: that of the wheel of PyTorch in RECMILL_SITE. A program opens the library that links it
+# (src/model/torch_library.h), and finds it beside itself, or in lib/recmill of an installation.
+list(APPEND CMAKE_BUILD_RPATH ${CMAKE_BINARY_DIR})
+list(APPEND CMAKE_INSTALL_RPATH $ORIGIN/../lib/recmill)
 recmill_door(torch)
 recmill_wheel_libraries(torch torch/lib libtorch_cpu.so libc10.so)
 # A process has one OpenMP library: the wheel's, which libtorch_cpu.so finds beside itself. FindOpenMP
@@ -13,19 +16,17 @@ execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libstdc++.so.6 OU
                 OUTPUT_STRIP_TRAILING_WHITESPACE)
 get_filename_component(library ${library} ABSOLUTE)
 if(EXISTS ${library})
-  target_link_libraries(recmill_door_torch INTERFACE $<BUILD_INTERFACE:${library}>)
+  set(RECMILL_ONE_CPP_LIBRARY $<BUILD_INTERFACE:${library}>) # of the programs that open LibTorch
+  target_link_libraries(recmill_door_torch INTERFACE ${library})
 endif()
 # Searched last: the wheel brings its own copies of other people's headers (fmt, protobuf).
 foreach(include include include/torch/csrc/api/include)
-  target_compile_options(recmill_door_torch INTERFACE
-      "$<BUILD_INTERFACE:SHELL:-idirafter ${RECMILL_SITE}/torch/${include}>")
+  target_compile_options(recmill_door_torch INTERFACE "SHELL:-idirafter ${RECMILL_SITE}/torch/${include}")
 endforeach()
 # libtorch_cpu.so itself links the CUDA profiling libraries of the wheel; nothing of them runs.
 set(profiling nvidia/cu13/lib)
 recmill_install_wheel_libraries(${profiling} libcupti.so.13 libcudart.so.13)
-target_link_options(recmill_door_torch INTERFACE
-    $<BUILD_INTERFACE:-Wl,-rpath-link,${RECMILL_SITE}/${profiling}>
-    $<INSTALL_INTERFACE:-Wl,-rpath-link,$<INSTALL_PREFIX>/lib/recmill/${profiling}>)
+target_link_options(recmill_door_torch INTERFACE -Wl,-rpath-link,${RECMILL_SITE}/${profiling})
 # LibTorch's half for GPUs is opened when layers are computed there: it goes along where `make setup-cuda` has
 # brought what it links.
 if(EXISTS ${RECMILL_SITE}/nvidia/cu13/lib/libcublas.so.13)

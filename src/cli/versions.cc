@@ -3,7 +3,7 @@
 
 #include "device/instruction_set.h"
 #include "kernels/dense_layer/onednn_version.h"
-#include "model/torch_version.h"
+#include "model/torch_build.h"
 #include "program/build_info.h"
 #include "program/open_world.h"
 #include "reader/arrow/arrow_version.h"

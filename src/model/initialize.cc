@@ -29,12 +29,4 @@ void initialize_uniform(uint64_t seed, const ParameterSpec& spec, std::span<floa
   }
 }
 
-Result<Buffer> initial_parameters(const Model& model, uint64_t seed) {
-  const auto count = static_cast<size_t>(model.parameter_count());
-  auto buffer = Buffer::allocate_huge(count * sizeof(float));
-  if (!buffer.ok()) return buffer.status().at("parameters of the dense layers");
-  model.initialize(seed, buffer->as<float>());
-  return buffer;
-}
-
 }  // namespace recmill::model

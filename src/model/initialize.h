@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <span>
 
-#include "device/buffer.h"
 #include "model/model.h"
 
 namespace recmill::model {
@@ -19,9 +18,6 @@ void initialize_linear(uint64_t seed, const ParameterSpec& spec, std::span<float
 /// One row of a table for each element, [rows, 1]: uniform in [-scale, scale), scale = 1 /
 /// sqrt(rows).
 void initialize_uniform(uint64_t seed, const ParameterSpec& spec, std::span<float> values);
-
-/// All parameters' first values on huge pages, as products read weights where they stand.
-Result<Buffer> initial_parameters(const Model& model, uint64_t seed);
 
 /// The part of the flat vector that `spec` names.
 template <typename T>

@@ -9,9 +9,7 @@
 #include "model/mlp.h"
 
 #ifdef RECMILL_TORCH
-#include "model/deep_fm.h"
-#include "model/tbsm.h"
-#include "model/wide_and_cross.h"
+#include "model/torch_library.h"
 #endif
 
 namespace recmill::model {
@@ -27,37 +25,53 @@ ModelSpec user_part(ModelSpec spec) {
   return spec;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Model>> make_model(const ModelOptions& options, const ModelSpec& spec,
-                                          [[maybe_unused]] uint64_t seed) {
+Status check(const ModelOptions& options, const ModelSpec& spec) {
   const ModelSpec user = user_part(spec);
   RECMILL_RETURN_IF_ERROR(check_options(options, user));
   RECMILL_CHECK(with_model_tables(user, options).features == spec.features);
-  switch (options.kind) {
-    case ModelKind::dlrm:
-      return make_dlrm(options, spec);
-    case ModelKind::mlp:
-      return make_mlp(options, spec);
-#ifdef RECMILL_TORCH
-    case ModelKind::wide_and_deep:
-      return make_wide_and_deep(options, spec);
-    case ModelKind::deep_fm:
-      return make_deep_fm(options, spec, seed);
-    case ModelKind::deep_cross:
-      return make_deep_cross(options, spec);
-    case ModelKind::tbsm:
-      return make_tbsm(options, spec);
-#endif
-    default:
-      break;
-  }
-  return Status::BadRequest(fmt::format(
-      "model.kind: this build has no '{}' (it is built without LibTorch)", name_of(options.kind)));
+  return {};
 }
 
-#ifndef RECMILL_TORCH
-void use_one_torch_thread() {}
+#ifdef RECMILL_TORCH
+Result<std::unique_ptr<Model>> make_with_tensors(const ModelOptions& options, const ModelSpec& spec,
+                                                 uint64_t seed) {
+  RECMILL_ASSIGN_OR_RETURN(const TorchLibrary* torch, torch_library());
+  return torch->make_model(options, spec, seed);
+}
+#endif
+
+}  // namespace
+
+bool needs_torch(ModelKind kind) {
+  return kind != ModelKind::dlrm && kind != ModelKind::mlp;
+}
+
+Result<std::unique_ptr<Model>> make_model(const ModelOptions& options, const ModelSpec& spec,
+                                          [[maybe_unused]] uint64_t seed) {
+  RECMILL_RETURN_IF_ERROR(check(options, spec));
+  if (options.kind == ModelKind::dlrm) return make_dlrm(options, spec);
+  if (options.kind == ModelKind::mlp) return make_mlp(options, spec);
+#ifdef RECMILL_TORCH
+  return make_with_tensors(options, spec, seed);
+#else
+  return Status::BadRequest(fmt::format(
+      "model.kind: this build has no '{}' (it is built without LibTorch)", name_of(options.kind)));
+#endif
+}
+
+#ifdef RECMILL_TORCH
+Result<std::unique_ptr<Model>> make_model_of_gpu(const ModelOptions& options, const ModelSpec& spec,
+                                                 uint64_t seed) {
+  RECMILL_RETURN_IF_ERROR(check(options, spec));
+  return make_with_tensors(options, spec, seed);
+}
+
+Result<std::unique_ptr<Float64Model>> make_float64_model(const ModelOptions& options,
+                                                         const ModelSpec& spec, uint64_t seed) {
+  RECMILL_RETURN_IF_ERROR(check(options, spec));
+  RECMILL_ASSIGN_OR_RETURN(const TorchLibrary* torch, torch_library());
+  return torch->make_float64_model(options, spec, seed);
+}
 #endif
 
 }  // namespace recmill::model

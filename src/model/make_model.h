@@ -9,14 +9,13 @@
 
 namespace recmill::model {
 
+/// Whether LibTorch computes the layers, wherever they are: all but those of our own kernels.
+bool needs_torch(ModelKind kind);
+
 /// The model of `options` over `spec`, which is the result of with_model_tables(). `seed` is the
-/// run's; dropout draws from it. Errors are those of check_options(), and a kind that this build
-/// lacks (all but dlrm need LibTorch).
+/// run's; dropout draws from it. Errors are those of check_options(), a kind that this build lacks,
+/// and those of torch_library().
 Result<std::unique_ptr<Model>> make_model(const ModelOptions& options, const ModelSpec& spec,
                                           uint64_t seed);
-
-/// Tells Torch to stay on the calling thread; every thread that runs a model calls it first
-/// (ThreadPool::set_thread_start). Without LibTorch it does nothing.
-void use_one_torch_thread();
 
 }  // namespace recmill::model

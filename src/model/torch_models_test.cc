@@ -2,6 +2,7 @@
 // Each model against the same formulas in plain tensor operations over the whole batch in one
 // piece.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -227,7 +228,6 @@ Outcome outcome_of(const Problem& problem, int slices, int threads, bool trainin
   Outcome out;
   out.parameters = parameters_of(*model);
   ThreadPool pool(threads);
-  pool.set_thread_start(use_one_torch_thread);
   EXPECT_TRUE(model->load(out.parameters, pool).ok());
   Runner(problem, *model, slices).run(pool, training, out.parameters, out);
   return out;
@@ -264,7 +264,7 @@ at::Tensor leaf(std::span<const float> values, at::IntArrayRef shape, at::Scalar
 }
 
 Outcome plain_outcome(const Problem& p, const PlainModel& plain_model, at::ScalarType type) {
-  use_one_torch_thread();
+  at::set_num_threads(1);
   const auto model = model_of(p);
   Outcome out;
   out.parameters = parameters_of(*model);
@@ -604,7 +604,6 @@ TEST(TorchModels, unaligned_parameters_are_used_alike) {
   const auto model = model_of(p);
   const std::vector<float> values = parameters_of(*model);
   ThreadPool pool(1);
-  pool.set_thread_start(use_one_torch_thread);
   std::vector<Outcome> outcomes(16);
   for (size_t shift = 0; shift < 16; ++shift) {
     std::vector<float> shifted(values.size() + 16);

@@ -5,7 +5,10 @@
 
 #include <sstream>
 
+#include "model/make_model.h"
+#include "model/torch_library.h"
 #include "reader/data_files.h"
+#include "run/gpu/gpu_run.h"
 
 namespace recmill::train {
 namespace {
@@ -75,10 +78,22 @@ Status same_everywhere(const std::string& what, const std::string& text,
   return count == 0 ? Status() : Status::BadRequest(differences);
 }
 
+namespace {
+
+// What LibTorch computes by is known once it is there.
+Status same_torch(const RunOptions& options, Communicator& communicator) {
+  if (!model::needs_torch(options.model.kind) && !layers_are_on_gpu(options)) return {};
+  RECMILL_ASSIGN_OR_RETURN(const model::TorchLibrary* torch, model::torch_library());
+  return same_everywhere("build", "LibTorch " + torch->version(), communicator);
+}
+
+}  // namespace
+
 Status shake_hands(const ResolvedRun& run, const JobIdentity& identity, Communicator& communicator,
                    Files& files) {
   RECMILL_RETURN_IF_ERROR(same_everywhere("build", identity.build, communicator));
   RECMILL_RETURN_IF_ERROR(same_everywhere("configuration", identity.config, communicator));
+  RECMILL_RETURN_IF_ERROR(same_torch(run.options, communicator));
   RECMILL_ASSIGN_OR_RETURN(const std::string of_data, files_of(run.options.data, files));
   RECMILL_RETURN_IF_ERROR(same_everywhere("list of data files", of_data, communicator));
   RECMILL_RETURN_IF_ERROR(same_everywhere("list of columns", text_of(run.schema), communicator));

@@ -3,7 +3,7 @@
 
 #include "kernels/dense_layer/dense_layer.h"
 #include "model/graphed_layers.h"
-#include "model/initialize.h"
+#include "model/initial_parameters.h"
 #include "model/make_model.h"
 #include "preprocess/run/gpu_preprocessor.h"
 #include "reader/open_reader.h"
@@ -135,10 +135,7 @@ Result<StepResult> score(Rank& rank, const RankBatch& batch) {
 
 std::unique_ptr<ThreadPool> make_pool(int threads) {
   auto pool = std::make_unique<ThreadPool>(threads);
-  pool->set_thread_start([] {
-    model::use_one_torch_thread();
-    kernels::dense_layer::use_one_thread();
-  });
+  pool->set_thread_start(kernels::dense_layer::use_one_thread);
   return pool;
 }
 

@@ -9,7 +9,7 @@
 #include "comm/threads.h"
 #include "kernels/testing/random_bags.h"
 #include "model/dlrm.h"
-#include "model/initialize.h"
+#include "model/initial_parameters.h"
 #include "model/mlp.h"
 #include "schema/testing/tables_of_dims.h"
 #include "store/table_store.h"

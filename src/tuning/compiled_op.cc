@@ -10,6 +10,7 @@
 #include "kernels/codegen/gpu/gpu_code.h"
 #include "kernels/codegen/group_functions.h"
 #include "kernels/embedding_pool/gpu_templates.h"
+#include "model/torch_library.h"
 #include "pool_op/check_pool_op.h"
 #include "run/chosen_kernels.h"
 #include "run/generated_code.h"
@@ -165,6 +166,7 @@ Result<CompiledOp> compile_op(const ResolvedRun& run, const CompiledOpRequest& r
                                                     .lanes = kernels::codegen::vector_lanes()};
   made.functions = std::ssize(kernels::codegen::distinct_functions(cpu_functions(op)));
   RECMILL_ASSIGN_OR_RETURN(const auto source, pool_op_source(op, options, &torch));
+  RECMILL_RETURN_IF_ERROR(model::torch_library().status());  // which the operator finds there
   RECMILL_ASSIGN_OR_RETURN(const auto libraries, cache.load({&source, 1}));
   RECMILL_RETURN_IF_ERROR(check_pool_op(op, *libraries.front()));
   made.library = libraries.front()->path();

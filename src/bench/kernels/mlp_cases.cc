@@ -10,7 +10,7 @@
 #include "bench/kernels/schedules.h"
 #include "bench/kernels/sides.h"
 #include "comm/threads.h"
-#include "model/initialize.h"
+#include "model/initial_parameters.h"
 #include "model/make_model.h"
 #include "step/metrics/metrics.h"
 #include "step/optimizer/dense_optimizer.h"

@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "bench/placed/placed_shape.h"
 #include "model/dlrm.h"
-#include "model/initialize.h"
+#include "model/initial_parameters.h"
 
 namespace recmill::bench {
 namespace {

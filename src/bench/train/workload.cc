@@ -9,7 +9,7 @@
 #include "bench/zipf.h"
 #include "model/dlrm.h"
 #include "model/graphed_layers.h"
-#include "model/initialize.h"
+#include "model/initial_parameters.h"
 #include "step/data/bounded_queue.h"
 #include "step/gpu/gpu_trainer.h"
 #include "step/rank_trainer.h"

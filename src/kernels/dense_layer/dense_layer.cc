@@ -18,6 +18,7 @@
 #include "device/buffer.h"
 #include "device/required_buffer.h"
 #include "kernels/dense_layer/elementwise.h"
+#include "kernels/dense_layer/open_onednn.h"
 #include "kernels/dense_layer/panels.h"
 #include "kernels/dense_layer/products.h"
 
@@ -156,7 +157,7 @@ struct Workspace::State {
     std::array<memory, 3> abc;
     memory scratch;
   };
-  dnnl::stream stream{cpu()};
+  dnnl::stream stream;                        // of the first product
   std::unordered_map<uint64_t, Bound> bound;  // by Primitive::identity
   Buffer gradient;                            // g
   Buffer inputs;                              // x in panels
@@ -198,6 +199,7 @@ struct Workspace::State {
         {DNNL_ARG_BIAS, bias ? bias->get() : nullptr},
     }};
     const OneThread one_thread;
+    if (!stream) stream = dnnl::stream(cpu());
     const auto status = dnnl_primitive_execute(product.primitive.get(), stream.get(), bias ? 5 : 4,
                                                arguments.data());
     RECMILL_CHECK(status == dnnl_success, std::to_string(status));
@@ -285,12 +287,15 @@ Status Layer::State::prepare_bfloat16() {
 }
 
 bool multiplies_bfloat16() {
+  if (!open_onednn().ok()) return false;
   const auto isa = static_cast<unsigned>(dnnl_get_effective_cpu_isa());
   return (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
 }
 
 Status check_precision(Precision precision) {
-  if (precision == Precision::float32 || multiplies_bfloat16()) return {};
+  if (precision == Precision::float32) return {};
+  RECMILL_RETURN_IF_ERROR(open_onednn());
+  if (multiplies_bfloat16()) return {};
   return Status::Failed(kNeedsOfBfloat16);
 }
 

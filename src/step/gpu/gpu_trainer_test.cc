@@ -3,14 +3,12 @@
 // sums.
 #include "step/gpu/gpu_trainer.h"
 
-#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <locale>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -26,7 +24,7 @@
 #include "kernels/codegen/testing/test_code.h"
 #include "kernels/testing/random_bags.h"
 #include "model/graphed_layers.h"
-#include "model/initialize.h"
+#include "model/initial_parameters.h"
 #include "model/make_model.h"
 #include "schema/testing/tables_of_dims.h"
 #include "step/rank_trainer.h"
@@ -662,14 +660,6 @@ TEST(GpuTrainer, LaunchesGraphsWithTheSameBits) {
   deep_fm.first_order = model::FirstOrder::dense;
   const bool same_bits = !recmill::testing::on_cuda();
   EXPECT_EQ(compare_graphs(pooled({8, 8, 8}), deep_fm, {40, 40, 40, 40}, 1, same_bits), 0);
-}
-
-// Of two, the one frees at the program's end what is the other's (cmake/torch.cmake).
-TEST(GpuTrainer, LinksTheCppLibraryThatLibTorchLinks) {
-  void* const torch = dlopen("libtorch_cpu.so", RTLD_NOW | RTLD_NOLOAD);
-  ASSERT_NE(torch, nullptr);
-  EXPECT_EQ(dlsym(torch, "_ZNSt6locale7classicEv"), reinterpret_cast<void*>(&std::locale::classic));
-  dlclose(torch);
 }
 
 TEST(GpuTrainer, NamesWhatIsNotFiniteAndChangesNothing) {

@@ -3,8 +3,7 @@
 
 #include <memory>
 
-#include "model/model.h"
-#include "model/model_options.h"
+#include "model/torch/torch_model.h"
 
 namespace recmill::model {
 
@@ -23,6 +22,6 @@ namespace recmill::model {
 ///   c [K]   = sum_t s_t h_t over the steps that exist
 ///   logit = over([c; q]), ReLU between
 /// Parameters bottom.{2 l}, top.{2 l}, attention.{2 l}, over.{2 l}, each .weight and .bias.
-std::unique_ptr<Model> make_tbsm(const ModelOptions& options, const ModelSpec& spec);
+std::unique_ptr<TorchModel> make_tbsm(const ModelOptions& options, const ModelSpec& spec);
 
 }  // namespace recmill::model

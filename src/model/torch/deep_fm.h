@@ -3,8 +3,7 @@
 
 #include <memory>
 
-#include "model/model.h"
-#include "model/model_options.h"
+#include "model/torch/torch_model.h"
 
 namespace recmill::model {
 
@@ -27,7 +26,7 @@ namespace recmill::model {
 /// Parameters first_order.bias [1], [first_order.weight,] deep.{2 l}.{weight,bias} (an
 /// nn.Sequential of Linear and ReLU), norm.l.{weight,bias,running_mean,running_var} (an
 /// nn.ModuleList).
-std::unique_ptr<Model> make_deep_fm(const ModelOptions& options, const ModelSpec& spec,
-                                    uint64_t seed);
+std::unique_ptr<TorchModel> make_deep_fm(const ModelOptions& options, const ModelSpec& spec,
+                                         uint64_t seed);
 
 }  // namespace recmill::model

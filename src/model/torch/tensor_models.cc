@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/tensor_models.h"
+#include "model/torch/tensor_models.h"
 
 #include <ATen/ATen.h>
 
-#include "model/make_model.h"
+#include "model/torch/deep_fm.h"
+#include "model/torch/tbsm.h"
+#include "model/torch/wide_and_cross.h"
 
 namespace recmill::model {
 namespace {
@@ -59,15 +61,24 @@ class TensorMlp : public TorchModel {
 
 }  // namespace
 
-Result<std::unique_ptr<TorchModel>> make_tensor_model(const ModelOptions& options,
-                                                      const ModelSpec& spec, uint64_t seed) {
-  RECMILL_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, make_model(options, spec, seed));
-  if (options.kind == ModelKind::dlrm)
-    return std::unique_ptr<TorchModel>(new TensorDlrm(options, spec));
-  if (options.kind == ModelKind::mlp)
-    return std::unique_ptr<TorchModel>(new TensorMlp(options, spec));
-  RECMILL_CHECK(dynamic_cast<TorchModel*>(model.get()) != nullptr);
-  return std::unique_ptr<TorchModel>(static_cast<TorchModel*>(model.release()));
+std::unique_ptr<TorchModel> make_tensor_model(const ModelOptions& options, const ModelSpec& spec,
+                                              uint64_t seed) {
+  switch (options.kind) {
+    case ModelKind::dlrm:
+      return std::make_unique<TensorDlrm>(options, spec);
+    case ModelKind::mlp:
+      return std::make_unique<TensorMlp>(options, spec);
+    case ModelKind::wide_and_deep:
+      return make_wide_and_deep(options, spec);
+    case ModelKind::deep_fm:
+      return make_deep_fm(options, spec, seed);
+    case ModelKind::deep_cross:
+      return make_deep_cross(options, spec);
+    case ModelKind::tbsm:
+      return make_tbsm(options, spec);
+  }
+  RECMILL_CHECK(false);
+  return nullptr;
 }
 
 }  // namespace recmill::model

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/gpu_layers.h"
+#include "model/torch/torch_layers.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "batch/feature_layout.h"
-#include "model/tensor_models.h"
-#include "model/torch_device.h"
-#include "model/torch_errors.h"
+#include "model/torch/guarded.h"
+#include "model/torch/torch_device.h"
+#include "model/torch/torch_model.h"
 
 namespace recmill::model {
 namespace {
@@ -203,18 +203,8 @@ class TorchLayers final : public GpuLayers {
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> make_model_of_gpu(const ModelOptions& options, const ModelSpec& spec,
-                                                 uint64_t seed) {
-  RECMILL_ASSIGN_OR_RETURN(auto model, make_tensor_model(options, spec, seed));
-  return std::unique_ptr<Model>(std::move(model));
-}
-
-Status open_layers_on_cuda() {
-  return load_torch_cuda();
-}
-
-Result<std::unique_ptr<GpuLayers>> make_gpu_layers(LayersOn on, const Gpu& gpu, const Model& model,
-                                                   const ModelSpec& spec) {
+Result<std::unique_ptr<GpuLayers>> make_torch_layers(LayersOn on, const Gpu& gpu,
+                                                     const Model& model, const ModelSpec& spec) {
   const auto* const of = dynamic_cast<const TorchModel*>(&model);
   RECMILL_CHECK(of != nullptr);
   auto device =

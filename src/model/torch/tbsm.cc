@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/tbsm.h"
+#include "model/torch/tbsm.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "batch/feature_layout.h"
-#include "model/torch_model.h"
 
 namespace recmill::model {
 namespace {
@@ -116,7 +115,7 @@ TorchModel::Segment Tbsm::run(int, const SliceTensors& slice, const std::vector<
 
 }  // namespace
 
-std::unique_ptr<Model> make_tbsm(const ModelOptions& options, const ModelSpec& spec) {
+std::unique_ptr<TorchModel> make_tbsm(const ModelOptions& options, const ModelSpec& spec) {
   return std::make_unique<Tbsm>(options, spec);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/torch_model.h"
+#include "model/torch/torch_model.h"
 
-#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -13,8 +12,8 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "model/initialize.h"
-#include "model/make_model.h"
-#include "model/torch_errors.h"
+#include "model/torch/guarded.h"
+#include "model/torch/host.h"
 
 namespace recmill::model {
 namespace {
@@ -47,10 +46,6 @@ void add_to(at::Tensor& sum, const at::Tensor& part) {
 }
 
 }  // namespace
-
-void use_one_torch_thread() {
-  at::set_num_threads(1);
-}
 
 struct TorchModel::State : SliceState {
   Graph graph;
@@ -161,7 +156,7 @@ std::unique_ptr<SliceState> TorchModel::make_state() const {
 
 Status TorchModel::load(std::span<const float> parameters, ThreadPool& pool, const Renew& renew) {
   RECMILL_CHECK(static_cast<int64_t>(parameters.size()) == parameter_count_);
-  if (renew) pool.run_ranges(parameter_count_, kRenewed, renew);
+  if (renew) host().run_ranges(pool, parameter_count_, kRenewed, renew);
   loaded_ = parameters.data();
   if (reinterpret_cast<uintptr_t>(loaded_) % (kAlignFloats * sizeof(float)) == 0) return {};
   return guarded("load", [&]() -> Status {

@@ -5,8 +5,7 @@
 
 #include <memory>
 
-#include "model/model.h"
-#include "model/model_options.h"
+#include "model/torch/torch_model.h"
 
 namespace recmill::model {
 
@@ -15,13 +14,13 @@ namespace recmill::model {
 ///   logit = wide [e; h] + bias
 /// Parameters deep.{2 l}.{weight,bias}, wide.{weight [1, |e| + |h|],bias}. Options:
 /// check_options().
-std::unique_ptr<Model> make_wide_and_deep(const ModelOptions& options, const ModelSpec& spec);
+std::unique_ptr<TorchModel> make_wide_and_deep(const ModelOptions& options, const ModelSpec& spec);
 
 /// Deep & Cross, version 2, low rank (Wang et al., WWW 2021, section 3), stacked.
 ///   x_0 = [bottom(x); e], ReLU after each bottom layer
 ///   x_{l+1} = x_0 * (W_l (V_l x_l) + b_l) + x_l      V_l [rank, n], W_l [n, rank], * elementwise
 ///   logit = over(x_L), ReLU between
 /// Parameters bottom.{2 l}, cross.l.{v,w,bias}, over.{2 l}; cross biases start at 0.
-std::unique_ptr<Model> make_deep_cross(const ModelOptions& options, const ModelSpec& spec);
+std::unique_ptr<TorchModel> make_deep_cross(const ModelOptions& options, const ModelSpec& spec);
 
 }  // namespace recmill::model

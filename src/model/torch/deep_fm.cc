@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/deep_fm.h"
+#include "model/torch/deep_fm.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -8,7 +8,6 @@
 
 #include "base/random.h"
 #include "model/initialize.h"
-#include "model/torch_model.h"
 
 namespace recmill::model {
 namespace {
@@ -196,8 +195,8 @@ void DeepFm::finish_iteration(std::span<const std::vector<float>> totals, int64_
 
 }  // namespace
 
-std::unique_ptr<Model> make_deep_fm(const ModelOptions& options, const ModelSpec& spec,
-                                    uint64_t seed) {
+std::unique_ptr<TorchModel> make_deep_fm(const ModelOptions& options, const ModelSpec& spec,
+                                         uint64_t seed) {
   return std::make_unique<DeepFm>(options, spec, seed);
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/float64_model.h"
+#include "model/torch/float64_model.h"
 
 #include <torch/csrc/autograd/autograd.h>
 
 #include "batch/feature_layout.h"
-#include "model/tensor_models.h"
+#include "model/torch/guarded.h"
+#include "model/torch/tensor_models.h"
 
 namespace recmill::model {
 namespace {
@@ -34,17 +35,15 @@ class Float64TorchModel final : public Float64Model {
 
   Result<std::vector<double>> forward(const Float64Batch& batch,
                                       std::span<const double> parameters) override {
-    try {
+    return guarded("forward in float64", [&]() -> Result<std::vector<double>> {
       take(batch, parameters);
       logits_ = model_->logits_of(tensors_);
       return values_of(logits_.detach(), logits_);
-    } catch (const std::exception& error) {
-      return Status::Failed(std::string("model in float64: ") + error.what());
-    }
+    });
   }
 
   Result<Float64Gradient> backward(std::span<const double> logit_gradient) override {
-    try {
+    return guarded("backward in float64", [&]() -> Result<Float64Gradient> {
       const auto gradients = torch::autograd::grad(
           {logits_}, leaves_, {tensor_of(logit_gradient, logits_.sizes())}, false, false, true);
       Float64Gradient result;
@@ -60,9 +59,7 @@ class Float64TorchModel final : public Float64Model {
                           result.parameters.begin() + parameters()[p].offset);
       }
       return result;
-    } catch (const std::exception& error) {
-      return Status::Failed(std::string("model in float64: ") + error.what());
-    }
+    });
   }
 
  private:
@@ -100,12 +97,11 @@ class Float64TorchModel final : public Float64Model {
 
 }  // namespace
 
-Result<std::unique_ptr<Float64Model>> make_float64_model(const ModelOptions& options,
-                                                         const ModelSpec& spec, uint64_t seed) {
+std::unique_ptr<Float64Model> make_float64_tensors(const ModelOptions& options,
+                                                   const ModelSpec& spec, uint64_t seed) {
   ModelOptions exact = options;
   exact.precision = LayerPrecision::float32;  // no rounding of operands
-  RECMILL_ASSIGN_OR_RETURN(auto model, make_tensor_model(exact, spec, seed));
-  return std::unique_ptr<Float64Model>(std::make_unique<Float64TorchModel>(std::move(model), spec));
+  return std::make_unique<Float64TorchModel>(make_tensor_model(exact, spec, seed), spec);
 }
 
 }  // namespace recmill::model

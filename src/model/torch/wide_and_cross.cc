@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/wide_and_cross.h"
+#include "model/torch/wide_and_cross.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
-
-#include "model/torch_model.h"
 
 namespace recmill::model {
 namespace {
@@ -69,11 +67,11 @@ class DeepCross : public TorchModel {
 
 }  // namespace
 
-std::unique_ptr<Model> make_wide_and_deep(const ModelOptions& options, const ModelSpec& spec) {
+std::unique_ptr<TorchModel> make_wide_and_deep(const ModelOptions& options, const ModelSpec& spec) {
   return std::make_unique<WideAndDeep>(options, spec);
 }
 
-std::unique_ptr<Model> make_deep_cross(const ModelOptions& options, const ModelSpec& spec) {
+std::unique_ptr<TorchModel> make_deep_cross(const ModelOptions& options, const ModelSpec& spec) {
   return std::make_unique<DeepCross>(options, spec);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/torch_device.h"
+#include "model/torch/torch_device.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/CachingDeviceAllocator.h>
@@ -8,8 +8,8 @@
 
 #include <string>
 
-#include "device/gpu/emulated_driver.h"
-#include "model/torch_errors.h"
+#include "model/torch/guarded.h"
+#include "model/torch/host.h"
 
 namespace recmill::model {
 namespace {
@@ -72,10 +72,11 @@ Result<TorchDevice> torch_on_cuda(int number) {
 TorchDevice torch_on_emulated_gpu() {
   return {at::kCPU,
           [](GpuStream& stream, std::function<Status()> work) {
-            return enqueue_on_emulated(stream.handle(), [work = std::move(work)]() -> Result<bool> {
-              RECMILL_RETURN_IF_ERROR(work());
-              return true;
-            });
+            return host().enqueue_on_emulated(stream.handle(),
+                                              [work = std::move(work)]() -> Result<bool> {
+                                                RECMILL_RETURN_IF_ERROR(work());
+                                                return true;
+                                              });
           },
           [] { return int64_t{0}; }};
 }
