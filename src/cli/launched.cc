@@ -5,16 +5,15 @@
 
 #include <cstdlib>
 
-#include "server/rank_guard.h"
+#include "server/guard.h"
 
 namespace recmill::cli {
 
 void note_begin() {
   const char* const descriptor = std::getenv(kNoteVariable);
   if (descriptor == nullptr) return;
-  const char note = static_cast<char>(server::RankNote::has_begun);
   // Who does not hear it begins anew, which is as right.
-  (void)!::write(std::atoi(descriptor), &note, 1);
+  (void)!::write(std::atoi(descriptor), server::kBegunNote.data(), server::kBegunNote.size());
 }
 
 }  // namespace recmill::cli

@@ -2,7 +2,7 @@
 // What a rank that `recmill launch` started knows from its environment.
 #pragma once
 
-#include "server/job_attempt.h"
+#include "server/unit_start.h"
 
 namespace recmill::cli {
 

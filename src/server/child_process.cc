@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -28,7 +29,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
 
 /// In the child: becomes the program, or tells `report` why it cannot.
 [[noreturn]] void become(const std::vector<std::string>& words, const StartOptions& options,
-                         pid_t parent, int report) {
+                         pid_t parent, int input, int report) {
   setpgid(0, 0);
   if (options.dies_with_parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -37,13 +38,22 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  const int nothing = ::open("/dev/null", O_RDONLY);
-  if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+  dup2(input, STDIN_FILENO);
   for (const auto& [name, value] : options.variables) setenv(name.c_str(), value.c_str(), 1);
   execvp(words[0].c_str(), pointers(words).data());
   const int error = errno;
   (void)!write(report, &error, sizeof(error));
   _exit(127);
+}
+
+/// A descriptor from which `text` is read; negative: there is none.
+int readable(const std::string& text) {
+  if (text.empty()) return ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+  (void)!write(ends[1], text.data(), text.size());  // a pipe holds a page
+  ::close(ends[1]);
+  return ends[0];
 }
 
 /// Parents by process, from the numbers in /proc.
@@ -73,9 +83,11 @@ Result<pid_t> start_process(const std::vector<std::string>& words, const StartOp
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0)
     return Status::Failed(std::string("pipe: ") + std::strerror(errno));
+  const int input = readable(options.input);
   const pid_t parent = getpid();
   const pid_t child = fork();
-  if (child == 0) become(words, options, parent, report[1]);
+  if (child == 0) become(words, options, parent, input, report[1]);
+  if (input >= 0) ::close(input);
   ::close(report[1]);
   int error = 0;
   const bool failed = child < 0 || read(report[0], &error, sizeof(error)) == sizeof(error);
@@ -112,14 +124,17 @@ void adopt_orphans() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-std::vector<pid_t> descendants() {
+std::vector<pid_t> descendants(const std::vector<pid_t>& others) {
   const auto parent_of = parents();
   const pid_t own = getpid();
+  const auto stops = [&](pid_t at) {
+    return at == own || !parent_of.contains(at) || std::ranges::find(others, at) != others.end();
+  };
   std::vector<pid_t> below;
   for (const auto& [process, parent] : parent_of) {
-    pid_t at = parent;
-    while (at != own && parent_of.contains(at)) at = parent_of.at(at);
-    if (at == own) below.push_back(process);
+    pid_t at = process;
+    while (!stops(at)) at = parent_of.at(at);
+    if (at == own && process != own) below.push_back(process);
   }
   return below;
 }

@@ -66,4 +66,13 @@ int room(const std::vector<Host>& hosts) {
   return slots;
 }
 
+bool same_host(const std::string& listed, const std::string& own) {
+  return listed == own || own.starts_with(listed + ".") || listed.starts_with(own + ".");
+}
+
+std::vector<Host> without_host(std::vector<Host> hosts, const std::string& own) {
+  std::erase_if(hosts, [&](const Host& host) { return same_host(host.name, own); });
+  return hosts;
+}
+
 }  // namespace recmill::server

@@ -23,4 +23,9 @@ Result<std::vector<Host>> parse_hosts(const std::string& text, const std::string
 std::vector<int> place_ranks(const std::vector<Host>& hosts, int ranks);
 int room(const std::vector<Host>& hosts);
 
+/// Whether a host that calls itself `own` is the one that a file calls `listed`.
+bool same_host(const std::string& listed, const std::string& own);
+/// The others, where `own` is what a host calls itself.
+std::vector<Host> without_host(std::vector<Host> hosts, const std::string& own);
+
 }  // namespace recmill::server

@@ -31,5 +31,12 @@ TEST(HostList, names_the_line_that_is_wrong) {
   EXPECT_EQ(message("# none\n"), "hosts.txt: names no host");
 }
 
+TEST(HostList, a_host_is_left_out_by_the_name_that_it_has_for_itself) {
+  const std::vector<Host> hosts{{.name = "a"}, {.name = "b.net"}, {.name = "ab"}};
+  EXPECT_EQ(without_host(hosts, "a.net").size(), 2u);
+  EXPECT_EQ(without_host(hosts, "b")[1].name, "ab");
+  EXPECT_EQ(without_host(hosts, "c").size(), 3u);
+}
+
 }  // namespace
 }  // namespace recmill::server

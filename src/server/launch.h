@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job of ranks over MPI, started, watched, and started again from its newest checkpoint when it
-// loses a rank.
+// A job of ranks over MPI, with servers beside them where it has some: started, watched, and
+// started again from its newest checkpoint when it loses a rank.
 #pragma once
 
 #include <functional>
@@ -9,20 +9,17 @@
 
 #include "base/files.h"
 #include "base/status.h"
-#include "server/job_attempt.h"
+#include "server/role.h"
+#include "server/supervisor.h"
 
 namespace recmill::server {
 
 struct LaunchOptions {
-  int ranks = 1;
-  std::string hosts;     // a file as parse_hosts() reads it; empty: this host alone
-  int resume_ranks = 0;  // after a loss; 0: as many as before, or as the hosts that are left hold
-  int restarts = 10;     // at most
-  WatchLimits limits;
+  std::vector<Role> roles;  // one of them of ranks
+  std::string hosts;        // a file as parse_hosts() reads it; empty: this host alone
   std::string mpirun = "mpirun";
-  std::string remote_shell;          // as LaunchPlan has it
-  std::vector<std::string> program;  // what a guard is, before the words
-  std::vector<std::string> words;    // the verb and its arguments
+  std::string remote_shell;        // as LaunchPlan has it
+  std::vector<std::string> guard;  // the words of a guard, before its options
 };
 
 struct LaunchSetting {

@@ -2,6 +2,7 @@
 #include "server/launch_command.h"
 
 #include <algorithm>
+#include <sstream>
 
 namespace recmill::server {
 namespace {
@@ -54,6 +55,13 @@ Words hydra_words(const LaunchPlan& plan) {
   return words;  // ranks inherit the whole environment
 }
 
+/// As a shell reads it back.
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char each : word) text += each == '\'' ? std::string("'\\''") : std::string(1, each);
+  return text + "'";
+}
+
 }  // namespace
 
 Result<MpiKind> mpi_kind(const std::string& version) {
@@ -68,6 +76,19 @@ Result<MpiKind> mpi_kind(const std::string& version) {
 std::vector<std::string> launch_words(const LaunchPlan& plan) {
   Words words = plan.kind == MpiKind::hydra ? hydra_words(plan) : open_mpi_words(plan);
   append(words, plan.program);
+  return words;
+}
+
+std::vector<std::string> remote_words(const RemoteCommand& command) {
+  Words words;
+  std::istringstream shell(command.remote_shell.empty() ? "ssh" : command.remote_shell);
+  for (std::string word; shell >> word;) words.push_back(word);
+  std::string line = "IFS= read -r " + command.secret + " && export " + command.secret;
+  for (const auto& [name, value] : command.variables)
+    line += " && export " + name + "=" + quoted(value);
+  line += " && cd " + quoted(command.folder) + " && exec";
+  for (const std::string& word : command.program) line += " " + quoted(word);
+  append(words, {command.host, line});
   return words;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -31,6 +32,17 @@ struct LaunchPlan {
 /// shells to other hosts stay as long as the job, so that all of it are descendants of the
 /// launcher.
 std::vector<std::string> launch_words(const LaunchPlan& plan);
+
+/// The words that run a program on another host, in the folder where this process is, through a
+/// shell that is called as "REMOTE_SHELL HOST COMMAND" (empty: ssh). It reads what comes on its
+/// input as the value of the variable `secret`, which then nobody sees in a list of processes.
+struct RemoteCommand {
+  std::string remote_shell, host, folder;
+  std::string secret;
+  std::vector<std::pair<std::string, std::string>> variables;
+  std::vector<std::string> program;
+};
+std::vector<std::string> remote_words(const RemoteCommand& command);
 
 /// The words of a verb as a job that lost a rank repeats them: once training had begun its folder
 /// ("train"), it goes on there instead of beginning it; with `any_ranks` it takes as many ranks as

@@ -51,6 +51,25 @@ TEST(LaunchCommand, places_ranks_on_hosts_in_their_order) {
   EXPECT_EQ(line(launch_words(here)), "mpirun -n 3 -hosts localhost:3 -bind-to none recmill guard");
 }
 
+TEST(LaunchCommand, a_remote_shell_reads_the_secret_and_gets_every_word_as_it_is) {
+  const Words words = remote_words({.remote_shell = "rsh -q",
+                                    .host = "a",
+                                    .folder = "/my runs",
+                                    .secret = "TOKEN",
+                                    .variables = {{"AT", "1.2.3.4 5"}},
+                                    .program = {"recmill", "it's", "{}"}});
+  EXPECT_EQ(words, (Words{"rsh", "-q", "a",
+                          "IFS= read -r TOKEN && export TOKEN && export AT='1.2.3.4 5' && cd "
+                          "'/my runs' && exec 'recmill' 'it'\\''s' '{}'"}));
+  EXPECT_EQ(remote_words({.remote_shell = "",
+                          .host = "a",
+                          .folder = "/",
+                          .secret = "T",
+                          .variables = {},
+                          .program = {}})[0],
+            "ssh");
+}
+
 TEST(LaunchCommand, training_that_had_begun_is_resumed_and_nothing_else) {
   const Words anew{"train", "a.toml", "--overwrite"};
   EXPECT_EQ(restart_words(anew, false, false), anew);
