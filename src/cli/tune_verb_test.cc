@@ -20,24 +20,40 @@ std::string bags(const std::string& kernels) {
                          kernels);
 }
 
+/// Of tunings whose record need not be a good one: a batch, few values and rounds.
+constexpr const char* kBriefly = "--budget=1s";
+
 class Tune : public Program {
  protected:
-  void tune(const std::string& configuration) {
-    const Json result = run_json({"tune", configuration, "--rounds", "2", "--quiet"});
-    ASSERT_TRUE(result.contains("embedding_pool"));
+  /// Puts a record of bags("") there, tuned once for all cases.
+  void put_record(const std::string& name) {
+    static const std::string record = tuned();
+    ASSERT_TRUE(posix_files().make_folder(path("tuned")).ok());
+    write("tuned/" + name + ".json", record);
+  }
+
+ private:
+  std::string tuned() {
+    write("all.toml", bags(""));
+    const Json result = run_json({"tune", "all.toml", "--rounds", "2", "--quiet"});
+    EXPECT_TRUE(result.contains("embedding_pool"));
+    EXPECT_TRUE(result.contains("row_update"));
+    if (HasFailure()) return "";
     EXPECT_EQ(result["embedding_pool"]["features"], 6);
     EXPECT_GT(result["embedding_pool"]["measured_ms"].get<double>(), 0.0);
-    ASSERT_TRUE(result.contains("row_update"));
+    for (const char* code : {"prebuilt_ms", "branches_ms", "pointers_ms"})
+      EXPECT_GT(result["embedding_pool"][code].get<double>(), 0.0) << code;
     EXPECT_EQ(result["row_update"]["tables"], 6);
     EXPECT_GT(result["row_update"]["measured_ms"].get<double>(), 0.0);
+    EXPECT_FALSE(posix_files().exists(path("tuned/all.json.partial")));
+    return *read_text(posix_files(), path("tuned/all.json"));
   }
 };
 
 TEST_F(Tune, chooses_schedules_that_training_verifies_and_ends_with_in_the_same_rows) {
   write("plain.toml", bags(""));
   write("tuned.toml", bags("mode = 'tuned'\nrecord = 'tuned/plain.json'\n"));
-  tune("plain.toml");
-  EXPECT_FALSE(posix_files().exists(path("tuned/plain.json.partial")));
+  put_record("plain");
   EXPECT_EQ(run({"verify", "tuned.toml", "--iterations", "3", "--ranks", "1,2"}).status, 0);
   EXPECT_EQ(run({"train", "plain.toml", "--quiet"}).status, 0);
   EXPECT_EQ(run({"train", "tuned.toml", "--quiet"}).status, 0);
@@ -53,13 +69,13 @@ TEST_F(Tune, replaces_no_record_unless_told_to) {
   EXPECT_EQ(refused.status, 2);
   EXPECT_NE(refused.err.find("tuned/plain.json"), std::string::npos) << refused.err;
   EXPECT_EQ(*read_text(posix_files(), path("tuned/plain.json")), "mine");
-  EXPECT_EQ(run({"tune", "plain.toml", "--quiet", "--rounds", "1", "--overwrite"}).status, 0);
+  EXPECT_EQ(run({"tune", "plain.toml", "--quiet", kBriefly, "--overwrite"}).status, 0);
   EXPECT_EQ(run({"tune", "--replay", "tuned/plain.json"}).status, 0);
 }
 
 TEST_F(Tune, replays_its_times_to_the_same_bytes) {
   write("plain.toml", bags(""));
-  tune("plain.toml");
+  put_record("plain");
   const Outcome again = run({"tune", "--replay", "tuned/plain.json"});
   EXPECT_EQ(again.status, 0) << again.err;
   EXPECT_NE(again.out.find("\nembedding_pool.features "), std::string::npos) << again.out;
@@ -75,7 +91,7 @@ TEST_F(Tune, replays_its_times_to_the_same_bytes) {
 
 TEST_F(Tune, without_a_good_record_a_run_ends_in_one_line_or_with_the_defaults) {
   write("other.toml", bags(""));
-  tune("other.toml");
+  put_record("other");
   const std::string wanted = bags("mode = 'tuned'\n");
   write("a.toml", wanted);
   const Outcome missing = run({"train", "a.toml", "--quiet"});
@@ -108,7 +124,7 @@ std::string drifted_bags(const std::string& kernels) {
 TEST_F(Tune, training_on_other_bags_than_were_tuned_for_warns_once) {
   const std::string tuned = "mode = 'tuned'\nrecord = 'tuned/plain.json'\n";
   write("plain.toml", bags(""));
-  tune("plain.toml");
+  put_record("plain");
   write("same.toml", bags(tuned));
   const Outcome same = run({"train", "same.toml", "--quiet"});
   EXPECT_EQ(same.status, 0);
@@ -125,7 +141,8 @@ TEST_F(Tune, training_on_other_bags_than_were_tuned_for_warns_once) {
 TEST_F(Tune, training_on_a_gpu_on_other_bags_than_were_tuned_for_warns_once) {
   const auto train = [&](const std::string& text) {
     write("tuned.toml", "device = 'emulated'\n" + text);
-    return run({"train", "tuned.toml", "--quiet", "--overwrite", "--set", "train.iterations=8"});
+    return run({"train", "tuned.toml", "--quiet", "--overwrite", "--set", "train.iterations=8",
+                "--set", "train.batch_size=128"});
   };
   const std::string tuned = "mode = 'tuned'\nrecord = 'tuned/plain.emulated.json'\n";
   write("plain.toml", bags(""));
@@ -146,13 +163,13 @@ TEST_F(Tune, training_on_a_gpu_on_other_bags_than_were_tuned_for_warns_once) {
 TEST_F(Tune, again_only_what_has_drifted) {
   const std::string record = "record = 'tuned/plain.json'\n";
   write("plain.toml", bags(""));
-  tune("plain.toml");
+  put_record("plain");
   const std::string before = *read_text(posix_files(), path("tuned/plain.json"));
   const Outcome nothing = run({"tune", "plain.toml", "--if-drifted", "--rounds", "1", "--quiet"});
   EXPECT_EQ(nothing.status, 0) << nothing.err;
   EXPECT_NE(nothing.err.find("row_update: nothing has drifted"), std::string::npos) << nothing.err;
   EXPECT_EQ(*read_text(posix_files(), path("tuned/plain.json")), before);
-  write("other.toml", drifted_bags(record));
+  write("other.toml", drifted_bags(record + "generated = 'never'\n"));
   const Outcome moved = run({"tune", "other.toml", "--if-drifted", "--rounds", "1", "--quiet"});
   EXPECT_EQ(moved.status, 0) << moved.err;
   for (const char* what : {"embedding_pool: feature 'f", "row_update: table 'f"})
@@ -182,9 +199,7 @@ TEST_F(Tune, again_only_what_has_drifted) {
 
 TEST_F(Tune, generated_code_trains_the_same_rows_and_is_compiled_once) {
   write("plain.toml", bags(""));
-  const Json tuned = run_json({"tune", "plain.toml", "--rounds", "2", "--quiet"})["embedding_pool"];
-  for (const char* code : {"prebuilt_ms", "branches_ms", "pointers_ms"})
-    EXPECT_GT(tuned[code].get<double>(), 0.0) << code;
+  put_record("plain");
   write("compiler", "#!/bin/sh\necho \"$@\" >> calls\nexec " RECMILL_COMPILER " \"$@\"\n");
   ASSERT_EQ(chmod(path("compiler").c_str(), 0755), 0);
   const std::string always = "mode = 'tuned'\nrecord = 'tuned/plain.json'\ngenerated = 'always'\n";
@@ -219,7 +234,7 @@ TEST_F(Tune, generated_code_trains_the_same_rows_and_is_compiled_once) {
 
 TEST_F(Tune, without_generated_code_a_run_ends_in_one_line_or_with_pre_built_kernels) {
   write("plain.toml", bags("generated = 'never'\n"));
-  const Json tuned = run_json({"tune", "plain.toml", "--rounds", "1", "--quiet"})["embedding_pool"];
+  const Json tuned = run_json({"tune", "plain.toml", kBriefly, "--quiet"})["embedding_pool"];
   EXPECT_TRUE(tuned["branches_ms"].is_null());  // not measured
   EXPECT_NE(run({"tune", "--replay", "tuned/plain.json"})
                 .out.find("embedding_pool.branches_ms   not measured\n"),
@@ -291,8 +306,8 @@ TEST_F(Tune, training_says_which_lookups_add_rows_in_another_order) {
     EXPECT_EQ(ended.status, 0) << ended.err;
     return ended.err;
   };
-  write("free.toml", bags(""));
-  said({"tune", "--rounds", "1", "--quiet"});
+  write("free.toml", bags("generated = 'never'\n"));
+  said({"tune", kBriefly, "--quiet"});
   const std::string record = *read_text(posix_files(), path("tuned/free.json"));
   write("tuned/free.json", preferring(record, "bags", 6));
   const std::vector<std::string> train = {
@@ -311,12 +326,12 @@ TEST_F(Tune, takes_the_documented_template_of_a_users_own) {
   const std::string own = kernels::codegen::documented_template();
   write("own.cc", own);
   write("plain.toml", bags(""));
-  write("tune.toml", bags("templates = ['own.cc']\n"));
+  write("tune.toml", bags("templates = ['own.cc']\ngenerated = 'never'\n"));
   const std::string tuned = "mode = 'tuned'\nrecord = 'tuned/tune.json'\n";
   write("with.toml", bags(tuned + "templates = ['own.cc']\n"));
   write("code.toml", bags(tuned + "templates = ['own.cc']\ngenerated = 'always'\n"));
   write("without.toml", bags(tuned));
-  tune("tune.toml");
+  EXPECT_EQ(run({"tune", "tune.toml", kBriefly, "--quiet"}).status, 0);
   write("tuned/tune.json",
         preferring(*read_text(posix_files(), path("tuned/tune.json")), "bags_by_column", 6));
   EXPECT_EQ(run({"train", "plain.toml", "--quiet"}).status, 0);
@@ -341,7 +356,7 @@ TEST_F(Tune, takes_the_documented_template_of_a_users_own) {
             std::string::npos)
       << edited.err;
   // And tuning refuses that one by name.
-  const Outcome refused = run({"tune", "tune.toml", "--rounds", "1", "--quiet", "--overwrite"});
+  const Outcome refused = run({"tune", "tune.toml", kBriefly, "--quiet", "--overwrite"});
   EXPECT_EQ(refused.status, 0) << refused.err;
   EXPECT_NE(refused.err.find("schedule 'bags_by_column ahead=16' is refused: its answer is not the "
                              "reference's"),
@@ -380,8 +395,8 @@ TEST_F(Tune, broken_off_goes_on_with_the_same_templates_and_rounds_alone) {
 }
 
 TEST_F(Tune, writes_a_page_of_a_fresh_record_and_of_the_one_that_is_there) {
-  write("plain.toml", bags(""));
-  EXPECT_EQ(run({"tune", "plain.toml", "--rounds", "1", "--quiet", "--html", "a.html"}).status, 0);
+  write("plain.toml", bags("generated = 'never'\n"));
+  EXPECT_EQ(run({"tune", "plain.toml", kBriefly, "--quiet", "--html", "a.html"}).status, 0);
   const std::string record = *read_text(posix_files(), path("tuned/plain.json"));
   const std::string page = *read_text(posix_files(), path("a.html"));
   EXPECT_EQ(page.find("<!DOCTYPE html>"), 0u);
@@ -412,7 +427,7 @@ TEST_F(Tune, measures_nothing_for_a_page_that_cannot_be_written) {
 }
 
 TEST_F(Tune, says_what_a_budget_is_too_short_for) {
-  write("plain.toml", bags(""));
+  write("plain.toml", bags("generated = 'never'\n"));
   const Outcome brief = run({"tune", "plain.toml", "--budget", "0.000001s", "--quiet"});
   EXPECT_EQ(brief.status, 0) << brief.err;
   for (const char* family : {"embedding_pool", "row_update"})
@@ -421,7 +436,7 @@ TEST_F(Tune, says_what_a_budget_is_too_short_for) {
                              "but to compare all schedules takes about "),
               std::string::npos)
         << brief.err;
-  write("wide.toml", bags("record = 'tuned/wide.json'\n"));
+  write("wide.toml", bags("record = 'tuned/wide.json'\ngenerated = 'never'\n"));
   const Outcome wide = run({"tune", "wide.toml", "--budget", "1h", "--rounds", "1", "--quiet"});
   EXPECT_EQ(wide.status, 0) << wide.err;
   EXPECT_EQ(wide.err.find("of the budget"), std::string::npos) << wide.err;
