@@ -22,20 +22,21 @@
 namespace recmill::train {
 namespace {
 
+bool uses_gpu(const RunOptions& options, Way way) {
+  return way == Way::engine && options.device != DeviceKind::cpu &&
+         (options.gpu.preprocess || options.embedding.store != StoreKind::plain);
+}
+
 Result<std::unique_ptr<preprocess::Preprocessor>> make_preprocessor(const ResolvedRun& run, Way way,
-                                                                    const RankOnHost& place,
-                                                                    ThreadPool& pool,
-                                                                    Files& files) {
+                                                                    const RankGpu& gpu,
+                                                                    ThreadPool& pool) {
   if (way == Way::plain) return preprocess::make_plain_preprocessor(run.graph, run.spec);
   if (!run.options.gpu.preprocess) return preprocess::make_preprocessor(run.graph, run.spec, pool);
-  RECMILL_ASSIGN_OR_RETURN(auto gpu, open_gpu(run.options, place.number));
-  RECMILL_ASSIGN_OR_RETURN(const auto compile,
-                           compiler_for(run, run.options.device, *gpu, pool, files));
-  return preprocess::make_gpu_preprocessor(run.graph, run.spec, std::move(gpu), compile, pool);
+  return preprocess::make_gpu_preprocessor(run.graph, run.spec, gpu.gpu, gpu.compile, pool);
 }
 
 Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run, Way way,
-                                                          const RankOnHost& place,
+                                                          const RankGpu& gpu,
                                                           Communicator& communicator,
                                                           ThreadPool& pool, Files& files) {
   const auto seed = static_cast<uint64_t>(run.options.train.seed);
@@ -44,7 +45,7 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run
     return std::unique_ptr<store::EmbeddingStore>(std::move(plain));
   }
   if (run.options.device != DeviceKind::cpu)
-    return make_gpu_store(run, place, communicator, pool, files);
+    return make_gpu_store(run, gpu, communicator, pool, files);
   RECMILL_ASSIGN_OR_RETURN(auto kernels, choose_kernels(run, files));
   if (run.options.embedding.store == StoreKind::placed) {
     RECMILL_CHECK(run.placed != nullptr, run.options.name);
@@ -87,24 +88,22 @@ std::vector<ParameterRange> trained_ranges(const model::Model& model) {
   return ranges;
 }
 
-Status make_gpu_trainer(const ResolvedRun& run, Buffer parameters, Communicator& communicator,
-                        ThreadPool& pool, Files& files, Rank& rank) {
+Status make_gpu_trainer(const ResolvedRun& run, const RankGpu& gpu, Buffer parameters,
+                        Communicator& communicator, ThreadPool& pool, Rank& rank) {
   const DeviceKind device = run.options.device;
   auto* const store = dynamic_cast<store::StoreOnGpu*>(rank.store.get());
   RECMILL_CHECK(store != nullptr);
   auto layers = model::make_gpu_layers(
-      device == DeviceKind::cuda ? model::LayersOn::cuda : model::LayersOn::emulated_gpu,
-      store->gpu(), *rank.model, run.spec);
+      device == DeviceKind::cuda ? model::LayersOn::cuda : model::LayersOn::emulated_gpu, *gpu.gpu,
+      *rank.model, run.spec);
   if (!layers.ok()) return layers.status().at("device = \"" + std::string(name_of(device)) + "\"");
   rank.layers = *std::move(layers);
   const GpuRunOptions& options = run.options.gpu;
   if (options.graphs != GpuGraphs::off && !options.synchronous)
     rank.layers = std::make_unique<model::GraphedLayers>(std::move(rank.layers));
-  RECMILL_ASSIGN_OR_RETURN(const auto compile,
-                           compiler_for(run, device, store->gpu(), pool, files));
-  RECMILL_ASSIGN_OR_RETURN(rank.trainer,
-                           GpuTrainer::make(run.spec, *rank.layers, *store, *rank.dense_optimizer,
-                                            communicator, pool, std::move(parameters), compile));
+  RECMILL_ASSIGN_OR_RETURN(
+      rank.trainer, GpuTrainer::make(run.spec, *rank.layers, *store, *rank.dense_optimizer,
+                                     communicator, pool, std::move(parameters), gpu.compile));
   return {};
 }
 
@@ -152,12 +151,12 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
     RECMILL_ASSIGN_OR_RETURN(
         rank.eval_rows, reader::open_reader(options.data, Subset::eval, seed, pool, files, parser));
   }
-  RankOnHost place;
-  if (options.device != DeviceKind::cpu) {
-    RECMILL_ASSIGN_OR_RETURN(place, rank_on_host(communicator));
+  RankGpu gpu;
+  if (uses_gpu(options, way)) {
+    RECMILL_ASSIGN_OR_RETURN(gpu, open_rank_gpu(run, communicator, pool, files));
   }
-  RECMILL_ASSIGN_OR_RETURN(rank.preprocessor, make_preprocessor(run, way, place, pool, files));
-  RECMILL_ASSIGN_OR_RETURN(rank.store, make_store(run, way, place, communicator, pool, files));
+  RECMILL_ASSIGN_OR_RETURN(rank.store, make_store(run, way, gpu, communicator, pool, files));
+  RECMILL_ASSIGN_OR_RETURN(rank.preprocessor, make_preprocessor(run, way, gpu, pool));
   const bool on_gpu = way == Way::engine && layers_are_on_gpu(options);
   RECMILL_ASSIGN_OR_RETURN(rank.model, on_gpu
                                            ? model::make_model_of_gpu(options.model, run.spec, seed)
@@ -168,7 +167,7 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
   RECMILL_ASSIGN_OR_RETURN(rank.learning_rate, make_learning_rate(options.train, *rank.train_rows));
   if (on_gpu) {
     RECMILL_RETURN_IF_ERROR(
-        make_gpu_trainer(run, std::move(parameters), communicator, pool, files, rank));
+        make_gpu_trainer(run, gpu, std::move(parameters), communicator, pool, rank));
   } else {
     RECMILL_ASSIGN_OR_RETURN(auto beside, make_reduction(run, way, communicator));
     rank.trainer = std::make_unique<RankTrainer>(

@@ -60,7 +60,7 @@ struct DividedChains {
 
 class GpuOps final : public StatelessOps {
  public:
-  GpuOps(std::unique_ptr<Gpu> gpu, DividedChains divided, ThreadPool& pool)
+  GpuOps(std::shared_ptr<Gpu> gpu, DividedChains divided, ThreadPool& pool)
       : gpu_(std::move(gpu)),
         pool_(pool),
         on_gpu_(std::move(divided.gpu)),
@@ -119,7 +119,7 @@ class GpuOps final : public StatelessOps {
     return stream_.synchronize();
   }
 
-  const std::unique_ptr<Gpu> gpu_;  // outlives what follows
+  const std::shared_ptr<Gpu> gpu_;  // outlives what follows
   ThreadPool& pool_;
   const ChainSubset on_gpu_;
   PoolOps on_cpu_;
@@ -136,7 +136,7 @@ class GpuOps final : public StatelessOps {
 
 Result<std::unique_ptr<Preprocessor>> make_gpu_preprocessor(const FeatureGraph& graph,
                                                             const ModelSpec& model,
-                                                            std::unique_ptr<Gpu> gpu,
+                                                            std::shared_ptr<Gpu> gpu,
                                                             const CompileForGpu& compile,
                                                             ThreadPool& pool) {
   RECMILL_ASSIGN_OR_RETURN(auto compiled, preprocess::compile(graph, model));

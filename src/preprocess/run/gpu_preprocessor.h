@@ -19,7 +19,7 @@ namespace recmill::preprocess {
 /// dense ones where one of them has such an op; taking out lookups that were dropped. Fails as that
 /// and as `compile`; train() and evaluate() as the GPU does, too.
 Result<std::unique_ptr<Preprocessor>> make_gpu_preprocessor(
-    const FeatureGraph& graph, const ModelSpec& model, std::unique_ptr<Gpu> gpu,
+    const FeatureGraph& graph, const ModelSpec& model, std::shared_ptr<Gpu> gpu,
     const kernels::codegen::CompileForGpu& compile, ThreadPool& pool);
 
 }  // namespace recmill::preprocess

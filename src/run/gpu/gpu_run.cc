@@ -92,4 +92,13 @@ Result<CompileForGpu> compiler_for(const ResolvedRun& run, DeviceKind device, co
   });
 }
 
+Result<RankGpu> open_rank_gpu(const ResolvedRun& run, Communicator& communicator, ThreadPool& pool,
+                              Files& files) {
+  RankGpu of;
+  RECMILL_ASSIGN_OR_RETURN(of.place, rank_on_host(communicator));
+  RECMILL_ASSIGN_OR_RETURN(of.gpu, open_gpu(run.options, of.place.number));
+  RECMILL_ASSIGN_OR_RETURN(of.compile, compiler_for(run, run.options.device, *of.gpu, pool, files));
+  return of;
+}
+
 }  // namespace recmill::train

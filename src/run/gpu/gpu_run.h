@@ -51,4 +51,15 @@ Result<kernels::codegen::CompileForGpu> compiler_for(const ResolvedRun& run, Dev
                                                      const Gpu& gpu, ThreadPool& pool,
                                                      Files& files);
 
+/// The GPU of one rank, opened once: whatever of the rank runs there shares its memory, takes its
+/// streams and compiles by the same cache.
+struct RankGpu {
+  RankOnHost place;
+  std::shared_ptr<Gpu> gpu;
+  kernels::codegen::CompileForGpu compile;
+};
+/// Collective. Fails as open_gpu() and compiler_for(). The pool and the files outlive it.
+Result<RankGpu> open_rank_gpu(const ResolvedRun& run, Communicator& communicator, ThreadPool& pool,
+                              Files& files);
+
 }  // namespace recmill::train

@@ -77,41 +77,41 @@ Result<std::vector<GpuMemory>> place_rows(const ResolvedRun& run, const RankOnHo
 }
 
 /// The store of one rank, or that of several.
-Result<std::unique_ptr<store::EmbeddingStore>> of_ranks(
-    const ResolvedRun& run, const RankOnHost& place, std::unique_ptr<Gpu> gpu,
-    const store::GpuStoreKernels& kernels, std::span<const GpuMemory> rows,
-    Communicator& communicator, ThreadPool& pool) {
+Result<std::unique_ptr<store::EmbeddingStore>> of_ranks(const ResolvedRun& run, const RankGpu& of,
+                                                        const store::GpuStoreKernels& kernels,
+                                                        std::span<const GpuMemory> rows,
+                                                        Communicator& communicator,
+                                                        ThreadPool& pool) {
   const auto seed = static_cast<uint64_t>(run.options.train.seed);
   if (communicator.ranks() == 1) {
-    RECMILL_ASSIGN_OR_RETURN(
-        auto store, store::GpuStore::create(run.spec, seed, std::move(gpu), kernels, pool, rows));
+    RECMILL_ASSIGN_OR_RETURN(auto store,
+                             store::GpuStore::create(run.spec, seed, of.gpu, kernels, pool, rows));
     return std::unique_ptr<store::EmbeddingStore>(std::move(store));
   }
-  const bool one_host = std::ssize(place.ranks) == communicator.ranks();
-  RECMILL_ASSIGN_OR_RETURN(auto store,
-                           store::TableWiseGpuStore::create(
-                               run.spec, seed, std::move(gpu), kernels, communicator,
-                               exchange_of(run.options.gpu.exchange, one_host), pool, rows));
+  const bool one_host = std::ssize(of.place.ranks) == communicator.ranks();
+  RECMILL_ASSIGN_OR_RETURN(
+      auto store, store::TableWiseGpuStore::create(run.spec, seed, of.gpu, kernels, communicator,
+                                                   exchange_of(run.options.gpu.exchange, one_host),
+                                                   pool, rows));
   return std::unique_ptr<store::EmbeddingStore>(std::move(store));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun& run,
-                                                              const RankOnHost& place,
+                                                              const RankGpu& of,
                                                               Communicator& communicator,
                                                               ThreadPool& pool, Files& files) {
-  const DeviceKind device = run.options.device;
-  RECMILL_RETURN_IF_ERROR(check_windows(run.options.gpu, place, communicator.ranks()));
-  RECMILL_ASSIGN_OR_RETURN(auto gpu, open_gpu(run.options, place.number));
-  RECMILL_ASSIGN_OR_RETURN(const auto compile, compiler_for(run, device, *gpu, pool, files));
+  RECMILL_RETURN_IF_ERROR(check_windows(run.options.gpu, of.place, communicator.ranks()));
   RECMILL_ASSIGN_OR_RETURN(const TunedSchedules chosen,
-                           choose_schedules(run, {.gpu = gpu->properties()}, files));
+                           choose_schedules(run, {.gpu = of.gpu->properties()}, files));
   store::GpuStoreKernels kernels = gpu_store_kernels(run, chosen.schedules);
-  kernels.compile = compile;
-  RECMILL_ASSIGN_OR_RETURN(const auto rows, place_rows(run, place, kernels, *gpu, communicator));
-  auto store = of_ranks(run, place, std::move(gpu), kernels, rows, communicator, pool);
-  if (!store.ok()) return store.status().at("device = \"" + std::string(name_of(device)) + "\"");
+  kernels.compile = of.compile;
+  RECMILL_ASSIGN_OR_RETURN(const auto rows,
+                           place_rows(run, of.place, kernels, *of.gpu, communicator));
+  auto store = of_ranks(run, of, kernels, rows, communicator, pool);
+  if (!store.ok())
+    return store.status().at("device = \"" + std::string(name_of(run.options.device)) + "\"");
   return store;
 }
 

@@ -15,12 +15,12 @@
 namespace recmill::train {
 
 /// The store of a run with device = "cuda" or "emulated", with the schedules that [kernels] asks
-/// for: store::GpuStore, or of several ranks store::TableWiseGpuStore. Fails in one line: as
-/// open_gpu(), no compiler of kernels, no tuning record that is good for this run, not enough
-/// memory (check_gpu_memory()), windows between hosts. Where gpu.rows has rows in the
-/// host's memory, a line of the log says which. Collective.
+/// for: store::GpuStore, or of several ranks store::TableWiseGpuStore. Fails in one line: no tuning
+/// record that is good for this run, not enough memory (check_gpu_memory()), windows between hosts.
+/// Where gpu.rows has rows in the host's memory, a line of the log says which. Collective; before
+/// the rank takes memory of its GPU for anything else.
 Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun& run,
-                                                              const RankOnHost& place,
+                                                              const RankGpu& of,
                                                               Communicator& communicator,
                                                               ThreadPool& pool, Files& files);
 

@@ -75,7 +75,7 @@ class GpuStore::GpuPrepared final : public Prepared {
 };
 
 GpuStore::GpuStore(ModelSpec model, std::vector<table::EmbeddingTable> tables,
-                   std::vector<table::GpuRows> rows, std::unique_ptr<Gpu> gpu, ThreadPool& pool)
+                   std::vector<table::GpuRows> rows, std::shared_ptr<Gpu> gpu, ThreadPool& pool)
     : model_(std::move(model)),
       features_of_(model_.tables.size()),
       tables_(std::move(tables)),
@@ -91,7 +91,7 @@ GpuStore::GpuStore(ModelSpec model, std::vector<table::EmbeddingTable> tables,
 GpuStore::~GpuStore() = default;
 
 Result<std::unique_ptr<GpuStore>> GpuStore::create(ModelSpec model, uint64_t seed,
-                                                   std::unique_ptr<Gpu> gpu,
+                                                   std::shared_ptr<Gpu> gpu,
                                                    const GpuStoreKernels& kernels, ThreadPool& pool,
                                                    std::span<const GpuMemory> places) {
   std::vector<table::GpuRows> rows;

@@ -39,7 +39,7 @@ class GpuStore final : public StoreOnGpu {
   /// table::EmbeddingTable::create and `compile`, and where memory is short. The pool outlives the
   /// store.
   static Result<std::unique_ptr<GpuStore>> create(ModelSpec model, uint64_t seed,
-                                                  std::unique_ptr<Gpu> gpu,
+                                                  std::shared_ptr<Gpu> gpu,
                                                   const GpuStoreKernels& kernels, ThreadPool& pool,
                                                   std::span<const GpuMemory> places = {});
   ~GpuStore() override;
@@ -64,7 +64,7 @@ class GpuStore final : public StoreOnGpu {
   class GpuPrepared;
 
   GpuStore(ModelSpec model, std::vector<table::EmbeddingTable> tables,
-           std::vector<table::GpuRows> rows, std::unique_ptr<Gpu> gpu, ThreadPool& pool);
+           std::vector<table::GpuRows> rows, std::shared_ptr<Gpu> gpu, ThreadPool& pool);
   Status open_streams();
   Status load_pool(const GpuStoreSources& sources, const GpuStoreKernels& kernels);
   Status load_finder(const GpuStoreSources& sources,
@@ -97,7 +97,7 @@ class GpuStore final : public StoreOnGpu {
   table::TableSnapshots snapshots_;               // of them
   ThreadPool& pool_;
 
-  const std::unique_ptr<Gpu> gpu_;
+  const std::shared_ptr<Gpu> gpu_;
   kernels::codegen::CompiledGpuPool fused_pool_;
   std::vector<kernels::codegen::GpuCode> codes_;            // beside it
   std::unique_ptr<kernels::GpuDistinctRowsFinder> finder_;  // its run() guarded by mutex_

@@ -125,7 +125,7 @@ TableWiseGpuStore::TableWiseGpuStore(ModelSpec model, Communicator& communicator
 TableWiseGpuStore::~TableWiseGpuStore() = default;
 
 Result<std::unique_ptr<TableWiseGpuStore>> TableWiseGpuStore::create(
-    ModelSpec model, uint64_t seed, std::unique_ptr<Gpu> gpu, const GpuStoreKernels& kernels,
+    ModelSpec model, uint64_t seed, std::shared_ptr<Gpu> gpu, const GpuStoreKernels& kernels,
     Communicator& communicator, const MakeGpuExchange& make_exchange, ThreadPool& pool,
     std::span<const GpuMemory> places) {
   std::unique_ptr<TableWiseGpuStore> store(

@@ -37,7 +37,7 @@ class TableWiseGpuStore final : public StoreOnGpu {
   /// `places` [tables of the whole model] as there. Collective. The communicator and the pool
   /// outlive the store.
   static Result<std::unique_ptr<TableWiseGpuStore>> create(
-      ModelSpec model, uint64_t seed, std::unique_ptr<Gpu> gpu, const GpuStoreKernels& kernels,
+      ModelSpec model, uint64_t seed, std::shared_ptr<Gpu> gpu, const GpuStoreKernels& kernels,
       Communicator& communicator, const MakeGpuExchange& make_exchange, ThreadPool& pool,
       std::span<const GpuMemory> places = {});
   ~TableWiseGpuStore() override;
