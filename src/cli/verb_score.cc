@@ -103,8 +103,8 @@ void add_predict(CLI::App& app, Chosen& chosen) {
       ->needs(latency)
       ->check(within(0));
   verb->add_option("--rate", arguments->answer.rate,
-                   "requests a second, each timed from when it is due; by default each follows "
-                   "when one before is answered")
+                   "requests a second, each timed from when it is due; by default one follows each "
+                   "answer")
       ->needs(latency)
       ->check(within(1e-3));
   verb->add_option("--concurrency", arguments->answer.concurrency,
