@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
+#include "base/saturating.h"
 #include "model/dlrm.h"
 #include "model/mlp.h"
 
@@ -73,5 +75,19 @@ Result<std::unique_ptr<Float64Model>> make_float64_model(const ModelOptions& opt
   return torch->make_float64_model(options, spec, seed);
 }
 #endif
+
+int64_t layer_numbers(const ModelOptions& options, int64_t inputs) {
+  const auto sum = [](const std::vector<int64_t>& sizes) {
+    return std::accumulate(sizes.begin(), sizes.end(), int64_t{0}, [](int64_t a, int64_t b) {
+      return saturating_sum({a, b});
+    });
+  };
+  const bool steps = options.kind == ModelKind::tbsm;
+  const bool crosses = options.kind == ModelKind::deep_cross;
+  return saturating_sum(
+      {inputs, sum(options.bottom), sum(options.deep), sum(options.over), sum(options.attention),
+       saturating_product({steps ? options.sequence_length : 1, sum(options.top)}),
+       saturating_product({crosses ? options.cross_layers : 0, inputs})});
+}
 
 }  // namespace recmill::model

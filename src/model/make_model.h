@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "base/status.h"
@@ -17,5 +18,9 @@ bool needs_torch(ModelKind kind);
 /// and those of torch_library().
 Result<std::unique_ptr<Model>> make_model(const ModelOptions& options, const ModelSpec& spec,
                                           uint64_t seed);
+
+/// Numbers that a model has of a sample: what goes into its layers, and what comes out of them. May
+/// saturate.
+int64_t layer_numbers(const ModelOptions& options, int64_t inputs);
 
 }  // namespace recmill::model

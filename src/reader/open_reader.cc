@@ -55,4 +55,9 @@ bool names_evaluation_rows(const DataOptions& options) {
   return !options.eval.empty() || options.split.by != SplitKind::file;
 }
 
+int64_t read_ahead_bytes(const DataOptions& options, int64_t columns) {
+  if (options.format == DataFormat::synthetic) return 0;  // rows are made as they are read
+  return (options.prefetch + 2) * options.shuffle.window * columns * 8;
+}
+
 }  // namespace recmill::reader

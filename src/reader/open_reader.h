@@ -24,4 +24,8 @@ Result<std::unique_ptr<Reader>> open_reader(const DataOptions& options, Subset s
 /// Whether there is an evaluation subset, which may turn out to have no rows.
 bool names_evaluation_rows(const DataOptions& options);
 
+/// Estimate of what a reader of training rows of `columns` columns holds of rows read ahead: text
+/// and parsed columns both take some 8 bytes a cell.
+int64_t read_ahead_bytes(const DataOptions& options, int64_t columns);
+
 }  // namespace recmill::reader

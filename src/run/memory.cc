@@ -4,27 +4,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "base/proc_bytes.h"
 #include "base/saturating.h"
-#include "comm/slice_tree.h"
-#include "comm/subtree_sums.h"
+#include "batch/feature_layout.h"
 #include "model/make_model.h"
+#include "preprocess/ops/categorify.h"
+#include "reader/open_reader.h"
 #include "run/checkpoint/checkpoint_saver.h"
 #include "run/gpu/gpu_memory.h"
 #include "run/gpu/gpu_run.h"
 #include "run/placement/run_placement.h"
 #include "run/placement/run_replanning.h"
 #include "run/sample_lookups.h"
-#include "step/optimizer/dense_optimizer.h"
+#include "step/gpu/gpu_trainer.h"
+#include "step/metrics/sample_window.h"
+#include "step/rank_trainer.h"
 #include "store/placed/placed_store.h"
 #include "store/tables/table_rows.h"
-#include "table/embedding_table.h"
-#include "table/table_snapshots.h"
 
 namespace recmill::train {
 namespace {
@@ -32,181 +32,81 @@ namespace {
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 constexpr const char* kDense = "dense ";  // items of the model's layers
 
-// Vectors that SubtreeSums holds at most: each slice in hand has one and leaves at most a finished
-// subtree of each size before it; all of them where a synchronisation makes every slice wait.
-int64_t gradient_vectors(const model::Model& model, int own_slices, int threads) {
-  if (model.phases() > 1) return own_slices;
-  return std::min<int64_t>(own_slices,
-                           threads * (1 + std::bit_width(static_cast<unsigned>(own_slices))));
-}
-
-// Whether kernels/dense_layer computes all of the layers.
-bool has_own_layers(const model::ModelOptions& options) {
-  return options.kind == model::ModelKind::dlrm || options.kind == model::ModelKind::mlp;
-}
-
-// Whole pages; huge ones leave up to 2 MiB unused, of a large table or of all small ones.
-int64_t rest_of_pages(const ResolvedRun& run, int rank) {
-  int64_t rest = 0, shared = 0;
-  const auto shares = shares_of(run, rank);
-  for (size_t t = 0; t < shares.size(); ++t) {
-    const TableSpec& spec = run.spec.tables[t];
-    const auto mapped = table::EmbeddingTable::mapped_bytes(spec, shares[t]);
-    rest += mapped.own - table::EmbeddingTable::bytes(spec, shares[t]);
-    shared += mapped.shared;
-  }
-  return rest + static_cast<int64_t>(Buffer::mapped_bytes(static_cast<size_t>(shared)));
-}
-
-/// Appends the items of one rank.
-class RankItems {
+/// What a rank is made of, and so what it takes: a sum over its owners.
+class RankNeed {
  public:
-  RankItems(const ResolvedRun& run, const model::Model& model, int rank, bool training,
-            MemoryLedger& ledger)
-      : run_(run),
-        train_(run.options.train),
-        training_(training),
-        batch_size_(training ? train_.batch_size : 0),
-        largest_batch_(std::max(batch_size_, train_.eval_batch_size)),
-        model_(model),
-        rank_(rank),
-        own_slices_(slices_of_rank(rank, run.ranks, run.slices).size()),
-        ledger_(ledger) {}
+  RankNeed(const ResolvedRun& run, const model::Model& model, int rank, bool training,
+           MemoryLedger& ledger)
+      : run_(run), train_(run.options.train), model_(model), rank_(rank), ledger_(ledger) {
+    load_.trained = training ? train_.batch_size : 0;
+    load_.scored = train_.eval_batch_size;
+    load_.inputs = saturating_sum({run.spec.num_dense, numbers_of_histories(run)});
+    load_.states = std::ssize(DenseOptimizer(run.options.optimizer, 0, {}).state());
+    load_.slices = run.slices;
+    load_.threads = run.threads;
+    load_.rank = rank;
+    load_.ranks = run.ranks;
+  }
 
-  void add_dense() {
-    const int64_t parameters = model_.parameter_count();
+  void add_trainer() {
     if (layers_are_on_gpu(run_.options)) {
-      add("dense parameters and optimizer state",
-          saturating_product({SubtreeSums::vector_bytes(parameters), 1 + dense_states()}));
-      return;
-    }
-    const int64_t vector = SubtreeSums::vector_bytes(parameters);  // the others are alike
-    if (training_) {
-      add("dense parameters, gradient and optimizer state",
-          saturating_product({vector, 2 + dense_states()}));
-      add("dense gradients by slice",
-          saturating_product({vector, gradient_vectors(model_, own_slices_, run_.threads)}));
+      ledger_.items.push_back({"dense parameters and optimizer state", rank_,
+                               GpuTrainer::host_bytes(model_, load_.states)});
     } else {
-      add("dense parameters", vector);
+      RankTrainer::need(run_.options.model, model_, load_, ledger_);
     }
-    const model::ModelOptions& options = run_.options.model;
-    const bool in_place =
-        has_own_layers(options) && options.precision == model::LayerPrecision::float32;
-    if (!in_place) estimate("dense parameters as kernels read them", parameters * 2 * 4);
-    // No more than there are rows to score, which is not known yet.
-    const int64_t stride = model_.embedding_layout().stride;
-    const int64_t row = stride * 4;
-    if (training_) add("looked-up rows and their gradient", 2 * batch_size_ / run_.ranks * row);
-    estimate("looked-up rows of scored batches", (largest_batch_ - batch_size_) / run_.ranks * row);
-    int64_t samples = largest_batch_ / run_.slices + 1;
-    if (model_.scores_in_any_block())
-      samples = std::max(samples, train_.eval_batch_size / run_.ranks / run_.threads + 1);
-    samples = std::min(samples, model_.block_samples());
-    const int64_t in_hand = model_.phases() > 1 ? own_slices_ : std::min(own_slices_, run_.threads);
-    // Values and again their gradients; LibTorch keeps the results of each operation.
-    estimate("activations",
-             saturating_product(
-                 {in_hand, samples, 4, has_own_layers(options) ? 2 : 4,
-                  layer_numbers(options, stride + run_.spec.num_dense + steps_of_histories())}));
   }
 
   // What holds rows on their way to training: what a row takes is not known before it is read.
-  // Text and parsed columns both take some 8 bytes a cell.
   void add_data() {
-    const DataOptions& data = run_.options.data;
-    const auto cells = static_cast<int64_t>(1 + run_.schema.dense.size() + run_.schema.ids.size());
-    if (data.format != DataFormat::synthetic) {  // whose rows are made as they are read
-      estimate("rows read ahead", (data.prefetch + 2) * data.shuffle.window * cells * 8);
+    const auto columns =
+        static_cast<int64_t>(1 + run_.schema.dense.size() + run_.schema.ids.size());
+    estimate("rows read ahead", reader::read_ahead_bytes(run_.options.data, columns));
+    const auto of_features = sample_lookups(run_);
+    const auto lookups =
+        static_cast<int64_t>(std::accumulate(of_features.begin(), of_features.end(), 0.5));
+    estimate("batches in hand",
+             saturating_product(
+                 {batches_in_hand(train_),
+                  RankBatch::bytes(load_.trained, load_.scored, run_.spec.num_dense, lookups)}) /
+                 run_.ranks);
+    int64_t dictionaries = 0;
+    for (const auto& dictionary : run_.graph.dictionaries) {
+      const int64_t bytes = preprocess::Dictionary::bytes(dictionary.rows, dictionary.min_count);
+      dictionaries = saturating_sum({dictionaries, bytes});
     }
-    // Raw and preprocessed values; of each id its row, and in training its place and where its
-    // gradient goes. A batch in hand has been either kind before.
-    const int64_t ids = lookups();
-    const int64_t dense = run_.spec.num_dense * 12;
-    const int64_t batch =
-        std::max(batch_size_ * (dense + ids * 56), train_.eval_batch_size * (dense + ids * 24));
-    estimate("batches in hand", saturating_product({batches_in_hand(train_), batch}) / run_.ranks);
-    int64_t entries = 0;
-    for (const auto& dictionary : run_.graph.dictionaries)  // as many ids may wait for a row
-      entries += dictionary.rows * (dictionary.min_count > 1 ? 2 : 1);
-    constexpr int64_t kEntryBytes = 40;  // the id, its slot, and what growing takes
-    if (entries > 0)
-      estimate("dictionaries, when full", saturating_product({entries, kEntryBytes}));
+    estimate("dictionaries, when full", dictionaries);
   }
 
-  void add_metrics() {
-    if (rank_ != 0) return;
-    // The window, the same in the order of time, and sorted.
-    estimate("window of metrics", train_.window * (2 * bytes_of_scored() + 16));
-  }
-
-  // While rows move, one table is stored twice; the largest, in shares as they are.
-  void add_replanning() {
-    if (!replans(run_)) return;
-    add("counts of lookups", Replanner::bytes(run_.spec));
-    int64_t largest = 0;
-    const auto shares = shares_of(run_, rank_);
-    for (size_t t = 0; t < shares.size(); ++t)
-      largest = std::max(largest, table::EmbeddingTable::bytes(run_.spec.tables[t], shares[t]));
-    estimate("a table whose rows move", largest);
-  }
-
-  // Training goes on over rows that are not written yet; a copy of the rest waits for the disk.
-  void add_checkpoint() {
-    if (train_.checkpoint.every > 0 || train_.checkpoint.keep_best) {
-      estimate("rows kept for a checkpoint",
-               std::min(CheckpointSaver::kept_bytes(run_.ranks), most_kept()));
+  void add_training() {
+    if (rank_ == 0) {
+      estimate("window of metrics",
+               metrics::SampleWindow::bytes(train_.window, run_.schema.has_sample_weight,
+                                            run_.schema.has_group));
     }
-    if (rank_ != 0) return;
-    estimate(
-        "layers and metrics of a checkpoint",
-        model_.parameter_count() * (1 + dense_states()) * 4 + train_.window * bytes_of_scored());
+    CheckpointSaver::need(run_, rank_, model_.parameter_count(), load_.states, ledger_);
+    if (replans(run_)) replanning_need(run_, rank_, ledger_);
   }
 
  private:
-  void add(const char* what, int64_t bytes) { ledger_.items.push_back({what, rank_, bytes}); }
   void estimate(const char* what, int64_t bytes) {
-    ledger_.items.push_back({what, rank_, bytes, /*certain=*/false});
+    if (bytes > 0) ledger_.items.push_back({what, rank_, bytes, /*certain=*/false});
   }
 
-  int64_t dense_states() const {
-    return static_cast<int64_t>(DenseOptimizer(run_.options.optimizer, 0, {}).state().size());
-  }
-
-  int64_t lookups() const {
-    const auto of_features = sample_lookups(run_);
-    return static_cast<int64_t>(std::accumulate(of_features.begin(), of_features.end(), 0.5));
-  }
-  int64_t steps_of_histories() const {
+  static int64_t numbers_of_histories(const ResolvedRun& run) {
     int64_t numbers = 0;
-    for (size_t f = 0; f < run_.spec.features.size(); ++f) {
-      if (run_.spec.features[f].pooling != Pooling::none) continue;
+    for (const FeatureLayout::Feature& feature : FeatureLayout(run.spec).sequences()) {
       numbers = saturating_sum(
-          {numbers, saturating_product({longest_history(run_.options), run_.spec.dim_of(f)})});
+          {numbers, saturating_product({longest_history(run.options), feature.dim})});
     }
     return numbers;
   }
 
-  int64_t bytes_of_scored() const {
-    return 12 + (run_.schema.has_sample_weight ? 4 : 0) + (run_.schema.has_group ? 8 : 0);
-  }
-
-  int64_t most_kept() const {
-    int64_t bytes = 0;
-    const auto shares = shares_of(run_, rank_);
-    for (size_t t = 0; t < shares.size(); ++t) {
-      const TableSpec& spec = run_.spec.tables[t];
-      const int64_t columns = shares[t].own_columns(spec.dim).count;
-      bytes += shares[t].rows.slots() * table::kept_bytes_of_row(spec, columns);
-    }
-    return bytes;
-  }
-
   const ResolvedRun& run_;
   const TrainOptions& train_;
-  const bool training_;
-  const int64_t batch_size_, largest_batch_;  // of training: 0 where nothing is trained; of all
   const model::Model& model_;
-  const int rank_, own_slices_;
+  const int rank_;
+  TrainerLoad load_;
   MemoryLedger& ledger_;
 };
 
@@ -226,14 +126,12 @@ MemoryLedger ledger_of(const ResolvedRun& run, bool training) {
   const auto model =
       model::make_model(run.options.model, run.spec, static_cast<uint64_t>(run.options.train.seed));
   for (int rank = 0; rank < run.ranks && model.ok(); ++rank) {  // else refused when a rank is made
-    ledger.items.push_back({"rest of the tables' pages", rank, rest_of_pages(run, rank)});
-    RankItems items(run, **model, rank, training, ledger);
-    items.add_dense();
-    items.add_data();
-    if (!training) continue;
-    items.add_metrics();
-    items.add_checkpoint();
-    items.add_replanning();
+    ledger.items.push_back(
+        {"rest of the tables' pages", rank, store::rest_of_pages(run.spec, shares_of(run, rank))});
+    RankNeed need(run, **model, rank, training, ledger);
+    need.add_trainer();
+    need.add_data();
+    if (training) need.add_training();
   }
   // What training touches of the libraries comes on top of what is held now.
   constexpr int64_t kTouchedLater = int64_t{24} << 20;
@@ -269,20 +167,6 @@ std::string key_of(const MemoryItem& item, const ResolvedRun& run) {
 }
 
 }  // namespace
-
-int64_t layer_numbers(const model::ModelOptions& options, int64_t inputs) {
-  const auto sum = [](const std::vector<int64_t>& sizes) {
-    int64_t sum = 0;
-    for (const int64_t size : sizes) sum = saturating_sum({sum, size});
-    return sum;
-  };
-  const bool steps = options.kind == model::ModelKind::tbsm;
-  const bool crosses = options.kind == model::ModelKind::deep_cross;
-  return saturating_sum(
-      {inputs, sum(options.bottom), sum(options.deep), sum(options.over), sum(options.attention),
-       saturating_product({steps ? options.sequence_length : 1, sum(options.top)}),
-       saturating_product({crosses ? options.cross_layers : 0, inputs})});
-}
 
 MemoryLedger memory_ledger(const ResolvedRun& run) {
   return ledger_of(run, /*training=*/true);

@@ -6,14 +6,10 @@
 
 #include "base/status.h"
 #include "comm/world.h"
-#include "model/model_options.h"
 #include "run/resolved_run.h"
 #include "schema/cluster_spec.h"
 
 namespace recmill::train {
-
-/// Numbers that a model has of a sample: what goes into its layers, and what comes out of them.
-int64_t layer_numbers(const model::ModelOptions& options, int64_t inputs);
 
 /// What a run takes of the host at its peak, by purpose and rank: rows and their state, dense
 /// parameters and their gradients, looked-up rows; estimates, rather above than below, of

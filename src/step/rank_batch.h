@@ -2,6 +2,7 @@
 // One rank's part of a global batch, as it travels from its source to training.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -38,6 +39,13 @@ struct RankBatch {
   std::shared_ptr<const StepPlan> plan;  // null: requests, which are outside the stream
   std::unique_ptr<store::Prepared> prepared;
   std::unique_ptr<SentInputs> sent;  // null: the step sends them
+
+  /// Of a batch that may have been either kind before, raw and preprocessed values: of `trained` or
+  /// `scored` samples with so many dense values and lookups each. Of each id its row, and in
+  /// training its place and where its gradient goes.
+  static int64_t bytes(int64_t trained, int64_t scored, int64_t dense, int64_t lookups) {
+    return std::max(trained * (dense * 12 + lookups * 56), scored * (dense * 12 + lookups * 24));
+  }
 
   int64_t samples() const { return dense.samples; }
   /// Samples of local slice `slice`, counted from this rank's first one.

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <utility>
 
+#include "base/saturating.h"
+#include "model/make_model.h"
 #include "step/loss.h"
 #include "step/non_finite.h"
 #include "step/place_rows.h"
@@ -55,6 +58,46 @@ RankTrainer::RankTrainer(const ModelSpec& spec, model::Model& model, store::Embe
       backward_totals_(model.phases()) {}
 
 RankTrainer::~RankTrainer() = default;
+
+void RankTrainer::need(const model::ModelOptions& options, const model::Model& model,
+                       const TrainerLoad& load, MemoryLedger& ledger) {
+  const auto add = [&](const char* what, int64_t bytes, bool certain) {
+    ledger.items.push_back({what, load.rank, bytes, certain});
+  };
+  const int own_slices = slices_of_rank(load.rank, load.ranks, load.slices).size();
+  const int64_t vector = SubtreeSums::vector_bytes(model.parameter_count());
+  const bool synchronises = model.phases() > 1;
+  if (load.trained > 0) {
+    // Each slice in hand has a vector and leaves at most a finished subtree of each size before it.
+    const int64_t sums =
+        synchronises ? own_slices
+                     : std::min<int64_t>(own_slices,
+                                         load.threads * (1 + std::bit_width(unsigned(own_slices))));
+    add("dense parameters, gradient and optimizer state",
+        saturating_product({vector, 2 + load.states}), true);
+    add("dense gradients by slice", saturating_product({vector, sums}), true);
+  } else {
+    add("dense parameters", vector, true);
+  }
+  const bool own = !model::needs_torch(options.kind);
+  if (!own || options.precision != model::LayerPrecision::float32)
+    add("dense parameters as kernels read them", model.parameter_count() * 2 * 4, false);
+  // No more than there are rows to score, which is not known yet.
+  const int64_t most = std::max(load.trained, load.scored);
+  const int64_t stride = model.embedding_layout().stride;
+  if (load.trained > 0)
+    add("looked-up rows and their gradient", 2 * load.trained / load.ranks * (stride * 4), true);
+  add("looked-up rows of scored batches", (most - load.trained) / load.ranks * (stride * 4), false);
+  int64_t samples = most / load.slices + 1;
+  if (model.scores_in_any_block())
+    samples = std::max(samples, load.scored / load.ranks / load.threads + 1);
+  samples = std::min(samples, model.block_samples());
+  // Values and again their gradients; LibTorch keeps the results of each operation.
+  add("activations",
+      saturating_product({synchronises ? own_slices : std::min(own_slices, load.threads), samples,
+                          4, own ? 2 : 4, model::layer_numbers(options, stride + load.inputs)}),
+      false);
+}
 
 Status RankTrainer::load_parameters() {
   return model_.load(parameters(), pool_);

@@ -15,6 +15,8 @@
 #include "device/stream.h"
 #include "device/thread_pool.h"
 #include "model/model.h"
+#include "model/model_options.h"
+#include "schema/cluster_spec.h"
 #include "step/gradient_reduction.h"
 #include "step/optimizer/dense_optimizer.h"
 #include "step/rank_batch.h"
@@ -25,6 +27,18 @@
 
 namespace recmill::train {
 
+/// What a rank's trainer has to do, as far as it decides how much memory that takes.
+struct TrainerLoad {
+  int64_t trained = 0;  // samples of a global batch; 0: nothing is trained
+  int64_t scored = 0;   // samples of a global batch that is only scored
+  int64_t inputs = 0;   // numbers of a sample that go into the layers
+  int64_t states = 0;   // of the dense optimizer, numbers a parameter
+  int slices = 1;
+  int threads = 1;
+  int rank = 0;
+  int ranks = 1;
+};
+
 /// Layers on the CPU, slice by slice.
 class RankTrainer final : public Trainer {
  public:
@@ -34,6 +48,10 @@ class RankTrainer final : public Trainer {
               DenseOptimizer& dense_optimizer, Communicator& communicator, ThreadPool& pool,
               int slices, Buffer parameters, std::unique_ptr<GradientReduction> beside = nullptr);
   ~RankTrainer() override;
+
+  /// Adds what a trainer takes of the host, dense optimizer and activations included.
+  static void need(const model::ModelOptions& options, const model::Model& model,
+                   const TrainerLoad& load, MemoryLedger& ledger);
 
   Status load_parameters() override;
   Result<StepResult> train(const RankBatch& batch, const store::Step& step) override;

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/saturating.h"
 #include "base/status.h"
 #include "preprocess/ops/op.h"
 
@@ -25,6 +26,13 @@ namespace recmill::preprocess {
 /// Not safe for use by several threads at once.
 class Dictionary {
  public:
+  /// Estimate, when it is full: the id, its slot, and what growing takes. As many ids as there are
+  /// rows may wait for one, where they have to come `min_count` times.
+  static int64_t bytes(int64_t rows, int64_t min_count) {
+    constexpr int64_t kEntryBytes = 40;
+    return saturating_product({rows, min_count > 1 ? 2 : 1, kEntryBytes});
+  }
+
   /// What a new id becomes when all rows are taken: refused, row 0 (counted as clamped), or left
   /// out (counted as dropped).
   enum class WhenFull { error, clamp, drop };

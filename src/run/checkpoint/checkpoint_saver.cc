@@ -10,6 +10,9 @@
 
 #include "checkpoint/folder.h"
 #include "run/checkpoint/checkpoint_entries.h"
+#include "run/placement/run_placement.h"
+#include "step/metrics/sample_window.h"
+#include "table/table_snapshots.h"
 
 namespace recmill::train {
 namespace {
@@ -216,6 +219,29 @@ CheckpointSaver::CheckpointSaver(const ResolvedRun& run, Rank& rank, Communicato
 
 int64_t CheckpointSaver::kept_bytes(int ranks) {
   return kKeptBytes / ranks;
+}
+
+void CheckpointSaver::need(const ResolvedRun& run, int rank, int64_t parameters, int64_t states,
+                           MemoryLedger& ledger) {
+  const TrainOptions& train = run.options.train;
+  if (train.checkpoint.every > 0 || train.checkpoint.keep_best) {
+    int64_t all = 0;
+    const auto shares = shares_of(run, rank);
+    for (size_t t = 0; t < shares.size(); ++t) {
+      const TableSpec& spec = run.spec.tables[t];
+      all += shares[t].rows.slots() *
+             table::kept_bytes_of_row(spec, shares[t].own_columns(spec.dim).count);
+    }
+    ledger.items.push_back({"rows kept for a checkpoint", rank,
+                            std::min(kept_bytes(run.ranks), all),
+                            /*certain=*/false});
+  }
+  if (rank != 0) return;
+  const int64_t sample =
+      metrics::SampleWindow::sample_bytes(run.schema.has_sample_weight, run.schema.has_group);
+  ledger.items.push_back({"layers and metrics of a checkpoint", rank,
+                          parameters * (1 + states) * 4 + train.window * sample,
+                          /*certain=*/false});
 }
 
 CheckpointSaver::~CheckpointSaver() {

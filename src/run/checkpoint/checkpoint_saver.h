@@ -82,6 +82,12 @@ class CheckpointSaver {
   /// waits for the disk.
   static int64_t kept_bytes(int ranks);
 
+  /// Adds what `rank` keeps for checkpoints, of layers of so many `parameters` with `states`
+  /// numbers of the optimizer each. Training goes on over rows that are not written yet; a copy of
+  /// the rest waits for the disk.
+  static void need(const ResolvedRun& run, int rank, int64_t parameters, int64_t states,
+                   MemoryLedger& ledger);
+
   /// Begins to save everything as after `state.position`; waits for the save before.
   Status save(const LoopState& state, SavedAs as = SavedAs::in_turn);
   /// Marks as the best the checkpoint of `step`, which is there or was the last to be saved.

@@ -5,9 +5,9 @@
 #include "batch/feature_layout.h"
 #include "device/gpu/staged_arrays.h"
 #include "model/gpu_layers.h"
+#include "model/make_model.h"
 #include "run/gpu/gpu_run.h"
 #include "run/gpu/place_gpu_rows.h"
-#include "run/memory.h"
 #include "run/sample_lookups.h"
 #include "step/gpu/gpu_trainer.h"
 
@@ -32,7 +32,7 @@ void add_layers(const ResolvedRun& run, const store::GpuBatches& batches,
   ledger.device.items.push_back(
       {"activations", 0,
        saturating_product({kCopies, int64_t{sizeof(float)}, batches.largest.samples,
-                           layer_numbers(options.model, inputs)}),
+                           model::layer_numbers(options.model, inputs)}),
        /*certain=*/false});
 }
 

@@ -3,15 +3,27 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "run/placement/placement_problem.h"
+#include "run/placement/run_placement.h"
 #include "step/stage_listener.h"
+#include "table/embedding_table.h"
 
 namespace recmill::train {
 
 bool replans(const ResolvedRun& run) {
   return run.placed != nullptr && run.ranks > 1 && run.options.placement.replan_every > 0;
+}
+
+void replanning_need(const ResolvedRun& run, int rank, MemoryLedger& ledger) {
+  ledger.items.push_back({"counts of lookups", rank, Replanner::bytes(run.spec)});
+  int64_t largest = 0;
+  const auto shares = shares_of(run, rank);
+  for (size_t t = 0; t < shares.size(); ++t)
+    largest = std::max(largest, table::EmbeddingTable::bytes(run.spec.tables[t], shares[t]));
+  ledger.items.push_back({"a table whose rows move", rank, largest, /*certain=*/false});
 }
 
 Result<std::unique_ptr<Replanner>> make_replanner(const ResolvedRun& run, Rank& rank,

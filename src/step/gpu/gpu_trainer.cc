@@ -6,7 +6,9 @@
 #include <numeric>
 #include <utility>
 
+#include "base/saturating.h"
 #include "comm/gather_values.h"
+#include "comm/subtree_sums.h"
 #include "device/gpu/staged_arrays.h"
 #include "step/non_finite.h"
 #include "step/place_rows.h"
@@ -99,6 +101,10 @@ Result<std::unique_ptr<GpuTrainer>> GpuTrainer::make(
                                                   std::move(kernels)));
   RECMILL_RETURN_IF_ERROR(made->allocate());
   return made;
+}
+
+int64_t GpuTrainer::host_bytes(const model::Model& layers, int64_t states) {
+  return saturating_product({SubtreeSums::vector_bytes(layers.parameter_count()), 1 + states});
 }
 
 void GpuTrainer::need(const ModelSpec& spec, const model::Model& layers, int64_t states,

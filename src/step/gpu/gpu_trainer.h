@@ -37,6 +37,8 @@ class GpuTrainer final : public Trainer {
   /// takes for what lies between layers.
   static void need(const ModelSpec& spec, const model::Model& layers, int64_t states,
                    const store::GpuBatches& batches, int ranks, store::GpuLedger& ledger);
+  /// What the host keeps of parameters, and of `states` numbers a parameter of their optimizer.
+  static int64_t host_bytes(const model::Model& layers, int64_t states);
 
   /// Collective. All referenced objects outlive the trainer. `parameters`: as many floats as
   /// layers.model() has. Fails as `compile`, and where the GPU's memory is short.

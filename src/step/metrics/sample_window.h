@@ -23,6 +23,15 @@ class SampleWindow {
  public:
   explicit SampleWindow(int64_t capacity) : capacity_(capacity) {}
 
+  /// Of a sample.
+  static int64_t sample_bytes(bool weights, bool groups) {
+    return 12 + (weights ? 4 : 0) + (groups ? 8 : 0);
+  }
+  /// While it is measured: the samples, the same in the order of time, and sorted.
+  static int64_t bytes(int64_t capacity, bool weights, bool groups) {
+    return capacity * (2 * sample_bytes(weights, groups) + 16);
+  }
+
   void add(const ScoredSamples& samples);
   void clear();
   WindowContents contents() const;

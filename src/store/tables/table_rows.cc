@@ -57,6 +57,16 @@ MemoryLedger tables_need(const ModelSpec& model, int ranks) {
   return ledger;
 }
 
+int64_t rest_of_pages(const ModelSpec& model, std::span<const table::TableShare> shares) {
+  int64_t rest =
+      static_cast<int64_t>(Buffer::mapped_bytes(static_cast<size_t>(shared_bytes(model, shares))));
+  for (size_t t = 0; t < shares.size(); ++t) {
+    rest += table::EmbeddingTable::mapped_bytes(model.tables[t], shares[t]).own;
+    rest -= table::EmbeddingTable::bytes(model.tables[t], shares[t]);
+  }
+  return rest;
+}
+
 Status write_table(std::vector<table::EmbeddingTable>& tables, const RowBlock& block) {
   if (block.table < 0 || block.table >= static_cast<int>(tables.size())) {
     return Status::Failed("there is no table " + std::to_string(block.table));

@@ -33,6 +33,10 @@ void tables_need(const ModelSpec& model, std::span<const table::TableShare> shar
 /// On each of `ranks` devices, as TableSpec::sharding says.
 MemoryLedger tables_need(const ModelSpec& model, int ranks);
 
+/// What create_tables() leaves unused of the pages that it takes: huge ones leave up to 2 MiB, of a
+/// large table or of all small ones.
+int64_t rest_of_pages(const ModelSpec& model, std::span<const table::TableShare> shares);
+
 /// EmbeddingStore::write_rows: rows of other shares are ignored. A block that does not fit its
 /// table is an error that names the table.
 Status write_table(std::vector<table::EmbeddingTable>& tables, const RowBlock& block);
