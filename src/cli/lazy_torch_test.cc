@@ -7,6 +7,17 @@
 namespace recmill::cli {
 namespace {
 
+// Neither is oneDNN linked: of two in one scope, LibTorch's own being the other, the one runs the
+// other's functions.
+TEST_F(Program, links_neither_libtorch_nor_onednn) {
+  launcher_ = {"/usr/bin/env", "LD_TRACE_LOADED_OBJECTS=1"};
+  const Outcome linked = run({"version"});
+  EXPECT_EQ(linked.status, 0) << linked.err;
+  EXPECT_THAT(linked.out, testing::HasSubstr("libarrow"));
+  for (const char* const library : {"libtorch", "libc10", "librecmill_torch", "libdnnl"})
+    EXPECT_THAT(linked.out, testing::Not(testing::HasSubstr(library)));
+}
+
 // Where librecmill_torch.so is looked for first is a file of that name that is none.
 TEST_F(Program, opens_libtorch_for_what_needs_it_and_ends_in_one_line_where_it_is_broken) {
   ASSERT_TRUE(posix_files().make_folder(path("broken")).ok());

@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 #include "comm/threads.h"
-#include "model/initialize.h"
+#include "model/initial_parameters.h"
 #include "model/make_model.h"
 #include "placement_plan/testing/random_plan.h"
 #include "preprocess/dag/resolve.h"
@@ -106,7 +106,6 @@ class Server {
  public:
   Server(const model::ModelOptions& options, const std::string& store)
       : pool_(2), communicator_(ThreadsGroup(1).communicator(0)) {
-    pool_.set_thread_start(model::use_one_torch_thread);
     auto resolved = features_of(options.kind);
     spec_ = model::with_model_tables(resolved.model, options);
     preprocessor_ = *preprocess::make_preprocessor(resolved.graph, spec_, pool_);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // oneDNN's functions, each a jump to the one in the library that open_onednn() opened. A program
-// does not link that library: LibTorch has another oneDNN inside, both export instances of
-// templates by the same names, and of two that see each other the one would set up the other's
-// kernels, and call its own, which nobody has set up. A library that is opened locally is seen by
-// nobody else.
+// does not link that library: LibTorch has another oneDNN inside, and both export instances of
+// templates by the same names. Of two that see each other the one sets up the other's kernels, and
+// what LibTorch computes in bfloat16 has other bits where AVX-512 lacks its bfloat16 extension. A
+// library that is opened locally is seen by nobody else.
 #include "kernels/dense_layer/open_onednn.h"
 
 #include <dlfcn.h>
