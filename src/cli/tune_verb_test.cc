@@ -237,7 +237,7 @@ TEST_F(Tune, without_generated_code_a_run_ends_in_one_line_or_with_pre_built_ker
   const Json tuned = run_json({"tune", "plain.toml", kBriefly, "--quiet"})["embedding_pool"];
   EXPECT_TRUE(tuned["branches_ms"].is_null());  // not measured
   EXPECT_NE(run({"tune", "--replay", "tuned/plain.json"})
-                .out.find("embedding_pool.branches_ms   not measured\n"),
+                .out.find("embedding_pool.branches_ms    not measured\n"),
             std::string::npos);
   EXPECT_FALSE(posix_files().exists(path("cache")));
   write("tuned.toml", bags("mode = 'tuned'\nrecord = 'tuned/plain.json'\ngenerated = 'always'\n"));

@@ -15,12 +15,12 @@ using kernels::tune::DriftWatch;
 
 namespace {
 
-/// Where the store's schedules run.
-SchedulePlace place_of(const ResolvedRun& run, store::EmbeddingStore& store) {
-  if (run.options.device == DeviceKind::cpu) return {};
+/// Where the store's schedules run; none: it has none, being the plain one of a run on a GPU.
+std::optional<SchedulePlace> place_of(const ResolvedRun& run, store::EmbeddingStore& store) {
+  if (run.options.device == DeviceKind::cpu) return SchedulePlace{};
   auto* const on_gpu = dynamic_cast<store::StoreOnGpu*>(&store);
-  RECMILL_CHECK(on_gpu != nullptr);
-  return {.gpu = on_gpu->gpu().properties()};
+  if (on_gpu == nullptr) return std::nullopt;
+  return SchedulePlace{.gpu = on_gpu->gpu().properties()};
 }
 
 }  // namespace
@@ -39,7 +39,9 @@ DriftWarning::DriftWarning(const ResolvedRun& run, store::EmbeddingStore& store,
                            bool watches)
     : run_(run), path_(tuning_record_path(run.options)) {
   if (!watches || run.options.kernels.mode != KernelMode::tuned) return;
-  const auto tuned = tuned_schedules(run, place_of(run, store), files);
+  const auto place = place_of(run, store);
+  if (!place) return;
+  const auto tuned = tuned_schedules(run, *place, files);
   // Without a good record kernels are not tuned, and the store has said so.
   if (!tuned.ok()) return;
   if (const auto* const family = tuned->record->family("embedding_pool"); family != nullptr)

@@ -79,6 +79,11 @@ Result<kernels::Order> update_order(const Schedule& schedule) {
   return kernels::Order::contract;
 }
 
+/// What is wrong in a file is no bad request.
+Status failed(const std::string& source, const Status& why) {
+  return Status::Failed(source + ": " + why.message());
+}
+
 /// A GPU's kernels have no default beside a record's.
 Status check_each_has_one(std::span<const ChosenSchedule> pool) {
   if (pool.empty()) return Status::Failed("embedding_pool was not tuned");
@@ -135,24 +140,25 @@ Result<Schedules> schedules_from(const TuningRecord& record, const ResolvedRun& 
                                  const SchedulePlace& place, const std::string& source,
                                  Files& files) {
   RECMILL_ASSIGN_OR_RETURN(const std::string why, foreign_because(record.of, run, place, files));
-  if (!why.empty()) return Status::Failed(source + ": " + why);
+  if (!why.empty()) return failed(source, Status::Failed(why));
   const bool deterministic = run.options.train.deterministic;
   Schedules made;
   if (const FamilyTuning* pool = record.family("embedding_pool"); pool != nullptr) {
     RECMILL_ASSIGN_OR_RETURN(const FindOrder find, pool_orders(run, place, files));
     auto chosen = by_number(*pool, run.spec.features.size(), deterministic, find);
-    if (!chosen.ok()) return chosen.status().at(source);
+    if (!chosen.ok()) return failed(source, chosen.status());
     made.pool = *std::move(chosen);
     made.tile = pool->choice.value.tile;
     made.blocks = pool->choice.value.blocks;
   }
   if (place.is_gpu()) {
-    RECMILL_RETURN_IF_ERROR(check_each_has_one(made.pool).at(source));
+    const Status each = check_each_has_one(made.pool);
+    if (!each.ok()) return failed(source, each);
     return made;
   }
   if (const FamilyTuning* update = record.family("row_update"); update != nullptr) {
     auto chosen = by_number(*update, run.spec.tables.size(), deterministic, update_order);
-    if (!chosen.ok()) return chosen.status().at(source);
+    if (!chosen.ok()) return failed(source, chosen.status());
     for (ChosenSchedule& of : *chosen) made.row_update.push_back(std::move(of.schedule));
     made.update_floats = update->choice.value.tile;
   }

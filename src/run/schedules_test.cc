@@ -154,8 +154,9 @@ TEST(Schedules, of_a_record_that_is_no_good_are_refused_in_one_line_on_every_dev
       if (gpu ? !of.on_gpu : !of.on_cpu) continue;
       TuningRecord record = record_for(run);
       of.change(record);
-      const std::string message =
-          schedules_from(record, run, place_of(device), "record.json").status().message();
+      const Status status = schedules_from(record, run, place_of(device), "record.json").status();
+      const std::string& message = status.message();
+      EXPECT_EQ(status.code(), Status::Code::failed) << message;
       EXPECT_TRUE(message.starts_with("record.json: " + of.message)) << message;
       EXPECT_EQ(std::ranges::count(message, '\n'), 0) << message;
     }
