@@ -16,6 +16,7 @@ class BatchWindow {
  public:
   explicit BatchWindow(int64_t ahead) : ahead_(ahead) {}
 
+  int64_t ahead() const { return ahead_; }
   void add(std::unique_ptr<RankBatch> batch);
   /// No batch follows.
   void end() { ended_ = true; }

@@ -18,7 +18,8 @@ DataStage::DataStage(std::unique_ptr<BatchSource> source, BatchWindow window,
       store_(store),
       trainer_(trainer),
       ready_(queue),
-      used_(queue + 2),
+      // Of the batches there ever are: in the window, in hand, in the queue, and with the trainer.
+      used_(static_cast<size_t>(window_.ahead()) + 1 + queue + 1),
       thread_([this] {
         if (const Status status = produce(); !status.ok()) ready_.push(status);
         ready_.close();

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each stage alone, without threads, and the thread that drives them.
+// Each stage alone, without threads, and the thread that drives them: over rows, a dictionary and a
+// store that are as small as the seams allow.
 #include "step/data/data_stage.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
-#include <functional>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "base/testing/faulty_files.h"
-#include "base/testing/shared_files.h"
-#include "run/rank.h"
-#include "run/testing/small_run.h"
 #include "step/data/reader_source.h"
 #include "store/testing/planned_store.h"
 
@@ -21,6 +19,133 @@ namespace recmill::train {
 namespace {
 
 using store::Purpose;
+
+constexpr int64_t kRows = 70, kEvaluationRows = 10;
+
+/// A label, a dense value and an id that follow from epoch and row. One row in three is positive.
+class SmallReader final : public reader::Reader {
+ public:
+  explicit SmallReader(int64_t rows) : rows_(rows) {}
+  const DataSchema& schema() const override { return schema_; }
+  Result<int64_t> rows() override { return rows_; }
+  Status read(int64_t epoch, int64_t first, int64_t count, ColumnBatch& batch) override {
+    clear_samples(batch);
+    batch.first = first;
+    batch.dense.resize(1);
+    batch.ids.resize(1);
+    batch.ids[0].offsets.assign(1, 0);
+    for (int64_t row = first; row < std::min(first + count, rows_); ++row) {
+      const int64_t number = (row * 37 + epoch * 11) % rows_;
+      batch.labels.push_back(number % 3 == 0 ? 1.0f : 0.0f);
+      batch.dense[0].push_back(static_cast<float>(number));
+      batch.ids[0].ids.push_back(static_cast<uint64_t>(number * number % 41));
+      batch.ids[0].offsets.push_back(std::ssize(batch.ids[0].ids));
+      ++batch.samples;
+    }
+    return {};
+  }
+  reader::ReaderCounts counts() const override { return {}; }
+
+ private:
+  const int64_t rows_;
+  const DataSchema schema_;
+};
+
+/// One dictionary: an id's row is its place in the order of training; 0 before. Without `grows`
+/// rows are ids, and there is no state.
+class SmallPreprocessor final : public preprocess::Preprocessor {
+ public:
+  explicit SmallPreprocessor(bool grows) : grows_(grows) {}
+  Status train(const ColumnBatch& batch, DenseBatch& dense, SparseBatch& sparse) override {
+    for (const uint64_t id : batch.ids[0].ids) {
+      if (grows_ && rows_.emplace(id, std::ssize(ids_) + 1).second) ids_.push_back(id);
+    }
+    return fill(batch, std::ssize(ids_), dense, sparse);
+  }
+  Status evaluate(const ColumnBatch& batch, const preprocess::DictionaryVersions& as_of,
+                  DenseBatch& dense, SparseBatch& sparse) override {
+    return fill(batch, as_of.empty() ? 0 : as_of[0], dense, sparse);
+  }
+  void stop_counting() override {}
+  preprocess::DictionaryVersions versions() const override {
+    return grows_ ? preprocess::DictionaryVersions{std::ssize(ids_)}
+                  : preprocess::DictionaryVersions();
+  }
+  void read_dictionary(int, int64_t first, std::span<uint64_t> ids) const override {
+    std::copy_n(ids_.begin() + first, ids.size(), ids.begin());
+  }
+  Status restore_dictionary(int, std::span<const uint64_t> ids) override {
+    ids_.assign(ids.begin(), ids.end());
+    rows_.clear();
+    for (size_t i = 0; i < ids.size(); ++i) rows_.emplace(ids[i], static_cast<int64_t>(i) + 1);
+    return {};
+  }
+  std::vector<preprocess::FeatureCounts> counts() const override { return {}; }
+  std::vector<preprocess::FlattenedCounts> flattened() const override { return {}; }
+
+ private:
+  Status fill(const ColumnBatch& batch, int64_t as_of, DenseBatch& dense, SparseBatch& sparse) {
+    dense.first = sparse.first = batch.first;
+    dense.samples = sparse.samples = batch.samples;
+    dense.columns = 1;
+    dense.values = batch.dense.empty() ? std::vector<float>() : batch.dense[0];
+    dense.labels = batch.labels;
+    sparse.features.resize(1);
+    sparse.features[0].offsets = batch.ids[0].offsets;
+    sparse.features[0].rows.clear();
+    for (const uint64_t id : batch.ids[0].ids) {
+      const auto found = rows_.find(id);
+      const bool known = found != rows_.end() && found->second <= as_of;
+      sparse.features[0].rows.push_back(!grows_ ? static_cast<int64_t>(id)
+                                        : known ? found->second
+                                                : 0);
+    }
+    return {};
+  }
+
+  const bool grows_;
+  std::vector<uint64_t> ids_;
+  std::map<uint64_t, int64_t> rows_;
+};
+
+/// Prepares, and does nothing else.
+class SmallStore final : public store::EmbeddingStore {
+ public:
+  Result<std::unique_ptr<store::Prepared>> prepare(const store::Batch&) override {
+    return std::make_unique<store::Prepared>();
+  }
+  Status lookup(store::Prepared&, store::Output, Stream&) override { return {}; }
+  Status update(std::span<const store::Update>, const store::Step&, Stream&) override { return {}; }
+  Status settle() override { return {}; }
+  std::unique_ptr<store::RowSnapshot> snapshot(int64_t) override { return nullptr; }
+  table::Extent extent(int) const override { return {}; }
+  Status write_rows(const store::RowBlock&) override { return {}; }
+  store::StoreStats stats() const override { return {}; }
+};
+
+/// The data path of one rank.
+struct Data {
+  explicit Data(bool grows) : preprocessor(grows) {}
+
+  SmallReader train{kRows}, evaluation{kEvaluationRows};
+  SmallPreprocessor preprocessor;
+
+  std::unique_ptr<BatchSource> source(const BatchSchedule& schedule,
+                                      const StreamPosition& start = {}) {
+    return std::make_unique<ReaderSource>(schedule, train, &evaluation, preprocessor, start);
+  }
+};
+
+/// 9 iterations in 3 epochs.
+BatchSchedule schedule_of(int64_t evaluate_every, double negative_keep = 1.0) {
+  return {.batch_size = 24,
+          .eval_batch_size = 4,
+          .epochs = 3,
+          .evaluate_every = evaluate_every,
+          .negative_keep = negative_keep,
+          .seed = 7,
+          .slices = 8};
+}
 
 /// What there is to see of a batch, whoever hands it out.
 struct Seen {
@@ -55,138 +180,136 @@ Seen seen(const RankBatch& batch) {
   return seen;
 }
 
-/// 70 rows and 10 held out, with dictionaries that grow, or a table that is looked up by hash.
-RunOptions options_of(int64_t evaluate_every, double negative_keep, bool grows) {
-  RunOptions options = small_run();
-  options.train.eval_batch_size = 4;
-  options.train.evaluate_every = evaluate_every;
-  options.train.negative_keep = negative_keep;
-  if (!grows) options.embedding.mapping = preprocess::Mapping::hash;
-  return options;
-}
-
-/// Calls `body` on each of `ranks` with a rank of its own, of the initial state.
-void on_ranks(RunOptions options, int ranks,
-              const std::function<Status(const ResolvedRun&, Communicator&,
-                                         const std::function<Result<Rank>()>&)>& body) {
-  options.train.ranks = ranks;
-  FaultyFiles disk;
-  SharedFiles files(disk, [](const std::string&) { return Status(); });
-  const auto run = resolve_run(options, files);
-  ASSERT_TRUE(run.ok()) << run.status().message();
-  const Status status = run_ranks(ranks, [&](Communicator& communicator) -> Status {
-    ThreadPool pool(1);
-    return body(*run, communicator,
-                [&] { return make_rank(*run, Way::engine, communicator, pool, files); });
-  });
-  EXPECT_TRUE(status.ok()) << status.message();
-}
-
-std::unique_ptr<BatchSource> source_of(Rank& rank, const BatchSchedule& schedule,
-                                       const StreamPosition& start = {}) {
-  return std::make_unique<ReaderSource>(schedule, *rank.train_rows, rank.eval_rows.get(),
-                                        *rank.preprocessor, start);
-}
-
-Result<std::vector<Seen>> read_all(BatchSource& source) {
+std::vector<Seen> read_all(BatchSource& source) {
   std::vector<Seen> all;
   RankBatch batch;
   while (true) {
-    RECMILL_ASSIGN_OR_RETURN(const bool there, source.next(batch));
-    if (!there) return all;
+    const auto there = source.next(batch);
+    EXPECT_TRUE(there.ok()) << there.status().message();
+    if (!there.ok() || !*there) return all;
     all.push_back(seen(batch));
   }
 }
 
-/// Lists of dictionaries as they were at some batch, for another rank.
-void carry_over(const preprocess::Preprocessor& from, const preprocess::DictionaryVersions& as_of,
-                preprocess::Preprocessor& to) {
-  for (size_t list = 0; list < as_of.size(); ++list) {
-    std::vector<uint64_t> ids(static_cast<size_t>(as_of[list]));
-    from.read_dictionary(static_cast<int>(list), 0, ids);
-    EXPECT_TRUE(to.restore_dictionary(static_cast<int>(list), ids).ok());
-  }
-}
-
 TEST(ReaderSource, has_evaluations_at_their_place_in_the_stream) {
-  on_ranks(
-      options_of(2, 1.0, true), 1,
-      [](const ResolvedRun& run, Communicator&, const auto& make) -> Status {
-        RECMILL_ASSIGN_OR_RETURN(Rank rank, make());
-        RECMILL_ASSIGN_OR_RETURN(const auto all, read_all(*source_of(rank, run.schedule(0))));
-        // Epochs of 24, 24 and 22 rows; evaluations of 4, 4 and 2 after each second iteration and
-        // the last.
-        std::vector<std::pair<Purpose, StreamPosition>> expected;
-        std::vector<int64_t> samples;
-        for (int64_t i = 1; i <= 9; ++i) {
-          const bool ends = i % 3 == 0;
-          expected.emplace_back(Purpose::train, StreamPosition{i, i / 3, ends ? 0 : i % 3 * 24});
-          samples.push_back(ends ? 22 : 24);
-          if (i % 2 != 0 && i != 9) continue;
-          for (const int64_t of : {4, 4, 2}) {
-            expected.emplace_back(Purpose::evaluate, expected.back().second);
-            samples.push_back(of);
-          }
-        }
-        EXPECT_EQ(all.size(), expected.size());
-        StreamPosition before;
-        for (size_t b = 0; b < std::min(all.size(), expected.size()); ++b) {
-          EXPECT_EQ(std::pair(all[b].purpose, all[b].after), expected[b]) << b;
-          EXPECT_EQ(all[b].before, before) << b;
-          EXPECT_EQ(all[b].samples, samples[b]) << b;
-          EXPECT_EQ(all[b].ends_training,
-                    all[b].after.iteration == 9 && (all[b].purpose == Purpose::train || b == 23))
-              << b;
-          before = all[b].after;
-        }
-        return {};
-      });
+  Data data(/*grows=*/true);
+  const auto all = read_all(*data.source(schedule_of(2)));
+  // Epochs of 24, 24 and 22 rows; evaluations of 4, 4 and 2 after each second iteration and the
+  // last.
+  std::vector<std::pair<Purpose, StreamPosition>> expected;
+  std::vector<int64_t> samples;
+  for (int64_t i = 1; i <= 9; ++i) {
+    const bool ends = i % 3 == 0;
+    const StreamPosition after{i, i / 3, ends ? 0 : i % 3 * 24};
+    expected.emplace_back(Purpose::train, after);
+    samples.push_back(ends ? 22 : 24);
+    if (i % 2 != 0 && i != 9) continue;
+    for (const int64_t of : {4, 4, 2}) {
+      expected.emplace_back(Purpose::evaluate, after);
+      samples.push_back(of);
+    }
+  }
+  ASSERT_EQ(all.size(), expected.size());
+  StreamPosition before;
+  for (size_t b = 0; b < all.size(); ++b) {
+    EXPECT_EQ(std::pair(all[b].purpose, all[b].after), expected[b]) << b;
+    EXPECT_EQ(all[b].before, before) << b;
+    EXPECT_EQ(all[b].samples, samples[b]) << b;
+    const bool trains = all[b].purpose == Purpose::train;
+    EXPECT_EQ(all[b].last_of_pass, samples[b] == (trains ? 22 : 2)) << b;
+    EXPECT_EQ(all[b].ends_training, all[b].after.iteration == 9 && (trains || samples[b] == 2))
+        << b;
+    before = all[b].after;
+  }
 }
 
 TEST(ReaderSource, without_evaluations_has_the_same_batches_to_train_on) {
-  on_ranks(options_of(0, 1.0, true), 1,
-           [](const ResolvedRun& run, Communicator&, const auto& make) -> Status {
-             BatchSchedule schedule = run.schedule(0);
-             RECMILL_ASSIGN_OR_RETURN(Rank rank, make());
-             RECMILL_ASSIGN_OR_RETURN(auto all, read_all(*source_of(rank, schedule)));
-             std::erase_if(all, [](const Seen& batch) { return batch.purpose != Purpose::train; });
-             schedule.evaluates = false;
-             RECMILL_ASSIGN_OR_RETURN(Rank other, make());
-             RECMILL_ASSIGN_OR_RETURN(const auto trained, read_all(*source_of(other, schedule)));
-             EXPECT_EQ(trained.size(), 9u);
-             EXPECT_TRUE(trained == all);
-             return {};
-           });
+  BatchSchedule schedule = schedule_of(0);
+  Data data(/*grows=*/true), other(/*grows=*/true);
+  auto all = read_all(*data.source(schedule));
+  EXPECT_EQ(all.size(), 9u + 3 * 3);
+  std::erase_if(all, [](const Seen& batch) { return batch.purpose != Purpose::train; });
+  schedule.evaluates = false;
+  EXPECT_TRUE(read_all(*other.source(schedule)) == all);
+}
+
+TEST(ReaderSource, hands_ranks_their_own_samples_of_the_batches_of_one) {
+  for (const bool grows : {false, true}) {
+    for (const double keep : {1.0, 0.6}) {
+      BatchSchedule schedule = schedule_of(2, keep);
+      Data one(grows);
+      const auto all = read_all(*one.source(schedule));
+      schedule.ranks = 2;
+      std::array<std::vector<Seen>, 2> of_rank;
+      for (schedule.rank = 0; schedule.rank < 2; ++schedule.rank) {
+        Data data(grows);
+        of_rank[schedule.rank] = read_all(*data.source(schedule));
+        ASSERT_EQ(of_rank[schedule.rank].size(), all.size());
+      }
+      for (size_t b = 0; b < all.size(); ++b) {
+        std::vector<float> labels;
+        std::vector<int64_t> rows;
+        for (const auto& batches : of_rank) {
+          EXPECT_EQ(batches[b].after, all[b].after);
+          EXPECT_EQ(batches[b].dictionaries, all[b].dictionaries);
+          labels.insert(labels.end(), batches[b].labels.begin(), batches[b].labels.end());
+          rows.insert(rows.end(), batches[b].rows[0].begin(), batches[b].rows[0].end());
+        }
+        EXPECT_EQ(labels, all[b].labels);
+        EXPECT_EQ(rows, all[b].rows[0]);
+      }
+    }
+  }
 }
 
 // A checkpoint after a batch has its position as JSON and its dictionaries.
+void expect_to_go_on(const BatchSchedule& schedule, bool grows) {
+  Data first(grows);
+  const auto all = read_all(*first.source(schedule));
+  for (size_t b = 0; b < all.size(); ++b) {
+    if (all[b].purpose != Purpose::train) continue;
+    Data data(grows);
+    if (grows) {
+      std::vector<uint64_t> ids(static_cast<size_t>(all[b].dictionaries[0]));
+      first.preprocessor.read_dictionary(0, 0, ids);
+      ASSERT_TRUE(data.preprocessor.restore_dictionary(0, ids).ok());
+    }
+    const Json properties{{"iteration", all[b].after.iteration},
+                          {"reader", reader_property(all[b].after)}};
+    const auto start = read_position(properties);
+    ASSERT_TRUE(start.ok()) << start.status().message();
+    EXPECT_EQ(*start, all[b].after);
+    const auto rest = read_all(*data.source(schedule, *start));
+    EXPECT_TRUE(
+        std::equal(all.begin() + static_cast<int64_t>(b) + 1, all.end(), rest.begin(), rest.end()))
+        << "after batch " << b << " of " << all.size();
+  }
+}
+
 TEST(ReaderSource, goes_on_from_what_any_batch_carries_as_if_it_had_never_stopped) {
-  for (const int ranks : {1, 2}) {
-    for (const auto& options : {options_of(0, 1.0, true), options_of(2, 0.6, true),
-                                options_of(2, 0.6, false), options_of(4, 1.0, false)}) {
-      on_ranks(options, ranks,
-               [](const ResolvedRun& run, Communicator& communicator, const auto& make) -> Status {
-                 const BatchSchedule schedule = run.schedule(communicator.rank());
-                 RECMILL_ASSIGN_OR_RETURN(Rank first, make());
-                 RECMILL_ASSIGN_OR_RETURN(const auto all, read_all(*source_of(first, schedule)));
-                 for (size_t b = 0; b < all.size(); ++b) {
-                   if (all[b].purpose != Purpose::train) continue;
-                   RECMILL_ASSIGN_OR_RETURN(Rank rank, make());
-                   carry_over(*first.preprocessor, all[b].dictionaries, *rank.preprocessor);
-                   const Json properties{{"iteration", all[b].after.iteration},
-                                         {"reader", reader_property(all[b].after)}};
-                   RECMILL_ASSIGN_OR_RETURN(const auto start, read_position(properties));
-                   EXPECT_EQ(start, all[b].after);
-                   RECMILL_ASSIGN_OR_RETURN(const auto rest,
-                                            read_all(*source_of(rank, schedule, start)));
-                   EXPECT_TRUE(std::equal(all.begin() + static_cast<int64_t>(b) + 1, all.end(),
-                                          rest.begin(), rest.end()))
-                       << "after batch " << b << " of " << all.size();
-                 }
-                 return {};
-               });
+  for (const bool grows : {false, true}) {
+    for (const double keep : {1.0, 0.6, 0.0}) {
+      for (const int64_t every : {0, 2, 4}) expect_to_go_on(schedule_of(every, keep), grows);
     }
   }
+}
+
+TEST(ReaderSource, says_that_negatives_alone_were_there_and_none_was_kept) {
+  SmallReader reader(1);  // row 0 of epoch 1 would be positive: the label follows from both
+  SmallPreprocessor preprocessor(false);
+  BatchSchedule schedule = schedule_of(0, 0.0);
+  ReaderSource source(schedule, reader, nullptr, preprocessor, {0, 0, 1});
+  RankBatch batch;
+  EXPECT_EQ(source.next(batch).status().message(),
+            "train.negative_keep: of the 1 training rows, none of which is positive, none was kept "
+            "to train on");
+}
+
+TEST(StreamPosition, beyond_the_data_is_refused) {
+  SmallReader reader(kRows);
+  EXPECT_TRUE(check_position({3, 1, kRows - 1}, reader).ok());
+  EXPECT_EQ(check_position({3, 1, kRows}, reader).message(),
+            "training was at row 70 of the data, which has 70 rows");
 }
 
 TEST(StreamPosition, of_damaged_properties_is_an_error_that_names_the_property) {
@@ -239,51 +362,46 @@ TEST(BatchWindow, gives_requests_no_plan) {
 }
 
 TEST(DataStage, hands_out_the_source_s_batches_prepared_by_their_plans_however_far_it_looks_ahead) {
-  const RunOptions options = options_of(2, 1.0, true);
-  on_ranks(options, 1, [](const ResolvedRun& run, Communicator&, const auto& make) -> Status {
-    RECMILL_ASSIGN_OR_RETURN(Rank first, make());
-    RECMILL_ASSIGN_OR_RETURN(const auto all, read_all(*source_of(first, run.schedule(0))));
-    for (const int64_t ahead : {0, 1, 7, 200}) {
-      for (const size_t queue : {1, 4}) {
-        RECMILL_ASSIGN_OR_RETURN(Rank rank, make());
-        store::testing::PlannedStore store(std::move(rank.store));
-        DataStage stage(source_of(rank, run.schedule(0)), BatchWindow(ahead), store,
-                        rank.trainer.get(), queue);
-        std::vector<Seen> handed_out;
-        while (true) {
-          RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
-          if (batch == nullptr) break;
-          EXPECT_NE(batch->prepared, nullptr);
-          handed_out.push_back(seen(*batch));
-          stage.recycle(std::move(batch));
-        }
-        EXPECT_TRUE(handed_out == all) << ahead << " ahead, queue of " << queue;
-        EXPECT_EQ(store.steps(), static_cast<int64_t>(all.size()));
+  const BatchSchedule schedule = schedule_of(2);
+  Data first(/*grows=*/true);
+  const auto all = read_all(*first.source(schedule));
+  for (const int64_t ahead : {0, 1, 7, 200}) {
+    for (const size_t queue : {1, 4}) {
+      Data data(/*grows=*/true);
+      store::testing::PlannedStore store(std::make_unique<SmallStore>());
+      DataStage stage(data.source(schedule), BatchWindow(ahead), store, nullptr, queue);
+      std::vector<Seen> handed_out;
+      while (true) {
+        auto batch = stage.next();
+        ASSERT_TRUE(batch.ok()) << batch.status().message();
+        if (*batch == nullptr) break;
+        EXPECT_NE((*batch)->prepared, nullptr);
+        handed_out.push_back(seen(**batch));
+        stage.recycle(*std::move(batch));
       }
+      EXPECT_TRUE(handed_out == all) << ahead << " ahead, queue of " << queue;
+      EXPECT_EQ(store.steps(), std::ssize(all));
     }
-    return {};
-  });
+  }
 }
 
-TEST(DataStage, neither_prepares_nor_sends_requests) {
-  on_ranks(options_of(0, 1.0, false), 1,
-           [](const ResolvedRun& run, Communicator&, const auto& make) -> Status {
-             RECMILL_ASSIGN_OR_RETURN(Rank rank, make());
-             BatchSchedule schedule = run.schedule(0);
-             schedule.epochs = 0;
-             schedule.serves = true;
-             DataStage stage(source_of(rank, schedule, {1, 0, 0}), BatchWindow(0), *rank.store,
-                             rank.trainer.get(), 1);
-             for (const int64_t samples : {4, 4, 2}) {
-               RECMILL_ASSIGN_OR_RETURN(const auto batch, stage.next());
-               EXPECT_EQ(batch->purpose, Purpose::serve);
-               EXPECT_EQ(batch->cut.samples, samples);
-               EXPECT_EQ(batch->prepared, nullptr);
-             }
-             RECMILL_ASSIGN_OR_RETURN(const auto end, stage.next());
-             EXPECT_EQ(end, nullptr);
-             return {};
-           });
+TEST(DataStage, neither_plans_nor_prepares_requests) {
+  BatchSchedule schedule = schedule_of(0);
+  schedule.epochs = 0;
+  schedule.serves = true;
+  Data data(/*grows=*/false);
+  SmallStore store;
+  DataStage stage(data.source(schedule, {1, 0, 0}), BatchWindow(0), store, nullptr, 1);
+  for (const int64_t samples : {4, 4, 2}) {
+    const auto batch = stage.next();
+    ASSERT_TRUE(batch.ok() && *batch != nullptr);
+    EXPECT_EQ((*batch)->purpose, Purpose::serve);
+    EXPECT_EQ((*batch)->cut.samples, samples);
+    EXPECT_EQ((*batch)->plan, nullptr);
+    EXPECT_EQ((*batch)->prepared, nullptr);
+  }
+  const auto end = stage.next();
+  EXPECT_TRUE(end.ok() && *end == nullptr);
 }
 
 /// Two batches of another source, then an error.
@@ -291,7 +409,8 @@ class FailingSource final : public BatchSource {
  public:
   explicit FailingSource(std::unique_ptr<BatchSource> inner) : inner_(std::move(inner)) {}
   Result<bool> next(RankBatch& batch) override {
-    return given_++ < 2 ? inner_->next(batch) : Status::Failed("the data has gone");
+    if (given_++ < 2) return inner_->next(batch);
+    return Status::Failed("the data has gone");
   }
 
  private:
@@ -300,34 +419,28 @@ class FailingSource final : public BatchSource {
 };
 
 TEST(DataStage, tells_an_error_behind_the_batches_that_came_before_it) {
-  on_ranks(options_of(0, 1.0, true), 1,
-           [](const ResolvedRun& run, Communicator&, const auto& make) -> Status {
-             for (const int64_t ahead : {0, 1, 7}) {
-               RECMILL_ASSIGN_OR_RETURN(Rank rank, make());
-               DataStage stage(std::make_unique<FailingSource>(source_of(rank, run.schedule(0))),
-                               BatchWindow(ahead), *rank.store, nullptr, 1);
-               for (const int64_t iteration : {0, 1}) {
-                 RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
-                 EXPECT_EQ(batch->before.iteration, iteration);
-                 stage.recycle(std::move(batch));
-               }
-               EXPECT_EQ(stage.next().status().message(), "the data has gone");
-             }
-             return {};
-           });
+  for (const int64_t ahead : {0, 1, 7}) {
+    Data data(/*grows=*/true);
+    SmallStore store;
+    DataStage stage(std::make_unique<FailingSource>(data.source(schedule_of(0))),
+                    BatchWindow(ahead), store, nullptr, 1);
+    for (const int64_t iteration : {0, 1}) {
+      auto batch = stage.next();
+      ASSERT_TRUE(batch.ok() && *batch != nullptr);
+      EXPECT_EQ((*batch)->before.iteration, iteration);
+      stage.recycle(*std::move(batch));
+    }
+    EXPECT_EQ(stage.next().status().message(), "the data has gone");
+  }
 }
 
 TEST(DataStage, may_end_before_its_stream_does) {
-  on_ranks(options_of(0, 1.0, true), 1,
-           [](const ResolvedRun& run, Communicator&, const auto& make) -> Status {
-             for (const int64_t ahead : {0, 2}) {
-               RECMILL_ASSIGN_OR_RETURN(Rank rank, make());
-               DataStage stage(source_of(rank, run.schedule(0)), BatchWindow(ahead), *rank.store,
-                               nullptr, 1);
-               RECMILL_RETURN_IF_ERROR(stage.next().status());
-             }
-             return {};
-           });
+  for (const int64_t ahead : {0, 2}) {
+    Data data(/*grows=*/true);
+    SmallStore store;
+    DataStage stage(data.source(schedule_of(0)), BatchWindow(ahead), store, nullptr, 1);
+    EXPECT_TRUE(stage.next().ok());
+  }
 }
 
 }  // namespace
