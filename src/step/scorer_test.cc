@@ -18,7 +18,7 @@
 #include "preprocess/run/preprocessor.h"
 #include "step/rank_trainer.h"
 #include "store/placed/placed_store.h"
-#include "store/tables/local_store.h"
+#include "store/table_store.h"
 #include "store/tables/plain_store.h"
 
 namespace recmill::train {
@@ -88,11 +88,7 @@ Result<std::unique_ptr<store::EmbeddingStore>> store_of(const std::string& name,
     RECMILL_ASSIGN_OR_RETURN(auto plain, store::PlainStore::create(spec, kSeed, pool));
     return std::unique_ptr<store::EmbeddingStore>(std::move(plain));
   }
-  if (name == "local") {
-    RECMILL_ASSIGN_OR_RETURN(auto local,
-                             store::LocalStore::create(spec, kSeed, communicator, pool));
-    return std::unique_ptr<store::EmbeddingStore>(std::move(local));
-  }
+  if (name == "local") return store::create_table_store(spec, kSeed, communicator, pool);
   RECMILL_ASSIGN_OR_RETURN(
       auto plan,
       table::PlacedTables::create(testing::random_plan(spec.tables, 1, kSeed), spec.tables, 1));
