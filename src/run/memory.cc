@@ -95,7 +95,8 @@ class RankNeed {
 
   static int64_t numbers_of_histories(const ResolvedRun& run) {
     int64_t numbers = 0;
-    for (const FeatureLayout::Feature& feature : FeatureLayout(run.spec).sequences()) {
+    const FeatureLayout layout(run.spec);
+    for (const FeatureLayout::Feature& feature : layout.sequences()) {
       numbers = saturating_sum(
           {numbers, saturating_product({longest_history(run.options), feature.dim})});
     }
