@@ -174,7 +174,11 @@ Schedule reordering(DeviceKind device) {
       return schedule;
     }
   } else {
-    const kernels::FeatureShape shape{100, 4, RowPrecision::float32, Pooling::sum, false, {}};
+    kernels::FeatureShape shape;
+    shape.rows = 100;
+    shape.dim = 4;
+    shape.bags.mean = 4;  // only sums of several lookups have an order
+    shape.bags.longest = 8;
     for (const Schedule& schedule : kernels::gpu_pool_candidates(shape, /*deterministic=*/false))
       if (kernels::find_gpu_pool_kernel(schedule)->of->order == kernels::Order::reorders)
         return schedule;
