@@ -14,7 +14,7 @@
 
 namespace recmill::model {
 
-/// A whole training batch. Pooled features stand side by side in feature order.
+/// A whole training batch. Pooled features are side by side in feature order.
 struct Float64Batch {
   int64_t first_sample = 0;
   int64_t iteration = 0;

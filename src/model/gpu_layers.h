@@ -41,7 +41,7 @@ struct GpuLayersInput {
 
 /// Where backward() writes; of the GPU. Laid out as what forward() read.
 struct GpuLayersGradient {
-  float* pooled = nullptr;  // what stands between features becomes 0
+  float* pooled = nullptr;  // what is between features becomes 0
   std::vector<float*> sequences = {};
   float* parameters = nullptr;  // 0 for what is not trained
 };
@@ -57,7 +57,7 @@ class GpuLayers {
   virtual const EmbeddingLayout& layout() const = 0;
   /// Floats of all sums over the batch that forward() makes, phase after phase.
   virtual int64_t totals_size() const = 0;
-  /// Whether what a batch enqueues depends on its size, on addresses and on what stands there, and
+  /// Whether what a batch enqueues depends on its size, on addresses and on what is there, and
   /// on nothing else, so that it may be captured and launched again (GraphedLayers).
   virtual bool is_repeatable(bool training) const = 0;
   /// Another number than before: memory that earlier batches used in between is no more.

@@ -33,7 +33,7 @@ class GraphedLayers final : public GpuLayers {
   int64_t launched() const { return launched_; }
 
  private:
-  /// What a graph depends on, but for what stands in memory.
+  /// What a graph depends on, but for what is in memory.
   struct Place {
     int64_t samples = 0;
     bool training = false;

@@ -111,7 +111,7 @@ class Model {
   /// limit where there is more than one phase.
   virtual int64_t block_samples() const { return std::numeric_limits<int64_t>::max(); }
 
-  /// Whether a sample's logit is the same bits in whatever block of samples it stands, so that
+  /// Whether a sample's logit is the same bits in whatever block of samples it is, so that
   /// scoring need not keep to slices. Of models with one phase.
   virtual bool scores_in_any_block() const { return false; }
 

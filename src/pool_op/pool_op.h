@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A compiled operator: embedding_pool of one model's features as a shared library that stands by
+// A compiled operator: embedding_pool of one model's features as a shared library that works by
 // itself. This header and the sources beside it go into the library as text (pool_op_source.h),
 // with generated ones: the fused kernels, and the tables and features that they were made for. It
-// knows no PyTorch; torch_registration.cc, the one source that does, calls what stands here.
+// knows no PyTorch; torch_registration.cc, the one source that does, calls what is here.
 #pragma once
 
 #include <cstddef>

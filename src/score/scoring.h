@@ -29,10 +29,10 @@ struct ScoringRequest {
 
 /// Evaluates a checkpoint on the evaluation rows, or those of `request`, with train.ranks ranks
 /// where the world has so many and else as many as it gives; writes predictions if asked. Rows
-/// stand as the store says, without their state: in the placed store as placement.plan has them, or
-/// as its planner puts them for lookups alone. Collective over the processes of the world. Returns
-/// the metrics, and what predict_requests() reports as "latency"; null where rank 0 is not in this
-/// process.
+/// are stored as the store says, without their state: in the placed store as placement.plan has
+/// them, or as its planner puts them for lookups alone. Collective over the processes of the world.
+/// Returns the metrics, and what predict_requests() reports as "latency"; null where rank 0 is not
+/// in this process.
 Result<Json> run_scoring(const RunOptions& options, const ScoringRequest& request,
                          const JobSetting& setting);
 

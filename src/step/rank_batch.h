@@ -23,7 +23,7 @@ class SentInputs {
 
 struct RankBatch {
   store::Purpose purpose = store::Purpose::train;
-  StreamPosition before;  // where the data path stood before this batch ...
+  StreamPosition before;  // where the data path was before this batch ...
   StreamPosition after;   // ... and as after it: what a checkpoint after this batch holds
   preprocess::DictionaryVersions dictionaries;  // as after this batch
   bool last_of_pass = false;                    // the last batch of an epoch or of an evaluation

@@ -166,7 +166,7 @@ TEST(TableStore, needs_every_byte_of_its_rows_and_state_and_no_other) {
         --columns;
         bytes += block.count * 4;  // by row: whoever has some columns has a copy
       }
-      if (columns > 0) record = (record + 3) / 4 * 4;  // float32 stands behind the weights
+      if (columns > 0) record = (record + 3) / 4 * 4;  // float32 is behind the weights
       bytes += block.count * (record + columns * block.columns.count * 4);
       return {};
     }));

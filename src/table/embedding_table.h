@@ -23,7 +23,7 @@ struct TableRoom {
   float* row_state = nullptr;
 };
 
-/// Move-only. Rows in memory stand in records (kernels::RowStorage) of one buffer.
+/// Move-only. Rows in memory are in records (kernels::RowStorage) of one buffer.
 class EmbeddingTable {
  public:
   /// Bytes that create() will allocate on `device`: weights, and state by itself.
@@ -37,7 +37,7 @@ class EmbeddingTable {
   };
   static MappedBytes mapped_bytes(const TableSpec& spec, const TableShare& share);
 
-  /// Where the parts of the records of `share` stand; addresses are left out.
+  /// Where the parts of the records of `share` are; addresses are left out.
   static kernels::RowStorage layout(const TableSpec& spec, const TableShare& share);
   /// Bytes from row to row in memory.
   static int64_t row_bytes(const TableSpec& spec);
@@ -50,7 +50,7 @@ class EmbeddingTable {
   static Result<EmbeddingTable> create(const TableSpec& spec, uint64_t seed,
                                        const TableShare& share, ThreadPool& pool,
                                        SharedPages* pages = nullptr);
-  /// The same without its rows: everything can be asked but what stands in them, until allocate().
+  /// The same without its rows: everything can be asked but what is in them, until allocate().
   static EmbeddingTable without_rows(const TableSpec& spec, uint64_t seed, const TableShare& share);
   /// Room for the rows, of zeros, as create() takes it, but for what has some in `room`.
   Status allocate(SharedPages* pages, const TableRoom& room = {});

@@ -4,7 +4,7 @@
 //
 // Rows of one path that go with their runs are a group, those of one path that do not are another.
 // A row is number n of its group, in ascending order of rows; on a device that has a copy the rows
-// of a group stand in slots that follow each other. So a place (group, number) says everything, for
+// of a group are in slots that follow each other. So a place (group, number) says everything, for
 // every device. What is stored: the runs; a bit for each row, whether it goes with its run, and
 // beside 448 of them the count of those before, so that one cache line gives a row's number; and
 // the group and number of those that do not.
@@ -86,14 +86,14 @@ class RowMap {
     return first_slots_[index(place.group(), device)] + place.number();
   }
 
-  /// Rows that stand on the device: first those with a copy on every device, in the same slots on
-  /// all of them; then others that are at home there; then other copies.
+  /// Rows that are stored on the device: first those with a copy on every device, in the same slots
+  /// on all of them; then others that are at home there; then other copies.
   int64_t slots(int device) const { return slots_[device]; }
   /// The first row of [row, end) with its home on the device, or with a copy there; `end` when
   /// there is none.
   int64_t next_owned(int64_t row, int64_t end, int device) const;
   int64_t next_held(int64_t row, int64_t end, int device) const;
-  /// All rows that stand on the device lie within.
+  /// All rows that are stored on the device lie within.
   RowRange extent(int device) const { return extents_[device]; }
 
   /// Rows with more than one copy, and the number of one among them.
@@ -148,7 +148,7 @@ class RowMap {
   // Listed rows, those that do not go with their run. Row i of them has entry i, which says the
   // group, counted from first_listed_group_, and the number beyond that in block_numbers_ of its
   // 2^number_bits_ rows. Entries have 16 bits where that leaves many to the number, else 32.
-  // Bits and entries, which may be many, stand in huge pages.
+  // Bits and entries, which may be many, are in huge pages.
   Buffer bits_, entries_;
   std::span<Line> lines_;  // empty: none are listed
   std::span<uint16_t> short_entries_;

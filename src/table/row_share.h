@@ -59,7 +59,7 @@ class RowShare {
   /// owner's slot.
   int64_t slot(int64_t row) const { return map_ != nullptr ? mapped_slot(row) : home(row).slot; }
 
-  /// Whether rows that follow each other stand in slots that do.
+  /// Whether rows that follow each other are in slots that do.
   bool in_order() const { return factor_ == 1 && map_ == nullptr; }
   /// All rows of this share lie within.
   RowRange extent() const {

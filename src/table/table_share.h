@@ -49,7 +49,7 @@ struct TableShare {
   // Rows are whole unless something else is said.
   TableShare(const RowShare& share) : rows(share) {}
   TableShare(const RowShare& share, const ColumnSplit& split) : rows(share), columns(split) {}
-  /// Of a table whose columns stand in pieces at `ranks_of_pieces`, each once.
+  /// Of a table whose columns are in pieces at `ranks_of_pieces`, each once.
   static TableShare by_columns(const TableSpec& spec, std::vector<int> ranks_of_pieces, int rank,
                                int ranks) {
     const int first = ranks_of_pieces[0];

@@ -18,7 +18,7 @@ std::vector<int> ranks_of_pieces(const TableSpec& spec, size_t table, int ranks)
   return pieces;
 }
 
-/// `home`: the rank that holds it, where it stands whole at one by its size.
+/// `home`: the rank that holds it, where it is stored whole at one by its size.
 TableShare share_of(const TableSpec& spec, size_t table, int home, int rank, int ranks) {
   switch (spec.sharding) {
     case Sharding::hash:
@@ -40,7 +40,7 @@ int64_t bytes_of(const TableSpec& spec, size_t table, int rank, int ranks) {
   return EmbeddingTable::bytes(spec, share_of(spec, table, 0, rank, ranks));
 }
 
-/// The ranks of tables that stand whole at one; 0 for the others.
+/// The ranks of tables that are stored whole at one; 0 for the others.
 std::vector<int> homes_of(std::span<const TableSpec> tables, int ranks) {
   std::vector<int> homes(tables.size(), 0);
   std::vector<int64_t> bytes(ranks, 0);

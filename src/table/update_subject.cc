@@ -152,7 +152,7 @@ Result<std::unique_ptr<UpdateSubject>> UpdateSubject::make(const ModelSpec& mode
   return subject;
 }
 
-// Pooled gradients stand side by side, as a model leaves them; those of each unpooled feature
+// Pooled gradients are side by side, as a model leaves them; those of each unpooled feature
 // behind them, each by itself.
 Status UpdateSubject::make_gradients(const ModelSpec& model, std::span<const SparseBatch> batches) {
   const FeatureLayout layout(model);

@@ -44,7 +44,7 @@ class UpdateSubject final : public kernels::tune::TuningSubject {
 
   /// Each table that is updated, alone in its class, as the batches show it.
   const std::vector<kernels::tune::FeatureClass>& features() const { return each_; }
-  /// Takes the place of the grouping by what batches show; each table stands in one class.
+  /// Takes the place of the grouping by what batches show; each table is in one class.
   void set_classes(std::vector<kernels::tune::FeatureClass> classes);
 
   const kernels::tune::TuningWork& work() const override { return work_; }

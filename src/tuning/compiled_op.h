@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run's lookups as an operator of PyTorch's, in a shared library that stands by itself.
+// A run's lookups as an operator of PyTorch's, in a shared library that works by itself.
 #pragma once
 
 #include <cstdint>

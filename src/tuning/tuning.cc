@@ -136,7 +136,7 @@ class FamilyTuner {
     return {now, std::max(now, end), /*limited=*/true};
   }
 
-  /// Goes on from `before`, with what stands before generated code. `until`: as for deadlines().
+  /// Goes on from `before`, with what is before generated code. `until`: as for deadlines().
   Result<FamilyTuning> tune(TuningSubject& subject, const std::vector<FusedParameters>& values,
                             FamilyTimes before, const Deadlines& deadlines, double until) {
     TunerOptions options;

@@ -95,7 +95,7 @@ class GpuStream {
   /// of this stream alone, without a wait, so not in synchronous mode. Fails as `enqueue`, and
   /// where something of that is what no graph can have; `name` is said of it.
   Result<GpuGraph> capture(const std::string& name, const std::function<Status()>& enqueue);
-  /// Enqueues what was captured: with the arguments that it had then, and with what now stands in
+  /// Enqueues what was captured: with the arguments that it had then, and with what now is in
   /// the memory that it reads.
   Status launch(const GpuGraph& graph);
   /// For libraries that enqueue work of their own.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a GPU is asked for, in the terms of CUDA's driver: the emulator answers as the driver does,
-// so that all that stands on it is the same code on both.
+// so that all that is built on it is the same code on both.
 #pragma once
 
 #include <array>

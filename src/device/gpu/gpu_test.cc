@@ -114,7 +114,7 @@ TEST_F(GpuTest, AGraphDoesAgainWhatWasCaptured) {
   ASSERT_TRUE(stream_.launch(*graph).ok());
   ASSERT_TRUE(stream_.launch(*graph).ok());
   EXPECT_EQ(sum_now(), 11);
-  ASSERT_TRUE(stream_.zero(memory).ok());  // reads what stands there
+  ASSERT_TRUE(stream_.zero(memory).ok());  // reads what is there
   GpuGraph moved = *std::move(graph);
   ASSERT_TRUE(stream_.launch(moved).ok());
   EXPECT_EQ(sum_now(), 5);
@@ -206,7 +206,7 @@ TEST_F(GpuTest, KeepsMemoryThatWhatWaitsIsFor) {
     ASSERT_TRUE(stream_.to_host(host, memory, 4).ok());
   }
   EXPECT_EQ(gpu_.driver().free_bytes(), free_bytes);
-  auto other = *gpu_.allocate(4, "what may stand where that did");
+  auto other = *gpu_.allocate(4, "what may be where that was");
   host.as<float>()[0] = 3;
   has_happened = true;
   EXPECT_TRUE(*stream_.is_done());

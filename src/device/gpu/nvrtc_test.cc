@@ -96,7 +96,7 @@ TEST(Cubin, RefusesWhatIsNone) {
                                       compiled->cubin.begin() + static_cast<long>(size));
     EXPECT_FALSE(read_cubin(part).ok()) << size;
   }
-  // Names that are said to be in memory alone stand nowhere.
+  // Names that are said to be in memory alone are nowhere.
   auto header = *reinterpret_cast<const Elf64_Ehdr*>(compiled->cubin.data());
   auto nowhere = compiled->cubin;
   auto& names = *reinterpret_cast<Elf64_Shdr*>(nowhere.data() + header.e_shoff +

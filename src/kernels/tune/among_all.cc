@@ -18,7 +18,7 @@ constexpr double kFarBehind = 1.25;
 constexpr int64_t kRoundsOfHalf = 3;
 constexpr size_t kLeastLeft = 2;
 
-/// A thread takes features that stand together, as in the fused run: they share cache lines of the
+/// A thread takes features that are together, as in the fused run: they share cache lines of the
 /// output, which two threads would take from each other. By bytes it has so many turns.
 constexpr int64_t kTurnsOfThread = 16;
 

@@ -54,7 +54,7 @@ struct Regrouped {
   std::vector<Drift> moved;
 };
 
-/// Features that did not drift keep their class and its times. The others stand in classes of their
+/// Features that did not drift keep their class and its times. The others are in classes of their
 /// own, grouped by what they are now, without candidates: measure() times these. `features`: each
 /// alone in its class, as it is now; the classes cover these, and no others of the record.
 Regrouped regroup(const FamilyTimes& record, std::span<const FeatureClass> features);

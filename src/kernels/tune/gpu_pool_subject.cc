@@ -61,7 +61,7 @@ struct Arrangement {
 };
 
 /// The last candidate is what launches are filled with. Where its schedule is a candidate before,
-/// that one's time stands: with two draws of one schedule it would win too often.
+/// that one's time is kept: with two draws of one schedule it would win too often.
 void leave_out_second_default(std::vector<CandidateTime>& candidates) {
   const auto last = std::prev(candidates.end());
   if (std::find_if(candidates.begin(), last, [&](const CandidateTime& candidate) {

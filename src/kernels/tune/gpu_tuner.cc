@@ -14,7 +14,7 @@ namespace {
 using codegen::CompiledGpuPool;
 using codegen::Dispatch;
 
-/// What stands of candidates at the value of the default schedules: those alone.
+/// What is left of candidates at the value of the default schedules: those alone.
 ClassTimes defaults_of(const ClassTimes& of, const Schedule& schedule) {
   ClassTimes alone = of;
   std::erase_if(alone.candidates,

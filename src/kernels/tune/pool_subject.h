@@ -40,7 +40,7 @@ class PoolSubject final : public TuningSubject {
 
   /// Each feature alone in its class, as the batches show it.
   std::vector<FeatureClass> features() const;
-  /// Takes the place of the grouping by what batches show; each feature stands in one class.
+  /// Takes the place of the grouping by what batches show; each feature is in one class.
   void set_classes(std::vector<FeatureClass> classes);
 
   const TuningWork& work() const override { return work_; }

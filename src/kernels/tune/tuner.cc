@@ -213,7 +213,7 @@ class LocalStage {
     const auto count = static_cast<int64_t>(features.size());
     const int64_t place = (2 * visit + 2 * visit / count) % count;
     const int64_t feature = features[place];
-    // Untimed: the same feature, or as in the fused run, where features that are alike stand
+    // Untimed: the same feature, or as in the fused run, where features that are alike are
     // together, the one before it with the same schedule.
     const int64_t before = options_.alone ? feature : features[(place + count - 1) % count];
     if (options_.alone || count > 1) {

@@ -4,7 +4,7 @@
 //
 // Local stage, for one fused-kernel-wide value: one core goes through the classes of features again
 // and again, in a new random order each time, and times one candidate of each on one feature of the
-// class and one batch, right after another feature of the class, as features that are alike stand
+// class and one batch, right after another feature of the class, as features that are alike are
 // together in the fused run; each time around another candidate, feature and batch. Every other
 // core runs, all the time, tasks of the features that are not being timed. So a candidate meets its
 // rows as cold and the last-level cache and memory as busy as in the fused run, and all candidates

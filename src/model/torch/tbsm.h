@@ -17,7 +17,7 @@ namespace recmill::model {
 ///   step(r_1 ... r_F) = top([z; v_i . v_j for i > j over v = (z, r_1 ... r_F)]), ReLU after each
 ///   h_t [K] = step(with histories' rows of step t, and the other pooled rows), t = 1 ... T
 ///   q [K]   = step(with the pooled rows: the target)
-///   a [T]   : a_t = h_t . q; the steps stand at the end, those before the history's start are 0
+///   a [T]   : a_t = h_t . q; the steps are at the end, those before the history's start are 0
 ///   s [T]   = attention(a): layers T - options.attention - T, ReLU between; none: s = a
 ///   c [K]   = sum_t s_t h_t over the steps that exist
 ///   logit = over([c; q]), ReLU between

@@ -16,7 +16,7 @@
 namespace recmill::model {
 
 /// What one slice's forward pass reads. Copies of the inputs, in memory that Torch aligned, so that
-/// its kernels run alike wherever the caller's buffers stand; parameters are views, not copies.
+/// its kernels run alike wherever the caller's buffers are; parameters are views, not copies.
 struct SliceTensors {
   int64_t samples = 0;
   int64_t first_sample = 0;  // global position
@@ -97,7 +97,7 @@ class TorchModel : public Model {
   };
 
  protected:
-  /// Pooled features stand side by side in feature order.
+  /// Pooled features are side by side in feature order.
   TorchModel(const ModelOptions& options, const ModelSpec& spec);
 
   /// One phase of the forward pass, at least one sample. Throws c10::Error or std::exception.

@@ -87,7 +87,7 @@ class ArrowStreamFile final : public RowGroupFile {
     return Status::Failed(path() + ": became shorter while it was read");
   }
 
-  /// A record batch, the last one of which is kept: all of its fields stand in one message.
+  /// A record batch, the last one of which is kept: all of its fields are in one message.
   Result<arrow::RecordBatchWithMetadata> batch_of(int64_t group) {
     const std::lock_guard lock(reading_);
     if (group_ == group) return batch_;
@@ -139,7 +139,7 @@ class ArrowStreamFile final : public RowGroupFile {
     });
   }
 
-  /// Has `decoder` decode the messages from the first on; take(where it stands) says whether to go
+  /// Has `decoder` decode the messages from the first on; take(where it is) says whether to go
   /// on.
   template <typename Take>
   Status pass(arrow::ipc::StreamDecoder& decoder, Take take) {

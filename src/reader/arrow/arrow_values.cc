@@ -134,7 +134,7 @@ Status unreadable_type(const arrow::Array& array, const std::string& where) {
   return Status::BadRequest(where + ": cannot read values of type " + array.type()->ToString());
 }
 
-/// Values that stand in another array, and which of them each row has; -1: none.
+/// Values that are in another array, and which of them each row has; -1: none.
 struct Coded {
   std::shared_ptr<arrow::Array> values;
   std::vector<int64_t> codes;  // [rows]
@@ -165,7 +165,7 @@ Coded codes_of(const arrow::RunEndEncodedArray& array) {
   return coded;
 }
 
-/// Without values: they stand in the array itself.
+/// Without values: they are in the array itself.
 Result<Coded> coded_values(const arrow::Array& array, const std::string& where) {
   switch (array.type_id()) {
     case arrow::Type::DICTIONARY:

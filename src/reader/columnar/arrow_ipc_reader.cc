@@ -74,7 +74,7 @@ class ArrowIpcFile final : public RowGroupFile {
         path());
     fields_ = reader->schema();
     if (fields_->num_fields() == 0) return {};
-    // Row counts stand in the headers of the record batches: read them with one field, a small one.
+    // Row counts are in the headers of the record batches: read them with one field, a small one.
     const auto& all = fields_->fields();
     const auto small = std::ranges::find_if(
         all, [](const auto& field) { return arrow::is_primitive(field->type()->id()); });

@@ -109,7 +109,7 @@ class CompressedStream : public ByteStream {
   size_t available_ = 0;
 
  private:
-  // Goes to the last access point before `offset`, unless the stream stands between the two.
+  // Goes to the last access point before `offset`, unless the stream is between the two.
   Status approach(uint64_t offset) {
     const auto after = std::ranges::upper_bound(points_, offset, {}, &AccessPoint::offset);
     AccessPoint start;

@@ -31,7 +31,7 @@ class ByteStream {
   /// The next bytes; fewer than asked for only at the end. Damage is an error that names the file.
   virtual Result<size_t> read(std::span<char> buffer) = 0;
   /// Moves to a byte of the decompressed content. In a compressed file what lies between it and the
-  /// access point before it, or the place where the stream stands, is decompressed; going back over
+  /// access point before it, or the place where the stream is, is decompressed; going back over
   /// more than 32 MiB so is a warning, once for a file.
   virtual Status seek(uint64_t offset) = 0;
   /// Compressed: adds to `points` while it is read from the start, one for every `spacing` bytes

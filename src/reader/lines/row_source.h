@@ -58,7 +58,7 @@ class RowSource {
   const TextLayout& layout() const { return rules_.of(0).layout; }
   /// By which rows were told apart.
   const RowSplit& split() const { return rules_.rules[0].split.rule(); }
-  /// Where to cut the first `rows` rows so that each piece stands in one block of one file, and no
+  /// Where to cut the first `rows` rows so that each piece is in one block of one file, and no
   /// block is read twice: 0, the first rows of blocks, `rows`.
   std::vector<int64_t> block_bounds(int64_t rows) const;
 

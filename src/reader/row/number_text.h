@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers and times as cells of text write them. Spaces may stand around each, and a '+' before it.
+// Numbers and times as cells of text write them. Spaces may be around each, and a '+' before it.
 #pragma once
 
 #include <concepts>

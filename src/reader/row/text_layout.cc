@@ -78,7 +78,7 @@ std::string numbered(char letter, int64_t number) {
   return name += std::to_string(number);
 }
 
-// Fills `layout` with what stands around cells.
+// Fills `layout` with what is around cells.
 Status take_marks(const DataOptions& options, TextLayout& layout) {
   layout.delimiter = options.delimiter;
   if (options.delimiter.empty() || options.delimiter.size() > kLongestSeparator) {

@@ -276,7 +276,7 @@ class BehaviorLogReader final : public Reader {
     return {};
   }
 
-  // The sample in file order that stands at a position of the epoch.
+  // The sample in file order that is at a position of the epoch.
   int64_t row_at(int64_t position) {
     if (shuffle_ == ShuffleKind::none) return position;
     const int64_t slot = order_.slot_of(position);

@@ -25,13 +25,13 @@ namespace recmill::reader {
 ///   history_length      dense: events of the user before the target, cut or not
 ///   item_seen           dense: events of item_history with the item of the target
 ///   category_seen       dense: the same of the category
-/// A random item has the user, the times and the history of the real event that it stands beside.
+/// A random item has the user, the times and the history of the real event that it is beside.
 ///
 /// Order: by the time of the target, then by user; each real event is followed by its negatives.
 /// Events of equal time keep the order of the log. With a row split by fraction, by hash (column
 /// "user", "item" or "category") or by time, histories go on across the split.
 ///
-/// A user's events stand anywhere in the log, so all of it is held in memory, some 64 bytes an
+/// A user's events may be anywhere in the log, so all of it is held in memory, some 64 bytes an
 /// event: data.behavior_log.max_events is the limit, and more is an error. Random items are a
 /// function of (seed, user, number of the event, number of the negative).
 Result<std::unique_ptr<Reader>> open_behavior_log(const DataOptions& options, Subset subset,

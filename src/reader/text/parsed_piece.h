@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one task of a parser makes: some consecutive rows of a batch. Values with one place a row go
-// straight there. Ids go where they stand if no row before them lacks one, and move up when all
+// straight there. Ids go where they are if no row before them lacks one, and move up when all
 // tasks are done; bags, which may hold more, are kept until then.
 #pragma once
 

@@ -8,10 +8,10 @@
 #include "reader/data_files.h"
 #include "reader/lines/byte_stream.h"
 #include "reader/lines/row_source.h"
-#include "reader/text/text_boundary.h"
 #include "reader/lines/window_read_ahead.h"
-#include "reader/row_order.h"
 #include "reader/row/plain_text_parser.h"
+#include "reader/row_order.h"
+#include "reader/text/text_boundary.h"
 
 namespace recmill::reader {
 namespace {
@@ -128,7 +128,7 @@ class TextReader final : public Reader {
     return {};
   }
 
-  // Appends the rows from `position` on that stand in the same slot, up to `end`.
+  // Appends the rows from `position` on that are in the same slot, up to `end`.
   Status append_from_slot(int64_t position, int64_t end, ColumnBatch& batch) {
     const int64_t slot = order_.slot_of(position);
     RECMILL_ASSIGN_OR_RETURN(TextWindow* const window, ahead_->get(epoch_, slot, order_.slots()));

@@ -13,7 +13,7 @@
 
 namespace recmill::train {
 
-/// Where the rows of a rank stand, and what it takes then.
+/// Where the rows of a rank are stored, and what it takes then.
 struct GpuPlan {
   int rank = 0;
   store::HeldTables held;       // of the rank

@@ -57,7 +57,7 @@ Result<int64_t> free_before(std::span<const int> ranks, Gpu& gpu, Communicator& 
   return least;
 }
 
-/// Where the rows of each table that the rank holds stand [tables]. Collective.
+/// Where the rows of each table that the rank holds are stored [tables]. Collective.
 Result<std::vector<GpuMemory>> place_rows(const ResolvedRun& run, const RankOnHost& place,
                                           const store::GpuStoreKernels& kernels, Gpu& gpu,
                                           Communicator& communicator) {

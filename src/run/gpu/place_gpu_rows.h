@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the rows of a run on a GPU stand. Pure.
+// Where the rows of a run on a GPU are stored. Pure.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ store::GpuBatches gpu_batches(const ResolvedRun& run);
 std::vector<GpuMemory> place_gpu_rows(const ResolvedRun& run, const store::HeldTables& held,
                                       int64_t besides, int64_t usable);
 
-/// For people: how many of the tables that are held stand where, what they take, and which are in
-/// the host's memory.
+/// For people: how many of the tables that are held are stored where, what they take, and which are
+/// in the host's memory.
 std::string placed_text(const ModelSpec& model, const store::HeldTables& held,
                         std::span<const GpuMemory> rows);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over ranks of what stands in the memory of their GPUs.
+// Sums over ranks of what is in the memory of their GPUs.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ class GpuStepKernels {
 
   /// Blocks, and sums, of log_loss().
   static int64_t loss_blocks(int64_t samples);
-  /// Enqueues the loss of `of.samples` > 0 samples: its parts stand at of.sums [loss_blocks()].
+  /// Enqueues the loss of `of.samples` > 0 samples: its parts are at of.sums [loss_blocks()].
   Status log_loss(const gpu::LogLossArguments& of, GpuStream& stream);
 
   /// Enqueues the sum over ranks.

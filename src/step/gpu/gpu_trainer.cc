@@ -27,7 +27,7 @@ bool has_statistics(const model::Model& model) {
   return !std::ranges::all_of(model.parameters(), &model::ParameterSpec::trained);
 }
 
-/// Where a batch's results stand behind each other, in bytes.
+/// Where a batch's results are behind each other, in bytes.
 struct Results {
   size_t totals = 0, logits = 0, end = 0;  // the loss's sums at 0
 
@@ -37,7 +37,7 @@ struct Results {
         end(logits + bytes_of(samples)) {}
 };
 
-/// Where its inputs stand, in floats: dense values at 0.
+/// Where its inputs are, in floats: dense values at 0.
 struct InputPlaces {
   int64_t labels = 0, weights = 0, end = 0;
 
@@ -290,7 +290,7 @@ Status GpuTrainer::place_inputs(const RankBatch& batch) {
   return {};
 }
 
-// Points the store at where rows and their gradients stand.
+// Points the store at where rows and their gradients are.
 void GpuTrainer::place_rows() {
   const auto placed_in = [&]<typename Place>(const GpuBuffer& pooled,
                                              std::span<const GpuBuffer> sequences,

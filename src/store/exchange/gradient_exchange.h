@@ -58,7 +58,7 @@ class GradientExchange {
     std::vector<float*> first;                            // [entries]; null: nowhere
     std::vector<std::pair<const float*, float*>> copies;  // from, to
   };
-  /// Entries of SentSums of one table and range of slices, whose sums stand together at `out`, or
+  /// Entries of SentSums of one table and range of slices, whose sums are together at `out`, or
   /// where outs_ says.
   struct SumTask {
     size_t table, range;

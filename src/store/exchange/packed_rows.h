@@ -12,9 +12,9 @@
 
 namespace recmill::store {
 
-/// How rows of several features for some samples stand one after the other in float32, so that what
+/// How rows of several features for some samples are one after the other in float32, so that what
 /// belongs to samples that follow each other is one piece of those of pooled features, and one of
-/// each other feature: first a row a sample, in which pooled features stand beside each other; then
+/// each other feature: first a row a sample, in which pooled features are beside each other; then
 /// for each other feature a row a lookup. Every feature begins at a multiple of 4 floats.
 class PackedRows {
  public:

@@ -57,7 +57,7 @@ Status RowExchange::exchange() {
   if (shared_) return exchange_shared();
   std::vector<std::span<const std::byte>> bytes;
   for (const RowMessage& message : outgoing_) bytes.push_back(message.bytes());
-  bytes[communicator_.rank()] = {};  // its own it reads where it stands
+  bytes[communicator_.rank()] = {};  // its own it reads where it is
   RECMILL_ASSIGN_OR_RETURN(received_, communicator_.all_to_all(bytes));
   return {};
 }

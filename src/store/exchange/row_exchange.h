@@ -51,7 +51,7 @@ class RowExchange {
   std::vector<RowMessage> outgoing_;  // [ranks]
   std::vector<Segment> segments_;     // [ranks], of outgoing_
   int64_t bytes_ = 0;                 // of all of them
-  std::vector<int64_t> own_;          // where they stand that have no room in the window
+  std::vector<int64_t> own_;          // where they are that have no room in the window
   Received received_;                 // where ranks do not share memory
   // Of each rank two halves, in turns, so that a message can still be read while the next one is
   // filled in: of each, what the rank needs, its segments, and so many bytes of messages.

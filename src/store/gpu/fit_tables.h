@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tables stand in the memory of a GPU, where there is no room for all.
+// Which tables are stored in the memory of a GPU, where there is no room for all.
 #pragma once
 
 #include <cstdint>

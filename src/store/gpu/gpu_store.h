@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // All rows where one GPU reads and writes them, or the emulator that plays one: for one rank. Each
-// table stands in the GPU's memory, or in pinned memory of the host, which its kernels reach over
-// the bus (FBGEMM's DEVICE and HOST): they are the same, and so are their answers.
+// table is stored in the GPU's memory, or in pinned memory of the host, which its kernels reach
+// over the bus (FBGEMM's DEVICE and HOST): they are the same, and so are their answers.
 //
 // prepare() copies bags to pinned memory, maps blocks to them and sends both, beside what the GPU
 // is doing. lookup() pools there, and in training finds the distinct rows beside; update() sums and
 // applies. All three enqueue their work and go on, where outputs and gradients are the GPU's too
 // (Stream::gpu() is stream()); where they are the host's, lookup() waits to copy them there. Of
 // rows in the GPU's memory the host keeps room for copies, which snapshots read and write_rows()
-// writes. Those in the host's are read and written where they stand: while a snapshot is being
+// writes. Those in the host's are read and written where they are: while a snapshot is being
 // read, update() first keeps what it overwrites, and waits until the GPU is done.
 #pragma once
 

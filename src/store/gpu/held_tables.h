@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each rank holds of tables that stand whole at one rank each. Pure.
+// What each rank holds of tables that are stored whole at one rank each. Pure.
 #pragma once
 
 #include <cstddef>

@@ -89,7 +89,7 @@ class TableWiseGpuStore::TableWisePrepared final : public Prepared {
   TableWiseGpuStore& store_;
 };
 
-/// Where rows of some batches stand, or their gradients.
+/// Where rows of some batches are, or their gradients.
 struct TableWiseGpuStore::Places {
   struct Block {
     PackedRows rows;
@@ -329,7 +329,7 @@ Status TableWiseGpuStore::move(const Places& places) {
   return exchange_->all_to_all(from, to, stream);
 }
 
-// f(batch, feature, where what is moved of it stands among own samples').
+// f(batch, feature, where what is moved of it is among own samples').
 template <class F>
 void TableWiseGpuStore::for_each_feature(const Places& places, const F& f) const {
   for (size_t b = 0; b < places.batches.size(); ++b) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows in the memory of GPUs, one for each rank: every table stands whole at one rank's.
+// Rows in the memory of GPUs, one for each rank: every table is stored whole at one rank's.
 //
 // To who holds a table come all lookups of it in the global batch, so that this rank does what one
 // rank alone would do: bags are pooled there, and gradients of all slices are summed there, in the

@@ -21,7 +21,7 @@ namespace recmill::store {
 namespace {
 
 /// Tables of two kinds, so that there are few kernels to be compiled; each looked up by three
-/// features of any pooling, which do not stand together. One is frozen.
+/// features of any pooling, which are not together. One is frozen.
 ModelSpec model_of(int tables) {
   ModelSpec model;
   for (int t = 0; t < tables; ++t) {

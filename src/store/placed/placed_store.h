@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store that carries a placement plan out (OPER, section 5): each row of each table stands
+// The store that carries a placement plan out (OPER, section 5): each row of each table is stored
 // where the plan says, and each rank fetches it from where the plan says.
 //
 // A map of half a byte a row at most (table::RowMap), in the memory of the host, turns ids into
@@ -90,7 +90,7 @@ class PlacedStore final : public EmbeddingStore {
 };
 
 /// What stores of the plan's devices allocate: rows, and vectors for dense sums of copies. `placed`
-/// itself stands already.
+/// itself is already.
 MemoryLedger placed_need(const ModelSpec& model, const table::PlacedTables& placed,
                          ShardedOptions options);
 

@@ -20,21 +20,21 @@
 
 namespace recmill::store {
 
-/// Of each table whose rows are whole, the rows of all ranks stand one behind the other, rank after
+/// Of each table whose rows are whole, the rows of all ranks are one behind the other, rank after
 /// rank, so that one address and one stride reach all of them. Each rank writes its own alone, and
 /// reads any between begin() and end(). What it reads of others is no traffic: nothing is sent.
 /// Optimizer state by row is not among it. Tables with split columns are left out.
 ///
 /// A table of a huge page or more has a window of its own, so that tables may be given up one by
-/// one; smaller ones stand in one together.
+/// one; smaller ones are in one together.
 class HostRows {
  public:
   /// Whether there are others to share rows with.
   static bool possible(const Communicator& communicator) {
     return communicator.ranks() > 1 && communicator.shares_memory();
   }
-  /// Where rows will stand. `shares` [tables of `model`]: this rank's; the communicator outlives
-  /// this.
+  /// Where rows will be stored. `shares` [tables of `model`]: this rank's; the communicator
+  /// outlives this.
   HostRows(const ModelSpec& model, std::span<const table::TableShare> shares,
            Communicator& communicator);
 
@@ -43,7 +43,7 @@ class HostRows {
 
   /// Collective, before allocate(). Fails on all ranks, as Communicator::window().
   Status open();
-  /// Collective. Where this rank's rows of the table stand, of zeros; null where has() is false.
+  /// Collective. Where this rank's rows of the table are, of zeros; null where has() is false.
   /// Fails on all ranks, naming the table.
   Result<std::byte*> allocate(size_t table);
   /// Gives this rank's view of a table up; its memory goes when all ranks have.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row-wise optimizers where a row's columns stand at several ranks.
+// Row-wise optimizers where a row's columns are stored at several ranks.
 #pragma once
 
 #include <cstddef>

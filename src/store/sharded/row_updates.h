@@ -60,7 +60,7 @@ class RowUpdates {
   Result<int64_t> update_copies(std::span<const TableGradients> sources,
                                 std::span<const TableSums> sums, CopyReduce way, int slices,
                                 const table::RowStep& step);
-  /// Rows of one table that apply() was given: where they stand, and how many this rank owns.
+  /// Rows of one table that apply() was given: where they are, and how many this rank owns.
   struct Located {
     std::vector<table::RowPlace> places;
     std::vector<int64_t> slots;

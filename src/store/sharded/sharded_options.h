@@ -15,7 +15,7 @@ struct ShardedOptions {
   bool one_call = true;
   /// Rows that this rank holds are read while others are on their way; else once they are here.
   bool overlap = true;
-  /// Ranks of one host read each other's rows where they stand (HostRows), but for those whose
+  /// Ranks of one host read each other's rows where they are (HostRows), but for those whose
   /// columns are split, and messages of gradients too (RowExchange); else these travel as between
   /// hosts.
   bool share_rows = true;

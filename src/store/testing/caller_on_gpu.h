@@ -14,7 +14,7 @@
 namespace recmill::store::testing {
 
 /// A store that is given outputs and gradients in the GPU's memory, behind the seam of the host's.
-/// What stands between rows is not written.
+/// What is between rows is not written.
 class CallerOnGpu final : public EmbeddingStore {
  public:
   CallerOnGpu(ModelSpec model, std::unique_ptr<StoreOnGpu> store, ThreadPool& pool)

@@ -367,7 +367,7 @@ ModelSpec scenario_model() {
   }
   model.tables[17].frozen = true;
   const int tables = static_cast<int>(model.tables.size());
-  // The features of a table do not stand together.
+  // The features of a table are not together.
   for (int i = 0; i < tables + tables / 2 + tables / 4; ++i) {
     FeatureSpec feature;
     feature.name = "f" + std::to_string(i);

@@ -20,7 +20,7 @@ class GpuRows {
   u8* records() const { return records_.address<u8>(); }
   float* row_state() const { return row_state_.address<float>(); }  // null: there is none
 
-  /// Of GpuMemory::host, for a table of the host to stand in the same memory: then there is nothing
+  /// Of GpuMemory::host, for a table of the host to be in the same memory: then there is nothing
   /// to be copied. Cleared first.
   TableRoom room_of_zeros();
   bool is_where(const EmbeddingTable& table) const {

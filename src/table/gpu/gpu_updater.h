@@ -16,7 +16,7 @@ namespace recmill::table {
 
 /// A table's part of the fused kernels.
 struct GpuUpdatedTable {
-  const EmbeddingTable* table = nullptr;  // of the host: what the rows are, not what stands in them
+  const EmbeddingTable* table = nullptr;  // of the host: what the rows are, not what is in them
   u8* records = nullptr;                  // of the GPU
   float* row_state = nullptr;
   size_t kernel = 0;     // that its blocks run in
@@ -59,7 +59,7 @@ class GpuUpdater {
                GpuUpdates& updates) const;
   /// Enqueues the copy to the GPU, as much as is known by then.
   Status send(GpuUpdates& updates, GpuStream& stream) const { return updates.arrays_.send(stream); }
-  /// And the rest, which is where `found` [tables] and `gradients` [tables][features] will stand:
+  /// And the rest, which is where `found` [tables] and `gradients` [tables][features] will be:
   /// of the GPU.
   Status send_arguments(GpuUpdates& updates, std::span<const kernels::gpu::FoundRows> found,
                         std::span<const std::vector<kernels::gpu::Gradients>> gradients,

@@ -36,7 +36,7 @@ class TestArrays {
   T* put(const std::vector<T>& values) {
     return put(std::span<const T>(values));
   }
-  /// What stands in one that was put.
+  /// What is in one that was put.
   template <class T>
   std::vector<T> get(const T* array) {
     const GpuBuffer& from = buffer_of(array);

@@ -21,7 +21,7 @@ Result<std::vector<GpuCode>> compile_for_gpu(std::span<const GpuSource> sources,
   return cache.load(sources, "sm_" + std::to_string(compute), pool);
 }
 
-/// What stands in the place of the program's own kernel: it, where nothing else was asked for.
+/// What takes the place of the program's own kernel: it, where nothing else was asked for.
 void (*emulated_kernel(const GpuSource& source, void (*own)(const void*)))(const void*) {
   const char* const changed = std::getenv("RECMILL_KERNELS");
   if (changed == nullptr) return own;
