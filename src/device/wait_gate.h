@@ -12,6 +12,7 @@ namespace recmill {
 
 /// Open while a thread has nothing to compute: training that waits for data or for other ranks. Of
 /// threads that share a pool each has a gate of its own.
+/// A pool that has called run() within LowRank outlives the last open().
 class WaitGate {
  public:
   /// While it is there, ThreadPool::run() of the thread that made it has low rank: the caller works

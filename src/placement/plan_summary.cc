@@ -137,9 +137,9 @@ std::string recommendation(const std::vector<PlannedWay>& ways) {
   for (const PlannedWay* way : fit)
     if (way != &best && is_best(way)) alike += (alike.empty() ? "" : ", ") + way->title();
   std::erase_if(fit, is_best);
-  const std::string use =
-      fmt::format("use {}: {} a batch on the slowest device, predicted{}", best.title(),
-                  page::time_text(best.rating.seconds * 1e9), alike.empty() ? "" : ", as with " + alike);
+  const std::string use = fmt::format("use {}: {} a batch on the slowest device, predicted{}",
+                                      best.title(), page::time_text(best.rating.seconds * 1e9),
+                                      alike.empty() ? "" : ", as with " + alike);
   if (fit.empty()) return use + "; no other plan that fits differs by 1 %";
   const PlannedWay& next = **std::ranges::min_element(fit, {}, seconds);
   return fmt::format("{}, {:.0f} % less than {}, the next best", use,

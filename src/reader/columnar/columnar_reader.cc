@@ -10,8 +10,8 @@
 #include <mutex>
 #include <thread>
 
-#include "reader/columnar/arrow_ipc_reader.h"
 #include "reader/batch_rows.h"
+#include "reader/columnar/arrow_ipc_reader.h"
 #include "reader/columnar/orc_reader.h"
 #include "reader/columnar/parquet_reader.h"
 #include "reader/columnar/slice_source.h"

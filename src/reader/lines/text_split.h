@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include "reader/row_split.h"
 #include "reader/row/text_layout.h"
+#include "reader/row_split.h"
 
 namespace recmill::reader {
 

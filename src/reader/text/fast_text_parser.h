@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "reader/lines/row_ends.h"
-#include "reader/text/parsed_piece.h"
 #include "reader/row/text_layout.h"
+#include "reader/text/parsed_piece.h"
 
 namespace recmill::reader {
 

@@ -2,8 +2,8 @@
 // The bytes are rows of JSON lines, with a column of each role: every row is taken or refused in
 // one line.
 #include "base/testing/fuzz.h"
-#include "reader/testing/text_rows.h"
 #include "reader/row/json_row.h"
+#include "reader/testing/text_rows.h"
 
 namespace recmill {
 namespace {

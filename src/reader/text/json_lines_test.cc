@@ -9,8 +9,8 @@
 #include "base/temporary_folder.h"
 #include "reader/open_reader.h"
 #include "reader/reader_contract.h"
-#include "reader/testing/text_rows.h"
 #include "reader/row/json_row.h"
+#include "reader/testing/text_rows.h"
 
 namespace recmill::reader {
 namespace {
