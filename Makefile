@@ -36,7 +36,7 @@ test: build
 test-sanitized-asan test-sanitized-tsan: test-sanitized-%: setup
 	@cmake --preset $* >build-$*.log 2>&1 || { cat build-$*.log; rm -f build-$*.log; exit 1; }; rm -f build-$*.log
 	@cmake --build build-$* -j $(JOBS) --target sanitized_tests
-	cd build-$* && ctest --output-on-failure -L sanitized
+	cd build-$* && ctest --output-on-failure -j $(JOBS) -L sanitized
 
 # On a machine with a GPU, which need have nothing else that setup installs; elsewhere it says so and ends.
 GPU_CHECK_DEPS ?= $(CURDIR)/build-gpu-check-deps

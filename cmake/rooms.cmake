@@ -168,6 +168,34 @@ function(recmill_slow_test name why)
   set_property(GLOBAL APPEND_STRING PROPERTY RECMILL_SLOW_TESTS "${name}: ${why}\n")
 endfunction()
 
+# For code in which no time is spent, such as what reads words and writes pages: less time to compile.
+function(recmill_compile_quickly)
+  foreach(target IN LISTS ARGN)
+    target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+  endforeach()
+endfunction()
+
+# GoogleTest's headers, compiled once for all tests: a second less for each source of a test. It is GCC's
+# alone, whose precompiled headers this build knows to be the same in every clone.
+if(RECMILL_TESTS AND NOT RECMILL_GPU_CHECK AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(RECMILL_PRECOMPILED_TESTS ON)
+endif()
+
+function(recmill_compile_as_test name)
+  recmill_compile_quickly(${name}) # what they test is in libraries
+  if(NOT RECMILL_PRECOMPILED_TESTS)
+    return()
+  endif()
+  # The first lets the compiler cache know what is in it. The others: g++ 12 forgets that what it inlines from a
+  # precompiled header is a system's, and sees overruns in std::string that are not there.
+  target_compile_options(${name} PRIVATE -fpch-preprocess -Wno-array-bounds -Wno-stringop-overflow)
+  if(name STREQUAL recmill_precompiled_gtest)
+    target_precompile_headers(${name} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+  else()
+    target_precompile_headers(${name} REUSE_FROM recmill_precompiled_gtest)
+  endif()
+endfunction()
+
 # recmill_test(name [PROGRAM] [LAUNCHER] [EMULATED] [TSAN] [GPU] SOURCES ... LINKS target-paths ... DOORS ...
 #              TIMEOUT s PROCESSES n SLOW why)
 # makes one GoogleTest program, one CTest entry. A test may link any room. With PROCESSES an MPI launcher
@@ -181,9 +209,8 @@ function(recmill_test name)
     return()
   endif()
   recmill_program(${name} SOURCES ${ARG_SOURCES} LINKS ${ARG_LINKS} DOORS gtest ${ARG_DOORS})
+  recmill_compile_as_test(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  # Half the time to compile; what they test is in libraries.
-  target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
   if(ARG_PROCESSES)
     add_test(NAME ${name} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ARG_PROCESSES}
                                   $<TARGET_FILE:${name}>)

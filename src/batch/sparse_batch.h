@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/status.h"
 
 namespace recmill {
+
+class GpuSparseBatch;
 
 struct DenseBatch {
   int64_t first = 0;  // position of sample 0 in the global order
@@ -23,7 +26,8 @@ struct DenseBatch {
 /// The bags of one feature as a view: rows of its table. Trivially copyable.
 struct JaggedView {
   const int64_t* offsets = nullptr;  // [samples + 1], into rows; offsets[0] need not be 0
-  const int64_t* rows = nullptr;     // row of the table, in [0, TableSpec::rows)
+  const int64_t* rows = nullptr;     // row of the table, in [0, TableSpec::rows); null: of none, or
+                                     // they are in a GPU's memory alone
   const float* weights = nullptr;    // beside rows, or null: all 1
   int64_t samples = 0;
   bool one_each = false;  // every bag has exactly one lookup
@@ -48,10 +52,11 @@ struct SparseFeature {
   std::vector<int64_t> rows;     // [offsets.back()]
   std::vector<float> weights;    // [offsets.back()] or empty: all 1
   bool one_each = false;
+  bool on_host = true;  // false: rows and weights are in SparseBatch::on_gpu alone
 
   JaggedView view(int64_t samples) const {
-    return {offsets.data(), rows.data(), weights.empty() ? nullptr : weights.data(), samples,
-            one_each};
+    return {offsets.data(), on_host ? rows.data() : nullptr,
+            weights.empty() ? nullptr : weights.data(), samples, one_each};
   }
 };
 
@@ -63,6 +68,8 @@ struct SparseBatch {
   int64_t first = 0;
   int64_t samples = 0;
   std::vector<SparseFeature> features;  // in the order of ModelSpec::features
+  // Features whose rows were made on a GPU, for those who read them there; null: none was.
+  std::shared_ptr<GpuSparseBatch> on_gpu;
 };
 
 /// How global batch i is cut into slices (architecture: one order of summation). Slice s of n

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/json/json.h"
 #include "bench/machine.h"
 
 namespace recmill::bench {

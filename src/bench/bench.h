@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "base/status.h"
 #include "bench/alternation.h"
 #include "comm/world.h"

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/files.h"
+#include "base/json/json.h"
 #include "base/temporary_folder.h"
 #include "bench/alternation.h"
 #include "bench/machine.h"

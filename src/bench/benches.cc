@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one list of benchmarks.
+#include "bench/benches.h"
+
 #include <map>
 
 #include "base/log.h"
 #include "bench/bench.h"
-#include "bench/comm/comm_bench.h"
-#include "bench/cost_model/cost_model_bench.h"
-#include "bench/embedding/embedding_bench.h"
 #include "bench/kernels/kernels_bench.h"
-#include "bench/placed/placed_bench.h"
-#include "bench/placement/placement_bench.h"
-#include "bench/reader/reader_bench.h"
-#include "bench/reduce/reduce_bench.h"
-#include "bench/scaling/scaling_bench.h"
-#include "bench/train/train_bench.h"
 
 namespace recmill::bench {
 

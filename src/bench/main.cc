@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/json/json.h"
 #include "bench/bench.h"
 #include "program/build_info.h"
 #include "program/open_world.h"

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/json/json.h"
 
 namespace recmill::bench {
 namespace {

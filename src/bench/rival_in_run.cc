@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "base/json/json.h"
+
 namespace recmill::bench {
 
 Json RivalInRun::ask(const std::string& request, const Json& value, int limit_s) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "base/status.h"
 #include "bench/rival.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "base/json/json.h"
 #include "base/random.h"
 #include "base/temporary_folder.h"
 #include "base/testing/faulty_files.h"

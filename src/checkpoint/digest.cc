@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/hash.h"
+#include "base/json/json.h"
 
 namespace recmill::checkpoint {
 namespace {

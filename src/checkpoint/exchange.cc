@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/json/json.h"
 #include "checkpoint/export_folder.h"
 #include "checkpoint/npy.h"
 #include "checkpoint/safetensors.h"

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "base/json/json.h"
 #include "base/testing/faulty_files.h"
 #include "checkpoint/digest.h"
 #include "checkpoint/npy.h"

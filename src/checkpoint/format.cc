@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/json/json.h"
 
 namespace recmill::checkpoint {
 namespace {
@@ -202,7 +203,7 @@ std::string encode(const Manifest& manifest) {
   }
   for (const Entry& entry : manifest.entries) entries.push_back(to_json(entry));
   const Json json = {{"step", manifest.step},
-                     {"properties", manifest.properties},
+                     {"properties", *manifest.properties},
                      {"parts", std::move(parts)},
                      {"entries", std::move(entries)}};
   // Names may hold bytes that are no UTF-8; they must not stop a run from being saved.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "base/status.h"
 #include "schema/column_range.h"
 #include "schema/options.h"
@@ -64,7 +64,7 @@ struct Part {
 
 struct Manifest {
   int64_t step = 0;
-  Json properties = Json::object();
+  JsonObject properties;
   std::vector<Part> parts;
   std::vector<Entry> entries;  // sorted by name
 };

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/json/json_fwd.h"
 #include "base/status.h"
 #include "checkpoint/format.h"
 
@@ -25,7 +26,7 @@ class Reader {
 
   const std::string& path() const { return path_; }
   int64_t step() const { return manifest_.step; }
-  const Json& properties() const { return manifest_.properties; }
+  const Json& properties() const { return *manifest_.properties; }
   const std::vector<Entry>& entries() const { return manifest_.entries; }  // sorted by name
   /// Null if it is not there.
   const Entry* find(const std::string& name) const;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "base/json_lines.h"
+#include "base/json/json.h"
 
 namespace recmill::checkpoint {
 namespace {

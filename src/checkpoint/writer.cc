@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/hash.h"
+#include "base/json/json.h"
 #include "checkpoint/reader.h"
 
 namespace recmill::checkpoint {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/json/json_fwd.h"
 #include "base/made_folders.h"
 #include "base/status.h"
 #include "checkpoint/finite.h"

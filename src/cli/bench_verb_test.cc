@@ -5,6 +5,7 @@
 #include <map>
 #include <sstream>
 
+#include "base/json/json.h"
 #include "cli/testing/program.h"
 
 namespace recmill::cli {

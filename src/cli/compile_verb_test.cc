@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "base/json/json.h"
 #include "cli/testing/bags.h"
 #include "cli/testing/program.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs whose rows are stored on a GPU: the emulated one, and what is said where there is none.
+#include "base/json/json.h"
 #include "cli/testing/bags.h"
 #include "cli/testing/program.h"
 
@@ -169,7 +170,8 @@ TEST_F(Program, on_an_emulated_gpu_that_computes_layers_too_scores_are_near_thos
   ASSERT_EQ(run({"train", "a.toml", "--quiet"}).status, 0);
   const Json expected = run_json({"eval", "runs/a", "--quiet"});
   const Json found = run_json({"eval", "runs/a", "--quiet", "--set", "device=emulated", "--set",
-                               "kernels.cache=cache", "--set", "train.deterministic=false"});
+                               "kernels.cache=cache", "--set", "train.deterministic=false", "--set",
+                               "gpu.preprocess=true"});
   for (const char* metric : {"log_loss", "auc"})
     EXPECT_NEAR(found.value(metric, -1.0), expected.value(metric, -2.0), 1e-5) << metric;
 }

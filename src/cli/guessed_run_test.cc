@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/json/json.h"
 #include "base/random.h"
 #include "cli/testing/logistic_regression.h"
 #include "cli/testing/program.h"

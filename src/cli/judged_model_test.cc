@@ -3,6 +3,8 @@
 // no better than guessing.
 #include <gmock/gmock.h>
 
+#include "base/json/json.h"
+#include "base/json/json_lines.h"
 #include "cli/testing/program.h"
 
 namespace recmill::cli {

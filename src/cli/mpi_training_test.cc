@@ -2,6 +2,7 @@
 // Ranks that an MPI launcher starts, as a user meets them. RECMILL_LAUNCHER is its path.
 #include <gmock/gmock.h>
 
+#include "base/json/json.h"
 #include "cli/testing/program.h"
 
 namespace recmill::cli {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/json/json.h"
 #include "cli/testing/bags.h"
 #include "cli/testing/program.h"
 

@@ -2,6 +2,7 @@
 // What the program says of dense columns, rare ids and bags, and of checkpoints that mean others.
 #include <gtest/gtest.h>
 
+#include "base/json/json.h"
 #include "cli/testing/program.h"
 
 namespace recmill::cli {

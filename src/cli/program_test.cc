@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/json/json.h"
+#include "base/json/json_lines.h"
 #include "base/random.h"
 #include "run/folder/event_file.h"
 

@@ -6,6 +6,7 @@
 #include <random>
 #include <sstream>
 
+#include "base/json/json.h"
 #include "cli/testing/program.h"
 
 namespace recmill::cli {

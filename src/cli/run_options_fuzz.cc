@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/json/json.h"
 #include "base/random.h"
 #include "base/temporary_folder.h"
 #include "comm/threads.h"

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json/json.h"
 #include "cli/testing/program.h"
 
 namespace recmill::cli {

@@ -2,6 +2,7 @@
 // recmill stats --counts and --merge, as a user meets them.
 #include <gmock/gmock.h>
 
+#include "base/json/json.h"
 #include "cli/testing/program.h"
 
 namespace recmill::cli {

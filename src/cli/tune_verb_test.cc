@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "base/json/json.h"
 #include "cli/testing/bags.h"
 #include "cli/testing/program.h"
 #include "kernels/codegen/testing/documented_template.h"

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/json/json.h"
 #include "base/paths.h"
 #include "config/workloads.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "base/status.h"
 #include "program/program.h"
 #include "run/folder/progress.h"

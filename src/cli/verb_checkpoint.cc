@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "base/json/json.h"
 #include "base/paths.h"
 #include "checkpoint/digest.h"
 #include "checkpoint/exchange.h"

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 
+#include "base/json/json.h"
 #include "cli/verb.h"
 #include "config/run_config.h"
 #include "tuning/compiled_op.h"

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/json/json.h"
 #include "base/log.h"
 #include "cli/verb.h"
 #include "config/option_binder.h"

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/json/json.h"
 #include "cli/verb.h"
 #include "reader/guess/guess_schema.h"
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "base/json/json.h"
 #include "base/log.h"
 #include "cli/measure_cluster.h"
 #include "cli/pages/placement_page.h"

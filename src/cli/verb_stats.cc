@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/json/json.h"
 #include "base/log.h"
 #include "cli/pages/stats_page.h"
 #include "cli/verb.h"
@@ -48,7 +49,7 @@ Result<std::vector<stats::ColumnTable>> tables_of(const train::RunOptions& optio
     const preprocess::OpSpec& last = chain.ops.back();
     if (table.rows > 0 || (last.op != "sigrid_hash" && last.op != "modulo")) continue;
     RECMILL_ASSIGN_OR_RETURN(std::shared_ptr<const preprocess::Op> op, preprocess::make_op(last));
-    table.rows = last.parameters["rows"].get<int64_t>();
+    table.rows = (*last.parameters)["rows"].get<int64_t>();
     table.row_of = [op](uint64_t id) {
       preprocess::IdCounts counts;
       return static_cast<int64_t>(static_cast<const preprocess::IdOp&>(*op).plain(id, counts));

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <string>
 
+#include "base/json/json.h"
 #include "base/log.h"
 #include "base/saturating.h"
 #include "cli/launched.h"

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/json/json.h"
 #include "base/log.h"
 #include "cli/pages/tuning_page.h"
 #include "cli/verb.h"

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/json/json.h"
 #include "base/log.h"
 #include "checkpoint/digest.h"
 #include "cli/named_checkpoint.h"

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/json/json.h"
 #include "cli/verb.h"
 #include "cli/versions.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/versions.h"
 
+#include "base/json/json.h"
 #include "device/instruction_set.h"
 #include "kernels/dense_layer/onednn_version.h"
 #include "model/torch_build.h"

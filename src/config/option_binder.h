@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/json_lines.h"
+#include "base/json/json.h"
+#include "base/status.h"
 #include "config/config_node.h"
 #include "schema/option_ranges.h"
 #include "schema/options.h"

@@ -8,6 +8,8 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/json/json.h"
+#include "base/json/json_lines.h"
 #include "base/log.h"
 #include "base/paths.h"
 #include "config/old_names.h"

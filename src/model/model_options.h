@@ -44,6 +44,11 @@ struct ModelOptions {
   LayerPrecision precision = LayerPrecision::float32;
 };
 
+/// Whether the model is given the rows of lookups (SliceInput::rows), not only what they have.
+inline bool reads_rows(const ModelOptions& options) {
+  return options.kind == ModelKind::deep_fm && options.first_order == FirstOrder::dense;
+}
+
 /// Fully connected layers of a model, one behind the other.
 struct LayerList {
   std::string key;         // of their sizes, "model.top"; empty: one layer that has none

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/json/json.h"
 #include "page/page.h"
 
 namespace recmill::placement {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "placement/cost_model.h"
 #include "placement/planners.h"
 

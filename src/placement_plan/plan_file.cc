@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "base/json_keys.h"
-#include "base/json_lines.h"
+#include "base/json/json.h"
+#include "base/json/json_keys.h"
+#include "base/json/json_lines.h"
 #include "base/varint.h"
 
 namespace recmill {

@@ -105,13 +105,13 @@ using Parallel = void (*)(int64_t count, void (*work)(void* of, int64_t i), void
 std::string pool_on_cpu(const Inputs& inputs, int threads, Parallel parallel);
 
 /// Memory of a call on a GPU: the caller's, until its kernels are done.
-class GpuMemory {
+class CallMemory {
  public:
   /// Bytes of the host, and as many of the GPU that send() copies them to.
   struct Staged {
     std::byte *host, *device;
   };
-  virtual ~GpuMemory() = default;
+  virtual ~CallMemory() = default;
   virtual Staged stage(int64_t bytes) = 0;
   virtual void send() = 0;
   /// Of the GPU.
@@ -121,7 +121,7 @@ class GpuMemory {
 
 /// Enqueues the same on a stream of the GPU `gpu`, which is the current one. Returns what went
 /// wrong; empty: nothing. Offsets are right; rows are not looked at.
-std::string pool_on_gpu(const Inputs& inputs, GpuMemory& memory, int gpu, void* stream);
+std::string pool_on_gpu(const Inputs& inputs, CallMemory& memory, int gpu, void* stream);
 
 /// Whether each bag has exactly one lookup.
 bool has_one_each(const JaggedView& bags);

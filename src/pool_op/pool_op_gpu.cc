@@ -35,7 +35,7 @@ class Call {
     map_blocks();
   }
 
-  std::string run(GpuMemory& memory, int gpu, void* stream) {
+  std::string run(CallMemory& memory, int gpu, void* stream) {
     stage(memory);
     memory.send();
     for (size_t k = 0; k < launches_.size(); ++k) {
@@ -75,7 +75,7 @@ class Call {
   }
 
   // Features, outputs, blocks and offsets go to the GPU in one copy.
-  void stage(GpuMemory& memory) {
+  void stage(CallMemory& memory) {
     Layout layout;
     const auto features = std::ssize(inputs_.bags);
     const int64_t features_at = layout.take(features * sizeof(gpu::PoolFeature)),
@@ -113,7 +113,7 @@ class Call {
     float* sums;
     u32* arrivals;
   };
-  std::vector<Partial> partial_sums(GpuMemory& memory) const {
+  std::vector<Partial> partial_sums(CallMemory& memory) const {
     Layout sums, arrivals;
     std::vector<std::pair<int64_t, int64_t>> at;
     for (size_t f = 0; f < places_.size(); ++f) {
@@ -141,7 +141,7 @@ class Call {
 
 }  // namespace
 
-std::string pool_on_gpu(const Inputs& inputs, GpuMemory& memory, int gpu, void* stream) {
+std::string pool_on_gpu(const Inputs& inputs, CallMemory& memory, int gpu, void* stream) {
   return Call(inputs).run(memory, gpu, stream);
 }
 

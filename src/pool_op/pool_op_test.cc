@@ -39,7 +39,7 @@ PoolOp small_op() {
 }
 
 /// Memory of a GPU that the CPU plays.
-class HostMemory final : public pool_op::GpuMemory {
+class HostMemory final : public pool_op::CallMemory {
  public:
   Staged stage(int64_t bytes) override {
     host_.assign(bytes, std::byte{});

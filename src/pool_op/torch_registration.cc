@@ -188,7 +188,7 @@ Tensors on_cpu(const Tensors& tables, const Tensors& offsets, const Tensors& row
 }
 
 /// PyTorch's memory: what is let go of is used again when the GPU is done with it.
-class TorchMemory final : public GpuMemory {
+class TorchMemory final : public CallMemory {
  public:
   explicit TorchMemory(const Tensor& of) : of_(of) {}
   Staged stage(int64_t bytes) override {

@@ -6,9 +6,9 @@
 
 #include <cstdlib>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "base/json/json.h"
 #include "base/random.h"
 #include "reader/testing/foreign_file.h"
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/json/json.h"
 #include "preprocess/run/column_statistics.h"
 #include "reader/open_reader.h"
 #include "run/handshake.h"

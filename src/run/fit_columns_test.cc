@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "base/json/json.h"
 #include "base/testing/faulty_files.h"
 #include "base/testing/shared_files.h"
 #include "checkpoint/folder.h"

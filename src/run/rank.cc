@@ -32,7 +32,8 @@ Result<std::unique_ptr<preprocess::Preprocessor>> make_preprocessor(const Resolv
                                                                     ThreadPool& pool) {
   if (way == Way::plain) return preprocess::make_plain_preprocessor(run.graph, run.spec);
   if (!run.options.gpu.preprocess) return preprocess::make_preprocessor(run.graph, run.spec, pool);
-  return preprocess::make_gpu_preprocessor(run.graph, run.spec, gpu.gpu, gpu.compile, pool);
+  return preprocess::make_gpu_preprocessor(run.graph, run.spec, gpu.gpu,
+                                           row_readers(run.options, run.ranks), gpu.compile, pool);
 }
 
 Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run, Way way,

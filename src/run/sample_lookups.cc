@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "base/json/json.h"
 #include "batch/feature_layout.h"
 
 namespace recmill::train {
@@ -25,7 +26,7 @@ const OpSpec* find_op(const Chain& chain, const std::string& name) {
 /// Ids of a bag that is kept, at most.
 int64_t longest_kept(const Chain& chain) {
   const OpSpec* const cut = find_op(chain, kCut);
-  return cut == nullptr ? INT64_MAX : cut->parameters.at("x").get<int64_t>();
+  return cut == nullptr ? INT64_MAX : cut->parameters->at("x").get<int64_t>();
 }
 
 /// At most: where bags are cut whose lengths differ, those that are shorter anyway make it less.
@@ -42,12 +43,12 @@ double mean_length(const reader::SyntheticIdColumn& column, const Chain& chain) 
 bool drops(const preprocess::FeatureGraph& graph, const Chain& chain) {
   constexpr const char* kDrop = "drop";
   if (const OpSpec* const direct = find_op(chain, "direct"); direct != nullptr)
-    return direct->parameters.at("out_of_range") == kDrop;
+    return direct->parameters->at("out_of_range") == kDrop;
   const OpSpec* const categorify = find_op(chain, "categorify");
   return categorify != nullptr &&
          std::ranges::any_of(graph.dictionaries, [&](const preprocess::DictionarySpec& of) {
            return (of.when_full == kDrop || of.drops_unseen()) &&
-                  categorify->parameters.at("dictionary") == of.name;
+                  categorify->parameters->at("dictionary") == of.name;
          });
 }
 

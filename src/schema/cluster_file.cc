@@ -5,7 +5,9 @@
 
 #include <cmath>
 
-#include "base/json_keys.h"
+#include "base/json/json.h"
+#include "base/json/json_keys.h"
+#include "base/json/json_lines.h"
 
 namespace recmill {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/files.h"
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "base/status.h"
 #include "schema/cluster_spec.h"
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/json/json.h"
 #include "base/temporary_folder.h"
 
 namespace recmill {

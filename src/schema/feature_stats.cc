@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schema/feature_stats.h"
 
-#include "base/json_keys.h"
+#include "base/json/json.h"
+#include "base/json/json_keys.h"
 
 namespace recmill {
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Feature statistics as JSON: what is taken is written as it was read.
+#include "base/json/json.h"
+#include "base/json/json_lines.h"
 #include "base/testing/faulty_files.h"
 #include "base/testing/fuzz.h"
 #include "schema/feature_stats.h"

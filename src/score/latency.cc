@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/json/json.h"
 #include "base/status.h"
 
 namespace recmill::train {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 
 namespace recmill::train {
 

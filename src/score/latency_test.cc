@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/json/json.h"
+
 namespace recmill::train {
 
 TEST(Percentile, of_one_value_is_that_value) {

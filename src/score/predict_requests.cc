@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/clock.h"
+#include "base/json/json.h"
 #include "comm/gather_values.h"
 #include "score/latency.h"
 

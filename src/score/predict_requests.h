@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "base/json_lines.h"
+#include "base/json/json.h"
 #include "base/status.h"
 #include "comm/communicator.h"
 #include "run/rank.h"

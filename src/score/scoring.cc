@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/clock.h"
+#include "base/json/json.h"
 #include "base/log.h"
 #include "base/paths.h"
 #include "checkpoint/folder.h"

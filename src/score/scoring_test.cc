@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/json/json.h"
 #include "base/temporary_folder.h"
 #include "run/testing/bags_run.h"
 #include "run/testing/small_run.h"

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/json/json.h"
 #include "server/child_process.h"
 #include "server/message_line.h"
 #include "server/shared_segments.h"

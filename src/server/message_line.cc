@@ -16,6 +16,8 @@
 #include <sstream>
 #include <utility>
 
+#include "base/json/json.h"
+
 namespace recmill::server {
 namespace {
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/json/json.h"
 #include "server/child_process.h"
 
 namespace recmill::server {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/json/json_fwd.h"
 #include "base/status.h"
 #include "server/job_watch.h"
 #include "server/launch_command.h"

@@ -9,6 +9,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/json/json.h"
+
 namespace recmill::server {
 namespace {
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/json/json.h"
 #include "base/status.h"
 #include "server/child_process.h"
 #include "server/message_line.h"

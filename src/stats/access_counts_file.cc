@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "base/json_keys.h"
+#include "base/json/json.h"
+#include "base/json/json_keys.h"
 #include "stats/counts_codec.h"
 
 namespace recmill::stats {

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/json/json.h"
+
 namespace recmill::stats {
 namespace {
 

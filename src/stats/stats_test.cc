@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/json/json.h"
 #include "base/random.h"
 #include "stats/collector.h"
 

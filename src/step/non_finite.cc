@@ -6,6 +6,7 @@
 #include <string>
 
 #include "batch/feature_layout.h"
+#include "batch/gpu_sparse_batch.h"
 
 namespace recmill::train {
 namespace {
@@ -37,15 +38,17 @@ Status search_dense(const ForwardEvidence& evidence) {
 // A pooled value that is not finite leads to its bag; with one lookup that is the row.
 Status search_rows(const ForwardEvidence& evidence, size_t f) {
   const FeatureSpec& feature = evidence.spec.features[f];
-  const JaggedView bags = evidence.batch.sparse.features[f].view(evidence.batch.samples());
+  const SparseBatch& sparse = evidence.batch.sparse;
+  const JaggedView bags = sparse.features[f].view(evidence.batch.samples());
   const bool pooled = is_pooled(feature.pooling);
   for (int64_t i = 0; i < rows_out(feature.pooling, bags); ++i) {
     const store::FeatureOutput& output = evidence.outputs[f];
     if (all_finite(output.data + i * output.stride, evidence.spec.dim_of(f))) continue;
     const int64_t first = pooled ? bags.offsets[i] : bags.offsets[0] + i;
     const int64_t rows = pooled ? bags.offsets[i + 1] - first : 1;
+    RECMILL_ASSIGN_OR_RETURN(const auto all, rows_of(sparse, f));
     return named(evidence, "table " + evidence.spec.tables[feature.table].name + ", row " +
-                               std::to_string(bags.rows[first]) +
+                               std::to_string(all[first - bags.offsets[0]]) +
                                (rows > 1 ? " or another of its bag" : "") + ", feature " +
                                feature.name);
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/json/json.h"
+
 namespace recmill::train {
 namespace {
 

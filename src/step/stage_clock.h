@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "comm/communicator.h"
 #include "step/stage_listener.h"
 

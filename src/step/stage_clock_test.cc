@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json/json.h"
 #include "device/thread_pool.h"
 #include "step/stage_gate.h"
 

@@ -35,6 +35,10 @@ Status check_features(const ModelSpec& model, const SparseBatch& sparse, size_t 
     const SparseFeature& bags = sparse.features[feature];
     const std::string& name = model.features[feature].name;
     RECMILL_CHECK(static_cast<int64_t>(bags.offsets.size()) >= sparse.samples + 1, name);
+    if (!bags.on_host) {  // whoever made them has looked
+      RECMILL_CHECK(sparse.on_gpu != nullptr, model.features[feature].name);
+      continue;
+    }
     const int64_t first = bags.offsets[0], last = bags.offsets[sparse.samples];
     RECMILL_CHECK(last <= static_cast<int64_t>(bags.rows.size()), name);
     RECMILL_CHECK(bags.weights.empty() || bags.weights.size() == bags.rows.size(), name);

@@ -13,7 +13,7 @@ namespace recmill::store {
 
 /// What every prepare() begins with. A row outside its table is an error that names feature, sample
 /// (in the reader's order), row and table; a batch that does not fit its slices or `model` is a
-/// bug, and CHECKed.
+/// bug, and CHECKed. Rows that are on a GPU alone are of their tables (BagsOnGpu).
 Status check_batch(const ModelSpec& model, const Batch& batch);
 /// The same on all threads: the error is that of the first feature that has one.
 Status check_batch(const ModelSpec& model, const Batch& batch, ThreadPool& pool);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "table/apply_rows.h"
+#include "table/apply_optimizer.h"
 
 namespace recmill::table {
 namespace {
@@ -55,12 +55,13 @@ void update_stretch(const TableUpdate& update, const Task& task, const RowStep& 
     const int64_t count = std::min(block, task.end - begin);
     const int64_t* rows = update.distinct->rows.data() + begin;
     kernels::sum_gradients(source, {nullptr, begin, count}, {&whole, 1}, sums.data());
-    apply_rows(table.spec().optimizer, step,
-               {table.rows(), rows, rows, sums.data(), count, rounding, task.end - begin - count});
+    apply_optimizer(
+        table.spec().optimizer, step,
+        {table.rows(), rows, rows, sums.data(), count, rounding, task.end - begin - count});
   }
 }
 
-/// Fetches what will be updated soon; apply_rows() fetches what comes behind.
+/// Fetches what will be updated soon; apply_optimizer() fetches what comes behind.
 void fetch_rows(const kernels::RowStorage& storage, std::span<const int64_t> rows) {
   for (const int64_t row : rows) {
     for (int64_t at = 0; at < storage.stride; at += 64)
@@ -82,8 +83,8 @@ void update_folded(const TableUpdate& update, kernels::RowSums& folded, int64_t 
     const int64_t count = std::min(block, end - begin);
     const int64_t* rows = folded.rows().data() + begin;
     folded.take(begin, count, sums.data());
-    apply_rows(table.spec().optimizer, step,
-               {table.rows(), rows, rows, sums.data(), count, rounding, end - begin - count});
+    apply_optimizer(table.spec().optimizer, step,
+                    {table.rows(), rows, rows, sums.data(), count, rounding, end - begin - count});
   }
 }
 
@@ -105,7 +106,7 @@ void update_stretch(const TableParts& update, const Task& task, const RowStep& s
     range.first_element = table.columns().first;
     if (!update.mean_squares.empty()) range.mean_squares = update.mean_squares.data() + begin;
     range.following = task.end - begin - count;
-    apply_rows(table.spec().optimizer, step, range);
+    apply_optimizer(table.spec().optimizer, step, range);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/json/json.h"
 #include "base/testing/faulty_files.h"
 #include "base/testing/shared_files.h"
 #include "checkpoint/digest.h"

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "batch/gpu_sparse_batch.h"
 #include "checkpoint/export_folder.h"
 #include "comm/threads.h"
 #include "run/rank.h"
@@ -56,6 +57,7 @@ Status export_batches(const ResolvedRun& run, Rank& rank, PlainExport& out) {
     if (!batch->dense.sample_weights.empty()) {
       return Status::BadRequest("data: the plain PyTorch script knows no weights of samples");
     }
+    RECMILL_RETURN_IF_ERROR(bring_to_host(batch->sparse));
     if (batch->purpose == store::Purpose::train) {
       const double scale = rank.learning_rate.scale(batch->before.iteration);
       out.train(batch->dense, batch->sparse, learning_rates(run, scale));

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/json_lines.h"
 #include "base/temporary_folder.h"
 #include "checkpoint/npy.h"
 #include "comm/threads.h"

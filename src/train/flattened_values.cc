@@ -9,6 +9,7 @@
 #include <map>
 #include <span>
 
+#include "base/json/json.h"
 #include "preprocess/ops/registry.h"
 #include "step/data/reader_source.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "base/status.h"
 #include "comm/communicator.h"
 #include "run/rank.h"

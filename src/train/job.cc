@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/json/json.h"
 #include "base/log.h"
 #include "checkpoint/folder.h"
 #include "preprocess/run/column_statistics.h"

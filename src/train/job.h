@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "base/json_lines.h"
+#include "base/json/json.h"
 #include "base/status.h"
 #include "run/folder/run_folder.h"
 #include "run/job_setting.h"

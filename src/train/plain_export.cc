@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "base/json_lines.h"
+#include "base/json/json.h"
 #include "checkpoint/npy.h"
 #include "model/initialize.h"
 

@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "base/json_lines.h"
+#include "base/json/json.h"
 #include "base/temporary_folder.h"
 
 namespace recmill::train {
@@ -56,7 +56,10 @@ std::pair<DenseBatch, SparseBatch> batch_of(int64_t first, int64_t samples) {
                    .labels = {},
                    .sample_weights = {},
                    .groups = {}};
-  SparseBatch sparse{.first = first, .samples = samples, .features = std::vector<SparseFeature>(2)};
+  SparseBatch sparse;
+  sparse.first = first;
+  sparse.samples = samples;
+  sparse.features.resize(2);
   for (auto& feature : sparse.features) feature.offsets.push_back(0);
   for (int64_t i = 0; i < samples; ++i) {
     dense.values.push_back(float(first + i));

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "base/clock.h"
+#include "base/json/json.h"
 #include "base/log.h"
 #include "device/gpu/gpu_properties.h"
 #include "kernels/codegen/gpu/gpu_code.h"

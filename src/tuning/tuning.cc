@@ -11,6 +11,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/json/json.h"
 #include "base/log.h"
 #include "base/made_folders.h"
 #include "device/processor.h"

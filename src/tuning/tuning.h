@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/files.h"
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "base/status.h"
 #include "kernels/tune/record.h"
 #include "run/folder/progress.h"

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "base/json/json.h"
 #include "comm/threads.h"
 #include "run/fit_columns.h"
 #include "run/gpu/gpu_run.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "base/status.h"
 #include "run/options/run_options.h"
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json/json.h"
 #include "kernels/dense_layer/dense_layer.h"
 
 namespace recmill::train {

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/hash.h"
+#include "base/json/json.h"
 #include "comm/threads.h"
 #include "placement_plan/plan_file.h"
 #include "run/fit_columns.h"

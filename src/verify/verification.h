@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "base/status.h"
 #include "comm/world.h"
 #include "run/job_setting.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/comm/comm_bench.h"
-
+// `bench comm`: sums over ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "bench/benches.h"
 #include "bench/comm/wire.h"
 #include "bench/start_together.h"
 #include "comm/ordered_reduce.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/cost_model/cost_model_bench.h"
-
+// `bench cost_model`: what the cost model says of placement plans, held against runs of them.
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <utility>
 
+#include "bench/benches.h"
 #include "bench/cost_model/calibration.h"
 #include "bench/cost_model/case_run.h"
 #include "bench/cost_model/cost_model_cases.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/embedding/embedding_bench.h"
-
+// `recmill bench embedding`: one training step of all tables of a batch (distinct rows, lookup,
+// backward and row optimizer) against FBGEMM's CPU tables and PyTorch's EmbeddingBag; and lookups
+// of random rows against what the memory gives. With --device another on a GPU
+// (gpu_embedding_bench.h).
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -8,7 +10,9 @@
 #include <limits>
 
 #include "base/clock.h"
+#include "base/json/json.h"
 #include "base/temporary_folder.h"
+#include "bench/benches.h"
 #include "bench/embedding/gpu_embedding_bench.h"
 #include "bench/embedding/workload.h"
 #include "bench/rival.h"

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/files.h"
+#include "base/json/json.h"
 
 namespace recmill::bench {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/json_lines.h"
+#include "base/json/json.h"
 #include "base/random.h"
 #include "bench/embedding/embedded_texts.h"
 #include "bench/embedding/workload.h"

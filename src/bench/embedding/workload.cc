@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/embedding/workload.h"
 
+#include "base/json/json.h"
 #include "base/random.h"
 #include "bench/zipf.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "base/json_lines.h"
+#include "base/status.h"
 #include "device/buffer.h"
 #include "kernels/distinct_rows/distinct_rows.h"
 #include "kernels/embedding_pool/embedding_pool.h"

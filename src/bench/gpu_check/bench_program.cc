@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <map>
 
+#include "base/json/json.h"
+
 namespace recmill::bench {
 namespace {
 

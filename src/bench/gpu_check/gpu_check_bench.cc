@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "base/files.h"
-#include "bench/embedding/embedding_bench.h"
+#include "base/json/json.h"
+#include "bench/benches.h"
 #include "bench/gpu_check/bench_program.h"
 #include "bench/gpu_check/gpu_page.h"
 #include "bench/kernels/gpu/gpu_kernels_bench.h"

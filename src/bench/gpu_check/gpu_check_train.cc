@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/benches.h"
 #include "bench/gpu_check/bench_program.h"
-#include "bench/train/train_bench.h"
 
 int main(int count, char** values) {
   const std::vector<std::string> arguments(values + 1, values + count);

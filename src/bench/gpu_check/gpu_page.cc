@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/json/json.h"
 #include "page/page.h"
 
 namespace recmill::bench {

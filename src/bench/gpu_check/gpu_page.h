@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 
 namespace recmill::bench {
 

@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "base/json/json.h"
+
 namespace recmill::bench {
 namespace {
 

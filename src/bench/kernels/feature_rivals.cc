@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/json/json.h"
+
 namespace recmill::bench {
 namespace {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/kernels/forward_cases.h"
-
+// Forward passes of a workload's test batches: tuned and fused, against every rival.
 #include <algorithm>
 #include <memory>
 #include <optional>
 
 #include "base/clock.h"
 #include "bench/kernels/feature_rivals.h"
+#include "bench/kernels/kernels_cases.h"
 #include "bench/kernels/mappings.h"
 #include "bench/kernels/memory_limit.h"
 #include "bench/kernels/schedules.h"

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/kernels/generated_cases.h"
-
 #include <algorithm>
 #include <set>
 
 #include "base/clock.h"
 #include "base/temporary_folder.h"
+#include "bench/kernels/kernels_cases.h"
 #include "bench/kernels/schedules.h"
 #include "bench/kernels/sides.h"
 #include "device/processor.h"

@@ -3,14 +3,9 @@
 
 #include <algorithm>
 
-#include "bench/kernels/forward_cases.h"
-#include "bench/kernels/generated_cases.h"
 #include "bench/kernels/gpu/gpu_kernels_bench.h"
-#include "bench/kernels/mlp_cases.h"
-#include "bench/kernels/mutation_cases.h"
+#include "bench/kernels/kernels_cases.h"
 #include "bench/kernels/static_cases.h"
-#include "bench/kernels/train_cases.h"
-#include "bench/kernels/tuning_cases.h"
 #include "config/run_config.h"
 
 namespace recmill::bench {

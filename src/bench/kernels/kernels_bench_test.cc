@@ -183,10 +183,15 @@ struct TwoFeatures {
     for (int64_t i = 0; i < 4 * 16; ++i) rows.push_back(static_cast<float>(i));
     for (int64_t dim : {16, 4})
       features.push_back({kernels::RowStorage::of(rows.data(), 4, dim), Pooling::sum, false});
+    batches.push_back({0,
+                       3,
+                       {{{0, 2, 2, 3}, {0, 1, 3}, {}, false}, {{0, 1, 2, 3}, {3, 2, 1}, {}, false}},
+                       nullptr});
     batches.push_back(
-        {0, 3, {{{0, 2, 2, 3}, {0, 1, 3}, {}, false}, {{0, 1, 2, 3}, {3, 2, 1}, {}, false}}});
-    batches.push_back(
-        {3, 2, {{{0, 0, 1}, {2}, {}, false}, {{0, 8, 8}, {0, 1, 2, 3, 0, 1, 2, 3}, {}, false}}});
+        {3,
+         2,
+         {{{0, 0, 1}, {2}, {}, false}, {{0, 8, 8}, {0, 1, 2, 3, 0, 1, 2, 3}, {}, false}},
+         nullptr});
   }
 };
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/kernels/mlp_cases.h"
-
 #include <cmath>
 #include <memory>
 #include <optional>
 
 #include "base/clock.h"
 #include "bench/kernels/feature_rivals.h"
+#include "bench/kernels/kernels_cases.h"
 #include "bench/kernels/schedules.h"
 #include "bench/kernels/sides.h"
 #include "comm/threads.h"

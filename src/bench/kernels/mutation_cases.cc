@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/kernels/mutation_cases.h"
-
+// Whether the tuner chose well: one feature's schedule exchanged inside the fused run (RecFlex,
+// figure 12), and all combinations of a few (the holistic straw man of section II-C as an oracle).
 #include <algorithm>
 #include <numeric>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "bench/kernels/kernels_cases.h"
 #include "bench/kernels/mutation.h"
 #include "bench/kernels/schedules.h"
 #include "bench/kernels/sides.h"

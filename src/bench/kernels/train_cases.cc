@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/kernels/train_cases.h"
-
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -8,6 +6,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "bench/kernels/feature_rivals.h"
+#include "bench/kernels/kernels_cases.h"
 #include "bench/kernels/memory_limit.h"
 #include "bench/kernels/schedules.h"
 #include "bench/kernels/sides.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/kernels/tuning_cases.h"
-
+// What tuning itself costs, and what little time for it costs.
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "bench/kernels/kernels_cases.h"
 #include "bench/kernels/schedules.h"
 #include "bench/kernels/sides.h"
 

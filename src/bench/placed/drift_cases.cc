@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/placed/drift_cases.h"
-
+// `bench placed`, cases `drift_dedup` and `drift_nodedup`: lookups that change while rows train.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +7,9 @@
 #include <numeric>
 
 #include "base/clock.h"
+#include "base/json/json.h"
 #include "bench/looked_up_rows.h"
+#include "bench/placed/placed_cases.h"
 #include "bench/placed/placed_shape.h"
 #include "comm/gather_values.h"
 #include "comm/measure_links.h"
@@ -125,7 +126,7 @@ class DriftCase {
     RECMILL_RETURN_IF_ERROR(all_.broadcast(std::as_writable_bytes(std::span(&proposal, 1)), 0));
     RECMILL_RETURN_IF_ERROR(replanner_->adopt(proposal, iteration + 1));
     const double seconds = watch.seconds();
-    if (static_cast<Replanner::Order>(proposal) == Replanner::Order::adopt)
+    if (static_cast<Replanner::Command>(proposal) == Replanner::Command::adopt)
       in_force_ = iteration + 2;
     RECMILL_RETURN_IF_ERROR(train(*fixed_, sparse, iteration, expected));
     if (ours != expected)

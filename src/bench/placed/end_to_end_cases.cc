@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/placed/end_to_end_cases.h"
-
+// OPER's figure 6: whole training iterations and whole answers by plans of several planners.
 #include <fmt/format.h>
 
 #include <deque>
 #include <memory>
 
 #include "base/clock.h"
+#include "bench/placed/placed_cases.h"
 #include "bench/placed/placed_model.h"
 #include "bench/placed/placed_shape.h"
 #include "bench/start_together.h"

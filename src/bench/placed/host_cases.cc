@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/placed/host_cases.h"
-
+// What it costs that rows of one host are stored at two ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "bench/looked_up_rows.h"
+#include "bench/placed/placed_cases.h"
 #include "bench/placed/placed_model.h"
 #include "bench/placed/placed_shape.h"
 #include "bench/start_together.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/placed/placed_bench.h"
-
+// `bench placed`: plans of several planners carried out by the placed store, on ranks over MPI.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,10 +10,9 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "bench/benches.h"
 #include "bench/looked_up_rows.h"
-#include "bench/placed/drift_cases.h"
-#include "bench/placed/end_to_end_cases.h"
-#include "bench/placed/host_cases.h"
+#include "bench/placed/placed_cases.h"
 #include "bench/placed/placed_shape.h"
 #include "bench/start_together.h"
 #include "comm/gather_values.h"

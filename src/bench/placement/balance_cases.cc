@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/placement/balance_cases.h"
-
+// How even OPER's plans are, and what making them takes. `balance_SHAPE_ZIPF_{0,1,5}pct`: degrees
+// of balance on 8 devices with so much extra memory; `balance_..._other_seed`: the same plan by
+// counts of other samples. `plan_time_SHAPE_ZIPF_{0,5}pct`: seconds from the file of counts to the
+// plan, and the process's largest resident memory meanwhile.
 #include <fmt/format.h>
 #include <malloc.h>
 
@@ -9,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/temporary_folder.h"
+#include "bench/placement/placement_cases.h"
 #include "bench/placement/shape_problem.h"
 #include "stats/access_counts_file.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/placement/counting_cases.h"
-
+// Counting accesses: `counting_SHAPE`, ids a second beside what the memory gives;
+// `counts_file_SHAPE_ZIPF`, bytes of the file of 100 million lookups, and `counts_read_SHAPE_ZIPF`,
+// seconds to read it; `SHAPE_full`: the same of a file that is as large as files may be.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "base/clock.h"
 #include "base/temporary_folder.h"
 #include "bench/placement/frozen_shapes.h"
+#include "bench/placement/placement_cases.h"
 #include "stats/access_counter.h"
 #include "stats/access_counts_file.h"
 #include "stats/hot_threshold.h"

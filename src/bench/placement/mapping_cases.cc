@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/placement/mapping_cases.h"
-
+// How fast ids become places in a map of OPER's plan.
 #include <algorithm>
 #include <atomic>
 #include <limits>
 #include <memory>
 
 #include "base/clock.h"
+#include "bench/placement/placement_cases.h"
 #include "bench/placement/shape_problem.h"
 #include "device/buffer.h"
 #include "table/placed_tables.h"

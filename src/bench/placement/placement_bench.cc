@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/placement/placement_bench.h"
-
-#include "bench/placement/balance_cases.h"
-#include "bench/placement/counting_cases.h"
-#include "bench/placement/figure10_cases.h"
-#include "bench/placement/heterogeneous_cases.h"
-#include "bench/placement/mapping_cases.h"
-#include "bench/placement/optimality_cases.h"
-#include "bench/placement/table2_cases.h"
-#include "bench/placement/table3_cases.h"
+// What decides where rows are placed: counting their accesses, and planning by the counts.
+#include "bench/benches.h"
+#include "bench/placement/placement_cases.h"
 
 namespace recmill::bench {
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/reader/reader_bench.h"
-
+// `recmill bench reader`: from a file of Criteo rows to ready batches (ids hashed to rows, integers
+// through the logarithm) against PyArrow, which only reads the same file, with the same threads.
 #include <cmath>
 
 #include "base/clock.h"
+#include "base/json/json.h"
 #include "base/temporary_folder.h"
+#include "bench/benches.h"
 #include "bench/rival.h"
 #include "preprocess/ops/log.h"
 #include "preprocess/ops/sigrid_hash.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/reduce/reduce_bench.h"
-
+// `bench reduce`: the ways in which gradients of rows with copies become the same sums everywhere.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "bench/benches.h"
 #include "bench/looked_up_rows.h"
 #include "bench/start_together.h"
 #include "comm/gather_values.h"

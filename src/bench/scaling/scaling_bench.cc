@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/scaling/scaling_bench.h"
-
+// `bench scaling`: the workload of `bench train` at a batch of 16,384 on 1, 2 and 4 ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "bench/benches.h"
 #include "bench/start_together.h"
 #include "bench/train/workload.h"
 #include "kernels/dense_layer/dense_layer.h"

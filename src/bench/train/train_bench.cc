@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/train/train_bench.h"
-
+// `recmill bench train`: whole training iterations of a DLRM over tables of the sizes of Criteo
+// Kaggle (preparing a batch, lookup, forward, backward, both optimizers; batches in memory) against
+// the plain PyTorch script, and against what the machine's multiply-adds allow.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -8,7 +9,9 @@
 #include <span>
 
 #include "base/clock.h"
+#include "base/json/json.h"
 #include "base/temporary_folder.h"
+#include "bench/benches.h"
 #include "bench/machine.h"
 #include "bench/rival.h"
 #include "bench/rival_in_run.h"

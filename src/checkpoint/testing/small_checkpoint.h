@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json/json.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json/json.h"
 #include "page/chart.h"
 #include "page/page.h"
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 
 namespace recmill::cli {
 

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/json/json.h"
 #include "cli/pages/run_page.h"
 #include "page/chart.h"
 

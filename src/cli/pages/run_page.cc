@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "cli/pages/profile_page.h"
 #include "page/chart.h"
 #include "page/page.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_lines.h"
+#include "base/json/json.h"
 
 namespace recmill::cli {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "base/json_lines.h"
+#include "base/json/json.h"
 #include "base/temporary_folder.h"
 
 namespace recmill::cli {

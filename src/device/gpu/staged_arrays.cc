@@ -36,6 +36,10 @@ GpuBytes StagedArrays::need() const {
 
 Status StagedArrays::allocate(Gpu& gpu, const std::string& what) {
   RECMILL_RETURN_IF_ERROR(reserve(staged_, bytes_, gpu, what));
+  return allocate_on_gpu(gpu, what);
+}
+
+Status StagedArrays::allocate_on_gpu(Gpu& gpu, const std::string& what) {
   return reserve(sent_, bytes_, gpu, what);
 }
 

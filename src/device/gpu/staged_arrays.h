@@ -48,6 +48,9 @@ class StagedArrays {
   GpuBytes need() const;
   /// Memory for all that was added. Fails, naming `what`, where it is short.
   Status allocate(Gpu& gpu, const std::string& what);
+  /// The same on the GPU alone, for what is neither sent nor fetched.
+  GpuBytes need_on_gpu() const { return {need().device, 0}; }
+  Status allocate_on_gpu(Gpu& gpu, const std::string& what);
 
   /// To fill in, once allocated.
   template <class T>

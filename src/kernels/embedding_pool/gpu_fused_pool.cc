@@ -35,9 +35,15 @@ struct Stretch {
   int64_t end(int64_t count) const { return count * (number + 1) / parts; }
 };
 
-std::vector<Stretch> stretches_of(std::span<const JaggedView> bags) {
+bool are_there(std::span<const BagsOnGpu> on_gpu, size_t bags) {
+  return !on_gpu.empty() && on_gpu[bags].are_there;
+}
+
+std::vector<Stretch> stretches_of(std::span<const JaggedView> bags,
+                                  std::span<const BagsOnGpu> on_gpu) {
   std::vector<Stretch> all;
   for (size_t b = 0; b < bags.size(); ++b) {
+    if (are_there(on_gpu, b)) continue;
     const int64_t longest = std::max(bags[b].lookups(), bags[b].samples + 1);
     const int64_t parts = (longest + kStretch - 1) / kStretch;
     for (int64_t number = 0; number < parts; ++number) all.push_back({b, number, parts});
@@ -70,9 +76,11 @@ GpuBytes GpuBags::need(std::span<const GpuBagsSize> features, int64_t samples) {
   int64_t blocks = 0, run_sums = 0, arrivals = 0;
   bool has_one_each = false;
   for (const GpuBagsSize& of : features) {
-    if (!of.one_each || !std::exchange(has_one_each, true)) arrays.add<int64_t>(samples + 1);
-    arrays.add<int64_t>(of.lookups);
-    arrays.add<float>(of.weighted ? of.lookups : 0);
+    const bool own_offsets = !of.one_each && !of.made_there;
+    if (own_offsets || (of.one_each && !std::exchange(has_one_each, true)))
+      arrays.add<int64_t>(samples + 1);
+    arrays.add<int64_t>(of.made_there ? 0 : of.lookups);
+    arrays.add<float>(of.weighted && !of.made_there ? of.lookups : 0);
     blocks += most_blocks(of, samples);
     if (of.parts.piece == 0) continue;
     run_sums += run_sums_of(of.lookups, samples, of.dim);
@@ -122,25 +130,28 @@ GpuFusedPool::Mapped GpuFusedPool::map_blocks(std::span<const JaggedView> bags,
 }
 
 // Where each bag has exactly one lookup, offsets are the same: they are there once.
-void GpuFusedPool::add_bags(std::span<const JaggedView> bags, GpuBags& batch) {
+void GpuFusedPool::add_bags(std::span<const JaggedView> bags, std::span<const BagsOnGpu> on_gpu,
+                            GpuBags& batch) {
   StagedArrays& arrays = batch.arrays_;
   int64_t one_each = 0;
   for (const JaggedView& of : bags)
     if (of.one_each) one_each = std::max(one_each, of.samples + 1);
   batch.one_each_ = arrays.add<int64_t>(one_each);
   batch.bags_.clear();
-  for (const JaggedView& of : bags) {
-    const int64_t lookups = of.lookups();
-    batch.bags_.push_back({of.one_each ? batch.one_each_ : arrays.add<int64_t>(of.samples + 1),
-                           arrays.add<int64_t>(lookups),
-                           arrays.add<float>(of.weights == nullptr ? 0 : lookups)});
+  for (size_t b = 0; b < bags.size(); ++b) {
+    const JaggedView& of = bags[b];
+    const bool is_there = are_there(on_gpu, b);
+    const int64_t lookups = is_there ? 0 : of.lookups();
+    batch.bags_.push_back(
+        {of.one_each ? batch.one_each_ : arrays.add<int64_t>(is_there ? 0 : of.samples + 1),
+         arrays.add<int64_t>(lookups), arrays.add<float>(of.weights == nullptr ? 0 : lookups)});
   }
 }
 
-void GpuFusedPool::copy_bags(std::span<const JaggedView> bags, ThreadPool& pool,
-                             const GpuBags& batch) {
+void GpuFusedPool::copy_bags(std::span<const JaggedView> bags, std::span<const BagsOnGpu> on_gpu,
+                             ThreadPool& pool, const GpuBags& batch) {
   const StagedArrays& arrays = batch.arrays_;
-  const auto stretches = stretches_of(bags);
+  const auto stretches = stretches_of(bags, on_gpu);
   pool.run(std::ssize(stretches), [&](int64_t i) {
     const Stretch& of = stretches[i];
     const GpuBags::BagArrays& to = batch.bags_[of.bags];
@@ -154,15 +165,21 @@ void GpuFusedPool::copy_bags(std::span<const JaggedView> bags, ThreadPool& pool,
 }
 
 gpu::PoolFeature GpuFusedPool::arguments(size_t feature, const JaggedView& bags,
+                                         std::span<const BagsOnGpu> on_gpu,
                                          const GpuBags& batch) const {
   const StagedArrays& arrays = batch.arrays_;
-  const GpuBags::BagArrays& staged = batch.bags_[features_[feature].bags];
+  const size_t number = features_[feature].bags;
+  const GpuBags::BagArrays& staged = batch.bags_[number];
   gpu::PoolFeature of = {};
   of.offsets = arrays.device(staged.offsets);
   of.lookups = arrays.device(staged.lookups);
   of.weights = bags.weights == nullptr ? nullptr : arrays.device(staged.weights);
   of.rows = features_[feature].rows;
   of.samples = bags.samples;
+  if (!are_there(on_gpu, number)) return of;
+  if (!bags.one_each) of.offsets = on_gpu[number].offsets;
+  of.lookups = on_gpu[number].rows;
+  of.weights = on_gpu[number].weights;
   return of;
 }
 
@@ -172,10 +189,13 @@ std::string GpuFusedPool::name_of(size_t feature) const {
 }
 
 // Weights are of a kernel's text: it reads those that are not there, or leaves out those that are.
-Status GpuFusedPool::check_weights(std::span<const JaggedView> bags) const {
+Status GpuFusedPool::check_weights(std::span<const JaggedView> bags,
+                                   std::span<const BagsOnGpu> on_gpu) const {
   for (size_t f = 0; f < features_.size(); ++f) {
     const JaggedView& of = bags[features_[f].bags];
-    if (of.lookups() == 0 || (of.weights != nullptr) == features_[f].weighted) continue;
+    const float* const weights =
+        are_there(on_gpu, features_[f].bags) ? on_gpu[features_[f].bags].weights : of.weights;
+    if (of.lookups() == 0 || (weights != nullptr) == features_[f].weighted) continue;
     return Status::Failed(name_of(f) + " has " +
                           (features_[f].weighted ? "no weights: its kernel reads them"
                                                  : "weights: its kernel reads none"));
@@ -184,8 +204,9 @@ Status GpuFusedPool::check_weights(std::span<const JaggedView> bags) const {
 }
 
 Status GpuFusedPool::stage(std::span<const JaggedView> bags, ThreadPool& pool, GpuBags& batch,
-                           const ArrangeGpuBlocks& arrange) const {
-  RECMILL_RETURN_IF_ERROR(check_weights(bags));
+                           const ArrangeGpuBlocks& arrange,
+                           std::span<const BagsOnGpu> on_gpu) const {
+  RECMILL_RETURN_IF_ERROR(check_weights(bags, on_gpu));
   std::vector<const GpuPoolPlace*> places;
   for (const GpuPooledFeature& feature : features_)
     places.push_back(&place_for(feature, bags[feature.bags]));
@@ -202,7 +223,7 @@ Status GpuFusedPool::stage(std::span<const JaggedView> bags, ThreadPool& pool, G
   batch.features_ = arrays.add<gpu::PoolFeature>(std::ssize(features_));
   batch.blocks_ = arrays.add<gpu::PoolBlock>(std::ssize(mapped.blocks));
   batch.begins_ = arrays.add<int64_t>(std::ssize(mapped.begins));
-  add_bags(bags, batch);
+  add_bags(bags, on_gpu, batch);
   std::vector<int64_t> run_sums, arrivals;  // of features with several blocks for a bag
   int64_t floats = 0, samples = 0;
   for (size_t f = 0; f < features_.size(); ++f) {
@@ -220,10 +241,10 @@ Status GpuFusedPool::stage(std::span<const JaggedView> bags, ThreadPool& pool, G
   RECMILL_RETURN_IF_ERROR(batch.run_arrays_.allocate(gpu_, what));
   RECMILL_RETURN_IF_ERROR(reserve(batch.run_sums_, floats * sizeof(float), gpu_, what));
   RECMILL_RETURN_IF_ERROR(reserve(batch.arrivals_, samples * sizeof(u32), gpu_, what));
-  copy_bags(bags, pool, batch);
+  copy_bags(bags, on_gpu, pool, batch);
   const auto to = arrays.host(batch.features_);
   for (size_t f = 0; f < features_.size(); ++f) {
-    to[f] = arguments(f, bags[features_[f].bags], batch);
+    to[f] = arguments(f, bags[features_[f].bags], on_gpu, batch);
     to[f].schedule = places[f]->schedule;
     to[f].run_sums = batch.run_sums_.address<float>() + run_sums[f];
     to[f].arrivals = batch.arrivals_.address<u32>() + arrivals[f];

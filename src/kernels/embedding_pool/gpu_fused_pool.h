@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "batch/gpu_sparse_batch.h"
 #include "batch/sparse_batch.h"
 #include "device/gpu/gpu.h"
 #include "device/gpu/staged_arrays.h"
@@ -54,8 +55,9 @@ struct GpuBagsSize {
   int64_t lookups = 0;
   int64_t dim = 0;
   bool weighted = false;
-  GpuParts parts = {};    // of its schedule
-  bool one_each = false;  // exactly one lookup in each bag: offsets are there once for all such
+  GpuParts parts = {};      // of its schedule
+  bool one_each = false;    // exactly one lookup in each bag: offsets are there once for all such
+  bool made_there = false;  // on the GPU, with their offsets unless they are one_each
 };
 
 /// The bags of one batch on their way to a GPU, and there. Keeps its memory from batch to batch;
@@ -100,9 +102,11 @@ class GpuFusedPool {
 
   /// Copies the batch's bags and the mapping of blocks to pinned memory, bags by the pool. Any
   /// thread, one at a time for each GpuBags. Fails where memory is short, and where bags have
-  /// weights for which their kernel was not made, or none.
+  /// weights for which their kernel was not made, or none. `on_gpu` [bags] or empty: bags that are
+  /// there are not copied, and have to be there when run() comes to them.
   Status stage(std::span<const JaggedView> bags, ThreadPool& pool, GpuBags& batch,
-               const ArrangeGpuBlocks& arrange = nullptr) const;
+               const ArrangeGpuBlocks& arrange = nullptr,
+               std::span<const BagsOnGpu> on_gpu = {}) const;
   /// Enqueues the copy to the GPU, as much as is known by then.
   Status send(GpuBags& batch, GpuStream& stream) const;
   /// Enqueues the lookups of what was sent on the same stream, or on one that this stream waits
@@ -118,16 +122,19 @@ class GpuFusedPool {
 
  private:
   std::string name_of(size_t feature) const;
-  Status check_weights(std::span<const JaggedView> bags) const;
-  static void add_bags(std::span<const JaggedView> bags, GpuBags& batch);
-  static void copy_bags(std::span<const JaggedView> bags, ThreadPool& pool, const GpuBags& batch);
+  Status check_weights(std::span<const JaggedView> bags, std::span<const BagsOnGpu> on_gpu) const;
+  static void add_bags(std::span<const JaggedView> bags, std::span<const BagsOnGpu> on_gpu,
+                       GpuBags& batch);
+  static void copy_bags(std::span<const JaggedView> bags, std::span<const BagsOnGpu> on_gpu,
+                        ThreadPool& pool, const GpuBags& batch);
   struct Mapped {
     std::vector<gpu::PoolBlock> blocks;
     std::vector<int64_t> begins;
   };
   Mapped map_blocks(std::span<const JaggedView> bags, std::span<const GpuPoolPlace* const> places,
                     const ArrangeGpuBlocks& arrange, GpuBags& batch) const;
-  gpu::PoolFeature arguments(size_t feature, const JaggedView& bags, const GpuBags& batch) const;
+  gpu::PoolFeature arguments(size_t feature, const JaggedView& bags,
+                             std::span<const BagsOnGpu> on_gpu, const GpuBags& batch) const;
 
   Gpu& gpu_;
   const std::vector<GpuPoolLaunched> kernels_;

@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
-#include "base/json_keys.h"
+#include "base/json/json.h"
+#include "base/json/json_keys.h"
 
 namespace recmill::kernels::tune {
 namespace {

@@ -5,7 +5,8 @@
 #include <set>
 #include <string>
 
-#include "base/json_keys.h"
+#include "base/json/json.h"
+#include "base/json/json_keys.h"
 
 namespace recmill::kernels::tune {
 namespace {

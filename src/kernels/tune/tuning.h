@@ -12,7 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
+#include "base/status.h"
 #include "kernels/schedule/schedule.h"
 #include "kernels/tune/feature_classes.h"
 

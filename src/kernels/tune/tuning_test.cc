@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/json/json.h"
+
 namespace recmill::kernels::tune {
 namespace {
 

@@ -38,7 +38,7 @@ class DeepFm : public TorchModel {
     for (size_t l = 0; options.batch_norm && l < hidden(); ++l) norms_.push_back(add_norm(l));
   }
 
-  bool reads_rows() const override { return options_.first_order == FirstOrder::dense; }
+  bool reads_rows() const override { return model::reads_rows(options_); }
   bool draws_random() const override { return options_.dropout > 0.0; }
   int phases() const override { return 1 + 2 * static_cast<int>(norms_.size()); }
   int64_t forward_sum_size(int phase) const override {

@@ -16,10 +16,10 @@
 namespace recmill::model {
 namespace {
 
-constexpr int64_t kAlignFloats = 4;  // 16 bytes
+constexpr int64_t kGpuAlignFloats = 4;  // 16 bytes
 
 int64_t aligned(int64_t floats) {
-  return (floats + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
+  return (floats + kGpuAlignFloats - 1) / kGpuAlignFloats * kGpuAlignFloats;
 }
 
 class TorchLayers final : public GpuLayers {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preprocess/dag/feature_graph.h"
 
+#include "base/json/json.h"
+
 namespace recmill::preprocess {
 namespace {
 
@@ -10,7 +12,7 @@ Json chains_to_json(const std::vector<Chain>& chains) {
   Json list = Json::array();
   for (const auto& chain : chains) {
     Json ops = Json::array();
-    for (const auto& op : chain.ops) ops.push_back({{"op", op.op}, {"parameters", op.parameters}});
+    for (const auto& op : chain.ops) ops.push_back({{"op", op.op}, {"parameters", *op.parameters}});
     list.push_back({{"output", chain.output},
                     {"source", chain.source == Source::dense ? "dense" : "ids"},
                     {"column", chain.column},
@@ -71,7 +73,7 @@ Result<Chain> chain_from_json(const Json& json) {
   for (const Json& op : ops) {
     OpSpec spec;
     RECMILL_RETURN_IF_ERROR(get(op, "op", spec.op));
-    RECMILL_RETURN_IF_ERROR(get(op, "parameters", spec.parameters));
+    RECMILL_RETURN_IF_ERROR(get(op, "parameters", *spec.parameters));
     chain.ops.push_back(std::move(spec));
   }
   return chain;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "base/status.h"
 #include "preprocess/ops/op.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A feature graph as JSON: what is taken is written as it was read.
+#include "base/json/json.h"
 #include "base/testing/fuzz.h"
 #include "preprocess/dag/feature_graph.h"
 
@@ -8,12 +9,13 @@ namespace recmill {
 std::vector<std::string> fuzz::seeds() {
   preprocess::FeatureGraph graph;
   graph.dense = {{"I1", preprocess::Source::dense, "I1", 0, {{"log", {}}}, false}};
-  graph.features = {{"C1",
-                     preprocess::Source::ids,
-                     "C1",
-                     0,
-                     {{"sigrid_hash", {{"rows", 10}}}, {"categorify", {{"dictionary", "C1"}}}},
-                     true}};
+  graph.features = {
+      {"C1",
+       preprocess::Source::ids,
+       "C1",
+       0,
+       {{"sigrid_hash", Json{{"rows", 10}}}, {"categorify", Json{{"dictionary", "C1"}}}},
+       true}};
   graph.dictionaries = {{"C1", 100, "clamp"}};
   return {to_json(graph).dump(), to_json(preprocess::FeatureGraph()).dump()};
 }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/hash.h"
+#include "base/json/json.h"
 
 namespace recmill::preprocess {
 namespace {
@@ -134,14 +135,14 @@ class Resolver {
 
   Result<OpSpec> dense_op(size_t position) const {
     const std::string& op = preprocess_.dense[position];
-    if (op == "fill_null") return OpSpec{op, {{"value", preprocess_.fill_value}}};
+    if (op == "fill_null") return OpSpec{op, Json{{"value", preprocess_.fill_value}}};
     if (op == "log") return OpSpec{op, Json::object()};
     if (op == "standardize") return OpSpec{op, Json::object()};  // statistics come with the rows
     if (op == "clamp") {
       if (!(preprocess_.clamp_low <= preprocess_.clamp_high)) {
         return bad("preprocess.clamp_low", "must not be above preprocess.clamp_high");
       }
-      return OpSpec{op, {{"low", preprocess_.clamp_low}, {"high", preprocess_.clamp_high}}};
+      return OpSpec{op, Json{{"low", preprocess_.clamp_low}, {"high", preprocess_.clamp_high}}};
     }
     return bad(
         "preprocess.dense[" + std::to_string(position) + "]",
@@ -292,11 +293,11 @@ class Resolver {
                                                                           : embedding_.out_of_range;
     switch (mapping_of(table.name)) {
       case Mapping::hash:
-        return {"sigrid_hash", {{"rows", table.rows}, {"salt", hash_bytes(table.name)}}};
+        return {"sigrid_hash", Json{{"rows", table.rows}, {"salt", hash_bytes(table.name)}}};
       case Mapping::modulo:
-        return {"modulo", {{"rows", table.rows}}};
+        return {"modulo", Json{{"rows", table.rows}}};
       case Mapping::direct:
-        return {"direct", {{"rows", table.rows}, {"out_of_range", name_of(policy)}}};
+        return {"direct", Json{{"rows", table.rows}, {"out_of_range", name_of(policy)}}};
       case Mapping::dictionary:
         break;
     }
@@ -309,7 +310,7 @@ class Resolver {
            std::string(name_of(options != nullptr && options->unseen ? *options->unseen
                                                                      : embedding_.unseen))});
     }
-    return {"categorify", {{"dictionary", table.name}}};
+    return {"categorify", Json{{"dictionary", table.name}}};
   }
 
   Status add_feature(const Draft& draft) {
@@ -325,10 +326,10 @@ class Resolver {
         return bad(draft.key + ".weighted", "column '" + options.column + "' has no weights");
       }
       const int64_t length = options.max_length.value_or(embedding_.max_length);
-      if (length > 0) chain.ops.push_back({"first_x", {{"x", length}}});
+      if (length > 0) chain.ops.push_back({"first_x", Json{{"x", length}}});
       if (options.missing.value_or(embedding_.missing) == MissingId::value) {
         chain.ops.push_back(
-            {"fill_missing_id", {{"id", options.missing_id.value_or(embedding_.missing_id)}}});
+            {"fill_missing_id", Json{{"id", options.missing_id.value_or(embedding_.missing_id)}}});
       }
       chain.ops.push_back(mapping_op(table));
     }
@@ -366,8 +367,8 @@ class Resolver {
                                              std::to_string(borders.size() + 1) + " rows; table '" +
                                              table.name + "' has " + std::to_string(table.rows));
     }
-    chain.ops.push_back({"fill_null", {{"value", preprocess_.fill_value}}});
-    chain.ops.push_back({"bucketize", {{"borders", borders}}});
+    chain.ops.push_back({"fill_null", Json{{"value", preprocess_.fill_value}}});
+    chain.ops.push_back({"bucketize", Json{{"borders", borders}}});
     return {};
   }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/hash.h"
+#include "base/json/json.h"
 
 namespace recmill::preprocess {
 namespace {
@@ -64,8 +65,8 @@ TEST(Resolve, makes_each_id_column_a_feature_in_a_table_of_its_own) {
   }
   const Chain& chain = resolved->graph.features[1];
   ASSERT_EQ(chain.ops.size(), 2u);
-  EXPECT_EQ(chain.ops[0], (OpSpec{"fill_missing_id", {{"id", kMissingId}}}));
-  EXPECT_EQ(chain.ops[1], (OpSpec{"sigrid_hash", {{"rows", 200}, {"salt", hash_bytes("C2")}}}));
+  EXPECT_EQ(chain.ops[0], (OpSpec{"fill_missing_id", Json{{"id", kMissingId}}}));
+  EXPECT_EQ(chain.ops[1], (OpSpec{"sigrid_hash", Json{{"rows", 200}, {"salt", hash_bytes("C2")}}}));
   EXPECT_EQ(resolved->graph.dense[1].ops[1].op, "log");
 }
 
@@ -116,10 +117,10 @@ TEST(Resolve, exceptions_override_defaults) {
   EXPECT_EQ(spec.sharding, Sharding::row_range);
   EXPECT_EQ(resolved->model.tables[1].sharding, Sharding::table);
   EXPECT_EQ(resolved->graph.features[0].ops[1],
-            (OpSpec{"direct", {{"rows", 7}, {"out_of_range", "clamp"}}}));
+            (OpSpec{"direct", Json{{"rows", 7}, {"out_of_range", "clamp"}}}));
   EXPECT_EQ(resolved->model.features[2].pooling, Pooling::none);
   ASSERT_EQ(resolved->graph.features[2].ops.size(), 2u);
-  EXPECT_EQ(resolved->graph.features[2].ops[0], (OpSpec{"first_x", {{"x", 5}}}));
+  EXPECT_EQ(resolved->graph.features[2].ops[0], (OpSpec{"first_x", Json{{"x", 5}}}));
 }
 
 TEST(Resolve, a_weighted_mean_is_a_sum_by_weights_that_preprocessing_divides) {

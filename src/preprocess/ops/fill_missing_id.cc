@@ -1,13 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "preprocess/ops/fill_missing_id.h"
-
 #include <algorithm>
 
+#include "base/json/json.h"
+#include "preprocess/ops/op.h"
 #include "preprocess/ops/parameters.h"
 
 namespace recmill::preprocess {
-
 namespace {
+
+/// FillNull for ids: an empty bag (a missing cell) becomes the bag {id} of weight 1; others stay.
+/// Parameter: id.
+class FillMissingId final : public BagOp {
+ public:
+  explicit FillMissingId(uint64_t id) : formula_{id} {}
+  int64_t length(int64_t before) const override { return formula_.length(before); }
+  Bag plain(const Bag& bag) const override {
+    return bag.ids.empty() ? Bag{{formula_.id}, {1.0f}} : bag;
+  }
+  bool keeps_single() const override { return true; }
+  void run(const BagView& in, const int64_t* out_offsets, uint64_t* out,
+           float* weights) const override;
+  std::optional<GpuOp> on_gpu() const override {
+    return GpuOp{.kind = GpuOpKind::fill_missing_id, .fill_missing_id = formula_};
+  }
+
+ private:
+  const formulas::FillMissingId formula_;
+};
 
 /// Bags of at most one id, without branches: which cells are missing cannot be predicted.
 void fill_singles(const BagView& in, uint64_t id, uint64_t* out) {

@@ -1,11 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "preprocess/ops/first_x.h"
-
 #include <algorithm>
 
+#include "base/json/json.h"
+#include "preprocess/ops/op.h"
 #include "preprocess/ops/parameters.h"
 
 namespace recmill::preprocess {
+namespace {
+
+/// FirstX: the first min(x, length) ids of a bag, with their weights. Parameter: x.
+class FirstX final : public BagOp {
+ public:
+  explicit FirstX(int64_t x) : formula_{x} {}
+  int64_t length(int64_t before) const override { return formula_.length(before); }
+  Bag plain(const Bag& bag) const override;
+  bool keeps_single() const override { return true; }
+  void run(const BagView& in, const int64_t* out_offsets, uint64_t* out,
+           float* weights) const override;
+  std::optional<GpuOp> on_gpu() const override {
+    return GpuOp{.kind = GpuOpKind::first_x, .first_x = formula_};
+  }
+
+ private:
+  const formulas::FirstX formula_;
+};
+
+}  // namespace
 
 Bag FirstX::plain(const Bag& bag) const {
   Bag out = bag;

@@ -55,6 +55,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include <algorithm>
 
+#include "base/json/json.h"
 #include "preprocess/ops/parameters.h"
 
 namespace recmill::preprocess {

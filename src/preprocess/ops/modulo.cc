@@ -1,9 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "preprocess/ops/modulo.h"
-
+#include "base/json/json.h"
+#include "preprocess/ops/op.h"
 #include "preprocess/ops/parameters.h"
 
 namespace recmill::preprocess {
+namespace {
+
+/// Modulo: row = id mod rows, the id read as unsigned. Parameter: rows.
+class Modulo final : public IdOp {
+ public:
+  explicit Modulo(uint64_t rows) : formula_{rows} {}
+  uint64_t plain(uint64_t id, IdCounts&) const override { return formula_(id); }
+  void run(std::span<const uint64_t> in, std::span<uint64_t> out, IdCounts&) const override;
+  std::optional<GpuOp> on_gpu() const override {
+    return GpuOp{.kind = GpuOpKind::modulo, .modulo = formula_};
+  }
+
+ private:
+  const formulas::Modulo formula_;
+};
+
+}  // namespace
 
 void Modulo::run(std::span<const uint64_t> in, std::span<uint64_t> out, IdCounts&) const {
   for (size_t i = 0; i < in.size(); ++i) out[i] = formula_(in[i]);

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "base/status.h"
 #include "preprocess/ops/formulas.h"
 #include "preprocess/ops/gpu_op.h"
@@ -25,7 +25,7 @@ namespace recmill::preprocess {
 /// An op as data: {"sigrid_hash", {"rows": 1000, "salt": 7}}.
 struct OpSpec {
   std::string op;
-  Json parameters = Json::object();
+  JsonObject parameters;
   bool operator==(const OpSpec&) const = default;
 };
 

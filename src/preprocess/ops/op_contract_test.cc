@@ -8,6 +8,7 @@
 #include <limits>
 #include <set>
 
+#include "base/json/json.h"
 #include "base/random.h"
 #include "preprocess/ops/registry.h"
 
@@ -16,22 +17,22 @@ namespace {
 
 const std::vector<OpSpec>& fixtures() {
   static const std::vector<OpSpec> list = {
-      {"bucketize", {{"borders", {0.5, 1.0, 1.0, 1.5}}}},
-      {"bucketize", {{"borders", Json::array()}}},
-      {"clamp", {{"low", -1.5}, {"high", 2.0}}},
-      {"direct", {{"rows", 1000}, {"out_of_range", "error"}}},
-      {"direct", {{"rows", 1000}, {"out_of_range", "clamp"}}},
-      {"direct", {{"rows", 1000}, {"out_of_range", "drop"}}},
-      {"fill_missing_id", {{"id", 7}}},
-      {"fill_null", {{"value", -2.5}}},
-      {"first_x", {{"x", 2}}},
+      {"bucketize", Json{{"borders", {0.5, 1.0, 1.0, 1.5}}}},
+      {"bucketize", Json{{"borders", Json::array()}}},
+      {"clamp", Json{{"low", -1.5}, {"high", 2.0}}},
+      {"direct", Json{{"rows", 1000}, {"out_of_range", "error"}}},
+      {"direct", Json{{"rows", 1000}, {"out_of_range", "clamp"}}},
+      {"direct", Json{{"rows", 1000}, {"out_of_range", "drop"}}},
+      {"fill_missing_id", Json{{"id", 7}}},
+      {"fill_null", Json{{"value", -2.5}}},
+      {"first_x", Json{{"x", 2}}},
       {"log", Json::object()},
-      {"modulo", {{"rows", 97}}},
-      {"sigrid_hash", {{"rows", 1}, {"salt", 0}}},
-      {"sigrid_hash", {{"rows", 4294967295u}, {"salt", 5}}},
-      {"sigrid_hash", {{"rows", 4294967297u}, {"salt", ~0ull}}},
-      {"standardize", {{"mean", 0.0}, {"deviation", 1.0}}},
-      {"standardize", {{"mean", -3.3}, {"deviation", 1e-3}}},
+      {"modulo", Json{{"rows", 97}}},
+      {"sigrid_hash", Json{{"rows", 1}, {"salt", 0}}},
+      {"sigrid_hash", Json{{"rows", 4294967295u}, {"salt", 5}}},
+      {"sigrid_hash", Json{{"rows", 4294967297u}, {"salt", ~0ull}}},
+      {"standardize", Json{{"mean", 0.0}, {"deviation", 1.0}}},
+      {"standardize", Json{{"mean", -3.3}, {"deviation", 1e-3}}},
   };
   return list;
 }
@@ -206,8 +207,9 @@ TEST(OpContract, run_equals_plain_in_place_and_in_pieces_on_every_instruction_se
       const auto op = make_op(spec);
       ASSERT_TRUE(op.ok()) << op.status().message();
       for (size_t size : kSizes) {
-        SCOPED_TRACE(std::string(hwy::TargetName(target)) + ' ' + spec.op + spec.parameters.dump() +
-                     " size " + std::to_string(size) + " seed " + std::to_string(kSeed));
+        SCOPED_TRACE(std::string(hwy::TargetName(target)) + ' ' + spec.op +
+                     spec.parameters->dump() + " size " + std::to_string(size) + " seed " +
+                     std::to_string(kSeed));
         check(**op, size);
       }
     }
@@ -217,14 +219,14 @@ TEST(OpContract, run_equals_plain_in_place_and_in_pieces_on_every_instruction_se
 
 TEST(OpContract, wrong_parameters_are_errors_that_name_op_and_parameter) {
   const auto error = [](const OpSpec& spec) { return make_op(spec).status().message(); };
-  EXPECT_EQ(error({"first_x", {{"x", 0}}}), "op 'first_x': parameter 'x' must be at least 1");
-  EXPECT_EQ(error({"sigrid_hash", {{"rows", 5}}}),
+  EXPECT_EQ(error({"first_x", Json{{"x", 0}}}), "op 'first_x': parameter 'x' must be at least 1");
+  EXPECT_EQ(error({"sigrid_hash", Json{{"rows", 5}}}),
             "op 'sigrid_hash': parameter 'salt' must be an integer");
-  EXPECT_EQ(error({"direct", {{"rows", 5}, {"out_of_range", "wrap"}}}),
+  EXPECT_EQ(error({"direct", Json{{"rows", 5}, {"out_of_range", "wrap"}}}),
             "op 'direct': parameter 'out_of_range' must be error, clamp or drop");
-  EXPECT_EQ(error({"bucketize", {{"borders", {2, 1}}}}),
+  EXPECT_EQ(error({"bucketize", Json{{"borders", {2, 1}}}}),
             "op 'bucketize': parameter 'borders' must be ascending");
-  EXPECT_EQ(error({"standardize", {{"mean", 1.5}, {"deviation", 0}}}),
+  EXPECT_EQ(error({"standardize", Json{{"mean", 1.5}, {"deviation", 0}}}),
             "op 'standardize': parameter 'deviation' must be above 0");
   EXPECT_EQ(error({"nothing", {}}), "there is no op 'nothing'");
 }
@@ -240,8 +242,9 @@ TEST(OpContract, values_that_an_op_makes_one_of_are_counted) {
   const std::vector<float> values{-1.5f, -0.2f, -0.0f,    0.0f,     2.0f,
                                   3.0f,  kNone, INFINITY, -INFINITY};
   EXPECT_EQ(counts({"log", Json::object()}, values), (FlattenedCounts{8, 3, 0}));
-  EXPECT_EQ(counts({"clamp", {{"low", -0.2}, {"high", 2}}}, values), (FlattenedCounts{8, 2, 2}));
-  EXPECT_EQ(counts({"fill_null", {{"value", 1}}}, values), (FlattenedCounts{8, 0, 0}));
+  EXPECT_EQ(counts({"clamp", Json{{"low", -0.2}, {"high", 2}}}, values),
+            (FlattenedCounts{8, 2, 2}));
+  EXPECT_EQ(counts({"fill_null", Json{{"value", 1}}}, values), (FlattenedCounts{8, 0, 0}));
 }
 
 }  // namespace recmill::preprocess

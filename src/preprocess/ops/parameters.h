@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "base/json_lines.h"
+#include "base/json/json.h"
 #include "base/status.h"
 #include "preprocess/ops/op.h"
 

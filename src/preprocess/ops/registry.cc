@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preprocess/ops/registry.h"
 
+#include "base/json/json.h"
+
 namespace recmill::preprocess {
 
 #define RECMILL_OP(name) Result<std::unique_ptr<Op>> make_##name(const Json& parameters);
@@ -24,7 +26,7 @@ constexpr Entry kOps[] = {
 Result<std::unique_ptr<Op>> make_op(const OpSpec& spec) {
   for (const Entry& entry : kOps) {
     if (spec.op != entry.name) continue;
-    auto op = entry.make(spec.parameters);
+    auto op = entry.make(*spec.parameters);
     if (!op.ok()) return op.status().at("op '" + spec.op + "'");
     return op;
   }

@@ -40,6 +40,7 @@ size_t hash_vectors(const uint64_t* in, uint64_t* out, size_t count, uint64_t sa
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "base/json/json.h"
 #include "preprocess/ops/parameters.h"
 
 namespace recmill::preprocess {

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json/json.h"
+
 namespace recmill::preprocess {
 namespace {
 
 bool lacks_statistics(const OpSpec& op) {
-  return op.op == "standardize" && !op.parameters.contains("mean");
+  return op.op == "standardize" && !op.parameters->contains("mean");
 }
 
 /// The place of the first such op; the length of the list where there is none.
@@ -95,8 +97,8 @@ Status StatisticsPass::finish(FeatureGraph& graph) const {
       return Status::Failed("preprocess.dense: standardize: column '" +
                             graph.dense[column.chain].column + "' has no finite mean");
     }
-    graph.dense[column.chain].ops[column.op].parameters = {{"mean", mean},
-                                                           {"deviation", deviation}};
+    *graph.dense[column.chain].ops[column.op].parameters = {{"mean", mean},
+                                                            {"deviation", deviation}};
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/json/json.h"
 #include "base/random.h"
 
 namespace recmill::preprocess {
@@ -20,7 +21,7 @@ FeatureGraph graph_of(const std::vector<std::vector<std::string>>& columns) {
     graph.dense.push_back({name, Source::dense, name, static_cast<int>(c), {}, false});
     for (const std::string& op : columns[c]) {
       graph.dense.back().ops.push_back({op, Json::object()});
-      if (op == "fill_null") graph.dense.back().ops.back().parameters = {{"value", 1.5}};
+      if (op == "fill_null") *graph.dense.back().ops.back().parameters = {{"value", 1.5}};
     }
   }
   return graph;
@@ -53,17 +54,17 @@ TEST(ColumnStatistics, are_of_the_values_that_come_to_the_op_without_missing_one
                                          batch_of({{3, 6}, {kMissing, 5}})};
   const auto graph = fitted(graph_of({{"standardize", "fill_null"}, {"standardize"}}), batches, 1,
                             StatisticsPass::Way::fast);
-  EXPECT_EQ(graph.dense[0].ops[0].parameters["mean"], 3.0);
-  EXPECT_EQ(graph.dense[0].ops[0].parameters["deviation"], std::sqrt(3.5));
-  EXPECT_EQ(graph.dense[1].ops[0].parameters["mean"], 5.0);
-  EXPECT_EQ(graph.dense[1].ops[0].parameters["deviation"], 1.0) << "all are the same";
+  EXPECT_EQ((*graph.dense[0].ops[0].parameters)["mean"], 3.0);
+  EXPECT_EQ((*graph.dense[0].ops[0].parameters)["deviation"], std::sqrt(3.5));
+  EXPECT_EQ((*graph.dense[1].ops[0].parameters)["mean"], 5.0);
+  EXPECT_EQ((*graph.dense[1].ops[0].parameters)["deviation"], 1.0) << "all are the same";
   const auto filled =
       fitted(graph_of({{"fill_null", "standardize"}, {}}), batches, 1, StatisticsPass::Way::fast);
-  EXPECT_EQ(filled.dense[0].ops[1].parameters["mean"], (1 + 2 + 1.5 + 3 + 6) / 5);
+  EXPECT_EQ((*filled.dense[0].ops[1].parameters)["mean"], (1 + 2 + 1.5 + 3 + 6) / 5);
   const auto none =
       fitted(graph_of({{"standardize"}}), {batch_of({{kMissing}})}, 1, StatisticsPass::Way::fast);
-  EXPECT_EQ(none.dense[0].ops[0].parameters["mean"], 0.0);
-  EXPECT_EQ(none.dense[0].ops[0].parameters["deviation"], 1.0);
+  EXPECT_EQ((*none.dense[0].ops[0].parameters)["mean"], 0.0);
+  EXPECT_EQ((*none.dense[0].ops[0].parameters)["deviation"], 1.0);
 }
 
 TEST(ColumnStatistics, are_the_same_bits_in_any_pieces_on_any_threads_and_plainly) {
@@ -92,8 +93,8 @@ TEST(ColumnStatistics, are_the_same_bits_in_any_pieces_on_any_threads_and_plainl
   EXPECT_EQ(taken, plain);
   FeatureGraph other = graph_of({{"standardize"}, {"standardize"}, {"standardize"}});
   take_statistics(plain, other);
-  EXPECT_TRUE(other.dense[0].ops[0].parameters.empty()) << "of other ops";
-  EXPECT_FALSE(other.dense[1].ops[0].parameters.empty());
+  EXPECT_TRUE(other.dense[0].ops[0].parameters->empty()) << "of other ops";
+  EXPECT_FALSE(other.dense[1].ops[0].parameters->empty());
 }
 
 }  // namespace recmill::preprocess

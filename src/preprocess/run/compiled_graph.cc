@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preprocess/run/compiled_graph.h"
 
+#include "base/json/json.h"
 #include "preprocess/ops/registry.h"
 #include "preprocess/run/preprocessor.h"
 
@@ -13,7 +14,7 @@ Status add_op(const OpSpec& spec, const std::vector<DictionarySpec>& dictionarie
   if (spec.op == "categorify") {
     // They may drop ids, which a dictionary must not see.
     if (!chain.ids.empty()) return Status::Failed("'categorify' follows an op on ids");
-    const std::string name = spec.parameters.value("dictionary", "");
+    const std::string name = spec.parameters->value("dictionary", "");
     for (size_t i = 0; i < dictionaries.size(); ++i) {
       if (dictionaries[i].name == name) chain.dictionary = static_cast<int>(i);
     }

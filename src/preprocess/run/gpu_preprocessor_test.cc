@@ -9,7 +9,9 @@
 #include <limits>
 #include <set>
 
+#include "base/json/json.h"
 #include "base/random.h"
+#include "batch/gpu_sparse_batch.h"
 #include "device/gpu/testing/test_gpu.h"
 #include "kernels/codegen/testing/test_code.h"
 #include "preprocess/ops/registry.h"
@@ -190,12 +192,12 @@ struct Both {
   DenseBatch cpu_dense, gpu_dense;
   SparseBatch cpu_sparse, gpu_sparse;
 
-  explicit Both(const Graph& of, const emulation::Turns& turns = {}) {
+  explicit Both(const Graph& of, const emulation::Turns& turns = {}, RowReaders readers = {}) {
     auto on_cpu = make_preprocessor(of.graph, of.model, pool);
     auto on_gpu = make_gpu_preprocessor(
         of.graph, of.model,
         std::make_unique<Gpu>(recmill::testing::test_driver({.turns = turns}), GpuOptions{}),
-        compiled, pool);
+        readers, compiled, pool);
     RECMILL_CHECK(on_cpu.ok(), on_cpu.status().message());
     RECMILL_CHECK(on_gpu.ok(), on_gpu.status().message());
     cpu = *std::move(on_cpu);
@@ -240,6 +242,81 @@ TEST(GpuPreprocessor, equals_the_cpus_bitwise_in_every_order) {
     }
     both.evaluate(make_batch(first, 600), early);
   }
+}
+
+/// Of those that stay on the GPU.
+int64_t features_on_gpu_alone(const SparseBatch& batch) {
+  return std::ranges::count(batch.features, false, &SparseFeature::on_host);
+}
+
+TEST(GpuPreprocessor, leaves_rows_on_the_gpu_where_its_store_reads_them) {
+  for (const bool host : {false, true}) {
+    Both both(all_ops(), {}, {.gpu = true, .host = host});
+    int64_t first = 0, on_gpu_alone = 0;
+    for (const int64_t samples : {300, 0, 256, 700}) {
+      const ColumnBatch batch = make_batch(first, samples);
+      ASSERT_TRUE(both.cpu->train(batch, both.cpu_dense, both.cpu_sparse).ok());
+      ASSERT_TRUE(both.gpu->train(batch, both.gpu_dense, both.gpu_sparse).ok());
+      on_gpu_alone += features_on_gpu_alone(both.gpu_sparse);
+      const auto made = both.gpu_sparse.on_gpu;
+      SparseBatch copy = both.gpu_sparse;
+      for (size_t f = 0; made != nullptr && f < made->features.size(); ++f) {
+        if (!made->features[f].are_there) continue;
+        copy.features[f].rows.clear();
+        ASSERT_TRUE(made->fetch({&f, 1}, copy).ok());
+      }
+      ASSERT_TRUE(bring_to_host(copy).ok());
+      expect_equal(copy, both.cpu_sparse);
+      ASSERT_TRUE(bring_to_host(both.gpu_sparse).ok());
+      both.expect_same();
+      first += samples;
+    }
+    EXPECT_EQ(on_gpu_alone > 0, !host);
+  }
+}
+
+TEST(GpuPreprocessor, brings_to_the_host_what_it_has_to_finish) {
+  Graph graph;
+  graph.ids(kTags, {modulo(100)}).ids(kTags, {direct(100, "drop")});
+  graph.ids(kSingle, {}).ids(kScored, {modulo(7)}, /*weighted=*/true);
+  graph.ids(kScored, {modulo(7)}, /*weighted=*/true).graph.features.back().normalized = true;
+  Both both(graph, {}, {.gpu = true, .host = false});
+  const ColumnBatch batch = make_batch(0, 400);
+  ASSERT_TRUE(both.cpu->train(batch, both.cpu_dense, both.cpu_sparse).ok());
+  ASSERT_TRUE(both.gpu->train(batch, both.gpu_dense, both.gpu_sparse).ok());
+  std::vector<bool> on_host;
+  for (size_t f = 0; f < both.gpu_sparse.features.size(); ++f) {
+    on_host.push_back(both.gpu_sparse.features[f].on_host);
+    EXPECT_NE(both.gpu_sparse.on_gpu->features[f].are_there, on_host.back()) << f;
+  }
+  EXPECT_EQ(on_host, (std::vector<bool>{false, true, true, false, true}))
+      << "as they are; dropped lookups; rows that no table has; as they are; normalized weights";
+  ASSERT_TRUE(bring_to_host(both.gpu_sparse).ok());
+  both.expect_same();
+}
+
+TEST(GpuPreprocessor, memory_of_rows_is_used_again_once_their_readers_are_done) {
+  if (recmill::testing::on_cuda()) GTEST_SKIP() << "a GPU is not late each time";
+  Both both(Graph().ids(kTags, {modulo(100)}), {}, {.gpu = true, .host = false});
+  ASSERT_TRUE(both.gpu->train(make_batch(0, 400), both.gpu_dense, both.gpu_sparse).ok());
+  GpuSparseBatch& made = *both.gpu_sparse.on_gpu;
+  const int64_t* const rows = made.features[0].rows;
+  const int64_t count = both.gpu_sparse.features[0].offsets.back();
+  Gpu& gpu = made.gpu();
+  auto stream = *gpu.open_stream();
+  auto read = *gpu.allocate_pinned(static_cast<size_t>(count) * sizeof(int64_t), "rows");
+  ASSERT_TRUE(made.wait(stream).ok());
+  ASSERT_TRUE(
+      gpu.driver().copy(read.as<int64_t>().data(), rows, read.size(), stream.handle()).ok());
+  ASSERT_TRUE(made.read_by(stream).ok());
+  both.gpu_sparse.on_gpu.reset();
+  SparseBatch next;
+  ASSERT_TRUE(both.gpu->train(make_batch(400, 400), both.gpu_dense, next).ok());
+  EXPECT_EQ(next.on_gpu->features[0].rows, rows) << "the same memory";
+  ASSERT_TRUE(both.cpu->train(make_batch(0, 400), both.cpu_dense, both.cpu_sparse).ok());
+  ASSERT_TRUE(stream.synchronize().ok());
+  EXPECT_TRUE(
+      std::ranges::equal(read.as<int64_t>().first(count), both.cpu_sparse.features[0].rows));
 }
 
 TEST(GpuPreprocessor, is_tested_with_every_op) {
@@ -300,7 +377,7 @@ TEST(GpuPreprocessor, fails_as_its_compiler) {
   const Graph graph = all_ops();
   const auto made = make_gpu_preprocessor(
       graph.graph, graph.model,
-      std::make_unique<Gpu>(recmill::testing::test_driver(), GpuOptions{}),
+      std::make_unique<Gpu>(recmill::testing::test_driver(), GpuOptions{}), {},
       [](auto) -> Result<std::vector<GpuCode>> { return Status::Failed("no compiler"); }, pool);
   EXPECT_EQ(made.status().message(), "no compiler");
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <shared_mutex>
 
+#include "batch/gpu_sparse_batch.h"
 #include "preprocess/run/compiled_graph.h"
 #include "preprocess/run/pool_ops.h"
 #include "preprocess/run/stateless_ops.h"
@@ -90,7 +91,9 @@ class PoolPreprocessor final : public Preprocessor {
     });
     pool_.run(static_cast<int64_t>(graph_.feature_of_output.size()), [&](int64_t i) {
       const int source = graph_.output_of_feature[graph_.feature_of_output[i]];
-      if (source != i) sparse.features[i] = sparse.features[source];
+      if (source == i) return;
+      sparse.features[i] = sparse.features[source];
+      if (sparse.on_gpu) sparse.on_gpu->features[i] = sparse.on_gpu->features[source];
     });
     const std::lock_guard lock(counts_mutex_);
     for (int64_t f = 0; f < features; ++f) {
@@ -106,6 +109,7 @@ class PoolPreprocessor final : public Preprocessor {
     call.sparse.first = call.dense.first = call.batch.first;
     call.sparse.samples = call.dense.samples = call.batch.samples;
     call.sparse.features.resize(graph_.feature_of_output.size());
+    call.sparse.on_gpu.reset();
     call.dense.columns = static_cast<int64_t>(graph_.dense.size());
     call.dense.values.resize(static_cast<size_t>(call.dense.samples * call.dense.columns));
     call.dense.labels = call.batch.labels;
@@ -144,8 +148,9 @@ class PoolPreprocessor final : public Preprocessor {
         out.one_each = others == 0;
       }
     }
-    out.rows.resize(to[samples]);
-    out.weights.resize(chain.chain.weighted ? to[samples] : 0);
+    out.on_host = !ops_->keeps_on_gpu(feature);
+    out.rows.resize(out.on_host ? to[samples] : 0);
+    out.weights.resize(out.on_host && chain.chain.weighted ? to[samples] : 0);
   }
 
   // Training waits for those who read at that moment, and not for those who come later.
@@ -249,7 +254,7 @@ class PoolPreprocessor final : public Preprocessor {
         normalize_weights(
             std::span(out.weights).subspan(out.offsets[s], out.offsets[s + 1] - out.offsets[s]));
     }
-    call.counts[feature].lookups = static_cast<int64_t>(out.rows.size());
+    call.counts[feature].lookups = out.offsets[call.batch.samples];
   }
 
   const CompiledGraph graph_;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <thread>
 
+#include "base/json/json.h"
 #include "base/random.h"
 #include "preprocess/dag/resolve.h"
 #include "preprocess/run/testing/equal_batches.h"
@@ -317,7 +318,7 @@ TEST(Preprocessor, a_bucket_without_a_row_is_named) {
   ResolvedFeatures resolved = options.resolve();
   for (Chain& chain : resolved.graph.features)
     if (chain.source == Source::dense)
-      chain.ops.push_back({"direct", {{"rows", 2}, {"out_of_range", "error"}}});
+      chain.ops.push_back({"direct", Json{{"rows", 2}, {"out_of_range", "error"}}});
   ThreadPool pool(2);
   ColumnBatch batch = make_batch(0, 50, 9, 6);
   for (float& value : batch.dense[0]) value = -1.0f;
@@ -351,7 +352,7 @@ TEST(Preprocessor, equal_ids_of_different_columns_take_unrelated_rows) {
 
 TEST(Preprocessor, a_graph_that_cannot_run_is_an_error_that_names_the_chain) {
   ResolvedFeatures resolved = Options().resolve();
-  resolved.graph.features[1].ops.push_back({"first_x", {{"x", 1}}});
+  resolved.graph.features[1].ops.push_back({"first_x", Json{{"x", 1}}});
   const auto made = make_plain_preprocessor(resolved.graph, resolved.model);
   EXPECT_EQ(made.status().message(), "chain 'b': op 'first_x' cannot be there");
 }

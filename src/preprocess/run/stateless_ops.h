@@ -43,6 +43,10 @@ class StatelessOps {
   /// those before any lookup is left out, with room for rows and weights. Ids without a row become
   /// kNoRow; adds to counts. Any thread, and several at once.
   virtual Status run(PreprocessCall& call) = 0;
+  /// Whether run() leaves a feature's rows and weights in a GPU's memory, so that the host has no
+  /// room for them (SparseFeature::on_host). Those of which lookups were left out or have no row
+  /// come to the host all the same.
+  virtual bool keeps_on_gpu(int /*feature*/) const { return false; }
 };
 
 /// Whose dictionaries are the CPU's.

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
+
+#include "base/json/json.h"
 
 namespace recmill::reader {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/json_lines.h"
+#include "base/json/json_lines.h"
 #include "reader/guess/schema_guess.h"
 #include "reader/row_split.h"
 

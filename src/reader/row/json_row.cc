@@ -2,7 +2,8 @@
 #include "reader/row/json_row.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "base/json/json.h"
 
 namespace recmill::reader {
 namespace {

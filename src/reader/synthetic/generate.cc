@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/synthetic/generate.h"
 
+#include "base/json/json.h"
 #include "base/made_folders.h"
 #include "reader/synthetic/synthetic_reader.h"
 #include "schema/option_ranges.h"

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "base/json/json.h"
 #include "base/temporary_folder.h"
 #include "reader/open_reader.h"
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/json_keys.h"
+#include "base/json/json.h"
+#include "base/json/json_keys.h"
+#include "base/json/json_lines.h"
 
 namespace recmill::reader {
 namespace {

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "base/json_lines.h"
+#include "base/files.h"
+#include "base/json/json_fwd.h"
+#include "base/status.h"
 #include "reader/synthetic/planted_model.h"
 
 namespace recmill::reader {

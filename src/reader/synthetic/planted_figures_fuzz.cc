@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // planted.json: what is taken is written as it was read.
+#include "base/json/json.h"
 #include "base/testing/faulty_files.h"
 #include "base/testing/fuzz.h"
 #include "reader/synthetic/planted_figures.h"

@@ -2,6 +2,7 @@
 #include "run/checkpoint/checkpoint_entries.h"
 
 #include "base/bfloat16.h"
+#include "base/json/json.h"
 #include "run/checkpoint/trained_meaning.h"
 
 namespace recmill::train {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "checkpoint/format.h"
 #include "model/model.h"
 #include "run/resolved_run.h"

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json/json.h"
 #include "checkpoint/folder.h"
 #include "run/checkpoint/checkpoint_entries.h"
 #include "run/placement/run_placement.h"
@@ -210,7 +211,7 @@ Status CheckpointPublisher::publish_left() {
     if (part) parts.push_back(*std::exchange(part, std::nullopt));
   }
   if (writer == nullptr || parts.size() < parts_.size()) return {};
-  return publish(*writer, std::move(parts), properties_, as_);
+  return publish(*writer, std::move(parts), *properties_, as_);
 }
 
 CheckpointSaver::CheckpointSaver(const ResolvedRun& run, Rank& rank, Communicator& communicator,
@@ -248,7 +249,7 @@ CheckpointSaver::~CheckpointSaver() {
   // What is being published is waited for by its future.
   if (stage_ != Stage::writing) return;
   if (auto part = part_.get(); part.ok()) publisher_.leave(communicator_.rank(), *std::move(part));
-  if (writer_ != nullptr) publisher_.leave(std::move(writer_), std::move(properties_), as_);
+  if (writer_ != nullptr) publisher_.leave(std::move(writer_), std::move(*properties_), as_);
 }
 
 Status CheckpointSaver::save(const LoopState& state, SavedAs as) {
@@ -324,7 +325,7 @@ Status CheckpointSaver::finish_writing() {
       RECMILL_ASSIGN_OR_RETURN(auto part, checkpoint::decode_part(text));
       parts.push_back(std::move(part));
     }
-    return publisher_.publish(*writer_, std::move(parts), properties_, as);
+    return publisher_.publish(*writer_, std::move(parts), *properties_, as);
   });
   return {};
 }

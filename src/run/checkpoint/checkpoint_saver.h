@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "base/status.h"
 #include "checkpoint/writer.h"
 #include "comm/communicator.h"
@@ -64,7 +64,7 @@ class CheckpointPublisher {
   std::mutex mutex_;
   std::vector<std::optional<checkpoint::PartContents>> parts_;  // [ranks]; guarded by mutex_
   std::unique_ptr<checkpoint::Writer> writer_;                  // guarded by mutex_
-  Json properties_;                                             // guarded by mutex_
+  JsonObject properties_;                                       // guarded by mutex_
   SavedAs as_ = SavedAs::in_turn;                               // guarded by mutex_
 };
 
@@ -109,7 +109,7 @@ class CheckpointSaver {
   Communicator& communicator_;
   CheckpointPublisher& publisher_;
   Stage stage_ = Stage::idle;
-  Json properties_;                                     // of the save under way
+  JsonObject properties_;                               // of the save under way
   SavedAs as_ = SavedAs::in_turn;                       // of the save under way
   std::unique_ptr<checkpoint::Writer> writer_;          // rank 0: of the save under way
   std::future<Result<checkpoint::PartContents>> part_;  // while writing

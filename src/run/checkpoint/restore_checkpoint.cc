@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/json_keys.h"
+#include "base/json/json.h"
+#include "base/json/json_keys.h"
 #include "base/log.h"
 #include "run/checkpoint/checkpoint_entries.h"
 #include "run/checkpoint/trained_meaning.h"

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/json/json.h"
 #include "base/testing/faulty_files.h"
 #include "base/testing/shared_files.h"
 #include "checkpoint/folder.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/json/json.h"
 
 namespace recmill::train {
 namespace {
@@ -71,7 +72,7 @@ std::string row_digest(const ResolvedRun& run) {
   for (const preprocess::Chain& chain : run.graph.features) {
     text += fmt::format("column {}\n", chain.column);
     for (const preprocess::OpSpec& op : chain.ops)
-      text += fmt::format("{} {}\n", op.op, op.parameters.dump());
+      text += fmt::format("{} {}\n", op.op, op.parameters->dump());
   }
   for (const preprocess::DictionarySpec& dictionary : run.graph.dictionaries)
     text += fmt::format(

@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 
+#include "base/json/json.h"
+
 namespace recmill::train {
 namespace {
 
@@ -195,26 +197,27 @@ Json facts_of(const Chain& chain, const FeatureGraph& graph) {
   facts["max_length"] = 0;
   facts["missing"] = "empty";
   for (const preprocess::OpSpec& op : chain.ops) {
-    if (op.op == "first_x") facts["max_length"] = op.parameters.value("x", Json());
+    if (op.op == "first_x") facts["max_length"] = op.parameters->value("x", Json());
     if (op.op == "fill_missing_id") {
       facts["missing"] = "value";
-      facts["missing_id"] = op.parameters.value("id", Json());
+      facts["missing_id"] = op.parameters->value("id", Json());
     }
-    if (op.op == "fill_null") facts["fill_value"] = op.parameters.value("value", Json());
-    if (op.op == "bucketize") facts["borders"] = op.parameters.value("borders", Json());
+    if (op.op == "fill_null") facts["fill_value"] = op.parameters->value("value", Json());
+    if (op.op == "bucketize") facts["borders"] = op.parameters->value("borders", Json());
     const bool maps = op.op == "sigrid_hash" || op.op == "direct" || op.op == "modulo";
     if (maps) facts["mapping"] = op.op == "sigrid_hash" ? "hash" : op.op;
     if (op.op == "categorify") {
       facts["mapping"] = "dictionary";
       const int place =
-          place_of(graph.dictionaries, op.parameters.value("dictionary", std::string()));
+          place_of(graph.dictionaries, op.parameters->value("dictionary", std::string()));
       if (place < 0) continue;
       facts["rows"] = graph.dictionaries[place].rows;
       facts["out_of_range"] = graph.dictionaries[place].when_full;
       facts["min_count"] = graph.dictionaries[place].min_count;
     }
     for (const char* parameter : {"rows", "out_of_range", "salt"})
-      if (maps && op.parameters.contains(parameter)) facts[parameter] = op.parameters[parameter];
+      if (maps && op.parameters->contains(parameter))
+        facts[parameter] = (*op.parameters)[parameter];
   }
   return facts;
 }
@@ -243,8 +246,8 @@ Status compare_dense(const Chain& now, const Chain& then, const std::string& pat
   const Json ops = names_of(now.ops), ops_then = names_of(then.ops);
   if (ops != ops_then) return differs("preprocess.dense", ops, of, path, ops_then);
   for (size_t i = 0; i < now.ops.size(); ++i) {
-    for (const auto& [parameter, value] : now.ops[i].parameters.items()) {
-      const Json before = then.ops[i].parameters.value(parameter, Json());
+    for (const auto& [parameter, value] : now.ops[i].parameters->items()) {
+      const Json before = then.ops[i].parameters->value(parameter, Json());
       if (value == before) continue;
       const std::string key = parameter == "value"  ? "fill_value"
                               : parameter == "low"  ? "clamp_low"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "base/status.h"
 #include "run/resolved_run.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/folder/run_folder.h"
 
+#include "base/json/json.h"
+
 namespace recmill::train {
 
 Result<std::unique_ptr<RunLock>> RunLock::take(Files& files, const std::string& folder) {

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "base/files.h"
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "base/made_folders.h"
 #include "base/status.h"
 #include "run/options/run_options.h"

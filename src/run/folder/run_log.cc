@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "base/json/json.h"
+
 namespace recmill::train {
 namespace {
 

@@ -6,7 +6,10 @@
 #include <memory>
 #include <string>
 
-#include "base/json_lines.h"
+#include "base/files.h"
+#include "base/json/json_fwd.h"
+#include "base/json/json_lines.h"
+#include "base/status.h"
 #include "run/folder/event_file.h"
 #include "run/folder/progress.h"
 #include "run/folder/run_folder.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/json/json.h"
 #include "base/log.h"
 #include "kernels/tune/gpu_tuner.h"
 #include "run/generated_code.h"

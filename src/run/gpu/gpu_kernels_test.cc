@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "base/json/json.h"
 #include "base/temporary_folder.h"
 #include "comm/threads.h"
 #include "device/gpu/emulated_driver.h"

@@ -6,6 +6,7 @@
 #include "device/gpu/staged_arrays.h"
 #include "model/gpu_layers.h"
 #include "model/make_model.h"
+#include "preprocess/run/gpu_preprocessor.h"
 #include "run/gpu/gpu_run.h"
 #include "run/gpu/place_gpu_rows.h"
 #include "run/sample_lookups.h"
@@ -36,35 +37,33 @@ void add_layers(const ResolvedRun& run, const store::GpuBatches& batches,
        /*certain=*/false});
 }
 
-// As if each chain had a raw column of its own, and every id were kept.
+// A graph that fails is refused when a rank is made.
+preprocess::GpuPreprocessorNeed preprocessing_need(const ResolvedRun& run,
+                                                   const store::GpuBatches::Size& size) {
+  const auto need = preprocess::gpu_preprocessor_need(
+      run.graph, run.spec, {size.samples, size.lookups}, row_readers(run.options, run.ranks));
+  return need.ok() ? *need : preprocess::GpuPreprocessorNeed();
+}
+
 void add_preprocessing(const ResolvedRun& run, const store::GpuBatches& batches,
                        store::GpuLedger& ledger) {
-  const int64_t samples = batches.largest.samples;
-  StagedArrays columns, results;
-  for (size_t c = 0; c < run.graph.dense.size(); ++c) {
-    columns.add<float>(samples);
-    results.add<float>(samples);
-  }
-  size_t own = 0;  // features with ids of their own
-  for (size_t f = 0; f < run.spec.features.size(); ++f) {
-    if (run.spec.features[f].same_ids_as >= 0) continue;
-    const preprocess::Chain& chain = run.graph.features[own++];
-    const int64_t lookups = batches.largest.lookups[f];
-    results.add<uint64_t>(lookups);
-    if (chain.source == preprocess::Source::dense) {
-      columns.add<float>(samples);
-      continue;
-    }
-    columns.add<int64_t>(2 * (samples + 1));  // offsets before and after
-    columns.add<uint64_t>(lookups);
-    columns.add<float>(chain.weighted ? lookups : 0);
-    results.add<float>(chain.weighted ? lookups : 0);
-  }
-  GpuBytes all = columns.need();
-  all += results.need();
-  ledger.device.items.push_back({"columns to be preprocessed", 0, all.device, /*certain=*/false});
-  ledger.pinned.items.push_back(
-      {"pinned, columns to be preprocessed", 0, all.pinned, /*certain=*/false});
+  const int64_t held = row_readers(run.options, run.ranks).gpu ? batches.prepared : 1;
+  const auto rows = [&](const store::GpuBatches::Size& size) {
+    return preprocessing_need(run, size).rows * held;
+  };
+  store::add_need("rows that preprocessing makes", batches, rows, ledger);
+  const auto all = preprocessing_need(run, batches.largest);
+  const auto estimate = [&](const std::string& what, const GpuBytes& bytes) {
+    ledger.device.items.push_back({what, 0, bytes.device, /*certain=*/false});
+    ledger.pinned.items.push_back({"pinned, " + what, 0, bytes.pinned, /*certain=*/false});
+  };
+  estimate("columns to be preprocessed", all.columns);
+  estimate("offsets of rows that preprocessing makes", all.offsets * held);
+}
+
+std::vector<char> features_made_there(const ResolvedRun& run) {
+  const auto made = preprocess::features_made_on_gpu(run.graph, run.spec);
+  return made.ok() ? *made : std::vector<char>();
 }
 
 store::GpuLedger ledger_of(const ResolvedRun& run, const store::GpuBatches& batches,
@@ -85,6 +84,10 @@ std::vector<GpuPlan> plan_gpu(const ResolvedRun& run, int64_t usable, std::span<
   store::GpuBatches batches = gpu_batches(run);
   batches.on_host = !layers_are_on_gpu(run.options);
   batches.pool = pool;
+  std::vector<char> made_there;
+  if (run.options.gpu.preprocess && row_readers(run.options, run.ranks).gpu)
+    made_there = features_made_there(run);
+  batches.made_there = made_there;
   const std::vector<GpuMemory> nothing(run.spec.tables.size(), GpuMemory::host);
   const int64_t share = usable / std::ssize(ranks);
   std::vector<GpuPlan> plans;

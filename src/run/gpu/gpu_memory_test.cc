@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json/json.h"
 #include "run/gpu/gpu_run.h"
 
 namespace recmill::train {
@@ -79,7 +80,7 @@ ResolvedRun two_ranks() {
     run.spec.tables.push_back(table);
     preprocess::Chain& chain = run.graph.features.emplace_back();
     chain.column = table.name;
-    chain.ops = {{"fill_missing_id", {{"id", 0}}}, {"modulo", {{"rows", table.rows}}}};
+    chain.ops = {{"fill_missing_id", Json{{"id", 0}}}, {"modulo", Json{{"rows", table.rows}}}};
   }
   return run;
 }

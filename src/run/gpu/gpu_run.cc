@@ -45,6 +45,11 @@ bool layers_are_on_gpu(const RunOptions& options) {
          options.embedding.store != StoreKind::plain;
 }
 
+preprocess::RowReaders row_readers(const RunOptions& options, int ranks) {
+  const bool gpu = ranks == 1 && options.embedding.store != StoreKind::plain;
+  return {gpu, !gpu || model::reads_rows(options.model)};
+}
+
 Result<RankOnHost> rank_on_host(Communicator& communicator) {
   std::array<char, 256> host = {};
   gethostname(host.data(), host.size() - 1);

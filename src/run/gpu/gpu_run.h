@@ -12,6 +12,7 @@
 #include "device/gpu/gpu.h"
 #include "device/thread_pool.h"
 #include "kernels/codegen/gpu/gpu_code.h"
+#include "preprocess/run/gpu_preprocessor.h"
 #include "run/resolved_run.h"
 
 namespace recmill::train {
@@ -25,6 +26,10 @@ Result<std::unique_ptr<Gpu>> open_gpu(const RunOptions& options, int number = 0,
 
 /// Whether layers are computed on the GPU: not bit for bit as on the CPU.
 bool layers_are_on_gpu(const RunOptions& options);
+
+/// Who reads the rows of gpu.preprocess: a rank's store on the same GPU, and the host where it
+/// sends them to other ranks, looks them up itself, or hands them to a model that reads rows.
+preprocess::RowReaders row_readers(const RunOptions& options, int ranks);
 
 /// A rank among those of its host.
 struct RankOnHost {

@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include "base/json/json.h"
 #include "comm/gather_values.h"
 #include "placement/cost_model.h"
 #include "placement_plan/plan_file.h"
@@ -89,25 +90,25 @@ Status Replanner::see(const SparseBatch& batch, int64_t iteration) {
   return {};
 }
 
-Result<Replanner::Order> Replanner::next(int64_t iteration) {
+Result<Replanner::Command> Replanner::next(int64_t iteration) {
   constexpr auto kNow = std::chrono::seconds(0);
   if (!outcome_ && look_.valid() && look_.wait_for(kNow) == std::future_status::ready) {
     RECMILL_ASSIGN_OR_RETURN(outcome_, look_.get());
   }
-  if (outcome_) return outcome_->placed == nullptr ? Order::keep : Order::adopt;
+  if (outcome_) return outcome_->placed == nullptr ? Command::keep : Command::adopt;
   const bool due = !look_.valid() && iteration >= begin_ + setting_.every;
-  return due && iteration < setting_.end ? Order::look : Order::go_on;
+  return due && iteration < setting_.end ? Command::look : Command::go_on;
 }
 
 Result<LoopHook::Proposal> Replanner::propose(int64_t iteration) {
-  RECMILL_ASSIGN_OR_RETURN(const Order order, next(iteration));
-  return static_cast<Proposal>(order);
+  RECMILL_ASSIGN_OR_RETURN(const Command command, next(iteration));
+  return static_cast<Proposal>(command);
 }
 
 Status Replanner::adopt(Proposal proposal, int64_t iteration) {
-  const auto order = static_cast<Order>(proposal);
-  if (order == Order::go_on) return {};
-  if (order == Order::look) {
+  const auto command = static_cast<Command>(proposal);
+  if (command == Command::go_on) return {};
+  if (command == Command::look) {
     begin_look(iteration);
     return {};
   }

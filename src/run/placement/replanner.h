@@ -17,7 +17,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "base/status.h"
 #include "batch/sparse_batch.h"
 #include "comm/communicator.h"
@@ -46,7 +46,7 @@ struct ReplanSetting {
 class Replanner final : public LoopHook {
  public:
   /// What rank 0 proposes, as a number.
-  enum class Order : int64_t {
+  enum class Command : int64_t {
     go_on,
     look,   // the window has ended
     keep,   // the plan in force stays
@@ -95,7 +95,7 @@ class Replanner final : public LoopHook {
   Replanner(ReplanSetting setting, PlacementPlan plan, const ModelSpec& model,
             store::PlacedStore& store, Communicator& communicator,
             std::unique_ptr<Communicator> beside, ThreadPool& pool, Tell tell, int64_t iteration);
-  Result<Order> next(int64_t iteration);
+  Result<Command> next(int64_t iteration);
   void begin_look(int64_t iteration);
   Status end_look(int64_t iteration);
   Result<Outcome> look_together(int64_t iteration, double sent);

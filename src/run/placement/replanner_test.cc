@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "base/json/json.h"
 #include "comm/threads.h"
 
 namespace recmill::train {
@@ -70,9 +71,9 @@ ReplanSetting setting_of(ThreadPool& pool) {
 }
 
 struct Seen {
-  std::vector<Replanner::Order> orders;  // of looks
-  std::vector<double> sent;              // [iterations], bytes of rank 0
-  int64_t adopted = -1;                  // before this iteration
+  std::vector<Replanner::Command> commands;  // of looks
+  std::vector<double> sent;                  // [iterations], bytes of rank 0
+  int64_t adopted = -1;                      // before this iteration
 };
 
 /// Trains on rows that are looked up otherwise from iteration `drift` on; each look ends before the
@@ -127,20 +128,20 @@ Seen train(uint64_t seed, int64_t drift,
       if (communicator.rank() == 0)
         seen.sent.push_back(static_cast<double>(communicator.traffic().sent - before));
       RECMILL_RETURN_IF_ERROR(replanner->see(sparse, i));
-      auto order = Replanner::Order::look;
-      for (bool looked = false; order == Replanner::Order::look; looked = true) {
+      auto command = Replanner::Command::look;
+      for (bool looked = false; command == Replanner::Command::look; looked = true) {
         if (communicator.rank() == 0) {
           do {
             RECMILL_ASSIGN_OR_RETURN(const auto proposal, replanner->propose(i + 1));
-            order = static_cast<Replanner::Order>(proposal);
+            command = static_cast<Replanner::Command>(proposal);
             std::this_thread::sleep_for(std::chrono::milliseconds(looked ? 1 : 0));
-          } while (looked && order == Replanner::Order::go_on);
-          if (looked) seen.orders.push_back(order);
-          if (order == Replanner::Order::adopt) seen.adopted = i + 1;
+          } while (looked && command == Replanner::Command::go_on);
+          if (looked) seen.commands.push_back(command);
+          if (command == Replanner::Command::adopt) seen.adopted = i + 1;
         }
         RECMILL_RETURN_IF_ERROR(
-            communicator.broadcast(std::as_writable_bytes(std::span(&order, 1)), 0));
-        RECMILL_RETURN_IF_ERROR(replanner->adopt(static_cast<LoopHook::Proposal>(order), i + 1));
+            communicator.broadcast(std::as_writable_bytes(std::span(&command, 1)), 0));
+        RECMILL_RETURN_IF_ERROR(replanner->adopt(static_cast<LoopHook::Proposal>(command), i + 1));
       }
     }
     return {};
@@ -156,7 +157,7 @@ double mean(const std::vector<double>& values, int64_t begin, int64_t end) {
 
 TEST(Replanner, places_rows_anew_once_after_they_are_looked_up_otherwise) {
   const Seen seen = train(1, kDrift);
-  EXPECT_EQ(std::ranges::count(seen.orders, Replanner::Order::adopt), 1);
+  EXPECT_EQ(std::ranges::count(seen.commands, Replanner::Command::adopt), 1);
   ASSERT_EQ(seen.adopted, kDrift + kEvery);
   const double before = mean(seen.sent, 0, kDrift);
   const double drifted = mean(seen.sent, kDrift, seen.adopted);
@@ -168,8 +169,8 @@ TEST(Replanner, places_rows_anew_once_after_they_are_looked_up_otherwise) {
 TEST(Replanner, leaves_rows_where_they_are_while_nothing_changes) {
   for (const uint64_t seed : {2, 3, 4}) {
     const Seen seen = train(seed, kIterations);
-    EXPECT_EQ(std::ssize(seen.orders), kIterations / kEvery);
-    EXPECT_EQ(std::ranges::count(seen.orders, Replanner::Order::keep), kIterations / kEvery);
+    EXPECT_EQ(std::ssize(seen.commands), kIterations / kEvery);
+    EXPECT_EQ(std::ranges::count(seen.commands, Replanner::Command::keep), kIterations / kEvery);
   }
 }
 

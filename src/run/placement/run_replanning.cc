@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/json/json.h"
 #include "run/placement/placement_problem.h"
 #include "run/placement/run_placement.h"
 #include "step/stage_listener.h"

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/files.h"
+#include "base/json/json_fwd.h"
 #include "comm/threads.h"
 #include "run/options/run_options.h"
 #include "score/scoring.h"

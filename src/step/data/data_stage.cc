@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "batch/gpu_sparse_batch.h"
+
 namespace recmill::train {
 
 Status send_ahead(Trainer* trainer, RankBatch& batch) {
@@ -40,6 +42,7 @@ void DataStage::recycle(std::unique_ptr<RankBatch> batch) {
   batch->plan.reset();
   batch->prepared.reset();
   batch->sent.reset();
+  batch->sparse.on_gpu.reset();
   used_.push(std::move(batch));
 }
 
@@ -65,7 +68,10 @@ Status DataStage::produce() {
 /// What the window lets go; false: nobody wants more.
 Result<bool> DataStage::hand_on() {
   while (auto batch = window_.take()) {
-    if (batch->purpose != store::Purpose::serve) {
+    if (batch->purpose == store::Purpose::serve) {
+      // Requests wait for long: not in a GPU's memory.
+      RECMILL_RETURN_IF_ERROR(bring_to_host(batch->sparse));
+    } else {
       RECMILL_RETURN_IF_ERROR(prepare(store_, *batch));
       RECMILL_RETURN_IF_ERROR(send_ahead(trainer_, *batch));
     }

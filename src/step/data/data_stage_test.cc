@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json/json.h"
 #include "step/data/reader_source.h"
 #include "store/testing/planned_store.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "step/data/stream_position.h"
 
-#include "base/json_keys.h"
+#include "base/json/json.h"
+#include "base/json/json_keys.h"
 
 namespace recmill::train {
 

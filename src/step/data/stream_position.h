@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "base/json_lines.h"
+#include "base/json/json_fwd.h"
 #include "base/status.h"
 
 namespace recmill::train {

@@ -11,7 +11,9 @@ namespace {
 
 /// The bags of samples cut at `cuts` in turn, sent and taken one after the other.
 SparseBatch sent(const SparseBatch& batch, std::initializer_list<int64_t> cuts) {
-  SparseBatch together{batch.first, batch.samples, {}};
+  SparseBatch together;
+  together.first = batch.first;
+  together.samples = batch.samples;
   together.features.resize(batch.features.size());
   for (SparseFeature& feature : together.features) feature.offsets.push_back(0);
   int64_t begin = 0;

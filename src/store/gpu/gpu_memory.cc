@@ -40,7 +40,8 @@ class StoreItems {
       std::vector<kernels::GpuBagsSize> features;
       for (size_t f = 0; f < model_.features.size(); ++f)
         features.push_back({size.lookups[f], model_.dim_of(f), model_.features[f].weighted,
-                            parts_of(f), may_share && size.lookups[f] == size.samples});
+                            parts_of(f), may_share && size.lookups[f] == size.samples,
+                            is_made_there(f)});
       return kernels::GpuBags::need(features, size.samples) * batches_.prepared;
     };
     const auto least = [&](const GpuBatches::Size& size) { return need(size, true); };
@@ -102,6 +103,10 @@ class StoreItems {
     if (bytes.device > 0) ledger_.device.items.push_back({what, 0, bytes.device, batches_.certain});
     if (bytes.pinned > 0)
       ledger_.pinned.items.push_back({"pinned, " + what, 0, bytes.pinned, batches_.certain});
+  }
+
+  bool is_made_there(size_t feature) const {
+    return !batches_.made_there.empty() && batches_.made_there[feature] != 0;
   }
 
   int64_t rows_out(const GpuBatches::Size& size, size_t feature) const {
@@ -205,6 +210,10 @@ GpuLedger gpu_store_need(const ModelSpec& model, const GpuBatches& batches,
   if (!batches.pool.empty())
     for (const size_t f : held.features) pool.push_back(batches.pool[f]);
   of_held.pool = pool;
+  std::vector<char> made_there;
+  if (!batches.made_there.empty())
+    for (const size_t f : held.features) made_there.push_back(batches.made_there[f]);
+  of_held.made_there = made_there;
   std::vector<GpuMemory> held_rows;
   for (const int t : held.tables) held_rows.push_back(rows[t]);
   const ModelSpec held_model = model_of(held, model);

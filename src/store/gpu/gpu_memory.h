@@ -36,6 +36,7 @@ struct GpuBatches {
   bool certain = true;
   bool on_host = true;  // looked-up rows go there, and gradients come from there
   std::span<const kernels::Schedule> pool = {};  // GpuStoreKernels
+  std::span<const char> made_there = {};  // [features]: rows are made on the GPU; empty: none are
 };
 
 /// Of global batches, what one of so many ranks has at most; all lookups may be its.

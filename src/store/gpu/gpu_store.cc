@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "batch/feature_layout.h"
+#include "batch/gpu_sparse_batch.h"
 #include "store/batch_check.h"
 #include "store/tables/table_rows.h"
 #include "table/table_shares.h"
@@ -48,6 +49,7 @@ std::pair<size_t, int64_t> place_of(const std::vector<Source>& sources, const Fu
 struct GpuStore::Work {
   int64_t number = 0;  // no other batch has it
   const SparseBatch* sparse = nullptr;
+  std::vector<std::shared_ptr<GpuSparseBatch>> made;  // whose bags are read where they were made
   kernels::GpuBags bags;
   bool is_looked_up = false;
   std::vector<int64_t> begins;  // [slices + 1], sample of the batch
@@ -63,6 +65,7 @@ class GpuStore::GpuPrepared final : public Prepared {
   GpuPrepared(GpuStore& store, const Batch& of, std::unique_ptr<Work> filled)
       : batch(of), work(std::move(filled)), store_(store) {}
   ~GpuPrepared() override {
+    work->made.clear();
     const std::lock_guard lock(store_.prepare_mutex_);
     store_.resting_.push_back(std::move(work));
   }
@@ -246,7 +249,15 @@ Result<std::unique_ptr<Prepared>> GpuStore::prepare(const Batch& batch) {
   std::vector<JaggedView> bags;
   for (const SparseFeature& feature : batch.sparse->features)
     bags.push_back(feature.view(batch.sparse->samples));
-  RECMILL_RETURN_IF_ERROR(fused_pool_.pool->stage(bags, pool_, work->bags));
+  const std::shared_ptr<GpuSparseBatch>& made = batch.sparse->on_gpu;
+  RECMILL_CHECK(made == nullptr || &made->gpu() == gpu_.get(), "bags of another GPU");
+  if (made != nullptr) {
+    work->made.push_back(made);
+    RECMILL_RETURN_IF_ERROR(made->wait(copies_));
+  }
+  RECMILL_RETURN_IF_ERROR(fused_pool_.pool->stage(
+      bags, pool_, work->bags, nullptr,
+      made == nullptr ? std::span<const BagsOnGpu>() : std::span<const BagsOnGpu>(made->features)));
   RECMILL_RETURN_IF_ERROR(fused_pool_.pool->send(work->bags, copies_));
   if (batch.purpose == Purpose::train) {
     work->begins.clear();
@@ -287,7 +298,9 @@ Status GpuStore::lookup(Prepared& prepared, Output output, Stream& stream) {
 Status GpuStore::pool_rows(Work& work, Output output) {
   std::vector<gpu::PoolOutput> outputs;
   for (const FeatureOutput& of : output) outputs.push_back({of.data, of.stride});
-  return fused_pool_.pool->run(work.bags, outputs, stream_);
+  RECMILL_RETURN_IF_ERROR(fused_pool_.pool->run(work.bags, outputs, stream_));
+  for (const auto& made : work.made) RECMILL_RETURN_IF_ERROR(made->read_by(stream_));
+  return {};
 }
 
 // Beside the lookups, once the update before needs no more of what was found for it.
@@ -295,6 +308,7 @@ Status GpuStore::find_rows(Work& work) {
   RECMILL_RETURN_IF_ERROR(finds_.wait_for(stream_));
   RECMILL_RETURN_IF_ERROR(finder_->run(work.lookups, finds_));
   RECMILL_RETURN_IF_ERROR(work.found.record(finds_));
+  for (const auto& made : work.made) RECMILL_RETURN_IF_ERROR(made->read_by(finds_));
   found_of_ = work.number;
   return {};
 }
@@ -380,6 +394,8 @@ Result<GpuStore::Work*> GpuStore::found_work(std::span<const Update> updates) {
   if (updates.size() > 1) {
     RECMILL_RETURN_IF_ERROR(merged_->used.synchronize());
     work = merged_.get();
+    for (const Work* of : batches)
+      work->made.insert(work->made.end(), of->made.begin(), of->made.end());
     RECMILL_RETURN_IF_ERROR(stage(batches, *work));
     RECMILL_RETURN_IF_ERROR(send_to_find(*work, stream_));
   }
@@ -414,6 +430,7 @@ Status GpuStore::update(std::span<const Update> updates, const Step& step, Strea
   for (const Update& update : updates)
     RECMILL_RETURN_IF_ERROR(static_cast<GpuPrepared&>(*update.prepared).work->used.record(stream_));
   RECMILL_RETURN_IF_ERROR(merged_->used.record(stream_));
+  merged_->made.clear();
   if (change.owns_lock()) RECMILL_RETURN_IF_ERROR(stream_.synchronize());
   return updated;
 }
@@ -428,9 +445,8 @@ Result<table::TableSnapshots::Change> GpuStore::before_change(std::span<const Up
     for (size_t f = 0; f < model_.features.size(); ++f) {
       const auto t = static_cast<size_t>(model_.features[f].table);
       if (model_.tables[t].frozen || !is_in_place(t)) continue;
-      const JaggedView bags = sparse.features[f].view(sparse.samples);
-      const int64_t* const first = bags.rows + bags.offsets[0];
-      rows[t].insert(rows[t].end(), first, first + bags.lookups());
+      RECMILL_ASSIGN_OR_RETURN(const auto of_feature, rows_of(sparse, f));
+      rows[t].insert(rows[t].end(), of_feature.begin(), of_feature.end());
     }
   }
   if (std::ranges::all_of(rows, &std::vector<int64_t>::empty))

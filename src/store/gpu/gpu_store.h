@@ -49,7 +49,8 @@ class GpuStore final : public StoreOnGpu {
   GpuExchange* exchange() override { return nullptr; }
 
   /// The host's tables; of the GPU, and pinned for it: gpu_store_need().
-  /// The batch holds all slices.
+  /// The batch holds all slices. Bags that were made on the same GPU (SparseBatch::on_gpu) are read
+  /// there, and the host needs no rows of them.
   Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override;
   Status lookup(Prepared& prepared, Output output, Stream& stream) override;
   Status update(std::span<const Update> updates, const Step& step, Stream& stream) override;

@@ -10,7 +10,7 @@
 #include "store/batch_check.h"
 #include "store/tables/merge_distinct_rows.h"
 #include "store/tables/table_rows.h"
-#include "table/apply_rows.h"
+#include "table/apply_optimizer.h"
 #include "table/row_record.h"
 #include "table/table_update.h"
 
@@ -133,9 +133,9 @@ void HomeStore::apply(table::EmbeddingTable& table, size_t number, const Distinc
   std::vector<int64_t> slots(distinct.count());
   std::iota(slots.begin(), slots.end(), int64_t{0});
   const table::RowStep row_step{step.iteration, step.learning_rate_scale};
-  table::apply_rows(model_.tables[number].optimizer, row_step,
-                    {table.rows(), slots.data(), distinct.rows.data(), sums.data(),
-                     distinct.count(), table::rounding_of(table, row_step)});
+  table::apply_optimizer(model_.tables[number].optimizer, row_step,
+                         {table.rows(), slots.data(), distinct.rows.data(), sums.data(),
+                          distinct.count(), table::rounding_of(table, row_step)});
 }
 
 // A table of the name and the random numbers of the model's, of other rows.

@@ -15,12 +15,16 @@ namespace recmill::testing {
 /// What a GPU's streams were told, each in the order of the calls.
 struct GpuCall {
   enum class Kind { copy, fill, launch, graph, record, wait };
+  /// From the host's memory, to it, or neither.
+  enum class Way { within, to_device, to_host };
   Kind kind = Kind::copy;
   GpuDriver::Stream stream = nullptr;
   GpuDriver::Event event = nullptr;       // record, wait
   std::string kernel = {};                // launch
   Grid grid = {};                         // launch
   std::vector<std::byte> arguments = {};  // launch: the kernel's struct
+  size_t bytes = 0;                       // copy
+  Way way = Way::within;                  // copy
 };
 
 /// Does as another driver does, and writes down what streams are told. Tests of it enqueue on one
@@ -41,15 +45,26 @@ class RecordingDriver final : public GpuDriver {
     return inner_->open_shared(handle);
   }
   void close_shared(void* memory) override { inner_->close_shared(memory); }
-  Result<void*> allocate_pinned(size_t bytes) override { return inner_->allocate_pinned(bytes); }
-  void free_pinned(void* memory) override { inner_->free_pinned(memory); }
+  Result<void*> allocate_pinned(size_t bytes) override {
+    auto memory = inner_->allocate_pinned(bytes);
+    if (memory.ok()) pinned_[static_cast<std::byte*>(*memory)] = bytes;
+    return memory;
+  }
+  void free_pinned(void* memory) override {
+    pinned_.erase(static_cast<std::byte*>(memory));
+    inner_->free_pinned(memory);
+  }
 
   Result<Stream> open_stream(StreamPriority priority) override {
     return inner_->open_stream(priority);
   }
   void close_stream(Stream stream) override { inner_->close_stream(stream); }
   Status copy(void* to, const void* from, size_t bytes, Stream stream) override {
-    calls_.push_back({GpuCall::Kind::copy, stream});
+    GpuCall call{GpuCall::Kind::copy, stream};
+    call.bytes = bytes;
+    const bool from_host = is_pinned(from), to_host = is_pinned(to);
+    if (from_host != to_host) call.way = to_host ? GpuCall::Way::to_host : GpuCall::Way::to_device;
+    calls_.push_back(std::move(call));
     return inner_->copy(to, from, bytes, stream);
   }
   Status fill(void* to, uint8_t byte, size_t bytes, Stream stream) override {
@@ -105,8 +120,16 @@ class RecordingDriver final : public GpuDriver {
   int most_threads(Function function) override { return inner_->most_threads(function); }
 
  private:
+  bool is_pinned(const void* memory) const {
+    const auto after = pinned_.upper_bound(static_cast<const std::byte*>(memory));
+    if (after == pinned_.begin()) return false;
+    const auto& [first, bytes] = *std::prev(after);
+    return memory < first + bytes;
+  }
+
   const std::unique_ptr<GpuDriver> inner_;
   std::vector<GpuCall>& calls_;
+  std::map<const std::byte*, size_t> pinned_;  // by where it begins
   std::map<Function, std::string> names_;
 };
 

@@ -3,7 +3,7 @@
 // it, for bench/rivals/scikit_metrics.py.
 #include <cstdio>
 
-#include "base/json_lines.h"
+#include "base/json/json.h"
 #include "step/metrics/testing/metric_cases.h"
 
 int main() {

@@ -3,15 +3,12 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/files.h"
+#include "base/json/json_fwd.h"
 
 namespace recmill {
-
-/// Keys keep the order in which they were written, so that output is the same bytes every time.
-using Json = nlohmann::ordered_json;
 
 class JsonLines {
  public:

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/json_lines.h"
+#include "base/json/json_lines.h"
+
+#include "base/json/json.h"
 
 namespace recmill {
 

@@ -9,7 +9,7 @@ namespace recmill::table {
 
 /// kernels/row_update/apply_rows.h with the formula of the options and their L2, on the best
 /// instruction set.
-void apply_rows(const RowOptimizerOptions& options, const RowStep& step,
-                const kernels::ApplyRange& range);
+void apply_optimizer(const RowOptimizerOptions& options, const RowStep& step,
+                     const kernels::ApplyRange& range);
 
 }  // namespace recmill::table

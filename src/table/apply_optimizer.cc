@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "table/apply_rows.h"
+#include "table/apply_optimizer.h"
 
 #include "table/optimizers/row_formulas.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "table/apply_rows.cc"
+#define HWY_TARGET_INCLUDE "table/apply_optimizer.cc"
 #include <hwy/foreach_target.h>
 // after foreach_target.h
 #include <hwy/highway.h>
@@ -30,8 +30,8 @@ namespace recmill::table {
 
 HWY_EXPORT(ApplyRows);
 
-void apply_rows(const RowOptimizerOptions& options, const RowStep& step,
-                const kernels::ApplyRange& range) {
+void apply_optimizer(const RowOptimizerOptions& options, const RowStep& step,
+                     const kernels::ApplyRange& range) {
   kernels::ApplyRange with_l2 = range;
   with_l2.l2 = l2_of_gradients(options);
   HWY_DYNAMIC_DISPATCH(ApplyRows)(options, step, with_l2);
