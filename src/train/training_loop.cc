@@ -141,7 +141,9 @@ Status TrainingLoop::agree(bool stop) {
 
 Status TrainingLoop::report(const RankBatch& batch, double learning_rate_scale) {
   const int64_t every = run_.options.train.log_every;
-  const bool due = every > 0 ? batch.after.iteration % every == 0 : since_report_.seconds() >= 1.0;
+  // Metrics of a large window take long on a busy machine: a report has a twentieth of the time.
+  const double wait = std::max(1.0, 20.0 * report_seconds_);
+  const bool due = every > 0 ? batch.after.iteration % every == 0 : since_report_.seconds() >= wait;
   if (!due && !batch.ends_training) {
     setting_.log->progress().show(window_.total(), detail_);
     return {};
@@ -150,6 +152,7 @@ Status TrainingLoop::report(const RankBatch& batch, double learning_rate_scale) 
   const double rate = static_cast<double>(outcome_.samples - reported_samples_) / seconds;
   reported_samples_ = outcome_.samples;
   const metrics::Metrics metrics = window_.metrics();
+  report_seconds_ = since_report_.seconds();
   detail_ = brief(metrics);
   setting_.log->progress().show(window_.total(), detail_);
   return setting_.log->training({.iteration = batch.after.iteration,
