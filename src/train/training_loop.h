@@ -73,7 +73,7 @@ class TrainingLoop {
   metrics::SampleWindow held_out_{0};  // of the evaluation under way
   std::string detail_;                 // behind the progress line
   Stopwatch since_report_;
-  double report_seconds_ = 0.0;  // that the last report took
+  double report_seconds_ = 0.0;  // that metrics of the last report took
   int64_t reported_samples_ = 0;
 };
 

@@ -10,7 +10,7 @@ namespace recmill {
 /// Keys keep the order in which they were written, so that output is the same bytes every time.
 using Json = nlohmann::ordered_json;
 
-/// A JSON object as a member; {} at first.
+/// A JSON object as a member; {} at first. One that was moved from can be assigned to, no more.
 class JsonObject {
  public:
   JsonObject();
