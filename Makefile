@@ -76,7 +76,7 @@ install: build
 format:
 	git ls-files '*.cc' '*.h' '*.cuh' | xargs clang-format -i
 
-tidy: build
+tidy: setup
 	tools/tidy $(TIDY)
 
 rivals:

@@ -175,6 +175,11 @@ function(recmill_compile_quickly)
   endforeach()
 endfunction()
 
+# For many small sources that see the same large headers: so many of them at a time are compiled as one. Not for kernels.
+function(recmill_compile_together count)
+  set_target_properties(${ARGN} PROPERTIES UNITY_BUILD ${RECMILL_TOGETHER} UNITY_BUILD_BATCH_SIZE ${count})
+endfunction()
+
 # GoogleTest's headers, compiled once for all tests: a second less for each source of a test. It is GCC's
 # alone, whose precompiled headers this build knows to be the same in every clone.
 if(RECMILL_TESTS AND NOT RECMILL_GPU_CHECK AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the repository's pages: links lead somewhere, and each folder of src/ has a README of at most 40 lines that
-names every file beside tests.
+"""Checks the repository's pages: links lead somewhere, paths that a page names are there, and each folder of src/ has a
+README of at most 40 lines that names every file beside tests.
 
 usage: check_pages.py SOURCE_ROOT
 """
@@ -33,6 +33,22 @@ def dead_links(page: pathlib.Path, root: pathlib.Path) -> list:
             problems.append(f"{page.relative_to(root)}: {target} is not there")
         elif anchor and other.suffix == ".md" and anchor[1:] not in anchors(other):
             problems.append(f"{page.relative_to(root)}: {target} has no heading {anchor}")
+    return problems
+
+
+def wrong_paths(page: pathlib.Path, root: pathlib.Path) -> list:
+    """Paths from the root, in backticks, that are not there; of `src/bench/x/` or `src/model/x.h`, which stand for what
+    a reader would write, the folder before."""
+    problems = []
+    for path in re.findall(r"`((?:src|bench|cmake|docs|examples|tools|workloads)/[\w./{},-]*)`", page.read_text()):
+        known = []
+        for part in path.split("/"):
+            if re.fullmatch(r"(\w+_)?x([._{-].*)?|[A-Z]+(\.[a-z]+)?", part) and not (root / path).exists():
+                break
+            known.append(part)
+        listed = re.fullmatch(r"(.*)\{(.*)\}(.*)", "/".join(known))
+        named = [listed[1] + one + listed[3] for one in listed[2].split(",")] if listed else ["/".join(known)]
+        problems += [f"{page.relative_to(root)}: {one} is not there" for one in named if not (root / one).exists()]
     return problems
 
 
@@ -68,7 +84,10 @@ def main(root: pathlib.Path) -> int:
         pages = [*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("src/**/*.md")]
     folders = [root / "src"] + [path for path in sorted((root / "src").rglob("*"))
                                 if path.is_dir() and "testing" not in path.parts]
+    now = [page for page in pages if not page.is_relative_to(root / "docs/upgrading")
+           and not page.is_relative_to(root / "bench/history")]  # those tell of before
     problems = [problem for page in pages for problem in dead_links(page, root)]
+    problems += [problem for page in now for problem in wrong_paths(page, root)]
     problems += [problem for folder in folders for problem in check_folder(folder, root)]
     for problem in problems:
         print(problem, file=sys.stderr)

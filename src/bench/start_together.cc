@@ -21,7 +21,7 @@ Result<std::unique_ptr<Communicator>> ranks_of_bench(const std::string& bench, W
     auto communicator = world.communicator(ranks);
     if (!communicator.ok() && ranks == 2)
       return Status::BadRequest("bench " + bench +
-                                ": is of several processes: recmill launch --ranks 4 -- bench " +
+                                ": needs several processes: recmill launch --ranks 4 -- bench " +
                                 bench);
     if (!communicator.ok()) break;
     all = *std::move(communicator);

@@ -164,7 +164,7 @@ Result<std::vector<std::unique_ptr<TensorReader>>> open_npy_folder(Files& files,
   std::vector<std::unique_ptr<TensorReader>> readers;
   for (const std::string& name : names) {
     const std::string path = folder + "/" + name;
-    if (!name.ends_with(kNpy)) return Status::BadRequest(path + ": is no .npy file");
+    if (!name.ends_with(kNpy)) return Status::BadRequest(path + ": is not a .npy file");
     const std::string stem = name.substr(0, name.size() - kNpy.size());
     RECMILL_ASSIGN_OR_RETURN(auto reader, open_npy(files, path, tensor_of_npy(base, stem)));
     readers.push_back(std::move(reader));
@@ -175,9 +175,9 @@ Result<std::vector<std::unique_ptr<TensorReader>>> open_npy_folder(Files& files,
 
 Status import_tensors(Files& files, Reader& base,
                       std::span<const std::unique_ptr<TensorReader>> sources,
-                      const std::string& folder, Standing standing) {
+                      const std::string& folder, ExistingCheckpoint existing) {
   RECMILL_ASSIGN_OR_RETURN(const auto replaced_by, match(base, sources));
-  RECMILL_ASSIGN_OR_RETURN(auto writer, Writer::create(files, folder, base.step(), standing));
+  RECMILL_ASSIGN_OR_RETURN(auto writer, Writer::create(files, folder, base.step(), existing));
   RECMILL_ASSIGN_OR_RETURN(auto part, PartWriter::create(files, writer->path(), 0));
   for (size_t e = 0; e < base.entries().size(); ++e) {
     const Entry& entry = base.entries()[e];

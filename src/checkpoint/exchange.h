@@ -44,6 +44,7 @@ Result<std::vector<std::unique_ptr<TensorReader>>> open_npy_folder(Files& files,
 /// no checkpoint is written.
 Status import_tensors(Files& files, Reader& base,
                       std::span<const std::unique_ptr<TensorReader>> sources,
-                      const std::string& folder, Standing standing = Standing::keep);
+                      const std::string& folder,
+                      ExistingCheckpoint existing = ExistingCheckpoint::keep);
 
 }  // namespace recmill::checkpoint

@@ -122,7 +122,7 @@ TEST(Import, takes_a_whole_folder_of_exported_files) {
   }
   ASSERT_TRUE(write_atomically(files, "out/notes.txt", "x").ok());
   EXPECT_EQ(open_npy_folder(files, *base, "out").status().message(),
-            "out/notes.txt: is no .npy file");
+            "out/notes.txt: is not a .npy file");
   ASSERT_TRUE(files.make_folder("empty").ok());
   EXPECT_EQ(open_npy_folder(files, *base, "empty").status().message(), "empty: holds no .npy file");
 }
@@ -149,7 +149,7 @@ TEST(Import, replaces_a_checkpoint_that_stands_there_only_when_asked) {
   EXPECT_EQ(import_tensors(files, *base, changed, "new").message(),
             "new/step-000000000003: is there already");
   EXPECT_TRUE(compare(*base, **Reader::open(files, "new/" + folder_name(3)))->empty());
-  ASSERT_TRUE(import_tensors(files, *base, changed, "new", Standing::replace).ok());
+  ASSERT_TRUE(import_tensors(files, *base, changed, "new", ExistingCheckpoint::replace).ok());
   EXPECT_FALSE(compare(*base, **Reader::open(files, "new/" + folder_name(3)))->empty());
 }
 

@@ -17,7 +17,7 @@ std::string without_slashes(std::string path) {
 Status check_is_export(Files& files, const std::string& path,
                        const std::function<bool(const std::string& name)>& of_an_export) {
   if (!files.exists(path)) return {};
-  if (!files.is_folder(path)) return Status::BadRequest(path + ": is no folder");
+  if (!files.is_folder(path)) return Status::BadRequest(path + ": is not a folder");
   RECMILL_ASSIGN_OR_RETURN(const auto names, files.list(path));
   for (const std::string& name : names) {
     if (of_an_export(name.ends_with(kBeside) ? name.substr(0, name.size() - kBeside.size()) : name))

@@ -103,7 +103,7 @@ Result<std::unique_ptr<TensorReader>> open_npy(Files& files, const std::string& 
   RECMILL_ASSIGN_OR_RETURN(auto file, files.open(path));
   RECMILL_ASSIGN_OR_RETURN(const std::string start,
                            read_exactly(*file, 0, kMagic.size() + 2, path));
-  if (!start.starts_with(kMagic)) return Status::Failed(path + ": is no .npy file");
+  if (!start.starts_with(kMagic)) return Status::Failed(path + ": is not a .npy file");
   const auto version = static_cast<unsigned char>(start[kMagic.size()]);
   if (version < 1 || version > 3) {
     return Status::Failed(path + ": .npy version " + std::to_string(version) + ", not 1 to 3");

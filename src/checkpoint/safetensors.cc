@@ -93,14 +93,14 @@ Result<std::unique_ptr<TensorReader>> open_safetensors(Files& files, const std::
   RECMILL_ASSIGN_OR_RETURN(const size_t got,
                            file->read(0, std::as_writable_bytes(std::span(&length, 1))));
   if (got != kLengthBytes || length > kMaxHeader || length > file->size() - kLengthBytes) {
-    return Status::Failed(path + ": is no .safetensors file, or ends inside its header");
+    return Status::Failed(path + ": is not a .safetensors file, or ends inside its header");
   }
   std::string text(length, '\0');
   RECMILL_ASSIGN_OR_RETURN(const size_t header_bytes,
                            file->read(kLengthBytes, std::as_writable_bytes(std::span(text))));
   text.resize(header_bytes);
   const Json header = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object()) return Status::Failed(path + ": its header is no JSON object");
+  if (!header.is_object()) return Status::Failed(path + ": its header is not a JSON object");
   std::vector<TensorReader::Tensor> tensors;
   for (const auto& [name, json] : header.items()) {
     if (name == kMetadata) continue;

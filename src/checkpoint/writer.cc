@@ -157,18 +157,19 @@ Result<PartContents> PartWriter::finish() {
   return std::move(contents_);
 }
 
-Writer::Writer(Files& files, MadeFolders made, std::string folder, int64_t step, Standing standing)
+Writer::Writer(Files& files, MadeFolders made, std::string folder, int64_t step,
+               ExistingCheckpoint existing)
     : files_(files),
       made_(std::move(made)),
       folder_(std::move(folder)),
       step_(step),
-      standing_(standing),
+      existing_(existing),
       beside_(folder_ + "/" + folder_name(step) + ".tmp") {}
 
 Result<std::unique_ptr<Writer>> Writer::create(Files& files, const std::string& folder,
-                                               int64_t step, Standing standing) {
+                                               int64_t step, ExistingCheckpoint existing) {
   RECMILL_ASSIGN_OR_RETURN(auto made, MadeFolders::make(files, folder));
-  std::unique_ptr<Writer> writer(new Writer(files, std::move(made), folder, step, standing));
+  std::unique_ptr<Writer> writer(new Writer(files, std::move(made), folder, step, existing));
   if (files.exists(writer->beside_)) RECMILL_RETURN_IF_ERROR(files.remove(writer->beside_));
   RECMILL_RETURN_IF_ERROR(files.make_folder(writer->beside_));
   return writer;
@@ -203,7 +204,7 @@ Status Writer::publish() {
   const std::string path = folder_ + "/" + folder_name(step_);
   if (files_.exists(path)) {
     // What is not whole was of no use.
-    if (standing_ == Standing::keep && Reader::open(files_, path).ok())
+    if (existing_ == ExistingCheckpoint::keep && Reader::open(files_, path).ok())
       return Status::Failed(path + ": is there already");
     RECMILL_RETURN_IF_ERROR(files_.remove(path));
   }

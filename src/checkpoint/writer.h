@@ -80,7 +80,7 @@ class PartWriter {
 };
 
 /// What becomes of a whole checkpoint that is already where one is written.
-enum class Standing { keep, replace };
+enum class ExistingCheckpoint { keep, replace };
 
 /// One checkpoint. Until finish() returns, nothing is there under its name; destroyed before, it
 /// leaves nothing.
@@ -89,8 +89,9 @@ class Writer {
   /// `folder` is made if needed, and goes again where it stays empty; what an earlier attempt at
   /// the same step left is removed. A whole checkpoint of the step that is to be kept makes
   /// finish() fail.
-  static Result<std::unique_ptr<Writer>> create(Files& files, const std::string& folder,
-                                                int64_t step, Standing standing = Standing::keep);
+  static Result<std::unique_ptr<Writer>> create(
+      Files& files, const std::string& folder, int64_t step,
+      ExistingCheckpoint existing = ExistingCheckpoint::keep);
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -103,14 +104,15 @@ class Writer {
   Status finish(std::vector<PartContents> parts, Json properties);
 
  private:
-  Writer(Files& files, MadeFolders made, std::string folder, int64_t step, Standing standing);
+  Writer(Files& files, MadeFolders made, std::string folder, int64_t step,
+         ExistingCheckpoint existing);
   Status publish();
 
   Files& files_;
   const MadeFolders made_;
   const std::string folder_;
   const int64_t step_;
-  const Standing standing_;
+  const ExistingCheckpoint existing_;
   const std::string beside_;
   bool finished_ = false;
 };

@@ -16,7 +16,7 @@ using BenchProgram = Program;
 TEST_F(BenchProgram, cost_model_is_of_several_processes) {
   const Outcome outcome = run({"bench", "cost_model"});
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_NE(outcome.err.find("bench cost_model: is of several processes"), std::string::npos)
+  EXPECT_NE(outcome.err.find("bench cost_model: needs several processes"), std::string::npos)
       << outcome.err;
 }
 
@@ -25,7 +25,7 @@ TEST_F(BenchProgram, rater_is_the_old_name_of_cost_model) {
   EXPECT_EQ(outcome.status, 2);
   EXPECT_NE(outcome.err.find("bench rater is called cost_model now\n"), std::string::npos)
       << outcome.err;
-  EXPECT_NE(outcome.err.find("bench cost_model: is of several processes"), std::string::npos)
+  EXPECT_NE(outcome.err.find("bench cost_model: needs several processes"), std::string::npos)
       << outcome.err;
 }
 

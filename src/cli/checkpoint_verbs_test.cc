@@ -52,7 +52,7 @@ TEST_F(CheckpointVerbs, inspect_says_what_a_checkpoint_holds_and_names_a_damaged
   EXPECT_THAT(run({"inspect", "runs/a"}).out, HasSubstr("dense/top.0.weight"));
 
   const std::string checkpoint = "runs/a/checkpoints/" + step_;
-  expect_failure({"inspect", "nowhere"}, 2, "nowhere: is no folder");
+  expect_failure({"inspect", "nowhere"}, 2, "nowhere: is not a folder");
   expect_failure({"inspect", "runs/a/events"}, 2, "runs/a/events: holds no whole checkpoint");
   for (const char* part : {"part-0", "part-1"}) {
     const std::string file = checkpoint + "/" + part;
@@ -169,7 +169,7 @@ TEST_F(CheckpointVerbs, a_tensor_that_does_not_fit_is_one_line_and_nothing_is_wr
   expect_failure(import("missing.npy"), 2, "missing.npy: no such file");
   expect_failure(import("missing"), 2, "missing: no such file");
   expect_failure(import("a.toml"), 2, "a.toml: must be a .safetensors file, a .npy file or");
-  expect_failure(import("runs/a/events"), 2, "is no .npy file");
+  expect_failure(import("runs/a/events"), 2, "is not a .npy file");
   expect_failure(named("exported", "top.0.bias"), 2, "--name: is for one .npy file");
   expect_failure(named("exported/top.0.bias.npy", "embeddings.C99.weight"), 2,
                  "has no tensor 'embeddings.C99.weight' to replace");
@@ -182,7 +182,7 @@ TEST_F(CheckpointVerbs, a_tensor_that_does_not_fit_is_one_line_and_nothing_is_wr
   expect_failure(import("top.0.bias.npy"), 1,
                  "top.0.bias.npy: 60 bytes of elements where its shape needs 64");
   write("top.0.bias.npy", "no array");
-  expect_failure(import("top.0.bias.npy"), 1, "top.0.bias.npy: is no .npy file");
+  expect_failure(import("top.0.bias.npy"), 1, "top.0.bias.npy: is not a .npy file");
   EXPECT_FALSE(posix_files().exists(path("new")));
 }
 

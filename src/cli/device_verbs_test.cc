@@ -3,9 +3,12 @@
 #include "base/json/json.h"
 #include "cli/testing/bags.h"
 #include "cli/testing/program.h"
+#include "kernels/codegen/testing/kernel_folder.h"
 
 namespace recmill::cli {
 namespace {
+
+const std::string kSharedKernels = "kernels.cache=" + kernels::codegen::kernel_folder();
 
 std::string on_device(const std::string& text, const std::string& device) {
   return "device = '" + device + "'\n" + text;
@@ -21,15 +24,15 @@ TEST_F(Program, on_an_emulated_gpu_training_gives_the_bits_of_the_cpu) {
   write("cpu.toml", config(kDlrm, "", "iterations = 20"));
   write("gpu.toml", on_device(config(kDlrm, "", "iterations = 20"), "emulated"));
   for (const char* name : {"cpu.toml", "gpu.toml"}) {
-    const Outcome outcome = run({"train", name, "--set", "kernels.cache=cache"});
+    const Outcome outcome = run({"train", name, "--set", kSharedKernels});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
   }
   const Outcome same =
       run({"verify", "--checkpoints", newest_checkpoint("cpu"), newest_checkpoint("gpu")});
   EXPECT_EQ(same.status, 0) << same.out << same.err;
   // What one device has trained, the other goes on with.
-  const Outcome resumed = run({"train", "gpu.toml", "--resume", "--set", "kernels.cache=cache",
-                               "--set", "device=cpu", "--set", "train.iterations=30"});
+  const Outcome resumed = run({"train", "gpu.toml", "--resume", "--set", kSharedKernels, "--set",
+                               "device=cpu", "--set", "train.iterations=30"});
   EXPECT_EQ(resumed.status, 0) << resumed.err;
 }
 
@@ -44,8 +47,7 @@ TEST_F(Program, on_an_emulated_gpu_every_model_and_optimizer_is_bitwise_the_plai
     if (const size_t twice = text.find("slices = 4"); twice != std::string::npos)
       text.erase(text.find("slices = 8\n"), 11);
     write("a.toml", on_device(text, "emulated"));
-    const Outcome outcome =
-        run({"verify", "a.toml", "--iterations", "6", "--set", "kernels.cache=cache"});
+    const Outcome outcome = run({"verify", "a.toml", "--iterations", "6", "--set", kSharedKernels});
     EXPECT_EQ(outcome.status, 0) << text << outcome.err;
     EXPECT_NE(outcome.err.find("bitwise the same"), std::string::npos) << outcome.err;
   }
@@ -59,8 +61,8 @@ TEST_F(Program, ranks_with_an_emulated_gpu_each_are_bitwise_the_plain_run) {
              "transport = 'nccl_emulated'")};
   for (const std::string& text : configs) {
     write("a.toml", on_device(text, "emulated"));
-    const Outcome outcome = run({"verify", "a.toml", "--iterations", "6", "--ranks", "1,2,3",
-                                 "--set", "kernels.cache=cache"});
+    const Outcome outcome =
+        run({"verify", "a.toml", "--iterations", "6", "--ranks", "1,2,3", "--set", kSharedKernels});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_NE(outcome.err.find("ranks 3: bitwise the same"), std::string::npos) << outcome.err;
   }
@@ -69,7 +71,7 @@ TEST_F(Program, ranks_with_an_emulated_gpu_each_are_bitwise_the_plain_run) {
 TEST_F(Program, what_ranks_with_gpus_have_trained_goes_on_at_any_number_of_them) {
   const auto train = [&](const std::string& name, std::vector<std::string> sets) {
     std::vector<std::string> words{"train", "a.toml"};
-    sets.insert(sets.end(), {"name=" + name, "kernels.cache=cache"});
+    sets.insert(sets.end(), {"name=" + name, kSharedKernels});
     for (const std::string& set : sets) {
       if (!set.starts_with("--")) words.push_back("--set");
       words.push_back(set);
@@ -92,7 +94,7 @@ TEST_F(Program, what_ranks_with_gpus_have_trained_goes_on_at_any_number_of_them)
 }
 
 TEST_F(Program, on_an_emulated_gpu_whole_steps_are_as_near_to_float64_as_the_plain_run) {
-  const std::vector<std::string> sets{"--set", "kernels.cache=cache", "--set",
+  const std::vector<std::string> sets{"--set", kSharedKernels, "--set",
                                       "train.deterministic=false"};
   const auto with_sets = [&](std::vector<std::string> words) {
     words.insert(words.end(), sets.begin(), sets.end());
@@ -125,7 +127,7 @@ TEST_F(Program, whole_steps_on_the_gpus_of_several_ranks_come_as_near_as_on_one)
   write("a.toml", on_device(config(kDlrm, "", "iterations = 20"), "emulated"));
   const auto train = [&](std::vector<std::string> sets) {
     std::vector<std::string> words{"train", "a.toml", "--quiet"};
-    sets.insert(sets.end(), {"kernels.cache=cache", "train.deterministic=false"});
+    sets.insert(sets.end(), {kSharedKernels, "train.deterministic=false"});
     for (const std::string& set : sets) {
       if (!set.starts_with("--")) words.push_back("--set");
       words.push_back(set);
@@ -169,9 +171,9 @@ TEST_F(Program, on_an_emulated_gpu_that_computes_layers_too_scores_are_near_thos
   write("a.toml", config(kDlrm, "", "iterations = 20"));
   ASSERT_EQ(run({"train", "a.toml", "--quiet"}).status, 0);
   const Json expected = run_json({"eval", "runs/a", "--quiet"});
-  const Json found = run_json({"eval", "runs/a", "--quiet", "--set", "device=emulated", "--set",
-                               "kernels.cache=cache", "--set", "train.deterministic=false", "--set",
-                               "gpu.preprocess=true"});
+  const Json found =
+      run_json({"eval", "runs/a", "--quiet", "--set", "device=emulated", "--set", kSharedKernels,
+                "--set", "train.deterministic=false", "--set", "gpu.preprocess=true"});
   for (const char* metric : {"log_loss", "auc"})
     EXPECT_NEAR(found.value(metric, -1.0), expected.value(metric, -2.0), 1e-5) << metric;
 }
@@ -183,7 +185,7 @@ TEST_F(Program, preprocessing_on_an_emulated_gpu_is_bitwise_the_plain_run) {
     const std::string embedding = std::string("mapping = '") + mapping + "'\nmax_length = 1";
     write("a.toml", on_device(config(kDlrm, embedding, "") + dense, "emulated"));
     const Outcome outcome = run({"verify", "a.toml", "--iterations", "6", "--ranks", "1,3,8",
-                                 "--set", "kernels.cache=cache", "--set", "gpu.preprocess=true"});
+                                 "--set", kSharedKernels, "--set", "gpu.preprocess=true"});
     EXPECT_EQ(outcome.status, 0) << mapping << outcome.err;
     for (const char* ranks : {"1", "3", "8"})
       EXPECT_NE(outcome.err.find(std::string("ranks ") + ranks + ": bitwise the same"),
@@ -199,7 +201,7 @@ TEST_F(Program, rows_in_host_memory_are_trained_to_the_bits_of_the_cpu) {
   ASSERT_EQ(run({"train", "cpu.toml"}).status, 0);
   const auto train = [&](const std::string& name, std::vector<std::string> sets) {
     write(name + ".toml", on_device(config(kDlrm, "", options), "emulated"));
-    std::vector<std::string> words{"train", name + ".toml", "--set", "kernels.cache=cache"};
+    std::vector<std::string> words{"train", name + ".toml", "--set", kSharedKernels};
     for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
     const Outcome outcome = run(words);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -404,8 +406,8 @@ TEST_F(Program, tune_compiles_kernels_for_gpus_once_and_says_what_they_take) {
 }
 
 TEST_F(Program, schedules_tuned_on_a_gpu_train_to_the_same_bits) {
-  const std::vector<std::string> sets{"--set", "device=emulated",   "--set", "kernels.cache=cache",
-                                      "--set", "kernels.mode=tuned"};
+  const std::vector<std::string> sets{"--set",        "device=emulated", "--set",
+                                      kSharedKernels, "--set",           "kernels.mode=tuned"};
   const auto with_sets = [&](std::vector<std::string> words) {
     words.insert(words.end(), sets.begin(), sets.end());
     return words;
@@ -449,17 +451,19 @@ class RefusedTuning : public Program {
 TEST_F(RefusedTuning, says_what_it_cannot_compile_for) {
   EXPECT_EQ(refused({"--device", "cuda", "--compile-only", "--arch", "sm_20"}),
             "recmill: architecture 'sm_20' is none of sm_80, sm_86, sm_89, sm_90, sm_100\n");
-  EXPECT_EQ(refused({"--compile-only"}), "recmill: --compile-only: is of --device cuda\n");
+  EXPECT_EQ(refused({"--compile-only"}), "recmill: --compile-only: needs --device cuda\n");
   EXPECT_NE(refused({"--device", "tpu"}).find("device must be one of cpu, cuda, emulated"),
             std::string::npos);
-  EXPECT_NE(refused({"--device", "emulated", "--budget", "5m"}).find("--budget: is of device"),
+  EXPECT_NE(refused({"--device", "emulated", "--budget", "5m"}).find("--budget: needs device"),
             std::string::npos);
 }
 
 TEST_F(RefusedTuning, says_what_it_would_not_look_at) {
-  EXPECT_EQ(refused({"--arch", "sm_1"}), "recmill: --arch: is of --compile-only\n");
-  EXPECT_EQ(refused({"--device", "emulated", "--rounds", "3"}),
-            "recmill: --rounds: device = \"emulated\" counts, the same each time, and needs one\n");
+  EXPECT_EQ(refused({"--arch", "sm_1"}), "recmill: --arch: needs --compile-only\n");
+  EXPECT_EQ(
+      refused({"--device", "emulated", "--rounds", "3"}),
+      "recmill: --rounds: does not go with device = \"emulated\", which counts, with the same "
+      "result each time\n");
   const std::vector<std::string> measured[] = {{"--budget", "5m"},      {"--rounds", "3"},
                                                {"--html", "page.html"}, {"--replay", "a.json"},
                                                {"--if-drifted"},        {"--overwrite"}};
@@ -467,7 +471,7 @@ TEST_F(RefusedTuning, says_what_it_would_not_look_at) {
     const std::string option = words[0];
     words.insert(words.end(), {"--device", "cuda", "--compile-only"});
     EXPECT_EQ(refused(words),
-              "recmill: " + option + ": is not of --compile-only, which measures nothing\n");
+              "recmill: " + option + ": does not go with --compile-only, which measures nothing\n");
   }
 }
 
@@ -488,7 +492,7 @@ TEST_F(Program, bench_of_kernels_on_a_gpu_has_no_figures_and_is_not_quick) {
     words.insert(words.begin(), {"bench", "kernels", "--device", "emulated"});
     const Outcome outcome = run(words);
     EXPECT_EQ(outcome.status, 2);
-    EXPECT_EQ(outcome.err, "recmill: " + option + ": is of bench kernels --device cpu\n");
+    EXPECT_EQ(outcome.err, "recmill: " + option + ": needs bench kernels --device cpu\n");
   }
 }
 

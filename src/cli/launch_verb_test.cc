@@ -265,9 +265,9 @@ TEST_F(LaunchVerb, refuses_what_cannot_be_with_its_reason) {
   refuse({"--ranks", "3", "--hosts", "small"}, training("a"), "--ranks 3: small has slots for 2");
   refuse({"--ranks", "2", "--mpirun", "/no/mpirun"}, training("a"), "/no/mpirun: cannot be run");
   refuse({"--ranks", "2", "--mpirun", "/bin/true"}, training("a"),
-         "/bin/true: is no launcher of Open MPI or MPICH");
+         "/bin/true: is not a launcher of Open MPI or MPICH");
   refuse({"--ranks", "2"}, {"trian", "a.toml"},
-         "launch: 'trian' is no verb; did you mean 'train'?; what follows -- is");
+         "launch: 'trian' is not a verb; did you mean 'train'?; what follows -- is");
   Words slices = training("a");
   slices.insert(slices.end(), {"--set", "train.slices=1"});
   refuse({"--ranks", "2"}, slices, "train.ranks: 2 is more than train.slices, which is 1");

@@ -4,6 +4,7 @@
 
 #include "base/json/json.h"
 #include "cli/testing/program.h"
+#include "kernels/codegen/testing/kernel_folder.h"
 
 namespace recmill::cli {
 namespace {
@@ -93,7 +94,8 @@ TEST_F(MpiTraining, verify_finds_the_same_bits_where_each_rank_has_a_gpu) {
   for (const char* exchange : {"host", "windows"}) {  // windows: of other processes
     const Json result =
         run_json({"verify", "a.toml", "--iterations", "4", "--set", "device=emulated", "--set",
-                  "kernels.cache=cache", "--set", std::string("gpu.exchange=") + exchange});
+                  "kernels.cache=" + kernels::codegen::kernel_folder(), "--set",
+                  std::string("gpu.exchange=") + exchange});
     EXPECT_EQ(result.value("ranks", Json()), Json::array({3})) << exchange;
   }
 }
@@ -183,7 +185,7 @@ TEST_F(MpiTraining, refuses_what_ranks_do_not_agree_on_in_one_line) {
 
 TEST_F(MpiTraining, an_error_before_ranks_meet_is_told_once_and_with_a_rank_that_alone_has_it) {
   launcher_ = processes(2);
-  expect_failure({"train", "a.toml", "--set", "train.rank=2"}, 2, "train.rank is no known key");
+  expect_failure({"train", "a.toml", "--set", "train.rank=2"}, 2, "train.rank is not a known key");
   for (const char* const verb : {"verify", "eval"})
     expect_failure({verb, "none.toml"}, 2, "cannot open", "recmill: " + path("none.toml") + ": ");
   launcher_ = second_by({}, {"train", "a.toml"});

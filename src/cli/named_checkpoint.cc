@@ -10,7 +10,7 @@ namespace recmill::cli {
 
 Result<checkpoint::Chosen> choose_checkpoint(const std::string& path, checkpoint::Which which) {
   Files& files = posix_files();
-  if (!files.is_folder(path)) return Status::BadRequest(whole_path(path) + ": is no folder");
+  if (!files.is_folder(path)) return Status::BadRequest(whole_path(path) + ": is not a folder");
   if (files.exists(path + "/" + checkpoint::kManifestName)) {
     RECMILL_ASSIGN_OR_RETURN(auto reader, checkpoint::Reader::open(files, path));
     return checkpoint::Chosen{std::move(reader), "", {}};

@@ -27,7 +27,7 @@ namespace recmill::cli {
 TEST_F(Program, names_file_line_and_key_of_a_wrong_configuration_and_exits_with_2) {
   const std::vector<std::pair<std::string, std::string>> wrong{
       {"[train]\nbatch_sise = 3\n",
-       "recmill: a.toml:2: train.batch_sise is no known key; did you mean 'batch_size'?\n"},
+       "recmill: a.toml:2: train.batch_sise is not a known key; did you mean 'batch_size'?\n"},
       {"[train]\n\nbatch_size = -3\n",
        "recmill: a.toml:3: train.batch_size: must be at least 1 and at most 16777216, is -3\n"},
       {"[model]\nkind = 'dlrn'\n", "recmill: a.toml:2: model.kind must be one of"},
@@ -108,11 +108,12 @@ TEST_F(Program, a_wrong_command_line_is_one_line_and_what_fails_leaves_no_folder
   const struct {
     std::vector<std::string> words;
     std::string message;
-  } wrong[] = {{{}, "a verb is required; see recmill --help"},
-               {{"tarin"}, "'tarin' is no verb; did you mean 'train'?; see recmill --help"},
-               {{"plan", "placment"},
-                "plan: 'placment' is no verb; did you mean 'placement'?; see recmill plan --help"},
-               {{"train"}, "train: config is required; see recmill train --help"}};
+  } wrong[] = {
+      {{}, "a verb is required; see recmill --help"},
+      {{"tarin"}, "'tarin' is not a verb; did you mean 'train'?; see recmill --help"},
+      {{"plan", "placment"},
+       "plan: 'placment' is not a verb; did you mean 'placement'?; see recmill plan --help"},
+      {{"train"}, "train: config is required; see recmill train --help"}};
   for (const auto& [words, message] : wrong) {
     const Outcome outcome = run(words);
     EXPECT_EQ(outcome.status, 2);
@@ -684,7 +685,7 @@ TEST_F(Program, what_cannot_be_read_is_one_line_with_its_place_for_every_verb_an
       {"data/train.tsv", "criteo_tsv", "split.by = 'fraction'\nsplit.eval_fraction = 1\n",
        "a.toml:6: data.split.eval_fraction: 1 leaves no rows for training"},
       {"data/train.tsv", "criteo_tsv", "prefetch = -1\n", "a.toml:5: data.prefetch"},
-      {"data/train.tsv", "criteo_tsv", "rosw = 7\n", "a.toml:5: data.rosw is no known key"}};
+      {"data/train.tsv", "criteo_tsv", "rosw = 7\n", "a.toml:5: data.rosw is not a known key"}};
   const std::vector<std::string> verbs[]{
       {"stats", "a.toml"}, {"convert", "a.toml", "--out", "out.csv"}, {"train", "a.toml"}};
   const auto names = *posix_files().list(folder_.path());

@@ -81,7 +81,7 @@ TEST_F(StatsCounts, of_wrong_requests_are_refused_in_one_line) {
   expect_refused({"stats", "--merge", "a.counts", "c.counts", "--counts", "x.counts"},
                  "--merge c.counts: no such file");
   expect_refused({"stats", "--merge", "a.counts", "a.toml", "--counts", "x.counts"},
-                 "a.toml: is no file of access counts");
+                 "a.toml: is not a file of access counts");
   expect_refused({"stats", "--merge", "a.counts"}, "--merge: name the file");
   expect_refused({"stats", "a.toml", "--merge", "a.counts", "--counts", "x.counts"},
                  "--merge: takes files alone");

@@ -7,6 +7,7 @@
 #include "cli/testing/bags.h"
 #include "cli/testing/program.h"
 #include "kernels/codegen/testing/documented_template.h"
+#include "kernels/codegen/testing/kernel_folder.h"
 #include "kernels/tune/record.h"
 
 namespace recmill::cli {
@@ -16,9 +17,9 @@ namespace {
 std::string bags(const std::string& kernels) {
   return bags_config("rows = 100\ndims = [4, 8, 16]\n",
                      "mean = 20\ndeviation = 9\nlongest = 50\ncoverage = 0.6\nrows = 400\n",
-                     "slices = 4\n[tune]\nbatch_sizes = [64, 1, 200]\n[kernels]\ncache = 'cache'\n"
-                     "compiler = '" RECMILL_COMPILER "'\n" +
-                         kernels);
+                     "slices = 4\n[tune]\nbatch_sizes = [64, 1, 200]\n[kernels]\ncache = '" +
+                         kernels::codegen::kernel_folder() +
+                         "'\ncompiler = '" RECMILL_COMPILER "'\n" + kernels);
 }
 
 /// Of tunings whose record need not be a good one: a batch, few values and rounds.
@@ -235,7 +236,8 @@ TEST_F(Tune, generated_code_trains_the_same_rows_and_is_compiled_once) {
 
 TEST_F(Tune, without_generated_code_a_run_ends_in_one_line_or_with_pre_built_kernels) {
   write("plain.toml", bags("generated = 'never'\n"));
-  const Json tuned = run_json({"tune", "plain.toml", kBriefly, "--quiet"})["embedding_pool"];
+  const Json tuned = run_json({"tune", "plain.toml", kBriefly, "--quiet", "--set",
+                               "kernels.cache=cache"})["embedding_pool"];
   EXPECT_TRUE(tuned["branches_ms"].is_null());  // not measured
   EXPECT_NE(run({"tune", "--replay", "tuned/plain.json"})
                 .out.find("embedding_pool.branches_ms    not measured\n"),
@@ -409,13 +411,15 @@ TEST_F(Tune, writes_a_page_of_a_fresh_record_and_of_the_one_that_is_there) {
   const Outcome both = run({"tune", "--replay", "tuned/plain.json", "--html", "c.html"});
   EXPECT_EQ(both.status, 2);
   EXPECT_EQ(both.err, "recmill: --html: name the configuration of the record, not --replay\n");
-  EXPECT_EQ(run({"tune", "plain.toml", "--quiet", "--html", "d.html", "--seed", "7"}).err,
-            "recmill: --seed: is not of the record that is there, tuned/plain.json, whose page is "
-            "made; --overwrite tunes again\n");
+  EXPECT_EQ(
+      run({"tune", "plain.toml", "--quiet", "--html", "d.html", "--seed", "7"}).err,
+      "recmill: --seed: has no effect on the record that is there, tuned/plain.json, whose page is "
+      "made; --overwrite tunes again\n");
   EXPECT_EQ(run({"tune", "plain.toml", "--seed", "-1"}).err,
             "recmill: tune: --seed: must be at least 0, is -1; see recmill tune --help\n");
-  EXPECT_EQ(run({"tune", "--replay", "tuned/plain.json", "--rounds", "1"}).err,
-            "recmill: --rounds: is not of --replay, which chooses from the times in a record\n");
+  EXPECT_EQ(
+      run({"tune", "--replay", "tuned/plain.json", "--rounds", "1"}).err,
+      "recmill: --rounds: does not go with --replay, which chooses from the times in a record\n");
 }
 
 TEST_F(Tune, measures_nothing_for_a_page_that_cannot_be_written) {

@@ -75,7 +75,7 @@ void add_config_arguments(CLI::App& verb, ConfigArguments& arguments) {
                       config::workload_names() + ")")
       ->required();
   verb.add_option("--set", arguments.sets,
-                  "one key=value in place of the file's; --set again for each other")
+                  "replace a key of the file, as key=value; repeat --set for others")
       ->allow_extra_args(false);
 }
 

@@ -140,9 +140,10 @@ Status import_file(const ImportArguments& arguments) {
   }
   RECMILL_RETURN_IF_ERROR(refuse_existing(written, arguments.overwrite));
   RECMILL_ASSIGN_OR_RETURN(const auto readers, open_tensors(arguments, *base));
-  RECMILL_RETURN_IF_ERROR(checkpoint::import_tensors(
-      posix_files(), *base, readers, arguments.out,
-      arguments.overwrite ? checkpoint::Standing::replace : checkpoint::Standing::keep));
+  RECMILL_RETURN_IF_ERROR(checkpoint::import_tensors(posix_files(), *base, readers, arguments.out,
+                                                     arguments.overwrite
+                                                         ? checkpoint::ExistingCheckpoint::replace
+                                                         : checkpoint::ExistingCheckpoint::keep));
   size_t replaced = 0;
   for (const auto& reader : readers) replaced += reader->tensors().size();
   print_result({{"checkpoint", written}, {"replaced", replaced}}, arguments.json);
@@ -153,7 +154,7 @@ Status import_file(const ImportArguments& arguments) {
 
 void add_inspect(CLI::App& app, Chosen& chosen) {
   auto arguments = std::make_shared<InspectArguments>();
-  CLI::App* verb = app.add_subcommand("inspect", "say what a checkpoint holds");
+  CLI::App* verb = app.add_subcommand("inspect", "print what a checkpoint holds");
   verb->add_option("checkpoint", arguments->checkpoint, kNamedCheckpoint)->required();
   verb->add_flag("--verify", arguments->verify, "check every checksum and that no row is missing");
   verb->add_flag("--json", arguments->json, "print one JSON object");

@@ -12,14 +12,14 @@
 namespace recmill::cli {
 namespace {
 
-struct Arguments {
+struct CompileArguments {
   ConfigArguments config;
   train::CompiledOpRequest request;
   std::string out;
   bool overwrite = false, json = false;
 };
 
-Status compile(const Arguments& arguments) {
+Status compile(const CompileArguments& arguments) {
   Files& files = posix_files();
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--out", arguments.out, arguments.overwrite));
   // Nothing is compiled for a file that cannot be written.
@@ -42,18 +42,21 @@ Status compile(const Arguments& arguments) {
 }  // namespace
 
 void add_compile(CLI::App& app, Chosen& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<CompileArguments>();
   CLI::App* verb = app.add_subcommand(
-      "compile", "make lookups a shared library that PyTorch's torch.ops.load_library loads");
+      "compile",
+      "compile lookups into a shared library that PyTorch loads (torch.ops.load_library)");
   add_config_arguments(*verb, arguments->config);
   verb->add_option("--out", arguments->out, "the library to write, as librecmill_NAME.so")
       ->required();
   verb->add_option("--name", arguments->request.name,
-                   "of the operator, torch.ops.recmill.NAME; default: the run's");
-  verb->add_option("--arch", arguments->request.architectures,
-                   "of a GPU that it runs on too, as sm_90; --arch again for each other")
+                   "name of the operator, torch.ops.recmill.NAME; default: the run's");
+  verb->add_option(
+          "--arch", arguments->request.architectures,
+          "also compile for GPUs of this architecture, such as sm_90; repeat --arch for others")
       ->allow_extra_args(false);
-  verb->add_option("--python", arguments->request.python, "interpreter whose PyTorch it is for")
+  verb->add_option("--python", arguments->request.python,
+                   "Python interpreter whose PyTorch the library is for")
       ->capture_default_str();
   verb->add_flag("--overwrite", arguments->overwrite, "replace the library that is there");
   verb->add_flag("--json", arguments->json, "print one JSON object");

@@ -115,9 +115,10 @@ Status convert_rows(const ConvertArguments& arguments) {
 void add_synth(CLI::App& app, Chosen& chosen) {
   auto arguments = std::make_shared<SynthArguments>();
   CLI::App* verb = app.add_subcommand("synth", "make a data set with a planted click model");
-  verb->add_option("config", arguments->config, "TOML file of options; none: Criteo's shape");
+  verb->add_option("config", arguments->config,
+                   "TOML file of options; default: the shape of Criteo's logs");
   verb->add_option("--set", arguments->sets,
-                   "one key=value in place of the file's; --set again for each other")
+                   "replace a key of the file, as key=value; repeat --set for others")
       ->allow_extra_args(false);
   verb->add_option("--out", arguments->out, "folder to write");
   verb->add_option("--rows", arguments->rows, "training rows; 0: as the configuration says");
@@ -135,9 +136,10 @@ void add_convert(CLI::App& app, Chosen& chosen) {
   CLI::App* verb = app.add_subcommand("convert", "write a configuration's rows in another format");
   add_config_arguments(*verb, arguments->config);
   verb->add_option("--out", arguments->out,
-                   "file; its name says the format: .tsv .csv .parquet .arrow, .gz .zst")
+                   "file to write; its ending chooses the format: .tsv or .csv (also with .gz or "
+                   ".zst), .parquet or .arrow")
       ->required();
-  verb->add_option("--subset", arguments->subset, "train, eval or all");
+  verb->add_option("--subset", arguments->subset, "rows to write: train, eval or all");
   verb->add_flag("--overwrite", arguments->overwrite, "replace a file that is there");
   verb->add_flag("--json", arguments->json, "print one JSON object");
   verb->add_flag("--quiet", arguments->quiet, "show no progress");

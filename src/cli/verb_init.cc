@@ -10,7 +10,7 @@
 namespace recmill::cli {
 namespace {
 
-struct Arguments {
+struct InitArguments {
   std::string data, out, label;
   bool overwrite = false, json = false;
 };
@@ -27,7 +27,7 @@ Json to_json(const reader::SchemaGuess& guess) {
           {"tables", std::move(tables)}};
 }
 
-Status write_config(const Arguments& arguments) {
+Status write_config(const InitArguments& arguments) {
   Files& files = posix_files();
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--out", arguments.out, arguments.overwrite));
   RECMILL_ASSIGN_OR_RETURN(const auto guess,
@@ -53,7 +53,7 @@ Status write_config(const Arguments& arguments) {
 }  // namespace
 
 void add_init(CLI::App& app, Chosen& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<InitArguments>();
   CLI::App* verb = app.add_subcommand(
       "init", "guess a configuration from text, JSON lines, libsvm, Parquet, Arrow IPC or ORC");
   verb->add_option("data", arguments->data, "a file, a folder or a pattern")->required();

@@ -31,7 +31,8 @@ Status check_verb(const std::string& word, const CLI::App& app) {
     if (!each->get_group().empty() && each->get_name() != "launch")
       verbs.push_back(each->get_name());
   if (std::ranges::find(verbs, word) != verbs.end()) return {};
-  return Status::BadRequest("launch: '" + word + "' is no verb" + config::suggestion(word, verbs) +
+  return Status::BadRequest("launch: '" + word + "' is not a verb" +
+                            config::suggestion(word, verbs) +
                             "; what follows -- is a verb with its arguments, such as train CONFIG");
 }
 
@@ -100,24 +101,25 @@ void add_launch(CLI::App& app, Chosen& chosen) {
       "launch",
       "start a verb on ranks over MPI, on this host or on several; watch them, and go on from the "
       "newest checkpoint when one is lost");
-  verb->add_option("--ranks", ranks->count, "ranks, each a process")->required();
+  verb->add_option("--ranks", ranks->count, "number of ranks, each of which is a process")
+      ->required();
+  verb->add_option("--hosts", options->hosts,
+                   "file of hosts, one a line: NAME slots=N, where N is how many ranks it may "
+                   "hold; default: this host");
   verb->add_option(
-      "--hosts", options->hosts,
-      "file of hosts, a line each: NAME slots=N, the ranks it may hold; none: this host");
-  verb->add_option("--resume-ranks", ranks->resume_count,
-                   "ranks after a loss; 0: as many as before, or as the hosts that are left hold");
-  verb->add_option("--restarts", ranks->restarts, "starts after a loss, at most")
-      ->capture_default_str();
+      "--resume-ranks", ranks->resume_count,
+      "ranks after a loss; 0: as many as before, or as many as the hosts that are left may hold");
+  verb->add_option("--restarts", ranks->restarts, "restarts, at most")->capture_default_str();
   verb->add_option("--silence-seconds", ranks->limits.silence_seconds,
-                   "without a sign of life, after which a rank is lost")
+                   "seconds without a sign of life after which a rank counts as lost")
       ->capture_default_str();
   verb->add_option("--start-seconds", ranks->limits.start_seconds,
-                   "in which all ranks have started")
+                   "seconds in which all ranks must have started")
       ->capture_default_str();
   verb->add_option("--mpirun", options->mpirun, "launcher of Open MPI or MPICH")
       ->capture_default_str();
   verb->add_option("--remote-shell", options->remote_shell,
-                   "in place of ssh: called with a host and a command");
+                   "command in place of ssh; it is called with a host and a command");
   verb->add_option("words", ranks->words, "-- and the verb with its arguments")->required();
   verb->callback([options, ranks, &app, &chosen] {
     chosen.action = [options, ranks, &app] { return launch_job(*options, *ranks, app); };

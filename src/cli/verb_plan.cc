@@ -26,7 +26,7 @@ namespace {
 using placement::PlannedWay;
 using placement::PlannerKind;
 
-struct Arguments {
+struct PlanArguments {
   ConfigArguments config;
   std::vector<std::string> planners;
   std::string out, html, judge;
@@ -44,7 +44,7 @@ Result<PlannerKind> planner_named(const std::string& name) {
 
 /// The MILP is for few devices and partitions, and slow: only by name, here or as the run's
 /// planner.
-Result<std::vector<PlannerKind>> planners_of(const Arguments& arguments, PlannerKind of_run) {
+Result<std::vector<PlannerKind>> planners_of(const PlanArguments& arguments, PlannerKind of_run) {
   std::vector<PlannerKind> kinds;
   for (const std::string& name : arguments.planners) {
     RECMILL_ASSIGN_OR_RETURN(const PlannerKind kind, planner_named(name));
@@ -66,7 +66,7 @@ std::string refusal_of(const PlannedWay& way, const train::PlacementOptions& opt
 }
 
 /// Whether planners that somebody named, here or in the configuration, have a plan for a run.
-Status check_named(const Arguments& arguments, const std::vector<PlannedWay>& ways,
+Status check_named(const PlanArguments& arguments, const std::vector<PlannedWay>& ways,
                    const train::PlacementOptions& options) {
   for (const PlannedWay& way : ways) {
     const std::string why = refusal_of(way, options);
@@ -112,7 +112,7 @@ int64_t memory_of_device(const train::ResolvedRun& run) {
   return train::available_bytes() / run.ranks;
 }
 
-Status write_chosen(const Arguments& arguments, const std::vector<PlannedWay>& ways,
+Status write_chosen(const PlanArguments& arguments, const std::vector<PlannedWay>& ways,
                     const std::string& planner) {
   const auto chosen = std::ranges::find_if(ways, [&](const PlannedWay& way) {
     return way.name.empty() && name_of(way.kind) == planner;
@@ -125,7 +125,7 @@ Status write_chosen(const Arguments& arguments, const std::vector<PlannedWay>& w
   return write_plan(posix_files(), arguments.out, chosen->proposal.plan);
 }
 
-void print(const Arguments& arguments, const placement::Problem& problem,
+void print(const PlanArguments& arguments, const placement::Problem& problem,
            const std::vector<PlannedWay>& ways, const std::vector<std::string>& assumed) {
   if (arguments.json) {
     for (const PlannedWay& way : ways) std::puts(to_json(problem, way).dump().c_str());
@@ -140,7 +140,7 @@ void print(const Arguments& arguments, const placement::Problem& problem,
     if (way.refused.empty()) std::fputs(("\n" + explain(problem, way)).c_str(), stdout);
 }
 
-Status plan(const Arguments& arguments) {
+Status plan(const PlanArguments& arguments) {
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--out", arguments.out, arguments.overwrite));
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--html", arguments.html, arguments.overwrite));
   RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
@@ -216,7 +216,7 @@ void add_measure(CLI::App& verb, Chosen& chosen) {
       ->add_option("--out", arguments->out, "write the cluster to this file, for placement.cluster")
       ->required();
   measured->add_option("--ranks", arguments->ranks,
-                       "by threads so many; by MPI at most one for each process");
+                       "number of ranks; threads by default, by MPI at most one for each process");
   measured->add_flag("--overwrite", arguments->overwrite, "replace the file that is there");
   measured->add_flag("--json", arguments->json, "print one JSON object");
   measured->callback([arguments, &chosen] {
@@ -227,20 +227,24 @@ void add_measure(CLI::App& verb, Chosen& chosen) {
 }  // namespace
 
 void add_plan(CLI::App& app, Chosen& chosen) {
-  CLI::App* verb = app.add_subcommand("plan", "decide, and say why, before anything is allocated");
+  CLI::App* verb = app.add_subcommand(
+      "plan", "plan where rows are stored, before anything is allocated; measure links for that");
   verb->require_subcommand(1);
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<PlanArguments>();
   CLI::App* placement =
       verb->add_subcommand("placement", "decide which device stores each row of each table");
   add_config_arguments(*placement, arguments->config);
-  placement->add_option("--planner", arguments->planners,
-                        "these alone; default: all, milp, which is for few partitions, where it is "
-                        "placement.planner");
-  placement->add_option("--judge", arguments->judge, "price the plan of this file beside them");
+  placement->add_option(
+      "--planner", arguments->planners,
+      "planners to compare; default: all, but milp, which is for few partitions, only "
+      "where it is placement.planner");
+  placement->add_option("--judge", arguments->judge,
+                        "also compute the cost of the plan in this file");
   placement->add_option("--out", arguments->out,
                         "write the plan of placement.planner to this file");
-  placement->add_option("--html", arguments->html, "write a page with pictures there");
-  placement->add_flag("--explain", arguments->explain, "device by device and table by table");
+  placement->add_option("--html", arguments->html, "write a page with pictures to this file");
+  placement->add_flag("--explain", arguments->explain,
+                      "also print it device by device and table by table");
   placement->add_flag("--overwrite", arguments->overwrite, "replace files that are there");
   placement->add_flag("--json", arguments->json, "print one JSON object a planner");
   placement->callback(

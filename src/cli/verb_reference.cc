@@ -50,16 +50,23 @@ class SectionPages {
   std::string keys_, sections_;
 };
 
-std::string verbs_page(const CLI::App& app) {
-  std::string page =
-      "# The program\n\nExit status: 0 done; 1 failed while running; 2 the request "
-      "was wrong.\n";
+/// What --help says of each verb, and of each verb of a verb.
+std::string help_of_verbs(const CLI::App& app, const std::string& program) {
+  std::string page;
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App* any) {
          return !any->get_group().empty();  // others are for programs alone
        })) {
-    page += "\n## recmill " + verb->get_name() + "\n\n```\n" + verb->help("recmill") + "```\n";
+    const std::string name = program + " " + verb->get_name();
+    page += "\n## " + name + "\n\n```\n" + verb->help(program) + "```\n";
+    page += help_of_verbs(*verb, name);
   }
   return page;
+}
+
+std::string verbs_page(const CLI::App& app) {
+  return "# The program\n\nExit status: 0 done; 1 failed while running; 2 the request was "
+         "wrong.\n" +
+         help_of_verbs(app, "recmill");
 }
 
 Pages reference_pages(const CLI::App& app) {
@@ -74,7 +81,7 @@ Pages reference_pages(const CLI::App& app) {
   return pages;
 }
 
-struct Arguments {
+struct ReferenceArguments {
   std::string out = "docs/reference";
   bool check = false;
 };
@@ -93,7 +100,7 @@ Status compare_pages(const Pages& pages, const std::string& folder) {
   return {};
 }
 
-Status write_pages(const CLI::App& app, const Arguments& arguments) {
+Status write_pages(const CLI::App& app, const ReferenceArguments& arguments) {
   const Pages pages = reference_pages(app);
   if (arguments.check) return compare_pages(pages, arguments.out);
   RECMILL_RETURN_IF_ERROR(posix_files().make_folder(arguments.out));
@@ -106,7 +113,7 @@ Status write_pages(const CLI::App& app, const Arguments& arguments) {
 }  // namespace
 
 void add_reference(CLI::App& app, Chosen& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ReferenceArguments>();
   CLI::App* verb = app.add_subcommand("reference", "write the reference of options and verbs");
   verb->add_option("--out", arguments->out, "folder of the pages")->capture_default_str();
   verb->add_flag("--check", arguments->check, "compare with the pages that are there instead");

@@ -14,7 +14,7 @@
 namespace recmill::cli {
 namespace {
 
-struct Arguments {
+struct ScoreArguments {
   ConfigArguments config;
   train::ScoringRequest request;
   int64_t batch = 0;
@@ -23,7 +23,7 @@ struct Arguments {
   bool latency = false, overwrite = false, json = false, quiet = false;
 };
 
-Status score(const Arguments& arguments, Chosen& chosen) {
+Status score(const ScoreArguments& arguments, Chosen& chosen) {
   chosen.on_ranks = true;
   const std::string& out = arguments.request.predictions;
   if (!out.empty()) RECMILL_RETURN_IF_ERROR(reader::check_column_file(out).at("--out"));
@@ -55,16 +55,15 @@ Status score(const Arguments& arguments, Chosen& chosen) {
   return {};
 }
 
-std::shared_ptr<Arguments> add_scoring(CLI::App& verb, Chosen& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+std::shared_ptr<ScoreArguments> add_scoring(CLI::App& verb, Chosen& chosen) {
+  auto arguments = std::make_shared<ScoreArguments>();
   add_config_arguments(verb, arguments->config);
   verb.add_option("--checkpoint", arguments->request.checkpoint,
                   "checkpoint folder, or best or newest of the run; by default the best where the "
                   "run keeps it (train.checkpoint.keep_best), else the newest");
-  verb.add_option(
-      "--rows", arguments->request.rows,
-      "files or patterns, relative to the current folder, all of whose rows are scored in "
-      "place of the evaluation rows");
+  verb.add_option("--rows", arguments->request.rows,
+                  "score all rows of these files or patterns, relative to the current folder, in "
+                  "place of the evaluation rows");
   verb.add_flag("--json", arguments->json, "print the metrics as one JSON object");
   verb.add_flag("--quiet", arguments->quiet, "show no progress");
   verb.callback([arguments, &chosen] {
@@ -87,13 +86,13 @@ void add_predict(CLI::App& app, Chosen& chosen) {
                    ".csv.zst)")
       ->required();
   verb->add_option("--key", arguments->key,
-                   "what tells rows apart beside their scores: row (its file, and rows of the file "
-                   "before it; the default), or the name of a column");
+                   "what identifies a row in the file: row (its file and its number there, from 0; "
+                   "the default), or the name of a column, whose value is written");
   verb->add_flag("--overwrite", arguments->overwrite, "replace a file that is there");
-  auto* const latency = verb->add_flag(
-      "--latency", arguments->latency,
-      "answer the rows as requests, and report percentiles of the time from ids to logits; reading "
-      "and preprocessing are done, and told, before");
+  auto* const latency =
+      verb->add_flag("--latency", arguments->latency,
+                     "treat rows as requests, and report percentiles of the time from ids to "
+                     "logits; reading and preprocessing come before, and are reported apart");
   verb->add_option("--batch", arguments->batch,
                    "samples of a request, over all ranks; by default train.eval_batch_size")
       ->needs(latency)

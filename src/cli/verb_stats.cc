@@ -28,7 +28,7 @@ namespace {
 // Rows of a batch, and raw ids of one, as far as the batch before it tells.
 constexpr int64_t kFirstBatchRows = 64, kBatchRows = 8192, kBatchIds = 16'000'000;
 
-struct Arguments {
+struct StatsArguments {
   ConfigArguments config;
   int64_t rows = 0, id_limit = 2'000'000;
   std::string counts, html;
@@ -58,7 +58,7 @@ Result<std::vector<stats::ColumnTable>> tables_of(const train::RunOptions& optio
   return tables;
 }
 
-Result<FeatureStats> measure(const config::RunConfig& config, const Arguments& arguments) {
+Result<FeatureStats> measure(const config::RunConfig& config, const StatsArguments& arguments) {
   RECMILL_ASSIGN_OR_RETURN(const train::RunOptions options, train::expand_workload(config.options));
   DataOptions data = options.data;
   data.shuffle.kind = ShuffleKind::none;  // the figures do not depend on the order
@@ -94,7 +94,7 @@ bool is_hex(const DataOptions& data, const std::string& column) {
   return found != data.columns.end() && found->id_text == IdText::hex;
 }
 
-Status print_stats(const Arguments& arguments) {
+Status print_stats(const StatsArguments& arguments) {
   RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
                            config::load_run_config(arguments.config.path, arguments.config.sets));
   const auto measured = measure(config, arguments);
@@ -113,7 +113,8 @@ Status print_stats(const Arguments& arguments) {
   return {};
 }
 
-Status write_and_print(const AccessCounts& counts, const Arguments& arguments, ThreadPool& pool) {
+Status write_and_print(const AccessCounts& counts, const StatsArguments& arguments,
+                       ThreadPool& pool) {
   RECMILL_RETURN_IF_ERROR(stats::write_counts(counts, arguments.counts, posix_files(), pool));
   const std::vector<stats::TableShares> shares = stats::shares_of(counts);
   if (arguments.json) {
@@ -130,7 +131,7 @@ Status write_and_print(const AccessCounts& counts, const Arguments& arguments, T
 }
 
 /// Rows of the run's tables, counted by its ranks.
-Status count_rows(const Arguments& arguments, Chosen& chosen) {
+Status count_rows(const StatsArguments& arguments, Chosen& chosen) {
   chosen.on_ranks = true;
   RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
                            config::load_run_config(arguments.config.path, arguments.config.sets));
@@ -152,7 +153,7 @@ Status count_rows(const Arguments& arguments, Chosen& chosen) {
   return write_and_print(**counts, arguments, pool);
 }
 
-Status merge_files(const Arguments& arguments) {
+Status merge_files(const StatsArguments& arguments) {
   ThreadPool pool(train::machine_cores());
   std::vector<AccessCounts> counts;
   for (const std::string& path : arguments.merge) {
@@ -166,13 +167,14 @@ Status merge_files(const Arguments& arguments) {
   return write_and_print(merged, arguments, pool);
 }
 
-Status run_stats(const Arguments& arguments, Chosen& chosen) {
+Status run_stats(const StatsArguments& arguments, Chosen& chosen) {
   if (arguments.rows < 0) return Status::BadRequest("--rows: must not be negative");
   if (arguments.id_limit < 2) return Status::BadRequest("--id-limit: must be 2 or more");
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--counts", arguments.counts, arguments.overwrite));
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--html", arguments.html, arguments.overwrite));
   if (!arguments.html.empty() && (!arguments.counts.empty() || !arguments.merge.empty()))
-    return Status::BadRequest("--html: is of the columns, not of --counts and --merge");
+    return Status::BadRequest(
+        "--html: does not go with --counts and --merge; its page is of the columns");
   if (arguments.merge.empty() && arguments.config.path.empty())
     return Status::BadRequest("stats: name a configuration or a workload, or --merge FILES");
   if (arguments.merge.empty())
@@ -187,20 +189,21 @@ Status run_stats(const Arguments& arguments, Chosen& chosen) {
 }  // namespace
 
 void add_stats(CLI::App& app, Chosen& chosen) {
-  auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb =
-      app.add_subcommand("stats", "measure the columns of the training rows: ids, skew, missing");
+  auto arguments = std::make_shared<StatsArguments>();
+  CLI::App* verb = app.add_subcommand(
+      "stats", "measure the columns of the training rows: distinct ids, skew, missing values");
   add_config_arguments(*verb, arguments->config);
   verb->get_option("config")->required(false);
-  verb->add_option("--rows", arguments->rows, "the first so many rows alone; 0: all");
+  verb->add_option("--rows", arguments->rows, "measure only so many rows, the first ones; 0: all");
   verb->add_option("--id-limit", arguments->id_limit,
-                   "ids of a column that are counted exactly, some 60 bytes each")
+                   "distinct ids of a column that are counted exactly; each takes some 60 bytes")
       ->capture_default_str();
   verb->add_option("--counts", arguments->counts,
-                   "count how often each row of the tables is looked up in training, in place of "
-                   "the columns, and write that to this file");
-  verb->add_option("--merge", arguments->merge,
-                   "files of counts of different data, which --counts then names the sum of");
+                   "in place of the columns, count how often training looks up each row of each "
+                   "table, and write the counts to this file");
+  verb->add_option(
+      "--merge", arguments->merge,
+      "add up these files of counts, of different data, and write the sum to the file of --counts");
   verb->add_option("--html", arguments->html,
                    "write a page of the columns to this file: how they spread, the label by value");
   verb->add_flag("--overwrite", arguments->overwrite, "replace a file that is there");

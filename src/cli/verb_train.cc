@@ -31,7 +31,7 @@
 namespace recmill::cli {
 namespace {
 
-struct Arguments {
+struct TrainArguments {
   ConfigArguments config;
   bool resume = false, overwrite = false, dry_run = false, json = false, quiet = false;
   std::string export_plain, html;
@@ -145,7 +145,8 @@ Result<std::vector<Json>> metrics_of(const train::RunOptions& options) {
 }
 
 // The profile is a table for people, and a page where one is wanted.
-Status print_summary(Json summary, const Arguments& arguments, const train::RunOptions& options) {
+Status print_summary(Json summary, const TrainArguments& arguments,
+                     const train::RunOptions& options) {
   if (!arguments.html.empty()) {
     RunPage page{options.name, summary, {}, config::to_toml(options)};
     RECMILL_ASSIGN_OR_RETURN(page.metrics, metrics_of(options));
@@ -162,7 +163,7 @@ Status print_summary(Json summary, const Arguments& arguments, const train::RunO
   return {};
 }
 
-Status train_model(const Arguments& arguments, Chosen& chosen) {
+Status train_model(const TrainArguments& arguments, Chosen& chosen) {
   chosen.on_ranks = !arguments.dry_run;
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--html", arguments.html, /*overwrite=*/true));
   RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
@@ -201,7 +202,7 @@ Status train_model(const Arguments& arguments, Chosen& chosen) {
 }  // namespace
 
 void add_train(CLI::App& app, Chosen& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TrainArguments>();
   CLI::App* verb = app.add_subcommand("train", "train a model, with evaluations on the way");
   add_config_arguments(*verb, arguments->config);
   auto* resume =

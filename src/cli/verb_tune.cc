@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kGpuRounds = 5;  // where nobody says
 
-struct Arguments {
+struct TuneArguments {
   ConfigArguments config;
   train::TuningRequest request;
   std::string replay, html;
@@ -44,16 +44,16 @@ Result<double> seconds_of(const std::string& text) {
   return value * unit;
 }
 
-/// Of options that would not be looked at: "--rounds: is not of ...".
+/// Options that would not be looked at: "--rounds: does not go with ...".
 Status refuse_options(const CLI::App& verb, std::initializer_list<const char*> options,
-                      const std::string& is) {
+                      const std::string& why) {
   for (const char* option : options)
-    if (verb.count(option) > 0) return Status::BadRequest(std::string(option) + ": is " + is);
+    if (verb.count(option) > 0) return Status::BadRequest(std::string(option) + ": " + why);
   return {};
 }
 
 /// Chooses again from recorded times; touches no clock.
-Status replay_times(const Arguments& arguments) {
+Status replay_times(const TuneArguments& arguments) {
   RECMILL_ASSIGN_OR_RETURN(const std::string text, read_text(posix_files(), arguments.replay));
   RECMILL_ASSIGN_OR_RETURN(auto record, kernels::tune::parse_record(text, arguments.replay));
   RECMILL_ASSIGN_OR_RETURN(const auto again, train::replay(std::move(record)));
@@ -64,7 +64,7 @@ Status replay_times(const Arguments& arguments) {
 }
 
 /// The record, measured now, or the one that is there where only its page is asked for.
-Result<kernels::tune::TuningRecord> tuned_record(Arguments& arguments,
+Result<kernels::tune::TuningRecord> tuned_record(TuneArguments& arguments,
                                                  const config::RunConfig& config,
                                                  const CLI::App& verb) {
   const std::string path = train::tuning_record_path(config.options);
@@ -73,7 +73,7 @@ Result<kernels::tune::TuningRecord> tuned_record(Arguments& arguments,
   if (!shows) RECMILL_RETURN_IF_ERROR(refuse_existing(path, replaces));
   if (shows)
     RECMILL_RETURN_IF_ERROR(refuse_options(verb, {"--budget", "--rounds", "--seed"},
-                                           "not of the record that is there, " + path +
+                                           "has no effect on the record that is there, " + path +
                                                ", whose page is made; --overwrite tunes again"));
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--html", arguments.html, /*overwrite=*/true));
   if (!arguments.html.empty())
@@ -101,13 +101,13 @@ Result<kernels::tune::TuningRecord> tuned_record(Arguments& arguments,
 }
 
 /// What training and tuning on a GPU would load, compiled where no GPU need be.
-Status compile_for_gpus(const Arguments& arguments) {
+Status compile_for_gpus(const TuneArguments& arguments) {
   if (arguments.config.path.empty())
     return Status::BadRequest("tune: name a configuration or a workload");
   RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
                            config::load_run_config(arguments.config.path, arguments.config.sets));
   if (config.options.device != DeviceKind::cuda)
-    return Status::BadRequest("--compile-only: is of --device cuda");
+    return Status::BadRequest("--compile-only: needs --device cuda");
   const auto run = train::resolve_run(config.options, posix_files());
   if (!run.ok()) return config.locate(run.status());
   train::GpuKernelsRequest request;
@@ -125,33 +125,34 @@ Status compile_for_gpus(const Arguments& arguments) {
 Status check_compile_only(const CLI::App& verb) {
   if (verb.count("--compile-only") == 0)
     return verb.count("--arch") == 0 ? Status{}
-                                     : Status::BadRequest("--arch: is of --compile-only");
+                                     : Status::BadRequest("--arch: needs --compile-only");
   return refuse_options(
       verb, {"--budget", "--rounds", "--html", "--replay", "--if-drifted", "--overwrite"},
-      "not of --compile-only, which measures nothing");
+      "does not go with --compile-only, which measures nothing");
 }
 Status check_replay(const CLI::App& verb) {
   return refuse_options(verb,
                         {"config", "--set", "--device", "--seed", "--budget", "--rounds",
                          "--if-drifted", "--overwrite"},
-                        "not of --replay, which chooses from the times in a record");
+                        "does not go with --replay, which chooses from the times in a record");
 }
 
 /// What only one of the tuners has, and the rounds of each.
-Status check_request(Arguments& arguments, DeviceKind device, bool rounds_given) {
+Status check_request(TuneArguments& arguments, DeviceKind device, bool rounds_given) {
   if (device == DeviceKind::cpu) return {};
   const std::string key = "device = \"" + std::string(name_of(device)) + "\"";
   if (arguments.request.budget_seconds > 0.0)
-    return Status::BadRequest("--budget: is of device = \"cpu\", not of " + key);
+    return Status::BadRequest("--budget: needs device = \"cpu\", and this is " + key);
   if (arguments.request.if_drifted)
-    return Status::BadRequest("--if-drifted: is of device = \"cpu\", not of " + key);
+    return Status::BadRequest("--if-drifted: needs device = \"cpu\", and this is " + key);
   if (rounds_given && device == DeviceKind::emulated)
-    return Status::BadRequest("--rounds: " + key + " counts, the same each time, and needs one");
+    return Status::BadRequest("--rounds: does not go with " + key +
+                              ", which counts, with the same result each time");
   if (!rounds_given) arguments.request.rounds = kGpuRounds;
   return {};
 }
 
-Status tune(Arguments& arguments, const std::string& budget, const CLI::App& verb) {
+Status tune(TuneArguments& arguments, const std::string& budget, const CLI::App& verb) {
   RECMILL_RETURN_IF_ERROR(check_compile_only(verb));
   if (!arguments.device.empty()) arguments.config.sets.push_back("device=" + arguments.device);
   if (arguments.compile_only) return compile_for_gpus(arguments);
@@ -180,7 +181,7 @@ Status tune(Arguments& arguments, const std::string& budget, const CLI::App& ver
 }  // namespace
 
 void add_tune(CLI::App& app, Chosen& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TuneArguments>();
   auto budget = std::make_shared<std::string>();
   CLI::App* verb =
       app.add_subcommand("tune", "find the schedule of every feature's embedding kernels");
@@ -188,27 +189,28 @@ void add_tune(CLI::App& app, Chosen& chosen) {
   verb->get_option("config")->required(false);
   verb->add_option("--budget", *budget, "time limit, such as 90s or 5m; none by default");
   verb->add_option("--rounds", arguments->request.rounds,
-                   "times that each candidate is timed; 5 on a GPU, of the emulated one always 1")
+                   "how often each candidate is timed; the default on a GPU is 5, on an emulated "
+                   "one it is always 1")
       ->capture_default_str();
-  verb->add_option("--seed", arguments->request.seed, "of the batches that are tuned on")
+  verb->add_option("--seed", arguments->request.seed,
+                   "seed of the batches on which candidates are timed")
       ->check(within(0))
       ->capture_default_str();
   verb->add_option("--replay", arguments->replay,
                    "choose again from the times in this record, and compare");
-  verb->add_option(
-      "--html", arguments->html,
-      "write a page with pictures there; of the record that is there, if one is and it "
-      "is not to be replaced");
+  verb->add_option("--html", arguments->html,
+                   "write a page with pictures to this file; without --overwrite, of the record "
+                   "that is there, if there is one");
   verb->add_flag("--if-drifted", arguments->request.if_drifted,
-                 "tune again only what has drifted from what the record was tuned on");
+                 "tune again only what has drifted since the record was made");
   verb->add_option("--device", arguments->device,
-                   "instead of the configuration's: cpu, cuda or emulated");
+                   "cpu, cuda or emulated, in place of the configuration's");
   verb->add_flag(
       "--compile-only", arguments->compile_only,
-      "compile what training and tuning on a GPU need, of as many ranks as train.ranks says "
-      "(0: one), and say what it takes; no GPU need be there");
+      "compile all kernels that training and tuning on a GPU take, for train.ranks ranks (0: one), "
+      "and print their registers and memory; needs no GPU");
   verb->add_option("--arch", arguments->architecture,
-                   "of the GPU to compile for: " + known_architectures())
+                   "architecture of the GPU to compile for: " + known_architectures())
       ->capture_default_str();
   verb->add_flag("--overwrite", arguments->overwrite, "replace the record that is there");
   verb->add_flag("--json", arguments->json, "print one JSON object");

@@ -17,7 +17,7 @@
 namespace recmill::cli {
 namespace {
 
-struct Arguments {
+struct VerifyArguments {
   ConfigArguments config;
   train::VerificationRequest request;
   std::vector<std::string> checkpoints;
@@ -26,7 +26,7 @@ struct Arguments {
   bool json = false;
 };
 
-Status compare_checkpoints(const Arguments& arguments) {
+Status compare_checkpoints(const VerifyArguments& arguments) {
   RECMILL_ASSIGN_OR_RETURN(const auto a, open_named_checkpoint(arguments.checkpoints[0]));
   RECMILL_ASSIGN_OR_RETURN(const auto b, open_named_checkpoint(arguments.checkpoints[1]));
   RECMILL_ASSIGN_OR_RETURN(const auto all, checkpoint::digests(*a));
@@ -56,7 +56,7 @@ void print_distances(Json result) {
   }
 }
 
-Status verify_run(Arguments& arguments, Chosen& chosen) {
+Status verify_run(VerifyArguments& arguments, Chosen& chosen) {
   if (!arguments.checkpoints.empty()) return compare_checkpoints(arguments);
   chosen.on_ranks = true;
   if (arguments.config.path.empty()) {
@@ -99,7 +99,7 @@ Status verify_run(Arguments& arguments, Chosen& chosen) {
 }  // namespace
 
 void add_verify(CLI::App& app, Chosen& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<VerifyArguments>();
   CLI::App* verb = app.add_subcommand(
       "verify", "compare the engine with the plain references, bit for bit, on your data");
   add_config_arguments(*verb, arguments->config);
@@ -107,9 +107,9 @@ void add_verify(CLI::App& app, Chosen& chosen) {
   verb->add_option("--ranks", arguments->request.ranks, "numbers of ranks to compare")
       ->delimiter(',');
   verb->add_option("--iterations", arguments->iterations,
-                   "training iterations, at most; 0: 50, against float64 100");
+                   "training iterations, at most; 0, the default, is 50, or 100 against float64");
   verb->add_option("--against", arguments->against,
-                   "float64: measure the run's and the plain run's distances to one in float64")
+                   "measure how far the run and the plain run are from a run in float64")
       ->check(CLI::IsMember({"float64"}));
   verb->add_option("--checkpoints", arguments->checkpoints,
                    "instead compare two checkpoints, or the newest of two runs")

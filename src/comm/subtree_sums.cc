@@ -15,8 +15,8 @@ int64_t SubtreeSums::vector_bytes(int64_t elements) {
 
 void SubtreeSums::reset() {
   std::lock_guard lock(mutex_);
-  for (const auto& [first, part] : standing_) free_.push_back(const_cast<float*>(part.data));
-  standing_.clear();
+  for (const auto& [first, part] : unpaired_) free_.push_back(const_cast<float*>(part.data));
+  unpaired_.clear();
 }
 
 Result<float*> SubtreeSums::take() {
@@ -40,15 +40,15 @@ void SubtreeSums::put(int slice, float* sum) {
     float* sibling = nullptr;
     {
       std::lock_guard lock(mutex_);
-      const auto found = standing_.find(other);
-      if (2 * range.size() > own_.size() / 2 || found == standing_.end() ||
+      const auto found = unpaired_.find(other);
+      if (2 * range.size() > own_.size() / 2 || found == unpaired_.end() ||
           found->second.slices.size() != range.size()) {
-        const bool fresh = standing_.emplace(range.begin, SlicePart<float>{range, sum}).second;
+        const bool fresh = unpaired_.emplace(range.begin, SlicePart<float>{range, sum}).second;
         RECMILL_CHECK(fresh, std::to_string(slice));
         return;
       }
       sibling = const_cast<float*>(found->second.data);
-      standing_.erase(found);
+      unpaired_.erase(found);
     }
     // Left plus right has the bits of right plus left.
     const float* const both[] = {sum, sibling};
@@ -61,7 +61,7 @@ void SubtreeSums::put(int slice, float* sum) {
 
 std::vector<SlicePart<float>> SubtreeSums::parts() const {
   std::vector<SlicePart<float>> parts;
-  for (const auto& [first, part] : standing_) parts.push_back(part);
+  for (const auto& [first, part] : unpaired_) parts.push_back(part);
   return parts;
 }
 

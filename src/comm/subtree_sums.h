@@ -42,7 +42,7 @@ class SubtreeSums {
   std::mutex mutex_;
   std::vector<Buffer> owned_;                 // guarded by mutex_
   std::vector<float*> free_;                  // guarded by mutex_; last in, first out
-  std::map<int, SlicePart<float>> standing_;  // guarded by mutex_; by first slice
+  std::map<int, SlicePart<float>> unpaired_;  // guarded by mutex_; by first slice
 };
 
 }  // namespace recmill

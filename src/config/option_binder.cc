@@ -56,7 +56,7 @@ Status OptionBinder::refuse_unknown() const {
   for (const auto& [key, node] : *section_.table()) {
     if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
       return wrong(node, path_.empty() ? key : path_ + "." + key,
-                   "is no known key" + suggestion(key, known_));
+                   "is not a known key" + suggestion(key, known_));
     }
   }
   return {};

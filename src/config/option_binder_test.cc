@@ -97,7 +97,8 @@ TEST(OptionBinder, one_value_stands_for_a_list_of_one) {
 }
 
 TEST(OptionBinder, errors_name_file_line_key_and_the_nearest_known_one) {
-  EXPECT_EQ(error_of("on = true\nrat = 1"), "a.toml:2: rat is no known key; did you mean 'rate'?");
+  EXPECT_EQ(error_of("on = true\nrat = 1"),
+            "a.toml:2: rat is not a known key; did you mean 'rate'?");
   EXPECT_EQ(error_of("[inner]\nsize = -1"),
             "a.toml:2: inner.size: must be at least 0 and at most 100, is -1");
   EXPECT_EQ(error_of("[[parts]]\nsize = 1\n[[parts]]\nsize = 101\n[[parts]]\n"),

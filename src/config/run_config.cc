@@ -141,7 +141,7 @@ Status check_text(train::RunOptions& options) {
   for (const std::string& text : texts) {
     if (!quote(text).ok())
       return Status::BadRequest(
-          "the run or the current folder is in a folder whose name is no UTF-8 text");
+          "the run or the current folder is in a folder whose name is not UTF-8 text");
   }
   return {};
 }
@@ -196,7 +196,7 @@ Result<RunConfig> load_run_config(const std::string& path, const std::vector<std
   if (config.options.name.empty()) {
     config.options.name = from.name;
     if (!quote(config.options.name).ok()) {
-      return Status::BadRequest("name: is that of the file, which is no UTF-8 text; set another");
+      return Status::BadRequest("name: is that of the file, which is not UTF-8 text; set another");
     }
   }
   RECMILL_RETURN_IF_ERROR(config.locate(check_name(config.options.name)));

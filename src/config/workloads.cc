@@ -21,7 +21,7 @@ Result<std::string_view> workload_text(const std::string& name) {
     if (workload.name == name) return workload.text;
     names.emplace_back(workload.name);
   }
-  return Status::BadRequest(name + ": is no file and no workload" + suggestion(name, names) +
+  return Status::BadRequest(name + ": is neither a file nor a workload" + suggestion(name, names) +
                             " (workloads: " + workload_names() + ")");
 }
 

@@ -142,7 +142,7 @@ TEST(Workloads, are_named_in_one_line_with_the_nearest_where_a_name_is_wrong) {
   const auto wrong = load_run_config("recflx_b", {});
   ASSERT_FALSE(wrong.ok());
   EXPECT_EQ(wrong.status().message().rfind(
-                "recflx_b: is no file and no workload; did you mean 'recflex_b'? (workloads: "
+                "recflx_b: is neither a file nor a workload; did you mean 'recflex_b'? (workloads: "
                 "criteo_kaggle, ",
                 0),
             0u)

@@ -57,7 +57,7 @@ std::string usage_error(const CLI::App* app, const CLI::Error& error) {
   std::string what = error.what();
   if (!verbs.empty()) {
     what = rest.empty() ? "a verb is required"
-                        : "'" + rest[0] + "' is no verb" + config::suggestion(rest[0], verbs);
+                        : "'" + rest[0] + "' is not a verb" + config::suggestion(rest[0], verbs);
   } else if (!what.empty()) {
     what[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(what[0])));
   }

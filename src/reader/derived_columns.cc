@@ -70,7 +70,8 @@ Status check(const DataOptions& options, const ColumnSpec& column) {
     return other.role == ColumnRole::time && other.name == column.from;
   };
   if (std::ranges::none_of(options.columns, is_time)) {
-    return wrong(column, "is derived from '" + column.from + "', which is no column of role time");
+    return wrong(column,
+                 "is derived from '" + column.from + "', which is not a column of role time");
   }
   const auto same_name = [&](const ColumnSpec& other) { return other.name == column.name; };
   if (std::ranges::count_if(options.columns, same_name) > 1) {

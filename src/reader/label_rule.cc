@@ -21,10 +21,10 @@ Result<LabelRule> LabelRule::make(const LabelOptions& options) {
 }
 
 Status LabelRule::refusal(float number) const {
-  return Status::Failed(
-      fmt::format("{} is no label: it lies outside [0, 1]; data.label.threshold or .positive says "
-                  "which labels are 1",
-                  number));
+  return Status::Failed(fmt::format(
+      "{} is not a label: it lies outside [0, 1]; data.label.threshold or .positive says "
+      "which labels are 1",
+      number));
 }
 
 Result<float> LabelRule::read(std::string_view cell) const {

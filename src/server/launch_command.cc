@@ -69,7 +69,7 @@ Result<MpiKind> mpi_kind(const std::string& version) {
   if (has("(Open MPI) 4.") || has("(OpenRTE) 4.")) return MpiKind::open_mpi_4;
   if (has("(Open MPI) 5.")) return MpiKind::open_mpi_5;
   if (has("HYDRA")) return MpiKind::hydra;
-  return Status::BadRequest("is no launcher of Open MPI or MPICH: it calls itself '" +
+  return Status::BadRequest("is not a launcher of Open MPI or MPICH: it calls itself '" +
                             version.substr(0, version.find('\n')) + "'");
 }
 

@@ -31,7 +31,7 @@ TEST(LaunchCommand, knows_launchers_by_what_they_print) {
   EXPECT_EQ(*mpi_kind("mpirun (Open MPI) 5.0.11\n"), MpiKind::open_mpi_5);
   EXPECT_EQ(*mpi_kind("HYDRA build details:\n    Version: 4.0.2\n"), MpiKind::hydra);
   EXPECT_EQ(mpi_kind("echo 1.0\nx").status().message(),
-            "is no launcher of Open MPI or MPICH: it calls itself 'echo 1.0'");
+            "is not a launcher of Open MPI or MPICH: it calls itself 'echo 1.0'");
 }
 
 TEST(LaunchCommand, places_ranks_on_hosts_in_their_order) {

@@ -71,7 +71,7 @@ Status check_value(const Column& column, double value) {
     return Status::Failed(
         fmt::format("{} is not within {} to {}", value, column.lower, column.upper));
   if (column.integer && !(std::fabs(value - std::round(value)) <= kTolerance))
-    return Status::Failed(fmt::format("{} is no whole number", value));
+    return Status::Failed(fmt::format("{} is not a whole number", value));
   return {};
 }
 

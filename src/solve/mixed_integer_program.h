@@ -64,7 +64,7 @@ class MixedIntegerProgram {
   double objective(std::span<const double> values) const;
 
   /// Fails, naming the first column or row that `values` put outside its bounds by more than
-  /// kTolerance allows, or the first integer column that is no whole number.
+  /// kTolerance allows, or the first integer column that is not a whole number.
   Status check_values(std::span<const double> values) const;
 
   bool operator==(const MixedIntegerProgram&) const = default;

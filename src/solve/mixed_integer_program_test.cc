@@ -76,7 +76,7 @@ TEST(MixedIntegerProgram, values_outside_of_bounds_are_named) {
   EXPECT_EQ(program.check_values(std::vector{5.0, 1.0}).message(),
             "column 0: 5 is not within 0 to 4");
   EXPECT_EQ(program.check_values(std::vector{1.0, 0.5}).message(),
-            "column 1: 0.5 is no whole number");
+            "column 1: 0.5 is not a whole number");
   EXPECT_EQ(program.check_values(std::vector{1.0}).message(), "1 values for 2 columns");
   EXPECT_FALSE(program.check_values(std::vector{std::nan(""), 0.0}).ok());
 }

@@ -112,7 +112,7 @@ Result<std::string> read_bytes(const ReadableFile& file, uint64_t offset, size_t
 Result<FileHead> read_head(const ReadableFile& file, const std::string& path, uint64_t& end) {
   RECMILL_ASSIGN_OR_RETURN(const std::string preamble, read_bytes(file, 0, kPreambleBytes));
   if (!preamble.starts_with(kMagic))
-    return Status::BadRequest(path + ": is no file of access counts");
+    return Status::BadRequest(path + ": is not a file of access counts");
   if (preamble.compare(kMagic.size(), 2, "1 ") != 0) {
     return Status::Failed(path + ": has another version of the format than 1: " +
                           preamble.substr(0, preamble.find_first_of(" \n", kMagic.size())));

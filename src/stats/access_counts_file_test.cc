@@ -75,7 +75,7 @@ TEST(AccessCountsFile, NamesTheFileAndWhatIsWrongWithIt) {
   content = whole.substr(0, whole.size() - 1);
   EXPECT_THAT(message(), HasSubstr("x.counts: is cut short or too long: it has "));
   content = "Not counts";
-  EXPECT_EQ(message(), "x.counts: is no file of access counts");
+  EXPECT_EQ(message(), "x.counts: is not a file of access counts");
 }
 
 TEST(AccessCountsFile, ADamagedByteNeverPasses) {

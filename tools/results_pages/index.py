@@ -100,7 +100,7 @@ def machines_page(claims, limits):
     text = ["# Machines\n\nLook up here where a claim was measured, and what that machine can do. Names are those that "
             "the lines have. [All results](README.md)\n"]
     for machine, measured in sorted(of_machine(claims).items()):
-        rows = [[link(claim), str(len(lines)), ", ".join(sorted({line.commit or "not in the line" for line in lines}))]
+        rows = [[link(claim), str(len(lines)), ", ".join(sorted({line.commit or "not recorded" for line in lines}))]
                 for claim, lines in measured]
         text.append(f"## {machine[:1].upper() + machine[1:]}\n\n{table(['claim', 'figures', 'commits'], rows)}")
         found = limits_there([line for _, lines in measured for line in lines], limits)

@@ -46,7 +46,7 @@ def list_of(lines, columns):
 
 MEASURED = [("ours", value_of)]
 WHERE = [("limit", lambda line: limit_of(line)[0]), ("share of limit", lambda line: limit_of(line)[1]),
-         ("machine", machine_of), ("commit", lambda line: line.commit or "not in the line")]
+         ("machine", machine_of), ("commit", lambda line: line.commit or "not recorded")]
 BESIDE = [("rival", lambda line: f"`{line.rival}`"), ("ratio", lambda line: ratio(line.ratio)), ("spread", spread_of)]
 
 
@@ -141,7 +141,7 @@ def about(claim):
 def measured_where(claim):
     where = {}
     for line in claim.lines:
-        where.setdefault(machine_of(line), {}).setdefault(line.commit or "not in the line", None)
+        where.setdefault(machine_of(line), {}).setdefault(line.commit or "not recorded", None)
     rows = [[machine, ", ".join(commits)] for machine, commits in where.items()]
     files = dict.fromkeys(line.source.partition(":")[0] for line in claim.lines)
     data = ", ".join(f"[{file.rpartition('/')[2]}](../../{file})" for file in files)

@@ -49,7 +49,7 @@ def geometric_mean(values):
 
 
 def machine_of(line):
-    machine = line.machine or "not in the line"
+    machine = line.machine or "machine not recorded"
     return f"{line.device}; {machine}" if line.device and line.machine else line.device or machine
 
 

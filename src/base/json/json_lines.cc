@@ -21,7 +21,7 @@ Status JsonLines::close() {
 
 Result<std::string> quote(const std::string& text) {
   std::string result = Json(text).dump(-1, ' ', false, Json::error_handler_t::ignore);
-  if (Json::parse(result) != text) return Status::Failed("is no UTF-8 text");
+  if (Json::parse(result) != text) return Status::Failed("is not UTF-8 text");
   // JSON leaves this one control character as it is, and TOML does not.
   for (size_t at; (at = result.find('\x7F')) != std::string::npos;) {
     result.replace(at, 1, "\\u007F");

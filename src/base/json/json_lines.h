@@ -24,7 +24,7 @@ class JsonLines {
 /// `text` in quotes, as JSON and TOML both read it. It must be UTF-8.
 Result<std::string> quote(const std::string& text);
 
-/// Parses a whole file that a user may have written: what is no JSON is a bad request. Errors name
+/// Parses a whole file that a user may have written: what is not JSON is a bad request. Errors name
 /// the path.
 Result<Json> read_json(Files& files, const std::string& path);
 

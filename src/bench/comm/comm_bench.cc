@@ -184,7 +184,7 @@ Status run_comm_bench(const BenchOptions& options, const BenchSink& sink) {
   }
   if (groups.empty())
     return Status::BadRequest(
-        "bench comm: is of several processes: recmill launch --ranks 2 -- bench comm");
+        "bench comm: needs several processes: recmill launch --ranks 2 -- bench comm");
   if (all == nullptr) return {};  // more processes than are needed
   for (Group& group : groups) {
     if (group.communicator == nullptr) continue;

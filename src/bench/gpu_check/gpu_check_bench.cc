@@ -25,7 +25,7 @@ Status write_page(const std::string& from, const std::string& to) {
     const size_t end = std::min(text.find('\n', at), text.size());
     if (end > at) lines.push_back(Json::parse(text.substr(at, end - at), nullptr, false));
     if (end > at && lines.back().is_discarded())
-      return Status::Failed(from + ": line " + std::to_string(lines.size()) + " is no JSON");
+      return Status::Failed(from + ": line " + std::to_string(lines.size()) + " is not JSON");
     at = end + 1;
   }
   return write_atomically(posix_files(), to, gpu_page(lines));

@@ -118,7 +118,7 @@ TEST(GpuCase, on_the_emulator_counts_what_each_way_needs) {
   options.device = DeviceKind::cpu;
   options.cases = {"recflex_d_gpu"};
   EXPECT_EQ(run_kernels_bench(options, [](const BenchLine&) {}).message(),
-            "bench kernels: case 'recflex_d_gpu' is of --device cuda or emulated");
+            "bench kernels: case 'recflex_d_gpu' needs --device cuda or emulated");
 }
 
 TEST(GpuCase, has_every_mapping_on_batches_unlike_those_of_tuning) {

@@ -175,7 +175,7 @@ Status run_scaling_bench(const BenchOptions& options, const BenchSink& sink) {
   }
   if (groups.size() < 2)
     return Status::BadRequest(
-        "bench scaling: is of several processes: recmill launch --ranks 4 -- bench scaling");
+        "bench scaling: needs several processes: recmill launch --ranks 4 -- bench scaling");
   if (all == nullptr) return {};  // more processes than are needed
   RECMILL_RETURN_IF_ERROR(check_answers(groups));
   RECMILL_ASSIGN_OR_RETURN(const double load, take_turns_of(groups, *all, options.pairs));

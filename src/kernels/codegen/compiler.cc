@@ -130,7 +130,7 @@ Result<Compiler> Compiler::find(const CompilerOptions& options) {
   const Command version{{options.program, "--version"}};
   RECMILL_ASSIGN_OR_RETURN(const auto outcomes, run_commands({&version, 1}, 1, options.seconds));
   if (outcomes[0].status != 0 || outcomes[0].said.empty())
-    return Status::Failed("'" + options.program + " --version' fails: it is no compiler");
+    return Status::Failed("'" + options.program + " --version' fails: it is not a compiler");
   compiler.identity_ = outcomes[0].said;
   for (const std::string& flag : kFlags) compiler.identity_ += flag + " ";
   return compiler;

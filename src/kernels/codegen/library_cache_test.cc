@@ -116,7 +116,7 @@ TEST_F(Cache, without_a_compiler_says_so) {
   EXPECT_EQ(error_of(none, kSource),
             "cannot start the compiler '" + path("no_compiler") + "': No such file or directory");
   none.compiler.program = "/bin/false";
-  EXPECT_EQ(error_of(none, kSource), "'/bin/false --version' fails: it is no compiler");
+  EXPECT_EQ(error_of(none, kSource), "'/bin/false --version' fails: it is not a compiler");
 }
 
 TEST_F(Cache, keeps_what_a_failing_compiler_says) {

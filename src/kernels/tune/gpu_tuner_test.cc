@@ -9,8 +9,8 @@
 #include <set>
 #include <string>
 
-#include "base/temporary_folder.h"
 #include "device/gpu/emulated_driver.h"
+#include "kernels/codegen/testing/kernel_folder.h"
 #include "kernels/testing/random_bags.h"
 
 namespace recmill::kernels::tune {
@@ -41,9 +41,8 @@ class GpuTunerTest : public testing::Test {
   }
 
   static codegen::LibraryCacheOptions cache_options() {
-    static const TemporaryFolder folder;  // of all tests: each kernel is compiled once
     codegen::LibraryCacheOptions options;
-    options.folder = folder.path();
+    options.folder = codegen::kernel_folder();
     options.compiler.program = RECMILL_COMPILER;
     return options;
   }

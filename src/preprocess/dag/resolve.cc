@@ -84,7 +84,7 @@ class Resolver {
  private:
   /// What only dictionaries have is refused elsewhere.
   Status check_dictionary_keys() const {
-    const std::string only = "is of mapping = \"dictionary\" alone";
+    const std::string only = "needs mapping = \"dictionary\"";
     for (size_t i = 0; i < tables_.size(); ++i) {
       if (mapping_of(tables_[i].name) == Mapping::dictionary) continue;
       if (tables_[i].min_count.value_or(1) != 1) return bad(entry("tables", i, "min_count"), only);
@@ -92,9 +92,9 @@ class Resolver {
         return bad(entry("tables", i, "unseen"), only);
     }
     if (!out_.graph.dictionaries.empty()) return {};
-    if (embedding_.min_count != 1) return bad("embedding.min_count", only + ", and there is none");
+    if (embedding_.min_count != 1) return bad("embedding.min_count", only + ", which no table has");
     if (embedding_.unseen != Unseen::row)
-      return bad("embedding.unseen", only + ", and there is none");
+      return bad("embedding.unseen", only + ", which no table has");
     return {};
   }
 
@@ -146,7 +146,7 @@ class Resolver {
     }
     return bad(
         "preprocess.dense[" + std::to_string(position) + "]",
-        "'" + op + "' is no operation on dense columns: fill_null, clamp, log or standardize");
+        "'" + op + "' is not an operation on dense columns: fill_null, clamp, log or standardize");
   }
 
   Status add_dense() {
@@ -177,8 +177,8 @@ class Resolver {
       draft.source = draft.options.borders.empty() ? Source::ids : Source::dense;
       draft.column = (draft.source == Source::ids ? id_columns_ : dense_columns_).find(column);
       if (draft.column < 0) {
-        return bad(draft.key + ".column", "'" + column + "' is no " +
-                                              (draft.source == Source::ids ? "id" : "dense") +
+        return bad(draft.key + ".column", "'" + column + "' is not " +
+                                              (draft.source == Source::ids ? "an id" : "a dense") +
                                               " column of the data");
       }
       if (draft.source == Source::ids) named.insert(column);

@@ -142,11 +142,11 @@ TEST(Resolve, what_dictionaries_alone_have_is_refused_without_one) {
   Options options;
   options.embedding.min_count = 3;
   EXPECT_EQ(options.resolve().status().message(),
-            "embedding.min_count: is of mapping = \"dictionary\" alone, and there is none");
+            "embedding.min_count: needs mapping = \"dictionary\", which no table has");
   options.embedding.min_count = 1;
   options.embedding.unseen = Unseen::zero;
   EXPECT_EQ(options.resolve().status().message(),
-            "embedding.unseen: is of mapping = \"dictionary\" alone, and there is none");
+            "embedding.unseen: needs mapping = \"dictionary\", which no table has");
   options.embedding.mapping = Mapping::dictionary;
   options.embedding.min_count = 3;
   auto resolved = options.resolve();
@@ -165,7 +165,7 @@ TEST(Resolve, what_dictionaries_alone_have_is_refused_without_one) {
   EXPECT_FALSE(resolved->graph.dictionaries[0].drops_unseen());
   options.tables[0].mapping = Mapping::hash;
   EXPECT_EQ(options.resolve().status().message(),
-            "tables[0].min_count: is of mapping = \"dictionary\" alone");
+            "tables[0].min_count: needs mapping = \"dictionary\"");
 }
 
 TEST(Resolve, a_dense_column_with_borders_becomes_a_feature_after_the_others) {
@@ -200,7 +200,7 @@ TEST(Resolve, errors_name_the_key) {
   EXPECT_EQ(error([](Options& o) { o.embedding.rows = {}; }),
             "embedding.rows: must be given and at least 1 (table 'C1')");
   EXPECT_EQ(error([](Options& o) { o.features = {feature("x", "C9", "")}; }),
-            "features[0].column: 'C9' is no id column of the data");
+            "features[0].column: 'C9' is not an id column of the data");
   EXPECT_EQ(error([](Options& o) { o.features = {feature("C2", "C1", "")}; }),
             "features[0].name: 'C2' is also an id column that becomes a feature of its own");
   EXPECT_EQ(error([](Options& o) {
@@ -209,11 +209,12 @@ TEST(Resolve, errors_name_the_key) {
             "tables[1].name: 'C1' is there twice");
   EXPECT_EQ(error([](Options& o) { o.tables = {table_named("C7")}; }),
             "tables[0].name: 'C7' is the table of no feature");
-  EXPECT_EQ(error([](Options& o) {
-              o.preprocess.dense = {"fill_null", "lg"};
-            }),
-            "preprocess.dense[1]: 'lg' is no operation on dense columns: fill_null, clamp, log or "
-            "standardize");
+  EXPECT_EQ(
+      error([](Options& o) {
+        o.preprocess.dense = {"fill_null", "lg"};
+      }),
+      "preprocess.dense[1]: 'lg' is not an operation on dense columns: fill_null, clamp, log or "
+      "standardize");
   EXPECT_EQ(error([](Options& o) {
               o.embedding.mapping = Mapping::dictionary;
               o.embedding.rows = {1};

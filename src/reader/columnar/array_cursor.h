@@ -14,6 +14,9 @@
 
 namespace recmill::reader {
 
+/// Rows of an Arrow array on the way to the cells: it stays in the second-level cache.
+inline constexpr int64_t kArrayRows = 16384;
+
 /// A field as a sequence of Arrow arrays of any length, of the top-level field that it is in.
 class ArrayCursor final : public FieldCursor {
  public:

@@ -210,7 +210,7 @@ Result<bool> is_integer_key(const std::vector<BoundFile>& bound, const std::stri
     const arrow::DataType& type = *fields.field(field)->type();
     if (type.num_fields() > 0)
       return Status::BadRequest("--key: column '" + key + "' is " + type.ToString() +
-                                ", which is no text and no number");
+                                ", which is neither text nor a number");
     integers &= arrow::is_integer(type.id());
   }
   return integers;

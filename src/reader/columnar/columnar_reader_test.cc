@@ -289,7 +289,7 @@ TEST_P(ForeignFile, bad_rows_fail_or_are_skipped_and_counted_up_to_the_limit) {
                                      "'name', row 13: 'xyz' is not a hexadecimal id",
                                      "'price', row 15: is not a finite number",
                                      "'seen', row 17: its weights are not as many as its ids",
-                                     "'seen', row 19: a weight is no finite number"};
+                                     "'seen', row 19: a weight is not a finite number"};
   const std::string at = options.train[0] + ": column ";
   EXPECT_EQ(failure_of(options), at + bad[0]);
   options.on_bad_row = OnBadRow::skip;
@@ -642,7 +642,7 @@ TEST_P(ForeignFile, labels_outside_0_to_1_and_negative_sample_weights_are_bad_ro
                                        {1, 1, 0, 1, -0.5f, 2});
   DataOptions options = file.write(GetParam());
   EXPECT_THAT(read_all(options).status().message(),
-              HasSubstr("column 'y', row 1: 5 is no label: it lies outside [0, 1]"));
+              HasSubstr("column 'y', row 1: 5 is not a label: it lies outside [0, 1]"));
   options.on_bad_row = OnBadRow::skip;
   options.cache = "";
   auto batch = read_all(options);
@@ -671,7 +671,7 @@ TEST_P(ForeignFile, labels_that_are_integers_follow_the_rule_too) {
   hour.from = "t";
   hour.part = TimePart::hour;
   DataOptions options = file.write(GetParam());
-  EXPECT_THAT(read_all(options).status().message(), HasSubstr("row 1: 4 is no label"));
+  EXPECT_THAT(read_all(options).status().message(), HasSubstr("row 1: 4 is not a label"));
   options.label.positive = {"4.0", "5"};
   const auto batch = read_all(options);
   ASSERT_TRUE(batch.ok()) << batch.status().message();

@@ -185,7 +185,7 @@ TEST_P(ColumnarTypes, maps_and_lists_of_structs_are_bags_with_weights) {
   EXPECT_EQ(bags_of(rows->batch.ids[1]), (Bags{{hash_bytes("a"), hash_bytes("b")}, {}, {}, {}}));
   EXPECT_EQ(rows->batch.ids[1].weights, (std::vector<float>{1.5, 3}));
   EXPECT_THAT(failure(ColumnRole::id, array_of(map, "[[[5, 0.5]], [[6, null]]]")),
-              HasSubstr("column 'x', row 1: a weight is no finite number"));
+              HasSubstr("column 'x', row 1: a weight is not a finite number"));
 }
 
 TEST_P(ColumnarTypes, items_that_are_listed_as_missing_or_null_are_left_out_with_their_weights) {

@@ -16,9 +16,6 @@ namespace {
 
 using arrow::adapters::orc::ORCFileReader;
 
-/// Rows that are decoded at once.
-constexpr int64_t kArrayRows = 16384;
-
 class OrcFile final : public RowGroupFile {
  public:
   Result<std::unique_ptr<FieldCursor>> open(int64_t group, const BoundColumn& column, CellKind kind,

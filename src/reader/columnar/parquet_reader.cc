@@ -16,9 +16,6 @@
 namespace recmill::reader {
 namespace {
 
-/// Rows of an Arrow array on the way to the cells: it stays in the second-level cache.
-constexpr int64_t kArrayRows = 16384;
-
 /// How a file is opened: `streaming` reads a column chunk through a small buffer instead of whole.
 Result<std::unique_ptr<parquet::arrow::FileReader>> open_file(
     std::shared_ptr<arrow::io::RandomAccessFile> input, const std::string& path, bool streaming) {

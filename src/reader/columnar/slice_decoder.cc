@@ -68,7 +68,7 @@ void join_weights(ColumnCells& cells, const ColumnCells& weights) {
       *to++ = *from;
     }
     if (!finite) {
-      cells.note_bad(static_cast<int64_t>(row), Status::Failed("a weight is no finite number"));
+      cells.note_bad(static_cast<int64_t>(row), Status::Failed("a weight is not a finite number"));
     }
   }
 }

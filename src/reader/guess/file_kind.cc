@@ -142,7 +142,7 @@ Status refuse_unknown(const std::string& path, std::string_view head) {
   if (is_pickle(head)) return refused(path, "a Python pickle", kAsTable);
   if (is_tar(head)) return refused(path, "a tar archive", kUnpack);
   if (head.find('\0') != std::string_view::npos) {
-    return Status::BadRequest(path + ": is no text, and no format that is read (it holds zero " +
+    return Status::BadRequest(path + ": is neither text nor a format that is read (it holds zero " +
                               "bytes); " + std::string(kAsTable));
   }
   const std::string_view text = after_spaces(head);

@@ -356,9 +356,9 @@ Result<LabelGuess> guess_label(const std::vector<ColumnFacts>& facts, const std:
                         span_of(f) + ": the label, as asked for" +
                             (many ? "; what is learned is whether it is above its median" : ""));
       }
-      return Status::BadRequest(
-          fmt::format("--label: column '{}' has {} distinct values, which is no label of two kinds",
-                      wanted, f.distinct));
+      return Status::BadRequest(fmt::format(
+          "--label: column '{}' has {} distinct values, which is not a label of two kinds", wanted,
+          f.distinct));
     }
     if (two_values(f)) pairs.push_back(c);
     const int rank = label_rank(f.name);

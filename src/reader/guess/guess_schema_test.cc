@@ -210,7 +210,7 @@ TEST_F(GuessSchema, reads_json_lines) {
   EXPECT_EQ(bounded.sampled_rows, 6000000 / 20001);
   EXPECT_FALSE(bounded.whole);
   EXPECT_THAT(refusal(write("pretty.json", "{\n  \"a\": 1\n}\n")),
-              HasSubstr("pretty.json:1: is no JSON object with columns"));
+              HasSubstr("pretty.json:1: is not a JSON object with columns"));
 }
 
 TEST_F(GuessSchema, what_is_no_table_of_text_is_refused_by_what_it_is) {
@@ -230,7 +230,7 @@ TEST_F(GuessSchema, what_is_no_table_of_text_is_refused_by_what_it_is) {
       {"<?xml version='1.0'?>\n<rows/>\n"s, "is XML"},
       {"@relation r\n@attribute a numeric\n@data\n1\n"s, "an ARFF file"},
       {"y,a\r1,2\r0,3\r"s, "a carriage return alone"},
-      {"\x01\x02\0\x03"s, "is no text"}};
+      {"\x01\x02\0\x03"s, "is neither text nor a format that is read"}};
   for (const auto& [bytes, what] : cases) {
     const std::string path = write("data.bin", bytes);
     EXPECT_THAT(refusal(path), HasSubstr(path + ": is ")) << what;
@@ -568,7 +568,7 @@ TEST_F(GuessSchema, says_why_it_cannot) {
   const std::string empty = write("empty.csv", "");
   EXPECT_THAT(refusal(folder_.path()), HasSubstr("empty.csv: is empty"));
   const std::string latin = write("latin.csv", "click,caf\xE9\n1,a\n0,b\n");
-  EXPECT_EQ(refusal(latin), latin + ": the name of column 2: is no UTF-8 text");
+  EXPECT_EQ(refusal(latin), latin + ": the name of column 2: is not UTF-8 text");
 }
 
 }  // namespace

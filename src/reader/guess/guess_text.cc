@@ -235,7 +235,7 @@ class TextSample {
       sample_.data.format = DataFormat::json_lines;
       if (!columns_of_json({head.lines.data(), 1}, kMostCells).empty()) return {};
       return Status::BadRequest(paths_[first_] +
-                                ":1: is no JSON object with columns; rows are "
+                                ":1: is not a JSON object with columns; rows are "
                                 "read as one object on one line");
     }
     if (is_libsvm(head.lines[0])) {
@@ -255,7 +255,7 @@ class TextSample {
       const bool whole = split_cells(layout_, head.lines[i], cells).ok();
       if (whole && (rows.empty() || cells.size() == rows[0].size())) rows.push_back(cells);
     }
-    if (rows.empty()) return Status::Failed(paths_[first_] + ":1: is no row of text");
+    if (rows.empty()) return Status::Failed(paths_[first_] + ":1: is not a row of text");
     if (head.lines[0].starts_with('#') && rows.size() < std::min<size_t>(head.lines.size(), 1000))
       return Status::BadRequest(paths_[first_] + ":1: begins with a comment, which is not read");
     sample_.data.header = is_header(rows);
@@ -287,7 +287,7 @@ class TextSample {
     if (head.lines.empty()) return {};
     if (sample_.data.format == DataFormat::json_lines) {
       if (is_json(head.lines[0])) return {};
-      return Status::BadRequest(paths_[file] + ": is no JSON, as " + paths_[first_] + " is" +
+      return Status::BadRequest(paths_[file] + ": is not JSON, as " + paths_[first_] + " is" +
                                 kByPattern);
     }
     Row cells;

@@ -28,7 +28,7 @@ struct SchemaGuess {
 /// empty.
 Result<SchemaGuess> decide(const Sample& sample, const std::string& label);
 
-/// The configuration as text. A name that is no UTF-8 text is an error: TOML cannot hold it.
+/// The configuration as text. A name that is not UTF-8 text is an error: TOML cannot hold it.
 Result<std::string> toml_of(const SchemaGuess& guess);
 
 }  // namespace recmill::reader

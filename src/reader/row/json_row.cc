@@ -58,7 +58,7 @@ class RowHandler final : public nlohmann::json_sax<nlohmann::json> {
                    const nlohmann::json::exception& why) override {
     const std::string_view text = why.what();
     const size_t reason = text.find(": ");
-    error_ = "is no JSON object: at byte " + std::to_string(position) +
+    error_ = "is not a JSON object: at byte " + std::to_string(position) +
              (reason == std::string_view::npos ? "" : shown(text.substr(reason)));
     return false;
   }
@@ -90,7 +90,7 @@ class RowHandler final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool value(bool number, std::string text) {
-    if (ends_.empty()) return fail("is no JSON object");
+    if (ends_.empty()) return fail("is not a JSON object");
     if (passed_over_ > 0) return true;
     hidden_ = false;
     if (cell_ == nullptr) return true;
@@ -124,7 +124,7 @@ class RowHandler final : public nlohmann::json_sax<nlohmann::json> {
 
   bool open(Kind kind) {
     if (ends_.empty()) {
-      if (kind != Kind::map) return fail("is no JSON object");
+      if (kind != Kind::map) return fail("is not a JSON object");
       ends_.push_back(0);
     } else if (passed_over_ > 0 || hidden_) {
       hidden_ = false;

@@ -34,7 +34,7 @@ struct JsonCell {
   std::vector<JsonItem> items;  // list, map
 };
 
-/// Replaces `cells` by those of the columns. Fails where `row` is no JSON object, or has a key
+/// Replaces `cells` by those of the columns. Fails where `row` is not a JSON object, or has a key
 /// twice.
 Status split_json(const TextLayout& layout, std::string_view row, std::vector<JsonCell>& cells);
 

@@ -113,12 +113,12 @@ TEST(JsonLines, errors_name_file_line_and_column) {
   const std::string at = folder() + "/failing.jsonl:2: ";
   const std::string good = "{\"y\": 1, \"d\": 1, \"i\": 1}\n";
   EXPECT_THAT(failure_of(good + "{\"y\": 1, \n", {y}),
-              HasSubstr(at + "is no JSON object: at byte"));
-  EXPECT_THAT(failure_of(good + "[1]\n", {y}), HasSubstr(at + "is no JSON object"));
-  EXPECT_THAT(failure_of(good + "7\n", {y}), HasSubstr(at + "is no JSON object"));
-  EXPECT_THAT(failure_of(good + "{\"y\": 1} x\n", {y}), HasSubstr(at + "is no JSON object"));
+              HasSubstr(at + "is not a JSON object: at byte"));
+  EXPECT_THAT(failure_of(good + "[1]\n", {y}), HasSubstr(at + "is not a JSON object"));
+  EXPECT_THAT(failure_of(good + "7\n", {y}), HasSubstr(at + "is not a JSON object"));
+  EXPECT_THAT(failure_of(good + "{\"y\": 1} x\n", {y}), HasSubstr(at + "is not a JSON object"));
   EXPECT_THAT(failure_of(good + "{\"y\": 1, \"x\": \"\xFF\"}\n", {y}),
-              HasSubstr(at + "is no JSON"));
+              HasSubstr(at + "is not JSON"));
   EXPECT_EQ(failure_of(good + "{\"y\": 1, \"y\": 0}\n", {y}), at + "has 'y' twice");
   EXPECT_EQ(failure_of(good + "{\"d\": 1}\n", {y}), at + "column y: no value");
   EXPECT_EQ(failure_of(good + "{\"y\": 1, \"d\": [1]}\n", {y, d}),

@@ -818,7 +818,8 @@ TEST_F(SmallCsv, hour_and_weekday_are_columns_of_a_time) {
   EXPECT_EQ(batch_.ids[1].offsets, (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(batch_.dense[1], (std::vector<float>{1, 6, 2, 3, 6})) << "0 is Monday";
   options_.columns[0].from = "d";
-  EXPECT_THAT(read(""), HasSubstr("column 'hour' is derived from 'd', which is no column of role"));
+  EXPECT_THAT(read(""),
+              HasSubstr("column 'hour' is derived from 'd', which is not a column of role"));
   options_.columns[0].from = "";
   EXPECT_THAT(read(""), HasSubstr("column 'hour' has a part, but no from"));
   options_.columns[0] = hour;
@@ -853,7 +854,7 @@ TEST_F(Libsvm, rows_are_a_label_and_a_bag_of_indexes_with_values) {
   EXPECT_EQ(batch_.ids[0].ids, (std::vector<uint64_t>{3, 7, 12, 5, 6}));
   EXPECT_EQ(batch_.ids[0].weights, (std::vector<float>{0.5f, 0, -2, 1, 1}));
   EXPECT_EQ(batch_.ids[0].offsets, (std::vector<int64_t>{0, 3, 3, 5}));
-  EXPECT_THAT(read("1 1:1\n-1 2:1\n"), HasSubstr("a.csv:2: label: -1 is no label"));
+  EXPECT_THAT(read("1 1:1\n-1 2:1\n"), HasSubstr("a.csv:2: label: -1 is not a label"));
   options_.label.threshold = 0;
   ASSERT_EQ(read("+1 1:1\n-1 2:1\n"), "no error");
   EXPECT_EQ(batch_.labels, (std::vector<float>{1, 0}));

@@ -103,8 +103,9 @@ class CriteoWriter final : public TextWriter {
   Status append_integer(const std::string& column, float value) {
     constexpr float kLargest = 9.2e18f;
     if (!(std::abs(value) < kLargest) || value != std::trunc(value)) {
-      return cannot_hold(column, std::to_string(value) +
-                                     " is no integer; criteo_tsv holds integers, csv any number");
+      return cannot_hold(
+          column,
+          std::to_string(value) + " is not an integer; criteo_tsv holds integers, csv any number");
     }
     append_number(text_, static_cast<int64_t>(value));
     return {};

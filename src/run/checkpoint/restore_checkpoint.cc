@@ -19,7 +19,7 @@ namespace {
 
 using checkpoint::ElementType;
 
-constexpr int64_t kRowsAtOnce = 65536;
+constexpr int64_t kRowsOfBlock = 65536;
 
 // The key of the configuration that says `key` of a table's optimizer, which an entry of [[tables]]
 // may give as `field`.
@@ -106,8 +106,8 @@ Status restore_table(const ResolvedRun& run, Rank& rank, checkpoint::Reader& rea
   std::vector<float> values;
   std::vector<uint16_t> bits;
   std::vector<std::vector<float>> state(states.size());
-  for (int64_t first = rows.begin; first < rows.end; first += kRowsAtOnce) {
-    const int64_t count = std::min(kRowsAtOnce, rows.end - first);
+  for (int64_t first = rows.begin; first < rows.end; first += kRowsOfBlock) {
+    const int64_t count = std::min(kRowsOfBlock, rows.end - first);
     values.resize(count * columns.count);
     if (table.precision == RowPrecision::float32) {
       RECMILL_RETURN_IF_ERROR(

@@ -56,7 +56,8 @@ Result<Content> read_content(Files& files, const std::string& path) {
 Status write_content(Files& files, const std::string& folder, int64_t step,
                      const Content& content) {
   RECMILL_ASSIGN_OR_RETURN(
-      auto writer, checkpoint::Writer::create(files, folder, step, checkpoint::Standing::replace));
+      auto writer,
+      checkpoint::Writer::create(files, folder, step, checkpoint::ExistingCheckpoint::replace));
   RECMILL_ASSIGN_OR_RETURN(auto part, checkpoint::PartWriter::create(files, writer->path(), 0));
   for (const auto& [spec, bytes] : content.entries) {
     RECMILL_RETURN_IF_ERROR(part->add(spec, bytes));

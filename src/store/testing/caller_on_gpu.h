@@ -10,20 +10,23 @@
 
 #include "batch/feature_layout.h"
 #include "store/gpu/store_on_gpu.h"
+#include "store/testing/forwarding_store.h"
 
 namespace recmill::store::testing {
 
 /// A store that is given outputs and gradients in the GPU's memory, behind the seam of the host's.
 /// What is between rows is not written.
-class CallerOnGpu final : public EmbeddingStore {
+class CallerOnGpu final : public ForwardingStore {
  public:
   CallerOnGpu(ModelSpec model, std::unique_ptr<StoreOnGpu> store, ThreadPool& pool)
-      : model_(std::move(model)), store_(std::move(store)), stream_(pool, &store_->stream()) {}
+      : ForwardingStore(std::move(store)),
+        model_(std::move(model)),
+        stream_(pool, &on_gpu().stream()) {}
 
   Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override {
     auto of = std::make_unique<Of>();
     of->batch = batch;
-    RECMILL_ASSIGN_OR_RETURN(of->prepared, store_->prepare(batch));
+    RECMILL_ASSIGN_OR_RETURN(of->prepared, inner().prepare(batch));
     return std::unique_ptr<Prepared>(std::move(of));
   }
   Status lookup(Prepared& prepared, Output output, Stream&) override {
@@ -31,13 +34,13 @@ class CallerOnGpu final : public EmbeddingStore {
     Rows rows;
     RECMILL_RETURN_IF_ERROR(allocate(of, rows));
     std::ranges::fill(rows.host.as<float>(), kBetween);
-    RECMILL_RETURN_IF_ERROR(store_->stream().to_device(rows.there, rows.host, rows.there.size()));
+    RECMILL_RETURN_IF_ERROR(on_gpu().stream().to_device(rows.there, rows.host, rows.there.size()));
     std::vector<FeatureOutput> to;
     for (size_t f = 0; f < model_.features.size(); ++f)
       to.push_back({rows.there.address<float>() + rows.begins[f], stride(f)});
-    RECMILL_RETURN_IF_ERROR(store_->lookup(*of.prepared, to, stream_));
-    RECMILL_RETURN_IF_ERROR(store_->stream().to_host(rows.host, rows.there, rows.there.size()));
-    RECMILL_RETURN_IF_ERROR(store_->wait(store_->stream()));
+    RECMILL_RETURN_IF_ERROR(inner().lookup(*of.prepared, to, stream_));
+    RECMILL_RETURN_IF_ERROR(on_gpu().stream().to_host(rows.host, rows.there, rows.there.size()));
+    RECMILL_RETURN_IF_ERROR(on_gpu().wait(on_gpu().stream()));
     for (size_t f = 0; f < model_.features.size(); ++f) {
       for (int64_t i = 0; i < rows_of(of, f); ++i) {
         const float* from = rows.host.as<float>().data() + rows.begins[f] + i * stride(f);
@@ -50,7 +53,7 @@ class CallerOnGpu final : public EmbeddingStore {
   Status update(std::span<const Update> updates, const Step& step, Stream&) override {
     std::vector<Rows> rows(updates.size());
     std::vector<std::vector<FeatureGradient>> there(updates.size());
-    std::vector<Update> on_gpu;
+    std::vector<Update> given;
     for (size_t u = 0; u < updates.size(); ++u) {
       auto& of = static_cast<Of&>(*updates[u].prepared);
       RECMILL_RETURN_IF_ERROR(allocate(of, rows[u]));
@@ -62,16 +65,11 @@ class CallerOnGpu final : public EmbeddingStore {
         there[u].push_back({rows[u].there.address<float>() + rows[u].begins[f], stride(f)});
       }
       RECMILL_RETURN_IF_ERROR(
-          store_->stream().to_device(rows[u].there, rows[u].host, rows[u].there.size()));
-      on_gpu.push_back({of.prepared.get(), there[u]});
+          on_gpu().stream().to_device(rows[u].there, rows[u].host, rows[u].there.size()));
+      given.push_back({of.prepared.get(), there[u]});
     }
-    return store_->update(on_gpu, step, stream_);  // the memory is freed when it is not used
+    return inner().update(given, step, stream_);  // the memory is freed when it is not used
   }
-  Status settle() override { return store_->settle(); }
-  std::unique_ptr<RowSnapshot> snapshot(int64_t kept) override { return store_->snapshot(kept); }
-  table::Extent extent(int table) const override { return store_->extent(table); }
-  Status write_rows(const RowBlock& block) override { return store_->write_rows(block); }
-  StoreStats stats() const override { return store_->stats(); }
 
  private:
   static constexpr float kBetween = 7.0f;
@@ -84,6 +82,7 @@ class CallerOnGpu final : public EmbeddingStore {
     PinnedBuffer host;
     GpuBuffer there;
   };
+  StoreOnGpu& on_gpu() const { return static_cast<StoreOnGpu&>(inner()); }
   int64_t stride(size_t feature) const { return (model_.dim_of(feature) + 4) / 4 * 4; }
   int64_t rows_of(const Of& of, size_t feature) const {
     const SparseBatch& sparse = *of.batch.sparse;
@@ -97,13 +96,12 @@ class CallerOnGpu final : public EmbeddingStore {
       floats += rows_of(of, f) * stride(f);
     }
     const size_t bytes = static_cast<size_t>(floats) * sizeof(float);
-    RECMILL_ASSIGN_OR_RETURN(rows.host, store_->gpu().allocate_pinned(bytes, "rows"));
-    RECMILL_ASSIGN_OR_RETURN(rows.there, store_->gpu().allocate(bytes, "rows"));
+    RECMILL_ASSIGN_OR_RETURN(rows.host, on_gpu().gpu().allocate_pinned(bytes, "rows"));
+    RECMILL_ASSIGN_OR_RETURN(rows.there, on_gpu().gpu().allocate(bytes, "rows"));
     return {};
   }
 
   const ModelSpec model_;
-  const std::unique_ptr<StoreOnGpu> store_;
   Stream stream_;
 };
 

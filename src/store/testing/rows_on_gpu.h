@@ -9,39 +9,35 @@
 #include "batch/gpu_sparse_batch.h"
 #include "device/gpu/testing/test_gpu.h"
 #include "store/gpu/store_on_gpu.h"
+#include "store/testing/forwarding_store.h"
 
 namespace recmill::store::testing {
 
 /// A store that is given batches whose rows are in its GPU's memory alone, as if they had been made
 /// there.
-class RowsOnGpu final : public EmbeddingStore {
+class RowsOnGpu final : public ForwardingStore {
  public:
   explicit RowsOnGpu(std::unique_ptr<StoreOnGpu> store)
-      : store_(std::move(store)), copies_(*store_->gpu().open_stream()) {}
+      : ForwardingStore(std::move(store)), copies_(*gpu().open_stream()) {}
 
   Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override {
     auto of = std::make_unique<Of>();
     of->sparse = *batch.sparse;
-    of->sparse.on_gpu = std::make_shared<Sent>(store_->gpu(), copies_, of->sparse);
+    of->sparse.on_gpu = std::make_shared<Sent>(gpu(), copies_, of->sparse);
     Batch there = batch;
     there.sparse = &of->sparse;
-    RECMILL_ASSIGN_OR_RETURN(of->prepared, store_->prepare(there));
+    RECMILL_ASSIGN_OR_RETURN(of->prepared, inner().prepare(there));
     return std::unique_ptr<Prepared>(std::move(of));
   }
   Status lookup(Prepared& prepared, Output output, Stream& stream) override {
-    return store_->lookup(*static_cast<Of&>(prepared).prepared, output, stream);
+    return inner().lookup(*static_cast<Of&>(prepared).prepared, output, stream);
   }
   Status update(std::span<const Update> updates, const Step& step, Stream& stream) override {
     std::vector<Update> there(updates.begin(), updates.end());
     for (Update& update : there)
       update.prepared = static_cast<Of*>(update.prepared)->prepared.get();
-    return store_->update(there, step, stream);
+    return inner().update(there, step, stream);
   }
-  Status settle() override { return store_->settle(); }
-  std::unique_ptr<RowSnapshot> snapshot(int64_t kept) override { return store_->snapshot(kept); }
-  table::Extent extent(int table) const override { return store_->extent(table); }
-  Status write_rows(const RowBlock& block) override { return store_->write_rows(block); }
-  StoreStats stats() const override { return store_->stats(); }
 
  private:
   class Sent final : public GpuSparseBatch {
@@ -67,7 +63,8 @@ class RowsOnGpu final : public EmbeddingStore {
     std::unique_ptr<Prepared> prepared;
   };
 
-  const std::unique_ptr<StoreOnGpu> store_;
+  Gpu& gpu() const { return static_cast<StoreOnGpu&>(inner()).gpu(); }
+
   GpuStream copies_;
 };
 

@@ -68,7 +68,7 @@ bool is_gpu_case(const std::string& name) {
 Status run_gpu_kernels_bench(const BenchOptions& options, const BenchSink& sink) {
   if (options.figure != 0 || options.quick)
     return Status::BadRequest(std::string(options.quick ? "--quick" : "--figure") +
-                              ": is of bench kernels --device cpu");
+                              ": needs bench kernels --device cpu");
   std::vector<std::string> cases = options.cases;
   if (cases.empty()) cases = {"recflex_d_gpu", "recflex_d_gpu_static", "recflex_a_tenth_gpu"};
   Status failed;  // the first that did; those after it run all the same
@@ -80,7 +80,7 @@ Status run_gpu_kernels_bench(const BenchOptions& options, const BenchSink& sink)
 }
 
 Status refuse_gpu_case(const std::string& name) {
-  return Status::BadRequest("bench kernels: case '" + name + "' is of --device cuda or emulated");
+  return Status::BadRequest("bench kernels: case '" + name + "' needs --device cuda or emulated");
 }
 
 }  // namespace recmill::bench

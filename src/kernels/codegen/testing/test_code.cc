@@ -8,7 +8,7 @@
 #include <map>
 #include <thread>
 
-#include "base/temporary_folder.h"
+#include "kernels/codegen/testing/kernel_folder.h"
 
 namespace recmill::kernels::codegen {
 namespace {
@@ -34,10 +34,9 @@ void (*emulated_kernel(const GpuSource& source, void (*own)(const void*)))(const
 }  // namespace
 
 Result<std::vector<GpuCode>> compile_for_tests(std::span<const GpuSource> sources) {
-  static const TemporaryFolder folder;
-  if (recmill::testing::on_cuda()) return compile_for_gpu(sources, folder.path());
+  if (recmill::testing::on_cuda()) return compile_for_gpu(sources, kernel_folder());
   LibraryCacheOptions options;
-  options.folder = folder.path();
+  options.folder = kernel_folder();
   options.compiler.program = RECMILL_COMPILER;
   LibraryCache cache(options, posix_files());
   return emulated_code(sources, cache);

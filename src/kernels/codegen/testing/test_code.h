@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels compiled for the GPU of the tests (device/gpu/testing/test_gpu.h), each once a process.
+// Kernels compiled for the GPU of the tests (device/gpu/testing/test_gpu.h), each once for all
+// tests (kernel_folder.h).
 #pragma once
 
 #include <span>
