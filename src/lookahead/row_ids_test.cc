@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lookahead/row_ids.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+namespace recmill::lookahead {
+namespace {
+
+TEST(RowIds, are_those_of_a_map_whatever_comes_and_goes) {
+  std::mt19937_64 random(7);
+  RowIds ids;
+  std::map<int64_t, RowIds::Id> expected;
+  std::vector<bool> fresh;
+  for (int round = 0; round < 300; ++round) {
+    std::set<int64_t> named;
+    while (named.size() < 100)
+      named.insert(static_cast<int64_t>(random() % 5000) << (random() % 40));
+    const std::vector<int64_t> rows(named.begin(), named.end());
+    std::vector<RowIds::Id> found(rows.size());
+    ids.find_or_add(rows, found, fresh);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto [known, added] = expected.emplace(rows[i], found[i]);
+      EXPECT_EQ(fresh[i], added);
+      EXPECT_EQ(known->second, found[i]);
+      EXPECT_EQ(ids[found[i]].row, rows[i]);
+    }
+    for (auto known = expected.begin(); known != expected.end();) {
+      if (random() % 3 != 0) {
+        ++known;
+        continue;
+      }
+      ids.remove(known->second);
+      known = expected.erase(known);
+    }
+    EXPECT_EQ(ids.count(), std::ssize(expected));
+  }
+}
+
+}  // namespace
+}  // namespace recmill::lookahead
