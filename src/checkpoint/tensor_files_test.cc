@@ -178,8 +178,8 @@ TEST(Safetensors, holes_overlaps_and_sizes_that_do_not_fit_are_refused_by_name) 
               HasSubstr("tensor 'a': 4 bytes where its shape needs 8"));
   EXPECT_THAT(failure(R"({"a":{"dtype":"F99","shape":[1],"data_offsets":[0,4]}})", 4),
               HasSubstr("type \"F99\" is not known"));
-  EXPECT_THAT(failure("[1]", 0), HasSubstr("no JSON object"));
-  EXPECT_THAT(failure("{", 0), HasSubstr("no JSON object"));
+  EXPECT_THAT(failure("[1]", 0), HasSubstr("not a JSON object"));
+  EXPECT_THAT(failure("{", 0), HasSubstr("not a JSON object"));
 }
 
 TEST(Safetensors, cut_at_any_byte_is_an_error_and_a_flipped_bit_never_crashes) {

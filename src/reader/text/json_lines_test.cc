@@ -118,7 +118,7 @@ TEST(JsonLines, errors_name_file_line_and_column) {
   EXPECT_THAT(failure_of(good + "7\n", {y}), HasSubstr(at + "is not a JSON object"));
   EXPECT_THAT(failure_of(good + "{\"y\": 1} x\n", {y}), HasSubstr(at + "is not a JSON object"));
   EXPECT_THAT(failure_of(good + "{\"y\": 1, \"x\": \"\xFF\"}\n", {y}),
-              HasSubstr(at + "is not JSON"));
+              HasSubstr(at + "is not a JSON object"));
   EXPECT_EQ(failure_of(good + "{\"y\": 1, \"y\": 0}\n", {y}), at + "has 'y' twice");
   EXPECT_EQ(failure_of(good + "{\"d\": 1}\n", {y}), at + "column y: no value");
   EXPECT_EQ(failure_of(good + "{\"y\": 1, \"d\": [1]}\n", {y, d}),
