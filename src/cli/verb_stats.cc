@@ -6,6 +6,7 @@
 
 #include "base/json/json.h"
 #include "base/log.h"
+#include "cli/lookahead_stats.h"
 #include "cli/pages/stats_page.h"
 #include "cli/verb.h"
 #include "cli/versions.h"
@@ -33,7 +34,8 @@ struct StatsArguments {
   int64_t rows = 0, id_limit = 2'000'000;
   std::string counts, html;
   std::vector<std::string> merge;
-  bool overwrite = false, json = false, quiet = false;
+  LookaheadArguments lookahead;
+  bool looks_ahead = false, overwrite = false, json = false, quiet = false;
 };
 
 /// For each id column the table of the first feature that reads it, and how an id becomes a row of
@@ -177,6 +179,8 @@ Status run_stats(const StatsArguments& arguments, Chosen& chosen) {
         "--html: does not go with --counts and --merge; its page is of the columns");
   if (arguments.merge.empty() && arguments.config.path.empty())
     return Status::BadRequest("stats: name a configuration or a workload, or --merge FILES");
+  if (arguments.looks_ahead)
+    return print_lookahead(arguments.config, arguments.lookahead, arguments.json, arguments.quiet);
   if (arguments.merge.empty())
     return arguments.counts.empty() ? print_stats(arguments) : count_rows(arguments, chosen);
   if (!arguments.config.path.empty() || arguments.rows > 0)
@@ -184,6 +188,35 @@ Status run_stats(const StatsArguments& arguments, Chosen& chosen) {
   if (arguments.counts.empty())
     return Status::BadRequest("--merge: name the file that is to be written by --counts FILE");
   return merge_files(arguments);
+}
+
+/// What a cache that knows the next batches would move.
+void add_lookahead(CLI::App& verb, LookaheadArguments& lookahead, bool& wanted) {
+  CLI::Option* const option = verb.add_flag(
+      "--lookahead", wanted,
+      "in place of the columns, count the rows that a cache which knows the next batches would "
+      "fetch in an epoch, beside other caches and none");
+  verb.add_option("--batches", lookahead.batches,
+                  "numbers of batches that it knows beyond the current one")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->needs(option);
+  verb.add_option("--prefetch", lookahead.prefetch,
+                  "numbers of batches whose rows are fetched ahead of their use")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->needs(option);
+  verb.add_option("--slots", lookahead.slots, "numbers of rows that fit; 0: as many as it takes")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->needs(option);
+  verb.add_option("--ranks", lookahead.ranks, "ranks that share the samples of each batch")
+      ->capture_default_str()
+      ->needs(option);
+  verb.add_flag(
+          "--trace", lookahead.trace,
+          "also print each step as one JSON object: rows fetched, their last uses, rows evicted")
+      ->needs(option);
 }
 
 }  // namespace
@@ -206,6 +239,7 @@ void add_stats(CLI::App& app, Chosen& chosen) {
       "add up these files of counts, of different data, and write the sum to the file of --counts");
   verb->add_option("--html", arguments->html,
                    "write a page of the columns to this file: how they spread, the label by value");
+  add_lookahead(*verb, arguments->lookahead, arguments->looks_ahead);
   verb->add_flag("--overwrite", arguments->overwrite, "replace a file that is there");
   verb->add_flag("--json", arguments->json, "print one JSON object");
   verb->add_flag("--quiet", arguments->quiet, "show no progress");

@@ -4,43 +4,31 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <random>
 #include <set>
 
-#include "base/split_mix.h"
+#include "lookahead/testing/streams.h"
 
 namespace recmill::lookahead {
 namespace {
 
-using Stream = std::vector<std::vector<int64_t>>;  // distinct rows of each step, ascending
+using testing::skewed_stream;
+using testing::Stream;
 
 /// All decisions; of a refusal none, and `refusal` is why.
 std::vector<LookaheadStep> decide_all(const Stream& stream, const OracleOptions& options,
                                       std::string* refusal = nullptr) {
-  Oracle oracle(options);
   std::vector<LookaheadStep> decisions;
-  size_t seen = 0;
-  while (decisions.size() < stream.size()) {
-    while (!oracle.ready()) {
-      if (seen < stream.size()) {
-        oracle.see(stream[seen++]);
-      } else {
-        oracle.end();
-      }
-    }
-    auto decision = oracle.decide();
-    if (!decision.ok()) {
-      EXPECT_NE(refusal, nullptr) << decision.status().message();
-      if (refusal != nullptr) *refusal = decision.status().message();
-      return {};
-    }
-    decisions.push_back(*std::move(decision));
-  }
-  EXPECT_FALSE(oracle.ready());
-  EXPECT_EQ(oracle.resident(), 0);
-  return decisions;
+  const Status status = testing::decide_all(
+      stream, options, [&](const LookaheadStep& decision) { decisions.push_back(decision); });
+  if (status.ok()) return decisions;
+  EXPECT_NE(refusal, nullptr) << status.message();
+  if (refusal != nullptr) *refusal = status.message();
+  return {};
 }
 
 int64_t fetched(const std::vector<LookaheadStep>& decisions) {
@@ -178,28 +166,6 @@ TEST(Oracle, decides_as_figure_6_of_bagpipe) {
   for (size_t x = 1; x < stream.size(); ++x) EXPECT_EQ(further[x].last_use, last_use[x]);
 }
 
-/// Sample i names in table t row s R >> 24, where s is a skewed fraction; three tables, one after
-/// another.
-Stream skewed_stream() {
-  constexpr int64_t kRows[] = {5000, 300, 7};
-  constexpr int64_t kBatch = 256, kSteps = 60;
-  Stream stream;
-  for (int64_t step = 0; step < kSteps; ++step) {
-    std::set<int64_t> rows;
-    for (int64_t i = step * kBatch; i < (step + 1) * kBatch; ++i) {
-      int64_t begin = 0;
-      for (uint64_t t = 0; t < 3; ++t) {
-        const uint64_t a = split_mix((1ull << 48) ^ (t << 40) ^ static_cast<uint64_t>(i)) >> 40;
-        const auto s = static_cast<int64_t>((((a * a) >> 24) * a) >> 24);
-        rows.insert(begin + (s * kRows[t] >> 24));
-        begin += kRows[t];
-      }
-    }
-    stream.emplace_back(rows.begin(), rows.end());
-  }
-  return stream;
-}
-
 TEST(Oracle, fetches_as_many_rows_of_a_skewed_stream_as_were_counted_otherwise) {
   const Stream stream = skewed_stream();
   int64_t distinct = 0;
@@ -216,6 +182,34 @@ TEST(Oracle, fetches_as_many_rows_of_a_skewed_stream_as_were_counted_otherwise) 
   int64_t critical = 0;
   for (const auto& decision : decide_all(stream, {.lookahead = 1})) critical += decision.critical;
   EXPECT_EQ(critical, 6'075);
+}
+
+/// The rows of one table of a production-shaped trace, in batches of 1,024 lookups; empty: it is
+/// not there.
+Stream production_stream() {
+  const char* const data = std::getenv("RECMILL_DATA");
+  std::ifstream file(std::string(data == nullptr ? "" : data) +
+                     "/embedding_trace/reuse_low.table_500K.txt");
+  Stream stream;
+  std::set<int64_t> rows;
+  int64_t lookups = 0;
+  for (int64_t row = 0; file >> row;) {
+    rows.insert(row);
+    if (++lookups % 1024 != 0) continue;
+    stream.emplace_back(rows.begin(), rows.end());
+    rows.clear();
+  }
+  if (!rows.empty()) stream.emplace_back(rows.begin(), rows.end());
+  return stream;
+}
+
+TEST(Oracle, fetches_as_many_rows_of_a_production_shaped_trace_as_were_counted_otherwise) {
+  const Stream stream = production_stream();
+  if (stream.empty()) GTEST_SKIP() << "RECMILL_DATA has no embedding_trace";
+  for (const auto& [lookahead, expected] :
+       {std::pair{0, 364'314}, {8, 328'919}, {32, 302'562}, {64, 286'280}})
+    EXPECT_EQ(fetched(decide_all(stream, {.lookahead = lookahead})), expected) << lookahead;
+  EXPECT_EQ(fetched(decide_all(stream, {.lookahead = 371, .slots = 4096})), 293'325);
 }
 
 TEST(Oracle, refuses_slots_that_are_too_few_and_names_how_many_rows_there_are) {

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// `recmill stats --lookahead`.
+#include <gmock/gmock.h>
+
+#include "base/json/json.h"
+#include "cli/testing/program.h"
+#include "lookahead/testing/streams.h"
+
+namespace recmill::cli {
+namespace {
+
+using testing::HasSubstr;
+
+/// Features of a CSV file with one id in each cell, which is a row of the column's own table.
+std::string direct_ids(const std::vector<std::string>& columns, const std::string& rows,
+                       int64_t batch_size, int64_t slices) {
+  std::string text =
+      "[data]\nformat = 'csv'\ntrain = ['ids.csv']\n[[data.columns]]\nname = 'y'\n"
+      "role = 'label'\n";
+  for (const std::string& column : columns)
+    text += "[[data.columns]]\nname = '" + column + "'\nrole = 'id'\nid_text = 'integer'\n";
+  return text + "[embedding]\nmapping = 'direct'\ndim = 4\nrows = " + rows +
+         "\n[model]\nkind = 'mlp'\ntop = [4, 1]\n[train]\nbatch_size = " +
+         std::to_string(batch_size) + "\nslices = " + std::to_string(slices) + "\n";
+}
+
+class StatsLookahead : public Program {
+ protected:
+  std::vector<Json> lines_of(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"stats", "a.toml", "--lookahead", "--json", "--quiet"});
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    std::vector<Json> lines;
+    std::istringstream text(outcome.out);
+    for (std::string line; std::getline(text, line);) lines.push_back(Json::parse(line));
+    return lines;
+  }
+  void write_skewed() {
+    std::string text = "y,a,b,c\n";
+    using lookahead::testing::skewed_row;
+    for (int64_t i = 0; i < lookahead::testing::kSkewedSteps * lookahead::testing::kSkewedBatch;
+         ++i)
+      text += std::to_string(i % 2) + "," + std::to_string(skewed_row(0, i)) + "," +
+              std::to_string(skewed_row(1, i) - 5000) + "," +
+              std::to_string(skewed_row(2, i) - 5300) + "\n";
+    write("ids.csv", text);
+    write("a.toml", direct_ids({"a", "b", "c"}, "[5000, 300, 7]", 256, 4));
+  }
+};
+
+TEST_F(StatsLookahead, traces_figure_6_of_bagpipe) {
+  write("ids.csv", "y,a\n1,3\n0,9\n1,3\n0,4\n1,3\n0,6\n1,6\n0,1\n");
+  write("a.toml", direct_ids({"a"}, "10", 2, 1));
+  const auto lines = lines_of({"--trace", "--batches", "1", "--prefetch", "0"});
+  ASSERT_EQ(lines.size(), 5u);
+  const char* const expected[] = {
+      R"({"iteration":0,"fetch":["a:3","a:9"],"last_use":{"a:3":1,"a:9":0},"evict":["a:9"]})",
+      R"({"iteration":1,"fetch":["a:4"],"last_use":{"a:3":2,"a:4":1},"evict":["a:4"]})",
+      R"({"iteration":2,"fetch":["a:6"],"last_use":{"a:3":2,"a:6":3},"evict":["a:3"]})",
+      R"({"iteration":3,"fetch":["a:1"],"last_use":{"a:1":3,"a:6":3},"evict":["a:1","a:6"]})"};
+  for (size_t step = 0; step < 4; ++step) EXPECT_EQ(lines[step].dump(), expected[step]);
+  EXPECT_EQ(lines[4]["fetched"], 5);
+}
+
+TEST_F(StatsLookahead, counts_an_epoch_as_it_was_counted_otherwise) {
+  write_skewed();
+  const auto lines = lines_of({"--batches", "0,1,4,16,59", "--prefetch", "0"});
+  const int64_t fetched[] = {21'371, 15'296, 10'210, 6'135, 4'375};
+  ASSERT_EQ(lines.size(), 5u);
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(lines[i]["distinct"], 21'371);
+    EXPECT_EQ(lines[i]["fetched"], fetched[i]);
+    EXPECT_EQ(lines[i]["evicted"], fetched[i]);
+    EXPECT_EQ(lines[i]["critical"], i == 0 ? 0 : 6'075);
+    EXPECT_EQ(lines[i]["static_fetched"], 21'071);
+  }
+  const auto limited = lines_of({"--batches", "59", "--prefetch", "0", "--slots", "375,500,1000"});
+  const int64_t of_slots[] = {14'199, 10'453, 6'588};
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(limited[i]["fetched"], of_slots[i]);
+  EXPECT_EQ(limited[1]["lru_fetched"], 13'629);
+}
+
+TEST_F(StatsLookahead, counts_what_ranks_would_send) {
+  write_skewed();
+  const auto lines = lines_of({"--batches", "16", "--prefetch", "0", "--ranks", "4"});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["one_rank"], 17'784);
+  const auto total = [&](const char* design) {
+    int64_t rows = 0;
+    for (const auto& [kind, moved] : lines[0]["sent"][design].items()) rows += moved.get<int64_t>();
+    return rows;
+  };
+  EXPECT_EQ(total("none"), 53'922);
+  EXPECT_LE(total("forward"), 33'600);
+  EXPECT_LE(total("lrpp"), 104'790);
+}
+
+TEST_F(StatsLookahead, refuses_what_it_cannot_count_in_one_line) {
+  write_skewed();
+  const std::pair<std::vector<std::string>, std::string> wrong[] = {
+      {{"--batches", "59", "--prefetch", "0", "--slots", "374"},
+       "--slots: 374 are fewer than the 375 rows of one batch"},
+      {{"--batches", "59", "--prefetch", "4", "--slots", "1201"},
+       "--slots: 1201 are fewer than the 1202 rows of 5 batches in a row"},
+      {{"--batches", "-1"}, "--batches: must be 0 to 65535"},
+      {{"--ranks", "8"}, "train.ranks: 8 is more than train.slices, which is 4"},
+      {{"--ranks", "2", "--slots", "9"}, "--slots: needs --ranks 1"},
+      {{"--trace", "--batches", "1,2"}, "--trace: takes one of --batches"}};
+  for (const auto& [arguments, message] : wrong) {
+    std::vector<std::string> words{"stats", "a.toml", "--lookahead", "--quiet"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.status, 2) << message;
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+}
+
+}  // namespace
+}  // namespace recmill::cli

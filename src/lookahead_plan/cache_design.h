@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "schema/options.h"
+
+namespace recmill {
+
+/// Which ranks have a cached row in a slot (BagPipe, section 3.3): all; all, but for rows that one
+/// rank uses alone; the rank that a hash names; or a rank that uses the row, to which the others
+/// send their sums, and which hands the row over before a step that it has no part in.
+enum class CacheDesign { replicated, lrpp, partitioned, forward };
+
+template <>
+struct EnumNames<CacheDesign> {
+  static constexpr std::array names{
+      std::pair{CacheDesign::replicated, std::string_view{"replicated"}},
+      std::pair{CacheDesign::lrpp, std::string_view{"lrpp"}},
+      std::pair{CacheDesign::partitioned, std::string_view{"partitioned"}},
+      std::pair{CacheDesign::forward, std::string_view{"forward"}}};
+};
+
+}  // namespace recmill
