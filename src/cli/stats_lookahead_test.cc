@@ -105,6 +105,8 @@ TEST_F(StatsLookahead, refuses_what_it_cannot_count_in_one_line) {
       {{"--batches", "-1"}, "--batches: must be 0 to 65535"},
       {{"--ranks", "8"}, "train.ranks: 8 is more than train.slices, which is 4"},
       {{"--ranks", "2", "--slots", "9"}, "--slots: needs --ranks 1"},
+      {{"--rows", "9"}, "--lookahead: does not go with --rows"},
+      {{"--counts", "x.counts"}, "--lookahead: does not go with --rows, --counts"},
       {{"--trace", "--batches", "1,2"}, "--trace: takes one of --batches"}};
   for (const auto& [arguments, message] : wrong) {
     std::vector<std::string> words{"stats", "a.toml", "--lookahead", "--quiet"};

@@ -172,6 +172,9 @@ Status merge_files(const StatsArguments& arguments) {
 Status run_stats(const StatsArguments& arguments, Chosen& chosen) {
   if (arguments.rows < 0) return Status::BadRequest("--rows: must not be negative");
   if (arguments.id_limit < 2) return Status::BadRequest("--id-limit: must be 2 or more");
+  if (arguments.looks_ahead && (arguments.rows > 0 || !arguments.counts.empty() ||
+                                !arguments.html.empty() || !arguments.merge.empty()))
+    return Status::BadRequest("--lookahead: does not go with --rows, --counts, --merge and --html");
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--counts", arguments.counts, arguments.overwrite));
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--html", arguments.html, arguments.overwrite));
   if (!arguments.html.empty() && (!arguments.counts.empty() || !arguments.merge.empty()))
