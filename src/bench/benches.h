@@ -32,6 +32,13 @@ Status run_cost_model_bench(const BenchOptions& options, const BenchSink& sink);
 
 Status run_embedding_bench(const BenchOptions& options, const BenchSink& sink);
 
+/// The oracle of a cache, one thread: Criteo Kaggle's tables, Zipf's law at 1.09, batches of
+/// 16,384, L = 200, P = 8, given the distinct rows of each step. Samples a second, beside
+/// BagPipe's 3.27 million; then, of the steps after the first window, the share of distinct rows
+/// that are fetched; slots, by the rows of a window; and bytes of the oracle by the same, with what
+/// they are held to.
+Status run_oracle_bench(const BenchOptions& options, const BenchSink& sink);
+
 /// Started in several processes, a rank each: 26 tables of Criteo Kaggle's rows, 250,000 at most,
 /// of dimension 64; 4,096 samples a rank, of Zipf's law at 1.2; row-wise Adagrad; no layers. Rows
 /// are counted in other samples than are timed. With de-duplication and without: seconds of a

@@ -10,8 +10,8 @@
 #include "base/json/json.h"
 #include "config/run_config.h"
 #include "lookahead/oracle.h"
+#include "lookahead_plan/slot_tables.h"
 #include "run/lookahead/count_lookahead.h"
-#include "run/lookahead/table_rows.h"
 #include "run/resolved_run.h"
 
 namespace recmill::cli {
@@ -39,13 +39,12 @@ Status check(const LookaheadArguments& arguments) {
   return {};
 }
 
-Json line_of(const train::TableRows& rows, const lookahead::StepUses& uses,
-             const LookaheadStep& step) {
+Json line_of(const SlotTables& tables, const LookaheadStep& step) {
   Json fetch = Json::array(), last_use = Json::object(), evict = Json::array();
-  for (const RowFill& fill : step.fetch) fetch.push_back(rows.name_of(fill.row));
-  for (size_t i = 0; i < step.last_use.size(); ++i)
-    last_use[rows.name_of(uses.rows[i])] = step.last_use[i];
-  for (const int64_t row : step.evict) evict.push_back(rows.name_of(row));
+  for (const RowInSlot& fetched : step.fetch) fetch.push_back(tables.name_of(fetched.row));
+  for (size_t i = 0; i < step.uses.size(); ++i)
+    last_use[tables.name_of(step.uses[i].row)] = step.last_use[i];
+  for (const RowInSlot& evicted : step.evict) evict.push_back(tables.name_of(evicted.row));
   return {{"iteration", step.step}, {"fetch", fetch}, {"last_use", last_use}, {"evict", evict}};
 }
 
@@ -81,10 +80,10 @@ Status print_lookahead(const ConfigArguments& arguments, const LookaheadArgument
   for (const int64_t lookahead : of.batches)
     for (const int64_t prefetch : of.prefetch)
       for (const int64_t slots : of.slots) request.cases.push_back({lookahead, prefetch, slots});
-  const train::TableRows rows(run->spec);
+  const SlotTables tables(run->spec);
   if (of.trace)
-    request.on_step = [&](const lookahead::StepUses& uses, const LookaheadStep& step) {
-      std::puts(line_of(rows, uses, step).dump().c_str());
+    request.on_step = [&](const LookaheadStep& step) {
+      std::puts(line_of(tables, step).dump().c_str());
     };
   const auto counts = train::count_lookahead(config.options, request, posix_files());
   if (!counts.ok()) return config.locate(counts.status());

@@ -24,6 +24,8 @@ std::string direct_ids(const std::vector<std::string>& columns, const std::strin
          std::to_string(batch_size) + "\nslices = " + std::to_string(slices) + "\n";
 }
 
+constexpr int64_t kSlotBytes = 4 * 4 + 4 + 17;  // 4 floats, their state, and what names a row
+
 class StatsLookahead : public Program {
  protected:
   std::vector<Json> lines_of(std::vector<std::string> arguments) {
@@ -78,6 +80,29 @@ TEST_F(StatsLookahead, counts_an_epoch_as_it_was_counted_otherwise) {
   const int64_t of_slots[] = {14'199, 10'453, 6'588};
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(limited[i]["fetched"], of_slots[i]);
   EXPECT_EQ(limited[1]["lru_fetched"], 13'629);
+}
+
+TEST_F(StatsLookahead, counts_what_a_run_moves) {
+  write_skewed();
+  const std::string cache = "--set lookahead.cache=" + std::to_string(1202 * kSlotBytes);
+  for (const auto& [batches, prefetch, sets] :
+       {std::tuple{"4", "2", std::string("--set lookahead.batches=4 --set lookahead.prefetch=2")},
+        std::tuple{"59", "4", "--set lookahead.batches=59 " + cache}}) {
+    std::vector<std::string> train{"train",  "a.toml",      "--quiet", "--profile",
+                                   "--json", "--overwrite", "--set",   "embedding.store='cached'"};
+    std::istringstream words(sets);
+    for (std::string word; words >> word;) train.push_back(word);
+    const Outcome outcome = run(train);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const Json moved = Json::parse(outcome.out)["profile"][0]["moved_rows"];
+    std::vector<std::string> stats{"--batches", batches, "--prefetch", prefetch};
+    if (sets.ends_with(cache)) stats.insert(stats.end(), {"--slots", "1202"});
+    const auto counted = lines_of(stats);
+    EXPECT_EQ(moved, counted[0]["sent"]["forward"]);
+    if (sets.ends_with(cache)) {
+      EXPECT_EQ(moved["fetched"], 8'316);
+    }
+  }
 }
 
 TEST_F(StatsLookahead, counts_what_ranks_would_send) {

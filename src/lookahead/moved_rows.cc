@@ -71,10 +71,11 @@ void MovedRowsCounter::add(const StepUses& uses, const LookaheadStep& decision) 
     if (design_ == CacheDesign::forward || design_ == CacheDesign::partitioned) {
       with_owner(row, users, owner);
     } else {
-      with_copies(row, users, std::ranges::binary_search(decision.evict, row), owner);
+      with_copies(row, users, std::ranges::binary_search(decision.evict, row, {}, &RowInSlot::row),
+                  owner);
     }
   }
-  for (const int64_t row : decision.evict) owners_.erase(row);
+  for (const RowInSlot& evicted : decision.evict) owners_.erase(evicted.row);
 }
 
 }  // namespace recmill::lookahead

@@ -11,21 +11,9 @@
 #include "lookahead/step_uses.h"
 #include "lookahead_plan/cache_design.h"
 #include "lookahead_plan/lookahead_step.h"
+#include "lookahead_plan/moved_rows.h"
 
 namespace recmill::lookahead {
-
-/// Rows by what they are moved for. Those between a row's home and a rank count wherever these two
-/// are; the others only where they cross ranks.
-struct MovedRows {
-  int64_t fetched = 0;       // from homes into slots
-  int64_t written_back = 0;  // from slots to homes
-  int64_t gradients = 0;     // sums of a rank's lookups, to the rank that updates the row
-  int64_t weights = 0;       // to ranks that look the row up
-  int64_t handed_over = 0;   // with their state, to another owner
-
-  int64_t total() const { return fetched + written_back + gradients + weights + handed_over; }
-  bool operator==(const MovedRows&) const = default;
-};
 
 /// Each rank fetches its distinct rows, and sends a sum of gradients for each.
 MovedRows moved_without_cache(const StepUses& uses);

@@ -6,6 +6,11 @@
 #include <algorithm>
 
 namespace recmill::lookahead {
+namespace {
+
+constexpr size_t kAhead = 16;  // ids between one that is looked at and one that memory is asked for
+
+}  // namespace
 
 Oracle::Oracle(const OracleOptions& options)
     : lookahead_(options.lookahead),
@@ -27,13 +32,14 @@ bool Oracle::ready() const {
 Result<LookaheadStep> Oracle::decide() {
   RECMILL_CHECK(ready());
   link(first_ + lookahead_);
-  LookaheadStep decision{first_};
+  LookaheadStep decision{.step = first_, .filled_after = first_ - prefetch_ - 1};
   while (fetched_ <= std::min(first_ + prefetch_, seen() - 1))  // of the first decision alone
     RECMILL_RETURN_IF_ERROR(fetch(decision));
   decision.fetch = std::move(fetches_.front().fetch);
   decision.fence = fetches_.front().fence;
   fetches_.pop_front();
   tell_uses(decision);
+  if (slots_ > 0) note_returns();
   expire(decision);
   link(first_ + prefetch_ + 1);  // with P = L that is beyond the window
   if (fetched_ < seen()) RECMILL_RETURN_IF_ERROR(fetch(decision));
@@ -48,14 +54,16 @@ void Oracle::link(int64_t last) {
   for (; linked_ <= std::min(last, seen() - 1); ++linked_) {
     Step& step = at(linked_);
     step.ids.resize(step.rows.size());
-    step.gaps.assign(step.rows.size(), 0);
+    if (slots_ > 0) step.gaps.assign(step.rows.size(), 0);
     ids_.find_or_add(step.rows, step.ids, fresh_);
+    const auto use = static_cast<uint32_t>(linked_);
     for (size_t i = 0; i < step.ids.size(); ++i) {
-      RowIds::Row& row = ids_[step.ids[i]];
-      const auto use = static_cast<uint32_t>(linked_);
+      RowIds::Known& row = ids_[step.ids[i]];
       if (!fresh_[i]) {
         const uint32_t gap = use - row.use;
-        at(linked_ - gap).gaps[row.index] = static_cast<uint16_t>(gap);
+        Step& before = at(linked_ - gap);
+        if (gap == 1) ++before.critical;
+        if (slots_ > 0) before.gaps[row.index] = static_cast<uint16_t>(gap);
       }
       row.use = use;
       row.index = static_cast<uint32_t>(i);
@@ -67,37 +75,45 @@ void Oracle::link(int64_t last) {
 /// When the step's rows are used again.
 void Oracle::tell_uses(LookaheadStep& decision) {
   const Step& step = at(first_);
+  decision.uses.reserve(step.ids.size());
   decision.last_use.reserve(step.ids.size());
+  expired_.clear();
   for (size_t i = 0; i < step.ids.size(); ++i) {
+    ids_.prefetch(step.ids, i + kAhead);
     const RowIds::Id id = step.ids[i];
     const uint32_t further = ids_[id].use - static_cast<uint32_t>(first_);
+    decision.uses.push_back({ids_.row(id), ids_[id].slot});
     decision.last_use.push_back(first_ + further);
-    const int64_t gap = step.gaps[i];
-    decision.critical += gap == 1 ? 1 : 0;
-    if (slots_ == 0 || gap <= prefetch_ + 1) continue;  // stays in its slot in any case
-    auto& returning = at(first_ + gap).returning;
-    returning.push_back(id);
-    std::ranges::push_heap(returning, {}, [&](RowIds::Id other) { return ids_[other].row; });
+    if (further == 0) expired_.push_back(id);
+  }
+  decision.critical = step.critical;
+}
+
+/// Those of the step's rows that may leave their slots and come back.
+void Oracle::note_returns() {
+  const Step& step = at(first_);
+  for (size_t i = 0; i < step.ids.size(); ++i) {
+    if (step.gaps[i] <= prefetch_ + 1) continue;  // stays in its slot in any case, or expires
+    auto& returning = at(first_ + step.gaps[i]).returning;
+    returning.push_back(step.ids[i]);
+    std::ranges::push_heap(returning, {}, [&](RowIds::Id other) { return ids_.row(other); });
   }
 }
 
 void Oracle::leave(RowIds::Id id, LookaheadStep& decision) {
-  RowIds::Row& row = ids_[id];
+  RowIds::Known& row = ids_[id];
+  decision.evict.push_back({ids_.row(id), row.slot});
   free_slots_.push_back(row.slot);
   row.slot = RowIds::kNoSlot;
   row.evicted = static_cast<uint32_t>(first_) + 1;
-  decision.evict.push_back(row.row);
   --resident_;
 }
 
 /// Evicts the step's rows that the window does not use again.
 void Oracle::expire(LookaheadStep& decision) {
-  const Step& step = at(first_);
-  for (size_t i = 0; i < step.ids.size(); ++i) {
-    if (step.gaps[i] != 0) continue;
-    leave(step.ids[i], decision);
-    ids_.remove(step.ids[i]);
-  }
+  decision.evict.reserve(expired_.size());
+  for (const RowIds::Id id : expired_) leave(id, decision);
+  ids_.remove(expired_);
 }
 
 /// Evicts the rows of the farthest next use, until `wanted` more have slots.
@@ -106,13 +122,14 @@ Status Oracle::make_room(int64_t wanted, LookaheadStep& decision) {
   while (resident_ + wanted > slots_) {
     while (from > first_ + prefetch_ + 1 && at(from).returning.empty()) --from;
     if (from <= first_ + prefetch_ + 1) {
+      slots_asked_ = resident_ + wanted;
       const int64_t begin = std::max<int64_t>(0, fetched_ - prefetch_);
       return Status::BadRequest(fmt::format(
-          "{} rows have to be in slots for step{} {}, and there are {} slots", resident_ + wanted,
+          "{} rows have to be in slots for step{} {}, and there are {} slots", slots_asked_,
           begin == fetched_ ? "" : fmt::format("s {} to", begin), fetched_, slots_));
     }
     auto& returning = at(from).returning;
-    std::ranges::pop_heap(returning, {}, [&](RowIds::Id other) { return ids_[other].row; });
+    std::ranges::pop_heap(returning, {}, [&](RowIds::Id other) { return ids_.row(other); });
     leave(returning.back(), decision);
     returning.pop_back();
   }
@@ -124,16 +141,19 @@ Status Oracle::make_room(int64_t wanted, LookaheadStep& decision) {
 Status Oracle::fetch(LookaheadStep& decision) {
   LookaheadStep fetched{fetched_};
   std::vector<RowIds::Id> wanted;
-  for (const RowIds::Id id : at(fetched_).ids)
-    if (ids_[id].slot == RowIds::kNoSlot) wanted.push_back(id);
+  const auto& ids = at(fetched_).ids;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    ids_.prefetch(ids, i + kAhead);
+    if (ids_[ids[i]].slot == RowIds::kNoSlot) wanted.push_back(ids[i]);
+  }
   if (slots_ > 0) RECMILL_RETURN_IF_ERROR(make_room(std::ssize(wanted), decision));
   for (const RowIds::Id id : wanted) {
-    RowIds::Row& row = ids_[id];
+    RowIds::Known& row = ids_[id];
     const uint32_t ago = static_cast<uint32_t>(first_) + 1 - row.evicted;
     fetched.fence =
         std::max(fetched.fence, row.evicted == 0 ? fetched_ - lookahead_ - 1 : first_ - ago);
     row.slot = take_slot();
-    fetched.fetch.push_back({row.row, row.slot});
+    fetched.fetch.push_back({ids_.row(id), row.slot});
   }
   resident_ += std::ssize(wanted);
   most_resident_ = std::max(most_resident_, resident_);
@@ -157,7 +177,7 @@ int64_t Oracle::bytes() const {
                                       sizeof(RowIds::Id) +
                                   step.gaps.capacity() * sizeof(uint16_t));
   for (const LookaheadStep& fetched : fetches_)
-    bytes += static_cast<int64_t>(fetched.fetch.capacity() * sizeof(RowFill));
+    bytes += static_cast<int64_t>(fetched.fetch.capacity() * sizeof(RowInSlot));
   return bytes;
 }
 

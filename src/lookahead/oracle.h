@@ -40,17 +40,22 @@ class Oracle {
   /// Of the next step, from 0; ready() holds. Fails where the rows of the steps that have to be
   /// there are more than slots, and names how many they are.
   Result<LookaheadStep> decide();
+  /// How many slots would have done for the decision that failed.
+  int64_t slots_asked() const { return slots_asked_; }
 
   /// Rows in slots after the fetches of the last decision, and the most so far.
   int64_t resident() const { return resident_; }
   int64_t most_resident() const { return most_resident_; }
-  /// Of the window and all that is kept of its rows.
+  /// Distinct rows of the steps that are known, and of all that is kept of them the bytes.
+  int64_t window_rows() const { return ids_.count(); }
   int64_t bytes() const;
 
  private:
   struct Step {
-    std::vector<int64_t> rows;          // until the step is linked
-    std::vector<RowIds::Id> ids;        // [rows], ascending by row
+    std::vector<int64_t> rows;    // until the step is linked
+    std::vector<RowIds::Id> ids;  // [rows], ascending by row
+    int64_t critical = 0;         // rows that the next step uses too
+    // Where slots are short:
     std::vector<uint16_t> gaps;         // [rows]: steps to the next use in the window; 0: none
     std::vector<RowIds::Id> returning;  // a heap, largest row first: in slots, and next used here
   };
@@ -58,6 +63,7 @@ class Oracle {
   int64_t seen() const { return first_ + static_cast<int64_t>(steps_.size()); }
   void link(int64_t last);
   void tell_uses(LookaheadStep& decision);
+  void note_returns();
   void leave(RowIds::Id id, LookaheadStep& decision);
   void expire(LookaheadStep& decision);
   Status make_room(int64_t wanted, LookaheadStep& decision);
@@ -72,10 +78,11 @@ class Oracle {
   std::deque<Step> steps_;
   std::deque<LookaheadStep> fetches_;  // of steps from first_ on, with nothing but these
   RowIds ids_;
-  std::vector<bool> fresh_;
+  std::vector<bool> fresh_;          // kept memory
+  std::vector<RowIds::Id> expired_;  // kept memory
   std::vector<int32_t> free_slots_;  // last in, first out
   int32_t used_slots_ = 0;
-  int64_t resident_ = 0, most_resident_ = 0;
+  int64_t resident_ = 0, most_resident_ = 0, slots_asked_ = 0;
 };
 
 }  // namespace recmill::lookahead

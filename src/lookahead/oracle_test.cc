@@ -37,9 +37,9 @@ int64_t fetched(const std::vector<LookaheadStep>& decisions) {
   return rows;
 }
 
-std::vector<int64_t> rows_of(const std::vector<RowFill>& fills) {
+std::vector<int64_t> rows_of(const std::vector<RowInSlot>& list) {
   std::vector<int64_t> rows;
-  for (const RowFill& fill : fills) rows.push_back(fill.row);
+  for (const RowInSlot& one : list) rows.push_back(one.row);
   return rows;
 }
 
@@ -93,7 +93,7 @@ class PlainOracle {
   void evict(int64_t row, int64_t step, LookaheadStep& now) {
     slots_of_.erase(row);
     evicted_[row] = step;
-    now.evict.push_back(row);
+    now.evict.push_back({row});
   }
   bool make_room(int64_t x, LookaheadStep& now) {
     std::set<int64_t> needed;
@@ -136,17 +136,20 @@ void check_slots(const Stream& stream, const OracleOptions& options,
   size_t filled = 0;
   for (size_t x = 0; x < decisions.size(); ++x) {
     for (; filled < decisions.size() && filled <= x + static_cast<size_t>(prefetch); ++filled) {
-      for (const RowFill& fill : decisions[filled].fetch) {
+      for (const RowInSlot& fill : decisions[filled].fetch) {
         EXPECT_TRUE(slot_of.emplace(fill.row, fill.slot).second);
         EXPECT_TRUE(taken.insert(fill.slot).second) << "slot " << fill.slot << " is taken";
       }
       for (const int64_t row : stream[filled]) EXPECT_TRUE(slot_of.contains(row));
     }
     EXPECT_LE(std::ssize(taken), options.slots > 0 ? options.slots : std::ssize(taken));
-    for (const int64_t row : decisions[x].evict) {
-      ASSERT_TRUE(slot_of.contains(row));
-      taken.erase(slot_of[row]);
-      slot_of.erase(row);
+    EXPECT_EQ(rows_of(decisions[x].uses), stream[x]);
+    for (const RowInSlot& use : decisions[x].uses) EXPECT_EQ(slot_of.at(use.row), use.slot);
+    for (const RowInSlot& evicted : decisions[x].evict) {
+      ASSERT_TRUE(slot_of.contains(evicted.row));
+      EXPECT_EQ(slot_of[evicted.row], evicted.slot);
+      taken.erase(evicted.slot);
+      slot_of.erase(evicted.row);
     }
   }
 }
@@ -159,7 +162,7 @@ TEST(Oracle, decides_as_figure_6_of_bagpipe) {
   for (size_t x = 0; x < stream.size(); ++x) {
     EXPECT_EQ(rows_of(decisions[x].fetch), fetch[x]);
     EXPECT_EQ(decisions[x].last_use, last_use[x]);
-    EXPECT_EQ(decisions[x].evict, evict[x]);
+    EXPECT_EQ(rows_of(decisions[x].evict), evict[x]);
   }
   const auto further = decide_all(stream, {.lookahead = 2});
   EXPECT_EQ(further[0].last_use, (std::vector<int64_t>{2, 0}));
@@ -248,7 +251,7 @@ TEST(Oracle, decides_as_the_plain_one_on_random_streams) {
     for (size_t x = 0; x < found.size(); ++x) {
       EXPECT_EQ(rows_of(found[x].fetch), rows_of((*expected)[x].fetch)) << "seed " << seed;
       EXPECT_EQ(found[x].last_use, (*expected)[x].last_use) << "seed " << seed;
-      EXPECT_EQ(found[x].evict, (*expected)[x].evict) << "seed " << seed;
+      EXPECT_EQ(rows_of(found[x].evict), rows_of((*expected)[x].evict)) << "seed " << seed;
       EXPECT_EQ(found[x].critical, (*expected)[x].critical) << "seed " << seed;
       // A fence is no earlier than needed, and no later than the step after which rows are fetched.
       EXPECT_GE(found[x].fence, (*expected)[x].fence) << "seed " << seed;

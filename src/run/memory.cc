@@ -17,6 +17,7 @@
 #include "run/checkpoint/checkpoint_saver.h"
 #include "run/gpu/gpu_memory.h"
 #include "run/gpu/gpu_run.h"
+#include "run/lookahead/run_cache.h"
 #include "run/placement/run_placement.h"
 #include "run/placement/run_replanning.h"
 #include "run/sample_lookups.h"
@@ -118,6 +119,7 @@ MemoryLedger rows_need(const ResolvedRun& run) {
 
 MemoryLedger ledger_of(const ResolvedRun& run, bool training) {
   MemoryLedger ledger = rows_need(run);
+  cache_need(run, ledger);
   for (int rank = 0; rank < run.ranks && run.options.device != DeviceKind::cpu; ++rank) {
     const auto plans = plan_gpu(run, /*usable=*/0,
                                 std::span(&rank, 1));  // pinned is as much wherever rows are stored
@@ -145,6 +147,7 @@ MemoryLedger ledger_of(const ResolvedRun& run, bool training) {
 /// What decides how large an item is.
 std::string key_of(const MemoryItem& item, const ResolvedRun& run) {
   if (item.what.starts_with("looked-up rows")) return "train.batch_size";
+  if (item.what.starts_with("cached rows")) return "lookahead.cache";
   if (!item.what.starts_with(kDense)) {
     const auto largest = std::ranges::max_element(run.spec.tables, {}, [](const TableSpec& table) {
       return saturating_product({table.rows, table.dim});
@@ -175,6 +178,15 @@ MemoryLedger memory_ledger(const ResolvedRun& run) {
 
 MemoryLedger scoring_ledger(const ResolvedRun& run) {
   return ledger_of(run, /*training=*/false);
+}
+
+int64_t free_beside(const ResolvedRun& run) {
+  const int64_t available = available_bytes();
+  if (available == 0) return kMostBytes;
+  int64_t rest = -row_bytes(run, 0) - proc_bytes("/proc/self/status", "VmRSS:");
+  for (const MemoryItem& item : memory_ledger(run).items) rest = saturating_sum({rest, item.bytes});
+  if (run.options.lookahead.cache) rest -= *run.options.lookahead.cache;
+  return std::max<int64_t>(available - std::max<int64_t>(rest, 0), 0) / 5 * 4;
 }
 
 MemoryLedger requests_ledger(const ResolvedRun& run, int64_t rows) {

@@ -36,6 +36,10 @@ int64_t peak_resident_bytes();
 /// Bytes of memory that this machine has free; 0: not known.
 int64_t available_bytes();
 
+/// Bytes that a run whose tables are filled leaves of this machine's free memory; a fifth is left
+/// to others.
+int64_t free_beside(const ResolvedRun& run);
+
 /// What `rows` evaluation rows take at least, by rank, where all are held at once, preprocessed:
 /// bags count as one id.
 MemoryLedger requests_ledger(const ResolvedRun& run, int64_t rows);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/rank.h"
 
+#include <algorithm>
+
 #include "kernels/dense_layer/dense_layer.h"
 #include "model/graphed_layers.h"
 #include "model/initial_parameters.h"
@@ -10,6 +12,8 @@
 #include "run/chosen_kernels.h"
 #include "run/gpu/gpu_run.h"
 #include "run/gpu/make_gpu_store.h"
+#include "run/lookahead/run_cache.h"
+#include "run/memory.h"
 #include "run/placement/run_placement.h"
 #include "step/data/reader_source.h"
 #include "step/gpu/gpu_trainer.h"
@@ -47,6 +51,7 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run
   }
   if (run.options.device != DeviceKind::cpu)
     return make_gpu_store(run, gpu, communicator, pool, files);
+  if (has_cache(run)) return make_cached_store(run, pool, files);
   RECMILL_ASSIGN_OR_RETURN(auto kernels, choose_kernels(run, files));
   if (run.options.embedding.store == StoreKind::placed) {
     RECMILL_CHECK(run.placed != nullptr, run.options.name);
@@ -115,9 +120,15 @@ std::unique_ptr<DataStage> make_data_stage(const ResolvedRun& run, Rank& rank,
                                            const StreamPosition& start) {
   auto source = std::make_unique<ReaderSource>(schedule, *rank.train_rows, rank.eval_rows.get(),
                                                *rank.preprocessor, start);
-  return std::make_unique<DataStage>(std::move(source), BatchWindow(/*ahead=*/0), *rank.store,
-                                     rank.trainer.get(),
-                                     static_cast<size_t>(run.options.train.queue));
+  auto queue = static_cast<size_t>(run.options.train.queue);
+  auto planner = rank.make_planner ? rank.make_planner() : nullptr;
+  // The store hears of the steps whose rows it fetches ahead.
+  if (planner != nullptr)
+    queue = std::max(queue, static_cast<size_t>(run.options.lookahead.prefetch) + 1);
+  BatchWindow window =
+      planner == nullptr ? BatchWindow(/*ahead=*/0) : BatchWindow(std::move(planner));
+  return std::make_unique<DataStage>(std::move(source), std::move(window), *rank.store,
+                                     rank.trainer.get(), queue);
 }
 
 Status settle(Rank& rank) {
@@ -176,6 +187,8 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
         std::move(parameters), std::move(beside));
   }
   RECMILL_RETURN_IF_ERROR(rank.trainer->load_parameters());
+  if (way == Way::engine && has_cache(run))
+    rank.make_planner = [&run, &pool] { return make_step_planner(run, free_beside(run), pool); };
   rank.unseen_means = UnseenMeans::make(run.graph, run.spec, *rank.store, communicator);
   return rank;
 }

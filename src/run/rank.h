@@ -2,6 +2,7 @@
 // Everything that one rank holds, made from a resolved run.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct Rank {
   LearningRate learning_rate;
   std::unique_ptr<Trainer> trainer;           // refers to all of the above
   std::unique_ptr<UnseenMeans> unseen_means;  // null: no table asks for them
+  /// Of each data stage: what plans the steps of a store that looks ahead; null: nothing does.
+  std::function<std::unique_ptr<StepPlanner>()> make_planner;
 };
 
 /// Makes a rank with its initial rows and parameters, a function of the run's seed. `run`, `pool`,

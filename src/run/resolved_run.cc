@@ -37,7 +37,9 @@ Status check_training(const TrainOptions& train) {
 
 /// Why the run has one rank; empty: it may have several.
 std::string one_rank_of(const RunOptions& options) {
-  return options.embedding.store == StoreKind::plain ? "embedding.store = \"plain\"" : "";
+  const StoreKind store = options.embedding.store;
+  const bool one = store == StoreKind::plain || store == StoreKind::cached;
+  return one ? fmt::format("embedding.store = \"{}\"", name_of(store)) : "";
 }
 
 }  // namespace
@@ -91,6 +93,26 @@ Status check_device(const RunOptions& options) {
   return {};
 }
 
+// What the cached store does not do is refused, not left out.
+Status check_cache(const RunOptions& options) {
+  if (options.embedding.store != StoreKind::cached) return {};
+  const auto refuse = [](const std::string& key, const std::string& what) {
+    return Status::BadRequest(
+        fmt::format("{}: {} is not supported with embedding.store = \"cached\"", key, what));
+  };
+  if (options.placement.replan_every > 0)
+    return refuse("placement.replan_every", "moving rows between ranks");
+  if (!options.placement.plan.empty()) return refuse("placement.plan", "a placement plan");
+  const auto is_column = [](std::optional<Sharding> sharding) {
+    return sharding == Sharding::column;
+  };
+  if (is_column(options.embedding.sharding)) return refuse("embedding.sharding", "\"column\"");
+  for (size_t t = 0; t < options.tables.size(); ++t)
+    if (is_column(options.tables[t].sharding))
+      return refuse(fmt::format("tables[{}].sharding", t), "\"column\"");
+  return {};
+}
+
 int ResolvedRun::most_ranks() const {
   return one_rank_of(options).empty() ? slices : 1;
 }
@@ -106,6 +128,7 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& sch
   RECMILL_RETURN_IF_ERROR(check_ranges(options));
   RECMILL_RETURN_IF_ERROR(check_training(options.train));
   RECMILL_RETURN_IF_ERROR(check_device(options));
+  RECMILL_RETURN_IF_ERROR(check_cache(options));
   ResolvedRun run;
   RECMILL_ASSIGN_OR_RETURN(run.options, expand_workload(options));
   run.schema = schema;

@@ -15,6 +15,18 @@ void copy_range(const std::vector<T>& whole, int64_t begin, int64_t end, std::ve
 
 }  // namespace
 
+int64_t RankBatch::held_bytes() const {
+  const auto bytes_of = [](const auto& values) {
+    return static_cast<int64_t>(values.size() * sizeof(values[0]));
+  };
+  int64_t bytes = bytes_of(dense.values) + bytes_of(dense.labels) + bytes_of(dense.sample_weights) +
+                  bytes_of(dense.groups) + bytes_of(keys.files) + bytes_of(keys.numbers) +
+                  bytes_of(unlabelled);
+  for (const SparseFeature& feature : sparse.features)
+    bytes += bytes_of(feature.offsets) + bytes_of(feature.rows) + bytes_of(feature.weights);
+  return bytes;
+}
+
 Status prepare(store::EmbeddingStore& store, RankBatch& batch) {
   store::Batch seen;
   seen.iteration = batch.before.iteration;

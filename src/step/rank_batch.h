@@ -47,6 +47,9 @@ struct RankBatch {
     return std::max(trained * (dense * 12 + lookups * 56), scored * (dense * 12 + lookups * 24));
   }
 
+  /// Bytes of its values: what it takes of memory until it is prepared.
+  int64_t held_bytes() const;
+
   int64_t samples() const { return dense.samples; }
   /// Samples of local slice `slice`, counted from this rank's first one.
   int64_t begin_of(int slice) const { return cut.begin(slice) - cut.begin(first_slice); }

@@ -71,7 +71,10 @@ Status check_batch(const ModelSpec& model, const Batch& batch) {
 }
 
 Status check_batch(const ModelSpec& model, const Batch& batch, ThreadPool& pool) {
-  const SparseBatch& sparse = checked_shape(model, batch);
+  return check_rows(model, checked_shape(model, batch), pool);
+}
+
+Status check_rows(const ModelSpec& model, const SparseBatch& sparse, ThreadPool& pool) {
   const size_t features = model.features.size();
   const size_t pieces = std::min<size_t>(features, kPieces * pool.threads());
   std::vector<Status> outcomes(pieces);

@@ -18,6 +18,9 @@ Status check_batch(const ModelSpec& model, const Batch& batch);
 /// The same on all threads: the error is that of the first feature that has one.
 Status check_batch(const ModelSpec& model, const Batch& batch, ThreadPool& pool);
 
+/// Of the rows alone: fails as check_batch().
+Status check_rows(const ModelSpec& model, const SparseBatch& sparse, ThreadPool& pool);
+
 /// Where each of this rank's slices begins, and the last one ends: a sample of the rank's batch.
 void slice_begins(const Batch& batch, std::vector<int64_t>& begins);
 

@@ -12,6 +12,7 @@
 #include "batch/sparse_batch.h"
 #include "batch/step_plan.h"
 #include "device/stream.h"
+#include "lookahead_plan/moved_rows.h"
 #include "schema/table_spec.h"
 #include "table/row_block.h"
 #include "table/table_share.h"
@@ -77,6 +78,7 @@ struct StoreStats {
   int64_t lookups = 0;
   int64_t distinct_rows = 0;  // of training batches, once they have been updated
   int64_t updated_rows = 0;
+  MovedRows moved = {};  // by plans of a cache
 };
 
 /// Contract: docs/ARCHITECTURE.md. prepare() may run on another thread, ahead of training, in

@@ -4,6 +4,7 @@
 //                                                         Communicator& communicator, ThreadPool&
 //                                                         pool);
 //     static constexpr bool kManyRanks;  // false: it serves one rank alone
+//     static Status look_ahead(...);     // testing::LookAhead; left out: its plans have no cache
 // then
 //     INSTANTIATE_TYPED_TEST_SUITE_P(Local, StoreContract, LocalFixture);
 // What it shows is compared, bit for bit, with the plain store. Each batch of the stream has its
@@ -47,9 +48,16 @@ class StoreContract : public ::testing::Test {
     return Fixture::kManyRanks ? std::vector{1, 2, 3, 4, 8} : std::vector{1};
   }
 
+  /// With the fixture's plans of a cache, if it has any.
+  static testing::Scenario with_plans(testing::Scenario scenario) {
+    if constexpr (requires { &Fixture::look_ahead; }) scenario.look_ahead = &Fixture::look_ahead;
+    return scenario;
+  }
+
   // Carries `scenario` out on `ranks` threads that share `pool`, with shuffled delivery.
-  static void expect_trace(const testing::Scenario& scenario, const testing::Trace& expected,
-                           int ranks, ThreadPool& pool) {
+  static void expect_trace(const testing::Scenario& of, const testing::Trace& expected, int ranks,
+                           ThreadPool& pool) {
+    const testing::Scenario scenario = with_plans(of);
     testing::Trace trace(scenario);
     const Status status = run_ranks(ranks, [&](Communicator& inner) -> Status {
       DelayedCommunicator communicator(inner, scenario.seed);
@@ -161,7 +169,7 @@ TYPED_TEST_P(StoreContract, evaluates_batches_at_the_same_time_and_changes_nothi
   }
   for (auto& thread : threads) thread.join();
   testing::Trace after(scenario);
-  const Status status = testing::carry_out(scenario, *store, 0, 1, pool, after);
+  const Status status = testing::carry_out(this->with_plans(scenario), *store, 0, 1, pool, after);
   EXPECT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(after.difference(*expected), "");
 }

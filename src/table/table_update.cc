@@ -40,6 +40,39 @@ void cut(size_t update, std::span<const int64_t> begins, int64_t grain, std::vec
   }
 }
 
+/// What the random numbers of a table's rows are keyed by: its rows, or the names of its slots.
+class RowRounding {
+ public:
+  RowRounding(const TableUpdate& update, const RowStep& step)
+      : of_table_(rounding_of(*update.table, step)) {
+    if (update.names == nullptr || update.table->spec().precision == RowPrecision::float32) return;
+    names_ = update.names;
+    of_tables_ = names_->roundings(step);
+  }
+
+  /// Sets keys and random numbers of the range's slots; valid until the next call.
+  void set(kernels::ApplyRange& range) {
+    range.keys = range.slots;
+    range.rounding = of_table_;
+    if (names_ == nullptr) return;
+    keys_.clear();
+    of_rows_.clear();
+    for (int64_t i = 0; i < range.count; ++i) {
+      keys_.push_back(names_->row(range.slots[i]));
+      of_rows_.push_back(of_tables_[names_->table(range.slots[i])]);
+    }
+    range.keys = keys_.data();
+    range.roundings = of_rows_.data();
+  }
+
+ private:
+  const Random of_table_;
+  const SlotNames* names_ = nullptr;
+  std::vector<Random> of_tables_;
+  std::vector<int64_t> keys_;
+  std::vector<Random> of_rows_;
+};
+
 void update_stretch(const TableUpdate& update, const Task& task, const RowStep& step) {
   static const kernels::RowUpdateKernel untuned =
       *kernels::row_update_kernel({"distinct_rows", {{"block", 16}, {"ahead", 16}}});
@@ -49,15 +82,19 @@ void update_stretch(const TableUpdate& update, const Task& task, const RowStep& 
   const int64_t dim = table.rows().dim;
   const kernels::GradientSource source{update.distinct, update.gradients, dim, ahead};
   const SliceRange whole{0, update.slices};
-  const Random rounding = rounding_of(table, step);
+  RowRounding rounding(update, step);
   std::vector<float> sums(block * dim);
   for (int64_t begin = task.begin; begin < task.end; begin += block) {
     const int64_t count = std::min(block, task.end - begin);
-    const int64_t* rows = update.distinct->rows.data() + begin;
     kernels::sum_gradients(source, {nullptr, begin, count}, {&whole, 1}, sums.data());
-    apply_optimizer(
-        table.spec().optimizer, step,
-        {table.rows(), rows, rows, sums.data(), count, rounding, task.end - begin - count});
+    kernels::ApplyRange range;
+    range.rows = table.rows();
+    range.slots = update.distinct->rows.data() + begin;
+    range.gradients = sums.data();
+    range.count = count;
+    range.following = task.end - begin - count;
+    rounding.set(range);
+    apply_optimizer(table.spec().optimizer, step, range);
   }
 }
 
@@ -76,15 +113,20 @@ void update_folded(const TableUpdate& update, kernels::RowSums& folded, int64_t 
   const EmbeddingTable& table = *update.table;
   const int64_t dim = table.rows().dim;
   const int64_t block = std::clamp<int64_t>(kBlockFloats / dim, 4, 64);
-  const Random rounding = rounding_of(table, step);
+  RowRounding rounding(update, step);
   std::vector<float> sums(block * dim);
   fetch_rows(table.rows(), folded.rows().subspan(begin, std::min(block, end - begin)));
   for (; begin < end; begin += block) {
     const int64_t count = std::min(block, end - begin);
-    const int64_t* rows = folded.rows().data() + begin;
     folded.take(begin, count, sums.data());
-    apply_optimizer(table.spec().optimizer, step,
-                    {table.rows(), rows, rows, sums.data(), count, rounding, end - begin - count});
+    kernels::ApplyRange range;
+    range.rows = table.rows();
+    range.slots = folded.rows().data() + begin;
+    range.gradients = sums.data();
+    range.count = count;
+    range.following = end - begin - count;
+    rounding.set(range);
+    apply_optimizer(table.spec().optimizer, step, range);
   }
 }
 

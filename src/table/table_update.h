@@ -12,11 +12,14 @@
 #include "kernels/row_update/templates.h"
 #include "table/embedding_table.h"
 #include "table/optimizers/row_step.h"
+#include "table/slot_names.h"
 
 namespace recmill::table {
 
 /// The random numbers of a table's stochastic rounding in one iteration, by row and element.
 Random rounding_of(const EmbeddingTable& table, const RowStep& step);
+/// `table_key`: the hash of the table's name.
+Random rounding_of(uint64_t seed, uint64_t table_key, const RowStep& step);
 
 /// One table's part of an iteration when this rank holds all of its rows and sees all of its
 /// lookups (share().ranks() == 1).
@@ -29,6 +32,7 @@ struct TableUpdate {
   /// `distinct` with `gradients`, and `bags`, may be left out.
   const kernels::RowUpdateKernel* kernel = nullptr;
   kernels::TableBags bags = {};
+  const SlotNames* names = nullptr;  // where the table holds rows of several
 };
 
 /// What a task works through where nothing was tuned.

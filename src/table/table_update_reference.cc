@@ -9,9 +9,12 @@
 namespace recmill::table {
 
 Random rounding_of(const EmbeddingTable& table, const RowStep& step) {
+  return rounding_of(table.seed(), hash_bytes(table.spec().name), step);
+}
+
+Random rounding_of(uint64_t seed, uint64_t table_key, const RowStep& step) {
   const uint64_t iteration = Random::mix(static_cast<uint64_t>(step.iteration));
-  return Random(table.seed(), Purpose::stochastic_rounding,
-                hash_bytes(table.spec().name) ^ iteration);
+  return Random(seed, Purpose::stochastic_rounding, table_key ^ iteration);
 }
 
 void update_tables_reference(std::span<const TableUpdate> updates, const RowStep& step) {

@@ -22,6 +22,7 @@
 #include "run/fit_columns.h"
 #include "run/gpu/gpu_run.h"
 #include "run/handshake.h"
+#include "run/lookahead/run_cache.h"
 #include "run/memory.h"
 #include "run/no_better_than_guessing.h"
 #include "run/placement/run_placement.h"
@@ -94,17 +95,21 @@ Result<Json> count_ids(const ResolvedRun& run, const Rank& rank, Communicator& c
 }
 
 // What each rank spent its time and memory on, rank after rank. Collective.
-Result<Json> gather_profile(const ResolvedRun& run, Trainer& trainer, Communicator& communicator) {
-  Json own = trainer.stages().clock().report();
+Result<Json> gather_profile(const ResolvedRun& run, Rank& rank, Communicator& communicator) {
+  Json own = rank.trainer->stages().clock().report();
   own["name"] = communicator.name(communicator.rank());
   own["peak_bytes"] = peak_resident_bytes();
   own["row_bytes"] = row_bytes(run, communicator.rank());
+  if (has_cache(run)) {
+    RECMILL_RETURN_IF_ERROR(settle(rank));  // the last rows have left
+    own["moved_rows"] = to_json(rank.store->stats().moved);
+  }
   const std::string text = own.dump();
   RECMILL_ASSIGN_OR_RETURN(const Received received,
                            communicator.all_gather(std::as_bytes(std::span(text))));
   Json all = Json::array();
-  for (int rank = 0; rank < communicator.ranks(); ++rank) {
-    const auto bytes = received.from(rank);
+  for (int r = 0; r < communicator.ranks(); ++r) {
+    const auto bytes = received.from(r);
     all.push_back(Json::parse(reinterpret_cast<const char*>(bytes.data()),
                               reinterpret_cast<const char*>(bytes.data()) + bytes.size()));
   }
@@ -314,7 +319,7 @@ Status train_rank(Training& training, Communicator& communicator) {
   RECMILL_ASSIGN_OR_RETURN(const Json flattened, flattened_values(run, rank, communicator));
   Json profile;
   if (training.request.profile) {
-    RECMILL_ASSIGN_OR_RETURN(profile, gather_profile(run, *rank.trainer, communicator));
+    RECMILL_ASSIGN_OR_RETURN(profile, gather_profile(run, rank, communicator));
   }
   if (communicator.rank() != 0) return {};
   RECMILL_ASSIGN_OR_RETURN(training.summary,

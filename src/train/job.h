@@ -18,7 +18,8 @@ struct TrainingRequest {
   ExistingRun existing = ExistingRun::refuse;
   std::string export_plain;  // folder for export_plain_run(), before training; empty: none
   /// The summary also has "profile": of each rank StageClock::report(), "name", "row_bytes" of its
-  /// rows with their state, and "peak_bytes" that its process held in memory at most.
+  /// rows with their state, "peak_bytes" that its process held in memory at most, and with a cache
+  /// "moved_rows".
   bool profile = false;
   /// preprocess.dense is nowhere written: what its default does is told.
   bool default_dense_ops = false;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <span>
 
+#include "run/lookahead/run_cache.h"
+
 namespace recmill::train {
 
 TrainingLoop::TrainingLoop(const ResolvedRun& run, Rank& rank, Communicator& communicator,
@@ -38,8 +40,11 @@ Result<LoopOutcome> TrainingLoop::run() {
   rank_.trainer->stages().clock().restart();
   while (!stop_) {
     rank_.trainer->stages().enter(Stage::data);
-    RECMILL_ASSIGN_OR_RETURN(auto batch, stage->next());
+    auto next = stage->next();
+    if (!next.ok()) return end_by(next.status());
+    auto batch = *std::move(next);
     if (batch == nullptr) break;
+    tell_of_cache(*batch);
     RECMILL_RETURN_IF_ERROR(make_way(*batch));
     if (batch->purpose == store::Purpose::train) {
       RECMILL_RETURN_IF_ERROR(train(*batch));
@@ -57,6 +62,23 @@ Result<LoopOutcome> TrainingLoop::run() {
   outcome_.state = state_;
   outcome_.state.window = window_.contents();
   return outcome_;
+}
+
+/// What has been trained is saved where the configuration is to blame, as of a cache that turns out
+/// to be too small: every rank hears of that before the same batch.
+Status TrainingLoop::end_by(const Status& why) {
+  const int64_t iteration = state_.position.iteration;
+  if (why.code() != Status::Code::bad_request || iteration == 0 || saved_iteration_ == iteration)
+    return why;
+  RECMILL_RETURN_IF_ERROR(save());
+  RECMILL_RETURN_IF_ERROR(setting_.saver.wait());
+  return Status::BadRequest(
+      fmt::format("{} (a checkpoint after iteration {} is kept)", why.message(), iteration));
+}
+
+void TrainingLoop::tell_of_cache(const RankBatch& batch) {
+  if (setting_.log == nullptr || batch.plan == nullptr || batch.plan->step != 0) return;
+  if (batch.plan->cache != nullptr) setting_.log->progress().say(line_of(*batch.plan->cache));
 }
 
 Status TrainingLoop::train(const RankBatch& batch) {

@@ -48,6 +48,8 @@ class TrainingLoop {
   Result<LoopOutcome> run();
 
  private:
+  Status end_by(const Status& why);
+  void tell_of_cache(const RankBatch& batch);
   Status train(const RankBatch& batch);
   Status evaluate(const RankBatch& batch);
   Status finish_evaluation();

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json/json.h"
@@ -258,6 +260,53 @@ std::string memory_table(const std::vector<Memory>& ranks) {
   return html + "</table></div>\n";
 }
 
+/// A rank's rows that a cache moved, by what for; of other stores nothing.
+struct Moved {
+  std::string rank;
+  std::vector<int64_t> rows;  // [kMoved]
+};
+constexpr std::array kMoved{std::pair{"fetched", "fetched"},
+                            std::pair{"written_back", "written back"},
+                            std::pair{"gradients", "gradients"}, std::pair{"weights", "weights"},
+                            std::pair{"handed_over", "handed over"}};
+
+std::vector<Moved> moved_of(const Json& profile) {
+  std::vector<Moved> all;
+  for (const Json& rank : profile) {
+    if (!rank.contains("moved_rows")) continue;
+    Moved& of = all.emplace_back(Moved{rank["name"].get<std::string>(), {}});
+    for (const auto& [key, title] : kMoved)
+      of.rows.push_back(rank["moved_rows"][key].get<int64_t>());
+  }
+  return all;
+}
+
+std::string moved_text(const Json& profile) {
+  const auto all = moved_of(profile);
+  if (all.empty()) return "";
+  std::string text = fmt::format("{:<24}", "rank, rows moved");
+  for (const auto& [key, title] : kMoved) text += fmt::format(" {:>12}", title);
+  for (const Moved& of : all) {
+    text += fmt::format("\n{:<24}", of.rank);
+    for (const int64_t rows : of.rows) text += fmt::format(" {:>12}", rows);
+  }
+  return text + "\n";
+}
+
+std::string moved_section(const Json& profile) {
+  const auto all = moved_of(profile);
+  if (all.empty()) return "";
+  std::string html =
+      "<h2>Rows that the cache moved</h2>\n<div class=\"scroll\"><table><tr><th "
+      "class=\"text\">rank</th>";
+  for (const auto& [key, title] : kMoved) html += fmt::format("<th>{}</th>", title);
+  for (const Moved& of : all) {
+    html += fmt::format("</tr>\n<tr><td class=\"text\">{}</td>", page::escaped(of.rank));
+    for (const int64_t rows : of.rows) html += fmt::format("<td>{}</td>", rows);
+  }
+  return html + "</tr>\n</table></div>\n";
+}
+
 }  // namespace
 
 std::string profile_text(const Json& profile) {
@@ -276,12 +325,12 @@ std::string profile_text(const Json& profile) {
     text += fmt::format("{:<24} {:>16.1f} {:>10.1f} {:>12.1f}\n", of.rank, of.peak, of.rows,
                         of.beyond());
   }
-  return text;
+  return text + moved_text(profile);
 }
 
 std::string profile_sections(const Json& profile) {
   return steady_steps(profile) + "<h2>Stages of the whole run</h2>\n" + table(lines_of(profile)) +
-         "<h2>Memory</h2>\n" + memory_table(memory_of(profile));
+         "<h2>Memory</h2>\n" + memory_table(memory_of(profile)) + moved_section(profile);
 }
 
 }  // namespace recmill::cli

@@ -50,8 +50,8 @@ void apply_rows_reference(const ApplyRange& range, const Formula& formula) {
       formula.element(weight, state, gradient[e], factors);
       for (int c = 0; c < Formula::kElementColumns; ++c) rows.state(slot)[c * dim + e] = state[c];
       const uint64_t key = static_cast<uint64_t>(range.keys[i]);
-      set_weight_stochastically(rows, slot, e, weight,
-                                range.rounding.bits(key, range.first_element + e));
+      const Random& rounding = range.roundings == nullptr ? range.rounding : range.roundings[i];
+      set_weight_stochastically(rows, slot, e, weight, rounding.bits(key, range.first_element + e));
     }
   }
 }

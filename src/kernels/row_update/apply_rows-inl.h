@@ -194,6 +194,7 @@ void update_half_row(const Formula& formula, const ApplyRange& range, int64_t i,
   const RowStorage& rows = range.rows;
   const int64_t slot = range.slots[i];
   const auto key = static_cast<uint64_t>(range.keys[i]);
+  const Random& rounding = range.roundings == nullptr ? range.rounding : range.roundings[i];
   std::byte* record = rows.record(slot);
   float weights[kChunk];
   for (int64_t begin = 0; begin < rows.dim; begin += kChunk) {
@@ -203,7 +204,7 @@ void update_half_row(const Formula& formula, const ApplyRange& range, int64_t i,
                     range.gradients + i * rows.dim + begin, factors, count, rows.dim);
     std::array<uint32_t, 4> words{};
     for (int64_t e = 0; e < count; ++e) {
-      if (e % 4 == 0) words = range.rounding.block(key, (range.first_element + begin + e) / 4);
+      if (e % 4 == 0) words = rounding.block(key, (range.first_element + begin + e) / 4);
       Store::store_stochastically(record, begin + e, weights[e], words[e % 4]);
     }
   }

@@ -150,7 +150,9 @@ template <typename Visitor>
 void describe(Visitor& v, EmbeddingOptions& o) {
   v("store", o.store,
     "where rows are stored: local (split over the ranks), placed (where a plan puts them, "
-    "placement.plan) or plain (the slow reference, one rank); a GPU as device supports local only");
+    "placement.plan), cached (at a home, with those that the next batches use in a cache, one "
+    "rank) "
+    "or plain (the slow reference, one rank); a GPU as device supports local only");
   v("dim", o.dim, "dimension of an embedding row", size_range());
   v("rows", o.rows, "rows of a table: one number, or one for each id column in order",
     size_range());

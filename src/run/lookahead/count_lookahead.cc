@@ -10,11 +10,13 @@
 
 #include "base/json/json.h"
 #include "comm/slice_tree.h"
+#include "lookahead/batch_rows.h"
 #include "lookahead/other_caches.h"
+#include "lookahead_plan/slot_tables.h"
 #include "preprocess/run/column_statistics.h"
 #include "preprocess/run/preprocessor.h"
 #include "reader/open_reader.h"
-#include "run/lookahead/table_rows.h"
+#include "run/lookahead/run_cache.h"
 #include "run/rank.h"
 #include "step/data/reader_source.h"
 
@@ -56,9 +58,13 @@ class MostRows {
 class UsesOfBatches {
  public:
   explicit UsesOfBatches(const ResolvedRun& run)
-      : run_(run), rows_(run.spec), rows_of_ranks_(static_cast<size_t>(run.ranks)) {}
+      : run_(run),
+        tables_(run.spec),
+        finder_(run.spec),
+        rows_of_ranks_(static_cast<size_t>(run.ranks)) {}
 
   Status open(ThreadPool& pool, Files& files) {
+    pool_ = &pool;
     const auto seed = static_cast<uint64_t>(run_.options.train.seed);
     RECMILL_ASSIGN_OR_RETURN(
         reader_, reader::open_reader(run_.options.data, Subset::train, seed, pool, files));
@@ -81,9 +87,10 @@ class UsesOfBatches {
     if (!any) return false;
     for (int rank = 0; rank < run_.ranks; ++rank) {
       const SliceRange slices = slices_of_rank(rank, run_.ranks, run_.slices);
-      note(batch_.cut.begin(slices.begin), batch_.cut.begin(slices.end),
-           rows_of_ranks_[static_cast<size_t>(rank)]);
+      finder_.find(batch_.sparse, batch_.cut.begin(slices.begin), batch_.cut.begin(slices.end),
+                   *pool_, rows_of_ranks_[static_cast<size_t>(rank)]);
     }
+    count_lookups();
     uses = lookahead::merge_uses(rows_of_ranks_);
     for (const int64_t row : uses.rows) ++lookups_[row].batches;
     samples = batch_.cut.samples;
@@ -102,27 +109,20 @@ class UsesOfBatches {
       fetched -= lookups_.at(row).batches;
     return fetched;
   }
-  const TableRows& rows() const { return rows_; }
+  const SlotTables& tables() const { return tables_; }
 
  private:
-  /// Distinct rows of samples [begin, end), ascending.
-  void note(int64_t begin, int64_t end, std::vector<int64_t>& distinct) {
-    distinct.clear();
+  void count_lookups() {
     for (size_t f = 0; f < batch_.sparse.features.size(); ++f) {
-      const SparseFeature& feature = batch_.sparse.features[f];
-      const int64_t first = rows_.begin(run_.spec.features[f].table);
-      for (int64_t i = feature.offsets[begin]; i < feature.offsets[end]; ++i) {
-        distinct.push_back(first + feature.rows[i]);
-        ++lookups_[distinct.back()].lookups;
-      }
+      const int64_t first = tables_.begin(run_.spec.features[f].table);
+      for (const int64_t row : batch_.sparse.features[f].rows) ++lookups_[first + row].lookups;
     }
-    std::ranges::sort(distinct);
-    const auto [last, end_of] = std::ranges::unique(distinct);
-    distinct.erase(last, end_of);
   }
 
   const ResolvedRun& run_;
-  const TableRows rows_;
+  const SlotTables tables_;
+  lookahead::BatchRows finder_;
+  ThreadPool* pool_ = nullptr;
   std::unique_ptr<reader::Reader> reader_;
   std::unique_ptr<preprocess::Preprocessor> preprocessor_;
   std::unique_ptr<ReaderSource> source_;
@@ -150,7 +150,7 @@ class CaseCounter {
     count_.distinct += uses.count();
     for (int64_t i = 0; i < uses.count(); ++i) count_.one_rank += uses.users(i).size() == 1 ? 1 : 0;
     count_.lru_fetched += recent_.fetch(uses.rows);
-    const lookahead::MovedRows moved = lookahead::moved_without_cache(uses);
+    const MovedRows moved = lookahead::moved_without_cache(uses);
     count_.none.fetched += moved.fetched;
     count_.none.gradients += moved.gradients;
     if (count_.of.slots > 0) most_rows_.add(uses.rows);
@@ -176,7 +176,7 @@ class CaseCounter {
       const StepUses& uses = uses_of(decision->step);
       for (auto& design : designs_) design.add(uses, *decision);
       ++decided_;
-      on_step(uses, *decision);
+      on_step(*decision);
     }
   }
   /// Steps before it are not asked for any more.
@@ -205,14 +205,6 @@ class CaseCounter {
   int64_t decided_ = 0;
 };
 
-Json to_json(const lookahead::MovedRows& moved) {
-  return {{"fetched", moved.fetched},
-          {"written_back", moved.written_back},
-          {"gradients", moved.gradients},
-          {"weights", moved.weights},
-          {"handed_over", moved.handed_over}};
-}
-
 }  // namespace
 
 Result<std::vector<LookaheadCount>> count_lookahead(const RunOptions& options,
@@ -232,8 +224,8 @@ Result<std::vector<LookaheadCount>> count_lookahead(const RunOptions& options,
     int64_t decided = INT64_MAX;
     for (size_t c = 0; c < cases.size(); ++c) {
       cases[c].decide([&](int64_t step) -> const StepUses& { return kept[step - first]; },
-                      [&](const StepUses& uses, const LookaheadStep& decision) {
-                        if (c == 0 && request.on_step) request.on_step(uses, decision);
+                      [&](const LookaheadStep& decision) {
+                        if (c == 0 && request.on_step) request.on_step(decision);
                       });
       decided = std::min(decided, cases[c].decided());
     }
@@ -252,7 +244,7 @@ Result<std::vector<LookaheadCount>> count_lookahead(const RunOptions& options,
   kept.pop_back();
   for (CaseCounter& of : cases) of.end();
   decide();
-  const int64_t beside_hottest = batches.fetched_beside_hottest(batches.rows().count() / 1000);
+  const int64_t beside_hottest = batches.fetched_beside_hottest(batches.tables().rows() / 1000);
   std::vector<LookaheadCount> counts;
   for (CaseCounter& of : cases) {
     RECMILL_ASSIGN_OR_RETURN(counts.emplace_back(), of.finish(beside_hottest));

@@ -21,8 +21,8 @@ namespace recmill::train {
 struct LookaheadRequest {
   std::vector<lookahead::OracleOptions> cases;
   int64_t ranks = 1;
-  /// Of the first case, with the distinct rows of its step; null: nobody asks.
-  std::function<void(const lookahead::StepUses&, const LookaheadStep&)> on_step = nullptr;
+  /// Of the first case; null: nobody asks.
+  std::function<void(const LookaheadStep&)> on_step = nullptr;
   Progress::Style progress = Progress::Style::silent;
 };
 
@@ -40,8 +40,8 @@ struct LookaheadCount {
   int64_t lru_fetched = 0;     // by a cache of so many slots that keeps the rows used last
   int64_t static_fetched = 0;  // by one that always has the thousandth of all rows that is looked
                                // up most
-  lookahead::MovedRows none;                    // without a cache
-  std::array<lookahead::MovedRows, 4> designs;  // in the order of CacheDesign
+  MovedRows none;              // without a cache
+  std::array<MovedRows, 4> designs;  // in the order of CacheDesign
 };
 
 /// Through the run's own reader, down-sampling and preprocessing. Fails where slots are too few for

@@ -10,6 +10,7 @@
 #include "reader/data_options.h"
 #include "run/options/gpu_options.h"
 #include "run/options/kernel_options.h"
+#include "run/options/lookahead_options.h"
 #include "run/options/placement_options.h"
 #include "run/options/tune_options.h"
 #include "run/options/workload_options.h"
@@ -34,6 +35,7 @@ struct RunOptions {
   DenseOptimizerOptions optimizer;
   TrainOptions train;
   PlacementOptions placement;
+  LookaheadOptions lookahead;
   KernelOptions kernels;
   TuneOptions tune;
   GpuRunOptions gpu;
@@ -59,6 +61,8 @@ void describe(Visitor& v, RunOptions& o) {
   v("train", o.train, "training and evaluation");
   v("placement", o.placement,
     "where rows are stored, and how ranks fetch them, with embedding.store = \"placed\"");
+  v("lookahead", o.lookahead,
+    "how far a cache of rows looks ahead, with embedding.store = \"cached\"");
   v("kernels", o.kernels, "schedules of embedding kernels");
   v("tune", o.tune, "what kernels are tuned and timed on");
   v("gpu", o.gpu, "how kernels are launched on device = \"cuda\" and \"emulated\"");

@@ -4,18 +4,43 @@
 #include <utility>
 
 namespace recmill::train {
+namespace {
 
-void BatchWindow::add(std::unique_ptr<RankBatch> batch) {
-  batches_.push_back(std::move(batch));
+bool is_request(const RankBatch& batch) {
+  return batch.purpose == store::Purpose::serve;
 }
 
-std::unique_ptr<RankBatch> BatchWindow::take() {
-  const auto enough = static_cast<size_t>(ended_ ? 1 : ahead_ + 1);
-  if (batches_.size() < enough) return nullptr;
+}  // namespace
+
+Status BatchWindow::add(std::unique_ptr<RankBatch> batch) {
+  if (planner_ != nullptr && !is_request(*batch)) RECMILL_RETURN_IF_ERROR(planner_->see(*batch));
+  batches_.push_back(std::move(batch));
+  return {};
+}
+
+void BatchWindow::end() {
+  ended_ = true;
+  if (planner_ != nullptr) planner_->end();
+}
+
+Result<bool> BatchWindow::may_leave(StepPlan& plan) {
+  if (planner_ != nullptr) return planner_->plan(plan);
+  return std::ssize(batches_) > (ended_ ? 0 : ahead_);
+}
+
+Result<std::unique_ptr<RankBatch>> BatchWindow::take() {
+  if (batches_.empty()) return std::unique_ptr<RankBatch>();
+  RankBatch& oldest = *batches_.front();
+  StepPlan plan{step_, oldest.before.iteration};
+  if (planner_ == nullptr || !is_request(oldest)) {
+    RECMILL_ASSIGN_OR_RETURN(const bool leaves, may_leave(plan));
+    if (!leaves) return std::unique_ptr<RankBatch>();
+  }
   std::unique_ptr<RankBatch> batch = std::move(batches_.front());
   batches_.pop_front();
-  if (batch->purpose == store::Purpose::serve) return batch;
-  batch->plan = std::make_shared<const StepPlan>(StepPlan{step_++, batch->before.iteration});
+  if (is_request(*batch)) return batch;
+  batch->plan = std::make_shared<const StepPlan>(std::move(plan));
+  ++step_;
   return batch;
 }
 

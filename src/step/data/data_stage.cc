@@ -55,19 +55,20 @@ Status DataStage::produce() {
   while (true) {
     auto batch = blank();
     const Result<bool> there = source_->next(*batch);
-    if (there.ok() && *there) {
-      window_.add(std::move(batch));
-    } else {
-      window_.end();
-    }
+    Status failure = there.status();
+    if (failure.ok() && *there) failure = window_.add(std::move(batch));
+    const bool ended = !failure.ok() || !*there;
+    if (ended) window_.end();
     RECMILL_ASSIGN_OR_RETURN(const bool wanted, hand_on());
-    if (!wanted || !there.ok() || !*there) return there.status();
+    if (!wanted || ended) return failure;
   }
 }
 
 /// What the window lets go; false: nobody wants more.
 Result<bool> DataStage::hand_on() {
-  while (auto batch = window_.take()) {
+  while (true) {
+    RECMILL_ASSIGN_OR_RETURN(auto batch, window_.take());
+    if (batch == nullptr) return true;
     if (batch->purpose == store::Purpose::serve) {
       // Requests wait for long: not in a GPU's memory.
       RECMILL_RETURN_IF_ERROR(bring_to_host(batch->sparse));
@@ -77,7 +78,6 @@ Result<bool> DataStage::hand_on() {
     }
     if (!ready_.push(std::move(batch))) return false;
   }
-  return true;
 }
 
 }  // namespace recmill::train

@@ -333,7 +333,7 @@ TEST(BatchWindow, lets_a_batch_go_with_its_plan_once_so_many_follow_or_none_does
     BatchWindow window(ahead);
     int64_t left = 0;
     const auto take = [&] {
-      const auto batch = window.take();
+      const auto batch = *window.take();
       if (batch == nullptr) return false;
       EXPECT_EQ(*batch->plan, (StepPlan{left, left / 2})) << to_string(*batch->plan);
       EXPECT_EQ(batch->before.iteration, left / 2);
@@ -342,7 +342,8 @@ TEST(BatchWindow, lets_a_batch_go_with_its_plan_once_so_many_follow_or_none_does
     };
     // Of two batches one is trained and one evaluated: each is a step.
     for (int64_t i = 0; i < kBatches; ++i) {
-      window.add(batch_of(i % 2 == 0 ? Purpose::train : Purpose::evaluate, i / 2));
+      ASSERT_TRUE(
+          window.add(batch_of(i % 2 == 0 ? Purpose::train : Purpose::evaluate, i / 2)).ok());
       while (take()) {
       }
       EXPECT_EQ(left, std::max<int64_t>(0, i + 1 - ahead)) << ahead;
@@ -356,10 +357,10 @@ TEST(BatchWindow, lets_a_batch_go_with_its_plan_once_so_many_follow_or_none_does
 
 TEST(BatchWindow, gives_requests_no_plan) {
   BatchWindow window(0);
-  window.add(batch_of(Purpose::serve, 3));
-  window.add(batch_of(Purpose::train, 3));
-  EXPECT_EQ(window.take()->plan, nullptr);
-  EXPECT_EQ(*window.take()->plan, (StepPlan{0, 3}));
+  ASSERT_TRUE(window.add(batch_of(Purpose::serve, 3)).ok());
+  ASSERT_TRUE(window.add(batch_of(Purpose::train, 3)).ok());
+  EXPECT_EQ((*window.take())->plan, nullptr);
+  EXPECT_EQ(*(*window.take())->plan, (StepPlan{0, 3}));
 }
 
 TEST(DataStage, hands_out_the_source_s_batches_prepared_by_their_plans_however_far_it_looks_ahead) {

@@ -108,6 +108,7 @@ Status LocalStore::update(std::span<const Update> updates, const Step& step, Str
     if (spec.frozen) continue;
     table::TableUpdate task{&of_->tables[t], distinct[t], gradients[t], slices};
     task.kernel = kernel_of(t, updates);
+    if (!of_->names.empty()) task.names = of_->names[t];
     found += distinct[t]->count();
     if (task.kernel->needs_distinct_rows()) {
       rows[t] = distinct[t]->rows;

@@ -50,6 +50,8 @@ struct RankTables {
   kernels::FusedPool fused_pool;                           // of the model's features
   const std::vector<kernels::RowUpdateKernel> row_update;  // [tables], or empty: the defaults
   const int64_t update_floats;
+  /// [tables]: which rows are in the slots of tables that hold rows of several; empty: none does.
+  std::vector<const table::SlotNames*> names;
   ThreadPool& pool;
   std::atomic<int64_t> lookups{0}, distinct_rows{0}, updated_rows{0};
 };

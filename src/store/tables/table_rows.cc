@@ -67,13 +67,15 @@ int64_t rest_of_pages(const ModelSpec& model, std::span<const table::TableShare>
   return rest;
 }
 
-Status write_table(std::vector<table::EmbeddingTable>& tables, const RowBlock& block) {
-  if (block.table < 0 || block.table >= static_cast<int>(tables.size())) {
-    return Status::Failed("there is no table " + std::to_string(block.table));
-  }
-  table::EmbeddingTable& table = tables[block.table];
-  const TableSpec& spec = table.spec();
-  const ColumnRange given = block.columns_of(spec.dim), own = table.columns();
+namespace {
+
+Status no_table(int table) {
+  return Status::Failed("there is no table " + std::to_string(table));
+}
+
+/// `own`: the columns that are to be written.
+Status check_shape(const TableSpec& spec, ColumnRange own, const RowBlock& block) {
+  const ColumnRange given = block.columns_of(spec.dim);
   const table::RowState columns = table::row_state(spec, given.count);
   bool fits = block.first >= 0 && block.count >= 0 && block.first + block.count <= spec.rows &&
               given.contains(own) && ColumnRange{0, spec.dim}.contains(given) &&
@@ -82,12 +84,43 @@ Status write_table(std::vector<table::EmbeddingTable>& tables, const RowBlock& b
   for (size_t c = 0; fits && c < block.state.size(); ++c) {
     fits = static_cast<int64_t>(block.state[c].size()) == block.count * columns[c].width;
   }
-  if (!fits) {
-    return Status::Failed("table '" + spec.name + "' of " + std::to_string(spec.rows) + " x " +
-                          std::to_string(spec.dim) + ": rows [" + std::to_string(block.first) +
-                          ", " + std::to_string(block.first + block.count) +
-                          ") to be written have another shape");
-  }
+  if (fits) return {};
+  return Status::Failed("table '" + spec.name + "' of " + std::to_string(spec.rows) + " x " +
+                        std::to_string(spec.dim) + ": rows [" + std::to_string(block.first) + ", " +
+                        std::to_string(block.first + block.count) +
+                        ") to be written have another shape");
+}
+
+}  // namespace
+
+Status check_block(const ModelSpec& model, const RowBlock& block) {
+  if (block.table < 0 || block.table >= std::ssize(model.tables)) return no_table(block.table);
+  const TableSpec& spec = model.tables[block.table];
+  return check_shape(spec, {0, spec.dim}, block);
+}
+
+RowBlock part_of(const RowBlock& block, const TableSpec& spec, int64_t begin, int64_t end,
+                 std::vector<std::span<const float>>& state) {
+  const ColumnRange given = block.columns_of(spec.dim);
+  const table::RowState columns = table::row_state(spec, given.count);
+  RowBlock part = block;
+  part.first = block.first + begin;
+  part.count = end - begin;
+  part.weights = block.weights.subspan(begin * given.count, part.count * given.count);
+  state.clear();
+  for (size_t c = 0; c < block.state.size(); ++c)
+    state.push_back(
+        block.state[c].subspan(begin * columns[c].width, part.count * columns[c].width));
+  part.state = state;
+  return part;
+}
+
+Status write_table(std::vector<table::EmbeddingTable>& tables, const RowBlock& block) {
+  if (block.table < 0 || block.table >= std::ssize(tables)) return no_table(block.table);
+  table::EmbeddingTable& table = tables[block.table];
+  const ColumnRange given = block.columns_of(table.spec().dim), own = table.columns();
+  const table::RowState columns = table::row_state(table.spec(), given.count);
+  RECMILL_RETURN_IF_ERROR(check_shape(table.spec(), own, block));
   std::vector<std::span<const float>> state(block.state.size());
   const auto& share = table.share();
   const int64_t end = block.first + block.count;

@@ -37,8 +37,12 @@ MemoryLedger tables_need(const ModelSpec& model, int ranks);
 /// large table or of all small ones.
 int64_t rest_of_pages(const ModelSpec& model, std::span<const table::TableShare> shares);
 
-/// EmbeddingStore::write_rows: rows of other shares are ignored. A block that does not fit its
-/// table is an error that names the table.
+/// A block of whole rows that does not fit its table is an error that names the table.
+Status check_block(const ModelSpec& model, const RowBlock& block);
+/// Rows [begin, end) of those of a block of `spec`'s table. `state` is memory for its columns.
+RowBlock part_of(const RowBlock& block, const TableSpec& spec, int64_t begin, int64_t end,
+                 std::vector<std::span<const float>>& state);
+/// EmbeddingStore::write_rows: rows of other shares are ignored. Fails as check_block().
 Status write_table(std::vector<table::EmbeddingTable>& tables, const RowBlock& block);
 
 }  // namespace recmill::store

@@ -11,6 +11,7 @@
 #include "store/tables/merge_distinct_rows.h"
 #include "store/tables/table_rows.h"
 #include "table/apply_optimizer.h"
+#include "table/home/image_snapshot.h"
 #include "table/row_record.h"
 #include "table/table_update.h"
 
@@ -26,17 +27,6 @@ struct HomePrepared final : Prepared {
 const HomePrepared& prepared_of(const Update& update) {
   return static_cast<const HomePrepared&>(*update.prepared);
 }
-
-class ImageSnapshot final : public RowSnapshot {
- public:
-  explicit ImageSnapshot(std::shared_ptr<RowSnapshot> image) : image_(std::move(image)) {}
-  Status read(const std::function<Status(const RowBlock&)>& sink) override {
-    return image_->read(sink);
-  }
-
- private:
-  const std::shared_ptr<RowSnapshot> image_;
-};
 
 }  // namespace
 
@@ -198,8 +188,8 @@ Status HomeStore::settle() {
 std::unique_ptr<RowSnapshot> HomeStore::snapshot(int64_t) {
   std::lock_guard lock(mutex_);
   auto answer = home_.wait(home_.home().cut(step_));
-  RECMILL_CHECK(answer.image != nullptr, answer.status.message());
-  return std::make_unique<ImageSnapshot>(std::move(answer.image));
+  if (!answer.status.ok()) return std::make_unique<table::ImageSnapshot>(answer.status);
+  return std::make_unique<table::ImageSnapshot>(std::move(answer.image));
 }
 
 // What is written over all rows of the table goes back to the home.

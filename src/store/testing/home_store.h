@@ -31,7 +31,6 @@ class HomeStore final : public EmbeddingStore {
   Status lookup(Prepared& prepared, Output output, Stream& stream) override;
   Status update(std::span<const Update> updates, const Step& step, Stream& stream) override;
   Status settle() override;
-  /// CHECKs that there is an image: a home that fails has none.
   std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override;
   table::Extent extent(int table) const override {
     return {{0, model_.tables[table].rows}, {0, model_.tables[table].dim}};

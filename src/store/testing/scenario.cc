@@ -77,6 +77,7 @@ struct Piece {
   int64_t number = 0;
   SparseBatch sparse;
   Batch batch;
+  size_t step = 0;                  // place in the stream
   std::vector<int64_t> first_item;  // by feature: global position of output row 0
   std::unique_ptr<Prepared> prepared;
 };
@@ -97,28 +98,47 @@ class Driver {
 
  private:
   void prepare_all() {
-    int64_t iteration = 0, step = 0;
+    std::vector<StepPlan> plans;
+    auto pieces = make_pieces(plans);
+    const Status planned = scenario_.look_ahead ? look_ahead(pieces, plans) : Status();
+    std::vector<std::shared_ptr<const StepPlan>> of_steps;
+    for (StepPlan& plan : plans) of_steps.push_back(std::make_shared<const StepPlan>(plan));
+    for (auto& piece : pieces) {
+      if (scenario_.in_stream) piece->batch.plan = of_steps[piece->step];
+      auto prepared = planned.ok() ? store_.prepare(piece->batch) : planned;
+      std::lock_guard lock(mutex_);
+      if (prepared.ok())
+        piece->prepared = *std::move(prepared);
+      else
+        failure_ = prepared.status();
+      pieces_.push_back(std::move(piece));
+      ready_.notify_one();
+    }
+  }
+
+  /// All batches, and their steps. Batches that are updated together are one step.
+  std::vector<std::unique_ptr<Piece>> make_pieces(std::vector<StepPlan>& plans) {
+    std::vector<std::unique_ptr<Piece>> pieces;
+    int64_t iteration = 0;
     for (size_t operation = 0; operation < scenario_.operations.size(); ++operation) {
       const auto& wanted = scenario_.operations[operation];
+      const bool trains = wanted.kind == Operation::Kind::train;
       for (size_t batch = 0; batch < wanted.batches.size(); ++batch) {
-        auto piece = make_piece(wanted, number_of(operation, batch), wanted.batches[batch]);
-        piece->batch.iteration = iteration;
-        if (scenario_.in_stream)
-          piece->batch.plan = std::make_shared<const StepPlan>(StepPlan{step, iteration});
-        // Batches that are updated together are one step.
-        const bool last = batch + 1 == wanted.batches.size();
-        if (last || wanted.kind != Operation::Kind::train) ++step;
-        auto prepared = store_.prepare(piece->batch);
-        std::lock_guard lock(mutex_);
-        if (prepared.ok())
-          piece->prepared = *std::move(prepared);
-        else
-          failure_ = prepared.status();
-        pieces_.push_back(std::move(piece));
-        ready_.notify_one();
+        if (batch == 0 || !trains) plans.push_back({std::ssize(plans), iteration});
+        pieces.push_back(make_piece(wanted, number_of(operation, batch), wanted.batches[batch]));
+        pieces.back()->batch.iteration = iteration;
+        pieces.back()->step = plans.size() - 1;
       }
-      if (wanted.kind == Operation::Kind::train) ++iteration;
+      if (trains) ++iteration;
     }
+    return pieces;
+  }
+
+  Status look_ahead(const std::vector<std::unique_ptr<Piece>>& pieces,
+                    std::vector<StepPlan>& plans) {
+    std::vector<std::vector<const SparseBatch*>> steps(plans.size());
+    for (const auto& piece : pieces) steps[piece->step].push_back(&piece->sparse);
+    return scenario_.look_ahead(scenario_.model, steps, plans);
   }
 
   std::unique_ptr<Piece> make_piece(const Operation& operation, int64_t number, int64_t samples) {

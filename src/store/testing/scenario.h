@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,12 +40,19 @@ struct Operation {
   int table = 0;  // write_rows
 };
 
+/// Adds to the plans of a stream [steps] what a cache does, from the batches that one rank has of
+/// each step. Any thread.
+using LookAhead = std::function<Status(const ModelSpec& model,
+                                       std::span<const std::vector<const SparseBatch*>> steps,
+                                       std::span<StepPlan> plans)>;
+
 struct Scenario {
   ModelSpec model;
   uint64_t seed = 0;
   int slices = 8;
   std::vector<Operation> operations;
   bool in_stream = true;  // false: evaluations beside a stream, whose batches have no plans
+  LookAhead look_ahead = nullptr;  // null: nobody does
 };
 
 /// `count` training iterations of assorted sizes: smaller than the slices, one sample, none.

@@ -186,4 +186,15 @@ Status EmbeddedHome::join_cut(Writer& writer, RowHome::Ticket ticket, int64_t st
   return {};
 }
 
+std::shared_ptr<RowHome> make_embedded_home(std::vector<EmbeddingTable> tables, ThreadPool& pool) {
+  struct Owner {
+    Owner(std::vector<EmbeddingTable> rows, ThreadPool& threads)
+        : tables(std::move(rows)), home(tables, 1, threads) {}
+    std::vector<EmbeddingTable> tables;
+    EmbeddedHome home;
+  };
+  auto owner = std::make_shared<Owner>(std::move(tables), pool);
+  return {owner, &owner->home.writer(0)};
+}
+
 }  // namespace recmill::table

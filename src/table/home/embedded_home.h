@@ -66,4 +66,7 @@ class EmbeddedHome {
   int64_t whole_cuts_ = 0;  // that all have
 };
 
+/// A home for one writer that has tables of its own.
+std::shared_ptr<RowHome> make_embedded_home(std::vector<EmbeddingTable> tables, ThreadPool& pool);
+
 }  // namespace recmill::table

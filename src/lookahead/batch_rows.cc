@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lookahead/batch_rows.h"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+
+#include "base/split_mix.h"
+
+namespace recmill::lookahead {
+namespace {
+
+constexpr int64_t kRowsOfABit =
+    64;  // rows a lookup up to which a bit a row costs less than hashing
+
+/// Calls `use` with each row that the features look up in samples [begin, end).
+template <typename Use>
+void for_each_lookup(const SparseBatch& batch, std::span<const size_t> features, int64_t begin,
+                     int64_t end, const Use& use) {
+  for (const size_t f : features) {
+    const SparseFeature& feature = batch.features[f];
+    for (int64_t i = feature.offsets[begin]; i < feature.offsets[end]; ++i) use(feature.rows[i]);
+  }
+}
+
+}  // namespace
+
+BatchRows::BatchRows(const ModelSpec& model) : tables_(model.tables.size()) {
+  const SlotTables numbers(model);
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    tables_[t].begin = numbers.begin(static_cast<int>(t));
+    tables_[t].rows = model.tables[t].rows;
+  }
+  for (size_t f = 0; f < model.features.size(); ++f)
+    tables_[model.features[f].table].features.push_back(f);
+}
+
+void BatchRows::find(const SparseBatch& batch, int64_t begin, int64_t end, OfTable& table) {
+  int64_t lookups = 0;
+  for (const size_t f : table.features)
+    lookups += batch.features[f].offsets[end] - batch.features[f].offsets[begin];
+  table.distinct.clear();
+  if (lookups == 0) return;
+  if (table.rows <= kRowsOfABit * lookups) {
+    table.bits.assign(static_cast<size_t>((table.rows + 63) / 64), 0);
+    for_each_lookup(batch, table.features, begin, end,
+                    [&](int64_t row) { table.bits[row / 64] |= uint64_t{1} << (row % 64); });
+    for (size_t word = 0; word < table.bits.size(); ++word)
+      for (uint64_t bits = table.bits[word]; bits != 0; bits &= bits - 1)
+        table.distinct.push_back(table.begin + static_cast<int64_t>(word) * 64 +
+                                 std::countr_zero(bits));
+    return;
+  }
+  table.places.assign(std::bit_ceil(static_cast<size_t>(2 * lookups)), -1);
+  const size_t mask = table.places.size() - 1;
+  for_each_lookup(batch, table.features, begin, end, [&](int64_t row) {
+    size_t place = split_mix(static_cast<uint64_t>(row)) & mask;
+    while (table.places[place] != -1 && table.places[place] != row) place = (place + 1) & mask;
+    if (table.places[place] == row) return;
+    table.places[place] = row;
+    table.distinct.push_back(table.begin + row);
+  });
+  std::ranges::sort(table.distinct);
+}
+
+void BatchRows::find(const SparseBatch& batch, int64_t begin, int64_t end, ThreadPool& pool,
+                     std::vector<int64_t>& rows) {
+  pool.run(std::ssize(tables_), [&](int64_t t) { find(batch, begin, end, tables_[t]); });
+  rows.clear();
+  for (const OfTable& table : tables_)
+    rows.insert(rows.end(), table.distinct.begin(), table.distinct.end());
+}
+
+}  // namespace recmill::lookahead

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run with embedding.store = "cached": its store, what plans the cache, and what is said of it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/files.h"
+#include "base/json/json_fwd.h"
+#include "base/status.h"
+#include "device/thread_pool.h"
+#include "lookahead_plan/cache_size.h"
+#include "lookahead_plan/moved_rows.h"
+#include "run/resolved_run.h"
+#include "schema/cluster_spec.h"
+#include "step/data/step_planner.h"
+#include "store/embedding_store.h"
+
+namespace recmill::train {
+
+bool has_cache(const ResolvedRun& run);
+
+/// Of one rank; rows are stored in the process.
+Result<std::unique_ptr<store::EmbeddingStore>> make_cached_store(const ResolvedRun& run,
+                                                                 ThreadPool& pool, Files& files);
+
+/// What a window asks for plans; null: the run has no cache. `free` bytes are what the run leaves
+/// of the machine's memory.
+std::unique_ptr<StepPlanner> make_step_planner(const ResolvedRun& run, int64_t free,
+                                               ThreadPool& pool);
+
+/// Adds what the store takes beside the tables of its home.
+void cache_need(const ResolvedRun& run, MemoryLedger& ledger);
+
+/// Rows by what they were moved for.
+Json to_json(const MovedRows& moved);
+
+/// What was chosen, in a line, and whether it pays.
+std::string line_of(const CacheSize& size);
+
+}  // namespace recmill::train

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows are stored at a home, and are in slots while steps to come use them (BagPipe).
+//
+// A slot is a row of an inner store: tables of one record shape and the same optimizer share an
+// inner table. prepare() replaces rows by slots, as the step's plan says; the inner store looks up,
+// sums and updates. A mover brings rows and takes them away beside training.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "kernels/distinct_rows/distinct_rows.h"
+#include "kernels/embedding_pool/fused_pool.h"
+#include "lookahead_plan/cache_size.h"
+#include "lookahead_plan/row_index.h"
+#include "lookahead_plan/slot_tables.h"
+#include "schema/cluster_spec.h"
+#include "store/cached/mover_thread.h"
+#include "store/cached/slots.h"
+#include "store/embedding_store.h"
+#include "store/tables/local_store.h"
+#include "store/tables/prepared_batches.h"
+#include "store/tables/rank_tables.h"
+#include "table/home/row_home.h"
+#include "table/row_record.h"
+
+namespace recmill::store {
+
+/// One rank. Batches of the stream need a StepPlan with a LookaheadStep. Others are looked up in
+/// what the home has, once it has all that was updated, into memory of their own.
+class CachedStore final : public EmbeddingStore {
+ public:
+  /// `home` has all rows of the model and has not been called yet. `kernels`: for the inner store;
+  /// those by table are left out.
+  CachedStore(ModelSpec model, uint64_t seed, std::shared_ptr<table::RowHome> home,
+              ThreadPool& pool, StoreKernels kernels);
+  ~CachedStore() override;
+
+  /// Bytes that a slot of each slot table takes [slot tables].
+  static std::vector<int64_t> slot_bytes(const ModelSpec& model, const SlotTables& tables);
+
+  Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override;
+  Status lookup(Prepared& prepared, Output output, Stream& stream) override;
+  Status update(std::span<const Update> updates, const Step& step, Stream& stream) override;
+  Status settle() override;
+  std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override;
+  table::Extent extent(int table) const override {
+    return {{0, model_.tables[table].rows}, {0, model_.tables[table].dim}};
+  }
+  Status write_rows(const RowBlock& block) override;
+  StoreStats stats() const override;
+
+ private:
+  struct Work;
+  struct Nothing {};
+  using SlotIndex = RowIndex<Nothing>;
+  using Batches = PreparedBatches<Work>;
+
+  Status open(const CacheSize& size);
+  Status begin_step(const StepPlan& plan);
+  Status replace_rows(const Batch& batch, SparseBatch& in_slots);
+  Status prepare_in_slots(const Batch& batch, Work& work);
+  void prepare_outside(const Batch& batch, Work& work);
+  Status look_up_outside(const Batch& batch, Work& work, Output output, Stream& stream);
+  Status bring_home();
+  Status write_some(const RowBlock& block, int64_t begin, int64_t end);
+
+  const ModelSpec model_;
+  const SlotTables tables_;
+  const uint64_t seed_;
+  std::vector<table::RowRecord> records_;         // [tables]
+  std::vector<std::vector<size_t>> features_of_;  // [tables]
+  ThreadPool& pool_;
+  StoreKernels kernels_;
+  kernels::FusedPool outside_pool_;  // of the model's features
+
+  const std::shared_ptr<table::RowHome> home_;
+  std::unique_ptr<LocalStore> inner_;  // null before the first plan
+  std::unique_ptr<Slots> slots_;       // of inner_
+  Batches batches_;
+  std::shared_ptr<const LookaheadStep> last_;  // step that was prepared
+  std::vector<SlotIndex> slots_of_;            // [slot tables]: of rows, as after last_
+
+  std::mutex outside_mutex_;
+  kernels::DistinctRowsFinder finder_;  // guarded by outside_mutex_
+  std::atomic<int64_t> outside_lookups_{0};
+  MoverThread mover_;  // last: ends before what it uses
+};
+
+}  // namespace recmill::store

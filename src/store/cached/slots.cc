@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/cached/slots.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace recmill::store {
+
+RowRecords::RowRecords(const SlotTables& tables, std::span<const table::RowRecord> records,
+                       std::span<const RowInSlot> rows) {
+  rows_.reserve(rows.size());
+  places_.reserve(rows.size());
+  size_t at = 0;
+  for (const RowInSlot& row : rows) {
+    const bool same = !tables_.empty() && row.row < tables.begin(tables_.back().table + 1);
+    if (!same) {
+      at = (at + 3) / 4 * 4;  // where a home may read a number
+      tables_.push_back({tables.table_of(row.row), rows_.size(), 0, at, 0});
+    }
+    OfTable& table = tables_.back();
+    const auto size = static_cast<size_t>(records[table.table].bytes());
+    rows_.push_back(row.row - tables.begin(table.table));
+    places_.push_back(at);
+    ++table.count;
+    table.bytes += size;
+    at += size;
+  }
+  bytes_.resize(at);
+}
+
+std::vector<table::FetchedRows> RowRecords::to_fetch() {
+  std::vector<table::FetchedRows> lists;
+  for (const OfTable& of : tables_)
+    lists.push_back({of.table, std::span(rows_).subspan(of.first, of.count),
+                     std::span(bytes_).subspan(of.begin, of.bytes)});
+  return lists;
+}
+
+std::vector<table::PutRows> RowRecords::to_put() const {
+  std::vector<table::PutRows> lists;
+  for (const OfTable& of : tables_)
+    lists.push_back({of.table, std::span(rows_).subspan(of.first, of.count),
+                     std::span(bytes_).subspan(of.begin, of.bytes)});
+  return lists;
+}
+
+ModelSpec Slots::inner_model(const ModelSpec& model, const SlotTables& tables,
+                             std::span<const int64_t> slots) {
+  ModelSpec inner;
+  inner.num_dense = model.num_dense;
+  for (int k = 0; k < tables.count(); ++k) {
+    TableSpec& table = inner.tables.emplace_back(model.tables[tables.first_table(k)]);
+    table.name = "slots of " + table.name;
+    table.rows = slots[k];
+  }
+  inner.features = model.features;
+  for (FeatureSpec& feature : inner.features) {
+    feature.table = tables.slot_table_of(feature.table);
+    feature.same_ids_as = -1;  // its slots are its own
+  }
+  return inner;
+}
+
+Slots::Slots(const ModelSpec& model, const SlotTables& tables, uint64_t seed, RankTables& inner)
+    : tables_(tables), inner_(inner) {
+  names_.reserve(inner.model.tables.size());
+  for (const TableSpec& table : inner.model.tables) {
+    records_.emplace_back(table);
+    names_.emplace_back(model.tables, seed, table.rows);
+    states_.emplace_back(static_cast<size_t>(table.rows));
+    frozen_.push_back(table.frozen);
+    inner.names.push_back(&names_.back());
+  }
+}
+
+void Slots::fill(const RowInSlot& row, const std::byte* record) {
+  const int k = slot_table_of(row), table = tables_.table_of(row.row);
+  write(row, record);
+  names_[k].name(row.slot, table, row.row - tables_.begin(table));
+  states_[k][row.slot] = kFull;
+}
+
+void Slots::write(const RowInSlot& row, const std::byte* record) {
+  const int k = slot_table_of(row);
+  records_[k].unpack(record, inner_.tables[k].rows(), row.slot);
+}
+
+void Slots::copy_out(const RowInSlot& row, std::byte* record) const {
+  const int k = slot_table_of(row);
+  records_[k].pack(inner_.tables[k].rows(), row.slot, record);
+}
+
+void Slots::empty(const RowInSlot& row) {
+  states_[slot_table_of(row)][row.slot] = 0;
+}
+
+void Slots::note_updated(std::span<const RowInSlot> uses) {
+  for (const RowInSlot& row : uses) {
+    const int k = slot_table_of(row);
+    if (frozen_[k]) continue;
+    states_[k][row.slot] = kFull | kUpdated | kChanged;
+    any_changed_ = true;
+  }
+}
+
+template <typename Wanted>
+std::vector<RowInSlot> Slots::find(const Wanted& wanted) const {
+  std::vector<RowInSlot> rows;
+  for (size_t k = 0; k < states_.size(); ++k) {
+    for (int64_t slot = 0; slot < std::ssize(states_[k]); ++slot) {
+      if ((states_[k][slot] & kFull) == 0) continue;
+      const int64_t row = tables_.begin(names_[k].table(slot)) + names_[k].row(slot);
+      if (wanted(row, states_[k][slot])) rows.push_back({row, static_cast<int32_t>(slot)});
+    }
+  }
+  std::ranges::sort(rows);
+  return rows;
+}
+
+std::vector<RowInSlot> Slots::take_changed() {
+  if (!std::exchange(any_changed_, false)) return {};
+  auto rows = find([](int64_t, uint8_t state) { return (state & kChanged) != 0; });
+  for (const RowInSlot& row : rows) states_[slot_table_of(row)][row.slot] &= ~kChanged;
+  return rows;
+}
+
+std::vector<RowInSlot> Slots::in_slots(int64_t first, int64_t end) const {
+  return find([&](int64_t row, uint8_t) { return row >= first && row < end; });
+}
+
+}  // namespace recmill::store

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The slots of a rank's cache: rows of an inner store, and which row each has.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "lookahead_plan/lookahead_step.h"
+#include "lookahead_plan/slot_tables.h"
+#include "schema/table_spec.h"
+#include "store/tables/rank_tables.h"
+#include "table/home/row_home.h"
+#include "table/row_record.h"
+#include "table/slot_names.h"
+
+namespace recmill::store {
+
+/// Some rows, and room for their records, as a home takes them.
+class RowRecords {
+ public:
+  /// `rows` ascend. `records` [tables] are the shapes.
+  RowRecords(const SlotTables& tables, std::span<const table::RowRecord> records,
+             std::span<const RowInSlot> rows);
+
+  std::byte* record(size_t i) { return bytes_.data() + places_[i]; }
+  std::vector<table::FetchedRows> to_fetch();
+  std::vector<table::PutRows> to_put() const;
+  int64_t count() const { return std::ssize(rows_); }
+
+ private:
+  struct OfTable {
+    int table = 0;
+    size_t first = 0, count = 0;  // of rows_
+    size_t begin = 0, bytes = 0;  // of bytes_
+  };
+  std::vector<int64_t> rows_;  // of their tables
+  std::vector<size_t> places_;
+  std::vector<OfTable> tables_;
+  std::vector<std::byte> bytes_;
+};
+
+/// Each slot is used by one side at a time, by plan; so nothing here is locked.
+class Slots {
+ public:
+  /// What `model` becomes where its rows are in slots: a table for each slot table, and the same
+  /// features.
+  static ModelSpec inner_model(const ModelSpec& model, const SlotTables& tables,
+                               std::span<const int64_t> slots);
+
+  /// `inner` has the rows of inner_model(), and outlives this; they get names.
+  Slots(const ModelSpec& model, const SlotTables& tables, uint64_t seed, RankTables& inner);
+
+  int slot_table_of(const RowInSlot& row) const {
+    return tables_.slot_table_of(tables_.table_of(row.row));
+  }
+  void fill(const RowInSlot& row, const std::byte* record);
+  /// Of a row that is there.
+  void write(const RowInSlot& row, const std::byte* record);
+  void copy_out(const RowInSlot& row, std::byte* record) const;
+  /// The slot is free.
+  void empty(const RowInSlot& row);
+
+  /// Rows that an update of a step has changed: `uses` without those of frozen tables.
+  void note_updated(std::span<const RowInSlot> uses);
+  /// Since it was filled.
+  bool is_updated(const RowInSlot& row) const {
+    return (states_[slot_table_of(row)][row.slot] & kUpdated) != 0;
+  }
+  /// Rows, ascending, that were updated since they were filled or last asked for here.
+  std::vector<RowInSlot> take_changed();
+  /// Of rows [first, end) those that are in slots, ascending.
+  std::vector<RowInSlot> in_slots(int64_t first, int64_t end) const;
+
+ private:
+  static constexpr uint8_t kFull = 1, kUpdated = 2, kChanged = 4;
+  template <typename Wanted>
+  std::vector<RowInSlot> find(const Wanted& wanted) const;
+
+  const SlotTables& tables_;
+  RankTables& inner_;
+  std::vector<table::RowRecord> records_;     // [slot tables]
+  std::vector<table::SlotNames> names_;       // [slot tables]
+  std::vector<std::vector<uint8_t>> states_;  // [slot tables][slots]
+  std::vector<bool> frozen_;                  // [slot tables]
+  bool any_changed_ = false;
+};
+
+}  // namespace recmill::store

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "table/row_block.h"
+
+namespace recmill::table {
+
+/// A share of an image (RowHome::cut()), or the reason why there is none.
+class ImageSnapshot final : public RowSnapshot {
+ public:
+  explicit ImageSnapshot(Result<std::shared_ptr<RowSnapshot>> image) : image_(std::move(image)) {}
+  Status read(const std::function<Status(const RowBlock&)>& sink) override {
+    return image_.ok() ? (*image_)->read(sink) : image_.status();
+  }
+
+ private:
+  const Result<std::shared_ptr<RowSnapshot>> image_;
+};
+
+}  // namespace recmill::table
