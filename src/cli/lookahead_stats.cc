@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/json/json.h"
+#include "cli/pages/lookahead_page.h"
 #include "config/run_config.h"
 #include "lookahead/oracle.h"
 #include "lookahead_plan/slot_tables.h"
@@ -70,12 +71,12 @@ void print_table(const std::vector<train::LookaheadCount>& counts) {
 Status print_lookahead(const ConfigArguments& arguments, const LookaheadArguments& of, bool json,
                        bool quiet) {
   RECMILL_RETURN_IF_ERROR(check(of));
-  RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
+  RECMILL_ASSIGN_OR_RETURN(config::RunConfig config,
                            config::load_run_config(arguments.path, arguments.sets));
+  config.options.train.ranks = of.ranks;
   const auto run = train::resolve_run(config.options, posix_files());
   if (!run.ok()) return config.locate(run.status());
   train::LookaheadRequest request;
-  request.ranks = of.ranks;
   request.progress = progress_style(quiet);
   for (const int64_t lookahead : of.batches)
     for (const int64_t prefetch : of.prefetch)
@@ -85,8 +86,11 @@ Status print_lookahead(const ConfigArguments& arguments, const LookaheadArgument
     request.on_step = [&](const LookaheadStep& step) {
       std::puts(line_of(tables, step).dump().c_str());
     };
-  const auto counts = train::count_lookahead(config.options, request, posix_files());
+  const auto counts = train::count_lookahead(*run, request, posix_files());
   if (!counts.ok()) return config.locate(counts.status());
+  if (!of.html.empty())
+    RECMILL_RETURN_IF_ERROR(
+        write_atomically(posix_files(), of.html, lookahead_page(config.options.name, *counts)));
   if (json) {
     for (const train::LookaheadCount& count : *counts)
       std::puts(train::to_json(count).dump().c_str());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -13,6 +14,7 @@ struct LookaheadArguments {
   std::vector<int64_t> batches = {200}, prefetch = {4}, slots = {0};
   int64_t ranks = 1;
   bool trace = false;
+  std::string html;  // file of the page; empty: none
 };
 
 /// `recmill stats --lookahead`: a line for each combination, or for each step of one.

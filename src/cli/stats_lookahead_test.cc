@@ -105,6 +105,14 @@ TEST_F(StatsLookahead, counts_what_a_run_moves) {
   }
 }
 
+TEST_F(StatsLookahead, writes_a_page) {
+  write_skewed();
+  const auto lines = lines_of({"--batches", "4,16", "--html", "a.html"});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_THAT(*read_text(posix_files(), path("a.html")),
+              HasSubstr("16 batches ahead, 4 fetched ahead"));
+}
+
 TEST_F(StatsLookahead, counts_what_ranks_would_send) {
   write_skewed();
   const auto lines = lines_of({"--batches", "16", "--prefetch", "0", "--ranks", "4"});

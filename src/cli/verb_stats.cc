@@ -172,9 +172,9 @@ Status merge_files(const StatsArguments& arguments) {
 Status run_stats(const StatsArguments& arguments, Chosen& chosen) {
   if (arguments.rows < 0) return Status::BadRequest("--rows: must not be negative");
   if (arguments.id_limit < 2) return Status::BadRequest("--id-limit: must be 2 or more");
-  if (arguments.looks_ahead && (arguments.rows > 0 || !arguments.counts.empty() ||
-                                !arguments.html.empty() || !arguments.merge.empty()))
-    return Status::BadRequest("--lookahead: does not go with --rows, --counts, --merge and --html");
+  if (arguments.looks_ahead &&
+      (arguments.rows > 0 || !arguments.counts.empty() || !arguments.merge.empty()))
+    return Status::BadRequest("--lookahead: does not go with --rows, --counts and --merge");
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--counts", arguments.counts, arguments.overwrite));
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--html", arguments.html, arguments.overwrite));
   if (!arguments.html.empty() && (!arguments.counts.empty() || !arguments.merge.empty()))
@@ -182,8 +182,11 @@ Status run_stats(const StatsArguments& arguments, Chosen& chosen) {
         "--html: does not go with --counts and --merge; its page is of the columns");
   if (arguments.merge.empty() && arguments.config.path.empty())
     return Status::BadRequest("stats: name a configuration or a workload, or --merge FILES");
-  if (arguments.looks_ahead)
-    return print_lookahead(arguments.config, arguments.lookahead, arguments.json, arguments.quiet);
+  if (arguments.looks_ahead) {
+    LookaheadArguments lookahead = arguments.lookahead;
+    lookahead.html = arguments.html;
+    return print_lookahead(arguments.config, lookahead, arguments.json, arguments.quiet);
+  }
   if (arguments.merge.empty())
     return arguments.counts.empty() ? print_stats(arguments) : count_rows(arguments, chosen);
   if (!arguments.config.path.empty() || arguments.rows > 0)
@@ -240,8 +243,10 @@ void add_stats(CLI::App& app, Chosen& chosen) {
   verb->add_option(
       "--merge", arguments->merge,
       "add up these files of counts, of different data, and write the sum to the file of --counts");
-  verb->add_option("--html", arguments->html,
-                   "write a page of the columns to this file: how they spread, the label by value");
+  verb->add_option(
+      "--html", arguments->html,
+      "write a page to this file: of the columns, how they spread, the label by value; "
+      "with --lookahead of what caches would fetch");
   add_lookahead(*verb, arguments->lookahead, arguments->looks_ahead);
   verb->add_flag("--overwrite", arguments->overwrite, "replace a file that is there");
   verb->add_flag("--json", arguments->json, "print one JSON object");

@@ -2,17 +2,24 @@
 #include "lookahead/moved_rows.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/split_mix.h"
 
 namespace recmill::lookahead {
 
-MovedRows moved_without_cache(const StepUses& uses) {
-  return {.fetched = std::ssize(uses.ranks), .gradients = std::ssize(uses.ranks)};
+MovedRows moved_without_cache(const StepUses& uses, const IsFrozen& is_frozen) {
+  MovedRows moved{.fetched = std::ssize(uses.ranks)};
+  for (int64_t i = 0; i < uses.count(); ++i)
+    if (!is_frozen || !is_frozen(uses.rows[i])) moved.gradients += std::ssize(uses.users(i));
+  return moved;
 }
 
-MovedRowsCounter::MovedRowsCounter(CacheDesign design, int ranks)
-    : design_(design), ranks_(ranks), sent_(static_cast<size_t>(ranks)) {}
+MovedRowsCounter::MovedRowsCounter(CacheDesign design, int ranks, IsFrozen is_frozen)
+    : design_(design),
+      ranks_(ranks),
+      is_frozen_(std::move(is_frozen)),
+      sent_(static_cast<size_t>(ranks)) {}
 
 void MovedRowsCounter::send(int32_t from, int64_t& of, int64_t rows) {
   of += rows;
@@ -30,7 +37,8 @@ int32_t MovedRowsCounter::owner_of(int64_t row, std::span<const int32_t> users) 
 }
 
 /// The owner sends its users the weights, and they send it their sums.
-void MovedRowsCounter::with_owner(int64_t row, std::span<const int32_t> users, int32_t& owner) {
+void MovedRowsCounter::with_owner(int64_t row, std::span<const int32_t> users, bool changes,
+                                  int32_t& owner) {
   if (design_ == CacheDesign::forward && !std::ranges::binary_search(users, owner)) {
     const int32_t next = owner_of(row, users);
     send(owner, moved_.handed_over);
@@ -39,19 +47,20 @@ void MovedRowsCounter::with_owner(int64_t row, std::span<const int32_t> users, i
   for (const int32_t user : users) {
     if (user == owner) continue;
     send(owner, moved_.weights);
-    send(user, moved_.gradients);
+    if (changes) send(user, moved_.gradients);
   }
 }
 
 /// Sums meet at the rank of the row's hash, which sends the new weights to all, unless the row
 /// leaves.
-void MovedRowsCounter::with_copies(int64_t row, std::span<const int32_t> users, bool leaves,
-                                   int32_t& owner) {
+void MovedRowsCounter::with_copies(int64_t row, std::span<const int32_t> users, bool changes,
+                                   bool leaves, int32_t& owner) {
   if (owner != kEverywhere) {
     if (users.size() == 1 && users[0] == owner) return;  // it alone has used the row
     send(owner, moved_.weights, ranks_ - 1);
     owner = kEverywhere;
   }
+  if (!changes) return;
   const auto meet =
       static_cast<int32_t>(split_mix(static_cast<uint64_t>(row)) % static_cast<uint64_t>(ranks_));
   for (const int32_t user : users)
@@ -61,21 +70,27 @@ void MovedRowsCounter::with_copies(int64_t row, std::span<const int32_t> users, 
 
 void MovedRowsCounter::add(const StepUses& uses, const LookaheadStep& decision) {
   moved_.fetched += std::ssize(decision.fetch) * (design_ == CacheDesign::replicated ? ranks_ : 1);
-  moved_.written_back += std::ssize(decision.evict);
+  for (const RowInSlot& fetched : decision.fetch) {
+    owners_.resize(std::max(owners_.size(), static_cast<size_t>(fetched.slot) + 1));
+    owners_[fetched.slot] = design_ == CacheDesign::replicated ? kEverywhere : kNew;
+  }
+  size_t evicted = 0;  // of those that leave
   for (int64_t i = 0; i < uses.count(); ++i) {
     const int64_t row = uses.rows[i];
     const auto users = uses.users(i);
-    const auto [found, fresh] = owners_.try_emplace(row, kEverywhere);
-    int32_t& owner = found->second;
-    if (fresh && design_ != CacheDesign::replicated) owner = owner_of(row, users);
+    int32_t& owner = owners_[decision.uses[i].slot];
+    if (owner == kNew) owner = owner_of(row, users);
+    const bool changes = !is_frozen_ || !is_frozen_(row);
+    while (evicted < decision.evict.size() && decision.evict[evicted].row < row) ++evicted;
+    const bool leaves = evicted < decision.evict.size() && decision.evict[evicted].row == row;
     if (design_ == CacheDesign::forward || design_ == CacheDesign::partitioned) {
-      with_owner(row, users, owner);
+      with_owner(row, users, changes, owner);
     } else {
-      with_copies(row, users, std::ranges::binary_search(decision.evict, row, {}, &RowInSlot::row),
-                  owner);
+      with_copies(row, users, changes, leaves, owner);
     }
   }
-  for (const RowInSlot& evicted : decision.evict) owners_.erase(evicted.row);
+  for (const RowInSlot& left : decision.evict)
+    moved_.written_back += !is_frozen_ || !is_frozen_(left.row) ? 1 : 0;
 }
 
 }  // namespace recmill::lookahead

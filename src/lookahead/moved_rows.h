@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "lookahead/step_uses.h"
@@ -15,13 +15,17 @@
 
 namespace recmill::lookahead {
 
-/// Each rank fetches its distinct rows, and sends a sum of gradients for each.
-MovedRows moved_without_cache(const StepUses& uses);
+/// Whether the row's table is frozen: then it has no gradients, and is never put back.
+using IsFrozen = std::function<bool(int64_t row)>;
+
+/// Each rank fetches its distinct rows, and sends a sum of gradients for each. `is_frozen` may be
+/// null: no row is.
+MovedRows moved_without_cache(const StepUses& uses, const IsFrozen& is_frozen = nullptr);
 
 /// Step by step, as a run of enough slots carries a design out.
 class MovedRowsCounter {
  public:
-  MovedRowsCounter(CacheDesign design, int ranks);
+  MovedRowsCounter(CacheDesign design, int ranks, IsFrozen is_frozen = nullptr);
 
   /// `decision` is the oracle's of `uses.rows`.
   void add(const StepUses& uses, const LookaheadStep& decision);
@@ -31,17 +35,19 @@ class MovedRowsCounter {
   const std::vector<int64_t>& sent() const { return sent_; }
 
  private:
-  static constexpr int32_t kEverywhere = -1;
+  static constexpr int32_t kEverywhere = -1, kNew = -2;
   void send(int32_t from, int64_t& of, int64_t rows = 1);
-  void with_owner(int64_t row, std::span<const int32_t> users, int32_t& owner);
-  void with_copies(int64_t row, std::span<const int32_t> users, bool leaves, int32_t& owner);
+  void with_owner(int64_t row, std::span<const int32_t> users, bool changes, int32_t& owner);
+  void with_copies(int64_t row, std::span<const int32_t> users, bool changes, bool leaves,
+                   int32_t& owner);
   int32_t owner_of(int64_t row, std::span<const int32_t> users) const;
 
   const CacheDesign design_;
   const int32_t ranks_;
+  const IsFrozen is_frozen_;
   MovedRows moved_;
   std::vector<int64_t> sent_;
-  std::unordered_map<int64_t, int32_t> owners_;  // of rows in slots; kEverywhere: copies
+  std::vector<int32_t> owners_;  // by slot
 };
 
 }  // namespace recmill::lookahead

@@ -58,7 +58,7 @@ void Oracle::link(int64_t last) {
     ids_.find_or_add(step.rows, step.ids, fresh_);
     const auto use = static_cast<uint32_t>(linked_);
     for (size_t i = 0; i < step.ids.size(); ++i) {
-      RowIds::Known& row = ids_[step.ids[i]];
+      Known& row = ids_[step.ids[i]];
       if (!fresh_[i]) {
         const uint32_t gap = use - row.use;
         Step& before = at(linked_ - gap);
@@ -80,7 +80,7 @@ void Oracle::tell_uses(LookaheadStep& decision) {
   expired_.clear();
   for (size_t i = 0; i < step.ids.size(); ++i) {
     ids_.prefetch(step.ids, i + kAhead);
-    const RowIds::Id id = step.ids[i];
+    const Rows::Id id = step.ids[i];
     const uint32_t further = ids_[id].use - static_cast<uint32_t>(first_);
     decision.uses.push_back({ids_.row(id), ids_[id].slot});
     decision.last_use.push_back(first_ + further);
@@ -96,15 +96,15 @@ void Oracle::note_returns() {
     if (step.gaps[i] <= prefetch_ + 1) continue;  // stays in its slot in any case, or expires
     auto& returning = at(first_ + step.gaps[i]).returning;
     returning.push_back(step.ids[i]);
-    std::ranges::push_heap(returning, {}, [&](RowIds::Id other) { return ids_.row(other); });
+    std::ranges::push_heap(returning, {}, [&](Rows::Id other) { return ids_.row(other); });
   }
 }
 
-void Oracle::leave(RowIds::Id id, LookaheadStep& decision) {
-  RowIds::Known& row = ids_[id];
+void Oracle::leave(Rows::Id id, LookaheadStep& decision) {
+  Known& row = ids_[id];
   decision.evict.push_back({ids_.row(id), row.slot});
   free_slots_.push_back(row.slot);
-  row.slot = RowIds::kNoSlot;
+  row.slot = kNoSlot;
   row.evicted = static_cast<uint32_t>(first_) + 1;
   --resident_;
 }
@@ -112,7 +112,7 @@ void Oracle::leave(RowIds::Id id, LookaheadStep& decision) {
 /// Evicts the step's rows that the window does not use again.
 void Oracle::expire(LookaheadStep& decision) {
   decision.evict.reserve(expired_.size());
-  for (const RowIds::Id id : expired_) leave(id, decision);
+  for (const Rows::Id id : expired_) leave(id, decision);
   ids_.remove(expired_);
 }
 
@@ -129,7 +129,7 @@ Status Oracle::make_room(int64_t wanted, LookaheadStep& decision) {
           begin == fetched_ ? "" : fmt::format("s {} to", begin), fetched_, slots_));
     }
     auto& returning = at(from).returning;
-    std::ranges::pop_heap(returning, {}, [&](RowIds::Id other) { return ids_.row(other); });
+    std::ranges::pop_heap(returning, {}, [&](Rows::Id other) { return ids_.row(other); });
     leave(returning.back(), decision);
     returning.pop_back();
   }
@@ -140,15 +140,15 @@ Status Oracle::make_room(int64_t wanted, LookaheadStep& decision) {
 /// any more: it left more than L steps before its use.
 Status Oracle::fetch(LookaheadStep& decision) {
   LookaheadStep fetched{fetched_};
-  std::vector<RowIds::Id> wanted;
+  std::vector<Rows::Id> wanted;
   const auto& ids = at(fetched_).ids;
   for (size_t i = 0; i < ids.size(); ++i) {
     ids_.prefetch(ids, i + kAhead);
-    if (ids_[ids[i]].slot == RowIds::kNoSlot) wanted.push_back(ids[i]);
+    if (ids_[ids[i]].slot == kNoSlot) wanted.push_back(ids[i]);
   }
   if (slots_ > 0) RECMILL_RETURN_IF_ERROR(make_room(std::ssize(wanted), decision));
-  for (const RowIds::Id id : wanted) {
-    RowIds::Known& row = ids_[id];
+  for (const Rows::Id id : wanted) {
+    Known& row = ids_[id];
     const uint32_t ago = static_cast<uint32_t>(first_) + 1 - row.evicted;
     fetched.fence =
         std::max(fetched.fence, row.evicted == 0 ? fetched_ - lookahead_ - 1 : first_ - ago);
@@ -172,10 +172,10 @@ int32_t Oracle::take_slot() {
 int64_t Oracle::bytes() const {
   int64_t bytes = ids_.bytes() + static_cast<int64_t>(free_slots_.capacity() * sizeof(int32_t));
   for (const Step& step : steps_)
-    bytes += static_cast<int64_t>(step.rows.capacity() * sizeof(int64_t) +
-                                  (step.ids.capacity() + step.returning.capacity()) *
-                                      sizeof(RowIds::Id) +
-                                  step.gaps.capacity() * sizeof(uint16_t));
+    bytes +=
+        static_cast<int64_t>(step.rows.capacity() * sizeof(int64_t) +
+                             (step.ids.capacity() + step.returning.capacity()) * sizeof(Rows::Id) +
+                             step.gaps.capacity() * sizeof(uint16_t));
   for (const LookaheadStep& fetched : fetches_)
     bytes += static_cast<int64_t>(fetched.fetch.capacity() * sizeof(RowInSlot));
   return bytes;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "lookahead/row_ids.h"
+#include "lookahead/known_rows.h"
 #include "lookahead_plan/lookahead_step.h"
 
 namespace recmill::lookahead {
@@ -51,20 +51,28 @@ class Oracle {
   int64_t bytes() const;
 
  private:
+  static constexpr int32_t kNoSlot = -1;
+  struct Known {
+    uint32_t use = 0;    // the step that uses the row last, of those that are known; lower bits
+    uint32_t index = 0;  // among that step's rows
+    int32_t slot = kNoSlot;
+    uint32_t evicted = 0;  // 1 + the step that evicted it while it was known; 0: none did
+  };
+  using Rows = KnownRows<Known>;
   struct Step {
-    std::vector<int64_t> rows;    // until the step is linked
-    std::vector<RowIds::Id> ids;  // [rows], ascending by row
-    int64_t critical = 0;         // rows that the next step uses too
+    std::vector<int64_t> rows;  // until the step is linked
+    std::vector<Rows::Id> ids;  // [rows], ascending by row
+    int64_t critical = 0;       // rows that the next step uses too
     // Where slots are short:
-    std::vector<uint16_t> gaps;         // [rows]: steps to the next use in the window; 0: none
-    std::vector<RowIds::Id> returning;  // a heap, largest row first: in slots, and next used here
+    std::vector<uint16_t> gaps;       // [rows]: steps to the next use in the window; 0: none
+    std::vector<Rows::Id> returning;  // a heap, largest row first: in slots, and next used here
   };
   Step& at(int64_t step) { return steps_[static_cast<size_t>(step - first_)]; }
   int64_t seen() const { return first_ + static_cast<int64_t>(steps_.size()); }
   void link(int64_t last);
   void tell_uses(LookaheadStep& decision);
   void note_returns();
-  void leave(RowIds::Id id, LookaheadStep& decision);
+  void leave(Rows::Id id, LookaheadStep& decision);
   void expire(LookaheadStep& decision);
   Status make_room(int64_t wanted, LookaheadStep& decision);
   Status fetch(LookaheadStep& decision);
@@ -77,9 +85,9 @@ class Oracle {
   int64_t fetched_ = 0;  // the rows of steps before it were fetched
   std::deque<Step> steps_;
   std::deque<LookaheadStep> fetches_;  // of steps from first_ on, with nothing but these
-  RowIds ids_;
+  Rows ids_;
   std::vector<bool> fresh_;          // kept memory
-  std::vector<RowIds::Id> expired_;  // kept memory
+  std::vector<Rows::Id> expired_;    // kept memory
   std::vector<int32_t> free_slots_;  // last in, first out
   int32_t used_slots_ = 0;
   int64_t resident_ = 0, most_resident_ = 0, slots_asked_ = 0;

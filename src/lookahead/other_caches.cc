@@ -2,40 +2,47 @@
 #include "lookahead/other_caches.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace recmill::lookahead {
 
-int64_t LeastRecentlyUsed::fetch(std::span<const int64_t> rows) {
-  int64_t fetched = 0;
-  for (const int64_t row : rows) {
-    const auto found = places_.find(row);
-    if (found == places_.end()) {
-      ++fetched;
-      order_.push_front(row);
-      places_.emplace(row, order_.begin());
-    } else {
-      order_.splice(order_.begin(), order_, found->second);
-    }
-  }
-  while (std::ssize(order_) > slots_) {
-    places_.erase(order_.back());
-    order_.pop_back();
-  }
-  return fetched;
+void LeastRecentlyUsed::take_out(Rows::Id id) {
+  const Neighbours of = rows_[id];
+  (of.later == kNone ? latest_ : rows_[of.later].earlier) = of.earlier;
+  (of.earlier == kNone ? earliest_ : rows_[of.earlier].later) = of.later;
 }
 
-std::vector<int64_t> most_looked_up(const std::unordered_map<int64_t, int64_t>& lookups,
-                                    int64_t count) {
-  std::vector<std::pair<int64_t, int64_t>> ranked;  // lookups, most first; row
-  ranked.reserve(lookups.size());
-  for (const auto& [row, times] : lookups) ranked.emplace_back(-times, row);
-  const auto end = ranked.begin() + std::min(count, std::ssize(ranked));
-  std::partial_sort(ranked.begin(), end, ranked.end());
-  std::vector<int64_t> rows;
-  for (auto of = ranked.begin(); of != end; ++of) rows.push_back(of->second);
-  std::ranges::sort(rows);
-  return rows;
+void LeastRecentlyUsed::put_last_used(Rows::Id id) {
+  rows_[id] = {kNone, latest_};
+  (latest_ == kNone ? earliest_ : rows_[latest_].later) = id;
+  latest_ = id;
+}
+
+int64_t LeastRecentlyUsed::fetch(std::span<const int64_t> rows) {
+  ids_.resize(rows.size());
+  rows_.find_or_add(rows, ids_, fresh_);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!fresh_[i]) take_out(ids_[i]);
+    put_last_used(ids_[i]);
+  }
+  std::vector<Rows::Id> leaving;
+  for (int64_t left = rows_.count() - slots_; left > 0; --left) {
+    leaving.push_back(earliest_);
+    take_out(earliest_);
+  }
+  rows_.remove(leaving);
+  return std::ranges::count(fresh_, true);
+}
+
+std::vector<int64_t> most_looked_up(std::vector<RowLookups> rows, int64_t count) {
+  const auto more = [](const RowLookups& a, const RowLookups& b) {
+    return a.lookups != b.lookups ? a.lookups > b.lookups : a.row < b.row;
+  };
+  const auto end = rows.begin() + std::min(count, std::ssize(rows));
+  std::partial_sort(rows.begin(), end, rows.end(), more);
+  std::vector<int64_t> most;
+  for (auto of = rows.begin(); of != end; ++of) most.push_back(of->row);
+  std::ranges::sort(most);
+  return most;
 }
 
 }  // namespace recmill::lookahead

@@ -2,11 +2,12 @@
 // Caches that know no future, to compare with (BagPipe, figures 3 and 4).
 #pragma once
 
+#include <compare>
 #include <cstdint>
-#include <list>
 #include <span>
-#include <unordered_map>
 #include <vector>
+
+#include "lookahead/known_rows.h"
 
 namespace recmill::lookahead {
 
@@ -20,13 +21,28 @@ class LeastRecentlyUsed {
   int64_t fetch(std::span<const int64_t> rows);
 
  private:
+  static constexpr uint32_t kNone = ~uint32_t{0};
+  struct Neighbours {  // in the order of their last uses
+    uint32_t later = kNone, earlier = kNone;
+  };
+  using Rows = KnownRows<Neighbours>;
+  void take_out(Rows::Id id);
+  void put_last_used(Rows::Id id);
+
   const int64_t slots_;
-  std::list<int64_t> order_;  // the one used last in front
-  std::unordered_map<int64_t, std::list<int64_t>::iterator> places_;
+  Rows rows_;
+  uint32_t latest_ = kNone, earliest_ = kNone;
+  std::vector<Rows::Id> ids_;  // kept memory
+  std::vector<bool> fresh_;    // kept memory
 };
 
+/// How often a row is looked up.
+struct RowLookups {
+  int64_t row = 0;
+  int64_t lookups = 0;
+  auto operator<=>(const RowLookups&) const = default;
+};
 /// The `count` rows of most lookups, ascending; of equals the smaller ones.
-std::vector<int64_t> most_looked_up(const std::unordered_map<int64_t, int64_t>& lookups,
-                                    int64_t count);
+std::vector<int64_t> most_looked_up(std::vector<RowLookups> rows, int64_t count);
 
 }  // namespace recmill::lookahead

@@ -13,9 +13,10 @@ namespace {
 TEST(OtherCaches, fetch_as_many_rows_of_a_skewed_stream_as_were_counted_otherwise) {
   LeastRecentlyUsed cache(500);
   int64_t fetched = 0, not_static = 0;
-  std::unordered_map<int64_t, int64_t> lookups;
+  std::vector<RowLookups> lookups;
+  for (int64_t row = 0; row < testing::kSkewedRows; ++row) lookups.push_back({row, 0});
   for (int64_t i = 0; i < testing::kSkewedSteps * testing::kSkewedBatch; ++i)
-    for (uint64_t t = 0; t < 3; ++t) ++lookups[testing::skewed_row(t, i)];
+    for (uint64_t t = 0; t < 3; ++t) ++lookups[testing::skewed_row(t, i)].lookups;
   const auto kept = most_looked_up(lookups, testing::kSkewedRows / 1000);
   EXPECT_EQ(kept.size(), 5u);
   for (const auto& rows : testing::skewed_stream()) {

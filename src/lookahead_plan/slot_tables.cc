@@ -20,6 +20,7 @@ SlotTables::SlotTables(const ModelSpec& model) : begins_(1, 0) {
     slot_tables_.push_back(static_cast<int>(same - firsts_.begin()));
     if (same == firsts_.end()) firsts_.push_back(static_cast<int>(names_.size()));
     names_.push_back(table.name);
+    frozen_.push_back(table.frozen);
     begins_.push_back(begins_.back() + table.rows);
   }
 }

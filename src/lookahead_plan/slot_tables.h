@@ -21,12 +21,16 @@ class SlotTables {
   /// The number of a table's first row; of tables(): rows().
   int64_t begin(int table) const { return begins_[static_cast<size_t>(table)]; }
   int table_of(int64_t row) const;
+  bool is_frozen(int64_t row) const { return frozen_[static_cast<size_t>(table_of(row))]; }
   /// "C1:17".
   std::string name_of(int64_t row) const;
 
   /// Slot tables.
   int count() const { return static_cast<int>(firsts_.size()); }
   int slot_table_of(int table) const { return slot_tables_[static_cast<size_t>(table)]; }
+  int slot_table_of_row(int64_t row) const {
+    return count() == 1 ? 0 : slot_table_of(table_of(row));
+  }
   /// The first table whose rows it holds.
   int first_table(int slot_table) const { return firsts_[static_cast<size_t>(slot_table)]; }
   /// Of the tables whose rows it holds.
@@ -36,6 +40,7 @@ class SlotTables {
   std::vector<std::string> names_;  // [tables]
   std::vector<int64_t> begins_;     // [tables + 1]
   std::vector<int> slot_tables_;    // [tables]
+  std::vector<bool> frozen_;        // [tables]
   std::vector<int> firsts_;         // [slot tables]
 };
 

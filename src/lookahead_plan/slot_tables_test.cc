@@ -39,6 +39,8 @@ TEST(SlotTables, share_slots_where_records_and_optimizers_are_the_same) {
   EXPECT_EQ(tables.rows_of(0), 8);
   EXPECT_EQ(tables.slot_table_of(6), 5);
   EXPECT_EQ(tables.first_table(5), 6);
+  EXPECT_TRUE(tables.is_frozen(tables.begin(6)));
+  EXPECT_FALSE(tables.is_frozen(tables.begin(6) - 1));
 }
 
 }  // namespace

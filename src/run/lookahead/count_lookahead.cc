@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
-#include <unordered_map>
+#include <span>
+#include <utility>
 
 #include "base/json/json.h"
 #include "comm/slice_tree.h"
 #include "lookahead/batch_rows.h"
+#include "lookahead/known_rows.h"
 #include "lookahead/other_caches.h"
 #include "lookahead_plan/slot_tables.h"
 #include "preprocess/run/column_statistics.h"
@@ -25,10 +27,8 @@ namespace {
 
 using lookahead::StepUses;
 
-/// How often a row is looked up, and in how many batches.
-struct RowLookups {
-  int64_t lookups = 0, batches = 0;
-};
+using lookahead::KnownRows;
+using Ids = std::vector<KnownRows<int64_t>::Id>;
 
 /// The most distinct rows of so many batches in a row.
 class MostRows {
@@ -36,21 +36,25 @@ class MostRows {
   explicit MostRows(int64_t batches) : batches_(batches) {}
 
   void add(const std::vector<int64_t>& rows) {
-    for (const int64_t row : rows) ++uses_[row];
-    window_.push_back(rows);
+    Ids& ids = window_.emplace_back(rows.size());
+    uses_.find_or_add(rows, ids, fresh_);
+    for (const auto id : ids) ++uses_[id];
     if (std::ssize(window_) > batches_) {
-      for (const int64_t row : window_.front())
-        if (--uses_[row] == 0) uses_.erase(row);
+      Ids gone;
+      for (const auto id : window_.front())
+        if (--uses_[id] == 0) gone.push_back(id);
+      uses_.remove(gone);
       window_.pop_front();
     }
-    most_ = std::max(most_, std::ssize(uses_));
+    most_ = std::max(most_, uses_.count());
   }
   int64_t most() const { return most_; }
 
  private:
   const int64_t batches_;
-  std::deque<std::vector<int64_t>> window_;
-  std::unordered_map<int64_t, int64_t> uses_;
+  std::deque<Ids> window_;  // distinct rows of each batch
+  KnownRows<int64_t> uses_;
+  std::vector<bool> fresh_;
   int64_t most_ = 0;
 };
 
@@ -90,34 +94,45 @@ class UsesOfBatches {
       finder_.find(batch_.sparse, batch_.cut.begin(slices.begin), batch_.cut.begin(slices.end),
                    *pool_, rows_of_ranks_[static_cast<size_t>(rank)]);
     }
-    count_lookups();
     uses = lookahead::merge_uses(rows_of_ranks_);
-    for (const int64_t row : uses.rows) ++lookups_[row].batches;
+    count_lookups(uses.rows);
     samples = batch_.cut.samples;
     return true;
   }
 
   /// Of the rows seen so far, by batches: those that `count` rows of most lookups are not.
   int64_t fetched_beside_hottest(int64_t count) const {
-    std::unordered_map<int64_t, int64_t> lookups;
+    std::vector<lookahead::RowLookups> lookups;
     int64_t fetched = 0;
-    for (const auto& [row, of] : lookups_) {
-      lookups.emplace(row, of.lookups);
-      fetched += of.batches;
+    for (Ids::value_type id = 0; id < rows_.ids(); ++id) {
+      lookups.push_back({rows_.row(id), rows_[id].lookups});
+      fetched += rows_[id].batches;
     }
-    for (const int64_t row : lookahead::most_looked_up(lookups, count))
-      fetched -= lookups_.at(row).batches;
+    const auto hottest = lookahead::most_looked_up(std::move(lookups), count);
+    Ids ids(hottest.size());
+    rows_.find(hottest, ids);
+    for (const auto id : ids) fetched -= rows_[id].batches;
     return fetched;
   }
   const SlotTables& tables() const { return tables_; }
 
  private:
-  void count_lookups() {
+  /// `distinct`: those of the batch.
+  void count_lookups(std::span<const int64_t> distinct) {
+    Ids ids(distinct.size());
+    rows_.find_or_add(distinct, ids, fresh_);
+    for (const auto id : ids) ++rows_[id].batches;
     for (size_t f = 0; f < batch_.sparse.features.size(); ++f) {
-      const int64_t first = tables_.begin(run_.spec.features[f].table);
-      for (const int64_t row : batch_.sparse.features[f].rows) ++lookups_[first + row].lookups;
+      const auto& rows = batch_.sparse.features[f].rows;
+      ids.resize(rows.size());
+      rows_.find(rows, ids, tables_.begin(run_.spec.features[f].table));
+      for (const auto id : ids) ++rows_[id].lookups;
     }
   }
+
+  struct Seen {
+    int64_t lookups = 0, batches = 0;
+  };
 
   const ResolvedRun& run_;
   const SlotTables tables_;
@@ -128,13 +143,14 @@ class UsesOfBatches {
   std::unique_ptr<ReaderSource> source_;
   RankBatch batch_;
   std::vector<std::vector<int64_t>> rows_of_ranks_;
-  std::unordered_map<int64_t, RowLookups> lookups_;
+  KnownRows<Seen> rows_;
+  std::vector<bool> fresh_;
 };
 
 /// One case, step after step.
 class CaseCounter {
  public:
-  CaseCounter(const lookahead::OracleOptions& of, int ranks)
+  CaseCounter(const lookahead::OracleOptions& of, int ranks, lookahead::IsFrozen is_frozen)
       : oracle_(of),
         enough_({of.lookahead, of.prefetch}),
         recent_(of.slots > 0 ? of.slots : INT64_MAX),
@@ -142,7 +158,8 @@ class CaseCounter {
     count_.of = of;
     count_.ranks = ranks;
     for (const auto& [design, name] : EnumNames<CacheDesign>::names)
-      designs_.emplace_back(design, ranks);
+      designs_.emplace_back(design, ranks, is_frozen);
+    is_frozen_ = std::move(is_frozen);
   }
 
   void see(const StepUses& uses) {
@@ -150,7 +167,7 @@ class CaseCounter {
     count_.distinct += uses.count();
     for (int64_t i = 0; i < uses.count(); ++i) count_.one_rank += uses.users(i).size() == 1 ? 1 : 0;
     count_.lru_fetched += recent_.fetch(uses.rows);
-    const MovedRows moved = lookahead::moved_without_cache(uses);
+    const MovedRows moved = lookahead::moved_without_cache(uses, is_frozen_);
     count_.none.fetched += moved.fetched;
     count_.none.gradients += moved.gradients;
     if (count_.of.slots > 0) most_rows_.add(uses.rows);
@@ -201,23 +218,24 @@ class CaseCounter {
   lookahead::LeastRecentlyUsed recent_;
   MostRows most_rows_;
   std::vector<lookahead::MovedRowsCounter> designs_;
+  lookahead::IsFrozen is_frozen_;  // null: no table is
   bool refused_ = false;
   int64_t decided_ = 0;
 };
 
 }  // namespace
 
-Result<std::vector<LookaheadCount>> count_lookahead(const RunOptions& options,
+Result<std::vector<LookaheadCount>> count_lookahead(const ResolvedRun& run,
                                                     const LookaheadRequest& request, Files& files) {
-  RunOptions of_ranks = options;
-  of_ranks.train.ranks = request.ranks;
-  RECMILL_ASSIGN_OR_RETURN(const ResolvedRun run, resolve_run(of_ranks, files));
   const auto pool = make_pool(run.threads);
   UsesOfBatches batches(run);
   RECMILL_RETURN_IF_ERROR(batches.open(*pool, files));
   std::vector<CaseCounter> cases;
   cases.reserve(request.cases.size());
-  for (const auto& of : request.cases) cases.emplace_back(of, run.ranks);
+  lookahead::IsFrozen is_frozen;
+  if (std::ranges::any_of(run.spec.tables, &TableSpec::frozen))
+    is_frozen = [&](int64_t row) { return batches.tables().is_frozen(row); };
+  for (const auto& of : request.cases) cases.emplace_back(of, run.ranks, is_frozen);
   std::deque<StepUses> kept;  // of steps that some case has not decided
   int64_t first = 0, samples = 0;
   const auto decide = [&] {

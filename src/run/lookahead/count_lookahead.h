@@ -14,13 +14,12 @@
 #include "lookahead/moved_rows.h"
 #include "lookahead/oracle.h"
 #include "run/folder/progress.h"
-#include "run/options/run_options.h"
+#include "run/resolved_run.h"
 
 namespace recmill::train {
 
 struct LookaheadRequest {
   std::vector<lookahead::OracleOptions> cases;
-  int64_t ranks = 1;
   /// Of the first case; null: nobody asks.
   std::function<void(const LookaheadStep&)> on_step = nullptr;
   Progress::Style progress = Progress::Style::silent;
@@ -44,9 +43,9 @@ struct LookaheadCount {
   std::array<MovedRows, 4> designs;  // in the order of CacheDesign
 };
 
-/// Through the run's own reader, down-sampling and preprocessing. Fails where slots are too few for
-/// the rows of P + 1 batches in a row, and names the least that works.
-Result<std::vector<LookaheadCount>> count_lookahead(const RunOptions& options,
+/// Through the run's own reader, down-sampling and preprocessing, by its ranks. Fails where slots
+/// are too few for the rows of P + 1 batches in a row, and names the least that works.
+Result<std::vector<LookaheadCount>> count_lookahead(const ResolvedRun& run,
                                                     const LookaheadRequest& request, Files& files);
 
 Json to_json(const LookaheadCount& count);

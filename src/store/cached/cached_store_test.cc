@@ -3,83 +3,19 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <set>
 #include <string>
 
-#include "lookahead/batch_rows.h"
-#include "lookahead/cache_planner.h"
+#include "store/cached/testing/cached_fixture.h"
 #include "store/store_contract.h"
-#include "store/tables/table_rows.h"
-#include "table/home/embedded_home.h"
-#include "table/home/testing/late_home.h"
 
 namespace recmill::store {
 namespace {
 
-/// Plans all steps of a scenario.
-Status look_ahead(const lookahead::CacheOptions& options, const ModelSpec& model,
-                  std::span<const std::vector<const SparseBatch*>> steps,
-                  std::span<StepPlan> plans) {
-  const SlotTables tables(model);
-  lookahead::CachePlanner planner(tables, CachedStore::slot_bytes(model, tables), options);
-  lookahead::BatchRows finder(model);
-  ThreadPool pool(1);
-  for (const auto& batches : steps) {
-    std::set<int64_t> rows;
-    for (const SparseBatch* batch : batches) {
-      std::vector<int64_t> some;
-      finder.find(*batch, 0, batch->samples, pool, some);
-      rows.insert(some.begin(), some.end());
-    }
-    planner.see({rows.begin(), rows.end()}, 0);
-  }
-  planner.end();
-  for (StepPlan& plan : plans) {
-    RECMILL_ASSIGN_OR_RETURN(plan.lookahead, planner.next());
-    plan.cache = std::make_shared<const CacheSize>(planner.size());
-  }
-  return {};
-}
-
-constexpr int64_t kPlenty = int64_t{1} << 30;  // bytes
-
-template <bool kLate>
-Result<std::unique_ptr<EmbeddingStore>> make_cached(const ModelSpec& model, uint64_t seed,
-                                                    ThreadPool& pool) {
-  RECMILL_ASSIGN_OR_RETURN(auto tables, create_tables(model, seed, 0, 1, pool));
-  std::shared_ptr<table::RowHome> home = table::make_embedded_home(std::move(tables), pool);
-  if (kLate) {
-    struct Late {
-      Late(std::shared_ptr<table::RowHome> of, uint64_t seed_of)
-          : inner(std::move(of)), late(*inner, seed_of) {}
-      std::shared_ptr<table::RowHome> inner;
-      table::testing::LateHome late;
-    };
-    auto late = std::make_shared<Late>(std::move(home), seed);
-    home = {late, &late->late};
-  }
-  return std::unique_ptr<EmbeddingStore>(
-      std::make_unique<CachedStore>(model, seed, std::move(home), pool, StoreKernels{}));
-}
-
-template <int64_t kLookahead, int64_t kPrefetch, bool kLate>
-struct CachedFixture {
-  static constexpr bool kManyRanks = false;
-  static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
-                                                      Communicator&, ThreadPool& pool) {
-    return make_cached<kLate>(model, seed, pool);
-  }
-  static Status look_ahead(const ModelSpec& model,
-                           std::span<const std::vector<const SparseBatch*>> steps,
-                           std::span<StepPlan> plans) {
-    return store::look_ahead({.lookahead = kLookahead, .prefetch = kPrefetch, .cache = kPlenty},
-                             model, steps, plans);
-  }
-};
-using NoLookahead = CachedFixture<0, 0, false>;
-using Lookahead = CachedFixture<7, 1, false>;
-using LateHome = CachedFixture<3, 2, true>;
+using testing::look_ahead;
+using testing::make_cached;
+using NoLookahead = testing::CachedFixture<0, 0, false>;
+using Lookahead = testing::CachedFixture<7, 1, false>;
+using LateHome = testing::CachedFixture<3, 2, true>;
 INSTANTIATE_TYPED_TEST_SUITE_P(NoLookahead, StoreContract, NoLookahead);
 INSTANTIATE_TYPED_TEST_SUITE_P(Lookahead, StoreContract, Lookahead);
 INSTANTIATE_TYPED_TEST_SUITE_P(OverLateHome, StoreContract, LateHome);

@@ -54,9 +54,7 @@ class Slots {
   /// `inner` has the rows of inner_model(), and outlives this; they get names.
   Slots(const ModelSpec& model, const SlotTables& tables, uint64_t seed, RankTables& inner);
 
-  int slot_table_of(const RowInSlot& row) const {
-    return tables_.slot_table_of(tables_.table_of(row.row));
-  }
+  int slot_table_of(const RowInSlot& row) const { return tables_.slot_table_of_row(row.row); }
   void fill(const RowInSlot& row, const std::byte* record);
   /// Of a row that is there.
   void write(const RowInSlot& row, const std::byte* record);

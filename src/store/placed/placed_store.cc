@@ -122,7 +122,7 @@ Status PlacedStore::reach(const std::shared_ptr<Placed>& wanted) {
   }
   const Stopwatch watch;
   std::lock_guard preparing(preparing_);
-  RECMILL_ASSIGN_OR_RETURN(const MovedRows rows,
+  RECMILL_ASSIGN_OR_RETURN(const MigratedRows rows,
                            move_rows(was->held(), was->tables->snapshots.is_being_read(),
                                      wanted->held(), communicator_, pool_));
   moved_ = {rows, watch.seconds()};

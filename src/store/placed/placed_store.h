@@ -43,7 +43,7 @@ class PlacedStore final : public EmbeddingStore {
   /// Whether rows are still to go where place_from() said.
   bool is_moving() const;
   /// Of the last move: what went between ranks, and how long this rank took.
-  struct Moved : MovedRows {
+  struct Moved : MigratedRows {
     double seconds = 0;
   };
   const Moved& moved() const { return moved_; }

@@ -113,7 +113,7 @@ class RowMigration {
         outgoing_(communicator.ranks()),
         taken_(communicator.ranks()) {}
 
-  Result<MovedRows> run() {
+  Result<MigratedRows> run() {
     int64_t shared = 0;
     for (const auto& table : to_)
       shared +=
@@ -238,10 +238,10 @@ class RowMigration {
     return {};
   }
 
-  Result<MovedRows> over_all_ranks() {
+  Result<MigratedRows> over_all_ranks() {
     RECMILL_ASSIGN_OR_RETURN(const auto all, gather_values(moved_, communicator_));
-    MovedRows sum;
-    for (const MovedRows& of_rank : all) {
+    MigratedRows sum;
+    for (const MigratedRows& of_rank : all) {
       sum.rows += of_rank.rows;
       sum.bytes += of_rank.bytes;
     }
@@ -259,13 +259,13 @@ class RowMigration {
   std::vector<std::vector<std::byte>> outgoing_;  // [ranks], of the pieces that go together
   Received received_;
   std::vector<size_t> taken_;  // [ranks], bytes of what came from each
-  MovedRows moved_;
+  MigratedRows moved_;
 };
 
 }  // namespace
 
-Result<MovedRows> move_rows(HeldRows from, bool keeps, HeldRows to, Communicator& communicator,
-                            ThreadPool& pool) {
+Result<MigratedRows> move_rows(HeldRows from, bool keeps, HeldRows to, Communicator& communicator,
+                               ThreadPool& pool) {
   return RowMigration(from, keeps, to, communicator, pool).run();
 }
 

@@ -14,7 +14,7 @@
 namespace recmill::store {
 
 /// Between ranks, over all of them: rows, or pieces of their columns, and their bytes on the wire.
-struct MovedRows {
+struct MigratedRows {
   int64_t rows = 0, bytes = 0;
 };
 
@@ -30,7 +30,7 @@ struct HeldRows {
 /// of rows travel at a time, and of each table the old share is freed, unless `keeps` is set, when
 /// the new one is full: a rank needs room for its rows, the new share of one table (or those of all
 /// that are smaller than a huge page), and what travels.
-Result<MovedRows> move_rows(HeldRows from, bool keeps, HeldRows to, Communicator& communicator,
-                            ThreadPool& pool);
+Result<MigratedRows> move_rows(HeldRows from, bool keeps, HeldRows to, Communicator& communicator,
+                               ThreadPool& pool);
 
 }  // namespace recmill::store
