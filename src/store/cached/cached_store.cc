@@ -74,6 +74,7 @@ Status CachedStore::open(const CacheSize& size) {
   slots_ = std::make_unique<Slots>(model_, tables_, seed_, *of);
   inner_ = std::make_unique<LocalStore>(std::move(of));
   mover_.open(*slots_);
+  is_open_ = true;
   return {};
 }
 
@@ -247,7 +248,7 @@ Status CachedStore::update(std::span<const Update> updates, const Step& step, St
 
 /// Puts what was updated in slots, where it stays. Within MoverThread::call().
 Status CachedStore::bring_home() {
-  if (slots_ == nullptr) return {};
+  if (!is_open_) return {};
   const auto changed = slots_->take_changed();
   for (int64_t begin = 0; begin < std::ssize(changed); begin += kRowsAtATime) {
     const auto some = std::span(changed).subspan(
@@ -261,7 +262,7 @@ Status CachedStore::bring_home() {
 }
 
 Status CachedStore::settle() {
-  if (inner_ != nullptr) RECMILL_RETURN_IF_ERROR(inner_->settle());
+  if (is_open_) RECMILL_RETURN_IF_ERROR(inner_->settle());
   return mover_.call([this] { return bring_home(); });
 }
 
@@ -309,14 +310,14 @@ Status CachedStore::write_some(const RowBlock& block, int64_t begin, int64_t end
   RECMILL_RETURN_IF_ERROR(write_table(room, part));
   for (int64_t i = 0; i < count; ++i) record.pack(room[0].rows(), i, records.record(i));
   RECMILL_RETURN_IF_ERROR(mover_.put(records));
-  if (slots_ == nullptr) return {};
+  if (!is_open_) return {};
   for (const RowInSlot& row : slots_->in_slots(first, first + count))
     slots_->write(row, records.record(static_cast<size_t>(row.row - first)));
   return {};
 }
 
 StoreStats CachedStore::stats() const {
-  StoreStats stats = inner_ == nullptr ? StoreStats() : inner_->stats();
+  StoreStats stats = is_open_ ? inner_->stats() : StoreStats();
   stats.lookups += outside_lookups_;
   stats.moved = mover_.moved();
   return stats;

@@ -6,6 +6,7 @@
 // sums and updates. A mover brings rows and takes them away beside training.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -80,6 +81,7 @@ class CachedStore final : public EmbeddingStore {
   const std::shared_ptr<table::RowHome> home_;
   std::unique_ptr<LocalStore> inner_;  // null before the first plan
   std::unique_ptr<Slots> slots_;       // of inner_
+  std::atomic<bool> is_open_{false};   // both are there; any thread
   Batches batches_;
   std::shared_ptr<const LookaheadStep> last_;  // step that was prepared
   std::vector<SlotIndex> slots_of_;            // [slot tables]: of rows, as after last_
