@@ -177,11 +177,4 @@ Status CachePlanner::too_few(const Status& of_oracle, int slot_table) const {
       fmt::format("lookahead.cache: {}; needs at least {} bytes", of_oracle.message(), bytes));
 }
 
-int64_t CachePlanner::bytes() const {
-  int64_t bytes = known_.bytes();
-  for (const auto& rows : seen_) bytes += static_cast<int64_t>(rows.capacity() * sizeof(int64_t));
-  for (const Oracle& oracle : oracles_) bytes += oracle.bytes();
-  return bytes;
-}
-
 }  // namespace recmill::lookahead

@@ -44,8 +44,6 @@ class CachePlanner {
 
   /// What was chosen; before the first plan: zeros.
   const CacheSize& size() const { return size_; }
-  /// Of the oracles and of steps that they have not been given.
-  int64_t bytes() const;
 
  private:
   /// How many of some rows each slot table has.

@@ -122,9 +122,10 @@ std::unique_ptr<DataStage> make_data_stage(const ResolvedRun& run, Rank& rank,
                                                *rank.preprocessor, start);
   auto queue = static_cast<size_t>(run.options.train.queue);
   auto planner = rank.make_planner ? rank.make_planner() : nullptr;
-  // The store hears of the steps whose rows it fetches ahead.
+  // The store hears of the steps whose rows it fetches ahead, which are in the window.
   if (planner != nullptr)
-    queue = std::max(queue, static_cast<size_t>(run.options.lookahead.prefetch) + 1);
+    queue = std::max(
+        queue, static_cast<size_t>(std::min(run.options.lookahead.prefetch, planner->ahead())) + 1);
   BatchWindow window =
       planner == nullptr ? BatchWindow(/*ahead=*/0) : BatchWindow(std::move(planner));
   return std::make_unique<DataStage>(std::move(source), std::move(window), *rank.store,

@@ -20,9 +20,9 @@ struct LookaheadOptions {
 template <typename Visitor>
 void describe(Visitor& v, LookaheadOptions& o) {
   v("batches", o.batches,
-    "batches after each one whose rows are known before it is trained: a row that they use stays "
-    "in "
-    "the cache; by default the largest number up to 200 whose batches and rows fit in memory",
+    "batches after each one whose rows are known before it is trained: a row that they use "
+    "stays in the cache; by default the largest number up to 200 whose batches and rows fit in "
+    "memory",
     between(0, static_cast<double>(lookahead::kMostLookahead)));
   v("prefetch", o.prefetch,
     "batches whose rows are fetched ahead of training, at most lookahead.batches", at_least(0));

@@ -52,8 +52,6 @@ class Mover {
 
   /// All rows of the step are in their slots.
   bool is_ready(int64_t step) const { return filled_ >= step; }
-  /// Fetches that have not been filled.
-  bool is_filling() const { return fetched_ > filled_; }
   /// The last step whose rows have left.
   int64_t left() const { return left_; }
 

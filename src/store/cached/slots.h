@@ -29,7 +29,6 @@ class RowRecords {
   std::byte* record(size_t i) { return bytes_.data() + places_[i]; }
   std::vector<table::FetchedRows> to_fetch();
   std::vector<table::PutRows> to_put() const;
-  int64_t count() const { return std::ssize(rows_); }
 
  private:
   struct OfTable {
