@@ -31,8 +31,14 @@ Status check(const LookaheadArguments& arguments) {
   if (least(arguments.slots) < 0 || most(arguments.slots) > INT32_MAX)
     return Status::BadRequest(fmt::format("--slots: must be 0 to {}", INT32_MAX));
   if (arguments.ranks < 1) return Status::BadRequest("--ranks: must be at least 1");
-  if (arguments.ranks > 1 && most(arguments.slots) > 0)
-    return Status::BadRequest("--slots: needs --ranks 1");
+  const auto too_few = [&](int64_t slots) {
+    return slots > 0 && arguments.ranks > 1 && slots < 2 * arguments.ranks;
+  };
+  if (std::ranges::any_of(arguments.slots, too_few))
+    return Status::BadRequest(
+        fmt::format("--slots: must be 0 or at least {} with --ranks {}: each rank decides for a "
+                    "share of each rank's slots",
+                    2 * arguments.ranks, arguments.ranks));
   const size_t cases =
       arguments.batches.size() * arguments.prefetch.size() * arguments.slots.size();
   if (arguments.trace && cases > 1)
@@ -61,7 +67,8 @@ void print_table(const std::vector<train::LookaheadCount>& counts) {
                 count.of.slots == 0 ? "any" : std::to_string(count.of.slots).c_str(),
                 count.distinct, count.fetched, count.lru_fetched, count.static_fetched,
                 count.slots_needed, count.none.total());
-    for (const auto& moved : count.designs) std::printf(" %12ld", moved.total());
+    for (const auto& moved : count.designs)
+      std::printf(" %12s", moved ? std::to_string(moved->total()).c_str() : "-");
     std::printf("\n");
   }
 }

@@ -128,6 +128,25 @@ TEST_F(StatsLookahead, counts_what_ranks_would_send) {
   EXPECT_LE(total("lrpp"), 104'790);
 }
 
+/// Each of four ranks decides for a quarter of each rank's slots.
+TEST_F(StatsLookahead, counts_ranks_with_few_slots) {
+  write_skewed();
+  const auto lines =
+      lines_of({"--batches", "16", "--prefetch", "0", "--ranks", "4", "--slots", "0,144,500"});
+  ASSERT_EQ(lines.size(), 3u);
+  const auto& enough = lines[0]["sent"]["forward"];
+  EXPECT_EQ(enough["fetched"], 6'135);
+  for (const Json& line : lines) {
+    const auto& sent = line["sent"]["forward"];
+    EXPECT_EQ(sent["fetched"], line["fetched"]);
+    for (const char* kind : {"gradients", "weights"}) EXPECT_EQ(sent[kind], enough[kind]) << kind;
+  }
+  EXPECT_GT(lines[1]["fetched"], 9'000);  // and fewer rows are handed over
+  EXPECT_LT(lines[1]["sent"]["forward"]["handed_over"], enough["handed_over"]);
+  EXPECT_EQ(lines[2]["fetched"], 6'135);
+  EXPECT_TRUE(lines[1]["sent"]["replicated"].is_null());  // all ranks need slots for all rows
+}
+
 TEST_F(StatsLookahead, refuses_what_it_cannot_count_in_one_line) {
   write_skewed();
   const std::pair<std::vector<std::string>, std::string> wrong[] = {
@@ -137,7 +156,10 @@ TEST_F(StatsLookahead, refuses_what_it_cannot_count_in_one_line) {
        "--slots: 1201 are fewer than the 1202 rows of 5 batches in a row"},
       {{"--batches", "-1"}, "--batches: must be 0 to 65535"},
       {{"--ranks", "8"}, "train.ranks: 8 is more than train.slices, which is 4"},
-      {{"--ranks", "2", "--slots", "9"}, "--slots: needs --ranks 1"},
+      {{"--ranks", "4", "--slots", "7"}, "--slots: must be 0 or at least 8 with --ranks 4"},
+      {{"--batches", "16", "--prefetch", "0", "--ranks", "4", "--slots", "143"},
+       "--slots: 143 are fewer than 144: 4 ranks decide for the rows of each rank's slots, and one "
+       "has 36 rows of one batch at one rank"},
       {{"--rows", "9"}, "--lookahead: does not go with --rows"},
       {{"--counts", "x.counts"}, "--lookahead: does not go with --rows, --counts"},
       {{"--trace", "--batches", "1,2"}, "--trace: takes one of --batches"}};

@@ -212,7 +212,8 @@ void add_lookahead(CLI::App& verb, LookaheadArguments& lookahead, bool& wanted) 
       ->delimiter(',')
       ->capture_default_str()
       ->needs(option);
-  verb.add_option("--slots", lookahead.slots, "numbers of rows that fit; 0: as many as it takes")
+  verb.add_option("--slots", lookahead.slots,
+                  "numbers of rows that fit at each rank; 0: as many as it takes")
       ->delimiter(',')
       ->capture_default_str()
       ->needs(option);

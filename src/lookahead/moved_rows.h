@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "lookahead/step_uses.h"
-#include "lookahead_plan/cache_design.h"
 #include "lookahead_plan/lookahead_step.h"
 #include "lookahead_plan/moved_rows.h"
 
@@ -22,12 +21,14 @@ using IsFrozen = std::function<bool(int64_t row)>;
 /// null: no row is.
 MovedRows moved_without_cache(const StepUses& uses, const IsFrozen& is_frozen = nullptr);
 
-/// Step by step, as a run of enough slots carries a design out.
+/// Step by step, as a run carries the decisions of an oracle for these ranks out.
 class MovedRowsCounter {
  public:
-  MovedRowsCounter(CacheDesign design, int ranks, IsFrozen is_frozen = nullptr);
+  /// The rank that has a row which no rank has in a slot, and where sums of copies meet.
+  using HomeOf = std::function<int32_t(int64_t row)>;
+  MovedRowsCounter(int ranks, HomeOf home_of, IsFrozen is_frozen = nullptr);
 
-  /// `decision` is the oracle's of `uses.rows`.
+  /// `decision` is the oracle's of `uses`.
   void add(const StepUses& uses, const LookaheadStep& decision);
 
   const MovedRows& moved() const { return moved_; }
@@ -35,19 +36,15 @@ class MovedRowsCounter {
   const std::vector<int64_t>& sent() const { return sent_; }
 
  private:
-  static constexpr int32_t kEverywhere = -1, kNew = -2;
+  bool changes(int64_t row) const { return !is_frozen_ || !is_frozen_(row); }
   void send(int32_t from, int64_t& of, int64_t rows = 1);
-  void with_owner(int64_t row, std::span<const int32_t> users, bool changes, int32_t& owner);
-  void with_copies(int64_t row, std::span<const int32_t> users, bool changes, bool leaves,
-                   int32_t& owner);
-  int32_t owner_of(int64_t row, std::span<const int32_t> users) const;
+  void use(const RowInSlot& row, std::span<const int32_t> users);
 
-  const CacheDesign design_;
   const int32_t ranks_;
+  const HomeOf home_of_;
   const IsFrozen is_frozen_;
   MovedRows moved_;
   std::vector<int64_t> sent_;
-  std::vector<int32_t> owners_;  // by slot
 };
 
 }  // namespace recmill::lookahead

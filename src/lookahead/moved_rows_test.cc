@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "lookahead/shared_oracle.h"
 #include "lookahead/testing/streams.h"
 
 namespace recmill::lookahead {
@@ -28,15 +29,29 @@ std::vector<StepUses> uses_of(int64_t ranks) {
   return uses;
 }
 
+const DeciderOf kDecider = [](int64_t row) {
+  return static_cast<int32_t>(split_mix(static_cast<uint64_t>(row)) % 4);
+};
+
 MovedRowsCounter count(CacheDesign design, const std::vector<StepUses>& uses, int ranks,
                        int64_t lookahead) {
-  Stream stream;
-  for (const StepUses& step : uses) stream.push_back(step.rows);
-  MovedRowsCounter counter(design, ranks);
-  const Status status = testing::decide_all(
-      stream, {.lookahead = lookahead},
-      [&](const LookaheadStep& decision) { counter.add(uses[decision.step], decision); });
-  EXPECT_TRUE(status.ok()) << status.message();
+  const DeciderOf decider = ranks == 1 ? [](int64_t) { return 0; } : kDecider;
+  SharedOracle oracle({.lookahead = lookahead, .prefetch = 4, .ranks = ranks, .design = design},
+                      decider);
+  MovedRowsCounter counter(ranks, decider);
+  size_t seen = 0;
+  for (size_t decided = 0; decided < uses.size(); ++decided) {
+    while (!oracle.ready()) {
+      if (seen < uses.size()) {
+        oracle.see(uses[seen++]);
+      } else {
+        oracle.end();
+      }
+    }
+    const auto decision = oracle.decide();
+    EXPECT_TRUE(decision.ok()) << decision.status().message();
+    counter.add(uses[decided], *decision);
+  }
   return counter;
 }
 

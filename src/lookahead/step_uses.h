@@ -17,6 +17,10 @@ struct StepUses {
   std::span<const int32_t> users(int64_t i) const {
     return {ranks.data() + begins[i], ranks.data() + begins[i + 1]};
   }
+  int64_t bytes() const {
+    return static_cast<int64_t>((rows.capacity() + begins.capacity()) * sizeof(int64_t) +
+                                ranks.capacity() * sizeof(int32_t));
+  }
 };
 
 /// From each rank's distinct rows, ascending.

@@ -10,10 +10,21 @@
 
 namespace recmill {
 
+/// All ranks have the row, each in its slot of that number.
+inline constexpr int32_t kEverywhere = -1;
+
 struct RowInSlot {
   int64_t row = 0;
-  int32_t slot = 0;  // of its slot table
+  int32_t slot = 0;    // of its slot table, at its holder
+  int32_t holder = 0;  // the rank that has it, or kEverywhere
   auto operator<=>(const RowInSlot&) const = default;
+};
+
+/// A row that goes from slot to slot, with its state.
+struct HandOver {
+  RowInSlot from, to;  // of one row
+  int64_t step = 0;    // the first that finds it there
+  auto operator<=>(const HandOver&) const = default;
 };
 
 /// Steps are places in the stream, from 0. BagPipe, section 3.2 and algorithm 1; its L counts the
@@ -32,6 +43,8 @@ struct LookaheadStep {
   int64_t fence = -1;
   /// Rows that leave their slots at the end of this step, ascending.
   std::vector<RowInSlot> evict = {};
+  /// Rows that go to other holders at the end of this step, ascending.
+  std::vector<HandOver> hand_over = {};
   /// Rows that the next step uses too.
   int64_t critical = 0;
   bool operator==(const LookaheadStep&) const = default;

@@ -49,7 +49,7 @@ std::string sent_table(const train::LookaheadCount& count) {
   };
   line("none", count.none);
   for (const auto& [design, name] : EnumNames<CacheDesign>::names)
-    line(name, count.designs[static_cast<size_t>(design)]);
+    if (const auto& moved = count.designs[static_cast<size_t>(design)]) line(name, *moved);
   return html + "</table></div>\n";
 }
 

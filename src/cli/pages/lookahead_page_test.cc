@@ -18,7 +18,7 @@ TEST(LookaheadPage, has_a_section_a_case_with_other_caches_and_designs) {
   count.lru_fetched = 10'000;
   count.static_fetched = 19'000;
   count.none = {.fetched = 30'000, .gradients = 30'000};
-  count.designs[3] = {.fetched = 5'000, .written_back = 4'000, .weights = 77};
+  count.designs[3] = MovedRows{.fetched = 5'000, .written_back = 4'000, .weights = 77};
   const std::string page = lookahead_page("run <a>", {count});
   EXPECT_THAT(page, HasSubstr("run &lt;a&gt;: a cache that knows the next batches"));
   EXPECT_THAT(page, HasSubstr("16 batches ahead, 4 fetched ahead, 1000 slots"));

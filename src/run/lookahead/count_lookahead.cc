@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -14,6 +16,7 @@
 #include "lookahead/batch_rows.h"
 #include "lookahead/known_rows.h"
 #include "lookahead/other_caches.h"
+#include "lookahead/shared_oracle.h"
 #include "lookahead_plan/slot_tables.h"
 #include "preprocess/run/column_statistics.h"
 #include "preprocess/run/preprocessor.h"
@@ -21,6 +24,7 @@
 #include "run/lookahead/run_cache.h"
 #include "run/rank.h"
 #include "step/data/reader_source.h"
+#include "store/cached/home_ranks.h"
 
 namespace recmill::train {
 namespace {
@@ -51,7 +55,7 @@ class MostRows {
   int64_t most() const { return most_; }
 
  private:
-  const int64_t batches_;
+  int64_t batches_;
   std::deque<Ids> window_;  // distinct rows of each batch
   KnownRows<int64_t> uses_;
   std::vector<bool> fresh_;
@@ -147,19 +151,86 @@ class UsesOfBatches {
   std::vector<bool> fresh_;
 };
 
+/// The most distinct rows that one rank decides for and one rank has in slots, in so many batches
+/// in a row.
+class MostRowsOfRank {
+ public:
+  MostRowsOfRank(const store::HomeRanks& homes, int64_t batches) : homes_(homes) {
+    const auto ranks = static_cast<size_t>(homes.ranks());
+    most_.assign(ranks * ranks, MostRows(batches));
+    rows_.resize(most_.size());
+  }
+
+  void add(const LookaheadStep& step) {
+    for (auto& rows : rows_) rows.clear();
+    for (const RowInSlot& row : step.uses)
+      rows_[homes_.of(row.row) * homes_.ranks() + row.holder].push_back(row.row);
+    for (size_t i = 0; i < rows_.size(); ++i) most_[i].add(rows_[i]);
+  }
+  int64_t most() const { return std::ranges::max_element(most_, {}, &MostRows::most)->most(); }
+
+ private:
+  const store::HomeRanks& homes_;
+  std::vector<MostRows> most_;              // [deciders][holders]
+  std::vector<std::vector<int64_t>> rows_;  // beside; kept memory
+};
+
+/// What ranks send by a design, step after step, until its slots are too few.
+class DesignCounter {
+ public:
+  DesignCounter(const lookahead::OracleOptions& of, const store::HomeRanks& homes,
+                lookahead::IsFrozen is_frozen)
+      : oracle_(of, [&homes](int64_t row) { return homes.of(row); }),
+        counter_(
+            of.ranks, [&homes](int64_t row) { return homes.of(row); }, std::move(is_frozen)) {}
+
+  void see(const StepUses& uses) { oracle_.see(uses); }
+  void end() { oracle_.end(); }
+  bool ready() const { return !refused_ && oracle_.ready(); }
+  /// Null: slots are too few.
+  std::optional<LookaheadStep> decide(const StepUses& uses) {
+    auto decision = oracle_.decide();
+    refused_ = !decision.ok();
+    if (refused_) return std::nullopt;
+    counter_.add(uses, *decision);
+    ++decided_;
+    return *std::move(decision);
+  }
+  bool refused() const { return refused_; }
+  /// Steps before it are not asked for any more.
+  int64_t decided() const { return refused_ ? INT64_MAX : decided_; }
+  const MovedRows& moved() const { return counter_.moved(); }
+
+ private:
+  lookahead::SharedOracle oracle_;
+  lookahead::MovedRowsCounter counter_;
+  bool refused_ = false;
+  int64_t decided_ = 0;
+};
+
 /// One case, step after step.
 class CaseCounter {
  public:
-  CaseCounter(const lookahead::OracleOptions& of, int ranks, lookahead::IsFrozen is_frozen)
-      : oracle_(of),
-        enough_({of.lookahead, of.prefetch}),
-        recent_(of.slots > 0 ? of.slots : INT64_MAX),
-        most_rows_(std::min(of.prefetch, of.lookahead) + 1) {
+  CaseCounter(lookahead::OracleOptions of, const store::HomeRanks& homes,
+              const lookahead::IsFrozen& is_frozen)
+      : enough_({of.lookahead, of.prefetch}),
+        recent_(of.slots > 0 ? of.slots * homes.ranks() : INT64_MAX),
+        most_rows_(homes, std::min(of.prefetch, of.lookahead) + 1),
+        is_frozen_(is_frozen) {
+    of.ranks = homes.ranks();
     count_.of = of;
-    count_.ranks = ranks;
-    for (const auto& [design, name] : EnumNames<CacheDesign>::names)
-      designs_.emplace_back(design, ranks, is_frozen);
-    is_frozen_ = std::move(is_frozen);
+    count_.ranks = of.ranks;
+    designs_.emplace_back(of, homes, is_frozen);  // forward, first
+    if (of.ranks == 1) return;
+    for (const CacheDesign design :
+         {CacheDesign::replicated, CacheDesign::lrpp, CacheDesign::partitioned}) {
+      of.design = design;
+      designs_.emplace_back(of, homes, is_frozen);
+    }
+    if (of.slots == 0) return;
+    of.design = CacheDesign::forward;
+    of.slots = 0;
+    unlimited_.emplace(of, [&homes](int64_t row) { return homes.of(row); });
   }
 
   void see(const StepUses& uses) {
@@ -170,57 +241,76 @@ class CaseCounter {
     const MovedRows moved = lookahead::moved_without_cache(uses, is_frozen_);
     count_.none.fetched += moved.fetched;
     count_.none.gradients += moved.gradients;
-    if (count_.of.slots > 0) most_rows_.add(uses.rows);
-    if (count_.of.slots > 0) enough_.see(uses.rows);
-    oracle_.see(uses.rows);
+    enough_.see(uses.rows);
+    if (unlimited_) unlimited_->see(uses);
+    for (DesignCounter& design : designs_) design.see(uses);
   }
   void end() {
-    oracle_.end();
     enough_.end();
+    if (unlimited_) unlimited_->end();
+    for (DesignCounter& design : designs_) design.end();
   }
 
   /// Decides what can be decided; `uses_of` gives a step's.
   template <typename Uses, typename OnStep>
   void decide(const Uses& uses_of, const OnStep& on_step) {
-    while (count_.of.slots > 0 && enough_.ready()) (void)enough_.decide();
-    while (!refused_ && oracle_.ready()) {
-      auto decision = oracle_.decide();
-      refused_ = !decision.ok();
-      if (refused_) return;
-      count_.fetched += std::ssize(decision->fetch);
-      count_.evicted += std::ssize(decision->evict);
-      count_.critical += decision->critical;
-      const StepUses& uses = uses_of(decision->step);
-      for (auto& design : designs_) design.add(uses, *decision);
-      ++decided_;
-      on_step(*decision);
+    while (enough_.ready()) {
+      const auto decision = enough_.decide();
+      if (count_.ranks == 1 && count_.of.slots > 0) most_rows_.add(*decision);
+    }
+    while (unlimited_ && unlimited_->ready()) most_rows_.add(*unlimited_->decide());
+    for (size_t d = 0; d < designs_.size(); ++d) {
+      while (designs_[d].ready()) {
+        const auto decision = designs_[d].decide(uses_of(designs_[d].decided()));
+        if (!decision || d > 0) continue;
+        count_.fetched += std::ssize(decision->fetch);
+        count_.evicted += std::ssize(decision->evict);
+        count_.critical += decision->critical;
+        on_step(*decision);
+      }
     }
   }
-  /// Steps before it are not asked for any more.
-  int64_t decided() const { return refused_ ? INT64_MAX : decided_; }
+  int64_t decided() const {
+    return std::ranges::min_element(designs_, {}, &DesignCounter::decided)->decided();
+  }
 
   Result<LookaheadCount> finish(int64_t static_fetched) {
-    if (refused_) {
-      const int64_t together = std::min(count_.of.prefetch, count_.of.lookahead) + 1;
-      return Status::BadRequest(fmt::format(
-          "--slots: {} are fewer than the {} rows of {}", count_.of.slots, most_rows_.most(),
-          together == 1 ? "one batch" : fmt::format("{} batches in a row", together)));
-    }
-    count_.slots_needed = count_.of.slots > 0 ? enough_.most_resident() : oracle_.most_resident();
+    if (designs_[0].refused()) return refusal();
+    count_.slots_needed = enough_.most_resident();
     count_.static_fetched = static_fetched;
-    for (size_t d = 0; d < designs_.size(); ++d) count_.designs[d] = designs_[d].moved();
+    for (size_t d = 0; d < kOrder.size(); ++d) {
+      const DesignCounter& design = designs_[count_.ranks == 1 ? 0 : d];
+      auto& moved = count_.designs[static_cast<size_t>(kOrder[d])];
+      moved = design.refused() ? std::nullopt : std::optional(design.moved());
+    }
     return count_;
   }
 
  private:
+  static constexpr std::array kOrder{CacheDesign::forward, CacheDesign::replicated,
+                                     CacheDesign::lrpp, CacheDesign::partitioned};
+
+  Status refusal() const {
+    const int64_t together = std::min(count_.of.prefetch, count_.of.lookahead) + 1;
+    const auto batches =
+        together == 1 ? std::string("one batch") : fmt::format("{} batches in a row", together);
+    if (count_.ranks == 1)
+      return Status::BadRequest(fmt::format("--slots: {} are fewer than the {} rows of {}",
+                                            count_.of.slots, most_rows_.most(), batches));
+    return Status::BadRequest(fmt::format(
+        "--slots: {} are fewer than {}: {} ranks decide for the rows of each rank's slots, and one "
+        "has {} rows of {} at one rank",
+        count_.of.slots, count_.ranks * most_rows_.most(), count_.ranks, most_rows_.most(),
+        batches));
+  }
+
   LookaheadCount count_;
-  lookahead::Oracle oracle_, enough_;
+  lookahead::Oracle enough_;                          // one rank, with slots for all rows
+  std::optional<lookahead::SharedOracle> unlimited_;  // `forward` with slots for all rows
   lookahead::LeastRecentlyUsed recent_;
-  MostRows most_rows_;
-  std::vector<lookahead::MovedRowsCounter> designs_;
-  lookahead::IsFrozen is_frozen_;  // null: no table is
-  bool refused_ = false;
-  int64_t decided_ = 0;
+  MostRowsOfRank most_rows_;
+  std::vector<DesignCounter> designs_;  // by kOrder; of one rank all are the same
+  lookahead::IsFrozen is_frozen_;       // null: no table is
 };
 
 }  // namespace
@@ -235,7 +325,8 @@ Result<std::vector<LookaheadCount>> count_lookahead(const ResolvedRun& run,
   lookahead::IsFrozen is_frozen;
   if (std::ranges::any_of(run.spec.tables, &TableSpec::frozen))
     is_frozen = [&](int64_t row) { return batches.tables().is_frozen(row); };
-  for (const auto& of : request.cases) cases.emplace_back(of, run.ranks, is_frozen);
+  const store::HomeRanks homes(run.spec, run.ranks);
+  for (const auto& of : request.cases) cases.emplace_back(of, homes, is_frozen);
   std::deque<StepUses> kept;  // of steps that some case has not decided
   int64_t first = 0, samples = 0;
   const auto decide = [&] {
@@ -272,8 +363,10 @@ Result<std::vector<LookaheadCount>> count_lookahead(const ResolvedRun& run,
 
 Json to_json(const LookaheadCount& count) {
   Json sent{{"none", to_json(count.none)}};
-  for (const auto& [design, name] : EnumNames<CacheDesign>::names)
-    sent[std::string(name)] = to_json(count.designs[static_cast<size_t>(design)]);
+  for (const auto& [design, name] : EnumNames<CacheDesign>::names) {
+    const auto& moved = count.designs[static_cast<size_t>(design)];
+    sent[std::string(name)] = moved ? to_json(*moved) : Json();
+  }
   return {{"lookahead", count.of.lookahead},
           {"prefetch", count.of.prefetch},
           {"slots", count.of.slots},

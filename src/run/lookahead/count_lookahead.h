@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "base/files.h"
@@ -36,15 +37,17 @@ struct LookaheadCount {
   int64_t critical = 0;        // rows that the next batch uses too
   int64_t one_rank = 0;        // rows of each batch that one rank uses alone
   int64_t slots_needed = 0;    // most rows in slots, where these are enough
-  int64_t lru_fetched = 0;     // by a cache of so many slots that keeps the rows used last
+  int64_t lru_fetched = 0;     // by a cache of all ranks' slots that keeps the rows used last
   int64_t static_fetched = 0;  // by one that always has the thousandth of all rows that is looked
                                // up most
   MovedRows none;              // without a cache
-  std::array<MovedRows, 4> designs;  // in the order of CacheDesign
+  // In the order of CacheDesign; none: so many slots are too few for the design.
+  std::array<std::optional<MovedRows>, 4> designs;
 };
 
-/// Through the run's own reader, down-sampling and preprocessing, by its ranks. Fails where slots
-/// are too few for the rows of P + 1 batches in a row, and names the least that works.
+/// Through the run's own reader, down-sampling and preprocessing, by its ranks; slots are those of
+/// each rank, and rows are fetched and leave as with `forward`. Fails where slots are too few for
+/// the rows of P + 1 batches in a row, and names the least that works.
 Result<std::vector<LookaheadCount>> count_lookahead(const ResolvedRun& run,
                                                     const LookaheadRequest& request, Files& files);
 
