@@ -4,14 +4,16 @@
 #include <algorithm>
 #include <bit>
 #include <span>
+#include <utility>
 
 #include "base/split_mix.h"
 
 namespace recmill::lookahead {
 namespace {
 
-constexpr int64_t kRowsOfABit =
-    64;  // rows a lookup up to which a bit a row costs less than hashing
+/// Rows of a table for each of its lookups up to which a bit a row costs less than hashing: then a
+/// lookup pays for one word of words at most.
+constexpr int64_t kRowsOfALookup = 64 * 64;
 
 /// Calls `use` with each row that the features look up in samples [begin, end).
 template <typename Use>
@@ -21,6 +23,13 @@ void for_each_lookup(const SparseBatch& batch, std::span<const size_t> features,
     const SparseFeature& feature = batch.features[f];
     for (int64_t i = feature.offsets[begin]; i < feature.offsets[end]; ++i) use(feature.rows[i]);
   }
+}
+
+/// Calls `use` with the place of each bit that is set, ascending, and clears all.
+template <typename Use>
+void take_bits(uint64_t& bits, const Use& use) {
+  for (uint64_t left = std::exchange(bits, 0); left != 0; left &= left - 1)
+    use(static_cast<size_t>(std::countr_zero(left)));
 }
 
 }  // namespace
@@ -35,22 +44,26 @@ BatchRows::BatchRows(const ModelSpec& model) : tables_(model.tables.size()) {
     tables_[model.features[f].table].features.push_back(f);
 }
 
-void BatchRows::find(const SparseBatch& batch, int64_t begin, int64_t end, OfTable& table) {
-  int64_t lookups = 0;
-  for (const size_t f : table.features)
-    lookups += batch.features[f].offsets[end] - batch.features[f].offsets[begin];
-  table.distinct.clear();
-  if (lookups == 0) return;
-  if (table.rows <= kRowsOfABit * lookups) {
-    table.bits.assign(static_cast<size_t>((table.rows + 63) / 64), 0);
-    for_each_lookup(batch, table.features, begin, end,
-                    [&](int64_t row) { table.bits[row / 64] |= uint64_t{1} << (row % 64); });
-    for (size_t word = 0; word < table.bits.size(); ++word)
-      for (uint64_t bits = table.bits[word]; bits != 0; bits &= bits - 1)
-        table.distinct.push_back(table.begin + static_cast<int64_t>(word) * 64 +
-                                 std::countr_zero(bits));
-    return;
+void BatchRows::find_by_bits(const SparseBatch& batch, int64_t begin, int64_t end, OfTable& table) {
+  table.bits.resize(static_cast<size_t>((table.rows + 63) / 64));
+  table.words.resize((table.bits.size() + 63) / 64);
+  for_each_lookup(batch, table.features, begin, end, [&](int64_t row) {
+    const auto word = static_cast<size_t>(row) / 64;
+    table.bits[word] |= uint64_t{1} << (row % 64);
+    table.words[word / 64] |= uint64_t{1} << (word % 64);
+  });
+  for (size_t at = 0; at < table.words.size(); ++at) {
+    take_bits(table.words[at], [&](size_t word) {
+      const size_t first = (at * 64 + word) * 64;
+      take_bits(table.bits[at * 64 + word], [&](size_t bit) {
+        table.distinct.push_back(table.begin + static_cast<int64_t>(first + bit));
+      });
+    });
   }
+}
+
+void BatchRows::find_by_hash(const SparseBatch& batch, int64_t begin, int64_t end, int64_t lookups,
+                             OfTable& table) {
   table.places.assign(std::bit_ceil(static_cast<size_t>(2 * lookups)), -1);
   const size_t mask = table.places.size() - 1;
   for_each_lookup(batch, table.features, begin, end, [&](int64_t row) {
@@ -61,6 +74,19 @@ void BatchRows::find(const SparseBatch& batch, int64_t begin, int64_t end, OfTab
     table.distinct.push_back(table.begin + row);
   });
   std::ranges::sort(table.distinct);
+}
+
+void BatchRows::find(const SparseBatch& batch, int64_t begin, int64_t end, OfTable& table) {
+  int64_t lookups = 0;
+  for (const size_t f : table.features)
+    lookups += batch.features[f].offsets[end] - batch.features[f].offsets[begin];
+  table.distinct.clear();
+  if (lookups == 0) return;
+  if (table.rows / kRowsOfALookup <= lookups) {
+    find_by_bits(batch, begin, end, table);
+  } else {
+    find_by_hash(batch, begin, end, lookups, table);
+  }
 }
 
 void BatchRows::find(const SparseBatch& batch, int64_t begin, int64_t end, ThreadPool& pool,

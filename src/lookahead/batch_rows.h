@@ -22,15 +22,19 @@ class BatchRows {
             std::vector<int64_t>& rows);
 
  private:
-  /// One table's: by a bit a row where the table is not much larger than what is looked up, else in
+  /// One table's: by a bit a row where the table is not far larger than what is looked up, else in
   /// a hash table.
   struct OfTable {
     std::vector<size_t> features;
     int64_t begin = 0, rows = 0;
-    std::vector<uint64_t> bits;
+    std::vector<uint64_t> bits;   // of rows; zeros between batches
+    std::vector<uint64_t> words;  // of `bits`: those that are not zero
     std::vector<int64_t> places;  // -1: empty
     std::vector<int64_t> distinct;
   };
+  static void find_by_bits(const SparseBatch& batch, int64_t begin, int64_t end, OfTable& table);
+  static void find_by_hash(const SparseBatch& batch, int64_t begin, int64_t end, int64_t lookups,
+                           OfTable& table);
   static void find(const SparseBatch& batch, int64_t begin, int64_t end, OfTable& table);
 
   std::vector<OfTable> tables_;

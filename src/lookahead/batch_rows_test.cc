@@ -11,7 +11,7 @@ namespace {
 
 TEST(BatchRows, are_the_distinct_rows_of_some_samples_in_order) {
   ModelSpec model;
-  for (const int64_t rows : {1, 70, 1 << 20, 3}) {
+  for (const int64_t rows : {1, 70, 1 << 20, 3, 5000}) {
     model.tables.emplace_back().rows = rows;
     model.features.push_back({.name = "f", .table = static_cast<int>(model.tables.size()) - 1});
   }

@@ -89,8 +89,12 @@ Status CachePlanner::choose() {
   const int64_t batches = (size_.lookahead + 1 + size_.prefetch) * batch_bytes_;
   choose_slots(
       options_.cache.value_or(std::max(options_.memory - batches, bytes_of(window_rows_))));
-  for (const int64_t slots : size_.slots)
-    oracles_.emplace_back(OracleOptions{size_.lookahead, size_.prefetch, slots});
+  for (int k = 0; k < tables_.count(); ++k) {
+    // Where every row has a slot none ever has to leave early: as if there were no limit.
+    const bool all_fit = size_.slots[k] == tables_.rows_of(k);
+    oracles_.emplace_back(
+        OracleOptions{size_.lookahead, size_.prefetch, all_fit ? 0 : size_.slots[k]});
+  }
   for (const auto& rows : std::exchange(seen_, {})) give_oracles(rows);
   known_ = {};
   known_after_ = {};
@@ -110,6 +114,7 @@ void CachePlanner::choose_slots(int64_t cache) {
 }
 
 void CachePlanner::give_oracles(std::span<const int64_t> rows) {
+  if (oracles_.size() == 1) return oracles_[0].see(rows);
   std::vector<std::vector<int64_t>> parts(oracles_.size());
   size_t begin = 0;
   for (int t = 0; t < tables_.tables(); ++t) {
@@ -138,6 +143,7 @@ Result<std::shared_ptr<const LookaheadStep>> CachePlanner::next() {
     if (!decision.ok()) return too_few(decision.status(), k);
     decisions.push_back(*std::move(decision));
   }
+  if (decisions.size() == 1) return std::make_shared<const LookaheadStep>(std::move(decisions[0]));
   return std::make_shared<const LookaheadStep>(merged(decisions));
 }
 
