@@ -42,7 +42,7 @@ CachedStore::CachedStore(ModelSpec model, uint64_t seed, std::shared_ptr<table::
       outside_pool_(std::vector<kernels::PoolKernel>(model_.features.size()),
                     kernels::kWholeFeature),
       home_(std::move(home)),
-      slots_of_(static_cast<size_t>(tables_.count())),
+      step_slots_(tables_),
       mover_(tables_, records_, *home_) {
   for (size_t f = 0; f < model_.features.size(); ++f)
     features_of_[model_.features[f].table].push_back(f);
@@ -64,12 +64,7 @@ std::vector<int64_t> CachedStore::slot_bytes(const ModelSpec& model, const SlotT
 Status CachedStore::open(const CacheSize& size) {
   RECMILL_CHECK(std::ssize(size.slots) == tables_.count());
   ModelSpec inner = Slots::inner_model(model_, tables_, size.slots);
-  std::vector<table::EmbeddingTable> rooms;
-  for (const TableSpec& table : inner.tables) {
-    rooms.push_back(
-        table::EmbeddingTable::without_rows(table, seed_, table::RowShare(table.rows, 0, 1)));
-    RECMILL_RETURN_IF_ERROR(rooms.back().allocate(nullptr));
-  }
+  RECMILL_ASSIGN_OR_RETURN(auto rooms, Slots::inner_tables(inner, tables_, seed_));
   auto of = std::make_unique<RankTables>(std::move(inner), std::move(rooms), pool_, kernels_);
   slots_ = std::make_unique<Slots>(model_, tables_, seed_, *of);
   inner_ = std::make_unique<LocalStore>(std::move(of));
@@ -78,8 +73,6 @@ Status CachedStore::open(const CacheSize& size) {
   return {};
 }
 
-/// Rows of the step are in the slots that the plan says, and those that left after the step before
-/// are in none.
 Status CachedStore::begin_step(const StepPlan& plan) {
   const auto& step = plan.lookahead;
   RECMILL_CHECK(plan.cache != nullptr);
@@ -88,14 +81,7 @@ Status CachedStore::begin_step(const StepPlan& plan) {
     return Status::Failed("a batch has the plan of step " + std::to_string(step->step) +
                           ", and step " + std::to_string(expected) + " is the next");
   if (inner_ == nullptr) RECMILL_RETURN_IF_ERROR(open(*plan.cache));
-  if (last_ != nullptr) {
-    std::vector<std::vector<SlotIndex::Number>> left(slots_of_.size());
-    for (const RowInSlot& row : last_->evict)
-      left[slots_->slot_table_of(row)].push_back(static_cast<SlotIndex::Number>(row.slot));
-    for (size_t k = 0; k < left.size(); ++k) slots_of_[k].remove(left[k]);
-  }
-  for (const RowInSlot& row : step->fetch)
-    slots_of_[slots_->slot_table_of(row)].add(row.row, static_cast<SlotIndex::Number>(row.slot));
+  step_slots_.set(step->uses, pool_);
   last_ = step;
   mover_.plan(step);
   return {};
@@ -117,14 +103,9 @@ Status CachedStore::replace_rows(const Batch& batch, SparseBatch& in_slots) {
     to.rows.resize(from.rows.size());
     const auto first = static_cast<size_t>(from.offsets[0]);
     const auto lookups = static_cast<size_t>(from.offsets[sparse.samples]) - first;
-    thread_local std::vector<SlotIndex::Number> found;
-    found.resize(lookups);
-    slots_of_[tables_.slot_table_of(table)].find({from.rows.data() + first, lookups}, found,
-                                                 tables_.begin(table));
-    for (size_t i = 0; i < lookups; ++i) {
-      to.rows[first + i] = found[i];
-      if (found[i] == SlotIndex::kNone) missing[f] = tables_.begin(table) + from.rows[first + i];
-    }
+    const int64_t row = step_slots_.find(table, {from.rows.data() + first, lookups},
+                                         {to.rows.data() + first, lookups});
+    if (row != StepSlots::kNone) missing[f] = tables_.begin(table) + row;
   });
   for (const int64_t row : missing)
     if (row >= 0)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows are stored at a home, and are in slots while steps to come use them (BagPipe).
 //
-// A slot is a row of an inner store: tables of one record shape and the same optimizer share an
-// inner table. prepare() replaces rows by slots, as the step's plan says; the inner store looks up,
-// sums and updates. A mover brings rows and takes them away beside training.
+// A slot is a row of an inner store, which has the same tables: those of one record shape and the
+// same optimizer share their slots. prepare() replaces rows by slots, as the step's plan says; the
+// inner store looks up, sums and updates. A mover brings rows and takes them away beside training.
 #pragma once
 
 #include <atomic>
@@ -16,11 +16,11 @@
 #include "kernels/distinct_rows/distinct_rows.h"
 #include "kernels/embedding_pool/fused_pool.h"
 #include "lookahead_plan/cache_size.h"
-#include "lookahead_plan/row_index.h"
 #include "lookahead_plan/slot_tables.h"
 #include "schema/cluster_spec.h"
 #include "store/cached/mover_thread.h"
 #include "store/cached/slots.h"
+#include "store/cached/step_slots.h"
 #include "store/embedding_store.h"
 #include "store/tables/local_store.h"
 #include "store/tables/prepared_batches.h"
@@ -56,8 +56,6 @@ class CachedStore final : public EmbeddingStore {
 
  private:
   struct Work;
-  struct Nothing {};
-  using SlotIndex = RowIndex<Nothing>;
   using Batches = PreparedBatches<Work>;
 
   Status open(const CacheSize& size);
@@ -84,7 +82,7 @@ class CachedStore final : public EmbeddingStore {
   std::atomic<bool> is_open_{false};   // both are there; any thread
   Batches batches_;
   std::shared_ptr<const LookaheadStep> last_;  // step that was prepared
-  std::vector<SlotIndex> slots_of_;            // [slot tables]: of rows, as after last_
+  StepSlots step_slots_;                       // of last_
 
   std::mutex outside_mutex_;
   kernels::DistinctRowsFinder finder_;  // guarded by outside_mutex_

@@ -46,31 +46,42 @@ std::vector<table::PutRows> RowRecords::to_put() const {
 
 ModelSpec Slots::inner_model(const ModelSpec& model, const SlotTables& tables,
                              std::span<const int64_t> slots) {
-  ModelSpec inner;
-  inner.num_dense = model.num_dense;
-  for (int k = 0; k < tables.count(); ++k) {
-    TableSpec& table = inner.tables.emplace_back(model.tables[tables.first_table(k)]);
-    table.name = "slots of " + table.name;
-    table.rows = slots[k];
+  ModelSpec inner = model;
+  for (size_t t = 0; t < inner.tables.size(); ++t) {
+    inner.tables[t].name = "slots of " + inner.tables[t].name;
+    inner.tables[t].rows = slots[tables.slot_table_of(static_cast<int>(t))];
   }
-  inner.features = model.features;
-  for (FeatureSpec& feature : inner.features) {
-    feature.table = tables.slot_table_of(feature.table);
-    feature.same_ids_as = -1;  // its slots are its own
-  }
+  for (FeatureSpec& feature : inner.features) feature.same_ids_as = -1;  // its slots are its own
   return inner;
+}
+
+Result<std::vector<table::EmbeddingTable>> Slots::inner_tables(const ModelSpec& inner,
+                                                               const SlotTables& tables,
+                                                               uint64_t seed) {
+  std::vector<table::EmbeddingTable> made;
+  for (int t = 0; t < tables.tables(); ++t) {
+    const TableSpec& spec = inner.tables[t];
+    const int first = tables.first_table(tables.slot_table_of(t));
+    table::TableRoom room;
+    if (first < t) room = {made[first].rows().data, made[first].rows().row_state};
+    made.push_back(
+        table::EmbeddingTable::without_rows(spec, seed, table::RowShare(spec.rows, 0, 1)));
+    RECMILL_RETURN_IF_ERROR(made.back().allocate(nullptr, room));
+  }
+  return made;
 }
 
 Slots::Slots(const ModelSpec& model, const SlotTables& tables, uint64_t seed, RankTables& inner)
     : tables_(tables), inner_(inner) {
-  names_.reserve(inner.model.tables.size());
-  for (const TableSpec& table : inner.model.tables) {
+  names_.reserve(static_cast<size_t>(tables.count()));
+  for (int k = 0; k < tables.count(); ++k) {
+    const TableSpec& table = inner.model.tables[tables.first_table(k)];
     records_.emplace_back(table);
     names_.emplace_back(model.tables, seed, table.rows);
     states_.emplace_back(static_cast<size_t>(table.rows));
     frozen_.push_back(table.frozen);
-    inner.names.push_back(&names_.back());
   }
+  for (int t = 0; t < tables.tables(); ++t) inner.names.push_back(&names_[tables.slot_table_of(t)]);
 }
 
 void Slots::fill(const RowInSlot& row, const std::byte* record) {
@@ -82,12 +93,12 @@ void Slots::fill(const RowInSlot& row, const std::byte* record) {
 
 void Slots::write(const RowInSlot& row, const std::byte* record) {
   const int k = slot_table_of(row);
-  records_[k].unpack(record, inner_.tables[k].rows(), row.slot);
+  records_[k].unpack(record, storage(k), row.slot);
 }
 
 void Slots::copy_out(const RowInSlot& row, std::byte* record) const {
   const int k = slot_table_of(row);
-  records_[k].pack(inner_.tables[k].rows(), row.slot, record);
+  records_[k].pack(storage(k), row.slot, record);
 }
 
 void Slots::empty(const RowInSlot& row) {

@@ -13,6 +13,7 @@
 #include "lookahead_plan/slot_tables.h"
 #include "schema/table_spec.h"
 #include "store/tables/rank_tables.h"
+#include "table/embedding_table.h"
 #include "table/home/row_home.h"
 #include "table/row_record.h"
 #include "table/slot_names.h"
@@ -45,12 +46,16 @@ class RowRecords {
 /// Each slot is used by one side at a time, by plan; so nothing here is locked.
 class Slots {
  public:
-  /// What `model` becomes where its rows are in slots: a table for each slot table, and the same
-  /// features.
+  /// What `model` becomes where its rows are in slots: each table has the slots of its slot table
+  /// for rows. `slots` [slot tables].
   static ModelSpec inner_model(const ModelSpec& model, const SlotTables& tables,
                                std::span<const int64_t> slots);
+  /// Tables of inner_model(): those of one slot table are in the memory of its first one.
+  static Result<std::vector<table::EmbeddingTable>> inner_tables(const ModelSpec& inner,
+                                                                 const SlotTables& tables,
+                                                                 uint64_t seed);
 
-  /// `inner` has the rows of inner_model(), and outlives this; they get names.
+  /// `inner` has inner_model() and inner_tables(), and outlives this; slots get names.
   Slots(const ModelSpec& model, const SlotTables& tables, uint64_t seed, RankTables& inner);
 
   int slot_table_of(const RowInSlot& row) const { return tables_.slot_table_of_row(row.row); }
@@ -76,6 +81,11 @@ class Slots {
   static constexpr uint8_t kFull = 1, kUpdated = 2, kChanged = 4;
   template <typename Wanted>
   std::vector<RowInSlot> find(const Wanted& wanted) const;
+
+  /// The memory of a slot table.
+  const kernels::RowStorage& storage(int slot_table) const {
+    return inner_.tables[tables_.first_table(slot_table)].rows();
+  }
 
   const SlotTables& tables_;
   RankTables& inner_;
