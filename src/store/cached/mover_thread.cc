@@ -37,15 +37,11 @@ void MoverThread::plan(Mover::Plan plan) {
   changed_.notify_all();
 }
 
-void MoverThread::done(int64_t step) {
-  std::lock_guard lock(mutex_);
-  mover_.done(step);
-  changed_.notify_all();
-}
-
 Status MoverThread::wait_until_ready(int64_t step) {
+  if (ready_ >= step) return {};
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return mover_.is_ready(step) || !failure_.ok(); });
+  changed_.notify_all();  // the step may wait for the end of another one
+  changed_.wait(lock, [&] { return ready_ >= step || !failure_.ok(); });
   return failure_;
 }
 
@@ -66,6 +62,7 @@ void MoverThread::run() {
       take_answers();
       lock.lock();
     }
+    mover_.done(done_);
     const bool pauses = !work_.empty() || stop_;
     const auto action = failure_.ok() ? mover_.next(/*fetches=*/!pauses) : std::nullopt;
     if (action) {
@@ -73,6 +70,7 @@ void MoverThread::run() {
       carry_out(*action);
       lock.lock();
       mover_.carried_out(*action);
+      if (action->act == Mover::Act::fill) ready_ = action->plan->step;
       changed_.notify_all();
     } else if (calls_.empty() && !work_.empty()) {
       Work* const work = work_.front();

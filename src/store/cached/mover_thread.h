@@ -35,9 +35,12 @@ class MoverThread {
   /// Before the first plan.
   void open(Slots& slots) { slots_ = &slots; }
   void plan(Mover::Plan plan);
-  /// Waits until all rows of the step are in their slots; fails where the home has failed.
+  /// Waits until all rows of the step are in their slots; fails where the home has failed. Takes no
+  /// lock where they are there.
   Status wait_until_ready(int64_t step);
-  void done(int64_t step);
+  /// Takes no lock and wakes nobody: that costs the caller its core where all are busy. What may
+  /// move now moves with the next plan, or when somebody waits.
+  void done(int64_t step) { done_ = step; }
 
   /// Calls `work` on the mover's thread while nothing moves, and waits for it. What steps before
   /// have left to do is done then. `work` may call the home: by itself, or as follows.
@@ -85,6 +88,9 @@ class MoverThread {
   bool awake_ = false;
   bool stop_ = false;
   Status failure_;
+
+  std::atomic<int64_t> done_{-1};   // step of the last done()
+  std::atomic<int64_t> ready_{-1};  // the last step whose rows are in their slots
 
   // Of the thread:
   std::map<table::RowHome::Ticket, Call> calls_;                      // without an answer
