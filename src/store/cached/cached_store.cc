@@ -42,7 +42,7 @@ CachedStore::CachedStore(ModelSpec model, uint64_t seed, std::shared_ptr<table::
       outside_pool_(std::vector<kernels::PoolKernel>(model_.features.size()),
                     kernels::kWholeFeature),
       home_(std::move(home)),
-      step_slots_(tables_),
+      step_slots_(model_, tables_),
       mover_(tables_, records_, *home_) {
   for (size_t f = 0; f < model_.features.size(); ++f)
     features_of_[model_.features[f].table].push_back(f);
@@ -97,7 +97,10 @@ Status CachedStore::replace_rows(const Batch& batch, SparseBatch& in_slots) {
     const SparseFeature& from = sparse.features[f];
     SparseFeature& to = in_slots.features[f];
     const int table = model_.features[f].table;
-    to.offsets.assign(from.offsets.begin(), from.offsets.begin() + sparse.samples + 1);
+    const auto samples = static_cast<size_t>(sparse.samples);
+    const bool same_offsets = to.one_each && from.one_each && to.offsets.size() == samples + 1 &&
+                              to.offsets[0] == from.offsets[0];
+    if (!same_offsets) to.offsets.assign(from.offsets.begin(), from.offsets.begin() + samples + 1);
     to.weights = from.weights;
     to.one_each = from.one_each;
     to.rows.resize(from.rows.size());

@@ -82,7 +82,7 @@ class CachedStore final : public EmbeddingStore {
   std::atomic<bool> is_open_{false};   // both are there; any thread
   Batches batches_;
   std::shared_ptr<const LookaheadStep> last_;  // step that was prepared
-  StepSlots step_slots_;                       // of last_
+  StepSlots step_slots_;                       // of last_, whose uses it reads
 
   std::mutex outside_mutex_;
   kernels::DistinctRowsFinder finder_;  // guarded by outside_mutex_

