@@ -39,6 +39,8 @@ Result<std::unique_ptr<RankBatch>> DataStage::next() {
 }
 
 void DataStage::recycle(std::unique_ptr<RankBatch> batch) {
+  // Many are in a deep window, of which few are of an evaluation: not each has its room.
+  if (batch->purpose != store::Purpose::train && window_.ahead() > 0) return;
   batch->plan.reset();
   batch->prepared.reset();
   batch->sent.reset();
