@@ -81,46 +81,47 @@ Status CachedStore::begin_step(const StepPlan& plan) {
     return Status::Failed("a batch has the plan of step " + std::to_string(step->step) +
                           ", and step " + std::to_string(expected) + " is the next");
   if (inner_ == nullptr) RECMILL_RETURN_IF_ERROR(open(*plan.cache));
-  step_slots_.set(step->uses, pool_);
   last_ = step;
   mover_.plan(step);
   return {};
 }
 
-Status CachedStore::replace_rows(const Batch& batch, SparseBatch& in_slots) {
-  const SparseBatch& sparse = *batch.sparse;
-  in_slots.first = sparse.first;
-  in_slots.samples = sparse.samples;
-  in_slots.features.resize(sparse.features.size());
-  std::vector<int64_t> missing(sparse.features.size(), -1);
-  pool_.run(std::ssize(sparse.features), [&](int64_t f) {
-    const SparseFeature& from = sparse.features[f];
-    SparseFeature& to = in_slots.features[f];
-    const int table = model_.features[f].table;
-    const auto samples = static_cast<size_t>(sparse.samples);
-    const bool same_offsets = to.one_each && from.one_each && to.offsets.size() == samples + 1 &&
-                              to.offsets[0] == from.offsets[0];
-    if (!same_offsets) to.offsets.assign(from.offsets.begin(), from.offsets.begin() + samples + 1);
-    to.weights = from.weights;
-    to.one_each = from.one_each;
-    to.rows.resize(from.rows.size());
-    const auto first = static_cast<size_t>(from.offsets[0]);
-    const auto lookups = static_cast<size_t>(from.offsets[sparse.samples]) - first;
-    const int64_t row = step_slots_.find(table, {from.rows.data() + first, lookups},
-                                         {to.rows.data() + first, lookups});
-    if (row != StepSlots::kNone) missing[f] = tables_.begin(table) + row;
-  });
-  for (const int64_t row : missing)
-    if (row >= 0)
-      return Status::Failed("the plan of step " + std::to_string(last_->step) + " lacks row " +
-                            tables_.name_of(row));
-  return {};
+/// Returns a row that the step's plan lacks, or StepSlots::kNone.
+int64_t CachedStore::replace_rows(const SparseFeature& from, int64_t samples, int table,
+                                  SparseFeature& to) const {
+  const bool same_offsets = to.one_each && from.one_each && std::ssize(to.offsets) == samples + 1 &&
+                            to.offsets[0] == from.offsets[0];
+  if (!same_offsets) to.offsets.assign(from.offsets.begin(), from.offsets.begin() + samples + 1);
+  to.weights = from.weights;
+  to.one_each = from.one_each;
+  to.rows.resize(from.rows.size());
+  const auto first = static_cast<size_t>(from.offsets[0]);
+  const auto lookups = static_cast<size_t>(from.offsets[samples]) - first;
+  return step_slots_.find(table, {from.rows.data() + first, lookups},
+                          {to.rows.data() + first, lookups});
 }
 
 Status CachedStore::prepare_in_slots(const Batch& batch, Work& work) {
-  if (last_ == nullptr || batch.plan->lookahead != last_)
-    RECMILL_RETURN_IF_ERROR(begin_step(*batch.plan));
-  RECMILL_RETURN_IF_ERROR(replace_rows(batch, work.in_slots));
+  const bool begins = last_ == nullptr || batch.plan->lookahead != last_;
+  if (begins) RECMILL_RETURN_IF_ERROR(begin_step(*batch.plan));
+  const SparseBatch& sparse = *batch.sparse;
+  work.in_slots.first = sparse.first;
+  work.in_slots.samples = sparse.samples;
+  work.in_slots.features.resize(sparse.features.size());
+  std::vector<int64_t> missing(features_of_.size(), StepSlots::kNone);
+  pool_.run(std::ssize(features_of_), [&](int64_t t) {
+    const int table = static_cast<int>(t);
+    if (begins) step_slots_.set(table, last_->uses);
+    for (const size_t f : features_of_[t]) {
+      const int64_t row =
+          replace_rows(sparse.features[f], sparse.samples, table, work.in_slots.features[f]);
+      if (row != StepSlots::kNone) missing[t] = tables_.begin(table) + row;
+    }
+  });
+  for (const int64_t row : missing)
+    if (row != StepSlots::kNone)
+      return Status::Failed("the plan of step " + std::to_string(last_->step) + " lacks row " +
+                            tables_.name_of(row));
   Batch inner = batch;
   inner.sparse = &work.in_slots;
   RECMILL_ASSIGN_OR_RETURN(work.inner, inner_->prepare(inner));

@@ -60,7 +60,8 @@ class CachedStore final : public EmbeddingStore {
 
   Status open(const CacheSize& size);
   Status begin_step(const StepPlan& plan);
-  Status replace_rows(const Batch& batch, SparseBatch& in_slots);
+  int64_t replace_rows(const SparseFeature& from, int64_t samples, int table,
+                       SparseFeature& to) const;
   Status prepare_in_slots(const Batch& batch, Work& work);
   void prepare_outside(const Batch& batch, Work& work);
   Status look_up_outside(const Batch& batch, Work& work, Output output, Stream& stream);

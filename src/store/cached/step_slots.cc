@@ -20,8 +20,8 @@ StepSlots::StepSlots(const ModelSpec& model, const SlotTables& tables) {
   }
 }
 
-void StepSlots::OfTable::set(std::span<const RowInSlot> of_step) {
-  uses = of_step;
+void StepSlots::OfTable::set(std::span<const RowInSlot> own) {
+  uses = own;
   hashed = rows / kRowsOfAUse > std::ssize(uses);
   if (!hashed) {
     places.resize(static_cast<size_t>(rows));
@@ -50,15 +50,13 @@ int64_t StepSlots::OfTable::find(int64_t row) const {
   }
 }
 
-void StepSlots::set(std::span<const RowInSlot> uses, ThreadPool& pool) {
+void StepSlots::set(int table, std::span<const RowInSlot> uses) {
+  OfTable& of = tables_[table];
   const auto from = [&](int64_t row) {
     return std::ranges::lower_bound(uses, row, {}, &RowInSlot::row) - uses.begin();
   };
-  pool.run(std::ssize(tables_), [&](int64_t t) {
-    OfTable& table = tables_[t];
-    const auto begin = from(table.first);
-    table.set(uses.subspan(begin, from(table.first + table.rows) - begin));
-  });
+  const auto begin = from(of.first);
+  of.set(uses.subspan(begin, from(of.first + of.rows) - begin));
 }
 
 int64_t StepSlots::find(int table, std::span<const int64_t> rows, std::span<int64_t> slots) const {

@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "device/thread_pool.h"
 #include "lookahead_plan/lookahead_step.h"
 #include "lookahead_plan/slot_tables.h"
 #include "schema/table_spec.h"
@@ -20,8 +19,9 @@ class StepSlots {
   /// `model` has the tables.
   StepSlots(const ModelSpec& model, const SlotTables& tables);
 
-  /// Of the distinct rows of a step, ascending, which stay where they are until the next call.
-  void set(std::span<const RowInSlot> uses, ThreadPool& pool);
+  /// Sets those of a table, of the distinct rows of a step, ascending, which stay where they are
+  /// until the next call. Tables may be set, and looked into, beside each other.
+  void set(int table, std::span<const RowInSlot> uses);
   /// slots[i] becomes that of a table's rows[i], or kNone; returns the last row of none, or kNone.
   /// Every row is of the table.
   int64_t find(int table, std::span<const int64_t> rows, std::span<int64_t> slots) const;
@@ -39,7 +39,7 @@ class StepSlots {
     std::vector<uint32_t> hash;
     int shift = 0;
 
-    void set(std::span<const RowInSlot> of_step);
+    void set(std::span<const RowInSlot> own);
     template <bool kHashed>
     int64_t find(int64_t row) const;
     size_t home(int64_t row) const {  // Fibonacci hashing: neighbours fall far apart

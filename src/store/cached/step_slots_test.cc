@@ -15,7 +15,6 @@ TEST(StepSlots, are_those_of_the_last_step_by_table_and_row) {
   for (const int64_t rows : {1, 900, 40, 1 << 16}) model.tables.emplace_back().rows = rows;
   const SlotTables tables(model);
   StepSlots slots(model, tables);
-  ThreadPool pool(2);
   std::mt19937_64 random(7);
   for (int round = 0; round < 100; ++round) {
     std::map<int64_t, int32_t> expected;
@@ -25,8 +24,8 @@ TEST(StepSlots, are_those_of_the_last_step_by_table_and_row) {
           static_cast<int32_t>(random() % 1000);
     std::vector<RowInSlot> uses;
     for (const auto& [row, slot] : expected) uses.push_back({row, slot});
-    slots.set(uses, pool);
     for (int t = 0; t < tables.tables(); ++t) {
+      slots.set(t, uses);
       for (int64_t row = 0; row < model.tables[t].rows; ++row) {
         int64_t slot = 0;
         const auto found = expected.find(tables.begin(t) + row);
@@ -43,9 +42,8 @@ TEST(StepSlots, name_a_row_that_has_none) {
   model.tables.emplace_back().rows = 10;
   const SlotTables tables(model);
   StepSlots slots(model, tables);
-  ThreadPool pool(1);
   const std::vector<RowInSlot> uses{{2, 5}, {9, 0}};
-  slots.set(uses, pool);
+  slots.set(0, uses);
   std::vector<int64_t> found(4);
   EXPECT_EQ(slots.find(0, std::vector<int64_t>{9, 2, 2, 9}, found), StepSlots::kNone);
   EXPECT_EQ(found, (std::vector<int64_t>{0, 5, 5, 0}));
