@@ -188,7 +188,7 @@ Status Oracle::make_room(int32_t holder, int64_t wanted, LookaheadStep& decision
 /// Gives slots to the rows of the next step that have none where they are needed. A row that left
 /// the window is not known any more: it left more than L steps before its use.
 Status Oracle::fetch(LookaheadStep& decision) {
-  LookaheadStep fetched{fetched_};
+  LookaheadStep fetched{.step = fetched_, .filled_after = fetched_ - prefetch_ - 1};
   std::vector<Rows::Id> wanted;
   std::vector<Arrival> arrivals;
   if (many()) {

@@ -49,7 +49,11 @@ void SharedOracle::begin() {
   OracleOptions of = options_;
   of.slots /= options_.ranks;
   of.copied_slots = of.slots;
-  const int64_t share = of.slots;
+  if (options_.design == CacheDesign::lrpp && options_.slots > 0) {
+    const auto known = std::min<size_t>(window_.size(), static_cast<size_t>(of.lookahead) + 1);
+    of.copied_slots = copied_part(std::span(window_).first(known), of.ranks, of.slots);
+    of.slots = std::max<int64_t>(1, of.slots - of.copied_slots);
+  }
   std::vector<std::vector<StepUses>> parts(static_cast<size_t>(options_.ranks));
   for (const StepUses& uses : window_) {
     auto split = split_uses(uses, decider_of_, options_.ranks);
@@ -58,13 +62,6 @@ void SharedOracle::begin() {
   }
   for (int rank = 0; rank < options_.ranks; ++rank) {
     of.rank = rank;
-    if (options_.design == CacheDesign::lrpp && share > 0) {
-      const auto first =
-          std::span(parts[rank])
-              .first(std::min<size_t>(parts[rank].size(), static_cast<size_t>(of.lookahead) + 1));
-      of.copied_slots = copied_part(first, of.ranks, share);
-      of.slots = std::max<int64_t>(1, share - of.copied_slots);
-    }
     oracles_.emplace_back(of);
     for (StepUses& uses : parts[rank]) oracles_.back().see(std::move(uses));
   }

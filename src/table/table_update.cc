@@ -43,16 +43,17 @@ void cut(size_t update, std::span<const int64_t> begins, int64_t grain, std::vec
 /// What the random numbers of a table's rows are keyed by: its rows, or the names of its slots.
 class RowRounding {
  public:
-  RowRounding(const TableUpdate& update, const RowStep& step)
-      : of_table_(rounding_of(*update.table, step)) {
-    if (update.names == nullptr || update.table->spec().precision == RowPrecision::float32) return;
-    names_ = update.names;
+  RowRounding(const EmbeddingTable& table, const SlotNames* names, const RowStep& step)
+      : of_table_(rounding_of(table, step)) {
+    if (names == nullptr || table.spec().precision == RowPrecision::float32) return;
+    names_ = names;
     of_tables_ = names_->roundings(step);
   }
 
-  /// Sets keys and random numbers of the range's slots; valid until the next call.
-  void set(kernels::ApplyRange& range) {
-    range.keys = range.slots;
+  /// Sets keys and random numbers of the range's slots, which have `rows`; valid until the next
+  /// call.
+  void set(kernels::ApplyRange& range, const int64_t* rows) {
+    range.keys = rows;
     range.rounding = of_table_;
     if (names_ == nullptr) return;
     keys_.clear();
@@ -82,7 +83,7 @@ void update_stretch(const TableUpdate& update, const Task& task, const RowStep& 
   const int64_t dim = table.rows().dim;
   const kernels::GradientSource source{update.distinct, update.gradients, dim, ahead};
   const SliceRange whole{0, update.slices};
-  RowRounding rounding(update, step);
+  RowRounding rounding(table, update.names, step);
   std::vector<float> sums(block * dim);
   for (int64_t begin = task.begin; begin < task.end; begin += block) {
     const int64_t count = std::min(block, task.end - begin);
@@ -93,7 +94,7 @@ void update_stretch(const TableUpdate& update, const Task& task, const RowStep& 
     range.gradients = sums.data();
     range.count = count;
     range.following = task.end - begin - count;
-    rounding.set(range);
+    rounding.set(range, range.slots);
     apply_optimizer(table.spec().optimizer, step, range);
   }
 }
@@ -113,7 +114,7 @@ void update_folded(const TableUpdate& update, kernels::RowSums& folded, int64_t 
   const EmbeddingTable& table = *update.table;
   const int64_t dim = table.rows().dim;
   const int64_t block = std::clamp<int64_t>(kBlockFloats / dim, 4, 64);
-  RowRounding rounding(update, step);
+  RowRounding rounding(table, update.names, step);
   std::vector<float> sums(block * dim);
   fetch_rows(table.rows(), folded.rows().subspan(begin, std::min(block, end - begin)));
   for (; begin < end; begin += block) {
@@ -125,7 +126,7 @@ void update_folded(const TableUpdate& update, kernels::RowSums& folded, int64_t 
     range.gradients = sums.data();
     range.count = count;
     range.following = end - begin - count;
-    rounding.set(range);
+    rounding.set(range, range.slots);
     apply_optimizer(table.spec().optimizer, step, range);
   }
 }
@@ -133,7 +134,7 @@ void update_folded(const TableUpdate& update, kernels::RowSums& folded, int64_t 
 void update_stretch(const TableParts& update, const Task& task, const RowStep& step) {
   const EmbeddingTable& table = *update.table;
   const int64_t dim = table.rows().dim;
-  const Random rounding = rounding_of(table, step);
+  RowRounding rounding(table, update.names, step);
   std::vector<float> sums(kBlockRows * dim);
   for (int64_t begin = task.begin; begin < task.end; begin += kBlockRows) {
     const int64_t count = std::min(kBlockRows, task.end - begin);
@@ -141,10 +142,9 @@ void update_stretch(const TableParts& update, const Task& task, const RowStep& s
     kernels::ApplyRange range;
     range.rows = table.rows();
     range.slots = update.slots.data() + begin;
-    range.keys = update.rows.data() + begin;
     range.gradients = sums.data();
     range.count = count;
-    range.rounding = rounding;
+    rounding.set(range, update.rows.data() + begin);
     range.first_element = table.columns().first;
     if (!update.mean_squares.empty()) range.mean_squares = update.mean_squares.data() + begin;
     range.following = task.end - begin - count;

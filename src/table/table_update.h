@@ -69,6 +69,7 @@ struct TableParts {
   std::span<const int64_t> slots;            // [n], where
   kernels::RowParts parts;                   // of the n rows, of the columns that this rank holds
   std::span<const float> mean_squares = {};  // [n], of whole rows where these are in pieces
+  const SlotNames* names = nullptr;          // of `slots`, where the table holds rows of several
 };
 
 /// Completes the sums over the same tree and applies the row optimizer: bitwise what

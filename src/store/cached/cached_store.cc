@@ -36,17 +36,12 @@ CachedStore::CachedStore(ModelSpec model, uint64_t seed, std::shared_ptr<table::
       tables_(model_),
       seed_(seed),
       records_(model_.tables.begin(), model_.tables.end()),
-      features_of_(model_.tables.size()),
       pool_(pool),
       kernels_(without_tables(std::move(kernels))),
-      outside_pool_(std::vector<kernels::PoolKernel>(model_.features.size()),
-                    kernels::kWholeFeature),
       home_(std::move(home)),
-      step_slots_(model_, tables_),
-      mover_(tables_, records_, *home_) {
-  for (size_t f = 0; f < model_.features.size(); ++f)
-    features_of_[model_.features[f].table].push_back(f);
-}
+      slot_batches_(model_, tables_),
+      outside_(model_, tables_, records_, seed_, pool_),
+      mover_(tables_, records_, *home_) {}
 
 CachedStore::~CachedStore() = default;
 
@@ -64,7 +59,11 @@ std::vector<int64_t> CachedStore::slot_bytes(const ModelSpec& model, const SlotT
 Status CachedStore::open(const CacheSize& size) {
   RECMILL_CHECK(std::ssize(size.slots) == tables_.count());
   ModelSpec inner = Slots::inner_model(model_, tables_, size.slots);
-  RECMILL_ASSIGN_OR_RETURN(auto rooms, Slots::inner_tables(inner, tables_, seed_));
+  std::vector<table::TableShare> shares;
+  for (const TableSpec& table : inner.tables)
+    shares.emplace_back(table::RowShare(table.rows, 0, 1));
+  auto rooms = Slots::inner_tables(inner, seed_, shares);
+  RECMILL_RETURN_IF_ERROR(Slots::allocate(tables_, rooms));
   auto of = std::make_unique<RankTables>(std::move(inner), std::move(rooms), pool_, kernels_);
   slots_ = std::make_unique<Slots>(model_, tables_, seed_, *of);
   inner_ = std::make_unique<LocalStore>(std::move(of));
@@ -82,66 +81,19 @@ Status CachedStore::begin_step(const StepPlan& plan) {
                           ", and step " + std::to_string(expected) + " is the next");
   if (inner_ == nullptr) RECMILL_RETURN_IF_ERROR(open(*plan.cache));
   last_ = step;
+  slot_batches_.begin(step->step, step->uses, pool_);
   mover_.plan(step);
   return {};
 }
 
-/// Returns a row that the step's plan lacks, or StepSlots::kNone.
-int64_t CachedStore::replace_rows(const SparseFeature& from, int64_t samples, int table,
-                                  SparseFeature& to) const {
-  const bool same_offsets = to.one_each && from.one_each && std::ssize(to.offsets) == samples + 1 &&
-                            to.offsets[0] == from.offsets[0];
-  if (!same_offsets) to.offsets.assign(from.offsets.begin(), from.offsets.begin() + samples + 1);
-  to.weights = from.weights;
-  to.one_each = from.one_each;
-  to.rows.resize(from.rows.size());
-  const auto first = static_cast<size_t>(from.offsets[0]);
-  const auto lookups = static_cast<size_t>(from.offsets[samples]) - first;
-  return step_slots_.find(table, {from.rows.data() + first, lookups},
-                          {to.rows.data() + first, lookups});
-}
-
 Status CachedStore::prepare_in_slots(const Batch& batch, Work& work) {
-  const bool begins = last_ == nullptr || batch.plan->lookahead != last_;
-  if (begins) RECMILL_RETURN_IF_ERROR(begin_step(*batch.plan));
-  const SparseBatch& sparse = *batch.sparse;
-  work.in_slots.first = sparse.first;
-  work.in_slots.samples = sparse.samples;
-  work.in_slots.features.resize(sparse.features.size());
-  std::vector<int64_t> missing(features_of_.size(), StepSlots::kNone);
-  pool_.run(std::ssize(features_of_), [&](int64_t t) {
-    const int table = static_cast<int>(t);
-    if (begins) step_slots_.set(table, last_->uses);
-    for (const size_t f : features_of_[t]) {
-      const int64_t row =
-          replace_rows(sparse.features[f], sparse.samples, table, work.in_slots.features[f]);
-      if (row != StepSlots::kNone) missing[t] = tables_.begin(table) + row;
-    }
-  });
-  for (const int64_t row : missing)
-    if (row != StepSlots::kNone)
-      return Status::Failed("the plan of step " + std::to_string(last_->step) + " lacks row " +
-                            tables_.name_of(row));
+  if (last_ == nullptr || batch.plan->lookahead != last_)
+    RECMILL_RETURN_IF_ERROR(begin_step(*batch.plan));
+  RECMILL_RETURN_IF_ERROR(slot_batches_.replace_rows(*batch.sparse, work.in_slots, pool_));
   Batch inner = batch;
   inner.sparse = &work.in_slots;
   RECMILL_ASSIGN_OR_RETURN(work.inner, inner_->prepare(inner));
   return {};
-}
-
-void CachedStore::prepare_outside(const Batch& batch, Work& work) {
-  std::vector<int64_t> begins;
-  slice_begins(batch, begins);
-  std::vector<std::vector<kernels::FeatureBags>> bags(model_.tables.size());
-  std::vector<kernels::TableLookups> lookups;
-  for (size_t t = 0; t < model_.tables.size(); ++t) {
-    for (const size_t f : features_of_[t])
-      bags[t].push_back(
-          {batch.sparse->features[f].view(batch.sparse->samples), model_.features[f].pooling});
-    lookups.push_back({model_.tables[t].rows, bags[t]});
-  }
-  work.distinct.resize(model_.tables.size());
-  std::lock_guard lock(outside_mutex_);
-  finder_.find(lookups, {batch.first_slice, begins}, work.distinct, pool_);
 }
 
 Result<std::unique_ptr<Prepared>> CachedStore::prepare(const Batch& batch) {
@@ -156,7 +108,7 @@ Result<std::unique_ptr<Prepared>> CachedStore::prepare(const Batch& batch) {
                           " has no plan of what its cache does");
   } else {
     work->plan = nullptr;
-    prepare_outside(batch, *work);
+    outside_.prepare(batch, work->distinct);
   }
   return batches_.prepared(batch, std::move(work));
 }
@@ -164,58 +116,19 @@ Result<std::unique_ptr<Prepared>> CachedStore::prepare(const Batch& batch) {
 Status CachedStore::lookup(Prepared& prepared, Output output, Stream& stream) {
   Work& work = Batches::work_of(prepared);
   const Batch& batch = Batches::batch_of(prepared);
-  if (work.plan == nullptr) return look_up_outside(batch, work, output, stream);
+  if (work.plan == nullptr) {
+    const auto fetch = [this](std::span<const RowInSlot>, RowRecords& records) {
+      return mover_.call([&]() -> Status {
+        RECMILL_RETURN_IF_ERROR(bring_home());
+        return mover_.fetch(records);
+      });
+    };
+    return outside_.look_up(batch, work.distinct, fetch, output, stream);
+  }
   const int64_t step = work.plan->step;
   RECMILL_RETURN_IF_ERROR(mover_.wait_until_ready(step));
   RECMILL_RETURN_IF_ERROR(inner_->lookup(*work.inner, output, stream));
   if (batch.purpose != Purpose::train) mover_.done(step);
-  return {};
-}
-
-Status CachedStore::look_up_outside(const Batch& batch, Work& work, Output output, Stream& stream) {
-  std::vector<RowInSlot> rows;  // of all tables
-  for (size_t t = 0; t < model_.tables.size(); ++t) {
-    const auto& distinct = work.distinct[t].rows;
-    for (size_t i = 0; i < distinct.size(); ++i)
-      rows.push_back({tables_.begin(static_cast<int>(t)) + distinct[i], static_cast<int32_t>(i)});
-  }
-  std::ranges::sort(rows);
-  RowRecords records(tables_, records_, rows);
-  RECMILL_RETURN_IF_ERROR(mover_.call([&]() -> Status {
-    RECMILL_RETURN_IF_ERROR(bring_home());
-    return mover_.fetch(records);
-  }));
-  std::vector<table::EmbeddingTable> rooms;
-  for (size_t t = 0; t < model_.tables.size(); ++t) {
-    TableSpec spec = model_.tables[t];
-    spec.rows = std::max<int64_t>(work.distinct[t].count(), 1);
-    rooms.push_back(
-        table::EmbeddingTable::without_rows(spec, seed_, table::RowShare(spec.rows, 0, 1)));
-    RECMILL_RETURN_IF_ERROR(rooms[t].allocate(nullptr));
-  }
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const int table = tables_.table_of(rows[i].row);
-    records_[table].unpack(records.record(i), rooms[table].rows(), rows[i].slot);
-  }
-  std::vector<kernels::PoolTask> tasks(model_.features.size());
-  for (size_t t = 0; t < model_.tables.size(); ++t) {
-    for (size_t i = 0; i < features_of_[t].size(); ++i) {
-      const size_t f = features_of_[t][i];
-      const SparseFeature& feature = batch.sparse->features[f];
-      kernels::PoolTask& task = tasks[f];
-      task.bags = feature.view(batch.sparse->samples);
-      task.bags.rows = work.distinct[t].positions.data() + work.distinct[t].feature_begins[i] -
-                       feature.offsets[0];
-      task.rows = rooms[t].rows();
-      task.pooling = model_.features[f].pooling;
-      task.out = output[f].data;
-      task.stride = output[f].stride;
-      outside_lookups_ += task.bags.lookups();
-    }
-  }
-  kernels::TaskMap map;
-  outside_pool_.map(tasks, stream.pool().threads(), map);
-  outside_pool_.run(tasks, map, stream.pool());
   return {};
 }
 
@@ -303,7 +216,7 @@ Status CachedStore::write_some(const RowBlock& block, int64_t begin, int64_t end
 
 StoreStats CachedStore::stats() const {
   StoreStats stats = is_open_ ? inner_->stats() : StoreStats();
-  stats.lookups += outside_lookups_;
+  stats.lookups += outside_.lookups();
   stats.moved = mover_.moved();
   return stats;
 }

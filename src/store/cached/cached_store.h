@@ -9,18 +9,16 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
-#include "kernels/distinct_rows/distinct_rows.h"
-#include "kernels/embedding_pool/fused_pool.h"
 #include "lookahead_plan/cache_size.h"
 #include "lookahead_plan/slot_tables.h"
 #include "schema/cluster_spec.h"
 #include "store/cached/mover_thread.h"
+#include "store/cached/outside_lookups.h"
+#include "store/cached/slot_batches.h"
 #include "store/cached/slots.h"
-#include "store/cached/step_slots.h"
 #include "store/embedding_store.h"
 #include "store/tables/local_store.h"
 #include "store/tables/prepared_batches.h"
@@ -60,22 +58,16 @@ class CachedStore final : public EmbeddingStore {
 
   Status open(const CacheSize& size);
   Status begin_step(const StepPlan& plan);
-  int64_t replace_rows(const SparseFeature& from, int64_t samples, int table,
-                       SparseFeature& to) const;
   Status prepare_in_slots(const Batch& batch, Work& work);
-  void prepare_outside(const Batch& batch, Work& work);
-  Status look_up_outside(const Batch& batch, Work& work, Output output, Stream& stream);
   Status bring_home();
   Status write_some(const RowBlock& block, int64_t begin, int64_t end);
 
   const ModelSpec model_;
   const SlotTables tables_;
   const uint64_t seed_;
-  std::vector<table::RowRecord> records_;         // [tables]
-  std::vector<std::vector<size_t>> features_of_;  // [tables]
+  const std::vector<table::RowRecord> records_;  // [tables]
   ThreadPool& pool_;
-  StoreKernels kernels_;
-  kernels::FusedPool outside_pool_;  // of the model's features
+  const StoreKernels kernels_;
 
   const std::shared_ptr<table::RowHome> home_;
   std::unique_ptr<LocalStore> inner_;  // null before the first plan
@@ -83,11 +75,8 @@ class CachedStore final : public EmbeddingStore {
   std::atomic<bool> is_open_{false};   // both are there; any thread
   Batches batches_;
   std::shared_ptr<const LookaheadStep> last_;  // step that was prepared
-  StepSlots step_slots_;                       // of last_, whose uses it reads
-
-  std::mutex outside_mutex_;
-  kernels::DistinctRowsFinder finder_;  // guarded by outside_mutex_
-  std::atomic<int64_t> outside_lookups_{0};
+  SlotBatches slot_batches_;                   // of last_, whose uses it reads
+  OutsideLookups outside_;
   MoverThread mover_;  // last: ends before what it uses
 };
 

@@ -34,7 +34,7 @@ ModelSpec shared_slots_model() {
 /// Whether training a scenario with the bytes of cache gives the bits of the plain store; else why.
 std::string difference_with(testing::Scenario scenario, const lookahead::CacheOptions& options) {
   const auto expected = plain_trace(scenario);
-  scenario.look_ahead = [&](const ModelSpec& model, auto steps, auto plans) {
+  scenario.look_ahead = [&](const ModelSpec& model, int, auto steps, auto plans) {
     return look_ahead(options, model, steps, plans);
   };
   ThreadPool pool(2);

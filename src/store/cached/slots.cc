@@ -55,61 +55,82 @@ ModelSpec Slots::inner_model(const ModelSpec& model, const SlotTables& tables,
   return inner;
 }
 
-Result<std::vector<table::EmbeddingTable>> Slots::inner_tables(const ModelSpec& inner,
-                                                               const SlotTables& tables,
-                                                               uint64_t seed) {
+std::vector<table::EmbeddingTable> Slots::inner_tables(const ModelSpec& inner, uint64_t seed,
+                                                       std::span<const table::TableShare> shares) {
   std::vector<table::EmbeddingTable> made;
-  for (int t = 0; t < tables.tables(); ++t) {
-    const TableSpec& spec = inner.tables[t];
-    const int first = tables.first_table(tables.slot_table_of(t));
-    table::TableRoom room;
-    if (first < t) room = {made[first].rows().data, made[first].rows().row_state};
-    made.push_back(
-        table::EmbeddingTable::without_rows(spec, seed, table::RowShare(spec.rows, 0, 1)));
-    RECMILL_RETURN_IF_ERROR(made.back().allocate(nullptr, room));
-  }
+  for (size_t t = 0; t < inner.tables.size(); ++t)
+    made.push_back(table::EmbeddingTable::without_rows(inner.tables[t], seed, shares[t]));
   return made;
 }
 
-Slots::Slots(const ModelSpec& model, const SlotTables& tables, uint64_t seed, RankTables& inner)
-    : tables_(tables), inner_(inner) {
+std::vector<int> Slots::memory_of(const SlotTables& tables) {
+  std::vector<int> first;
+  for (int t = 0; t < tables.tables(); ++t)
+    first.push_back(tables.first_table(tables.slot_table_of(t)));
+  return first;
+}
+
+Status Slots::allocate(const SlotTables& tables, std::span<table::EmbeddingTable> inner,
+                       HostRows* host) {
+  const std::vector<int> first = memory_of(tables);
+  for (size_t t = 0; t < inner.size(); ++t) {
+    table::TableRoom room;
+    if (host != nullptr) {
+      RECMILL_ASSIGN_OR_RETURN(room.records, host->allocate(t));
+    }
+    const auto& shared = inner[first[t]];
+    if (static_cast<size_t>(first[t]) < t) room = {shared.rows().data, shared.rows().row_state};
+    RECMILL_RETURN_IF_ERROR(inner[t].allocate(nullptr, room));
+  }
+  return {};
+}
+
+Slots::Slots(const ModelSpec& model, const SlotTables& tables, uint64_t seed, RankTables& inner,
+             std::vector<int64_t> copied)
+    : tables_(tables),
+      inner_(inner),
+      copied_(std::move(copied)),
+      rank_(inner.tables[0].share().rank()) {
+  copied_.resize(static_cast<size_t>(tables.count()));
   names_.reserve(static_cast<size_t>(tables.count()));
   for (int k = 0; k < tables.count(); ++k) {
-    const TableSpec& table = inner.model.tables[tables.first_table(k)];
-    records_.emplace_back(table);
-    names_.emplace_back(model.tables, seed, table.rows);
-    states_.emplace_back(static_cast<size_t>(table.rows));
-    frozen_.push_back(table.frozen);
+    const table::EmbeddingTable& table = inner.tables[tables.first_table(k)];
+    const int64_t slots = table.share().slots();
+    records_.emplace_back(table.spec());
+    names_.emplace_back(model.tables, seed, slots);
+    states_.emplace_back(static_cast<size_t>(slots));
+    frozen_.push_back(table.spec().frozen);
   }
   for (int t = 0; t < tables.tables(); ++t) inner.names.push_back(&names_[tables.slot_table_of(t)]);
 }
 
-void Slots::fill(const RowInSlot& row, const std::byte* record) {
+void Slots::fill(const RowInSlot& row, const std::byte* record, bool updated) {
   const int k = slot_table_of(row), table = tables_.table_of(row.row);
   write(row, record);
-  names_[k].name(row.slot, table, row.row - tables_.begin(table));
-  states_[k][row.slot] = kFull;
+  names_[k].name(place(row), table, row.row - tables_.begin(table));
+  states_[k][place(row)] = updated ? kFull | kUpdated | kChanged : kFull;
+  if (updated) any_changed_ = true;
 }
 
 void Slots::write(const RowInSlot& row, const std::byte* record) {
   const int k = slot_table_of(row);
-  records_[k].unpack(record, storage(k), row.slot);
+  records_[k].unpack(record, storage(k), place(row));
 }
 
 void Slots::copy_out(const RowInSlot& row, std::byte* record) const {
   const int k = slot_table_of(row);
-  records_[k].pack(storage(k), row.slot, record);
+  records_[k].pack(storage(k), place(row), record);
 }
 
 void Slots::empty(const RowInSlot& row) {
-  states_[slot_table_of(row)][row.slot] = 0;
+  states_[slot_table_of(row)][place(row)] = 0;
 }
 
 void Slots::note_updated(std::span<const RowInSlot> uses) {
   for (const RowInSlot& row : uses) {
     const int k = slot_table_of(row);
     if (frozen_[k]) continue;
-    states_[k][row.slot] = kFull | kUpdated | kChanged;
+    states_[k][place(row)] = kFull | kUpdated | kChanged;
     any_changed_ = true;
   }
 }
@@ -121,7 +142,10 @@ std::vector<RowInSlot> Slots::find(const Wanted& wanted) const {
     for (int64_t slot = 0; slot < std::ssize(states_[k]); ++slot) {
       if ((states_[k][slot] & kFull) == 0) continue;
       const int64_t row = tables_.begin(names_[k].table(slot)) + names_[k].row(slot);
-      if (wanted(row, states_[k][slot])) rows.push_back({row, static_cast<int32_t>(slot)});
+      if (!wanted(row, states_[k][slot])) continue;
+      const bool everywhere = slot < copied_[k];
+      rows.push_back({row, static_cast<int32_t>(everywhere ? slot : slot - copied_[k]),
+                      everywhere ? kEverywhere : rank_});
     }
   }
   std::ranges::sort(rows);
@@ -129,9 +153,9 @@ std::vector<RowInSlot> Slots::find(const Wanted& wanted) const {
 }
 
 std::vector<RowInSlot> Slots::take_changed() {
-  if (!std::exchange(any_changed_, false)) return {};
+  if (!any_changed_.exchange(false)) return {};
   auto rows = find([](int64_t, uint8_t state) { return (state & kChanged) != 0; });
-  for (const RowInSlot& row : rows) states_[slot_table_of(row)][row.slot] &= ~kChanged;
+  for (const RowInSlot& row : rows) states_[slot_table_of(row)][place(row)] &= ~kChanged;
   return rows;
 }
 

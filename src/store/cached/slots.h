@@ -2,6 +2,7 @@
 // The slots of a rank's cache: rows of an inner store, and which row each has.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,11 +13,13 @@
 #include "lookahead_plan/lookahead_step.h"
 #include "lookahead_plan/slot_tables.h"
 #include "schema/table_spec.h"
+#include "store/sharded/host_rows.h"
 #include "store/tables/rank_tables.h"
 #include "table/embedding_table.h"
 #include "table/home/row_home.h"
 #include "table/row_record.h"
 #include "table/slot_names.h"
+#include "table/table_share.h"
 
 namespace recmill::store {
 
@@ -50,16 +53,23 @@ class Slots {
   /// for rows. `slots` [slot tables].
   static ModelSpec inner_model(const ModelSpec& model, const SlotTables& tables,
                                std::span<const int64_t> slots);
-  /// Tables of inner_model(): those of one slot table are in the memory of its first one.
-  static Result<std::vector<table::EmbeddingTable>> inner_tables(const ModelSpec& inner,
-                                                                 const SlotTables& tables,
-                                                                 uint64_t seed);
+  /// Tables of inner_model(), without rows until allocate(). `shares` [tables].
+  static std::vector<table::EmbeddingTable> inner_tables(const ModelSpec& inner, uint64_t seed,
+                                                         std::span<const table::TableShare> shares);
+  /// Tables of one slot table are in the memory of its first one: that table [tables].
+  static std::vector<int> memory_of(const SlotTables& tables);
+  /// With `host`, which is of the same shares and memory_of(), collective.
+  static Status allocate(const SlotTables& tables, std::span<table::EmbeddingTable> inner,
+                         HostRows* host = nullptr);
 
-  /// `inner` has inner_model() and inner_tables(), and outlives this; slots get names.
-  Slots(const ModelSpec& model, const SlotTables& tables, uint64_t seed, RankTables& inner);
+  /// `inner` has this rank's rows of inner_model() in inner_tables(), and outlives this; slots get
+  /// names. Those that all ranks have come first: `copied` [slot tables], or none.
+  Slots(const ModelSpec& model, const SlotTables& tables, uint64_t seed, RankTables& inner,
+        std::vector<int64_t> copied = {});
 
   int slot_table_of(const RowInSlot& row) const { return tables_.slot_table_of_row(row.row); }
-  void fill(const RowInSlot& row, const std::byte* record);
+  /// `updated`: since it was fetched.
+  void fill(const RowInSlot& row, const std::byte* record, bool updated = false);
   /// Of a row that is there.
   void write(const RowInSlot& row, const std::byte* record);
   void copy_out(const RowInSlot& row, std::byte* record) const;
@@ -70,7 +80,7 @@ class Slots {
   void note_updated(std::span<const RowInSlot> uses);
   /// Since it was filled.
   bool is_updated(const RowInSlot& row) const {
-    return (states_[slot_table_of(row)][row.slot] & kUpdated) != 0;
+    return (states_[slot_table_of(row)][place(row)] & kUpdated) != 0;
   }
   /// Rows, ascending, that were updated since they were filled or last asked for here.
   std::vector<RowInSlot> take_changed();
@@ -81,6 +91,10 @@ class Slots {
   static constexpr uint8_t kFull = 1, kUpdated = 2, kChanged = 4;
   template <typename Wanted>
   std::vector<RowInSlot> find(const Wanted& wanted) const;
+  /// Among those of this rank's table.
+  int64_t place(const RowInSlot& row) const {
+    return row.holder == kEverywhere ? row.slot : copied_[slot_table_of(row)] + row.slot;
+  }
 
   /// The memory of a slot table.
   const kernels::RowStorage& storage(int slot_table) const {
@@ -93,7 +107,9 @@ class Slots {
   std::vector<table::SlotNames> names_;       // [slot tables]
   std::vector<std::vector<uint8_t>> states_;  // [slot tables][slots]
   std::vector<bool> frozen_;                  // [slot tables]
-  bool any_changed_ = false;
+  std::vector<int64_t> copied_;               // [slot tables]
+  const int32_t rank_;
+  std::atomic<bool> any_changed_{false};
 };
 
 }  // namespace recmill::store

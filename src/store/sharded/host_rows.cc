@@ -16,7 +16,7 @@ enum Fence : uint64_t { kBegin = 1, kEnd = 2 };
 }  // namespace
 
 HostRows::HostRows(const ModelSpec& model, std::span<const table::TableShare> shares,
-                   Communicator& communicator)
+                   Communicator& communicator, std::span<const int> memory_of)
     : communicator_(communicator), tables_(shares.size()) {
   small_bytes_ = communicator.ranks() * kLine;
   for (size_t t = 0; t < shares.size(); ++t) {
@@ -34,6 +34,10 @@ HostRows::HostRows(const ModelSpec& model, std::span<const table::TableShare> sh
     for (int group = 0; share.map() != nullptr && group < share.map()->groups(); ++group) {
       const auto [rank, slot] = share.map()->source({group, 0}, share.rank());
       table.sources.push_back(table.firsts[rank] + slot);
+    }
+    if (!memory_of.empty() && memory_of[t] != static_cast<int>(t)) {
+      table.memory_of = memory_of[t];
+      continue;
     }
     const size_t room =
         SharedPages::room_of(static_cast<size_t>(table.rows.count * table.rows.stride));
@@ -61,7 +65,9 @@ Status HostRows::open() {
 Result<std::byte*> HostRows::allocate(size_t table) {
   Table& of = tables_[table];
   if (!of.is_shared) return nullptr;
-  if (of.offset >= 0) {
+  if (of.memory_of >= 0) {
+    of.rows.data = tables_[of.memory_of].rows.data;
+  } else if (of.offset >= 0) {
     of.rows.data = small_->of(0).data() + of.offset;
   } else {
     auto made = window(of.rows.count * of.rows.stride);

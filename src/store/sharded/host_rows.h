@@ -34,9 +34,10 @@ class HostRows {
     return communicator.ranks() > 1 && communicator.shares_memory();
   }
   /// Where rows will be stored. `shares` [tables of `model`]: this rank's; the communicator
-  /// outlives this.
+  /// outlives this. `memory_of` [tables], or empty: a table is where that one is, which is of the
+  /// same shape and not behind it.
   HostRows(const ModelSpec& model, std::span<const table::TableShare> shares,
-           Communicator& communicator);
+           Communicator& communicator, std::span<const int> memory_of = {});
 
   bool has(size_t table) const { return tables_[table].is_shared; }
   bool has_all() const;
@@ -69,6 +70,7 @@ class HostRows {
     kernels::RowStorage rows;
     std::vector<int64_t> firsts;   // [ranks + 1], into rows
     std::vector<int64_t> sources;  // [groups of the map]: the index of number 0, for this rank
+    int memory_of = -1;            // another table; -1: its own, which is:
     int64_t offset = -1;           // bytes into the window of small tables; -1: a window of its own
     std::unique_ptr<Window> own;
     std::string name;

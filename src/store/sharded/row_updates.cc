@@ -31,21 +31,20 @@ bool updates_copies(const table::EmbeddingTable& table) {
 
 }  // namespace
 
-RowUpdates::RowUpdates(Communicator& communicator, std::vector<table::EmbeddingTable>& tables,
-                       table::TableSnapshots& snapshots, ThreadPool& pool, ShardedOptions options,
+RowUpdates::RowUpdates(Communicator& communicator, RankTables& of, ShardedOptions options,
                        bool shared)
     : communicator_(communicator),
-      tables_(tables),
-      snapshots_(snapshots),
-      pool_(pool),
+      of_(of),
+      tables_(of.tables),
+      pool_(of.pool),
       options_(options),
       unit_(options.dedup_fetch ? SentUnit::subtree_sum : SentUnit::lookup),
-      exchange_(communicator, tables, pool, shared),
-      mean_squares_(communicator, tables, pool),
-      finished_(communicator, tables, pool, shared),
-      located_(tables.size()) {
+      exchange_(communicator, of.tables, of.pool, shared),
+      mean_squares_(communicator, of.tables, of.pool),
+      finished_(communicator, of.tables, of.pool, shared),
+      located_(of.tables.size()) {
   int64_t held = 0;  // words of copies, over all ranks
-  for (const auto& table : tables) {
+  for (const auto& table : of.tables) {
     if (!updates_copies(table)) continue;
     const table::RowMap& map = *table.share().map();
     all_copied_words_ += map.copied_rows() * words_of_row(table);
@@ -207,10 +206,10 @@ int64_t RowUpdates::apply(std::span<const TableSums> sums, const table::RowStep&
     owned += located_[t].owned;
     distinct_words_ += located_[t].owned_copied * words_of_row(tables_[t]);
     if (!changed[t].empty())
-      updates.push_back(
-          {&tables_[t], changed[t], located_[t].slots, sums[t].parts, mean_squares_.of(t)});
+      updates.push_back({&tables_[t], changed[t], located_[t].slots, sums[t].parts,
+                         mean_squares_.of(t), of_.names.empty() ? nullptr : of_.names[t]});
   }
-  const auto change = snapshots_.before(changed, pool_);
+  const auto change = of_.snapshots.before(changed, pool_);
   table::update_tables_from_parts(updates, step, pool_);
   return owned;
 }

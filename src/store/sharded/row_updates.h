@@ -16,9 +16,9 @@
 #include "store/sharded/finished_sums.h"
 #include "store/sharded/mean_squares.h"
 #include "store/sharded/sharded_options.h"
+#include "store/tables/rank_tables.h"
 #include "table/embedding_table.h"
 #include "table/optimizers/row_step.h"
-#include "table/table_snapshots.h"
 
 namespace recmill::store {
 
@@ -26,11 +26,9 @@ namespace recmill::store {
 /// are added. Where columns are split, what travels is as wide as the receiver's columns.
 class RowUpdates {
  public:
-  /// `tables`: this rank's shares; all referenced objects outlive this. `shared`: ranks share
-  /// memory, and gradients go that way.
-  RowUpdates(Communicator& communicator, std::vector<table::EmbeddingTable>& tables,
-             table::TableSnapshots& snapshots, ThreadPool& pool, ShardedOptions options,
-             bool shared);
+  /// `of`: this rank's shares; all referenced objects outlive this. `shared`: ranks share memory,
+  /// and gradients go that way.
+  RowUpdates(Communicator& communicator, RankTables& of, ShardedOptions options, bool shared);
 
   /// What will be sent of a batch's `distinct` rows [tables], which outlive it; `places` [tables]:
   /// of these, by find_places(). Any thread.
@@ -70,8 +68,8 @@ class RowUpdates {
   int64_t apply(std::span<const TableSums> sums, const table::RowStep& step);
 
   Communicator& communicator_;
-  std::vector<table::EmbeddingTable>& tables_;
-  table::TableSnapshots& snapshots_;
+  RankTables& of_;
+  std::vector<table::EmbeddingTable>& tables_;  // of_'s
   ThreadPool& pool_;
   const ShardedOptions options_;
   const SentUnit unit_;           // of rows without copies

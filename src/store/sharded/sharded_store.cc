@@ -36,7 +36,7 @@ ShardedStore::ShardedStore(std::unique_ptr<RankTables> tables, std::unique_ptr<H
       rank_(communicator.rank()),
       ranks_(communicator.ranks()),
       dedup_fetch_(options.dedup_fetch),
-      updates_(communicator, of_->tables, of_->snapshots, of_->pool, options, host_ != nullptr) {
+      updates_(communicator, *of_, options, host_ != nullptr) {
   const std::span<const table::EmbeddingTable> all = of_->tables;
   const bool fetches = host_ == nullptr || !host_->has_all();
   const size_t at_once = options.one_call || host_ != nullptr ? all.size() : 1;

@@ -84,9 +84,15 @@ struct Piece {
 
 class Driver {
  public:
-  Driver(const Scenario& scenario, EmbeddingStore& store, SliceRange own, ThreadPool& pool,
+  Driver(const Scenario& scenario, EmbeddingStore& store, int rank, int ranks, ThreadPool& pool,
          Trace& trace)
-      : scenario_(scenario), store_(store), own_(own), stream_(pool), trace_(trace) {}
+      : scenario_(scenario),
+        store_(store),
+        rank_(rank),
+        ranks_(ranks),
+        own_(slices_of_rank(rank, ranks, scenario.slices)),
+        stream_(pool),
+        trace_(trace) {}
 
   Status run() {
     std::thread preparing([this] { prepare_all(); });
@@ -136,9 +142,17 @@ class Driver {
 
   Status look_ahead(const std::vector<std::unique_ptr<Piece>>& pieces,
                     std::vector<StepPlan>& plans) {
-    std::vector<std::vector<const SparseBatch*>> steps(plans.size());
-    for (const auto& piece : pieces) steps[piece->step].push_back(&piece->sparse);
-    return scenario_.look_ahead(scenario_.model, steps, plans);
+    std::vector<StepBatches> steps(plans.size(), StepBatches(static_cast<size_t>(ranks_)));
+    for (const auto& piece : pieces) {
+      const SliceCut cut = piece->batch.cut;
+      const SparseBatch whole =
+          random_batch(scenario_.model, scenario_.seed, piece->number, cut.samples);
+      for (int rank = 0; rank < ranks_; ++rank) {
+        const SliceRange own = slices_of_rank(rank, ranks_, scenario_.slices);
+        steps[piece->step][rank].push_back(slice(whole, cut.begin(own.begin), cut.begin(own.end)));
+      }
+    }
+    return scenario_.look_ahead(scenario_.model, rank_, steps, plans);
   }
 
   std::unique_ptr<Piece> make_piece(const Operation& operation, int64_t number, int64_t samples) {
@@ -345,6 +359,7 @@ class Driver {
 
   const Scenario& scenario_;
   EmbeddingStore& store_;
+  const int rank_, ranks_;
   const SliceRange own_;
   Stream stream_;
   Trace& trace_;
@@ -520,7 +535,7 @@ std::string Trace::difference(const Trace& other) const {
 
 Status carry_out(const Scenario& scenario, EmbeddingStore& store, int rank, int ranks,
                  ThreadPool& pool, Trace& trace) {
-  return Driver(scenario, store, slices_of_rank(rank, ranks, scenario.slices), pool, trace).run();
+  return Driver(scenario, store, rank, ranks, pool, trace).run();
 }
 
 }  // namespace recmill::store::testing

@@ -40,11 +40,12 @@ struct Operation {
   int table = 0;  // write_rows
 };
 
-/// Adds to the plans of a stream [steps] what a cache does, from the batches that one rank has of
-/// each step. Any thread.
-using LookAhead = std::function<Status(const ModelSpec& model,
-                                       std::span<const std::vector<const SparseBatch*>> steps,
-                                       std::span<StepPlan> plans)>;
+/// What each rank looks up in one step: [ranks][batches].
+using StepBatches = std::vector<std::vector<SparseBatch>>;
+/// Adds to the plans of a stream [steps] what a cache does at `rank`. Any thread.
+using LookAhead =
+    std::function<Status(const ModelSpec& model, int rank, std::span<const StepBatches> steps,
+                         std::span<StepPlan> plans)>;
 
 struct Scenario {
   ModelSpec model;

@@ -13,28 +13,38 @@
 #include "lookahead/cache_planner.h"
 #include "store/cached/cached_store.h"
 #include "store/tables/table_rows.h"
+#include "store/testing/scenario.h"
 #include "table/home/embedded_home.h"
 #include "table/home/testing/late_home.h"
 
 namespace recmill::store::testing {
 
-/// Plans all steps of a scenario.
-inline Status look_ahead(const lookahead::CacheOptions& options, const ModelSpec& model,
-                         std::span<const std::vector<const SparseBatch*>> steps,
-                         std::span<StepPlan> plans) {
-  const SlotTables tables(model);
-  lookahead::CachePlanner planner(tables, CachedStore::slot_bytes(model, tables), options);
-  lookahead::BatchRows finder(model);
-  ThreadPool pool(1);
-  for (const auto& batches : steps) {
+/// The distinct rows of a rank's batches of a step, ascending.
+class RowsOfSteps {
+ public:
+  explicit RowsOfSteps(const ModelSpec& model) : finder_(model) {}
+  std::vector<int64_t> of(std::span<const SparseBatch> batches) {
     std::set<int64_t> rows;
-    for (const SparseBatch* batch : batches) {
+    for (const SparseBatch& batch : batches) {
       std::vector<int64_t> some;
-      finder.find(*batch, 0, batch->samples, pool, some);
+      finder_.find(batch, 0, batch.samples, pool_, some);
       rows.insert(some.begin(), some.end());
     }
-    planner.see({rows.begin(), rows.end()}, 0);
+    return {rows.begin(), rows.end()};
   }
+
+ private:
+  lookahead::BatchRows finder_;
+  ThreadPool pool_{1};
+};
+
+/// Plans all steps of a scenario.
+inline Status look_ahead(const lookahead::CacheOptions& options, const ModelSpec& model,
+                         std::span<const StepBatches> steps, std::span<StepPlan> plans) {
+  const SlotTables tables(model);
+  lookahead::CachePlanner planner(tables, CachedStore::slot_bytes(model, tables), options);
+  RowsOfSteps rows(model);
+  for (const StepBatches& batches : steps) planner.see(rows.of(batches[0]), 0);
   planner.end();
   for (StepPlan& plan : plans) {
     RECMILL_ASSIGN_OR_RETURN(plan.lookahead, planner.next());
@@ -73,8 +83,7 @@ struct CachedFixture {
                                                       Communicator&, ThreadPool& pool) {
     return make_cached<kLate>(model, seed, pool);
   }
-  static Status look_ahead(const ModelSpec& model,
-                           std::span<const std::vector<const SparseBatch*>> steps,
+  static Status look_ahead(const ModelSpec& model, int, std::span<const StepBatches> steps,
                            std::span<StepPlan> plans) {
     return testing::look_ahead({.lookahead = kLookahead, .prefetch = kPrefetch, .cache = kPlenty},
                                model, steps, plans);

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lookahead/cache_decider.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "lookahead_plan/row_index.h"
+
+namespace recmill::lookahead {
+
+CacheDecider::CacheDecider(const SlotTables& tables, int rank, int ranks, CacheDesign design)
+    : tables_(tables), rank_(rank), ranks_(ranks), design_(design) {}
+
+void CacheDecider::see(StepUses uses) {
+  RECMILL_CHECK(!ended_);
+  std::vector<StepUses> parts(static_cast<size_t>(tables_.count()));
+  int table = 0;
+  for (int64_t i = 0; i < uses.count(); ++i) {
+    while (uses.rows[i] >= tables_.begin(table + 1)) ++table;
+    StepUses& part = parts[tables_.slot_table_of(table)];
+    part.rows.push_back(uses.rows[i]);
+    part.begins.push_back(std::ssize(part.ranks));
+    const auto users = uses.users(i);
+    part.ranks.insert(part.ranks.end(), users.begin(), users.end());
+  }
+  for (size_t k = 0; k < parts.size(); ++k) {
+    parts[k].begins.push_back(std::ssize(parts[k].ranks));
+    if (!oracles_.empty()) oracles_[k].see(parts[k]);
+  }
+  uses_.push_back(std::move(parts));
+}
+
+void CacheDecider::end() {
+  ended_ = true;
+  for (Oracle& oracle : oracles_) oracle.end();
+}
+
+void CacheDecider::choose(const CacheSize& size) {
+  RECMILL_CHECK(oracles_.empty());
+  size_ = size;
+  for (size_t k = 0; k < size.slots.size(); ++k) {
+    oracles_.emplace_back(OracleOptions{.lookahead = size.lookahead,
+                                        .prefetch = size.prefetch,
+                                        .slots = size.slots[k] / ranks_,
+                                        .ranks = ranks_,
+                                        .design = design_,
+                                        .rank = rank_,
+                                        .copied_slots = size.copied_slots[k] / ranks_});
+    for (const auto& parts : uses_) oracles_[k].see(parts[k]);
+    if (ended_) oracles_[k].end();
+  }
+}
+
+std::vector<int64_t> CacheDecider::rows_seen() const {
+  struct Nothing {};
+  std::vector<int64_t> counts;
+  for (int k = 0; k < tables_.count(); ++k) {
+    KnownRows<Nothing> rows;
+    std::vector<bool> fresh;
+    for (const auto& parts : uses_) {
+      std::vector<KnownRows<Nothing>::Id> ids(parts[k].rows.size());
+      rows.find_or_add(parts[k].rows, ids, fresh);
+    }
+    counts.push_back(rows.count());
+  }
+  return counts;
+}
+
+int64_t CacheDecider::bytes() const {
+  int64_t bytes = 0;
+  for (const Oracle& oracle : oracles_) bytes += oracle.bytes();
+  for (const auto& parts : uses_)
+    for (const StepUses& uses : parts) bytes += uses.bytes();
+  return bytes;
+}
+
+RowInSlot CacheDecider::of_all(size_t slot_table, RowInSlot row) const {
+  const auto& slots = row.holder == kEverywhere ? size_.copied_slots : size_.slots;
+  row.slot += static_cast<int32_t>(rank_ * (slots[slot_table] / ranks_));
+  return row;
+}
+
+void CacheDecider::number_slots(size_t slot_table, LookaheadStep& decision) const {
+  for (auto* rows : {&decision.uses, &decision.evict})
+    for (RowInSlot& row : *rows) row = of_all(slot_table, row);
+  for (HandOver& row : decision.hand_over) {
+    row.from = of_all(slot_table, row.from);
+    row.to = of_all(slot_table, row.to);
+  }
+}
+
+/// Ends in parts whose moves ascend.
+Result<std::vector<RankStep>> CacheDecider::next() {
+  RECMILL_CHECK(ready());
+  std::vector<RankStep> parts(static_cast<size_t>(ranks_));
+  for (size_t k = 0; k < oracles_.size(); ++k) {
+    RECMILL_ASSIGN_OR_RETURN(LookaheadStep decision, oracles_[k].decide());
+    number_slots(k, decision);
+    for (RankStep& part : parts) part.step = decision.step;
+    const auto& fetches = oracles_[k].fetches();
+    const bool any = !fetches.empty() && fetches.back().filled_after == decision.step;
+    const auto next = any ? std::span(fetches.back().fetch) : std::span<const RowInSlot>();
+    tell_uses(decision, uses_.front()[k], parts);
+    evict(decision, next, parts);
+    hand_over(decision, parts);
+    if (decision.step == 0) {
+      fetch(k, decision.fetch, &RankStep::before, parts);
+      for (const LookaheadStep& ahead : fetches)
+        if (ahead.filled_after < 0) fetch(k, ahead.fetch, &RankStep::before, parts);
+    }
+    fetch(k, next, &RankStep::rest, parts);
+  }
+  uses_.pop_front();
+  for (RankStep& part : parts) {
+    std::ranges::sort(part.uses);
+    for (RowMoves* moves : {&part.critical, &part.rest, &part.before}) {
+      std::ranges::sort(moves->out);
+      std::ranges::sort(moves->in);
+    }
+  }
+  return parts;
+}
+
+void CacheDecider::tell_uses(const LookaheadStep& decision, const StepUses& uses,
+                             std::vector<RankStep>& parts) const {
+  for (int64_t i = 0; i < uses.count(); ++i) {
+    const RowInSlot& row = decision.uses[i];
+    for (const int32_t user : uses.users(i)) parts[user].uses.push_back(row);
+    if (row.holder != kEverywhere) {
+      parts[row.holder].held.push_back(row);
+    } else {
+      for (RankStep& part : parts) part.held.push_back(row);
+    }
+  }
+}
+
+/// Of a row that all have, its home keeps its own copy. A row that is fetched at the end of the
+/// same step (P = L) comes home before.
+void CacheDecider::evict(const LookaheadStep& decision, std::span<const RowInSlot> fetched,
+                         std::vector<RankStep>& parts) const {
+  for (const RowInSlot& row : decision.evict) {
+    const auto again = std::ranges::lower_bound(fetched, row.row, {}, &RowInSlot::row);
+    const bool first = again != fetched.end() && again->row == row.row;
+    for (RankStep& part : parts) part.any_critical = part.any_critical || first;
+    const auto moves = first ? &RankStep::critical : &RankStep::rest;
+    const int32_t from = row.holder == kEverywhere ? rank_ : row.holder;
+    (parts[from].*moves).out.push_back({rank_, RowMove::Kind::evict, row});
+    (parts[rank_].*moves).in.push_back({from, RowMove::Kind::evict, {row.row}});
+    for (int32_t rank = 0; rank < ranks_; ++rank)
+      if (row.holder == kEverywhere || rank == from) parts[rank].leave.push_back(row);
+  }
+}
+
+void CacheDecider::hand_over(const LookaheadStep& decision, std::vector<RankStep>& parts) const {
+  for (const auto& [from, to, needed] : decision.hand_over) {
+    const auto moves = needed == decision.step + 1 ? &RankStep::critical : &RankStep::rest;
+    parts[from.holder].leave.push_back(from);
+    for (int32_t rank = 0; rank < ranks_; ++rank) {
+      if (to.holder != kEverywhere && to.holder != rank) continue;
+      (parts[from.holder].*moves).out.push_back({rank, RowMove::Kind::hand_over, from});
+      (parts[rank].*moves).in.push_back({from.holder, RowMove::Kind::hand_over, to});
+    }
+    if (needed == decision.step + 1)
+      for (RankStep& part : parts) part.any_critical = true;
+  }
+}
+
+void CacheDecider::fetch(size_t slot_table, std::span<const RowInSlot> rows,
+                         RowMoves RankStep::*moves, std::vector<RankStep>& parts) const {
+  for (const RowInSlot& fetched : rows) {
+    const RowInSlot row = of_all(slot_table, fetched);
+    for (int32_t rank = 0; rank < ranks_; ++rank) {
+      if (row.holder != kEverywhere && row.holder != rank) continue;
+      (parts[rank_].*moves).out.push_back({rank, RowMove::Kind::fetch, {row.row}});
+      (parts[rank].*moves).in.push_back({rank_, RowMove::Kind::fetch, row});
+    }
+  }
+}
+
+namespace {
+
+template <typename Part, typename Use>
+void each_list(Part& part, const Use& use) {
+  use(part.uses);
+  use(part.held);
+  use(part.leave);
+  for (auto* moves : {&part.critical, &part.rest, &part.before}) {
+    use(moves->out);
+    use(moves->in);
+  }
+}
+
+struct Head {
+  int64_t step = 0;
+  int64_t any_critical = 0;
+  int64_t counts[9] = {};  // in the order of each_list()
+};
+
+}  // namespace
+
+RankStep merged(std::span<const RankStep> parts) {
+  RankStep all;
+  const auto take = [](const auto& from, auto& to) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  const auto take_moves = [&](const RowMoves& from, RowMoves& to) {
+    take(from.out, to.out);
+    take(from.in, to.in);
+  };
+  for (const RankStep& part : parts) {
+    all.step = part.step;
+    all.any_critical = all.any_critical || part.any_critical;
+    take(part.uses, all.uses);
+    take(part.held, all.held);
+    take(part.leave, all.leave);
+    take_moves(part.critical, all.critical);
+    take_moves(part.rest, all.rest);
+    take_moves(part.before, all.before);
+  }
+  each_list(all, [](auto& list) { std::ranges::sort(list); });
+  return all;
+}
+
+std::vector<std::byte> encode(const RankStep& part) {
+  Head head{part.step, part.any_critical ? 1 : 0, {}};
+  size_t size = sizeof(Head), n = 0;
+  each_list(part, [&](const auto& list) {
+    head.counts[n++] = std::ssize(list);
+    size += std::as_bytes(std::span(list)).size();
+  });
+  std::vector<std::byte> bytes(size);
+  std::memcpy(bytes.data(), &head, sizeof(Head));
+  size_t at = sizeof(Head);
+  each_list(part, [&](const auto& list) {
+    const auto some = std::as_bytes(std::span(list));
+    if (!some.empty()) std::memcpy(bytes.data() + at, some.data(), some.size());
+    at += some.size();
+  });
+  return bytes;
+}
+
+Result<RankStep> decode_rank_step(std::span<const std::byte> bytes) {
+  const auto wrong = Status::Failed("a plan of a step has a wrong length");
+  Head head;
+  if (bytes.size() < sizeof(Head)) return wrong;
+  std::memcpy(&head, bytes.data(), sizeof(Head));
+  RankStep part{.step = head.step, .any_critical = head.any_critical != 0};
+  bytes = bytes.subspan(sizeof(Head));
+  size_t n = 0;
+  bool fits = true;
+  each_list(part, [&](auto& list) {
+    using Item = typename std::remove_reference_t<decltype(list)>::value_type;
+    static_assert(std::is_trivially_copyable_v<Item>);
+    const auto count = static_cast<size_t>(head.counts[n++]);
+    fits = fits && count <= bytes.size() / sizeof(Item);
+    if (!fits || count == 0) return;
+    list.resize(count);
+    std::memcpy(list.data(), bytes.data(), count * sizeof(Item));
+    bytes = bytes.subspan(count * sizeof(Item));
+  });
+  if (!fits || !bytes.empty()) return wrong;
+  return part;
+}
+
+}  // namespace recmill::lookahead

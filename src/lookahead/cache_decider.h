@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "lookahead/oracle.h"
+#include "lookahead/step_uses.h"
+#include "lookahead_plan/cache_design.h"
+#include "lookahead_plan/cache_size.h"
+#include "lookahead_plan/rank_step.h"
+#include "lookahead_plan/slot_tables.h"
+
+namespace recmill::lookahead {
+
+/// What one rank of several decides for all of them: about the rows whose home it is. Its share of
+/// each rank's slots lies behind those of lower ranks. A pure function of what it sees.
+class CacheDecider {
+ public:
+  CacheDecider(const SlotTables& tables, int rank, int ranks, CacheDesign design);
+
+  /// The uses of its rows in the next step.
+  void see(StepUses uses);
+  /// No step follows.
+  void end();
+  /// Once, by the steps that it has seen, and of all deciders the same: from now on it decides.
+  void choose(const CacheSize& size);
+
+  /// Whether next() has seen what it needs.
+  bool ready() const { return !oracles_.empty() && oracles_[0].ready(); }
+  /// Of the next step the part of each rank [ranks] that these rows have. Fails where slots are too
+  /// few, and names a share of them.
+  Result<std::vector<RankStep>> next();
+
+  /// Rows of each slot table that it has seen in all steps so far; before the choice.
+  std::vector<int64_t> rows_seen() const;
+  int64_t bytes() const;
+
+ private:
+  void number_slots(size_t slot_table, LookaheadStep& decision) const;
+  RowInSlot of_all(size_t slot_table, RowInSlot row) const;
+  void tell_uses(const LookaheadStep& decision, const StepUses& uses,
+                 std::vector<RankStep>& parts) const;
+  void evict(const LookaheadStep& decision, std::span<const RowInSlot> fetched,
+             std::vector<RankStep>& parts) const;
+  void hand_over(const LookaheadStep& decision, std::vector<RankStep>& parts) const;
+  void fetch(size_t slot_table, std::span<const RowInSlot> rows, RowMoves RankStep::*moves,
+             std::vector<RankStep>& parts) const;
+
+  const SlotTables& tables_;
+  const int32_t rank_, ranks_;
+  const CacheDesign design_;
+  bool ended_ = false;
+  std::deque<std::vector<StepUses>> uses_;  // of steps that are not decided: [slot tables]
+  CacheSize size_;                          // once there was the choice
+  std::vector<Oracle> oracles_;             // [slot tables], then
+};
+
+/// One of the parts of each decider: what the rank does.
+RankStep merged(std::span<const RankStep> parts);
+
+/// A part as ranks send it.
+std::vector<std::byte> encode(const RankStep& part);
+/// Fails on bytes that encode() did not make.
+Result<RankStep> decode_rank_step(std::span<const std::byte> bytes);
+
+}  // namespace recmill::lookahead

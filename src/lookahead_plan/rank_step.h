@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one rank of several does around one step of the stream: what deciders (lookahead/) say and a
+// cached store carries out.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "lookahead_plan/lookahead_step.h"
+
+namespace recmill {
+
+/// A row that a rank sends or receives, with its state.
+struct RowMove {
+  enum class Kind : int32_t {
+    fetch,     // from its home to a slot
+    evict,     // from a slot to its home
+    hand_over  // from slot to slot
+  };
+  int32_t peer = 0;  // the other rank, which may be this one
+  Kind kind = Kind::fetch;
+  RowInSlot at;  // this rank's slot; of a home only the row
+  auto operator<=>(const RowMove&) const = default;
+};
+
+/// Ascending by peer, kind and row, so that the n-th that a rank sends to another is the n-th that
+/// the other receives from it.
+struct RowMoves {
+  std::vector<RowMove> out, in;
+  bool operator==(const RowMoves&) const = default;
+};
+
+/// When a step is over, ranks move rows in two rounds, in which all take part: first what the next
+/// step needs, or the second round.
+struct RankStep {
+  int64_t step = 0;
+  /// The distinct rows that this rank looks up, ascending, and who has each.
+  std::vector<RowInSlot> uses = {};
+  /// Rows in slots of this rank that any rank looks up.
+  std::vector<RowInSlot> held = {};
+  /// Rows whose slots at this rank are free once they are copied out.
+  std::vector<RowInSlot> leave = {};
+  bool any_critical = false;  // of all ranks: whether there is a first round
+  RowMoves critical = {}, rest = {};
+  /// Of step 0: what comes before it.
+  RowMoves before = {};
+  bool operator==(const RankStep&) const = default;
+};
+
+}  // namespace recmill

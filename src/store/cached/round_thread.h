@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rounds of a rank, with a thread, slots, a home and the other ranks.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "comm/communicator.h"
+#include "lookahead_plan/moved_rows.h"
+#include "store/cached/rounds.h"
+#include "store/cached/slots.h"
+#include "table/home/home_caller.h"
+#include "table/row_record.h"
+
+namespace recmill::store {
+
+/// Rows of this rank's slots and of its home go to other ranks, and come from them. Homes send what
+/// they are not asked for, as plans say.
+class RoundThread {
+ public:
+  /// `records` [tables]; all outlive it. Nobody else calls the home or uses the communicator.
+  RoundThread(const SlotTables& tables, std::span<const table::RowRecord> records,
+              table::RowHome& home, Communicator& communicator);
+  /// Finishes the rounds of steps that are over. If a rank failed, its communicator was told.
+  ~RoundThread();
+
+  /// Before the first plan.
+  void open(Slots& slots) { slots_ = &slots; }
+  void plan(Rounds::Plan plan);
+  /// Waits until all rows of the step are in their slots; fails where a rank has failed. Of step 0
+  /// that begins the rounds, with P as `prefetch`.
+  Status wait_until_ready(int64_t step, int64_t prefetch);
+  void done(int64_t step);
+
+  /// Calls `work` on this thread once the rounds of steps that are over are, and waits for it.
+  /// Where `work` talks to other ranks all have to call it, after the same step.
+  Status call(const std::function<Status()>& work);
+  // Within call(); each waits for its answer:
+  Status fetch(RowRecords& rows);
+  Status put(const RowRecords& rows);
+  Result<std::shared_ptr<table::RowSnapshot>> cut();
+  Communicator& communicator() { return communicator_; }
+
+  /// By plans, between slots and homes, and what crossed ranks.
+  MovedRows moved() const {
+    return {.fetched = fetched_, .written_back = written_back_, .handed_over = handed_over_};
+  }
+
+ private:
+  /// What goes to each rank in a round.
+  using Outgoing = std::vector<std::vector<std::byte>>;  // [ranks]
+  struct Work {
+    const std::function<Status()>* body;
+    Status status;
+    bool done = false;
+  };
+
+  void run();
+  Status carry_out(const Rounds::Round& round);
+  void copy_out(const RowMoves& moves, Outgoing& out) const;
+  Status fetch_from_home(const RowMoves& moves, Outgoing& out);
+  Status exchange(const RowMoves& moves, const Outgoing& from_slots);
+  Status deliver(const RowMoves& moves, const Received& received);
+  Status wrong_length(int rank) const;
+  Status put_home(std::span<std::pair<RowInSlot, const std::byte*>> rows);
+
+  const SlotTables& tables_;
+  const std::span<const table::RowRecord> records_;
+  table::HomeCaller home_;
+  Communicator& communicator_;
+  Slots* slots_ = nullptr;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_:
+  Rounds rounds_;
+  std::deque<Work*> work_;
+  bool stop_ = false;
+  Status failure_;
+
+  // Of the thread:
+  Outgoing first_, rest_;  // of the two rounds of a step, from slots
+  int64_t puts_ = 0;       // which are the home's steps
+  std::atomic<int64_t> fetched_{0}, written_back_{0}, handed_over_{0};
+
+  std::thread thread_;  // last
+};
+
+}  // namespace recmill::store

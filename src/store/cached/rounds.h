@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// When ranks move rows between slots and homes, as a state machine without threads, clocks and
+// rows.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "lookahead_plan/rank_step.h"
+
+namespace recmill::store {
+
+/// Is told of plans and of steps that are over, and says which round is next. Every rank takes part
+/// in every round, and all come to the same order, since rounds follow from steps alone: those
+/// before step 0, then of each step that is over the first round, where there is one, and the rest.
+class Rounds {
+ public:
+  using Plan = std::shared_ptr<const RankStep>;
+  enum class Kind { before, critical, rest };
+  struct Round {
+    Kind kind = Kind::before;
+    Plan plan;
+  };
+
+  /// Of the next step.
+  void plan(Plan plan);
+  /// Step 0 is awaited, so that what is before it may come. `prefetch`: P.
+  void begin(int64_t prefetch);
+  /// Its update, or its lookups where it has none, are over.
+  void done(int64_t step) { done_ = step; }
+
+  std::optional<Round> next() const;
+  void carried_out(const Round& round);
+
+  /// All rows of the step are in their slots.
+  bool is_ready(int64_t step) const;
+  /// The last step whose rounds are over; -1 after the one before step 0.
+  int64_t over() const { return rest_; }
+
+ private:
+  static constexpr int64_t kNone = -2;
+  bool has_begun_ = false;
+  bool rest_is_needed_ = false;  // by the next step: P = 0
+  int64_t done_ = -1, critical_ = -1, rest_ = kNone;
+  int64_t first_ = 0;  // step of plans_.front()
+  std::deque<Plan> plans_;
+};
+
+}  // namespace recmill::store

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/cached/sharded_cached_store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "comm/gather_values.h"
+#include "store/batch_check.h"
+#include "store/table_store.h"
+#include "store/tables/table_rows.h"
+#include "table/home/image_snapshot.h"
+#include "table/placed_tables.h"
+
+namespace recmill::store {
+namespace {
+
+constexpr int64_t kRowsAtATime = int64_t{1} << 14;  // that go home, or are written, in one call
+
+/// Of a rank's `slots` [slot tables] where each is: at its rank, or, of those `copied`, everywhere.
+PlacementPlan placement_of_slots(const ModelSpec& inner, const SlotTables& tables, int ranks,
+                                 const CacheSize& size) {
+  PlacementPlan plan{.planner = "cache", .devices = ranks, .paths = {}, .tables = {}};
+  for (size_t t = 0; t < inner.tables.size(); ++t) {
+    const int k = tables.slot_table_of(static_cast<int>(t));
+    TablePlacement& table = plan.tables.emplace_back();
+    table.table = inner.tables[t].name;
+    table.rows = inner.tables[t].rows;
+    table.dim = inner.tables[t].dim;
+    int64_t end = 0;
+    const auto add = [&](int64_t slots, const FetchPath& path) {
+      if (slots > 0) table.runs.push_back({end += slots, plan.path(path)});
+    };
+    for (int rank = 0; rank < ranks; ++rank) add(size.slots[k], FetchPath::at(rank, ranks));
+    for (int rank = 0; rank < ranks; ++rank)
+      add(size.copied_slots[k] / ranks, FetchPath::everywhere(rank, ranks));
+  }
+  return plan;
+}
+
+}  // namespace
+
+// What prepare() fills in.
+struct ShardedCachedStore::Work {
+  std::shared_ptr<const StepPlan> plan;  // null: outside the stream
+  SparseBatch in_slots;
+  std::unique_ptr<Prepared> inner;
+  // Of a batch outside the stream:
+  std::vector<DistinctRows> distinct;  // [tables]
+};
+
+Result<std::unique_ptr<ShardedCachedStore>> ShardedCachedStore::create(
+    ModelSpec model, uint64_t seed, std::shared_ptr<table::RowHome> home,
+    Communicator& communicator, ThreadPool& pool, ShardedOptions options, StoreKernels kernels) {
+  RECMILL_ASSIGN_OR_RETURN(auto beside, communicator.duplicate());
+  // The sums of a row that all ranks have meet at its home. Kernels by table are those of one rank.
+  options.reduce = CopyReduce::sparse;
+  kernels.row_update.clear();
+  return std::unique_ptr<ShardedCachedStore>(
+      new ShardedCachedStore(std::move(model), seed, std::move(home), communicator,
+                             std::move(beside), pool, options, std::move(kernels)));
+}
+
+ShardedCachedStore::ShardedCachedStore(ModelSpec model, uint64_t seed,
+                                       std::shared_ptr<table::RowHome> home,
+                                       Communicator& communicator,
+                                       std::unique_ptr<Communicator> beside, ThreadPool& pool,
+                                       ShardedOptions options, StoreKernels kernels)
+    : model_(std::move(model)),
+      homes_(model_, communicator.ranks()),
+      seed_(seed),
+      records_(model_.tables.begin(), model_.tables.end()),
+      communicator_(communicator),
+      beside_(std::move(beside)),
+      pool_(pool),
+      options_(options),
+      kernels_(std::move(kernels)),
+      home_(std::move(home)),
+      slot_batches_(model_, homes_.tables()),
+      outside_(model_, homes_.tables(), records_, seed_, pool_),
+      rounds_(homes_.tables(), records_, *home_, *beside_) {}
+
+ShardedCachedStore::~ShardedCachedStore() = default;
+
+/// On the thread that prepares; rows get their room on the one that trains.
+Status ShardedCachedStore::open(const CacheSize& size) {
+  RECMILL_CHECK(std::ssize(size.slots) == homes_.tables().count());
+  RECMILL_CHECK(size.slots.size() == size.copied_slots.size());
+  size_ = size;
+  const int ranks = communicator_.ranks();
+  std::vector<int64_t> rows;
+  for (size_t k = 0; k < size.slots.size(); ++k)
+    rows.push_back(ranks * size.slots[k] + size.copied_slots[k]);
+  ModelSpec inner = Slots::inner_model(model_, homes_.tables(), rows);
+  RECMILL_ASSIGN_OR_RETURN(
+      const auto placed,
+      table::PlacedTables::create(placement_of_slots(inner, homes_.tables(), ranks, size),
+                                  inner.tables, ranks));
+  const auto shares = placed->shares(communicator_.rank());
+  std::unique_ptr<HostRows> host;
+  if (options_.share_rows && HostRows::possible(communicator_))
+    host =
+        std::make_unique<HostRows>(inner, shares, communicator_, Slots::memory_of(homes_.tables()));
+  auto tables = Slots::inner_tables(inner, seed_, shares);
+  auto of = std::make_unique<RankTables>(std::move(inner), std::move(tables), pool_, kernels_);
+  of_ = of.get();
+  host_ = host.get();
+  slots_ = std::make_unique<Slots>(model_, homes_.tables(), seed_, *of, size.copied_slots);
+  inner_ = make_table_store(std::move(of), std::move(host), communicator_, options_, {});
+  rounds_.open(*slots_);
+  is_open_ = true;
+  return {};
+}
+
+/// Collective, on the thread that trains.
+Status ShardedCachedStore::allocate() {
+  if (std::exchange(has_rows_, true)) return {};
+  if (host_ != nullptr) RECMILL_RETURN_IF_ERROR(host_->open());
+  return Slots::allocate(homes_.tables(), of_->tables, host_);
+}
+
+RowInSlot ShardedCachedStore::in_inner(const RowInSlot& row) const {
+  const int64_t slots = size_.slots[slots_->slot_table_of(row)];
+  const int64_t before = slots * (row.holder == kEverywhere ? communicator_.ranks() : row.holder);
+  return {row.row, static_cast<int32_t>(before + row.slot), row.holder};
+}
+
+Status ShardedCachedStore::begin_step(const StepPlan& plan) {
+  const auto& step = plan.of_rank;
+  RECMILL_CHECK(plan.cache != nullptr);
+  const int64_t expected = last_ == nullptr ? 0 : last_->step + 1;
+  if (step->step != expected)
+    return Status::Failed("a batch has the plan of step " + std::to_string(step->step) +
+                          ", and step " + std::to_string(expected) + " is the next");
+  if (inner_ == nullptr) RECMILL_RETURN_IF_ERROR(open(*plan.cache));
+  last_ = step;
+  inner_uses_.clear();
+  for (const RowInSlot& row : step->uses) inner_uses_.push_back(in_inner(row));
+  slot_batches_.begin(step->step, inner_uses_, pool_);
+  rounds_.plan(step);
+  return {};
+}
+
+Status ShardedCachedStore::prepare_in_slots(const Batch& batch, Work& work) {
+  if (last_ == nullptr || batch.plan->of_rank != last_)
+    RECMILL_RETURN_IF_ERROR(begin_step(*batch.plan));
+  RECMILL_RETURN_IF_ERROR(slot_batches_.replace_rows(*batch.sparse, work.in_slots, pool_));
+  Batch inner = batch;
+  inner.sparse = &work.in_slots;
+  RECMILL_ASSIGN_OR_RETURN(work.inner, inner_->prepare(inner));
+  return {};
+}
+
+Result<std::unique_ptr<Prepared>> ShardedCachedStore::prepare(const Batch& batch) {
+  RECMILL_RETURN_IF_ERROR(check_batch(model_, batch, pool_));
+  auto work = batches_.take();
+  work->plan = batch.plan;
+  if (batch.plan != nullptr && batch.plan->of_rank != nullptr) {
+    RECMILL_RETURN_IF_ERROR(prepare_in_slots(batch, *work));
+  } else if (batch.purpose == Purpose::train) {
+    return Status::Failed("a batch of iteration " + std::to_string(batch.iteration) +
+                          " has no plan of what its cache does");
+  } else {
+    work->plan = nullptr;
+    outside_.prepare(batch, work->distinct);
+  }
+  return batches_.prepared(batch, std::move(work));
+}
+
+Status ShardedCachedStore::lookup(Prepared& prepared, Output output, Stream& stream) {
+  Work& work = Batches::work_of(prepared);
+  const Batch& batch = Batches::batch_of(prepared);
+  if (work.plan == nullptr) {
+    const auto fetch = [this](std::span<const RowInSlot> rows, RowRecords& records) {
+      return rounds_.call([&]() -> Status {
+        RECMILL_RETURN_IF_ERROR(bring_home());
+        return fetch_from_homes(rows, records);
+      });
+    };
+    return outside_.look_up(batch, work.distinct, fetch, output, stream);
+  }
+  RECMILL_RETURN_IF_ERROR(allocate());
+  const int64_t step = work.plan->step;
+  RECMILL_RETURN_IF_ERROR(rounds_.wait_until_ready(step, size_.prefetch));
+  RECMILL_RETURN_IF_ERROR(inner_->lookup(*work.inner, output, stream));
+  if (batch.purpose != Purpose::train) rounds_.done(step);
+  return {};
+}
+
+Status ShardedCachedStore::update(std::span<const Update> updates, const Step& step,
+                                  Stream& stream) {
+  if (updates.empty()) return {};
+  std::vector<Update> inner;
+  for (const Update& update : updates)
+    inner.push_back({Batches::work_of(update).inner.get(), update.gradient});
+  RECMILL_RETURN_IF_ERROR(inner_->update(inner, step, stream));
+  const StepPlan& plan = *Batches::work_of(updates[0]).plan;
+  slots_->note_updated(plan.of_rank->held);
+  rounds_.done(plan.step);
+  return {};
+}
+
+/// Puts what was updated in slots, where it stays. Collective, within RoundThread::call().
+Status ShardedCachedStore::bring_home() {
+  std::vector<RowInSlot> changed;
+  if (is_open_) changed = slots_->take_changed();
+  // Of rows that all have, the home's own copy.
+  std::erase_if(changed, [&](const RowInSlot& row) {
+    return row.holder == kEverywhere && homes_.of(row.row) != communicator_.rank();
+  });
+  RECMILL_ASSIGN_OR_RETURN(const auto counts, gather_values(std::ssize(changed), *beside_));
+  const int64_t most = std::ranges::max(counts);
+  for (int64_t begin = 0; begin < most; begin += kRowsAtATime) {
+    const int64_t from = std::min(begin, std::ssize(changed));
+    const int64_t end = std::min(begin + kRowsAtATime, std::ssize(changed));
+    RECMILL_RETURN_IF_ERROR(bring_home(
+        std::span(changed).subspan(static_cast<size_t>(from), static_cast<size_t>(end - from))));
+  }
+  return {};
+}
+
+Status ShardedCachedStore::bring_home(std::span<const RowInSlot> rows) {
+  std::vector<std::vector<int64_t>> ids(static_cast<size_t>(communicator_.ranks()));
+  std::vector<std::vector<std::byte>> out(ids.size());
+  for (const RowInSlot& row : rows) {
+    const auto home = static_cast<size_t>(homes_.of(row.row));
+    ids[home].push_back(row.row);
+    const size_t at = out[home].size();
+    out[home].resize(at + static_cast<size_t>(records_[homes_.tables().table_of(row.row)].bytes()));
+    slots_->copy_out(row, out[home].data() + at);
+  }
+  std::vector<std::span<const std::byte>> id_pieces, pieces;
+  for (const auto& of : ids) id_pieces.push_back(std::as_bytes(std::span(of)));
+  for (const auto& of : out) pieces.emplace_back(of);
+  RECMILL_ASSIGN_OR_RETURN(const Received named, beside_->all_to_all(id_pieces));
+  RECMILL_ASSIGN_OR_RETURN(const Received received, beside_->all_to_all(pieces));
+  std::vector<std::pair<RowInSlot, const std::byte*>> arrived;
+  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
+    const auto of = named.from(rank);
+    const std::byte* record = received.from(rank).data();
+    for (size_t i = 0; i < of.size() / sizeof(int64_t); ++i) {
+      int64_t row = 0;
+      std::memcpy(&row, of.data() + i * sizeof(int64_t), sizeof(row));
+      arrived.emplace_back(RowInSlot{row}, record);
+      record += records_[homes_.tables().table_of(row)].bytes();
+    }
+  }
+  std::ranges::sort(arrived);
+  std::vector<RowInSlot> at_home;
+  for (const auto& [row, record] : arrived) at_home.push_back(row);
+  RowRecords records(homes_.tables(), records_, at_home);
+  for (size_t i = 0; i < arrived.size(); ++i)
+    std::memcpy(records.record(i), arrived[i].second,
+                static_cast<size_t>(records_[homes_.tables().table_of(at_home[i].row)].bytes()));
+  return rounds_.put(records);
+}
+
+/// Collective, within RoundThread::call().
+Status ShardedCachedStore::fetch_from_homes(std::span<const RowInSlot> rows, RowRecords& records) {
+  std::vector<std::vector<int64_t>> ids(static_cast<size_t>(communicator_.ranks()));
+  std::vector<std::vector<size_t>> places(ids.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto home = static_cast<size_t>(homes_.of(rows[i].row));
+    ids[home].push_back(rows[i].row);
+    places[home].push_back(i);
+  }
+  std::vector<std::span<const std::byte>> pieces;
+  for (const auto& of : ids) pieces.push_back(std::as_bytes(std::span(of)));
+  RECMILL_ASSIGN_OR_RETURN(const Received asked, beside_->all_to_all(pieces));
+  std::vector<std::vector<std::byte>> replies(ids.size());
+  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
+    const auto of = asked.from(rank);
+    std::vector<RowInSlot> wanted(of.size() / sizeof(int64_t));
+    for (size_t i = 0; i < wanted.size(); ++i)
+      std::memcpy(&wanted[i].row, of.data() + i * sizeof(int64_t), sizeof(int64_t));
+    RowRecords found(homes_.tables(), records_, wanted);
+    RECMILL_RETURN_IF_ERROR(rounds_.fetch(found));
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const auto bytes = records_[homes_.tables().table_of(wanted[i].row)].bytes();
+      replies[rank].insert(replies[rank].end(), found.record(i), found.record(i) + bytes);
+    }
+  }
+  pieces.clear();
+  for (const auto& of : replies) pieces.emplace_back(of);
+  RECMILL_ASSIGN_OR_RETURN(const Received received, beside_->all_to_all(pieces));
+  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
+    const std::byte* record = received.from(rank).data();
+    for (size_t i = 0; i < ids[rank].size(); ++i) {
+      const auto bytes = records_[homes_.tables().table_of(ids[rank][i])].bytes();
+      std::memcpy(records.record(places[rank][i]), record, static_cast<size_t>(bytes));
+      record += bytes;
+    }
+  }
+  return {};
+}
+
+Status ShardedCachedStore::settle() {
+  if (is_open_) RECMILL_RETURN_IF_ERROR(inner_->settle());
+  return rounds_.call([this] { return bring_home(); });
+}
+
+/// After settle(): an image of what the home has.
+std::unique_ptr<RowSnapshot> ShardedCachedStore::snapshot(int64_t) {
+  std::shared_ptr<RowSnapshot> image;
+  const Status status = rounds_.call([&]() -> Status {
+    RECMILL_ASSIGN_OR_RETURN(image, rounds_.cut());
+    return {};
+  });
+  if (!status.ok()) return std::make_unique<table::ImageSnapshot>(status);
+  return std::make_unique<table::ImageSnapshot>(std::move(image));
+}
+
+Status ShardedCachedStore::write_rows(const RowBlock& block) {
+  RECMILL_RETURN_IF_ERROR(check_block(model_, block));
+  return rounds_.call([&]() -> Status {
+    for (int64_t begin = 0; begin < block.count; begin += kRowsAtATime)
+      RECMILL_RETURN_IF_ERROR(
+          write_some(block, begin, std::min(begin + kRowsAtATime, block.count)));
+    return {};
+  });
+}
+
+/// Rows [begin, end) of the block: at home here, and in slots here. What the block leaves out of
+/// them stays as it is. A row whose home is elsewhere is written there too, and goes there again.
+Status ShardedCachedStore::write_some(const RowBlock& block, int64_t begin, int64_t end) {
+  const int64_t first = homes_.tables().begin(block.table) + block.first + begin;
+  std::vector<RowInSlot> rows;
+  for (int64_t row = first; row < first + end - begin; ++row)
+    if (homes_.of(row) == communicator_.rank()) rows.push_back({row});
+  RowRecords records(homes_.tables(), records_, rows);
+  RECMILL_RETURN_IF_ERROR(rounds_.fetch(records));
+  TableSpec spec = model_.tables[block.table];
+  spec.rows = 1;
+  std::vector<table::EmbeddingTable> room;
+  room.push_back(table::EmbeddingTable::without_rows(spec, seed_, table::RowShare(1, 0, 1)));
+  RECMILL_RETURN_IF_ERROR(room[0].allocate(nullptr));
+  const table::RowRecord& shape = records_[block.table];
+  const auto change = [&](int64_t row, std::byte* record) -> Status {
+    shape.unpack(record, room[0].rows(), 0);
+    const int64_t at = row - homes_.tables().begin(block.table) - block.first;
+    std::vector<std::span<const float>> state;
+    RowBlock one = part_of(block, model_.tables[block.table], at, at + 1, state);
+    one.table = 0;
+    one.first = 0;
+    RECMILL_RETURN_IF_ERROR(write_table(room, one));
+    shape.pack(room[0].rows(), 0, record);
+    return {};
+  };
+  for (size_t i = 0; i < rows.size(); ++i)
+    RECMILL_RETURN_IF_ERROR(change(rows[i].row, records.record(i)));
+  RECMILL_RETURN_IF_ERROR(rounds_.put(records));
+  if (!is_open_ || !has_rows_) return {};
+  std::vector<std::byte> record(static_cast<size_t>(shape.bytes()) + 8);
+  for (const RowInSlot& row : slots_->in_slots(first, first + end - begin)) {
+    slots_->copy_out(row, record.data());
+    RECMILL_RETURN_IF_ERROR(change(row.row, record.data()));
+    slots_->fill(row, record.data(), /*updated=*/true);
+  }
+  return {};
+}
+
+StoreStats ShardedCachedStore::stats() const {
+  StoreStats stats = is_open_ ? inner_->stats() : StoreStats();
+  stats.lookups += outside_.lookups();
+  stats.moved = rounds_.moved();
+  return stats;
+}
+
+}  // namespace recmill::store

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cache of several ranks (BagPipe, section 3.3): rows are stored at the ranks, each at its
+// home, and are in slots of the ranks that plans say while steps to come use them.
+//
+// The slots of all ranks are the rows of an inner store, a ShardedStore: first those of each rank,
+// rank after rank, then those that all ranks have. prepare() replaces rows by them. Between steps
+// rows go from slot to slot, from homes and to homes, in rounds beside training.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "lookahead_plan/cache_size.h"
+#include "lookahead_plan/rank_step.h"
+#include "schema/cluster_spec.h"
+#include "store/cached/home_ranks.h"
+#include "store/cached/outside_lookups.h"
+#include "store/cached/round_thread.h"
+#include "store/cached/slot_batches.h"
+#include "store/cached/slots.h"
+#include "store/embedding_store.h"
+#include "store/sharded/host_rows.h"
+#include "store/sharded/sharded_options.h"
+#include "store/tables/prepared_batches.h"
+#include "store/tables/rank_tables.h"
+#include "table/home/row_home.h"
+
+namespace recmill::store {
+
+/// Batches of the stream need a StepPlan with a RankStep. Others are looked up, by all ranks
+/// together, in what the homes have, once these have all that was updated.
+class ShardedCachedStore final : public EmbeddingStore {
+ public:
+  /// Collective. `home` has the rows that HomeRanks says, and has not been called yet. The
+  /// communicator outlives the store.
+  static Result<std::unique_ptr<ShardedCachedStore>> create(ModelSpec model, uint64_t seed,
+                                                            std::shared_ptr<table::RowHome> home,
+                                                            Communicator& communicator,
+                                                            ThreadPool& pool,
+                                                            ShardedOptions options = {},
+                                                            StoreKernels kernels = {});
+  ~ShardedCachedStore() override;
+
+  Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override;
+  Status lookup(Prepared& prepared, Output output, Stream& stream) override;
+  Status update(std::span<const Update> updates, const Step& step, Stream& stream) override;
+  Status settle() override;
+  std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override;
+  table::Extent extent(int table) const override {
+    return {{0, model_.tables[table].rows}, {0, model_.tables[table].dim}};
+  }
+  Status write_rows(const RowBlock& block) override;
+  StoreStats stats() const override;
+
+ private:
+  struct Work;
+  using Batches = PreparedBatches<Work>;
+
+  ShardedCachedStore(ModelSpec model, uint64_t seed, std::shared_ptr<table::RowHome> home,
+                     Communicator& communicator, std::unique_ptr<Communicator> beside,
+                     ThreadPool& pool, ShardedOptions options, StoreKernels kernels);
+  Status open(const CacheSize& size);
+  Status allocate();
+  Status begin_step(const StepPlan& plan);
+  RowInSlot in_inner(const RowInSlot& row) const;
+  Status prepare_in_slots(const Batch& batch, Work& work);
+  Status bring_home();
+  Status bring_home(std::span<const RowInSlot> rows);
+  Status fetch_from_homes(std::span<const RowInSlot> rows, RowRecords& records);
+  Status write_some(const RowBlock& block, int64_t begin, int64_t end);
+
+  const ModelSpec model_;
+  const HomeRanks homes_;
+  const uint64_t seed_;
+  const std::vector<table::RowRecord> records_;  // [tables]
+  Communicator& communicator_;                   // of the inner store
+  const std::unique_ptr<Communicator> beside_;   // of the rounds
+  ThreadPool& pool_;
+  const ShardedOptions options_;
+  const StoreKernels kernels_;
+
+  const std::shared_ptr<table::RowHome> home_;
+  // Null before the first plan:
+  CacheSize size_;
+  HostRows* host_ = nullptr;  // of inner_; null: ranks share no memory
+  RankTables* of_ = nullptr;  // of inner_
+  std::unique_ptr<EmbeddingStore> inner_;
+  std::unique_ptr<Slots> slots_;      // of inner_
+  std::atomic<bool> is_open_{false};  // all are there
+  bool has_rows_ = false;             // allocate() was called
+  Batches batches_;
+  std::shared_ptr<const RankStep> last_;  // step that was prepared
+  std::vector<RowInSlot> inner_uses_;     // of last_
+  SlotBatches slot_batches_;              // of last_
+  OutsideLookups outside_;
+  RoundThread rounds_;  // last: ends before what it uses
+};
+
+}  // namespace recmill::store
