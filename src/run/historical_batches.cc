@@ -5,8 +5,6 @@
 #include <numeric>
 
 #include "base/random.h"
-#include "preprocess/run/column_statistics.h"
-#include "reader/open_reader.h"
 
 namespace recmill::train {
 
@@ -19,24 +17,19 @@ Result<HistoricalBatches> HistoricalBatches::open(const ResolvedRun& run, uint64
   data.synthetic.seed =
       static_cast<int64_t>((random.bits64(0) ^ static_cast<uint64_t>(data.synthetic.seed)) >> 1);
   HistoricalBatches batches;
-  RECMILL_ASSIGN_OR_RETURN(batches.reader_,
-                           reader::open_reader(data, Subset::train, random.bits64(1), pool, files));
-  RECMILL_ASSIGN_OR_RETURN(
-      batches.preprocessor_,
-      preprocess::make_preprocessor(preprocess::without_dense(run.graph), run.spec, pool));
-  RECMILL_ASSIGN_OR_RETURN(batches.rows_, batches.reader_->rows());
-  if (batches.rows_ == 0) return Status::Failed("data.train: there is no row in it");
+  RECMILL_ASSIGN_OR_RETURN(batches.data_,
+                           open_training_ids(run, data, random.bits64(1), pool, files));
   if (data.format != DataFormat::synthetic) {
     batches.row_ =
-        static_cast<int64_t>(random.below(static_cast<uint64_t>(batches.rows_), /*item=*/2));
+        static_cast<int64_t>(random.below(static_cast<uint64_t>(batches.data_.rows), /*item=*/2));
   }
   return batches;
 }
 
 // Leaves the next samples in columns_, in pieces where the data ends between them.
 Status HistoricalBatches::read(int64_t samples) {
-  const int64_t first = std::min(samples, rows_ - row_);
-  RECMILL_RETURN_IF_ERROR(reader_->read(epoch_, row_, first, columns_));
+  const int64_t first = std::min(samples, data_.rows - row_);
+  RECMILL_RETURN_IF_ERROR(data_.reader->read(epoch_, row_, first, columns_));
   int64_t done = columns_.samples;
   if (done != first) {
     return Status::Failed("the data ended before its last row: it changed while it was read");
@@ -44,12 +37,12 @@ Status HistoricalBatches::read(int64_t samples) {
   row_ += done;
   std::vector<int64_t> all;
   for (; done < samples; done += piece_.samples) {
-    if (row_ == rows_) {
+    if (row_ == data_.rows) {
       row_ = 0;
       ++epoch_;
     }
     RECMILL_RETURN_IF_ERROR(
-        reader_->read(epoch_, row_, std::min(samples - done, rows_ - row_), piece_));
+        data_.reader->read(epoch_, row_, std::min(samples - done, data_.rows - row_), piece_));
     if (piece_.samples == 0) {
       return Status::Failed("the data ended before its last row: it changed while it was read");
     }
@@ -64,7 +57,7 @@ Status HistoricalBatches::read(int64_t samples) {
 Status HistoricalBatches::next(int64_t samples, SparseBatch& batch) {
   RECMILL_CHECK(samples >= 0, std::to_string(samples));
   RECMILL_RETURN_IF_ERROR(read(samples));
-  return preprocessor_->train(columns_, dense_, batch);
+  return data_.preprocessor->train(columns_, dense_, batch);
 }
 
 int64_t tune_batch_size(const RunOptions& options, uint64_t seed, int64_t index) {

@@ -4,16 +4,14 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "base/files.h"
 #include "base/status.h"
 #include "batch/column_batch.h"
 #include "batch/sparse_batch.h"
 #include "device/thread_pool.h"
-#include "preprocess/run/preprocessor.h"
-#include "reader/reader.h"
 #include "run/resolved_run.h"
+#include "run/training_ids.h"
 
 namespace recmill::train {
 
@@ -30,15 +28,14 @@ class HistoricalBatches {
   /// the end of the data it goes on from the beginning, as in the next epoch.
   Status next(int64_t samples, SparseBatch& batch);
 
-  int64_t rows() const { return rows_; }  // of the data
+  int64_t rows() const { return data_.rows; }
 
  private:
   HistoricalBatches() = default;
   Status read(int64_t samples);
 
-  std::unique_ptr<reader::Reader> reader_;
-  std::unique_ptr<preprocess::Preprocessor> preprocessor_;
-  int64_t rows_ = 0, epoch_ = 0, row_ = 0;  // of the data; the next row's
+  TrainingIds data_;
+  int64_t epoch_ = 0, row_ = 0;  // the next row's
   ColumnBatch columns_, piece_;
   DenseBatch dense_;
 };

@@ -18,11 +18,9 @@
 #include "lookahead/other_caches.h"
 #include "lookahead/shared_oracle.h"
 #include "lookahead_plan/slot_tables.h"
-#include "preprocess/run/column_statistics.h"
-#include "preprocess/run/preprocessor.h"
-#include "reader/open_reader.h"
 #include "run/lookahead/run_cache.h"
 #include "run/rank.h"
+#include "run/training_ids.h"
 #include "step/data/reader_source.h"
 #include "store/cached/home_ranks.h"
 
@@ -73,21 +71,16 @@ class UsesOfBatches {
 
   Status open(ThreadPool& pool, Files& files) {
     pool_ = &pool;
-    const auto seed = static_cast<uint64_t>(run_.options.train.seed);
-    RECMILL_ASSIGN_OR_RETURN(
-        reader_, reader::open_reader(run_.options.data, Subset::train, seed, pool, files));
-    RECMILL_ASSIGN_OR_RETURN(
-        preprocessor_,
-        preprocess::make_preprocessor(preprocess::without_dense(run_.graph), run_.spec, pool));
+    RECMILL_ASSIGN_OR_RETURN(data_, open_training_ids(run_, pool, files));
     BatchSchedule schedule = run_.schedule(0);  // one rank sees all samples
     schedule.ranks = 1;
     schedule.epochs = 1;
     schedule.evaluates = false;
-    source_ = std::make_unique<ReaderSource>(schedule, *reader_, nullptr, *preprocessor_,
+    source_ = std::make_unique<ReaderSource>(schedule, *data_.reader, nullptr, *data_.preprocessor,
                                              StreamPosition{});
     return {};
   }
-  Result<int64_t> samples() const { return reader_->rows(); }
+  int64_t samples() const { return data_.rows; }
 
   /// False: there is no further batch.
   Result<bool> next(StepUses& uses, int64_t& samples) {
@@ -142,8 +135,7 @@ class UsesOfBatches {
   const SlotTables tables_;
   lookahead::BatchRows finder_;
   ThreadPool* pool_ = nullptr;
-  std::unique_ptr<reader::Reader> reader_;
-  std::unique_ptr<preprocess::Preprocessor> preprocessor_;
+  TrainingIds data_;
   std::unique_ptr<ReaderSource> source_;
   RankBatch batch_;
   std::vector<std::vector<int64_t>> rows_of_ranks_;
@@ -340,8 +332,7 @@ Result<std::vector<LookaheadCount>> count_lookahead(const ResolvedRun& run,
     }
     for (; first < decided && !kept.empty(); ++first) kept.pop_front();
   };
-  RECMILL_ASSIGN_OR_RETURN(const int64_t total, batches.samples());
-  Progress progress(request.progress, "counting", "samples", total);
+  Progress progress(request.progress, "counting", "samples", batches.samples());
   while (true) {
     int64_t more = 0;
     RECMILL_ASSIGN_OR_RETURN(const bool any, batches.next(kept.emplace_back(), more));

@@ -6,12 +6,10 @@
 #include <vector>
 
 #include "base/random.h"
-#include "preprocess/run/column_statistics.h"
-#include "preprocess/run/preprocessor.h"
-#include "reader/open_reader.h"
 #include "run/checkpoint/row_digest.h"
 #include "run/handshake.h"
 #include "run/rank.h"
+#include "run/training_ids.h"
 #include "stats/access_counter.h"
 #include "stats/gather_counts.h"
 #include "step/data/batch_schedule.h"
@@ -38,29 +36,23 @@ class RankCounting {
         sampling_(static_cast<uint64_t>(run.options.train.seed), Purpose::down_sampling, 0) {}
 
   Status open(Files& files) {
-    const auto seed = static_cast<uint64_t>(run_.options.train.seed);
-    RECMILL_ASSIGN_OR_RETURN(
-        reader_, reader::open_reader(run_.options.data, Subset::train, seed, pool_, files));
-    RECMILL_ASSIGN_OR_RETURN(
-        preprocessor_,
-        preprocess::make_preprocessor(preprocess::without_dense(run_.graph), run_.spec, pool_));
-    RECMILL_ASSIGN_OR_RETURN(rows_, reader_->rows());
-    return rows_ > 0 ? Status() : Status::Failed("data.train: there is no row in it");
+    RECMILL_ASSIGN_OR_RETURN(data_, open_training_ids(run_, pool_, files));
+    return {};
   }
-  int64_t rows() const { return rows_; }
+  int64_t rows() const { return data_.rows; }
 
   /// Counts rows [begin, end). Where ids are numbered as they come, those before are seen as well.
   Status count(int64_t begin, int64_t end, Progress& progress) {
-    int64_t row = preprocessor_->versions().empty() ? begin : 0;
+    int64_t row = data_.preprocessor->versions().empty() ? begin : 0;
     for (int64_t next = kFirstBatchRows; row < end; progress.show(row, "")) {
       const int64_t stop = row < begin ? begin : end;
-      RECMILL_RETURN_IF_ERROR(reader_->read(0, row, std::min(next, stop - row), columns_));
+      RECMILL_RETURN_IF_ERROR(data_.reader->read(0, row, std::min(next, stop - row), columns_));
       if (columns_.samples == 0)
         return Status::Failed("the data ended before its last row: it changed while it was read");
       next = rows_of_next_batch(columns_);
       const ColumnBatch& batch = kept(row);
       if (batch.samples > 0) {
-        RECMILL_RETURN_IF_ERROR(preprocessor_->train(batch, dense_, sparse_));
+        RECMILL_RETURN_IF_ERROR(data_.preprocessor->train(batch, dense_, sparse_));
         if (row >= begin) counter_.add(sparse_, pool_);
       }
       row += columns_.samples;
@@ -87,9 +79,7 @@ class RankCounting {
   ThreadPool& pool_;
   stats::AccessCounter& counter_;
   const Random sampling_;
-  std::unique_ptr<reader::Reader> reader_;
-  std::unique_ptr<preprocess::Preprocessor> preprocessor_;
-  int64_t rows_ = 0;
+  TrainingIds data_;
   ColumnBatch columns_, kept_;
   DenseBatch dense_;
   SparseBatch sparse_;
