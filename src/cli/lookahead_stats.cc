@@ -63,7 +63,7 @@ void print_table(const std::vector<train::LookaheadCount>& counts) {
   std::printf("\n");
   for (const train::LookaheadCount& count : counts) {
     std::printf("%9ld %8ld %8s %11ld %11ld %11ld %11ld %11ld %24ld", count.of.lookahead,
-                count.of.prefetch,
+                count.prefetch(),
                 count.of.slots == 0 ? "any" : std::to_string(count.of.slots).c_str(),
                 count.distinct, count.fetched, count.lru_fetched, count.static_fetched,
                 count.slots_needed, count.none.total());

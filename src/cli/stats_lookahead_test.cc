@@ -105,6 +105,28 @@ TEST_F(StatsLookahead, counts_what_a_run_moves) {
   }
 }
 
+TEST_F(StatsLookahead, prints_how_many_batches_are_fetched_ahead) {
+  write_skewed();
+  const Outcome outcome = run({"stats", "a.toml", "--lookahead", "--quiet", "--batches", "2,16"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("\n        2        2      any "));
+  EXPECT_THAT(outcome.out, HasSubstr("\n       16        4      any "));
+}
+
+TEST_F(StatsLookahead, is_told_by_training_where_there_are_fewer_batches) {
+  write_skewed();
+  for (const std::string batches : {"60", "61"}) {
+    const Outcome outcome =
+        run({"train", "a.toml", "--overwrite", "--set", "embedding.store='cached'", "--set",
+             "lookahead.batches=" + batches});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const bool told = outcome.err.find(
+                          "lookahead.batches: 61 is more than the 60 batches that "
+                          "there are") != std::string::npos;
+    EXPECT_EQ(told, batches == "61") << outcome.err;
+  }
+}
+
 TEST_F(StatsLookahead, writes_a_page) {
   write_skewed();
   const auto lines = lines_of({"--batches", "4,16", "--html", "a.html"});

@@ -78,7 +78,10 @@ Status TrainingLoop::end_by(const Status& why) {
 
 void TrainingLoop::tell_of_cache(const RankBatch& batch) {
   if (setting_.log == nullptr || batch.plan == nullptr || batch.plan->step != 0) return;
-  if (batch.plan->cache != nullptr) setting_.log->progress().say(line_of(*batch.plan->cache));
+  if (batch.plan->cache == nullptr) return;
+  setting_.log->progress().say(line_of(*batch.plan->cache));
+  const std::string shortage = line_of_shortage(run_.options.lookahead, *batch.plan->cache);
+  if (!shortage.empty()) setting_.log->progress().say(shortage);
 }
 
 Status TrainingLoop::train(const RankBatch& batch) {

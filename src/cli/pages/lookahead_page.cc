@@ -13,7 +13,7 @@ namespace {
 
 std::string case_name(const train::LookaheadCount& count) {
   return fmt::format(
-      "{} batches ahead, {} fetched ahead, {}", count.of.lookahead, count.of.prefetch,
+      "{} batches ahead, {} fetched ahead, {}", count.of.lookahead, count.prefetch(),
       count.of.slots == 0 ? "as many slots as it takes" : fmt::format("{} slots", count.of.slots));
 }
 

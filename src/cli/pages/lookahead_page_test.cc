@@ -29,6 +29,8 @@ TEST(LookaheadPage, has_a_section_a_case_with_other_caches_and_designs) {
                               "<td>77</td><td>0</td><td>9077</td>"));
   count.of.slots = 0;
   EXPECT_THAT(lookahead_page("a", {count}), testing::Not(HasSubstr("LRU")));
+  count.of.prefetch = 20;
+  EXPECT_THAT(lookahead_page("a", {count}), HasSubstr("16 batches ahead, 16 fetched ahead"));
 }
 
 }  // namespace

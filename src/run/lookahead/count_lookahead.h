@@ -3,6 +3,7 @@
 // without training (BagPipe, section 3).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -43,6 +44,9 @@ struct LookaheadCount {
   MovedRows none;              // without a cache
   // In the order of CacheDesign; none: so many slots are too few for the design.
   std::array<std::optional<MovedRows>, 4> designs;
+
+  /// P as it counts: no more than L.
+  int64_t prefetch() const { return std::min(of.prefetch, of.lookahead); }
 };
 
 /// Through the run's own reader, down-sampling and preprocessing, by its ranks; slots are those of

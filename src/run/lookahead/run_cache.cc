@@ -62,4 +62,13 @@ std::string line_of(const CacheSize& size) {
       saved);
 }
 
+// A first window of fewer batches than it has room for is the whole stream.
+std::string line_of_shortage(const LookaheadOptions& asked, const CacheSize& size) {
+  if (asked.batches.value_or(0) <= size.batches) return "";
+  return fmt::format(
+      "lookahead.batches: {} is more than the {} batches that there are, those of evaluations "
+      "included",
+      *asked.batches, size.batches);
+}
+
 }  // namespace recmill::train

@@ -38,4 +38,7 @@ Json to_json(const MovedRows& moved);
 /// What was chosen, in a line, and whether it pays.
 std::string line_of(const CacheSize& size);
 
+/// Where more was asked for than there is, a line that says so; else nothing.
+std::string line_of_shortage(const LookaheadOptions& asked, const CacheSize& size);
+
 }  // namespace recmill::train
