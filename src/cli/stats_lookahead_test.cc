@@ -127,6 +127,38 @@ TEST_F(StatsLookahead, is_told_by_training_where_there_are_fewer_batches) {
   }
 }
 
+TEST_F(StatsLookahead, has_window_and_cache_in_the_memory_that_training_needs) {
+  write_skewed();
+  const auto ledger_of = [&](std::vector<std::string> sets) {
+    std::vector<std::string> words{"train", "a.toml", "--dry-run", "--json"};
+    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return Json::parse(outcome.out);
+  };
+  const std::string cached = "embedding.store='cached'", looks = "rank 0: batches looked ahead",
+                    known = "rank 0: what is known of their rows, at most",
+                    rows = "rank 0: cached rows and optimizer state",
+                    hand = "rank 0: batches in hand";
+  const Json local = ledger_of({});
+  for (const std::string& item : {looks, known, rows}) EXPECT_FALSE(local.contains(item)) << item;
+  // A sample has a label and, in each of 3 features, a row and an offset.
+  constexpr int64_t kBatch = 256 * (4 + 3 * 16);
+  const Json by_default = ledger_of({cached});
+  EXPECT_EQ(by_default[looks], 200 * kBatch);
+  EXPECT_EQ(by_default[rows], 5307 * kSlotBytes);
+  EXPECT_GT(by_default[known].get<int64_t>(), 5307 * 64);
+  const Json given =
+      ledger_of({cached, "lookahead.batches=7", "lookahead.prefetch=0", "lookahead.cache=40000"});
+  EXPECT_EQ(given[looks], 7 * kBatch);
+  EXPECT_EQ(given[rows], 40'000);
+  EXPECT_GT(given[known].get<int64_t>(), 0);
+  EXPECT_LT(given[known].get<int64_t>(), by_default[known].get<int64_t>());
+  // Rows of P + 1 steps are on their way while batches that wait are prepared.
+  EXPECT_EQ(given[hand], local[hand]);
+  EXPECT_GT(by_default[hand].get<int64_t>(), local[hand].get<int64_t>());
+}
+
 TEST_F(StatsLookahead, writes_a_page) {
   write_skewed();
   const auto lines = lines_of({"--batches", "4,16", "--html", "a.html"});

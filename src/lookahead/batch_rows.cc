@@ -15,6 +15,10 @@ namespace {
 /// lookup pays for one word of words at most.
 constexpr int64_t kRowsOfALookup = 64 * 64;
 
+bool takes_bits(int64_t rows, int64_t lookups) {
+  return rows / kRowsOfALookup <= lookups;
+}
+
 /// Calls `use` with each row that the features look up in samples [begin, end).
 template <typename Use>
 void for_each_lookup(const SparseBatch& batch, std::span<const size_t> features, int64_t begin,
@@ -42,6 +46,16 @@ BatchRows::BatchRows(const ModelSpec& model) : tables_(model.tables.size()) {
   }
   for (size_t f = 0; f < model.features.size(); ++f)
     tables_[model.features[f].table].features.push_back(f);
+}
+
+int64_t BatchRows::most_bytes(const ModelSpec& model, std::span<const int64_t> lookups) {
+  int64_t bytes = 0;
+  for (size_t t = 0; t < model.tables.size(); ++t) {
+    const int64_t rows = model.tables[t].rows;
+    const int64_t places = takes_bits(rows, lookups[t]) ? rows / 8 + rows / 512 : 32 * lookups[t];
+    bytes += places + 16 * std::min(lookups[t], rows);  // and a list of twice those that it has
+  }
+  return bytes;
 }
 
 void BatchRows::find_by_bits(const SparseBatch& batch, int64_t begin, int64_t end, OfTable& table) {
@@ -82,7 +96,7 @@ void BatchRows::find(const SparseBatch& batch, int64_t begin, int64_t end, OfTab
     lookups += batch.features[f].offsets[end] - batch.features[f].offsets[begin];
   table.distinct.clear();
   if (lookups == 0) return;
-  if (table.rows / kRowsOfALookup <= lookups) {
+  if (takes_bits(table.rows, lookups)) {
     find_by_bits(batch, begin, end, table);
   } else {
     find_by_hash(batch, begin, end, lookups, table);

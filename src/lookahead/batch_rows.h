@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "batch/sparse_batch.h"
@@ -16,6 +17,9 @@ namespace recmill::lookahead {
 class BatchRows {
  public:
   explicit BatchRows(const ModelSpec& model);
+
+  /// Bytes that it keeps at most, of batches of so many lookups in each table.
+  static int64_t most_bytes(const ModelSpec& model, std::span<const int64_t> lookups);
 
   /// Of samples [begin, end), ascending. Every row is of its table.
   void find(const SparseBatch& batch, int64_t begin, int64_t end, ThreadPool& pool,

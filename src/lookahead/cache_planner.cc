@@ -8,6 +8,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/saturating.h"
+
 namespace recmill::lookahead {
 namespace {
 
@@ -23,6 +25,24 @@ CachePlanner::CachePlanner(const SlotTables& tables, std::vector<int64_t> slot_b
                            const CacheOptions& options)
     : tables_(tables), slot_bytes_(std::move(slot_bytes)), options_(options) {
   RECMILL_CHECK(std::ssize(slot_bytes_) == tables.count());
+}
+
+int64_t CachePlanner::most_bytes(int64_t lookahead, int64_t prefetch, int64_t step_rows,
+                                 int64_t window_rows) {
+  constexpr int64_t kOfARow = 80;   // what is known of it, where it is found, a free slot, an id
+  constexpr int64_t kOfAUse = 16;   // id, gap, and a place among those that return
+  constexpr int64_t kOfAPlan = 56;  // of a row that is fetched, used and evicted
+  const int64_t known = std::max(lookahead, std::min(prefetch, lookahead) + 1) + 1;
+  const int64_t plans = std::min(prefetch, lookahead) + 3;  // with those made and in use
+  return saturating_sum({saturating_product({window_rows, kOfARow}),
+                         saturating_product({known, step_rows, kOfAUse}),
+                         saturating_product({plans, step_rows, kOfAPlan})});
+}
+
+int64_t CachePlanner::bytes() const {
+  int64_t bytes = 0;
+  for (const Oracle& oracle : oracles_) bytes += oracle.bytes();
+  return bytes;
 }
 
 void CachePlanner::see(std::vector<int64_t> rows, int64_t batch_bytes) {

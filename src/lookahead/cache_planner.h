@@ -33,6 +33,11 @@ class CachePlanner {
   CachePlanner(const SlotTables& tables, std::vector<int64_t> slot_bytes,
                const CacheOptions& options);
 
+  /// Bytes that it holds at most, with the plans of steps whose rows are on their way or in use,
+  /// where a step has so many distinct rows and a window and the step behind it so many.
+  static int64_t most_bytes(int64_t lookahead, int64_t prefetch, int64_t step_rows,
+                            int64_t window_rows);
+
   /// The distinct rows of the next step, ascending, and the bytes that its batches hold.
   void see(std::vector<int64_t> rows, int64_t batch_bytes);
   /// No step follows.
@@ -44,6 +49,8 @@ class CachePlanner {
 
   /// What was chosen; before the first plan: zeros.
   const CacheSize& size() const { return size_; }
+  /// Bytes that its oracles hold.
+  int64_t bytes() const;
 
  private:
   /// How many of some rows each slot table has.

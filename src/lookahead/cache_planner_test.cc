@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 
 #include "lookahead/testing/streams.h"
 
@@ -129,6 +130,47 @@ TEST(CachePlanner, names_the_bytes_that_would_have_been_enough) {
   EXPECT_NE(plan(stream, less).refusal.find("there are 374 slots; needs at least 3750 bytes"),
             std::string::npos)
       << plan(stream, less).refusal;
+}
+
+TEST(CachePlanner, holds_no_more_than_it_says) {
+  Stream no_repeats;  // of table 0
+  for (int64_t step = 0; step < 50; ++step)
+    for (int64_t row = 0; row < 100; ++row)
+      (row == 0 ? no_repeats.emplace_back() : no_repeats.back()).push_back(step * 100 + row);
+  const SlotTables tables(skewed_model(/*apart=*/true));
+  for (const Stream& stream : {no_repeats, skewed_stream()}) {
+    for (const auto& [lookahead, prefetch, cache] : {std::tuple{0, 0, 1 << 20},
+                                                     {0, 4, 1 << 20},
+                                                     {1, 4, 9000},
+                                                     {7, 2, 1 << 20},
+                                                     {30, 4, 1 << 20}}) {
+      size_t step_rows = 0;
+      for (const auto& rows : stream) step_rows = std::max(step_rows, rows.size());
+      const int64_t window_rows =
+          std::min(tables.rows(), (lookahead + 2) * static_cast<int64_t>(step_rows));
+      const int64_t most = CachePlanner::most_bytes(lookahead, prefetch,
+                                                    static_cast<int64_t>(step_rows), window_rows);
+      CachePlanner planner(tables, std::vector<int64_t>(tables.count(), kSlotBytes),
+                           {.lookahead = lookahead, .prefetch = prefetch, .cache = cache});
+      // Each of two oracles begins with 1024 places.
+      constexpr int64_t kFromTheBeginning = 2 * 1024 * 8 + 512;
+      for (const auto& rows : stream) {
+        planner.see(rows, kBatchBytes);
+        ASSERT_TRUE(planner.next().ok());
+        EXPECT_LE(planner.bytes(), most + kFromTheBeginning) << lookahead << " " << prefetch;
+      }
+      EXPECT_GT(planner.bytes(), 0);
+    }
+  }
+}
+
+TEST(CachePlanner, decides_as_without_a_limit_where_every_row_has_a_slot) {
+  const auto all = plan(skewed_stream(), {.lookahead = 9, .prefetch = 2, .cache = 1 << 20});
+  EXPECT_EQ(all.size.slots[0], 5307);
+  Oracle oracle({.lookahead = 9, .prefetch = 2, .slots = 5307});
+  for (const auto& rows : skewed_stream()) oracle.see(rows);
+  oracle.end();
+  for (const LookaheadStep& step : all.steps) EXPECT_EQ(step, *oracle.decide());
 }
 
 }  // namespace

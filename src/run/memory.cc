@@ -33,6 +33,10 @@ namespace {
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 constexpr const char* kDense = "dense ";  // items of the model's layers
 
+int64_t resident_bytes() {
+  return proc_bytes("/proc/self/status", "VmRSS:");
+}
+
 /// What a rank is made of, and so what it takes: a sum over its owners.
 class RankNeed {
  public:
@@ -68,7 +72,7 @@ class RankNeed {
         static_cast<int64_t>(std::accumulate(of_features.begin(), of_features.end(), 0.5));
     estimate("batches in hand",
              saturating_product(
-                 {batches_in_hand(train_),
+                 {batches_in_hand(run_.options),
                   RankBatch::bytes(load_.trained, load_.scored, run_.spec.num_dense, lookups)}) /
                  run_.ranks);
     int64_t dictionaries = 0;
@@ -117,9 +121,9 @@ MemoryLedger rows_need(const ResolvedRun& run) {
   return store::tables_need(run.spec, run.ranks);
 }
 
-MemoryLedger ledger_of(const ResolvedRun& run, bool training) {
+/// Without what looking ahead takes.
+MemoryLedger ledger_of_rest(const ResolvedRun& run, bool training) {
   MemoryLedger ledger = rows_need(run);
-  cache_need(run, ledger);
   for (int rank = 0; rank < run.ranks && run.options.device != DeviceKind::cpu; ++rank) {
     const auto plans = plan_gpu(run, /*usable=*/0,
                                 std::span(&rank, 1));  // pinned is as much wherever rows are stored
@@ -138,9 +142,24 @@ MemoryLedger ledger_of(const ResolvedRun& run, bool training) {
   }
   // What training touches of the libraries comes on top of what is held now.
   constexpr int64_t kTouchedLater = int64_t{24} << 20;
-  ledger.items.push_back({"program and libraries", 0,
-                          proc_bytes("/proc/self/status", "VmRSS:") + kTouchedLater,
+  ledger.items.push_back({"program and libraries", 0, resident_bytes() + kTouchedLater,
                           /*certain=*/false});
+  return ledger;
+}
+
+/// Of this machine's free memory, what is left beside items of which `taken` bytes are held
+/// already; a fifth of it is left to others.
+int64_t free_after(const MemoryLedger& ledger, int64_t taken) {
+  const int64_t available = available_bytes();
+  if (available == 0) return kMostBytes;
+  int64_t rest = -taken;
+  for (const MemoryItem& item : ledger.items) rest = saturating_sum({rest, item.bytes});
+  return std::max<int64_t>(available - std::max<int64_t>(rest, 0), 0) / 5 * 4;
+}
+
+MemoryLedger ledger_of(const ResolvedRun& run, bool training) {
+  MemoryLedger ledger = ledger_of_rest(run, training);
+  cache_need(run, free_after(ledger, resident_bytes()), ledger);
   return ledger;
 }
 
@@ -181,12 +200,7 @@ MemoryLedger scoring_ledger(const ResolvedRun& run) {
 }
 
 int64_t free_beside(const ResolvedRun& run) {
-  const int64_t available = available_bytes();
-  if (available == 0) return kMostBytes;
-  int64_t rest = -row_bytes(run, 0) - proc_bytes("/proc/self/status", "VmRSS:");
-  for (const MemoryItem& item : memory_ledger(run).items) rest = saturating_sum({rest, item.bytes});
-  if (run.options.lookahead.cache) rest -= *run.options.lookahead.cache;
-  return std::max<int64_t>(available - std::max<int64_t>(rest, 0), 0) / 5 * 4;
+  return free_after(ledger_of_rest(run, /*training=*/true), row_bytes(run, 0) + resident_bytes());
 }
 
 MemoryLedger requests_ledger(const ResolvedRun& run, int64_t rows) {

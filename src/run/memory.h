@@ -13,10 +13,11 @@ namespace recmill::train {
 
 /// What a run takes of the host at its peak, by purpose and rank: rows and their state, dense
 /// parameters and their gradients, looked-up rows; estimates, rather above than below, of
-/// activations, rows read ahead, batches in hand, full dictionaries, metrics, and rows kept for a
-/// checkpoint; what is pinned for a GPU (gpu_memory.h); and what the program takes. Left out is
-/// what only the data says: what an evaluation keeps of each held-out row (24 to 36 bytes), the
-/// events of a behaviour log (64 bytes each), and bags of many ids.
+/// activations, rows read ahead, batches in hand, full dictionaries, metrics, rows kept for a
+/// checkpoint, and batches that a cache looks ahead, with what is known of their rows; what is
+/// pinned for a GPU (gpu_memory.h); and what the program takes. Left out is what only the data
+/// says: what an evaluation keeps of each held-out row (24 to 36 bytes), the events of a behaviour
+/// log (64 bytes each), and bags of many ids.
 MemoryLedger memory_ledger(const ResolvedRun& run);
 
 /// The same of a run that only scores (run_scoring()): no gradients, no checkpoint.
@@ -36,8 +37,8 @@ int64_t peak_resident_bytes();
 /// Bytes of memory that this machine has free; 0: not known.
 int64_t available_bytes();
 
-/// Bytes that a run whose tables are filled leaves of this machine's free memory; a fifth is left
-/// to others.
+/// Bytes that a run whose tables are filled leaves of this machine's free memory to a cache and its
+/// window; a fifth is left to others.
 int64_t free_beside(const ResolvedRun& run);
 
 /// What `rows` evaluation rows take at least, by rank, where all are held at once, preprocessed:

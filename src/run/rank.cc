@@ -15,6 +15,7 @@
 #include "run/lookahead/run_cache.h"
 #include "run/memory.h"
 #include "run/placement/run_placement.h"
+#include "run/sample_lookups.h"
 #include "step/data/reader_source.h"
 #include "step/gpu/gpu_trainer.h"
 #include "step/rank_trainer.h"
@@ -120,12 +121,8 @@ std::unique_ptr<DataStage> make_data_stage(const ResolvedRun& run, Rank& rank,
                                            const StreamPosition& start) {
   auto source = std::make_unique<ReaderSource>(schedule, *rank.train_rows, rank.eval_rows.get(),
                                                *rank.preprocessor, start);
-  auto queue = static_cast<size_t>(run.options.train.queue);
+  const auto queue = static_cast<size_t>(queued_batches(run.options));
   auto planner = rank.make_planner ? rank.make_planner() : nullptr;
-  // The store hears of the steps whose rows it fetches ahead, which are in the window.
-  if (planner != nullptr)
-    queue = std::max(
-        queue, static_cast<size_t>(std::min(run.options.lookahead.prefetch, planner->ahead())) + 1);
   BatchWindow window =
       planner == nullptr ? BatchWindow(/*ahead=*/0) : BatchWindow(std::move(planner));
   return std::make_unique<DataStage>(std::move(source), std::move(window), *rank.store,

@@ -8,6 +8,7 @@
 
 #include "base/json/json.h"
 #include "batch/feature_layout.h"
+#include "step/data/cache_step_planner.h"
 
 namespace recmill::train {
 namespace {
@@ -101,8 +102,15 @@ bool lookups_are_certain(const ResolvedRun& run) {
   return features.sequences().empty() && std::ranges::none_of(run.graph.features, may_be_fewer);
 }
 
-int64_t batches_in_hand(const TrainOptions& options) {
-  return options.queue + 2;
+int64_t queued_batches(const RunOptions& options) {
+  if (options.embedding.store != StoreKind::cached) return options.train.queue;
+  const lookahead::CacheOptions cache{options.lookahead.batches, options.lookahead.prefetch};
+  const int64_t fetched = std::min(cache.prefetch, CacheStepPlanner::ahead(cache));
+  return std::max<int64_t>(options.train.queue, fetched + 1);
+}
+
+int64_t batches_in_hand(const RunOptions& options) {
+  return queued_batches(options) + 2;
 }
 
 }  // namespace recmill::train

@@ -20,8 +20,12 @@ std::vector<double> sample_lookups(const ResolvedRun& run);
 /// lose ids that have no row, or be cut where their lengths differ.
 bool lookups_are_certain(const ResolvedRun& run);
 
-/// Batches that a rank has at a time, at most: those that wait, one that is made, and one that is
-/// trained or scored.
-int64_t batches_in_hand(const TrainOptions& options);
+/// Prepared batches that wait for training, at most. A cached store hears with them of the steps
+/// whose rows it fetches ahead.
+int64_t queued_batches(const RunOptions& options);
+
+/// Batches that a rank has at a time, at most, beside those of a window: those that wait, one that
+/// is made, and one that is trained or scored.
+int64_t batches_in_hand(const RunOptions& options);
 
 }  // namespace recmill::train

@@ -49,6 +49,10 @@ struct RankBatch {
 
   /// Bytes of its values: what it takes of memory until it is prepared.
   int64_t held_bytes() const;
+  /// The same of `samples` with a label and so many dense values and lookups each.
+  static int64_t held_bytes(int64_t samples, int64_t dense, int64_t lookups) {
+    return samples * (dense * 4 + 4 + lookups * 16);
+  }
 
   int64_t samples() const { return dense.samples; }
   /// Samples of local slice `slice`, counted from this rank's first one.

@@ -60,7 +60,7 @@ store::GpuBatches gpu_batches(const ResolvedRun& run) {
   batches.largest = size_of(std::max(trained, evaluated), lookups);
   batches.trained = size_of(trained, lookups);
   batches.slices = run.slices;
-  batches.prepared = batches_in_hand(run.options.train);
+  batches.prepared = batches_in_hand(run.options);
   batches.certain = lookups_are_certain(run);
   return batches;
 }

@@ -4,10 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <vector>
 
 #include "base/json/json.h"
+#include "base/saturating.h"
 #include "run/chosen_kernels.h"
+#include "run/sample_lookups.h"
 #include "step/data/cache_step_planner.h"
 #include "store/cached/cached_store.h"
 #include "store/tables/table_rows.h"
@@ -29,19 +33,47 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_cached_store(const ResolvedR
       std::move(kernels)));
 }
 
+namespace {
+
+lookahead::CacheOptions cache_options(const ResolvedRun& run, int64_t free) {
+  const LookaheadOptions& of = run.options.lookahead;
+  return {of.batches, of.prefetch, of.cache, free};
+}
+
+}  // namespace
+
 std::unique_ptr<StepPlanner> make_step_planner(const ResolvedRun& run, int64_t free,
                                                ThreadPool& pool) {
   if (!has_cache(run)) return nullptr;
-  const LookaheadOptions& of = run.options.lookahead;
   return std::make_unique<CacheStepPlanner>(
       run.spec, store::CachedStore::slot_bytes(run.spec, SlotTables(run.spec)),
-      lookahead::CacheOptions{of.batches, of.prefetch, of.cache, free}, pool);
+      cache_options(run, free), pool);
 }
 
-void cache_need(const ResolvedRun& run, MemoryLedger& ledger) {
+void cache_need(const ResolvedRun& run, int64_t free, MemoryLedger& ledger) {
   if (!has_cache(run)) return;
-  if (const auto cache = run.options.lookahead.cache)
-    ledger.items.push_back({"cached rows and optimizer state", 0, *cache});
+  const lookahead::CacheOptions of = cache_options(run, free);
+  const int64_t samples = run.options.train.batch_size;
+  const auto of_features = sample_lookups(run);
+  std::vector<int64_t> lookups(run.spec.tables.size());
+  for (size_t f = 0; f < of_features.size(); ++f)
+    lookups[run.spec.features[f].table] +=
+        std::llround(of_features[f] * static_cast<double>(samples));
+  const double of_sample = std::accumulate(of_features.begin(), of_features.end(), 0.5);
+  int64_t batches = saturating_product(
+      {CacheStepPlanner::ahead(of),
+       RankBatch::held_bytes(samples, run.spec.num_dense, static_cast<int64_t>(of_sample))});
+  if (!of.lookahead) batches = std::min(batches, free);
+  const SlotTables tables(run.spec);
+  const auto slot_bytes = store::CachedStore::slot_bytes(run.spec, tables);
+  int64_t rows = 0;
+  for (int k = 0; k < tables.count(); ++k)
+    rows = saturating_sum({rows, saturating_product({tables.rows_of(k), slot_bytes[k]})});
+  rows = std::min(rows, of.cache.value_or(std::max<int64_t>(free - batches, 0)));
+  ledger.items.push_back({"batches looked ahead", 0, batches, /*certain=*/false});
+  ledger.items.push_back({"what is known of their rows, at most", 0,
+                          CacheStepPlanner::most_bytes(run.spec, of, lookups), /*certain=*/false});
+  ledger.items.push_back({"cached rows and optimizer state", 0, rows, of.cache.has_value()});
 }
 
 Json to_json(const MovedRows& moved) {

@@ -29,8 +29,9 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_cached_store(const ResolvedR
 std::unique_ptr<StepPlanner> make_step_planner(const ResolvedRun& run, int64_t free,
                                                ThreadPool& pool);
 
-/// Adds what the store takes beside the tables of its home.
-void cache_need(const ResolvedRun& run, MemoryLedger& ledger);
+/// Adds what the run takes beside the tables of its store's home, batches and rows of the window
+/// among it, where `free` bytes are left for that. What only the data says is at most so much.
+void cache_need(const ResolvedRun& run, int64_t free, MemoryLedger& ledger);
 
 /// Rows by what they were moved for.
 Json to_json(const MovedRows& moved);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/saturating.h"
 #include "store/batch_check.h"
 
 namespace recmill::train {
@@ -17,9 +18,23 @@ CacheStepPlanner::CacheStepPlanner(const ModelSpec& model, std::vector<int64_t> 
       rows_(model),
       planner_(tables_, std::move(slot_bytes), options) {}
 
-int64_t CacheStepPlanner::ahead() const {
-  const int64_t lookahead = options_.lookahead.value_or(lookahead::kDefaultMostLookahead);
-  return std::max(lookahead, std::min(options_.prefetch, lookahead) + 1);
+int64_t CacheStepPlanner::ahead(const lookahead::CacheOptions& options) {
+  const int64_t lookahead = options.lookahead.value_or(lookahead::kDefaultMostLookahead);
+  return std::max(lookahead, std::min(options.prefetch, lookahead) + 1);
+}
+
+int64_t CacheStepPlanner::most_bytes(const ModelSpec& model, const lookahead::CacheOptions& options,
+                                     std::span<const int64_t> lookups) {
+  int64_t step_rows = 0, window_rows = 0;
+  for (size_t t = 0; t < model.tables.size(); ++t) {
+    const int64_t rows = model.tables[t].rows;
+    step_rows += std::min(rows, lookups[t]);
+    window_rows += std::min(rows, saturating_product({ahead(options) + 1, lookups[t]}));
+  }
+  const int64_t lookahead = options.lookahead.value_or(lookahead::kDefaultMostLookahead);
+  return saturating_sum(
+      {lookahead::BatchRows::most_bytes(model, lookups),
+       lookahead::CachePlanner::most_bytes(lookahead, options.prefetch, step_rows, window_rows)});
 }
 
 Status CacheStepPlanner::see(const RankBatch& batch) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "device/thread_pool.h"
@@ -20,7 +21,14 @@ class CacheStepPlanner final : public StepPlanner {
   CacheStepPlanner(const ModelSpec& model, std::vector<int64_t> slot_bytes,
                    const lookahead::CacheOptions& options, ThreadPool& pool);
 
-  int64_t ahead() const override;
+  /// Steps that have to be seen before one is planned, itself left out, at most.
+  static int64_t ahead(const lookahead::CacheOptions& options);
+  /// Bytes that it holds at most: of steps of so many lookups in each table, none of them twice in
+  /// the same row.
+  static int64_t most_bytes(const ModelSpec& model, const lookahead::CacheOptions& options,
+                            std::span<const int64_t> lookups);
+
+  int64_t ahead() const override { return ahead(options_); }
   Status see(const RankBatch& batch) override;
   void end() override { planner_.end(); }
   Result<bool> plan(StepPlan& plan) override;
