@@ -105,6 +105,26 @@ TEST_F(StatsLookahead, counts_what_a_run_moves) {
   }
 }
 
+/// Over all ranks, by every design.
+TEST_F(StatsLookahead, are_the_rows_that_training_on_ranks_moves) {
+  write_skewed();
+  const auto counted = lines_of({"--batches", "16", "--prefetch", "2", "--ranks", "4"});
+  for (const auto& [design, name] : EnumNames<CacheDesign>::names) {
+    const Outcome outcome = run({"train", "a.toml", "--overwrite", "--quiet", "--json", "--profile",
+                                 "--set", "train.ranks=4", "--set", "embedding.store='cached'",
+                                 "--set", "lookahead.batches=16", "--set", "lookahead.prefetch=2",
+                                 "--set", "lookahead.design='" + std::string(name) + "'"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    std::map<std::string, int64_t> moved;
+    const Json summary = Json::parse(outcome.out);
+    for (const Json& rank : summary["profile"])
+      for (const auto& [kind, rows] : rank["moved_rows"].items())
+        moved[kind] += rows.get<int64_t>();
+    for (const auto& [kind, rows] : counted[0]["sent"][std::string(name)].items())
+      EXPECT_EQ(moved[kind], rows.get<int64_t>()) << name << ", " << kind;
+  }
+}
+
 TEST_F(StatsLookahead, prints_how_many_batches_are_fetched_ahead) {
   write_skewed();
   const Outcome outcome = run({"stats", "a.toml", "--lookahead", "--quiet", "--batches", "2,16"});

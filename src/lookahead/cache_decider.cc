@@ -6,15 +6,19 @@
 #include <type_traits>
 #include <utility>
 
-#include "lookahead_plan/row_index.h"
-
 namespace recmill::lookahead {
 
 CacheDecider::CacheDecider(const SlotTables& tables, int rank, int ranks, CacheDesign design)
-    : tables_(tables), rank_(rank), ranks_(ranks), design_(design) {}
+    : tables_(tables),
+      rank_(rank),
+      ranks_(ranks),
+      design_(design),
+      rows_seen_(static_cast<size_t>(tables.count())),
+      copied_seen_(rows_seen_) {}
 
 void CacheDecider::see(StepUses uses) {
   RECMILL_CHECK(!ended_);
+  if (oracles_.empty()) count(uses);
   std::vector<StepUses> parts(static_cast<size_t>(tables_.count()));
   int table = 0;
   for (int64_t i = 0; i < uses.count(); ++i) {
@@ -40,6 +44,7 @@ void CacheDecider::end() {
 void CacheDecider::choose(const CacheSize& size) {
   RECMILL_CHECK(oracles_.empty());
   size_ = size;
+  known_ = {};
   for (size_t k = 0; k < size.slots.size(); ++k) {
     oracles_.emplace_back(OracleOptions{.lookahead = size.lookahead,
                                         .prefetch = size.prefetch,
@@ -53,19 +58,22 @@ void CacheDecider::choose(const CacheSize& size) {
   }
 }
 
-std::vector<int64_t> CacheDecider::rows_seen() const {
-  struct Nothing {};
-  std::vector<int64_t> counts;
-  for (int k = 0; k < tables_.count(); ++k) {
-    KnownRows<Nothing> rows;
-    std::vector<bool> fresh;
-    for (const auto& parts : uses_) {
-      std::vector<KnownRows<Nothing>::Id> ids(parts[k].rows.size());
-      rows.find_or_add(parts[k].rows, ids, fresh);
+void CacheDecider::count(const StepUses& uses) {
+  std::vector<KnownRows<int32_t>::Id> ids(uses.rows.size());
+  std::vector<bool> fresh;
+  known_.find_or_add(uses.rows, ids, fresh);
+  for (int64_t i = 0; i < uses.count(); ++i) {
+    const auto users = uses.users(i);
+    const int k = tables_.slot_table_of_row(uses.rows[i]);
+    int32_t& user = known_[ids[i]];
+    if (fresh[i]) {
+      ++rows_seen_[k];
+      user = users[0];
     }
-    counts.push_back(rows.count());
+    if (user == kEverywhere || (users.size() == 1 && users[0] == user)) continue;
+    user = kEverywhere;
+    ++copied_seen_[k];
   }
-  return counts;
 }
 
 int64_t CacheDecider::bytes() const {
@@ -96,7 +104,10 @@ Result<std::vector<RankStep>> CacheDecider::next() {
   RECMILL_CHECK(ready());
   std::vector<RankStep> parts(static_cast<size_t>(ranks_));
   for (size_t k = 0; k < oracles_.size(); ++k) {
-    RECMILL_ASSIGN_OR_RETURN(LookaheadStep decision, oracles_[k].decide());
+    auto made = oracles_[k].decide();
+    failed_ = static_cast<int>(k);
+    if (!made.ok()) return made.status();
+    LookaheadStep decision = *std::move(made);
     number_slots(k, decision);
     for (RankStep& part : parts) part.step = decision.step;
     const auto& fetches = oracles_[k].fetches();

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "lookahead/cache_sizer.h"
+#include "lookahead/known_rows.h"
 #include "lookahead/oracle.h"
 #include "lookahead/step_uses.h"
 #include "lookahead_plan/cache_design.h"
@@ -36,11 +38,17 @@ class CacheDecider {
   /// few, and names a share of them.
   Result<std::vector<RankStep>> next();
 
-  /// Rows of each slot table that it has seen in all steps so far; before the choice.
-  std::vector<int64_t> rows_seen() const;
+  /// Of each slot table the distinct rows of all steps so far, and those of them that several ranks
+  /// use; before the choice.
+  const RowCounts& rows_seen() const { return rows_seen_; }
+  const RowCounts& copied_seen() const { return copied_seen_; }
+  /// How many slots would have done for the part that failed, in which slot table.
+  int64_t slots_asked() const { return oracles_[failed_].slots_asked(); }
+  int failed_slot_table() const { return failed_; }
   int64_t bytes() const;
 
  private:
+  void count(const StepUses& uses);
   void number_slots(size_t slot_table, LookaheadStep& decision) const;
   RowInSlot of_all(size_t slot_table, RowInSlot row) const;
   void tell_uses(const LookaheadStep& decision, const StepUses& uses,
@@ -56,8 +64,13 @@ class CacheDecider {
   const CacheDesign design_;
   bool ended_ = false;
   std::deque<std::vector<StepUses>> uses_;  // of steps that are not decided: [slot tables]
-  CacheSize size_;                          // once there was the choice
-  std::vector<Oracle> oracles_;             // [slot tables], then
+  // Before the choice:
+  KnownRows<int32_t> known_;  // rows, with the only user, or kEverywhere
+  RowCounts rows_seen_, copied_seen_;
+  // After it:
+  CacheSize size_;
+  std::vector<Oracle> oracles_;  // [slot tables]
+  int failed_ = 0;
 };
 
 /// One of the parts of each decider: what the rank does.

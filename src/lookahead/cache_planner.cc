@@ -4,28 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
 #include <utility>
 
 #include "base/saturating.h"
 
 namespace recmill::lookahead {
-namespace {
-
-/// (a * b + more) / c, rounded down.
-int64_t scaled(int64_t a, int64_t b, int64_t c, int64_t more = 0) {
-  const auto quotient = (static_cast<__int128>(a) * b + more) / c;
-  return static_cast<int64_t>(std::min<__int128>(quotient, std::numeric_limits<int64_t>::max()));
-}
-
-}  // namespace
-
 CachePlanner::CachePlanner(const SlotTables& tables, std::vector<int64_t> slot_bytes,
                            const CacheOptions& options)
-    : tables_(tables), slot_bytes_(std::move(slot_bytes)), options_(options) {
-  RECMILL_CHECK(std::ssize(slot_bytes_) == tables.count());
-}
+    : tables_(tables),
+      sizer_(tables, std::move(slot_bytes), options),
+      counts_(static_cast<size_t>(tables.count())) {}
 
 int64_t CachePlanner::most_bytes(int64_t lookahead, int64_t prefetch, int64_t step_rows,
                                  int64_t window_rows) {
@@ -48,67 +36,23 @@ int64_t CachePlanner::bytes() const {
 void CachePlanner::see(std::vector<int64_t> rows, int64_t batch_bytes) {
   RECMILL_CHECK(!ended_);
   if (!oracles_.empty()) return give_oracles(rows);
-  if (seen_.empty()) batch_bytes_ = batch_bytes;
-  count_window(rows);
+  count_window(rows, batch_bytes);
   seen_.push_back(std::move(rows));
 }
 
-void CachePlanner::count_window(std::span<const int64_t> rows) {
-  RowCounts counts =
-      known_after_.empty() ? RowCounts(static_cast<size_t>(tables_.count())) : known_after_.back();
+void CachePlanner::count_window(std::span<const int64_t> rows, int64_t batch_bytes) {
   std::vector<Rows::Number> numbers(rows.size());
   known_.find(rows, numbers);
   for (size_t i = 0; i < rows.size(); ++i) {
     if (numbers[i] != Rows::kNone) continue;
     known_.add(rows[i], static_cast<Rows::Number>(known_.count()));
-    ++counts[tables_.slot_table_of(tables_.table_of(rows[i]))];
+    ++counts_[tables_.slot_table_of(tables_.table_of(rows[i]))];
   }
-  known_after_.push_back(std::move(counts));
-}
-
-int64_t CachePlanner::bytes_of(const RowCounts& rows) const {
-  int64_t bytes = 0;
-  for (size_t k = 0; k < rows.size(); ++k) bytes += rows[k] * slot_bytes_[k];
-  return bytes;
-}
-
-/// Batches of so many steps, those that are fetched ahead beside them, and slots for their rows.
-int64_t CachePlanner::window_bytes(int64_t steps) const {
-  const int64_t ahead = std::min(options_.prefetch, steps - 1);
-  const int64_t slots = bytes_of(known_after_[static_cast<size_t>(steps - 1)]);
-  return (steps + ahead) * batch_bytes_ + std::min(slots, options_.cache.value_or(slots));
-}
-
-bool CachePlanner::window_is_full() const {
-  const int64_t seen = std::ssize(seen_);
-  if (ended_) return true;
-  if (seen == 0) return false;
-  const int64_t lookahead = options_.lookahead.value_or(kDefaultMostLookahead);
-  const int64_t enough = 1 + std::max(lookahead, std::min(options_.prefetch, lookahead) + 1);
-  return seen >= enough || (!options_.lookahead && window_bytes(seen) > options_.memory);
+  sizer_.see(std::ssize(rows), counts_, {}, batch_bytes);
 }
 
 Status CachePlanner::choose() {
-  int64_t steps = std::ssize(seen_);
-  if (!options_.lookahead) {
-    while (steps > 1 && window_bytes(steps) > options_.memory) --steps;
-    if (window_bytes(steps) > options_.memory)
-      return Status::BadRequest(fmt::format(
-          "lookahead.cache: one batch and the rows that it looks up need {} bytes, and {} are free",
-          window_bytes(steps), options_.memory));
-  }
-  // Of a stream that ended before its window was full, the window would have gone on.
-  const bool cut = steps < std::ssize(seen_);
-  const int64_t most = options_.lookahead.value_or(kDefaultMostLookahead);
-  size_.lookahead = cut ? std::min(steps - 1, most) : most;
-  size_.prefetch = std::min(options_.prefetch, size_.lookahead);
-  size_.batches = std::min<int64_t>(size_.lookahead + 1, std::ssize(seen_));
-  for (int64_t x = 0; x < size_.batches; ++x) size_.distinct += std::ssize(seen_[x]);
-  window_rows_ = known_after_[static_cast<size_t>(size_.batches - 1)];
-  size_.rows = std::accumulate(window_rows_.begin(), window_rows_.end(), int64_t{0});
-  const int64_t batches = (size_.lookahead + 1 + size_.prefetch) * batch_bytes_;
-  choose_slots(
-      options_.cache.value_or(std::max(options_.memory - batches, bytes_of(window_rows_))));
+  RECMILL_ASSIGN_OR_RETURN(size_, sizer_.choose());
   for (int k = 0; k < tables_.count(); ++k) {
     // Where every row has a slot none ever has to leave early: as if there were no limit.
     const bool all_fit = size_.slots[k] == tables_.rows_of(k);
@@ -117,20 +61,7 @@ Status CachePlanner::choose() {
   }
   for (const auto& rows : std::exchange(seen_, {})) give_oracles(rows);
   known_ = {};
-  known_after_ = {};
   return {};
-}
-
-/// By the bytes of the first window's rows; no more than there are rows. A slot table of which it
-/// has none counts as one row, and has one slot at least.
-void CachePlanner::choose_slots(int64_t cache) {
-  for (int64_t& rows : window_rows_) rows = std::max<int64_t>(rows, 1);
-  const int64_t bytes = bytes_of(window_rows_);
-  for (int k = 0; k < tables_.count(); ++k) {
-    const int64_t slots = scaled(cache, window_rows_[k], bytes);
-    const int64_t most = std::min<int64_t>(tables_.rows_of(k), std::numeric_limits<int32_t>::max());
-    size_.slots.push_back(std::clamp<int64_t>(slots, 1, most));
-  }
 }
 
 void CachePlanner::give_oracles(std::span<const int64_t> rows) {
@@ -151,7 +82,7 @@ void CachePlanner::give_oracles(std::span<const int64_t> rows) {
 Result<std::shared_ptr<const LookaheadStep>> CachePlanner::next() {
   using Plan = std::shared_ptr<const LookaheadStep>;
   if (oracles_.empty()) {
-    if (!window_is_full() || seen_.empty()) return Plan();
+    if (!sizer_.is_full(ended_) || seen_.empty()) return Plan();
     RECMILL_RETURN_IF_ERROR(choose());
   }
   if (ended_ && !std::exchange(told_end_, true))
@@ -160,7 +91,7 @@ Result<std::shared_ptr<const LookaheadStep>> CachePlanner::next() {
   std::vector<LookaheadStep> decisions;
   for (int k = 0; k < tables_.count(); ++k) {
     auto decision = oracles_[k].decide();
-    if (!decision.ok()) return too_few(decision.status(), k);
+    if (!decision.ok()) return sizer_.too_few(decision.status(), oracles_[k].slots_asked(), k);
     decisions.push_back(*std::move(decision));
   }
   if (decisions.size() == 1) return std::make_shared<const LookaheadStep>(std::move(decisions[0]));
@@ -192,15 +123,6 @@ LookaheadStep CachePlanner::merged(std::span<const LookaheadStep> decisions) con
     all.critical += of.critical;
   }
   return all;
-}
-
-/// Names the bytes with which the slot table would have had as many slots as it needed.
-Status CachePlanner::too_few(const Status& of_oracle, int slot_table) const {
-  const int64_t needed = oracles_[slot_table].slots_asked();
-  const int64_t window = window_rows_[slot_table];
-  const int64_t bytes = scaled(needed, bytes_of(window_rows_), window, window - 1);
-  return Status::BadRequest(
-      fmt::format("lookahead.cache: {}; needs at least {} bytes", of_oracle.message(), bytes));
 }
 
 }  // namespace recmill::lookahead

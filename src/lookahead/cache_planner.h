@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "lookahead/cache_sizer.h"
 #include "lookahead/oracle.h"
 #include "lookahead_plan/cache_size.h"
 #include "lookahead_plan/lookahead_step.h"
@@ -15,15 +16,6 @@
 #include "lookahead_plan/slot_tables.h"
 
 namespace recmill::lookahead {
-
-inline constexpr int64_t kDefaultMostLookahead = 200;
-
-struct CacheOptions {
-  std::optional<int64_t> lookahead = std::nullopt;  // L; none: the largest up to 200 that fits
-  int64_t prefetch = 4;                             // P
-  std::optional<int64_t> cache = std::nullopt;      // bytes of slots; none: what the window leaves
-  int64_t memory = 0;  // bytes that the window and, where `cache` is none, the slots may take
-};
 
 /// Plans the steps of a stream for one rank alone: chooses the window and the slots by its first
 /// steps, and lets an oracle for each slot table decide. No thread, no clock.
@@ -53,33 +45,23 @@ class CachePlanner {
   int64_t bytes() const;
 
  private:
-  /// How many of some rows each slot table has.
-  using RowCounts = std::vector<int64_t>;  // [slot tables]
   struct Nothing {};
   using Rows = RowIndex<Nothing>;
 
-  bool window_is_full() const;
-  void count_window(std::span<const int64_t> rows);
+  void count_window(std::span<const int64_t> rows, int64_t batch_bytes);
   Status choose();
-  void choose_slots(int64_t cache);
-  int64_t bytes_of(const RowCounts& rows) const;
-  int64_t window_bytes(int64_t steps) const;
   void give_oracles(std::span<const int64_t> rows);
   LookaheadStep merged(std::span<const LookaheadStep> decisions) const;
-  Status too_few(const Status& of_oracle, int slot_table) const;
 
   const SlotTables& tables_;
-  const std::vector<int64_t> slot_bytes_;
-  const CacheOptions options_;
+  CacheSizer sizer_;
   CacheSize size_;
   bool ended_ = false, told_end_ = false;
   // Before the choice:
-  int64_t batch_bytes_ = 0;                 // of the first step
   std::vector<std::vector<int64_t>> seen_;  // steps
   Rows known_;                              // their distinct rows
-  std::vector<RowCounts> known_after_;      // [seen steps]
+  RowCounts counts_;                        // of known_
   // After it:
-  RowCounts window_rows_;        // of the first window
   std::vector<Oracle> oracles_;  // [slot tables]
 };
 

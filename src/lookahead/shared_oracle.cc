@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "lookahead/cache_sizer.h"
+
 namespace recmill::lookahead {
 
 std::vector<StepUses> split_uses(const StepUses& uses, const DeciderOf& decider_of, int ranks) {
@@ -33,9 +35,7 @@ int64_t copied_part(std::span<const StepUses> window, int ranks, int64_t slots) 
       ++copied;
     }
   }
-  const int64_t alone = (std::ssize(users) - copied + ranks - 1) / ranks;
-  if (copied + alone == 0) return std::max<int64_t>(1, slots / 2);
-  return std::clamp<int64_t>(slots * copied / (copied + alone), 1, std::max<int64_t>(1, slots - 1));
+  return copied_share(copied, std::ssize(users) - copied, ranks, slots);
 }
 
 SharedOracle::SharedOracle(const OracleOptions& options, DeciderOf decider_of)

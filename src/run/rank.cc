@@ -52,7 +52,7 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run
   }
   if (run.options.device != DeviceKind::cpu)
     return make_gpu_store(run, gpu, communicator, pool, files);
-  if (has_cache(run)) return make_cached_store(run, pool, files);
+  if (has_cache(run)) return make_cached_store(run, communicator, pool, files);
   RECMILL_ASSIGN_OR_RETURN(auto kernels, choose_kernels(run, files));
   if (run.options.embedding.store == StoreKind::placed) {
     RECMILL_CHECK(run.placed != nullptr, run.options.name);
@@ -185,8 +185,14 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
         std::move(parameters), std::move(beside));
   }
   RECMILL_RETURN_IF_ERROR(rank.trainer->load_parameters());
-  if (way == Way::engine && has_cache(run))
-    rank.make_planner = [&run, &pool] { return make_step_planner(run, free_beside(run), pool); };
+  if (way == Way::engine && has_cache(run)) {
+    if (run.ranks > 1) {
+      RECMILL_ASSIGN_OR_RETURN(rank.planning, communicator.duplicate());
+    }
+    rank.make_planner = [&run, &pool, planning = rank.planning.get()] {
+      return make_step_planner(run, free_beside(run) / run.ranks, planning, pool);
+    };
+  }
   rank.unseen_means = UnseenMeans::make(run.graph, run.spec, *rank.store, communicator);
   return rank;
 }

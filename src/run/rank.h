@@ -39,6 +39,7 @@ struct Rank {
   LearningRate learning_rate;
   std::unique_ptr<Trainer> trainer;           // refers to all of the above
   std::unique_ptr<UnseenMeans> unseen_means;  // null: no table asks for them
+  std::unique_ptr<Communicator> planning;     // between planners of several ranks; else null
   /// Of each data stage: what plans the steps of a store that looks ahead; null: nothing does.
   std::function<std::unique_ptr<StepPlanner>()> make_planner;
 };

@@ -38,8 +38,7 @@ Status check_training(const TrainOptions& train) {
 /// Why the run has one rank; empty: it may have several.
 std::string one_rank_of(const RunOptions& options) {
   const StoreKind store = options.embedding.store;
-  const bool one = store == StoreKind::plain || store == StoreKind::cached;
-  return one ? fmt::format("embedding.store = \"{}\"", name_of(store)) : "";
+  return store == StoreKind::plain ? fmt::format("embedding.store = \"{}\"", name_of(store)) : "";
 }
 
 }  // namespace
@@ -103,13 +102,14 @@ Status check_cache(const RunOptions& options) {
   if (options.placement.replan_every > 0)
     return refuse("placement.replan_every", "moving rows between ranks");
   if (!options.placement.plan.empty()) return refuse("placement.plan", "a placement plan");
-  const auto is_column = [](std::optional<Sharding> sharding) {
-    return sharding == Sharding::column;
+  const auto check_hash = [&](const std::string& key, std::optional<Sharding> sharding) {
+    if (sharding.value_or(Sharding::hash) == Sharding::hash) return Status();
+    return refuse(key, fmt::format("\"{}\"", name_of(*sharding)));
   };
-  if (is_column(options.embedding.sharding)) return refuse("embedding.sharding", "\"column\"");
+  RECMILL_RETURN_IF_ERROR(check_hash("embedding.sharding", options.embedding.sharding));
   for (size_t t = 0; t < options.tables.size(); ++t)
-    if (is_column(options.tables[t].sharding))
-      return refuse(fmt::format("tables[{}].sharding", t), "\"column\"");
+    RECMILL_RETURN_IF_ERROR(
+        check_hash(fmt::format("tables[{}].sharding", t), options.tables[t].sharding));
   return {};
 }
 

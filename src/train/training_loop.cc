@@ -36,11 +36,18 @@ Result<LoopOutcome> TrainingLoop::run() {
     }
   }
   const auto stage = make_data_stage(run_, rank_, schedule, state_.position);
+  Result<LoopOutcome> outcome = go_through(*stage);
+  // The stages of other ranks may wait for this one, and this one's for them.
+  if (!outcome.ok()) communicator_.abort(outcome.status());
+  return outcome;
+}
+
+Result<LoopOutcome> TrainingLoop::go_through(DataStage& stage) {
   RECMILL_RETURN_IF_ERROR(communicator_.barrier());
   rank_.trainer->stages().clock().restart();
   while (!stop_) {
     rank_.trainer->stages().enter(Stage::data);
-    auto next = stage->next();
+    auto next = stage.next();
     if (!next.ok()) return end_by(next.status());
     auto batch = *std::move(next);
     if (batch == nullptr) break;
@@ -51,7 +58,7 @@ Result<LoopOutcome> TrainingLoop::run() {
     } else {
       RECMILL_RETURN_IF_ERROR(evaluate(*batch));
     }
-    stage->recycle(std::move(batch));
+    stage.recycle(std::move(batch));
   }
   // Whoever interrupts a run wants to go on from there.
   rank_.trainer->stages().enter(Stage::checkpoint);

@@ -48,6 +48,7 @@ class TrainingLoop {
   Result<LoopOutcome> run();
 
  private:
+  Result<LoopOutcome> go_through(DataStage& stage);
   Status end_by(const Status& why);
   void tell_of_cache(const RankBatch& batch);
   Status train(const RankBatch& batch);

@@ -48,12 +48,11 @@ size_t first_difference(std::span<const T> a, std::span<const T> b) {
   return i;
 }
 
-Status train_and_score(const ResolvedRun& run, Rank& rank, Communicator& communicator,
-                       const std::function<Status()>& each_batch, Trace& trace) {
-  const auto stage = make_data_stage(run, rank, run.schedule(communicator.rank()));
+Status go_through(DataStage& stage, Rank& rank, Communicator& communicator,
+                  const std::function<Status()>& each_batch, Trace& trace) {
   Scores scores;
   while (true) {
-    RECMILL_ASSIGN_OR_RETURN(auto batch, stage->next());
+    RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
     if (batch == nullptr) break;
     const int64_t iteration = batch->before.iteration;
     const bool training = batch->purpose == store::Purpose::train;
@@ -66,8 +65,19 @@ Status train_and_score(const ResolvedRun& run, Rank& rank, Communicator& communi
       RECMILL_RETURN_IF_ERROR(gather_scores(communicator, *batch, step, scores));
       trace.evaluation.insert(trace.evaluation.end(), scores.logits.begin(), scores.logits.end());
     }
-    stage->recycle(std::move(batch));
+    stage.recycle(std::move(batch));
     RECMILL_RETURN_IF_ERROR(each_batch());
+  }
+  return {};
+}
+
+Status train_and_score(const ResolvedRun& run, Rank& rank, Communicator& communicator,
+                       const std::function<Status()>& each_batch, Trace& trace) {
+  const auto stage = make_data_stage(run, rank, run.schedule(communicator.rank()));
+  if (const Status status = go_through(*stage, rank, communicator, each_batch, trace);
+      !status.ok()) {
+    communicator.abort(status);  // stages of ranks may wait for each other
+    return status;
   }
   RECMILL_RETURN_IF_ERROR(settle(rank));
   const std::span<const float> parameters = rank.trainer->parameters();

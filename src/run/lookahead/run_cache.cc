@@ -13,7 +13,10 @@
 #include "run/chosen_kernels.h"
 #include "run/sample_lookups.h"
 #include "step/data/cache_step_planner.h"
+#include "step/data/sharded_step_planner.h"
 #include "store/cached/cached_store.h"
+#include "store/cached/home_ranks.h"
+#include "store/cached/sharded_cached_store.h"
 #include "store/tables/table_rows.h"
 #include "table/home/embedded_home.h"
 
@@ -24,10 +27,20 @@ bool has_cache(const ResolvedRun& run) {
 }
 
 Result<std::unique_ptr<store::EmbeddingStore>> make_cached_store(const ResolvedRun& run,
+                                                                 Communicator& communicator,
                                                                  ThreadPool& pool, Files& files) {
   const auto seed = static_cast<uint64_t>(run.options.train.seed);
   RECMILL_ASSIGN_OR_RETURN(auto kernels, choose_kernels(run, files));
-  RECMILL_ASSIGN_OR_RETURN(auto tables, store::create_tables(run.spec, seed, 0, 1, pool));
+  const store::HomeRanks homes(run.spec, communicator.ranks());
+  RECMILL_ASSIGN_OR_RETURN(
+      auto tables, store::create_tables(run.spec, seed, homes.shares(communicator.rank()), pool));
+  if (communicator.ranks() > 1) {
+    RECMILL_ASSIGN_OR_RETURN(auto store,
+                             store::ShardedCachedStore::create(
+                                 run.spec, seed, table::make_embedded_home(std::move(tables), pool),
+                                 communicator, pool, {}, std::move(kernels)));
+    return std::unique_ptr<store::EmbeddingStore>(std::move(store));
+  }
   return std::unique_ptr<store::EmbeddingStore>(std::make_unique<store::CachedStore>(
       run.spec, seed, table::make_embedded_home(std::move(tables), pool), pool,
       std::move(kernels)));
@@ -37,23 +50,26 @@ namespace {
 
 lookahead::CacheOptions cache_options(const ResolvedRun& run, int64_t free) {
   const LookaheadOptions& of = run.options.lookahead;
-  return {of.batches, of.prefetch, of.cache, free};
+  return {of.batches, of.prefetch, of.cache, free, run.ranks, of.design};
 }
 
 }  // namespace
 
 std::unique_ptr<StepPlanner> make_step_planner(const ResolvedRun& run, int64_t free,
-                                               ThreadPool& pool) {
-  if (!has_cache(run)) return nullptr;
-  return std::make_unique<CacheStepPlanner>(
-      run.spec, store::CachedStore::slot_bytes(run.spec, SlotTables(run.spec)),
-      cache_options(run, free), pool);
+                                               Communicator* communicator, ThreadPool& pool) {
+  auto slot_bytes = store::CachedStore::slot_bytes(run.spec, SlotTables(run.spec));
+  if (run.ranks > 1)
+    return std::make_unique<ShardedStepPlanner>(run.spec, std::move(slot_bytes),
+                                                cache_options(run, free), pool, *communicator);
+  return std::make_unique<CacheStepPlanner>(run.spec, std::move(slot_bytes),
+                                            cache_options(run, free), pool);
 }
 
 void cache_need(const ResolvedRun& run, int64_t free, MemoryLedger& ledger) {
   if (!has_cache(run)) return;
+  free /= run.ranks;
   const lookahead::CacheOptions of = cache_options(run, free);
-  const int64_t samples = run.options.train.batch_size;
+  const int64_t samples = (run.options.train.batch_size + run.ranks - 1) / run.ranks;
   const auto of_features = sample_lookups(run);
   std::vector<int64_t> lookups(run.spec.tables.size());
   for (size_t f = 0; f < of_features.size(); ++f)
@@ -70,10 +86,13 @@ void cache_need(const ResolvedRun& run, int64_t free, MemoryLedger& ledger) {
   for (int k = 0; k < tables.count(); ++k)
     rows = saturating_sum({rows, saturating_product({tables.rows_of(k), slot_bytes[k]})});
   rows = std::min(rows, of.cache.value_or(std::max<int64_t>(free - batches, 0)));
-  ledger.items.push_back({"batches looked ahead", 0, batches, /*certain=*/false});
-  ledger.items.push_back({"what is known of their rows, at most", 0,
-                          CacheStepPlanner::most_bytes(run.spec, of, lookups), /*certain=*/false});
-  ledger.items.push_back({"cached rows and optimizer state", 0, rows, of.cache.has_value()});
+  const int64_t known = CacheStepPlanner::most_bytes(run.spec, of, lookups);
+  for (int rank = 0; rank < run.ranks; ++rank) {
+    ledger.items.push_back({"batches looked ahead", rank, batches, /*certain=*/false});
+    ledger.items.push_back(
+        {"what is known of their rows, at most", rank, known, /*certain=*/false});
+    ledger.items.push_back({"cached rows and optimizer state", rank, rows, of.cache.has_value()});
+  }
 }
 
 Json to_json(const MovedRows& moved) {

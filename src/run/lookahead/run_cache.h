@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/json/json_fwd.h"
 #include "base/status.h"
+#include "comm/communicator.h"
 #include "device/thread_pool.h"
 #include "lookahead_plan/cache_size.h"
 #include "lookahead_plan/moved_rows.h"
@@ -20,14 +21,15 @@ namespace recmill::train {
 
 bool has_cache(const ResolvedRun& run);
 
-/// Of one rank; rows are stored in the process.
+/// Collective. Rows are stored in the processes of the ranks, each at its home.
 Result<std::unique_ptr<store::EmbeddingStore>> make_cached_store(const ResolvedRun& run,
+                                                                 Communicator& communicator,
                                                                  ThreadPool& pool, Files& files);
 
-/// What a window asks for plans; null: the run has no cache. `free` bytes are what the run leaves
-/// of the machine's memory.
+/// What a window asks for plans. `free` bytes are what the run leaves of the machine's memory.
+/// `communicator`: between the planners of several ranks alone, else not used; outlives it.
 std::unique_ptr<StepPlanner> make_step_planner(const ResolvedRun& run, int64_t free,
-                                               ThreadPool& pool);
+                                               Communicator* communicator, ThreadPool& pool);
 
 /// Adds what the run takes beside the tables of its store's home, batches and rows of the window
 /// among it, where `free` bytes are left for that. What only the data says is at most so much.

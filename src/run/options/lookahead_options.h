@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "lookahead/oracle.h"
+#include "lookahead_plan/cache_design.h"
 #include "schema/options.h"
 #include "schema/size_range.h"
 
@@ -16,6 +17,7 @@ struct LookaheadOptions {
   std::optional<int64_t> batches;
   int64_t prefetch = 4;
   std::optional<int64_t> cache;
+  CacheDesign design = CacheDesign::forward;
 };
 template <typename Visitor>
 void describe(Visitor& v, LookaheadOptions& o) {
@@ -27,9 +29,15 @@ void describe(Visitor& v, LookaheadOptions& o) {
   v("prefetch", o.prefetch,
     "batches whose rows are fetched ahead of training, at most lookahead.batches", at_least(0));
   v("cache", o.cache,
-    "bytes of the cache's rows with their state; by default as many as all rows take, or what the "
-    "rest of the run leaves free",
+    "bytes of the cache's rows with their state, at each rank; by default as many as all rows "
+    "take, "
+    "or what the rest of the run leaves free",
     size_range());
+  v("design", o.design,
+    "which of several ranks have a row in their cache: all; all, but for rows that one rank uses "
+    "alone (lrpp); the one that a hash names (partitioned); or one that uses the row, which goes "
+    "on "
+    "to another when that no longer does (forward)");
 }
 
 }  // namespace recmill::train

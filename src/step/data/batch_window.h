@@ -26,6 +26,8 @@ class BatchWindow {
   Status add(std::unique_ptr<RankBatch> batch);
   /// No batch follows.
   void end();
+  /// Whether its batches leave where reading fails behind them.
+  bool outlives_failure() const { return planner_ == nullptr || planner_->outlives_failure(); }
   /// The oldest batch, with its plan; null: more have to come first, or none is left. Requests have
   /// no plan: they are no step of the stream.
   Result<std::unique_ptr<RankBatch>> take();

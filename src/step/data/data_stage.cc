@@ -59,6 +59,7 @@ Status DataStage::produce() {
     const Result<bool> there = source_->next(*batch);
     Status failure = there.status();
     if (failure.ok() && *there) failure = window_.add(std::move(batch));
+    if (!failure.ok() && !window_.outlives_failure()) return failure;
     const bool ended = !failure.ok() || !*there;
     if (ended) window_.end();
     RECMILL_ASSIGN_OR_RETURN(const bool wanted, hand_on());

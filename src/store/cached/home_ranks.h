@@ -7,6 +7,7 @@
 #include "lookahead_plan/slot_tables.h"
 #include "schema/table_spec.h"
 #include "table/row_share.h"
+#include "table/table_share.h"
 
 namespace recmill::store {
 
@@ -26,6 +27,13 @@ class HomeRanks {
     return shares_[table].owner(row - tables_.begin(table));
   }
   const SlotTables& tables() const { return tables_; }
+  /// What is stored at a rank [tables].
+  std::vector<table::TableShare> shares(int rank) const {
+    std::vector<table::TableShare> shares;
+    for (const table::RowShare& share : shares_)
+      shares.emplace_back(table::RowShare(share.rows(), rank, ranks_));
+    return shares;
+  }
 
  private:
   const SlotTables tables_;

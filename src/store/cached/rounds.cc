@@ -20,15 +20,16 @@ void Rounds::begin(int64_t prefetch) {
 
 bool Rounds::is_ready(int64_t step) const {
   if (rest_ >= step - 1) return true;
-  if (rest_ == kNone || rest_ < step - 2 || rest_is_needed_) return false;
-  return critical_ == step - 1 || !plans_.front()->any_critical;
+  if (rest_ == kNone) return false;
+  if (waits_.step_for_rest && (rest_ < step - 2 || rest_is_needed_)) return false;
+  return !waits_.step_for_first || critical_ == step - 1 || !plans_.front()->any_critical;
 }
 
 std::optional<Rounds::Round> Rounds::next() const {
   if (!has_begun_ || plans_.empty()) return std::nullopt;
   const Plan& plan = plans_.front();
   if (rest_ == kNone) return Round{Kind::before, plan};
-  if (done_ < plan->step) return std::nullopt;
+  if (waits_.round_for_end && done_ < plan->step) return std::nullopt;
   const bool first = plan->any_critical && critical_ < plan->step;
   return Round{first ? Kind::critical : Kind::rest, plan};
 }

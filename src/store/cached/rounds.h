@@ -12,6 +12,14 @@
 
 namespace recmill::store {
 
+/// What rounds and training wait for. Tests take one after the other away, to see that each is
+/// needed.
+struct RoundWaits {
+  bool round_for_end = true;   // of the step
+  bool step_for_first = true;  // the first round after the step before
+  bool step_for_rest = true;   // and the rest of the one before that, or with P = 0 of that one
+};
+
 /// Is told of plans and of steps that are over, and says which round is next. Every rank takes part
 /// in every round, and all come to the same order, since rounds follow from steps alone: those
 /// before step 0, then of each step that is over the first round, where there is one, and the rest.
@@ -23,6 +31,8 @@ class Rounds {
     Kind kind = Kind::before;
     Plan plan;
   };
+
+  explicit Rounds(const RoundWaits& waits = {}) : waits_(waits) {}
 
   /// Of the next step.
   void plan(Plan plan);
@@ -41,6 +51,7 @@ class Rounds {
 
  private:
   static constexpr int64_t kNone = -2;
+  const RoundWaits waits_;
   bool has_begun_ = false;
   bool rest_is_needed_ = false;  // by the next step: P = 0
   int64_t done_ = -1, critical_ = -1, rest_ = kNone;

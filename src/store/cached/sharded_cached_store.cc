@@ -184,6 +184,7 @@ Status ShardedCachedStore::lookup(Prepared& prepared, Output output, Stream& str
   const int64_t step = work.plan->step;
   RECMILL_RETURN_IF_ERROR(rounds_.wait_until_ready(step, size_.prefetch));
   RECMILL_RETURN_IF_ERROR(inner_->lookup(*work.inner, output, stream));
+  if (std::exchange(looked_up_, step) != step) count_lookups(*work.plan->of_rank);
   if (batch.purpose != Purpose::train) rounds_.done(step);
   return {};
 }
@@ -197,8 +198,28 @@ Status ShardedCachedStore::update(std::span<const Update> updates, const Step& s
   RECMILL_RETURN_IF_ERROR(inner_->update(inner, step, stream));
   const StepPlan& plan = *Batches::work_of(updates[0]).plan;
   slots_->note_updated(plan.of_rank->held);
+  count_sums(*plan.of_rank);
   rounds_.done(plan.step);
   return {};
+}
+
+/// Once a step: weights of rows that another rank has.
+void ShardedCachedStore::count_lookups(const RankStep& step) {
+  for (const RowInSlot& row : step.uses)
+    weights_ += row.holder != kEverywhere && row.holder != communicator_.rank() ? 1 : 0;
+}
+
+/// Of rows that all have, sums meet at their home, which sends the new weights to all.
+void ShardedCachedStore::count_sums(const RankStep& step) {
+  const auto changes = [&](const RowInSlot& row) { return !homes_.tables().is_frozen(row.row); };
+  const int rank = communicator_.rank();
+  for (const RowInSlot& row : step.uses) {
+    const int32_t meet = row.holder == kEverywhere ? homes_.of(row.row) : row.holder;
+    gradients_ += meet != rank && changes(row) ? 1 : 0;
+  }
+  for (const RowInSlot& row : step.held)
+    if (row.holder == kEverywhere && homes_.of(row.row) == rank && changes(row))
+      weights_ += communicator_.ranks() - 1;
 }
 
 /// Puts what was updated in slots, where it stays. Collective, within RoundThread::call().
@@ -364,6 +385,8 @@ StoreStats ShardedCachedStore::stats() const {
   StoreStats stats = is_open_ ? inner_->stats() : StoreStats();
   stats.lookups += outside_.lookups();
   stats.moved = rounds_.moved();
+  stats.moved.gradients = gradients_;
+  stats.moved.weights = weights_;
   return stats;
 }
 

@@ -68,6 +68,8 @@ class ShardedCachedStore final : public EmbeddingStore {
   Status begin_step(const StepPlan& plan);
   RowInSlot in_inner(const RowInSlot& row) const;
   Status prepare_in_slots(const Batch& batch, Work& work);
+  void count_lookups(const RankStep& step);
+  void count_sums(const RankStep& step);
   Status bring_home();
   Status bring_home(std::span<const RowInSlot> rows);
   Status fetch_from_homes(std::span<const RowInSlot> rows, RowRecords& records);
@@ -92,11 +94,14 @@ class ShardedCachedStore final : public EmbeddingStore {
   std::unique_ptr<Slots> slots_;      // of inner_
   std::atomic<bool> is_open_{false};  // all are there
   bool has_rows_ = false;             // allocate() was called
+  int64_t looked_up_ = -1;            // step of the last lookup
   Batches batches_;
   std::shared_ptr<const RankStep> last_;  // step that was prepared
   std::vector<RowInSlot> inner_uses_;     // of last_
   SlotBatches slot_batches_;              // of last_
   OutsideLookups outside_;
+  // Rows that crossed ranks: sums of lookups here, and weights.
+  std::atomic<int64_t> gradients_{0}, weights_{0};
   RoundThread rounds_;  // last: ends before what it uses
 };
 
