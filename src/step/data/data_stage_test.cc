@@ -436,6 +436,36 @@ TEST(DataStage, tells_an_error_behind_the_batches_that_came_before_it) {
   }
 }
 
+/// Every other batch is of an evaluation. Counts those that it is given to be used again.
+class AlternatingSource final : public BatchSource {
+ public:
+  explicit AlternatingSource(int64_t& of_evaluations) : of_evaluations_(of_evaluations) {}
+  Result<bool> next(RankBatch& batch) override {
+    of_evaluations_ += batch.purpose == Purpose::evaluate ? 1 : 0;
+    batch.purpose = made_ % 2 == 0 ? Purpose::train : Purpose::evaluate;
+    return ++made_ <= 100;
+  }
+
+ private:
+  int64_t& of_evaluations_;
+  int64_t made_ = 0;
+};
+
+TEST(DataStage, uses_no_batch_of_an_evaluation_again_where_it_looks_ahead) {
+  for (const int64_t ahead : {0, 1, 7}) {
+    SmallStore store;
+    int64_t of_evaluations = 0, batches = 0;
+    {
+      DataStage stage(std::make_unique<AlternatingSource>(of_evaluations), BatchWindow(ahead),
+                      store, nullptr, 1);
+      for (auto batch = stage.next(); *batch != nullptr; batch = stage.next(), ++batches)
+        stage.recycle(*std::move(batch));
+    }
+    EXPECT_EQ(batches, 100);
+    EXPECT_EQ(of_evaluations > 0, ahead == 0) << ahead;
+  }
+}
+
 TEST(DataStage, may_end_before_its_stream_does) {
   for (const int64_t ahead : {0, 2}) {
     Data data(/*grows=*/true);
