@@ -141,6 +141,8 @@ void CacheDecider::tell_uses(const LookaheadStep& decision, const StepUses& uses
     for (const int32_t user : uses.users(i)) parts[user].uses.push_back(row);
     if (row.holder != kEverywhere) {
       parts[row.holder].held.push_back(row);
+      for (const int32_t user : uses.users(i))
+        if (user != row.holder) parts[row.holder].lent.push_back({user, row});
     } else {
       for (RankStep& part : parts) part.held.push_back(row);
     }
@@ -196,6 +198,7 @@ template <typename Part, typename Use>
 void each_list(Part& part, const Use& use) {
   use(part.uses);
   use(part.held);
+  use(part.lent);
   use(part.leave);
   for (auto* moves : {&part.critical, &part.rest, &part.before}) {
     use(moves->out);
@@ -206,7 +209,7 @@ void each_list(Part& part, const Use& use) {
 struct Head {
   int64_t step = 0;
   int64_t any_critical = 0;
-  int64_t counts[9] = {};  // in the order of each_list()
+  int64_t counts[10] = {};  // in the order of each_list()
 };
 
 }  // namespace
@@ -225,6 +228,7 @@ RankStep merged(std::span<const RankStep> parts) {
     all.any_critical = all.any_critical || part.any_critical;
     take(part.uses, all.uses);
     take(part.held, all.held);
+    take(part.lent, all.lent);
     take(part.leave, all.leave);
     take_moves(part.critical, all.critical);
     take_moves(part.rest, all.rest);

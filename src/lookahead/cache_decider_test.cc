@@ -116,6 +116,7 @@ TEST(CacheDecider, gives_parts_that_ranks_can_carry_out_in_each_design) {
   const SlotTables tables(three_tables());
   ASSERT_EQ(tables.count(), 2);
   int critical = 0;
+  int64_t lent = 0, borrowed = 0;
   for (uint64_t seed = 0; seed < 800; ++seed) {
     std::mt19937_64 random(seed);
     const int ranks = 2 + static_cast<int>(random() % 3);
@@ -161,6 +162,13 @@ TEST(CacheDecider, gives_parts_that_ranks_can_carry_out_in_each_design) {
           }
           EXPECT_EQ(at, steps[rank].uses.size());
           for (const RowInSlot& held : steps[rank].held) EXPECT_TRUE(plain.has(rank, held));
+          for (const auto& [user, row] : steps[rank].lent) {
+            EXPECT_EQ(row.holder, rank);
+            EXPECT_EQ(std::ranges::count(steps[user].uses, row), 1);
+          }
+          lent += std::ssize(steps[rank].lent);
+          for (const RowInSlot& use : steps[rank].uses)
+            borrowed += use.holder != rank && use.holder != kEverywhere ? 1 : 0;
         }
         critical += steps[0].any_critical ? 1 : 0;
         if (steps[0].any_critical) plain.carry_out(steps, &RankStep::critical);
@@ -184,6 +192,7 @@ TEST(CacheDecider, gives_parts_that_ranks_can_carry_out_in_each_design) {
     EXPECT_TRUE(plain.is_empty());
   }
   EXPECT_GT(critical, 500);
+  EXPECT_EQ(lent, borrowed);
 }
 
 }  // namespace

@@ -31,6 +31,13 @@ struct RowMoves {
   bool operator==(const RowMoves&) const = default;
 };
 
+/// A row that another rank looks up.
+struct RowLent {
+  int64_t user = 0;  // that rank
+  RowInSlot row;
+  auto operator<=>(const RowLent&) const = default;
+};
+
 /// When a step is over, ranks move rows in two rounds, in which all take part: first what the next
 /// step needs, or the second round.
 struct RankStep {
@@ -39,6 +46,8 @@ struct RankStep {
   std::vector<RowInSlot> uses = {};
   /// Rows in slots of this rank that any rank looks up.
   std::vector<RowInSlot> held = {};
+  /// Rows in slots of this rank alone whose weights other ranks look up, by rank.
+  std::vector<RowLent> lent = {};
   /// Rows whose slots at this rank are free once they are copied out.
   std::vector<RowInSlot> leave = {};
   bool any_critical = false;  // of all ranks: whether there is a first round

@@ -8,7 +8,6 @@
 
 #include "comm/gather_values.h"
 #include "store/batch_check.h"
-#include "store/table_store.h"
 #include "store/tables/table_rows.h"
 #include "table/home/image_snapshot.h"
 #include "table/placed_tables.h"
@@ -107,7 +106,7 @@ Status ShardedCachedStore::open(const CacheSize& size) {
   of_ = of.get();
   host_ = host.get();
   slots_ = std::make_unique<Slots>(model_, homes_.tables(), seed_, *of, size.copied_slots);
-  inner_ = make_table_store(std::move(of), std::move(host), communicator_, options_, {});
+  inner_ = std::make_unique<ShardedStore>(std::move(of), std::move(host), communicator_, options_);
   rounds_.open(*slots_);
   is_open_ = true;
   return {};
@@ -126,6 +125,33 @@ RowInSlot ShardedCachedStore::in_inner(const RowInSlot& row) const {
   return {row.row, static_cast<int32_t>(before + row.slot), row.holder};
 }
 
+/// Both ranks know alike which rows one lends to the other.
+std::shared_ptr<const UnaskedRows> ShardedCachedStore::unasked_rows(const RankStep& step) const {
+  const auto ranks = static_cast<size_t>(communicator_.ranks());
+  const auto tables = static_cast<size_t>(homes_.tables().tables());
+  using Lists = std::vector<std::vector<std::vector<int64_t>>>;  // [ranks][tables]
+  Lists out(ranks, Lists::value_type(tables)), in = out;
+  const auto add = [&](const RowInSlot& row, std::vector<std::vector<int64_t>>& lists) {
+    const int64_t copied = size_.copied_slots[slots_->slot_table_of(row)];
+    lists[homes_.tables().table_of(row.row)].push_back(copied + row.slot);
+  };
+  for (const RowLent& lent : step.lent) add(lent.row, out[lent.user]);
+  for (const RowInSlot& row : step.uses)
+    if (row.holder != kEverywhere && row.holder != communicator_.rank()) add(row, in[row.holder]);
+  auto rows = std::make_shared<UnaskedRows>();
+  for (const auto& [lists, to] : {std::pair{&out, &rows->out}, {&in, &rows->in}}) {
+    for (auto& of_rank : *lists) {
+      GroupedIds& ids = to->emplace_back();
+      for (auto& slots : of_rank) {
+        std::ranges::sort(slots);
+        ids.ids.insert(ids.ids.end(), slots.begin(), slots.end());
+        ids.ends.push_back(std::ssize(ids.ids));
+      }
+    }
+  }
+  return rows;
+}
+
 Status ShardedCachedStore::begin_step(const StepPlan& plan) {
   const auto& step = plan.of_rank;
   RECMILL_CHECK(plan.cache != nullptr);
@@ -138,6 +164,7 @@ Status ShardedCachedStore::begin_step(const StepPlan& plan) {
   inner_uses_.clear();
   for (const RowInSlot& row : step->uses) inner_uses_.push_back(in_inner(row));
   slot_batches_.begin(step->step, inner_uses_, pool_);
+  if (host_ == nullptr) unasked_ = unasked_rows(*step);
   rounds_.plan(step);
   return {};
 }
@@ -148,7 +175,7 @@ Status ShardedCachedStore::prepare_in_slots(const Batch& batch, Work& work) {
   RECMILL_RETURN_IF_ERROR(slot_batches_.replace_rows(*batch.sparse, work.in_slots, pool_));
   Batch inner = batch;
   inner.sparse = &work.in_slots;
-  RECMILL_ASSIGN_OR_RETURN(work.inner, inner_->prepare(inner));
+  RECMILL_ASSIGN_OR_RETURN(work.inner, inner_->prepare(inner, unasked_));
   return {};
 }
 

@@ -25,6 +25,7 @@
 #include "store/embedding_store.h"
 #include "store/sharded/host_rows.h"
 #include "store/sharded/sharded_options.h"
+#include "store/sharded/sharded_store.h"
 #include "store/tables/prepared_batches.h"
 #include "store/tables/rank_tables.h"
 #include "table/home/row_home.h"
@@ -67,6 +68,7 @@ class ShardedCachedStore final : public EmbeddingStore {
   Status allocate();
   Status begin_step(const StepPlan& plan);
   RowInSlot in_inner(const RowInSlot& row) const;
+  std::shared_ptr<const UnaskedRows> unasked_rows(const RankStep& step) const;
   Status prepare_in_slots(const Batch& batch, Work& work);
   void count_lookups(const RankStep& step);
   void count_sums(const RankStep& step);
@@ -90,15 +92,16 @@ class ShardedCachedStore final : public EmbeddingStore {
   CacheSize size_;
   HostRows* host_ = nullptr;  // of inner_; null: ranks share no memory
   RankTables* of_ = nullptr;  // of inner_
-  std::unique_ptr<EmbeddingStore> inner_;
+  std::unique_ptr<ShardedStore> inner_;
   std::unique_ptr<Slots> slots_;      // of inner_
   std::atomic<bool> is_open_{false};  // all are there
   bool has_rows_ = false;             // allocate() was called
   int64_t looked_up_ = -1;            // step of the last lookup
   Batches batches_;
-  std::shared_ptr<const RankStep> last_;  // step that was prepared
-  std::vector<RowInSlot> inner_uses_;     // of last_
-  SlotBatches slot_batches_;              // of last_
+  std::shared_ptr<const RankStep> last_;        // step that was prepared
+  std::vector<RowInSlot> inner_uses_;           // of last_
+  std::shared_ptr<const UnaskedRows> unasked_;  // of last_; null where ranks share rows
+  SlotBatches slot_batches_;                    // of last_
   OutsideLookups outside_;
   // Rows that crossed ranks: sums of lookups here, and weights.
   std::atomic<int64_t> gradients_{0}, weights_{0};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/exchange/row_fetch.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
@@ -60,6 +61,10 @@ Result<std::vector<kernels::RowStorage>> RowFetch::fetch(std::span<const WantedR
   RECMILL_RETURN_IF_ERROR(exchange->wait(0));
   if (!overlap_) read_own(wanted);
   pool_.run(communicator_.ranks(), [&](int64_t rank) { take(wanted, static_cast<int>(rank)); });
+  return fetched(wanted);
+}
+
+std::vector<kernels::RowStorage> RowFetch::fetched(std::span<const WantedRows> wanted) const {
   std::vector<kernels::RowStorage> storage;
   for (size_t t = 0; t < tables_.size(); ++t) {
     storage.push_back(kernels::RowStorage::of(
@@ -67,6 +72,61 @@ Result<std::vector<kernels::RowStorage>> RowFetch::fetch(std::span<const WantedR
         tables_[t].spec().dim));
   }
   return storage;
+}
+
+Result<std::vector<kernels::RowStorage>> RowFetch::fetch(std::span<const WantedRows> wanted,
+                                                         int64_t note, const UnaskedRows& rows,
+                                                         bool begins) {
+  if (begins) RECMILL_RETURN_IF_ERROR(exchange_unasked(rows, note));
+  read_own(wanted);
+  for (int rank = 0; rank < communicator_.ranks(); ++rank)
+    RECMILL_RETURN_IF_ERROR(take(wanted, rank, rows.in[rank]));
+  return fetched(wanted);
+}
+
+// A message is rows, table after table, and the note.
+Status RowFetch::exchange_unasked(const UnaskedRows& rows, int64_t note) {
+  read_asked(rows.out);
+  constexpr size_t kNote = sizeof(note) / sizeof(float);
+  RECMILL_ASSIGN_OR_RETURN(const auto exchange, communicator_.exchange(0));
+  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
+    auto& reply = replies_[rank];
+    reply.resize(reply.size() + kNote);
+    std::memcpy(reply.data() + reply.size() - kNote, &note, sizeof(note));
+    size_t floats = kNote;
+    for (size_t t = 0; t < tables_.size(); ++t)
+      floats += rows.in[rank].of(t).size() * static_cast<size_t>(tables_[t].spec().dim);
+    incoming_[rank].resize(rank == communicator_.rank() ? 0 : floats);
+  }
+  RECMILL_RETURN_IF_ERROR(begin_messages(*exchange, communicator_.rank(), replies_, incoming_, 0));
+  RECMILL_RETURN_IF_ERROR(exchange->wait(0));
+  notes_[communicator_.rank()] = note;
+  for (int rank = 0; rank < communicator_.ranks(); ++rank)
+    if (rank != communicator_.rank())
+      std::memcpy(&notes_[rank], incoming_[rank].data() + incoming_[rank].size() - kNote,
+                  sizeof(note));
+  return {};
+}
+
+// Brings what came of `rank` to its places.
+Status RowFetch::take(std::span<const WantedRows> wanted, int rank, const GroupedIds& came) {
+  if (rank == communicator_.rank()) return {};
+  const float* from = incoming_[rank].data();
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const RowsByRank& rows = *wanted[t].by_source;
+    const auto slots = came.of(t);
+    const int64_t dim = tables_[t].spec().dim;
+    for (int64_t at = rows.of[rank].begin; at < rows.of[rank].end; ++at) {
+      const auto found = std::ranges::lower_bound(slots, rows.slots[at]);
+      if (found == slots.end() || *found != rows.slots[at])
+        return Status::Failed(communicator_.name(rank) + " does not send a row of table '" +
+                              tables_[t].spec().name + "' that is looked up");
+      std::memcpy(fetched_[t].data() + at * dim, from + (found - slots.begin()) * dim,
+                  static_cast<size_t>(dim) * sizeof(float));
+    }
+    from += std::ssize(slots) * dim;
+  }
+  return {};
 }
 
 // Of itself a rank asks nothing.

@@ -24,6 +24,13 @@ struct WantedRows {
   bool own_too = true;  // rows that this rank holds as well, not only those of others
 };
 
+/// Rows of several batches that are looked up together, which their ranks send unasked: each knows
+/// alike what goes where. [ranks], by table in ascending slots.
+struct UnaskedRows {
+  std::vector<GroupedIds> out;  // slots of this rank, to each
+  std::vector<GroupedIds> in;   // slots of each, which come here
+};
+
 class RowFetch {
  public:
   /// `tables`: this rank's shares; all referenced objects outlive this.
@@ -36,11 +43,18 @@ class RowFetch {
   /// while the others are on their way, or with no overlap afterwards. Every rank is told the
   /// `note` of each: notes().
   Result<std::vector<kernels::RowStorage>> fetch(std::span<const WantedRows> wanted, int64_t note);
+  /// The same where rows come unasked: `rows` has all that `wanted` names of other ranks.
+  /// Collective where it `begins`; further calls of the same rows read what came then.
+  Result<std::vector<kernels::RowStorage>> fetch(std::span<const WantedRows> wanted, int64_t note,
+                                                 const UnaskedRows& rows, bool begins);
   /// [ranks], of the last call.
   std::span<const int64_t> notes() const { return notes_; }
 
  private:
   void ask(std::span<const WantedRows> wanted, int64_t note);
+  Status exchange_unasked(const UnaskedRows& rows, int64_t note);
+  Status take(std::span<const WantedRows> wanted, int rank, const GroupedIds& came);
+  std::vector<kernels::RowStorage> fetched(std::span<const WantedRows> wanted) const;
   Status hear_notes(std::span<const GroupedIds> asked);
   void read_asked(std::span<const GroupedIds> asked);
   void read_own(std::span<const WantedRows> wanted);

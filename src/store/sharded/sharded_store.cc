@@ -20,12 +20,13 @@ struct ShardedStore::Work {
   std::vector<char> own_too;          // [tables]: own rows are pooled beside fetched ones
   // [features][lookups]: among the rows fetched, or rows(); empty: as the batch names them.
   std::vector<std::vector<int64_t>> places;
-  std::vector<char> is_direct;                // [features]: none of its rows is fetched
-  std::vector<SentSums> sent;                 // [tables]; of training
-  WantedParts pooled;                         // of tables whose owners pool
-  std::vector<std::vector<AskedBags>> asked;  // [ranks][pooled features], once it was looked up
-  int64_t copied_words = 0;                   // RowUpdates::copied_words()
-  std::vector<int64_t> notes;                 // [ranks], once it was looked up
+  std::vector<char> is_direct;                 // [features]: none of its rows is fetched
+  std::vector<SentSums> sent;                  // [tables]; of training
+  WantedParts pooled;                          // of tables whose owners pool
+  std::vector<std::vector<AskedBags>> asked;   // [ranks][pooled features], once it was looked up
+  int64_t copied_words = 0;                    // RowUpdates::copied_words()
+  std::vector<int64_t> notes;                  // [ranks], once it was looked up
+  std::shared_ptr<const UnaskedRows> unasked;  // null: rows of others are asked for
 };
 
 ShardedStore::ShardedStore(std::unique_ptr<RankTables> tables, std::unique_ptr<HostRows> host,
@@ -68,6 +69,11 @@ kernels::FeatureBags ShardedStore::fetched_bags(size_t feature, const SparseBatc
 }
 
 Result<std::unique_ptr<Prepared>> ShardedStore::prepare(const Batch& batch) {
+  return prepare(batch, nullptr);
+}
+
+Result<std::unique_ptr<Prepared>> ShardedStore::prepare(const Batch& batch,
+                                                        std::shared_ptr<const UnaskedRows> rows) {
   RECMILL_RETURN_IF_ERROR(check_batch(of_->model, batch, of_->pool));
   RECMILL_CHECK(slices_of_rank(rank_, ranks_, batch.cut.slices) ==
                 (SliceRange{batch.first_slice, batch.end_slice}));
@@ -78,6 +84,7 @@ Result<std::unique_ptr<Prepared>> ShardedStore::prepare(const Batch& batch) {
   fill_pool_tasks(*batch.sparse, *work);
   of_->fused_pool.map(work->pool_tasks, of_->pool.threads(), work->task_map);
   work->copied_words = 0;
+  work->unasked = std::move(rows);
   work->notes.assign(ranks_, 0);
   find_distinct(batch, *work);
   if (batch.purpose == Purpose::train) {
@@ -196,7 +203,11 @@ Result<std::vector<kernels::RowStorage>> ShardedStore::fetch(Work& work, int64_t
   std::vector<kernels::RowStorage> fetched;
   for (RowFetch& fetch : fetches_) {
     const auto tables = std::span(wanted).subspan(fetched.size(), fetch.tables());
-    RECMILL_ASSIGN_OR_RETURN(const auto rows, fetch.fetch(tables, note));
+    const bool begins = std::exchange(came_, work.unasked) != work.unasked;
+    RECMILL_ASSIGN_OR_RETURN(const auto rows,
+                             work.unasked == nullptr
+                                 ? fetch.fetch(tables, note)
+                                 : fetch.fetch(tables, note, *work.unasked, begins));
     fetched.insert(fetched.end(), rows.begin(), rows.end());
     work.notes.assign(fetch.notes().begin(), fetch.notes().end());
   }

@@ -45,6 +45,10 @@ class ShardedStore final : public EmbeddingStore {
   ~ShardedStore() override;
 
   Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override;
+  /// The same where rows of other ranks come unasked (RowFetch): `rows` of this batch and maybe of
+  /// others that are looked up before the next `rows`.
+  Result<std::unique_ptr<Prepared>> prepare(const Batch& batch,
+                                            std::shared_ptr<const UnaskedRows> rows);
   Status lookup(Prepared& prepared, Output output, Stream& stream) override;
   Status update(std::span<const Update> updates, const Step& step, Stream& stream) override;
   Status settle() override { return {}; }
@@ -77,6 +81,7 @@ class ShardedStore final : public EmbeddingStore {
   const std::unique_ptr<RankTables> of_;
   const int rank_, ranks_;
   const bool dedup_fetch_;
+  std::shared_ptr<const UnaskedRows> came_;  // of the last lookup
   std::vector<RowFetch> fetches_;  // of all tables, or one a table; none where ranks share all rows
   RowUpdates updates_;
   std::unique_ptr<PooledFetch> pooled_fetch_;          // null: no table's owners pool
