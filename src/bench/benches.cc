@@ -16,17 +16,13 @@ namespace {
 const std::map<std::string, std::string> kOldNames{{"rater", "cost_model"}};
 
 const std::map<std::string, Bench>& benches() {
-  static const std::map<std::string, Bench> all{{"comm", run_comm_bench},
-                                                {"embedding", run_embedding_bench},
-                                                {"kernels", run_kernels_bench},
-                                                {"oracle", run_oracle_bench},
-                                                {"placed", run_placed_bench},
-                                                {"placement", run_placement_bench},
-                                                {"cost_model", run_cost_model_bench},
-                                                {"reader", run_reader_bench},
-                                                {"reduce", run_reduce_bench},
-                                                {"scaling", run_scaling_bench},
-                                                {"train", run_train_bench}};
+  static const std::map<std::string, Bench> all{
+      {"cached", run_cached_bench},       {"comm", run_comm_bench},
+      {"embedding", run_embedding_bench}, {"kernels", run_kernels_bench},
+      {"oracle", run_oracle_bench},       {"placed", run_placed_bench},
+      {"placement", run_placement_bench}, {"cost_model", run_cost_model_bench},
+      {"reader", run_reader_bench},       {"reduce", run_reduce_bench},
+      {"scaling", run_scaling_bench},     {"train", run_train_bench}};
   return all;
 }
 

@@ -32,6 +32,12 @@ Status run_cost_model_bench(const BenchOptions& options, const BenchSink& sink);
 
 Status run_embedding_bench(const BenchOptions& options, const BenchSink& sink);
 
+/// Started in several processes, a rank each: tables and samples as `bench placed`. Seconds of
+/// lookups and updates of a batch by each design of a cache that looks 60 batches ahead, beside no
+/// cache (distinct rows, hashed over the ranks) and a plan like TorchRec's without de-duplication;
+/// and the rows that a cache moves.
+Status run_cached_bench(const BenchOptions& options, const BenchSink& sink);
+
 /// The oracle of a cache, one thread: Criteo Kaggle's tables, Zipf's law at 1.09, batches of
 /// 16,384, L = 200, P = 8, given the distinct rows of each step. Samples a second, beside
 /// BagPipe's 3.27 million; then, of the steps after the first window, the share of distinct rows

@@ -2,11 +2,25 @@
 #include "lookahead/cache_decider.h"
 
 #include <algorithm>
-#include <cstring>
-#include <type_traits>
 #include <utility>
 
 namespace recmill::lookahead {
+
+namespace {
+
+template <typename Part, typename Use>
+void each_list(Part& part, const Use& use) {
+  use(part.uses);
+  use(part.held);
+  use(part.lent);
+  use(part.leave);
+  for (auto* moves : {&part.critical, &part.rest, &part.before}) {
+    use(moves->out);
+    use(moves->in);
+  }
+}
+
+}  // namespace
 
 CacheDecider::CacheDecider(const SlotTables& tables, int rank, int ranks, CacheDesign design)
     : tables_(tables),
@@ -99,7 +113,7 @@ void CacheDecider::number_slots(size_t slot_table, LookaheadStep& decision) cons
   }
 }
 
-/// Ends in parts whose moves ascend.
+/// Ends in parts whose lists ascend.
 Result<std::vector<RankStep>> CacheDecider::next() {
   RECMILL_CHECK(ready());
   std::vector<RankStep> parts(static_cast<size_t>(ranks_));
@@ -125,11 +139,7 @@ Result<std::vector<RankStep>> CacheDecider::next() {
   }
   uses_.pop_front();
   for (RankStep& part : parts) {
-    std::ranges::sort(part.uses);
-    for (RowMoves* moves : {&part.critical, &part.rest, &part.before}) {
-      std::ranges::sort(moves->out);
-      std::ranges::sort(moves->in);
-    }
+    each_list(part, [](auto& list) { std::ranges::sort(list); });
   }
   return parts;
 }
@@ -192,28 +202,6 @@ void CacheDecider::fetch(size_t slot_table, std::span<const RowInSlot> rows,
   }
 }
 
-namespace {
-
-template <typename Part, typename Use>
-void each_list(Part& part, const Use& use) {
-  use(part.uses);
-  use(part.held);
-  use(part.lent);
-  use(part.leave);
-  for (auto* moves : {&part.critical, &part.rest, &part.before}) {
-    use(moves->out);
-    use(moves->in);
-  }
-}
-
-struct Head {
-  int64_t step = 0;
-  int64_t any_critical = 0;
-  int64_t counts[10] = {};  // in the order of each_list()
-};
-
-}  // namespace
-
 RankStep merged(std::span<const RankStep> parts) {
   RankStep all;
   const auto take = [](const auto& from, auto& to) {
@@ -236,47 +224,6 @@ RankStep merged(std::span<const RankStep> parts) {
   }
   each_list(all, [](auto& list) { std::ranges::sort(list); });
   return all;
-}
-
-std::vector<std::byte> encode(const RankStep& part) {
-  Head head{part.step, part.any_critical ? 1 : 0, {}};
-  size_t size = sizeof(Head), n = 0;
-  each_list(part, [&](const auto& list) {
-    head.counts[n++] = std::ssize(list);
-    size += std::as_bytes(std::span(list)).size();
-  });
-  std::vector<std::byte> bytes(size);
-  std::memcpy(bytes.data(), &head, sizeof(Head));
-  size_t at = sizeof(Head);
-  each_list(part, [&](const auto& list) {
-    const auto some = std::as_bytes(std::span(list));
-    if (!some.empty()) std::memcpy(bytes.data() + at, some.data(), some.size());
-    at += some.size();
-  });
-  return bytes;
-}
-
-Result<RankStep> decode_rank_step(std::span<const std::byte> bytes) {
-  const auto wrong = Status::Failed("a plan of a step has a wrong length");
-  Head head;
-  if (bytes.size() < sizeof(Head)) return wrong;
-  std::memcpy(&head, bytes.data(), sizeof(Head));
-  RankStep part{.step = head.step, .any_critical = head.any_critical != 0};
-  bytes = bytes.subspan(sizeof(Head));
-  size_t n = 0;
-  bool fits = true;
-  each_list(part, [&](auto& list) {
-    using Item = typename std::remove_reference_t<decltype(list)>::value_type;
-    static_assert(std::is_trivially_copyable_v<Item>);
-    const auto count = static_cast<size_t>(head.counts[n++]);
-    fits = fits && count <= bytes.size() / sizeof(Item);
-    if (!fits || count == 0) return;
-    list.resize(count);
-    std::memcpy(list.data(), bytes.data(), count * sizeof(Item));
-    bytes = bytes.subspan(count * sizeof(Item));
-  });
-  if (!fits || !bytes.empty()) return wrong;
-  return part;
 }
 
 }  // namespace recmill::lookahead

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <span>
@@ -75,10 +74,5 @@ class CacheDecider {
 
 /// One of the parts of each decider: what the rank does.
 RankStep merged(std::span<const RankStep> parts);
-
-/// A part as ranks send it.
-std::vector<std::byte> encode(const RankStep& part);
-/// Fails on bytes that encode() did not make.
-Result<RankStep> decode_rank_step(std::span<const std::byte> bytes);
 
 }  // namespace recmill::lookahead

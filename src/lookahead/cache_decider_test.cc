@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "lookahead/rank_messages.h"
 #include "lookahead/shared_oracle.h"
 
 namespace recmill::lookahead {
@@ -141,10 +142,11 @@ TEST(CacheDecider, gives_parts_that_ranks_can_carry_out_in_each_design) {
           refused = refused || !of_ranks.ok();
           if (refused) break;
           for (int rank = 0; rank < ranks; ++rank) {
-            const auto bytes = encode((*of_ranks)[rank]);
-            parts[rank].push_back(*decode_rank_step(bytes));
+            std::vector<std::byte> bytes;
+            append_part((*of_ranks)[rank], rank, bytes);
+            parts[rank].push_back(*read_part(bytes, rank));
             EXPECT_EQ(parts[rank].back(), (*of_ranks)[rank]);
-            EXPECT_FALSE(decode_rank_step(std::span(bytes).first(bytes.size() - 1)).ok());
+            EXPECT_FALSE(read_part(std::span(bytes).first(bytes.size() - 1), rank).ok());
           }
         }
         if (refused) return;
@@ -193,6 +195,18 @@ TEST(CacheDecider, gives_parts_that_ranks_can_carry_out_in_each_design) {
   }
   EXPECT_GT(critical, 500);
   EXPECT_EQ(lent, borrowed);
+}
+
+TEST(RankMessages, have_rows_in_few_bytes) {
+  std::vector<int64_t> rows;
+  for (int64_t row = 0; row < 1000; ++row) rows.push_back(row * 100 + (int64_t{1} << 40));
+  std::vector<std::byte> message;
+  append_rows(rows, message);
+  EXPECT_LT(message.size(), 1020u);
+  EXPECT_EQ(*read_rows(message), rows);
+  EXPECT_FALSE(read_rows(std::span(message).first(message.size() - 1)).ok());
+  message.push_back(std::byte{1});
+  EXPECT_FALSE(read_rows(message).ok());
 }
 
 }  // namespace

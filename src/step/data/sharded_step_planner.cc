@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "lookahead/shared_oracle.h"
+#include "lookahead/rank_messages.h"
 #include "step/data/cache_step_planner.h"
 #include "store/batch_check.h"
 
@@ -91,11 +91,13 @@ Status ShardedStepPlanner::see_uses(std::span<const int64_t> rows, int64_t batch
   for (const int64_t row : rows) of_deciders[homes_.of(row)].push_back(row);
   std::vector<Message> messages(of_deciders.size());
   for (size_t rank = 0; rank < messages.size(); ++rank)
-    append<int64_t>(of_deciders[rank], messages[rank]);
+    lookahead::append_rows(of_deciders[rank], messages[rank]);
   RECMILL_ASSIGN_OR_RETURN(const Received received, exchange(Call::uses, std::move(messages)));
   std::vector<std::vector<int64_t>> of_users;
-  for (int rank = 0; rank < communicator_.ranks(); ++rank)
-    of_users.push_back(numbers_of(received.from(rank).subspan(sizeof(Call))));
+  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
+    RECMILL_ASSIGN_OR_RETURN(of_users.emplace_back(),
+                             lookahead::read_rows(received.from(rank).subspan(sizeof(Call))));
+  }
   auto uses = lookahead::merge_uses(of_users);
   const int64_t distinct = uses.count();
   decider_.see(std::move(uses));
@@ -159,7 +161,7 @@ Result<RankStep> ShardedStepPlanner::decide() {
   for (size_t rank = 0; rank < messages.size(); ++rank) {
     messages[rank].push_back(decided.ok() ? kMade : kFailed);
     if (decided.ok()) {
-      append<std::byte>(lookahead::encode((*decided)[rank]), messages[rank]);
+      lookahead::append_part((*decided)[rank], static_cast<int32_t>(rank), messages[rank]);
     } else {
       const int k = decider_.failed_slot_table();
       const Status why =
@@ -176,7 +178,8 @@ Result<RankStep> ShardedStepPlanner::decide() {
     const auto rest = message.subspan(1);
     if (message[0] == kFailed)
       return Status::BadRequest({reinterpret_cast<const char*>(rest.data()), rest.size()});
-    RECMILL_ASSIGN_OR_RETURN(parts.emplace_back(), lookahead::decode_rank_step(rest));
+    RECMILL_ASSIGN_OR_RETURN(parts.emplace_back(),
+                             lookahead::read_part(rest, communicator_.rank()));
   }
   return lookahead::merged(parts);
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "store/cached/testing/cached_fixture.h"
+#include "store/cached/testing/sharded_cached_fixture.h"
 #include "store/store_contract.h"
 
 namespace recmill::store {
@@ -41,6 +42,25 @@ TEST(CachedStoreThreads, train_evaluate_and_take_snapshots_to_the_bits_of_the_pl
     EXPECT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(trace.difference(*expected), "") << "seed " << seed;
   }
+}
+
+/// Two ranks, whose rows move between them.
+TEST(CachedStoreThreads, of_ranks_train_to_the_bits_of_the_plain_store) {
+  using Ranks = testing::ShardedCachedFixture<CacheDesign::forward, 3, 1, /*kShareRows=*/true>;
+  testing::Scenario scenario = testing::random_scenario(5, 30);
+  scenario.model = small_model();
+  for (testing::Operation& operation : scenario.operations) operation.table %= 6;
+  scenario.look_ahead = &Ranks::look_ahead;
+  const auto expected = plain_trace(scenario);
+  ThreadPool pool(2);
+  testing::Trace trace(scenario);
+  const Status status = run_ranks(2, [&](Communicator& communicator) -> Status {
+    RECMILL_ASSIGN_OR_RETURN(const auto store,
+                             Ranks::make(scenario.model, scenario.seed, communicator, pool));
+    return testing::carry_out(scenario, *store, communicator.rank(), 2, pool, trace);
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(trace.difference(*expected), "");
 }
 
 TEST(CachedStoreThreads, look_up_outside_the_stream_at_the_same_time) {
