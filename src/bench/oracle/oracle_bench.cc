@@ -3,50 +3,18 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/random.h"
 #include "bench/benches.h"
-#include "bench/placement/frozen_shapes.h"
-#include "lookahead/batch_rows.h"
+#include "bench/oracle/figure_cases.h"
+#include "bench/oracle/streams.h"
 #include "lookahead/oracle.h"
 
 namespace recmill::bench {
 namespace {
 
-constexpr int64_t kSamples = 16'384, kLookahead = 200, kPrefetch = 8;
+constexpr int64_t kSamples = kOracleSamples, kLookahead = 200, kPrefetch = 8;
 constexpr int64_t kWindow = kLookahead + 1, kTimed = 60;  // steps; the window is filled before
 constexpr double kZipf = 1.09;
 constexpr double kPaper = 3.27e6;  // samples a second, BagPipe, section 5
-
-/// Of each step its distinct rows, ascending.
-using Stream = std::vector<std::vector<int64_t>>;
-
-/// Kaggle's tables, by Zipf's law: a lookup of each a sample.
-Result<Stream> make_stream(int64_t steps, ThreadPool& pool) {
-  RECMILL_ASSIGN_OR_RETURN(const FrozenShape shape, frozen_shape("kaggle"));
-  const ModelSpec model = shape.spec();
-  std::vector<TableLaw> laws;
-  for (size_t t = 0; t < shape.rows.size(); ++t) laws.emplace_back(shape, t, kZipf);
-  lookahead::BatchRows finder(model);
-  Stream stream(static_cast<size_t>(steps));
-  SparseBatch batch;
-  batch.samples = kSamples;
-  batch.features.resize(model.features.size());
-  for (int64_t step = 0; step < steps; ++step) {
-    pool.run(std::ssize(batch.features), [&](int64_t t) {
-      const Random random(/*seed=*/1, Purpose::test, static_cast<uint64_t>(t));
-      SparseFeature& feature = batch.features[t];
-      feature.rows.clear();
-      feature.offsets.assign(1, 0);
-      for (int64_t i = 0; i < kSamples; ++i) {
-        const auto sample = static_cast<uint64_t>(step * kSamples + i);
-        feature.rows.push_back(laws[t].row(random.bits64(sample, 0), random.bits64(sample, 1)));
-        feature.offsets.push_back(i + 1);
-      }
-    });
-    finder.find(batch, 0, kSamples, pool, stream[step]);
-  }
-  return stream;
-}
 
 struct Outcome {
   double seconds = 0.0;               // of the steps that follow the first window
@@ -56,7 +24,7 @@ struct Outcome {
 };
 
 /// The window is full before time counts; each step is then one that is seen and one decided.
-Result<Outcome> decide(const Stream& stream, const lookahead::OracleOptions& options) {
+Result<Outcome> decide(const OracleStream& stream, const lookahead::OracleOptions& options) {
   lookahead::Oracle oracle(options);
   Outcome outcome;
   size_t seen = 0;
@@ -83,9 +51,11 @@ Result<Outcome> decide(const Stream& stream, const lookahead::OracleOptions& opt
 
 Status run_oracle_bench(const BenchOptions& options, const BenchSink& sink) {
   const std::string name = "kaggle_zipf_1.09";
-  if (!options.wants(name)) return {};
   ThreadPool pool(static_cast<int>(options.threads));
-  RECMILL_ASSIGN_OR_RETURN(const Stream stream, make_stream(2 * kWindow + kTimed, pool));
+  RECMILL_RETURN_IF_ERROR(run_oracle_figures(options, pool, sink));
+  if (!options.wants(name)) return {};
+  const OracleStream stream =
+      make_stream(kaggle_rows(), kaggle_zipf(kZipf), 2 * kWindow + kTimed, kSamples, pool);
   const lookahead::OracleOptions of{.lookahead = kLookahead, .prefetch = kPrefetch};
   Outcome counted;
   const auto ours = [&](std::span<const int64_t>) -> Result<double> {

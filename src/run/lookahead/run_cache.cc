@@ -103,14 +103,18 @@ Json to_json(const MovedRows& moved) {
           {"handed_over", moved.handed_over}};
 }
 
-std::string line_of(const CacheSize& size) {
-  const int64_t slots = std::accumulate(size.slots.begin(), size.slots.end(), int64_t{0});
+std::string line_of(const CacheSize& size, int ranks, bool ranks_apart) {
+  int64_t slots = std::accumulate(size.slots.begin(), size.slots.end(), int64_t{0});
+  slots = std::accumulate(size.copied_slots.begin(), size.copied_slots.end(), slots);
   const int64_t saved = size.batches == 0 ? 0 : (size.distinct - size.rows) / size.batches;
   return fmt::format(
-      "cache: looks {} batches ahead, fetches {} ahead, {} slots; of {} rows a batch it saves {}. "
-      "Rows are stored in the same memory: \"local\" is faster on this run",
-      size.lookahead, size.prefetch, slots, size.batches == 0 ? 0 : size.distinct / size.batches,
-      saved);
+      "cache: looks {} batches ahead, fetches {} ahead, {} slots{}; of {} rows a batch it saves "
+      "{}.{}",
+      size.lookahead, size.prefetch, slots, ranks > 1 ? " at each rank" : "",
+      size.batches == 0 ? 0 : size.distinct / size.batches, saved,
+      ranks_apart
+          ? ""
+          : " Rows are stored in the memory of one machine: \"local\" is faster on this run");
 }
 
 // A first window of fewer batches than it has room for is the whole stream.

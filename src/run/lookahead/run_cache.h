@@ -38,8 +38,8 @@ void cache_need(const ResolvedRun& run, int64_t free, MemoryLedger& ledger);
 /// Rows by what they were moved for.
 Json to_json(const MovedRows& moved);
 
-/// What was chosen, in a line, and whether it pays.
-std::string line_of(const CacheSize& size);
+/// What was chosen, in a line, and whether it pays. `ranks_apart`: on several hosts.
+std::string line_of(const CacheSize& size, int ranks, bool ranks_apart);
 
 /// Where more was asked for than there is, a line that says so; else nothing.
 std::string line_of_shortage(const LookaheadOptions& asked, const CacheSize& size);
