@@ -23,4 +23,12 @@ struct EnumNames<CacheDesign> {
       std::pair{CacheDesign::forward, std::string_view{"forward"}}};
 };
 
+/// Where rows are stored that are in no slot: in the processes that train.
+enum class CacheHome { embedded };
+
+template <>
+struct EnumNames<CacheHome> {
+  static constexpr std::array names{std::pair{CacheHome::embedded, std::string_view{"embedded"}}};
+};
+
 }  // namespace recmill

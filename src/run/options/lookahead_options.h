@@ -18,6 +18,7 @@ struct LookaheadOptions {
   int64_t prefetch = 4;
   std::optional<int64_t> cache;
   CacheDesign design = CacheDesign::forward;
+  CacheHome home = CacheHome::embedded;
 };
 template <typename Visitor>
 void describe(Visitor& v, LookaheadOptions& o) {
@@ -38,6 +39,7 @@ void describe(Visitor& v, LookaheadOptions& o) {
     "alone (lrpp); the one that a hash names (partitioned); or one that uses the row, which goes "
     "on "
     "to another when that no longer does (forward)");
+  v("home", o.home, "where rows are stored that are in no cache: in the memory of the ranks");
 }
 
 }  // namespace recmill::train

@@ -403,7 +403,7 @@ Status ShardedCachedStore::write_some(const RowBlock& block, int64_t begin, int6
   for (const RowInSlot& row : slots_->in_slots(first, first + end - begin)) {
     slots_->copy_out(row, record.data());
     RECMILL_RETURN_IF_ERROR(change(row.row, record.data()));
-    slots_->fill(row, record.data(), /*updated=*/true);
+    slots_->write(row, record.data(), /*updated=*/true);
   }
   return {};
 }

@@ -106,23 +106,29 @@ Slots::Slots(const ModelSpec& model, const SlotTables& tables, uint64_t seed, Ra
 
 void Slots::fill(const RowInSlot& row, const std::byte* record, bool updated) {
   const int k = slot_table_of(row), table = tables_.table_of(row.row);
-  write(row, record);
+  RECMILL_CHECK(states_[k][place(row)] == 0, tables_.name_of(row.row));
+  states_[k][place(row)] = kFull;
   names_[k].name(place(row), table, row.row - tables_.begin(table));
-  states_[k][place(row)] = updated ? kFull | kUpdated | kChanged : kFull;
-  if (updated) any_changed_ = true;
+  write(row, record, updated);
 }
 
-void Slots::write(const RowInSlot& row, const std::byte* record) {
+void Slots::write(const RowInSlot& row, const std::byte* record, bool updated) {
   const int k = slot_table_of(row);
+  check_full(row);
   records_[k].unpack(record, storage(k), place(row));
+  if (!updated) return;
+  states_[k][place(row)] = kFull | kUpdated | kChanged;
+  any_changed_ = true;
 }
 
 void Slots::copy_out(const RowInSlot& row, std::byte* record) const {
   const int k = slot_table_of(row);
+  check_full(row);
   records_[k].pack(storage(k), place(row), record);
 }
 
 void Slots::empty(const RowInSlot& row) {
+  check_full(row);
   states_[slot_table_of(row)][place(row)] = 0;
 }
 
@@ -130,6 +136,7 @@ void Slots::note_updated(std::span<const RowInSlot> uses) {
   for (const RowInSlot& row : uses) {
     const int k = slot_table_of(row);
     if (frozen_[k]) continue;
+    check_full(row);
     states_[k][place(row)] = kFull | kUpdated | kChanged;
     any_changed_ = true;
   }

@@ -46,7 +46,8 @@ class RowRecords {
   std::vector<std::byte> bytes_;
 };
 
-/// Each slot is used by one side at a time, by plan; so nothing here is locked.
+/// Each slot is used by one side at a time, by plan; so nothing here is locked. A plan by which a
+/// full slot were filled, or an empty one used, is a bug, and CHECKed.
 class Slots {
  public:
   /// What `model` becomes where its rows are in slots: each table has the slots of its slot table
@@ -70,8 +71,8 @@ class Slots {
   int slot_table_of(const RowInSlot& row) const { return tables_.slot_table_of_row(row.row); }
   /// `updated`: since it was fetched.
   void fill(const RowInSlot& row, const std::byte* record, bool updated = false);
-  /// Of a row that is there.
-  void write(const RowInSlot& row, const std::byte* record);
+  /// Of a row that is there; `updated`: not at its home.
+  void write(const RowInSlot& row, const std::byte* record, bool updated = false);
   void copy_out(const RowInSlot& row, std::byte* record) const;
   /// The slot is free.
   void empty(const RowInSlot& row);
@@ -89,6 +90,9 @@ class Slots {
 
  private:
   static constexpr uint8_t kFull = 1, kUpdated = 2, kChanged = 4;
+  void check_full(const RowInSlot& row) const {
+    RECMILL_CHECK((states_[slot_table_of(row)][place(row)] & kFull) != 0, tables_.name_of(row.row));
+  }
   template <typename Wanted>
   std::vector<RowInSlot> find(const Wanted& wanted) const;
   /// Among those of this rank's table.
