@@ -2,7 +2,6 @@
 #include "store/cached/sharded_cached_store.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -78,7 +77,8 @@ ShardedCachedStore::ShardedCachedStore(ModelSpec model, uint64_t seed,
       home_(std::move(home)),
       slot_batches_(model_, homes_.tables()),
       outside_(model_, homes_.tables(), records_, seed_, pool_),
-      rounds_(homes_.tables(), records_, *home_, *beside_) {}
+      rounds_(homes_.tables(), records_, *home_, *beside_),
+      at_homes_(homes_, records_, rounds_) {}
 
 ShardedCachedStore::~ShardedCachedStore() = default;
 
@@ -202,7 +202,7 @@ Status ShardedCachedStore::lookup(Prepared& prepared, Output output, Stream& str
     const auto fetch = [this](std::span<const RowInSlot> rows, RowRecords& records) {
       return rounds_.call([&]() -> Status {
         RECMILL_RETURN_IF_ERROR(bring_home());
-        return fetch_from_homes(rows, records);
+        return at_homes_.fetch(rows, records);
       });
     };
     return outside_.look_up(batch, work.distinct, fetch, output, stream);
@@ -262,83 +262,9 @@ Status ShardedCachedStore::bring_home() {
   for (int64_t begin = 0; begin < most; begin += kRowsAtATime) {
     const int64_t from = std::min(begin, std::ssize(changed));
     const int64_t end = std::min(begin + kRowsAtATime, std::ssize(changed));
-    RECMILL_RETURN_IF_ERROR(bring_home(
-        std::span(changed).subspan(static_cast<size_t>(from), static_cast<size_t>(end - from))));
-  }
-  return {};
-}
-
-Status ShardedCachedStore::bring_home(std::span<const RowInSlot> rows) {
-  std::vector<std::vector<int64_t>> ids(static_cast<size_t>(communicator_.ranks()));
-  std::vector<std::vector<std::byte>> out(ids.size());
-  for (const RowInSlot& row : rows) {
-    const auto home = static_cast<size_t>(homes_.of(row.row));
-    ids[home].push_back(row.row);
-    const size_t at = out[home].size();
-    out[home].resize(at + static_cast<size_t>(records_[homes_.tables().table_of(row.row)].bytes()));
-    slots_->copy_out(row, out[home].data() + at);
-  }
-  std::vector<std::span<const std::byte>> id_pieces, pieces;
-  for (const auto& of : ids) id_pieces.push_back(std::as_bytes(std::span(of)));
-  for (const auto& of : out) pieces.emplace_back(of);
-  RECMILL_ASSIGN_OR_RETURN(const Received named, beside_->all_to_all(id_pieces));
-  RECMILL_ASSIGN_OR_RETURN(const Received received, beside_->all_to_all(pieces));
-  std::vector<std::pair<RowInSlot, const std::byte*>> arrived;
-  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
-    const auto of = named.from(rank);
-    const std::byte* record = received.from(rank).data();
-    for (size_t i = 0; i < of.size() / sizeof(int64_t); ++i) {
-      int64_t row = 0;
-      std::memcpy(&row, of.data() + i * sizeof(int64_t), sizeof(row));
-      arrived.emplace_back(RowInSlot{row}, record);
-      record += records_[homes_.tables().table_of(row)].bytes();
-    }
-  }
-  std::ranges::sort(arrived);
-  std::vector<RowInSlot> at_home;
-  for (const auto& [row, record] : arrived) at_home.push_back(row);
-  RowRecords records(homes_.tables(), records_, at_home);
-  for (size_t i = 0; i < arrived.size(); ++i)
-    std::memcpy(records.record(i), arrived[i].second,
-                static_cast<size_t>(records_[homes_.tables().table_of(at_home[i].row)].bytes()));
-  return rounds_.put(records);
-}
-
-/// Collective, within RoundThread::call().
-Status ShardedCachedStore::fetch_from_homes(std::span<const RowInSlot> rows, RowRecords& records) {
-  std::vector<std::vector<int64_t>> ids(static_cast<size_t>(communicator_.ranks()));
-  std::vector<std::vector<size_t>> places(ids.size());
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const auto home = static_cast<size_t>(homes_.of(rows[i].row));
-    ids[home].push_back(rows[i].row);
-    places[home].push_back(i);
-  }
-  std::vector<std::span<const std::byte>> pieces;
-  for (const auto& of : ids) pieces.push_back(std::as_bytes(std::span(of)));
-  RECMILL_ASSIGN_OR_RETURN(const Received asked, beside_->all_to_all(pieces));
-  std::vector<std::vector<std::byte>> replies(ids.size());
-  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
-    const auto of = asked.from(rank);
-    std::vector<RowInSlot> wanted(of.size() / sizeof(int64_t));
-    for (size_t i = 0; i < wanted.size(); ++i)
-      std::memcpy(&wanted[i].row, of.data() + i * sizeof(int64_t), sizeof(int64_t));
-    RowRecords found(homes_.tables(), records_, wanted);
-    RECMILL_RETURN_IF_ERROR(rounds_.fetch(found));
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      const auto bytes = records_[homes_.tables().table_of(wanted[i].row)].bytes();
-      replies[rank].insert(replies[rank].end(), found.record(i), found.record(i) + bytes);
-    }
-  }
-  pieces.clear();
-  for (const auto& of : replies) pieces.emplace_back(of);
-  RECMILL_ASSIGN_OR_RETURN(const Received received, beside_->all_to_all(pieces));
-  for (int rank = 0; rank < communicator_.ranks(); ++rank) {
-    const std::byte* record = received.from(rank).data();
-    for (size_t i = 0; i < ids[rank].size(); ++i) {
-      const auto bytes = records_[homes_.tables().table_of(ids[rank][i])].bytes();
-      std::memcpy(records.record(places[rank][i]), record, static_cast<size_t>(bytes));
-      record += bytes;
-    }
+    RECMILL_RETURN_IF_ERROR(at_homes_.put(
+        std::span(changed).subspan(static_cast<size_t>(from), static_cast<size_t>(end - from)),
+        *slots_));
   }
   return {};
 }

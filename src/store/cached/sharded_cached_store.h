@@ -20,6 +20,7 @@
 #include "store/cached/home_ranks.h"
 #include "store/cached/outside_lookups.h"
 #include "store/cached/round_thread.h"
+#include "store/cached/rows_at_homes.h"
 #include "store/cached/slot_batches.h"
 #include "store/cached/slots.h"
 #include "store/embedding_store.h"
@@ -73,8 +74,6 @@ class ShardedCachedStore final : public EmbeddingStore {
   void count_lookups(const RankStep& step);
   void count_sums(const RankStep& step);
   Status bring_home();
-  Status bring_home(std::span<const RowInSlot> rows);
-  Status fetch_from_homes(std::span<const RowInSlot> rows, RowRecords& records);
   Status write_some(const RowBlock& block, int64_t begin, int64_t end);
 
   const ModelSpec model_;
@@ -105,7 +104,8 @@ class ShardedCachedStore final : public EmbeddingStore {
   OutsideLookups outside_;
   // Rows that crossed ranks: sums of lookups here, and weights.
   std::atomic<int64_t> gradients_{0}, weights_{0};
-  RoundThread rounds_;  // last: ends before what it uses
+  RoundThread rounds_;  // ends before what it uses
+  RowsAtHomes at_homes_;
 };
 
 }  // namespace recmill::store
