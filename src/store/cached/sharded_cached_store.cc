@@ -2,6 +2,7 @@
 #include "store/cached/sharded_cached_store.h"
 
 #include <algorithm>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -115,6 +116,7 @@ Status ShardedCachedStore::open(const CacheSize& size) {
 /// Collective, on the thread that trains.
 Status ShardedCachedStore::allocate() {
   if (std::exchange(has_rows_, true)) return {};
+  const std::lock_guard lock(preparing_);
   if (host_ != nullptr) RECMILL_RETURN_IF_ERROR(host_->open());
   return Slots::allocate(homes_.tables(), of_->tables, host_);
 }
@@ -173,6 +175,7 @@ Status ShardedCachedStore::prepare_in_slots(const Batch& batch, Work& work) {
   if (last_ == nullptr || batch.plan->of_rank != last_)
     RECMILL_RETURN_IF_ERROR(begin_step(*batch.plan));
   RECMILL_RETURN_IF_ERROR(slot_batches_.replace_rows(*batch.sparse, work.in_slots, pool_));
+  const std::shared_lock lock(preparing_);
   Batch inner = batch;
   inner.sparse = &work.in_slots;
   RECMILL_ASSIGN_OR_RETURN(work.inner, inner_->prepare(inner, unasked_));

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <shared_mutex>
 #include <span>
 #include <vector>
 
@@ -94,8 +95,10 @@ class ShardedCachedStore final : public EmbeddingStore {
   std::unique_ptr<ShardedStore> inner_;
   std::unique_ptr<Slots> slots_;      // of inner_
   std::atomic<bool> is_open_{false};  // all are there
-  bool has_rows_ = false;             // allocate() was called
-  int64_t looked_up_ = -1;            // step of the last lookup
+  // Shared while batches are prepared, exclusive while rows get their room.
+  std::shared_mutex preparing_;
+  bool has_rows_ = false;   // allocate() was called
+  int64_t looked_up_ = -1;  // step of the last lookup
   Batches batches_;
   std::shared_ptr<const RankStep> last_;        // step that was prepared
   std::vector<RowInSlot> inner_uses_;           // of last_
