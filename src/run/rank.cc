@@ -186,11 +186,11 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
   }
   RECMILL_RETURN_IF_ERROR(rank.trainer->load_parameters());
   if (way == Way::engine && has_cache(run)) {
-    if (run.ranks > 1) {
+    if (communicator.ranks() > 1) {
       RECMILL_ASSIGN_OR_RETURN(rank.planning, communicator.duplicate());
     }
     rank.make_planner = [&run, &pool, planning = rank.planning.get()] {
-      return make_step_planner(run, free_beside(run) / run.ranks, planning, pool);
+      return make_step_planner(run, free_beside(run), planning, pool);
     };
   }
   rank.unseen_means = UnseenMeans::make(run.graph, run.spec, *rank.store, communicator);

@@ -50,6 +50,8 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
                        ThreadPool& pool, Files& files);
 
 /// The rank's batches from `start` on, at which its preprocessor's state is. The rank outlives it.
+/// With a cache of several ranks stages wait for each other: where one rank fails, its communicator
+/// is aborted before the stage goes.
 std::unique_ptr<DataStage> make_data_stage(const ResolvedRun& run, Rank& rank,
                                            const BatchSchedule& schedule,
                                            const StreamPosition& start = {});

@@ -44,18 +44,26 @@ std::vector<Squares> blank(const ResolvedRun& run, const Float64Outcome& exact) 
   return std::vector<Squares>(run.spec.tables.size() + exact.layers.size());
 }
 
+Status train_all(DataStage& stage, Rank& rank) {
+  while (true) {
+    RECMILL_ASSIGN_OR_RETURN(auto batch, stage.next());
+    if (batch == nullptr) return {};
+    const int64_t iteration = batch->before.iteration;
+    const store::Step step{iteration, rank.learning_rate.scale(iteration)};
+    RECMILL_RETURN_IF_ERROR(rank.trainer->train(*batch, step).status());
+    stage.recycle(std::move(batch));
+  }
+}
+
 Status train(const ResolvedRun& run, Rank& rank, Communicator& communicator) {
   BatchSchedule schedule = run.schedule(communicator.rank());
   schedule.evaluates = false;
   const auto stage = make_data_stage(run, rank, schedule);
-  while (true) {
-    RECMILL_ASSIGN_OR_RETURN(auto batch, stage->next());
-    if (batch == nullptr) return settle(rank);
-    const int64_t iteration = batch->before.iteration;
-    const store::Step step{iteration, rank.learning_rate.scale(iteration)};
-    RECMILL_RETURN_IF_ERROR(rank.trainer->train(*batch, step).status());
-    stage->recycle(std::move(batch));
+  if (const Status status = train_all(*stage, rank); !status.ok()) {
+    communicator.abort(status);  // stages of ranks may wait for each other
+    return status;
   }
+  return settle(rank);
 }
 
 void add_layers(const Float64Outcome& exact, Rank& rank, std::span<Squares> squares) {

@@ -48,9 +48,10 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_cached_store(const ResolvedR
 
 namespace {
 
-lookahead::CacheOptions cache_options(const ResolvedRun& run, int64_t free) {
+/// Of `ranks` ranks, with `free` bytes for all of them.
+lookahead::CacheOptions cache_options(const ResolvedRun& run, int64_t free, int ranks) {
   const LookaheadOptions& of = run.options.lookahead;
-  return {of.batches, of.prefetch, of.cache, free, run.ranks, of.design};
+  return {of.batches, of.prefetch, of.cache, free / ranks, ranks, of.design};
 }
 
 }  // namespace
@@ -58,17 +59,18 @@ lookahead::CacheOptions cache_options(const ResolvedRun& run, int64_t free) {
 std::unique_ptr<StepPlanner> make_step_planner(const ResolvedRun& run, int64_t free,
                                                Communicator* communicator, ThreadPool& pool) {
   auto slot_bytes = store::CachedStore::slot_bytes(run.spec, SlotTables(run.spec));
-  if (run.ranks > 1)
+  if (communicator != nullptr)
     return std::make_unique<ShardedStepPlanner>(run.spec, std::move(slot_bytes),
-                                                cache_options(run, free), pool, *communicator);
+                                                cache_options(run, free, communicator->ranks()),
+                                                pool, *communicator);
   return std::make_unique<CacheStepPlanner>(run.spec, std::move(slot_bytes),
-                                            cache_options(run, free), pool);
+                                            cache_options(run, free, 1), pool);
 }
 
 void cache_need(const ResolvedRun& run, int64_t free, MemoryLedger& ledger) {
   if (!has_cache(run)) return;
+  const lookahead::CacheOptions of = cache_options(run, free, run.ranks);
   free /= run.ranks;
-  const lookahead::CacheOptions of = cache_options(run, free);
   const int64_t samples = (run.options.train.batch_size + run.ranks - 1) / run.ranks;
   const auto of_features = sample_lookups(run);
   std::vector<int64_t> lookups(run.spec.tables.size());

@@ -26,8 +26,9 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_cached_store(const ResolvedR
                                                                  Communicator& communicator,
                                                                  ThreadPool& pool, Files& files);
 
-/// What a window asks for plans. `free` bytes are what the run leaves of the machine's memory.
-/// `communicator`: between the planners of several ranks alone, else not used; outlives it.
+/// What a window asks for plans. `free` bytes are what the run leaves of the machine's memory to
+/// all ranks. `communicator`: between their planners alone; null: there is one rank. It outlives
+/// this.
 std::unique_ptr<StepPlanner> make_step_planner(const ResolvedRun& run, int64_t free,
                                                Communicator* communicator, ThreadPool& pool);
 
