@@ -98,6 +98,13 @@ int64_t CacheDecider::bytes() const {
   return bytes;
 }
 
+/// Where a share is in two parts, as many more as keep their proportion.
+int64_t CacheDecider::slots_asked() const {
+  const int64_t share = (size_.slots[failed_] + size_.copied_slots[failed_]) / ranks_;
+  const int64_t had = oracles_[failed_].slots_had();
+  return (oracles_[failed_].slots_asked() * share + had - 1) / had;
+}
+
 RowInSlot CacheDecider::of_all(size_t slot_table, RowInSlot row) const {
   const auto& slots = row.holder == kEverywhere ? size_.copied_slots : size_.slots;
   row.slot += static_cast<int32_t>(rank_ * (slots[slot_table] / ranks_));

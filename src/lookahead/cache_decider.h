@@ -41,8 +41,8 @@ class CacheDecider {
   /// use; before the choice.
   const RowCounts& rows_seen() const { return rows_seen_; }
   const RowCounts& copied_seen() const { return copied_seen_; }
-  /// How many slots would have done for the part that failed, in which slot table.
-  int64_t slots_asked() const { return oracles_[failed_].slots_asked(); }
+  /// How many slots of its share would have done for the part that failed, in which slot table.
+  int64_t slots_asked() const;
   int failed_slot_table() const { return failed_; }
   int64_t bytes() const;
 

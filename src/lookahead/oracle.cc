@@ -172,6 +172,7 @@ Status Oracle::make_room(int32_t holder, int64_t wanted, LookaheadStep& decision
     while (from > first_ + prefetch_ + 1 && none(from)) --from;
     if (from <= first_ + prefetch_ + 1) {
       slots_asked_ = pool.resident + wanted;
+      slots_had_ = pool.slots;
       const int64_t begin = std::max<int64_t>(0, fetched_ - prefetch_);
       return Status::BadRequest(fmt::format(
           "{} rows have to be in slots for step{} {}, and there are {} slots", slots_asked_,

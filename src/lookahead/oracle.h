@@ -57,6 +57,8 @@ class Oracle {
   Result<LookaheadStep> decide();
   /// How many slots would have done for the decision that failed.
   int64_t slots_asked() const { return slots_asked_; }
+  /// How many there were.
+  int64_t slots_had() const { return slots_had_; }
   /// Of steps that are not decided, the fetches that are; nothing else of these steps is said.
   const std::deque<LookaheadStep>& fetches() const { return fetches_; }
 
@@ -159,7 +161,7 @@ class Oracle {
   // A row that comes back has its slot again.
   std::map<std::pair<int64_t, int32_t>, Leaving> leaving_;
   std::vector<int64_t> sent_;  // [ranks]: rows of `forward`
-  int64_t resident_ = 0, most_resident_ = 0, slots_asked_ = 0;
+  int64_t resident_ = 0, most_resident_ = 0, slots_asked_ = 0, slots_had_ = 0;
 };
 
 }  // namespace recmill::lookahead

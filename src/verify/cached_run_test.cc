@@ -76,9 +76,10 @@ TEST(CachedRun, gives_the_bits_of_the_plain_way_where_unseen_ids_have_the_mean_o
 }
 
 /// Asks for more and more, as refusals say, and goes on from what was trained.
-void train_with_the_least_cache(int64_t ranks) {
+void train_with_the_least_cache(int64_t ranks, CacheDesign design) {
   RunOptions options = cached(generated_run(400), 2, 1);
   options.train.ranks = ranks;
+  options.lookahead.design = design;
   options.train.slices = 4;
   options.train.batch_size = 24;
   options.train.checkpoint.every = 0;
@@ -112,7 +113,8 @@ void train_with_the_least_cache(int64_t ranks) {
 }
 
 TEST(CachedRun, says_how_large_its_cache_has_to_be_and_keeps_what_it_has_trained) {
-  for (const int64_t ranks : {1, 2, 4}) train_with_the_least_cache(ranks);
+  for (const int64_t ranks : {1, 2, 4}) train_with_the_least_cache(ranks, CacheDesign::forward);
+  train_with_the_least_cache(4, CacheDesign::lrpp);
 }
 
 /// The checkpoint at the end of a run that one store begins and another one goes on with.
