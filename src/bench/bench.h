@@ -22,7 +22,7 @@ struct BenchOptions {
   int64_t pairs = 7;               // timed repetitions of each side
   bool quick = false;  // kernels: short tuning, few batches and cases, four minutes in all;
                        // placement: fewer lookups; cost_model: small tables and batches
-  DeviceKind device = DeviceKind::cpu;  // embedding
+  DeviceKind device = DeviceKind::cpu;  // cached, embedding, kernels, train
   double scale = 0;  // of what runs on a GPU; 0: as large as its case says, on the emulator smaller
   int64_t figure = 0;         // kernels: the cases of this figure of RecFlex; 0: of all
   double solver_seconds = 0;  // placement: of a case that solves; 0: as the case says

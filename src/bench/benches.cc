@@ -42,8 +42,8 @@ Status run_bench(const std::string& given, const BenchOptions& options, const Be
   if (found == benches().end()) {
     return Status::BadRequest("no benchmark '" + name + "'; there are: " + bench_names());
   }
-  if (options.device != DeviceKind::cpu && name != "embedding" && name != "kernels" &&
-      name != "train")
+  if (options.device != DeviceKind::cpu && name != "cached" && name != "embedding" &&
+      name != "kernels" && name != "train")
     return Status::BadRequest("--device " + std::string(name_of(options.device)) + ": benchmark '" +
                               name + "' runs on the CPU alone");
   return found->second(options, sink);

@@ -35,7 +35,7 @@ Status run_embedding_bench(const BenchOptions& options, const BenchSink& sink);
 /// Started in several processes, a rank each: tables and samples as `bench placed`. Seconds of
 /// lookups and updates of a batch by each design of a cache that looks 60 batches ahead, beside no
 /// cache (distinct rows, hashed over the ranks) and a plan like TorchRec's without de-duplication;
-/// and the rows that a cache moves.
+/// and the rows that a cache moves. With a GPU: gpu_cached_bench.h.
 Status run_cached_bench(const BenchOptions& options, const BenchSink& sink);
 
 /// The oracle of a cache, one thread: Criteo Kaggle's tables, Zipf's law at 1.09, batches of

@@ -53,6 +53,60 @@ TEST_F(Program, on_an_emulated_gpu_every_model_and_optimizer_is_bitwise_the_plai
   }
 }
 
+TEST_F(Program, a_cache_on_an_emulated_gpu_is_bitwise_the_plain_run) {
+  const auto cached = [](const std::string& text, const std::string& lookahead) {
+    return on_device(text, "emulated") + "[lookahead]\n" + lookahead;
+  };
+  const std::vector<std::string> configs{
+      cached(config(kDlrm, "store = 'cached'\noptimizer.kind = 'adam'", ""), "batches = 0\n"),
+      cached(
+          config(
+              kDlrm,
+              "store = 'cached'\nprecision = 'bfloat16'\nmapping = 'dictionary'\nunseen = 'mean'\n"
+              "optimizer.kind = 'rowwise_adagrad'",
+              "evaluate_every = 2"),
+          "batches = 1\nprefetch = 1\n"),
+      cached(config("kind = 'deep_cross'\nbottom = [8]\nover = [16, 1]",
+                    "store = 'cached'\nprecision = 'float16'", "evaluate_every = 3"),
+             "batches = 7\nprefetch = 4\n"),
+      cached(bags_run("[embedding]\nstore = 'cached'\n"), "batches = 200\nprefetch = 1\n")};
+  for (const std::string& text : configs) {
+    write("a.toml", text);
+    const Outcome outcome = run({"verify", "a.toml", "--iterations", "6", "--set", kSharedKernels});
+    EXPECT_EQ(outcome.status, 0) << text << outcome.err;
+    EXPECT_NE(outcome.err.find("bitwise the same"), std::string::npos) << outcome.err;
+  }
+}
+
+/// Layers on the GPU, so that steps are enqueued and gone on from.
+TEST_F(Program, a_cache_on_an_emulated_gpu_trains_and_goes_on_as_other_stores) {
+  const auto train = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> words{"train", "gpu.toml", "--set", kSharedKernels};
+    for (const std::string& set : more) {
+      words.emplace_back("--set");
+      words.push_back(set);
+    }
+    words.insert(words.end(), {"--set", "name=" + name});
+    if (posix_files().exists(path("runs/" + name))) words.emplace_back("--resume");
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+  };
+  write("gpu.toml", on_device(config(kDlrm, "precision = 'bfloat16'",
+                                     "iterations = 12\nevaluate_every = 5\ndeterministic = false"),
+                              "emulated"));
+  train("local", {});
+  train("local", {"train.iterations=20"});
+  train("cached", {"embedding.store=cached", "lookahead.batches=3"});
+  train("cached", {"embedding.store=cached", "train.iterations=20"});
+  train("mixed", {"embedding.store=cached"});
+  train("mixed", {"train.iterations=20"});
+  for (const char* name : {"cached", "mixed"}) {
+    const Outcome same =
+        run({"verify", "--checkpoints", newest_checkpoint("local"), newest_checkpoint(name)});
+    EXPECT_EQ(same.status, 0) << same.out << same.err;
+  }
+}
+
 TEST_F(Program, ranks_with_an_emulated_gpu_each_are_bitwise_the_plain_run) {
   const std::vector<std::string> configs{
       config(kDlrm, "optimizer.kind = 'sgd'\npooling = 'mean'", "") +

@@ -46,7 +46,8 @@ int64_t CacheSizer::at_a_rank(int64_t rows) const {
 /// Batches of so many steps, those that are fetched ahead beside them, and slots for their rows.
 int64_t CacheSizer::window_bytes(int64_t steps) const {
   const int64_t ahead = std::min(options_.prefetch, steps - 1);
-  const int64_t slots = bytes_of(steps_[static_cast<size_t>(steps - 1)].rows);
+  const int64_t slots =
+      options_.slots_apart ? 0 : bytes_of(steps_[static_cast<size_t>(steps - 1)].rows);
   return (steps + ahead) * batch_bytes_ + std::min(slots, options_.cache.value_or(slots));
 }
 

@@ -22,6 +22,7 @@ struct CacheOptions {
   int64_t memory = 0;  // bytes that the window and, where `cache` is none, the slots may take
   int ranks = 1;
   CacheDesign design = CacheDesign::forward;  // of several
+  bool slots_apart = false;  // they are in other memory, where `cache` bytes are theirs
 };
 
 /// How many of some rows each slot table has [slot tables].

@@ -27,9 +27,15 @@
 namespace recmill::train {
 namespace {
 
-bool uses_gpu(const RunOptions& options, Way way) {
+bool has_rows_on_gpu(const RunOptions& options, Way way) {
   return way == Way::engine && options.device != DeviceKind::cpu &&
-         (options.gpu.preprocess || options.embedding.store != StoreKind::plain);
+         options.embedding.store != StoreKind::plain;
+}
+
+bool uses_gpu(const RunOptions& options, Way way) {
+  const bool preprocesses =
+      way == Way::engine && options.device != DeviceKind::cpu && options.gpu.preprocess;
+  return preprocesses || has_rows_on_gpu(options, way);
 }
 
 Result<std::unique_ptr<preprocess::Preprocessor>> make_preprocessor(const ResolvedRun& run, Way way,
@@ -41,8 +47,8 @@ Result<std::unique_ptr<preprocess::Preprocessor>> make_preprocessor(const Resolv
                                            row_readers(run.options, run.ranks), gpu.compile, pool);
 }
 
+/// On the CPU.
 Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run, Way way,
-                                                          const RankGpu& gpu,
                                                           Communicator& communicator,
                                                           ThreadPool& pool, Files& files) {
   const auto seed = static_cast<uint64_t>(run.options.train.seed);
@@ -50,8 +56,6 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run
     RECMILL_ASSIGN_OR_RETURN(auto plain, store::PlainStore::create(run.spec, seed, pool));
     return std::unique_ptr<store::EmbeddingStore>(std::move(plain));
   }
-  if (run.options.device != DeviceKind::cpu)
-    return make_gpu_store(run, gpu, communicator, pool, files);
   if (has_cache(run)) return make_cached_store(run, communicator, pool, files);
   RECMILL_ASSIGN_OR_RETURN(auto kernels, choose_kernels(run, files));
   if (run.options.embedding.store == StoreKind::placed) {
@@ -165,7 +169,14 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
   if (uses_gpu(options, way)) {
     RECMILL_ASSIGN_OR_RETURN(gpu, open_rank_gpu(run, communicator, pool, files));
   }
-  RECMILL_ASSIGN_OR_RETURN(rank.store, make_store(run, way, gpu, communicator, pool, files));
+  int64_t cache_on_gpu = 0;
+  if (has_rows_on_gpu(options, way)) {
+    RECMILL_ASSIGN_OR_RETURN(auto of_gpu, make_gpu_store(run, gpu, communicator, pool, files));
+    rank.store = std::move(of_gpu.store);
+    cache_on_gpu = of_gpu.cache;
+  } else {
+    RECMILL_ASSIGN_OR_RETURN(rank.store, make_store(run, way, communicator, pool, files));
+  }
   RECMILL_ASSIGN_OR_RETURN(rank.preprocessor, make_preprocessor(run, way, gpu, pool));
   const bool on_gpu = way == Way::engine && layers_are_on_gpu(options);
   RECMILL_ASSIGN_OR_RETURN(rank.model, on_gpu
@@ -189,8 +200,8 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
     if (communicator.ranks() > 1) {
       RECMILL_ASSIGN_OR_RETURN(rank.planning, communicator.duplicate());
     }
-    rank.make_planner = [&run, &pool, planning = rank.planning.get()] {
-      return make_step_planner(run, free_beside(run), planning, pool);
+    rank.make_planner = [&run, &pool, cache_on_gpu, planning = rank.planning.get()] {
+      return make_step_planner(run, free_beside(run), cache_on_gpu, planning, pool);
     };
   }
   rank.unseen_means = UnseenMeans::make(run.graph, run.spec, *rank.store, communicator);

@@ -38,6 +38,9 @@ Status check_training(const TrainOptions& train) {
 /// Why the run has one rank; empty: it may have several.
 std::string one_rank_of(const RunOptions& options) {
   const StoreKind store = options.embedding.store;
+  const bool on_gpu = options.device != DeviceKind::cpu;
+  if (store == StoreKind::cached && on_gpu)
+    return fmt::format("embedding.store = \"cached\" on device = \"{}\"", name_of(options.device));
   return store == StoreKind::plain ? fmt::format("embedding.store = \"{}\"", name_of(store)) : "";
 }
 
@@ -74,10 +77,10 @@ Status check_device(const RunOptions& options) {
   if (options.train.transport == other)
     return Status::BadRequest("train.transport: \"" + std::string(name_of(other)) +
                               "\" is between other GPUs than those of " + device);
-  if (options.embedding.store != StoreKind::local)
-    return Status::BadRequest(
-        fmt::format("embedding.store: \"{}\" is not supported on {}; use \"local\"",
-                    name_of(options.embedding.store), device));
+  const StoreKind store = options.embedding.store;
+  if (store != StoreKind::local && store != StoreKind::cached)
+    return Status::BadRequest(fmt::format(
+        "embedding.store: \"{}\" is not supported on {}; use \"local\"", name_of(store), device));
   if (!options.kernels.templates.empty())
     return Status::BadRequest("kernels.templates: templates of your own run on device = \"cpu\"");
   const auto check_whole = [&](const std::string& section, std::optional<Sharding> sharding) {
@@ -102,6 +105,8 @@ Status check_cache(const RunOptions& options) {
   if (options.placement.replan_every > 0)
     return refuse("placement.replan_every", "moving rows between ranks");
   if (!options.placement.plan.empty()) return refuse("placement.plan", "a placement plan");
+  if (options.gpu.rows != GpuRowsIn::device)
+    return refuse("gpu.rows", fmt::format("\"{}\"", name_of(options.gpu.rows)));
   const auto check_hash = [&](const std::string& key, std::optional<Sharding> sharding) {
     if (sharding.value_or(Sharding::hash) == Sharding::hash) return Status();
     return refuse(key, fmt::format("\"{}\"", name_of(*sharding)));

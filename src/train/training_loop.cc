@@ -87,7 +87,7 @@ void TrainingLoop::tell_of_cache(const RankBatch& batch) {
   if (setting_.log == nullptr || batch.plan == nullptr || batch.plan->step != 0) return;
   if (batch.plan->cache == nullptr) return;
   const bool apart = run_.ranks > 1 && !communicator_.shares_memory();
-  setting_.log->progress().say(line_of(*batch.plan->cache, run_.ranks, apart));
+  setting_.log->progress().say(line_of(*batch.plan->cache, run_, apart));
   const std::string shortage = line_of_shortage(run_.options.lookahead, *batch.plan->cache);
   if (!shortage.empty()) setting_.log->progress().say(shortage);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `bench cached`: caches that know the next batches, on ranks over MPI, beside ranks without one.
+// `bench cached`: caches that know the next batches, on ranks over MPI, beside ranks without one;
+// with --device another on a GPU (gpu_cached_bench.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 
 #include "base/clock.h"
 #include "bench/benches.h"
+#include "bench/cached/cached_stream.h"
+#include "bench/cached/gpu_cached_bench.h"
 #include "bench/looked_up_rows.h"
 #include "bench/placed/placed_shape.h"
 #include "bench/start_together.h"
@@ -16,7 +19,7 @@
 #include "placement/planners.h"
 #include "step/data/data_stage.h"
 #include "step/data/sharded_step_planner.h"
-#include "store/cached/cached_store.h"
+#include "store/cached/host_slot_store.h"
 #include "store/cached/sharded_cached_store.h"
 #include "store/placed/placed_store.h"
 #include "store/table_store.h"
@@ -33,52 +36,6 @@ constexpr int64_t kQueue = 4;                 // batches that are ready before t
 constexpr int64_t kCache = int64_t{1} << 27;  // bytes of slots at a rank
 constexpr double kZipf = 1.2;
 constexpr const char* kName = "kaggle_zipf_1.2";
-
-/// A rank's samples of every batch of the stream, which all ways go through.
-struct Stream {
-  ModelSpec model;
-  int slices = 8;
-  std::vector<SparseBatch> batches;
-  LookedUpRows rows;
-
-  static Result<Stream> make(const FrozenShape& shape, int64_t batches, Communicator& all,
-                             ThreadPool& pool) {
-    Stream stream;
-    stream.model = small_model(shape);
-    while (stream.slices < all.ranks()) stream.slices *= 2;
-    const ShapeDraw draw(shape, kZipf, kTimedSeed);
-    stream.batches.resize(static_cast<size_t>(batches));
-    for (int64_t b = 0; b < batches; ++b)
-      draw.draw((b * all.ranks() + all.rank()) * kRankSamples, kRankSamples, stream.batches[b],
-                pool);
-    RECMILL_ASSIGN_OR_RETURN(
-        stream.rows, LookedUpRows::make(kRankSamples, std::ssize(stream.model.features), kDim));
-    return stream;
-  }
-};
-
-class StreamSource final : public train::BatchSource {
- public:
-  StreamSource(const Stream& stream, Communicator& all) : stream_(stream), all_(all) {}
-
-  Result<bool> next(train::RankBatch& batch) override {
-    if (next_ == std::ssize(stream_.batches)) return false;
-    const store::Batch part = part_of_batch(stream_.batches[next_], all_.rank(), all_.ranks(),
-                                            stream_.slices, next_, store::Purpose::train);
-    batch.purpose = part.purpose;
-    batch.before.iteration = next_;
-    batch.cut = part.cut;
-    batch.first_slice = part.first_slice;
-    batch.end_slice = part.end_slice;
-    batch.sparse = stream_.batches[next_++];
-    return true;
-  }
-
- private:
-  const Stream& stream_;
-  Communicator& all_;
-  int64_t next_ = 0;
-};
 
 /// One store and its data stage.
 struct Way {
@@ -102,7 +59,10 @@ class CachedBench {
     if (!options_.wants(kName)) return {};
     const FrozenShape shape = small_shape("kaggle", kDim);
     const int64_t batches = kChecked + (options_.pairs + 1) * kBatches + kLookahead + kPrefetch;
-    RECMILL_ASSIGN_OR_RETURN(stream_, Stream::make(shape, batches, all_, pool_));
+    stream_ =
+        CachedStream::make(shape, kZipf, batches, kRankSamples, all_.rank(), all_.ranks(), pool_);
+    RECMILL_ASSIGN_OR_RETURN(
+        rows_, LookedUpRows::make(kRankSamples, std::ssize(stream_.model.features), kDim));
     std::deque<Way> ways;
     const Status status = run(shape, ways, sink);
     // Data stages of ranks wait for each other.
@@ -128,7 +88,7 @@ class CachedBench {
   }
 
   void begin(Way& way, train::BatchWindow window) {
-    way.stage = std::make_unique<train::DataStage>(std::make_unique<StreamSource>(stream_, all_),
+    way.stage = std::make_unique<train::DataStage>(std::make_unique<CachedStreamSource>(stream_),
                                                    std::move(window), *way.store, nullptr, kQueue);
   }
 
@@ -147,7 +107,7 @@ class CachedBench {
                                           kCache,     all_.ranks(), design};
     begin(way, train::BatchWindow(std::make_unique<train::ShardedStepPlanner>(
                    stream_.model,
-                   store::CachedStore::slot_bytes(stream_.model, SlotTables(stream_.model)),
+                   store::HostSlotStore::slot_bytes(stream_.model, SlotTables(stream_.model)),
                    options, pool_, *way.planning)));
     return {};
   }
@@ -186,8 +146,8 @@ class CachedBench {
     RECMILL_ASSIGN_OR_RETURN(auto batch, way.stage->next());
     if (batch == nullptr) return Status::Failed(way.label + ": the stream has ended");
     recmill::Stream stream(pool_);
-    RECMILL_RETURN_IF_ERROR(way.store->lookup(*batch->prepared, stream_.rows.output(), stream));
-    const store::Update update{batch->prepared.get(), stream_.rows.gradient()};
+    RECMILL_RETURN_IF_ERROR(way.store->lookup(*batch->prepared, rows_.output(), stream));
+    const store::Update update{batch->prepared.get(), rows_.gradient()};
     RECMILL_RETURN_IF_ERROR(way.store->update({&update, 1}, {way.trained, 1.0}, stream));
     way.stage->recycle(std::move(batch));
     ++way.trained;
@@ -198,7 +158,7 @@ class CachedBench {
   Status check_rows(const Way& way) {
     const auto last = static_cast<size_t>(way.trained);
     if (checksums_.size() <= last) checksums_.resize(last + 1);
-    const uint32_t now = stream_.rows.checksum();
+    const uint32_t now = rows_.checksum();
     if (checksums_[last] == 0) checksums_[last] = now;
     if (checksums_[last] == now) return {};
     return Status::Failed(fmt::format("{}: batch {} looks up other rows", way.label, way.trained));
@@ -263,13 +223,15 @@ class CachedBench {
   const BenchOptions& options_;
   Communicator& all_;
   ThreadPool pool_;
-  Stream stream_;
+  CachedStream stream_;
+  LookedUpRows rows_;
   std::vector<uint32_t> checksums_;  // by batches trained
 };
 
 }  // namespace
 
 Status run_cached_bench(const BenchOptions& options, const BenchSink& sink) {
+  if (options.device != DeviceKind::cpu) return run_gpu_cached_bench(options, sink);
   RECMILL_ASSIGN_OR_RETURN(const auto all, ranks_of_bench("cached", *options.world));
   if (all == nullptr) return {};  // more processes than are needed
   return CachedBench(options, *all).run(sink);

@@ -16,8 +16,10 @@ std::string mib(int64_t bytes) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MiB";
 }
 
+/// `pause`: between one look and the next.
 template <class IsDone>
-Status wait_until(const IsDone& is_done, const std::string& launched, Gpu& gpu) {
+Status wait_until(const IsDone& is_done, const std::string& launched, Gpu& gpu,
+                  std::chrono::microseconds pause = {}) {
   using Clock = std::chrono::steady_clock;
   const auto limit = std::chrono::duration<double>(gpu.options().kernel_seconds);
   const auto begin = Clock::now();
@@ -31,7 +33,11 @@ Status wait_until(const IsDone& is_done, const std::string& launched, Gpu& gpu) 
            << " is not done after " << limit.count() << " s";
       return Status::Failed(said.str());
     }
-    std::this_thread::yield();
+    if (pause.count() > 0) {
+      std::this_thread::sleep_for(pause);
+    } else {
+      std::this_thread::yield();
+    }
   }
 }
 
@@ -137,9 +143,9 @@ Status GpuEvent::record(GpuStream& stream) {
   return {};
 }
 
-Status GpuEvent::synchronize() {
+Status GpuEvent::synchronize(std::chrono::microseconds pause) {
   if (stream_ == nullptr) return {};
-  return wait_until([&] { return gpu_->driver().has_happened(event_); }, launched_, *gpu_);
+  return wait_until([&] { return gpu_->driver().has_happened(event_); }, launched_, *gpu_, pause);
 }
 
 // The stream is to be left as others know it, whatever was enqueued.

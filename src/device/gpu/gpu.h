@@ -2,6 +2,7 @@
 // A GPU as stores and kernels use it: memory that is accounted for, streams, and the one launcher.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -125,8 +126,8 @@ class GpuEvent {
   /// Behind all that is enqueued so far. The stream outlives what waits for the event.
   Status record(GpuStream& stream);
   /// Returns when all before it has happened; at once where it was never recorded. Fails as
-  /// GpuStream::synchronize().
-  Status synchronize();
+  /// GpuStream::synchronize(). With a pause it leaves the core to others between looks.
+  Status synchronize(std::chrono::microseconds pause = {});
 
  private:
   friend class Gpu;

@@ -8,5 +8,7 @@ namespace recmill::kernels {
 
 std::string_view gpu_row_copy_arguments_text();
 std::string_view cuda_row_copy_text();
+std::string_view gpu_record_copy_arguments_text();
+std::string_view cuda_record_copy_text();
 
 }  // namespace recmill::kernels

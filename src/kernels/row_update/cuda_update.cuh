@@ -353,7 +353,9 @@ struct UpdateRows {
         store_lanes(stored, weights);
       } else {
         u32 words[kLanes];
-        random_words(static_cast<u64>(table.found.rows[row]), element, table.rounding_key, words);
+        const i64 of_row =
+            table.row_of_slot == nullptr ? table.found.rows[row] : table.row_of_slot[slot];
+        random_words(static_cast<u64>(of_row), element, table.rounding_key, words);
         StoredLanes<Weight, kLanes> rounded;
         RECMILL_UNROLL
         for (int lane = 0; lane < kLanes; ++lane)

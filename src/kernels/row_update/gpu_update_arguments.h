@@ -46,8 +46,9 @@ struct Gradients {
 struct UpdateTable {
   u8* records;                 // RowStorage: data
   float* row_state;            // [slots]
-  FoundRows found;             // what is updated; rounding is keyed by its rows
+  FoundRows found;             // what is updated
   const i64* slots;            // beside its rows: where they are
+  const i64* row_of_slot;      // that rounding is keyed by; null: by the rows that were found
   const Gradients* gradients;  // [features of the table]
   u64 slices;                  // of the global batch, a power of two
   u64 rounding_key;            // Random::key() of this table and iteration

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/gpu/gpu_memory.h"
 
+#include <algorithm>
+#include <string>
+
 #include "base/saturating.h"
 #include "batch/feature_layout.h"
 #include "device/gpu/staged_arrays.h"
@@ -11,6 +14,7 @@
 #include "run/gpu/place_gpu_rows.h"
 #include "run/sample_lookups.h"
 #include "step/gpu/gpu_trainer.h"
+#include "store/gpu/gpu_slot_store.h"
 
 namespace recmill::train {
 namespace {
@@ -61,6 +65,32 @@ void add_preprocessing(const ResolvedRun& run, const store::GpuBatches& batches,
   estimate("offsets of rows that preprocessing makes", all.offsets * held);
 }
 
+/// Slots of the GPU's memory, of which `free` bytes are left, and rows on their way.
+void add_cache(const ResolvedRun& run, const store::GpuBatches& batches, int64_t free,
+               GpuPlan& plan) {
+  std::vector<int64_t> lookups(run.spec.tables.size());
+  for (size_t f = 0; f < batches.largest.lookups.size(); ++f)
+    lookups[run.spec.features[f].table] += batches.largest.lookups[f];
+  for (size_t t = 0; t < lookups.size(); ++t)
+    lookups[t] = std::min(lookups[t], run.spec.tables[t].rows);
+  const GpuBytes moved = store::GpuSlotStore::need(run.spec, lookups);
+  constexpr const char* kMoved = "rows on their way to slots and from there";
+  plan.need.device.items.push_back({kMoved, plan.rank, moved.device, /*certain=*/false});
+  plan.need.pinned.items.push_back(
+      {std::string("pinned, ") + kMoved, plan.rank, moved.pinned, /*certain=*/false});
+  const SlotTables tables(run.spec);
+  const auto slot_bytes = store::GpuSlotStore::slot_bytes(run.spec, tables);
+  int64_t rows = 0;
+  for (int k = 0; k < tables.count(); ++k)
+    rows = saturating_sum({rows, saturating_product({tables.rows_of(k), slot_bytes[k]})});
+  // LibTorch and the driver take some that no plan knows.
+  const int64_t rest = std::max<int64_t>((free - moved.device) / 10 * 9, 1);
+  const auto& asked = run.options.lookahead.cache;
+  plan.cache = asked.value_or(std::min(rows, rest));
+  plan.need.device.items.push_back({"cached rows and optimizer state", plan.rank,
+                                    std::min(plan.cache, rows), asked.has_value()});
+}
+
 std::vector<char> features_made_there(const ResolvedRun& run) {
   const auto made = preprocess::features_made_on_gpu(run.graph, run.spec);
   return made.ok() ? *made : std::vector<char>();
@@ -88,15 +118,17 @@ std::vector<GpuPlan> plan_gpu(const ResolvedRun& run, int64_t usable, std::span<
   if (run.options.gpu.preprocess && row_readers(run.options, run.ranks).gpu)
     made_there = features_made_there(run);
   batches.made_there = made_there;
-  const std::vector<GpuMemory> nothing(run.spec.tables.size(), GpuMemory::host);
+  const bool cached = run.options.embedding.store == StoreKind::cached;
+  const std::vector<GpuMemory> nothing(cached ? 0 : run.spec.tables.size(), GpuMemory::host);
   const int64_t share = usable / std::ssize(ranks);
   std::vector<GpuPlan> plans;
   for (const int rank : ranks) {
     const int64_t besides = ledger_of(run, batches, nothing, rank).device.total(rank);
     GpuPlan& plan =
         plans.emplace_back(GpuPlan{rank, store::held_tables(run.spec, run.ranks)[rank], {}, {}});
-    plan.rows = place_gpu_rows(run, plan.held, besides, share);
+    if (!cached) plan.rows = place_gpu_rows(run, plan.held, besides, share);
     plan.need = ledger_of(run, batches, plan.rows, rank);
+    if (cached) add_cache(run, batches, share - besides, plan);
   }
   return plans;
 }

@@ -54,10 +54,12 @@ Status check_gpu_memory(const ResolvedRun& run, std::span<const GpuPlan> plans, 
                   "; with \"fit\" or \"host\" rows are stored in the host's memory"
             : "";
   const bool is_limit = usable_bytes(run.options.gpu, INT64_MAX) == usable;
-  return Status::BadRequest(
-      fmt::format("gpu.rows = \"{}\": {} {} of the GPU's memory, of which {} {}; largest: {}{}",
-                  name_of(rows), who_takes(run, plans), mib(need),
-                  is_limit ? "gpu.memory_gib leaves it" : "it has", mib(usable), names, otherwise));
+  std::string key = fmt::format("gpu.rows = \"{}\"", name_of(rows));
+  if (plans[0].cache > 0)
+    key = run.options.lookahead.cache ? "lookahead.cache" : "embedding.store = \"cached\"";
+  return Status::BadRequest(fmt::format(
+      "{}: {} {} of the GPU's memory, of which {} {}; largest: {}{}", key, who_takes(run, plans),
+      mib(need), is_limit ? "gpu.memory_gib leaves it" : "it has", mib(usable), names, otherwise));
 }
 
 }  // namespace recmill::train

@@ -17,8 +17,9 @@ namespace recmill::train {
 struct GpuPlan {
   int rank = 0;
   store::HeldTables held;       // of the rank
-  std::vector<GpuMemory> rows;  // [tables]
+  std::vector<GpuMemory> rows;  // [tables]; of a cache none
   store::GpuLedger need;
+  int64_t cache = 0;  // bytes of its memory that slots have, of the cached store
 };
 
 /// Refuses plans of the ranks of one GPU that together take more for certain than the usable bytes

@@ -46,7 +46,7 @@ bool layers_are_on_gpu(const RunOptions& options) {
 }
 
 preprocess::RowReaders row_readers(const RunOptions& options, int ranks) {
-  const bool gpu = ranks == 1 && options.embedding.store != StoreKind::plain;
+  const bool gpu = ranks == 1 && options.embedding.store == StoreKind::local;
   return {gpu, !gpu || model::reads_rows(options.model)};
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "kernels/row_copy/gpu_record_copier.h"
 #include "kernels/row_copy/gpu_row_copier.h"
 #include "kernels/row_copy/gpu_row_copy_arguments.h"
 #include "preprocess/run/gpu_chain_arguments.h"
@@ -77,8 +78,10 @@ Result<GpuSources> gpu_sources(const ResolvedRun& run, const Schedules& schedule
   if (layers_are_on_gpu(run.options))
     sources.add(std::span<const GpuSource>(gpu_step_sources(run.options.optimizer, "Recmill")),
                 gpu::kStepThreads);
-  if (run.ranks > 1)
+  const bool cached = run.options.embedding.store == StoreKind::cached;
+  if (run.ranks > 1 || cached)
     sources.add(kernels::gpu_row_copy_source("Recmill"), kernels::gpu::kCopyThreads);
+  if (cached) sources.add(kernels::gpu_record_copy_source("Recmill"), kernels::gpu::kRecordThreads);
   return std::move(sources.made);
 }
 

@@ -22,8 +22,9 @@ struct LaunchedSource {
 /// Each once, though several ranks load it.
 struct GpuSources {
   std::vector<kernels::codegen::GpuPoolSource> lookups;  // fused
-  std::vector<LaunchedSource> others;  // distinct rows, updates, and what the options ask for:
-                                       // preprocessing, a training step, rows between GPUs
+  std::vector<LaunchedSource>
+      others;  // distinct rows, updates, and what the options ask for:
+               // preprocessing, a training step, rows between GPUs or to a cache
 };
 
 /// What a store of all features has, but for who compiles it.

@@ -14,8 +14,11 @@
 #include "run/gpu/gpu_sources.h"
 #include "run/gpu/place_gpu_rows.h"
 #include "run/schedules.h"
+#include "store/gpu/cached_gpu_store.h"
 #include "store/gpu/gpu_store.h"
 #include "store/gpu/table_wise_gpu_store.h"
+#include "store/tables/table_rows.h"
+#include "table/home/embedded_home.h"
 
 namespace recmill::train {
 namespace {
@@ -57,10 +60,10 @@ Result<int64_t> free_before(std::span<const int> ranks, Gpu& gpu, Communicator& 
   return least;
 }
 
-/// Where the rows of each table that the rank holds are stored [tables]. Collective.
-Result<std::vector<GpuMemory>> place_rows(const ResolvedRun& run, const RankOnHost& place,
-                                          const store::GpuStoreKernels& kernels, Gpu& gpu,
-                                          Communicator& communicator) {
+/// Where the rows of each table that the rank holds are stored, or what its cache has. Collective.
+Result<GpuPlan> place_rows(const ResolvedRun& run, const RankOnHost& place,
+                           const store::GpuStoreKernels& kernels, Gpu& gpu,
+                           Communicator& communicator) {
   const int rank = communicator.rank();
   RECMILL_ASSIGN_OR_RETURN(const int gpus, gpus_of_machine(run.options.device));
   const auto ranks = ranks_of_same_gpu(place, gpus);
@@ -68,12 +71,12 @@ Result<std::vector<GpuMemory>> place_rows(const ResolvedRun& run, const RankOnHo
   const int64_t usable = usable_bytes(run.options.gpu, free);
   auto plans = plan_gpu(run, usable, ranks, kernels.pool);
   RECMILL_RETURN_IF_ERROR(check_gpu_memory(run, plans, usable));
-  GpuPlan& plan = *std::ranges::find(plans, rank, &GpuPlan::rank);
+  GpuPlan plan = std::move(*std::ranges::find(plans, rank, &GpuPlan::rank));
   if (run.options.gpu.rows != GpuRowsIn::device)
     log_info((run.ranks > 1 ? "rank " + std::to_string(rank) + ": " : "") + "gpu.rows = \"" +
              std::string(name_of(run.options.gpu.rows)) +
              "\": " + placed_text(run.spec, plan.held, plan.rows));
-  return std::move(plan.rows);
+  return plan;
 }
 
 /// The store of one rank, or that of several.
@@ -83,6 +86,14 @@ Result<std::unique_ptr<store::EmbeddingStore>> of_ranks(const ResolvedRun& run, 
                                                         Communicator& communicator,
                                                         ThreadPool& pool) {
   const auto seed = static_cast<uint64_t>(run.options.train.seed);
+  if (run.options.embedding.store == StoreKind::cached) {
+    RECMILL_ASSIGN_OR_RETURN(auto tables, store::create_tables(run.spec, seed, 0, 1, pool));
+    RECMILL_ASSIGN_OR_RETURN(
+        auto store, store::CachedGpuStore::create(
+                        run.spec, seed, table::make_embedded_home(std::move(tables), pool), of.gpu,
+                        kernels, pool));
+    return std::unique_ptr<store::EmbeddingStore>(std::move(store));
+  }
   if (communicator.ranks() == 1) {
     RECMILL_ASSIGN_OR_RETURN(auto store,
                              store::GpuStore::create(run.spec, seed, of.gpu, kernels, pool, rows));
@@ -98,21 +109,19 @@ Result<std::unique_ptr<store::EmbeddingStore>> of_ranks(const ResolvedRun& run, 
 
 }  // namespace
 
-Result<std::unique_ptr<store::EmbeddingStore>> make_gpu_store(const ResolvedRun& run,
-                                                              const RankGpu& of,
-                                                              Communicator& communicator,
-                                                              ThreadPool& pool, Files& files) {
+Result<GpuRunStore> make_gpu_store(const ResolvedRun& run, const RankGpu& of,
+                                   Communicator& communicator, ThreadPool& pool, Files& files) {
   RECMILL_RETURN_IF_ERROR(check_windows(run.options.gpu, of.place, communicator.ranks()));
   RECMILL_ASSIGN_OR_RETURN(const TunedSchedules chosen,
                            choose_schedules(run, {.gpu = of.gpu->properties()}, files));
   store::GpuStoreKernels kernels = gpu_store_kernels(run, chosen.schedules);
   kernels.compile = of.compile;
-  RECMILL_ASSIGN_OR_RETURN(const auto rows,
+  RECMILL_ASSIGN_OR_RETURN(const GpuPlan plan,
                            place_rows(run, of.place, kernels, *of.gpu, communicator));
-  auto store = of_ranks(run, of, kernels, rows, communicator, pool);
+  auto store = of_ranks(run, of, kernels, plan.rows, communicator, pool);
   if (!store.ok())
     return store.status().at("device = \"" + std::string(name_of(run.options.device)) + "\"");
-  return store;
+  return GpuRunStore{*std::move(store), plan.cache};
 }
 
 }  // namespace recmill::train

@@ -16,7 +16,9 @@
 #include "step/data/sharded_step_planner.h"
 #include "store/cached/cached_store.h"
 #include "store/cached/home_ranks.h"
+#include "store/cached/host_slot_store.h"
 #include "store/cached/sharded_cached_store.h"
+#include "store/gpu/gpu_slot_store.h"
 #include "store/tables/table_rows.h"
 #include "table/home/embedded_home.h"
 
@@ -43,28 +45,45 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_cached_store(const ResolvedR
   }
   return std::unique_ptr<store::EmbeddingStore>(std::make_unique<store::CachedStore>(
       run.spec, seed, table::make_embedded_home(std::move(tables), pool), pool,
-      std::move(kernels)));
+      store::HostSlotStore::maker(seed, pool, std::move(kernels))));
 }
 
 namespace {
 
+bool has_gpu(const ResolvedRun& run) {
+  return run.options.device != DeviceKind::cpu;
+}
+
 /// Of `ranks` ranks, with `free` bytes for all of them.
 lookahead::CacheOptions cache_options(const ResolvedRun& run, int64_t free, int ranks) {
   const LookaheadOptions& of = run.options.lookahead;
-  return {of.batches, of.prefetch, of.cache, free / ranks, ranks, of.design};
+  return {of.batches,
+          of.prefetch,
+          of.cache,
+          free / ranks,
+          ranks,
+          of.design,
+          /*slots_apart=*/has_gpu(run)};
+}
+
+/// [slot tables]
+std::vector<int64_t> slot_bytes_of(const ResolvedRun& run, const SlotTables& tables) {
+  return has_gpu(run) ? store::GpuSlotStore::slot_bytes(run.spec, tables)
+                      : store::HostSlotStore::slot_bytes(run.spec, tables);
 }
 
 }  // namespace
 
-std::unique_ptr<StepPlanner> make_step_planner(const ResolvedRun& run, int64_t free,
+std::unique_ptr<StepPlanner> make_step_planner(const ResolvedRun& run, int64_t free, int64_t on_gpu,
                                                Communicator* communicator, ThreadPool& pool) {
-  auto slot_bytes = store::CachedStore::slot_bytes(run.spec, SlotTables(run.spec));
+  auto slot_bytes = slot_bytes_of(run, SlotTables(run.spec));
   if (communicator != nullptr)
     return std::make_unique<ShardedStepPlanner>(run.spec, std::move(slot_bytes),
                                                 cache_options(run, free, communicator->ranks()),
                                                 pool, *communicator);
-  return std::make_unique<CacheStepPlanner>(run.spec, std::move(slot_bytes),
-                                            cache_options(run, free, 1), pool);
+  lookahead::CacheOptions of = cache_options(run, free, 1);
+  if (of.slots_apart) of.cache = on_gpu;
+  return std::make_unique<CacheStepPlanner>(run.spec, std::move(slot_bytes), of, pool);
 }
 
 void cache_need(const ResolvedRun& run, int64_t free, MemoryLedger& ledger) {
@@ -83,7 +102,7 @@ void cache_need(const ResolvedRun& run, int64_t free, MemoryLedger& ledger) {
        RankBatch::held_bytes(samples, run.spec.num_dense, static_cast<int64_t>(of_sample))});
   if (!of.lookahead) batches = std::min(batches, free);
   const SlotTables tables(run.spec);
-  const auto slot_bytes = store::CachedStore::slot_bytes(run.spec, tables);
+  const auto slot_bytes = slot_bytes_of(run, tables);
   int64_t rows = 0;
   for (int k = 0; k < tables.count(); ++k)
     rows = saturating_sum({rows, saturating_product({tables.rows_of(k), slot_bytes[k]})});
@@ -93,7 +112,8 @@ void cache_need(const ResolvedRun& run, int64_t free, MemoryLedger& ledger) {
     ledger.items.push_back({"batches looked ahead", rank, batches, /*certain=*/false});
     ledger.items.push_back(
         {"what is known of their rows, at most", rank, known, /*certain=*/false});
-    ledger.items.push_back({"cached rows and optimizer state", rank, rows, of.cache.has_value()});
+    if (!of.slots_apart)
+      ledger.items.push_back({"cached rows and optimizer state", rank, rows, of.cache.has_value()});
   }
 }
 
@@ -105,18 +125,24 @@ Json to_json(const MovedRows& moved) {
           {"handed_over", moved.handed_over}};
 }
 
-std::string line_of(const CacheSize& size, int ranks, bool ranks_apart) {
+std::string line_of(const CacheSize& size, const ResolvedRun& run, bool ranks_apart) {
   int64_t slots = std::accumulate(size.slots.begin(), size.slots.end(), int64_t{0});
   slots = std::accumulate(size.copied_slots.begin(), size.copied_slots.end(), slots);
+  int64_t rows = 0;
+  for (const TableSpec& table : run.spec.tables) rows += table.rows;
+  std::string advice;
+  if (has_gpu(run)) {
+    if (slots >= rows) advice = " All rows fit in the GPU's memory";
+  } else if (!ranks_apart) {
+    advice = " Rows are stored in the memory of one machine";
+  }
+  if (!advice.empty()) advice += ": \"local\" is faster on this run";
   const int64_t saved = size.batches == 0 ? 0 : (size.distinct - size.rows) / size.batches;
   return fmt::format(
       "cache: looks {} batches ahead, fetches {} ahead, {} slots{}; of {} rows a batch it saves "
       "{}.{}",
-      size.lookahead, size.prefetch, slots, ranks > 1 ? " at each rank" : "",
-      size.batches == 0 ? 0 : size.distinct / size.batches, saved,
-      ranks_apart
-          ? ""
-          : " Rows are stored in the memory of one machine: \"local\" is faster on this run");
+      size.lookahead, size.prefetch, slots, run.ranks > 1 ? " at each rank" : "",
+      size.batches == 0 ? 0 : size.distinct / size.batches, saved, advice);
 }
 
 // A first window of fewer batches than it has room for is the whole stream.

@@ -27,9 +27,9 @@ Result<std::unique_ptr<store::EmbeddingStore>> make_cached_store(const ResolvedR
                                                                  ThreadPool& pool, Files& files);
 
 /// What a window asks for plans. `free` bytes are what the run leaves of the machine's memory to
-/// all ranks. `communicator`: between their planners alone; null: there is one rank. It outlives
-/// this.
-std::unique_ptr<StepPlanner> make_step_planner(const ResolvedRun& run, int64_t free,
+/// all ranks; `on_gpu`: those of a GPU's memory that slots may take. `communicator`: between their
+/// planners alone; null: there is one rank. It outlives this.
+std::unique_ptr<StepPlanner> make_step_planner(const ResolvedRun& run, int64_t free, int64_t on_gpu,
                                                Communicator* communicator, ThreadPool& pool);
 
 /// Adds what the run takes beside the tables of its store's home, batches and rows of the window
@@ -40,7 +40,7 @@ void cache_need(const ResolvedRun& run, int64_t free, MemoryLedger& ledger);
 Json to_json(const MovedRows& moved);
 
 /// What was chosen, in a line, and whether it pays. `ranks_apart`: on several hosts.
-std::string line_of(const CacheSize& size, int ranks, bool ranks_apart);
+std::string line_of(const CacheSize& size, const ResolvedRun& run, bool ranks_apart);
 
 /// Where more was asked for than there is, a line that says so; else nothing.
 std::string line_of_shortage(const LookaheadOptions& asked, const CacheSize& size);

@@ -60,7 +60,8 @@ void describe(Visitor& v, GpuRunOptions& o) {
     "of "
     "the host, which the GPU reads and writes over the bus: slower, and bitwise the same), or fit "
     "(whole tables in the GPU's memory, those of the most bytes looked up for each byte that they "
-    "take, the others in the host's)");
+    "take, the others in the host's). With embedding.store = \"cached\" rows are stored in the "
+    "host's memory, and the GPU has those that are needed next, whatever their table");
   v("memory_gib", o.memory_gib,
     "GiB of the GPU's memory that the run plans with, all of its ranks that have it together: less "
     "than is free leaves some to others, and to LibTorch and the driver, whose own is in no plan; "

@@ -30,9 +30,8 @@ void describe(Visitor& v, LookaheadOptions& o) {
   v("prefetch", o.prefetch,
     "batches whose rows are fetched ahead of training, at most lookahead.batches", at_least(0));
   v("cache", o.cache,
-    "bytes of the cache's rows with their state, at each rank; by default as many as all rows "
-    "take, "
-    "or what the rest of the run leaves free",
+    "bytes of the cache's rows with their state, at each rank, of a GPU's memory where device is "
+    "one; by default as many as all rows take, or what the rest of the run leaves free",
     size_range());
   v("design", o.design,
     "which of several ranks have a row in their cache: all; all, but for rows that one rank uses "

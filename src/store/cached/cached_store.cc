@@ -2,6 +2,7 @@
 #include "store/cached/cached_store.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -13,11 +14,6 @@ namespace recmill::store {
 namespace {
 
 constexpr int64_t kRowsAtATime = int64_t{1} << 14;  // that go home, or are written, in one call
-
-StoreKernels without_tables(StoreKernels kernels) {
-  kernels.row_update.clear();
-  return kernels;
-}
 
 }  // namespace
 
@@ -31,13 +27,13 @@ struct CachedStore::Work {
 };
 
 CachedStore::CachedStore(ModelSpec model, uint64_t seed, std::shared_ptr<table::RowHome> home,
-                         ThreadPool& pool, StoreKernels kernels)
+                         ThreadPool& pool, MakeSlots make_slots)
     : model_(std::move(model)),
       tables_(model_),
       seed_(seed),
       records_(model_.tables.begin(), model_.tables.end()),
       pool_(pool),
-      kernels_(without_tables(std::move(kernels))),
+      make_slots_(std::move(make_slots)),
       home_(std::move(home)),
       slot_batches_(model_, tables_),
       outside_(model_, tables_, records_, seed_, pool_),
@@ -45,31 +41,12 @@ CachedStore::CachedStore(ModelSpec model, uint64_t seed, std::shared_ptr<table::
 
 CachedStore::~CachedStore() = default;
 
-std::vector<int64_t> CachedStore::slot_bytes(const ModelSpec& model, const SlotTables& tables) {
-  std::vector<int64_t> bytes;
-  for (int k = 0; k < tables.count(); ++k) {
-    TableSpec one = model.tables[tables.first_table(k)];
-    one.rows = 1;
-    const auto names = static_cast<int64_t>(sizeof(int64_t) + sizeof(int64_t) + 1);
-    bytes.push_back(table::EmbeddingTable::bytes(one, table::RowShare(1, 0, 1)) + names);
-  }
-  return bytes;
+const Batch& CachedStore::batch_of(Prepared& prepared) {
+  return Batches::batch_of(prepared);
 }
 
-Status CachedStore::open(const CacheSize& size) {
-  RECMILL_CHECK(std::ssize(size.slots) == tables_.count());
-  ModelSpec inner = Slots::inner_model(model_, tables_, size.slots);
-  std::vector<table::TableShare> shares;
-  for (const TableSpec& table : inner.tables)
-    shares.emplace_back(table::RowShare(table.rows, 0, 1));
-  auto rooms = Slots::inner_tables(inner, seed_, shares);
-  RECMILL_RETURN_IF_ERROR(Slots::allocate(tables_, rooms));
-  auto of = std::make_unique<RankTables>(std::move(inner), std::move(rooms), pool_, kernels_);
-  slots_ = std::make_unique<Slots>(model_, tables_, seed_, *of);
-  inner_ = std::make_unique<LocalStore>(std::move(of));
-  mover_.open(*slots_);
-  is_open_ = true;
-  return {};
+bool CachedStore::is_outside(Prepared& prepared) {
+  return Batches::work_of(prepared).plan == nullptr;
 }
 
 Status CachedStore::begin_step(const StepPlan& plan) {
@@ -79,7 +56,12 @@ Status CachedStore::begin_step(const StepPlan& plan) {
   if (step->step != expected)
     return Status::Failed("a batch has the plan of step " + std::to_string(step->step) +
                           ", and step " + std::to_string(expected) + " is the next");
-  if (inner_ == nullptr) RECMILL_RETURN_IF_ERROR(open(*plan.cache));
+  if (slots_ == nullptr) {
+    RECMILL_CHECK(std::ssize(plan.cache->slots) == tables_.count());
+    RECMILL_ASSIGN_OR_RETURN(slots_, make_slots_(model_, tables_, *plan.cache));
+    mover_.open(*slots_);
+    is_open_ = true;
+  }
   last_ = step;
   slot_batches_.begin(step->step, step->uses, pool_);
   mover_.plan(step);
@@ -92,7 +74,7 @@ Status CachedStore::prepare_in_slots(const Batch& batch, Work& work) {
   RECMILL_RETURN_IF_ERROR(slot_batches_.replace_rows(*batch.sparse, work.in_slots, pool_));
   Batch inner = batch;
   inner.sparse = &work.in_slots;
-  RECMILL_ASSIGN_OR_RETURN(work.inner, inner_->prepare(inner));
+  RECMILL_ASSIGN_OR_RETURN(work.inner, slots_->store().prepare(inner));
   return {};
 }
 
@@ -127,9 +109,9 @@ Status CachedStore::lookup(Prepared& prepared, Output output, Stream& stream) {
   }
   const int64_t step = work.plan->step;
   RECMILL_RETURN_IF_ERROR(mover_.wait_until_ready(step));
-  RECMILL_RETURN_IF_ERROR(inner_->lookup(*work.inner, output, stream));
-  if (batch.purpose != Purpose::train) mover_.done(step);
-  return {};
+  RECMILL_RETURN_IF_ERROR(slots_->begin(step));
+  RECMILL_RETURN_IF_ERROR(slots_->store().lookup(*work.inner, output, stream));
+  return batch.purpose == Purpose::train ? Status() : end_step(step);
 }
 
 Status CachedStore::update(std::span<const Update> updates, const Step& step, Stream& stream) {
@@ -137,30 +119,37 @@ Status CachedStore::update(std::span<const Update> updates, const Step& step, St
   std::vector<Update> inner;
   for (const Update& update : updates)
     inner.push_back({Batches::work_of(update).inner.get(), update.gradient});
-  RECMILL_RETURN_IF_ERROR(inner_->update(inner, step, stream));
+  RECMILL_RETURN_IF_ERROR(slots_->store().update(inner, step, stream));
   const StepPlan& plan = *Batches::work_of(updates[0]).plan;
-  slots_->note_updated(plan.lookahead->uses);
-  mover_.done(plan.step);
+  slots_->states().note_updated(plan.lookahead->uses);
+  return end_step(plan.step);
+}
+
+Status CachedStore::end_step(int64_t step) {
+  RECMILL_RETURN_IF_ERROR(slots_->end(step));
+  ended_ = step;
+  mover_.done(step);
   return {};
 }
 
 /// Puts what was updated in slots, where it stays. Within MoverThread::call().
 Status CachedStore::bring_home() {
   if (!is_open_) return {};
-  const auto changed = slots_->take_changed();
+  if (ended_ >= 0) RECMILL_RETURN_IF_ERROR(slots_->wait_for_end(ended_));
+  const auto changed = slots_->states().take_changed();
   for (int64_t begin = 0; begin < std::ssize(changed); begin += kRowsAtATime) {
     const auto some = std::span(changed).subspan(
         static_cast<size_t>(begin),
         static_cast<size_t>(std::min(kRowsAtATime, std::ssize(changed) - begin)));
     RowRecords records(tables_, records_, some);
-    for (size_t i = 0; i < some.size(); ++i) slots_->copy_out(some[i], records.record(i));
+    RECMILL_RETURN_IF_ERROR(slots_->read(some, records));
     RECMILL_RETURN_IF_ERROR(mover_.put(records));
   }
   return {};
 }
 
 Status CachedStore::settle() {
-  if (is_open_) RECMILL_RETURN_IF_ERROR(inner_->settle());
+  if (is_open_) RECMILL_RETURN_IF_ERROR(slots_->store().settle());
   return mover_.call([this] { return bring_home(); });
 }
 
@@ -209,13 +198,16 @@ Status CachedStore::write_some(const RowBlock& block, int64_t begin, int64_t end
   for (int64_t i = 0; i < count; ++i) record.pack(room[0].rows(), i, records.record(i));
   RECMILL_RETURN_IF_ERROR(mover_.put(records));
   if (!is_open_) return {};
-  for (const RowInSlot& row : slots_->in_slots(first, first + count))
-    slots_->write(row, records.record(static_cast<size_t>(row.row - first)));
-  return {};
+  const auto in_slots = slots_->states().in_slots(first, first + count);
+  RowRecords of_slots(tables_, records_, in_slots);
+  for (size_t i = 0; i < in_slots.size(); ++i)
+    std::memcpy(of_slots.record(i), records.record(static_cast<size_t>(in_slots[i].row - first)),
+                static_cast<size_t>(record.bytes()));
+  return slots_->write(in_slots, of_slots);
 }
 
 StoreStats CachedStore::stats() const {
-  StoreStats stats = is_open_ ? inner_->stats() : StoreStats();
+  StoreStats stats = is_open_ ? slots_->store().stats() : StoreStats();
   stats.lookups += outside_.lookups();
   stats.moved = mover_.moved();
   return stats;

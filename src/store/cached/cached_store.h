@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows are stored at a home, and are in slots while steps to come use them (BagPipe).
 //
-// A slot is a row of an inner store, which has the same tables: those of one record shape and the
-// same optimizer share their slots. prepare() replaces rows by slots, as the step's plan says; the
-// inner store looks up, sums and updates. A mover brings rows and takes them away beside training.
+// A slot is a row of an inner store (SlotStore), which has the same tables: those of one record
+// shape and the same optimizer share their slots. prepare() replaces rows by slots, as the step's
+// plan says; the inner store looks up, sums and updates. A mover brings rows and takes them away
+// beside training.
 #pragma once
 
 #include <atomic>
@@ -12,17 +13,13 @@
 #include <span>
 #include <vector>
 
-#include "lookahead_plan/cache_size.h"
 #include "lookahead_plan/slot_tables.h"
-#include "schema/cluster_spec.h"
 #include "store/cached/mover_thread.h"
 #include "store/cached/outside_lookups.h"
 #include "store/cached/slot_batches.h"
-#include "store/cached/slots.h"
+#include "store/cached/slot_store.h"
 #include "store/embedding_store.h"
-#include "store/tables/local_store.h"
 #include "store/tables/prepared_batches.h"
-#include "store/tables/rank_tables.h"
 #include "table/home/row_home.h"
 #include "table/row_record.h"
 
@@ -32,14 +29,11 @@ namespace recmill::store {
 /// what the home has, once it has all that was updated, into memory of their own.
 class CachedStore final : public EmbeddingStore {
  public:
-  /// `home` has all rows of the model and has not been called yet. `kernels`: for the inner store;
-  /// those by table are left out.
+  /// `home` has all rows of the model and has not been called yet. `make_slots` is called once,
+  /// with what the first plan says.
   CachedStore(ModelSpec model, uint64_t seed, std::shared_ptr<table::RowHome> home,
-              ThreadPool& pool, StoreKernels kernels);
+              ThreadPool& pool, MakeSlots make_slots);
   ~CachedStore() override;
-
-  /// Bytes that a slot of each slot table takes [slot tables].
-  static std::vector<int64_t> slot_bytes(const ModelSpec& model, const SlotTables& tables);
 
   Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override;
   Status lookup(Prepared& prepared, Output output, Stream& stream) override;
@@ -52,13 +46,17 @@ class CachedStore final : public EmbeddingStore {
   Status write_rows(const RowBlock& block) override;
   StoreStats stats() const override;
 
+  static const Batch& batch_of(Prepared& prepared);
+  /// Whether no plan has the batch: its output is the host's.
+  static bool is_outside(Prepared& prepared);
+
  private:
   struct Work;
   using Batches = PreparedBatches<Work>;
 
-  Status open(const CacheSize& size);
   Status begin_step(const StepPlan& plan);
   Status prepare_in_slots(const Batch& batch, Work& work);
+  Status end_step(int64_t step);
   Status bring_home();
   Status write_some(const RowBlock& block, int64_t begin, int64_t end);
 
@@ -67,12 +65,12 @@ class CachedStore final : public EmbeddingStore {
   const uint64_t seed_;
   const std::vector<table::RowRecord> records_;  // [tables]
   ThreadPool& pool_;
-  const StoreKernels kernels_;
+  const MakeSlots make_slots_;
 
   const std::shared_ptr<table::RowHome> home_;
-  std::unique_ptr<LocalStore> inner_;  // null before the first plan
-  std::unique_ptr<Slots> slots_;       // of inner_
-  std::atomic<bool> is_open_{false};   // both are there; any thread
+  std::unique_ptr<SlotStore> slots_;  // null before the first plan
+  std::atomic<bool> is_open_{false};  // they are there; any thread
+  std::atomic<int64_t> ended_{-1};    // the last step that is over, or enqueued to its end
   Batches batches_;
   std::shared_ptr<const LookaheadStep> last_;  // step that was prepared
   SlotBatches slot_batches_;                   // of last_, whose uses it reads

@@ -63,7 +63,8 @@ TEST(CachedStore, keeps_the_bits_with_the_least_slots_and_with_one_more) {
       EXPECT_GT(tries, 0);
       *options.cache -= 1;
       EXPECT_NE(difference_with(scenario, options).find("needs at least "), std::string::npos);
-      *options.cache += 1 + CachedStore::slot_bytes(scenario.model, SlotTables(scenario.model))[0];
+      *options.cache +=
+          1 + HostSlotStore::slot_bytes(scenario.model, SlotTables(scenario.model))[0];
       EXPECT_EQ(difference_with(scenario, options), "");
     }
   }

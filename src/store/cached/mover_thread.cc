@@ -67,10 +67,14 @@ void MoverThread::run() {
     const auto action = failure_.ok() ? mover_.next(/*fetches=*/!pauses) : std::nullopt;
     if (action) {
       lock.unlock();
-      carry_out(*action);
+      Status status = carry_out(*action);
       lock.lock();
-      mover_.carried_out(*action);
-      if (action->act == Mover::Act::fill) ready_ = action->plan->step;
+      if (status.ok()) {
+        mover_.carried_out(*action);
+        if (action->act == Mover::Act::fill) ready_ = action->plan->step;
+      } else if (failure_.ok()) {
+        failure_ = std::move(status);
+      }
       changed_.notify_all();
     } else if (calls_.empty() && !work_.empty()) {
       Work* const work = work_.front();
@@ -90,15 +94,17 @@ void MoverThread::run() {
   }
 }
 
-void MoverThread::carry_out(const Mover::Action& action) {
+Status MoverThread::carry_out(const Mover::Action& action) {
   switch (action.act) {
     case Mover::Act::fetch:
-      return fetch_planned(action.plan);
+      fetch_planned(action.plan);
+      return {};
     case Mover::Act::fill:
       return fill(action.plan);
     case Mover::Act::leave:
       return leave(action.plan);
   }
+  RECMILL_CHECK(false, "an act of a mover");
 }
 
 void MoverThread::fetch_planned(const Mover::Plan& plan) {
@@ -110,24 +116,26 @@ void MoverThread::fetch_planned(const Mover::Plan& plan) {
   calls_.emplace(ticket, std::move(call));
 }
 
-void MoverThread::fill(const Mover::Plan& plan) {
-  auto rows = came_.extract(plan->step);
-  for (size_t i = 0; i < plan->fetch.size(); ++i)
-    slots_->fill(plan->fetch[i], rows.mapped().record(i));
+Status MoverThread::fill(const Mover::Plan& plan) {
+  const auto rows = came_.extract(plan->step);
+  return slots_->fill(plan->step, plan->fetch, rows.mapped());
 }
 
-void MoverThread::leave(const Mover::Plan& plan) {
+Status MoverThread::leave(const Mover::Plan& plan) {
+  RECMILL_RETURN_IF_ERROR(slots_->wait_for_end(plan->step));
+  SlotStates& states = slots_->states();
   std::vector<RowInSlot> updated;
   for (const RowInSlot& row : plan->evict)
-    if (slots_->is_updated(row)) updated.push_back(row);
+    if (states.is_updated(row)) updated.push_back(row);
   Call call{RowRecords(tables_, records_, updated)};
-  for (size_t i = 0; i < updated.size(); ++i) slots_->copy_out(updated[i], call.rows.record(i));
-  for (const RowInSlot& row : plan->evict) slots_->empty(row);
+  RECMILL_RETURN_IF_ERROR(slots_->read(updated, call.rows));
+  for (const RowInSlot& row : plan->evict) states.empty(row);
   written_back_ += std::ssize(updated);
   unplanned_ = 0;
   const auto lists = call.rows.to_put();
   const auto ticket = home_.put(lists, step_at_home(plan->step));
   calls_.emplace(ticket, std::move(call));
+  return {};
 }
 
 /// Of planned fetches and puts at once; of others for those who wait.

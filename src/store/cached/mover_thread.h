@@ -17,7 +17,8 @@
 #include "base/status.h"
 #include "lookahead_plan/moved_rows.h"
 #include "store/cached/mover.h"
-#include "store/cached/slots.h"
+#include "store/cached/row_records.h"
+#include "store/cached/slot_store.h"
 #include "table/home/row_home.h"
 
 namespace recmill::store {
@@ -33,7 +34,7 @@ class MoverThread {
   ~MoverThread();
 
   /// Before the first plan.
-  void open(Slots& slots) { slots_ = &slots; }
+  void open(SlotStore& slots) { slots_ = &slots; }
   void plan(Mover::Plan plan);
   /// Waits until all rows of the step are in their slots; fails where the home has failed. Takes no
   /// lock where they are there.
@@ -66,10 +67,10 @@ class MoverThread {
   };
 
   void run();
-  void carry_out(const Mover::Action& action);
+  Status carry_out(const Mover::Action& action);
   void fetch_planned(const Mover::Plan& plan);
-  void fill(const Mover::Plan& plan);
-  void leave(const Mover::Plan& plan);
+  Status fill(const Mover::Plan& plan);
+  Status leave(const Mover::Plan& plan);
   void take_answers();
   Result<table::RowHome::Answer> wait_for(table::RowHome::Ticket ticket);
   int64_t step_at_home(int64_t step) const;
@@ -78,7 +79,7 @@ class MoverThread {
   const SlotTables& tables_;
   const std::span<const table::RowRecord> records_;
   table::RowHome& home_;
-  Slots* slots_ = nullptr;
+  SlotStore* slots_ = nullptr;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "store/batch_check.h"
+#include "table/embedding_table.h"
 
 namespace recmill::store {
 

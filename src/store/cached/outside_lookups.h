@@ -11,7 +11,7 @@
 #include "kernels/distinct_rows/distinct_rows.h"
 #include "kernels/embedding_pool/fused_pool.h"
 #include "lookahead_plan/slot_tables.h"
-#include "store/cached/slots.h"
+#include "store/cached/row_records.h"
 #include "store/embedding_store.h"
 #include "table/row_record.h"
 

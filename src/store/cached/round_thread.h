@@ -19,6 +19,7 @@
 #include "comm/communicator.h"
 #include "lookahead_plan/moved_rows.h"
 #include "store/cached/rounds.h"
+#include "store/cached/row_records.h"
 #include "store/cached/slots.h"
 #include "table/home/home_caller.h"
 #include "table/row_record.h"

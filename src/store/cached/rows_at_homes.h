@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "store/cached/home_ranks.h"
 #include "store/cached/round_thread.h"
+#include "store/cached/row_records.h"
 #include "store/cached/slots.h"
 #include "table/row_record.h"
 

@@ -215,11 +215,12 @@ GpuLedger gpu_store_need(const ModelSpec& model, const GpuBatches& batches,
     for (const size_t f : held.features) made_there.push_back(batches.made_there[f]);
   of_held.made_there = made_there;
   std::vector<GpuMemory> held_rows;
-  for (const int t : held.tables) held_rows.push_back(rows[t]);
+  if (!rows.empty())
+    for (const int t : held.tables) held_rows.push_back(rows[t]);
   const ModelSpec held_model = model_of(held, model);
   GpuLedger ledger;
   StoreItems items(held_model, of_held, ledger);
-  items.add_rows(held_rows);
+  if (!rows.empty()) items.add_rows(held_rows);
   items.add_bags();
   items.add_distinct_rows();
   items.add_outputs();

@@ -51,7 +51,8 @@ void add_need(const std::string& what, const GpuBatches& batches,
 /// memory, and what batches take, as much as `batches` says and no less. Frozen tables are not
 /// updated. Left
 /// out is what the driver takes for itself and for kernels. Of one of several ranks: `batches` are
-/// the global ones; what messages between GPUs take is an estimate.
+/// the global ones; what messages between GPUs take is an estimate. Without `rows`: of a store over
+/// slots, which are not its own.
 GpuLedger gpu_store_need(const ModelSpec& model, const GpuBatches& batches,
                          std::span<const GpuMemory> rows, int rank = 0, int ranks = 1);
 

@@ -77,16 +77,19 @@ class GpuStore::GpuPrepared final : public Prepared {
   GpuStore& store_;
 };
 
-GpuStore::GpuStore(ModelSpec model, std::vector<table::EmbeddingTable> tables,
-                   std::vector<table::GpuRows> rows, std::shared_ptr<Gpu> gpu, ThreadPool& pool)
+GpuStore::GpuStore(ModelSpec model, GpuSlotTables tables, std::shared_ptr<Gpu> gpu,
+                   ThreadPool& pool, GpuStream* stream)
     : model_(std::move(model)),
       features_of_(model_.tables.size()),
-      tables_(std::move(tables)),
+      tables_(std::move(tables.tables)),
       snapshots_(tables_),
       pool_(pool),
       gpu_(std::move(gpu)),
-      rows_(std::move(rows)),
-      written_(tables_.size(), 1) {
+      stream_(stream == nullptr ? own_stream_ : *stream),
+      rows_(std::move(tables.rows)),
+      row_of_slot_(std::move(tables.row_of_slot)),
+      names_(std::move(tables.names)),
+      written_(tables_.size()) {
   for (size_t f = 0; f < model_.features.size(); ++f)
     features_of_[model_.features[f].table].push_back(f);
 }
@@ -106,28 +109,46 @@ Result<std::unique_ptr<GpuStore>> GpuStore::create(ModelSpec model, uint64_t see
   };
   RECMILL_ASSIGN_OR_RETURN(
       auto tables, create_tables(model, seed, table::shares_of(model.tables, 0, 1), pool, room_of));
-  std::unique_ptr<GpuStore> store(
-      new GpuStore(std::move(model), std::move(tables), std::move(rows), std::move(gpu), pool));
+  std::unique_ptr<GpuStore> store(new GpuStore(std::move(model),
+                                               {std::move(tables), std::move(rows), {}, {}},
+                                               std::move(gpu), pool, nullptr));
+  RECMILL_ASSIGN_OR_RETURN(store->own_stream_, store->gpu_->open_stream());
   RECMILL_RETURN_IF_ERROR(store->open_streams());
+  RECMILL_ASSIGN_OR_RETURN(
+      store->staging_,
+      store->gpu_->allocate_pinned(table::GpuRows::kStagingBytes, "rows to be copied"));
+  std::ranges::fill(store->written_, 1);
   RECMILL_RETURN_IF_ERROR(store->upload_written());
-  const GpuStoreSources sources = gpu_store_sources(store->model_, kernels);
-  store->most_slices_ = kernels.slices;
-  RECMILL_RETURN_IF_ERROR(store->load_pool(sources, kernels));
-  RECMILL_RETURN_IF_ERROR(store->load_finder(sources, kernels.compile));
-  RECMILL_RETURN_IF_ERROR(store->load_updater(sources, kernels.compile));
+  RECMILL_RETURN_IF_ERROR(store->load_all(kernels));
   return store;
+}
+
+Result<std::unique_ptr<GpuStore>> GpuStore::over_slots(ModelSpec model, GpuSlotTables slots,
+                                                       std::shared_ptr<Gpu> gpu,
+                                                       const GpuStoreKernels& kernels,
+                                                       ThreadPool& pool, GpuStream& stream) {
+  std::unique_ptr<GpuStore> store(
+      new GpuStore(std::move(model), std::move(slots), std::move(gpu), pool, &stream));
+  RECMILL_RETURN_IF_ERROR(store->open_streams());
+  RECMILL_RETURN_IF_ERROR(store->load_all(kernels));
+  return store;
+}
+
+Status GpuStore::load_all(const GpuStoreKernels& kernels) {
+  const GpuStoreSources sources = gpu_store_sources(model_, kernels);
+  most_slices_ = kernels.slices;
+  RECMILL_RETURN_IF_ERROR(load_pool(sources, kernels));
+  RECMILL_RETURN_IF_ERROR(load_finder(sources, kernels.compile));
+  return load_updater(sources, kernels.compile);
 }
 
 Status GpuStore::open_streams() {
   RECMILL_ASSIGN_OR_RETURN(copies_, gpu_->open_stream());
-  RECMILL_ASSIGN_OR_RETURN(stream_, gpu_->open_stream());
   // Small kernels, that go beside large ones instead of behind them.
   RECMILL_ASSIGN_OR_RETURN(finds_, gpu_->open_stream(StreamPriority::high));
   RECMILL_ASSIGN_OR_RETURN(gradients_sent_, gpu_->open_event());
   RECMILL_ASSIGN_OR_RETURN(counted_there_, gpu_->open_event());
   RECMILL_ASSIGN_OR_RETURN(merged_, take_work());
-  RECMILL_ASSIGN_OR_RETURN(
-      staging_, gpu_->allocate_pinned(table::GpuRows::kStagingBytes, "rows to be copied"));
   return {};
 }
 
@@ -172,6 +193,8 @@ Status GpuStore::load_updater(const GpuStoreSources& sources,
   for (size_t t = 0; t < tables_.size(); ++t) {
     const auto [kernel, schedule] = place_of(sources.updater, sources.updates[t]);
     tables.push_back({&tables_[t], rows_[t].records(), rows_[t].row_state(), kernel, schedule});
+    if (!names_.empty()) tables.back().names = names_[t];
+    if (!row_of_slot_.empty()) tables.back().row_of_slot = row_of_slot_[t];
   }
   updater_ = std::make_unique<table::GpuUpdater>(*gpu_, std::move(loaded), std::move(tables));
   return {};

@@ -32,6 +32,14 @@
 
 namespace recmill::store {
 
+/// Tables whose rows are slots, which somebody else fills and empties.
+struct GpuSlotTables {
+  std::vector<table::EmbeddingTable> tables;   // without rows
+  std::vector<table::GpuRows> rows;            // [tables]; several may have the same memory
+  std::vector<const i64*> row_of_slot;         // [tables]: table::GpuUpdatedTable
+  std::vector<const table::SlotNames*> names;  // [tables]
+};
+
 class GpuStore final : public StoreOnGpu {
  public:
   /// Allocates all tables with their initial rows, and compiles what they need. `places` [tables]:
@@ -42,6 +50,12 @@ class GpuStore final : public StoreOnGpu {
                                                   std::shared_ptr<Gpu> gpu,
                                                   const GpuStoreKernels& kernels, ThreadPool& pool,
                                                   std::span<const GpuMemory> places = {});
+  /// `model` has the tables of `slots`. There is no snapshot of these, and no rows are written.
+  /// What the store enqueues is on `stream`; both it and the pool outlive the store.
+  static Result<std::unique_ptr<GpuStore>> over_slots(ModelSpec model, GpuSlotTables slots,
+                                                      std::shared_ptr<Gpu> gpu,
+                                                      const GpuStoreKernels& kernels,
+                                                      ThreadPool& pool, GpuStream& stream);
   ~GpuStore() override;
 
   Gpu& gpu() override { return *gpu_; }
@@ -64,9 +78,10 @@ class GpuStore final : public StoreOnGpu {
   struct Work;
   class GpuPrepared;
 
-  GpuStore(ModelSpec model, std::vector<table::EmbeddingTable> tables,
-           std::vector<table::GpuRows> rows, std::shared_ptr<Gpu> gpu, ThreadPool& pool);
+  GpuStore(ModelSpec model, GpuSlotTables tables, std::shared_ptr<Gpu> gpu, ThreadPool& pool,
+           GpuStream* stream);
   Status open_streams();
+  Status load_all(const GpuStoreKernels& kernels);
   Status load_pool(const GpuStoreSources& sources, const GpuStoreKernels& kernels);
   Status load_finder(const GpuStoreSources& sources,
                      const kernels::codegen::CompileForGpu& compile);
@@ -113,11 +128,14 @@ class GpuStore final : public StoreOnGpu {
 
   // Guards all below, and the tables of the host: evaluations may look up while training does.
   mutable std::mutex mutex_;
-  GpuStream stream_;
-  GpuStream finds_;                   // beside it
-  int64_t found_of_ = -1;             // Work::number
-  std::vector<table::GpuRows> rows_;  // [tables]
-  std::vector<char> written_;         // [tables]: the host has newer rows
+  GpuStream own_stream_;
+  GpuStream& stream_;                                 // own_stream_, or somebody else's
+  GpuStream finds_;                                   // beside it
+  int64_t found_of_ = -1;                             // Work::number
+  std::vector<table::GpuRows> rows_;                  // [tables]
+  const std::vector<const i64*> row_of_slot_;         // [tables], or none
+  const std::vector<const table::SlotNames*> names_;  // [tables], or none
+  std::vector<char> written_;                         // [tables]: the host has newer rows
   PinnedBuffer staging_;
   GpuBuffer outputs_, gradients_;
   PinnedBuffer outputs_of_host_, gradients_of_host_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace recmill::table {
 namespace {
@@ -53,28 +54,31 @@ Result<GpuRows> GpuRows::allocate(const EmbeddingTable& table, Gpu& gpu, GpuMemo
   const std::string what = "table " + table.spec().name;
   const auto records = records_of(table).size;
   const auto all = EmbeddingTable::bytes(table.spec(), {table.share(), table.column_split()});
-  GpuRows rows;
-  RECMILL_ASSIGN_OR_RETURN(rows.records_, gpu.allocate(records, what, where));
+  GpuBuffer of_records, of_state;
+  RECMILL_ASSIGN_OR_RETURN(of_records, gpu.allocate(records, what, where));
   if (const size_t state = static_cast<size_t>(all) - records; state > 0) {
-    RECMILL_ASSIGN_OR_RETURN(rows.row_state_, gpu.allocate(state, what, where));
+    RECMILL_ASSIGN_OR_RETURN(of_state, gpu.allocate(state, what, where));
   }
+  GpuRows rows;
+  rows.records_ = std::make_shared<GpuBuffer>(std::move(of_records));
+  rows.row_state_ = std::make_shared<GpuBuffer>(std::move(of_state));
   return rows;
 }
 
 TableRoom GpuRows::room_of_zeros() {
-  std::memset(records(), 0, records_.size());
-  if (row_state() != nullptr) std::memset(row_state(), 0, row_state_.size());
+  std::memset(records(), 0, records_->size());
+  if (row_state() != nullptr) std::memset(row_state(), 0, row_state_->size());
   return {reinterpret_cast<std::byte*>(records()), row_state()};
 }
 
 Status GpuRows::upload(const EmbeddingTable& table, PinnedBuffer& staging, GpuStream& stream) {
-  RECMILL_RETURN_IF_ERROR(to_gpu(records_of(table), records_, staging, stream));
-  return to_gpu(row_state_of(table), row_state_, staging, stream);
+  RECMILL_RETURN_IF_ERROR(to_gpu(records_of(table), *records_, staging, stream));
+  return to_gpu(row_state_of(table), *row_state_, staging, stream);
 }
 
 Status GpuRows::download(EmbeddingTable& table, PinnedBuffer& staging, GpuStream& stream) const {
-  RECMILL_RETURN_IF_ERROR(to_host(records_, records_of(table), staging, stream));
-  return to_host(row_state_, row_state_of(table), staging, stream);
+  RECMILL_RETURN_IF_ERROR(to_host(*records_, records_of(table), staging, stream));
+  return to_host(*row_state_, row_state_of(table), staging, stream);
 }
 
 }  // namespace recmill::table

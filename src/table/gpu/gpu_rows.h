@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+
 #include "device/gpu/gpu.h"
 #include "device/kernel_types.h"
 #include "table/embedding_table.h"
@@ -8,6 +10,7 @@
 namespace recmill::table {
 
 /// A table's rows for a GPU, in its memory or the host's, laid out as the host's table has them.
+/// Copies are of the same memory.
 class GpuRows {
  public:
   static constexpr size_t kStagingBytes = 16 << 20;  // of what rows are copied through
@@ -17,8 +20,8 @@ class GpuRows {
   static Result<GpuRows> allocate(const EmbeddingTable& table, Gpu& gpu,
                                   GpuMemory where = GpuMemory::device);
 
-  u8* records() const { return records_.address<u8>(); }
-  float* row_state() const { return row_state_.address<float>(); }  // null: there is none
+  u8* records() const { return records_->address<u8>(); }
+  float* row_state() const { return row_state_->address<float>(); }  // null: there is none
 
   /// Of GpuMemory::host, for a table of the host to be in the same memory: then there is nothing
   /// to be copied. Cleared first.
@@ -32,7 +35,7 @@ class GpuRows {
   Status download(EmbeddingTable& table, PinnedBuffer& staging, GpuStream& stream) const;
 
  private:
-  GpuBuffer records_, row_state_;
+  std::shared_ptr<GpuBuffer> records_, row_state_;
 };
 
 }  // namespace recmill::table

@@ -25,14 +25,16 @@ constexpr int64_t kBlocksPerSm = 2;  // at most, that are on it at a time
 constexpr const char* kChecked = "updated rows that are looked at";
 constexpr int64_t kCheckedBytes = 16 << 20;  // of them at a time
 
-/// Fails where a record has one, `rows` saying which rows they are.
+/// Fails where a record has one, `rows` saying which rows of the table they are.
 Status find_nan(const kernels::RowStorage& records, std::span<const i64> rows,
-                const std::string& table) {
+                const GpuUpdatedTable& table) {
   for (size_t i = 0; i < rows.size(); ++i) {
     for (int64_t element = 0; element < records.dim; ++element)
       if (std::isnan(kernels::weight_value(records, static_cast<int64_t>(i), element)))
-        return Status::Failed("wrote a NaN as element " + std::to_string(element) + " of row " +
-                              std::to_string(rows[i]) + " of table '" + table + "'");
+        return Status::Failed(
+            "wrote a NaN as element " + std::to_string(element) + " of row " +
+            std::to_string(table.names == nullptr ? rows[i] : table.names->row(rows[i])) +
+            " of table '" + table.table->spec().name + "'");
   }
   return {};
 }
@@ -137,6 +139,7 @@ gpu::UpdateTable GpuUpdater::arguments(size_t table, const gpu::FoundRows& found
   to.row_state = of.row_state;
   to.found = found;
   to.slots = found.rows;
+  to.row_of_slot = of.row_of_slot;
   to.gradients = updates.run_arrays_.device(updates.gradients_[table]);
   to.slices = static_cast<u64>(updates.slices_);
   to.rounding_key = rounding_of(*of.table, step).key();
@@ -204,8 +207,7 @@ Status GpuUpdater::check_nan(size_t table, const gpu::FoundRows& found, GpuStrea
           records.record(static_cast<int64_t>(i)), of.records + part[i] * records.stride,
           static_cast<size_t>(records.stride), stream.handle()));
     RECMILL_RETURN_IF_ERROR(stream.synchronize());
-    RECMILL_RETURN_IF_ERROR(
-        find_nan(records, part, of.table->spec().name).at("kernel " + kernels_[of.kernel].name));
+    RECMILL_RETURN_IF_ERROR(find_nan(records, part, of).at("kernel " + kernels_[of.kernel].name));
   }
   return {};
 }

@@ -11,6 +11,7 @@
 #include "kernels/row_update/gpu_update_arguments.h"
 #include "table/embedding_table.h"
 #include "table/optimizers/row_step.h"
+#include "table/slot_names.h"
 
 namespace recmill::table {
 
@@ -21,6 +22,9 @@ struct GpuUpdatedTable {
   float* row_state = nullptr;
   size_t kernel = 0;     // that its blocks run in
   int64_t schedule = 0;  // place in that kernel
+  // Where rows are slots, which row each has: of the GPU, for 16-bit rows, and of the host.
+  const i64* row_of_slot = nullptr;
+  const SlotNames* names = nullptr;
 };
 
 /// The mapping of blocks of one iteration's update, on its way to a GPU, and there. Keeps its

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,8 +28,8 @@ struct GpuCall {
   Way way = Way::within;                  // copy
 };
 
-/// Does as another driver does, and writes down what streams are told. Tests of it enqueue on one
-/// thread.
+/// Does as another driver does, and writes down what streams are told; calls of several threads in
+/// some order.
 class RecordingDriver final : public GpuDriver {
  public:
   RecordingDriver(std::unique_ptr<GpuDriver> inner, std::vector<GpuCall>& calls)
@@ -47,11 +48,15 @@ class RecordingDriver final : public GpuDriver {
   void close_shared(void* memory) override { inner_->close_shared(memory); }
   Result<void*> allocate_pinned(size_t bytes) override {
     auto memory = inner_->allocate_pinned(bytes);
+    const std::lock_guard lock(mutex_);
     if (memory.ok()) pinned_[static_cast<std::byte*>(*memory)] = bytes;
     return memory;
   }
   void free_pinned(void* memory) override {
-    pinned_.erase(static_cast<std::byte*>(memory));
+    {
+      const std::lock_guard lock(mutex_);
+      pinned_.erase(static_cast<std::byte*>(memory));
+    }
     inner_->free_pinned(memory);
   }
 
@@ -64,22 +69,17 @@ class RecordingDriver final : public GpuDriver {
     call.bytes = bytes;
     const bool from_host = is_pinned(from), to_host = is_pinned(to);
     if (from_host != to_host) call.way = to_host ? GpuCall::Way::to_host : GpuCall::Way::to_device;
-    calls_.push_back(std::move(call));
+    note(std::move(call));
     return inner_->copy(to, from, bytes, stream);
   }
   Status fill(void* to, uint8_t byte, size_t bytes, Stream stream) override {
-    calls_.push_back({GpuCall::Kind::fill, stream});
+    note({GpuCall::Kind::fill, stream});
     return inner_->fill(to, byte, bytes, stream);
   }
   Status launch(Function function, const Grid& grid, const void* arguments, size_t bytes,
                 Stream stream) override {
     const auto* const first = static_cast<const std::byte*>(arguments);
-    calls_.push_back({GpuCall::Kind::launch,
-                      stream,
-                      nullptr,
-                      names_.at(function),
-                      grid,
-                      {first, first + bytes}});
+    note({GpuCall::Kind::launch, stream, nullptr, name_of(function), grid, {first, first + bytes}});
     return inner_->launch(function, grid, arguments, bytes, stream);
   }
   Result<bool> is_done(Stream stream) override { return inner_->is_done(stream); }
@@ -87,11 +87,11 @@ class RecordingDriver final : public GpuDriver {
   Result<Event> open_event() override { return inner_->open_event(); }
   void close_event(Event event) override { inner_->close_event(event); }
   Status record(Event event, Stream stream) override {
-    calls_.push_back({GpuCall::Kind::record, stream, event});
+    note({GpuCall::Kind::record, stream, event});
     return inner_->record(event, stream);
   }
   Status wait(Stream stream, Event event) override {
-    calls_.push_back({GpuCall::Kind::wait, stream, event});
+    note({GpuCall::Kind::wait, stream, event});
     return inner_->wait(stream, event);
   }
   Result<bool> has_happened(Event event) override { return inner_->has_happened(event); }
@@ -107,20 +107,30 @@ class RecordingDriver final : public GpuDriver {
     return inner_->end_capture(stream, name);
   }
   Status launch(Graph graph, Stream stream) override {
-    calls_.push_back({GpuCall::Kind::graph, stream});
+    note({GpuCall::Kind::graph, stream});
     return inner_->launch(graph, stream);
   }
   void close_graph(Graph graph) override { inner_->close_graph(graph); }
 
   Result<Function> load(const KernelCode& code) override {
     auto function = inner_->load(code);
+    const std::lock_guard lock(mutex_);
     if (function.ok()) names_[*function] = code.name;
     return function;
   }
   int most_threads(Function function) override { return inner_->most_threads(function); }
 
  private:
+  void note(GpuCall call) {
+    const std::lock_guard lock(mutex_);
+    calls_.push_back(std::move(call));
+  }
+  std::string name_of(Function function) const {
+    const std::lock_guard lock(mutex_);
+    return names_.at(function);
+  }
   bool is_pinned(const void* memory) const {
+    const std::lock_guard lock(mutex_);
     const auto after = pinned_.upper_bound(static_cast<const std::byte*>(memory));
     if (after == pinned_.begin()) return false;
     const auto& [first, bytes] = *std::prev(after);
@@ -128,6 +138,7 @@ class RecordingDriver final : public GpuDriver {
   }
 
   const std::unique_ptr<GpuDriver> inner_;
+  mutable std::mutex mutex_;  // guards what follows
   std::vector<GpuCall>& calls_;
   std::map<const std::byte*, size_t> pinned_;  // by where it begins
   std::map<Function, std::string> names_;

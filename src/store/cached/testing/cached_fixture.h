@@ -12,6 +12,7 @@
 #include "lookahead/batch_rows.h"
 #include "lookahead/cache_planner.h"
 #include "store/cached/cached_store.h"
+#include "store/cached/host_slot_store.h"
 #include "store/tables/table_rows.h"
 #include "store/testing/scenario.h"
 #include "table/home/embedded_home.h"
@@ -42,7 +43,7 @@ class RowsOfSteps {
 inline Status look_ahead(const lookahead::CacheOptions& options, const ModelSpec& model,
                          std::span<const StepBatches> steps, std::span<StepPlan> plans) {
   const SlotTables tables(model);
-  lookahead::CachePlanner planner(tables, CachedStore::slot_bytes(model, tables), options);
+  lookahead::CachePlanner planner(tables, HostSlotStore::slot_bytes(model, tables), options);
   RowsOfSteps rows(model);
   for (const StepBatches& batches : steps) planner.see(rows.of(batches[0]), 0);
   planner.end();
@@ -55,24 +56,29 @@ inline Status look_ahead(const lookahead::CacheOptions& options, const ModelSpec
 
 inline constexpr int64_t kPlenty = int64_t{1} << 30;  // bytes
 
-/// `kLate`: its home answers as late as it may, and in any order.
+/// `late`: it answers as late as it may, and in any order.
+inline Result<std::shared_ptr<table::RowHome>> make_home(const ModelSpec& model, uint64_t seed,
+                                                         bool late, ThreadPool& pool) {
+  RECMILL_ASSIGN_OR_RETURN(auto tables, create_tables(model, seed, 0, 1, pool));
+  std::shared_ptr<table::RowHome> home = table::make_embedded_home(std::move(tables), pool);
+  if (!late) return home;
+  struct Late {
+    Late(std::shared_ptr<table::RowHome> of, uint64_t seed_of)
+        : inner(std::move(of)), outer(*inner, seed_of) {}
+    std::shared_ptr<table::RowHome> inner;
+    table::testing::LateHome outer;
+  };
+  auto of = std::make_shared<Late>(std::move(home), seed);
+  return std::shared_ptr<table::RowHome>{of, &of->outer};
+}
+
+/// `kLate`: as make_home().
 template <bool kLate>
 Result<std::unique_ptr<EmbeddingStore>> make_cached(const ModelSpec& model, uint64_t seed,
                                                     ThreadPool& pool) {
-  RECMILL_ASSIGN_OR_RETURN(auto tables, create_tables(model, seed, 0, 1, pool));
-  std::shared_ptr<table::RowHome> home = table::make_embedded_home(std::move(tables), pool);
-  if (kLate) {
-    struct Late {
-      Late(std::shared_ptr<table::RowHome> of, uint64_t seed_of)
-          : inner(std::move(of)), late(*inner, seed_of) {}
-      std::shared_ptr<table::RowHome> inner;
-      table::testing::LateHome late;
-    };
-    auto late = std::make_shared<Late>(std::move(home), seed);
-    home = {late, &late->late};
-  }
-  return std::unique_ptr<EmbeddingStore>(
-      std::make_unique<CachedStore>(model, seed, std::move(home), pool, StoreKernels{}));
+  RECMILL_ASSIGN_OR_RETURN(auto home, make_home(model, seed, kLate, pool));
+  return std::unique_ptr<EmbeddingStore>(std::make_unique<CachedStore>(
+      model, seed, std::move(home), pool, HostSlotStore::maker(seed, pool, {})));
 }
 
 /// A fixture of store_contract.h.
