@@ -13,6 +13,8 @@ void each_list(Part& part, const Use& use) {
   use(part.uses);
   use(part.held);
   use(part.lent);
+  use(part.early_out);
+  use(part.early_in);
   use(part.leave);
   for (auto* moves : {&part.critical, &part.rest, &part.before}) {
     use(moves->out);
@@ -22,11 +24,13 @@ void each_list(Part& part, const Use& use) {
 
 }  // namespace
 
-CacheDecider::CacheDecider(const SlotTables& tables, int rank, int ranks, CacheDesign design)
+CacheDecider::CacheDecider(const SlotTables& tables, int rank, int ranks, CacheDesign design,
+                           bool early)
     : tables_(tables),
       rank_(rank),
       ranks_(ranks),
       design_(design),
+      early_(early),
       rows_seen_(static_cast<size_t>(tables.count())),
       copied_seen_(rows_seen_) {}
 
@@ -137,6 +141,7 @@ Result<std::vector<RankStep>> CacheDecider::next() {
     tell_uses(decision, uses_.front()[k], parts);
     evict(decision, next, parts);
     hand_over(decision, parts);
+    lend_early(k, decision, next, parts);
     if (decision.step == 0) {
       fetch(k, decision.fetch, &RankStep::before, parts);
       for (const LookaheadStep& ahead : fetches)
@@ -197,6 +202,33 @@ void CacheDecider::hand_over(const LookaheadStep& decision, std::vector<RankStep
   }
 }
 
+/// Of P = 0 nobody knows yet who will have the rows of the step after the next one.
+void CacheDecider::lend_early(size_t slot_table, const LookaheadStep& decision,
+                              std::span<const RowInSlot> fetched,
+                              std::vector<RankStep>& parts) const {
+  if (!early_ || ranks_ == 1 || size_.prefetch == 0 || uses_.size() < 3) return;
+  const StepUses& next = uses_[1][slot_table];
+  const StepUses& later = uses_[2][slot_table];
+  const auto holders = oracles_[slot_table].holders(decision.step + 2);
+  const auto arrives = [&](int64_t row) {  // at the end of the step that is decided
+    const auto comes = std::ranges::lower_bound(fetched, row, {}, &RowInSlot::row);
+    if (comes != fetched.end() && comes->row == row) return true;
+    const auto moved = std::ranges::lower_bound(decision.hand_over, row, {},
+                                                [](const HandOver& of) { return of.from.row; });
+    return moved != decision.hand_over.end() && moved->from.row == row;
+  };
+  for (int64_t i = 0; i < later.count(); ++i) {
+    if (holders[i].holder == kEverywhere || arrives(later.rows[i])) continue;
+    if (std::ranges::binary_search(next.rows, later.rows[i])) continue;
+    const RowInSlot row = of_all(slot_table, holders[i]);
+    for (const int32_t user : later.users(i)) {
+      if (user == row.holder) continue;
+      parts[row.holder].early_out.push_back({user, row});
+      parts[user].early_in.push_back(row);
+    }
+  }
+}
+
 void CacheDecider::fetch(size_t slot_table, std::span<const RowInSlot> rows,
                          RowMoves RankStep::*moves, std::vector<RankStep>& parts) const {
   for (const RowInSlot& fetched : rows) {
@@ -224,6 +256,8 @@ RankStep merged(std::span<const RankStep> parts) {
     take(part.uses, all.uses);
     take(part.held, all.held);
     take(part.lent, all.lent);
+    take(part.early_out, all.early_out);
+    take(part.early_in, all.early_in);
     take(part.leave, all.leave);
     take_moves(part.critical, all.critical);
     take_moves(part.rest, all.rest);

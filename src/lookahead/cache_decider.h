@@ -22,7 +22,9 @@ namespace recmill::lookahead {
 /// each rank's slots lies behind those of lower ranks. A pure function of what it sees.
 class CacheDecider {
  public:
-  CacheDecider(const SlotTables& tables, int rank, int ranks, CacheDesign design);
+  /// `early`: whether ranks send weights ahead of the step that looks them up.
+  CacheDecider(const SlotTables& tables, int rank, int ranks, CacheDesign design,
+               bool early = true);
 
   /// The uses of its rows in the next step.
   void see(StepUses uses);
@@ -55,12 +57,15 @@ class CacheDecider {
   void evict(const LookaheadStep& decision, std::span<const RowInSlot> fetched,
              std::vector<RankStep>& parts) const;
   void hand_over(const LookaheadStep& decision, std::vector<RankStep>& parts) const;
+  void lend_early(size_t slot_table, const LookaheadStep& decision,
+                  std::span<const RowInSlot> fetched, std::vector<RankStep>& parts) const;
   void fetch(size_t slot_table, std::span<const RowInSlot> rows, RowMoves RankStep::*moves,
              std::vector<RankStep>& parts) const;
 
   const SlotTables& tables_;
   const int32_t rank_, ranks_;
   const CacheDesign design_;
+  const bool early_;
   bool ended_ = false;
   std::deque<std::vector<StepUses>> uses_;  // of steps that are not decided: [slot tables]
   // Before the choice:

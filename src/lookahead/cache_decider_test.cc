@@ -113,11 +113,25 @@ class PlainRanks {
   std::set<std::pair<int32_t, int64_t>> left_;  // since the last step
 };
 
+/// What went early is not used in the step between, and lent in the one after it.
+void expect_early(const std::vector<std::vector<RankStep>>& history, int rank,
+                  const RankStep& step) {
+  const size_t before = history.size();
+  if (before >= 1) {
+    for (const RowLent& of : history[before - 1][rank].early_out)
+      EXPECT_FALSE(std::ranges::binary_search(step.held, of.row)) << "row " << of.row.row;
+  }
+  if (before < 2) return;
+  const RankStep& sent = history[before - 2][rank];
+  EXPECT_TRUE(std::ranges::includes(step.lent, sent.early_out));
+  EXPECT_TRUE(std::ranges::includes(step.uses, sent.early_in));
+}
+
 TEST(CacheDecider, gives_parts_that_ranks_can_carry_out_in_each_design) {
   const SlotTables tables(three_tables());
   ASSERT_EQ(tables.count(), 2);
   int critical = 0;
-  int64_t lent = 0, borrowed = 0;
+  int64_t lent = 0, borrowed = 0, early = 0;
   for (uint64_t seed = 0; seed < 800; ++seed) {
     std::mt19937_64 random(seed);
     const int ranks = 2 + static_cast<int>(random() % 3);
@@ -134,6 +148,7 @@ TEST(CacheDecider, gives_parts_that_ranks_can_carry_out_in_each_design) {
     const size_t chosen_after = random() % (stream.size() + 1);
     bool refused = false;
     size_t decided = 0;
+    std::vector<std::vector<RankStep>> history;  // [steps][ranks]
     const auto decide = [&] {
       while (!refused && decided < stream.size() && deciders[0].ready()) {
         std::vector<std::vector<RankStep>> parts(static_cast<size_t>(ranks));
@@ -169,12 +184,19 @@ TEST(CacheDecider, gives_parts_that_ranks_can_carry_out_in_each_design) {
             EXPECT_EQ(std::ranges::count(steps[user].uses, row), 1);
           }
           lent += std::ssize(steps[rank].lent);
+          for (const RowLent& of : steps[rank].early_out) {
+            EXPECT_TRUE(plain.has(rank, of.row)) << "row " << of.row.row;
+            EXPECT_EQ(std::ranges::count(steps[of.user].early_in, of.row), 1);
+            ++early;
+          }
+          expect_early(history, rank, steps[rank]);
           for (const RowInSlot& use : steps[rank].uses)
             borrowed += use.holder != rank && use.holder != kEverywhere ? 1 : 0;
         }
         critical += steps[0].any_critical ? 1 : 0;
         if (steps[0].any_critical) plain.carry_out(steps, &RankStep::critical);
         plain.carry_out(steps, &RankStep::rest);
+        history.push_back(steps);
         ++decided;
       }
     };
@@ -195,6 +217,7 @@ TEST(CacheDecider, gives_parts_that_ranks_can_carry_out_in_each_design) {
   }
   EXPECT_GT(critical, 500);
   EXPECT_EQ(lent, borrowed);
+  EXPECT_GT(early, 500);
 }
 
 TEST(RankMessages, have_rows_in_few_bytes) {

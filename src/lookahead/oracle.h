@@ -62,6 +62,11 @@ class Oracle {
   /// Of steps that are not decided, the fetches that are; nothing else of these steps is said.
   const std::deque<LookaheadStep>& fetches() const { return fetches_; }
 
+  /// Who has the rows of a step that is not decided while its fetch is; of several ranks.
+  std::span<const RowInSlot> holders(int64_t step) const {
+    return steps_[static_cast<size_t>(step - first_)].held;
+  }
+
   /// Rows in slots after the fetches of the last decision, and the most so far.
   int64_t resident() const { return resident_; }
   int64_t most_resident() const { return most_resident_; }

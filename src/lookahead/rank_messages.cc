@@ -123,6 +123,8 @@ void append_part(const RankStep& part, int32_t rank, Message& message) {
   append_varint(message, part.any_critical ? 1 : 0);
   append_list<RowInSlot>(part.uses, message);
   append_list<RowLent>(part.lent, message);
+  append_list<RowLent>(part.early_out, message);
+  append_list<RowInSlot>(part.early_in, message);
   for (const RowMoves* moves : {&part.critical, &part.rest, &part.before}) {
     append_list<RowMove>(moves->out, message);
     append_list<RowMove>(moves->in, message);
@@ -138,6 +140,8 @@ Result<RankStep> read_part(std::span<const std::byte> message, int32_t rank) {
   part.any_critical = from.next() != 0;
   read_list(from, part.uses);
   read_list(from, part.lent);
+  read_list(from, part.early_out);
+  read_list(from, part.early_in);
   for (RowMoves* moves : {&part.critical, &part.rest, &part.before}) {
     read_list(from, moves->out);
     read_list(from, moves->in);

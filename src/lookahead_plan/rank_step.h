@@ -48,6 +48,11 @@ struct RankStep {
   std::vector<RowInSlot> held = {};
   /// Rows in slots of this rank alone whose weights other ranks look up, by rank.
   std::vector<RowLent> lent = {};
+  /// Rows that other ranks look up in the step after the next one, which leaves them as they are,
+  /// in slots of this rank since before the step: their weights go beside the next step. And those
+  /// of other ranks, ascending, that this rank looks up then.
+  std::vector<RowLent> early_out = {};
+  std::vector<RowInSlot> early_in = {};
   /// Rows whose slots at this rank are free once they are copied out.
   std::vector<RowInSlot> leave = {};
   bool any_critical = false;  // of all ranks: whether there is a first round

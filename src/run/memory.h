@@ -14,10 +14,10 @@ namespace recmill::train {
 /// What a run takes of the host at its peak, by purpose and rank: rows and their state, dense
 /// parameters and their gradients, looked-up rows; estimates, rather above than below, of
 /// activations, rows read ahead, batches in hand, full dictionaries, metrics, rows kept for a
-/// checkpoint, and batches that a cache looks ahead, with what is known of their rows; what is
-/// pinned for a GPU (gpu_memory.h); and what the program takes. Left out is what only the data
-/// says: what an evaluation keeps of each held-out row (24 to 36 bytes), the events of a behaviour
-/// log (64 bytes each), and bags of many ids.
+/// checkpoint, and batches that a cache looks ahead, with what is known of their rows and rows on
+/// their way; what is pinned for a GPU (gpu_memory.h); and what the program takes. Left out is what
+/// only the data says: what an evaluation keeps of each held-out row (24 to 36 bytes), the events
+/// of a behaviour log (64 bytes each), and bags of many ids.
 MemoryLedger memory_ledger(const ResolvedRun& run);
 
 /// The same of a run that only scores (run_scoring()): no gradients, no checkpoint.

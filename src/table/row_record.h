@@ -29,6 +29,8 @@ class RowRecord {
   RowRecord(const TableSpec& spec, int64_t columns);
 
   int64_t bytes() const { return bytes_; }
+  /// Of the weights, which come first.
+  int64_t weight_bytes() const;
   bool has_row_state() const { return row_state_ < bytes_; }
   /// How a table stores rows: without any, and without addresses. A record is what is stored there
   /// in a slot, and then the row state, which tables store apart.
@@ -40,6 +42,9 @@ class RowRecord {
   /// The row in float32: weights [dim], and each column of RowState [its width].
   void read(const std::byte* record, std::span<float> weights,
             std::span<const std::span<float>> state) const;
+
+  /// Weights [dim] in float32, of which a record may be cut off behind.
+  void read_weights(const std::byte* record, std::span<float> weights) const;
 
   /// Bytes [first, first + count) of a record.
   struct Part {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "base/json/json.h"
@@ -21,6 +22,7 @@
 #include "store/gpu/gpu_slot_store.h"
 #include "store/tables/table_rows.h"
 #include "table/home/embedded_home.h"
+#include "table/row_record.h"
 
 namespace recmill::train {
 
@@ -66,6 +68,22 @@ lookahead::CacheOptions cache_options(const ResolvedRun& run, int64_t free, int 
           /*slots_apart=*/has_gpu(run)};
 }
 
+/// Records of a rank's rows on their way: of one rank those of P + 1 steps that come, and of one
+/// that leaves; of several what a round sends and receives, and copies of what it sends. At most:
+/// `lookups` [tables] of a step, none of them twice in the same row.
+int64_t moved_bytes(const ResolvedRun& run, std::span<const int64_t> lookups) {
+  int64_t bytes = 0;
+  for (size_t t = 0; t < lookups.size(); ++t) {
+    const TableSpec& table = run.spec.tables[t];
+    bytes = saturating_sum({bytes, saturating_product({std::min(lookups[t], table.rows),
+                                                       table::RowRecord(table).bytes()})});
+  }
+  const lookahead::CacheOptions of = cache_options(run, 0, run.ranks);
+  constexpr int64_t kOfRound = 3;
+  const int64_t steps = std::min(of.prefetch, CacheStepPlanner::ahead(of)) + 2;
+  return saturating_product({bytes, run.ranks == 1 ? steps : kOfRound});
+}
+
 /// [slot tables]
 std::vector<int64_t> slot_bytes_of(const ResolvedRun& run, const SlotTables& tables) {
   return has_gpu(run) ? store::GpuSlotStore::slot_bytes(run.spec, tables)
@@ -108,8 +126,11 @@ void cache_need(const ResolvedRun& run, int64_t free, MemoryLedger& ledger) {
     rows = saturating_sum({rows, saturating_product({tables.rows_of(k), slot_bytes[k]})});
   rows = std::min(rows, of.cache.value_or(std::max<int64_t>(free - batches, 0)));
   const int64_t known = CacheStepPlanner::most_bytes(run.spec, of, lookups);
+  const int64_t moved = moved_bytes(run, lookups);
   for (int rank = 0; rank < run.ranks; ++rank) {
     ledger.items.push_back({"batches looked ahead", rank, batches, /*certain=*/false});
+    ledger.items.push_back(
+        {"rows on their way to slots and from there, at most", rank, moved, /*certain=*/false});
     ledger.items.push_back(
         {"what is known of their rows, at most", rank, known, /*certain=*/false});
     if (!of.slots_apart)

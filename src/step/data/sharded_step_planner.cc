@@ -45,7 +45,8 @@ ShardedStepPlanner::ShardedStepPlanner(const ModelSpec& model, std::vector<int64
       communicator_(communicator),
       homes_(model, communicator_.ranks()),
       rows_(model),
-      decider_(homes_.tables(), communicator_.rank(), communicator_.ranks(), options.design) {
+      decider_(homes_.tables(), communicator_.rank(), communicator_.ranks(), options.design,
+               /*early=*/!communicator.shares_memory()) {
   options_.ranks = communicator_.ranks();
 }
 

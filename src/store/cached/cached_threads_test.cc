@@ -45,8 +45,9 @@ TEST(CachedStoreThreads, train_evaluate_and_take_snapshots_to_the_bits_of_the_pl
 }
 
 /// Two ranks, whose rows move between them.
-TEST(CachedStoreThreads, of_ranks_train_to_the_bits_of_the_plain_store) {
-  using Ranks = testing::ShardedCachedFixture<CacheDesign::forward, 3, 1, /*kShareRows=*/true>;
+template <bool kShareRows>
+void expect_bits_of_ranks() {
+  using Ranks = testing::ShardedCachedFixture<CacheDesign::forward, 3, 1, kShareRows>;
   testing::Scenario scenario = testing::random_scenario(5, 30);
   scenario.model = small_model();
   for (testing::Operation& operation : scenario.operations) operation.table %= 6;
@@ -61,6 +62,14 @@ TEST(CachedStoreThreads, of_ranks_train_to_the_bits_of_the_plain_store) {
   });
   EXPECT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(trace.difference(*expected), "");
+}
+
+TEST(CachedStoreThreads, of_ranks_train_to_the_bits_of_the_plain_store) {
+  expect_bits_of_ranks</*kShareRows=*/true>();
+}
+
+TEST(CachedStoreThreads, of_ranks_that_send_weights_train_to_the_bits_of_the_plain_store) {
+  expect_bits_of_ranks</*kShareRows=*/false>();
 }
 
 TEST(CachedStoreThreads, look_up_outside_the_stream_at_the_same_time) {

@@ -42,8 +42,9 @@ RoundThread::~RoundThread() {
   thread_.join();
 }
 
-void RoundThread::plan(Rounds::Plan plan) {
+void RoundThread::plan(Rounds::Plan plan, std::shared_ptr<EarlyRows> early) {
   std::lock_guard lock(mutex_);
+  if (early != nullptr) early_.emplace(plan->step, std::move(early));
   rounds_.plan(std::move(plan));
   changed_.notify_all();
 }
@@ -77,8 +78,13 @@ void RoundThread::run() {
   std::unique_lock lock(mutex_);
   while (true) {
     if (const auto round = failure_.ok() ? rounds_.next() : std::nullopt) {
+      std::shared_ptr<EarlyRows> early;
+      if (round->kind == Rounds::Kind::rest)
+        if (auto of_step = early_.extract(round->plan->step)) early = std::move(of_step.mapped());
       lock.unlock();
-      Status status = carry_out(*round);
+      Status status = carry_out(*round, early.get());
+      if (early != nullptr) came_early_.push_back(std::move(early));
+      if (came_early_.size() > 2) came_early_.pop_front();
       lock.lock();
       if (status.ok()) rounds_.carried_out(*round);
       if (!status.ok()) failure_ = std::move(status);
@@ -102,7 +108,7 @@ void RoundThread::run() {
 }
 
 /// Everything that leaves after a step is copied out before anything comes.
-Status RoundThread::carry_out(const Rounds::Round& round) {
+Status RoundThread::carry_out(const Rounds::Round& round, EarlyRows* early) {
   const RankStep& plan = *round.plan;
   if (round.kind == Rounds::Kind::before) return exchange(plan.before, {});
   if (round.kind == Rounds::Kind::critical || !plan.any_critical) {
@@ -111,7 +117,8 @@ Status RoundThread::carry_out(const Rounds::Round& round) {
     for (const RowInSlot& row : plan.leave) slots_->empty(row);
   }
   if (round.kind == Rounds::Kind::critical) return exchange(plan.critical, first_);
-  return exchange(plan.rest, rest_);
+  if (early != nullptr) lend_early(plan, rest_);
+  return exchange(plan.rest, rest_, early);
 }
 
 /// A row that was not changed since its fetch is not sent home.
@@ -127,6 +134,28 @@ void RoundThread::copy_out(const RowMoves& moves, Outgoing& out) const {
                sends ? records_[tables_.table_of(move.at.row)].bytes() : 0, out[move.peer]);
     if (sends) slots_->copy_out(move.at, record);
   }
+}
+
+/// Weights alone: behind what moves.
+void RoundThread::lend_early(const RankStep& plan, Outgoing& out) const {
+  for (const auto& [user, row] : plan.early_out) {
+    auto& message = out[static_cast<size_t>(user)];
+    const size_t begin = message.size();
+    message.resize(begin + whole_words(records_[tables_.table_of(row.row)].weight_bytes()));
+    slots_->copy_weights(row, message.data() + begin);
+  }
+}
+
+Status RoundThread::take_early(int rank, std::span<const std::byte>& message,
+                               EarlyRows& early) const {
+  for (size_t n = 0; n < early.count(rank); ++n) {
+    const table::RowRecord& record = records_[early.table(rank, n)];
+    const size_t bytes = whole_words(record.weight_bytes());
+    if (message.size() < bytes) return wrong_length(rank);
+    record.read_weights(message.data(), early.room(rank, n));
+    message = message.subspan(bytes);
+  }
+  return {};
 }
 
 Status RoundThread::fetch_from_home(const RowMoves& moves, Outgoing& out) {
@@ -147,7 +176,7 @@ Status RoundThread::fetch_from_home(const RowMoves& moves, Outgoing& out) {
 }
 
 /// Collective. Of each rank first come fetches, as moves are ordered.
-Status RoundThread::exchange(const RowMoves& moves, const Outgoing& from_slots) {
+Status RoundThread::exchange(const RowMoves& moves, const Outgoing& from_slots, EarlyRows* early) {
   Outgoing out;
   RECMILL_RETURN_IF_ERROR(fetch_from_home(moves, out));
   std::vector<std::span<const std::byte>> pieces;
@@ -157,10 +186,10 @@ Status RoundThread::exchange(const RowMoves& moves, const Outgoing& from_slots) 
     pieces.emplace_back(out[rank]);
   }
   RECMILL_ASSIGN_OR_RETURN(const Received received, communicator_.all_to_all(pieces));
-  return deliver(moves, received);
+  return deliver(moves, received, early);
 }
 
-Status RoundThread::deliver(const RowMoves& moves, const Received& received) {
+Status RoundThread::deliver(const RowMoves& moves, const Received& received, EarlyRows* early) {
   std::vector<std::pair<RowInSlot, const std::byte*>> home;  // rows that come home
   size_t next = 0;
   for (int rank = 0; rank < communicator_.ranks(); ++rank) {
@@ -183,6 +212,7 @@ Status RoundThread::deliver(const RowMoves& moves, const Received& received) {
       if (move.kind == Kind::fetch) ++fetched_;
       if (move.kind == Kind::hand_over && rank != communicator_.rank()) ++handed_over_;
     }
+    if (early != nullptr) RECMILL_RETURN_IF_ERROR(take_early(rank, message, *early));
     if (!message.empty()) return wrong_length(rank);
   }
   written_back_ += std::ssize(home);

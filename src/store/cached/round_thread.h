@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -21,6 +22,7 @@
 #include "store/cached/rounds.h"
 #include "store/cached/row_records.h"
 #include "store/cached/slots.h"
+#include "store/exchange/early_rows.h"
 #include "table/home/home_caller.h"
 #include "table/row_record.h"
 
@@ -38,7 +40,9 @@ class RoundThread {
 
   /// Before the first plan.
   void open(Slots& slots) { slots_ = &slots; }
-  void plan(Rounds::Plan plan);
+  /// `early`: room for the plan's early rows, which come with the step's rest; null: none are sent
+  /// early.
+  void plan(Rounds::Plan plan, std::shared_ptr<EarlyRows> early);
   /// Waits until all rows of the step are in their slots; fails where a rank has failed. Of step 0
   /// that begins the rounds, with P as `prefetch`.
   Status wait_until_ready(int64_t step, int64_t prefetch);
@@ -52,6 +56,8 @@ class RoundThread {
   Status put(const RowRecords& rows);
   Result<std::shared_ptr<table::RowSnapshot>> cut();
   Communicator& communicator() { return communicator_; }
+  /// What has come of steps that are not over.
+  const std::deque<std::shared_ptr<EarlyRows>>& came_early() const { return came_early_; }
 
   /// By plans, between slots and homes, and what crossed ranks.
   MovedRows moved() const {
@@ -68,11 +74,13 @@ class RoundThread {
   };
 
   void run();
-  Status carry_out(const Rounds::Round& round);
+  Status carry_out(const Rounds::Round& round, EarlyRows* early);
   void copy_out(const RowMoves& moves, Outgoing& out) const;
   Status fetch_from_home(const RowMoves& moves, Outgoing& out);
-  Status exchange(const RowMoves& moves, const Outgoing& from_slots);
-  Status deliver(const RowMoves& moves, const Received& received);
+  void lend_early(const RankStep& plan, Outgoing& out) const;
+  Status exchange(const RowMoves& moves, const Outgoing& from_slots, EarlyRows* early = nullptr);
+  Status deliver(const RowMoves& moves, const Received& received, EarlyRows* early);
+  Status take_early(int rank, std::span<const std::byte>& message, EarlyRows& early) const;
   Status wrong_length(int rank) const;
   Status put_home(std::span<std::pair<RowInSlot, const std::byte*>> rows);
 
@@ -86,13 +94,15 @@ class RoundThread {
   std::condition_variable changed_;
   // Guarded by mutex_:
   Rounds rounds_;
+  std::map<int64_t, std::shared_ptr<EarlyRows>> early_;  // by step whose rounds they come with
   std::deque<Work*> work_;
   bool stop_ = false;
   Status failure_;
 
   // Of the thread:
-  Outgoing first_, rest_;  // of the two rounds of a step, from slots
-  int64_t puts_ = 0;       // which are the home's steps
+  Outgoing first_, rest_;                              // of the two rounds of a step, from slots
+  std::deque<std::shared_ptr<EarlyRows>> came_early_;  // of the next two steps
+  int64_t puts_ = 0;                                   // which are the home's steps
   std::atomic<int64_t> fetched_{0}, written_back_{0}, handed_over_{0};
 
   std::thread thread_;  // last

@@ -127,8 +127,20 @@ RowInSlot ShardedCachedStore::in_inner(const RowInSlot& row) const {
   return {row.row, static_cast<int32_t>(before + row.slot), row.holder};
 }
 
-/// Both ranks know alike which rows one lends to the other.
-std::shared_ptr<const UnaskedRows> ShardedCachedStore::unasked_rows(const RankStep& step) const {
+/// Room for what comes with a step for the one after the next.
+std::shared_ptr<EarlyRows> ShardedCachedStore::early_rows(const RankStep& step) const {
+  std::vector<EarlyRows::Row> rows;
+  for (const RowInSlot& row : step.early_in) {
+    const int table = homes_.tables().table_of(row.row);
+    const int64_t copied = size_.copied_slots[slots_->slot_table_of(row)];
+    rows.push_back({row.holder, row.row, table, copied + row.slot, model_.tables[table].dim});
+  }
+  return std::make_shared<EarlyRows>(rows, communicator_.ranks());
+}
+
+/// Both ranks know alike which rows one lends to the other, and what of them was sent before.
+std::shared_ptr<const UnaskedRows> ShardedCachedStore::unasked_rows(const RankStep& step,
+                                                                    const Early& early) const {
   const auto ranks = static_cast<size_t>(communicator_.ranks());
   const auto tables = static_cast<size_t>(homes_.tables().tables());
   using Lists = std::vector<std::vector<std::vector<int64_t>>>;  // [ranks][tables]
@@ -137,10 +149,19 @@ std::shared_ptr<const UnaskedRows> ShardedCachedStore::unasked_rows(const RankSt
     const int64_t copied = size_.copied_slots[slots_->slot_table_of(row)];
     lists[homes_.tables().table_of(row.row)].push_back(copied + row.slot);
   };
-  for (const RowLent& lent : step.lent) add(lent.row, out[lent.user]);
-  for (const RowInSlot& row : step.uses)
-    if (row.holder != kEverywhere && row.holder != communicator_.rank()) add(row, in[row.holder]);
+  const auto is_early = [&](const auto& row, const auto& of_step) {
+    return early.with != nullptr && std::ranges::binary_search(of_step(*early.with), row);
+  };
+  for (const RowLent& lent : step.lent)
+    if (!is_early(lent, [](const RankStep& of) { return std::span(of.early_out); }))
+      add(lent.row, out[lent.user]);
+  for (const RowInSlot& row : step.uses) {
+    if (row.holder == kEverywhere || row.holder == communicator_.rank()) continue;
+    if (!is_early(row, [](const RankStep& of) { return std::span(of.early_in); }))
+      add(row, in[row.holder]);
+  }
   auto rows = std::make_shared<UnaskedRows>();
+  rows->early = early.rows;
   for (const auto& [lists, to] : {std::pair{&out, &rows->out}, {&in, &rows->in}}) {
     for (auto& of_rank : *lists) {
       GroupedIds& ids = to->emplace_back();
@@ -166,8 +187,14 @@ Status ShardedCachedStore::begin_step(const StepPlan& plan) {
   inner_uses_.clear();
   for (const RowInSlot& row : step->uses) inner_uses_.push_back(in_inner(row));
   slot_batches_.begin(step->step, inner_uses_, pool_);
-  if (host_ == nullptr) unasked_ = unasked_rows(*step);
-  rounds_.plan(step);
+  if (host_ != nullptr) {
+    rounds_.plan(step, nullptr);
+    return {};
+  }
+  unasked_ = unasked_rows(*step, early_.size() == 2 ? early_.front() : Early());
+  if (early_.size() == 2) early_.pop_front();
+  early_.push_back({step, early_rows(*step)});
+  rounds_.plan(step, early_.back().rows);
   return {};
 }
 
@@ -298,8 +325,9 @@ Status ShardedCachedStore::write_rows(const RowBlock& block) {
   });
 }
 
-/// Rows [begin, end) of the block: at home here, and in slots here. What the block leaves out of
-/// them stays as it is. A row whose home is elsewhere is written there too, and goes there again.
+/// Rows [begin, end) of the block: at home here, in slots here, and where they have come early.
+/// What the block leaves out of them stays as it is. A row whose home is elsewhere is written there
+/// too, and goes there again.
 Status ShardedCachedStore::write_some(const RowBlock& block, int64_t begin, int64_t end) {
   const int64_t first = homes_.tables().begin(block.table) + block.first + begin;
   std::vector<RowInSlot> rows;
@@ -333,6 +361,12 @@ Status ShardedCachedStore::write_some(const RowBlock& block, int64_t begin, int6
     slots_->copy_out(row, record.data());
     RECMILL_RETURN_IF_ERROR(change(row.row, record.data()));
     slots_->write(row, record.data(), /*updated=*/true);
+  }
+  for (const auto& early : rounds_.came_early()) {
+    for (const auto& [row, weights] : early->in_range(first, first + end - begin)) {
+      RECMILL_RETURN_IF_ERROR(change(row, record.data()));
+      shape.read_weights(record.data(), weights);
+    }
   }
   return {};
 }

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <shared_mutex>
 #include <span>
@@ -70,7 +71,13 @@ class ShardedCachedStore final : public EmbeddingStore {
   Status allocate();
   Status begin_step(const StepPlan& plan);
   RowInSlot in_inner(const RowInSlot& row) const;
-  std::shared_ptr<const UnaskedRows> unasked_rows(const RankStep& step) const;
+  /// What has come early of a step that is prepared later, and its plan.
+  struct Early {
+    std::shared_ptr<const RankStep> with;  // the step whose rounds bring it: two before
+    std::shared_ptr<EarlyRows> rows;
+  };
+  std::shared_ptr<EarlyRows> early_rows(const RankStep& step) const;
+  std::shared_ptr<const UnaskedRows> unasked_rows(const RankStep& step, const Early& early) const;
   Status prepare_in_slots(const Batch& batch, Work& work);
   void count_lookups(const RankStep& step);
   void count_sums(const RankStep& step);
@@ -103,6 +110,7 @@ class ShardedCachedStore final : public EmbeddingStore {
   std::shared_ptr<const RankStep> last_;        // step that was prepared
   std::vector<RowInSlot> inner_uses_;           // of last_
   std::shared_ptr<const UnaskedRows> unasked_;  // of last_; null where ranks share rows
+  std::deque<Early> early_;                     // of last_, and what comes with it and before it
   SlotBatches slot_batches_;                    // of last_
   OutsideLookups outside_;
   // Rows that crossed ranks: sums of lookups here, and weights.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/cached/slots.h"
 
+#include <cstring>
 #include <utility>
 
 namespace recmill::store {
@@ -83,6 +84,13 @@ void Slots::copy_out(const RowInSlot& row, std::byte* record) const {
   const int k = slot_table_of(row);
   check_full(row);
   records_[k].pack(storage(k), place(row), record);
+}
+
+void Slots::copy_weights(const RowInSlot& row, std::byte* weights) const {
+  const int k = slot_table_of(row);
+  check_full(row);
+  std::memcpy(weights, storage(k).record(place(row)),
+              static_cast<size_t>(records_[k].weight_bytes()));
 }
 
 }  // namespace recmill::store

@@ -42,6 +42,8 @@ class Slots : public SlotStates {
   /// Of a row that is there; `updated`: not at its home.
   void write(const RowInSlot& row, const std::byte* record, bool updated = false);
   void copy_out(const RowInSlot& row, std::byte* record) const;
+  /// RowRecord::weight_bytes() of it.
+  void copy_weights(const RowInSlot& row, std::byte* weights) const;
 
  private:
   /// The memory of a slot table.

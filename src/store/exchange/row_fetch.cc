@@ -80,7 +80,7 @@ Result<std::vector<kernels::RowStorage>> RowFetch::fetch(std::span<const WantedR
   if (begins) RECMILL_RETURN_IF_ERROR(exchange_unasked(rows, note));
   read_own(wanted);
   for (int rank = 0; rank < communicator_.ranks(); ++rank)
-    RECMILL_RETURN_IF_ERROR(take(wanted, rank, rows.in[rank]));
+    RECMILL_RETURN_IF_ERROR(take(wanted, rank, rows));
   return fetched(wanted);
 }
 
@@ -109,20 +109,26 @@ Status RowFetch::exchange_unasked(const UnaskedRows& rows, int64_t note) {
 }
 
 // Brings what came of `rank` to its places.
-Status RowFetch::take(std::span<const WantedRows> wanted, int rank, const GroupedIds& came) {
+Status RowFetch::take(std::span<const WantedRows> wanted, int rank, const UnaskedRows& unasked) {
   if (rank == communicator_.rank()) return {};
+  const auto before = [&](size_t table, int64_t slot) -> const float* {
+    return unasked.early == nullptr ? nullptr
+                                    : unasked.early->find(rank, static_cast<int>(table), slot);
+  };
   const float* from = incoming_[rank].data();
   for (size_t t = 0; t < tables_.size(); ++t) {
     const RowsByRank& rows = *wanted[t].by_source;
-    const auto slots = came.of(t);
+    const auto slots = unasked.in[rank].of(t);
     const int64_t dim = tables_[t].spec().dim;
     for (int64_t at = rows.of[rank].begin; at < rows.of[rank].end; ++at) {
       const auto found = std::ranges::lower_bound(slots, rows.slots[at]);
-      if (found == slots.end() || *found != rows.slots[at])
+      const bool came = found != slots.end() && *found == rows.slots[at];
+      const float* const weights =
+          came ? from + (found - slots.begin()) * dim : before(t, rows.slots[at]);
+      if (weights == nullptr)
         return Status::Failed(communicator_.name(rank) + " does not send a row of table '" +
                               tables_[t].spec().name + "' that is looked up");
-      std::memcpy(fetched_[t].data() + at * dim, from + (found - slots.begin()) * dim,
-                  static_cast<size_t>(dim) * sizeof(float));
+      std::memcpy(fetched_[t].data() + at * dim, weights, static_cast<size_t>(dim) * sizeof(float));
     }
     from += std::ssize(slots) * dim;
   }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "device/thread_pool.h"
 #include "kernels/embedding_pool/embedding_pool.h"
 #include "kernels/row_storage.h"
+#include "store/exchange/early_rows.h"
 #include "store/exchange/rows_by_rank.h"
 #include "table/embedding_table.h"
 
@@ -25,10 +27,11 @@ struct WantedRows {
 };
 
 /// Rows of several batches that are looked up together, which their ranks send unasked: each knows
-/// alike what goes where. [ranks], by table in ascending slots.
+/// alike what goes where. [ranks], by table in ascending slots. Some may have come before.
 struct UnaskedRows {
-  std::vector<GroupedIds> out;  // slots of this rank, to each
-  std::vector<GroupedIds> in;   // slots of each, which come here
+  std::vector<GroupedIds> out;                       // slots of this rank, to each
+  std::vector<GroupedIds> in;                        // slots of each, which come here
+  std::shared_ptr<const EarlyRows> early = nullptr;  // what has come before; null: nothing has
 };
 
 class RowFetch {
@@ -53,7 +56,7 @@ class RowFetch {
  private:
   void ask(std::span<const WantedRows> wanted, int64_t note);
   Status exchange_unasked(const UnaskedRows& rows, int64_t note);
-  Status take(std::span<const WantedRows> wanted, int rank, const GroupedIds& came);
+  Status take(std::span<const WantedRows> wanted, int rank, const UnaskedRows& rows);
   std::vector<kernels::RowStorage> fetched(std::span<const WantedRows> wanted) const;
   Status hear_notes(std::span<const GroupedIds> asked);
   void read_asked(std::span<const GroupedIds> asked);
