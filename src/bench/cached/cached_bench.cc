@@ -20,7 +20,7 @@
 #include "step/data/data_stage.h"
 #include "step/data/sharded_step_planner.h"
 #include "store/cached/host_slot_store.h"
-#include "store/cached/sharded_cached_store.h"
+#include "store/cached/ranks/sharded_cached_store.h"
 #include "store/placed/placed_store.h"
 #include "store/table_store.h"
 #include "store/tables/table_rows.h"

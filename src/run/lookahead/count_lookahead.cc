@@ -22,7 +22,7 @@
 #include "run/rank.h"
 #include "run/training_ids.h"
 #include "step/data/reader_source.h"
-#include "store/cached/home_ranks.h"
+#include "store/cached/ranks/home_ranks.h"
 
 namespace recmill::train {
 namespace {

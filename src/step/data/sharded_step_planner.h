@@ -14,7 +14,7 @@
 #include "lookahead/cache_decider.h"
 #include "lookahead/cache_sizer.h"
 #include "step/data/step_planner.h"
-#include "store/cached/home_ranks.h"
+#include "store/cached/ranks/home_ranks.h"
 
 namespace recmill::train {
 

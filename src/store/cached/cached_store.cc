@@ -17,15 +17,6 @@ constexpr int64_t kRowsAtATime = int64_t{1} << 14;  // that go home, or are writ
 
 }  // namespace
 
-// What prepare() fills in.
-struct CachedStore::Work {
-  std::shared_ptr<const StepPlan> plan;  // null: outside the stream
-  SparseBatch in_slots;
-  std::unique_ptr<Prepared> inner;
-  // Of a batch outside the stream:
-  std::vector<DistinctRows> distinct;  // [tables]
-};
-
 CachedStore::CachedStore(ModelSpec model, uint64_t seed, std::shared_ptr<table::RowHome> home,
                          ThreadPool& pool, MakeSlots make_slots)
     : model_(std::move(model)),
@@ -42,20 +33,17 @@ CachedStore::CachedStore(ModelSpec model, uint64_t seed, std::shared_ptr<table::
 CachedStore::~CachedStore() = default;
 
 const Batch& CachedStore::batch_of(Prepared& prepared) {
-  return Batches::batch_of(prepared);
+  return CachedBatches::batch_of(prepared);
 }
 
 bool CachedStore::is_outside(Prepared& prepared) {
-  return Batches::work_of(prepared).plan == nullptr;
+  return CachedBatches::work_of(prepared).plan == nullptr;
 }
 
 Status CachedStore::begin_step(const StepPlan& plan) {
   const auto& step = plan.lookahead;
   RECMILL_CHECK(plan.cache != nullptr);
-  const int64_t expected = last_ == nullptr ? 0 : last_->step + 1;
-  if (step->step != expected)
-    return Status::Failed("a batch has the plan of step " + std::to_string(step->step) +
-                          ", and step " + std::to_string(expected) + " is the next");
+  RECMILL_RETURN_IF_ERROR(check_next_step(step->step, last_ == nullptr ? -1 : last_->step));
   if (slots_ == nullptr) {
     RECMILL_CHECK(std::ssize(plan.cache->slots) == tables_.count());
     RECMILL_ASSIGN_OR_RETURN(slots_, make_slots_(model_, tables_, *plan.cache));
@@ -68,7 +56,7 @@ Status CachedStore::begin_step(const StepPlan& plan) {
   return {};
 }
 
-Status CachedStore::prepare_in_slots(const Batch& batch, Work& work) {
+Status CachedStore::prepare_in_slots(const Batch& batch, CachedBatch& work) {
   if (last_ == nullptr || batch.plan->lookahead != last_)
     RECMILL_RETURN_IF_ERROR(begin_step(*batch.plan));
   RECMILL_RETURN_IF_ERROR(slot_batches_.replace_rows(*batch.sparse, work.in_slots, pool_));
@@ -81,23 +69,15 @@ Status CachedStore::prepare_in_slots(const Batch& batch, Work& work) {
 Result<std::unique_ptr<Prepared>> CachedStore::prepare(const Batch& batch) {
   RECMILL_RETURN_IF_ERROR(check_batch(model_, batch, pool_));
   RECMILL_CHECK(batch.first_slice == 0 && batch.end_slice == batch.cut.slices);
-  auto work = batches_.take();
-  work->plan = batch.plan;
-  if (batch.plan != nullptr && batch.plan->lookahead != nullptr) {
-    RECMILL_RETURN_IF_ERROR(prepare_in_slots(batch, *work));
-  } else if (batch.purpose == Purpose::train) {
-    return Status::Failed("a batch of iteration " + std::to_string(batch.iteration) +
-                          " has no plan of what its cache does");
-  } else {
-    work->plan = nullptr;
-    outside_.prepare(batch, work->distinct);
-  }
-  return batches_.prepared(batch, std::move(work));
+  const bool plans = batch.plan != nullptr && batch.plan->lookahead != nullptr;
+  return batches_.prepare(batch, plans, outside_, [this](const Batch& of, CachedBatch& work) {
+    return prepare_in_slots(of, work);
+  });
 }
 
 Status CachedStore::lookup(Prepared& prepared, Output output, Stream& stream) {
-  Work& work = Batches::work_of(prepared);
-  const Batch& batch = Batches::batch_of(prepared);
+  CachedBatch& work = CachedBatches::work_of(prepared);
+  const Batch& batch = CachedBatches::batch_of(prepared);
   if (work.plan == nullptr) {
     const auto fetch = [this](std::span<const RowInSlot>, RowRecords& records) {
       return mover_.call([&]() -> Status {
@@ -116,11 +96,9 @@ Status CachedStore::lookup(Prepared& prepared, Output output, Stream& stream) {
 
 Status CachedStore::update(std::span<const Update> updates, const Step& step, Stream& stream) {
   if (updates.empty()) return {};
-  std::vector<Update> inner;
-  for (const Update& update : updates)
-    inner.push_back({Batches::work_of(update).inner.get(), update.gradient});
+  const auto inner = CachedBatches::inner_updates(updates);
   RECMILL_RETURN_IF_ERROR(slots_->store().update(inner, step, stream));
-  const StepPlan& plan = *Batches::work_of(updates[0]).plan;
+  const StepPlan& plan = CachedBatches::plan_of(updates[0]);
   slots_->states().note_updated(plan.lookahead->uses);
   return end_step(plan.step);
 }

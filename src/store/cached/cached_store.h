@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "lookahead_plan/slot_tables.h"
+#include "store/cached/cached_batches.h"
 #include "store/cached/mover_thread.h"
 #include "store/cached/outside_lookups.h"
 #include "store/cached/slot_batches.h"
 #include "store/cached/slot_store.h"
 #include "store/embedding_store.h"
-#include "store/tables/prepared_batches.h"
 #include "table/home/row_home.h"
 #include "table/row_record.h"
 
@@ -51,11 +51,8 @@ class CachedStore final : public EmbeddingStore {
   static bool is_outside(Prepared& prepared);
 
  private:
-  struct Work;
-  using Batches = PreparedBatches<Work>;
-
   Status begin_step(const StepPlan& plan);
-  Status prepare_in_slots(const Batch& batch, Work& work);
+  Status prepare_in_slots(const Batch& batch, CachedBatch& work);
   Status end_step(int64_t step);
   Status bring_home();
   Status write_some(const RowBlock& block, int64_t begin, int64_t end);
@@ -71,7 +68,7 @@ class CachedStore final : public EmbeddingStore {
   std::unique_ptr<SlotStore> slots_;  // null before the first plan
   std::atomic<bool> is_open_{false};  // they are there; any thread
   std::atomic<int64_t> ended_{-1};    // the last step that is over, or enqueued to its end
-  Batches batches_;
+  CachedBatches batches_;
   std::shared_ptr<const LookaheadStep> last_;  // step that was prepared
   SlotBatches slot_batches_;                   // of last_, whose uses it reads
   OutsideLookups outside_;

@@ -46,12 +46,8 @@ Status MoverThread::wait_until_ready(int64_t step) {
 }
 
 Status MoverThread::call(const std::function<Status()>& body) {
-  Work work{&body, {}};
   std::unique_lock lock(mutex_);
-  work_.push_back(&work);
-  changed_.notify_all();
-  changed_.wait(lock, [&] { return work.done; });
-  return work.status;
+  return work_.call(body, lock, changed_);
 }
 
 void MoverThread::run() {
@@ -77,15 +73,7 @@ void MoverThread::run() {
       }
       changed_.notify_all();
     } else if (calls_.empty() && !work_.empty()) {
-      Work* const work = work_.front();
-      work_.pop_front();
-      Status status = failure_;
-      lock.unlock();
-      if (status.ok()) status = (*work->body)();
-      lock.lock();
-      work->status = std::move(status);
-      work->done = true;
-      changed_.notify_all();
+      work_.carry_out(failure_, lock, changed_);
     } else if (calls_.empty() && stop_) {
       return;
     } else if (!awake_) {

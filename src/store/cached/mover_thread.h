@@ -5,7 +5,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,6 +15,7 @@
 
 #include "base/status.h"
 #include "lookahead_plan/moved_rows.h"
+#include "store/cached/handed_work.h"
 #include "store/cached/mover.h"
 #include "store/cached/row_records.h"
 #include "store/cached/slot_store.h"
@@ -60,11 +60,6 @@ class MoverThread {
     RowRecords rows;
     int64_t step = -1;  // of a fetch by plan; else -1
   };
-  struct Work {
-    const std::function<Status()>* body;
-    Status status;
-    bool done = false;
-  };
 
   void run();
   Status carry_out(const Mover::Action& action);
@@ -85,7 +80,7 @@ class MoverThread {
   std::condition_variable changed_;
   // Guarded by mutex_:
   Mover mover_;
-  std::deque<Work*> work_;
+  HandedWork work_;
   bool awake_ = false;
   bool stop_ = false;
   Status failure_;

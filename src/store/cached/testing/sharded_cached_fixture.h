@@ -10,7 +10,7 @@
 #include "comm/communicator.h"
 #include "lookahead/cache_decider.h"
 #include "lookahead/shared_oracle.h"
-#include "store/cached/sharded_cached_store.h"
+#include "store/cached/ranks/sharded_cached_store.h"
 #include "store/cached/testing/cached_fixture.h"
 
 namespace recmill::store::testing {

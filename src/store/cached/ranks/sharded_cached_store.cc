@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/cached/sharded_cached_store.h"
+#include "store/cached/ranks/sharded_cached_store.h"
 
 #include <algorithm>
 #include <mutex>
@@ -39,15 +39,6 @@ PlacementPlan placement_of_slots(const ModelSpec& inner, const SlotTables& table
 }
 
 }  // namespace
-
-// What prepare() fills in.
-struct ShardedCachedStore::Work {
-  std::shared_ptr<const StepPlan> plan;  // null: outside the stream
-  SparseBatch in_slots;
-  std::unique_ptr<Prepared> inner;
-  // Of a batch outside the stream:
-  std::vector<DistinctRows> distinct;  // [tables]
-};
 
 Result<std::unique_ptr<ShardedCachedStore>> ShardedCachedStore::create(
     ModelSpec model, uint64_t seed, std::shared_ptr<table::RowHome> home,
@@ -178,10 +169,7 @@ std::shared_ptr<const UnaskedRows> ShardedCachedStore::unasked_rows(const RankSt
 Status ShardedCachedStore::begin_step(const StepPlan& plan) {
   const auto& step = plan.of_rank;
   RECMILL_CHECK(plan.cache != nullptr);
-  const int64_t expected = last_ == nullptr ? 0 : last_->step + 1;
-  if (step->step != expected)
-    return Status::Failed("a batch has the plan of step " + std::to_string(step->step) +
-                          ", and step " + std::to_string(expected) + " is the next");
+  RECMILL_RETURN_IF_ERROR(check_next_step(step->step, last_ == nullptr ? -1 : last_->step));
   if (inner_ == nullptr) RECMILL_RETURN_IF_ERROR(open(*plan.cache));
   last_ = step;
   inner_uses_.clear();
@@ -198,7 +186,7 @@ Status ShardedCachedStore::begin_step(const StepPlan& plan) {
   return {};
 }
 
-Status ShardedCachedStore::prepare_in_slots(const Batch& batch, Work& work) {
+Status ShardedCachedStore::prepare_in_slots(const Batch& batch, CachedBatch& work) {
   if (last_ == nullptr || batch.plan->of_rank != last_)
     RECMILL_RETURN_IF_ERROR(begin_step(*batch.plan));
   RECMILL_RETURN_IF_ERROR(slot_batches_.replace_rows(*batch.sparse, work.in_slots, pool_));
@@ -211,23 +199,15 @@ Status ShardedCachedStore::prepare_in_slots(const Batch& batch, Work& work) {
 
 Result<std::unique_ptr<Prepared>> ShardedCachedStore::prepare(const Batch& batch) {
   RECMILL_RETURN_IF_ERROR(check_batch(model_, batch, pool_));
-  auto work = batches_.take();
-  work->plan = batch.plan;
-  if (batch.plan != nullptr && batch.plan->of_rank != nullptr) {
-    RECMILL_RETURN_IF_ERROR(prepare_in_slots(batch, *work));
-  } else if (batch.purpose == Purpose::train) {
-    return Status::Failed("a batch of iteration " + std::to_string(batch.iteration) +
-                          " has no plan of what its cache does");
-  } else {
-    work->plan = nullptr;
-    outside_.prepare(batch, work->distinct);
-  }
-  return batches_.prepared(batch, std::move(work));
+  const bool plans = batch.plan != nullptr && batch.plan->of_rank != nullptr;
+  return batches_.prepare(batch, plans, outside_, [this](const Batch& of, CachedBatch& work) {
+    return prepare_in_slots(of, work);
+  });
 }
 
 Status ShardedCachedStore::lookup(Prepared& prepared, Output output, Stream& stream) {
-  Work& work = Batches::work_of(prepared);
-  const Batch& batch = Batches::batch_of(prepared);
+  CachedBatch& work = CachedBatches::work_of(prepared);
+  const Batch& batch = CachedBatches::batch_of(prepared);
   if (work.plan == nullptr) {
     const auto fetch = [this](std::span<const RowInSlot> rows, RowRecords& records) {
       return rounds_.call([&]() -> Status {
@@ -249,11 +229,9 @@ Status ShardedCachedStore::lookup(Prepared& prepared, Output output, Stream& str
 Status ShardedCachedStore::update(std::span<const Update> updates, const Step& step,
                                   Stream& stream) {
   if (updates.empty()) return {};
-  std::vector<Update> inner;
-  for (const Update& update : updates)
-    inner.push_back({Batches::work_of(update).inner.get(), update.gradient});
+  const auto inner = CachedBatches::inner_updates(updates);
   RECMILL_RETURN_IF_ERROR(inner_->update(inner, step, stream));
-  const StepPlan& plan = *Batches::work_of(updates[0]).plan;
+  const StepPlan& plan = CachedBatches::plan_of(updates[0]);
   slots_->note_updated(plan.of_rank->held);
   count_sums(*plan.of_rank);
   rounds_.done(plan.step);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/cached/rounds.h"
+#include "store/cached/ranks/rounds.h"
 
 #include <string>
 #include <utility>

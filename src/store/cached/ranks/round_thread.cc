@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/cached/round_thread.h"
+#include "store/cached/ranks/round_thread.h"
 
 #include <algorithm>
 #include <cstring>
@@ -66,12 +66,8 @@ void RoundThread::done(int64_t step) {
 }
 
 Status RoundThread::call(const std::function<Status()>& body) {
-  Work work{&body, {}};
   std::unique_lock lock(mutex_);
-  work_.push_back(&work);
-  changed_.notify_all();
-  changed_.wait(lock, [&] { return work.done; });
-  return work.status;
+  return work_.call(body, lock, changed_);
 }
 
 void RoundThread::run() {
@@ -90,15 +86,7 @@ void RoundThread::run() {
       if (!status.ok()) failure_ = std::move(status);
       changed_.notify_all();
     } else if (!work_.empty()) {
-      Work* const work = work_.front();
-      work_.pop_front();
-      Status status = failure_;
-      lock.unlock();
-      if (status.ok()) status = (*work->body)();
-      lock.lock();
-      work->status = std::move(status);
-      work->done = true;
-      changed_.notify_all();
+      work_.carry_out(failure_, lock, changed_);
     } else if (stop_) {
       return;
     } else {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "store/cached/home_ranks.h"
-#include "store/cached/round_thread.h"
+#include "store/cached/ranks/home_ranks.h"
+#include "store/cached/ranks/round_thread.h"
 #include "store/cached/row_records.h"
 #include "store/cached/slots.h"
 #include "table/row_record.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks, their rounds, homes and training in one thread, by seeded schedules.
-#include "store/cached/rounds.h"
+#include "store/cached/ranks/rounds.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/cached/rows_at_homes.h"
+#include "store/cached/ranks/rows_at_homes.h"
 
 #include <algorithm>
 #include <cstring>

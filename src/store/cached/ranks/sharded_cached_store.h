@@ -19,17 +19,17 @@
 #include "lookahead_plan/cache_size.h"
 #include "lookahead_plan/rank_step.h"
 #include "schema/cluster_spec.h"
-#include "store/cached/home_ranks.h"
+#include "store/cached/cached_batches.h"
 #include "store/cached/outside_lookups.h"
-#include "store/cached/round_thread.h"
-#include "store/cached/rows_at_homes.h"
+#include "store/cached/ranks/home_ranks.h"
+#include "store/cached/ranks/round_thread.h"
+#include "store/cached/ranks/rows_at_homes.h"
 #include "store/cached/slot_batches.h"
 #include "store/cached/slots.h"
 #include "store/embedding_store.h"
 #include "store/sharded/host_rows.h"
 #include "store/sharded/sharded_options.h"
 #include "store/sharded/sharded_store.h"
-#include "store/tables/prepared_batches.h"
 #include "store/tables/rank_tables.h"
 #include "table/home/row_home.h"
 
@@ -61,9 +61,6 @@ class ShardedCachedStore final : public EmbeddingStore {
   StoreStats stats() const override;
 
  private:
-  struct Work;
-  using Batches = PreparedBatches<Work>;
-
   ShardedCachedStore(ModelSpec model, uint64_t seed, std::shared_ptr<table::RowHome> home,
                      Communicator& communicator, std::unique_ptr<Communicator> beside,
                      ThreadPool& pool, ShardedOptions options, StoreKernels kernels);
@@ -78,7 +75,7 @@ class ShardedCachedStore final : public EmbeddingStore {
   };
   std::shared_ptr<EarlyRows> early_rows(const RankStep& step) const;
   std::shared_ptr<const UnaskedRows> unasked_rows(const RankStep& step, const Early& early) const;
-  Status prepare_in_slots(const Batch& batch, Work& work);
+  Status prepare_in_slots(const Batch& batch, CachedBatch& work);
   void count_lookups(const RankStep& step);
   void count_sums(const RankStep& step);
   Status bring_home();
@@ -106,7 +103,7 @@ class ShardedCachedStore final : public EmbeddingStore {
   std::shared_mutex preparing_;
   bool has_rows_ = false;   // allocate() was called
   int64_t looked_up_ = -1;  // step of the last lookup
-  Batches batches_;
+  CachedBatches batches_;
   std::shared_ptr<const RankStep> last_;        // step that was prepared
   std::vector<RowInSlot> inner_uses_;           // of last_
   std::shared_ptr<const UnaskedRows> unasked_;  // of last_; null where ranks share rows

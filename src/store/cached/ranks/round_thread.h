@@ -19,7 +19,8 @@
 #include "base/status.h"
 #include "comm/communicator.h"
 #include "lookahead_plan/moved_rows.h"
-#include "store/cached/rounds.h"
+#include "store/cached/handed_work.h"
+#include "store/cached/ranks/rounds.h"
 #include "store/cached/row_records.h"
 #include "store/cached/slots.h"
 #include "store/exchange/early_rows.h"
@@ -67,11 +68,6 @@ class RoundThread {
  private:
   /// What goes to each rank in a round.
   using Outgoing = std::vector<std::vector<std::byte>>;  // [ranks]
-  struct Work {
-    const std::function<Status()>* body;
-    Status status;
-    bool done = false;
-  };
 
   void run();
   Status carry_out(const Rounds::Round& round, EarlyRows* early);
@@ -95,7 +91,7 @@ class RoundThread {
   // Guarded by mutex_:
   Rounds rounds_;
   std::map<int64_t, std::shared_ptr<EarlyRows>> early_;  // by step whose rounds they come with
-  std::deque<Work*> work_;
+  HandedWork work_;
   bool stop_ = false;
   Status failure_;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/cached/sharded_cached_store.h"
+#include "store/cached/ranks/sharded_cached_store.h"
 
 #include <gtest/gtest.h>
 
