@@ -138,6 +138,39 @@ TEST(CachedGpuStore, KeepsTheBitsWithTheLeastSlotsAndWithOneMore) {
   }
 }
 
+/// Slots and what prepares batches are allocated on one thread, what brings rows on another one.
+TEST(CachedGpuStore, EndsWithTheBitsOrALineWhateverMemoryThereIs) {
+  if (recmill::testing::on_cuda()) GTEST_SKIP() << "GPUs of little memory, which no machine has";
+  testing::Scenario scenario = testing::training_scenario(7, 4);
+  scenario.model = one_record_model();
+  ThreadPool pool(2);
+  int trained = 0, refused = 0;
+  for (const bool pinned : {false, true}) {
+    for (int64_t bytes = 1 << 12; bytes <= 1 << 25; bytes *= 2) {
+      EmulatedGpu of;
+      (pinned ? of.pinned_memory : of.memory) = bytes;
+      const auto store = make_cached_gpu(scenario.model, scenario.seed, true, pool,
+                                         recmill::testing::test_driver(of));
+      const std::string why =
+          store.ok() ? difference_with(scenario,
+                                       {.lookahead = 4, .prefetch = 2, .cache = testing::kPlenty},
+                                       **store, pool)
+                     : store.status().message();
+      if (why.empty()) {
+        ++trained;
+      } else {
+        ++refused;
+        EXPECT_TRUE(why.find(" MiB") != std::string::npos ||
+                    why.find(" bytes") != std::string::npos)
+            << why;
+        EXPECT_EQ(why.find('\n'), std::string::npos) << why;
+      }
+    }
+  }
+  EXPECT_GT(trained, 3);
+  EXPECT_GT(refused, 10);
+}
+
 TEST(CachedGpuStore, MovesTheRecordsOfRowsOverTheBusAndNothingElseOfThem) {
   testing::Scenario scenario = testing::training_scenario(4, 20);
   scenario.model = one_record_model();

@@ -115,7 +115,7 @@ class Driver {
       std::lock_guard lock(mutex_);
       if (prepared.ok())
         piece->prepared = *std::move(prepared);
-      else
+      else if (failure_.ok())
         failure_ = prepared.status();
       pieces_.push_back(std::move(piece));
       ready_.notify_one();
