@@ -130,6 +130,11 @@ TEST(CachePlanner, names_the_bytes_that_would_have_been_enough) {
   EXPECT_NE(plan(stream, less).refusal.find("there are 374 slots; needs at least 3750 bytes"),
             std::string::npos)
       << plan(stream, less).refusal;
+  // However few there are, the first refusal names what is enough for all steps that are known.
+  *less.cache = kSlotBytes;
+  EXPECT_NE(plan(stream, less).refusal.find("there are 1 slots; needs at least 3750 bytes"),
+            std::string::npos)
+      << plan(stream, less).refusal;
 }
 
 TEST(CachePlanner, holds_no_more_than_it_says) {

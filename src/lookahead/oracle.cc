@@ -171,12 +171,8 @@ Status Oracle::make_room(int32_t holder, int64_t wanted, LookaheadStep& decision
   while (pool.resident + wanted > pool.slots) {
     while (from > first_ + prefetch_ + 1 && none(from)) --from;
     if (from <= first_ + prefetch_ + 1) {
-      slots_asked_ = pool.resident + wanted;
       slots_had_ = pool.slots;
-      const int64_t begin = std::max<int64_t>(0, fetched_ - prefetch_);
-      return Status::BadRequest(fmt::format(
-          "{} rows have to be in slots for step{} {}, and there are {} slots", slots_asked_,
-          begin == fetched_ ? "" : fmt::format("s {} to", begin), fetched_, pool.slots));
+      return too_few(pool.resident + wanted);
     }
     auto& returning = at(from).returning[p];
     std::ranges::pop_heap(returning, {}, [&](Rows::Id other) { return ids_.row(other); });
@@ -184,6 +180,29 @@ Status Oracle::make_room(int32_t holder, int64_t wanted, LookaheadStep& decision
     returning.pop_back();
   }
   return {};
+}
+
+/// Of one rank names the most that any known steps need, so that nobody tries again and again.
+Status Oracle::too_few(int64_t needed) {
+  slots_asked_ = needed;
+  int64_t last = fetched_;
+  if (!many()) {
+    const int64_t from = std::max<int64_t>(0, fetched_ - prefetch_);
+    std::vector<int32_t> uses(ids_.ids());
+    int64_t rows = 0;
+    for (int64_t step = from; step < linked_; ++step) {
+      for (const Rows::Id id : at(step).ids) rows += uses[id]++ == 0 ? 1 : 0;
+      if (step > from + prefetch_)
+        for (const Rows::Id id : at(step - prefetch_ - 1).ids) rows -= --uses[id] == 0 ? 1 : 0;
+      if (rows <= slots_asked_) continue;
+      slots_asked_ = rows;
+      last = step;
+    }
+  }
+  const int64_t begin = std::max<int64_t>(0, last - prefetch_);
+  return Status::BadRequest(
+      fmt::format("{} rows have to be in slots for step{} {}, and there are {} slots", slots_asked_,
+                  begin == last ? "" : fmt::format("s {} to", begin), last, slots_had_));
 }
 
 /// Gives slots to the rows of the next step that have none where they are needed. A row that left

@@ -53,9 +53,10 @@ class Oracle {
   /// Whether decide() has seen what it needs: the window, and the steps that are fetched ahead.
   bool ready() const;
   /// Of the next step, from 0; ready() holds. Fails where the rows of the steps that have to be
-  /// there are more than slots, and names how many they are.
+  /// there are more than slots, and names how many they are; of one rank the most of all steps that
+  /// are known.
   Result<LookaheadStep> decide();
-  /// How many slots would have done for the decision that failed.
+  /// How many slots would have done, as the failed decision names them.
   int64_t slots_asked() const { return slots_asked_; }
   /// How many there were.
   int64_t slots_had() const { return slots_had_; }
@@ -135,6 +136,7 @@ class Oracle {
   void expire(LookaheadStep& decision);
   void hand_over(LookaheadStep& decision);
   Status make_room(int32_t holder, int64_t wanted, LookaheadStep& decision);
+  Status too_few(int64_t needed);
   Status fetch(LookaheadStep& decision);
   void find_holders(std::vector<Rows::Id>& wanted, std::vector<Arrival>& arrivals);
   /// Of a row that the next step to be fetched needs elsewhere: with the rows that leave at the end
