@@ -2,7 +2,7 @@
 #include "bench/cached/cached_stream.h"
 
 #include "bench/looked_up_rows.h"
-#include "bench/placed/placed_shape.h"
+#include "bench/placed/small_shape.h"
 
 namespace recmill::bench {
 

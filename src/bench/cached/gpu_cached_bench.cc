@@ -15,7 +15,7 @@
 #include "bench/alternation.h"
 #include "bench/cached/cached_stream.h"
 #include "bench/gpu_machine.h"
-#include "bench/placed/placed_shape.h"
+#include "bench/placed/small_shape.h"
 #include "step/data/cache_step_planner.h"
 #include "step/data/data_stage.h"
 #include "store/gpu/cached_gpu_store.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The benchmarks of `make gpu-check` that need no big third party, and its page.
 //
-//   gpu_check_bench cached|embedding|kernels [OPTION VALUE]...   (bench_program.h)
+//   gpu_check_bench embedding|kernels [OPTION VALUE]...   (bench_program.h)
 //   gpu_check_bench page LINES.jsonl PAGE.html
 #include <algorithm>
 #include <cstdio>
@@ -11,7 +11,6 @@
 #include "base/files.h"
 #include "base/json/json.h"
 #include "bench/benches.h"
-#include "bench/cached/gpu_cached_bench.h"
 #include "bench/gpu_check/bench_program.h"
 #include "bench/gpu_check/gpu_page.h"
 #include "bench/kernels/gpu/gpu_kernels_bench.h"
@@ -40,8 +39,6 @@ int main(int count, char** values) {
   const std::vector<std::string> arguments(values + 1, values + count);
   if (!arguments.empty() && arguments[0] == "embedding")
     return run_bench_program(arguments, run_embedding_bench);
-  if (!arguments.empty() && arguments[0] == "cached")
-    return run_bench_program(arguments, run_gpu_cached_bench);
   if (!arguments.empty() && arguments[0] == "kernels")
     return run_bench_program(arguments, run_gpu_kernels_bench);
   if (arguments.size() == 3 && arguments[0] == "page") {
@@ -49,7 +46,7 @@ int main(int count, char** values) {
     return status.ok() ? 0 : fail_bench_program(status);
   }
   std::fprintf(stderr,
-               "usage: gpu_check_bench cached|embedding|kernels [OPTION VALUE]... | page LINES "
+               "usage: gpu_check_bench embedding|kernels [OPTION VALUE]... | page LINES "
                "PAGE\n");
   return 2;
 }

@@ -1,27 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/placed/placed_shape.h"
 
-#include <algorithm>
-
 #include "bench/bench.h"
 #include "placement/planners.h"
 #include "table/embedding_table.h"
 
 namespace recmill::bench {
-
-FrozenShape small_shape(const std::string& name, int64_t dim, int64_t most_rows) {
-  FrozenShape shape = *frozen_shape(name);
-  shape.name += "_250k";
-  if (dim > 0) shape.dim = dim;
-  for (int64_t& rows : shape.rows) rows = std::min(rows, most_rows);
-  return shape;
-}
-
-ModelSpec small_model(const FrozenShape& shape) {
-  ModelSpec model = shape.spec();
-  for (TableSpec& table : model.tables) table.optimizer.kind = OptimizerKind::rowwise_adagrad;
-  return model;
-}
 
 placement::Problem small_problem(const ModelSpec& model, const AccessCounts& counts, int devices,
                                  const std::vector<LinkSpec>& links, bool training, bool dedup) {

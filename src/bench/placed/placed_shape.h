@@ -7,23 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "bench/placement/frozen_shapes.h"
+#include "bench/placed/small_shape.h"
 #include "placement/problem.h"
 #include "schema/cluster_spec.h"
 #include "store/sharded/sharded_options.h"
 
 namespace recmill::bench {
 
-constexpr int64_t kMostRows = 250'000;    // of a table
 constexpr int64_t kRankSamples = 4096;    // of a rank in each batch
 constexpr int64_t kCounted = 20'000'000;  // lookups that planners go by
-constexpr uint64_t kCountedSeed = 2, kTimedSeed = 1;
-
-/// A frozen shape of `most_rows` rows a table at most, of `dim` where that is not 0.
-FrozenShape small_shape(const std::string& name, int64_t dim = 0, int64_t most_rows = kMostRows);
-
-/// Its tables and features, with row-wise Adagrad.
-ModelSpec small_model(const FrozenShape& shape);
 
 /// On devices alike, whose memory is what OPER takes by default: 5 % more than rows take. One
 /// figure for all links, which are alike: that of the median of `links`.
