@@ -94,7 +94,6 @@ Status GpuSlotStore::open() {
 Status GpuSlotStore::make_store(ModelSpec model, uint64_t seed, const CacheSize& size,
                                 const GpuStoreKernels& kernels, ThreadPool& pool) {
   ModelSpec inner = Slots::inner_model(model, tables_, size.slots);
-  const table::RowShare one(1, 0, 1);
   for (int k = 0; k < tables_.count(); ++k) {
     const TableSpec& first = inner.tables[tables_.first_table(k)];
     const auto of_slots =
