@@ -36,13 +36,13 @@ struct ApplyRange {
   const float* gradients = nullptr;  // [count][dim]
   int64_t count = 0;
   Random rounding{0, Purpose::stochastic_rounding};  // of this table and iteration
-  const Random* roundings = nullptr;  // [count]: the same of each row, where they are of several
   int64_t following = 0;  // slots behind `count` whose rows are updated next, and fetched meanwhile
   // Where `rows` holds some columns of the table's rows:
   int64_t first_element = 0;  // the first one, a multiple of 4
   // [count], of the whole rows' gradients, L2 included; null: those of `gradients`
   const float* mean_squares = nullptr;
   float l2 = 0.0f;  // with_l2.h
+  const Random* roundings = nullptr;  // [count], of each row where rows are of several tables
 };
 
 }  // namespace recmill::kernels
