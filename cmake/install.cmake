@@ -13,7 +13,7 @@ function(recmill_install_library path)
 endfunction()
 
 function(recmill_install_door name)
-  if(NOT name MATCHES "^(gtest|torch)$") # no library that goes along links these
+  if(NOT name MATCHES "^(flight|gtest|torch)$") # no library that goes along links these
     set_target_properties(recmill_door_${name} PROPERTIES EXPORT_NAME door_${name})
     install(TARGETS recmill_door_${name} EXPORT Recmill)
   endif()

@@ -17,7 +17,8 @@ set(RECMILL_ROOMS
     cli=11 bench=11 python=11)
 
 # One door for each big third party: the rooms that may link it.
-set(RECMILL_DOOR_arrow reader remote server)
+set(RECMILL_DOOR_arrow reader remote/flight)
+set(RECMILL_DOOR_flight remote/flight)
 set(RECMILL_DOOR_torch model/torch pool_op)
 set(RECMILL_DOOR_onednn kernels/dense_layer)
 set(RECMILL_DOOR_mpi comm)

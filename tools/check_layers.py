@@ -12,7 +12,8 @@ import re
 import sys
 
 DOOR_HEADERS = {
-    "arrow": r"<(arrow|parquet)/",
+    "arrow": r"<(arrow/(?!flight/)|parquet/)",
+    "flight": r"<arrow/flight/",
     "torch": r"<(torch|ATen|c10)/",
     "onednn": r"<(oneapi/dnnl|dnnl)",
     "mpi": r"<mpi\.h>",

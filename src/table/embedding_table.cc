@@ -2,14 +2,11 @@
 #include "table/embedding_table.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <string>
 #include <utility>
 
-#include "base/hash.h"
-#include "base/random.h"
 #include "kernels/row_values.h"
+#include "table/initial_rows.h"
 #include "table/optimizers/row_formulas.h"
 #include "table/row_record.h"
 
@@ -17,29 +14,6 @@ namespace recmill::table {
 namespace {
 
 constexpr int64_t kFillRows = 4096;  // rows of one task
-
-float initial_scale(const TableSpec& spec) {
-  return static_cast<float>(spec.initial_scale != 0.0
-                                ? spec.initial_scale
-                                : 1.0 / std::sqrt(static_cast<double>(spec.rows)));
-}
-
-/// Initial weights and state of one slot, whose columns begin at `first` of the row, a multiple
-/// of 4.
-void fill_slot(const kernels::RowStorage& rows, const RowState& state, int64_t slot, uint64_t row,
-               int64_t first, const Random& random, float scale) {
-  std::array<uint32_t, 4> words{};
-  for (int64_t e = 0; e < rows.dim; ++e) {
-    if (e % 4 == 0) words = random.block(row, (first + e) / 4);
-    // Exact in float32: a multiple of 2^-23 in [-1, 1).
-    const float centred = Random::unit(words[e % 4]) * 2.0f - 1.0f;
-    kernels::set_weight(rows, slot, e, centred * scale);
-  }
-  const bool by_row = rows.row_state != nullptr;
-  if (by_row) rows.row_state[slot] = state.back().initial;
-  for (size_t c = 0; c + (by_row ? 1 : 0) < state.size(); ++c)
-    std::fill_n(rows.state(slot) + static_cast<int64_t>(c) * rows.dim, rows.dim, state[c].initial);
-}
 
 }  // namespace
 
@@ -149,20 +123,16 @@ Result<EmbeddingTable> EmbeddingTable::create(const TableSpec& spec, uint64_t se
 }
 
 void EmbeddingTable::fill(ThreadPool& pool) {
-  const Random random(seed_, Purpose::initial_row, hash_bytes(spec_.name));
-  const float scale = initial_scale(spec_);
-  const auto fill_row = [&](int64_t slot, int64_t row) {
-    fill_slot(rows_, state_, slot, static_cast<uint64_t>(row), columns().first, random, scale);
-  };
+  const InitialRows initial(spec_, seed_, columns());
   if (share().map() == nullptr) {
     pool.run_ranges(rows_.count, kFillRows, [&](int64_t begin, int64_t end) {
-      for (int64_t slot = begin; slot < end; ++slot) fill_row(slot, share().row(slot));
+      for (int64_t slot = begin; slot < end; ++slot) initial.make(share().row(slot), rows_, slot);
     });
   } else if (share().slots() > 0) {
     pool.run_ranges(spec_.rows, kFillRows, [&](int64_t begin, int64_t end) {
       for (int64_t row = share().next_held(begin, end); row < end;
            row = share().next_held(row + 1, end))
-        fill_row(share().slot(row), row);
+        initial.make(row, rows_, share().slot(row));
     });
   }
 }

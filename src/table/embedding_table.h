@@ -42,10 +42,8 @@ class EmbeddingTable {
   /// Bytes from row to row in memory.
   static int64_t row_bytes(const TableSpec& spec);
 
-  /// Allocates and fills the rows of `share` on `pool`. Initial weights are uniform in
-  /// [-scale, scale), a function of (seed, name, row, element), scale being spec.initial_scale or,
-  /// where that is 0, 1 / sqrt(rows); rounded to nearest for 16-bit rows. Fails, naming the table,
-  /// on a dimension or a number of rows below 1 and when memory is short.
+  /// Allocates the rows of `share` and fills in their initial values (InitialRows) on `pool`.
+  /// Fails, naming the table, on a dimension or a number of rows below 1 and when memory is short.
   /// What is smaller than a huge page is taken from `pages`, where they are given.
   static Result<EmbeddingTable> create(const TableSpec& spec, uint64_t seed,
                                        const TableShare& share, ThreadPool& pool,

@@ -40,21 +40,27 @@ void RowRecord::unpack(const std::byte* record, const kernels::RowStorage& rows,
   if (has_row_state()) std::memcpy(rows.row_state + slot, record + row_state_, 4);
 }
 
+kernels::RowStorage RowRecord::in_place(std::byte* record) const {
+  kernels::RowStorage row = storage_;
+  row.data = record;
+  row.count = 1;
+  if (has_row_state()) row.row_state = reinterpret_cast<float*>(record + row_state_);
+  return row;
+}
+
 int64_t RowRecord::weight_bytes() const {
   return storage_.dim * kernels::bytes_of(storage_.precision);
 }
 
 void RowRecord::read_weights(const std::byte* record, std::span<float> weights) const {
-  kernels::RowStorage row = storage_;
-  row.data = const_cast<std::byte*>(record);
+  const kernels::RowStorage row = in_place(const_cast<std::byte*>(record));
   for (int64_t e = 0; e < row.dim; ++e) weights[e] = kernels::weight_value(row, 0, e);
 }
 
 void RowRecord::read(const std::byte* record, std::span<float> weights,
                      std::span<const std::span<float>> state) const {
   read_weights(record, weights);
-  kernels::RowStorage row = storage_;
-  row.data = const_cast<std::byte*>(record);
+  const kernels::RowStorage row = in_place(const_cast<std::byte*>(record));
   for (int64_t c = 0; c < element_columns_; ++c)
     std::copy_n(row.state(0) + c * row.dim, row.dim, state[c].data());
   if (has_row_state()) std::memcpy(state[element_columns_].data(), record + row_state_, 4);

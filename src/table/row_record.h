@@ -36,6 +36,9 @@ class RowRecord {
   /// in a slot, and then the row state, which tables store apart.
   const kernels::RowStorage& storage() const { return storage_; }
 
+  /// A record as the only row of a table, which is read and written in place.
+  kernels::RowStorage in_place(std::byte* record) const;
+
   /// Copies the row in a slot of `rows`, which are of this shape, to `record` [bytes()] or back.
   void pack(const kernels::RowStorage& rows, int64_t slot, std::byte* record) const;
   void unpack(const std::byte* record, const kernels::RowStorage& rows, int64_t slot) const;

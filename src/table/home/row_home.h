@@ -72,8 +72,9 @@ class RowHome {
 
   /// An image of all rows as after `step`, whatever is put later. Every writer calls it, the same
   /// cuts in the same order, behind its puts of steps up to `step` and before those of later ones.
-  /// Once all have, each gets the image, which they share: it is read once, on any thread, or not
-  /// at all, and costs a copy of each row that is put until it has been read or all have let it go.
+  /// Once all have, each gets the image, which they may share: one of them reads it once, on any
+  /// thread, or nobody does. It costs a copy of each row that is put until it has been read or all
+  /// have let it go.
   virtual Ticket cut(int64_t step) = 0;
 
   /// Appends the answers that are there.

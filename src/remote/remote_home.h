@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "remote/row_client.h"
+#include "remote/stream.h"
+
+namespace recmill::remote {
+
+/// A RowClient with threads: two for each server, of which one connects and sends, and the other
+/// receives.
+class RemoteHome final : public table::RowHome {
+ public:
+  /// `options.images` is the home's own. `transport` outlives it.
+  RemoteHome(RowClientOptions options, Transport& transport, StreamSecurity security);
+  /// Says goodbye, if what was called has been answered soon.
+  ~RemoteHome() override;
+
+  /// Waits until all servers have taken this rank, or fails.
+  Status wait_until_begun();
+
+  Ticket fetch(std::span<const table::FetchedRows> rows, int64_t fence) override;
+  Ticket put(std::span<const table::PutRows> rows, int64_t step) override;
+  Ticket cut(int64_t step) override;
+  void poll(std::vector<Answer>& answers) override;
+  void set_wake(std::function<void()> wake) override;
+
+  /// One message to a server, and its answer.
+  Result<Message> ask(int server, Message message);
+
+ private:
+  class Access;
+  struct Link {
+    std::unique_ptr<MessageStream> stream = nullptr;
+    std::optional<Status> end = {};  // why it has ended
+    std::thread thread = {};
+  };
+
+  template <class Body>
+  auto locked(const Body& body);
+  void run(int server);
+  void send_all(int server, std::unique_lock<std::mutex>& lock);
+  void receive(int server);
+  void take_replies();
+  static double now();
+
+  Transport& transport_;
+  const StreamSecurity security_;
+  const std::vector<std::string> addresses_;
+  const std::shared_ptr<Access> access_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_:
+  RowClient client_;
+  std::map<int64_t, std::optional<RowClient::Reply>> asked_;  // that somebody waits for
+  bool stop_ = false;
+
+  std::vector<Link> links_;  // last; `stream` and `end` are guarded by mutex_
+};
+
+}  // namespace recmill::remote

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/remote_image.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "remote/row_lists.h"
+#include "table/initial_rows.h"
+#include "table/row_record.h"
+#include "table/row_share.h"
+
+namespace recmill::remote {
+
+using table::RowBlock;
+
+/// What one server has touched, in order.
+class TouchedRows {
+ public:
+  TouchedRows(int server, int64_t step, std::span<const TableShape> shapes, ImageAccess& access)
+      : server_(server), step_(step), shapes_(shapes), access_(access) {}
+
+  /// The record of a row, which is asked for once and after those before it; null: untouched.
+  Result<const std::byte*> take(int table, int64_t row) {
+    while (true) {
+      for (; list_ < tables_.size(); ++list_, at_ = 0) {
+        const TableRows& of = tables_[list_];
+        if (at_ == of.rows.size()) continue;
+        if (of.table != table || of.rows[at_] != row) return nullptr;
+        const auto bytes = static_cast<size_t>(shapes_[table].record_bytes);
+        return of.records.data() + at_++ * bytes;
+      }
+      if (cursor_ < 0) return nullptr;
+      RECMILL_RETURN_IF_ERROR(next());
+    }
+  }
+
+ private:
+  Status next() {
+    RECMILL_ASSIGN_OR_RETURN(message_, access_.read(server_, step_, cursor_));
+    RECMILL_ASSIGN_OR_RETURN(tables_,
+                             read_row_lists(message_.body.view(), /*has_records=*/true, shapes_));
+    if (message_.detail >= 0 && message_.detail <= cursor_)
+      return Status::Failed("a cursor that does not ascend");
+    cursor_ = message_.detail;
+    list_ = at_ = 0;
+    return {};
+  }
+
+  const int server_;
+  const int64_t step_;
+  const std::span<const TableShape> shapes_;
+  ImageAccess& access_;
+  int64_t cursor_ = 0;  // of what comes next; negative: nothing
+  Message message_;
+  std::vector<TableRows> tables_;
+  size_t list_ = 0, at_ = 0;  // the next row
+};
+
+Status RemoteImage::read(const std::function<Status(const RowBlock&)>& sink) {
+  const auto shapes = shapes_of(greeting_.tables);
+  std::vector<TouchedRows> servers;
+  for (int s = 0; s < greeting_.servers; ++s) servers.emplace_back(s, step_, shapes, *access_);
+  for (int table = 0; table < std::ssize(greeting_.tables); ++table)
+    RECMILL_RETURN_IF_ERROR(read_table(table, servers, sink));
+  return {};
+}
+
+Status RemoteImage::read_table(int table, std::vector<TouchedRows>& servers,
+                               const std::function<Status(const RowBlock&)>& sink) const {
+  constexpr int64_t kBlockRows = 4096;
+  const TableSpec& spec = greeting_.tables[static_cast<size_t>(table)];
+  const table::RowRecord record(spec);
+  const table::InitialRows initial(spec, greeting_.seed);
+  const table::RowShare share(spec.rows, 0, greeting_.servers);
+  const auto columns = table::row_state(spec);
+  std::vector<std::byte> bytes(static_cast<size_t>(record.bytes()));
+  std::vector<float> weights;
+  std::vector<std::vector<float>> state(columns.size());
+  for (int64_t first = 0; first < spec.rows; first += kBlockRows) {
+    const int64_t count = std::min(kBlockRows, spec.rows - first);
+    weights.resize(static_cast<size_t>(count * spec.dim));
+    for (size_t c = 0; c < columns.size(); ++c)
+      state[c].resize(static_cast<size_t>(count * columns[c].width));
+    std::vector<std::span<float>> row_state(columns.size());
+    for (int64_t i = 0; i < count; ++i) {
+      TouchedRows& server = servers[static_cast<size_t>(share.owner(first + i))];
+      RECMILL_ASSIGN_OR_RETURN(const std::byte* touched, server.take(table, first + i));
+      if (touched != nullptr)
+        std::memcpy(bytes.data(), touched, bytes.size());
+      else
+        initial.make(first + i, bytes.data());
+      for (size_t c = 0; c < columns.size(); ++c)
+        row_state[c] = std::span(state[c]).subspan(static_cast<size_t>(i * columns[c].width),
+                                                   static_cast<size_t>(columns[c].width));
+      record.read(bytes.data(),
+                  std::span(weights).subspan(static_cast<size_t>(i * spec.dim),
+                                             static_cast<size_t>(spec.dim)),
+                  row_state);
+    }
+    const std::vector<std::span<const float>> views(state.begin(), state.end());
+    RECMILL_RETURN_IF_ERROR(sink({table, first, count, weights, views}));
+  }
+  return {};
+}
+
+}  // namespace recmill::remote

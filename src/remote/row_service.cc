@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/row_service.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace recmill::remote {
+namespace {
+
+constexpr auto kTick = std::chrono::milliseconds(100);
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+RowService::RowService(int64_t instance) : server_(instance), watch_([this] { watch(); }) {}
+
+RowService::~RowService() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+    changed_.notify_all();
+  }
+  watch_.join();
+}
+
+std::string RowService::status() const {
+  std::lock_guard lock(mutex_);
+  return server_.status();
+}
+
+void RowService::watch() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    server_.tick(now());
+    hand_out();
+    changed_.wait_for(lock, kTick, [&] { return stop_; });
+  }
+}
+
+/// While mutex_ is held: what the server has to say goes to those who send it.
+void RowService::hand_out() {
+  bool any = false;
+  for (auto& outgoing : server_.take_out()) {
+    const auto caller = callers_.find(outgoing.to);
+    if (caller == callers_.end()) continue;
+    caller->second.out.push_back(std::move(outgoing.message));
+    caller->second.ends |= outgoing.ends;
+    any = true;
+  }
+  if (any) changed_.notify_all();
+}
+
+void RowService::serve(MessageStream& stream) {
+  RowServer::Connection connection = 0;
+  {
+    std::lock_guard lock(mutex_);
+    connection = next_++;
+    callers_[connection];
+  }
+  std::thread sender([&] { send(stream, connection); });
+  while (true) {
+    const auto message = stream.receive();
+    std::lock_guard lock(mutex_);
+    Caller& caller = callers_[connection];
+    if (!message.ok() || caller.ends) {
+      server_.closed(connection);
+      caller.ends = true;
+      changed_.notify_all();
+      break;
+    }
+    server_.take(connection, *message, now());
+    hand_out();
+  }
+  sender.join();
+  std::lock_guard lock(mutex_);
+  callers_.erase(connection);
+}
+
+void RowService::send(MessageStream& stream, RowServer::Connection connection) {
+  std::unique_lock lock(mutex_);
+  Caller& caller = callers_[connection];
+  while (true) {
+    changed_.wait(lock, [&] { return !caller.out.empty() || caller.ends; });
+    if (caller.out.empty()) break;
+    const Message message = std::move(caller.out.front());
+    caller.out.pop_front();
+    lock.unlock();
+    const Status status = stream.send(message);
+    lock.lock();
+    if (!status.ok()) break;
+  }
+  stream.cancel();
+}
+
+}  // namespace recmill::remote
