@@ -31,14 +31,8 @@ class CompileVerb : public Program {
   }
   /// What call_op.py says of a library.
   std::string called(const std::string& library, const std::string& name) const {
-    const std::string command = std::string(RECMILL_PYTHON) + " " RECMILL_CALL_OP " " +
-                                path(library) + " " + name + " 2>&1";
-    FILE* const python = popen(command.c_str(), "r");
-    RECMILL_CHECK(python != nullptr);
-    std::string said;
-    for (int c; (c = fgetc(python)) != EOF;) said += static_cast<char>(c);
-    pclose(python);
-    return said;
+    return said_by(std::string(RECMILL_PYTHON) + " " RECMILL_CALL_OP " " + path(library) + " " +
+                   name);
   }
 };
 

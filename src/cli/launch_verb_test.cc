@@ -148,13 +148,14 @@ class LaunchVerb : public Program {
     outcome.err = *read_text(posix_files(), path("err"));
     return outcome;
   }
-  std::vector<pid_t> ranks() {
+  std::vector<pid_t> processes_of(const std::string& verb) {
     std::vector<pid_t> found;
     for (const auto& [process, words] : processes_below(child_)) {
-      if (words.starts_with(RECMILL_PROGRAM " train ")) found.push_back(process);
+      if (words.starts_with(RECMILL_PROGRAM " " + verb + " ")) found.push_back(process);
     }
     return found;
   }
+  std::vector<pid_t> ranks() { return processes_of("train"); }
   /// Those of launchers, in this test's TMPDIR.
   int64_t session_folders() {
     return std::ranges::count_if(*posix_files().list(folder_.path()), [](const std::string& name) {
@@ -209,6 +210,37 @@ TEST_F(LaunchVerb, a_rank_that_is_killed_or_stopped_is_named_and_the_end_is_that
                                        (signal == SIGKILL ? "killed" : "stopped") + " by signal"));
     EXPECT_THAT(outcome.err, HasSubstr("goes on from the newest checkpoint with "));
     EXPECT_EQ(kill(victim, 0), -1);
+    expect_quiet_end(name);
+  }
+}
+
+// Servers live through the loss of a rank. With a server all start again.
+TEST_F(LaunchVerb, rows_at_servers_end_as_those_of_a_quiet_run_whatever_process_is_lost) {
+  const char* const losses = std::getenv("RECMILL_LOSSES");
+  const int count = losses != nullptr ? std::atoi(losses) : 1;
+  constexpr uint64_t kSeed = 6;
+  std::printf("seed %lu, %d losses of each kind\n", kSeed, count);
+  (void)std::fflush(stdout);  // not once more by each child
+  for (int round = 0; round < 4 * count; ++round) {
+    const Random random(kSeed, Purpose::test, round);
+    const int signal = round % 2 == 0 ? SIGKILL : SIGSTOP;
+    const bool takes_server = round % 4 >= 2;
+    const std::string name = "at_servers" + std::to_string(round);
+    begin(name, {"--ranks", "2", "--servers", "2"}, {"embedding.store=cached"});
+    await_checkpoint(name, kEvery * static_cast<int>(random.below(6, round, 2)));
+    const auto servers = processes_of("server");
+    ASSERT_EQ(servers.size(), 2u);
+    const pid_t victim = strike(takes_server ? servers : ranks(), signal, random, round);
+    ASSERT_GT(victim, 0);
+    while (is_running() && kill(victim, 0) == 0) sleep_milliseconds(5);
+    if (!takes_server) {
+      EXPECT_EQ(processes_of("server"), servers);
+    }
+    const Outcome outcome = end();
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(takes_server ? "server " : "rank "));
+    EXPECT_THAT(outcome.err, HasSubstr("(process " + std::to_string(victim) + ") was " +
+                                       (signal == SIGKILL ? "killed" : "stopped") + " by signal"));
     expect_quiet_end(name);
   }
 }
@@ -271,6 +303,10 @@ TEST_F(LaunchVerb, refuses_what_cannot_be_with_its_reason) {
   Words slices = training("a");
   slices.insert(slices.end(), {"--set", "train.slices=1"});
   refuse({"--ranks", "2"}, slices, "train.ranks: 2 is more than train.slices, which is 1");
+  refuse({"--ranks", "2", "--servers", "1"}, training("a"),
+         "lookahead.home: \"remote\" needs embedding.store = \"cached\"");
+  refuse({"--ranks", "2", "--servers", "1", "--hosts", "small"}, training("a"),
+         "--servers: on other hosts they are reached without a token or TLS; allow that");
   EXPECT_FALSE(posix_files().exists(path("runs/a")));
 }
 

@@ -18,6 +18,7 @@ void add_verbs(CLI::App& app, Chosen& chosen) {
   add_compile(app, chosen);
   add_verify(app, chosen);
   add_launch(app, chosen);
+  add_server(app, chosen);
   add_synth(app, chosen);
   add_convert(app, chosen);
   add_bench(app, chosen);

@@ -58,6 +58,7 @@ void add_tune(CLI::App& app, Chosen& chosen);
 void add_compile(CLI::App& app, Chosen& chosen);
 void add_verify(CLI::App& app, Chosen& chosen);
 void add_launch(CLI::App& app, Chosen& chosen);
+void add_server(CLI::App& app, Chosen& chosen);
 void add_synth(CLI::App& app, Chosen& chosen);
 void add_convert(CLI::App& app, Chosen& chosen);
 void add_bench(CLI::App& app, Chosen& chosen);

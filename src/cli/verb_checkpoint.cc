@@ -15,6 +15,9 @@
 #include "checkpoint/safetensors.h"
 #include "cli/named_checkpoint.h"
 #include "cli/verb.h"
+#include "remote/flight/flight_library.h"
+#include "remote/guest.h"
+#include "remote/secret.h"
 
 namespace recmill::cli {
 namespace {
@@ -25,6 +28,7 @@ using checkpoint::Reader;
 
 struct InspectArguments {
   std::string checkpoint;
+  std::string token_file, tls_ca;  // of a server
   bool verify = false, json = false;
 };
 
@@ -44,7 +48,34 @@ Result<Json> describe_checkpoint(Reader& reader, bool verify) {
   return all;
 }
 
+/// Whether it is HOST:PORT, and no folder of that name.
+bool is_address(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  return colon != std::string::npos && colon > 0 && colon + 1 < text.size() &&
+         text.find_first_not_of("0123456789", colon + 1) == std::string::npos &&
+         !posix_files().exists(text);
+}
+
+/// A run's rows at an embedding server.
+Status inspect_server(const InspectArguments& of) {
+  remote::StreamSecurity security;
+  RECMILL_ASSIGN_OR_RETURN(security.token,
+                           remote::read_secret("--token-file", of.token_file, posix_files()));
+  RECMILL_ASSIGN_OR_RETURN(security.tls_roots,
+                           remote::read_secret("--tls-ca", of.tls_ca, posix_files()));
+  security.tls = !of.tls_ca.empty();
+  RECMILL_ASSIGN_OR_RETURN(remote::Transport * transport, remote::flight_transport());
+  RECMILL_ASSIGN_OR_RETURN(
+      const auto answer,
+      remote::ask_as_guest(of.checkpoint, {remote::MessageKind::status}, *transport, security));
+  const Json status = Json::parse(answer.body.text(), nullptr, /*allow_exceptions=*/false);
+  if (!status.is_object()) return Status::Failed(of.checkpoint + ": an answer that is no status");
+  print_result(status, of.json);
+  return {};
+}
+
 Status inspect(const InspectArguments& arguments) {
+  if (is_address(arguments.checkpoint)) return inspect_server(arguments);
   RECMILL_ASSIGN_OR_RETURN(const auto reader, open_named_checkpoint(arguments.checkpoint));
   RECMILL_ASSIGN_OR_RETURN(Json all, describe_checkpoint(*reader, arguments.verify));
   if (arguments.json) {
@@ -154,8 +185,14 @@ Status import_file(const ImportArguments& arguments) {
 
 void add_inspect(CLI::App& app, Chosen& chosen) {
   auto arguments = std::make_shared<InspectArguments>();
-  CLI::App* verb = app.add_subcommand("inspect", "print what a checkpoint holds");
-  verb->add_option("checkpoint", arguments->checkpoint, kNamedCheckpoint)->required();
+  CLI::App* verb =
+      app.add_subcommand("inspect", "print what a checkpoint holds, or an embedding server");
+  verb->add_option("checkpoint", arguments->checkpoint,
+                   std::string(kNamedCheckpoint) + "; or HOST:PORT of an embedding server")
+      ->required();
+  verb->add_option("--token-file", arguments->token_file, "file with the server's token");
+  verb->add_option("--tls-ca", arguments->tls_ca,
+                   "file with certificates that the server's goes back to");
   verb->add_flag("--verify", arguments->verify, "check every checksum and that no row is missing");
   verb->add_flag("--json", arguments->json, "print one JSON object");
   verb->callback(

@@ -36,7 +36,41 @@ Status check_verb(const std::string& word, const CLI::App& app) {
                             "; what follows -- is a verb with its arguments, such as train CONFIG");
 }
 
-Status launch_job(server::LaunchOptions options, const server::Role& ranks, const CLI::App& app) {
+/// Of embedding servers beside the ranks.
+struct ServerArguments {
+  int count = 0;
+  bool insecure = false;
+};
+
+/// Servers, and what ranks are told of them. Rows that a server has lost are those of the newest
+/// checkpoint, so that all start again from there.
+Result<server::Role> make_servers(const ServerArguments& of, bool on_hosts, server::Role& ranks) {
+  if (of.count < 0) return Status::BadRequest("--servers: must not be negative");
+  if (of.count > 0 && on_hosts && !of.insecure)
+    return Status::BadRequest(
+        "--servers: on other hosts they are reached without a token or TLS; allow that with "
+        "--insecure, or start `recmill server embedding` there and name lookahead.servers");
+  const std::string host = on_hosts ? "0.0.0.0" : "127.0.0.1";
+  server::Role servers{.name = "server", .kind = server::RoleKind::servers};
+  servers.words = {"server", "embedding", "--listen", host + ":{port}"};
+  if (on_hosts) servers.words.push_back("--insecure");
+  servers.count = of.count;
+  servers.restart = server::Restart::all;
+  servers.restarts = ranks.restarts;
+  servers.grace_seconds = 5.0;
+  servers.limits = ranks.limits;
+  std::vector<std::string> sets{"lookahead.home=remote", "lookahead.servers=[{\"server\"}]"};
+  if (on_hosts) sets.push_back("lookahead.insecure=true");
+  for (const std::string& set : sets) {
+    if (of.count == 0) break;
+    ranks.words.push_back("--set");
+    ranks.words.push_back(set);
+  }
+  return servers;
+}
+
+Status launch_job(server::LaunchOptions options, server::Role ranks, const ServerArguments& of,
+                  const CLI::App& app) {
   if (ranks.count < 1) return Status::BadRequest("--ranks: must be at least 1");
   if (ranks.resume_count < 0) return Status::BadRequest("--resume-ranks: must not be negative");
   if (ranks.restarts < 0) return Status::BadRequest("--restarts: must not be negative");
@@ -44,7 +78,10 @@ Status launch_job(server::LaunchOptions options, const server::Role& ranks, cons
     return Status::BadRequest("--silence-seconds, --start-seconds: must be above 0");
   RECMILL_RETURN_IF_ERROR(check_verb(ranks.words.at(0), app));
   RECMILL_ASSIGN_OR_RETURN(const std::string program, own_path());
-  options.roles = {ranks};
+  RECMILL_ASSIGN_OR_RETURN(const server::Role servers,
+                           make_servers(of, !options.hosts.empty(), ranks));
+  if (of.count > 0) options.roles.push_back(servers);
+  options.roles.push_back(ranks);
   options.guard = {program, "guard"};
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, count_interrupt);
   // Open MPI refuses to be run by root unless it is told so twice; who starts this has chosen to.
@@ -97,6 +134,7 @@ void add_guard(CLI::App& app, Chosen& chosen) {
 void add_launch(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<server::LaunchOptions>();
   auto ranks = std::make_shared<server::Role>();
+  auto servers = std::make_shared<ServerArguments>();
   CLI::App* verb = app.add_subcommand(
       "launch",
       "start a verb on ranks over MPI, on this host or on several; watch them, and go on from the "
@@ -116,13 +154,20 @@ void add_launch(CLI::App& app, Chosen& chosen) {
   verb->add_option("--start-seconds", ranks->limits.start_seconds,
                    "seconds in which all ranks must have started")
       ->capture_default_str();
+  verb->add_option("--servers", servers->count,
+                   "embedding servers beside the ranks, which outlive lost ranks; needs "
+                   "embedding.store = \"cached\"");
+  verb->add_flag("--insecure", servers->insecure,
+                 "let servers on other hosts be reached without a token or TLS");
   verb->add_option("--mpirun", options->mpirun, "launcher of Open MPI or MPICH")
       ->capture_default_str();
   verb->add_option("--remote-shell", options->remote_shell,
                    "command in place of ssh; it is called with a host and a command");
   verb->add_option("words", ranks->words, "-- and the verb with its arguments")->required();
-  verb->callback([options, ranks, &app, &chosen] {
-    chosen.action = [options, ranks, &app] { return launch_job(*options, *ranks, app); };
+  verb->callback([options, ranks, servers, &app, &chosen] {
+    chosen.action = [options, ranks, servers, &app] {
+      return launch_job(*options, *ranks, *servers, app);
+    };
   });
   add_guard(app, chosen);
 }

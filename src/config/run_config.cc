@@ -97,6 +97,8 @@ std::vector<std::pair<std::string_view, std::string*>> paths_of(train::RunOption
           {"placement.cluster", &options.placement.cluster},
           {"kernels.record", &options.kernels.record},
           {"kernels.cache", &options.kernels.cache},
+          {"lookahead.token_file", &options.lookahead.token_file},
+          {"lookahead.tls_ca", &options.lookahead.tls_ca},
           {"train.runs", &options.train.runs}};
 }
 

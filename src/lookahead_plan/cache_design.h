@@ -23,12 +23,13 @@ struct EnumNames<CacheDesign> {
       std::pair{CacheDesign::forward, std::string_view{"forward"}}};
 };
 
-/// Where rows are stored that are in no slot: in the processes that train.
-enum class CacheHome { embedded };
+/// Where rows are stored that are in no slot: in the processes that train, or at servers.
+enum class CacheHome { embedded, remote };
 
 template <>
 struct EnumNames<CacheHome> {
-  static constexpr std::array names{std::pair{CacheHome::embedded, std::string_view{"embedded"}}};
+  static constexpr std::array names{std::pair{CacheHome::embedded, std::string_view{"embedded"}},
+                                    std::pair{CacheHome::remote, std::string_view{"remote"}}};
 };
 
 }  // namespace recmill

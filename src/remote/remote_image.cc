@@ -67,42 +67,77 @@ Status RemoteImage::read(const std::function<Status(const RowBlock&)>& sink) {
   return {};
 }
 
+namespace {
+
+/// Rows in float32, on their way to a sink.
+class Block {
+ public:
+  Block(const TableSpec& spec, int table) : spec_(spec), table_(table), record_(spec) {
+    for (const table::StateColumn& column : table::row_state(spec))
+      columns_.push_back({column.width, {}});
+  }
+
+  int64_t rows() const { return std::ssize(rows_); }
+  void add(int64_t row, const std::byte* record) {
+    rows_.push_back(row);
+    const size_t dim = static_cast<size_t>(spec_.dim), first = weights_.size();
+    weights_.resize(first + dim);
+    std::vector<std::span<float>> state;
+    for (Column& column : columns_) {
+      column.values.resize(column.values.size() + static_cast<size_t>(column.width));
+      state.push_back(std::span(column.values).last(static_cast<size_t>(column.width)));
+    }
+    record_.read(record, std::span(weights_).last(dim), state);
+  }
+  Status hand_out(const std::function<Status(const RowBlock&)>& sink) {
+    if (rows_.empty()) return {};
+    std::vector<std::span<const float>> state;
+    for (const Column& column : columns_) state.emplace_back(column.values);
+    RowBlock block{table_, rows_.front(), rows(), weights_, state};
+    if (rows_.back() - rows_.front() + 1 != rows()) block.listed = rows_;
+    RECMILL_RETURN_IF_ERROR(sink(block));
+    rows_.clear();
+    weights_.clear();
+    for (Column& column : columns_) column.values.clear();
+    return {};
+  }
+
+ private:
+  struct Column {
+    int64_t width = 0;
+    std::vector<float> values;
+  };
+  const TableSpec& spec_;
+  const int table_;
+  const table::RowRecord record_;
+  std::vector<int64_t> rows_;
+  std::vector<float> weights_;
+  std::vector<Column> columns_;
+};
+
+}  // namespace
+
 Status RemoteImage::read_table(int table, std::vector<TouchedRows>& servers,
                                const std::function<Status(const RowBlock&)>& sink) const {
   constexpr int64_t kBlockRows = 4096;
   const TableSpec& spec = greeting_.tables[static_cast<size_t>(table)];
-  const table::RowRecord record(spec);
   const table::InitialRows initial(spec, greeting_.seed);
   const table::RowShare share(spec.rows, 0, greeting_.servers);
-  const auto columns = table::row_state(spec);
-  std::vector<std::byte> bytes(static_cast<size_t>(record.bytes()));
-  std::vector<float> weights;
-  std::vector<std::vector<float>> state(columns.size());
-  for (int64_t first = 0; first < spec.rows; first += kBlockRows) {
-    const int64_t count = std::min(kBlockRows, spec.rows - first);
-    weights.resize(static_cast<size_t>(count * spec.dim));
-    for (size_t c = 0; c < columns.size(); ++c)
-      state[c].resize(static_cast<size_t>(count * columns[c].width));
-    std::vector<std::span<float>> row_state(columns.size());
-    for (int64_t i = 0; i < count; ++i) {
-      TouchedRows& server = servers[static_cast<size_t>(share.owner(first + i))];
-      RECMILL_ASSIGN_OR_RETURN(const std::byte* touched, server.take(table, first + i));
-      if (touched != nullptr)
-        std::memcpy(bytes.data(), touched, bytes.size());
-      else
-        initial.make(first + i, bytes.data());
-      for (size_t c = 0; c < columns.size(); ++c)
-        row_state[c] = std::span(state[c]).subspan(static_cast<size_t>(i * columns[c].width),
-                                                   static_cast<size_t>(columns[c].width));
-      record.read(bytes.data(),
-                  std::span(weights).subspan(static_cast<size_t>(i * spec.dim),
-                                             static_cast<size_t>(spec.dim)),
-                  row_state);
-    }
-    const std::vector<std::span<const float>> views(state.begin(), state.end());
-    RECMILL_RETURN_IF_ERROR(sink({table, first, count, weights, views}));
+  std::vector<std::byte> record(static_cast<size_t>(table::RowRecord(spec).bytes()));
+  Block block(spec, table);
+  for (int64_t row = 0; row < spec.rows; ++row) {
+    const int server = share.owner(row);
+    if (server % shares_ != share_) continue;
+    RECMILL_ASSIGN_OR_RETURN(const std::byte* touched,
+                             servers[static_cast<size_t>(server)].take(table, row));
+    if (touched != nullptr)
+      std::memcpy(record.data(), touched, record.size());
+    else
+      initial.make(row, record.data());
+    block.add(row, record.data());
+    if (block.rows() == kBlockRows) RECMILL_RETURN_IF_ERROR(block.hand_out(sink));
   }
-  return {};
+  return block.hand_out(sink);
 }
 
 }  // namespace recmill::remote

@@ -16,8 +16,12 @@ namespace recmill::remote {
 /// a block at a time, and the others made here.
 class RemoteImage final : public table::RowSnapshot {
  public:
-  RemoteImage(const Greeting& greeting, int64_t step, std::shared_ptr<ImageAccess> access)
-      : greeting_(greeting), step_(step), access_(std::move(access)) {}
+  RemoteImage(const RowClientOptions& options, int64_t step)
+      : greeting_(options.greeting),
+        share_(options.image_share),
+        shares_(options.image_shares),
+        step_(step),
+        access_(options.images) {}
   ~RemoteImage() override { access_->release(step_); }
 
   Status read(const std::function<Status(const table::RowBlock&)>& sink) override;
@@ -27,6 +31,7 @@ class RemoteImage final : public table::RowSnapshot {
                     const std::function<Status(const table::RowBlock&)>& sink) const;
 
   const Greeting greeting_;
+  const int share_, shares_;
   const int64_t step_;
   const std::shared_ptr<ImageAccess> access_;
 };

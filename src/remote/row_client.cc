@@ -197,7 +197,7 @@ bool RowClient::is_connected() const {
 std::shared_ptr<table::RowSnapshot> RowClient::image_of_begin() {
   RECMILL_CHECK(!options_.greeting.fresh, "a term that begins anew");
   ++images_[options_.begin];
-  return std::make_shared<RemoteImage>(options_.greeting, options_.begin, options_.images);
+  return std::make_shared<RemoteImage>(options_, options_.begin);
 }
 
 bool RowClient::has_begun() const {
@@ -316,7 +316,7 @@ void RowClient::answered(Ticket ticket, Status status) {
   Answer answer{ticket, call.status};
   if (call.image && call.status.ok()) {
     ++images_[*call.image];
-    answer.image = std::make_shared<RemoteImage>(options_.greeting, *call.image, options_.images);
+    answer.image = std::make_shared<RemoteImage>(options_, *call.image);
   }
   calls_.erase(found);
   answers_.push_back(std::move(answer));

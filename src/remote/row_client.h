@@ -38,6 +38,9 @@ struct RowClientOptions {
   int64_t begin = table::RowHome::kNoFence;  // the step that the term begins at
   std::vector<std::string> addresses = {};   // of the servers, for messages
   std::shared_ptr<ImageAccess> images = {};
+  /// Of images, this rank reads what is at the servers whose number is `image_share` modulo
+  /// `image_shares`.
+  int image_share = 0, image_shares = 1;
   size_t message_bytes = size_t{1} << 20;  // of records in one message of a commit, about
 };
 

@@ -23,6 +23,12 @@ class MessageStream {
   virtual void cancel() = 0;
 };
 
+/// Whether HOST:PORT is this machine, which needs neither token nor TLS.
+inline bool is_loopback(const std::string& address) {
+  return address.starts_with("127.") || address.starts_with("localhost:") ||
+         address.starts_with("[::1]:");
+}
+
 /// What is the same for both ends of a connection.
 struct StreamSecurity {
   std::string token = {};  // that callers show; empty: none is asked for

@@ -12,6 +12,7 @@
 
 #include "kernels/tune/record.h"
 #include "reader/open_reader.h"
+#include "remote/stream.h"
 #include "run/options/check_size.h"
 #include "run/options/expand_workload.h"
 #include "schema/option_ranges.h"
@@ -95,9 +96,35 @@ Status check_device(const RunOptions& options) {
   return {};
 }
 
+// Where servers are and how they are reached.
+Status check_servers(const LookaheadOptions& of) {
+  const bool is_remote = of.home == CacheHome::remote;
+  if (is_remote && of.servers.empty())
+    return Status::BadRequest(
+        "lookahead.servers: home = \"remote\" needs the addresses of embedding servers, which "
+        "`recmill server embedding` prints");
+  if (!is_remote && !of.servers.empty())
+    return Status::BadRequest("lookahead.servers: are used with lookahead.home = \"remote\"");
+  for (const std::string& server : of.servers) {
+    const size_t colon = server.rfind(':');
+    if (colon == std::string::npos || colon == 0 || colon + 1 == server.size())
+      return Status::BadRequest("lookahead.servers: '" + server + "' is not HOST:PORT");
+    if (!remote::is_loopback(server) && !of.insecure &&
+        (of.token_file.empty() || of.tls_ca.empty()))
+      return Status::BadRequest("lookahead.servers: " + server +
+                                " is beyond this machine: set lookahead.token_file and "
+                                "lookahead.tls_ca, or lookahead.insecure = true");
+  }
+  return {};
+}
+
 // What the cached store does not do is refused, not left out.
 Status check_cache(const RunOptions& options) {
-  if (options.embedding.store != StoreKind::cached) return {};
+  if (options.embedding.store != StoreKind::cached) {
+    if (options.lookahead.home == CacheHome::embedded) return {};
+    return Status::BadRequest("lookahead.home: \"remote\" needs embedding.store = \"cached\"");
+  }
+  RECMILL_RETURN_IF_ERROR(check_servers(options.lookahead));
   const auto refuse = [](const std::string& key, const std::string& what) {
     return Status::BadRequest(
         fmt::format("{}: {} is not supported with embedding.store = \"cached\"", key, what));

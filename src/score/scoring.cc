@@ -234,6 +234,7 @@ Result<ResolvedRun> resolve_scoring(const RunOptions& options, const ScoringRequ
   }
   // Nobody fetches ahead of what is only looked up: rows are where they are stored.
   if (of_rows.embedding.store == StoreKind::cached) of_rows.embedding.store = StoreKind::local;
+  of_rows.lookahead = {};
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(of_rows, setting.world, setting.files));
   if (request.latency)
     RECMILL_RETURN_IF_ERROR(check_concurrency(*request.latency, run.ranks, run.options.device));

@@ -50,14 +50,18 @@ std::vector<std::string> JobWatch::words(size_t unit) const {
   const Role& role = roles_[of.role];
   const bool ranks = role.kind == RoleKind::ranks;
   auto words = ranks ? restart_words(role.words, has_begun_, of.count != role.count) : role.words;
-  std::vector<std::string> addresses(of.role);
+  std::vector<std::string> addresses(of.role), quoted(of.role);
   for (const Unit& other : units_) {
-    if (other.role < of.role) addresses[other.role] += (other.first > 0 ? "," : "") + other.address;
+    if (other.role >= of.role) continue;
+    const std::string comma = other.first > 0 ? "," : "";
+    addresses[other.role] += comma + other.address;
+    quoted[other.role] += comma + '"' + other.address + '"';
   }
   for (std::string& word : words) {
     for (size_t r = 0; r < of.role; ++r) {
-      if (roles_[r].kind == RoleKind::servers)
-        replace_all(word, "{" + roles_[r].name + "}", addresses[r]);
+      if (roles_[r].kind != RoleKind::servers) continue;
+      replace_all(word, "{" + roles_[r].name + "}", addresses[r]);
+      replace_all(word, "{\"" + roles_[r].name + "\"}", quoted[r]);
     }
     if (ranks) continue;
     replace_all(word, "{index}", std::to_string(of.first));

@@ -32,8 +32,8 @@ struct WatchLimits {
 struct Role {
   std::string name = "rank";  // as messages have it, before the number of a process
   RoleKind kind = RoleKind::ranks;
-  /// The program's arguments. "{NAME}" of a role of servers further up is the addresses of its
-  /// processes, with commas between. In a server's own, "{index}" is its number and "{port}" the
+  /// The program's arguments. {NAME} of a role of servers further up is the addresses of its
+  /// processes, with commas between, and {"NAME"} the same with each in quotes. In a server's own, "{index}" is its number and "{port}" the
   /// port that it told when it last ran on this host, else 0.
   std::vector<std::string> words = {};
   int count = 1;         // of processes

@@ -91,6 +91,16 @@ class Program : public testing::Test {
   int64_t address_space_ = 0;          // bytes that a program may map; 0: as many as there are
 };
 
+/// What a shell's command says, to whomever.
+inline std::string said_by(const std::string& command) {
+  FILE* const pipe = popen((command + " 2>&1").c_str(), "r");
+  RECMILL_CHECK(pipe != nullptr);
+  std::string said;
+  for (int c; (c = fgetc(pipe)) != EOF;) said += static_cast<char>(c);
+  pclose(pipe);
+  return said;
+}
+
 // A small run over generated rows; the arguments are lines of [model], [embedding] and [train].
 inline std::string config(const std::string& model, const std::string& embedding,
                           const std::string& train) {

@@ -25,6 +25,9 @@ constexpr int kKeepAliveMilliseconds = 10'000;
 
 Status failed(const arrow::Status& status) {
   std::string message = status.message();
+  const std::string_view before = ", with message: ";
+  if (const size_t begin = message.find(before); begin != std::string::npos)
+    message.erase(0, begin + before.size());
   // What follows is for those who debug gRPC.
   for (const char* behind : {". Detail: ", ". gRPC client debug context", ". Client context", "\n"})
     message.resize(std::min(message.size(), message.find(behind)));
@@ -191,6 +194,7 @@ class FlightServer final : public flight::FlightServerBase, public MessageServer
  public:
   explicit FlightServer(StreamHandler& handler) : handler_(handler) {}
   ~FlightServer() override {
+    if (!is_listening_) return;
     const auto now = std::chrono::system_clock::now();
     (void)Shutdown(&now);  // ends calls
   }
@@ -207,7 +211,14 @@ class FlightServer final : public flight::FlightServerBase, public MessageServer
   }
   int port() const override { return flight::FlightServerBase::port(); }
 
+  Status begin(const flight::FlightServerOptions& options) {
+    const auto begun = Init(options);
+    is_listening_ = begun.ok();
+    return begun.ok() ? Status() : failed(begun);
+  }
+
  private:
+  bool is_listening_ = false;
   StreamHandler& handler_;
 };
 
@@ -230,7 +241,7 @@ class FlightTransport final : public Transport {
     if (!security.token.empty())
       options.middleware.emplace_back("token", std::make_shared<TokenCheck>(security.token));
     auto server = std::make_unique<FlightServer>(handler);
-    if (const auto begun = server->Init(options); !begun.ok()) return failed(begun);
+    RECMILL_RETURN_IF_ERROR(server->begin(options));
     return std::unique_ptr<MessageServer>(std::move(server));
   }
 };

@@ -13,12 +13,12 @@
 #include "run/gpu/gpu_run.h"
 #include "run/gpu/gpu_sources.h"
 #include "run/gpu/place_gpu_rows.h"
+#include "run/lookahead/row_home.h"
 #include "run/schedules.h"
 #include "store/gpu/cached_gpu_store.h"
 #include "store/gpu/gpu_store.h"
 #include "store/gpu/table_wise_gpu_store.h"
 #include "store/tables/table_rows.h"
-#include "table/home/embedded_home.h"
 
 namespace recmill::train {
 namespace {
@@ -84,14 +84,13 @@ Result<std::unique_ptr<store::EmbeddingStore>> of_ranks(const ResolvedRun& run, 
                                                         const store::GpuStoreKernels& kernels,
                                                         std::span<const GpuMemory> rows,
                                                         Communicator& communicator,
-                                                        ThreadPool& pool) {
+                                                        ThreadPool& pool, Files& files) {
   const auto seed = static_cast<uint64_t>(run.options.train.seed);
   if (run.options.embedding.store == StoreKind::cached) {
-    RECMILL_ASSIGN_OR_RETURN(auto tables, store::create_tables(run.spec, seed, 0, 1, pool));
+    RECMILL_ASSIGN_OR_RETURN(auto home, make_row_home(run, communicator, pool, files));
     RECMILL_ASSIGN_OR_RETURN(
-        auto store, store::CachedGpuStore::create(
-                        run.spec, seed, table::make_embedded_home(std::move(tables), pool), of.gpu,
-                        kernels, pool));
+        auto store,
+        store::CachedGpuStore::create(run.spec, seed, std::move(home), of.gpu, kernels, pool));
     return std::unique_ptr<store::EmbeddingStore>(std::move(store));
   }
   if (communicator.ranks() == 1) {
@@ -118,7 +117,7 @@ Result<GpuRunStore> make_gpu_store(const ResolvedRun& run, const RankGpu& of,
   kernels.compile = of.compile;
   RECMILL_ASSIGN_OR_RETURN(const GpuPlan plan,
                            place_rows(run, of.place, kernels, *of.gpu, communicator));
-  auto store = of_ranks(run, of, kernels, plan.rows, communicator, pool);
+  auto store = of_ranks(run, of, kernels, plan.rows, communicator, pool, files);
   if (!store.ok())
     return store.status().at("device = \"" + std::string(name_of(run.options.device)) + "\"");
   return GpuRunStore{*std::move(store), plan.cache};

@@ -12,16 +12,14 @@
 #include "base/json/json.h"
 #include "base/saturating.h"
 #include "run/chosen_kernels.h"
+#include "run/lookahead/row_home.h"
 #include "run/sample_lookups.h"
 #include "step/data/cache_step_planner.h"
 #include "step/data/sharded_step_planner.h"
 #include "store/cached/cached_store.h"
 #include "store/cached/host_slot_store.h"
-#include "store/cached/ranks/home_ranks.h"
 #include "store/cached/ranks/sharded_cached_store.h"
 #include "store/gpu/gpu_slot_store.h"
-#include "store/tables/table_rows.h"
-#include "table/home/embedded_home.h"
 #include "table/row_record.h"
 
 namespace recmill::train {
@@ -30,23 +28,24 @@ bool has_cache(const ResolvedRun& run) {
   return run.options.embedding.store == StoreKind::cached;
 }
 
+bool has_servers(const ResolvedRun& run) {
+  return has_cache(run) && run.options.lookahead.home == CacheHome::remote;
+}
+
 Result<std::unique_ptr<store::EmbeddingStore>> make_cached_store(const ResolvedRun& run,
                                                                  Communicator& communicator,
                                                                  ThreadPool& pool, Files& files) {
   const auto seed = static_cast<uint64_t>(run.options.train.seed);
   RECMILL_ASSIGN_OR_RETURN(auto kernels, choose_kernels(run, files));
-  const store::HomeRanks homes(run.spec, communicator.ranks());
-  RECMILL_ASSIGN_OR_RETURN(
-      auto tables, store::create_tables(run.spec, seed, homes.shares(communicator.rank()), pool));
+  RECMILL_ASSIGN_OR_RETURN(auto home, make_row_home(run, communicator, pool, files));
   if (communicator.ranks() > 1) {
-    RECMILL_ASSIGN_OR_RETURN(auto store,
-                             store::ShardedCachedStore::create(
-                                 run.spec, seed, table::make_embedded_home(std::move(tables), pool),
-                                 communicator, pool, {}, std::move(kernels)));
+    RECMILL_ASSIGN_OR_RETURN(
+        auto store, store::ShardedCachedStore::create(run.spec, seed, std::move(home), communicator,
+                                                      pool, {}, std::move(kernels)));
     return std::unique_ptr<store::EmbeddingStore>(std::move(store));
   }
   return std::unique_ptr<store::EmbeddingStore>(std::make_unique<store::CachedStore>(
-      run.spec, seed, table::make_embedded_home(std::move(tables), pool), pool,
+      run.spec, seed, std::move(home), pool,
       store::HostSlotStore::maker(seed, pool, std::move(kernels))));
 }
 
@@ -154,7 +153,7 @@ std::string line_of(const CacheSize& size, const ResolvedRun& run, bool ranks_ap
   std::string advice;
   if (has_gpu(run)) {
     if (slots >= rows) advice = " All rows fit in the GPU's memory";
-  } else if (!ranks_apart) {
+  } else if (!ranks_apart && !has_servers(run)) {
     advice = " Rows are stored in the memory of one machine";
   }
   if (!advice.empty()) advice += ": \"local\" is faster on this run";

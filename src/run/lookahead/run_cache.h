@@ -20,8 +20,10 @@
 namespace recmill::train {
 
 bool has_cache(const ResolvedRun& run);
+/// Its rows are at servers, not in the ranks' memory.
+bool has_servers(const ResolvedRun& run);
 
-/// Collective. Rows are stored in the processes of the ranks, each at its home.
+/// Collective.
 Result<std::unique_ptr<store::EmbeddingStore>> make_cached_store(const ResolvedRun& run,
                                                                  Communicator& communicator,
                                                                  ThreadPool& pool, Files& files);

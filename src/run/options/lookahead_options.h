@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "lookahead/oracle.h"
 #include "lookahead_plan/cache_design.h"
@@ -19,6 +21,11 @@ struct LookaheadOptions {
   std::optional<int64_t> cache;
   CacheDesign design = CacheDesign::forward;
   CacheHome home = CacheHome::embedded;
+  // Of home = "remote":
+  std::vector<std::string> servers;
+  std::string token_file, tls_ca;
+  bool insecure = false;
+  double deadline = 60.0;  // seconds
 };
 template <typename Visitor>
 void describe(Visitor& v, LookaheadOptions& o) {
@@ -38,7 +45,18 @@ void describe(Visitor& v, LookaheadOptions& o) {
     "alone (lrpp); the one that a hash names (partitioned); or one that uses the row, which goes "
     "on "
     "to another when that no longer does (forward)");
-  v("home", o.home, "where rows are stored that are in no cache: in the memory of the ranks");
+  v("home", o.home,
+    "where rows are stored that are in no cache: in the memory of the ranks (embedded) or of "
+    "embedding servers (remote)");
+  v("servers", o.servers,
+    "HOST:PORT of each embedding server, the same ones in the same order for a whole run");
+  v("token_file", o.token_file, "file with the token that the servers ask for");
+  v("tls_ca", o.tls_ca,
+    "file with the certificates, in PEM, that servers' certificates go back to; empty: no TLS");
+  v("insecure", o.insecure,
+    "true: servers beyond this machine may be reached without a token or TLS");
+  v("deadline", o.deadline, "seconds for which a silent server is waited for; then it is lost",
+    above_up_to(0, 86400));
 }
 
 }  // namespace recmill::train

@@ -13,6 +13,10 @@ using Kind = RowMove::Kind;
 /// What is in front of a row in a message; the record begins at a multiple of 4 bytes.
 constexpr uint32_t kHasRecord = 1, kUpdated = 2;
 
+/// Steps of the home are as many cuts and, between two of them, as many puts: all ranks cut after
+/// the same step, however often each has put.
+constexpr int64_t kPutsOfACut = int64_t{1} << 40;
+
 size_t whole_words(int64_t bytes) {
   return (static_cast<size_t>(bytes) + 3) / 4 * 4;
 }
@@ -230,11 +234,12 @@ Status RoundThread::fetch(RowRecords& rows) {
 
 Status RoundThread::put(const RowRecords& rows) {
   const auto lists = rows.to_put();
-  return home_.wait(home_.home().put(lists, puts_++)).status;
+  return home_.wait(home_.home().put(lists, cuts_ * kPutsOfACut + puts_++)).status;
 }
 
 Result<std::shared_ptr<table::RowSnapshot>> RoundThread::cut() {
-  auto answer = home_.wait(home_.home().cut(puts_ - 1));
+  auto answer = home_.wait(home_.home().cut(++cuts_ * kPutsOfACut - 1));
+  puts_ = 0;
   if (!answer.status.ok()) return answer.status;
   return std::move(answer.image);
 }

@@ -98,7 +98,7 @@ class RoundThread {
   // Of the thread:
   Outgoing first_, rest_;                              // of the two rounds of a step, from slots
   std::deque<std::shared_ptr<EarlyRows>> came_early_;  // of the next two steps
-  int64_t puts_ = 0;                                   // which are the home's steps
+  int64_t cuts_ = 0, puts_ = 0;                        // of which the home's steps are made
   std::atomic<int64_t> fetched_{0}, written_back_{0}, handed_over_{0};
 
   std::thread thread_;  // last

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// `recmill server embedding` as a user meets it. RECMILL_PYTHON has pyarrow; RECMILL_DOCS is the
+// folder of the documents.
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "cli/testing/program.h"
+
+namespace recmill::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+class ServerVerb : public Program {
+ protected:
+  void SetUp() override { write("a.toml", config(kDlrm, "", "iterations = 30")); }
+  void TearDown() override {
+    for (const pid_t server : servers_) {
+      kill(server, SIGTERM);
+      int status = 0;
+      waitpid(server, &status, 0);
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+  }
+
+  /// Starts a server, and returns its address.
+  std::string serve(const Words& options = {}) {
+    Words words{"server", "embedding"};
+    words.insert(words.end(), options.begin(), options.end());
+    const std::string said = path("server" + std::to_string(servers_.size()));
+    const pid_t child = fork();
+    if (child == 0) {
+      RECMILL_CHECK(chdir(folder_.path().c_str()) == 0);
+      RECMILL_CHECK(freopen(said.c_str(), "w", stderr) != nullptr);
+      std::vector<char*> argv{const_cast<char*>(RECMILL_PROGRAM)};
+      for (std::string& word : words) argv.push_back(word.data());
+      argv.push_back(nullptr);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    servers_.push_back(child);
+    const std::string before = "embedding server at ";
+    for (int look = 0; look < 2000; ++look) {
+      if (const auto text = read_text(posix_files(), said); text.ok())
+        if (const size_t at = text->find(before); at != std::string::npos)
+          if (const size_t end = text->find_first_of(",\n", at); end != std::string::npos)
+            return text->substr(at + before.size(), end - at - before.size());
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    ADD_FAILURE() << "no server";
+    return "";
+  }
+  Words training(const std::string& name, const std::string& servers, const Words& sets = {}) {
+    Words words{"train",
+                "a.toml",
+                "--quiet",
+                "--set",
+                "name=" + name,
+                "--set",
+                "embedding.store=cached",
+                "--set",
+                "lookahead.home=remote",
+                "--set",
+                "lookahead.servers=[" + servers + "]"};
+    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+    return words;
+  }
+  void refuse(const Words& words, const std::string& message, int status = 2) {
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.status, status) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  }
+
+  std::vector<pid_t> servers_;
+};
+
+std::string quoted(const std::string& address) {
+  return '"' + address + '"';
+}
+
+TEST_F(ServerVerb, servers_serve_one_run_after_another_and_tell_of_it) {
+  const std::string first = serve(), second = serve();
+  const std::string both = quoted(first) + "," + quoted(second);
+  ASSERT_EQ(run({"train", "a.toml", "--quiet", "--set", "name=local"}).status, 0);
+  for (const char* name : {"one", "two"}) {
+    const Outcome outcome = run(training(name, both));
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(run({"verify", "--checkpoints", "runs/local", std::string("runs/") + name}).status,
+              0);
+    const Outcome shown = run({"inspect", first, "--json"});
+    const Json status = Json::parse(shown.out);
+    EXPECT_TRUE(status["run"].get<std::string>().starts_with(name)) << shown.out;
+    EXPECT_EQ(status["ranks"], 1);
+    EXPECT_EQ(status["servers"], 2);
+    EXPECT_GT(status["touched_rows"].get<int64_t>(), 0);
+  }
+  EXPECT_EQ(run({"eval", "runs/one"}).status, 0);  // without servers
+  // Another order of the same servers is another split of the rows, of a new run.
+  EXPECT_EQ(run(training("three", quoted(second) + "," + quoted(first))).status, 0);
+}
+
+TEST_F(ServerVerb, a_row_is_read_by_the_program_in_the_document_of_the_messages) {
+  const std::string address = serve();
+  ASSERT_EQ(run(training("a", quoted(address))).status, 0);
+  const std::string page = *read_text(posix_files(), RECMILL_DOCS "/formats/row_service.md");
+  const std::string open = "```python\n";
+  const size_t begin = page.find(open) + open.size();
+  write("read_row.py", page.substr(begin, page.find("```", begin) - begin));
+  const auto read = [&](const std::string& row, const std::string& fence) {
+    return said_by(std::string(RECMILL_PYTHON) + " " + path("read_row.py") + " " + address + " 0 " +
+                   row + " " + fence);
+  };
+  EXPECT_THAT(read("1", "-1"), ::testing::MatchesRegex("([0-9a-f]{2})+\n"));
+  EXPECT_THAT(read("99999999", "-1"), HasSubstr("row 99999999 is outside of its"));
+}
+
+TEST_F(ServerVerb, refuses_what_cannot_be_with_a_line) {
+  write("secret", "abc\n");
+  write("other", "abd");
+  write("empty", "\n");
+  const std::string address = serve(), guarded = serve({"--token-file", "secret"});
+  const auto token = [](const std::string& file) { return "lookahead.token_file='" + file + "'"; };
+  EXPECT_EQ(run(training("a", quoted(guarded), {token("secret")})).status, 0);
+  refuse(training("b", quoted(guarded)), "the server asks for a token", 1);
+  refuse(training("b", quoted(guarded), {token("other")}), "another token than the server's", 1);
+  refuse(training("b", quoted(guarded), {token("empty")}), "lookahead.token_file: ");
+  refuse(training("b", ""), "lookahead.servers: home = \"remote\" needs the addresses");
+  refuse(training("b", quoted("nowhere")), "lookahead.servers: 'nowhere' is not HOST:PORT");
+  refuse(training("b", quoted("10.1.2.3:4")), "10.1.2.3:4 is beyond this machine");
+  refuse(training("b", quoted("127.0.0.1:1"), {"lookahead.deadline=0.5"}),
+         "server 0 (127.0.0.1:1) cannot be reached", 1);
+  refuse({"server", "embedding", "--listen", "0.0.0.0:0"}, "is beyond this machine");
+  refuse({"server", "embedding", "--listen", "here"}, "--listen: 'here' is not HOST:PORT");
+  refuse({"server", "embedding", "--listen", address}, "--listen " + address, 1);
+  refuse({"server", "embedding", "--token-file", "none"}, "/none: cannot open");
+  refuse({"inspect", "127.0.0.1:1"}, "127.0.0.1:1: ", 1);
+  EXPECT_FALSE(posix_files().exists(path("runs/b")));
+  EXPECT_EQ(run(training("c", quoted(address))).status, 0);
+}
+
+}  // namespace
+}  // namespace recmill::cli

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// recmill server embedding
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/json/json.h"
+#include "base/log.h"
+#include "base/split_mix.h"
+#include "cli/launched.h"
+#include "cli/verb.h"
+#include "remote/flight/flight_library.h"
+#include "remote/row_service.h"
+#include "remote/secret.h"
+#include "server/guard.h"
+
+namespace recmill::cli {
+namespace {
+
+struct ServerArguments {
+  std::string listen = "127.0.0.1:0";
+  std::string token_file, tls_certificate, tls_key;
+  bool insecure = false, json = false;
+};
+
+Result<remote::StreamSecurity> security_of(const ServerArguments& of) {
+  if (of.tls_certificate.empty() != of.tls_key.empty())
+    return Status::BadRequest("--tls-cert, --tls-key: TLS needs both");
+  if (!remote::is_loopback(of.listen) && !of.insecure &&
+      (of.token_file.empty() || of.tls_key.empty()))
+    return Status::BadRequest("--listen " + of.listen +
+                              ": is beyond this machine: give --token-file, --tls-cert and "
+                              "--tls-key, or --insecure");
+  remote::StreamSecurity security;
+  RECMILL_ASSIGN_OR_RETURN(security.token,
+                           remote::read_secret("--token-file", of.token_file, posix_files()));
+  RECMILL_ASSIGN_OR_RETURN(security.tls_certificate,
+                           remote::read_secret("--tls-cert", of.tls_certificate, posix_files()));
+  RECMILL_ASSIGN_OR_RETURN(security.tls_key,
+                           remote::read_secret("--tls-key", of.tls_key, posix_files()));
+  security.tls = !of.tls_key.empty();
+  return security;
+}
+
+/// To who watches this process, if anybody.
+void note_address(const std::string& host, int port) {
+  const char* const descriptor = std::getenv(kNoteVariable);
+  if (descriptor == nullptr) return;
+  const bool anywhere = host == "0.0.0.0" || host == "[::]";
+  const std::string note =
+      server::address_note((anywhere ? "" : host) + ":" + std::to_string(port));
+  (void)!write(std::atoi(descriptor), note.data(), note.size());
+}
+
+Status serve_rows(const ServerArguments& of) {
+  const size_t colon = of.listen.rfind(':');
+  if (colon == std::string::npos || colon == 0)
+    return Status::BadRequest("--listen: '" + of.listen + "' is not HOST:PORT");
+  RECMILL_ASSIGN_OR_RETURN(const auto security, security_of(of));
+  RECMILL_ASSIGN_OR_RETURN(remote::Transport * transport, remote::flight_transport());
+  const std::atomic<bool>& interrupted = watch_interrupts();
+  const auto now =
+      static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  const auto instance =
+      static_cast<int64_t>(split_mix(now ^ split_mix(static_cast<uint64_t>(getpid()))) >> 2 | 1);
+  remote::RowService service(instance);
+  auto server = transport->listen(of.listen, security, service);
+  if (!server.ok())
+    return Status::Failed("--listen " + of.listen + ": " + server.status().message());
+  const std::string host = of.listen.substr(0, colon);
+  log_info("embedding server at " + host + ":" + std::to_string((*server)->port()) +
+           (security.tls ? ", TLS" : "") + (security.token.empty() ? "" : ", token"));
+  note_address(host, (*server)->port());
+  while (!interrupted) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const Json status = Json::parse(service.status());
+  log_info("embedding server ends; it had " +
+           std::to_string(status.value("touched_rows", int64_t{0})) + " rows of run '" +
+           status.value("run", "") + "'");
+  return {};
+}
+
+}  // namespace
+
+void add_server(CLI::App& app, Chosen& chosen) {
+  auto arguments = std::make_shared<ServerArguments>();
+  CLI::App* verb = app.add_subcommand("server", "serve what runs use");
+  verb->require_subcommand(1);
+  CLI::App* rows = verb->add_subcommand(
+      "embedding",
+      "store rows of runs whose lookahead.home is \"remote\", in this process's memory, until it "
+      "is interrupted");
+  rows->add_option("--listen", arguments->listen, "HOST:PORT; port 0 is any that is free")
+      ->capture_default_str();
+  rows->add_option("--token-file", arguments->token_file, "file with a token that ranks show");
+  rows->add_option("--tls-cert", arguments->tls_certificate, "certificate of this server, in PEM");
+  rows->add_option("--tls-key", arguments->tls_key, "key of the certificate, in PEM");
+  rows->add_flag("--insecure", arguments->insecure,
+                 "listen beyond this machine without a token or TLS");
+  rows->callback(
+      [arguments, &chosen] { chosen.action = [arguments] { return serve_rows(*arguments); }; });
+}
+
+}  // namespace recmill::cli
