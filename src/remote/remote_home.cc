@@ -136,31 +136,37 @@ void RemoteHome::take_replies() {
 
 /// Connects, sends until the connection breaks, and so on.
 void RemoteHome::run(int server) {
-  Link& link = links_[static_cast<size_t>(server)];
+  constexpr auto kLeast = std::chrono::milliseconds(10), kMost = std::chrono::milliseconds(1000);
   std::unique_lock lock(mutex_);
-  for (auto pause = std::chrono::milliseconds(10); !stop_ && client_.failure().ok();
-       pause = std::min(2 * pause, std::chrono::milliseconds(1000))) {
-    lock.unlock();
-    auto stream = transport_.connect(addresses_[static_cast<size_t>(server)], security_);
-    lock.lock();
-    if (!stream.ok()) client_.disconnected(server, now(), stream.status());
-    if (stream.ok() && !stop_) {
-      link.stream = *std::move(stream);
-      link.end.reset();
-      client_.connected(server, now());
-      std::thread receiver([&] { receive(server); });
-      send_all(server, lock);
-      link.stream->cancel();
-      lock.unlock();
-      receiver.join();
-      lock.lock();
-      link.stream = nullptr;
-      client_.disconnected(server, now(), *link.end);
-    }
+  for (auto pause = kLeast; !stop_ && client_.failure().ok(); pause = std::min(2 * pause, kMost)) {
+    if (connect(server, lock)) pause = kLeast;
     changed_.wait_for(lock, pause, [&] { return stop_; });
     client_.tick(now());
     changed_.notify_all();
   }
+}
+
+/// Whether the server has taken this rank; returns when the connection is over.
+bool RemoteHome::connect(int server, std::unique_lock<std::mutex>& lock) {
+  Link& link = links_[static_cast<size_t>(server)];
+  lock.unlock();
+  auto stream = transport_.connect(addresses_[static_cast<size_t>(server)], security_);
+  lock.lock();
+  if (!stream.ok()) client_.disconnected(server, now(), stream.status());
+  if (!stream.ok() || stop_) return false;
+  link.stream = *std::move(stream);
+  link.end.reset();
+  client_.connected(server, now());
+  std::thread receiver([&] { receive(server); });
+  send_all(server, lock);
+  link.stream->cancel();
+  lock.unlock();
+  receiver.join();
+  lock.lock();
+  link.stream = nullptr;
+  const bool was_taken = client_.is_connected(server);
+  client_.disconnected(server, now(), *link.end);
+  return was_taken;
 }
 
 void RemoteHome::send_all(int server, std::unique_lock<std::mutex>& lock) {

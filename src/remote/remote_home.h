@@ -50,6 +50,7 @@ class RemoteHome final : public table::RowHome {
   template <class Body>
   auto locked(const Body& body);
   void run(int server);
+  bool connect(int server, std::unique_lock<std::mutex>& lock);
   void send_all(int server, std::unique_lock<std::mutex>& lock);
   void receive(int server);
   void take_replies();

@@ -189,9 +189,9 @@ void RowClient::release(int64_t step) {
   for (int s = 0; s < servers(); ++s) call(s, {MessageKind::release, 0, step});
 }
 
-bool RowClient::is_connected() const {
-  return std::ranges::all_of(servers_,
-                             [](const Server& of) { return of.is_connected && of.is_greeted; });
+bool RowClient::is_connected(int server) const {
+  const Server& of = servers_[static_cast<size_t>(server)];
+  return of.is_connected && of.is_greeted;
 }
 
 std::shared_ptr<table::RowSnapshot> RowClient::image_of_begin() {

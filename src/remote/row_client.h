@@ -91,8 +91,8 @@ class RowClient final : public table::RowHome {
   void tick(double now);
   /// Whether all servers have taken this rank.
   bool has_begun() const;
-  /// Whether it is connected with all of them now.
-  bool is_connected() const;
+  /// Whether the server has taken this rank on the connection that there is.
+  bool is_connected(int server) const;
   /// Why all calls fail, or ok.
   const Status& failure() const { return failure_; }
 

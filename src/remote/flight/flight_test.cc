@@ -11,6 +11,7 @@
 #include "remote/flight/flight_library.h"
 #include "remote/remote_home.h"
 #include "remote/row_service.h"
+#include "remote/testing/patient_home.h"
 #include "table/home/row_home_contract.h"
 
 namespace recmill::remote {
@@ -58,32 +59,6 @@ RowClientOptions options_for(const Servers& servers, double deadline = 30.0) {
   return options;
 }
 
-/// Who polls often without an answer waits for a moment each time.
-class PatientHome final : public table::RowHome {
- public:
-  explicit PatientHome(const RowClientOptions& options)
-      : home_(options, **flight_transport(), StreamSecurity{}) {
-    const Status begun = home_.wait_until_begun();
-    EXPECT_TRUE(begun.ok()) << begun.message();
-  }
-  Ticket fetch(std::span<const table::FetchedRows> rows, int64_t fence) override {
-    return home_.fetch(rows, fence);
-  }
-  Ticket put(std::span<const table::PutRows> rows, int64_t step) override {
-    return home_.put(rows, step);
-  }
-  Ticket cut(int64_t step) override { return home_.cut(step); }
-  void poll(std::vector<Answer>& answers) override {
-    const size_t before = answers.size();
-    home_.poll(answers);
-    if (answers.size() == before) std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  void set_wake(std::function<void()> wake) override { home_.set_wake(std::move(wake)); }
-
- private:
-  RemoteHome home_;
-};
-
 template <int kServers>
 struct FlightFixture {
   static constexpr bool kManyThreads = true;
@@ -94,12 +69,13 @@ struct FlightFixture {
     options.greeting.seed = tables.front().seed();
     options.greeting.tables.clear();
     for (const auto& table : tables) options.greeting.tables.push_back(table.spec());
-    for (options.rank = 0; options.rank < writers; ++options.rank) homes.emplace_back(options);
+    for (options.rank = 0; options.rank < writers; ++options.rank)
+      homes.emplace_back(options, **flight_transport(), std::chrono::microseconds(100));
   }
   table::RowHome& writer(int number) { return homes[static_cast<size_t>(number)]; }
 
   Servers servers;
-  std::deque<PatientHome> homes;
+  std::deque<testing::PatientHome> homes;
 };
 
 /// The message of a home that does not come about.

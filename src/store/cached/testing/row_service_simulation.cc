@@ -561,9 +561,11 @@ class Simulation {
   // The end
 
   bool is_over() const {
-    for (const auto& rank : ranks_)
-      if (rank->mover.left() + 1 < std::ssize(rank->plans) || !rank->client->is_connected())
-        return false;
+    for (const auto& rank : ranks_) {
+      if (rank->mover.left() + 1 < std::ssize(rank->plans)) return false;
+      for (int s = 0; s < network_.servers(); ++s)
+        if (!rank->client->is_connected(s)) return false;
+    }
     return !ranks_.empty() && network_.is_idle();
   }
 
