@@ -22,7 +22,8 @@ const std::map<std::string, Bench>& benches() {
       {"oracle", run_oracle_bench},       {"placed", run_placed_bench},
       {"placement", run_placement_bench}, {"cost_model", run_cost_model_bench},
       {"reader", run_reader_bench},       {"reduce", run_reduce_bench},
-      {"scaling", run_scaling_bench},     {"train", run_train_bench}};
+      {"scaling", run_scaling_bench},     {"server", run_server_bench},
+      {"train", run_train_bench}};
   return all;
 }
 

@@ -32,6 +32,11 @@ Status run_cost_model_bench(const BenchOptions& options, const BenchSink& sink);
 
 Status run_embedding_bench(const BenchOptions& options, const BenchSink& sink);
 
+/// Started in two processes: one fetches rows of an embedding server in the other, 20,000 of 48
+/// floats at a time, and as many bytes by a bare TCP connection, which is the limit. On one host
+/// over TLS, too. Rank 0 reports milliseconds. A bad request of a single process.
+Status run_server_bench(const BenchOptions& options, const BenchSink& sink);
+
 /// Started in several processes, a rank each: tables and samples as `bench placed`. Seconds of
 /// lookups and updates of a batch by each design of a cache that looks 60 batches ahead, beside no
 /// cache (distinct rows, hashed over the ranks) and a plan like TorchRec's without de-duplication;

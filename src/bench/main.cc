@@ -74,8 +74,9 @@ void add_options(CLI::App& app, program::Chosen& chosen) {
   app.add_option("--figure", options.figure,
                  "kernels: the cases of figure 3, 9, 10, 11, 12 or 13 of RecFlex (SC 2024)")
       ->check(CLI::IsMember({3, 9, 10, 11, 12, 13}));
-  app.add_option("--device", arguments->device,
-                 "cached, embedding, kernels, train: cpu, cuda, or emulated, whose times are no claim")
+  app.add_option(
+         "--device", arguments->device,
+         "cached, embedding, kernels, train: cpu, cuda, or emulated, whose times are no claim")
       ->check(CLI::IsMember({"cpu", "cuda", "emulated"}))
       ->capture_default_str();
   app.add_option("--scale", options.scale,

@@ -106,6 +106,32 @@ TEST_F(ServerVerb, servers_serve_one_run_after_another_and_tell_of_it) {
   EXPECT_EQ(run(training("three", quoted(second) + "," + quoted(first))).status, 0);
 }
 
+/// What a page says over HTTP.
+std::string read_page(const std::string& url) {
+  return said_by(std::string(RECMILL_PYTHON) +
+                 " -c 'import sys, urllib.request as r;"
+                 "print(r.urlopen(sys.argv[1]).read().decode(), end=str())' " +
+                 url);
+}
+
+TEST_F(ServerVerb, tells_of_a_run_before_it_takes_rows_and_shows_metrics) {
+  const std::string address = serve({"--metrics", "127.0.0.1:0"});
+  const auto said = [&] { return *read_text(posix_files(), path("server0")); };
+  const std::string before = "metrics at ";
+  while (said().find(before) == std::string::npos || said().back() != '\n')
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const std::string text = said();
+  const size_t at = text.find(before) + before.size();
+  const std::string url = text.substr(at, text.find('\n', at) - at);
+  EXPECT_THAT(read_page(url), HasSubstr("\nrecmill_connections 0\n"));
+  ASSERT_EQ(run(training("a", quoted(address))).status, 0);
+  EXPECT_THAT(said(), HasSubstr(", start 1, 1 rank: 26 tables; when all of its "));
+  const std::string page = read_page(url);
+  EXPECT_THAT(page, HasSubstr("# TYPE recmill_fetches_total counter\nrecmill_fetches_total "));
+  EXPECT_THAT(page, HasSubstr("\nrecmill_mark{rank=\"0\"} "));
+  EXPECT_THAT(page, ::testing::ContainsRegex("\nrecmill_touched_rows [1-9]"));
+}
+
 TEST_F(ServerVerb, a_row_is_read_by_the_program_in_the_document_of_the_messages) {
   const std::string address = serve();
   ASSERT_EQ(run(training("a", quoted(address))).status, 0);
@@ -140,6 +166,9 @@ TEST_F(ServerVerb, refuses_what_cannot_be_with_a_line) {
   refuse({"server", "embedding", "--listen", "here"}, "--listen: 'here' is not HOST:PORT");
   refuse({"server", "embedding", "--listen", address}, "--listen " + address, 1);
   refuse({"server", "embedding", "--token-file", "none"}, "/none: cannot open");
+  refuse({"server", "embedding", "--metrics", "0.0.0.0:0"}, "--metrics 0.0.0.0:0: is beyond");
+  refuse({"server", "embedding", "--metrics", "127.0.0.300:0"},
+         "--metrics: 127.0.0.300:0 is not ADDRESS:PORT");
   refuse({"inspect", "127.0.0.1:1"}, "127.0.0.1:1: ", 1);
   EXPECT_FALSE(posix_files().exists(path("runs/b")));
   EXPECT_EQ(run(training("c", quoted(address))).status, 0);

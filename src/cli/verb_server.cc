@@ -15,15 +15,18 @@
 #include "cli/launched.h"
 #include "cli/verb.h"
 #include "remote/flight/flight_library.h"
+#include "remote/metrics.h"
 #include "remote/row_service.h"
 #include "remote/secret.h"
 #include "server/guard.h"
+#include "server/text_page.h"
 
 namespace recmill::cli {
 namespace {
 
 struct ServerArguments {
   std::string listen = "127.0.0.1:0";
+  std::string metrics;
   std::string token_file, tls_certificate, tls_key;
   bool insecure = false, json = false;
 };
@@ -36,6 +39,9 @@ Result<remote::StreamSecurity> security_of(const ServerArguments& of) {
     return Status::BadRequest("--listen " + of.listen +
                               ": is beyond this machine: give --token-file, --tls-cert and "
                               "--tls-key, or --insecure");
+  if (!of.metrics.empty() && !remote::is_loopback(of.metrics) && !of.insecure)
+    return Status::BadRequest("--metrics " + of.metrics +
+                              ": is beyond this machine; give --insecure to show it there");
   remote::StreamSecurity security;
   RECMILL_ASSIGN_OR_RETURN(security.token,
                            remote::read_secret("--token-file", of.token_file, posix_files()));
@@ -68,13 +74,23 @@ Status serve_rows(const ServerArguments& of) {
       static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   const auto instance =
       static_cast<int64_t>(split_mix(now ^ split_mix(static_cast<uint64_t>(getpid()))) >> 2 | 1);
-  remote::RowService service(instance);
+  remote::RowService service(instance, [](const std::string& line) { log_info(line); });
   auto server = transport->listen(of.listen, security, service);
   if (!server.ok())
     return Status::Failed("--listen " + of.listen + ": " + server.status().message());
+  std::unique_ptr<server::TextPage> page;
+  if (!of.metrics.empty()) {
+    auto opened = server::TextPage::open(
+        of.metrics, [&service] { return remote::metrics_text(service.status()); });
+    if (!opened.ok()) return opened.status().at("--metrics");
+    page = *std::move(opened);
+  }
   const std::string host = of.listen.substr(0, colon);
   log_info("embedding server at " + host + ":" + std::to_string((*server)->port()) +
            (security.tls ? ", TLS" : "") + (security.token.empty() ? "" : ", token"));
+  if (page != nullptr)
+    log_info("metrics at http://" + of.metrics.substr(0, of.metrics.rfind(':')) + ":" +
+             std::to_string(page->port()) + "/metrics");
   note_address(host, (*server)->port());
   while (!interrupted) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const Json status = Json::parse(service.status());
@@ -96,6 +112,8 @@ void add_server(CLI::App& app, Chosen& chosen) {
       "is interrupted");
   rows->add_option("--listen", arguments->listen, "HOST:PORT; port 0 is any that is free")
       ->capture_default_str();
+  rows->add_option("--metrics", arguments->metrics,
+                   "ADDRESS:PORT of a page of statistics, in the text format of Prometheus");
   rows->add_option("--token-file", arguments->token_file, "file with a token that ranks show");
   rows->add_option("--tls-cert", arguments->tls_certificate, "certificate of this server, in PEM");
   rows->add_option("--tls-key", arguments->tls_key, "key of the certificate, in PEM");

@@ -13,6 +13,9 @@ namespace recmill::remote {
 /// addresses.
 class RecordMap {
  public:
+  /// Of an entry with its record, when there are many.
+  static constexpr int64_t kMostBytesBeside = 27;
+
   explicit RecordMap(int64_t record_bytes);
 
   bool contains(int64_t row) const { return entry_of(row) >= 0; }
@@ -27,7 +30,11 @@ class RecordMap {
   /// What all of it takes.
   int64_t bytes() const;
   /// Hints that rows will be looked for.
-  void prefetch(int64_t row) const { __builtin_prefetch(&rows_[first_entry(row)]); }
+  void prefetch(int64_t row) const {
+    const size_t entry = first_entry(row);
+    __builtin_prefetch(&rows_[entry]);
+    __builtin_prefetch(&places_[entry]);
+  }
 
   /// Calls body(row, record or null) for each entry, in no order.
   template <class Body>

@@ -50,11 +50,11 @@ TEST(RecordMap, has_what_a_std_map_has_under_random_work) {
   }
 }
 
-TEST(RecordMap, takes_records_and_at_most_27_bytes_beside_each) {
+TEST(RecordMap, takes_records_and_few_bytes_beside_each) {
   RecordMap map(100);
   constexpr int64_t kRows = 200'000;
   for (int64_t row = 0; row < kRows; ++row) map.make(row * 977);
-  EXPECT_LT(map.bytes(), kRows * 127);
+  EXPECT_LT(map.bytes(), kRows * (100 + RecordMap::kMostBytesBeside));
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 #include "remote/row_server.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <span>
 
 #include "base/json/json.h"
 
@@ -57,6 +59,7 @@ void RowServer::answer(Connection to, const Message& question, Bytes body, int64
 }
 
 void RowServer::refuse(Connection to, int64_t request, const Status& why, bool ends) {
+  ++counts_.refused;
   out_.push_back({to, {MessageKind::error, request, 0, 0, Bytes::text(why.message())}, ends});
 }
 
@@ -203,9 +206,30 @@ Status RowServer::open(const Greeting& greeting, int64_t begin) {
   for (const Waiting& fetch : waiting_)
     refuse(fetch.from, fetch.request, Status::Failed("the run was started again"));
   waiting_.clear();
+  tell_of_run();
   begin_ = begin;
   marks_.assign(static_cast<size_t>(greeting.ranks), begin);
   return {};
+}
+
+/// Before any row is taken.
+void RowServer::tell_of_run() {
+  constexpr double kMiB = 1 << 20;
+  const Greeting& of = of_->greeting;
+  int64_t rows = 0;
+  double bytes = 0.0;
+  for (size_t t = 0; t < of.tables.size(); ++t) {
+    const int64_t here = of_->shares[t].slots();
+    rows += here;
+    bytes += static_cast<double>(here) *
+             static_cast<double>(of_->shapes[t].record_bytes + RecordMap::kMostBytesBeside);
+  }
+  lines_.push_back("run '" + of.run + "', start " + std::to_string(of.term) + ", " +
+                   std::to_string(of.ranks) + (of.ranks == 1 ? " rank: " : " ranks: ") +
+                   std::to_string(of.tables.size()) + " tables; when all of its " +
+                   std::to_string(rows) + " rows here have been changed they take " +
+                   std::to_string(std::llround(bytes / kMiB)) +
+                   " MiB, and what changes while an image is kept as much again");
 }
 
 void RowServer::closed(Connection connection) {
@@ -255,6 +279,8 @@ Result<std::vector<TableRows>> RowServer::rows_of(const Message& message, bool h
 
 Status RowServer::fetch(Connection from, const Message& message, double now) {
   RECMILL_ASSIGN_OR_RETURN(auto rows, rows_of(message, /*has_records=*/false));
+  ++counts_.fetches;
+  for (const TableRows& of : rows) counts_.fetched_rows += std::ssize(of.rows);
   if (checks_.fences && message.step > least_mark()) {
     waiting_.push_back({from, message.request, message.step, std::move(rows), now});
     return {};
@@ -263,23 +289,34 @@ Status RowServer::fetch(Connection from, const Message& message, double now) {
   return {};
 }
 
+// Memory is far away: of a few rows at a time first their entries are asked for, then their
+// records, and then these are copied.
 Bytes RowServer::records_of(const std::vector<TableRows>& rows) const {
+  constexpr size_t kAtOnce = 64;
   const size_t bytes = record_bytes_of(rows, of_->shapes);
   const std::shared_ptr<std::byte[]> records = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  std::array<const std::byte*, kAtOnce> found{};
   std::vector<std::byte> initial;  // at an address that records may be made at
   std::byte* to = records.get();
   for (const TableRows& of : rows) {
-    constexpr size_t kAhead = 16;
     const auto record_bytes = static_cast<size_t>(of_->shapes[of.table].record_bytes);
     initial.resize(record_bytes);
-    for (size_t i = 0; i < of.rows.size(); ++i, to += record_bytes) {
-      if (i + kAhead < of.rows.size()) of_->versions.prefetch(of.table, of.rows[i + kAhead]);
-      const std::byte* record = of_->versions.find(of.table, of.rows[i]);
-      if (record == nullptr) {
-        of_->initial[of.table].make(of.rows[i], initial.data());
-        record = initial.data();
+    for (size_t first = 0; first < of.rows.size(); first += kAtOnce) {
+      const auto some =
+          std::span(of.rows).subspan(first, std::min(kAtOnce, of.rows.size() - first));
+      for (const int64_t row : some) of_->versions.prefetch(of.table, row);
+      for (size_t i = 0; i < some.size(); ++i) {
+        found[i] = of_->versions.find(of.table, some[i]);
+        for (size_t at = 0; found[i] != nullptr && at < record_bytes; at += 64)
+          __builtin_prefetch(found[i] + at);
       }
-      std::memcpy(to, record, record_bytes);
+      for (size_t i = 0; i < some.size(); ++i, to += record_bytes) {
+        if (found[i] == nullptr) {
+          of_->initial[of.table].make(some[i], initial.data());
+          found[i] = initial.data();
+        }
+        std::memcpy(to, found[i], record_bytes);
+      }
     }
   }
   return {records, {records.get(), bytes}};
@@ -289,7 +326,11 @@ Status RowServer::put(Connection from, int rank, const Message& message) {
   int64_t& mark = marks_[static_cast<size_t>(rank)];
   if (message.step > mark || !checks_.repeats) {
     RECMILL_ASSIGN_OR_RETURN(const auto rows, rows_of(message, /*has_records=*/true));
-    for (const TableRows& of : rows) of_->versions.put(of, message.step);
+    ++counts_.puts;
+    for (const TableRows& of : rows) {
+      counts_.put_rows += std::ssize(of.rows);
+      of_->versions.put(of, message.step);
+    }
     mark = std::max(mark, message.step);
     answer_fetches();
   }
@@ -422,8 +463,14 @@ std::string RowServer::status() const {
   Json json = {{"protocol", kProtocol},
                {"instance", instance_},
                {"run", of_ == nullptr ? "" : of_->greeting.run},
+               {"connections", callers_.size()},
                {"waiting", waiting_.size()},
-               {"recorded", record_ ? record_->step : -1}};
+               {"recorded", record_ ? record_->step : -1},
+               {"fetches", counts_.fetches},
+               {"fetched_rows", counts_.fetched_rows},
+               {"puts", counts_.puts},
+               {"put_rows", counts_.put_rows},
+               {"refused", counts_.refused}};
   if (of_ == nullptr) return json.dump();
   const Greeting& greeting = of_->greeting;
   json["term"] = greeting.term;

@@ -31,6 +31,13 @@ struct ServerChecks {
   bool instances = true;   // who was connected to a server that had other rows is refused
 };
 
+/// Since a server has begun.
+struct ServerCounts {
+  int64_t fetches = 0, fetched_rows = 0;
+  int64_t puts = 0, put_rows = 0;  // repeats left out
+  int64_t refused = 0;             // messages
+};
+
 /// Has the rows of one run at a time: those touched, and the rule that makes the others. Takes
 /// messages of connections, and has answers for them. Times are seconds of one clock.
 class RowServer {
@@ -56,6 +63,8 @@ class RowServer {
 
   /// docs/formats/row_service.md
   std::string status() const;
+  /// Of each run that has begun since, what it may take.
+  std::vector<std::string> take_lines() { return std::exchange(lines_, {}); }
   bool has_run() const { return of_ != nullptr; }
 
  private:
@@ -110,8 +119,12 @@ class RowServer {
   void refuse(Connection to, int64_t request, const Status& why, bool ends = false);
   std::optional<int> connected_rank() const;
 
+  void tell_of_run();
+
   const int64_t instance_;
   const ServerChecks checks_;
+  ServerCounts counts_;
+  std::vector<std::string> lines_;
   std::map<Connection, Caller> callers_;
   std::vector<Outgoing> out_;
 

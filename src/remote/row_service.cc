@@ -17,7 +17,8 @@ double now() {
 
 }  // namespace
 
-RowService::RowService(int64_t instance) : server_(instance), watch_([this] { watch(); }) {}
+RowService::RowService(int64_t instance, std::function<void(const std::string&)> say)
+    : say_(std::move(say)), server_(instance), watch_([this] { watch(); }) {}
 
 RowService::~RowService() {
   {
@@ -53,6 +54,8 @@ void RowService::hand_out() {
     any = true;
   }
   if (any) changed_.notify_all();
+  for (const std::string& line : server_.take_lines())
+    if (say_) say_(line);
 }
 
 void RowService::serve(MessageStream& stream) {

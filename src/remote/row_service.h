@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,7 +19,8 @@ namespace recmill::remote {
 /// A RowServer with threads: two for each stream, and one that looks at the clock.
 class RowService final : public StreamHandler {
  public:
-  explicit RowService(int64_t instance);
+  /// `say`: where lines for people go.
+  explicit RowService(int64_t instance, std::function<void(const std::string&)> say = {});
   /// No stream is served any more.
   ~RowService() override;
 
@@ -36,6 +38,7 @@ class RowService final : public StreamHandler {
   void hand_out();
   void watch();
 
+  const std::function<void(const std::string&)> say_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_:

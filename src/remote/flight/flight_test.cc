@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "remote/flight/flight_library.h"
+#include "remote/flight/test_certificate.h"
 #include "remote/remote_home.h"
 #include "remote/row_service.h"
 #include "remote/testing/patient_home.h"
@@ -91,6 +92,17 @@ TEST(Flight, asks_for_a_token_and_says_which_is_missing_or_wrong) {
   EXPECT_EQ(failure_of(options, {.token = "secret"}), "");
   EXPECT_EQ(failure_of(options, {}), of + "the server asks for a token");
   EXPECT_EQ(failure_of(options, {.token = "secreT"}), of + "another token than the server's");
+}
+
+TEST(Flight, speaks_tls_with_who_trusts_its_certificate_alone) {
+  const StreamSecurity tls = test_certificate();
+  Servers servers(1, tls);
+  const auto options = options_for(servers, /*deadline=*/0.5);
+  EXPECT_EQ(failure_of(options, tls), "");
+  EXPECT_NE(failure_of(options, {.tls = true}), "");
+  EXPECT_NE(failure_of(options, {}), "");  // plain text
+  Servers plain(1);
+  EXPECT_NE(failure_of(options_for(plain, 0.5), tls), "");
 }
 
 TEST(Flight, a_server_that_nobody_has_started_is_waited_for_until_the_deadline) {
