@@ -132,6 +132,55 @@ TEST_F(ServerVerb, tells_of_a_run_before_it_takes_rows_and_shows_metrics) {
   EXPECT_THAT(page, ::testing::ContainsRegex("\nrecmill_touched_rows [1-9]"));
 }
 
+TEST_F(ServerVerb, verify_finds_the_bits_of_plain_training_at_any_number_of_ranks_and_servers) {
+  write("a.toml", config(kDlrm,
+                         "mapping = 'dictionary'\nout_of_range = 'clamp'\nprecision = 'bfloat16'\n"
+                         "optimizer.kind = 'adam'",
+                         "iterations = 30\nevaluate_every = 4"));
+  std::string servers;
+  for (int count = 1; count <= 3; ++count) {
+    servers += (count > 1 ? "," : "") + quoted(serve());
+    for (const char* design : {"forward", "lrpp"}) {
+      Words words = training("v", servers,
+                             {std::string("lookahead.design=") + design,
+                              count == 2 ? "lookahead.batches=0" : "train.seed=1"});
+      words.erase(words.begin(), words.begin() + 5);
+      words.insert(words.begin(), {"verify", "a.toml", "--ranks", "1,2,4", "--iterations", "9"});
+      const Outcome outcome = run(words);
+      EXPECT_EQ(outcome.status, 0) << outcome.err;
+      EXPECT_THAT(outcome.err, HasSubstr("ranks 4: bitwise the same"));
+    }
+  }
+}
+
+TEST_F(ServerVerb, what_servers_had_goes_on_elsewhere_and_what_was_elsewhere_there) {
+  const std::string first = serve(), second = serve();
+  const Words more{"train", "a.toml", "--quiet", "--resume", "--set", "train.iterations=60"};
+  const auto resumed = [&](const std::string& name, Words words) {
+    words.insert(words.end(), {"--set", "name=" + name});
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+  };
+  const auto at_servers = [&](const std::string& addresses) {
+    Words words = more;
+    words.insert(words.end(), {"--set", "embedding.store=cached", "--set", "lookahead.home=remote",
+                               "--set", "lookahead.servers=[" + addresses + "]"});
+    return words;
+  };
+  ASSERT_EQ(run({"train", "a.toml", "--quiet", "--set", "name=local"}).status, 0);
+  ASSERT_EQ(run(training("remote", quoted(first))).status, 0);
+  const std::string copy = "cp -r " + path("runs/local") + " " + path("runs/moved");
+  ASSERT_EQ(std::system(copy.c_str()), 0);
+  resumed("local", more);
+  resumed("moved", at_servers(quoted(first)));
+  // Rows that were as they are made cost nothing at the server.
+  const int64_t touched = Json::parse(run({"inspect", first, "--json"}).out)["touched_rows"];
+  EXPECT_LT(touched, 26 * 500);
+  resumed("remote", at_servers(quoted(second) + "," + quoted(first)));
+  for (const char* name : {"runs/moved", "runs/remote"})
+    EXPECT_EQ(run({"verify", "--checkpoints", "runs/local", name}).status, 0) << name;
+}
+
 TEST_F(ServerVerb, a_row_is_read_by_the_program_in_the_document_of_the_messages) {
   const std::string address = serve();
   ASSERT_EQ(run(training("a", quoted(address))).status, 0);

@@ -71,6 +71,27 @@ std::vector<RowClient::Part> RowClient::split(std::span<const Rows> rows) const 
   return parts;
 }
 
+std::vector<RowClient::Part> RowClient::pieces_of(const Part& part, size_t bytes) const {
+  std::vector<Part> pieces;
+  size_t left = 0;  // of the last one
+  auto place = part.places.begin();
+  for (const TableRows& of : part.rows) {
+    for (const int64_t row : of.rows) {
+      if (left == 0) {
+        pieces.emplace_back();
+        left = bytes;
+      }
+      Part& last = pieces.back();
+      if (last.rows.empty() || last.rows.back().table != of.table)
+        last.rows.push_back({of.table, {}, {}});
+      last.rows.back().rows.push_back(row);
+      left -= std::min(left, place->bytes);
+      last.places.push_back(*place++);
+    }
+  }
+  return pieces;
+}
+
 /// Rows and the records at their places.
 std::vector<std::byte> RowClient::body_of(const Part& part) const {
   size_t at = 0;
@@ -98,16 +119,17 @@ void RowClient::enqueue(int server, Pending pending, bool behind) {
 RowHome::Ticket RowClient::fetch(std::span<const FetchedRows> rows, int64_t fence) {
   if (!failure_.ok()) return failed(failure_);
   if (Status status = check(rows); !status.ok()) return failed(std::move(status));
-  auto parts = split(rows);
+  const auto parts = split(rows);
   Call& call = calls_[tickets_];
-  const bool is_empty = std::ranges::all_of(parts, [](const Part& of) { return of.rows.empty(); });
-  for (int s = 0; s < servers(); ++s) {
-    Part& part = parts[static_cast<size_t>(s)];
-    if (part.rows.empty() && !(is_empty && s == 0)) continue;  // an empty one waits for its fence
+  const auto send = [&](int server, Part part) {
     ++call.parts;
     Message message{MessageKind::fetch, 0, fence, 0, write_row_lists(part.rows)};
-    enqueue(s, {std::move(message), tickets_, false, std::move(part.places)});
-  }
+    enqueue(server, {std::move(message), tickets_, false, std::move(part.places)});
+  };
+  for (int s = 0; s < servers(); ++s)
+    for (Part& piece : pieces_of(parts[static_cast<size_t>(s)], options_.fetch_bytes))
+      send(s, std::move(piece));
+  if (call.parts == 0) send(0, {});  // it waits for its fence
   return tickets_++;
 }
 
@@ -115,6 +137,13 @@ RowHome::Ticket RowClient::put(std::span<const PutRows> rows, int64_t step) {
   if (!failure_.ok()) return failed(failure_);
   if (Status status = check(rows); !status.ok()) return failed(std::move(status));
   const auto parts = split(rows);
+  constexpr size_t kMostBytes = size_t{1} << 30;  // that streams take in one message
+  for (int s = 0; s < servers(); ++s)
+    if (record_bytes_of(parts[static_cast<size_t>(s)].rows, shapes_) > kMostBytes)
+      return failed(Status::Failed("the rows of step " + std::to_string(step) + " at " +
+                                   name_of(s) +
+                                   " take more than 1 GiB, which a put may have at "
+                                   "most; use more servers"));
   calls_[tickets_].parts = servers();
   for (int s = 0; s < servers(); ++s)
     enqueue(s, {{MessageKind::put, 0, step, 0, body_of(parts[static_cast<size_t>(s)])}, tickets_});
@@ -138,23 +167,8 @@ RowHome::Ticket RowClient::cut(int64_t step, std::span<const PutRows> changed) {
       enqueue(s, {{MessageKind::changed, 0, step, 0, body_of(part)}, tickets_}, behind);
     };
     send({}, /*behind=*/false);
-    Part some;
-    size_t bytes = 0;
-    auto place = parts[static_cast<size_t>(s)].places.begin();
-    for (const TableRows& of : parts[static_cast<size_t>(s)].rows) {
-      for (const int64_t row : of.rows) {
-        if (some.rows.empty() || some.rows.back().table != of.table)
-          some.rows.push_back({of.table, {}, {}});
-        some.rows.back().rows.push_back(row);
-        bytes += place->bytes;
-        some.places.push_back(*place++);
-        if (bytes < options_.message_bytes) continue;
-        send(some, /*behind=*/true);
-        some = {};
-        bytes = 0;
-      }
-    }
-    if (!some.rows.empty()) send(some, /*behind=*/true);
+    for (const Part& piece : pieces_of(parts[static_cast<size_t>(s)], options_.message_bytes))
+      send(piece, /*behind=*/true);
     ++call.parts;
     enqueue(s, {{MessageKind::cut, 0, step}, tickets_}, /*behind=*/true);
   }

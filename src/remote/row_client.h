@@ -41,6 +41,7 @@ struct RowClientOptions {
   /// Of images, this rank reads what is at the servers whose number is `image_share` modulo
   /// `image_shares`.
   int image_share = 0, image_shares = 1;
+  size_t fetch_bytes = size_t{64} << 20;   // of records in one answer, about
   size_t message_bytes = size_t{1} << 20;  // of records in one message of a commit, about
 };
 
@@ -134,6 +135,8 @@ class RowClient final : public table::RowHome {
   Status check(std::span<const Rows> rows) const;
   template <class Rows>
   std::vector<Part> split(std::span<const Rows> rows) const;
+  /// Pieces with about so many bytes of records each.
+  std::vector<Part> pieces_of(const Part& part, size_t bytes) const;
   std::vector<std::byte> body_of(const Part& part) const;
   Ticket failed(Status why);
   void enqueue(int server, Pending pending, bool behind = false);

@@ -83,7 +83,7 @@ Status RowServer::handle(Connection from, const Caller& caller, const Message& m
                          message.kind == Kind::ping || message.kind == Kind::status ||
                          message.kind == Kind::goodbye;
   if (rank == kGuest && !of_guests) return Status::Failed("a guest may only read");
-  if (checks_.terms && rank != kGuest && (of_ == nullptr || caller.term != of_->greeting.term))
+  if (checks_.terms && rank != kGuest && caller.opening != opening_)
     return Status::Failed("the run was started again; a rank of term " +
                           std::to_string(caller.term) + " no longer belongs to it");
   switch (message.kind) {
@@ -125,7 +125,7 @@ Status RowServer::handle(Connection from, const Caller& caller, const Message& m
 
 std::optional<int> RowServer::connected_rank() const {
   for (const auto& [connection, caller] : callers_)
-    if (caller.rank != kGuest && caller.term == of_->greeting.term) return caller.rank;
+    if (caller.rank != kGuest && caller.opening == opening_) return caller.rank;
   return std::nullopt;
 }
 
@@ -140,7 +140,7 @@ Status RowServer::hello(Connection from, const Message& message) {
                             std::to_string(greeting.ranks) + " greets");
     const auto rank = static_cast<int>(message.detail);
     RECMILL_RETURN_IF_ERROR(join(greeting, message.step, rank));
-    callers_[from] = {rank, greeting.term};
+    callers_[from] = {rank, greeting.term, opening_};
   }
   answer(from, message, write_server_greeting(instance_));
   return {};
@@ -158,6 +158,8 @@ Status RowServer::join(const Greeting& greeting, int64_t begin, int rank) {
                             "', of which rank " + std::to_string(*there) + " is connected");
   }
   if (of_ == nullptr || is_other) {
+    if (checks_.instances && greeting.again != 0)
+      return Status::Failed("the server has no rows of run '" + greeting.run + "' any more");
     if (!greeting.fresh)
       return Status::Failed("the server has no rows of run '" + greeting.run + "'");
     return open(greeting, begin);
@@ -207,6 +209,7 @@ Status RowServer::open(const Greeting& greeting, int64_t begin) {
     refuse(fetch.from, fetch.request, Status::Failed("the run was started again"));
   waiting_.clear();
   tell_of_run();
+  ++opening_;
   begin_ = begin;
   marks_.assign(static_cast<size_t>(greeting.ranks), begin);
   return {};

@@ -71,7 +71,8 @@ class RowServer {
   static constexpr int kGuest = -1;
   struct Caller {
     int rank = kGuest;
-    int64_t term = 0;
+    int64_t term = 0;     // as it greeted
+    int64_t opening = 0;  // of its term, here
   };
   struct Waiting {
     Connection from = 0;
@@ -135,6 +136,7 @@ class RowServer {
   std::deque<Waiting> waiting_;
   std::deque<Image> images_;  // oldest first; the last may not be whole
   std::optional<Record> record_;
+  int64_t opening_ = 0;  // of the term: how many there were
 };
 
 }  // namespace recmill::remote

@@ -78,6 +78,7 @@ int64_t moved_bytes(const ResolvedRun& run, std::span<const int64_t> lookups) {
                                                        table::RowRecord(table).bytes()})});
   }
   const lookahead::CacheOptions of = cache_options(run, 0, run.ranks);
+  if (has_servers(run)) bytes = saturating_product({bytes, 2});  // as messages, too
   constexpr int64_t kOfRound = 3;
   const int64_t steps = std::min(of.prefetch, CacheStepPlanner::ahead(of)) + 2;
   return saturating_product({bytes, run.ranks == 1 ? steps : kOfRound});

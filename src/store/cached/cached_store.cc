@@ -161,6 +161,7 @@ Status CachedStore::write_some(const RowBlock& block, int64_t begin, int64_t end
   for (int64_t i = 0; i < count; ++i) rows.push_back({first + i});
   RowRecords records(tables_, records_, rows);
   RECMILL_RETURN_IF_ERROR(mover_.fetch(records));
+  const RowRecords before = records;
   TableSpec spec = model_.tables[block.table];
   spec.rows = count;
   std::vector<table::EmbeddingTable> room;
@@ -174,7 +175,7 @@ Status CachedStore::write_some(const RowBlock& block, int64_t begin, int64_t end
   part.first = 0;
   RECMILL_RETURN_IF_ERROR(write_table(room, part));
   for (int64_t i = 0; i < count; ++i) record.pack(room[0].rows(), i, records.record(i));
-  RECMILL_RETURN_IF_ERROR(mover_.put(records));
+  RECMILL_RETURN_IF_ERROR(mover_.put(records.changed_since(before, tables_, records_, rows)));
   if (!is_open_) return {};
   const auto in_slots = slots_->states().in_slots(first, first + count);
   RowRecords of_slots(tables_, records_, in_slots);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 namespace recmill::store {
 namespace {
@@ -53,6 +54,24 @@ std::vector<table::PutRows> RowRecords::to_put() const {
     lists.push_back({of.table, std::span(rows_).subspan(of.first, of.count),
                      std::span(bytes_).subspan(of.begin, of.bytes)});
   return lists;
+}
+
+RowRecords RowRecords::changed_since(const RowRecords& before, const SlotTables& tables,
+                                     std::span<const table::RowRecord> records,
+                                     std::span<const RowInSlot> rows) const {
+  std::vector<RowInSlot> changed;
+  std::vector<size_t> from;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto bytes = static_cast<size_t>(records[tables.table_of(rows[i].row)].bytes());
+    if (std::memcmp(record(i), before.record(i), bytes) == 0) continue;
+    changed.push_back(rows[i]);
+    from.push_back(i);
+  }
+  RowRecords of(tables, records, changed);
+  for (size_t i = 0; i < changed.size(); ++i)
+    std::memcpy(of.record(i), record(from[i]),
+                static_cast<size_t>(records[tables.table_of(changed[i].row)].bytes()));
+  return of;
 }
 
 }  // namespace recmill::store

@@ -22,6 +22,11 @@ class RowRecords {
 
   std::byte* record(size_t i) { return bytes_.data() + places_[i]; }
   const std::byte* record(size_t i) const { return bytes_.data() + places_[i]; }
+  /// Those whose records are others than in `before`, which has the same `rows`: a home makes the
+  /// rows that nobody has put, so rows that are written as they are cost nothing there.
+  RowRecords changed_since(const RowRecords& before, const SlotTables& tables,
+                           std::span<const table::RowRecord> records,
+                           std::span<const RowInSlot> rows) const;
   std::vector<table::FetchedRows> to_fetch();
   std::vector<table::PutRows> to_put() const;
 

@@ -313,6 +313,7 @@ Status ShardedCachedStore::write_some(const RowBlock& block, int64_t begin, int6
     if (homes_.of(row) == communicator_.rank()) rows.push_back({row});
   RowRecords records(homes_.tables(), records_, rows);
   RECMILL_RETURN_IF_ERROR(rounds_.fetch(records));
+  const RowRecords before = records;
   TableSpec spec = model_.tables[block.table];
   spec.rows = 1;
   std::vector<table::EmbeddingTable> room;
@@ -332,7 +333,8 @@ Status ShardedCachedStore::write_some(const RowBlock& block, int64_t begin, int6
   };
   for (size_t i = 0; i < rows.size(); ++i)
     RECMILL_RETURN_IF_ERROR(change(rows[i].row, records.record(i)));
-  RECMILL_RETURN_IF_ERROR(rounds_.put(records));
+  RECMILL_RETURN_IF_ERROR(
+      rounds_.put(records.changed_since(before, homes_.tables(), records_, rows)));
   if (!is_open_ || !has_rows_) return {};
   std::vector<std::byte> record(static_cast<size_t>(shape.bytes()) + 8);
   for (const RowInSlot& row : slots_->in_slots(first, first + end - begin)) {

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/row_server.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/json/json.h"
+
+namespace recmill::remote {
+namespace {
+
+using Kind = MessageKind;
+
+/// A server, and what it says to each message.
+class RowServerTest : public ::testing::Test {
+ protected:
+  static Greeting greeting() {
+    Greeting of;
+    of.run = "run";
+    of.ranks = 2;
+    of.seed = 7;
+    of.deadline = 5.0;
+    TableSpec table;
+    table.name = "a";
+    table.rows = 10;
+    table.dim = 1;
+    table.optimizer.kind = OptimizerKind::sgd;
+    of.tables = {table};
+    return of;
+  }
+  /// The answer, an error's text, or "waits".
+  std::string say(int64_t connection, const Message& message) {
+    server_.take(connection, message, now_);
+    return heard(connection);
+  }
+  std::string heard(int64_t connection) {
+    std::string said = "waits";
+    for (const auto& out : server_.take_out())
+      if (out.to == connection)
+        said = out.message.kind == Kind::answer ? "ok" + std::string(out.message.body.text())
+                                                : std::string(out.message.body.text());
+    return said;
+  }
+  std::string greet(int64_t connection, int rank, const Greeting& of, int64_t begin = -1) {
+    const std::string said = say(connection, {Kind::hello, 0, begin, rank, write_greeting(of)});
+    return said.starts_with("ok") ? "ok" : said;
+  }
+  static Bytes rows(std::vector<int64_t> of, float value = 0.0f, bool records = false) {
+    const std::vector<float> values(of.size(), value);
+    std::vector<TableRows> lists{{0, std::move(of), {}}};
+    if (records) lists[0].records = std::as_bytes(std::span(values));
+    return write_row_lists(lists);
+  }
+  std::string put(int64_t connection, int64_t step, std::vector<int64_t> of, float value = 1.0f) {
+    return say(connection, {Kind::put, 1, step, 0, rows(std::move(of), value, true)});
+  }
+  Json status() const { return Json::parse(server_.status()); }
+
+  RowServer server_{11};
+  double now_ = 0.0;
+};
+
+TEST_F(RowServerTest, a_fetch_that_waits_too_long_names_the_rank_that_is_late) {
+  EXPECT_EQ(greet(1, 0, greeting()), "ok");
+  EXPECT_EQ(greet(2, 1, greeting()), "ok");
+  EXPECT_EQ(put(1, 3, {4}), "ok");
+  EXPECT_EQ(say(1, {Kind::fetch, 9, 3, 0, rows({4})}), "waits");
+  server_.tick(4.9);
+  EXPECT_EQ(heard(1), "waits");
+  server_.tick(5.0);
+  EXPECT_EQ(heard(1), "rank 1 has put up to step -1, not to step 3, for 5 seconds");
+}
+
+TEST_F(RowServerTest,
+       a_run_is_refused_while_another_ones_rank_is_connected_and_takes_its_place_then) {
+  EXPECT_EQ(greet(1, 0, greeting()), "ok");
+  EXPECT_EQ(put(1, 0, {4}), "ok");
+  Greeting other = greeting();
+  other.run = "other";
+  EXPECT_EQ(greet(2, 0, other), "the server has rows of run 'run', of which rank 0 is connected");
+  EXPECT_EQ(say(1, {Kind::goodbye}), "ok");
+  EXPECT_EQ(greet(2, 0, other), "ok");
+  EXPECT_EQ(status()["touched_rows"], 0);
+  // Who was connected with the run before is not taken for a rank of this one.
+  EXPECT_EQ(put(1, 1, {4}), "a connection begins with a greeting");
+  server_.closed(2);
+  Greeting again = greeting();
+  again.again = 11;
+  EXPECT_EQ(greet(3, 0, again), "the server has no rows of run 'run' any more");
+}
+
+TEST_F(RowServerTest, a_later_term_ends_the_one_before) {
+  EXPECT_EQ(greet(1, 0, greeting()), "ok");
+  EXPECT_EQ(greet(2, 1, greeting()), "ok");
+  for (const int64_t rank : {1, 2}) EXPECT_EQ(put(rank, 3, {rank}), "ok");
+  EXPECT_EQ(say(1, {Kind::record, 1, 3}), "a record of step 3, which is not cut");
+  EXPECT_EQ(say(1, {Kind::cut, 1, 3}), "waits");
+  EXPECT_EQ(say(2, {Kind::cut, 1, 3}), "ok");
+  EXPECT_EQ(say(1, {Kind::record, 2, 3, 0, Bytes::text("all else")}), "ok");
+  EXPECT_EQ(put(1, 4, {1, 5}, 2.0f), "ok");
+  EXPECT_EQ(say(2, {Kind::fetch, 9, 9, 0, rows({5})}), "waits");
+  Greeting next = greeting();
+  next.term = 2;
+  next.ranks = 1;
+  next.fresh = false;
+  EXPECT_EQ(greet(3, 0, next, 2), "the last commit is of step 3, not of step 2");
+  server_.take(3, {Kind::hello, 0, 3, 0, write_greeting(next)}, now_);
+  EXPECT_EQ(heard(2), "the run was started again");  // the fetch that waited
+  EXPECT_EQ(put(1, 5, {1}), "the run was started again; a rank of term 1 no longer belongs to it");
+  EXPECT_EQ(greet(4, 0, greeting()), "the run was started again; term 1 is over");
+  EXPECT_EQ(status()["touched_rows"], 2);
+  EXPECT_EQ(status()["marks"], Json::array({3}));
+  EXPECT_EQ(say(3, {Kind::recorded, 3}), "okall else");
+}
+
+TEST_F(RowServerTest, an_image_goes_when_all_ranks_have_released_it) {
+  EXPECT_EQ(greet(1, 0, greeting()), "ok");
+  EXPECT_EQ(greet(2, 1, greeting()), "ok");
+  for (const int64_t rank : {1, 2}) say(rank, {Kind::cut, 1, 3});
+  const int64_t before = status()["image_bytes"];
+  EXPECT_EQ(put(1, 4, {1}), "ok");
+  EXPECT_EQ(say(1, {Kind::release, 2, 3}), "ok");
+  EXPECT_GT(before, 0);
+  EXPECT_GT(status()["image_bytes"], 0);
+  EXPECT_EQ(say(2, {Kind::release, 2, 3}), "ok");
+  EXPECT_EQ(status()["image_bytes"], 0);
+  EXPECT_EQ(say(2, {Kind::release, 2, 3}), "ok");  // a repeat
+}
+
+TEST_F(RowServerTest, refuses_what_does_not_fit_with_a_line) {
+  EXPECT_EQ(say(1, {Kind::ping}), "a connection begins with a greeting");
+  EXPECT_EQ(greet(1, 2, greeting()), "rank 2 of 2 greets");
+  Greeting first = greeting();
+  first.servers = 2;
+  EXPECT_EQ(greet(1, 0, first), "ok");
+  Greeting other = first;
+  other.tables[0].rows = 11;
+  EXPECT_EQ(greet(2, 1, other),
+            "the run was begun with other tables: rows of table 'a' is 11 here and 10 there");
+  other = first;
+  other.server = 1;
+  EXPECT_EQ(greet(2, 1, other),
+            "the server is number 0 of 2, not 1 of 2: name the servers of a run in the same order");
+  other = first;
+  other.again = 12;
+  EXPECT_EQ(greet(2, 1, other),
+            "the server was started again since rank 1 was connected, and its rows are lost");
+  EXPECT_EQ(greet(2, 1, first, 5),
+            "ranks of one term greet with different numbers of ranks or steps");
+  other = first;
+  other.term = 2;
+  other.fresh = false;
+  EXPECT_EQ(greet(2, 1, other, 5), "the server has no commit of step 5");
+  const table::RowShare share(10, 0, 2);
+  int64_t elsewhere = 0;
+  while (share.owns(elsewhere)) ++elsewhere;
+  const std::string row = std::to_string(elsewhere);
+  EXPECT_EQ(put(1, 1, {elsewhere}), "table 'a': row " + row + " is at server 1, not at server 0");
+  EXPECT_EQ(put(1, 1, {10}), "table 'a': row 10 is outside of its 10 rows");
+  EXPECT_EQ(say(1, {Kind::put, 1, 1, 0, Bytes::text("garbage")}),
+            "a message names rows in no known way");
+  EXPECT_EQ(status()["marks"], Json::array({-1, -1}));
+  EXPECT_EQ(say(5, {Kind::hello, 0, 0, -1, Bytes::text("{}")}), "greeting: no key protocol");
+  EXPECT_EQ(say(5, {Kind::hello, 0, 0, -1, Bytes::text("{\"protocol\": 2}")}),
+            "protocol 2 of rows on servers; here it is 1: use the same version of Recmill");
+  say(5, {Kind::hello, 0, 0, -1, write_guest_greeting()});
+  EXPECT_EQ(put(5, 1, {0}), "a guest may only read");
+}
+
+}  // namespace
+}  // namespace recmill::remote
