@@ -62,6 +62,7 @@ RemoteHome::RemoteHome(RowClientOptions options, Transport& transport, StreamSec
   client_.tick(now());
   for (int s = 0; s < std::ssize(links_); ++s)
     links_[static_cast<size_t>(s)].thread = std::thread([this, s] { run(s); });
+  watch_ = std::thread([this] { watch(); });
 }
 
 RemoteHome::~RemoteHome() {
@@ -74,11 +75,28 @@ RemoteHome::~RemoteHome() {
     changed_.wait_for(lock, kGoodbye,
                       [&] { return !client_.is_busy() || !client_.failure().ok(); });
     stop_ = true;
-    for (Link& link : links_)
-      if (link.stream != nullptr) link.stream->cancel();
+    cancel_streams();
     changed_.notify_all();
+    stopping_.notify_all();
   }
   for (Link& link : links_) link.thread.join();
+  watch_.join();
+}
+
+/// While mutex_ is held.
+void RemoteHome::cancel_streams() {
+  for (Link& link : links_)
+    if (link.stream != nullptr) link.stream->cancel();
+}
+
+void RemoteHome::watch() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    client_.tick(now());
+    if (!client_.failure().ok()) cancel_streams();
+    changed_.notify_all();  // a ping may be there to be sent
+    stopping_.wait_for(lock, kTick, [&] { return stop_; });
+  }
 }
 
 RemoteHome::Ticket RemoteHome::fetch(std::span<const table::FetchedRows> rows, int64_t fence) {
@@ -141,8 +159,6 @@ void RemoteHome::run(int server) {
   for (auto pause = kLeast; !stop_ && client_.failure().ok(); pause = std::min(2 * pause, kMost)) {
     if (connect(server, lock)) pause = kLeast;
     changed_.wait_for(lock, pause, [&] { return stop_; });
-    client_.tick(now());
-    changed_.notify_all();
   }
 }
 
@@ -174,9 +190,7 @@ void RemoteHome::send_all(int server, std::unique_lock<std::mutex>& lock) {
   while (!stop_ && !link.end && client_.failure().ok()) {
     const auto message = client_.next(server);
     if (!message) {
-      changed_.wait_for(lock, kTick);
-      client_.tick(now());
-      if (!client_.failure().ok()) changed_.notify_all();
+      changed_.wait(lock);
       continue;
     }
     lock.unlock();

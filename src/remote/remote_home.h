@@ -19,7 +19,8 @@
 namespace recmill::remote {
 
 /// A RowClient with threads: two for each server, of which one connects and sends, and the other
-/// receives.
+/// receives; and one that looks at the clock, so that no call of a network that has fallen silent
+/// holds up the end.
 class RemoteHome final : public table::RowHome {
  public:
   /// `options.images` is the home's own. `transport` outlives it.
@@ -54,6 +55,8 @@ class RemoteHome final : public table::RowHome {
   void send_all(int server, std::unique_lock<std::mutex>& lock);
   void receive(int server);
   void take_replies();
+  void watch();
+  void cancel_streams();
   static double now();
 
   Transport& transport_;
@@ -62,13 +65,14 @@ class RemoteHome final : public table::RowHome {
   const std::shared_ptr<Access> access_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_, stopping_;
   // Guarded by mutex_:
   RowClient client_;
   std::map<int64_t, std::optional<RowClient::Reply>> asked_;  // that somebody waits for
   bool stop_ = false;
 
-  std::vector<Link> links_;  // last; `stream` and `end` are guarded by mutex_
+  std::vector<Link> links_;  // `stream` and `end` are guarded by mutex_
+  std::thread watch_;        // last
 };
 
 }  // namespace recmill::remote

@@ -24,7 +24,7 @@ RowService::~RowService() {
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
-    changed_.notify_all();
+    stopping_.notify_all();
   }
   watch_.join();
 }
@@ -39,7 +39,7 @@ void RowService::watch() {
   while (!stop_) {
     server_.tick(now());
     hand_out();
-    changed_.wait_for(lock, kTick, [&] { return stop_; });
+    stopping_.wait_for(lock, kTick, [&] { return stop_; });
   }
 }
 

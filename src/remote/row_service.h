@@ -40,7 +40,7 @@ class RowService final : public StreamHandler {
 
   const std::function<void(const std::string&)> say_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_, stopping_;
   // Guarded by mutex_:
   RowServer server_;
   std::map<RowServer::Connection, Caller> callers_;
