@@ -49,53 +49,41 @@ Status RowClient::check(std::span<const Rows> rows) const {
   return {};
 }
 
-/// What goes to each server, tables ascending.
+/// Tables ascend in each part.
 template <class Rows>
-std::vector<RowClient::Part> RowClient::split(std::span<const Rows> rows) const {
+std::vector<std::vector<RowClient::Part>> RowClient::split(std::span<const Rows> rows,
+                                                           bool in_one) const {
   std::vector<const Rows*> by_table;
   for (const Rows& of : rows) by_table.push_back(&of);
   std::ranges::stable_sort(by_table, {}, [](const Rows* of) { return of->table; });
-  std::vector<Part> parts(servers_.size());
+  std::vector<std::vector<Part>> parts(servers_.size());
+  const auto is_full = [&](const Part& part) {
+    return !in_one && part.bytes >= options_.message_bytes &&
+           std::ssize(part.places) >= options_.message_rows;
+  };
   for (const Rows* of : by_table) {
     const auto bytes = static_cast<size_t>(shapes_[of->table].record_bytes);
+    const table::RowShare& share = shares_[of->table];
     auto* record = const_cast<std::byte*>(of->records.data());
     for (const int64_t row : of->rows) {
-      Part& part = parts[static_cast<size_t>(shares_[of->table].owner(row))];
+      auto& at_server = parts[static_cast<size_t>(share.owner(row))];
+      if (at_server.empty() || is_full(at_server.back())) at_server.emplace_back();
+      Part& part = at_server.back();
       if (part.rows.empty() || part.rows.back().table != of->table)
         part.rows.push_back({of->table, {}, {}});
       part.rows.back().rows.push_back(row);
       part.places.push_back({record, bytes});
+      part.bytes += bytes;
       record += bytes;
     }
   }
   return parts;
 }
 
-std::vector<RowClient::Part> RowClient::pieces_of(const Part& part, size_t bytes) const {
-  std::vector<Part> pieces;
-  size_t left = 0;  // of the last one
-  auto place = part.places.begin();
-  for (const TableRows& of : part.rows) {
-    for (const int64_t row : of.rows) {
-      if (left == 0) {
-        pieces.emplace_back();
-        left = bytes;
-      }
-      Part& last = pieces.back();
-      if (last.rows.empty() || last.rows.back().table != of.table)
-        last.rows.push_back({of.table, {}, {}});
-      last.rows.back().rows.push_back(row);
-      left -= std::min(left, place->bytes);
-      last.places.push_back(*place++);
-    }
-  }
-  return pieces;
-}
-
 /// Rows and the records at their places.
 std::vector<std::byte> RowClient::body_of(const Part& part) const {
   size_t at = 0;
-  auto body = write_row_lists(part.rows, record_bytes_of(part.rows, shapes_), at);
+  auto body = write_row_lists(part.rows, part.bytes, at);
   for (const Place& place : part.places) {
     std::memcpy(body.data() + at, place.to, place.bytes);
     at += place.bytes;
@@ -119,7 +107,7 @@ void RowClient::enqueue(int server, Pending pending, bool behind) {
 RowHome::Ticket RowClient::fetch(std::span<const FetchedRows> rows, int64_t fence) {
   if (!failure_.ok()) return failed(failure_);
   if (Status status = check(rows); !status.ok()) return failed(std::move(status));
-  const auto parts = split(rows);
+  auto parts = split(rows, /*in_one=*/false);
   Call& call = calls_[tickets_];
   const auto send = [&](int server, Part part) {
     ++call.parts;
@@ -127,8 +115,7 @@ RowHome::Ticket RowClient::fetch(std::span<const FetchedRows> rows, int64_t fenc
     enqueue(server, {std::move(message), tickets_, false, std::move(part.places)});
   };
   for (int s = 0; s < servers(); ++s)
-    for (Part& piece : pieces_of(parts[static_cast<size_t>(s)], options_.fetch_bytes))
-      send(s, std::move(piece));
+    for (Part& part : parts[static_cast<size_t>(s)]) send(s, std::move(part));
   if (call.parts == 0) send(0, {});  // it waits for its fence
   return tickets_++;
 }
@@ -136,17 +123,21 @@ RowHome::Ticket RowClient::fetch(std::span<const FetchedRows> rows, int64_t fenc
 RowHome::Ticket RowClient::put(std::span<const PutRows> rows, int64_t step) {
   if (!failure_.ok()) return failed(failure_);
   if (Status status = check(rows); !status.ok()) return failed(std::move(status));
-  const auto parts = split(rows);
+  auto parts = split(rows, /*in_one=*/true);      // which moves the mark
   constexpr size_t kMostBytes = size_t{1} << 30;  // that streams take in one message
-  for (int s = 0; s < servers(); ++s)
-    if (record_bytes_of(parts[static_cast<size_t>(s)].rows, shapes_) > kMostBytes)
+  for (int s = 0; s < servers(); ++s) {
+    auto& at_server = parts[static_cast<size_t>(s)];
+    if (at_server.empty()) at_server.emplace_back();
+    if (at_server[0].bytes > kMostBytes)
       return failed(Status::Failed("the rows of step " + std::to_string(step) + " at " +
                                    name_of(s) +
                                    " take more than 1 GiB, which a put may have at "
                                    "most; use more servers"));
+  }
   calls_[tickets_].parts = servers();
   for (int s = 0; s < servers(); ++s)
-    enqueue(s, {{MessageKind::put, 0, step, 0, body_of(parts[static_cast<size_t>(s)])}, tickets_});
+    enqueue(s,
+            {{MessageKind::put, 0, step, 0, body_of(parts[static_cast<size_t>(s)][0])}, tickets_});
   mark_ = std::max(mark_, step);
   return tickets_++;
 }
@@ -157,7 +148,7 @@ RowHome::Ticket RowClient::cut(int64_t step, std::span<const PutRows> changed) {
   if (mark_ > step)
     return failed(Status::Failed("a cut after step " + std::to_string(step) +
                                  " comes behind the put of step " + std::to_string(mark_)));
-  const auto parts = split(changed);
+  const auto parts = split(changed, /*in_one=*/false);
   Call& call = calls_[tickets_];
   call.image = step;
   for (int s = 0; s < servers(); ++s) {
@@ -167,8 +158,7 @@ RowHome::Ticket RowClient::cut(int64_t step, std::span<const PutRows> changed) {
       enqueue(s, {{MessageKind::changed, 0, step, 0, body_of(part)}, tickets_}, behind);
     };
     send({}, /*behind=*/false);
-    for (const Part& piece : pieces_of(parts[static_cast<size_t>(s)], options_.message_bytes))
-      send(piece, /*behind=*/true);
+    for (const Part& part : parts[static_cast<size_t>(s)]) send(part, /*behind=*/true);
     ++call.parts;
     enqueue(s, {{MessageKind::cut, 0, step}, tickets_}, /*behind=*/true);
   }

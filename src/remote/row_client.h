@@ -41,8 +41,11 @@ struct RowClientOptions {
   /// Of images, this rank reads what is at the servers whose number is `image_share` modulo
   /// `image_shares`.
   int image_share = 0, image_shares = 1;
-  size_t fetch_bytes = size_t{64} << 20;   // of records in one answer, about
-  size_t message_bytes = size_t{1} << 20;  // of records in one message of a commit, about
+  /// Of a fetch, and of rows for an image, a message has records of about so many bytes, and at
+  /// least so many rows: a server looks up what the next one names while the network has the last
+  /// one's.
+  size_t message_bytes = size_t{256} << 10;
+  int64_t message_rows = 1000;
 };
 
 /// A writer of the home that the servers are together: each row is at the server that a hash names.
@@ -127,16 +130,16 @@ class RowClient final : public table::RowHome {
   };
   /// Of one call, by server.
   struct Part {
-    std::vector<TableRows> rows;
-    std::vector<Place> places;
+    std::vector<TableRows> rows = {};
+    std::vector<Place> places = {};
+    size_t bytes = 0;  // of records
   };
 
   template <class Rows>
   Status check(std::span<const Rows> rows) const;
+  /// What goes to each server [servers], a message each, or all in one.
   template <class Rows>
-  std::vector<Part> split(std::span<const Rows> rows) const;
-  /// Pieces with about so many bytes of records each.
-  std::vector<Part> pieces_of(const Part& part, size_t bytes) const;
+  std::vector<std::vector<Part>> split(std::span<const Rows> rows, bool in_one) const;
   std::vector<std::byte> body_of(const Part& part) const;
   Ticket failed(Status why);
   void enqueue(int server, Pending pending, bool behind = false);

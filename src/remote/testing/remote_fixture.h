@@ -101,7 +101,7 @@ class RemoteFixture {
     options.greeting.seed = tables.front().seed();
     for (const auto& table : tables) options.greeting.tables.push_back(table.spec());
     options.message_bytes = 100;
-    options.fetch_bytes = 1000;
+    options.message_rows = 1;
     for (options.rank = 0; options.rank < writers; ++options.rank)
       writers_.emplace_back(of_, options);
   }

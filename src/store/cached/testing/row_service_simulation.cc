@@ -279,6 +279,7 @@ class Simulation {
     options.greeting.tables = tables();
     options.greeting.deadline = 1e9;
     options.message_bytes = 8;
+    options.message_rows = 1;
     const auto recorded = rows_lost_ ? -1 : recorded_step();
     options.greeting.fresh = recorded < 0;
     const bool restores = recorded < 0 && saved_;
