@@ -40,7 +40,7 @@ class ThreadsFixture {
     if (kBreaks)
       breaker_ = std::thread([this] {
         while (!stop_) {
-          std::this_thread::sleep_for(std::chrono::milliseconds(25));
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
           transport_.cut_off();
         }
       });
