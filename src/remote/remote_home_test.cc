@@ -12,6 +12,7 @@
 
 #include "remote/row_service.h"
 #include "remote/testing/memory_transport.h"
+#include "remote/testing/options_of_tables.h"
 #include "remote/testing/patient_home.h"
 #include "table/home/row_home_contract.h"
 
@@ -24,12 +25,7 @@ class ThreadsFixture {
  public:
   static constexpr bool kManyThreads = true;
   ThreadsFixture(std::vector<table::EmbeddingTable>& tables, int writers, ThreadPool&, uint64_t) {
-    RowClientOptions options;
-    options.greeting.run = "run";
-    options.greeting.ranks = writers;
-    options.greeting.servers = kServers;
-    options.greeting.seed = tables.front().seed();
-    for (const auto& table : tables) options.greeting.tables.push_back(table.spec());
+    RowClientOptions options = testing::options_of(tables, writers, kServers);
     for (int s = 0; s < kServers; ++s) {
       services_.emplace_back(s + 1);
       options.addresses.push_back("server" + std::to_string(s));

@@ -12,6 +12,7 @@
 #include "remote/flight/test_certificate.h"
 #include "remote/remote_home.h"
 #include "remote/row_service.h"
+#include "remote/testing/options_of_tables.h"
 #include "remote/testing/patient_home.h"
 #include "table/home/row_home_contract.h"
 
@@ -65,11 +66,8 @@ struct FlightFixture {
   static constexpr bool kManyThreads = true;
   FlightFixture(std::vector<table::EmbeddingTable>& tables, int writers, ThreadPool&, uint64_t)
       : servers(kServers) {
-    RowClientOptions options = options_for(servers);
-    options.greeting.ranks = writers;
-    options.greeting.seed = tables.front().seed();
-    options.greeting.tables.clear();
-    for (const auto& table : tables) options.greeting.tables.push_back(table.spec());
+    RowClientOptions options = testing::options_of(tables, writers, kServers);
+    options.addresses = servers.addresses;
     for (options.rank = 0; options.rank < writers; ++options.rank)
       homes.emplace_back(options, **flight_transport(), std::chrono::microseconds(100));
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "remote/row_client.h"
+#include "remote/testing/options_of_tables.h"
 #include "remote/testing/simulated_network.h"
 #include "table/embedding_table.h"
 
@@ -94,12 +95,7 @@ class RemoteFixture {
   static constexpr bool kManyThreads = false;
   RemoteFixture(std::vector<table::EmbeddingTable>& tables, int writers, ThreadPool&, uint64_t seed)
       : of_{SimulatedNetwork(seed, kServers, kBreaks), {}} {
-    RowClientOptions options;
-    options.greeting.run = "run";
-    options.greeting.ranks = writers;
-    options.greeting.servers = kServers;
-    options.greeting.seed = tables.front().seed();
-    for (const auto& table : tables) options.greeting.tables.push_back(table.spec());
+    RowClientOptions options = options_of(tables, writers, kServers);
     options.message_bytes = 100;
     options.message_rows = 1;
     for (options.rank = 0; options.rank < writers; ++options.rank)
