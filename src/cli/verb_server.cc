@@ -94,9 +94,10 @@ Status serve_rows(const ServerArguments& of) {
   note_address(host, (*server)->port());
   while (!interrupted) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const Json status = Json::parse(service.status());
-  log_info("embedding server ends; it had " +
-           std::to_string(status.value("touched_rows", int64_t{0})) + " rows of run '" +
-           status.value("run", "") + "'");
+  const std::string run = status["run"];
+  log_info("embedding server ends" + (run.empty() ? ""
+                                                  : "; it had " + status["touched_rows"].dump() +
+                                                        " rows of run '" + run + "'"));
   return {};
 }
 
