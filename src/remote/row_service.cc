@@ -70,14 +70,15 @@ void RowService::serve(MessageStream& stream) {
     const auto message = stream.receive();
     std::lock_guard lock(mutex_);
     Caller& caller = callers_[connection];
-    if (!message.ok() || caller.ends) {
-      server_.closed(connection);
-      caller.ends = true;
-      changed_.notify_all();
-      break;
+    if (message.ok()) {
+      server_.take(connection, *message, now());
+      hand_out();
     }
-    server_.take(connection, *message, now());
-    hand_out();
+    if (message.ok() && !caller.ends) continue;
+    server_.closed(connection);
+    caller.ends = true;
+    changed_.notify_all();
+    break;
   }
   sender.join();
   std::lock_guard lock(mutex_);

@@ -136,6 +136,18 @@ TEST(Flight, another_run_is_refused_while_one_is_connected) {
                                        "connected");
 }
 
+TEST(Flight, a_connection_ends_behind_the_error_of_a_greeting_that_is_refused) {
+  Servers servers(1);
+  auto stream = (*flight_transport())->connect(servers.addresses[0], {});
+  ASSERT_TRUE(stream.ok());
+  ASSERT_TRUE((*stream)->send({MessageKind::hello, 3, 0, 0, Bytes::text("{}")}).ok());
+  const auto answer = (*stream)->receive();
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  EXPECT_EQ(answer->kind, MessageKind::error);
+  EXPECT_EQ(answer->body.text(), "greeting: no key protocol");
+  EXPECT_EQ((*stream)->receive().status().message(), "the connection has ended");
+}
+
 TEST(Flight, what_is_no_flight_is_refused_and_the_server_goes_on) {
   Servers servers(1);
   const auto address = servers.addresses[0];
