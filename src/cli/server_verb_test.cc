@@ -181,6 +181,50 @@ TEST_F(ServerVerb, what_servers_had_goes_on_elsewhere_and_what_was_elsewhere_the
     EXPECT_EQ(run({"verify", "--checkpoints", "runs/local", name}).status, 0) << name;
 }
 
+TEST_F(ServerVerb, a_start_goes_on_from_the_last_commit_where_all_servers_have_it) {
+  const std::string first = serve(), second = serve();
+  const std::string both = quoted(first) + "," + quoted(second);
+  ASSERT_EQ(run({"train", "a.toml", "--quiet", "--set", "name=local"}).status, 0);
+  const auto train = [&](const std::string& name, const std::string& servers, const Words& sets,
+                         const Words& options = {}) {
+    Words words = training(name, servers, sets);
+    words.insert(words.end(), options.begin(), options.end());
+    std::erase(words, "--quiet");
+    return run(words);
+  };
+  const Words some{"train.iterations=25", "lookahead.commit_every=10",
+                   "train.checkpoint.at_end=false"};
+  // As many ranks, or fewer: from the commit after iteration 20, with no checkpoint at all.
+  for (const char* ranks : {"2", "1"}) {
+    const std::string name = std::string("ranks") + ranks;
+    ASSERT_EQ(train(name, both, some, {"--set", "train.ranks=2"}).status, 0);
+    const Outcome outcome = train(name, both, {"lookahead.commit_every=10"},
+                                  {"--resume", "--set", std::string("train.ranks=") + ranks});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("resumes after iteration 20\n"));
+    EXPECT_EQ(run({"verify", "--checkpoints", "runs/local", "runs/" + name}).status, 0);
+  }
+  // A checkpoint that is newer is taken, and so is it when a server has lost its rows.
+  ASSERT_EQ(train("saved", both, {"train.iterations=25", "lookahead.commit_every=0"}).status, 0);
+  EXPECT_THAT(train("saved", both, {}, {"--resume"}).err,
+              HasSubstr("resumes after iteration 25\n"));
+  ASSERT_EQ(train("lost", both, some).status, 0);
+  ASSERT_EQ(train("other", quoted(second), {"train.iterations=1"}).status, 0);
+  const Outcome lost = train("lost", both, {}, {"--resume"});
+  EXPECT_EQ(lost.status, 0) << lost.err;
+  EXPECT_THAT(lost.err, HasSubstr("server " + second + " no longer has rows of this run"));
+  EXPECT_EQ(run({"verify", "--checkpoints", "runs/local", "runs/lost"}).status, 0);
+  // Another configuration is refused before anything is changed.
+  ASSERT_EQ(train("changed", both, some).status, 0);
+  refuse(
+      [&] {
+        Words words = training("changed", both, {"train.batch_size=64"});
+        words.push_back("--resume");
+        return words;
+      }(),
+      "train.batch_size");
+}
+
 TEST_F(ServerVerb, a_row_is_read_by_the_program_in_the_document_of_the_messages) {
   const std::string address = serve();
   ASSERT_EQ(run(training("a", quoted(address))).status, 0);
@@ -203,8 +247,8 @@ TEST_F(ServerVerb, refuses_what_cannot_be_with_a_line) {
   const std::string address = serve(), guarded = serve({"--token-file", "secret"});
   const auto token = [](const std::string& file) { return "lookahead.token_file='" + file + "'"; };
   EXPECT_EQ(run(training("a", quoted(guarded), {token("secret")})).status, 0);
-  refuse(training("b", quoted(guarded)), "the server asks for a token", 1);
-  refuse(training("b", quoted(guarded), {token("other")}), "another token than the server's", 1);
+  refuse(training("b", quoted(guarded)), "the server asks for a token");
+  refuse(training("b", quoted(guarded), {token("other")}), "another token than the server's");
   refuse(training("b", quoted(guarded), {token("empty")}), "lookahead.token_file: ");
   refuse(training("b", ""), "lookahead.servers: home = \"remote\" needs the addresses");
   refuse(training("b", quoted("nowhere")), "lookahead.servers: 'nowhere' is not HOST:PORT");

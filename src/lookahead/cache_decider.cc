@@ -148,6 +148,8 @@ Result<std::vector<RankStep>> CacheDecider::next() {
         if (ahead.filled_after < 0) fetch(k, ahead.fetch, &RankStep::before, parts);
     }
     fetch(k, next, &RankStep::rest, parts);
+    if (any)
+      for (RankStep& part : parts) part.fence = std::max(part.fence, fetches.back().fence);
   }
   uses_.pop_front();
   for (RankStep& part : parts) {
@@ -253,6 +255,7 @@ RankStep merged(std::span<const RankStep> parts) {
   for (const RankStep& part : parts) {
     all.step = part.step;
     all.any_critical = all.any_critical || part.any_critical;
+    all.fence = std::max(all.fence, part.fence);
     take(part.uses, all.uses);
     take(part.held, all.held);
     take(part.lent, all.lent);

@@ -57,6 +57,8 @@ struct RankStep {
   std::vector<RowInSlot> leave = {};
   bool any_critical = false;  // of all ranks: whether there is a first round
   RowMoves critical = {}, rest = {};
+  /// No later step evicted one of the rows that are fetched in `rest`; -1: none did.
+  int64_t fence = -1;
   /// Of step 0: what comes before it.
   RowMoves before = {};
   bool operator==(const RankStep&) const = default;

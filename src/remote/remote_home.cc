@@ -105,8 +105,8 @@ RemoteHome::Ticket RemoteHome::fetch(std::span<const table::FetchedRows> rows, i
 RemoteHome::Ticket RemoteHome::put(std::span<const table::PutRows> rows, int64_t step) {
   return locked([&] { return client_.put(rows, step); });
 }
-RemoteHome::Ticket RemoteHome::cut(int64_t step) {
-  return locked([&] { return client_.cut(step); });
+RemoteHome::Ticket RemoteHome::cut(int64_t step, std::span<const table::PutRows> changed) {
+  return locked([&] { return client_.cut(step, changed); });
 }
 void RemoteHome::poll(std::vector<Answer>& answers) {
   std::lock_guard lock(mutex_);
@@ -115,6 +115,20 @@ void RemoteHome::poll(std::vector<Answer>& answers) {
 void RemoteHome::set_wake(std::function<void()> wake) {
   std::lock_guard lock(mutex_);
   client_.set_wake(std::move(wake));
+}
+
+Status RemoteHome::record(int64_t step, std::span<const std::byte> bytes) {
+  return ask(0, {MessageKind::record,
+                 0,
+                 step,
+                 0,
+                 {std::vector<std::byte>(bytes.begin(), bytes.end())}})
+      .status();
+}
+
+std::shared_ptr<table::RowSnapshot> RemoteHome::image_of_begin() {
+  std::lock_guard lock(mutex_);
+  return client_.image_of_begin();
 }
 
 Status RemoteHome::wait_until_begun() {

@@ -15,13 +15,14 @@
 
 #include "remote/row_client.h"
 #include "remote/stream.h"
+#include "table/home/recorded_home.h"
 
 namespace recmill::remote {
 
 /// A RowClient with threads: two for each server, of which one connects and sends, and the other
 /// receives; and one that looks at the clock, so that no call of a network that has fallen silent
 /// holds up the end.
-class RemoteHome final : public table::RowHome {
+class RemoteHome final : public table::RecordedHome {
  public:
   /// `options.images` is the home's own. `transport` outlives it.
   RemoteHome(RowClientOptions options, Transport& transport, StreamSecurity security);
@@ -33,10 +34,14 @@ class RemoteHome final : public table::RowHome {
 
   Ticket fetch(std::span<const table::FetchedRows> rows, int64_t fence) override;
   Ticket put(std::span<const table::PutRows> rows, int64_t step) override;
-  Ticket cut(int64_t step) override;
+  Ticket cut(int64_t step, std::span<const table::PutRows> changed) override;
   void poll(std::vector<Answer>& answers) override;
   void set_wake(std::function<void()> wake) override;
 
+  Status record(int64_t step, std::span<const std::byte> bytes) override;
+
+  /// Of a term that does not begin anew: all rows as it begins.
+  std::shared_ptr<table::RowSnapshot> image_of_begin();
   /// One message to a server, and its answer.
   Result<Message> ask(int server, Message message);
 

@@ -58,13 +58,10 @@ class RowClient final : public table::RowHome {
 
   Ticket fetch(std::span<const table::FetchedRows> rows, int64_t fence) override;
   Ticket put(std::span<const table::PutRows> rows, int64_t step) override;
-  Ticket cut(int64_t step) override { return cut(step, {}); }
+  /// `changed` travels behind everything that is called before it is sent.
+  Ticket cut(int64_t step, std::span<const table::PutRows> changed) override;
   void poll(std::vector<Answer>& answers) override;
   void set_wake(std::function<void()> wake) override { wake_ = std::move(wake); }
-
-  /// The same, of which `changed` are rows that this writer has changed and not put, as they are
-  /// after `step`. They travel behind everything that is called before they are sent.
-  Ticket cut(int64_t step, std::span<const table::PutRows> changed);
 
   /// Other calls have numbers of their own, and replies.
   struct Reply {

@@ -17,6 +17,7 @@
 #include "run/checkpoint/checkpoint_saver.h"
 #include "run/gpu/gpu_memory.h"
 #include "run/gpu/gpu_run.h"
+#include "run/lookahead/row_commits.h"
 #include "run/lookahead/run_cache.h"
 #include "run/placement/run_placement.h"
 #include "run/placement/run_replanning.h"
@@ -90,6 +91,7 @@ class RankNeed {
                                             run_.schema.has_group));
     }
     CheckpointSaver::need(run_, rank_, model_.parameter_count(), load_.states, ledger_);
+    RowCommits::need(run_, rank_, model_.parameter_count(), load_.states, ledger_);
     if (replans(run_)) replanning_need(run_, rank_, ledger_);
   }
 

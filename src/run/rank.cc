@@ -50,13 +50,14 @@ Result<std::unique_ptr<preprocess::Preprocessor>> make_preprocessor(const Resolv
 /// On the CPU.
 Result<std::unique_ptr<store::EmbeddingStore>> make_store(const ResolvedRun& run, Way way,
                                                           Communicator& communicator,
-                                                          ThreadPool& pool, Files& files) {
+                                                          ThreadPool& pool, Files& files,
+                                                          HomeStart& start) {
   const auto seed = static_cast<uint64_t>(run.options.train.seed);
   if (way == Way::plain || run.options.embedding.store == StoreKind::plain) {
     RECMILL_ASSIGN_OR_RETURN(auto plain, store::PlainStore::create(run.spec, seed, pool));
     return std::unique_ptr<store::EmbeddingStore>(std::move(plain));
   }
-  if (has_cache(run)) return make_cached_store(run, communicator, pool, files);
+  if (has_cache(run)) return make_cached_store(run, communicator, pool, files, start);
   RECMILL_ASSIGN_OR_RETURN(auto kernels, choose_kernels(run, files));
   if (run.options.embedding.store == StoreKind::placed) {
     RECMILL_CHECK(run.placed != nullptr, run.options.name);
@@ -173,9 +174,11 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
   if (has_rows_on_gpu(options, way)) {
     RECMILL_ASSIGN_OR_RETURN(auto of_gpu, make_gpu_store(run, gpu, communicator, pool, files));
     rank.store = std::move(of_gpu.store);
+    rank.home = std::move(of_gpu.home);
     cache_on_gpu = of_gpu.cache;
   } else {
-    RECMILL_ASSIGN_OR_RETURN(rank.store, make_store(run, way, communicator, pool, files));
+    RECMILL_ASSIGN_OR_RETURN(rank.store,
+                             make_store(run, way, communicator, pool, files, rank.home));
   }
   RECMILL_ASSIGN_OR_RETURN(rank.preprocessor, make_preprocessor(run, way, gpu, pool));
   const bool on_gpu = way == Way::engine && layers_are_on_gpu(options);

@@ -14,6 +14,7 @@
 #include "model/model.h"
 #include "preprocess/run/preprocessor.h"
 #include "reader/reader.h"
+#include "run/lookahead/home_start.h"
 #include "run/resolved_run.h"
 #include "step/data/data_stage.h"
 #include "step/learning_rate.h"
@@ -33,6 +34,7 @@ struct Rank {
   std::unique_ptr<reader::Reader> eval_rows;  // null: the data names no evaluation rows
   std::unique_ptr<preprocess::Preprocessor> preprocessor;
   std::unique_ptr<store::EmbeddingStore> store;
+  HomeStart home;  // of a store with a cache
   std::unique_ptr<model::Model> model;
   std::unique_ptr<model::GpuLayers> layers;  // null: the CPU's
   std::unique_ptr<DenseOptimizer> dense_optimizer;

@@ -31,6 +31,9 @@ struct ResolvedRun {
   std::shared_ptr<const PlacementPlan> plan = nullptr;
   std::shared_ptr<const table::PlacedTables> placed = nullptr;  // the same, ready
   std::string plan_text = {};                                   // checksums of the plan, by line
+  // Of an earlier start, where the run is resumed and its rows are at servers:
+  std::string home_run = {};       // as the servers know it; empty: it is a new one there
+  int64_t newest_checkpoint = -1;  // its iteration; -1: there is none
 
   BatchSchedule schedule(int rank) const;
   /// Ranks that the run can have: as many as it has slices, and one where its store is the plain

@@ -252,7 +252,7 @@ void JobWatch::say_restart(size_t unit, int count_before) {
   std::string line;
   if (role.kind == RoleKind::ranks) {
     line = fmt::format("{} with {} rank{}{}",
-                       has_begun_ ? "goes on from the newest checkpoint" : "starts again", of.count,
+                       has_begun_ ? "goes on from what was saved last," : "starts again", of.count,
                        of.count == 1 ? "" : "s",
                        of.count == count_before ? "" : fmt::format(" instead of {}", count_before));
   } else if (role.restart == Restart::alone || role.count == 1) {

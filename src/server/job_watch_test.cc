@@ -87,7 +87,7 @@ TEST_F(JobWatchTest, a_lost_rank_ends_the_ranks_alone_and_they_go_on_when_they_a
   job_.gone(3);
   EXPECT_THAT(step(3.0), ElementsAre("start 3"));
   EXPECT_THAT(lines_,
-              ElementsAre("goes on from the newest checkpoint with 2 ranks, restart 1 of 10"));
+              ElementsAre("goes on from what was saved last, with 2 ranks, restart 1 of 10"));
   EXPECT_THAT(job_.words(3),
               ElementsAre("train", "a.toml", "--set", "at=h:4000,h:4001", "--resume"));
 }

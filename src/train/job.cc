@@ -17,11 +17,13 @@
 #include "reader/synthetic/planted_figures.h"
 #include "run/checkpoint/checkpoint_saver.h"
 #include "run/checkpoint/restore_checkpoint.h"
+#include "run/checkpoint/saved_state.h"
 #include "run/chosen_kernels.h"
 #include "run/drift_warning.h"
 #include "run/fit_columns.h"
 #include "run/gpu/gpu_run.h"
 #include "run/handshake.h"
+#include "run/lookahead/row_commits.h"
 #include "run/lookahead/run_cache.h"
 #include "run/memory.h"
 #include "run/no_better_than_guessing.h"
@@ -154,8 +156,26 @@ bool is_there(const Training& training, int64_t step) {
       .ok();
 }
 
+/// What is not kept, or no longer there, is not to be beaten.
+LoopState without_lost_best(const Training& training, LoopState state) {
+  if (!training.run.options.train.checkpoint.keep_best ||
+      (state.best && !is_there(training, state.best->iteration)))
+    state.best.reset();
+  return state;
+}
+
+/// From the last commit at the servers, where the rows begin there.
+Result<LoopState> committed_state(const Training& training, Rank& rank) {
+  RECMILL_ASSIGN_OR_RETURN(const auto packed, PackedState::open(rank.home.record, kCommit));
+  RECMILL_ASSIGN_OR_RETURN(
+      LoopState state, restore_state(training.run, rank, *packed.reader, /*for_training=*/true));
+  rank.home.record = {};
+  return without_lost_best(training, std::move(state));
+}
+
 Result<LoopState> starting_state(const Training& training, Rank& rank) {
   if (training.request.existing != ExistingRun::resume) return LoopState{};
+  if (!rank.home.record.empty()) return committed_state(training, rank);
   Files& files = training.setting.files;
   RECMILL_ASSIGN_OR_RETURN(const auto newest,
                            checkpoint::open_newest(files, training.folder.checkpoints()));
@@ -163,11 +183,7 @@ Result<LoopState> starting_state(const Training& training, Rank& rank) {
   if (newest.reader == nullptr) return LoopState{};
   RECMILL_ASSIGN_OR_RETURN(LoopState state, restore_checkpoint(training.run, rank, *newest.reader,
                                                                /*for_training=*/true));
-  // What is not kept, or no longer there, is not to be beaten.
-  if (!training.run.options.train.checkpoint.keep_best ||
-      (state.best && !is_there(training, state.best->iteration)))
-    state.best.reset();
-  return state;
+  return without_lost_best(training, std::move(state));
 }
 
 // What the start is, for all ranks to agree on.
@@ -236,6 +252,16 @@ void say_where_layers_are(const RunOptions& options) {
         "GPU; false has the GPU compute them, which is faster");
 }
 
+// What servers may have of an earlier start.
+Status find_earlier_rows(ResolvedRun& run, const TrainingRequest& request, const RunFolder& folder,
+                         Files& files) {
+  if (!has_servers(run) || request.existing != ExistingRun::resume) return {};
+  RECMILL_ASSIGN_OR_RETURN(run.home_run, folder.home_run());
+  RECMILL_ASSIGN_OR_RETURN(const auto newest, checkpoint::open_newest(files, folder.checkpoints()));
+  if (newest.reader != nullptr) run.newest_checkpoint = newest.reader->step();
+  return {};
+}
+
 // What operations on dense columns need of the training rows: of those that the checkpoint was
 // trained on where there is one.
 Status fit(ResolvedRun& run, const TrainingRequest& request, const JobSetting& setting,
@@ -289,6 +315,8 @@ Status train_rank(Training& training, Communicator& communicator) {
                            make_rank(run, Way::engine, communicator, training.pool, setting.files));
   RECMILL_RETURN_IF_ERROR(check_evaluation_rows(rank));
   RECMILL_RETURN_IF_ERROR(begin_folder(training, communicator));
+  if (communicator.rank() == 0 && rank.home.home != nullptr)
+    RECMILL_RETURN_IF_ERROR(training.folder.keep_home_run(rank.home.run));
   RECMILL_ASSIGN_OR_RETURN(const LoopState start, starting_state(training, rank));
   RECMILL_RETURN_IF_ERROR(same_everywhere("newest checkpoint", start_text(start), communicator));
   std::optional<RunLog> log;
@@ -308,10 +336,12 @@ Status train_rank(Training& training, Communicator& communicator) {
                            make_replanner(run, rank, communicator, training.pool, setting.files,
                                           log ? &*log : nullptr, start.position.iteration));
   DriftWarning drift(run, *rank.store, setting.files, /*watches=*/communicator.rank() == 0);
+  const auto commits = RowCommits::make(run, rank, communicator);
   LoopSetting loop_setting{.log = log ? &*log : nullptr,
                            .interrupted = setting.interrupted,
                            .saver = saver,
-                           .hooks = {&drift}};
+                           .hooks = {&drift},
+                           .commits = commits.get()};
   if (replanner != nullptr) loop_setting.hooks.push_back(replanner.get());
   TrainingLoop loop(run, rank, communicator, loop_setting, start);
   RECMILL_ASSIGN_OR_RETURN(const LoopOutcome outcome, loop.run());
@@ -377,6 +407,7 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
   if (world.has_first_rank()) say_doubts(run, setting.files);
   const RunFolder folder(setting.files, options.train.runs + "/" + options.name);
   RECMILL_RETURN_IF_ERROR(fit(run, request, setting, folder));
+  RECMILL_RETURN_IF_ERROR(find_earlier_rows(run, request, folder, setting.files));
   const auto pool = make_pool(run.threads);
   CheckpointPublisher publisher(setting.files, folder.checkpoints(), run.ranks,
                                 options.train.checkpoint.keep);

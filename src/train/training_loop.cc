@@ -65,6 +65,7 @@ Result<LoopOutcome> TrainingLoop::go_through(DataStage& stage) {
   const bool saves = run_.options.train.checkpoint.at_end || outcome_.ending == Ending::interrupted;
   if (saves && saved_iteration_ != state_.position.iteration) RECMILL_RETURN_IF_ERROR(save());
   RECMILL_RETURN_IF_ERROR(setting_.saver.wait());
+  if (setting_.commits != nullptr) RECMILL_RETURN_IF_ERROR(setting_.commits->wait());
   rank_.trainer->stages().enter(Stage::data);
   outcome_.state = state_;
   outcome_.state.window = window_.contents();
@@ -118,6 +119,9 @@ Status TrainingLoop::train(const RankBatch& batch) {
   for (size_t h = 0; h < setting_.hooks.size(); ++h)
     RECMILL_RETURN_IF_ERROR(setting_.hooks[h]->adopt(agreed_[h + 1], state_.position.iteration));
   stages.enter(Stage::checkpoint);
+  if (setting_.commits != nullptr)
+    RECMILL_RETURN_IF_ERROR(
+        setting_.commits->adopt(agreed_.back(), [this] { return whole_state(); }));
   RECMILL_RETURN_IF_ERROR(setting_.saver.advance());
   const int64_t every = options.checkpoint.every;
   if (every > 0 && batch.after.iteration % every == 0) {
@@ -126,11 +130,17 @@ Status TrainingLoop::train(const RankBatch& batch) {
   return {};
 }
 
-Status TrainingLoop::save(SavedAs as) {
-  rank_.trainer->stages().clock().disturb();
+LoopState TrainingLoop::whole_state() const {
   LoopState state = state_;
   state.window = window_.contents();
+  return state;
+}
+
+Status TrainingLoop::save(SavedAs as) {
+  rank_.trainer->stages().clock().disturb();
+  const LoopState state = whole_state();
   saved_iteration_ = state.position.iteration;
+  if (setting_.commits != nullptr) RECMILL_RETURN_IF_ERROR(setting_.commits->commit(state));
   return setting_.saver.save(state, as);
 }
 
@@ -160,13 +170,15 @@ Status TrainingLoop::make_way_for_means() {
 
 // Rank 0 decides and tells the others, so that all leave, and change, after the same iteration.
 Status TrainingLoop::agree(bool stop) {
-  agreed_.assign(1 + setting_.hooks.size(), 0);
+  agreed_.assign(2 + setting_.hooks.size(), 0);
   if (communicator_.rank() == 0) {
     agreed_[0] = stop ? 1 : 0;
     for (size_t h = 0; h < setting_.hooks.size(); ++h) {
       RECMILL_ASSIGN_OR_RETURN(agreed_[h + 1],
                                setting_.hooks[h]->propose(state_.position.iteration));
     }
+    if (setting_.commits != nullptr)
+      agreed_.back() = setting_.commits->propose(state_.position.iteration);
   }
   if (communicator_.ranks() == 1) return {};
   return communicator_.broadcast(std::as_writable_bytes(std::span(agreed_)), 0);

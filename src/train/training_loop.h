@@ -13,6 +13,7 @@
 #include "comm/communicator.h"
 #include "run/checkpoint/checkpoint_saver.h"
 #include "run/folder/run_log.h"
+#include "run/lookahead/row_commits.h"
 #include "run/rank.h"
 #include "step/loop_hook.h"
 #include "step/loop_state.h"
@@ -37,6 +38,7 @@ struct LoopSetting {
   const std::atomic<bool>* interrupted = nullptr;  // read by rank 0
   CheckpointSaver& saver;
   std::vector<LoopHook*> hooks = {};  // the same on every rank
+  RowCommits* commits = nullptr;      // null: there are none
 };
 
 class TrainingLoop {
@@ -56,6 +58,7 @@ class TrainingLoop {
   Status finish_evaluation();
   Status keep_best();
   Status report(const RankBatch& batch, double learning_rate_scale);
+  LoopState whole_state() const;
   Status save(SavedAs as = SavedAs::in_turn);
   Status make_way(const RankBatch& batch);
   Status make_way_for_means();
@@ -68,8 +71,9 @@ class TrainingLoop {
   LoopState state_;
   LoopOutcome outcome_;
   bool stop_ = false;
-  std::vector<int64_t> agreed_;  // what rank 0 tells after an iteration: to stop; of each hook
-  bool is_best_ = false;         // the evaluation that has just ended
+  // What rank 0 tells after an iteration: to stop; of each hook; of commits.
+  std::vector<int64_t> agreed_;
+  bool is_best_ = false;  // the evaluation that has just ended
   int64_t saved_iteration_ = -1;
   Scores scores_;
   metrics::SampleWindow window_;       // rank 0: samples scored before their update

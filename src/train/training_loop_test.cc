@@ -72,8 +72,7 @@ Seen run_with_hooks(int ranks, int64_t fails_at) {
   Seen seen;
   std::mutex mutex;
   seen.status = run_ranks(ranks, [&](Communicator& communicator) -> Status {
-    RECMILL_ASSIGN_OR_RETURN(Rank rank,
-                             make_rank(*run, Way::engine, communicator, *pool, files));
+    RECMILL_ASSIGN_OR_RETURN(Rank rank, make_rank(*run, Way::engine, communicator, *pool, files));
     CheckpointSaver saver(*run, rank, communicator, publisher);
     RecordingHook first({{3, 5}}, -1), second({{1, 7}, {3, 9}}, fails_at);
     const LoopSetting setting{.saver = saver, .hooks = {&first, &second}};

@@ -30,7 +30,9 @@ class PatientHome final : public table::RowHome {
   Ticket put(std::span<const table::PutRows> rows, int64_t step) override {
     return home_.put(rows, step);
   }
-  Ticket cut(int64_t step) override { return home_.cut(step); }
+  Ticket cut(int64_t step, std::span<const table::PutRows> changed) override {
+    return home_.cut(step, changed);
+  }
   void poll(std::vector<Answer>& answers) override {
     const size_t before = answers.size();
     home_.poll(answers);

@@ -71,9 +71,9 @@ class PumpedHome final : public table::RowHome {
     std::lock_guard lock(of_.mutex);
     return client_->put(rows, step);
   }
-  Ticket cut(int64_t step) override {
+  Ticket cut(int64_t step, std::span<const table::PutRows> changed) override {
     std::lock_guard lock(of_.mutex);
-    return client_->cut(step);
+    return client_->cut(step, changed);
   }
   void poll(std::vector<Answer>& answers) override {
     std::lock_guard lock(of_.mutex);

@@ -11,6 +11,7 @@
 #include "base/json/json.h"
 #include "checkpoint/folder.h"
 #include "run/checkpoint/checkpoint_entries.h"
+#include "run/checkpoint/saved_state.h"
 #include "run/placement/run_placement.h"
 #include "step/metrics/sample_window.h"
 #include "table/table_snapshots.h"
@@ -18,32 +19,21 @@
 namespace recmill::train {
 namespace {
 
-using checkpoint::ElementType;
 using checkpoint::PartContents;
 using checkpoint::PartWriter;
 
 constexpr int64_t kKeptBytes = int64_t{512} << 20;  // over all ranks
-constexpr int64_t kIdsAtOnce = 65536;
 
 /// What a rank saves, as after one iteration, whatever training does meanwhile.
 struct Taken {
   std::unique_ptr<store::RowSnapshot> rows;
-  // Of rank 0 alone:
-  bool first_rank = false;
-  std::vector<float> parameters;
-  std::vector<DenseOptimizer::State> dense_state;
-  LoopState state;
+  std::optional<SavedState> state;  // of rank 0 alone
 };
 
 Taken take(Rank& rank, const Communicator& communicator, const LoopState& state) {
   Taken taken;
   taken.rows = rank.store->snapshot(CheckpointSaver::kept_bytes(communicator.ranks()));
-  taken.first_rank = communicator.rank() == 0;
-  if (!taken.first_rank) return taken;
-  const std::span<const float> parameters = rank.trainer->parameters();
-  taken.parameters.assign(parameters.begin(), parameters.end());
-  taken.dense_state = rank.dense_optimizer->state();
-  taken.state = state;
+  if (communicator.rank() == 0) taken.state = take_state(rank, state);
   return taken;
 }
 
@@ -75,67 +65,11 @@ Status add_rows(const ModelSpec& spec, const store::RowBlock& block, PartWriter&
   return {};
 }
 
-Status add_layers(const model::Model& model, const Taken& taken, PartWriter& part) {
-  for (const model::ParameterSpec& parameter : model.parameters()) {
-    const auto slice = [&](const std::vector<float>& flat) {
-      return std::as_bytes(std::span(flat).subspan(parameter.offset, parameter.size()));
-    };
-    RECMILL_RETURN_IF_ERROR(
-        part.add(layer_entry("dense/" + parameter.name, parameter), slice(taken.parameters)));
-    for (const DenseOptimizer::State& state : taken.dense_state) {
-      RECMILL_RETURN_IF_ERROR(
-          part.add(layer_entry("dense_state/" + parameter.name + "/" + state.name, parameter),
-                   slice(state.values)));
-    }
-  }
-  return {};
-}
-
-// A version's entries are the first ones, which never change.
-Status add_dictionaries(const ResolvedRun& run, const preprocess::Preprocessor& preprocessor,
-                        const preprocess::DictionaryVersions& versions, PartWriter& part) {
-  std::vector<uint64_t> ids;
-  const auto lists = preprocess::dictionary_lists(run.graph);
-  for (size_t d = 0; d < lists.size(); ++d) {
-    const int64_t entries = versions.empty() ? 0 : versions[d];
-    const checkpoint::EntrySpec entry{lists[d], ElementType::uint64, {entries}};
-    RECMILL_RETURN_IF_ERROR(part.add(entry, {}));
-    for (int64_t first = 0; first < entries; first += kIdsAtOnce) {
-      ids.resize(std::min(kIdsAtOnce, entries - first));
-      preprocessor.read_dictionary(static_cast<int>(d), first, ids);
-      RECMILL_RETURN_IF_ERROR(part.add(entry, first, std::as_bytes(std::span(ids))));
-    }
-  }
-  return {};
-}
-
-Status add_window(const metrics::WindowContents& window, PartWriter& part) {
-  const auto add_column = [&]<typename T>(const char* name, ElementType type,
-                                          const std::vector<T>& values) {
-    return part.add({name, type, {static_cast<int64_t>(values.size())}},
-                    std::as_bytes(std::span(values)));
-  };
-  std::vector<float> probabilities;  // for readers from before there were logits
-  for (const double logit : window.logits)
-    probabilities.push_back(static_cast<float>(metrics::probability_of(logit)));
-  RECMILL_RETURN_IF_ERROR(add_column("metric/window/logit", ElementType::float64, window.logits));
-  RECMILL_RETURN_IF_ERROR(
-      add_column("metric/window/probability", ElementType::float32, probabilities));
-  RECMILL_RETURN_IF_ERROR(add_column("metric/window/label", ElementType::float32, window.labels));
-  RECMILL_RETURN_IF_ERROR(add_column("metric/window/weight", ElementType::float32, window.weights));
-  return add_column("metric/window/group", ElementType::uint64, window.groups);
-}
-
 Result<PartContents> write_part(const ResolvedRun& run, const Rank& rank, Taken taken,
                                 PartWriter& part) {
   RECMILL_RETURN_IF_ERROR(taken.rows->read(
       [&](const store::RowBlock& block) { return add_rows(run.spec, block, part); }));
-  if (taken.first_rank) {
-    RECMILL_RETURN_IF_ERROR(add_layers(*rank.model, taken, part));
-    RECMILL_RETURN_IF_ERROR(add_window(taken.state.window, part));
-    RECMILL_RETURN_IF_ERROR(
-        add_dictionaries(run, *rank.preprocessor, taken.state.dictionaries, part));
-  }
+  if (taken.state) RECMILL_RETURN_IF_ERROR(add_state(run, rank, *taken.state, part));
   return part.finish();
 }
 

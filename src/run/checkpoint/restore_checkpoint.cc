@@ -300,6 +300,11 @@ Result<LoopState> restore_checkpoint(const ResolvedRun& run, Rank& rank, checkpo
   for (size_t t = 0; t < run.spec.tables.size(); ++t) {
     RECMILL_RETURN_IF_ERROR(restore_table(run, rank, reader, static_cast<int>(t), for_training));
   }
+  return restore_state(run, rank, reader, for_training);
+}
+
+Result<LoopState> restore_state(const ResolvedRun& run, Rank& rank, checkpoint::Reader& reader,
+                                bool for_training) {
   RECMILL_RETURN_IF_ERROR(restore_layers(rank, reader, for_training));
   LoopState state;
   RECMILL_RETURN_IF_ERROR(read_state(reader.properties(), state).at(reader.path()));

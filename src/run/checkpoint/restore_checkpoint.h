@@ -28,4 +28,8 @@ Result<metrics::WindowContents> read_window(checkpoint::Reader& reader);
 Result<LoopState> restore_checkpoint(const ResolvedRun& run, Rank& rank, checkpoint::Reader& reader,
                                      bool for_training);
 
+/// After check_origin(): the same of all but rows, which are at a home already.
+Result<LoopState> restore_state(const ResolvedRun& run, Rank& rank, checkpoint::Reader& reader,
+                                bool for_training);
+
 }  // namespace recmill::train

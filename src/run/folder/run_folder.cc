@@ -39,7 +39,8 @@ Status RunFolder::create(ExistingRun existing, const std::string& text) const {
 // The name of the run may be that of a folder with other things in it.
 Status RunFolder::remove() const {
   if (!files_->exists(config())) return {};  // no run
-  for (const std::string& path : {summary(), metrics(), events(), checkpoints(), config()}) {
+  for (const std::string& path :
+       {summary(), metrics(), events(), checkpoints(), home(), config()}) {
     if (files_->exists(path)) RECMILL_RETURN_IF_ERROR(files_->remove(path));
   }
   RECMILL_ASSIGN_OR_RETURN(const auto left, files_->list(path_));
@@ -53,6 +54,20 @@ Status RunFolder::remove_if_nothing_was_done() const {
   }
   RECMILL_ASSIGN_OR_RETURN(const auto saved, files_->list(checkpoints()));
   return saved.empty() ? remove() : Status();
+}
+
+Result<std::string> RunFolder::home_run() const {
+  if (!files_->exists(home())) return std::string();
+  RECMILL_ASSIGN_OR_RETURN(const std::string text, read_text(*files_, home()));
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("run") || !json["run"].is_string())
+    return Status::Failed(
+        home() + ": says no run; delete it, and training goes on from the newest checkpoint");
+  return json["run"].get<std::string>();
+}
+
+Status RunFolder::keep_home_run(const std::string& run) const {
+  return write_atomically(*files_, home(), Json{{"run", run}}.dump() + "\n");
 }
 
 Status RunFolder::write_summary(const Json& figures) const {

@@ -4,6 +4,7 @@
 //                    `recmill train` takes it as it is
 //   metrics.jsonl    one JSON object a line, as training went
 //   events/          the same for TensorBoard
+//   home.json        as which run servers know its rows, where these are at servers
 //   checkpoints/     step-N/, the newest ones (docs/formats/checkpoint.md)
 //   summary.json     final metrics, samples a second, commit
 //   lock             while a job writes to it
@@ -62,6 +63,10 @@ class RunFolder {
   std::string events() const { return path_ + "/events"; }
   std::string metrics() const { return path_ + "/metrics.jsonl"; }
 
+  /// As which run servers know the rows of this one; empty: as none.
+  Result<std::string> home_run() const;
+  Status keep_home_run(const std::string& run) const;
+
   Status write_summary(const Json& figures) const;
 
   /// Deletes the run, if it failed before it left a line of metrics or a checkpoint, so that the
@@ -70,6 +75,7 @@ class RunFolder {
 
  private:
   std::string config() const { return path_ + "/config.toml"; }
+  std::string home() const { return path_ + "/home.json"; }
   std::string summary() const { return path_ + "/summary.json"; }
   Status remove() const;
   Files* files_;

@@ -84,13 +84,13 @@ Result<std::unique_ptr<store::EmbeddingStore>> of_ranks(const ResolvedRun& run, 
                                                         const store::GpuStoreKernels& kernels,
                                                         std::span<const GpuMemory> rows,
                                                         Communicator& communicator,
-                                                        ThreadPool& pool, Files& files) {
+                                                        ThreadPool& pool, Files& files,
+                                                        HomeStart& start) {
   const auto seed = static_cast<uint64_t>(run.options.train.seed);
   if (run.options.embedding.store == StoreKind::cached) {
-    RECMILL_ASSIGN_OR_RETURN(auto home, make_row_home(run, communicator, pool, files));
+    RECMILL_ASSIGN_OR_RETURN(auto home, make_row_home(run, communicator, pool, files, start));
     RECMILL_ASSIGN_OR_RETURN(
-        auto store,
-        store::CachedGpuStore::create(run.spec, seed, std::move(home), of.gpu, kernels, pool));
+        auto store, store::CachedGpuStore::create(run.spec, seed, home, of.gpu, kernels, pool));
     return std::unique_ptr<store::EmbeddingStore>(std::move(store));
   }
   if (communicator.ranks() == 1) {
@@ -117,10 +117,11 @@ Result<GpuRunStore> make_gpu_store(const ResolvedRun& run, const RankGpu& of,
   kernels.compile = of.compile;
   RECMILL_ASSIGN_OR_RETURN(const GpuPlan plan,
                            place_rows(run, of.place, kernels, *of.gpu, communicator));
-  auto store = of_ranks(run, of, kernels, plan.rows, communicator, pool, files);
+  HomeStart home;
+  auto store = of_ranks(run, of, kernels, plan.rows, communicator, pool, files, home);
   if (!store.ok())
     return store.status().at("device = \"" + std::string(name_of(run.options.device)) + "\"");
-  return GpuRunStore{*std::move(store), plan.cache};
+  return GpuRunStore{*std::move(store), std::move(home), plan.cache};
 }
 
 }  // namespace recmill::train

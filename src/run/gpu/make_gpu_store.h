@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "device/thread_pool.h"
 #include "run/gpu/gpu_run.h"
+#include "run/lookahead/home_start.h"
 #include "run/resolved_run.h"
 #include "store/embedding_store.h"
 
@@ -17,6 +18,7 @@ namespace recmill::train {
 /// A run's store, and what it leaves to its cache.
 struct GpuRunStore {
   std::unique_ptr<store::EmbeddingStore> store;
+  HomeStart home = {};
   int64_t cache = 0;  // bytes of the GPU's memory that slots may take, of the cached store
 };
 

@@ -4,15 +4,25 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include "base/clock.h"
+#include "base/json/json.h"
+#include "base/log.h"
 #include "base/split_mix.h"
 #include "remote/flight/flight_library.h"
+#include "remote/guest.h"
 #include "remote/remote_home.h"
 #include "remote/secret.h"
+#include "run/checkpoint/restore_checkpoint.h"
+#include "run/checkpoint/saved_state.h"
+#include "run/lookahead/row_commits.h"
 #include "run/lookahead/run_cache.h"
 #include "store/cached/ranks/home_ranks.h"
 #include "store/tables/table_rows.h"
@@ -21,6 +31,7 @@
 namespace recmill::train {
 namespace {
 
+using remote::MessageKind;
 using remote::RemoteHome;
 
 /// What rank 0 says to all.
@@ -39,16 +50,116 @@ std::string new_run(const ResolvedRun& run) {
   return fmt::format("{}-{:012x}", run.options.name, number >> 16);
 }
 
-Result<std::shared_ptr<table::RowHome>> connect(const remote::RowClientOptions& options,
-                                                const remote::StreamSecurity& security) {
-  RECMILL_ASSIGN_OR_RETURN(remote::Transport * transport, remote::flight_transport());
-  auto home = std::make_shared<RemoteHome>(options, *transport, security);
-  RECMILL_RETURN_IF_ERROR(home->wait_until_begun());
-  return std::shared_ptr<table::RowHome>(std::move(home));
-}
+/// Where a start of the run begins: what rank 0 finds at the servers and tells all.
+struct Beginning {
+  std::string run;
+  int64_t term = 1;
+  int64_t step = table::RowHome::kNoFence;
+  bool fresh = true;
 
-Result<std::shared_ptr<table::RowHome>> make_remote_home(const ResolvedRun& run,
-                                                         Communicator& communicator, Files& files) {
+  std::string text() const {
+    return Json{{"run", run}, {"term", term}, {"step", step}, {"fresh", fresh}}.dump();
+  }
+  static Beginning of(const std::string& text) {
+    const Json json = Json::parse(text);
+    return {json["run"], json["term"], json["step"], json["fresh"]};
+  }
+};
+
+/// Connects this rank of a run to its servers.
+class Connecting {
+ public:
+  Connecting(const ResolvedRun& run, Communicator& communicator, remote::Transport& transport,
+             remote::StreamSecurity security)
+      : run_(run),
+        communicator_(communicator),
+        transport_(transport),
+        security_(std::move(security)) {}
+
+  Result<std::shared_ptr<RemoteHome>> connect(Beginning& at) const {
+    if (communicator_.rank() > 0) return connect_to(at);
+    RECMILL_ASSIGN_OR_RETURN(at, find());
+    auto home = connect_to(at);
+    if (home.ok() || at.fresh) return home;
+    log_warning(kCommit + std::string(" cannot be gone on from: ") + home.status().message());
+    at.step = table::RowHome::kNoFence;
+    at.fresh = true;
+    ++at.term;
+    return connect_to(at);
+  }
+
+ private:
+  const std::vector<std::string>& servers() const { return run_.options.lookahead.servers; }
+
+  /// The last commit of an earlier start, where all servers still have that run and no checkpoint
+  /// is newer.
+  Result<Beginning> find() const {
+    Beginning at{run_.home_run.empty() ? new_run(run_) : run_.home_run};
+    if (run_.home_run.empty()) return at;
+    bool all_have_it = true;
+    for (const std::string& server : servers()) {
+      RECMILL_ASSIGN_OR_RETURN(const auto answer, ask(server, {MessageKind::status}));
+      const Json status = Json::parse(answer.body.text(), nullptr, /*allow_exceptions=*/false);
+      const bool has_it = status.is_object() && status.value("run", "") == at.run;
+      if (!has_it)
+        log_info("server " + server +
+                 " no longer has rows of this run, which goes on from the newest checkpoint");
+      all_have_it &= has_it;
+      if (has_it) at.term = std::max(at.term, status.value("term", int64_t{0}) + 1);
+    }
+    if (!all_have_it) return at;
+    RECMILL_ASSIGN_OR_RETURN(const auto recorded, ask(servers()[0], {MessageKind::recorded}));
+    if (recorded.step < 0) return at;
+    RECMILL_ASSIGN_OR_RETURN(const auto state, PackedState::open(recorded.body.view(), kCommit));
+    RECMILL_RETURN_IF_ERROR(check_origin(run_, *state.reader, /*for_training=*/true));
+    if (state.reader->step() < run_.newest_checkpoint) return at;
+    at.step = recorded.step;
+    at.fresh = false;
+    return at;
+  }
+
+  /// A server may have only just been started.
+  Result<remote::Message> ask(const std::string& server, const remote::Message& question) const {
+    const double deadline = run_.options.lookahead.deadline;
+    const Stopwatch watch;
+    while (true) {
+      auto answer = remote::ask_as_guest(server, question, transport_, security_, deadline);
+      if (answer.ok() || watch.seconds() >= deadline ||
+          answer.status().code() == Status::Code::bad_request) {
+        if (!answer.ok()) return answer.status().at("lookahead.servers");
+        return answer;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  }
+
+  Result<std::shared_ptr<RemoteHome>> connect_to(const Beginning& at) const {
+    remote::RowClientOptions options;
+    options.greeting.run = at.run;
+    options.greeting.term = at.term;
+    options.greeting.fresh = at.fresh;
+    options.begin = at.step;
+    options.greeting.ranks = communicator_.ranks();
+    options.greeting.servers = static_cast<int>(servers().size());
+    options.greeting.deadline = run_.options.lookahead.deadline;
+    options.greeting.seed = static_cast<uint64_t>(run_.options.train.seed);
+    options.greeting.tables = run_.spec.tables;
+    options.rank = options.image_share = communicator_.rank();
+    options.image_shares = communicator_.ranks();
+    options.addresses = servers();
+    auto home = std::make_shared<RemoteHome>(options, transport_, security_);
+    RECMILL_RETURN_IF_ERROR(home->wait_until_begun().at("lookahead.servers"));
+    return home;
+  }
+
+  const ResolvedRun& run_;
+  Communicator& communicator_;
+  remote::Transport& transport_;
+  const remote::StreamSecurity security_;
+};
+
+Result<store::CacheHomeRows> make_remote_home(const ResolvedRun& run, Communicator& communicator,
+                                              Files& files, HomeStart& start) {
   const LookaheadOptions& of = run.options.lookahead;
   remote::StreamSecurity security;
   RECMILL_ASSIGN_OR_RETURN(security.token,
@@ -56,38 +167,45 @@ Result<std::shared_ptr<table::RowHome>> make_remote_home(const ResolvedRun& run,
   RECMILL_ASSIGN_OR_RETURN(security.tls_roots,
                            remote::read_secret("lookahead.tls_ca", of.tls_ca, files));
   security.tls = !of.tls_ca.empty();
-  remote::RowClientOptions options;
-  RECMILL_ASSIGN_OR_RETURN(options.greeting.run, text_of_rank_0(new_run(run), communicator));
-  options.greeting.ranks = communicator.ranks();
-  options.greeting.servers = static_cast<int>(of.servers.size());
-  options.greeting.deadline = of.deadline;
-  options.greeting.seed = static_cast<uint64_t>(run.options.train.seed);
-  options.greeting.tables = run.spec.tables;
-  options.rank = options.image_share = communicator.rank();
-  options.image_shares = communicator.ranks();
-  options.addresses = of.servers;
+  RECMILL_ASSIGN_OR_RETURN(remote::Transport * transport, remote::flight_transport());
+  const Connecting connecting(run, communicator, *transport, std::move(security));
   // Rank 0 opens the run at all servers before the others greet.
-  Result<std::shared_ptr<table::RowHome>> home = std::shared_ptr<table::RowHome>();
-  if (communicator.rank() == 0) home = connect(options, security);
-  RECMILL_ASSIGN_OR_RETURN(const std::string failure,
-                           text_of_rank_0(home.status().message(), communicator));
-  if (!failure.empty()) return Status::Failed("lookahead.servers: " + failure);
-  if (communicator.rank() > 0) home = connect(options, security);
-  if (!home.ok()) return home.status().at("lookahead.servers");
-  return home;
+  Beginning at;
+  Result<std::shared_ptr<RemoteHome>> home = std::shared_ptr<RemoteHome>();
+  if (communicator.rank() == 0) home = connecting.connect(at);
+  const bool is_bad = home.status().code() == Status::Code::bad_request;
+  const std::string said =
+      home.ok() ? "+" + at.text() : (is_bad ? "!" : "-") + home.status().message();
+  RECMILL_ASSIGN_OR_RETURN(const std::string heard, text_of_rank_0(said, communicator));
+  if (heard[0] == '!') return Status::BadRequest(heard.substr(1));
+  if (heard[0] == '-') return Status::Failed(heard.substr(1));
+  at = Beginning::of(heard.substr(1));
+  if (communicator.rank() > 0) home = connecting.connect(at);
+  if (!home.ok()) return home.status();
+  start.run = at.run;
+  start.home = *home;
+  if (!at.fresh) {
+    start.image = (*home)->image_of_begin();
+    RECMILL_ASSIGN_OR_RETURN(const auto recorded, (*home)->ask(0, {MessageKind::recorded}));
+    const auto bytes = recorded.body.view();
+    start.record.assign(bytes.begin(), bytes.end());
+  }
+  store::CacheHomeRows rows(*std::move(home));
+  rows.begin = at.step;
+  rows.is_shared = true;
+  return rows;
 }
 
 }  // namespace
 
-Result<std::shared_ptr<table::RowHome>> make_row_home(const ResolvedRun& run,
-                                                      Communicator& communicator, ThreadPool& pool,
-                                                      Files& files) {
-  if (has_servers(run)) return make_remote_home(run, communicator, files);
+Result<store::CacheHomeRows> make_row_home(const ResolvedRun& run, Communicator& communicator,
+                                           ThreadPool& pool, Files& files, HomeStart& start) {
+  if (has_servers(run)) return make_remote_home(run, communicator, files, start);
   const store::HomeRanks homes(run.spec, communicator.ranks());
   RECMILL_ASSIGN_OR_RETURN(
       auto tables, store::create_tables(run.spec, static_cast<uint64_t>(run.options.train.seed),
                                         homes.shares(communicator.rank()), pool));
-  return table::make_embedded_home(std::move(tables), pool);
+  return store::CacheHomeRows(table::make_embedded_home(std::move(tables), pool));
 }
 
 }  // namespace recmill::train

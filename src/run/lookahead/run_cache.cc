@@ -34,19 +34,19 @@ bool has_servers(const ResolvedRun& run) {
 
 Result<std::unique_ptr<store::EmbeddingStore>> make_cached_store(const ResolvedRun& run,
                                                                  Communicator& communicator,
-                                                                 ThreadPool& pool, Files& files) {
+                                                                 ThreadPool& pool, Files& files,
+                                                                 HomeStart& start) {
   const auto seed = static_cast<uint64_t>(run.options.train.seed);
   RECMILL_ASSIGN_OR_RETURN(auto kernels, choose_kernels(run, files));
-  RECMILL_ASSIGN_OR_RETURN(auto home, make_row_home(run, communicator, pool, files));
+  RECMILL_ASSIGN_OR_RETURN(auto home, make_row_home(run, communicator, pool, files, start));
   if (communicator.ranks() > 1) {
     RECMILL_ASSIGN_OR_RETURN(
-        auto store, store::ShardedCachedStore::create(run.spec, seed, std::move(home), communicator,
-                                                      pool, {}, std::move(kernels)));
+        auto store, store::ShardedCachedStore::create(run.spec, seed, home, communicator, pool, {},
+                                                      std::move(kernels)));
     return std::unique_ptr<store::EmbeddingStore>(std::move(store));
   }
   return std::unique_ptr<store::EmbeddingStore>(std::make_unique<store::CachedStore>(
-      run.spec, seed, std::move(home), pool,
-      store::HostSlotStore::maker(seed, pool, std::move(kernels))));
+      run.spec, seed, home, pool, store::HostSlotStore::maker(seed, pool, std::move(kernels))));
 }
 
 namespace {
@@ -58,10 +58,12 @@ bool has_gpu(const ResolvedRun& run) {
 /// Of `ranks` ranks, with `free` bytes for all of them.
 lookahead::CacheOptions cache_options(const ResolvedRun& run, int64_t free, int ranks) {
   const LookaheadOptions& of = run.options.lookahead;
+  // A commit has changed rows twice more, on their way.
+  const int64_t parts = has_servers(run) ? 3 : 1;
   return {of.batches,
           of.prefetch,
           of.cache,
-          free / ranks,
+          free / ranks / parts,
           ranks,
           of.design,
           /*slots_apart=*/has_gpu(run)};
@@ -133,6 +135,9 @@ void cache_need(const ResolvedRun& run, int64_t free, MemoryLedger& ledger) {
         {"rows on their way to slots and from there, at most", rank, moved, /*certain=*/false});
     ledger.items.push_back(
         {"what is known of their rows, at most", rank, known, /*certain=*/false});
+    if (has_servers(run))
+      ledger.items.push_back(
+          {"changed rows of a commit on their way, at most", rank, 2 * rows, /*certain=*/false});
     if (!of.slots_apart)
       ledger.items.push_back({"cached rows and optimizer state", rank, rows, of.cache.has_value()});
   }

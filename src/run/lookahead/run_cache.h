@@ -12,6 +12,7 @@
 #include "device/thread_pool.h"
 #include "lookahead_plan/cache_size.h"
 #include "lookahead_plan/moved_rows.h"
+#include "run/lookahead/home_start.h"
 #include "run/resolved_run.h"
 #include "schema/cluster_spec.h"
 #include "step/data/step_planner.h"
@@ -23,10 +24,11 @@ bool has_cache(const ResolvedRun& run);
 /// Its rows are at servers, not in the ranks' memory.
 bool has_servers(const ResolvedRun& run);
 
-/// Collective.
+/// Collective. `start`: how its home was found.
 Result<std::unique_ptr<store::EmbeddingStore>> make_cached_store(const ResolvedRun& run,
                                                                  Communicator& communicator,
-                                                                 ThreadPool& pool, Files& files);
+                                                                 ThreadPool& pool, Files& files,
+                                                                 HomeStart& start);
 
 /// What a window asks for plans. `free` bytes are what the run leaves of the machine's memory to
 /// all ranks; `on_gpu`: those of a GPU's memory that slots may take. `communicator`: between their

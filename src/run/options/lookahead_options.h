@@ -26,6 +26,7 @@ struct LookaheadOptions {
   std::string token_file, tls_ca;
   bool insecure = false;
   double deadline = 60.0;  // seconds
+  int64_t commit_every = 200;
 };
 template <typename Visitor>
 void describe(Visitor& v, LookaheadOptions& o) {
@@ -57,6 +58,10 @@ void describe(Visitor& v, LookaheadOptions& o) {
     "true: servers beyond this machine may be reached without a token or TLS");
   v("deadline", o.deadline, "seconds for which a silent server is waited for; then it is lost",
     above_up_to(0, 86400));
+  v("commit_every", o.commit_every,
+    "iterations after which the servers are told to keep all rows as they are, and with them what "
+    "else the ranks need to go on from there when one of them is lost; 0: after checkpoints alone",
+    at_least(0));
 }
 
 }  // namespace recmill::train

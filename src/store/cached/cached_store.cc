@@ -17,7 +17,7 @@ constexpr int64_t kRowsAtATime = int64_t{1} << 14;  // that go home, or are writ
 
 }  // namespace
 
-CachedStore::CachedStore(ModelSpec model, uint64_t seed, std::shared_ptr<table::RowHome> home,
+CachedStore::CachedStore(ModelSpec model, uint64_t seed, const CacheHomeRows& home,
                          ThreadPool& pool, MakeSlots make_slots)
     : model_(std::move(model)),
       tables_(model_),
@@ -25,10 +25,9 @@ CachedStore::CachedStore(ModelSpec model, uint64_t seed, std::shared_ptr<table::
       records_(model_.tables.begin(), model_.tables.end()),
       pool_(pool),
       make_slots_(std::move(make_slots)),
-      home_(std::move(home)),
       slot_batches_(model_, tables_),
       outside_(model_, tables_, records_, seed_, pool_),
-      mover_(tables_, records_, *home_) {}
+      mover_(tables_, records_, home) {}
 
 CachedStore::~CachedStore() = default;
 
@@ -82,7 +81,7 @@ Status CachedStore::lookup(Prepared& prepared, Output output, Stream& stream) {
     const auto fetch = [this](std::span<const RowInSlot>, RowRecords& records) {
       return mover_.call([&]() -> Status {
         RECMILL_RETURN_IF_ERROR(bring_home());
-        return mover_.fetch(records);
+        return mover_.home().fetch(records);
       });
     };
     return outside_.look_up(batch, work.distinct, fetch, output, stream);
@@ -110,18 +109,23 @@ Status CachedStore::end_step(int64_t step) {
   return {};
 }
 
+/// What is in slots and was updated since this was last called. On the mover's thread.
+Result<std::vector<RowInSlot>> CachedStore::take_changed() {
+  if (!is_open_) return std::vector<RowInSlot>();
+  if (ended_ >= 0) RECMILL_RETURN_IF_ERROR(slots_->wait_for_end(ended_));
+  return slots_->states().take_changed();
+}
+
 /// Puts what was updated in slots, where it stays. Within MoverThread::call().
 Status CachedStore::bring_home() {
-  if (!is_open_) return {};
-  if (ended_ >= 0) RECMILL_RETURN_IF_ERROR(slots_->wait_for_end(ended_));
-  const auto changed = slots_->states().take_changed();
+  RECMILL_ASSIGN_OR_RETURN(const auto changed, take_changed());
   for (int64_t begin = 0; begin < std::ssize(changed); begin += kRowsAtATime) {
     const auto some = std::span(changed).subspan(
         static_cast<size_t>(begin),
         static_cast<size_t>(std::min(kRowsAtATime, std::ssize(changed) - begin)));
     RowRecords records(tables_, records_, some);
     RECMILL_RETURN_IF_ERROR(slots_->read(some, records));
-    RECMILL_RETURN_IF_ERROR(mover_.put(records));
+    RECMILL_RETURN_IF_ERROR(mover_.home().put(records));
   }
   return {};
 }
@@ -131,15 +135,24 @@ Status CachedStore::settle() {
   return mover_.call([this] { return bring_home(); });
 }
 
-std::unique_ptr<RowSnapshot> CachedStore::snapshot(int64_t) {
-  std::shared_ptr<RowSnapshot> image;
-  const Status status = mover_.call([&]() -> Status {
-    RECMILL_RETURN_IF_ERROR(bring_home());
-    RECMILL_ASSIGN_OR_RETURN(image, mover_.cut());
+Result<ComingImage> CachedStore::cut() {
+  if (image_.valid()) image_.wait();
+  RECMILL_RETURN_IF_ERROR(mover_.call_between([&]() -> Status {
+    RECMILL_ASSIGN_OR_RETURN(const auto changed, take_changed());
+    RowRecords records(tables_, records_, changed);
+    if (is_open_) RECMILL_RETURN_IF_ERROR(slots_->read(changed, records));
+    image_ = mover_.home().cut(std::move(records));
     return {};
-  });
-  if (!status.ok()) return std::make_unique<table::ImageSnapshot>(status);
-  return std::make_unique<table::ImageSnapshot>(std::move(image));
+  }));
+  return image_;
+}
+
+std::unique_ptr<RowSnapshot> CachedStore::snapshot(int64_t) {
+  const auto coming = cut();
+  if (!coming.ok()) return std::make_unique<table::ImageSnapshot>(coming.status());
+  const auto& image = coming->get();
+  if (!image.ok()) return std::make_unique<table::ImageSnapshot>(image.status());
+  return std::make_unique<table::ImageSnapshot>(image->rows);
 }
 
 Status CachedStore::write_rows(const RowBlock& block) {
@@ -160,7 +173,7 @@ Status CachedStore::write_some(const RowBlock& block, int64_t begin, int64_t end
   std::vector<RowInSlot> rows;
   for (int64_t i = 0; i < count; ++i) rows.push_back({first + i});
   RowRecords records(tables_, records_, rows);
-  RECMILL_RETURN_IF_ERROR(mover_.fetch(records));
+  RECMILL_RETURN_IF_ERROR(mover_.home().fetch(records));
   const RowRecords before = records;
   TableSpec spec = model_.tables[block.table];
   spec.rows = count;
@@ -175,7 +188,8 @@ Status CachedStore::write_some(const RowBlock& block, int64_t begin, int64_t end
   part.first = 0;
   RECMILL_RETURN_IF_ERROR(write_table(room, part));
   for (int64_t i = 0; i < count; ++i) record.pack(room[0].rows(), i, records.record(i));
-  RECMILL_RETURN_IF_ERROR(mover_.put(records.changed_since(before, tables_, records_, rows)));
+  RECMILL_RETURN_IF_ERROR(
+      mover_.home().put(records.changed_since(before, tables_, records_, rows)));
   if (!is_open_) return {};
   const auto in_slots = slots_->states().in_slots(first, first + count);
   RowRecords of_slots(tables_, records_, in_slots);

@@ -15,24 +15,24 @@
 
 #include "lookahead_plan/slot_tables.h"
 #include "store/cached/cached_batches.h"
+#include "store/cached/home_calls.h"
+#include "store/cached/home_cuts.h"
 #include "store/cached/mover_thread.h"
 #include "store/cached/outside_lookups.h"
 #include "store/cached/slot_batches.h"
 #include "store/cached/slot_store.h"
 #include "store/embedding_store.h"
-#include "table/home/row_home.h"
 #include "table/row_record.h"
 
 namespace recmill::store {
 
 /// One rank. Batches of the stream need a StepPlan with a LookaheadStep. Others are looked up in
 /// what the home has, once it has all that was updated, into memory of their own.
-class CachedStore final : public EmbeddingStore {
+class CachedStore final : public EmbeddingStore, public HomeCuts {
  public:
-  /// `home` has all rows of the model and has not been called yet. `make_slots` is called once,
-  /// with what the first plan says.
-  CachedStore(ModelSpec model, uint64_t seed, std::shared_ptr<table::RowHome> home,
-              ThreadPool& pool, MakeSlots make_slots);
+  /// `home` has all rows of the model. `make_slots` is called once, with what the first plan says.
+  CachedStore(ModelSpec model, uint64_t seed, const CacheHomeRows& home, ThreadPool& pool,
+              MakeSlots make_slots);
   ~CachedStore() override;
 
   Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override;
@@ -40,6 +40,7 @@ class CachedStore final : public EmbeddingStore {
   Status update(std::span<const Update> updates, const Step& step, Stream& stream) override;
   Status settle() override;
   std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override;
+  Result<ComingImage> cut() override;
   table::Extent extent(int table) const override {
     return {{0, model_.tables[table].rows}, {0, model_.tables[table].dim}};
   }
@@ -54,6 +55,7 @@ class CachedStore final : public EmbeddingStore {
   Status begin_step(const StepPlan& plan);
   Status prepare_in_slots(const Batch& batch, CachedBatch& work);
   Status end_step(int64_t step);
+  Result<std::vector<RowInSlot>> take_changed();
   Status bring_home();
   Status write_some(const RowBlock& block, int64_t begin, int64_t end);
 
@@ -64,7 +66,7 @@ class CachedStore final : public EmbeddingStore {
   ThreadPool& pool_;
   const MakeSlots make_slots_;
 
-  const std::shared_ptr<table::RowHome> home_;
+  ComingImage image_;                 // of the last cut()
   std::unique_ptr<SlotStore> slots_;  // null before the first plan
   std::atomic<bool> is_open_{false};  // they are there; any thread
   std::atomic<int64_t> ended_{-1};    // the last step that is over, or enqueued to its end

@@ -2,22 +2,17 @@
 #include "store/cached/mover_thread.h"
 
 #include <utility>
+#include <vector>
 
 namespace recmill::store {
-namespace {
-
-constexpr int64_t kPutsOfAStep = int64_t{1} << 32;  // at most
-
-}  // namespace
 
 MoverThread::MoverThread(const SlotTables& tables, std::span<const table::RowRecord> records,
-                         table::RowHome& home)
-    : tables_(tables), records_(records), home_(home) {
-  home_.set_wake([this] {
-    std::lock_guard lock(mutex_);
-    awake_ = true;
-    changed_.notify_all();
-  });
+                         const CacheHomeRows& home)
+    : tables_(tables), records_(records), home_(tables, records, home, [this] {
+        std::lock_guard lock(mutex_);
+        awake_ = true;
+        changed_.notify_all();
+      }) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -28,7 +23,6 @@ MoverThread::~MoverThread() {
     changed_.notify_all();
   }
   thread_.join();
-  home_.set_wake(nullptr);
 }
 
 void MoverThread::plan(Mover::Plan plan) {
@@ -50,15 +44,20 @@ Status MoverThread::call(const std::function<Status()>& body) {
   return work_.call(body, lock, changed_);
 }
 
+Status MoverThread::call_between(const std::function<Status()>& body) {
+  std::unique_lock lock(mutex_);
+  return between_.call(body, lock, changed_);
+}
+
 void MoverThread::run() {
   std::unique_lock lock(mutex_);
   while (true) {
-    if (std::exchange(awake_, false)) {
-      lock.unlock();
-      take_answers();
-      lock.lock();
-    }
+    if (std::exchange(awake_, false)) take_answers(lock);
     mover_.done(done_);
+    if (!between_.empty() && (mover_.left() == done_ || !failure_.ok())) {
+      between_.carry_out(failure_, lock, changed_);
+      continue;
+    }
     const bool pauses = !work_.empty() || stop_;
     const auto action = failure_.ok() ? mover_.next(/*fetches=*/!pauses) : std::nullopt;
     if (action) {
@@ -72,9 +71,9 @@ void MoverThread::run() {
         failure_ = std::move(status);
       }
       changed_.notify_all();
-    } else if (calls_.empty() && !work_.empty()) {
+    } else if (home_.is_idle() && !work_.empty()) {
       work_.carry_out(failure_, lock, changed_);
-    } else if (calls_.empty() && stop_) {
+    } else if (home_.is_idle() && stop_) {
       return;
     } else if (!awake_) {
       changed_.wait(lock);
@@ -83,30 +82,18 @@ void MoverThread::run() {
 }
 
 Status MoverThread::carry_out(const Mover::Action& action) {
+  const Mover::Plan& plan = action.plan;
   switch (action.act) {
     case Mover::Act::fetch:
-      fetch_planned(action.plan);
+      fetched_ += std::ssize(plan->fetch);
+      home_.fetch_for(plan->step, plan->fetch, plan->fence);
       return {};
     case Mover::Act::fill:
-      return fill(action.plan);
+      return slots_->fill(plan->step, plan->fetch, home_.take_rows(plan->step));
     case Mover::Act::leave:
-      return leave(action.plan);
+      return leave(plan);
   }
   RECMILL_CHECK(false, "an act of a mover");
-}
-
-void MoverThread::fetch_planned(const Mover::Plan& plan) {
-  Call call{RowRecords(tables_, records_, plan->fetch), plan->step};
-  const auto lists = call.rows.to_fetch();
-  const int64_t fence = plan->fence < 0 ? table::RowHome::kNoFence : step_at_home(plan->fence);
-  fetched_ += std::ssize(plan->fetch);
-  const auto ticket = home_.fetch(lists, fence);
-  calls_.emplace(ticket, std::move(call));
-}
-
-Status MoverThread::fill(const Mover::Plan& plan) {
-  const auto rows = came_.extract(plan->step);
-  return slots_->fill(plan->step, plan->fetch, rows.mapped());
 }
 
 Status MoverThread::leave(const Mover::Plan& plan) {
@@ -115,72 +102,21 @@ Status MoverThread::leave(const Mover::Plan& plan) {
   std::vector<RowInSlot> updated;
   for (const RowInSlot& row : plan->evict)
     if (states.is_updated(row)) updated.push_back(row);
-  Call call{RowRecords(tables_, records_, updated)};
-  RECMILL_RETURN_IF_ERROR(slots_->read(updated, call.rows));
+  RowRecords records(tables_, records_, updated);
+  RECMILL_RETURN_IF_ERROR(slots_->read(updated, records));
   for (const RowInSlot& row : plan->evict) states.empty(row);
   written_back_ += std::ssize(updated);
-  unplanned_ = 0;
-  const auto lists = call.rows.to_put();
-  const auto ticket = home_.put(lists, step_at_home(plan->step));
-  calls_.emplace(ticket, std::move(call));
+  home_.leave_after(plan->step, std::move(records));
   return {};
 }
 
-/// Of planned fetches and puts at once; of others for those who wait.
-void MoverThread::take_answers() {
-  std::vector<table::RowHome::Answer> some;
-  home_.poll(some);
-  std::lock_guard lock(mutex_);
-  for (table::RowHome::Answer& answer : some) {
-    auto call = calls_.extract(answer.ticket);
-    if (call.empty()) {
-      answers_[answer.ticket] = std::move(answer);
-      continue;
-    }
-    if (!answer.status.ok() && failure_.ok()) failure_ = answer.status;
-    if (call.mapped().step < 0 || !failure_.ok()) continue;
-    mover_.came(call.mapped().step);
-    came_.emplace(call.mapped().step, std::move(call.mapped().rows));
-  }
+void MoverThread::take_answers(std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  const auto came = home_.take_answers();
+  lock.lock();
+  for (const int64_t step : came) mover_.came(step);
+  if (failure_.ok()) failure_ = home_.failure();
   changed_.notify_all();
-}
-
-Result<table::RowHome::Answer> MoverThread::wait_for(table::RowHome::Ticket ticket) {
-  std::unique_lock lock(mutex_);
-  while (answers_.count(ticket) == 0) {
-    changed_.wait(lock, [&] { return awake_; });
-    awake_ = false;
-    lock.unlock();
-    take_answers();
-    lock.lock();
-  }
-  auto answer = std::move(answers_.extract(ticket).mapped());
-  if (!answer.status.ok()) return answer.status;
-  return answer;
-}
-
-Status MoverThread::fetch(RowRecords& rows) {
-  const auto lists = rows.to_fetch();
-  return wait_for(home_.fetch(lists, table::RowHome::kNoFence)).status();
-}
-
-Status MoverThread::put(const RowRecords& rows) {
-  const auto lists = rows.to_put();
-  return wait_for(home_.put(lists, next_step_at_home())).status();
-}
-
-Result<std::shared_ptr<table::RowSnapshot>> MoverThread::cut() {
-  RECMILL_ASSIGN_OR_RETURN(auto answer,
-                           wait_for(home_.cut(step_at_home(mover_.left()) + unplanned_)));
-  return std::move(answer.image);
-}
-
-int64_t MoverThread::step_at_home(int64_t step) const {
-  return (step + 1) * kPutsOfAStep;
-}
-
-int64_t MoverThread::next_step_at_home() {
-  return step_at_home(mover_.left()) + ++unplanned_;
 }
 
 }  // namespace recmill::store

@@ -73,9 +73,8 @@ struct RemoteFixture : testing::CachedFixture<kLookahead, kPrefetch, false> {
 };
 
 /// Ranks of one job share servers: rank 0 starts them and tells the others where.
-template <int kServers, CacheDesign kDesign>
-struct ShardedRemoteFixture
-    : testing::ShardedCachedFixture<kDesign, /*kLookahead=*/7, /*kPrefetch=*/1, false> {
+template <int kServers, CacheDesign kDesign, int64_t kLookahead, int64_t kPrefetch>
+struct ShardedRemoteFixture : testing::ShardedCachedFixture<kDesign, kLookahead, kPrefetch, false> {
   static Result<std::unique_ptr<EmbeddingStore>> make(const ModelSpec& model, uint64_t seed,
                                                       Communicator& communicator,
                                                       ThreadPool& pool) {
@@ -95,18 +94,22 @@ struct ShardedRemoteFixture
     if (rank > 0) {
       RECMILL_ASSIGN_OR_RETURN(home, connect(model, seed, rows, rank, ranks));
     }
-    RECMILL_ASSIGN_OR_RETURN(auto store, ShardedCachedStore::create(model, seed, std::move(home),
-                                                                    communicator, pool, {}));
+    CacheHomeRows of(std::move(home));
+    of.is_shared = true;
+    RECMILL_ASSIGN_OR_RETURN(auto store,
+                             ShardedCachedStore::create(model, seed, of, communicator, pool, {}));
     return std::unique_ptr<EmbeddingStore>(std::move(store));
   }
 };
 
 using OneServer = RemoteFixture<1, 7, 1>;
 using ThreeServers = RemoteFixture<3, 200, 4>;
-using Forward = ShardedRemoteFixture<2, CacheDesign::forward>;
+using Forward = ShardedRemoteFixture<2, CacheDesign::forward, 7, 1>;
+using Lrpp = ShardedRemoteFixture<1, CacheDesign::lrpp, 2, 2>;
 INSTANTIATE_TYPED_TEST_SUITE_P(OneServer, StoreContract, OneServer);
 INSTANTIATE_TYPED_TEST_SUITE_P(ThreeServers, StoreContract, ThreeServers);
 INSTANTIATE_TYPED_TEST_SUITE_P(Forward, StoreContract, Forward);
+INSTANTIATE_TYPED_TEST_SUITE_P(Lrpp, StoreContract, Lrpp);
 
 }  // namespace
 }  // namespace recmill::store

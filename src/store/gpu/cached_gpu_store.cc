@@ -9,7 +9,7 @@
 namespace recmill::store {
 
 Result<std::unique_ptr<CachedGpuStore>> CachedGpuStore::create(ModelSpec model, uint64_t seed,
-                                                               std::shared_ptr<table::RowHome> home,
+                                                               const CacheHomeRows& home,
                                                                std::shared_ptr<Gpu> gpu,
                                                                const GpuStoreKernels& kernels,
                                                                ThreadPool& pool) {
@@ -18,7 +18,7 @@ Result<std::unique_ptr<CachedGpuStore>> CachedGpuStore::create(ModelSpec model, 
   RECMILL_ASSIGN_OR_RETURN(store->copier_,
                            kernels::GpuRowCopier::make(*store->gpu_, kernels.compile));
   store->cached_ = std::make_unique<CachedStore>(
-      std::move(model), seed, std::move(home), pool,
+      std::move(model), seed, home, pool,
       GpuSlotStore::maker(seed, store->gpu_, kernels, pool, store->stream_));
   return store;
 }

@@ -18,11 +18,11 @@ namespace recmill::store {
 
 /// Rows are stored at a home in the host's memory, and those that batches to come use in slots of
 /// the GPU's: tables larger than that train there. One rank.
-class CachedGpuStore final : public StoreOnGpu {
+class CachedGpuStore final : public StoreOnGpu, public HomeCuts {
  public:
   /// `home`: as CachedStore. The pool outlives the store. Fails as `compile`.
   static Result<std::unique_ptr<CachedGpuStore>> create(ModelSpec model, uint64_t seed,
-                                                        std::shared_ptr<table::RowHome> home,
+                                                        const CacheHomeRows& home,
                                                         std::shared_ptr<Gpu> gpu,
                                                         const GpuStoreKernels& kernels,
                                                         ThreadPool& pool);
@@ -42,6 +42,7 @@ class CachedGpuStore final : public StoreOnGpu {
   std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override {
     return cached_->snapshot(kept_bytes);
   }
+  Result<ComingImage> cut() override { return cached_->cut(); }
   table::Extent extent(int table) const override { return cached_->extent(table); }
   Status write_rows(const RowBlock& block) override { return cached_->write_rows(block); }
   StoreStats stats() const override { return cached_->stats(); }

@@ -187,7 +187,7 @@ Status HomeStore::settle() {
 
 std::unique_ptr<RowSnapshot> HomeStore::snapshot(int64_t) {
   std::lock_guard lock(mutex_);
-  auto answer = home_.wait(home_.home().cut(step_));
+  auto answer = home_.wait(home_.home().cut(step_, {}));
   if (!answer.status.ok()) return std::make_unique<table::ImageSnapshot>(answer.status);
   return std::make_unique<table::ImageSnapshot>(std::move(answer.image));
 }

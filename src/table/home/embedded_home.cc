@@ -38,9 +38,10 @@ class EmbeddedHome::Writer final : public RowHome {
     });
   }
 
-  Ticket cut(int64_t step) override {
+  Ticket cut(int64_t step, std::span<const PutRows> changed) override {
     return call([&](Ticket ticket) {
-      Status status = home_.join_cut(*this, ticket, step);
+      Status status = home_.check(changed);
+      if (status.ok()) status = home_.join_cut(*this, ticket, step, changed);
       if (!status.ok()) answers.push_back({ticket, std::move(status)});
     });
   }
@@ -163,7 +164,8 @@ void EmbeddedHome::answer_fetches() {
   });
 }
 
-Status EmbeddedHome::join_cut(Writer& writer, RowHome::Ticket ticket, int64_t step) {
+Status EmbeddedHome::join_cut(Writer& writer, RowHome::Ticket ticket, int64_t step,
+                              std::span<const PutRows> changed) {
   const auto after = [](int64_t of) { return "a cut after step " + std::to_string(of); };
   if (writer.mark > step)
     return Status::Failed(after(step) + " comes behind the put of step " +
@@ -177,6 +179,7 @@ Status EmbeddedHome::join_cut(Writer& writer, RowHome::Ticket ticket, int64_t st
   if (cut.step != step)
     return Status::Failed(after(step) + " where another writer makes " + after(cut.step));
   ++writer.cuts;
+  replace(changed, step);
   cut.callers.emplace_back(&writer, ticket);
   if (cut.callers.size() < writers_.size()) return {};
   for (const auto& [caller, of_caller] : cut.callers)

@@ -53,7 +53,8 @@ class EmbeddedHome {
   void read(std::span<const FetchedRows> rows) const;
   void replace(std::span<const PutRows> rows, int64_t step);
   void answer_fetches();
-  Status join_cut(Writer& writer, RowHome::Ticket ticket, int64_t step);
+  Status join_cut(Writer& writer, RowHome::Ticket ticket, int64_t step,
+                  std::span<const PutRows> changed);
 
   std::vector<EmbeddingTable>& tables_;
   ThreadPool& pool_;

@@ -72,10 +72,12 @@ class RowHome {
 
   /// An image of all rows as after `step`, whatever is put later. Every writer calls it, the same
   /// cuts in the same order, behind its puts of steps up to `step` and before those of later ones.
-  /// Once all have, each gets the image, which they may share: one of them reads it once, on any
-  /// thread, or nobody does. It costs a copy of each row that is put until it has been read or all
-  /// have let it go.
-  virtual Ticket cut(int64_t step) = 0;
+  /// `changed` are rows that this writer alone may put, as they are after the step, and has not put
+  /// since they changed: the image has them so, and from the answer on the home, unless they were
+  /// put at a later step meanwhile. Once all have called it, each gets the image, which they may
+  /// share: one of them reads it once, on any thread, or nobody does. It costs a copy of each row
+  /// that is put until it has been read or all have let it go.
+  virtual Ticket cut(int64_t step, std::span<const PutRows> changed) = 0;
 
   /// Appends the answers that are there.
   virtual void poll(std::vector<Answer>& answers) = 0;

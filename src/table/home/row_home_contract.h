@@ -193,11 +193,11 @@ TYPED_TEST_P(RowHomeContract, names_table_and_row_of_a_row_outside_and_changes_n
 TYPED_TEST_P(RowHomeContract, an_image_has_the_rows_as_after_its_step_whoever_is_ahead) {
   this->make(2);
   EXPECT_EQ(this->put(0, {0, 1}, 0, 1), "");
-  const auto first = this->home_->writer(0).cut(1);
+  const auto first = this->home_->writer(0).cut(1, {});
   EXPECT_EQ(this->put(0, {0}, 2, 2), "");  // ahead of the other one
   EXPECT_EQ(this->put(1, {5}, 1, 3), "");  // belongs to the image
   EXPECT_EQ(this->message(0, first), "no answer");
-  const auto second = this->home_->writer(1).cut(1);
+  const auto second = this->home_->writer(1).cut(1, {});
   EXPECT_EQ(this->put(1, {6}, 2, 4), "");
   const auto* of_first = this->answer(0, first);
   const auto* of_second = this->answer(1, second);
@@ -212,7 +212,7 @@ TYPED_TEST_P(RowHomeContract, two_images_are_there_at_a_time_and_one_that_nobody
   this->make(1);
   RowHome& home = this->home_->writer(0);
   const auto cut = [&](int64_t step) {
-    const auto ticket = home.cut(step);
+    const auto ticket = home.cut(step, {});
     const auto* answer = this->answer(0, ticket);
     EXPECT_NE(answer, nullptr);
     auto image = std::move(this->answers_[0][ticket].image);
@@ -235,7 +235,7 @@ TYPED_TEST_P(RowHomeContract, two_images_are_there_at_a_time_and_one_that_nobody
 TYPED_TEST_P(RowHomeContract, an_image_is_read_on_another_thread_while_rows_are_put) {
   this->make(1);
   EXPECT_EQ(this->put(0, {0, 9}, 0, 1), "");
-  const auto ticket = this->home_->writer(0).cut(0);
+  const auto ticket = this->home_->writer(0).cut(0, {});
   ASSERT_NE(this->answer(0, ticket), nullptr);
   std::vector<int> values;
   std::thread reading([&] { values = this->read(*this->answers_[0][ticket].image); });
@@ -247,8 +247,26 @@ TYPED_TEST_P(RowHomeContract, an_image_is_read_on_another_thread_while_rows_are_
 TYPED_TEST_P(RowHomeContract, refuses_a_cut_behind_a_put_of_a_later_step) {
   this->make(1);
   EXPECT_EQ(this->put(0, {0}, 5, 1), "");
-  EXPECT_EQ(this->message(0, this->home_->writer(0).cut(4)),
+  EXPECT_EQ(this->message(0, this->home_->writer(0).cut(4, {})),
             "a cut after step 4 comes behind the put of step 5");
+}
+
+TYPED_TEST_P(RowHomeContract, a_cut_brings_rows_that_were_changed_and_not_put) {
+  this->make(2);
+  EXPECT_EQ(this->put(0, {0, 1, 2}, 0, 1), "");
+  EXPECT_EQ(this->put(1, {}, 0, 0), "");
+  const std::vector<int64_t> rows{1, 2, 3};
+  const auto bytes = this->records(0, 3, 7);
+  const PutRows changed{0, rows, bytes};
+  const auto first = this->home_->writer(0).cut(1, {&changed, 1});
+  EXPECT_EQ(this->put(0, {2}, 2, 8), "");  // a later step, which stays
+  const auto second = this->home_->writer(1).cut(1, {});
+  const auto* of_first = this->answer(0, first);
+  ASSERT_TRUE(of_first != nullptr && this->answer(1, second) != nullptr);
+  EXPECT_EQ(this->fetched(1, {0, 1, 2, 3}, 0), (std::vector{1, 7, 8, 7}));
+  EXPECT_EQ(this->put(0, {3}, 3, 9), "");
+  EXPECT_EQ(this->read(*of_first->image), (std::vector{1, 7, 7, 7, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(this->fetched(0, {3}, 0), std::vector{9});
 }
 
 TYPED_TEST_P(RowHomeContract, wakes_who_waits_for_the_put_of_another_thread) {
@@ -290,6 +308,7 @@ REGISTER_TYPED_TEST_SUITE_P(RowHomeContract, shows_under_random_work_what_the_pl
                             two_images_are_there_at_a_time_and_one_that_nobody_reads_is_let_go,
                             an_image_is_read_on_another_thread_while_rows_are_put,
                             refuses_a_cut_behind_a_put_of_a_later_step,
+                            a_cut_brings_rows_that_were_changed_and_not_put,
                             wakes_who_waits_for_the_put_of_another_thread);
 
 }  // namespace recmill::table

@@ -13,10 +13,6 @@ using Kind = RowMove::Kind;
 /// What is in front of a row in a message; the record begins at a multiple of 4 bytes.
 constexpr uint32_t kHasRecord = 1, kUpdated = 2;
 
-/// Steps of the home are as many cuts and, between two of them, as many puts: all ranks cut after
-/// the same step, however often each has put.
-constexpr int64_t kPutsOfACut = int64_t{1} << 40;
-
 size_t whole_words(int64_t bytes) {
   return (static_cast<size_t>(bytes) + 3) / 4 * 4;
 }
@@ -32,10 +28,18 @@ std::byte* append(uint32_t flags, int64_t bytes, std::vector<std::byte>& message
 }  // namespace
 
 RoundThread::RoundThread(const SlotTables& tables, std::span<const table::RowRecord> records,
-                         table::RowHome& home, Communicator& communicator)
-    : tables_(tables), records_(records), home_(home), communicator_(communicator), thread_([this] {
-        run();
-      }) {}
+                         const CacheHomeRows& home, Communicator& communicator)
+    : tables_(tables),
+      records_(records),
+      is_shared_(home.is_shared),
+      home_(tables, records, home,
+            [this] {
+              std::lock_guard lock(mutex_);
+              awake_ = true;
+              changed_.notify_all();
+            }),
+      communicator_(communicator),
+      thread_([this] { run(); }) {}
 
 RoundThread::~RoundThread() {
   {
@@ -77,6 +81,14 @@ Status RoundThread::call(const std::function<Status()>& body) {
 void RoundThread::run() {
   std::unique_lock lock(mutex_);
   while (true) {
+    if (std::exchange(awake_, false)) {
+      lock.unlock();
+      home_.take_answers();
+      lock.lock();
+      if (failure_.ok()) failure_ = home_.failure();
+      changed_.notify_all();
+    }
+    if (is_shared_) fetch_ahead(lock);
     if (const auto round = failure_.ok() ? rounds_.next() : std::nullopt) {
       std::shared_ptr<EarlyRows> early;
       if (round->kind == Rounds::Kind::rest)
@@ -93,7 +105,7 @@ void RoundThread::run() {
       work_.carry_out(failure_, lock, changed_);
     } else if (stop_) {
       return;
-    } else {
+    } else if (!awake_) {
       changed_.wait(lock);
     }
   }
@@ -102,15 +114,75 @@ void RoundThread::run() {
 /// Everything that leaves after a step is copied out before anything comes.
 Status RoundThread::carry_out(const Rounds::Round& round, EarlyRows* early) {
   const RankStep& plan = *round.plan;
-  if (round.kind == Rounds::Kind::before) return exchange(plan.before, {});
+  if (round.kind == Rounds::Kind::before) {
+    if (!is_shared_) return exchange(plan.before, {});
+    RECMILL_RETURN_IF_ERROR(communicator_.barrier());  // what others wrote is there
+    return fill_from_home(plan.before, kBefore, kBefore);
+  }
   if (round.kind == Rounds::Kind::critical || !plan.any_critical) {
     copy_out(plan.critical, first_);
     copy_out(plan.rest, rest_);
+    if (is_shared_) leave(plan);
     for (const RowInSlot& row : plan.leave) slots_->empty(row);
   }
   if (round.kind == Rounds::Kind::critical) return exchange(plan.critical, first_);
   if (early != nullptr) lend_early(plan, rest_);
-  return exchange(plan.rest, rest_, early);
+  RECMILL_RETURN_IF_ERROR(exchange(plan.rest, rest_, early));
+  return is_shared_ ? fill_from_home(plan.rest, plan.step, plan.fence) : Status();
+}
+
+/// Asks a home that is shared for what comes after a step, while the step runs. The home keeps the
+/// fence, so that nobody waits here.
+void RoundThread::fetch_ahead(std::unique_lock<std::mutex>& lock) {
+  const int64_t step = rounds_.over() + 1;
+  const auto plan = asked_ < step && step > written_before_ ? rounds_.planned(step) : nullptr;
+  if (step < 0 || plan == nullptr || !failure_.ok()) return;
+  lock.unlock();
+  home_.fetch_for(step, rows_from_home(plan->rest), plan->fence);
+  asked_ = step;
+  lock.lock();
+}
+
+// Other ranks may not have written theirs yet: they have when they take part in the next round.
+void RoundThread::fetch_again() {
+  if (!is_shared_) return;
+  std::lock_guard lock(mutex_);
+  home_.drop_fetches();
+  asked_ = rounds_.over();
+  written_before_ = asked_ + 1;
+}
+
+/// Rows of this rank's slots that a shared home takes: an empty list where there are none, which
+/// says that the step is over here.
+void RoundThread::leave(const RankStep& plan) {
+  std::vector<RowInSlot> updated;
+  for (const RowMoves* moves : {&plan.critical, &plan.rest})
+    for (const RowMove& move : moves->out)
+      if (move.kind == Kind::evict && slots_->is_updated(move.at)) updated.push_back(move.at);
+  std::ranges::sort(updated);
+  RowRecords records(tables_, records_, updated);
+  for (size_t i = 0; i < updated.size(); ++i) slots_->copy_out(updated[i], records.record(i));
+  written_back_ += std::ssize(updated);
+  home_.leave_after(plan.step, std::move(records));
+}
+
+/// Ascending.
+std::vector<RowInSlot> RoundThread::rows_from_home(const RowMoves& moves) {
+  std::vector<RowInSlot> rows;
+  for (const RowMove& move : moves.in)
+    if (move.kind == Kind::fetch) rows.push_back(move.at);
+  std::ranges::sort(rows);
+  return rows;
+}
+
+Status RoundThread::fill_from_home(const RowMoves& moves, int64_t step, int64_t fence) {
+  const auto rows = rows_from_home(moves);
+  if (asked_ < step) home_.fetch_for(step, rows, fence);
+  asked_ = step;
+  RECMILL_ASSIGN_OR_RETURN(const RowRecords records, home_.wait_for_rows(step));
+  for (size_t i = 0; i < rows.size(); ++i) slots_->fill(rows[i], records.record(i));
+  fetched_ += std::ssize(rows);
+  return {};
 }
 
 /// A row that was not changed since its fetch is not sent home.
@@ -118,7 +190,7 @@ void RoundThread::copy_out(const RowMoves& moves, Outgoing& out) const {
   out.resize(static_cast<size_t>(communicator_.ranks()));
   for (auto& bytes : out) bytes.clear();
   for (const RowMove& move : moves.out) {
-    if (move.kind == Kind::fetch) continue;
+    if (move.kind == Kind::fetch || !goes_over_ranks(move)) continue;
     const bool updated = slots_->is_updated(move.at);
     const bool sends = move.kind != Kind::evict || updated;
     std::byte* const record =
@@ -154,11 +226,11 @@ Status RoundThread::fetch_from_home(const RowMoves& moves, Outgoing& out) {
   out.resize(static_cast<size_t>(communicator_.ranks()));
   std::vector<RowInSlot> rows;
   for (const RowMove& move : moves.out)
-    if (move.kind == Kind::fetch) rows.push_back({move.at.row, move.peer});
+    if (move.kind == Kind::fetch && !is_shared_) rows.push_back({move.at.row, move.peer});
   if (rows.empty()) return {};
   std::ranges::sort(rows);
   RowRecords records(tables_, records_, rows);
-  RECMILL_RETURN_IF_ERROR(fetch(records));
+  RECMILL_RETURN_IF_ERROR(home_.fetch(records));
   for (size_t i = 0; i < rows.size(); ++i) {
     const auto bytes = records_[tables_.table_of(rows[i].row)].bytes();
     std::byte* const record = append(kHasRecord, bytes, out[rows[i].slot]);
@@ -188,6 +260,7 @@ Status RoundThread::deliver(const RowMoves& moves, const Received& received, Ear
     auto message = received.from(rank);
     for (; next < moves.in.size() && moves.in[next].peer == rank; ++next) {
       const RowMove& move = moves.in[next];
+      if (!goes_over_ranks(move)) continue;
       uint32_t flags = 0;
       if (message.size() < sizeof(flags)) return wrong_length(rank);
       std::memcpy(&flags, message.data(), sizeof(flags));
@@ -224,24 +297,7 @@ Status RoundThread::put_home(std::span<std::pair<RowInSlot, const std::byte*>> r
   for (size_t i = 0; i < rows.size(); ++i)
     std::memcpy(records.record(i), rows[i].second,
                 static_cast<size_t>(records_[tables_.table_of(named[i].row)].bytes()));
-  return put(records);
-}
-
-Status RoundThread::fetch(RowRecords& rows) {
-  const auto lists = rows.to_fetch();
-  return home_.wait(home_.home().fetch(lists, table::RowHome::kNoFence)).status;
-}
-
-Status RoundThread::put(const RowRecords& rows) {
-  const auto lists = rows.to_put();
-  return home_.wait(home_.home().put(lists, cuts_ * kPutsOfACut + puts_++)).status;
-}
-
-Result<std::shared_ptr<table::RowSnapshot>> RoundThread::cut() {
-  auto answer = home_.wait(home_.home().cut(++cuts_ * kPutsOfACut - 1));
-  puts_ = 0;
-  if (!answer.status.ok()) return answer.status;
-  return std::move(answer.image);
+  return home_.put(records);
 }
 
 }  // namespace recmill::store

@@ -46,7 +46,12 @@ class Rounds {
 
   /// All rows of the step are in their slots.
   bool is_ready(int64_t step) const;
-  /// The last step whose rounds are over; -1 after the one before step 0.
+  /// Of a step whose rounds are not over; null: there is none yet.
+  Plan planned(int64_t step) const {
+    const auto at = static_cast<size_t>(step - first_);
+    return at < plans_.size() ? plans_[at] : nullptr;
+  }
+  /// The last step whose rounds are over; -1 after the one before step 0, and less before that.
   int64_t over() const { return rest_; }
 
  private:

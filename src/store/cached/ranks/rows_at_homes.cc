@@ -29,6 +29,11 @@ Result<Received> RowsAtHomes::exchange(const Messages& messages) {
 }
 
 Status RowsAtHomes::put(std::span<const RowInSlot> rows, const Slots& slots) {
+  if (is_shared_) {
+    RowRecords records(homes_.tables(), records_, rows);
+    for (size_t i = 0; i < rows.size(); ++i) slots.copy_out(rows[i], records.record(i));
+    return rounds_.home().put(records);
+  }
   std::vector<std::vector<int64_t>> of_homes(static_cast<size_t>(homes_.ranks()));
   Messages out(of_homes.size());
   for (const RowInSlot& row : rows) {
@@ -54,10 +59,14 @@ Status RowsAtHomes::put(std::span<const RowInSlot> rows, const Slots& slots) {
   RowRecords records(homes_.tables(), records_, at_home);
   for (size_t i = 0; i < came.size(); ++i)
     std::memcpy(records.record(i), came[i].second, bytes_of(at_home[i].row));
-  return rounds_.put(records);
+  return rounds_.home().put(records);
 }
 
 Status RowsAtHomes::fetch(std::span<const RowInSlot> rows, RowRecords& records) {
+  if (is_shared_) {
+    RECMILL_RETURN_IF_ERROR(rounds_.communicator().barrier());  // all have put theirs
+    return rounds_.home().fetch(records);
+  }
   std::vector<std::vector<int64_t>> of_homes(static_cast<size_t>(homes_.ranks()));
   std::vector<std::vector<size_t>> places(of_homes.size());
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -71,7 +80,7 @@ Status RowsAtHomes::fetch(std::span<const RowInSlot> rows, RowRecords& records) 
     std::vector<RowInSlot> wanted;
     for (const int64_t row : asked[rank]) wanted.push_back({row});
     RowRecords found(homes_.tables(), records_, wanted);
-    RECMILL_RETURN_IF_ERROR(rounds_.fetch(found));
+    RECMILL_RETURN_IF_ERROR(rounds_.home().fetch(found));
     for (size_t i = 0; i < wanted.size(); ++i)
       replies[rank].insert(replies[rank].end(), found.record(i),
                            found.record(i) + bytes_of(wanted[i].row));

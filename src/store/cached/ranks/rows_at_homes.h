@@ -20,9 +20,10 @@ namespace recmill::store {
 class RowsAtHomes {
  public:
   /// All outlive it. `records` [tables].
-  RowsAtHomes(const HomeRanks& homes, std::span<const table::RowRecord> records,
+  /// `is_shared`: the home.
+  RowsAtHomes(const HomeRanks& homes, std::span<const table::RowRecord> records, bool is_shared,
               RoundThread& rounds)
-      : homes_(homes), records_(records), rounds_(rounds) {}
+      : homes_(homes), records_(records), is_shared_(is_shared), rounds_(rounds) {}
 
   /// Sends this rank's rows home, where they are then as they are in its slots. A row comes from
   /// one rank.
@@ -41,6 +42,7 @@ class RowsAtHomes {
 
   const HomeRanks& homes_;
   const std::span<const table::RowRecord> records_;
+  const bool is_shared_;
   RoundThread& rounds_;
 };
 

@@ -41,36 +41,35 @@ PlacementPlan placement_of_slots(const ModelSpec& inner, const SlotTables& table
 }  // namespace
 
 Result<std::unique_ptr<ShardedCachedStore>> ShardedCachedStore::create(
-    ModelSpec model, uint64_t seed, std::shared_ptr<table::RowHome> home,
-    Communicator& communicator, ThreadPool& pool, ShardedOptions options, StoreKernels kernels) {
+    ModelSpec model, uint64_t seed, const CacheHomeRows& home, Communicator& communicator,
+    ThreadPool& pool, ShardedOptions options, StoreKernels kernels) {
   RECMILL_ASSIGN_OR_RETURN(auto beside, communicator.duplicate());
   // The sums of a row that all ranks have meet at its home. Kernels by table are those of one rank.
   options.reduce = CopyReduce::sparse;
   kernels.row_update.clear();
   return std::unique_ptr<ShardedCachedStore>(
-      new ShardedCachedStore(std::move(model), seed, std::move(home), communicator,
-                             std::move(beside), pool, options, std::move(kernels)));
+      new ShardedCachedStore(std::move(model), seed, home, communicator, std::move(beside), pool,
+                             options, std::move(kernels)));
 }
 
-ShardedCachedStore::ShardedCachedStore(ModelSpec model, uint64_t seed,
-                                       std::shared_ptr<table::RowHome> home,
+ShardedCachedStore::ShardedCachedStore(ModelSpec model, uint64_t seed, const CacheHomeRows& home,
                                        Communicator& communicator,
                                        std::unique_ptr<Communicator> beside, ThreadPool& pool,
                                        ShardedOptions options, StoreKernels kernels)
     : model_(std::move(model)),
       homes_(model_, communicator.ranks()),
       seed_(seed),
+      is_shared_(home.is_shared),
       records_(model_.tables.begin(), model_.tables.end()),
       communicator_(communicator),
       beside_(std::move(beside)),
       pool_(pool),
       options_(options),
       kernels_(std::move(kernels)),
-      home_(std::move(home)),
       slot_batches_(model_, homes_.tables()),
       outside_(model_, homes_.tables(), records_, seed_, pool_),
-      rounds_(homes_.tables(), records_, *home_, *beside_),
-      at_homes_(homes_, records_, rounds_) {}
+      rounds_(homes_.tables(), records_, home, *beside_),
+      at_homes_(homes_, records_, home.is_shared, rounds_) {}
 
 ShardedCachedStore::~ShardedCachedStore() = default;
 
@@ -211,7 +210,7 @@ Status ShardedCachedStore::lookup(Prepared& prepared, Output output, Stream& str
   if (work.plan == nullptr) {
     const auto fetch = [this](std::span<const RowInSlot> rows, RowRecords& records) {
       return rounds_.call([&]() -> Status {
-        RECMILL_RETURN_IF_ERROR(bring_home());
+        RECMILL_RETURN_IF_ERROR(bring_home(take_changed()));
         return at_homes_.fetch(rows, records);
       });
     };
@@ -257,40 +256,60 @@ void ShardedCachedStore::count_sums(const RankStep& step) {
       weights_ += communicator_.ranks() - 1;
 }
 
-/// Puts what was updated in slots, where it stays. Collective, within RoundThread::call().
-Status ShardedCachedStore::bring_home() {
+/// What is in this rank's slots and was updated since this was last called, ascending; of rows that
+/// all have, the home's own copy. Within RoundThread::call().
+std::vector<RowInSlot> ShardedCachedStore::take_changed() {
   std::vector<RowInSlot> changed;
   if (is_open_) changed = slots_->take_changed();
-  // Of rows that all have, the home's own copy.
   std::erase_if(changed, [&](const RowInSlot& row) {
     return row.holder == kEverywhere && homes_.of(row.row) != communicator_.rank();
   });
+  return changed;
+}
+
+/// Puts what was updated in slots, where it stays. Collective, within RoundThread::call().
+Status ShardedCachedStore::bring_home(std::span<const RowInSlot> changed) {
+  // What a cut brings may not have come yet.
+  RECMILL_RETURN_IF_ERROR(rounds_.home().wait_for_cuts());
   RECMILL_ASSIGN_OR_RETURN(const auto counts, gather_values(std::ssize(changed), *beside_));
   const int64_t most = std::ranges::max(counts);
   for (int64_t begin = 0; begin < most; begin += kRowsAtATime) {
     const int64_t from = std::min(begin, std::ssize(changed));
     const int64_t end = std::min(begin + kRowsAtATime, std::ssize(changed));
     RECMILL_RETURN_IF_ERROR(at_homes_.put(
-        std::span(changed).subspan(static_cast<size_t>(from), static_cast<size_t>(end - from)),
-        *slots_));
+        changed.subspan(static_cast<size_t>(from), static_cast<size_t>(end - from)), *slots_));
   }
   return {};
 }
 
 Status ShardedCachedStore::settle() {
   if (is_open_) RECMILL_RETURN_IF_ERROR(inner_->settle());
-  return rounds_.call([this] { return bring_home(); });
+  return rounds_.call([this] { return bring_home(take_changed()); });
 }
 
-/// After settle(): an image of what the home has.
-std::unique_ptr<RowSnapshot> ShardedCachedStore::snapshot(int64_t) {
-  std::shared_ptr<RowSnapshot> image;
-  const Status status = rounds_.call([&]() -> Status {
-    RECMILL_ASSIGN_OR_RETURN(image, rounds_.cut());
+Result<ComingImage> ShardedCachedStore::cut() {
+  if (image_.valid()) image_.wait();
+  RECMILL_RETURN_IF_ERROR(rounds_.call([&]() -> Status {
+    auto changed = take_changed();
+    // Rows of other ranks' homes go there before.
+    if (!is_shared_) {
+      RECMILL_RETURN_IF_ERROR(bring_home(changed));
+      changed.clear();
+    }
+    RowRecords records(homes_.tables(), records_, changed);
+    for (size_t i = 0; i < changed.size(); ++i) slots_->copy_out(changed[i], records.record(i));
+    image_ = rounds_.home().cut(std::move(records));
     return {};
-  });
-  if (!status.ok()) return std::make_unique<table::ImageSnapshot>(status);
-  return std::make_unique<table::ImageSnapshot>(std::move(image));
+  }));
+  return image_;
+}
+
+std::unique_ptr<RowSnapshot> ShardedCachedStore::snapshot(int64_t) {
+  const auto coming = cut();
+  if (!coming.ok()) return std::make_unique<table::ImageSnapshot>(coming.status());
+  const auto& image = coming->get();
+  if (!image.ok()) return std::make_unique<table::ImageSnapshot>(image.status());
+  return std::make_unique<table::ImageSnapshot>(image->rows);
 }
 
 Status ShardedCachedStore::write_rows(const RowBlock& block) {
@@ -299,6 +318,7 @@ Status ShardedCachedStore::write_rows(const RowBlock& block) {
     for (int64_t begin = 0; begin < block.count; begin += kRowsAtATime)
       RECMILL_RETURN_IF_ERROR(
           write_some(block, begin, std::min(begin + kRowsAtATime, block.count)));
+    rounds_.fetch_again();
     return {};
   });
 }
@@ -312,7 +332,7 @@ Status ShardedCachedStore::write_some(const RowBlock& block, int64_t begin, int6
   for (int64_t row = first; row < first + end - begin; ++row)
     if (homes_.of(row) == communicator_.rank()) rows.push_back({row});
   RowRecords records(homes_.tables(), records_, rows);
-  RECMILL_RETURN_IF_ERROR(rounds_.fetch(records));
+  RECMILL_RETURN_IF_ERROR(rounds_.home().fetch(records));
   const RowRecords before = records;
   TableSpec spec = model_.tables[block.table];
   spec.rows = 1;
@@ -334,7 +354,7 @@ Status ShardedCachedStore::write_some(const RowBlock& block, int64_t begin, int6
   for (size_t i = 0; i < rows.size(); ++i)
     RECMILL_RETURN_IF_ERROR(change(rows[i].row, records.record(i)));
   RECMILL_RETURN_IF_ERROR(
-      rounds_.put(records.changed_since(before, homes_.tables(), records_, rows)));
+      rounds_.home().put(records.changed_since(before, homes_.tables(), records_, rows)));
   if (!is_open_ || !has_rows_) return {};
   std::vector<std::byte> record(static_cast<size_t>(shape.bytes()) + 8);
   for (const RowInSlot& row : slots_->in_slots(first, first + end - begin)) {

@@ -20,6 +20,8 @@
 #include "lookahead_plan/rank_step.h"
 #include "schema/cluster_spec.h"
 #include "store/cached/cached_batches.h"
+#include "store/cached/home_calls.h"
+#include "store/cached/home_cuts.h"
 #include "store/cached/outside_lookups.h"
 #include "store/cached/ranks/home_ranks.h"
 #include "store/cached/ranks/round_thread.h"
@@ -31,22 +33,18 @@
 #include "store/sharded/sharded_options.h"
 #include "store/sharded/sharded_store.h"
 #include "store/tables/rank_tables.h"
-#include "table/home/row_home.h"
 
 namespace recmill::store {
 
 /// Batches of the stream need a StepPlan with a RankStep. Others are looked up, by all ranks
 /// together, in what the homes have, once these have all that was updated.
-class ShardedCachedStore final : public EmbeddingStore {
+class ShardedCachedStore final : public EmbeddingStore, public HomeCuts {
  public:
-  /// Collective. `home` has the rows that HomeRanks says, and has not been called yet. The
-  /// communicator outlives the store.
-  static Result<std::unique_ptr<ShardedCachedStore>> create(ModelSpec model, uint64_t seed,
-                                                            std::shared_ptr<table::RowHome> home,
-                                                            Communicator& communicator,
-                                                            ThreadPool& pool,
-                                                            ShardedOptions options = {},
-                                                            StoreKernels kernels = {});
+  /// Collective. `home` has the rows that HomeRanks says, or all. The communicator outlives the
+  /// store.
+  static Result<std::unique_ptr<ShardedCachedStore>> create(
+      ModelSpec model, uint64_t seed, const CacheHomeRows& home, Communicator& communicator,
+      ThreadPool& pool, ShardedOptions options = {}, StoreKernels kernels = {});
   ~ShardedCachedStore() override;
 
   Result<std::unique_ptr<Prepared>> prepare(const Batch& batch) override;
@@ -54,6 +52,7 @@ class ShardedCachedStore final : public EmbeddingStore {
   Status update(std::span<const Update> updates, const Step& step, Stream& stream) override;
   Status settle() override;
   std::unique_ptr<RowSnapshot> snapshot(int64_t kept_bytes) override;
+  Result<ComingImage> cut() override;
   table::Extent extent(int table) const override {
     return {{0, model_.tables[table].rows}, {0, model_.tables[table].dim}};
   }
@@ -61,7 +60,7 @@ class ShardedCachedStore final : public EmbeddingStore {
   StoreStats stats() const override;
 
  private:
-  ShardedCachedStore(ModelSpec model, uint64_t seed, std::shared_ptr<table::RowHome> home,
+  ShardedCachedStore(ModelSpec model, uint64_t seed, const CacheHomeRows& home,
                      Communicator& communicator, std::unique_ptr<Communicator> beside,
                      ThreadPool& pool, ShardedOptions options, StoreKernels kernels);
   Status open(const CacheSize& size);
@@ -78,12 +77,14 @@ class ShardedCachedStore final : public EmbeddingStore {
   Status prepare_in_slots(const Batch& batch, CachedBatch& work);
   void count_lookups(const RankStep& step);
   void count_sums(const RankStep& step);
-  Status bring_home();
+  std::vector<RowInSlot> take_changed();
+  Status bring_home(std::span<const RowInSlot> changed);
   Status write_some(const RowBlock& block, int64_t begin, int64_t end);
 
   const ModelSpec model_;
   const HomeRanks homes_;
   const uint64_t seed_;
+  const bool is_shared_;                         // the home
   const std::vector<table::RowRecord> records_;  // [tables]
   Communicator& communicator_;                   // of the inner store
   const std::unique_ptr<Communicator> beside_;   // of the rounds
@@ -91,7 +92,7 @@ class ShardedCachedStore final : public EmbeddingStore {
   const ShardedOptions options_;
   const StoreKernels kernels_;
 
-  const std::shared_ptr<table::RowHome> home_;
+  ComingImage image_;  // of the last cut()
   // Null before the first plan:
   CacheSize size_;
   HostRows* host_ = nullptr;  // of inner_; null: ranks share no memory

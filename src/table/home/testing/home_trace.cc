@@ -138,7 +138,13 @@ class Driver {
       const int64_t of = cuts_[writer.cuts].step;
       Call cut;
       cut.cut = static_cast<int>(writer.cuts);
-      called(w, std::move(cut), [&](RowHome& home, Lists&) { return home.cut(of); });
+      for (auto& [key, row] : rows_) {
+        if (row.holder != w || !row.is_there || draw(3) > 0) continue;
+        add_random(cut.here, key);
+      }
+      cut.plain = cut.here;
+      called(w, std::move(cut),
+             [&](RowHome& home, Lists& lists) { return home.cut(of, lists.views<PutRows>()); });
     }
     Call call;
     for (auto& [key, row] : rows_) {

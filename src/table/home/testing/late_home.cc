@@ -23,8 +23,8 @@ RowHome::Ticket LateHome::put(std::span<const PutRows> rows, int64_t step) {
   return called();
 }
 
-RowHome::Ticket LateHome::cut(int64_t step) {
-  puts_.push_back({tickets_, {}, step, true});
+RowHome::Ticket LateHome::cut(int64_t step, std::span<const PutRows> changed) {
+  puts_.push_back({tickets_, {changed.begin(), changed.end()}, step, true});
   return called();
 }
 
@@ -75,7 +75,8 @@ void LateHome::send() {
     if (!puts_.empty() && coin()) {
       const PutOrCut next = std::move(puts_.front());
       puts_.pop_front();
-      sent_[next.is_cut ? inner_.cut(next.step) : inner_.put(next.rows, next.step)] = next.ticket;
+      sent_[next.is_cut ? inner_.cut(next.step, next.rows) : inner_.put(next.rows, next.step)] =
+          next.ticket;
       some_are_left = true;
     }
     if (!fetches_.empty() && coin()) {

@@ -26,7 +26,7 @@ class LateHome final : public RowHome {
 
   Ticket fetch(std::span<const FetchedRows> rows, int64_t fence) override;
   Ticket put(std::span<const PutRows> rows, int64_t step) override;
-  Ticket cut(int64_t step) override;
+  Ticket cut(int64_t step, std::span<const PutRows> changed) override;
   void poll(std::vector<Answer>& answers) override;
   /// While answers are due, each poll wakes: there may be something new at the next one.
   void set_wake(std::function<void()> wake) override {

@@ -26,24 +26,20 @@ class PlainHome::Writer final : public RowHome {
       if (Status status = home_.check(of_table.table, of_table.rows); !status.ok())
         return answer(std::move(status));
     if (step <= mark) return answer({});
-    for (const PutRows& of_table : rows) {
-      const auto bytes = RowRecord(home_.specs_[of_table.table]).bytes();
-      for (size_t i = 0; i < of_table.rows.size(); ++i) {
-        const auto record = of_table.records.subspan(i * bytes, bytes);
-        home_.puts_.push_back(
-            {step, {of_table.table, of_table.rows[i]}, {record.begin(), record.end()}});
-        home_.now_[home_.puts_.back().key] = home_.puts_.back().record;
-      }
-    }
+    home_.replace(rows, step);
     mark = step;
     return answer({});
   }
 
-  Ticket cut(int64_t step) override {
+  Ticket cut(int64_t step, std::span<const PutRows> changed) override {
+    for (const PutRows& of_table : changed)
+      if (Status status = home_.check(of_table.table, of_table.rows); !status.ok())
+        return answer(std::move(status));
     const auto after = [](int64_t of) { return "a cut after step " + std::to_string(of); };
     if (mark > step)
       return answer(
           Status::Failed(after(step) + " comes behind the put of step " + std::to_string(mark)));
+    home_.replace(changed, step);
     home_.unanswered_.push_back({this, tickets_, {}, step, true});
     return called();
   }
@@ -137,6 +133,17 @@ Status PlainHome::check(int table, std::span<const int64_t> rows) const {
       return Status::Failed("table '" + spec.name + "': row " + std::to_string(row) +
                             " is outside of its " + std::to_string(spec.rows) + " rows");
   return {};
+}
+
+void PlainHome::replace(std::span<const PutRows> rows, int64_t step) {
+  for (const PutRows& of_table : rows) {
+    const auto bytes = RowRecord(specs_[of_table.table]).bytes();
+    for (size_t i = 0; i < of_table.rows.size(); ++i) {
+      const auto record = of_table.records.subspan(i * bytes, bytes);
+      puts_.push_back({step, {of_table.table, of_table.rows[i]}, {record.begin(), record.end()}});
+      now_[puts_.back().key] = puts_.back().record;
+    }
+  }
 }
 
 // A fetch when all marks have reached its fence; the n-th cuts of all writers when all have called

@@ -47,6 +47,7 @@ class PlainHome {
   };
 
   Status check(int table, std::span<const int64_t> rows) const;
+  void replace(std::span<const PutRows> rows, int64_t step);
   void answer();
 
   std::vector<TableSpec> specs_;

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "table/home/recorded_home.h"
+#include "table/row_block.h"
+
+namespace recmill::train {
+
+/// How a start of a run found the home of its rows.
+struct HomeStart {
+  std::string run = {};                            // as the home knows it
+  std::shared_ptr<table::RecordedHome> home = {};  // null: rows end with the ranks
+  // Where it has rows of an earlier start, to go on from; else none:
+  std::vector<std::byte> record = {};              // pack_state()
+  std::shared_ptr<table::RowSnapshot> image = {};  // which it keeps while this lives
+};
+
+}  // namespace recmill::train
