@@ -12,6 +12,10 @@ namespace {
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr auto kGoodbye = std::chrono::seconds(5);
 
+int64_t bytes_of(const Message& message) {
+  return static_cast<int64_t>(sizeof(MessageHeader) + message.body.size());
+}
+
 }  // namespace
 
 /// Something may be there to be sent.
@@ -209,6 +213,7 @@ void RemoteHome::send_all(int server, std::unique_lock<std::mutex>& lock) {
     }
     lock.unlock();
     const Status status = link.stream->send(*message);
+    bytes_ += bytes_of(*message);
     lock.lock();
     if (!status.ok()) break;
   }
@@ -224,6 +229,7 @@ void RemoteHome::receive(int server) {
       link.end = message.status();
       return;
     }
+    bytes_ += bytes_of(*message);
     client_.take(server, *message, now());
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -42,6 +43,8 @@ class RemoteHome final : public table::RecordedHome {
 
   /// Of a term that does not begin anew: all rows as it begins.
   std::shared_ptr<table::RowSnapshot> image_of_begin();
+  /// Of all messages so far, either way: their headers and bodies.
+  int64_t bytes() const { return bytes_; }
   /// One message to a server, and its answer.
   Result<Message> ask(int server, Message message);
 
@@ -76,6 +79,7 @@ class RemoteHome final : public table::RecordedHome {
   std::map<int64_t, std::optional<RowClient::Reply>> asked_;  // that somebody waits for
   bool stop_ = false;
 
+  std::atomic<int64_t> bytes_{0};
   std::vector<Link> links_;  // `stream` and `end` are guarded by mutex_
   std::thread watch_;        // last
 };

@@ -16,6 +16,7 @@
 #include "bench/alternation.h"
 #include "bench/benches.h"
 #include "bench/server/raw_rows.h"
+#include "bench/server/server_cached_bench.h"
 #include "comm/gather_values.h"
 #include "remote/flight/flight_library.h"
 #include "remote/flight/test_certificate.h"
@@ -189,6 +190,8 @@ Status ask(Communicator& both, const std::vector<pid_t>& pids, const BenchOption
 }  // namespace
 
 Status run_server_bench(const BenchOptions& options, const BenchSink& sink) {
+  RECMILL_RETURN_IF_ERROR(run_server_cached_bench(options, sink));
+  if (!options.wants("fetch")) return {};
   const auto both_or = options.world->communicator(2);
   if (!both_or.ok())
     return Status::BadRequest(
