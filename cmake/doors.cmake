@@ -94,6 +94,11 @@ if(EXISTS ${RECMILL_SITE}/nvidia/nccl/lib/libnccl.so.2)
   recmill_wheel_files(nvidia/nccl/lib libnccl.so.2)
 endif()
 
+if(RECMILL_ROCKSDB)
+  find_package(RocksDB REQUIRED)
+  recmill_door(rocksdb RocksDB::rocksdb-shared)
+endif()
+
 # The wheel has no header: solve/highs_c_api.h declares the functions that are called.
 if(NOT EXISTS ${RECMILL_SITE}/highspy/libhighs.so.1)
   message(FATAL_ERROR "HiGHS is not in ${RECMILL_VENV}: run 'make setup'")

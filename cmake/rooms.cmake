@@ -8,7 +8,7 @@ set(RECMILL_ROOMS
     batch=2 comm=2 placement_plan=2 lookahead_plan=2
     reader=3 checkpoint=3 stats=3 kernels=3
     preprocess=4 table=4 placement=4 pool_op=4 hotset=4 lookahead=4
-    model=5 remote=5
+    model=5 remote=5 disk=5
     store=6
     step=7
     run=8
@@ -19,6 +19,7 @@ set(RECMILL_ROOMS
 # One door for each big third party: the rooms that may link it.
 set(RECMILL_DOOR_arrow reader remote/flight)
 set(RECMILL_DOOR_flight remote/flight)
+set(RECMILL_DOOR_rocksdb disk/rocksdb)
 set(RECMILL_DOOR_torch model/torch pool_op)
 set(RECMILL_DOOR_onednn kernels/dense_layer)
 set(RECMILL_DOOR_mpi comm)
@@ -99,6 +100,19 @@ endfunction()
 # recmill_shared_library(NAME room/part SOURCES ... LINKS room ... DOORS third_party ...)
 # makes a library beside the program that it opens itself; in an installation it is in lib/recmill. It shows the functions
 # alone that say so, and has copies of what it links.
+# What a program and a library that it opens have to be alike in, as text: the version, the compiler and the
+# headers between the two.
+function(recmill_build_text out)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN})
+  set(hashes "")
+  foreach(header IN LISTS ARGN)
+    file(SHA256 ${header} hash)
+    string(APPEND hashes " ${hash}")
+  endforeach()
+  string(SHA256 build "${PROJECT_VERSION} ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}${hashes}")
+  set(${out} ${build} PARENT_SCOPE)
+endfunction()
+
 function(recmill_shared_library name path)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;DOORS" ${ARGN})
   add_library(${name} SHARED ${ARG_SOURCES})

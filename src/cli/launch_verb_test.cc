@@ -226,7 +226,8 @@ TEST_F(LaunchVerb, rows_at_servers_end_as_those_of_a_quiet_run_whatever_process_
     const int signal = round % 2 == 0 ? SIGKILL : SIGSTOP;
     const bool takes_server = round % 4 >= 2;
     const std::string name = "at_servers" + std::to_string(round);
-    begin(name, {"--ranks", "2", "--servers", "2"}, {"embedding.store=cached", "lookahead.commit_every=7"});
+    begin(name, {"--ranks", "2", "--servers", "2"},
+          {"embedding.store=cached", "lookahead.commit_every=7"});
     await_checkpoint(name, kEvery * static_cast<int>(random.below(6, round, 2)));
     const auto servers = processes_of("server");
     ASSERT_EQ(servers.size(), 2u);
@@ -241,6 +242,30 @@ TEST_F(LaunchVerb, rows_at_servers_end_as_those_of_a_quiet_run_whatever_process_
     EXPECT_THAT(outcome.err, HasSubstr(takes_server ? "server " : "rank "));
     EXPECT_THAT(outcome.err, HasSubstr("(process " + std::to_string(victim) + ") was " +
                                        (signal == SIGKILL ? "killed" : "stopped") + " by signal"));
+    expect_quiet_end(name);
+  }
+}
+
+TEST_F(LaunchVerb, rows_on_a_disk_end_as_those_of_a_quiet_run_whatever_rank_is_lost) {
+  const char* const losses = std::getenv("RECMILL_LOSSES");
+  const int count = losses != nullptr ? std::atoi(losses) : 1;
+  constexpr uint64_t kSeed = 7;
+  std::printf("seed %lu, %d losses of each kind\n", kSeed, count);
+  (void)std::fflush(stdout);  // not once more by each child
+  for (int round = 0; round < 2 * count; ++round) {
+    const Random random(kSeed, Purpose::test, round);
+    const int signal = round % 2 == 0 ? SIGKILL : SIGSTOP;
+    const std::string name = "on_disk" + std::to_string(round);
+    begin(name, {"--ranks", "2"},
+          {"embedding.store=cached", "lookahead.home=disk", "lookahead.disk_path=rows/" + name,
+           "lookahead.commit_every=7"});
+    await_checkpoint(name, kEvery * static_cast<int>(random.below(6, round, 2)));
+    sleep_milliseconds(static_cast<int64_t>(random.below(50, round, 0)));
+    const pid_t victim = strike(ranks(), signal, random, round);
+    ASSERT_GT(victim, 0);
+    const Outcome outcome = end();
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("goes on from what was saved last, with 2 ranks"));
     expect_quiet_end(name);
   }
 }

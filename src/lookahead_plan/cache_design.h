@@ -23,13 +23,15 @@ struct EnumNames<CacheDesign> {
       std::pair{CacheDesign::forward, std::string_view{"forward"}}};
 };
 
-/// Where rows are stored that are in no slot: in the processes that train, or at servers.
-enum class CacheHome { embedded, remote };
+/// Where rows are stored that are in no slot: in the processes that train, at servers, or on a
+/// disk.
+enum class CacheHome { embedded, remote, disk };
 
 template <>
 struct EnumNames<CacheHome> {
   static constexpr std::array names{std::pair{CacheHome::embedded, std::string_view{"embedded"}},
-                                    std::pair{CacheHome::remote, std::string_view{"remote"}}};
+                                    std::pair{CacheHome::remote, std::string_view{"remote"}},
+                                    std::pair{CacheHome::disk, std::string_view{"disk"}}};
 };
 
 }  // namespace recmill

@@ -5,6 +5,7 @@
 
 #include "base/json/json.h"
 #include "base/json/json_keys.h"
+#include "table/home/shape_of_rows.h"
 
 namespace recmill::remote {
 namespace {
@@ -28,18 +29,6 @@ Result<Json> parse(const Bytes& body) {
                           " of rows on servers; here it is " + std::to_string(kProtocol) +
                           ": use the same version of Recmill");
   return json;
-}
-
-Json to_json(const TableSpec& table) {
-  return {{"name", table.name},
-          {"rows", table.rows},
-          {"dim", table.dim},
-          {"precision", name_of(table.precision)},
-          {"optimizer", name_of(table.optimizer.kind)},
-          {"correction", name_of(table.optimizer.correction)},
-          {"initial_accumulator", table.optimizer.initial_accumulator},
-          {"initial_scale", table.initial_scale},
-          {"frozen", table.frozen}};
 }
 
 template <NamedEnum Enum>
@@ -84,7 +73,8 @@ Bytes write_greeting(const Greeting& greeting) {
                {"server", greeting.server},     {"servers", greeting.servers},
                {"deadline", greeting.deadline}, {"seed", greeting.seed}};
   json["tables"] = Json::array();
-  for (const TableSpec& table : greeting.tables) json["tables"].push_back(to_json(table));
+  for (const TableSpec& table : greeting.tables)
+    json["tables"].push_back(table::shape_of_rows(table));
   return bytes_of(json);
 }
 
@@ -131,7 +121,7 @@ std::string difference_of_tables(const Greeting& ours, const Greeting& theirs) {
     return differ("the number of tables", std::to_string(ours.tables.size()),
                   std::to_string(theirs.tables.size()));
   for (size_t t = 0; t < ours.tables.size(); ++t) {
-    const Json a = to_json(ours.tables[t]), b = to_json(theirs.tables[t]);
+    const Json a = table::shape_of_rows(ours.tables[t]), b = table::shape_of_rows(theirs.tables[t]);
     for (const auto& [key, value] : a.items())
       if (value != b[key])
         return differ(key + " of table '" + ours.tables[t].name + "'", value.dump(), b[key].dump());

@@ -46,7 +46,7 @@ class ThreadsFixture {
     if (breaker_.joinable()) breaker_.join();
     homes_.clear();
   }
-  table::RowHome& writer(int number) { return homes_[static_cast<size_t>(number)]; }
+  table::RowHome& writer(int number) { return homes_[static_cast<size_t>(number)].home(); }
 
  private:
   testing::MemoryTransport transport_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "remote/row_lists.h"
+#include "table/home/block_of_records.h"
 #include "table/initial_rows.h"
 #include "table/row_record.h"
 #include "table/row_share.h"
@@ -67,56 +68,6 @@ Status RemoteImage::read(const std::function<Status(const RowBlock&)>& sink) {
   return {};
 }
 
-namespace {
-
-/// Rows in float32, on their way to a sink.
-class Block {
- public:
-  Block(const TableSpec& spec, int table) : spec_(spec), table_(table), record_(spec) {
-    for (const table::StateColumn& column : table::row_state(spec))
-      columns_.push_back({column.width, {}});
-  }
-
-  int64_t rows() const { return std::ssize(rows_); }
-  void add(int64_t row, const std::byte* record) {
-    rows_.push_back(row);
-    const size_t dim = static_cast<size_t>(spec_.dim), first = weights_.size();
-    weights_.resize(first + dim);
-    std::vector<std::span<float>> state;
-    for (Column& column : columns_) {
-      column.values.resize(column.values.size() + static_cast<size_t>(column.width));
-      state.push_back(std::span(column.values).last(static_cast<size_t>(column.width)));
-    }
-    record_.read(record, std::span(weights_).last(dim), state);
-  }
-  Status hand_out(const std::function<Status(const RowBlock&)>& sink) {
-    if (rows_.empty()) return {};
-    std::vector<std::span<const float>> state;
-    for (const Column& column : columns_) state.emplace_back(column.values);
-    RowBlock block{table_, rows_.front(), rows(), weights_, state};
-    if (rows_.back() - rows_.front() + 1 != rows()) block.listed = rows_;
-    RECMILL_RETURN_IF_ERROR(sink(block));
-    rows_.clear();
-    weights_.clear();
-    for (Column& column : columns_) column.values.clear();
-    return {};
-  }
-
- private:
-  struct Column {
-    int64_t width = 0;
-    std::vector<float> values;
-  };
-  const TableSpec& spec_;
-  const int table_;
-  const table::RowRecord record_;
-  std::vector<int64_t> rows_;
-  std::vector<float> weights_;
-  std::vector<Column> columns_;
-};
-
-}  // namespace
-
 Status RemoteImage::read_table(int table, std::vector<TouchedRows>& servers,
                                const std::function<Status(const RowBlock&)>& sink) const {
   constexpr int64_t kBlockRows = 4096;
@@ -124,7 +75,7 @@ Status RemoteImage::read_table(int table, std::vector<TouchedRows>& servers,
   const table::InitialRows initial(spec, greeting_.seed);
   const table::RowShare share(spec.rows, 0, greeting_.servers);
   std::vector<std::byte> record(static_cast<size_t>(table::RowRecord(spec).bytes()));
-  Block block(spec, table);
+  table::BlockOfRecords block(spec, table);
   for (int64_t row = 0; row < spec.rows; ++row) {
     const int server = share.owner(row);
     if (server % shares_ != share_) continue;

@@ -119,7 +119,7 @@ class RankNeed {
 };
 
 MemoryLedger rows_need(const ResolvedRun& run) {
-  if (has_servers(run)) return {};
+  if (has_rows_elsewhere(run)) return {};
   if (run.placed != nullptr) return store::placed_need(run.spec, *run.placed, sharded_options(run));
   return store::tables_need(run.spec, run.ranks);
 }
@@ -227,7 +227,7 @@ MemoryLedger with_all_rows(MemoryLedger ledger, const ModelSpec& spec, const std
 }
 
 int64_t row_bytes(const ResolvedRun& run, int rank) {
-  if (has_servers(run)) return 0;
+  if (has_rows_elsewhere(run)) return 0;
   MemoryLedger ledger;
   store::tables_need(run.spec, shares_of(run, rank), rank, ledger);
   return ledger.total(rank);

@@ -96,6 +96,15 @@ Status check_device(const RunOptions& options) {
   return {};
 }
 
+Status check_disk(const LookaheadOptions& of) {
+  const bool is_on_disk = of.home == CacheHome::disk;
+  if (is_on_disk && of.disk_path.empty())
+    return Status::BadRequest("lookahead.disk_path: home = \"disk\" needs a folder for the rows");
+  if (!is_on_disk && !of.disk_path.empty())
+    return Status::BadRequest("lookahead.disk_path: is used with lookahead.home = \"disk\"");
+  return {};
+}
+
 // Where servers are and how they are reached.
 Status check_servers(const LookaheadOptions& of) {
   const bool is_remote = of.home == CacheHome::remote;
@@ -125,6 +134,7 @@ Status check_cache(const RunOptions& options) {
     return Status::BadRequest("lookahead.home: \"remote\" needs embedding.store = \"cached\"");
   }
   RECMILL_RETURN_IF_ERROR(check_servers(options.lookahead));
+  RECMILL_RETURN_IF_ERROR(check_disk(options.lookahead));
   const auto refuse = [](const std::string& key, const std::string& what) {
     return Status::BadRequest(
         fmt::format("{}: {} is not supported with embedding.store = \"cached\"", key, what));

@@ -31,7 +31,8 @@ struct ResolvedRun {
   std::shared_ptr<const PlacementPlan> plan = nullptr;
   std::shared_ptr<const table::PlacedTables> placed = nullptr;  // the same, ready
   std::string plan_text = {};                                   // checksums of the plan, by line
-  // Of an earlier start, where the run is resumed and its rows are at servers:
+  bool keeps_rows = false;  // on a disk they outlive the process: it is training
+  // Of an earlier start, where the run is resumed and its rows are at servers or on a disk:
   std::string home_run = {};       // as the servers know it; empty: it is a new one there
   int64_t newest_checkpoint = -1;  // its iteration; -1: there is none
 

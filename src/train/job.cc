@@ -255,7 +255,7 @@ void say_where_layers_are(const RunOptions& options) {
 // What servers may have of an earlier start.
 Status find_earlier_rows(ResolvedRun& run, const TrainingRequest& request, const RunFolder& folder,
                          Files& files) {
-  if (!has_servers(run) || request.existing != ExistingRun::resume) return {};
+  if (!has_rows_elsewhere(run) || request.existing != ExistingRun::resume) return {};
   RECMILL_ASSIGN_OR_RETURN(run.home_run, folder.home_run());
   RECMILL_ASSIGN_OR_RETURN(const auto newest, checkpoint::open_newest(files, folder.checkpoints()));
   if (newest.reader != nullptr) run.newest_checkpoint = newest.reader->step();
@@ -407,6 +407,7 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
   if (world.has_first_rank()) say_doubts(run, setting.files);
   const RunFolder folder(setting.files, options.train.runs + "/" + options.name);
   RECMILL_RETURN_IF_ERROR(fit(run, request, setting, folder));
+  run.keeps_rows = true;
   RECMILL_RETURN_IF_ERROR(find_earlier_rows(run, request, folder, setting.files));
   const auto pool = make_pool(run.threads);
   CheckpointPublisher publisher(setting.files, folder.checkpoints(), run.ranks,

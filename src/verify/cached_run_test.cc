@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json/json.h"
+#include "base/temporary_folder.h"
 #include "base/testing/faulty_files.h"
 #include "base/testing/shared_files.h"
 #include "checkpoint/digest.h"
@@ -67,6 +68,18 @@ TEST(CachedRun, gives_the_bits_of_the_plain_way_by_default_and_with_every_row_op
       EXPECT_EQ(difference_from_plain(options, {1, 2}), "") << name;
     }
   }
+}
+
+TEST(CachedRun, gives_the_bits_of_the_plain_way_with_rows_on_a_disk) {
+  const TemporaryFolder folder;
+  RunOptions options = cached(small_evaluated_run(), 3, 2);
+  options.embedding.optimizer.kind = OptimizerKind::adam;
+  options.embedding.precision = RowPrecision::bfloat16;
+  options.lookahead.home = CacheHome::disk;
+  options.lookahead.disk_path = folder.path() + "/rows";
+  options.lookahead.disk_memory = 1 << 20;
+  EXPECT_EQ(difference_from_plain(options, {1, 2, 4}), "");
+  EXPECT_TRUE(posix_files().list(options.lookahead.disk_path)->empty());  // nothing is kept
 }
 
 TEST(CachedRun, gives_the_bits_of_the_plain_way_where_unseen_ids_have_the_mean_of_rows) {

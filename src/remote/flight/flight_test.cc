@@ -71,7 +71,7 @@ struct FlightFixture {
     for (options.rank = 0; options.rank < writers; ++options.rank)
       homes.emplace_back(options, **flight_transport(), std::chrono::microseconds(100));
   }
-  table::RowHome& writer(int number) { return homes[static_cast<size_t>(number)]; }
+  table::RowHome& writer(int number) { return homes[static_cast<size_t>(number)].home(); }
 
   Servers servers;
   std::deque<testing::PatientHome> homes;

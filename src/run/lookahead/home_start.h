@@ -13,7 +13,8 @@ namespace recmill::train {
 
 /// How a start of a run found the home of its rows.
 struct HomeStart {
-  std::string run = {};                            // as the home knows it
+  std::string run = {};   // as the home knows it
+  bool is_apart = false;  // each rank has a home of its own, whose images are those of its rows
   std::shared_ptr<table::RecordedHome> home = {};  // null: rows end with the ranks
   // Where it has rows of an earlier start, to go on from; else none:
   std::vector<std::byte> record = {};              // pack_state()

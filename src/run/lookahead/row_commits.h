@@ -50,7 +50,11 @@ class RowCommits {
   Status begin(LoopState state);
   Status end();
   void record();
+  Status end_recording();
   bool is_under_way() const { return coming_.valid(); }
+
+  bool is_first() const { return communicator_.rank() == 0; }
+  Status see_whether_all_are_whole();
 
   const ResolvedRun& run_;
   Rank& rank_;
@@ -59,6 +63,7 @@ class RowCommits {
   int64_t iteration_ = -1;                        // of the last that has begun
   std::shared_ptr<table::RowSnapshot> recorded_;  // the image that a next start begins with
   store::ComingImage coming_;                     // of the commit under way
+  bool all_are_whole_ = false;                    // where ranks have homes of their own
   // Rank 0, of the same: what it has beside rows, and then whether that is recorded.
   std::future<Result<std::vector<std::byte>>> packed_;
   std::future<Status> recording_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -16,6 +17,9 @@
 #include "base/json/json.h"
 #include "base/log.h"
 #include "base/split_mix.h"
+#include "comm/gather_values.h"
+#include "disk/disk_home.h"
+#include "disk/rocksdb/rocksdb_library.h"
 #include "remote/flight/flight_library.h"
 #include "remote/guest.h"
 #include "remote/remote_home.h"
@@ -27,9 +31,12 @@
 #include "store/cached/ranks/home_ranks.h"
 #include "store/tables/table_rows.h"
 #include "table/home/embedded_home.h"
+#include "table/row_record.h"
 
 namespace recmill::train {
 namespace {
+
+constexpr int64_t kKeyBytes = 12;  // of a row on a disk
 
 using remote::MessageKind;
 using remote::RemoteHome;
@@ -196,11 +203,104 @@ Result<store::CacheHomeRows> make_remote_home(const ResolvedRun& run, Communicat
   return rows;
 }
 
+/// Whether all ranks are well; else why not, on each of them.
+Status all_well(const Status& own, Communicator& communicator) {
+  const std::string said = own.code() == Status::Code::bad_request ? "!" + own.message()
+                           : own.ok()                              ? ""
+                                                                   : "-" + own.message();
+  RECMILL_ASSIGN_OR_RETURN(const Received received,
+                           communicator.all_gather(std::as_bytes(std::span(said))));
+  for (int rank = 0; rank < communicator.ranks(); ++rank) {
+    const auto bytes = received.from(rank);
+    if (bytes.empty()) continue;
+    const std::string why(reinterpret_cast<const char*>(bytes.data()) + 1, bytes.size() - 1);
+    return bytes[0] == std::byte{'!'} ? Status::BadRequest(why) : Status::Failed(why);
+  }
+  return {};
+}
+
+/// What rank 0 finds recorded on its disk, where no checkpoint is newer.
+Result<std::optional<disk::DiskHome::Recorded>> find_on_disk(const ResolvedRun& run,
+                                                             const disk::DiskHome& home) {
+  RECMILL_ASSIGN_OR_RETURN(auto recorded, home.recorded());
+  if (!recorded) return recorded;
+  RECMILL_ASSIGN_OR_RETURN(const auto state,
+                           PackedState::open(std::as_bytes(std::span(recorded->bytes)), kCommit));
+  RECMILL_RETURN_IF_ERROR(check_origin(run, *state.reader, /*for_training=*/true));
+  if (state.reader->step() < run.newest_checkpoint) recorded.reset();
+  return recorded;
+}
+
+/// A line of what the rows of this rank may take.
+std::string disk_line(const ResolvedRun& run, const std::string& path, int ranks) {
+  double bytes = 0.0;
+  for (const TableSpec& table : run.spec.tables)
+    bytes += static_cast<double>(table.rows) *
+             static_cast<double>(table::RowRecord(table).bytes() + kKeyBytes);
+  return fmt::format(
+      "rows on a disk: {:.0f} MiB{} in {} when all of them have been changed, and "
+      "as much again for what changes between two commits",
+      bytes / ranks / (1 << 20), ranks > 1 ? " at each rank" : "", path);
+}
+
+Result<store::CacheHomeRows> make_disk_home(const ResolvedRun& run, Communicator& communicator,
+                                            HomeStart& start) {
+  const LookaheadOptions& of = run.options.lookahead;
+  const int rank = communicator.rank(), ranks = communicator.ranks();
+  RECMILL_ASSIGN_OR_RETURN(
+      start.run, text_of_rank_0(run.home_run.empty() ? new_run(run) : run.home_run, communicator));
+  // Rows that are not kept are apart from those of training.
+  const std::string path =
+      of.disk_path + "/" + (run.keeps_rows ? "" : start.run + "-") + "rank-" + std::to_string(rank);
+  const auto open = [&]() -> Result<std::shared_ptr<disk::DiskHome>> {
+    RECMILL_ASSIGN_OR_RETURN(disk::RowDatabases * databases, disk::rocksdb_databases());
+    RECMILL_RETURN_IF_ERROR(
+        posix_files().make_folder(of.disk_path));  // RocksDB knows no other disk
+    RECMILL_ASSIGN_OR_RETURN(auto database, databases->open(path, of.disk_memory, run.keeps_rows));
+    return disk::DiskHome::open(std::move(database), path,
+                                {start.run, run.options.name, rank, ranks,
+                                 static_cast<uint64_t>(run.options.train.seed), run.spec.tables});
+  };
+  const auto home = open();
+  RECMILL_RETURN_IF_ERROR(all_well(home.status().at("lookahead.disk_path"), communicator));
+  std::optional<disk::DiskHome::Recorded> recorded;
+  Status found;
+  if (rank == 0) {
+    auto of_rank_0 = find_on_disk(run, **home);
+    found = of_rank_0.status();
+    if (of_rank_0.ok()) recorded = *std::move(of_rank_0);
+    log_info(disk_line(run, of.disk_path, ranks));
+  }
+  RECMILL_RETURN_IF_ERROR(all_well(found, communicator));
+  RECMILL_ASSIGN_OR_RETURN(
+      const std::string step,
+      text_of_rank_0(recorded ? std::to_string(recorded->step) : "", communicator));
+  const int64_t wanted = step.empty() ? table::RowHome::kNoFence : std::stoll(step);
+  const bool has_it = !step.empty() && std::ranges::count((*home)->steps(), wanted) > 0;
+  RECMILL_ASSIGN_OR_RETURN(const auto have_it, gather_values(int64_t{has_it}, communicator));
+  const bool goes_on = std::ranges::count(have_it, 0) == 0;
+  auto image = (*home)->begin(goes_on ? std::optional(wanted) : std::nullopt);
+  RECMILL_RETURN_IF_ERROR(all_well(image.status().at("lookahead.disk_path"), communicator));
+  start.image = *std::move(image);
+  start.is_apart = true;
+  start.home = *home;
+  store::CacheHomeRows rows(*home);
+  if (goes_on) {
+    RECMILL_ASSIGN_OR_RETURN(const std::string bytes,
+                             text_of_rank_0(recorded ? recorded->bytes : "", communicator));
+    const auto view = std::as_bytes(std::span(bytes));
+    start.record.assign(view.begin(), view.end());
+    rows.begin = wanted;
+  }
+  return rows;
+}
+
 }  // namespace
 
 Result<store::CacheHomeRows> make_row_home(const ResolvedRun& run, Communicator& communicator,
                                            ThreadPool& pool, Files& files, HomeStart& start) {
   if (has_servers(run)) return make_remote_home(run, communicator, files, start);
+  if (has_rows_elsewhere(run)) return make_disk_home(run, communicator, start);
   const store::HomeRanks homes(run.spec, communicator.ranks());
   RECMILL_ASSIGN_OR_RETURN(
       auto tables, store::create_tables(run.spec, static_cast<uint64_t>(run.options.train.seed),

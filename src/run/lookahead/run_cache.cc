@@ -32,6 +32,10 @@ bool has_servers(const ResolvedRun& run) {
   return has_cache(run) && run.options.lookahead.home == CacheHome::remote;
 }
 
+bool has_rows_elsewhere(const ResolvedRun& run) {
+  return has_cache(run) && run.options.lookahead.home != CacheHome::embedded;
+}
+
 Result<std::unique_ptr<store::EmbeddingStore>> make_cached_store(const ResolvedRun& run,
                                                                  Communicator& communicator,
                                                                  ThreadPool& pool, Files& files,
@@ -59,7 +63,7 @@ bool has_gpu(const ResolvedRun& run) {
 lookahead::CacheOptions cache_options(const ResolvedRun& run, int64_t free, int ranks) {
   const LookaheadOptions& of = run.options.lookahead;
   // A commit has changed rows twice more, on their way.
-  const int64_t parts = has_servers(run) ? 3 : 1;
+  const int64_t parts = has_rows_elsewhere(run) ? 3 : 1;
   return {of.batches,
           of.prefetch,
           of.cache,
@@ -135,7 +139,10 @@ void cache_need(const ResolvedRun& run, int64_t free, MemoryLedger& ledger) {
         {"rows on their way to slots and from there, at most", rank, moved, /*certain=*/false});
     ledger.items.push_back(
         {"what is known of their rows, at most", rank, known, /*certain=*/false});
-    if (has_servers(run))
+    if (run.options.lookahead.home == CacheHome::disk)
+      ledger.items.push_back({"database of the rows on a disk", rank,
+                              run.options.lookahead.disk_memory, /*certain=*/true});
+    if (has_rows_elsewhere(run))
       ledger.items.push_back(
           {"changed rows of a commit on their way, at most", rank, 2 * rows, /*certain=*/false});
     if (!of.slots_apart)

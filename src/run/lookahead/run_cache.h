@@ -23,6 +23,8 @@ namespace recmill::train {
 bool has_cache(const ResolvedRun& run);
 /// Its rows are at servers, not in the ranks' memory.
 bool has_servers(const ResolvedRun& run);
+/// They are there, or on a disk.
+bool has_rows_elsewhere(const ResolvedRun& run);
 
 /// Collective. `start`: how its home was found.
 Result<std::unique_ptr<store::EmbeddingStore>> make_cached_store(const ResolvedRun& run,

@@ -26,6 +26,10 @@ struct LookaheadOptions {
   std::string token_file, tls_ca;
   bool insecure = false;
   double deadline = 60.0;  // seconds
+  // Of home = "disk":
+  std::string disk_path;
+  int64_t disk_memory = int64_t{256} << 20;  // bytes
+  // Of both:
   int64_t commit_every = 200;
 };
 template <typename Visitor>
@@ -48,7 +52,7 @@ void describe(Visitor& v, LookaheadOptions& o) {
     "to another when that no longer does (forward)");
   v("home", o.home,
     "where rows are stored that are in no cache: in the memory of the ranks (embedded) or of "
-    "embedding servers (remote)");
+    "embedding servers (remote), or on a disk of each rank's machine (disk)");
   v("servers", o.servers,
     "HOST:PORT of each embedding server, the same ones in the same order for a whole run");
   v("token_file", o.token_file, "file with the token that the servers ask for");
@@ -58,9 +62,14 @@ void describe(Visitor& v, LookaheadOptions& o) {
     "true: servers beyond this machine may be reached without a token or TLS");
   v("deadline", o.deadline, "seconds for which a silent server is waited for; then it is lost",
     above_up_to(0, 86400));
+  v("disk_path", o.disk_path,
+    "folder of the rows that are on a disk, in a database for each rank; one for each run");
+  v("disk_memory", o.disk_memory, "bytes of memory for a rank's database, its cache among them",
+    at_least(1 << 20));
   v("commit_every", o.commit_every,
-    "iterations after which the servers are told to keep all rows as they are, and with them what "
-    "else the ranks need to go on from there when one of them is lost; 0: after checkpoints alone",
+    "iterations after which servers or disks are told to keep all rows as they are, and with them "
+    "what else the ranks need to go on from there when one of them is lost; 0: after checkpoints "
+    "alone",
     at_least(0));
 }
 

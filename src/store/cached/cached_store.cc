@@ -136,15 +136,16 @@ Status CachedStore::settle() {
 }
 
 Result<ComingImage> CachedStore::cut() {
-  if (image_.valid()) image_.wait();
+  ComingImage image;
   RECMILL_RETURN_IF_ERROR(mover_.call_between([&]() -> Status {
+    RECMILL_RETURN_IF_ERROR(mover_.home().wait_for_cuts());
     RECMILL_ASSIGN_OR_RETURN(const auto changed, take_changed());
     RowRecords records(tables_, records_, changed);
     if (is_open_) RECMILL_RETURN_IF_ERROR(slots_->read(changed, records));
-    image_ = mover_.home().cut(std::move(records));
+    image = mover_.home().cut(std::move(records));
     return {};
   }));
-  return image_;
+  return image;
 }
 
 std::unique_ptr<RowSnapshot> CachedStore::snapshot(int64_t) {

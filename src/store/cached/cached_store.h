@@ -66,7 +66,6 @@ class CachedStore final : public EmbeddingStore, public HomeCuts {
   ThreadPool& pool_;
   const MakeSlots make_slots_;
 
-  ComingImage image_;                 // of the last cut()
   std::unique_ptr<SlotStore> slots_;  // null before the first plan
   std::atomic<bool> is_open_{false};  // they are there; any thread
   std::atomic<int64_t> ended_{-1};    // the last step that is over, or enqueued to its end

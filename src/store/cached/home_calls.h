@@ -57,6 +57,8 @@ class HomeCalls {
   void fetch_for(int64_t step, std::span<const RowInSlot> rows, int64_t fence);
   /// What leaves after a step: once each, in order.
   void leave_after(int64_t step, RowRecords updated);
+  /// Nothing leaves by a plan of this rank's; what is put, or cut, from now on is behind the step.
+  void pass(int64_t step) { steps_.left(step); }
 
   /// Returns the steps whose rows have come since.
   std::vector<int64_t> take_answers();

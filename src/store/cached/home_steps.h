@@ -15,9 +15,8 @@ namespace recmill::store {
 class HomeSteps {
  public:
   /// `begin`: where all marks are.
-  explicit HomeSteps(int64_t begin) : base_(begin < 0 ? 0 : begin / kOfStep * kOfStep) {
-    current_ = base_;
-  }
+  explicit HomeSteps(int64_t begin)
+      : base_(begin < 0 ? 0 : (begin / kOfStep + 1) * kOfStep), current_(base_) {}
 
   /// At which rows are put that leave after a step of the stream, or none did: a fence.
   int64_t of(int64_t step) const {
@@ -42,7 +41,7 @@ class HomeSteps {
   static constexpr int64_t kOfStep = int64_t{1} << 32, kOfCut = int64_t{1} << 24;
 
   const int64_t base_;
-  int64_t current_ = 0;
+  int64_t current_;
   int64_t puts_ = 0, cuts_ = 0;
 };
 

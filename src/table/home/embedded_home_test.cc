@@ -3,8 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <deque>
+
 #include "table/home/row_home_contract.h"
+#include "table/home/testing/patient_home.h"
 #include "table/home/testing/plain_home.h"
+#include "table/home/threaded_home.h"
 
 namespace recmill::table {
 namespace {
@@ -26,6 +31,23 @@ struct PlainFixture {
   testing::PlainHome home;
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(Plain, RowHomeContract, PlainFixture);
+
+/// Each behind a thread of its own.
+struct ThreadedFixture {
+  static constexpr bool kManyThreads = true;
+  ThreadedFixture(std::vector<EmbeddingTable>& tables, int writers, ThreadPool& pool, uint64_t)
+      : home(tables, writers, pool) {
+    for (int w = 0; w < writers; ++w) {
+      threaded.emplace_back(home.writer(w));
+      patient.emplace_back(threaded.back(), std::chrono::microseconds(20));
+    }
+  }
+  RowHome& writer(int number) { return patient[number]; }
+  EmbeddedHome home;
+  std::deque<ThreadedHome> threaded;
+  std::deque<testing::PatientHome> patient;
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(Threaded, RowHomeContract, ThreadedFixture);
 
 TEST(EmbeddedHome, of_a_rank_has_the_rows_of_its_share_and_names_the_owner_of_another_one) {
   ThreadPool pool(1);

@@ -122,7 +122,10 @@ Status RoundThread::carry_out(const Rounds::Round& round, EarlyRows* early) {
   if (round.kind == Rounds::Kind::critical || !plan.any_critical) {
     copy_out(plan.critical, first_);
     copy_out(plan.rest, rest_);
-    if (is_shared_) leave(plan);
+    if (is_shared_)
+      leave(plan);
+    else
+      home_.pass(plan.step);
     for (const RowInSlot& row : plan.leave) slots_->empty(row);
   }
   if (round.kind == Rounds::Kind::critical) return exchange(plan.critical, first_);

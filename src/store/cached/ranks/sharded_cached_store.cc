@@ -288,8 +288,9 @@ Status ShardedCachedStore::settle() {
 }
 
 Result<ComingImage> ShardedCachedStore::cut() {
-  if (image_.valid()) image_.wait();
+  ComingImage image;
   RECMILL_RETURN_IF_ERROR(rounds_.call([&]() -> Status {
+    RECMILL_RETURN_IF_ERROR(rounds_.home().wait_for_cuts());
     auto changed = take_changed();
     // Rows of other ranks' homes go there before.
     if (!is_shared_) {
@@ -298,10 +299,10 @@ Result<ComingImage> ShardedCachedStore::cut() {
     }
     RowRecords records(homes_.tables(), records_, changed);
     for (size_t i = 0; i < changed.size(); ++i) slots_->copy_out(changed[i], records.record(i));
-    image_ = rounds_.home().cut(std::move(records));
+    image = rounds_.home().cut(std::move(records));
     return {};
   }));
-  return image_;
+  return image;
 }
 
 std::unique_ptr<RowSnapshot> ShardedCachedStore::snapshot(int64_t) {

@@ -92,7 +92,6 @@ class ShardedCachedStore final : public EmbeddingStore, public HomeCuts {
   const ShardedOptions options_;
   const StoreKernels kernels_;
 
-  ComingImage image_;  // of the last cut()
   // Null before the first plan:
   CacheSize size_;
   HostRows* host_ = nullptr;  // of inner_; null: ranks share no memory
