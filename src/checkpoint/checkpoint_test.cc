@@ -305,4 +305,56 @@ TEST(CheckpointFolder, a_whole_checkpoint_is_never_replaced_and_a_damaged_one_is
   EXPECT_TRUE(check_small(*open_newest(files, "ck")->reader).ok());
 }
 
+/// Two parts have some rows each, and the rule makes the others.
+TEST(Checkpoint, a_rule_makes_the_rows_that_are_in_no_part) {
+  FaultyFiles files;
+  const EntrySpec entry{"e", ElementType::float32, {10, 2}}, empty{"f", ElementType::float32, {4}};
+  const RowRule rule{RowRule::Kind::constant, 0.5f, 0, 0};
+  auto writer = *Writer::create(files, "a", 3);
+  std::vector<PartContents> parts;
+  for (int p = 0; p < 2; ++p) {
+    auto part = *PartWriter::create(files, writer->path(), p);
+    ASSERT_TRUE(part->add_rule(entry, rule).ok());
+    ASSERT_TRUE(part->add_rule(empty, rule).ok());
+    const std::vector<float> rows{1.0f + static_cast<float>(p), 2.0f, 3.0f, 4.0f};
+    const std::vector<int64_t> numbers{p, 5 + 2 * p};
+    ASSERT_TRUE(part->add(entry, numbers, std::as_bytes(std::span(rows))).ok());
+    parts.push_back(*part->finish());
+    parts.back() = *decode_part(encode(parts.back()));
+  }
+  ASSERT_TRUE(writer->finish(std::move(parts), Json::object()).ok());
+  const std::string path = "a/step-000000000003";
+  EXPECT_TRUE(read_text(files, path + "/manifest")->starts_with("recmill-checkpoint 2 "));
+  auto reader = *Reader::open(files, path);
+  EXPECT_TRUE(reader->verify().ok());
+  constexpr float kHalf = 0.5f;
+  EXPECT_EQ(*reader->read_all<float>(*reader->find("e")),
+            (std::vector<float>{1, 2, 2,     2,     kHalf, kHalf, kHalf, kHalf, kHalf, kHalf,
+                                3, 4, kHalf, kHalf, 3,     4,     kHalf, kHalf, kHalf, kHalf}));
+  EXPECT_EQ(*reader->read_all<float>(*reader->find("f")), std::vector<float>(4, kHalf));
+  std::vector<float> column(10);
+  ASSERT_TRUE(
+      reader->read(*reader->find("e"), 0, 10, {1, 1}, std::as_writable_bytes(std::span(column)))
+          .ok());
+  EXPECT_EQ(column, (std::vector<float>{2, 2, kHalf, kHalf, kHalf, 4, kHalf, 4, kHalf, kHalf}));
+}
+
+TEST(Checkpoint, a_row_that_two_parts_have_is_an_error_with_a_rule_too) {
+  FaultyFiles files;
+  const EntrySpec entry{"e", ElementType::float32, {4}};
+  auto writer = *Writer::create(files, "a", 3);
+  std::vector<PartContents> parts;
+  for (int p = 0; p < 2; ++p) {
+    auto part = *PartWriter::create(files, writer->path(), p);
+    ASSERT_TRUE(part->add_rule(entry, {}).ok());
+    const float value = 1.0f;
+    const int64_t row = 2;
+    ASSERT_TRUE(part->add(entry, {&row, 1}, std::as_bytes(std::span(&value, 1))).ok());
+    parts.push_back(*part->finish());
+  }
+  ASSERT_TRUE(writer->finish(std::move(parts), Json::object()).ok());
+  auto reader = *Reader::open(files, "a/step-000000000003");
+  EXPECT_EQ(reader->verify().message(), "a/step-000000000003: row 2 of 'e' is there twice");
+}
+
 }  // namespace recmill::checkpoint

@@ -17,9 +17,31 @@ namespace {
 constexpr size_t kHeaderBytes = 47;
 constexpr char kMagic[] = "recmill-checkpoint ";
 
-std::string header_of(const std::string& text) {
-  return fmt::format("{}1 {:08x} {:016}\n", kMagic, crc32c(std::as_bytes(std::span(text))),
-                     text.size());
+std::string header_of(char version, const std::string& text) {
+  return fmt::format("{}{} {:08x} {:016}\n", kMagic, version,
+                     crc32c(std::as_bytes(std::span(text))), text.size());
+}
+
+Json to_json(const RowRule& rule) {
+  if (rule.kind == RowRule::Kind::constant) return {{"kind", "constant"}, {"value", rule.value}};
+  return {{"kind", "uniform"}, {"value", rule.value}, {"seed", rule.seed}, {"stream", rule.stream}};
+}
+
+bool read_rule(const Json& json, const EntrySpec& entry, std::optional<RowRule>& rule) {
+  if (json.is_null()) return true;
+  if (!json.is_object() || !json.value("value", Json()).is_number()) return false;
+  rule.emplace();
+  rule->value = json["value"].get<float>();
+  if (json.value("kind", Json()) == "uniform") {
+    rule->kind = RowRule::Kind::uniform;
+    for (const auto& [key, number] : {std::pair{"seed", &rule->seed}, {"stream", &rule->stream}}) {
+      if (!json.value(key, Json()).is_number_unsigned()) return false;
+      *number = json[key].get<uint64_t>();
+    }
+  } else if (json.value("kind", Json()) != "constant") {
+    return false;
+  }
+  return can_make(*rule, entry);
 }
 
 Json to_json(const Entry& entry) {
@@ -32,10 +54,12 @@ Json to_json(const Entry& entry) {
     }
     blocks.push_back(std::move(block));
   }
-  return {{"name", entry.spec.name},
-          {"type", name_of(entry.spec.type)},
-          {"shape", entry.spec.shape},
-          {"blocks", std::move(blocks)}};
+  Json json = {{"name", entry.spec.name},
+               {"type", name_of(entry.spec.type)},
+               {"shape", entry.spec.shape},
+               {"blocks", std::move(blocks)}};
+  if (entry.rule) json["rule"] = to_json(*entry.rule);
+  return json;
 }
 
 bool is_list_of_integers(const Json& json, size_t at_least) {
@@ -68,7 +92,7 @@ bool read_entry(const Json& json, Entry& entry) {
     const int64_t all = entry.spec.row_elements();
     if (n[7] >= all || n[8] < 1 || n[8] > all - n[7]) return false;
   }
-  return known;
+  return known && read_rule(json.value("rule", Json()), entry.spec, entry.rule);
 }
 
 bool read_part(const Json& json, Part& part) {
@@ -127,16 +151,18 @@ Status check_rows(const Entry& entry, const std::vector<const Block*>& blocks) {
       return wrong(entry, "a block of rows " + std::to_string(block.first_row) + " to " +
                               std::to_string(block.last_row) + " is impossible");
     }
-    if (!listed && block.first_row != next) {
+    const bool skips = entry.rule && block.first_row > next;
+    if (!listed && !skips && block.first_row != next) {
       return wrong(entry, "row " + std::to_string(std::min(next, block.first_row)) +
                               (block.first_row < next ? " is there twice" : " is missing"));
     }
     next = block.last_row + 1;
     rows += block.rows;
   }
-  return rows == entry.spec.rows() ? Status()
-                                   : wrong(entry, std::to_string(rows) + " rows are there, of " +
-                                                      std::to_string(entry.spec.rows()));
+  const bool all_are_there = entry.rule ? rows <= entry.spec.rows() : rows == entry.spec.rows();
+  return all_are_there ? Status()
+                       : wrong(entry, std::to_string(rows) + " rows are there, of " +
+                                          std::to_string(entry.spec.rows()));
 }
 
 /// Whether every element is there once: the ranges of columns make up a row, and each has all rows.
@@ -208,7 +234,9 @@ std::string encode(const Manifest& manifest) {
                      {"entries", std::move(entries)}};
   // Names may hold bytes that are no UTF-8; they must not stop a run from being saved.
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return header_of(text) + text;
+  const bool has_rules = std::ranges::any_of(
+      manifest.entries, [](const Entry& entry) { return entry.rule.has_value(); });
+  return header_of(has_rules ? '2' : '1', text) + text;
 }
 
 Result<Manifest> decode_incomplete(const std::string& bytes) {
@@ -217,10 +245,11 @@ Result<Manifest> decode_incomplete(const std::string& bytes) {
   if (bytes.compare(0, sizeof(kMagic) - 1, kMagic) != 0) {
     return Status::Failed("is not the manifest of a checkpoint");
   }
-  if (bytes.compare(sizeof(kMagic) - 1, 2, "1 ") != 0) {
+  const char version = bytes[sizeof(kMagic) - 1];
+  if ((version != '1' && version != '2') || bytes[sizeof(kMagic)] != ' ') {
     return Status::Failed("has another version of the format: " + bytes.substr(0, 21));
   }
-  if (bytes.compare(0, kHeaderBytes, header_of(text)) != 0) {
+  if (bytes.compare(0, kHeaderBytes, header_of(version, text)) != 0) {
     return Status::Failed("is damaged: its checksum or length is wrong");
   }
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -250,6 +279,8 @@ Status arrange(std::vector<Entry>& entries) {
     if (joined.back().spec != entry.spec) {
       return Status::Failed("entry '" + entry.spec.name + "' has two types or shapes");
     }
+    if (joined.back().rule != entry.rule)
+      return Status::Failed("entry '" + entry.spec.name + "' has two rules");
     joined.back().blocks.insert(joined.back().blocks.end(), entry.blocks.begin(),
                                 entry.blocks.end());
   }

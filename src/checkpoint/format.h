@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json/json_fwd.h"
 #include "base/status.h"
+#include "checkpoint/row_rule.h"
 #include "schema/column_range.h"
 #include "schema/options.h"
 
@@ -54,7 +56,8 @@ struct Block {
 
 struct Entry {
   EntrySpec spec;
-  std::vector<Block> blocks;
+  std::vector<Block> blocks = {};
+  std::optional<RowRule> rule = {};  // none: all rows are in blocks
 };
 
 struct Part {
@@ -79,7 +82,8 @@ Result<Manifest> decode(const std::string& bytes);
 Result<Manifest> decode_incomplete(const std::string& bytes);
 
 /// Joins what the parts hold: sorts entries and blocks, and checks that parts agree on each entry,
-/// and that every element is there exactly once (of listed blocks: that the count is right).
+/// and that every element is there exactly once (of listed blocks: that the count is right), or
+/// with a rule at most once.
 Status arrange(std::vector<Entry>& entries);
 
 /// "step-000000000012".

@@ -17,9 +17,20 @@ constexpr size_t kHeaderBytes = 47;
 constexpr int64_t kMostBytes = 1 << 20;
 
 std::string with_header(const std::string& text) {
-  return fmt::format("recmill-checkpoint 1 {:08x} {:016}\n", crc32c(std::as_bytes(std::span(text))),
-                     text.size()) +
+  const char version = text.find("\"rule\"") == std::string::npos ? '1' : '2';
+  return fmt::format("recmill-checkpoint {} {:08x} {:016}\n", version,
+                     crc32c(std::as_bytes(std::span(text))), text.size()) +
          text;
+}
+
+/// Rows of floats may be left out of blocks.
+std::string with_rules(std::string text) {
+  const std::string floats = "\"type\":\"float32\"";
+  const std::string rule = "\"rule\":{\"kind\":\"uniform\",\"seed\":1,\"stream\":2,\"value\":0.5},";
+  for (size_t at = 0; (at = text.find(floats, at)) != std::string::npos;
+       at += rule.size() + floats.size())
+    text.insert(at, rule);
+  return text;
 }
 
 }  // namespace
@@ -30,6 +41,7 @@ std::vector<std::string> fuzz::seeds() {
     FaultyFiles files;
     RECMILL_CHECK(checkpoint::write_small(files, "checkpoints", 3, parts).ok());
     seeds.push_back(files.content(kManifest).substr(kHeaderBytes));
+    seeds.push_back(with_rules(seeds.back()));
   }
   return seeds;
 }

@@ -93,6 +93,7 @@ Status Reader::read(const Entry& entry, int64_t first, int64_t count, ColumnRang
   RECMILL_CHECK(first >= 0 && count >= 0 && end <= entry.spec.rows(), entry.spec.name);
   RECMILL_CHECK(entry.spec.all_columns().contains(columns), entry.spec.name);
   RECMILL_CHECK(out.size() == static_cast<size_t>(count * width), entry.spec.name);
+  if (entry.rule) make_rows(*entry.rule, entry.spec, first, count, columns, out);
   int64_t found = 0;  // bytes
   // Listed blocks overlap, so last_row is not sorted: only the end of the walk is known.
   for (const Block& block : entry.blocks) {
@@ -123,7 +124,7 @@ Status Reader::read(const Entry& entry, int64_t first, int64_t count, ColumnRang
     for (; row != numbers.end() && *row < end; ++row) copy(row - numbers.begin(), 1, *row);
   }
   // Rows that are there twice leave others out, or make more than there are.
-  if (found != count * width) {
+  if (entry.rule ? found > count * width : found != count * width) {
     return Status::Failed(path_ + ": " + std::to_string(found / width) + " rows of '" +
                           entry.spec.name + "' are there from " + std::to_string(first) +
                           " on, of " + std::to_string(count));

@@ -80,6 +80,12 @@ Status PartWriter::add_rows(const EntrySpec& entry, RowBytes rows) {
   return {};
 }
 
+Status PartWriter::add_rule(const EntrySpec& entry, const RowRule& rule) {
+  RECMILL_ASSIGN_OR_RETURN(const Pending* const pending, pending_of(entry));
+  contents_.entries[pending->entry].rule = rule;
+  return {};
+}
+
 // The entry is in contents_ after this, even when it has no rows.
 Result<PartWriter::Pending*> PartWriter::pending_of(const EntrySpec& entry) {
   auto found = pending_.find(entry.name);

@@ -48,6 +48,8 @@ class PartWriter {
   /// Adds the rows of these numbers, ascending; for entries whose rows take bytes.
   Status add(const EntrySpec& entry, std::span<const int64_t> rows,
              std::span<const std::byte> bytes);
+  /// Rows of the entry that are not added are those that the rule makes. Of all parts alike.
+  Status add_rule(const EntrySpec& entry, const RowRule& rule);
   /// A whole entry.
   Status add(const EntrySpec& entry, std::span<const std::byte> bytes) {
     return add(entry, 0, bytes);

@@ -94,6 +94,8 @@ TEST_F(ServerVerb, servers_serve_one_run_after_another_and_tell_of_it) {
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(run({"verify", "--checkpoints", "runs/local", std::string("runs/") + name}).status,
               0);
+    EXPECT_THAT(*read_text(posix_files(), path(newest_checkpoint(name) + "/manifest")),
+                ::testing::StartsWith("recmill-checkpoint 2 "));  // rows that were put alone
     const Outcome shown = run({"inspect", first, "--json"});
     const Json status = Json::parse(shown.out);
     EXPECT_TRUE(status["run"].get<std::string>().starts_with(name)) << shown.out;
@@ -203,6 +205,29 @@ TEST_F(ServerVerb, a_start_goes_on_from_the_last_commit_where_all_servers_have_i
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr("resumes after iteration 20\n"));
     EXPECT_EQ(run({"verify", "--checkpoints", "runs/local", "runs/" + name}).status, 0);
+  }
+  // The same on a disk, of as many ranks; with fewer it begins with the newest checkpoint, or anew.
+  for (const char* ranks : {"2", "1"}) {
+    const auto on_disk = [&](Words words, const char* of_ranks) {
+      words.insert(
+          words.end(),
+          {"--set", std::string("name=disk") + ranks, "--set", "embedding.store=cached", "--set",
+           "lookahead.home=disk", "--set", std::string("lookahead.disk_path=rows") + ranks, "--set",
+           "lookahead.commit_every=10", "--set", std::string("train.ranks=") + of_ranks});
+      return run(words);
+    };
+    ASSERT_EQ(on_disk({"train", "a.toml", "--set", "train.iterations=25", "--set",
+                       "train.checkpoint.at_end=false"},
+                      "2")
+                  .status,
+              0);
+    const Outcome outcome = on_disk({"train", "a.toml", "--resume"}, ranks);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    if (ranks[0] == '2') {
+      EXPECT_THAT(outcome.err, HasSubstr("resumes after iteration 20\n"));
+    }
+    EXPECT_EQ(
+        run({"verify", "--checkpoints", "runs/local", std::string("runs/disk") + ranks}).status, 0);
   }
   // A checkpoint that is newer is taken, and so is it when a server has lost its rows.
   ASSERT_EQ(train("saved", both, {"train.iterations=25", "lookahead.commit_every=0"}).status, 0);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/json/json.h"
+#include "base/json/json_keys.h"
 #include "table/home/shape_of_rows.h"
 
 namespace recmill::disk {
@@ -43,12 +44,17 @@ Result<std::shared_ptr<DiskHome>> DiskHome::open(std::unique_ptr<RowDatabase> da
   bool is_ours = false;
   if (note) {
     const Json there = Json::parse(*note, nullptr, /*allow_exceptions=*/false);
-    if (!there.is_object() || there.value("format", 0) != kFormat)
+    std::string name;
+    int64_t format = 0;
+    KeyReader read{there, "owner", "", {}};
+    if (there.is_object()) read("format", format);
+    if (there.is_object() && format == kFormat) read("name", name);
+    if (!read.status.ok() || format != kFormat)
       return Status::BadRequest(path +
                                 ": its rows were written by another version of Recmill; "
                                 "delete it, or name another folder");
-    if (there.value("name", "") != owner.name)
-      return Status::BadRequest(path + ": has rows of the run '" + there.value("name", "") +
+    if (name != owner.name)
+      return Status::BadRequest(path + ": has rows of the run '" + name +
                                 "'; delete it, or name another folder");
     is_ours = there == json_of(owner);
   } else {

@@ -59,6 +59,8 @@ class DiskHome final : public table::RecordedHome {
   void poll(std::vector<Answer>& answers) override { threaded_->poll(answers); }
   void set_wake(std::function<void()> wake) override { threaded_->set_wake(std::move(wake)); }
 
+  ~DiskHome() override { rows_->end_releases(); }
+  void keep(std::shared_ptr<table::RowSnapshot> image) override { kept_ = std::move(image); }
   /// All that was put before is on the disk then, also when the machine loses power.
   Status record(int64_t step, std::span<const std::byte> bytes) override;
 
@@ -69,6 +71,7 @@ class DiskHome final : public table::RecordedHome {
   const std::shared_ptr<DiskRows> rows_;
   const DiskOwner owner_;
   std::vector<int64_t> steps_;
+  std::shared_ptr<table::RowSnapshot> kept_;
   std::unique_ptr<table::LocalHome> local_;
   std::unique_ptr<table::ThreadedHome> threaded_;  // last
 };

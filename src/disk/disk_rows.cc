@@ -42,6 +42,15 @@ class DiskRows::Image final : public table::RowSnapshot {
   ~Image() override { of_->release(step_, kept_); }
 
   Status read(const std::function<Status(const table::RowBlock&)>& sink) override {
+    return read_tables(sink, /*all=*/true);
+  }
+  bool knows_touched() const override { return true; }
+  Status read_touched(const std::function<Status(const table::RowBlock&)>& sink) override {
+    return read_tables(sink, /*all=*/false);
+  }
+
+ private:
+  Status read_tables(const std::function<Status(const table::RowBlock&)>& sink, bool all) const {
     for (int t = 0; t < std::ssize(of_->tables_); ++t) {
       const TableSpec& spec = of_->tables_[static_cast<size_t>(t)];
       const table::RowShare& share = of_->shares_[static_cast<size_t>(t)];
@@ -49,10 +58,12 @@ class DiskRows::Image final : public table::RowSnapshot {
       table::BlockOfRecords block(spec, t);
       std::vector<int64_t> rows;
       std::vector<std::byte> records;
+      std::vector<bool> touched;
       const auto hand_out = [&]() -> Status {
         records.resize(rows.size() * bytes);
-        RECMILL_RETURN_IF_ERROR(of_->read_block(*kept_, t, rows, records));
-        for (size_t i = 0; i < rows.size(); ++i) block.add(rows[i], records.data() + i * bytes);
+        RECMILL_RETURN_IF_ERROR(of_->read_block(*kept_, t, rows, records, touched));
+        for (size_t i = 0; i < rows.size(); ++i)
+          if (all || touched[i]) block.add(rows[i], records.data() + i * bytes);
         rows.clear();
         return block.hand_out(sink);
       };
@@ -66,7 +77,6 @@ class DiskRows::Image final : public table::RowSnapshot {
     return {};
   }
 
- private:
   const std::shared_ptr<DiskRows> of_;
   const int64_t step_;
   const Kept* const kept_;
@@ -96,30 +106,33 @@ Status DiskRows::check(int table, std::span<const int64_t> rows, size_t record_b
 }
 
 Status DiskRows::read(std::span<const table::FetchedRows> rows) {
-  for (const table::FetchedRows& of : rows) {
-    const auto bytes = static_cast<size_t>(records_[static_cast<size_t>(of.table)].bytes());
-    std::vector<std::string> keys;
-    for (const int64_t row : of.rows) keys.push_back(key_of(of.table, row));
-    std::vector<bool> is_there(keys.size(), false);
-    Status wrong;
-    RECMILL_RETURN_IF_ERROR(
-        database_->get(Space::rows, keys, [&](size_t i, std::string_view value) {
-          is_there[i] = true;
-          if (value.size() == bytes)
-            std::memcpy(of.records.data() + i * bytes, value.data(), bytes);
-          else
-            wrong =
-                Status::Failed("table '" + tables_[static_cast<size_t>(of.table)].name + "': row " +
-                               std::to_string(of.rows[i]) + " has another length in the database");
-        }));
-    RECMILL_RETURN_IF_ERROR(wrong);
-    std::vector<float> aligned(bytes / sizeof(float) + 1);
-    auto* const made = reinterpret_cast<std::byte*>(aligned.data());
-    for (size_t i = 0; i < keys.size(); ++i) {
-      if (is_there[i]) continue;
-      initial_[static_cast<size_t>(of.table)].make(of.rows[i], made);
-      std::memcpy(of.records.data() + i * bytes, made, bytes);
-    }
+  std::vector<bool> is_there;
+  for (const table::FetchedRows& of : rows) RECMILL_RETURN_IF_ERROR(read_table(of, is_there));
+  return {};
+}
+
+/// `is_there` [rows]: somebody has put it.
+Status DiskRows::read_table(const table::FetchedRows& of, std::vector<bool>& is_there) {
+  const auto bytes = static_cast<size_t>(records_[static_cast<size_t>(of.table)].bytes());
+  std::vector<std::string> keys;
+  for (const int64_t row : of.rows) keys.push_back(key_of(of.table, row));
+  is_there.assign(keys.size(), false);
+  Status wrong;
+  RECMILL_RETURN_IF_ERROR(database_->get(Space::rows, keys, [&](size_t i, std::string_view value) {
+    is_there[i] = true;
+    if (value.size() == bytes)
+      std::memcpy(of.records.data() + i * bytes, value.data(), bytes);
+    else
+      wrong = Status::Failed("table '" + tables_[static_cast<size_t>(of.table)].name + "': row " +
+                             std::to_string(of.rows[i]) + " has another length in the database");
+  }));
+  RECMILL_RETURN_IF_ERROR(wrong);
+  std::vector<float> aligned(bytes / sizeof(float) + 1);
+  auto* const made = reinterpret_cast<std::byte*>(aligned.data());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (is_there[i]) continue;
+    initial_[static_cast<size_t>(of.table)].make(of.rows[i], made);
+    std::memcpy(of.records.data() + i * bytes, made, bytes);
   }
   return {};
 }
@@ -165,11 +178,10 @@ Result<std::shared_ptr<table::RowSnapshot>> DiskRows::image(int64_t step) {
 }
 
 Status DiskRows::read_block(const Kept& image, int table, std::span<const int64_t> rows,
-                            std::span<std::byte> records) {
+                            std::span<std::byte> records, std::vector<bool>& touched) {
   std::lock_guard lock(mutex_);
   RECMILL_RETURN_IF_ERROR(broken_);
-  const table::FetchedRows of{table, rows, records};
-  RECMILL_RETURN_IF_ERROR(read({&of, 1}));
+  RECMILL_RETURN_IF_ERROR(read_table({table, rows, records}, touched));
   const auto bytes = static_cast<size_t>(records_[static_cast<size_t>(table)].bytes());
   // What the oldest image from this one on keeps.
   const auto first =
@@ -189,6 +201,7 @@ Status DiskRows::read_block(const Kept& image, int table, std::span<const int64_
   auto* const made = reinterpret_cast<std::byte*>(aligned.data());
   return database_->get(Space::kept, keys, [&](size_t i, std::string_view value) {
     std::byte* const record = records.data() + places[i] * bytes;
+    touched[places[i]] = value.size() == bytes;
     if (value.size() == bytes) {
       std::memcpy(record, value.data(), bytes);
     } else {
@@ -201,6 +214,7 @@ Status DiskRows::read_block(const Kept& image, int table, std::span<const int64_
 /// The image before takes what it does not keep itself.
 void DiskRows::release(int64_t step, const Kept* image) {
   std::lock_guard lock(mutex_);
+  if (has_ended_) return;
   const auto found =
       std::ranges::find_if(images_, [&](const auto& one) { return one.get() == image; });
   if (found == images_.end()) return;
@@ -275,6 +289,11 @@ Result<std::shared_ptr<table::RowSnapshot>> DiskRows::go_back(int64_t step) {
   }
   for (const int64_t of : steps) RECMILL_RETURN_IF_ERROR(remove_kept(of, {}, of != step));
   return image(step);
+}
+
+void DiskRows::end_releases() {
+  std::lock_guard lock(mutex_);
+  has_ended_ = true;
 }
 
 Status DiskRows::clear() {

@@ -40,6 +40,8 @@ class DiskRows final : public table::HomeRows, public std::enable_shared_from_th
   Result<std::vector<int64_t>> images_left() const;
   /// All rows are as in one of these, which stays, alone. A kill in between loses nothing.
   Result<std::shared_ptr<table::RowSnapshot>> go_back(int64_t step);
+  /// From now on images that are let go stay, for a next process.
+  void end_releases();
   /// All rows are initial ones.
   Status clear();
 
@@ -56,7 +58,8 @@ class DiskRows final : public table::HomeRows, public std::enable_shared_from_th
   Status remove_kept(int64_t step, std::vector<Change> with, bool whole);
   void release(int64_t step, const Kept* image);
   Status read_block(const Kept& image, int table, std::span<const int64_t> rows,
-                    std::span<std::byte> records);
+                    std::span<std::byte> records, std::vector<bool>& touched);
+  Status read_table(const table::FetchedRows& of, std::vector<bool>& is_there);
 
   const std::unique_ptr<RowDatabase> database_;
   const std::vector<TableSpec> tables_;
@@ -64,6 +67,7 @@ class DiskRows final : public table::HomeRows, public std::enable_shared_from_th
   std::vector<table::RowRecord> records_;      // [tables]
   std::deque<table::InitialRows> initial_;     // [tables]
   std::mutex mutex_;                          // of puts and of images, which are read on any thread
+  bool has_ended_ = false;                    // end_releases() was called
   Status broken_;                             // since an image could not be let go
   std::deque<std::unique_ptr<Kept>> images_;  // oldest first; guarded by mutex_
 };

@@ -40,6 +40,7 @@ class RemoteHome final : public table::RecordedHome {
   void set_wake(std::function<void()> wake) override;
 
   Status record(int64_t step, std::span<const std::byte> bytes) override;
+  void keep(std::shared_ptr<table::RowSnapshot> image) override { kept_ = std::move(image); }
 
   /// Of a term that does not begin anew: all rows as it begins.
   std::shared_ptr<table::RowSnapshot> image_of_begin();
@@ -71,6 +72,8 @@ class RemoteHome final : public table::RecordedHome {
   const StreamSecurity security_;
   const std::vector<std::string> addresses_;
   const std::shared_ptr<Access> access_;
+
+  std::shared_ptr<table::RowSnapshot> kept_;  // lets go when nobody hears it
 
   std::mutex mutex_;
   std::condition_variable changed_, stopping_;

@@ -59,17 +59,18 @@ class TouchedRows {
   size_t list_ = 0, at_ = 0;  // the next row
 };
 
-Status RemoteImage::read(const std::function<Status(const RowBlock&)>& sink) {
+Status RemoteImage::read_tables(const std::function<Status(const RowBlock&)>& sink,
+                                bool all) const {
   const auto shapes = shapes_of(greeting_.tables);
   std::vector<TouchedRows> servers;
   for (int s = 0; s < greeting_.servers; ++s) servers.emplace_back(s, step_, shapes, *access_);
   for (int table = 0; table < std::ssize(greeting_.tables); ++table)
-    RECMILL_RETURN_IF_ERROR(read_table(table, servers, sink));
+    RECMILL_RETURN_IF_ERROR(read_table(table, servers, sink, all));
   return {};
 }
 
 Status RemoteImage::read_table(int table, std::vector<TouchedRows>& servers,
-                               const std::function<Status(const RowBlock&)>& sink) const {
+                               const std::function<Status(const RowBlock&)>& sink, bool all) const {
   constexpr int64_t kBlockRows = 4096;
   const TableSpec& spec = greeting_.tables[static_cast<size_t>(table)];
   const table::InitialRows initial(spec, greeting_.seed);
@@ -81,6 +82,7 @@ Status RemoteImage::read_table(int table, std::vector<TouchedRows>& servers,
     if (server % shares_ != share_) continue;
     RECMILL_ASSIGN_OR_RETURN(const std::byte* touched,
                              servers[static_cast<size_t>(server)].take(table, row));
+    if (touched == nullptr && !all) continue;
     if (touched != nullptr)
       std::memcpy(record.data(), touched, record.size());
     else

@@ -24,11 +24,18 @@ class RemoteImage final : public table::RowSnapshot {
         access_(options.images) {}
   ~RemoteImage() override { access_->release(step_); }
 
-  Status read(const std::function<Status(const table::RowBlock&)>& sink) override;
+  Status read(const std::function<Status(const table::RowBlock&)>& sink) override {
+    return read_tables(sink, /*all=*/true);
+  }
+  bool knows_touched() const override { return true; }
+  Status read_touched(const std::function<Status(const table::RowBlock&)>& sink) override {
+    return read_tables(sink, /*all=*/false);
+  }
 
  private:
+  Status read_tables(const std::function<Status(const table::RowBlock&)>& sink, bool all) const;
   Status read_table(int table, std::vector<class TouchedRows>& servers,
-                    const std::function<Status(const table::RowBlock&)>& sink) const;
+                    const std::function<Status(const table::RowBlock&)>& sink, bool all) const;
 
   const Greeting greeting_;
   const int share_, shares_;

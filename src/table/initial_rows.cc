@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/hash.h"
+#include "base/uniform_weight.h"
 #include "kernels/row_values.h"
 
 namespace recmill::table {
@@ -31,9 +32,7 @@ void InitialRows::make(int64_t row, const kernels::RowStorage& rows, int64_t slo
   std::array<uint32_t, 4> words{};
   for (int64_t e = 0; e < rows.dim; ++e) {
     if (e % 4 == 0) words = random_.block(static_cast<uint64_t>(row), (first_column_ + e) / 4);
-    // Exact in float32: a multiple of 2^-23 in [-1, 1).
-    const float centred = Random::unit(words[e % 4]) * 2.0f - 1.0f;
-    kernels::set_weight(rows, slot, e, centred * scale_);
+    kernels::set_weight(rows, slot, e, uniform_weight(words[e % 4], scale_));
   }
   const bool by_row = record_.has_row_state();
   if (by_row) rows.row_state[slot] = state_.back().initial;

@@ -22,6 +22,8 @@ class InitialRows {
   /// Of `columns` of each row, whose first one is a multiple of 4.
   InitialRows(const TableSpec& spec, uint64_t seed, ColumnRange columns);
 
+  float scale() const { return scale_; }
+
   /// Into a slot of `rows`, which have the shape of the spec's records.
   void make(int64_t row, const kernels::RowStorage& rows, int64_t slot) const;
   /// `record` [RowRecord::bytes()] begins at a multiple of 4.

@@ -38,6 +38,14 @@ class RowSnapshot {
   /// Hands all rows to `sink`, in ascending order of (table, row): of a rank those that it owns, so
   /// that over all ranks every element comes exactly once. Ends with the first error of `sink`.
   virtual Status read(const std::function<Status(const RowBlock&)>& sink) = 0;
+
+  /// Whether read_touched() leaves out the rows that nobody has changed since InitialRows made
+  /// them.
+  virtual bool knows_touched() const { return false; }
+  /// In place of read().
+  virtual Status read_touched(const std::function<Status(const RowBlock&)>& sink) {
+    return read(sink);
+  }
 };
 
 }  // namespace recmill::table

@@ -2,8 +2,10 @@
 #include "run/checkpoint/checkpoint_entries.h"
 
 #include "base/bfloat16.h"
+#include "base/hash.h"
 #include "base/json/json.h"
 #include "run/checkpoint/trained_meaning.h"
+#include "table/initial_rows.h"
 
 namespace recmill::train {
 
@@ -34,6 +36,15 @@ EntrySpec state_entry(const TableSpec& table, const table::StateColumn& column) 
   return {"table/" + table.name + "/state/" + column.name,
           ElementType::float32,
           {table.rows, column.width}};
+}
+
+checkpoint::RowRule weight_rule(const TableSpec& table, uint64_t seed) {
+  return {checkpoint::RowRule::Kind::uniform, table::InitialRows(table, seed).scale(), seed,
+          hash_bytes(table.name)};
+}
+
+checkpoint::RowRule state_rule(const table::StateColumn& column) {
+  return {checkpoint::RowRule::Kind::constant, column.initial, 0, 0};
 }
 
 EntrySpec layer_entry(const std::string& name, const model::ParameterSpec& parameter) {

@@ -19,6 +19,9 @@ namespace recmill::train {
 
 checkpoint::EntrySpec weight_entry(const TableSpec& table);
 checkpoint::EntrySpec state_entry(const TableSpec& table, const table::StateColumn& column);
+/// What makes rows that nobody has changed, as table::InitialRows does.
+checkpoint::RowRule weight_rule(const TableSpec& table, uint64_t seed);
+checkpoint::RowRule state_rule(const table::StateColumn& column);
 /// A parameter, or a column of its optimizer's state.
 checkpoint::EntrySpec layer_entry(const std::string& name, const model::ParameterSpec& parameter);
 

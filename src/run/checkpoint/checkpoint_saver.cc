@@ -65,9 +65,21 @@ Status add_rows(const ModelSpec& spec, const store::RowBlock& block, PartWriter&
   return {};
 }
 
+/// Rows that nobody has changed are left out.
+Status add_rules(const ResolvedRun& run, PartWriter& part) {
+  for (const TableSpec& table : run.spec.tables) {
+    const auto seed = static_cast<uint64_t>(run.options.train.seed);
+    RECMILL_RETURN_IF_ERROR(part.add_rule(weight_entry(table), weight_rule(table, seed)));
+    for (const table::StateColumn& column : table::row_state(table))
+      RECMILL_RETURN_IF_ERROR(part.add_rule(state_entry(table, column), state_rule(column)));
+  }
+  return {};
+}
+
 Result<PartContents> write_part(const ResolvedRun& run, const Rank& rank, Taken taken,
                                 PartWriter& part) {
-  RECMILL_RETURN_IF_ERROR(taken.rows->read(
+  if (taken.rows->knows_touched()) RECMILL_RETURN_IF_ERROR(add_rules(run, part));
+  RECMILL_RETURN_IF_ERROR(taken.rows->read_touched(
       [&](const store::RowBlock& block) { return add_rows(run.spec, block, part); }));
   if (taken.state) RECMILL_RETURN_IF_ERROR(add_state(run, rank, *taken.state, part));
   return part.finish();

@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+#include "comm/communicator.h"
+#include "run/resolved_run.h"
 #include "table/home/recorded_home.h"
 #include "table/row_block.h"
 
@@ -20,5 +23,15 @@ struct HomeStart {
   std::vector<std::byte> record = {};              // pack_state()
   std::shared_ptr<table::RowSnapshot> image = {};  // which it keeps while this lives
 };
+
+/// What rank 0 says to all. Collective.
+Result<std::string> text_of_rank_0(const std::string& own, Communicator& communicator);
+
+/// Whether all ranks are well; else why not, on each of them. Collective.
+Status all_well(const Status& own, Communicator& communicator);
+
+/// What a home shall know the run as that does not go on with an earlier one: another name each
+/// time.
+std::string new_home_run(const ResolvedRun& run);
 
 }  // namespace recmill::train

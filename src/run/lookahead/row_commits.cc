@@ -38,6 +38,10 @@ RowCommits::RowCommits(const ResolvedRun& run, Rank& rank, Communicator& communi
       cuts_(cuts),
       recorded_(std::move(rank.home.image)) {}
 
+RowCommits::~RowCommits() {
+  rank_.home.home->keep(std::move(recorded_));
+}
+
 void RowCommits::need(const ResolvedRun& run, int rank, int64_t parameters, int64_t states,
                       MemoryLedger& ledger) {
   if (!has_rows_elsewhere(run) || rank != 0) return;

@@ -31,6 +31,11 @@ class RowCommits {
   /// Null where rows end with the ranks. All outlive it.
   static std::unique_ptr<RowCommits> make(const ResolvedRun& run, Rank& rank,
                                           Communicator& communicator);
+  /// The last commit stays, for a next start.
+  ~RowCommits();
+  RowCommits(const RowCommits&) = delete;
+  RowCommits& operator=(const RowCommits&) = delete;
+
   /// Adds what `rank` keeps for a commit under way, of layers of so many `parameters` with `states`
   /// numbers of the optimizer each.
   static void need(const ResolvedRun& run, int rank, int64_t parameters, int64_t states,

@@ -17,6 +17,10 @@ class ImageSnapshot final : public RowSnapshot {
   Status read(const std::function<Status(const RowBlock&)>& sink) override {
     return image_.ok() ? (*image_)->read(sink) : image_.status();
   }
+  bool knows_touched() const override { return image_.ok() && (*image_)->knows_touched(); }
+  Status read_touched(const std::function<Status(const RowBlock&)>& sink) override {
+    return image_.ok() ? (*image_)->read_touched(sink) : image_.status();
+  }
 
  private:
   const Result<std::shared_ptr<RowSnapshot>> image_;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "base/status.h"
@@ -17,6 +18,8 @@ class RecordedHome : public RowHome {
   /// start of the run goes on from there. The image before is to be held until this returns. Waits
   /// for the home; on any thread.
   virtual Status record(int64_t step, std::span<const std::byte> bytes) = 0;
+  /// The image, of this home, stays when the home ends in this process.
+  virtual void keep(std::shared_ptr<RowSnapshot> image) = 0;
 };
 
 }  // namespace recmill::table
