@@ -178,6 +178,15 @@ class LaunchVerb : public Program {
   std::optional<std::string> temporary_;  // TMPDIR of the others
 };
 
+/// One, or as many as RECMILL_LOSSES says.
+int losses_of_each_kind(uint64_t seed) {
+  const char* const losses = std::getenv("RECMILL_LOSSES");
+  const int count = losses != nullptr ? std::atoi(losses) : 1;
+  std::printf("seed %lu, %d losses of each kind\n", seed, count);
+  (void)std::fflush(stdout);  // not once more by each child
+  return count;
+}
+
 /// Takes a rank that `random` chooses at a time that it chooses.
 pid_t strike(const std::vector<pid_t>& ranks, int signal, const Random& random, int round) {
   if (ranks.empty()) return -1;
@@ -188,11 +197,8 @@ pid_t strike(const std::vector<pid_t>& ranks, int signal, const Random& random, 
 }  // namespace
 
 TEST_F(LaunchVerb, a_rank_that_is_killed_or_stopped_is_named_and_the_end_is_that_of_a_quiet_run) {
-  const char* const losses = std::getenv("RECMILL_LOSSES");
-  const int count = losses != nullptr ? std::atoi(losses) : 1;
   constexpr uint64_t kSeed = 5;
-  std::printf("seed %lu, %d losses of each kind\n", kSeed, count);
-  (void)std::fflush(stdout);  // not once more by each child
+  const int count = losses_of_each_kind(kSeed);
   for (int round = 0; round < 2 * count; ++round) {
     const Random random(kSeed, Purpose::test, round);
     const int signal = round % 2 == 0 ? SIGKILL : SIGSTOP;
@@ -216,11 +222,8 @@ TEST_F(LaunchVerb, a_rank_that_is_killed_or_stopped_is_named_and_the_end_is_that
 
 // Servers live through the loss of a rank. With a server all start again.
 TEST_F(LaunchVerb, rows_at_servers_end_as_those_of_a_quiet_run_whatever_process_is_lost) {
-  const char* const losses = std::getenv("RECMILL_LOSSES");
-  const int count = losses != nullptr ? std::atoi(losses) : 1;
   constexpr uint64_t kSeed = 6;
-  std::printf("seed %lu, %d losses of each kind\n", kSeed, count);
-  (void)std::fflush(stdout);  // not once more by each child
+  const int count = losses_of_each_kind(kSeed);
   for (int round = 0; round < 4 * count; ++round) {
     const Random random(kSeed, Purpose::test, round);
     const int signal = round % 2 == 0 ? SIGKILL : SIGSTOP;
@@ -247,11 +250,8 @@ TEST_F(LaunchVerb, rows_at_servers_end_as_those_of_a_quiet_run_whatever_process_
 }
 
 TEST_F(LaunchVerb, rows_on_a_disk_end_as_those_of_a_quiet_run_whatever_rank_is_lost) {
-  const char* const losses = std::getenv("RECMILL_LOSSES");
-  const int count = losses != nullptr ? std::atoi(losses) : 1;
   constexpr uint64_t kSeed = 7;
-  std::printf("seed %lu, %d losses of each kind\n", kSeed, count);
-  (void)std::fflush(stdout);  // not once more by each child
+  const int count = losses_of_each_kind(kSeed);
   for (int round = 0; round < 2 * count; ++round) {
     const Random random(kSeed, Purpose::test, round);
     const int signal = round % 2 == 0 ? SIGKILL : SIGSTOP;

@@ -164,7 +164,7 @@ LoopState without_lost_best(const Training& training, LoopState state) {
   return state;
 }
 
-/// From the last commit at the servers, where the rows begin there.
+/// From the last commit, where the rows begin there.
 Result<LoopState> committed_state(const Training& training, Rank& rank) {
   RECMILL_ASSIGN_OR_RETURN(const auto packed, PackedState::open(rank.home.record, kCommit));
   RECMILL_ASSIGN_OR_RETURN(

@@ -18,7 +18,7 @@ using checkpoint::ElementType;
 using checkpoint::PartWriter;
 
 constexpr int64_t kIdsAtOnce = 65536;
-constexpr const char* kFolder = "commit at the servers";  // in which the state is packed
+constexpr const char* kFolder = "commit";  // in which the state is packed
 
 Status add_layers(const model::Model& model, const SavedState& taken, PartWriter& part) {
   for (const model::ParameterSpec& parameter : model.parameters()) {

@@ -21,7 +21,7 @@
 namespace recmill::train {
 
 /// What stands before errors in what a commit has beside rows.
-inline constexpr const char* kCommit = "the last commit at the servers";
+inline constexpr const char* kCommit = "the last commit";
 
 /// Between two iterations ranks copy what has changed, and train on. It travels to the servers
 /// beside what training sends them; when all of it is there rank 0 has it recorded, and then the
