@@ -39,7 +39,7 @@ Result<PartContents> decode_part(const std::string& text) {
 
 Result<std::unique_ptr<PartWriter>> PartWriter::create(Files& files, const std::string& path,
                                                        int number) {
-  const std::string name = "part-" + std::to_string(number);
+  const std::string name = name_of(number);
   const std::string file_path = path + "/" + name;
   RECMILL_ASSIGN_OR_RETURN(auto file, files.create(file_path));
   std::unique_ptr<PartWriter> writer(new PartWriter(file_path, std::move(file)));

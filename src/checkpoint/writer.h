@@ -38,6 +38,7 @@ class PartWriter {
  public:
   static Result<std::unique_ptr<PartWriter>> create(Files& files, const std::string& path,
                                                     int number);
+  static std::string name_of(int number) { return "part-" + std::to_string(number); }
 
   /// Adds rows [first_row, first_row + bytes.size() / row_bytes) of an entry. Rows of one entry may
   /// come in any order, and mixed with those of others (weights and state of a piece of a table);

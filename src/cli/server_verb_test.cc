@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -141,7 +142,9 @@ TEST_F(ServerVerb, verify_finds_the_bits_of_plain_training_at_any_number_of_rank
                          "iterations = 30\nevaluate_every = 4"));
   std::string servers;
   for (int count = 1; count <= 3; ++count) {
-    servers += (count > 1 ? "," : "") + quoted(serve());
+    // The second one has its rows on a disk.
+    servers +=
+        (count > 1 ? "," : "") + quoted(serve(count == 2 ? Words{"--disk", "rows"} : Words{}));
     for (const char* design : {"forward", "lrpp"}) {
       Words words = training("v", servers,
                              {std::string("lookahead.design=") + design,
@@ -250,6 +253,24 @@ TEST_F(ServerVerb, a_start_goes_on_from_the_last_commit_where_all_servers_have_i
       "train.batch_size");
 }
 
+TEST_F(ServerVerb, servers_write_their_own_parts_of_checkpoints_from_memory_and_from_a_disk) {
+  const std::string first = serve({"--checkpoints", folder_.path()});
+  const std::string second = serve({"--checkpoints", folder_.path(), "--disk", "rows"});
+  ASSERT_EQ(run({"train", "a.toml", "--quiet", "--set", "name=local"}).status, 0);
+  const Outcome outcome = run(training("own", quoted(first) + "," + quoted(second),
+                                       {"train.ranks=2", "train.checkpoint.every=10"}));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  std::vector<int64_t> bytes;
+  for (int part = 0; part < 4; ++part)
+    bytes.push_back(std::filesystem::file_size(
+        path(newest_checkpoint("own") + "/part-" + std::to_string(part))));
+  EXPECT_EQ(bytes[1], 0);
+  EXPECT_GT(bytes[2], 1000);
+  EXPECT_GT(bytes[3], 1000);
+  EXPECT_EQ(run({"verify", "--checkpoints", "runs/local", "runs/own"}).status, 0);
+  EXPECT_EQ(run({"eval", "runs/own"}).status, 0);
+}
+
 TEST_F(ServerVerb, a_row_is_read_by_the_program_in_the_document_of_the_messages) {
   const std::string address = serve();
   ASSERT_EQ(run(training("a", quoted(address))).status, 0);
@@ -289,6 +310,10 @@ TEST_F(ServerVerb, refuses_what_cannot_be_with_a_line) {
          "--metrics: 127.0.0.300:0 is not ADDRESS:PORT");
   refuse({"inspect", "127.0.0.1:1"}, "127.0.0.1:1: ", 1);
   EXPECT_FALSE(posix_files().exists(path("runs/b")));
+  refuse({"server", "embedding", "--memory", "lots"}, "--memory");
+  refuse(training("full", quoted(serve({"--memory", "1MiB"}))),
+         "its memory of 1 MiB (--memory) is full: rows take ", 1);
+  refuse(training("d", quoted(serve({"--disk", "secret/rows"}))), "--disk: ", 1);
   EXPECT_EQ(run(training("c", quoted(address))).status, 0);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -12,6 +13,7 @@
 #include "cli/launched.h"
 #include "cli/verb.h"
 #include "config/option_binder.h"
+#include "run/memory.h"
 #include "server/guard.h"
 #include "server/launch.h"
 
@@ -39,6 +41,7 @@ Status check_verb(const std::string& word, const CLI::App& app) {
 /// Of embedding servers beside the ranks.
 struct ServerArguments {
   int count = 0;
+  std::string disk;
   bool insecure = false;
 };
 
@@ -54,6 +57,15 @@ Result<server::Role> make_servers(const ServerArguments& of, bool on_hosts, serv
   server::Role servers{.name = "server", .kind = server::RoleKind::servers};
   servers.words = {"server", "embedding", "--listen", host + ":{port}"};
   if (on_hosts) servers.words.push_back("--insecure");
+  if (!of.disk.empty())
+    servers.words.insert(servers.words.end(), {"--disk", of.disk + "/server-{index}"});
+  // The folder of the ranks, who write below it too.
+  servers.words.insert(servers.words.end(),
+                       {"--checkpoints", std::filesystem::current_path().string()});
+  // Servers share this machine with each other and with ranks.
+  if (!on_hosts && of.count > 0)
+    servers.words.insert(servers.words.end(),
+                         {"--memory", std::to_string(train::available_bytes() / 2 / of.count)});
   servers.count = of.count;
   servers.restart = server::Restart::all;
   servers.restarts = ranks.restarts;
@@ -157,6 +169,8 @@ void add_launch(CLI::App& app, Chosen& chosen) {
   verb->add_option("--servers", servers->count,
                    "embedding servers beside the ranks, which outlive lost ranks; needs "
                    "embedding.store = \"cached\"");
+  verb->add_option("--servers-disk", servers->disk,
+                   "folder for rows of --servers, in place of their memory");
   verb->add_flag("--insecure", servers->insecure,
                  "let servers on other hosts be reached without a token or TLS");
   verb->add_option("--mpirun", options->mpirun, "launcher of Open MPI or MPICH")

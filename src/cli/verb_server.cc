@@ -5,19 +5,26 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/json/json.h"
 #include "base/log.h"
 #include "base/split_mix.h"
 #include "cli/launched.h"
 #include "cli/verb.h"
+#include "disk/disk_versions.h"
+#include "disk/rocksdb/rocksdb_library.h"
 #include "remote/flight/flight_library.h"
 #include "remote/metrics.h"
 #include "remote/row_service.h"
 #include "remote/secret.h"
+#include "run/checkpoint/row_part.h"
+#include "run/memory.h"
 #include "server/guard.h"
 #include "server/text_page.h"
 
@@ -28,7 +35,10 @@ struct ServerArguments {
   std::string listen = "127.0.0.1:0";
   std::string metrics;
   std::string token_file, tls_certificate, tls_key;
-  bool insecure = false, json = false;
+  std::string checkpoints;
+  std::string disk;
+  int64_t memory = 0, disk_memory = int64_t{1} << 30;
+  bool insecure = false;
 };
 
 Result<remote::StreamSecurity> security_of(const ServerArguments& of) {
@@ -63,6 +73,24 @@ void note_address(const std::string& host, int port) {
   (void)!write(std::atoi(descriptor), note.data(), note.size());
 }
 
+using MakeRows = decltype(remote::ServerOptions::make_rows);
+
+/// Of a run at a time, in a database that goes when the run does. Null: in memory.
+MakeRows rows_on_disk(const ServerArguments& of) {
+  if (of.disk.empty()) return nullptr;
+  return [folder = of.disk, memory = of.disk_memory](
+             std::span<const TableSpec> tables) -> Result<std::unique_ptr<table::ServedRows>> {
+    RECMILL_ASSIGN_OR_RETURN(disk::RowDatabases * databases, disk::rocksdb_databases());
+    RECMILL_RETURN_IF_ERROR(posix_files().make_folder(folder).at("--disk"));
+    RECMILL_ASSIGN_OR_RETURN(auto database,
+                             databases->open(folder + "/served-rows", memory, /*keeps=*/false));
+    auto rows = std::make_unique<disk::DiskVersions>(
+        std::move(database), std::vector<TableSpec>(tables.begin(), tables.end()));
+    RECMILL_RETURN_IF_ERROR(rows->clear());  // of what a server that was killed has left
+    return std::unique_ptr<table::ServedRows>(std::move(rows));
+  };
+}
+
 Status serve_rows(const ServerArguments& of) {
   const size_t colon = of.listen.rfind(':');
   if (colon == std::string::npos || colon == 0)
@@ -74,7 +102,17 @@ Status serve_rows(const ServerArguments& of) {
       static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   const auto instance =
       static_cast<int64_t>(split_mix(now ^ split_mix(static_cast<uint64_t>(getpid()))) >> 2 | 1);
-  remote::RowService service(instance, [](const std::string& line) { log_info(line); });
+  const int64_t memory = of.memory > 0 ? of.memory : train::available_bytes() / 5 * 4;
+  remote::RowService service(
+      instance, [](const std::string& line) { log_info(line); },
+      {.memory = memory,
+       .make_rows = rows_on_disk(of),
+       .checkpoints =
+           of.checkpoints.empty() ? "" : std::filesystem::absolute(of.checkpoints).string()},
+      [](const remote::RowServer::Write& ordered, table::RowSnapshot& rows) {
+        return train::write_row_part(posix_files(), ordered.order.folder, ordered.order.number,
+                                     ordered.run.tables, ordered.run.seed, rows);
+      });
   auto server = transport->listen(of.listen, security, service);
   if (!server.ok())
     return Status::Failed("--listen " + of.listen + ": " + server.status().message());
@@ -87,7 +125,9 @@ Status serve_rows(const ServerArguments& of) {
   }
   const std::string host = of.listen.substr(0, colon);
   log_info("embedding server at " + host + ":" + std::to_string((*server)->port()) +
-           (security.tls ? ", TLS" : "") + (security.token.empty() ? "" : ", token"));
+           (security.tls ? ", TLS" : "") + (security.token.empty() ? "" : ", token") +
+           (of.disk.empty() ? ", rows in " + std::to_string(memory >> 20) + " MiB of memory at most"
+                            : ", rows on a disk in " + of.disk));
   if (page != nullptr)
     log_info("metrics at http://" + of.metrics.substr(0, of.metrics.rfind(':')) + ":" +
              std::to_string(page->port()) + "/metrics");
@@ -109,10 +149,27 @@ void add_server(CLI::App& app, Chosen& chosen) {
   verb->require_subcommand(1);
   CLI::App* rows = verb->add_subcommand(
       "embedding",
-      "store rows of runs whose lookahead.home is \"remote\", in this process's memory, until it "
-      "is interrupted");
+      "store rows of runs whose lookahead.home is \"remote\", in this process's memory or on its "
+      "disk, until it is interrupted");
   rows->add_option("--listen", arguments->listen, "HOST:PORT; port 0 is any that is free")
       ->capture_default_str();
+  rows->add_option("--memory", arguments->memory,
+                   "bytes that rows and images of them may take, such as 8GiB; default: 80 % of "
+                   "what is free at the start. A commit is asked for when it gets scarce")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber);
+  rows->add_option("--disk", arguments->disk,
+                   "folder for rows of runs, in place of memory; they go when this server ends");
+  rows->add_option("--disk-memory", arguments->disk_memory,
+                   "bytes of memory for what is read from --disk and not written to it yet, such "
+                   "as 4GiB")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  rows->add_option(
+      "--checkpoints", arguments->checkpoints,
+      "folder, of a file system that ranks see too, below which this server writes "
+      "its own part of each checkpoint; without it ranks read its rows and write them");
   rows->add_option("--metrics", arguments->metrics,
                    "ADDRESS:PORT of a page of statistics, in the text format of Prometheus");
   rows->add_option("--token-file", arguments->token_file, "file with a token that ranks show");

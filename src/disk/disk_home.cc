@@ -90,7 +90,8 @@ Result<std::shared_ptr<table::RowSnapshot>> DiskHome::begin(std::optional<int64_
     RECMILL_ASSIGN_OR_RETURN(image, rows_->go_back(*step));
   } else {
     RECMILL_RETURN_IF_ERROR(rows_->clear());
-    const Change note{Space::notes, kOwnerNote, json_of(owner_).dump()};
+    const std::string owner = json_of(owner_).dump();
+    const Change note{Space::notes, kOwnerNote, owner};
     RECMILL_RETURN_IF_ERROR(rows_->database().write({&note, 1}, /*syncs=*/true));
   }
   local_ = std::make_unique<table::LocalHome>(*rows_, 1, step.value_or(kNoFence));
@@ -102,7 +103,7 @@ Status DiskHome::record(int64_t step, std::span<const std::byte> bytes) {
   std::string value(sizeof(step) + bytes.size(), '\0');
   std::memcpy(value.data(), &step, sizeof(step));
   if (!bytes.empty()) std::memcpy(value.data() + sizeof(step), bytes.data(), bytes.size());
-  const Change note{Space::notes, kRecordNote, std::move(value)};
+  const Change note{Space::notes, kRecordNote, value};
   return rows_->database().write({&note, 1}, /*syncs=*/true);
 }
 

@@ -19,11 +19,11 @@ namespace recmill::disk {
 /// What a database has apart from each other: rows, what images of them keep, and a few notes.
 enum class Space { rows, kept, notes };
 
-/// A value that is put, or a key that is removed.
+/// A value that is put, or a key that is removed. The value is the caller's while it is written.
 struct Change {
   Space space = Space::rows;
   std::string key;
-  std::string value = {};
+  std::string_view value = {};
   bool removes = false;
 };
 

@@ -137,17 +137,20 @@ Status check_protocol(const Bytes& body) {
   return parse(body).status();
 }
 
-Bytes write_server_greeting(int64_t instance) {
-  return bytes_of({{"protocol", kProtocol}, {"instance", instance}});
+Bytes write_server_greeting(const ServerGreeting& greeting) {
+  return bytes_of({{"protocol", kProtocol},
+                   {"instance", greeting.instance},
+                   {"checkpoints", greeting.checkpoints}});
 }
 
-Result<int64_t> read_server_greeting(const Bytes& body) {
+Result<ServerGreeting> read_server_greeting(const Bytes& body) {
   RECMILL_ASSIGN_OR_RETURN(const Json json, parse(body));
   KeyReader read{json, kSource, "", {}};
-  int64_t instance = 0;
-  read("instance", instance);
+  ServerGreeting greeting;
+  read("instance", greeting.instance);
+  read("checkpoints", greeting.checkpoints);
   RECMILL_RETURN_IF_ERROR(read.status);
-  return instance;
+  return greeting;
 }
 
 }  // namespace recmill::remote

@@ -35,8 +35,12 @@ std::string difference_of_tables(const Greeting& ours, const Greeting& theirs);
 Bytes write_guest_greeting();
 Status check_protocol(const Bytes& body);
 
-/// Of a server: its instance.
-Bytes write_server_greeting(int64_t instance);
-Result<int64_t> read_server_greeting(const Bytes& body);
+/// Of a server.
+struct ServerGreeting {
+  int64_t instance = 0;
+  std::string checkpoints = "";  // the folder below which it writes parts of them; empty: nowhere
+};
+Bytes write_server_greeting(const ServerGreeting& greeting);
+Result<ServerGreeting> read_server_greeting(const Bytes& body);
 
 }  // namespace recmill::remote

@@ -19,7 +19,7 @@ std::optional<Message> message_of(std::span<const std::byte> header, Bytes body)
   if (header.size() != sizeof(words)) return std::nullopt;
   std::memcpy(words.data(), header.data(), sizeof(words));
   const bool is_request = words[0] >= static_cast<int64_t>(MessageKind::hello) &&
-                          words[0] <= static_cast<int64_t>(MessageKind::status);
+                          words[0] <= static_cast<int64_t>(MessageKind::write);
   const bool is_answer = words[0] == static_cast<int64_t>(MessageKind::answer) ||
                          words[0] == static_cast<int64_t>(MessageKind::error);
   if (!is_request && !is_answer) return std::nullopt;

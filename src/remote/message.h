@@ -30,6 +30,7 @@ enum class MessageKind : int64_t {
   goodbye,
   ping,
   status,
+  write,
   answer = 100,
   error,
 };

@@ -16,6 +16,7 @@ struct Metric {
 constexpr Metric kMetrics[] = {
     {"touched_rows", "recmill_touched_rows", "gauge", "rows that training has changed"},
     {"bytes", "recmill_row_bytes", "gauge", "bytes of these rows with their index"},
+    {"memory", "recmill_memory_bytes", "gauge", "bytes that rows and images may take"},
     {"image_bytes", "recmill_image_bytes", "gauge", "bytes of rows that images keep"},
     {"connections", "recmill_connections", "gauge", "connections that have greeted"},
     {"waiting", "recmill_waiting_fetches", "gauge", "fetches that wait for their fence"},

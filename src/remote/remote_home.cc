@@ -29,10 +29,15 @@ auto RemoteHome::locked(const Body& body) {
 /// What images hold on to: the home, while it is there.
 class RemoteHome::Access final : public ImageAccess {
  public:
-  Result<Message> read(int server, int64_t step, int64_t cursor) override {
+  Result<Message> ask(int server, Message message) override {
     std::shared_lock lock(mutex_);
     if (home_ == nullptr) return Status::Failed("an image is read after its home has ended");
-    return home_->ask(server, {MessageKind::read, 0, step, cursor});
+    return home_->ask(server, std::move(message));
+  }
+  bool may_write_below(const std::string& folder) const override {
+    std::shared_lock lock(mutex_);
+    return home_ != nullptr &&
+           home_->locked([&] { return home_->client_.may_write_below(folder); });
   }
   void release(int64_t step) override {
     std::shared_lock lock(mutex_);
@@ -44,7 +49,7 @@ class RemoteHome::Access final : public ImageAccess {
   }
 
  private:
-  std::shared_mutex mutex_;  // exclusive when the home comes and goes
+  mutable std::shared_mutex mutex_;  // exclusive when the home comes and goes
   RemoteHome* home_ = nullptr;
 };
 
@@ -231,6 +236,7 @@ void RemoteHome::receive(int server) {
     }
     bytes_ += bytes_of(*message);
     client_.take(server, *message, now());
+    room_ = client_.room();
   }
 }
 

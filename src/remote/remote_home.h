@@ -41,6 +41,7 @@ class RemoteHome final : public table::RecordedHome {
 
   Status record(int64_t step, std::span<const std::byte> bytes) override;
   void keep(std::shared_ptr<table::RowSnapshot> image) override { kept_ = std::move(image); }
+  table::HomeRoom room() const override { return room_; }
 
   /// Of a term that does not begin anew: all rows as it begins.
   std::shared_ptr<table::RowSnapshot> image_of_begin();
@@ -83,6 +84,7 @@ class RemoteHome final : public table::RecordedHome {
   bool stop_ = false;
 
   std::atomic<int64_t> bytes_{0};
+  std::atomic<table::HomeRoom> room_{table::HomeRoom::enough};
   std::vector<Link> links_;  // `stream` and `end` are guarded by mutex_
   std::thread watch_;        // last
 };

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <span>
 #include <utility>
 
+#include "remote/part_order.h"
 #include "remote/row_lists.h"
 #include "table/home/block_of_records.h"
 #include "table/initial_rows.h"
@@ -39,7 +41,8 @@ class TouchedRows {
 
  private:
   Status next() {
-    RECMILL_ASSIGN_OR_RETURN(message_, access_.read(server_, step_, cursor_));
+    RECMILL_ASSIGN_OR_RETURN(message_,
+                             access_.ask(server_, {MessageKind::read, 0, step_, cursor_}));
     RECMILL_ASSIGN_OR_RETURN(tables_,
                              read_row_lists(message_.body.view(), /*has_records=*/true, shapes_));
     if (message_.detail >= 0 && message_.detail <= cursor_)
@@ -67,6 +70,26 @@ Status RemoteImage::read_tables(const std::function<Status(const RowBlock&)>& si
   for (int table = 0; table < std::ssize(greeting_.tables); ++table)
     RECMILL_RETURN_IF_ERROR(read_table(table, servers, sink, all));
   return {};
+}
+
+Result<std::vector<std::string>> RemoteImage::write_parts(const std::string& folder, int first) {
+  std::vector<std::future<Result<Message>>> servers;
+  for (int s = share_; s < greeting_.servers; s += shares_)
+    servers.push_back(std::async(std::launch::async, [this, s, &folder, first] {
+      return access_->ask(s,
+                          {MessageKind::write, 0, step_, 0, write_part_order({folder, first + s})});
+    }));
+  std::vector<std::string> parts;
+  Status status;
+  for (auto& server : servers) {
+    const auto answer = server.get();
+    if (answer.ok())
+      parts.emplace_back(answer->body.text());
+    else if (status.ok())
+      status = answer.status();
+  }
+  RECMILL_RETURN_IF_ERROR(status);
+  return parts;
 }
 
 Status RemoteImage::read_table(int table, std::vector<TouchedRows>& servers,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "remote/part_order.h"
 #include "remote/remote_image.h"
 
 namespace recmill::remote {
@@ -99,7 +100,7 @@ RowHome::Ticket RowClient::failed(Status why) {
 
 void RowClient::enqueue(int server, Pending pending, bool behind) {
   Server& to = servers_[static_cast<size_t>(server)];
-  if (to.calls.empty() && to.behind.empty()) to.heard = std::max(to.heard, now_);
+  if (to.calls.empty() && to.behind.empty()) to.heard = to.answered = now_;
   pending.message.request = to.requests++;
   (behind ? to.behind : to.calls).push_back(std::move(pending));
 }
@@ -204,6 +205,15 @@ std::shared_ptr<table::RowSnapshot> RowClient::image_of_begin() {
   return std::make_shared<RemoteImage>(options_, options_.begin);
 }
 
+bool RowClient::may_write_below(const std::string& folder) const {
+  return std::ranges::all_of(servers_,
+                             [&](const Server& of) { return is_below(of.checkpoints, folder); });
+}
+
+table::HomeRoom RowClient::room() const {
+  return std::ranges::max(servers_, {}, &Server::room).room;
+}
+
 bool RowClient::has_begun() const {
   return std::ranges::all_of(servers_, [](const Server& of) { return of.instance != 0; });
 }
@@ -264,11 +274,12 @@ void RowClient::take(int server, const Message& message, double now) {
   of.heard = now_;
   of.is_pinged = false;
   if (!of.is_greeted) {
-    const auto instance = message.kind == MessageKind::error
-                              ? Result<int64_t>(Status::Failed(std::string(message.body.text())))
-                              : read_server_greeting(message.body);
-    if (!instance.ok()) return lose(instance.status().at(name_of(server)));
-    of.instance = *instance;
+    auto greeting = message.kind == MessageKind::error
+                        ? Result<ServerGreeting>(Status::Failed(std::string(message.body.text())))
+                        : read_server_greeting(message.body);
+    if (!greeting.ok()) return lose(greeting.status().at(name_of(server)));
+    of.instance = greeting->instance;
+    of.checkpoints = std::move(greeting->checkpoints);
     of.is_greeted = true;
     return;
   }
@@ -279,6 +290,7 @@ void RowClient::take(int server, const Message& message, double now) {
     if (found == queue->end()) continue;
     Pending pending = std::move(*found);
     queue->erase(found);
+    of.answered = now_;
     return handle(server, pending, message);
   }
 }
@@ -290,6 +302,9 @@ void RowClient::handle(int server, Pending& pending, const Message& message) {
     status = Status::Failed(std::string(message.body.text()));
   else if (pending.message.kind == MessageKind::fetch && !pending.is_reply)
     status = scatter(pending, message);
+  else if (pending.message.kind == MessageKind::put)
+    servers_[static_cast<size_t>(server)].room = static_cast<table::HomeRoom>(
+        std::clamp<int64_t>(message.detail, 0, static_cast<int64_t>(table::HomeRoom::none)));
   if (!status.ok()) status = status.at(name_of(server));
   if (pending.is_reply) {
     replies_.push_back({pending.ticket, std::move(status), message});
@@ -339,6 +354,12 @@ void RowClient::tick(double now) {
           name_of(s) + (of.is_greeted ? " has not answered for " : " cannot be reached for ") +
           std::to_string(static_cast<int64_t>(silent)) + " seconds (lookahead.deadline)" +
           (of.last_end.ok() ? "" : ": " + of.last_end.message())));
+    // Whatever breaks its connection may do so each time.
+    if (now_ - of.answered >= 2 * options_.greeting.deadline)
+      return lose(Status::Failed(name_of(s) + " greets and answers nothing else for " +
+                                 std::to_string(static_cast<int64_t>(now_ - of.answered)) +
+                                 " seconds (twice lookahead.deadline)" +
+                                 (of.last_end.ok() ? "" : ": " + of.last_end.message())));
     if (of.is_greeted && of.is_connected && !of.is_pinged &&
         silent >= options_.greeting.deadline * kPingPart) {
       of.is_pinged = true;

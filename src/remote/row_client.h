@@ -17,17 +17,21 @@
 #include "remote/greeting.h"
 #include "remote/message.h"
 #include "remote/row_lists.h"
+#include "table/home/recorded_home.h"
 #include "table/home/row_home.h"
 #include "table/row_share.h"
 
 namespace recmill::remote {
 
-/// How a rank reads images that RowClient has cut: calls that wait, on any thread.
+/// How a rank reads images that RowClient has cut, or has them written: calls that wait, on any
+/// thread.
 class ImageAccess {
  public:
   virtual ~ImageAccess() = default;
-  /// A `read` of one server, and its answer.
-  virtual Result<Message> read(int server, int64_t step, int64_t cursor) = 0;
+  /// A `read` or a `write` of one server, and its answer.
+  virtual Result<Message> ask(int server, Message message) = 0;
+  /// Whether all servers write parts of checkpoints below `folder`.
+  virtual bool may_write_below(const std::string& folder) const = 0;
   /// The rank lets an image go. Returns at once.
   virtual void release(int64_t step) = 0;
 };
@@ -94,6 +98,10 @@ class RowClient final : public table::RowHome {
   bool has_begun() const;
   /// Whether the server has taken this rank on the connection that there is.
   bool is_connected(int server) const;
+  /// Whether all servers write parts of checkpoints below `folder`.
+  bool may_write_below(const std::string& folder) const;
+  /// The least that a server has told with its answer to a put.
+  table::HomeRoom room() const;
   /// Why all calls fail, or ok.
   const Status& failure() const { return failure_; }
 
@@ -114,8 +122,10 @@ class RowClient final : public table::RowHome {
     bool is_connected = false, has_greeted = false, is_greeted = false;
     bool is_pinged = false;
     int64_t instance = 0;
+    std::string checkpoints = {};  // as it greeted
     int64_t requests = 0;
-    double heard = 0.0;
+    double heard = 0.0, answered = 0.0;  // when it last said anything, and answered a call
+    table::HomeRoom room = table::HomeRoom::enough;
     Status last_end = {};        // of a connection
     std::deque<Pending> calls;   // without an answer, in their order
     std::deque<Pending> behind;  // the same, of those that are sent when no call is

@@ -9,22 +9,36 @@
 #include <span>
 
 #include "base/json/json.h"
+#include "base/saturating.h"
+#include "remote/row_versions.h"
 
 namespace recmill::remote {
 namespace {
 
+constexpr int64_t kMiB = 1 << 20;
 constexpr size_t kReadBytes = 1 << 20;  // of records in an answer to `read`
 constexpr int kRowBits = 48;            // of a cursor, whose other bits are the table
 constexpr int64_t kRowMask = (int64_t{1} << kRowBits) - 1;
+
+std::string mib(int64_t bytes) {
+  return std::to_string((bytes + kMiB / 2) / kMiB) + " MiB";
+}
 
 std::string step_text(int64_t step) {
   return "step " + std::to_string(step);
 }
 
+std::vector<table::PutRows> puts_of(const std::vector<TableRows>& rows) {
+  std::vector<table::PutRows> puts;
+  for (const TableRows& of : rows) puts.push_back({of.table, of.rows, of.records});
+  return puts;
+}
+
 }  // namespace
 
 struct RowServer::Run {
-  explicit Run(const Greeting& of) : greeting(of), shapes(shapes_of(of.tables)), versions(shapes) {
+  Run(const Greeting& of, std::unique_ptr<table::ServedRows> rows_of_run)
+      : greeting(of), shapes(shapes_of(of.tables)), rows(std::move(rows_of_run)) {
     for (const TableSpec& table : of.tables) {
       shares.emplace_back(table.rows, of.server, of.servers);
       initial.emplace_back(table, of.seed);
@@ -35,11 +49,7 @@ struct RowServer::Run {
   std::vector<TableShape> shapes;
   std::vector<table::RowShare> shares;     // [tables]
   std::deque<table::InitialRows> initial;  // [tables]
-  RowVersions versions;
-  /// Of the last `read`.
-  int64_t read_step = 0;
-  int read_table = -1;
-  std::vector<int64_t> read_rows;
+  std::unique_ptr<table::ServedRows> rows;
 };
 
 bool RowServer::Image::is_whole() const {
@@ -49,8 +59,8 @@ bool RowServer::Image::is_released() const {
   return std::ranges::all_of(released_by, std::identity());
 }
 
-RowServer::RowServer(int64_t instance, const ServerChecks& checks)
-    : instance_(instance), checks_(checks) {}
+RowServer::RowServer(int64_t instance, ServerOptions options)
+    : instance_(instance), options_(std::move(options)) {}
 RowServer::~RowServer() = default;
 
 void RowServer::answer(Connection to, const Message& question, Bytes body, int64_t step,
@@ -118,6 +128,8 @@ Status RowServer::handle(Connection from, const Caller& caller, const Message& m
       return read(from, message);
     case Kind::release:
       return release(from, rank, message);
+    case Kind::write:
+      return write(from, message);
     default:
       return Status::Failed("a message that no rank sends");
   }
@@ -139,10 +151,15 @@ Status RowServer::hello(Connection from, const Message& message) {
       return Status::Failed("rank " + std::to_string(message.detail) + " of " +
                             std::to_string(greeting.ranks) + " greets");
     const auto rank = static_cast<int>(message.detail);
+    if (is_writing_ && (of_->greeting.run != greeting.run || of_->greeting.term < greeting.term)) {
+      is_wanted_ = false;
+      starts_.emplace_back(from, message);
+      return {};
+    }
     RECMILL_RETURN_IF_ERROR(join(greeting, message.step, rank));
     callers_[from] = {rank, greeting.term, opening_};
   }
-  answer(from, message, write_server_greeting(instance_));
+  answer(from, message, write_server_greeting({instance_, options_.checkpoints}));
   return {};
 }
 
@@ -182,10 +199,19 @@ Status RowServer::join(const Greeting& greeting, int64_t begin, int rank) {
 }
 
 Status RowServer::open(const Greeting& greeting, int64_t begin) {
+  const Status again = Status::Failed("the run was started again");
   if (greeting.fresh) {
-    of_ = std::make_unique<Run>(greeting);
+    end_calls(again);
+    of_ = nullptr;  // its disk, too
     record_.reset();
     images_.clear();
+    std::unique_ptr<table::ServedRows> rows;
+    if (options_.make_rows) {
+      RECMILL_ASSIGN_OR_RETURN(rows, options_.make_rows(greeting.tables));
+    } else {
+      rows = std::make_unique<MemoryRows>(shapes_of(greeting.tables));
+    }
+    of_ = std::make_unique<Run>(greeting, std::move(rows));
   } else {
     if (record_ && record_->step != begin)
       return Status::Failed("the last commit is of " + step_text(record_->step) + ", not of " +
@@ -193,51 +219,113 @@ Status RowServer::open(const Greeting& greeting, int64_t begin) {
     const Image* image = find_image(begin);
     if (image == nullptr || !image->is_whole())
       return Status::Failed("the server has no commit of " + step_text(begin));
+    if (is_lost_) return stuck_;
+    end_calls(again);
     if (checks_.goes_back) {
-      of_->versions.go_back(begin);
+      RECMILL_RETURN_IF_ERROR(told(of_->rows->go_back(begin)));
     } else {
-      for (const Image& of : images_) of_->versions.drop(of.step);
-      of_->versions.cut(begin);
+      for (const Image& of : images_) RECMILL_RETURN_IF_ERROR(of_->rows->drop(of.step));
+      RECMILL_RETURN_IF_ERROR(of_->rows->cut(begin));
     }
     of_->greeting = greeting;
-    of_->read_table = -1;
     images_.clear();
     const std::vector<bool> none(static_cast<size_t>(greeting.ranks), false);
     images_.push_back({begin, std::vector<bool>(none.size(), true), none});
   }
-  for (const Waiting& fetch : waiting_)
-    refuse(fetch.from, fetch.request, Status::Failed("the run was started again"));
-  waiting_.clear();
   tell_of_run();
+  stuck_ = {};
+  is_lost_ = false;
   ++opening_;
   begin_ = begin;
   marks_.assign(static_cast<size_t>(greeting.ranks), begin);
   return {};
 }
 
+void RowServer::end_calls(const Status& why) {
+  for (const Waiting& fetch : waiting_) refuse(fetch.from, fetch.request, why);
+  for (const Ordered& of : ordered_) refuse(of.from, of.request, why);
+  waiting_.clear();
+  ordered_.clear();
+}
+
+/// What rows say. They are not called again after an error: what the server has of the run is lost.
+Status RowServer::told(Status status) {
+  if (status.ok()) return status;
+  is_lost_ = true;
+  stuck_ = std::move(status);
+  return stuck_;
+}
+
 /// Before any row is taken.
 void RowServer::tell_of_run() {
-  constexpr double kMiB = 1 << 20;
   const Greeting& of = of_->greeting;
   int64_t rows = 0;
-  double bytes = 0.0;
+  int64_t bytes = 0;
   for (size_t t = 0; t < of.tables.size(); ++t) {
     const int64_t here = of_->shares[t].slots();
     rows += here;
-    bytes += static_cast<double>(here) *
-             static_cast<double>(of_->shapes[t].record_bytes + RecordMap::kMostBytesBeside);
+    bytes = saturating_sum({bytes, saturating_product({here, of_->shapes[t].record_bytes +
+                                                                 RecordMap::kMostBytesBeside})});
   }
   lines_.push_back("run '" + of.run + "', start " + std::to_string(of.term) + ", " +
                    std::to_string(of.ranks) + (of.ranks == 1 ? " rank: " : " ranks: ") +
                    std::to_string(of.tables.size()) + " tables; when all of its " +
-                   std::to_string(rows) + " rows here have been changed they take " +
-                   std::to_string(std::llround(bytes / kMiB)) +
-                   " MiB, and what changes while an image is kept as much again");
+                   std::to_string(rows) + " rows here have been changed they take " + mib(bytes) +
+                   ", and what changes while an image is kept as much again" +
+                   (!options_.make_rows && bytes > options_.memory - options_.memory / 4
+                        ? "; its memory is " + mib(options_.memory) +
+                              ", so that ranks are asked for commits where that gets scarce, and "
+                              "what does not fit is refused"
+                        : ""));
+}
+
+int64_t RowServer::used() const {
+  const auto sizes = of_->rows->sizes();
+  return sizes.bytes + sizes.image_bytes +
+         (record_ ? static_cast<int64_t>(record_->body.size()) : 0);
+}
+
+/// A commit helps where images keep much.
+table::HomeRoom RowServer::room() const {
+  using enum table::HomeRoom;
+  const int64_t images = of_->rows->sizes().image_bytes, bytes = used();
+  if (bytes <= options_.memory - options_.memory / 4 || images < options_.memory / 16)
+    return enough;
+  return bytes <= options_.memory - options_.memory / 8 ? scarce : none;
+}
+
+/// Counts rows only where all of them might not fit. What comes behind rows that do not is refused
+/// too: it was sent before the rank heard of that.
+Status RowServer::check_room(std::span<const table::PutRows> rows, int64_t step) {
+  RECMILL_RETURN_IF_ERROR(stuck_);
+  const int64_t left = options_.memory - used();
+  int64_t most = 0;
+  for (const table::PutRows& of : rows)
+    most += 2 * std::ssize(of.rows) *
+            (of_->shapes[of.table].record_bytes + RecordMap::kMostBytesBeside);
+  if (most <= left) return {};
+  const int64_t grown = of_->rows->growth(rows, step);
+  if (grown == 0 || grown <= left) return {};
+  const auto sizes = of_->rows->sizes();
+  stuck_ =
+      Status::Failed("its memory of " + mib(options_.memory) + " (--memory) is full: rows take " +
+                     mib(sizes.bytes) + ", what images keep " + mib(sizes.image_bytes) +
+                     "; give it more or use more servers, and resume the run");
+  return stuck_;
+}
+
+void RowServer::tell_of_room() {
+  const bool is_scarce = room() != table::HomeRoom::enough;
+  if (is_scarce && !was_scarce_)
+    lines_.push_back("run '" + of_->greeting.run + "': " + mib(used()) + " of " +
+                     mib(options_.memory) + " are used; ranks are asked for a commit");
+  was_scarce_ = is_scarce;
 }
 
 void RowServer::closed(Connection connection) {
   callers_.erase(connection);
   std::erase_if(waiting_, [&](const Waiting& fetch) { return fetch.from == connection; });
+  std::erase_if(starts_, [&](const auto& start) { return start.first == connection; });
   for (Image& image : images_)
     std::erase_if(image.callers, [&](const auto& caller) { return caller.first == connection; });
 }
@@ -288,56 +376,47 @@ Status RowServer::fetch(Connection from, const Message& message, double now) {
     waiting_.push_back({from, message.request, message.step, std::move(rows), now});
     return {};
   }
-  answer(from, message, records_of(rows));
+  auto records = records_of(rows);
+  RECMILL_RETURN_IF_ERROR(told(records.status()));
+  answer(from, message, *std::move(records));
   return {};
 }
 
-// Memory is far away: of a few rows at a time first their entries are asked for, then their
-// records, and then these are copied.
-Bytes RowServer::records_of(const std::vector<TableRows>& rows) const {
-  constexpr size_t kAtOnce = 64;
+Result<Bytes> RowServer::records_of(const std::vector<TableRows>& rows) const {
+  if (is_lost_) return stuck_;
   const size_t bytes = record_bytes_of(rows, of_->shapes);
   const std::shared_ptr<std::byte[]> records = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  std::array<const std::byte*, kAtOnce> found{};
+  std::vector<bool> touched;
   std::vector<std::byte> initial;  // at an address that records may be made at
   std::byte* to = records.get();
   for (const TableRows& of : rows) {
     const auto record_bytes = static_cast<size_t>(of_->shapes[of.table].record_bytes);
+    const std::span<std::byte> of_table(to, of.rows.size() * record_bytes);
+    RECMILL_RETURN_IF_ERROR(of_->rows->read({of.table, of.rows, of_table}, touched));
     initial.resize(record_bytes);
-    for (size_t first = 0; first < of.rows.size(); first += kAtOnce) {
-      const auto some =
-          std::span(of.rows).subspan(first, std::min(kAtOnce, of.rows.size() - first));
-      for (const int64_t row : some) of_->versions.prefetch(of.table, row);
-      for (size_t i = 0; i < some.size(); ++i) {
-        found[i] = of_->versions.find(of.table, some[i]);
-        for (size_t at = 0; found[i] != nullptr && at < record_bytes; at += 64)
-          __builtin_prefetch(found[i] + at);
-      }
-      for (size_t i = 0; i < some.size(); ++i, to += record_bytes) {
-        if (found[i] == nullptr) {
-          of_->initial[of.table].make(some[i], initial.data());
-          found[i] = initial.data();
-        }
-        std::memcpy(to, found[i], record_bytes);
-      }
+    for (size_t i = 0; i < of.rows.size(); ++i, to += record_bytes) {
+      if (touched[i]) continue;
+      of_->initial[of.table].make(of.rows[i], initial.data());
+      std::memcpy(to, initial.data(), record_bytes);
     }
   }
-  return {records, {records.get(), bytes}};
+  return Bytes(records, {records.get(), bytes});
 }
 
 Status RowServer::put(Connection from, int rank, const Message& message) {
   int64_t& mark = marks_[static_cast<size_t>(rank)];
   if (message.step > mark || !checks_.repeats) {
     RECMILL_ASSIGN_OR_RETURN(const auto rows, rows_of(message, /*has_records=*/true));
+    const auto puts = puts_of(rows);
+    RECMILL_RETURN_IF_ERROR(check_room(puts, message.step));
+    RECMILL_RETURN_IF_ERROR(told(of_->rows->put(puts, message.step)));
     ++counts_.puts;
-    for (const TableRows& of : rows) {
-      counts_.put_rows += std::ssize(of.rows);
-      of_->versions.put(of, message.step);
-    }
+    for (const TableRows& of : rows) counts_.put_rows += std::ssize(of.rows);
     mark = std::max(mark, message.step);
     answer_fetches();
+    tell_of_room();
   }
-  answer(from, message);
+  answer(from, message, {}, 0, static_cast<int64_t>(room()));
   return {};
 }
 
@@ -345,7 +424,11 @@ void RowServer::answer_fetches() {
   const int64_t least = least_mark();
   std::erase_if(waiting_, [&](const Waiting& fetch) {
     if (fetch.fence > least) return false;
-    answer(fetch.from, {MessageKind::fetch, fetch.request}, records_of(fetch.rows));
+    auto records = records_of(fetch.rows);
+    if (told(records.status()).ok())
+      answer(fetch.from, {MessageKind::fetch, fetch.request}, *std::move(records));
+    else
+      refuse(fetch.from, fetch.request, records.status());
     return true;
   });
 }
@@ -364,7 +447,7 @@ Result<RowServer::Image*> RowServer::image_to_cut(int64_t step) {
   if (!images_.empty() && images_.back().step > step)
     return Status::Failed("a cut after " + step_text(step) + " comes behind one after " +
                           step_text(images_.back().step));
-  of_->versions.cut(step);
+  RECMILL_RETURN_IF_ERROR(told(of_->rows->cut(step)));
   const std::vector<bool> none(marks_.size(), false);
   images_.push_back({step, none, none});
   return &images_.back();
@@ -373,13 +456,16 @@ Result<RowServer::Image*> RowServer::image_to_cut(int64_t step) {
 Status RowServer::changed(Connection from, int rank, const Message& message) {
   RECMILL_ASSIGN_OR_RETURN(const auto rows, rows_of(message, /*has_records=*/true));
   RECMILL_ASSIGN_OR_RETURN(Image * image, image_to_cut(message.step));
+  const auto puts = puts_of(rows);
+  RECMILL_RETURN_IF_ERROR(check_room(puts, message.step));
   if (!image->cut_by[static_cast<size_t>(rank)])  // else it is a repeat
-    for (const TableRows& of : rows) of_->versions.change(message.step, of);
+    RECMILL_RETURN_IF_ERROR(told(of_->rows->change(message.step, puts)));
   answer(from, message);
   return {};
 }
 
 Status RowServer::cut(Connection from, int rank, const Message& message) {
+  RECMILL_RETURN_IF_ERROR(stuck_);
   RECMILL_ASSIGN_OR_RETURN(Image * image, image_to_cut(message.step));
   image->cut_by[static_cast<size_t>(rank)] = true;
   if (image->is_whole() || checks_.whole_cuts) image->callers.emplace_back(from, message.request);
@@ -408,44 +494,69 @@ Status RowServer::recorded(Connection from, const Message& message) {
 }
 
 Status RowServer::read(Connection from, const Message& message) {
-  const Image* image = find_image(message.step);
-  if (image == nullptr || !image->is_whole())
-    return Status::Failed("there is no image of " + step_text(message.step));
-  auto table = static_cast<int>(message.detail >> kRowBits);
-  int64_t row = message.detail & kRowMask;
-  if (message.detail < 0 || table >= std::ssize(of_->shapes))
+  RECMILL_ASSIGN_OR_RETURN(Message rows, read_image(message.step, message.detail));
+  rows.request = message.request;
+  out_.push_back({from, std::move(rows)});
+  return {};
+}
+
+Result<Message> RowServer::read_image(int64_t step, int64_t cursor) {
+  const Image* image = find_image(step);
+  if (image == nullptr || !image->is_whole() || !is_wanted_)
+    return Status::Failed("there is no image of " + step_text(step));
+  auto table = static_cast<int>(cursor >> kRowBits);
+  int64_t row = cursor & kRowMask;
+  if (cursor < 0 || table >= std::ssize(of_->shapes))
     return Status::Failed("a cursor beyond all tables");
-  Run& of = *of_;
   std::vector<TableRows> tables;
   std::vector<std::byte> records;
-  while (table < std::ssize(of.shapes) && records.size() < kReadBytes) {
-    if (of.read_table != table || of.read_step != message.step) {
-      of.read_rows = of.versions.touched_at(message.step, table);
-      of.read_table = table;
-      of.read_step = message.step;
-    }
-    const auto record_bytes = static_cast<size_t>(of.shapes[table].record_bytes);
-    const auto first = std::ranges::lower_bound(of.read_rows, row);
-    const auto most = static_cast<std::ptrdiff_t>((kReadBytes - records.size()) / record_bytes + 1);
-    const auto end = first + std::min(most, of.read_rows.end() - first);
-    if (first != end) {
-      tables.push_back({table, {first, end}, {}});
-      for (auto at = first; at != end; ++at) {
-        const std::byte* record = of.versions.find_at(message.step, table, *at);
-        records.insert(records.end(), record, record + record_bytes);
-      }
-    }
-    const bool is_over = end == of.read_rows.end();
-    row = is_over ? 0 : *end;
-    table += is_over ? 1 : 0;
+  while (table < std::ssize(of_->shapes) && records.size() < kReadBytes) {
+    RECMILL_ASSIGN_OR_RETURN(auto some,
+                             of_->rows->read_image(step, table, row, kReadBytes - records.size()));
+    records.insert(records.end(), some.records.begin(), some.records.end());
+    if (!some.rows.empty()) tables.push_back({table, std::move(some.rows), {}});
+    row = std::max<int64_t>(some.next, 0);
+    table += some.next < 0 ? 1 : 0;
   }
   size_t first_record = 0;
   auto body = write_row_lists(tables, records.size(), first_record);
   std::ranges::copy(records, body.begin() + static_cast<std::ptrdiff_t>(first_record));
   const int64_t next =
-      table == std::ssize(of.shapes) ? -1 : (static_cast<int64_t>(table) << kRowBits) + row;
-  answer(from, message, std::move(body), message.step, next);
+      table == std::ssize(of_->shapes) ? -1 : (static_cast<int64_t>(table) << kRowBits) + row;
+  return Message{MessageKind::answer, 0, step, next, std::move(body)};
+}
+
+Status RowServer::write(Connection from, const Message& message) {
+  RECMILL_ASSIGN_OR_RETURN(PartOrder order, read_part_order(message.body));
+  if (options_.checkpoints.empty())
+    return Status::Failed("the server writes no checkpoints (--checkpoints)");
+  if (!is_below(options_.checkpoints, order.folder))
+    return Status::Failed("'" + order.folder + "' is not below '" + options_.checkpoints +
+                          "' (--checkpoints), where it writes");
+  const Image* image = find_image(message.step);
+  if (image == nullptr || !image->is_whole())
+    return Status::Failed("there is no image of " + step_text(message.step));
+  ordered_.push_back({from, message.request, {of_->greeting, message.step, std::move(order)}});
   return {};
+}
+
+// Who has ordered it may be gone, and its repeat be behind: the part is written once more then.
+std::optional<RowServer::Write> RowServer::begin_write() {
+  if (is_writing_ || ordered_.empty()) return std::nullopt;
+  is_writing_ = true;
+  return ordered_.front().write;
+}
+
+void RowServer::written(Result<std::string> part, double now) {
+  const Ordered of = std::move(ordered_.front());
+  ordered_.pop_front();
+  is_writing_ = false;
+  is_wanted_ = true;
+  if (part.ok())
+    out_.push_back({of.from, {MessageKind::answer, of.request, 0, 0, Bytes::text(*part)}});
+  else
+    refuse(of.from, of.request, part.status());
+  for (const auto& [from, message] : std::exchange(starts_, {})) take(from, message, now);
 }
 
 Status RowServer::release(Connection from, int rank, const Message& message) {
@@ -454,7 +565,7 @@ Status RowServer::release(Connection from, int rank, const Message& message) {
       return Status::Failed("a release of " + step_text(message.step) + ", which is not cut");
     image->released_by[static_cast<size_t>(rank)] = true;
     if (image->is_released()) {
-      of_->versions.drop(message.step);
+      RECMILL_RETURN_IF_ERROR(told(of_->rows->drop(message.step)));
       std::erase_if(images_, [&](const Image& of) { return of.step == message.step; });
     }
   }
@@ -483,9 +594,11 @@ std::string RowServer::status() const {
   json["server"] = greeting.server;
   json["servers"] = greeting.servers;
   json["tables"] = greeting.tables.size();
-  json["touched_rows"] = of_->versions.touched_rows();
-  json["bytes"] = of_->versions.bytes();
-  json["image_bytes"] = of_->versions.image_bytes();
+  const auto sizes = of_->rows->sizes();
+  json["touched_rows"] = sizes.touched_rows;
+  json["memory"] = options_.memory;
+  json["bytes"] = sizes.bytes;
+  json["image_bytes"] = sizes.image_bytes;
   return json.dump();
 }
 

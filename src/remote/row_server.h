@@ -4,9 +4,12 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,8 +17,10 @@
 #include "base/status.h"
 #include "remote/greeting.h"
 #include "remote/message.h"
+#include "remote/part_order.h"
 #include "remote/row_lists.h"
-#include "remote/row_versions.h"
+#include "table/home/recorded_home.h"
+#include "table/home/served_rows.h"
 #include "table/initial_rows.h"
 #include "table/row_share.h"
 
@@ -29,6 +34,18 @@ struct ServerChecks {
   bool whole_cuts = true;  // a cut is answered when all ranks have cut
   bool goes_back = true;   // a term begins with rows as after its step
   bool instances = true;   // who was connected to a server that had other rows is refused
+};
+
+struct ServerOptions {
+  ServerChecks checks = {};
+  /// Bytes that rows, images and a record may take; a quarter is set aside for what a commit under
+  /// way takes.
+  int64_t memory = std::numeric_limits<int64_t>::max();
+  /// Where rows of a run are; null: in memory.
+  std::function<Result<std::unique_ptr<table::ServedRows>>(std::span<const TableSpec> tables)>
+      make_rows = nullptr;
+  /// The folder below which it has parts of checkpoints written; empty: ranks read them.
+  std::string checkpoints = "";
 };
 
 /// Since a server has begun.
@@ -51,7 +68,7 @@ class RowServer {
 
   /// `instance` is another one for each start of a server, and not 0. Those below `servers` that
   /// are `server` by hash are its rows, as its first rank says.
-  explicit RowServer(int64_t instance, const ServerChecks& checks = {});
+  explicit RowServer(int64_t instance, ServerOptions options = {});
   ~RowServer();
 
   void take(Connection from, const Message& message, double now);
@@ -60,6 +77,19 @@ class RowServer {
   void tick(double now);
   /// The messages to be sent, in order.
   std::vector<Outgoing> take_out() { return std::exchange(out_, {}); }
+
+  /// A part of a checkpoint that a rank has ordered.
+  struct Write {
+    Greeting run;  // as the server knows it
+    int64_t step = 0;
+    PartOrder order;
+  };
+  /// The next one to be written, if none is. It is read by read_image(), which fails when the part
+  /// is no longer wanted; a start of the run waits until written() says how it has ended.
+  std::optional<Write> begin_write();
+  void written(Result<std::string> part, double now);
+  /// An answer to `read`.
+  Result<Message> read_image(int64_t step, int64_t cursor);
 
   /// docs/formats/row_service.md
   std::string status() const;
@@ -91,6 +121,11 @@ class RowServer {
     int64_t step = 0;
     Bytes body;
   };
+  struct Ordered {
+    Connection from = 0;
+    int64_t request = 0;
+    Write write;
+  };
   /// All of a run but its term.
   struct Run;
 
@@ -104,6 +139,7 @@ class RowServer {
   Status record(Connection from, const Message& message);
   Status recorded(Connection from, const Message& message);
   Status read(Connection from, const Message& message);
+  Status write(Connection from, const Message& message);
   Status release(Connection from, int rank, const Message& message);
 
   Status join(const Greeting& greeting, int64_t begin, int rank);
@@ -113,7 +149,13 @@ class RowServer {
   Image* find_image(int64_t step);
   int64_t least_mark() const;
   int late_rank(int64_t fence) const;
-  Bytes records_of(const std::vector<TableRows>& rows) const;
+  Result<Bytes> records_of(const std::vector<TableRows>& rows) const;
+  void end_calls(const Status& why);
+  int64_t used() const;
+  table::HomeRoom room() const;
+  Status check_room(std::span<const table::PutRows> rows, int64_t step);
+  Status told(Status status);
+  void tell_of_room();
   void answer_fetches();
   void answer(Connection to, const Message& question, Bytes body = {}, int64_t step = 0,
               int64_t detail = 0);
@@ -123,7 +165,8 @@ class RowServer {
   void tell_of_run();
 
   const int64_t instance_;
-  const ServerChecks checks_;
+  const ServerOptions options_;
+  const ServerChecks& checks_ = options_.checks;
   ServerCounts counts_;
   std::vector<std::string> lines_;
   std::map<Connection, Caller> callers_;
@@ -136,6 +179,12 @@ class RowServer {
   std::deque<Waiting> waiting_;
   std::deque<Image> images_;  // oldest first; the last may not be whole
   std::optional<Record> record_;
+  bool was_scarce_ = false;      // of its memory
+  std::deque<Ordered> ordered_;  // the first is under way where is_writing_
+  bool is_writing_ = false, is_wanted_ = true;
+  bool is_lost_ = false;                                // what the rows are on has failed
+  std::vector<std::pair<Connection, Message>> starts_;  // greetings that wait for its end
+  Status stuck_;         // since rows of this term had no room, or a disk failed
   int64_t opening_ = 0;  // of the term: how many there were
 };
 

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "base/json/json.h"
+#include "remote/row_client.h"
 
 namespace recmill::remote {
 namespace {
@@ -129,6 +131,96 @@ TEST_F(RowServerTest, an_image_goes_when_all_ranks_have_released_it) {
   EXPECT_EQ(say(2, {Kind::release, 2, 3}), "ok");  // a repeat
 }
 
+// A row takes 64 bytes, and 27 at most beside them.
+TEST_F(RowServerTest, asks_for_a_commit_when_memory_is_scarce_and_refuses_only_what_does_not_fit) {
+  RowServer server(11, {.memory = 1 << 20});
+  Greeting wide = greeting();
+  wide.ranks = 1;
+  wide.tables[0].rows = 20'000;
+  wide.tables[0].dim = 16;
+  int64_t room = -1;
+  const auto ask = [&](const Message& message) {
+    server.take(1, message, 0.0);
+    const auto out = server.take_out();
+    room = out[0].message.detail;
+    return std::string(out[0].message.body.text());
+  };
+  const auto put_rows = [&](int64_t step, int64_t first, int64_t count) {
+    std::vector<int64_t> of(static_cast<size_t>(count));
+    std::iota(of.begin(), of.end(), first);
+    const std::vector<float> values(of.size() * 16, 1.0f);
+    const std::vector<TableRows> lists{{0, std::move(of), std::as_bytes(std::span(values))}};
+    return ask({Kind::put, 1, step, 0, write_row_lists(lists)});
+  };
+  ask({Kind::hello, 0, -1, 0, write_greeting(wide)});
+  EXPECT_EQ(put_rows(0, 0, 5000), "");
+  EXPECT_EQ(room, 0);
+  ask({Kind::cut, 1, 0});
+  EXPECT_EQ(put_rows(1, 0, 5000), "");  // the image keeps them
+  EXPECT_EQ(room, 1);
+  EXPECT_EQ(server.take_lines().back(),
+            "run 'run': 1 MiB of 1 MiB are used; ranks are asked for a commit");
+  ask({Kind::cut, 1, 1});
+  ask({Kind::release, 1, 0});
+  EXPECT_EQ(put_rows(2, 5000, 100), "");
+  EXPECT_EQ(room, 0);
+  const std::string full = put_rows(3, 6000, 8000);
+  EXPECT_TRUE(full.starts_with("its memory of 1 MiB (--memory) is full: rows take ")) << full;
+  EXPECT_EQ(put_rows(4, 0, 1), full);  // which was sent behind it
+  EXPECT_EQ(ask({Kind::cut, 1, 4}), full);
+  Json status = Json::parse(server.status());
+  EXPECT_EQ(status["marks"], Json::array({2}));
+  EXPECT_EQ(status["touched_rows"], 5100);
+  EXPECT_EQ(status["memory"], 1 << 20);
+  wide.term = 2;
+  wide.fresh = false;
+  ask({Kind::hello, 0, 1, 0, write_greeting(wide)});
+  EXPECT_EQ(put_rows(2, 0, 1), "");
+}
+
+TEST_F(RowServerTest, a_start_waits_for_the_end_of_a_part_that_is_being_written) {
+  RowServer server(11, {.checkpoints = "/runs"});
+  Greeting first = greeting();
+  first.ranks = 1;
+  const auto ask = [&](int64_t connection, const Message& message) {
+    server.take(connection, message, 0.0);
+    std::string said;
+    for (const auto& out : server.take_out()) said += std::string(out.message.body.text()) + ";";
+    return said;
+  };
+  const auto order = [&](int64_t step, const std::string& folder) {
+    return ask(1, {Kind::write, 7, step, 0, write_part_order({folder, 3})});
+  };
+  ask(1, {Kind::hello, 0, -1, 0, write_greeting(first)});
+  ask(1, {Kind::put, 1, 0, 0, rows({4}, 1.0f, true)});
+  EXPECT_EQ(order(0, "/runs/a"), "there is no image of step 0;");
+  ask(1, {Kind::cut, 1, 0});
+  ask(1, {Kind::record, 1, 0});
+  EXPECT_EQ(order(0, "/runs/../etc"),
+            "'/runs/../etc' is not below '/runs' (--checkpoints), where it writes;");
+  EXPECT_FALSE(server.begin_write());
+  EXPECT_EQ(order(0, "/runs/a"), "");
+  EXPECT_EQ(order(0, "/runs/b"), "");  // one after the other
+  const auto write = server.begin_write();
+  ASSERT_TRUE(write);
+  EXPECT_EQ(write->order.folder, "/runs/a");
+  EXPECT_EQ(write->order.number, 3);
+  EXPECT_FALSE(server.begin_write());
+  EXPECT_EQ(ask(1, {Kind::put, 1, 1, 0, rows({5}, 1.0f, true)}), ";");  // service goes on
+  EXPECT_TRUE(server.read_image(0, 0).ok());
+  Greeting next = first;
+  next.term = 2;
+  next.fresh = false;
+  EXPECT_EQ(ask(2, {Kind::hello, 0, 0, 0, write_greeting(next)}), "");
+  EXPECT_EQ(server.read_image(0, 0).status().message(), "there is no image of step 0");
+  server.written(Status::Failed("it ends"), 0.0);
+  std::string said;
+  for (const auto& out : server.take_out()) said += std::string(out.message.body.text()) + ";";
+  EXPECT_TRUE(said.starts_with("it ends;the run was started again;{")) << said;
+  EXPECT_FALSE(server.begin_write());
+  EXPECT_TRUE(server.read_image(0, 0).ok());
+}
+
 TEST_F(RowServerTest, refuses_what_does_not_fit_with_a_line) {
   EXPECT_EQ(say(1, {Kind::ping}), "a connection begins with a greeting");
   EXPECT_EQ(greet(1, 2, greeting()), "rank 2 of 2 greets");
@@ -167,6 +259,27 @@ TEST_F(RowServerTest, refuses_what_does_not_fit_with_a_line) {
             "protocol 2 of rows on servers; here it is 1: use the same version of Recmill");
   say(5, {Kind::hello, 0, 0, -1, write_guest_greeting()});
   EXPECT_EQ(put(5, 1, {0}), "a guest may only read");
+}
+
+TEST_F(RowServerTest, a_rank_whose_connection_breaks_at_each_message_does_not_try_for_ever) {
+  RowClientOptions options;
+  options.greeting = greeting();
+  RowClient client(options);
+  client.put({}, 0);
+  double now = 0.0;
+  for (; client.failure().ok() && now < 100.0; now += 0.5) {
+    client.connected(0, now);
+    EXPECT_EQ(client.next(0)->kind, Kind::hello);
+    client.take(0, {Kind::answer, -1, 0, 0, write_server_greeting({11})}, now);
+    EXPECT_EQ(client.next(0)->kind, Kind::put);
+    client.disconnected(0, now, Status::Failed("it breaks"));
+    client.tick(now);
+  }
+  EXPECT_EQ(now, 10.5);
+  EXPECT_EQ(
+      client.failure().message(),
+      "server 0 greets and answers nothing else for 10 seconds (twice lookahead.deadline): it "
+      "breaks");
 }
 
 }  // namespace

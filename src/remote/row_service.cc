@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "remote/remote_image.h"
 
 namespace recmill::remote {
 namespace {
@@ -17,16 +18,39 @@ double now() {
 
 }  // namespace
 
-RowService::RowService(int64_t instance, std::function<void(const std::string&)> say)
-    : say_(std::move(say)), server_(instance), watch_([this] { watch(); }) {}
+/// An image of the server's rows, read as ranks read it.
+class RowService::Reading final : public ImageAccess {
+ public:
+  explicit Reading(RowService& of) : of_(of) {}
+  Result<Message> ask(int /*server*/, Message message) override {
+    std::lock_guard lock(of_.mutex_);
+    if (of_.stop_) return Status::Failed("the server ends");
+    return of_.server_.read_image(message.step, message.detail);
+  }
+  bool may_write_below(const std::string&) const override { return false; }
+  void release(int64_t /*step*/) override {}  // who has ordered the part does
+
+ private:
+  RowService& of_;
+};
+
+RowService::RowService(int64_t instance, std::function<void(const std::string&)> say,
+                       ServerOptions options, WritePart write_part)
+    : say_(std::move(say)),
+      write_part_(std::move(write_part)),
+      server_(instance, std::move(options)),
+      watch_([this] { watch(); }),
+      writer_([this] { write_parts(); }) {}
 
 RowService::~RowService() {
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
     stopping_.notify_all();
+    ordered_.notify_all();
   }
   watch_.join();
+  writer_.join();
 }
 
 std::string RowService::status() const {
@@ -43,6 +67,26 @@ void RowService::watch() {
   }
 }
 
+void RowService::write_parts() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    std::optional<RowServer::Write> ordered;
+    ordered_.wait(lock, [&] { return stop_ || (ordered = server_.begin_write()).has_value(); });
+    if (!ordered) return;
+    lock.unlock();
+    RowClientOptions options;
+    options.greeting = ordered->run;
+    options.images = std::make_shared<Reading>(*this);
+    options.image_share = ordered->run.server;
+    options.image_shares = ordered->run.servers;
+    RemoteImage rows(options, ordered->step);
+    auto part = write_part_(*ordered, rows);
+    lock.lock();
+    server_.written(std::move(part), now());
+    hand_out();
+  }
+}
+
 /// While mutex_ is held: what the server has to say goes to those who send it.
 void RowService::hand_out() {
   bool any = false;
@@ -54,6 +98,7 @@ void RowService::hand_out() {
     any = true;
   }
   if (any) changed_.notify_all();
+  ordered_.notify_all();
   for (const std::string& line : server_.take_lines())
     if (say_) say_(line);
 }

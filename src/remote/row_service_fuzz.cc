@@ -62,7 +62,7 @@ void feed_client(Message message) {
   const table::FetchedRows list{0, rows, records};
   client.fetch({&list, 1}, -1);
   client.next(0);
-  client.take(0, {MessageKind::answer, -1, 0, 0, write_server_greeting(1)}, 0.0);
+  client.take(0, {MessageKind::answer, -1, 0, 0, write_server_greeting({1})}, 0.0);
   client.next(0);
   message.request = 0;
   client.take(0, message, 0.0);
@@ -90,7 +90,7 @@ std::vector<std::string> fuzz::seeds() {
                                  bytes_of({put, 1, 3, 0, write_row_lists(rows)}),
                                  bytes_of({changed, 1, 3, 0, write_row_lists(rows)}),
                                  bytes_of({answer, 0, 0, 0, std::vector<std::byte>(16)}),
-                                 bytes_of({answer, 0, 0, 0, write_server_greeting(3)}),
+                                 bytes_of({answer, 0, 0, 0, write_server_greeting({3})}),
                                  bytes_of({error, 0, 0, 0, Bytes::text("no")})};
   for (const auto kind : {cut, MessageKind::record, recorded, read, release, goodbye, ping, status})
     seeds.push_back(bytes_of({kind, 2, 3, 0, {}}));

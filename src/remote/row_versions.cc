@@ -2,6 +2,7 @@
 #include "remote/row_versions.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -37,7 +38,7 @@ void RowVersions::keep(Image& image, int table, int64_t row, const std::byte* re
     kept.make_initial(row);
 }
 
-void RowVersions::put(const TableRows& rows, int64_t step) {
+void RowVersions::put(const table::PutRows& rows, int64_t step) {
   const auto later =
       std::ranges::find_if(images_, [&](const Image& of) { return of.step >= step; });
   Image* image = later == images_.begin() ? nullptr : &*std::prev(later);
@@ -49,6 +50,20 @@ void RowVersions::put(const TableRows& rows, int64_t step) {
   }
 }
 
+// A row is new itself, and so is what the newest earlier image keeps of it.
+int64_t RowVersions::growth(const table::PutRows& rows, int64_t step) const {
+  const int64_t bytes = shapes_[rows.table].record_bytes + RecordMap::kMostBytesBeside;
+  const auto later =
+      std::ranges::find_if(images_, [&](const Image& of) { return of.step >= step; });
+  const bool keeps = later != images_.begin();
+  int64_t grown = 0;
+  for (const int64_t row : rows.rows) {
+    if (find(rows.table, row) == nullptr) grown += bytes;
+    if (keeps && !std::prev(later)->kept[rows.table].contains(row)) grown += bytes;
+  }
+  return grown;
+}
+
 void RowVersions::cut(int64_t step) {
   RECMILL_CHECK(images_.empty() || images_.back().step < step, std::to_string(step));
   images_.push_back({step, no_rows()});
@@ -56,7 +71,7 @@ void RowVersions::cut(int64_t step) {
 
 // A row that no image from that one on has was not put later than any of them. One that an image
 // has was not put between.
-void RowVersions::change(int64_t step, const TableRows& rows) {
+void RowVersions::change(int64_t step, const table::PutRows& rows) {
   const auto image = std::ranges::find(images_, step, &Image::step);
   RECMILL_CHECK(image != images_.end(), std::to_string(step));
   const std::byte* record = rows.records.data();
@@ -142,6 +157,90 @@ int64_t RowVersions::image_bytes() const {
   for (const Image& image : images_)
     for (const RecordMap& table : image.kept) bytes += table.bytes();
   return bytes;
+}
+
+// Memory is far away: of a few rows at a time first their entries are asked for, then their
+// records, and then these are copied.
+Status MemoryRows::read(const table::FetchedRows& rows, std::vector<bool>& touched) {
+  constexpr size_t kAtOnce = 64;
+  const auto record_bytes = static_cast<size_t>(shapes_[rows.table].record_bytes);
+  std::array<const std::byte*, kAtOnce> found{};
+  touched.assign(rows.rows.size(), false);
+  for (size_t first = 0; first < rows.rows.size(); first += kAtOnce) {
+    const auto some = rows.rows.subspan(first, std::min(kAtOnce, rows.rows.size() - first));
+    for (const int64_t row : some) versions_.prefetch(rows.table, row);
+    for (size_t i = 0; i < some.size(); ++i) {
+      found[i] = versions_.find(rows.table, some[i]);
+      for (size_t at = 0; found[i] != nullptr && at < record_bytes; at += 64)
+        __builtin_prefetch(found[i] + at);
+    }
+    std::byte* to = rows.records.data() + first * record_bytes;
+    for (size_t i = 0; i < some.size(); ++i, to += record_bytes) {
+      if (found[i] == nullptr) continue;
+      touched[first + i] = true;
+      std::memcpy(to, found[i], record_bytes);
+    }
+  }
+  return {};
+}
+
+Status MemoryRows::put(std::span<const table::PutRows> rows, int64_t step) {
+  for (const table::PutRows& of : rows) versions_.put(of, step);
+  if (step <= read_step_) read_table_ = -1;
+  return {};
+}
+
+Status MemoryRows::cut(int64_t step) {
+  versions_.cut(step);
+  return {};
+}
+
+Status MemoryRows::change(int64_t step, std::span<const table::PutRows> rows) {
+  for (const table::PutRows& of : rows) versions_.change(step, of);
+  read_table_ = -1;
+  return {};
+}
+
+Status MemoryRows::drop(int64_t step) {
+  versions_.drop(step);
+  read_table_ = -1;
+  return {};
+}
+
+Status MemoryRows::go_back(int64_t step) {
+  versions_.go_back(step);
+  read_table_ = -1;
+  return {};
+}
+
+Result<table::ServedRows::ImageRows> MemoryRows::read_image(int64_t step, int table, int64_t first,
+                                                            size_t bytes) {
+  if (read_table_ != table || read_step_ != step) {
+    read_rows_ = versions_.touched_at(step, table);
+    read_table_ = table;
+    read_step_ = step;
+  }
+  const auto record_bytes = static_cast<size_t>(shapes_[table].record_bytes);
+  const auto begin = std::ranges::lower_bound(read_rows_, first);
+  const auto most = static_cast<std::ptrdiff_t>(bytes / record_bytes + 1);
+  const auto end = begin + std::min(most, read_rows_.end() - begin);
+  ImageRows image{{begin, end}, {}, end == read_rows_.end() ? -1 : *end};
+  image.records.reserve(image.rows.size() * record_bytes);
+  for (const int64_t row : image.rows) {
+    const std::byte* record = versions_.find_at(step, table, row);
+    image.records.insert(image.records.end(), record, record + record_bytes);
+  }
+  return image;
+}
+
+table::ServedRows::Sizes MemoryRows::sizes() const {
+  return {versions_.touched_rows(), versions_.bytes(), versions_.image_bytes()};
+}
+
+int64_t MemoryRows::growth(std::span<const table::PutRows> rows, int64_t step) const {
+  int64_t grown = 0;
+  for (const table::PutRows& of : rows) grown += versions_.growth(of, step);
+  return grown;
 }
 
 }  // namespace recmill::remote

@@ -119,9 +119,11 @@ Status TrainingLoop::train(const RankBatch& batch) {
   for (size_t h = 0; h < setting_.hooks.size(); ++h)
     RECMILL_RETURN_IF_ERROR(setting_.hooks[h]->adopt(agreed_[h + 1], state_.position.iteration));
   stages.enter(Stage::checkpoint);
-  if (setting_.commits != nullptr)
+  if (setting_.commits != nullptr) {
+    if (RowCommits::needs_room(agreed_.back())) RECMILL_RETURN_IF_ERROR(setting_.saver.wait());
     RECMILL_RETURN_IF_ERROR(
         setting_.commits->adopt(agreed_.back(), [this] { return whole_state(); }));
+  }
   RECMILL_RETURN_IF_ERROR(setting_.saver.advance());
   const int64_t every = options.checkpoint.every;
   if (every > 0 && batch.after.iteration % every == 0) {

@@ -98,7 +98,7 @@ class RocksDatabase final : public RowDatabase {
       if (change.removes)
         batch.Delete(family, change.key);
       else
-        batch.Put(family, change.key, change.value);
+        batch.Put(family, change.key, {change.value.data(), change.value.size()});
     }
     rocksdb::WriteOptions options;
     options.sync = syncs;

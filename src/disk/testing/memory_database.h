@@ -57,7 +57,7 @@ class MemoryDatabase final : public RowDatabase {
       if (change.removes)
         at(change.space).erase(change.key);
       else
-        at(change.space)[change.key] = change.value;
+        at(change.space)[change.key] = std::string(change.value);
     }
     return {};
   }

@@ -27,9 +27,9 @@ class PumpedImages final : public ImageAccess {
   explicit PumpedImages(PumpedNetwork& of) : of_(of) {}
   RowClient* client = nullptr;
 
-  Result<Message> read(int server, int64_t step, int64_t cursor) override {
+  Result<Message> ask(int server, Message message) override {
     std::unique_lock lock(of_.mutex);
-    const int64_t number = client->call(server, {MessageKind::read, 0, step, cursor});
+    const int64_t number = client->call(server, std::move(message));
     while (true) {
       std::vector<RowClient::Reply> replies;
       client->poll_replies(replies);
@@ -43,6 +43,7 @@ class PumpedImages final : public ImageAccess {
       lock.lock();
     }
   }
+  bool may_write_below(const std::string&) const override { return false; }
   void release(int64_t step) override {
     std::lock_guard lock(of_.mutex);
     client->release(step);

@@ -10,7 +10,7 @@ SimulatedNetwork::SimulatedNetwork(uint64_t seed, int servers, bool breaks,
                                    const ServerChecks& checks)
     : random_(seed), breaks_(breaks), checks_(checks) {
   for (int s = 0; s < servers; ++s)
-    servers_.push_back(std::make_unique<RowServer>(++instances_, checks_));
+    servers_.push_back(std::make_unique<RowServer>(++instances_, ServerOptions{checks_}));
 }
 
 int SimulatedNetwork::add(RowClient& client) {
@@ -39,7 +39,8 @@ void SimulatedNetwork::remove(int client) {
 }
 
 void SimulatedNetwork::restart(int server) {
-  servers_[static_cast<size_t>(server)] = std::make_unique<RowServer>(++instances_, checks_);
+  servers_[static_cast<size_t>(server)] =
+      std::make_unique<RowServer>(++instances_, ServerOptions{checks_});
   std::vector<int> clients;
   for (auto& [number, connection] : connections_) {
     if (connection.server != server) continue;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
+#include <iterator>
 #include <span>
 #include <utility>
 #include <vector>
@@ -11,9 +13,11 @@
 #include "base/json/json.h"
 #include "checkpoint/folder.h"
 #include "run/checkpoint/checkpoint_entries.h"
+#include "run/checkpoint/row_part.h"
 #include "run/checkpoint/saved_state.h"
 #include "run/placement/run_placement.h"
 #include "step/metrics/sample_window.h"
+#include "table/home/image_snapshot.h"
 #include "table/table_snapshots.h"
 
 namespace recmill::train {
@@ -23,6 +27,13 @@ using checkpoint::PartContents;
 using checkpoint::PartWriter;
 
 constexpr int64_t kKeptBytes = int64_t{512} << 20;  // over all ranks
+
+/// "part-10" comes behind "part-9".
+void sort_parts(std::vector<PartContents>& parts) {
+  std::ranges::sort(parts, {}, [](const PartContents& of) {
+    return std::pair(of.part.file.size(), of.part.file);
+  });
+}
 
 /// What a rank saves, as after one iteration, whatever training does meanwhile.
 struct Taken {
@@ -37,52 +48,54 @@ Taken take(Rank& rank, const Communicator& communicator, const LoopState& state)
   return taken;
 }
 
-// `columns`: those of the entry that `bytes` has.
-Status add_column(const checkpoint::EntrySpec& entry, const store::RowBlock& block,
-                  ColumnRange columns, std::span<const std::byte> bytes, PartWriter& part) {
-  return block.listed.empty() ? part.add(entry, block.first, bytes, columns)
-                              : part.add(entry, block.listed, bytes);
+/// Whoever else has rows of the image, if they are to write them.
+table::PartWritingImage* writers_of(const table::RowSnapshot& rows, const std::string& folder) {
+  const auto* const image = dynamic_cast<const table::ImageSnapshot*>(&rows);
+  auto* const elsewhere = image == nullptr ? nullptr : image->part_writing_image();
+  return elsewhere != nullptr && elsewhere->may_write_below(folder) ? elsewhere : nullptr;
 }
 
-Status add_rows(const ModelSpec& spec, const store::RowBlock& block, PartWriter& part) {
-  const TableSpec& table = spec.tables[block.table];
-  const ColumnRange own = block.columns_of(table.dim);
-  if (table.precision == RowPrecision::float32) {
-    RECMILL_RETURN_IF_ERROR(
-        add_column(weight_entry(table), block, own, std::as_bytes(block.weights), part));
+/// This rank's part, and those that it has others write.
+Result<std::vector<PartContents>> write_parts(const ResolvedRun& run, const Rank& rank,
+                                              Files& files, const std::string& path, int number,
+                                              Taken taken) {
+  std::vector<PartContents> parts;
+  RECMILL_ASSIGN_OR_RETURN(auto own, PartWriter::create(files, path, number));
+  const auto seed = static_cast<uint64_t>(run.options.train.seed);
+  const std::string folder = std::filesystem::absolute(path).lexically_normal();
+  if (auto* const elsewhere = writers_of(*taken.rows, folder)) {
+    RECMILL_RETURN_IF_ERROR(add_rules(run.spec.tables, seed, *own));
+    RECMILL_ASSIGN_OR_RETURN(const auto texts, elsewhere->write_parts(folder, run.ranks));
+    for (const std::string& text : texts) {
+      RECMILL_ASSIGN_OR_RETURN(auto part, checkpoint::decode_part(text));
+      parts.push_back(std::move(part));
+    }
   } else {
-    const auto bits = narrow(block.weights, table.precision);
-    RECMILL_RETURN_IF_ERROR(
-        add_column(weight_entry(table), block, own, std::as_bytes(std::span(bits)), part));
+    RECMILL_RETURN_IF_ERROR(add_rows(run.spec.tables, seed, *taken.rows, *own));
   }
-  const table::RowState columns = table::row_state(table);
-  for (size_t c = 0; c < columns.size(); ++c) {
-    const ColumnRange of_state = ColumnRange{0, columns[c].width}.common(own);
-    if (of_state.count == 0) continue;  // by row: whoever has column 0 has it
-    RECMILL_RETURN_IF_ERROR(add_column(state_entry(table, columns[c]), block, of_state,
-                                       std::as_bytes(block.state[c]), part));
-  }
-  return {};
+  if (taken.state) RECMILL_RETURN_IF_ERROR(add_state(run, rank, *taken.state, *own));
+  RECMILL_ASSIGN_OR_RETURN(auto part, own->finish());
+  parts.push_back(std::move(part));
+  return parts;
 }
 
-/// Rows that nobody has changed are left out.
-Status add_rules(const ResolvedRun& run, PartWriter& part) {
-  for (const TableSpec& table : run.spec.tables) {
-    const auto seed = static_cast<uint64_t>(run.options.train.seed);
-    RECMILL_RETURN_IF_ERROR(part.add_rule(weight_entry(table), weight_rule(table, seed)));
-    for (const table::StateColumn& column : table::row_state(table))
-      RECMILL_RETURN_IF_ERROR(part.add_rule(state_entry(table, column), state_rule(column)));
-  }
-  return {};
+/// On their way to rank 0.
+std::string encode_parts(const std::vector<PartContents>& parts) {
+  Json texts = Json::array();
+  for (const PartContents& part : parts) texts.push_back(checkpoint::encode(part));
+  return texts.dump();
 }
 
-Result<PartContents> write_part(const ResolvedRun& run, const Rank& rank, Taken taken,
-                                PartWriter& part) {
-  if (taken.rows->knows_touched()) RECMILL_RETURN_IF_ERROR(add_rules(run, part));
-  RECMILL_RETURN_IF_ERROR(taken.rows->read_touched(
-      [&](const store::RowBlock& block) { return add_rows(run.spec, block, part); }));
-  if (taken.state) RECMILL_RETURN_IF_ERROR(add_state(run, rank, *taken.state, part));
-  return part.finish();
+/// Of all ranks, by their numbers.
+Result<std::vector<PartContents>> decode_parts(const std::vector<std::string>& of_ranks) {
+  std::vector<PartContents> parts;
+  for (const std::string& texts : of_ranks)
+    for (const Json& text : Json::parse(texts)) {
+      RECMILL_ASSIGN_OR_RETURN(auto part, checkpoint::decode_part(text.get<std::string>()));
+      parts.push_back(std::move(part));
+    }
+  sort_parts(parts);
+  return parts;
 }
 
 // Every rank learns whether all of them are well, so that none waits for one that is not.
@@ -136,9 +149,9 @@ Status CheckpointPublisher::delete_old() const {
   return checkpoint::keep_last(files_, folder_, std::max<int64_t>(keep_, 1));
 }
 
-void CheckpointPublisher::leave(int rank, PartContents part) {
+void CheckpointPublisher::leave(int rank, std::vector<PartContents> parts) {
   std::lock_guard lock(mutex_);
-  parts_[rank] = std::move(part);
+  parts_[rank] = std::move(parts);
 }
 
 void CheckpointPublisher::leave(std::unique_ptr<checkpoint::Writer> writer, Json properties,
@@ -153,10 +166,14 @@ Status CheckpointPublisher::publish_left() {
   std::lock_guard lock(mutex_);
   const auto writer = std::move(writer_);  // deletes what it did not finish
   std::vector<PartContents> parts;
-  for (auto& part : parts_) {
-    if (part) parts.push_back(*std::exchange(part, std::nullopt));
+  bool is_whole = writer != nullptr;
+  for (auto& of_rank : parts_) {
+    is_whole &= of_rank.has_value();
+    if (of_rank) std::ranges::move(*of_rank, std::back_inserter(parts));
+    of_rank.reset();
   }
-  if (writer == nullptr || parts.size() < parts_.size()) return {};
+  if (!is_whole) return {};
+  sort_parts(parts);
   return publish(*writer, std::move(parts), *properties_, as_);
 }
 
@@ -194,7 +211,8 @@ void CheckpointSaver::need(const ResolvedRun& run, int rank, int64_t parameters,
 CheckpointSaver::~CheckpointSaver() {
   // What is being published is waited for by its future.
   if (stage_ != Stage::writing) return;
-  if (auto part = part_.get(); part.ok()) publisher_.leave(communicator_.rank(), *std::move(part));
+  if (auto parts = parts_.get(); parts.ok())
+    publisher_.leave(communicator_.rank(), *std::move(parts));
   if (writer_ != nullptr) publisher_.leave(std::move(writer_), std::move(*properties_), as_);
 }
 
@@ -212,14 +230,11 @@ Status CheckpointSaver::save(const LoopState& state, SavedAs as) {
   RECMILL_RETURN_IF_ERROR(settle(rank_));
   properties_ = properties_of(run_, state);
   as_ = as;
-  part_ = std::async(std::launch::async,
-                     [this, path = paths[0],
-                      taken = take(rank_, communicator_, state)]() mutable -> Result<PartContents> {
-                       RECMILL_ASSIGN_OR_RETURN(
-                           auto part,
-                           PartWriter::create(publisher_.files(), path, communicator_.rank()));
-                       return write_part(run_, rank_, std::move(taken), *part);
-                     });
+  parts_ = std::async(std::launch::async,
+                      [this, path = paths[0], taken = take(rank_, communicator_, state)]() mutable {
+                        return write_parts(run_, rank_, publisher_.files(), path,
+                                           communicator_.rank(), std::move(taken));
+                      });
   stage_ = Stage::writing;
   return {};
 }
@@ -235,7 +250,7 @@ Status CheckpointSaver::mark_best(int64_t step) {
 }
 
 bool CheckpointSaver::own_work_is_done() const {
-  if (stage_ == Stage::writing) return is_ready(part_);
+  if (stage_ == Stage::writing) return is_ready(parts_);
   return !published_.valid() || is_ready(published_);
 }
 
@@ -259,18 +274,13 @@ Status CheckpointSaver::finish_stage() {
 }
 
 Status CheckpointSaver::finish_writing() {
-  const auto contents = part_.get();
-  RECMILL_ASSIGN_OR_RETURN(const auto texts,
-                           gather_texts(communicator_, contents.status(),
-                                        contents.ok() ? checkpoint::encode(*contents) : ""));
+  const auto parts = parts_.get();
+  RECMILL_ASSIGN_OR_RETURN(const auto texts, gather_texts(communicator_, parts.status(),
+                                                          parts.ok() ? encode_parts(*parts) : ""));
   stage_ = Stage::publishing;
   if (!writer_) return {};
   published_ = std::async(std::launch::async, [this, texts, as = as_]() -> Status {
-    std::vector<PartContents> parts;
-    for (const std::string& text : texts) {
-      RECMILL_ASSIGN_OR_RETURN(auto part, checkpoint::decode_part(text));
-      parts.push_back(std::move(part));
-    }
+    RECMILL_ASSIGN_OR_RETURN(auto parts, decode_parts(texts));
     return publisher_.publish(*writer_, std::move(parts), *properties_, as);
   });
   return {};

@@ -3,7 +3,8 @@
 //
 // save() takes what the iteration left: a snapshot of the rank's rows (store::RowSnapshot: later
 // updates keep copies of what they overwrite) and, at rank 0, copies of the rest. A thread of each
-// rank writes its part. advance(), once an iteration, asks whether all ranks' parts are there; then
+// rank writes its part; where rows are at servers that may write, each of them writes its own.
+// advance(), once an iteration, asks whether all ranks' parts are there; then
 // a thread of rank 0 publishes the checkpoint and deletes old ones, while training goes on again.
 #pragma once
 
@@ -48,8 +49,8 @@ class CheckpointPublisher {
   /// Marks a checkpoint that is there as the best.
   Status mark_best(int64_t step) const;
 
-  /// A rank's part of the save in hand. Any thread.
-  void leave(int rank, checkpoint::PartContents part);
+  /// A rank's parts of the save in hand: its own, and what it has had written. Any thread.
+  void leave(int rank, std::vector<checkpoint::PartContents> parts);
   /// The rest of it. Any thread.
   void leave(std::unique_ptr<checkpoint::Writer> writer, Json properties, SavedAs as);
   /// After all ranks have ended: publishes what was left, if it is whole. Deletes it otherwise.
@@ -62,10 +63,11 @@ class CheckpointPublisher {
   const std::string folder_;
   const int64_t keep_;
   std::mutex mutex_;
-  std::vector<std::optional<checkpoint::PartContents>> parts_;  // [ranks]; guarded by mutex_
-  std::unique_ptr<checkpoint::Writer> writer_;                  // guarded by mutex_
-  JsonObject properties_;                                       // guarded by mutex_
-  SavedAs as_ = SavedAs::in_turn;                               // guarded by mutex_
+  // [ranks]; guarded by mutex_
+  std::vector<std::optional<std::vector<checkpoint::PartContents>>> parts_;
+  std::unique_ptr<checkpoint::Writer> writer_;  // guarded by mutex_
+  JsonObject properties_;                       // guarded by mutex_
+  SavedAs as_ = SavedAs::in_turn;               // guarded by mutex_
 };
 
 /// All calls are collective. An error of any rank is returned on every rank by the call that finds
@@ -109,11 +111,11 @@ class CheckpointSaver {
   Communicator& communicator_;
   CheckpointPublisher& publisher_;
   Stage stage_ = Stage::idle;
-  JsonObject properties_;                               // of the save under way
-  SavedAs as_ = SavedAs::in_turn;                       // of the save under way
-  std::unique_ptr<checkpoint::Writer> writer_;          // rank 0: of the save under way
-  std::future<Result<checkpoint::PartContents>> part_;  // while writing
-  std::future<Status> published_;                       // rank 0: while publishing
+  JsonObject properties_;                       // of the save under way
+  SavedAs as_ = SavedAs::in_turn;               // of the save under way
+  std::unique_ptr<checkpoint::Writer> writer_;  // rank 0: of the save under way
+  std::future<Result<std::vector<checkpoint::PartContents>>> parts_;  // while writing
+  std::future<Status> published_;                                     // rank 0: while publishing
 };
 
 }  // namespace recmill::train

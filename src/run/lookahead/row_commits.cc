@@ -14,7 +14,7 @@ namespace recmill::train {
 namespace {
 
 // Of a proposal:
-constexpr int64_t kEnds = 1, kBegins = 2;
+constexpr int64_t kEnds = 1, kBegins = 2, kNeedsRoom = 4;
 
 template <typename Future>
 bool is_ready(const Future& future) {
@@ -57,10 +57,17 @@ int64_t RowCommits::propose(int64_t iteration) {
   const int64_t every = run_.options.lookahead.commit_every;
   const bool is_whole = rank_.home.is_apart ? all_are_whole_ : coming_.valid() && is_ready(coming_);
   if (packed_.valid() && is_ready(packed_) && is_whole) record();
-  const bool ends = recording_.valid() && is_ready(recording_);
+  const table::HomeRoom room = rank_.home.home->room();
+  const bool needs_room = room == table::HomeRoom::none;
+  const bool ends = (recording_.valid() && is_ready(recording_)) || (needs_room && is_under_way());
   const bool is_due = every > 0 && iteration / every > iteration_ / every;
-  const bool begins = is_due && (ends || !is_under_way());
-  return (ends ? kEnds : 0) | (begins ? kBegins : 0);
+  const bool is_asked = room != table::HomeRoom::enough && iteration > iteration_;
+  const bool begins = (is_due || is_asked) && (ends || !is_under_way());
+  return (ends ? kEnds : 0) | (begins ? kBegins : 0) | (needs_room ? kNeedsRoom : 0);
+}
+
+bool RowCommits::needs_room(int64_t proposal) {
+  return (proposal & kNeedsRoom) != 0;
 }
 
 Status RowCommits::adopt(int64_t proposal, const std::function<LoopState()>& state) {

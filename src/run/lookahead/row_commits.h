@@ -43,6 +43,9 @@ class RowCommits {
 
   /// On rank 0, after an iteration: what adopt() is to do on all; 0: nothing.
   int64_t propose(int64_t iteration);
+  /// Whether ranks are to let a checkpoint that is being written end first, for which the home
+  /// keeps more than it has room for.
+  static bool needs_room(int64_t proposal);
   /// Collective. `state` is called where a commit begins.
   Status adopt(int64_t proposal, const std::function<LoopState()>& state);
   /// Begins one, unless the last one is of this iteration; waits for the one under way. Collective.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "table/home/part_writing_image.h"
 #include "table/row_block.h"
 
 namespace recmill::table {
@@ -20,6 +21,11 @@ class ImageSnapshot final : public RowSnapshot {
   bool knows_touched() const override { return image_.ok() && (*image_)->knows_touched(); }
   Status read_touched(const std::function<Status(const RowBlock&)>& sink) override {
     return image_.ok() ? (*image_)->read_touched(sink) : image_.status();
+  }
+
+  /// Null: its rows are to be read.
+  PartWritingImage* part_writing_image() const {
+    return image_.ok() ? dynamic_cast<PartWritingImage*>(image_->get()) : nullptr;
   }
 
  private:

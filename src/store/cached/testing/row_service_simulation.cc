@@ -157,7 +157,8 @@ std::vector<std::vector<Mover::Plan>> make_plans(const Stream& stream, int64_t f
 class Images final : public remote::ImageAccess {
  public:
   RowClient* client = nullptr;
-  Result<Message> read(int, int64_t, int64_t) override { return Status::Failed("not so"); }
+  Result<Message> ask(int, Message) override { return Status::Failed("not so"); }
+  bool may_write_below(const std::string&) const override { return false; }
   void release(int64_t step) override {
     if (client != nullptr) client->release(step);
   }
