@@ -80,6 +80,9 @@ MakeRows rows_on_disk(const ServerArguments& of) {
   if (of.disk.empty()) return nullptr;
   return [folder = of.disk, memory = of.disk_memory](
              std::span<const TableSpec> tables) -> Result<std::unique_ptr<table::ServedRows>> {
+    if (const int64_t need = disk::DiskVersions::need(tables); need > train::available_bytes())
+      return Status::Failed("--disk: which rows are there takes " + std::to_string(need >> 20) +
+                            " MiB of memory, which are not free");
     RECMILL_ASSIGN_OR_RETURN(disk::RowDatabases * databases, disk::rocksdb_databases());
     RECMILL_RETURN_IF_ERROR(posix_files().make_folder(folder).at("--disk"));
     RECMILL_ASSIGN_OR_RETURN(auto database,

@@ -86,6 +86,12 @@ DiskVersions::DiskVersions(std::unique_ptr<RowDatabase> database, std::vector<Ta
   there_.set_all();
 }
 
+int64_t DiskVersions::need(std::span<const TableSpec> tables) {
+  int64_t bytes = 0;
+  for (const TableSpec& table : tables) bytes += 4 * ((table.rows + 63) / 64) * 8;
+  return bytes;
+}
+
 DiskVersions::Images::const_iterator DiskVersions::find(int64_t step) const {
   return std::ranges::find(images_, step, &Image::step);
 }

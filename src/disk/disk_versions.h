@@ -24,6 +24,9 @@ namespace recmill::disk {
 class DiskVersions final : public table::ServedRows {
  public:
   DiskVersions(std::unique_ptr<RowDatabase> database, std::vector<TableSpec> tables);
+  /// Bytes of memory beside the database's, with the images of a commit, the next one and a
+  /// checkpoint.
+  static int64_t need(std::span<const TableSpec> tables);
 
   Status read(const table::FetchedRows& rows, std::vector<bool>& touched) override;
   /// All of it or nothing, also when the process is killed.

@@ -39,11 +39,15 @@ std::optional<Message> parse(const std::string& bytes) {
 }
 
 void feed_server(const Message& message) {
-  RowServer server(1);
+  RowServer server(1, {.checkpoints = "/runs"});
   server.take(1, message, 0.0);  // as a first message, too
   server.take(2, {MessageKind::hello, 0, -1, 0, write_greeting(greeting())}, 0.0);
   server.take_out();
   server.take(2, message, 0.0);
+  server.take(2, {MessageKind::cut, 1 << 20, 3}, 0.0);
+  if (message.kind == MessageKind::write) server.take(2, message, 0.0);
+  if (const auto write = server.begin_write())
+    RECMILL_CHECK(is_below("/runs", write->order.folder));
   server.tick(1e6);
   for (const auto& out : server.take_out())
     RECMILL_CHECK(out.message.kind == MessageKind::answer || !out.message.body.text().empty());
@@ -89,6 +93,7 @@ std::vector<std::string> fuzz::seeds() {
                                  bytes_of({fetch, 1, -1, 0, write_row_lists(named)}),
                                  bytes_of({put, 1, 3, 0, write_row_lists(rows)}),
                                  bytes_of({changed, 1, 3, 0, write_row_lists(rows)}),
+                                 bytes_of({write, 1, 3, 0, write_part_order({"/runs/a", 2})}),
                                  bytes_of({answer, 0, 0, 0, std::vector<std::byte>(16)}),
                                  bytes_of({answer, 0, 0, 0, write_server_greeting({3})}),
                                  bytes_of({error, 0, 0, 0, Bytes::text("no")})};

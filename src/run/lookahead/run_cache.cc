@@ -11,6 +11,7 @@
 
 #include "base/json/json.h"
 #include "base/saturating.h"
+#include "disk/disk_versions.h"
 #include "run/chosen_kernels.h"
 #include "run/lookahead/row_home.h"
 #include "run/sample_lookups.h"
@@ -142,6 +143,9 @@ void cache_need(const ResolvedRun& run, int64_t free, MemoryLedger& ledger) {
     if (run.options.lookahead.home == CacheHome::disk)
       ledger.items.push_back({"database of the rows on a disk", rank,
                               run.options.lookahead.disk_memory, /*certain=*/true});
+    if (run.options.lookahead.home == CacheHome::disk)
+      ledger.items.push_back({"which rows are on the disk, and kept for images", rank,
+                              disk::DiskVersions::need(run.spec.tables), /*certain=*/true});
     if (has_rows_elsewhere(run))
       ledger.items.push_back(
           {"changed rows of a commit on their way, at most", rank, 2 * rows, /*certain=*/false});
