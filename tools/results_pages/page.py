@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of one claim: use, verdict, chart, tables, machines."""
-from . import oper, schedules
+from . import bagpipe, oper, schedules
 from .words import EVEN, folded, geometric_mean, machine_of, number, plain, ratio, share, table
 
 LONG = 40  # rows; a longer table is folded
 FEW = 8    # limits of one metric that a list shows; more become a table by case
 
-TABLES = {"oper": oper.tables, "schedules": schedules.tables}
+TABLES = {"bagpipe": bagpipe.tables, "oper": oper.tables, "schedules": schedules.tables}
 
 
 def spread_of(line):
