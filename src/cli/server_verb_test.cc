@@ -3,60 +3,21 @@
 // folder of the documents.
 #include <gmock/gmock.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
-#include "cli/testing/program.h"
+#include "cli/testing/serving_program.h"
 
 namespace recmill::cli {
 namespace {
 
 using ::testing::HasSubstr;
-using Words = std::vector<std::string>;
 
-class ServerVerb : public Program {
+class ServerVerb : public ServingProgram {
  protected:
   void SetUp() override { write("a.toml", config(kDlrm, "", "iterations = 30")); }
-  void TearDown() override {
-    for (const pid_t server : servers_) {
-      kill(server, SIGTERM);
-      int status = 0;
-      waitpid(server, &status, 0);
-      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    }
-  }
-
-  /// Starts a server, and returns its address.
-  std::string serve(const Words& options = {}) {
-    Words words{"server", "embedding"};
-    words.insert(words.end(), options.begin(), options.end());
-    const std::string said = path("server" + std::to_string(servers_.size()));
-    const pid_t child = fork();
-    if (child == 0) {
-      RECMILL_CHECK(chdir(folder_.path().c_str()) == 0);
-      RECMILL_CHECK(freopen(said.c_str(), "w", stderr) != nullptr);
-      std::vector<char*> argv{const_cast<char*>(RECMILL_PROGRAM)};
-      for (std::string& word : words) argv.push_back(word.data());
-      argv.push_back(nullptr);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
-    servers_.push_back(child);
-    const std::string before = "embedding server at ";
-    for (int look = 0; look < 2000; ++look) {
-      if (const auto text = read_text(posix_files(), said); text.ok())
-        if (const size_t at = text->find(before); at != std::string::npos)
-          if (const size_t end = text->find_first_of(",\n", at); end != std::string::npos)
-            return text->substr(at + before.size(), end - at - before.size());
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    ADD_FAILURE() << "no server";
-    return "";
-  }
   Words training(const std::string& name, const std::string& servers, const Words& sets = {}) {
     Words words{"train",
                 "a.toml",
@@ -78,17 +39,11 @@ class ServerVerb : public Program {
     EXPECT_THAT(outcome.err, HasSubstr(message));
     EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
   }
-
-  std::vector<pid_t> servers_;
 };
-
-std::string quoted(const std::string& address) {
-  return '"' + address + '"';
-}
 
 TEST_F(ServerVerb, servers_serve_one_run_after_another_and_tell_of_it) {
   const std::string first = serve(), second = serve();
-  const std::string both = quoted(first) + "," + quoted(second);
+  const std::string both = in_quotes(first) + "," + in_quotes(second);
   ASSERT_EQ(run({"train", "a.toml", "--quiet", "--set", "name=local"}).status, 0);
   for (const char* name : {"one", "two"}) {
     const Outcome outcome = run(training(name, both));
@@ -106,7 +61,7 @@ TEST_F(ServerVerb, servers_serve_one_run_after_another_and_tell_of_it) {
   }
   EXPECT_EQ(run({"eval", "runs/one"}).status, 0);  // without servers
   // Another order of the same servers is another split of the rows, of a new run.
-  EXPECT_EQ(run(training("three", quoted(second) + "," + quoted(first))).status, 0);
+  EXPECT_EQ(run(training("three", in_quotes(second) + "," + in_quotes(first))).status, 0);
 }
 
 /// What a page says over HTTP.
@@ -121,13 +76,12 @@ TEST_F(ServerVerb, tells_of_a_run_before_it_takes_rows_and_shows_metrics) {
   const std::string address = serve({"--metrics", "127.0.0.1:0"});
   const auto said = [&] { return *read_text(posix_files(), path("server0")); };
   const std::string before = "metrics at ";
-  while (said().find(before) == std::string::npos || said().back() != '\n')
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  while (said().find(before) == std::string::npos || said().back() != '\n') sleep_milliseconds(5);
   const std::string text = said();
   const size_t at = text.find(before) + before.size();
   const std::string url = text.substr(at, text.find('\n', at) - at);
   EXPECT_THAT(read_page(url), HasSubstr("\nrecmill_connections 0\n"));
-  ASSERT_EQ(run(training("a", quoted(address))).status, 0);
+  ASSERT_EQ(run(training("a", in_quotes(address))).status, 0);
   EXPECT_THAT(said(), HasSubstr(", start 1, 1 rank: 26 tables; when all of its "));
   const std::string page = read_page(url);
   EXPECT_THAT(page, HasSubstr("# TYPE recmill_fetches_total counter\nrecmill_fetches_total "));
@@ -144,7 +98,7 @@ TEST_F(ServerVerb, verify_finds_the_bits_of_plain_training_at_any_number_of_rank
   for (int count = 1; count <= 3; ++count) {
     // The second one has its rows on a disk.
     servers +=
-        (count > 1 ? "," : "") + quoted(serve(count == 2 ? Words{"--disk", "rows"} : Words{}));
+        (count > 1 ? "," : "") + in_quotes(serve(count == 2 ? Words{"--disk", "rows"} : Words{}));
     for (const char* design : {"forward", "lrpp"}) {
       Words words = training("v", servers,
                              {std::string("lookahead.design=") + design,
@@ -173,22 +127,22 @@ TEST_F(ServerVerb, what_servers_had_goes_on_elsewhere_and_what_was_elsewhere_the
     return words;
   };
   ASSERT_EQ(run({"train", "a.toml", "--quiet", "--set", "name=local"}).status, 0);
-  ASSERT_EQ(run(training("remote", quoted(first))).status, 0);
+  ASSERT_EQ(run(training("remote", in_quotes(first))).status, 0);
   const std::string copy = "cp -r " + path("runs/local") + " " + path("runs/moved");
   ASSERT_EQ(std::system(copy.c_str()), 0);
   resumed("local", more);
-  resumed("moved", at_servers(quoted(first)));
+  resumed("moved", at_servers(in_quotes(first)));
   // Rows that were as they are made cost nothing at the server.
   const int64_t touched = Json::parse(run({"inspect", first, "--json"}).out)["touched_rows"];
   EXPECT_LT(touched, 26 * 500);
-  resumed("remote", at_servers(quoted(second) + "," + quoted(first)));
+  resumed("remote", at_servers(in_quotes(second) + "," + in_quotes(first)));
   for (const char* name : {"runs/moved", "runs/remote"})
     EXPECT_EQ(run({"verify", "--checkpoints", "runs/local", name}).status, 0) << name;
 }
 
 TEST_F(ServerVerb, a_start_goes_on_from_the_last_commit_where_all_servers_have_it) {
   const std::string first = serve(), second = serve();
-  const std::string both = quoted(first) + "," + quoted(second);
+  const std::string both = in_quotes(first) + "," + in_quotes(second);
   ASSERT_EQ(run({"train", "a.toml", "--quiet", "--set", "name=local"}).status, 0);
   const auto train = [&](const std::string& name, const std::string& servers, const Words& sets,
                          const Words& options = {}) {
@@ -237,7 +191,7 @@ TEST_F(ServerVerb, a_start_goes_on_from_the_last_commit_where_all_servers_have_i
   EXPECT_THAT(train("saved", both, {}, {"--resume"}).err,
               HasSubstr("resumes after iteration 25\n"));
   ASSERT_EQ(train("lost", both, some).status, 0);
-  ASSERT_EQ(train("other", quoted(second), {"train.iterations=1"}).status, 0);
+  ASSERT_EQ(train("other", in_quotes(second), {"train.iterations=1"}).status, 0);
   const Outcome lost = train("lost", both, {}, {"--resume"});
   EXPECT_EQ(lost.status, 0) << lost.err;
   EXPECT_THAT(lost.err, HasSubstr("server " + second + " no longer has rows of this run"));
@@ -257,7 +211,7 @@ TEST_F(ServerVerb, servers_write_their_own_parts_of_checkpoints_from_memory_and_
   const std::string first = serve({"--checkpoints", folder_.path()});
   const std::string second = serve({"--checkpoints", folder_.path(), "--disk", "rows"});
   ASSERT_EQ(run({"train", "a.toml", "--quiet", "--set", "name=local"}).status, 0);
-  const Outcome outcome = run(training("own", quoted(first) + "," + quoted(second),
+  const Outcome outcome = run(training("own", in_quotes(first) + "," + in_quotes(second),
                                        {"train.ranks=2", "train.checkpoint.every=10"}));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   std::vector<int64_t> bytes;
@@ -273,7 +227,7 @@ TEST_F(ServerVerb, servers_write_their_own_parts_of_checkpoints_from_memory_and_
 
 TEST_F(ServerVerb, a_row_is_read_by_the_program_in_the_document_of_the_messages) {
   const std::string address = serve();
-  ASSERT_EQ(run(training("a", quoted(address))).status, 0);
+  ASSERT_EQ(run(training("a", in_quotes(address))).status, 0);
   const std::string page = *read_text(posix_files(), RECMILL_DOCS "/formats/row_service.md");
   const std::string open = "```python\n";
   const size_t begin = page.find(open) + open.size();
@@ -292,14 +246,14 @@ TEST_F(ServerVerb, refuses_what_cannot_be_with_a_line) {
   write("empty", "\n");
   const std::string address = serve(), guarded = serve({"--token-file", "secret"});
   const auto token = [](const std::string& file) { return "lookahead.token_file='" + file + "'"; };
-  EXPECT_EQ(run(training("a", quoted(guarded), {token("secret")})).status, 0);
-  refuse(training("b", quoted(guarded)), "the server asks for a token");
-  refuse(training("b", quoted(guarded), {token("other")}), "another token than the server's");
-  refuse(training("b", quoted(guarded), {token("empty")}), "lookahead.token_file: ");
+  EXPECT_EQ(run(training("a", in_quotes(guarded), {token("secret")})).status, 0);
+  refuse(training("b", in_quotes(guarded)), "the server asks for a token");
+  refuse(training("b", in_quotes(guarded), {token("other")}), "another token than the server's");
+  refuse(training("b", in_quotes(guarded), {token("empty")}), "lookahead.token_file: ");
   refuse(training("b", ""), "lookahead.servers: home = \"remote\" needs the addresses");
-  refuse(training("b", quoted("nowhere")), "lookahead.servers: 'nowhere' is not HOST:PORT");
-  refuse(training("b", quoted("10.1.2.3:4")), "10.1.2.3:4 is beyond this machine");
-  refuse(training("b", quoted("127.0.0.1:1"), {"lookahead.deadline=0.5"}),
+  refuse(training("b", in_quotes("nowhere")), "lookahead.servers: 'nowhere' is not HOST:PORT");
+  refuse(training("b", in_quotes("10.1.2.3:4")), "10.1.2.3:4 is beyond this machine");
+  refuse(training("b", in_quotes("127.0.0.1:1"), {"lookahead.deadline=0.5"}),
          "server 0 (127.0.0.1:1) cannot be reached", 1);
   refuse({"server", "embedding", "--listen", "0.0.0.0:0"}, "is beyond this machine");
   refuse({"server", "embedding", "--listen", "here"}, "--listen: 'here' is not HOST:PORT");
@@ -311,10 +265,10 @@ TEST_F(ServerVerb, refuses_what_cannot_be_with_a_line) {
   refuse({"inspect", "127.0.0.1:1"}, "127.0.0.1:1: ", 1);
   EXPECT_FALSE(posix_files().exists(path("runs/b")));
   refuse({"server", "embedding", "--memory", "lots"}, "--memory");
-  refuse(training("full", quoted(serve({"--memory", "1MiB"}))),
+  refuse(training("full", in_quotes(serve({"--memory", "1MiB"}))),
          "its memory of 1 MiB (--memory) is full: rows take ", 1);
-  refuse(training("d", quoted(serve({"--disk", "secret/rows"}))), "--disk: ", 1);
-  EXPECT_EQ(run(training("c", quoted(address))).status, 0);
+  refuse(training("d", in_quotes(serve({"--disk", "secret/rows"}))), "--disk: ", 1);
+  EXPECT_EQ(run(training("c", in_quotes(address))).status, 0);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ class Program : public testing::Test {
     if (child != 0) return child;
     RECMILL_CHECK(chdir(folder_.path().c_str()) == 0);
     RECMILL_CHECK(freopen(out_.c_str(), "w", stdout) != nullptr);
-    RECMILL_CHECK(freopen("err", "w", stderr) != nullptr);
+    RECMILL_CHECK(freopen(err_.c_str(), "w", stderr) != nullptr);
     RECMILL_CHECK(where_.empty() || chdir(path(where_).c_str()) == 0);
     if (address_space_ > 0) {
       const rlimit limit{static_cast<rlim_t>(address_space_), static_cast<rlim_t>(address_space_)};
@@ -59,7 +59,7 @@ class Program : public testing::Test {
     outcome.peak = int64_t{usage.ru_maxrss} * 1024;
     if (WIFEXITED(status)) outcome.status = WEXITSTATUS(status);
     if (out_ == "out") outcome.out = *read_text(posix_files(), path("out"));
-    outcome.err = *read_text(posix_files(), path("err"));
+    outcome.err = *read_text(posix_files(), path(err_));
     return outcome;
   }
 
@@ -88,6 +88,7 @@ class Program : public testing::Test {
   std::vector<std::string> launcher_;  // words before the program
   std::string where_;                  // folder in that folder; empty: that one
   std::string out_ = "out";            // file that is the program's stdout
+  std::string err_ = "err";            // and its stderr
   int64_t address_space_ = 0;          // bytes that a program may map; 0: as many as there are
 };
 
