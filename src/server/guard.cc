@@ -61,6 +61,7 @@ class Guard {
   int signals_ = -1, notes_ = -1;
   std::string noted_;   // of which the end of the line is still to come
   pid_t process_ = -1;  // -1: has ended
+  bool is_stopped_ = false;
   Stopwatch silence_, since_start_;
   std::vector<std::string> segments_;  // that a rank shares, or shared, with others
 };
@@ -154,7 +155,8 @@ void Guard::watch() {
   int status = 0;
   for (pid_t changed = 0; (changed = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0;) {
     if (changed != process_) continue;
-    if (WIFSTOPPED(status)) {
+    is_stopped_ = WIFSTOPPED(status);
+    if (is_stopped_) {
       tell("stopped", WSTOPSIG(status));
     } else if (WIFCONTINUED(status)) {
       tell("continued", 0);
@@ -188,9 +190,9 @@ void Guard::end() {
   for (const pid_t left : descendants()) kill(left, SIGKILL);
 }
 
-/// Of its own accord, when asked to.
+/// Of its own accord, when asked to, which one that is stopped does not hear.
 bool Guard::ends_in_time() {
-  if (setting_.grace_seconds <= 0) return false;
+  if (setting_.grace_seconds <= 0 || is_stopped_) return false;
   kill(process_, SIGTERM);
   const Stopwatch asked;
   while (asked.seconds() < setting_.grace_seconds) {
