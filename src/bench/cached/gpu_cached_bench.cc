@@ -65,7 +65,8 @@ class GpuCachedBench {
     for (Way& way : ways_) RECMILL_RETURN_IF_ERROR(train(way, kChecked));
     std::vector<Contender> contenders;
     for (Way& way : ways_) contenders.push_back([&](auto) { return time(way); });
-    const AlternationOptions alternation{.batches = kBatches, .passes = 1, .pairs = options_.pairs};
+    AlternationOptions alternation{.batches = kBatches, .passes = 1, .pairs = options_.pairs};
+    if (emulated_) alternation.patience_seconds = 0;  // its times mean nothing
     RECMILL_ASSIGN_OR_RETURN(const Turns turns, take_turns(contenders, alternation));
     report(turns, sink);
     return {};
