@@ -74,8 +74,9 @@ TEST_F(LostProcesses, rows_at_servers_end_as_those_of_a_quiet_run_whatever_proce
     const int signal = round % 2 == 0 ? SIGKILL : SIGSTOP;
     const bool takes_server = round % 4 >= 2;
     const std::string name = "at_servers" + std::to_string(round);
-    begin(name, {"--ranks", "2", "--servers", "2"},
-          {"embedding.store=cached", commits(round / 4 % 2 == 0)});
+    Words options{"--ranks", "2", "--servers", "2"};
+    if (round / 4 % 3 == 2) options.insert(options.end(), {"--servers-disk", "rows"});
+    begin(name, options, {"embedding.store=cached", commits(round / 4 % 2 == 0)});
     await_time(name, random, round);
     const auto servers = processes_of("server");
     ASSERT_EQ(servers.size(), 2u);

@@ -514,7 +514,10 @@ Result<Message> RowServer::read_image(int64_t step, int64_t cursor) {
     RECMILL_ASSIGN_OR_RETURN(auto some,
                              of_->rows->read_image(step, table, row, kReadBytes - records.size()));
     records.insert(records.end(), some.records.begin(), some.records.end());
-    if (!some.rows.empty()) tables.push_back({table, std::move(some.rows), {}});
+    if (!some.rows.empty() && (tables.empty() || tables.back().table != table))
+      tables.push_back({table, {}, {}});
+    if (!some.rows.empty())
+      tables.back().rows.insert(tables.back().rows.end(), some.rows.begin(), some.rows.end());
     row = std::max<int64_t>(some.next, 0);
     table += some.next < 0 ? 1 : 0;
   }

@@ -9,6 +9,7 @@
 
 #include "base/json/json.h"
 #include "remote/row_client.h"
+#include "remote/row_versions.h"
 
 namespace recmill::remote {
 namespace {
@@ -259,6 +260,44 @@ TEST_F(RowServerTest, refuses_what_does_not_fit_with_a_line) {
             "protocol 2 of rows on servers; here it is 1: use the same version of Recmill");
   say(5, {Kind::hello, 0, 0, -1, write_guest_greeting()});
   EXPECT_EQ(put(5, 1, {0}), "a guest may only read");
+}
+
+/// Gives a row at a time, and sometimes none.
+class FewRows final : public MemoryRows {
+ public:
+  using MemoryRows::MemoryRows;
+  Result<ImageRows> read_image(int64_t step, int table, int64_t first, size_t) override {
+    if (is_none_ = !is_none_; is_none_) return ImageRows{{}, {}, first};
+    return MemoryRows::read_image(step, table, first, 0);
+  }
+
+ private:
+  bool is_none_ = false;
+};
+
+TEST_F(RowServerTest, rows_of_an_image_that_come_one_by_one_are_a_list_of_each_table) {
+  RowServer server(11, {.make_rows = [](std::span<const TableSpec> tables) {
+                     return Result<std::unique_ptr<table::ServedRows>>(
+                         std::make_unique<FewRows>(shapes_of(tables)));
+                   }});
+  Greeting two = greeting();
+  two.ranks = 1;
+  two.tables.push_back(two.tables[0]);
+  server.take(1, {Kind::hello, 0, -1, 0, write_greeting(two)}, 0.0);
+  const std::vector<float> values(5, 1.0f);
+  const auto bytes = std::as_bytes(std::span(values));
+  const std::vector<TableRows> lists{{0, {9, 2, 4}, bytes.first(12)}, {1, {7, 3}, bytes.first(8)}};
+  server.take(1, {Kind::put, 1, 0, 0, write_row_lists(lists)}, 0.0);
+  server.take(1, {Kind::cut, 1, 0}, 0.0);
+  const auto image = server.read_image(0, 0);
+  ASSERT_TRUE(image.ok());
+  const auto shapes = shapes_of(two.tables);
+  const auto found = read_row_lists(image->body.view(), /*has_records=*/true, shapes);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  ASSERT_EQ(found->size(), 2u);
+  EXPECT_EQ((*found)[0].rows, (std::vector<int64_t>{2, 4, 9}));
+  EXPECT_EQ((*found)[1].rows, (std::vector<int64_t>{3, 7}));
+  EXPECT_EQ(image->detail, -1);
 }
 
 TEST_F(RowServerTest, a_rank_whose_connection_breaks_at_each_message_does_not_try_for_ever) {

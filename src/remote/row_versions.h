@@ -67,7 +67,7 @@ class RowVersions {
 };
 
 /// A server's rows in memory.
-class MemoryRows final : public table::ServedRows {
+class MemoryRows : public table::ServedRows {
  public:
   explicit MemoryRows(std::vector<TableShape> tables) : shapes_(tables), versions_(tables) {}
 
