@@ -38,6 +38,7 @@ COMMITS_WHILE_CHECKED = 8
 TOLD_EVERY = 8
 KILLED_AFTER = 12  # iterations
 KILLED_RANK = 2
+MOST_KILLS = 3
 
 
 def hold(printer, turns, metric, ours, rival, limit):
@@ -183,7 +184,7 @@ def kill_one(lab, name, values):
 def recovery(lab, printer, pairs, name):
     reference = reference_run(lab)
     seconds, equal = [], len(reference.losses)
-    for _ in range(pairs):
+    for _ in range(min(pairs, MOST_KILLS)):
         values = [*cached(), *KEPT, f"lookahead.commit_every={COMMITS_WHILE_CHECKED}"]
         run, took = kill_one(lab, name, values)
         seconds.append(took)

@@ -8,8 +8,8 @@ from measuring import Failure
 from shapes import Shape
 
 LOOKAHEAD = 16  # batches
-WARM = 4        # iterations before those that are timed
-TIMED = 12
+WARM = 3        # iterations before those that are timed
+TIMED = 10
 FEW_ROWS = 8    # of each table, where no row is to travel
 AHEAD = 4       # batches that are read ahead without a cache: train.queue
 
