@@ -17,7 +17,7 @@ from ways import LOCAL, OURS, ROW_WISE, Turns, cached
 
 WHOLE = Shape(dim=64, zipf=1.05, batch=4096)
 WHOLE_TIMED = 48
-WHOLE_LOOKAHEAD = 32
+WHOLE_LOOKAHEAD = 64
 COMMIT_EVERY = 20
 SLOWEST_BESIDE_PLACED = 0.85
 SLOWEST_WITH_COMMITS = 0.95
@@ -25,8 +25,9 @@ SLOWEST_ON_DISK = 0.85
 RECOVERY_SECONDS = 60.0
 
 ON_DISK = Shape(dim=64, zipf=1.09, batch=2048)
-DISK_LOOKAHEAD = 64
-DISK_TIMED = 160       # after as many as are looked ahead, so that the database has grown
+DISK_LOOKAHEAD = 200   # batches, the default, or as many as the cache holds
+DISK_WARM = 64         # iterations before those that are timed, so that the database has grown
+DISK_TIMED = 160
 DISK_CACHE = 64 << 20  # bytes of rows of the next batches, both ways
 TIMES_MEMORY = 8       # the database, beside the memory that it may take
 SIZED_FOR = 8.5        # so that it is as large in every run
@@ -69,7 +70,7 @@ def disk(lab, printer, pairs, name):
     """One rank of both cores. The database's memory follows from how large it gets, in runs before."""
     rows = lab.folder / "rows"
     memory_way = [*cached(DISK_LOOKAHEAD), f"lookahead.cache={DISK_CACHE}",
-                  f"train.iterations={DISK_TIMED + 2 * DISK_LOOKAHEAD}"]
+                  f"train.iterations={DISK_WARM + DISK_TIMED + DISK_LOOKAHEAD}"]
     disk_way = [*memory_way, "lookahead.home=disk", f"lookahead.disk_path={rows}", "lookahead.commit_every=0"]
 
     def run(values):
@@ -88,7 +89,7 @@ def disk(lab, printer, pairs, name):
             first = first or done
             if done.losses != first.losses:
                 raise Failure(f"{name}: losses with rows on a disk are not those with rows in memory")
-            seconds[way].append(done.iteration_time(DISK_LOOKAHEAD, DISK_TIMED))
+            seconds[way].append(done.iteration_time(DISK_WARM, DISK_TIMED))
             if way == "disk":
                 sizes.append(bytes_in(rows) / memory)
     ratio, spread = measuring.ratio_of(seconds["disk"], seconds["memory"])
