@@ -238,6 +238,23 @@ TEST_F(ServerVerb, a_row_is_read_by_the_program_in_the_document_of_the_messages)
   };
   EXPECT_THAT(read("1", "-1"), ::testing::MatchesRegex("([0-9a-f]{2})+\n"));
   EXPECT_THAT(read("99999999", "-1"), HasSubstr("row 99999999 is outside of its"));
+  // A fetch with a fence is answered when the rank has put that far.
+  std::string err = std::exchange(err_, "training"), out = std::exchange(out_, "training.out");
+  const pid_t trains =
+      start(training("b", in_quotes(address), {"train.iterations=4000", "train.epochs=1000"}));
+  err_ = std::move(err);
+  out_ = std::move(out);
+  const auto mark = [&]() -> int64_t {
+    const Json status = Json::parse(run({"inspect", address, "--json"}).out);
+    return status["run"].get<std::string>().starts_with("b-") ? status["marks"][0].get<int64_t>()
+                                                              : -1;
+  };
+  while (mark() < 0 && kill(trains, 0) == 0) sleep_milliseconds(5);
+  const int64_t fence = mark() + 1000;
+  EXPECT_THAT(read("1", std::to_string(fence)), ::testing::MatchesRegex("([0-9a-f]{2})+\n"));
+  EXPECT_GE(mark(), fence);
+  kill(trains, SIGKILL);
+  waitpid(trains, nullptr, 0);
 }
 
 TEST_F(ServerVerb, refuses_what_cannot_be_with_a_line) {

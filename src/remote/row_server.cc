@@ -235,6 +235,7 @@ Status RowServer::open(const Greeting& greeting, int64_t begin) {
   tell_of_run();
   stuck_ = {};
   is_lost_ = false;
+  room_ = table::HomeRoom::enough;
   ++opening_;
   begin_ = begin;
   marks_.assign(static_cast<size_t>(greeting.ranks), begin);
@@ -286,12 +287,15 @@ int64_t RowServer::used() const {
 }
 
 /// A commit helps where images keep much.
-table::HomeRoom RowServer::room() const {
+void RowServer::look_at_room() {
   using enum table::HomeRoom;
-  const int64_t images = of_->rows->sizes().image_bytes, bytes = used();
-  if (bytes <= options_.memory - options_.memory / 4 || images < options_.memory / 16)
-    return enough;
-  return bytes <= options_.memory - options_.memory / 8 ? scarce : none;
+  const int64_t bytes = used(), memory = options_.memory;
+  const table::HomeRoom before = std::exchange(room_, enough);
+  if (bytes <= memory - memory / 4 || of_->rows->sizes().image_bytes < memory / 16) return;
+  room_ = bytes <= memory - memory / 8 ? scarce : none;
+  if (before == enough)
+    lines_.push_back("run '" + of_->greeting.run + "': " + mib(bytes) + " of " + mib(memory) +
+                     " are used; ranks are asked for a commit");
 }
 
 /// Counts rows only where all of them might not fit. What comes behind rows that do not is refused
@@ -312,14 +316,6 @@ Status RowServer::check_room(std::span<const table::PutRows> rows, int64_t step)
                      mib(sizes.bytes) + ", what images keep " + mib(sizes.image_bytes) +
                      "; give it more or use more servers, and resume the run");
   return stuck_;
-}
-
-void RowServer::tell_of_room() {
-  const bool is_scarce = room() != table::HomeRoom::enough;
-  if (is_scarce && !was_scarce_)
-    lines_.push_back("run '" + of_->greeting.run + "': " + mib(used()) + " of " +
-                     mib(options_.memory) + " are used; ranks are asked for a commit");
-  was_scarce_ = is_scarce;
 }
 
 void RowServer::closed(Connection connection) {
@@ -414,9 +410,9 @@ Status RowServer::put(Connection from, int rank, const Message& message) {
     for (const TableRows& of : rows) counts_.put_rows += std::ssize(of.rows);
     mark = std::max(mark, message.step);
     answer_fetches();
-    tell_of_room();
+    look_at_room();
   }
-  answer(from, message, {}, 0, static_cast<int64_t>(room()));
+  answer(from, message, {}, 0, static_cast<int64_t>(room_));
   return {};
 }
 
@@ -501,6 +497,7 @@ Status RowServer::read(Connection from, const Message& message) {
 }
 
 Result<Message> RowServer::read_image(int64_t step, int64_t cursor) {
+  if (is_lost_) return stuck_;
   const Image* image = find_image(step);
   if (image == nullptr || !image->is_whole() || !is_wanted_)
     return Status::Failed("there is no image of " + step_text(step));
@@ -511,15 +508,15 @@ Result<Message> RowServer::read_image(int64_t step, int64_t cursor) {
   std::vector<TableRows> tables;
   std::vector<std::byte> records;
   while (table < std::ssize(of_->shapes) && records.size() < kReadBytes) {
-    RECMILL_ASSIGN_OR_RETURN(auto some,
-                             of_->rows->read_image(step, table, row, kReadBytes - records.size()));
-    records.insert(records.end(), some.records.begin(), some.records.end());
-    if (!some.rows.empty() && (tables.empty() || tables.back().table != table))
+    const auto some = of_->rows->read_image(step, table, row, kReadBytes - records.size());
+    RECMILL_RETURN_IF_ERROR(told(some.status()));
+    records.insert(records.end(), some->records.begin(), some->records.end());
+    if (!some->rows.empty() && (tables.empty() || tables.back().table != table))
       tables.push_back({table, {}, {}});
-    if (!some.rows.empty())
-      tables.back().rows.insert(tables.back().rows.end(), some.rows.begin(), some.rows.end());
-    row = std::max<int64_t>(some.next, 0);
-    table += some.next < 0 ? 1 : 0;
+    if (!some->rows.empty())
+      tables.back().rows.insert(tables.back().rows.end(), some->rows.begin(), some->rows.end());
+    row = std::max<int64_t>(some->next, 0);
+    table += some->next < 0 ? 1 : 0;
   }
   size_t first_record = 0;
   auto body = write_row_lists(tables, records.size(), first_record);

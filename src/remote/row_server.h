@@ -152,10 +152,9 @@ class RowServer {
   Result<Bytes> records_of(const std::vector<TableRows>& rows) const;
   void end_calls(const Status& why);
   int64_t used() const;
-  table::HomeRoom room() const;
   Status check_room(std::span<const table::PutRows> rows, int64_t step);
   Status told(Status status);
-  void tell_of_room();
+  void look_at_room();
   void answer_fetches();
   void answer(Connection to, const Message& question, Bytes body = {}, int64_t step = 0,
               int64_t detail = 0);
@@ -179,8 +178,8 @@ class RowServer {
   std::deque<Waiting> waiting_;
   std::deque<Image> images_;  // oldest first; the last may not be whole
   std::optional<Record> record_;
-  bool was_scarce_ = false;      // of its memory
-  std::deque<Ordered> ordered_;  // the first is under way where is_writing_
+  table::HomeRoom room_ = table::HomeRoom::enough;  // after the last put
+  std::deque<Ordered> ordered_;                     // the first is under way where is_writing_
   bool is_writing_ = false, is_wanted_ = true;
   bool is_lost_ = false;                                // what the rows are on has failed
   std::vector<std::pair<Connection, Message>> starts_;  // greetings that wait for its end
