@@ -135,6 +135,8 @@ TEST_F(LostProcesses, ranks_that_wake_after_their_run_was_started_again_change_n
     for (int tries = 0; tries < 5; ++tries) {
       begin_by(name, training_at_servers(name, settings));
       await_time(name, random, round);
+      while (!posix_files().exists(path("runs/" + name + "/home.json")) && is_running())
+        sleep_milliseconds(5);  // by which the next start knows the run
       processes = ranks();
       if (processes.size() == (by_mpi ? 2u : 1u)) break;
       EXPECT_EQ(end().status, 0);  // a busy machine has let it end by then

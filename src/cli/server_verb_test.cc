@@ -284,7 +284,14 @@ TEST_F(ServerVerb, refuses_what_cannot_be_with_a_line) {
   refuse({"server", "embedding", "--memory", "lots"}, "--memory");
   refuse(training("full", in_quotes(serve({"--memory", "1MiB"}))),
          "its memory of 1 MiB (--memory) is full: rows take ", 1);
-  refuse(training("d", in_quotes(serve({"--disk", "secret/rows"}))), "--disk: ", 1);
+  refuse({"server", "embedding", "--disk", "secret/rows"}, "--disk: ", 1);
+  refuse({"server", "embedding", "--memory", "1000"}, "--memory");
+  refuse({"server", "embedding", "--tls-cert", "secret", "--tls-key", "secret"},
+         "--tls-cert: secret has no CERTIFICATE in PEM");
+  refuse(training("b", in_quotes(address), {"lookahead.tls_ca=other"}),
+         "has no CERTIFICATE in PEM");
+  refuse(training("b", in_quotes(address) + "," + in_quotes(address)),
+         "lookahead.servers: " + address + " is named twice");
   EXPECT_EQ(run(training("c", in_quotes(address))).status, 0);
 }
 

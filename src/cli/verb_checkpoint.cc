@@ -62,7 +62,7 @@ Status inspect_server(const InspectArguments& of) {
   RECMILL_ASSIGN_OR_RETURN(security.token,
                            remote::read_secret("--token-file", of.token_file, posix_files()));
   RECMILL_ASSIGN_OR_RETURN(security.tls_roots,
-                           remote::read_secret("--tls-ca", of.tls_ca, posix_files()));
+                           remote::read_pem("--tls-ca", of.tls_ca, "CERTIFICATE", posix_files()));
   security.tls = !of.tls_ca.empty();
   RECMILL_ASSIGN_OR_RETURN(remote::Transport * transport, remote::flight_transport());
   RECMILL_ASSIGN_OR_RETURN(

@@ -55,10 +55,11 @@ Result<remote::StreamSecurity> security_of(const ServerArguments& of) {
   remote::StreamSecurity security;
   RECMILL_ASSIGN_OR_RETURN(security.token,
                            remote::read_secret("--token-file", of.token_file, posix_files()));
-  RECMILL_ASSIGN_OR_RETURN(security.tls_certificate,
-                           remote::read_secret("--tls-cert", of.tls_certificate, posix_files()));
+  RECMILL_ASSIGN_OR_RETURN(
+      security.tls_certificate,
+      remote::read_pem("--tls-cert", of.tls_certificate, "CERTIFICATE", posix_files()));
   RECMILL_ASSIGN_OR_RETURN(security.tls_key,
-                           remote::read_secret("--tls-key", of.tls_key, posix_files()));
+                           remote::read_pem("--tls-key", of.tls_key, "PRIVATE KEY", posix_files()));
   security.tls = !of.tls_key.empty();
   return security;
 }
@@ -75,6 +76,16 @@ void note_address(const std::string& host, int port) {
 
 using MakeRows = decltype(remote::ServerOptions::make_rows);
 
+/// The database of --disk, which goes with the result.
+Result<std::unique_ptr<disk::RowDatabase>> open_database(const std::string& folder,
+                                                         int64_t memory) {
+  RECMILL_ASSIGN_OR_RETURN(disk::RowDatabases * databases, disk::rocksdb_databases());
+  RECMILL_RETURN_IF_ERROR(posix_files().make_folder(folder).at("--disk"));
+  auto database = databases->open(folder + "/served-rows", memory, /*keeps=*/false);
+  if (!database.ok()) return database.status().at("--disk");
+  return database;
+}
+
 /// Of a run at a time, in a database that goes when the run does. Null: in memory.
 MakeRows rows_on_disk(const ServerArguments& of) {
   if (of.disk.empty()) return nullptr;
@@ -83,10 +94,7 @@ MakeRows rows_on_disk(const ServerArguments& of) {
     if (const int64_t need = disk::DiskVersions::need(tables); need > train::available_bytes())
       return Status::Failed("--disk: which rows are there takes " + std::to_string(need >> 20) +
                             " MiB of memory, which are not free");
-    RECMILL_ASSIGN_OR_RETURN(disk::RowDatabases * databases, disk::rocksdb_databases());
-    RECMILL_RETURN_IF_ERROR(posix_files().make_folder(folder).at("--disk"));
-    RECMILL_ASSIGN_OR_RETURN(auto database,
-                             databases->open(folder + "/served-rows", memory, /*keeps=*/false));
+    RECMILL_ASSIGN_OR_RETURN(auto database, open_database(folder, memory));
     auto rows = std::make_unique<disk::DiskVersions>(
         std::move(database), std::vector<TableSpec>(tables.begin(), tables.end()));
     RECMILL_RETURN_IF_ERROR(rows->clear());  // of what a server that was killed has left
@@ -99,6 +107,8 @@ Status serve_rows(const ServerArguments& of) {
   if (colon == std::string::npos || colon == 0)
     return Status::BadRequest("--listen: '" + of.listen + "' is not HOST:PORT");
   RECMILL_ASSIGN_OR_RETURN(const auto security, security_of(of));
+  // Each run opens its own; what is wrong with the folder is said before any comes.
+  if (!of.disk.empty()) RECMILL_RETURN_IF_ERROR(open_database(of.disk, of.disk_memory).status());
   RECMILL_ASSIGN_OR_RETURN(remote::Transport * transport, remote::flight_transport());
   const std::atomic<bool>& interrupted = watch_interrupts();
   const auto now =
@@ -118,7 +128,9 @@ Status serve_rows(const ServerArguments& of) {
       });
   auto server = transport->listen(of.listen, security, service);
   if (!server.ok())
-    return Status::Failed("--listen " + of.listen + ": " + server.status().message());
+    return Status::Failed("--listen " + of.listen +
+                          ": another program may have the port, or another machine the address: " +
+                          server.status().message());
   std::unique_ptr<server::TextPage> page;
   if (!of.metrics.empty()) {
     auto opened = server::TextPage::open(
@@ -154,20 +166,26 @@ void add_server(CLI::App& app, Chosen& chosen) {
       "embedding",
       "store rows of runs whose lookahead.home is \"remote\", in this process's memory or on its "
       "disk, until it is interrupted");
+  const CLI::Validator at_least_a_mebibyte(
+      [](const std::string& bytes) {
+        return std::strtoll(bytes.c_str(), nullptr, 10) < 1 << 20 ? "must be at least 1 MiB" : "";
+      },
+      "");
   rows->add_option("--listen", arguments->listen, "HOST:PORT; port 0 is any that is free")
       ->capture_default_str();
   rows->add_option("--memory", arguments->memory,
-                   "bytes that rows and images of them may take, such as 8GiB; default: 80 % of "
+                   "bytes that rows and images of them may take, such as 8GiB, 1MiB or more; "
+                   "default: 80 % of "
                    "what is free at the start. A commit is asked for when it gets scarce")
       ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber);
+      ->check(at_least_a_mebibyte);
   rows->add_option("--disk", arguments->disk,
                    "folder for rows of runs, in place of memory; they go when this server ends");
   rows->add_option("--disk-memory", arguments->disk_memory,
                    "bytes of memory for what is read from --disk and not written to it yet, such "
-                   "as 4GiB")
+                   "as 4GiB; 1MiB or more")
       ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber)
+      ->check(at_least_a_mebibyte)
       ->capture_default_str();
   rows->add_option(
       "--checkpoints", arguments->checkpoints,

@@ -12,4 +12,14 @@ Result<std::string> read_secret(const std::string& key, const std::string& path,
   return *std::move(text);
 }
 
+Result<std::string> read_pem(const std::string& key, const std::string& path,
+                             const std::string& what, Files& files) {
+  RECMILL_ASSIGN_OR_RETURN(auto text, read_secret(key, path, files));
+  const size_t begin = text.find("-----BEGIN ");
+  if (!path.empty() &&
+      (begin == std::string::npos || text.find(what + "-----", begin) == std::string::npos))
+    return Status::BadRequest(key + ": " + path + " has no " + what + " in PEM");
+  return text;
+}
+
 }  // namespace recmill::remote

@@ -123,6 +123,8 @@ Status check_servers(const LookaheadOptions& of) {
       return Status::BadRequest("lookahead.servers: " + server +
                                 " is beyond this machine: set lookahead.token_file and "
                                 "lookahead.tls_ca, or lookahead.insecure = true");
+    if (std::ranges::count(of.servers, server) > 1)
+      return Status::BadRequest("lookahead.servers: " + server + " is named twice");
   }
   return {};
 }
@@ -131,7 +133,9 @@ Status check_servers(const LookaheadOptions& of) {
 Status check_cache(const RunOptions& options) {
   if (options.embedding.store != StoreKind::cached) {
     if (options.lookahead.home == CacheHome::embedded) return {};
-    return Status::BadRequest("lookahead.home: \"remote\" needs embedding.store = \"cached\"");
+    return Status::BadRequest(
+        fmt::format("lookahead.home: \"{}\" needs embedding.store = \"cached\"",
+                    name_of(options.lookahead.home)));
   }
   RECMILL_RETURN_IF_ERROR(check_servers(options.lookahead));
   RECMILL_RETURN_IF_ERROR(check_disk(options.lookahead));

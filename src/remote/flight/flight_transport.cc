@@ -22,6 +22,7 @@ constexpr char kCommand[] = "recmill-rows 1";
 constexpr char kAuthorization[] = "authorization";
 constexpr char kBearer[] = "Bearer ";
 constexpr int kKeepAliveMilliseconds = 10'000;
+constexpr int kConnectMilliseconds = 5'000;  // gRPC waits for 20 s for a port that says nothing
 
 Status failed(const arrow::Status& status) {
   std::string message = status.message();
@@ -111,6 +112,7 @@ class ClientStream final : public MessageStream {
     options.generic_options = {{"grpc.keepalive_time_ms", kKeepAliveMilliseconds},
                                {"grpc.keepalive_timeout_ms", kKeepAliveMilliseconds},
                                {"grpc.keepalive_permit_without_calls", 1},
+                               {"grpc.min_reconnect_backoff_ms", kConnectMilliseconds},
                                {"grpc.http2.max_pings_without_data", 0},
                                {"grpc.use_local_subchannel_pool", 1}};
     auto client = flight::FlightClient::Connect(*location, options);

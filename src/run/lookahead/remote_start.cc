@@ -149,7 +149,7 @@ Result<store::CacheHomeRows> start_at_servers(const ResolvedRun& run, Communicat
   RECMILL_ASSIGN_OR_RETURN(security.token,
                            remote::read_secret("lookahead.token_file", of.token_file, files));
   RECMILL_ASSIGN_OR_RETURN(security.tls_roots,
-                           remote::read_secret("lookahead.tls_ca", of.tls_ca, files));
+                           remote::read_pem("lookahead.tls_ca", of.tls_ca, "CERTIFICATE", files));
   security.tls = !of.tls_ca.empty();
   RECMILL_ASSIGN_OR_RETURN(remote::Transport * transport, remote::flight_transport());
   const Connecting connecting(run, communicator, *transport, std::move(security));
