@@ -292,6 +292,8 @@ TEST_F(ServerVerb, refuses_what_cannot_be_with_a_line) {
          "has no CERTIFICATE in PEM");
   refuse(training("b", in_quotes(address) + "," + in_quotes(address)),
          "lookahead.servers: " + address + " is named twice");
+  refuse({"train", "a.toml", "--set", "lookahead.home=disk"},
+         "lookahead.home: \"disk\" needs embedding.store = \"cached\"");
   EXPECT_EQ(run(training("c", in_quotes(address))).status, 0);
 }
 
