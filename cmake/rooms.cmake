@@ -5,7 +5,7 @@
 set(RECMILL_ROOMS
     base=0
     schema=1 device=1 solve=1 page=1
-    batch=2 comm=2 placement_plan=2 lookahead_plan=2
+    batch=2 comm=2 placement_plan=2 lookahead_plan=2 hotset_plan=2
     reader=3 checkpoint=3 stats=3 kernels=3
     preprocess=4 table=4 placement=4 pool_op=4 hotset=4 lookahead=4
     model=5 remote=5 disk=5
