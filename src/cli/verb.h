@@ -54,6 +54,7 @@ void add_train(CLI::App& app, Chosen& chosen);
 void add_eval(CLI::App& app, Chosen& chosen);
 void add_predict(CLI::App& app, Chosen& chosen);
 void add_plan(CLI::App& app, Chosen& chosen);
+void add_plan_hotset(CLI::App& verb, Chosen& chosen);
 void add_tune(CLI::App& app, Chosen& chosen);
 void add_compile(CLI::App& app, Chosen& chosen);
 void add_verify(CLI::App& app, Chosen& chosen);

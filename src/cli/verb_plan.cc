@@ -228,7 +228,9 @@ void add_measure(CLI::App& verb, Chosen& chosen) {
 
 void add_plan(CLI::App& app, Chosen& chosen) {
   CLI::App* verb = app.add_subcommand(
-      "plan", "plan where rows are stored, before anything is allocated; measure links for that");
+      "plan",
+      "plan where rows are stored and which are hot, before anything is allocated; measure links "
+      "for that");
   verb->require_subcommand(1);
   auto arguments = std::make_shared<PlanArguments>();
   CLI::App* placement =
@@ -249,6 +251,7 @@ void add_plan(CLI::App& app, Chosen& chosen) {
   placement->add_flag("--json", arguments->json, "print one JSON object a planner");
   placement->callback(
       [arguments, &chosen] { chosen.action = [arguments] { return plan(*arguments); }; });
+  add_plan_hotset(*verb, chosen);
   add_measure(*verb, chosen);
 }
 

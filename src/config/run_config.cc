@@ -95,6 +95,7 @@ std::vector<std::pair<std::string_view, std::string*>> paths_of(train::RunOption
           {"placement.plan", &options.placement.plan},
           {"placement.counts", &options.placement.counts},
           {"placement.cluster", &options.placement.cluster},
+          {"hotset.plan", &options.hotset.plan},
           {"kernels.record", &options.kernels.record},
           {"kernels.cache", &options.kernels.cache},
           {"lookahead.token_file", &options.lookahead.token_file},

@@ -83,21 +83,11 @@ Status read_listed(std::span<const std::byte> bytes, const std::string& source,
   return reader.at_end() ? Status() : Status::Failed(source + ": damaged, more rows than listed");
 }
 
-}  // namespace
-
-Status write_hot_set(Files& files, const std::string& path, const HotSet& set) {
-  const std::vector<std::byte> listed = listed_bytes(set);
-  Json json = to_json(set);
-  if (!listed.empty()) {
-    json["listed_crc32c"] = checksum_of(listed);
-    RECMILL_RETURN_IF_ERROR(write_atomically(
-        files, path + kRows, {reinterpret_cast<const char*>(listed.data()), listed.size()}));
-  }
-  return write_atomically(files, path, json.dump(1) + "\n");
+bool has_rows(const Json& json) {
+  return json.is_object() && json.contains("listed_crc32c");
 }
 
-Result<HotSet> read_hot_set(Files& files, const std::string& path) {
-  RECMILL_ASSIGN_OR_RETURN(const Json json, read_json(files, path));
+Result<HotSet> set_from(const Json& json, const std::string& rows, const std::string& path) {
   HotSet set;
   KeyReader read{json, path, "", {}};
   read.version(kVersion);
@@ -111,17 +101,43 @@ Result<HotSet> read_hot_set(Files& files, const std::string& path) {
   for (const Json& entry : json["tables"])
     RECMILL_RETURN_IF_ERROR(
         read_table(entry, path, set.tables.emplace_back(), listed.emplace_back()));
-  std::string rows;
-  const bool has_rows = json.contains("listed_crc32c");
-  if (has_rows) {
-    RECMILL_ASSIGN_OR_RETURN(rows, read_text(files, path + kRows));
-  }
   const auto bytes = std::as_bytes(std::span(rows));
-  const std::string source = has_rows ? path + kRows : path;
-  if (has_rows && json["listed_crc32c"] != checksum_of(bytes))
+  const std::string source = has_rows(json) ? path + kRows : path;
+  if (has_rows(json) && json["listed_crc32c"] != checksum_of(bytes))
     return Status::Failed(source + ": damaged, or of another hot set: its checksum does not hold");
   RECMILL_RETURN_IF_ERROR(read_listed(bytes, source, listed, set));
   return set;
+}
+
+}  // namespace
+
+HotSetFiles encode_hot_set(const HotSet& set) {
+  const std::vector<std::byte> listed = listed_bytes(set);
+  Json json = to_json(set);
+  if (!listed.empty()) json["listed_crc32c"] = checksum_of(listed);
+  return {json.dump(1) + "\n", {reinterpret_cast<const char*>(listed.data()), listed.size()}};
+}
+
+Result<HotSet> decode_hot_set(const HotSetFiles& files, const std::string& path) {
+  const Json json = Json::parse(files.text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return Status::Failed(path + ": is not valid JSON");
+  return set_from(json, files.rows, path);
+}
+
+Status write_hot_set(Files& files, const std::string& path, const HotSet& set) {
+  const HotSetFiles contents = encode_hot_set(set);
+  if (!contents.rows.empty())
+    RECMILL_RETURN_IF_ERROR(write_atomically(files, path + kRows, contents.rows));
+  return write_atomically(files, path, contents.text);
+}
+
+Result<HotSet> read_hot_set(Files& files, const std::string& path) {
+  RECMILL_ASSIGN_OR_RETURN(const Json json, read_json(files, path));
+  std::string rows;
+  if (has_rows(json)) {
+    RECMILL_ASSIGN_OR_RETURN(rows, read_text(files, path + kRows));
+  }
+  return set_from(json, rows, path);
 }
 
 }  // namespace recmill

@@ -9,6 +9,15 @@
 
 namespace recmill {
 
+/// What a set's files hold.
+struct HotSetFiles {
+  std::string text;
+  std::string rows;  // beside it; empty: no row is listed
+};
+HotSetFiles encode_hot_set(const HotSet& set);
+/// Fails as read_hot_set() of `path`.
+Result<HotSet> decode_hot_set(const HotSetFiles& files, const std::string& path);
+
 /// Writes `path` and, where rows are listed, `path`.rows before it. The same set, the same bytes.
 Status write_hot_set(Files& files, const std::string& path, const HotSet& set);
 

@@ -2,6 +2,8 @@
 #include "stats/access_counter.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 
 #include "stats/counted_table.h"
 #include "stats/hot_threshold.h"
@@ -139,6 +141,36 @@ void AccessCounter::run(std::span<Task> tasks, ThreadPool& pool) {
   for (const Task& task : tasks) {
     for (const int64_t row : task.wrapped) tables_[task.table].wrapped.add(row, 1);
   }
+}
+
+std::vector<CountHistogram::Rows> AccessCounter::rows_by_count(size_t table) const {
+  std::array<int64_t, 256> rows{};
+  for (const uint8_t count : counters(table)) ++rows[count];
+  std::map<int64_t, int64_t> wrapped;  // by count
+  for (const auto& [row, times] : tables_[table].wrapped.ascending()) {
+    const uint8_t count = tables_[table].counters[row];
+    --rows[count];
+    ++wrapped[times * 256 + count];
+  }
+  std::vector<CountHistogram::Rows> touched;
+  for (int64_t count = 1; count < 256; ++count)
+    if (rows[count] > 0) touched.push_back({count, rows[count]});
+  for (const auto& [count, rows_of_it] : wrapped) touched.push_back({count, rows_of_it});
+  return touched;
+}
+
+std::vector<int64_t> AccessCounter::rows_from(size_t table, int64_t least) const {
+  RECMILL_CHECK(least >= 1);
+  std::vector<int64_t> rows;
+  const auto wrapped = tables_[table].wrapped.ascending();
+  size_t next = 0;
+  const std::span<const uint8_t> counts = counters(table);
+  for (int64_t row = 0; row < std::ssize(counts); ++row) {
+    int64_t count = counts[row];
+    if (next < wrapped.size() && wrapped[next].first == row) count += 256 * wrapped[next++].second;
+    if (count >= least) rows.push_back(row);
+  }
+  return rows;
 }
 
 std::span<const uint8_t> AccessCounter::counters(size_t table) const {

@@ -14,6 +14,7 @@
 #include "device/thread_pool.h"
 #include "schema/access_counts.h"
 #include "schema/table_spec.h"
+#include "stats/hot_threshold.h"
 #include "stats/wrapped_rows.h"
 
 namespace recmill::stats {
@@ -35,6 +36,15 @@ class AccessCounter {
   /// room for (0: default_file_bytes()); rows of equal counts are in or out together. A touched
   /// row that is not hot is one of its range.
   AccessCounts finish(ThreadPool& pool, int64_t bytes = 0) const;
+
+  /// Lookups of one row.
+  int64_t count(size_t table, int64_t row) const {
+    return tables_[table].wrapped.times(row) * 256 + tables_[table].counters[row];
+  }
+  /// The rows of a table by their count, ascending, those of 0 lookups left out.
+  std::vector<CountHistogram::Rows> rows_by_count(size_t table) const;
+  /// The rows of a table with so many lookups, which are at least 1, ascending.
+  std::vector<int64_t> rows_from(size_t table, int64_t count) const;
 
   int64_t memory_bytes() const { return static_cast<int64_t>(counters_.size()); }  // without wraps
 

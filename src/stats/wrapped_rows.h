@@ -22,6 +22,8 @@ class WrappedRows {
     slot.times += times;
   }
   int64_t size() const { return held_; }
+  /// Of a row that was never added 0.
+  int64_t times(int64_t row) const { return held_ == 0 ? 0 : slots_[index_of(row)].times; }
   /// (row, times), rows ascending.
   std::vector<std::pair<int64_t, int64_t>> ascending() const {
     std::vector<std::pair<int64_t, int64_t>> all;
@@ -37,12 +39,13 @@ class WrappedRows {
   struct Slot {
     int64_t row = 0, times = 0;  // times 0: free
   };
-  Slot& slot_of(int64_t row) {
+  uint64_t index_of(int64_t row) const {
     const uint64_t mask = slots_.size() - 1;
     uint64_t at = Random::mix(static_cast<uint64_t>(row)) & mask;
     while (slots_[at].times > 0 && slots_[at].row != row) at = (at + 1) & mask;
-    return slots_[at];
+    return at;
   }
+  Slot& slot_of(int64_t row) { return slots_[index_of(row)]; }
   void grow() {
     const std::vector<Slot> old =
         std::exchange(slots_, std::vector<Slot>(std::max<size_t>(16, slots_.size() * 2)));

@@ -9,6 +9,7 @@
 #include "preprocess/dag/feature_options.h"
 #include "reader/data_options.h"
 #include "run/options/gpu_options.h"
+#include "run/options/hotset_options.h"
 #include "run/options/kernel_options.h"
 #include "run/options/lookahead_options.h"
 #include "run/options/placement_options.h"
@@ -36,6 +37,7 @@ struct RunOptions {
   TrainOptions train;
   PlacementOptions placement;
   LookaheadOptions lookahead;
+  HotsetOptions hotset;
   KernelOptions kernels;
   TuneOptions tune;
   GpuRunOptions gpu;
@@ -63,6 +65,7 @@ void describe(Visitor& v, RunOptions& o) {
     "where rows are stored, and how ranks fetch them, with embedding.store = \"placed\"");
   v("lookahead", o.lookahead,
     "how far a cache of rows looks ahead, with embedding.store = \"cached\"");
+  v("hotset", o.hotset, "which rows are hot: looked up so often that they are stored near");
   v("kernels", o.kernels, "schedules of embedding kernels");
   v("tune", o.tune, "what kernels are tuned and timed on");
   v("gpu", o.gpu, "how kernels are launched on device = \"cuda\" and \"emulated\"");

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// `recmill plan hotset`, on 1,000 inputs whose counts are known.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/json/json.h"
+#include "cli/testing/program.h"
+
+namespace recmill::cli {
+namespace {
+
+constexpr const char* kConfig = R"(name = 'g'
+[data]
+format = 'csv'
+train = ['t.csv']
+columns = [{ name = 'label', role = 'label' },
+           { name = 'a', role = 'id', id_text = 'integer' },
+           { name = 'b', role = 'id', id_text = 'integer' },
+           { name = 'c', role = 'id', id_text = 'integer' }]
+[embedding]
+mapping = 'direct'
+dim = 16
+optimizer = { kind = 'sgd' }
+[[tables]]
+name = 'a'
+rows = 20000
+[[tables]]
+name = 'b'
+rows = 20000
+[[tables]]
+name = 'c'
+rows = 7
+[model]
+kind = 'mlp'
+top = [4, 1]
+[train]
+batch_size = 100
+)";
+
+class PlanHotset : public Program {
+ protected:
+  void SetUp() override {
+    std::string rows = "label,a,b,c\n";
+    for (int64_t i = 0; i < 1000; ++i) {
+      std::ostringstream row;
+      row << i % 2 << ',' << i % (1 + i % 50) << ',' << (7 * i + 3) % (1 + 3 * i % 80) << ','
+          << i % 7 << '\n';
+      rows += row.str();
+    }
+    write("t.csv", rows);
+    write("g.toml", kConfig);
+  }
+
+  std::vector<std::string> arguments(const std::vector<std::string>& sets,
+                                     const std::vector<std::string>& more) {
+    std::vector<std::string> words{"plan", "hotset", "g.toml", "--quiet"};
+    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  std::vector<Json> lines(const std::vector<std::string>& sets,
+                          std::vector<std::string> more = {}) {
+    more.push_back("--json");
+    const Outcome outcome = run(arguments(sets, more));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    std::vector<Json> lines;
+    std::istringstream out(outcome.out);
+    for (std::string line; std::getline(out, line);) lines.push_back(Json::parse(line));
+    return lines;
+  }
+  Json chosen(const std::vector<std::string>& sets) {
+    const auto all = lines(sets);
+    const auto is_chosen = [](const Json& line) { return line["chosen"] == true; };
+    EXPECT_EQ(std::ranges::count_if(all, is_chosen), 1);
+    const auto found = std::ranges::find_if(all, is_chosen);
+    return found == all.end() ? Json::object() : *found;
+  }
+  std::string refusal(const std::vector<std::string>& sets,
+                      const std::vector<std::string>& more = {}) {
+    const Outcome outcome = run(arguments(sets, more));
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+    return outcome.err;
+  }
+};
+
+TEST_F(PlanHotset, says_what_the_chosen_cutoff_makes_hot) {
+  EXPECT_EQ(chosen({"hotset.threshold=0.012"}), (Json{{"cutoff", 12},
+                                                      {"hot_rows", 57},
+                                                      {"hot_bytes", 3648},
+                                                      {"hot_inputs", 678},
+                                                      {"inputs", 1000},
+                                                      {"far_lookups", 349},
+                                                      {"lookups", 3000},
+                                                      {"chosen", true}}));
+  const auto figures = [&](const std::vector<std::string>& sets) {
+    const Json line = chosen(sets);
+    return std::pair(line["cutoff"].get<int64_t>(), line["hot_inputs"].get<int64_t>());
+  };
+  EXPECT_EQ(figures({"hotset.bytes=4096"}), std::pair(int64_t{11}, int64_t{723}));
+  EXPECT_EQ(figures({"hotset.bytes=4096", "embedding.optimizer.kind=adagrad"}),
+            std::pair(int64_t{27}, int64_t{403}));
+  EXPECT_EQ(figures({"hotset.bytes=4096", "hotset.pick=top"}), std::pair(int64_t{0}, int64_t{741}));
+  EXPECT_EQ(figures({"hotset.bytes=448"}), std::pair(int64_t{94}, int64_t{0}));
+}
+
+TEST_F(PlanHotset, has_a_line_for_every_cutoff_or_those_named) {
+  const auto all = lines({"hotset.threshold=0.012"});
+  EXPECT_EQ(all.size(), 44u);
+  int64_t last = 0, rows = -1;
+  for (const Json& line : all) {
+    EXPECT_GT(line["cutoff"], last);
+    EXPECT_NE(line["hot_rows"], rows);
+    last = line["cutoff"];
+    rows = line["hot_rows"];
+  }
+  const auto named = lines({}, {"--cutoffs", "27,12"});
+  ASSERT_EQ(named.size(), 2u);
+  EXPECT_EQ(named[0]["cutoff"], 12);
+  EXPECT_EQ(named[0]["far_lookups"], 349);
+  EXPECT_EQ(named[1]["hot_inputs"], 403);
+}
+
+TEST_F(PlanHotset, prints_the_schedules_of_given_losses) {
+  const auto all =
+      lines({}, {"--cutoffs", "12", "--losses", ".50,.49,.48,.47,.46,.47,.48,.47,.46,.45,.44"});
+  std::vector<double> rates;
+  for (size_t i = 1; i < all.size(); ++i) rates.push_back(all[i]["rate"]);
+  EXPECT_THAT(rates, ::testing::ElementsAre(50, 50, 50, 50, 50, 100, 50, 25, 25, 25, 25, 50));
+}
+
+TEST_F(PlanHotset, explains_what_an_epoch_moves) {
+  const Json of = lines({"hotset.threshold=0.012"}, {"--cutoffs", "12", "--explain"}).back();
+  EXPECT_NEAR(of["log10_all_hot"].get<double>(), 100 * std::log10(0.678), 1e-9);
+  EXPECT_EQ(of["cold_batches"], 4);
+  EXPECT_EQ(of["hot_batches"], 7);
+  EXPECT_EQ(of["next_table"]["table"], "b");
+  EXPECT_EQ(of["iterations"], 10);
+  EXPECT_EQ(of["moved_rows"]["all_far"], 1570);
+  EXPECT_EQ(of["moved_rows"]["hot_near_mixed"], 542);
+}
+
+TEST_F(PlanHotset, writes_the_same_set_at_any_number_of_threads) {
+  for (const char* threads : {"1", "2", "5"}) {
+    const std::string name = std::string(threads) + ".json";
+    const auto words =
+        arguments({"hotset.threshold=0.012", std::string("train.threads=") + threads},
+                  {"--out", name, "--html", "page.html", "--overwrite"});
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(*read_text(posix_files(), path(name)), *read_text(posix_files(), path("1.json")));
+    EXPECT_EQ(*read_text(posix_files(), path(name + ".rows")),
+              *read_text(posix_files(), path("1.json.rows")));
+  }
+  EXPECT_THAT(*read_text(posix_files(), path("page.html")),
+              ::testing::HasSubstr("which rows are hot"));
+}
+
+TEST_F(PlanHotset, refuses_in_one_line_what_cannot_be) {
+  EXPECT_THAT(refusal({"hotset.bytes=447"}),
+              ::testing::HasSubstr("hotset.bytes: 447 is less than the 448 bytes"));
+  EXPECT_THAT(refusal({"hotset.bytes=3647", "hotset.threshold=0.012"}),
+              ::testing::HasSubstr("which take 3648 bytes"));
+  EXPECT_THAT(refusal({"hotset.pick=most"}), ::testing::HasSubstr("hotset.pick"));
+  EXPECT_THAT(refusal({}, {"--cutoffs", "0"}), ::testing::HasSubstr("--cutoffs"));
+  EXPECT_THAT(refusal({}, {"--losses", "nan"}), ::testing::HasSubstr("--losses"));
+  EXPECT_THAT(refusal({}, {"--out", "nowhere/set.json"}), ::testing::HasSubstr("--out"));
+}
+
+TEST_F(PlanHotset, warns_where_it_does_not_pay) {
+  EXPECT_THAT(run(arguments({}, {})).err, ::testing::HasSubstr("all inputs are hot"));
+  EXPECT_THAT(run(arguments({"hotset.bytes=448"}, {})).err,
+              ::testing::HasSubstr("no input is hot"));
+}
+
+}  // namespace
+}  // namespace recmill::cli

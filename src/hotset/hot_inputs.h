@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which inputs are hot: all of whose lookups are of hot rows; an input without lookups is (FAE,
+// section III-B).
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "batch/sparse_batch.h"
+#include "device/thread_pool.h"
+#include "hotset/hot_curve.h"
+#include "hotset/hot_problem.h"
+#include "hotset_plan/hot_set.h"
+#include "schema/table_spec.h"
+#include "stats/access_counter.h"
+
+namespace recmill::hotset {
+
+/// Counts them, for every cutoff at once and for one set. What was counted does not depend on
+/// batches or threads.
+class HotInputs {
+ public:
+  /// What the inputs have whose lookups are all of tables that are always hot.
+  static constexpr int64_t kAlways = std::numeric_limits<int64_t>::max();
+
+  /// All outlive it. `counts` are of all inputs.
+  HotInputs(const HotProblem& problem, const ModelSpec& model, const stats::AccessCounter& counts,
+            const HotSet& set);
+
+  /// Counts the batch; `is_hot` [samples] becomes whether each input is, by the set.
+  void add(const SparseBatch& batch, ThreadPool& pool);
+  const std::vector<uint8_t>& is_hot() const { return is_hot_; }
+
+  int64_t inputs() const { return inputs_; }
+  int64_t lookups() const { return lookups_; }
+  /// HotCurve::at().
+  const std::map<int64_t, int64_t>& by_least() const { return by_least_; }
+  /// By the set, with its rows and bytes.
+  HotFigures figures() const;
+  /// [tables]: inputs that would be hot were all rows of this table.
+  const std::vector<int64_t>& cold_by_one_table() const { return cold_by_table_; }
+
+ private:
+  struct Part;
+  void count_input(const SparseBatch& batch, int64_t sample, Part& part);
+
+  const HotProblem& problem_;
+  const ModelSpec& model_;
+  const stats::AccessCounter& counts_;
+  const HotSet& set_;
+  const HotRows rows_;
+  std::vector<uint8_t> is_hot_;
+  int64_t inputs_ = 0, lookups_ = 0, hot_inputs_ = 0, far_lookups_ = 0;
+  std::map<int64_t, int64_t> by_least_;
+  std::vector<int64_t> cold_by_table_;
+};
+
+}  // namespace recmill::hotset

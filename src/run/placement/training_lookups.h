@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "base/files.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "batch/column_batch.h"
+#include "batch/sparse_batch.h"
+#include "device/thread_pool.h"
+#include "run/folder/progress.h"
+#include "run/resolved_run.h"
+#include "run/training_ids.h"
+
+namespace recmill::train {
+
+/// The lookups of a run's training data, for who counts them: through the run's own reader,
+/// down-sampling and preprocessing, in the order of its first epoch.
+class TrainingLookups {
+ public:
+  /// The run and the pool outlive it.
+  TrainingLookups(const ResolvedRun& run, ThreadPool& pool);
+
+  Status open(Files& files);
+  int64_t rows() const { return data_.rows; }
+
+  /// Hands the samples of rows [begin, end) that training keeps to `visit`, a batch at a time.
+  /// Where ids are numbered as they come, those before are seen as well.
+  Status visit(int64_t begin, int64_t end, Progress& progress,
+               const std::function<void(const SparseBatch&)>& visit);
+
+ private:
+  const ColumnBatch& kept(int64_t row);
+
+  const ResolvedRun& run_;
+  ThreadPool& pool_;
+  const Random sampling_;
+  TrainingIds data_;
+  ColumnBatch columns_, kept_;
+  DenseBatch dense_;
+  SparseBatch sparse_;
+};
+
+}  // namespace recmill::train
