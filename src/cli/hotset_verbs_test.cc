@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `recmill plan hotset`, on 1,000 inputs whose counts are known.
+// `recmill plan hotset`, `convert --hotcold` and training in that order, on 1,000 inputs whose
+// counts are known.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,6 +19,8 @@ constexpr const char* kConfig = R"(name = 'g'
 [data]
 format = 'csv'
 train = ['t.csv']
+eval = ['e.csv']
+shuffle = { kind = 'window', window = 100 }
 columns = [{ name = 'label', role = 'label' },
            { name = 'a', role = 'id', id_text = 'integer' },
            { name = 'b', role = 'id', id_text = 'integer' },
@@ -42,10 +45,12 @@ top = [4, 1]
 batch_size = 100
 )";
 
+constexpr const char* kHeader = "label,a,b,c\n";
+
 class PlanHotset : public Program {
  protected:
   void SetUp() override {
-    std::string rows = "label,a,b,c\n";
+    std::string rows = kHeader;
     for (int64_t i = 0; i < 1000; ++i) {
       std::ostringstream row;
       row << i % 2 << ',' << i % (1 + i % 50) << ',' << (7 * i + 3) % (1 + 3 * i % 80) << ','
@@ -53,6 +58,7 @@ class PlanHotset : public Program {
       rows += row.str();
     }
     write("t.csv", rows);
+    write("e.csv", rows.substr(0, rows.find('\n', rows.size() / 3) + 1));
     write("g.toml", kConfig);
   }
 
@@ -176,6 +182,158 @@ TEST_F(PlanHotset, warns_where_it_does_not_pay) {
   EXPECT_THAT(run(arguments({}, {})).err, ::testing::HasSubstr("all inputs are hot"));
   EXPECT_THAT(run(arguments({"hotset.bytes=448"}, {})).err,
               ::testing::HasSubstr("no input is hot"));
+}
+
+class HotCold : public PlanHotset {
+ protected:
+  void SetUp() override {
+    PlanHotset::SetUp();
+    const Outcome made =
+        run({"convert", "g.toml", "--hotcold", "F", "--quiet", "--set", "hotset.threshold=0.012"});
+    ASSERT_EQ(made.status, 0) << made.err;
+  }
+
+  /// A verb's words for a run in the order of the folder.
+  std::vector<std::string> words(const std::vector<std::string>& verb,
+                                 const std::vector<std::string>& sets = {}) {
+    std::vector<std::string> words = verb;
+    for (const char* set : {"hotset.threshold=0.012", "hotset.order=hot_cold", "hotset.folder=F",
+                            "train.batch_size=20", "train.slices=4"})
+      words.insert(words.end(), {"--set", set});
+    for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+    return words;
+  }
+  std::string error_of(const std::vector<std::string>& words, int status = 2) {
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.status, status) << outcome.err;
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+    return outcome.err;
+  }
+  void expect_same(const std::string& a, const std::string& b) {
+    const Outcome outcome = run({"verify", "--checkpoints", "runs/" + a, "runs/" + b});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+  }
+};
+
+TEST_F(HotCold, inputs_are_put_apart_once) {
+  const auto again = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all{"convert", "g.toml", "--hotcold", "F", "--quiet"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const Json there = run_json(again({"--set", "hotset.threshold=0.012"}));
+  EXPECT_EQ(there, (Json{{"folder", "F"},
+                         {"hot_inputs", 678},
+                         {"cold_inputs", 322},
+                         {"hot_rows", 57},
+                         {"cutoff", 12},
+                         {"reused", true}}));
+  EXPECT_THAT(error_of(again({"--set", "hotset.threshold=0.013"})),
+              ::testing::HasSubstr("hotset.threshold was 0.012 when it was written, and is 0.013"));
+  EXPECT_EQ(run_json(again({"--set", "hotset.threshold=0.02", "--overwrite"}))["hot_inputs"], 496);
+  EXPECT_THAT(
+      error_of({"convert", "g.toml", "--hotcold", "G", "--quiet", "--set", "hotset.bytes=448"}),
+      ::testing::HasSubstr("no input is hot: most far lookups are of column"));
+  EXPECT_FALSE(posix_files().exists(path("G")) || posix_files().exists(path("G.tmp")));
+  EXPECT_THAT(error_of({"convert", "g.toml", "--hotcold", "t.csv", "--quiet", "--overwrite"}),
+              ::testing::HasSubstr("is no folder that --hotcold has written"));
+}
+
+TEST_F(HotCold, runs_have_the_bits_of_the_plain_one_at_any_number_of_ranks) {
+  const std::vector<std::vector<std::string>> cases{
+      {},
+      {"hotset.first=hot", "embedding.optimizer.kind=sgd", "train.batch_size=12"},
+      {"embedding.store=cached", "lookahead.batches=3"},
+      {"embedding.store=cached", "lookahead.design=lrpp", "lookahead.prefetch=0"},
+      {"embedding.store=placed", "placement.share_rows=false"}};
+  for (const auto& sets : cases) {
+    std::vector<std::string> all =
+        words({"verify", "g.toml", "--ranks", "1,2,3,4", "--iterations", "500"}, sets);
+    const Outcome outcome = run(all);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, ::testing::HasSubstr("[1,2,3,4]"));
+  }
+}
+
+TEST_F(HotCold, runs_are_those_of_the_same_inputs_in_the_same_order) {
+  // 2 divides both numbers of inputs, so that batches are the same.
+  ASSERT_EQ(run(words({"train", "g.toml", "--quiet", "--order", "order.txt"},
+                      {"name=apart", "train.batch_size=2", "train.slices=2"}))
+                .status,
+            0);
+  std::istringstream order(*read_text(posix_files(), path("order.txt")));
+  std::istringstream lines(*read_text(posix_files(), path("t.csv")));
+  std::vector<std::string> inputs;
+  for (std::string line; std::getline(lines, line);) inputs.push_back(line + "\n");
+  std::string ordered = inputs[0];
+  std::vector<bool> seen(1000);
+  for (size_t number = 0; order >> number;) {
+    EXPECT_FALSE(seen.at(number)) << number;
+    seen[number] = true;
+    ordered += inputs.at(number + 1);
+  }
+  EXPECT_EQ(std::ranges::count(seen, true), 1000);
+  write("t.csv", ordered);
+  ASSERT_EQ(
+      run({"train", "g.toml", "--quiet", "--set", "name=ordered", "--set", "train.batch_size=2",
+           "--set", "train.slices=2", "--set", "data.shuffle.kind=none"})
+          .status,
+      0);
+  expect_same("apart", "ordered");
+}
+
+TEST_F(HotCold, runs_go_on_where_they_stopped) {
+  const std::vector<std::string> epochs{"train.epochs=4", "name=whole"};
+  ASSERT_EQ(run(words({"train", "g.toml", "--quiet"}, epochs)).status, 0);
+  const std::string schedules = *read_text(posix_files(), path("runs/whole/schedule.jsonl"));
+  EXPECT_GE(std::ranges::count(schedules, '\n'), 7);
+  for (const char* iterations : {"1", "26", "51", "60", "130"}) {
+    ASSERT_EQ(
+        run(words({"train", "g.toml", "--quiet", "--overwrite"},
+                  {"train.epochs=4", "name=cut", std::string("train.iterations=") + iterations}))
+            .status,
+        0);
+    ASSERT_EQ(run(words({"train", "g.toml", "--quiet", "--resume"}, {"train.epochs=4", "name=cut"}))
+                  .status,
+              0);
+    expect_same("whole", "cut");
+    EXPECT_EQ(*read_text(posix_files(), path("runs/cut/schedule.jsonl")), schedules) << iterations;
+  }
+  // The same rates again, without a loss.
+  ASSERT_EQ(run(words({"train", "g.toml", "--quiet"},
+                      {"train.epochs=4", "name=again", "hotset.replay=runs/whole/schedule.jsonl"}))
+                .status,
+            0);
+  EXPECT_EQ(run({"verify", "--checkpoints", "runs/whole", "runs/again"}).status, 1);  // its losses
+  const Outcome mixed = run({"train", "g.toml", "--resume", "--quiet", "--set", "name=cut", "--set",
+                             "train.batch_size=20", "--set", "train.slices=4"});
+  EXPECT_THAT(mixed.err, ::testing::HasSubstr("hotset.order: is mixed, and runs/cut"));
+}
+
+TEST_F(HotCold, runs_are_refused_in_one_line) {
+  const auto refused = [&](const std::vector<std::string>& sets) {
+    return error_of(words({"train", "g.toml", "--quiet"}, sets));
+  };
+  EXPECT_THAT(refused({"hotset.folder="}), ::testing::HasSubstr("hotset.folder: order = "));
+  EXPECT_THAT(refused({"hotset.folder=nowhere"}),
+              ::testing::HasSubstr("hotset.folder: there is no"));
+  EXPECT_THAT(refused({"hotset.threshold=0.013"}),
+              ::testing::HasSubstr("hotset.threshold was 0.012"));
+  EXPECT_THAT(refused({"train.negative_keep=0.5"}), ::testing::HasSubstr("train.negative_keep"));
+  EXPECT_THAT(refused({"hotset.rate=0.0000001"}), ::testing::HasSubstr("at most six decimals"));
+  EXPECT_THAT(refused({"data.eval=[]"}), ::testing::HasSubstr("hotset.rate: is 0"));
+  EXPECT_THAT(refused({"hotset.replay=none.jsonl"}),
+              ::testing::HasSubstr("hotset.replay: there is no"));
+  EXPECT_THAT(refused({"hotset.order=mixed"}), ::testing::HasSubstr("hotset.folder: is used with"));
+  EXPECT_THAT(refused({"embedding.mapping=hash"}),
+              ::testing::HasSubstr("or how ids become their rows"));
+  const std::string hot = *read_text(posix_files(), path("F/hot.parquet"));
+  write("F/hot.parquet", hot.substr(0, hot.size() - 1));
+  EXPECT_THAT(refused({}), ::testing::HasSubstr("it is cut short"));
+  write("F/hot.parquet", hot);
+  std::string rows = *read_text(posix_files(), path("t.csv"));
+  write("t.csv", rows.replace(rows.size() - 2, 1, "6"));
+  EXPECT_THAT(refused({}), ::testing::HasSubstr("the data: file 0 was"));
 }
 
 }  // namespace

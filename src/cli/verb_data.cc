@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // recmill synth, recmill convert
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "base/json/json.h"
@@ -11,6 +14,8 @@
 #include "reader/open_reader.h"
 #include "reader/synthetic/generate.h"
 #include "reader/writers/convert.h"
+#include "run/hotset/write_hot_folder.h"
+#include "run/memory.h"
 #include "run/options/expand_workload.h"
 #include "run/resolved_run.h"
 #include "step/metrics/metrics.h"
@@ -71,11 +76,47 @@ Status synthesize(const SynthArguments& arguments) {
 
 struct ConvertArguments {
   ConfigArguments config;
-  std::string out, subset = "train";
+  std::string out, hotcold, subset = "train";
   bool overwrite = false, json = false, quiet = false;
 };
 
+/// Hot and cold inputs, each in a file.
+Status put_apart(const ConvertArguments& arguments) {
+  RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
+                           config::load_run_config(arguments.config.path, arguments.config.sets));
+  train::RunOptions options = config.options;
+  // What is written is what a run takes that names the folder.
+  options.hotset.order = train::BatchOrder::hot_cold;
+  options.hotset.folder = arguments.hotcold;
+  const auto run = train::resolve_run(options, posix_files());
+  if (!run.ok()) return config.locate(run.status());
+  const auto written = train::write_hot_folder(*run, arguments.hotcold, arguments.overwrite,
+                                               train::available_bytes() / run->ranks, posix_files(),
+                                               progress_style(arguments.quiet));
+  if (!written.ok()) return config.locate(written.status());
+  const int64_t hot = written->hot_inputs, cold = written->cold_inputs;
+  if (written->reused && !arguments.quiet)
+    log_info(arguments.hotcold + ": is there already, of the same data, tables and [hotset]");
+  if (cold == 0) {
+    log_warning("all inputs are hot: the order of batches saves nothing");
+  } else if (std::min(hot, cold) < run->options.train.batch_size) {
+    log_warning(fmt::format("only {} inputs are {}: less than a batch", std::min(hot, cold),
+                            hot < cold ? "hot" : "cold"));
+  }
+  print_result({{"folder", arguments.hotcold},
+                {"hot_inputs", hot},
+                {"cold_inputs", cold},
+                {"hot_rows", written->hot_rows},
+                {"cutoff", written->cutoff},
+                {"reused", written->reused}},
+               arguments.json);
+  return {};
+}
+
 Status convert_rows(const ConvertArguments& arguments) {
+  if (arguments.out.empty() == arguments.hotcold.empty())
+    return Status::BadRequest("convert: name a file by --out, or a folder by --hotcold");
+  if (!arguments.hotcold.empty()) return put_apart(arguments);
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--out", arguments.out, arguments.overwrite));
   RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
                            config::load_run_config(arguments.config.path, arguments.config.sets));
@@ -137,10 +178,13 @@ void add_convert(CLI::App& app, Chosen& chosen) {
   add_config_arguments(*verb, arguments->config);
   verb->add_option("--out", arguments->out,
                    "file to write; its ending chooses the format: .tsv or .csv (also with .gz or "
-                   ".zst), .parquet or .arrow")
-      ->required();
+                   ".zst), .parquet or .arrow");
+  verb->add_option(
+      "--hotcold", arguments->hotcold,
+      "in place of a file, a folder with the hot and the cold inputs apart, as [hotset] "
+      "says, for hotset.order = \"hot_cold\"");
   verb->add_option("--subset", arguments->subset, "rows to write: train, eval or all");
-  verb->add_flag("--overwrite", arguments->overwrite, "replace a file that is there");
+  verb->add_flag("--overwrite", arguments->overwrite, "replace a file or folder that is there");
   verb->add_flag("--json", arguments->json, "print one JSON object");
   verb->add_flag("--quiet", arguments->quiet, "show no progress");
   verb->callback(

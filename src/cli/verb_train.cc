@@ -34,7 +34,7 @@ namespace {
 struct TrainArguments {
   ConfigArguments config;
   bool resume = false, overwrite = false, dry_run = false, json = false, quiet = false;
-  std::string export_plain, html;
+  std::string export_plain, html, order;
   bool profile = false;
 };
 
@@ -166,6 +166,7 @@ Status print_summary(Json summary, const TrainArguments& arguments,
 Status train_model(const TrainArguments& arguments, Chosen& chosen) {
   chosen.on_ranks = !arguments.dry_run;
   RECMILL_RETURN_IF_ERROR(refuse_unwritable("--html", arguments.html, /*overwrite=*/true));
+  RECMILL_RETURN_IF_ERROR(refuse_unwritable("--order", arguments.order, /*overwrite=*/true));
   RECMILL_ASSIGN_OR_RETURN(const config::RunConfig config,
                            config::load_run_config(arguments.config.path, arguments.config.sets));
   if (arguments.dry_run) {
@@ -175,6 +176,7 @@ Status train_model(const TrainArguments& arguments, Chosen& chosen) {
   if (arguments.resume) request.existing = train::ExistingRun::resume;
   if (arguments.overwrite) request.existing = train::ExistingRun::overwrite;
   request.export_plain = arguments.export_plain;
+  request.order = arguments.order;
   request.begun = note_begin;
   request.default_dense_ops = find(config.source, "preprocess.dense") == nullptr;
   request.profile = arguments.profile || !arguments.html.empty();
@@ -217,6 +219,10 @@ void add_train(CLI::App& app, Chosen& chosen) {
       "--profile", arguments->profile,
       "also print what each rank spent its time on, computing, waiting, bytes, by stage, and the "
       "memory it held beyond its rows");
+  verb->add_option(
+      "--order", arguments->order,
+      "write to this file the numbers of the inputs as they are trained, in the training "
+      "subset from 0, one a line");
   verb->add_option("--html", arguments->html,
                    "write a page of the run to this file: curves, a step's breakdown, the profile");
   verb->add_flag("--json", arguments->json, "print the summary as one JSON object");

@@ -96,6 +96,8 @@ std::vector<std::pair<std::string_view, std::string*>> paths_of(train::RunOption
           {"placement.counts", &options.placement.counts},
           {"placement.cluster", &options.placement.cluster},
           {"hotset.plan", &options.hotset.plan},
+          {"hotset.folder", &options.hotset.folder},
+          {"hotset.replay", &options.hotset.replay},
           {"kernels.record", &options.kernels.record},
           {"kernels.cache", &options.kernels.cache},
           {"lookahead.token_file", &options.lookahead.token_file},

@@ -16,17 +16,20 @@ constexpr int64_t kInputs = 1024;  // of one task
 struct HotInputs::Part {
   int64_t hot_inputs = 0, far_lookups = 0, lookups = 0;
   std::unordered_map<int64_t, int64_t> by_least;
-  std::vector<int64_t> cold_by_table;
+  std::vector<int64_t> cold_by_table, far_by_table;
 };
 
 HotInputs::HotInputs(const HotProblem& problem, const ModelSpec& model,
                      const stats::AccessCounter& counts, const HotSet& set)
     : problem_(problem),
-      model_(model),
       counts_(counts),
       set_(set),
       rows_(set),
-      cold_by_table_(model.tables.size()) {}
+      cold_by_table_(model.tables.size()),
+      far_by_table_(model.tables.size()) {
+  for (const FeatureSpec& feature : model.features)
+    table_of_feature_.push_back(static_cast<size_t>(feature.table));
+}
 
 void HotInputs::count_input(const SparseBatch& batch, int64_t sample, Part& part) {
   constexpr int kNone = -1, kSeveral = -2;
@@ -34,17 +37,19 @@ void HotInputs::count_input(const SparseBatch& batch, int64_t sample, Part& part
   int cold_table = kNone;
   for (size_t f = 0; f < batch.features.size(); ++f) {
     const SparseFeature& feature = batch.features[f];
-    const int table = model_.features[f].table;
+    const size_t table = table_of_feature_[f];
     const int64_t begin = feature.offsets[static_cast<size_t>(sample)];
     const int64_t end = feature.offsets[static_cast<size_t>(sample) + 1];
     part.lookups += end - begin;
-    if (problem_.tables[static_cast<size_t>(table)].always_hot) continue;
+    if (problem_.tables[table].always_hot) continue;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = feature.rows[static_cast<size_t>(i)];
-      least = std::min(least, counts_.count(static_cast<size_t>(table), row));
-      if (rows_.is_hot(static_cast<size_t>(table), row)) continue;
+      least = std::min(least, counts_.count(table, row));
+      if (rows_.is_hot(table, row)) continue;
       ++part.far_lookups;
-      cold_table = cold_table == kNone || cold_table == table ? table : kSeveral;
+      ++part.far_by_table[table];
+      const auto number = static_cast<int>(table);
+      cold_table = cold_table == kNone || cold_table == number ? number : kSeveral;
     }
   }
   ++part.by_least[least];
@@ -59,13 +64,17 @@ void HotInputs::add(const SparseBatch& batch, ThreadPool& pool) {
   pool.run_ranges(batch.samples, kInputs, [&](int64_t begin, int64_t end) {
     Part part;
     part.cold_by_table.resize(cold_by_table_.size());
+    part.far_by_table.resize(far_by_table_.size());
     for (int64_t sample = begin; sample < end; ++sample) count_input(batch, sample, part);
     const std::lock_guard lock(mutex);
     hot_inputs_ += part.hot_inputs;
     far_lookups_ += part.far_lookups;
     lookups_ += part.lookups;
     for (const auto& [least, inputs] : part.by_least) by_least_[least] += inputs;
-    for (size_t t = 0; t < cold_by_table_.size(); ++t) cold_by_table_[t] += part.cold_by_table[t];
+    for (size_t t = 0; t < cold_by_table_.size(); ++t) {
+      cold_by_table_[t] += part.cold_by_table[t];
+      far_by_table_[t] += part.far_by_table[t];
+    }
   });
   inputs_ += batch.samples;
 }

@@ -25,7 +25,7 @@ class HotInputs {
   /// What the inputs have whose lookups are all of tables that are always hot.
   static constexpr int64_t kAlways = std::numeric_limits<int64_t>::max();
 
-  /// All outlive it. `counts` are of all inputs.
+  /// All but the model outlive it. `counts` are of all inputs.
   HotInputs(const HotProblem& problem, const ModelSpec& model, const stats::AccessCounter& counts,
             const HotSet& set);
 
@@ -41,20 +41,22 @@ class HotInputs {
   HotFigures figures() const;
   /// [tables]: inputs that would be hot were all rows of this table.
   const std::vector<int64_t>& cold_by_one_table() const { return cold_by_table_; }
+  /// [tables]: far lookups.
+  const std::vector<int64_t>& far_by_table() const { return far_by_table_; }
 
  private:
   struct Part;
   void count_input(const SparseBatch& batch, int64_t sample, Part& part);
 
   const HotProblem& problem_;
-  const ModelSpec& model_;
+  std::vector<size_t> table_of_feature_;
   const stats::AccessCounter& counts_;
   const HotSet& set_;
   const HotRows rows_;
   std::vector<uint8_t> is_hot_;
   int64_t inputs_ = 0, lookups_ = 0, hot_inputs_ = 0, far_lookups_ = 0;
   std::map<int64_t, int64_t> by_least_;
-  std::vector<int64_t> cold_by_table_;
+  std::vector<int64_t> cold_by_table_, far_by_table_;
 };
 
 }  // namespace recmill::hotset

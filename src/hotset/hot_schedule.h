@@ -39,6 +39,7 @@ class Percent {
 /// How many batches an epoch has of each kind.
 struct HotBatches {
   int64_t cold = 0, hot = 0;
+  bool operator==(const HotBatches&) const = default;
 };
 
 /// Where training is among schedules, as a value that a checkpoint holds.

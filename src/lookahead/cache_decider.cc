@@ -59,6 +59,11 @@ void CacheDecider::end() {
   for (Oracle& oracle : oracles_) oracle.end();
 }
 
+void CacheDecider::go_on() {
+  ended_ = false;
+  for (Oracle& oracle : oracles_) oracle.go_on();
+}
+
 void CacheDecider::choose(const CacheSize& size) {
   RECMILL_CHECK(oracles_.empty());
   size_ = size;
@@ -142,10 +147,11 @@ Result<std::vector<RankStep>> CacheDecider::next() {
     evict(decision, next, parts);
     hand_over(decision, parts);
     lend_early(k, decision, next, parts);
-    if (decision.step == 0) {
+    if (decision.step == oracles_[k].began()) {
+      for (RankStep& part : parts) part.begins = true;
       fetch(k, decision.fetch, &RankStep::before, parts);
       for (const LookaheadStep& ahead : fetches)
-        if (ahead.filled_after < 0) fetch(k, ahead.fetch, &RankStep::before, parts);
+        if (ahead.filled_after < decision.step) fetch(k, ahead.fetch, &RankStep::before, parts);
     }
     fetch(k, next, &RankStep::rest, parts);
     if (any)
@@ -255,6 +261,7 @@ RankStep merged(std::span<const RankStep> parts) {
   for (const RankStep& part : parts) {
     all.step = part.step;
     all.any_critical = all.any_critical || part.any_critical;
+    all.begins = all.begins || part.begins;
     all.fence = std::max(all.fence, part.fence);
     take(part.uses, all.uses);
     take(part.held, all.held);

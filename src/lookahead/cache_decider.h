@@ -30,6 +30,8 @@ class CacheDecider {
   void see(StepUses uses);
   /// No step follows.
   void end();
+  /// Oracle::go_on().
+  void go_on();
   /// Once, by the steps that it has seen, and of all deciders the same: from now on it decides.
   void choose(const CacheSize& size);
 

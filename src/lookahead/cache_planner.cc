@@ -33,6 +33,12 @@ int64_t CachePlanner::bytes() const {
   return bytes;
 }
 
+void CachePlanner::go_on() {
+  if (std::exchange(told_end_, false))
+    for (Oracle& oracle : oracles_) oracle.go_on();
+  ended_ = false;
+}
+
 void CachePlanner::see(std::vector<int64_t> rows, int64_t batch_bytes) {
   RECMILL_CHECK(!ended_);
   if (!oracles_.empty()) return give_oracles(rows);

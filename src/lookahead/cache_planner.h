@@ -34,6 +34,8 @@ class CachePlanner {
   void see(std::vector<int64_t> rows, int64_t batch_bytes);
   /// No step follows.
   void end() { ended_ = true; }
+  /// Oracle::go_on().
+  void go_on();
 
   /// Of the next step; null: more steps have to be seen first, or none is left. An error says which
   /// key of the configuration would have to be larger.

@@ -39,6 +39,12 @@ void Oracle::see(StepUses uses) {
   if (many()) step.uses = std::move(uses);
 }
 
+void Oracle::go_on() {
+  RECMILL_CHECK(ended_ && steps_.empty() && resident_ == 0);
+  ended_ = false;
+  resumed_ = first_;
+}
+
 bool Oracle::ready() const {
   const int64_t last = first_ + std::max(lookahead_, prefetch_ + 1);
   return ended_ ? first_ < seen() : last < seen();
@@ -47,8 +53,10 @@ bool Oracle::ready() const {
 Result<LookaheadStep> Oracle::decide() {
   RECMILL_CHECK(ready());
   link(first_ + lookahead_);
-  LookaheadStep decision{.step = first_, .filled_after = first_ - prefetch_ - 1};
-  while (fetched_ <= std::min(first_ + prefetch_, seen() - 1))  // of the first decision alone
+  LookaheadStep decision{.step = first_,
+                         .filled_after = std::max(first_ - prefetch_, resumed_) - 1};
+  // Of the first decision alone, and of the first after going on.
+  while (fetched_ <= std::min(first_ + prefetch_, seen() - 1))
     RECMILL_RETURN_IF_ERROR(fetch(decision));
   decision.fetch = std::move(fetches_.front().fetch);
   decision.fence = fetches_.front().fence;
@@ -208,7 +216,8 @@ Status Oracle::too_few(int64_t needed) {
 /// Gives slots to the rows of the next step that have none where they are needed. A row that left
 /// the window is not known any more: it left more than L steps before its use.
 Status Oracle::fetch(LookaheadStep& decision) {
-  LookaheadStep fetched{.step = fetched_, .filled_after = fetched_ - prefetch_ - 1};
+  LookaheadStep fetched{.step = fetched_,
+                        .filled_after = std::max(fetched_ - prefetch_, resumed_) - 1};
   std::vector<Rows::Id> wanted;
   std::vector<Arrival> arrivals;
   if (many()) {
@@ -225,8 +234,10 @@ Status Oracle::fetch(LookaheadStep& decision) {
   for (const Rows::Id id : wanted) {
     const Known& row = ids_[id];
     const uint32_t ago = static_cast<uint32_t>(first_) + 1 - row.evicted;
-    fetched.fence =
-        std::max(fetched.fence, row.evicted == 0 ? fetched_ - lookahead_ - 1 : first_ - ago);
+    // A row that is not known left before the window, or when the last one ended.
+    const int64_t left =
+        row.evicted == 0 ? std::max(fetched_ - lookahead_, resumed_) - 1 : first_ - ago;
+    fetched.fence = std::max(fetched.fence, left);
     fetched.fetch.push_back(take_slot(id));
   }
   for (const Arrival& row : arrivals) {

@@ -3,8 +3,10 @@
 // will use (BagPipe, sections 3.2 and 3.3).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <span>
 #include <utility>
@@ -47,8 +49,12 @@ class Oracle {
   void see(std::span<const int64_t> rows);
   /// The same of any number of ranks.
   void see(StepUses uses);
-  /// No step follows.
+  /// No step follows, as far as is known.
   void end() { ended_ = true; }
+  /// After end(), once all steps so far are decided, when no row has a slot: some follow.
+  void go_on();
+  /// The first step, or the last before which it went on.
+  int64_t began() const { return std::max<int64_t>(resumed_, 0); }
 
   /// Whether decide() has seen what it needs: the window, and the steps that are fetched ahead.
   bool ready() const;
@@ -154,6 +160,7 @@ class Oracle {
   const CacheDesign design_;
   bool is_short_ = false;  // slots may be too few
   bool ended_ = false;
+  int64_t resumed_ = std::numeric_limits<int64_t>::min() / 2;  // the step before which it went on
   int64_t first_ = 0;    // step of steps_.front(), the next to be decided
   int64_t linked_ = 0;   // the uses of steps before it are known
   int64_t fetched_ = 0;  // the rows of steps before it were fetched

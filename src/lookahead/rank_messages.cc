@@ -120,7 +120,7 @@ Result<std::vector<int64_t>> read_rows(std::span<const std::byte> message) {
 
 void append_part(const RankStep& part, int32_t rank, Message& message) {
   append_varint(message, static_cast<uint64_t>(part.step));
-  append_varint(message, part.any_critical ? 1 : 0);
+  append_varint(message, (part.any_critical ? 1 : 0) + (part.begins ? 2 : 0));
   append_varint(message, static_cast<uint64_t>(part.step - part.fence));  // a fence is no later
   append_list<RowInSlot>(part.uses, message);
   append_list<RowLent>(part.lent, message);
@@ -138,7 +138,9 @@ Result<RankStep> read_part(std::span<const std::byte> message, int32_t rank) {
   VarintReader from(message);
   RankStep part;
   part.step = static_cast<int64_t>(from.next());
-  part.any_critical = from.next() != 0;
+  const uint64_t flags = from.next();
+  part.any_critical = (flags & 1) != 0;
+  part.begins = (flags & 2) != 0;
   part.fence = part.step - static_cast<int64_t>(from.next());
   read_list(from, part.uses);
   read_list(from, part.lent);

@@ -59,7 +59,9 @@ struct RankStep {
   RowMoves critical = {}, rest = {};
   /// No later step evicted one of the rows that are fetched in `rest`; -1: none did.
   int64_t fence = -1;
-  /// Of step 0: what comes before it.
+  /// Of a step before which no row was in a slot, which is step 0, and each behind a place where what
+  /// follows was not known: what comes before it.
+  bool begins = false;
   RowMoves before = {};
   bool operator==(const RankStep&) const = default;
 };

@@ -12,10 +12,12 @@
 #include "run/chosen_kernels.h"
 #include "run/gpu/gpu_run.h"
 #include "run/gpu/make_gpu_store.h"
+#include "run/hotset/hot_folder.h"
 #include "run/lookahead/run_cache.h"
 #include "run/memory.h"
 #include "run/placement/run_placement.h"
 #include "run/sample_lookups.h"
+#include "step/data/hot_cold_source.h"
 #include "step/data/reader_source.h"
 #include "step/gpu/gpu_trainer.h"
 #include "step/rank_trainer.h"
@@ -119,13 +121,30 @@ Status make_gpu_trainer(const ResolvedRun& run, const RankGpu& gpu, Buffer param
   return {};
 }
 
+std::unique_ptr<BatchSource> make_source(const ResolvedRun& run, Rank& rank,
+                                         const BatchSchedule& schedule, const StreamPosition& start,
+                                         const std::optional<ScheduleProgress>& progress) {
+  auto* const rows = dynamic_cast<HotColdRows*>(rank.train_rows.get());
+  if (rows == nullptr)
+    return std::make_unique<ReaderSource>(schedule, *rank.train_rows, rank.eval_rows.get(),
+                                          *rank.preprocessor, start);
+  const HotColdRules& rules = run.hot_folder->rules;
+  const ScheduleProgress from = progress.value_or(ScheduleProgress{rules.policy.first(), {}});
+  const auto losses = std::make_shared<ScheduleLosses>();
+  rank.schedules = std::make_unique<ScheduleKeeper>(
+      rows->batches(schedule.batch_size), rules.policy,
+      place_of(start, from.state, *rows, schedule.batch_size), from.begun, losses);
+  return std::make_unique<HotColdSource>(schedule, *rows, rank.eval_rows.get(), *rank.preprocessor,
+                                         rules, start, from.state, losses);
+}
+
 }  // namespace
 
 std::unique_ptr<DataStage> make_data_stage(const ResolvedRun& run, Rank& rank,
                                            const BatchSchedule& schedule,
-                                           const StreamPosition& start) {
-  auto source = std::make_unique<ReaderSource>(schedule, *rank.train_rows, rank.eval_rows.get(),
-                                               *rank.preprocessor, start);
+                                           const StreamPosition& start,
+                                           const std::optional<ScheduleProgress>& progress) {
+  auto source = make_source(run, rank, schedule, start, progress);
   const auto queue = static_cast<size_t>(queued_batches(run.options));
   auto planner = rank.make_planner ? rank.make_planner() : nullptr;
   BatchWindow window =
@@ -160,8 +179,15 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
   const reader::ParserKind parser =
       way == Way::plain ? reader::ParserKind::plain : reader::ParserKind::fast;
   Rank rank;
-  RECMILL_ASSIGN_OR_RETURN(
-      rank.train_rows, reader::open_reader(options.data, Subset::train, seed, pool, files, parser));
+  if (run.hot_folder != nullptr) {
+    RECMILL_ASSIGN_OR_RETURN(rank.train_rows,
+                             open_hot_cold_rows(run, pool, files, run.notes_inputs));
+  } else {
+    DataOptions data = options.data;
+    data.scored.numbers = data.scored.numbers || run.notes_inputs;
+    RECMILL_ASSIGN_OR_RETURN(rank.train_rows,
+                             reader::open_reader(data, Subset::train, seed, pool, files, parser));
+  }
   if (reader::names_evaluation_rows(options.data)) {
     RECMILL_ASSIGN_OR_RETURN(
         rank.eval_rows, reader::open_reader(options.data, Subset::eval, seed, pool, files, parser));
@@ -181,6 +207,8 @@ Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicat
                              make_store(run, way, communicator, pool, files, rank.home));
   }
   RECMILL_ASSIGN_OR_RETURN(rank.preprocessor, make_preprocessor(run, way, gpu, pool));
+  if (run.hot_folder != nullptr)
+    RECMILL_RETURN_IF_ERROR(fill_dictionaries(*run.hot_folder, *rank.preprocessor));
   const bool on_gpu = way == Way::engine && layers_are_on_gpu(options);
   RECMILL_ASSIGN_OR_RETURN(rank.model, on_gpu
                                            ? model::make_model_of_gpu(options.model, run.spec, seed)

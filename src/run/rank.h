@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/files.h"
@@ -17,6 +18,7 @@
 #include "run/lookahead/home_start.h"
 #include "run/resolved_run.h"
 #include "step/data/data_stage.h"
+#include "step/data/schedule_keeper.h"
 #include "step/learning_rate.h"
 #include "step/optimizer/dense_optimizer.h"
 #include "step/trainer.h"
@@ -41,7 +43,9 @@ struct Rank {
   LearningRate learning_rate;
   std::unique_ptr<Trainer> trainer;           // refers to all of the above
   std::unique_ptr<UnseenMeans> unseen_means;  // null: no table asks for them
-  std::unique_ptr<Communicator> planning;     // between planners of several ranks; else null
+  /// Of the last data stage, where hot and cold batches are apart; else null.
+  std::unique_ptr<ScheduleKeeper> schedules;
+  std::unique_ptr<Communicator> planning;  // between planners of several ranks; else null
   /// Of each data stage: what plans the steps of a store that looks ahead; null: nothing does.
   std::function<std::unique_ptr<StepPlanner>()> make_planner;
 };
@@ -51,12 +55,13 @@ struct Rank {
 Result<Rank> make_rank(const ResolvedRun& run, Way way, Communicator& communicator,
                        ThreadPool& pool, Files& files);
 
-/// The rank's batches from `start` on, at which its preprocessor's state is. The rank outlives it.
-/// With a cache of several ranks stages wait for each other: where one rank fails, its communicator
-/// is aborted before the stage goes.
+/// The rank's batches from `start` on, at which its preprocessor's state is, and the order of hot
+/// and cold ones `progress`. The rank outlives it. With a cache of several ranks stages wait for
+/// each other: where one rank fails, its communicator is aborted before the stage goes.
 std::unique_ptr<DataStage> make_data_stage(const ResolvedRun& run, Rank& rank,
                                            const BatchSchedule& schedule,
-                                           const StreamPosition& start = {});
+                                           const StreamPosition& start = {},
+                                           const std::optional<ScheduleProgress>& progress = {});
 
 /// Rows, parameters and optimizer state become those after the last step. Collective.
 Status settle(Rank& rank);

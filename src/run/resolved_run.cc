@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "hotset/hot_schedule.h"
 #include "kernels/tune/record.h"
 #include "reader/open_reader.h"
 #include "remote/stream.h"
@@ -58,7 +59,8 @@ BatchSchedule ResolvedRun::schedule(int rank) const {
           .seed = static_cast<uint64_t>(train.seed),
           .slices = slices,
           .rank = rank,
-          .ranks = ranks};
+          .ranks = ranks,
+          .dictionaries_grow = options.hotset.order == BatchOrder::mixed};
 }
 
 // What stores of GPUs do not have yet is refused, not left out.
@@ -159,6 +161,37 @@ Status check_cache(const RunOptions& options) {
   return {};
 }
 
+// What asks for hot and cold batches, and what they ask for.
+Status check_order(const RunOptions& options) {
+  const HotsetOptions& of = options.hotset;
+  const auto refuse = [](const std::string& key, const std::string& what) {
+    return Status::BadRequest("hotset." + key + ": " + what);
+  };
+  if (of.order == BatchOrder::mixed) {
+    const std::pair<const char*, bool> set[] = {{"folder", !of.folder.empty()},
+                                                {"replay", !of.replay.empty()},
+                                                {"rate", of.rate > 0},
+                                                {"first", of.first != FirstKind::cold}};
+    for (const auto& [key, is_set] : set)
+      if (is_set) return refuse(key, "is used with hotset.order = \"hot_cold\"");
+    return {};
+  }
+  if (of.folder.empty())
+    return refuse("folder",
+                  "order = \"hot_cold\" needs a folder that 'recmill convert CONFIG --hotcold "
+                  "FOLDER' writes");
+  if (options.train.negative_keep < 1.0)
+    return Status::BadRequest(
+        fmt::format("train.negative_keep: is {}, and hotset.order = \"hot_cold\" trains on every "
+                    "input",
+                    options.train.negative_keep));
+  if (of.rate > 0 && !hotset::Percent::of(of.rate))
+    return refuse("rate", fmt::format("has at most six decimals, is {}", of.rate));
+  if (of.rate > 0 && !of.replay.empty())
+    return refuse("rate", "is not used with hotset.replay, whose schedules have their own");
+  return {};
+}
+
 int ResolvedRun::most_ranks() const {
   return one_rank_of(options).empty() ? slices : 1;
 }
@@ -175,6 +208,7 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& sch
   RECMILL_RETURN_IF_ERROR(check_training(options.train));
   RECMILL_RETURN_IF_ERROR(check_device(options));
   RECMILL_RETURN_IF_ERROR(check_cache(options));
+  RECMILL_RETURN_IF_ERROR(check_order(options));
   ResolvedRun run;
   RECMILL_ASSIGN_OR_RETURN(run.options, expand_workload(options));
   run.schema = schema;
@@ -208,7 +242,12 @@ Result<ResolvedRun> resolve_run(const RunOptions& options, const DataSchema& sch
 
 Status check_judging(const ResolvedRun& run) {
   const TrainOptions& train = run.options.train;
+  const HotsetOptions& hotset = run.options.hotset;
   if (!reader::names_evaluation_rows(run.options.data)) {
+    if (hotset.order == BatchOrder::hot_cold && hotset.rate == 0 && hotset.replay.empty())
+      return Status::BadRequest(
+          "hotset.rate: is 0, and there are no evaluation rows whose loss it could follow; fix it "
+          "above 0");
     if (train.early_stop.patience > 0)
       return Status::BadRequest(fmt::format(
           "train.early_stop.patience: is {}, and there are no evaluation rows to stop by",

@@ -18,6 +18,8 @@
 
 namespace recmill::train {
 
+struct HotFolder;  // run/hotset/hot_folder.h
+
 struct ResolvedRun {
   RunOptions options;  // with the lines of its workload written out
   DataSchema schema;
@@ -31,6 +33,9 @@ struct ResolvedRun {
   std::shared_ptr<const PlacementPlan> plan = nullptr;
   std::shared_ptr<const table::PlacedTables> placed = nullptr;  // the same, ready
   std::string plan_text = {};                                   // checksums of the plan, by line
+  // Set by open_hot_folder() where hot and cold inputs are in batches of their own:
+  std::shared_ptr<const HotFolder> hot_folder = nullptr;
+  bool notes_inputs = false;  // batches of training say where their samples are from
   bool keeps_rows = false;  // on a disk they outlive the process: it is training
   // Of an earlier start, where the run is resumed and its rows are at servers or on a disk:
   std::string home_run = {};       // as the servers know it; empty: it is a new one there

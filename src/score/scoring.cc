@@ -235,6 +235,13 @@ Result<ResolvedRun> resolve_scoring(const RunOptions& options, const ScoringRequ
   // Nobody fetches ahead of what is only looked up: rows are where they are stored.
   if (of_rows.embedding.store == StoreKind::cached) of_rows.embedding.store = StoreKind::local;
   of_rows.lookahead = {};
+  // The order of batches is training's; dictionaries are a checkpoint's.
+  const HotsetOptions mixed;
+  of_rows.hotset.order = mixed.order;
+  of_rows.hotset.folder = mixed.folder;
+  of_rows.hotset.first = mixed.first;
+  of_rows.hotset.rate = mixed.rate;
+  of_rows.hotset.replay = mixed.replay;
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(of_rows, setting.world, setting.files));
   if (request.latency)
     RECMILL_RETURN_IF_ERROR(check_concurrency(*request.latency, run.ranks, run.options.device));

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "batch/sparse_batch.h"
 #include "batch/step_plan.h"
+#include "hotset/hot_cold_order.h"
 #include "preprocess/run/preprocessor.h"
 #include "step/data/stream_position.h"
 #include "store/embedding_store.h"
@@ -32,6 +34,10 @@ struct RankBatch {
   SliceCut cut;         // of the global batch
   int first_slice = 0;  // this rank's slices [first_slice, end_slice)
   int end_slice = 0;
+  // Where hot and cold inputs are in batches of their own: which these are; whether this evaluation
+  // judges the schedule that is over.
+  std::optional<hotset::BatchKind> kind = {};
+  bool judges = false;
   DenseBatch dense;  // this rank's samples
   SparseBatch sparse;
   RowKeys keys;                     // of this rank's samples, where the reader was asked for it

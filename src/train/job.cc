@@ -23,6 +23,7 @@
 #include "run/fit_columns.h"
 #include "run/gpu/gpu_run.h"
 #include "run/handshake.h"
+#include "run/hotset/hot_folder.h"
 #include "run/lookahead/row_commits.h"
 #include "run/lookahead/run_cache.h"
 #include "run/memory.h"
@@ -327,6 +328,9 @@ Status train_rank(Training& training, Communicator& communicator) {
     RECMILL_ASSIGN_OR_RETURN(const int64_t rows, rank.train_rows->rows());
     RECMILL_ASSIGN_OR_RETURN(log, RunLog::open(setting.files, training.folder, setting.progress,
                                                run.samples_in_all(rows), start.position.iteration));
+    if (run.hot_folder != nullptr)
+      RECMILL_RETURN_IF_ERROR(
+          log->open_schedules(setting.files, training.folder.schedule(), start.schedule));
     if (start.position.iteration > 0) {
       log->progress().say(fmt::format("resumes after iteration {}", start.position.iteration));
     }
@@ -337,14 +341,21 @@ Status train_rank(Training& training, Communicator& communicator) {
                                           log ? &*log : nullptr, start.position.iteration));
   DriftWarning drift(run, *rank.store, setting.files, /*watches=*/communicator.rank() == 0);
   const auto commits = RowCommits::make(run, rank, communicator);
+  std::unique_ptr<TrainedOrder> order;
+  if (run.notes_inputs) {
+    RECMILL_ASSIGN_OR_RETURN(order, TrainedOrder::open(run, training.request.order, communicator,
+                                                       training.pool, setting.files));
+  }
   LoopSetting loop_setting{.log = log ? &*log : nullptr,
                            .interrupted = setting.interrupted,
                            .saver = saver,
                            .hooks = {&drift},
-                           .commits = commits.get()};
+                           .commits = commits.get(),
+                           .order = order.get()};
   if (replanner != nullptr) loop_setting.hooks.push_back(replanner.get());
   TrainingLoop loop(run, rank, communicator, loop_setting, start);
   RECMILL_ASSIGN_OR_RETURN(const LoopOutcome outcome, loop.run());
+  if (order != nullptr) RECMILL_RETURN_IF_ERROR(order->close());
   RECMILL_ASSIGN_OR_RETURN(const Json ids, count_ids(run, rank, communicator));
   RECMILL_ASSIGN_OR_RETURN(const Json flattened, flattened_values(run, rank, communicator));
   Json profile;
@@ -402,12 +413,14 @@ Result<Json> run_training(const RunOptions& options, const TrainingRequest& requ
   World& world = setting.world;
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(options, world, setting.files));
   RECMILL_RETURN_IF_ERROR(check_judging(run));
+  RECMILL_RETURN_IF_ERROR(open_hot_folder(run, setting.files));
   RECMILL_RETURN_IF_ERROR(place_tables(run, setting.files));
   RECMILL_RETURN_IF_ERROR(check_memory(run, memory_ledger(run), world));
   if (world.has_first_rank()) say_doubts(run, setting.files);
   const RunFolder folder(setting.files, options.train.runs + "/" + options.name);
   RECMILL_RETURN_IF_ERROR(fit(run, request, setting, folder));
   run.keeps_rows = true;
+  run.notes_inputs = !request.order.empty();
   RECMILL_RETURN_IF_ERROR(find_earlier_rows(run, request, folder, setting.files));
   const auto pool = make_pool(run.threads);
   CheckpointPublisher publisher(setting.files, folder.checkpoints(), run.ranks,

@@ -35,7 +35,7 @@ Result<LoopOutcome> TrainingLoop::run() {
                       state_.position.iteration));
     }
   }
-  const auto stage = make_data_stage(run_, rank_, schedule, state_.position);
+  const auto stage = make_data_stage(run_, rank_, schedule, state_.position, state_.schedule);
   Result<LoopOutcome> outcome = go_through(*stage);
   // The stages of other ranks may wait for this one, and this one's for them.
   if (!outcome.ok()) communicator_.abort(outcome.status());
@@ -108,6 +108,8 @@ Status TrainingLoop::train(const RankBatch& batch) {
     RECMILL_RETURN_IF_ERROR(hook->see(batch.sparse, batch.before.iteration));
   state_.position = batch.after;
   state_.dictionaries = batch.dictionaries;
+  RECMILL_RETURN_IF_ERROR(follow_schedule(batch));
+  if (setting_.order != nullptr) RECMILL_RETURN_IF_ERROR(setting_.order->write(batch));
   if (setting_.log != nullptr) {
     window_.add(scores_.view());
     RECMILL_RETURN_IF_ERROR(report(batch, scale));
@@ -130,6 +132,20 @@ Status TrainingLoop::train(const RankBatch& batch) {
     RECMILL_RETURN_IF_ERROR(save());
   }
   return {};
+}
+
+Status TrainingLoop::follow_schedule(const RankBatch& batch) {
+  if (rank_.schedules == nullptr) return {};
+  const auto over = rank_.schedules->trained(batch);
+  state_.schedule = rank_.schedules->progress();
+  return over && setting_.log != nullptr ? setting_.log->schedule(*over) : Status();
+}
+
+// Every rank comes to the same loss.
+Status TrainingLoop::judge_schedule(const RankBatch& batch) {
+  RECMILL_ASSIGN_OR_RETURN(const auto over, rank_.schedules->scored(batch, scores_.view()));
+  state_.schedule = rank_.schedules->progress();
+  return over && setting_.log != nullptr ? setting_.log->schedule(*over) : Status();
 }
 
 LoopState TrainingLoop::whole_state() const {
@@ -216,6 +232,11 @@ Status TrainingLoop::evaluate(const RankBatch& batch) {
   RECMILL_RETURN_IF_ERROR(make_way_for_means());
   RECMILL_ASSIGN_OR_RETURN(const StepResult step, score(rank_, batch));
   RECMILL_RETURN_IF_ERROR(gather_scores(communicator_, batch, step, scores_));
+  if (batch.judges) {
+    RECMILL_RETURN_IF_ERROR(judge_schedule(batch));
+    stages.release(Stage::data);
+    return {};
+  }
   calibrate(scores_, run_.options.train.negative_keep);
   held_out_.add(scores_.view());
   if (batch.last_of_pass) RECMILL_RETURN_IF_ERROR(finish_evaluation());

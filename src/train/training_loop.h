@@ -13,6 +13,7 @@
 #include "comm/communicator.h"
 #include "run/checkpoint/checkpoint_saver.h"
 #include "run/folder/run_log.h"
+#include "run/hotset/trained_order.h"
 #include "run/lookahead/row_commits.h"
 #include "run/rank.h"
 #include "step/loop_hook.h"
@@ -39,6 +40,7 @@ struct LoopSetting {
   CheckpointSaver& saver;
   std::vector<LoopHook*> hooks = {};  // the same on every rank
   RowCommits* commits = nullptr;      // null: there are none
+  TrainedOrder* order = nullptr;      // null: nobody asks
 };
 
 class TrainingLoop {
@@ -56,6 +58,8 @@ class TrainingLoop {
   Status train(const RankBatch& batch);
   Status evaluate(const RankBatch& batch);
   Status finish_evaluation();
+  Status follow_schedule(const RankBatch& batch);
+  Status judge_schedule(const RankBatch& batch);
   Status keep_best();
   Status report(const RankBatch& batch, double learning_rate_scale);
   LoopState whole_state() const;

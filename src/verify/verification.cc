@@ -16,6 +16,7 @@
 #include "run/fit_columns.h"
 #include "run/gpu/gpu_run.h"
 #include "run/handshake.h"
+#include "run/hotset/hot_folder.h"
 #include "run/memory.h"
 #include "run/placement/run_placement.h"
 #include "run/rank.h"
@@ -61,9 +62,12 @@ Status go_through(DataStage& stage, Rank& rank, Communicator& communicator,
                              training ? rank.trainer->train(*batch, store::Step{iteration, scale})
                                       : score(rank, *batch));
     trace.losses.push_back(step.loss);
+    if (rank.schedules != nullptr && training) rank.schedules->trained(*batch);
     if (!training) {
       RECMILL_RETURN_IF_ERROR(gather_scores(communicator, *batch, step, scores));
       trace.evaluation.insert(trace.evaluation.end(), scores.logits.begin(), scores.logits.end());
+      if (batch->judges)
+        RECMILL_RETURN_IF_ERROR(rank.schedules->scored(*batch, scores.view()).status());
     }
     stage.recycle(std::move(batch));
     RECMILL_RETURN_IF_ERROR(each_batch());
@@ -268,6 +272,7 @@ Result<Json> verify(const RunOptions& options, const VerificationRequest& reques
                                  : request.iterations;
   RECMILL_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(limited, world, files));
   if (has_plan_file(options)) run.ranks = numbers[0];
+  RECMILL_RETURN_IF_ERROR(open_hot_folder(run, files));
   RECMILL_RETURN_IF_ERROR(place_tables(run, files));
   ResolvedRun plainly = run;
   for (const auto& [fitted, way] : {std::pair(&run, Way::engine), {&plainly, Way::plain}})

@@ -129,7 +129,8 @@ std::shared_ptr<arrow::DataType> list_of(const std::shared_ptr<arrow::DataType>&
 }
 
 /// The fields of a data set, in file order.
-std::shared_ptr<arrow::Schema> arrow_schema(const DataSchema& schema) {
+std::shared_ptr<arrow::Schema> arrow_schema(const DataSchema& schema,
+                                            const std::string& number_field) {
   arrow::FieldVector fields;
   const auto add = [&](const std::string& name, auto type, bool nullable, ColumnRole role) {
     fields.push_back(field_of(name, std::move(type), nullable, name_of(role)));
@@ -149,6 +150,8 @@ std::shared_ptr<arrow::Schema> arrow_schema(const DataSchema& schema) {
           field_of(name + kWeightsSuffix, list_of(arrow::float32()), false, kWeightsRole));
     }
   }
+  if (!number_field.empty())
+    fields.push_back(arrow::field(number_field, arrow::int64(), /*nullable=*/false));
   auto metadata = arrow::key_value_metadata({kSchemaCrcKey}, {schema_crc(fields)});
   return arrow::schema(std::move(fields), std::move(metadata));
 }
@@ -168,11 +171,12 @@ std::shared_ptr<arrow::Array> plain_array(const std::shared_ptr<arrow::DataType>
 /// Row groups from batches. The arrays that a sink is given are views of the row group so far.
 class ColumnarWriter final : public Writer {
  public:
-  ColumnarWriter(std::string path, DataSchema schema, int64_t row_group_rows,
+  ColumnarWriter(std::string path, DataSchema schema, const WriterOptions& options,
                  std::shared_ptr<arrow::Schema> arrow_schema, std::unique_ptr<RowGroupSink> sink)
       : path_(std::move(path)),
         schema_(std::move(schema)),
-        row_group_rows_(row_group_rows),
+        row_group_rows_(options.row_group_rows),
+        has_numbers_(!options.number_field.empty()),
         arrow_schema_(std::move(arrow_schema)),
         sink_(std::move(sink)) {}
 
@@ -239,6 +243,7 @@ class ColumnarWriter final : public Writer {
     for (size_t column = 0; column < group_.ids.size(); ++column) {
       RECMILL_RETURN_IF_ERROR(append_ids(schema_.ids[column], group_.ids[column], arrays));
     }
+    if (has_numbers_) arrays.push_back(plain_array(arrow::int64(), group_.keys.numbers));
     auto batch = arrow::RecordBatch::Make(arrow_schema_, group_.samples, std::move(arrays));
     RECMILL_RETURN_IF_ERROR(sink_->write(*batch));
     rows_ += group_.samples;
@@ -294,6 +299,7 @@ class ColumnarWriter final : public Writer {
   const std::string path_;
   const DataSchema schema_;
   const int64_t row_group_rows_;
+  const bool has_numbers_;
   const std::shared_ptr<arrow::Schema> arrow_schema_;
   const std::unique_ptr<RowGroupSink> sink_;
   ColumnBatch group_;  // rows of the row group so far
@@ -346,20 +352,20 @@ Result<std::shared_ptr<arrow::RecordBatch>> batch_of(const std::vector<NamedColu
 Result<std::unique_ptr<Writer>> open_parquet_writer(const WriterOptions& options,
                                                     const std::string& path,
                                                     const DataSchema& schema, Files& files) {
-  auto fields = arrow_schema(schema);
+  auto fields = arrow_schema(schema, options.number_field);
   RECMILL_ASSIGN_OR_RETURN(auto sink,
                            ParquetSink::open(options.row_group_rows, path, *fields, files));
   return std::unique_ptr<Writer>(
-      new ColumnarWriter(path, schema, options.row_group_rows, std::move(fields), std::move(sink)));
+      new ColumnarWriter(path, schema, options, std::move(fields), std::move(sink)));
 }
 
 Result<std::unique_ptr<Writer>> open_arrow_writer(const WriterOptions& options,
                                                   const std::string& path, const DataSchema& schema,
                                                   Files& files) {
-  auto fields = arrow_schema(schema);
+  auto fields = arrow_schema(schema, options.number_field);
   RECMILL_ASSIGN_OR_RETURN(auto sink, ArrowSink::open(path, fields, files));
   return std::unique_ptr<Writer>(
-      new ColumnarWriter(path, schema, options.row_group_rows, std::move(fields), std::move(sink)));
+      new ColumnarWriter(path, schema, options, std::move(fields), std::move(sink)));
 }
 
 Status write_columns_parquet(Files& files, const std::string& path,

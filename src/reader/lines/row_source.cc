@@ -32,6 +32,19 @@ char* TextWindow::grow(size_t bytes) {
   return memory_.get() + kTextPadding + size_;
 }
 
+void TextWindow::permute(std::span<const uint32_t> order) {
+  std::vector<TextRow> permuted;
+  std::vector<Place> places;
+  permuted.reserve(order.size());
+  places.reserve(order.size());
+  for (const uint32_t row : order) {
+    permuted.push_back(rows[row]);
+    places.push_back(places_[row]);
+  }
+  rows = std::move(permuted);
+  places_ = std::move(places);
+}
+
 std::string TextWindow::place_of(const TextRow& row) const {
   const auto after = std::upper_bound(
       segments_.begin(), segments_.end(), row.begin,

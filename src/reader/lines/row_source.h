@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,13 +16,14 @@ namespace recmill::reader {
 /// Text of some rows, and where it came from. Memory is reused from load to load.
 class TextWindow {
  public:
-  std::vector<TextRow> rows;  // in the order of the data, until somebody permutes them
+  std::vector<TextRow> rows;  // in the order of the data, until permute()
 
   struct Place {
     int32_t file = 0;    // of the source's
     int64_t number = 0;  // rows of the file before it
   };
-  /// Of row `i` as it was loaded.
+  /// Row `i` becomes what row order[i] was.
+  void permute(std::span<const uint32_t> order);
   const Place& place_in_file(size_t i) const { return places_[i]; }
 
   const char* text() const { return memory_.get() + kTextPadding; }

@@ -121,10 +121,7 @@ class TextReader final : public Reader {
     const int64_t size = bounds_[number + 1] - bounds_[number];
     RECMILL_RETURN_IF_ERROR(source_->load(bounds_[number], size, window));
     if (shuffle_ == ShuffleKind::none) return {};
-    const auto order = order_in_window(size, shuffle_, seed_, epoch, number);
-    const std::vector<TextRow> rows = std::move(window.rows);
-    window.rows.clear();
-    for (const uint32_t row : order) window.rows.push_back(rows[row]);
+    window.permute(order_in_window(size, shuffle_, seed_, epoch, number));
     return {};
   }
 

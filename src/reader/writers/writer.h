@@ -16,6 +16,9 @@ namespace recmill::reader {
 
 struct WriterOptions {
   int64_t row_group_rows = 65536;  // parquet and arrow: rows in a row group (a record batch)
+  // Of no key. Parquet and arrow: a field without a role with ColumnBatch::keys.numbers; empty:
+  // none.
+  std::string number_field = {};
 };
 template <typename Visitor>
 void describe(Visitor& v, WriterOptions& o) {

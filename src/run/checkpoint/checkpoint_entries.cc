@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/json/json.h"
 #include "run/checkpoint/trained_meaning.h"
+#include "run/hotset/hot_folder.h"
 #include "table/initial_rows.h"
 
 namespace recmill::train {
@@ -92,6 +93,8 @@ Json properties_of(const ResolvedRun& run, const LoopState& state) {
   early_stop["metric"] = name_of(run.options.train.early_stop.metric);
   if (state.early_stop.best) early_stop["best"] = *state.early_stop.best;
   properties["early_stop"] = early_stop;
+  if (run.hot_folder != nullptr) properties["order"] = order_of(run);
+  if (state.schedule) properties["schedule"] = to_json(*state.schedule);
   if (state.best)
     properties["best"] = {{"iteration", state.best->iteration}, {"value", state.best->value}};
   return properties;

@@ -195,6 +195,9 @@ Status read_state(const Json& properties, LoopState& state) {
   RECMILL_RETURN_IF_ERROR(read_count(properties, "early_stop/counted", state.early_stop.counted));
   RECMILL_RETURN_IF_ERROR(
       read_count(properties, "early_stop/without_gain", state.early_stop.without_gain));
+  if (properties.contains("schedule")) {
+    RECMILL_ASSIGN_OR_RETURN(state.schedule, schedule_progress_from(properties["schedule"]));
+  }
   const Json::json_pointer gained("/early_stop/best");
   if (properties.contains(gained)) {
     if (!properties[gained].is_number())
@@ -245,6 +248,14 @@ Status check_origin(const ResolvedRun& run, const checkpoint::Reader& reader, bo
     if (of(property) == expected[property]) continue;
     return differs(fmt::format("train.{}: is {}", key, expected[property].dump()), path,
                    of(property));
+  }
+  const Json then = of("order"), now = expected.value("order", Json());
+  if (then != now) {
+    const bool same_kind = then.is_null() == now.is_null();
+    return differs(same_kind
+                       ? fmt::format("hotset.folder: is {}", now.dump())
+                       : fmt::format("hotset.order: is {}", now.is_null() ? "mixed" : "hot_cold"),
+                   path, same_kind || !now.is_null() ? then : Json("hot_cold"));
   }
   return check_optimizers(run, of("optimizers"), expected["optimizers"], path);
 }

@@ -54,15 +54,29 @@ struct OptionsText {
   }
 };
 
+std::string text_of_data(DataOptions options) {
+  OptionsText writer;
+  describe(writer, options);
+  return writer.text;
+}
+
 /// What the order of ids in dictionaries follows from.
 std::string text_of_data(const RunOptions& options) {
-  DataOptions data = options.data;
-  OptionsText writer;
-  describe(writer, data);
-  return fmt::format("{} {} {}", options.train.seed, options.train.negative_keep, writer.text);
+  return fmt::format("{} {} {}", options.train.seed, options.train.negative_keep,
+                     text_of_data(options.data));
 }
 
 }  // namespace
+
+std::string data_digest(const DataOptions& options) {
+  DataOptions rows = options;
+  // A data set may be elsewhere now, and be read in another order, beside other evaluation rows.
+  rows.path.clear();
+  rows.train.clear();
+  rows.shuffle = {};
+  rows.synthetic.eval_rows = 0;
+  return fmt::format("{:016x}", hash_bytes(text_of_data(rows)));
+}
 
 std::string row_digest(const ResolvedRun& run) {
   std::string text;

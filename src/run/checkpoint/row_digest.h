@@ -13,4 +13,7 @@ namespace recmill::train {
 /// which order. AccessCounts::model.
 std::string row_digest(const ResolvedRun& run);
 
+/// A digest of how training rows are read from files, wherever these are, in whatever order.
+std::string data_digest(const DataOptions& options);
+
 }  // namespace recmill::train

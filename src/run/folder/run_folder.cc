@@ -40,7 +40,7 @@ Status RunFolder::create(ExistingRun existing, const std::string& text) const {
 Status RunFolder::remove() const {
   if (!files_->exists(config())) return {};  // no run
   for (const std::string& path :
-       {summary(), metrics(), events(), checkpoints(), home(), config()}) {
+       {summary(), metrics(), schedule(), events(), checkpoints(), home(), config()}) {
     if (files_->exists(path)) RECMILL_RETURN_IF_ERROR(files_->remove(path));
   }
   RECMILL_ASSIGN_OR_RETURN(const auto left, files_->list(path_));

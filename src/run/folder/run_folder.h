@@ -4,6 +4,7 @@
 //                    `recmill train` takes it as it is
 //   metrics.jsonl    one JSON object a line, as training went
 //   events/          the same for TensorBoard
+//   schedule.jsonl   a line for each schedule of hot and cold batches
 //   home.json        as which run servers know its rows, where these are at servers
 //   checkpoints/     step-N/, the newest ones (docs/formats/checkpoint.md)
 //   summary.json     final metrics, samples a second, commit
@@ -62,6 +63,7 @@ class RunFolder {
   std::string checkpoints() const { return path_ + "/checkpoints"; }
   std::string events() const { return path_ + "/events"; }
   std::string metrics() const { return path_ + "/metrics.jsonl"; }
+  std::string schedule() const { return path_ + "/schedule.jsonl"; }
 
   /// As which run servers know the rows of this one; empty: as none.
   Result<std::string> home_run() const;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "base/json/json.h"
 
 namespace recmill::train {
@@ -22,23 +24,30 @@ bool stands_before(const Json& line, int64_t iteration) {
                        iteration);
 }
 
-// Returns the seconds of training that the last line kept tells of.
-Result<double> drop_lines_after(Files& files, const std::string& path, int64_t iteration) {
-  if (!files.exists(path)) return 0.0;
+/// Rewrites a file of JSON lines with those that `keeps` says it of.
+Status keep_lines(Files& files, const std::string& path,
+                  const std::function<bool(const Json&)>& keeps) {
+  if (!files.exists(path)) return {};
   RECMILL_ASSIGN_OR_RETURN(const std::string text, read_text(files, path));
   std::string kept;
-  double seconds = 0.0;
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos;
        begin = end + 1) {
     const std::string line = text.substr(begin, end + 1 - begin);
     const Json values = Json::parse(line, nullptr, false);
-    if (!stands_before(values, iteration)) continue;
-    kept += line;
-    if (values.contains("seconds") && values["seconds"].is_number()) {
-      seconds = values["seconds"].get<double>();
-    }
+    if (keeps(values)) kept += line;
   }
-  if (kept != text) RECMILL_RETURN_IF_ERROR(write_atomically(files, path, kept));
+  return kept == text ? Status() : write_atomically(files, path, kept);
+}
+
+// Returns the seconds of training that the last line kept tells of.
+Result<double> drop_lines_after(Files& files, const std::string& path, int64_t iteration) {
+  double seconds = 0.0;
+  RECMILL_RETURN_IF_ERROR(keep_lines(files, path, [&](const Json& values) {
+    if (!stands_before(values, iteration)) return false;
+    if (values.contains("seconds") && values["seconds"].is_number())
+      seconds = values["seconds"].get<double>();
+    return true;
+  }));
   return seconds;
 }
 
@@ -115,7 +124,28 @@ Status RunLog::placement(int64_t iteration, const Json& figures) {
   return write("placement", iteration, figures);
 }
 
+Status RunLog::open_schedules(Files& files, const std::string& path,
+                              const std::optional<ScheduleProgress>& progress) {
+  RECMILL_RETURN_IF_ERROR(keep_lines(
+      files, path, [&](const Json& line) { return progress && is_before(line, *progress); }));
+  RECMILL_ASSIGN_OR_RETURN(schedules_, JsonLines::append_to(files, path));
+  return {};
+}
+
+Status RunLog::schedule(const FinishedSchedule& schedule) {
+  RECMILL_CHECK(schedules_.has_value());
+  const std::string loss = schedule.loss ? fmt::format(": loss {:.5f}", *schedule.loss) : "";
+  progress_->say(fmt::format("iteration {}: schedule {}, {:g} %, of {} cold and {} hot batches{}{}",
+                             schedule.iteration, schedule.schedule, schedule.rate, schedule.cold,
+                             schedule.hot, loss,
+                             schedule.next_rate == schedule.rate
+                                 ? ""
+                                 : fmt::format("; the next has {:g} %", schedule.next_rate)));
+  return schedules_->write(to_json(schedule));
+}
+
 Status RunLog::close() {
+  if (schedules_) RECMILL_RETURN_IF_ERROR(schedules_->close());
   RECMILL_RETURN_IF_ERROR(lines_.close());
   return events_.close();
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/files.h"
@@ -13,6 +14,7 @@
 #include "run/folder/event_file.h"
 #include "run/folder/progress.h"
 #include "run/folder/run_folder.h"
+#include "step/data/schedule_keeper.h"
 #include "step/metrics/metrics.h"
 
 namespace recmill::train {
@@ -42,6 +44,11 @@ class RunLog {
   Status training(const TrainingFigures& figures, const metrics::Metrics& window);
   /// Metrics of the evaluation after `iteration`.
   Status evaluation(int64_t iteration, const metrics::Metrics& held_out);
+  /// Begins schedule.jsonl, or goes on with it, less the lines of schedules that come again.
+  Status open_schedules(Files& files, const std::string& path,
+                        const std::optional<ScheduleProgress>& progress);
+  /// After open_schedules().
+  Status schedule(const FinishedSchedule& schedule);
   /// Of what became of the placement of rows, before `iteration`.
   Status placement(int64_t iteration, const Json& figures);
   Progress& progress() { return *progress_; }
@@ -60,6 +67,7 @@ class RunLog {
   Status write(const std::string& kind, int64_t iteration, const Json& values);
 
   JsonLines lines_;
+  std::optional<JsonLines> schedules_;
   EventFile events_;
   std::unique_ptr<Progress> progress_;
   double earlier_seconds_;

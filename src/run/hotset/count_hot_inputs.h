@@ -11,6 +11,7 @@
 #include "hotset/hot_problem.h"
 #include "hotset_plan/hot_set.h"
 #include "run/folder/progress.h"
+#include "run/placement/training_lookups.h"
 #include "run/resolved_run.h"
 #include "stats/access_counter.h"
 
@@ -34,9 +35,18 @@ struct HotCensus {
   HotCensus(const HotCensus&) = delete;
 };
 
-/// Counts all training inputs, decides, and counts which inputs are hot. `free`: hot_problem().
-/// The run outlives the result.
+/// Counts all training inputs, decides, or takes the set of hotset.plan, and counts which inputs
+/// are hot. `free`: hot_problem(). Where hot and cold inputs are in batches of their own
+/// dictionaries are full from the beginning, and number ids in the data's order. The run outlives
+/// the result.
 Result<std::unique_ptr<HotCensus>> count_hot_inputs(const ResolvedRun& run, int64_t free,
                                                     Files& files, Progress::Style style);
+
+/// The first half of that, of a run in_order_of_data(): fills the dictionaries of `lookups`, counts
+/// and decides; inputs are still to be counted.
+Result<std::unique_ptr<HotCensus>> decide_in_order_of_data(const ResolvedRun& run, int64_t free,
+                                                           TrainingLookups& lookups,
+                                                           ThreadPool& pool, Files& files,
+                                                           Progress::Style style);
 
 }  // namespace recmill::train

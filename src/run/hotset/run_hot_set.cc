@@ -22,24 +22,10 @@
 namespace recmill::train {
 namespace {
 
-constexpr const char* kPlanKey = "hotset.plan";
-
-Result<HotSet> set_of_file(const ResolvedRun& run, Files& files) {
-  const std::string& path = run.options.hotset.plan;
-  if (!files.exists(path))
-    return Status::BadRequest(fmt::format("{}: there is no file {}", kPlanKey, whole_path(path)));
-  auto set = read_hot_set(files, path);
-  if (!set.ok()) return set.status().at(kPlanKey);
-  RECMILL_RETURN_IF_ERROR(check_hot_set(*set, run.spec.tables).at(kPlanKey));
-  if (set->model == row_digest(run)) return set;
-  return Status::BadRequest(fmt::format(
-      "{}: {} is of other columns, or of ids that became rows in another way; 'recmill plan hotset "
-      "--out' makes one for this run",
-      kPlanKey, path));
-}
+constexpr const char* kHotSetKey = "hotset.plan";
 
 /// Rank 0's, to all.
-Status share(std::string& text, Communicator& communicator) {
+Status share_text(std::string& text, Communicator& communicator) {
   int64_t size = std::ssize(text);
   RECMILL_RETURN_IF_ERROR(communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0));
   text.resize(static_cast<size_t>(size));
@@ -67,11 +53,25 @@ Result<HotSetFiles> counted(const ResolvedRun& run, int64_t free, Files& files,
 
 }  // namespace
 
+Result<HotSet> hot_set_of_file(const ResolvedRun& run, Files& files) {
+  const std::string& path = run.options.hotset.plan;
+  if (!files.exists(path))
+    return Status::BadRequest(fmt::format("{}: there is no file {}", kHotSetKey, whole_path(path)));
+  auto set = read_hot_set(files, path);
+  if (!set.ok()) return set.status().at(kHotSetKey);
+  RECMILL_RETURN_IF_ERROR(check_hot_set(*set, run.spec.tables).at(kHotSetKey));
+  if (set->model == row_digest(run)) return set;
+  return Status::BadRequest(fmt::format(
+      "{}: {} is of other columns, or of ids that became rows in another way; 'recmill plan hotset "
+      "--out' makes one for this run",
+      kHotSetKey, path));
+}
+
 Result<std::shared_ptr<const HotSet>> find_hot_set(const ResolvedRun& run, int64_t free,
                                                    const JobIdentity& identity, World& world,
                                                    Files& files, Progress::Style style) {
   if (!run.options.hotset.plan.empty()) {
-    RECMILL_ASSIGN_OR_RETURN(HotSet set, set_of_file(run, files));
+    RECMILL_ASSIGN_OR_RETURN(HotSet set, hot_set_of_file(run, files));
     return std::make_shared<const HotSet>(std::move(set));
   }
   const auto pool = make_pool(run.threads);
@@ -81,8 +81,8 @@ Result<std::shared_ptr<const HotSet>> find_hot_set(const ResolvedRun& run, int64
     RECMILL_RETURN_IF_ERROR(shake_hands(run, identity, communicator, files));
     RECMILL_ASSIGN_OR_RETURN(HotSetFiles contents,
                              counted(run, free, files, style, *pool, communicator));
-    RECMILL_RETURN_IF_ERROR(share(contents.text, communicator));
-    RECMILL_RETURN_IF_ERROR(share(contents.rows, communicator));
+    RECMILL_RETURN_IF_ERROR(share_text(contents.text, communicator));
+    RECMILL_RETURN_IF_ERROR(share_text(contents.rows, communicator));
     RECMILL_ASSIGN_OR_RETURN(HotSet set, decode_hot_set(contents, "the hot set of rank 0"));
     const std::lock_guard lock(mutex);
     found = std::make_shared<const HotSet>(std::move(set));

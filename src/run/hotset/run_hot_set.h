@@ -14,6 +14,9 @@
 
 namespace recmill::train {
 
+/// That of the file hotset.plan. Errors name the key.
+Result<HotSet> hot_set_of_file(const ResolvedRun& run, Files& files);
+
 /// That of the file hotset.plan, which is one of the run's tables and of equal meaning of rows; or
 /// all training inputs are counted, by each rank its part, and decided by rank 0:
 /// count_hot_inputs() decides the same. Collective over the processes of the world; the same in

@@ -32,7 +32,25 @@ Status TrainingLookups::open(Files& files) {
 
 Status TrainingLookups::visit(int64_t begin, int64_t end, Progress& progress,
                               const std::function<void(const SparseBatch&)>& visit) {
-  int64_t row = data_.preprocessor->versions().empty() ? begin : 0;
+  return visit_columns(begin, end, progress, [&](const ColumnBatch&, const SparseBatch& sparse) {
+    visit(sparse);
+    return Status();
+  });
+}
+
+Status TrainingLookups::fill_dictionaries(Progress& progress) {
+  if (numbers_ids()) {
+    const auto nothing = [](const ColumnBatch&, const SparseBatch&) { return Status(); };
+    RECMILL_RETURN_IF_ERROR(visit_columns(0, data_.rows, progress, nothing));
+  }
+  full_ = true;
+  return {};
+}
+
+Status TrainingLookups::visit_columns(int64_t begin, int64_t end, Progress& progress,
+                                      const Visit& visit) {
+  preprocess::Preprocessor& preprocessor = *data_.preprocessor;
+  int64_t row = numbers_ids() ? 0 : begin;
   for (int64_t next = kFirstBatchRows; row < end; progress.show(row, "")) {
     const int64_t stop = row < begin ? begin : end;
     RECMILL_RETURN_IF_ERROR(data_.reader->read(0, row, std::min(next, stop - row), columns_));
@@ -41,8 +59,10 @@ Status TrainingLookups::visit(int64_t begin, int64_t end, Progress& progress,
     next = rows_of_next_batch(columns_);
     const ColumnBatch& batch = kept(row);
     if (batch.samples > 0) {
-      RECMILL_RETURN_IF_ERROR(data_.preprocessor->train(batch, dense_, sparse_));
-      if (row >= begin) visit(sparse_);
+      RECMILL_RETURN_IF_ERROR(
+          full_ ? preprocessor.evaluate(batch, preprocessor.versions(), dense_, sparse_)
+                : preprocessor.train(batch, dense_, sparse_));
+      if (row >= begin) RECMILL_RETURN_IF_ERROR(visit(batch, sparse_));
     }
     row += columns_.samples;
   }

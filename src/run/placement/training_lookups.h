@@ -31,13 +31,23 @@ class TrainingLookups {
   Status visit(int64_t begin, int64_t end, Progress& progress,
                const std::function<void(const SparseBatch&)>& visit);
 
+  /// Numbers the ids of all rows, where the run has dictionaries: visits after this see these full.
+  Status fill_dictionaries(Progress& progress);
+  const preprocess::Preprocessor& preprocessor() const { return *data_.preprocessor; }
+  const DataSchema& schema() const { return data_.reader->schema(); }
+  /// As visit(), with the columns as they were read, whose `first` is the row of sample 0.
+  using Visit = std::function<Status(const ColumnBatch& columns, const SparseBatch& sparse)>;
+  Status visit_columns(int64_t begin, int64_t end, Progress& progress, const Visit& visit);
+
  private:
+  bool numbers_ids() const { return !full_ && !data_.preprocessor->versions().empty(); }
   const ColumnBatch& kept(int64_t row);
 
   const ResolvedRun& run_;
   ThreadPool& pool_;
   const Random sampling_;
   TrainingIds data_;
+  bool full_ = false;  // the dictionaries
   ColumnBatch columns_, kept_;
   DenseBatch dense_;
   SparseBatch sparse_;

@@ -20,8 +20,9 @@ struct BatchSchedule {
   int slices = 1;
   int rank = 0;
   int ranks = 1;
-  bool evaluates = true;  // false: training batches alone
-  bool serves = false;    // evaluation batches are requests: who answers them prepares them
+  bool evaluates = true;          // false: training batches alone
+  bool dictionaries_grow = true;  // false: they are full when training begins
+  bool serves = false;            // evaluation batches are requests: who answers them prepares them
 };
 
 /// Whether training is over at `position`, given that epochs end where a position's row is 0.

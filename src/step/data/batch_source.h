@@ -18,6 +18,10 @@ class BatchSource {
   /// Fills `batch`, whose vectors are reused, with the next of the stream: all but its plan and
   /// what preparing and sending make of it. False: the stream has ended.
   virtual Result<bool> next(RankBatch& batch) = 0;
+  /// Whether next() waits for what training says once it is through with the batches so far.
+  virtual bool waits() const { return false; }
+  /// By another thread: nobody asks for more; a next() that waits fails.
+  virtual void stop() {}
 };
 
 }  // namespace recmill::train

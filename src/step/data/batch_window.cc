@@ -23,6 +23,12 @@ void BatchWindow::end() {
   if (planner_ != nullptr) planner_->end();
 }
 
+void BatchWindow::go_on() {
+  RECMILL_CHECK(batches_.empty());
+  ended_ = false;
+  if (planner_ != nullptr) planner_->go_on();
+}
+
 Result<bool> BatchWindow::may_leave(StepPlan& plan) {
   if (planner_ != nullptr) return planner_->plan(plan);
   return std::ssize(batches_) > (ended_ ? 0 : ahead_);

@@ -26,6 +26,10 @@ class BatchWindow {
   Status add(std::unique_ptr<RankBatch> batch);
   /// No batch follows.
   void end();
+  /// What follows is not known before those that it holds are trained: they leave as if nothing
+  /// did; then it goes on.
+  void pause() { end(); }
+  void go_on();
   /// Whether its batches leave where reading fails behind them.
   bool outlives_failure() const { return planner_ == nullptr || planner_->outlives_failure(); }
   /// The oldest batch, with its plan; null: more have to come first, or none is left. Requests have

@@ -31,6 +31,7 @@ class CacheStepPlanner final : public StepPlanner {
   int64_t ahead() const override { return ahead(options_); }
   Status see(const RankBatch& batch) override;
   void end() override { planner_.end(); }
+  void go_on() override { planner_.go_on(); }
   Result<bool> plan(StepPlan& plan) override;
 
  private:

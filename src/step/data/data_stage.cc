@@ -28,6 +28,7 @@ DataStage::DataStage(std::unique_ptr<BatchSource> source, BatchWindow window,
       }) {}
 
 DataStage::~DataStage() {
+  source_->stop();
   ready_.close();
   thread_.join();
 }
@@ -55,6 +56,12 @@ std::unique_ptr<RankBatch> DataStage::blank() {
 
 Status DataStage::produce() {
   while (true) {
+    if (source_->waits()) {
+      window_.pause();
+      RECMILL_ASSIGN_OR_RETURN(const bool wanted, hand_on());
+      if (!wanted) return {};
+      window_.go_on();
+    }
     auto batch = blank();
     const Result<bool> there = source_->next(*batch);
     Status failure = there.status();

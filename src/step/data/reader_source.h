@@ -6,18 +6,13 @@
 
 #include "base/status.h"
 #include "batch/column_batch.h"
-#include "batch/sparse_batch.h"
 #include "preprocess/run/preprocessor.h"
 #include "reader/reader.h"
 #include "step/data/batch_schedule.h"
 #include "step/data/batch_source.h"
+#include "step/data/rank_samples.h"
 
 namespace recmill::train {
-
-/// Whether each rank reads and preprocesses all samples of a batch, not only its own slices':
-/// because dictionaries grow, or samples are left out.
-bool reads_whole_batches(const BatchSchedule& schedule,
-                         const preprocess::Preprocessor& preprocessor);
 
 /// Refuses a position beyond the data, which may have become another since.
 Status check_position(const StreamPosition& position, reader::Reader& train);
@@ -35,25 +30,17 @@ class ReaderSource final : public BatchSource {
 
  private:
   Result<bool> read_training(RankBatch& batch);
-  Status read_evaluation(RankBatch& batch);
-  Status fill(reader::Reader& reader, int64_t epoch, int64_t first, int64_t samples,
-              RankBatch& batch);
-  void note_rows(int64_t begin, int64_t end, RankBatch& batch);
-  Status preprocess(const ColumnBatch& columns, bool whole, RankBatch& batch);
   Status nothing_kept(int64_t rows) const;
   Status gather_kept(int64_t rows, int64_t& row);
 
   const BatchSchedule schedule_;
   reader::Reader& train_;
-  reader::Reader* const eval_;
-  preprocess::Preprocessor& preprocessor_;
+  RankSamples samples_;
+  EvaluationPass evaluation_;
   StreamPosition position_;
   bool evaluation_due_;
-  int64_t evaluated_ = 0;   // rows of the evaluation under way
-  ColumnBatch columns_;     // as read
-  ColumnBatch kept_;        // after down-sampling, the batch under way
-  DenseBatch whole_dense_;  // when this rank must see the whole batch
-  SparseBatch whole_sparse_;
+  ColumnBatch columns_;  // as read
+  ColumnBatch kept_;     // after down-sampling, the batch under way
 };
 
 }  // namespace recmill::train

@@ -142,6 +142,11 @@ Result<bool> ShardedStepPlanner::choose() {
   return true;
 }
 
+void ShardedStepPlanner::go_on() {
+  if (std::exchange(told_end_, false)) decider_.go_on();
+  ended_ = false;
+}
+
 Result<bool> ShardedStepPlanner::plan(StepPlan& plan) {
   if (size_ == nullptr) {
     RECMILL_ASSIGN_OR_RETURN(const bool chosen, choose());

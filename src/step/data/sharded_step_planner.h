@@ -36,6 +36,7 @@ class ShardedStepPlanner final : public StepPlanner {
   int64_t ahead() const override;
   Status see(const RankBatch& batch) override;
   void end() override { ended_ = true; }
+  void go_on() override;
   Result<bool> plan(StepPlan& plan) override;
   bool outlives_failure() const override { return false; }
 

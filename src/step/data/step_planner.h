@@ -20,6 +20,8 @@ class StepPlanner {
   virtual Status see(const RankBatch& batch) = 0;
   /// No step follows.
   virtual void end() = 0;
+  /// After end(), once all steps so far are planned: some follow all the same.
+  virtual void go_on() = 0;
   /// Whether the steps that were seen are planned where reading then fails.
   virtual bool outlives_failure() const { return true; }
   /// Adds to the plan of the next step what was decided; false: more steps have to be seen first.

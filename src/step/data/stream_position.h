@@ -15,6 +15,8 @@ struct StreamPosition {
   int64_t iteration = 0;  // training batches handed out
   int64_t epoch = 0;
   int64_t row = 0;  // position in the epoch's order, before down-sampling
+  int64_t hot_row =
+      0;  // of the rows before it, those of hot batches, where these come by themselves
   bool operator==(const StreamPosition&) const = default;
 };
 

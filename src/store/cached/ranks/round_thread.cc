@@ -117,7 +117,8 @@ Status RoundThread::carry_out(const Rounds::Round& round, EarlyRows* early) {
   if (round.kind == Rounds::Kind::before) {
     if (!is_shared_) return exchange(plan.before, {});
     RECMILL_RETURN_IF_ERROR(communicator_.barrier());  // what others wrote is there
-    return fill_from_home(plan.before, kBefore, kBefore);
+    asked_ = plan.step - 2;  // nothing was asked for
+    return fill_from_home(plan.before, plan.step - 1, plan.step - 1);
   }
   if (round.kind == Rounds::Kind::critical || !plan.any_critical) {
     copy_out(plan.critical, first_);

@@ -18,7 +18,13 @@ void Rounds::begin(int64_t prefetch) {
   rest_is_needed_ = prefetch == 0;
 }
 
+bool Rounds::awaits_beginning(int64_t step) const {
+  const Plan plan = planned(step);
+  return plan != nullptr && plan->begins && began_ < step;
+}
+
 bool Rounds::is_ready(int64_t step) const {
+  if (awaits_beginning(step)) return false;
   if (rest_ >= step - 1) return true;
   if (rest_ == kNone) return false;
   if (waits_.step_for_rest && (rest_ < step - 2 || rest_is_needed_)) return false;
@@ -28,7 +34,7 @@ bool Rounds::is_ready(int64_t step) const {
 std::optional<Rounds::Round> Rounds::next() const {
   if (!has_begun_ || plans_.empty()) return std::nullopt;
   const Plan& plan = plans_.front();
-  if (rest_ == kNone) return Round{Kind::before, plan};
+  if (rest_ == kNone || awaits_beginning(plan->step)) return Round{Kind::before, plan};
   if (waits_.round_for_end && done_ < plan->step) return std::nullopt;
   const bool first = plan->any_critical && critical_ < plan->step;
   return Round{first ? Kind::critical : Kind::rest, plan};
@@ -37,7 +43,8 @@ std::optional<Rounds::Round> Rounds::next() const {
 void Rounds::carried_out(const Round& round) {
   switch (round.kind) {
     case Kind::before:
-      rest_ = -1;
+      rest_ = round.plan->step - 1;
+      began_ = round.plan->step;
       break;
     case Kind::critical:
       critical_ = round.plan->step;

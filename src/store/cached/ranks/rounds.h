@@ -22,7 +22,7 @@ struct RoundWaits {
 
 /// Is told of plans and of steps that are over, and says which round is next. Every rank takes part
 /// in every round, and all come to the same order, since rounds follow from steps alone: those
-/// before step 0, then of each step that is over the first round, where there is one, and the rest.
+/// before a step that begins (RankStep::begins), and of each step that is over the first round, where there is one, and the rest.
 class Rounds {
  public:
   using Plan = std::shared_ptr<const RankStep>;
@@ -59,7 +59,9 @@ class Rounds {
   const RoundWaits waits_;
   bool has_begun_ = false;
   bool rest_is_needed_ = false;  // by the next step: P = 0
+  bool awaits_beginning(int64_t step) const;
   int64_t done_ = -1, critical_ = -1, rest_ = kNone;
+  int64_t began_ = -1;  // the last step whose round before it is over
   int64_t first_ = 0;  // step of plans_.front()
   std::deque<Plan> plans_;
 };
