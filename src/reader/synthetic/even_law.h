@@ -16,6 +16,8 @@ struct UniformLaw {
   int64_t sample(uint32_t word) const {
     return static_cast<int64_t>((uint64_t{word} * static_cast<uint64_t>(ranks)) >> 32);
   }
+  /// A monotone function of a quantile in units of 2^-64.
+  int64_t quantile(uint64_t at) const { return sample(static_cast<uint32_t>(at >> 32)); }
   double probability(int64_t /*rank*/) const { return 1.0 / static_cast<double>(ranks); }
 };
 
@@ -31,6 +33,8 @@ struct PowerLaw {
     const double place = root * std::sqrt(root);  // u^(3/4), in (0, 1)
     return ranks - 1 - static_cast<int64_t>(place * static_cast<double>(ranks));
   }
+  /// A monotone function of a quantile in units of 2^-64.
+  int64_t quantile(uint64_t at) const { return sample(~static_cast<uint32_t>(at >> 32)); }
   double probability(int64_t rank) const { return below(ranks - rank) - below(ranks - rank - 1); }
 
  private:

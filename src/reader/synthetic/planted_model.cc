@@ -11,7 +11,18 @@ namespace recmill::reader {
 namespace {
 
 // Streams of random numbers: one for each column and use.
-enum class Use : uint64_t { dense = 1, ids, coefficient, effect, factor, label, group, line };
+enum class Use : uint64_t {
+  dense = 1,
+  ids,
+  coefficient,
+  effect,
+  factor,
+  label,
+  group,
+  line,
+  rows,
+  choice
+};
 constexpr uint64_t stream_of(Use use, uint64_t column = 0) {
   return (static_cast<uint64_t>(use) << 32) | column;
 }
@@ -49,6 +60,7 @@ Result<PlantedModel> PlantedModel::build(const SyntheticOptions& options,
     model.schema_.dense.push_back(o.dense[c].name);
   }
   const std::string at = section.empty() ? "" : section + ".";
+  model.pair_columns();
   RECMILL_RETURN_IF_ERROR(model.make_id_sources([&](size_t column) {
     const bool listed = options.shape == SyntheticShape::columns;
     return at + (listed ? "ids[" + std::to_string(column) + "]." : "") + "top_access_percent";
@@ -59,20 +71,40 @@ Result<PlantedModel> PlantedModel::build(const SyntheticOptions& options,
   model.plant_dense();
   model.plant_effects();
   model.plant_crosses();
+  if (o.popularity > 0) model.scale_effects();
   model.set_intercept();
   return model;
 }
 
+/// Crosses without factors.
+void PlantedModel::pair_columns() {
+  // The smallest columns, so that each pair of ids is seen often; smallest with largest.
+  std::vector<size_t> columns;
+  for (size_t c = 0; c < options_.ids.size(); ++c) {
+    if (can_be_crossed(options_.ids[c])) columns.push_back(c);
+  }
+  std::stable_sort(columns.begin(), columns.end(), [&](size_t a, size_t b) {
+    return options_.ids[a].cardinality < options_.ids[b].cardinality;
+  });
+  columns.resize(static_cast<size_t>(2 * options_.planted.crosses));
+  for (size_t i = 0; i < columns.size() / 2; ++i) {
+    crosses_.push_back({.columns = {columns[i], columns[columns.size() - 1 - i]}});
+  }
+}
+
 Status PlantedModel::make_id_sources(const std::function<std::string(size_t)>& key_of_column) {
   SharedTables tables;
+  std::vector<double> popularity(options_.ids.size(), options_.popularity);
+  for (const Cross& cross : crosses_) popularity[cross.columns[0]] = 0;
   ids_.reserve(options_.ids.size());
   for (size_t c = 0; c < options_.ids.size(); ++c) {
     const SyntheticIdColumn& column = options_.ids[c];
     const uint64_t stream = stream_of(Use::ids, c);
     const auto line = static_cast<uint64_t>(column.line);
     const IdSource::Streams streams{static_cast<uint64_t>(options_.seed), stream,
-                                    line > 0 ? stream_of(Use::line, line) : stream};
-    auto source = IdSource::make(column, streams, options_.id_bits, tables);
+                                    line > 0 ? stream_of(Use::line, line) : stream,
+                                    stream_of(Use::rows), stream_of(Use::choice, c)};
+    auto source = IdSource::make(column, streams, options_.id_bits, tables, popularity[c]);
     if (!source.ok()) return source.status().at(key_of_column(c));
     ids_.push_back(*std::move(source));
     schema_.ids.push_back(column.name);
@@ -192,19 +224,9 @@ std::vector<std::array<size_t, 2>> PlantedModel::crossed_columns() const {
 }
 
 void PlantedModel::plant_crosses() {
-  // The smallest columns, so that each pair of ids is seen often; smallest with largest.
-  std::vector<size_t> columns;
-  for (size_t c = 0; c < ids_.size(); ++c) {
-    if (can_be_crossed(ids_[c].column())) columns.push_back(c);
-  }
-  std::stable_sort(columns.begin(), columns.end(), [&](size_t a, size_t b) {
-    return ids_[a].column().cardinality < ids_[b].column().cardinality;
-  });
-  columns.resize(static_cast<size_t>(2 * options_.planted.crosses));
   const double wanted =
       options_.planted.cross_variance / static_cast<double>(options_.planted.crosses);
-  for (size_t i = 0; i < columns.size() / 2; ++i) {
-    Cross cross{{columns[i], columns[columns.size() - 1 - i]}, {}};
+  for (Cross& cross : crosses_) {
     decides_[cross.columns[0]] = decides_[cross.columns[1]] = true;
     double variance = 1;  // of the product: that of one factor times that of the other
     for (int side = 0; side < 2; ++side) {
@@ -217,22 +239,43 @@ void PlantedModel::plant_crosses() {
     }
     const double scale = variance > 0 ? std::sqrt(wanted / variance) : 0.0;
     for (double& factor : cross.factors[0].values) factor *= scale;
-    crosses_.push_back(std::move(cross));
   }
 }
 
-void PlantedModel::set_intercept() {
-  // Over rows spread evenly through the training rows.
+/// Of rows spread evenly through the training rows.
+std::vector<LogitParts> PlantedModel::sample_logits() const {
   constexpr int64_t blocks = 128, block_rows = 128;
-  std::vector<double> logits;
+  std::vector<LogitParts> logits;
   SyntheticRows rows;
   const int64_t count = std::min(block_rows, options_.rows);
   for (int64_t b = 0; b < blocks; ++b) {
     const int64_t first = (options_.rows - count) / (blocks - 1) * b;
     generate(first, count, rows);
-    for (const LogitParts& part : rows.logits) {
-      logits.push_back(part.dense + part.ids + part.crosses);
-    }
+    logits.insert(logits.end(), rows.logits.begin(), rows.logits.end());
+  }
+  return logits;
+}
+
+/// Gives the effects of ids their variance where ids depend on each other, by measuring it.
+void PlantedModel::scale_effects() {
+  double sum = 0, squares = 0;
+  const std::vector<LogitParts> logits = sample_logits();
+  for (const LogitParts& part : logits) {
+    sum += part.ids;
+    squares += part.ids * part.ids;
+  }
+  const auto count = static_cast<double>(logits.size());
+  const double variance = squares / count - sum / count * (sum / count);
+  const double scale = variance > 0 ? std::sqrt(options_.planted.id_variance / variance) : 0.0;
+  for (Learnable& column : effects_) {
+    for (double& value : column.values) value *= scale;
+  }
+}
+
+void PlantedModel::set_intercept() {
+  std::vector<double> logits;
+  for (const LogitParts& part : sample_logits()) {
+    logits.push_back(part.dense + part.ids + part.crosses);
   }
   double low = -40.0, high = 40.0;
   for (int step = 0; step < 50; ++step) {

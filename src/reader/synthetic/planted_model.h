@@ -12,7 +12,8 @@
 // have mean 0 in each column and a variance that falls with the square root of its learnable ids.
 // Factors have mean 0 in both columns: given one id alone, the mean of a cross
 // is 0, so that a model without crosses, however well fitted, gains nothing from them: its best is
-// the logit without the crosses.
+// the logit without the crosses. With popularity > 0, where ids of different columns depend on each
+// other, the first column of each cross is drawn alone, so that this still holds.
 #pragma once
 
 #include <array>
@@ -86,16 +87,19 @@ class PlantedModel {
   };
   struct Cross {
     std::array<size_t, 2> columns;
-    std::array<Learnable, 2> factors;
+    std::array<Learnable, 2> factors = {};
   };
 
   PlantedModel() = default;
   /// `key_of_column`: what decides how popular its ids are, for errors.
   Status make_id_sources(const std::function<std::string(size_t)>& key_of_column);
+  void pair_columns();
   void choose_columns();
   void plant_dense();
   void plant_effects();
   void plant_crosses();
+  std::vector<LogitParts> sample_logits() const;
+  void scale_effects();
   void set_intercept();
   void add_dense(SyntheticRows& rows) const;
   void add_ids(SyntheticRows& rows) const;

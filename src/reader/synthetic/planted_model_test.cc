@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 namespace recmill::reader {
@@ -92,6 +93,40 @@ TEST(PlantedModel, plants_parts_of_the_variance_that_was_asked_for) {
   }
 }
 
+TEST(PlantedModel, plants_that_variance_where_popular_ids_come_together_too) {
+  for (double popularity : {0.5, 0.9}) {
+    SyntheticOptions options = options_with(1900000, 9);
+    options.popularity = popularity;
+    const PlantedModel model = built(options);
+    const SyntheticRows sample = rows_of(model, 0, 50000);
+    EXPECT_NEAR(variance(sample.logits, &LogitParts::dense), 1.1, 0.05);
+    EXPECT_NEAR(variance(sample.logits, &LogitParts::ids), 0.4, 0.03);
+    EXPECT_NEAR(variance(sample.logits, &LogitParts::crosses), 0.5, 0.06);
+    const double clicks = std::accumulate(sample.labels.begin(), sample.labels.end(), 0.0);
+    EXPECT_NEAR(clicks / 50000, 0.25, 0.01);
+  }
+}
+
+TEST(PlantedModel, plants_crosses_that_ids_of_no_column_predict_where_popular_ids_come_together) {
+  SyntheticOptions options = options_with(1900000, 5);
+  options.popularity = 1;
+  options.planted.crosses = 1;
+  const PlantedModel model = built(options);
+  const SyntheticRows rows = rows_of(model, 0, 200000);
+  for (size_t c = 0; c < model.ids().size(); ++c) {
+    std::map<int64_t, std::pair<double, double>> by_id;  // sum and count
+    for (int64_t i = 0; i < rows.count; ++i) {
+      if (rows.offsets[c][i] == rows.offsets[c][i + 1]) continue;
+      auto& [sum, count] = by_id[rows.positions[c][rows.offsets[c][i]]];
+      sum += rows.logits[i].crosses;
+      count += 1;
+    }
+    for (const auto& [position, id] : by_id) {
+      EXPECT_LE(std::abs(id.first), 8 * std::sqrt(id.second)) << "column " << c << " " << position;
+    }
+  }
+}
+
 TEST(PlantedModel, gives_an_effect_to_an_id_expected_often_enough_and_to_no_other) {
   SyntheticOptions options = options_with(20000, 3);
   options.drift = 1000;
@@ -150,11 +185,14 @@ TEST(PlantedModel, counts_the_newest_id_of_a_sequence_most) {
   }
 }
 
-TEST(PlantedModel, has_these_rows_on_every_machine) {
+namespace {
+
+uint64_t hash_of_rows(double popularity) {
   SyntheticOptions options = options_with(100000, 1);
   options.planted.dense_variance = 1.2;
   options.planted.id_variance = 0.5;
   options.planted.cross_variance = 0.3;
+  options.popularity = popularity;
   const PlantedModel model = built(options);
   const SyntheticRows rows = rows_of(model, 12345, 200);
   uint64_t hash = 0;
@@ -166,7 +204,14 @@ TEST(PlantedModel, has_these_rows_on_every_machine) {
     for (int64_t position : rows.positions[c]) add(model.ids()[c].raw_id(position));
   }
   for (double p : rows.probabilities) add(std::bit_cast<uint64_t>(p));
-  EXPECT_EQ(hash, 602424849083448330u);
+  return hash;
+}
+
+}  // namespace
+
+TEST(PlantedModel, has_these_rows_on_every_machine) {
+  EXPECT_EQ(hash_of_rows(0), 602424849083448330u);
+  EXPECT_EQ(hash_of_rows(0.5), 15599421136824403046u);
 }
 
 }  // namespace recmill::reader

@@ -139,8 +139,9 @@ std::shared_ptr<const LengthTable> SharedTables::lengths(const SyntheticIdColumn
 }
 
 Result<IdSource> IdSource::make(const SyntheticIdColumn& column, const Streams& streams,
-                                int64_t id_bits, SharedTables& tables) {
+                                int64_t id_bits, SharedTables& tables, double popularity) {
   IdSource source(column, streams, id_bits);
+  source.common_ = static_cast<uint64_t>(popularity * 0x1p32);
   source.lengths_ = tables.lengths(column);
   if (column.law != IdLaw::zipf) return source;
   double exponent = column.zipf;
@@ -157,6 +158,8 @@ Result<IdSource> IdSource::make(const SyntheticIdColumn& column, const Streams& 
 IdSource::IdSource(const SyntheticIdColumn& column, const Streams& streams, int64_t id_bits)
     : column_(column),
       random_(streams.seed, Purpose::synthetic, streams.column),
+      rows_(streams.seed, Purpose::synthetic, streams.rows),
+      choices_(streams.seed, Purpose::synthetic, streams.choices),
       scatter_(column.direct ? column.cardinality : 1, streams.column),
       key_(Random::mix(Random::mix(streams.seed) + streams.column)),
       length_key_(Random::mix(Random::mix(streams.seed) + streams.line)),
@@ -169,21 +172,40 @@ int64_t IdSource::length(int64_t row) const {
   return lengths_ ? lengths_->sample(Random::mix(word)) : column_.max_length;
 }
 
+int64_t IdSource::rank_at(uint64_t quantile) const {
+  switch (column_.law) {
+    case IdLaw::zipf:
+      return zipf_->quantile(quantile);
+    case IdLaw::uniform:
+      return UniformLaw{column_.cardinality}.quantile(quantile);
+    case IdLaw::power:
+      return PowerLaw{column_.cardinality}.quantile(quantile);
+  }
+  return 0;
+}
+
+int64_t IdSource::drifted(int64_t rank, int64_t row, uint64_t word) const {
+  if (column_.drift == 0) return rank;
+  // Popularity moves on by whole ranks; in between, each row is on one side or the other.
+  const double moved = column_.drift * 1e-6 * static_cast<double>(row);
+  auto shift = static_cast<int64_t>(moved);
+  if (unit(Random::mix(word)) < moved - static_cast<double>(shift)) ++shift;
+  const int64_t position = rank - shift % column_.cardinality;
+  return position < 0 ? position + column_.cardinality : position;
+}
+
 int64_t IdSource::position(int64_t row, int64_t element) const {
+  if (common_ > 0 && takes_common(row, element)) {
+    const auto words = rows_.block(static_cast<uint64_t>(row));
+    return drifted(rank_at(low_half(words)), row, high_half(words));
+  }
   if (column_.law != IdLaw::zipf) {
     const uint32_t word = random_.bits(static_cast<uint64_t>(row), static_cast<uint64_t>(element));
     return column_.law == IdLaw::uniform ? UniformLaw{column_.cardinality}.sample(word)
                                          : PowerLaw{column_.cardinality}.sample(word);
   }
   const auto words = random_.block(static_cast<uint64_t>(row), static_cast<uint64_t>(element));
-  const int64_t rank = zipf_->sample(low_half(words), high_half(words));
-  if (column_.drift == 0) return rank;
-  // Popularity moves on by whole ranks; in between, each row is on one side or the other.
-  const double moved = column_.drift * 1e-6 * static_cast<double>(row);
-  auto shift = static_cast<int64_t>(moved);
-  if (unit(Random::mix(high_half(words))) < moved - static_cast<double>(shift)) ++shift;
-  const int64_t position = rank - shift % column_.cardinality;
-  return position < 0 ? position + column_.cardinality : position;
+  return drifted(zipf_->sample(low_half(words), high_half(words)), row, high_half(words));
 }
 
 uint64_t IdSource::raw_id(int64_t position) const {
@@ -220,12 +242,15 @@ void IdSource::even_cell(const Law& law, int64_t row, std::span<uint64_t> ids) c
 }
 
 void IdSource::cell(int64_t row, std::span<uint64_t> ids) const {
+  const auto one_by_one = [&] {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      ids[i] = raw_id(position(row, static_cast<int64_t>(i)));
+    }
+  };
+  if (common_ > 0) return one_by_one();
   switch (column_.law) {
     case IdLaw::zipf:
-      for (size_t i = 0; i < ids.size(); ++i) {
-        ids[i] = raw_id(position(row, static_cast<int64_t>(i)));
-      }
-      return;
+      return one_by_one();
     case IdLaw::uniform:
       return even_cell(UniformLaw{column_.cardinality}, row, ids);
     case IdLaw::power:

@@ -63,12 +63,15 @@ class SharedTables {
 
 class IdSource {
  public:
-  /// Random numbers: `line` is the stream of lengths, that of the column where it has no line.
+  /// Random numbers: `line` is the stream of lengths, that of the column where it has no line;
+  /// `rows` that of the quantiles that columns have in common, `choices` says which ids take them.
   struct Streams {
-    uint64_t seed = 0, column = 0, line = 0;
+    uint64_t seed = 0, column = 0, line = 0, rows = 0, choices = 0;
   };
+  /// Each id is that at its row's quantile with probability `popularity`, else one drawn alone:
+  /// either way by the column's law.
   static Result<IdSource> make(const SyntheticIdColumn& column, const Streams& streams,
-                               int64_t id_bits, SharedTables& tables);
+                               int64_t id_bits, SharedTables& tables, double popularity = 0.0);
 
   const SyntheticIdColumn& column() const { return column_; }
   bool one_each() const { return column_.max_length == 1 && !lengths_ && column_.empty_share == 0; }
@@ -94,6 +97,13 @@ class IdSource {
  private:
   IdSource(const SyntheticIdColumn& column, const Streams& streams, int64_t id_bits);
   double probability(int64_t rank) const;
+  /// Whether an id takes its row's quantile.
+  bool takes_common(int64_t row, int64_t element) const {
+    return choices_.bits(static_cast<uint64_t>(row), static_cast<uint64_t>(element)) < common_;
+  }
+  int64_t rank_at(uint64_t quantile) const;
+  /// Where popularity, having moved on until `row`, has put a rank.
+  int64_t drifted(int64_t rank, int64_t row, uint64_t word) const;
   double share_at(int64_t rank) const { return probability(rank % column_.cardinality); }
   template <typename Law>
   void even_cell(const Law& law, int64_t row, std::span<uint64_t> ids) const;
@@ -102,7 +112,9 @@ class IdSource {
   std::shared_ptr<const ZipfLaw> zipf_;         // law = zipf
   std::shared_ptr<const LengthTable> lengths_;  // null: every cell that is not empty has max_length
   Random random_;
-  Scatter scatter_;  // direct
+  Random rows_, choices_;  // popularity
+  uint64_t common_ = 0;    // of 2^32 ids, how many take their row's quantile
+  Scatter scatter_;        // direct
   uint64_t key_, length_key_;
   int64_t id_bits_;
 };

@@ -150,6 +150,7 @@ struct SyntheticOptions {
   double top_percent = 0.0;
   double top_access_percent = 0.0;
   double drift = 0.0;
+  double popularity = 0.0;
   double missing_share = 0.1;
   int64_t id_bits = 32;
   int64_t groups = 0;
@@ -175,6 +176,11 @@ void describe(Visitor& v, SyntheticOptions& o) {
     "criteo: ... takes this share of the accesses; 0: zipf decides", from_to_below(0, 100));
   v("drift", o.drift, "criteo: ranks by which popularity moves on in a million rows",
     between(0, 1e12));
+  v("popularity", o.popularity,
+    "probability with which an id is the one at its row's quantile of the column's law, which all "
+    "columns have in common (but the first of each cross): popular ids then come together in one "
+    "row; 0: ids are independent",
+    between(0, 1));
   v("missing_share", o.missing_share,
     "criteo: share of missing cells in the columns that have any in Criteo's data",
     from_to_below(0, 1));

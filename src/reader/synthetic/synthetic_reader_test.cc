@@ -72,6 +72,52 @@ SyntheticOptions with_lines() {
   return options;
 }
 
+SyntheticOptions with_popularity(double popularity, SyntheticOptions options) {
+  options.popularity = popularity;
+  return options;
+}
+
+/// Every law, permuted and direct ids, one id and bags; nothing is crossed, so that all columns
+/// have quantiles in common.
+SyntheticOptions with_every_law() {
+  SyntheticOptions options;
+  options.shape = SyntheticShape::columns;
+  options.rows = 400000;
+  for (IdLaw law : {IdLaw::zipf, IdLaw::uniform, IdLaw::power}) {
+    for (bool direct : {false, true}) {
+      for (int64_t most : {1, 5}) {
+        options.ids.push_back({.name = "f" + std::to_string(options.ids.size()),
+                               .cardinality = 2000,
+                               .law = law,
+                               .mean_length = most == 1 ? 1.0 : 3.0,
+                               .max_length = most,
+                               .direct = direct});
+      }
+    }
+  }
+  options.ids.push_back({.name = "drifts", .cardinality = 2000, .drift = 3000});
+  options.planted.crosses = 0;
+  options.planted.columns = 2;
+  return options;
+}
+
+/// Pearson's statistic of a column's ids in `rows` rows, one in `step` of all, against the shares
+/// that it says; mean cardinality - 1 where ids are independent.
+double distance_from_law(const IdSource& source, int64_t rows, int64_t step) {
+  std::vector<double> counts(static_cast<size_t>(source.column().cardinality));
+  double lookups = 0, chi2 = 0;
+  for (int64_t row = 0; row < rows; row += step) {
+    const int64_t element = row / step % 2 % source.length(row);
+    ++counts[source.position(row, element)];
+    ++lookups;
+  }
+  for (size_t p = 0; p < counts.size(); ++p) {
+    const double expected = lookups * source.mean_share(static_cast<int64_t>(p), rows);
+    chi2 += (counts[p] - expected) * (counts[p] - expected) / expected;
+  }
+  return chi2;
+}
+
 std::shared_ptr<const PlantedModel> model_of(const SyntheticOptions& options) {
   auto model = PlantedModel::build(options);
   EXPECT_TRUE(model.ok()) << model.status().message();
@@ -111,19 +157,22 @@ ReaderCase contract_case(const std::string& name, SyntheticOptions synthetic, Su
   return {name, options, subset, false};
 }
 
-INSTANTIATE_TEST_SUITE_P(Synthetic, ReaderContract,
-                         ::testing::Values(contract_case("criteo", small_criteo(), Subset::train),
-                                           contract_case("bags", with_bags(), Subset::train),
-                                           contract_case("bags_all", with_bags(), Subset::all),
-                                           contract_case("lines", with_lines(), Subset::train),
-                                           contract_case("bags_held_out", with_bags(),
-                                                         Subset::eval)),
-                         ReaderCase::name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Synthetic, ReaderContract,
+    ::testing::Values(contract_case("criteo", small_criteo(), Subset::train),
+                      contract_case("bags", with_bags(), Subset::train),
+                      contract_case("bags_all", with_bags(), Subset::all),
+                      contract_case("lines", with_lines(), Subset::train),
+                      contract_case("popular", with_popularity(0.5, with_bags()), Subset::all),
+                      contract_case("bags_held_out", with_bags(), Subset::eval)),
+    ReaderCase::name_of);
 
 }  // namespace
 
 TEST(SyntheticReader, gives_a_row_the_same_cells_from_any_position_and_thread_count) {
-  for (const SyntheticOptions& options : {small_criteo(), with_bags(), with_lines()}) {
+  for (const SyntheticOptions& options :
+       {small_criteo(), with_bags(), with_lines(), with_popularity(0.3, small_criteo()),
+        with_popularity(0.7, with_bags()), with_popularity(1, with_lines())}) {
     const auto model = model_of(options);
     const ColumnBatch whole = read(model, 0, 3000, 1);
     ASSERT_EQ(whole.samples, 3000);
@@ -262,6 +311,81 @@ TEST(SyntheticReader, moves_popularity_by_the_drift) {
   EXPECT_LT(chi2, 299 + 5 * 25);
 }
 
+TEST(SyntheticReader, keeps_each_columns_law_at_any_popularity) {
+  for (double popularity : {0.0, 0.5, 1.0}) {
+    const auto model = model_of(with_popularity(popularity, with_every_law()));
+    for (const IdSource& source : model->ids()) {
+      // Mean 1999, deviation 63; a seed is given, so that this holds or does not.
+      EXPECT_NEAR(distance_from_law(source, 400000, 4), 1999, 5 * 63)
+          << source.column().name << " at popularity " << popularity << ", seed "
+          << model->options().seed;
+    }
+  }
+}
+
+TEST(SyntheticReader, brings_ids_of_one_popularity_together_as_often_as_asked_for) {
+  const int64_t rows = 20000;
+  for (double popularity : {0.0, 0.3, 1.0}) {
+    const auto model = model_of(with_popularity(popularity, with_every_law()));
+    const auto& ids = model->ids();
+    for (size_t c : {size_t{0}, size_t{4}, size_t{8}}) {  // of each law, two columns of one id
+      const IdSource &a = ids[c], &b = ids[c + 2];
+      double by_chance = 0;
+      for (int64_t p = 0; p < 2000; ++p) by_chance += a.mean_share(p, 1) * b.mean_share(p, 1);
+      int64_t together = 0;
+      for (int64_t row = 0; row < rows; ++row) together += a.position(row, 0) == b.position(row, 0);
+      if (popularity == 1) {
+        EXPECT_EQ(together, rows);
+      } else {
+        const double both = popularity * popularity;
+        const double share = both + (1 - both) * by_chance;
+        const double deviation = std::sqrt(static_cast<double>(rows) * share * (1 - share));
+        EXPECT_NEAR(static_cast<double>(together), static_cast<double>(rows) * share, 4 * deviation)
+            << a.column().name << " at popularity " << popularity << ", seed "
+            << model->options().seed;
+      }
+    }
+    // The ids of a bag too.
+    int64_t bags = 0, alike = 0;
+    for (int64_t row = 0; row < rows; ++row) {
+      if (ids[1].length(row) < 2) continue;
+      ++bags;
+      alike += ids[1].position(row, 0) == ids[1].position(row, 1);
+    }
+    EXPECT_EQ(alike == bags, popularity == 1);
+  }
+}
+
+TEST(SyntheticReader, makes_rows_of_popular_ids_alone_where_they_come_together) {
+  // Of each column the ids that take half the lookups: by chance 2^-10 of the rows have those
+  // alone.
+  SyntheticOptions options;
+  options.shape = SyntheticShape::columns;
+  for (int c = 0; c < 10; ++c) {
+    options.ids.push_back({.name = "f" + std::to_string(c), .cardinality = 100000});
+  }
+  options.planted.crosses = 0;
+  options.planted.columns = 1;
+  std::vector<double> shares;
+  for (double popularity : {0.0, 0.9, 1.0}) {
+    const auto model = model_of(with_popularity(popularity, options));
+    int64_t hot = 0;
+    double half = 0;
+    while (half < 0.5) half += model->ids()[0].mean_share(hot++, 1);
+    int64_t all_hot = 0;
+    for (int64_t row = 0; row < 20000; ++row) {
+      bool all = true;
+      for (const IdSource& source : model->ids()) all = all && source.position(row, 0) < hot;
+      all_hot += all;
+    }
+    shares.push_back(static_cast<double>(all_hot) / 20000);
+  }
+  // At p: half of (p + (1 - p) / 2)^10 where the row's quantile is hot, of ((1 - p) / 2)^10 else.
+  EXPECT_NEAR(shares[0], std::pow(0.5, 10), 0.001);
+  EXPECT_NEAR(shares[1], 0.5 * std::pow(0.95, 10), 0.015);
+  EXPECT_NEAR(shares[2], 0.5, 0.02);
+}
+
 TEST(SyntheticReader, reads_the_same_cells_whichever_columns_decide_on_clicks) {
   SyntheticOptions all = with_lines();
   all.planted.columns = 0;
@@ -297,6 +421,9 @@ TEST(SyntheticReader, refuses_impossible_options_naming_the_key) {
             std::string::npos);
   EXPECT_NE(message([](auto& o) { o.ids[2].drift = 3; }, with_lines())
                 .find("ids[2].drift: must be 0 but for law = \"zipf\", is 3"),
+            std::string::npos);
+  EXPECT_NE(message([](auto& o) { o.popularity = 1.5; }, with_bags())
+                .find("popularity: must be at least 0 and at most 1, is 1.5"),
             std::string::npos);
   EXPECT_NE(message([](auto& o) { o.id_bits = 40; }, with_bags()).find("id_bits"),
             std::string::npos);

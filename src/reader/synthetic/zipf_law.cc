@@ -73,6 +73,9 @@ ZipfLaw::ZipfLaw(int64_t ranks, double exponent, std::vector<int64_t> firsts)
   for (double weight : weights) before_.push_back(before_.back() + weight);
   const double total = before_.back();
   for (double& share : before_) share /= total;
+  for (size_t b = 0; b + 1 < before_.size() && before_[b] < 1.0; ++b) {
+    edges_.push_back(static_cast<uint64_t>(before_[b] * 0x1p64));
+  }
 }
 
 Result<double> ZipfLaw::exponent_for(int64_t ranks, double top_share, double access_share) {
@@ -100,6 +103,18 @@ Result<double> ZipfLaw::exponent_for(int64_t ranks, double top_share, double acc
     (share_of_top(middle) < access_share ? low : high) = middle;
   }
   return high;
+}
+
+int64_t ZipfLaw::quantile(uint64_t at) const {
+  // A bucket without a quantile of its own has the edge of the next one, which is found instead.
+  const auto next = std::upper_bound(edges_.begin(), edges_.end(), at);
+  const auto b = static_cast<size_t>(next - edges_.begin() - 1);
+  const auto width = static_cast<uint64_t>(firsts_[b + 1] - firsts_[b]);
+  const unsigned __int128 end =
+      next == edges_.end() ? static_cast<unsigned __int128>(1) << 64 : *next;
+  // Below 2^104: a bucket has fewer than 2^40 ranks.
+  const unsigned __int128 ranks = static_cast<unsigned __int128>(at - edges_[b]) * width;
+  return firsts_[b] + static_cast<int64_t>(ranks / (end - edges_[b]));
 }
 
 size_t ZipfLaw::bucket_of(int64_t rank) const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawing ranks by Zipf's law, in constant time and with the same bits on every machine.
+// Drawing ranks by Zipf's law, in constant time or by quantile, and with the same bits on every
+// machine.
 #pragma once
 
 #include <cstdint>
@@ -55,6 +56,10 @@ class ZipfLaw {
     return first + static_cast<int64_t>((static_cast<unsigned __int128>(more) * width) >> 64);
   }
 
+  /// The rank at a quantile, in units of 2^-64: a monotone function of it, whose ranks have the
+  /// law's probabilities to within 2^-52.
+  int64_t quantile(uint64_t at) const;
+
   double probability(int64_t rank) const;
   /// Probability of the first `count` ranks.
   double cumulative(int64_t count) const;
@@ -78,6 +83,7 @@ class ZipfLaw {
   double exponent_;
   std::vector<int64_t> firsts_;  // [buckets + 1], first rank of each; back(): ranks
   std::vector<double> before_;   // [buckets + 1], probability of all ranks below firsts_[b]
+  std::vector<uint64_t> edges_;  // quantiles from which on buckets begin; none for those past 1
   AliasTable alias_;             // of buckets
 };
 

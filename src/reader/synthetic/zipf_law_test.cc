@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/random.h"
@@ -64,6 +65,59 @@ TEST(ZipfLaw, draws_by_its_own_probabilities) {
     ++counts[rank];
   }
   // Pearson's statistic over all ranks: mean 4999, deviation 100.
+  double chi2 = 0;
+  for (int64_t k = 0; k < ranks; ++k) {
+    const double expected = draws * law.probability(k);
+    chi2 += (counts[k] - expected) * (counts[k] - expected) / expected;
+  }
+  EXPECT_NEAR(chi2, 4999, 500);
+}
+
+TEST(ZipfLaw, has_at_a_quantile_the_rank_that_its_cumulative_shares_name) {
+  const Random random(12, Purpose::test);
+  for (int64_t ranks : {1, 2, 256, 257, 1000, 100003}) {
+    for (double exponent : {0.0, 1.05, 2.0, 20.0}) {
+      const ZipfLaw law(ranks, exponent);
+      std::vector<uint64_t> edges;  // first quantile of each rank, as far as there is one
+      for (int64_t k = 0; k < ranks && law.cumulative(k) < 1; ++k) {
+        edges.push_back(static_cast<uint64_t>(law.cumulative(k) * 0x1p64));
+      }
+      std::vector<uint64_t> places{0, ~uint64_t{0}};
+      for (int i = 0; i < 2000; ++i) places.push_back(random.bits64(i));
+      for (size_t k = 1; k < edges.size(); k += 1 + k / 256) {
+        places.insert(places.end(), {edges[k] - 1, edges[k], edges[k] + 1});
+      }
+      std::sort(places.begin(), places.end());
+      int64_t before = 0;
+      for (uint64_t at : places) {
+        const int64_t rank = law.quantile(at);
+        ASSERT_GE(rank, before);
+        before = rank;
+        const auto found = std::upper_bound(edges.begin(), edges.end(), at) - edges.begin() - 1;
+        if (found < 256) {
+          ASSERT_EQ(rank, found) << ranks << " ranks, exponent " << exponent << ", at " << at;
+          continue;
+        }
+        // In wider buckets the shares are rounded, to 2^-53 of 1.
+        ASSERT_TRUE(edges[rank] <= at || edges[rank] - at < 4096) << at;
+        ASSERT_TRUE(rank + 1 >= std::ssize(edges) || at < edges[rank + 1] ||
+                    at - edges[rank + 1] < 4096)
+            << at;
+      }
+      if (exponent < 20) {
+        EXPECT_EQ(before, ranks - 1);
+      }
+    }
+  }
+}
+
+TEST(ZipfLaw, draws_by_quantile_with_its_own_probabilities) {
+  const int64_t ranks = 5000;
+  const ZipfLaw law(ranks, 1.05);
+  const Random random(13, Purpose::test);
+  const int draws = 1000000;
+  std::vector<int> counts(ranks);
+  for (int i = 0; i < draws; ++i) ++counts[law.quantile(random.bits64(i))];
   double chi2 = 0;
   for (int64_t k = 0; k < ranks; ++k) {
     const double expected = draws * law.probability(k);
