@@ -26,6 +26,7 @@ enum class Purpose : uint32_t {
   test = 9,
   negative_items = 10,
   tuning = 11,
+  sampling = 12,
 };
 
 /// A source of random numbers for one (seed, purpose, stream): numbers are addressed by (item,
